@@ -14,6 +14,8 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/formats"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 const (
@@ -69,7 +71,7 @@ func (r *run) dedupeOf(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	report, err := archive.Import(ctx, s, archive.Path(path), archive.Options{})
+	report, err := importer.Import(ctx, s, archive.Path(path), importer.Options{})
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -195,7 +197,7 @@ func sqliteOf(ctx context.Context, path, dir string) (n int64, err error) {
 	}
 	s := opened.(*sqlStore)
 	var damage *archive.Damage
-	for c, err := range archive.Read(ctx, archive.Path(path), archive.Options{}) {
+	for c, err := range archive.Read(ctx, archive.Path(path), archive.ReadOptions{Formats: formats.All()}) {
 		if errors.As(err, &damage) {
 			continue
 		}

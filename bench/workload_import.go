@@ -12,6 +12,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 const (
@@ -39,7 +40,7 @@ func (r *run) imports(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			report, err := archive.Import(ctx, s, archive.Path(path), archive.Options{})
+			report, err := importer.Import(ctx, s, archive.Path(path), importer.Options{})
 			if err == nil && report.NewMessages != int64(len(texts)) {
 				err = errWrongCount{nameLineage, int(report.NewMessages), len(texts)}
 			}

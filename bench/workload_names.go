@@ -12,6 +12,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -365,7 +366,7 @@ func (r *run) importsBranches(n int) contender {
 		},
 		round: func(ctx context.Context) (int, error) {
 			for _, s := range stores {
-				report, err := archive.Import(ctx, s.store, archive.Stream("", strings.NewReader("branchy")), format)
+				report, err := importer.Import(ctx, s.store, archive.Stream("", strings.NewReader("branchy")), format)
 				if err != nil {
 					return 0, err
 				}
@@ -402,8 +403,8 @@ func (r *run) branchy(n int) *archive.Conversation {
 }
 
 // branchyFormat is a format that yields a conversation in memory for any input.
-func branchyFormat(c *archive.Conversation) archive.Options {
-	return archive.Options{Formats: []archive.Format{{
+func branchyFormat(c *archive.Conversation) importer.Options {
+	return importer.Options{Formats: []archive.Format{{
 		Name:   "branchy",
 		Detect: func(archive.Head) bool { return true },
 		Read: func(context.Context, *archive.Input) iter.Seq2[*archive.Conversation, error] {

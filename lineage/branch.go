@@ -249,7 +249,7 @@ func (t *Thread) nextName(ctx context.Context, active ContextID) (string, error)
 	}
 	return structure.VersionName(current, func(prefix string, limit int) ([]string, error) {
 		return backend.BranchNames(ctx, t.store.engine, t.id, prefix, limit)
-	})
+	}, func(names []string) (int, error) { return backend.FreeBranchName(ctx, t.store.engine, t.id, names) })
 }
 
 func (t *Thread) noActive() error {

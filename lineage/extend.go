@@ -1,8 +1,6 @@
 package lineage
 
-import (
-	"context"
-)
+import "context"
 
 // Extend adds items to the history of the context, all or none, and returns their spans in order.
 // Each item becomes a span (but see Together). The cost does not depend on the size of the history

@@ -91,7 +91,7 @@ func (s *Store) start(ctx context.Context, id ContentID) ([]byte, error) {
 
 // ShownTitle returns the title under which a thread is listed and exported, in one line: its title,
 // else the start of its first prompt, if one of the first messages is one, else its first command or
-// text, else its source id. It is empty if the thread has none of these.
+// text, else its source id. It is empty if the thread has none of these. Of a thread that has only what subagents said, their messages count.
 func (s *Store) ShownTitle(ctx context.Context, thread ThreadInfo) (string, error) {
 	return transcript.Title(thread.Title, thread.SourceID, func(yield func(*transcript.Message, error) bool) {
 		active, err := s.engine.Context(ctx, thread.Active)
@@ -99,8 +99,26 @@ func (s *Store) ShownTitle(ctx context.Context, thread ThreadInfo) (string, erro
 		case isNotFound(err):
 		case err != nil:
 			yield(nil, err)
+		case active.Tip.IsZero():
+			s.besideTranscript(ctx, thread.ID)(yield)
 		default:
 			s.transcribed(ctx, active.Tip, Window{}, content.InlineLimit)(yield)
 		}
 	})
+}
+
+// besideTranscript yields the messages of the first context of a thread that has some.
+func (s *Store) besideTranscript(ctx context.Context, thread ThreadID) iter.Seq2[*transcript.Message, error] {
+	return func(yield func(*transcript.Message, error) bool) {
+		for c, err := range s.engine.Contexts(ctx, thread, ContextID{}) {
+			switch {
+			case err != nil:
+				yield(nil, err)
+				return
+			case !c.Tip.IsZero() && !BesideMessages(c.Metadata):
+				s.transcribed(ctx, c.Tip, Window{}, content.InlineLimit)(yield)
+				return
+			}
+		}
+	}
 }

@@ -41,9 +41,11 @@ const (
 // context. Like messages, they change in commits, are seen by watchers, are collected and are part
 // of bundles. Those of a thread or context are deleted with it.
 //
-// A context inherits the values that the context it was forked from had at the time of the span
-// that it starts at. Setting or deleting a value here does not affect the other. Moving a context
-// back does not move its values.
+// A context inherits the values that the context it was forked from had at the span that it starts
+// at. Whether a value was set before or after the fork makes no difference: what the parent sets while
+// it still points to that span is inherited too, and what it sets behind it is not. Setting or deleting
+// a value here does not affect the other. Moving a context back does not move its values. Nothing is
+// inherited from a context that was deleted.
 type Values struct {
 	store *Store
 	owner structure.Owner

@@ -23,14 +23,23 @@ func attrPattern(r *http.Request) slog.Attr { return slog.String("route", r.Patt
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
+// The values of headers that every answer has. They are shared: Set and Add of a header make values of their own.
+var (
+	pagePolicies = []string{pagePolicy}
+	noSniff      = []string{"nosniff"}
+	noReferrer   = []string{"no-referrer"}
+	sameOrigin   = []string{"same-origin"}
+	noStore      = []string{"no-store"}
+)
+
 // setHeaders sets what holds for every answer, unless its handler sets something else.
 func setHeaders(h http.Header) {
-	h.Set("Content-Security-Policy", pagePolicy)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
+	h["Content-Security-Policy"] = pagePolicies
+	h["X-Content-Type-Options"] = noSniff
+	h["Referrer-Policy"] = noReferrer
+	h["Cross-Origin-Opener-Policy"] = sameOrigin
+	h["Cross-Origin-Resource-Policy"] = sameOrigin
+	h["Cache-Control"] = noStore
 }
 
 // seen is what is logged of a request: what handlers below find out, and what is answered.

@@ -15,14 +15,15 @@ type SearchSyntax struct {
 	// Counted is set if triggers maintain index rows, whatever other programs write: lineage_chats
 	// has the number of messages of a chat and of those in lineage_messages, and index rows of
 	// changed messages are deleted, with the lengths of chains through them. Otherwise a row of
-	// lineage_messages has the version of its message (see Syntax.Version), messages are counted,
-	// and lengths of chains are not stored.
+	// lineage_messages has the version of its message (see Syntax.Version), and messages are counted.
 	Counted bool
+	// Depths is set if lengths of chains are stored: see Syntax.Epochs.
+	Depths bool
 	// Unlinked is set if rows of lineage_messages remain when other programs delete messages.
 	Unlinked bool
 	// Known, Texts and Terms insert rows. If numbered: message, chat, depth, row, whether the text
 	// has the same row, card; row, message, chat, name, text; row, terms. Otherwise: message, chat,
-	// version, terms, card; message, chat, name, text; Terms is empty.
+	// version, terms, card and, if they are stored, depth, epoch; message, chat, name, text; Terms is empty.
 	Known, Texts, Terms Statement
 	// Forget is run after chats were deleted or content was erased, because full-text indexes may
 	// keep words of deleted rows.

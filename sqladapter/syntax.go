@@ -26,6 +26,7 @@ import (
 //	{version}     a text that changes when a program overwrites the message m
 //	{current:k}   a condition: AND row k of lineage_messages is of the current version of
 //	              the message m
+//	{lasting:k}   a condition: AND the depth in row k of lineage_messages counts
 //	{kept:c}      a condition: AND the chat of column c, as alias.column, is not being
 //	              deleted
 //	{limit}       after ORDER BY: at most as many rows as a parameter
@@ -50,6 +51,9 @@ type Syntax struct {
 	// delete index rows of overwritten messages. With Exactly, Loosely makes a column of our tables
 	// compare like one of a documented table, so that the latter's index can be used.
 	Recursive, Unlimited, Exactly, Loosely, Version string
+	// Epochs is set if depths count only with the epoch of their chat in lineage_chains: triggers count it
+	// up when a chain is changed. Elsewhere triggers delete such depths.
+	Epochs bool
 	// Key, when not nil, converts a parameter that is compared with an id or name.
 	Key func(parameter string) string
 	// Argument, when not nil, converts arguments for the driver; Bytes converts the bytes from
@@ -214,6 +218,13 @@ func (x *Syntax) mark(word string, n int, before string, parameter func() string
 			return "", nil
 		}
 		return "AND " + x.Identifier(argument) + "." + x.Identifier("version") + " = " + x.Version, nil
+	case "lasting":
+		if !x.Epochs {
+			return "", nil
+		}
+		of := func(column string) string { return x.Identifier(argument) + "." + x.Identifier(column) }
+		return "AND " + of("epoch") + " = COALESCE((SELECT e." + x.Identifier("epoch") + " FROM " + x.Identifier("lineage_chains") + " e WHERE e." +
+			x.Identifier("chatId") + " = " + of("chatId") + "), 0)", nil
 	case "same":
 		theirs, ours, _ := strings.Cut(argument, "=")
 		return x.same(x.column(theirs), x.column(ours)), nil

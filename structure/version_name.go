@@ -2,7 +2,6 @@ package structure
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -37,55 +36,72 @@ func VersionStem(name string) string {
 // MostVersionsCounted are counted at most. If that name is taken, its number is a higher one that
 // is free while the one before it is not. It asks for a few names, however many are taken.
 //
-// names returns names that begin with a prefix, no more of them than a limit: the prefix
-// itself first, if it is one.
-func VersionName(current string, names func(prefix string, limit int) ([]string, error)) (string, error) {
+// names returns names that begin with a prefix, no more of them than a limit. free returns the index of
+// the first of some names that is free, and their number if none is.
+func VersionName(current string, names func(prefix string, limit int) ([]string, error), free func(names []string) (int, error)) (string, error) {
 	stem := VersionStem(current)
-	taken := func(name string) (bool, error) {
-		found, err := names(name, 1)
-		return slices.Contains(found, name), err
-	}
 	versions, err := names(stem+"-v", MostVersionsCounted)
 	if err != nil {
 		return "", err
 	}
 	count := len(versions)
-	if is, err := taken(stem); err != nil {
+	if at, err := free([]string{stem}); err != nil {
 		return "", err
-	} else if is {
+	} else if at > 0 {
 		count++
 	}
 	name := func(n uint64) string { return fmt.Sprintf("%s-v%d", stem, n) }
-	first := uint64(min(count, MostVersionsCounted)) + 1
-	n, err := FreeNumber(first, func(n uint64) (bool, error) { return taken(name(n)) })
+	n, err := FreeNumber(uint64(min(count, MostVersionsCounted))+1, func(numbers []uint64) (int, error) {
+		some := make([]string, len(numbers))
+		for i, n := range numbers {
+			some[i] = name(n)
+		}
+		return free(some)
+	})
 	return name(n), err
 }
 
-// FreeNumber returns a number that is not taken: the first, or a higher one after one
-// that is taken. taken is called a few times, however many numbers are taken.
-func FreeNumber(first uint64, taken func(uint64) (bool, error)) (uint64, error) {
-	used, free := first-1, first // the one before the first counts as taken
-	for step := uint64(1); ; step *= 2 {
-		is, err := taken(free)
+// FreeNumber returns a number that is free: the first, or a higher one that follows one that is taken.
+// free returns the index of the first of some numbers that is free, and their number if none is. It is
+// called a few times, however many numbers are taken.
+func FreeNumber(first uint64, free func(numbers []uint64) (int, error)) (uint64, error) {
+	const doublings, parts = 24, 16
+	used, above := first-1, uint64(0) // the one before the first counts as taken
+	numbers := make([]uint64, 0, doublings)
+	for step := uint64(1); above == 0; {
+		numbers = numbers[:0]
+		for at := used; len(numbers) < doublings; step *= 2 {
+			at += step
+			numbers = append(numbers, at)
+		}
+		at, err := free(numbers)
 		if err != nil {
 			return 0, err
 		}
-		if !is {
-			break
+		if at > 0 {
+			used = numbers[at-1]
 		}
-		used, free = free, free+step
+		if at < len(numbers) {
+			above = numbers[at]
+		}
 	}
-	for free-used > 1 {
-		middle := used + (free-used)/2
-		is, err := taken(middle)
+	for above-used > 1 {
+		numbers = numbers[:0]
+		for i := uint64(1); i < parts; i++ {
+			if n := used + max(1, (above-used)/parts)*i; n < above {
+				numbers = append(numbers, n)
+			}
+		}
+		at, err := free(numbers)
 		if err != nil {
 			return 0, err
 		}
-		if is {
-			used = middle
-		} else {
-			free = middle
+		if at < len(numbers) {
+			above = numbers[at]
+		}
+		if at > 0 {
+			used = numbers[at-1]
 		}
 	}
-	return free, nil
+	return above, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
@@ -25,7 +26,7 @@ import (
 // imported imports an archive of package archive's tests.
 func imported(t *testing.T, path string) *lineage.Store {
 	s := lineagetest.New(t, lineage.Options{})
-	_, err := archive.Import(t.Context(), s, archive.Path(filepath.Join("../../lineage/archive/testdata", path)), archive.Options{UserID: "ada"})
+	_, err := importer.Import(t.Context(), s, archive.Path(filepath.Join("../../lineage/archive/testdata", path)), importer.Options{UserID: "ada"})
 	require.NoError(t, err)
 	return s
 }
@@ -166,7 +167,7 @@ func TestExportsGiveBackMessages(t *testing.T) {
 	const shareGPT = "[\n" + `{"conversations":[{"value":"a\/b", "from":"human"},{"from":"function_call","value":"{\"name\": \"f\"}"},{"from":"observation","value":"\u00e9é","n":1.0},{"from":"bard","value":"half \ud83d"}]}` + "\n]\n"
 	for format, text := range map[export.Format]string{export.OpenAI: openAI, export.ShareGPT: shareGPT} {
 		s := lineagetest.New(t, lineage.Options{})
-		_, err := archive.Import(t.Context(), s, archive.Stream("", strings.NewReader(text)), archive.Options{})
+		_, err := importer.Import(t.Context(), s, archive.Stream("", strings.NewReader(text)), importer.Options{})
 		require.NoError(t, err)
 		var b bytes.Buffer
 		require.NoError(t, export.Write(t.Context(), s, &b, format, export.Options{AsGiven: true}))
@@ -176,7 +177,7 @@ func TestExportsGiveBackMessages(t *testing.T) {
 	pretty, err := os.ReadFile("../../lineage/archive/testdata/swe-agent/function_calling_simple.traj")
 	require.NoError(t, err)
 	s := lineagetest.New(t, lineage.Options{})
-	_, err = archive.Import(t.Context(), s, archive.Stream("", bytes.NewReader(pretty)), archive.Options{})
+	_, err = importer.Import(t.Context(), s, archive.Stream("", bytes.NewReader(pretty)), importer.Options{})
 	require.NoError(t, err)
 	var b bytes.Buffer
 	require.NoError(t, export.Write(t.Context(), s, &b, export.OpenAI, export.Options{AsGiven: true}))

@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/conversation"
@@ -233,7 +234,7 @@ func TestOriginsOfAnArchive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "chat.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte(`{"messages":[{"role":"user","content":"why"},{"role":"assistant","content":"because"}],"model":"large"}`+"\n"), 0o666))
 	s := lineagetest.New(t, lineage.Options{})
-	_, err := archive.Import(t.Context(), s, archive.Path(path), archive.Options{UserID: "ada"})
+	_, err := importer.Import(t.Context(), s, archive.Path(path), importer.Options{UserID: "ada"})
 	require.NoError(t, err)
 	for thread, err := range s.Threads(t.Context(), lineage.ThreadQuery{}) {
 		require.NoError(t, err)

@@ -75,12 +75,13 @@ var rooms = []room{
 	{path: "internal/pack", ours: belowEngines, libs: []string{brotli, compress}},
 	{path: "internal/journal", ours: join(belowEngines, "internal/vfs", "internal/pack")},
 	{path: "internal/memtable"},
-	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable"), libs: []string{bolt}},
+	{path: "internal/sealed", libs: []string{compress}},
+	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable", "internal/sealed"), libs: []string{bolt}},
 	{path: "internal/write", ours: join(belowEngines, "internal/form")},
 	{path: "internal/place", ours: join(belowEngines, "internal/form", "internal/rawjson", "internal/write")},
 	{path: "internal/judge", ours: belowEngines},
 	{path: "internal/judge/judgetest", ours: join(belowEngines, "internal/judge")},
-	{path: "internal/embedded/keys", ours: join(belowEngines, "internal/judge", "internal/journal", "internal/index")},
+	{path: "internal/embedded/keys", ours: join(belowEngines, "internal/judge", "internal/journal", "internal/sealed", "internal/index")},
 	{path: "internal/embedded/recent", ours: []string{"structure"}},
 	{path: "internal/embedded/read", ours: join(belowEngines, "internal/embedded/keys", "internal/journal", "internal/index")},
 	{path: "internal/embedded/entries", ours: join(belowEngines, "internal/embedded/keys", "internal/embedded/recent", "internal/embedded/read", "internal/judge", "internal/journal", "internal/index")},
@@ -104,10 +105,15 @@ var rooms = []room{
 	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},
 	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},
 	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/chat/chattest", "lineage/engine"), libs: []string{testify, rapid}},
-	{path: "lineage/archive", ours: join(belowStore, "internal/awaited", "internal/place"), libs: []string{compress, uuid}},
-	{path: "lineage/follow", ours: join(belowStore, "internal/manifest", "internal/vfs", "lineage/archive"), libs: []string{fsnotify, sys}},
+	{path: "lineage/archive", ours: []string{"content", "internal/awaited", "internal/rawjson", "lineage"}, libs: []string{compress}},
+	{path: "lineage/archive/agents", ours: []string{"content", "internal/rawjson", "lineage", "lineage/message", "lineage/archive"}, libs: []string{uuid}},
+	{path: "lineage/archive/chats", ours: []string{"internal/rawjson", "lineage/archive"}},
+	{path: "lineage/archive/lists", ours: []string{"content", "internal/rawjson", "lineage/message", "lineage/archive"}},
+	{path: "lineage/archive/formats", ours: []string{"lineage/archive", "lineage/archive/agents", "lineage/archive/chats", "lineage/archive/lists"}},
+	{path: "lineage/archive/importer", ours: join(belowStore, "internal/place", "lineage/archive", "lineage/archive/formats")},
+	{path: "lineage/follow", ours: join(belowStore, "internal/manifest", "internal/vfs", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer"), libs: []string{fsnotify, sys}},
 	{path: "lineage/render", ours: []string{"internal/plain", "internal/rawjson", "lineage/message", "lineage/transcript"}, libs: []string{goldmark, chroma, bluemonday}},
-	{path: "lineage/archive/export", ours: join(belowStore, "lineage/message", "lineage/transcript", "lineage/archive", "lineage/render")},
+	{path: "lineage/archive/export", ours: join(belowStore, "internal/vfs", "lineage/message", "lineage/transcript", "lineage/archive", "lineage/render")},
 	{path: "lineage/resume", ours: join(belowStore, "internal/vfs", "lineage/archive", "lineage/archive/export", "lineage/follow"), libs: []string{uuid}},
 	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},
 	{path: "lineage/bundle", ours: belowStore, libs: []string{compress}},
@@ -124,7 +130,7 @@ var rooms = []room{
 	{path: "sqladapter/sqlchat", ours: join(belowStore, "internal/query", "lineage/chat", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected")},
 	{path: "sqladapter/project", ours: join(belowStore, "lineage/chat", "lineage/derived", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected")},
 	{path: "sqladapter/importing", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected")},
-	{path: "sqladapter/sqltest", ours: join(belowStore, "lineage/chat", "lineage/chat/chattest", "sqladapter", "sqladapter/sqlchat"), libs: []string{testify, uuid, rapid}},
+	{path: "sqladapter/sqltest", ours: join(belowStore, "lineage/chat", "lineage/chat/chattest", "lineage/engine", "lineage/message", "sqladapter", "sqladapter/sqlchat"), libs: []string{testify, uuid, rapid}},
 	{path: "sqladapter/internal/deepagents", libs: []string{testify}},
 	{path: "sqladapter/internal/statements", ours: join(belowStore, "sqladapter", "sqladapter/internal/tables")},
 	{path: "sqladapter/projecttest", ours: join(belowStore, "internal/campaign", "lineage/derived/derivedtest", "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/engine", "sqladapter", "sqladapter/sqlchat", "sqladapter/project", "sqladapter/importing"), libs: []string{testify, rapid}},
@@ -152,8 +158,8 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/search", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
-	testLibs  = []string{testify, rapid, goleak, chromedp, cdproto, jsonschema}
+	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/search", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
+	testLibs  = []string{testify, compress, rapid, goleak, chromedp, cdproto, jsonschema}
 )
 
 // A heavy is a kind of package that only the rooms named may link, through whatever import.

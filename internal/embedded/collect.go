@@ -319,7 +319,7 @@ func (c *collection) sweep() error {
 		e.opt.Logger.Warn("index keeps entries that packs replace", "err", err)
 	}
 	if c.report.Records+c.report.Erased > 0 {
-		err := e.index.Compact(c.ctx)
+		err := e.compactIndex(c.ctx)
 		if errors.Is(err, fs.ErrPermission) { // not every system can replace an open file
 			e.opt.Logger.Warn("index is not compacted: deleted entries stay in its free pages until these are used or it is rebuilt", "err", err)
 			err = nil

@@ -41,6 +41,7 @@ func (e *Engine) openIndex(without bool) (err error) {
 		Logger:       e.opt.Logger,
 		Yield:        e.giveWay(),
 		Early:        keys.Early,
+		Shape:        keys.Shape{},
 		Derive:       read.Derive,
 		// A checkpoint comes after commits, so the journal is open.
 		Durable: func(number uint64) error { return e.journal.Sync(number) },

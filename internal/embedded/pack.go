@@ -53,8 +53,8 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 			return report, fmt.Errorf("pack: %w", err)
 		}
 	}
-	if o.All && !e.indexIsSpare() {
-		if err := e.index.Compact(ctx); err != nil {
+	if o.All && !e.indexIsSpare() || !o.All && e.index.IsLoose() {
+		if err := e.compactIndex(ctx); err != nil {
 			e.opt.Logger.Warn("index is not compacted", "err", err)
 		}
 	}

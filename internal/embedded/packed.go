@@ -385,6 +385,12 @@ func (e *Engine) dropPacked(ctx context.Context) error {
 	return e.index.Drop(ctx, packedTables, func(key, value []byte) bool { return inPacks(key, value, last) })
 }
 
+// compactIndex compacts the index, without entries that packs replace.
+func (e *Engine) compactIndex(ctx context.Context) error {
+	last := e.packs.Load().last
+	return e.index.Compact(ctx, func(key, value []byte) bool { return inPacks(key, value, last) })
+}
+
 // findable returns the last segment that packs can answer for, given a known lower
 // bound. A pack without lookup tables is rewritten, unless the store is small.
 func (e *Engine) findable(ctx context.Context, known uint32) (uint32, error) {

@@ -18,7 +18,7 @@ var mayBeEmpty = setOf("content", "text", "parts", "value")
 var nestedKeys = setOf("content", "text", "parts", "message", "tool_calls", "function", "functionCall", "functionResponse", "function_call", "function_response",
 	"kwargs", "source", "output", "summary", "item", "payload", "inlineData", "inline_data", "fileData", "file_data", "file", "image_url",
 	"input_audio", "audio", "thoughts", "choices", "toolInvocation", "toolInvocations", "blob", "value", "reasoning", "reasoning_details",
-	"tool_call", "attachments", "toolRequests", "toolCalls", "state")
+	"tool_call", "attachments", "toolRequests", "toolCalls", "toolCall", "toolResult", "state")
 
 // kindKeys are the keys of texts that describe the kind of an object. They repeat, so they
 // stay in the form.
@@ -126,7 +126,7 @@ func (o *object) textKind(around structure.Piece) structure.Piece {
 	switch {
 	case strings.Contains(o.kind, "reasoning"), strings.Contains(o.kind, "thinking"), strings.Contains(o.kind, "thought"), o.kind == "summary_text":
 		return structure.ReasoningPiece
-	case strings.HasSuffix(o.kind, "tool_result"), strings.HasSuffix(o.kind, "_output"), strings.HasSuffix(o.kind, "tool-result"):
+	case strings.HasSuffix(o.kind, "tool_result"), strings.HasSuffix(o.kind, "_output"), strings.HasSuffix(o.kind, "tool-result"), o.kind == "toolResponse":
 		return structure.OutputPiece
 	case o.role == "function_call":
 		return structure.InputPiece
@@ -136,6 +136,15 @@ func (o *object) textKind(around structure.Piece) structure.Piece {
 		return PlainPiece(o.role)
 	}
 	return around
+}
+
+// wraps reports whether the object is a part of Crush, whose members are in "data".
+func (o *object) wraps() bool {
+	switch o.kind {
+	case "text", "reasoning", "tool_call", "tool_result", "shell_command":
+		return true
+	}
+	return false
 }
 
 // tells reports whether a member is a text of the object, for keys that are not those of texts in

@@ -184,6 +184,10 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 		case of.isData:
 			s.whole(v, structure.DataPiece, "")
 			return true
+		case v.raw[0] == '{' && of.wraps():
+			v.key = "content"
+			s.value(v, kind, tool)
+			return true
 		case simple && of.kind == "redacted_thinking":
 			s.text(v, structure.DataPiece, "")
 			return true

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/lineage-store/lineage/internal/sealed"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -152,23 +153,26 @@ func readLeaf(p *pages, k, v []byte) (leaf, error) {
 
 // get returns a copy of a key's value.
 func (b *base) get(key []byte) (value []byte, ok bool, err error) {
+	known := false
 	err = b.read(func(c *bbolt.Cursor) error {
 		l, err := seekLeaf(c, b.pages, key)
 		if err != nil {
 			return err
 		}
 		v, found, err := l.get(key)
-		if found {
-			value, ok = append(make([]byte, 0, len(v)), v...), true
-		}
+		value, known = bytes.Clone(v), found
 		return err
 	})
-	return value, ok, err
+	if err != nil || known || b.file.table == nil {
+		return value, value != nil, err
+	}
+	value, ok, err = b.table().Get(key)
+	return value, ok, b.tableError(err)
 }
 
-// page returns the entries from the key on in the leaf that covers it, and the
-// key at which the next leaf starts (nil at the end). The caller owns the memory.
-func (b *base) page(key []byte) (entries []Entry, next []byte, err error) {
+// page returns the next entries from a key on, and the key from which others follow (nil at the
+// end), at most limit of the sealed table. The caller owns the memory.
+func (b *base) page(key []byte, limit int) (entries []Entry, next []byte, err error) {
 	err = b.read(func(c *bbolt.Cursor) error {
 		l, err := seekLeaf(c, b.pages, key)
 		if err != nil {
@@ -178,12 +182,69 @@ func (b *base) page(key []byte) (entries []Entry, next []byte, err error) {
 		entries, err = l.list(key)
 		return err
 	})
-	return entries, next, err
+	if err != nil || b.file.table == nil {
+		return entries, next, err
+	}
+	old, end, err := b.table().Page(key, next, limit)
+	if err != nil {
+		return nil, nil, b.tableError(err)
+	}
+	if end != nil {
+		next = end
+	}
+	return over(entries, old, next), next, nil
 }
 
-// last returns a copy of the entry with the greatest key in from <= key < to; a
-// nil to has no end.
+// over returns the entries of a leaf before a key over those of the sealed table.
+func over(leaf []Entry, table []sealed.Entry, end []byte) []Entry {
+	merged := make([]Entry, 0, len(leaf)+len(table))
+	for len(leaf)+len(table) > 0 {
+		order := 1
+		if len(table) == 0 {
+			order = -1
+		} else if len(leaf) > 0 {
+			order = bytes.Compare(leaf[0].Key, table[0].Key)
+		}
+		if order > 0 {
+			merged, table = append(merged, Entry(table[0])), table[1:]
+			continue
+		}
+		e := leaf[0]
+		if end != nil && bytes.Compare(e.Key, end) >= 0 {
+			break
+		}
+		if leaf = leaf[1:]; order == 0 {
+			table = table[1:]
+		}
+		if e.Value != nil {
+			merged = append(merged, e)
+		}
+	}
+	return merged
+}
+
+// last returns a copy of the entry with the greatest key in from <= key < to; a nil to has no end.
 func (b *base) last(from, to []byte) (last Entry, ok bool, err error) {
+	for {
+		last, ok, err := b.lastInLeaves(from, to)
+		if err != nil || b.file.table == nil {
+			return last, ok && last.Value != nil, err
+		}
+		old, has, err := b.table().Last(from, to)
+		switch {
+		case err != nil:
+			return Entry{}, false, b.tableError(err)
+		case has && (!ok || bytes.Compare(old.Key, last.Key) > 0):
+			return Entry(old), true, nil
+		case !ok || last.Value != nil:
+			return last, ok, nil
+		}
+		to = last.Key // it is deleted
+	}
+}
+
+// lastInLeaves is last for the leaves. The value of a deleted key is nil.
+func (b *base) lastInLeaves(from, to []byte) (last Entry, ok bool, err error) {
 	err = b.read(func(c *bbolt.Cursor) error {
 		l, err := b.lastLeaf(c, to)
 		if err != nil {

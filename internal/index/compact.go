@@ -11,23 +11,38 @@ import (
 	"sync/atomic"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/lineage-store/lineage/internal/sealed"
 )
 
 // compactSuffix is the suffix of an index that is being rewritten.
 const compactSuffix = ".compact"
 
-// Compact folds everything applied so far and rewrites the file compactly. Deleted
-// data is in no page of the new file. Readers continue, those of older states with
-// the old file. On systems that cannot replace an open file it returns an error and
-// keeps the file. In memory it does nothing.
-func (db *DB) Compact(ctx context.Context) error {
+// Compact folds everything applied so far and rewrites the file with all entries in a
+// sealed table, except those for which spare returns true (see Drop; nil spares none).
+// Deleted data is in no page of the new file. Readers continue, those of older states
+// with the old file. On systems that cannot replace an open file it returns an error
+// and keeps the file. In memory it does nothing.
+func (db *DB) Compact(ctx context.Context, spare func(key, value []byte) bool) error {
 	if db.opt.InMemory {
 		return nil
 	}
 	if err := db.claim(); err != nil {
 		return err
 	}
-	fresh, err := db.rewriteUnchanged(ctx)
+	fresh, err := db.rewrite(func(fresh *DB) (*sealing, error) {
+		var s State
+		err := guard(func() error {
+			return db.bolt.View(func(tx *bbolt.Tx) (err error) {
+				_, err = s.load(tx)
+				return err
+			})
+		})
+		if err != nil {
+			return nil, err
+		}
+		return db.seal(ctx, fresh, s, spare)
+	})
 	if err == nil {
 		err = db.syncName()
 	}
@@ -77,6 +92,9 @@ type file struct {
 	bolt   *bbolt.DB
 	refs   atomic.Int64 // of its bases and, while it is current, the index
 	closed func(error)
+
+	sealing *sealing // nil without a sealed table
+	table   *sealed.Table
 }
 
 func newFile(path string, bolt *bbolt.DB) *file {
@@ -92,21 +110,14 @@ func (f *file) release() {
 	}
 }
 
-// rewriteUnchanged rewrites the file without new entries.
-func (db *DB) rewriteUnchanged(ctx context.Context) (*DB, error) {
-	nothing := newOverlay()
-	err := guard(func() error {
-		return db.bolt.View(func(tx *bbolt.Tx) error { return nothing.state.load(tx) })
-	})
-	if err != nil {
-		return nil, err
-	}
-	return db.rewriteWith(ctx, nothing)
+// rewriteWith writes the sealed table, the leaves and the entries and state of came into
+// a new file, which replaces the current one.
+func (db *DB) rewriteWith(ctx context.Context, came *overlay) (*DB, error) {
+	return db.rewrite(func(fresh *DB) (*sealing, error) { return db.kept.sealing, db.copyEntries(ctx, fresh, came) })
 }
 
-// rewriteWith writes the leaves and the entries and state of came into a new file,
-// which replaces the current one.
-func (db *DB) rewriteWith(ctx context.Context, came *overlay) (_ *DB, err error) {
+// rewrite replaces the file by one that fill writes.
+func (db *DB) rewrite(fill func(fresh *DB) (*sealing, error)) (_ *DB, err error) {
 	tmp := db.path + compactSuffix
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -132,7 +143,11 @@ func (db *DB) rewriteWith(ctx context.Context, came *overlay) (_ *DB, err error)
 	}
 	fresh.base.release()
 	fresh.base = nil
-	if err := guard(func() error { return db.copyEntries(ctx, fresh, came) }); err != nil {
+	var is *sealing
+	if err := guard(func() (err error) {
+		is, err = fill(fresh)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	fresh.bolt.NoSync, fresh.bolt.NoGrowSync = false, false
@@ -146,6 +161,9 @@ func (db *DB) rewriteWith(ctx context.Context, came *overlay) (_ *DB, err error)
 	fresh.pages = free.mapped(fresh.bolt, fresh.mapped)
 	fresh.kept = newFile(db.path, fresh.bolt)
 	if fresh.base, err = openBase(fresh.kept, fresh.pages); err != nil {
+		return nil, err
+	}
+	if err := fresh.base.openTable(db.opt.Shape, is); err != nil {
 		return nil, err
 	}
 	if err := removeSums(db.path); err != nil {
@@ -172,7 +190,7 @@ func (db *DB) syncName() error {
 }
 
 // copyEntries writes the checked entries of the leaves and those of came into new
-// leaves, with the state of came. The bounds of the old leaves are dropped, since
+// leaves, with the state of came and the sealed table. The bounds of the old leaves are dropped, since
 // they may be deleted keys.
 func (db *DB) copyEntries(ctx context.Context, fresh *DB, came *overlay) error {
 	from, err := db.bolt.Begin(false)
@@ -180,9 +198,12 @@ func (db *DB) copyEntries(ctx context.Context, fresh *DB, came *overlay) error {
 		return err
 	}
 	defer func() { _ = from.Rollback() }()
-	w := leavesWriter{bolt: fresh.bolt, maxBytes: db.limits.bytes, yield: db.opt.Yield}
+	w := leavesWriter{batches: batches{bolt: fresh.bolt, maxBytes: db.limits.bytes}, yield: db.opt.Yield}
 	defer w.rollback()
-	m := merger{into: &w, newer: newMemorySource(came.Latest(), nil)}
+	if err := db.copyTable(ctx, from, &w.batches); err != nil {
+		return err
+	}
+	m := merger{into: &w, newer: newMemorySource(came.Latest(), nil), sealed: db.base.has}
 	low := []byte{}
 	c := from.Bucket(leavesBucket).Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
@@ -213,13 +234,14 @@ func (db *DB) copyEntries(ctx context.Context, fresh *DB, came *overlay) error {
 	if err := m.rest(nil); err != nil {
 		return err
 	}
-	return w.finish(came.state)
+	return w.end(came.state, db.kept.sealing)
 }
 
 // merger merges ordered entries with newer ones, which take precedence.
 type merger struct {
-	into  *leavesWriter
-	newer *memorySource
+	into   *leavesWriter
+	newer  *memorySource
+	sealed func(key []byte) (bool, error) // whether a deletion must be kept
 }
 
 func (m *merger) add(key, value []byte) error {
@@ -235,10 +257,15 @@ func (m *merger) add(key, value []byte) error {
 // rest writes the newer entries before the key, or all of them for nil.
 func (m *merger) rest(to []byte) error {
 	for e, ok, _ := m.newer.peek(); ok && (to == nil || bytes.Compare(e.Key, to) < 0); e, ok, _ = m.newer.peek() {
-		if e.Value != nil {
-			if err := m.into.add(e.Key, e.Value); err != nil {
-				return err
-			}
+		keep, err := e.Value != nil, error(nil)
+		if !keep {
+			keep, err = m.sealed(e.Key)
+		}
+		if err == nil && keep {
+			err = m.into.add(e.Key, e.Value)
+		}
+		if err != nil {
+			return err
 		}
 		m.newer.advance()
 	}
@@ -247,18 +274,15 @@ func (m *merger) rest(to []byte) error {
 
 // leavesWriter writes ordered entries into leaves, in transactions of limited size.
 type leavesWriter struct {
-	bolt     *bbolt.DB
-	maxBytes int    // of a transaction
-	yield    func() // called for each leaf if not nil
-	tx       *bbolt.Tx
-	bytes    int
-	low      []byte
-	leaf     leafWriter
+	batches
+	yield func() // called for each leaf if not nil
+	low   []byte
+	leaf  leafWriter
 }
 
 func (w *leavesWriter) add(key, value []byte) error {
 	if !w.leaf.fits(w.low, key, value) {
-		if err := w.put(w.leaf.finish(w.low, key)); err != nil {
+		if err := w.write(w.leaf.finish(w.low, key)); err != nil {
 			return err
 		}
 		w.low = bytes.Clone(key)
@@ -267,49 +291,17 @@ func (w *leavesWriter) add(key, value []byte) error {
 	return nil
 }
 
-func (w *leavesWriter) put(leaf []byte) (err error) {
+func (w *leavesWriter) write(leaf []byte) error {
 	if w.yield != nil {
 		w.yield()
 	}
-	if w.tx == nil {
-		if w.tx, err = w.bolt.Begin(true); err != nil {
-			return err
-		}
-		w.bytes = 0
-	}
-	leaves := w.tx.Bucket(leavesBucket)
-	leaves.FillPercent = 1
-	if err := leaves.Put(leafKey(w.low), leaf); err != nil {
-		return err
-	}
-	if w.bytes += len(leaf); w.bytes < w.maxBytes {
-		return nil
-	}
-	return w.commit()
+	return w.put(leavesBucket, leafKey(w.low), leaf)
 }
 
-func (w *leavesWriter) commit() error {
-	err := w.tx.Commit()
-	w.tx = nil // not earlier, because bbolt may panic
-	return err
-}
-
-// finish writes the last leaf and then the state.
-func (w *leavesWriter) finish(s State) error {
-	if err := w.put(w.leaf.finish(w.low, nil)); err != nil {
+// end writes the last leaf and then the state.
+func (w *leavesWriter) end(s State, is *sealing) error {
+	if err := w.write(w.leaf.finish(w.low, nil)); err != nil {
 		return err
 	}
-	if w.tx == nil {
-		return w.bolt.Update(s.save)
-	}
-	if err := s.save(w.tx); err != nil {
-		return err
-	}
-	return w.commit()
-}
-
-func (w *leavesWriter) rollback() {
-	if w.tx != nil {
-		_ = w.tx.Rollback() // after an error that is reported
-	}
+	return w.finish(s, is)
 }

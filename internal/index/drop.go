@@ -68,7 +68,7 @@ type dropper struct {
 // pass rewrites the next leaves with entries to drop, as many as fit into one
 // transaction. The remaining entries are merged into as few leaves as possible.
 func (d *dropper) pass(tx *bbolt.Tx) error {
-	f := folder{pages: d.db.pages, leaves: tx.Bucket(leavesBucket)}
+	f := folder{pages: d.db.pages, leaves: tx.Bucket(leavesBucket), base: d.db.base}
 	f.leaves.FillPercent = 0.8
 	for d.next != nil {
 		b, err := d.batch(&f)
@@ -113,9 +113,13 @@ func (d *dropper) batch(f *folder) (b dropped, err error) {
 		}
 		b.old = append(b.old, leafKey(l.low))
 		for _, e := range entries {
-			if bytes.Compare(e.Key, d.next) >= 0 && bytes.Compare(e.Key, d.to) < 0 && d.spare(e.Key, e.Value) {
-				b.dropped = true
-				continue
+			if e.Value != nil && bytes.Compare(e.Key, d.next) >= 0 && bytes.Compare(e.Key, d.to) < 0 && d.spare(e.Key, e.Value) {
+				b.dropped, e.Value = true, nil
+				if hides, err := f.base.has(e.Key); err != nil {
+					return b, err
+				} else if !hides {
+					continue
+				}
 			}
 			b.size += entrySize(last, e.Key, e.Value)
 			b.kept, last = append(b.kept, e), e.Key

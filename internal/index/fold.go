@@ -16,13 +16,14 @@ import (
 )
 
 // limits limit the memory of a fold's transaction. rewrite is the least size of used
-// pages at which a file is rewritten.
+// pages at which a file is rewritten, and loose that of leaves that are sealed.
 type limits struct {
 	leaves, bytes int
 	rewrite       uint64
+	loose         int64
 }
 
-var defaultLimits = limits{leaves: 4 << 10, bytes: 8 << 20}
+var defaultLimits = limits{leaves: 4 << 10, bytes: 8 << 20, loose: minLoose}
 
 // startFold starts to fold the overlay in the background unless a fold is running. The
 // caller holds mu.
@@ -171,6 +172,9 @@ func (db *DB) fold(o *overlay) (use func() (release func()), err error) {
 const (
 	// rewriteRetry is the pause after a failed rewrite.
 	rewriteRetry = time.Minute
+	// maxCopied limits the size of the sealed table that a rewrite copies, compared with
+	// the rest of the file.
+	maxCopied = 4
 	// maxUnread limits the replaced files that are still read: each takes address
 	// space.
 	maxUnread = 4
@@ -184,9 +188,12 @@ const (
 // same amount; if keys of one table are in order and others are not, a rewrite writes
 // up to three times more.
 func (db *DB) worthRewriting(o *overlay) (bool, error) {
-	used, come := db.pages.used(), uint64(o.Bytes())
+	inTable := db.kept.tablePages(db.pages.size)
+	used, come := db.pages.used()-min(inTable, db.pages.used()), uint64(o.Bytes())
 	most := used + used/2 // a page has about four leaves
 	switch {
+	case inTable > maxCopied*(used+come/db.pages.size): // it would be copied
+		return false, nil
 	case !canReplace, db.unread.Load() >= maxUnread, used*db.pages.size+come < db.limits.rewrite, time.Now().Before(db.rewriteAfter):
 		return false, nil
 	case come >= used*db.pages.size:
@@ -257,7 +264,7 @@ func (db *DB) newFolder(m memtable.Moment) *folder {
 
 // foldPart runs one transaction of a fold.
 func (db *DB) foldPart(f *folder, s State) error {
-	f.pages = db.pages
+	f.pages, f.base = db.pages, db.base
 	return db.update(func(tx *bbolt.Tx) error { return f.fill(tx, s) })
 }
 
@@ -298,6 +305,7 @@ type folder struct {
 	limits  limits
 	done    bool
 	yield   func() // called for each leaf if not nil
+	base    *base  // with the sealed table
 
 	// Of one transaction:
 	pages  *pages // after the previous transaction
@@ -333,7 +341,7 @@ func (f *folder) finish(tx *bbolt.Tx, s State) error {
 			}
 		}
 	}
-	return s.save(tx)
+	return s.save(tx, f.base.file.sealing)
 }
 
 // leaf merges the next entries of the source into the leaf that covers the first of
@@ -383,17 +391,48 @@ func (f *folder) merge(old leaf) (merged []Entry, size int, err error) {
 			kept = kept[1:]
 			continue
 		case len(kept) > 0 && bytes.Equal(kept[0].Key, e.Key):
-			if f.changed != nil && !bytes.Equal(kept[0].Value, e.Value) {
+			was := kept[0]
+			if kept = kept[1:]; f.changed != nil && (was.Value == nil || !bytes.Equal(was.Value, e.Value)) {
 				f.changed[string(e.Key)] = true
-				e = kept[0]
+				e = was
 			}
-			kept = kept[1:]
+			if f.changed != nil || e.Value != nil {
+				add(e)
+				source.advance()
+				continue
+			}
 		}
-		if e.Value != nil {
+		write, err := f.overTable(e)
+		if err != nil {
+			return nil, 0, err
+		}
+		if write {
 			add(e)
 		}
 		source.advance()
 	}
+}
+
+// overTable reports whether a leaf needs an entry that it does not have. In the first transactions
+// of a fold this is not yet so if the sealed table has another value.
+func (f *folder) overTable(e Entry) (bool, error) {
+	if f.base.file.table == nil {
+		return e.Value != nil, nil
+	}
+	if e.Value != nil && f.changed == nil {
+		return true, nil
+	}
+	value, ok, err := f.base.table().Get(e.Key)
+	if err != nil {
+		return false, f.base.tableError(err)
+	}
+	if e.Value == nil {
+		return ok, nil
+	}
+	if ok && !bytes.Equal(value, e.Value) {
+		f.changed[string(e.Key)] = true
+	}
+	return !ok, nil
 }
 
 // write replaces a leaf by as many leaves of similar size as the entries need. An

@@ -379,7 +379,10 @@ func TestDurableComesFirst(t *testing.T) {
 // stored is the number in the file.
 func stored(t *testing.T, db *DB) uint64 {
 	var s State
-	require.NoError(t, db.bolt.View(func(tx *bbolt.Tx) error { return s.load(tx) }))
+	require.NoError(t, db.bolt.View(func(tx *bbolt.Tx) (err error) {
+		_, err = s.load(tx)
+		return err
+	}))
 	return s.Number
 }
 

@@ -22,6 +22,7 @@ import (
 	bbolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/lineage-store/lineage/internal/memtable"
+	"github.com/lineage-store/lineage/internal/sealed"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -65,6 +66,8 @@ type Options struct {
 	Derive func(*Folding) error
 	// Yield, if not nil, is called by a fold after every few microseconds of work.
 	Yield func()
+	// Shape describes the ids in entries, for the sealed table. Nil means that there are none.
+	Shape sealed.Shape
 	// ReadOnly never writes the file.
 	ReadOnly bool
 	// InMemory has no file: everything stays in the overlay and is lost when the index is
@@ -138,6 +141,9 @@ func Open(path string, o Options) (*DB, error) {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Shape == nil {
+		o.Shape = noShape{}
 	}
 	db := &DB{path: path, opt: o, limits: defaultLimits, active: newOverlay(), syncDir: vfs.OS().SyncDir}
 	db.limits.rewrite = uint64(o.OverlayBytes) / 16
@@ -257,18 +263,32 @@ func (db *DB) openBolt(free *pages) (err error) {
 			return fmt.Errorf("open index: %w", err)
 		}
 	}
-	if err := db.bolt.View(func(tx *bbolt.Tx) error { return db.state.load(tx) }); err != nil {
+	var is *sealing
+	if err := db.bolt.View(func(tx *bbolt.Tx) (err error) {
+		is, err = db.state.load(tx)
+		return err
+	}); err != nil {
 		return err
 	}
 	db.pages = free.mapped(db.bolt, db.mapped)
 	db.kept = newFile(db.path, db.bolt)
-	db.base, err = openBase(db.kept, db.pages)
-	return err
+	if db.base, err = openBase(db.kept, db.pages); err != nil {
+		return err
+	}
+	if err := db.base.openTable(db.opt.Shape, is); err != nil {
+		db.base.release()
+		db.base = nil
+		return fmt.Errorf("%w: %w", ErrUnusable, err)
+	}
+	return nil
 }
 
 // prepare creates the buckets and the first, empty leaf.
 func prepare(tx *bbolt.Tx) error {
 	if _, err := tx.CreateBucket(metaBucket); err != nil {
+		return err
+	}
+	if _, err := tx.CreateBucket(sealedBucket); err != nil {
 		return err
 	}
 	leaves, err := tx.CreateBucket(leavesBucket)
@@ -279,7 +299,7 @@ func prepare(tx *bbolt.Tx) error {
 	if err := leaves.Put(leafKey(nil), w.finish(nil, nil)); err != nil {
 		return err
 	}
-	return State{}.save(tx)
+	return State{}.save(tx, nil)
 }
 
 // Throttle waits while the overlay is so large that a checkpoint must catch up. It returns

@@ -14,8 +14,9 @@ import (
 //	4  length of the upper bound plus 1, or 0 for none: a varint; the bound
 //	   then, for each entry in order:
 //	   number of bytes shared with the key before (as many as are equal),
-//	   number of different bytes, length of the value: varints; the different
-//	   bytes; the value
+//	   number of different bytes, length of the value plus 1, or 0 for a key
+//	   that is deleted from the sealed table: varints; the different bytes; the
+//	   value
 //
 // The bounds detect a leaf under the wrong key, and a search in the wrong leaf.
 const (
@@ -68,7 +69,7 @@ func (l leaf) covers(key []byte) bool {
 type cursor struct {
 	rest  []byte
 	key   []byte // reused
-	value []byte // shares the leaf's memory
+	value []byte // shares the leaf's memory; nil if the key is deleted
 	err   error
 }
 
@@ -104,13 +105,20 @@ func splitEntry(b []byte, before int) (shared int, differ, value, rest []byte, o
 		return
 	}
 	rest = b[n1+n2+n3:]
-	if s > uint64(before) || d > uint64(len(rest)) || size > uint64(len(rest))-d {
+	if s > uint64(before) || d > uint64(len(rest)) {
 		return
 	}
-	return int(s), rest[:d], rest[d:][:size:size], rest[d+size:], true
+	differ, rest = rest[:d], rest[d:]
+	if size == 0 {
+		return int(s), differ, nil, rest, true
+	}
+	if size--; size > uint64(len(rest)) {
+		return
+	}
+	return int(s), differ, rest[:size:size], rest[size:], true
 }
 
-// get returns the value of a key, sharing the leaf's memory.
+// get returns the value of a key, sharing the leaf's memory. It is nil if the key is deleted.
 func (l leaf) get(key []byte) ([]byte, bool, error) {
 	if !l.covers(key) {
 		return nil, false, errBounds
@@ -157,7 +165,11 @@ func (l leaf) list(from []byte) ([]Entry, error) {
 		start := len(mem)
 		mem = append(append(mem, c.key...), c.value...)
 		kv := mem[start:len(mem):len(mem)]
-		out = append(out, Entry{Key: kv[:len(c.key):len(c.key)], Value: kv[len(c.key):]})
+		e := Entry{Key: kv[:len(c.key):len(c.key)], Value: kv[len(c.key):]}
+		if c.value == nil {
+			e.Value = nil
+		}
+		out = append(out, e)
 	}
 	return out, c.err
 }
@@ -173,7 +185,7 @@ func (l leaf) before(to []byte) (last Entry, ok bool, err error) {
 	if !ok || c.err != nil {
 		return Entry{}, false, c.err
 	}
-	return Entry{Key: key, Value: append(make([]byte, 0, len(value)), value...)}, true, nil
+	return Entry{Key: key, Value: bytes.Clone(value)}, true, nil
 }
 
 // leafWriter encodes ordered entries into leaves.
@@ -186,7 +198,11 @@ func (w *leafWriter) add(key, value []byte) {
 	shared := sharedBytes(w.last, key)
 	w.entries = binary.AppendUvarint(w.entries, uint64(shared))
 	w.entries = binary.AppendUvarint(w.entries, uint64(len(key)-shared))
-	w.entries = binary.AppendUvarint(w.entries, uint64(len(value)))
+	if value == nil {
+		w.entries = append(w.entries, 0)
+	} else {
+		w.entries = binary.AppendUvarint(w.entries, uint64(len(value))+1)
+	}
 	w.entries = append(append(w.entries, key[shared:]...), value...)
 	w.last = append(w.last[:0], key...)
 }

@@ -125,6 +125,11 @@ func (m *machine) Checkpoint(t *rapid.T) {
 	require.Nil(t, m.db.frozen)
 }
 
+func (m *machine) Compact(t *rapid.T) {
+	require.NoError(t, m.db.Compact(t.Context(), nil))
+	require.Zero(t, m.db.active.Len())
+}
+
 func (m *machine) Reopen(t *rapid.T) {
 	for _, p := range m.snapshots {
 		require.NoError(t, p.as.checkAll(p.Snapshot))
@@ -162,7 +167,7 @@ func TestModel(t *testing.T) {
 		}()
 		t.Repeat(map[string]func(*rapid.T){
 			"apply": m.Apply, "apply more": m.Apply, "snapshot": m.Snapshot, "release": m.Release,
-			"read": m.Read, "checkpoint": m.Checkpoint, "reopen": m.Reopen, "": m.Check,
+			"read": m.Read, "checkpoint": m.Checkpoint, "compact": m.Compact, "reopen": m.Reopen, "": m.Check,
 		})
 		m.Reopen(t)
 		s := m.db.Snapshot()

@@ -113,7 +113,9 @@ func TestStateGolden(t *testing.T) {
 	require.NoError(t, db.bolt.View(func(tx *bbolt.Tx) error {
 		golden(t, "state", tx.Bucket(metaBucket).Get(stateKey))
 		var again State
-		require.NoError(t, again.load(tx))
+		is, err := again.load(tx)
+		require.NoError(t, err)
+		require.Nil(t, is)
 		require.Equal(t, s, again)
 		return nil
 	}))
@@ -184,7 +186,7 @@ func TestInMemory(t *testing.T) {
 		db.Apply(at(n+1), batch)
 		require.NoError(t, db.Throttle())
 		require.NoError(t, db.Checkpoint())
-		require.NoError(t, db.Compact(t.Context()))
+		require.NoError(t, db.Compact(t.Context(), nil))
 		require.Equal(t, at(n+1), db.State())
 		requireModel(t, m, db)
 	}

@@ -102,9 +102,9 @@ func TestKillDuringRewrite(t *testing.T) {
 	path := newPath(t)
 	choose := rand.New(rand.NewPCG(3, 4))
 	var killed []string
-	leaves := 0
+	calls, every := 0, 40
 	db := open(t, path, Options{OverlayBytes: 1 << 30, Yield: func() {
-		if leaves++; leaves%40 != 1 {
+		if calls++; calls%every != 1 {
 			return
 		}
 		dir := t.TempDir()
@@ -140,6 +140,19 @@ func TestKillDuringRewrite(t *testing.T) {
 		requireModel(t, m, db)
 		db.Apply(at(2), second)
 		require.NoError(t, db.Checkpoint())
+		requireModel(t, is, db)
+		require.NoError(t, db.Close())
+	}
+
+	killed, every = nil, 200
+	require.NoError(t, db.Compact(t.Context(), nil))
+	require.Greater(t, len(killed), 2)
+	for _, path := range killed {
+		require.FileExists(t, path+compactSuffix)
+		db := open(t, path, Options{})
+		require.Equal(t, at(2), db.State())
+		requireModel(t, is, db)
+		require.NoError(t, db.Compact(t.Context(), nil))
 		requireModel(t, is, db)
 		require.NoError(t, db.Close())
 	}
@@ -196,13 +209,13 @@ func TestNameOfTheNewFileIsSynced(t *testing.T) {
 		require.ErrorIs(t, db.Checkpoint(), cause)
 		requireModel(t, m, db)
 	}
-	require.ErrorIs(t, db.Compact(context.Background()), cause)
+	require.ErrorIs(t, db.Compact(context.Background(), nil), cause)
 	failing = false
 	require.NoError(t, db.Checkpoint())
 	require.Positive(t, synced)
 	requireModel(t, m, db)
 	failing = true
-	require.ErrorIs(t, db.Compact(context.Background()), cause)
+	require.ErrorIs(t, db.Compact(context.Background(), nil), cause)
 	requireModel(t, m, db)
 	failing = false
 	batch = scattered(choose, 10)
@@ -240,7 +253,7 @@ func TestFoldWithoutAddressSpace(t *testing.T) {
 	}
 	require.EqualValues(t, most, db.mapped)
 	require.Len(t, said, 1)
-	require.ErrorIs(t, db.Compact(context.Background()), syscall.ENOMEM)
+	require.ErrorIs(t, db.Compact(context.Background(), nil), syscall.ENOMEM)
 	db.mapped, db.rewriteAfter = room, time.Time{}
 	batch := scattered(choose, 4_000)
 	m.apply(batch)

@@ -288,8 +288,16 @@ func (s *memorySource) skipTo(key []byte) {
 type baseSource struct {
 	snapshot *Snapshot
 	entries  []Entry
-	next     []byte // start of the next leaf; nil after the last
+	next     []byte // where the next ones start; nil after the last
+	pages    int    // read so far
 }
+
+const (
+	// minPage and maxPage limit what is read of the sealed table at once: most ranges are short,
+	// and others are read to their ends.
+	minPage = 4
+	maxPage = 512
+)
 
 func (s *baseSource) peek() (Entry, bool, error) {
 	for len(s.entries) == 0 {
@@ -300,7 +308,8 @@ func (s *baseSource) peek() (Entry, bool, error) {
 		if err != nil {
 			return Entry{}, false, err
 		}
-		s.entries, s.next, err = b.page(s.next)
+		s.entries, s.next, err = b.page(s.next, min(minPage<<min(s.pages, 16), maxPage))
+		s.pages++
 		b.release()
 		if err != nil {
 			return Entry{}, false, err

@@ -10,13 +10,15 @@ import (
 
 // stateVersion is incremented when an index of an older program cannot be used: it is
 // then rebuilt.
-const stateVersion = 7
+const stateVersion = 8
 
 // stateSize is the length of a state on disk, integers little-endian: version 4,
-// store 16, number 8, id 8, since 8, segment 4, offset 8, counts 12 × 8, CRC-32C 4 bytes.
-const stateSize = 60 + 8*len(Counts{})
+// store 16, number 8, id 8, since 8, segment 4, offset 8, counts 12 × 8, 1 if there is a sealed
+// table 1, CRC-32C of its directory 4, CRC-32C 4 bytes.
+const stateSize = 65 + 8*len(Counts{})
 
-func (s State) save(tx *bbolt.Tx) error {
+// save saves the state, and which sealed table is in the file.
+func (s State) save(tx *bbolt.Tx, is *sealing) error {
 	b := make([]byte, 0, stateSize)
 	b = binary.LittleEndian.AppendUint32(b, stateVersion)
 	b = append(b, s.Store[:]...)
@@ -28,22 +30,24 @@ func (s State) save(tx *bbolt.Tx) error {
 	for _, n := range s.Counts {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
+	b = is.append(b)
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	return tx.Bucket(metaBucket).Put(stateKey, b)
 }
 
-func (s *State) load(tx *bbolt.Tx) error {
+// load loads the state. The table is nil if there is none.
+func (s *State) load(tx *bbolt.Tx) (is *sealing, err error) {
 	meta := tx.Bucket(metaBucket)
-	if meta == nil || tx.Bucket(leavesBucket) == nil {
-		return fmt.Errorf("%w: not an index", ErrUnusable)
+	if meta == nil || tx.Bucket(leavesBucket) == nil || tx.Bucket(sealedBucket) == nil {
+		return nil, fmt.Errorf("%w: not an index", ErrUnusable)
 	}
 	b := meta.Get(stateKey)
 	n := len(b) - 4
 	if n < 4 || crc32.Checksum(b[:n], castagnoli) != binary.LittleEndian.Uint32(b[n:]) {
-		return fmt.Errorf("%w: its state is damaged", ErrUnusable)
+		return nil, fmt.Errorf("%w: its state is damaged", ErrUnusable)
 	}
 	if v := binary.LittleEndian.Uint32(b); v != stateVersion || len(b) != stateSize {
-		return fmt.Errorf("%w: version %d, this program uses %d", ErrUnusable, v, stateVersion)
+		return nil, fmt.Errorf("%w: version %d, this program uses %d", ErrUnusable, v, stateVersion)
 	}
 	copy(s.Store[:], b[4:])
 	s.Number = binary.LittleEndian.Uint64(b[20:])
@@ -54,5 +58,5 @@ func (s *State) load(tx *bbolt.Tx) error {
 	for i := range s.Counts {
 		s.Counts[i] = binary.LittleEndian.Uint64(b[56+8*i:])
 	}
-	return nil
+	return readSealing(b[n-5 : n]), nil
 }

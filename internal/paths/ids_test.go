@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/lineage/search"
@@ -72,7 +73,7 @@ func TestImportedChatsHaveTheirOwnMessages(t *testing.T) {
 		require.NoError(t, err)
 		defer s.Close()
 		all := sameIDs(t)
-		_, err = archive.Import(bg, s, archive.Stream("made", strings.NewReader("made")), archive.Options{Formats: []archive.Format{{
+		_, err = importer.Import(bg, s, archive.Stream("made", strings.NewReader("made")), importer.Options{Formats: []archive.Format{{
 			Name: "made", Detect: func(archive.Head) bool { return true },
 			Read: func(context.Context, *archive.Input) iter.Seq2[*archive.Conversation, error] {
 				return func(yield func(*archive.Conversation, error) bool) {

@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/conversation"
@@ -92,7 +93,7 @@ func lines(message func(text string) string) writer {
 		for _, id := range threads {
 			fmt.Fprintf(&b, `{"id":%q,"messages":[%s]}`+"\n", id, strings.Repeat(message(text)+",", times-1)+message(text))
 		}
-		report, err := archive.Import(bg, s, archive.Stream("", &b), archive.Options{Format: "openai"})
+		report, err := importer.Import(bg, s, archive.Stream("", &b), importer.Options{Format: "openai"})
 		require.NoError(t, err)
 		require.Empty(t, report.Skipped)
 		require.EqualValues(t, len(threads), report.Conversations)

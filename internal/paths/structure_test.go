@@ -20,6 +20,7 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/conversation"
@@ -77,7 +78,7 @@ func TestStructureOfManyConversations(t *testing.T) {
 	}()
 	dir := t.TempDir()
 	s := open(t, dir)
-	report, err := archive.Import(bg, s, archive.Stream("", read), archive.Options{Format: "openai"})
+	report, err := importer.Import(bg, s, archive.Stream("", read), importer.Options{Format: "openai"})
 	require.NoError(t, err)
 	require.EqualValues(t, conversations*messages, report.NewMessages)
 	require.NoError(t, s.Close())
@@ -255,7 +256,7 @@ var manyPaths = []manyPath{
 			}
 			fmt.Fprintf(&b, `{"id":"%d","created_at":%d,"messages":[%s]}`+"\n", k, messages[0].at.Unix(), strings.Join(list, ","))
 		}
-		report, err := archive.Import(bg, s, archive.Stream("", &b), archive.Options{Format: "openai"})
+		report, err := importer.Import(bg, s, archive.Stream("", &b), importer.Options{Format: "openai"})
 		require.NoError(t, err)
 		require.Empty(t, report.Skipped)
 	}},

@@ -3,7 +3,6 @@
 package plain
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"unicode"
@@ -20,7 +19,10 @@ const (
 // Hidden reports whether a terminal obeys a character or does not show it: controls, formats such as marks of direction
 // and characters without width, and separators of lines and paragraphs. Newline and tab are not hidden.
 func Hidden(r rune) bool {
-	return r != '\n' && r != '\t' && r != nonJoiner && r != joiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+	if r < utf8.RuneSelf {
+		return r < ' ' && r != '\n' && r != '\t' || r == 0x7f
+	}
+	return r != nonJoiner && r != joiner && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
 // Text returns a text without hidden characters: controls become their pictures, others U+FFFD, which also replaces
@@ -65,8 +67,18 @@ func Escape(r rune) string {
 
 // replace returns text in which hidden characters, and bytes that are not UTF-8, are replaced.
 func replace(text []byte, with func(rune) string) []byte {
-	i := bytes.IndexFunc(text, func(r rune) bool { return Hidden(r) || r == utf8.RuneError })
-	if i < 0 {
+	i := 0
+	for i < len(text) {
+		r, size := rune(text[i]), 1
+		if r >= utf8.RuneSelf {
+			r, size = utf8.DecodeRune(text[i:])
+		}
+		if Hidden(r) || r == utf8.RuneError && size == 1 {
+			break
+		}
+		i += size
+	}
+	if i == len(text) {
 		return text
 	}
 	clean := append(make([]byte, 0, len(text)+64), text[:i]...)

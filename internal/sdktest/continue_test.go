@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/lineage/message"
@@ -77,7 +78,7 @@ func TestImportedConversationsGoOn(t *testing.T) {
 	calls := make(map[string]int)
 	for _, file := range archives(t) {
 		s := open(t)
-		_, err := archive.Import(bg, s, archive.Path(file), archive.Options{UserID: "ada"})
+		_, err := importer.Import(bg, s, archive.Path(file), importer.Options{UserID: "ada"})
 		require.NoError(t, err, file)
 		format := strings.Split(filepath.ToSlash(file), "/")[5]
 		calls[format] += goOn(t, s, "and now?")
@@ -99,7 +100,7 @@ func TestImportedConversationsGoOn(t *testing.T) {
 			continue
 		}
 		again := open(t)
-		report, err := archive.Import(bg, again, archive.Stream("", &written), archive.Options{Format: "openai", UserID: "ada"})
+		report, err := importer.Import(bg, again, archive.Stream("", &written), importer.Options{Format: "openai", UserID: "ada"})
 		require.NoError(t, err, file)
 		require.Empty(t, report.Skipped, file)
 		calls[format] += goOn(t, again, "and then?")

@@ -1,29 +1,109 @@
 package archive
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 )
 
-// feed is what an input that grows is read from: one reader after another. The input has ended for now where a
-// reader ends.
-type feed struct {
-	ctx  context.Context // of the current Read
+// ErrCannotGrow is returned for an input that has to be read whole.
+var ErrCannotGrow = errors.New("the input cannot be read as it grows")
+
+// PartBytes and PartNodes are the approximate size of a part of a conversation that is yielded before its end.
+const (
+	PartBytes = 4 << 20
+	PartNodes = 4096
+)
+
+// Feed is what an input that grows is read from: one reader after another. The input has ended for now where a reader ends.
+// The format yields what it has read at each pause: at the end of a reader, and after about PartBytes.
+type Feed struct {
+	ctx  context.Context // of the current reader
 	from io.Reader       // nil at its end
 	err  error           // of from
-	// read is the number of lines in the current Read, size their memory since the last pause, and waiting that of
-	// those which are not placed. Lines beyond known are kept in lines until they are placed, if keep is set.
+	// read is the number of lines of the current reader, size their memory since the last pause, and waiting that of
+	// those which were not taken. Lines beyond known are kept in lines until they are taken, if keep is set.
 	read    int64
 	size    int64
 	waiting int64
 	known   int64
 	keep    bool
-	lines   []Line
-	// paused is set from a pause on until reading continues, drained if all was read.
+	lines   []RawLine
+	// paused is set from a pause on until Resume, drained if all was read.
 	paused, drained bool
 }
 
-func (f *feed) Read(p []byte) (int, error) {
+// RawLine is a line of an input that grows.
+type RawLine struct {
+	// Number is the number of the line, from 1.
+	Number int64
+	// Raw is the line with its end, byte for byte. It is nil if the line is larger than Limits.Item.
+	Raw []byte
+}
+
+// NewFeed returns a feed. If keep is set, it keeps lines until Take.
+func NewFeed(keep bool) *Feed { return &Feed{keep: keep} }
+
+// Known states how many lines need not be kept.
+func (f *Feed) Known(lines int64) { f.known = lines }
+
+// Continue states the reader that follows.
+func (f *Feed) Continue(ctx context.Context, r io.Reader) { f.ctx, f.from, f.read = ctx, r, 0 }
+
+// Open returns the input and its format, or no input if there is nothing to read yet.
+func (f *Feed) Open(name string, o ReadOptions) (*Input, Format, error) {
+	formats, err := o.formats()
+	if err != nil {
+		return nil, Format{}, err
+	}
+	in := &Input{Name: name, reader: bufio.NewReaderSize(f, HeadSize), limits: o.Limits.OrDefault(), feed: f}
+	if _, err := in.reader.Peek(1); err != nil {
+		return nil, Format{}, f.err
+	}
+	is, ok := formats[0], o.Format != ""
+	if !ok {
+		is, ok = detect(formats, in)
+	}
+	switch {
+	case f.err != nil:
+		return nil, Format{}, f.err
+	case !ok:
+		return nil, Format{}, fmt.Errorf("%s: %w", in.place(), ErrUnknownFormat)
+	case !is.Grows:
+		return nil, Format{}, fmt.Errorf("%s: format %s: %w", in.place(), is.Name, ErrCannotGrow)
+	}
+	return in, is, nil
+}
+
+// Err returns the error of the current reader, other than its end.
+func (f *Feed) Err() error { return f.err }
+
+// Ended reports whether the current reader was read to its end.
+func (f *Feed) Ended() bool { return f.from == nil }
+
+// Lines returns the number of lines that were read of the current reader.
+func (f *Feed) Lines() int64 { return f.read }
+
+// Waiting returns the memory of the lines before the last pause that were not taken.
+func (f *Feed) Waiting() int64 { return f.waiting }
+
+// Paused reports whether the format has paused, and whether it did so because all was read.
+func (f *Feed) Paused() (paused, drained bool) { return f.paused, f.paused && f.drained }
+
+// Resume lets the format read on after a pause.
+func (f *Feed) Resume() { f.paused = false }
+
+// Take returns the lines that were kept since the last Take.
+func (f *Feed) Take() []RawLine {
+	lines := f.lines
+	f.lines, f.waiting = nil, 0
+	return lines
+}
+
+// Read implements io.Reader.
+func (f *Feed) Read(p []byte) (int, error) {
 	if f.from == nil {
 		return 0, io.EOF
 	}
@@ -42,26 +122,19 @@ func (f *feed) Read(p []byte) (int, error) {
 }
 
 // line records a line.
-func (f *feed) line(number int64, raw []byte) {
+func (f *Feed) line(number int64, raw []byte) {
 	f.read++
 	f.size += lineMemory + int64(len(raw))
 	if f.keep && number > f.known {
-		f.lines = append(f.lines, Line{Number: number, Raw: raw})
+		f.lines = append(f.lines, RawLine{Number: number, Raw: raw})
 	}
-}
-
-// take returns the lines that were kept.
-func (f *feed) take() []Line {
-	lines := f.lines
-	f.lines, f.waiting = nil, 0
-	return lines
 }
 
 // lineMemory is about what a line takes besides its bytes.
 const lineMemory = 64
 
 // pause yields a pause, and reports whether more is to be read after it.
-func (f *feed) pause(drained bool, yield func(Item, error) bool) bool {
+func (f *Feed) pause(drained bool, yield func(Item, error) bool) bool {
 	f.paused, f.drained = true, drained
 	f.size, f.waiting = 0, f.waiting+f.size
 	return yield(Item{Pause: true}, nil) && !f.paused

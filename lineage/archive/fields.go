@@ -1,29 +1,37 @@
 package archive
 
 import (
-	"hash/crc32"
-
-	"github.com/lineage-store/lineage/internal/place"
-	"github.com/lineage-store/lineage/structure"
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
 )
 
-// fieldHash hashes fields of messages.
-type fieldHash struct{ buf place.Fields }
+// LargeField is the size from which a field of a conversation is stored as content, which is stored
+// once for all conversations.
+const LargeField = 2 << 10
 
-// mark returns a number that distinguishes a message from others by its id, content and metadata, but not by the way
-// in which these are serialized.
-func (h *fieldHash) mark(before uint32, usages []structure.Usage) uint32 {
-	h.buf = h.buf[:0]
-	for i := range usages {
-		u := &usages[i]
-		if u.Kind == structure.PartUsage && u.Piece == structure.DataPiece {
-			continue
-		}
-		h.buf.Bytes(u.Content[:])
-		h.buf.Text(u.Role)
-		h.buf.Text(u.SourceID)
-		h.buf.Bytes(u.Metadata)
-		h.buf.Bytes(u.MetadataContent[:])
+// Fields collects the fields of a conversation that are not messages.
+type Fields struct {
+	small rawjson.Object
+	large []rawjson.Member
+}
+
+// Add adds a field.
+func (f *Fields) Add(m rawjson.Member) {
+	if len(m.Value) >= LargeField {
+		f.large = append(f.large, m)
+		return
 	}
-	return crc32.Update(before, crc32.IEEETable, h.buf)
+	f.small.Add(m)
+}
+
+// Keep adds the fields to the conversation: small ones to its metadata, each large one to its log,
+// as a message with the role "field" and the field's name.
+func (c *Conversation) Keep(f *Fields, at Position) {
+	c.Metadata = f.small.Bytes()
+	for i, m := range f.large {
+		c.Nodes = append(c.Nodes, Node{
+			Aside: lineage.AsideLog, Root: i == 0, Role: "field", Name: m.Key, Body: rawjson.Compact(m.Value), Type: content.TypeJSON, At: at,
+		})
+	}
 }

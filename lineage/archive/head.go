@@ -2,38 +2,35 @@ package archive
 
 import (
 	"bytes"
-	"slices"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// object returns the first object of the input, possibly truncated: at the top or in an outer
-// array.
-func (h Head) object() []byte {
-	b := bytes.TrimPrefix(h.Bytes, byteOrderMark)
-	i := rawjson.SkipSpace(b, 0)
-	if i < len(b) && b[i] == '[' {
-		i = rawjson.SkipSpace(b, i+1)
-	}
-	if i >= len(b) || b[i] != '{' {
+// Head is the beginning of an input, for detection.
+type Head struct {
+	// Name is the input's name without folder, empty for a stream.
+	Name string
+	// Bytes are the first bytes after decompression, up to HeadSize.
+	Bytes []byte
+}
+
+// HeadSize is the size of the beginning that Detect gets.
+const HeadSize = 64 << 10
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// Object returns the first object of the input, possibly truncated: at the top, or in outer arrays. It is nil if the input
+// begins with something else.
+func (h Head) Object() []byte {
+	b := bytes.TrimLeft(bytes.TrimPrefix(h.Bytes, byteOrderMark), " \t\r\n[")
+	if !rawjson.IsObject(b) {
 		return nil
 	}
-	return b[i:]
+	return b
 }
 
-// has reports whether an object, possibly truncated, has all of the keys.
-func has(raw []byte, keys ...string) bool {
-	found := make([]string, 0, 16)
-	for m := range rawjson.Members(raw) {
-		if slices.Contains(keys, m.Key) && !slices.Contains(found, m.Key) {
-			found = append(found, m.Key)
-		}
-	}
-	return len(found) == len(keys)
-}
-
-// lines returns the first lines of the input; the last may be truncated.
-func (h Head) lines(most int) [][]byte {
+// Lines returns the first lines of the input; the last may be truncated.
+func (h Head) Lines(most int) [][]byte {
 	var lines [][]byte
 	for line := range bytes.Lines(bytes.TrimPrefix(h.Bytes, byteOrderMark)) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {
@@ -76,4 +73,22 @@ func (h Head) rest() (Head, bool) {
 		rest = append([]byte{'['}, rest...)
 	}
 	return Head{Name: h.Name, Bytes: rest}, true
+}
+
+// byLine reports whether an input has an object per line, possibly after a header. Formatted JSON
+// has objects over several lines or indented.
+func (h Head) byLine() bool {
+	b := bytes.TrimLeft(bytes.TrimPrefix(h.Bytes, byteOrderMark), " \t\r\n")
+	if rawjson.IsArray(b) {
+		return false
+	}
+	if rawjson.IsObject(b) && len(b) > HeadSize/2 && bytes.IndexByte(b, '\n') < 0 {
+		return true
+	}
+	for line := range bytes.Lines(b) {
+		if line = bytes.TrimRight(line, " \t\r\n"); rawjson.IsObject(line) && rawjson.Check(line) == nil {
+			return true
+		}
+	}
+	return false
 }

@@ -7,16 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
@@ -56,7 +55,7 @@ func encoded(t *rapid.T, v any) []byte {
 func TestReadingJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := encoded(t, values().Draw(t, "value"))
-		require.NoError(t, checkJSON(raw))
+		require.NoError(t, rawjson.Check(raw))
 		require.Equal(t, len(raw), rawjson.ValueEnd(raw, 0))
 		requireSameJSON(t, raw)
 	})
@@ -67,17 +66,17 @@ func requireSameJSON(t require.TestingT, raw []byte) {
 	case rawjson.IsObject(raw):
 		var want map[string]json.RawMessage
 		require.NoError(t, json.Unmarshal(raw, &want))
-		var o jsonObject
+		var o rawjson.Object
 		n := 0
 		for m := range rawjson.Members(raw) {
 			n++
 			require.JSONEq(t, string(want[m.Key]), string(m.Value))
-			o.add(m)
+			o.Add(m)
 			requireSameJSON(t, m.Value)
 		}
 		require.Equal(t, len(want), n)
 		if n > 0 {
-			require.JSONEq(t, string(raw), string(o.bytes()))
+			require.JSONEq(t, string(raw), string(o.Bytes()))
 		}
 	case rawjson.IsArray(raw):
 		var want []json.RawMessage
@@ -95,8 +94,8 @@ func requireSameJSON(t require.TestingT, raw []byte) {
 		got, ok := rawjson.Text(raw)
 		require.True(t, ok)
 		require.Equal(t, want, got)
-		body, mediaType := textBody(raw)
-		require.Equal(t, typeText, mediaType)
+		body, mediaType := TextBody(raw)
+		require.Equal(t, content.TypeText, mediaType)
 		require.Equal(t, want, string(body))
 	}
 }
@@ -105,14 +104,14 @@ func TestHalfCharactersAreKeptAsTheyAreWritten(t *testing.T) {
 	for raw, whole := range map[string]string{
 		`"\ud83d\ude00"`: "😀", `"a\u00e9\n\t\/\"\\"`: "aé\n\t/\"\\", `"\ud83d"`: "", `"\ude00\ud83d"`: "", `"x\ud83dy"`: "", `"\ud83d\u0041"`: "",
 	} {
-		body, mediaType := textBody([]byte(raw))
+		body, mediaType := TextBody([]byte(raw))
 		if whole == "" {
-			require.Equal(t, typeJSON, mediaType)
+			require.Equal(t, content.TypeJSON, mediaType)
 			require.Equal(t, raw, string(body))
 			require.Contains(t, rawjson.Str([]byte(raw)), "\uFFFD")
 			continue
 		}
-		require.Equal(t, typeText, mediaType)
+		require.Equal(t, content.TypeText, mediaType)
 		require.Equal(t, whole, string(body))
 	}
 }
@@ -173,30 +172,30 @@ func TestParseTime(t *testing.T) {
 		`"2024-05-06T07:08:09.12Z"`, `"2024-05-06T09:08:09.120+02:00"`, `1714979289.12`, `1714979289120`, `1714979289120000`, `1714979289120000000`,
 		`"2024-05-06T07:08:09.120"`, `"2024-05-06 07:08:09.12"`, `"1714979289.12"`,
 	} {
-		require.Equal(t, at, parseTime([]byte(raw)), raw)
+		require.Equal(t, at, ParseTime([]byte(raw)), raw)
 	}
 	for _, raw := range []string{``, `null`, `0`, `{}`, `"soon"`, `1e400`, `1e30`, `-1e300`, `"99999-01-01T00:00:00Z"`, `true`} {
-		require.True(t, parseTime([]byte(raw)).IsZero(), raw)
+		require.True(t, ParseTime([]byte(raw)).IsZero(), raw)
 	}
 }
 
 func TestOrderOfTrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 12).Draw(t, "entries")
-		var tr tree
+		var tr Tree
 		ids := func(name string) string {
 			return rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e", "f", "g"}).Draw(t, name)
 		}
 		messages := 0
 		for range n {
 			if rapid.IntRange(0, 3).Draw(t, "kind") == 0 {
-				tr.skip(ids("void"), ids("parent"))
+				tr.Skip(ids("void"), ids("parent"))
 			} else {
 				messages++
-				tr.add(Node{ID: ids("id"), Parent: ids("parent")})
+				tr.Add(Node{ID: ids("id"), Parent: ids("parent")})
 			}
 		}
-		out := tr.ordered(ids("current"))
+		out := tr.Ordered(ids("current"))
 		require.Len(t, out, messages, "every message is there, once")
 		seen := make(map[string]bool)
 		for _, node := range out {
@@ -214,87 +213,28 @@ func TestOrderOfTrees(t *testing.T) {
 //test:norace
 func TestDeepTreesDoNotRecurse(t *testing.T) {
 	const n = 200_000
-	var tr tree
+	var tr Tree
 	for i := range n {
-		tr.add(Node{ID: string(rune('a')) + time.Duration(i).String(), Parent: string(rune('a')) + time.Duration(i+1).String()})
+		tr.Add(Node{ID: string(rune('a')) + time.Duration(i).String(), Parent: string(rune('a')) + time.Duration(i+1).String()})
 	}
-	tr.nodes[n-1].Parent = tr.nodes[0].ID // a circle
-	require.Len(t, tr.ordered(""), n)
+	tr.Nodes[n-1].Parent = tr.Nodes[0].ID // a circle
+	require.Len(t, tr.Ordered(""), n)
 }
 
-// formatSeeds are inputs for the formats of services.
-var formatSeeds = []string{
-	`[{"conversation_id":"c","current_node":"b","mapping":{"r":{"message":null,"parent":null},"a":{"parent":"r","message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["x"]}}},"b":{"parent":"a","message":{"author":{"role":"tool","name":"t"},"content":{"content_type":"code","text":"y"}}}}}]`,
-	`{"mapping":{"a":{"parent":"b","message":{}},"b":{"parent":"a","message":{"content":null}}}}`,
-	`[{"uuid":"c","chat_messages":[{"uuid":"m","sender":"human","text":"x","content":[{"type":"text","text":"x","citations":[1]}],"attachments":[{"file_name":"f","extracted_content":"e"}],"parent_message_uuid":"m"}]}]`,
-	`[{"id":"w","chat":{"models":["m"],"history":{"currentId":"1","messages":{"1":{"parentId":"2","role":"user","content":"x"},"2":3}}}}]`,
-	`{"conversationId":"l","exportAt":"now","messages":[{"messageId":"1","parentMessageId":"00000000-0000-0000-0000-000000000000","text":"x","children":[{"messageId":"2","parentMessageId":"1","content":[{"type":"text"}]}]}]}`,
-	"{\"type\":\"summary\",\"summary\":\"s\",\"leafUuid\":\"l\"}\n{\"type\":\"user\",\"uuid\":\"u\",\"parentUuid\":null,\"sessionId\":\"s\",\"message\":{\"role\":\"user\",\"content\":\"x\"}}\n{\"type\":\"assistant\",\"uuid\":\"v\",\"parentUuid\":\"u\",\"sessionId\":\"s\",\"message\":{\"id\":\"m\",\"content\":[{\"type\":\"tool_use\"}]}}\n{\"type\":\"user\",\"uuid\":\"w\",\"parentUuid\":\"v\",\"message\":{\"content\":[{\"type\":\"tool_result\"}]}}",
-	"{\"sessionId\":\"s\",\"projectHash\":\"p\",\"startTime\":\"2026-01-01T00:00:00Z\"}\n{\"id\":\"1\",\"timestamp\":\"2026-01-01T00:00:00Z\",\"type\":\"user\",\"content\":\"x\"}\n{\"id\":\"2\",\"type\":\"gemini\",\"content\":\"y\"}\n{\"id\":\"2\",\"type\":\"gemini\",\"content\":\"z\"}\n{\"$rewindTo\":\"2\"}\n{\"$set\":{\"summary\":\"t\",\"messages\":[{\"id\":\"1\",\"type\":\"user\",\"content\":\"x\"},{\"id\":\"1\"}]}}",
-	"{\"kind\":0,\"v\":{\"version\":3,\"sessionId\":\"s\",\"requests\":[{\"requestId\":\"1\",\"message\":{\"text\":\"x\"},\"response\":[{\"value\":\"y\"}]}]}}\n{\"kind\":2,\"k\":[\"requests\"],\"v\":[{\"requestId\":\"2\"}],\"i\":0}\n{\"kind\":1,\"k\":[\"requests\",0,\"message\"],\"v\":\"z\"}\n{\"kind\":3,\"k\":[\"requests\"]}",
-	"{\"type\":\"session_meta\",\"payload\":{\"id\":\"s\",\"forked_from_id\":\"t\"}}\n{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"x\"}]}}\n{\"type\":\"compacted\",\"payload\":{\"replacement_history\":[{\"role\":\"user\",\"content\":\"y\"},3]}}",
+// jsonSeeds are values as archives have them.
+var jsonSeeds = []string{
+	`[{"conversation_id":"c","current_node":"b","mapping":{"r":{"message":null,"parent":null},"a":{"parent":"r","message":{"content":{"parts":["x"]}}}}}]`,
+	"{\"sessionId\":\"s\",\"startTime\":\"2026-01-01T00:00:00Z\"}\n{\"id\":\"1\",\"type\":\"user\",\"content\":\"x\"}\n{\"$set\":{\"messages\":[{\"id\":1.5e3}]}}",
 }
-
-// fuzzFormat requires that a format ends without a panic for any input, that its conversations are
-// valid, and that it does not yield without end.
-func fuzzFormat(f *testing.F, format Format) {
-	for _, seed := range formatSeeds {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		format.Detect(Head{Name: "x.json", Bytes: b})
-		in := NewInput("0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001.jsonl", bytes.NewReader(b))
-		nodes := 0
-		for c, err := range format.Read(context.Background(), in) {
-			if err != nil {
-				var d *Damage
-				require.True(t, errors.As(err, &d), "%v", err)
-				continue
-			}
-			require.NotNil(t, c)
-			require.True(t, utf8.ValidString(c.SourceID) && utf8.ValidString(c.Title))
-			requireObject(t, c.Metadata)
-			ids := make(map[string]bool)
-			for _, n := range c.Nodes {
-				nodes++
-				require.True(t, utf8.ValidString(n.ID) && utf8.ValidString(n.Role) && utf8.ValidString(n.Name))
-				requireObject(t, n.Metadata)
-				if slices.Contains([]string{"chatgpt", "claude", "open-webui", "librechat"}, format.Name) {
-					require.True(t, n.Root || ids[n.Parent], "each message comes after its parent")
-				}
-				ids[n.ID] = true
-			}
-		}
-		require.LessOrEqual(t, nodes, len(b)/2+1)
-	})
-}
-
-func requireObject(t *testing.T, raw []byte) {
-	if raw != nil {
-		require.True(t, json.Valid(raw) && rawjson.IsObject(raw) && utf8.Valid(raw), "%q", raw)
-	}
-}
-
-func FuzzChatGPT(f *testing.F)    { fuzzFormat(f, chatGPT()) }
-func FuzzClaudeAI(f *testing.F)   { fuzzFormat(f, claudeAI()) }
-func FuzzOpenWebUI(f *testing.F)  { fuzzFormat(f, openWebUI()) }
-func FuzzLibreChat(f *testing.F)  { fuzzFormat(f, libreChat()) }
-func FuzzClaudeCode(f *testing.F) { fuzzFormat(f, claudeCode()) }
-func FuzzCodex(f *testing.F)      { fuzzFormat(f, codex()) }
-func FuzzPi(f *testing.F)         { fuzzFormat(f, pi()) }
-func FuzzQwen(f *testing.F)       { fuzzFormat(f, qwen()) }
-func FuzzGemini(f *testing.F)     { fuzzFormat(f, gemini()) }
-func FuzzVSCode(f *testing.F)     { fuzzFormat(f, vscode()) }
-func FuzzCopilot(f *testing.F)    { fuzzFormat(f, copilot()) }
 
 // The same values are accepted as by the standard library, except for depth.
 func FuzzCheckJSON(f *testing.F) {
-	for _, seed := range append(formatSeeds, `-0.5e+10`, `01`, `1.`, `.5`, `1e`, `-`, `[1,]`, `{"a":1,}`, `{,}`, `[[]`, `{}}`, `{"a"}`, `nul`, `"\u12"`, `"\x"`,
+	for _, seed := range append(jsonSeeds, `-0.5e+10`, `01`, `1.`, `.5`, `1e`, `-`, `[1,]`, `{"a":1,}`, `{,}`, `[[]`, `{}}`, `{"a"}`, `nul`, `"\u12"`, `"\x"`,
 		"\"\t\"", `""`, ` [ ] `, `{"":{}}`, "\"\x7f\xff\"", `truefalse`, `[true false]`, `"`, ``, ` `, `"12345678"`, `"1234567\"`, "\"1234567\x1f\"") {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		err := checkJSON(b)
+		err := rawjson.Check(b)
 		if errors.Is(err, ErrTooDeep) {
 			return
 		}
@@ -304,7 +244,7 @@ func FuzzCheckJSON(f *testing.F) {
 
 // For any bytes there is no panic, and the items yielded are JSON.
 func FuzzItems(f *testing.F) {
-	for _, seed := range append(formatSeeds, "[1,2,[3]] {} \"x\" 7", "]", "{", "[\"", "\"\\", "[[[[", "1 2", "\xef\xbb\xbf[]") {
+	for _, seed := range append(jsonSeeds, "[1,2,[3]] {} \"x\" 7", "]", "{", "[\"", "\"\\", "[[[[", "1 2", "\xef\xbb\xbf[]") {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -35,7 +35,8 @@ type Limits struct {
 	Files int64
 }
 
-func (l Limits) orDefault() Limits {
+// OrDefault returns the limits with the defaults in place of zeros.
+func (l Limits) OrDefault() Limits {
 	return Limits{
 		Item: cmp.Or(l.Item, 256<<20), Objects: cmp.Or(l.Objects, 1_000_000), Conversations: cmp.Or(l.Conversations, 10_000_000),
 		Total: cmp.Or(l.Total, 1<<40), Ratio: cmp.Or(l.Ratio, 250), RatioFrom: cmp.Or(l.RatioFrom, 64<<20),

@@ -1,25 +1,16 @@
 package archive
 
 import (
-	"archive/zip"
-	"bufio"
-	"bytes"
-	"cmp"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
-	"math"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/lineage-store/lineage/internal/awaited"
 )
@@ -46,6 +37,7 @@ type opening struct {
 	ctx     context.Context
 	formats []Format
 	limits  Limits
+	rows    bool // are wanted
 	read    func(in *Input) error
 	skip    func(*Damage)
 	files   int64
@@ -77,10 +69,10 @@ func (o *opening) source(s Source) error {
 	}
 	defer f.Close()
 	onDisk, _ := f.(*os.File)
-	return o.file(baseName(s.path), o.counted(f), onDisk, 0, nil)
+	return o.file(BaseName(s.path), o.counted(f), onDisk, 0, nil)
 }
 
-func baseName(name string) string {
+func BaseName(name string) string {
 	return name[strings.LastIndexAny(name, `/\`)+1:]
 }
 
@@ -118,7 +110,7 @@ func (o *opening) folder(fsys fs.FS, dir string, depth int) error {
 		case e.Type().IsRegular():
 			names = append(names, e.Name())
 		case e.Type()&fs.ModeSymlink != 0:
-			o.skip(damaged(Position{File: name}, fmt.Errorf("symbolic link: %w", ErrRefused)))
+			o.skip(Damaged(Position{File: name}, fmt.Errorf("symbolic link: %w", ErrRefused)))
 		}
 	}
 	open := func(ctx context.Context, name string) (io.ReadCloser, error) {
@@ -209,7 +201,7 @@ func (o *opening) known(f Format, name string, open func(context.Context, string
 	if o.passed != nil {
 		o.passed(-int64(n)) // it will be read again
 	}
-	return (err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) && f.Detect(Head{Name: baseName(name), Bytes: head[:n]})
+	return (err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) && f.Detect(Head{Name: BaseName(name), Bytes: head[:n]})
 }
 
 // folderName returns the name of a folder, also of the source itself; empty if it has none.
@@ -230,261 +222,6 @@ func (o *opening) damage(name string, err error) error {
 	if cause := context.Cause(o.ctx); cause != nil {
 		return cause
 	}
-	o.skip(damaged(Position{File: name}, err))
+	o.skip(Damaged(Position{File: name}, err))
 	return nil
-}
-
-func (g *guard) reader(r io.Reader) io.Reader { return &guardedReader{r, g} }
-
-type guardedReader struct {
-	r io.Reader
-	g *guard
-}
-
-func (r *guardedReader) Read(p []byte) (int, error) {
-	n, err := r.r.Read(p)
-	if over := r.g.expand(int64(n)); over != nil {
-		return n, over
-	}
-	return n, err
-}
-
-// file reads a file with any compression. onDisk is the file if it is on disk uncompressed, else
-// nil. within is the guard of the enclosing archive, nil at the top.
-func (o *opening) file(name string, r io.Reader, onDisk *os.File, depth int, within *guard) error {
-	return o.layer(name, name, r, onDisk, depth, within)
-}
-
-// layer is file for content that may be inside of a compression: at is the file's name in its
-// folder or archive, name the same without the extensions of removed compressions.
-func (o *opening) layer(at, name string, r io.Reader, onDisk *os.File, depth int, within *guard) error {
-	counter := &countingReader{r: r}
-	buffered := bufio.NewReaderSize(counter, HeadSize)
-	head, err := buffered.Peek(4)
-	if err != nil && err != io.EOF {
-		return o.damage(at, err)
-	}
-	kind := compression(head)
-	if kind == "" {
-		in := &Input{Name: name, at: at, reader: buffered, limits: o.limits, guard: within}
-		if onDisk != nil {
-			in.path = onDisk.Name()
-		}
-		return o.read(in)
-	}
-	if int64(depth) >= o.limits.Depth {
-		return o.damage(at, &LimitError{Limit: "depth", Most: o.limits.Depth, What: "archives inside each other", Err: ErrTooDeep})
-	}
-	g := within
-	if g == nil {
-		g = &guard{limits: o.limits, in: func() int64 { return counter.n }}
-	}
-	switch kind {
-	case "gzip":
-		z, err := gzip.NewReader(buffered)
-		if err != nil {
-			return o.damage(at, fmt.Errorf("gzip: %w", err))
-		}
-		defer z.Close()
-		return o.layer(at, strings.TrimSuffix(name, ".gz"), g.reader(z), nil, depth+1, g)
-	case "zstd":
-		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(256<<20))
-		if err != nil {
-			return o.damage(at, fmt.Errorf("zstd: %w", err))
-		}
-		defer z.Close()
-		return o.layer(at, strings.TrimSuffix(strings.TrimSuffix(name, ".zst"), ".zstd"), g.reader(z), nil, depth+1, g)
-	}
-	f := onDisk
-	if f != nil {
-		o.passedAll(f)
-	} else {
-		if f, err = spool(o.ctx, buffered); err != nil {
-			return o.damage(at, err)
-		}
-		defer os.Remove(f.Name())
-		defer f.Close()
-	}
-	return o.zip(name, f, depth+1, within)
-}
-
-// passedAll counts a file that is read in random order.
-func (o *opening) passedAll(f *os.File) {
-	if info, err := f.Stat(); err == nil && o.passed != nil {
-		o.passed(info.Size())
-	}
-}
-
-func compression(head []byte) string {
-	switch {
-	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		return "gzip"
-	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		return "zstd"
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
-		return "zip"
-	}
-	return ""
-}
-
-// zip reads the files of a zip archive by name, files of a folder before its subfolders.
-func (o *opening) zip(name string, f *os.File, depth int, within *guard) error {
-	info, err := f.Stat()
-	if err != nil {
-		return o.damage(name, err)
-	}
-	z, err := zip.NewReader(f, info.Size())
-	if err != nil {
-		return o.damage(name, fmt.Errorf("zip: %w", err))
-	}
-	g := within
-	if g == nil {
-		g = &guard{limits: o.limits, in: info.Size}
-	}
-	if err := overlap(z.File); err != nil {
-		return o.damage(name, err)
-	}
-	folders := make(map[string][]*zip.File)
-	for _, member := range z.File {
-		if err := o.count(); err != nil {
-			return o.damage(name, err)
-		}
-		within := path.Join(name, member.Name)
-		switch {
-		case !fs.ValidPath(strings.TrimSuffix(member.Name, "/")):
-			o.skip(damaged(Position{File: name, Inside: fmt.Sprintf("%q", member.Name)}, fmt.Errorf("path outside of the archive: %w", ErrRefused)))
-		case member.Mode().IsDir():
-		case !member.Mode().IsRegular():
-			o.skip(damaged(Position{File: within}, fmt.Errorf("not a regular file: %w", ErrRefused)))
-		default:
-			dir := path.Dir(member.Name)
-			folders[dir] = append(folders[dir], member)
-		}
-	}
-	dirs := make([]string, 0, len(folders))
-	for dir := range folders {
-		dirs = append(dirs, dir)
-	}
-	slices.Sort(dirs)
-	for _, dir := range dirs {
-		if err := o.zipFolder(name, dir, folders[dir], depth, g); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// localHeader is the minimum size of a zip file's header before its data.
-const localHeader = 30
-
-// overlap refuses a zip archive with overlapping files, in which little data is expanded many
-// times.
-func overlap(files []*zip.File) error {
-	type extent struct{ begin, end int64 }
-	var data []extent
-	for _, f := range files {
-		if f.CompressedSize64 == 0 {
-			continue
-		}
-		begin, err := f.DataOffset()
-		if err != nil {
-			continue // opening it returns the error
-		}
-		if f.CompressedSize64 > math.MaxInt64/2 {
-			return fmt.Errorf("zip: file %q of %d bytes: %w", f.Name, f.CompressedSize64, ErrRefused)
-		}
-		data = append(data, extent{begin, begin + int64(f.CompressedSize64)})
-	}
-	slices.SortFunc(data, func(a, b extent) int { return cmp.Compare(a.begin, b.begin) })
-	for i := 1; i < len(data); i++ {
-		if data[i].begin < data[i-1].end+localHeader {
-			return fmt.Errorf("zip: files overlap at byte %d: %w", data[i].begin, ErrRefused)
-		}
-	}
-	return nil
-}
-
-func (o *opening) zipFolder(archive, dir string, members []*zip.File, depth int, g *guard) error {
-	slices.SortStableFunc(members, func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
-	byName := make(map[string]*zip.File, len(members))
-	names := make([]string, 0, len(members))
-	for _, m := range members {
-		base := path.Base(m.Name)
-		if byName[base] != nil {
-			o.skip(damaged(Position{File: path.Join(archive, m.Name)}, fmt.Errorf("duplicate file name: %w", ErrRefused)))
-			continue
-		}
-		byName[base] = m
-		names = append(names, base)
-	}
-	open := func(_ context.Context, name string) (io.ReadCloser, error) {
-		r, err := byName[name].Open()
-		if err != nil {
-			return nil, err
-		}
-		return readCloser{g.reader(r), r}, nil
-	}
-	names, err := o.grouped(path.Join(archive, dir), names, g, open)
-	if err != nil {
-		return err
-	}
-	for _, base := range names {
-		m := byName[base]
-		name := path.Join(archive, m.Name)
-		r, err := m.Open()
-		if err != nil {
-			if err := o.damage(name, err); err != nil {
-				return err
-			}
-			continue
-		}
-		err = o.file(name, g.reader(r), nil, depth, g)
-		r.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// detect returns the format of an input.
-func detect(formats []Format, in *Input) (Format, bool) {
-	if in.format != "" {
-		i := slices.IndexFunc(formats, func(f Format) bool { return f.Name == in.format })
-		return formats[i], true
-	}
-	// The first items may be a header or conversations without messages.
-	for head, tries, ok := in.Head(), 0, true; ok && tries < detectTries; head, ok = head.rest() {
-		for _, f := range formats {
-			if f.Detect != nil && f.Detect(head) {
-				return f, true
-			}
-		}
-		tries++
-	}
-	return Format{}, false
-}
-
-// detectTries is the number of items examined to detect the format.
-const detectTries = 64
-
-// all yields the conversations that a format reads from an input; errors of the format are damage.
-func (f Format) all(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
-	return func(yield func(*Conversation, error) bool) {
-		for c, err := range f.Read(ctx, in) {
-			if cause := context.Cause(ctx); err != nil && cause != nil {
-				yield(nil, cause) // the error is a consequence
-				return
-			}
-			var damage *Damage
-			if err == nil || errors.As(err, &damage) {
-				if !yield(c, err) {
-					return
-				}
-				continue
-			}
-			yield(nil, err)
-			return
-		}
-	}
 }

@@ -1,32 +1,36 @@
 package archive
 
-// tree orders the messages of a conversation whose archive has them as a table with parents.
-type tree struct {
-	nodes []Node
+// Tree orders the messages of a conversation whose archive has them as a table with parents.
+type Tree struct {
+	// Nodes are the messages, which Add adds.
+	Nodes []Node
 	// void maps entries that are not messages to their parents, which their children follow
 	// instead.
-	void    map[string]string
-	repairs []*Damage
-	// repairedMore counts repairs beyond maxReported.
-	repairedMore int64
-	at           Position
+	void map[string]string
+	// Repairs are the irregularities that were found.
+	Repairs []*Damage
+	// RepairsMore counts those beyond the first MaxReported.
+	RepairsMore int64
+	// At is the position of the conversation.
+	At Position
 }
 
-func (t *tree) repair(inside string, err error) {
-	if len(t.repairs) >= maxReported {
-		t.repairedMore++
+// Repair records an irregularity of a message.
+func (t *Tree) Repair(inside string, err error) {
+	if len(t.Repairs) >= MaxReported {
+		t.RepairsMore++
 		return
 	}
-	at := t.at
+	at := t.At
 	at.Inside = inside
-	t.repairs = append(t.repairs, damaged(at, err))
+	t.Repairs = append(t.Repairs, Damaged(at, err))
 }
 
-// add adds a message with its id and parent.
-func (t *tree) add(n Node) { t.nodes = append(t.nodes, n) }
+// Add adds a message with its id and parent.
+func (t *Tree) Add(n Node) { t.Nodes = append(t.Nodes, n) }
 
-// skip adds an entry that is not a message.
-func (t *tree) skip(id, parent string) {
+// Skip adds an entry that is not a message.
+func (t *Tree) Skip(id, parent string) {
 	if t.void == nil {
 		t.void = make(map[string]string)
 	}
@@ -35,51 +39,57 @@ func (t *tree) skip(id, parent string) {
 	}
 }
 
-// ordered returns the messages, each after its parent, with those on the path to the current one
+// Fill gives the conversation the messages in the order of Ordered, with its current message, and what was found.
+func (t *Tree) Fill(c *Conversation) {
+	c.Nodes = t.Ordered(c.Current)
+	c.Repairs, c.RepairsMore = append(c.Repairs, t.Repairs...), c.RepairsMore+t.RepairsMore
+}
+
+// Ordered returns the messages, each after its parent, with those on the path to the current one
 // first. A missing or circular parent is reported, and the child begins a history.
-func (t *tree) ordered(current string) []Node {
-	index := make(map[string]int, len(t.nodes))
-	for i := range t.nodes {
-		n := &t.nodes[i]
+func (t *Tree) Ordered(current string) []Node {
+	index := make(map[string]int, len(t.Nodes))
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
 		if n.ID == "" {
 			continue
 		}
 		if _, taken := index[n.ID]; taken {
-			t.repair("message "+n.ID, malformed("duplicate message id; kept without its id"))
+			t.Repair("message "+n.ID, Malformed("duplicate message id; kept without its id"))
 			n.ID = ""
 			continue
 		}
 		index[n.ID] = i
 	}
-	parents := make([]int, len(t.nodes))
-	children := make([]int, len(t.nodes)) // counts
-	for i := range t.nodes {
+	parents := make([]int, len(t.Nodes))
+	children := make([]int, len(t.Nodes)) // counts
+	for i := range t.Nodes {
 		parents[i] = t.parent(i, index)
 		if p := parents[i]; p >= 0 {
 			children[p]++
 		}
 	}
 	// Children of a node are adjacent, in the order of their parents.
-	starts := make([]int, len(t.nodes)+1)
+	starts := make([]int, len(t.Nodes)+1)
 	for i, n := range children {
 		starts[i+1] = starts[i] + n
 	}
-	lists := make([]int, starts[len(t.nodes)])
-	filled := make([]int, len(t.nodes))
+	lists := make([]int, starts[len(t.Nodes)])
+	filled := make([]int, len(t.Nodes))
 	for i, p := range parents {
 		if p >= 0 {
 			lists[starts[p]+filled[p]] = i
 			filled[p]++
 		}
 	}
-	onWay := make([]bool, len(t.nodes))
+	onWay := make([]bool, len(t.Nodes))
 	if i, ok := index[current]; ok {
 		for ; i >= 0 && !onWay[i]; i = parents[i] {
 			onWay[i] = true
 		}
 	}
-	out := make([]Node, 0, len(t.nodes))
-	done := make([]bool, len(t.nodes))
+	out := make([]Node, 0, len(t.Nodes))
+	done := make([]bool, len(t.Nodes))
 	var stack []int
 	visit := func(root int) {
 		stack = append(stack[:0], root)
@@ -90,7 +100,7 @@ func (t *tree) ordered(current string) []Node {
 				continue
 			}
 			done[i] = true
-			out = append(out, t.nodes[i])
+			out = append(out, t.Nodes[i])
 			below := lists[starts[i]:starts[i+1]]
 			way := -1
 			for k := len(below) - 1; k >= 0; k-- {
@@ -108,15 +118,15 @@ func (t *tree) ordered(current string) []Node {
 	for _, wanted := range []bool{true, false} {
 		for i, p := range parents {
 			if p < 0 && onWay[i] == wanted {
-				t.nodes[i].Root, t.nodes[i].Parent = true, ""
+				t.Nodes[i].Root, t.Nodes[i].Parent = true, ""
 				visit(i)
 			}
 		}
 	}
-	for i := range t.nodes {
+	for i := range t.Nodes {
 		if !done[i] {
-			t.repair("message "+t.nodes[i].ID, malformed("it is an ancestor of itself; it begins a history"))
-			t.nodes[i].Root, t.nodes[i].Parent = true, ""
+			t.Repair("message "+t.Nodes[i].ID, Malformed("it is an ancestor of itself; it begins a history"))
+			t.Nodes[i].Root, t.Nodes[i].Parent = true, ""
 			visit(i)
 		}
 	}
@@ -124,8 +134,8 @@ func (t *tree) ordered(current string) []Node {
 }
 
 // parent returns the parent of a message, -1 for none, and sets it in the node.
-func (t *tree) parent(i int, index map[string]int) int {
-	n := &t.nodes[i]
+func (t *Tree) parent(i int, index map[string]int) int {
+	n := &t.Nodes[i]
 	if n.Parent == "" {
 		return -1
 	}
@@ -136,9 +146,9 @@ func (t *tree) parent(i int, index map[string]int) int {
 	p, there := index[above]
 	switch {
 	case above == "" || p == i && there:
-		t.repair("message "+n.ID, malformed("it is an ancestor of itself; it begins a history"))
+		t.Repair("message "+n.ID, Malformed("it is an ancestor of itself; it begins a history"))
 	case !there:
-		t.repair("message "+n.ID, malformed("its parent %q is missing; it begins a history", above))
+		t.Repair("message "+n.ID, Malformed("its parent %q is missing; it begins a history", above))
 	default:
 		n.Parent = above
 		return p
@@ -149,7 +159,7 @@ func (t *tree) parent(i int, index map[string]int) int {
 // above returns the nearest id, from this one upwards, that is not in void; the empty id at the
 // beginning of a history. ok is false for circular entries. Entries on the path are shortened to
 // it.
-func (t *tree) above(id string) (string, bool) {
+func (t *Tree) above(id string) (string, bool) {
 	top, circular := id, false
 	for steps := 0; ; steps++ {
 		next, void := t.void[top]
@@ -175,8 +185,8 @@ func (t *tree) above(id string) (string, bool) {
 	return top, true
 }
 
-// resolve returns the message for an id, skipping entries that are not messages.
-func (t *tree) resolve(id string) string {
+// Resolve returns the message for an id, skipping entries that are not messages.
+func (t *Tree) Resolve(id string) string {
 	id, _ = t.above(id)
 	return id
 }

@@ -9,6 +9,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 
@@ -339,6 +340,19 @@ func BranchNames(ctx context.Context, r Reader, thread structure.ThreadID, prefi
 		names = append(names, b.Name)
 	}
 	return names, nil
+}
+
+// FreeBranchName returns the index of the first of some names that no branch of a thread has, and their
+// number if none is free.
+func FreeBranchName(ctx context.Context, r Reader, thread structure.ThreadID, names []string) (int, error) {
+	for i, name := range names {
+		if _, err := r.Branch(ctx, thread, name); errors.Is(err, ErrNotFound) {
+			return i, nil
+		} else if err != nil {
+			return 0, err
+		}
+	}
+	return len(names), nil
 }
 
 // Context is the current state of a context.

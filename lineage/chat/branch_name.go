@@ -11,10 +11,14 @@ import (
 // structure.VersionName. It is none of those that the caller knows to be taken.
 func NextBranchName(ctx context.Context, s Store, chatID, current string, known []string) (string, error) {
 	return structure.VersionName(current, func(prefix string, limit int) ([]string, error) {
-		if limit == 1 && slices.Contains(known, prefix) {
-			return []string{prefix}, nil
-		}
 		return s.BranchNames(ctx, chatID, prefix, limit)
+	}, func(names []string) (int, error) {
+		taken, err := s.TakenBranchNames(ctx, chatID, names)
+		at := slices.IndexFunc(names, func(name string) bool { return !slices.Contains(taken, name) && !slices.Contains(known, name) })
+		if at < 0 {
+			at = len(names)
+		}
+		return at, err
 	})
 }
 

@@ -1,12 +1,14 @@
 package chat
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
@@ -65,35 +67,49 @@ func Preview(data json.RawMessage) string {
 }
 
 func previewText(data json.RawMessage) string {
-	var message struct {
-		Parts []struct {
-			Type string `json:"type"`
-			Text string `json:"text"`
-		} `json:"parts"`
-	}
-	if json.Unmarshal(data, &message) == nil && message.Parts != nil {
-		var text string
-		for _, p := range message.Parts {
-			if len(text) > utf8.UTFMax*(previewLength+1) {
-				break
-			}
-			if p.Type != "text" || p.Text == "" {
-				continue
-			}
-			if text != "" && text == strings.TrimRightFunc(text, unicode.IsSpace) && p.Text == strings.TrimLeftFunc(p.Text, unicode.IsSpace) {
-				text += " "
-			}
-			text += p.Text
-		}
-		return text
-	}
-	var text string
-	if json.Unmarshal(data, &text) == nil {
-		return text
-	}
-	if !json.Valid(data) {
+	if !rawjson.Valid(data) {
 		return ""
+	}
+	data = data[rawjson.SkipSpace(data, 0):]
+	if text, is := rawjson.Text(bytes.TrimRight(data, " \t\r\n")); is {
+		return text
+	}
+	if text, is := textOfParts(rawjson.Last(data, "parts")); is {
+		return text
 	}
 	_, line := transcript.Line(&transcript.Message{Type: content.TypeJSON, Body: data})
 	return line
 }
+
+// textOfParts returns the start of the text parts among the parts of a message. It reports false for JSON
+// that is no list of parts.
+func textOfParts(parts []byte) (text string, is bool) {
+	if !rawjson.IsArray(parts) {
+		return "", false
+	}
+	for p := range rawjson.Elements(parts) {
+		var kind, says []byte
+		for m := range rawjson.Members(p) {
+			switch m.Key {
+			case "type":
+				kind = m.Value
+			case "text":
+				says = m.Value
+			}
+		}
+		if !rawjson.IsNull(p) && !rawjson.IsObject(p) || !isTextOrNone(kind) || !isTextOrNone(says) {
+			return "", false
+		}
+		if len(text) > utf8.UTFMax*(previewLength+1) || rawjson.Str(kind) != "text" {
+			continue
+		}
+		next := rawjson.Str(says)
+		if text != "" && next != "" && text == strings.TrimRightFunc(text, unicode.IsSpace) && next == strings.TrimLeftFunc(next, unicode.IsSpace) {
+			text += " "
+		}
+		text += next
+	}
+	return text, true
+}
+
+func isTextOrNone(raw []byte) bool { return rawjson.IsNull(raw) || rawjson.IsString(raw) }

@@ -233,3 +233,20 @@ func (s *onStore) BranchNames(ctx context.Context, chatID, prefix string, limit 
 	}
 	return backend.BranchNames(ctx, s.from, t.ID, prefix, limit)
 }
+
+// TakenBranchNames implements Store.
+func (s *onStore) TakenBranchNames(ctx context.Context, chatID string, names []string) (taken []string, err error) {
+	t, err := s.thread(ctx, chatID)
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	for _, name := range names {
+		_, err := s.from.Branch(ctx, t.ID, name)
+		if err == nil {
+			taken = append(taken, name)
+		} else if !isNotFound(err) {
+			return nil, err
+		}
+	}
+	return taken, nil
+}

@@ -47,7 +47,13 @@ func (s *state) nodes(ctx context.Context, t *structure.Thread) ([]GraphNode, er
 	if err != nil {
 		return nil, err
 	}
-	r := s.reading(t)
+	r, total := s.reading(t), uint64(0)
+	for _, part := range reach.Extents() {
+		total += part.Last
+	}
+	if err := r.foresee(ctx, total); err != nil {
+		return nil, err
+	}
 	var all []node
 	ids := make(map[structure.SpanRef]Ref) // parents come before their children
 	for _, part := range reach.Extents() {

@@ -94,7 +94,7 @@ func (s *onStore) MessageChain(ctx context.Context, chatID, id string) iter.Seq2
 		case err != nil:
 			yield(Message{}, err)
 		case r != nil:
-			r.chain(ctx, at, structure.Window{})(yield)
+			r.whole(ctx, at)(yield)
 		}
 	}
 }
@@ -110,12 +110,17 @@ func (s *onStore) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[Me
 		if r == nil {
 			return
 		}
-		last, err := s.store.Position(ctx, at)
+		length, err := s.store.Position(ctx, at)
 		if err != nil {
 			yield(Message{}, err)
 			return
 		}
+		last := length
 		for step := uint64(firstStep); last > 0; step = min(2*step, maxStep) {
+			if err := r.foresee(ctx, 2*(length-last)); err != nil {
+				yield(Message{}, err)
+				return
+			}
 			first := last - min(step, last) + 1
 			// The message before says what the parent of the first one is.
 			var part []Message
@@ -167,7 +172,7 @@ func (s *onStore) Messages(ctx context.Context, chatID string) iter.Seq2[Message
 		case err != nil:
 			yield(Message{}, err)
 		case !c.Tip.IsZero():
-			s.reading(t).chain(ctx, c.Tip, structure.Window{})(yield)
+			s.reading(t).whole(ctx, c.Tip)(yield)
 		}
 	}
 }

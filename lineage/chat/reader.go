@@ -27,6 +27,8 @@ type ThreadReader struct {
 	exact bool
 	// owned, when not nil, returns how many spans of a run may have ids of their own here.
 	owned func(context.Context, structure.RunID) (uint64, error)
+	// later, when not nil, has the ids of messages of which there are later versions: see foresee.
+	later map[string]bool
 }
 
 // NewThreadReader returns a reader of a thread in a state of a store. owned, when not nil,
@@ -81,6 +83,9 @@ func (r *ThreadReader) isOwn(ctx context.Context, id string, at structure.SpanRe
 	home, err := r.isHome(ctx, at.Run)
 	if err != nil || !home || !r.thread.Keeps {
 		return home, err // only in threads that keep their messages there are versions
+	}
+	if r.later != nil && !r.later[id] {
+		return true, nil
 	}
 	found, err := backend.FindFirst(ctx, r.from, id, r.thread.ID)
 	return err == nil && found.Span == at, ignoreNotFound(err)
@@ -142,6 +147,21 @@ func (r *ThreadReader) MessageAt(ctx context.Context, at structure.SpanRef) (m M
 		// The last one has its parent.
 	}
 	return m, err
+}
+
+// whole yields the history that ends at a span as messages.
+func (r *ThreadReader) whole(ctx context.Context, at structure.SpanRef) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		length, err := r.store.Position(ctx, at)
+		if err == nil {
+			err = r.foresee(ctx, length)
+		}
+		if err != nil {
+			yield(Message{}, err)
+			return
+		}
+		r.chain(ctx, at, structure.Window{})(yield)
+	}
 }
 
 // chain yields the window of the history that ends at a span as messages. The first has no parent.

@@ -75,9 +75,10 @@ type Store interface {
 	// ListBranches returns the branches of a chat, oldest first.
 	ListBranches(ctx context.Context, chatID string) ([]BranchInfo, error)
 	// BranchNames returns names of branches of a chat that begin with a prefix, no more of
-	// them than a limit. The prefix itself comes first, if it is one; the others have no
-	// order.
+	// them than a limit, in no order.
 	BranchNames(ctx context.Context, chatID, prefix string, limit int) ([]string, error)
+	// TakenBranchNames returns those of some names that branches of a chat have, in no order.
+	TakenBranchNames(ctx context.Context, chatID string, names []string) ([]string, error)
 
 	// Summaries returns the summaries that stand for parts of a branch's history, in the order of
 	// where these begin. A store that keeps no summaries, or no such branch, has none.

@@ -109,12 +109,15 @@ func (c *Conversation) unusedID(ctx context.Context, name string) (string, error
 		}
 		return fmt.Sprintf("%s-%d", base, n)
 	}
-	n, err := structure.FreeNumber(1, func(n uint64) (bool, error) {
-		_, err := c.thread.On(ctx, numbered(n))
-		if errors.Is(err, lineage.ErrNotFound) {
-			return false, nil
+	n, err := structure.FreeNumber(1, func(numbers []uint64) (int, error) {
+		for i, n := range numbers {
+			if _, err := c.thread.On(ctx, numbered(n)); errors.Is(err, lineage.ErrNotFound) {
+				return i, nil
+			} else if err != nil {
+				return 0, err
+			}
 		}
-		return true, err
+		return len(numbers), nil
 	})
 	return numbered(n), err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/conversation"
 )
 
@@ -120,7 +121,7 @@ func Example_import() {
 	check(err)
 	defer store.Close()
 
-	report, err := archive.Import(ctx, store, archive.Path(root), archive.Options{})
+	report, err := importer.Import(ctx, store, archive.Path(root), importer.Options{})
 	check(err)
 	fmt.Println(report.NewMessages, "messages")
 	for _, damage := range report.Skipped {

@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/conversation"
 	"github.com/lineage-store/lineage/lineage/lock"
 )
@@ -110,7 +111,7 @@ func TestExportAndImportAnyBranches(t *testing.T) {
 			report, err := conversation.Export(bg, s, root, conversation.ExportOptions{})
 			require.NoError(t, err)
 			require.Empty(t, report.Problems)
-			imported, err := archive.Import(bg, other, archive.Path(root), archive.Options{})
+			imported, err := importer.Import(bg, other, archive.Path(root), importer.Options{})
 			require.NoError(t, err)
 			require.Empty(t, imported.Skipped)
 			theirs := open(t, other)

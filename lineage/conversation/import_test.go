@@ -12,6 +12,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/conversation"
 )
 
@@ -41,9 +42,9 @@ func branchJSON(id, name, parent string, index int, contents ...string) string {
 }
 
 // importFrom imports the sessions of a folder.
-func importFrom(t *testing.T, s *lineage.Store, root string) archive.Report {
+func importFrom(t *testing.T, s *lineage.Store, root string) importer.Report {
 	t.Helper()
-	report, err := archive.Import(bg, s, archive.Path(root), archive.Options{UserID: "ada"})
+	report, err := importer.Import(bg, s, archive.Path(root), importer.Options{UserID: "ada"})
 	require.NoError(t, err)
 	return report
 }

@@ -18,8 +18,8 @@ type Agent struct {
 	Name, Title string
 	// Format is the name of the archive format of its files.
 	Format string
-	// Untried is set if only sessions of another program in the same form were tried.
-	Untried bool
+	// Shares is set if its files have the form of another agent's, and only sessions of that one were tried.
+	Shares bool
 
 	places func(e *Environment) []place
 	// keeps returns how long the agent keeps a file that does not change, 0 for ever.
@@ -38,6 +38,18 @@ func (a Agent) Folder(e *Environment) string {
 type place struct {
 	root     string
 	patterns []pattern
+	// format is the archive format of its files, if it is not the agent's.
+	format string
+	// project is the folder that its sessions work in, for an agent whose sessions do not say it.
+	project string
+	// index is set if its files have no sessions, but say where the agent's other places are.
+	index bool
+}
+
+// in returns the place with files of another format than the agent's.
+func (p place) in(format string) place {
+	p.format = format
+	return p
 }
 
 // Environment is where folders of agents and of this program are looked for.
@@ -116,7 +128,7 @@ func Agents() []Agent {
 		{
 			Name: "opencode", Title: "OpenCode", Format: "opencode",
 			places: func(e *Environment) []place {
-				places := []place{placeOf(filepath.Join(e.Dir("XDG_DATA_HOME", ".local", "share"), "opencode"), "opencode.db", "opencode-*.db")}
+				places := []place{placeOf(filepath.Join(e.data(), "opencode"), "opencode.db", "opencode-*.db")}
 				if db := e.Getenv("OPENCODE_DB"); filepath.IsAbs(db) {
 					places = append(places, placeOf(filepath.Dir(db), literal(filepath.Base(db))))
 				}
@@ -159,13 +171,24 @@ func Agents() []Agent {
 			},
 		},
 		{
-			Name: "openclaw", Title: "OpenClaw", Format: "pi", Untried: true,
+			Name: "openclaw", Title: "OpenClaw", Format: "pi", Shares: true,
 			places: func(e *Environment) []place {
 				return []place{placeOf(filepath.Join(e.Dir("OPENCLAW_STATE_DIR", ".openclaw"), "agents"), "*/sessions/*.jsonl")}
 			},
 		},
+		{
+			Name: "goose", Title: "Goose", Format: "goose",
+			places: func(e *Environment) []place {
+				dir := e.goose()
+				return []place{placeOf(dir, "sessions.db"), placeOf(dir, "*.jsonl").in("goose-jsonl")}
+			},
+		},
+		{Name: "crush", Title: "Crush", Format: "crush", places: (*Environment).crush},
 	}
 }
+
+// data returns the folder in which programs keep their data: also on macOS, where most programs for a terminal do the same.
+func (e *Environment) data() string { return e.Dir("XDG_DATA_HOME", ".local", "share") }
 
 func (e *Environment) claude() string { return e.Dir("CLAUDE_CONFIG_DIR", ".claude") }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 var (
@@ -163,7 +164,7 @@ func TestAnyCopies(t *testing.T) {
 		for _, id := range ids {
 			alone, err := lineage.OpenMemory(bg, lineage.Options{})
 			require.NoError(t, err)
-			_, err = archive.Import(bg, alone, archive.Path(filepath.Join(h.project(), id+".jsonl")), archive.Options{})
+			_, err = importer.Import(bg, alone, archive.Path(filepath.Join(h.project(), id+".jsonl")), importer.Options{})
 			require.NoError(t, err)
 			require.Equal(t, texts(t, alone, id), texts(t, store, id))
 			require.NoError(t, alone.Close())

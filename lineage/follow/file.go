@@ -17,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 // file is a file that is followed, or that was.
@@ -32,6 +33,7 @@ type file struct {
 	partial     time.Time
 	partialSize int64
 	reader      *reader // nil unless the file is active
+	rows        *rowsOf // nil unless it is a database that was read lately
 	failures    int
 }
 
@@ -64,7 +66,9 @@ func stampOf(info fs.FileInfo) stamp {
 // walSuffix ends the name of the log that SQLite keeps beside a database.
 const walSuffix = "-wal"
 
-func isDatabase(path string) bool { return strings.HasSuffix(path, ".db") }
+func isDatabase(path string) bool {
+	return strings.HasSuffix(path, ".db") || strings.HasSuffix(path, ".vscdb")
+}
 
 // besideOf returns the name of the database that a log is beside of, or the name itself.
 func besideOf(name string) string { return strings.TrimSuffix(name, walSuffix) }
@@ -216,6 +220,10 @@ func (r *run) readFile(ctx context.Context, f *file) error {
 	if out, err := r.stillLeftOut(ctx, f); out || err != nil {
 		return err
 	}
+	if f.folder.index {
+		r.readIndex(ctx, f)
+		return nil
+	}
 	if !f.byLines() {
 		return r.importFile(ctx, f)
 	}
@@ -234,7 +242,7 @@ func (r *run) readFile(ctx context.Context, f *file) error {
 		return err
 	}
 	err = r.readLines(ctx, f, opened, now, end, false)
-	if errors.Is(err, archive.ErrStale) {
+	if errors.Is(err, importer.ErrStale) {
 		err = r.readLines(ctx, f, opened, now, end, true)
 	}
 	if errors.Is(err, archive.ErrCannotGrow) {
@@ -310,12 +318,19 @@ func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
 
 // importFile imports a file that is not read by lines.
 func (r *run) importFile(ctx context.Context, f *file) error {
-	t := &taking{ctx: ctx, run: r}
-	report, err := archive.Import(ctx, r.store, archive.Path(f.path), r.archiveOptions(f, t))
+	t := &taking{ctx: ctx, run: r, known: f.folder.project}
+	t.rows = func(c *archive.Conversation) error { return r.keepRows(ctx, f, c.SourceID, c.Rows) }
+	o := r.archiveOptions(f, t)
+	o.Rows = f.folder.agent.Name != ""
+	report, err := importer.Import(ctx, r.store, archive.Path(f.path), o)
 	if err = t.outcome(err); err != nil {
+		r.dropRows(f)
 		return err
 	}
-	again, err := r.recordWhole(ctx, f, t)
+	again, err := r.flushRows(ctx, f)
+	if err == nil && !again {
+		again, err = r.recordWhole(ctx, f, t)
+	}
 	switch {
 	case again:
 		r.waiting[f] = r.clock.Now()
@@ -325,15 +340,18 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 	return err
 }
 
-func (r *run) archiveOptions(f *file, t *taking) archive.Options {
+func (r *run) archiveOptions(f *file, t *taking) importer.Options {
 	members := map[string]string{archive.KeyMachine: r.options.Machine.Name}
-	if agent := &f.folder.agent; agent.Name != agent.Format && agent.Name != "" {
-		members[archive.KeyAgent] = agent.Name // which has the sessions of another one's form
+	if agent := &f.folder.agent; agent.Shares {
+		members[archive.KeyAgent] = agent.Name
+	}
+	if f.folder.project != "" {
+		members[archive.KeyProject] = f.folder.project
 	}
 	more, _ := json.Marshal(members) // text always marshals
-	return archive.Options{
+	return importer.Options{
 		Unsynced: true, // save syncs
-		Format:   f.folder.agent.Format, Formats: t.formats(r.options.Formats), Limits: r.options.Limits, Metadata: more,
+		Format:   f.folder.format, Formats: t.formats(r.options.Formats), Limits: r.options.Limits, Metadata: more,
 	}
 }
 
@@ -390,7 +408,7 @@ func (r *run) settle(ctx context.Context) error {
 }
 
 // took sets the state of a file that was read up to an offset.
-func (r *run) took(f *file, t *taking, report *archive.Report, now stamp, end int64) {
+func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end int64) {
 	was := f.state
 	is := &State{
 		Agent: f.agent(), Bytes: end, Size: now.size, Modified: r.settled(f, now), Beside: now.beside,

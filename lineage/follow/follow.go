@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/formats"
 )
 
 // Options configure a run. The zero value of each field is its default.
@@ -19,7 +20,7 @@ type Options struct {
 	Once bool
 	// Machine is the machine whose files these are. Default Environment.Machine().
 	Machine Machine
-	// Formats are those that are read. Default archive.Formats().
+	// Formats are those that are read. Default formats.All().
 	Formats []archive.Format
 	// Limits protect against hostile files.
 	Limits archive.Limits
@@ -103,7 +104,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	if o.Formats == nil {
-		o.Formats = archive.Formats()
+		o.Formats = formats.All()
 	}
 	if o.Events == nil {
 		o.Events = func(Event) {}
@@ -161,8 +162,10 @@ type run struct {
 	// waiting are the files to look at again at a time.
 	waiting map[*file]time.Time
 	active  []*file // with open readers, the one used last at the end
-	unsaved []*file
-	saveAt  time.Time
+	// withRows are the databases of which the rows that are in the store are known.
+	withRows []*file
+	unsaved  []*file
+	saveAt   time.Time
 
 	// done and total are the bytes that were read, and that are going to be, since the last Waiting,
 	// and count is how many files were read. told is set if nothing happened since.
@@ -300,6 +303,9 @@ func (r *run) next() (next time.Time) {
 	}
 	if len(r.active) > 0 {
 		due(r.active[0].reader.used.Add(readerTime))
+	}
+	if len(r.withRows) > 0 {
+		due(r.withRows[0].rows.used.Add(readerTime))
 	}
 	return next
 }

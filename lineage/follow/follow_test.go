@@ -20,6 +20,8 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/formats"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 func TestMain(m *testing.M) {
@@ -347,7 +349,7 @@ func TestDeletedThreadStaysDeleted(t *testing.T) {
 	once(t, store, h.options())
 	require.Nil(t, texts(t, store, id), "from another file")
 
-	_, err = archive.Import(t.Context(), store, archive.Path(path), archive.Options{})
+	_, err = importer.Import(t.Context(), store, archive.Path(path), importer.Options{})
 	require.NoError(t, err)
 	h.append(t, path, line(id, "d", "c", "assistant", "four"))
 	once(t, store, h.options())
@@ -497,7 +499,7 @@ func TestFailedFileIsTriedAgain(t *testing.T) {
 	o.Clock = clock
 	var fails atomic.Bool
 	fails.Store(true)
-	o.Formats = archive.Formats()
+	o.Formats = formats.All()
 	for i, f := range o.Formats {
 		if f.Name == "claude-code" {
 			o.Formats[i].Read = failingRead(f.Read, &fails)

@@ -72,9 +72,11 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 	}
 	var all []Listing
 	of := make(map[*folder]int)
-	for i, p := range r.places {
-		of[p] = i
-		all = append(all, r.listing(p))
+	for _, p := range r.places {
+		if !p.index {
+			of[p] = len(all)
+			all = append(all, r.listing(p))
+		}
 	}
 	queued := make(map[*file]bool)
 	for _, f := range r.queue {
@@ -83,8 +85,8 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 	for _, f := range r.files {
 		if i, ok := of[f.folder]; ok && f.state.Gone.IsZero() {
 			r.addTo(&all[i], f, queued[f])
-		} else if p := r.placeOf(f.path); p != nil && !f.state.Gone.IsZero() {
-			all[of[p]].Gone++
+		} else if i, ok := of[r.placeOf(f.path)]; ok && !f.state.Gone.IsZero() {
+			all[i].Gone++
 		}
 	}
 	for i := range all {
@@ -121,7 +123,7 @@ func (r *run) addNotChosen() {
 func (r *run) listing(p *folder) Listing {
 	l := Listing{Agent: p.agent, Path: p.root, State: Followed, Keeps: p.keeps}
 	for _, format := range r.options.Formats {
-		if format.Name == p.agent.Format && !p.agent.Untried {
+		if format.Name == p.format && !p.agent.Shares {
 			l.Tried = format.Tried
 		}
 	}

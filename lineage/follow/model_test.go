@@ -18,6 +18,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 // Random session files grow, are rewritten, cut, renamed, copied and deleted while two runs follow them
@@ -107,7 +108,7 @@ func (m *model) imports(t *rapid.T, path, content string) {
 	if content == "" {
 		return
 	}
-	_, err := archive.Import(context.Background(), m.ref, archive.Stream(filepath.Base(path), strings.NewReader(content)), archive.Options{Format: "claude-code"})
+	_, err := importer.Import(context.Background(), m.ref, archive.Stream(filepath.Base(path), strings.NewReader(content)), importer.Options{Format: "claude-code"})
 	require.NoError(t, err)
 }
 

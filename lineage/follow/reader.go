@@ -14,12 +14,13 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 // reader reads a file of lines while it grows. After an error, or when the file does not continue what
 // was read, another one reads the file from its start.
 type reader struct {
-	growing *archive.Growing
+	growing *importer.Growing
 	taking  *taking
 	// record records the lines, so that the file can be given back byte for byte.
 	record *recorder
@@ -82,6 +83,9 @@ func (r *run) flush(ctx context.Context, f *file) error {
 
 // closeReaders closes the readers that were not used for a time, and those beyond a number.
 func (r *run) closeReaders(ctx context.Context, most int) error {
+	for len(r.withRows) > 0 && r.clock.Now().Sub(r.withRows[0].rows.used) >= readerTime {
+		r.dropRows(r.withRows[0])
+	}
 	for len(r.active) > most || len(r.active) > 0 && r.clock.Now().Sub(r.active[0].reader.used) >= readerTime {
 		if err := r.closeReader(ctx, r.active[0]); err != nil {
 			return err
@@ -117,7 +121,7 @@ func (r *run) readLines(ctx context.Context, f *file, opened *os.File, now stamp
 	}()
 	is := f.reader
 	report, err := is.growing.Read(ctx, io.NewSectionReader(opened, is.at, end-is.at))
-	if errors.Is(err, archive.ErrDeleted) {
+	if errors.Is(err, importer.ErrDeleted) {
 		is.taking.lost()
 		err = nil
 	}
@@ -171,7 +175,7 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 	name := filepath.Base(f.path)
 	if len(r.options.NotProjects) > 0 {
 		source := archive.Stream(name, io.NewSectionReader(opened, 0, end))
-		for c, err := range archive.Read(ctx, source, archive.Options{Format: f.folder.agent.Format, Formats: r.options.Formats, Limits: r.options.Limits}) {
+		for c, err := range archive.Read(ctx, source, archive.ReadOptions{Format: f.folder.format, Formats: r.options.Formats, Limits: r.options.Limits}) {
 			if err == nil {
 				if t.known = projectOf(c); t.known != "" {
 					break
@@ -213,8 +217,8 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 		is.record.was = found.tip
 	}
 	o := r.archiveOptions(f, t)
-	o.Placed = func(lines []archive.Line) { is.record.add(ctx, is.growing.Session(), lines) }
-	is.growing = archive.Grow(r.store, name, o)
+	o.Placed = func(lines []importer.Line) { is.record.add(ctx, is.growing.Session(), lines) }
+	is.growing = importer.Grow(r.store, name, o)
 	if known != nil {
 		is.growing.Known(known.Is.Lines, func(line int64) []lineage.SpanRef { return spans[line-1] })
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 )
 
@@ -50,7 +51,7 @@ func TestSamplesComeBack(t *testing.T) {
 func recordSample(t *testing.T, store *lineage.Store, path string, raw []byte, inPieces bool) bool {
 	random := rand.New(rand.NewPCG(1, 2))
 	lines := bytes.SplitAfter(raw, []byte("\n"))
-	var g *archive.Growing
+	var g *importer.Growing
 	var rec *recorder
 	for from := 0; from < len(lines); {
 		to := len(lines)
@@ -66,7 +67,7 @@ func recordSample(t *testing.T, store *lineage.Store, path string, raw []byte, i
 				sum.Write(raw[:s.Is.Bytes])
 			}
 			rec = record(store, machine, SourceOf{Machine: machine, Path: path}, known, sum)
-			g = archive.Grow(store, filepath.Base(path), archive.Options{Placed: func(lines []archive.Line) { rec.add(bg, g.Session(), lines) }})
+			g = importer.Grow(store, filepath.Base(path), importer.Options{Placed: func(lines []importer.Line) { rec.add(bg, g.Session(), lines) }})
 			if known != nil {
 				spans, err := known.Spans(bg)
 				require.NoError(t, err)

@@ -41,9 +41,8 @@ func (r *run) choosePlaces() error {
 		if !r.options.follows(agent.Name) {
 			continue
 		}
-		known := slices.ContainsFunc(r.options.Formats, func(f archive.Format) bool { return f.Name == agent.Format })
 		for _, p := range agent.places(r.options.Environment) {
-			r.addPlace(&folder{place: p, agent: agent, unread: !known})
+			r.addPlace(r.folderOf(agent, p))
 		}
 	}
 	for _, dir := range r.options.From {
@@ -54,6 +53,26 @@ func (r *run) choosePlaces() error {
 		r.addPlace(&folder{place: placeOf(full, "**/*.jsonl", "**/*.jsonl.zst", "**/*.json", "**/*.db")})
 	}
 	return nil
+}
+
+// folderOf returns a place of an agent as a folder to follow.
+func (r *run) folderOf(agent Agent, p place) *folder {
+	p.format = cmp.Or(p.format, agent.Format)
+	known := slices.ContainsFunc(r.options.Formats, func(f archive.Format) bool { return f.Name == p.format })
+	return &folder{place: p, agent: agent, unread: !known}
+}
+
+// readIndex follows the places of an agent that are new in a file that lists them.
+func (r *run) readIndex(ctx context.Context, f *file) {
+	f.state.Agent, f.state.Bytes, f.state.Size, f.state.Modified = f.agent(), f.now.size, f.now.size, r.settled(f, f.now)
+	r.changed(f)
+	for _, p := range f.folder.agent.places(r.options.Environment) {
+		if !slices.ContainsFunc(r.places, func(known *folder) bool { return known.agent.Name == f.agent() && known.root == p.root }) {
+			found := r.folderOf(f.folder.agent, p)
+			r.addPlace(found)
+			r.scan(ctx, found)
+		}
+	}
 }
 
 func (r *run) addPlace(p *folder) {
@@ -108,7 +127,9 @@ func (r *run) scan(ctx context.Context, p *folder) {
 			event.Soon++
 		}
 	}
-	r.options.Events(event)
+	if !p.index {
+		r.options.Events(event)
+	}
 }
 
 // walk returns the files in a folder of a place and below it, and watches these folders.

@@ -16,7 +16,7 @@ import (
 	"github.com/lineage-store/lineage/internal/manifest"
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -38,7 +38,10 @@ type Source struct {
 type SourceOf struct {
 	Machine string `json:"machine"`
 	Agent   string `json:"agent,omitempty"`
-	Path    string `json:"path"`
+	// Path is the path of the file. Of the rows of a session it is that of the database, a slash and the session.
+	Path string `json:"path"`
+	// Rows is set if the lines are rows of a session in a database, of which a later one replaces an earlier one of the same table and key.
+	Rows bool `json:"rows,omitempty"`
 }
 
 // Recorded says how much of a file is recorded. It is the metadata of each block of a manifest.
@@ -268,8 +271,11 @@ func (s *Source) join(ctx context.Context, b block) iter.Seq2[[]byte, error] {
 	})
 }
 
-// Export writes the file as it was recorded, byte for byte: see Lines.
+// Export writes the file as it was recorded, byte for byte: see Lines. Of rows it writes the last state of each.
 func (s *Source) Export(ctx context.Context, w io.Writer) error {
+	if s.About.Rows {
+		return s.exportRows(ctx, w)
+	}
 	for line, err := range s.Lines(ctx) {
 		if err != nil {
 			return err
@@ -330,7 +336,7 @@ func record(store *lineage.Store, machine string, about SourceOf, known *Source,
 }
 
 // add records lines in order. session is the id of their session.
-func (r *recorder) add(ctx context.Context, session string, lines []archive.Line) {
+func (r *recorder) add(ctx context.Context, session string, lines []importer.Line) {
 	if r.builder == nil || session != r.is.Session {
 		r.cut()
 		r.builder, r.is.Session = manifest.NewBuilder(session), session
@@ -349,7 +355,7 @@ func (r *recorder) add(ctx context.Context, session string, lines []archive.Line
 	}
 }
 
-func (r *recorder) line(l *archive.Line) {
+func (r *recorder) line(l *importer.Line) {
 	r.is.Lines++
 	r.is.Bytes += int64(len(l.Raw))
 	r.hash.Write(l.Raw)

@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 )
 
@@ -27,7 +28,7 @@ type sessionFile struct {
 	main   *lineage.Context
 	thread *lineage.Thread
 	id     string
-	lines  []archive.Line
+	lines  []importer.Line
 	raw    []byte
 }
 
@@ -52,18 +53,18 @@ func (f *sessionFile) say(text string) {
 	require.NoError(f.t, err)
 	raw := fmt.Sprintf("{\"sessionId\":%q,\"cwd\":\"/home\",\"uuid\":%q,\"timestamp\":%q,\"message\":%s,\"toolUseResult\":{\"stdout\":%q}}\n",
 		f.id, n.ID, n.Created.Format("2006-01-02T15:04:05.000Z"), n.Body, text+"!")
-	f.line(raw, archive.PlacedNode{Node: n, Span: spans[0]})
+	f.line(raw, importer.PlacedNode{Node: n, Span: spans[0]})
 }
 
-func (f *sessionFile) line(raw string, nodes ...archive.PlacedNode) {
-	f.lines = append(f.lines, archive.Line{Number: int64(len(f.lines) + 1), Raw: []byte(raw), Nodes: nodes})
+func (f *sessionFile) line(raw string, nodes ...importer.PlacedNode) {
+	f.lines = append(f.lines, importer.Line{RawLine: archive.RawLine{Number: int64(len(f.lines) + 1), Raw: []byte(raw)}, Nodes: nodes})
 	f.raw = append(f.raw, raw...)
 }
 
 const machine = "0123"
 
 // recorded records the lines from one on.
-func (f *sessionFile) recorded(known *Source) (*recorder, []archive.Line) {
+func (f *sessionFile) recorded(known *Source) (*recorder, []importer.Line) {
 	sum := sha256.New()
 	lines := f.lines
 	if known != nil {

@@ -28,6 +28,8 @@ type taking struct {
 	project string
 	deleted bool
 	err     error // of the store
+	// rows, when not nil, keeps the rows of a part of a conversation that is stored.
+	rows func(c *archive.Conversation) error
 }
 
 // formats returns the formats with readers that yield what is stored.
@@ -44,6 +46,13 @@ func (t *taking) formats(formats []archive.Format) []archive.Format {
 							continue
 						}
 						c, err = nil, cmp.Or(t.err, errLeftOut)
+					}
+					if err == nil && t.rows != nil && len(c.Rows) > 0 {
+						if t.err = t.rows(c); t.err != nil {
+							c, err = nil, t.err
+						} else {
+							c.Rows = nil
+						}
 					}
 					if !yield(c, err) {
 						return

@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 // maxWhole is the largest file that is recorded whole, in bytes.
@@ -43,7 +44,7 @@ func (r *run) recordWhole(ctx context.Context, f *file, t *taking) (again bool, 
 		is.was = found.tip
 	}
 	for part := range parts(rest, ending == ".jsonl") {
-		is.add(ctx, t.ids[0], []archive.Line{{Raw: part}})
+		is.add(ctx, t.ids[0], []importer.Line{{RawLine: archive.RawLine{Raw: part}}})
 	}
 	if err = is.flush(ctx); isOvertaken(err) {
 		return true, nil

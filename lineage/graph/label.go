@@ -3,6 +3,7 @@ package graph
 import (
 	"encoding/json"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -30,6 +31,9 @@ type Label struct {
 	Active bool
 	// Context is the context, zero for a checkpoint and for what has no context.
 	Context lineage.ContextID
+	// About is what the metadata of the context say it is beside the conversation, empty for none. A subagent of an agent is
+	// "agent" and its id there.
+	About string
 }
 
 // String returns a label as people read it.
@@ -39,6 +43,14 @@ func (l Label) String() string {
 		return l.Name
 	}
 	return string(l.Kind) + " " + l.Name
+}
+
+// aboutOf returns what is in Label.About.
+func aboutOf(metadata []byte) string {
+	if !rawjson.Valid(metadata) {
+		return ""
+	}
+	return rawjson.Str(rawjson.Get(metadata, "aside"))
 }
 
 // KindOf returns what a context is. Subagents that see everything differ from other forks by their metadata only.

@@ -1,10 +1,6 @@
 package message
 
-import (
-	"cmp"
-
-	"github.com/lineage-store/lineage/internal/rawjson"
-)
+import "github.com/lineage-store/lineage/internal/rawjson"
 
 // agentMessage reads a message that a coding agent keeps in a form of its own. ok is false for others.
 // given is the role if the message has none.
@@ -60,39 +56,11 @@ func agentMessage(f fields, given string, depth int) (m Message, ok bool) {
 		return Message{Role: given, Parts: contents(f["content"], depth)}, true
 	case rawjson.IsString(f["text"]) && rawjson.IsArray(f["parts"]) && role == "" && kind == "" && given == "user": // VS Code, whose parts divide the text
 		return Message{Role: given, Parts: contents(f["text"], depth)}, true
-	case rawjson.IsObject(f["info"]) && rawjson.IsArray(f["parts"]): // OpenCode
-		info := fieldsOf(f["info"])
-		m = Message{ID: info.text("id"), Role: cmp.Or(info.text("role"), given)}
-		for e := range rawjson.Elements(f["parts"]) {
-			part := fieldsOf(e)
-			switch part.text("type") {
-			case "step-start", "step-finish", "snapshot", "patch": // marks between steps
-			case "tool":
-				m.Parts = append(m.Parts, openCodeCall(part)...)
-			default:
-				m.Parts = append(m.Parts, contents(e, depth)...)
-			}
-		}
+	}
+	if m, ok = openCodeMessage(f, given, depth); ok {
 		return m, true
 	}
 	return Message{}, false
-}
-
-// openCodeCall reads a call of OpenCode with its result.
-func openCodeCall(f fields) []Part {
-	state := fieldsOf(f["state"])
-	call := Part{Kind: CallKind, Tool: f.text("tool"), CallID: f.text("callID")}
-	call.setInput(state["input"])
-	result := Part{Kind: ResultKind, Tool: call.Tool, CallID: call.CallID}
-	switch state.text("status") {
-	case "completed":
-		result.Output = []Part{{Kind: TextKind, Text: state.text("output")}}
-	case "error":
-		result.Failed, result.Output = true, []Part{{Kind: TextKind, Text: state.text("error")}}
-	default:
-		return []Part{call}
-	}
-	return []Part{call, result}
 }
 
 // geminiCall reads a call of Gemini CLI with its result.

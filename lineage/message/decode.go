@@ -274,7 +274,8 @@ func decodeParts(m *Message, f fields) {
 	m.Parts = asSaid(contents(f["parts"], 0), m.Role, "")
 	isUI := !f.has("content_type")
 	for e := range rawjson.Elements(f["parts"]) {
-		isUI = isUI && rawjson.IsString(rawjson.Get(e, "type"))
+		_, isCrush := crushPart(fieldsOf(e), rawjson.Str(rawjson.Get(e, "type")), e)
+		isUI = isUI && !isCrush && rawjson.IsString(rawjson.Get(e, "type"))
 	}
 	if !isUI {
 		m.Given = nil

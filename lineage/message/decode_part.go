@@ -43,6 +43,12 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 		return parts, true
 	}
 	kind := f.first("type", "content_type")
+	if parts, ok := crushPart(f, kind, raw); ok {
+		return parts, true
+	}
+	if parts, ok := goosePart(f, kind, raw, depth); ok {
+		return parts, true
+	}
 	p := Part{Given: raw}
 	switch {
 	case kind == "dynamic-tool" || strings.HasPrefix(kind, "tool-") && (f.has("state") || kind != "tool-call" && kind != "tool-result"):

@@ -116,7 +116,7 @@ func (t *Tokens) Since(before *Tokens) (d Tokens, ok bool) {
 // response of an API.
 func MayStateUsage(role string) bool {
 	switch role {
-	case "assistant", "model", "tool", "gemini", "progress", "event_msg", "token_usage_record", "session.shutdown":
+	case "assistant", "model", "tool", "gemini", "progress", "event_msg", "token_usage_record", "session.shutdown", "usage_ledger":
 		return true
 	}
 	return false
@@ -161,6 +161,12 @@ func Usage(r Record) []Answer {
 		return codexUsage(fieldsOf(f["payload"]), "usage", "thread_token_usage", r.Model)
 	case kind == "event_msg" && rawjson.IsObject(f["payload"]): // Codex
 		return codexCount(fieldsOf(f["payload"]), r.Model)
+	case r.Role == "usage_ledger": // Goose
+		a := Answer{ID: f.text("usage_id"), Model: f.text("model"), Requests: 1, Cost: cost(f["cost"])}
+		if !a.read(r.Body) && a.Cost == "" {
+			return nil
+		}
+		return []Answer{a}
 	case kind == "session.shutdown" && rawjson.IsObject(f["data"]): // Copilot CLI
 		return copilotTotals(rawjson.Last(f["data"], "modelMetrics"))
 	case kind == "progress" && rawjson.Str(rawjson.Last(f["data"], "type")) == "agent_progress": // Claude Code, of a subagent
@@ -270,11 +276,11 @@ func (a *Answer) read(raw []byte) (ok bool) {
 	c.input = first(u, "input_tokens", "prompt_tokens", "promptTokenCount", "inputTokens", "promptTokens", "input")
 	c.output = first(u, "output_tokens", "completion_tokens", "candidatesTokenCount", "outputTokens", "completionTokens", "output")
 	c.total = first(u, "total_tokens", "totalTokenCount", "totalTokens", "total")
-	c.cached = first(u, "cache_read_input_tokens", "cached_input_tokens", "cachedContentTokenCount", "cacheReadTokens", "cachedInputTokens", "cacheRead", "cached", "prompt_cache_hit_tokens")
+	c.cached = first(u, "cache_read_input_tokens", "cached_input_tokens", "cachedContentTokenCount", "cacheReadTokens", "cachedInputTokens", "cacheRead", "cached", "prompt_cache_hit_tokens", "cache_read_tokens")
 	if c.cached == nil {
 		c.cached = first(in, "cached_tokens", "cache_read", "cacheReadTokens", "read")
 	}
-	c.written = first(u, "cache_creation_input_tokens", "cache_write_input_tokens", "cacheWriteTokens", "cacheWrite")
+	c.written = first(u, "cache_creation_input_tokens", "cache_write_input_tokens", "cacheWriteTokens", "cacheWrite", "cache_write_tokens")
 	if c.written == nil {
 		c.written = first(in, "cache_write_tokens", "cache_creation", "cacheWriteTokens", "write")
 	}

@@ -50,6 +50,8 @@ type Exported struct {
 	File   string `json:"file"`
 	Format string `json:"format"`
 	Bytes  int64  `json:"bytes"`
+	// Conversations is how many there are in a folder of pages.
+	Conversations int `json:"conversations,omitempty"`
 	// Branches and Pruned are the numbers of branch files that were written and deleted.
 	Branches int `json:"branches,omitempty"`
 	Pruned   int `json:"pruned,omitempty"`

@@ -34,6 +34,15 @@ type Message struct {
 	Prompt string
 	// Retries, when not nil, says which of several it is.
 	Retries *Retries
+	// Inside are histories that begin at the message and are opened in it.
+	Inside []Inside
+}
+
+// Inside is a history that is opened in a message: what Address has, when it is opened, and alone what Alone has.
+type Inside struct {
+	Title          string
+	Messages       uint64
+	Address, Alone string
 }
 
 // Retries is a message as one of several in the same place: answers that were asked for again, edits. Before and After are

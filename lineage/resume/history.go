@@ -54,7 +54,7 @@ func (h *history) sources(ctx context.Context, session string) (of []*follow.Sou
 		case errors.Is(err, lineage.ErrCorrupt):
 		case err != nil:
 			return nil, err
-		case source.Is.Session != "" && sessions[source.Is.Session]:
+		case !source.About.Rows && source.Is.Session != "" && sessions[source.Is.Session]:
 			of = append(of, source)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/lineage/resume"
@@ -127,7 +128,7 @@ func (h *home) write(s *resume.Session) [][]byte {
 
 // imported imports an archive, and returns the threads.
 func (h *home) imported(path string) []*lineage.Thread {
-	_, err := archive.Import(bg, h.store, archive.Path(samples+path), archive.Options{})
+	_, err := importer.Import(bg, h.store, archive.Path(samples+path), importer.Options{})
 	require.NoError(h.t, err)
 	return h.threads()
 }

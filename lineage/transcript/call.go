@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -59,7 +58,7 @@ func (c *ToolCall) read(input []byte) (text, diff string, rest []byte) {
 	}
 	if !rawjson.IsObject(input) || rawjson.Check(input) != nil {
 		if !rawjson.IsNull(input) {
-			rest, c.Title = input, oneLine(compact(input), maxTitle)
+			rest, c.Title = input, oneLine(string(rawjson.Compact(input)), maxTitle)
 		}
 		return "", "", rest
 	}
@@ -68,7 +67,7 @@ func (c *ToolCall) read(input []byte) (text, diff string, rest []byte) {
 		return "", "", nil
 	}
 	if !unique {
-		c.Title = oneLine(compact(input), maxTitle)
+		c.Title = oneLine(string(rawjson.Compact(input)), maxTitle)
 		return "", "", input
 	}
 	used := make(map[string]bool)
@@ -105,7 +104,7 @@ func (c *ToolCall) read(input []byte) (text, diff string, rest []byte) {
 		rest = nil
 	}
 	if c.Title == "" {
-		c.Title = oneLine(compact(input), maxTitle)
+		c.Title = oneLine(string(rawjson.Compact(input)), maxTitle)
 	}
 	return text, diff, rest
 }
@@ -246,13 +245,4 @@ func hunks(record []byte) string {
 		}
 	}
 	return diff.String()
-}
-
-// compact returns JSON in one line.
-func compact(raw []byte) string {
-	var b bytes.Buffer
-	if json.Compact(&b, raw) != nil {
-		return string(raw)
-	}
-	return b.String()
 }

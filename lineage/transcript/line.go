@@ -5,6 +5,8 @@ import (
 	"iter"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // maxLine limits a line, in bytes.
@@ -58,7 +60,7 @@ func (i *Item) Line() string {
 	case Reminder:
 		return "(" + cmp.Or(i.Tag, "reminder") + ") " + oneLine(i.Text, maxLine)
 	case Data:
-		return oneLine(compact([]byte(i.Text)), maxLine)
+		return oneLine(string(rawjson.Compact([]byte(i.Text))), maxLine)
 	case Note:
 		return "(" + i.Text + ")"
 	case Mark:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/usage"
 )
@@ -76,7 +77,7 @@ func TestVersions(t *testing.T) {
 {"type":"message","id":"e1","parentId":null,"timestamp":"2026-01-01T00:00:01Z","message":{"role":"user","content":"q"}}
 {"type":"message","id":"e2","parentId":"e1","timestamp":"2026-01-01T00:00:0` + strconv.Itoa(2+i) + `Z","message":{"role":"assistant","model":"m","content":[{"type":"text","text":"said ` + output + `"}],"usage":{"input":10,"output":` + output + `}}}
 `
-		_, err := archive.Import(bg, store, archive.Stream("s.jsonl", strings.NewReader(session)), archive.Options{})
+		_, err := importer.Import(bg, store, archive.Stream("s.jsonl", strings.NewReader(session)), importer.Options{})
 		require.NoError(t, err)
 		report, err := x.Report(bg, usage.Query{})
 		require.NoError(t, err)

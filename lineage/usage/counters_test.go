@@ -11,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/usage"
 )
@@ -65,7 +66,7 @@ func TestCounters(t *testing.T) {
 		require.NoError(t, err)
 		defer x.Close()
 		for _, id := range order {
-			_, err := archive.Import(bg, store, archive.Path(filepath.Join(dir, "rollout-"+id+".jsonl")), archive.Options{})
+			_, err := importer.Import(bg, store, archive.Path(filepath.Join(dir, "rollout-"+id+".jsonl")), importer.Options{})
 			require.NoError(t, err)
 			require.NoError(t, x.Update(bg))
 		}

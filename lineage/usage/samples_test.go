@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/usage"
 	"github.com/lineage-store/lineage/structure"
@@ -21,7 +22,7 @@ func imported(t *testing.T, paths ...string) (*lineage.Store, *usage.Index) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	for _, path := range paths {
-		_, err = archive.Import(bg, store, archive.Path(samples+path), archive.Options{})
+		_, err = importer.Import(bg, store, archive.Path(samples+path), importer.Options{})
 		require.NoError(t, err)
 	}
 	x, err := usage.Open(bg, store, t.TempDir(), usage.Options{})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/usage"
@@ -40,7 +41,7 @@ func TestTotalsOfASession(t *testing.T) {
 	}
 	lines += `{"type":"session.shutdown","data":{"shutdownType":"routine","modelMetrics":{"claude-sonnet-4-5":{"requests":{"count":4},"usage":{"inputTokens":600000,"outputTokens":40,"cacheReadTokens":0,"cacheWriteTokens":0}}}},"id":"e9","timestamp":"2026-03-02T10:00:00Z","parentId":"e5"}` + "\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "events.jsonl"), []byte(lines), 0o600))
-	_, err := archive.Import(bg, store, archive.Path(filepath.Join(dir, "events.jsonl")), archive.Options{})
+	_, err := importer.Import(bg, store, archive.Path(filepath.Join(dir, "events.jsonl")), importer.Options{})
 	require.NoError(t, err)
 	for _, since := range []time.Time{{}, time.UnixMilli(1)} { // from the totals, and from what spans state
 		for _, by := range [][]usage.By{nil, {usage.Day}} {

@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/browser"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server/page"
 )
 
@@ -32,7 +34,9 @@ func axe(t *testing.T) string {
 // folded open.
 func TestBrowserAccessible(t *testing.T) {
 	script := axe(t)
-	s := newSite(t, page.Options{})
+	s := newSite(t, page.Options{Agents: []string{"codex", "pi"}, Resume: func(context.Context, page.ResumeQuery) (*page.Resumed, error) {
+		return &page.Resumed{Resumed: &records.Resumed{Agent: "codex", Command: "codex resume 1"}, Losses: []lineage.Loss{{Position: 1, Reason: "no place for it"}}, Note: "a note"}, nil
+	}})
 	call := mustJSON(map[string]any{"id": "m1", "model": "claude-sonnet-4-5", "role": "assistant", "usage": map[string]any{"input_tokens": 10, "output_tokens": 5}, "content": []any{
 		map[string]any{"type": "thinking", "thinking": "much"}, map[string]any{"type": "text", "text": "# Words\n\n```go\nfunc f() string { return \"a\" } // b\n```\n\n|a|b|\n|-|-|\n|1|[c](https://example.org)|"},
 		map[string]any{"type": "tool_use", "id": "1", "name": "Edit", "input": map[string]any{"file_path": "a.go", "old_string": "a", "new_string": "b"}},
@@ -56,10 +60,10 @@ func TestBrowserAccessible(t *testing.T) {
 		_, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: is.scheme}}})
 		require.NoError(t, err)
 		b.Do(chromedp.EmulateViewport(is.width, 800))
-		for _, path := range []string{"/", "/?agent=nobody", at, at + "?in=" + other.ID().String(), at + "/graph", at + "/sides?a=&b=" + other.ID().String(), at + "/delete", "/usage", "/usage?days=365", "/search?q=words", "/search?q=after:x", "/t/none"} {
+		for _, path := range []string{"/", "/?agent=nobody", at, at + "?in=" + other.ID().String(), at + "/graph", at + "/sides?a=&b=" + other.ID().String(), at + "/delete", at + "/edit?at=1", at + "/resume", "/usage", "/usage?days=365", "/search?q=words", "/search?q=after:x", "/t/none"} {
 			open(b, s.url+path)
 			until(b, `true`)
-			run(b, `for (const d of document.querySelectorAll("details")) d.open = true`)
+			run(b, `for (const d of document.querySelectorAll("details")) d.open = true; for (const h of document.querySelectorAll("#tools, #map")) h.hidden = false`)
 			run(b, script)
 			faults := browser.Get(b, chromedp.Evaluate[string](`axe.run({ resultTypes: ["violations"] }).then((r) => r.violations.map((v) => v.id + ": " + v.help + "\n" + v.nodes.slice(0, 4).map((n) => "    " + n.html.slice(0, 160) + "\n      " + n.any.concat(n.all, n.none).map((c) => c.message).join("; ")).join("\n")).join("\n"))`, chromedp.EvalAwaitPromise))
 			if faults != "" {

@@ -55,7 +55,7 @@ func TestBrowserHostileText(t *testing.T) {
 	id := thread.ID().String()
 	b := s.tab()
 	b.Do(chromedp.EmulateViewport(360, 740))
-	for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/search?q=attacked", "/t/" + id + "/sides?a=&b=", "/t/" + id + "/delete", "/t/nothing"} {
+	for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/search?q=attacked", "/t/" + id + "/sides?a=&b=", "/t/" + id + "/delete", "/t/" + id + "/edit?at=1", "/t/nothing"} {
 		open(b, s.url+path)
 		require.NotEqual(t, "attacked", eval[string](b, `document.title`))
 		require.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth`), 360, "%s: %s", path,

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,12 +41,16 @@ type conversationView struct {
 	Messages []*render.Message
 	// From and To are the positions of the window, and Length that of the history.
 	From, To, Length uint64
-	Branches         []*besideRow
-	Subagents        []*besideRow
+	// At is the message that was asked for, 0 for none.
+	At        uint64
+	Branches  []*besideRow
+	Subagents []*besideRow
 	// More is set if there are more branches than are listed.
 	More    bool
 	Prompts []*render.Message
 	Notice  string
+
+	subagents []*subagent
 }
 
 // besideRow is another context of the thread.
@@ -65,6 +70,8 @@ type place struct {
 	Branch                string
 	Tip                   lineage.SpanRef
 	Resume                string
+	// base is the message that the context was forked after, zero for none.
+	base lineage.SpanRef
 
 	prefix string // of the anchors of its messages, where a view has two histories
 }
@@ -138,7 +145,7 @@ func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
 	if about.Thread != info.ID {
 		return nil, fmt.Errorf("context %v is of another thread: %w", id, lineage.ErrNotFound)
 	}
-	is.Context, is.Branch, is.Tip = id.String(), about.Branch, about.Tip
+	is.Context, is.Branch, is.Tip, is.base = id.String(), about.Branch, about.Tip, about.Base
 	if is.Branch == "" {
 		is.Branch = string(graph.KindOf(&about)) + " " + id.Short()
 	}
@@ -201,11 +208,30 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 	if v.Length, err = p.o.Store.Position(ctx, is.Tip); err != nil {
 		return err
 	}
+	if to := r.URL.Query().Get("prompt"); to != "" { // the next or previous one, or if there is none the message itself
+		found, err := p.outlines.prompt(ctx, is.Tip, at, to == "previous")
+		if err != nil {
+			return err
+		}
+		at = cmp.Or(found, at)
+		v.At = at
+	}
 	v.From, v.To = windowOf(v.Length, at, from, to)
-	if v.Messages, err = p.messages(ctx, is, lineage.Window{From: v.From, To: v.To}, around); err != nil {
+	if r.URL.Query().Get("part") == "inside" { // a subagent, from its first message on
+		return p.inside(w, r, v)
+	}
+	var items []*transcript.Item
+	if items, err = p.items(ctx, is, lineage.Window{From: v.From, To: v.To}, around); err != nil {
 		return err
 	}
+	v.Messages = p.rendered(ctx, is, items)
 	if err := p.addRetries(ctx, v); err != nil {
+		return err
+	}
+	if v.subagents, err = p.subagentsOf(ctx, is); err != nil {
+		return err
+	}
+	if err := p.addSubagents(ctx, v, items); err != nil {
 		return err
 	}
 	if r.URL.Query().Has("part") {
@@ -241,13 +267,18 @@ func windowOf(length, at, from, to uint64) (first, last uint64) {
 	return max(first, 1), min(last, length)
 }
 
-// messages returns a window of a history as messages. Calls in it have the results, and results the calls, that are up to
-// so many messages outside.
-func (p *Page) messages(ctx context.Context, is *place, w lineage.Window, outside uint64) ([]*render.Message, error) {
+// messages returns a window of a history as messages.
+func (p *Page) messages(ctx context.Context, is *place, w lineage.Window) ([]*render.Message, error) {
+	items, err := p.items(ctx, is, w, 0)
+	return p.rendered(ctx, is, items), err
+}
+
+// items returns what a window of a history says. Calls in it have the results, and results the calls, that are up to so many
+// messages outside.
+func (p *Page) items(ctx context.Context, is *place, w lineage.Window, outside uint64) (items []*transcript.Item, err error) {
 	if w.From > w.To || is.Tip.IsZero() {
 		return nil, nil
 	}
-	var items []*transcript.Item
 	wide := lineage.Window{From: max(w.From, outside+1) - outside, To: w.To + outside}
 	for i, err := range transcript.All(p.transcribed(ctx, is.Tip, wide), transcript.Options{MaxText: most}) {
 		if err != nil {
@@ -257,7 +288,11 @@ func (p *Page) messages(ctx context.Context, is *place, w lineage.Window, outsid
 			items = append(items, i)
 		}
 	}
-	return render.Messages(ctx, items, render.Options{Image: p.imageOf(is.ID), Prefix: is.prefix, Highlighting: highlighting}), nil
+	return items, nil
+}
+
+func (p *Page) rendered(ctx context.Context, is *place, items []*transcript.Item) []*render.Message {
+	return render.Messages(ctx, items, render.Options{Image: p.imageOf(is.ID), Prefix: is.prefix, Highlighting: highlighting})
 }
 
 // transcribed yields a window of a history. Of messages that do not fit into the bytes that are read for a window, it has
@@ -299,18 +334,5 @@ func (p *Page) besides(ctx context.Context, v *conversationView) error {
 		}
 		v.Branches = append(v.Branches, row)
 	}
-	for c, err := range graph.Contexts(ctx, from, v.Info.ID, branches) {
-		if err != nil {
-			return err
-		}
-		if c.Kind != graph.KindSubagent || c.Tip.IsZero() {
-			continue
-		}
-		if len(v.Subagents) == beside {
-			v.More = true
-			break
-		}
-		v.Subagents = append(v.Subagents, &besideRow{Name: c.ID.Short(), Href: (&place{ID: v.ID, In: c.ID.String()}).Href(0), Here: c.ID.String() == v.Context})
-	}
-	return nil
+	return p.listSubagents(ctx, v)
 }

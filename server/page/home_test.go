@@ -9,13 +9,14 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/server/page"
 )
 
 // A conversation with a recent message is running, but not one that was imported without times.
 func TestRunning(t *testing.T) {
 	s := newSite(t, page.Options{})
-	_, err := archive.Import(t.Context(), s.store, archive.Stream("old.jsonl", strings.NewReader(`{"messages":[{"role":"user","content":"undated"},{"role":"assistant","content":"yes"}]}`)), archive.Options{})
+	_, err := importer.Import(t.Context(), s.store, archive.Stream("old.jsonl", strings.NewReader(`{"messages":[{"role":"user","content":"undated"},{"role":"assistant","content":"yes"}]}`)), importer.Options{})
 	require.NoError(t, err)
 	_, body := s.get("/")
 	require.Contains(t, body, `class="row"`)

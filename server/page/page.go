@@ -38,6 +38,10 @@ type Options struct {
 	// Cost returns what the answers of a conversation cost, as people read it, empty if that is not known. It is called for
 	// each row of a list and must not take long. Without it lists have no costs.
 	Cost func(id lineage.ThreadID) string
+	// Resume makes a session of an agent of a history, without writing it: see ErrNoSession. Agents are those that there may be.
+	// Without it the page says nothing about them but the command.
+	Resume func(ctx context.Context, q ResumeQuery) (*Resumed, error)
+	Agents []string
 	// ReadOnly leaves out everything that changes the store.
 	ReadOnly bool
 	// Logger gets the details of errors, which are not sent. Default: they are dropped.
@@ -58,6 +62,7 @@ type Page struct {
 	o         Options
 	templates *template.Template
 	graphs    *graph.Live
+	outlines  outlines
 	script    asset
 	style     asset
 	icon      asset
@@ -82,12 +87,19 @@ func New(o Options) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Page{o: o, graphs: graph.NewLive(o.Store)}
+	p := &Page{o: o, graphs: graph.NewLive(o.Store), outlines: outlines{store: o.Store}}
 	if p.templates, err = t.Funcs(template.FuncMap{"ago": p.ago, "number": number, "folder": folder, "mark": markOf, "amount": amount}).ParseFS(files, "templates/*.html"); err != nil {
 		return nil, err
 	}
 	if p.script, err = newAsset("page.js", "text/javascript; charset=utf-8"); err != nil {
 		return nil, err
+	}
+	for _, name := range []string{"conversation.js", "map.js", "acts.js"} {
+		more, err := files.ReadFile("static/" + name)
+		if err != nil {
+			return nil, err
+		}
+		p.script.add(string(more))
 	}
 	if p.icon, err = newAsset("icon.svg", "image/svg+xml"); err != nil {
 		return nil, err
@@ -111,7 +123,9 @@ func (p *Page) Routes() []server.Route {
 		get("/t/{thread}", p.conversation),
 		get("/t/{thread}/graph", p.graph),
 		get("/t/{thread}/sides", p.sides),
+		get("/t/{thread}/map", p.minimap),
 		get("/t/{thread}/message/{run}/{seq}", p.message),
+		get("/t/{thread}/where/{run}/{seq}", p.where),
 		get("/t/{thread}/image/{run}/{seq}/{hash}", p.image),
 		get("/t/{thread}/delete", p.askDelete),
 		get("/search", p.search),
@@ -122,10 +136,15 @@ func (p *Page) Routes() []server.Route {
 	if p.o.Usage != nil {
 		routes = append(routes, get("/usage", p.usage))
 	}
+	if p.o.Resume != nil {
+		routes = append(routes, get("/t/{thread}/resume", p.resume))
+	}
 	if p.o.ReadOnly {
 		return routes
 	}
 	return append(routes,
+		get("/t/{thread}/edit", p.askEdit),
+		post("/t/{thread}/edit", p.edit),
 		post("/t/{thread}/rename", p.rename),
 		post("/t/{thread}/fork", p.fork),
 		post("/t/{thread}/checkpoint", p.checkpoint),
@@ -176,7 +195,9 @@ type view struct {
 	At string
 	// Writes is set where the store can be changed, Searches where texts can be searched, and Counts where there is usage.
 	Writes, Searches, Counts bool
-	Script, Style, Icon      string
+	// Resumes is set where a session of an agent can be tried.
+	Resumes             bool
+	Script, Style, Icon string
 	// Query is what is searched for.
 	Query string
 	// Back, when not empty, is where an error leads back to.
@@ -186,7 +207,7 @@ type view struct {
 
 // show renders a template and sends it. Of a request of the script it is the part without the frame around it.
 func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, name string, v *view) error {
-	v.At, v.Writes, v.Searches, v.Counts = name, !p.o.ReadOnly, p.o.Search != nil, p.o.Usage != nil
+	v.At, v.Writes, v.Searches, v.Counts, v.Resumes = name, !p.o.ReadOnly, p.o.Search != nil, p.o.Usage != nil, p.o.Resume != nil
 	v.Script, v.Style, v.Icon = p.script.path, p.style.path, p.icon.path
 	frame := "frame"
 	if r.URL.Query().Has("part") {

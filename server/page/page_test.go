@@ -53,9 +53,11 @@ func TestHostileTextIsInert(t *testing.T) {
 	s := newSite(t, page.Options{})
 	thread, _ := s.thread(lineage.ThreadOptions{Title: hostile[0] + hostile[2], UserID: hostile[4], Metadata: mustJSON(map[string]any{"agent": hostile[4], "cwd": hostile[0]})}, hostileItems()...)
 	id := thread.ID().String()
-	_, err := thread.CreateBranch(t.Context(), hostile[4], lineage.BranchOptions{})
+	other, err := thread.CreateBranch(t.Context(), hostile[4], lineage.BranchOptions{})
 	require.NoError(t, err)
-	for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/t/" + id + "/delete", "/search?q=attacked", "/t/" + id + "?did=" + url.QueryEscape(hostile[0]), "/t/" + id + "/graph?name=" + url.QueryEscape(hostile[4]), "/?title=" + url.QueryEscape(hostile[0]), "/search?q=" + url.QueryEscape(hostile[4])} {
+	tip, err := other.Tip(t.Context())
+	require.NoError(t, err)
+	for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/t/" + id + "/delete", "/t/" + id + "/map", "/t/" + id + "/edit?at=1", "/t/" + id + "/where/" + tip.String(), "/search?q=attacked", "/t/" + id + "?did=" + url.QueryEscape(hostile[0]), "/t/" + id + "/graph?name=" + url.QueryEscape(hostile[4]), "/?title=" + url.QueryEscape(hostile[0]), "/search?q=" + url.QueryEscape(hostile[4])} {
 		status, body := s.get(path)
 		require.Equal(t, 200, status, path)
 		require.Equal(t, strings.Count(body, "<script"), strings.Count(body, `<script src="/page.js?`), path)
@@ -110,7 +112,7 @@ func TestThreadsAreApart(t *testing.T) {
 	tip, err := other.Tip(t.Context())
 	require.NoError(t, err)
 	id := mine.ID().String()
-	for _, path := range []string{"/t/" + id + "?in=" + other.ID().String(), "/t/" + id + "?in=" + tip.String(), "/t/" + id + "/message/" + tip.String(), "/t/" + id + "/sides?a=&b=" + tip.String(), "/t/x", "/t/" + id + "?in=x", "/t/" + id + "/message/x/1"} {
+	for _, path := range []string{"/t/" + id + "?in=" + other.ID().String(), "/t/" + id + "?in=" + tip.String(), "/t/" + id + "/message/" + tip.String(), "/t/" + id + "/where/" + tip.String(), "/t/" + id + "/map?in=" + tip.String(), "/t/" + id + "/edit?at=1&in=" + other.ID().String(), "/t/" + id + "/sides?a=&b=" + tip.String(), "/t/x", "/t/" + id + "?in=x", "/t/" + id + "/message/x/1"} {
 		status, body := s.get(path)
 		require.Equal(t, 404, status, path)
 		require.NotContains(t, body, "theirs")
@@ -325,10 +327,16 @@ func TestActsAreAboutWhatIsShown(t *testing.T) {
 func TestAReadOnlyPageHasNoActs(t *testing.T) {
 	s := newSite(t, page.Options{ReadOnly: true})
 	thread, _ := s.thread(lineage.ThreadOptions{}, lineage.User("one"))
-	status, _ := s.post("/t/"+thread.ID().String()+"/rename", url.Values{"title": {"x"}})
-	require.Equal(t, 404, status)
+	for _, act := range []string{"rename", "fork", "checkpoint", "undo", "delete", "edit"} {
+		status, _ := s.post("/t/"+thread.ID().String()+"/"+act, url.Values{"title": {"x"}})
+		require.Contains(t, []int{404, 405}, status, act)
+	}
 	_, body := s.get("/t/" + thread.ID().String())
 	require.NotContains(t, body, `method="post"`)
+	require.NotContains(t, body, "/edit")
+	require.NotContains(t, body, `data-act="fork"`)
+	status, _ := s.get("/t/" + thread.ID().String() + "/edit?at=1")
+	require.Equal(t, 404, status)
 }
 
 // A search is limited by filters in its query, and groups what it found by conversation. Ids and titles come first, and
@@ -481,14 +489,14 @@ func FuzzQueries(f *testing.F) {
 	id := thread.ID().String()
 	tip, err := main.Tip(f.Context())
 	require.NoError(f, err)
-	for _, q := range []string{"", "at=1", "from=0&to=18446744073709551615", "in=" + main.ID().String(), "in=" + tip.String(), "in=" + tip.String() + "0", "after=x&since=2026-01-01", "since=x", "q=%22a", "q=agent:x+NEAR(", "a=&b=", "name=%00&from=-1", "part&did=%ff", "agent=%80"} {
+	for _, q := range []string{"", "at=1", "from=0&to=18446744073709551615", "in=" + main.ID().String(), "in=" + tip.String(), "in=" + tip.String() + "0", "after=x&since=2026-01-01", "since=x", "q=%22a", "q=agent:x+NEAR(", "a=&b=", "name=%00&from=-1", "part&did=%ff", "at=1&index=0", "at=1&index=-1&prompt=next", "part=inside&in=x", "part=inside", "agent=%80"} {
 		f.Add(q)
 	}
 	f.Fuzz(func(t *testing.T, query string) {
 		if _, err := url.ParseQuery(query); err != nil || strings.ContainsAny(query, " #\x7f") || strings.ContainsFunc(query, func(r rune) bool { return r < ' ' }) {
 			t.Skip()
 		}
-		for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/t/" + id + "/sides", "/search", "/usage", "/t/" + id + "/message/" + tip.String()} {
+		for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/t/" + id + "/sides", "/search", "/usage", "/t/" + id + "/message/" + tip.String(), "/t/" + id + "/where/" + tip.String(), "/t/" + id + "/map", "/t/" + id + "/edit"} {
 			r, err := s.client.Get(s.url + path + "?" + query)
 			require.NoError(t, err)
 			require.NoError(t, r.Body.Close())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/browser"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/server/page"
 )
 
@@ -22,7 +23,7 @@ func TestPictures(t *testing.T) {
 	const samples = "../../lineage/archive/testdata"
 	imported := func(from ...string) {
 		for _, path := range from {
-			_, err := archive.Import(t.Context(), s.store, archive.Path(path), archive.Options{})
+			_, err := importer.Import(t.Context(), s.store, archive.Path(path), importer.Options{})
 			require.NoError(t, err)
 		}
 	}

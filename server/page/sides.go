@@ -52,7 +52,7 @@ func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.Common = common
 	if common > 0 {
-		if v.Shared, err = p.messages(ctx, places[0], lineage.Window{From: max(common, before) - before + 1, To: common}, 0); err != nil {
+		if v.Shared, err = p.messages(ctx, places[0], lineage.Window{From: max(common, before) - before + 1, To: common}); err != nil {
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 		s.Name, s.Href = is.Branch, is.Href(common+1)
 		to := min(common+window/2, s.Length)
 		s.More = s.Length - to
-		if s.Messages, err = p.messages(ctx, is, lineage.Window{From: common + 1, To: to}, 0); err != nil {
+		if s.Messages, err = p.messages(ctx, is, lineage.Window{From: common + 1, To: to}); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	_ "modernc.org/sqlite" // the driver
+	_ "modernc.org/sqlite"
 
 	"github.com/lineage-store/lineage/lineage/archive"
 )
@@ -86,7 +86,9 @@ func (db *database) readTables(ctx context.Context) error {
 		if err := rows.Scan(&table, &column); err != nil {
 			return err
 		}
-		db.tables[table] = append(db.tables[table], column)
+		if column != sizeColumn {
+			db.tables[table] = append(db.tables[table], column)
+		}
 	}
 	return rows.Err()
 }
@@ -140,24 +142,31 @@ func (db *database) rows(ctx context.Context, limit int64, query string, args []
 // reports can name it.
 const shortValue = 256
 
-// list returns the wanted columns that a table has as SQL, and their size in bytes as the column
-// "size". Values of a row whose size exceeds ?1 are not read, except for short ones.
+// sizeColumn is the column with the size of a row. No table has a column of this name.
+const sizeColumn = "@size"
+
+// list returns the wanted columns that a table has as SQL, and their size in bytes as sizeColumn. Values of a row whose
+// size exceeds ?1 are not read, except for short ones.
 func (db *database) list(table string, wanted ...string) string {
-	var names, sizes []string
+	var names, values, sizes []string
 	for _, c := range wanted {
 		if db.has(table, c) {
-			name := `"` + table + `"."` + c + `"`
-			names = append(names, name)
+			name := quoted(table) + "." + quoted(c)
+			names = append(names, quoted(c))
+			values = append(values, name)
 			sizes = append(sizes, "coalesce(octet_length("+name+"), 0)")
 		}
 	}
 	size := strings.Join(sizes, " + ")
 	var sql strings.Builder
 	for i, name := range names {
-		fmt.Fprintf(&sql, "CASE WHEN %s <= %d OR %s <= ?1 THEN %s END AS %s, ", sizes[i], shortValue, size, name, name[strings.LastIndex(name, ".")+1:])
+		fmt.Fprintf(&sql, "CASE WHEN %s <= %d OR %s <= ?1 THEN %s END AS %s, ", sizes[i], shortValue, size, values[i], name)
 	}
-	return sql.String() + size + " AS size"
+	return sql.String() + size + " AS " + quoted(sizeColumn)
 }
+
+// quoted returns a name for SQL.
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // text returns a value as text, empty if it is not one.
 func (r row) text(column string) string {

@@ -20,7 +20,10 @@ func FuzzFiles(f *testing.F) {
 	addCheckpoints(f, dir+"/graph", weather()[:2]...)
 	execute(f, dir+"/llm", small+llmSchema, llmRows)
 	execute(f, dir+"/tree", small+llmTree)
-	for _, name := range []string{"graph", "llm", "tree"} {
+	execute(f, dir+"/opencode", small+openCodeSchema, `INSERT INTO session (id) VALUES ('s'); INSERT INTO message VALUES ('m', 's', 1, 1, '{"role":"user"}'); INSERT INTO part VALUES ('p', 'm', 's', 1, 1, '{"type":"text","text":"x"}')`)
+	execute(f, dir+"/goose", small+gooseSchema, gooseRows)
+	execute(f, dir+"/crush", small+crushSchema, crushRows)
+	for _, name := range []string{"graph", "llm", "tree", "opencode", "goose", "crush"} {
 		b, err := os.ReadFile(dir + "/" + name)
 		require.NoError(f, err)
 		f.Add(b)

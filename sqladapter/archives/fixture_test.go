@@ -17,6 +17,8 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/formats"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	messages "github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/sqladapter/archives"
 )
@@ -178,11 +180,11 @@ func storeIn(t testing.TB) *lineage.Store {
 	return s
 }
 
-func formats() []archive.Format { return slices.Concat(archive.Formats(), archives.Formats()) }
+func allFormats() []archive.Format { return slices.Concat(formats.All(), archives.Formats()) }
 
-func imported(t testing.TB, s *lineage.Store, path string) archive.Report {
+func imported(t testing.TB, s *lineage.Store, path string) importer.Report {
 	t.Helper()
-	r, err := archive.Import(bg, s, archive.Path(path), archive.Options{Formats: formats()})
+	r, err := importer.Import(bg, s, archive.Path(path), importer.Options{Formats: allFormats()})
 	require.NoError(t, err)
 	return r
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 var (
@@ -222,7 +223,7 @@ func TestLangGraphDamage(t *testing.T) {
 func TestLangGraphLimits(t *testing.T) {
 	path := graphFile(t, checkpoint{thread: "t", id: "c1", messages: []any{ask}}, checkpoint{thread: "t", id: "c2", parent: "c1", messages: []any{ask, message("AIMessage", "a", strings.Repeat("x", 5000))}})
 	s := storeIn(t)
-	r, err := archive.Import(bg, s, archive.Path(path), archive.Options{Formats: formats(), Limits: archive.Limits{Item: 4000}})
+	r, err := importer.Import(bg, s, archive.Path(path), importer.Options{Formats: allFormats(), Limits: archive.Limits{Item: 4000}})
 	require.NoError(t, err)
 	require.Len(t, r.Skipped, 1)
 	require.ErrorIs(t, r.Skipped[0], archive.ErrTooLarge)
@@ -236,7 +237,7 @@ func TestOnlyTablesAreRead(t *testing.T) {
 		`CREATE VIEW checkpoints AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)
 			SELECT i AS thread_id, '' AS checkpoint_ns, i AS checkpoint_id, NULL AS parent_checkpoint_id, 'json' AS type, '{}' AS checkpoint, '{}' AS metadata FROM n`)
 	s := storeIn(t)
-	r, err := archive.Import(bg, s, archive.Path(path), archive.Options{Formats: formats(), Format: "langgraph"})
+	r, err := importer.Import(bg, s, archive.Path(path), importer.Options{Formats: allFormats(), Format: "langgraph"})
 	require.NoError(t, err)
 	require.Len(t, r.Skipped, 1)
 	require.ErrorIs(t, r.Skipped[0], archive.ErrMalformed)
@@ -247,7 +248,7 @@ func TestNoDatabase(t *testing.T) {
 		for _, text := range []string{"", "SQLite format 3\x00", "not at all a database", "SQLite format 3\x00" + strings.Repeat("\xff", 5000)} {
 			path := t.TempDir() + "/x"
 			require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-			r, err := archive.Import(bg, storeIn(t), archive.Path(path), archive.Options{Formats: formats(), Format: format})
+			r, err := importer.Import(bg, storeIn(t), archive.Path(path), importer.Options{Formats: allFormats(), Format: format})
 			if err != nil {
 				require.ErrorIs(t, err, archive.ErrNothingFound)
 				continue
@@ -271,7 +272,7 @@ func TestStream(t *testing.T) {
 	b, err := os.ReadFile(graphFile(t, weather()...))
 	require.NoError(t, err)
 	s := storeIn(t)
-	r, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(string(b))), archive.Options{Formats: formats()})
+	r, err := importer.Import(bg, s, archive.Stream("", strings.NewReader(string(b))), importer.Options{Formats: allFormats()})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, r.Conversations)
 }

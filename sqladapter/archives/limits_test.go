@@ -12,16 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/sqladapter/archives"
 )
 
 // limitedTo imports a file within limits. It returns the report and the bytes allocated meanwhile.
-func limitedTo(t *testing.T, path string, l archive.Limits) (archive.Report, uint64) {
+func limitedTo(t *testing.T, path string, l archive.Limits) (importer.Report, uint64) {
 	t.Helper()
 	s := storeIn(t)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	r, err := archive.Import(bg, s, archive.Path(path), archive.Options{Formats: formats(), Limits: l})
+	r, err := importer.Import(bg, s, archive.Path(path), importer.Options{Formats: allFormats(), Limits: l})
 	runtime.ReadMemStats(&after)
 	if err != nil {
 		require.ErrorIs(t, err, archive.ErrNothingFound)

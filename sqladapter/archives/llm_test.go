@@ -157,7 +157,7 @@ func TestDetection(t *testing.T) {
 	want := map[string]string{"old": "llm", "new": "llm", "graph": "langgraph", "quoted": "langgraph", "other": ""}
 	for name, format := range want {
 		got := ""
-		for _, f := range formats() {
+		for _, f := range allFormats() {
 			if f.Detect(headOf(t, dir+"/"+name)) {
 				got += f.Name
 			}

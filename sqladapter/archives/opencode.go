@@ -4,38 +4,36 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"iter"
 	"strings"
-	"time"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// openCode reads the database of OpenCode: sessions, their messages, and the parts of these. A session
-// with a parent is that of a subagent.
+// openCode reads the database of OpenCode: sessions, their messages, and the parts of these. Version 2 has whole messages in another
+// table, and leaves what it no longer writes where it was.
 func openCode() archive.Format {
 	return archive.Format{
 		Name:   "opencode",
-		Tried:  "a published database of OpenCode 1.18.13",
+		Tried:  "databases of OpenCode 1.18.13 and 1.18.33; messages of version 2: the program's schema",
 		Detect: isOpenCode,
-		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
-			return func(yield func(*archive.Conversation, error) bool) {
-				db, done, err := openDatabase(ctx, in)
-				if err != nil {
-					yield(nil, whole(ctx, in, err))
-					return
-				}
-				defer done()
-				r := openCodeReader{reader{database: db, in: in, yield: yield}}
-				if !db.has("session", "id", "parent_id") || !db.has("message", "id", "session_id", "data") || !db.has("part", "id", "message_id", "data") {
-					r.end(ctx, fmt.Errorf("%w: no tables of sessions, messages and parts", archive.ErrMalformed))
-					return
-				}
-				r.end(ctx, r.sessions(ctx))
-			}
+		Read: func(ctx context.Context, in *archive.Input) conversations {
+			return readAgent(ctx, in, &agentDatabase{
+				agent:    "opencode",
+				sessions: []table{openCodeSessions("session_v2"), openCodeSessions("session")},
+				parent:   "parent_id",
+				session:  openCodeSession,
+				messages: []messageTable{
+					{table: table{"session_message", []string{"id", "session_id", "type", "data"}, []string{"time_created"}}, order: []string{"seq", "time_created", "id"}, message: openCodeWhole},
+					{table: table{"message", []string{"id", "session_id", "data"}, []string{"time_created"}}, order: []string{"time_created", "id"}, message: openCodeMessage},
+				},
+			})
 		},
 	}
+}
+
+func openCodeSessions(name string) table {
+	return table{name, []string{"id"}, []string{"parent_id", "directory", "title", "version", "model", "slug", "agent", "cost", "time_created", "time_updated"}}
 }
 
 // isOpenCode reports whether a head is that of a database of OpenCode. There are many tables, so the first pages
@@ -43,115 +41,42 @@ func openCode() archive.Format {
 // the name tells.
 func isOpenCode(h archive.Head) bool {
 	named := strings.HasPrefix(h.Name, "opencode") && strings.HasSuffix(h.Name, ".db") && bytes.HasPrefix(h.Bytes, magic)
-	return (named || mentions(h, "session", "message", "part")) && !langGraph().Detect(h) && !llm().Detect(h)
+	return (named || mentions(h, "session", "message", "part") || mentions(h, "session_message")) && !langGraph().Detect(h) && !llm().Detect(h)
 }
 
-type openCodeReader struct{ reader }
-
-// openCodeSession is a session being read.
-type openCodeSession struct {
-	part
-	last string
-	// calls maps the session of a subagent to the message that started it.
-	calls map[string]string
-}
-
-// sessions reads the sessions that people began.
-func (r *openCodeReader) sessions(ctx context.Context) error {
-	query := `SELECT ` + r.list("session", "id", "directory", "title", "version", "model", "slug", "agent", "cost", "time_created", "time_updated") + ` FROM session
-		WHERE parent_id IS NULL OR parent_id NOT IN (SELECT id FROM session) ORDER BY session.id`
-	return r.eachItem(ctx, query, nil, func(v row) error {
-		id := v.text("id")
-		at := r.next("session " + id)
-		if err := r.takeRow(v); err != nil {
-			return r.skip(ctx, at, err)
-		}
-		s := openCodeSession{part: part{Conversation: &archive.Conversation{SourceID: id}, r: &r.reader}, calls: make(map[string]string)}
-		s.Created, s.Updated = openCodeTime(v["time_created"]), openCodeTime(v["time_updated"])
-		if title := v.text("title"); !strings.HasPrefix(title, "New session - ") { // what it has before the program finds one
-			s.Title = title
-		}
-		model := v.text("model")
-		if rawjson.Check([]byte(model)) == nil && rawjson.IsObject([]byte(model)) {
-			model = rawjson.Str(rawjson.Get([]byte(model), "id"))
-		}
-		about := fields{{archive.KeyAgent, "opencode"}}
-		for _, f := range []struct{ key, value string }{
-			{archive.KeyVersion, v.text("version")}, {archive.KeyModel, model}, {archive.KeyProject, v.text("directory")}, {"slug", v.text("slug")}, {"mode", v.text("agent")},
-		} {
-			if f.value != "" {
-				about = append(about, field{f.key, cleanText([]byte(f.value))})
-			}
-		}
-		s.Metadata = appendJSON(nil, about)
-		if err := r.messages(ctx, &s, id, ""); err != nil {
-			return err
-		}
-		if err := r.subagents(ctx, &s, id, 0); err != nil {
-			return err
-		}
-		return s.finish()
-	})
-}
-
-// maxSubagents limits how deeply subagents of subagents are read.
-const maxSubagents = 16
-
-// subagents reads the sessions below one.
-func (r *openCodeReader) subagents(ctx context.Context, s *openCodeSession, parent string, depth int) error {
-	if depth == maxSubagents {
-		return nil
+func openCodeSession(s *agentSession, v row) {
+	s.Created, s.Updated = agentTime(v["time_created"]), agentTime(v["time_updated"])
+	if title := v.text("title"); !strings.HasPrefix(title, "New session - ") { // what it has before the program finds one
+		s.Title = title
 	}
-	var ids []string
-	r.begin()
-	err := r.each(ctx, `SELECT `+r.list("session", "id")+` FROM session WHERE parent_id = ? ORDER BY session.id`, []any{parent}, func(v row) error {
-		ids = append(ids, v.text("id"))
-		return nil
-	})
-	for _, id := range ids {
-		if err == nil {
-			err = r.messages(ctx, s, id, "agent "+id)
-		}
-		if err == nil {
-			err = r.subagents(ctx, s, id, depth+1)
-		}
+	model := v.text("model")
+	if rawjson.Check([]byte(model)) == nil && rawjson.IsObject([]byte(model)) {
+		model = rawjson.Str(rawjson.Get([]byte(model), "id"))
 	}
-	return err
+	s.state(archive.KeyVersion, v.text("version"))
+	s.state(archive.KeyModel, model)
+	s.state(archive.KeyProject, v.text("directory"))
+	s.state("slug", v.text("slug"))
+	s.state("mode", v.text("agent"))
 }
 
-// messages reads the messages of a session.
-func (r *openCodeReader) messages(ctx context.Context, s *openCodeSession, session, aside string) error {
-	s.last = ""
-	order := "message.id"
-	if r.has("message", "time_created") {
-		order = "message.time_created, message.id"
-	}
-	query := `SELECT ` + r.list("message", "id", "data", "time_created") + ` FROM message WHERE session_id = ? ORDER BY ` + order
-	return r.eachItem(ctx, query, []any{session}, func(v row) error {
-		at := r.next("message " + v.text("id"))
-		if err := r.takeRow(v); err != nil {
-			return r.skip(ctx, at, err)
-		}
-		if err := r.message(ctx, s, v, aside, at); err != nil {
-			if err := r.skip(ctx, at, err); err != nil {
-				return err
-			}
-		}
-		return s.flush()
-	})
-}
-
-// message reads a message. Its body has the form in which OpenCode exports it: its data as "info", and the
+// openCodeMessage reads a message. Its body has the form in which OpenCode exports it: its data as "info", and the
 // data of its parts.
-func (r *openCodeReader) message(ctx context.Context, s *openCodeSession, v row, aside string, at archive.Position) error {
+func openCodeMessage(ctx context.Context, s *agentSession, v row) (is archive.Node, err error) {
+	r := s.r
 	info := v.bytes("data")
 	if rawjson.Check(info) != nil || !rawjson.IsObject(info) {
-		return fmt.Errorf("%w: its data is not a JSON object", archive.ErrMalformed)
+		return is, fmt.Errorf("%w: its data is not a JSON object", archive.ErrMalformed)
+	}
+	parts := table{"part", []string{"id", "message_id", "data"}, nil}
+	if !parts.in(r.database) {
+		return is, fmt.Errorf("%w: no table of parts", archive.ErrMalformed)
 	}
 	body := append([]byte(`{"info":`), info...)
 	body = append(body, `,"parts":[`...)
-	n, agents := 0, []string(nil)
-	err := r.each(ctx, `SELECT `+r.list("part", "id", "data")+` FROM part WHERE message_id = ? ORDER BY part.id`, []any{v["id"]}, func(p row) error {
+	n := 0
+	err = r.each(ctx, `SELECT `+r.columns(&parts)+` FROM part WHERE message_id = ? ORDER BY part.id`, []any{v["id"]}, func(p row) error {
+		s.keep("part", p)
 		data := p.bytes("data")
 		if rawjson.Check(data) != nil {
 			return fmt.Errorf("%w: the data of part %.64s is not JSON", archive.ErrMalformed, p.text("id"))
@@ -163,42 +88,43 @@ func (r *openCodeReader) message(ctx context.Context, s *openCodeSession, v row,
 			body = append(body, ',')
 		}
 		body = append(body, data...)
-		if child := rawjson.Str(rawjson.Get(rawjson.Get(rawjson.Get(data, "state"), "metadata"), "sessionId")); child != "" {
-			agents = append(agents, child)
-		}
+		s.starts(rawjson.Str(rawjson.Get(rawjson.Get(rawjson.Get(data, "state"), "metadata"), "sessionId")))
 		return nil
 	})
 	if err != nil {
-		return err
+		return is, err
 	}
-	id := v.text("id")
-	is := archive.Node{ID: id, Parent: s.last, Role: rawjson.Str(rawjson.Get(info, "role")), Created: openCodeTime(v["time_created"]), Aside: aside, At: at}
-	if is.Role == "" {
-		is.Role = "unknown"
-	}
+	is = archive.Node{ID: v.text("id"), Role: rawjson.Str(rawjson.Get(info, "role")), Created: agentTime(v["time_created"])}
 	if is.Role == "assistant" {
 		is.Model = rawjson.Str(rawjson.Get(info, "modelID"))
 	}
-	if s.last == "" {
-		is.Parent = s.calls[strings.TrimPrefix(aside, "agent ")]
-		is.Root = is.Parent == ""
-	}
 	is.Give(append(body, "]}"...))
-	for _, child := range agents {
-		if _, known := s.calls[child]; !known && aside == "" {
-			s.calls[child] = id
-		}
-	}
-	s.last = id
-	s.add(is)
-	return nil
+	return is, nil
 }
 
-// openCodeTime returns a time in milliseconds.
-func openCodeTime(v any) time.Time {
-	ms, ok := v.(int64)
-	if !ok || ms <= 0 || ms > 253402300799999 {
-		return time.Time{}
+// openCodeWhole reads a message of version 2. Its body is its data with its type.
+func openCodeWhole(_ context.Context, s *agentSession, v row) (is archive.Node, err error) {
+	data := v.bytes("data")
+	if rawjson.Check(data) != nil || !rawjson.IsObject(data) {
+		return is, fmt.Errorf("%w: its data is not a JSON object", archive.ErrMalformed)
 	}
-	return time.UnixMilli(ms).UTC()
+	kind := v.text("type")
+	if rawjson.Get(data, "type") == nil {
+		data = rawjson.Set(data, []byte(`"type"`), rawjson.Quote(kind))
+	}
+	is = archive.Node{ID: v.text("id"), Role: kind, Created: agentTime(v["time_created"])}
+	switch kind {
+	case "assistant":
+		is.Model = rawjson.Str(rawjson.Get(rawjson.Get(data, "model"), "id"))
+		for part := range rawjson.Elements(rawjson.Get(data, "content")) {
+			s.starts(rawjson.Str(rawjson.Get(rawjson.Get(rawjson.Get(part, "state"), "structured"), "sessionID")))
+		}
+	case "user", "system":
+	case "synthetic", "shell", "compaction": // what the program says in place of the user
+	default: // such as a change of the model
+		s.log(is.ID, kind, data, is.Created, s.at)
+		return archive.Node{}, nil
+	}
+	is.Give(data)
+	return is, nil
 }

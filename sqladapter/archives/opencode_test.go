@@ -55,6 +55,80 @@ func TestOpenCode(t *testing.T) {
 	require.Equal(t, head, now, "importing again made commits")
 }
 
+// What OpenCode 1.18.33 wrote is read, with the subagent below the message that started it.
+func TestOpenCodeOfToday(t *testing.T) {
+	s := storeIn(t)
+	r := imported(t, s, "testdata/opencode/opencode-1.18.33.db.gz")
+	require.Empty(t, r.Skipped)
+	require.EqualValues(t, 1, r.Conversations)
+	thread, err := s.FindThread(bg, "ses_dde7fb88dffendtQFJHTsRf10H")
+	require.NoError(t, err)
+	info, err := thread.Info(bg)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"agent":"opencode","agentVersion":"1.18.33","model":"demo-1","cwd":"/home/ada/work","slug":"eager-comet","mode":"build"}`, withoutArchive(t, info.Metadata))
+	said := parts(t, thread)
+	require.Equal(t, []string{"user text CALLTASK", "assistant text I look.", `assistant call task {"description":"look","prompt":"Say hello","subagent_type":"general"}`}, said[:3])
+	require.Contains(t, said, "assistant result hi\n")
+	require.Equal(t, "assistant text Answer 7.", said[len(said)-1])
+	require.Contains(t, messageIDs(t, thread), "msg_22180483b001e9VJ7pEpDMvP8H msg_221805122001MuEZdxzHM3Y0u6 msg_2218059ed001v7TVI5zrKSQenb msg_221805a41001KQR4770tdYq30p")
+}
+
+// messageIDs returns the ids of the messages that each context of a thread has.
+func messageIDs(t *testing.T, thread *lineage.Thread) (all []string) {
+	for c, err := range thread.Contexts(bg) {
+		require.NoError(t, err)
+		var ids []string
+		for e, err := range c.Entries(bg, lineage.Window{}) {
+			require.NoError(t, err)
+			ids = append(ids, e.SourceID)
+		}
+		all = append(all, strings.Join(ids, " "))
+	}
+	return all
+}
+
+// Messages of version 2 are read where there are some, and those of version 1 elsewhere.
+func TestOpenCodeVersion2(t *testing.T) {
+	for _, sessions := range []string{"session", "session_v2"} {
+		path := t.TempDir() + "/opencode.db"
+		execute(t, path, openCodeSchema, strings.Replace(openCodeSchema[:strings.Index(openCodeSchema, "CREATE TABLE message")], "session", "session_v2", 1), `
+CREATE TABLE session_message (id text PRIMARY KEY, session_id text NOT NULL, type text NOT NULL, seq integer NOT NULL, time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+INSERT INTO session (id, title, directory) VALUES ('s1', 'Stale', '/w'), ('s0', 'Old', '/w');
+INSERT INTO `+sessions+` (id, title, directory) VALUES ('s1', 'Now', '/w') ON CONFLICT DO UPDATE SET title = 'Now';
+INSERT INTO message VALUES ('m1', 's1', 1767225600000, 0, '{"role":"user"}'), ('o1', 's0', 1767225600000, 0, '{"role":"user"}');
+INSERT INTO part VALUES ('p1', 'm1', 's1', 0, 0, '{"type":"text","text":"stale"}'), ('p2', 'o1', 's0', 0, 0, '{"type":"text","text":"Old"}');
+INSERT INTO session_message VALUES ('m2', 's1', 'assistant', 2, 1767225601000, 0, '{"agent":"build","model":{"id":"m","providerID":"p"},"content":[{"type":"reasoning","id":"r","text":"Hm"},{"type":"text","id":"t","text":"I run it."},{"type":"tool","id":"c1","name":"bash","state":{"status":"completed","input":{"command":"ls"},"content":[{"type":"text","text":"a.txt"}],"structured":{}},"time":{"created":1}},{"type":"tool","id":"c2","name":"bash","state":{"status":"error","input":{"command":"rm"},"content":[],"structured":{},"error":{"type":"unknown","message":"denied"}},"time":{"created":1}}],"cost":0.5,"tokens":{"input":10,"output":3,"reasoning":0,"cache":{"read":2,"write":0}},"time":{"created":1767225601000}}'),
+	('m1', 's1', 'user', 1, 1767225600000, 0, '{"text":"List","files":[{"uri":"file:///w/a.txt","mime":"text/plain","name":"a.txt"}],"time":{"created":1767225600000}}'),
+	('x1', 's1', 'model-switched', 3, 1767225601000, 0, '{"model":{"id":"m2"},"time":{"created":1767225601000}}'),
+	('m3', 's1', 'compaction', 4, 1767225602000, 0, '{"reason":"auto","summary":"All done","recent":"","time":{"created":1767225602000}}');`)
+		s := storeIn(t)
+		r := imported(t, s, path)
+		require.Empty(t, r.Skipped)
+		require.EqualValues(t, 2, r.Conversations)
+		thread, err := s.FindThread(bg, "s1")
+		require.NoError(t, err)
+		info, err := thread.Info(bg)
+		require.NoError(t, err)
+		require.Equal(t, "Now", info.Title)
+		require.Equal(t, []string{
+			"user text List", "user file [text/plain a.txt]", "assistant reasoning Hm", "assistant text I run it.", `assistant call bash {"command":"ls"}`, "assistant result a.txt",
+			`assistant call bash {"command":"rm"}`, "assistant result failed: denied", "compaction text All done",
+		}, parts(t, thread))
+		require.ElementsMatch(t, []string{"m1 m2 m3", "x1"}, messageIDs(t, thread))
+		old, err := s.FindThread(bg, "s0")
+		require.NoError(t, err)
+		require.Equal(t, []string{"user text Old"}, parts(t, old))
+		x, err := usage.Open(bg, s, t.TempDir(), usage.Options{})
+		require.NoError(t, err)
+		require.NoError(t, x.Update(bg))
+		report, err := x.Report(bg, usage.Query{})
+		require.NoError(t, err)
+		require.NoError(t, x.Close())
+		require.EqualValues(t, 1, report.Total.Requests)
+		require.Equal(t, "0.5", report.Total.Stated.String())
+	}
+}
+
 // The session of a subagent is a context below the message that started it, and damaged rows are
 // reported.
 func TestOpenCodeSubagents(t *testing.T) {

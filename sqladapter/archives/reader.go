@@ -78,7 +78,7 @@ func (r *reader) take(n int64) error {
 
 // takeRow counts a row for the item.
 func (r *reader) takeRow(v row) error {
-	size, _ := v["size"].(int64)
+	size, _ := v[sizeColumn].(int64)
 	return r.take(size)
 }
 

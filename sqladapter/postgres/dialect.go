@@ -48,6 +48,7 @@ func (d Dialect) Syntax() sqladapter.Syntax {
 		Limit:     func(limit string) string { return "LIMIT " + limit },
 		Nth:       func(before string) string { return "LIMIT 1 OFFSET " + before },
 		RowValues: sqladapter.AllColumns,
+		Epochs:    true,
 		Metadata:  metadataSyntax(),
 	}
 	x.Terms = func(parameter string) string {

@@ -50,7 +50,7 @@ func TestStatements(t *testing.T) {
 	require.NoError(t, err)
 	syntax := postgres.Dialect{}.Syntax()
 	for _, s := range all {
-		if s.OnlyNumbered() {
+		if !s.IsFor(postgres.Dialect{}) {
 			continue
 		}
 		text, err := syntax.Render(s.Text, 2)

@@ -103,7 +103,7 @@ func (w *projection) rewriteMessage(m chat.Message) {
 		if err != nil || !there {
 			return err
 		}
-		depths, err := chatrows.NewDepths(ctx, c, []chat.Message{known})
+		depths, err := chatrows.DepthsOfNew(ctx, c, []chat.Message{known})
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,10 @@ package sqlchat
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
@@ -13,11 +16,12 @@ import (
 )
 
 var branchSQL = struct {
-	active, names, move, deactivate, activate sqladapter.Statement
+	active, names, taken, move, deactivate, activate sqladapter.Statement
 }{
 	active: `SELECT "id", "chatId", "name", "headMessageId", "isActive", "createdAt" FROM "branches" ` +
 		`WHERE "chatId" = ? {kept:branches.chatId} ORDER BY "isActive" DESC, "createdAt", "id" {limit}`,
-	names:      `SELECT "name" FROM "branches" WHERE "chatId" = ? {kept:branches.chatId}`,
+	names:      `SELECT "name" FROM "branches" WHERE "chatId" = ? AND "name" LIKE ? {kept:branches.chatId} ORDER BY "name" {limit}`,
+	taken:      `SELECT "name" FROM "branches" WHERE "chatId" = ? AND "name" IN ({list}) {kept:branches.chatId}`,
 	move:       `UPDATE "branches" SET "headMessageId" = ? WHERE "id" = ?`,
 	deactivate: `UPDATE "branches" SET "isActive" = ? WHERE "chatId" = ? AND "isActive" = ?`,
 	activate:   `UPDATE "branches" SET "isActive" = ? WHERE "id" = ?`,
@@ -160,32 +164,31 @@ func (s *store) ListBranches(ctx context.Context, chatID string) (infos []chat.B
 }
 
 // BranchNames implements chat.Store. Prefixes are compared here, because comparisons in the
-// database depend on its collation.
+// database depend on its collation: it may return more names, and is then asked for all.
 func (s *store) BranchNames(ctx context.Context, chatID, prefix string, limit int) (names []string, err error) {
 	err = s.db.Read(ctx, func(c *sqladapter.Conn) error {
-		names = nil
-		is, err := branchNamed(ctx, c, chatID, prefix)
-		if err != nil {
-			return err
-		}
-		if is != nil {
-			names = append(names, is.Name)
-		}
-		rows, err := c.Query(ctx, branchSQL.names, chatID)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for len(names) < limit && rows.Next() {
-			name, err := lists.ScanString(rows)
+		for _, most := range []int{min(limit, mostNames), mostNames} {
+			found, err := lists.Collect(ctx, c, lists.ScanString, branchSQL.names, chatID, likePrefix(prefix, false), most)
 			if err != nil {
 				return err
 			}
-			if strings.HasPrefix(name, prefix) && name != prefix {
-				names = append(names, name)
+			names = slices.DeleteFunc(found[:len(found):len(found)], func(name string) bool { return !strings.HasPrefix(name, prefix) })
+			if len(names) >= limit || len(found) < most {
+				break
 			}
 		}
-		return rows.Err()
+		names = names[:min(limit, len(names))]
+		return nil
 	})
 	return names, err
+}
+
+// mostNames is more than the branches of a chat.
+const mostNames = math.MaxInt32
+
+// TakenBranchNames implements chat.Store. The database may compare loosely.
+func (s *store) TakenBranchNames(ctx context.Context, chatID string, names []string) ([]string, error) {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !utf8.ValidString(name) })
+	taken, err := lists.ReadList(ctx, s.db, lists.ScanString, branchSQL.taken, names, chatID)
+	return slices.DeleteFunc(taken, func(name string) bool { return !slices.Contains(names, name) }), err
 }

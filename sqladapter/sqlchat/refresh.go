@@ -125,7 +125,7 @@ func refreshSome(ctx context.Context, c *sqladapter.Conn, chatID string, ids []s
 		return err
 	}
 	messages = slices.DeleteFunc(messages, func(m chat.Message) bool { return m.ChatID != chatID })
-	depths, err := chatrows.NewDepths(ctx, c, messages)
+	depths, err := chatrows.DepthsOfNew(ctx, c, messages)
 	if err != nil {
 		return err
 	}
@@ -257,9 +257,9 @@ func refresh(ctx context.Context, c *sqladapter.Conn, chats []string) error {
 		return err
 	}
 	counted := c.Dialect().Search().Counted
-	var depths map[string]int
-	if counted {
-		if depths, err = chatrows.AllDepths(ctx, c, chats); err != nil {
+	var depths chatrows.NewDepths
+	if len(unknown) > 0 {
+		if depths, err = chatrows.DepthsInChats(ctx, c, chats); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ func (Dialect) Search() sqladapter.SearchSyntax {
 	return sqladapter.SearchSyntax{
 		Numbered: true,
 		Counted:  true,
+		Depths:   true,
 		Known:    `INSERT INTO "lineage_messages" ("messageId", "chatId", "depth", "row", "hasText", "card") VALUES {rows:6}`,
 		Texts:    `INSERT INTO "messages_fts" ("rowid", "messageId", "chatId", "name", "content") VALUES {rows:5}`,
 		Terms:    `INSERT OR REPLACE INTO "lineage_terms" ("rowid", "terms") VALUES {rows:2}`,

@@ -65,6 +65,7 @@ func Run(t *testing.T, c Config) {
 		{"origins of what others delete", testOriginsOfDeleted},
 		{"chains that others change", testChains},
 		{"chains into other chats", testChainsIntoOtherChats},
+		{"branches of a long chat", testBranching},
 		{"search in a long message", testSearchLong},
 		{"a large chat is deleted in parts", testDeletingInParts},
 		{"a large chat that another refers to", testDeletingReferred},

@@ -17,10 +17,11 @@ func Source(table byte, sourceID string, thread ...byte) []byte {
 
 const (
 	// sourcePrefix is the number of bytes of a source id's hash at the start of a lookup key.
-	// The rest of the key distinguishes source ids that share them.
-	sourcePrefix = 8
+	// The hash of the home and the source id that follows distinguishes source ids that share
+	// them: both together have as many bytes as other hashes in keys.
+	sourcePrefix = HashPrefix / 2
 	// LookupsInSize is the size of the result of LookupsIn.
-	LookupsInSize = 1 + sourcePrefix + HashPrefix
+	LookupsInSize = 1 + HashPrefix
 )
 
 // Lookups is the key prefix of the usages with a source id in all homes.
@@ -39,7 +40,7 @@ func LookupsIn(home structure.Home, sourceID string) []byte {
 	of = binary.BigEndian.AppendUint64(of, home.Incarnation)
 	of = append(of, sourceID...)
 	sum := sha256.Sum256(of)
-	return append(k, sum[:HashPrefix]...)
+	return append(k, sum[:HashPrefix-sourcePrefix]...)
 }
 
 // Lookup is the key of a lookup.

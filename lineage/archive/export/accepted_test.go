@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/message/messagetest"
 	"github.com/lineage-store/lineage/lineage/transcript"
@@ -58,7 +59,7 @@ func TestArchivesAreAccepted(t *testing.T) {
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			s := open(t)
-			_, err := archive.Import(bg, s, archive.Path(path), archive.Options{})
+			_, err := importer.Import(bg, s, archive.Path(path), importer.Options{})
 			require.NoError(t, err)
 			requireAccepted(t, s, func(f export.Format) string { return written(t, s, f, export.Options{}) })
 		})
@@ -92,7 +93,7 @@ func TestTurnsOfShareGPT(t *testing.T) {
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			s := open(t)
-			_, err := archive.Import(bg, s, archive.Path(path), archive.Options{})
+			_, err := importer.Import(bg, s, archive.Path(path), importer.Options{})
 			require.NoError(t, err)
 			var all []struct {
 				Conversations []struct{ From, Value string }
@@ -156,7 +157,7 @@ func TestTranscriptsOfArchives(t *testing.T) {
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			s := open(t)
-			_, err := archive.Import(bg, s, archive.Path(path), archive.Options{})
+			_, err := importer.Import(bg, s, archive.Path(path), importer.Options{})
 			require.NoError(t, err)
 			for c, err := range s.View().Contexts(bg, lineage.ThreadID{}, lineage.ContextID{}) {
 				require.NoError(t, err)

@@ -14,6 +14,8 @@
 //   - html: a self-contained page with collapsible branches and an index of prompts. The Markdown of
 //     assistants is rendered; links, images and HTML in it are shown as text.
 //
+// [WriteSite] writes a folder of such pages with a list that is searched.
+//
 // Those for people write a transcript (package transcript): a call of a tool says what was run, with
 // its results in it.
 //

@@ -65,18 +65,9 @@ const (
 
 // Write writes the scope of the options. After an error, the output is incomplete.
 func Write(ctx context.Context, store *lineage.Store, w io.Writer, format Format, o Options) error {
-	x := &exporter{store: store, o: o, w: bufio.NewWriterSize(w, 64<<10)}
-	if x.o.MaxBody <= 0 {
-		x.o.MaxBody = defaultMaxBody
-	}
-	if x.o.MaxImage <= 0 {
-		x.o.MaxImage = defaultMaxImage
-	}
+	x := newExporter(store, bufio.NewWriterSize(w, 64<<10), o)
 	if o.AsGiven && format != OpenAI && format != ShareGPT {
 		return fmt.Errorf("%s as given: %w", format, lineage.ErrInvalid)
-	}
-	if o.Lost == nil {
-		x.o.Lost = func(Loss) {}
 	}
 	var write func(context.Context) error
 	switch format {
@@ -103,6 +94,20 @@ type exporter struct {
 	store *lineage.Store
 	o     Options
 	w     *bufio.Writer
+}
+
+func newExporter(store *lineage.Store, w *bufio.Writer, o Options) *exporter {
+	x := &exporter{store: store, o: o, w: w}
+	if x.o.MaxBody <= 0 {
+		x.o.MaxBody = defaultMaxBody
+	}
+	if x.o.MaxImage <= 0 {
+		x.o.MaxImage = defaultMaxImage
+	}
+	if o.Lost == nil {
+		x.o.Lost = func(Loss) {}
+	}
+	return x
 }
 
 func (x *exporter) put(parts ...string) {

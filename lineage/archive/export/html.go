@@ -65,11 +65,11 @@ func (x *exporter) html(ctx context.Context) error {
 					}
 				}
 			}
-			x.beginPage(title)
+			x.beginPage(title, "")
 			begun = true
 		}
 		n++
-		if err := x.htmlConversation(ctx, conv, n, single); err != nil {
+		if _, err := x.htmlConversation(ctx, conv, n, single); err != nil {
 			return err
 		}
 	}
@@ -77,25 +77,28 @@ func (x *exporter) html(ctx context.Context) error {
 		if title == "" {
 			title = "Conversations"
 		}
-		x.beginPage(title)
+		x.beginPage(title, "")
 		x.put("<p class=\"note\">There is nothing here.</p>\n")
 	}
-	x.put("</main>\n</body>\n</html>\n")
+	x.endPage()
 	return nil
 }
 
-func (x *exporter) beginPage(title string) {
+func (x *exporter) endPage() { x.put("</main>\n</body>\n</html>\n") }
+
+// beginPage begins a page. Its policy allows the scripts that a directive names, else none.
+func (x *exporter) beginPage(title, scripts string) {
 	x.put("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
-		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n",
+		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; ", scripts, "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n",
 		"<meta name=\"referrer\" content=\"no-referrer\">\n",
 		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
 		"<title>", escape(title), "</title>\n<style>\n", render.Style, pageStyle, "</style>\n</head>\n<body>\n<main>\n<h1>", escape(title), "</h1>\n")
 }
 
-func (x *exporter) htmlConversation(ctx context.Context, conv *conversation, n int, single bool) error {
+func (x *exporter) htmlConversation(ctx context.Context, conv *conversation, n int, single bool) (*page, error) {
 	t, err := newTree(ctx, x.store, conv.tips)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p := &page{exporter: x, tree: t, base: fmt.Sprintf("c%d", n)}
 	if single {
@@ -103,7 +106,7 @@ func (x *exporter) htmlConversation(ctx context.Context, conv *conversation, n i
 	} else {
 		title, err := x.title(ctx, conv)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		x.put("<details class=\"chat\" id=\"", p.base, "\">\n<summary><span class=\"title\">", escape(title), "</span> <span class=\"date\">", conv.info.UpdatedAt.UTC().Format(time.DateOnly), "</span></summary>\n")
 	}
@@ -113,7 +116,7 @@ func (x *exporter) htmlConversation(ctx context.Context, conv *conversation, n i
 	x.put("<div class=\"history\">\n")
 	for i, l := range t.forks() {
 		if err := p.branch(ctx, l, 0, i == 0); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for len(p.later) > 0 {
@@ -121,7 +124,7 @@ func (x *exporter) htmlConversation(ctx context.Context, conv *conversation, n i
 		p.later = p.later[1:]
 		x.put("<section id=\"", l.anchor, "\">\n")
 		if err := p.branch(ctx, l.fork, 1, false); err != nil {
-			return err
+			return nil, err
 		}
 		x.put("</section>\n")
 	}
@@ -132,7 +135,7 @@ func (x *exporter) htmlConversation(ctx context.Context, conv *conversation, n i
 	} else {
 		x.put("</details>\n")
 	}
-	return nil
+	return p, nil
 }
 
 // Limits of the index of a conversation.

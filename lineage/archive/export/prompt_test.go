@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 func prompt(text string) lineage.Overrides { return lineage.Overrides{SystemPrompt: &text} }
@@ -126,7 +127,7 @@ func TestSystemPromptComesBackOnce(t *testing.T) {
 			for again := range 2 {
 				before, err := s.Stats(bg)
 				require.NoError(t, err)
-				_, err = archive.Import(bg, s, archive.Stream("", bytes.NewReader([]byte(out))), archive.Options{Format: string(format)})
+				_, err = importer.Import(bg, s, archive.Stream("", bytes.NewReader([]byte(out))), importer.Options{Format: string(format)})
 				require.NoError(t, err)
 				after, err := s.Stats(bg)
 				require.NoError(t, err)

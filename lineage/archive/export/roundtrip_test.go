@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
@@ -77,7 +78,7 @@ func importedFrom(t require.TestingT, from, to *lineage.Store, format export.For
 	if format == export.ShareGPT {
 		require.True(t, json.Valid(b.Bytes()))
 	}
-	report, err := archive.Import(bg, to, archive.Stream("", &b), archive.Options{Format: string(format)})
+	report, err := importer.Import(bg, to, archive.Stream("", &b), importer.Options{Format: string(format)})
 	require.NoError(t, err)
 	require.Empty(t, report.Skipped)
 	require.Empty(t, report.Repaired)
@@ -98,7 +99,7 @@ func TestRoundTripOfArchives(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s as %s", file, format), func(t *testing.T) {
 				from, to := open(t), open(t)
-				_, err := archive.Import(bg, from, archive.Path(filepath.Join("..", "testdata", filepath.FromSlash(file))), archive.Options{})
+				_, err := importer.Import(bg, from, archive.Path(filepath.Join("..", "testdata", filepath.FromSlash(file))), importer.Options{})
 				require.NoError(t, err)
 				want := digests(t, from)
 				require.NotEmpty(t, want)
@@ -177,7 +178,7 @@ func TestToolsComeBack(t *testing.T) {
 		tools := `[{"type":"function","function":{"name":"f","description":"` + strings.Repeat("x", size) + `"}}]`
 		line := `{"messages":[{"role":"user","content":"a"}],"tools":` + tools + "}\n" + `{"messages":[{"role":"user","content":"b"}],"tools":` + tools + "}\n"
 		s := open(t)
-		_, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(line)), archive.Options{})
+		_, err := importer.Import(bg, s, archive.Stream("", strings.NewReader(line)), importer.Options{})
 		require.NoError(t, err)
 		require.ElementsMatch(t, strings.Split(line, "\n"), strings.Split(written(t, s, export.OpenAI, export.Options{AsGiven: true}), "\n"))
 		require.NotContains(t, written(t, s, export.HTML, export.Options{}), "xxxx")
@@ -196,7 +197,7 @@ func TestWeightsOfEqualLines(t *testing.T) {
 `
 	s := open(t)
 	for round := range 2 {
-		report, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(lines)), archive.Options{})
+		report, err := importer.Import(bg, s, archive.Stream("", strings.NewReader(lines)), importer.Options{})
 		require.NoError(t, err)
 		require.EqualValues(t, 4, report.Conversations)
 		require.EqualValues(t, 4*(1-round), report.NewConversations)
@@ -216,7 +217,7 @@ func TestRoundTripOfCalls(t *testing.T) {
 `
 	s := open(t)
 	for round := range 2 {
-		report, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(lines)), archive.Options{})
+		report, err := importer.Import(bg, s, archive.Stream("", strings.NewReader(lines)), importer.Options{})
 		require.NoError(t, err)
 		require.EqualValues(t, 4*(1-round), report.NewConversations)
 		require.ElementsMatch(t, strings.Split(lines, "\n"), strings.Split(written(t, s, export.OpenAI, export.Options{AsGiven: true}), "\n"))
@@ -232,7 +233,7 @@ func TestRoundTripOfShareGPT(t *testing.T) {
 `
 	s := open(t)
 	for round := range 2 {
-		report, err := archive.Import(bg, s, archive.Stream("", strings.NewReader(archived)), archive.Options{})
+		report, err := importer.Import(bg, s, archive.Stream("", strings.NewReader(archived)), importer.Options{})
 		require.NoError(t, err)
 		require.EqualValues(t, 2*(1-round), report.NewConversations)
 		var b bytes.Buffer

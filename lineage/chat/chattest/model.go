@@ -232,10 +232,13 @@ func (m *model) checkBranches() {
 			require.NoError(m.t, err)
 			require.Len(m.t, names, 1)
 			require.Subset(m.t, want, names)
-			if slices.Contains(all, prefix) {
-				require.Equal(m.t, prefix, names[0])
-			}
 		}
+		other := name + "-v2"
+		taken, err := m.TakenBranchNames(background, m.chatID, []string{other, name, "\xff", strings.ToUpper(name), name + " "})
+		require.NoError(m.t, err)
+		require.Contains(m.t, taken, name)
+		require.Subset(m.t, all, taken)
+		require.Equal(m.t, slices.Contains(all, other), slices.Contains(taken, other))
 	}
 	require.Equal(m.t, m.chainOf(active), idsOf(collect(m.t, m.Messages(background, m.chatID))))
 }

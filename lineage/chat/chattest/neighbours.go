@@ -176,6 +176,9 @@ func neighbourCalls() map[string]neighbourCall {
 		"BranchNames": {do: func(ctx context.Context, s *store, n Neighbour, _, _ string) (any, error) {
 			return s.BranchNames(ctx, n.ChatID, "", 1000)
 		}},
+		"TakenBranchNames": {do: func(ctx context.Context, s *store, n Neighbour, _, _ string) (any, error) {
+			return s.TakenBranchNames(ctx, n.ChatID, []string{chat.MainBranch, "theirs"})
+		}},
 		"Summaries": {branch: true, do: func(ctx context.Context, s *store, n Neighbour, _, branchID string) (any, error) {
 			return s.Summaries(ctx, n.ChatID, branchID)
 		}},

@@ -156,6 +156,10 @@ func (f *faulty) BranchNames(ctx context.Context, chatID, prefix string, limit i
 	return call(f, func() ([]string, error) { return f.Store.BranchNames(ctx, chatID, prefix, limit) })
 }
 
+func (f *faulty) TakenBranchNames(ctx context.Context, chatID string, names []string) ([]string, error) {
+	return call(f, func() ([]string, error) { return f.Store.TakenBranchNames(ctx, chatID, names) })
+}
+
 func (f *faulty) CreateCheckpoint(ctx context.Context, c chat.Checkpoint) (chat.Checkpoint, error) {
 	return call(f, func() (chat.Checkpoint, error) { return f.Store.CreateCheckpoint(ctx, c) })
 }

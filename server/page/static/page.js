@@ -4,7 +4,7 @@ const $ = (selector, within = document) => within.querySelector(selector);
 const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
 const view = document.body.dataset.view;
 document.documentElement.classList.add("js");
-const part = (address) => { const u = new URL(address, location.href); u.searchParams.set("part", ""); u.hash = ""; return u; };
+const part = (address) => { const u = new URL(address, location.href); if (!u.searchParams.has("part")) u.searchParams.set("part", ""); u.hash = ""; return u; };
 async function fetchPart(address, signal) {
   const answer = await fetch(part(address), { signal, credentials: "same-origin" });
   if (answer.status === 401 || answer.status === 403) lasting("signed out");
@@ -98,7 +98,8 @@ function move(nodes, step, top) {
   if (next.matches(".m")) next.scrollIntoView({ block: "start" }); else next.scrollIntoView({ block: "nearest" });
 }
 const rowsOf = () => view === "conversation" || view === "sides" ? $$(".m") : $$(".hit");
-const here = () => document.activeElement.closest?.(".m") ?? $$(".m").find((m) => m.getBoundingClientRect().bottom > 120);
+// here is the message that has the focus, else the first on the screen. Those of subagents that are open in another message do not count.
+const here = () => document.activeElement.closest?.(".m") ?? $$(".m:not(.inside .m)").find((m) => m.getBoundingClientRect().bottom > 120);
 const keys = {
   "/": () => { $("#q").focus(); $("#q").select(); },
   "?": () => $("#keys").showModal(),
@@ -106,6 +107,7 @@ const keys = {
   n: () => move($$(".m[data-prompt]"), 1, 110), p: () => move($$(".m[data-prompt]"), -1, 110),
   o: () => { const m = here(); if (!m) return; const parts = $$("details.part", m), long = $$(".text.long", m); const open = !parts.some((d) => d.open) && !long.some((t) => t.classList.contains("all")); for (const d of parts) d.open = open; for (const t of long) t.classList.toggle("all", open); },
   x: () => exact(here()),
+  w: () => others(here()), l: () => link(here()),
   e: () => toEnd(),
   f: () => { following = !following; show(); if (following) toEnd(); },
   y: () => copy("resume"),
@@ -220,97 +222,8 @@ function home() {
   listen((events) => { if (events.some((e) => /^(thread|context|branch|reconnected)/.test(e.kind))) update(); });
 }
 
-function toEnd() { const c = $(".conv"); if (!c) { scrollTo(0, document.body.scrollHeight); return; } const win = $(".win"); if (Number(win.dataset.to) < Number(c.dataset.length)) { location.href = c.dataset.in ? "?in=" + encodeURIComponent(c.dataset.in) : location.pathname; return; } scrollTo(0, document.documentElement.scrollHeight); }
-
 if (view === "conversation") conversation();
-function conversation() {
-  const conv = $(".conv"); const win = $(".win"); const most = 400; const pill = $("#new");
-  const thread = conv.dataset.thread;
-  const seen = store.get("seen") ?? {}; seen[thread] = new Date().toISOString().slice(0, 19) + "Z";
-  const all = Object.entries(seen).sort((a, b) => a[1] < b[1] ? 1 : -1).slice(0, 2000); store.set("seen", Object.fromEntries(all));
-  const number = (key) => Number(win.dataset[key]);
-  const address = (query) => { const q = new URLSearchParams(query); if (conv.dataset.in) q.set("in", conv.dataset.in); return location.pathname + "?" + q; };
-  // The message that is first on the screen stays where it is, whatever is added above it or taken away.
-  function still(change) {
-    const first = $$(".m", win).find((m) => m.getBoundingClientRect().bottom > 100);
-    const was = first?.getBoundingClientRect().top;
-    change();
-    if (first?.isConnected) scrollBy({ top: first.getBoundingClientRect().top - was, behavior: "instant" });
-  }
-  function prompts() {
-    const index = $("#prompts"); if (!index) return;
-    index.replaceChildren(...$$(".m[data-prompt]", win).map((m) => { const li = document.createElement("li"), a = document.createElement("a"), b = document.createElement("bdi"); a.href = "#" + m.id; b.textContent = m.dataset.prompt; a.append(b); li.append(a); return li; }));
-    spy();
-  }
-  const edge = (up) => $(up ? ".edge.up" : ".edge.down", win);
-  const last = () => $$(".m", win).at(-1);
-  async function earlier() {
-    const body = $(".win", await fetchPart(address({ to: number("from") - 1 })));
-    still(() => {
-      edge(true)?.remove();
-      const first = $(".m", win);
-      if (first) first.before(...$$(".edge.up, .m", body)); else win.append(...$$(".edge.up, .m", body));
-      win.dataset.from = body.dataset.from;
-      const extra = $$(".m", win).slice(most);
-      if (extra.length) { win.dataset.to = Number(extra[0].dataset.pos) - 1; for (const m of extra) m.remove(); if (!edge(false)) win.append(later()); }
-    });
-    prompts(); watch();
-  }
-  function later() { const p = document.createElement("p"), a = document.createElement("a"); p.className = "edge down"; a.textContent = "later messages"; a.href = address({ at: number("to") }) ; p.append(a); return p; }
-  // moved says that what is shown is not the history any more. It is loaded again, but not while somebody enters something.
-  let gone = false;
-  const again = () => { if (gone) return; gone = true; if (!$("dialog[open], .acts[open]") && !document.activeElement.matches("input, textarea, select")) { location.reload(); return; } lasting("moved"); pill.textContent = "The branch was moved: show it"; pill.hidden = false; };
-  const isMoved = (body) => body.dataset.context !== win.dataset.context || Number(body.dataset.length) < Number(conv.dataset.length) || $$(".m", body).some((m) => (document.getElementById(m.id)?.dataset.id ?? m.dataset.id) !== m.dataset.id);
-  // What a reader did to a message: what is open in it, and that it is the one of the address.
-  const plain = (m) => { const is = m.cloneNode(true); is.classList.remove("cont", "at"); for (const d of $$("details", is)) d.open = false; for (const t of $$(".text.all", is)) t.classList.remove("all"); return is; };
-  const keep = (old, m) => {
-    for (const c of ["cont", "at"]) m.classList.toggle(c, old.classList.contains(c));
-    for (const what of ["details", ".text.long"]) { const was = $$(what, old); for (const [i, is] of $$(what, m).entries()) { if (was[i]?.open) is.open = true; if (was[i]?.classList.contains("all")) is.classList.add("all"); } }
-    const focus = old.contains(document.activeElement); old.replaceWith(m); if (focus) m.focus({ preventScroll: true });
-  };
-  const tip = (body) => { for (const key of ["to", "length", "tip"]) win.dataset[key] = body.dataset[key]; conv.dataset.length = body.dataset.length; for (const input of $$(".acts [name=tip]")) input.value = body.dataset.tip; for (const input of $$("input.here")) input.max = body.dataset.length; };
-  // add shows the messages from a position on. Those that are there are replaced if they changed.
-  function add(body) {
-    still(() => {
-      edge(false)?.remove(); $(".empty", win)?.remove();
-      for (const m of $$(".m", body)) { const old = document.getElementById(m.id); if (!old) win.append(m); else if (!plain(old).isEqualNode(plain(m))) keep(old, m); }
-      const down = $(".edge.down", body); if (down) win.append(down);
-      tip(body);
-      const extra = $$(".m", win).slice(0, -most);
-      for (const m of extra) m.remove();
-      if (extra.length) { win.dataset.from = $(".m", win).dataset.pos; if (!edge(true)) { const p = document.createElement("p"), a = document.createElement("a"); p.className = "edge up"; a.textContent = "earlier messages"; a.href = address({ at: number("from") }); p.append(a); win.prepend(p); } }
-    });
-    if (atEnd()) { unseen = 0; pill.hidden = true; }
-    prompts(); watch();
-    if (following) toEnd();
-  }
-  // from is where new messages begin: at the first call that has no result yet, if that is near the end.
-  const from = () => { const open = $$(".m", win).slice(-20).find((m) => m.classList.contains("open")); return Math.max(1, Number((open ?? last())?.dataset.pos ?? 1)); };
-  function watch() { for (const up of [true, false]) { const e = edge(up); if (e && !e.dataset.watched) { e.dataset.watched = "1"; e.addEventListener("reached", async () => { try { if (up) await earlier(); else add($(".win", await fetchPart(address({ from: number("to") + 1 })))); } catch { /* its link remains */ } }); edges.observe(e); } } }
-  const atEnd = () => number("to") >= number("length");
-  const near = () => following || document.documentElement.scrollHeight - innerHeight - scrollY < innerHeight;
-  let unseen = 0;
-  const count = () => { pill.textContent = `${unseen} new`; pill.hidden = false; };
-  const update = soon(60, async () => {
-    if (gone) return;
-    let body;
-    try { body = $(".win", await fetchPart(address({ from: from() }))); } catch (e) { if (e.status === 404) { gone = true; lasting("deleted"); conv.classList.add("gone"); pill.hidden = true; } throw e; }
-    if (isMoved(body)) { again(); return; }
-    const length = Number(body.dataset.length); const known = Number(conv.dataset.length);
-    if (atEnd() && near()) { add(body); unseen = length - number("to"); if (unseen) count(); return; }
-    unseen += Math.max(0, length - known); conv.dataset.length = length;
-    if (unseen) count();
-  });
-  pill.addEventListener("click", async () => { if (gone) { location.reload(); return; } pill.hidden = true; unseen = 0; if (!atEnd()) { location.href = conv.dataset.in ? "?in=" + encodeURIComponent(conv.dataset.in) : location.pathname; return; } const body = $(".win", await fetchPart(address({ from: from() }))); add(body); last()?.scrollIntoView({ block: "end" }); });
-  addEventListener("scroll", () => { if (!pill.hidden && atEnd() && near()) update(); }, { passive: true });
-  const spy = () => { const top = $$(".m[data-prompt]", win).findLast((m) => m.getBoundingClientRect().top < 160); for (const a of $$("#prompts a")) a.classList.toggle("here", !!top && a.hash === "#" + top.id); const at = here(); if (at && !$(".acts[open]")) for (const input of $$("input.here")) input.value = at.dataset.pos; };
-  let ticking = false;
-  addEventListener("scroll", () => { if (!ticking) { ticking = true; requestAnimationFrame(() => { ticking = false; spy(); }); } }, { passive: true });
-  const anchor = location.hash && document.getElementById(location.hash.slice(1));
-  if (anchor) { anchor.classList.add("at"); anchor.scrollIntoView(); } else if (!new URLSearchParams(location.search).has("at")) scrollTo(0, document.documentElement.scrollHeight);
-  spy(); setTimeout(watch, 100);
-  listen((events) => { if (events.some((e) => e.thread === thread || e.context === conv.dataset.context || e.kind === "reconnected")) update(); });
-}
+function toEnd() { const c = $(".conv"); if (!c) { scrollTo(0, document.body.scrollHeight); return; } const win = $(".win"); if (Number(win.dataset.to) < Number(c.dataset.length)) { location.href = c.dataset.in ? "?in=" + encodeURIComponent(c.dataset.in) : location.pathname; return; } scrollTo(0, document.documentElement.scrollHeight); }
 
 if (view === "graph") {
   const form = $(".compare");

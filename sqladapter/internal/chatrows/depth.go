@@ -11,98 +11,171 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/lists"
 )
 
-// The depth of a message is the length of its chain.
+// The depth of a message is the length of its chain. Where it is stored, changes of chains by other
+// programs are noticed by triggers: on SQLite they delete the rows of lineage_messages, on Postgres they
+// count up the epoch of the chat, and a depth of an earlier epoch does not count.
 
 var depthSQL = struct {
-	depths, above, links sqladapter.Statement
+	depths, above, links, epochs sqladapter.Statement
 }{
-	depths: `SELECT "messageId", "depth" FROM "lineage_messages" WHERE "messageId" IN ({list})`,
+	depths: `SELECT k."messageId", k."depth" FROM "lineage_messages" k WHERE k."messageId" IN ({list}) {lasting:k}`,
 	above: `WITH {recursive} "above" ("parentId", "depth", "step") AS (` +
-		`SELECT m."parentId", k."depth", 1 FROM "messages" m LEFT JOIN "lineage_messages" k ON {same:m.id=k.messageId} WHERE m."id" = ? AND m."chatId" = ? ` +
+		`SELECT m."parentId", k."depth", 1 FROM "messages" m LEFT JOIN "lineage_messages" k ON {same:m.id=k.messageId} {lasting:k} WHERE m."id" = ? AND m."chatId" = ? ` +
 		`UNION ALL ` +
 		`SELECT m."parentId", k."depth", a."step" + 1 FROM "above" a JOIN "messages" m ON m."id" = a."parentId" ` +
-		`LEFT JOIN "lineage_messages" k ON {same:m.id=k.messageId} WHERE a."depth" IS NULL AND a."step" < ? AND m."chatId" = ?` +
-		`) SELECT "depth", "step" FROM "above" ORDER BY "step" DESC {limit}`,
-	links: `SELECT "chatId", "id", "parentId" FROM "messages" WHERE "chatId" IN ({list})`,
+		`LEFT JOIN "lineage_messages" k ON {same:m.id=k.messageId} {lasting:k} WHERE a."depth" IS NULL AND a."step" < ? AND m."chatId" = ?` +
+		`) SELECT "depth", "step", "parentId" FROM "above" ORDER BY "step" DESC {limit}`,
+	links:  `SELECT "chatId", "id", "parentId" FROM "messages" WHERE "chatId" IN ({list})`,
+	epochs: `SELECT "chatId", "epoch" FROM "lineage_chains" WHERE "chatId" IN ({list})`,
 }
 
 // Depths returns the lengths of the chains of messages that are in a chat. Lengths of indexed messages are
-// stored, if the database counts. For one message that is not indexed, the chain is followed to an indexed one
+// stored, if the database keeps them. For one message that is not indexed, the chain is followed to an indexed one
 // nearby; otherwise the whole chat is read.
 func Depths(ctx context.Context, c *sqladapter.Conn, chatID string, ids []string) (map[string]int, error) {
+	depths, _, err := depthsIn(ctx, c, chatID, ids)
+	return depths, err
+}
+
+// depthsIn is Depths. loose has the messages whose chains do not begin with one without a parent, of those that
+// were not stored.
+func depthsIn(ctx context.Context, c *sqladapter.Conn, chatID string, ids []string) (depths map[string]int, loose map[string]bool, err error) {
 	if len(ids) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	if !c.Dialect().Search().Counted {
-		return AllDepths(ctx, c, []string{chatID})
+	if !c.Dialect().Search().Depths {
+		depths, err = AllDepths(ctx, c, []string{chatID})
+		return depths, nil, err
 	}
-	depths, err := lists.CollectMap[int](ctx, c, depthSQL.depths, ids)
-	if err != nil {
-		return nil, err
+	if depths, err = lists.CollectMap[int](ctx, c, depthSQL.depths, ids); err != nil {
+		return nil, nil, err
 	}
 	unknown := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return depths[id] > 0 })
 	if len(unknown) == 0 {
-		return depths, nil
+		return depths, nil, nil
 	}
 	if len(unknown) == 1 {
-		depth, near, err := depth(ctx, c, chatID, unknown[0])
+		depth, near, rooted, err := depth(ctx, c, chatID, unknown[0])
 		if near || err != nil {
 			depths[unknown[0]] = depth
-			return depths, err
+			return depths, map[string]bool{unknown[0]: !rooted}, err
 		}
 	}
-	return AllDepths(ctx, c, []string{chatID})
+	links, err := linksOf(ctx, c, []string{chatID})
+	if err != nil {
+		return nil, nil, err
+	}
+	return depthsOf(links[chatID])
 }
 
 // depthSteps is the number of messages after an indexed one that depth follows.
 const depthSteps = 1000
 
 // depth returns the chain length of a message that is not indexed, 0 if it is not in the chat. near is false
-// if no indexed message is near.
-func depth(ctx context.Context, c *sqladapter.Conn, chatID, id string) (depth int, near bool, err error) {
+// if no indexed message is near. rooted is set if the chain begins with a message without a parent.
+func depth(ctx context.Context, c *sqladapter.Conn, chatID, id string) (depth int, near, rooted bool, err error) {
 	var above sql.NullInt64
+	var parent sql.NullString
 	steps := 0
-	if _, err := c.Get(ctx, depthSQL.above, []any{id, chatID, depthSteps, chatID, 1}, &above, &steps); err != nil {
-		return 0, false, err
+	if _, err := c.Get(ctx, depthSQL.above, []any{id, chatID, depthSteps, chatID, 1}, &above, &steps, &parent); err != nil {
+		return 0, false, false, err
 	}
 	if above.Valid {
-		return steps - 1 + int(above.Int64), true, nil
+		return steps - 1 + int(above.Int64), true, true, nil
 	}
-	return steps, steps < depthSteps, nil
+	return steps, steps < depthSteps, steps > 0 && !parent.Valid, nil
 }
 
-// NewDepths returns the chain lengths of messages whose parents come before them or exist already,
-// if lengths are stored.
-func NewDepths(ctx context.Context, c *sqladapter.Conn, messages []chat.Message) (map[string]int, error) {
-	if !c.Dialect().Search().Counted {
+// NewDepths are the chain lengths of messages to be indexed.
+type NewDepths struct {
+	of     map[string]int
+	loose  map[string]bool // of chains that do not begin with a message without a parent
+	epochs map[string]int64
+}
+
+// columns returns the columns depth and epoch of a message, on databases with epochs.
+func (d NewDepths) columns(m *chat.Message) (depth, epoch any) {
+	if d.of[m.ID] == 0 || d.loose[m.ID] {
 		return nil, nil
 	}
-	depths := make(map[string]int, len(messages))
+	return d.of[m.ID], d.epochs[m.ChatID]
+}
+
+// DepthsOfNew returns the chain lengths of messages whose parents come before them or exist already,
+// if lengths are stored.
+func DepthsOfNew(ctx context.Context, c *sqladapter.Conn, messages []chat.Message) (NewDepths, error) {
+	d := NewDepths{of: make(map[string]int, len(messages)), loose: make(map[string]bool)}
+	if !c.Dialect().Search().Depths {
+		return NewDepths{}, nil
+	}
 	own := make(map[string]bool, len(messages))
+	var chats []string
 	parents := make(map[string][]string) // existing ones, by chat
 	for _, m := range messages {
+		if !slices.Contains(chats, m.ChatID) {
+			chats = append(chats, m.ChatID)
+		}
 		if m.ParentID != "" && !own[string(m.ParentID)] {
 			parents[m.ChatID] = append(parents[m.ChatID], string(m.ParentID))
 		}
 		own[m.ID] = true
 	}
+	var err error
+	if d.epochs, err = epochsOf(ctx, c, chats); err != nil {
+		return NewDepths{}, err
+	}
 	for chatID, ids := range parents {
-		above, err := Depths(ctx, c, chatID, ids)
+		above, loose, err := depthsIn(ctx, c, chatID, ids)
 		if err != nil {
-			return nil, err
+			return NewDepths{}, err
 		}
 		for _, id := range ids {
-			depths[id] = above[id]
+			d.of[id], d.loose[id] = above[id], loose[id] || above[id] == 0
 		}
 	}
 	for _, m := range messages {
-		depths[m.ID] = depths[string(m.ParentID)] + 1
+		parent := string(m.ParentID)
+		d.of[m.ID], d.loose[m.ID] = d.of[parent]+1, d.loose[parent]
 	}
-	return depths, nil
+	return d, nil
 }
 
-// AllDepths returns the chain lengths of all messages of chats.
-func AllDepths(ctx context.Context, c *sqladapter.Conn, chats []string) (map[string]int, error) {
+// DepthsInChats returns the chain lengths of all messages of chats, if lengths are stored.
+func DepthsInChats(ctx context.Context, c *sqladapter.Conn, chats []string) (NewDepths, error) {
+	d := NewDepths{of: make(map[string]int), loose: make(map[string]bool)}
+	if !c.Dialect().Search().Depths {
+		return NewDepths{}, nil
+	}
+	var err error
+	if d.epochs, err = epochsOf(ctx, c, chats); err != nil {
+		return NewDepths{}, err
+	}
+	links, err := linksOf(ctx, c, chats)
+	if err != nil {
+		return NewDepths{}, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(links)) {
+		some, loose, err := depthsOf(links[id])
+		if err != nil {
+			return NewDepths{}, err
+		}
+		maps.Copy(d.of, some)
+		maps.Copy(d.loose, loose)
+	}
+	return d, nil
+}
+
+// epochsOf returns the epochs of chats that have one, on databases with epochs. It is called before chains are
+// read: if another program changes one in between, what was read does not count.
+func epochsOf(ctx context.Context, c *sqladapter.Conn, chats []string) (map[string]int64, error) {
+	if !c.Syntax().Epochs {
+		return nil, nil
+	}
+	return lists.CollectMap[int64](ctx, c, depthSQL.epochs, chats)
+}
+
+// linksOf returns the messages of chats with their parents.
+func linksOf(ctx context.Context, c *sqladapter.Conn, chats []string) (map[string][]Link, error) {
 	links := make(map[string][]Link)
 	_, err := lists.CollectList(ctx, c, func(rows *sqladapter.Rows) (_ struct{}, err error) {
 		var chatID string
@@ -113,6 +186,12 @@ func AllDepths(ctx context.Context, c *sqladapter.Conn, chats []string) (map[str
 		links[chatID] = append(links[chatID], l)
 		return struct{}{}, err
 	}, depthSQL.links, chats)
+	return links, err
+}
+
+// AllDepths returns the chain lengths of all messages of chats.
+func AllDepths(ctx context.Context, c *sqladapter.Conn, chats []string) (map[string]int, error) {
+	links, err := linksOf(ctx, c, chats)
 	if err != nil {
 		return nil, err
 	}
@@ -130,11 +209,17 @@ func AllDepths(ctx context.Context, c *sqladapter.Conn, chats []string) (map[str
 // DepthsOf returns the lengths of the chains formed by links. Parents that are not in links do not
 // count.
 func DepthsOf(links []Link) (map[string]int, error) {
+	depths, _, err := depthsOf(links)
+	return depths, err
+}
+
+// depthsOf is DepthsOf. loose has the messages whose chains begin with one whose parent is not in links.
+func depthsOf(links []Link) (depths map[string]int, loose map[string]bool, err error) {
 	parents := make(map[string]string, len(links))
 	for _, l := range links {
 		parents[l.ID] = l.Parent
 	}
-	depths := make(map[string]int, len(links))
+	depths, loose = make(map[string]int, len(links)), make(map[string]bool)
 	var path []string
 	for _, l := range links {
 		path = path[:0]
@@ -144,16 +229,19 @@ func DepthsOf(links []Link) (map[string]int, error) {
 				break
 			}
 			if len(path) > len(links) {
-				return nil, &sqladapter.TableError{Table: "messages", Err: sqladapter.ErrCorrupt, Detail: "message " + l.ID + " is its own ancestor"}
+				return nil, nil, &sqladapter.TableError{Table: "messages", Err: sqladapter.ErrCorrupt, Detail: "message " + l.ID + " is its own ancestor"}
 			}
 			path = append(path, at)
 			at = parents[at]
 		}
-		depth := depths[at]
+		depth, cut := depths[at], loose[at] || at != "" && depths[at] == 0
 		for _, id := range slices.Backward(path) {
 			depth++
 			depths[id] = depth
+			if cut {
+				loose[id] = true
+			}
 		}
 	}
-	return depths, nil
+	return depths, loose, nil
 }

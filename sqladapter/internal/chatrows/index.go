@@ -34,7 +34,7 @@ var indexSQL = struct {
 }
 
 // IndexOwn indexes messages that this transaction has written, with their texts.
-func IndexOwn(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, depths map[string]int) error {
+func IndexOwn(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, depths NewDepths) error {
 	search := c.Dialect().Search()
 	var versions map[string]string
 	if !search.Counted {
@@ -57,7 +57,7 @@ func IndexOwn(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, 
 
 // Index indexes existing messages, with their texts unless another program wrote them. Versions must
 // have been read before the messages: then a message overwritten in between counts as not indexed.
-func Index(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, depths map[string]int, versions map[string]string, texts bool) error {
+func Index(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, depths NewDepths, versions map[string]string, texts bool) error {
 	dialect := c.Dialect()
 	search, limits, bytes := dialect.Search(), dialect.Limits(), c.Syntax().Bytes
 	row := int64(0)
@@ -73,7 +73,7 @@ func Index(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, dep
 		text, words := indexed[i].text, indexed[i].terms
 		if search.Numbered {
 			row++
-			known = append(known, []any{m.ID, m.ChatID, depths[m.ID], row, texts, indexed[i].card})
+			known = append(known, []any{m.ID, m.ChatID, depths.of[m.ID], row, texts, indexed[i].card})
 			terms = append(terms, []any{row, words})
 			textRows = append(textRows, []any{row, m.ID, m.ChatID, m.Name, Fitting(limits, text)})
 			continue
@@ -82,7 +82,12 @@ func Index(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, dep
 		if bytes != nil {
 			card = bytes(indexed[i].card)
 		}
-		known = append(known, []any{m.ID, m.ChatID, versions[m.ID], words, card})
+		values := []any{m.ID, m.ChatID, versions[m.ID], words, card}
+		if search.Depths {
+			depth, epoch := depths.columns(&messages[i])
+			values = append(values, depth, epoch)
+		}
+		known = append(known, values)
 		textRows = append(textRows, []any{m.ID, m.ChatID, m.Name, Fitting(limits, text)})
 	}
 	if err := lists.Insert(ctx, c, search.Known, known); err != nil {

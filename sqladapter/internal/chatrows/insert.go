@@ -13,7 +13,7 @@ import (
 // check them.
 func Insert(ctx context.Context, c *sqladapter.Conn, messages []chat.Message) error {
 	// Before the rows exist: indexing a chat is for messages of other programs.
-	depths, err := NewDepths(ctx, c, messages)
+	depths, err := DepthsOfNew(ctx, c, messages)
 	if err != nil {
 		return err
 	}

@@ -30,15 +30,15 @@ func (s Statement) Repeats() bool {
 		strings.Contains(string(s.Text), "{metadata")
 }
 
-// OnlyNumbered reports whether the statement is only for databases with row numbers, message counts
-// or chain lengths.
-func (s Statement) OnlyNumbered() bool {
-	for _, name := range []string{`"rowid"`, `"row"`, `"hasText"`, `"lineage_terms"`, `"lineage_chats"`, `"depth"`} {
-		if strings.Contains(string(s.Text), name) {
-			return true
-		}
+// IsFor reports whether the statement is for a database of a dialect: not all have row numbers, message counts,
+// chain lengths or epochs.
+func (s Statement) IsFor(d sqladapter.Dialect) bool {
+	search, syntax := d.Search(), d.Syntax()
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(string(s.Text), name) })
 	}
-	return false
+	return (search.Numbered || !has(`"rowid"`, `"row"`, `"hasText"`, `"lineage_terms"`, `"lineage_chats"`)) &&
+		(search.Depths || !has(`"depth"`)) && (syntax.Epochs || !has(`"lineage_chains"`, `"epoch"`))
 }
 
 // Most returns the maximum number of repetitions of the statement's mark.

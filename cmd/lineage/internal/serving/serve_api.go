@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/resume"
@@ -22,6 +24,7 @@ import (
 	"github.com/lineage-store/lineage/server"
 	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/server/api"
+	"github.com/lineage-store/lineage/server/page"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -110,7 +113,7 @@ type transfers struct{ *app.Session }
 
 // importArchive is api.Options.Import.
 func (t *transfers) importArchive(ctx context.Context, q api.ImportQuery) (*records.Imported, error) {
-	begun, err := archive.Begin(ctx, archive.Stream("", q.Archive), archive.Options{
+	begun, err := importer.Begin(ctx, archive.Stream("", q.Archive), importer.Options{
 		Format: q.Format, Formats: sources.Formats(), UserID: q.User, Prefix: q.Prefix,
 	})
 	if err != nil {
@@ -141,23 +144,60 @@ func (t *transfers) resume(ctx context.Context, q api.ResumeQuery) (*records.Res
 	if q.Dir != "" && !filepath.IsAbs(q.Dir) {
 		return nil, fmt.Errorf("dir %.100q: %w: it is a full path", q.Dir, lineage.ErrInvalid)
 	}
-	environment, _, err := t.Machine()
-	if err != nil {
-		return nil, err
-	}
-	made, err := resume.New(ctx, t.Store, q.At, resume.Options{Agent: q.Agent, Environment: environment, Thread: q.Thread, Dir: q.Dir})
-	if errors.Is(err, resume.ErrNoWayIn) || errors.Is(err, resume.ErrNoFolder) || errors.As(err, new(*follow.UnknownAgentError)) {
+	made, err := t.session(ctx, q.At, resume.Options{Agent: q.Agent, Thread: q.Thread, Dir: q.Dir})
+	if isNoSession(err) {
 		err = fmt.Errorf("%w: %w", lineage.ErrInvalid, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	r := sources.ResumedRecord(made, !q.DryRun)
-	write := made.Write
 	if q.DryRun {
-		write = func(ctx context.Context) (resume.Size, error) { return made.Content(ctx, io.Discard) }
+		return tried(ctx, made)
 	}
-	size, err := write(ctx)
+	r := sources.ResumedRecord(made, true)
+	size, err := made.Write(ctx)
 	r.Lines, r.Bytes = size.Lines, size.Bytes
 	return r, err
+}
+
+// session makes a session of an agent on this machine.
+func (t *transfers) session(ctx context.Context, at lineage.SpanRef, o resume.Options) (made *resume.Session, err error) {
+	if o.Environment, _, err = t.Machine(); err != nil {
+		return nil, err
+	}
+	return resume.New(ctx, t.Store, at, o)
+}
+
+// isNoSession reports whether an error says that there can be no session, or that something has to be chosen for it.
+func isNoSession(err error) bool {
+	return errors.Is(err, resume.ErrNoWayIn) || errors.Is(err, resume.ErrNoFolder) || errors.As(err, new(*follow.UnknownAgentError))
+}
+
+// tried returns the record of a session that is not written.
+func tried(ctx context.Context, made *resume.Session) (*records.Resumed, error) {
+	r := sources.ResumedRecord(made, false)
+	size, err := made.Content(ctx, io.Discard)
+	r.Lines, r.Bytes = size.Lines, size.Bytes
+	return r, err
+}
+
+// tryResume is page.Options.Resume.
+func (t *transfers) tryResume(ctx context.Context, q page.ResumeQuery) (*page.Resumed, error) {
+	o := resume.Options{Agent: q.Agent, Thread: q.Thread}
+	made, err := t.session(ctx, q.At, o)
+	note := ""
+	if errors.Is(err, resume.ErrNoFolder) { // the command is given another one
+		note = err.Error() + ": the command continues in the folder that it is run in, or that --dir names"
+		if o.Dir, err = os.UserHomeDir(); err == nil {
+			made, err = t.session(ctx, q.At, o)
+		}
+	}
+	if isNoSession(err) || errors.Is(err, resume.ErrNothing) {
+		err = fmt.Errorf("%w: %w", page.ErrNoSession, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := tried(ctx, made)
+	return &page.Resumed{Resumed: r, Losses: made.Losses, Note: note}, err
 }

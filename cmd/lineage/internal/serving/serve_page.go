@@ -17,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/resume"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/usage"
 	"github.com/lineage-store/lineage/server"
@@ -25,7 +26,10 @@ import (
 
 // pageRoutes returns the routes of the page.
 func pageRoutes(s *app.Session, readOnly bool, logger *slog.Logger, from *pageIndexes) ([]server.Route, error) {
-	p, err := page.New(page.Options{Store: s.Store, ReadOnly: readOnly, Logger: logger, Search: from.search, Usage: from.usage, Cost: from.cost})
+	p, err := page.New(page.Options{
+		Store: s.Store, ReadOnly: readOnly, Logger: logger, Search: from.search, Usage: from.usage, Cost: from.cost,
+		Resume: (&transfers{s}).tryResume, Agents: resume.Agents(),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,9 @@ func ExportCommand(a *app.App) *cobra.Command {
 the current thread unless something is named. It goes to standard output, or to the file given by
 --output, whose extension can determine the format:
 
-  markdown, html      for people
+  markdown, html      for people. If --output names a folder, one without an
+                      ending, html writes a page for each thread there, and
+                      index.html, which is searched by titles and prompts
   openai              a line per history: messages for OpenAI's chat
                       completions and fine-tuning
   responses           a line per history: input items for OpenAI's Responses
@@ -60,6 +62,7 @@ With --native, a session file that 'lineage follow' has read is written byte for
 last, also if the agent has deleted it. It is named by its path, the end of its path, or its thread.`,
 		Example: `  lineage export > lisbon.md
   lineage export lisbon --output lisbon.html
+  lineage export --all --format html --output conversations
   lineage export cheap --format openai
   lineage export --format anthropic --output lisbon.anthropic.jsonl
   lineage export --all --output everything.jsonl --json
@@ -136,6 +139,9 @@ func runExport(ctx context.Context, s *app.Session, o *exportOptions) error {
 	if format == branchFilesFormat {
 		return exportBranchFiles(ctx, s, o, options.Scope)
 	}
+	if format == export.HTML && o.to != app.StdoutName && filepath.Ext(o.to) == "" {
+		return exportSite(ctx, s, o, options)
+	}
 	r := records.Exported{File: o.to, Format: string(format)}
 	err = s.WriteOutput(o.to, func(w io.Writer) error {
 		lost = show.Losses{}
@@ -156,6 +162,22 @@ func runExport(ctx context.Context, s *app.Session, o *exportOptions) error {
 		return nil
 	}
 	return s.Print(&r, "wrote %s as %s, %s\n", r.File, r.Format, screen.Bytes(r.Bytes))
+}
+
+// exportSite writes threads as a folder of pages.
+func exportSite(ctx context.Context, s *app.Session, o *exportOptions, options export.Options) error {
+	if options.Scope.Context != nil {
+		return app.Hint(app.Usagef("a folder of pages has threads, and no context"), "end --output in .html for one page")
+	}
+	is, err := export.WriteSite(ctx, s.Store, o.to, options)
+	if errors.Is(err, lineage.ErrExists) {
+		return app.Hint(fmt.Errorf("%s: %w", o.to, err), "name a new folder, or end --output in .html for one page")
+	}
+	if err != nil {
+		return err
+	}
+	r := records.Exported{File: o.to, Format: string(export.HTML), Bytes: is.Bytes, Conversations: is.Conversations}
+	return s.Print(&r, "wrote %s as %s, %s, %s\n", r.File, r.Format, screen.Plural(r.Conversations, "conversation"), screen.Bytes(r.Bytes))
 }
 
 // exportBranchFiles writes the branches of threads as files.

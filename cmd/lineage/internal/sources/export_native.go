@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
@@ -24,16 +25,24 @@ func exportNative(ctx context.Context, s *app.Session, o *exportOptions) error {
 	if len(o.what) > 1 {
 		return app.Usagef("--native writes one file: name one")
 	}
-	source, err := sourceToExport(ctx, s, o.what)
+	sources, err := sourcesToExport(ctx, s, o.what)
 	if err != nil {
 		return err
+	}
+	path := sources[0].About.Path
+	if len(sources) > 1 {
+		path = sources[0].Database()
 	}
 	r := records.Exported{File: o.to, Format: "native"}
 	err = writeBinary(s.App, o.to, func(w io.Writer) error {
 		counted := &countingWriter{w: w}
-		err := source.Export(ctx, counted)
+		for _, source := range sources {
+			if err := source.Export(ctx, counted); err != nil {
+				return err
+			}
+		}
 		r.Bytes = counted.n
-		return err
+		return nil
 	})
 	switch {
 	case errors.Is(err, follow.ErrNotExact):
@@ -43,11 +52,11 @@ func exportNative(ctx context.Context, s *app.Session, o *exportOptions) error {
 	case err != nil || o.to == app.StdoutName:
 		return err
 	}
-	return s.Print(&r, "wrote %s as %s was, %s\n", r.File, source.About.Path, screen.Bytes(r.Bytes))
+	return s.Print(&r, "wrote %s as %s was, %s\n", r.File, path, screen.Bytes(r.Bytes))
 }
 
-// sourceToExport returns the session file with a path, or the end of one, or that of a thread.
-func sourceToExport(ctx context.Context, s *app.Session, what []string) (*follow.Source, error) {
+// sourcesToExport returns the session file with a path, or the end of one, or that of a thread; of a database the rows of all sessions.
+func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*follow.Source, error) {
 	name, threadOf := "", ""
 	if len(what) == 1 {
 		name = filepath.ToSlash(what[0])
@@ -71,6 +80,7 @@ func sourceToExport(ctx context.Context, s *app.Session, what []string) (*follow
 		}
 		name, threadOf = show.ShortID(info.ID.String()), info.SourceID
 	}
+	end := "/" + strings.TrimPrefix(name, "./")
 	var found []*follow.Source
 	for source, err := range follow.Sources(ctx, s.Store) {
 		if err != nil && !errors.Is(err, lineage.ErrCorrupt) {
@@ -79,17 +89,17 @@ func sourceToExport(ctx context.Context, s *app.Session, what []string) (*follow
 		path := filepath.ToSlash(source.About.Path)
 		switch {
 		case path == name:
-			return source, err
+			return []*follow.Source{source}, err
 		case err != nil: // another one is damaged
-		case threadOf != "" && source.Is.Session == threadOf, strings.HasSuffix(path, "/"+strings.TrimPrefix(name, "./")):
+		case threadOf != "" && source.Is.Session == threadOf, strings.HasSuffix(path, end), strings.HasSuffix("/"+filepath.ToSlash(source.Database()), end):
 			found = append(found, source)
 		}
 	}
-	switch len(found) {
-	case 0:
+	if len(found) == 0 {
 		return nil, app.Hint(fmt.Errorf("session file %s: %w", name, lineage.ErrNotFound), "'lineage follow' keeps session files; 'lineage follow --list' shows which")
-	case 1:
-		return found[0], nil
+	}
+	if of := found[0].Database(); len(found) == 1 || of != "" && !slices.ContainsFunc(found, func(s *follow.Source) bool { return s.Database() != of }) {
+		return found, nil
 	}
 	paths := make([]string, len(found))
 	for i, f := range found {

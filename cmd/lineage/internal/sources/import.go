@@ -18,6 +18,8 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/formats"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter/archives"
@@ -94,7 +96,7 @@ func limitHint(err error) (string, bool) {
 }
 
 // Formats are those that can be imported.
-func Formats() []archive.Format { return append(archive.Formats(), archives.Formats()...) }
+func Formats() []archive.Format { return append(formats.All(), archives.Formats()...) }
 
 // formatList returns the names of all formats, indented and wrapped.
 func formatList() string {
@@ -147,9 +149,9 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 	}
 	line := a.Progress("importing", screen.Bytes)
 	defer line.Done()
-	begun, err := archive.Begin(ctx, source, archive.Options{
+	begun, err := importer.Begin(ctx, source, importer.Options{
 		Format: o.format, Formats: Formats(), UserID: o.user, Prefix: o.prefix, Limits: limits,
-		Progress: func(p archive.Progress) { line.Show(p.Read, size) },
+		Progress: func(p importer.Progress) { line.Show(p.Read, size) },
 	})
 	if err != nil {
 		return sourceFailure(err, o)
@@ -212,7 +214,7 @@ func firstBytes(path string) []byte {
 }
 
 // imported prints what an import did.
-func imported(a *app.App, report *archive.Report, whole bool) error {
+func imported(a *app.App, report *importer.Report, whole bool) error {
 	r := ImportedRecord(report)
 	err := printImported(a, r, whole)
 	for _, d := range report.Skipped {
@@ -224,7 +226,7 @@ func imported(a *app.App, report *archive.Report, whole bool) error {
 }
 
 // ImportedRecord returns the record of an import.
-func ImportedRecord(report *archive.Report) *records.Imported {
+func ImportedRecord(report *importer.Report) *records.Imported {
 	return &records.Imported{
 		Formats: append([]string{}, report.Formats...), Conversations: report.Conversations, Messages: report.Messages,
 		NewConversations: report.NewConversations, NewMessages: report.NewMessages, SharedMessages: report.SharedMessages,

@@ -1,0 +1,43 @@
+package rawjson
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestObject(t *testing.T) {
+	var o, more Object
+	require.Nil(t, o.Bytes())
+	o.Join(&more)
+	require.Nil(t, o.Bytes())
+	more.Set("b", []byte(`1.0`))
+	o.Join(&more)
+	require.Equal(t, `{"b":1.0}`, string(o.Bytes()))
+	for m := range Members([]byte(`{ "a\u0062" : [ 1 ] }`)) {
+		o.Add(m)
+	}
+	o.SetText("none", "")
+	o.SetText("<&\xff", "\xff")
+	o.Join(&more)
+	require.Equal(t, `{"b":1.0,"a\u0062":[ 1 ],"<&\ufffd":"\ufffd","b":1.0}`, string(o.Bytes()))
+	require.Equal(t, `{"b":1.0}`, string(more.Bytes()), "building does not change what was joined")
+	require.True(t, Valid(o.Bytes()))
+}
+
+func TestHas(t *testing.T) {
+	require.True(t, Has([]byte(`{"a":1,"b":{"c":2},"a":3`), "a", "b"))
+	require.False(t, Has([]byte(`{"a":1,"b":{"c":2}`), "a", "c"))
+	require.False(t, Has([]byte(`[]`), "a"))
+}
+
+func TestFirst(t *testing.T) {
+	require.Equal(t, `{"a":1}`, string(First([]byte(`[{"a":1},2`))))
+	require.Nil(t, First([]byte(`[]`)))
+	require.Nil(t, First([]byte(`{"a":1}`)))
+}
+
+func TestCompactJSON(t *testing.T) {
+	require.Equal(t, `{"a":[1.0,"<"]}`, string(Compact([]byte("{ \"a\" :\n[1.0, \"<\"] }"))))
+	require.Equal(t, `{x`, string(Compact([]byte(`{x`))))
+}

@@ -1,0 +1,55 @@
+package sealed
+
+import (
+	"hash/crc32"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Blocks and the directory are zstd frames, or as they are where that is not smaller.
+
+var encoder = sync.OnceValue(func() *zstd.Encoder {
+	e, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
+		zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true), zstd.WithLowerEncoderMem(true)) // the options are valid
+	return e
+})
+
+var decoder = sync.OnceValue(func() *zstd.Decoder {
+	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlock)) // the options are valid
+	return d
+})
+
+// bomb reports whether so many bytes claim to expand to more than anything does that is worth it.
+func bomb(compressed, size int) bool { return size > 1<<20 && size/4096 > compressed }
+
+// compress appends b compressed, or b if that is not smaller, or a bomb.
+func compress(dst, b []byte) []byte {
+	start := len(dst)
+	dst = encoder().EncodeAll(b, dst)
+	if n := len(dst) - start; n >= len(b) || bomb(n, len(b)) {
+		dst = append(dst[:start], b...)
+	}
+	return dst
+}
+
+// expand returns the bytes that compress was given, of which the size and the checksum of what it
+// returned are known. They may share the memory of b.
+func expand(b []byte, size int, sum uint32) ([]byte, error) {
+	if crc32.Checksum(b, castagnoli) != sum {
+		return nil, ErrDamaged
+	}
+	if len(b) == size {
+		return b, nil
+	}
+	// The header of a frame states its size: memory is taken only for the size that is expected.
+	var h zstd.Header
+	if err := h.Decode(b); err != nil || bomb(len(b), size) || !h.HasFCS || h.FrameContentSize != uint64(size) {
+		return nil, ErrDamaged
+	}
+	out, err := decoder().DecodeAll(b, make([]byte, 0, size))
+	if err != nil || len(out) != size {
+		return nil, ErrDamaged
+	}
+	return out, nil
+}

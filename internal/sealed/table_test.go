@@ -1,0 +1,395 @@
+package sealed
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testShape has ids of two kinds, in keys of several forms.
+type testShape struct{}
+
+func (testShape) Owners() []byte { return []byte("cr") }
+
+func (testShape) Parts(first byte) []Part {
+	switch first {
+	case 'c':
+		return []Part{{Kind: 0}}
+	case 'r', 's':
+		return []Part{{Kind: 1}}
+	case 'x':
+		return []Part{{Kind: 0}, {Kind: 1}}
+	case 'f':
+		return []Part{{Kind: 1}, {Size: 2}, {Kind: 1}}
+	case 'S':
+		return []Part{{Size: 5}, {Kind: 0}}
+	case 'T':
+		return []Part{{Kind: 0, Tail: true}}
+	}
+	return nil
+}
+
+// References are wherever the first byte of a value says; some are none.
+func (testShape) References(dst []Reference, _, value []byte) []Reference {
+	if len(value) > 1 {
+		dst = append(dst, Reference{int(value[0]) % 8, int(value[0]) % 3}, Reference{int(value[1]) % 40, 1})
+	}
+	return dst
+}
+
+// written is a table and its bytes.
+type written struct {
+	Reader
+	directory []byte
+	extents   [][]byte
+}
+
+func write(t require.TestingT, shape Shape, all map[string][]byte) *written {
+	w := &written{}
+	wr := NewWriter(shape, func(n uint32, b []byte) error {
+		require.Len(t, w.extents, int(n))
+		w.extents = append(w.extents, bytes.Clone(b))
+		return nil
+	}, w.load)
+	keys := sorted(all)
+	for _, k := range keys {
+		require.NoError(t, wr.Define([]byte(k)))
+	}
+	for _, k := range keys {
+		require.NoError(t, wr.Add([]byte(k), all[k]))
+	}
+	var err error
+	w.directory, err = wr.Finish()
+	require.NoError(t, err)
+	w.open(t, shape)
+	return w
+}
+
+func (w *written) open(t require.TestingT, shape Shape) {
+	table, err := Open(shape, w.directory, Sum(w.directory))
+	require.NoError(t, err)
+	w.Reader = Reader{table, w.load}
+}
+
+func (w *written) load(p Place) ([]byte, error) {
+	if int(p.Extent) >= len(w.extents) || p.Offset+p.Length > len(w.extents[p.Extent]) {
+		return nil, ErrDamaged
+	}
+	return w.extents[p.Extent][p.Offset:][:p.Length], nil
+}
+
+func sorted(all map[string][]byte) []string {
+	keys := make([]string, 0, len(all))
+	for k := range all {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// between returns the keys with from <= key < to.
+func between(keys []string, from, to []byte) (in []string) {
+	for _, k := range keys {
+		if k >= string(from) && (to == nil || k < string(to)) {
+			in = append(in, k)
+		}
+	}
+	return in
+}
+
+// drawID draws ids with many common bytes, at both ends.
+func drawID(t *rapid.T) []byte {
+	id := bytes.Repeat(rapid.SampledFrom([][]byte{{0}, {1}, {0xff}}).Draw(t, "fill"), idSize)
+	for range rapid.IntRange(0, 2).Draw(t, "changes") {
+		id[rapid.SampledFrom([]int{0, 1, 11, 12, 15}).Draw(t, "at")] = rapid.SampledFrom([]byte{0, 1, 2, 0xff}).Draw(t, "byte")
+	}
+	return id
+}
+
+func drawKey(t *rapid.T, ids [][]byte) []byte {
+	id := func() []byte {
+		if len(ids) > 0 && rapid.IntRange(0, 4).Draw(t, "known") > 0 {
+			return rapid.SampledFrom(ids).Draw(t, "id")
+		}
+		return drawID(t)
+	}
+	k := []byte{rapid.SampledFrom([]byte("crsxfSTTzz")).Draw(t, "table")}
+	for _, p := range (testShape{}).Parts(k[0]) {
+		switch {
+		case p.Size > 0:
+			k = append(k, bytes.Repeat(rapid.SampledFrom([][]byte{{0}, {1}, {0xff}}).Draw(t, "raw"), p.Size)...)
+		case p.Tail:
+			of := id()
+			k = append(append(k, of[idSize-tailSize:]...), of[:idSize-tailSize]...)
+		default:
+			k = append(k, id()...)
+		}
+	}
+	k = append(k, rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 0xff}), 0, 3).Draw(t, "rest")...)
+	if rapid.IntRange(0, 5).Draw(t, "cut") == 0 {
+		k = k[:rapid.IntRange(1, len(k)).Draw(t, "length")]
+	}
+	return k
+}
+
+func drawTable(t *rapid.T) (all map[string][]byte, ids [][]byte) {
+	all = map[string][]byte{}
+	for range rapid.IntRange(0, 30).Draw(t, "ids") {
+		ids = append(ids, drawID(t))
+	}
+	for _, id := range ids {
+		all[string(append([]byte{rapid.SampledFrom([]byte("cr")).Draw(t, "owner")}, id...))] = []byte{}
+	}
+	for range rapid.IntRange(0, 60).Draw(t, "entries") {
+		value := rapid.SliceOfN(rapid.Byte(), 0, 10).Draw(t, "value")
+		if len(ids) > 0 && rapid.Bool().Draw(t, "with id") {
+			value = append(value, rapid.SampledFrom(ids).Draw(t, "id in value")...)
+		}
+		if rapid.IntRange(0, 9).Draw(t, "large") == 0 {
+			value = append(value, make([]byte, rapid.SampledFrom([]int{3000, 20000}).Draw(t, "size"))...)
+		}
+		all[string(drawKey(t, ids))] = value
+	}
+	return all, ids
+}
+
+// A table answers as a map does, for keys and bounds of any form.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all, ids := drawTable(t)
+		w, keys := write(t, testShape{}, all), sorted(all)
+		requireEntries(t, w, all, keys, nil, nil)
+		for _, k := range keys {
+			v, ok, err := w.Get([]byte(k))
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, all[k], v)
+		}
+		for range 10 {
+			from, to := drawKey(t, ids), drawKey(t, ids)
+			v, ok, err := w.Get(from)
+			require.NoError(t, err)
+			want, has := all[string(from)]
+			require.Equal(t, has, ok)
+			require.Equal(t, string(want), string(v))
+			requireEntries(t, w, all, keys, from, to)
+			requireEntries(t, w, all, keys, from, nil)
+			requireLast(t, w, all, keys, from, to)
+			requireLast(t, w, all, keys, nil, to)
+			requireLast(t, w, all, keys, from, nil)
+		}
+	})
+}
+
+func requireEntries(t *rapid.T, w *written, all map[string][]byte, keys []string, from, to []byte) {
+	want := between(keys, from, to)
+	limit := rapid.SampledFrom([]int{1, 2, 1000}).Draw(t, "limit")
+	for n := 0; ; {
+		entries, next, err := w.Page(from, to, limit)
+		require.NoError(t, err)
+		for _, e := range entries {
+			require.Less(t, n, len(want))
+			require.Equal(t, want[n], string(e.Key))
+			require.Equal(t, string(all[want[n]]), string(e.Value))
+			n++
+		}
+		if from = next; next == nil {
+			require.Len(t, want, n)
+			return
+		}
+	}
+}
+
+func requireLast(t *rapid.T, w *written, all map[string][]byte, keys []string, from, to []byte) {
+	want := between(keys, from, to)
+	e, ok, err := w.Last(from, to)
+	require.NoError(t, err)
+	require.Equal(t, len(want) > 0, ok)
+	if ok {
+		require.Equal(t, want[len(want)-1], string(e.Key))
+		require.Equal(t, string(all[string(e.Key)]), string(e.Value))
+	}
+}
+
+// The bytes of a table are on disk: changing them needs a new version of the index.
+func TestGolden(t *testing.T) {
+	all := map[string][]byte{}
+	for i := range 3 {
+		c, r := bytes.Repeat([]byte{byte(i)}, idSize), append([]byte{15: byte(i)}, 0)[:idSize]
+		all["c"+string(c)] = append([]byte("\x02\x02"), r...)
+		all["r"+string(r)] = []byte{}
+		all["x"+string(c)+string(r)] = []byte("name")
+		all["T"+string(c[12:])+string(c[:12])] = []byte{}
+		all[fmt.Sprintf("f%s\x00\x01none of the ids!", r)] = []byte("value")
+		all[fmt.Sprintf("z%d", i)] = bytes.Repeat([]byte{'v'}, 200)
+	}
+	w := write(t, testShape{}, all)
+	got := w.directory
+	for _, b := range w.extents {
+		got = append(got, b...)
+	}
+	path := filepath.Join("testdata", "table.golden")
+	if os.Getenv("LINEAGE_UPDATE_GOLDEN") == "1" {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, got, 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
+// many returns entries that fill several extents, with several blocks of ids.
+func many() map[string][]byte {
+	all := map[string][]byte{}
+	id := func(kind byte, i int) string { return fmt.Sprintf("%c%08x%08x", kind, uint32(i)*2654435761, i) }
+	for i := range 3000 {
+		c, r := id('c', i), id('r', i)
+		all[c], all[r] = []byte("\x01\x09"+r[1:]), []byte{}
+		all["x"+c[1:]+r[1:]] = []byte{}
+		all["T"+c[13:]+c[1:13]] = []byte{}
+		all[fmt.Sprintf("z%d", i)] = fmt.Appendf(nil, "%x", uint64(i)*0x9e3779b97f4a7c15>>3)
+	}
+	return all
+}
+
+func TestManyBlocks(t *testing.T) {
+	all := many()
+	w, keys := write(t, testShape{}, all), sorted(all)
+	require.GreaterOrEqual(t, len(w.extents), 2)
+	require.Greater(t, len(w.entries().blocks), 10)
+	for i, k := range keys {
+		v, ok, err := w.Get([]byte(k))
+		require.NoError(t, err)
+		require.True(t, ok, "%q", k)
+		require.Equal(t, string(all[k]), string(v))
+		_, ok, err = w.Get([]byte(k + "\x00"))
+		require.NoError(t, err)
+		require.False(t, ok)
+		if i > 0 && i%50 == 0 {
+			e, ok, err := w.Last(nil, []byte(k))
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, keys[i-1], string(e.Key))
+		}
+	}
+}
+
+// Each id is stored once: what it takes elsewhere is a number.
+func TestSize(t *testing.T) {
+	all, size := many(), 0
+	for k, v := range all {
+		size += len(k) + len(v)
+	}
+	w := write(t, testShape{}, all)
+	stored := len(w.directory)
+	for _, b := range w.extents {
+		stored += len(b)
+	}
+	require.Less(t, stored, size/4, "of %d bytes", size)
+}
+
+func TestOrder(t *testing.T) {
+	w := NewWriter(testShape{}, func(uint32, []byte) error { return nil }, nil)
+	require.NoError(t, w.Add([]byte("b"), nil))
+	require.ErrorIs(t, w.Add([]byte("b"), nil), errOrder)
+	require.ErrorIs(t, w.Add([]byte("a"), nil), errOrder)
+}
+
+// A changed byte anywhere is an error where it is read, and never a wrong answer.
+func TestDamagedBlocks(t *testing.T) {
+	all := many()
+	w, keys := write(t, testShape{}, all), sorted(all)
+	for i := 0; i < len(w.directory); i += 97 {
+		damaged := bytes.Clone(w.directory)
+		damaged[i] ^= 0x10
+		_, err := Open(testShape{}, damaged, Sum(w.directory))
+		require.ErrorIs(t, err, ErrDamaged)
+	}
+	failed := 0
+	for i := 0; i < 40; i++ {
+		e := w.extents[i%len(w.extents)]
+		at := i * 7919 % len(e)
+		e[at] ^= 1
+		w.open(t, testShape{})
+		for n := i; n < len(keys); n += 40 {
+			v, ok, err := w.Get([]byte(keys[n]))
+			if err != nil {
+				require.ErrorIs(t, err, ErrDamaged)
+				failed++
+				continue
+			}
+			require.True(t, ok)
+			require.Equal(t, string(all[keys[n]]), string(v))
+		}
+		e[at] ^= 1
+	}
+	require.Positive(t, failed)
+}
+
+// A large value of equal bytes is stored, and read again.
+func TestLargeValues(t *testing.T) {
+	all := map[string][]byte{"z1": make([]byte, 3<<20), "z2": bytes.Repeat([]byte("0123456789"), 1<<18), "z3": {}}
+	w := write(t, testShape{}, all)
+	for k := range all {
+		v, ok, err := w.Get([]byte(k))
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.True(t, bytes.Equal(all[k], v))
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	w := write(f, testShape{}, map[string][]byte{"c0123456789abcdef": []byte("x"), "z": []byte("0123456789abcdef")})
+	f.Add(w.directory, w.extents[0], w.extents[1])
+	f.Fuzz(func(t *testing.T, directory, first, second []byte) {
+		table, err := Open(testShape{}, directory, Sum(directory))
+		if err != nil {
+			require.ErrorIs(t, err, ErrDamaged)
+			return
+		}
+		// The checksums are those of the input.
+		for i := range table.sections {
+			for n := range table.sections[i].blocks {
+				at := &table.sections[i].blocks[n]
+				if b, err := (&written{extents: [][]byte{first, second}}).load(at.Place); err == nil {
+					at.sum = Sum(b)
+				}
+			}
+		}
+		r := Reader{table, (&written{extents: [][]byte{first, second}}).load}
+		for from := []byte{}; from != nil; {
+			var err error
+			if _, from, err = r.Page(from, nil, 100); err != nil {
+				return
+			}
+		}
+		_, _, _ = r.Last(nil, nil)
+		_, _, _ = r.Get([]byte("xc0123456789abcdef"))
+	})
+}
+
+func FuzzBlock(f *testing.F) {
+	var c columns
+	c.add([]byte("k\x01"), []byte("value"), []reference{{2, 0, 1}}, func(int) int { return 1 })
+	c.add([]byte("k\x02"), nil, nil, nil)
+	f.Add(c.finish(nil), 2)
+	f.Fuzz(func(t *testing.T, b []byte, count int) {
+		d, err := decodeBlock(b, count, func(kind int) int { return kind })
+		if err != nil {
+			require.ErrorIs(t, err, ErrDamaged)
+			return
+		}
+		for i := range d.ends {
+			d.entry(i)
+		}
+	})
+}

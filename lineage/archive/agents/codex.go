@@ -1,0 +1,169 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/message"
+)
+
+// Codex reads Codex rollouts: a file of JSON lines per session.
+func Codex() archive.Format {
+	return archive.Format{
+		Name: "codex", Grows: true,
+		Tried: "published sessions, and one that Codex 0.171.0 wrote and resumed",
+		Detect: func(h archive.Head) bool {
+			for _, line := range h.Lines(3) {
+				if !rawjson.Has(line, "type", "payload") {
+					continue
+				}
+				switch rawjson.Str(rawjson.Get(line, "type")) {
+				case "session_meta", "turn_context", "response_item", "event_msg", "compacted":
+					return true
+				}
+			}
+			return false
+		},
+		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return func(yield func(*archive.Conversation, error) bool) {
+				r := rollout{session: newSession(in, yield)}
+				r.about.agent = "codex"
+				r.readLines(ctx, r.line)
+			}
+		},
+	}
+}
+
+// rollout is a session of Codex while it is read.
+type rollout struct {
+	session
+	restart bool // the next message begins a history
+}
+
+func (r *rollout) line(raw []byte, at archive.Position) error {
+	if !rawjson.Has(raw, "type", "payload") {
+		return archive.Malformed("not a line of a rollout")
+	}
+	created := archive.ParseTime(rawjson.Get(raw, "timestamp"))
+	payload := rawjson.Get(raw, "payload")
+	if created.After(r.part.Updated) {
+		r.part.Updated = created
+	}
+	kind := rawjson.Str(rawjson.Get(raw, "type"))
+	switch kind {
+	case "session_meta":
+		if r.id == "" && rawjson.IsObject(payload) {
+			r.meta(payload, at)
+			if r.part.Created.IsZero() {
+				r.part.Created = created
+			}
+			return nil
+		}
+	case "turn_context":
+		if model := rawjson.Str(rawjson.Get(payload, "model")); model != "" {
+			r.about.model, r.part.Model = model, model
+		}
+	case "response_item":
+		if rawjson.IsObject(payload) {
+			n := rolloutItem(payload, r.about.model)
+			n.Created, n.At, n.Root = created, at, r.restart
+			n.Metadata = besidePayload(raw)
+			r.restart = false
+			r.part.Nodes = append(r.part.Nodes, n)
+			return nil
+		}
+	case "compacted":
+		r.compacted(payload, created, at)
+	}
+	r.log(kind, "", "", raw, created, at)
+	if kind == "token_usage_record" || kind == "event_msg" && rawjson.Str(rawjson.Get(payload, "type")) == "token_count" {
+		r.part.Nodes[len(r.part.Nodes)-1].Model = r.about.model // the record counts an answer of it
+	}
+	return nil
+}
+
+// besidePayload returns what a line states of its item. Its number in the file is that of the line.
+func besidePayload(raw []byte) []byte {
+	var rest rawjson.Object
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "timestamp", "type", "payload", "ordinal":
+		default:
+			rest.Add(m)
+		}
+	}
+	return rest.Bytes()
+}
+
+// meta reads the metadata of a session.
+func (r *rollout) meta(payload []byte, at archive.Position) {
+	for m := range rawjson.Members(payload) {
+		switch m.Key {
+		case "id":
+			r.id = rawjson.Str(m.Value)
+		case "cwd":
+			r.about.cwd = rawjson.Str(m.Value)
+		case "cli_version":
+			r.about.version = rawjson.Str(m.Value)
+		case "git":
+			r.about.gitBranch = rawjson.Str(rawjson.Get(m.Value, "branch"))
+			r.field(m, at)
+		case "timestamp":
+			r.part.Created = archive.ParseTime(m.Value)
+		case "forked_from_id":
+			r.part.ForkedFrom = rawjson.Str(m.Value)
+			r.field(m, at)
+		case "history_base":
+			if base := rawjson.Str(rawjson.Get(m.Value, "thread_id")); base != "" {
+				r.part.ForkedFrom = base
+				at.Inside = "history_base"
+				r.part.Repairs = append(r.part.Repairs, archive.Damaged(at, archive.Malformed("its beginning is only in session %s; it begins here", base)))
+			}
+			r.field(m, at)
+		default:
+			r.field(m, at)
+		}
+	}
+}
+
+// compacted continues the history from the replacement that a compaction made. The previous history
+// remains as a branch.
+func (r *rollout) compacted(payload []byte, created time.Time, at archive.Position) {
+	history := rawjson.Get(payload, "replacement_history")
+	root := true
+	for item := range rawjson.Elements(history) {
+		if !rawjson.IsObject(item) {
+			continue
+		}
+		n := rolloutItem(item, r.about.model)
+		n.Created, n.At, n.Root = created, at, root
+		root = false
+		r.part.Nodes = append(r.part.Nodes, n)
+	}
+	if !root {
+		return
+	}
+	if text := rawjson.Get(payload, "message"); rawjson.IsString(text) {
+		n := archive.Node{Role: "system", Name: "compacted", Created: created, At: at}
+		n.Body, n.Type = archive.TextBody(text)
+		r.part.Nodes = append(r.part.Nodes, n)
+	}
+}
+
+// rolloutItem reads a message, a call or a result.
+func rolloutItem(payload []byte, model string) archive.Node {
+	kind := rawjson.Str(rawjson.Get(payload, "type"))
+	n := archive.Node{Role: cmp.Or(message.ItemRole(kind), "assistant"), Name: kind}
+	if kind == "message" || kind == "" && rawjson.Has(payload, "role") {
+		n.Role, n.Name = rawjson.Str(rawjson.Get(payload, "role")), ""
+	}
+	if n.Role == "assistant" {
+		n.Model = model
+	}
+	n.Give(payload)
+	return n
+}

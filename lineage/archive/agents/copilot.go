@@ -1,0 +1,171 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// Copilot reads sessions of Copilot CLI: a file events.jsonl per session, with an event in each line.
+func Copilot() archive.Format {
+	return archive.Format{
+		Name: "copilot", Grows: true,
+		Tried: "published sessions of Copilot CLI 1.0.78; subagents and rewinds: documents",
+		Detect: func(h archive.Head) bool {
+			for _, line := range h.Lines(20) {
+				switch rawjson.Str(rawjson.Get(line, "type")) {
+				case "session.start", "session.resume", "user.message", "assistant.message", "system.message":
+					return rawjson.Has(line, "data", "id", "timestamp")
+				}
+			}
+			return false
+		},
+		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return func(yield func(*archive.Conversation, error) bool) {
+				s := copilotSession{session: newSession(in, yield), calls: make(map[string]copilotCall), before: make(map[string]string)}
+				s.about.agent, s.known = "copilot", make(map[string]bool)
+				s.readLines(ctx, s.line)
+			}
+		},
+	}
+}
+
+// copilotSession is a session of Copilot CLI while it is read.
+type copilotSession struct {
+	session
+	calls map[string]copilotCall // by their id
+	// before maps a message to the one before it, for rewinds.
+	before map[string]string
+}
+
+// copilotCall is a call of a tool: its tool, and the message that called it.
+type copilotCall struct{ tool, in string }
+
+// line reads an event.
+func (s *copilotSession) line(raw []byte, at archive.Position) error {
+	n := archive.Node{At: at}
+	var kind string
+	var data []byte
+	var hasParent bool
+	var rest rawjson.Object
+	agent := ""
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "type":
+			kind = rawjson.Str(m.Value)
+		case "id":
+			n.ID = rawjson.Str(m.Value)
+		case "parentId":
+			hasParent = true
+			n.Parent = rawjson.Str(m.Value)
+		case "timestamp":
+			if n.Created = archive.ParseTime(m.Value); n.Created.IsZero() {
+				rest.Add(m)
+			}
+		case "data":
+			data = m.Value
+		case "agentId":
+			agent = rawjson.Str(m.Value)
+			rest.Add(m)
+		default:
+			rest.Add(m)
+		}
+	}
+	if !rawjson.IsObject(data) {
+		s.log(kind, n.ID, n.Parent, raw, n.Created, at)
+		return nil
+	}
+	call := rawjson.Str(rawjson.Get(data, "parentToolCallId"))
+	switch kind {
+	case "user.message":
+		n.Role = "user"
+	case "assistant.message":
+		n.Role, n.Model = "assistant", rawjson.Str(rawjson.Get(data, "model"))
+	case "system.message":
+		n.Role = cmp.Or(rawjson.Str(rawjson.Get(data, "role")), "system")
+	case "tool.execution_complete":
+		n.Role, n.Name = "tool", s.calls[rawjson.Str(rawjson.Get(data, "toolCallId"))].tool
+	default:
+		parent := n.Parent
+		if kind == "session.snapshot_rewind" {
+			parent = s.rewound(rawjson.Str(rawjson.Get(data, "upToEventId")), parent)
+		}
+		s.state(kind, data, n.Created)
+		s.log(kind, n.ID, parent, raw, n.Created, at)
+		return nil
+	}
+	n.Give(data)
+	n.Metadata = rest.Bytes()
+	if agent = cmp.Or(call, agent); agent != "" {
+		s.subagent(&n, agent)
+	} else {
+		s.link(&n, hasParent)
+		s.about.model = cmp.Or(n.Model, s.about.model)
+	}
+	if n.ID != "" {
+		s.before[n.ID] = n.Parent
+	}
+	for request := range rawjson.Elements(rawjson.Get(data, "toolRequests")) {
+		if id := rawjson.Str(rawjson.Get(request, "toolCallId")); id != "" {
+			s.calls[id] = copilotCall{rawjson.Str(rawjson.Get(request, "name")), n.ID}
+		}
+	}
+	s.add(n)
+	return nil
+}
+
+// subagent puts a message into the history of a subagent, which begins at the message that called it.
+// All events of a session follow each other, those of subagents too, so the event after it follows
+// the message before it.
+func (s *copilotSession) subagent(n *archive.Node, agent string) {
+	if n.ID != "" {
+		s.standIn[n.ID] = s.resolve(n.Parent)
+	}
+	n.Aside, n.Parent = "agent "+agent, ""
+	if s.begin("history " + n.Aside) {
+		if from := s.calls[agent].in; from != "" {
+			n.Parent = from
+		} else {
+			n.Root = true
+		}
+	}
+}
+
+// rewound returns the message before an event that was removed with those after it.
+func (s *copilotSession) rewound(event, parent string) string {
+	if before, is := s.before[event]; is {
+		return before
+	}
+	if before, is := s.standIn[event]; is {
+		return before
+	}
+	return parent
+}
+
+// state reads an event that states something of the session.
+func (s *copilotSession) state(kind string, data []byte, created time.Time) {
+	text := func(keys ...string) string {
+		value := data
+		for _, key := range keys {
+			value = rawjson.Get(value, key)
+		}
+		return rawjson.Str(value)
+	}
+	switch kind {
+	case "session.start", "session.resume":
+		s.id = cmp.Or(s.id, text("sessionId"))
+		s.about.version = cmp.Or(text("copilotVersion"), s.about.version)
+		s.about.model = cmp.Or(text("selectedModel"), s.about.model)
+		s.about.cwd = cmp.Or(s.about.cwd, text("context", "cwd"))
+		s.about.gitBranch = cmp.Or(s.about.gitBranch, text("context", "branch"))
+		s.at(created)
+	case "session.model_change":
+		s.about.model = cmp.Or(text("newModel"), s.about.model)
+	case "session.title_changed":
+		s.title = cmp.Or(text("title"), s.title)
+	}
+}

@@ -1,0 +1,287 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"hash/maphash"
+	"iter"
+	"strconv"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// Gemini reads sessions of Gemini CLI: a file of JSON lines per session or, of older versions, one
+// JSON object.
+func Gemini() archive.Format {
+	return archive.Format{
+		Name:  "gemini",
+		Tried: "a session that Gemini CLI 0.61.0 wrote and resumed, published ones that are one object; rewinds: the program's source",
+		Detect: func(h archive.Head) bool {
+			first := h.Object()
+			return rawjson.Has(first, "sessionId", "projectHash") || isGeminiMessage(first)
+		},
+		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return func(yield func(*archive.Conversation, error) bool) {
+				s := geminiSession{session: newSession(in, yield), place: make(map[string]int), nodes: make(map[string]geminiNode)}
+				s.about.agent, s.ending = "gemini", s.settle
+				s.read(ctx)
+			}
+		},
+	}
+}
+
+func isGeminiMessage(record []byte) bool {
+	switch rawjson.Str(rawjson.Get(record, "type")) {
+	case "user", "gemini":
+		return rawjson.Has(record, "id", "timestamp", "content") && !rawjson.Has(record, "message")
+	}
+	return false
+}
+
+// geminiSession is a session of Gemini CLI while it is read. A record can replace messages before it:
+// a message with the same id, all from a message on ($rewindTo), or all ($set). Messages since the
+// last prompt wait, because the program writes an answer again when its tools have run.
+type geminiSession struct {
+	session
+	headed  bool // the first header was read
+	order   []geminiMessage
+	waiting int                   // number of messages at the end of order that are not nodes yet
+	place   map[string]int        // where a message is in order
+	nodes   map[string]geminiNode // the last node of each message
+}
+
+// geminiMessage is a message of the current history.
+type geminiMessage struct {
+	id   string       // in the file
+	node string       // the id of its node
+	sum  uint64       // of its object
+	n    archive.Node // while it waits
+}
+
+// geminiNode is a node of a message: its id, that of its parent, and the number of nodes of the message.
+type geminiNode struct {
+	id, parent string
+	count      int
+}
+
+var geminiSeed = maphash.MakeSeed()
+
+// read reads both variants.
+func (s *geminiSession) read(ctx context.Context) {
+	first := s.in.Head().Lines(1)
+	if len(first) > 0 && rawjson.Check(first[0]) == nil {
+		s.readLines(ctx, func(raw []byte, at archive.Position) error {
+			s.record(raw, at)
+			return nil
+		})
+		return
+	}
+	for item, err := range s.in.Items(ctx) {
+		if err == nil && !rawjson.IsObject(item.Raw) {
+			err = archive.Damaged(item.At, archive.Malformed("not an object"))
+		}
+		if err != nil {
+			if !s.yield(nil, err) {
+				return
+			}
+			continue
+		}
+		s.record(item.Raw, item.At)
+	}
+	s.end()
+}
+
+// record reads a record.
+func (s *geminiSession) record(raw []byte, at archive.Position) {
+	switch {
+	case rawjson.IsString(rawjson.Get(raw, "$rewindTo")):
+		s.settle()
+		s.cut(s.place[rawjson.Str(rawjson.Get(raw, "$rewindTo"))]) // the first for an unknown id, as the program does
+		s.part.Current = s.tip()
+		s.log("$rewindTo", "", "", raw, s.part.Updated, at)
+	case rawjson.IsObject(rawjson.Get(raw, "$set")):
+		s.header(rawjson.Get(raw, "$set"), at, true)
+		s.log("$set", "", "", raw, s.part.Updated, at)
+	case rawjson.IsString(rawjson.Get(raw, "id")):
+		s.message(raw, at)
+	case rawjson.IsString(rawjson.Get(raw, "sessionId")):
+		if s.headed {
+			s.log("header", "", "", raw, s.part.Updated, at)
+		}
+		s.header(raw, at, false)
+		s.headed = true
+	default:
+		s.log("", "", "", raw, s.part.Updated, at)
+	}
+}
+
+// header reads what a record states of the session. If replace is set, its messages are the history from
+// now on, as far as they differ from what was read.
+func (s *geminiSession) header(raw []byte, at archive.Position, replace bool) {
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "sessionId":
+			s.id = cmp.Or(s.id, rawjson.Str(m.Value))
+		case "startTime":
+			s.at(archive.ParseTime(m.Value))
+		case "lastUpdated":
+			s.at(archive.ParseTime(m.Value))
+		case "summary":
+			s.title = cmp.Or(rawjson.Str(m.Value), s.title)
+		case "messages":
+			if replace {
+				s.replace(m.Value, at)
+				continue
+			}
+			for raw := range rawjson.Elements(m.Value) {
+				s.record(raw, at)
+			}
+		default:
+			if !replace && !s.headed {
+				s.field(m, at)
+			}
+		}
+	}
+}
+
+// replace reads the list of messages that is the history from now on. The program writes it from what
+// the model gets, when it resumes a session: messages with known ids lack what their own records have,
+// and the parts of a message can be messages of their own. So a known message stays as it is, and
+// an unknown one before a known one is only in the log.
+func (s *geminiSession) replace(list []byte, at archive.Position) {
+	s.settle()
+	s.cut(0)
+	last, i := -1, 0
+	for raw := range rawjson.Elements(list) {
+		id := rawjson.Str(rawjson.Get(raw, "id"))
+		if _, known := s.nodes[id]; known {
+			last = i
+		}
+		i++
+	}
+	i = 0
+	for raw := range rawjson.Elements(list) {
+		id := rawjson.Str(rawjson.Get(raw, "id"))
+		is, known := s.nodes[id]
+		_, logged := s.standIn[id]
+		switch {
+		case logged, id == "", !known && i < last:
+		case known && s.waiting == 0 && is.parent == s.tip():
+			s.place[id] = len(s.order)
+			s.order = append(s.order, geminiMessage{id: id, node: is.id})
+		default:
+			s.message(raw, at)
+		}
+		i++
+	}
+	if s.waiting == 0 {
+		s.part.Current = s.tip()
+	}
+}
+
+// tip returns the id of the last node of the history.
+func (s *geminiSession) tip() string {
+	if len(s.order) == 0 {
+		return ""
+	}
+	return s.order[len(s.order)-1].node
+}
+
+// message reads a message. One with the id of a message that waits replaces it; a later one is another
+// version of it.
+func (s *geminiSession) message(raw []byte, at archive.Position) {
+	n := archive.Node{At: at, Created: archive.ParseTime(rawjson.Get(raw, "timestamp")), ID: rawjson.Str(rawjson.Get(raw, "id"))}
+	switch kind := rawjson.Str(rawjson.Get(raw, "type")); kind {
+	case "user":
+		n.Role = "user"
+	case "gemini":
+		n.Role, n.Model = "assistant", rawjson.Str(rawjson.Get(raw, "model"))
+		s.about.model = cmp.Or(n.Model, s.about.model)
+	default: // info, warning, error
+		s.log(kind, "", "", raw, n.Created, at)
+		return
+	}
+	n.Give(raw)
+	is := geminiMessage{id: n.ID, sum: maphash.Bytes(geminiSeed, raw), n: n}
+	i, there := s.place[n.ID]
+	switch {
+	case there && s.order[i].sum == is.sum:
+		return
+	case there && i >= len(s.order)-s.waiting:
+		was := s.order[i]
+		s.log(was.n.Role, "", "", was.n.Body, was.n.Created, was.n.At)
+		s.order[i] = is
+		return
+	case there:
+		s.settle()
+		if i == len(s.order)-1 {
+			s.cut(i)
+			break
+		}
+		s.node(&is, i)
+		return
+	case n.Role == "user" && s.waiting > 0 && repeatsResults(raw, s.order[len(s.order)-1].n.Body):
+		s.log("user", n.ID, "", raw, n.Created, at)
+		return
+	case n.Role == "user":
+		s.settle()
+	}
+	s.place[is.id] = len(s.order)
+	s.order = append(s.order, is)
+	s.waiting++
+}
+
+// repeatsResults reports whether a message of the user has nothing but results that the answer before it
+// has, too.
+func repeatsResults(user, answer []byte) bool {
+	has := make(map[string]bool)
+	for call := range rawjson.Elements(rawjson.Get(answer, "toolCalls")) {
+		has[rawjson.Str(rawjson.Get(call, "id"))] = rawjson.Get(call, "result") != nil
+	}
+	all := false
+	for part := range rawjson.Elements(rawjson.Get(user, "content")) {
+		if all = has[rawjson.Str(rawjson.Get(rawjson.Get(part, "functionResponse"), "id"))]; !all {
+			return false
+		}
+	}
+	return all
+}
+
+// cut removes the messages from one on from the history. They are in a branch.
+func (s *geminiSession) cut(i int) {
+	if i >= len(s.order) {
+		return
+	}
+	for _, m := range s.order[i:] {
+		delete(s.place, m.id)
+	}
+	s.order = s.order[:i]
+}
+
+// settle makes nodes of the messages that wait.
+func (s *geminiSession) settle() {
+	for i := len(s.order) - s.waiting; i < len(s.order); i++ {
+		s.node(&s.order[i], i)
+		s.order[i].n = archive.Node{}
+	}
+	s.waiting = 0
+}
+
+// node adds the node of a message at a place of the history. Only its first node has its id.
+func (s *geminiSession) node(m *geminiMessage, i int) {
+	is := s.nodes[m.id]
+	if is.count++; is.count == 1 {
+		m.node = m.id
+	} else {
+		m.node = m.id + "#" + strconv.Itoa(is.count)
+	}
+	n := m.n
+	n.ID, n.Root = m.node, i == 0
+	if i > 0 {
+		n.Parent = s.order[i-1].node
+	}
+	s.nodes[m.id] = geminiNode{m.node, n.Parent, is.count}
+	s.add(n)
+	s.part.Current = s.tip()
+}

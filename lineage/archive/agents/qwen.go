@@ -1,0 +1,111 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// Qwen reads sessions of Qwen Code: a file of JSON lines per session, with records that form a tree.
+func Qwen() archive.Format {
+	return archive.Format{
+		Name: "qwen", Grows: true,
+		Tried: "published sessions of Qwen Code 0.21.6; rewinds and forks: the program's source",
+		Detect: func(h archive.Head) bool {
+			for _, line := range h.Lines(20) {
+				if isQwenLine(line) {
+					return true
+				}
+			}
+			return false
+		},
+		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return func(yield func(*archive.Conversation, error) bool) {
+				s := qwenSession{session: newSession(in, yield)}
+				s.about.agent, s.known = "qwen", make(map[string]bool)
+				s.readLines(ctx, s.line)
+			}
+		},
+	}
+}
+
+// isQwenLine reports whether a line, possibly truncated, is a record of Qwen Code. Lines of Claude
+// Code have the same ids, but content instead of parts.
+func isQwenLine(line []byte) bool {
+	return rawjson.Has(line, "uuid", "sessionId", "type") && (rawjson.Has(rawjson.Get(line, "message"), "parts") || rawjson.Has(line, "systemPayload"))
+}
+
+// qwenSession is a session of Qwen Code while it is read.
+type qwenSession struct {
+	session
+}
+
+// line reads a record.
+func (s *qwenSession) line(raw []byte, at archive.Position) error {
+	n := archive.Node{At: at}
+	var kind, session string
+	var message []byte
+	var hasParent bool
+	var rest rawjson.Object
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "type":
+			kind = rawjson.Str(m.Value)
+		case "uuid":
+			n.ID = rawjson.Str(m.Value)
+		case "parentUuid":
+			hasParent = true
+			n.Parent = rawjson.Str(m.Value)
+		case "timestamp":
+			if n.Created = archive.ParseTime(m.Value); n.Created.IsZero() {
+				rest.Add(m)
+			}
+		case "sessionId":
+			session = rawjson.Str(m.Value)
+		case "message":
+			message = m.Value
+		case "model":
+			n.Model = rawjson.Str(m.Value)
+		case "forkedFrom":
+			s.part.ForkedFrom = cmp.Or(rawjson.Str(rawjson.Get(m.Value, "sessionId")), s.part.ForkedFrom)
+			if rawjson.Str(rawjson.Get(m.Value, "messageUuid")) != rawjson.Str(rawjson.Get(raw, "uuid")) {
+				rest.Add(m) // otherwise it would tell the copy of a message from the message
+			}
+		case "cwd":
+			s.about.cwd = cmp.Or(s.about.cwd, rawjson.Str(m.Value))
+			rest.Add(m)
+		case "gitBranch":
+			s.about.gitBranch = cmp.Or(s.about.gitBranch, rawjson.Str(m.Value))
+			rest.Add(m)
+		case "version":
+			s.about.version = cmp.Or(rawjson.Str(m.Value), s.about.version)
+			rest.Add(m)
+		default:
+			rest.Add(m)
+		}
+	}
+	s.id = cmp.Or(s.id, session)
+	switch {
+	case !rawjson.IsObject(message), kind == "system":
+		if title := rawjson.Str(rawjson.Get(rawjson.Get(raw, "systemPayload"), "customTitle")); title != "" {
+			s.title = title
+		}
+		s.log(kind, n.ID, n.Parent, raw, n.Created, at)
+		s.part.Current = s.resolve(n.ID)
+		return nil
+	case kind == "tool_result":
+		n.Role = "tool"
+	default:
+		n.Role = cmp.Or(kind, "unknown")
+	}
+	n.Give(message)
+	n.Metadata = rest.Bytes()
+	s.about.model = cmp.Or(n.Model, s.about.model)
+	s.link(&n, hasParent)
+	s.add(n)
+	s.part.Current = n.ID // Qwen Code continues the last record
+	return nil
+}

@@ -1,0 +1,206 @@
+package agents
+
+import (
+	"context"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// session is a session of a coding agent while it is read and yielded in parts.
+type session struct {
+	in    *archive.Input
+	yield func(*archive.Conversation, error) bool
+	part  archive.Conversation // read since the last part
+	bytes int
+	first bool   // a part was yielded
+	id    string // empty until it is known
+	title string // as the agent states it
+	about about
+	// sharedIDs is Conversation.SharedIDs.
+	sharedIDs bool
+
+	// ending, when not nil, is called before the last part is yielded.
+	ending func()
+	// known are the ids of messages read, if all parents are in the input: nil otherwise.
+	known map[string]bool
+	// standIn maps a record that is not a message to the message that records after it follow.
+	standIn map[string]string
+	asides  map[string]bool // those that have begun
+}
+
+func newSession(in *archive.Input, yield func(*archive.Conversation, error) bool) session {
+	return session{in: in, yield: yield, standIn: make(map[string]string), asides: make(map[string]bool)}
+}
+
+// readLines calls line for each line with an object, and yields what line adds to the part. An error
+// of line is damage.
+func (s *session) readLines(ctx context.Context, line func(raw []byte, at archive.Position) error) {
+	for item, err := range s.in.Lines(ctx) {
+		if item.Pause {
+			if !s.pause() {
+				return
+			}
+			continue
+		}
+		if err == nil {
+			if bad := item.Valid(); bad != nil {
+				err = archive.Damaged(item.At, bad)
+				if repair := item.BeingWritten(bad); repair != nil && (s.begun() || s.id != "") {
+					s.part.Repairs = append(s.part.Repairs, repair)
+					continue
+				}
+			} else if !rawjson.IsObject(item.Raw) {
+				err = archive.Damaged(item.At, archive.Malformed("not an object"))
+			} else if bad := line(item.Raw, item.At); bad != nil {
+				err = archive.Damaged(item.At, bad)
+			}
+		}
+		if err != nil {
+			if !s.yield(nil, err) {
+				return
+			}
+			continue
+		}
+		if s.bytes += len(item.Raw); (s.bytes >= archive.PartBytes || len(s.part.Nodes) >= archive.PartNodes) && s.id != "" && !s.send(true) {
+			return
+		}
+	}
+	s.end()
+}
+
+// end yields the last part.
+func (s *session) end() {
+	if s.ending != nil {
+		s.ending()
+	}
+	if s.begun() {
+		s.send(false)
+	}
+}
+
+// pause yields what was read since the last part. Before the id of the session is known, it yields nothing.
+func (s *session) pause() bool {
+	if s.id == "" || !s.begun() {
+		return s.yield(&archive.Conversation{SourceID: s.id, More: true}, nil)
+	}
+	return s.send(true)
+}
+
+// begun reports whether the session has a node.
+func (s *session) begun() bool { return s.first || len(s.part.Nodes) > 0 }
+
+// send yields the nodes read since the last part.
+func (s *session) send(more bool) bool {
+	c := s.part
+	c.SourceID, c.Title, c.Metadata, c.SharedIDs, c.More = s.id, s.title, s.about.bytes(), s.sharedIDs, more
+	c.Copies = true
+	s.part, s.bytes, s.first = archive.Conversation{}, 0, true
+	return s.yield(&c, nil)
+}
+
+// add adds a node of the conversation or of a subagent.
+func (s *session) add(n archive.Node) {
+	if s.known != nil && n.ID != "" {
+		s.known[n.ID] = true
+	}
+	s.part.Nodes = append(s.part.Nodes, n)
+	s.at(n.Created)
+}
+
+// at sets the times of the conversation by that of a record.
+func (s *session) at(t time.Time) {
+	if s.part.Created.IsZero() && !s.first {
+		s.part.Created = t
+	}
+	if t.After(s.part.Updated) {
+		s.part.Updated = t
+	}
+}
+
+// log keeps a record that is not a message in the log, without the id of the session, which differs in
+// copies. If it has an id, records that follow it follow the message before it.
+func (s *session) log(kind, id, parent string, raw []byte, created time.Time, at archive.Position) {
+	if id != "" {
+		s.standIn[id] = s.resolve(parent)
+	}
+	if kind == "" {
+		kind = "unknown"
+	}
+	if id := rawjson.Get(raw, "sessionId"); s.id != "" && rawjson.Str(id) == s.id {
+		raw = rawjson.Remove(raw, "sessionId")
+	}
+	s.part.Nodes = append(s.part.Nodes, archive.Node{
+		Role: kind, Body: raw, Type: content.TypeJSON, Created: created, Aside: lineage.AsideLog, Root: s.begin(lineage.AsideLog), At: at,
+	})
+}
+
+// field keeps a field of the session: a small one in the metadata, a large one in the log.
+func (s *session) field(m rawjson.Member, at archive.Position) {
+	if len(m.Value) < archive.LargeField {
+		s.about.more.Add(m)
+		return
+	}
+	s.log("field", "", "", rawjson.Compact(m.Value), time.Time{}, at)
+	s.part.Nodes[len(s.part.Nodes)-1].Name = m.Key
+}
+
+// begin reports whether an aside begins here.
+func (s *session) begin(aside string) bool {
+	if s.asides[aside] {
+		return false
+	}
+	s.asides[aside] = true
+	return true
+}
+
+// resolve returns the message for the id of a record.
+func (s *session) resolve(id string) string {
+	if above, ok := s.standIn[id]; ok {
+		return above
+	}
+	return id
+}
+
+// link makes the message that its record states the parent of a node, or makes the node the root of a
+// history. A record that states no parent, or one that was not read before, follows the one before it.
+func (s *session) link(n *archive.Node, hasParent bool) {
+	n.Parent = s.resolve(n.Parent)
+	if n.Parent != "" && (n.Parent == n.ID || s.known != nil && !s.known[n.Parent]) {
+		at := n.At
+		at.Inside = "message " + n.ID
+		s.part.Repairs = append(s.part.Repairs, archive.Damaged(at, archive.Malformed("its parent %q is missing; it is put after the message before it", n.Parent)))
+		hasParent, n.Parent = false, ""
+	}
+	begins := s.begin("history " + n.Aside)
+	if n.Parent == "" && (hasParent || begins) {
+		n.Root = true
+	}
+}
+
+// about is what sessions of all agents state beside their messages. It is in the metadata of the
+// conversation, under keys that are the same for all agents.
+type about struct {
+	// agent is the name of the format, version that of the program. model is the model used last, cwd
+	// the working directory and gitBranch the branch in which the session began.
+	agent, version, model, cwd, gitBranch string
+	more                                  rawjson.Object // other fields
+}
+
+// bytes returns the metadata, nil while the agent is unknown.
+func (a *about) bytes() []byte {
+	if a.agent == "" {
+		return nil
+	}
+	var o rawjson.Object
+	o.SetText(archive.KeyAgent, a.agent)
+	o.SetText(archive.KeyVersion, a.version)
+	o.SetText(archive.KeyModel, a.model)
+	o.SetText(archive.KeyProject, a.cwd)
+	o.SetText(archive.KeyGitBranch, a.gitBranch)
+	o.Join(&a.more)
+	return o.Bytes()
+}

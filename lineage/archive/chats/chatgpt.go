@@ -1,0 +1,174 @@
+package chats
+
+import (
+	"bytes"
+	"context"
+	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// ChatGPT reads ChatGPT exports: conversations.json, whole or in parts.
+func ChatGPT() archive.Format {
+	return archive.Format{
+		Name: "chatgpt",
+		Detect: func(h archive.Head) bool {
+			object := h.Object()
+			if rawjson.Has(object, "mapping") {
+				return true
+			}
+			for m := range rawjson.Members(object) {
+				return rawjson.Has(m.Value, "mapping")
+			}
+			return false
+		},
+		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return readItems(ctx, in, func(item archive.Item, yield func(*archive.Conversation, error) bool) bool {
+				if rawjson.IsObject(rawjson.Get(item.Raw, "mapping")) {
+					return yield(chatGPTConversation(item.Raw, item.At))
+				}
+				// An object with conversations by name.
+				named := false
+				var others []*archive.Damage
+				for m := range rawjson.Members(item.Raw) {
+					at := item.At
+					at.Inside = m.Key
+					if !rawjson.IsObject(rawjson.Get(m.Value, "mapping")) {
+						others = append(others, archive.Damaged(at, archive.Malformed("conversation without a mapping")))
+						continue
+					}
+					named = true
+					if !yield(chatGPTConversation(m.Value, at)) {
+						return false
+					}
+				}
+				if !named {
+					return yield(nil, archive.Damaged(item.At, archive.Malformed("conversation without a mapping")))
+				}
+				for _, d := range others {
+					if !yield(nil, d) {
+						return false
+					}
+				}
+				return true
+			})
+		},
+	}
+}
+
+// readItems yields the conversations that read returns for each item of an input.
+func readItems(ctx context.Context, in *archive.Input, read func(archive.Item, func(*archive.Conversation, error) bool) bool) iter.Seq2[*archive.Conversation, error] {
+	return func(yield func(*archive.Conversation, error) bool) {
+		for item, err := range in.Items(ctx) {
+			if err != nil {
+				if !yield(nil, err) {
+					return
+				}
+				continue
+			}
+			if !rawjson.IsObject(item.Raw) {
+				if !yield(nil, archive.Damaged(item.At, archive.Malformed("not an object"))) {
+					return
+				}
+				continue
+			}
+			if !read(item, yield) {
+				return
+			}
+		}
+	}
+}
+
+var authorKey = []byte(`"author"`)
+
+func chatGPTConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
+	c := &archive.Conversation{}
+	t := archive.Tree{At: at}
+	var rest rawjson.Object
+	var mapping []byte
+	var id string
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "mapping":
+			mapping = m.Value
+		case "title":
+			c.Title = rawjson.Str(m.Value)
+		case "conversation_id":
+			c.SourceID = rawjson.Str(m.Value)
+		case "id":
+			id = rawjson.Str(m.Value)
+		case "create_time":
+			c.Created = archive.ParseTime(m.Value)
+		case "update_time":
+			c.Updated = archive.ParseTime(m.Value)
+		case "current_node":
+			c.Current = rawjson.Str(m.Value)
+		case "default_model_slug":
+			c.Model = rawjson.Str(m.Value)
+		default:
+			rest.Add(m)
+		}
+	}
+	switch {
+	case c.SourceID == "":
+		c.SourceID = id
+	case id != "" && id != c.SourceID:
+		rest.SetText("id", id)
+	}
+	t.Nodes = make([]archive.Node, 0, min(bytes.Count(mapping, authorKey), 1<<12)) // an estimate
+	for m := range rawjson.Members(mapping) {
+		if bad := chatGPTEntry(&t, m, at); bad != nil {
+			at := at
+			at.Inside = "entry " + m.Key
+			c.Skip(at, bad)
+		}
+	}
+	c.Current = t.Resolve(c.Current)
+	t.Fill(c)
+	c.Metadata = rest.Bytes()
+	return c, nil
+}
+
+// chatGPTEntry adds an entry of the mapping to the tree. An entry whose message is null, such as
+// the root, is not a message.
+func chatGPTEntry(t *archive.Tree, entry rawjson.Member, at archive.Position) error {
+	if !rawjson.IsObject(entry.Value) {
+		return archive.Malformed("it is not an object")
+	}
+	n := archive.Node{ID: entry.Key, At: at}
+	var message []byte
+	var rest rawjson.Object
+	for m := range rawjson.Members(entry.Value) {
+		switch m.Key {
+		case "id", "children":
+		case "parent":
+			n.Parent = rawjson.Str(m.Value)
+		case "message":
+			message = m.Value
+		default:
+			rest.Add(m)
+		}
+	}
+	if !rawjson.IsObject(message) {
+		t.Skip(n.ID, n.Parent)
+		if !rawjson.IsNull(message) {
+			return archive.Malformed("its message is not an object")
+		}
+		return nil
+	}
+	for m := range rawjson.Members(message) {
+		switch m.Key {
+		case "author":
+			n.Role, n.Name = rawjson.Str(rawjson.Last(m.Value, "role")), rawjson.Str(rawjson.Last(m.Value, "name"))
+		case "create_time":
+			n.Created = archive.ParseTime(m.Value)
+		case "metadata":
+			n.Model = rawjson.Str(rawjson.Get(m.Value, "model_slug"))
+		}
+	}
+	n.Give(message)
+	n.Metadata = rest.Bytes()
+	t.Add(n)
+	return nil
+}

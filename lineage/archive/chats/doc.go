@@ -1,0 +1,2 @@
+// Package chats has the formats of chat services: exports of conversations, each a tree of messages.
+package chats

@@ -1,0 +1,150 @@
+package chats
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// LibreChat reads LibreChat exports, including recursive ones.
+func LibreChat() archive.Format {
+	return archive.Format{
+		Name: "librechat",
+		Detect: func(h archive.Head) bool {
+			o := h.Object()
+			return rawjson.Has(o, "conversationId", "exportAt") || rawjson.Has(o, "conversationId", "endpoint") || rawjson.Has(o, "conversationId", "messagesTree")
+		},
+		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return readItems(ctx, in, func(item archive.Item, yield func(*archive.Conversation, error) bool) bool {
+				return yield(libreChatConversation(item.Raw, item.At))
+			})
+		},
+	}
+}
+
+func libreChatConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
+	c := &archive.Conversation{}
+	var rest rawjson.Object
+	var messages []byte
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "conversationId":
+			c.SourceID = rawjson.Str(m.Value)
+		case "title":
+			c.Title = rawjson.Str(m.Value)
+		case "createdAt":
+			c.Created = archive.ParseTime(m.Value)
+		case "updatedAt":
+			c.Updated = archive.ParseTime(m.Value)
+		case "exportAt", "branches", "recursive": // of the export
+		case "options":
+			c.Model = rawjson.Str(rawjson.Get(m.Value, "model"))
+			rest.Add(m)
+		case "messages", "messagesTree":
+			if rawjson.IsArray(m.Value) {
+				messages = m.Value
+			}
+		default:
+			rest.Add(m)
+		}
+	}
+	if messages == nil {
+		at.Inside = "conversation " + c.SourceID
+		return nil, archive.Damaged(at, archive.Malformed("conversation without messages"))
+	}
+	t := archive.Tree{At: at}
+	// Children of a message are read after it, from this list.
+	type list struct {
+		raw    []byte
+		parent string
+	}
+	open := []list{{raw: messages}}
+	for len(open) > 0 {
+		siblings := open[0]
+		open = open[1:]
+		before := ""
+		for raw := range rawjson.Elements(siblings.raw) {
+			if !rawjson.IsObject(raw) {
+				c.Skip(at, archive.Malformed("message is not an object"))
+				continue
+			}
+			n, children := libreChatMessage(raw, at)
+			switch {
+			case siblings.parent != "":
+				n.Parent = siblings.parent
+			case n.Parent == "" && before != "" && children == nil:
+				n.Parent = before // a list without parents
+			case n.Parent == zeroUUID:
+				n.Parent = ""
+			}
+			before = n.ID
+			t.Add(n)
+			if rawjson.IsArray(children) && n.ID != "" {
+				open = append(open, list{children, n.ID})
+			} else if rawjson.First(children) != nil {
+				c.Skip(at, archive.Malformed("replies to a message without an id"))
+			}
+		}
+	}
+	if c.Created.IsZero() {
+		c.Created = oldestTime(t.Nodes)
+	}
+	c.Current = newest(t.Nodes)
+	t.Fill(c)
+	c.Metadata = rest.Bytes()
+	return c, nil
+}
+
+const zeroUUID = "00000000-0000-0000-0000-000000000000"
+
+// newest returns the id of the newest message; of several with equal times, the last.
+func newest(nodes []archive.Node) string {
+	at := -1
+	for i := range nodes {
+		if at < 0 || !nodes[i].Created.Before(nodes[at].Created) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return ""
+	}
+	return nodes[at].ID
+}
+
+// oldestTime returns the earliest time of a message, zero if none has a time.
+func oldestTime(nodes []archive.Node) (oldest time.Time) {
+	for i := range nodes {
+		if at := nodes[i].Created; !at.IsZero() && (oldest.IsZero() || at.Before(oldest)) {
+			oldest = at
+		}
+	}
+	return oldest
+}
+
+func libreChatMessage(raw []byte, at archive.Position) (n archive.Node, children []byte) {
+	n.At = at
+	n.Role = "assistant"
+	n.Give(raw, "children")
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "messageId":
+			n.ID = rawjson.Str(m.Value)
+		case "parentMessageId":
+			n.Parent = rawjson.Str(m.Value)
+		case "children":
+			children = m.Value
+		case "isCreatedByUser":
+			if rawjson.IsTrue(m.Value) {
+				n.Role = "user"
+			}
+		case "model":
+			n.Model = rawjson.Str(m.Value)
+		case "createdAt":
+			n.Created = archive.ParseTime(m.Value)
+		}
+	}
+	return n, children
+}

@@ -1,0 +1,116 @@
+package chats
+
+import (
+	"context"
+	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// OpenWebUI reads Open WebUI exports.
+func OpenWebUI() archive.Format {
+	return archive.Format{
+		Name: "open-webui",
+		Detect: func(h archive.Head) bool {
+			o := h.Object()
+			return rawjson.Has(rawjson.Get(o, "chat"), "history") || rawjson.Has(o, "chat", "user_id") || rawjson.Has(rawjson.Get(o, "history"), "messages", "currentId")
+		},
+		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return readItems(ctx, in, func(item archive.Item, yield func(*archive.Conversation, error) bool) bool {
+				return yield(openWebUIConversation(item.Raw, item.At))
+			})
+		},
+	}
+}
+
+func openWebUIConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
+	c := &archive.Conversation{}
+	t := archive.Tree{At: at}
+	var rest rawjson.Object
+	var history []byte
+	chat := func(raw []byte) {
+		var more rawjson.Object
+		for m := range rawjson.Members(raw) {
+			switch m.Key {
+			case "history":
+				history = m.Value
+			case "messages": // a copy of the current branch
+			case "title":
+				if title := rawjson.Str(m.Value); c.Title == "" {
+					c.Title = title
+				} else if title != c.Title {
+					more.Add(m)
+				}
+			case "models":
+				for e := range rawjson.Elements(m.Value) {
+					c.Model = rawjson.Str(e)
+					break
+				}
+				more.Add(m)
+			default:
+				more.Add(m)
+			}
+		}
+		if b := more.Bytes(); b != nil {
+			rest.Set("chat", b)
+		}
+	}
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "id":
+			c.SourceID = rawjson.Str(m.Value)
+		case "title":
+			c.Title = rawjson.Str(m.Value)
+		case "user_id":
+			c.UserID = rawjson.Str(m.Value)
+		case "created_at":
+			c.Created = archive.ParseTime(m.Value)
+		case "updated_at":
+			c.Updated = archive.ParseTime(m.Value)
+		case "chat":
+			chat(m.Value)
+		case "history":
+			history = m.Value
+		case "messages":
+		default:
+			rest.Add(m)
+		}
+	}
+	messages := rawjson.Get(history, "messages")
+	if !rawjson.IsObject(messages) {
+		at.Inside = "conversation " + c.SourceID
+		return nil, archive.Damaged(at, archive.Malformed("conversation without a history of messages"))
+	}
+	for m := range rawjson.Members(messages) {
+		if !rawjson.IsObject(m.Value) {
+			at := at
+			at.Inside = "message " + m.Key
+			c.Skip(at, archive.Malformed("message is not an object"))
+			continue
+		}
+		t.Add(openWebUIMessage(m, at))
+	}
+	c.Current = rawjson.Str(rawjson.Get(history, "currentId"))
+	t.Fill(c)
+	c.Metadata = rest.Bytes()
+	return c, nil
+}
+
+func openWebUIMessage(entry rawjson.Member, at archive.Position) archive.Node {
+	n := archive.Node{ID: entry.Key, At: at}
+	n.Give(entry.Value, "childrenIds")
+	for m := range rawjson.Members(entry.Value) {
+		switch m.Key {
+		case "parentId":
+			n.Parent = rawjson.Str(m.Value)
+		case "role":
+			n.Role = rawjson.Str(m.Value)
+		case "model":
+			n.Model = rawjson.Str(m.Value)
+		case "timestamp":
+			n.Created = archive.ParseTime(m.Value)
+		}
+	}
+	return n
+}

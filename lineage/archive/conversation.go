@@ -1,0 +1,166 @@
+package archive
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// Conversation is a conversation in an archive: a tree of messages. It becomes a thread. Unknown
+// fields are zero.
+type Conversation struct {
+	// SourceID is its id in the archive. Conversations with the same source id are merged, also
+	// across archives. If it is empty, an id is derived from the content.
+	SourceID string
+	Title    string
+	UserID   string
+	// Model is the model set for the conversation.
+	Model            string
+	Created, Updated time.Time
+	// Metadata is a JSON object with all other fields, nil for none.
+	Metadata []byte
+	// Nodes are its messages, each after its parent.
+	Nodes []Node
+	// Empty are branches without messages.
+	Empty []EmptyBranch
+	// Current is the id of the current node. Default: the node whose Branch is "main", else the
+	// last node. If the branch "main" is empty, it is current.
+	Current string
+	// ForkedFrom is the source id of the conversation that this one was forked from.
+	ForkedFrom string
+	// SharedIDs is set if equal message ids in different conversations mean the same message,
+	// because one conversation was resumed from the other.
+	SharedIDs bool
+	// Copies is set if it may be a copy of another conversation up to some message, in which lines have other ids and times:
+	// an answer with the same id of its provider shows that.
+	Copies bool
+	// More is set if the next conversation yielded continues this one with more nodes, so that
+	// readers need not hold all. Its non-zero fields replace those of this one, but Updated is the latest.
+	More bool
+	// Rows are the rows of a database that it was read from, if they are wanted: see ReadOptions.Rows.
+	Rows []Row
+	// Repairs describe irregularities and how they were handled, Skipped what was left out.
+	Repairs, Skipped []*Damage
+	// RepairsMore and SkippedMore count those beyond the first MaxReported.
+	RepairsMore, SkippedMore int64
+}
+
+// Skip records a part of the conversation that was left out.
+func (c *Conversation) Skip(at Position, err error) {
+	if len(c.Skipped) >= MaxReported {
+		c.SkippedMore++
+		return
+	}
+	c.Skipped = append(c.Skipped, Damaged(at, err))
+}
+
+// Size estimates the memory of the conversation.
+func (c *Conversation) Size() int64 {
+	n := 256 + len(c.Metadata) + len(c.Title)
+	for i := range c.Nodes {
+		node := &c.Nodes[i]
+		n += 256 + len(node.Body) + len(node.Metadata)
+		for k := range node.Attachments {
+			n += 64 + len(node.Attachments[k].Body)
+		}
+	}
+	return int64(n)
+}
+
+// Row is a row of a table of a database.
+type Row struct {
+	// Key identifies it in the database: its table, a space, and its primary key there.
+	Key string
+	// JSON is an object on one line with its "table", its "key" and all of the "row".
+	JSON []byte
+}
+
+// EmptyBranch is a branch without messages, with what Node.Branch, BranchOf and BranchMetadata say of others.
+type EmptyBranch struct {
+	Name, Of string
+	Metadata []byte
+}
+
+// Node is a message of a conversation.
+//
+// Histories are compared by everything visible in their nodes, and equal beginnings are stored
+// once. So a node must not change when its conversation grows.
+type Node struct {
+	// ID is its id in the archive, unique in the conversation; empty for none.
+	ID string
+	// Parent is the id of its parent. If it is empty, the parent is the previous node, unless Root
+	// is set.
+	Parent string
+	// Root is set if it begins a history.
+	Root bool
+	// Role is the message's role, Name the name of a tool or participant.
+	Role, Name string
+	// Body is the archive's object for the message, byte for byte, or a text. Type is its media
+	// type, default text/plain. Converted is set if members of the object are not in Body: see
+	// [Node.Give].
+	Body      []byte
+	Type      string
+	Converted bool
+	// Model is the model that wrote the message, UserID its user.
+	Model, UserID string
+	Created       time.Time
+	// Metadata is a JSON object with all other fields, nil for none.
+	Metadata []byte
+	// Attachments are files that came with the message.
+	Attachments []Attachment
+	// Branch, when not empty, names a branch that ends at this node. Leaves without one get an
+	// automatic name. BranchOf, when not empty, is the name of the branch that it was made from, and
+	// BranchMetadata becomes the metadata of its context when it is created, and again when its "name" has changed
+	// and its "updatedAt" is later.
+	Branch, BranchOf string
+	BranchMetadata   []byte
+	// Aside, when not empty, moves the node out of the conversation into a subagent or log. Nodes
+	// with the same aside form separate histories; they become a context without a name with the
+	// metadata {"aside": …}, a child of the main context. Its first node is a Root, or has as
+	// Parent the node of the conversation that it continues.
+	Aside string
+	// At is where it was read, for reports.
+	At Position
+}
+
+// Give sets the archive's object as the body. Members that contain or name later messages are
+// removed, because they change when the conversation grows.
+func (n *Node) Give(object []byte, links ...string) {
+	n.Body, n.Type = object, content.TypeJSON
+	if len(links) > 0 {
+		n.Body = rawjson.RemoveFunc(object, func(key string) bool { return slices.Contains(links, key) })
+	}
+	n.Converted = len(n.Body) != len(object)
+}
+
+// Attachment is a file that came with a message.
+type Attachment struct {
+	Filename string
+	Type     string
+	Body     []byte
+}
+
+// clean replaces invalid UTF-8 in text fields by U+FFFD, so that they are read back as stored.
+// Bodies are not changed.
+func (c *Conversation) clean() {
+	for _, s := range []*string{&c.SourceID, &c.Title, &c.UserID, &c.Model, &c.Current, &c.ForkedFrom} {
+		*s = strings.ToValidUTF8(*s, "\uFFFD")
+	}
+	for i := range c.Empty {
+		b := &c.Empty[i]
+		b.Name, b.Of = strings.ToValidUTF8(b.Name, "\uFFFD"), strings.ToValidUTF8(b.Of, "\uFFFD")
+	}
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		for _, s := range [...]*string{&n.ID, &n.Parent, &n.Role, &n.Name, &n.Type, &n.Model, &n.UserID, &n.Branch, &n.Aside} {
+			*s = strings.ToValidUTF8(*s, "\uFFFD")
+		}
+		for k := range n.Attachments {
+			a := &n.Attachments[k]
+			a.Filename, a.Type = strings.ToValidUTF8(a.Filename, "\uFFFD"), strings.ToValidUTF8(a.Type, "\uFFFD")
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// Position is a position in an archive.
+type Position struct {
+	// File is the name of the input, with its path in the archive.
+	File string
+	// Line is the line, from 1, if the input is read by lines, else 0.
+	Line int64
+	// Item is the number of the item in the input, from 1; 0 for none.
+	Item int64
+	// Offset is the start of the item in the decompressed input.
+	Offset int64
+	// Inside, when not empty, is an id or name inside the item.
+	Inside string
+}
+
+// String returns the position for people: "chats.json: item 3 (byte 120)".
+func (p Position) String() string {
+	s := p.File
+	if s == "" {
+		s = "input"
+	}
+	switch {
+	case p.Line > 0:
+		s += ": line " + strconv.FormatInt(p.Line, 10)
+	case p.Item > 0:
+		s += ": item " + strconv.FormatInt(p.Item, 10)
+	}
+	if p.Line > 0 || p.Item > 0 {
+		s += " (byte " + strconv.FormatInt(p.Offset, 10) + ")"
+	}
+	if p.Inside != "" {
+		s += ", " + p.Inside
+	}
+	return s
+}
+
+// In returns the position of something inside the item.
+func (p Position) In(inside string) Position {
+	p.Inside = inside
+	return p
+}
+
+// Element returns the position of the i-th element of a kind in an item.
+func (p Position) Element(kind string, i int) Position {
+	p.Inside = kind + " " + strconv.Itoa(i)
+	return p
+}
+
+// MaxReported limits the damages that are listed per kind; the rest is counted.
+const MaxReported = 1000
+
+// Damage describes an item that cannot be used, or not unchanged.
+type Damage struct {
+	At  Position
+	Err error
+}
+
+func (d *Damage) Error() string { return d.At.String() + ": " + d.Err.Error() }
+
+// Unwrap returns the reason.
+func (d *Damage) Unwrap() error { return d.Err }
+
+var (
+	// ErrMalformed is returned for input that does not conform to its format.
+	ErrMalformed = errors.New("malformed")
+	// ErrTooLarge is returned for input that exceeds a limit.
+	ErrTooLarge = errors.New("too large")
+	// ErrTooDeep is returned for values or archives nested deeper than a limit.
+	ErrTooDeep = rawjson.ErrTooDeep
+	// ErrUnknownFormat is returned for input that no format recognises.
+	ErrUnknownFormat = errors.New("unknown format")
+	// ErrRefused is returned for input that is not read for security reasons.
+	ErrRefused = errors.New("refused")
+	// ErrNoMessages is returned for a file of a known format without messages.
+	ErrNoMessages = errors.New("no messages")
+	// ErrNothingFound is returned for an archive without conversations.
+	ErrNothingFound = errors.New("no conversations found")
+)
+
+// Damaged returns a damage at a position.
+func Damaged(at Position, err error) *Damage { return &Damage{At: at, Err: err} }
+
+// Malformed returns an error that matches ErrMalformed.
+func Malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
+}
+
+// TooLarge returns the error for a line or value larger than Limits.Item.
+func TooLarge(what string, size, limit int64) error {
+	return fmt.Errorf("%s of %d bytes: %w", what, size, &LimitError{Limit: "item", Most: limit, What: "bytes", Err: ErrTooLarge})
+}

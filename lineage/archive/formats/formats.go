@@ -1,0 +1,34 @@
+// Package formats lists the formats of archives.
+package formats
+
+import (
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/agents"
+	"github.com/lineage-store/lineage/lineage/archive/chats"
+	"github.com/lineage-store/lineage/lineage/archive/lists"
+)
+
+// All returns the formats of agents, chat services and lists of messages, those with the most reliable detection first.
+func All() []archive.Format {
+	return []archive.Format{
+		chats.ChatGPT(),
+		chats.ClaudeAI(),
+		chats.OpenWebUI(),
+		chats.LibreChat(),
+		agents.Codex(),
+		agents.ClaudeCode(),
+		agents.Pi(),
+		agents.Copilot(),
+		agents.GooseLines(),
+		agents.Qwen(),
+		agents.Gemini(),
+		agents.VSCode(),
+		lists.PromptLogs(),
+		lists.BranchFiles(),
+		lists.OASST(),
+		lists.Preferences(),
+		lists.Turns(),
+		lists.ShareGPT(),
+		lists.MessageLists(), // anything else with lists of messages
+	}
+}

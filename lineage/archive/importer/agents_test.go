@@ -1,0 +1,122 @@
+package importer_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
+	"github.com/lineage-store/lineage/lineage/transcript"
+)
+
+// Sessions of all agents state the same facts under the same keys of the thread's metadata.
+func TestSessionsStateTheirAgent(t *testing.T) {
+	for path, want := range map[string]string{
+		"claude-code-spotter/short.jsonl":                                               `{"agent":"claude-code","agentVersion":"2.1.38","model":"claude-opus-4-6","cwd":"/home/marco/projects/spotter","gitBranch":"master"}`,
+		"codex-made/rollout-fork.jsonl":                                                 `{"agent":"codex","agentVersion":"0.50.0","cwd":"/w"}`,
+		"agentsview/standard_session.jsonl":                                             `{"agent":"codex","cwd":"/Users/alice/code/my-api"}`,
+		"agents/pi/2026-11-27T18-30-31-003Z_01a21e45-f55a-7165-8fa1-7f4a09997b5f.jsonl": `{"agent":"pi","model":"m-1","cwd":"/home/dev/work"}`,
+		"agents/copilot/made/events.jsonl":                                              `{"agent":"copilot","agentVersion":"1.0.80","model":"gpt-5","cwd":"/home/dev/app","gitBranch":"fix"}`,
+		"agents/gemini/session-2026-11-27T19-00-be8bdd25.jsonl":                         `{"agent":"gemini","model":"gemini-2.5-pro"}`,
+		"agents/qwen/made.jsonl":                                                        `{"agent":"qwen","agentVersion":"0.21.6","model":"qwen3","cwd":"/home/dev/app","gitBranch":"main"}`,
+	} {
+		t.Run(path, func(t *testing.T) {
+			s := storeIn(t)
+			_, err := importer.Import(t.Context(), s, archive.Path(fixture(path)), importer.Options{})
+			require.NoError(t, err)
+			for found, err := range s.Threads(t.Context(), lineage.ThreadQuery{}) {
+				require.NoError(t, err)
+				info, err := found.Thread.Info(t.Context())
+				require.NoError(t, err)
+				require.Truef(t, strings.HasPrefix(string(info.Metadata), strings.TrimSuffix(want, "}")+","), "%s", info.Metadata)
+			}
+		})
+	}
+}
+
+// What a line of Codex states beside its item is metadata of the message.
+func TestCodexKeepsWhatIsBesideItems(t *testing.T) {
+	conversations, damages := readAll(t, archive.Stream("r.jsonl", strings.NewReader(
+		`{"timestamp":"2026-01-01T00:00:00Z","ordinal":0,"type":"session_meta","payload":{"id":"s"}}`+"\n"+
+			`{"timestamp":"2026-01-01T00:00:00Z","ordinal":1,"type":"response_item","payload":{"type":"message","role":"user","content":"a"},"metadata":{"history_sequence":3}}`+"\n")), importer.Options{})
+	require.Empty(t, damages)
+	require.Equal(t, `{"metadata":{"history_sequence":3}}`, string(conversations[0].Nodes[0].Metadata))
+}
+
+// A large field of a session is stored as content, once for all sessions.
+func TestLargeFieldsOfSessions(t *testing.T) {
+	s := storeIn(t)
+	told := strings.Repeat("You are an agent. ", 400)
+	session := func(id string) string {
+		return `{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"` + id + `","cwd":"/w","git":{"branch":"fix"},"base_instructions":{"text":"` + told + `"}}}
+{"timestamp":"2026-01-01T00:00:01Z","type":"response_item","payload":{"type":"message","role":"user","content":"` + id + `"}}
+`
+	}
+	src := zipped(t, file{"a.jsonl", []byte(session("a"))}, file{"b.jsonl", []byte(session("b"))})
+	report := importText(t, s, "z", string(src), importer.Options{})
+	require.EqualValues(t, 2, report.NewConversations)
+	require.Less(t, report.NewBytes, int64(2*len(told)))
+	thread, err := s.FindThread(t.Context(), "a")
+	require.NoError(t, err)
+	info, err := thread.Info(t.Context())
+	require.NoError(t, err)
+	require.Less(t, len(info.Metadata), 512, "%s", info.Metadata)
+	require.Contains(t, string(info.Metadata), `"agent":"codex","cwd":"/w","gitBranch":"fix"`)
+}
+
+// Branches, forks, subagents and logs of the sessions of agents, and what people read of them.
+func TestSessionsOfAgents(t *testing.T) {
+	for name, want := range map[string]struct{ conversations, shared int64 }{
+		"pi":      {3, 14}, // a fork shares its messages
+		"copilot": {3, 0},
+		"codex":   {1, 0},
+		"gemini":  {2, 0},
+		"vscode":  {2, 0},
+		"qwen":    {4, 4},
+		"goose":   {1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, src := storeIn(t), archive.Path(fixture("agents/"+name))
+			report, err := importer.Import(t.Context(), s, src, importer.Options{})
+			require.NoError(t, err)
+			require.Empty(t, report.Skipped)
+			require.Equal(t, want.conversations, report.NewConversations)
+			require.Equal(t, want.shared, report.SharedMessages)
+			goldenText(t, "agents_"+name+".stored.txt", stored(t, s))
+			goldenText(t, "agents_"+name+".shown.txt", transcripts(t, s))
+			requireSound(t, s)
+			requireImportedAgain(t, s, src)
+		})
+	}
+}
+
+// transcripts returns what people read of the active branch of each thread of a store.
+func transcripts(t *testing.T, s *lineage.Store) string {
+	var b strings.Builder
+	for found, err := range s.Threads(t.Context(), lineage.ThreadQuery{}) {
+		require.NoError(t, err)
+		active, err := found.Thread.Active(t.Context())
+		require.NoError(t, err)
+		info, err := found.Thread.Info(t.Context())
+		require.NoError(t, err)
+		tip, err := active.Info(t.Context())
+		require.NoError(t, err)
+		title, err := s.ShownTitle(t.Context(), info)
+		require.NoError(t, err)
+		fmt.Fprintf(&b, "%s: %s\n", info.SourceID, title)
+		for i, err := range s.Transcript(t.Context(), tip.Tip, lineage.Window{}, transcript.Options{MaxText: 200}) {
+			require.NoError(t, err)
+			fmt.Fprintf(&b, "  %v (%s): %s\n", i.Kind, i.From.Role, i.Line())
+			if i.Call != nil {
+				for _, r := range i.Call.Results {
+					fmt.Fprintf(&b, "    %s\n", r.Line())
+				}
+			}
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,121 @@
+package importer
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// Begun is an import that has read its source up to the first conversation. So a caller knows
+// whether there is anything to import before it creates a store.
+type Begun struct {
+	ctx     context.Context
+	options Options
+	reading *archive.Ahead
+	seen    seen
+	first   *archive.Event // with the first conversation
+}
+
+// Begin begins an import: see Import. It returns when the first conversation is read or the source
+// has ended. ctx applies to the whole import. Close must be called.
+func Begin(ctx context.Context, src archive.Source, o Options) (*Begun, error) {
+	options, err := o.reading()
+	if err != nil {
+		return nil, err
+	}
+	r, err := archive.ReadAhead(ctx, src, options)
+	if err != nil {
+		return nil, err
+	}
+	b := &Begun{ctx: ctx, options: o, reading: r}
+	for e, ok := r.Next(); ok; e, ok = r.Next() {
+		if e.Conversation != nil {
+			b.first = &e
+			break
+		}
+		b.seen.take(e)
+	}
+	return b, nil
+}
+
+// Empty reports whether the source has no conversation.
+func (b *Begun) Empty() bool { return b.first == nil }
+
+// Into completes the import into a store. It can be called once. For an empty import it returns the
+// result and needs no store.
+func (b *Begun) Into(store *lineage.Store) (Report, error) {
+	if b.Empty() {
+		return b.seen.report, b.outcome(&b.seen.report)
+	}
+	l := newLoader(b.ctx, store, b.options)
+	l.seen = b.seen
+	err := l.all(b.events())
+	if err != nil {
+		b.reading.Stop(err)
+	}
+	l.close()
+	if err == nil {
+		err = b.outcome(&l.report)
+	}
+	return l.report, err
+}
+
+// Close stops reading.
+func (b *Begun) Close() { b.reading.Stop(nil) }
+
+// events yields the Events from the first conversation on.
+func (b *Begun) events() iter.Seq[archive.Event] {
+	return func(yield func(archive.Event) bool) {
+		for e, ok := *b.first, true; ok; e, ok = b.reading.Next() {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// outcome returns the error of an import that has read everything and stored all conversations.
+func (b *Begun) outcome(r *Report) error {
+	switch {
+	case b.reading.Err() != nil:
+		return b.reading.Err()
+	case r.Conversations > 0 || r.SkippedCount > 0:
+		return nil
+	case r.IgnoredCount > 0:
+		return fmt.Errorf("%s: %w", r.Ignored[0], archive.ErrUnknownFormat)
+	}
+	return archive.ErrNothingFound
+}
+
+// seen is the state of reading outside of conversations.
+type seen struct {
+	report Report
+	format string
+	file   string
+	title  string // for an untitled conversation that is alone in the file
+	read   int64
+}
+
+// take records an event that is not a conversation.
+func (s *seen) take(e archive.Event) {
+	s.read = e.Read
+	switch {
+	case e.Damage != nil:
+		s.report.skip(e.Damage)
+	case e.Repair != nil:
+		s.report.repair(e.Repair)
+	case e.Ignored != "":
+		if s.report.IgnoredCount++; s.report.IgnoredCount <= archive.MaxReported {
+			s.report.Ignored = append(s.report.Ignored, e.Ignored)
+		}
+	case e.Input != nil:
+		s.format, s.file, s.title = e.Input.Format, e.Input.File, e.Input.Title
+		if !slices.Contains(s.report.Formats, e.Input.Format) {
+			s.report.Formats = append(s.report.Formats, e.Input.Format)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package importer
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// finishOpen completes the conversation being loaded.
+func (l *loader) finishOpen() error {
+	st := l.open
+	l.open = nil
+	if st == nil || st.lost {
+		return nil
+	}
+	if st.derived && l.inFile == 1 {
+		st.runOf = l.title
+	}
+	l.next.retain(item{st, nil}, int64(len(st.nodes))<<8)
+	if err := l.finish(st); err != nil {
+		return err
+	}
+	if l.next.empty() {
+		l.next.release()
+		return nil
+	}
+	if l.next.full() {
+		return l.flush()
+	}
+	return nil
+}
+
+// finish points contexts to the ends of the branches of a conversation, and restates its thread if it has changed.
+func (l *loader) finish(st *loading) error {
+	t := st.thread
+	state, err := l.state()
+	if err != nil {
+		return err
+	}
+	if t.stage == inStore {
+		was, err := state.Thread(l.ctx, t.record.ID)
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && was.Incarnation != t.record.Incarnation {
+			return l.resume(st)
+		}
+		if err != nil {
+			return err
+		}
+		l.know(st, t, was)
+		if err := l.existing(t, state); err != nil {
+			return err
+		}
+	}
+	t.record.UserID = firstOf(t.record.UserID, l.userOf(st))
+	heads := l.heads(st)
+	was := t.archived
+	is := st.archiveState(heads)
+	// Fields that the archive does not have stay unchanged.
+	is.Title = firstOf(is.Title, was.Title, st.runOf)
+	is.Model = firstOf(is.Model, was.Model)
+	is.Current = firstOf(is.Current, was.Current)
+	is.ForkedFrom = firstOf(is.ForkedFrom, was.ForkedFrom)
+	if st.header.Metadata == nil {
+		is.Metadata = was.Metadata
+	}
+	if is.Updated == 0 {
+		is.Updated = was.Updated
+	}
+	// The file of a subagent says nothing of the conversation that another file says.
+	if st.last[0] < 0 && was.Format != "" {
+		is = was
+	}
+	// Of an input that grows: what another reader has stored since, that reader has settled.
+	older := is.Updated < was.Updated || slices.Contains(was.Seen, is.sum()) || st.settled != "" && st.settled != was.sum() && !st.grew
+	st.state = was.sum()
+	known := was.Format != ""
+	saysCurrent := st.header.Current != "" || len(heads) == 0 || heads[0].name != lineage.MainBranch
+	stays := known && (is.Current == was.Current || !saysCurrent) || st.header.Current == "" && st.isEmpty(lineage.MainBranch)
+	if err := l.match(st, state, heads, older || stays); err != nil {
+		return err
+	}
+	if is.sum() != was.sum() && !older {
+		if is.Title != was.Title && (known || t.record.Title == "") {
+			t.record.Title = is.Title
+		}
+		if len(heads) > 0 && heads[0].current && heads[0].context != nil && !stays {
+			t.record.Active = heads[0].context.ID
+		}
+		if known {
+			is.Seen = append(slices.Clone(was.Seen[max(0, len(was.Seen)-maxSeen+1):]), was.sum())
+		}
+		st.state = is.sum()
+		t.record.Metadata = st.metadata(is, is.Metadata != was.Metadata || !known && st.header.Metadata != nil)
+	}
+	t.record.Metadata = addMembers(t.record.Metadata, l.options.Metadata)
+	return l.write(st)
+}
+
+// older reports whether the archive has the conversation as of an earlier time than the store.
+func (st *loading) older() bool {
+	t := st.thread
+	return t.existed && !st.header.Updated.IsZero() && st.header.Updated.UnixMilli() < t.archived.Updated
+}
+
+func firstOf(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// write adds the changes of the thread and its contexts to the current commit. The thread's
+// UpdatedAt is the archive's, if known. Many contexts of an existing thread are split into several
+// commits.
+func (l *loader) write(st *loading) error {
+	t, updated := st.thread, st.header.Updated
+	l.addThread(t)
+	changed, added, whole, err := l.writeContexts(st)
+	if whole || err != nil {
+		return err
+	}
+	if t.was == nil {
+		l.next.threads[t.record.ID] = true
+		t.record.UpdatedAt = laterTime(t.record.CreatedAt, updated)
+		l.next.StateThread(t.record)
+		return nil
+	}
+	same := t.record.Title == t.was.Title && t.record.Active == t.was.Active && t.record.UserID == t.was.UserID &&
+		bytes.Equal(t.record.Metadata, t.was.Metadata)
+	if same && !changed {
+		return nil
+	}
+	l.next.threads[t.record.ID] = true
+	if !same || added { // a moved context has its own record
+		l.next.ExpectThread(t.was.ID, t.was)
+		t.record.UpdatedAt = laterTime(t.was.UpdatedAt.Add(time.Millisecond), updated)
+		l.next.StateThread(t.record)
+	}
+	return nil
+}
+
+// laterTime returns the later of two times in whole milliseconds.
+func laterTime(a, b time.Time) time.Time {
+	if b.After(a) {
+		a = b
+	}
+	return a.UTC().Truncate(time.Millisecond)
+}
+
+// writeContexts adds the changes of a thread's contexts, and reports whether there were changes and
+// new contexts, or whether the whole end of the conversation was written already.
+func (l *loader) writeContexts(st *loading) (changed, added, whole bool, err error) {
+	t := st.thread
+	for _, c := range t.contexts {
+		if c.metadata != nil {
+			is := *c.was
+			is.Metadata, changed = c.metadata, true
+			l.next.ExpectContext(c.ID, c.was)
+			l.next.StateContext(is)
+		}
+		switch {
+		case !c.stored:
+			added = true
+			l.next.NewContext(c.Context)
+			if c.branch != "" {
+				l.next.Branch(&t.record, c.branch, "", c.ID, c.CreatedAt)
+			}
+		case c.dirty:
+			l.next.Expect(c.ID, c.old)
+			l.next.Point(c.ID, c.Tip)
+		default:
+			continue
+		}
+		changed = true
+		if whole, err := l.flushFull(st); whole || err != nil {
+			return changed, added, whole, err
+		}
+	}
+	for _, id := range t.stale {
+		if t.reused[id] {
+			continue
+		}
+		l.next.DeleteContext(id)
+		changed = true
+		if whole, err := l.flushFull(st); whole || err != nil {
+			return changed, added, whole, err
+		}
+	}
+	return changed, added, false, nil
+}
+
+// flushFull flushes the current commit in the middle of the end of a conversation, if it is full and the thread is in
+// the store. If the commit was filled again, it has the whole end.
+func (l *loader) flushFull(st *loading) (whole bool, err error) {
+	f := l.next
+	if st.thread.stage != inStore || !f.full() || l.replaying {
+		return false, nil
+	}
+	if err := l.flush(); err != nil || f.refilled {
+		return true, err
+	}
+	l.next.retain(item{st, nil}, 0)
+	return false, nil
+}

@@ -1,0 +1,322 @@
+package importer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var (
+	// ErrDeleted is returned by Growing.Read when the thread of the input was deleted from the store. It matches
+	// lineage.ErrConflict.
+	ErrDeleted = fmt.Errorf("the thread was deleted: %w", lineage.ErrConflict)
+	// ErrStale is returned by Growing.Read when the store no longer has messages that Known gave: read the
+	// input from its start, without Known.
+	ErrStale = errors.New("the store no longer has messages of the input")
+)
+
+// Line is a line of a growing input.
+type Line struct {
+	archive.RawLine
+	// Nodes are the messages and records that were read from the line, in order; none for a line that is blank
+	// or cannot be read.
+	Nodes []PlacedNode
+}
+
+// PlacedNode is a node with its span in the store.
+type PlacedNode struct {
+	*archive.Node
+	Span structure.SpanRef
+	// Kept is set if the store has the message in another serialization.
+	Kept bool
+	// Copied is set if the span belongs to another conversation, in which the message has another id or time: then
+	// the node has the body and metadata of that one, and no id and time.
+	Copied bool
+}
+
+// Growing imports an input that grows, such as the session file of an agent that is running. After each Read
+// the store has what an import of the lines so far adds, and the cost of a Read is that of its new lines.
+//
+// A Growing is for one goroutine. Others may read the same input into the same store, and change its threads,
+// at the same time. After an error it reads no more: Close it, and read the input from its start with another
+// one, which finds what is stored.
+type Growing struct {
+	name    string
+	session string // its source id
+	loader  *loader
+	feed    *archive.Feed
+	next    func() (*archive.Conversation, error, bool) // nil before the format is known
+	stop    func()
+	cancel  context.CancelFunc
+	err     error // of the last Read
+}
+
+// Grow returns a reader of a growing input. name is the name of the input, with its path in its archive. The
+// format is o.Format, or is detected from the bytes of the first Read; see Format.Grows.
+func Grow(store *lineage.Store, name string, o Options) *Growing {
+	g := &Growing{name: name, loader: newLoader(context.Background(), store, o), feed: archive.NewFeed(o.Placed != nil), stop: func() {}, cancel: func() {}}
+	g.loader.grows = true
+	g.loader.keep = o.Placed != nil
+	return g
+}
+
+// Known states that the store has the first lines of the input. spans returns the spans of the nodes of a line,
+// as Options.Placed gave them. These lines are parsed, because later ones continue them, but neither looked up
+// nor given to Options.Placed again. Known must be called before the first Read, which gets the input from its
+// start.
+func (g *Growing) Known(lines int64, spans func(line int64) []structure.SpanRef) {
+	g.feed.Known(lines)
+	g.loader.given = given{lines: lines, spans: spans, ends: make(map[structure.RunID]uint64)}
+}
+
+// Read reads r to its end: whole lines that follow those read before. When it returns without an error, their
+// messages are in the store and, without Options.Unsynced, durable, and branches, title and metadata are as after an import of all lines
+// so far. The report is that of this Read. A session that has not stated its id yet is stored by a later Read:
+// until then Session is empty. If it never does, Import stores the whole input under an id that is derived from it.
+func (g *Growing) Read(ctx context.Context, r io.Reader) (Report, error) {
+	if g.err != nil {
+		return Report{}, g.err
+	}
+	l := g.loader
+	l.ctx, l.report, l.total = ctx, Report{}, added{}
+	g.feed.Continue(ctx, r)
+	err := g.read()
+	if err != nil {
+		g.err = err
+		g.end()
+	}
+	l.close()
+	return l.report, err
+}
+
+// Session returns the source id of the conversation that is being read, without Options.Prefix. It is empty before
+// that is known, which it is in Options.Placed if a line has nodes.
+func (g *Growing) Session() string { return g.session }
+
+// Close ends reading. It must be called.
+func (g *Growing) Close() {
+	if g.err == nil {
+		g.err = errClosed
+	}
+	g.end()
+	g.loader.close()
+}
+
+var errClosed = errors.New("the input is closed")
+
+func (g *Growing) end() {
+	g.cancel()
+	g.stop()
+}
+
+// open detects the format and begins to read. It reports whether there is anything to read.
+func (g *Growing) open() (bool, error) {
+	options, err := g.loader.options.reading()
+	if err != nil {
+		return false, err
+	}
+	in, f, err := g.feed.Open(g.name, options)
+	if in == nil || err != nil {
+		return false, err
+	}
+	g.loader.take(archive.Event{Input: in.Opened(f)})
+	ctx, cancel := context.WithCancel(context.Background())
+	g.cancel = cancel
+	g.next, g.stop = iter.Pull2(f.Conversations(ctx, in))
+	return true, nil
+}
+
+// read reads up to the next pause at the end of what there is.
+func (g *Growing) read() error {
+	if g.next == nil {
+		if begun, err := g.open(); !begun || err != nil {
+			return err
+		}
+	}
+	g.feed.Resume()
+	resumed := false
+	for {
+		c, err, more := g.next()
+		var damage *archive.Damage
+		switch {
+		case g.feed.Err() != nil:
+			return g.feed.Err()
+		case !more && !g.feed.Ended():
+			return fmt.Errorf("%s: format %s: %w", g.name, g.loader.format, archive.ErrCannotGrow)
+		case !more:
+			g.err = archive.ErrCannotGrow // of what comes later
+			return g.settle()
+		case errors.As(err, &damage):
+			g.loader.report.skip(damage)
+			continue
+		case err != nil:
+			return err
+		}
+		held := c.SourceID == "" && len(c.Nodes) == 0 // by the reader, until it knows the id
+		g.session = c.SourceID
+		if len(c.Nodes) > 0 || g.feed.Lines() > 0 && g.loader.open != nil {
+			if !resumed {
+				resumed = true
+				err = g.loader.resumeOpen()
+			}
+			if err == nil {
+				err = g.load(c)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		paused, drained := g.feed.Paused()
+		switch {
+		case !paused:
+		case held:
+			if most := g.loader.options.Limits.OrDefault().Item; g.feed.Waiting() > most {
+				return &archive.LimitError{Limit: "item", Most: most, What: "bytes before the id of a session", Err: archive.ErrTooLarge}
+			}
+		case drained && g.feed.Lines() > 0:
+			return g.settle()
+		case !drained:
+			if err := g.loader.flush(); err != nil {
+				return err
+			}
+			if g.loader.open != nil && g.loader.open.lost {
+				return ErrDeleted
+			}
+			g.placed()
+		}
+		if drained {
+			return nil
+		}
+		g.feed.Resume()
+	}
+}
+
+// load loads a part of a conversation.
+func (g *Growing) load(c *archive.Conversation) error {
+	l := g.loader
+	l.part, l.partIn = c.Size(), nil
+	if err := l.conversation(c); err != nil {
+		return err
+	}
+	if l.open != nil && l.open.lost {
+		return ErrDeleted
+	}
+	if l.next.empty() {
+		l.next.forget() // parsing what is known takes time
+		l.next.release()
+	}
+	l.progress(false)
+	return nil
+}
+
+// settle brings branches, title and metadata up to date.
+func (g *Growing) settle() error {
+	l := g.loader
+	st := l.open
+	if err := l.complete(); err != nil {
+		return err
+	}
+	if st != nil {
+		if st.lost {
+			return ErrDeleted
+		}
+		st.thread.stage, st.settled = inStore, st.state
+		if !st.derived {
+			l.open = st
+		}
+	}
+	g.placed()
+	if err := l.sync(); err != nil {
+		return err
+	}
+	l.progress(true)
+	return nil
+}
+
+// placed gives the lines that were read to Options.Placed.
+func (g *Growing) placed() {
+	raw, nodes := g.feed.Take(), g.loader.placed
+	g.loader.placed = nil
+	if len(raw) == 0 {
+		return
+	}
+	lines := make([]Line, len(raw))
+	for i := range raw {
+		lines[i].RawLine = raw[i]
+	}
+	for _, n := range nodes {
+		if i := n.node.At.Line - lines[0].Number; i >= 0 && i < int64(len(lines)) {
+			is := &n.nodes[n.node.index]
+			placed := PlacedNode{Node: n.node.Node, Span: is.ref, Kept: is.kept}
+			if c := n.node.copy; c != nil {
+				placed.Node, placed.Copied = &archive.Node{At: n.node.At, Role: n.node.Role, Body: c.Body, Type: n.node.Type, Metadata: c.Metadata}, true
+			}
+			lines[i].Nodes = append(lines[i].Nodes, placed)
+		}
+	}
+	g.loader.options.Placed(lines)
+}
+
+// given are lines whose nodes the store has: see Growing.Known.
+type given struct {
+	lines int64
+	spans func(line int64) []structure.SpanRef
+	ends  map[structure.RunID]uint64 // the last places of the runs of the spans
+}
+
+// of returns the spans of nodes, zero for those that are looked up: of a later line, or of one that was read in
+// another way before. It returns nil if all are looked up.
+func (g *given) of(nodes []archive.Node) []structure.SpanRef {
+	if g.spans == nil || len(nodes) == 0 || nodes[0].At.Line > g.lines {
+		return nil
+	}
+	spans := make([]structure.SpanRef, len(nodes))
+	for i := 0; i < len(nodes); {
+		line, end := nodes[i].At.Line, i+1
+		for end < len(nodes) && nodes[end].At.Line == line {
+			end++
+		}
+		if line <= g.lines {
+			if known := g.spans(line); len(known) == end-i {
+				copy(spans[i:], known)
+			}
+		}
+		i = end
+	}
+	return spans
+}
+
+// knowSpan states the span of a node.
+func (l *loader) knowSpan(st *loading, p *prepared, at structure.SpanRef) error {
+	if !st.thread.existed {
+		return ErrDeleted
+	}
+	last, known := l.given.ends[at.Run]
+	if !known {
+		state, err := l.state()
+		if err != nil {
+			return err
+		}
+		end, err := state.Last(l.ctx, at.Run)
+		if errors.Is(err, lineage.ErrNotFound) {
+			return ErrStale
+		}
+		if err != nil {
+			return err
+		}
+		last = end.Seq
+		l.given.ends[at.Run] = last
+	}
+	if at.Seq > last {
+		return ErrStale
+	}
+	n := &st.nodes[p.index]
+	n.ref, n.stored = at, true
+	return nil
+}

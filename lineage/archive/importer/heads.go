@@ -1,0 +1,71 @@
+package importer
+
+import (
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// head is a node that a context should point to. Its name is empty for a branch with an automatic one.
+type head struct {
+	namedHead
+	current bool
+	context *contextState
+	done    bool
+}
+
+// heads returns the nodes that contexts should point to: the current node first, then named
+// branches, then leaves.
+func (l *loader) heads(st *loading) []head {
+	var heads []head
+	at := make(map[int32]bool)
+	current := int32(-1)
+	if c := st.header.Current; c != "" {
+		if i, ok := st.byID[c]; ok {
+			current = i
+		} else {
+			l.repair(archive.Damaged(archive.Position{File: l.file, Inside: "conversation " + st.header.SourceID},
+				archive.Malformed("its current message %q is missing; the last one is current", c)))
+		}
+	}
+	if current < 0 {
+		current = st.last[0]
+		for _, n := range st.named {
+			if n.name == lineage.MainBranch {
+				current = n.node
+			}
+		}
+	}
+	if current >= 0 && st.nodes[current].aside == 0 {
+		h := head{namedHead: namedHead{node: current}, current: true}
+		for _, n := range st.named {
+			if n.node == current {
+				h.namedHead = n
+			}
+		}
+		heads, at[current] = append(heads, h), true
+	}
+	for _, n := range st.named {
+		if n.node != current {
+			heads, at[n.node] = append(heads, head{namedHead: n}), true
+		}
+	}
+	for _, i := range st.leaves {
+		if !at[i] {
+			heads = append(heads, head{namedHead: namedHead{node: i}})
+		}
+	}
+	return heads
+}
+
+type namedHead struct {
+	node     int32
+	name, of string
+	metadata []byte
+}
+
+// isEmpty reports whether the archive has a branch without messages.
+func (st *loading) isEmpty(name string) bool {
+	return slices.ContainsFunc(st.header.Empty, func(b archive.EmptyBranch) bool { return b.Name == name })
+}

@@ -1,0 +1,268 @@
+package importer
+
+import (
+	"strconv"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// matching assigns a context to each head: one that points to its message, else one that points to
+// an earlier message and is advanced, else a new one. A leaf that a history of the thread continues
+// needs no context, nor does a current node that is not to become current.
+type matching struct {
+	*loading
+	pointing map[point][]*contextState
+	named    map[string]*contextState // by branches
+	branches map[string]*head
+	done     map[point]bool    // points with a context: equal histories share one
+	claimed  map[int32][]int32 // by aside, the nodes of heads before whose histories were not walked
+	// reach is what contexts of the store lead to, followed the spans after which some of its runs begin.
+	reach    backend.Reach
+	followed map[structure.SpanRef]bool
+	// implied is set if the current message is the last one so far of an input that was read before and grows: where the
+	// store goes on after it, another reader was faster.
+	implied bool
+}
+
+// point is a message in an aside.
+type point struct {
+	at    structure.SpanRef
+	aside string
+}
+
+func (l *loader) match(st *loading, state backend.Reader, heads []head, stays bool) error {
+	st.round++
+	m := matching{
+		loading: st, reach: make(backend.Reach), followed: make(map[structure.SpanRef]bool), pointing: make(map[point][]*contextState, len(st.thread.contexts)), named: make(map[string]*contextState),
+		branches: make(map[string]*head), done: make(map[point]bool), claimed: make(map[int32][]int32),
+		implied: st.header.Current == "" && (st.round > 1 || l.given.lines > 0),
+	}
+	if t := st.thread; t.existed && len(t.stale) == 0 {
+		m.reach = t.base // most of it is known
+	}
+	for _, c := range st.thread.contexts {
+		if at := (point{c.Tip, c.aside}); !c.Tip.IsZero() && (c.aside != "" || c.branch != "") {
+			m.pointing[at] = append(m.pointing[at], c)
+		}
+		if c.branch != "" {
+			m.named[c.branch] = c
+		}
+		if err := m.reach.Follow(l.ctx, state, c.old); err != nil {
+			return err
+		}
+	}
+	for _, e := range m.reach {
+		m.followed[e.Run.Parent] = true
+	}
+	for i := range heads {
+		if m.claim(&heads[i]); heads[i].name != "" {
+			m.branches[heads[i].name] = &heads[i]
+		}
+	}
+	for i := range heads {
+		m.advance(&heads[i], stays)
+	}
+	m.addEmpty()
+	return nil
+}
+
+// inner reports whether a context of the store leads beyond a message.
+func (m *matching) inner(n *loaded) bool {
+	return m.followed[n.ref] || m.reach.Has(structure.SpanRef{Run: n.ref.Run, Seq: n.ref.Seq + 1})
+}
+
+// claim assigns a head the context of its branch, or one that points to its message.
+func (m *matching) claim(h *head) {
+	at := m.pointOf(&m.nodes[h.node], h)
+	if is := m.named[h.name]; is != nil {
+		is.rename(h.metadata)
+	}
+	switch {
+	case h.name != "":
+		if h.context = m.named[h.name]; h.context != nil && !h.context.Tip.IsZero() && !m.follows(h.node, h.context.Tip) {
+			h.name, h.context = "", nil // the branch was continued in the store and stays
+		}
+	case !m.done[at]:
+		h.context = m.free(at)
+	}
+	if h.context != nil {
+		h.context.taken, m.done[at] = true, true
+	}
+}
+
+// follows reports whether a node is a message or comes after it.
+func (st *loading) follows(node int32, message structure.SpanRef) bool {
+	for ; node >= 0; node = st.nodes[node].parent {
+		if st.nodes[node].ref == message {
+			return true
+		}
+	}
+	return false
+}
+
+// advance moves the context of a head to its message, and creates one if it is missing and needed.
+func (m *matching) advance(h *head, stays bool) {
+	if h.done {
+		return
+	}
+	h.done = true
+	if from := m.branches[h.of]; from != nil {
+		m.advance(from, stays)
+	}
+	n := &m.nodes[h.node]
+	if c := h.context; c != nil {
+		if !c.stored {
+			c.Metadata = h.metadata
+		}
+		c.moveTo(n)
+		m.claimed[n.aside] = append(m.claimed[n.aside], h.node)
+		return
+	}
+	at := m.pointOf(n, h)
+	if h.name == "" && (m.done[at] && !h.current || m.inner(n) && (!h.current || stays || m.implied)) {
+		return
+	}
+	m.done[at] = true
+	for _, node := range m.claimed[n.aside] {
+		m.walk(node, nil)
+	}
+	delete(m.claimed, n.aside)
+	var behind *contextState
+	fork := m.walk(h.node, func(n *loaded) bool {
+		behind = m.free(m.pointOf(n, h))
+		return behind != nil
+	})
+	if main := m.named[lineage.MainBranch]; behind == nil && at.aside == "" && main != nil && main.Tip.IsZero() && !main.taken && h.name == "" {
+		if behind = main; !main.stored {
+			main.At = fork
+		}
+	}
+	if behind == nil || h.name != "" {
+		behind = m.newContext(h, at.aside, fork)
+	}
+	behind.taken = true
+	h.context = behind
+	behind.moveTo(n)
+}
+
+// pointOf returns a message in the aside of a head.
+func (m *matching) pointOf(n *loaded, h *head) point {
+	return point{n.ref, m.asides[m.nodes[h.node].aside]}
+}
+
+// free returns a context that points to a message and is not assigned to a head.
+func (m *matching) free(at point) *contextState {
+	for _, c := range m.pointing[at] {
+		if !c.taken {
+			return c
+		}
+	}
+	return nil
+}
+
+// walk visits a node and its ancestors. It stops at a node that was visited before or is in another aside, or when
+// found returns true, and returns the span there.
+func (m *matching) walk(node int32, found func(*loaded) bool) structure.SpanRef {
+	for aside := m.nodes[node].aside; node >= 0; node = m.nodes[node].parent {
+		n := &m.nodes[node]
+		if n.visited == m.round || n.aside != aside {
+			return n.ref
+		}
+		if found != nil && (found(n) || n.foreign || n.adopted) {
+			return n.ref
+		}
+		n.visited = m.round
+	}
+	return structure.SpanRef{}
+}
+
+// newContext creates a context for a head.
+func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *contextState {
+	t, n := m.thread, &m.nodes[h.node]
+	c := &contextState{
+		Context: write.Context{
+			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, At: fork, CreatedAt: n.created,
+		},
+		aside: aside, dirty: true,
+	}
+	if c.CreatedAt.IsZero() {
+		c.CreatedAt = t.record.CreatedAt
+	}
+	if from := m.named[h.of]; from != nil {
+		c.Parent = from.ID
+	}
+	if held, ok := t.held[n.ref.Run]; ok && held.Parent == c.Parent && held.Base == c.At {
+		c.ID, t.reused[held.ID] = held.ID, true
+		delete(t.held, n.ref.Run)
+	}
+	if aside != "" {
+		c.Metadata = asideMetadata(aside)
+	} else {
+		c.branch, c.Metadata = h.name, h.metadata
+		for n := len(m.named) + 1; c.branch == ""; n++ {
+			if name := lineage.MainBranch + "-v" + strconv.Itoa(n); m.named[name] == nil {
+				c.branch = name
+			}
+		}
+		m.named[c.branch] = c
+		if c.branch == lineage.MainBranch {
+			t.main = c.ID
+		}
+	}
+	t.contexts = append(t.contexts, c)
+	return c
+}
+
+// addEmpty creates the branches without messages that the thread does not have.
+func (m *matching) addEmpty() {
+	for _, b := range m.header.Empty {
+		c := m.named[b.Name]
+		if c == nil {
+			from := m.thread.main
+			if of := m.named[b.Of]; of != nil {
+				from = of.ID
+			}
+			c = &contextState{
+				Context: write.Context{
+					ID: structure.NewID[structure.ContextID](), Thread: m.thread.record.ID, Parent: from, CreatedAt: m.thread.record.CreatedAt,
+				},
+				branch: b.Name,
+			}
+			m.named[b.Name] = c
+			m.thread.contexts = append(m.thread.contexts, c)
+		}
+		if !c.stored && c.Tip.IsZero() {
+			c.Metadata = b.Metadata
+		}
+		c.rename(b.Metadata)
+	}
+}
+
+// renamedFrom is the key under which the metadata of a branch that was renamed in the store has the name that the
+// archive gave it.
+const renamedFrom = "renamedFrom"
+
+// rename gives a branch in the store the metadata of the archive, if that has a new name and was updated later.
+func (c *contextState) rename(metadata []byte) {
+	if c.was == nil || !rawjson.IsObject(metadata) || !rawjson.Valid(c.was.Metadata) || !rawjson.IsObject(c.was.Metadata) {
+		return
+	}
+	was := c.was.Metadata
+	name := rawjson.Str(rawjson.Get(metadata, "name"))
+	if name == "" || name == rawjson.Str(rawjson.Get(was, "name")) || name == rawjson.Str(rawjson.Get(was, renamedFrom)) ||
+		!archive.ParseTime(rawjson.Get(metadata, "updatedAt")).After(archive.ParseTime(rawjson.Get(was, "updatedAt"))) {
+		return
+	}
+	c.metadata = rawjson.MergePatch(rawjson.Remove(was, renamedFrom), metadata)
+}
+
+func (c *contextState) moveTo(n *loaded) {
+	if c.Tip != n.ref {
+		c.Tip, c.dirty = n.ref, true
+	}
+}

@@ -1,0 +1,197 @@
+package importer
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/place"
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// prepared is a node ready to be stored.
+type prepared struct {
+	*archive.Node
+	place.Message
+	index  int32 // in loading.nodes
+	parent int32
+	copy   *place.Copy // of the span of another thread that it was found to be a copy of
+}
+
+// prepare creates the usages of nodes, finds their parents, and appends the nodes to st.nodes, not
+// yet placed. leaves is what leaveWay returned of them.
+func (l *loader) prepare(st *loading, nodes []archive.Node, leaves []bool) ([]prepared, error) {
+	// A few large allocations are cheaper than many small ones.
+	out := make([]prepared, len(nodes))
+	most := len(nodes)
+	for i := range nodes {
+		most += len(nodes[i].Attachments)
+	}
+	usages, contents, origins := make([]structure.Usage, most), make([]place.Content, most), make([]content.BlockOrigin, most)
+	st.nodes = slices.Grow(st.nodes, len(nodes))
+	for i := range nodes {
+		n, p := &nodes[i], &out[i]
+		p.Node = n
+		parts := 1 + len(n.Attachments)
+		p.Usages, usages = usages[:parts:parts], usages[parts:]
+		p.Contents, contents = contents[:0:parts], contents[parts:]
+		for k := range p.Usages {
+			p.Usages[k].Origin = &origins[k]
+		}
+		origins = origins[parts:]
+		aside := st.aside(n.Aside)
+		var err error
+		if p.parent, err = l.parentOf(st, n, aside); err != nil {
+			return nil, err
+		}
+		p.index, p.Apart = int32(len(st.nodes)), i < len(leaves) && leaves[i]
+		p.Message.Body, p.Record = n.Body, n.Aside == lineage.AsideLog
+		if n.Role == "" {
+			n.Role = "unknown"
+		}
+		if err := l.usages(st.thread, p); err != nil {
+			return nil, err
+		}
+		mark := uint32(0)
+		if n.ID == "" && p.parent >= 0 {
+			mark = st.nodes[p.parent].mark
+		}
+		mark = l.hash.mark(mark, p.Usages)
+		if p.parent >= 0 {
+			if parent := &st.nodes[p.parent]; parent.aside == aside && !parent.kids {
+				parent.kids = true
+				at, _ := slices.BinarySearch(st.leaves, p.parent)
+				st.leaves = slices.Delete(st.leaves, at, at+1)
+			}
+		}
+		if n.ID != "" {
+			if st.byID == nil {
+				st.byID = make(map[string]int32, len(nodes))
+			}
+			if _, taken := st.byID[n.ID]; !taken {
+				st.byID[n.ID], p.Message.ID = p.index, n.ID
+			}
+		}
+		if n.Branch != "" {
+			st.named = append(st.named, namedHead{p.index, n.Branch, n.BranchOf, n.BranchMetadata})
+		}
+		st.nodes = append(st.nodes, loaded{parent: p.parent, aside: aside, mark: mark, created: n.Created})
+		st.last[aside] = p.index
+		st.leaves = append(st.leaves, p.index)
+	}
+	return out, nil
+}
+
+func (st *loading) aside(name string) int32 {
+	if i, known := st.asideOf[name]; known {
+		return i
+	}
+	i := int32(len(st.asides))
+	st.asides, st.asideOf[name] = append(st.asides, name), i
+	st.last = append(st.last, -1)
+	return i
+}
+
+// parentOf returns the parent of a node, -1 for none.
+func (l *loader) parentOf(st *loading, n *archive.Node, aside int32) (int32, error) {
+	switch {
+	case n.Root:
+		return -1, nil
+	case n.Parent != "":
+		if parent, ok := st.byID[n.Parent]; ok {
+			return parent, nil
+		}
+		if n.Parent != n.ID {
+			if parent, err := l.adopt(st, n.Parent); err != nil || parent >= 0 {
+				return parent, err
+			}
+		}
+		how := "it begins a history"
+		if st.last[aside] >= 0 {
+			how = "it is put after the message before it"
+		}
+		l.report.repair(archive.Damaged(n.At.In("message "+n.ID), archive.Malformed("its parent %q is missing; %s", n.Parent, how)))
+	}
+	return st.last[aside], nil
+}
+
+// adopt adds a node for an existing message of the thread, -1 if the thread has none with the id.
+func (l *loader) adopt(st *loading, id string) (int32, error) {
+	if st.thread == nil || st.thread.stage != inStore {
+		return -1, nil
+	}
+	state, err := l.state()
+	if err != nil {
+		return -1, err
+	}
+	found, err := backend.FindFirst(l.ctx, state, id, st.thread.record.ID)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return -1, nil
+	}
+	if err != nil {
+		return -1, err
+	}
+	index := int32(len(st.nodes))
+	st.nodes = append(st.nodes, loaded{ref: found.Span, parent: -1, stored: true, kids: true, adopted: true})
+	if st.byID == nil {
+		st.byID = make(map[string]int32)
+	}
+	st.byID[id] = index
+	return index, nil
+}
+
+// usages creates the usages of a node. Each states its type and origin: a block, which others may
+// have stored before, states only a kind of origin.
+func (l *loader) usages(t *threadState, p *prepared) error {
+	n := p.Node
+	if n.Type == "" {
+		n.Type = content.TypeText
+	}
+	created := n.Created
+	if created.IsZero() {
+		created = t.record.CreatedAt
+	}
+	origin := content.Origin{Kind: content.OriginOfRole(n.Role), UserID: n.UserID, ModelID: n.Model}
+	own := p.Usages
+	head := structure.Usage{
+		Kind: structure.MessageUsage, Role: n.Role, Type: n.Type, By: origin.Attribution(), Origin: own[0].Origin,
+		SourceID: n.ID, Metadata: n.Metadata, CreatedAt: created,
+	}
+	*head.Origin = origin.OfBlock()
+	if n.Name != n.Role {
+		head.Name = n.Name
+	}
+	said, err := write.Message(own[:0:1], head, n.Type, n.Body, p.Store)
+	if err != nil {
+		return err
+	}
+	origin.ModelID = ""
+	for i := range n.Attachments {
+		a, u := &n.Attachments[i], &own[i+1]
+		if a.Type == "" {
+			a.Type = content.TypeBinary
+		}
+		if a.Filename == "" {
+			a.Filename = "attachment"
+		}
+		*u = structure.Usage{Kind: structure.AssetUsage, Filename: a.Filename, Type: a.Type, By: origin.Attribution(), Origin: u.Origin, CreatedAt: created}
+		*u.Origin = origin.OfBlock()
+		if u.Content, err = p.Store(a.Type, origin.Kind, a.Body); err != nil {
+			return err
+		}
+	}
+	if said[0].Opaque {
+		l.report.Opaque++
+	}
+	if n.Converted {
+		l.report.Converted++
+	}
+	if len(said) > 1 {
+		p.Usages = append(said, own[1:]...)
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package importer
+
+import "github.com/lineage-store/lineage/lineage/archive"
+
+// Progress is the progress of an import.
+type Progress struct {
+	// Read is the number of bytes read from the source, before decompression.
+	Read int64
+	// File is the input being read.
+	File string
+
+	Conversations, Messages, NewMessages int64
+}
+
+// Report is the result of an import.
+type Report struct {
+	// Formats are the formats found.
+	Formats []string
+	// Conversations and Messages are the numbers in the archive.
+	Conversations, Messages int64
+	// NewConversations and NewMessages are the numbers added. SharedMessages counts messages of
+	// forked and resumed conversations that are shared with the original. After a failure, these
+	// and NewBytes describe what is in the store; a conversation counts as soon as its beginning is
+	// stored.
+	NewConversations, NewMessages, SharedMessages int64
+	// Kept counts messages that are stored with the same content but are serialised differently in
+	// this archive: the store keeps its version.
+	Kept int64
+	// NewBytes is the size of new content.
+	NewBytes int64
+	// Converted counts messages whose bytes the store does not return completely (see
+	// Node.Converted). Opaque counts JSON messages that are stored whole instead of in pieces,
+	// because they have more than 16 MiB or 1,000 pieces.
+	Converted, Opaque int64
+	// Skipped are items that could not be used, Repaired irregular items that were used. The counts
+	// include those beyond the listed ones.
+	Skipped, Repaired           []*archive.Damage
+	SkippedCount, RepairedCount int64
+	// Ignored are files in no known format.
+	Ignored      []string
+	IgnoredCount int64
+}
+
+func (r *Report) skip(d *archive.Damage) {
+	if r.SkippedCount++; r.SkippedCount <= archive.MaxReported {
+		r.Skipped = append(r.Skipped, d)
+	}
+}
+
+func (r *Report) repair(d *archive.Damage) {
+	if r.RepairedCount++; r.RepairedCount <= archive.MaxReported {
+		r.Repaired = append(r.Repaired, d)
+	}
+}

@@ -1,0 +1,333 @@
+package importer
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/lineage-store/lineage/internal/place"
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Asides created by imports.
+const (
+	// asideImporting protects the stored part of a conversation until all of it is stored. If an
+	// import is interrupted, the next one deletes it.
+	asideImporting = "importing"
+)
+
+// threadState is a thread while a conversation is loaded into it.
+type threadState struct {
+	record structure.Thread
+	// was is the thread in the store, nil if it is new, and archived what the last import stored in its metadata.
+	was      *structure.Thread
+	archived archiveState
+	existed  bool // before this import
+	stage    stage
+	// ours is set if the thread has only what this import added, as far as it knows.
+	ours bool
+	// copies is loading.copies.
+	copies bool
+	// base is what the contexts lead to of a thread that existed, or of the one that a new one was forked from.
+	base     backend.Reach
+	contexts []*contextState
+	// main is the context of the main branch, zero if it was deleted.
+	main structure.ContextID
+	// grown are the runs with new spans since the last commit. held are contexts that protect runs
+	// until the conversation is complete: then they become branches or are deleted.
+	grown map[structure.RunID]bool
+	ends  map[structure.RunID]uint64 // the last places of runs that this import continued
+	held  map[structure.RunID]structure.Context
+	// stale are such contexts in the store, reused those that became branches.
+	stale  []structure.ContextID
+	reused map[structure.ContextID]bool
+}
+
+// stage is where a thread is.
+type stage uint8
+
+const (
+	absent   stage = iota
+	inCommit       // the current one
+	inStore
+)
+
+// contextState is a context of the thread being loaded.
+type contextState struct {
+	write.Context
+	branch string // empty for none
+	aside  string
+	stored bool
+	old    structure.SpanRef // its tip in the store
+	taken  bool              // assigned to a head
+	dirty  bool
+	// was is the context of a branch in the store, if it has metadata. metadata is new metadata, nil if it stays.
+	was      *structure.Context
+	metadata []byte
+}
+
+// beginAfresh looks up the thread of a conversation when all that may concern it is in the store.
+func (l *loader) beginAfresh(st *loading) error {
+	if l.next.threads[write.SourceThread(st.header.SourceID)] || st.header.ForkedFrom != "" && l.next.threads[l.threadOf(st.header.ForkedFrom)] {
+		if err := l.flush(); err != nil {
+			return err
+		}
+	}
+	st.format = l.format
+	return l.begin(st)
+}
+
+// begin looks up the thread of a conversation.
+func (l *loader) begin(st *loading) error {
+	t := &threadState{copies: st.copies, grown: make(map[structure.RunID]bool, 2), ends: make(map[structure.RunID]uint64, 2), held: make(map[structure.RunID]structure.Context)}
+	state, err := l.state()
+	if err != nil {
+		return err
+	}
+	was, err := state.Thread(l.ctx, write.SourceThread(st.header.SourceID))
+	switch {
+	case errors.Is(err, lineage.ErrNotFound):
+		t.ours = true
+		err = l.newThread(st, t, state)
+	case err == nil:
+		t.existed, t.stage = true, inStore
+		l.know(st, t, was)
+		err = l.shareWith(t, was, state)
+	}
+	if l.grows && st.settled == "" {
+		st.settled = t.archived.sum()
+	}
+	st.thread = t
+	return err
+}
+
+// know sets the state of a thread in the store.
+func (l *loader) know(st *loading, t *threadState, was *structure.Thread) {
+	t.record, t.was, t.archived = *was, was, archivedIn(was)
+	t.record.UserID = firstOf(was.UserID, l.userOf(st))
+}
+
+// resumeOpen prepares to continue the open conversation with what the store has now.
+func (l *loader) resumeOpen() error {
+	st := l.open
+	if st == nil {
+		return nil
+	}
+	l.next.Reset(l.writer.Now())
+	if err := l.resume(st); err != nil {
+		return err
+	}
+	if st.lost {
+		return ErrDeleted
+	}
+	return nil
+}
+
+// resume reads the state of the thread of a conversation again. If the thread was deleted, the conversation is lost.
+func (l *loader) resume(st *loading) error {
+	t := st.thread
+	if t.stage != inStore {
+		return l.begin(st)
+	}
+	t.ours, st.grew = false, false
+	clear(t.grown)
+	clear(t.ends)
+	state, err := l.state()
+	if err != nil {
+		return err
+	}
+	was, err := state.Thread(l.ctx, t.record.ID)
+	if errors.Is(err, lineage.ErrNotFound) || err == nil && was.Incarnation != t.record.Incarnation {
+		if st.lost {
+			return nil
+		}
+		st.lost = true
+		l.report.skip(archive.Damaged(archive.Position{File: l.file, Inside: "conversation " + st.header.SourceID}, ErrDeleted))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for run, c := range t.held {
+		is, err := state.Context(l.ctx, c.ID)
+		switch {
+		case errors.Is(err, lineage.ErrNotFound) || err == nil && !structure.Equal(&is.Context, &c):
+			delete(t.held, run) // another import has completed the conversation
+		case err != nil:
+			return err
+		}
+	}
+	l.know(st, t, was)
+	if !t.existed {
+		return nil
+	}
+	return l.shareWith(t, was, state)
+}
+
+// commit states that everything of the thread so far is in the store.
+func (t *threadState) commit(p *place.Placer) {
+	if t.stage == inCommit {
+		t.stage = inStore
+	}
+	for run := range t.grown {
+		t.ends[run] = p.End(run)
+	}
+	clear(t.grown)
+}
+
+// newThread prepares a thread for a conversation. Nothing is in the batch yet.
+func (l *loader) newThread(st *loading, t *threadState, state backend.Reader) error {
+	created := st.header.Created
+	if created.IsZero() {
+		created = l.next.Time()
+	}
+	main := &contextState{
+		Context: write.Context{ID: structure.NewID[structure.ContextID](), Thread: write.SourceThread(st.header.SourceID), CreatedAt: created},
+		branch:  lineage.MainBranch,
+	}
+	if st.header.Model != "" {
+		main.Overrides.Model = &st.header.Model
+	}
+	t.contexts, t.main = []*contextState{main}, main.ID
+	is := &t.record
+	is.ID, is.SourceID, is.UserID, is.CreatedAt, is.Active = main.Thread, st.header.SourceID, l.userOf(st), created, main.ID
+	of := l.threadOf(st.header.ForkedFrom)
+	if st.header.ForkedFrom == "" || of == is.ID {
+		of = st.copiedFrom
+	}
+	if of.IsZero() {
+		return nil
+	}
+	from, err := state.Thread(l.ctx, of)
+	if errors.Is(err, lineage.ErrNotFound) || err == nil && from.UserID != is.UserID {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if of != st.copiedFrom {
+		main.Parent = from.Active
+	}
+	return l.shareWith(t, from, state)
+}
+
+// threadOf returns the id of the thread of another conversation.
+func (l *loader) threadOf(sourceID string) structure.ThreadID {
+	return write.SourceThread(l.options.Prefix + sourceID)
+}
+
+// shareWith lets a thread share the messages that contexts of one of the same user lead to.
+func (l *loader) shareWith(t *threadState, from *structure.Thread, state backend.Reader) error {
+	t.base = make(backend.Reach)
+	return t.base.FollowContexts(l.ctx, state, from.ID)
+}
+
+// addThread adds a new thread to the current commit, without contexts: the start of its main branch
+// is only known at the end.
+func (l *loader) addThread(t *threadState) {
+	if t.stage != absent {
+		return
+	}
+	t.stage = inCommit
+	is := l.next.NewThread(write.Thread{SourceID: t.record.SourceID, UserID: t.record.UserID, CreatedAt: t.record.CreatedAt, UpdatedAt: t.record.CreatedAt})
+	t.record.Incarnation, t.record.UpdatedAt = is.Incarnation, is.UpdatedAt
+	l.next.added.conversations++
+}
+
+// userOf returns the user of a conversation.
+func (l *loader) userOf(st *loading) string { return firstOf(st.header.UserID, l.options.UserID) }
+
+// existing reads the contexts of a thread in the store.
+func (l *loader) existing(t *threadState, state backend.Reader) error {
+	names := make(map[structure.ContextID]string)
+	t.main = structure.ContextID{}
+	for b, err := range state.Branches(l.ctx, t.record.ID, "", "") {
+		if err != nil {
+			return err
+		}
+		names[b.Context] = b.Name
+		if b.Name == lineage.MainBranch {
+			t.main = b.Context
+		}
+	}
+	t.contexts, t.stale, t.reused = nil, nil, make(map[structure.ContextID]bool)
+	clear(t.held)
+	for c, err := range state.Contexts(l.ctx, t.record.ID, structure.ContextID{}) {
+		if err != nil {
+			return err
+		}
+		var meta struct {
+			Aside string `json:"aside"`
+		}
+		_ = json.Unmarshal(c.Metadata, &meta) // others may have set it
+		if meta.Aside == asideImporting {
+			t.held[c.Tip.Run] = c.Context
+			t.stale = append(t.stale, c.ID)
+			continue
+		}
+		is := &contextState{Context: write.Context{ID: c.ID, Tip: c.Tip}, branch: names[c.ID], aside: meta.Aside, stored: true, old: c.Tip}
+		if is.branch != "" && len(c.Metadata) > 0 {
+			own := c.Context
+			is.was = &own
+		}
+		t.contexts = append(t.contexts, is)
+	}
+	return nil
+}
+
+// hold completes a commit with a part of a conversation: the thread gets its main branch, and
+// contexts protect the stored part from collection.
+func (l *loader) hold(t *threadState) error {
+	if t.stage == absent {
+		return nil
+	}
+	l.next.threads[t.record.ID] = true
+	if t.was == nil {
+		main := t.contexts[0]
+		l.next.NewContext(main.Context)
+		l.next.Branch(&t.record, main.branch, "", main.ID, main.CreatedAt)
+		t.was = l.next.StateThread(t.record)
+	}
+	if t.stage == inStore {
+		state, err := l.state()
+		if err != nil {
+			return err
+		}
+		main, err := state.Branch(l.ctx, t.record.ID, lineage.MainBranch)
+		switch {
+		case err == nil:
+			t.main = main.Context
+		case errors.Is(err, lineage.ErrNotFound):
+			t.main = structure.ContextID{}
+		default:
+			return err
+		}
+	}
+	placer, err := l.next.placerOf(t)
+	if err != nil {
+		return err
+	}
+	for run := range t.grown {
+		tip := structure.SpanRef{Run: run, Seq: placer.End(run)}
+		if c, held := t.held[run]; held {
+			was := c
+			l.next.ExpectContext(c.ID, &was)
+			l.next.Point(c.ID, tip)
+			c.Tip = tip
+			t.held[run] = c
+			continue
+		}
+		t.held[run] = *l.next.NewContext(write.Context{
+			Thread: t.record.ID, Parent: t.main, At: placer.Begun(run), Tip: tip, Metadata: asideMetadata(asideImporting),
+		})
+	}
+	return nil
+}
+
+func asideMetadata(aside string) []byte {
+	b, _ := json.Marshal(map[string]string{"aside": aside})
+	return b
+}

@@ -1,0 +1,49 @@
+package importer
+
+import "github.com/lineage-store/lineage/lineage/archive"
+
+// leaveWay returns which nodes leave the path to the current message, nil for none: they begin new runs, so that
+// the path is a single run for any order of nodes. In a part without the current node, the path
+// leads to its last node.
+func leaveWay(c *archive.Conversation) []bool {
+	forks := false
+	for i := 1; i < len(c.Nodes) && !forks; i++ {
+		n := &c.Nodes[i]
+		forks = n.Parent != "" && n.Parent != c.Nodes[i-1].ID
+	}
+	if !forks {
+		return nil
+	}
+	index := make(map[string]int, len(c.Nodes))
+	last := -1
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		if _, taken := index[n.ID]; !taken && n.ID != "" {
+			index[n.ID] = i
+		}
+		if n.Aside == "" {
+			last = i
+		}
+	}
+	if i, there := index[c.Current]; there {
+		last = i
+	}
+	next := make(map[int]int) // node on the path → next one
+	for at := last; at >= 0; {
+		n := &c.Nodes[at]
+		before, there := index[n.Parent]
+		if _, again := next[before]; n.Root || !there || again {
+			break
+		}
+		next[before], at = at, before
+	}
+	leaves := make([]bool, len(c.Nodes))
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		if before, there := index[n.Parent]; there && !n.Root {
+			onWay, ok := next[before]
+			leaves[i] = ok && onWay != i
+		}
+	}
+	return leaves
+}

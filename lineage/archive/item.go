@@ -1,0 +1,41 @@
+package archive
+
+import (
+	"errors"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// Item is an item of an input.
+type Item struct {
+	// Raw is the item's text. The caller may keep it.
+	Raw []byte
+	At  Position
+	// Pause is set, in an input that grows, where a format that Grows has to yield what it has read.
+	Pause bool
+
+	objects int64 // limit of objects
+	open    bool  // a last line without an end
+}
+
+// Valid returns an error unless the item is valid JSON within the limits.
+func (i Item) Valid() error {
+	if err := checkObjects(i.Raw, i.objects); err != nil {
+		return err
+	}
+	err := rawjson.Check(i.Raw)
+	var syntax *rawjson.SyntaxError
+	if errors.As(err, &syntax) {
+		return Malformed("%v", syntax)
+	}
+	return err
+}
+
+// BeingWritten returns a repair for a line that ends in the middle of its JSON because its program is
+// still writing it, nil for other damage.
+func (i Item) BeingWritten(bad error) *Damage {
+	if !i.open || !errors.Is(bad, ErrMalformed) {
+		return nil
+	}
+	return Damaged(i.At, Malformed("the last line is not complete; an import reads it once it is"))
+}

@@ -1,0 +1,248 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// Items yields the values of the input: the elements of an outer array, or consecutive values as in
+// JSON lines. Each is valid JSON. A damaged value or one that is too large is a *Damage.
+func (in *Input) Items(ctx context.Context) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		s := splitter{r: in.reader, limit: in.limits.Item, at: Position{File: in.place()}}
+		if s.begin() != nil {
+			return // empty
+		}
+		for {
+			if err := context.Cause(ctx); err != nil {
+				yield(Item{}, err)
+				return
+			}
+			raw, err := s.next()
+			if err == io.EOF {
+				return
+			}
+			var damage *Damage
+			if over := in.guard.item(); over != nil && (err == nil || errors.As(err, &damage)) {
+				err, damage = over, nil
+			}
+			if err != nil && !errors.As(err, &damage) {
+				yield(Item{}, in.Unreadable(s.at, err))
+				return
+			}
+			item := Item{Raw: raw, At: s.at, objects: in.limits.Objects}
+			if err == nil {
+				if bad := item.Valid(); bad != nil {
+					err = Damaged(s.at, bad)
+				}
+			}
+			if err != nil {
+				if !yield(Item{}, err) || s.lost {
+					return
+				}
+				continue
+			}
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+// splitter splits a stream of JSON into values by their brackets. It holds one value.
+type splitter struct {
+	r      *bufio.Reader
+	limit  int64
+	at     Position // of the last value returned
+	offset int64
+	array  bool // the values are elements of an array
+	lost   bool // the rest cannot be split
+}
+
+// begin reads up to the first value.
+func (s *splitter) begin() error {
+	if mark, _ := s.r.Peek(3); bytes.Equal(mark, byteOrderMark) {
+		s.skip(3)
+	}
+	c, err := s.peek()
+	if err == nil && c == '[' {
+		s.array = true
+		s.skip(1)
+	}
+	return err
+}
+
+// peek returns the next byte that is not whitespace, without consuming it.
+func (s *splitter) peek() (byte, error) {
+	for {
+		c, err := s.r.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		if c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return c, s.r.UnreadByte()
+		}
+		s.offset++
+	}
+}
+
+func (s *splitter) skip(n int) {
+	n, _ = s.r.Discard(n)
+	s.offset += int64(n)
+}
+
+// next returns the next value, io.EOF after the last.
+func (s *splitter) next() ([]byte, error) {
+	for {
+		c, err := s.peek()
+		if err == io.EOF && s.array {
+			return nil, s.lose("the array does not end")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if c == ',' {
+			s.skip(1)
+			continue
+		}
+		if c == ']' && s.array {
+			s.skip(1)
+			s.array = false
+			continue // values may follow the array; another array counts as a value
+		}
+		break
+	}
+	s.at.Item++
+	s.at.Offset = s.offset
+	raw, size, depth, err := s.value()
+	switch {
+	case err == io.EOF && depth > 0:
+		return nil, s.lose("the value does not end")
+	case err != nil && err != io.EOF:
+		return nil, err
+	case depth < 0:
+		return nil, s.lose("a closing bracket has no opening one")
+	case depth > rawjson.MaxDepth:
+		return nil, Damaged(s.at, fmt.Errorf("value: %w", ErrTooDeep))
+	case raw == nil:
+		return nil, Damaged(s.at, TooLarge("value", size, s.limit))
+	}
+	return raw, nil
+}
+
+// lose reports damage after which the rest cannot be split.
+func (s *splitter) lose(what string) error {
+	s.lost = true
+	at := s.at
+	at.Offset = s.offset
+	return Damaged(at, Malformed("JSON: %s; what follows cannot be read", what))
+}
+
+// value reads a value, nil if it exceeds the limit. depth is the number of open brackets at the
+// end, or when it exceeded the maximum.
+func (s *splitter) value() (raw []byte, size int64, depth int, err error) {
+	deepest := 0
+	inString, escaped, scalar := false, false, false
+	for {
+		buf, err := s.r.Peek(max(1, s.r.Buffered()))
+		if len(buf) == 0 {
+			if err == nil {
+				err = io.EOF
+			}
+			if inString {
+				depth++
+			}
+			return raw, size, depth, err
+		}
+		n, quote, done := 0, -1, false // quote is the position of the next one, if known
+		for n < len(buf) && !done {
+			c := buf[n]
+			if inString {
+				switch {
+				case escaped:
+					escaped = false
+				case c == '\\':
+					escaped = true
+				case c == '"':
+					inString = false
+					done = depth == 0
+				default:
+					if quote < n {
+						if quote = bytes.IndexByte(buf[n:], '"'); quote < 0 {
+							quote = len(buf)
+						} else {
+							quote += n
+						}
+					}
+					if k := bytes.IndexByte(buf[n:quote], '\\'); k >= 0 {
+						n += k
+					} else {
+						n = quote
+					}
+					continue
+				}
+				n++
+				continue
+			}
+			switch c {
+			case '"':
+				if scalar {
+					done = true
+					continue
+				}
+				inString = true
+			case '{', '[':
+				if scalar {
+					done = true
+					continue
+				}
+				depth++
+				deepest = max(deepest, depth)
+			case '}', ']':
+				if depth == 0 {
+					if scalar {
+						done = true
+						continue
+					}
+					return nil, size, -1, nil
+				}
+				depth--
+				done = depth == 0
+			case ',', ' ', '\n', '\t', '\r':
+				if depth == 0 {
+					done = true
+					continue
+				}
+			default:
+				scalar = depth == 0
+			}
+			n++
+		}
+		size += int64(n)
+		s.offset += int64(n)
+		switch {
+		case size > s.limit:
+			raw = nil
+		case raw == nil && size > int64(n):
+			// The limit is already exceeded, or this is the first piece.
+		default:
+			raw = append(raw, buf[:n]...)
+		}
+		if _, err := s.r.Discard(n); err != nil {
+			return nil, size, depth, err
+		}
+		if done {
+			if deepest > rawjson.MaxDepth {
+				depth = deepest
+			}
+			return raw, size, depth, nil
+		}
+	}
+}

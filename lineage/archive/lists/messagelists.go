@@ -1,0 +1,210 @@
+package lists
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// MessageLists reads lists of chat messages: the files of chat endpoints and fine-tuning ({"messages":
+// […]} per line), and agent runs, which have the list under another name together with results. A
+// file that is a single list of messages is a conversation.
+func MessageLists() archive.Format {
+	return archive.Format{Name: "openai", Detect: detectChatLists, Read: readChatLists}
+}
+
+// listNames are the usual names of message lists, best first. If a file has none of these, its
+// first list with messages is used.
+var listNames = []string{"messages", "traj", "history", "conversation", "conversations", "chat", "dialog", "dialogue", "trajectory"}
+
+// foreignKeys are keys of other formats that also have lists of messages.
+var foreignKeys = []string{"conversationId", "mapping", "chat_messages", "parentId", "sessionId", "chosen", "rejected"}
+
+func detectChatLists(h archive.Head) bool {
+	first := h.Object()
+	if first == nil {
+		return false
+	}
+	if isChatMessage(first) {
+		for m := range rawjson.Members(first) {
+			if slices.Contains(foreignKeys, m.Key) {
+				return false
+			}
+		}
+		return true
+	}
+	found := false
+	for m := range rawjson.Members(first) {
+		if slices.Contains(foreignKeys, m.Key) {
+			return false
+		}
+		found = found || beginsChatMessages(m.Value) || m.Key == "trajectory" && beginsSteps(m.Value)
+	}
+	return found
+}
+
+// beginsChatMessages reports whether a value, possibly truncated, is a list of messages.
+func beginsChatMessages(list []byte) bool {
+	first := rawjson.First(list)
+	if isChatMessage(first) {
+		return true
+	}
+	// A long message may be truncated.
+	for m := range rawjson.Members(first) {
+		return m.Key == "role" || m.Key == "content"
+	}
+	return false
+}
+
+// beginsSteps reports whether a value, possibly truncated, is a list of an agent's steps; the
+// messages are in another list, possibly much later.
+func beginsSteps(list []byte) bool {
+	return rawjson.Has(rawjson.First(list), "action", "observation")
+}
+
+// chatList returns the list of messages in an object, and its name.
+func chatList(raw []byte) (list []byte, name string) {
+	best := len(listNames)
+	for m := range rawjson.Members(raw) {
+		if !isChatMessage(rawjson.First(m.Value)) {
+			continue
+		}
+		rank := slices.Index(listNames, m.Key)
+		switch {
+		case rank >= 0 && rank < best:
+			best, list, name = rank, m.Value, m.Key
+		case list == nil:
+			list, name = m.Value, m.Key
+		}
+	}
+	return list, name
+}
+
+func readChatLists(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+	return func(yield func(*archive.Conversation, error) bool) {
+		var loose *archive.Conversation // the file is a list of messages
+		var held int64
+		for item, err := range in.Values(ctx) {
+			if err != nil {
+				if !yield(nil, err) {
+					return
+				}
+				continue
+			}
+			var c *archive.Conversation
+			switch {
+			case isChatMessage(item.Raw):
+				n, err := chatNode(item.Raw, item.At)
+				if err != nil {
+					if !yield(nil, archive.Damaged(item.At, err)) {
+						return
+					}
+					continue
+				}
+				// The file is one item and held in memory.
+				const node = 512
+				if held += int64(len(item.Raw)) + node; held > in.MaxItem() {
+					if held-int64(len(item.Raw))-node <= in.MaxItem() && !yield(nil, archive.Damaged(item.At, archive.TooLarge("list of messages", held, in.MaxItem()))) {
+						return
+					}
+					continue
+				}
+				if loose == nil {
+					loose = &archive.Conversation{}
+				}
+				loose.Nodes = append(loose.Nodes, n)
+				continue
+			case rawjson.IsArray(item.Raw) && isChatMessage(rawjson.First(item.Raw)):
+				c = &archive.Conversation{}
+				addChatMessages(c, item.Raw, item.At)
+			default:
+				c = chatListConversation(item)
+			}
+			if c == nil {
+				if !yield(nil, archive.Damaged(item.At, archive.Malformed("no list of messages"))) {
+					return
+				}
+				continue
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+		if loose != nil {
+			withoutRepeats(loose.Nodes)
+			yield(loose, nil)
+		}
+	}
+}
+
+// chatListConversation reads an object with a list of messages; nil if it has none.
+func chatListConversation(item archive.Item) *archive.Conversation {
+	if !rawjson.IsObject(item.Raw) {
+		return nil
+	}
+	list, name := chatList(item.Raw)
+	c := &archive.Conversation{}
+	var more archive.Fields
+	var task, trial string
+	for m := range rawjson.Members(item.Raw) {
+		switch m.Key {
+		case name:
+			if list != nil {
+				continue
+			}
+		case "messages":
+			if list == nil && rawjson.IsArray(m.Value) && rawjson.First(m.Value) == nil {
+				list = m.Value
+				continue
+			}
+		case "title":
+			if c.Title = rawjson.Str(m.Value); c.Title != "" {
+				continue
+			}
+		case "model":
+			if c.Model = rawjson.Str(m.Value); c.Model != "" {
+				continue
+			}
+		case "task_id", "instance_id":
+			task = scalar(m.Value)
+		case "trial":
+			trial = scalar(m.Value)
+		}
+		more.Add(m)
+	}
+	if list == nil {
+		return nil
+	}
+	if c.Title == "" && task != "" {
+		c.Title = "task " + task
+		if trial != "" {
+			c.Title += ", trial " + trial
+		}
+	}
+	addChatMessages(c, list, item.At)
+	c.Keep(&more, item.At)
+	return c
+}
+
+var roleKey = []byte(`"role"`)
+
+// addChatMessages adds the messages of a list, and records elements that are not messages.
+func addChatMessages(c *archive.Conversation, list []byte, at archive.Position) {
+	i := 0
+	c.Nodes = slices.Grow(c.Nodes, min(bytes.Count(list, roleKey), 1<<12)) // an estimate
+	for raw := range rawjson.Elements(list) {
+		i++
+		at := at.Element("message", i)
+		n, err := chatNode(raw, at)
+		if err != nil {
+			c.Skip(at, err)
+			continue
+		}
+		c.Nodes = append(c.Nodes, n)
+	}
+	withoutRepeats(c.Nodes)
+}

@@ -1,0 +1,86 @@
+package lists
+
+import (
+	"context"
+	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// Turns reads dialogues of questions and answers: {"history": [{"user", "bot"}]}.
+func Turns() archive.Format {
+	return archive.Format{
+		Name: "turns",
+		Detect: func(h archive.Head) bool {
+			first := rawjson.First(rawjson.Get(h.Object(), "history"))
+			return rawjson.Has(first, "user") || rawjson.Has(first, "bot")
+		},
+		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return archive.EachItem(ctx, in, turnsConversation)
+		},
+	}
+}
+
+func turnsConversation(item archive.Item) (*archive.Conversation, error) {
+	c := &archive.Conversation{}
+	var history []byte
+	var task, id string
+	var more archive.Fields
+	for m := range rawjson.Members(item.Raw) {
+		switch m.Key {
+		case "history":
+			if rawjson.IsArray(m.Value) {
+				history = m.Value
+				continue
+			}
+		case "task":
+			task = scalar(m.Value)
+		case "id":
+			id = scalar(m.Value)
+		}
+		more.Add(m)
+	}
+	if history == nil {
+		return nil, archive.Malformed("no history")
+	}
+	c.Title = titled(task, id)
+	i := 0
+	for raw := range rawjson.Elements(history) {
+		i++
+		at := item.At.Element("turn", i)
+		if !rawjson.IsObject(raw) {
+			c.Skip(at, archive.Malformed("turn is not an object"))
+			continue
+		}
+		var asked, answered []byte
+		var extra rawjson.Object
+		for m := range rawjson.Members(raw) {
+			switch m.Key {
+			case "user":
+				asked = m.Value
+			case "bot":
+				answered = m.Value
+			default:
+				extra.Add(m)
+			}
+		}
+		if asked == nil && answered == nil {
+			c.Skip(at, archive.Malformed("turn without text"))
+		}
+		for _, said := range []struct {
+			role  string
+			value []byte
+		}{{"user", asked}, {"assistant", answered}} {
+			if said.value == nil {
+				continue
+			}
+			n := archive.Node{Role: said.role, At: at, Metadata: extra.Bytes()}
+			n.Body, n.Type = archive.TextBody(said.value)
+			c.Nodes = append(c.Nodes, n)
+			extra = rawjson.Object{}
+		}
+	}
+	c.Keep(&more, item.At)
+	return c, nil
+}

@@ -1,0 +1,162 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// ReadOptions say how an archive is read. The zero value of a field is its default, but Formats must be set.
+type ReadOptions struct {
+	// Format is the name of the archive's format. Default: detected for each file.
+	Format string
+	// Formats are the formats to detect.
+	Formats []Format
+	// Limits protect against hostile archives.
+	Limits Limits
+	// Rows asks formats that read databases for Conversation.Rows.
+	Rows bool
+}
+
+// formats returns the formats to detect.
+func (o ReadOptions) formats() ([]Format, error) {
+	if o.Format == "" {
+		return o.Formats, nil
+	}
+	i := slices.IndexFunc(o.Formats, func(f Format) bool { return f.Name == o.Format })
+	if i < 0 {
+		return nil, fmt.Errorf("format %q: %w", o.Format, ErrUnknownFormat)
+	}
+	return o.Formats[i : i+1], nil
+}
+
+// Read yields the conversations of an archive without storing them, and a *Damage for each skipped
+// item; for a file in no known format, it matches ErrUnknownFormat. Any other error ends the
+// sequence.
+func Read(ctx context.Context, src Source, o ReadOptions) iter.Seq2[*Conversation, error] {
+	return func(yield func(*Conversation, error) bool) {
+		r, err := newReading(ctx, o)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		r.take = func(e Event) error {
+			more := true
+			switch {
+			case e.Conversation != nil:
+				more = yield(e.Conversation, nil)
+			case e.Damage != nil:
+				more = yield(nil, e.Damage)
+			case e.Ignored != "":
+				more = yield(nil, Damaged(Position{File: e.Ignored}, ErrUnknownFormat))
+			}
+			if !more {
+				return errStopped
+			}
+			return nil
+		}
+		if err := r.run(src); err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+var errStopped = errors.New("stopped")
+
+// Event is what is met while an archive is read. One of Conversation, Damage, Repair, Ignored and Input is set.
+type Event struct {
+	Conversation *Conversation
+	// Damage is an item that cannot be used, Repair one that is used.
+	Damage, Repair *Damage
+	// Ignored is the name of a file in no known format.
+	Ignored string
+	// Input is the beginning of an input, which all is from up to the next one.
+	Input *Opened
+	// Read is the number of bytes of the source that were read so far, before decompression.
+	Read int64
+}
+
+// Opened describes an input.
+type Opened struct {
+	// Format is the name of its format, File its name for reports.
+	Format, File string
+	// Title is its path in the source, without extension, for a conversation without a title that is alone in it.
+	Title string
+}
+
+// reading reads a source.
+type reading struct {
+	opening
+	forced bool
+	take   func(Event) error
+	bytes  int64
+}
+
+func newReading(ctx context.Context, o ReadOptions) (*reading, error) {
+	formats, err := o.formats()
+	if err != nil {
+		return nil, err
+	}
+	return &reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.OrDefault(), rows: o.Rows}, forced: o.Format != ""}, nil
+}
+
+func (r *reading) run(src Source) error {
+	r.opening.passed = func(n int64) { r.bytes += n }
+	r.opening.skip = func(d *Damage) { _ = r.send(Event{Damage: d}) }
+	r.opening.read = r.input
+	return r.opening.source(src)
+}
+
+func (r *reading) send(e Event) error {
+	e.Read = r.bytes
+	return r.take(e)
+}
+
+// input reads an input.
+func (r *reading) input(in *Input) error {
+	f, ok := r.formats[0], r.forced
+	if !ok {
+		f, ok = detect(r.formats, in)
+	}
+	if !ok {
+		if _, err := in.reader.Peek(1); err == nil {
+			return r.send(Event{Ignored: cmp.Or(in.place(), "input")})
+		}
+		return context.Cause(r.ctx) // an empty file, or cancelled
+	}
+	if err := r.send(Event{Input: in.Opened(f)}); err != nil {
+		return err
+	}
+	said, kept, reported := false, false, false
+	for c, err := range f.Conversations(r.ctx, in) {
+		var damage *Damage
+		switch {
+		case errors.As(err, &damage):
+			reported = true
+			err = r.send(Event{Damage: damage})
+		case err == nil:
+			said = said || len(c.Empty) > 0 || slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Aside != lineage.AsideLog })
+			kept = kept || len(c.Nodes) > 0
+			reported = reported || len(c.Skipped) > 0
+			err = r.send(Event{Conversation: c})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := context.Cause(r.ctx); err != nil {
+		return err // the apparent end may be a cancellation
+	}
+	switch {
+	case said || reported:
+		return nil
+	case kept:
+		return r.send(Event{Repair: Damaged(Position{File: in.place()}, fmt.Errorf("%w: read as %s; its records are kept", ErrNoMessages, f.Name))})
+	}
+	return r.send(Event{Damage: Damaged(Position{File: in.place()}, fmt.Errorf("%w: read as %s", ErrNoMessages, f.Name))})
+}

@@ -1,0 +1,59 @@
+package chat
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Looking up the latest version of a message costs several times what reading its span does, and few
+// messages have a second version. So before many messages are read, those with later versions are found.
+
+const (
+	// fewMessages is the largest number of messages that are looked up one by one.
+	fewMessages = 64
+	// lookupCost is how many spans are read, without their contents, in the time of a lookup.
+	lookupCost = 4
+)
+
+// foresee finds which messages of the chat have later versions, if that costs less than looking up n messages.
+// In a transaction it does not: what was added there is not among the runs.
+func (r *ThreadReader) foresee(ctx context.Context, n uint64) error {
+	if _, staged := r.from.(*write.Stage); staged || r.later != nil || r.owned != nil || !r.thread.Keeps || n <= fewMessages {
+		return nil
+	}
+	var runs []backend.Extent
+	spans := uint64(0)
+	for run, err := range r.from.RunsOf(ctx, r.thread.ID, structure.RunID{}) {
+		var last structure.SpanRef
+		if err == nil {
+			last, err = r.from.Last(ctx, run.ID)
+		}
+		if err != nil {
+			return err
+		}
+		spans += last.Seq
+		if runs = append(runs, backend.Extent{Run: run, Last: last.Seq}); spans > lookupCost*n || uint64(len(runs)) > n/lookupCost {
+			return nil
+		}
+	}
+	later := make(map[string]bool)
+	for _, e := range runs {
+		if e.Last == 0 {
+			continue
+		}
+		end := structure.SpanRef{Run: e.Run.ID, Seq: e.Last}
+		for step, err := range r.from.Path(ctx, end, structure.Window{From: e.Run.Position(1)}, backend.PathOptions{Passing: true}) {
+			if err != nil {
+				return err
+			}
+			if id, version := sourceOf(step.Span.Usages); version > 1 {
+				later[id] = true
+			}
+		}
+	}
+	r.later = later
+	return nil
+}

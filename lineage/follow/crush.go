@@ -1,0 +1,71 @@
+package follow
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/lineage-store/lineage/internal/vfs"
+)
+
+// maxProjects limits the projects of Crush that are followed.
+const maxProjects = 10_000
+
+// crush returns the places of Crush: a database in each project, and the list of the projects.
+func (e *Environment) crush() []place {
+	data := filepath.Join(e.data(), "crush")
+	switch dir := e.Getenv("CRUSH_GLOBAL_DATA"); {
+	case filepath.IsAbs(dir):
+		data = filepath.Clean(dir)
+	case e.OS == "windows" && !filepath.IsAbs(e.Getenv("XDG_DATA_HOME")):
+		data = filepath.Join(e.Dir("LOCALAPPDATA", "AppData", "Local"), "crush")
+	}
+	list := placeOf(data, "projects.json")
+	list.index = true
+	places := []place{list}
+	var projects struct {
+		Projects []struct {
+			Path    string `json:"path"`
+			DataDir string `json:"data_dir"`
+		} `json:"projects"`
+	}
+	b, err := vfs.ReadFile(filepath.Join(data, "projects.json"), 16<<20)
+	if err != nil || json.Unmarshal(b, &projects) != nil { // it is written while it is read: it changes again then
+		return places
+	}
+	known := make(map[string]bool)
+	for _, p := range projects.Projects {
+		dir := p.DataDir
+		if dir == "" {
+			dir = ".crush"
+		}
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(p.Path, dir)
+		}
+		dir = filepath.Clean(dir)
+		if !filepath.IsAbs(dir) || known[dir] || len(places) > maxProjects {
+			continue
+		}
+		known[dir] = true
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() { // a project that is gone
+			continue
+		}
+		place := placeOf(dir, "crush.db")
+		if filepath.IsAbs(p.Path) {
+			place.project = filepath.Clean(p.Path)
+		}
+		places = append(places, place)
+	}
+	return places
+}
+
+// goose returns the folder in which Goose keeps its sessions.
+func (e *Environment) goose() string {
+	if root := e.Getenv("GOOSE_PATH_ROOT"); filepath.IsAbs(root) {
+		return filepath.Join(filepath.Clean(root), "data", "sessions")
+	}
+	if e.OS == "windows" {
+		return filepath.Join(e.config(), "Block", "goose", "data", "sessions")
+	}
+	return filepath.Join(e.data(), "goose", "sessions")
+}

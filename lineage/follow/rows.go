@@ -1,0 +1,180 @@
+package follow
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
+)
+
+// A database is not recorded as a file: it has much else, and changes everywhere. Of each of its sessions a source has the rows,
+// one on a line, in the order in which they were read: a row that has changed is there again. So the last state of every row is kept,
+// also of those that the database has no longer, and what is written is what has changed.
+
+// rowsOf are the rows of the sessions of a database that are in the store.
+type rowsOf struct {
+	sessions map[string]*sessionRows
+	used     time.Time
+}
+
+// sessionRows are the rows of a session: a hash of the last state of each, by a hash of its key.
+type sessionRows struct {
+	record *recorder // nil if no rows are recorded
+	states map[rowHash]rowHash
+}
+
+type rowHash [16]byte
+
+func hashOf(b []byte) (h rowHash) {
+	sum := sha256.Sum256(b)
+	copy(h[:], sum[:])
+	return h
+}
+
+// rowsPath returns the name of the source with the rows of a session.
+func rowsPath(database, session string) string { return database + "/" + session }
+
+// Database returns the path of the database that the rows are of, empty for a file.
+func (s *Source) Database() string {
+	if !s.About.Rows {
+		return ""
+	}
+	return strings.TrimSuffix(s.About.Path, "/"+s.Is.Session)
+}
+
+// keepRows records the rows of a session of a database that are new or have changed.
+func (r *run) keepRows(ctx context.Context, f *file, session string, rows []archive.Row) error {
+	if session == "" || f.folder.agent.Name == "" {
+		return nil
+	}
+	if f.rows == nil {
+		f.rows = &rowsOf{sessions: make(map[string]*sessionRows)}
+	}
+	s := f.rows.sessions[session]
+	if s == nil {
+		var err error
+		if s, err = r.rowsInStore(ctx, f, session); err != nil {
+			return err
+		}
+		f.rows.sessions[session] = s
+	}
+	if s.record == nil {
+		return nil
+	}
+	for i := range rows {
+		key, state := hashOf([]byte(rows[i].Key)), hashOf(rows[i].JSON)
+		if s.states[key] == state {
+			continue
+		}
+		s.states[key] = state
+		s.record.add(ctx, session, []importer.Line{{RawLine: archive.RawLine{Raw: append(rows[i].JSON, '\n')}}})
+	}
+	return s.record.err
+}
+
+// rowsInStore returns the rows of a session as they are in the store.
+func (r *run) rowsInStore(ctx context.Context, f *file, session string) (*sessionRows, error) {
+	about := r.sourceOf(f)
+	about.Path, about.Rows = rowsPath(f.path, session), true
+	s := &sessionRows{states: make(map[rowHash]rowHash)}
+	found, err := FindSource(ctx, r.store, r.options.Machine.ID, about.Path)
+	if err != nil && !errors.Is(err, lineage.ErrNotFound) {
+		return nil, err
+	}
+	sum, known := sha256.New(), found
+	if found != nil {
+		for line, err := range found.Lines(ctx) {
+			switch {
+			case errors.Is(err, lineage.ErrErased): // recording the rows again would bring it back
+				return s, nil
+			case errors.Is(err, ErrNotExact), errors.Is(err, lineage.ErrCorrupt):
+				known = nil
+			case err != nil:
+				return nil, err
+			}
+			if err != nil {
+				break
+			}
+			row := bytes.TrimSuffix(line.Raw, []byte("\n"))
+			s.states[hashOf([]byte(rowKey(row)))] = hashOf(row)
+			sum.Write(line.Raw)
+		}
+	}
+	if known == nil {
+		clear(s.states)
+		sum.Reset()
+	}
+	s.record = record(r.store, r.options.Machine.ID, about, known, sum)
+	if s.record.seen = true; known == nil && found != nil {
+		s.record.was = found.tip
+	}
+	return s, nil
+}
+
+// rowKey returns the key of a row that a source has: see archive.Row.
+func rowKey(row []byte) string {
+	return rawjson.Str(rawjson.Get(row, "table")) + " " + rawjson.Str(rawjson.Get(row, "key"))
+}
+
+// flushRows commits what was recorded of the rows of a database. If another process has recorded some meanwhile, again is set.
+func (r *run) flushRows(ctx context.Context, f *file) (again bool, err error) {
+	if f.rows == nil {
+		return false, nil
+	}
+	for _, s := range f.rows.sessions {
+		if s.record == nil || !s.record.pending() {
+			continue
+		}
+		if err = s.record.flush(ctx); err != nil {
+			r.dropRows(f)
+			if isOvertaken(err) {
+				return true, nil
+			}
+			return false, err
+		}
+	}
+	f.rows.used = r.clock.Now()
+	r.withRows = append(slices.DeleteFunc(r.withRows, func(is *file) bool { return is == f }), f) // the one used last at the end
+	return false, nil
+}
+
+// dropRows forgets what the store has of the rows of a database.
+func (r *run) dropRows(f *file) {
+	f.rows = nil
+	r.withRows = slices.DeleteFunc(r.withRows, func(is *file) bool { return is == f })
+}
+
+// exportRows writes the last state of each row, in the order in which they were first recorded as that.
+func (s *Source) exportRows(ctx context.Context, w io.Writer) error {
+	last := make(map[rowHash]int)
+	n := 0
+	for line, err := range s.Lines(ctx) {
+		if err != nil {
+			return err
+		}
+		last[hashOf([]byte(rowKey(line.Raw)))] = n
+		n++
+	}
+	n = 0
+	for line, err := range s.Lines(ctx) {
+		if err != nil {
+			return err
+		}
+		if last[hashOf([]byte(rowKey(line.Raw)))] == n {
+			if _, err := w.Write(line.Raw); err != nil {
+				return err
+			}
+		}
+		n++
+	}
+	return nil
+}

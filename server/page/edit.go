@@ -1,0 +1,347 @@
+package page
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/graph"
+	"github.com/lineage-store/lineage/lineage/message"
+	"github.com/lineage-store/lineage/lineage/render"
+	"github.com/lineage-store/lineage/lineage/transcript"
+)
+
+const (
+	// maxEdited limits a text that is edited on the page, and maxEditForm the form with it, in which a byte may take three.
+	maxEdited   = 256 << 10
+	maxEditForm = 3*maxEdited + maxForm
+	// following is how many messages after an edited one are listed.
+	following = 100
+	// maxReplayed limits the messages that an edit on the page repeats.
+	maxReplayed = 10_000
+	// maxNames is how many names are tried for the branch of an edit.
+	maxNames = 100
+)
+
+// What of the messages after an edited one is repeated.
+const (
+	replayNone    = ""
+	replayPrompts = "prompts"
+	replayAll     = "all"
+)
+
+// editView asks for another text of a message.
+type editView struct {
+	*place
+	At    uint64
+	Index int
+	Text  string
+	// JSON is set if the text is the message as it was given, because it is more than one text.
+	JSON bool
+	// Mark is that of the text that is shown, and Name a free name of a branch.
+	Mark, Name string
+	// After is how many messages follow, and Prompts how many of them are prompts. Rows are the first ones.
+	After, Prompts uint64
+	Rows           []*editRow
+}
+
+// editRow is a message after the edited one.
+type editRow struct {
+	Position       uint64
+	Class, Speaker string
+	Text           string
+	Prompt         bool
+}
+
+// editable is a message with a text that can be changed on a page.
+type editable struct {
+	*lineage.Entry
+	text   string
+	isJSON bool
+	// with returns the body with another text.
+	with func(text string) ([]byte, error)
+}
+
+// editableOf returns the message of a span with an index as it is edited. The error is errRequest if a page cannot show it
+// as it is.
+func (p *Page) editableOf(ctx context.Context, ref lineage.SpanRef, index int) (*editable, error) {
+	entries, err := p.o.Store.Span(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	e := &editable{}
+	for _, is := range entries {
+		if is.Index == index {
+			e.Entry = is
+		}
+	}
+	switch {
+	case e.Entry == nil:
+		return nil, fmt.Errorf("message %v.%d: %w", ref, index, lineage.ErrNotFound)
+	case e.Erased:
+		return nil, fmt.Errorf("message %v: %w", ref, lineage.ErrErased)
+	case e.Kind != lineage.Message, e.Size > maxEdited:
+		return nil, fmt.Errorf("message %v of %d bytes: %w: 'lineage edit' changes it", ref, e.Size, errRequest)
+	}
+	body, err := p.o.Store.Original(ctx, e.Entry)
+	if err != nil {
+		return nil, err
+	}
+	e.text, e.with = string(body), func(text string) ([]byte, error) { return []byte(text), nil }
+	if rawjson.IsObject(body) && rawjson.Valid(body) {
+		e.json(body)
+	}
+	// Lines end in a form as they do here, and what a page replaces would be lost.
+	if render.Clean(e.text) != e.text {
+		return nil, fmt.Errorf("message %v has characters that are not seen on a page: %w: 'lineage edit' changes it", ref, errRequest)
+	}
+	return e, nil
+}
+
+// json makes the text the only one of a JSON message, or if it has several the message itself.
+func (e *editable) json(body []byte) {
+	e.isJSON = true
+	e.with = func(text string) ([]byte, error) {
+		if !rawjson.Valid([]byte(text)) || !rawjson.IsObject([]byte(text)) {
+			return nil, fmt.Errorf("text: %w: it is not a JSON object", errRequest)
+		}
+		return []byte(text), nil
+	}
+	var texts []string
+	for _, m := range message.Decode(body, e.Type, e.Role) {
+		for i := range m.Parts {
+			if m.Parts[i].Kind == message.TextKind {
+				texts = append(texts, m.Parts[i].Text)
+			}
+		}
+	}
+	if len(texts) != 1 {
+		return
+	}
+	from, to, found := onlyString(body, texts[0])
+	if !found {
+		return
+	}
+	e.text, e.isJSON = texts[0], false
+	e.with = func(text string) ([]byte, error) {
+		said, err := json.Marshal(text)
+		if err != nil {
+			return nil, err
+		}
+		return bytes.Join([][]byte{body[:from], said, body[to:]}, nil), nil
+	}
+}
+
+// onlyString returns where in a JSON document a string is, if it is there once.
+func onlyString(doc []byte, text string) (from, to int, found bool) {
+	for i := 0; i < len(doc); i++ {
+		if doc[i] != '"' {
+			continue
+		}
+		end := rawjson.StringEnd(doc, i)
+		if rawjson.Str(doc[i:end]) == text {
+			if found {
+				return 0, 0, false
+			}
+			from, to, found = i, end, true
+		}
+		i = end - 1
+	}
+	return from, to, found
+}
+
+// positionGiven returns a position of a form or query.
+func positionGiven(q url.Values) (at uint64, index int, err error) {
+	at, err = strconv.ParseUint(q.Get("at"), 10, 63)
+	if err != nil || at == 0 {
+		return 0, 0, fmt.Errorf("at %.40q: %w: it is a position", q.Get("at"), errRequest)
+	}
+	if text := q.Get("index"); text != "" {
+		if index, err = strconv.Atoi(text); err != nil || index < 0 {
+			return 0, 0, fmt.Errorf("index %.40q: %w: it is that of a part of a message", text, errRequest)
+		}
+	}
+	return at, index, nil
+}
+
+// askEdit shows a message to be edited, and what follows it.
+func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	is, err := p.placeOf(r, r.URL.Query().Get("in"))
+	if err != nil {
+		return err
+	}
+	if is.Context == "" {
+		return fmt.Errorf("edit: %w: there is no branch", errRequest)
+	}
+	v := &editView{place: is}
+	if v.At, v.Index, err = positionGiven(r.URL.Query()); err != nil {
+		return err
+	}
+	ref, err := p.o.Store.At(ctx, is.Tip, v.At)
+	if err != nil {
+		return err
+	}
+	e, err := p.editableOf(ctx, ref, v.Index)
+	if err != nil {
+		return err
+	}
+	v.Text, v.JSON, v.Mark = e.text, e.isJSON, markOf(e.text)
+	length, err := p.o.Store.Position(ctx, is.Tip)
+	if err != nil {
+		return err
+	}
+	v.After = length - v.At
+	signs, err := p.outlines.of(ctx, is.Tip)
+	if err != nil {
+		return err
+	}
+	for _, s := range signs[min(v.At, uint64(len(signs))):] {
+		if s == signPrompt {
+			v.Prompts++
+		}
+	}
+	if v.After > 0 {
+		if err := p.listFollowing(ctx, v); err != nil {
+			return err
+		}
+	}
+	if v.Name, err = p.freeName(ctx, is.Thread); err != nil {
+		return err
+	}
+	return p.show(w, r, http.StatusOK, "edit", &view{Title: "Edit · " + is.Title, Body: v})
+}
+
+// listFollowing lists the first messages after the edited one.
+func (p *Page) listFollowing(ctx context.Context, v *editView) error {
+	last := uint64(0)
+	for m, err := range p.transcribed(ctx, v.Tip, lineage.Window{From: v.At + 1, To: v.At + following}) {
+		if err != nil {
+			return err
+		}
+		if m.Position == last {
+			continue // another part of the same message
+		}
+		last = m.Position
+		row := &editRow{Position: m.Position, Class: render.RoleClass(m.Role), Prompt: signOf(m) == signPrompt}
+		row.Speaker, row.Text = transcript.Line(m)
+		row.Text = short(words(row.Text), 160)
+		if row.Speaker == "tool" { // results alone
+			row.Class = row.Speaker
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	return nil
+}
+
+// freeName returns a name that no branch of a thread has.
+func (p *Page) freeName(ctx context.Context, t *lineage.Thread) (string, error) {
+	for n := 1; n < maxNames; n++ {
+		name := fmt.Sprint("edit-", n)
+		_, err := p.o.Store.View().Branch(ctx, t.ID(), name)
+		if errors.Is(err, lineage.ErrNotFound) {
+			return name, nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// edit creates a branch in which a message reads differently.
+func (p *Page) edit(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	r.Body = http.MaxBytesReader(w, r.Body, maxEditForm)
+	if err := r.ParseForm(); err != nil {
+		return fmt.Errorf("form: %w: %w", errRequest, err)
+	}
+	name, is, ref, err := p.nameAt(w, r)
+	if err != nil {
+		return err
+	}
+	if is.Context == "" {
+		return fmt.Errorf("edit: %w: there is no branch", errRequest)
+	}
+	at, index, err := positionGiven(r.PostForm)
+	if err != nil {
+		return err
+	}
+	e, err := p.editableOf(ctx, ref, index)
+	if err != nil {
+		return err
+	}
+	if markOf(e.text) != r.PostForm.Get("was") {
+		return errMoved
+	}
+	text := strings.ReplaceAll(r.PostForm.Get("text"), "\r\n", "\n") // lines of a form end so
+	switch {
+	case text == e.text:
+		return fmt.Errorf("text: %w: it is as it was", errRequest)
+	case strings.TrimSpace(text) == "" || len(text) > maxEdited:
+		return fmt.Errorf("text: %w: it has 1 to %d bytes", errRequest, maxEdited)
+	}
+	body, err := e.with(text)
+	if err != nil {
+		return err
+	}
+	o := lineage.EditOptions{Index: index, Thread: is.Info.ID, Metadata: []byte(`{"made_by":"` + string(graph.KindEdit) + `"}`)}
+	if o.Replay, err = p.replay(ctx, r.PostForm.Get("replay"), is, at); err != nil {
+		return err
+	}
+	if o.Replay != nil && is.Tip.String() != r.PostForm.Get("tip") {
+		return errMoved // more would be repeated than was shown
+	}
+	c, err := p.contextOf(ctx, is)
+	if err != nil {
+		return err
+	}
+	item := e.Item()
+	item.Content, item.Body, item.CreatedAt = lineage.ContentID{}, body, time.Time{}
+	fork, err := c.Edit(ctx, ref, item, o)
+	if err != nil {
+		return err
+	}
+	if err := is.Thread.NameBranch(ctx, name, fork); err != nil {
+		return errors.Join(err, fork.Delete(context.WithoutCancel(ctx)))
+	}
+	return done(w, r, &place{ID: is.ID, In: fork.ID().String()}, "Branch "+name+" has the other text")
+}
+
+// replay returns which of the messages after a position are repeated, nil for none.
+func (p *Page) replay(ctx context.Context, what string, is *place, at uint64) (func(*lineage.Entry) bool, error) {
+	if what == replayNone {
+		return nil, nil
+	}
+	length, err := p.o.Store.Position(ctx, is.Tip)
+	if err != nil {
+		return nil, err
+	}
+	if length-at > maxReplayed {
+		return nil, fmt.Errorf("replay of %d messages: %w: 'lineage edit' repeats more than %d", length-at, errRequest, maxReplayed)
+	}
+	switch what {
+	case replayAll:
+		return func(*lineage.Entry) bool { return true }, nil
+	case replayPrompts:
+	default:
+		return nil, fmt.Errorf("replay %.40q: %w: it is nothing, prompts or all", what, errRequest)
+	}
+	prompts := make(map[uint64]bool)
+	for m, err := range p.transcribed(ctx, is.Tip, lineage.Window{From: at + 1}) {
+		if err != nil {
+			return nil, err
+		}
+		prompts[m.Position] = prompts[m.Position] || signOf(m) == signPrompt
+	}
+	return func(e *lineage.Entry) bool { return prompts[e.Position] }, nil
+}

@@ -1,0 +1,121 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/graph"
+)
+
+const (
+	// buckets is how many parts the picture of a history has at most.
+	buckets = 1000
+	// The columns of the picture, in pixels: forks, what messages are, and what failed.
+	forksAt, messagesAt, failedAt, mapEnd = 0, 4, 15, 19
+)
+
+// mapView is the picture of a history.
+type mapView struct {
+	Length  uint64
+	Buckets int
+	Width   int
+	Paths   []mapPath
+	// Rest is set if more of the history is still to be read.
+	Rest bool
+}
+
+type mapPath struct{ Class, Path string }
+
+// minimap sends the picture of a history: what its messages are, what failed, and where others fork off it.
+func (p *Page) minimap(w http.ResponseWriter, r *http.Request) error {
+	is, err := p.placeOf(r, r.URL.Query().Get("in"))
+	if err != nil {
+		return err
+	}
+	v := &mapView{Width: mapEnd}
+	if v.Length, err = p.o.Store.Position(r.Context(), is.Tip); err != nil {
+		return err
+	}
+	signs, err := p.outlines.of(r.Context(), is.Tip)
+	if err != nil {
+		return err
+	}
+	var forks []uint64
+	if err := p.graphs.Read(r.Context(), is.Info.ID, func(g *graph.Graph) error { forks = forksOff(g, is.Tip); return nil }); err != nil {
+		return err
+	}
+	v.draw(signs, forks)
+	return p.show(w, r, http.StatusOK, "map", &view{Title: is.Title, Body: v})
+}
+
+// forksOff returns the positions of a history after which another one forks off.
+func forksOff(g *graph.Graph, tip lineage.SpanRef) (positions []uint64) {
+	var next *graph.Line
+	for at := g.Place(tip); at.Line != nil; next, at = at.Line, at.Line.After {
+		for _, l := range at.Line.Forks {
+			if l.After.At <= at.At && l != next {
+				positions = append(positions, l.After.Position())
+			}
+		}
+		if at.At < at.Line.Last {
+			positions = append(positions, at.Position())
+		}
+	}
+	return positions
+}
+
+// draw draws the picture.
+func (v *mapView) draw(signs []sign, forks []uint64) {
+	v.Buckets = int(min(v.Length, buckets))
+	v.Rest = uint64(len(signs)) < v.Length
+	if v.Length == 0 {
+		return
+	}
+	bucket := func(position uint64) int { return int((position - 1) * uint64(v.Buckets) / v.Length) }
+	is, failed, forked := make([]sign, v.Buckets), make([]bool, v.Buckets), make([]bool, v.Buckets)
+	counts := make([][signFailed + 1]int, v.Buckets)
+	for i, s := range signs {
+		b := bucket(uint64(i) + 1)
+		counts[b][s]++
+		failed[b] = failed[b] || s == signFailed
+	}
+	for b := range is {
+		// A prompt is rare, and what people look for. Of the rest the most counts.
+		for s := signOther; s <= signCall; s++ {
+			if counts[b][s] > counts[b][is[b]] {
+				is[b] = s
+			}
+		}
+		if counts[b][signPrompt] > 0 {
+			is[b] = signPrompt
+		}
+	}
+	for _, position := range forks {
+		forked[bucket(position)] = true
+	}
+	v.add("m-prompt", messagesAt, failedAt-messagesAt, func(b int) bool { return is[b] == signPrompt })
+	v.add("m-answer", messagesAt, failedAt-messagesAt, func(b int) bool { return is[b] == signAnswer })
+	v.add("m-call", messagesAt, failedAt-messagesAt, func(b int) bool { return is[b] == signCall || is[b] == signResult && counts[b][signResult] > 0 })
+	v.add("m-failed", failedAt, mapEnd-failedAt, func(b int) bool { return failed[b] })
+	v.add("m-fork", forksAt, messagesAt-1, func(b int) bool { return forked[b] })
+}
+
+// add adds the buckets that are something, as one path.
+func (v *mapView) add(class string, x, width int, is func(int) bool) {
+	var path strings.Builder
+	for b := 0; b < v.Buckets; b++ {
+		if !is(b) {
+			continue
+		}
+		from := b
+		for b+1 < v.Buckets && is(b+1) {
+			b++
+		}
+		fmt.Fprintf(&path, "M%d %dh%dv%dh-%dz", x, from, width, b+1-from, width)
+	}
+	if path.Len() > 0 {
+		v.Paths = append(v.Paths, mapPath{class, path.String()})
+	}
+}

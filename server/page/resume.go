@@ -1,0 +1,136 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
+)
+
+// ErrNoSession is returned by Options.Resume where no session can be made of a history. Its text says why.
+var ErrNoSession = errors.New("no session can be made")
+
+// Resumed is a session of an agent as it would be made of a history.
+type Resumed struct {
+	*records.Resumed
+	Losses []lineage.Loss
+	// Note, when not empty, says what has to be chosen when it is made.
+	Note string
+}
+
+// Size returns the size of the session's file.
+func (r *Resumed) Size() string { return size(uint64(r.Bytes)) }
+
+// ResumeQuery says what a session would be made of.
+type ResumeQuery struct {
+	Thread lineage.ThreadID
+	At     lineage.SpanRef
+	// Agent is empty for the one that the thread came from.
+	Agent string
+}
+
+// maxLosses limits the reasons for losses that are listed.
+const maxLosses = 40
+
+// resumeView is how a history goes on in an agent.
+type resumeView struct {
+	*place
+	Position, Length uint64
+	Command          string
+	Agents           []usageChoice
+	Made             *Resumed
+	Losses           []lossRow
+	MoreLosses       int
+	Problem          string
+}
+
+// lossRow is what an agent has no place for, by reason.
+type lossRow struct {
+	First  uint64 // its first message, 0 for none
+	Reason string
+	More   int
+}
+
+// resume shows the command that continues a history in an agent, and what is lost. Nothing is written.
+func (p *Page) resume(w http.ResponseWriter, r *http.Request) error {
+	ctx, q := r.Context(), r.URL.Query()
+	is, err := p.placeOf(r, q.Get("in"))
+	if err != nil {
+		return err
+	}
+	at, err := positionOf(r, "at")
+	if err != nil {
+		return err
+	}
+	v := &resumeView{place: is}
+	if v.Length, err = p.o.Store.Position(ctx, is.Tip); err != nil {
+		return err
+	}
+	agent := q.Get("agent")
+	if agent != "" && !slices.Contains(p.o.Agents, agent) {
+		return fmt.Errorf("agent %.60q: %w: it is one of %v", agent, errRequest, p.o.Agents)
+	}
+	of := ResumeQuery{is.Info.ID, is.Tip, agent}
+	v.Position, v.Command = v.Length, is.Resume
+	switch {
+	case at > 0 && at < v.Length:
+		if of.At, err = p.o.Store.At(ctx, is.Tip, at); err != nil {
+			return err
+		}
+		v.Position, v.Command = at, "lineage resume --thread "+is.Info.ID.Short()+" "+of.At.String()
+	case is.Context != "" && is.Context != is.Info.Active.String():
+		v.Command = "lineage resume --thread " + is.Info.ID.Short() + " " + is.Context
+	case is.Context == "" && is.In != "":
+		v.Command = "lineage resume --thread " + is.Info.ID.Short() + " " + is.Tip.String()
+	}
+	if agent != "" {
+		v.Command += " --agent " + agent
+	}
+	for _, name := range p.o.Agents {
+		choice := url.Values{"agent": {name}}
+		if is.In != "" {
+			choice.Set("in", is.In)
+		}
+		if at > 0 {
+			choice.Set("at", fmt.Sprint(at))
+		}
+		v.Agents = append(v.Agents, usageChoice{name, "/t/" + is.ID + "/resume?" + choice.Encode(), name == agent || agent == "" && name == is.Agent})
+	}
+	if v.Length == 0 {
+		v.Problem = "There is no message to resume from."
+	} else if err := p.tryResume(ctx, v, of); err != nil {
+		return err
+	}
+	return p.show(w, r, http.StatusOK, "resume", &view{Title: "Resume · " + is.Title, Body: v})
+}
+
+// tryResume makes a session that is not written.
+func (p *Page) tryResume(ctx context.Context, v *resumeView, q ResumeQuery) (err error) {
+	v.Made, err = p.o.Resume(ctx, q)
+	if errors.Is(err, ErrNoSession) {
+		v.Made, v.Problem = nil, err.Error()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	index := make(map[string]int)
+	for _, l := range v.Made.Losses {
+		if i, known := index[l.Reason]; known {
+			v.Losses[i].More++
+			continue
+		}
+		if len(v.Losses) == maxLosses {
+			v.MoreLosses++
+			continue
+		}
+		index[l.Reason] = len(v.Losses)
+		v.Losses = append(v.Losses, lossRow{First: l.Position, Reason: l.Reason})
+	}
+	return nil
+}

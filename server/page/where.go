@@ -1,0 +1,139 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/graph"
+	"github.com/lineage-store/lineage/lineage/transcript"
+	"github.com/lineage-store/lineage/structure"
+)
+
+const (
+	// places is how many other places of a text are listed, and maxUses how many uses of it are looked at.
+	places  = 60
+	maxUses = 1000
+)
+
+// whereView is where else the text of a message is.
+type whereView struct {
+	Text   string
+	Groups []*whereGroup
+	Places int
+	// More is set if there may be others.
+	More bool
+}
+
+// Count returns the number of places.
+func (v *whereView) Count() uint64 { return uint64(v.Places) }
+
+// whereGroup is the places in a conversation.
+type whereGroup struct {
+	Title, Href string
+	Here        bool
+	Places      []wherePlace
+}
+
+type wherePlace struct {
+	Href, Speaker string
+	Position      uint64
+	Time          time.Time
+}
+
+// where lists the other messages with the text of a message, or with what else it has first.
+func (p *Page) where(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	e, err := p.entriesOf(r)
+	if err != nil {
+		return err
+	}
+	here, err := p.threadOf(r)
+	if err != nil {
+		return err
+	}
+	v := &whereView{}
+	said, err := p.o.Store.Transcribe(ctx, e, preview)
+	if err != nil {
+		return err
+	}
+	_, v.Text = transcript.Line(said)
+	v.Text = short(words(v.Text), 160)
+	f := &placing{Page: p, whereView: v, here: here.ID(), runs: backend.Runs(ctx, p.o.Store.View()), groups: make(map[lineage.ThreadID]*whereGroup)}
+	uses := 0
+	for at, err := range p.o.Store.Where(ctx, e.Content) {
+		if err != nil {
+			return err
+		}
+		if uses++; uses > maxUses || v.Places == places {
+			v.More = true
+			break
+		}
+		if at.Span == e.Span || e.Content.IsZero() {
+			continue
+		}
+		if err := f.add(ctx, at); err != nil && !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
+	}
+	return p.show(w, r, http.StatusOK, "where", &view{Title: "Other places", Body: v})
+}
+
+// placing finds the conversations of messages.
+type placing struct {
+	*Page
+	*whereView
+	here   lineage.ThreadID
+	runs   structure.RunLookup
+	groups map[lineage.ThreadID]*whereGroup
+	last   lineage.SpanRef
+}
+
+// add adds a message, unless its conversation does not have it any more. ErrNotFound is for a conversation that was deleted.
+func (f *placing) add(ctx context.Context, e *lineage.Entry) error {
+	if e.Span == f.last {
+		return nil // the same message has it twice
+	}
+	f.last = e.Span
+	run, err := f.runs(e.Span.Run)
+	if err != nil || run.Home.Thread.IsZero() {
+		return err
+	}
+	id := run.Home.Thread
+	has, active := false, false
+	err = f.graphs.Read(ctx, id, func(g *graph.Graph) error {
+		at := g.Place(e.Span)
+		has = at.Line != nil && at.At <= at.Line.Last
+		active = has && at.At <= at.Line.Main
+		return nil
+	})
+	if err != nil || !has {
+		return err
+	}
+	g := f.groups[id]
+	if g == nil {
+		t, err := f.o.Store.Thread(ctx, id)
+		if err != nil {
+			return err
+		}
+		info, err := t.Info(ctx)
+		if err != nil {
+			return err
+		}
+		g = &whereGroup{Href: "/t/" + id.String(), Here: id == f.here}
+		if g.Title, err = f.title(ctx, &info); err != nil {
+			return err
+		}
+		f.groups[id], f.Groups = g, append(f.Groups, g)
+	}
+	is := &place{ID: id.String(), In: e.Span.String()}
+	if active {
+		is.In = ""
+	}
+	g.Places = append(g.Places, wherePlace{Href: is.Href(e.Position), Speaker: e.Role, Position: e.Position, Time: e.CreatedAt})
+	f.Places++
+	return nil
+}

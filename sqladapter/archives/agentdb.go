@@ -1,0 +1,328 @@
+package archives
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// conversations is what a format reads.
+type conversations = iter.Seq2[*archive.Conversation, error]
+
+// agentDatabase says how an agent keeps its sessions in a database: a table of sessions, of which one with a parent is
+// that of a subagent, and a table of messages.
+type agentDatabase struct {
+	agent string
+	// sessions are the tables of sessions, the first first, in which a row has an "id". What the first has is not read of the others.
+	sessions []table
+	// parent is the column of sessions with the session that one is a subagent of.
+	parent string
+	// session reads a row of sessions: title, times, metadata.
+	session func(s *agentSession, v row)
+	// messages are the tables of messages. A session is read from the first that has rows of it.
+	messages []messageTable
+	// more, when not nil, reads what else a session has, after its messages.
+	more func(ctx context.Context, s *agentSession, id any) error
+}
+
+// table is a table with the columns that are read of it. Those that are needed must be there.
+type table struct {
+	name            string
+	needed, columns []string
+}
+
+// messageTable is a table of messages. A row has an "id" and the "session_id" of its session.
+type messageTable struct {
+	table
+	// order are the columns that messages are ordered by, those that are there; "rowid" is the order in which they were added.
+	order []string
+	// message reads a row. A node without a body is left out. It gets its parent and place later.
+	message func(ctx context.Context, s *agentSession, v row) (archive.Node, error)
+}
+
+// column returns a column for SQL.
+func (t *table) column(name string) string { return quoted(t.name) + "." + quoted(name) }
+
+// in reports whether a database has the table.
+func (t *table) in(db *database) bool { return db.has(t.name, t.needed...) }
+
+// readAgent reads the database of an agent.
+func readAgent(ctx context.Context, in *archive.Input, of *agentDatabase) conversations {
+	return func(yield func(*archive.Conversation, error) bool) {
+		db, done, err := openDatabase(ctx, in)
+		if err != nil {
+			yield(nil, whole(ctx, in, err))
+			return
+		}
+		defer done()
+		r := agentReader{reader: reader{database: db, in: in, yield: yield}, of: of}
+		for i := range of.sessions {
+			if t := &of.sessions[i]; t.in(db) {
+				r.sessions = append(r.sessions, t)
+			}
+		}
+		for i := range of.messages {
+			if t := &of.messages[i]; t.in(db) {
+				r.messages = append(r.messages, t)
+			}
+		}
+		if len(r.sessions) == 0 || len(r.messages) == 0 {
+			err = fmt.Errorf("%w: no tables of sessions and messages", archive.ErrMalformed)
+		}
+		for i := 0; err == nil && i < len(r.sessions); i++ {
+			err = r.roots(ctx, i)
+		}
+		r.end(ctx, err)
+	}
+}
+
+// agentReader reads the database of an agent.
+type agentReader struct {
+	reader
+	of *agentDatabase
+	// sessions and messages are the tables that the database has.
+	sessions []*table
+	messages []*messageTable
+}
+
+// agentSession is a session being read, with its subagents.
+type agentSession struct {
+	part
+	r     *agentReader
+	table *table
+	// about is the metadata of the conversation.
+	about fields
+	// aside is that of the subagent being read, empty for the session itself, and last the message before.
+	aside, last string
+	// model is that of the session, for agents whose messages do not name it.
+	model string
+	// calls maps the session of a subagent to the message that started it.
+	calls map[string]string
+	// children are the sessions of subagents that the last message names.
+	children []string
+	logged   bool             // the log has begun
+	at       archive.Position // of the message being read
+}
+
+// roots reads the sessions of a table that people began.
+func (r *agentReader) roots(ctx context.Context, i int) error {
+	t := r.sessions[i]
+	var where []string
+	if r.has(t.name, r.of.parent) {
+		where = append(where, fmt.Sprintf(`(%[1]s IS NULL OR %[1]s NOT IN (SELECT id FROM %[2]s))`, t.column(r.of.parent), quoted(t.name)))
+	}
+	for _, before := range r.sessions[:i] {
+		where = append(where, t.column("id")+` NOT IN (SELECT id FROM `+quoted(before.name)+`)`)
+	}
+	query := `SELECT ` + r.columns(t) + ` FROM ` + quoted(t.name)
+	if where != nil {
+		query += ` WHERE ` + strings.Join(where, ` AND `)
+	}
+	return r.eachItem(ctx, query+` ORDER BY `+t.column("id"), nil, func(v row) error {
+		id := v.text("id")
+		at := r.next("session " + id)
+		if err := r.takeRow(v); err != nil {
+			return r.skip(ctx, at, err)
+		}
+		s := &agentSession{part: part{Conversation: &archive.Conversation{SourceID: id}, r: &r.reader}, r: r, table: t, calls: make(map[string]string)}
+		s.about = fields{{archive.KeyAgent, r.of.agent}}
+		r.of.session(s, v)
+		s.Metadata = appendJSON(nil, s.about)
+		s.keep(t.name, v)
+		err := r.content(ctx, s, v["id"])
+		if err == nil {
+			err = r.subagents(ctx, s, v["id"], 0)
+		}
+		if err != nil {
+			return err
+		}
+		return s.finish()
+	})
+}
+
+// content reads what a session has.
+func (r *agentReader) content(ctx context.Context, s *agentSession, id any) error {
+	if err := r.messagesOf(ctx, s, id); err != nil || r.of.more == nil {
+		return err
+	}
+	return r.of.more(ctx, s, id)
+}
+
+// maxSubagents limits how deeply subagents of subagents are read.
+const maxSubagents = 16
+
+// subagents reads the sessions below one.
+func (r *agentReader) subagents(ctx context.Context, s *agentSession, parent any, depth int) error {
+	t := s.table
+	if depth == maxSubagents || !r.has(t.name, r.of.parent) {
+		return nil
+	}
+	var children []row
+	r.begin()
+	query := `SELECT ` + r.columns(t) + ` FROM ` + quoted(t.name) + ` WHERE ` + t.column(r.of.parent) + ` = ? ORDER BY ` + t.column("id")
+	err := r.each(ctx, query, []any{parent}, func(v row) error {
+		children = append(children, v)
+		return nil
+	})
+	for _, v := range children {
+		if err == nil {
+			s.keep(t.name, v)
+			s.aside = "agent " + v.text("id")
+			err = r.content(ctx, s, v["id"])
+		}
+		if err == nil {
+			err = r.subagents(ctx, s, v["id"], depth+1)
+		}
+	}
+	return err
+}
+
+// messagesOf reads the messages of a session.
+func (r *agentReader) messagesOf(ctx context.Context, s *agentSession, id any) error {
+	s.last = ""
+	var t *messageTable
+	for _, t = range r.messages {
+		var there bool
+		if err := r.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM `+quoted(t.name)+` WHERE session_id = ?)`, id).Scan(&there); err != nil {
+			return err
+		}
+		if there {
+			break
+		}
+	}
+	var order []string
+	for _, column := range t.order {
+		if column == "rowid" || r.has(t.name, column) {
+			order = append(order, t.column(column))
+		}
+	}
+	query := `SELECT ` + r.columns(&t.table) + ` FROM ` + quoted(t.name) + ` WHERE session_id = ? ORDER BY ` + strings.Join(order, ", ")
+	return r.eachItem(ctx, query, []any{id}, func(v row) error {
+		at := r.next("message " + v.text("id"))
+		if err := r.takeRow(v); err != nil {
+			return r.skip(ctx, at, err)
+		}
+		s.keep(t.name, v)
+		if err := s.message(ctx, t, v, at); err != nil {
+			if err := r.skip(ctx, at, err); err != nil {
+				return err
+			}
+		}
+		return s.flush()
+	})
+}
+
+// message reads a message.
+func (s *agentSession) message(ctx context.Context, t *messageTable, v row, at archive.Position) error {
+	s.children, s.at = s.children[:0], at
+	n, err := t.message(ctx, s, v)
+	if err != nil || n.Body == nil {
+		return err
+	}
+	if n.ID == "" {
+		return fmt.Errorf("%w: it has no id", archive.ErrMalformed)
+	}
+	if n.Role == "" {
+		n.Role = "unknown"
+	}
+	n.Parent, n.Aside, n.At = s.last, s.aside, at
+	if s.last == "" {
+		n.Parent = s.calls[strings.TrimPrefix(s.aside, "agent ")]
+		n.Root = n.Parent == ""
+	}
+	for _, child := range s.children {
+		if _, known := s.calls[child]; !known && s.aside == "" {
+			s.calls[child] = n.ID
+		}
+	}
+	s.last = n.ID
+	s.add(n)
+	return nil
+}
+
+// starts notes that the message being read has started a subagent with a session.
+func (s *agentSession) starts(session string) {
+	if session != "" {
+		s.children = append(s.children, session)
+	}
+}
+
+// state adds a member to the metadata, unless it is empty.
+func (s *agentSession) state(key, value string) {
+	if value != "" {
+		s.about = append(s.about, field{key, cleanText([]byte(value))})
+	}
+}
+
+// count adds a number to the metadata, unless it is zero.
+func (s *agentSession) count(key string, v any) {
+	if n := counted(v); n != nil && n != json.Number("0") {
+		s.about = append(s.about, field{key, n})
+	}
+}
+
+// counted returns a number as a value of JSON, nil if it is none.
+func counted(v any) any {
+	switch v := v.(type) {
+	case int64:
+		return json.Number(strconv.FormatInt(v, 10))
+	case float64:
+		return number(v)
+	}
+	return nil
+}
+
+// log keeps a record that is no message.
+func (s *agentSession) log(id, role string, body []byte, created time.Time, at archive.Position) {
+	s.add(archive.Node{ID: id, Role: role, Type: "application/json", Body: body, Created: created, Aside: "log", Root: !s.logged, At: at})
+	s.logged = true
+}
+
+// keep keeps a row, if rows are wanted.
+func (s *agentSession) keep(table string, v row) {
+	if s.r.in.WantsRows() {
+		id := cleanText([]byte(v.text("id")))
+		kept := archive.Row{Key: table + " " + id, JSON: rowJSON(table, id, s.r.tables[table], v)}
+		s.Rows, s.bytes = append(s.Rows, kept), s.bytes+len(kept.JSON)
+	}
+}
+
+// columns returns the columns of a table to read, as SQL: those that are wanted, or all if rows are.
+func (r *agentReader) columns(t *table) string {
+	if r.in.WantsRows() {
+		return r.list(t.name, r.tables[t.name]...)
+	}
+	return r.list(t.name, append(append([]string(nil), t.needed...), t.columns...)...)
+}
+
+// agentTime returns a time that is a number of seconds or milliseconds since 1970, or a text as SQLite writes it.
+func agentTime(v any) time.Time {
+	switch v := v.(type) {
+	case int64:
+		if v > 0 && v < 1e11 {
+			v *= 1000
+		}
+		if v <= 0 || v > 253402300799999 {
+			return time.Time{}
+		}
+		return time.UnixMilli(v).UTC()
+	case float64:
+		if v > 0 && v < 1e15 && !math.IsNaN(v) {
+			return agentTime(int64(v))
+		}
+	case string:
+		for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999", "2006-01-02 15:04:05.999999999-07:00"} {
+			if t, err := time.Parse(layout, v); err == nil && t.Year() >= 1 && t.Year() <= 9999 {
+				return t.UTC().Truncate(time.Millisecond)
+			}
+		}
+	}
+	return time.Time{}
+}

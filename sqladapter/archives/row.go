@@ -1,0 +1,72 @@
+package archives
+
+import (
+	"bytes"
+	"encoding/base64"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
+
+// rowJSON returns a row as an object on one line: {"table": …, "key": …, "row": {…}}, with its columns in the order of the table. Numbers,
+// texts and NULL are values of JSON; a real number has a point or an exponent. A text that is an object or a list on one line is there
+// unquoted, so that its texts are stored once with those of messages. Bytes are {"$blob": …}, a text that is not UTF-8 is {"$text": …},
+// both in base64, and an infinite number is {"$real": …}: a text that begins like these is quoted. So every value can be told.
+func rowJSON(table, key string, columns []string, v row) []byte {
+	b := append([]byte(`{"table":`), rawjson.Quote(table)...)
+	b = append(append(b, `,"key":`...), rawjson.Quote(key)...)
+	b = append(b, `,"row":{`...)
+	for i, c := range columns {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(b, rawjson.Quote(c)...), ':')
+		b = appendCell(b, v[c])
+	}
+	return append(b, '}', '}')
+}
+
+func appendCell(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case int64:
+		return strconv.AppendInt(b, v, 10)
+	case float64:
+		if math.IsInf(v, 0) {
+			return append(strconv.AppendFloat(append(b, `{"$real":"`...), v, 'g', -1, 64), `"}`...)
+		}
+		from := len(b)
+		if b = strconv.AppendFloat(b, v, 'g', -1, 64); !bytes.ContainsAny(b[from:], ".e") {
+			b = append(b, ".0"...)
+		}
+		return b
+	case string:
+		switch {
+		case isInline(v):
+			return append(b, v...)
+		case utf8.ValidString(v):
+			return append(b, rawjson.Quote(v)...)
+		}
+		return appendBase64(b, "$text", []byte(v))
+	case []byte:
+		return appendBase64(b, "$blob", v)
+	}
+	return append(b, "null"...)
+}
+
+func appendBase64(b []byte, key string, value []byte) []byte {
+	b = append(append(append(b, `{"`...), key...), `":"`...)
+	b = base64.StdEncoding.AppendEncode(b, value)
+	return append(b, `"}`...)
+}
+
+// isInline reports whether a text is an object or a list that can be part of a line as it is.
+func isInline(text string) bool {
+	last := len(text) - 1
+	if last < 1 || !(text[0] == '{' && text[last] == '}' || text[0] == '[' && text[last] == ']') {
+		return false
+	}
+	raw := []byte(text)
+	return !bytes.HasPrefix(raw, []byte(`{"$`)) && !bytes.ContainsAny(raw, "\n\r") && utf8.Valid(raw) && rawjson.Valid(raw)
+}
