@@ -2,7 +2,9 @@ package follow
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -54,6 +56,8 @@ type Recorded struct {
 	Session string `json:"sessionId,omitempty"`
 	// Lost is the number of lines that were too large to be kept.
 	Lost int64 `json:"lost,omitempty"`
+	// Proof is a keyed hash of the block, what is recorded and the block before: see [Source.IsOf].
+	Proof string `json:"signature,omitempty"`
 }
 
 // ErrNotExact is returned for a source that cannot be given back byte for byte.
@@ -99,10 +103,38 @@ func FindSource(ctx context.Context, store *lineage.Store, machine string, path 
 	return s, err
 }
 
-// IsOf reports whether a follower on a machine has recorded the source. Unlike About.Machine, which is a name, the id of a
-// machine is not known to others.
-func (s *Source) IsOf(m Machine) bool {
-	return m.ID != "" && s.Context == lineage.SourceBranch(sourceID(m.ID, s.About.Path))
+// IsOf reports whether a machine has recorded all of the source: its id and path give the context, and its secret proves each
+// block. Whoever may write to the store can read the id of a machine there, and cannot prove a block.
+func (s *Source) IsOf(ctx context.Context, m Machine) (bool, error) {
+	if m.ID == "" || m.Secret == "" || s.Context != lineage.SourceBranch(sourceID(m.ID, s.About.Path)) {
+		return false, nil
+	}
+	before := ""
+	for b, err := range s.blocks(ctx) {
+		if err != nil {
+			return false, err
+		}
+		if !hmac.Equal([]byte(b.is.Proof), []byte(b.is.proof(m.Secret, s.store.ID(), s.Context, b.content, before))) {
+			return false, nil
+		}
+		before = b.is.Proof
+	}
+	return before != "", nil
+}
+
+// proof returns what proves that a machine has recorded a block, after the one with the proof before.
+func (r Recorded) proof(secret string, store structure.StoreID, source lineage.ContextID, block content.ID, before string) string {
+	if secret == "" {
+		return ""
+	}
+	r.Proof = ""
+	is, _ := json.Marshal(r) // numbers and texts
+	h := hmac.New(sha256.New, []byte(secret))
+	for _, part := range [][]byte{[]byte("lineage source"), store[:], source[:], block[:], []byte(before), is} {
+		_ = binary.Write(h, binary.BigEndian, uint64(len(part)))
+		h.Write(part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // sourceID returns the id that a machine gives to the source of a file.
@@ -143,7 +175,8 @@ func (s *Source) damaged(format string, args ...any) error {
 // block is a block of a manifest with the lines that were kept whole for it.
 type block struct {
 	*manifest.Block
-	session string
+	is      Recorded
+	content content.ID
 	whole   []*lineage.Entry
 }
 
@@ -181,7 +214,7 @@ func (s *Source) blocks(ctx context.Context) iter.Seq2[block, error] {
 				yield(block{}, s.damaged("block %d: %v", e.Position, err))
 				return
 			}
-			if !yield(block{b, is.Session, whole}, nil) {
+			if !yield(block{b, is, e.Content, whole}, nil) {
 				return
 			}
 			whole = nil
@@ -259,7 +292,7 @@ func (s *Source) Lines(ctx context.Context) iter.Seq2[SourceLine, error] {
 // join yields the lines of a block.
 func (s *Source) join(ctx context.Context, b block) iter.Seq2[[]byte, error] {
 	whole := b.whole
-	return b.Join(b.session, func(at lineage.SpanRef) (*manifest.Message, error) {
+	return b.Join(b.is.Session, func(at lineage.SpanRef) (*manifest.Message, error) {
 		return s.message(ctx, at)
 	}, func() ([]byte, error) {
 		if len(whole) == 0 {
@@ -305,7 +338,7 @@ func (s *Source) message(ctx context.Context, at lineage.SpanRef) (*manifest.Mes
 // recorder records the lines of a file.
 type recorder struct {
 	store   *lineage.Store
-	machine string
+	machine Machine
 	about   SourceOf
 	is      Recorded // with what is pending
 	context *lineage.Context
@@ -327,7 +360,7 @@ const flushSize = 4 << 20
 
 // record returns a recorder for a file. If known is not nil, it goes on after that; hash then has its bytes.
 // Otherwise what was recorded before is replaced.
-func record(store *lineage.Store, machine string, about SourceOf, known *Source, sum hash.Hash) *recorder {
+func record(store *lineage.Store, machine Machine, about SourceOf, known *Source, sum hash.Hash) *recorder {
 	r := &recorder{store: store, machine: machine, about: about, hash: sum}
 	if known != nil {
 		r.is, r.tip = known.Is, known.tip
@@ -388,10 +421,10 @@ func (r *recorder) cut() {
 	if r.builder == nil || r.builder.Lines() == 0 {
 		return
 	}
-	is := r.is
-	is.Digest = hex.EncodeToString(r.hash.Sum(nil))
-	metadata, _ := json.Marshal(is) // numbers and texts
 	block := r.builder.Block()
+	r.is.Digest = hex.EncodeToString(r.hash.Sum(nil))
+	r.is.Proof = r.is.proof(r.machine.Secret, r.store.ID(), lineage.SourceBranch(sourceID(r.machine.ID, r.about.Path)), content.Sum(block), r.is.Proof)
+	metadata, _ := json.Marshal(r.is) // numbers and texts
 	r.items = append(r.items, lineage.Item{Kind: structure.AssetUsage, Filename: manifestName, Type: manifestType, Body: block, Metadata: metadata})
 	r.size += len(block)
 }
@@ -456,7 +489,7 @@ func (r *recorder) extend(ctx context.Context) (spans []lineage.SpanRef, err err
 
 // open opens the context of the source, or creates it.
 func (r *recorder) open(ctx context.Context) error {
-	id := sourceID(r.machine, r.about.Path)
+	id := sourceID(r.machine.ID, r.about.Path)
 	c, err := r.store.Context(ctx, lineage.SourceBranch(id))
 	if errors.Is(err, lineage.ErrNotFound) && r.tip.IsZero() {
 		about := r.about

@@ -71,7 +71,7 @@ func (f *sessionFile) recorded(known *Source) (*recorder, []importer.Line) {
 		sum.Write(f.raw[:known.Is.Bytes])
 		lines = lines[known.Is.Lines:]
 	}
-	return record(f.store, machine, SourceOf{Machine: machine, Agent: "claude-code", Path: "/home/" + f.id}, known, sum), lines
+	return record(f.store, Machine{ID: machine, Secret: "s"}, SourceOf{Machine: machine, Agent: "claude-code", Path: "/home/" + f.id}, known, sum), lines
 }
 
 func (f *sessionFile) record(known *Source) error {

@@ -39,7 +39,7 @@ func (r *run) recordWhole(ctx context.Context, f *file, t *taking) (again bool, 
 	} else {
 		known, sum = nil, sha256.New()
 	}
-	is := record(r.store, r.options.Machine.ID, r.sourceOf(f), known, sum)
+	is := record(r.store, r.options.Machine, r.sourceOf(f), known, sum)
 	if is.seen = true; known == nil && found != nil {
 		is.was = found.tip
 	}
