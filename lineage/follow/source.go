@@ -347,6 +347,9 @@ type recorder struct {
 	// when the first lines are committed.
 	was  lineage.SpanRef
 	seen bool
+	// staged has what replaces the source, nil if that is not too large to be committed at once: what is replaced stays until
+	// all is there.
+	staged *lineage.Context
 
 	builder *manifest.Builder
 	hash    hash.Hash
@@ -383,7 +386,7 @@ func (r *recorder) add(ctx context.Context, session string, lines []importer.Lin
 			r.cut()
 		}
 		if r.size >= flushSize {
-			r.err = r.flush(ctx)
+			r.err = r.commit(ctx, false)
 		}
 	}
 }
@@ -429,13 +432,19 @@ func (r *recorder) cut() {
 	r.size += len(block)
 }
 
-// flush commits what was recorded. ErrTipMoved says that another process has recorded the file meanwhile.
+// flush commits what was recorded, which is all that was read. ErrTipMoved says that another process has recorded the file
+// meanwhile.
 func (r *recorder) flush(ctx context.Context) error {
 	if r.err != nil {
 		return r.err
 	}
 	r.cut()
-	if len(r.items) == 0 {
+	return r.commit(ctx, true)
+}
+
+// commit commits items. all is set if they are up to the end of what was read.
+func (r *recorder) commit(ctx context.Context, all bool) error {
+	if len(r.items) == 0 && r.staged == nil {
 		return nil
 	}
 	if r.context == nil {
@@ -443,48 +452,83 @@ func (r *recorder) flush(ctx context.Context) error {
 			return err
 		}
 	}
-	spans, err := r.extend(ctx)
-	if err != nil {
-		return err
+	large := !all || r.size >= 2*flushSize // for a transaction
+	if !r.was.IsZero() && large && r.staged == nil {
+		if err := r.stage(ctx); err != nil {
+			return err
+		}
 	}
-	r.tip = spans[len(spans)-1]
-	r.items, r.size, r.was = nil, 0, lineage.SpanRef{}
-	return nil
-}
-
-// extend adds the items to the source. What they replace goes in the same commit, unless they are too large for
-// a transaction.
-func (r *recorder) extend(ctx context.Context) (spans []lineage.SpanRef, err error) {
-	if r.was.IsZero() {
-		return r.context.ExtendFrom(ctx, r.tip, r.items...)
-	}
-	replace := func(items []lineage.Item) error {
-		return r.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
-			c, err := tx.Context(ctx, r.context.ID())
-			if err != nil {
-				return err
+	var spans []lineage.SpanRef
+	var err error
+	switch {
+	case r.staged != nil:
+		if len(r.items) > 0 {
+			spans, err = r.staged.ExtendFrom(ctx, r.tip, r.items...)
+		}
+		if err == nil && all {
+			if len(spans) > 0 {
+				r.tip = spans[len(spans)-1]
 			}
-			switch tip, err := c.Tip(ctx); {
-			case err != nil:
-				return err
-			case tip != r.was:
-				return fmt.Errorf("source %s: %w", r.about.Path, lineage.ErrTipMoved)
+			if err = r.replace(ctx, func(ctx context.Context, c *lineage.Context) error { return c.MoveTo(ctx, r.tip, rewritten) }); err == nil {
+				err = r.staged.Delete(ctx)
+				r.staged, r.was = nil, lineage.SpanRef{}
 			}
-			if err = c.MoveTo(ctx, lineage.SpanRef{}, "the file was rewritten"); err == nil && len(items) > 0 {
-				spans, err = c.ExtendFrom(ctx, lineage.SpanRef{}, items...)
+		}
+	case !r.was.IsZero():
+		err = r.replace(ctx, func(ctx context.Context, c *lineage.Context) error {
+			err := c.MoveTo(ctx, lineage.SpanRef{}, rewritten)
+			if err == nil {
+				spans, err = c.ExtendFrom(ctx, lineage.SpanRef{}, r.items...)
 			}
 			return err
 		})
+		r.was = lineage.SpanRef{}
+	default:
+		spans, err = r.context.ExtendFrom(ctx, r.tip, r.items...)
 	}
-	if r.size < 2*flushSize {
-		err := replace(r.items)
-		return spans, err
+	if err != nil {
+		return err
 	}
-	if err := replace(nil); err != nil {
-		return nil, err
+	if len(spans) > 0 {
+		r.tip = spans[len(spans)-1]
 	}
-	r.was = lineage.SpanRef{}
-	return r.context.ExtendFrom(ctx, r.tip, r.items...)
+	r.items, r.size = nil, 0
+	return nil
+}
+
+// rewritten is the reason for a move of a source.
+const rewritten = "the file was rewritten"
+
+// replace changes the source if it is what was seen.
+func (r *recorder) replace(ctx context.Context, change func(context.Context, *lineage.Context) error) error {
+	return r.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
+		c, err := tx.Context(ctx, r.context.ID())
+		if err != nil {
+			return err
+		}
+		switch tip, err := c.Tip(ctx); {
+		case err != nil:
+			return err
+		case tip != r.was:
+			return fmt.Errorf("source %s: %w", r.about.Path, lineage.ErrTipMoved)
+		}
+		return change(ctx, c)
+	})
+}
+
+// stage makes an empty context for what replaces the source, or empties the one of a process that was killed.
+func (r *recorder) stage(ctx context.Context) error {
+	id := sourceID(r.machine.ID, r.about.Path) + " staged"
+	c, err := r.store.Context(ctx, lineage.SourceBranch(id))
+	switch {
+	case errors.Is(err, lineage.ErrNotFound):
+		metadata, _ := json.Marshal(map[string]any{"aside": lineage.AsideSource})
+		c, err = r.store.NewContext(ctx, lineage.ContextOptions{SourceID: id, Metadata: metadata})
+	case err == nil:
+		err = c.MoveTo(ctx, lineage.SpanRef{}, rewritten)
+	}
+	r.staged = c
+	return err
 }
 
 // open opens the context of the source, or creates it.
@@ -511,5 +555,5 @@ func (r *recorder) open(ctx context.Context) error {
 
 // pending reports whether something is not committed yet.
 func (r *recorder) pending() bool {
-	return len(r.items) > 0 || r.builder != nil && r.builder.Lines() > 0
+	return len(r.items) > 0 || r.staged != nil || r.builder != nil && r.builder.Lines() > 0
 }
