@@ -56,6 +56,9 @@ type Recorded struct {
 	Session string `json:"sessionId,omitempty"`
 	// Lost is the number of lines that were too large to be kept.
 	Lost int64 `json:"lost,omitempty"`
+	// Spans is how many spans of the source the file has, counted from the last one, 0 for all: those before are of the file
+	// as it was.
+	Spans int64 `json:"spans,omitempty"`
 	// Proof is a keyed hash of the block, what is recorded and the block before: see [Source.IsOf].
 	Proof string `json:"signature,omitempty"`
 }
@@ -184,7 +187,7 @@ type block struct {
 func (s *Source) blocks(ctx context.Context) iter.Seq2[block, error] {
 	return func(yield func(block, error) bool) {
 		var whole []*lineage.Entry
-		for e, err := range s.store.History(ctx, s.tip, lineage.Window{}) {
+		for e, err := range s.store.History(ctx, s.tip, lineage.Window{Last: uint64(s.Is.Spans)}) {
 			if err != nil {
 				yield(block{}, err)
 				return
@@ -353,8 +356,11 @@ type recorder struct {
 
 	builder *manifest.Builder
 	hash    hash.Hash
-	items   []lineage.Item // lines to keep whole, and whole blocks
-	size    int            // of items
+	items   []lineage.Item                        // lines to keep whole, and whole blocks
+	kept    map[[sha256.Size]byte]lineage.SpanRef // lines that the file had before, nil if it goes on
+	rewrote bool                                  // the source goes on after the file as it was
+	size    int                                   // of items
+	spans   int64                                 // of the file that are committed
 	err     error
 }
 
@@ -366,9 +372,39 @@ const flushSize = 4 << 20
 func record(store *lineage.Store, machine Machine, about SourceOf, known *Source, sum hash.Hash) *recorder {
 	r := &recorder{store: store, machine: machine, about: about, hash: sum}
 	if known != nil {
-		r.is, r.tip = known.Is, known.tip
+		r.is, r.tip, r.spans, r.rewrote = known.Is, known.tip, known.Is.Spans, known.Is.Spans > 0
 	}
 	return r
+}
+
+// recordAgain returns a recorder for a file that was rewritten, as a whole, after what was recorded of it: lines that it had
+// before are not kept again.
+func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, about SourceOf, was *Source) (*recorder, error) {
+	r := record(store, machine, about, nil, sha256.New())
+	r.tip, r.rewrote, r.kept = was.tip, true, make(map[[sha256.Size]byte]lineage.SpanRef)
+	for b, err := range was.blocks(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range b.whole {
+			if text, err := store.Original(ctx, e); err == nil {
+				r.kept[sha256.Sum256(text)] = e.Span
+			} else if !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrNotFound) {
+				return nil, err
+			}
+		}
+		for i := range b.Lines() {
+			if spans := b.Spans(i); len(spans) == 1 {
+				m, err := was.message(ctx, spans[0])
+				if err == nil {
+					r.kept[sha256.Sum256(m.Body)] = spans[0]
+				} else if !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrNotFound) {
+					return nil, err
+				}
+			}
+		}
+	}
+	return r, nil
 }
 
 // add records lines in order. session is the id of their session.
@@ -407,6 +443,11 @@ func (r *recorder) line(l *importer.Line) {
 		n := l.Nodes[0]
 		m = &manifest.Message{ID: n.ID, Created: n.Created, Body: n.Body, Metadata: n.Metadata}
 	}
+	if text, _ := manifest.CutEnd(l.Raw); len(spans) == 0 && r.kept != nil {
+		if span, ok := r.kept[sha256.Sum256(text)]; ok {
+			spans, m = []lineage.SpanRef{span}, &manifest.Message{Body: text}
+		}
+	}
 	whole := r.builder.Add(l.Raw, spans, m)
 	if whole == nil {
 		return
@@ -425,6 +466,9 @@ func (r *recorder) cut() {
 		return
 	}
 	block := r.builder.Block()
+	if r.rewrote {
+		r.is.Spans = r.spans + int64(len(r.items)) + 1
+	}
 	r.is.Digest = hex.EncodeToString(r.hash.Sum(nil))
 	r.is.Proof = r.is.proof(r.machine.Secret, r.store.ID(), lineage.SourceBranch(sourceID(r.machine.ID, r.about.Path)), content.Sum(block), r.is.Proof)
 	metadata, _ := json.Marshal(r.is) // numbers and texts
@@ -492,6 +536,7 @@ func (r *recorder) commit(ctx context.Context, all bool) error {
 	if len(spans) > 0 {
 		r.tip = spans[len(spans)-1]
 	}
+	r.spans += int64(len(r.items))
 	r.items, r.size = nil, 0
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -107,6 +108,49 @@ func TestWholeFilesComeBack(t *testing.T) {
 	after, err := store.View().Head(t.Context())
 	require.NoError(t, err)
 	require.LessOrEqual(t, after.Number-before.Number, uint64(1)) // the states of files
+}
+
+// A file that is written again for each message keeps what it had: the store grows with what is new. The file comes back as it is,
+// also after its shorter form, and after a collection that keeps nothing which is not needed.
+func TestWholeFileThatGrows(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	path := h.path(".gemini", "tmp", "p", "chats", "session-1.json")
+	var said []string
+	for i := range 120 {
+		said = append(said, fmt.Sprintf("%d %s", i, strings.Repeat("words ", 30)))
+	}
+	at := time.Now().Add(-time.Hour)
+	write := func(n int) uint64 {
+		at = at.Add(time.Second)
+		h.write(t, path, geminiSession("s1", said[:n]...))
+		require.NoError(t, os.Chtimes(path, at, at))
+		o := h.options()
+		o.Once = true
+		require.NoError(t, Run(bg, store, o))
+		requireKept(t, store, path)
+		stats, err := store.Stats(bg)
+		require.NoError(t, err)
+		return stats.Spans
+	}
+	before := write(100)
+	for n := 101; n <= 110; n++ {
+		after := write(n)
+		require.LessOrEqual(t, after-before, uint64(8), "%d messages", n) // the message, its part, what is around it, and a block
+		before = after
+	}
+	write(50)
+	_, err := store.Collect(bg, lineage.CollectOptions{KeepUnused: -1, KeepReflog: -1})
+	require.NoError(t, err)
+	requireKept(t, store, path)
+	write(120)
+	_, err = store.Collect(bg, lineage.CollectOptions{KeepUnused: -1, KeepReflog: -1})
+	require.NoError(t, err)
+	requireKept(t, store, path)
+	source, err := FindSource(bg, store, h.options().Machine.ID, path)
+	require.NoError(t, err)
+	is, err := source.IsOf(bg, Machine{ID: h.options().Machine.ID, Secret: h.options().Machine.Secret})
+	require.NoError(t, err)
+	require.Equal(t, h.options().Machine.Secret != "", is)
 }
 
 // Whatever a session file says, it comes back.
