@@ -21,6 +21,8 @@ type ReadOptions struct {
 	Limits Limits
 	// Rows asks formats that read databases for Conversation.Rows.
 	Rows bool
+	// Path is the path on disk of an input that grows, for what is beside it.
+	Path string
 	// Unchanged, when not nil, reports whether a file on disk need not be read, because what it has is known. Files that a
 	// format reads together are always read. It is called by one goroutine.
 	Unchanged func(*File) bool
