@@ -2,6 +2,7 @@ package follow
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -11,7 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // FuzzParts requires that the parts of a file are the file, in any form, without taking long.
@@ -235,4 +239,55 @@ func TestWholeFileOfDeleted(t *testing.T) {
 	requireKept(t, store, other)
 	once(t, store, h.options())
 	require.Nil(t, texts(t, store, "s1"))
+}
+
+// meddling is an engine beside which somebody else does something before its first commit.
+type meddling struct {
+	backend.Engine
+	meddle func()
+}
+
+func (m *meddling) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if do := m.meddle; do != nil {
+		m.meddle = nil
+		do()
+	}
+	return m.Engine.Apply(ctx, c, o)
+}
+
+// What another process stores again, or records, while what is kept of deleted threads is forgotten, stays.
+func TestForgetDeletedBesideAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		meddle func(t *testing.T, store *lineage.Store, f *sessionFile)
+		forgot int
+	}{
+		"nobody":            {func(*testing.T, *lineage.Store, *sessionFile) {}, 1},
+		"the session again": {func(t *testing.T, store *lineage.Store, _ *sessionFile) { newSessionFile(t, store, "s1") }, 0},
+		"the file goes on": {func(t *testing.T, _ *lineage.Store, f *sessionFile) {
+			f.line("more\n")
+			require.NoError(t, f.record(f.source()))
+		}, 0},
+		"another one forgets": {func(t *testing.T, store *lineage.Store, _ *sessionFile) {
+			n, err := ForgetDeleted(bg, store)
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := memory(t)
+			f := newSessionFile(t, store, "s1")
+			f.say("one")
+			require.NoError(t, f.record(nil))
+			require.NoError(t, f.thread.Delete(bg))
+			n, err := ForgetDeleted(bg, lineage.New(&meddling{write.Of(store).Engine(), func() { c.meddle(t, store, f) }}))
+			require.NoError(t, err)
+			require.Equal(t, c.forgot, n)
+			_, err = FindSource(bg, store, machine, "/home/s1")
+			if strings.HasPrefix(name, "the ") {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, lineage.ErrNotFound)
+			}
+		})
+	}
 }
