@@ -59,7 +59,7 @@ func (b *Builder) Full() bool {
 // Add adds a line with its end. The spans have its messages, m is the first one, nil for none. It returns the part of
 // the line that the caller has to keep whole, nil if it follows from the message.
 func (b *Builder) Add(line []byte, spans []structure.SpanRef, m *Message) (whole []byte) {
-	text, end := cutEnd(line)
+	text, end := CutEnd(line)
 	b.filling.set(m)
 	c := cutter{builder: b, filling: &b.filling}
 	c.out = binary.AppendUvarint(c.out, uint64(min(len(spans), maxSpans)))
@@ -101,8 +101,8 @@ func (b *Builder) Add(line []byte, spans []structure.SpanRef, m *Message) (whole
 	return whole
 }
 
-// cutEnd divides a line into its text and its end.
-func cutEnd(line []byte) (text, end []byte) {
+// CutEnd divides a line into its text and its end.
+func CutEnd(line []byte) (text, end []byte) {
 	text = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 	return text, line[len(text):]
 }
