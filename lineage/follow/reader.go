@@ -211,13 +211,14 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 		}
 	}
 	is := &reader{taking: t}
-	is.record = record(r.store, r.options.Machine.ID, r.sourceOf(f), known, sum)
+	is.record = record(r.store, r.options.Machine, r.sourceOf(f), known, sum)
 	is.record.seen = true
 	if known == nil && found != nil {
 		is.record.was = found.tip
 	}
 	o := r.archiveOptions(f, t)
 	o.Placed = func(lines []importer.Line) { is.record.add(ctx, is.growing.Session(), lines) }
+	o.Path = f.path
 	is.growing = importer.Grow(r.store, name, o)
 	if known != nil {
 		is.growing.Known(known.Is.Lines, func(line int64) []lineage.SpanRef { return spans[line-1] })

@@ -32,6 +32,7 @@ func Begin(ctx context.Context, src archive.Source, o Options) (*Begun, error) {
 		return nil, err
 	}
 	b := &Begun{ctx: ctx, options: o, reading: r}
+	b.seen.files = o.Files
 	for e, ok := r.Next(); ok; e, ok = r.Next() {
 		if e.Conversation != nil {
 			b.first = &e
@@ -59,7 +60,9 @@ func (b *Begun) Into(store *lineage.Store) (Report, error) {
 	}
 	l.close()
 	if err == nil {
-		err = b.outcome(&l.report)
+		if err = b.outcome(&l.report); err == nil {
+			err = b.options.Files.save(b.ctx, store)
+		}
 	}
 	return l.report, err
 }
@@ -83,7 +86,7 @@ func (b *Begun) outcome(r *Report) error {
 	switch {
 	case b.reading.Err() != nil:
 		return b.reading.Err()
-	case r.Conversations > 0 || r.SkippedCount > 0:
+	case r.Conversations > 0 || r.SkippedCount > 0 || r.Unchanged > 0:
 		return nil
 	case r.IgnoredCount > 0:
 		return fmt.Errorf("%s: %w", r.Ignored[0], archive.ErrUnknownFormat)
@@ -98,12 +101,18 @@ type seen struct {
 	file   string
 	title  string // for an untitled conversation that is alone in the file
 	read   int64
+	files  *Files // nil if nothing is remembered
 }
 
 // take records an event that is not a conversation.
 func (s *seen) take(e archive.Event) {
 	s.read = e.Read
+	if e.Damage != nil || e.Ignored != "" {
+		s.files.leftOut(e.File)
+	}
 	switch {
+	case e.Unchanged != nil:
+		s.report.Unchanged++
 	case e.Damage != nil:
 		s.report.skip(e.Damage)
 	case e.Repair != nil:

@@ -28,8 +28,9 @@ type loader struct {
 	// counts equal conversations without an id in the current file.
 	met    map[uint64]uint32
 	copies map[uint64]uint64
-	number uint32 // of the file
-	inFile int    // conversations in the file so far
+	number uint32        // of the file
+	inFile int           // conversations in the file so far
+	of     *archive.File // that the current conversation is from, nil for none
 	seen
 	tick    int
 	created int64 // new messages
@@ -63,7 +64,10 @@ func (l *loader) all(events iter.Seq[archive.Event]) error {
 	for e := range events {
 		switch {
 		case e.Conversation != nil:
-			l.read, l.part, l.partIn = e.Read, e.Conversation.Size(), nil
+			l.read, l.part, l.partIn, l.of = e.Read, e.Conversation.Size(), nil, e.File
+			if len(e.Conversation.Skipped) > 0 {
+				l.files.leftOut(e.File)
+			}
 			err := l.conversation(e.Conversation)
 			if limit := (*archive.LimitError)(nil); errors.As(err, &limit) {
 				return errors.Join(err, l.flush(), l.sync()) // keep what was read before
@@ -274,6 +278,7 @@ const loadedAtOnce = 512
 
 // count counts a conversation, unless it was counted before, which it reports.
 func (l *loader) count(sourceID string) (again bool, err error) {
+	l.files.has(l.of, sourceID)
 	k := shortHash(sourceID)
 	if again = l.met[k] != 0; !again {
 		if most := l.options.Limits.OrDefault().Conversations; l.report.Conversations >= most {
