@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -76,9 +77,64 @@ func (r *run) keepRows(ctx context.Context, f *file, session string, rows []arch
 			continue
 		}
 		s.states[key] = state
-		s.record.add(ctx, session, []importer.Line{{RawLine: archive.RawLine{Raw: append(rows[i].JSON, '\n')}}})
+		for part := range rowParts(append(rows[i].JSON, '\n')) {
+			s.record.add(ctx, session, []importer.Line{{RawLine: archive.RawLine{Raw: part}}})
+		}
 	}
 	return s.record.err
+}
+
+// rowParts yields the parts of a row that follow each other: its cells that are JSON, so that their texts are stored once with those of
+// messages and go with them when they are erased, and what is between them. Only the last ends with a newline.
+func rowParts(line []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		done := 0
+		for m := range rawjson.Members(line) {
+			if m.Key != "row" {
+				continue
+			}
+			for c := range rawjson.Members(m.Value) {
+				at, value := m.At+c.At, c.Value
+				for inner := range rawjson.Members(value) {
+					switch {
+					case inner.Key == "$json": // bytes that are JSON
+						at, value = at+inner.At, inner.Value
+					case strings.HasPrefix(inner.Key, "$"): // a value that is none
+						value = nil
+					}
+					break
+				}
+				if !rawjson.IsObject(value) && !rawjson.IsArray(value) {
+					continue
+				}
+				if !yield(line[done:at]) || !divide(value, 0, len(value), yield) {
+					return
+				}
+				done = at + len(value)
+			}
+		}
+		yield(line[done:])
+	}
+}
+
+// rows yields the rows that a source has recorded, with their ends, in order. A row is valid until the next one.
+func (s *Source) rows(ctx context.Context) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var row []byte
+		for part, err := range s.Lines(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if row = append(row, part.Raw...); !bytes.HasSuffix(row, []byte("\n")) {
+				continue
+			}
+			if !yield(row, nil) {
+				return
+			}
+			row = row[:0]
+		}
+	}
 }
 
 // rowsInStore returns the rows of a session as they are in the store.
@@ -92,7 +148,7 @@ func (r *run) rowsInStore(ctx context.Context, f *file, session string) (*sessio
 	}
 	sum, known := sha256.New(), found
 	if found != nil {
-		for line, err := range found.Lines(ctx) {
+		for line, err := range found.rows(ctx) {
 			switch {
 			case errors.Is(err, lineage.ErrErased): // recording the rows again would bring it back
 				return s, nil
@@ -104,9 +160,9 @@ func (r *run) rowsInStore(ctx context.Context, f *file, session string) (*sessio
 			if err != nil {
 				break
 			}
-			row := bytes.TrimSuffix(line.Raw, []byte("\n"))
+			row := bytes.TrimSuffix(line, []byte("\n"))
 			s.states[hashOf([]byte(rowKey(row)))] = hashOf(row)
-			sum.Write(line.Raw)
+			sum.Write(line)
 		}
 	}
 	if known == nil {
@@ -157,20 +213,20 @@ func (r *run) dropRows(f *file) {
 func (s *Source) exportRows(ctx context.Context, w io.Writer) error {
 	last := make(map[rowHash]int)
 	n := 0
-	for line, err := range s.Lines(ctx) {
+	for row, err := range s.rows(ctx) {
 		if err != nil {
 			return err
 		}
-		last[hashOf([]byte(rowKey(line.Raw)))] = n
+		last[hashOf([]byte(rowKey(row)))] = n
 		n++
 	}
 	n = 0
-	for line, err := range s.Lines(ctx) {
+	for row, err := range s.rows(ctx) {
 		if err != nil {
 			return err
 		}
-		if last[hashOf([]byte(rowKey(line.Raw)))] == n {
-			if _, err := w.Write(line.Raw); err != nil {
+		if last[hashOf([]byte(rowKey(row)))] == n {
+			if _, err := w.Write(row); err != nil {
 				return err
 			}
 		}

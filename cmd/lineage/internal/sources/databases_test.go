@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/sources"
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
@@ -119,7 +121,7 @@ func TestFollowDatabases(t *testing.T) {
 		`{"table":"messages","key":"m2","row":{"id":"m2","session_id":"s1","role":"assistant","parts":[{"type":"text","data":{"text":"H"}}],"model":"x","created_at":1767225601}}`,
 	}
 	require.Equal(t, first, rows)
-	require.EqualValues(t, 3, recorded)
+	require.EqualValues(t, 7, recorded) // a part for each cell of JSON, and what is around it
 	rows, _ = d.rows(path + "/s2")
 	require.Contains(t, rows[0], `"title":"Second\nline"`)
 
@@ -137,10 +139,10 @@ func TestFollowDatabases(t *testing.T) {
 	d.follow()
 	rows, recorded = d.rows(path + "/s1")
 	require.Equal(t, []string{first[0], first[1], strings.Replace(first[2], `"H"`, `"Hello you"`, 1)}, rows)
-	require.EqualValues(t, 4, recorded)
+	require.EqualValues(t, 10, recorded)
 	rows, recorded = d.rows(path + "/s2")
 	require.Len(t, rows, 2)
-	require.EqualValues(t, 2, recorded)
+	require.EqualValues(t, 4, recorded)
 
 	// A new project is found when the list has it. Another machine has its own rows.
 	other := filepath.Join(home, "work", "other")
@@ -152,7 +154,13 @@ func TestFollowDatabases(t *testing.T) {
 	d.machine = "m2"
 	d.follow()
 	_, recorded = d.rows(path + "/s1")
-	require.EqualValues(t, 3, recorded)
+	require.EqualValues(t, 7, recorded)
+
+	// What is erased in messages is erased in rows.
+	require.NoError(t, d.store.Erase(context.Background(), content.Sum([]byte("Hello"))))
+	erased, err := follow.FindSource(context.Background(), d.store, "m1", path+"/s1")
+	require.NoError(t, err)
+	require.ErrorIs(t, erased.Export(context.Background(), io.Discard), lineage.ErrErased)
 
 	// What was deleted in the store does not come back, and its rows go with it.
 	require.NoError(t, thread.Delete(context.Background()))
