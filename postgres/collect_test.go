@@ -698,6 +698,20 @@ func TestMigrateToEpochs(t *testing.T) {
 	require.Empty(t, rowsWith(t, pool, secret))
 }
 
+// A collection needs no more than two connections, as everything else.
+func TestCollectWithTwoConnections(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), func(c *pgxpool.Config) { c.MaxConns = 2 })
+	e := handle(t, pool, "s")
+	kept := tell(t, e, "kept")
+	require.NoError(t, tell(t, e, secret).Delete(background))
+	report, err := e.Collect(background, all)
+	require.NoError(t, err)
+	require.NotZero(t, report.Records)
+	require.Empty(t, rowsWith(t, pool, secret))
+	requireSaid(t, e, kept, "kept")
+	requireSound(t, e)
+}
+
 // TestCollectTooLarge collects a store whose list of what is in use does not fit into a row: nothing changes, nobody is
 // kept waiting, and the error names the sizes.
 func TestCollectTooLarge(t *testing.T) {

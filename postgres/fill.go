@@ -66,8 +66,24 @@ func (f *filling) fillTo(ctx context.Context, number uint64, progress func(done 
 	}
 }
 
-// some replays some rows, and reports whether there may be more before a number.
+// some replays some rows, and reports whether there may be more before a number. It reads the log before it begins, so that
+// it needs one connection at a time.
 func (f *filling) some(ctx context.Context, number uint64) (more bool, err error) {
+	from := f.at
+	from.epoch = f.of
+	var rows []row
+	if from.Number < number {
+		err = again(ctx, func(ctx context.Context) (err error) {
+			rows, _, err = f.log.tail(ctx, f.log.pool, from, fewCommits)
+			return err
+		})
+		if errors.Is(err, errDiverged) && !errors.Is(err, errCollected) {
+			err = &backend.CorruptError{File: "the log", What: fmt.Sprintf("it does not have row %d, for which there are entries", from.first)}
+		}
+	}
+	if err != nil || len(rows) == 0 {
+		return false, err
+	}
 	is, fetch, err := f.into.begin(ctx, f.epoch)
 	defer func() {
 		if err != nil {
@@ -78,30 +94,11 @@ func (f *filling) some(ctx context.Context, number uint64) (more bool, err error
 	if err != nil {
 		return false, err
 	}
-	if is.head != f.at { // another process has filled it as well
+	if is.head != f.at { // there were entries before, or another process makes them as well
 		f.judging.state.Cache.Forget()
 		f.at = is.head
-	}
-	if is.Number >= number {
 		f.into.abandon()
-		return false, nil
-	}
-	from := is.head
-	from.epoch = f.of
-	var rows []row
-	err = again(ctx, func(ctx context.Context) (err error) {
-		rows, _, err = f.log.tail(ctx, f.log.pool, from, fewCommits)
-		return err
-	})
-	if errors.Is(err, errDiverged) && !errors.Is(err, errCollected) {
-		err = &backend.CorruptError{File: "the log", What: fmt.Sprintf("it does not have row %d, for which there are entries", from.first)}
-	}
-	if err != nil {
-		return false, err
-	}
-	if len(rows) == 0 {
-		f.into.abandon()
-		return false, nil
+		return true, nil
 	}
 	table := newTable(ctx, newCache(is.head, DefaultCache), f.log.identity, is, fetch)
 	f.judging.begin(table)
