@@ -15,7 +15,7 @@ func (f *Feed) Open(name string, o ReadOptions) (*Input, Format, error) {
 	if err != nil {
 		return nil, Format{}, err
 	}
-	in := &Input{Name: name, reader: bufio.NewReaderSize(f, HeadSize), limits: o.Limits.OrDefault(), feed: f}
+	in := &Input{Name: name, reader: bufio.NewReaderSize(f, HeadSize), limits: o.Limits.OrDefault(), feed: f, path: o.Path}
 	if _, err := in.reader.Peek(1); err != nil {
 		return nil, Format{}, f.err
 	}

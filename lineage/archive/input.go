@@ -110,6 +110,9 @@ func (in *Input) Folder() string { return in.folder }
 // WantsRows reports whether a format that reads a database fills Conversation.Rows.
 func (in *Input) WantsRows() bool { return in.rows }
 
+// DiskPath returns the path of the file on disk that the input is, as it is there, empty if it is in an archive or compressed.
+func (in *Input) DiskPath() string { return in.path }
+
 // MaxItem is the maximum size of an item.
 func (in *Input) MaxItem() int64 { return in.limits.Item }
 

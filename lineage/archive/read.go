@@ -21,6 +21,8 @@ type ReadOptions struct {
 	Limits Limits
 	// Rows asks formats that read databases for Conversation.Rows.
 	Rows bool
+	// Path is the path on disk of an input that grows, for what is beside it.
+	Path string
 }
 
 // formats returns the formats to detect.

@@ -128,7 +128,8 @@ func Agents() []Agent {
 		{
 			Name: "opencode", Title: "OpenCode", Format: "opencode",
 			places: func(e *Environment) []place {
-				places := []place{placeOf(filepath.Join(e.data(), "opencode"), "opencode.db", "opencode-*.db")}
+				dir := filepath.Join(e.data(), "opencode")
+				places := []place{placeOf(dir, "opencode.db", "opencode-*.db"), placeOf(filepath.Join(dir, "storage"), "session/*/ses_*.json").in("opencode-files")}
 				if db := e.Getenv("OPENCODE_DB"); filepath.IsAbs(db) {
 					places = append(places, placeOf(filepath.Dir(db), literal(filepath.Base(db))))
 				}
@@ -177,10 +178,44 @@ func Agents() []Agent {
 			},
 		},
 		{
+			Name: "antigravity", Title: "Antigravity", Format: "antigravity",
+			places: func(e *Environment) (places []place) {
+				for _, program := range []string{"antigravity-cli", "antigravity", "antigravity-ide"} {
+					places = append(places, placeOf(filepath.Join(e.Home, ".gemini", program, "brain"), "*/.system_generated/logs/transcript_full.jsonl"))
+				}
+				return places
+			},
+		},
+		{
 			Name: "goose", Title: "Goose", Format: "goose",
 			places: func(e *Environment) []place {
 				dir := e.goose()
 				return []place{placeOf(dir, "sessions.db"), placeOf(dir, "*.jsonl").in("goose-jsonl")}
+			},
+		},
+		{
+			Name: "cline", Title: "Cline", Format: "cline",
+			places: func(e *Environment) []place {
+				data := filepath.Join(e.Dir("CLINE_DIR", ".cline"), "data")
+				if dir := e.Getenv("CLINE_DATA_DIR"); filepath.IsAbs(dir) {
+					data = filepath.Clean(dir)
+				}
+				sessions := filepath.Join(data, "sessions")
+				if dir := e.Getenv("CLINE_SESSION_DATA_DIR"); filepath.IsAbs(dir) {
+					sessions = filepath.Clean(dir)
+				}
+				// A session before its subagents, as their contexts are below it.
+				return append([]place{placeOf(sessions, "*/[0-9]*.messages.json", "*/*.messages.json"), placeOf(filepath.Join(data, "tasks"), tasks...)}, e.tasks("saoudrizwan.claude-dev")...)
+			},
+		},
+		{
+			Name: "roo", Title: "Roo Code", Format: "cline", Shares: true,
+			places: func(e *Environment) []place { return e.tasks("rooveterinaryinc.roo-cline") },
+		},
+		{
+			Name: "cursor", Title: "Cursor", Format: "cursor",
+			places: func(e *Environment) []place {
+				return []place{placeOf(filepath.Join(e.config(), "Cursor", "User", "globalStorage"), "state.vscdb")}
 			},
 		},
 		{Name: "crush", Title: "Crush", Format: "crush", places: (*Environment).crush},
@@ -205,6 +240,21 @@ func (e *Environment) claudeKeeps() time.Duration {
 		days = *d
 	}
 	return time.Duration(days * 24 * float64(time.Hour))
+}
+
+// tasks are the files of a task of Cline or Roo Code: the messages before what only their screen says.
+var tasks = []string{"*/api_conversation_history.json", "*/ui_messages.json"}
+
+// tasks returns the places in which an extension for editors keeps its tasks.
+func (e *Environment) tasks(extension string) (places []place) {
+	editors := e.vscode()
+	for _, name := range []string{"Cursor", "Windsurf"} {
+		editors = append(editors, filepath.Join(e.config(), name, "User"))
+	}
+	for _, user := range editors {
+		places = append(places, placeOf(filepath.Join(user, "globalStorage", extension, "tasks"), tasks...))
+	}
+	return places
 }
 
 // vscode returns the folders of VS Code and the programs made from it that keep their chats alike.

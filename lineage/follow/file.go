@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -35,12 +36,13 @@ type file struct {
 	reader      *reader // nil unless the file is active
 	rows        *rowsOf // nil unless it is a database that was read lately
 	failures    int
+	rest        time.Time // until when a database that changes all the time is not read again
 }
 
 // stamp is what changes when a file does.
 type stamp struct {
 	size, modified int64
-	beside         int64 // of the log beside a database
+	beside         int64 // of the file that belongs to it
 	mode           fs.FileMode
 }
 
@@ -51,8 +53,8 @@ func (f *file) stat() error {
 		return err
 	}
 	f.now = stampOf(info)
-	if isDatabase(f.path) {
-		if info, err := os.Lstat(f.path + walSuffix); err == nil {
+	if name := beside(f.path); name != "" {
+		if info, err := os.Lstat(name); err == nil {
 			f.now.beside = info.ModTime().UnixNano()
 		}
 	}
@@ -70,8 +72,31 @@ func isDatabase(path string) bool {
 	return strings.HasSuffix(path, ".db") || strings.HasSuffix(path, ".vscdb")
 }
 
-// besideOf returns the name of the database that a log is beside of, or the name itself.
-func besideOf(name string) string { return strings.TrimSuffix(name, walSuffix) }
+// clineSuffix ends the name of a session of Cline, which has what else is known of it in a file beside it.
+const clineSuffix = ".messages.json"
+
+// beside returns the path of what is read with a file, empty if there is nothing: the log of a database, what Cline states of a
+// session, the messages of OpenCode.
+func beside(path string) string {
+	if session, ok := strings.CutSuffix(path, clineSuffix); ok {
+		return session + ".json"
+	}
+	if isDatabase(path) {
+		return path + walSuffix
+	}
+	if session, ok := strings.CutSuffix(filepath.Base(path), ".json"); ok && strings.HasPrefix(session, "ses_") {
+		return filepath.Join(filepath.Dir(path), "..", "..", "message", session) // the folder of the messages of a session of OpenCode
+	}
+	return ""
+}
+
+// besideOf returns the name of the file that a name is beside of, or the name itself.
+func besideOf(name string) string {
+	if base := strings.TrimSuffix(name, ".json"); base != name && !strings.HasSuffix(name, clineSuffix) {
+		return base + clineSuffix
+	}
+	return strings.TrimSuffix(name, walSuffix)
+}
 
 // byLines reports whether a file consists of lines, of which the last may not be complete.
 func (f *file) byLines() bool { return strings.HasSuffix(f.path, ".jsonl") }
@@ -126,6 +151,10 @@ func (r *run) consider(f *file, first bool) {
 	}
 	again := f.state.LeftOut == OtherProject && !r.options.leavesOut(f.state.Project)
 	if f.queued || f.folder == nil || f.folder.unread || f.unchanged() && !again {
+		return
+	}
+	if r.clock.Now().Before(f.rest) {
+		r.waiting[f] = f.rest
 		return
 	}
 	f.queued = true
@@ -316,8 +345,23 @@ func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
+// A database is read whole when it has changed. One that takes restFrom or longer is read again after restFactor times that, at most
+// after restMost, so that following an agent that writes all the time takes a small part of a processor.
+const (
+	restFrom   = 200 * time.Millisecond
+	restFactor = 10
+	restMost   = 10 * time.Minute
+)
+
 // importFile imports a file that is not read by lines.
 func (r *run) importFile(ctx context.Context, f *file) error {
+	if began := r.clock.Now(); isDatabase(f.path) {
+		defer func() {
+			if now := r.clock.Now(); now.Sub(began) >= restFrom {
+				f.rest = now.Add(min(restFactor*now.Sub(began), restMost))
+			}
+		}()
+	}
 	t := &taking{ctx: ctx, run: r, known: f.folder.project}
 	t.rows = func(c *archive.Conversation) error { return r.keepRows(ctx, f, c.SourceID, c.Rows) }
 	o := r.archiveOptions(f, t)

@@ -3,6 +3,7 @@ package follow
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -580,6 +581,39 @@ func TestLastLineEnd(t *testing.T) {
 		end, err := lastLineEnd(strings.NewReader(text), int64(len(text)))
 		require.NoError(t, err)
 		require.Equal(t, want, end)
+	}
+}
+
+// Sessions of Antigravity are named by their folders, also while they grow; two have steps with equal numbers.
+func TestAntigravity(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	step := func(n int, source, kind, text string) string {
+		return fmt.Sprintf(`{"step_index":%d,"source":%q,"type":%q,"status":"DONE","created_at":"2026-01-01T00:00:0%dZ","content":%q}`, n, source, kind, n, text) + "\n"
+	}
+	file := func(id string) string {
+		return h.path(".gemini", "antigravity-cli", "brain", id, ".system_generated", "logs", "transcript_full.jsonl")
+	}
+	for _, id := range []string{"one", "two"} {
+		h.write(t, file(id), step(0, "USER_EXPLICIT", "USER_INPUT", "I am "+id))
+	}
+	once(t, store, h.options())
+	h.append(t, file("one"), step(1, "MODEL", "PLANNER_RESPONSE", "Hello"))
+	once(t, store, h.options())
+	for id, want := range map[string]int{"one": 2, "two": 1} {
+		thread, err := store.FindThread(t.Context(), id)
+		require.NoError(t, err)
+		active, err := thread.Active(t.Context())
+		require.NoError(t, err)
+		n, err := active.Len(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, want, n)
+		s, err := FindSource(t.Context(), store, h.options().Machine.ID, file(id))
+		require.NoError(t, err)
+		var out strings.Builder
+		require.NoError(t, s.Export(t.Context(), &out))
+		raw, err := os.ReadFile(file(id))
+		require.NoError(t, err)
+		require.Equal(t, string(raw), out.String())
 	}
 }
 

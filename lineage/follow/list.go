@@ -73,7 +73,7 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 	var all []Listing
 	of := make(map[*folder]int)
 	for _, p := range r.places {
-		if !p.index {
+		if !p.index || !slices.ContainsFunc(r.places, func(other *folder) bool { return other != p && other.agent.Name == p.agent.Name }) {
 			of[p] = len(all)
 			all = append(all, r.listing(p))
 		}
@@ -83,6 +83,9 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 		queued[f] = true
 	}
 	for _, f := range r.files {
+		if f.folder != nil && f.folder.index {
+			continue
+		}
 		if i, ok := of[f.folder]; ok && f.state.Gone.IsZero() {
 			r.addTo(&all[i], f, queued[f])
 		} else if i, ok := of[r.placeOf(f.path)]; ok && !f.state.Gone.IsZero() {
@@ -92,7 +95,28 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 	for i := range all {
 		slices.SortFunc(all[i].Problems, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 	}
-	return all, nil
+	return withoutAbsent(all), nil
+}
+
+// withoutAbsent leaves out folders that do not exist of agents that have several: the first stays if there is no other.
+func withoutAbsent(all []Listing) (listed []Listing) {
+	absent := func(l *Listing) bool { return l.Agent.Name != "" && l.State == NotThere && l.Gone == 0 }
+	known := make(map[string]bool)
+	for i := range all {
+		if !absent(&all[i]) {
+			known[all[i].Agent.Name] = true
+		}
+	}
+	for i := range all {
+		if l := &all[i]; absent(l) {
+			if known[l.Agent.Name] {
+				continue
+			}
+			known[l.Agent.Name] = true
+		}
+		listed = append(listed, all[i])
+	}
+	return listed
 }
 
 // addNotChosen adds the places of the agents that are left out.

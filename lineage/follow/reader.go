@@ -218,6 +218,7 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 	}
 	o := r.archiveOptions(f, t)
 	o.Placed = func(lines []importer.Line) { is.record.add(ctx, is.growing.Session(), lines) }
+	o.Path = f.path
 	is.growing = importer.Grow(r.store, name, o)
 	if known != nil {
 		is.growing.Known(known.Is.Lines, func(line int64) []lineage.SpanRef { return spans[line-1] })

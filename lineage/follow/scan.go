@@ -243,12 +243,15 @@ func (r *run) pathChanged(ctx context.Context, path string) {
 		if !ok {
 			continue
 		}
-		if base := besideOf(name); base != name && p.file(base) >= 0 {
-			name = base
+		files := []string{name}
+		if base := besideOf(name); base != name && exists(filepath.Join(p.real, filepath.FromSlash(base))) {
+			files = append(files, base)
 		}
-		if p.file(name) >= 0 {
-			if f := r.fileAt(p, name); f != nil {
-				r.look(f)
+		if files = slices.DeleteFunc(files, func(name string) bool { return p.file(name) < 0 }); len(files) > 0 {
+			for _, name := range files {
+				if f := r.fileAt(p, name); f != nil {
+					r.look(f)
+				}
 			}
 			continue
 		}

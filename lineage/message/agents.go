@@ -57,8 +57,10 @@ func agentMessage(f fields, given string, depth int) (m Message, ok bool) {
 	case rawjson.IsString(f["text"]) && rawjson.IsArray(f["parts"]) && role == "" && kind == "" && given == "user": // VS Code, whose parts divide the text
 		return Message{Role: given, Parts: contents(f["text"], depth)}, true
 	}
-	if m, ok = openCodeMessage(f, given, depth); ok {
-		return m, true
+	for _, read := range []func(fields, string, int) (Message, bool){openCodeMessage, cursorBubble, trajectoryStep, antigravityStep} {
+		if m, ok = read(f, given, depth); ok {
+			return m, true
+		}
 	}
 	return Message{}, false
 }

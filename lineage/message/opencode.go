@@ -76,8 +76,10 @@ func openCodeTool(f fields, depth int) []Part {
 	result := Part{Kind: ResultKind, Tool: call.Tool, CallID: call.CallID, Output: contents(state["content"], depth)}
 	switch state.text("status") {
 	case "completed":
-		if result.Output == nil && state["result"] != nil {
-			result.Output = outputValue(state["result"], depth)
+		for _, said := range [][]byte{state["output"], state["result"]} {
+			if result.Output == nil && said != nil {
+				result.Output = outputValue(said, depth)
+			}
 		}
 	case "error":
 		result.Failed = true

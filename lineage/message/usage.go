@@ -2,6 +2,7 @@ package message
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -116,7 +117,7 @@ func (t *Tokens) Since(before *Tokens) (d Tokens, ok bool) {
 // response of an API.
 func MayStateUsage(role string) bool {
 	switch role {
-	case "assistant", "model", "tool", "gemini", "progress", "event_msg", "token_usage_record", "session.shutdown", "usage_ledger":
+	case "assistant", "model", "tool", "gemini", "progress", "event_msg", "token_usage_record", "session.shutdown", "usage_ledger", "api_req_started":
 		return true
 	}
 	return false
@@ -161,6 +162,8 @@ func Usage(r Record) []Answer {
 		return codexUsage(fieldsOf(f["payload"]), "usage", "thread_token_usage", r.Model)
 	case kind == "event_msg" && rawjson.IsObject(f["payload"]): // Codex
 		return codexCount(fieldsOf(f["payload"]), r.Model)
+	case r.Role == "api_req_started": // a task of Cline or Roo Code
+		return clineRequest(f)
 	case r.Role == "usage_ledger": // Goose
 		a := Answer{ID: f.text("usage_id"), Model: f.text("model"), Requests: 1, Cost: cost(f["cost"])}
 		if !a.read(r.Body) && a.Cost == "" {
@@ -229,6 +232,23 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 		case strings.HasPrefix(id, "resp_"), strings.HasPrefix(id, "chatcmpl-"): // OpenAI, a whole response
 			a.ID = "response:" + id
 		}
+	case rawjson.IsString(f["bubbleId"]) && rawjson.IsObject(f["tokenCount"]): // Cursor, which states zeros where it does not know
+		if ok = a.read(f["tokenCount"]); a.Tokens.of == [TokenKinds]int64{} {
+			return a, false
+		}
+		a.ID = "cursor:" + f.text("bubbleId")
+	case f["step_id"] != nil && rawjson.IsObject(f["metrics"]): // ATIF
+		if rawjson.IsTrue(f["is_copied_context"]) {
+			return a, false
+		}
+		ok = a.read(f["metrics"])
+		a.Cost = cmp.Or(a.Cost, cost(rawjson.Get(f["metrics"], "cost_usd")))
+	case rawjson.Get(f["metrics"], "inputTokens") != nil: // Cline
+		ok = a.read(f["metrics"])
+		a.Provider = rawjson.Str(rawjson.Get(f["modelInfo"], "provider"))
+		if id := f.text("id"); id != "" {
+			a.ID = "cline:" + id
+		}
 	case rawjson.IsObject(f["usage_metadata"]): // LangChain
 		ok = a.read(f["usage_metadata"])
 	case rawjson.IsObject(f["usageMetadata"]): // Gemini
@@ -276,7 +296,7 @@ func (a *Answer) read(raw []byte) (ok bool) {
 	c.input = first(u, "input_tokens", "prompt_tokens", "promptTokenCount", "inputTokens", "promptTokens", "input")
 	c.output = first(u, "output_tokens", "completion_tokens", "candidatesTokenCount", "outputTokens", "completionTokens", "output")
 	c.total = first(u, "total_tokens", "totalTokenCount", "totalTokens", "total")
-	c.cached = first(u, "cache_read_input_tokens", "cached_input_tokens", "cachedContentTokenCount", "cacheReadTokens", "cachedInputTokens", "cacheRead", "cached", "prompt_cache_hit_tokens", "cache_read_tokens")
+	c.cached = first(u, "cache_read_input_tokens", "cached_input_tokens", "cachedContentTokenCount", "cacheReadTokens", "cachedInputTokens", "cacheRead", "cached", "prompt_cache_hit_tokens", "cache_read_tokens", "cached_tokens")
 	if c.cached == nil {
 		c.cached = first(in, "cached_tokens", "cache_read", "cacheReadTokens", "read")
 	}

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Elements in which Claude Code, Codex and Gemini CLI put texts into messages of users.
+// Elements in which Claude Code, Codex, Gemini CLI and Cline put texts into messages of users.
 var (
 	commandTags  = []string{"command-name", "command-message", "command-args", "bash-input", "user_shell_command"}
 	reminderTags = []string{
 		"system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat", "bash-stdout", "bash-stderr",
 		"task-notification", "subagent_notification", "user-prompt-submit-hook", "session-start-hook", "new-diagnostics",
 		"ide_opened_file", "ide_selection", "environment_context", "user_instructions", "permissions instructions", "collaboration_mode",
-		"turn_aborted", "user_action", "session_context",
+		"turn_aborted", "user_action", "session_context", "environment_details",
 	}
 )
 
@@ -80,7 +80,21 @@ func (r *reader) own(kind Kind, text string) {
 		r.reminder("", text)
 		return
 	}
+	if kind == Prompt {
+		text = typed(text)
+	}
 	r.add(kind, text)
+}
+
+// typed returns what a person typed of a text in which Cline states the mode, too.
+func typed(text string) string {
+	inside, ok := strings.CutPrefix(text, `<user_input mode="`)
+	mode, inside, _ := strings.Cut(inside, `">`)
+	inside, ended := strings.CutSuffix(inside, "</user_input>")
+	if !ok || !ended || strings.ContainsAny(mode, "<>\"") || strings.Contains(inside, "</user_input>") {
+		return text
+	}
+	return inside
 }
 
 // command adds a command that was given as elements, and clears them.

@@ -43,6 +43,8 @@ func openDatabase(ctx context.Context, in *archive.Input) (db *database, done fu
 	if log := fileSize(path + "-wal"); log >= 0 {
 		mode = "mode=ro"
 		size += log
+	} else if in.DiskPath() != "" && strings.HasSuffix(path, ".vscdb") { // Cursor writes to it without a log
+		mode = "mode=ro"
 	}
 	name := "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath() + "?" + mode + "&_pragma=query_only(1)&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)"
 	handle, err := sql.Open("sqlite", name)

@@ -23,7 +23,8 @@ func FuzzFiles(f *testing.F) {
 	execute(f, dir+"/opencode", small+openCodeSchema, `INSERT INTO session (id) VALUES ('s'); INSERT INTO message VALUES ('m', 's', 1, 1, '{"role":"user"}'); INSERT INTO part VALUES ('p', 'm', 's', 1, 1, '{"type":"text","text":"x"}')`)
 	execute(f, dir+"/goose", small+gooseSchema, gooseRows)
 	execute(f, dir+"/crush", small+crushSchema, crushRows)
-	for _, name := range []string{"graph", "llm", "tree", "opencode", "goose", "crush"} {
+	execute(f, dir+"/cursor", small+cursorRows)
+	for _, name := range []string{"graph", "llm", "tree", "opencode", "goose", "crush", "cursor"} {
 		b, err := os.ReadFile(dir + "/" + name)
 		require.NoError(f, err)
 		f.Add(b)

@@ -2,6 +2,7 @@ package archives
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -115,7 +116,8 @@ func openCodeWhole(_ context.Context, s *agentSession, v row) (is archive.Node, 
 	is = archive.Node{ID: v.text("id"), Role: kind, Created: agentTime(v["time_created"])}
 	switch kind {
 	case "assistant":
-		is.Model = rawjson.Str(rawjson.Get(rawjson.Get(data, "model"), "id"))
+		model := rawjson.Get(data, "model")
+		is.Model = cmp.Or(rawjson.Str(rawjson.Get(model, "id")), rawjson.Str(rawjson.Get(model, "modelID")))
 		for part := range rawjson.Elements(rawjson.Get(data, "content")) {
 			s.starts(rawjson.Str(rawjson.Get(rawjson.Get(rawjson.Get(part, "state"), "structured"), "sessionID")))
 		}

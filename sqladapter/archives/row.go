@@ -12,8 +12,8 @@ import (
 
 // rowJSON returns a row as an object on one line: {"table": …, "key": …, "row": {…}}, with its columns in the order of the table. Numbers,
 // texts and NULL are values of JSON; a real number has a point or an exponent. A text that is an object or a list on one line is there
-// unquoted, so that its texts are stored once with those of messages. Bytes are {"$blob": …}, a text that is not UTF-8 is {"$text": …},
-// both in base64, and an infinite number is {"$real": …}: a text that begins like these is quoted. So every value can be told.
+// unquoted, so that its texts are stored once with those of messages. Bytes are {"$blob": …}, or {"$json": …} if they are such a text; a text that is not UTF-8 is
+// {"$text": …}, in base64 as bytes are, and an infinite number is {"$real": …}: a text that begins like these is quoted. So every value can be told.
 func rowJSON(table, key string, columns []string, v row) []byte {
 	b := append([]byte(`{"table":`), rawjson.Quote(table)...)
 	b = append(append(b, `,"key":`...), rawjson.Quote(key)...)
@@ -50,6 +50,9 @@ func appendCell(b []byte, v any) []byte {
 		}
 		return appendBase64(b, "$text", []byte(v))
 	case []byte:
+		if isInline(string(v)) {
+			return append(append(append(b, `{"$json":`...), v...), '}')
+		}
 		return appendBase64(b, "$blob", v)
 	}
 	return append(b, "null"...)

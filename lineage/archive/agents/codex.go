@@ -42,6 +42,10 @@ func Codex() archive.Format {
 type rollout struct {
 	session
 	restart bool // the next message begins a history
+	// base, when not nil, returns the messages that it begins with, which are those of another session, and missing is why they are
+	// not there.
+	base    func(rolloutBase) ([]archive.Node, error)
+	missing error
 }
 
 func (r *rollout) line(raw []byte, at archive.Position) error {
@@ -101,6 +105,8 @@ func besidePayload(raw []byte) []byte {
 
 // meta reads the metadata of a session.
 func (r *rollout) meta(payload []byte, at archive.Position) {
+	base := rolloutBase{}
+	defer func() { r.begins(base, at) }() // when the id is known
 	for m := range rawjson.Members(payload) {
 		switch m.Key {
 		case "id":
@@ -118,11 +124,7 @@ func (r *rollout) meta(payload []byte, at archive.Position) {
 			r.part.ForkedFrom = rawjson.Str(m.Value)
 			r.field(m, at)
 		case "history_base":
-			if base := rawjson.Str(rawjson.Get(m.Value, "thread_id")); base != "" {
-				r.part.ForkedFrom = base
-				at.Inside = "history_base"
-				r.part.Repairs = append(r.part.Repairs, archive.Damaged(at, archive.Malformed("its beginning is only in session %s; it begins here", base)))
-			}
+			base = rolloutBaseOf(m.Value)
 			r.field(m, at)
 		default:
 			r.field(m, at)

@@ -21,6 +21,7 @@ func TestSessionsStateTheirAgent(t *testing.T) {
 		"agentsview/standard_session.jsonl":                                             `{"agent":"codex","cwd":"/Users/alice/code/my-api"}`,
 		"agents/pi/2026-11-27T18-30-31-003Z_01a21e45-f55a-7165-8fa1-7f4a09997b5f.jsonl": `{"agent":"pi","model":"m-1","cwd":"/home/dev/work"}`,
 		"agents/copilot/made/events.jsonl":                                              `{"agent":"copilot","agentVersion":"1.0.80","model":"gpt-5","cwd":"/home/dev/app","gitBranch":"fix"}`,
+		"agents/cline/1795858456629_jd2u5/1795858456629_jd2u5.messages.json":            `{"agent":"cline","agentVersion":"3.0.65","model":"demo-1","cwd":"/home/ada/work"}`,
 		"agents/gemini/session-2026-11-27T19-00-be8bdd25.jsonl":                         `{"agent":"gemini","model":"gemini-2.5-pro"}`,
 		"agents/qwen/made.jsonl":                                                        `{"agent":"qwen","agentVersion":"0.21.6","model":"qwen3","cwd":"/home/dev/app","gitBranch":"main"}`,
 	} {
@@ -71,19 +72,29 @@ func TestLargeFieldsOfSessions(t *testing.T) {
 // Branches, forks, subagents and logs of the sessions of agents, and what people read of them.
 func TestSessionsOfAgents(t *testing.T) {
 	for name, want := range map[string]struct{ conversations, shared int64 }{
-		"pi":      {3, 14}, // a fork shares its messages
-		"copilot": {3, 0},
-		"codex":   {1, 0},
-		"gemini":  {2, 0},
-		"vscode":  {2, 0},
-		"qwen":    {4, 4},
-		"goose":   {1, 0},
+		"pi":          {3, 14}, // a fork shares its messages
+		"copilot":     {3, 0},
+		"codex":       {1, 0},
+		"gemini":      {2, 0},
+		"vscode":      {2, 0},
+		"qwen":        {4, 4},
+		"antigravity": {1, 0},
+		"atif":        {1, 0},
+		"goose":       {1, 0},
+		"cline":       {3, 0},
+		"opencode":    {5, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, src := storeIn(t), archive.Path(fixture("agents/"+name))
 			report, err := importer.Import(t.Context(), s, src, importer.Options{})
 			require.NoError(t, err)
-			require.Empty(t, report.Skipped)
+			if name == "opencode" { // a published file that is broken, and a subagent that is read with its session
+				require.EqualValues(t, 2, report.SkippedCount)
+				require.ErrorIs(t, report.Skipped[0], archive.ErrNoMessages)
+				require.ErrorContains(t, report.Skipped[1], "message msg_006: malformed")
+			} else {
+				require.Empty(t, report.Skipped)
+			}
 			require.Equal(t, want.conversations, report.NewConversations)
 			require.Equal(t, want.shared, report.SharedMessages)
 			goldenText(t, "agents_"+name+".stored.txt", stored(t, s))

@@ -29,6 +29,8 @@ type Options struct {
 	Metadata []byte
 	// Rows asks formats that read databases for Conversation.Rows.
 	Rows bool
+	// Path is the path on disk of a [Growing] input, for what is beside it.
+	Path string
 	// Placed, when not nil, gets the lines of a [Growing] input with the spans of their nodes, each line once
 	// and in order, after the commits that have them.
 	Placed func([]Line)
@@ -36,7 +38,7 @@ type Options struct {
 
 // reading returns the options of reading. It is an error if options are invalid.
 func (o Options) reading() (archive.ReadOptions, error) {
-	r := archive.ReadOptions{Format: o.Format, Formats: o.Formats, Limits: o.Limits, Rows: o.Rows}
+	r := archive.ReadOptions{Format: o.Format, Formats: o.Formats, Limits: o.Limits, Rows: o.Rows, Path: o.Path}
 	if o.Metadata != nil && (!rawjson.Valid(o.Metadata) || !rawjson.IsObject(o.Metadata)) {
 		return r, fmt.Errorf("metadata of conversations: %w", archive.Malformed("not a JSON object"))
 	}

@@ -1,0 +1,24 @@
+package agents
+
+import (
+	"path/filepath"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// maxBeside is the largest file beside an input that is read with it.
+const maxBeside = 64 << 20
+
+// beside returns a file in the folder of an input that is JSON, nil if there is none, or if the input is in an archive.
+func beside(in *archive.Input, name string) []byte {
+	if in.DiskPath() == "" || name != filepath.Base(name) {
+		return nil
+	}
+	b, err := vfs.ReadFile(filepath.Join(filepath.Dir(in.DiskPath()), name), maxBeside)
+	if err != nil || rawjson.Check(b) != nil {
+		return nil
+	}
+	return b[rawjson.SkipSpace(b, 0):]
+}

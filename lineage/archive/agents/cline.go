@@ -1,0 +1,250 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// Names of the files of a task.
+const (
+	clineTask    = "api_conversation_history.json"
+	clineScreen  = "ui_messages.json"
+	clineSession = ".messages.json" // ends those of a session
+)
+
+// Cline reads sessions of Cline, a file with an object for each and for each subagent, and tasks of its extension for editors and of Roo
+// Code: a list of messages for the model, and one of what is on the screen, which has the cost of the requests.
+func Cline() archive.Format {
+	return archive.Format{
+		Name:  "cline",
+		Tried: "sessions that Cline 3.0.65 wrote; tasks of the extension: documents",
+		Detect: func(h archive.Head) bool {
+			switch first := h.Object(); h.Name {
+			case clineTask:
+				return rawjson.Has(first, "role", "content")
+			case clineScreen:
+				return rawjson.Has(first, "ts", "type") && (rawjson.Has(first, "say") || rawjson.Has(first, "ask"))
+			default:
+				return strings.HasSuffix(h.Name, clineSession) && rawjson.Has(first, "sessionId", "messages") || rawjson.Has(first, "version", "sessionId", "origin", "messages")
+			}
+		},
+		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return func(yield func(*archive.Conversation, error) bool) {
+				s := clineReader{session: newSession(in, yield)}
+				s.about.agent = "cline"
+				s.read(ctx)
+			}
+		},
+	}
+}
+
+// clineReader reads a file of Cline.
+type clineReader struct {
+	session
+	aside, last string
+}
+
+func (s *clineReader) read(ctx context.Context) {
+	name := archive.BaseName(s.in.Name)
+	if name == clineTask || name == clineScreen {
+		s.id = folderOf(s.in)
+	}
+	for item, err := range s.in.Items(ctx) {
+		switch {
+		case err == nil && !rawjson.IsObject(item.Raw):
+			err = archive.Damaged(item.At, archive.Malformed("not an object"))
+		case err != nil:
+		case name == clineTask:
+			s.ofTask(item.Raw, item.At)
+		case name == clineScreen:
+			s.onScreen(item.Raw, item.At)
+		default:
+			s.whole(item.Raw, item.At)
+		}
+		if err != nil && !s.yield(nil, err) {
+			return
+		}
+		if s.bytes += len(item.Raw); s.bytes >= archive.PartBytes && s.id != "" && s.begun() && !s.send(true) {
+			return
+		}
+	}
+	s.end()
+}
+
+// whole reads a session or that of a subagent.
+func (s *clineReader) whole(raw []byte, at archive.Position) {
+	origin := rawjson.Get(raw, "origin")
+	s.id = rawjson.Str(rawjson.Get(raw, "sessionId"))
+	s.about.version = rawjson.Str(rawjson.Get(origin, "version"))
+	first := true
+	from := ""
+	if agent := rawjson.Str(rawjson.Get(origin, "subagent")); agent != "" {
+		s.aside = "agent " + agent
+		s.id, _, _ = strings.Cut(cmp.Or(rawjson.Str(rawjson.Get(origin, "parentThreadId")), s.id), "__")
+		for message := range rawjson.Elements(rawjson.Get(raw, "messages")) {
+			from = s.startedBy(message)
+			break
+		}
+	} else if about := beside(s.in, s.id+".json"); rawjson.IsObject(about) {
+		s.about.cwd = rawjson.Str(rawjson.Get(about, "cwd"))
+		s.title = rawjson.Str(rawjson.Get(rawjson.Get(about, "metadata"), "title"))
+	}
+	for message := range rawjson.Elements(rawjson.Get(raw, "messages")) {
+		if !rawjson.IsObject(message) {
+			continue
+		}
+		at.Inside = "message " + rawjson.Str(rawjson.Get(message, "id"))
+		n := s.node(message, at)
+		n.ID = rawjson.Str(rawjson.Get(message, "id"))
+		if first && from != "" {
+			n.Parent = from
+		}
+		first = false
+		s.place(n)
+	}
+	if system := rawjson.Get(raw, "system_prompt"); rawjson.IsString(system) && s.aside == "" {
+		s.log("system_prompt", "", "", rawjson.Compact(system), time.Time{}, at)
+	}
+}
+
+// startedBy returns the message of the session with the one call whose task is the first message of a subagent.
+func (s *clineReader) startedBy(message []byte) (from string) {
+	task := ""
+	for block := range rawjson.Elements(rawjson.Get(message, "content")) {
+		task = rawjson.Str(rawjson.Get(block, "text"))
+		break
+	}
+	session := beside(s.in, s.id+clineSession)
+	for m := range rawjson.Elements(rawjson.Get(session, "messages")) {
+		for block := range rawjson.Elements(rawjson.Get(m, "content")) {
+			if said := rawjson.Get(rawjson.Get(block, "input"), "task"); rawjson.IsString(said) && rawjson.Str(said) == task {
+				if from != "" {
+					return ""
+				}
+				from = rawjson.Str(rawjson.Get(m, "id"))
+			}
+		}
+	}
+	return from
+}
+
+// node returns a message. What Roo Code adds to a message when it is condensed away names a later one.
+func (s *clineReader) node(raw []byte, at archive.Position) archive.Node {
+	n := archive.Node{At: at, Role: cmp.Or(rawjson.Str(rawjson.Get(raw, "role")), "unknown"), Created: archive.ParseTime(rawjson.Get(raw, "ts"))}
+	model := rawjson.Get(raw, "modelInfo")
+	n.Model = cmp.Or(rawjson.Str(rawjson.Get(model, "id")), rawjson.Str(rawjson.Get(model, "modelId")))
+	s.about.model = cmp.Or(n.Model, s.about.model)
+	if rawjson.Has(raw, "condenseParent") || rawjson.Has(raw, "truncationParent") {
+		n.Give(raw, "condenseParent", "truncationParent")
+	} else {
+		n.Give(raw)
+	}
+	return n
+}
+
+// place adds a message after the one before it.
+func (s *clineReader) place(n archive.Node) {
+	n.Aside = s.aside
+	n.Root = s.begin("history "+n.Aside) && n.Parent == ""
+	if !n.Root && n.Parent == "" {
+		n.Parent = s.last
+	}
+	s.last = n.ID
+	s.add(n)
+}
+
+// ofTask reads a message of a task.
+func (s *clineReader) ofTask(raw []byte, at archive.Position) {
+	n := s.node(raw, at)
+	if n.Role == "user" && s.about.cwd == "" {
+		s.about.cwd = clineFolder(raw)
+	}
+	if n.Role == "user" && s.title == "" {
+		s.title = clineTitle(raw)
+	}
+	s.place(n)
+}
+
+// onScreen reads what the screen of a task says of a request that has ended.
+func (s *clineReader) onScreen(raw []byte, at archive.Position) {
+	if rawjson.Str(rawjson.Get(raw, "say")) != "api_req_started" || rawjson.IsTrue(rawjson.Get(raw, "partial")) {
+		return
+	}
+	said := []byte(rawjson.Str(rawjson.Get(raw, "text")))
+	if rawjson.Check(said) != nil || !rawjson.Has(said, "tokensIn", "tokensOut") {
+		return
+	}
+	var o rawjson.Object
+	o.Set("ts", rawjson.Get(raw, "ts"))
+	for m := range rawjson.Members(said) {
+		if m.Key != "request" { // which the messages have
+			o.Add(m)
+		}
+	}
+	s.log("api_req_started", "", "", o.Bytes(), archive.ParseTime(rawjson.Get(raw, "ts")), at)
+}
+
+// clineFolder returns the working directory that the first message states of its surroundings.
+func clineFolder(message []byte) string {
+	for _, before := range []string{"# Current Working Directory (", "# Current Workspace Directory ("} {
+		for text := range clineTexts(message) {
+			if _, after, ok := strings.Cut(text, before); ok {
+				if dir, _, ok := strings.Cut(after, ") "); ok && len(dir) < 4096 && !strings.Contains(dir, "\n") {
+					return dir
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// clineTitle returns the start of the task that the first message states.
+func clineTitle(message []byte) string {
+	for text := range clineTexts(message) {
+		if task, ok := strings.CutPrefix(strings.TrimSpace(text), "<task>"); ok {
+			task, _, _ = strings.Cut(task, "</task>")
+			line, _, _ := strings.Cut(strings.TrimSpace(task), "\n")
+			if runes := []rune(line); len(runes) > 120 {
+				line = string(runes[:120]) + "…"
+			}
+			return line
+		}
+	}
+	return ""
+}
+
+// clineTexts yields the texts of a message.
+func clineTexts(message []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		said := rawjson.Get(message, "content")
+		if rawjson.IsString(said) {
+			yield(rawjson.Str(said))
+			return
+		}
+		for block := range rawjson.Elements(said) {
+			if text := rawjson.Get(block, "text"); rawjson.IsString(text) && !yield(rawjson.Str(text)) {
+				return
+			}
+		}
+	}
+}
+
+// folderOnDisk returns the name of the folder that the input is in, empty if it is not known.
+func folderOf(in *archive.Input) string {
+	dir := path.Dir(in.Name)
+	if dir == "." && in.DiskPath() != "" {
+		dir = filepath.ToSlash(filepath.Dir(in.DiskPath()))
+	}
+	if name := path.Base(dir); name != "." && name != "/" && name != ".." {
+		return name
+	}
+	return ""
+}

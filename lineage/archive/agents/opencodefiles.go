@@ -1,0 +1,241 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// OpenCodeFiles reads sessions of OpenCode from before it had a database: a file for each session, message and part, in folders beside
+// each other. The input is the file of a session. Messages are as in the database, which OpenCode has filled from these files.
+func OpenCodeFiles() archive.Format {
+	return archive.Format{
+		Name:  "opencode-files",
+		Tried: "published sessions",
+		Detect: func(h archive.Head) bool {
+			return strings.HasPrefix(h.Name, "ses_") && rawjson.Has(h.Object(), "id", "time") && rawjson.Has(h.Object(), "projectID")
+		},
+		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return func(yield func(*archive.Conversation, error) bool) {
+				s := openCodeStorage{session: newSession(in, yield), calls: make(map[string]string)}
+				s.about.agent = "opencode"
+				s.read(ctx)
+			}
+		},
+	}
+}
+
+// openCodeStorage reads a session of the storage.
+type openCodeStorage struct {
+	session
+	root    *os.Root // the storage
+	project string
+	calls   map[string]string // the messages that started subagents, by their sessions
+}
+
+// Limits of what belongs to a session.
+const (
+	maxStored    = 1_000_000 // files in a folder
+	maxSubagents = 16        // in each other
+)
+
+func (s *openCodeStorage) read(ctx context.Context) {
+	at := archive.Position{File: s.in.Name}
+	item, err := io.ReadAll(io.LimitReader(s.in.Open(), s.in.MaxItem()))
+	switch {
+	case err != nil:
+	case rawjson.Check(item) != nil || !rawjson.IsObject(item[rawjson.SkipSpace(item, 0):]):
+		err = archive.Malformed("not a JSON object")
+	case s.in.DiskPath() == "":
+		err = archive.Malformed("its messages are in other files: import the folder \"storage\" that it is in")
+	default:
+		folder := filepath.Dir(s.in.DiskPath())
+		s.project = filepath.Base(folder)
+		s.root, err = os.OpenRoot(filepath.Dir(filepath.Dir(folder)))
+	}
+	if err != nil {
+		s.yield(nil, archive.Damaged(at, err))
+		return
+	}
+	defer s.root.Close()
+	item = item[rawjson.SkipSpace(item, 0):]
+	if s.isPartOf(rawjson.Str(rawjson.Get(item, "parentID")), rawjson.Str(rawjson.Get(item, "id"))) {
+		return // it is read with the session that started it
+	}
+	s.id = rawjson.Str(rawjson.Get(item, "id"))
+	if title := rawjson.Str(rawjson.Get(item, "title")); !strings.HasPrefix(title, "New session - ") {
+		s.title = title
+	}
+	s.about.version = rawjson.Str(rawjson.Get(item, "version"))
+	s.about.cwd = cmp.Or(rawjson.Str(rawjson.Get(item, "directory")), rawjson.Str(rawjson.Get(s.file("project", s.project+".json"), "worktree")))
+	times := rawjson.Get(item, "time")
+	s.at(archive.ParseTime(rawjson.Get(times, "created")))
+	if s.messages(ctx, s.id, "", 0) {
+		s.at(archive.ParseTime(rawjson.Get(times, "updated")))
+		s.end()
+	}
+}
+
+// isPartOf reports whether a session is that of a subagent that a message of another one names.
+func (s *openCodeStorage) isPartOf(parent, id string) bool {
+	if parent == "" || s.file("session", s.project, parent+".json") == nil {
+		return false
+	}
+	for _, message := range s.names("message", parent) {
+		for _, part := range s.names("part", message) {
+			if startedSession(s.file("part", message, part+".json")) == id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// startedSession returns the session of the subagent that a part has started.
+func startedSession(part []byte) string {
+	return rawjson.Str(rawjson.Get(rawjson.Get(rawjson.Get(part, "state"), "metadata"), "sessionId"))
+}
+
+// messages reads the messages of a session and of its subagents. It returns false when nothing more is wanted.
+func (s *openCodeStorage) messages(ctx context.Context, session, aside string, depth int) bool {
+	type stored struct {
+		id      string
+		created int64
+		raw     []byte
+	}
+	var all []stored
+	for _, id := range s.names("message", session) {
+		raw := s.file("message", session, id+".json")
+		at := archive.Position{File: s.in.Name, Inside: "message " + id}
+		if !rawjson.IsObject(raw) {
+			if context.Cause(ctx) != nil || !s.yield(nil, archive.Damaged(at, archive.Malformed("not a JSON object"))) {
+				return false
+			}
+			continue
+		}
+		all = append(all, stored{id, archive.ParseTime(rawjson.Get(rawjson.Get(raw, "time"), "created")).UnixMilli(), raw})
+	}
+	slices.SortStableFunc(all, func(a, b stored) int { return cmp.Or(cmp.Compare(a.created, b.created), strings.Compare(a.id, b.id)) })
+	last := ""
+	var children []string
+	for _, m := range all {
+		if context.Cause(ctx) != nil {
+			return false
+		}
+		n := archive.Node{ID: m.id, Parent: last, Aside: aside, At: archive.Position{File: s.in.Name, Inside: "message " + m.id}, Created: archive.ParseTime(rawjson.Get(rawjson.Get(m.raw, "time"), "created"))}
+		body, started := s.body(&n, m.raw)
+		if strings.HasSuffix(n.Role, "-switched") { // of the model or the mode
+			s.log(n.Role, "", "", body, n.Created, n.At)
+			continue
+		}
+		for _, child := range started {
+			if _, known := s.calls[child]; !known && child != s.id {
+				s.calls[child] = n.ID
+				children = append(children, child)
+			}
+		}
+		n.Give(body)
+		if last == "" {
+			n.Parent = s.calls[session]
+			n.Root = n.Parent == ""
+		}
+		last = n.ID
+		if aside == "" {
+			s.about.model = cmp.Or(n.Model, s.about.model)
+		}
+		s.add(n)
+		if s.bytes += len(body); s.bytes >= archive.PartBytes && !s.send(true) {
+			return false
+		}
+	}
+	for _, child := range children {
+		if depth < maxSubagents && s.file("session", s.project, child+".json") != nil && !s.messages(ctx, child, "agent "+child, depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// body returns the body of a message, as the database has it, and the sessions that it has started.
+func (s *openCodeStorage) body(n *archive.Node, raw []byte) (body []byte, started []string) {
+	own := func(raw []byte, keys ...string) []byte {
+		return rawjson.RemoveFunc(raw, func(key string) bool { return slices.Contains(keys, key) })
+	}
+	if n.Role = rawjson.Str(rawjson.Get(raw, "role")); n.Role == "" { // a whole message
+		n.Role = cmp.Or(rawjson.Str(rawjson.Get(raw, "type")), "unknown")
+		model := rawjson.Get(raw, "model")
+		n.Model = cmp.Or(rawjson.Str(rawjson.Get(model, "id")), rawjson.Str(rawjson.Get(model, "modelID")))
+		return own(raw, "id", "sessionID"), nil
+	}
+	n.Model = rawjson.Str(rawjson.Get(raw, "modelID"))
+	body = append(append([]byte(`{"info":`), own(raw, "id", "sessionID")...), `,"parts":[`...)
+	first := true
+	for _, id := range s.names("part", n.ID) {
+		part := s.file("part", n.ID, id+".json")
+		if !rawjson.IsObject(part) || int64(len(body)+len(part)) > s.in.MaxItem() {
+			s.part.Skip(n.At, archive.Malformed("part %.64s is not a JSON object, or too large", id))
+			continue
+		}
+		if !first {
+			body = append(body, ',')
+		}
+		first = false
+		body = append(body, own(part, "id", "sessionID", "messageID")...)
+		if child := startedSession(part); child != "" {
+			started = append(started, child)
+		}
+	}
+	return append(body, "]}"...), started
+}
+
+// names returns the names of the JSON files in a folder of the storage, without their ending, in order.
+func (s *openCodeStorage) names(folder, of string) (names []string) {
+	if !isPlainName(of) {
+		return nil
+	}
+	dir, err := s.root.Open(filepath.Join(folder, of))
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	entries, _ := dir.ReadDir(maxStored)
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".json"); ok && e.Type().IsRegular() {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// file returns a file of the storage, nil if it is not there or no JSON.
+func (s *openCodeStorage) file(names ...string) []byte {
+	for _, name := range names {
+		if !isPlainName(name) {
+			return nil
+		}
+	}
+	name := filepath.Join(names...)
+	if info, err := s.root.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() > s.in.MaxItem() {
+		return nil
+	}
+	b, err := fs.ReadFile(s.root.FS(), filepath.ToSlash(name))
+	if err != nil || rawjson.Check(b) != nil {
+		return nil
+	}
+	return b[rawjson.SkipSpace(b, 0):]
+}
+
+// isPlainName reports whether a name is that of a file in a folder.
+func isPlainName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\:\x00")
+}

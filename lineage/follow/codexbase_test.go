@@ -1,0 +1,107 @@
+package follow
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// rolloutLines are the lines of a session of Codex with a base, if it has one, numbered from a number on.
+func rolloutLines(id, base string, from int, said ...string) string {
+	var b strings.Builder
+	line := func(kind, payload string) {
+		fmt.Fprintf(&b, `{"timestamp":"2026-11-28T00:00:%02dZ","ordinal":%d,"type":%q,"payload":%s}`+"\n", from, from, kind, payload)
+		from++
+	}
+	line("session_meta", fmt.Sprintf(`{"id":%q,"cwd":"/w"%s}`, id, base))
+	for i, text := range said {
+		role := []string{"user", "assistant"}[i%2]
+		line("response_item", fmt.Sprintf(`{"type":"message","role":%q,"content":[{"type":"text","text":%q}]}`, role, text))
+		line("event_msg", `{"type":"task_started"}`)
+	}
+	return b.String()
+}
+
+// A session that was forked by reference has the messages of the other one up to there, which the store has once: also of one that was
+// forked itself, was compressed or archived, or that follows while it grows. Without the file of the other one it begins where its own does.
+func TestCodexHistoryBase(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	file := func(day, id string) string {
+		return h.path(".codex", "sessions", "2026", "11", day, "rollout-2026-11-"+day+"T00-00-00-"+id+".jsonl")
+	}
+	first := rolloutLines("aaaa", "", 0, "one", "two", "three", "four")
+	upTo := strings.Index(first, `{"timestamp":"2026-11-28T00:00:05Z"`)
+	h.write(t, file("27", "aaaa"), first)
+	once(t, store, h.options())
+	fork := rolloutLines("bbbb", fmt.Sprintf(`,"history_base":{"thread_id":"aaaa","end_ordinal_exclusive":5,"end_byte_offset":%d}`, upTo), 5, "other")
+	h.write(t, file("28", "bbbb"), fork)
+	once(t, store, h.options())
+	h.write(t, file("28", "cccc"), rolloutLines("cccc", `,"history_base":{"thread_id":"bbbb","end_ordinal_exclusive":7}`, 7, "third"))
+	h.write(t, file("28", "dddd"), rolloutLines("dddd", `,"history_base":{"thread_id":"gone"}`, 7, "alone"))
+	h.write(t, file("28", "eeee"), rolloutLines("eeee", `,"history_base":{"thread_id":"ffff"}`, 7, "a"))
+	h.write(t, file("28", "ffff"), rolloutLines("ffff", `,"history_base":{"thread_id":"eeee"}`, 7, "b"))
+	once(t, store, h.options())
+
+	history := func(id string) (texts string, spans []lineage.SpanRef) {
+		thread, err := store.FindThread(t.Context(), id)
+		require.NoError(t, err)
+		active, err := thread.Active(t.Context())
+		require.NoError(t, err)
+		for e, err := range active.Entries(t.Context(), lineage.Window{}) {
+			require.NoError(t, err)
+			body, err := store.Original(t.Context(), e)
+			require.NoError(t, err)
+			texts += string(body[strings.Index(string(body), `"text","text":"`)+15 : strings.Index(string(body), `"}]}`)]) + " "
+			spans = append(spans, e.Span)
+		}
+		return texts, spans
+	}
+	check := func() {
+		t.Helper()
+		_, base := history("aaaa")
+		texts, spans := history("bbbb")
+		require.True(t, strings.HasPrefix(texts, "one two other "), texts)
+		require.Equal(t, base[:2], spans[:2])
+		texts, third := history("cccc")
+		require.Equal(t, "one two other third ", texts)
+		require.Equal(t, spans[:3], third[:3])
+		texts, _ = history("dddd")
+		require.Equal(t, "alone ", texts)
+		texts, _ = history("eeee")
+		require.Equal(t, "a ", texts)
+	}
+	check()
+	for _, id := range []string{"bbbb", "cccc"} {
+		s, err := FindSource(t.Context(), store, h.options().Machine.ID, file("28", id))
+		require.NoError(t, err)
+		var out strings.Builder
+		require.NoError(t, s.Export(t.Context(), &out))
+		raw, err := os.ReadFile(file("28", id))
+		require.NoError(t, err)
+		require.Equal(t, string(raw), out.String())
+	}
+
+	// The fork grows after the other file was compressed, and again when it is gone.
+	z, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	h.write(t, file("27", "aaaa")+".zst", string(z.EncodeAll([]byte(first), nil)))
+	require.NoError(t, os.Remove(file("27", "aaaa")))
+	more := rolloutLines("x", "", 7, "five")
+	h.append(t, file("28", "bbbb"), more[strings.Index(more, "\n")+1:])
+	once(t, store, h.options())
+	check()
+	texts, _ := history("bbbb")
+	require.Equal(t, "one two other five ", texts)
+	require.NoError(t, os.Remove(file("27", "aaaa")+".zst"))
+	more = rolloutLines("x", "", 9, "six")
+	h.append(t, file("28", "bbbb"), more[strings.Index(more, "\n")+1:])
+	once(t, store, h.options())
+	texts, _ = history("bbbb")
+	require.Equal(t, "one two other five six ", texts)
+}

@@ -1,0 +1,18 @@
+package message
+
+import "github.com/lineage-store/lineage/internal/rawjson"
+
+// clineRequest reads what a task of Cline or Roo Code states of a request that has ended. The input is what is in no cache.
+func clineRequest(f fields) []Answer {
+	a := Answer{Requests: 1, Cost: cost(f["cost"])}
+	for key, kind := range map[string]TokenKind{"tokensIn": Input, "tokensOut": Output, "cacheReads": CachedInput, "cacheWrites": CacheWrite} {
+		if n, ok := number(f[key]); ok {
+			a.Tokens.Set(kind, n)
+		}
+	}
+	if rawjson.IsNull(f["ts"]) {
+		return nil
+	}
+	a.ID = "cline:" + string(f["ts"]) + ":" + string(f["tokensIn"]) + ":" + string(f["tokensOut"])
+	return []Answer{a}
+}

@@ -1,0 +1,199 @@
+package archives
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// cursorTable is the table of Cursor with conversations and messages, by key. It has much else, and so has the file: credentials, too.
+// Only rows whose keys begin with one of the two prefixes are read.
+const (
+	cursorTable  = "cursorDiskKV"
+	cursorThread = "composerData:"
+	cursorBubble = "bubbleId:"
+)
+
+// cursor reads conversations of Cursor, where they are: a copy of the file, such as in an archive, is not read.
+func cursor() archive.Format {
+	return archive.Format{
+		Name:   "cursor",
+		Detect: func(h archive.Head) bool { return mentions(h, cursorTable) },
+		Read: func(ctx context.Context, in *archive.Input) conversations {
+			return func(yield func(*archive.Conversation, error) bool) {
+				if in.DiskPath() == "" {
+					yield(nil, &archive.Damage{At: archive.Position{File: in.Name}, Err: fmt.Errorf("%w: it may have credentials, and is read only where Cursor has it", archive.ErrRefused)})
+					return
+				}
+				db, done, err := openDatabase(ctx, in)
+				if err != nil {
+					yield(nil, whole(ctx, in, err))
+					return
+				}
+				defer done()
+				r := cursorReader{reader{database: db, in: in, yield: yield}}
+				if !db.has(cursorTable, "key", "value") {
+					r.end(ctx, fmt.Errorf("%w: no table of conversations", archive.ErrMalformed))
+					return
+				}
+				r.end(ctx, r.threads(ctx))
+			}
+		},
+	}
+}
+
+type cursorReader struct{ reader }
+
+// between returns the rows whose keys begin with a prefix, as SQL. It ends with a colon, after which comes a semicolon.
+const between = ` FROM cursorDiskKV WHERE key >= ? AND key < ?`
+
+func keysOf(prefix string) []any { return []any{prefix, prefix[:len(prefix)-1] + ";"} }
+
+// threads reads all conversations. Their ids are read first, so that no query lasts longer than one of them takes.
+func (r *cursorReader) threads(ctx context.Context) error {
+	var keys []string
+	rows, err := r.QueryContext(ctx, `SELECT key`+between+` AND octet_length(key) <= 256 ORDER BY key`, keysOf(cursorThread)...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var key string
+		if err := rows.Scan(&key); err != nil {
+			return err
+		}
+		keys = append(keys, key)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	rows.Close()
+	for _, key := range keys {
+		id := strings.TrimPrefix(key, cursorThread)
+		at := r.next("conversation " + cleanText([]byte(id)))
+		if id == "" || strings.Contains(id, ":") {
+			continue
+		}
+		if err := r.thread(ctx, id, at); err != nil {
+			if err := r.skip(ctx, at, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// thread reads a conversation.
+func (r *cursorReader) thread(ctx context.Context, id string, at archive.Position) error {
+	c := part{Conversation: &archive.Conversation{SourceID: cleanText([]byte(id))}, r: &r.reader}
+	var about []byte
+	bubbles := make(map[string][]byte)
+	read := func(query string, args []any, visit func(key string, value []byte)) error {
+		return r.each(ctx, `SELECT `+r.list(cursorTable, "key", "value")+query, args, func(v row) error {
+			value := v.bytes("value")
+			if rawjson.Check(value) != nil || !rawjson.IsObject(value) {
+				return nil // an entry that was emptied
+			}
+			if err := r.item.object(); err != nil {
+				return err
+			}
+			if r.in.WantsRows() {
+				key := cleanText([]byte(v.text("key")))
+				c.Rows = append(c.Rows, archive.Row{Key: cursorTable + " " + key, JSON: rowJSON(cursorTable, key, []string{"key", "value"}, v)})
+			}
+			visit(v.text("key"), value)
+			return nil
+		})
+	}
+	if err := read(` FROM cursorDiskKV WHERE key = ?`, []any{cursorThread + id}, func(_ string, value []byte) { about = value }); err != nil || about == nil {
+		return err
+	}
+	prefix := cursorBubble + id + ":"
+	if err := read(between, keysOf(prefix), func(key string, value []byte) { bubbles[strings.TrimPrefix(key, prefix)] = value }); err != nil {
+		return err
+	}
+	model, cwd, last := "", cursorFolder(about), ""
+	add := func(bubble string, value []byte) {
+		if bubble == "" || !rawjson.IsObject(value) {
+			return
+		}
+		n := archive.Node{ID: cleanText([]byte(bubble)), Parent: last, Root: last == "", At: at, Created: cursorTime(value), Model: rawjson.Str(rawjson.Get(rawjson.Get(value, "modelInfo"), "modelName"))}
+		n.At.Inside += ", message " + n.ID
+		switch string(rawjson.Get(value, "type")) {
+		case "1":
+			n.Role = "user"
+		case "2":
+			n.Role = "assistant"
+		default:
+			n.Role = "unknown"
+		}
+		n.Give(value)
+		model, cwd, last = cmp.Or(n.Model, model), cmp.Or(cwd, cursorFolder(value)), n.ID
+		c.add(n)
+	}
+	seen := make(map[string]bool)
+	for header := range rawjson.Elements(rawjson.Get(about, "fullConversationHeadersOnly")) {
+		if bubble := rawjson.Str(rawjson.Get(header, "bubbleId")); !seen[bubble] {
+			seen[bubble] = true
+			add(bubble, bubbles[bubble])
+		}
+	}
+	for bubble := range rawjson.Elements(rawjson.Get(about, "conversation")) { // of older versions
+		if id := rawjson.Str(rawjson.Get(bubble, "bubbleId")); !seen[id] {
+			seen[id] = true
+			add(id, bubble)
+		}
+	}
+	if len(c.Nodes) == 0 {
+		return nil
+	}
+	c.Title = cleanText([]byte(rawjson.Str(rawjson.Get(about, "name"))))
+	c.Created, c.Updated = agentTime(cursorNumber(rawjson.Get(about, "createdAt"))), agentTime(cursorNumber(rawjson.Get(about, "lastUpdatedAt")))
+	is := fields{{archive.KeyAgent, "cursor"}}
+	for _, f := range []struct{ key, value string }{
+		{archive.KeyModel, cmp.Or(model, rawjson.Str(rawjson.Get(rawjson.Get(about, "modelConfig"), "modelName")))}, {archive.KeyProject, cwd}, {"mode", rawjson.Str(rawjson.Get(about, "unifiedMode"))},
+	} {
+		if f.value != "" {
+			is = append(is, field{f.key, cleanText([]byte(f.value))})
+		}
+	}
+	c.Metadata = appendJSON(nil, is)
+	return c.finish()
+}
+
+// cursorFolder returns the folder that a conversation or message names as its workspace, empty if it names none.
+func cursorFolder(raw []byte) string {
+	if dir := rawjson.Str(rawjson.Get(rawjson.Get(rawjson.Get(raw, "workspaceIdentifier"), "uri"), "fsPath")); dir != "" {
+		return dir
+	}
+	for uri := range rawjson.Elements(rawjson.Get(raw, "workspaceUris")) {
+		if u, err := url.Parse(rawjson.Str(uri)); err == nil && u.Scheme == "file" && u.Host == "" {
+			return u.Path
+		}
+	}
+	return ""
+}
+
+// cursorTime returns the time of a message.
+func cursorTime(bubble []byte) time.Time {
+	if at := rawjson.Get(bubble, "createdAt"); rawjson.IsString(at) {
+		return agentTime(rawjson.Str(at))
+	}
+	return agentTime(cursorNumber(rawjson.Get(rawjson.Get(bubble, "timingInfo"), "clientStartTime")))
+}
+
+// cursorNumber returns a number for agentTime.
+func cursorNumber(raw []byte) any {
+	n, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		return nil
+	}
+	return n
+}
