@@ -57,7 +57,7 @@ func TestCodexHistoryBase(t *testing.T) {
 			require.NoError(t, err)
 			body, err := store.Original(t.Context(), e)
 			require.NoError(t, err)
-			texts += string(body[strings.Index(string(body), `"text","text":"`)+15 : strings.Index(string(body), `"}]}`)]) + " "
+			texts += string(body[strings.Index(string(body), `"text","text":"`)+15:strings.Index(string(body), `"}]}`)]) + " "
 			spans = append(spans, e.Span)
 		}
 		return texts, spans

@@ -118,9 +118,6 @@ func sessionName(file string) string {
 	return name
 }
 
-// claudeKeys are the names of members in lines of Claude Code, and of Qwen Code.
-var claudeKeys = keys{id: "uuid", parent: "parentUuid", message: "message"}
-
 // claudeLine is a line of a session while it is read.
 type claudeLine struct {
 	record
@@ -134,7 +131,7 @@ type claudeLine struct {
 func (s *claudeSession) line(raw []byte, at archive.Position) error {
 	l := claudeLine{record: record{Node: archive.Node{At: at}}}
 	for m := range rawjson.Members(raw) {
-		if !l.take(m, claudeKeys) && !l.member(m) {
+		if !l.take(m, uuidKeys) && !l.member(m) {
 			s.states(m, raw)
 			l.rest.Add(m)
 		}

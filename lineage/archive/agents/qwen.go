@@ -48,7 +48,7 @@ func (s *qwenSession) line(raw []byte, at archive.Position) error {
 	r := record{Node: archive.Node{At: at}}
 	session := ""
 	for m := range rawjson.Members(raw) {
-		if r.take(m, claudeKeys) {
+		if r.take(m, uuidKeys) {
 			continue
 		}
 		switch m.Key {

@@ -19,6 +19,9 @@ type record struct {
 // keys are the names that an agent has for members of records.
 type keys struct{ id, parent, message string }
 
+// uuidKeys are those of Claude Code and Qwen Code.
+var uuidKeys = keys{id: "uuid", parent: "parentUuid", message: "message"}
+
 // take reads a member that all agents have, and reports whether it is one.
 func (r *record) take(m rawjson.Member, k keys) bool {
 	switch m.Key {
