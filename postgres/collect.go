@@ -2,10 +2,9 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,26 +14,18 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// A collection is decided by one transaction that holds the store: it stores the list of what is in
-// use, and gives the store a new epoch. From then on readers filter the log by the list. Afterwards
-// the collector rewrites the rows. That needs no lock on the store, may be interrupted anywhere, and
-// ends with the deletion of the list.
+// A collection finds what is in use in a copy of the log that it makes for itself, and makes the entries of the next epoch
+// from what is left. That needs no lock on the store. It is decided by one transaction that holds the store: it stores the
+// list of what is in use, and gives the store its new epoch. From then on what reads the log filters it by the list.
+// Afterwards the collector rewrites the rows, which may be interrupted anywhere, and ends with the deletion of the list and
+// of the entries of earlier epochs.
 
 var _ backend.Collector = (*Engine)(nil)
 
 // collected describes the last collection of a store.
 type collected struct {
 	epoch uint64    // random; 0 before the first
-	made  int64     // when the store was created, in microseconds
 	live  *live.Set // what is in use; nil when every row has been rewritten
-}
-
-// replica returns the id of the replicas of the epoch. The time of creation is part of it, because a
-// store that was created again as a copy has the id of the former one, and may have other commits.
-func (c collected) replica(store [16]byte) [16]byte {
-	b := binary.LittleEndian.AppendUint64(append([]byte("lineage replica"), store[:]...), c.epoch)
-	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(b, uint64(c.made)))
-	return [16]byte(sum[:16])
 }
 
 // collected returns the last collection.
@@ -42,7 +33,7 @@ func (l *log) collected(ctx context.Context) (c collected, err error) {
 	var epoch int64
 	var encoded []byte
 	err = again(ctx, func(ctx context.Context) error {
-		return l.pool.QueryRow(ctx, `SELECT s.epoch, (extract(epoch FROM s.created_at) * 1000000)::bigint, c.live FROM lineage_store s LEFT JOIN lineage_collection c ON c.store = s.store AND c.epoch = s.epoch WHERE s.store = $1`, l.store).Scan(&epoch, &c.made, &encoded)
+		return l.pool.QueryRow(ctx, `SELECT s.epoch, c.live FROM lineage_store s LEFT JOIN lineage_collection c ON c.store = s.store AND c.epoch = s.epoch WHERE s.store = $1`, l.store).Scan(&epoch, &encoded)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = errRemoved
@@ -68,9 +59,6 @@ func (r *row) left(set *live.Set, gone *backend.CollectReport) (commits []embedd
 
 // Epoch returns a number that changes with each collection of the store.
 func (e *Engine) Epoch(ctx context.Context) (epoch uint64, err error) {
-	if known := e.known.Load(); known != nil {
-		return known.epoch, nil
-	}
 	err = again(ctx, func(ctx context.Context) error {
 		h, err := e.log.newest(ctx, 0)
 		epoch = h.epoch
@@ -81,9 +69,9 @@ func (e *Engine) Epoch(ctx context.Context) (epoch uint64, err error) {
 
 // elsewhere lists places from which a collection deletes nothing.
 var elsewhere = []string{
-	"dead rows of lineage_log, until VACUUM FULL, or until their space is used again after VACUUM",
+	"dead rows of lineage_log and lineage_entry, until VACUUM FULL, or until their space is used again after VACUUM",
 	"the write-ahead log, standbys and backups of the server",
-	"replicas of other processes, until they next use the store",
+	"the memory of other processes, until they next use the store",
 	"bundles, exports and other copies of the store",
 	"projections in databases, until they are brought up to date, and what the databases keep of deleted rows",
 }
@@ -91,13 +79,9 @@ var elsewhere = []string{
 // Collect implements backend.Collector. Snapshots expire; those of other processes when they next
 // look at the log.
 func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (backend.CollectReport, error) {
-	e.looks.mu.Lock()
-	if e.closed.Load() {
-		e.looks.mu.Unlock()
-		return backend.CollectReport{}, errClosed
+	if err := e.begin(); err != nil { // Close waits for the cancelled collection
+		return backend.CollectReport{}, err
 	}
-	e.going.Add(1) // Close waits for the cancelled collection
-	e.looks.mu.Unlock()
 	defer e.going.Done()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -110,7 +94,7 @@ func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (backend
 		r.Elsewhere = elsewhere
 	}
 	if err != nil {
-		err = fmt.Errorf("collect: %w", e.expired(explain(err)))
+		err = fmt.Errorf("collect: %w", explain(err))
 	}
 	return c.report, err
 }
@@ -140,7 +124,7 @@ func (c *collection) run(ctx context.Context) (err error) {
 		if err == nil {
 			err = c.decide(ctx)
 		}
-		if !errors.Is(err, errBehind) && !errors.Is(err, errDiverged) && !errors.Is(c.expired(err), backend.ErrExpired) {
+		if !errors.Is(err, errBehind) && !errors.Is(err, errDiverged) && !errors.Is(err, backend.ErrExpired) {
 			break
 		}
 	}
@@ -157,7 +141,19 @@ func (c *collection) run(ctx context.Context) (err error) {
 // decide finds what is in use, and publishes that if anything is not. It is errBehind if it has to be
 // repeated.
 func (c *collection) decide(ctx context.Context) error {
-	s, of, err := c.survey(ctx)
+	copied, err := c.copyLog(ctx)
+	if err != nil {
+		return err
+	}
+	defer copied.close()
+	o := c.o
+	if o.Progress != nil {
+		o.Progress = func(done, total int64) {
+			c.total = total
+			c.o.Progress(done, total)
+		}
+	}
+	s, err := copied.engine.Survey(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -170,7 +166,13 @@ func (c *collection) decide(ctx context.Context) error {
 	if would.Records+would.Erased == 0 {
 		return nil
 	}
-	return c.publish(ctx, s, of)
+	next := &filling{log: c.log, judging: newJudging(), epoch: newID(), of: copied.at.epoch, filter: s.LiveSet(), into: &served{log: c.log}}
+	next.at = head{epoch: next.epoch}
+	err = c.publish(ctx, s, copied, next)
+	if err != nil && !errors.Is(err, backend.ErrUncertain) {
+		err = errors.Join(err, c.log.dropEpoch(context.WithoutCancel(ctx), next.epoch))
+	}
+	return err
 }
 
 var errNoRights = fmt.Errorf("a collection changes the log, which this role may not; docs/postgres.md lists the rights it needs: %w", sqladapter.ErrDenied)
@@ -188,51 +190,105 @@ AND has_table_privilege('lineage_collection', 'INSERT') AND has_column_privilege
 	return err
 }
 
-// survey finds what is in use in a replica, and returns that too. Others read and write meanwhile.
-func (c *collection) survey(ctx context.Context) (*embedded.Survey, *embedded.Engine, error) {
-	if err := c.fresh(ctx); err != nil {
-		return nil, nil, err
-	}
-	c.reads.RLock()
-	replica := c.replica
-	c.reads.RUnlock()
-	if replica == nil {
-		return nil, nil, errNoReplica
-	}
-	o := c.o
-	if o.Progress != nil {
-		o.Progress = func(done, total int64) {
-			c.total = total
-			c.o.Progress(done, total)
-		}
-	}
-	s, err := replica.Survey(ctx, o)
-	if err == nil { // to have little to follow while the store is held
-		if err = c.fresh(ctx); err == nil {
-			err = s.Follow()
-		}
-	}
-	return s, replica, err
+// logCopy is a copy of the log in a temporary directory, in which a collection finds what is in use.
+type logCopy struct {
+	engine *embedded.Engine
+	at     head
+	dir    string
 }
 
-// publish decides a collection. It is errBehind if the survey is not of the current replica. Then it
-// drops the replica, which has what was removed.
-func (c *collection) publish(ctx context.Context, s *embedded.Survey, of *embedded.Engine) error {
+func (c *logCopy) close() {
+	_ = c.engine.Close() // it is removed
+	_ = os.RemoveAll(c.dir)
+}
+
+// copyLog copies the log.
+func (c *collection) copyLog(ctx context.Context) (*logCopy, error) {
+	is, err := c.log.collected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "lineage-collect-*")
+	if err != nil {
+		return nil, err
+	}
+	engine, err := embedded.Open(ctx, dir, embedded.Options{Durability: backend.Normal, NoPacking: true})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	to := &logCopy{engine, head{epoch: is.epoch}, dir}
+	if err := c.follow(ctx, to, is.live); err != nil {
+		to.close()
+		return nil, err
+	}
+	return to, nil
+}
+
+// follow adds the new rows of the log to a copy.
+func (c *collection) follow(ctx context.Context, to *logCopy, filter *live.Set) error {
+	for more := true; more; {
+		var rows []row
+		err := again(ctx, func(ctx context.Context) (err error) {
+			rows, more, err = c.log.tail(ctx, c.log.pool, to.at, mostCommits)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			commits, _, err := rows[i].left(filter, new(backend.CollectReport))
+			if err != nil {
+				return err
+			}
+			for _, s := range commits {
+				if err := to.engine.Follow(ctx, s); err != nil {
+					return err
+				}
+			}
+			to.at = to.at.after(&rows[i])
+		}
+	}
+	return nil
+}
+
+// publish makes the entries of the next epoch, and decides the collection. It is errBehind if it has to be repeated: what
+// was found dead is in use again, or the epoch is another one.
+func (c *collection) publish(ctx context.Context, s *embedded.Survey, copied *logCopy, next *filling) error {
+	if err := next.fillTo(ctx, copied.at.Number, nil); err != nil {
+		return err
+	}
+	catchUp := func() error { // the copy, what is in use, and the entries
+		err := c.follow(ctx, copied, nil)
+		if err == nil {
+			err = s.Follow()
+		}
+		if err == nil && s.Revived() {
+			err = fmt.Errorf("what was found unused is in use again: %w", errBehind)
+		}
+		if err == nil {
+			err = next.fillTo(ctx, copied.at.Number, nil)
+		}
+		return err
+	}
+	if err := catchUp(); err != nil { // to have little to do while the store is held
+		return err
+	}
 	c.turn.Lock()
 	defer c.turn.Unlock()
-	if c.replica != of {
-		return errBehind
-	}
-	t, err := c.lock(ctx)
+	table, t, err := c.lock(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer t.rollback()
-	if c.replica != of {
+	is := table.is
+	if is.epoch != copied.at.epoch {
 		return errBehind
 	}
-	if err := s.Follow(); err != nil {
+	if err := catchUp(); err != nil {
 		return err
+	}
+	if copied.at.Cursor != is.Cursor || next.at.Cursor != is.Cursor {
+		return errBehind
 	}
 	c.report.Commit = s.LiveSet().Until
 	live, err := s.LiveSet().Encode(c.log.identity)
@@ -242,14 +298,15 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, of *embedd
 	if err != nil {
 		return err
 	}
+	c.warm = nil
 	limited, cancel := context.WithTimeout(ctx, turnTime)
-	err = t.publish(limited, newID(), c.head.epoch, live)
+	err = t.publish(limited, next.epoch, is.epoch, live)
 	cancel()
 	if !errors.Is(err, errBehind) && (uncertain(err) || lost(err)) {
-		switch epoch, unknown := c.log.settledEpoch(context.WithoutCancel(ctx), c.head); {
+		switch epoch, unknown := c.log.settledEpoch(context.WithoutCancel(ctx), is.head); {
 		case unknown != nil:
 			return fmt.Errorf("%w: %w", backend.ErrUncertain, errors.Join(err, unknown))
-		case epoch != c.head.epoch: // perhaps of a later collection
+		case epoch != is.epoch: // perhaps of a later collection
 			err = nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -257,13 +314,7 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, of *embedd
 			return errBehind
 		}
 	}
-	if err != nil {
-		return err
-	}
-	if err := c.drop(true); err != nil {
-		c.Engine.o.Logger.Warn("the replica was not removed", "store", c.Engine.o.Store, "err", err)
-	}
-	return nil
+	return err
 }
 
 // publish stores the list of what is in use and ends the turn. After an error it may have been stored.
@@ -373,6 +424,9 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 		}
 	}
 	if err := rewrite(); err != nil {
+		return err
+	}
+	if err := c.log.dropEpochs(ctx, is.epoch); err != nil {
 		return err
 	}
 	return again(ctx, func(ctx context.Context) error { return c.log.endCollection(ctx, is.epoch) })

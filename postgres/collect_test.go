@@ -8,8 +8,6 @@ import (
 	"iter"
 	"math/rand/v2"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -118,22 +116,6 @@ func described(c *structure.Commit) string {
 	return b.String()
 }
 
-// filesWith returns the files below a directory in which a text is found.
-func filesWith(t testing.TB, dir, text string) (found []string) {
-	t.Helper()
-	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		if bytes.Contains(b, []byte(text)) {
-			found = append(found, path)
-		}
-		return err
-	}))
-	return found
-}
-
 // unfinished returns how many collections are not finished.
 func unfinished(t testing.TB, pool *pgxpool.Pool) (n int) {
 	t.Helper()
@@ -141,19 +123,12 @@ func unfinished(t testing.TB, pool *pgxpool.Pool) (n int) {
 	return n
 }
 
-// TestCollectedLeavesNoBytes deletes and erases, and collects: no row has it any more, nor has a replica
-// on disk when its process has looked at the log again, and what stays is the same for everybody.
+// TestCollectedLeavesNoBytes deletes and erases, and collects: no row of any table has it any more, and what stays is the
+// same for everybody.
 func TestCollectedLeavesNoBytes(t *testing.T) {
-	dsn := pgtest.DSN(t)
-	pool := newPool(t, dsn, nil)
+	pool := newPool(t, pgtest.DSN(t), nil)
 	collector := handle(t, pool, "s")
-	inDir := func(dir string) *Engine {
-		e, err := New(background, pool, Options{Store: "s", Unsafe: true, Replica: dir})
-		require.NoError(t, err)
-		return e
-	}
 	other := tell(t, handle(t, pool, "another"), secret) // in a store that nobody collects
-	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	large := strings.Repeat(secret+"\n", 50_000)
 	kept := tell(t, collector, "before", secret+" erased", "shared", large, "after")
 	gone := tell(t, collector, secret, "shared", large+"more")
@@ -161,21 +136,21 @@ func TestCollectedLeavesNoBytes(t *testing.T) {
 	require.NoError(t, err)
 	_, err = main.Extend(background, lineage.Item{Role: "user", Body: []byte("m"), Metadata: []byte(`{"a":"` + secret + `"}`)})
 	require.NoError(t, err)
-	open, closed, own := inDir(dirs[0]), inDir(dirs[1]), inDir(dirs[2])
-	for _, e := range []*Engine{open, closed, own} {
+	open, own := handle(t, pool, "s"), handle(t, pool, "s")
+	for _, e := range []*Engine{open, own} {
 		requireSaid(t, e, kept, "before", secret+" erased", "shared", large, "after")
-		require.NoError(t, e.replica.Sync(background))
 	}
-	require.NoError(t, closed.Close())
 	require.NoError(t, gone.Delete(background))
 	for _, text := range []string{secret + " erased", large} {
 		require.NoError(t, lineage.New(collector).Erase(background, content.Sum([]byte(text))))
 	}
-	before := rowsWith(t, pool, secret)
-	require.NotEmpty(t, before)
-	for _, dir := range dirs {
-		require.NotEmpty(t, filesWith(t, dir, secret))
+	require.NotEmpty(t, rowsWith(t, pool, secret))
+	entries := func(store string) (n int) {
+		require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM lineage_entry WHERE store = $1 AND (position($2 IN key) > 0 OR position($2 IN value) > 0)`,
+			exec, keyOf(store), []byte(secret)).Scan(&n))
+		return n
 	}
+	require.NotZero(t, entries("s"), "the title of the thread")
 
 	report, err := own.Collect(background, all)
 	require.NoError(t, err)
@@ -184,13 +159,16 @@ func TestCollectedLeavesNoBytes(t *testing.T) {
 	require.Less(t, report.After, report.Before)
 	require.Equal(t, elsewhere, report.Elsewhere)
 	require.Zero(t, unfinished(t, pool))
-	require.Empty(t, filesWith(t, dirs[2], secret), "the collector's own replica is gone at once")
+	require.Zero(t, entries("s"))
 	left := rowsWith(t, pool, secret)
 	require.Len(t, left, 2, "the title and the message of the store that was not collected")
 	requireSaid(t, handle(t, pool, "another"), other, secret)
+	var epochs int
+	require.NoError(t, pool.QueryRow(background, `SELECT count(DISTINCT epoch) FROM lineage_entry WHERE store = $1`, exec, keyOf("s")).Scan(&epochs))
+	require.Equal(t, 1, epochs)
 
 	want := []string{"before", erased, "shared", erased, "after"}
-	for _, e := range []*Engine{own, collector, open, inDir(dirs[1]), handle(t, pool, "s")} {
+	for _, e := range []*Engine{own, collector, open, handle(t, pool, "s")} {
 		requireSaid(t, e, kept, want...)
 		_, err := lineage.New(e).Thread(background, gone.ID())
 		require.ErrorIs(t, err, backend.ErrNotFound)
@@ -201,12 +179,6 @@ func TestCollectedLeavesNoBytes(t *testing.T) {
 		_, err = main.Extend(background, lineage.User("on"))
 		require.NoError(t, err)
 		want = append(want, "on")
-		if e.o.Replica != "" {
-			defer func() { require.NoError(t, e.Close()) }()
-		}
-	}
-	for _, dir := range dirs {
-		require.Empty(t, filesWith(t, dir, secret))
 	}
 	again, err := collector.Collect(background, all)
 	require.NoError(t, err)
@@ -306,13 +278,14 @@ func TestCommitWaitsForCollection(t *testing.T) {
 			plain := newPool(t, dsn, nil)
 			e := handle(t, pool, "s")
 			createThread(t, e, backend.Full)
-			was := e.replica
 			tx, err := plain.BeginTx(background, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 			require.NoError(t, err)
 			_, err = tx.Exec(background, `SELECT FROM lineage_store FOR UPDATE`, exec)
 			require.NoError(t, err)
-			_, err = tx.Exec(background, `UPDATE lineage_store SET epoch = 77`, exec)
-			require.NoError(t, err)
+			for _, table := range []string{"lineage_store", "lineage_entry", "lineage_head", "lineage_former"} {
+				_, err = tx.Exec(background, `UPDATE `+table+` SET epoch = 77`, exec)
+				require.NoError(t, err)
+			}
 			done := make(chan error, 1)
 			go func() {
 				_, c := threadCommit()
@@ -326,7 +299,6 @@ func TestCommitWaitsForCollection(t *testing.T) {
 			require.NoError(t, tx.Commit(background))
 			require.NoError(t, <-done)
 			require.EqualValues(t, 77, e.head.epoch)
-			require.NotSame(t, was, e.replica)
 			require.Len(t, history(t, e), 2)
 		})
 	}
@@ -687,12 +659,17 @@ func TestRestoredBeforeCollection(t *testing.T) {
 	block := textBlock("not used yet")
 	_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{block}}, backend.Options{})
 	require.NoError(t, err)
-	do(`CREATE TABLE backup_log AS TABLE lineage_log`, `CREATE TABLE backup_store AS TABLE lineage_store`)
+	tables := []string{"lineage_log", "lineage_store", "lineage_entry", "lineage_head", "lineage_former"}
+	for _, table := range tables {
+		do(`CREATE TABLE backup_` + table + ` AS TABLE ` + table)
+	}
 	_, err = e.Collect(background, all)
 	require.NoError(t, err)
 	_, err = e.Blocks(background, []content.ID{block.ID})
 	require.ErrorIs(t, err, backend.ErrNotFound)
-	do(`DELETE FROM lineage_log`, `DELETE FROM lineage_store`, `INSERT INTO lineage_store TABLE backup_store`, `INSERT INTO lineage_log TABLE backup_log`)
+	for _, table := range tables {
+		do(`DELETE FROM `+table, `INSERT INTO `+table+` TABLE backup_`+table)
+	}
 	_, err = other.Collect(background, backend.CollectOptions{})
 	require.NoError(t, err)
 	_, err = e.Blocks(background, []content.ID{block.ID})
@@ -763,12 +740,14 @@ func TestRecentBehindCollection(t *testing.T) {
 	require.NoError(t, err)
 	goneMine, err := lineage.New(e).Context(background, main.ID())
 	require.NoError(t, err)
+	_, err = goneMine.Extend(background, lineage.User(secret))
+	require.NoError(t, err)
 	require.NoError(t, gone.Delete(background))
 	_, err = collector.Collect(background, all)
 	require.NoError(t, err)
 
 	recent, err := e.Recent().Context(background, main.ID())
-	require.NoError(t, err, "it has not looked at the log since")
+	require.NoError(t, err, "it has not looked at the store since")
 	require.Equal(t, main.ID(), recent.ID)
 	_, err = goneMine.Extend(background, lineage.User("behind what is gone"))
 	require.ErrorIs(t, err, backend.ErrNotFound)

@@ -400,8 +400,7 @@ func TestReceivedAgain(t *testing.T) {
 	}
 	old, other := handle(t, pool, "s"), handle(t, pool, "s")
 	receive(old, 3)
-	_, err = pool.Exec(background, `DELETE FROM lineage_log`, exec)
-	require.NoError(t, err)
+	lose(t, pool, "s", 1)
 	receive(other, 5)
 	require.EqualValues(t, 3, old.head.Number)
 	_, at := createThread(t, old, backend.Full)

@@ -2,18 +2,14 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/lineage-store/lineage/internal/embedded"
-	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -25,10 +21,8 @@ type Options struct {
 	Store string
 	// Durability of commits that ask for none. Default Full.
 	Durability backend.Durability
-	// Replica is a directory for the replica, the copy of the store that answers reads. Its name
-	// there has the id of the store. Opening is ErrLocked while another process uses it. By default
-	// the replica is in memory, and is read from the server whenever the store is opened.
-	Replica string
+	// CacheBytes limits the memory of the caches. Default DefaultCache.
+	CacheBytes int
 	// MustExist refuses to create a store.
 	MustExist bool
 	// ID is the id of a new store; random when zero.
@@ -36,7 +30,7 @@ type Options struct {
 	// Unsafe accepts a server with fsync=off, which loses acknowledged commits when its machine
 	// stops. It is for tests.
 	Unsafe bool
-	// Progress, when not nil, is called while the log is read for the first time, with the
+	// Progress, when not nil, is called while the store of an earlier version is prepared, with the
 	// commits done and to do.
 	Progress func(done, total int64)
 	// Logger reports repairs; nil discards them.
@@ -60,33 +54,22 @@ type Engine struct {
 	going  sync.WaitGroup
 	led    chan struct{} // closed when no more commits are taken
 	closed atomic.Bool
+	calls  sync.Mutex // held while a call begins, and while Close does
 
-	// turn is held while the replica changes. It guards the fields up to reads.
-	turn sync.Mutex
-	head head // the last row that both the replica and the log have
-	// live filters rows while the collection of the epoch is pending; nil if none was pending when
-	// the replica was opened.
-	live *live.Set
+	// turn is held while commits are judged and written. It guards the fields up to contended.
+	turn    sync.Mutex
+	judging *judging
+	head    head   // the state that the cache of judging has
+	warm    *table // of that state, if the last commit was made here
 	// contended is the number of turns that lock the store first, because other processes write.
 	contended int
-	// careful is set after a batch failed that the replica already had. Until a commit succeeds,
-	// commits are written one by one, to the log before the replica.
-	careful bool
-	write   func(embedded.Sequenced) (id uint64, err error) // called with a commit that the replica has judged
 
-	known atomic.Pointer[head] // head, for use without the turn; nil while there is no complete replica
-
-	// reads is held for reading while the replica is read, and for writing while it is ahead of the
-	// log or is replaced.
-	reads   sync.RWMutex
-	replica *embedded.Engine // nil after it was dropped
-	whole   bool             // it has caught up with the log since it was opened; before that it is not read
+	cache atomic.Pointer[cache]
 
 	collecting sync.Mutex // one collection of this process at a time
 
-	looks   looks
-	durable atomic.Pointer[durable]
 	changed changed
+	pruning pruning
 }
 
 var (
@@ -130,12 +113,15 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 	if o.Durability == backend.DefaultDurability {
 		o.Durability = backend.Full
 	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = DefaultCache
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{log: &log{pool: pool, store: keyOf(o.Store)}, o: o, shared: shared, queue: make(chan *pending, mostGathered), led: make(chan struct{})}
-	e.readers = newReaders(e, false)
-	e.durable.Store(new(durable))
+	e.readers = newReaders(e)
+	e.judging = newJudging()
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	err := again(ctx, func(ctx context.Context) error {
 		if err := e.log.migrate(ctx, !o.MustExist); err != nil {
@@ -150,10 +136,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 		return e.log.requireSafe(ctx)
 	})
 	if err == nil {
-		if o.Replica != "" { // not the directory itself: a replica may be removed
-			e.o.Replica = filepath.Join(o.Replica, fmt.Sprintf("%s%x", replicaName, e.log.identity))
-		}
-		err = e.start(ctx)
+		err = e.fill(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open store %q: %w", o.Store, explain(err))
@@ -162,13 +145,11 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 	return e, nil
 }
 
-// start opens the replica and lets it catch up with the log.
-func (e *Engine) start(ctx context.Context) error {
-	e.turn.Lock()
-	defer e.turn.Unlock()
-	err := e.renew(ctx)
-	if err != nil && e.replica != nil {
-		err = errors.Join(err, e.replica.Close())
+// forget replaces caches after a collection, or when the history is another one.
+func (e *Engine) forget(ctx context.Context, was *cache) error {
+	is, _, _, err := e.log.latest(ctx, head{}, need{})
+	if err == nil {
+		e.cache.CompareAndSwap(was, newCache(is.head, e.o.CacheBytes))
 	}
 	return err
 }
@@ -178,9 +159,9 @@ func (e *Engine) StoreID() [16]byte { return e.log.identity }
 
 // Close implements backend.Engine.
 func (e *Engine) Close() error {
-	e.looks.mu.Lock() // no look begins from now on
+	e.calls.Lock() // none begins from now on
 	was := e.closed.Swap(true)
-	e.looks.mu.Unlock()
+	e.calls.Unlock()
 	if was {
 		return nil
 	}
@@ -188,18 +169,23 @@ func (e *Engine) Close() error {
 	e.changed.announce()
 	<-e.led
 	e.going.Wait()
-	e.turn.Lock() // waits until the replica has caught up
+	e.turn.Lock() // waits for who has it
 	defer e.turn.Unlock()
-	e.reads.Lock()
-	defer e.reads.Unlock()
-	var err error
-	if e.replica != nil {
-		err = e.replica.Close()
-	}
 	if !e.shared {
 		e.log.pool.Close()
 	}
-	return err
+	return nil
+}
+
+// begin keeps Close waiting until e.going.Done.
+func (e *Engine) begin() error {
+	e.calls.Lock()
+	defer e.calls.Unlock()
+	if e.closed.Load() {
+		return errClosed
+	}
+	e.going.Add(1)
+	return nil
 }
 
 var errClosed = fmt.Errorf("store: %w", backend.ErrClosed)

@@ -27,20 +27,18 @@ func TestConformance(t *testing.T) {
 }
 
 //test:norace
-func TestConformanceOfReplicas(t *testing.T) { conform(t, backendtest.Run) }
+func TestConformanceOfReads(t *testing.T) { conform(t, backendtest.Run) }
 
 func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {
 	for _, variant := range []struct {
 		name   string
 		o      Options
-		dir    bool
 		reopen bool
 		long   bool
 	}{
-		{name: "in memory"},
-		{name: "in a directory", dir: true, long: true},
+		{name: "full"},
 		{name: "normal", o: Options{Durability: backend.Normal}, long: true},
-		{name: "reopened", dir: true, reopen: true, long: true},
+		{name: "reopened", reopen: true, long: true},
 	} {
 		t.Run(variant.name, func(t *testing.T) {
 			if variant.long {
@@ -53,9 +51,6 @@ func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {
 			run(t, backendtest.Config{Reopen: variant.reopen, RoundTrips: true, New: func(t testing.TB) backendtest.OpenFunc {
 				o := variant.o
 				o.Store, o.Unsafe = fmt.Sprint("store ", stores.Add(1)), true
-				if variant.dir {
-					o.Replica = t.TempDir()
-				}
 				return func(ctx context.Context) (backend.Engine, error) { return New(ctx, pool, o) }
 			}})
 		})

@@ -7,14 +7,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded"
-	"github.com/lineage-store/lineage/internal/resume"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/live"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // durable is the last commit that is known to be durable: a synced write of this handle began after
-// it saw the commit. It belongs to one replica, because the next may have another history.
+// it saw the commit. It belongs to one history.
 type durable struct {
 	mu sync.Mutex
 	to backend.Cursor
@@ -58,32 +61,27 @@ func (c *changed) wait() <-chan struct{} {
 	return c.next
 }
 
-// flush makes durable what the replica has, and returns its last commit. It is errDiverged while
-// there is no replica.
-func (e *Engine) flush(ctx context.Context) (backend.Cursor, error) {
-	durable, known := e.durable.Load(), e.known.Load()
-	if known == nil {
-		return backend.Cursor{}, errDiverged
+// flush makes durable what the log has up to a row. It is errDiverged if the row is not there.
+func (e *Engine) flush(ctx context.Context, c *cache, h head) error {
+	if h.Cursor == c.durable.at() {
+		return nil
 	}
-	if known.Cursor == durable.at() {
-		return known.Cursor, nil
-	}
-	err := again(ctx, func(ctx context.Context) error { return e.log.flush(ctx, *known) })
+	err := again(ctx, func(ctx context.Context) error { return e.log.flush(ctx, h) })
 	if err == nil {
-		durable.know(known.Cursor)
+		c.durable.know(h.Cursor)
 	}
-	return known.Cursor, err
+	return err
 }
 
-// settle lets the replica catch up, makes that durable, and returns its last commit.
+// settle makes the latest state durable, and returns its last commit.
 func (e *Engine) settle(ctx context.Context) (backend.Cursor, error) {
 	for range mostRetries {
-		if err := e.fresh(ctx); err != nil {
+		t, err := e.latest(ctx, need{})
+		if err != nil {
 			return backend.Cursor{}, err
 		}
-		to, err := e.flush(ctx)
-		if !errors.Is(err, errDiverged) {
-			return to, err
+		if err := e.flush(ctx, t.cache, t.is.head); !errors.Is(err, errDiverged) {
+			return t.is.Cursor, e.ended(err)
 		}
 	}
 	return backend.Cursor{}, backend.ErrDiverged
@@ -95,30 +93,167 @@ func (e *Engine) Sync(ctx context.Context) error {
 	return err
 }
 
-// Feed implements backend.Engine. It yields durable commits. When the replica is dropped, it continues
-// in the next one.
+// Feed implements backend.Engine. It yields durable commits.
 func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
 	to, err := e.settle(ctx)
-	if err != nil {
-		return func(yield func(*structure.Commit, error) bool) { yield(nil, err) }
-	}
-	open := func(ctx context.Context) (opened resume.Opened[*embedded.Engine], err error) {
-		opened.Interrupted = func(err error) bool { return e.dropped(e.expired(err)) }
-		opened.Reader, err = read(ctx, newReaders(e, true), func(replica *embedded.Engine) (*embedded.Engine, error) { return replica, nil })
-		return opened, err
-	}
-	all := resume.Paged(ctx, open, after, func(replica *embedded.Engine, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
-		return replica.Feed(ctx, after)
-	}, func(last *structure.Commit) backend.Cursor {
-		return backend.Cursor{Number: last.Number, ID: last.ID}
-	})
 	return func(yield func(*structure.Commit, error) bool) {
-		for c, err := range all {
-			if err == nil && c.Number > to.Number || !yield(c, e.expired(err)) {
-				return
+		if err == nil {
+			err = expired(e.ended(e.feed(ctx, after, to.Number, func(c *structure.Commit) bool { return yield(c, nil) })))
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// feed calls take with the commits after a cursor and up to a number, until it returns false.
+func (e *Engine) feed(ctx context.Context, after backend.Cursor, to uint64, take func(*structure.Commit) bool) error {
+	if err := e.log.follows(ctx, after); err != nil || after.Number >= to {
+		return err
+	}
+	var filter *live.Set
+	var at head
+	begun := false
+	for after.Number < to {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if e.closed.Load() {
+			return errClosed
+		}
+		if !begun {
+			is, err := e.log.collected(ctx)
+			if err != nil {
+				return err
+			}
+			if at, err = e.log.before(ctx, after.Number+1, is.epoch); err != nil {
+				return err
+			}
+			filter, begun = is.live, true
+		}
+		var rows []row
+		err := again(ctx, func(ctx context.Context) (err error) {
+			rows, _, err = e.log.tail(ctx, e.log.pool, at, fewCommits)
+			return err
+		})
+		if errors.Is(err, errDiverged) { // a collection, or the server lost the row
+			begun = false
+			if err = e.log.follows(ctx, after); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 { // the server lost commits
+			return e.log.follows(ctx, backend.Cursor{Number: to, ID: after.ID})
+		}
+		commits, err := e.commits(ctx, rows, filter, after.Number, to)
+		if err != nil {
+			return err
+		}
+		for _, c := range commits {
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case e.closed.Load():
+				return errClosed
+			}
+			if !take(c) {
+				return nil
+			}
+			after = backend.Cursor{Number: c.Number, ID: c.ID}
+		}
+		at = at.after(&rows[len(rows)-1])
+		if at.Number >= to {
+			return nil
+		}
+	}
+	return nil
+}
+
+// commits returns the commits of rows, between two numbers, without what was collected or erased.
+func (e *Engine) commits(ctx context.Context, rows []row, filter *live.Set, after, to uint64) (all []*structure.Commit, err error) {
+	for i := range rows {
+		sequenced, err := rows[i].commits()
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range sequenced {
+			if s.Number <= after || s.Number > to {
+				continue
+			}
+			c, err := decode(&s)
+			if err != nil {
+				return nil, err
+			}
+			filter.Strip(c)
+			all = append(all, c)
+		}
+	}
+	return all, e.stripErased(ctx, all)
+}
+
+func decode(s *embedded.Sequenced) (*structure.Commit, error) {
+	c, err := structure.DecodeCommit(s.Payload)
+	if err != nil {
+		if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
+			return nil, err
+		}
+		return nil, &backend.CorruptError{File: "the log", What: err.Error()}
+	}
+	c.Number, c.ID = s.Number, s.ID
+	return c, nil
+}
+
+// erasable returns the content of a record that may be erased.
+func erasable(r structure.Record) (id content.ID, ok bool) {
+	switch r := r.(type) {
+	case *structure.Block:
+		return r.ID, true
+	case *structure.Summary:
+		return r.Content, true
+	}
+	return id, false
+}
+
+// stripErased removes bodies that are erased now, and embeddings of erased summaries.
+func (e *Engine) stripErased(ctx context.Context, commits []*structure.Commit) error {
+	t, err := e.latest(ctx, need{})
+	if err != nil || keys.CountersOf(t.is.counts).Erased == 0 {
+		return err
+	}
+	var n read.Need
+	for _, c := range commits {
+		for _, r := range c.Records {
+			if id, ok := erasable(r); ok {
+				n.Keys = append(n.Keys, keys.Of(keys.TableErased, id[:]))
 			}
 		}
 	}
+	if err := t.Prefetch(ctx, n); err != nil {
+		return err
+	}
+	for _, c := range commits {
+		for i, r := range c.Records {
+			id, ok := erasable(r)
+			if !ok {
+				continue
+			}
+			if _, erased, err := t.Get(keys.Of(keys.TableErased, id[:])); err != nil {
+				return err
+			} else if !erased {
+				continue
+			}
+			switch r := r.(type) {
+			case *structure.Block:
+				r.Body = nil
+			case *structure.Summary:
+				c.Records[i] = r.WithoutEmbedding()
+			}
+		}
+	}
+	return nil
 }
 
 // The pause between two looks at the log grows while waiting.
@@ -129,26 +264,24 @@ const (
 
 // Wait implements backend.Engine. It waits for durable commits.
 func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor, error) {
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
+	var seen head
 	for pause := shortWait; ; pause = min(pause*3/2, longWait) {
 		next := e.changed.wait()
-		if err := e.fresh(ctx); err != nil {
+		t, err := e.latest(ctx, need{})
+		if err != nil {
 			return backend.Cursor{}, err
 		}
-		err := e.held(func(replica *embedded.Engine) error {
-			_, err := replica.Wait(now, after)
-			return err
-		})
-		if err == nil {
+		if t.is.head != seen || pause == shortWait {
+			seen = t.is.head
+			if err := e.log.follows(ctx, after); err != nil {
+				return backend.Cursor{}, e.ended(err)
+			}
+		}
+		if t.is.Number > after.Number {
 			at, err := e.settle(ctx)
 			if err != nil || at.Number > after.Number {
 				return at, err
 			}
-		} else if errors.Is(err, backend.ErrExpired) { // the replica was dropped
-			continue
-		} else if !errors.Is(err, context.Canceled) {
-			return backend.Cursor{}, err
 		}
 		timer := time.NewTimer(pause)
 		select {

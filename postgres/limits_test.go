@@ -19,7 +19,7 @@ func TestStoppedClient(t *testing.T) {
 	a, b := handle(t, newPool(t, dsn, nil), "s"), handle(t, newPool(t, dsn, nil), "s")
 	createThread(t, a, backend.Full)
 	a.turn.Lock()
-	held, err := a.lock(background)
+	_, held, err := a.lock(background, nil)
 	a.turn.Unlock()
 	require.NoError(t, err)
 	createThread(t, b, backend.Full)
@@ -40,7 +40,7 @@ func TestTransactionsHaveLimits(t *testing.T) {
   RETURN COALESCE(NEW, OLD);
 END $$`, exec)
 	require.NoError(t, err)
-	for _, table := range []string{"lineage_log", "lineage_store", "lineage_durable", "lineage_collection"} {
+	for _, table := range []string{"lineage_log", "lineage_store", "lineage_durable", "lineage_collection", "lineage_entry", "lineage_head", "lineage_former"} {
 		_, err := pool.Exec(background, `CREATE TRIGGER limited BEFORE INSERT OR UPDATE OR DELETE ON `+table+` FOR EACH ROW EXECUTE FUNCTION limited()`, exec)
 		require.NoError(t, err)
 	}
@@ -77,11 +77,11 @@ func TestTablesWithoutKeys(t *testing.T) {
 	_, err := New(background, pool, Options{Store: "s", Unsafe: true})
 	require.ErrorIs(t, err, ErrRestoring)
 	drop(`ALTER TABLE lineage_durable ADD PRIMARY KEY (store)`)
-	for _, key := range []string{"lineage_log", "lineage_store", "lineage_collection"} {
+	for _, key := range []string{"lineage_log", "lineage_store", "lineage_collection", "lineage_entry", "lineage_head", "lineage_former"} {
 		drop(`ALTER TABLE ` + key + ` RENAME CONSTRAINT ` + key + `_pkey TO was; ALTER TABLE ` + key + ` DROP CONSTRAINT was`)
 		_, err := New(background, pool, Options{Store: "s", Unsafe: true})
 		require.ErrorIs(t, err, ErrRestoring)
-		columns := map[string]string{"lineage_log": "store, n"}[key]
+		columns := map[string]string{"lineage_log": "store, n", "lineage_entry": "store, epoch, key, age", "lineage_head": "store, epoch", "lineage_former": "store, epoch, n"}[key]
 		if columns == "" {
 			columns = "store"
 		}
@@ -90,7 +90,7 @@ func TestTablesWithoutKeys(t *testing.T) {
 	drop(`DELETE FROM lineage_schema`)
 	_, err = New(background, pool, Options{Store: "s", Unsafe: true})
 	require.ErrorIs(t, err, ErrRestoring)
-	drop(`INSERT INTO lineage_schema (version) VALUES (2)`)
+	drop(`INSERT INTO lineage_schema (version) VALUES (3)`)
 	createThread(t, e, backend.Full)
 	requireSound(t, handle(t, pool, "s"))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -50,7 +51,7 @@ const mostRead = 8 << 20
 var errBehind = errors.New("another process wrote to the log")
 
 // errDiverged is returned if the log does not have the head that a process knows.
-var errDiverged = errors.New("the log and the replica have different histories")
+var errDiverged = errors.New("the log has another history")
 
 // errCollected is errDiverged after a collection.
 var errCollected = fmt.Errorf("garbage was collected: %w", errDiverged)
@@ -158,8 +159,54 @@ func (l *log) queueLockAt(b *pgx.Batch, h head) {
 	}
 }
 
-func (l *log) queueRow(b *pgx.Batch, r *row) {
-	b.Queue(`INSERT INTO lineage_log (store, n, count, id, data) VALUES ($1, $2, $3, $4, $5)`, l.store, int64(r.first), int64(r.count), int64(r.id), r.data)
+// queueRow adds the statements that write a row and its entries.
+func (l *log) queueRow(b *pgx.Batch, epoch uint64, r *row) {
+	if len(r.assumed) > 0 {
+		b.Queue(`SELECT 1 / (1 - count(*)) FROM (
+  SELECT FROM unnest($3::bytea[]) AS k (key), LATERAL (SELECT FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key LIMIT 1) e LIMIT 1) known`, l.store, int64(epoch), r.assumed)
+	}
+	b.Queue(`INSERT INTO lineage_log (store, n, count, id, data, entries) VALUES ($1, $2, $3, $4, $5, $6)`,
+		l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int32(len(r.entries)))
+	l.queueEntries(b, epoch, r.last().Number, r.entries)
+	l.queueHead(b, head{r.first, r.last(), epoch}, r.counts)
+}
+
+// queueEntries adds the statements that write versions of entries.
+func (l *log) queueEntries(b *pgx.Batch, epoch, number uint64, entries []index.Entry) {
+	for len(entries) > mostEntries {
+		l.queueVersions(b, epoch, number, entries[:mostEntries])
+		entries = entries[mostEntries:]
+	}
+	l.queueVersions(b, epoch, number, entries)
+}
+
+// mostEntries limits the entries that a statement writes.
+const mostEntries = 1 << 15
+
+func (l *log) queueVersions(b *pgx.Batch, epoch, number uint64, entries []index.Entry) {
+	if len(entries) == 0 {
+		return
+	}
+	ks, values := make([][]byte, len(entries)), make([][]byte, len(entries))
+	var former [][]byte
+	for i, e := range entries {
+		if ks[i], values[i] = e.Key, e.Value; replaces(e) {
+			former = append(former, e.Key)
+		}
+	}
+	b.Queue(`INSERT INTO lineage_entry (store, epoch, key, age, value) VALUES ($1, $2, unnest($4::bytea[]), $3, unnest($5::bytea[]))`,
+		l.store, int64(epoch), -int64(number), ks, values)
+	if len(former) > 0 {
+		b.Queue(`INSERT INTO lineage_former (store, epoch, n, keys) VALUES ($1, $2, $3, $4)
+ON CONFLICT (store, epoch, n) DO UPDATE SET keys = lineage_former.keys || excluded.keys`, l.store, int64(epoch), int64(number), former)
+	}
+}
+
+// queueHead adds the statement that records for which row of the log there are entries.
+func (l *log) queueHead(b *pgx.Batch, h head, counts index.Counts) {
+	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, counts) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (store, epoch) DO UPDATE SET first = excluded.first, n = excluded.n, id = excluded.id, counts = excluded.counts`,
+		l.store, int64(h.epoch), int64(h.first), int64(h.Number), int64(h.ID), encodeCounts(counts))
 }
 
 // append writes a row after the head. After errBehind no attempt can write the row any more, not even
@@ -167,7 +214,7 @@ func (l *log) queueRow(b *pgx.Batch, r *row) {
 func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) error {
 	return l.transaction(ctx, d, func(b *pgx.Batch) {
 		l.queueLockAt(b, h)
-		l.queueRow(b, r)
+		l.queueRow(b, h.epoch, r)
 	})
 }
 
@@ -260,6 +307,44 @@ func (l *log) newest(ctx context.Context, upTo uint64) (head, error) {
 	return h, err
 }
 
+// cursorOf returns the cursor of an existing commit.
+func (l *log) cursorOf(ctx context.Context, number uint64) (at backend.Cursor, err error) {
+	err = again(ctx, func(ctx context.Context) error {
+		h, err := l.newest(ctx, number)
+		if err == nil && (h.first == 0 || h.Number < number) {
+			err = &backend.CorruptError{File: "the log", What: fmt.Sprintf("commit %d is missing", number)}
+		}
+		at = backend.Cursor{Number: number, ID: h.ID}
+		return err
+	})
+	return at, err
+}
+
+// follows returns an error if a cursor does not belong to the history of the log.
+func (l *log) follows(ctx context.Context, c backend.Cursor) error {
+	if c.Number == 0 || c.ID == 0 {
+		return nil
+	}
+	return again(ctx, func(ctx context.Context) error {
+		h, err := l.newest(ctx, c.Number)
+		if err != nil || h.first > 0 && h.Number >= c.Number && h.ID == c.ID {
+			return err
+		}
+		common, err := l.common(ctx, c)
+		return errors.Join(err, &backend.DivergedError{After: c, Common: common})
+	})
+}
+
+// common returns the last commit that is known to be common with the history of a cursor, judging by its id.
+func (l *log) common(ctx context.Context, c backend.Cursor) (backend.Cursor, error) {
+	var last *int64
+	err := l.pool.QueryRow(ctx, `SELECT max(n + count - 1) FROM lineage_log WHERE store = $1 AND id = $2`, l.store, int64(c.ID)).Scan(&last)
+	if err != nil || last == nil {
+		return backend.Cursor{}, err
+	}
+	return backend.Cursor{Number: uint64(*last), ID: c.ID}, nil
+}
+
 // has is errBehind unless a row is the last of the log.
 func (l *log) has(ctx context.Context, h head) error {
 	is, err := l.newest(ctx, math.MaxInt64)
@@ -271,64 +356,57 @@ func (l *log) has(ctx context.Context, h head) error {
 
 // turn is a transaction that locks the store: no other process writes meanwhile.
 type turn struct {
-	log  *log
-	conn *pgxpool.Conn
+	log   *log
+	conn  *pgxpool.Conn
+	epoch uint64
 }
 
-// lock begins a turn and returns the tail.
-func (l *log) lock(ctx context.Context, h head) (t *turn, rows []row, more bool, err error) {
+// lock begins a turn, and reads the state and what is needed in it. there reports whether the log has the row of a state
+// that is known. It is errCollected if the epoch is another one.
+func (l *log) lock(ctx context.Context, known head, n need) (t *turn, is state, f found, there bool, err error) {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
-		return nil, nil, false, err
+		return nil, is, f, false, err
 	}
-	t = &turn{l, conn}
-	defer func() {
-		if err != nil {
-			t.rollback()
-			t = nil
-		}
-	}()
-	// Lock and tail are separate statements, so that the snapshot of the second is taken when the
-	// lock is held. They are sent together.
+	t = &turn{l, conn, known.epoch}
+	// What follows the lock are separate statements, so that their snapshots are taken when the lock is held. They are
+	// sent together.
 	var b pgx.Batch
 	begin(&b)
 	b.Queue(lockSQL, l.store)
-	b.Queue(tailSQL, l.store, int64(h.first), int64(h.next()+fewCommits), mostRead)
-	results := conn.SendBatch(ctx, &b)
-	for range b.Len() - 2 {
-		if err == nil {
-			_, err = results.Exec()
-		}
+	var horizon uint64
+	l.queueState(&b, known, &is, &horizon, &there)
+	n.queue(&b, l, known.epoch, newest, &f)
+	if err = conn.SendBatch(ctx, &b).Close(); err == nil && is.epoch != known.epoch {
+		err = errCollected
 	}
-	if err == nil {
-		var found bool
-		if found, err = some(results.Query()); err == nil && !found {
-			err = errRemoved
-		}
+	if err != nil {
+		t.rollback()
+		t = nil
 	}
-	if err == nil {
-		var found pgx.Rows
-		if found, err = results.Query(); err == nil {
-			rows, err = readRows(found)
-		}
-	}
-	if err = errors.Join(err, results.Close()); err == nil {
-		rows, more, err = checkTail(rows, h, fewCommits)
-	}
-	return t, rows, more, err
+	return t, is, f, there, err
+}
+
+// read reads in the turn, whose state nobody changes.
+func (t *turn) read(ctx context.Context, n need) (f found, err error) {
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	var b pgx.Batch
+	n.queue(&b, t.log, t.epoch, newest, &f)
+	return f, t.conn.SendBatch(ctx, &b).Close()
 }
 
 // append writes a row and ends the turn. After an error the row may have been written.
 func (t *turn) append(ctx context.Context, r *row, d backend.Durability) error {
 	var b pgx.Batch
 	queueDurability(&b, d)
-	t.log.queueRow(&b, r)
+	t.log.queueRow(&b, t.epoch, r)
 	return t.commit(ctx, &b)
 }
 
 // rollback ends the turn. After append it only releases the connection.
 func (t *turn) rollback() {
-	if t.conn == nil {
+	if t == nil || t.conn == nil {
 		return
 	}
 	conn := t.conn

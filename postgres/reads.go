@@ -4,178 +4,535 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/resume"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// readers implements backend.Reader for the latest state, or for the state of the replica. When the
-// replica is dropped, sequences continue in the next one.
-type readers struct {
-	resume.Sequences
-	engine *Engine
-	recent bool // the state of the replica
-}
+// Reads are one round trip or a few. The first one of a call reads the state and what the call certainly needs; the others
+// read as of that state. A snapshot is a state: it holds nothing on the server.
 
-func newReaders(e *Engine, recent bool) *readers {
-	r := &readers{engine: e, recent: recent}
-	r.Sequences.Open = r.open
-	return r
-}
-
-// Recent implements backend.Engine.
-func (e *Engine) Recent() backend.Reader { return newReaders(e, true) }
-
-// Snapshot implements backend.Engine.
-func (e *Engine) Snapshot(ctx context.Context) (backend.Snapshot, error) {
-	return read(ctx, e.readers, func(replica *embedded.Engine) (backend.Snapshot, error) { return replica.Snapshot(ctx) })
-}
-
-// held reads the replica while that is not ahead of the log.
-func (e *Engine) held(fn func(*embedded.Engine) error) error {
-	e.reads.RLock()
-	defer e.reads.RUnlock()
-	switch {
-	case e.closed.Load():
-		return errClosed
-	case e.replica == nil || !e.whole:
-		return errNoReplica
-	}
-	return e.expired(fn(e.replica))
-}
-
-// errNoReplica is returned to a reader if the replica was dropped after it caught up.
-var errNoReplica = fmt.Errorf("the replica was dropped: %w", backend.ErrExpired)
-
-// expired makes ErrExpired of ErrClosed, unless the engine was closed: its replica was.
-func (e *Engine) expired(err error) error {
-	if errors.Is(err, backend.ErrClosed) && !e.closed.Load() {
-		return fmt.Errorf("%w: %w", backend.ErrExpired, err)
-	}
-	return err
-}
-
-// read reads the replica. For the latest state the replica catches up first.
-func read[T any](ctx context.Context, r *readers, fn func(*embedded.Engine) (T, error)) (result T, err error) {
-	e := r.engine
+// latest calls a function with a table of the latest state. If that goes away meanwhile, it is called again.
+func latest[T any](ctx context.Context, e *Engine, n need, fn func(*table) (T, error)) (result T, err error) {
 	for range mostRetries {
-		if !r.recent || e.known.Load() == nil {
-			if err = e.fresh(ctx); err != nil {
-				return result, err
-			}
+		var t *table
+		if t, err = e.latest(ctx, n); err != nil {
+			return result, err
 		}
-		err = e.held(func(replica *embedded.Engine) (err error) {
-			result, err = fn(replica)
-			return err
-		})
-		if !errors.Is(err, backend.ErrExpired) {
+		if result, err = fn(t); !errors.Is(err, backend.ErrExpired) {
 			break
 		}
 	}
 	return result, err
 }
 
-// readState is read with a method of backend.Reader.
-func readState[T any](ctx context.Context, r *readers, fn func(backend.Reader) (T, error)) (T, error) {
-	return read(ctx, r, func(replica *embedded.Engine) (T, error) { return fn(replica) })
+// latest returns a table of the latest state, with what is needed.
+func (e *Engine) latest(ctx context.Context, n need) (*table, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := e.begin(); err != nil {
+		return nil, err
+	}
+	defer e.going.Done()
+	c := e.cache.Load()
+	is, f, there, err := e.log.latest(ctx, c.head(), n)
+	if err != nil {
+		return nil, e.ended(err)
+	}
+	if c.saw(is.head); !there { // of another epoch, or another history
+		was := c
+		c = newCache(is.head, e.o.CacheBytes)
+		e.cache.CompareAndSwap(was, c)
+	}
+	t := e.table(ctx, c, is)
+	return t, t.take(n, f)
+}
+
+// table returns a table of a state.
+func (e *Engine) table(ctx context.Context, c *cache, is state) *table {
+	return newTable(ctx, c, e.log.identity, is, func(ctx context.Context, n need) (found, error) {
+		if err := e.begin(); err != nil {
+			return found{}, err
+		}
+		defer e.going.Done()
+		f, err := e.log.at(ctx, is.head, n)
+		return f, e.ended(err)
+	})
+}
+
+// ended makes errClosed of the error of a call that Close ended.
+func (e *Engine) ended(err error) error {
+	if err != nil && e.closed.Load() {
+		return errClosed
+	}
+	return err
+}
+
+// snapshot is a state of the store.
+type snapshot struct {
+	engine *Engine
+	cache  *cache
+	is     state
+	first  *table // of a sequence: what was read with the state
+}
+
+// Snapshot implements backend.Engine.
+func (e *Engine) Snapshot(ctx context.Context) (backend.Snapshot, error) {
+	t, err := e.latest(ctx, need{})
+	if err != nil {
+		return nil, err
+	}
+	return &snapshot{engine: e, cache: t.cache, is: t.is}, nil
+}
+
+// Close implements backend.Snapshot.
+func (s *snapshot) Close() error { return nil }
+
+// at returns a table of the snapshot, with what is needed.
+func (s *snapshot) at(ctx context.Context, n need) (*table, error) {
+	switch {
+	case s.engine.closed.Load():
+		return nil, expired(errClosed)
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	t := s.first
+	if s.first = nil; t == nil {
+		t = s.engine.table(ctx, s.cache, s.is)
+	}
+	inner := t.fetch
+	t.fetch = func(ctx context.Context, n need) (found, error) {
+		f, err := inner(ctx, n)
+		return f, expired(err)
+	}
+	return t, t.Prefetch(ctx, n.Need)
+}
+
+// expired makes ErrExpired of ErrClosed.
+func expired(err error) error {
+	if errors.Is(err, backend.ErrClosed) {
+		return fmt.Errorf("%w: %w", backend.ErrExpired, err)
+	}
+	return err
+}
+
+// snapped calls a method of a view of the snapshot.
+func snapped[T any](ctx context.Context, s *snapshot, n need, fn func(*read.View) (T, error)) (result T, err error) {
+	t, err := s.at(ctx, n)
+	if err != nil {
+		return result, err
+	}
+	return fn(t.view())
+}
+
+// listed calls a method of a view of the snapshot that returns a sequence.
+func listed[T any](ctx context.Context, s *snapshot, n need, fn func(*read.View) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		t, err := s.at(ctx, n)
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		for v, err := range fn(t.view()) {
+			if err == nil && s.engine.closed.Load() {
+				v, err = none, expired(errClosed)
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// readers implements backend.Reader for the latest state. When the state of a sequence goes away, the sequence continues
+// in the next one.
+type readers struct {
+	resume.Sequences
+	engine *Engine
+}
+
+func newReaders(e *Engine) *readers {
+	r := &readers{engine: e}
+	r.Sequences.Open = r.open
+	return r
 }
 
 // open takes a snapshot for a sequence.
 func (r *readers) open(ctx context.Context) (resume.Opened[backend.Reader], error) {
-	s, err := read(ctx, r, func(replica *embedded.Engine) (backend.Snapshot, error) { return replica.Snapshot(ctx) })
-	return resume.Opened[backend.Reader]{Reader: s, Interrupted: r.engine.dropped, Close: func() { _ = s.Close() }}, err
+	s, err := r.engine.Snapshot(ctx)
+	return resume.Opened[backend.Reader]{Reader: s, Interrupted: r.engine.dropped}, err
 }
 
-// dropped reports whether an error says that the replica was dropped, and the engine is not closed.
+// dropped reports whether an error says that a state went away, and the engine is not closed.
 func (e *Engine) dropped(err error) bool {
 	return errors.Is(err, backend.ErrExpired) && !e.closed.Load()
 }
 
-// Head implements backend.Reader.
-func (r *readers) Head(ctx context.Context) (backend.Cursor, error) {
-	return readState(ctx, r, func(v backend.Reader) (backend.Cursor, error) { return v.Head(ctx) })
-}
+// recently reads contexts as they were after the last commit of this process that changed them, and all else from the
+// server.
+type recently struct{ *readers }
+
+// Recent implements backend.Engine.
+func (e *Engine) Recent() backend.Reader { return recently{e.readers} }
 
 // Context implements backend.Reader.
-func (r *readers) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
-	return readState(ctx, r, func(v backend.Reader) (backend.Context, error) { return v.Context(ctx, id) })
+func (r recently) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
+	if c, ok := r.engine.cache.Load().contexts.Get(id); ok && !c.ID.IsZero() && !r.engine.closed.Load() {
+		return c, nil
+	}
+	return r.readers.Context(ctx, id)
 }
 
-// Remnant implements backend.Reader.
-func (r *readers) Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
-	return readState(ctx, r, func(v backend.Reader) (*structure.Remnant, error) { return v.Remnant(ctx, id) })
+func keysOf(ks ...[]byte) need { return need{Need: read.Need{Keys: ks}} }
+
+func blocksNeed(ids []content.ID) (n need) {
+	for _, id := range ids {
+		n.Keys = append(n.Keys, keys.Block(id))
+	}
+	return n
 }
 
-// Thread implements backend.Reader.
-func (r *readers) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
-	return readState(ctx, r, func(v backend.Reader) (*structure.Thread, error) { return v.Thread(ctx, id) })
+func chunksNeed(all []content.Key) (n need) {
+	for _, k := range all {
+		n.Keys = append(n.Keys, keys.Chunk(k))
+	}
+	return n
 }
 
-// LastMessage implements backend.Reader.
-func (r *readers) LastMessage(ctx context.Context, home structure.Home) (time.Time, error) {
-	return readState(ctx, r, func(v backend.Reader) (time.Time, error) { return v.LastMessage(ctx, home) })
+// spansNeeded limits the spans that are read with the first round trip of a path.
+const spansNeeded = 256
+
+// pathNeed is what a path certainly needs: its last span and run, and the spans of a short window.
+func pathNeed(tip structure.SpanRef, w structure.Window) need {
+	if tip.IsZero() {
+		return need{}
+	}
+	n := keysOf(keys.Span(tip), keys.Of(keys.TableRun, tip.Run[:]))
+	last := w.Last
+	if last == 0 || last > tip.Seq {
+		last = tip.Seq
+	}
+	if last <= spansNeeded {
+		first := structure.SpanRef{Run: tip.Run, Seq: tip.Seq - last + 1}
+		n.Ranges = []read.Range{{From: keys.Span(first), To: keys.PrefixEnd(keys.Span(tip))}}
+	}
+	return n
 }
 
-// Branch implements backend.Reader.
-func (r *readers) Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
-	return readState(ctx, r, func(v backend.Reader) (*structure.Branch, error) { return v.Branch(ctx, thread, name) })
+// Path implements backend.Reader. The state and what the path certainly needs are one round trip.
+func (r *readers) Path(ctx context.Context, tip structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
+	of := resume.Sequences{Open: func(ctx context.Context) (resume.Opened[backend.Reader], error) {
+		t, err := r.engine.latest(ctx, pathNeed(tip, w))
+		if err != nil {
+			return resume.Opened[backend.Reader]{}, err
+		}
+		return resume.Opened[backend.Reader]{Reader: &snapshot{engine: r.engine, cache: t.cache, is: t.is, first: t}, Interrupted: r.engine.dropped}, nil
+	}}
+	return of.Path(ctx, tip, w, o)
 }
 
-// Checkpoint implements backend.Reader.
-func (r *readers) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
-	return readState(ctx, r, func(v backend.Reader) (*structure.Checkpoint, error) { return v.Checkpoint(ctx, thread, name) })
+// Path implements backend.Reader.
+func (s *snapshot) Path(ctx context.Context, tip structure.SpanRef, w structure.Window, o backend.PathOptions) iter.Seq2[*backend.Step, error] {
+	return listed(ctx, s, pathNeed(tip, w), func(v *read.View) iter.Seq2[*backend.Step, error] { return v.Path(ctx, tip, w, o) })
 }
 
-// Run implements backend.Reader.
-func (r *readers) Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error) {
-	return readState(ctx, r, func(v backend.Reader) (structure.RunInfo, error) { return v.Run(ctx, id) })
-}
-
-// Ancestry implements backend.Reader.
-func (r *readers) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error) {
-	return readState(ctx, r, func(v backend.Reader) ([]structure.RunInfo, error) { return v.Ancestry(ctx, id, limit) })
-}
-
-// Last implements backend.Reader.
-func (r *readers) Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error) {
-	return readState(ctx, r, func(v backend.Reader) (structure.SpanRef, error) { return v.Last(ctx, run) })
-}
-
-// Digest implements backend.Reader.
-func (r *readers) Digest(ctx context.Context, tip structure.SpanRef) (structure.Digest, error) {
-	return readState(ctx, r, func(v backend.Reader) (structure.Digest, error) { return v.Digest(ctx, tip) })
-}
-
-// Value implements backend.Reader.
-func (r *readers) Value(ctx context.Context, key structure.ValueKey) (backend.Value, error) {
-	return readState(ctx, r, func(v backend.Reader) (backend.Value, error) { return v.Value(ctx, key) })
-}
-
-// SpanSet implements backend.Reader.
-func (r *readers) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
-	return readState(ctx, r, func(v backend.Reader) (*structure.SpanSet, error) { return v.SpanSet(ctx, id) })
-}
-
-// Has implements backend.Reader.
-func (r *readers) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
-	return readState(ctx, r, func(v backend.Reader) ([]bool, error) { return v.Has(ctx, ids) })
-}
-
-// Blocks implements backend.Reader.
-func (r *readers) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
-	return readState(ctx, r, func(v backend.Reader) ([]*structure.Block, error) { return v.Blocks(ctx, ids) })
-}
-
-// Chunks implements backend.Reader.
-func (r *readers) Chunks(ctx context.Context, keys []content.Key) ([][]byte, error) {
-	return readState(ctx, r, func(v backend.Reader) ([][]byte, error) { return v.Chunks(ctx, keys) })
+// Stats implements backend.Reader.
+func (s *snapshot) Stats(ctx context.Context) (backend.Stats, error) {
+	stats := keys.CountersOf(s.is.counts).Stats()
+	if s.engine.closed.Load() {
+		return stats, expired(errClosed)
+	}
+	err := s.engine.sizes(ctx, &stats)
+	return stats, expired(s.engine.ended(err))
 }
 
 // Stats implements backend.Reader.
 func (r *readers) Stats(ctx context.Context) (backend.Stats, error) {
-	return readState(ctx, r, func(v backend.Reader) (backend.Stats, error) { return v.Stats(ctx) })
+	s, err := r.engine.Snapshot(ctx)
+	if err != nil {
+		return backend.Stats{}, err
+	}
+	return s.Stats(ctx)
+}
+
+// Head implements backend.Reader.
+func (r *readers) Head(ctx context.Context) (backend.Cursor, error) {
+	return latest(ctx, r.engine, need{}, func(t *table) (backend.Cursor, error) { return t.view().Head(ctx) })
+}
+
+// Head implements backend.Reader.
+func (s *snapshot) Head(ctx context.Context) (backend.Cursor, error) {
+	return snapped(ctx, s, need{}, func(v *read.View) (backend.Cursor, error) { return v.Head(ctx) })
+}
+
+// Context implements backend.Reader.
+func (r *readers) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
+	return latest(ctx, r.engine, keysOf(keys.Of(keys.TableContext, id[:]), keys.Of(keys.TableTip, id[:])), func(t *table) (backend.Context, error) { return t.view().Context(ctx, id) })
+}
+
+// Context implements backend.Reader.
+func (s *snapshot) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
+	return snapped(ctx, s, keysOf(keys.Of(keys.TableContext, id[:]), keys.Of(keys.TableTip, id[:])), func(v *read.View) (backend.Context, error) { return v.Context(ctx, id) })
+}
+
+// Remnant implements backend.Reader.
+func (r *readers) Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	return latest(ctx, r.engine, keysOf(keys.Of(keys.TableRemnant, id[:])), func(t *table) (*structure.Remnant, error) { return t.view().Remnant(ctx, id) })
+}
+
+// Remnant implements backend.Reader.
+func (s *snapshot) Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	return snapped(ctx, s, keysOf(keys.Of(keys.TableRemnant, id[:])), func(v *read.View) (*structure.Remnant, error) { return v.Remnant(ctx, id) })
+}
+
+// Thread implements backend.Reader.
+func (r *readers) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
+	return latest(ctx, r.engine, keysOf(keys.Of(keys.TableThread, id[:])), func(t *table) (*structure.Thread, error) { return t.view().Thread(ctx, id) })
+}
+
+// Thread implements backend.Reader.
+func (s *snapshot) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
+	return snapped(ctx, s, keysOf(keys.Of(keys.TableThread, id[:])), func(v *read.View) (*structure.Thread, error) { return v.Thread(ctx, id) })
+}
+
+// LastMessage implements backend.Reader.
+func (r *readers) LastMessage(ctx context.Context, home structure.Home) (time.Time, error) {
+	return latest(ctx, r.engine, keysOf(keys.AppendMessage(nil, home)), func(t *table) (time.Time, error) { return t.view().LastMessage(ctx, home) })
+}
+
+// LastMessage implements backend.Reader.
+func (s *snapshot) LastMessage(ctx context.Context, home structure.Home) (time.Time, error) {
+	return snapped(ctx, s, keysOf(keys.AppendMessage(nil, home)), func(v *read.View) (time.Time, error) { return v.LastMessage(ctx, home) })
+}
+
+// Branch implements backend.Reader.
+func (r *readers) Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
+	return latest(ctx, r.engine, keysOf(keys.Branch(thread, name)), func(t *table) (*structure.Branch, error) { return t.view().Branch(ctx, thread, name) })
+}
+
+// Branch implements backend.Reader.
+func (s *snapshot) Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
+	return snapped(ctx, s, keysOf(keys.Branch(thread, name)), func(v *read.View) (*structure.Branch, error) { return v.Branch(ctx, thread, name) })
+}
+
+// Checkpoint implements backend.Reader.
+func (r *readers) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
+	return latest(ctx, r.engine, keysOf(keys.Checkpoint(thread, name)), func(t *table) (*structure.Checkpoint, error) { return t.view().Checkpoint(ctx, thread, name) })
+}
+
+// Checkpoint implements backend.Reader.
+func (s *snapshot) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
+	return snapped(ctx, s, keysOf(keys.Checkpoint(thread, name)), func(v *read.View) (*structure.Checkpoint, error) { return v.Checkpoint(ctx, thread, name) })
+}
+
+// Run implements backend.Reader.
+func (r *readers) Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error) {
+	return latest(ctx, r.engine, keysOf(keys.Of(keys.TableRun, id[:])), func(t *table) (structure.RunInfo, error) { return t.view().Run(ctx, id) })
+}
+
+// Run implements backend.Reader.
+func (s *snapshot) Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error) {
+	return snapped(ctx, s, keysOf(keys.Of(keys.TableRun, id[:])), func(v *read.View) (structure.RunInfo, error) { return v.Run(ctx, id) })
+}
+
+// Ancestry implements backend.Reader.
+func (r *readers) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error) {
+	return latest(ctx, r.engine, keysOf(keys.Of(keys.TableRun, id[:])), func(t *table) ([]structure.RunInfo, error) { return t.view().Ancestry(ctx, id, limit) })
+}
+
+// Ancestry implements backend.Reader.
+func (s *snapshot) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error) {
+	return snapped(ctx, s, keysOf(keys.Of(keys.TableRun, id[:])), func(v *read.View) ([]structure.RunInfo, error) { return v.Ancestry(ctx, id, limit) })
+}
+
+// Last implements backend.Reader.
+func (r *readers) Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error) {
+	return latest(ctx, r.engine, need{Need: read.Need{Keys: [][]byte{keys.Of(keys.TableRun, run[:])}, Lasts: []read.Range{read.Under(keys.Of(keys.TableSpan, run[:]))}}}, func(t *table) (structure.SpanRef, error) { return t.view().Last(ctx, run) })
+}
+
+// Last implements backend.Reader.
+func (s *snapshot) Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error) {
+	return snapped(ctx, s, need{Need: read.Need{Keys: [][]byte{keys.Of(keys.TableRun, run[:])}, Lasts: []read.Range{read.Under(keys.Of(keys.TableSpan, run[:]))}}}, func(v *read.View) (structure.SpanRef, error) { return v.Last(ctx, run) })
+}
+
+// Digest implements backend.Reader.
+func (r *readers) Digest(ctx context.Context, tip structure.SpanRef) (structure.Digest, error) {
+	return latest(ctx, r.engine, keysOf(keys.Span(tip)), func(t *table) (structure.Digest, error) { return t.view().Digest(ctx, tip) })
+}
+
+// Digest implements backend.Reader.
+func (s *snapshot) Digest(ctx context.Context, tip structure.SpanRef) (structure.Digest, error) {
+	return snapped(ctx, s, keysOf(keys.Span(tip)), func(v *read.View) (structure.Digest, error) { return v.Digest(ctx, tip) })
+}
+
+// Value implements backend.Reader.
+func (r *readers) Value(ctx context.Context, key structure.ValueKey) (backend.Value, error) {
+	return latest(ctx, r.engine, need{}, func(t *table) (backend.Value, error) { return t.view().Value(ctx, key) })
+}
+
+// Value implements backend.Reader.
+func (s *snapshot) Value(ctx context.Context, key structure.ValueKey) (backend.Value, error) {
+	return snapped(ctx, s, need{}, func(v *read.View) (backend.Value, error) { return v.Value(ctx, key) })
+}
+
+// SpanSet implements backend.Reader.
+func (r *readers) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
+	return latest(ctx, r.engine, keysOf(keys.Of(keys.TableSpanSet, id[:])), func(t *table) (*structure.SpanSet, error) { return t.view().SpanSet(ctx, id) })
+}
+
+// SpanSet implements backend.Reader.
+func (s *snapshot) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
+	return snapped(ctx, s, keysOf(keys.Of(keys.TableSpanSet, id[:])), func(v *read.View) (*structure.SpanSet, error) { return v.SpanSet(ctx, id) })
+}
+
+// Has implements backend.Reader.
+func (r *readers) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
+	return latest(ctx, r.engine, blocksNeed(ids), func(t *table) ([]bool, error) { return t.view().Has(ctx, ids) })
+}
+
+// Has implements backend.Reader.
+func (s *snapshot) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
+	return snapped(ctx, s, blocksNeed(ids), func(v *read.View) ([]bool, error) { return v.Has(ctx, ids) })
+}
+
+// Blocks implements backend.Reader.
+func (r *readers) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
+	return latest(ctx, r.engine, blocksNeed(ids), func(t *table) ([]*structure.Block, error) { return t.view().Blocks(ctx, ids) })
+}
+
+// Blocks implements backend.Reader.
+func (s *snapshot) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
+	return snapped(ctx, s, blocksNeed(ids), func(v *read.View) ([]*structure.Block, error) { return v.Blocks(ctx, ids) })
+}
+
+// Chunks implements backend.Reader.
+func (r *readers) Chunks(ctx context.Context, all []content.Key) ([][]byte, error) {
+	return latest(ctx, r.engine, chunksNeed(all), func(t *table) ([][]byte, error) { return t.view().Chunks(ctx, all) })
+}
+
+// Chunks implements backend.Reader.
+func (s *snapshot) Chunks(ctx context.Context, all []content.Key) ([][]byte, error) {
+	return snapped(ctx, s, chunksNeed(all), func(v *read.View) ([][]byte, error) { return v.Chunks(ctx, all) })
+}
+
+// Threads implements backend.Reader.
+func (s *snapshot) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[*structure.Thread, error] { return v.Threads(ctx, after) })
+}
+
+// ThreadsEnding implements backend.Reader.
+func (s *snapshot) ThreadsEnding(ctx context.Context, end [backend.IDEnd]byte) iter.Seq2[*structure.Thread, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[*structure.Thread, error] { return v.ThreadsEnding(ctx, end) })
+}
+
+// ListThreads implements backend.Reader.
+func (s *snapshot) ListThreads(ctx context.Context, q backend.ThreadQuery) iter.Seq2[backend.ThreadListing, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[backend.ThreadListing, error] { return v.ListThreads(ctx, q) })
+}
+
+// Contexts implements backend.Reader.
+func (s *snapshot) Contexts(ctx context.Context, thread structure.ThreadID, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[backend.Context, error] { return v.Contexts(ctx, thread, after) })
+}
+
+// ContextsAlone implements backend.Reader.
+func (s *snapshot) ContextsAlone(ctx context.Context, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[backend.Context, error] { return v.ContextsAlone(ctx, after) })
+}
+
+// Children implements backend.Reader.
+func (s *snapshot) Children(ctx context.Context, parent, after structure.ContextID) iter.Seq2[backend.Context, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[backend.Context, error] { return v.Children(ctx, parent, after) })
+}
+
+// Branches implements backend.Reader.
+func (s *snapshot) Branches(ctx context.Context, thread structure.ThreadID, prefix, after string) iter.Seq2[*structure.Branch, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[*structure.Branch, error] { return v.Branches(ctx, thread, prefix, after) })
+}
+
+// BranchesOf implements backend.Reader.
+func (s *snapshot) BranchesOf(ctx context.Context, thread structure.ThreadID, id structure.ContextID) iter.Seq2[*structure.Branch, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[*structure.Branch, error] { return v.BranchesOf(ctx, thread, id) })
+}
+
+// Checkpoints implements backend.Reader.
+func (s *snapshot) Checkpoints(ctx context.Context, thread structure.ThreadID, after string) iter.Seq2[*structure.Checkpoint, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[*structure.Checkpoint, error] { return v.Checkpoints(ctx, thread, after) })
+}
+
+// Forks implements backend.Reader.
+func (s *snapshot) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structure.RunInfo, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[structure.RunInfo, error] { return v.Forks(ctx, run) })
+}
+
+// ForksAt implements backend.Reader.
+func (s *snapshot) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[structure.RunInfo, error] { return v.ForksAt(ctx, at) })
+}
+
+// Alternatives implements backend.Reader.
+func (s *snapshot) Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[structure.SpanRef, error] { return v.Alternatives(ctx, id) })
+}
+
+// Summaries implements backend.Reader.
+func (s *snapshot) Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[*structure.Summary, error] { return v.Summaries(ctx, id) })
+}
+
+// Reflog implements backend.Reader.
+func (s *snapshot) Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Reflog, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[*structure.Reflog, error] { return v.Reflog(ctx, id) })
+}
+
+// Where implements backend.Reader.
+func (s *snapshot) Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[structure.UsageID, error] { return v.Where(ctx, id) })
+}
+
+// BranchesBySource implements backend.Reader.
+func (s *snapshot) BranchesBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Branch, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[*structure.Branch, error] {
+		return v.BranchesBySource(ctx, sourceID, thread)
+	})
+}
+
+// CheckpointsBySource implements backend.Reader.
+func (s *snapshot) CheckpointsBySource(ctx context.Context, sourceID string, thread structure.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[*structure.Checkpoint, error] {
+		return v.CheckpointsBySource(ctx, sourceID, thread)
+	})
+}
+
+// Find implements backend.Reader.
+func (s *snapshot) Find(ctx context.Context, sourceID string, thread structure.ThreadID, after backend.Found) iter.Seq2[backend.Found, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[backend.Found, error] { return v.Find(ctx, sourceID, thread, after) })
+}
+
+// RunsOf implements backend.Reader.
+func (s *snapshot) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[structure.RunInfo, error] { return v.RunsOf(ctx, thread, after) })
+}
+
+// Values implements backend.Reader.
+func (s *snapshot) Values(ctx context.Context, owner structure.Owner, prefix, after string) iter.Seq2[backend.Value, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[backend.Value, error] { return v.Values(ctx, owner, prefix, after) })
+}
+
+// ValueHistory implements backend.Reader.
+func (s *snapshot) ValueHistory(ctx context.Context, key structure.ValueKey) iter.Seq2[backend.Value, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[backend.Value, error] { return v.ValueHistory(ctx, key) })
+}
+
+// ValueOwners implements backend.Reader.
+func (s *snapshot) ValueOwners(ctx context.Context, scope structure.Scope, after string) iter.Seq2[string, error] {
+	return listed(ctx, s, need{}, func(v *read.View) iter.Seq2[string, error] { return v.ValueOwners(ctx, scope, after) })
 }

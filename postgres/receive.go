@@ -45,20 +45,14 @@ func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commi
 	return e.receive(ctx, &r)
 }
 
-// receive writes a row, if it has commits, and empties it. The replica gets the row before the log, so
-// that nothing is written that it refuses.
+// receive writes a row, if it has commits, and empties it.
 func (e *Engine) receive(ctx context.Context, r *row) error {
 	if r.count == 0 {
 		return nil
 	}
 	next := *r
 	*r = row{}
-	err := next.seal()
-	if err != nil {
-		return err
-	}
-	commits, err := next.commits()
-	if err != nil {
+	if err := next.seal(); err != nil {
 		return err
 	}
 	e.turn.Lock()
@@ -66,38 +60,58 @@ func (e *Engine) receive(ctx context.Context, r *row) error {
 	if e.closed.Load() {
 		return errClosed
 	}
-	if e.replica == nil {
-		if err := e.renew(ctx); err != nil {
-			return err
-		}
-	}
-	ctx = context.WithoutCancel(ctx)
-	t, err := e.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer t.rollback()
-	if e.head.epoch > 0 {
-		return backend.ErrCollected
-	}
-	if e.head.next() != next.first {
-		return fmt.Errorf("commit %d: the store is at %d: %w", next.first, e.head.Number, backend.ErrConflict)
-	}
-	e.reads.Lock()
-	defer e.reads.Unlock()
-	for _, c := range commits {
-		if err = e.replica.Follow(ctx, c); err != nil {
+	err := error(errDiverged)
+	for range mostRetries {
+		if err = e.receiveOnce(context.WithoutCancel(ctx), &next); !errors.Is(err, errDiverged) {
 			break
 		}
-	}
-	if err == nil {
-		err = e.writeTurn(ctx, t, &next, backend.Full) // a lost row and another with fewer commits have the same id
 	}
 	if errors.Is(err, errBehind) {
 		err = fmt.Errorf("commit %d: %w: %w", next.first, err, backend.ErrConflict)
 	}
+	return err
+}
+
+func (e *Engine) receiveOnce(ctx context.Context, r *row) (err error) {
+	e.warm = nil
+	table, t, err := e.lock(ctx, nil)
 	if err != nil {
-		return errors.Join(err, e.dropLocked(true))
+		return err
 	}
-	return e.taken(&next, true, nil)
+	defer func() {
+		t.rollback()
+		if err != nil {
+			e.judging.state.Cache.Forget()
+		}
+	}()
+	before := table.is
+	switch {
+	case before.epoch > 0:
+		return backend.ErrCollected
+	case before.next() != r.first:
+		return fmt.Errorf("commit %d: the store is at %d: %w", r.first, before.Number, backend.ErrConflict)
+	}
+	commits, err := r.commits()
+	if err != nil {
+		return err
+	}
+	var all []replayed
+	for _, s := range commits {
+		c, offsets, err := embedded.DecodeOffsets(s.Payload)
+		if err != nil {
+			return fmt.Errorf("commit %d: %w", s.Number, err)
+		}
+		c.Number = s.Number
+		all = append(all, replayed{r, s, c, offsets})
+	}
+	if err := e.judging.replayAll(ctx, all); err != nil {
+		return err
+	}
+	r.counts, r.entries = e.judging.counts.Values(), e.judging.made()
+	// A lost row and another with fewer commits have the same id.
+	if err := e.writeTurn(ctx, t, before.head, r, backend.Full); err != nil {
+		return err
+	}
+	e.taken(table, before, r, true)
+	return nil
 }

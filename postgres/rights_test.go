@@ -115,12 +115,12 @@ func TestTenants(t *testing.T) {
 		require.ErrorIs(t, err, backend.ErrNotFound)
 		_, err = New(background, pool, Options{Store: others, Unsafe: true})
 		require.Equal(t, insufficient, sqlState(err), "%v", err)
-		for _, table := range []string{"lineage_log", "lineage_store", "lineage_durable", "lineage_collection"} {
+		for _, table := range []string{"lineage_log", "lineage_store", "lineage_durable", "lineage_collection", "lineage_entry", "lineage_head", "lineage_former"} {
 			var n int
 			require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM `+table+` WHERE store <> $1`, exec, keyOf(mine)).Scan(&n))
 			require.Zero(t, n, table)
 		}
-		_, err = pool.Exec(background, `INSERT INTO lineage_log (store, n, count, id, data) VALUES ($1, 99, 1, 1, '')`, exec, keyOf(others))
+		_, err = pool.Exec(background, `INSERT INTO lineage_log (store, n, count, id, data, entries) VALUES ($1, 99, 1, 1, '', 0)`, exec, keyOf(others))
 		require.Equal(t, insufficient, sqlState(err), "%v", err)
 	}
 	var key []byte
@@ -219,7 +219,7 @@ func TestMonitoring(t *testing.T) {
 		require.NoError(t, rows.Err(), query)
 		found = append(found, n)
 	}
-	require.Equal(t, []int{1, 5, 1, 1, 0}, found)
+	require.Equal(t, []int{1, 8, 1, 1, 0}, found)
 	require.NoError(t, holder.Rollback(background))
 	require.NoError(t, <-done)
 }

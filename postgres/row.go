@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -20,6 +21,11 @@ type row struct {
 	id    uint64 // of all of them
 	data  []byte // see appendCommit
 	epoch uint64 // of the store when the row was read
+
+	// Of a row that is written: its entries, the counts of the state after it, and keys that must have no entries.
+	entries []index.Entry
+	counts  index.Counts
+	assumed [][]byte
 }
 
 func (r *row) last() backend.Cursor { return backend.Cursor{Number: r.first + r.count - 1, ID: r.id} }

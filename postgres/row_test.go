@@ -100,7 +100,7 @@ func TestCompressedRow(t *testing.T) {
 	require.ErrorContains(t, err, "size")
 }
 
-// TestDamagedLog changes the log behind the back of a store: verifying says so, and so does opening.
+// TestDamagedLog changes the log behind the back of a store: verifying says so, and so does reading it.
 func TestDamagedLog(t *testing.T) {
 	for name, statement := range map[string]string{
 		"a byte":  `UPDATE lineage_log SET data = set_byte(data, 5, get_byte(data, 5) # 1) WHERE n = 2`,
@@ -125,7 +125,12 @@ func TestDamagedLog(t *testing.T) {
 				problems = append(problems, f.String())
 			}
 			require.NotEmpty(t, problems)
-			_, err = New(background, pool, Options{Store: "s", Unsafe: true})
+			witness, err := New(background, pool, Options{Store: "s", Unsafe: true})
+			if err == nil {
+				for _, err = range witness.Feed(background, backend.Cursor{}) {
+				}
+				require.NoError(t, witness.Close())
+			}
 			require.ErrorIs(t, err, backend.ErrCorrupt)
 		})
 	}

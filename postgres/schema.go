@@ -45,6 +45,40 @@ var migrations = [][]string{{
   epoch bigint NOT NULL,
   live bytea NOT NULL
 )`,
+}, {
+	// The entries that answer reads, in versions. Its age is minus the number of the last commit of the row of the log
+	// that wrote it, so that the newest version sorts first. A version without a value is a deletion.
+	`CREATE TABLE lineage_entry (
+  store bytea NOT NULL,
+  epoch bigint NOT NULL,
+  key bytea NOT NULL,
+  age bigint NOT NULL CHECK (age < 0),
+  value bytea,
+  PRIMARY KEY (store, epoch, key, age)
+)`,
+	// The last row of the log that the entries of an epoch account for. Versions that were replaced up to the horizon are gone.
+	`CREATE TABLE lineage_head (
+  store bytea NOT NULL,
+  epoch bigint NOT NULL,
+  first bigint NOT NULL,
+  n bigint NOT NULL,
+  id bigint NOT NULL,
+  counts bytea NOT NULL,
+  horizon bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (store, epoch)
+) WITH (fillfactor = 50)`,
+	// The keys whose earlier versions a row of the log replaced.
+	`CREATE TABLE lineage_former (
+  store bytea NOT NULL,
+  epoch bigint NOT NULL,
+  n bigint NOT NULL,
+  keys bytea[] NOT NULL,
+  at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (store, epoch, n)
+)`,
+	// A program of an earlier version that still runs would add rows without entries. It does not name this column.
+	`ALTER TABLE lineage_log ADD COLUMN entries integer NOT NULL DEFAULT 0`,
+	`ALTER TABLE lineage_log ALTER COLUMN entries DROP DEFAULT`,
 }}
 
 // SQLSTATE codes.
@@ -199,7 +233,7 @@ var ErrRestoring = errors.New("the tables of stores have no keys: the database i
 // requireKeys is ErrRestoring unless the tables have their keys, without which a row could be written twice.
 func (l *log) requireKeys(ctx context.Context) error {
 	var missing int
-	err := l.pool.QueryRow(ctx, `SELECT count(*) FROM unnest('{lineage_store, lineage_log, lineage_durable, lineage_collection}'::text[]) AS t (name)
+	err := l.pool.QueryRow(ctx, `SELECT count(*) FROM unnest('{lineage_store, lineage_log, lineage_durable, lineage_collection, lineage_entry, lineage_head, lineage_former}'::text[]) AS t (name)
 WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid = to_regclass(t.name) AND indisprimary AND indisvalid)`).Scan(&missing)
 	if err == nil && missing > 0 {
 		err = ErrRestoring

@@ -3,19 +3,15 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // Content that a collection removed is written again by a process that has not noticed the collection.
@@ -37,34 +33,6 @@ func TestKnownContentAfterACollection(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []bool{true}, has)
 	}
-}
-
-// A damaged row of the log is reported as that, and the replica stays.
-func TestDamagedRowBesideAReplica(t *testing.T) {
-	dsn, dir := pgtest.DSN(t), t.TempDir()
-	pool := newPool(t, dsn, nil)
-	others := handle(t, pool, "s")
-	tell(t, others, "before")
-	o := Options{Store: "s", Unsafe: true, Replica: dir}
-	e, err := New(background, pool, o)
-	require.NoError(t, err)
-	require.NoError(t, e.Close())
-	replicas, err := filepath.Glob(filepath.Join(dir, "*", "journal", "*"))
-	require.NoError(t, err)
-	require.NotEmpty(t, replicas)
-	was, err := os.Stat(replicas[0])
-	require.NoError(t, err)
-
-	tell(t, others, "after")
-	_, err = pool.Exec(background, `UPDATE lineage_log SET data = '\x0102030405060708' WHERE n = (SELECT max(n) FROM lineage_log)`)
-	require.NoError(t, err)
-	_, err = New(background, pool, o)
-	var damage *backend.CorruptError
-	require.ErrorAs(t, err, &damage)
-	require.Contains(t, damage.File, "of the log")
-	is, err := os.Stat(replicas[0])
-	require.NoError(t, err)
-	require.True(t, os.SameFile(was, is))
 }
 
 // afterQuery calls a function when a query was answered.
@@ -96,7 +64,7 @@ func TestCancelledTurnLeavesNoLock(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	a.turn.Lock()
 	after.do = cancel
-	_, err := a.lock(ctx)
+	_, _, err := a.lock(ctx, nil)
 	after.do = func() {}
 	a.turn.Unlock()
 	require.ErrorIs(t, err, context.Canceled)
@@ -131,12 +99,7 @@ END $$`)
 	_, err = gate.Exec(background, `LOCK TABLE gate`, exec)
 	require.NoError(t, err)
 
-	_, commit := threadCommit()
-	payload, _, err := new(structure.Encoder).Encode(commit)
-	require.NoError(t, err)
-	r := &row{first: e.head.next(), count: 1, id: newID()}
-	r.data = appendCommit(nil, embedded.Sequenced{Number: r.first, ID: r.id, Payload: payload})
-	require.NoError(t, r.seal())
+	r := madeRow(t, e)
 	first := make(chan error, 1)
 	go func() { first <- e.log.append(background, e.head, r, backend.Full) }()
 	eventually(t, pool, `SELECT count(*) = 1 FROM pg_locks WHERE NOT granted`)
@@ -150,53 +113,20 @@ END $$`)
 	requireSound(t, e)
 }
 
-// A replica that was closed in order to be removed, and that another process opened before that, stays.
-func TestRemovedReplicaIsNotOpen(t *testing.T) {
-	pool := newPool(t, pgtest.DSN(t), nil)
-	o := Options{Store: "s", Unsafe: true, Replica: t.TempDir()}
-	e, err := New(background, pool, o)
+// madeRow returns a row with a commit that may follow the latest state.
+func madeRow(t testing.TB, e *Engine) *row {
+	t.Helper()
+	at, err := e.latest(background, need{})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, e.Close()) }()
-	tell(t, e, "something")
-	lock := filepath.Join(e.o.Replica, embedded.LockFile)
-	was, err := os.Stat(lock)
+	j := newJudging()
+	j.begin(at)
+	j.row = &row{first: at.is.next(), id: newID()}
+	e.judging = j
+	_, commit := threadCommit()
+	receipt, err := e.judge(&pending{ctx: background, commit: commit})
 	require.NoError(t, err)
-	e.turn.Lock()
-	err = e.drop(false)
-	e.turn.Unlock()
-	require.NoError(t, err)
-
-	another, err := New(background, pool, o)
-	require.NoError(t, err)
-	require.ErrorIs(t, e.remove(), backend.ErrLocked)
-	require.ErrorIs(t, RemoveReplicas(background, o.Replica), backend.ErrLocked)
-	requireSound(t, another)
-	require.DirExists(t, filepath.Join(e.o.Replica, "journal"))
-	require.NoError(t, another.Close())
-
-	require.NoError(t, e.remove())
-	left, err := os.ReadDir(e.o.Replica)
-	require.NoError(t, err)
-	require.Len(t, left, 1)
-	is, err := os.Stat(lock)
-	require.NoError(t, err)
-	require.True(t, os.SameFile(was, is), "who has opened the lock file and not yet locked it locks the same as others")
-	require.Len(t, history(t, e), 2)
-}
-
-// What is known to be durable of a replica is not said of the next one.
-func TestDurableOfADroppedReplica(t *testing.T) {
-	dsn, after := pgtest.DSN(t), &afterBatch{afterQuery{func() {}}}
-	e := handle(t, newPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.Tracer = after }), "s")
-	_, at := createThread(t, e, backend.Normal)
-	after.do = func() {
-		after.do = func() {}
-		e.turn.Lock()
-		defer e.turn.Unlock()
-		require.NoError(t, e.drop(true))
-	}
-	flushed, err := e.flush(background)
-	require.NoError(t, err)
-	require.Equal(t, at, flushed)
-	require.Zero(t, e.durable.Load().at())
+	require.Equal(t, j.row.first, receipt.Number)
+	require.NoError(t, j.seal())
+	e.judging, e.warm = newJudging(), nil
+	return j.row
 }

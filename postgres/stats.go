@@ -6,25 +6,32 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// rowBytes is the size of a row of the log without its data: header, other columns, index entry.
-const rowBytes = 24 + 48 + 48
+// rowBytes is the size of a row of the log without its data: header, other columns, index entry. entryBytes is that of a
+// version of an entry without key and value; the index has the key once more.
+const (
+	rowBytes   = 24 + 48 + 48
+	entryBytes = 24 + 24 + 24 + 56
+)
 
-// Stats implements backend.Reader. The sizes are those of the log; a snapshot has those of the
-// replica. It reads the length of each row.
-func (e *Engine) Stats(ctx context.Context) (backend.Stats, error) {
-	s, err := e.readers.Stats(ctx)
-	if err != nil {
-		return s, err
-	}
-	stored, err := e.storedBytes(ctx)
-	s.StoredBytes, s.IndexBytes, s.OtherBytes, s.UnpackedBytes = stored, 0, 0, 0
-	return s, err
+// sizes sets the sizes of the store. It reads the length of each row.
+func (e *Engine) sizes(ctx context.Context, s *backend.Stats) error {
+	log, entries, err := e.stored(ctx)
+	s.StoredBytes, s.IndexBytes, s.OtherBytes, s.UnpackedBytes = log+entries, entries, 0, 0
+	return err
 }
 
 func (e *Engine) storedBytes(ctx context.Context) (uint64, error) {
-	var stored int64
-	err := again(ctx, func(ctx context.Context) error {
-		return e.log.pool.QueryRow(ctx, `SELECT coalesce(sum(pg_column_size(data) + $2::bigint), 0)::bigint FROM lineage_log WHERE store = $1`, e.log.store, int64(rowBytes)).Scan(&stored)
+	log, entries, err := e.stored(ctx)
+	return log + entries, err
+}
+
+func (e *Engine) stored(ctx context.Context) (log, entries uint64, err error) {
+	var ofLog, ofEntries int64
+	err = again(ctx, func(ctx context.Context) error {
+		return e.log.pool.QueryRow(ctx, `SELECT
+  (SELECT coalesce(sum(pg_column_size(data) + $2::bigint), 0)::bigint FROM lineage_log WHERE store = $1),
+  (SELECT coalesce(sum(2 * octet_length(key) + coalesce(octet_length(value), 0) + $3::bigint), 0)::bigint FROM lineage_entry WHERE store = $1)`,
+			e.log.store, int64(rowBytes), int64(entryBytes)).Scan(&ofLog, &ofEntries)
 	})
-	return uint64(stored), err
+	return uint64(ofLog), uint64(ofEntries), err
 }

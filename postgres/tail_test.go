@@ -18,7 +18,7 @@ func TestTailOfALongLog(t *testing.T) {
 	e := handle(t, pool, "s")
 	createThread(t, e, backend.Full)
 	const rows = 3 * mostCommits
-	_, err := pool.Exec(background, `INSERT INTO lineage_log SELECT store, next, 1, id, data FROM lineage_log, generate_series(2, $1::int) next`, rows)
+	_, err := pool.Exec(background, `INSERT INTO lineage_log SELECT store, next, 1, id, data, 0 FROM lineage_log, generate_series(2, $1::int) next`, rows)
 	require.NoError(t, err)
 
 	first, err := e.log.newest(background, 1)

@@ -49,7 +49,7 @@ func (l *log) transaction(ctx context.Context, d backend.Durability, statements 
 	b.Queue(beginSQL)
 	b.Queue(`SELECT set_config('synchronous_commit', $1, true), set_config('lock_timeout', $2, true)`, synchronous(d), milliseconds(lockTime))
 	statements(&b)
-	return (&turn{l, conn}).commit(ctx, &b)
+	return (&turn{log: l, conn: conn}).commit(ctx, &b)
 }
 
 // commitError is the error of a commit. Unless the server says that it refused, it is not known whether the
@@ -86,14 +86,4 @@ func (t *turn) commit(ctx context.Context, b *pgx.Batch) error {
 	}
 	t.rollback()
 	return err
-}
-
-// some reports whether a query returned a row.
-func some(rows pgx.Rows, err error) (bool, error) {
-	if err != nil {
-		return false, err
-	}
-	found := rows.Next()
-	rows.Close()
-	return found, rows.Err()
 }

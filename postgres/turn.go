@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -10,7 +11,13 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/embedded/entries"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -24,14 +31,17 @@ const (
 
 // pending is a commit that waits for its turn.
 type pending struct {
-	ctx     context.Context
-	commit  *structure.Commit
-	o       backend.Options
-	full    bool
-	taken   atomic.Bool // by the turn, or by a caller who no longer waits
-	receipt backend.Receipt
-	err     error
-	done    chan struct{}
+	ctx    context.Context
+	commit *structure.Commit
+	o      backend.Options
+	full   bool
+	// prepared is the commit without what is known. begun is set when its ids were checked.
+	prepared judge.Preparation
+	begun    bool
+	taken    atomic.Bool // by the turn, or by a caller who no longer waits
+	receipt  backend.Receipt
+	err      error
+	done     chan struct{}
 }
 
 // Apply implements backend.Engine. Commits that arrive during a turn share the next.
@@ -43,7 +53,14 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 		o.Durability = e.o.Durability
 	}
 	p := &pending{ctx: ctx, commit: c, o: o, full: o.Durability == backend.Full, done: make(chan struct{})}
-	p.o.Durability = backend.Normal // in the replica
+	if o.Once != nil {
+		if err := o.Once.Valid(); err != nil {
+			return backend.Receipt{}, err
+		}
+	}
+	if err := p.begin(); err != nil { // without the turn, because it hashes what the commit brings
+		return backend.Receipt{}, err
+	}
 	select {
 	case <-e.ctx.Done():
 		return backend.Receipt{}, errClosed
@@ -71,6 +88,15 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 		}
 	}
 	return p.receipt, p.err
+}
+
+// begin checks the ids of the commit's content, once.
+func (p *pending) begin() error {
+	if p.begun {
+		return nil
+	}
+	p.begun = true
+	return p.prepared.Begin(p.commit)
 }
 
 // lead takes turns for the commits that wait, until the engine is closed.
@@ -126,13 +152,7 @@ func (e *Engine) takeTurn(batch []*pending) (rest []*pending) {
 	if len(mine) == 0 {
 		return nil
 	}
-	if len(mine) == 1 || e.careful {
-		for _, p := range mine {
-			p.receipt, p.err = e.alone(p)
-		}
-	} else {
-		mine, rest = e.together(mine)
-	}
+	mine, rest = e.together(mine)
 	e.makeDurable(mine)
 	for _, p := range mine {
 		close(p.done)
@@ -146,10 +166,10 @@ func (e *Engine) takeTurn(batch []*pending) (rest []*pending) {
 // makeDurable flushes for commits of full durability that were applied before, or added nothing.
 func (e *Engine) makeDurable(batch []*pending) {
 	for _, p := range batch {
-		if p.err != nil || !p.full || p.receipt.Number <= e.durable.Load().at().Number {
+		if p.err != nil || !p.full || p.receipt.Number <= e.cache.Load().durable.at().Number {
 			continue
 		}
-		if _, err := e.flush(context.Background()); err != nil {
+		if err := e.flush(context.Background(), e.cache.Load(), e.head); err != nil {
 			p.receipt, p.err = backend.Receipt{}, fmt.Errorf("%w: %w", backend.ErrUncertain, err)
 		}
 	}
@@ -173,218 +193,275 @@ func newID() uint64 {
 	}
 }
 
-// alone applies one commit. The log gets it before the replica.
-func (e *Engine) alone(p *pending) (backend.Receipt, error) {
+// together applies commits, and those that come until the store is locked, as one row. It returns the commits with an
+// outcome, and those that did not fit.
+func (e *Engine) together(batch []*pending) (done, rest []*pending) {
+	var err error
 	for range mostRetries {
-		receipt, err := e.aloneOnce(p)
+		done, rest, err = e.attempt(batch)
+		batch = append(done, rest...)
 		if !errors.Is(err, errBehind) && !errors.Is(err, errDiverged) {
-			return receipt, err
+			break
 		}
 	}
-	return backend.Receipt{}, fmt.Errorf("%d attempts: %w: %w", mostRetries, errBehind, backend.ErrConflict)
+	switch {
+	case err == nil:
+		return done, rest
+	case errors.Is(err, errBehind), errors.Is(err, errDiverged):
+		err = fmt.Errorf("%d attempts: %w: %w", mostRetries, err, backend.ErrConflict)
+	case len(done) > 1 && !errors.Is(err, backend.ErrUncertain) && !lost(err): // perhaps because of one of them
+		for _, p := range done {
+			e.together([]*pending{p})
+		}
+		return done, rest
+	}
+	fail(done, err)
+	return done, rest
 }
 
-func (e *Engine) aloneOnce(p *pending) (receipt backend.Receipt, err error) {
-	ctx := context.WithoutCancel(p.ctx)
-	if e.replica == nil {
-		if err := e.renew(ctx); err != nil {
-			return receipt, err
-		}
-	}
-	var t *turn
-	if e.contended > 0 {
-		if t, err = e.lock(ctx); err != nil {
-			return receipt, err
-		}
+// errFull is returned for a commit that does not fit into the row that is being made.
+var errFull = errors.New("the row is full")
+
+// attempt is together for one attempt. It is errBehind or errDiverged if the state in which the commits were judged was
+// not the latest. After any error, it is that of all commits.
+func (e *Engine) attempt(batch []*pending) (done, rest []*pending, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*turnTime)
+	defer cancel()
+	table, t := e.warm, (*turn)(nil)
+	e.warm = nil // unless this succeeds
+	warm := table != nil && e.contended == 0
+	j := e.judging
+	if warm {
+		table.ctx, table.assume = ctx, make(map[string]struct{})
+		j.begin(table)
+		err = j.prefetch(ctx, batch)
+	} else {
+		table, t, err = e.lock(ctx, batch)
 		defer func() { t.rollback() }()
 	}
-	var written *row
-	var failed error
-	e.write = func(c embedded.Sequenced) (uint64, error) {
-		r := &row{first: c.Number, count: 1, id: newID(), data: appendCommit(nil, c)}
-		if failed = r.seal(); failed != nil {
-			return 0, failed
-		}
-		if t != nil {
-			failed = e.writeTurn(ctx, t, r, durabilityOf(p.full))
-		} else {
-			failed = e.log.write(ctx, e.head, r, durabilityOf(p.full))
-		}
-		if failed == nil {
-			written = r
-		}
-		return r.id, failed
+	if err != nil {
+		j.state.Cache.Forget()
+		return batch, nil, behind(err)
 	}
-	receipt, err = e.replica.Apply(p.ctx, p.commit, p.o)
+	if !warm { // more commits came while another process held the store
+		taken := len(batch)
+		batch = e.waiting(batch)
+		batch = batch[:taken+len(take(batch[taken:]))]
+		if more := batch[taken:]; len(more) > 0 {
+			err = j.prefetch(ctx, more)
+		}
+	}
+	before := table.is
+	r := &row{first: before.next(), id: newID(), counts: before.counts}
+	j.row = r
+	full, refused := false, false
+	done = batch
+	for i, p := range batch {
+		was := r.count
+		if err == nil {
+			p.receipt, p.err = e.judge(p)
+		}
+		if errors.Is(p.err, errFull) {
+			done, rest, p.err = batch[:i], batch[i:], nil
+			break
+		}
+		refused = refused || p.err != nil
+		if broken(p.err) {
+			err = p.err
+		}
+		if r.count > was {
+			full = full || p.full
+		}
+	}
 	switch {
-	case written != nil:
-		return receipt, e.taken(written, p.full, err)
-	case errors.Is(failed, errBehind):
-		e.contended = mostContended
-		return receipt, errors.Join(errBehind, e.renew(ctx))
-	case failed != nil || t != nil:
-		return receipt, err
-	}
-	// It was refused or added nothing, in a state that another process may have changed.
-	switch current := again(ctx, func(ctx context.Context) error { return e.log.has(ctx, e.head) }); {
-	case current == nil:
-		return receipt, err
-	case errors.Is(current, errBehind):
-		if failed := e.renew(ctx); failed != nil {
-			return receipt, failed
+	case err != nil:
+	case warm && refused && len(table.assume) > 0:
+		err = errBehind // perhaps because of what was assumed
+	case r.count == 0 && warm:
+		if len(table.assume) > 0 {
+			err = errBehind
+		} else {
+			err = again(ctx, func(ctx context.Context) error { return e.log.has(ctx, before.head) })
 		}
-		return receipt, errBehind
+	case r.count == 0:
 	default:
-		return receipt, current
+		if err = j.seal(); err == nil {
+			if warm {
+				err = e.log.write(ctx, before.head, r, durabilityOf(full))
+			} else {
+				err = e.writeTurn(ctx, t, before.head, r, durabilityOf(full))
+			}
+		}
 	}
+	if err != nil {
+		j.state.Cache.Forget()
+		return done, rest, behind(err)
+	}
+	e.taken(table, before, r, full)
+	return done, rest, nil
 }
 
-// taken records a row that the log has. The replica has it too, unless there is an error.
-func (e *Engine) taken(r *row, full bool, err error) error {
-	if err != nil {
-		if dropped := e.drop(false); dropped != nil {
-			err = errors.Join(err, dropped)
-		}
-		return fmt.Errorf("%w: %w", backend.ErrUncertain, err)
+// behind returns errBehind for a state that can no longer be read.
+func behind(err error) error {
+	if errors.Is(err, errGone) {
+		return fmt.Errorf("%w: %w", errBehind, err)
 	}
-	e.careful = false
-	e.setHead(e.head.after(r))
+	return err
+}
+
+// broken reports whether an error in judging is of the server or the store, and not of the commit.
+func broken(err error) bool {
+	return err != nil && (errors.Is(err, errBehind) || errors.Is(err, errGone) || errors.Is(err, backend.ErrCorrupt) || lost(err) || sqlState(err) != "")
+}
+
+// judge judges a commit and adds it to the row.
+func (e *Engine) judge(p *pending) (receipt backend.Receipt, err error) {
+	j := e.judging
+	if p.ctx.Err() != nil {
+		return receipt, context.Cause(p.ctx)
+	}
+	if err := p.begin(); err != nil {
+		return receipt, err
+	}
+	if o := p.o.Once; o != nil {
+		number, err := applied(j.table, o, func(c backend.Cursor) error { return e.log.follows(j.table.ctx, c) })
+		if err != nil {
+			return receipt, err
+		}
+		if number > 0 {
+			at, err := e.cursorOf(j, number)
+			return backend.Receipt{Cursor: at, Repeated: true}, err
+		}
+	}
+	j.state.Begin(j.next(), false)
+	if err := judge.Expect(&j.state, p.o); err != nil {
+		return receipt, err
+	}
+	if _, err := p.prepared.DropKnown(j); err != nil {
+		return receipt, err
+	}
+	receipt.Known, receipt.KnownChunks = p.prepared.Known, p.prepared.KnownChunks
+	c := p.prepared.Commit
+	if len(c.Records) == 0 { // all of it is known content
+		if receipt.Cursor = j.table.is.Cursor; j.row.count > 0 {
+			receipt.Cursor = j.row.last()
+		}
+		return receipt, nil
+	}
+	payload, offsets, err := j.encoder.Encode(&c)
+	if err != nil {
+		return receipt, fmt.Errorf("%w: %w", backend.ErrInvalid, err)
+	}
+	if size := len(j.row.data) + len(payload) + 64; size > maxRow && j.row.count > 0 {
+		return receipt, errFull
+	}
+	s := embedded.Sequenced{Number: j.next(), ID: j.row.id, Payload: bytes.Clone(payload), Once: p.o.Once}
+	if err := j.add(p.ctx, &c, s, offsets, false); err != nil {
+		return receipt, err
+	}
+	j.row.data = appendCommit(j.row.data, s)
+	j.row.count++
+	receipt.Cursor = backend.Cursor{Number: s.Number, ID: s.ID}
+	return receipt, nil
+}
+
+// cursorOf returns the cursor of a commit, possibly in the row that is being made.
+func (e *Engine) cursorOf(j *judging, number uint64) (backend.Cursor, error) {
+	if number >= j.row.first {
+		return backend.Cursor{Number: number, ID: j.row.id}, nil
+	}
+	return e.log.cursorOf(j.table.ctx, number)
+}
+
+// taken records a row that the log has, if it has commits. The table is then that of the state after it.
+func (e *Engine) taken(t *table, before state, r *row, full bool) {
+	is := before
+	if r.count > 0 {
+		is.head, is.counts = before.after(r), r.counts
+	}
+	changed := t.contextsChanged()
+	t.settle(is)
+	t.fetch = func(ctx context.Context, n need) (found, error) { return e.log.at(ctx, t.is.head, n) }
+	if len(t.values) < mostWarm {
+		e.warm = t
+	}
+	e.head = is.head
+	t.cache.saw(is.head)
+	t.cache.remember(changed, t)
+	if r.count == 0 {
+		return
+	}
 	if full {
-		e.durable.Load().know(r.last())
+		t.cache.durable.know(r.last())
 	}
 	e.changed.announce()
-	return nil
+	e.pruneLater(r)
 }
 
-// lock begins a turn that holds the store, and lets the replica catch up.
-func (e *Engine) lock(ctx context.Context) (*turn, error) {
-	for range mostRetries {
-		var t *turn
-		var rows []row
-		var more bool
-		err := again(ctx, func(ctx context.Context) (err error) {
-			t, rows, more, err = e.log.lock(ctx, e.head)
+// mostWarm is the number of entries that are kept from one turn to the next.
+const mostWarm = 1 << 16
+
+// lock begins a turn that holds the store, and reads what judging the commits reads.
+func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, error) {
+	var t *turn
+	c := e.cache.Load()
+	table := newTable(ctx, c, e.log.identity, state{head: c.head()}, nil) // what it has is at least that old
+	j := e.judging
+	table.fetch = func(ctx context.Context, n need) (f found, err error) {
+		if t != nil {
+			if f, err = t.read(ctx, n); lost(err) || uncertain(err) { // nothing was written yet
+				err = fmt.Errorf("%w: %w", errBehind, err)
+			}
+			return f, err
+		}
+		known := c.head()
+		var is state
+		var there bool
+		err = again(ctx, func(ctx context.Context) (err error) {
+			t, is, f, there, err = e.log.lock(ctx, known, n)
 			return err
 		})
-		if errors.Is(err, errDiverged) {
-			if err := e.renew(ctx); err != nil {
-				return nil, err
+		if errors.Is(err, errDiverged) || err == nil && !there {
+			if err := e.forget(ctx, c); err != nil {
+				return f, err
 			}
-			continue
+			return f, errDiverged
 		}
 		if err != nil {
-			if t != nil { // cancelled after the lock
-				t.rollback()
+			return f, err
+		}
+		if e.contended = max(e.contended-1, 0); is.head != e.head {
+			j.state.Cache.ForgetCurrent()
+			if e.head != (head{}) {
+				e.contended = mostContended
 			}
-			return nil, err
 		}
-		if e.contended = max(e.contended-1, 0); len(rows) > 0 {
-			e.contended = mostContended
-		}
-		if err = e.follow(ctx, rows); err == nil && !more {
-			e.complete()
-			return t, nil
-		}
-		t.rollback()
-		if err == nil {
-			err = e.renew(ctx)
-		}
-		if err != nil {
-			return nil, err
-		}
+		table.is = is
+		j.counts = keys.CountersOf(is.counts)
+		c.saw(is.head)
+		return f, nil
 	}
-	return nil, fmt.Errorf("%w: %w", errBehind, backend.ErrConflict)
+	j.begin(table)
+	err := j.prefetch(ctx, batch)
+	if err == nil && t == nil { // nothing had to be read
+		_, err = table.fetch(ctx, need{})
+	}
+	if err != nil {
+		t.rollback()
+		return nil, nil, err
+	}
+	return table, t, nil
 }
 
 // writeTurn writes a row in a turn and ends the turn.
-func (e *Engine) writeTurn(ctx context.Context, t *turn, r *row, d backend.Durability) error {
+func (e *Engine) writeTurn(ctx context.Context, t *turn, h head, r *row, d backend.Durability) error {
 	limited, cancel := context.WithTimeout(ctx, turnTime)
 	err := t.append(limited, r, d)
 	cancel()
 	if err == nil || !uncertain(err) && !lost(err) {
 		return explain(err)
 	}
-	return e.log.resolve(ctx, e.head, r, d, err)
-}
-
-// errFull is returned for a commit that does not fit into the row that is being made.
-var errFull = errors.New("the row is full")
-
-// together applies several commits, and those that come until the store is locked, as one row. The
-// replica gets them before the log. It returns the commits with an outcome, and those that did not
-// fit.
-func (e *Engine) together(batch []*pending) (done, rest []*pending) {
-	ctx := context.Background()
-	if e.replica == nil {
-		if err := e.renew(ctx); err != nil {
-			fail(batch, err)
-			return batch, nil
-		}
-	}
-	t, err := e.lock(ctx)
-	if err != nil {
-		fail(batch, err)
-		return batch, nil
-	}
-	defer t.rollback()
-	// More commits came while another process held the store.
-	taken := len(batch)
-	batch = e.waiting(batch)
-	batch = batch[:taken+len(take(batch[taken:]))]
-	e.reads.Lock()
-	defer e.reads.Unlock()
-	r := &row{first: e.head.next(), id: newID()}
-	full, size := false, 0
-	e.write = func(c embedded.Sequenced) (uint64, error) {
-		if size = len(r.data) + len(c.Payload) + 64; size > maxRow && r.count > 0 {
-			return 0, errFull
-		}
-		r.data = appendCommit(r.data, c)
-		r.count++
-		return r.id, nil
-	}
-	done, wrote := batch, -1 // the first of the row
-	for i, p := range batch {
-		before := r.count
-		if p.receipt, p.err = e.replica.Apply(p.ctx, p.commit, p.o); errors.Is(p.err, errFull) {
-			done, rest = batch[:i], batch[i:]
-			p.err = nil
-			break
-		}
-		if r.count > before {
-			full = full || p.full
-		}
-		if r.count > 0 && wrote < 0 {
-			wrote = i
-		}
-	}
-	if r.count == 0 {
-		return done, rest
-	}
-	if err = r.seal(); err == nil {
-		err = e.writeTurn(ctx, t, r, durabilityOf(full))
-	}
-	if err != nil {
-		e.careful = true
-		if dropped := e.dropLocked(true); dropped != nil {
-			err = errors.Join(err, dropped)
-		}
-		if errors.Is(err, errBehind) { // nothing of it was applied: it is judged again
-			for _, p := range done[wrote:] {
-				p.receipt, p.err = backend.Receipt{}, nil
-			}
-			return done[:wrote], append(done[wrote:], rest...)
-		}
-		fail(done[wrote:], err) // these were judged in a state that never was
-		return done, rest
-	}
-	if at, err := e.replica.Head(ctx); err != nil || at != r.last() {
-		e.o.Logger.Error("replica and log differ", "replica", at, "log", r.last(), "err", err)
-		_ = e.dropLocked(true)
-		return done, rest
-	}
-	e.taken(r, full, nil)
-	return done, rest
+	return e.log.resolve(ctx, h, r, d, err)
 }
 
 // fail fails commits.
@@ -404,11 +481,54 @@ func (e *Engine) Outcome(ctx context.Context, o backend.Once) (r backend.Receipt
 	if err := o.Valid(); err != nil {
 		return r, err
 	}
-	return read(ctx, e.readers, func(replica *embedded.Engine) (backend.Receipt, error) { return replica.Outcome(ctx, o) })
+	n := need{Need: read.Need{Keys: [][]byte{keys.Of(keys.TableRequests, o.Session[:]), keys.Of(keys.TableRequests)}}}
+	return latest(ctx, e, n, func(t *table) (backend.Receipt, error) {
+		number, err := applied(t, &o, func(c backend.Cursor) error { return e.log.follows(ctx, c) })
+		if err == nil && number == 0 {
+			err = fmt.Errorf("request %d of session %x: %w", o.Sequence, o.Session, backend.ErrNotFound)
+		}
+		if err != nil {
+			return backend.Receipt{}, err
+		}
+		at, err := e.log.cursorOf(ctx, number)
+		return backend.Receipt{Cursor: at, Repeated: true}, err
+	})
 }
 
-// Forget implements backend.Engine. Other processes forget a session by age and number.
-func (e *Engine) Forget(ctx context.Context, session [16]byte) error {
-	_, err := read(ctx, e.readers, func(replica *embedded.Engine) (struct{}, error) { return struct{}{}, replica.Forget(ctx, session) })
-	return err
+// Forget implements backend.Engine.
+func (e *Engine) Forget(ctx context.Context, id [16]byte) error {
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	if e.closed.Load() {
+		return errClosed
+	}
+	e.warm = nil
+	for range mostRetries {
+		err := e.forgetOnce(ctx, id)
+		if !errors.Is(err, errDiverged) {
+			return err
+		}
+	}
+	return errDiverged
+}
+
+func (e *Engine) forgetOnce(ctx context.Context, id [16]byte) error {
+	t, held, err := e.lock(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer held.rollback()
+	gone, err := forgotten(t, func(key string, _ entries.Session) bool { return key[1:] == string(id[:]) }, 0)
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	var b pgx.Batch
+	queueDurability(&b, backend.Normal)
+	for _, change := range gone { // a version of this state may be there
+		b.Queue(`INSERT INTO lineage_entry (store, epoch, key, age, value) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (store, epoch, key, age) DO UPDATE SET value = excluded.value`,
+			e.log.store, int64(t.is.epoch), change.Key, -int64(t.is.Number), change.Value)
+	}
+	return held.commit(limited, &b)
 }

@@ -1,101 +1,351 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"os"
+	"path/filepath"
 
-	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/live"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Verify implements backend.Engine. It reads the log from the start and checks the order of the rows
-// and their checksums. Deep builds a replica in memory and verifies that.
+// and their checksums. Deep makes the entries again from the log, in a temporary directory, and compares them with those
+// of the server; then it reads every chunked body.
 func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[backend.Finding, error] {
 	return func(yield func(backend.Finding, error) bool) {
-		if err := e.fresh(ctx); err != nil {
-			yield(backend.Finding{}, err)
-			return
-		}
-		last, err := e.log.last(ctx)
+		var err error
 		for range mostRetries {
-			if err == nil {
-				err = e.verifyOnce(ctx, o, last, yield)
+			v := verifier{engine: e, o: o, yield: yield}
+			if err = v.run(ctx); errors.Is(err, errStopped) || err == nil {
+				return
 			}
-			if !errors.Is(err, errCollected) { // else it begins again
+			if v.found || !errors.Is(err, errDiverged) && !errors.Is(err, backend.ErrExpired) { // else it begins again
 				break
 			}
 		}
-		if err != nil {
-			yield(backend.Finding{}, err)
-		}
+		yield(backend.Finding{}, e.ended(err))
 	}
 }
 
-// verifyOnce is errCollected if the log was collected while it was read.
-func (e *Engine) verifyOnce(ctx context.Context, o backend.VerifyOptions, last backend.Cursor, yield func(backend.Finding, error) bool) error {
-	var replica *embedded.Engine
-	if o.Deep {
-		var err error
-		if replica, err = embedded.Open(ctx, "", embedded.Options{InMemory: true, Durability: backend.Normal}); err != nil {
-			return err
-		}
-		defer replica.Close()
-	}
-	err := e.verifyLog(ctx, o, replica, last)
-	var damage *backend.CorruptError
-	switch {
-	case errors.As(err, &damage): // what follows cannot be judged
-		yield(backend.Finding{Subject: "journal", File: damage.File, Problem: damage.What}, nil)
-		return nil
-	case err != nil || replica == nil:
-		return err
-	}
-	for f, err := range replica.Verify(ctx, backend.VerifyOptions{Deep: true}) {
-		if !yield(f, err) || err != nil {
-			break
-		}
+// errStopped ends a verification whose caller stopped iterating.
+var errStopped = errors.New("stopped")
+
+type verifier struct {
+	engine *Engine
+	o      backend.VerifyOptions
+	yield  func(backend.Finding, error) bool
+	found  bool
+}
+
+func (v *verifier) report(f backend.Finding) error {
+	v.found = true
+	if !v.yield(f, nil) {
+		return errStopped
 	}
 	return nil
 }
 
-// verifyLog checks the rows of the log and adds them to a replica, if there is one.
-func (e *Engine) verifyLog(ctx context.Context, o backend.VerifyOptions, replica *embedded.Engine, last backend.Cursor) error {
-	is, err := e.log.collected(ctx)
+func (v *verifier) run(ctx context.Context) error {
+	t, err := v.engine.latest(ctx, need{})
 	if err != nil {
 		return err
 	}
+	is, err := v.engine.log.collected(ctx)
+	if err != nil {
+		return err
+	}
+	var damage *backend.CorruptError
+	if err = v.log(ctx, is, t.is.Number); err == nil && v.o.Deep {
+		err = v.deep(ctx, is, t)
+	}
+	if errors.As(err, &damage) { // what follows cannot be judged
+		return v.report(backend.Finding{Subject: "journal", File: damage.File, Problem: damage.What})
+	}
+	return err
+}
+
+// log checks the rows of the log up to a commit.
+func (v *verifier) log(ctx context.Context, is collected, last uint64) error {
 	at := head{epoch: is.epoch}
 	for more := true; more; {
 		var rows []row
 		err := again(ctx, func(ctx context.Context) (err error) {
-			rows, more, err = e.log.tail(ctx, e.log.pool, at, mostCommits)
+			rows, more, err = v.engine.log.tail(ctx, v.engine.log.pool, at, mostCommits)
 			return err
 		})
 		for i := 0; err == nil && i < len(rows); i++ {
-			r := &rows[i]
-			if err = verifyRow(ctx, r, is.live, replica); err == nil {
-				at = at.after(r)
+			if err = checkRow(&rows[i], is.live); err == nil {
+				at = at.after(&rows[i])
 			}
 		}
 		if err != nil {
 			return err
 		}
-		if o.Progress != nil {
-			o.Progress(int64(at.Number), int64(max(last.Number, at.Number)))
+		if v.o.Progress != nil {
+			v.o.Progress(int64(at.Number), int64(max(last, at.Number)))
+		}
+	}
+	if at.Number < last {
+		return &backend.CorruptError{File: "the log", What: fmt.Sprintf("it ends with commit %d, but the entries account for commit %d", at.Number, last)}
+	}
+	return nil
+}
+
+func checkRow(r *row, filter *live.Set) error {
+	commits, _, err := r.left(filter, new(backend.CollectReport))
+	for i := 0; err == nil && i < len(commits); i++ {
+		_, err = decode(&commits[i])
+	}
+	return err
+}
+
+// deep compares the entries of a state with those that the log makes.
+func (v *verifier) deep(ctx context.Context, is collected, t *table) error {
+	dir, err := os.MkdirTemp("", "lineage-verify-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // among temporary files
+	db, err := index.Open(filepath.Join(dir, "index.bolt"), index.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close() //nolint:errcheck // it is removed
+	into := &temporary{engine: v.engine, db: db, epoch: is.epoch}
+	f := &filling{log: v.engine.log, judging: newJudging(), epoch: is.epoch, of: is.epoch, filter: is.live, into: into, at: head{epoch: is.epoch}}
+	if err := f.fillTo(ctx, t.is.Number, nil); err != nil {
+		return err
+	}
+	if f.at.Number != t.is.Number {
+		return fmt.Errorf("the entries account for commit %d, which does not end a row: %w", t.is.Number, backend.ErrCorrupt)
+	}
+	if into.is.counts != t.is.counts {
+		if err := v.report(backend.Finding{Subject: "index", File: "lineage_head", Problem: "its counts differ from the log"}); err != nil {
+			return err
+		}
+	}
+	if err := v.compare(t, db); err != nil {
+		return err
+	}
+	return v.trees(ctx, t)
+}
+
+// compare compares the entries of the server with those in a temporary index.
+func (v *verifier) compare(t *table, db *index.DB) error {
+	s := db.Snapshot()
+	defer s.Close()
+	nextUsed, stopUsed := iter.Pull2(t.all())
+	defer stopUsed()
+	nextFresh, stopFresh := iter.Pull2(s.Scan(nil, nil))
+	defer stopFresh()
+	u, uErr, uOK := nextUsed()
+	f, fErr, fOK := nextFresh()
+	for uOK || fOK {
+		if err := errors.Join(uErr, fErr); err != nil {
+			return err
+		}
+		order := bytes.Compare(u.Key, f.Key)
+		switch {
+		case !uOK:
+			order = 1
+		case !fOK:
+			order = -1
+		}
+		key, problem := u.Key, ""
+		switch {
+		case order < 0:
+			problem = "entry that the log does not account for"
+		case order > 0:
+			key, problem = f.Key, "entry is missing"
+		case !bytes.Equal(u.Value, f.Value):
+			problem = "entry differs from the log"
+		}
+		if problem != "" && key[0] != keys.TableRequests { // sessions are forgotten by another rule
+			if err := v.report(backend.Finding{Subject: "index", File: "lineage_entry", ID: fmt.Sprintf("%c:%x", key[0], key[1:]), Problem: problem}); err != nil {
+				return err
+			}
+		}
+		if order <= 0 {
+			u, uErr, uOK = nextUsed()
+		}
+		if order >= 0 {
+			f, fErr, fOK = nextFresh()
 		}
 	}
 	return nil
 }
 
-func verifyRow(ctx context.Context, r *row, set *live.Set, replica *embedded.Engine) error {
-	commits, _, err := r.left(set, new(backend.CollectReport))
-	for i := 0; err == nil && replica != nil && i < len(commits); i++ {
-		if err = replica.Follow(ctx, commits[i]); err != nil && ctx.Err() == nil {
-			err = &backend.CorruptError{File: fmt.Sprintf("row %d of the log", r.first), What: err.Error()}
+// all yields all entries.
+func (t *table) all() iter.Seq2[index.Entry, error] {
+	return func(yield func(index.Entry, error) bool) {
+		for from, more := []byte{0}, true; more; {
+			f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from}, 4 * fullPage, false}}})
+			if err != nil {
+				yield(index.Entry{}, err)
+				return
+			}
+			for _, e := range f.pages[0].entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if more = f.pages[0].more; more {
+				from = append(f.pages[0].next, 0)
+			}
 		}
 	}
-	return err
+}
+
+// trees reads every chunked body and compares it with its id.
+func (v *verifier) trees(ctx context.Context, t *table) error {
+	view := t.view()
+	for e, err := range t.stored(keys.Of(keys.TableBlock), keys.PrefixEnd(keys.Of(keys.TableBlock))) {
+		if err != nil {
+			return err
+		}
+		p, err := keys.ReadPlace(e.Value)
+		if err != nil || p.Size <= content.InlineLimit {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		r := &reader{t: t}
+		object, err := r.object(p.Frame, e.Key)
+		if b, ok := object.(*structure.Block); err == nil && ok && b.Tree.Size > 0 {
+			err = checkTree(ctx, view, b)
+		}
+		if errors.Is(err, backend.ErrExpired) || ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			if err := v.report(backend.Finding{Subject: "block", ID: fmt.Sprintf("%x…", e.Key[1:]), File: t.FileOf(p.Frame), Problem: err.Error()}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkTree(ctx context.Context, view *read.View, b *structure.Block) error {
+	if ok, err := view.NotErased(b.ID); err != nil || !ok {
+		return err
+	}
+	h := content.NewHasher()
+	if _, err := content.OpenTree(ctx, b.Tree, view.Chunks).WriteTo(h); err != nil {
+		return err
+	}
+	if h.ID() != b.ID {
+		return errors.New("body does not match its id")
+	}
+	return nil
+}
+
+// temporary is a sink in a temporary index.
+type temporary struct {
+	engine *Engine
+	db     *index.DB
+	epoch  uint64
+	is     state
+}
+
+func (s *temporary) begin(context.Context, uint64) (state, func(context.Context, need) (found, error), error) {
+	s.is.epoch = s.epoch
+	return s.is, s.fetch, nil
+}
+
+func (s *temporary) end(_ context.Context, is state, entries []index.Entry) error {
+	s.is = is
+	s.db.Apply(index.State{Store: s.engine.log.identity, Number: is.Number, ID: is.ID, Since: is.first, Counts: is.counts}, entries)
+	return s.db.Throttle()
+}
+
+func (s *temporary) abandon() {}
+
+// fetch reads entries of the index, and rows of the server.
+func (s *temporary) fetch(ctx context.Context, n need) (f found, err error) {
+	at := s.db.Snapshot()
+	defer at.Close()
+	f.keys = make(map[string][]byte, len(n.Keys))
+	for _, k := range n.Keys {
+		v, ok, err := at.Get(k)
+		if err != nil {
+			return f, err
+		}
+		if ok {
+			f.keys[string(k)] = bytes.Clone(present(v))
+		}
+	}
+	scan := func(from, to []byte, most int) (all []index.Entry, err error) {
+		for e, err := range at.Scan(from, to) {
+			if err != nil {
+				return nil, err
+			}
+			if all = append(all, index.Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(present(e.Value))}); len(all) == most {
+				break
+			}
+		}
+		return all, nil
+	}
+	f.ranges = make([][]index.Entry, len(n.Ranges))
+	for i, r := range n.Ranges {
+		if f.ranges[i], err = scan(r.From, r.To, 0); err != nil {
+			return f, err
+		}
+	}
+	last := func(from, to []byte) (index.Entry, error) {
+		e, ok, err := at.Last(from, to)
+		if err != nil || !ok {
+			return index.Entry{}, err
+		}
+		return index.Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(present(e.Value))}, nil
+	}
+	f.lasts = make([]index.Entry, len(n.Lasts))
+	for i, r := range n.Lasts {
+		if f.lasts[i], err = last(r.From, r.To); err != nil {
+			return f, err
+		}
+	}
+	f.pages = make([]foundPage, len(n.pages))
+	for i, p := range n.pages {
+		into := &f.pages[i]
+		if !p.descending {
+			if into.entries, err = scan(p.From, p.To, p.limit); err != nil {
+				return f, err
+			}
+			into.more = len(into.entries) == p.limit
+		} else {
+			e, err := last(p.From, p.To)
+			if err != nil {
+				return f, err
+			}
+			if into.more = e.Key != nil; into.more {
+				into.entries = []index.Entry{e}
+			}
+		}
+		if n := len(into.entries); n > 0 {
+			into.next = into.entries[n-1].Key
+		}
+	}
+	if len(n.rows) > 0 {
+		of := need{rows: n.rows}
+		var read found
+		if err := s.engine.log.snapshot(ctx, func(b *pgx.Batch) { of.queue(b, s.engine.log, s.epoch, newest, &read) }); err != nil {
+			return f, err
+		}
+		f.rows = read.rows
+	}
+	return f, nil
 }

@@ -68,9 +68,10 @@ func FreeNumber(first uint64, free func(numbers []uint64) (int, error)) (uint64,
 	const doublings, parts = 24, 16
 	used, above := first-1, uint64(0) // the one before the first counts as taken
 	numbers := make([]uint64, 0, doublings)
-	for step := uint64(1); above == 0; {
+	most := 1 // the first one is free unless there are many
+	for step := uint64(1); above == 0; most = doublings {
 		numbers = numbers[:0]
-		for at := used; len(numbers) < doublings; step *= 2 {
+		for at := used; len(numbers) < most; step *= 2 {
 			at += step
 			numbers = append(numbers, at)
 		}

@@ -75,7 +75,7 @@ func TestVersionNameIsFree(t *testing.T) {
 			got, asked := versionName(t, current, names)
 			require.NotContains(t, names, got)
 			require.LessOrEqual(t, len(got), 200)
-			require.LessOrEqual(t, asked, 5)
+			require.LessOrEqual(t, asked, 6)
 			digits, ok := strings.CutPrefix(got, structure.VersionStem(current)+"-v")
 			require.True(t, ok)
 			number, err := strconv.Atoi(digits)

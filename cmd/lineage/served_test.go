@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -67,26 +66,20 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 	run(0, "a", "append", "Nobody shall read this.")
 	run(0, "a", "search", "nobody")
 	run(0, "b", "search", "nobody")
-	left, err := filepath.Glob(caches["b"] + "/lineage/*/replica0")
-	require.NoError(t, err)
-	require.Len(t, left, 1)
-	other := filepath.Dir(left[0]) + "/replica1" // of a process that was killed
-	require.NoError(t, os.CopyFS(other, os.DirFS(left[0])))
-	index, err := filepath.Glob(caches["b"] + "/lineage/*/search.db")
-	require.NoError(t, err)
-	require.Len(t, index, 1)
-	for _, dir := range caches {
-		require.NotEmpty(t, filesWith(t, dir, "Nobody shall"))
+	indexes := func(machine string) []string {
+		found, err := filepath.Glob(caches[machine] + "/lineage/*/search.db")
+		require.NoError(t, err)
+		return found
 	}
+	require.Len(t, indexes("a"), 1)
+	require.Len(t, indexes("b"), 1)
 	run(0, "b", "erase", ":3", "--yes")
 	require.Contains(t, run(0, "a", "gc", "--dry-run").out, "would remove")
 	require.Contains(t, run(0, "a", "gc", "--yes", "--keep-reflog", "0", "--keep-unused", "0").out, "VACUUM")
-	require.Empty(t, filesWith(t, caches["a"], "Nobody shall"))
-	require.NotEmpty(t, filesWith(t, caches["b"], "Nobody shall"))
+	require.Empty(t, indexes("a"))
+	require.Len(t, indexes("b"), 1)
 	run(0, "b", "info")
-	require.Empty(t, filesWith(t, caches["b"], "Nobody shall"))
-	require.NoFileExists(t, index[0])
-	require.NoFileExists(t, other+".stale")
+	require.Empty(t, indexes("b"))
 	run(0, "b", "verify", "--deep")
 	run(app.ExitUsage, "b", "repair")
 
@@ -123,20 +116,4 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 	line(0, "append", "Less.", "--store", named)
 	require.Contains(t, line(app.ExitConflict, "copy", copied, named).err, "already exists, and is no beginning of a copy")
 	line(app.ExitNotFound, "copy", t.TempDir(), copied)
-}
-
-// filesWith returns the files below a directory in which a text is found.
-func filesWith(t *testing.T, dir, text string) (found []string) {
-	t.Helper()
-	require.NoError(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		b, err := os.ReadFile(path)
-		if bytes.Contains(b, []byte(text)) {
-			found = append(found, path)
-		}
-		return err
-	}))
-	return found
 }

@@ -137,7 +137,7 @@ var rooms = []room{
 	{path: "sqladapter/sqlite", ours: join(belowStore, "internal/sqlitefile", "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlite}},
 	{path: "sqladapter/archives", ours: join(belowStore, "lineage/archive"), libs: []string{sqlite}},
 	{path: "sqladapter/postgres", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{postgres}},
-	{path: "postgres", ours: join(belowStore, "internal/embedded", "internal/embedded/live", "internal/resume", "sqladapter", "sqladapter/postgres"), libs: []string{postgres, compress}},
+	{path: "postgres", ours: join(belowStore, "internal/embedded", "internal/embedded/entries", "internal/embedded/keys", "internal/embedded/live", "internal/embedded/read", "internal/embedded/recent", "internal/index", "internal/journal", "internal/judge", "internal/memtable", "internal/resume", "sqladapter", "sqladapter/postgres"), libs: []string{postgres, compress}},
 	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlserver}},
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat", "sqladapter/sqlite", "sqladapter/sqlserver")},
 	{path: "internal/refs", ours: join(belowStore, "internal/plain", "lineage/chat")},

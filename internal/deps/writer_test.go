@@ -36,7 +36,6 @@ var makers = []maker{
 	{"internal/remote/", "carries records and commits between processes"},
 	{"internal/sharing/", "passes commits on to the owner of a store"},
 	{"lineage/backend/upload.go", "cuts bodies for Upload, and makes commits of chunks"},
-	{"postgres/", "passes commits on to its replica"},
 	{"lineage/backend/backendtest/", "tests engines"},
 }
 

@@ -97,6 +97,10 @@ func Each(ctx context.Context, q Querier, do func(scan func(...any) error) error
 	if err != nil {
 		return err
 	}
+	return eachOf(rows, do)
+}
+
+func eachOf(rows *sql.Rows, do func(scan func(...any) error) error) error {
 	defer rows.Close()
 	for rows.Next() {
 		if err := do(rows.Scan); err != nil {

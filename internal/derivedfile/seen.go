@@ -10,14 +10,22 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Each calls do for each row of a query: see the function Each.
+// Each calls do for each row of a query, which it must not ask again: see the function Each.
 func (f *Writer) Each(ctx context.Context, do func(scan func(...any) error) error, statement string, args ...any) error {
-	return Each(ctx, f.tx, do, statement, args...)
+	s, err := f.prepare(ctx, statement)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	return eachOf(rows, do)
 }
 
 // Blobs returns the values of a column.
 func (f *Writer) Blobs(ctx context.Context, statement string, args ...any) (all [][]byte, err error) {
-	err = Each(ctx, f.tx, func(scan func(...any) error) error {
+	err = f.Each(ctx, func(scan func(...any) error) error {
 		var b []byte
 		err := scan(&b)
 		all = append(all, b)
@@ -79,8 +87,14 @@ func (f *Writer) settleThread(ctx context.Context, id structure.ThreadID) error 
 		if err != nil {
 			return err
 		}
-		if err := f.Exec(ctx, `UPDATE threads SET user = ?, keeps = ? WHERE number = ?`, t.UserID, t.Keeps, is); err != nil {
-			return err
+		isNew := f.IsNew(id)
+		if !isNew || t.UserID != "" || t.Keeps {
+			if err := f.Exec(ctx, `UPDATE threads SET user = ?, keeps = ? WHERE number = ?`, t.UserID, t.Keeps, is); err != nil {
+				return err
+			}
+		}
+		if isNew {
+			return nil // its runs are of this window, and it has no earlier incarnation
 		}
 	}
 	if err := f.MoveAll(ctx, `SELECT r.number FROM runs r JOIN threads t ON t.number = r.thread WHERE t.id = ?`, id[:]); err != nil {
@@ -109,7 +123,7 @@ func (f *Writer) settleThread(ctx context.Context, id structure.ThreadID) error 
 
 // MoveAll marks runs as moved.
 func (f *Writer) MoveAll(ctx context.Context, statement string, args ...any) error {
-	return Each(ctx, f.tx, func(scan func(...any) error) error {
+	return f.Each(ctx, func(scan func(...any) error) error {
 		var run int64
 		err := scan(&run)
 		f.moved[run] = true
@@ -122,11 +136,16 @@ const OfCheckpoint = 'k'
 
 // settleContext stores the tip of a context.
 func (f *Writer) settleContext(ctx context.Context, id structure.ContextID) error {
-	if err := f.MoveAll(ctx, `SELECT run FROM tips WHERE id = ?`, id[:]); err != nil {
+	var run int64
+	was, err := f.Get(ctx, `SELECT run FROM tips WHERE id = ?`, []any{id[:]}, &run)
+	if err != nil {
 		return err
 	}
-	if err := f.Exec(ctx, `DELETE FROM tips WHERE id = ?`, id[:]); err != nil {
-		return err
+	if was {
+		f.moved[run] = true
+		if err := f.Exec(ctx, `DELETE FROM tips WHERE id = ?`, id[:]); err != nil {
+			return err
+		}
 	}
 	c, err := f.Snapshot.Context(ctx, id)
 	if IsGone(err) {

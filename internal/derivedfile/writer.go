@@ -28,8 +28,11 @@ type Writer struct {
 	prepared map[string]*sql.Stmt
 
 	run, thread int64 // the highest numbers
+	before      int64 // the highest number of a run before the transaction
 	runs        map[structure.RunID]int64
 	homes       map[structure.ThreadID]int64 // of threads that exist
+	numbers     map[structure.Home]int64
+	isNew       map[structure.ThreadID]bool // see IsNew
 	homeOf      map[structure.RunID]structure.Home
 	moved       map[int64]bool // runs whose reached may change
 }
@@ -38,9 +41,11 @@ type Writer struct {
 func NewWriter(ctx context.Context, w *derived.Window[*sql.Tx], tx *sql.Tx) (*Writer, error) {
 	f := &Writer{
 		Snapshot: w.State, Changes: w.Changes, last: w.To == w.Head, tx: tx, prepared: make(map[string]*sql.Stmt),
-		runs: make(map[structure.RunID]int64), homes: make(map[structure.ThreadID]int64), homeOf: make(map[structure.RunID]structure.Home), moved: make(map[int64]bool),
+		runs: make(map[structure.RunID]int64), homes: make(map[structure.ThreadID]int64), homeOf: make(map[structure.RunID]structure.Home),
+		numbers: make(map[structure.Home]int64), isNew: make(map[structure.ThreadID]bool), moved: make(map[int64]bool),
 	}
 	_, err := f.Get(ctx, `SELECT (SELECT IFNULL(MAX(number), 0) FROM runs), (SELECT IFNULL(MAX(number), 0) FROM threads)`, nil, &f.run, &f.thread)
+	f.before = f.run
 	return f, err
 }
 
@@ -178,10 +183,36 @@ func (f *Writer) RunNumber(ctx context.Context, id structure.RunID) (n int64, er
 
 // ThreadNumber returns the number of a home, adding it if necessary.
 func (f *Writer) ThreadNumber(ctx context.Context, h structure.Home) (n int64, err error) {
-	found, err := f.Get(ctx, `SELECT number FROM threads WHERE id = ? AND incarnation = ?`, []any{h.Thread[:], int64(h.Incarnation)}, &n)
-	if found || err != nil {
-		return n, err
+	if n, known := f.numbers[h]; known {
+		return n, nil
 	}
-	f.thread++
-	return f.thread, f.Exec(ctx, `INSERT INTO threads VALUES (?, ?, ?, '', 0)`, f.thread, h.Thread[:], int64(h.Incarnation))
+	others := false
+	err = f.Each(ctx, func(scan func(...any) error) error {
+		var number, incarnation int64
+		err := scan(&number, &incarnation)
+		others = true
+		if incarnation == int64(h.Incarnation) {
+			n = number
+		}
+		return err
+	}, `SELECT number, incarnation FROM threads WHERE id = ?`, h.Thread[:])
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		f.thread++
+		n = f.thread
+		f.isNew[h.Thread] = !others
+		if err := f.Exec(ctx, `INSERT INTO threads VALUES (?, ?, ?, '', 0)`, n, h.Thread[:], int64(h.Incarnation)); err != nil {
+			return 0, err
+		}
+	}
+	f.numbers[h] = n
+	return n, nil
 }
+
+// IsNew reports whether the window is the first with a thread: the tables have only what the transaction has added of it.
+func (f *Writer) IsNew(id structure.ThreadID) bool { return f.isNew[id] }
+
+// IsNewRun reports whether the transaction has added a run.
+func (f *Writer) IsNewRun(run int64) bool { return run > f.before }

@@ -184,8 +184,8 @@ func (e *Engine) commitNow(t *turn) (at backend.Cursor, err error) {
 	if err := e.decide(t.ctx, &p.Commit, false); err != nil {
 		return at, err
 	}
-	if err := e.sequence(t, number); err != nil {
-		return at, err
+	if e.journal.ID() != e.own { // commits of another store were received
+		e.journal.SetID(e.own)
 	}
 	frame, err := e.journal.Append(t.payload, e.onceWrite(t.o.Once), t.durability == backend.Normal)
 	if err != nil {

@@ -83,12 +83,6 @@ type Options struct {
 	// an empty one. It never contains the index and the lock.
 	FS vfs.FS
 
-	// Sequence, if not nil, makes the store a replica of an external log. It is called with each
-	// accepted commit before the commit is written here, and returns the commit's id in the log.
-	// An error refuses the commit. The write lock is held. Payload and Once must not be
-	// retained. See [Engine.Follow].
-	Sequence func(Sequenced) (id uint64, err error)
-
 	packBytes int64 // size of sealed segments at which packing in the background starts; backgroundBytes when 0
 	fullPack  int64 // size of the largest pack; fullBytes when 0
 }

@@ -9,37 +9,18 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Sequenced is a commit in the log that a store replicates.
+// Sequenced is a commit of another log.
 type Sequenced struct {
 	Number  uint64
-	ID      uint64 // 0 when the log is asked for it
+	ID      uint64
 	Payload []byte
 	Once    *backend.Once // without Since, which a log does not keep
 	// Unknown is set where it is not known which request the commit is, if it is one.
 	Unknown bool
 }
 
-// sequence gets the id of the next commit from the log. The write lock is held.
-func (e *Engine) sequence(t *turn, number uint64) error {
-	if e.opt.Sequence == nil {
-		if e.journal.ID() != e.own { // commits of another store were received
-			e.journal.SetID(e.own)
-		}
-		return nil
-	}
-	if err := journal.CheckSize(len(t.payload)); err != nil {
-		return err
-	}
-	id, err := e.opt.Sequence(Sequenced{Number: number, Payload: t.payload, Once: t.o.Once})
-	if err == nil {
-		e.journal.SetID(id)
-	}
-	return err
-}
-
-// Follow adds a commit from the log that the store replicates, or of the store that it is becoming a
-// copy of. It must be the next one. The log has judged it, so only a commit that cannot follow is
-// refused.
+// Follow adds a commit of the store or log that the store is becoming a copy of. It must be the next one. It was
+// judged there, so only a commit that cannot follow is refused.
 func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	if err := e.begin(); err != nil {
 		return err
@@ -48,7 +29,7 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	if err := e.index.Throttle(); err != nil {
 		return err
 	}
-	c, offsets, err := decodeOffsets(s.Payload, nil)
+	c, offsets, err := DecodeOffsets(s.Payload)
 	if err != nil {
 		return fmt.Errorf("commit %d: %w", s.Number, err)
 	}
@@ -61,7 +42,7 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 		return errPanicked
 	}
 	if last := e.index.Number(); s.Number != last+1 {
-		return fmt.Errorf("commit %d: the replica is at %d: %w", s.Number, last, backend.ErrConflict)
+		return fmt.Errorf("commit %d: the copy is at %d: %w", s.Number, last, backend.ErrConflict)
 	}
 	e.growFilter()
 	c.Number = s.Number
@@ -89,7 +70,12 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	return ctx.Err()
 }
 
-// decodeOffsets decodes a commit, and appends the offsets of its records to offsets.
+// DecodeOffsets decodes a commit, and returns the offsets of its records.
+func DecodeOffsets(payload []byte) (*structure.Commit, []int, error) {
+	return decodeOffsets(payload, nil)
+}
+
+// decodeOffsets is DecodeOffsets. It appends to offsets.
 func decodeOffsets(payload []byte, offsets []int) (*structure.Commit, []int, error) {
 	d, err := structure.NewDecoder(payload)
 	if err != nil {

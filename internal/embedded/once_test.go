@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/embedded/entries"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
@@ -144,7 +145,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	e, err := Open(background, dir, Options{})
 	require.NoError(t, err)
 	last := uint64(1)
-	for n := range uint64(maxSessions + 10) {
+	for n := range uint64(entries.MaxSessions + 10) {
 		head, err := e.Head(background)
 		require.NoError(t, err)
 		_, err = e.Apply(background, asked(fmt.Sprint("begins ", n)), backend.Options{
@@ -161,22 +162,22 @@ func TestSessionsAreBounded(t *testing.T) {
 	receipt, err := request(e, 5, last)
 	require.NoError(t, err)
 	require.True(t, receipt.Repeated)
-	require.Len(t, e.sessions.known, maxSessions)
-	require.Len(t, e.sessions.last, maxSessions)
+	require.Len(t, e.sessions.known, entries.MaxSessions)
+	require.Len(t, e.sessions.last, entries.MaxSessions)
 	for range 2 {
 		head := e.index.Number()
 		_, err = request(e, 0, 1)
 		require.ErrorIs(t, err, backend.ErrUncertain)
-		receipt, err := request(e, maxSessions-1, 1)
+		receipt, err := request(e, entries.MaxSessions-1, 1)
 		require.NoError(t, err)
 		require.True(t, receipt.Repeated)
 		require.Equal(t, head, e.index.Number())
-		require.Equal(t, maxSessions+1, entriesOf(t, e)[keys.TableRequests], "forgotten sessions free their entries")
+		require.Equal(t, entries.MaxSessions+1, entriesOf(t, e)[keys.TableRequests], "forgotten sessions free their entries")
 		require.NoError(t, e.Close())
 		e, err = Open(background, dir, Options{})
 		require.NoError(t, err)
 	}
-	for n := range uint64(maxSessions + 10) {
+	for n := range uint64(entries.MaxSessions + 10) {
 		require.NoError(t, e.Forget(background, sessionID(n)))
 	}
 	require.Equal(t, 1, entriesOf(t, e)[keys.TableRequests], "the horizon")
@@ -264,20 +265,19 @@ func TestOnceAgainIsDurable(t *testing.T) {
 // Any session's entry can be decoded to the same session.
 func TestSessionEntry(t *testing.T) {
 	x := newSessions()
-	entries := map[string][]byte{}
-	put := func(key, value []byte) { entries[string(key)] = value }
+	put := map[string][]byte{}
 	number := uint64(0)
 	for n := range uint64(300) {
 		number += 1 + n%3
-		x.note(number, sessionID(n%4), n/4*2+n%3, n < 4 && n != 2, put)
+		x.note(number, sessionID(n%4), n/4*2+n%3, n < 4 && n != 2, func(key, value []byte) { put[string(key)] = value })
 	}
 	for id, want := range x.known {
-		got, err := decodeSession(id, entries[string(keys.Of(keys.TableRequests, id[:]))])
+		encoded := put[string(keys.Of(keys.TableRequests, id[:]))]
+		got, err := entries.DecodeSession(encoded)
 		require.NoError(t, err)
-		got.used, got.place = want.used, want.place // set by this process only
-		require.Equal(t, want, got)
-		for cut := range entries[string(keys.Of(keys.TableRequests, id[:]))] {
-			_, _ = decodeSession(id, entries[string(keys.Of(keys.TableRequests, id[:]))][:cut]) // does not panic
+		require.Equal(t, want.Session, got)
+		for cut := range encoded {
+			_, _ = entries.DecodeSession(encoded[:cut]) // does not panic
 		}
 	}
 }

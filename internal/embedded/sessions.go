@@ -18,11 +18,8 @@ import (
 )
 
 // A session is forgotten when its client asks for it. The session with the oldest last request is
-// also forgotten if there are more than maxSessions, or if that request is older than sessionAge.
-const (
-	maxSessions = 1024
-	sessionAge  = 10 * time.Minute
-)
+// also forgotten if there are more than entries.MaxSessions, or if that request is older than sessionAge.
+const sessionAge = 10 * time.Minute
 
 // sessions knows which requests were applied. Frames contain their requests, but packs do not, so
 // sessions are kept in the index. The horizon represents forgotten sessions. The write lock guards
@@ -41,66 +38,23 @@ type sessions struct {
 
 // session is one session.
 type session struct {
-	id [16]byte
-	// whole is set if all commits of the session are known. Otherwise an unknown request may have
-	// been applied.
-	whole    bool
-	first    uint64 // first known commit
-	last     uint64 // last commit
-	sequence uint64 // of the last commit
-	highest  uint64 // highest sequence
-	// applied has the requests within the window below highest, ordered by sequence.
-	applied []appliedRequest
-	used    time.Time     // when it was last used or loaded by this process
-	place   *list.Element // in sessions.order
-}
-
-type appliedRequest struct{ sequence, commit uint64 }
-
-func bySequence(r appliedRequest, sequence uint64) int { return cmp.Compare(r.sequence, sequence) }
-
-// add records the commit of a request.
-func (s *session) add(sequence, commit uint64) {
-	s.highest = max(s.highest, sequence)
-	at, known := slices.BinarySearchFunc(s.applied, sequence, bySequence)
-	if known {
-		s.applied[at].commit = commit
-	} else {
-		s.applied = slices.Insert(s.applied, at, appliedRequest{sequence, commit})
-	}
-	old := 0
-	for s.highest-s.applied[old].sequence >= backend.OnceWindow {
-		old++
-	}
-	s.applied = slices.Delete(s.applied, 0, old)
+	entries.Session
+	id    [16]byte
+	used  time.Time     // when it was last used or loaded by this process
+	place *list.Element // in sessions.order
 }
 
 func newSessions() sessions {
 	return sessions{known: make(map[[16]byte]*session), last: make(map[uint64]*session), order: list.New(), now: time.Now}
 }
 
-// find returns the commit of a request, or 0 if it was not applied.
-func (s *session) find(sequence uint64) (uint64, error) {
-	if at, ok := slices.BinarySearchFunc(s.applied, sequence, bySequence); ok {
-		return s.applied[at].commit, nil
-	}
-	if !s.whole || s.highest >= backend.OnceWindow && sequence <= s.highest-backend.OnceWindow {
-		return 0, uncertain(s.id, sequence)
-	}
-	return 0, nil
-}
-
-func uncertain(id [16]byte, sequence uint64) error {
-	return fmt.Errorf("request %d of session %x: %w", sequence, id, backend.ErrUncertain)
-}
-
 // applied returns the commit of a request, or 0 if it was not applied.
 func (e *Engine) applied(o *backend.Once) (uint64, error) {
 	if s := e.sessions.known[o.Session]; s != nil {
-		return s.find(o.Sequence)
+		return s.Find(o.Session, o.Sequence)
 	}
 	if o.Since.Number < e.sessions.horizon {
-		return 0, uncertain(o.Session, o.Sequence)
+		return 0, entries.Uncertain(o.Session, o.Sequence)
 	}
 	return 0, e.follows(o.Since)
 }
@@ -123,7 +77,7 @@ func (e *Engine) onceWrite(o *backend.Once) *journal.OnceWrite {
 	}
 	w := &journal.OnceWrite{Session: o.Session, Sequence: o.Sequence}
 	if s := e.sessions.known[o.Session]; s != nil {
-		w.LastCommit, w.LastSequence = s.last, s.sequence
+		w.LastCommit, w.LastSequence = s.Last, s.Sequence
 	}
 	return w
 }
@@ -145,7 +99,7 @@ func (e *Engine) request(b *entries.Builder, f journal.Frame) {
 		e.sessions.note(f.Number, o.Session, o.Sequence, o.First, b.Put)
 	default:
 		if s := e.sessions.last[f.Number-o.Back]; s != nil {
-			e.sessions.note(f.Number, s.id, s.sequence+1+uint64(o.Step), false, b.Put)
+			e.sessions.note(f.Number, s.id, s.Sequence+1+uint64(o.Step), false, b.Put)
 		}
 	}
 }
@@ -157,18 +111,17 @@ func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool,
 		if s != nil {
 			x.remove(s)
 		}
-		s = &session{id: id, whole: first, first: number}
+		s = &session{Session: entries.Session{Whole: first, First: number}, id: id}
 		x.known[id] = s
 		s.place = x.order.PushBack(s)
 	}
-	delete(x.last, s.last)
+	delete(x.last, s.Last)
 	x.last[number] = s
-	s.last, s.sequence = number, sequence
-	s.add(sequence, number)
+	s.Add(sequence, number)
 	s.used = x.now()
 	x.order.MoveToBack(s.place)
-	put(keys.Of(keys.TableRequests, id[:]), s.encode())
-	for oldest := x.oldest(); len(x.known) > maxSessions || s.used.Sub(oldest.used) > sessionAge; oldest = x.oldest() {
+	put(keys.Of(keys.TableRequests, id[:]), s.Encode())
+	for oldest := x.oldest(); len(x.known) > entries.MaxSessions || s.used.Sub(oldest.used) > sessionAge; oldest = x.oldest() {
 		x.forget(oldest.id, put)
 	}
 	x.putHorizon(put)
@@ -186,49 +139,17 @@ func (x *sessions) oldest() *session { return x.order.Front().Value.(*session) }
 
 func (x *sessions) remove(s *session) {
 	delete(x.known, s.id)
-	delete(x.last, s.last)
+	delete(x.last, s.Last)
 	x.order.Remove(s.place)
 }
 
 func (x *sessions) forget(id [16]byte, put func(key, value []byte)) {
 	s := x.known[id]
 	x.remove(s)
-	if x.horizon < s.first {
-		x.horizon, x.changed = s.first, true
+	if x.horizon < s.First {
+		x.horizon, x.changed = s.First, true
 	}
 	put(keys.Of(keys.TableRequests, id[:]), nil)
-}
-
-// encode returns the session's index entry.
-func (s *session) encode() []byte {
-	head := s.first << 1
-	if s.whole {
-		head |= 1
-	}
-	b := binary.AppendUvarint(make([]byte, 0, 24+6*len(s.applied)), head)
-	b = binary.AppendUvarint(b, s.last-s.first)
-	b = binary.AppendUvarint(b, s.sequence)
-	var before uint64
-	for _, r := range s.applied {
-		b = binary.AppendUvarint(b, r.sequence-before)
-		b = binary.AppendUvarint(b, r.commit-s.first)
-		before = r.sequence
-	}
-	return b
-}
-
-func decodeSession(id [16]byte, b []byte) (*session, error) {
-	v := keys.Varints{Rest: b}
-	head := v.Next()
-	s := &session{id: id, whole: head&1 != 0, first: head >> 1}
-	s.last = s.first + v.Next()
-	s.sequence = v.Next()
-	var sequence uint64
-	for v.Err() == nil && len(v.Rest) > 0 {
-		sequence += v.Next()
-		s.add(sequence, s.first+v.Next())
-	}
-	return s, v.Err()
 }
 
 // loadSessions reads the sessions from the index. Unreadable ones are forgotten.
@@ -245,18 +166,16 @@ func (e *Engine) loadSessions(state index.State) error {
 			e.sessions.horizon = max(e.sessions.horizon, v.Next())
 			err = v.Err()
 		} else if len(entry.Key) == 17 {
-			var one *session
-			id := [16]byte(entry.Key[1:])
-			if one, err = decodeSession(id, entry.Value); err == nil {
-				one.used = e.sessions.now()
-				e.sessions.known[id], e.sessions.last[one.last] = one, one
+			one := &session{id: [16]byte(entry.Key[1:]), used: e.sessions.now()}
+			if one.Session, err = entries.DecodeSession(entry.Value); err == nil {
+				e.sessions.known[one.id], e.sessions.last[one.Last] = one, one
 			}
 		}
 		if err != nil {
 			e.sessions.horizon, e.sessions.changed = state.Number, true
 		}
 	}
-	for _, one := range slices.SortedFunc(maps.Values(e.sessions.known), func(a, b *session) int { return cmp.Compare(a.last, b.last) }) {
+	for _, one := range slices.SortedFunc(maps.Values(e.sessions.known), func(a, b *session) int { return cmp.Compare(a.Last, b.Last) }) {
 		one.place = e.sessions.order.PushBack(one)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Survey is what a collection of the log finds out in a replica, which it does not change.
+// Survey is what a collection of a log finds out in a copy of it, which it does not change.
 type Survey struct{ c collection }
 
 // Survey finds out what lives.
@@ -43,6 +43,9 @@ func (s *Survey) Follow() error {
 	defer s.c.engine.end()
 	return s.c.follow()
 }
+
+// Revived reports whether a commit that was followed made something live that was found dead before.
+func (s *Survey) Revived() bool { return s.c.marker.Revived }
 
 // LiveSet returns what lives, as of the last commit that was followed.
 func (s *Survey) LiveSet() *live.Set { return s.c.live }

@@ -9,25 +9,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/internal/embedded/live"
+	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// TestSurvey collects a log by a survey of its replica: what the filter leaves makes a sound replica, in
+// TestSurvey collects a log by a survey of a store: what the filter leaves makes a sound copy, in
 // which everything is as in a model that was collected, or, with commits that came after the
 // survey, every context as it was.
 //
 //test:norace
 func TestSurvey(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var log []Sequenced
 		s := &collectStore{t: rt, author: &backendtest.Author{Chooser: backendtest.Drawn{T: rt}}, state: backendtest.NewModel()}
-		s.opt = Options{InMemory: true, Durability: backend.Normal, Sequence: func(c Sequenced) (uint64, error) {
-			c.ID, c.Payload = 7, bytes.Clone(c.Payload)
-			log = append(log, c)
-			return c.ID, nil
-		}}
+		s.opt = Options{InMemory: true, Durability: backend.Normal}
 		s.open()
 		defer func() { s.close() }()
 		for range rapid.IntRange(1, 60).Draw(rt, "before") {
@@ -37,6 +33,8 @@ func TestSurvey(t *testing.T) {
 		survey, err := s.engine.Survey(background, o)
 		require.NoError(rt, err)
 		s.check()
+		first, err := survey.LiveSet().Encode([16]byte{3})
+		require.NoError(rt, err)
 		collected := s.state.Clone()
 		collected.Collect(o.Now, max(o.KeepReflog, 0))
 		after := rapid.IntRange(0, 5).Draw(rt, "after")
@@ -51,7 +49,15 @@ func TestSurvey(t *testing.T) {
 		require.ErrorIs(rt, err, backend.ErrCorrupt)
 		set, err := live.Decode(encoded, store, "set")
 		require.NoError(rt, err)
+		log := logOf(rt, s.engine)
 		require.EqualValues(rt, len(log), set.Until)
+		if !survey.Revived() { // commits from before the survey have the same records without what is dead
+			was, err := live.Decode(first, store, "set")
+			require.NoError(rt, err)
+			for _, c := range log[:was.Until] {
+				require.Equal(rt, leftOf(rt, c, was), leftOf(rt, c, set), "commit %d", c.Number)
+			}
+		}
 
 		id := [16]byte{5}
 		replica, err := Open(background, "", Options{InMemory: true, ID: id})
@@ -91,4 +97,32 @@ func TestSurvey(t *testing.T) {
 			require.Equal(rt, want, digest)
 		}
 	})
+}
+
+// logOf returns the commits of a store as they are in its journal.
+func logOf(t require.TestingT, e *Engine) (log []Sequenced) {
+	for f, err := range e.journal.Frames(journal.Position{}) {
+		require.NoError(t, err)
+		if !f.Mark {
+			log = append(log, Sequenced{Number: f.Number, ID: 7, Payload: bytes.Clone(f.Payload)})
+		}
+	}
+	return log
+}
+
+// leftOf returns the records of a commit that are in a set, without what an erasure removes from them.
+func leftOf(t require.TestingT, c Sequenced, set *live.Set) []structure.Record {
+	_, err := FilterDead(&c, set, new(backend.CollectReport))
+	require.NoError(t, err)
+	commit, err := structure.DecodeCommit(c.Payload)
+	require.NoError(t, err)
+	for i, r := range commit.Records {
+		switch r := r.(type) {
+		case *structure.Block:
+			commit.Records[i] = structure.Described(r.Block)
+		case *structure.Summary:
+			commit.Records[i] = r.WithoutEmbedding()
+		}
+	}
+	return commit.Records
 }

@@ -253,7 +253,7 @@ func (e *Engine) shadow() (s *Engine, discard func(), err error) {
 		}
 	}
 	s = newEngine(dir)
-	s.opt, s.journal = e.opt, e.journal
+	s.opt, s.journal, s.builder.Digests = e.opt, e.journal, e.builder.Digests
 	s.index, err = index.Open(s.indexPath(), index.Options{OverlayBytes: e.opt.OverlayBytes, InMemory: e.opt.InMemory, Logger: e.opt.Logger})
 	discard = func() {
 		if s.index != nil {

@@ -39,7 +39,7 @@ func victimBatch(from, to int, value func(i int) string) []Entry {
 	return batch
 }
 
-func newVictim(t testing.TB) *victim {
+func newVictim(t testing.TB, sealed bool) *victim {
 	t.Helper()
 	v := &victim{path: newPath(t), models: []model{{}}}
 	db, err := Open(v.path, Options{})
@@ -57,12 +57,18 @@ func newVictim(t testing.TB) *victim {
 		return func(i int) string { return fmt.Sprintf("%04d %d %s", i, generation, strings.Repeat("v", 60+i%50)) }
 	}
 	commit(victimBatch(0, victimKeys, value(1)))
+	if sealed {
+		require.NoError(t, db.Compact(t.Context(), nil))
+		db.bolt.NoSync = true
+	}
 	for generation := range 4 { // same keys, same sizes, other values
 		commit(victimBatch(generation*200, generation*200+300, value(2+generation)))
 	}
 	commit([]Entry{{Key: []byte(victimKey(11))}, {Key: []byte("large"), Value: []byte(strings.Repeat("l", 9<<10))}})
 	require.NoError(t, db.bolt.View(func(tx *bbolt.Tx) error {
-		require.GreaterOrEqual(t, tx.Bucket(leavesBucket).Stats().Depth, 3)
+		if !sealed {
+			require.GreaterOrEqual(t, tx.Bucket(leavesBucket).Stats().Depth, 3)
+		}
 		return nil
 	}))
 	used := db.pages.inUse()
@@ -180,7 +186,12 @@ func eachFlip(t *testing.T, v *victim, n int, rng *rand.Rand, fn func(offset int
 //
 //test:norace
 func TestCrashFlippedByte(t *testing.T) {
-	v := newVictim(t)
+	for _, sealed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("sealed %v", sealed), func(t *testing.T) { testFlippedByte(t, newVictim(t, sealed)) })
+	}
+}
+
+func testFlippedByte(t *testing.T, v *victim) {
 	seed := campaign.Seed()
 	t.Logf("seed %d, %d bytes", seed, len(v.clean))
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -214,7 +225,12 @@ func TestCrashFlippedByte(t *testing.T) {
 //
 //test:norace
 func TestCrashFlippedByteThenWrite(t *testing.T) {
-	v := newVictim(t)
+	for _, sealed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("sealed %v", sealed), func(t *testing.T) { testFlippedByteThenWrite(t, newVictim(t, sealed)) })
+	}
+}
+
+func testFlippedByteThenWrite(t *testing.T, v *victim) {
 	whole, err := os.ReadFile(v.path)
 	require.NoError(t, err)
 	seed := campaign.Seed()
@@ -239,7 +255,7 @@ func TestCrashFlippedByteThenWrite(t *testing.T) {
 			db.Apply(at(number), v.batches[number-1])
 		}
 		outcome := "written"
-		for range 2 {
+		for n := range 2 {
 			from := rng.IntN(victimKeys)
 			batch := victimBatch(from, min(victimKeys, from+1+rng.IntN(200)), func(i int) string {
 				return fmt.Sprintf("%04d %d %s", i, len(w.models), strings.Repeat("v", 60+i%50))
@@ -250,6 +266,11 @@ func TestCrashFlippedByteThenWrite(t *testing.T) {
 			if err := db.Checkpoint(); err != nil {
 				require.ErrorIs(t, err, backend.ErrCorrupt, "byte %d ^ %#x", offset, x)
 				outcome = "refused"
+			} else if n == 0 && rng.IntN(2) == 0 {
+				if err := db.Compact(t.Context(), nil); err != nil {
+					require.ErrorIs(t, err, backend.ErrCorrupt, "byte %d ^ %#x", offset, x)
+					outcome = "refused"
+				}
 			}
 			_, err := w.check(db, rng)
 			require.NoError(t, err, "byte %d ^ %#x, %s", offset, x, outcome)

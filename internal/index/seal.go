@@ -170,6 +170,9 @@ func (db *DB) seal(ctx context.Context, fresh *DB, s State, spare func(key, valu
 
 // copyTable copies the sealed table into a new file.
 func (db *DB) copyTable(ctx context.Context, from *bbolt.Tx, to *batches) error {
+	if db.kept.sealing == nil {
+		return nil
+	}
 	return from.Bucket(sealedBucket).ForEach(func(k, v []byte) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -44,7 +44,7 @@ func (v *victim) elements(keep func(page uint64) bool) (all []elementAt) {
 // the same range, complete and with a valid checksum, in a page that is now
 // free. One byte can be enough for that.
 func TestStaleLeaf(t *testing.T) {
-	v := newVictim(t)
+	v := newVictim(t, false)
 	f, err := os.OpenFile(v.path, os.O_RDWR, 0)
 	require.NoError(t, err)
 	defer f.Close()

@@ -3,7 +3,7 @@ package manifest
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
+	"encoding/hex"
 	"sync"
 	"time"
 
@@ -28,12 +28,13 @@ type Builder struct {
 	next      []uint64 // the expected place of the next span of each run
 	spans     []byte
 	ids       map[string]int // of the block's lines, in their quotes, by their latest place in list
-	list      [][]byte
+	list      []string
 	back      []byte // how many ids back
 	own       []byte
 	uuids     []byte
 	times     []byte
 	lastTime  int64 // of times
+	filling   filling
 }
 
 // NewBuilder returns a builder for the lines of a session.
@@ -44,7 +45,7 @@ func NewBuilder(session string) *Builder {
 }
 
 func (b *Builder) reset() {
-	*b = Builder{session: b.session, templates: make(map[string]uint64), runs: make(map[structure.RunID]uint64), ids: make(map[string]int)}
+	*b = Builder{session: b.session, filling: b.filling, templates: make(map[string]uint64), runs: make(map[structure.RunID]uint64), ids: make(map[string]int)}
 }
 
 // Lines is the number of lines in the current block.
@@ -58,8 +59,9 @@ func (b *Builder) Full() bool {
 // Add adds a line with its end. The spans have its messages, m is the first one, nil for none. It returns the part of
 // the line that the caller has to keep whole, nil if it follows from the message.
 func (b *Builder) Add(line []byte, spans []structure.SpanRef, m *Message) (whole []byte) {
-	text, end := cutEnd(line)
-	c := cutter{builder: b, filling: fill(m)}
+	text, end := CutEnd(line)
+	b.filling.set(m)
+	c := cutter{builder: b, filling: &b.filling}
 	c.out = binary.AppendUvarint(c.out, uint64(min(len(spans), maxSpans)))
 	start := len(c.out)
 	if !c.line(text) || len(c.out)+len(end) > maxTemplate || !c.joinsTo(c.out[start:], text) {
@@ -91,15 +93,16 @@ func (b *Builder) Add(line []byte, spans []structure.SpanRef, m *Message) (whole
 		b.lastTime = at
 	}
 	for _, id := range c.ids {
-		b.ids[string(id)] = len(b.list)
+		id := string(id) // not the memory of the line
+		b.ids[id] = len(b.list)
 		b.list = append(b.list, id)
 	}
 	b.lines++
 	return whole
 }
 
-// cutEnd divides a line into its text and its end.
-func cutEnd(line []byte) (text, end []byte) {
+// CutEnd divides a line into its text and its end.
+func CutEnd(line []byte) (text, end []byte) {
 	text = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 	return text, line[len(text):]
 }
@@ -155,7 +158,8 @@ type cutter struct {
 	times   []int64
 	ids     [][]byte // of the line, which later ones may name
 	depth   int      // of the object that is being cut
-	filling
+	scratch [40]byte
+	*filling
 }
 
 // line cuts a line without its end, and reports whether nothing is left that says something.
@@ -257,27 +261,48 @@ func (c *cutter) ownIDOrTime(v []byte) bool {
 	return false
 }
 
-// uuidIn returns the UUID that a JSON string is as quoteUUID writes it.
+// uuidIn returns the UUID that a JSON string is as appendUUID writes it.
 func uuidIn(v []byte) (id uuid.UUID, ok bool) {
 	if len(v) != 38 {
 		return id, false
 	}
+	for i, c := range v[1:37] {
+		switch {
+		case i == 8 || i == 13 || i == 18 || i == 23:
+			if c != '-' {
+				return id, false
+			}
+		case (c < '0' || c > '9') && (c < 'a' || c > 'f'):
+			return id, false
+		}
+	}
 	id, err := uuid.ParseBytes(v[1:37])
-	return id, err == nil && bytes.Equal(quoteUUID(id), v)
+	return id, err == nil
 }
 
-func quoteUUID(id uuid.UUID) []byte { return fmt.Appendf(nil, "%q", id.String()) }
+// appendUUID appends a UUID as a JSON string in lower case.
+func appendUUID(b []byte, id uuid.UUID) []byte {
+	var text [38]byte
+	hex.Encode(text[1:], id[:4])
+	hex.Encode(text[10:], id[4:6])
+	hex.Encode(text[15:], id[6:8])
+	hex.Encode(text[20:], id[8:10])
+	hex.Encode(text[25:], id[10:])
+	text[0], text[9], text[14], text[19], text[24], text[37] = '"', '-', '-', '-', '-', '"'
+	return append(b, text[:]...)
+}
 
-// timeIn returns the milliseconds of the time that a JSON string is as quoteTime writes it.
+// timeIn returns the milliseconds of the time that a JSON string is as appendTime writes it.
 func timeIn(v []byte) (ms int64, ok bool) {
-	if len(v) != len(timeForm) {
+	if len(v) != len(timeForm) || v[5] != '-' || v[11] != 'T' {
 		return 0, false
 	}
 	at, err := time.Parse(timeForm, string(v))
-	return at.UnixMilli(), err == nil && bytes.Equal(quoteTime(at), v)
+	var again [len(timeForm)]byte
+	return at.UnixMilli(), err == nil && bytes.Equal(appendTime(again[:0], at), v)
 }
 
-func quoteTime(at time.Time) []byte { return at.UTC().AppendFormat(nil, timeForm) }
+func appendTime(b []byte, at time.Time) []byte { return at.UTC().AppendFormat(b, timeForm) }
 
 func (c *cutter) object(v []byte) bool {
 	c.depth++
@@ -318,9 +343,9 @@ func (c *cutter) known(key string, v []byte) bool {
 	}
 	if hole == 0 && key != "" {
 		switch {
-		case bytes.Equal(v, c.meta[key]):
+		case bytes.Equal(v, c.meta.get(key)):
 			hole = holeMeta
-		case bytes.Equal(v, c.body[key]):
+		case bytes.Equal(v, c.body.get(key)):
 			hole = holeMember
 		case c.depth > 1 && bytes.Equal(v, c.inner()[key]):
 			hole = holeInner
@@ -337,7 +362,7 @@ func (c *cutter) known(key string, v []byte) bool {
 	}
 	c.out = append(c.out, hole)
 	if hole == holeID {
-		c.ids = append(c.ids, c.id)
+		c.ids = append(c.ids, v)
 	}
 	return true
 }
@@ -345,23 +370,33 @@ func (c *cutter) known(key string, v []byte) bool {
 // joinsTo reports whether a template comes back as the text: where a key repeats, a hole may be another one's.
 func (c *cutter) joinsTo(template, text []byte) bool {
 	back, own, uuids, times := c.back, c.own, c.uuids, c.times
-	j := joiner{session: c.builder.session, filling: c.filling, back: func() ([]byte, error) {
-		n := back[0]
-		back = back[1:]
-		return c.builder.list[len(c.builder.list)-int(n)], nil
-	}, own: func() ([]byte, error) {
-		v := own[0]
-		own = own[1:]
-		return v, nil
-	}, uuid: func() (uuid.UUID, error) {
-		id := uuids[0]
-		uuids = uuids[1:]
-		return id, nil
-	}, time: func() (int64, error) {
-		at := times[0]
-		times = times[1:]
-		return at, nil
-	}}
-	joined, err := j.join(nil, template)
-	return err == nil && bytes.Equal(joined, text)
+	j := joiner{filling: *c.filling, session: c.builder.session}
+	for {
+		at := holeIn(template)
+		if at < 0 {
+			return bytes.Equal(template, text)
+		}
+		rest, ok := bytes.CutPrefix(text, template[:at])
+		if !ok {
+			return false
+		}
+		var value []byte
+		var err error
+		switch hole := template[at]; hole {
+		case holeBack:
+			value, back = append(c.scratch[:0], c.builder.list[len(c.builder.list)-int(back[0])]...), back[1:]
+		case holeOwn:
+			value, own = own[0], own[1:]
+		case holeUUID:
+			value, uuids = appendUUID(c.scratch[:0], uuids[0]), uuids[1:]
+		case holeOwnTime:
+			value, times = appendTime(c.scratch[:0], time.UnixMilli(times[0])), times[1:]
+		default:
+			value, err = j.fills(hole, template[:at])
+		}
+		if text, ok = bytes.CutPrefix(rest, value); !ok || err != nil {
+			return false
+		}
+		template = template[at+1:]
+	}
 }

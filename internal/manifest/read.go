@@ -139,7 +139,7 @@ func (b *Block) Join(session string, message func(structure.SpanRef) (*Message, 
 			if len(l.spans) > 0 && needsMessage(l.template) {
 				m, err = message(l.spans[0])
 			}
-			j.filling = fill(m)
+			j.set(m)
 			if err == nil {
 				out, err = j.join(out[:0], l.template)
 			}
@@ -155,8 +155,64 @@ func (b *Block) Join(session string, message func(structure.SpanRef) (*Message, 
 type filling struct {
 	is         *Message
 	id, at     []byte
-	body, meta map[string][]byte
+	body, meta members
 	inside     map[string][]byte // nil before it is needed: see inner
+}
+
+// set prepares for a message, nil for none. It reuses memory.
+func (f *filling) set(m *Message) {
+	*f = filling{is: m, at: f.at[:0], body: f.body, meta: f.meta}
+	f.body.read(nil)
+	f.meta.read(nil)
+	if m == nil {
+		return
+	}
+	f.id = rawjson.Quote(m.ID)
+	f.body.read(m.Body)
+	f.meta.read(m.Metadata)
+	if !m.Created.IsZero() {
+		f.at = appendTime(f.at, m.Created)
+	}
+}
+
+// members are the members of an object. Of equal keys the last one counts.
+type members struct {
+	list  []rawjson.Member
+	index map[string][]byte // of many
+}
+
+// fewMembers is how many members are looked through one after the other.
+const fewMembers = 24
+
+// read replaces the members by those of a value.
+func (m *members) read(raw []byte) {
+	clear(m.list)
+	m.list, m.index = m.list[:0], nil
+	if !rawjson.IsObject(raw) {
+		return
+	}
+	for is := range rawjson.Members(raw) {
+		m.list = append(m.list, is)
+	}
+	if len(m.list) > fewMembers {
+		m.index = make(map[string][]byte, len(m.list))
+		for i := range m.list {
+			m.index[m.list[i].Key] = m.list[i].Value
+		}
+	}
+}
+
+// get returns the value of a key, nil if there is none.
+func (m *members) get(key string) []byte {
+	if m.index != nil {
+		return m.index[key]
+	}
+	for i := len(m.list) - 1; i >= 0; i-- {
+		if m.list[i].Key == key {
+			return m.list[i].Value
+		}
+	}
+	return nil
 }
 
 // inner returns the members of the values of the body, the first of each key.
@@ -192,29 +248,6 @@ func addInner(members map[string][]byte, v []byte, depth int) {
 			addInner(members, e, depth+1)
 		}
 	}
-}
-
-func fill(m *Message) filling {
-	if m == nil {
-		return filling{}
-	}
-	f := filling{is: m, id: rawjson.Quote(m.ID), body: membersOf(m.Body), meta: membersOf(m.Metadata)}
-	if !m.Created.IsZero() {
-		f.at = quoteTime(m.Created)
-	}
-	return f
-}
-
-// membersOf returns the members of an object, the last of equal keys.
-func membersOf(raw []byte) map[string][]byte {
-	if !rawjson.IsObject(raw) {
-		return nil
-	}
-	members := make(map[string][]byte)
-	for m := range rawjson.Members(raw) {
-		members[m.Key] = m.Value
-	}
-	return members
 }
 
 // joiner fills the holes of templates.
@@ -254,10 +287,10 @@ func (j *joiner) fills(hole byte, before []byte) ([]byte, error) {
 		return j.own()
 	case hole == holeUUID:
 		id, err := j.uuid()
-		return j.name(quoteUUID(id)), err
+		return j.name(appendUUID(nil, id)), err
 	case hole == holeOwnTime:
 		ms, err := j.time()
-		return quoteTime(time.UnixMilli(ms)), err
+		return appendTime(nil, time.UnixMilli(ms)), err
 	case hole == holeWhole && j.whole != nil:
 		return j.whole()
 	case j.is == nil:
@@ -273,11 +306,11 @@ func (j *joiner) fills(hole byte, before []byte) ([]byte, error) {
 	case holeTime:
 		return j.at, nil
 	case holeMember:
-		return j.body[keyAt(before)], nil
+		return j.body.get(keyAt(before)), nil
 	case holeInner:
 		return j.inner()[keyAt(before)], nil
 	case holeMeta:
-		return j.meta[keyAt(before)], nil
+		return j.meta.get(keyAt(before)), nil
 	}
 	return nil, fmt.Errorf("%w: hole %#x", ErrMalformed, hole)
 }

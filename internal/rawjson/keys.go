@@ -13,6 +13,18 @@ var knownKeys = func() map[string]string {
 		"parentId", "childrenIds", "user_id", "chat", "conversationId", "messageId", "parentMessageId", "isCreatedByUser", "createdAt",
 		"updatedAt", "endpoint", "options", "messagesTree", "tool_calls", "tool_call_id", "tools", "function", "arguments", "from", "value",
 		"conversations", "userType", "start_timestamp", "stop_timestamp", "citations", "index", "input", "tool_use_id", "is_error",
+		"slug", "data", "toolUseID", "parentToolUseID", "command", "hookEvent", "hookName", "input_tokens", "output_tokens",
+		"cache_creation_input_tokens", "cache_read_input_tokens", "service_tier", "stop_sequence", "cache_creation",
+		"ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens", "backupFileName", "backupTime", "totalLines", "inference_geo",
+		"output", "fullOutput", "elapsedTimeSeconds", "timeoutMs", "activeForm", "sourceToolAssistantUUID", "caller", "file_path",
+		"description", "filePath", "stdout", "stderr", "server_tool_use", "web_search_requests", "web_fetch_requests", "interrupted",
+		"isImage", "noOutputExpected", "structuredPatch", "numLines", "file", "startLine", "url", "subtype", "replace_all", "prompt",
+		"snapshot", "userModified", "oldString", "newString", "trackedFileBackups", "isSnapshotUpdate", "todos", "thinkingMetadata",
+		"maxThinkingTokens", "permissionMode", "success", "response_id", "error", "ordinal", "durationMs", "duration_ms", "turn_id",
+		"thinking", "totalTokens", "prompt_id", "turnId", "cacheRead", "cacheWrite", "signature", "toolCallId", "toolName", "isError",
+		"kind", "stopReason", "cost", "total", "call_id", "encrypted_content", "info", "total_token_usage", "last_token_usage",
+		"cached_input_tokens", "reasoning_output_tokens", "total_tokens", "model_context_window", "rate_limits", "summary_text",
+		"approval_policy", "sandbox_policy", "mode", "effort", "exit_code", "api", "provider", "responseId",
 	} {
 		known[key] = key
 	}

@@ -15,6 +15,8 @@ import (
 //	         key before at this place, if it has one
 //	values   the values without the ids
 //	ids      the numbers of the ids, in as many bytes as the dictionaries need
+//
+// The last three are interleaved, see interleave.go.
 
 // reference is an id in the value of a block's entry.
 type reference struct {
@@ -60,6 +62,8 @@ func (b *block) size() int {
 type columns struct {
 	numbers, keys, values, ids []byte
 
+	sizes [3][]int // of each entry in keys, values and ids
+	other []byte
 	last  []byte // stored key
 	count int
 	whole int // size of the stored keys
@@ -94,6 +98,13 @@ func (c *columns) add(key, value []byte, refs []reference, width func(kind int) 
 		c.keys[start] -= c.last[shared]
 	}
 	c.values = append(c.values, value...)
+	ids := 0
+	for _, r := range refs {
+		ids += width(int(r.kind))
+	}
+	for i, n := range [...]int{len(key) - shared, len(value), ids} {
+		c.sizes[i] = append(c.sizes[i], n)
+	}
 	c.last = append(c.last[:0], key...)
 	c.count++
 	c.whole += len(key)
@@ -101,6 +112,11 @@ func (c *columns) add(key, value []byte, refs []reference, width func(kind int) 
 
 // finish appends the block and begins another.
 func (c *columns) finish(dst []byte) []byte {
+	for i, b := range [...][]byte{c.keys, c.values, c.ids} {
+		c.other = append(c.other[:0], b...)
+		interleave(b, c.other, c.sizes[i])
+		c.sizes[i] = c.sizes[i][:0]
+	}
 	for _, b := range [...]*[]byte{&c.numbers, &c.keys, &c.values, &c.ids} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(*b))), *b...)
 		*b = (*b)[:0]
@@ -121,38 +137,71 @@ func decodeBlock(b []byte, count int, width func(kind int) int) (*block, error) 
 	if v.bad || len(v.rest) > 0 || count < 1 || count > len(column[0])/4 {
 		return nil, ErrDamaged
 	}
-	numbers, keys, ids := varints{rest: column[0]}, column[1], column[3]
-	d := &block{values: column[2], ends: make([]ends, 0, count), keys: make([]byte, 0, 2*len(keys))}
-	start, values := 0, 0
+	d := &block{values: make([]byte, len(column[2])), ends: make([]ends, 0, count)}
+	shared, sizes, err := d.numbers(column, count, width)
+	if err != nil {
+		return nil, err
+	}
+	keys, ids := make([]byte, len(column[1])), make([]byte, len(column[3]))
+	for i, to := range [...][]byte{keys, d.values, ids} {
+		separate(to, column[i+1], sizes[i])
+	}
+	for i := range d.refs {
+		w := width(int(d.refs[i].kind))
+		d.refs[i].n, ids = readNumber(ids[:w]), ids[w:]
+	}
+	return d, d.join(keys, shared, sizes[0])
+}
+
+// numbers decodes the numbers of the entries, and all ends but those of keys. It returns how many
+// bytes keys share, and the sizes of each entry in the other columns, which add up.
+func (d *block) numbers(column [4][]byte, count int, width func(kind int) int) (shared []int, sizes [3][]int, err error) {
+	numbers := varints{rest: column[0]}
+	left := [...]int{len(column[1]), len(column[2]), len(column[3])}
+	shared = make([]int, 0, count)
 	for range count {
-		shared, differ := numbers.size(len(d.keys)-start), numbers.size(len(keys))
-		value, refs := numbers.size(len(d.values)-values), numbers.size(len(ids))
-		if numbers.bad || count > 1 && len(d.keys)+shared+differ > maxKeys {
-			return nil, ErrDamaged
+		shared = append(shared, numbers.size(maxBlock))
+		differ, value, refs := numbers.size(left[0]), numbers.size(left[1]), numbers.size(left[2])
+		ids := 0
+		for rest := value; refs > 0 && !numbers.bad; refs-- {
+			gap, kind := numbers.size(rest), numbers.size(MaxKinds-1)
+			w := width(kind)
+			if ids += w; w == 0 || ids > left[2] {
+				return nil, sizes, ErrDamaged
+			}
+			rest -= gap
+			d.refs = append(d.refs, reference{gap: uint32(gap), kind: uint8(kind)})
 		}
+		for i, n := range [...]int{differ, value, ids} {
+			sizes[i] = append(sizes[i], n)
+			left[i] -= n
+		}
+		d.ends = append(d.ends, ends{value: uint32(len(column[2]) - left[1]), refs: uint32(len(d.refs))})
+	}
+	if numbers.bad || len(numbers.rest)+left[0]+left[1]+left[2] > 0 {
+		return nil, sizes, ErrDamaged
+	}
+	return shared, sizes, nil
+}
+
+// join sets the stored keys from what they do not share with the ones before.
+func (d *block) join(keys []byte, shared, differ []int) error {
+	d.keys = make([]byte, 0, 2*len(keys))
+	start := 0
+	for i := range shared {
 		next := len(d.keys)
-		d.keys = append(append(d.keys, d.keys[start:start+shared]...), keys[:differ]...)
-		if start+shared < next && differ > 0 {
-			d.keys[next+shared] += d.keys[start+shared]
+		if shared[i] > next-start || len(shared) > 1 && next+shared[i]+differ[i] > maxKeys {
+			return ErrDamaged
+		}
+		d.keys = append(append(d.keys, d.keys[start:start+shared[i]]...), keys[:differ[i]]...)
+		if start+shared[i] < next && differ[i] > 0 {
+			d.keys[next+shared[i]] += d.keys[start+shared[i]]
 		}
 		if next > 0 && bytes.Compare(d.keys[start:next], d.keys[next:]) >= 0 {
-			return nil, ErrDamaged
+			return ErrDamaged
 		}
-		start, keys, values = next, keys[differ:], values+value
-		for left := value; refs > 0; refs-- {
-			gap, kind := numbers.size(left), numbers.size(MaxKinds-1)
-			w := width(kind)
-			if numbers.bad || w == 0 || w > len(ids) {
-				return nil, ErrDamaged
-			}
-			left -= gap
-			d.refs = append(d.refs, reference{uint32(gap), uint8(kind), readNumber(ids[:w])})
-			ids = ids[w:]
-		}
-		d.ends = append(d.ends, ends{uint32(len(d.keys)), uint32(values), uint32(len(d.refs))})
+		start, keys = next, keys[differ[i]:]
+		d.ends[i].key = uint32(len(d.keys))
 	}
-	if len(numbers.rest)+len(keys)+len(ids) > 0 || values != len(d.values) {
-		return nil, ErrDamaged
-	}
-	return d, nil
+	return nil
 }

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
@@ -281,6 +283,25 @@ func TestManyBlocks(t *testing.T) {
 			require.Equal(t, keys[i-1], string(e.Key))
 		}
 	}
+}
+
+func TestConcurrentReaders(t *testing.T) {
+	all := many()
+	w, keys := write(t, testShape{}, all), sorted(all)
+	var readers sync.WaitGroup
+	for n := range 4 {
+		readers.Go(func() {
+			for i := n; i < len(keys); i += 61 {
+				v, ok, err := w.Get([]byte(keys[i]))
+				assert.NoError(t, err)
+				assert.True(t, ok)
+				assert.Equal(t, string(all[keys[i]]), string(v))
+				_, _, err = w.Page([]byte(keys[i]), nil, 3)
+				assert.NoError(t, err)
+			}
+		})
+	}
+	readers.Wait()
 }
 
 // Each id is stored once: what it takes elsewhere is a number.

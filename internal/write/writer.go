@@ -24,6 +24,8 @@ type Writer struct {
 	batches  *sync.Pool
 	sessions sessions
 	attached sync.Map
+	// durability is that of commits.
+	durability backend.Durability
 }
 
 // Attached returns the value that a package above the store keeps for it under a key. The first call creates
@@ -50,6 +52,11 @@ func (w *Writer) On(s *Stage) *Writer {
 	return &Writer{engine: s, now: now, busy: w.busy, meeting: w.meeting, batches: w.batches}
 }
 
+// With returns a writer to the same engine whose commits have a durability.
+func (w *Writer) With(d backend.Durability) *Writer {
+	return &Writer{engine: w.engine, now: w.now, busy: w.busy, meeting: w.meeting, batches: w.batches, durability: d}
+}
+
 // Of returns the writer of a *lineage.Store or of its transaction. Package lineage sets it, for the packages
 // of this module that write to stores.
 var Of func(store any) *Writer
@@ -63,7 +70,7 @@ func (w *Writer) Now() time.Time { return w.now() }
 // Batch returns an empty batch for a commit now. The caller releases it after use.
 func (w *Writer) Batch() *Batch {
 	b := w.batches.Get().(*Batch)
-	b.Durability = backend.DefaultDurability
+	b.Durability = w.durability
 	b.Reset(w.now())
 	return b
 }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -31,6 +32,9 @@ type opening struct {
 	skip    func(*Damage)
 	files   int64
 	root    string // the folder being read, as given
+	// begin is called for a file on disk, and reports whether it is read; it may be nil. of is the one that is being read, nil for none.
+	begin func(*File) (bool, error)
+	of    *File
 	// passed counts the bytes read of the source, before decompression.
 	passed func(n int64)
 }
@@ -51,6 +55,9 @@ func (o *opening) source(s Source) error {
 		defer root.Close()
 		o.root = s.path
 		return o.folder(root.FS(), ".", 0)
+	}
+	if read, err := o.beginFile(s.path, info); !read || err != nil {
+		return err
 	}
 	f, err := awaited.Open(o.ctx, s.path)
 	if err != nil {
@@ -117,7 +124,22 @@ func (o *opening) regular(fsys fs.FS, name string, depth int) error {
 	}
 	defer f.Close()
 	onDisk, _ := f.(*os.File)
+	if info, err := f.Stat(); err == nil {
+		if read, err := o.beginFile(filepath.Join(o.root, filepath.FromSlash(name)), info); !read || err != nil {
+			return err
+		}
+		defer func() { o.of = nil }()
+	}
 	return o.file(name, o.counted(f), onDisk, depth, nil)
+}
+
+// beginFile reports whether a file is read.
+func (o *opening) beginFile(path string, info fs.FileInfo) (bool, error) {
+	if o.begin == nil || !info.Mode().IsRegular() {
+		return true, nil
+	}
+	o.of = &File{Path: path, Size: info.Size(), Modified: info.ModTime(), Opened: time.Now()}
+	return o.begin(o.of)
 }
 
 func (o *opening) count() error {

@@ -23,6 +23,9 @@ type ReadOptions struct {
 	Rows bool
 	// Path is the path on disk of an input that grows, for what is beside it.
 	Path string
+	// Unchanged, when not nil, reports whether a file on disk need not be read, because what it has is known. Files that a
+	// format reads together are always read. It is called by one goroutine.
+	Unchanged func(*File) bool
 }
 
 // formats returns the formats to detect.
@@ -70,7 +73,7 @@ func Read(ctx context.Context, src Source, o ReadOptions) iter.Seq2[*Conversatio
 
 var errStopped = errors.New("stopped")
 
-// Event is what is met while an archive is read. One of Conversation, Damage, Repair, Ignored and Input is set.
+// Event is what is met while an archive is read. One of Conversation, Damage, Repair, Ignored, Input and Unchanged is set.
 type Event struct {
 	Conversation *Conversation
 	// Damage is an item that cannot be used, Repair one that is used.
@@ -79,6 +82,10 @@ type Event struct {
 	Ignored string
 	// Input is the beginning of an input, which all is from up to the next one.
 	Input *Opened
+	// Unchanged is a file that was not read: see ReadOptions.Unchanged.
+	Unchanged *File
+	// File is the file on disk that the event is from, nil for none, or without ReadOptions.Unchanged.
+	File *File
 	// Read is the number of bytes of the source that were read so far, before decompression.
 	Read int64
 }
@@ -109,7 +116,16 @@ func newReading(ctx context.Context, o ReadOptions) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.OrDefault(), rows: o.Rows}, forced: o.Format != ""}, nil
+	r := &reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.OrDefault(), rows: o.Rows}, forced: o.Format != ""}
+	if o.Unchanged != nil {
+		r.opening.begin = func(f *File) (bool, error) {
+			if o.Unchanged(f) {
+				return false, r.send(Event{Unchanged: f})
+			}
+			return true, nil
+		}
+	}
+	return r, nil
 }
 
 func (r *reading) run(src Source) error {
@@ -120,7 +136,7 @@ func (r *reading) run(src Source) error {
 }
 
 func (r *reading) send(e Event) error {
-	e.Read = r.bytes
+	e.Read, e.File = r.bytes, r.opening.of
 	return r.take(e)
 }
 

@@ -1,6 +1,9 @@
 package archive
 
-import "io"
+import (
+	"io"
+	"time"
+)
 
 // Source is the location of an archive. Files may be compressed with gzip or zstd or be zip
 // archives, nested up to a limit, whatever their names.
@@ -18,3 +21,10 @@ func Path(path string) Source { return Source{path: path} }
 // helps to detect the format, appears in reports, and is the title of a single untitled
 // conversation. If the context ends while a Read of r blocks, that call is abandoned.
 func Stream(name string, r io.Reader) Source { return Source{name: name, stream: r} }
+
+// File is a file on disk as of the time when it was opened.
+type File struct {
+	Path             string
+	Size             int64
+	Modified, Opened time.Time
+}

@@ -150,7 +150,7 @@ func (c *Choice) follows(name string) bool {
 // run is a run in progress. Everything in it belongs to one goroutine.
 type run struct {
 	options Options
-	store   *lineage.Store
+	store   *lineage.Store // save syncs what is added
 	kept    *kept
 	clock   Clock
 	places  []*folder
@@ -242,7 +242,7 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 		return nil, err
 	}
 	r := &run{
-		options: o, store: store, kept: keptFor(store, o.Machine), clock: o.Clock,
+		options: o, store: store.Unsynced(), kept: keptFor(store, o.Machine), clock: o.Clock,
 		files: make(map[string]*file), conversations: make(map[string]bool), waiting: make(map[*file]time.Time),
 	}
 	states, err := r.kept.states(ctx)

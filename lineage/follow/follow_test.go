@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -533,7 +534,7 @@ func TestMachineIDIsCreatedOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range ids {
 		all.Go(func() {
-			id, err := machineID(file)
+			id, err := randomIn(file, machineSize)
 			if err == nil {
 				ids[i] = id
 			}
@@ -547,8 +548,13 @@ func TestMachineIDIsCreatedOnce(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*"))
 	require.NoError(t, err)
 	require.Equal(t, []string{file}, names)
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		require.EqualValues(t, 0o600, info.Mode().Perm())
+	}
 	require.NoError(t, os.WriteFile(file, []byte("?"), 0o600))
-	_, err = machineID(file)
+	_, err = randomIn(file, machineSize)
 	require.ErrorIs(t, err, lineage.ErrInvalid)
 }
 

@@ -20,12 +20,19 @@ type Machine struct {
 	ID string
 	// Name is the name of the machine for people: the metadata of threads has it.
 	Name string
+	// Secret proves that this machine has recorded a session file: see [Source.IsOf]. It never gets into a store. Without one
+	// nothing is proven.
+	Secret string
 }
 
-// Machine returns this machine. Its id is in a file of the user's configuration, which is created the
-// first time.
+// Machine returns this machine. Its id and its secret are in files of the user's configuration, which are created the
+// first time, for the user only.
 func (e *Environment) Machine() (Machine, error) {
-	id, err := machineID(filepath.Join(e.config(), "lineage", "machine"))
+	id, err := randomIn(filepath.Join(e.config(), "lineage", "machine"), machineSize)
+	if err != nil {
+		return Machine{}, err
+	}
+	secret, err := randomIn(filepath.Join(e.config(), "lineage", "secret"), secretSize)
 	if err != nil {
 		return Machine{}, err
 	}
@@ -33,47 +40,50 @@ func (e *Environment) Machine() (Machine, error) {
 	if err != nil {
 		return Machine{}, fmt.Errorf("machine: %w", err)
 	}
-	return Machine{ID: id, Name: strings.ToValidUTF8(name, "\uFFFD")}, nil
+	return Machine{ID: id, Secret: secret, Name: strings.ToValidUTF8(name, "\uFFFD")}, nil
 }
 
-// machineSize is the size of a machine's id in bytes.
-const machineSize = 16
+// Sizes of the id of a machine and of its secret in bytes.
+const (
+	machineSize = 16
+	secretSize  = 32
+)
 
-// machineID returns the id in a file, and creates the file if it does not exist.
-func machineID(file string) (string, error) {
-	id, err := readMachineID(file)
+// randomIn returns the random number in a file, and creates the file if it does not exist.
+func randomIn(file string, size int) (string, error) {
+	is, err := readRandom(file, size)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return id, err
+		return is, err
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return "", fmt.Errorf("machine: %w", err)
 	}
 	// The file gets its name when it is complete, and only if no other process was first.
-	var random [machineSize]byte
-	rand.Read(random[:]) // never fails
-	f, err := os.CreateTemp(filepath.Dir(file), "machine-*")
+	random := make([]byte, size)
+	rand.Read(random)                                                     // never fails
+	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+"-*") // for the user only
 	if err != nil {
 		return "", fmt.Errorf("machine: %w", err)
 	}
 	defer os.Remove(f.Name())
-	_, err = fmt.Fprintln(f, hex.EncodeToString(random[:]))
+	_, err = fmt.Fprintln(f, hex.EncodeToString(random))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return "", fmt.Errorf("machine: %w", err)
 	}
 	if err := os.Link(f.Name(), file); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", fmt.Errorf("machine: %w", err)
 	}
-	return readMachineID(file)
+	return readRandom(file, size)
 }
 
-func readMachineID(file string) (string, error) {
+func readRandom(file string, size int) (string, error) {
 	b, err := vfs.ReadFile(file, 1024)
 	if err != nil {
 		return "", fmt.Errorf("machine: %w", err)
 	}
-	id := strings.TrimSpace(string(b))
-	if raw, err := hex.DecodeString(id); err != nil || len(raw) != machineSize {
-		return "", fmt.Errorf("machine: %s has no id of %d hexadecimal digits: %w", file, 2*machineSize, lineage.ErrInvalid)
+	is := strings.TrimSpace(string(b))
+	if raw, err := hex.DecodeString(is); err != nil || len(raw) != size {
+		return "", fmt.Errorf("machine: %s has no number of %d hexadecimal digits: %w", file, 2*size, lineage.ErrInvalid)
 	}
-	return id, nil
+	return is, nil
 }

@@ -211,7 +211,7 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 		}
 	}
 	is := &reader{taking: t}
-	is.record = record(r.store, r.options.Machine.ID, r.sourceOf(f), known, sum)
+	is.record = record(r.store, r.options.Machine, r.sourceOf(f), known, sum)
 	is.record.seen = true
 	if known == nil && found != nil {
 		is.record.was = found.tip

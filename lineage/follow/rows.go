@@ -113,7 +113,7 @@ func (r *run) rowsInStore(ctx context.Context, f *file, session string) (*sessio
 		clear(s.states)
 		sum.Reset()
 	}
-	s.record = record(r.store, r.options.Machine.ID, about, known, sum)
+	s.record = record(r.store, r.options.Machine, about, known, sum)
 	if s.record.seen = true; known == nil && found != nil {
 		s.record.was = found.tip
 	}

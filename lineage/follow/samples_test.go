@@ -66,7 +66,7 @@ func recordSample(t *testing.T, store *lineage.Store, path string, raw []byte, i
 				known = s
 				sum.Write(raw[:s.Is.Bytes])
 			}
-			rec = record(store, machine, SourceOf{Machine: machine, Path: path}, known, sum)
+			rec = record(store, Machine{ID: machine}, SourceOf{Machine: machine, Path: path}, known, sum)
 			g = importer.Grow(store, filepath.Base(path), importer.Options{Placed: func(lines []importer.Line) { rec.add(bg, g.Session(), lines) }})
 			if known != nil {
 				spans, err := known.Spans(bg)

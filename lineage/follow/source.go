@@ -2,7 +2,9 @@ package follow
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -54,6 +56,11 @@ type Recorded struct {
 	Session string `json:"sessionId,omitempty"`
 	// Lost is the number of lines that were too large to be kept.
 	Lost int64 `json:"lost,omitempty"`
+	// Spans is how many spans of the source the file has, counted from the last one, 0 for all: those before are of the file
+	// as it was.
+	Spans int64 `json:"spans,omitempty"`
+	// Proof is a keyed hash of the block, what is recorded and the block before: see [Source.IsOf].
+	Proof string `json:"signature,omitempty"`
 }
 
 // ErrNotExact is returned for a source that cannot be given back byte for byte.
@@ -99,10 +106,38 @@ func FindSource(ctx context.Context, store *lineage.Store, machine string, path 
 	return s, err
 }
 
-// IsOf reports whether a follower on a machine has recorded the source. Unlike About.Machine, which is a name, the id of a
-// machine is not known to others.
-func (s *Source) IsOf(m Machine) bool {
-	return m.ID != "" && s.Context == lineage.SourceBranch(sourceID(m.ID, s.About.Path))
+// IsOf reports whether a machine has recorded all of the source: its id and path give the context, and its secret proves each
+// block. Whoever may write to the store can read the id of a machine there, and cannot prove a block.
+func (s *Source) IsOf(ctx context.Context, m Machine) (bool, error) {
+	if m.ID == "" || m.Secret == "" || s.Context != lineage.SourceBranch(sourceID(m.ID, s.About.Path)) {
+		return false, nil
+	}
+	before := ""
+	for b, err := range s.blocks(ctx) {
+		if err != nil {
+			return false, err
+		}
+		if !hmac.Equal([]byte(b.is.Proof), []byte(b.is.proof(m.Secret, s.store.ID(), s.Context, b.content, before))) {
+			return false, nil
+		}
+		before = b.is.Proof
+	}
+	return before != "", nil
+}
+
+// proof returns what proves that a machine has recorded a block, after the one with the proof before.
+func (r Recorded) proof(secret string, store structure.StoreID, source lineage.ContextID, block content.ID, before string) string {
+	if secret == "" {
+		return ""
+	}
+	r.Proof = ""
+	is, _ := json.Marshal(r) // numbers and texts
+	h := hmac.New(sha256.New, []byte(secret))
+	for _, part := range [][]byte{[]byte("lineage source"), store[:], source[:], block[:], []byte(before), is} {
+		_ = binary.Write(h, binary.BigEndian, uint64(len(part)))
+		h.Write(part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // sourceID returns the id that a machine gives to the source of a file.
@@ -143,7 +178,8 @@ func (s *Source) damaged(format string, args ...any) error {
 // block is a block of a manifest with the lines that were kept whole for it.
 type block struct {
 	*manifest.Block
-	session string
+	is      Recorded
+	content content.ID
 	whole   []*lineage.Entry
 }
 
@@ -151,7 +187,7 @@ type block struct {
 func (s *Source) blocks(ctx context.Context) iter.Seq2[block, error] {
 	return func(yield func(block, error) bool) {
 		var whole []*lineage.Entry
-		for e, err := range s.store.History(ctx, s.tip, lineage.Window{}) {
+		for e, err := range s.store.History(ctx, s.tip, lineage.Window{Last: uint64(s.Is.Spans)}) {
 			if err != nil {
 				yield(block{}, err)
 				return
@@ -181,7 +217,7 @@ func (s *Source) blocks(ctx context.Context) iter.Seq2[block, error] {
 				yield(block{}, s.damaged("block %d: %v", e.Position, err))
 				return
 			}
-			if !yield(block{b, is.Session, whole}, nil) {
+			if !yield(block{b, is, e.Content, whole}, nil) {
 				return
 			}
 			whole = nil
@@ -259,7 +295,7 @@ func (s *Source) Lines(ctx context.Context) iter.Seq2[SourceLine, error] {
 // join yields the lines of a block.
 func (s *Source) join(ctx context.Context, b block) iter.Seq2[[]byte, error] {
 	whole := b.whole
-	return b.Join(b.session, func(at lineage.SpanRef) (*manifest.Message, error) {
+	return b.Join(b.is.Session, func(at lineage.SpanRef) (*manifest.Message, error) {
 		return s.message(ctx, at)
 	}, func() ([]byte, error) {
 		if len(whole) == 0 {
@@ -305,7 +341,7 @@ func (s *Source) message(ctx context.Context, at lineage.SpanRef) (*manifest.Mes
 // recorder records the lines of a file.
 type recorder struct {
 	store   *lineage.Store
-	machine string
+	machine Machine
 	about   SourceOf
 	is      Recorded // with what is pending
 	context *lineage.Context
@@ -314,11 +350,17 @@ type recorder struct {
 	// when the first lines are committed.
 	was  lineage.SpanRef
 	seen bool
+	// staged has what replaces the source, nil if that is not too large to be committed at once: what is replaced stays until
+	// all is there.
+	staged *lineage.Context
 
 	builder *manifest.Builder
 	hash    hash.Hash
-	items   []lineage.Item // lines to keep whole, and whole blocks
-	size    int            // of items
+	items   []lineage.Item                        // lines to keep whole, and whole blocks
+	kept    map[[sha256.Size]byte]lineage.SpanRef // lines that the file had before, nil if it goes on
+	rewrote bool                                  // the source goes on after the file as it was
+	size    int                                   // of items
+	spans   int64                                 // of the file that are committed
 	err     error
 }
 
@@ -327,12 +369,42 @@ const flushSize = 4 << 20
 
 // record returns a recorder for a file. If known is not nil, it goes on after that; hash then has its bytes.
 // Otherwise what was recorded before is replaced.
-func record(store *lineage.Store, machine string, about SourceOf, known *Source, sum hash.Hash) *recorder {
+func record(store *lineage.Store, machine Machine, about SourceOf, known *Source, sum hash.Hash) *recorder {
 	r := &recorder{store: store, machine: machine, about: about, hash: sum}
 	if known != nil {
-		r.is, r.tip = known.Is, known.tip
+		r.is, r.tip, r.spans, r.rewrote = known.Is, known.tip, known.Is.Spans, known.Is.Spans > 0
 	}
 	return r
+}
+
+// recordAgain returns a recorder for a file that was rewritten, as a whole, after what was recorded of it: lines that it had
+// before are not kept again.
+func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, about SourceOf, was *Source) (*recorder, error) {
+	r := record(store, machine, about, nil, sha256.New())
+	r.tip, r.rewrote, r.kept = was.tip, true, make(map[[sha256.Size]byte]lineage.SpanRef)
+	for b, err := range was.blocks(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range b.whole {
+			if text, err := store.Original(ctx, e); err == nil {
+				r.kept[sha256.Sum256(text)] = e.Span
+			} else if !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrNotFound) {
+				return nil, err
+			}
+		}
+		for i := range b.Lines() {
+			if spans := b.Spans(i); len(spans) == 1 {
+				m, err := was.message(ctx, spans[0])
+				if err == nil {
+					r.kept[sha256.Sum256(m.Body)] = spans[0]
+				} else if !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrNotFound) {
+					return nil, err
+				}
+			}
+		}
+	}
+	return r, nil
 }
 
 // add records lines in order. session is the id of their session.
@@ -350,7 +422,7 @@ func (r *recorder) add(ctx context.Context, session string, lines []importer.Lin
 			r.cut()
 		}
 		if r.size >= flushSize {
-			r.err = r.flush(ctx)
+			r.err = r.commit(ctx, false)
 		}
 	}
 }
@@ -371,6 +443,11 @@ func (r *recorder) line(l *importer.Line) {
 		n := l.Nodes[0]
 		m = &manifest.Message{ID: n.ID, Created: n.Created, Body: n.Body, Metadata: n.Metadata}
 	}
+	if text, _ := manifest.CutEnd(l.Raw); len(spans) == 0 && r.kept != nil {
+		if span, ok := r.kept[sha256.Sum256(text)]; ok {
+			spans, m = []lineage.SpanRef{span}, &manifest.Message{Body: text}
+		}
+	}
 	whole := r.builder.Add(l.Raw, spans, m)
 	if whole == nil {
 		return
@@ -388,21 +465,30 @@ func (r *recorder) cut() {
 	if r.builder == nil || r.builder.Lines() == 0 {
 		return
 	}
-	is := r.is
-	is.Digest = hex.EncodeToString(r.hash.Sum(nil))
-	metadata, _ := json.Marshal(is) // numbers and texts
 	block := r.builder.Block()
+	if r.rewrote {
+		r.is.Spans = r.spans + int64(len(r.items)) + 1
+	}
+	r.is.Digest = hex.EncodeToString(r.hash.Sum(nil))
+	r.is.Proof = r.is.proof(r.machine.Secret, r.store.ID(), lineage.SourceBranch(sourceID(r.machine.ID, r.about.Path)), content.Sum(block), r.is.Proof)
+	metadata, _ := json.Marshal(r.is) // numbers and texts
 	r.items = append(r.items, lineage.Item{Kind: structure.AssetUsage, Filename: manifestName, Type: manifestType, Body: block, Metadata: metadata})
 	r.size += len(block)
 }
 
-// flush commits what was recorded. ErrTipMoved says that another process has recorded the file meanwhile.
+// flush commits what was recorded, which is all that was read. ErrTipMoved says that another process has recorded the file
+// meanwhile.
 func (r *recorder) flush(ctx context.Context) error {
 	if r.err != nil {
 		return r.err
 	}
 	r.cut()
-	if len(r.items) == 0 {
+	return r.commit(ctx, true)
+}
+
+// commit commits items. all is set if they are up to the end of what was read.
+func (r *recorder) commit(ctx context.Context, all bool) error {
+	if len(r.items) == 0 && r.staged == nil {
 		return nil
 	}
 	if r.context == nil {
@@ -410,53 +496,89 @@ func (r *recorder) flush(ctx context.Context) error {
 			return err
 		}
 	}
-	spans, err := r.extend(ctx)
-	if err != nil {
-		return err
+	large := !all || r.size >= 2*flushSize // for a transaction
+	if !r.was.IsZero() && large && r.staged == nil {
+		if err := r.stage(ctx); err != nil {
+			return err
+		}
 	}
-	r.tip = spans[len(spans)-1]
-	r.items, r.size, r.was = nil, 0, lineage.SpanRef{}
-	return nil
-}
-
-// extend adds the items to the source. What they replace goes in the same commit, unless they are too large for
-// a transaction.
-func (r *recorder) extend(ctx context.Context) (spans []lineage.SpanRef, err error) {
-	if r.was.IsZero() {
-		return r.context.ExtendFrom(ctx, r.tip, r.items...)
-	}
-	replace := func(items []lineage.Item) error {
-		return r.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
-			c, err := tx.Context(ctx, r.context.ID())
-			if err != nil {
-				return err
+	var spans []lineage.SpanRef
+	var err error
+	switch {
+	case r.staged != nil:
+		if len(r.items) > 0 {
+			spans, err = r.staged.ExtendFrom(ctx, r.tip, r.items...)
+		}
+		if err == nil && all {
+			if len(spans) > 0 {
+				r.tip = spans[len(spans)-1]
 			}
-			switch tip, err := c.Tip(ctx); {
-			case err != nil:
-				return err
-			case tip != r.was:
-				return fmt.Errorf("source %s: %w", r.about.Path, lineage.ErrTipMoved)
+			if err = r.replace(ctx, func(ctx context.Context, c *lineage.Context) error { return c.MoveTo(ctx, r.tip, rewritten) }); err == nil {
+				err = r.staged.Delete(ctx)
+				r.staged, r.was = nil, lineage.SpanRef{}
 			}
-			if err = c.MoveTo(ctx, lineage.SpanRef{}, "the file was rewritten"); err == nil && len(items) > 0 {
-				spans, err = c.ExtendFrom(ctx, lineage.SpanRef{}, items...)
+		}
+	case !r.was.IsZero():
+		err = r.replace(ctx, func(ctx context.Context, c *lineage.Context) error {
+			err := c.MoveTo(ctx, lineage.SpanRef{}, rewritten)
+			if err == nil {
+				spans, err = c.ExtendFrom(ctx, lineage.SpanRef{}, r.items...)
 			}
 			return err
 		})
+		r.was = lineage.SpanRef{}
+	default:
+		spans, err = r.context.ExtendFrom(ctx, r.tip, r.items...)
 	}
-	if r.size < 2*flushSize {
-		err := replace(r.items)
-		return spans, err
+	if err != nil {
+		return err
 	}
-	if err := replace(nil); err != nil {
-		return nil, err
+	if len(spans) > 0 {
+		r.tip = spans[len(spans)-1]
 	}
-	r.was = lineage.SpanRef{}
-	return r.context.ExtendFrom(ctx, r.tip, r.items...)
+	r.spans += int64(len(r.items))
+	r.items, r.size = nil, 0
+	return nil
+}
+
+// rewritten is the reason for a move of a source.
+const rewritten = "the file was rewritten"
+
+// replace changes the source if it is what was seen.
+func (r *recorder) replace(ctx context.Context, change func(context.Context, *lineage.Context) error) error {
+	return r.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
+		c, err := tx.Context(ctx, r.context.ID())
+		if err != nil {
+			return err
+		}
+		switch tip, err := c.Tip(ctx); {
+		case err != nil:
+			return err
+		case tip != r.was:
+			return fmt.Errorf("source %s: %w", r.about.Path, lineage.ErrTipMoved)
+		}
+		return change(ctx, c)
+	})
+}
+
+// stage makes an empty context for what replaces the source, or empties the one of a process that was killed.
+func (r *recorder) stage(ctx context.Context) error {
+	id := sourceID(r.machine.ID, r.about.Path) + " staged"
+	c, err := r.store.Context(ctx, lineage.SourceBranch(id))
+	switch {
+	case errors.Is(err, lineage.ErrNotFound):
+		metadata, _ := json.Marshal(map[string]any{"aside": lineage.AsideSource})
+		c, err = r.store.NewContext(ctx, lineage.ContextOptions{SourceID: id, Metadata: metadata})
+	case err == nil:
+		err = c.MoveTo(ctx, lineage.SpanRef{}, rewritten)
+	}
+	r.staged = c
+	return err
 }
 
 // open opens the context of the source, or creates it.
 func (r *recorder) open(ctx context.Context) error {
-	id := sourceID(r.machine, r.about.Path)
+	id := sourceID(r.machine.ID, r.about.Path)
 	c, err := r.store.Context(ctx, lineage.SourceBranch(id))
 	if errors.Is(err, lineage.ErrNotFound) && r.tip.IsZero() {
 		about := r.about
@@ -478,5 +600,5 @@ func (r *recorder) open(ctx context.Context) error {
 
 // pending reports whether something is not committed yet.
 func (r *recorder) pending() bool {
-	return len(r.items) > 0 || r.builder != nil && r.builder.Lines() > 0
+	return len(r.items) > 0 || r.staged != nil || r.builder != nil && r.builder.Lines() > 0
 }

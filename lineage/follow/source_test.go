@@ -71,7 +71,7 @@ func (f *sessionFile) recorded(known *Source) (*recorder, []importer.Line) {
 		sum.Write(f.raw[:known.Is.Bytes])
 		lines = lines[known.Is.Lines:]
 	}
-	return record(f.store, machine, SourceOf{Machine: machine, Agent: "claude-code", Path: "/home/" + f.id}, known, sum), lines
+	return record(f.store, Machine{ID: machine, Secret: "s"}, SourceOf{Machine: machine, Agent: "claude-code", Path: "/home/" + f.id}, known, sum), lines
 }
 
 func (f *sessionFile) record(known *Source) error {
@@ -225,4 +225,57 @@ func TestSourceOfErased(t *testing.T) {
 	_, err = store.Collect(bg, lineage.CollectOptions{})
 	require.NoError(t, err)
 	require.ErrorIs(t, f.source().Export(bg, &bytes.Buffer{}), lineage.ErrNotFound)
+}
+
+// A file that was rewritten, and is too large for one commit, replaces what was recorded only when all of it is.
+func TestLargeRewrittenSource(t *testing.T) {
+	store := lineagetest.New(t, lineage.Options{})
+	f := newSessionFile(t, store, "s1")
+	f.say("one")
+	require.NoError(t, f.record(nil))
+	before := string(f.raw)
+	export := func() string {
+		var out bytes.Buffer
+		require.NoError(t, f.source().Export(bg, &out))
+		return out.String()
+	}
+	contexts := func() (n int) {
+		for _, err := range store.Contexts(bg) {
+			require.NoError(t, err)
+			n++
+		}
+		return n
+	}
+	had := contexts()
+	f.lines, f.raw = nil, nil
+	large := strings.Repeat("text ", flushSize/5/2)
+	for i := range 5 {
+		f.line(fmt.Sprint(i, large, "\n"))
+	}
+	again := func() (r *recorder) {
+		was := f.source()
+		r, _ = f.recorded(nil)
+		r.seen, r.was = true, was.tip
+		return r
+	}
+	killed := again() // it does not get to the end
+	killed.add(bg, f.id, f.lines[:4])
+	require.NoError(t, killed.err)
+	require.NotNil(t, killed.staged)
+	require.Equal(t, before, export())
+
+	r := again()
+	r.add(bg, f.id, f.lines)
+	require.True(t, r.pending())
+	require.Equal(t, before, export())
+	require.NoError(t, r.flush(bg))
+	require.False(t, r.pending())
+	require.Equal(t, string(f.raw), export())
+	require.Equal(t, had, contexts())
+	f.line("more\n")
+	r.add(bg, f.id, f.lines[5:])
+	require.NoError(t, r.flush(bg))
+	f.requireExact()
+	require.True(t, isOvertaken(killed.flush(bg)))
+	f.requireExact()
 }

@@ -139,7 +139,7 @@ func (h *home) environment() *Environment {
 }
 
 func (h *home) options() Options {
-	return Options{Environment: h.environment(), Machine: Machine{ID: strings.Repeat("ab", machineSize), Name: "a machine"}}
+	return Options{Environment: h.environment(), Machine: Machine{ID: strings.Repeat("ab", machineSize), Name: "a machine", Secret: "of the machine"}}
 }
 
 func (h *home) path(names ...string) string {

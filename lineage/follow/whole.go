@@ -39,10 +39,18 @@ func (r *run) recordWhole(ctx context.Context, f *file, t *taking) (again bool, 
 	} else {
 		known, sum = nil, sha256.New()
 	}
-	is := record(r.store, r.options.Machine.ID, r.sourceOf(f), known, sum)
-	if is.seen = true; known == nil && found != nil {
-		is.was = found.tip
+	is := record(r.store, r.options.Machine, r.sourceOf(f), known, sum)
+	if known == nil && found != nil {
+		switch again, err := recordAgain(ctx, r.store, r.options.Machine, r.sourceOf(f), found); {
+		case err == nil:
+			is = again
+		case errors.Is(err, lineage.ErrCorrupt), errors.Is(err, lineage.ErrErased), errors.Is(err, lineage.ErrNotFound):
+			is.was = found.tip // it begins anew
+		default:
+			return false, err
+		}
 	}
+	is.seen = true
 	for part := range parts(rest, ending == ".jsonl") {
 		is.add(ctx, t.ids[0], []importer.Line{{RawLine: archive.RawLine{Raw: part}}})
 	}

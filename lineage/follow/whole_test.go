@@ -2,15 +2,20 @@ package follow
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // FuzzParts requires that the parts of a file are the file, in any form, without taking long.
@@ -109,6 +114,49 @@ func TestWholeFilesComeBack(t *testing.T) {
 	require.LessOrEqual(t, after.Number-before.Number, uint64(1)) // the states of files
 }
 
+// A file that is written again for each message keeps what it had: the store grows with what is new. The file comes back as it is,
+// also after its shorter form, and after a collection that keeps nothing which is not needed.
+func TestWholeFileThatGrows(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	path := h.path(".gemini", "tmp", "p", "chats", "session-1.json")
+	var said []string
+	for i := range 120 {
+		said = append(said, fmt.Sprintf("%d %s", i, strings.Repeat("words ", 30)))
+	}
+	at := time.Now().Add(-time.Hour)
+	write := func(n int) uint64 {
+		at = at.Add(time.Second)
+		h.write(t, path, geminiSession("s1", said[:n]...))
+		require.NoError(t, os.Chtimes(path, at, at))
+		o := h.options()
+		o.Once = true
+		require.NoError(t, Run(bg, store, o))
+		requireKept(t, store, path)
+		stats, err := store.Stats(bg)
+		require.NoError(t, err)
+		return stats.Spans
+	}
+	before := write(100)
+	for n := 101; n <= 110; n++ {
+		after := write(n)
+		require.LessOrEqual(t, after-before, uint64(8), "%d messages", n) // the message, its part, what is around it, and a block
+		before = after
+	}
+	write(50)
+	_, err := store.Collect(bg, lineage.CollectOptions{KeepUnused: -1, KeepReflog: -1})
+	require.NoError(t, err)
+	requireKept(t, store, path)
+	write(120)
+	_, err = store.Collect(bg, lineage.CollectOptions{KeepUnused: -1, KeepReflog: -1})
+	require.NoError(t, err)
+	requireKept(t, store, path)
+	source, err := FindSource(bg, store, h.options().Machine.ID, path)
+	require.NoError(t, err)
+	is, err := source.IsOf(bg, Machine{ID: h.options().Machine.ID, Secret: h.options().Machine.Secret})
+	require.NoError(t, err)
+	require.Equal(t, h.options().Machine.Secret != "", is)
+}
+
 // Whatever a session file says, it comes back.
 func TestAnyWholeFile(t *testing.T) {
 	leaf := rapid.OneOf(rapid.Map(rapid.String(), func(s string) string {
@@ -191,4 +239,55 @@ func TestWholeFileOfDeleted(t *testing.T) {
 	requireKept(t, store, other)
 	once(t, store, h.options())
 	require.Nil(t, texts(t, store, "s1"))
+}
+
+// meddling is an engine beside which somebody else does something before its first commit.
+type meddling struct {
+	backend.Engine
+	meddle func()
+}
+
+func (m *meddling) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if do := m.meddle; do != nil {
+		m.meddle = nil
+		do()
+	}
+	return m.Engine.Apply(ctx, c, o)
+}
+
+// What another process stores again, or records, while what is kept of deleted threads is forgotten, stays.
+func TestForgetDeletedBesideAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		meddle func(t *testing.T, store *lineage.Store, f *sessionFile)
+		forgot int
+	}{
+		"nobody":            {func(*testing.T, *lineage.Store, *sessionFile) {}, 1},
+		"the session again": {func(t *testing.T, store *lineage.Store, _ *sessionFile) { newSessionFile(t, store, "s1") }, 0},
+		"the file goes on": {func(t *testing.T, _ *lineage.Store, f *sessionFile) {
+			f.line("more\n")
+			require.NoError(t, f.record(f.source()))
+		}, 0},
+		"another one forgets": {func(t *testing.T, store *lineage.Store, _ *sessionFile) {
+			n, err := ForgetDeleted(bg, store)
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := memory(t)
+			f := newSessionFile(t, store, "s1")
+			f.say("one")
+			require.NoError(t, f.record(nil))
+			require.NoError(t, f.thread.Delete(bg))
+			n, err := ForgetDeleted(bg, lineage.New(&meddling{write.Of(store).Engine(), func() { c.meddle(t, store, f) }}))
+			require.NoError(t, err)
+			require.Equal(t, c.forgot, n)
+			_, err = FindSource(bg, store, machine, "/home/s1")
+			if strings.HasPrefix(name, "the ") {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, lineage.ErrNotFound)
+			}
+		})
+	}
 }

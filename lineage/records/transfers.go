@@ -62,6 +62,8 @@ func (*Exported) RecordType() string { return "export" }
 // Imported ends what import prints.
 type Imported struct {
 	Formats []string `json:"formats"`
+	// Unchanged is how many files were not read, because they have not changed since an earlier import.
+	Unchanged int64 `json:"unchanged"`
 	// Conversations and Messages are what the archive has.
 	Conversations    int64 `json:"conversations"`
 	Messages         int64 `json:"messages"`

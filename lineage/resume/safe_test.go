@@ -267,21 +267,31 @@ func TestTooLarge(t *testing.T) {
 // Whether a history is of this machine is known by the id of the machine in the sources, and by nothing that a thread states.
 func TestIsFrom(t *testing.T) {
 	h := newHome(t)
-	other := follow.Machine{ID: strings.Repeat("2", 32), Name: h.machine.Name}
+	other := follow.Machine{ID: strings.Repeat("2", 32), Name: h.machine.Name, Secret: h.machine.Secret}
 	isFrom := func(agent string, thread *lineage.Thread, m follow.Machine) bool {
 		is, err := h.plan(agent, thread, h.tip(thread)).IsFrom(bg, m)
 		require.NoError(t, err)
 		return is
 	}
 	o := owned[2]
-	h.sample(o.agent, o.path, o.sample)
+	raw := h.sample(o.agent, o.path, o.sample)
 	h.follow()
 	thread := h.thread(o.session)
 	for _, agent := range []string{"pi", "codex"} {
 		require.True(t, isFrom(agent, thread, h.machine), agent)
 		require.False(t, isFrom(agent, thread, other), agent)
-		require.False(t, isFrom(agent, thread, follow.Machine{Name: h.machine.Name}), agent)
+		require.False(t, isFrom(agent, thread, follow.Machine{Name: h.machine.Name, Secret: h.machine.Secret}), agent)
+		require.False(t, isFrom(agent, thread, follow.Machine{ID: h.machine.ID, Name: h.machine.Name}), agent)
+		require.False(t, isFrom(agent, thread, follow.Machine{ID: h.machine.ID, Name: h.machine.Name, Secret: "another"}), agent)
 	}
+	// Somebody who knows the id of the machine, which is in the store, goes on with the source.
+	own := h.machine
+	h.machine.Secret = "another"
+	lines := bytes.SplitAfter(raw, []byte("\n"))
+	h.put(o.agent, o.path, append(raw, bytes.Replace(lines[len(lines)-2], []byte(`"id":"`), []byte(`"id":"f`), 1)...))
+	h.follow()
+	h.machine = own
+	require.False(t, isFrom("pi", thread, h.machine))
 	h.extend(thread, jsonItem("user", `{"role":"user","content":"added by somebody"}`))
 	require.False(t, isFrom("pi", thread, h.machine))
 	forged, err := h.store.CreateThread(bg, lineage.ThreadOptions{Metadata: []byte(`{"machine":"here","agent":"pi"}`)})

@@ -122,8 +122,8 @@ func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Optio
 	return s, s.complete(ctx, h)
 }
 
-// IsFrom reports whether all of the history was read from session files on a machine. What threads say of machines does not
-// matter: somebody else may have written it.
+// IsFrom reports whether all of the history was read from session files on a machine, which its secret proves. What threads and
+// sources say of machines does not matter: somebody else may have written it.
 func (s *Session) IsFrom(ctx context.Context, m follow.Machine) (bool, error) {
 	sources, err := s.history.sources(ctx, s.about.session)
 	if err != nil {
@@ -131,10 +131,14 @@ func (s *Session) IsFrom(ctx context.Context, m follow.Machine) (bool, error) {
 	}
 	read := make(map[lineage.SpanRef]bool)
 	for _, source := range sources {
-		if !source.IsOf(m) {
+		is, err := source.IsOf(ctx, m)
+		if err == nil && !is {
 			continue
 		}
-		lines, err := source.Spans(ctx)
+		var lines [][]lineage.SpanRef
+		if err == nil {
+			lines, err = source.Spans(ctx)
+		}
 		switch {
 		case notUsable(err):
 		case err != nil:

@@ -47,7 +47,7 @@ func newHome(t *testing.T) *home {
 		return ""
 	})
 	require.NoError(t, err)
-	h.machine = follow.Machine{ID: strings.Repeat("1", 32), Name: "here"}
+	h.machine = follow.Machine{ID: strings.Repeat("1", 32), Name: "here", Secret: "only here"}
 	return h
 }
 

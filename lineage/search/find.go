@@ -144,18 +144,20 @@ func (f *finding) collect(ctx context.Context) error {
 		if leaf.Prefix {
 			term, args = `v.term >= ? AND v.term < ?`, []any{leaf.Term, leaf.Term + "\U0010ffff"}
 		}
-		statement := `SELECT u.run, u.seq, u.head, u.role, u.words, u.text, v.offset
+		// A column costs as much as finding the row does, and numbers of a search index are below 1<<31.
+		statement := `SELECT u.run << 32 | u.seq, u.text << 32 | u.role, u.head << 32 | u.words, v.offset
 			FROM places v CROSS JOIN usages u ON u.text = v.doc ` + scope + ` WHERE ` + term + roles
 		err := derivedfile.Each(ctx, f.conn, func(scan func(...any) error) error {
-			var p place
-			var role, words, text, at int64
-			if err := scan(&p.run, &p.seq, &p.head, &role, &words, &text, &at); err != nil {
+			var step, text, head, at int64
+			if err := scan(&step, &text, &head, &at); err != nil {
 				return fmt.Errorf("%w: %w", derivedfile.ErrUseless, err)
 			}
 			if at < 0 || at >= maxWords {
 				return fmt.Errorf("word %d of a text: %w", at, derivedfile.ErrUseless)
 			}
-			f.add(p, role, words, text, int32(i), int32(at))
+			const low = 1<<32 - 1
+			p := place{run: step >> 32, seq: step & low, head: int(head >> 32)}
+			f.add(p, text&low, head&low, text>>32, int32(i), int32(at))
 			return nil
 		}, statement, append(args, wanted...)...)
 		if err != nil {

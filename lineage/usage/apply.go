@@ -57,6 +57,7 @@ type writer struct {
 
 	first    bool                      // no window was applied before
 	pending  []sighting                // to be stored
+	ofRun    map[int64][]*sighting     // those of the window, in order
 	fresh    map[answerKey][]*sighting // those of keys that no other window has
 	added    []*sighting               // those at places that are seen already
 	reaches  map[int64]int64           // the last step of a run that is seen

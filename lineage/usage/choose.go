@@ -193,7 +193,7 @@ func (f *writer) sightings(ctx context.Context, from string, args ...any) (all [
 // reached counts answers again after the last step of a run that is seen has changed.
 func (f *writer) reached(ctx context.Context, run, was, is int64) error {
 	f.reaches[run] = is
-	all, err := f.sightings(ctx, `FROM sightings s WHERE s.run = ? AND s.seq > ? AND s.seq <= ? ORDER BY s.seq, s.part`, run, min(was, is), max(was, is))
+	all, err := f.between(ctx, run, min(was, is), max(was, is))
 	if err != nil {
 		return err
 	}
@@ -230,6 +230,19 @@ func (f *writer) reached(ctx context.Context, run, was, is int64) error {
 		f.recount(before, now)
 	}
 	return nil
+}
+
+// between returns the sightings of a run after a step up to another one, in order.
+func (f *writer) between(ctx context.Context, run, after, last int64) (all []sighting, err error) {
+	if !f.IsNewRun(run) {
+		return f.sightings(ctx, `FROM sightings s WHERE s.run = ? AND s.seq > ? AND s.seq <= ? ORDER BY s.seq, s.part`, run, after, last)
+	}
+	for _, s := range f.ofRun[run] {
+		if s.seq > after && s.seq <= last {
+			all = append(all, *s)
+		}
+	}
+	return all, nil
 }
 
 // recount changes the totals from one set of sightings of an answer to another.

@@ -36,10 +36,12 @@ func (f *writer) settle(ctx context.Context) error {
 
 // settleAbout stores what reports say of a thread. Of one that is gone nothing is left.
 func (f *writer) settleAbout(ctx context.Context, id structure.ThreadID) error {
-	if err := f.Exec(ctx, `DELETE FROM about WHERE id = ?`, id[:]); err != nil {
-		return err
-	}
 	t, err := f.Snapshot.Thread(ctx, id)
+	if !f.IsNew(id) {
+		if err := f.Exec(ctx, `DELETE FROM about WHERE id = ?`, id[:]); err != nil {
+			return err
+		}
+	}
 	if derivedfile.IsGone(err) {
 		if err := f.Exec(ctx, `DELETE FROM contexts WHERE thread IN (SELECT number FROM threads WHERE id = ?)`, id[:]); err != nil {
 			return err
@@ -53,8 +55,10 @@ func (f *writer) settleAbout(ctx context.Context, id structure.ThreadID) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Exec(ctx, `DELETE FROM contexts WHERE thread IN (SELECT number FROM threads WHERE id = ? AND number <> ?)`, id[:], number); err != nil {
-		return err
+	if !f.IsNew(id) {
+		if err := f.Exec(ctx, `DELETE FROM contexts WHERE thread IN (SELECT number FROM threads WHERE id = ? AND number <> ?)`, id[:], number); err != nil {
+			return err
+		}
 	}
 	var agent, project, branch string
 	if rawjson.Valid(t.Metadata) {

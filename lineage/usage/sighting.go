@@ -114,11 +114,11 @@ func (f *writer) keep(ctx context.Context) error {
 // are seen as a whole, or whose tip is of a state that an earlier window read.
 func (f *writer) findFresh(ctx context.Context) error {
 	f.fresh = make(map[answerKey][]*sighting)
-	ofRun := make(map[int64][]*sighting)
+	f.ofRun = make(map[int64][]*sighting)
 	var keys []any
 	for i := range f.pending {
 		s := &f.pending[i]
-		ofRun[s.run] = append(ofRun[s.run], s)
+		f.ofRun[s.run] = append(f.ofRun[s.run], s)
 		if !s.keyed {
 			continue
 		}
@@ -141,7 +141,7 @@ func (f *writer) findFresh(ctx context.Context) error {
 			return err
 		}
 	}
-	for run, of := range ofRun {
+	for run, of := range f.ofRun {
 		reached, err := f.reachOf(ctx, run)
 		if err != nil {
 			return err

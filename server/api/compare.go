@@ -12,6 +12,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
+// maxCompared is how many messages of each history are compared.
+const maxCompared = 100_000
+
 type diffQuery struct {
 	of
 	At         string `json:"-" query:"at" doc:"the position that the first history ends at; default the tip of the context"`
@@ -46,7 +49,10 @@ func (a *API) diff(ctx context.Context, c *call, in *diffQuery) (*list[records.R
 	if err != nil {
 		return nil, err
 	}
-	d, err := difference.Of(ctx, a.o.Store, first.Span, second.Span, 0)
+	d, err := difference.Of(ctx, a.o.Store, first.Span, second.Span, maxCompared)
+	if err == nil && d.Cut {
+		err = fmt.Errorf("histories: %w: more than %d messages follow those in common", lineage.ErrTooLarge, maxCompared)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +119,7 @@ func (a *API) provenance(ctx context.Context, c *call, in *ofContent) (*list[*re
 		return nil, err
 	}
 	out := &list[*records.Content]{}
-	for i := range chain {
+	for i := range chain[:min(len(chain), maxPage)] {
 		b := &chain[i]
 		if i > 0 {
 			if _, err := c.contentID(ctx, b.ID.String()); isGone(err) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"net/http"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/server/problem"
 )
 
@@ -60,16 +62,66 @@ func orNil(j json.RawMessage) json.RawMessage {
 	return j
 }
 
+// among says which threads are meant.
+type among struct {
+	User     *string   `json:"-" query:"user" doc:"only those of this user"`
+	Metadata []string  `json:"-" query:"metadata" doc:"only those with this KEY=VALUE in their metadata, or with VALUE in the array there; VALUE is JSON, or else a string"`
+	Agent    string    `json:"-" query:"agent" doc:"only sessions of this agent"`
+	Project  string    `json:"-" query:"project" doc:"only sessions that began in this folder"`
+	Since    time.Time `json:"-" query:"since" doc:"only those updated at this time or later"`
+	Until    time.Time `json:"-" query:"until" doc:"only those updated before this time"`
+}
+
+// all reports whether every thread is meant.
+func (in *among) all() bool {
+	return in.User == nil && len(in.Metadata) == 0 && in.Agent == "" && in.Project == "" && in.Since.IsZero() && in.Until.IsZero()
+}
+
+// query returns the query for the threads that are meant. It may find more than the caller may read.
+func (in *among) query(scope *access.Scope) (q lineage.ThreadQuery, err error) {
+	q = lineage.ThreadQuery{User: in.User, From: in.Since, To: in.Until}
+	for _, pair := range in.Metadata {
+		is, err := metadataIs(pair)
+		if err != nil {
+			return q, err
+		}
+		q.Metadata = append(q.Metadata, is)
+	}
+	project := in.Project
+	if project == "" && len(scope.Projects) == 1 {
+		project = scope.Projects[0]
+	}
+	for key, value := range map[string]string{archive.KeyAgent: in.Agent, archive.KeyProject: project} {
+		if value != "" {
+			text, _ := json.Marshal(value) // strings always marshal
+			q.Metadata = append(q.Metadata, lineage.MetadataIs{Key: key, Value: text})
+		}
+	}
+	if q.User == nil && len(scope.Users) == 1 {
+		q.User = &scope.Users[0]
+	}
+	return q, nil
+}
+
+// threadsOf yields the threads of a query that are in a scope.
+func threadsOf(ctx context.Context, store *lineage.Store, q lineage.ThreadQuery, scope *access.Scope) iter.Seq2[*lineage.ListedThread, error] {
+	return func(yield func(*lineage.ListedThread, error) bool) {
+		for t, err := range store.Threads(ctx, q) {
+			if err == nil && !scope.Allows(&t.Was) {
+				continue
+			}
+			if !yield(t, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 type threadsQuery struct {
-	User         *string   `json:"-" query:"user" doc:"only those of this user"`
-	SourcePrefix string    `json:"-" query:"source_prefix" doc:"only those whose source id has this prefix"`
-	Title        string    `json:"-" query:"title" doc:"only those whose title has this prefix, in upper or lower case"`
-	Metadata     []string  `json:"-" query:"metadata" doc:"only those with this KEY=VALUE in their metadata, or with VALUE in the array there; VALUE is JSON, or else a string"`
-	Agent        string    `json:"-" query:"agent" doc:"only sessions of this agent"`
-	Project      string    `json:"-" query:"project" doc:"only sessions that began in this folder"`
-	Since        time.Time `json:"-" query:"since" doc:"only those updated at this time or later"`
-	Until        time.Time `json:"-" query:"until" doc:"only those updated before this time"`
-	Oldest       bool      `json:"-" query:"oldest" doc:"the one that was updated first first"`
+	among
+	SourcePrefix string `json:"-" query:"source_prefix" doc:"only those whose source id has this prefix"`
+	Title        string `json:"-" query:"title" doc:"only those whose title has this prefix, in upper or lower case"`
+	Oldest       bool   `json:"-" query:"oldest" doc:"the one that was updated first first"`
 	page
 }
 
@@ -87,31 +139,12 @@ func metadataIs(pair string) (is lineage.MetadataIs, err error) {
 }
 
 func (a *API) listThreads(ctx context.Context, c *call, in *threadsQuery) (*list[*records.Thread], error) {
-	q := lineage.ThreadQuery{
-		User: in.User, SourcePrefix: in.SourcePrefix, TitlePrefix: in.Title, From: in.Since, To: in.Until, Oldest: in.Oldest,
-	}
-	for _, pair := range in.Metadata {
-		is, err := metadataIs(pair)
-		if err != nil {
-			return nil, err
-		}
-		q.Metadata = append(q.Metadata, is)
-	}
 	scope := &c.caller.Scope
-	project := in.Project
-	if project == "" && len(scope.Projects) == 1 {
-		project = scope.Projects[0]
+	q, err := in.query(scope)
+	if err != nil {
+		return nil, err
 	}
-	for key, value := range map[string]string{archive.KeyAgent: in.Agent, archive.KeyProject: project} {
-		if value != "" {
-			text, _ := json.Marshal(value) // strings always marshal
-			q.Metadata = append(q.Metadata, lineage.MetadataIs{Key: key, Value: text})
-		}
-	}
-	if q.User == nil && len(scope.Users) == 1 {
-		q.User = &scope.Users[0]
-	}
-	var err error
+	q.SourcePrefix, q.TitlePrefix, q.Oldest = in.SourcePrefix, in.Title, in.Oldest
 	if q.After, err = backend.ParsePageToken(in.After); err != nil {
 		return nil, fmt.Errorf("after: %w: it is the next of a page", lineage.ErrInvalid)
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -54,18 +55,22 @@ func (a *API) resolved(ctx context.Context, c *call, in *resolvedQuery) (*list[r
 
 // SearchQuery is what to search for.
 type SearchQuery struct {
-	Text string
-	// Thread, when not zero, is the thread to search. Scope selects the threads that may be searched, and named in the
-	// answer.
+	Text  string
+	Roles []string
+	// Thread, when not zero, is the thread to search, and Among, when not nil, are the threads. Threads that Scope does not allow are
+	// not named in the answer.
 	Thread lineage.ThreadID
+	Among  iter.Seq2[*lineage.ListedThread, error]
 	Scope  access.Scope
 	Limit  int
 }
 
 type searchInput struct {
-	Text   string `json:"-" query:"q" doc:"what to search for"`
-	Thread string `json:"-" query:"thread" doc:"only in this thread"`
-	Limit  int    `json:"-" query:"limit" doc:"at most so many; default 100, at most 1000"`
+	Text   string   `json:"-" query:"q" doc:"what to search for"`
+	Thread string   `json:"-" query:"thread" doc:"only in this thread"`
+	Roles  []string `json:"-" query:"role" doc:"only messages of this role"`
+	Limit  int      `json:"-" query:"limit" doc:"at most so many; default 100, at most 1000"`
+	among
 }
 
 func (a *API) search(ctx context.Context, c *call, in *searchInput) (*list[*records.Hit], error) {
@@ -73,44 +78,81 @@ func (a *API) search(ctx context.Context, c *call, in *searchInput) (*list[*reco
 		return nil, fmt.Errorf("q: %w: it is empty", lineage.ErrInvalid)
 	}
 	p := page{Limit: in.Limit}
-	q := SearchQuery{Text: in.Text, Scope: c.caller.Scope, Limit: p.size()}
+	q := SearchQuery{Text: in.Text, Roles: in.Roles, Scope: c.caller.Scope, Limit: p.size()}
 	if in.Thread != "" {
 		t, err := c.thread(ctx, in.Thread)
 		if err != nil {
 			return nil, err
 		}
 		q.Thread = t.ID()
+	}
+	if !in.all() || !q.Scope.All() && in.Thread == "" {
+		of, err := in.query(&q.Scope)
+		if err != nil {
+			return nil, err
+		}
+		q.Among = threadsOf(ctx, a.o.Store, of, &c.caller.Scope)
 	}
 	hits, err := a.o.Search(ctx, q)
 	return &list[*records.Hit]{Items: hits}, err
 }
 
-// UsageQuery is what to report.
+// UsageQuery is what to report. Empty and zero fields do not limit it.
 type UsageQuery struct {
-	By           []string
-	Since, Until time.Time
-	Thread       lineage.ThreadID
-	Scope        access.Scope
+	By              []string
+	Since, Until    time.Time
+	Zone            *time.Location
+	Thread          lineage.ThreadID
+	Agent, Model    string
+	Users, Projects []string
 }
 
 type usageInput struct {
-	By     []string  `json:"-" query:"by" doc:"day, week, month, agent, model, provider, project, thread, branch, git_branch, subagent or user"`
-	Since  time.Time `json:"-" query:"since" doc:"only answers of this time or later"`
-	Until  time.Time `json:"-" query:"until" doc:"only answers before this time"`
-	Thread string    `json:"-" query:"thread" doc:"only answers in the history of this thread"`
+	By      []string  `json:"-" query:"by" doc:"day, week, month, agent, model, provider, project, thread, branch, git_branch, subagent or user"`
+	Since   time.Time `json:"-" query:"since" doc:"only answers of this time or later"`
+	Until   time.Time `json:"-" query:"until" doc:"only answers before this time"`
+	Zone    string    `json:"-" query:"zone" doc:"the time zone of days, weeks and months, such as Europe/Lisbon; default UTC"`
+	Thread  string    `json:"-" query:"thread" doc:"only answers in the history of this thread"`
+	Agent   string    `json:"-" query:"agent" doc:"only sessions of this agent"`
+	Model   string    `json:"-" query:"model" doc:"only answers of this model"`
+	User    string    `json:"-" query:"user" doc:"only threads of this user"`
+	Project string    `json:"-" query:"project" doc:"only sessions that began in this folder"`
 }
 
-func (a *API) usage(ctx context.Context, c *call, in *usageInput) (*list[*records.Usage], error) {
-	q := UsageQuery{By: in.By, Since: in.Since, Until: in.Until, Scope: c.caller.Scope}
+func (a *API) usage(ctx context.Context, c *call, in *usageInput) (_ *list[*records.Usage], err error) {
+	q := UsageQuery{By: in.By, Since: in.Since, Until: in.Until, Agent: in.Agent, Model: in.Model}
+	if q.Zone, err = time.LoadLocation(in.Zone); err != nil {
+		return nil, fmt.Errorf("zone %.100q: %w: it is a name such as Europe/Lisbon", in.Zone, lineage.ErrInvalid)
+	}
+	scope := &c.caller.Scope
 	if in.Thread != "" {
 		t, err := c.thread(ctx, in.Thread)
 		if err != nil {
 			return nil, err
 		}
 		q.Thread = t.ID()
+	} else {
+		q.Users, q.Projects = scope.Users, scope.Projects
+	}
+	if q.Users, err = narrowed("user", q.Users, in.User); err == nil {
+		q.Projects, err = narrowed("project", q.Projects, in.Project)
+	}
+	if err != nil {
+		return nil, err
 	}
 	rows, err := a.o.Usage(ctx, q)
 	return &list[*records.Usage]{Items: rows}, err
+}
+
+// narrowed returns the one that is asked for, of those that the caller is limited to.
+func narrowed(what string, to []string, one string) ([]string, error) {
+	switch {
+	case one == "":
+		return to, nil
+	case len(to) > 0 && !slices.Contains(to, one):
+		return nil, notFound(what, one)
+	}
+	return []string{one}, nil
 }
 
 type statsQuery struct {

@@ -431,7 +431,8 @@ func TestBrowserMessageBar(t *testing.T) {
 	b.Do(chromedp.KeyEvent("again\r"))
 	until(b, `document.querySelector(".did")?.textContent === "Branch again continues here"`)
 	until(b, live)
-	b.Do(chromedp.KeyEvent("r")) // edits the first message on the screen
+	run(b, last+`.focus()`)
+	b.Do(chromedp.KeyEvent("r"))
 	until(b, `document.body.dataset.view === "edit"`)
 	run(b, `document.querySelector("#text").value = "said otherwise"; document.querySelector("[value=all]").disabled || document.querySelector("[value=all]").click()`)
 	b.Do(chromedp.Click(chromedp.CSS("button.main")))

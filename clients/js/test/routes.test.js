@@ -108,6 +108,9 @@ it("calls every route", async () => {
   expect((await collect(client.search(word))).map((h) => h.type)).toContain("hit");
   expect((await collect(client.search("nothing like this", { thread: made.id })))).toEqual([]);
   expect((await collect(client.usage({ by: ["model"], thread: made.id }))).at(-1)).toMatchObject({ total: true, input_tokens: 3, output_tokens: 4 });
+  expect(await collect(client.search(word, { role: ["tool"], user, since: "2001-01-01T00:00:00Z" }))).toEqual([]);
+  expect((await collect(client.usage({ by: ["day"], user, model: "claude-x", zone: "Europe/Lisbon" }))).at(-1)).toMatchObject({ total: true, requests: 1 });
+  expect((await collect(client.usage({ by: ["day"], user, model: "other" }))).at(-1)).toMatchObject({ total: true, requests: 0 });
   expect((await client.stats()).threads).toBeGreaterThan(0);
   expect((await thread.graph()).items.length).toBeGreaterThan(1);
   expect(Buffer.from(await thread.export({ format: "markdown" })).toString()).toContain("to the sea");

@@ -9,8 +9,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Prefetch prefetches everything that judging a commit may read, given its judge.Keys: first the
-// entries of the keys, then those that depend on their values.
+// Prefetch prefetches everything that judging commits may read, given their judge.Keys: first the
+// entries of the keys, then those that depend on their values. The prefetcher has each entry that
+// it found as the last of a range also under its key.
 func (s *State) Prefetch(ctx context.Context, ahead read.Prefetcher, all []judge.Key) error {
 	var first, second read.Need
 	for _, k := range all {
@@ -24,15 +25,17 @@ func (s *State) Prefetch(ctx context.Context, ahead read.Prefetcher, all []judge
 			return err
 		}
 	}
-	if err := ahead.Prefetch(ctx, second); err != nil {
-		return err
+	if len(second.Keys)+len(second.Ranges) > 0 {
+		if err := ahead.Prefetch(ctx, second); err != nil {
+			return err
+		}
 	}
 	for _, k := range all {
 		if err := s.prefetchLines(ctx, ahead, k); err != nil {
 			return err
 		}
 	}
-	return s.prefetchDigests(ctx, all)
+	return nil
 }
 
 // prefetchLines prefetches the children of contexts that may be deleted, and the remnants above
@@ -90,6 +93,7 @@ func (s *State) need(n *read.Need, k judge.Key) {
 		n.Lasts = append(n.Lasts, read.Under(keys.Of(keys.TableSpan, id)))
 	case judge.KeyDigest:
 		get(keys.TableRun, id)
+		n.Keys = append(n.Keys, keys.Span(structure.SpanRef{Run: k.ID, Seq: k.Seq}))
 	case judge.KeySpan:
 		n.Keys = append(n.Keys, keys.Span(structure.SpanRef{Run: k.ID, Seq: k.Seq}))
 	case judge.KeySet:
@@ -170,32 +174,6 @@ func (s *State) needFound(n *read.Need, sourceID string) error {
 		n.Keys = append(n.Keys, keys.Of(keys.TableRun, ref.Run[:]))
 		return v.Err()
 	})
-}
-
-// prefetchDigests prefetches the spans from which digests are computed.
-func (s *State) prefetchDigests(ctx context.Context, all []judge.Key) error {
-	v := s.Source.View()
-	defer v.Close()
-	for _, k := range all {
-		at := structure.SpanRef{Run: k.ID, Seq: k.Seq}
-		switch k.Kind {
-		case judge.KeyDigest:
-		case judge.KeyEnd:
-			var err error
-			if at, err = v.LastSpan(k.ID); err != nil {
-				return err
-			}
-		default:
-			continue
-		}
-		if _, ok := s.Cache.Digest(at); ok || at.IsZero() {
-			continue
-		}
-		if err := v.PrefetchSpans(ctx, at.Run, max(1, at.Seq-at.Seq%keys.DigestEvery), at.Seq); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Prefetch prefetches what the entries of a commit depend on. It is called between Begin and

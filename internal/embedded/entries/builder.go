@@ -32,6 +32,10 @@ type Builder struct {
 	later *statedContext // produces the remaining entries; nil if there are none
 	last  []lastOf       // times of last messages that the commit changed or looked up
 
+	// Digests stores the digest of each span. Otherwise some spans have theirs, and the others are
+	// computed, which takes many lookups.
+	Digests bool
+
 	below Below // has the commit; nil if the index needs all its entries
 }
 

@@ -79,7 +79,7 @@ func (b *Builder) spanPlace(s judge.Span, frame journal.Position) {
 	k := b.slab.end(start)
 	start = b.slab.begin()
 	b.slab.buf = keys.AppendPosition(b.slab.buf, frame)
-	if s.Ref.Seq%keys.DigestEvery == 0 {
+	if b.Digests || s.Ref.Seq%keys.DigestEvery == 0 {
 		b.slab.buf = append(b.slab.buf, s.Digest[:]...)
 	}
 	b.Put(k, b.slab.end(start))

@@ -34,6 +34,7 @@ func (m *Marker) remnants(id structure.ContextID) error {
 			return err
 		}
 		m.Live.remnants[id] = beginning{} // the scan finds it
+		m.Revived = m.Revived || m.scanned
 		id = r.Parent
 	}
 	return nil

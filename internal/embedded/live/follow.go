@@ -11,6 +11,7 @@ import (
 // for erased bytes.
 func (m *Marker) Follow(v View) error {
 	from := m.Live.Until
+	m.following = true
 	m.view, m.Live.Until = v, v.Index.State().Number
 	for f, err := range v.History(from+1, m.Live.Until) {
 		if err != nil {
@@ -38,8 +39,13 @@ func (m *Marker) followRecord(c *structure.Commit, r structure.Record) error {
 		if r.Tree.Size > 0 {
 			m.trees[r.ID] = r.Tree
 		}
-		if err := m.content(r.ID); err != nil || !has(m.Live.erased, r.ID) {
-			return err
+		if m.Live.contents.add(Hash(r.ID[:])) {
+			if err := m.tree(r.ID); err != nil {
+				return err
+			}
+		}
+		if !has(m.Live.erased, r.ID) {
+			return nil
 		}
 		delete(m.Live.erased, r.ID)
 		return m.tree(r.ID)
@@ -94,14 +100,18 @@ func (m *Marker) followRecord(c *structure.Commit, r structure.Record) error {
 		if r.Subject == structure.KindBlock {
 			m.Live.erased[r.Content] = struct{}{}
 			m.Live.stored[r.Content] = 0
-			m.Live.contents.add(Hash(r.Content[:]))
+			if m.Live.contents.add(Hash(r.Content[:])) {
+				m.Revived = true
+			}
 		}
 	}
 	return nil
 }
 
 func (m *Marker) followSpan(s *structure.Span) error {
-	if err := m.span(s.Ref); err != nil {
+	m.arrived = true
+	err := m.span(s.Ref)
+	if m.arrived = false; err != nil {
 		return err
 	}
 	if !s.Set.IsZero() {

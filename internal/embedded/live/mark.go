@@ -33,6 +33,8 @@ type Commit struct {
 type Marker struct {
 	// Live has what was found so far.
 	Live *Set
+	// Revived is set when a commit that was followed made something live that was dead before it, and not brought by it.
+	Revived bool
 
 	ctx  context.Context
 	view View // of the state that roots were read from
@@ -54,7 +56,9 @@ type Marker struct {
 	trees   map[content.ID]content.Root
 	scanned bool
 	// revived has spans that were found live after the scan.
-	revived []revival
+	revived   []revival
+	following bool
+	arrived   bool // the span that is marked is a new one
 	// young and youngChunks were stored within KeepUnused. left has those that something
 	// dead uses.
 	young, youngChunks, usedByDead hashSet
@@ -83,6 +87,7 @@ func (m *Marker) span(r structure.SpanRef) error {
 			return nil
 		}
 		if m.scanned {
+			m.Revived = m.Revived || !m.arrived || r.Seq != was.Live+1
 			m.revived = append(m.revived, revival{r.Run, was.Live, r.Seq})
 			if !seen {
 				last, err := m.view.LastSpan(r.Run)
@@ -100,7 +105,7 @@ func (m *Marker) span(r structure.SpanRef) error {
 		if err != nil {
 			return err
 		}
-		r = run.Parent
+		r, m.arrived = run.Parent, false
 	}
 	return nil
 }
@@ -164,6 +169,7 @@ func (m *Marker) kept(t *structure.Thread) error {
 		if last.IsZero() {
 			if last = run.Parent; !has(m.Live.runs, run.ID) {
 				m.Live.runs[run.ID] = Run{}
+				m.Revived = m.Revived || m.scanned
 			}
 		}
 		if err := m.span(last); err != nil {
@@ -248,6 +254,7 @@ func (m *Marker) set(id structure.SpanSetID) error {
 	if has(m.Live.sets, id) {
 		return nil
 	}
+	m.Revived = m.Revived || m.scanned
 	s, err := read.Record[*structure.SpanSet](m.view.Index, keys.Of(keys.TableSpanSet, id[:]), structure.KindSpanSet, id.String())
 	if err != nil {
 		return err
@@ -288,6 +295,7 @@ func (m *Marker) alternatives() error {
 // content marks a block and, once all trees are known, its chunks.
 func (m *Marker) content(id content.ID) error {
 	if m.Live.contents.add(Hash(id[:])) && m.scanned {
+		m.Revived = true
 		return m.tree(id)
 	}
 	return nil
@@ -300,7 +308,9 @@ func (m *Marker) tree(id content.ID) error {
 		return nil
 	}
 	err := content.Walk(m.ctx, root, m.view.Chunks, func(k content.Key, _ bool) error {
-		m.Live.contents.add(Hash(k[:]))
+		if m.Live.contents.add(Hash(k[:])) && m.following {
+			m.Revived = true
+		}
 		return nil
 	})
 	if errors.Is(err, backend.ErrNotFound) {

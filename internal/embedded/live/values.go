@@ -122,6 +122,9 @@ func (m *Marker) keepInForce(e index.Entry, at structure.SpanRef) (bool, error) 
 	if err != nil || !before {
 		return false, err
 	}
+	if m.following && !m.Live.values.has(hashValue(e.Key)) {
+		m.Revived = true
+	}
 	return true, m.keepValue(e.Key, &v.Value)
 }
 

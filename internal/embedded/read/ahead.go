@@ -9,8 +9,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// spansAhead is the number of spans of a path that are prefetched together.
-const spansAhead = 256
+// spansAhead is the number of spans of a path that are prefetched first. It doubles with each prefetch, up to
+// mostSpansAhead.
+const (
+	spansAhead     = 256
+	mostSpansAhead = 1024
+)
 
 // prefetchBlocks prefetches the entries of blocks, and with bodies also the commits that contain
 // them.

@@ -25,17 +25,20 @@ func (v *View) Path(ctx context.Context, at structure.SpanRef, w structure.Windo
 			return
 		}
 		r := v.newPathReader(o)
+		ahead := uint64(spansAhead)
 		for _, s := range segments {
+			next := s.First
 			for seq := s.First; seq <= s.Last; seq++ {
 				if ctx.Err() != nil {
 					fail(context.Cause(ctx))
 					return
 				}
-				if (seq-s.First)%spansAhead == 0 {
-					if err := v.PrefetchSpans(ctx, s.Run.ID, seq, min(s.Last, seq+spansAhead-1)); err != nil {
+				if seq == next {
+					if err := v.PrefetchSpans(ctx, s.Run.ID, seq, min(s.Last, seq+ahead-1)); err != nil {
 						fail(err)
 						return
 					}
+					next, ahead = seq+ahead, min(2*ahead, mostSpansAhead)
 				}
 				step, err := r.step(s, seq)
 				if !yield(step, err) || err != nil {
@@ -167,6 +170,17 @@ func (v *View) ComputeDigest(r structure.SpanRef) (structure.Digest, error) {
 		return structure.Digest{}, nil
 	}
 	var d structure.Digest
+	if v.Ahead != nil { // each span has its digest
+		value, ok, err := v.Index.Get(keys.Span(r))
+		if err != nil {
+			return d, err
+		}
+		p, err := keys.ReadSpanPlace(value)
+		if !ok || err != nil || p.Digest == d {
+			return d, v.missingSpan(r)
+		}
+		return p.Digest, nil
+	}
 	first := r.Seq - r.Seq%keys.DigestEvery
 	if first == 0 {
 		run, err := Run(v.Index, r.Run)

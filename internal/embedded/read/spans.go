@@ -206,7 +206,7 @@ func (s *spanPlaces) at(ref structure.SpanRef) (journal.Position, error) {
 		return s.packed.Position(ref.Seq)
 	}
 	key := keys.Span(ref)
-	if !near {
+	if !near || s.view.Ahead != nil { // what was prefetched is looked up at once
 		s.cursor = nil
 		value, ok, err := s.own(key)
 		if err != nil {

@@ -22,7 +22,8 @@ type View struct {
 	Commits Commits
 	// Packs has entries that the index leaves out; nil if it has all.
 	Packs Packs
-	// Ahead prefetches what will be read; nil if that does not help.
+	// Ahead prefetches what will be read; nil if that does not help. The entries of an engine with
+	// a prefetcher have the digest of each span: see entries.Builder.Digests.
 	Ahead Prefetcher
 	// Frames and Digests are caches shared by views. Each may be nil.
 	Frames  *FrameCache

@@ -31,6 +31,7 @@ func Begin(ctx context.Context, src archive.Source, o Options) (*Begun, error) {
 		return nil, err
 	}
 	b := &Begun{ctx: ctx, options: o, reading: r}
+	b.seen.files = o.Files
 	for e, ok := r.Next(); ok; e, ok = r.Next() {
 		if e.Conversation != nil {
 			b.first = &e
@@ -58,7 +59,9 @@ func (b *Begun) Into(store *lineage.Store) (Report, error) {
 	}
 	l.close()
 	if err == nil {
-		err = b.outcome(&l.report)
+		if err = b.outcome(&l.report); err == nil {
+			err = b.options.Files.save(b.ctx, store)
+		}
 	}
 	return l.report, err
 }
@@ -82,7 +85,7 @@ func (b *Begun) outcome(r *Report) error {
 	switch {
 	case b.reading.Err() != nil:
 		return b.reading.Err()
-	case r.Conversations > 0 || r.SkippedCount > 0:
+	case r.Conversations > 0 || r.SkippedCount > 0 || r.Unchanged > 0:
 		return nil
 	case r.IgnoredCount > 0:
 		return fmt.Errorf("%s: %w", r.Ignored[0], archive.ErrUnknownFormat)

@@ -26,7 +26,10 @@ func (l *loader) all(events iter.Seq[archive.Event]) error {
 	for e := range events {
 		switch {
 		case e.Conversation != nil:
-			l.read, l.part, l.partIn = e.Read, e.Conversation.Size(), nil
+			l.read, l.part, l.partIn, l.of = e.Read, e.Conversation.Size(), nil, e.File
+			if len(e.Conversation.Skipped) > 0 {
+				l.files.leftOut(e.File)
+			}
 			err := l.conversation(e.Conversation)
 			if limit := (*archive.LimitError)(nil); errors.As(err, &limit) {
 				return errors.Join(err, l.flush(), l.sync()) // keep what was read before
@@ -181,6 +184,7 @@ const loadedAtOnce = 512
 
 // count counts a conversation, unless it was counted before, which it reports.
 func (l *loader) count(sourceID string) (again bool, err error) {
+	l.files.has(l.of, sourceID)
 	k := shortHash(sourceID)
 	if again = l.met[k] != 0; !again {
 		if most := l.options.Limits.OrDefault().Conversations; l.report.Conversations >= most {

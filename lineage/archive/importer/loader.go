@@ -25,8 +25,9 @@ type loader struct {
 	// counts equal conversations without an id in the current file.
 	met    map[uint64]uint32
 	copies map[uint64]uint64
-	number uint32 // of the file
-	inFile int    // conversations in the file so far
+	number uint32        // of the file
+	inFile int           // conversations in the file so far
+	of     *archive.File // that the current conversation is from, nil for none
 	seen
 	tick    int
 	created int64 // new messages
@@ -59,12 +60,18 @@ type seen struct {
 	file   string
 	title  string // for an untitled conversation that is alone in the file
 	read   int64
+	files  *Files // nil if nothing is remembered
 }
 
 // take records an event that is not a conversation.
 func (s *seen) take(e archive.Event) {
 	s.read = e.Read
+	if e.Damage != nil || e.Ignored != "" {
+		s.files.leftOut(e.File)
+	}
 	switch {
+	case e.Unchanged != nil:
+		s.report.Unchanged++
 	case e.Damage != nil:
 		s.report.skip(e.Damage)
 	case e.Repair != nil:

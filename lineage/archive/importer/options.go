@@ -31,6 +31,8 @@ type Options struct {
 	Rows bool
 	// Path is the path on disk of a [Growing] input, for what is beside it.
 	Path string
+	// Files, when not nil, are files that are not read again if they have not changed.
+	Files *Files
 	// Placed, when not nil, gets the lines of a [Growing] input with the spans of their nodes, each line once
 	// and in order, after the commits that have them.
 	Placed func([]Line)
@@ -44,6 +46,10 @@ func (o Options) reading() (archive.ReadOptions, error) {
 	}
 	if r.Formats == nil {
 		r.Formats = formats.All()
+	}
+	if o.Files != nil {
+		o.Files.setOptions(&o, r.Formats)
+		r.Unchanged = o.Files.unchanged
 	}
 	return r, nil
 }

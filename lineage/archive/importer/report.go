@@ -16,6 +16,8 @@ type Progress struct {
 type Report struct {
 	// Formats are the formats found.
 	Formats []string
+	// Unchanged is the number of files that were not read, because they have not changed since an earlier import.
+	Unchanged int64
 	// Conversations and Messages are the numbers in the archive.
 	Conversations, Messages int64
 	// NewConversations and NewMessages are the numbers added. SharedMessages counts messages of

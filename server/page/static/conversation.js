@@ -82,7 +82,7 @@ function conversation() {
   });
   pill.addEventListener("click", async () => { if (gone) { location.reload(); return; } pill.hidden = true; unseen = 0; if (!atEnd()) { location.href = conv.dataset.in ? "?in=" + encodeURIComponent(conv.dataset.in) : location.pathname; return; } const body = $(".win", await fetchPart(address({ from: from() }))); add(body); last()?.scrollIntoView({ block: "end" }); });
   addEventListener("scroll", () => { if (!pill.hidden && atEnd() && near()) update(); }, { passive: true });
-  const spy = () => { const top = own().filter((m) => m.dataset.prompt).findLast((m) => m.getBoundingClientRect().top < 160); for (const a of $$("#prompts a")) a.classList.toggle("here", !!top && a.hash === "#" + top.id); const at = here(); if (at && !$(".acts[open]")) for (const input of $$("input.here")) input.value = at.dataset.pos; map.show(); };
+  const spy = () => { const top = own().filter((m) => m.dataset.prompt).findLast((m) => m.getBoundingClientRect().top < 160); for (const a of $$("#prompts a")) a.classList.toggle("here", !!top && a.hash === "#" + top.id); const at = here(); if (at && !$(".acts[open]")) for (const input of $$(".acts input.here")) input.value = at.dataset.pos; map.show(); };
   let ticking = false;
   addEventListener("scroll", () => { if (!ticking) { ticking = true; requestAnimationFrame(() => { ticking = false; spy(); }); } }, { passive: true });
   const anchor = location.hash && document.getElementById(location.hash.slice(1));

@@ -10,17 +10,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/postgres"
 )
-
-// maxReplicas is how many processes keep copies of one store for the next time. More read it
-// from the server whenever they begin.
-const maxReplicas = 8
 
 // localDir returns the directory for the files of the command line that belong to a store: that of the store itself, or
 // one among the caches of the user if the store is on a server.
@@ -53,21 +48,12 @@ func openServed(ctx context.Context, named string, o lineage.Options) (*lineage.
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	var engine *postgres.Engine
-	for i := range maxReplicas + 1 {
-		options.Replica = ""
-		if i < maxReplicas {
-			options.Replica = filepath.Join(dir, fmt.Sprint("replica", i))
-		}
-		if engine, err = postgres.Open(ctx, at.dsn, options); !errors.Is(err, backend.ErrLocked) {
-			break
-		}
-	}
+	engine, err := postgres.Open(ctx, at.dsn, options)
 	if err != nil {
 		// The driver may repeat the name, password and all.
 		return nil, &DatabaseError{name: Redact(named), Err: err, secret: at.dsn}
 	}
-	s := &servedEngine{engine, dir, options.Replica}
+	s := &servedEngine{engine, dir}
 	if err := s.forgetCollected(ctx); err != nil {
 		return nil, errors.Join(&DatabaseError{name: Redact(named), Err: err, secret: at.dsn}, engine.Close())
 	}
@@ -77,8 +63,7 @@ func openServed(ctx context.Context, named string, o lineage.Options) (*lineage.
 // servedEngine is a store on a server, with the files of the command line that belong to it.
 type servedEngine struct {
 	*postgres.Engine
-	dir     string
-	replica string // of this process; empty when it is in memory
+	dir string
 }
 
 // Collect implements backend.Collector.
@@ -90,16 +75,10 @@ func (s *servedEngine) Collect(ctx context.Context, o backend.CollectOptions) (b
 	return report, err
 }
 
-const (
-	// epochFile has the epoch of the store that the files in the directory are of.
-	epochFile = "epoch"
-	// staleSuffix ends the name of a file that marks a directory of replicas that may be of
-	// an earlier epoch.
-	staleSuffix = ".stale"
-)
+// epochFile has the epoch of the store that the files in the directory are of.
+const epochFile = "epoch"
 
-// forgetCollected removes files that still have data from before the last collection: the search index, and replicas that
-// other processes left. A replica in use is removed later.
+// forgetCollected removes files that still have data from before the last collection: the search index.
 func (s *servedEngine) forgetCollected(ctx context.Context) error {
 	epoch, err := s.Epoch(ctx)
 	if err != nil {
@@ -110,35 +89,11 @@ func (s *servedEngine) forgetCollected(ctx context.Context) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if cmp.Or(string(was), "0\n") != is {
-		if err := errors.Join(s.markStale(), search.Remove(s.dir)); err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, []byte(is), 0o600); err != nil {
-			return err
-		}
+	if cmp.Or(string(was), "0\n") == is {
+		return nil
 	}
-	stale, err := filepath.Glob(filepath.Join(s.dir, "*"+staleSuffix))
-	for _, mark := range stale {
-		if replica := strings.TrimSuffix(mark, staleSuffix); replica != s.replica {
-			if err := postgres.RemoveReplicas(ctx, replica); errors.Is(err, backend.ErrLocked) {
-				continue
-			} else if err != nil {
-				return err
-			}
-		}
-		if err := os.Remove(mark); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
+	if err := search.Remove(s.dir); err != nil {
+		return err
 	}
-	return err
-}
-
-// markStale marks all replicas as possibly of an earlier epoch.
-func (s *servedEngine) markStale() error {
-	replicas, err := filepath.Glob(filepath.Join(s.dir, "replica?"))
-	for _, replica := range replicas {
-		err = errors.Join(err, os.WriteFile(replica+staleSuffix, nil, 0o600))
-	}
-	return err
+	return os.WriteFile(file, []byte(is), 0o600)
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/usage"
 	"github.com/lineage-store/lineage/server"
-	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/server/api"
 	"github.com/lineage-store/lineage/server/page"
 	"github.com/lineage-store/lineage/structure"
@@ -42,14 +41,11 @@ func (p *pageIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits []
 	if err != nil {
 		return nil, err
 	}
-	of := search.Query{Text: q.Text, Thread: q.Thread, Limit: q.Limit}
+	of := search.Query{Text: q.Text, Roles: q.Roles, Thread: q.Thread, Among: q.Among, Limit: q.Limit}
 	var allows func(*structure.Thread) bool
 	if !q.Scope.All() {
 		allows = func(t *structure.Thread) bool {
 			return q.Scope.Allows(&lineage.ThreadInfo{UserID: t.UserID, Metadata: t.Metadata})
-		}
-		if q.Thread.IsZero() {
-			of.Among = threadsOf(ctx, p.store, &q.Scope)
 		}
 	}
 	found, err := index.Search(ctx, of)
@@ -66,24 +62,6 @@ func (p *pageIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits []
 	return hits, nil
 }
 
-// threadsOf yields the threads in a scope.
-func threadsOf(ctx context.Context, store *lineage.Store, scope *access.Scope) func(yield func(*lineage.ListedThread, error) bool) {
-	q := lineage.ThreadQuery{}
-	if len(scope.Users) == 1 {
-		q.User = &scope.Users[0]
-	}
-	return func(yield func(*lineage.ListedThread, error) bool) {
-		for t, err := range store.Threads(ctx, q) {
-			if err == nil && !scope.Allows(&t.Was) {
-				continue
-			}
-			if !yield(t, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // usageFor is api.Options.Usage.
 func (p *pageIndexes) usageFor(ctx context.Context, q api.UsageQuery) ([]*records.Usage, error) {
 	by := []usage.By{}
@@ -97,11 +75,9 @@ func (p *pageIndexes) usageFor(ctx context.Context, q api.UsageQuery) ([]*record
 	if err != nil {
 		return nil, err
 	}
-	of := usage.Query{By: by, Since: q.Since, Until: q.Until, Thread: q.Thread}
-	if q.Thread.IsZero() {
-		of.Users, of.Projects = q.Scope.Users, q.Scope.Projects
-	}
-	report, err := index.Report(ctx, of)
+	report, err := index.Report(ctx, usage.Query{
+		By: by, Since: q.Since, Until: q.Until, Zone: q.Zone, Thread: q.Thread, Agent: q.Agent, Model: q.Model, Users: q.Users, Projects: q.Projects,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -30,6 +31,7 @@ type importOptions struct {
 	format string
 	user   string
 	prefix string
+	again  bool
 	limits map[string]string
 }
 
@@ -45,7 +47,8 @@ sqlserver://…). The format is detected from the content of each file:
 ` + formatList() + `
 
 Nothing is stored twice: importing an archive again adds nothing, and a newer export adds
-only its new messages. Items that cannot be used are left out and listed, and the exit
+only its new messages. Files that this machine imported before, and that have not changed
+since, are not read again, unless a thread or branch of theirs was deleted. Items that cannot be used are left out and listed, and the exit
 code is 7, or 1 if nothing could be imported. It is 7 as well if the archive has records
 but no messages: they are kept. Limits protect against archives that would take
 all time or memory; the error names the limit, and --limit raises it. A store that is named by
@@ -64,6 +67,7 @@ all time or memory; the error names the limit, and --limit raises it. A store th
 	f.StringVar(&o.format, "format", "", "read it as this format")
 	f.StringVar(&o.user, "user", "", "the user of conversations for which the archive has none")
 	f.StringVar(&o.prefix, "prefix", "", "put this before the ids of conversations, to keep archives apart")
+	f.BoolVar(&o.again, "again", false, "read files that have not changed, too")
 	f.StringToStringVar(&o.limits, "limit", nil, "set a limit on what is read, such as files=2000000 ("+strings.Join(limitNames(), ", ")+")")
 	return c
 }
@@ -149,10 +153,45 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 	}
 	line := a.Progress("importing", screen.Bytes)
 	defer line.Done()
-	begun, err := importer.Begin(ctx, source, importer.Options{
+	archived := importer.Options{
 		Format: o.format, Formats: Formats(), UserID: o.user, Prefix: o.prefix, Limits: limits,
 		Progress: func(p importer.Progress) { line.Show(p.Read, size) },
-	})
+	}
+	// What was read before is known before anything is read, if there is a store.
+	if o.path != "-" {
+		opened := false
+		err := a.Open(ctx, mode&^app.Create, func(ctx context.Context, s *app.Session) (err error) {
+			opened = true
+			if archived.Files, err = filesOf(ctx, a, s.Store, o); err != nil {
+				return err
+			}
+			return importInto(ctx, s.App, o, source, archived, line.Done, func(run func(context.Context, *app.Session) error) error { return run(ctx, s) })
+		})
+		if opened || !mode.Has(app.Create) || !errors.Is(err, lineage.ErrNotFound) {
+			return err
+		}
+		if archived.Files, err = filesOf(ctx, a, nil, o); err != nil {
+			return err
+		}
+	}
+	return importInto(ctx, a, o, source, archived, line.Done, func(run func(context.Context, *app.Session) error) error { return a.Open(ctx, mode, run) })
+}
+
+// filesOf returns the files that this machine has imported into a store, which may be nil.
+func filesOf(ctx context.Context, a *app.App, store *lineage.Store, o *importOptions) (*importer.Files, error) {
+	if o.again {
+		store = nil
+	}
+	_, machine, err := a.Machine()
+	if err != nil {
+		return nil, nil // without a home nothing is remembered
+	}
+	return importer.FilesOf(ctx, store, machine.ID, o.path)
+}
+
+// importInto imports an archive into the store that open opens. done is called before anything is printed.
+func importInto(ctx context.Context, a *app.App, o *importOptions, source archive.Source, archived importer.Options, done func(), open func(func(context.Context, *app.Session) error) error) error {
+	begun, err := importer.Begin(ctx, source, archived)
 	if err != nil {
 		return sourceFailure(err, o)
 	}
@@ -161,9 +200,9 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 		report, err := begun.Into(nil)
 		return errors.Join(sourceFailure(err, o), imported(a, &report, err == nil))
 	}
-	return a.Open(ctx, mode, func(ctx context.Context, s *app.Session) error {
+	return open(func(ctx context.Context, s *app.Session) error {
 		report, err := begun.Into(s.Store)
-		line.Done()
+		done()
 		// What was imported before a failure is in the store, and is reported.
 		return errors.Join(importFailure(err, o), imported(s.App, &report, err == nil))
 	})
@@ -228,7 +267,7 @@ func imported(a *app.App, report *importer.Report, whole bool) error {
 // ImportedRecord returns the record of an import.
 func ImportedRecord(report *importer.Report) *records.Imported {
 	return &records.Imported{
-		Formats: append([]string{}, report.Formats...), Conversations: report.Conversations, Messages: report.Messages,
+		Formats: append([]string{}, report.Formats...), Unchanged: report.Unchanged, Conversations: report.Conversations, Messages: report.Messages,
 		NewConversations: report.NewConversations, NewMessages: report.NewMessages, SharedMessages: report.SharedMessages,
 		NewBytes: report.NewBytes, Kept: report.Kept, Converted: report.Converted, Opaque: report.Opaque, Skipped: items(report.Skipped), SkippedCount: report.SkippedCount,
 		Repaired: items(report.Repaired), RepairedCount: report.RepairedCount,
@@ -274,6 +313,7 @@ func printImported(a *app.App, r *records.Imported, whole bool) error {
 		{"new bytes", screen.Bytes(r.NewBytes)},
 		{"converted", some(r.Converted, "message", "without links to the messages after them")},
 		{"opaque", some(r.Opaque, "message", "stored whole")},
+		{"unchanged", some(r.Unchanged, "file", "not read again")},
 		{"ignored", some(r.IgnoredCount, "file", "of no known format")},
 	}...)
 	if !a.JSON {

@@ -1,0 +1,278 @@
+package importer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/internal/place"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// Files are the files that imports on a machine have read into a store, so that a later import reads only those that have
+// changed. A file is read again if its size or time differs, if one of its threads or branches is gone, if another file of
+// these threads has changed, and with other options or another version of this program. Files of which something
+// was left out are always read. Of files below a folder that a format reads together nothing is remembered.
+//
+// A Files is for one import.
+type Files struct {
+	machine string
+	options string
+	known   map[string]*fileState // by absolute path
+	had     map[string]bool       // paths of which there is a state
+	again   map[string]bool       // conversations of files that have changed
+	read    map[*archive.File]*fileRead
+}
+
+// fileState is what a store knows of a file.
+type fileState struct {
+	Path          string   `json:"path"`
+	Size          int64    `json:"size"`
+	Modified      int64    `json:"modified"`
+	Options       string   `json:"options"`
+	Conversations []string `json:"conversations"`
+	Branches      int      `json:"branches"`
+}
+
+// fileRead is a file that is being read, or was.
+type fileRead struct {
+	fileState
+	partly bool // something was left out
+}
+
+// maxFileState is the largest state of a file, in bytes. A file with more conversations is always read.
+const maxFileState = 64 << 10
+
+// FilesOf returns the files that imports on a machine have read into a store at a path or below it, none if the store is nil.
+func FilesOf(ctx context.Context, store *lineage.Store, machine, path string) (*Files, error) {
+	f := &Files{machine: machine, known: make(map[string]*fileState), had: make(map[string]bool), again: make(map[string]bool), read: make(map[*archive.File]*fileRead)}
+	root, err := filepath.Abs(path)
+	if store == nil || err != nil {
+		return f, err
+	}
+	for value, err := range store.Values(f.owner(store)).All(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		s := &fileState{}
+		if json.Unmarshal(value.JSON, s) == nil && (s.Path == root || strings.HasPrefix(s.Path, strings.TrimSuffix(root, string(filepath.Separator))+string(filepath.Separator))) {
+			f.known[s.Path], f.had[s.Path] = s, true
+		}
+	}
+	for path, s := range f.known {
+		same, err := f.isThere(ctx, store, s)
+		if err != nil {
+			return nil, err
+		}
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			delete(f.known, path)
+		} else if err != nil || !same || !s.is(info) {
+			f.changed(path)
+		}
+	}
+	return f, nil
+}
+
+// changed notes that a file is read, and with it the files of its conversations.
+func (f *Files) changed(path string) {
+	s := f.known[path]
+	if s == nil {
+		return
+	}
+	delete(f.known, path)
+	for _, id := range s.Conversations {
+		f.again[id] = true
+	}
+}
+
+// owner returns whose values the states are.
+func (f *Files) owner(store *lineage.Store) lineage.Owner {
+	return lineage.Owner{Scope: lineage.ApplicationScope, Name: fmt.Sprintf("lineage import %s %s", store.ID(), f.machine)}
+}
+
+// isThere reports whether a store has the threads of a file, with as many branches as it had.
+func (f *Files) isThere(ctx context.Context, store *lineage.Store, s *fileState) (bool, error) {
+	n, err := branchesOf(ctx, store, s.Conversations)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return false, nil
+	}
+	return n >= s.Branches, err
+}
+
+func branchesOf(ctx context.Context, store *lineage.Store, conversations []string) (n int, err error) {
+	for _, id := range conversations {
+		thread, err := store.FindThread(ctx, id)
+		if err != nil {
+			return 0, err
+		}
+		branches, err := thread.Branches(ctx)
+		if err != nil {
+			return 0, err
+		}
+		n += len(branches)
+	}
+	return n, nil
+}
+
+// is reports whether a file is as it was.
+func (s *fileState) is(info fs.FileInfo) bool {
+	return info.Mode().IsRegular() && info.Size() == s.Size && info.ModTime().UnixNano() == s.Modified
+}
+
+// setOptions sets what decides how files are read. States of other options are of no use.
+func (f *Files) setOptions(o *Options, formats []archive.Format) {
+	var b place.Fields
+	for _, text := range []string{o.Format, o.UserID, o.Prefix, string(o.Metadata), buildOf()} {
+		b.Text(text)
+	}
+	for i := range formats {
+		b.Text(formats[i].Name)
+	}
+	sum := sha256.Sum256(b)
+	f.options = hex.EncodeToString(sum[:8])
+	for path, s := range f.known {
+		if s.Options != f.options {
+			f.changed(path)
+		}
+	}
+	for more := true; more; { // files of one conversation are read together
+		more = false
+		for path, s := range f.known {
+			if slices.ContainsFunc(s.Conversations, func(id string) bool { return f.again[id] }) {
+				f.changed(path)
+				more = true
+			}
+		}
+	}
+}
+
+// buildOf returns what tells this version of the program from others.
+func buildOf() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	is := info.Main.Version + info.Main.Sum
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" || s.Key == "vcs.modified" {
+			is += " " + s.Value
+		}
+	}
+	return is
+}
+
+// unchanged reports whether a file need not be read.
+func (f *Files) unchanged(file *archive.File) bool {
+	full, err := filepath.Abs(file.Path)
+	if err != nil {
+		return false
+	}
+	s := f.known[full]
+	return s != nil && s.Size == file.Size && s.Modified == file.Modified.UnixNano() && !isOpenDatabase(full)
+}
+
+// isOpenDatabase reports whether a file is a database that changes without changing its file.
+func isOpenDatabase(path string) bool {
+	_, err := os.Lstat(path + "-wal")
+	return err == nil
+}
+
+// of returns what is remembered of a file that is being read, nil for nothing.
+func (f *Files) of(file *archive.File) *fileRead {
+	if f == nil || file == nil {
+		return nil
+	}
+	is := f.read[file]
+	if is == nil {
+		full, err := filepath.Abs(file.Path)
+		is = &fileRead{fileState: fileState{Path: full, Size: file.Size, Modified: file.Modified.UnixNano(), Options: f.options}}
+		// It may change without getting another time.
+		is.partly = err != nil || !utf8.ValidString(full) || file.Opened.Sub(file.Modified).Abs() < settleTime || isOpenDatabase(full)
+		f.read[file] = is
+	}
+	return is
+}
+
+// leftOut notes that something of a file was left out.
+func (f *Files) leftOut(file *archive.File) {
+	if is := f.of(file); is != nil {
+		is.partly = true
+	}
+}
+
+// has notes that a file has a conversation.
+func (f *Files) has(file *archive.File, conversation string) {
+	if is := f.of(file); is != nil && len(is.Conversations) <= maxOfFile && !slices.Contains(is.Conversations, conversation) {
+		is.Conversations = append(is.Conversations, conversation)
+	}
+}
+
+// maxOfFile is how many conversations of a file are remembered. One with more is always read.
+const maxOfFile = 1000
+
+// settleTime is in what time a file may change without getting another time.
+const settleTime = 100 * time.Millisecond
+
+// save keeps the states of the files that were read.
+func (f *Files) save(ctx context.Context, store *lineage.Store) error {
+	if f == nil {
+		return nil
+	}
+	for read := range slices.Chunk(slices.Collect(maps.Values(f.read)), savedAtOnce) {
+		states := make([][]byte, len(read))
+		for i, is := range read {
+			var err error
+			if is.Branches, err = branchesOf(ctx, store, is.Conversations); errors.Is(err, lineage.ErrNotFound) {
+				is.partly, err = true, nil
+			}
+			if err == nil && !is.partly && len(is.Conversations) > 0 && len(is.Conversations) <= maxOfFile {
+				states[i], err = json.Marshal(&is.fileState)
+			}
+			if err != nil {
+				return err
+			}
+			if len(states[i]) > maxFileState {
+				states[i] = nil
+			}
+		}
+		err := store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
+			values := tx.Values(f.owner(store))
+			for i, is := range read {
+				sum := sha256.Sum256([]byte(is.Path))
+				key := hex.EncodeToString(sum[:16])
+				var err error
+				switch {
+				case states[i] != nil:
+					err = values.Set(ctx, key, states[i])
+				case f.had[is.Path]:
+					err = values.Delete(ctx, key)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("remember the files that were read: %w", err)
+		}
+	}
+	return nil
+}
+
+// savedAtOnce is how many states a transaction has.
+const savedAtOnce = 128

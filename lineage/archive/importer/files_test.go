@@ -1,0 +1,89 @@
+package importer_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
+)
+
+// A file that was imported before is read again when something may have changed, and only then.
+func TestUnchangedFilesAreNotReadAgain(t *testing.T) {
+	ctx := context.Background()
+	s, dir, at := storeIn(t), t.TempDir(), time.Now().Add(-time.Hour)
+	write := func(name, content string) {
+		at = at.Add(time.Second)
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		require.NoError(t, os.Chtimes(path, at, at))
+	}
+	importInto := func(s *lineage.Store, machine string, o importer.Options) importer.Report {
+		t.Helper()
+		var err error
+		o.Files, err = importer.FilesOf(ctx, s, machine, dir)
+		require.NoError(t, err)
+		report, err := importer.Import(ctx, s, archive.Path(dir), o)
+		require.NoError(t, err)
+		return report
+	}
+	requireRead := func(conversations, unchanged, messages int64) {
+		t.Helper()
+		report := importInto(s, "m", importer.Options{})
+		require.Equal(t, []int64{conversations, unchanged, messages}, []int64{report.Conversations, report.Unchanged, report.NewMessages})
+		report = importInto(s, "m", importer.Options{})
+		require.EqualValues(t, unchanged+conversations, report.Unchanged, "again")
+		require.Zero(t, report.Conversations)
+	}
+	const one, two, three = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222", "33333333-3333-4333-8333-333333333333"
+	session := func(id string, answers string) string { return copiedSession(id, id[:1], 1, answers) }
+	write("a/"+one+".jsonl", session(one, "ab"))
+	write("b/"+two+".jsonl", session(two, "xy"))
+	requireRead(2, 0, 10)
+
+	write("b/"+two+".jsonl", session(two, "xyz")) // longer
+	requireRead(1, 1, 2)
+	write("b/"+two+".jsonl", session(two, "xyz")) // another time
+	requireRead(1, 1, 0)
+	write("c/"+three+".jsonl", session(three, "u"))
+	requireRead(1, 2, 3)
+
+	thread, err := s.FindThread(ctx, one) // an import brings a deleted thread back
+	require.NoError(t, err)
+	require.NoError(t, thread.Delete(ctx))
+	requireRead(1, 2, 5)
+
+	write("d/"+one+".jsonl", session(one, "abc")) // the other file of a thread is read with this one
+	importInto(s, "m", importer.Options{})
+	write("d/"+one+".jsonl", session(one, "abcd"))
+	require.EqualValues(t, 2, importInto(s, "m", importer.Options{}).Unchanged)
+
+	require.EqualValues(t, 4, importInto(s, "m", importer.Options{}).Unchanged)
+	require.Zero(t, importInto(s, "another machine", importer.Options{}).Unchanged)
+	require.Zero(t, importInto(s, "m", importer.Options{Prefix: "p-"}).Unchanged)
+	require.Zero(t, importInto(storeIn(t), "m", importer.Options{}).Unchanged)
+	require.NoError(t, os.Remove(filepath.Join(dir, "c", three+".jsonl")))
+
+	// A file of which something was left out says so each time, and so does one that may still change.
+	write("e/broken.jsonl", session(two, "")+"{broken\n"+strings.Repeat("\n", 3)+session(two, "q"))
+	for range 2 {
+		require.EqualValues(t, 1, importInto(s, "m", importer.Options{}).SkippedCount)
+	}
+	require.NoError(t, os.Remove(filepath.Join(dir, "e", "broken.jsonl")))
+	at = time.Now().Add(time.Hour)
+	importInto(s, "m", importer.Options{})
+	path := filepath.Join(dir, "a", one+".jsonl")
+	require.NoError(t, os.Chtimes(path, time.Now(), time.Now()))
+	importInto(s, "m", importer.Options{})
+	report := importInto(s, "m", importer.Options{})
+	require.LessOrEqual(t, report.Unchanged, int64(3))
+	requireSound(t, s)
+}

@@ -1,0 +1,172 @@
+package postgres
+
+import (
+	"container/list"
+	"sync"
+
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/embedded/recent"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// DefaultCache is the size of the caches of an engine, in bytes.
+const DefaultCache = 64 << 20
+
+// cache has what does not change in one epoch of one history: rows of the log, and entries of runs and spans. When the
+// epoch or the history is another one, it is replaced.
+type cache struct {
+	frames   read.FrameCache
+	contexts *recent.Shared[structure.ContextID, backend.Context] // as they were after a commit of this process
+	durable  durable
+	digests  *recent.Shared[structure.SpanRef, structure.Digest]
+
+	mu     sync.Mutex
+	known  head // a row that the log had when everything here was read
+	items  map[string]*list.Element
+	recent list.List // of *cached, the latest first
+	bytes  int
+	limit  int
+}
+
+type cached struct {
+	key   string
+	value any
+	size  int
+}
+
+func newCache(known head, limit int) *cache {
+	return &cache{known: known, limit: limit, items: make(map[string]*list.Element), digests: recent.NewShared[structure.SpanRef, structure.Digest](recent.PlaceOfSpan), contexts: recent.NewShared[structure.ContextID, backend.Context](func(id structure.ContextID) uint64 { return recent.PlaceOfID(id) })}
+}
+
+// Digest implements read.Digests.
+func (c *cache) Digest(r structure.SpanRef) (structure.Digest, bool) { return c.digests.Get(r) }
+
+// SetDigest implements read.Digests.
+func (c *cache) SetDigest(r structure.SpanRef, d structure.Digest) { c.digests.Set(r, d) }
+
+// head returns a row that the log has if everything here is still true.
+func (c *cache) head() head {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known
+}
+
+// saw records a later row of the same history.
+func (c *cache) saw(h head) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.epoch == c.known.epoch && h.Number > c.known.Number {
+		c.known = h
+	}
+}
+
+func (c *cache) get(key string) (any, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.items[key]
+	if !ok {
+		return nil, false
+	}
+	c.recent.MoveToFront(e)
+	return e.Value.(*cached).value, true
+}
+
+// overhead is the memory of an item besides its key and value.
+const overhead = 200
+
+func (c *cache) put(key string, value any, size int) {
+	size += len(key) + overhead
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.items[key]; ok || size > c.limit {
+		return
+	}
+	c.items[key] = c.recent.PushFront(&cached{key, value, size})
+	for c.bytes += size; c.bytes > c.limit; {
+		last := c.recent.Back()
+		is := c.recent.Remove(last).(*cached)
+		delete(c.items, is.key)
+		c.bytes -= is.size
+	}
+}
+
+// rowKey is the key of a row of the log. Keys of entries begin with letters.
+func rowKey(first uint64) string { return "\x00" + string(keys.Uint64(first)) }
+
+func (c *cache) row(first uint64) ([]embedded.Sequenced, bool) {
+	v, ok := c.get(rowKey(first))
+	if !ok {
+		return nil, false
+	}
+	return v.([]embedded.Sequenced), true
+}
+
+// putRow caches the commits of a row.
+func (c *cache) putRow(first uint64, commits []embedded.Sequenced) {
+	size := 0
+	for i := range commits {
+		size += len(commits[i].Payload) + 100
+	}
+	c.put(rowKey(first), commits, size)
+}
+
+// fixed reports whether the entry of a key, once it is there, is the same in all later states of the epoch.
+func fixed(key []byte) bool { return key[0] == keys.TableSpan || key[0] == keys.TableRun }
+
+// fixedEntry is an entry that does not change, and a state in which it is there.
+type fixedEntry struct {
+	value []byte
+	since uint64
+}
+
+// entry returns an entry that does not change, if it is known to be there in a state.
+func (c *cache) entry(key []byte, at uint64) ([]byte, bool) {
+	if !fixed(key) {
+		return nil, false
+	}
+	v, ok := c.get(string(key))
+	if !ok || v.(fixedEntry).since > at {
+		return nil, false
+	}
+	return v.(fixedEntry).value, true
+}
+
+func (c *cache) putEntry(key, value []byte, at uint64) {
+	if fixed(key) {
+		c.put(string(key), fixedEntry{value, at}, len(value))
+	}
+}
+
+// contextsChanged returns the contexts that the turn changed.
+func (t *table) contextsChanged() (ids []structure.ContextID) {
+	for _, table := range []byte{keys.TableContext, keys.TableTip} {
+		prefix := []byte{table}
+		for at := t.over.Latest().Seek(prefix); at.Valid() && at.Key()[0] == table; at.Next() {
+			ids = append(ids, structure.ContextID(at.Key()[1:]))
+		}
+	}
+	return ids
+}
+
+// remember keeps contexts as they are in a table, for commits that go on from them.
+func (c *cache) remember(ids []structure.ContextID, t *table) {
+	for _, id := range ids {
+		v, known := t.look(keys.Of(keys.TableContext, id[:]))
+		if _, tip := t.look(keys.Of(keys.TableTip, id[:])); !known || !tip {
+			continue
+		}
+		if v == nil {
+			c.contexts.Set(id, backend.Context{})
+			continue
+		}
+		if is, err := read.ContextOf(read.GetterFunc(func(key []byte) ([]byte, bool, error) {
+			v, _ := t.look(key)
+			return v, v != nil, nil
+		}), id, v); err == nil {
+			c.contexts.Set(id, is)
+		}
+	}
+}

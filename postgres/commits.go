@@ -1,0 +1,156 @@
+package postgres
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// FileOf implements read.Commits.
+func (t *table) FileOf(p journal.Position) string { return fmt.Sprintf("row %d of the log", p.Offset) }
+
+// Damage implements read.Commits.
+func (t *table) Damage() error { return nil }
+
+// Collecting implements read.Commits.
+func (t *table) Collecting() bool { return t.is.collecting }
+
+// NewReader implements read.Commits.
+func (t *table) NewReader() read.Reader { return &reader{t: t} }
+
+// LastSpan implements read.Packs.
+func (t *table) LastSpan(run structure.RunID) (structure.SpanRef, error) {
+	prefix := keys.Of(keys.TableSpan, run[:])
+	e, ok, err := t.Last(prefix, keys.PrefixEnd(prefix))
+	if err != nil || !ok {
+		return structure.SpanRef{}, err
+	}
+	return structure.SpanRef{Run: run, Seq: keys.ReadUint64(e.Key[len(prefix):])}, nil
+}
+
+// SpansAt implements read.Packs.
+func (t *table) SpansAt(structure.SpanRef) (journal.Spans, bool, error) {
+	return journal.Spans{}, false, nil
+}
+
+// Object implements read.Packs.
+func (t *table) Object(r read.Reader, key []byte) (structure.Record, keys.Place, bool, error) {
+	value, ok, err := t.Get(key)
+	if err != nil || !ok {
+		return nil, keys.Place{}, false, err
+	}
+	p, err := keys.ReadPlace(value)
+	if err != nil {
+		return nil, p, false, err
+	}
+	record, err := r.(*reader).object(p.Frame, key)
+	return record, p, true, err
+}
+
+// commits returns the commits of a row of the log.
+func (t *table) commits(first uint64) ([]embedded.Sequenced, error) {
+	if own, ok := t.own[first]; ok {
+		return own, nil
+	}
+	if commits, ok := t.cache.row(first); ok {
+		return commits, nil
+	}
+	f, err := t.fetch(t.ctx, need{rows: []uint64{first}})
+	if err != nil {
+		return nil, err
+	}
+	if len(f.rows) == 0 {
+		return nil, &backend.CorruptError{File: "the log", What: fmt.Sprintf("row %d is missing", first)}
+	}
+	commits, err := f.rows[0].commits()
+	if err == nil {
+		t.cache.putRow(first, commits)
+	}
+	return commits, err
+}
+
+// reader reads commits of rows of the log. The position of a commit is its place in the row, and the number of the row.
+type reader struct {
+	t        *table
+	at       journal.Position
+	contents map[[17]byte]structure.Record // of the commit that was decoded last
+}
+
+// positionOf returns the position of a commit in a row.
+func positionOf(first, number uint64) journal.Position {
+	return journal.Position{Segment: uint32(number - first), Offset: int64(first)}
+}
+
+// Frame implements read.Reader. The caller may change what it decodes from the payload.
+func (r *reader) Frame(p journal.Position) (journal.Frame, error) {
+	r.at = p
+	commits, err := r.t.commits(uint64(p.Offset))
+	if err != nil {
+		return journal.Frame{}, err
+	}
+	if int(p.Segment) >= len(commits) {
+		return journal.Frame{}, &backend.CorruptError{File: r.Name(), What: fmt.Sprintf("it has no commit %d", uint64(p.Offset)+uint64(p.Segment))}
+	}
+	c := &commits[p.Segment]
+	return journal.Frame{Position: p, End: p.Offset + 1, Number: c.Number, ID: c.ID, Payload: bytes.Clone(c.Payload), PayloadOffset: p.Offset}, nil
+}
+
+// Object implements read.Reader. Objects are found by their keys: their places in a commit change when something before
+// them is collected.
+func (r *reader) Object(journal.Position, int64, int64) (structure.Record, error) {
+	return nil, &backend.CorruptError{File: r.Name(), What: "an object without a key"}
+}
+
+// object returns the block or chunk with a key in the commit at a position.
+func (r *reader) object(p journal.Position, key []byte) (structure.Record, error) {
+	if r.contents == nil || r.at != p {
+		frame, err := r.Frame(p)
+		if err != nil {
+			return nil, err
+		}
+		if r.contents, err = contentsOf(frame.Payload); err != nil {
+			return nil, &backend.CorruptError{File: r.Name(), What: err.Error()}
+		}
+	}
+	record := r.contents[[17]byte(key)]
+	if record == nil {
+		return nil, &backend.CorruptError{File: r.Name(), What: fmt.Sprintf("it does not have %c:%x", key[0], key[1:])}
+	}
+	return record, nil
+}
+
+// contentsOf returns the blocks and chunks of a commit by their keys, the last one of each.
+func contentsOf(payload []byte) (map[[17]byte]structure.Record, error) {
+	d, err := structure.NewDecoder(payload)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[[17]byte]structure.Record)
+	for d.More() {
+		_, record, err := d.Next()
+		if err != nil {
+			return nil, err
+		}
+		switch c := record.(type) {
+		case *structure.Block:
+			all[[17]byte(keys.Block(c.ID))] = c
+		case *structure.Chunk:
+			all[[17]byte(keys.Chunk(c.Key))] = c
+		}
+	}
+	return all, nil
+}
+
+// Place implements read.Reader.
+func (r *reader) Place(journal.Position, structure.SpanRef) (journal.File, *journal.PackedSpans, error) {
+	return journal.File{}, nil, nil
+}
+
+// Name implements read.Reader.
+func (r *reader) Name() string { return r.t.FileOf(r.at) }

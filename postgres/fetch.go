@@ -1,0 +1,268 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// state is a state of the store: the one after a row of the log, in an epoch.
+type state struct {
+	head
+	counts     index.Counts
+	collecting bool // rows of the log may have what a collection removed
+}
+
+func (s *state) of(store [16]byte) index.State {
+	return index.State{Store: store, Number: s.Number, ID: s.ID, Since: s.first, Counts: s.counts}
+}
+
+// need is what is read from the server at once.
+type need struct {
+	read.Need
+	pages []page
+	rows  []uint64 // of the log, by number
+}
+
+// page is the first or, if descending, the last entries of a range.
+type page struct {
+	read.Range
+	limit      int
+	descending bool
+}
+
+// found is what was read. Entries that do not exist are left out.
+type found struct {
+	keys   map[string][]byte
+	ranges [][]index.Entry
+	lasts  []index.Entry // without a key where the range is empty
+	pages  []foundPage
+	rows   []row
+}
+
+// foundPage is a page, and where the range continues, if it does.
+type foundPage struct {
+	entries []index.Entry
+	more    bool
+	next    []byte // the last key that was read
+}
+
+// stateSQL reads the latest state. horizon says as of which states it can be read, and known whether the log has a row.
+const stateSQL = `SELECT s.epoch, h.first, h.n, h.id, h.counts, h.horizon,
+  EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
+  EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4)
+FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch WHERE s.store = $1`
+
+// lastsSQL is for keys that are never deleted in an epoch, those of spans.
+//
+// Each lookup is a subquery with a limit, so that a server without statistics does not read more.
+//
+// A version counts if it is not newer than the state. $3 is minus the number of the state. Each lookup ends with the
+// first version that it finds, which is the newest.
+const (
+	keysSQL = `SELECT k.i, e.value FROM unnest($4::bytea[]) WITH ORDINALITY AS k (key, i), LATERAL (
+  SELECT value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key AND age >= $3 ORDER BY age LIMIT 1) e WHERE e.value IS NOT NULL`
+	rangesSQL = `SELECT r.i, e.key, e.value FROM unnest($4::bytea[], $5::bytea[]) WITH ORDINALITY AS r (low, high, i), LATERAL (
+  SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= r.low AND key < r.high AND age >= $3 ORDER BY key, age) e
+WHERE e.value IS NOT NULL ORDER BY r.i, e.key`
+	lastsSQL = `SELECT r.i, e.key, e.value FROM unnest($4::bytea[], $5::bytea[]) WITH ORDINALITY AS r (low, high, i), LATERAL (
+  SELECT key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= r.low AND key < r.high AND age >= $3 AND value IS NOT NULL ORDER BY key DESC LIMIT 1) e`
+	pageSQL = `SELECT key, value FROM (
+  SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3 ORDER BY key, age) e
+WHERE value IS NOT NULL ORDER BY key LIMIT $6`
+	pageDownSQL = `SELECT key, value FROM (
+  SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3 ORDER BY key DESC, age) e
+WHERE value IS NOT NULL ORDER BY key DESC LIMIT $6`
+	rowsSQL = `SELECT l.n, l.count, l.id, l.data, $3::bigint FROM unnest($2::bigint[]) AS k (n), LATERAL (
+  SELECT n, count, id, data FROM lineage_log WHERE store = $1 AND n = k.n LIMIT 1) l`
+)
+
+// high is the end of a range without one.
+func high(to []byte) []byte {
+	if to == nil {
+		return []byte{0xff}
+	}
+	return to
+}
+
+// errGone is returned if a state can no longer be read: there was a collection, the server lost it, or its versions were pruned.
+var errGone = fmt.Errorf("the state is gone: %w", backend.ErrExpired)
+
+// queue adds the statements that read as of a state.
+func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *found) {
+	store, e, age := l.store, int64(epoch), -number
+	if len(n.Keys) > 0 {
+		into.keys = make(map[string][]byte, len(n.Keys))
+		b.Queue(keysSQL, store, e, age, n.Keys).Query(func(rows pgx.Rows) error {
+			var i int64
+			var value []byte
+			_, err := pgx.ForEachRow(rows, []any{&i, &value}, func() error {
+				into.keys[string(n.Keys[i-1])] = present(value)
+				value = nil
+				return nil
+			})
+			return err
+		})
+	}
+	if len(n.Ranges) > 0 {
+		into.ranges = make([][]index.Entry, len(n.Ranges))
+		low, to := bounds(n.Ranges)
+		b.Queue(rangesSQL, store, e, age, low, to).Query(func(rows pgx.Rows) error {
+			return eachOf(rows, func(i int64, e index.Entry) { into.ranges[i-1] = append(into.ranges[i-1], e) })
+		})
+	}
+	if len(n.Lasts) > 0 {
+		into.lasts = make([]index.Entry, len(n.Lasts))
+		low, to := bounds(n.Lasts)
+		b.Queue(lastsSQL, store, e, age, low, to).Query(func(rows pgx.Rows) error {
+			return eachOf(rows, func(i int64, e index.Entry) { into.lasts[i-1] = e })
+		})
+	}
+	into.pages = make([]foundPage, len(n.pages))
+	for i, p := range n.pages {
+		sql := pageSQL
+		if p.descending {
+			sql = pageDownSQL
+		}
+		b.Queue(sql, store, e, age, p.From, high(p.To), p.limit).Query(func(rows pgx.Rows) error {
+			return into.pages[i].read(rows, p.limit)
+		})
+	}
+	if len(n.rows) > 0 {
+		numbers := make([]int64, len(n.rows))
+		for i, n := range n.rows {
+			numbers[i] = int64(n)
+		}
+		b.Queue(rowsSQL, store, numbers, e).Query(func(rows pgx.Rows) (err error) {
+			into.rows, err = readRows(rows)
+			return err
+		})
+	}
+}
+
+func (p *foundPage) read(rows pgx.Rows, limit int) error {
+	var key, value []byte
+	_, err := pgx.ForEachRow(rows, []any{&key, &value}, func() error {
+		p.next = key
+		p.entries = append(p.entries, index.Entry{Key: key, Value: present(value)})
+		key, value = nil, nil
+		return nil
+	})
+	p.more = len(p.entries) == limit
+	return err
+}
+
+// present returns a value that is not nil.
+func present(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
+}
+
+func bounds(ranges []read.Range) (low, to [][]byte) {
+	for _, r := range ranges {
+		low, to = append(low, r.From), append(to, high(r.To))
+	}
+	return low, to
+}
+
+func eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
+	var i int64
+	var key, value []byte
+	_, err := pgx.ForEachRow(rows, []any{&i, &key, &value}, func() error {
+		take(i, index.Entry{Key: key, Value: present(value)})
+		key, value = nil, nil
+		return nil
+	})
+	return err
+}
+
+// queueState adds the statement that reads the state.
+func (l *log) queueState(b *pgx.Batch, known head, is *state, horizon *uint64, there *bool) {
+	b.Queue(stateSQL, l.store, int64(known.first), int64(known.ID), known.count()).QueryRow(func(r pgx.Row) error {
+		var epoch int64
+		var first, n, id, gone *int64
+		var counts []byte
+		err := r.Scan(&epoch, &first, &n, &id, &counts, &gone, &is.collecting, there)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return errRemoved
+		}
+		if err != nil {
+			return err
+		}
+		*there = *there || known.first == 0
+		is.head = head{epoch: uint64(epoch)}
+		if n == nil {
+			return nil
+		}
+		is.first, is.Cursor, *horizon = uint64(*first), backend.Cursor{Number: uint64(*n), ID: uint64(*id)}, uint64(*gone)
+		return decodeCounts(counts, &is.counts)
+	})
+}
+
+func encodeCounts(c index.Counts) []byte {
+	b := make([]byte, 0, 8*len(c))
+	for _, n := range c {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+// newest is the number of a state that is not limited: in one snapshot of the server all versions count.
+const newest = 1<<63 - 1
+
+// latest reads the latest state, and in it what is needed, in one round trip unless there was a collection after a state
+// that is known. there reports whether the log has the row of that.
+func (l *log) latest(ctx context.Context, known head, n need) (is state, f found, there bool, err error) {
+	epoch := known.epoch
+	for range mostRetries {
+		err = l.snapshot(ctx, func(b *pgx.Batch) {
+			var horizon uint64
+			is, f, there = state{}, found{}, false
+			l.queueState(b, known, &is, &horizon, &there)
+			n.queue(b, l, epoch, newest, &f)
+		})
+		if err != nil || is.epoch == epoch {
+			break
+		}
+		epoch = is.epoch
+	}
+	return is, f, there && is.epoch == known.epoch, err
+}
+
+// at reads what is needed as of a state. It is errGone if that can no longer be read.
+func (l *log) at(ctx context.Context, at head, n need) (f found, err error) {
+	var is state
+	var horizon uint64
+	var there bool
+	err = l.snapshot(ctx, func(b *pgx.Batch) {
+		is, f, there, horizon = state{}, found{}, false, 0
+		l.queueState(b, at, &is, &horizon, &there)
+		n.queue(b, l, at.epoch, int64(at.Number), &f)
+	})
+	if err == nil && (is.epoch != at.epoch || !there || horizon > at.Number) {
+		err = errGone
+	}
+	return f, err
+}
+
+// snapshot executes statements that read in one snapshot of the server, in one round trip.
+func (l *log) snapshot(ctx context.Context, statements func(*pgx.Batch)) error {
+	return again(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, readTime)
+		defer cancel()
+		var b pgx.Batch
+		b.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
+		statements(&b)
+		b.Queue(`ROLLBACK`)
+		return l.pool.SendBatch(ctx, &b).Close()
+	})
+}

@@ -1,0 +1,185 @@
+package postgres
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// emptied takes the entries of all stores, as if an earlier version had written them.
+func emptied(t testing.TB, pool *pgxpool.Pool) {
+	t.Helper()
+	for _, table := range []string{"lineage_entry", "lineage_former", "lineage_head"} {
+		_, err := pool.Exec(background, `DELETE FROM `+table, exec)
+		require.NoError(t, err)
+	}
+}
+
+// TestFillStoreOfAnEarlierVersion makes the entries of a store that has none. Several processes open it at once, one of
+// them is interrupted, and a program of the earlier version that still runs is refused.
+func TestFillStoreOfAnEarlierVersion(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), func(c *pgxpool.Config) { c.MaxConns = 12 })
+	was := handle(t, pool, "s")
+	kept := tell(t, was, "one", "two", "three")
+	require.NoError(t, tell(t, was, secret).Delete(background))
+	_, err := was.Collect(background, all)
+	require.NoError(t, err)
+	for i := range 3 {
+		batch := make([]*pending, 400)
+		for k := range batch {
+			_, commit := threadCommit()
+			batch[k] = &pending{ctx: background, commit: commit, done: make(chan struct{})}
+		}
+		for len(batch) > 0 {
+			batch = was.takeTurn(batch)
+		}
+		tell(t, was, fmt.Sprint("more ", i))
+	}
+	want, counts := history(t, was), statsOf(t, was)
+	emptied(t, pool)
+
+	var done []int64
+	stop := fmt.Errorf("enough")
+	f := &filling{log: was.log, judging: newJudging(), epoch: was.head.epoch, of: was.head.epoch, into: &served{log: was.log}, at: head{epoch: was.head.epoch}}
+	require.ErrorIs(t, f.fillTo(background, uint64(len(want)), func(uint64) error { return stop }), stop)
+	require.NotZero(t, f.at.Number)
+	require.Less(t, f.at.Number, uint64(len(want)), "it was interrupted")
+	parallel(3, func(i int) {
+		o := Options{Store: "s", Unsafe: true}
+		if i == 0 {
+			o.Progress = func(n, _ int64) { done = append(done, n) }
+		}
+		e, err := New(background, pool, o)
+		if err != nil {
+			t.Errorf("%v", err)
+			return
+		}
+		requireSound(t, e)
+		require.NoError(t, e.Close())
+	})
+	require.IsNonDecreasing(t, append(done, int64(len(want))))
+	e := handle(t, pool, "s")
+	require.Equal(t, want, history(t, e))
+	require.Equal(t, counts, statsOf(t, e))
+	requireSaid(t, e, kept, "one", "two", "three")
+	requireSound(t, e)
+
+	_, err = pool.Exec(background, `INSERT INTO lineage_log (store, n, count, id, data) VALUES ($1, $2, 1, 1, '')`, exec, e.log.store, len(want)+1)
+	require.ErrorContains(t, err, "entries")
+}
+
+// statsOf returns the counts of a store.
+func statsOf(t testing.TB, e *Engine) backend.Stats {
+	t.Helper()
+	s, err := e.Stats(background)
+	require.NoError(t, err)
+	s.StoredBytes, s.IndexBytes = 0, 0
+	return s
+}
+
+// TestPrune removes replaced versions: what is read stays the same, a snapshot from before expires, one from after does not,
+// and a sequence that was begun before goes on.
+func TestPrune(t *testing.T) {
+	former := formerTime
+	formerTime = 0
+	t.Cleanup(func() { formerTime = former })
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	thread := tell(t, e, "0")
+	main, err := thread.Active(background)
+	require.NoError(t, err)
+	old, err := e.Snapshot(background)
+	require.NoError(t, err)
+	said := []string{"0"}
+	for i := range 40 {
+		said = append(said, fmt.Sprint(i+1))
+		_, err := main.Extend(background, lineage.User(said[i+1]))
+		require.NoError(t, err)
+	}
+	gone := tell(t, e, "gone")
+	require.NoError(t, gone.Delete(background))
+	young, err := e.Snapshot(background)
+	require.NoError(t, err)
+	versions := func() (n int) {
+		require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM lineage_entry`, exec).Scan(&n))
+		return n
+	}
+	_, err = old.Thread(background, thread.ID())
+	require.NoError(t, err)
+	before, want := versions(), history(t, e)
+	require.NoError(t, e.log.prune(background, e.head.epoch))
+	require.Less(t, versions(), before-100)
+	var left int
+	require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM lineage_entry WHERE value IS NULL`, exec).Scan(&left))
+	require.Zero(t, left, "deletions that nobody can see any more")
+	require.NoError(t, pool.QueryRow(background, `SELECT count(*) - count(DISTINCT key) FROM lineage_entry`, exec).Scan(&left))
+	require.Zero(t, left)
+
+	_, err = old.Thread(background, thread.ID())
+	require.ErrorIs(t, err, backend.ErrExpired)
+	_, err = young.Thread(background, thread.ID())
+	require.NoError(t, err)
+	for _, reader := range []*Engine{e, handle(t, pool, "s")} {
+		requireSaid(t, reader, thread, said...)
+		require.Equal(t, want, history(t, reader))
+		requireSound(t, reader)
+	}
+	_, err = main.Extend(background, lineage.User("on"))
+	require.NoError(t, err)
+	requireSound(t, e)
+}
+
+// Processes prune as they write.
+func TestPruneLater(t *testing.T) {
+	former := formerTime
+	formerTime = 0
+	t.Cleanup(func() { formerTime = former })
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	thread := tell(t, e, "0")
+	batch := make([]*pending, pruneEvery)
+	for i := range batch {
+		c := &structure.Commit{Records: []structure.Record{&structure.Thread{ID: thread.ID(), Title: fmt.Sprint("title ", i)}}}
+		batch[i] = &pending{ctx: background, commit: c, done: make(chan struct{})}
+	}
+	for len(batch) > 0 {
+		batch = e.takeTurn(batch)
+	}
+	require.Eventually(t, func() bool {
+		var horizon int64
+		require.NoError(t, pool.QueryRow(background, `SELECT horizon FROM lineage_head`, exec).Scan(&horizon))
+		return horizon > 0
+	}, time.Minute, 5*time.Millisecond)
+	requireSound(t, e)
+}
+
+// TestCacheIsBounded reads more than the cache holds.
+func TestCacheIsBounded(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	writer := handle(t, pool, "s")
+	said := make([]string, 30)
+	for i := range said {
+		said[i] = fmt.Sprintf("%d %0*d", i, 2000, i)
+	}
+	thread := tell(t, writer, said...)
+	const limit = 16 << 10
+	e, err := New(background, pool, Options{Store: "s", Unsafe: true, CacheBytes: limit})
+	require.NoError(t, err)
+	defer e.Close()
+	for range 2 {
+		requireSaid(t, e, thread, said...)
+		c := e.cache.Load()
+		c.mu.Lock()
+		require.LessOrEqual(t, c.bytes, limit)
+		require.NotEmpty(t, c.items)
+		c.mu.Unlock()
+	}
+}

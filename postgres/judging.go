@@ -1,0 +1,457 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"iter"
+	"slices"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/embedded/entries"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/internal/memtable"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// judging judges commits, one after another, and makes the entries of their row. Entries are on the server and in the
+// table of the turn.
+type judging struct {
+	table   *table
+	state   entries.State
+	judge   judge.Judge
+	builder entries.Builder
+	encoder structure.Encoder
+	counts  keys.Counters
+	row     *row
+}
+
+// newJudging returns a judging whose cache knows recent contexts and ends of runs.
+func newJudging() *judging {
+	j := &judging{}
+	j.state.Source, j.state.Cache = j, entries.NewCache()
+	j.builder.Digests = true
+	return j
+}
+
+// begin begins in a state.
+func (j *judging) begin(t *table) {
+	t.over, t.own = memtable.New(), make(map[uint64][]embedded.Sequenced)
+	j.table, j.counts = t, keys.CountersOf(t.is.counts)
+}
+
+// prefetch reads what judging commits may read, at once.
+func (j *judging) prefetch(ctx context.Context, all []*pending) error {
+	var ks []judge.Key
+	n := read.Need{}
+	for _, p := range all {
+		c := judge.Case{Commit: p.commit, WholeTrees: j.table.is.epoch != 0}
+		ks = append(ks, judge.Keys(c, p.o)...)
+		j.needHomes(&n, p.commit)
+		if p.o.Once != nil {
+			n.Keys = append(n.Keys, keys.Of(keys.TableRequests, p.o.Once.Session[:]), keys.Of(keys.TableRequests))
+		}
+	}
+	if err := j.state.Prefetch(ctx, &together{j.table, n}, ks); err != nil {
+		return err
+	}
+	n = read.Need{} // of homes that are known only now
+	for _, p := range all {
+		j.needHomes(&n, p.commit)
+	}
+	return j.table.Prefetch(ctx, n)
+}
+
+// together adds something to the first prefetch.
+type together struct {
+	*table
+	also read.Need
+}
+
+func (t *together) Prefetch(ctx context.Context, n read.Need) error {
+	n.Keys = append(n.Keys, t.also.Keys...)
+	t.also = read.Need{}
+	return t.table.Prefetch(ctx, n)
+}
+
+// needHomes adds what the times of last messages depend on, as far as the homes are known.
+func (j *judging) needHomes(n *read.Need, c *structure.Commit) {
+	last := structure.RunID{}
+	for _, r := range c.Records {
+		s, ok := r.(*structure.Span)
+		if !ok || s.Ref.Run == last {
+			continue
+		}
+		last = s.Ref.Run
+		k := keys.Of(keys.TableRun, last[:])
+		v, _ := j.table.look(k)
+		if v == nil { // the state is not known yet, but a run keeps its home
+			if v, _ = j.table.cache.entry(k, newest); v == nil {
+				continue
+			}
+		}
+		if info, err := keys.ReadRun(last, v); err == nil {
+			n.Keys = append(n.Keys, keys.AppendMessage(nil, info.Home), keys.Of(keys.TableThread, info.Home.Thread[:]))
+		}
+	}
+}
+
+// next returns the number of the next commit.
+func (j *judging) next() uint64 { return j.row.first + j.row.count }
+
+// add judges a commit and adds it to the row, or replays it.
+func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Sequenced, offsets []int, replay bool) error {
+	c.Number = j.next()
+	j.state.Begin(c.Number, replay)
+	defer j.judge.Release()
+	effects, err := j.judge.Judge(ctx, judge.Case{Commit: c, View: &j.state, Replay: replay, WholeTrees: j.table.is.epoch != 0})
+	if err != nil {
+		return err
+	}
+	b := &j.builder
+	b.Begin(&j.state, effects)
+	if err := b.Prefetch(ctx, j.table); err != nil {
+		return err
+	}
+	if err := b.Entries(len(c.Records)); err != nil {
+		return err
+	}
+	at := positionOf(j.row.first, c.Number)
+	b.Locate(journal.Frame{Position: at, PayloadOffset: at.Offset, Number: c.Number, ID: s.ID}, offsets, nil)
+	if err := j.request(s); err != nil {
+		return err
+	}
+	if later := b.Later(); later != nil {
+		later.Make(nil, func(e index.Entry) { b.Put(e.Key, e.Value) })
+	}
+	if err := j.order(ctx); err != nil {
+		return err
+	}
+	j.counts = j.counts.Plus(&b.Counts)
+	j.table.own[j.row.first] = append(j.table.own[j.row.first], s)
+	j.state.Cache.Apply(b, func() {
+		for _, e := range b.Batch {
+			j.table.over.Set(e.Key, e.Value)
+		}
+	})
+	return nil
+}
+
+// order adds the entries of the threads of the commit that are listed in order.
+func (j *judging) order(ctx context.Context) error {
+	var changed []structure.ThreadID
+	seen := make(map[structure.ThreadID]bool)
+	now := make(map[string][]byte)
+	for _, e := range j.builder.Batch {
+		if e.Key[0] != keys.TableThread && e.Key[0] != keys.TableLastMessage {
+			continue
+		}
+		now[string(e.Key)] = e.Value
+		if id := structure.ThreadID(e.Key[1:17]); !seen[id] && !id.IsZero() {
+			seen[id] = true
+			changed = append(changed, id)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	var n read.Need
+	for _, id := range changed {
+		n.Keys = append(n.Keys, keys.Of(keys.TableThread, id[:]))
+	}
+	if err := j.table.Prefetch(ctx, n); err != nil {
+		return err
+	}
+	n = read.Need{}
+	for _, id := range changed {
+		if err := j.table.needLastMessage(&n, id); err != nil {
+			return err
+		}
+	}
+	if err := j.table.Prefetch(ctx, n); err != nil {
+		return err
+	}
+	after := read.GetterFunc(func(key []byte) ([]byte, bool, error) {
+		if v, ok := now[string(key)]; ok {
+			return v, v != nil, nil
+		}
+		return j.table.Get(key)
+	})
+	for _, id := range changed {
+		was, wasThere, err := read.Listing(j.table, id)
+		if err != nil {
+			return err
+		}
+		is, isThere, err := read.Listing(after, id)
+		if err != nil {
+			return err
+		}
+		moved := make(map[string]bool)
+		if isThere {
+			for _, k := range keys.Orders(is) {
+				moved[string(k)] = true
+			}
+		}
+		if wasThere {
+			for _, k := range keys.Orders(was) {
+				if moved[string(k)] {
+					delete(moved, string(k))
+				} else {
+					j.builder.Put(k, nil)
+				}
+			}
+		}
+		for k := range moved {
+			j.builder.Put([]byte(k), keys.Present)
+		}
+	}
+	return nil
+}
+
+// seal completes the row: its data, its entries and the counts after it.
+func (j *judging) seal() error {
+	r := j.row
+	r.counts, r.entries = j.counts.Values(), j.made()
+	for k := range j.table.assume {
+		r.assumed = append(r.assumed, []byte(k))
+	}
+	return r.seal()
+}
+
+// replaces reports whether an entry takes the place of an earlier one, as a rule.
+func replaces(e index.Entry) bool {
+	if e.Value == nil {
+		return true
+	}
+	switch e.Key[0] {
+	case keys.TableTip, keys.TableLastMessage, keys.TableContext, keys.TableThread, keys.TableBranch, keys.TableBranchBySource, keys.TableCheckpoint,
+		keys.TableCheckpointBySource, keys.TableRemnant, keys.TableChildOfContext, keys.TableRequests, keys.TableErased:
+		return true
+	}
+	return false
+}
+
+// settle makes the table that of the state after the row, for the next turn.
+func (t *table) settle(is state) {
+	t.is = is
+	for at := t.over.Latest().Seek(nil); at.Valid(); at.Next() {
+		k, v := bytes.Clone(at.Key()), at.Value()
+		if v != nil {
+			v = bytes.Clone(v)
+		}
+		t.set(k, v)
+		if k[0] == keys.TableSpan && v != nil {
+			from := string(k[:17])
+			if last, ok := t.lasts[from]; ok && bytes.Compare(last.Key, k) < 0 {
+				t.lasts[from] = index.Entry{Key: k, Value: v}
+			}
+		}
+	}
+	t.ranges = slices.DeleteFunc(t.ranges, func(r fetchedRange) bool {
+		c := t.over.Latest().Seek(r.From)
+		return c.Valid() && (r.To == nil || bytes.Compare(c.Key(), r.To) < 0)
+	})
+	t.over, t.own, t.assume, t.ordered = nil, nil, nil, fetchedDown{}
+}
+
+// Requests of sessions.
+
+// session returns what is known of a session.
+func session(state read.Getter, id [16]byte) (s entries.Session, known bool, err error) {
+	v, known, err := state.Get(keys.Of(keys.TableRequests, id[:]))
+	if err == nil && known {
+		s, err = entries.DecodeSession(v)
+	}
+	return s, known, err
+}
+
+// applied returns the commit of a request, or 0 if it was not applied. follows checks a cursor.
+func applied(state read.Getter, o *backend.Once, follows func(backend.Cursor) error) (uint64, error) {
+	s, known, err := session(state, o.Session)
+	if err != nil || known {
+		if err == nil {
+			return s.Find(o.Session, o.Sequence)
+		}
+		return 0, err
+	}
+	v, ok, err := state.Get(keys.Of(keys.TableRequests))
+	if err != nil {
+		return 0, err
+	}
+	if horizon := (keys.Varints{Rest: v}); ok && o.Since.Number < horizon.Next() {
+		return 0, entries.Uncertain(o.Session, o.Sequence)
+	}
+	return 0, follows(o.Since)
+}
+
+// request adds the entry of a commit's request, and forgets the oldest session if there are many.
+func (j *judging) request(c embedded.Sequenced) error {
+	switch {
+	case c.Unknown: // it may have been a request
+		return j.forget(func(string, entries.Session) bool { return true }, c.Number)
+	case c.Once == nil:
+		return nil
+	}
+	s, known, err := session(j.table, c.Once.Session)
+	if err != nil {
+		return err
+	}
+	if !known {
+		s = entries.Session{Whole: true, First: c.Number}
+		if err := j.forgetOldest(); err != nil {
+			return err
+		}
+	}
+	s.Add(c.Once.Sequence, c.Number)
+	j.builder.Put(keys.Of(keys.TableRequests, c.Once.Session[:]), s.Encode())
+	return nil
+}
+
+func (j *judging) forgetOldest() error {
+	all, err := sessionsOf(j.table)
+	if err != nil || len(all) < entries.MaxSessions {
+		return err
+	}
+	oldest := ""
+	for key, s := range all {
+		if oldest == "" || s.Last < all[oldest].Last {
+			oldest = key
+		}
+	}
+	return j.forget(func(key string, _ entries.Session) bool { return key == oldest }, 0)
+}
+
+// sessionsOf returns all sessions by their keys.
+func sessionsOf(t *table) (map[string]entries.Session, error) {
+	all := make(map[string]entries.Session)
+	prefix := keys.Of(keys.TableRequests)
+	for e, err := range t.Scan(prefix, keys.PrefixEnd(prefix)) {
+		if err != nil {
+			return nil, err
+		}
+		if len(e.Key) > 1 {
+			if all[string(e.Key)], err = entries.DecodeSession(e.Value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// forget forgets sessions. The horizon is then at or after their first commits, and a number.
+func (j *judging) forget(which func(key string, s entries.Session) bool, number uint64) error {
+	gone, err := forgotten(j.table, which, number)
+	for _, e := range gone {
+		j.builder.Put(e.Key, e.Value)
+	}
+	return err
+}
+
+// forgotten returns the entries that forget sessions.
+func forgotten(t *table, which func(key string, s entries.Session) bool, number uint64) (batch []index.Entry, err error) {
+	all, err := sessionsOf(t)
+	if err != nil {
+		return nil, err
+	}
+	v, ok, err := t.Get(keys.Of(keys.TableRequests))
+	if err != nil {
+		return nil, err
+	}
+	was := keys.Varints{Rest: v}
+	horizon := uint64(0)
+	if ok {
+		horizon = was.Next()
+	}
+	is := max(horizon, number)
+	for key, s := range all {
+		if which(key, s) {
+			batch = append(batch, index.Entry{Key: []byte(key)})
+			is = max(is, s.First)
+		}
+	}
+	if is != horizon {
+		batch = append(batch, index.Entry{Key: keys.Of(keys.TableRequests), Value: binary.AppendUvarint(nil, is)})
+	}
+	return batch, nil
+}
+
+// The state as the judge and the builder read it.
+
+var _ entries.Source = (*judging)(nil)
+
+// Get implements entries.Source.
+func (j *judging) Get(key []byte) ([]byte, bool, error) { return j.table.Get(key) }
+
+// GetBefore implements entries.Source.
+func (j *judging) GetBefore(key []byte, _ uint64) ([]byte, bool, error) { return j.table.Get(key) }
+
+// Scan implements entries.Source.
+func (j *judging) Scan(from, to []byte) iter.Seq2[index.Entry, error] { return j.table.Scan(from, to) }
+
+// View implements entries.Source.
+func (j *judging) View() *read.View {
+	v := j.table.view()
+	v.Frames, v.Digests = nil, nil // the row may not be written
+	return v
+}
+
+// NewContext implements entries.Source.
+func (j *judging) NewContext(structure.ContextID) bool { return false }
+
+// NewRun implements entries.Source.
+func (j *judging) NewRun(structure.RunID) bool { return false }
+
+// AnyErased implements entries.Source.
+func (j *judging) AnyErased() bool { return j.counts.Erased > 0 }
+
+// Collecting implements entries.Source.
+func (j *judging) Collecting() bool { return false }
+
+// Closed implements entries.Source.
+func (j *judging) Closed(structure.RunID) bool { return false }
+
+// Deleting implements entries.Source.
+func (j *judging) Deleting([]byte) (bool, error) { return false, nil }
+
+// OwnUsages implements entries.Source.
+func (j *judging) OwnUsages(state read.Getter, id content.ID, _ uint64) ([]read.Usage, error) {
+	var failed error
+	var hidden func(structure.SpanRef) bool
+	if j.table.is.collecting { // the commit may still have spans that are gone
+		hidden = func(r structure.SpanRef) bool {
+			_, ok, err := j.table.Get(keys.Span(r))
+			if err != nil {
+				failed = err
+			}
+			return !ok
+		}
+	}
+	v := j.View()
+	usages, err := v.OwnUsages(state, id, hidden)
+	if err == nil {
+		err = failed
+	}
+	return usages, err
+}
+
+// HasBlock implements judge.Stored.
+func (j *judging) HasBlock(id content.ID) (bool, error) {
+	_, ok, err := j.table.Get(keys.Block(id))
+	if err != nil || !ok || !j.AnyErased() {
+		return ok, err
+	}
+	_, erased, err := j.table.Get(keys.Of(keys.TableErased, id[:]))
+	return !erased, err
+}
+
+// HasChunk implements judge.Stored.
+func (j *judging) HasChunk(k content.Key) (bool, error) {
+	_, ok, err := j.table.Get(keys.Chunk(k))
+	return ok, err
+}

@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// Pruning removes versions that were replaced, after a time in which snapshots read them.
+
+// formerTime is how long replaced versions stay. Tests make it shorter.
+var formerTime = 5 * time.Minute
+
+const (
+	// pruneEvery is the number of commits after which a process prunes.
+	pruneEvery = 256
+	// mostPruned limits the rows whose replaced versions are removed at once.
+	mostPruned = 512
+)
+
+// pruning is the state of pruning in a process.
+type pruning struct {
+	busy chan struct{} // has room for one; nil until the first
+	no   bool          // the role may not
+}
+
+// pruneLater prunes if it is time to. The turn is held.
+func (e *Engine) pruneLater(r *row) {
+	if r.last().Number/pruneEvery == (r.first-1)/pruneEvery || e.pruning.no {
+		return
+	}
+	if e.pruning.busy == nil {
+		e.pruning.busy = make(chan struct{}, 1)
+	}
+	select {
+	case e.pruning.busy <- struct{}{}:
+	default:
+		return
+	}
+	if e.begin() != nil {
+		return
+	}
+	epoch := e.head.epoch
+	go func() {
+		defer e.going.Done()
+		err := e.log.prune(e.ctx, epoch)
+		<-e.pruning.busy
+		if sqlState(err) == insufficient {
+			e.turn.Lock()
+			e.pruning.no = true
+			e.turn.Unlock()
+		}
+		if err != nil && e.ctx.Err() == nil {
+			e.o.Logger.Warn("replaced versions of entries were not removed", "store", e.o.Store, "err", err)
+		}
+	}()
+}
+
+// prune removes replaced versions that are old enough.
+func (l *log) prune(ctx context.Context, epoch uint64) error {
+	for {
+		n, err := l.pruneSome(ctx, epoch)
+		if err != nil || n < mostPruned {
+			return err
+		}
+	}
+}
+
+func (l *log) pruneSome(ctx context.Context, epoch uint64) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	conn, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	t := &turn{l, conn, epoch}
+	defer t.rollback()
+	var b pgx.Batch
+	begin(&b)
+	var numbers []int64
+	var ks [][]byte
+	b.Queue(`SELECT n, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND at < now() - $3::bigint * interval '1 millisecond' ORDER BY n LIMIT $4 FOR UPDATE`,
+		l.store, int64(epoch), formerTime.Milliseconds(), mostPruned).Query(func(rows pgx.Rows) error {
+		var number int64
+		var of [][]byte
+		_, err := pgx.ForEachRow(rows, []any{&number, &of}, func() error {
+			numbers, ks = append(numbers, number), append(ks, of...)
+			of = nil
+			return nil
+		})
+		return err
+	})
+	if err := conn.SendBatch(ctx, &b).Close(); err != nil || len(numbers) == 0 {
+		return 0, err
+	}
+	horizon := numbers[len(numbers)-1]
+	var d pgx.Batch
+	queueDurability(&d, backend.Normal)
+	d.Queue(`SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`) // without statistics
+	// The newest version that is as old as the horizon stays, unless it is a deletion.
+	d.Queue(`DELETE FROM lineage_entry e USING (
+  SELECT k.key, v.age, v.gone FROM (SELECT DISTINCT unnest($4::bytea[]) AS key) k, LATERAL (
+    SELECT age, value IS NULL AS gone FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key AND age >= $3 ORDER BY age LIMIT 1) v) newest
+WHERE e.store = $1 AND e.epoch = $2 AND e.key = newest.key AND (e.age > newest.age OR newest.gone AND e.age = newest.age)`, l.store, int64(epoch), -horizon, ks)
+	d.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2 AND n = ANY ($3)`, l.store, int64(epoch), numbers)
+	d.Queue(`UPDATE lineage_head SET horizon = greatest(horizon, $3) WHERE store = $1 AND epoch = $2`, l.store, int64(epoch), horizon)
+	return len(numbers), t.commit(ctx, &d)
+}
+
+// dropEpochs removes what is left of epochs other than the current one.
+func (l *log) dropEpochs(ctx context.Context, current uint64) error {
+	var others []int64
+	err := again(ctx, func(ctx context.Context) error {
+		rows, err := l.pool.Query(ctx, `SELECT epoch FROM lineage_head WHERE store = $1 AND epoch <> $2`, l.store, int64(current))
+		if err == nil {
+			others, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		}
+		return err
+	})
+	for _, epoch := range others {
+		if err == nil {
+			err = l.dropEpoch(ctx, uint64(epoch))
+		}
+	}
+	return err
+}
+
+// mostDropped is the number of versions of entries that are removed at once.
+const mostDropped = 20_000
+
+// dropEpoch removes the entries of an epoch that is not current.
+func (l *log) dropEpoch(ctx context.Context, epoch uint64) error {
+	for {
+		var upTo []byte
+		err := again(ctx, func(ctx context.Context) error {
+			err := l.pool.QueryRow(ctx, `SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 ORDER BY key LIMIT 1 OFFSET $3`, l.store, int64(epoch), mostDropped).Scan(&upTo)
+			if errors.Is(err, pgx.ErrNoRows) {
+				upTo, err = []byte{0xff}, nil
+			}
+			return err
+		})
+		if err == nil {
+			err = again(ctx, func(ctx context.Context) error {
+				return l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
+					b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key <= $3`, l.store, int64(epoch), upTo)
+					if upTo[0] == 0xff {
+						b.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
+						b.Queue(`DELETE FROM lineage_head WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
+					}
+				})
+			})
+		}
+		if err != nil || upTo[0] == 0xff {
+			return err
+		}
+	}
+}

@@ -1,0 +1,485 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"sort"
+
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/memtable"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// table is the entries and commits as of a state, as package read reads them: what was fetched, and the server for the
+// rest. It serves one call or one turn, and is not safe for concurrent use.
+type table struct {
+	ctx   context.Context
+	cache *cache
+	store [16]byte
+	is    state
+	// fetch reads as of the state.
+	fetch func(context.Context, need) (found, error)
+
+	values  map[string][]byte // of keys; nil for none
+	ranges  []fetchedRange
+	lasts   map[string]index.Entry // by the start of the range
+	ordered fetchedDown            // the page of a listing
+
+	// Of a turn: entries of the commits that were judged, and the commits of the rows that are being made.
+	over *memtable.Table
+	own  map[uint64][]embedded.Sequenced
+	// assume, when not nil, collects keys that are looked up and not known. They are taken to have no entries.
+	assume map[string]struct{}
+}
+
+type fetchedRange struct {
+	read.Range
+	entries []index.Entry
+}
+
+// fetchedDown is the entries of a range before a key, the last first.
+type fetchedDown struct {
+	low, high []byte // what was read; low is that of the range once all of it was
+	from      []byte // of the range
+	entries   []index.Entry
+}
+
+func newTable(ctx context.Context, c *cache, store [16]byte, is state, fetch func(context.Context, need) (found, error)) *table {
+	return &table{ctx: ctx, cache: c, store: store, is: is, fetch: fetch, values: make(map[string][]byte), lasts: make(map[string]index.Entry)}
+}
+
+var (
+	_ read.Index      = (*table)(nil)
+	_ read.Commits    = (*table)(nil)
+	_ read.Packs      = (*table)(nil)
+	_ read.Prefetcher = (*table)(nil)
+)
+
+// view returns the view that reads from the table.
+func (t *table) view() *read.View {
+	return &read.View{Index: t, Commits: t, Packs: t, Ahead: t, Frames: &t.cache.frames, Digests: t.cache}
+}
+
+// take keeps what was fetched.
+func (t *table) take(n need, f found) error {
+	for _, k := range n.Keys {
+		t.set(k, f.keys[string(k)])
+	}
+	for i, r := range n.Ranges {
+		t.ranges = append(t.ranges, fetchedRange{r, f.ranges[i]})
+	}
+	for i, r := range n.Lasts {
+		if t.lasts[string(r.From)] = f.lasts[i]; f.lasts[i].Key != nil {
+			t.set(f.lasts[i].Key, f.lasts[i].Value)
+		}
+	}
+	for i := range f.rows {
+		commits, err := f.rows[i].commits()
+		if err != nil {
+			return err
+		}
+		t.cache.putRow(f.rows[i].first, commits)
+	}
+	return nil
+}
+
+func (t *table) set(key, value []byte) {
+	t.values[string(key)] = value
+	if value != nil {
+		t.cache.putEntry(key, value, t.is.Number)
+	}
+}
+
+// Prefetch implements read.Prefetcher.
+func (t *table) Prefetch(ctx context.Context, want read.Need) error {
+	var n need
+	for _, k := range want.Keys {
+		if _, known := t.look(k); !known && !t.assumed(k) {
+			n.Keys = append(n.Keys, k)
+		}
+	}
+	for _, r := range want.Ranges {
+		if t.covering(r.From, r.To) == nil {
+			n.Ranges = append(n.Ranges, r)
+		}
+	}
+	for _, r := range want.Lasts {
+		if _, known := t.lasts[string(r.From)]; !known {
+			n.Lasts = append(n.Lasts, r)
+		}
+	}
+	for _, p := range want.Commits {
+		first := uint64(p.Offset)
+		if _, own := t.own[first]; own {
+			continue
+		}
+		if _, known := t.cache.row(first); !known && (len(n.rows) == 0 || n.rows[len(n.rows)-1] != first) {
+			n.rows = append(n.rows, first)
+		}
+	}
+	return t.read(ctx, n)
+}
+
+// read fetches what is needed, if that is anything.
+func (t *table) read(ctx context.Context, n need) error {
+	if len(n.Keys)+len(n.Ranges)+len(n.Lasts)+len(n.rows) == 0 {
+		return nil
+	}
+	f, err := t.fetch(ctx, n)
+	if err != nil {
+		return err
+	}
+	return t.take(n, f)
+}
+
+// assumable are the tables of what most commits bring: nobody else has it, as a rule.
+func assumable(key []byte) bool {
+	switch key[0] {
+	case keys.TableBlock, keys.TableChunk, keys.TableSpan, keys.TableRun, keys.TableCutRun, keys.TableContext, keys.TableTip, keys.TableRemnant, keys.TableSpanSet, keys.TableThread, keys.TableErased:
+		return true
+	}
+	return false
+}
+
+// assumed reports whether a key that is not known is taken to have no entry.
+func (t *table) assumed(key []byte) bool {
+	if t.assume == nil || !assumable(key) {
+		return false
+	}
+	t.assume[string(key)] = struct{}{}
+	t.values[string(key)] = nil
+	return true
+}
+
+// look looks up a key in what was fetched; a nil value means that there is no entry.
+func (t *table) look(key []byte) (value []byte, known bool) {
+	if value, known = t.values[string(key)]; known {
+		return value, true
+	}
+	if value, known = t.cache.entry(key, t.is.Number); known {
+		return value, true
+	}
+	if r := t.covering(key, append(bytes.Clone(key), 0)); r != nil {
+		if i := r.search(key); i < len(r.entries) && bytes.Equal(r.entries[i].Key, key) {
+			return r.entries[i].Value, true
+		}
+		return nil, true
+	}
+	return nil, false
+}
+
+func (r *fetchedRange) search(key []byte) int {
+	return sort.Search(len(r.entries), func(i int) bool { return bytes.Compare(r.entries[i].Key, key) >= 0 })
+}
+
+// covering returns a fetched range that has all entries with from <= key < to.
+func (t *table) covering(from, to []byte) *fetchedRange {
+	for i := range t.ranges {
+		r := &t.ranges[i]
+		if bytes.Compare(r.From, from) <= 0 && (r.To == nil || to != nil && bytes.Compare(to, r.To) <= 0) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Get implements read.Getter.
+func (t *table) Get(key []byte) ([]byte, bool, error) {
+	if t.over != nil {
+		if v, ok := t.over.Latest().Get(key); ok {
+			return v, v != nil, nil
+		}
+	}
+	v, known := t.look(key)
+	if !known && !t.assumed(key) {
+		key = bytes.Clone(key)
+		if err := t.read(t.ctx, need{Need: read.Need{Keys: [][]byte{key}}}); err != nil {
+			return nil, false, err
+		}
+		v = t.values[string(key)]
+	}
+	return v, v != nil, nil
+}
+
+// Own implements read.Packs.
+func (t *table) Own(key []byte) ([]byte, bool, error) { return t.Get(key) }
+
+// The first page of a scan is small: many readers want one entry.
+const (
+	firstPage = 32
+	fullPage  = 512
+)
+
+// stored yields the entries of the server.
+func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
+	return func(yield func(index.Entry, error) bool) {
+		for limit := firstPage; ; limit = fullPage {
+			if r := t.covering(from, to); r != nil {
+				for _, e := range r.entries[r.search(from):] {
+					if to != nil && bytes.Compare(e.Key, to) >= 0 || !yield(e, nil) {
+						return
+					}
+				}
+				return
+			}
+			f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, limit, false}}})
+			if err == nil {
+				err = t.related(f.pages[0].entries)
+			}
+			if err != nil {
+				yield(index.Entry{}, err)
+				return
+			}
+			p := f.pages[0]
+			for _, e := range p.entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if !p.more {
+				return
+			}
+			from = append(p.next, 0)
+		}
+	}
+}
+
+// related fetches the entries to which those of a page lead: readers of lists read them next.
+func (t *table) related(page []index.Entry) error {
+	var n read.Need
+	get := func(table byte, id []byte) { n.Keys = append(n.Keys, keys.Of(table, id)) }
+	for _, e := range page {
+		k := e.Key
+		id := func() []byte { return k[max(1, len(k)-16):] }
+		switch k[0] {
+		case keys.TableContextOfThread, keys.TableChildOfContext:
+			get(keys.TableContext, id())
+			get(keys.TableTip, id())
+		case keys.TableContext:
+			get(keys.TableTip, id())
+		case keys.TableForkOfRun, keys.TableRunOfThread:
+			get(keys.TableRun, id())
+		case keys.TableThreadBySource, keys.TableThreadByTitle, keys.TableThreadByTime:
+			get(keys.TableThread, id())
+		case keys.TableThreadByEnd:
+			n.Keys = append(n.Keys, keys.Of(keys.TableThread, k[5:], k[1:5]))
+		case keys.TableBranchOfContext:
+			n.Keys = append(n.Keys, keys.Of(keys.TableBranch, k[1:17], k[33:]))
+		case keys.TableBranchBySource:
+			n.Keys = append(n.Keys, keys.Of(keys.TableBranch, k[len(k)-16:], e.Value))
+		case keys.TableCheckpointBySource:
+			n.Keys = append(n.Keys, keys.Of(keys.TableCheckpoint, k[len(k)-16:], e.Value))
+		case keys.TableSpanBySource:
+			v := keys.Varints{Rest: e.Value}
+			if ref := keys.ReadRef(&v); v.Err() == nil {
+				get(keys.TableRun, ref.Run[:])
+			}
+		}
+	}
+	if err := t.Prefetch(t.ctx, n); err != nil {
+		return err
+	}
+	// The time of the last message of a thread is found by its record.
+	n = read.Need{}
+	for _, e := range page {
+		switch e.Key[0] {
+		case keys.TableThreadBySource, keys.TableThreadByTitle, keys.TableThreadByTime:
+			if err := t.needLastMessage(&n, structure.ThreadID(e.Key[len(e.Key)-16:])); err != nil {
+				return err
+			}
+		}
+	}
+	return t.Prefetch(t.ctx, n)
+}
+
+func (t *table) needLastMessage(n *read.Need, id structure.ThreadID) error {
+	v, ok, err := t.Get(keys.Of(keys.TableThread, id[:]))
+	if err != nil || !ok {
+		return err
+	}
+	thread, err := keys.Record[*structure.Thread](structure.KindThread, v, id.String())
+	if err == nil {
+		n.Keys = append(n.Keys, keys.AppendMessage(nil, thread.Home()))
+	}
+	return err
+}
+
+// Scan implements read.Scanner.
+func (t *table) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
+	if t.over == nil || t.over.Len() == 0 {
+		return t.stored(from, to)
+	}
+	return func(yield func(index.Entry, error) bool) {
+		mine := t.over.Latest().Seek(from)
+		upTo := func(key []byte) bool { // yields entries of the turn before a key; nil for no end
+			for ; mine.Valid() && (key == nil || bytes.Compare(mine.Key(), key) < 0); mine.Next() {
+				if v := mine.Value(); v != nil && !yield(index.Entry{Key: mine.Key(), Value: v}, nil) {
+					return false
+				}
+			}
+			return true
+		}
+		for e, err := range t.stored(from, to) {
+			if err != nil {
+				yield(e, err)
+				return
+			}
+			if !upTo(e.Key) {
+				return
+			}
+			if mine.Valid() && bytes.Equal(mine.Key(), e.Key) {
+				continue // it is yielded before the next
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+		upTo(to)
+	}
+}
+
+// Last implements read.Index.
+func (t *table) Last(from, to []byte) (index.Entry, bool, error) {
+	if t.over != nil && t.over.Len() > 0 {
+		if k, v, ok := t.over.Latest().Last(to); ok && bytes.Compare(k, from) >= 0 {
+			if v == nil { // the last one was deleted
+				var last index.Entry
+				for e, err := range t.Scan(from, to) {
+					if err != nil {
+						return e, false, err
+					}
+					last = e
+				}
+				return last, last.Key != nil, nil
+			}
+			if e, ok, err := t.lastStored(from, to); err != nil || ok && bytes.Compare(e.Key, k) > 0 {
+				return e, ok, err
+			}
+			return index.Entry{Key: k, Value: v}, true, nil
+		}
+	}
+	return t.lastStored(from, to)
+}
+
+func (t *table) lastStored(from, to []byte) (index.Entry, bool, error) {
+	if e, known := t.lasts[string(from)]; known && bytes.Equal(to, keys.PrefixEnd(from)) {
+		return e, e.Key != nil, nil
+	}
+	if r := t.covering(from, to); r != nil {
+		end := len(r.entries)
+		if to != nil {
+			end = r.search(to)
+		}
+		if end == 0 || bytes.Compare(r.entries[end-1].Key, from) < 0 {
+			return index.Entry{}, false, nil
+		}
+		return r.entries[end-1], true, nil
+	}
+	f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, 1, true}}})
+	if err != nil || len(f.pages[0].entries) == 0 {
+		return index.Entry{}, false, err
+	}
+	return f.pages[0].entries[0], true, nil
+}
+
+// Cursor implements read.Index.
+func (t *table) Cursor(from, to []byte) read.Cursor { return &cursor{t: t, from: from, to: to} }
+
+// cursor reads entries page by page.
+type cursor struct {
+	t        *table
+	from, to []byte
+	page     []index.Entry
+	end      bool
+}
+
+// Next implements read.Cursor.
+func (c *cursor) Next() (index.Entry, bool, error) {
+	for len(c.page) == 0 && !c.end {
+		for e, err := range c.t.Scan(c.from, c.to) {
+			if err != nil {
+				return index.Entry{}, false, err
+			}
+			if c.page = append(c.page, e); len(c.page) == firstPage {
+				break
+			}
+		}
+		if c.end = len(c.page) < firstPage; len(c.page) > 0 {
+			c.from = append(bytes.Clone(c.page[len(c.page)-1].Key), 0)
+		}
+	}
+	if len(c.page) == 0 {
+		return index.Entry{}, false, nil
+	}
+	e := c.page[0]
+	c.page = c.page[1:]
+	return e, true, nil
+}
+
+// Skip implements read.Cursor.
+func (c *cursor) Skip(key []byte) {
+	for len(c.page) > 0 && bytes.Compare(c.page[0].Key, key) < 0 {
+		c.page = c.page[1:]
+	}
+	if len(c.page) == 0 && bytes.Compare(c.from, key) < 0 {
+		c.from = key
+	}
+}
+
+// FirstDerived implements read.Derived.
+func (t *table) FirstDerived(from, to []byte) (index.Entry, bool, error) {
+	for e, err := range t.stored(from, to) {
+		return e, err == nil, err
+	}
+	return index.Entry{}, false, nil
+}
+
+// LastDerived implements read.Derived. Readers ask for the last entry before a key, and then for the last before that.
+func (t *table) LastDerived(from, to []byte) (index.Entry, bool, error) {
+	o := &t.ordered
+	for {
+		if o.from != nil && bytes.Equal(o.from, from) && bytes.Compare(to, o.high) <= 0 {
+			i := sort.Search(len(o.entries), func(i int) bool { return bytes.Compare(o.entries[i].Key, to) < 0 })
+			if i < len(o.entries) {
+				return o.entries[i], true, nil
+			}
+			if bytes.Equal(o.low, from) {
+				return index.Entry{}, false, nil
+			}
+			if bytes.Compare(o.low, to) < 0 {
+				to = o.low
+			}
+		}
+		f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, firstPage, true}}})
+		if err == nil {
+			err = t.related(f.pages[0].entries)
+		}
+		if err != nil {
+			return index.Entry{}, false, err
+		}
+		p := f.pages[0]
+		*o = fetchedDown{low: from, high: to, from: from, entries: p.entries}
+		if p.more {
+			o.low = p.next
+		}
+	}
+}
+
+// Changed implements read.Derived. The entries of threads in order are always up to date.
+func (t *table) Changed([]byte) iter.Seq[index.Entry] { return func(func(index.Entry) bool) {} }
+
+// ManyChanged implements read.Derived.
+func (t *table) ManyChanged() {}
+
+// State implements read.Index.
+func (t *table) State() index.State { return t.is.of(t.store) }
+
+// Name implements read.Index.
+func (t *table) Name() string { return "lineage_entry" }
+
+// Close implements read.Index.
+func (t *table) Close() {}

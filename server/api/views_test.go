@@ -1,0 +1,73 @@
+package api
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/records"
+)
+
+// A search and a report are of what is asked for and the caller may read.
+func TestFilters(t *testing.T) {
+	var searched SearchQuery
+	var found []string
+	var reported UsageQuery
+	h := open(t, func(o *Options) {
+		o.Search = func(_ context.Context, q SearchQuery) ([]*records.Hit, error) {
+			searched, found = q, nil
+			if q.Among == nil {
+				return nil, nil
+			}
+			for is, err := range q.Among {
+				if err != nil {
+					return nil, err
+				}
+				found = append(found, is.Was.SourceID)
+			}
+			return nil, nil
+		}
+		o.Usage = func(_ context.Context, q UsageQuery) ([]*records.Usage, error) {
+			reported = q
+			return nil, nil
+		}
+	})
+	for _, body := range []string{
+		`{"id":"a","user":"ada","metadata":{"agent":"codex","cwd":"/projects/a"}}`, `{"id":"b","user":"ada","metadata":{"agent":"pi","cwd":"/projects/b"}}`,
+		`{"id":"c","user":"bob","metadata":{"agent":"codex","cwd":"/projects/b","gitBranch":"x"}}`,
+	} {
+		h.do("POST", "/v1/threads", body).is(201)
+	}
+	for query, want := range map[string]map[string][]string{
+		"":                                {"": nil, "ada": {"a", "b"}, "proj": {"a"}},
+		"&agent=codex":                    {"": {"a", "c"}, "ada": {"a"}, "proj": {"a"}},
+		"&user=ada":                       {"": {"a", "b"}, "ada": {"a", "b"}, "bob": nil, "proj": {"a"}},
+		"&project=/projects/b":            {"": {"b", "c"}, "bob": {"c"}, "proj": nil},
+		"&metadata=gitBranch=x":           {"": {"c"}, "ada": nil},
+		"&until=2001-01-01T00:00:00Z":     {"": nil},
+		"&since=2001-01-01T00:00:00Z":     {"": {"a", "b", "c"}},
+		"&role=user&role=tool&agent=none": {"": nil},
+	} {
+		for who, threads := range want {
+			h.do("GET", "/v1/search?q=x"+query, nil, "Caller: "+who).is(200)
+			require.ElementsMatch(t, threads, found, "%s %s", who, query)
+			require.Equal(t, who == "" && query == "", searched.Among == nil)
+		}
+	}
+	h.do("GET", "/v1/search?q=x&role=user&role=tool", nil).is(200)
+	require.Equal(t, []string{"user", "tool"}, searched.Roles)
+	h.do("GET", "/v1/search?q=x&metadata=none", nil).is(400)
+	h.do("GET", "/v1/search?q=x&thread=%3Da", nil, "Caller: bob").is(404)
+
+	h.do("GET", "/v1/usage?by=day&agent=codex&model=m&user=ada&project=/p&zone=Europe/Lisbon", nil).is(200)
+	require.Equal(t, []any{"codex", "m", "Europe/Lisbon", []string{"ada"}, []string{"/p"}}, []any{reported.Agent, reported.Model, reported.Zone.String(), reported.Users, reported.Projects})
+	h.do("GET", "/v1/usage?by=day", nil, "Caller: ada").is(200)
+	require.Equal(t, []string{"ada"}, reported.Users)
+	h.do("GET", "/v1/usage?by=day&user=bob", nil, "Caller: ada").is(404)
+	h.do("GET", "/v1/usage?by=day&project=/projects/b", nil, "Caller: proj").is(404)
+	h.do("GET", "/v1/usage?by=day&zone=../x", nil).is(400)
+	h.do("GET", "/v1/usage?thread=%3Da&by=day", nil, "Caller: ada").is(200)
+	require.Empty(t, reported.Users)
+	h.do("GET", "/v1/usage?thread=%3Da", nil, "Caller: bob").is(404)
+}
