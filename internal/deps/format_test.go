@@ -56,7 +56,7 @@ func TestFormatNamesGoldens(t *testing.T) {
 		}
 	}
 	found := make(map[string]bool)
-	for _, dir := range []string{"content", "structure", "internal/journal", "internal/index", "internal/pack", "lineage/bundle"} {
+	for _, dir := range []string{"content", "structure", "internal/journal", "internal/index", "internal/sealed", "internal/pack", "lineage/bundle"} {
 		files, err := filepath.Glob(filepath.Join(root, dir, "testdata", "*"))
 		require.NoError(t, err)
 		for _, file := range files {
