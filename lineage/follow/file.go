@@ -363,12 +363,21 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 		}()
 	}
 	t := &taking{ctx: ctx, run: r, known: f.folder.project}
-	t.rows = func(c *archive.Conversation) error { return r.keepRows(ctx, f, c.SourceID, c.Rows) }
+	overtaken := false
+	t.rows = func(c *archive.Conversation) error {
+		err := r.keepRows(ctx, f, c.SourceID, c.Rows)
+		overtaken = isOvertaken(err)
+		return err
+	}
 	o := r.archiveOptions(f, t)
 	o.Rows = f.folder.agent.Name != ""
 	report, err := importer.Import(ctx, r.store, archive.Path(f.path), o)
 	if err = t.outcome(err); err != nil {
 		r.dropRows(f)
+		if overtaken {
+			r.waiting[f] = r.clock.Now()
+			return nil
+		}
 		return err
 	}
 	again, err := r.flushRows(ctx, f)
