@@ -378,7 +378,7 @@ func record(store *lineage.Store, machine Machine, about SourceOf, known *Source
 }
 
 // recordAgain returns a recorder for a file that was rewritten, as a whole, after what was recorded of it: lines that it had
-// before are not kept again.
+// before are not kept again. If a part of it was erased, the error is ErrErased: recording it again would bring that back.
 func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, about SourceOf, was *Source) (*recorder, error) {
 	r := record(store, machine, about, nil, sha256.New())
 	r.tip, r.rewrote, r.kept = was.tip, true, make(map[[sha256.Size]byte]lineage.SpanRef)
@@ -389,7 +389,7 @@ func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, abo
 		for _, e := range b.whole {
 			if text, err := store.Original(ctx, e); err == nil {
 				r.kept[sha256.Sum256(text)] = e.Span
-			} else if !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrNotFound) {
+			} else if !errors.Is(err, lineage.ErrNotFound) {
 				return nil, err
 			}
 		}
@@ -398,7 +398,7 @@ func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, abo
 				m, err := was.message(ctx, spans[0])
 				if err == nil {
 					r.kept[sha256.Sum256(m.Body)] = spans[0]
-				} else if !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrNotFound) {
+				} else if !errors.Is(err, lineage.ErrNotFound) {
 					return nil, err
 				}
 			}
