@@ -52,7 +52,7 @@ func (r *run) recordWhole(ctx context.Context, f *file, t *taking) (again bool, 
 			return false, err
 		}
 	}
-	is.seen = true
+	is.seen, is.whole = true, true
 	for part := range parts(rest, ending == ".jsonl") {
 		is.add(ctx, t.ids[0], []importer.Line{{RawLine: archive.RawLine{Raw: part}}})
 	}
