@@ -3,6 +3,7 @@ package follow
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -395,8 +396,13 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 
 func (r *run) archiveOptions(f *file, t *taking) importer.Options {
 	members := map[string]string{archive.KeyMachine: r.options.Machine.Name}
-	if agent := &f.folder.agent; agent.Shares {
+	agent := &f.folder.agent
+	if agent.Shares {
 		members[archive.KeyAgent] = agent.Name
+	}
+	if agent.Counts {
+		of := hashOf([]byte(r.options.Machine.ID + " " + f.folder.root))
+		t.local = hex.EncodeToString(of[:6])
 	}
 	if f.folder.project != "" {
 		members[archive.KeyProject] = f.folder.project
