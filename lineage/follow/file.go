@@ -43,7 +43,7 @@ type file struct {
 // stamp is what changes when a file does.
 type stamp struct {
 	size, modified int64
-	beside         int64 // of the file that belongs to it
+	beside         int64 // of what belongs to it
 	mode           fs.FileMode
 }
 
@@ -55,11 +55,31 @@ func (f *file) stat() error {
 	}
 	f.now = stampOf(info)
 	if name := beside(f.path); name != "" {
-		if info, err := os.Lstat(name); err == nil {
-			f.now.beside = info.ModTime().UnixNano()
-		}
+		f.now.beside = newest(name)
 	}
 	return nil
+}
+
+// newest returns the time of a file, or of a folder with messages of OpenCode and the folders with their parts, the latest of them, in
+// nanoseconds since 1970. It is 0 if there is none.
+func newest(name string) int64 {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return 0
+	}
+	at := info.ModTime().UnixNano()
+	if !info.IsDir() {
+		return at
+	}
+	messages, _ := os.ReadDir(name) // what is not listed is read when the session itself changes
+	for _, m := range messages {
+		if id, ok := strings.CutSuffix(m.Name(), ".json"); ok {
+			if info, err := os.Lstat(filepath.Join(name, "..", "..", "part", id)); err == nil {
+				at = max(at, info.ModTime().UnixNano())
+			}
+		}
+	}
+	return at
 }
 
 func stampOf(info fs.FileInfo) stamp {
