@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
 )
 
 // Two histories are compared page after page, and the pages together have what one has.
@@ -113,6 +116,36 @@ func TestErase(t *testing.T) {
 	h.do("DELETE", "/v1/content/"+fine, nil).items()
 	require.Equal(t, true, h.do("GET", c+"/messages", nil).items()[2]["erased"])
 	h.do("DELETE", "/v1/content/"+strings.Repeat("0", 64), nil).is(404)
+}
+
+// What a message has twice is its own. What another has, too, is told to stay.
+func TestEraseTellsWhatStays(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	c := "/v1/threads/=t/contexts/main"
+	const image, other = `{"type":"file","mediaType":"image/png","url":"data:image/png;base64,R3Jhcw"}`, `{"type":"file","mediaType":"image/png","url":"data:image/png;base64,SGVybg"}`
+	said := func(text string, files ...string) {
+		h.do("POST", c+"/messages", `{"messages":[{"role":"assistant","content":{"role":"assistant","parts":[{"type":"text","text":"`+text+`"},`+strings.Join(files, ",")+`]}}]}`).is(201)
+	}
+	said("one", image, image)
+	items := h.do("POST", c+"/erase", `{"at":":1","dry_run":true}`).items()
+	require.Len(t, items, 2)
+	for _, item := range items {
+		require.EqualValues(t, 1, item["uses"])
+		require.NotContains(t, item, "stays")
+	}
+	said("two", other, image)
+	items = h.do("POST", c+"/erase", `{"at":":2"}`).items()
+	require.Len(t, items, 3)
+	require.Equal(t, true, items[0]["erased"])
+	require.Equal(t, true, items[1]["erased"])
+	require.Equal(t, []any{false, true, 2.0}, []any{items[2]["erased"], items[2]["stays"], items[2]["uses"]})
+	for i, want := range []error{lineage.ErrErased, lineage.ErrErased, nil} {
+		id, err := content.ParseID(items[i]["content_id"].(string))
+		require.NoError(t, err)
+		_, err = h.store.Body(t.Context(), id)
+		require.ErrorIs(t, err, want)
+	}
 }
 
 func TestValueHistory(t *testing.T) {
