@@ -17,7 +17,7 @@ func TestNativeOfAnother(t *testing.T) {
 	home, id := t.TempDir(), "11111111-2222-3333-4444-555555555555"
 	file := filepath.Join(home, ".claude", "projects", "-work", id+".jsonl")
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
-	written := `{"type":"summary","summary":"secret","leafUuid":"a"}` + "\n" +
+	written := "a secret that is no JSON\n" +
 		`{"type":"user","uuid":"a","parentUuid":null,"sessionId":"` + id + `","cwd":"/src","timestamp":"2026-01-02T03:04:05.678Z","message":{"role":"user","content":"hello"}}` + "\n"
 	require.NoError(t, os.WriteFile(file, []byte(written), 0o600))
 	require.NoError(t, follow.Run(t.Context(), h.store, follow.Options{
