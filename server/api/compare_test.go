@@ -159,6 +159,22 @@ func TestValueHistory(t *testing.T) {
 		values = append(values, v["value"])
 	}
 	require.Equal(t, []any{nil, "two", 1.0}, values)
+
+	values = nil
+	for after := ""; ; {
+		page := h.do("GET", "/v1/store/values/k/history?limit=2"+after, nil).is(200)
+		for _, item := range page["items"].([]any) {
+			values = append(values, item.(map[string]any)["value"])
+		}
+		next, more := page["next"].(string)
+		if !more {
+			break
+		}
+		require.Empty(t, after)
+		after = "&after=" + next
+	}
+	require.Equal(t, []any{nil, "two", 1.0}, values)
+	h.do("GET", "/v1/store/values/k/history?after=x", nil).is(400)
 }
 
 // routesOf says by which routes a program does what a command does; a command without any says why.
