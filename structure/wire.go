@@ -91,8 +91,8 @@ func (c *cursor) byte(what string) byte {
 
 // uint decodes a varint of minimal length.
 func (c *cursor) uint(what string) uint64 {
-	v, n := binary.Uvarint(c.rest)
-	if n <= 0 || n > 1 && c.rest[n-1] == 0 {
+	v, n := content.Uvarint(c.rest)
+	if n == 0 {
 		c.fail(what + " is not a number")
 		return 0
 	}

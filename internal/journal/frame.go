@@ -3,6 +3,8 @@ package journal
 import (
 	"encoding/binary"
 	"hash/crc32"
+
+	"github.com/lineage-store/lineage/content"
 )
 
 // A frame is, integers little-endian:
@@ -111,11 +113,11 @@ func decodeFrame(b []byte, saltCRC uint32) (f Frame, ok bool) {
 
 // decodeBody is decodeFrame without the checksum.
 func decodeBody(b []byte) (f Frame, ok bool) {
-	tagged, n := shortUvarint(b[frameHeader:])
+	tagged, n := content.Uvarint(b[frameHeader:])
 	if n == 0 {
 		return Frame{}, false
 	}
-	lag, m := shortUvarint(b[frameHeader+n:])
+	lag, m := content.Uvarint(b[frameHeader+n:])
 	f = Frame{Number: tagged >> 1, Mark: tagged&1 != 0}
 	if m == 0 || lag>>1 > f.Number {
 		return Frame{}, false
@@ -134,14 +136,4 @@ func decodeBody(b []byte) (f Frame, ok bool) {
 		return Frame{}, false
 	}
 	return f, true
-}
-
-// shortUvarint decodes a varint of minimal length. n is 0 if b does not start with
-// one.
-func shortUvarint(b []byte) (v uint64, n int) {
-	v, n = binary.Uvarint(b)
-	if n <= 0 || n > 1 && b[n-1] == 0 {
-		return 0, 0
-	}
-	return v, n
 }

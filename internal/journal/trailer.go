@@ -2,6 +2,8 @@ package journal
 
 import (
 	"encoding/binary"
+
+	"github.com/lineage-store/lineage/content"
 )
 
 // A trailer describes a commit outside its payload. It is, integers little-endian:
@@ -129,7 +131,7 @@ func (f *Frame) decodeTrailer(b []byte) bool {
 	if flags&trailerOnce == 0 {
 		return len(b) == 0
 	}
-	back, n := shortUvarint(b)
+	back, n := content.Uvarint(b)
 	if n == 0 {
 		return false
 	}
@@ -139,7 +141,7 @@ func (f *Frame) decodeTrailer(b []byte) bool {
 		if once.Back = back - 1; once.Back >= f.Number {
 			return false
 		}
-		step, n := shortUvarint(b)
+		step, n := content.Uvarint(b)
 		once.Step = int64(step>>1) ^ -int64(step&1)
 		f.Once = once
 		return n > 0 && n == len(b)
@@ -148,7 +150,7 @@ func (f *Frame) decodeTrailer(b []byte) bool {
 		return false
 	}
 	b = b[copy(once.Session[:], b):]
-	once.Sequence, n = shortUvarint(b)
+	once.Sequence, n = content.Uvarint(b)
 	f.Once = once
 	return n > 0 && n == len(b)
 }

@@ -66,8 +66,7 @@ func (w *wire) Uint(name string, v *uint64) {
 		return
 	}
 	n := 0
-	if *v, n = binary.Uvarint(w.b); n <= 0 || n > 1 && w.b[n-1] == 0 {
-		*v = 0
+	if *v, n = content.Uvarint(w.b); n == 0 {
 		w.fail(name + " is not a number")
 		return
 	}

@@ -93,8 +93,3 @@ func Damaged(at Position, err error) *Damage { return &Damage{At: at, Err: err} 
 func Malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
 }
-
-// TooLarge returns the error for a line or value larger than Limits.Item.
-func TooLarge(what string, size, limit int64) error {
-	return fmt.Errorf("%s of %d bytes: %w", what, size, &LimitError{Limit: "item", Most: limit, What: "bytes", Err: ErrTooLarge})
-}

@@ -1,15 +1,9 @@
 package archive
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 )
-
-// ErrCannotGrow is returned for an input that has to be read whole.
-var ErrCannotGrow = errors.New("the input cannot be read as it grows")
 
 // PartBytes and PartNodes are the approximate size of a part of a conversation that is yielded before its end.
 const (
@@ -51,31 +45,6 @@ func (f *Feed) Known(lines int64) { f.known = lines }
 
 // Continue states the reader that follows.
 func (f *Feed) Continue(ctx context.Context, r io.Reader) { f.ctx, f.from, f.read = ctx, r, 0 }
-
-// Open returns the input and its format, or no input if there is nothing to read yet.
-func (f *Feed) Open(name string, o ReadOptions) (*Input, Format, error) {
-	formats, err := o.formats()
-	if err != nil {
-		return nil, Format{}, err
-	}
-	in := &Input{Name: name, reader: bufio.NewReaderSize(f, HeadSize), limits: o.Limits.OrDefault(), feed: f, path: o.Path}
-	if _, err := in.reader.Peek(1); err != nil {
-		return nil, Format{}, f.err
-	}
-	is, ok := formats[0], o.Format != ""
-	if !ok {
-		is, ok = detect(formats, in)
-	}
-	switch {
-	case f.err != nil:
-		return nil, Format{}, f.err
-	case !ok:
-		return nil, Format{}, fmt.Errorf("%s: %w", in.place(), ErrUnknownFormat)
-	case !is.Grows:
-		return nil, Format{}, fmt.Errorf("%s: format %s: %w", in.place(), is.Name, ErrCannotGrow)
-	}
-	return in, is, nil
-}
 
 // Err returns the error of the current reader, other than its end.
 func (f *Feed) Err() error { return f.err }

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
@@ -91,4 +92,9 @@ func (h Head) byLine() bool {
 		}
 	}
 	return false
+}
+
+// BaseName returns a file name without its folders, in the form of any system.
+func BaseName(name string) string {
+	return name[strings.LastIndexAny(name, `/\`)+1:]
 }

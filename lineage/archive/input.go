@@ -48,11 +48,6 @@ func (in *Input) Head() Head {
 // decompression.
 func (in *Input) place() string { return cmp.Or(in.at, in.Name) }
 
-// Opened describes the input, which has a format.
-func (in *Input) Opened(f Format) *Opened {
-	return &Opened{Format: f.Name, File: in.place(), Title: in.title()}
-}
-
 // title returns the path of the file in the source, without extension.
 func (in *Input) title() string {
 	if in.folder != "" || in.Name == "-" {
@@ -144,35 +139,6 @@ func (in *Input) LocalFile(ctx context.Context) (path string, done func(), err e
 		return "", nil, err
 	}
 	return f.Name(), func() { f.Close(); os.Remove(f.Name()) }, nil
-}
-
-// spool copies r to a temporary file.
-func spool(ctx context.Context, r io.Reader) (*os.File, error) {
-	f, err := os.CreateTemp("", "lineage-import-*")
-	if err != nil {
-		return nil, err
-	}
-	if _, err = io.Copy(f, &cancelReader{ctx, r}); err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		f.Close()
-		os.Remove(f.Name())
-		return nil, err
-	}
-	return f, nil
-}
-
-type cancelReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *cancelReader) Read(p []byte) (int, error) {
-	if err := context.Cause(r.ctx); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
 }
 
 // Unreadable returns the error for an input that cannot be read: a damage, so that other inputs are

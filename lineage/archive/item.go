@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"errors"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -38,4 +39,24 @@ func (i Item) BeingWritten(bad error) *Damage {
 		return nil
 	}
 	return Damaged(i.At, Malformed("the last line is not complete; an import reads it once it is"))
+}
+
+// checkObjects refuses a value with too many objects.
+func checkObjects(raw []byte, limit int64) error {
+	if int64(bytes.Count(raw, []byte("{"))) <= limit {
+		return nil // the count includes braces in strings
+	}
+	var n int64
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '"':
+			i = rawjson.StringEnd(raw, i) - 1
+		case '{':
+			n++
+		}
+	}
+	if n > limit {
+		return &LimitError{Limit: "objects", Most: limit, What: "objects in an item", Err: ErrTooLarge}
+	}
+	return nil
 }

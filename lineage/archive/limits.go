@@ -1,12 +1,9 @@
 package archive
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"strconv"
-
-	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // Limits limit what an archive can make an import do. The zero value of each field is its default.
@@ -69,54 +66,7 @@ func (e *LimitError) Error() string {
 // Unwrap returns the sentinel that it matches.
 func (e *LimitError) Unwrap() error { return e.Err }
 
-// checkObjects refuses a value with too many objects.
-func checkObjects(raw []byte, limit int64) error {
-	if int64(bytes.Count(raw, []byte("{"))) <= limit {
-		return nil // the count includes braces in strings
-	}
-	var n int64
-	for i := 0; i < len(raw); i++ {
-		switch raw[i] {
-		case '"':
-			i = rawjson.StringEnd(raw, i) - 1
-		case '{':
-			n++
-		}
-	}
-	if n > limit {
-		return &LimitError{Limit: "objects", Most: limit, What: "objects in an item", Err: ErrTooLarge}
-	}
-	return nil
-}
-
-// guard counts what is read of an archive when it is decompressed, and from a database, and stops
-// reading beyond limits. All parts of an archive share one.
-type guard struct {
-	limits Limits
-	in     func() int64 // compressed bytes read, or the size of the database
-	out    int64
-	items  int64
-}
-
-// expand counts decompressed bytes.
-func (g *guard) expand(n int64) error {
-	g.out += n
-	if g.out > g.limits.Total {
-		return &LimitError{Limit: "total", Most: g.limits.Total, What: "bytes to read", Err: ErrTooLarge}
-	}
-	if g.out > g.limits.RatioFrom && g.out/g.limits.Ratio > max(g.in(), 1) {
-		return &LimitError{Limit: "ratio", Most: g.limits.Ratio, What: "times its size", Err: ErrRefused}
-	}
-	return nil
-}
-
-// item counts a line or value.
-func (g *guard) item() error {
-	if g == nil {
-		return nil // not compressed
-	}
-	if g.items++; g.items > g.limits.DensityFrom && g.items/g.limits.Density > g.in()/64 {
-		return &LimitError{Limit: "density", Most: g.limits.Density, What: "items for each 64 compressed bytes", Err: ErrRefused}
-	}
-	return nil
+// TooLarge returns the error for a line or value larger than Limits.Item.
+func TooLarge(what string, size, limit int64) error {
+	return fmt.Errorf("%s of %d bytes: %w", what, size, &LimitError{Limit: "item", Most: limit, What: "bytes", Err: ErrTooLarge})
 }

@@ -98,6 +98,11 @@ type Opened struct {
 	Title string
 }
 
+// Opened describes the input, which has a format.
+func (in *Input) Opened(f Format) *Opened {
+	return &Opened{Format: f.Name, File: in.place(), Title: in.title()}
+}
+
 // reading reads a source.
 type reading struct {
 	opening

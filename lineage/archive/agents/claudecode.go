@@ -118,109 +118,100 @@ func sessionName(file string) string {
 	return name
 }
 
+// claudeLine is a line of a session while it is read.
+type claudeLine struct {
+	record
+	agent, session, logicalParent string
+	side                          bool // of a subagent
+	content                       []byte
+	cwd, branch, version          string
+}
+
 // line reads a line of the session.
 func (s *claudeSession) line(raw []byte, at archive.Position) error {
-	n := archive.Node{At: at}
-	var kind, agent, sessionID, logicalParent string
-	var message, contents []byte
-	var side, hasParent bool
-	var cwd, branch, version string
-	var rest rawjson.Object
+	l := claudeLine{record: record{Node: archive.Node{At: at}}}
 	for m := range rawjson.Members(raw) {
-		switch m.Key {
-		case "type":
-			kind = rawjson.Str(m.Value)
-		case "uuid":
-			n.ID = rawjson.Str(m.Value)
-		case "parentUuid":
-			hasParent = true
-			n.Parent = rawjson.Str(m.Value)
-		case "logicalParentUuid":
-			logicalParent = rawjson.Str(m.Value)
-			rest.Add(m)
-		case "timestamp":
-			if n.Created = archive.ParseTime(m.Value); n.Created.IsZero() {
-				rest.Add(m)
-			}
-		case "sessionId":
-			sessionID = rawjson.Str(m.Value)
-		case "message":
-			message = m.Value
-		case "isSidechain":
-			if side = rawjson.IsTrue(m.Value); side {
-				rest.Add(m)
-			}
-		case "agentId":
-			agent = rawjson.Str(m.Value)
-			rest.Add(m)
-		case "content":
-			contents = m.Value
-		case "cwd":
-			cwd = rawjson.Str(m.Value)
-			rest.Add(m)
-		case "gitBranch":
-			branch = rawjson.Str(m.Value)
-			rest.Add(m)
-		case "version":
-			version = rawjson.Str(m.Value)
-			rest.Add(m)
-		case "forkedFrom":
-			if from := rawjson.Str(rawjson.Get(m.Value, "sessionId")); from != "" {
-				s.part.ForkedFrom = from
-			}
-			rest.Add(m)
-		case "summary":
-			if rawjson.Str(rawjson.Get(raw, "type")) == "summary" {
-				s.summary(rawjson.Str(m.Value), rawjson.Str(rawjson.Get(raw, "leafUuid")))
-			}
-			rest.Add(m)
-		case "customTitle":
-			if custom := rawjson.Str(m.Value); custom != "" {
-				s.title, s.custom = custom, true
-			}
-			rest.Add(m)
-		default:
-			rest.Add(m)
+		if !l.take(m, uuidKeys) && !l.member(m) {
+			s.states(m, raw)
+			l.rest.Add(m)
 		}
 	}
-	s.see(n.ID)
+	s.see(l.ID)
 	ofAgent := strings.HasPrefix(archive.BaseName(s.in.Name), "agent-")
-	if s.id == "" {
-		if s.id = sessionName(s.in.Name); s.id == "" {
-			s.id = sessionID
-		}
-	}
-	if sessionID != "" && sessionID != s.id {
-		rest.SetText("sessionId", sessionID)
-	}
-	if side || agent != "" && ofAgent {
-		n.Aside = "sidechain"
-		if agent != "" {
-			n.Aside = "agent " + agent
-		}
-	}
-	if n.Parent == "" && logicalParent != "" {
-		hasParent, n.Parent = true, logicalParent
+	s.id = cmp.Or(s.id, sessionName(s.in.Name), l.session)
+	if l.session != s.id {
+		l.rest.SetText("sessionId", l.session)
 	}
 	switch {
-	case (kind == "user" || kind == "assistant") && rawjson.IsObject(message):
-		s.message(&n, kind, message, hasParent)
-	case kind == "system" && rawjson.IsString(contents):
-		n.Role = "system"
-		n.Body, n.Type = archive.TextBody(contents)
-		s.link(&n, hasParent)
+	case l.agent != "" && (l.side || ofAgent):
+		l.Aside = "agent " + l.agent
+	case l.side:
+		l.Aside = "sidechain"
+	}
+	if l.Parent == "" && l.logicalParent != "" {
+		l.hasParent, l.Parent = true, l.logicalParent
+	}
+	switch {
+	case (l.kind == "user" || l.kind == "assistant") && rawjson.IsObject(l.message):
+		s.message(&l.Node, l.kind, l.message, l.hasParent)
+	case l.kind == "system" && rawjson.IsString(l.content):
+		l.Role = "system"
+		l.Body, l.Type = archive.TextBody(l.content)
+		s.link(&l.Node, l.hasParent)
 	default:
-		s.log(kind, n.ID, n.Parent, raw, n.Created, at)
+		s.logRecord(&l.record, raw)
 		return nil
 	}
-	n.Metadata = rest.Bytes()
-	s.add(n)
-	if n.Aside == "" || ofAgent { // whose session may not be there
+	l.Metadata = l.rest.Bytes()
+	s.add(l.Node)
+	if l.Aside == "" || ofAgent { // whose session may not be there
 		s.about.agent = "claude-code"
-		s.about.version, s.about.model = cmp.Or(version, s.about.version), cmp.Or(n.Model, s.about.model)
-		s.about.cwd, s.about.gitBranch = cmp.Or(s.about.cwd, cwd), cmp.Or(s.about.gitBranch, branch)
+		s.about.version, s.about.model = cmp.Or(l.version, s.about.version), cmp.Or(l.Model, s.about.model)
+		s.about.cwd, s.about.gitBranch = cmp.Or(s.about.cwd, l.cwd), cmp.Or(s.about.gitBranch, l.branch)
 	}
 	return nil
+}
+
+// member reads a member that says where a line belongs, and reports whether it is one. Most stay in the metadata.
+func (l *claudeLine) member(m rawjson.Member) bool {
+	switch m.Key {
+	case "sessionId":
+		l.session = rawjson.Str(m.Value)
+		return true
+	case "content":
+		l.content = m.Value
+		return true
+	case "isSidechain":
+		l.side = rawjson.IsTrue(m.Value)
+		return !l.side
+	case "logicalParentUuid":
+		l.logicalParent = rawjson.Str(m.Value)
+	case "agentId":
+		l.agent = rawjson.Str(m.Value)
+	case "cwd":
+		l.cwd = rawjson.Str(m.Value)
+	case "gitBranch":
+		l.branch = rawjson.Str(m.Value)
+	case "version":
+		l.version = rawjson.Str(m.Value)
+	}
+	return false
+}
+
+// states reads a member of a line that states something of the session.
+func (s *claudeSession) states(m rawjson.Member, line []byte) {
+	switch m.Key {
+	case "forkedFrom":
+		s.part.ForkedFrom = cmp.Or(rawjson.Str(rawjson.Get(m.Value, "sessionId")), s.part.ForkedFrom)
+	case "summary":
+		if rawjson.Str(rawjson.Get(line, "type")) == "summary" {
+			s.summary(rawjson.Str(m.Value), rawjson.Str(rawjson.Get(line, "leafUuid")))
+		}
+	case "customTitle":
+		if custom := rawjson.Str(m.Value); custom != "" {
+			s.title, s.custom = custom, true
+		}
+	}
 }
 
 // message reads the message in a line.

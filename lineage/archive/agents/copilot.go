@@ -47,74 +47,57 @@ type copilotCall struct{ tool, in string }
 
 // line reads an event.
 func (s *copilotSession) line(raw []byte, at archive.Position) error {
-	n := archive.Node{At: at}
-	var kind string
-	var data []byte
-	var hasParent bool
-	var rest rawjson.Object
+	r := record{Node: archive.Node{At: at}}
 	agent := ""
 	for m := range rawjson.Members(raw) {
-		switch m.Key {
-		case "type":
-			kind = rawjson.Str(m.Value)
-		case "id":
-			n.ID = rawjson.Str(m.Value)
-		case "parentId":
-			hasParent = true
-			n.Parent = rawjson.Str(m.Value)
-		case "timestamp":
-			if n.Created = archive.ParseTime(m.Value); n.Created.IsZero() {
-				rest.Add(m)
-			}
-		case "data":
-			data = m.Value
-		case "agentId":
+		if r.take(m, keys{id: "id", parent: "parentId", message: "data"}) {
+			continue
+		}
+		if m.Key == "agentId" {
 			agent = rawjson.Str(m.Value)
-			rest.Add(m)
-		default:
-			rest.Add(m)
 		}
+		r.rest.Add(m)
 	}
-	if !rawjson.IsObject(data) {
-		s.log(kind, n.ID, n.Parent, raw, n.Created, at)
+	if !rawjson.IsObject(r.message) {
+		s.logRecord(&r, raw)
 		return nil
 	}
-	call := rawjson.Str(rawjson.Get(data, "parentToolCallId"))
-	switch kind {
+	call := rawjson.Str(rawjson.Get(r.message, "parentToolCallId"))
+	switch r.kind {
 	case "user.message":
-		n.Role = "user"
+		r.Role = "user"
 	case "assistant.message":
-		n.Role, n.Model = "assistant", rawjson.Str(rawjson.Get(data, "model"))
+		r.Role, r.Model = "assistant", rawjson.Str(rawjson.Get(r.message, "model"))
 	case "system.message":
-		n.Role = cmp.Or(rawjson.Str(rawjson.Get(data, "role")), "system")
+		r.Role = cmp.Or(rawjson.Str(rawjson.Get(r.message, "role")), "system")
 	case "tool.execution_complete":
-		n.Role, n.Name = "tool", s.calls[rawjson.Str(rawjson.Get(data, "toolCallId"))].tool
+		r.Role, r.Name = "tool", s.calls[rawjson.Str(rawjson.Get(r.message, "toolCallId"))].tool
 	default:
-		parent := n.Parent
-		if kind == "session.snapshot_rewind" {
-			parent = s.rewound(rawjson.Str(rawjson.Get(data, "upToEventId")), parent)
+		parent := r.Parent
+		if r.kind == "session.snapshot_rewind" {
+			parent = s.rewound(rawjson.Str(rawjson.Get(r.message, "upToEventId")), parent)
 		}
-		s.state(kind, data, n.Created)
-		s.log(kind, n.ID, parent, raw, n.Created, at)
+		s.state(r.kind, r.message, r.Created)
+		s.log(r.kind, r.ID, parent, raw, r.Created, at)
 		return nil
 	}
-	n.Give(data)
-	n.Metadata = rest.Bytes()
+	r.Give(r.message)
+	r.Metadata = r.rest.Bytes()
 	if agent = cmp.Or(call, agent); agent != "" {
-		s.subagent(&n, agent)
+		s.subagent(&r.Node, agent)
 	} else {
-		s.link(&n, hasParent)
-		s.about.model = cmp.Or(n.Model, s.about.model)
+		s.link(&r.Node, r.hasParent)
+		s.about.model = cmp.Or(r.Model, s.about.model)
 	}
-	if n.ID != "" {
-		s.before[n.ID] = n.Parent
+	if r.ID != "" {
+		s.before[r.ID] = r.Parent
 	}
-	for request := range rawjson.Elements(rawjson.Get(data, "toolRequests")) {
+	for request := range rawjson.Elements(rawjson.Get(r.message, "toolRequests")) {
 		if id := rawjson.Str(rawjson.Get(request, "toolCallId")); id != "" {
-			s.calls[id] = copilotCall{rawjson.Str(rawjson.Get(request, "name")), n.ID}
+			s.calls[id] = copilotCall{rawjson.Str(rawjson.Get(request, "name")), r.ID}
 		}
 	}
-	s.add(n)
+	s.add(r.Node)
 	return nil
 }
 

@@ -44,52 +44,34 @@ type piSession struct {
 
 // line reads the header or an entry.
 func (s *piSession) line(raw []byte, at archive.Position) error {
-	n := archive.Node{At: at}
-	var kind string
-	var message []byte
-	var hasParent bool
-	var rest rawjson.Object
+	r := record{Node: archive.Node{At: at}}
 	for m := range rawjson.Members(raw) {
-		switch m.Key {
-		case "type":
-			kind = rawjson.Str(m.Value)
-		case "id":
-			n.ID = rawjson.Str(m.Value)
-		case "parentId":
-			hasParent = true
-			n.Parent = rawjson.Str(m.Value)
-		case "timestamp":
-			if n.Created = archive.ParseTime(m.Value); n.Created.IsZero() {
-				rest.Add(m)
-			}
-		case "message":
-			message = m.Value
-		default:
-			rest.Add(m)
+		if !r.take(m, keys{id: "id", parent: "parentId", message: "message"}) {
+			r.rest.Add(m)
 		}
 	}
 	switch {
-	case kind == "session" && s.id == "":
+	case r.kind == "session" && s.id == "":
 		s.header(raw, at)
 		return nil
-	case kind == "message" && rawjson.IsObject(message):
-		s.message(&n, message)
-		n.Metadata = rest.Bytes()
-	case kind == "compaction" || kind == "branch_summary":
-		n.Role, n.Name = "system", kind
-		n.Give(raw)
-	case kind == "custom_message":
-		n.Role, n.Name = "custom", rawjson.Str(rawjson.Get(raw, "customType"))
-		n.Give(raw)
+	case r.kind == "message" && rawjson.IsObject(r.message):
+		s.message(&r.Node, r.message)
+		r.Metadata = r.rest.Bytes()
+	case r.kind == "compaction" || r.kind == "branch_summary":
+		r.Role, r.Name = "system", r.kind
+		r.Give(raw)
+	case r.kind == "custom_message":
+		r.Role, r.Name = "custom", rawjson.Str(rawjson.Get(raw, "customType"))
+		r.Give(raw)
 	default:
-		s.setting(kind, raw)
-		s.log(kind, n.ID, n.Parent, raw, n.Created, at)
-		s.part.Current = s.resolve(n.ID)
+		s.setting(r.kind, raw)
+		s.logRecord(&r, raw)
+		s.part.Current = s.resolve(r.ID)
 		return nil
 	}
-	s.link(&n, hasParent)
-	s.add(n)
-	s.part.Current = n.ID // pi continues the last entry
+	s.link(&r.Node, r.hasParent)
+	s.add(r.Node)
+	s.part.Current = r.ID // pi continues the last entry
 	return nil
 }
 

@@ -45,67 +45,54 @@ type qwenSession struct {
 
 // line reads a record.
 func (s *qwenSession) line(raw []byte, at archive.Position) error {
-	n := archive.Node{At: at}
-	var kind, session string
-	var message []byte
-	var hasParent bool
-	var rest rawjson.Object
+	r := record{Node: archive.Node{At: at}}
+	session := ""
 	for m := range rawjson.Members(raw) {
+		if r.take(m, uuidKeys) {
+			continue
+		}
 		switch m.Key {
-		case "type":
-			kind = rawjson.Str(m.Value)
-		case "uuid":
-			n.ID = rawjson.Str(m.Value)
-		case "parentUuid":
-			hasParent = true
-			n.Parent = rawjson.Str(m.Value)
-		case "timestamp":
-			if n.Created = archive.ParseTime(m.Value); n.Created.IsZero() {
-				rest.Add(m)
-			}
 		case "sessionId":
 			session = rawjson.Str(m.Value)
-		case "message":
-			message = m.Value
 		case "model":
-			n.Model = rawjson.Str(m.Value)
+			r.Model = rawjson.Str(m.Value)
 		case "forkedFrom":
 			s.part.ForkedFrom = cmp.Or(rawjson.Str(rawjson.Get(m.Value, "sessionId")), s.part.ForkedFrom)
 			if rawjson.Str(rawjson.Get(m.Value, "messageUuid")) != rawjson.Str(rawjson.Get(raw, "uuid")) {
-				rest.Add(m) // otherwise it would tell the copy of a message from the message
+				r.rest.Add(m) // otherwise it would tell the copy of a message from the message
 			}
 		case "cwd":
 			s.about.cwd = cmp.Or(s.about.cwd, rawjson.Str(m.Value))
-			rest.Add(m)
+			r.rest.Add(m)
 		case "gitBranch":
 			s.about.gitBranch = cmp.Or(s.about.gitBranch, rawjson.Str(m.Value))
-			rest.Add(m)
+			r.rest.Add(m)
 		case "version":
 			s.about.version = cmp.Or(rawjson.Str(m.Value), s.about.version)
-			rest.Add(m)
+			r.rest.Add(m)
 		default:
-			rest.Add(m)
+			r.rest.Add(m)
 		}
 	}
 	s.id = cmp.Or(s.id, session)
 	switch {
-	case !rawjson.IsObject(message), kind == "system":
+	case !rawjson.IsObject(r.message), r.kind == "system":
 		if title := rawjson.Str(rawjson.Get(rawjson.Get(raw, "systemPayload"), "customTitle")); title != "" {
 			s.title = title
 		}
-		s.log(kind, n.ID, n.Parent, raw, n.Created, at)
-		s.part.Current = s.resolve(n.ID)
+		s.logRecord(&r, raw)
+		s.part.Current = s.resolve(r.ID)
 		return nil
-	case kind == "tool_result":
-		n.Role = "tool"
+	case r.kind == "tool_result":
+		r.Role = "tool"
 	default:
-		n.Role = cmp.Or(kind, "unknown")
+		r.Role = cmp.Or(r.kind, "unknown")
 	}
-	n.Give(message)
-	n.Metadata = rest.Bytes()
-	s.about.model = cmp.Or(n.Model, s.about.model)
-	s.link(&n, hasParent)
-	s.add(n)
-	s.part.Current = n.ID // Qwen Code continues the last record
+	r.Give(r.message)
+	r.Metadata = r.rest.Bytes()
+	s.about.model = cmp.Or(r.Model, s.about.model)
+	s.link(&r.Node, r.hasParent)
+	s.add(r.Node)
+	s.part.Current = r.ID // Qwen Code continues the last record
 	return nil
 }

@@ -3,7 +3,6 @@ package importer
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"hash/crc32"
 	"strconv"
 
@@ -48,42 +47,6 @@ func archivedIn(t *structure.Thread) archiveState {
 		_ = json.Unmarshal(rawjson.Get(t.Metadata, archiveKey), &s) // others may have set it
 	}
 	return s
-}
-
-// archiveState returns the archive's state of the conversation, except for what is part of a
-// derived source id.
-func (st *loading) archiveState(heads []head) archiveState {
-	s := archiveState{
-		Format: st.format, Title: st.header.Title, Model: st.header.Model, ForkedFrom: st.header.ForkedFrom,
-	}
-	if !st.derived {
-		s.Metadata = checksum(st.header.Metadata)
-	}
-	if !st.header.Updated.IsZero() && st.last[0] >= 0 {
-		s.Updated = st.header.Updated.UnixMilli()
-	}
-	if len(heads) > 0 && heads[0].current && (!st.derived && !st.again || st.header.Current != "") {
-		s.Current = fmt.Sprintf("%08x", st.nodes[heads[0].node].mark)
-	}
-	return s
-}
-
-// metadata returns the thread's metadata with a state in it; if replace is set, based on the
-// archive's metadata.
-func (st *loading) metadata(s archiveState, replace bool) []byte {
-	from := st.thread.record.Metadata
-	if replace || !json.Valid(from) || !rawjson.IsObject(from) {
-		from = st.header.Metadata
-	}
-	var o rawjson.Object
-	for m := range rawjson.Members(from) {
-		if m.Key != archiveKey {
-			o.Add(m)
-		}
-	}
-	state, _ := json.Marshal(s)
-	o.Set(archiveKey, state)
-	return o.Bytes()
 }
 
 // addMembers adds members to the metadata of a thread, in place of those with the same keys.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -92,39 +91,4 @@ func (b *Begun) outcome(r *Report) error {
 		return fmt.Errorf("%s: %w", r.Ignored[0], archive.ErrUnknownFormat)
 	}
 	return archive.ErrNothingFound
-}
-
-// seen is the state of reading outside of conversations.
-type seen struct {
-	report Report
-	format string
-	file   string
-	title  string // for an untitled conversation that is alone in the file
-	read   int64
-	files  *Files // nil if nothing is remembered
-}
-
-// take records an event that is not a conversation.
-func (s *seen) take(e archive.Event) {
-	s.read = e.Read
-	if e.Damage != nil || e.Ignored != "" {
-		s.files.leftOut(e.File)
-	}
-	switch {
-	case e.Unchanged != nil:
-		s.report.Unchanged++
-	case e.Damage != nil:
-		s.report.skip(e.Damage)
-	case e.Repair != nil:
-		s.report.repair(e.Repair)
-	case e.Ignored != "":
-		if s.report.IgnoredCount++; s.report.IgnoredCount <= archive.MaxReported {
-			s.report.Ignored = append(s.report.Ignored, e.Ignored)
-		}
-	case e.Input != nil:
-		s.format, s.file, s.title = e.Input.Format, e.Input.File, e.Input.Title
-		if !slices.Contains(s.report.Formats, e.Input.Format) {
-			s.report.Formats = append(s.report.Formats, e.Input.Format)
-		}
-	}
 }

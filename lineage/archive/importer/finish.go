@@ -2,10 +2,13 @@ package importer
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -68,9 +71,12 @@ func (l *loader) finish(st *loading) error {
 	if is.Updated == 0 {
 		is.Updated = was.Updated
 	}
-	// The file of a subagent says nothing of the conversation that another file says.
+	// The file of a subagent says nothing of the conversation that another file says, but its agent if that does not.
 	if st.last[0] < 0 && was.Format != "" {
-		is = was
+		metadata := is.Metadata
+		if is = was; was.Metadata == "" {
+			is.Metadata = metadata
+		}
 	}
 	// Of an input that grows: what another reader has stored since, that reader has settled.
 	older := is.Updated < was.Updated || slices.Contains(was.Seen, is.sum()) || st.settled != "" && st.settled != was.sum() && !st.grew
@@ -96,21 +102,6 @@ func (l *loader) finish(st *loading) error {
 	}
 	t.record.Metadata = addMembers(t.record.Metadata, l.options.Metadata)
 	return l.write(st)
-}
-
-// older reports whether the archive has the conversation as of an earlier time than the store.
-func (st *loading) older() bool {
-	t := st.thread
-	return t.existed && !st.header.Updated.IsZero() && st.header.Updated.UnixMilli() < t.archived.Updated
-}
-
-func firstOf(texts ...string) string {
-	for _, s := range texts {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // write adds the changes of the thread and its contexts to the current commit. The thread's
@@ -205,4 +196,40 @@ func (l *loader) flushFull(st *loading) (whole bool, err error) {
 	}
 	l.next.retain(item{st, nil}, 0)
 	return false, nil
+}
+
+// archiveState returns the archive's state of the conversation, except for what is part of a
+// derived source id.
+func (st *loading) archiveState(heads []head) archiveState {
+	s := archiveState{
+		Format: st.format, Title: st.header.Title, Model: st.header.Model, ForkedFrom: st.header.ForkedFrom,
+	}
+	if !st.derived {
+		s.Metadata = checksum(st.header.Metadata)
+	}
+	if !st.header.Updated.IsZero() && st.last[0] >= 0 {
+		s.Updated = st.header.Updated.UnixMilli()
+	}
+	if len(heads) > 0 && heads[0].current && (!st.derived && !st.again || st.header.Current != "") {
+		s.Current = fmt.Sprintf("%08x", st.nodes[heads[0].node].mark)
+	}
+	return s
+}
+
+// metadata returns the thread's metadata with a state in it; if replace is set, based on the
+// archive's metadata.
+func (st *loading) metadata(s archiveState, replace bool) []byte {
+	from := st.thread.record.Metadata
+	if replace || !json.Valid(from) || !rawjson.IsObject(from) {
+		from = st.header.Metadata
+	}
+	var o rawjson.Object
+	for m := range rawjson.Members(from) {
+		if m.Key != archiveKey {
+			o.Add(m)
+		}
+	}
+	state, _ := json.Marshal(s)
+	o.Set(archiveKey, state)
+	return o.Bytes()
 }

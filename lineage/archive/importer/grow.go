@@ -12,34 +12,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-var (
-	// ErrDeleted is returned by Growing.Read when the thread of the input was deleted from the store. It matches
-	// lineage.ErrConflict.
-	ErrDeleted = fmt.Errorf("the thread was deleted: %w", lineage.ErrConflict)
-	// ErrStale is returned by Growing.Read when the store no longer has messages that Known gave: read the
-	// input from its start, without Known.
-	ErrStale = errors.New("the store no longer has messages of the input")
-)
-
-// Line is a line of a growing input.
-type Line struct {
-	archive.RawLine
-	// Nodes are the messages and records that were read from the line, in order; none for a line that is blank
-	// or cannot be read.
-	Nodes []PlacedNode
-}
-
-// PlacedNode is a node with its span in the store.
-type PlacedNode struct {
-	*archive.Node
-	Span structure.SpanRef
-	// Kept is set if the store has the message in another serialization.
-	Kept bool
-	// Copied is set if the span belongs to another conversation, in which the message has another id or time: then
-	// the node has the body and metadata of that one, and no id and time.
-	Copied bool
-}
-
 // Growing imports an input that grows, such as the session file of an agent that is running. After each Read
 // the store has what an import of the lines so far adds, and the cost of a Read is that of its new lines.
 //
@@ -261,62 +233,4 @@ func (g *Growing) placed() {
 		}
 	}
 	g.loader.options.Placed(lines)
-}
-
-// given are lines whose nodes the store has: see Growing.Known.
-type given struct {
-	lines int64
-	spans func(line int64) []structure.SpanRef
-	ends  map[structure.RunID]uint64 // the last places of the runs of the spans
-}
-
-// of returns the spans of nodes, zero for those that are looked up: of a later line, or of one that was read in
-// another way before. It returns nil if all are looked up.
-func (g *given) of(nodes []archive.Node) []structure.SpanRef {
-	if g.spans == nil || len(nodes) == 0 || nodes[0].At.Line > g.lines {
-		return nil
-	}
-	spans := make([]structure.SpanRef, len(nodes))
-	for i := 0; i < len(nodes); {
-		line, end := nodes[i].At.Line, i+1
-		for end < len(nodes) && nodes[end].At.Line == line {
-			end++
-		}
-		if line <= g.lines {
-			if known := g.spans(line); len(known) == end-i {
-				copy(spans[i:], known)
-			}
-		}
-		i = end
-	}
-	return spans
-}
-
-// knowSpan states the span of a node.
-func (l *loader) knowSpan(st *loading, p *prepared, at structure.SpanRef) error {
-	if !st.thread.existed {
-		return ErrDeleted
-	}
-	last, known := l.given.ends[at.Run]
-	if !known {
-		state, err := l.state()
-		if err != nil {
-			return err
-		}
-		end, err := state.Last(l.ctx, at.Run)
-		if errors.Is(err, lineage.ErrNotFound) {
-			return ErrStale
-		}
-		if err != nil {
-			return err
-		}
-		last = end.Seq
-		l.given.ends[at.Run] = last
-	}
-	if at.Seq > last {
-		return ErrStale
-	}
-	n := &st.nodes[p.index]
-	n.ref, n.stored = at, true
-	return nil
 }

@@ -693,7 +693,7 @@ func TestSamplesGrow(t *testing.T) {
 		}
 		b, err := os.ReadFile(path)
 		require.NoError(t, err)
-		f := &follower{t: t, store: storeIn(t), name: filepath.Base(path), lines: slices.Collect(bytes.Lines(b)), reached: new(int)}
+		f := &follower{t: t, store: storeIn(t), name: filepath.ToSlash(path), lines: slices.Collect(bytes.Lines(b)), reached: new(int)}
 		f.start(0)
 		defer f.stop()
 		report, err := f.read(min(10, len(f.lines)))

@@ -1,19 +1,9 @@
 package importer
 
 import (
-	"slices"
-
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
-
-// head is a node that a context should point to. Its name is empty for a branch with an automatic one.
-type head struct {
-	namedHead
-	current bool
-	context *contextState
-	done    bool
-}
 
 // heads returns the nodes that contexts should point to: the current node first, then named
 // branches, then leaves.
@@ -57,15 +47,4 @@ func (l *loader) heads(st *loading) []head {
 		}
 	}
 	return heads
-}
-
-type namedHead struct {
-	node     int32
-	name, of string
-	metadata []byte
-}
-
-// isEmpty reports whether the archive has a branch without messages.
-func (st *loading) isEmpty(name string) bool {
-	return slices.ContainsFunc(st.header.Empty, func(b archive.EmptyBranch) bool { return b.Name == name })
 }

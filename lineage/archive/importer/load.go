@@ -5,49 +5,11 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
-	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
-
-// loader turns conversations into commits.
-type loader struct {
-	ctx     context.Context
-	writer  *write.Writer
-	engine  backend.Engine
-	options Options
-	next    *filling
-	applied bool  // a commit was applied
-	total   added // by the commits that were applied
-	hash    fieldHash
-	// met maps the hash of a source id to the file in which the conversation was last met. copies
-	// counts equal conversations without an id in the current file.
-	met    map[uint64]uint32
-	copies map[uint64]uint64
-	number uint32        // of the file
-	inFile int           // conversations in the file so far
-	of     *archive.File // that the current conversation is from, nil for none
-	seen
-	tick    int
-	created int64 // new messages
-
-	// part is the size of the part of a conversation that is being loaded, partIn the commit that keeps it.
-	part   int64
-	partIn *filling
-	open   *loading // the current conversation, which may continue
-	// replaying is set while a commit is filled again: reports were made before.
-	replaying bool
-
-	// Of an input that grows: the lines that are known, and the nodes of the others if they are asked for.
-	grows  bool
-	given  given
-	keep   bool
-	placed []item
-}
 
 func newLoader(ctx context.Context, store *lineage.Store, o Options) *loader {
 	writer := write.Of(store)
@@ -119,13 +81,6 @@ func (l *loader) close() {
 	l.report.SharedMessages, l.report.NewBytes = l.total.shared, l.total.bytes
 }
 
-// repair reports a repair.
-func (l *loader) repair(d *archive.Damage) {
-	if !l.replaying {
-		l.report.repair(d)
-	}
-}
-
 func (l *loader) progress(last bool) {
 	if l.options.Progress == nil {
 		return
@@ -137,105 +92,58 @@ func (l *loader) progress(last bool) {
 	}
 }
 
-// loading is a conversation being loaded.
-type loading struct {
-	header archive.Conversation // without nodes
-	// derived is set if the source id is derived from the whole content of the conversation, so
-	// that an equal id means equal content.
-	derived bool
-	// again is set if the archive had an earlier part of the conversation. Without a Current, that
-	// part determines the current node.
-	again bool
-	// sought is set after the conversation that it was copied from was looked for. copiedFrom is its thread, zero for none, and
-	// copies is set if its lines have other ids and times there.
-	sought     bool
-	copiedFrom structure.ThreadID
-	copies     bool
-	// lost is set if the thread was deleted during the import: the rest is left out.
-	lost   bool
-	format string
-	// runOf is the title of the only run of an agent in a file.
-	runOf   string
-	thread  *threadState
-	nodes   []loaded
-	byID    map[string]int32
-	asides  []string // names; 0 is the conversation itself
-	asideOf map[string]int32
-	// named are the nodes with named branches.
-	named []namedHead
-	last  []int32 // the last node of each aside, -1 for none
-	// leaves are the nodes without kids, in order.
-	leaves []int32
-	round  uint32 // counts how often contexts were matched
-	// grew is set if a node was added since resume. state is the checksum of the archive's state that finish leaves in
-	// the thread, settled the one that an input that grows found there at its begin, or left there in its last round.
-	grew           bool
-	state, settled string
-}
-
-// loaded is the part of a node that is retained.
-type loaded struct {
-	ref    structure.SpanRef
-	parent int32
-	aside  int32
-	mark   uint32 // distinguishes it from the other nodes, in threads' metadata
-	kids   bool   // has children in this archive
-	// stored is set if the span was already in the store, foreign if it belongs to another thread.
-	// kept is set if the store has the message in another serialization.
-	stored, foreign, kept bool
-	adopted               bool   // from the store, not from this archive
-	visited               uint32 // the latest loading.round in which walk visited it
-	created               time.Time
-}
-
 // conversation loads a conversation, or a part of one.
 func (l *loader) conversation(c *archive.Conversation) error {
-	for _, d := range c.Repairs {
-		l.report.repair(d)
-	}
-	for _, d := range c.Skipped {
-		l.report.skip(d)
-	}
-	l.report.RepairedCount += c.RepairsMore
-	l.report.SkippedCount += c.SkippedMore
-	st := l.open
-	if st == nil || st.derived || st.header.SourceID != l.options.Prefix+c.SourceID {
-		l.inFile++
-		if err := l.finishOpen(); err != nil {
-			return err
-		}
-		st = nil
-	}
-	if st == nil {
-		st = &loading{asides: []string{""}, asideOf: map[string]int32{"": 0}, last: []int32{-1}}
-		l.open = st
-	}
-	merge(&st.header, c)
-	if st.lost {
-		return nil
-	}
-	if st.thread == nil {
-		if l.next.empty() {
-			l.next.Reset(l.writer.Now()) // the source may have been slow
-		}
-		id := l.options.Prefix + c.SourceID
-		if c.SourceID == "" {
-			id, c.More, st.derived = l.derivedID(c), false, true
-		}
-		st.header.SourceID = id
-		var err error
-		if st.again, err = l.count(id); err != nil {
-			return err
-		}
-		if err := l.beginAfresh(st); err != nil {
-			return err
-		}
+	l.report.damages(c)
+	st, err := l.continued(c)
+	if err != nil || st.lost {
+		return err
 	}
 	if err := l.findCopied(st, c.Nodes); err != nil || st.lost {
 		return err
 	}
-	leaves := leaveWay(c)
-	known := l.given.of(c.Nodes)
+	if err := l.nodes(st, c); err != nil || st.lost {
+		return err
+	}
+	if !c.More && !(st.derived && l.inFile == 1) { // its title depends on whether another one follows
+		return l.finishOpen()
+	}
+	return nil
+}
+
+// continued returns the conversation that a part continues, or begins one.
+func (l *loader) continued(c *archive.Conversation) (*loading, error) {
+	st := l.open
+	if st == nil || st.derived || st.header.SourceID != l.options.Prefix+c.SourceID {
+		l.inFile++
+		if err := l.finishOpen(); err != nil {
+			return nil, err
+		}
+		st = &loading{asides: []string{""}, asideOf: map[string]int32{"": 0}, last: []int32{-1}}
+		l.open = st
+	}
+	merge(&st.header, c)
+	if st.lost || st.thread != nil {
+		return st, nil
+	}
+	if l.next.empty() {
+		l.next.Reset(l.writer.Now()) // the source may have been slow
+	}
+	id := l.options.Prefix + c.SourceID
+	if c.SourceID == "" {
+		id, c.More, st.derived = l.derivedID(c), false, true
+	}
+	st.header.SourceID = id
+	var err error
+	if st.again, err = l.count(id); err != nil {
+		return nil, err
+	}
+	return st, l.beginAfresh(st)
+}
+
+// nodes loads the nodes of a part.
+func (l *loader) nodes(st *loading, c *archive.Conversation) error {
+	leaves, known := leaveWay(c), l.given.of(c.Nodes)
 	for nodes := range slices.Chunk(c.Nodes, loadedAtOnce) {
 		if err := context.Cause(l.ctx); err != nil {
 			return err
@@ -245,32 +153,30 @@ func (l *loader) conversation(c *archive.Conversation) error {
 			return err
 		}
 		for i := range prepared {
-			p := &prepared[i]
 			if i < len(known) && !known[i].IsZero() {
-				if err := l.knowSpan(st, p, known[i]); err != nil {
-					return err
-				}
-				continue
+				err = l.knowSpan(st, &prepared[i], known[i])
+			} else {
+				err = l.node(st, &prepared[i])
 			}
-			if p.Aside != lineage.AsideLog {
-				l.report.Messages++
-			}
-			if err := l.place(st, p); err != nil {
+			if err != nil || st.lost {
 				return err
-			}
-			if st.lost {
-				return nil
-			}
-			if l.keep {
-				l.placed = append(l.placed, item{st, p})
 			}
 		}
 		known, leaves = known[min(len(nodes), len(known)):], leaves[min(len(nodes), len(leaves)):]
 	}
-	if !c.More && !(st.derived && l.inFile == 1) { // its title depends on whether another one follows
-		return l.finishOpen()
-	}
 	return nil
+}
+
+// node loads a node.
+func (l *loader) node(st *loading, p *prepared) error {
+	if p.Aside != lineage.AsideLog {
+		l.report.Messages++
+	}
+	err := l.place(st, p)
+	if l.keep && err == nil && !st.lost {
+		l.placed = append(l.placed, item{st, p})
+	}
+	return err
 }
 
 // loadedAtOnce is the number of messages prepared at a time.
@@ -314,4 +220,15 @@ func merge(c, part *archive.Conversation) {
 		c.Metadata = part.Metadata
 	}
 	c.Empty = append(c.Empty, part.Empty...)
+}
+
+// beginAfresh looks up the thread of a conversation when all that may concern it is in the store.
+func (l *loader) beginAfresh(st *loading) error {
+	if l.next.threads[write.SourceThread(st.header.SourceID)] || st.header.ForkedFrom != "" && l.next.threads[l.threadOf(st.header.ForkedFrom)] {
+		if err := l.flush(); err != nil {
+			return err
+		}
+	}
+	st.format = l.format
+	return l.begin(st)
 }

@@ -24,8 +24,8 @@ type matching struct {
 	// reach is what contexts of the store lead to, followed the spans after which some of its runs begin.
 	reach    backend.Reach
 	followed map[structure.SpanRef]bool
-	// implied is set if the current message is the last one so far of an input that was read before and grows: where the
-	// store goes on after it, another reader was faster.
+	// implied is set if the archive does not state the current message, and it is the last one read so far of an input that
+	// grows. If the store has messages after it, another reader has read more of the input, and its head stays.
 	implied bool
 }
 
@@ -93,16 +93,6 @@ func (m *matching) claim(h *head) {
 	if h.context != nil {
 		h.context.taken, m.done[at] = true, true
 	}
-}
-
-// follows reports whether a node is a message or comes after it.
-func (st *loading) follows(node int32, message structure.SpanRef) bool {
-	for ; node >= 0; node = st.nodes[node].parent {
-		if st.nodes[node].ref == message {
-			return true
-		}
-	}
-	return false
 }
 
 // advance moves the context of a head to its message, and creates one if it is missing and needed.
@@ -259,10 +249,4 @@ func (c *contextState) rename(metadata []byte) {
 		return
 	}
 	c.metadata = rawjson.MergePatch(rawjson.Remove(was, renamedFrom), metadata)
-}
-
-func (c *contextState) moveTo(n *loaded) {
-	if c.Tip != n.ref {
-		c.Tip, c.dirty = n.ref, true
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Options configure an import. The zero value of each field is its default.
@@ -51,4 +52,23 @@ func (o Options) reading() (archive.ReadOptions, error) {
 		r.Unchanged = o.Files.unchanged
 	}
 	return r, nil
+}
+
+// Line is a line of a growing input.
+type Line struct {
+	archive.RawLine
+	// Nodes are the messages and records that were read from the line, in order; none for a line that is blank
+	// or cannot be read.
+	Nodes []PlacedNode
+}
+
+// PlacedNode is a node with its span in the store.
+type PlacedNode struct {
+	*archive.Node
+	Span structure.SpanRef
+	// Kept is set if the store has the message in another serialization.
+	Kept bool
+	// Copied is set if the span belongs to another conversation, in which the message has another id or time: then
+	// the node has the body and metadata of that one, and no id and time.
+	Copied bool
 }

@@ -1,16 +1,9 @@
 package importer
 
 import (
-	"slices"
-
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/place"
-	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
-	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/lineage/message"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // place finds or adds the span of a node.
@@ -84,121 +77,4 @@ func (l *loader) placeOne(st *loading, p *prepared) (place.Found, error) {
 		l.next.added.messages++
 	}
 	return found, nil
-}
-
-func (st *loading) refOf(node int32) structure.SpanRef {
-	if node < 0 {
-		return structure.SpanRef{}
-	}
-	return st.nodes[node].ref
-}
-
-// findCopied finds the thread that a conversation was copied from: by the id of its first message if ids are shared, else by
-// one of its first answers, which also says whether lines have other ids or times there. The records before that message are
-// shared as well.
-func (l *loader) findCopied(st *loading, nodes []archive.Node) error {
-	c, t := &st.header, st.thread
-	if st.sought || !c.SharedIDs && !c.Copies {
-		return nil
-	}
-	first := slices.IndexFunc(nodes, func(n archive.Node) bool { return n.ID != "" && n.Aside == "" })
-	if first < 0 && (!c.Copies || len(nodes) == 0) {
-		return nil
-	}
-	st.sought = true
-	if c.SharedIDs && t.base == nil && first >= 0 {
-		id := nodes[first].ID
-		_, err := l.shareWithCopied(st, id, func(from backend.Reader, like func(*structure.Thread) bool) (*structure.Thread, error) {
-			return place.FindCopy(l.ctx, from, t.record.UserID, id, like)
-		})
-		if err != nil || st.lost {
-			return err
-		}
-	}
-	tried := 0
-	for i := range nodes {
-		n := &nodes[i]
-		id := answerID(n)
-		if !c.Copies || id == "" {
-			continue
-		}
-		if tried++; tried > maxTried || t.base != nil && !t.sharesOthers() {
-			break
-		}
-		if found, err := l.findAnswer(st, n, id); found || err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// findAnswer looks for an answer in other threads, or in the part of them that the thread shares already.
-func (l *loader) findAnswer(st *loading, n *archive.Node, id string) (bool, error) {
-	t := st.thread
-	var answer place.Message
-	by := content.Origin{ModelID: n.Model}.Attribution()
-	var err error
-	if answer.Usages, err = write.Message(nil, structure.Usage{Kind: structure.MessageUsage, Role: n.Role, Name: n.Name, Type: n.Type, By: by}, n.Type, n.Body, answer.Store); err != nil {
-		return false, err
-	}
-	if t.base == nil {
-		st.copies, err = l.shareWithCopied(st, "answer "+id, func(from backend.Reader, like func(*structure.Thread) bool) (*structure.Thread, error) {
-			return place.FindAnswer(l.ctx, from, t.record.UserID, &answer, like)
-		})
-	} else if state, err := l.state(); err != nil {
-		return false, err
-	} else if st.copies, err = place.HasAnswer(l.ctx, state, t.base, t.record.Home(), &answer); err != nil {
-		return false, err
-	}
-	st.thread.copies = st.copies
-	return st.copies, err
-}
-
-// sharesOthers reports whether the histories of a thread have spans of others.
-func (t *threadState) sharesOthers() bool {
-	for _, e := range t.base {
-		if e.Run.Home != t.record.Home() {
-			return true
-		}
-	}
-	return false
-}
-
-// maxTried is how many answers are looked for in other threads.
-const maxTried = 3
-
-// answerID returns the id that the provider of an answer gave it, empty for none.
-func answerID(n *archive.Node) string {
-	if n.Aside != "" || n.Type != content.TypeJSON || len(n.Attachments) > 0 || !message.MayStateUsage(n.Role) || !message.MentionsUsage(n.Body) {
-		return ""
-	}
-	for _, a := range message.Usage(message.Record{Body: n.Body, Role: n.Role, Model: n.Model}) {
-		if a.ID != "" {
-			return a.ID
-		}
-	}
-	return ""
-}
-
-// shareWithCopied lets a thread share messages with the one that a search for a message returns, if there is one, or the
-// conversation is lost.
-func (l *loader) shareWithCopied(st *loading, id string, search func(backend.Reader, func(*structure.Thread) bool) (*structure.Thread, error)) (bool, error) {
-	if l.next.firsts[id] || l.next.placers[st.thread] != nil { // it may be in the commit, or the placer knows no base
-		if err := l.flush(); err != nil || st.lost {
-			return true, err
-		}
-	}
-	l.next.firsts[id] = true
-	state, err := l.state()
-	if err != nil {
-		return false, err
-	}
-	thread, err := search(state, func(t *structure.Thread) bool {
-		return t.ID != st.thread.record.ID && archivedIn(t).Format == l.format
-	})
-	if thread == nil || err != nil {
-		return false, err
-	}
-	st.copiedFrom = thread.ID
-	return true, l.shareWith(st.thread, thread, state)
 }

@@ -13,15 +13,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// prepared is a node ready to be stored.
-type prepared struct {
-	*archive.Node
-	place.Message
-	index  int32 // in loading.nodes
-	parent int32
-	copy   *place.Copy // of the span of another thread that it was found to be a copy of
-}
-
 // prepare creates the usages of nodes, finds their parents, and appends the nodes to st.nodes, not
 // yet placed. leaves is what leaveWay returned of them.
 func (l *loader) prepare(st *loading, nodes []archive.Node, leaves []bool) ([]prepared, error) {
@@ -84,16 +75,6 @@ func (l *loader) prepare(st *loading, nodes []archive.Node, leaves []bool) ([]pr
 		st.leaves = append(st.leaves, p.index)
 	}
 	return out, nil
-}
-
-func (st *loading) aside(name string) int32 {
-	if i, known := st.asideOf[name]; known {
-		return i
-	}
-	i := int32(len(st.asides))
-	st.asides, st.asideOf[name] = append(st.asides, name), i
-	st.last = append(st.last, -1)
-	return i
 }
 
 // parentOf returns the parent of a node, -1 for none.

@@ -43,6 +43,18 @@ type Report struct {
 	IgnoredCount int64
 }
 
+// damages adds what was skipped and repaired in a part of a conversation.
+func (r *Report) damages(c *archive.Conversation) {
+	for _, d := range c.Repairs {
+		r.repair(d)
+	}
+	for _, d := range c.Skipped {
+		r.skip(d)
+	}
+	r.RepairedCount += c.RepairsMore
+	r.SkippedCount += c.SkippedMore
+}
+
 func (r *Report) skip(d *archive.Damage) {
 	if r.SkippedCount++; r.SkippedCount <= archive.MaxReported {
 		r.Skipped = append(r.Skipped, d)

@@ -4,81 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// Asides created by imports.
-const (
-	// asideImporting protects the stored part of a conversation until all of it is stored. If an
-	// import is interrupted, the next one deletes it.
-	asideImporting = "importing"
-)
-
-// threadState is a thread while a conversation is loaded into it.
-type threadState struct {
-	record structure.Thread
-	// was is the thread in the store, nil if it is new, and archived what the last import stored in its metadata.
-	was      *structure.Thread
-	archived archiveState
-	existed  bool // before this import
-	stage    stage
-	// ours is set if the thread has only what this import added, as far as it knows.
-	ours bool
-	// copies is loading.copies.
-	copies bool
-	// base is what the contexts lead to of a thread that existed, or of the one that a new one was forked from.
-	base     backend.Reach
-	contexts []*contextState
-	// main is the context of the main branch, zero if it was deleted.
-	main structure.ContextID
-	// grown are the runs with new spans since the last commit. held are contexts that protect runs
-	// until the conversation is complete: then they become branches or are deleted.
-	grown map[structure.RunID]bool
-	ends  map[structure.RunID]uint64 // the last places of runs that this import continued
-	held  map[structure.RunID]structure.Context
-	// stale are such contexts in the store, reused those that became branches.
-	stale  []structure.ContextID
-	reused map[structure.ContextID]bool
-}
-
-// stage is where a thread is.
-type stage uint8
-
-const (
-	absent   stage = iota
-	inCommit       // the current one
-	inStore
-)
-
-// contextState is a context of the thread being loaded.
-type contextState struct {
-	write.Context
-	branch string // empty for none
-	aside  string
-	stored bool
-	old    structure.SpanRef // its tip in the store
-	taken  bool              // assigned to a head
-	dirty  bool
-	// was is the context of a branch in the store, if it has metadata. metadata is new metadata, nil if it stays.
-	was      *structure.Context
-	metadata []byte
-}
-
-// beginAfresh looks up the thread of a conversation when all that may concern it is in the store.
-func (l *loader) beginAfresh(st *loading) error {
-	if l.next.threads[write.SourceThread(st.header.SourceID)] || st.header.ForkedFrom != "" && l.next.threads[l.threadOf(st.header.ForkedFrom)] {
-		if err := l.flush(); err != nil {
-			return err
-		}
-	}
-	st.format = l.format
-	return l.begin(st)
-}
 
 // begin looks up the thread of a conversation.
 func (l *loader) begin(st *loading) error {
@@ -165,17 +96,6 @@ func (l *loader) resume(st *loading) error {
 		return nil
 	}
 	return l.shareWith(t, was, state)
-}
-
-// commit states that everything of the thread so far is in the store.
-func (t *threadState) commit(p *place.Placer) {
-	if t.stage == inCommit {
-		t.stage = inStore
-	}
-	for run := range t.grown {
-		t.ends[run] = p.End(run)
-	}
-	clear(t.grown)
 }
 
 // newThread prepares a thread for a conversation. Nothing is in the batch yet.

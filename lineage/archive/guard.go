@@ -1,0 +1,50 @@
+package archive
+
+import "io"
+
+// guard counts what is read of an archive when it is decompressed, and from a database, and stops
+// reading beyond limits. All parts of an archive share one.
+type guard struct {
+	limits Limits
+	in     func() int64 // compressed bytes read, or the size of the database
+	out    int64
+	items  int64
+}
+
+// expand counts decompressed bytes.
+func (g *guard) expand(n int64) error {
+	g.out += n
+	if g.out > g.limits.Total {
+		return &LimitError{Limit: "total", Most: g.limits.Total, What: "bytes to read", Err: ErrTooLarge}
+	}
+	if g.out > g.limits.RatioFrom && g.out/g.limits.Ratio > max(g.in(), 1) {
+		return &LimitError{Limit: "ratio", Most: g.limits.Ratio, What: "times its size", Err: ErrRefused}
+	}
+	return nil
+}
+
+// item counts a line or value.
+func (g *guard) item() error {
+	if g == nil {
+		return nil // not compressed
+	}
+	if g.items++; g.items > g.limits.DensityFrom && g.items/g.limits.Density > g.in()/64 {
+		return &LimitError{Limit: "density", Most: g.limits.Density, What: "items for each 64 compressed bytes", Err: ErrRefused}
+	}
+	return nil
+}
+
+func (g *guard) reader(r io.Reader) io.Reader { return &guardedReader{r, g} }
+
+type guardedReader struct {
+	r io.Reader
+	g *guard
+}
+
+func (r *guardedReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if over := r.g.expand(int64(n)); over != nil {
+		return n, over
+	}
+	return n, err
+}

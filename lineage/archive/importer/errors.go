@@ -1,0 +1,17 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+var (
+	// ErrDeleted is returned by Growing.Read when the thread of the input was deleted from the store. It matches
+	// lineage.ErrConflict.
+	ErrDeleted = fmt.Errorf("the thread was deleted: %w", lineage.ErrConflict)
+	// ErrStale is returned by Growing.Read when the store no longer has messages that Known gave: read the
+	// input from its start, without Known.
+	ErrStale = errors.New("the store no longer has messages of the input")
+)

@@ -1,0 +1,87 @@
+package importer
+
+import (
+	"github.com/lineage-store/lineage/internal/place"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Limits of a commit. A read of one message verifies the frame of its whole commit, so commits
+// should not be large; each has a fixed cost, so they should not be small.
+const (
+	commitBytes   = 64 << 10
+	commitRecords = 512
+	recordBytes   = 64 // what a record takes besides its bodies and metadata
+)
+
+// maxRetained limits the memory of what a commit may have to be filled with again.
+const maxRetained = 16 << 20
+
+// newFilling returns an empty commit. It need not be durable by itself: the import is synced at its
+// end.
+func (l *loader) newFilling() *filling {
+	f := &filling{
+		Batch: l.writer.Batch(), loader: l, contents: make(place.Contents), placers: make(map[*threadState]*place.Placer),
+		threads: make(map[structure.ThreadID]bool), firsts: make(map[string]bool),
+	}
+	f.Durability = backend.Normal
+	f.Places()
+	return f
+}
+
+// retain keeps a node, or the end of a conversation, until the commit was made.
+func (f *filling) retain(i item, bytes int64) {
+	f.items, f.retained = append(f.items, i), f.retained+bytes
+}
+
+// release drops what an empty commit retains: all of it is in the store.
+func (f *filling) release() { f.items, f.retained = nil, 0 }
+
+func (f *filling) empty() bool {
+	records, _ := f.Size()
+	return records == 0
+}
+
+func (f *filling) full() bool {
+	records, bytes := f.Size()
+	return bytes+recordBytes*records >= commitBytes || records >= commitRecords || f.retained >= maxRetained
+}
+
+// state returns the state of the store that the current commit is made for. Everything that decides what it adds is read
+// there: a newer state has spans that placers do not find.
+func (l *loader) state() (backend.Snapshot, error) {
+	f := l.next
+	if f.state == nil {
+		var err error
+		if f.state, err = l.engine.Snapshot(l.ctx); err != nil {
+			return nil, err
+		}
+	}
+	return f.state, nil
+}
+
+// placerOf returns the placer for a thread.
+func (f *filling) placerOf(t *threadState) (*place.Placer, error) {
+	if p := f.placers[t]; p != nil {
+		return p, nil
+	}
+	l := f.loader
+	if _, err := l.state(); err != nil {
+		return nil, err
+	}
+	p := place.New(l.ctx, l.writer, f.state, f.Batch, f.contents, &t.record, place.Rules{Base: t.base, Exact: !t.existed, Ends: t.ends, Own: t.ours, NewThread: t.stage != inStore, Fresh: f.fresh, Copies: t.copies, Kept: sameUsage(l.ctx, f.state)})
+	f.placers[t] = p
+	return p, nil
+}
+
+// forget lets placers read the store as it is now.
+func (f *filling) forget() {
+	clear(f.placers)
+	if f.state != nil {
+		f.state.Close()
+	}
+	f.state, f.known = nil, 0
+}
+
+// maxKnown is the number of messages that are looked up in one state of the store.
+const maxKnown = 4096

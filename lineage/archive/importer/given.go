@@ -1,0 +1,60 @@
+package importer
+
+import (
+	"errors"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// of returns the spans of nodes, zero for those that are looked up: of a later line, or of one that was read in
+// another way before. It returns nil if all are looked up.
+func (g *given) of(nodes []archive.Node) []structure.SpanRef {
+	if g.spans == nil || len(nodes) == 0 || nodes[0].At.Line > g.lines {
+		return nil
+	}
+	spans := make([]structure.SpanRef, len(nodes))
+	for i := 0; i < len(nodes); {
+		line, end := nodes[i].At.Line, i+1
+		for end < len(nodes) && nodes[end].At.Line == line {
+			end++
+		}
+		if line <= g.lines {
+			if known := g.spans(line); len(known) == end-i {
+				copy(spans[i:], known)
+			}
+		}
+		i = end
+	}
+	return spans
+}
+
+// knowSpan states the span of a node.
+func (l *loader) knowSpan(st *loading, p *prepared, at structure.SpanRef) error {
+	if !st.thread.existed {
+		return ErrDeleted
+	}
+	last, known := l.given.ends[at.Run]
+	if !known {
+		state, err := l.state()
+		if err != nil {
+			return err
+		}
+		end, err := state.Last(l.ctx, at.Run)
+		if errors.Is(err, lineage.ErrNotFound) {
+			return ErrStale
+		}
+		if err != nil {
+			return err
+		}
+		last = end.Seq
+		l.given.ends[at.Run] = last
+	}
+	if at.Seq > last {
+		return ErrStale
+	}
+	n := &st.nodes[p.index]
+	n.ref, n.stored = at, true
+	return nil
+}

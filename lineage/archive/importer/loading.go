@@ -1,0 +1,208 @@
+package importer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/place"
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// loading is a conversation being loaded.
+type loading struct {
+	header archive.Conversation // without nodes
+	// derived is set if the source id is derived from the whole content of the conversation, so
+	// that an equal id means equal content.
+	derived bool
+	// again is set if the archive had an earlier part of the conversation. Without a Current, that
+	// part determines the current node.
+	again bool
+	// sought is set after the conversation that it was copied from was looked for. copiedFrom is its thread, zero for none, and
+	// copies is set if its lines have other ids and times there.
+	sought     bool
+	copiedFrom structure.ThreadID
+	copies     bool
+	// lost is set if the thread was deleted during the import: the rest is left out.
+	lost   bool
+	format string
+	// runOf is the title of the only run of an agent in a file.
+	runOf   string
+	thread  *threadState
+	nodes   []loaded
+	byID    map[string]int32
+	asides  []string // names; 0 is the conversation itself
+	asideOf map[string]int32
+	// named are the nodes with named branches.
+	named []namedHead
+	last  []int32 // the last node of each aside, -1 for none
+	// leaves are the nodes without kids, in order.
+	leaves []int32
+	round  uint32 // counts how often contexts were matched
+	// grew is set if a node was added since resume. state is the checksum of the archive's state that finish leaves in
+	// the thread, settled the one that an input that grows found there at its begin, or left there in its last round.
+	grew           bool
+	state, settled string
+}
+
+// loaded is the part of a node that is retained.
+type loaded struct {
+	ref    structure.SpanRef
+	parent int32
+	aside  int32
+	mark   uint32 // distinguishes it from the other nodes, in threads' metadata
+	kids   bool   // has children in this archive
+	// stored is set if the span was already in the store, foreign if it belongs to another thread.
+	// kept is set if the store has the message in another serialization.
+	stored, foreign, kept bool
+	adopted               bool   // from the store, not from this archive
+	visited               uint32 // the latest loading.round in which walk visited it
+	created               time.Time
+}
+
+// threadState is a thread while a conversation is loaded into it.
+type threadState struct {
+	record structure.Thread
+	// was is the thread in the store, nil if it is new, and archived what the last import stored in its metadata.
+	was      *structure.Thread
+	archived archiveState
+	existed  bool // before this import
+	stage    stage
+	// ours is set if the thread has only what this import added, as far as it knows.
+	ours bool
+	// copies is loading.copies.
+	copies bool
+	// base is what the contexts lead to of a thread that existed, or of the one that a new one was forked from.
+	base     backend.Reach
+	contexts []*contextState
+	// main is the context of the main branch, zero if it was deleted.
+	main structure.ContextID
+	// grown are the runs with new spans since the last commit. held are contexts that protect runs
+	// until the conversation is complete: then they become branches or are deleted.
+	grown map[structure.RunID]bool
+	ends  map[structure.RunID]uint64 // the last places of runs that this import continued
+	held  map[structure.RunID]structure.Context
+	// stale are such contexts in the store, reused those that became branches.
+	stale  []structure.ContextID
+	reused map[structure.ContextID]bool
+}
+
+// stage is where a thread is.
+type stage uint8
+
+const (
+	absent   stage = iota
+	inCommit       // the current one
+	inStore
+)
+
+// contextState is a context of the thread being loaded.
+type contextState struct {
+	write.Context
+	branch string // empty for none
+	aside  string
+	stored bool
+	old    structure.SpanRef // its tip in the store
+	taken  bool              // assigned to a head
+	dirty  bool
+	// was is the context of a branch in the store, if it has metadata. metadata is new metadata, nil if it stays.
+	was      *structure.Context
+	metadata []byte
+}
+
+// Asides created by imports.
+const (
+	// asideImporting protects the stored part of a conversation until all of it is stored. If an
+	// import is interrupted, the next one deletes it.
+	asideImporting = "importing"
+)
+
+// head is a node that a context should point to. Its name is empty for a branch with an automatic one.
+type head struct {
+	namedHead
+	current bool
+	context *contextState
+	done    bool
+}
+
+type namedHead struct {
+	node     int32
+	name, of string
+	metadata []byte
+}
+
+// isEmpty reports whether the archive has a branch without messages.
+func (st *loading) isEmpty(name string) bool {
+	return slices.ContainsFunc(st.header.Empty, func(b archive.EmptyBranch) bool { return b.Name == name })
+}
+
+func (st *loading) aside(name string) int32 {
+	if i, known := st.asideOf[name]; known {
+		return i
+	}
+	i := int32(len(st.asides))
+	st.asides, st.asideOf[name] = append(st.asides, name), i
+	st.last = append(st.last, -1)
+	return i
+}
+
+func (st *loading) refOf(node int32) structure.SpanRef {
+	if node < 0 {
+		return structure.SpanRef{}
+	}
+	return st.nodes[node].ref
+}
+
+// older reports whether the archive has the conversation as of an earlier time than the store.
+func (st *loading) older() bool {
+	t := st.thread
+	return t.existed && !st.header.Updated.IsZero() && st.header.Updated.UnixMilli() < t.archived.Updated
+}
+
+// follows reports whether a node is a message or comes after it.
+func (st *loading) follows(node int32, message structure.SpanRef) bool {
+	for ; node >= 0; node = st.nodes[node].parent {
+		if st.nodes[node].ref == message {
+			return true
+		}
+	}
+	return false
+}
+
+// commit states that everything of the thread so far is in the store.
+func (t *threadState) commit(p *place.Placer) {
+	if t.stage == inCommit {
+		t.stage = inStore
+	}
+	for run := range t.grown {
+		t.ends[run] = p.End(run)
+	}
+	clear(t.grown)
+}
+
+// sharesOthers reports whether the histories of a thread have spans of others.
+func (t *threadState) sharesOthers() bool {
+	for _, e := range t.base {
+		if e.Run.Home != t.record.Home() {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *contextState) moveTo(n *loaded) {
+	if c.Tip != n.ref {
+		c.Tip, c.dirty = n.ref, true
+	}
+}
+
+func firstOf(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
