@@ -5,12 +5,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/live"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -103,7 +106,12 @@ func (f *filling) some(ctx context.Context, number uint64) (more bool, err error
 	table := newTable(ctx, newCache(is.head, DefaultCache), f.log.identity, is, fetch)
 	f.judging.begin(table)
 	var all []replayed
+	size := 0
 	for i := range rows {
+		if size > mostDecoded {
+			rows = rows[:i]
+			break
+		}
 		commits, changed, err := rows[i].left(f.filter, &f.report)
 		if err != nil {
 			return false, err
@@ -117,6 +125,7 @@ func (f *filling) some(ctx context.Context, number uint64) (more bool, err error
 				return false, fmt.Errorf("commit %d: %w", s.Number, &backend.CorruptError{File: fmt.Sprintf("row %d of the log", rows[i].first), What: err.Error()})
 			}
 			c.Number = s.Number
+			size += len(s.Payload)
 			all = append(all, replayed{&rows[i], s, c, offsets})
 		}
 	}
@@ -148,6 +157,11 @@ func (j *judging) replayAll(ctx context.Context, all []replayed) error {
 	}
 	if err := j.state.Prefetch(ctx, j.table, ks); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(all, func(r replayed) bool { return r.s.Unknown }) { // each forgets all sessions
+		if err := j.table.Prefetch(ctx, read.Need{Ranges: []read.Range{read.Under(keys.Of(keys.TableRequests))}}); err != nil {
+			return err
+		}
 	}
 	for _, r := range all {
 		if j.row == nil || j.row.first != r.row.first || r.s.Number == r.row.first {

@@ -274,7 +274,7 @@ func TestCommitsThatComeDuringALock(t *testing.T) {
 	for _, p := range late {
 		e.queue <- p
 	}
-	done, rest := e.together(given)
+	done, rest := e.together(given, true)
 	require.Equal(t, []*pending{given[0], given[1], late[0], late[2]}, done)
 	require.Empty(t, rest)
 	for _, p := range done {

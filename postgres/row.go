@@ -26,6 +26,10 @@ type row struct {
 	entries []index.Entry
 	counts  index.Counts
 	assumed [][]byte
+	// judgedBefore is set if the store was not held when it was judged, as of which forgets then says; once, if it has
+	// requests of sessions.
+	judgedBefore, once bool
+	forgets            uint64
 }
 
 func (r *row) last() backend.Cursor { return backend.Cursor{Number: r.first + r.count - 1, ID: r.id} }

@@ -190,20 +190,18 @@ func (v *verifier) compare(t *table, db *index.DB) error {
 // all yields all entries.
 func (t *table) all() iter.Seq2[index.Entry, error] {
 	return func(yield func(index.Entry, error) bool) {
-		for from, more := []byte{0}, true; more; {
-			f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from}, 4 * fullPage, false}}})
+		for from := []byte{0}; from != nil; {
+			some, next, err := t.page(from, nil, 4*fullPage)
 			if err != nil {
 				yield(index.Entry{}, err)
 				return
 			}
-			for _, e := range f.pages[0].entries {
+			for _, e := range some {
 				if !yield(e, nil) {
 					return
 				}
 			}
-			if more = f.pages[0].more; more {
-				from = append(f.pages[0].next, 0)
-			}
+			from = next
 		}
 	}
 }
