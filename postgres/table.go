@@ -28,6 +28,7 @@ type table struct {
 	values  map[string][]byte // of keys; nil for none
 	ranges  []fetchedRange
 	lasts   map[string]index.Entry // by the start of the range
+	bytes   int64                  // of entries that turns brought
 	ordered fetchedDown            // the page of a listing
 
 	// Of a turn: entries of the commits that were judged, and the commits of the rows that are being made.

@@ -381,9 +381,10 @@ func (e *Engine) taken(t *table, before state, r *row, full bool) {
 		is.head, is.counts = before.after(r), r.counts
 	}
 	changed := t.contextsChanged()
+	made := t.over.Bytes()
 	t.settle(is)
 	t.fetch = func(ctx context.Context, n need) (found, error) { return e.log.at(ctx, t.is.head, n) }
-	if len(t.values) < mostWarm {
+	if t.bytes += made; len(t.values) < mostWarm && t.bytes < mostWarmBytes {
 		e.warm = t
 	}
 	e.head = is.head
@@ -399,8 +400,11 @@ func (e *Engine) taken(t *table, before state, r *row, full bool) {
 	e.pruneLater(r)
 }
 
-// mostWarm is the number of entries that are kept from one turn to the next.
-const mostWarm = 1 << 16
+// mostWarm and mostWarmBytes limit the entries that are kept from one turn to the next.
+const (
+	mostWarm      = 1 << 16
+	mostWarmBytes = 16 << 20
+)
 
 // lock begins a turn that holds the store, and reads what judging the commits reads.
 func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, error) {
