@@ -41,7 +41,7 @@ type sink interface {
 	// begin returns the state that the entries account for, with its epoch, and how it is read.
 	begin(ctx context.Context, epoch uint64) (state, func(context.Context, need) (found, error), error)
 	// end writes entries, with the state that they make. It may not end without begin.
-	end(ctx context.Context, is state, entries []index.Entry) error
+	end(ctx context.Context, is state, entries []version) error
 	// abandon ends without writing.
 	abandon()
 }
@@ -176,9 +176,18 @@ func (j *judging) replayAll(ctx context.Context, all []replayed) error {
 }
 
 // made returns the entries of the commits that were judged.
-func (j *judging) made() (all []index.Entry) {
+func (j *judging) made() (all []version) {
 	for at := j.table.over.Latest().Seek(nil); at.Valid(); at.Next() {
-		all = append(all, index.Entry{Key: at.Key(), Value: at.Value()})
+		v := version{Entry: index.Entry{Key: at.Key(), Value: at.Value()}}
+		was, known := j.table.look(v.Key)
+		if known && was == nil { // it is new
+			if v.Value == nil {
+				continue // and gone again
+			}
+		} else {
+			v.replaces = replaces(v.Entry)
+		}
+		all = append(all, v)
 	}
 	return all
 }
@@ -226,7 +235,7 @@ func decodeCounts(b []byte, into *index.Counts) error {
 	return nil
 }
 
-func (s *served) end(ctx context.Context, is state, entries []index.Entry) error {
+func (s *served) end(ctx context.Context, is state, entries []version) error {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
 	var b pgx.Batch

@@ -175,14 +175,14 @@ func (l *log) queueRow(b *pgx.Batch, epoch uint64, r *row) {
 }
 
 // queueEntries adds the statements that write versions of entries.
-func (l *log) queueEntries(b *pgx.Batch, epoch, number uint64, entries []index.Entry) {
+func (l *log) queueEntries(b *pgx.Batch, epoch, number uint64, entries []version) {
 	for part := int32(0); len(entries) > 0; part++ {
 		some := entries[:min(len(entries), mostEntries)]
 		entries = entries[len(some):]
 		ks, values := make([][]byte, len(some)), make([][]byte, len(some))
 		var former [][]byte
 		for i, e := range some {
-			if ks[i], values[i] = stored(e); replaces(e) {
+			if ks[i], values[i] = stored(e.Entry); e.replaces {
 				former = append(former, ks[i])
 			}
 		}

@@ -264,9 +264,13 @@ func (s *temporary) begin(context.Context, uint64) (state, func(context.Context,
 	return s.is, s.fetch, nil
 }
 
-func (s *temporary) end(_ context.Context, is state, entries []index.Entry) error {
+func (s *temporary) end(_ context.Context, is state, made []version) error {
 	s.is = is
-	s.db.Apply(index.State{Store: s.engine.log.identity, Number: is.Number, ID: is.ID, Since: is.first, Counts: is.counts}, entries)
+	batch := make([]index.Entry, len(made))
+	for i := range made {
+		batch[i] = made[i].Entry
+	}
+	s.db.Apply(index.State{Store: s.engine.log.identity, Number: is.Number, ID: is.ID, Since: is.first, Counts: is.counts}, batch)
 	return s.db.Throttle()
 }
 
