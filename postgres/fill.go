@@ -108,7 +108,7 @@ func (f *filling) some(ctx context.Context, number uint64) (more bool, err error
 	var all []replayed
 	size := 0
 	for i := range rows {
-		if size > mostDecoded {
+		if size > mostFilled {
 			rows = rows[:i]
 			break
 		}
@@ -140,6 +140,9 @@ func (f *filling) some(ctx context.Context, number uint64) (more bool, err error
 	f.at = is.head
 	return is.Number < number, nil
 }
+
+// mostFilled limits the commits whose entries are made at once, in bytes. Their entries take several times as much memory.
+const mostFilled = 8 << 20
 
 // replayed is a commit of the log.
 type replayed struct {
