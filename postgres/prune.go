@@ -18,8 +18,8 @@ var formerTime = 5 * time.Minute
 const (
 	// pruneEvery is the number of commits after which a process prunes.
 	pruneEvery = 256
-	// mostPruned limits the rows whose replaced versions are removed at once.
-	mostPruned = 512
+	// mostPruned limits the keys whose replaced versions are removed at once.
+	mostPruned = 20_000
 )
 
 // pruning is the state of pruning in a process.
@@ -64,7 +64,7 @@ func (e *Engine) pruneLater(r *row) {
 func (l *log) prune(ctx context.Context, epoch uint64) error {
 	for {
 		n, err := l.pruneSome(ctx, epoch)
-		if err != nil || n < mostPruned {
+		if err != nil || n == 0 {
 			return err
 		}
 	}
@@ -83,12 +83,17 @@ func (l *log) pruneSome(ctx context.Context, epoch uint64) (n int, err error) {
 	begin(&b)
 	var numbers []int64
 	var ks [][]byte
-	b.Queue(`SELECT n, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND at < now() - $3::bigint * interval '1 millisecond' ORDER BY n LIMIT $4 FOR UPDATE`,
+	var parts []int32
+	b.Queue(`SELECT n, part, keys FROM (
+  SELECT n, part, keys, sum(cardinality(keys)) OVER (ORDER BY n, part) - cardinality(keys) AS before FROM (
+    SELECT n, part, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND at < now() - $3::bigint * interval '1 millisecond' ORDER BY n, part LIMIT 1024) oldest) f
+WHERE before < $4 ORDER BY n, part`,
 		l.store, int64(epoch), formerTime.Milliseconds(), mostPruned).Query(func(rows pgx.Rows) error {
 		var number int64
+		var part int32
 		var of [][]byte
-		_, err := pgx.ForEachRow(rows, []any{&number, &of}, func() error {
-			numbers, ks = append(numbers, number), append(ks, of...)
+		_, err := pgx.ForEachRow(rows, []any{&number, &part, &of}, func() error {
+			numbers, parts, ks = append(numbers, number), append(parts, part), append(ks, of...)
 			of = nil
 			return nil
 		})
@@ -106,7 +111,8 @@ func (l *log) pruneSome(ctx context.Context, epoch uint64) (n int, err error) {
   SELECT k.key, v.age, v.gone FROM (SELECT DISTINCT unnest($4::bytea[]) AS key) k, LATERAL (
     SELECT age, value IS NULL AS gone FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key AND age >= $3 ORDER BY age LIMIT 1) v) newest
 WHERE e.store = $1 AND e.epoch = $2 AND e.key = newest.key AND (e.age > newest.age OR newest.gone AND e.age = newest.age)`, l.store, int64(epoch), -horizon, ks)
-	d.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2 AND n = ANY ($3)`, l.store, int64(epoch), numbers)
+	d.Queue(`DELETE FROM lineage_former f USING unnest($3::bigint[], $4::integer[]) AS p (n, part) WHERE f.store = $1 AND f.epoch = $2 AND f.n = p.n AND f.part = p.part`,
+		l.store, int64(epoch), numbers, parts)
 	d.Queue(`UPDATE lineage_head SET horizon = greatest(horizon, $3) WHERE store = $1 AND epoch = $2`, l.store, int64(epoch), horizon)
 	return len(numbers), t.commit(ctx, &d)
 }
