@@ -170,7 +170,7 @@ func (c *collection) decide(ctx context.Context) error {
 	next.at = head{epoch: next.epoch}
 	err = c.publish(ctx, s, copied, next)
 	if err != nil && !errors.Is(err, backend.ErrUncertain) {
-		err = errors.Join(err, c.log.dropEpoch(context.WithoutCancel(ctx), next.epoch))
+		err = errors.Join(err, c.log.dropEpoch(context.WithoutCancel(ctx), next.epoch, c.log.undecided(next.epoch)))
 	}
 	return err
 }
@@ -444,8 +444,7 @@ func (l *log) rewrite(ctx context.Context, epoch uint64, rows []row) error {
 	}
 	rewritten := 0
 	err := l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
-		b.Queue(`SELECT epoch FROM lineage_collection WHERE store = $1 AND epoch = $2 FOR UPDATE`, l.store, int64(epoch))
-		b.Queue(`SELECT 1 / count(*) FROM lineage_collection WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
+		l.pending(epoch)(b)
 		b.Queue(`UPDATE lineage_log l SET data = r.data FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS r (n, id, data)
 WHERE l.store = $1 AND l.n = r.n AND l.id = r.id RETURNING l.n`, l.store, n, id, data).Query(func(found pgx.Rows) error {
 			for found.Next() {

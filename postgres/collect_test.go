@@ -803,3 +803,29 @@ func TestCollectEnds(t *testing.T) {
 	_, err := e.Collect(background, all)
 	require.ErrorIs(t, err, backend.ErrClosed)
 }
+
+// TestCollectorThatSlept goes on with a collection that another process ended long ago, after which there was another one.
+func TestCollectorThatSlept(t *testing.T) {
+	former := mostDropped
+	mostDropped = 7
+	t.Cleanup(func() { mostDropped = former })
+	pool := newPool(t, pgtest.DSN(t), nil)
+	sleeper, e := handle(t, pool, "s"), handle(t, pool, "s")
+	kept := tell(t, e, "kept")
+	var epochs []uint64
+	for range 2 {
+		require.NoError(t, tell(t, e, secret).Delete(background))
+		_, err := e.Collect(background, all)
+		require.NoError(t, err)
+		epoch, err := e.Epoch(background)
+		require.NoError(t, err)
+		epochs = append(epochs, epoch)
+	}
+	var others int
+	require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM lineage_entry WHERE epoch <> $1`, exec, int64(epochs[1])).Scan(&others))
+	require.Zero(t, others)
+	require.ErrorIs(t, sleeper.log.dropEpochs(background, epochs[0]), errCollected)
+	require.ErrorIs(t, sleeper.log.dropEpoch(background, epochs[1], sleeper.log.undecided(epochs[1])), errBehind)
+	requireSaid(t, e, kept, "kept")
+	requireSound(t, e)
+}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,11 +16,14 @@ import (
 // formerTime is how long replaced versions stay. Tests make it shorter.
 var formerTime = 5 * time.Minute
 
-const (
-	// pruneEvery is the number of commits after which a process prunes.
-	pruneEvery = 256
-	// mostPruned limits the rows whose replaced versions are removed at once.
+// pruneEvery is the number of commits after which a process prunes.
+const pruneEvery = 256
+
+// mostPruned and mostFormer limit the rows whose replaced versions are removed at once, and the stored size of their keys:
+// about mostDropped keys. Tests make them smaller.
+var (
 	mostPruned = 512
+	mostFormer = 512 << 10
 )
 
 // pruning is the state of pruning in a process.
@@ -63,55 +67,93 @@ func (e *Engine) pruneLater(r *row) {
 // prune removes replaced versions that are old enough.
 func (l *log) prune(ctx context.Context, epoch uint64) error {
 	for {
-		n, err := l.pruneSome(ctx, epoch)
-		if err != nil || n < mostPruned {
+		more, err := l.pruneSome(ctx, epoch)
+		if err != nil || !more {
 			return err
 		}
 	}
 }
 
-func (l *log) pruneSome(ctx context.Context, epoch uint64) (n int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, turnTime)
-	defer cancel()
-	conn, err := l.pool.Acquire(ctx)
-	if err != nil {
-		return 0, err
-	}
-	t := &turn{l, conn, epoch}
-	defer t.rollback()
-	var b pgx.Batch
-	begin(&b)
+// formerSQL limits the rows by the stored size of their keys, which takes no time to find, but returns one at least. It also
+// returns how many it could choose from.
+const formerSQL = `WITH sized AS (
+  SELECT n, sum(pg_column_size(keys)) OVER (ORDER BY n) - pg_column_size(keys) AS before FROM (
+    SELECT n, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND at < now() - $3::bigint * interval '1 millisecond' ORDER BY n LIMIT $4) old)
+SELECT n, keys, (SELECT count(*) FROM sized) FROM lineage_former WHERE store = $1 AND epoch = $2 AND n <= (SELECT max(n) FROM sized WHERE before < $5) ORDER BY n`
+
+// pruneSome removes the versions that some rows of the log replaced, and reports whether there may be more. Others who prune
+// wait for each transaction, and find that there is nothing left to do.
+func (l *log) pruneSome(ctx context.Context, epoch uint64) (more bool, err error) {
 	var numbers []int64
 	var ks [][]byte
-	b.Queue(`SELECT n, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND at < now() - $3::bigint * interval '1 millisecond' ORDER BY n LIMIT $4 FOR UPDATE`,
-		l.store, int64(epoch), formerTime.Milliseconds(), mostPruned).Query(func(rows pgx.Rows) error {
+	var choice int
+	err = again(ctx, func(ctx context.Context) error {
+		numbers, ks = nil, nil
+		rows, err := l.pool.Query(ctx, formerSQL, l.store, int64(epoch), formerTime.Milliseconds(), mostPruned, mostFormer)
+		if err != nil {
+			return err
+		}
 		var number int64
 		var of [][]byte
-		_, err := pgx.ForEachRow(rows, []any{&number, &of}, func() error {
+		_, err = pgx.ForEachRow(rows, []any{&number, &of, &choice}, func() error {
 			numbers, ks = append(numbers, number), append(ks, of...)
 			of = nil
 			return nil
 		})
 		return err
 	})
-	if err := conn.SendBatch(ctx, &b).Close(); err != nil || len(numbers) == 0 {
-		return 0, err
+	if err != nil || len(numbers) == 0 {
+		return false, err
 	}
 	horizon := numbers[len(numbers)-1]
-	var d pgx.Batch
-	queueDurability(&d, backend.Normal)
-	d.Queue(`SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`) // without statistics
-	// The newest version that is as old as the horizon stays, unless it is a deletion.
-	d.Queue(`DELETE FROM lineage_entry e USING (
+	more = choice > len(numbers) || choice == mostPruned
+	for pages := slices.Collect(slices.Chunk(ks, mostDropped)); ; pages = pages[1:] {
+		err := l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
+			b.Queue(`SELECT FROM lineage_former WHERE store = $1 AND epoch = $2 AND n = $3 FOR UPDATE`, l.store, int64(epoch), numbers[0])
+			b.Queue(`SELECT 1 / count(*) FROM lineage_former WHERE store = $1 AND epoch = $2 AND n = $3`, l.store, int64(epoch), numbers[0])
+			if len(pages) > 0 {
+				b.Queue(`SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`) // without statistics
+				// The newest version that is as old as the horizon stays, unless it is a deletion.
+				b.Queue(`DELETE FROM lineage_entry e USING (
   SELECT k.key, v.age, v.gone FROM (SELECT DISTINCT unnest($4::bytea[]) AS key) k, LATERAL (
     SELECT age, value IS NULL AS gone FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key AND age >= $3 ORDER BY age LIMIT 1) v) newest
-WHERE e.store = $1 AND e.epoch = $2 AND e.key = newest.key AND (e.age > newest.age OR newest.gone AND e.age = newest.age)`, l.store, int64(epoch), -horizon, ks)
-	d.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2 AND n = ANY ($3)`, l.store, int64(epoch), numbers)
-	d.Queue(`UPDATE lineage_head SET horizon = greatest(horizon, $3) WHERE store = $1 AND epoch = $2`, l.store, int64(epoch), horizon)
-	return len(numbers), t.commit(ctx, &d)
+WHERE e.store = $1 AND e.epoch = $2 AND e.key = newest.key AND (e.age > newest.age OR newest.gone AND e.age = newest.age)`, l.store, int64(epoch), -horizon, pages[0])
+			}
+			if len(pages) <= 1 {
+				b.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2 AND n = ANY ($3)`, l.store, int64(epoch), numbers)
+			}
+			b.Queue(`UPDATE lineage_head SET horizon = $3 WHERE store = $1 AND epoch = $2 AND horizon < $3`, l.store, int64(epoch), horizon)
+		})
+		if errors.Is(err, errBehind) { // another process did it
+			return false, nil
+		}
+		if err != nil || len(pages) <= 1 {
+			return more, err
+		}
+	}
 }
 
-// dropEpochs removes what is left of epochs other than the current one.
+// fence adds statements to a transaction, at its start. One of them is an error if the transaction may not happen.
+type fence func(*pgx.Batch)
+
+// pending is a fence that keeps a collection pending, so that the next one cannot be decided.
+func (l *log) pending(epoch uint64) fence {
+	return func(b *pgx.Batch) {
+		b.Queue(`SELECT FROM lineage_collection WHERE store = $1 AND epoch = $2 FOR UPDATE`, l.store, int64(epoch))
+		b.Queue(`SELECT 1 / count(*) FROM lineage_collection WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
+	}
+}
+
+// undecided is a fence that keeps an epoch from becoming the current one.
+func (l *log) undecided(epoch uint64) fence {
+	return func(b *pgx.Batch) {
+		b.Queue(lockSQL, l.store)
+		b.Queue(`SELECT 1 / count(*) FROM lineage_store WHERE store = $1 AND epoch <> $2`, l.store, int64(epoch))
+	}
+}
+
+// dropEpochs removes what is left of epochs other than that of a collection. It is errCollected if the collection is no
+// longer pending.
 func (l *log) dropEpochs(ctx context.Context, current uint64) error {
 	var others []int64
 	err := again(ctx, func(ctx context.Context) error {
@@ -123,21 +165,25 @@ func (l *log) dropEpochs(ctx context.Context, current uint64) error {
 	})
 	for _, epoch := range others {
 		if err == nil {
-			err = l.dropEpoch(ctx, uint64(epoch))
+			err = l.dropEpoch(ctx, uint64(epoch), l.pending(current))
 		}
+	}
+	if errors.Is(err, errBehind) {
+		err = errCollected
 	}
 	return err
 }
 
-// mostDropped is the number of versions of entries that are removed at once.
-const mostDropped = 20_000
+// mostDropped is the number of entries that are removed at once. Tests make it smaller.
+var mostDropped = 20_000
 
-// dropEpoch removes the entries of an epoch that is not current.
-func (l *log) dropEpoch(ctx context.Context, epoch uint64) error {
-	for {
+// dropEpoch removes the entries of an epoch. It is errBehind if the fence says so.
+func (l *log) dropEpoch(ctx context.Context, epoch uint64, check fence) error {
+	for last := []byte{}; ; {
 		var upTo []byte
 		err := again(ctx, func(ctx context.Context) error {
-			err := l.pool.QueryRow(ctx, `SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 ORDER BY key LIMIT 1 OFFSET $3`, l.store, int64(epoch), mostDropped).Scan(&upTo)
+			err := l.pool.QueryRow(ctx, `SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 ORDER BY key LIMIT 1 OFFSET $4`,
+				l.store, int64(epoch), last, mostDropped-1).Scan(&upTo)
 			if errors.Is(err, pgx.ErrNoRows) {
 				upTo, err = []byte{0xff}, nil
 			}
@@ -146,7 +192,8 @@ func (l *log) dropEpoch(ctx context.Context, epoch uint64) error {
 		if err == nil {
 			err = again(ctx, func(ctx context.Context) error {
 				return l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
-					b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key <= $3`, l.store, int64(epoch), upTo)
+					check(b)
+					b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 AND key <= $4`, l.store, int64(epoch), last, upTo)
 					if upTo[0] == 0xff {
 						b.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
 						b.Queue(`DELETE FROM lineage_head WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
@@ -154,7 +201,7 @@ func (l *log) dropEpoch(ctx context.Context, epoch uint64) error {
 				})
 			})
 		}
-		if err != nil || upTo[0] == 0xff {
+		if last = upTo; err != nil || upTo[0] == 0xff {
 			return err
 		}
 	}
