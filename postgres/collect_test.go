@@ -829,3 +829,47 @@ func TestCollectorThatSlept(t *testing.T) {
 	requireSaid(t, e, kept, "kept")
 	requireSound(t, e)
 }
+
+// TestReadWhileACollectionIsPending reads rows that have what a collection removed, before they are rewritten. Afterwards
+// nothing of that is left in memory.
+func TestReadWhileACollectionIsPending(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, reader := handle(t, pool, "s"), handle(t, pool, "s")
+	gone, kept := tell(t, e, "said twice"), tell(t, e, "said twice")
+	main, err := kept.Active(background)
+	require.NoError(t, err)
+	tip, err := main.Tip(background)
+	require.NoError(t, err)
+	var id content.ID
+	for step, err := range e.Path(background, tip, structure.Window{}, backend.PathOptions{}) {
+		require.NoError(t, err)
+		id = step.Span.Usages[0].Content
+	}
+	uses := func(of *Engine) (n int) {
+		for u, err := range of.Where(background, id) {
+			require.NoError(t, err)
+			require.Equal(t, tip, u.Span)
+			n++
+		}
+		return n
+	}
+	require.NoError(t, gone.Delete(background))
+	require.NoError(t, (&collection{Engine: e, o: all}).decide(background))
+	require.Equal(t, 1, unfinished(t, pool))
+	for _, of := range []*Engine{e, reader} {
+		requireSaid(t, of, kept, "said twice")
+		require.Equal(t, 1, uses(of))
+	}
+	_, err = e.Collect(background, all)
+	require.NoError(t, err)
+	require.Zero(t, unfinished(t, pool))
+	for _, of := range []*Engine{e, reader} {
+		require.Equal(t, 1, uses(of))
+		requireSaid(t, of, kept, "said twice")
+	}
+	mine, err := lineage.New(reader).Context(background, main.ID())
+	require.NoError(t, err)
+	_, err = mine.Extend(background, lineage.User("said twice"))
+	require.NoError(t, err)
+	requireSound(t, e)
+}
