@@ -262,8 +262,6 @@ func (l *log) at(ctx context.Context, at head, n need) (f found, err error) {
 // snapshot executes statements that read in one snapshot of the server, in one round trip.
 func (l *log) snapshot(ctx context.Context, statements func(*pgx.Batch)) error {
 	return again(ctx, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, readTime)
-		defer cancel()
 		var b pgx.Batch
 		b.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
 		statements(&b)

@@ -87,7 +87,7 @@ func (l *log) pruneSome(ctx context.Context, epoch uint64) (more bool, err error
 	var numbers []int64
 	var ks [][]byte
 	var choice int
-	err = again(ctx, func(ctx context.Context) error {
+	err = atLength(ctx, readTime, func(ctx context.Context) error {
 		numbers, ks = nil, nil
 		rows, err := l.pool.Query(ctx, formerSQL, l.store, int64(epoch), formerTime.Milliseconds(), mostPruned, mostFormer)
 		if err != nil {
@@ -181,7 +181,7 @@ var mostDropped = 20_000
 func (l *log) dropEpoch(ctx context.Context, epoch uint64, check fence) error {
 	for last := []byte{}; ; {
 		var upTo []byte
-		err := again(ctx, func(ctx context.Context) error {
+		err := atLength(ctx, readTime, func(ctx context.Context) error {
 			err := l.pool.QueryRow(ctx, `SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 ORDER BY key LIMIT 1 OFFSET $4`,
 				l.store, int64(epoch), last, mostDropped-1).Scan(&upTo)
 			if errors.Is(err, pgx.ErrNoRows) {
@@ -190,7 +190,7 @@ func (l *log) dropEpoch(ctx context.Context, epoch uint64, check fence) error {
 			return err
 		})
 		if err == nil {
-			err = again(ctx, func(ctx context.Context) error {
+			err = atLength(ctx, turnTime, func(ctx context.Context) error {
 				return l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
 					check(b)
 					b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 AND key <= $4`, l.store, int64(epoch), last, upTo)

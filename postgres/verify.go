@@ -81,7 +81,7 @@ func (v *verifier) log(ctx context.Context, is collected, last uint64) error {
 	at := head{epoch: is.epoch}
 	for more := true; more; {
 		var rows []row
-		err := again(ctx, func(ctx context.Context) (err error) {
+		err := atLength(ctx, readTime, func(ctx context.Context) (err error) {
 			rows, more, err = v.engine.log.tail(ctx, v.engine.log.pool, at, mostCommits)
 			return err
 		})
