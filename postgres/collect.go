@@ -329,7 +329,7 @@ func (t *turn) publish(ctx context.Context, epoch, former uint64, live []byte) e
 	var b pgx.Batch
 	queueDurability(&b, backend.Full)
 	b.Queue(`SELECT 1 / (1 - count(*)) FROM lineage_collection WHERE store = $1 AND epoch = $2`, t.log.store, int64(former))
-	b.Queue(`INSERT INTO lineage_collection AS c (store, epoch, live) VALUES ($1, $2, $3) ON CONFLICT (store) DO UPDATE SET epoch = excluded.epoch, live = excluded.live`,
+	b.Queue(`INSERT INTO lineage_collection AS c (store, epoch, live, entries) VALUES ($1, $2, $3, true) ON CONFLICT (store) DO UPDATE SET epoch = excluded.epoch, live = excluded.live`,
 		t.log.store, int64(epoch), live)
 	b.Queue(`UPDATE lineage_store SET epoch = $2 WHERE store = $1`, t.log.store, int64(epoch))
 	return t.commit(ctx, &b)

@@ -59,8 +59,10 @@ type Engine struct {
 	// turn is held while commits are judged and written. It guards the fields up to contended.
 	turn    sync.Mutex
 	judging *judging
-	head    head   // the state that the cache of judging has
-	warm    *table // of that state, if the last commit was made here
+	// judgedIn is of the history whose runs and digests the cache of judging has, and head the state that it has.
+	judgedIn *cache
+	head     head
+	warm     *table // of that state, if the last commit was made here
 	// contended is the number of turns that lock the store first, because other processes write.
 	contended int
 

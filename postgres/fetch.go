@@ -17,8 +17,13 @@ import (
 type state struct {
 	head
 	counts     index.Counts
-	collecting bool // rows of the log may have what a collection removed
+	collecting bool   // rows of the log may have what a collection removed
+	forgets    uint64 // how often sessions were forgotten
+	unfilled   bool   // there are no entries, but commits
 }
+
+// errUnfilled is returned for a store whose entries have to be made from the log first.
+var errUnfilled = errors.New("the store of an earlier version has no entries")
 
 func (s *state) of(store [16]byte) index.State {
 	return index.State{Store: store, Number: s.Number, ID: s.ID, Since: s.first, Counts: s.counts}
@@ -47,7 +52,7 @@ type found struct {
 	rows   []row
 }
 
-// foundPage is a page, and where the range continues, if it does.
+// foundPage is a page as the table has it, and where the range continues there, if it does. See table.page.
 type foundPage struct {
 	entries []index.Entry
 	more    bool
@@ -55,7 +60,8 @@ type foundPage struct {
 }
 
 // stateSQL reads the latest state. horizon says as of which states it can be read, and known whether the log has a row.
-const stateSQL = `SELECT s.epoch, h.first, h.n, h.id, h.counts, h.horizon,
+const stateSQL = `SELECT s.epoch, h.first, h.n, h.id, h.counts, h.horizon, coalesce(h.forgets, 0),
+  h.n IS NULL AND EXISTS (SELECT FROM lineage_log l WHERE l.store = $1),
   EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
   EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4)
 FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch WHERE s.store = $1`
@@ -89,14 +95,6 @@ ORDER BY key DESC LIMIT $6`
 WHERE before < $4 ORDER BY i`
 )
 
-// high is the end of a range without one.
-func high(to []byte) []byte {
-	if to == nil {
-		return []byte{0xff}
-	}
-	return to
-}
-
 // errGone is returned if a state can no longer be read: there was a collection, the server lost it, or its versions were pruned.
 var errGone = fmt.Errorf("the state is gone: %w", backend.ErrExpired)
 
@@ -105,13 +103,14 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 	store, e, age := l.store, int64(epoch), -number
 	if len(n.Keys) > 0 {
 		into.keys = make(map[string][]byte, len(n.Keys))
-		b.Queue(keysSQL, store, e, age, n.Keys).Query(func(rows pgx.Rows) error {
+		b.Queue(keysSQL, store, e, age, storedKeys(n.Keys)).Query(func(rows pgx.Rows) error {
 			var i int64
 			var value []byte
 			_, err := pgx.ForEachRow(rows, []any{&i, &value}, func() error {
-				into.keys[string(n.Keys[i-1])] = present(value)
+				is, err := restored(storedKey(n.Keys[i-1]), value)
+				into.keys[string(n.Keys[i-1])] = is.Value
 				value = nil
-				return nil
+				return err
 			})
 			return err
 		})
@@ -120,7 +119,11 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 		into.ranges = make([][]index.Entry, len(n.Ranges))
 		low, to := bounds(n.Ranges)
 		b.Queue(rangesSQL, store, e, age, low, to).Query(func(rows pgx.Rows) error {
-			return eachOf(rows, func(i int64, e index.Entry) { into.ranges[i-1] = append(into.ranges[i-1], e) })
+			err := eachOf(rows, func(i int64, e index.Entry) { into.ranges[i-1] = append(into.ranges[i-1], e) })
+			for i, r := range n.Ranges {
+				into.ranges[i] = inRange(into.ranges[i], r.From, r.To)
+			}
+			return err
 		})
 	}
 	if len(n.Lasts) > 0 {
@@ -136,7 +139,8 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 		if p.descending {
 			sql = pageDownSQL
 		}
-		b.Queue(sql, store, e, age, p.From, high(p.To), p.limit).Query(func(rows pgx.Rows) error {
+		low, to := storedBounds(p.From, p.To)
+		b.Queue(sql, store, e, age, low, to, p.limit).Query(func(rows pgx.Rows) error {
 			return into.pages[i].read(rows, p.limit)
 		})
 	}
@@ -156,9 +160,10 @@ func (p *foundPage) read(rows pgx.Rows, limit int) error {
 	var key, value []byte
 	_, err := pgx.ForEachRow(rows, []any{&key, &value}, func() error {
 		p.next = key
-		p.entries = append(p.entries, index.Entry{Key: key, Value: present(value)})
+		e, err := restored(key, value)
+		p.entries = append(p.entries, e)
 		key, value = nil, nil
-		return nil
+		return err
 	})
 	p.more = len(p.entries) == limit
 	return err
@@ -174,7 +179,8 @@ func present(value []byte) []byte {
 
 func bounds(ranges []read.Range) (low, to [][]byte) {
 	for _, r := range ranges {
-		low, to = append(low, r.From), append(to, high(r.To))
+		l, h := storedBounds(r.From, r.To)
+		low, to = append(low, l), append(to, h)
 	}
 	return low, to
 }
@@ -183,9 +189,12 @@ func eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
 	var i int64
 	var key, value []byte
 	_, err := pgx.ForEachRow(rows, []any{&i, &key, &value}, func() error {
-		take(i, index.Entry{Key: key, Value: present(value)})
+		e, err := restored(key, value)
+		if err == nil {
+			take(i, e)
+		}
 		key, value = nil, nil
-		return nil
+		return err
 	})
 	return err
 }
@@ -193,10 +202,10 @@ func eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
 // queueState adds the statement that reads the state.
 func (l *log) queueState(b *pgx.Batch, known head, is *state, horizon *uint64, there *bool) {
 	b.Queue(stateSQL, l.store, int64(known.first), int64(known.ID), known.count()).QueryRow(func(r pgx.Row) error {
-		var epoch int64
+		var epoch, forgets int64
 		var first, n, id, gone *int64
 		var counts []byte
-		err := r.Scan(&epoch, &first, &n, &id, &counts, &gone, &is.collecting, there)
+		err := r.Scan(&epoch, &first, &n, &id, &counts, &gone, &forgets, &is.unfilled, &is.collecting, there)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errRemoved
 		}
@@ -204,7 +213,7 @@ func (l *log) queueState(b *pgx.Batch, known head, is *state, horizon *uint64, t
 			return err
 		}
 		*there = *there || known.first == 0
-		is.head = head{epoch: uint64(epoch)}
+		is.head, is.forgets = head{epoch: uint64(epoch)}, uint64(forgets)
 		if n == nil {
 			return nil
 		}
@@ -240,6 +249,9 @@ func (l *log) latest(ctx context.Context, known head, n need) (is state, f found
 		}
 		epoch = is.epoch
 	}
+	if err == nil && is.unfilled {
+		err = errUnfilled
+	}
 	return is, f, there && is.epoch == known.epoch, err
 }
 
@@ -264,6 +276,7 @@ func (l *log) snapshot(ctx context.Context, statements func(*pgx.Batch)) error {
 	return again(ctx, func(ctx context.Context) error {
 		var b pgx.Batch
 		b.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
+		b.Queue(`SELECT set_config('statement_timeout', $1, true)`, milliseconds(readTime))
 		statements(&b)
 		b.Queue(`ROLLBACK`)
 		return l.pool.SendBatch(ctx, &b).Close()

@@ -5,12 +5,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/live"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -38,7 +41,7 @@ type sink interface {
 	// begin returns the state that the entries account for, with its epoch, and how it is read.
 	begin(ctx context.Context, epoch uint64) (state, func(context.Context, need) (found, error), error)
 	// end writes entries, with the state that they make. It may not end without begin.
-	end(ctx context.Context, is state, entries []index.Entry) error
+	end(ctx context.Context, is state, entries []version) error
 	// abandon ends without writing.
 	abandon()
 }
@@ -103,7 +106,12 @@ func (f *filling) some(ctx context.Context, number uint64) (more bool, err error
 	table := newTable(ctx, newCache(is.head, DefaultCache), f.log.identity, is, fetch)
 	f.judging.begin(table)
 	var all []replayed
+	size := 0
 	for i := range rows {
+		if size > mostFilled {
+			rows = rows[:i]
+			break
+		}
 		commits, changed, err := rows[i].left(f.filter, &f.report)
 		if err != nil {
 			return false, err
@@ -117,6 +125,7 @@ func (f *filling) some(ctx context.Context, number uint64) (more bool, err error
 				return false, fmt.Errorf("commit %d: %w", s.Number, &backend.CorruptError{File: fmt.Sprintf("row %d of the log", rows[i].first), What: err.Error()})
 			}
 			c.Number = s.Number
+			size += len(s.Payload)
 			all = append(all, replayed{&rows[i], s, c, offsets})
 		}
 	}
@@ -131,6 +140,9 @@ func (f *filling) some(ctx context.Context, number uint64) (more bool, err error
 	f.at = is.head
 	return is.Number < number, nil
 }
+
+// mostFilled limits the commits whose entries are made at once, in bytes. Their entries take several times as much memory.
+const mostFilled = 8 << 20
 
 // replayed is a commit of the log.
 type replayed struct {
@@ -149,6 +161,11 @@ func (j *judging) replayAll(ctx context.Context, all []replayed) error {
 	if err := j.state.Prefetch(ctx, j.table, ks); err != nil {
 		return err
 	}
+	if slices.ContainsFunc(all, func(r replayed) bool { return r.s.Unknown }) { // each forgets all sessions
+		if err := j.table.Prefetch(ctx, read.Need{Ranges: []read.Range{read.Under(keys.Of(keys.TableRequests))}}); err != nil {
+			return err
+		}
+	}
 	for _, r := range all {
 		if j.row == nil || j.row.first != r.row.first || r.s.Number == r.row.first {
 			j.row = &row{first: r.row.first, id: r.row.id}
@@ -162,9 +179,18 @@ func (j *judging) replayAll(ctx context.Context, all []replayed) error {
 }
 
 // made returns the entries of the commits that were judged.
-func (j *judging) made() (all []index.Entry) {
+func (j *judging) made() (all []version) {
 	for at := j.table.over.Latest().Seek(nil); at.Valid(); at.Next() {
-		all = append(all, index.Entry{Key: at.Key(), Value: at.Value()})
+		v := version{Entry: index.Entry{Key: at.Key(), Value: at.Value()}}
+		was, known := j.table.look(v.Key)
+		if known && was == nil { // it is new
+			if v.Value == nil {
+				continue // and gone again
+			}
+		} else {
+			v.replaces = replaces(v.Entry)
+		}
+		all = append(all, v)
 	}
 	return all
 }
@@ -196,6 +222,9 @@ func (s *served) begin(ctx context.Context, epoch uint64) (is state, fetch func(
 		is.head = head{uint64(first), backend.Cursor{Number: uint64(n), ID: uint64(id)}, epoch}
 		return decodeCounts(counts, &is.counts)
 	})
+	// Nothing of an earlier attempt may be there.
+	b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
+	b.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
 	return is, s.t.read, conn.SendBatch(ctx, &b).Close()
 }
 
@@ -209,7 +238,7 @@ func decodeCounts(b []byte, into *index.Counts) error {
 	return nil
 }
 
-func (s *served) end(ctx context.Context, is state, entries []index.Entry) error {
+func (s *served) end(ctx context.Context, is state, entries []version) error {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
 	var b pgx.Batch

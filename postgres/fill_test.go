@@ -115,9 +115,9 @@ func TestPrune(t *testing.T) {
 	_, err = old.Thread(background, thread.ID())
 	require.NoError(t, err)
 	before, want := versions(), history(t, e)
-	pruned, dropped := mostFormer, mostDropped // less than the keys of a row
-	mostFormer, mostDropped = 300, 3
-	t.Cleanup(func() { mostFormer, mostDropped = pruned, dropped })
+	pruned := mostFormer
+	mostFormer = 300
+	t.Cleanup(func() { mostFormer = pruned })
 	require.NoError(t, e.log.prune(background, e.head.epoch))
 	require.Less(t, versions(), before-100)
 	var left int
@@ -224,4 +224,44 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 	require.Greater(t, steps, 15)
 	require.Less(t, steps, 25)
+}
+
+// A program of the earlier version, which had the store open, collects it: handles make the entries of the epoch that it made.
+func TestCollectedByAnEarlierVersion(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, other := handle(t, pool, "s"), handle(t, pool, "s")
+	kept := tell(t, e, "one", "two")
+	_, err := pool.Exec(background, `INSERT INTO lineage_collection (store, epoch, live) VALUES ($1, 5, '')`, exec, e.log.store)
+	require.ErrorContains(t, err, "entries", "it cannot any more")
+	for i, first := range []*Engine{e, other} {
+		_, err = pool.Exec(background, `UPDATE lineage_store SET epoch = $1`, exec, 5+i)
+		require.NoError(t, err)
+		if i == 0 {
+			requireSaid(t, first, kept, "one", "two")
+		}
+		createThread(t, first, backend.Full)
+		requireSaid(t, handle(t, pool, "s"), kept, "one", "two")
+		requireSound(t, first)
+	}
+	require.Equal(t, history(t, e), history(t, other))
+}
+
+// TestForgottenByAnother has one process forget a session that another has in memory: it does not come back, nor does an
+// earlier horizon.
+func TestForgottenByAnother(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	a, b := handle(t, pool, "s"), handle(t, pool, "s")
+	request := func(e *Engine, session byte, sequence uint64) error {
+		_, c := threadCommit()
+		_, err := e.Apply(background, c, backend.Options{Once: &backend.Once{Session: [16]byte{session}, Sequence: sequence}})
+		return err
+	}
+	require.NoError(t, request(a, 1, 1))
+	require.NoError(t, request(a, 1, 2))
+	require.NoError(t, b.Forget(background, [16]byte{1}))
+	require.ErrorIs(t, request(a, 1, 3), backend.ErrUncertain)
+	require.ErrorIs(t, request(b, 1, 2), backend.ErrUncertain)
+	require.ErrorIs(t, request(a, 2, 1), backend.ErrUncertain, "a session from before the horizon")
+	require.Len(t, history(t, b), 2)
+	requireSound(t, a)
 }

@@ -148,7 +148,7 @@ func (e *Engine) feed(ctx context.Context, after backend.Cursor, to uint64, take
 		if len(rows) == 0 { // the server lost commits
 			return e.log.follows(ctx, backend.Cursor{Number: to, ID: after.ID})
 		}
-		commits, err := e.commits(ctx, rows, filter, after.Number, to)
+		commits, rows, err := e.commits(ctx, rows, filter, after.Number, to)
 		if err != nil {
 			return err
 		}
@@ -172,12 +172,21 @@ func (e *Engine) feed(ctx context.Context, after backend.Cursor, to uint64, take
 	return nil
 }
 
-// commits returns the commits of rows, between two numbers, without what was collected or erased.
-func (e *Engine) commits(ctx context.Context, rows []row, filter *live.Set, after, to uint64) (all []*structure.Commit, err error) {
+// mostDecoded limits the commits that are decoded at once, in bytes. Data of rows may expand very much.
+const mostDecoded = 32 << 20
+
+// commits returns the commits of rows, between two numbers, without what was collected or erased, and the rows that it
+// decoded.
+func (e *Engine) commits(ctx context.Context, rows []row, filter *live.Set, after, to uint64) (all []*structure.Commit, of []row, err error) {
+	size := 0
 	for i := range rows {
+		if size > mostDecoded {
+			rows = rows[:i]
+			break
+		}
 		sequenced, err := rows[i].commits()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, s := range sequenced {
 			if s.Number <= after || s.Number > to {
@@ -185,13 +194,14 @@ func (e *Engine) commits(ctx context.Context, rows []row, filter *live.Set, afte
 			}
 			c, err := decode(&s)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
+			size += len(s.Payload)
 			filter.Strip(c)
 			all = append(all, c)
 		}
 	}
-	return all, e.stripErased(ctx, all)
+	return all, rows, e.stripErased(ctx, all)
 }
 
 func decode(s *embedded.Sequenced) (*structure.Commit, error) {

@@ -305,8 +305,10 @@ func (j *judging) request(c embedded.Sequenced) error {
 	}
 	if !known {
 		s = entries.Session{Whole: true, First: c.Number}
-		if err := j.forgetOldest(); err != nil {
-			return err
+		if c.Number%forgetEvery == 0 { // to look for them takes time
+			if err := j.forgetOldest(); err != nil {
+				return err
+			}
 		}
 	}
 	s.Add(c.Once.Sequence, c.Number)
@@ -314,18 +316,21 @@ func (j *judging) request(c embedded.Sequenced) error {
 	return nil
 }
 
+// forgetEvery is the number of commits one of which forgets the oldest sessions, if it begins one.
+const forgetEvery = 16
+
 func (j *judging) forgetOldest() error {
 	all, err := sessionsOf(j.table)
 	if err != nil || len(all) < entries.MaxSessions {
 		return err
 	}
-	oldest := ""
-	for key, s := range all {
-		if oldest == "" || s.Last < all[oldest].Last {
-			oldest = key
-		}
+	last := make([]uint64, 0, len(all))
+	for _, s := range all {
+		last = append(last, s.Last)
 	}
-	return j.forget(func(key string, _ entries.Session) bool { return key == oldest }, 0)
+	slices.Sort(last)
+	before := last[len(last)-entries.MaxSessions+1]
+	return j.forget(func(_ string, s entries.Session) bool { return s.Last < before }, 0)
 }
 
 // sessionsOf returns all sessions by their keys.

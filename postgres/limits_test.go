@@ -81,7 +81,7 @@ func TestTablesWithoutKeys(t *testing.T) {
 		drop(`ALTER TABLE ` + key + ` RENAME CONSTRAINT ` + key + `_pkey TO was; ALTER TABLE ` + key + ` DROP CONSTRAINT was`)
 		_, err := New(background, pool, Options{Store: "s", Unsafe: true})
 		require.ErrorIs(t, err, ErrRestoring)
-		columns := map[string]string{"lineage_log": "store, n", "lineage_entry": "store, epoch, key, age", "lineage_head": "store, epoch", "lineage_former": "store, epoch, n"}[key]
+		columns := map[string]string{"lineage_log": "store, n", "lineage_entry": "store, epoch, key, age", "lineage_head": "store, epoch", "lineage_former": "store, epoch, n, part"}[key]
 		if columns == "" {
 			columns = "store"
 		}

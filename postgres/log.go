@@ -163,7 +163,10 @@ func (l *log) queueLockAt(b *pgx.Batch, h head) {
 func (l *log) queueRow(b *pgx.Batch, epoch uint64, r *row) {
 	if len(r.assumed) > 0 {
 		b.Queue(`SELECT 1 / (1 - count(*)) FROM (
-  SELECT FROM unnest($3::bytea[]) AS k (key), LATERAL (SELECT FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key LIMIT 1) e LIMIT 1) known`, l.store, int64(epoch), r.assumed)
+  SELECT FROM unnest($3::bytea[]) AS k (key), LATERAL (SELECT FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key LIMIT 1) e LIMIT 1) known`, l.store, int64(epoch), storedKeys(r.assumed))
+	}
+	if r.judgedBefore && r.once {
+		b.Queue(`SELECT 1 / count(*) FROM lineage_head WHERE store = $1 AND epoch = $2 AND forgets = $3`, l.store, int64(epoch), int64(r.forgets))
 	}
 	b.Queue(`INSERT INTO lineage_log (store, n, count, id, data, entries) VALUES ($1, $2, $3, $4, $5, $6)`,
 		l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int32(len(r.entries)))
@@ -172,35 +175,27 @@ func (l *log) queueRow(b *pgx.Batch, epoch uint64, r *row) {
 }
 
 // queueEntries adds the statements that write versions of entries.
-func (l *log) queueEntries(b *pgx.Batch, epoch, number uint64, entries []index.Entry) {
-	for len(entries) > mostEntries {
-		l.queueVersions(b, epoch, number, entries[:mostEntries])
-		entries = entries[mostEntries:]
+func (l *log) queueEntries(b *pgx.Batch, epoch, number uint64, entries []version) {
+	for part := int32(0); len(entries) > 0; part++ {
+		some := entries[:min(len(entries), mostEntries)]
+		entries = entries[len(some):]
+		ks, values := make([][]byte, len(some)), make([][]byte, len(some))
+		var former [][]byte
+		for i, e := range some {
+			if ks[i], values[i] = stored(e.Entry); e.replaces {
+				former = append(former, ks[i])
+			}
+		}
+		b.Queue(`INSERT INTO lineage_entry (store, epoch, key, age, value) VALUES ($1, $2, unnest($4::bytea[]), $3, unnest($5::bytea[]))`,
+			l.store, int64(epoch), -int64(number), ks, values)
+		if len(former) > 0 {
+			b.Queue(`INSERT INTO lineage_former (store, epoch, n, part, keys) VALUES ($1, $2, $3, $4, $5)`, l.store, int64(epoch), int64(number), part, former)
+		}
 	}
-	l.queueVersions(b, epoch, number, entries)
 }
 
 // mostEntries limits the entries that a statement writes.
-const mostEntries = 1 << 15
-
-func (l *log) queueVersions(b *pgx.Batch, epoch, number uint64, entries []index.Entry) {
-	if len(entries) == 0 {
-		return
-	}
-	ks, values := make([][]byte, len(entries)), make([][]byte, len(entries))
-	var former [][]byte
-	for i, e := range entries {
-		if ks[i], values[i] = e.Key, e.Value; replaces(e) {
-			former = append(former, e.Key)
-		}
-	}
-	b.Queue(`INSERT INTO lineage_entry (store, epoch, key, age, value) VALUES ($1, $2, unnest($4::bytea[]), $3, unnest($5::bytea[]))`,
-		l.store, int64(epoch), -int64(number), ks, values)
-	if len(former) > 0 {
-		b.Queue(`INSERT INTO lineage_former (store, epoch, n, keys) VALUES ($1, $2, $3, $4)
-ON CONFLICT (store, epoch, n) DO UPDATE SET keys = lineage_former.keys || excluded.keys`, l.store, int64(epoch), int64(number), former)
-	}
-}
+const mostEntries = 1 << 13
 
 // queueHead adds the statement that records for which row of the log there are entries.
 func (l *log) queueHead(b *pgx.Batch, h head, counts index.Counts) {
@@ -377,7 +372,9 @@ func (l *log) lock(ctx context.Context, known head, n need) (t *turn, is state, 
 	var horizon uint64
 	l.queueState(&b, known, &is, &horizon, &there)
 	n.queue(&b, l, known.epoch, newest, &f)
-	if err = conn.SendBatch(ctx, &b).Close(); err == nil && is.epoch != known.epoch {
+	if err = conn.SendBatch(ctx, &b).Close(); err == nil && is.unfilled {
+		err = errUnfilled
+	} else if err == nil && is.epoch != known.epoch {
 		err = errCollected
 	}
 	if err != nil {

@@ -274,7 +274,7 @@ func TestCommitsThatComeDuringALock(t *testing.T) {
 	for _, p := range late {
 		e.queue <- p
 	}
-	done, rest := e.together(given)
+	done, rest := e.together(given, true)
 	require.Equal(t, []*pending{given[0], given[1], late[0], late[2]}, done)
 	require.Empty(t, rest)
 	for _, p := range done {
@@ -288,6 +288,41 @@ func TestCommitsThatComeDuringALock(t *testing.T) {
 	counts, err := pgx.CollectRows(rows, pgx.RowTo[int])
 	require.NoError(t, err)
 	require.Equal(t, []int{4, 1}, counts)
+	requireSound(t, e)
+}
+
+// The server refuses a row of commits of which some came during the lock: each of them gets its own answer.
+func TestRefusedWithThoseThatCame(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	_, err := pool.Exec(background, `ALTER TABLE lineage_log ADD CONSTRAINT alone CHECK (count = 1)`, exec)
+	require.NoError(t, err)
+	waiting := func() *pending {
+		_, commit := threadCommit()
+		return &pending{ctx: background, commit: commit, full: true, done: make(chan struct{})}
+	}
+	e.turn.Lock()
+	first, late, given := waiting(), []*pending{waiting(), waiting(), waiting()}, []*pending{waiting(), waiting()}
+	e.queue <- first
+	for len(e.queue) > 0 { // until the goroutine that takes turns has it
+		runtime.Gosched()
+	}
+	e.queue <- late[0]
+	late[1].taken.Store(true)
+	done, rest := e.together(given, true)
+	e.queue <- late[2]
+	require.Equal(t, []*pending{given[0], given[1], late[0]}, done)
+	require.Empty(t, rest)
+	for _, p := range done {
+		require.NoError(t, p.err)
+		require.NotZero(t, p.receipt.Number)
+	}
+	_, err = pool.Exec(background, `ALTER TABLE lineage_log DROP CONSTRAINT alone`, exec)
+	require.NoError(t, err)
+	e.turn.Unlock()
+	<-first.done
+	<-late[2].done
+	require.Len(t, history(t, e), 5)
 	requireSound(t, e)
 }
 

@@ -43,10 +43,18 @@ func (e *Engine) latest(ctx context.Context, n need) (*table, error) {
 	defer e.going.Done()
 	c := e.cache.Load()
 	is, f, there, err := e.log.latest(ctx, c.head(), n)
+	if errors.Is(err, errUnfilled) { // a program of an earlier version wrote
+		if err = e.fill(ctx); err == nil {
+			c = e.cache.Load()
+			is, f, there, err = e.log.latest(ctx, c.head(), n)
+		}
+	}
 	if err != nil {
 		return nil, e.ended(err)
 	}
-	if c.saw(is.head); !there { // of another epoch, or another history
+	if there {
+		c.saw(is.head)
+	} else { // of another epoch, or another history
 		was := c
 		c = newCache(is.head, e.o.CacheBytes)
 		e.cache.CompareAndSwap(was, c)

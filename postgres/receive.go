@@ -62,7 +62,9 @@ func (e *Engine) receive(ctx context.Context, r *row) error {
 	}
 	err := error(errDiverged)
 	for range mostRetries {
-		if err = e.receiveOnce(context.WithoutCancel(ctx), &next); !errors.Is(err, errDiverged) {
+		err = e.receiveOnce(context.WithoutCancel(ctx), &next)
+		interrupted := errors.Is(err, errBehind) && (lost(err) || uncertain(err)) // before it wrote
+		if !interrupted && !errors.Is(err, errDiverged) {
 			break
 		}
 	}

@@ -23,9 +23,19 @@ type row struct {
 	epoch uint64 // of the store when the row was read
 
 	// Of a row that is written: its entries, the counts of the state after it, and keys that must have no entries.
-	entries []index.Entry
+	entries []version
 	counts  index.Counts
 	assumed [][]byte
+	// judgedBefore is set if the store was not held when it was judged, as of which forgets then says; once, if it has
+	// requests of sessions.
+	judgedBefore, once bool
+	forgets            uint64
+}
+
+// version is an entry to write.
+type version struct {
+	index.Entry
+	replaces bool // perhaps: there may be an earlier version
 }
 
 func (r *row) last() backend.Cursor { return backend.Cursor{Number: r.first + r.count - 1, ID: r.id} }

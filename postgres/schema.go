@@ -65,6 +65,7 @@ var migrations = [][]string{{
   id bigint NOT NULL,
   counts bytea NOT NULL,
   horizon bigint NOT NULL DEFAULT 0,
+  forgets bigint NOT NULL DEFAULT 0, -- how often sessions were forgotten
   PRIMARY KEY (store, epoch)
 ) WITH (fillfactor = 50)`,
 	// The keys whose earlier versions a row of the log replaced.
@@ -72,13 +73,16 @@ var migrations = [][]string{{
   store bytea NOT NULL,
   epoch bigint NOT NULL,
   n bigint NOT NULL,
+  part integer NOT NULL,
   keys bytea[] NOT NULL,
   at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (store, epoch, n)
+  PRIMARY KEY (store, epoch, n, part)
 )`,
 	// A program of an earlier version that still runs would add rows without entries. It does not name this column.
 	`ALTER TABLE lineage_log ADD COLUMN entries integer NOT NULL DEFAULT 0`,
 	`ALTER TABLE lineage_log ALTER COLUMN entries DROP DEFAULT`,
+	`ALTER TABLE lineage_collection ADD COLUMN entries boolean NOT NULL DEFAULT true`,
+	`ALTER TABLE lineage_collection ALTER COLUMN entries DROP DEFAULT`,
 }}
 
 // SQLSTATE codes.
@@ -92,6 +96,7 @@ const (
 	insufficient      = "42501"
 	divisionByZero    = "22012"
 	noSuchKey         = "42P10"
+	lockTimeout       = "55P03"
 )
 
 func sqlState(err error) string {
@@ -126,7 +131,7 @@ func (l *log) migrate(ctx context.Context, create bool) error {
 			if err != nil {
 				return err
 			}
-		case duplicateTable, duplicateObject, uniqueViolation, serializationFail, deadlock: // another process did it
+		case duplicateTable, duplicateObject, uniqueViolation, serializationFail, deadlock, lockTimeout: // another process did it, or uses the tables
 		case insufficient:
 			return fmt.Errorf("create tables: %w; a role with this right has to open the store first", err)
 		default:
@@ -151,6 +156,7 @@ func (l *log) version(ctx context.Context) (version int, err error) {
 func (l *log) migrateOnce(ctx context.Context) error {
 	return pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		for _, s := range []string{
+			`SET LOCAL lock_timeout = '2s'`,
 			`CREATE TABLE IF NOT EXISTS lineage_schema (one boolean PRIMARY KEY DEFAULT true CHECK (one), version integer NOT NULL)`,
 			`INSERT INTO lineage_schema (version) VALUES (0) ON CONFLICT DO NOTHING`,
 		} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"slices"
 	"sort"
 
 	"github.com/lineage-store/lineage/internal/embedded"
@@ -32,6 +33,7 @@ type table struct {
 		values map[string][]byte
 		ranges []fetchedRange
 	}
+	bytes   int64                   // of entries that turns brought
 	ordered map[string]*orderedPage // of listings, by direction and the end of the range
 
 	rows     map[uint64]*row // of the log, by number, as they were fetched
@@ -253,26 +255,48 @@ func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 				}
 				return
 			}
-			f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, limit, false}}})
+			some, next, err := t.page(from, to, limit)
 			if err == nil {
-				err = t.related(f.pages[0].entries)
+				err = t.related(some)
 			}
 			if err != nil {
 				yield(index.Entry{}, err)
 				return
 			}
-			p := f.pages[0]
-			for _, e := range p.entries {
+			for _, e := range some {
 				if !yield(e, nil) {
 					return
 				}
 			}
-			if !p.more {
+			if next == nil {
 				return
 			}
-			from = append(p.next, 0)
+			from = next
 		}
 	}
+}
+
+// page returns the first entries of a range, and where it continues; nil for the end.
+func (t *table) page(from, to []byte, limit int) (some []index.Entry, next []byte, err error) {
+	f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, limit, false}}})
+	if err != nil {
+		return nil, nil, err
+	}
+	p := f.pages[0]
+	if !p.more {
+		return inRange(p.entries, from, to), nil, nil
+	}
+	if !isLong(p.next) {
+		return inRange(p.entries, from, to), append(p.next, 0), nil
+	}
+	// Long keys with this start are not in order, and there may be more of them.
+	start := p.next[:longKey]
+	group, err := t.fetch(t.ctx, need{Need: read.Need{Ranges: []read.Range{read.Under(start)}}})
+	if err != nil {
+		return nil, nil, err
+	}
+	all := slices.DeleteFunc(p.entries, func(e index.Entry) bool { return bytes.HasPrefix(e.Key, start) })
+	return inRange(append(all, group.ranges[0]...), from, to), keys.PrefixEnd(start), nil
 }
 
 // related fetches the entries to which those of a page lead: readers of lists read them next.
@@ -459,7 +483,6 @@ func (c *cursor) Skip(key []byte) {
 
 // FirstDerived implements read.Derived. Readers ask for the first entry from a key on, and then for the first after that.
 func (t *table) FirstDerived(from, to []byte) (index.Entry, bool, error) {
-	to = high(to)
 	o := t.orderedPage('+', to)
 	for at := from; ; {
 		if bytes.Compare(o.low, at) <= 0 && bytes.Compare(at, o.high) < 0 {
@@ -485,7 +508,6 @@ func (t *table) FirstDerived(from, to []byte) (index.Entry, bool, error) {
 
 // LastDerived implements read.Derived. Readers ask for the last entry before a key, and then for the last before that.
 func (t *table) LastDerived(from, to []byte) (index.Entry, bool, error) {
-	to = high(to)
 	o := t.orderedPage('-', from)
 	for before := to; ; {
 		if bytes.Compare(o.low, before) < 0 && bytes.Compare(before, o.high) <= 0 {

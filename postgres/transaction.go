@@ -47,7 +47,8 @@ func (l *log) transaction(ctx context.Context, d backend.Durability, statements 
 	}
 	var b pgx.Batch
 	b.Queue(beginSQL)
-	b.Queue(`SELECT set_config('synchronous_commit', $1, true), set_config('lock_timeout', $2, true)`, synchronous(d), milliseconds(lockTime))
+	b.Queue(`SELECT set_config('synchronous_commit', $1, true), set_config('lock_timeout', $2, true), set_config('statement_timeout', $3, true)`,
+		synchronous(d), milliseconds(lockTime), milliseconds(turnTime))
 	statements(&b)
 	return (&turn{log: l, conn: conn}).commit(ctx, &b)
 }

@@ -152,7 +152,7 @@ func (e *Engine) takeTurn(batch []*pending) (rest []*pending) {
 	if len(mine) == 0 {
 		return nil
 	}
-	mine, rest = e.together(mine)
+	mine, rest = e.together(mine, true)
 	e.makeDurable(mine)
 	for _, p := range mine {
 		close(p.done)
@@ -193,13 +193,13 @@ func newID() uint64 {
 	}
 }
 
-// together applies commits, and those that come until the store is locked, as one row. It returns the commits with an
-// outcome, and those that did not fit.
-func (e *Engine) together(batch []*pending) (done, rest []*pending) {
+// together applies commits as one row, with more those that come until the store is locked as well. It returns the commits
+// with an outcome, and those that did not fit.
+func (e *Engine) together(batch []*pending, more bool) (done, rest []*pending) {
 	var err error
 	for range mostRetries {
-		done, rest, err = e.attempt(batch)
-		batch = append(done, rest...)
+		done, rest, err = e.attempt(batch, more)
+		batch = append(done[:len(done):len(done)], rest...)
 		if !errors.Is(err, errBehind) && !errors.Is(err, errDiverged) {
 			break
 		}
@@ -210,8 +210,8 @@ func (e *Engine) together(batch []*pending) (done, rest []*pending) {
 	case errors.Is(err, errBehind), errors.Is(err, errDiverged):
 		err = fmt.Errorf("%d attempts: %w: %w", mostRetries, err, backend.ErrConflict)
 	case len(done) > 1 && !errors.Is(err, backend.ErrUncertain) && !lost(err): // perhaps because of one of them
-		for _, p := range done {
-			e.together([]*pending{p})
+		for _, p := range done { // one commit always fits
+			e.together([]*pending{p}, false)
 		}
 		return done, rest
 	}
@@ -224,12 +224,12 @@ var errFull = errors.New("the row is full")
 
 // attempt is together for one attempt. It is errBehind or errDiverged if the state in which the commits were judged was
 // not the latest. After any error, it is that of all commits.
-func (e *Engine) attempt(batch []*pending) (done, rest []*pending, err error) {
+func (e *Engine) attempt(batch []*pending, more bool) (done, rest []*pending, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*turnTime)
 	defer cancel()
 	table, t := e.warm, (*turn)(nil)
 	e.warm = nil // unless this succeeds
-	warm := table != nil && e.contended == 0
+	warm := table != nil && e.contended == 0 && table.cache == e.cache.Load()
 	j := e.judging
 	if warm {
 		table.ctx, table.assume = ctx, make(map[string]struct{})
@@ -243,16 +243,16 @@ func (e *Engine) attempt(batch []*pending) (done, rest []*pending, err error) {
 		j.state.Cache.Forget()
 		return batch, nil, behind(err)
 	}
-	if !warm { // more commits came while another process held the store
+	if !warm && more { // they came while another process held the store
 		taken := len(batch)
 		batch = e.waiting(batch)
 		batch = batch[:taken+len(take(batch[taken:]))]
-		if more := batch[taken:]; len(more) > 0 {
-			err = j.prefetch(ctx, more)
+		if late := batch[taken:]; len(late) > 0 {
+			err = j.prefetch(ctx, late)
 		}
 	}
 	before := table.is
-	r := &row{first: before.next(), id: newID(), counts: before.counts}
+	r := &row{first: before.next(), id: newID(), counts: before.counts, judgedBefore: warm, forgets: before.forgets}
 	j.row = r
 	full, refused := false, false
 	done = batch
@@ -359,6 +359,7 @@ func (e *Engine) judge(p *pending) (receipt backend.Receipt, err error) {
 	if err := j.add(p.ctx, &c, s, offsets, false); err != nil {
 		return receipt, err
 	}
+	j.row.once = j.row.once || s.Once != nil
 	j.row.data = appendCommit(j.row.data, s)
 	j.row.count++
 	receipt.Cursor = backend.Cursor{Number: s.Number, ID: s.ID}
@@ -380,9 +381,10 @@ func (e *Engine) taken(t *table, before state, r *row, full bool) {
 		is.head, is.counts = before.after(r), r.counts
 	}
 	changed := t.contextsChanged()
+	made := t.over.Bytes()
 	t.settle(is)
 	t.fetch = func(ctx context.Context, n need) (found, error) { return e.log.at(ctx, t.is.head, n) }
-	if len(t.values) < mostWarm {
+	if t.bytes += made; len(t.values) < mostWarm && t.bytes < mostWarmBytes {
 		e.warm = t
 	}
 	e.head = is.head
@@ -398,8 +400,11 @@ func (e *Engine) taken(t *table, before state, r *row, full bool) {
 	e.pruneLater(r)
 }
 
-// mostWarm is the number of entries that are kept from one turn to the next.
-const mostWarm = 1 << 16
+// mostWarm and mostWarmBytes limit the entries that are kept from one turn to the next.
+const (
+	mostWarm      = 1 << 16
+	mostWarmBytes = 16 << 20
+)
 
 // lock begins a turn that holds the store, and reads what judging the commits reads.
 func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, error) {
@@ -421,6 +426,12 @@ func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, err
 			t, is, f, there, err = e.log.lock(ctx, known, n)
 			return err
 		})
+		if errors.Is(err, errUnfilled) { // a program of an earlier version wrote
+			if err := e.fill(ctx); err != nil {
+				return f, err
+			}
+			return f, errDiverged
+		}
 		if errors.Is(err, errDiverged) || err == nil && !there {
 			if err := e.forget(ctx, c); err != nil {
 				return f, err
@@ -430,8 +441,14 @@ func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, err
 		if err != nil {
 			return f, err
 		}
-		if e.contended = max(e.contended-1, 0); is.head != e.head {
+		switch {
+		case c != e.judgedIn:
+			j.state.Cache.Forget()
+			e.judgedIn = c
+		case is.head != e.head:
 			j.state.Cache.ForgetCurrent()
+		}
+		if e.contended = max(e.contended-1, 0); is.head != e.head {
 			if e.head != (head{}) {
 				e.contended = mostContended
 			}
@@ -503,13 +520,14 @@ func (e *Engine) Forget(ctx context.Context, id [16]byte) error {
 		return errClosed
 	}
 	e.warm = nil
-	for range mostRetries {
-		err := e.forgetOnce(ctx, id)
-		if !errors.Is(err, errDiverged) {
-			return err
+	return again(ctx, func(ctx context.Context) error { // what was forgotten stays so
+		for range mostRetries {
+			if err := e.forgetOnce(ctx, id); !errors.Is(err, errDiverged) && !errors.Is(err, errBehind) {
+				return err
+			}
 		}
-	}
-	return errDiverged
+		return errDiverged
+	})
 }
 
 func (e *Engine) forgetOnce(ctx context.Context, id [16]byte) error {
@@ -526,9 +544,14 @@ func (e *Engine) forgetOnce(ctx context.Context, id [16]byte) error {
 	defer cancel()
 	var b pgx.Batch
 	queueDurability(&b, backend.Normal)
+	var former [][]byte
 	for _, change := range gone { // a version of this state may be there
 		b.Queue(`INSERT INTO lineage_entry (store, epoch, key, age, value) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (store, epoch, key, age) DO UPDATE SET value = excluded.value`,
 			e.log.store, int64(t.is.epoch), change.Key, -int64(t.is.Number), change.Value)
+		former = append(former, change.Key)
 	}
+	b.Queue(`INSERT INTO lineage_former (store, epoch, n, part, keys) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (store, epoch, n, part) DO NOTHING`,
+		e.log.store, int64(t.is.epoch), int64(t.is.Number), -1-int32(t.is.forgets%(1<<30)), former)
+	b.Queue(`UPDATE lineage_head SET forgets = forgets + 1 WHERE store = $1 AND epoch = $2`, e.log.store, int64(t.is.epoch)) // whoever judged before has another horizon
 	return held.commit(limited, &b)
 }

@@ -190,20 +190,18 @@ func (v *verifier) compare(t *table, db *index.DB) error {
 // all yields all entries.
 func (t *table) all() iter.Seq2[index.Entry, error] {
 	return func(yield func(index.Entry, error) bool) {
-		for from, more := []byte{0}, true; more; {
-			f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from}, 4 * fullPage, false}}})
+		for from := []byte{0}; from != nil; {
+			some, next, err := t.page(from, nil, 4*fullPage)
 			if err != nil {
 				yield(index.Entry{}, err)
 				return
 			}
-			for _, e := range f.pages[0].entries {
+			for _, e := range some {
 				if !yield(e, nil) {
 					return
 				}
 			}
-			if more = f.pages[0].more; more {
-				from = append(f.pages[0].next, 0)
-			}
+			from = next
 		}
 	}
 }
@@ -266,9 +264,13 @@ func (s *temporary) begin(context.Context, uint64) (state, func(context.Context,
 	return s.is, s.fetch, nil
 }
 
-func (s *temporary) end(_ context.Context, is state, entries []index.Entry) error {
+func (s *temporary) end(_ context.Context, is state, made []version) error {
 	s.is = is
-	s.db.Apply(index.State{Store: s.engine.log.identity, Number: is.Number, ID: is.ID, Since: is.first, Counts: is.counts}, entries)
+	batch := make([]index.Entry, len(made))
+	for i := range made {
+		batch[i] = made[i].Entry
+	}
+	s.db.Apply(index.State{Store: s.engine.log.identity, Number: is.Number, ID: is.ID, Since: is.first, Counts: is.counts}, batch)
 	return s.db.Throttle()
 }
 
