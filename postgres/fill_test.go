@@ -115,9 +115,6 @@ func TestPrune(t *testing.T) {
 	_, err = old.Thread(background, thread.ID())
 	require.NoError(t, err)
 	before, want := versions(), history(t, e)
-	pruned := mostFormer
-	mostFormer = 300
-	t.Cleanup(func() { mostFormer = pruned })
 	require.NoError(t, e.log.prune(background, e.head.epoch))
 	require.Less(t, versions(), before-100)
 	var left int

@@ -18,12 +18,9 @@ var formerTime = 5 * time.Minute
 const (
 	// pruneEvery is the number of commits after which a process prunes.
 	pruneEvery = 256
-	// mostPruned limits the rows of lineage_former that are read at once.
-	mostPruned = 512
+	// mostPruned limits the keys whose replaced versions are removed at once.
+	mostPruned = 20_000
 )
-
-// mostFormer limits the stored size of the keys whose replaced versions are removed at once. Tests make it smaller.
-var mostFormer = 512 << 10
 
 // pruning is the state of pruning in a process.
 type pruning struct {
@@ -66,65 +63,58 @@ func (e *Engine) pruneLater(r *row) {
 // prune removes replaced versions that are old enough.
 func (l *log) prune(ctx context.Context, epoch uint64) error {
 	for {
-		more, err := l.pruneSome(ctx, epoch)
-		if err != nil || !more {
+		n, err := l.pruneSome(ctx, epoch)
+		if err != nil || n == 0 {
 			return err
 		}
 	}
 }
 
-// formerSQL limits the rows by the stored size of their keys, which takes no time to find, but returns one at least. It also
-// returns how many it could choose from.
-const formerSQL = `WITH sized AS (
-  SELECT n, part, sum(pg_column_size(keys)) OVER (ORDER BY n, part) - pg_column_size(keys) AS before FROM (
-    SELECT n, part, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND at < now() - $3::bigint * interval '1 millisecond' ORDER BY n, part LIMIT $4) oldest)
-SELECT s.n, s.part, f.keys, (SELECT count(*) FROM sized) FROM sized s, LATERAL (
-  SELECT keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND n = s.n AND part = s.part LIMIT 1) f WHERE s.before < $5 ORDER BY s.n, s.part`
-
-// pruneSome removes the versions that some rows of the log replaced, and reports whether there may be more. Others who prune
-// wait for the transaction, and find that it is done.
-func (l *log) pruneSome(ctx context.Context, epoch uint64) (more bool, err error) {
+func (l *log) pruneSome(ctx context.Context, epoch uint64) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	conn, err := l.pool.Acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	t := &turn{l, conn, epoch}
+	defer t.rollback()
+	var b pgx.Batch
+	begin(&b)
 	var numbers []int64
-	var parts []int32
 	var ks [][]byte
-	var choice int
-	err = atLength(ctx, readTime, func(ctx context.Context) error {
-		numbers, parts, ks = nil, nil, nil
-		rows, err := l.pool.Query(ctx, formerSQL, l.store, int64(epoch), formerTime.Milliseconds(), mostPruned, mostFormer)
-		if err != nil {
-			return err
-		}
+	var parts []int32
+	b.Queue(`SELECT n, part, keys FROM (
+  SELECT n, part, keys, sum(cardinality(keys)) OVER (ORDER BY n, part) - cardinality(keys) AS before FROM (
+    SELECT n, part, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND at < now() - $3::bigint * interval '1 millisecond' ORDER BY n, part LIMIT 1024) oldest) f
+WHERE before < $4 ORDER BY n, part`,
+		l.store, int64(epoch), formerTime.Milliseconds(), mostPruned).Query(func(rows pgx.Rows) error {
 		var number int64
 		var part int32
 		var of [][]byte
-		_, err = pgx.ForEachRow(rows, []any{&number, &part, &of, &choice}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&number, &part, &of}, func() error {
 			numbers, parts, ks = append(numbers, number), append(parts, part), append(ks, of...)
 			of = nil
 			return nil
 		})
 		return err
 	})
-	if err != nil || len(numbers) == 0 {
-		return false, err
+	if err := conn.SendBatch(ctx, &b).Close(); err != nil || len(numbers) == 0 {
+		return 0, err
 	}
 	horizon := numbers[len(numbers)-1]
-	err = l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
-		b.Queue(`SELECT FROM lineage_former WHERE store = $1 AND epoch = $2 AND n = $3 AND part = $4 FOR UPDATE`, l.store, int64(epoch), numbers[0], parts[0])
-		b.Queue(`SELECT 1 / count(*) FROM lineage_former WHERE store = $1 AND epoch = $2 AND n = $3 AND part = $4`, l.store, int64(epoch), numbers[0], parts[0])
-		b.Queue(`SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`) // without statistics
-		// The newest version that is as old as the horizon stays, unless it is a deletion.
-		b.Queue(`DELETE FROM lineage_entry e USING (
+	var d pgx.Batch
+	queueDurability(&d, backend.Normal)
+	d.Queue(`SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`) // without statistics
+	// The newest version that is as old as the horizon stays, unless it is a deletion.
+	d.Queue(`DELETE FROM lineage_entry e USING (
   SELECT k.key, v.age, v.gone FROM (SELECT DISTINCT unnest($4::bytea[]) AS key) k, LATERAL (
     SELECT age, value IS NULL AS gone FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key AND age >= $3 ORDER BY age LIMIT 1) v) newest
 WHERE e.store = $1 AND e.epoch = $2 AND e.key = newest.key AND (e.age > newest.age OR newest.gone AND e.age = newest.age)`, l.store, int64(epoch), -horizon, ks)
-		b.Queue(`DELETE FROM lineage_former f USING unnest($3::bigint[], $4::integer[]) AS p (n, part) WHERE f.store = $1 AND f.epoch = $2 AND f.n = p.n AND f.part = p.part`,
-			l.store, int64(epoch), numbers, parts)
-		b.Queue(`UPDATE lineage_head SET horizon = $3 WHERE store = $1 AND epoch = $2 AND horizon < $3`, l.store, int64(epoch), horizon)
-	})
-	if errors.Is(err, errBehind) { // another process did it
-		return false, nil
-	}
-	return choice > len(numbers) || choice == mostPruned, err
+	d.Queue(`DELETE FROM lineage_former f USING unnest($3::bigint[], $4::integer[]) AS p (n, part) WHERE f.store = $1 AND f.epoch = $2 AND f.n = p.n AND f.part = p.part`,
+		l.store, int64(epoch), numbers, parts)
+	d.Queue(`UPDATE lineage_head SET horizon = greatest(horizon, $3) WHERE store = $1 AND epoch = $2`, l.store, int64(epoch), horizon)
+	return len(numbers), t.commit(ctx, &d)
 }
 
 // fence adds statements to a transaction, at its start. One of them is an error if the transaction may not happen.
