@@ -262,3 +262,36 @@ func TestForgottenByAnother(t *testing.T) {
 	require.Len(t, history(t, b), 2)
 	requireSound(t, a)
 }
+
+// TestVerifyWhileOthersPrune verifies a store whose states expire before the entries are compared: it goes on in the latest.
+func TestVerifyWhileOthersPrune(t *testing.T) {
+	former := formerTime
+	formerTime = 0
+	t.Cleanup(func() { formerTime = former })
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, other := handle(t, pool, "s"), handle(t, pool, "s")
+	main, err := tell(t, other, "0").Active(background)
+	require.NoError(t, err)
+	times := 0
+	progress := func(int64, int64) {
+		times++
+		for range 3 {
+			_, err := main.Extend(background, lineage.User("more"))
+			require.NoError(t, err)
+		}
+		require.NoError(t, other.log.prune(background, other.head.epoch))
+	}
+	for f, err := range e.Verify(background, backend.VerifyOptions{Deep: true, Progress: progress}) {
+		require.NoError(t, err)
+		require.Fail(t, "finding", f.String())
+	}
+	require.Equal(t, 1, times, "it did not begin again")
+	_, err = pool.Exec(background, `DELETE FROM lineage_entry WHERE (key, age) = (SELECT key, age FROM lineage_entry ORDER BY key LIMIT 1)`, exec)
+	require.NoError(t, err)
+	found := 0
+	for _, err := range e.Verify(background, backend.VerifyOptions{Deep: true}) {
+		require.NoError(t, err)
+		found++
+	}
+	require.Positive(t, found)
+}
