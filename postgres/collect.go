@@ -32,7 +32,7 @@ type collected struct {
 func (l *log) collected(ctx context.Context) (c collected, err error) {
 	var epoch int64
 	var encoded []byte
-	err = again(ctx, func(ctx context.Context) error {
+	err = atLength(ctx, readTime, func(ctx context.Context) error { // the list may be large
 		return l.pool.QueryRow(ctx, `SELECT s.epoch, c.live FROM lineage_store s LEFT JOIN lineage_collection c ON c.store = s.store AND c.epoch = s.epoch WHERE s.store = $1`, l.store).Scan(&epoch, &encoded)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -108,9 +108,7 @@ type collection struct {
 }
 
 func (c *collection) run(ctx context.Context) (err error) {
-	if c.report.Before, err = c.storedBytes(ctx); err != nil {
-		return err
-	}
+	c.report.Before = c.storedBytes(ctx)
 	if !c.o.DryRun {
 		if err := c.requireRights(ctx); err != nil {
 			return err
@@ -134,8 +132,10 @@ func (c *collection) run(ctx context.Context) (err error) {
 	if err := c.finish(ctx); err != nil {
 		return err
 	}
-	c.report.After, err = c.storedBytes(ctx)
-	return err
+	if c.report.After = c.storedBytes(ctx); c.report.Before == 0 || c.report.After == 0 {
+		c.report.Before, c.report.After = 0, 0
+	}
+	return nil
 }
 
 // decide finds what is in use, and publishes that if anything is not. It is errBehind if it has to be
@@ -170,7 +170,7 @@ func (c *collection) decide(ctx context.Context) error {
 	next.at = head{epoch: next.epoch}
 	err = c.publish(ctx, s, copied, next)
 	if err != nil && !errors.Is(err, backend.ErrUncertain) {
-		err = errors.Join(err, c.log.dropEpoch(context.WithoutCancel(ctx), next.epoch))
+		err = errors.Join(err, c.log.dropEpoch(context.WithoutCancel(ctx), next.epoch, c.log.undecided(next.epoch)))
 	}
 	return err
 }
@@ -228,7 +228,7 @@ func (c *collection) copyLog(ctx context.Context) (*logCopy, error) {
 func (c *collection) follow(ctx context.Context, to *logCopy, filter *live.Set) error {
 	for more := true; more; {
 		var rows []row
-		err := again(ctx, func(ctx context.Context) (err error) {
+		err := atLength(ctx, readTime, func(ctx context.Context) (err error) {
 			rows, more, err = c.log.tail(ctx, c.log.pool, to.at, mostCommits)
 			return err
 		})
@@ -270,8 +270,14 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, copied *lo
 		}
 		return err
 	}
-	if err := catchUp(); err != nil { // to have little to do while the store is held
-		return err
+	for range mostRetries { // to have little to do while the store is held
+		from := copied.at.Number
+		if err := catchUp(); err != nil {
+			return err
+		}
+		if copied.at.Number <= from+fewCommits {
+			break
+		}
 	}
 	c.turn.Lock()
 	defer c.turn.Unlock()
@@ -379,7 +385,7 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 		}
 	}()
 	rewrite := func() error {
-		err := again(ctx, func(ctx context.Context) error { return c.log.rewrite(ctx, is.epoch, rows) })
+		err := atLength(ctx, turnTime, func(ctx context.Context) error { return c.log.rewrite(ctx, is.epoch, rows) })
 		if rows, size = nil, 0; err == nil {
 			done = c.report
 		}
@@ -387,7 +393,7 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 	}
 	for more := true; more && at.Number < is.live.Until; {
 		var found []row
-		err := again(ctx, func(ctx context.Context) (err error) {
+		err := atLength(ctx, readTime, func(ctx context.Context) (err error) {
 			found, more, err = c.log.tail(ctx, c.log.pool, at, mostCommits)
 			return err
 		})
@@ -429,7 +435,7 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 	if err := c.log.dropEpochs(ctx, is.epoch); err != nil {
 		return err
 	}
-	return again(ctx, func(ctx context.Context) error { return c.log.endCollection(ctx, is.epoch) })
+	return atLength(ctx, turnTime, func(ctx context.Context) error { return c.log.endCollection(ctx, is.epoch) })
 }
 
 // rewrite replaces the data of rows. It is errCollected if the collection is no longer pending. Its
@@ -444,8 +450,7 @@ func (l *log) rewrite(ctx context.Context, epoch uint64, rows []row) error {
 	}
 	rewritten := 0
 	err := l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
-		b.Queue(`SELECT epoch FROM lineage_collection WHERE store = $1 AND epoch = $2 FOR UPDATE`, l.store, int64(epoch))
-		b.Queue(`SELECT 1 / count(*) FROM lineage_collection WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
+		l.pending(epoch)(b)
 		b.Queue(`UPDATE lineage_log l SET data = r.data FROM unnest($2::bigint[], $3::bigint[], $4::bytea[]) AS r (n, id, data)
 WHERE l.store = $1 AND l.n = r.n AND l.id = r.id RETURNING l.n`, l.store, n, id, data).Query(func(found pgx.Rows) error {
 			for found.Next() {

@@ -803,3 +803,73 @@ func TestCollectEnds(t *testing.T) {
 	_, err := e.Collect(background, all)
 	require.ErrorIs(t, err, backend.ErrClosed)
 }
+
+// TestCollectorThatSlept goes on with a collection that another process ended long ago, after which there was another one.
+func TestCollectorThatSlept(t *testing.T) {
+	former := mostDropped
+	mostDropped = 7
+	t.Cleanup(func() { mostDropped = former })
+	pool := newPool(t, pgtest.DSN(t), nil)
+	sleeper, e := handle(t, pool, "s"), handle(t, pool, "s")
+	kept := tell(t, e, "kept")
+	var epochs []uint64
+	for range 2 {
+		require.NoError(t, tell(t, e, secret).Delete(background))
+		_, err := e.Collect(background, all)
+		require.NoError(t, err)
+		epoch, err := e.Epoch(background)
+		require.NoError(t, err)
+		epochs = append(epochs, epoch)
+	}
+	var others int
+	require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM lineage_entry WHERE epoch <> $1`, exec, int64(epochs[1])).Scan(&others))
+	require.Zero(t, others)
+	require.ErrorIs(t, sleeper.log.dropEpochs(background, epochs[0]), errCollected)
+	require.ErrorIs(t, sleeper.log.dropEpoch(background, epochs[1], sleeper.log.undecided(epochs[1])), errBehind)
+	requireSaid(t, e, kept, "kept")
+	requireSound(t, e)
+}
+
+// TestReadWhileACollectionIsPending reads rows that have what a collection removed, before they are rewritten. Afterwards
+// nothing of that is left in memory.
+func TestReadWhileACollectionIsPending(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, reader := handle(t, pool, "s"), handle(t, pool, "s")
+	gone, kept := tell(t, e, "said twice"), tell(t, e, "said twice")
+	main, err := kept.Active(background)
+	require.NoError(t, err)
+	tip, err := main.Tip(background)
+	require.NoError(t, err)
+	var id content.ID
+	for step, err := range e.Path(background, tip, structure.Window{}, backend.PathOptions{}) {
+		require.NoError(t, err)
+		id = step.Span.Usages[0].Content
+	}
+	uses := func(of *Engine) (n int) {
+		for u, err := range of.Where(background, id) {
+			require.NoError(t, err)
+			require.Equal(t, tip, u.Span)
+			n++
+		}
+		return n
+	}
+	require.NoError(t, gone.Delete(background))
+	require.NoError(t, (&collection{Engine: e, o: all}).decide(background))
+	require.Equal(t, 1, unfinished(t, pool))
+	for _, of := range []*Engine{e, reader} {
+		requireSaid(t, of, kept, "said twice")
+		require.Equal(t, 1, uses(of))
+	}
+	_, err = e.Collect(background, all)
+	require.NoError(t, err)
+	require.Zero(t, unfinished(t, pool))
+	for _, of := range []*Engine{e, reader} {
+		require.Equal(t, 1, uses(of))
+		requireSaid(t, of, kept, "said twice")
+	}
+	mine, err := lineage.New(reader).Context(background, main.ID())
+	require.NoError(t, err)
+	_, err = mine.Extend(background, lineage.User("said twice"))
+	require.NoError(t, err)
+	requireSound(t, e)
+}

@@ -53,26 +53,69 @@ func (t *table) Object(r read.Reader, key []byte) (structure.Record, keys.Place,
 	return record, p, true, err
 }
 
+// decodedRow is a row of the log.
+type decodedRow struct {
+	first   uint64
+	commits []embedded.Sequenced
+}
+
+// hasRow reports whether a row of the log is here.
+func (t *table) hasRow(first uint64) bool {
+	_, known := t.known(first)
+	_, fetched := t.rows[first]
+	return known || fetched
+}
+
+// known returns the commits of a row of the log, if they are here. While rows may have what a collection removed, they are
+// not shared with later states, in which they do not.
+func (t *table) known(first uint64) ([]embedded.Sequenced, bool) {
+	if own, ok := t.own[first]; ok {
+		return own, true
+	}
+	if t.current != nil && t.current.first == first {
+		return t.current.commits, true
+	}
+	if t.is.collecting {
+		return nil, false
+	}
+	return t.cache.row(first)
+}
+
+// takeRows keeps rows until they are read. They are decoded then, so that a damaged row is an error only of those who need
+// it. Earlier rows are dropped when they are large.
+func (t *table) takeRows(rows []row) {
+	if t.rows == nil || t.rowBytes > mostRead {
+		t.rows, t.rowBytes = make(map[uint64]*row, len(rows)), 0
+	}
+	for i := range rows {
+		t.rows[rows[i].first] = &rows[i]
+		t.rowBytes += len(rows[i].data)
+	}
+}
+
 // commits returns the commits of a row of the log.
 func (t *table) commits(first uint64) ([]embedded.Sequenced, error) {
-	if own, ok := t.own[first]; ok {
-		return own, nil
-	}
-	if commits, ok := t.cache.row(first); ok {
+	if commits, ok := t.known(first); ok {
 		return commits, nil
 	}
-	f, err := t.fetch(t.ctx, need{rows: []uint64{first}})
+	r := t.rows[first]
+	if r == nil {
+		if err := t.read(t.ctx, need{rows: []uint64{first}}); err != nil {
+			return nil, err
+		}
+		if r = t.rows[first]; r == nil {
+			return nil, &backend.CorruptError{File: "the log", What: fmt.Sprintf("row %d is missing", first)}
+		}
+	}
+	commits, err := r.commits()
 	if err != nil {
 		return nil, err
 	}
-	if len(f.rows) == 0 {
-		return nil, &backend.CorruptError{File: "the log", What: fmt.Sprintf("row %d is missing", first)}
-	}
-	commits, err := f.rows[0].commits()
-	if err == nil {
+	t.current = &decodedRow{first, commits}
+	if !t.is.collecting {
 		t.cache.putRow(first, commits)
 	}
-	return commits, err
+	return commits, nil
 }
 
 // reader reads commits of rows of the log. The position of a commit is its place in the row, and the number of the row.

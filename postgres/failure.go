@@ -68,19 +68,35 @@ func lost(err error) bool {
 func again(ctx context.Context, op func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	return retry(ctx, func(context.Context) error { return op(limited) })
+}
+
+// atLength is again for an operation on much data, an attempt of which may take longer than patience. One that fails later
+// is not repeated.
+func atLength(ctx context.Context, limit time.Duration, op func(context.Context) error) error {
+	return retry(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return op(ctx)
+	})
+}
+
+func retry(ctx context.Context, op func(context.Context) error) error {
+	begun := time.Now()
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
-		err := op(limited)
+		err := op(ctx)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if !lost(err) {
 			return err
 		}
+		if time.Since(begun)+pause > patience {
+			return explain(err)
+		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-limited.Done():
-			return explain(err)
 		case <-time.After(pause):
 		}
 	}

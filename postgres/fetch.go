@@ -33,7 +33,7 @@ func (s *state) of(store [16]byte) index.State {
 type need struct {
 	read.Need
 	pages []page
-	rows  []uint64 // of the log, by number
+	rows  []uint64 // of the log, by number; perhaps only the first ones are found
 }
 
 // page is the first or, if descending, the last entries of a range.
@@ -68,6 +68,8 @@ FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.ep
 
 // lastsSQL is for keys that are never deleted in an epoch, those of spans.
 //
+// pageDownSQL goes backwards through the primary key. rowsSQL ends with the row that exceeds the size limit.
+//
 // Each lookup is a subquery with a limit, so that a server without statistics does not read more.
 //
 // A version counts if it is not newer than the state. $3 is minus the number of the state. Each lookup ends with the
@@ -83,11 +85,14 @@ WHERE e.value IS NOT NULL ORDER BY r.i, e.key`
 	pageSQL = `SELECT key, value FROM (
   SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3 ORDER BY key, age) e
 WHERE value IS NOT NULL ORDER BY key LIMIT $6`
-	pageDownSQL = `SELECT key, value FROM (
-  SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3 ORDER BY key DESC, age) e
-WHERE value IS NOT NULL ORDER BY key DESC LIMIT $6`
-	rowsSQL = `SELECT l.n, l.count, l.id, l.data, $3::bigint FROM unnest($2::bigint[]) AS k (n), LATERAL (
-  SELECT n, count, id, data FROM lineage_log WHERE store = $1 AND n = k.n LIMIT 1) l`
+	pageDownSQL = `SELECT key, value FROM lineage_entry e WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3 AND value IS NOT NULL
+  AND age = (SELECT age FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = e.key AND age >= $3 ORDER BY age LIMIT 1)
+ORDER BY key DESC LIMIT $6`
+	rowsSQL = `SELECT n, count, id, data, $3::bigint FROM (
+  SELECT l.*, k.i, sum(octet_length(l.data)) OVER (ORDER BY k.i) - octet_length(l.data) AS before
+  FROM unnest($2::bigint[]) WITH ORDINALITY AS k (n, i), LATERAL (
+    SELECT n, count, id, data FROM lineage_log WHERE store = $1 AND n = k.n LIMIT 1) l) sized
+WHERE before < $4 ORDER BY i`
 )
 
 // errGone is returned if a state can no longer be read: there was a collection, the server lost it, or its versions were pruned.
@@ -144,7 +149,7 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 		for i, n := range n.rows {
 			numbers[i] = int64(n)
 		}
-		b.Queue(rowsSQL, store, numbers, e).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(rowsSQL, store, numbers, e, mostRead).Query(func(rows pgx.Rows) (err error) {
 			into.rows, err = readRows(rows)
 			return err
 		})
@@ -269,8 +274,6 @@ func (l *log) at(ctx context.Context, at head, n need) (f found, err error) {
 // snapshot executes statements that read in one snapshot of the server, in one round trip.
 func (l *log) snapshot(ctx context.Context, statements func(*pgx.Batch)) error {
 	return again(ctx, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, readTime)
-		defer cancel()
 		var b pgx.Batch
 		b.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
 		b.Queue(`SELECT set_config('statement_timeout', $1, true)`, milliseconds(readTime))

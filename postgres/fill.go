@@ -108,7 +108,7 @@ func (f *filling) some(ctx context.Context, number uint64) (more bool, err error
 	var all []replayed
 	size := 0
 	for i := range rows {
-		if size > mostFilled {
+		if size > mostFilled || rows[i].first > number {
 			rows = rows[:i]
 			break
 		}

@@ -161,7 +161,8 @@ func TestPruneLater(t *testing.T) {
 	requireSound(t, e)
 }
 
-// TestCacheIsBounded reads more than the cache holds.
+// TestCacheIsBounded reads more than the cache holds, more than is read at once, and more than a table keeps. A damaged row
+// is an error when it is reached.
 func TestCacheIsBounded(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), nil)
 	writer := handle(t, pool, "s")
@@ -174,14 +175,52 @@ func TestCacheIsBounded(t *testing.T) {
 	e, err := New(background, pool, Options{Store: "s", Unsafe: true, CacheBytes: limit})
 	require.NoError(t, err)
 	defer e.Close()
+	read, kept := mostRead, mostKept
+	defer func() { mostRead, mostKept = read, kept }()
 	for range 2 {
 		requireSaid(t, e, thread, said...)
+		mostRead, mostKept = 300, 1000
 		c := e.cache.Load()
 		c.mu.Lock()
 		require.LessOrEqual(t, c.bytes, limit)
 		require.NotEmpty(t, c.items)
 		c.mu.Unlock()
 	}
+	for i := range 70 {
+		tell(t, writer, fmt.Sprint("thread ", i))
+	}
+	for _, oldest := range []bool{false, true} {
+		var want, got []structure.ThreadID
+		for reader, into := range map[*Engine]*[]structure.ThreadID{writer: &want, e: &got} {
+			for l, err := range reader.ListThreads(background, backend.ThreadQuery{Oldest: oldest}) {
+				require.NoError(t, err)
+				*into = append(*into, l.ID)
+			}
+			mostKept = kept
+		}
+		require.Len(t, want, 71)
+		require.Equal(t, want, got)
+		mostKept = 1000
+	}
+	main, err := thread.Active(background)
+	require.NoError(t, err)
+	tip, err := main.Tip(background)
+	require.NoError(t, err)
+	_, err = pool.Exec(background, `UPDATE lineage_log SET data = overlay(data PLACING '\x00' FROM 20) WHERE n = 22`, exec)
+	require.NoError(t, err)
+	mostRead = read
+	damaged := handle(t, pool, "s")
+	steps := 0
+	for _, err := range damaged.Path(background, tip, structure.Window{}, backend.PathOptions{Bodies: true}) {
+		if err != nil {
+			require.ErrorIs(t, err, backend.ErrCorrupt)
+			require.ErrorContains(t, err, "row 22")
+			break
+		}
+		steps++
+	}
+	require.Greater(t, steps, 15)
+	require.Less(t, steps, 25)
 }
 
 // A program of the earlier version, which had the store open, collects it: handles make the entries of the epoch that it made.
@@ -222,4 +261,37 @@ func TestForgottenByAnother(t *testing.T) {
 	require.ErrorIs(t, request(a, 2, 1), backend.ErrUncertain, "a session from before the horizon")
 	require.Len(t, history(t, b), 2)
 	requireSound(t, a)
+}
+
+// TestVerifyWhileOthersPrune verifies a store whose states expire before the entries are compared: it goes on in the latest.
+func TestVerifyWhileOthersPrune(t *testing.T) {
+	former := formerTime
+	formerTime = 0
+	t.Cleanup(func() { formerTime = former })
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, other := handle(t, pool, "s"), handle(t, pool, "s")
+	main, err := tell(t, other, "0").Active(background)
+	require.NoError(t, err)
+	times := 0
+	progress := func(int64, int64) {
+		times++
+		for range 3 {
+			_, err := main.Extend(background, lineage.User("more"))
+			require.NoError(t, err)
+		}
+		require.NoError(t, other.log.prune(background, other.head.epoch))
+	}
+	for f, err := range e.Verify(background, backend.VerifyOptions{Deep: true, Progress: progress}) {
+		require.NoError(t, err)
+		require.Fail(t, "finding", f.String())
+	}
+	require.Equal(t, 1, times, "it did not begin again")
+	_, err = pool.Exec(background, `DELETE FROM lineage_entry WHERE (key, age) = (SELECT key, age FROM lineage_entry ORDER BY key LIMIT 1)`, exec)
+	require.NoError(t, err)
+	found := 0
+	for _, err := range e.Verify(background, backend.VerifyOptions{Deep: true}) {
+		require.NoError(t, err)
+		found++
+	}
+	require.Positive(t, found)
 }

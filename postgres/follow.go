@@ -229,9 +229,13 @@ func erasable(r structure.Record) (id content.ID, ok bool) {
 
 // stripErased removes bodies that are erased now, and embeddings of erased summaries.
 func (e *Engine) stripErased(ctx context.Context, commits []*structure.Commit) error {
-	t, err := e.latest(ctx, need{})
-	if err != nil || keys.CountersOf(t.is.counts).Erased == 0 {
-		return err
+	_, err := latest(ctx, e, need{}, func(t *table) (struct{}, error) { return struct{}{}, t.stripErased(ctx, commits) })
+	return err
+}
+
+func (t *table) stripErased(ctx context.Context, commits []*structure.Commit) error {
+	if keys.CountersOf(t.is.counts).Erased == 0 {
+		return nil
 	}
 	var n read.Need
 	for _, c := range commits {

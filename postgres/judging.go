@@ -257,7 +257,8 @@ func (t *table) settle(is state) {
 		c := t.over.Latest().Seek(r.From)
 		return c.Valid() && (r.To == nil || bytes.Compare(c.Key(), r.To) < 0)
 	})
-	t.over, t.own, t.assume, t.ordered = nil, nil, nil, fetchedDown{}
+	t.over, t.own, t.assume = nil, nil, nil
+	t.forgetPages()
 }
 
 // Requests of sessions.

@@ -44,8 +44,8 @@ func (h head) after(r *row) head { return head{r.first, r.last(), h.epoch} }
 // count is the number of commits in the row. A received row can have the id of a lost one.
 func (h head) count() int64 { return int64(h.Number - h.first + 1) }
 
-// mostRead limits the data that is read from the log at once.
-const mostRead = 8 << 20
+// mostRead limits the data that is read from the log at once. Tests make it smaller.
+var mostRead = 8 << 20
 
 // errBehind is returned for a row that was not written because the head has changed.
 var errBehind = errors.New("another process wrote to the log")

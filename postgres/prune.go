@@ -117,7 +117,27 @@ WHERE e.store = $1 AND e.epoch = $2 AND e.key = newest.key AND (e.age > newest.a
 	return len(numbers), t.commit(ctx, &d)
 }
 
-// dropEpochs removes what is left of epochs other than the current one.
+// fence adds statements to a transaction, at its start. One of them is an error if the transaction may not happen.
+type fence func(*pgx.Batch)
+
+// pending is a fence that keeps a collection pending, so that the next one cannot be decided.
+func (l *log) pending(epoch uint64) fence {
+	return func(b *pgx.Batch) {
+		b.Queue(`SELECT FROM lineage_collection WHERE store = $1 AND epoch = $2 FOR UPDATE`, l.store, int64(epoch))
+		b.Queue(`SELECT 1 / count(*) FROM lineage_collection WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
+	}
+}
+
+// undecided is a fence that keeps an epoch from becoming the current one.
+func (l *log) undecided(epoch uint64) fence {
+	return func(b *pgx.Batch) {
+		b.Queue(lockSQL, l.store)
+		b.Queue(`SELECT 1 / count(*) FROM lineage_store WHERE store = $1 AND epoch <> $2`, l.store, int64(epoch))
+	}
+}
+
+// dropEpochs removes what is left of epochs other than that of a collection. It is errCollected if the collection is no
+// longer pending.
 func (l *log) dropEpochs(ctx context.Context, current uint64) error {
 	var others []int64
 	err := again(ctx, func(ctx context.Context) error {
@@ -129,30 +149,35 @@ func (l *log) dropEpochs(ctx context.Context, current uint64) error {
 	})
 	for _, epoch := range others {
 		if err == nil {
-			err = l.dropEpoch(ctx, uint64(epoch))
+			err = l.dropEpoch(ctx, uint64(epoch), l.pending(current))
 		}
+	}
+	if errors.Is(err, errBehind) {
+		err = errCollected
 	}
 	return err
 }
 
-// mostDropped is the number of versions of entries that are removed at once.
-const mostDropped = 20_000
+// mostDropped is the number of entries that are removed at once. Tests make it smaller.
+var mostDropped = 20_000
 
-// dropEpoch removes the entries of an epoch that is not current.
-func (l *log) dropEpoch(ctx context.Context, epoch uint64) error {
-	for {
+// dropEpoch removes the entries of an epoch. It is errBehind if the fence says so.
+func (l *log) dropEpoch(ctx context.Context, epoch uint64, check fence) error {
+	for last := []byte{}; ; {
 		var upTo []byte
-		err := again(ctx, func(ctx context.Context) error {
-			err := l.pool.QueryRow(ctx, `SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 ORDER BY key LIMIT 1 OFFSET $3`, l.store, int64(epoch), mostDropped).Scan(&upTo)
+		err := atLength(ctx, readTime, func(ctx context.Context) error {
+			err := l.pool.QueryRow(ctx, `SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 ORDER BY key LIMIT 1 OFFSET $4`,
+				l.store, int64(epoch), last, mostDropped-1).Scan(&upTo)
 			if errors.Is(err, pgx.ErrNoRows) {
 				upTo, err = []byte{0xff}, nil
 			}
 			return err
 		})
 		if err == nil {
-			err = again(ctx, func(ctx context.Context) error {
+			err = atLength(ctx, turnTime, func(ctx context.Context) error {
 				return l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
-					b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key <= $3`, l.store, int64(epoch), upTo)
+					check(b)
+					b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 AND key <= $4`, l.store, int64(epoch), last, upTo)
 					if upTo[0] == 0xff {
 						b.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
 						b.Queue(`DELETE FROM lineage_head WHERE store = $1 AND epoch = $2`, l.store, int64(epoch))
@@ -160,7 +185,7 @@ func (l *log) dropEpoch(ctx context.Context, epoch uint64) error {
 				})
 			})
 		}
-		if err != nil || upTo[0] == 0xff {
+		if last = upTo; err != nil || upTo[0] == 0xff {
 			return err
 		}
 	}

@@ -20,14 +20,18 @@ func (e *Engine) sizes(ctx context.Context, s *backend.Stats) error {
 	return err
 }
 
-func (e *Engine) storedBytes(ctx context.Context) (uint64, error) {
+// storedBytes is the size of the store for a report, 0 if it is not found out.
+func (e *Engine) storedBytes(ctx context.Context) uint64 {
 	log, entries, err := e.stored(ctx)
-	return log + entries, err
+	if err != nil {
+		return 0
+	}
+	return log + entries
 }
 
 func (e *Engine) stored(ctx context.Context) (log, entries uint64, err error) {
 	var ofLog, ofEntries int64
-	err = again(ctx, func(ctx context.Context) error {
+	err = atLength(ctx, readTime, func(ctx context.Context) error {
 		return e.log.pool.QueryRow(ctx, `SELECT
   (SELECT coalesce(sum(pg_column_size(data) + $2::bigint), 0)::bigint FROM lineage_log WHERE store = $1),
   (SELECT coalesce(sum(2 * octet_length(key) + coalesce(octet_length(value), 0) + $3::bigint), 0)::bigint FROM lineage_entry WHERE store = $1)`,

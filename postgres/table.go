@@ -25,11 +25,20 @@ type table struct {
 	// fetch reads as of the state.
 	fetch func(context.Context, need) (found, error)
 
-	values  map[string][]byte // of keys; nil for none
-	ranges  []fetchedRange
-	lasts   map[string]index.Entry // by the start of the range
-	bytes   int64                  // of entries that turns brought
-	ordered fetchedDown            // the page of a listing
+	values map[string][]byte // of keys; nil for none
+	ranges []fetchedRange
+	lasts  map[string]index.Entry // by the start of the range
+	size   int                    // of values and ranges
+	former struct {               // what was fetched before that
+		values map[string][]byte
+		ranges []fetchedRange
+	}
+	bytes   int64                   // of entries that turns brought
+	ordered map[string]*orderedPage // of listings, by direction and the end of the range
+
+	rows     map[uint64]*row // of the log, by number, as they were fetched
+	rowBytes int
+	current  *decodedRow // that was read last
 
 	// Of a turn: entries of the commits that were judged, and the commits of the rows that are being made.
 	over *memtable.Table
@@ -43,10 +52,9 @@ type fetchedRange struct {
 	entries []index.Entry
 }
 
-// fetchedDown is the entries of a range before a key, the last first.
-type fetchedDown struct {
-	low, high []byte // what was read; low is that of the range once all of it was
-	from      []byte // of the range
+// orderedPage is a page of entries in the direction of a listing. low and high say what was read.
+type orderedPage struct {
+	low, high []byte
 	entries   []index.Entry
 }
 
@@ -63,38 +71,52 @@ var (
 
 // view returns the view that reads from the table.
 func (t *table) view() *read.View {
-	return &read.View{Index: t, Commits: t, Packs: t, Ahead: t, Frames: &t.cache.frames, Digests: t.cache}
+	v := &read.View{Index: t, Commits: t, Packs: t, Ahead: t, Digests: t.cache}
+	if !t.is.collecting { // else frames may have what a collection removed
+		v.Frames = &t.cache.frames
+	}
+	return v
 }
 
-// take keeps what was fetched.
+// mostKept limits the entries that a table keeps, in bytes. Tests make it smaller.
+var mostKept = 4 << 20
+
+// take keeps what was fetched. Outside of a turn, what was fetched long before is dropped when it is much: listings and
+// paths no longer need it.
 func (t *table) take(n need, f found) error {
+	if t.over == nil && t.size > mostKept {
+		t.former.values, t.former.ranges = t.values, t.ranges
+		t.values, t.ranges, t.size = make(map[string][]byte), nil, 0
+		clear(t.lasts)
+	}
 	for _, k := range n.Keys {
 		t.set(k, f.keys[string(k)])
 	}
 	for i, r := range n.Ranges {
 		t.ranges = append(t.ranges, fetchedRange{r, f.ranges[i]})
+		for _, e := range f.ranges[i] {
+			t.size += len(e.Key) + len(e.Value) + overhead
+		}
 	}
 	for i, r := range n.Lasts {
 		if t.lasts[string(r.From)] = f.lasts[i]; f.lasts[i].Key != nil {
 			t.set(f.lasts[i].Key, f.lasts[i].Value)
 		}
 	}
-	for i := range f.rows {
-		commits, err := f.rows[i].commits()
-		if err != nil {
-			return err
-		}
-		t.cache.putRow(f.rows[i].first, commits)
-	}
+	t.takeRows(f.rows)
 	return nil
 }
 
 func (t *table) set(key, value []byte) {
 	t.values[string(key)] = value
+	t.size += len(key) + len(value) + overhead
 	if value != nil {
 		t.cache.putEntry(key, value, t.is.Number)
 	}
 }
+
+// forgetPages forgets what only one turn or call needs.
+func (t *table) forgetPages() { t.ordered, t.rows, t.rowBytes, t.current = nil, nil, 0, nil }
 
 // Prefetch implements read.Prefetcher.
 func (t *table) Prefetch(ctx context.Context, want read.Need) error {
@@ -114,14 +136,14 @@ func (t *table) Prefetch(ctx context.Context, want read.Need) error {
 			n.Lasts = append(n.Lasts, r)
 		}
 	}
+	asked := make(map[uint64]struct{}, len(want.Commits))
 	for _, p := range want.Commits {
 		first := uint64(p.Offset)
-		if _, own := t.own[first]; own {
+		if _, known := asked[first]; known || t.hasRow(first) {
 			continue
 		}
-		if _, known := t.cache.row(first); !known && (len(n.rows) == 0 || n.rows[len(n.rows)-1] != first) {
-			n.rows = append(n.rows, first)
-		}
+		asked[first] = struct{}{}
+		n.rows = append(n.rows, first)
 	}
 	return t.read(ctx, n)
 }
@@ -162,6 +184,9 @@ func (t *table) look(key []byte) (value []byte, known bool) {
 	if value, known = t.values[string(key)]; known {
 		return value, true
 	}
+	if value, known = t.former.values[string(key)]; known {
+		return value, true
+	}
 	if value, known = t.cache.entry(key, t.is.Number); known {
 		return value, true
 	}
@@ -180,10 +205,12 @@ func (r *fetchedRange) search(key []byte) int {
 
 // covering returns a fetched range that has all entries with from <= key < to.
 func (t *table) covering(from, to []byte) *fetchedRange {
-	for i := range t.ranges {
-		r := &t.ranges[i]
-		if bytes.Compare(r.From, from) <= 0 && (r.To == nil || to != nil && bytes.Compare(to, r.To) <= 0) {
-			return r
+	for _, ranges := range [][]fetchedRange{t.ranges, t.former.ranges} {
+		for i := range ranges {
+			r := &ranges[i]
+			if bytes.Compare(r.From, from) <= 0 && (r.To == nil || to != nil && bytes.Compare(to, r.To) <= 0) {
+				return r
+			}
 		}
 	}
 	return nil
@@ -454,43 +481,78 @@ func (c *cursor) Skip(key []byte) {
 	}
 }
 
-// FirstDerived implements read.Derived.
+// FirstDerived implements read.Derived. Readers ask for the first entry from a key on, and then for the first after that.
 func (t *table) FirstDerived(from, to []byte) (index.Entry, bool, error) {
-	for e, err := range t.stored(from, to) {
-		return e, err == nil, err
+	o := t.orderedPage('+', to)
+	for at := from; ; {
+		if bytes.Compare(o.low, at) <= 0 && bytes.Compare(at, o.high) < 0 {
+			i := sort.Search(len(o.entries), func(i int) bool { return bytes.Compare(o.entries[i].Key, at) >= 0 })
+			if i < len(o.entries) {
+				return o.entries[i], true, nil
+			}
+			at = o.high
+		}
+		if bytes.Compare(at, to) >= 0 {
+			return index.Entry{}, false, nil
+		}
+		p, err := t.orderedFrom(page{read.Range{From: at, To: to}, firstPage, false})
+		if err != nil {
+			return index.Entry{}, false, err
+		}
+		*o = orderedPage{low: bytes.Clone(at), high: bytes.Clone(to), entries: p.entries}
+		if p.more {
+			o.high = append(p.next, 0)
+		}
 	}
-	return index.Entry{}, false, nil
 }
 
 // LastDerived implements read.Derived. Readers ask for the last entry before a key, and then for the last before that.
 func (t *table) LastDerived(from, to []byte) (index.Entry, bool, error) {
-	o := &t.ordered
-	for {
-		if o.from != nil && bytes.Equal(o.from, from) && bytes.Compare(to, o.high) <= 0 {
-			i := sort.Search(len(o.entries), func(i int) bool { return bytes.Compare(o.entries[i].Key, to) < 0 })
+	o := t.orderedPage('-', from)
+	for before := to; ; {
+		if bytes.Compare(o.low, before) < 0 && bytes.Compare(before, o.high) <= 0 {
+			i := sort.Search(len(o.entries), func(i int) bool { return bytes.Compare(o.entries[i].Key, before) < 0 })
 			if i < len(o.entries) {
 				return o.entries[i], true, nil
 			}
-			if bytes.Equal(o.low, from) {
-				return index.Entry{}, false, nil
-			}
-			if bytes.Compare(o.low, to) < 0 {
-				to = o.low
-			}
+			before = o.low
 		}
-		f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, firstPage, true}}})
-		if err == nil {
-			err = t.related(f.pages[0].entries)
+		if bytes.Compare(before, from) <= 0 {
+			return index.Entry{}, false, nil
 		}
+		p, err := t.orderedFrom(page{read.Range{From: from, To: before}, firstPage, true})
 		if err != nil {
 			return index.Entry{}, false, err
 		}
-		p := f.pages[0]
-		*o = fetchedDown{low: from, high: to, from: from, entries: p.entries}
+		*o = orderedPage{low: bytes.Clone(from), high: bytes.Clone(before), entries: p.entries}
 		if p.more {
 			o.low = p.next
 		}
 	}
+}
+
+// orderedPage returns the page that was read last in a direction of a range with an end.
+func (t *table) orderedPage(direction byte, end []byte) *orderedPage {
+	key := string(direction) + string(end)
+	o := t.ordered[key]
+	if o == nil {
+		if o = new(orderedPage); t.ordered == nil {
+			t.ordered = make(map[string]*orderedPage)
+		}
+		t.ordered[key] = o
+	}
+	return o
+}
+
+func (t *table) orderedFrom(p page) (foundPage, error) {
+	f, err := t.fetch(t.ctx, need{pages: []page{p}})
+	if err == nil {
+		err = t.related(f.pages[0].entries)
+	}
+	if err != nil {
+		return foundPage{}, err
+	}
+	return f.pages[0], nil
 }
 
 // Changed implements read.Derived. The entries of threads in order are always up to date.

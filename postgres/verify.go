@@ -81,7 +81,7 @@ func (v *verifier) log(ctx context.Context, is collected, last uint64) error {
 	at := head{epoch: is.epoch}
 	for more := true; more; {
 		var rows []row
-		err := again(ctx, func(ctx context.Context) (err error) {
+		err := atLength(ctx, readTime, func(ctx context.Context) (err error) {
 			rows, more, err = v.engine.log.tail(ctx, v.engine.log.pool, at, mostCommits)
 			return err
 		})
@@ -125,36 +125,58 @@ func (v *verifier) deep(ctx context.Context, is collected, t *table) error {
 	defer db.Close() //nolint:errcheck // it is removed
 	into := &temporary{engine: v.engine, db: db, epoch: is.epoch}
 	f := &filling{log: v.engine.log, judging: newJudging(), epoch: is.epoch, of: is.epoch, filter: is.live, into: into, at: head{epoch: is.epoch}}
-	if err := f.fillTo(ctx, t.is.Number, nil); err != nil {
-		return err
-	}
-	if f.at.Number != t.is.Number {
-		return fmt.Errorf("the entries account for commit %d, which does not end a row: %w", t.is.Number, backend.ErrCorrupt)
-	}
-	if into.is.counts != t.is.counts {
-		if err := v.report(backend.Finding{Subject: "index", File: "lineage_head", Problem: "its counts differ from the log"}); err != nil {
-			return err
+	err = v.throughout(ctx, t, []byte{0}, func(t *table, from []byte) ([]byte, error) {
+		if err := f.fillTo(ctx, t.is.Number, nil); err != nil {
+			return from, err
 		}
-	}
-	if err := v.compare(t, db); err != nil {
+		if f.at.Number != t.is.Number {
+			return from, fmt.Errorf("the entries account for commit %d, which does not end a row: %w", t.is.Number, backend.ErrCorrupt)
+		}
+		if into.is.counts != t.is.counts {
+			if err := v.report(backend.Finding{Subject: "index", File: "lineage_head", Problem: "its counts differ from the log"}); err != nil {
+				return from, err
+			}
+		}
+		return v.compare(t, db, from)
+	})
+	if err != nil {
 		return err
 	}
-	return v.trees(ctx, t)
+	return v.throughout(ctx, t, keys.Of(keys.TableBlock), func(t *table, from []byte) ([]byte, error) { return v.trees(ctx, t, from) })
 }
 
-// compare compares the entries of the server with those in a temporary index.
-func (v *verifier) compare(t *table, db *index.DB) error {
+// throughout calls a function that checks entries from a key on and returns how far it came. When its state expires, it
+// goes on in the latest one.
+func (v *verifier) throughout(ctx context.Context, t *table, from []byte, check func(t *table, from []byte) ([]byte, error)) error {
+	for {
+		next, err := check(t, from)
+		if !errors.Is(err, backend.ErrExpired) {
+			return err
+		}
+		is, failed := v.engine.latest(ctx, need{})
+		if failed != nil {
+			return failed
+		}
+		if is.is.epoch != t.is.epoch || is.is.head == t.is.head { // it begins again
+			return err
+		}
+		t, from = is, next
+	}
+}
+
+// compare compares the entries of the server with those in a temporary index, from a key on. It returns how far it came.
+func (v *verifier) compare(t *table, db *index.DB, from []byte) ([]byte, error) {
 	s := db.Snapshot()
 	defer s.Close()
-	nextUsed, stopUsed := iter.Pull2(t.all())
+	nextUsed, stopUsed := iter.Pull2(t.all(from))
 	defer stopUsed()
-	nextFresh, stopFresh := iter.Pull2(s.Scan(nil, nil))
+	nextFresh, stopFresh := iter.Pull2(s.Scan(from, nil))
 	defer stopFresh()
 	u, uErr, uOK := nextUsed()
 	f, fErr, fOK := nextFresh()
 	for uOK || fOK {
 		if err := errors.Join(uErr, fErr); err != nil {
-			return err
+			return from, err
 		}
 		order := bytes.Compare(u.Key, f.Key)
 		switch {
@@ -174,9 +196,10 @@ func (v *verifier) compare(t *table, db *index.DB) error {
 		}
 		if problem != "" && key[0] != keys.TableRequests { // sessions are forgotten by another rule
 			if err := v.report(backend.Finding{Subject: "index", File: "lineage_entry", ID: fmt.Sprintf("%c:%x", key[0], key[1:]), Problem: problem}); err != nil {
-				return err
+				return from, err
 			}
 		}
+		from = append(bytes.Clone(key), 0)
 		if order <= 0 {
 			u, uErr, uOK = nextUsed()
 		}
@@ -184,13 +207,13 @@ func (v *verifier) compare(t *table, db *index.DB) error {
 			f, fErr, fOK = nextFresh()
 		}
 	}
-	return nil
+	return from, nil
 }
 
-// all yields all entries.
-func (t *table) all() iter.Seq2[index.Entry, error] {
+// all yields all entries from a key on.
+func (t *table) all(from []byte) iter.Seq2[index.Entry, error] {
 	return func(yield func(index.Entry, error) bool) {
-		for from := []byte{0}; from != nil; {
+		for from := from; from != nil; {
 			some, next, err := t.page(from, nil, 4*fullPage)
 			if err != nil {
 				yield(index.Entry{}, err)
@@ -206,35 +229,35 @@ func (t *table) all() iter.Seq2[index.Entry, error] {
 	}
 }
 
-// trees reads every chunked body and compares it with its id.
-func (v *verifier) trees(ctx context.Context, t *table) error {
+// trees reads every chunked body from a block on and compares it with its id. It returns how far it came.
+func (v *verifier) trees(ctx context.Context, t *table, from []byte) ([]byte, error) {
 	view := t.view()
-	for e, err := range t.stored(keys.Of(keys.TableBlock), keys.PrefixEnd(keys.Of(keys.TableBlock))) {
+	for e, err := range t.stored(from, keys.PrefixEnd(keys.Of(keys.TableBlock))) {
 		if err != nil {
-			return err
+			return from, err
 		}
 		p, err := keys.ReadPlace(e.Value)
-		if err != nil || p.Size <= content.InlineLimit {
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		r := &reader{t: t}
-		object, err := r.object(p.Frame, e.Key)
-		if b, ok := object.(*structure.Block); err == nil && ok && b.Tree.Size > 0 {
-			err = checkTree(ctx, view, b)
-		}
-		if errors.Is(err, backend.ErrExpired) || ctx.Err() != nil {
-			return err
-		}
 		if err != nil {
-			if err := v.report(backend.Finding{Subject: "block", ID: fmt.Sprintf("%x…", e.Key[1:]), File: t.FileOf(p.Frame), Problem: err.Error()}); err != nil {
-				return err
+			return from, err
+		}
+		if p.Size > content.InlineLimit {
+			r := &reader{t: t}
+			object, err := r.object(p.Frame, e.Key)
+			if b, ok := object.(*structure.Block); err == nil && ok && b.Tree.Size > 0 {
+				err = checkTree(ctx, view, b)
+			}
+			if errors.Is(err, backend.ErrExpired) || ctx.Err() != nil {
+				return from, err
+			}
+			if err != nil {
+				if err := v.report(backend.Finding{Subject: "block", ID: fmt.Sprintf("%x…", e.Key[1:]), File: t.FileOf(p.Frame), Problem: err.Error()}); err != nil {
+					return from, err
+				}
 			}
 		}
+		from = append(bytes.Clone(e.Key), 0)
 	}
-	return nil
+	return from, nil
 }
 
 func checkTree(ctx context.Context, view *read.View, b *structure.Block) error {
