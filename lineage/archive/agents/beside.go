@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"os"
 	"path/filepath"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -11,12 +12,16 @@ import (
 // maxBeside is the largest file beside an input that is read with it.
 const maxBeside = 64 << 20
 
-// beside returns a file in the folder of an input that is JSON, nil if there is none, or if the input is in an archive.
+// beside returns a file in the folder of an input that is JSON, nil if there is none, if it is a link, or if the input is in an archive.
 func beside(in *archive.Input, name string) []byte {
 	if in.DiskPath() == "" || name != filepath.Base(name) {
 		return nil
 	}
-	b, err := vfs.ReadFile(filepath.Join(filepath.Dir(in.DiskPath()), name), maxBeside)
+	path := filepath.Join(filepath.Dir(in.DiskPath()), name)
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	b, err := vfs.ReadFile(path, maxBeside)
 	if err != nil || rawjson.Check(b) != nil {
 		return nil
 	}

@@ -237,7 +237,7 @@ func clineTexts(message []byte) iter.Seq[string] {
 	}
 }
 
-// folderOnDisk returns the name of the folder that the input is in, empty if it is not known.
+// folderOf returns the name of the folder that the input is in, empty if it is not known.
 func folderOf(in *archive.Input) string {
 	dir := path.Dir(in.Name)
 	if dir == "." && in.DiskPath() != "" {

@@ -17,14 +17,13 @@ import (
 // shared as well.
 func (l *loader) findCopied(st *loading, nodes []archive.Node) error {
 	c, t := &st.header, st.thread
-	if st.sought || !c.SharedIDs && !c.Copies {
+	if st.sought || st.last[0] >= 0 || !c.SharedIDs && !c.Copies { // what is placed stays where it is
 		return nil
 	}
 	first := slices.IndexFunc(nodes, func(n archive.Node) bool { return n.ID != "" && n.Aside == "" })
 	if first < 0 && (!c.Copies || len(nodes) == 0) {
 		return nil
 	}
-	st.sought = true
 	if c.SharedIDs && t.base == nil && first >= 0 {
 		id := nodes[first].ID
 		_, err := l.shareWithCopied(st, id, func(from backend.Reader, like func(*structure.Thread) bool) (*structure.Thread, error) {
@@ -41,6 +40,7 @@ func (l *loader) findCopied(st *loading, nodes []archive.Node) error {
 		if !c.Copies || id == "" {
 			continue
 		}
+		st.sought = true
 		if tried++; tried > maxTried || t.base != nil && !t.sharesOthers() {
 			break
 		}

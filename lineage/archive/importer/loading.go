@@ -20,7 +20,7 @@ type loading struct {
 	// again is set if the archive had an earlier part of the conversation. Without a Current, that
 	// part determines the current node.
 	again bool
-	// sought is set after the conversation that it was copied from was looked for. copiedFrom is its thread, zero for none, and
+	// sought is set after the conversation that it was copied from was looked for by an answer. copiedFrom is its thread, zero for none, and
 	// copies is set if its lines have other ids and times there.
 	sought     bool
 	copiedFrom structure.ThreadID

@@ -40,7 +40,7 @@ func (l *loader) match(st *loading, state backend.Reader, heads []head, stays bo
 	m := matching{
 		loading: st, reach: make(backend.Reach), followed: make(map[structure.SpanRef]bool), pointing: make(map[point][]*contextState, len(st.thread.contexts)), named: make(map[string]*contextState),
 		branches: make(map[string]*head), done: make(map[point]bool), claimed: make(map[int32][]int32),
-		implied: st.header.Current == "" && (st.round > 1 || l.given.lines > 0),
+		implied: st.header.Current == "" && (st.round > 1 || l.grows),
 	}
 	if t := st.thread; t.existed && len(t.stale) == 0 {
 		m.reach = t.base // most of it is known

@@ -273,4 +273,26 @@ func TestCopiesBehindRecords(t *testing.T) {
 	for _, s := range []*lineage.Store{apart, both} {
 		requireSound(t, s)
 	}
+	for _, with := range []func(string) string{session, func(id string) string { // messages with other ids, and with answers
+		records := session(id)
+		return records[:strings.Index(records, `{"parentUuid":null,"type":"user"`)] + copiedSession(id, id[len(id)-1:], 1, "abc")
+	}} {
+		growing := storeIn(t)
+		importText(t, growing, one+".jsonl", with(one), importer.Options{})
+		g := importer.Grow(growing, two+".jsonl", importer.Options{})
+		records, messages := with(two), 0
+		at := strings.Index(records, `"type":"user"`)
+		at = strings.LastIndex(records[:at], "\n") + 1
+		half := strings.LastIndex(records[:at/2], "\n") + 1
+		for _, part := range []string{records[:half], records[half:at], records[at:]} {
+			report, err := g.Read(t.Context(), strings.NewReader(part))
+			require.NoError(t, err)
+			require.Zero(t, report.NewMessages)
+			messages += int(report.SharedMessages)
+		}
+		g.Close()
+		require.EqualValues(t, common(t, growing, one, two), messages)
+		require.NotZero(t, messages)
+		requireSound(t, growing)
+	}
 }

@@ -48,8 +48,9 @@ sqlserver://…). The format is detected from the content of each file:
 
 Nothing is stored twice: importing an archive again adds nothing, and a newer export adds
 only its new messages. Files that this machine imported before, and that have not changed
-since, are not read again, unless a thread or branch of theirs was deleted. Items that cannot be used are left out and listed, and the exit
-code is 7, or 1 if nothing could be imported. It is 7 as well if the archive has records
+since, are not read again, unless a thread or branch of theirs was deleted. Sessions whose
+messages are in several files (Cline, older ones of OpenCode) and files of which something was
+left out always are. Items that cannot be used are left out and listed, and the exit code is 7, or 1 if nothing could be imported. It is 7 as well if the archive has records
 but no messages: they are kept. Limits protect against archives that would take
 all time or memory; the error names the limit, and --limit raises it. A store that is named by
 --store is created if it does not exist and there is something to import.`,
