@@ -372,7 +372,7 @@ func TestCutCollections(t *testing.T) {
 	kept := tell(t, other, "kept", "shared")
 	cut := 0
 	for where := range cuts {
-		for at := 1 + int(where); ; at += step() {
+		for at := 1 + 2*int(where); ; at += step() {
 			gone := tell(t, other, secret, "shared", fmt.Sprint(secret, where, at))
 			require.NoError(t, gone.Delete(background))
 			c.arm(at, where)
@@ -400,7 +400,7 @@ func step() int {
 	if campaign.Runs() {
 		return 1
 	}
-	return int(cuts)
+	return 6
 }
 
 // rewriteOneByOne has each row rewritten by a statement of its own.
@@ -462,7 +462,7 @@ func TestKilledCollections(t *testing.T) {
 	defer cancel()
 	interrupted := 0
 	for _, where := range []cut{before, within, after} {
-		for at := 1 + int(where); ; at += step() {
+		for at := 1 + 2*int(where); ; at += step() {
 			taken := fmt.Sprint(secret, " erased ", where, at)
 			main, err := kept.Active(background)
 			require.NoError(t, err)
@@ -526,7 +526,7 @@ func TestKilledCollections(t *testing.T) {
 			break
 		}
 	}
-	require.Greater(t, interrupted, 3)
+	require.Greater(t, interrupted, 1)
 	requireSound(t, other)
 }
 
