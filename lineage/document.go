@@ -12,32 +12,70 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Revisions returns the revisions of a document on the context's history, ordered by number. An
+// Revision is a revision of a document. Store.RevisionEntry reads it.
+type Revision struct {
+	Document string
+	Number   uint64
+	Content  ContentID
+	// Span and Index say where it was first added.
+	Span  SpanRef
+	Index int
+}
+
+// Revisions returns the revisions of a document on the context's history: see Store.Revisions.
+func (c *Context) Revisions(ctx context.Context, document string) ([]Revision, error) {
+	tip, err := c.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.store.Revisions(ctx, tip, document)
+}
+
+// Revisions returns the revisions of a document on the history that ends at tip, ordered by number. An
 // empty name returns those of all documents, ordered by name. A revision that was added several
-// times is returned once, as first added.
-func (c *Context) Revisions(ctx context.Context, document string) ([]*Entry, error) {
+// times is returned once, as first added. No bodies are read.
+func (s *Store) Revisions(ctx context.Context, tip SpanRef, document string) ([]Revision, error) {
+	if tip.IsZero() {
+		return nil, nil
+	}
 	type revision struct {
 		document string
 		number   uint64
 		content  ContentID
 	}
-	var found []*Entry
+	var found []Revision
 	seen := make(map[revision]bool)
-	for e, err := range c.Entries(ctx, Window{}) {
+	for step, err := range s.engine.Path(ctx, tip, Window{}, backend.PathOptions{Passing: true}) {
 		if err != nil {
 			return nil, err
 		}
-		is := revision{e.Document, e.Revision, e.Content}
-		if e.Kind != Document || document != "" && e.Document != document || seen[is] {
-			continue
+		for i := range step.Span.Usages {
+			u := &step.Span.Usages[i]
+			is := revision{u.Document, u.Revision, u.Content}
+			if u.Kind != structure.DocumentUsage || document != "" && u.Document != document || seen[is] {
+				continue
+			}
+			seen[is] = true
+			found = append(found, Revision{u.Document, u.Revision, u.Content, step.Span.Ref, i})
 		}
-		seen[is] = true
-		found = append(found, e)
 	}
-	slices.SortStableFunc(found, func(a, b *Entry) int {
-		return cmp.Or(cmp.Compare(a.Document, b.Document), cmp.Compare(a.Revision, b.Revision))
+	slices.SortStableFunc(found, func(a, b Revision) int {
+		return cmp.Or(cmp.Compare(a.Document, b.Document), cmp.Compare(a.Number, b.Number))
 	})
 	return found, nil
+}
+
+// RevisionEntry reads a revision.
+func (s *Store) RevisionEntry(ctx context.Context, r *Revision) (*Entry, error) {
+	entries, err := s.Span(ctx, r.Span)
+	if err != nil {
+		return nil, err
+	}
+	e := entryAt(entries, r.Index)
+	if e == nil {
+		return nil, subjectError("document", r.Document, ErrNotFound, fmt.Sprintf("revision %d", r.Number))
+	}
+	return e, nil
 }
 
 // Revision returns a revision of a document on the context's history, the latest for the number 0. If there
@@ -47,9 +85,9 @@ func (c *Context) Revision(ctx context.Context, document string, number uint64) 
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range slices.Backward(revisions) {
-		if document != "" && (number == 0 || e.Revision == number) {
-			return e, nil
+	for _, r := range slices.Backward(revisions) {
+		if document != "" && (number == 0 || r.Number == number) {
+			return c.store.RevisionEntry(ctx, &r)
 		}
 	}
 	which := "revision"

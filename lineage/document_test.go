@@ -17,11 +17,22 @@ func revision(document string, number uint64, text string) lineage.Item {
 	return lineage.Item{Kind: lineage.Document, Document: document, Revision: number, Body: []byte(text)}
 }
 
-func numbersOf(t testing.TB, c *lineage.Context, document string) (numbers []string) {
+func revisionsOf(t testing.TB, c *lineage.Context, document string) (all []*lineage.Entry) {
 	t.Helper()
 	revisions, err := c.Revisions(bg, document)
 	require.NoError(t, err)
-	for _, e := range revisions {
+	for _, r := range revisions {
+		e, err := c.Revision(bg, r.Document, r.Number)
+		require.NoError(t, err)
+		require.Equal(t, []any{r.Document, r.Number, r.Content, r.Span, r.Index}, []any{e.Document, e.Revision, e.Content, e.Span, e.Index})
+		all = append(all, e)
+	}
+	return all
+}
+
+func numbersOf(t testing.TB, c *lineage.Context, document string) (numbers []string) {
+	t.Helper()
+	for _, e := range revisionsOf(t, c, document) {
 		numbers = append(numbers, fmt.Sprintf("%s %d %s", e.Document, e.Revision, e.Excerpt()))
 	}
 	return numbers
@@ -42,8 +53,7 @@ func TestRevisions(t *testing.T) {
 	require.Equal(t, []string{"notes 1 n", "plan 1 one", "plan 2 two", "plan 5 five", "plan 6 six"}, numbersOf(t, c, ""))
 	require.Empty(t, numbersOf(t, c, "none"))
 
-	revisions, err := c.Revisions(bg, "plan")
-	require.NoError(t, err)
+	revisions := revisionsOf(t, c, "plan")
 	require.True(t, revisions[0].Origin.ParentID.IsZero())
 	for i := 1; i < len(revisions); i++ {
 		require.Equal(t, revisions[i-1].Content, revisions[i].Origin.ParentID)
@@ -117,8 +127,7 @@ func TestRevisionsConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	revisions, err := c.Revisions(bg, "plan")
-	require.NoError(t, err)
+	revisions := revisionsOf(t, c, "plan")
 	require.Len(t, revisions, writers*each)
 	for i, e := range revisions {
 		require.EqualValues(t, i+1, e.Revision)
@@ -145,8 +154,7 @@ func TestRevisionNumbersOfOtherOperations(t *testing.T) {
 	on, err := thread.CreateBranch(bg, "hung", lineage.BranchOptions{At: hung[2]})
 	require.NoError(t, err)
 	require.Equal(t, []string{"plan 1 one", "plan 2 two", "plan 3 three"}, numbersOf(t, on, "plan"))
-	revisions, err := on.Revisions(bg, "plan")
-	require.NoError(t, err)
+	revisions := revisionsOf(t, on, "plan")
 	require.Equal(t, content.Sum([]byte("two")), revisions[2].Origin.ParentID)
 
 	_, err = on.Edit(bg, hung[2], revision("", 1, "edited"), lineage.EditOptions{})

@@ -163,10 +163,14 @@ func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error]
 }
 
 // History yields the values that the owner itself has set under a key, newest first, deletions
-// included. They are kept as long as the reflog.
-func (v *Values) History(ctx context.Context, key string) iter.Seq2[Value, error] {
+// included. They are kept as long as the reflog. If before is not zero, only those of earlier
+// commits are read.
+func (v *Values) History(ctx context.Context, key string, before uint64) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		for is, err := range v.store.engine.ValueHistory(ctx, v.key(key)) {
+			if err == nil && before > 0 && is.Commit >= before {
+				continue
+			}
 			var value Value
 			if err == nil {
 				value, err = v.value(ctx, &is)

@@ -55,7 +55,7 @@ func TestValuesOfEachScope(t *testing.T) {
 		require.NoError(t, v.Delete(bg, "k"))
 		require.Empty(t, valueOf(t, v, "k"))
 		var history []string
-		for was, err := range v.History(bg, "k") {
+		for was, err := range v.History(bg, "k", 0) {
 			require.NoError(t, err)
 			history = append(history, string(was.JSON))
 		}

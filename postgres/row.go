@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ var (
 		return e
 	})
 	decompressor = sync.OnceValue(func() *zstd.Decoder {
-		d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxRow))
+		d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxRow), zstd.WithDecodeAllCapLimit(true))
 		return d
 	})
 )
@@ -135,8 +136,12 @@ func (r *row) decode() ([]embedded.Sequenced, error) {
 	switch version {
 	case rowPlain:
 	case rowCompressed:
+		var h zstd.Header
+		if err := h.Decode(b); err != nil || !h.HasFCS || h.FrameContentSize > maxRow {
+			return nil, cmp.Or(err, zstd.ErrDecoderSizeExceeded)
+		}
 		var err error
-		if b, err = decompressor().DecodeAll(b, nil); err != nil {
+		if b, err = decompressor().DecodeAll(b, make([]byte, 0, h.FrameContentSize)); err != nil {
 			return nil, err
 		}
 	case 0:

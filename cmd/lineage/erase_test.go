@@ -23,6 +23,8 @@ func TestEraseNamesSummariesOutsideThreads(t *testing.T) {
 	require.NoError(t, err)
 	summary, err := alone.Summarize(t.Context(), summarize.Extractive{}, lineage.SummarizeOptions{})
 	require.NoError(t, err)
+	after, err := alone.Extend(t.Context(), lineage.User("It is not summarized."))
+	require.NoError(t, err)
 	require.NoError(t, store.Close())
 
 	got := runLine(t.Context(), "erase", said[0].String(), "--dry-run", "--json", "--store", dir)
@@ -30,4 +32,9 @@ func TestEraseNamesSummariesOutsideThreads(t *testing.T) {
 	var r records.Erased
 	require.NoError(t, json.Unmarshal([]byte(got.out), &r))
 	require.Equal(t, []string{summary.Content.String()}, r.Summaries)
+
+	got = runLine(t.Context(), "erase", after[0].String(), "--dry-run", "--json", "--store", dir)
+	require.Equal(t, 0, got.code, got.err)
+	require.NoError(t, json.Unmarshal([]byte(got.out), &r))
+	require.Empty(t, r.Summaries)
 }

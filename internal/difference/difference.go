@@ -3,6 +3,7 @@ package difference
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/aymanbagabas/go-udiff/lcs"
@@ -65,8 +66,10 @@ func Of(ctx context.Context, store *lineage.Store, a, b lineage.SpanRef, most in
 	return d, nil
 }
 
-// said returns for each message after those in common a text that is equal for messages that say the same.
+// said returns for each message after those in common a sum that is equal for messages that say the same. It holds 32 bytes of
+// each message, however many pieces it has.
 func (d *Difference) said(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, most int) (said []string, err error) {
+	sum := sha256.New()
 	for e, err := range store.History(ctx, tip, lineage.Window{From: d.Common + 1}) {
 		if err != nil {
 			return nil, err
@@ -75,11 +78,13 @@ func (d *Difference) said(ctx context.Context, store *lineage.Store, tip lineage
 			d.Cut = true
 			break
 		}
-		text := fmt.Sprintf("%v %q %q %q %d %q %v", e.Kind, e.Role, e.Name, e.Document, e.Revision, e.Filename, e.Content)
+		sum.Reset()
+		fmt.Fprintf(sum, "%v %q %q %q %d %q", e.Kind, e.Role, e.Name, e.Document, e.Revision, e.Filename)
+		sum.Write(e.Content[:])
 		for _, p := range e.Pieces {
-			text += " " + p.Content.String()
+			sum.Write(p.Content[:])
 		}
-		said = append(said, text)
+		said = append(said, string(sum.Sum(nil)))
 	}
 	return said, nil
 }

@@ -2,6 +2,7 @@
 package erasure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,9 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Plan is what an erasure does.
@@ -24,28 +27,28 @@ type Plan struct {
 
 // OfContent plans to erase a content from every history.
 func OfContent(ctx context.Context, store *lineage.Store, id lineage.ContentID) (*Plan, error) {
-	p := &Plan{}
-	r, err := record(ctx, store, id)
+	found, err := recordsOf(ctx, store, []lineage.ContentID{id})
 	if err != nil {
 		return nil, err
 	}
-	p.ids, p.Erased = []lineage.ContentID{id}, []*records.Erased{r}
-	return p, nil
+	return &Plan{Erased: found, ids: []lineage.ContentID{id}}, nil
 }
 
 // OfMessage plans to erase the text of a message, and those of its other contents that no other message has.
 func OfMessage(ctx context.Context, store *lineage.Store, e *lineage.Entry) (*Plan, error) {
+	ids := e.Contents()
+	found, err := recordsOf(ctx, store, ids)
+	if err != nil {
+		return nil, err
+	}
 	p := &Plan{}
-	for _, id := range e.Contents() {
-		r, err := record(ctx, store, id)
-		if err != nil {
-			return nil, err
-		}
-		if id != e.Content && r.Uses > 1 {
+	for i, r := range found {
+		if ids[i] != e.Content && r.Uses > 1 {
+			r.Stays = true
 			p.Stays = append(p.Stays, r)
 			continue
 		}
-		p.ids, p.Erased = append(p.ids, id), append(p.Erased, r)
+		p.ids, p.Erased = append(p.ids, ids[i]), append(p.Erased, r)
 	}
 	return p, nil
 }
@@ -67,87 +70,147 @@ func (p *Plan) Do(ctx context.Context, store *lineage.Store, each func(*records.
 	return nil
 }
 
-// record returns what erasing a content would do.
-func record(ctx context.Context, store *lineage.Store, id lineage.ContentID) (*records.Erased, error) {
-	has, err := store.View().Has(ctx, []lineage.ContentID{id})
+// recordsOf returns for each of some contents what erasing it would do. It reads the threads and the summaries once.
+func recordsOf(ctx context.Context, store *lineage.Store, ids []lineage.ContentID) ([]*records.Erased, error) {
+	has, err := store.View().Has(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	if !has[0] {
-		return nil, fmt.Errorf("content %s: %w", id, lineage.ErrNotFound)
-	}
-	r := &records.Erased{ContentID: id.String(), Summaries: []string{}, Titles: []string{}}
-	var holding []*lineage.Entry
-	for e, err := range store.Where(ctx, id) {
+	found := make([]*records.Erased, len(ids))
+	used := make(uses)
+	var begins []beginning
+	for i, id := range ids {
+		if !has[i] {
+			return nil, fmt.Errorf("content %s: %w", id, lineage.ErrNotFound)
+		}
+		found[i] = &records.Erased{ContentID: id.String(), Summaries: []string{}, Titles: []string{}}
+		if found[i].Uses, err = used.add(ctx, store, id, i); err != nil {
+			return nil, err
+		}
+		text, err := begin(ctx, store, id)
 		if err != nil {
 			return nil, err
 		}
-		r.Uses++
-		holding = append(holding, e)
+		if text != "" {
+			begins = append(begins, beginning{text, i})
+		}
 	}
-	if r.Titles, err = titlesOf(ctx, store, id); err != nil {
+	if err := addTitles(ctx, store, begins, found); err != nil {
 		return nil, err
 	}
-	for summary, err := range store.Summaries(ctx, lineage.ThreadQuery{}) {
+	return found, used.addSummaries(ctx, store, found)
+}
+
+// use is a message that has a content.
+type use struct {
+	seq uint64
+	// of is the place of the content among those that are looked for.
+	of int
+}
+
+// uses are the messages that have the contents, by their runs.
+type uses map[structure.RunID][]use
+
+// add adds the messages that have a content, and returns how many these are.
+func (u uses) add(ctx context.Context, store *lineage.Store, id lineage.ContentID, of int) (int, error) {
+	type message struct {
+		span  lineage.SpanRef
+		index int
+	}
+	counted := make(map[message]bool) // one with the content in two pieces is found twice
+	for e, err := range store.Where(ctx, id) {
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		id := summary.Content.String()
-		if summary.Erased || slices.Contains(r.Summaries, id) {
+		m := message{e.Span, e.Index}
+		if counted[m] {
 			continue
 		}
-		covers, err := covers(ctx, store, summary, holding)
+		counted[m] = true
+		u[e.Span.Run] = append(u[e.Span.Run], use{e.Span.Seq, of})
+	}
+	return len(counted), nil
+}
+
+// addSummaries adds the summaries of messages that have a content to its record.
+func (u uses) addSummaries(ctx context.Context, store *lineage.Store, found []*records.Erased) error {
+	for _, in := range u {
+		slices.SortFunc(in, func(a, b use) int { return cmp.Compare(a.seq, b.seq) })
+	}
+	type repeat struct {
+		summary lineage.ContentID
+		of      int
+	}
+	known, runs := make(map[repeat]bool), backend.Runs(ctx, store.View())
+	for summary, err := range store.Summaries(ctx, lineage.ThreadQuery{}) {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if covers {
-			r.Summaries = append(r.Summaries, id)
+		if summary.Erased {
+			continue
+		}
+		segments, err := structure.Segments(summary.To, structure.Window{From: summary.First}, runs)
+		if err != nil {
+			return err
+		}
+		for _, s := range segments {
+			in := u[s.Run.ID]
+			i, _ := slices.BinarySearchFunc(in, s.First, func(is use, seq uint64) int { return cmp.Compare(is.seq, seq) })
+			for ; i < len(in) && in[i].seq <= s.Last; i++ {
+				is := repeat{summary.Content, in[i].of}
+				if !known[is] {
+					known[is] = true
+					found[is.of].Summaries = append(found[is.of].Summaries, summary.Content.String())
+				}
+			}
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // maxTitle bounds how much of a content is compared with titles of threads.
 const maxTitle = 64 << 10
 
-// titlesOf returns the threads whose title is the start of a content, such as threads that were named
-// after their first message.
-func titlesOf(ctx context.Context, store *lineage.Store, id lineage.ContentID) ([]string, error) {
-	titles := []string{}
-	body, err := store.Body(ctx, id)
-	if errors.Is(err, lineage.ErrErased) {
-		return titles, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	begins, err := io.ReadAll(io.LimitReader(body, maxTitle))
-	if err != nil {
-		return nil, err
-	}
-	text := strings.Join(strings.Fields(string(begins)), " ")
-	for t, err := range store.View().Threads(ctx, lineage.ThreadID{}) {
-		if err != nil {
-			return nil, err
-		}
-		title := strings.TrimSuffix(strings.Join(strings.Fields(t.Title), " "), "…")
-		if title != "" && strings.HasPrefix(text, title) {
-			titles = append(titles, t.ID.String())
-		}
-	}
-	return titles, nil
+// beginning is the start of a content, its white space being single spaces.
+type beginning struct {
+	text string
+	of   int
 }
 
-// covers reports whether a summary covers one of the entries.
-func covers(ctx context.Context, store *lineage.Store, summary *lineage.SummaryInfo, entries []*lineage.Entry) (bool, error) {
-	for _, e := range entries {
-		if e.Position < summary.First || e.Position > summary.Last {
+// begin returns the beginning of a content, nothing if it is erased.
+func begin(ctx context.Context, store *lineage.Store, id lineage.ContentID) (string, error) {
+	body, err := store.Body(ctx, id)
+	if errors.Is(err, lineage.ErrErased) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(io.LimitReader(body, maxTitle))
+	return strings.Join(strings.Fields(string(text)), " "), err
+}
+
+// addTitles adds the threads whose title is the start of a content to its record, such as threads that were named after
+// their first message.
+func addTitles(ctx context.Context, store *lineage.Store, begins []beginning, found []*records.Erased) error {
+	if len(begins) == 0 {
+		return nil
+	}
+	byText := func(b beginning, text string) int { return strings.Compare(b.text, text) }
+	slices.SortFunc(begins, func(a, b beginning) int { return byText(a, b.text) })
+	for t, err := range store.View().Threads(ctx, lineage.ThreadID{}) {
+		if err != nil {
+			return err
+		}
+		title := strings.TrimSuffix(strings.Join(strings.Fields(t.Title), " "), "…")
+		if title == "" {
 			continue
 		}
-		at, err := store.At(ctx, summary.To, e.Position)
-		if err != nil || at == e.Span {
-			return err == nil, err
+		i, _ := slices.BinarySearchFunc(begins, title, byText)
+		for ; i < len(begins) && strings.HasPrefix(begins[i].text, title); i++ {
+			r := found[begins[i].of]
+			r.Titles = append(r.Titles, t.ID.String())
 		}
 	}
-	return false, nil
+	return nil
 }

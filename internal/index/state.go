@@ -38,7 +38,7 @@ func (s State) save(tx *bbolt.Tx, is *sealing) error {
 // load loads the state. The table is nil if there is none.
 func (s *State) load(tx *bbolt.Tx) (is *sealing, err error) {
 	meta := tx.Bucket(metaBucket)
-	if meta == nil || tx.Bucket(leavesBucket) == nil || tx.Bucket(sealedBucket) == nil {
+	if meta == nil || tx.Bucket(leavesBucket) == nil {
 		return nil, fmt.Errorf("%w: not an index", ErrUnusable)
 	}
 	b := meta.Get(stateKey)
@@ -48,6 +48,9 @@ func (s *State) load(tx *bbolt.Tx) (is *sealing, err error) {
 	}
 	if v := binary.LittleEndian.Uint32(b); v != stateVersion || len(b) != stateSize {
 		return nil, fmt.Errorf("%w: version %d, this program uses %d", ErrUnusable, v, stateVersion)
+	}
+	if tx.Bucket(sealedBucket) == nil {
+		return nil, fmt.Errorf("%w: it has no place for sealed entries", ErrUnusable)
 	}
 	copy(s.Store[:], b[4:])
 	s.Number = binary.LittleEndian.Uint64(b[20:])

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"iter"
@@ -29,7 +30,11 @@ type line struct {
 
 // Read reads a block.
 func Read(block []byte) (*Block, error) {
-	raw, err := decoder().DecodeAll(block, nil)
+	var h zstd.Header
+	if err := h.Decode(block); err != nil || h.FrameContentSize > maxBlock {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, cmp.Or(err, zstd.ErrDecoderSizeExceeded))
+	}
+	raw, err := decoder().DecodeAll(block, make([]byte, 0, max(h.FrameContentSize, 256))) // the size of less is not stated
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
@@ -96,7 +101,7 @@ func Read(block []byte) (*Block, error) {
 }
 
 var decoder = sync.OnceValue(func() *zstd.Decoder {
-	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlock)) // the options are valid
+	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlock), zstd.WithDecodeAllCapLimit(true)) // the options are valid
 	return d
 })
 

@@ -171,7 +171,7 @@ func (d *codec) expandZstd(b []byte, size int64) ([]byte, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.decoder == nil {
-		o := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPart + 1<<20), zstd.IgnoreChecksum(true)}
+		o := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPart + 1<<20), zstd.WithDecodeAllCapLimit(true), zstd.IgnoreChecksum(true)}
 		if len(d.dict) > 0 {
 			o = append(o, zstd.WithDecoderDictRaw(1, d.dict))
 		}

@@ -102,19 +102,17 @@ func saysTheSame(a, b []structure.Usage, record bool) bool {
 // differInLines reports whether two objects differ only in ids and times of lines.
 func differInLines(a, b []byte) bool {
 	was, ok := membersOf(b)
-	if !ok || !rawjson.IsObject(a) {
+	if !ok || !rawjson.IsObject(a) || !rawjson.Valid(a) {
 		return false
 	}
-	n := 0
 	for m := range rawjson.Members(a) {
 		before, known := was[m.Key]
 		if !known || !isOfLine(m.Key, m.Value, before) && !differIn(m.Value, before, 0) {
 			return false
 		}
-		was[m.Key] = nil // a second one of the key is no copy
-		n++
+		delete(was, m.Key) // with a key twice it is no copy
 	}
-	return n == len(was)
+	return len(was) == 0
 }
 
 // membersOf returns the members of an object, unless it has a key twice.
@@ -132,11 +130,14 @@ func membersOf(raw []byte) (map[string][]byte, bool) {
 	return members, true
 }
 
-// isOfLine reports whether two values under a key are ids of lines.
+// isOfLine reports whether two values under a key are ids of lines, or null.
 func isOfLine(key string, a, b []byte) bool {
+	is := func(v []byte) bool {
+		return rawjson.IsNull(v) || rawjson.IsString(v) && len(v) <= maxLineID && form.IsQuiet(key, v)
+	}
 	switch key {
 	case "id", "parentId", "uuid", "parentUuid":
-		return len(a) <= maxLineID && len(b) <= maxLineID && form.IsQuiet(key, a) && form.IsQuiet(key, b)
+		return is(a) && is(b)
 	}
 	return false
 }

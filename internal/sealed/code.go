@@ -16,7 +16,8 @@ var encoder = sync.OnceValue(func() *zstd.Encoder {
 })
 
 var decoder = sync.OnceValue(func() *zstd.Decoder {
-	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlock)) // the options are valid
+	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlock),
+		zstd.WithDecodeAllCapLimit(true)) // the options are valid
 	return d
 })
 
@@ -42,7 +43,7 @@ func expand(b []byte, size int, sum uint32) ([]byte, error) {
 	if len(b) == size {
 		return b, nil
 	}
-	// The header of a frame states its size: memory is taken only for the size that is expected.
+	// The header of the first frame states its size, and the decoder stops at the capacity, whatever frames follow.
 	var h zstd.Header
 	if err := h.Decode(b); err != nil || bomb(len(b), size) || !h.HasFCS || h.FrameContentSize != uint64(size) {
 		return nil, ErrDamaged

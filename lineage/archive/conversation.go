@@ -15,8 +15,11 @@ type Conversation struct {
 	// SourceID is its id in the archive. Conversations with the same source id are merged, also
 	// across archives. If it is empty, an id is derived from the content.
 	SourceID string
-	Title    string
-	UserID   string
+	// Local, when not empty, tells the conversation from others with its id: where agents count their sessions, those of several
+	// machines have equal ids. It becomes part of SourceID.
+	Local  string
+	Title  string
+	UserID string
 	// Model is the model set for the conversation.
 	Model            string
 	Created, Updated time.Time

@@ -38,6 +38,9 @@ func (f Format) Conversations(ctx context.Context, in *Input) iter.Seq2[*Convers
 				return
 			}
 			if err == nil {
+				if c.Local != "" && c.SourceID != "" {
+					c.SourceID, c.Local = c.SourceID+"@"+c.Local, ""
+				}
 				c.clean()
 			}
 			var damage *Damage

@@ -27,6 +27,8 @@ type Format struct {
 	// it has not yielded, or with none. Before it knows the source id it yields one without source id and nodes,
 	// and keeps the nodes.
 	Grows bool
+	// Beside is set if what belongs to an input is also in files beside it, which may change when the input does not.
+	Beside bool
 	// Tried says what the reader of an agent's sessions was tried on, empty if it follows a description only.
 	Tried string
 }

@@ -128,6 +128,12 @@ func (in *Input) Expand(n, size int64) error {
 	return in.guard.expand(n)
 }
 
+// Expanded returns a reader of the decompressed content of another file, of the given size, that is read with the input: beyond the
+// limits of compressed files it returns a *LimitError.
+func (in *Input) Expanded(r io.Reader, size int64) io.Reader {
+	return (&guard{limits: in.limits, in: func() int64 { return size }}).reader(r)
+}
+
 // LocalFile returns the path of a file with the input, for libraries that need one: the original or
 // a temporary copy. done removes the copy.
 func (in *Input) LocalFile(ctx context.Context) (path string, done func(), err error) {

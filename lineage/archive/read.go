@@ -96,11 +96,13 @@ type Opened struct {
 	Format, File string
 	// Title is its path in the source, without extension, for a conversation without a title that is alone in it.
 	Title string
+	// Beside is that of its format.
+	Beside bool
 }
 
 // Opened describes the input, which has a format.
 func (in *Input) Opened(f Format) *Opened {
-	return &Opened{Format: f.Name, File: in.place(), Title: in.title()}
+	return &Opened{Format: f.Name, File: in.place(), Title: in.title(), Beside: f.Beside}
 }
 
 // reading reads a source.

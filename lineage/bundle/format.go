@@ -140,7 +140,7 @@ type reader struct {
 }
 
 func newReader(r io.Reader) (*reader, error) {
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrame))
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrame), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		return nil, err
 	}

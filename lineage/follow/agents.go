@@ -20,6 +20,8 @@ type Agent struct {
 	Format string
 	// Shares is set if its files have the form of another agent's, and only sessions of that one were tried.
 	Shares bool
+	// Counts is set if the ids of its sessions are numbers or times, so that sessions of several machines have equal ones.
+	Counts bool
 
 	places func(e *Environment) []place
 	// keeps returns how long the agent keeps a file that does not change, 0 for ever.
@@ -187,14 +189,14 @@ func Agents() []Agent {
 			},
 		},
 		{
-			Name: "goose", Title: "Goose", Format: "goose",
+			Name: "goose", Title: "Goose", Format: "goose", Counts: true,
 			places: func(e *Environment) []place {
 				dir := e.goose()
 				return []place{placeOf(dir, "sessions.db"), placeOf(dir, "*.jsonl").in("goose-jsonl")}
 			},
 		},
 		{
-			Name: "cline", Title: "Cline", Format: "cline",
+			Name: "cline", Title: "Cline", Format: "cline", Counts: true,
 			places: func(e *Environment) []place {
 				data := filepath.Join(e.Dir("CLINE_DIR", ".cline"), "data")
 				if dir := e.Getenv("CLINE_DATA_DIR"); filepath.IsAbs(dir) {
@@ -209,7 +211,7 @@ func Agents() []Agent {
 			},
 		},
 		{
-			Name: "roo", Title: "Roo Code", Format: "cline", Shares: true,
+			Name: "roo", Title: "Roo Code", Format: "cline", Shares: true, Counts: true,
 			places: func(e *Environment) []place { return e.tasks("rooveterinaryinc.roo-cline") },
 		},
 		{

@@ -105,3 +105,48 @@ func TestCodexHistoryBase(t *testing.T) {
 	texts, _ = history("bbbb")
 	require.Equal(t, "one two other five six ", texts)
 }
+
+// A beginning that the other file does not have in full, or that no regular file of the sessions has, is said to be missing.
+func TestCodexHistoryBaseIsMissing(t *testing.T) {
+	whole := rolloutLines("aaaa", "", 0, "one", "two")
+	for name, c := range map[string]struct {
+		base, raw, why string
+		linked         bool
+	}{
+		"whole":            {base: fmt.Sprintf(`,"end_ordinal_exclusive":5,"end_byte_offset":%d`, len(whole)), raw: whole},
+		"whole by numbers": {base: `,"end_ordinal_exclusive":5`, raw: whole},
+		"short":            {base: `,"end_ordinal_exclusive":9`, raw: whole, why: "does not have that part"},
+		"short in bytes":   {base: fmt.Sprintf(`,"end_byte_offset":%d`, len(whole)+1), raw: whole, why: "does not have that part"},
+		"inside a line":    {base: fmt.Sprintf(`,"end_byte_offset":%d`, len(whole)-3), raw: whole, why: "does not have that part"},
+		"no end":           {raw: whole, why: "does not have that part"},
+		"another session":  {base: `,"end_ordinal_exclusive":5`, raw: rolloutLines("zzzz", "", 0, "one", "two"), why: "not found"},
+		"a linked folder":  {base: `,"end_ordinal_exclusive":5`, raw: whole, linked: true, why: "not found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, store := newHome(t), memory(t)
+			day, elsewhere := h.path(".codex", "sessions", "2026", "11", "27"), h.path(".codex", "sessions", "2026", "11", "27")
+			if c.linked {
+				elsewhere = h.path("elsewhere")
+			}
+			h.write(t, elsewhere+"/rollout-2026-11-27T00-00-00-aaaa.jsonl", c.raw)
+			path := h.path(".codex", "sessions", "2026", "11", "28", "rollout-2026-11-28T00-00-00-bbbb.jsonl")
+			h.write(t, path, rolloutLines("bbbb", `,"history_base":{"thread_id":"aaaa"`+c.base+`}`, 9, "mine"))
+			if c.linked {
+				require.NoError(t, os.Symlink(elsewhere, day))
+			}
+			var said error
+			for _, e := range once(t, store, h.options()) {
+				if e.Path == path && e.Err != nil {
+					said = e.Err
+				}
+			}
+			if c.why == "" {
+				require.NoError(t, said)
+				require.Len(t, texts(t, store, "bbbb"), 3)
+				return
+			}
+			require.ErrorContains(t, said, c.why)
+			require.Len(t, texts(t, store, "bbbb"), 1)
+		})
+	}
+}

@@ -3,6 +3,7 @@ package follow
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ type file struct {
 // stamp is what changes when a file does.
 type stamp struct {
 	size, modified int64
-	beside         int64 // of the file that belongs to it
+	beside         int64 // of what belongs to it
 	mode           fs.FileMode
 }
 
@@ -54,11 +55,31 @@ func (f *file) stat() error {
 	}
 	f.now = stampOf(info)
 	if name := beside(f.path); name != "" {
-		if info, err := os.Lstat(name); err == nil {
-			f.now.beside = info.ModTime().UnixNano()
-		}
+		f.now.beside = newest(name)
 	}
 	return nil
+}
+
+// newest returns the time of a file, or of a folder with messages of OpenCode and the folders with their parts, the latest of them, in
+// nanoseconds since 1970. It is 0 if there is none.
+func newest(name string) int64 {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return 0
+	}
+	at := info.ModTime().UnixNano()
+	if !info.IsDir() {
+		return at
+	}
+	messages, _ := os.ReadDir(name) // what is not listed is read when the session itself changes
+	for _, m := range messages {
+		if id, ok := strings.CutSuffix(m.Name(), ".json"); ok {
+			if info, err := os.Lstat(filepath.Join(name, "..", "..", "part", id)); err == nil {
+				at = max(at, info.ModTime().UnixNano())
+			}
+		}
+	}
+	return at
 }
 
 func stampOf(info fs.FileInfo) stamp {
@@ -363,12 +384,21 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 		}()
 	}
 	t := &taking{ctx: ctx, run: r, known: f.folder.project}
-	t.rows = func(c *archive.Conversation) error { return r.keepRows(ctx, f, c.SourceID, c.Rows) }
+	overtaken := false
+	t.rows = func(c *archive.Conversation) error {
+		err := r.keepRows(ctx, f, c.SourceID, c.Rows)
+		overtaken = isOvertaken(err)
+		return err
+	}
 	o := r.archiveOptions(f, t)
 	o.Rows = f.folder.agent.Name != ""
 	report, err := importer.Import(ctx, r.store, archive.Path(f.path), o)
 	if err = t.outcome(err); err != nil {
 		r.dropRows(f)
+		if overtaken {
+			r.waiting[f] = r.clock.Now()
+			return nil
+		}
 		return err
 	}
 	again, err := r.flushRows(ctx, f)
@@ -386,8 +416,13 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 
 func (r *run) archiveOptions(f *file, t *taking) importer.Options {
 	members := map[string]string{archive.KeyMachine: r.options.Machine.Name}
-	if agent := &f.folder.agent; agent.Shares {
+	agent := &f.folder.agent
+	if agent.Shares {
 		members[archive.KeyAgent] = agent.Name
+	}
+	if agent.Counts {
+		of := hashOf([]byte(r.options.Machine.ID + " " + f.folder.root))
+		t.local = hex.EncodeToString(of[:6])
 	}
 	if f.folder.project != "" {
 		members[archive.KeyProject] = f.folder.project

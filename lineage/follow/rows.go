@@ -152,7 +152,8 @@ func (r *run) rowsInStore(ctx context.Context, f *file, session string) (*sessio
 			switch {
 			case errors.Is(err, lineage.ErrErased): // recording the rows again would bring it back
 				return s, nil
-			case errors.Is(err, ErrNotExact), errors.Is(err, lineage.ErrCorrupt):
+			case errors.Is(err, ErrNotExact), errors.Is(err, lineage.ErrCorrupt),
+				errors.Is(err, lineage.ErrNotFound): // its thread, which rows may be stored before
 				known = nil
 			case err != nil:
 				return nil, err

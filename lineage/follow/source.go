@@ -26,7 +26,7 @@ import (
 // is a context outside of threads, of which each span is a line that is kept whole, or a block of the manifest after the
 // lines that it needs.
 type Source struct {
-	// Context is its context, zero before anything was recorded.
+	// Context is its context.
 	Context lineage.ContextID
 	About   SourceOf
 	// Is what was recorded.
@@ -143,7 +143,7 @@ func (r Recorded) proof(secret string, store structure.StoreID, source lineage.C
 // sourceID returns the id that a machine gives to the source of a file.
 func sourceID(machine string, path string) string { return "source " + machine + " " + path }
 
-// sourceIn returns the source that a context is, nil if it is none.
+// sourceIn returns the source that a context is, nil if it is none, or nothing is recorded.
 func sourceIn(ctx context.Context, store *lineage.Store, c *lineage.Context) (*Source, error) {
 	info, err := c.Info(ctx)
 	if err != nil {
@@ -155,7 +155,7 @@ func sourceIn(ctx context.Context, store *lineage.Store, c *lineage.Context) (*S
 		return nil, nil
 	}
 	if info.Tip.IsZero() {
-		return s, nil
+		return nil, nil // nothing is recorded yet
 	}
 	last, err := store.Span(ctx, info.Tip)
 	if err != nil {
@@ -350,8 +350,10 @@ type recorder struct {
 	// when the first lines are committed.
 	was  lineage.SpanRef
 	seen bool
-	// staged has what replaces the source, nil if that is not too large to be committed at once: what is replaced stays until
-	// all is there.
+	// whole is set if a part of what is recorded is of no use: the source has all of it, or what it had.
+	whole bool
+	// staged has what replaces the source, or what all of it is to go on with, nil if that is not too large to be committed at
+	// once: the source stays as it is until all is there.
 	staged *lineage.Context
 
 	builder *manifest.Builder
@@ -378,7 +380,7 @@ func record(store *lineage.Store, machine Machine, about SourceOf, known *Source
 }
 
 // recordAgain returns a recorder for a file that was rewritten, as a whole, after what was recorded of it: lines that it had
-// before are not kept again.
+// before are not kept again. If a part of it was erased, the error is ErrErased: recording it again would bring that back.
 func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, about SourceOf, was *Source) (*recorder, error) {
 	r := record(store, machine, about, nil, sha256.New())
 	r.tip, r.rewrote, r.kept = was.tip, true, make(map[[sha256.Size]byte]lineage.SpanRef)
@@ -389,7 +391,7 @@ func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, abo
 		for _, e := range b.whole {
 			if text, err := store.Original(ctx, e); err == nil {
 				r.kept[sha256.Sum256(text)] = e.Span
-			} else if !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrNotFound) {
+			} else if !errors.Is(err, lineage.ErrNotFound) {
 				return nil, err
 			}
 		}
@@ -398,7 +400,7 @@ func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, abo
 				m, err := was.message(ctx, spans[0])
 				if err == nil {
 					r.kept[sha256.Sum256(m.Body)] = spans[0]
-				} else if !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrNotFound) {
+				} else if !errors.Is(err, lineage.ErrNotFound) {
 					return nil, err
 				}
 			}
@@ -497,7 +499,7 @@ func (r *recorder) commit(ctx context.Context, all bool) error {
 		}
 	}
 	large := !all || r.size >= 2*flushSize // for a transaction
-	if !r.was.IsZero() && large && r.staged == nil {
+	if large && r.staged == nil && (r.whole || !r.was.IsZero()) {
 		if err := r.stage(ctx); err != nil {
 			return err
 		}
@@ -561,16 +563,22 @@ func (r *recorder) replace(ctx context.Context, change func(context.Context, *li
 	})
 }
 
-// stage makes an empty context for what replaces the source, or empties the one of a process that was killed.
+// stage makes a context for what replaces the source, or goes on after it, or takes the one of a process that was killed.
 func (r *recorder) stage(ctx context.Context) error {
+	if r.was.IsZero() {
+		r.was = r.tip
+	}
 	id := sourceID(r.machine.ID, r.about.Path) + " staged"
 	c, err := r.store.Context(ctx, lineage.SourceBranch(id))
 	switch {
 	case errors.Is(err, lineage.ErrNotFound):
 		metadata, _ := json.Marshal(map[string]any{"aside": lineage.AsideSource})
 		c, err = r.store.NewContext(ctx, lineage.ContextOptions{SourceID: id, Metadata: metadata})
+		if err == nil && !r.tip.IsZero() {
+			err = c.MoveTo(ctx, r.tip, rewritten)
+		}
 	case err == nil:
-		err = c.MoveTo(ctx, lineage.SpanRef{}, rewritten)
+		err = c.MoveTo(ctx, r.tip, rewritten)
 	}
 	r.staged = c
 	return err

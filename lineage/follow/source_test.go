@@ -227,6 +227,57 @@ func TestSourceOfErased(t *testing.T) {
 	require.ErrorIs(t, f.source().Export(bg, &bytes.Buffer{}), lineage.ErrNotFound)
 }
 
+// A file that is of use as a whole only, and is too large for one commit, is recorded when all of it is: before, the source is as
+// it was, also if it goes on after what it had.
+func TestLargeWholeSource(t *testing.T) {
+	store := lineagetest.New(t, lineage.Options{})
+	f := newSessionFile(t, store, "s1")
+	large := strings.Repeat("text ", flushSize/5/2)
+	for i := range 5 {
+		f.line(fmt.Sprint(i, large, "\n"))
+	}
+	recorder := func() *recorder {
+		known, err := FindSource(bg, store, machine, "/home/s1")
+		if err != nil {
+			require.ErrorIs(t, err, lineage.ErrNotFound)
+			known = nil
+		}
+		r, _ := f.recorded(known)
+		r.seen, r.whole = true, true
+		return r
+	}
+	killed := recorder() // it does not get to the end
+	killed.add(bg, f.id, f.lines[:4])
+	require.NoError(t, killed.err)
+	require.NotNil(t, killed.staged)
+	_, err := FindSource(bg, store, machine, "/home/s1")
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+	for s := range Sources(bg, store) {
+		t.Fatal(s.About.Path)
+	}
+	r := recorder()
+	r.add(bg, f.id, f.lines)
+	require.NoError(t, r.flush(bg))
+	f.requireExact()
+	require.EqualValues(t, 5, f.source().Is.Lines)
+	require.True(t, isOvertaken(killed.flush(bg)))
+
+	for i := range 5 {
+		f.line(fmt.Sprint(i, " more ", large, "\n"))
+	}
+	killed = recorder()
+	killed.add(bg, f.id, f.lines[5:9])
+	require.NotNil(t, killed.staged)
+	f.requireExact()
+	require.EqualValues(t, 5, f.source().Is.Lines)
+	r = recorder()
+	r.add(bg, f.id, f.lines[5:])
+	f.requireExact()
+	require.NoError(t, r.flush(bg))
+	f.requireExact()
+	require.EqualValues(t, 10, f.source().Is.Lines)
+}
+
 // A file that was rewritten, and is too large for one commit, replaces what was recorded only when all of it is.
 func TestLargeRewrittenSource(t *testing.T) {
 	store := lineagetest.New(t, lineage.Options{})

@@ -24,8 +24,8 @@ type State struct {
 	// may wait. What was read of a file of lines is recorded in its [Source].
 	Bytes int64 `json:"bytes"`
 	Size  int64 `json:"size"`
-	// Modified is the time of the file in nanoseconds since 1970, Beside that of the log beside a
-	// database.
+	// Modified is the time of the file in nanoseconds since 1970, Beside that of what is read with it: the log beside a
+	// database, the latest of files of a session.
 	Modified int64 `json:"modified"`
 	Beside   int64 `json:"beside,omitempty"`
 	// Conversations are the source ids of the threads that the file is in.

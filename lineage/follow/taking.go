@@ -24,6 +24,8 @@ type taking struct {
 	alone bool
 	// known is the project of the first conversation, if it is known before.
 	known string
+	// local, when not empty, tells the conversations from those of other machines: see archive.Conversation.
+	local string
 	// project is that of a conversation that was left out for it; deleted is set if one was deleted.
 	project string
 	deleted bool
@@ -41,6 +43,9 @@ func (t *taking) formats(formats []archive.Format) []archive.Format {
 		wrapped[i].Read = func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
 				for c, err := range read(ctx, in) {
+					if err == nil && t.local != "" && c.SourceID != "" {
+						c.SourceID, c.Local = c.SourceID+"@"+t.local, ""
+					}
 					if err == nil && !t.take(c) {
 						if !t.alone && t.err == nil {
 							continue

@@ -44,13 +44,15 @@ func (r *run) recordWhole(ctx context.Context, f *file, t *taking) (again bool, 
 		switch again, err := recordAgain(ctx, r.store, r.options.Machine, r.sourceOf(f), found); {
 		case err == nil:
 			is = again
-		case errors.Is(err, lineage.ErrCorrupt), errors.Is(err, lineage.ErrErased), errors.Is(err, lineage.ErrNotFound):
+		case errors.Is(err, lineage.ErrErased):
+			return false, nil
+		case errors.Is(err, lineage.ErrCorrupt), errors.Is(err, lineage.ErrNotFound):
 			is.was = found.tip // it begins anew
 		default:
 			return false, err
 		}
 	}
-	is.seen = true
+	is.seen, is.whole = true, true
 	for part := range parts(rest, ending == ".jsonl") {
 		is.add(ctx, t.ids[0], []importer.Line{{RawLine: archive.RawLine{Raw: part}}})
 	}

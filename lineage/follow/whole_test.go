@@ -194,6 +194,18 @@ func TestAnyWholeFile(t *testing.T) {
 	})
 }
 
+// requireNowhere requires that no entry of a store has a text.
+func requireNowhere(t tester, store *lineage.Store, text string) {
+	t.Helper()
+	for c, err := range store.Contexts(bg) {
+		require.NoError(t, err)
+		for e, err := range c.Entries(bg, lineage.Window{}) {
+			require.NoError(t, err)
+			require.NotContains(t, string(e.Body), text)
+		}
+	}
+}
+
 // Texts of a file that is kept are those of its messages: what is erased there is erased in the file. What was kept of the file of
 // a thread that was deleted goes with the next collection.
 func TestWholeFileOfDeleted(t *testing.T) {
@@ -218,13 +230,10 @@ func TestWholeFileOfDeleted(t *testing.T) {
 	var out bytes.Buffer
 	require.ErrorIs(t, s.Export(bg, &out), lineage.ErrErased)
 	require.NotContains(t, out.String(), "secret")
-	for c, err := range store.Contexts(bg) {
-		require.NoError(t, err)
-		for e, err := range c.Entries(bg, lineage.Window{}) {
-			require.NoError(t, err)
-			require.NotContains(t, string(e.Body), "secret")
-		}
-	}
+	requireNowhere(t, store, "secret")
+	h.write(t, path, geminiSession("s1", "keep this", "my secret is here", strings.Repeat("long ", 10_000), "one more")) // its agent still has it
+	once(t, store, h.options())
+	requireNowhere(t, store, "secret")
 	n, err := ForgetDeleted(bg, store)
 	require.NoError(t, err)
 	require.Zero(t, n)

@@ -16,6 +16,8 @@ type Erased struct {
 	Titles []string `json:"titles"`
 	// Erased is false for a dry run.
 	Erased bool `json:"erased"`
+	// Stays is set for a content that is not erased with its message because other messages have it, too.
+	Stays bool `json:"stays,omitempty"`
 }
 
 func (*Erased) RecordType() string { return "erased" }

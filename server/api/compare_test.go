@@ -10,6 +10,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
 )
 
 // Two histories are compared page after page, and the pages together have what one has.
@@ -64,6 +67,14 @@ func TestDocuments(t *testing.T) {
 	h.do("POST", c+"/messages", `{"messages":[{"document":"the/plan","text":"a\nb\nc\n"},{"text":"hm"},{"document":"the/plan","text":"a\nB\nc\n"},{"document":"other","text":"x"}]}`).is(201)
 	require.Len(t, h.do("GET", c+"/documents", nil).items(), 3)
 	require.Len(t, h.do("GET", c+"/documents?name=the%2Fplan", nil).items(), 2)
+	page := h.do("GET", c+"/documents?limit=2", nil).is(200)
+	require.Len(t, page["items"], 2)
+	h.do("POST", c+"/messages", `{"messages":[{"document":"a","text":"added meanwhile"}]}`).is(201)
+	page = h.do("GET", c+"/documents?limit=2&after="+page["next"].(string), nil).is(200)
+	require.Len(t, page["items"], 1)
+	require.Equal(t, []any{"the/plan", 2.0}, []any{page["items"].([]any)[0].(map[string]any)["document"], page["items"].([]any)[0].(map[string]any)["revision"]})
+	require.NotContains(t, page, "next")
+	h.do("GET", c+"/documents?after=x", nil).is(400)
 	require.Equal(t, "a\nB\nc\n", h.do("GET", c+"/documents/the%2Fplan", nil).is(200)["text"])
 	require.Equal(t, "a\nb\nc\n", h.do("GET", c+"/documents/the%2Fplan?revision=1", nil).is(200)["text"])
 	require.Equal(t, []any{" a", "-b", "+B", " c"}, h.do("GET", c+"/documents/the%2Fplan/diff?from=1", nil).is(200)["lines"])
@@ -115,6 +126,36 @@ func TestErase(t *testing.T) {
 	h.do("DELETE", "/v1/content/"+strings.Repeat("0", 64), nil).is(404)
 }
 
+// What a message has twice is its own. What another has, too, is told to stay.
+func TestEraseTellsWhatStays(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	c := "/v1/threads/=t/contexts/main"
+	const image, other = `{"type":"file","mediaType":"image/png","url":"data:image/png;base64,R3Jhcw"}`, `{"type":"file","mediaType":"image/png","url":"data:image/png;base64,SGVybg"}`
+	said := func(text string, files ...string) {
+		h.do("POST", c+"/messages", `{"messages":[{"role":"assistant","content":{"role":"assistant","parts":[{"type":"text","text":"`+text+`"},`+strings.Join(files, ",")+`]}}]}`).is(201)
+	}
+	said("one", image, image)
+	items := h.do("POST", c+"/erase", `{"at":":1","dry_run":true}`).items()
+	require.Len(t, items, 2)
+	for _, item := range items {
+		require.EqualValues(t, 1, item["uses"])
+		require.NotContains(t, item, "stays")
+	}
+	said("two", other, image)
+	items = h.do("POST", c+"/erase", `{"at":":2"}`).items()
+	require.Len(t, items, 3)
+	require.Equal(t, true, items[0]["erased"])
+	require.Equal(t, true, items[1]["erased"])
+	require.Equal(t, []any{false, true, 2.0}, []any{items[2]["erased"], items[2]["stays"], items[2]["uses"]})
+	for i, want := range []error{lineage.ErrErased, lineage.ErrErased, nil} {
+		id, err := content.ParseID(items[i]["content_id"].(string))
+		require.NoError(t, err)
+		_, err = h.store.Body(t.Context(), id)
+		require.ErrorIs(t, err, want)
+	}
+}
+
 func TestValueHistory(t *testing.T) {
 	h := open(t)
 	for _, v := range []string{`1`, `"two"`} {
@@ -126,6 +167,22 @@ func TestValueHistory(t *testing.T) {
 		values = append(values, v["value"])
 	}
 	require.Equal(t, []any{nil, "two", 1.0}, values)
+
+	values = nil
+	for after := ""; ; {
+		page := h.do("GET", "/v1/store/values/k/history?limit=2"+after, nil).is(200)
+		for _, item := range page["items"].([]any) {
+			values = append(values, item.(map[string]any)["value"])
+		}
+		next, more := page["next"].(string)
+		if !more {
+			break
+		}
+		require.Empty(t, after)
+		after = "&after=" + next
+	}
+	require.Equal(t, []any{nil, "two", 1.0}, values)
+	h.do("GET", "/v1/store/values/k/history?after=x", nil).is(400)
 }
 
 // routesOf says by which routes a program does what a command does; a command without any says why.

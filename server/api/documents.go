@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/lineage-store/lineage/internal/difference"
 	"github.com/lineage-store/lineage/lineage"
@@ -12,6 +13,7 @@ import (
 type documentsQuery struct {
 	of
 	Name string `json:"-" query:"name" doc:"only those of this document"`
+	page
 }
 
 // listDocuments lists the revisions of documents in a history, with the beginnings of their texts.
@@ -20,17 +22,30 @@ func (a *API) listDocuments(ctx context.Context, c *call, in *documentsQuery) (*
 	if err != nil {
 		return nil, err
 	}
-	revisions, err := found.Context.Revisions(ctx, in.Name)
+	end, n, err := in.inHistory()
+	if err != nil {
+		return nil, err
+	}
+	at, err := c.position(ctx, found, end)
+	if err != nil {
+		return nil, err
+	}
+	revisions, err := a.o.Store.Revisions(ctx, at.Span, in.Name)
 	if err != nil {
 		return nil, err
 	}
 	out, texts := &list[*records.Message]{}, int64(0)
-	for _, e := range revisions {
-		limit := int64(records.MaxPreview)
-		if texts += min(e.Size, limit); texts > maxTexts {
-			limit = 0
+	for i := min(n, uint64(len(revisions))); i < uint64(len(revisions)); i++ {
+		e, err := a.o.Store.RevisionEntry(ctx, &revisions[i])
+		if err != nil {
+			return nil, err
 		}
-		m, err := records.OfMessage(ctx, a.o.Store, e, limit)
+		texts += min(e.Size, records.MaxPreview)
+		if len(out.Items) == in.size() || len(out.Items) > 0 && texts > maxTexts {
+			out.Next = at.Span.String() + ":" + strconv.FormatUint(i, 10)
+			break
+		}
+		m, err := records.OfMessage(ctx, a.o.Store, e, records.MaxPreview)
 		if err != nil {
 			return nil, err
 		}

@@ -53,7 +53,7 @@ func (a *API) eraseMessage(ctx context.Context, c *call, in *eraseMessage) error
 	return c.erase(ctx, plan, err, in.DryRun)
 }
 
-// erase does what is planned, and answers with it.
+// erase does what is planned, and answers with it and with what stays.
 func (c *call) erase(ctx context.Context, plan *erasure.Plan, err error, dry bool) error {
 	if err == nil {
 		err = c.refuseKey("what was erased is found erased when it comes again")
@@ -64,5 +64,5 @@ func (c *call) erase(ctx context.Context, plan *erasure.Plan, err error, dry boo
 	if err != nil {
 		return err
 	}
-	return c.send(http.StatusOK, &list[*records.Erased]{Items: plan.Erased})
+	return c.send(http.StatusOK, &list[*records.Erased]{Items: append(plan.Erased, plan.Stays...)})
 }

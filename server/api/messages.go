@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/refs"
@@ -15,7 +14,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server/problem"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // errWhole is the error for what is not of single threads.
@@ -76,10 +74,9 @@ func (c *call) window(ctx context.Context, found *refs.Ref, in *messagesQuery) (
 		return at.Span, w, nil
 	}
 	// Pages are of the history that the first one began with, also when the context has moved since.
-	end, position, _ := strings.Cut(in.After, ":")
-	n, err := strconv.ParseUint(position, 10, 62)
-	if _, wrong := structure.ParseSpanRef(end); err != nil || wrong != nil {
-		return tip, w, fmt.Errorf("after: %w: it is the next of a page", lineage.ErrInvalid)
+	end, n, err := in.inHistory()
+	if err != nil {
+		return tip, w, err
 	}
 	at, err := c.position(ctx, found, end)
 	if err != nil {

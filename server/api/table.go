@@ -229,7 +229,7 @@ func (a *API) table() []route {
 			get(c+"/documents", "List the revisions of documents.", a.listDocuments),
 			get(c+"/documents/{document}", "A revision of a document.", a.getDocument),
 			get(c+"/documents/{document}/diff", "Compare two revisions of a document line by line.", a.diffDocument),
-			raw("POST "+c+"/erase", "Erase a message from every history. A collection removes its bytes.", "", a.eraseMessage).of(writes).of(whole).of(answersWith[*list[*records.Erased]](http.StatusOK)),
+			raw("POST "+c+"/erase", "Erase a message from every history. Its other contents that other messages have, too, stay, and are listed with stays. A collection removes its bytes.", "", a.eraseMessage).of(writes).of(whole).of(answersWith[*list[*records.Erased]](http.StatusOK)),
 			get(c+"/resolved", "The parts of what to send to a model, and the sum of them.", a.resolved),
 			raw("POST "+c+"/files", "Append a file, a document or a message: the body is its bytes, and Content-Type its media type.", "", a.files).of(writes).of(upload).of(answersWith[*records.Appended](http.StatusCreated)),
 			raw("GET "+c+"/follow", "The messages of a history as they are added.", "", a.follow).of(streams),

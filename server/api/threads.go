@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/server/problem"
+	"github.com/lineage-store/lineage/structure"
 )
 
 const (
@@ -40,6 +42,20 @@ func (p *page) size() int {
 		return usualPage
 	}
 	return min(p.Limit, maxPage)
+}
+
+// inHistory reads the next of a page of a history: the span that the history ends at, and how much of it came before.
+// Without any, both are zero.
+func (p *page) inHistory() (end string, n uint64, err error) {
+	if p.After == "" {
+		return "", 0, nil
+	}
+	end, number, _ := strings.Cut(p.After, ":")
+	n, err = strconv.ParseUint(number, 10, 62)
+	if _, wrong := structure.ParseSpanRef(end); err != nil || wrong != nil {
+		return "", 0, fmt.Errorf("after: %w: it is the next of a page", lineage.ErrInvalid)
+	}
+	return end, n, nil
 }
 
 // settings are what a context sets differently from what it was forked from.

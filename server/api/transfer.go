@@ -84,12 +84,16 @@ func (c *call) isOf(ctx context.Context, source *follow.Source, t *lineage.Threa
 	if err != nil {
 		return false, err
 	}
-	for line, err := range source.Lines(ctx) {
-		if err != nil {
-			return true, nil // Export returns it
-		}
-		if len(line.Spans) > 0 {
-			return reach.Has(line.Spans[0]), nil
+	lines, err := source.Spans(ctx)
+	if errors.Is(err, lineage.ErrCorrupt) || errors.Is(err, lineage.ErrErased) {
+		return false, nil // nobody knows whose it is
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, spans := range lines {
+		if len(spans) > 0 {
+			return reach.Has(spans[0]), nil
 		}
 	}
 	return false, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -123,20 +124,33 @@ func (a *API) getValue(ctx context.Context, c *call, in *valueQuery) (*records.V
 	return records.OfValue(&v), nil
 }
 
+type valueHistoryQuery struct {
+	ofValue
+	page
+}
+
 // valueHistory lists what an owner itself has set under a key.
-func (a *API) valueHistory(ctx context.Context, c *call, in *ofValue) (*list[*records.Value], error) {
+func (a *API) valueHistory(ctx context.Context, c *call, in *valueHistoryQuery) (*list[*records.Value], error) {
 	owner, _, err := c.owner(ctx, &in.ofOwner)
 	if err != nil {
 		return nil, err
 	}
-	out, bytes := &list[*records.Value]{}, 0
-	for v, err := range a.o.Store.Values(owner).History(ctx, in.Key) {
+	before := uint64(0)
+	if in.After != "" {
+		if before, err = strconv.ParseUint(in.After, 10, 64); err != nil || before == 0 {
+			return nil, fmt.Errorf("after: %w: it is the next of a page", lineage.ErrInvalid)
+		}
+	}
+	out, bytes, last := &list[*records.Value]{}, 0, uint64(0)
+	for v, err := range a.o.Store.Values(owner).History(ctx, in.Key, before) {
 		if err != nil {
 			return nil, err
 		}
-		if bytes += len(v.JSON); len(out.Items) == maxPage || len(out.Items) > 0 && bytes > maxTexts {
+		if bytes += len(v.JSON); len(out.Items) == in.size() || len(out.Items) > 0 && bytes > maxTexts {
+			out.Next = strconv.FormatUint(last, 10)
 			break
 		}
+		last = v.Commit
 		out.Items = append(out.Items, records.OfValue(&v))
 	}
 	return out, nil

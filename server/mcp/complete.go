@@ -95,8 +95,8 @@ func (c *call) completeDocument(ctx context.Context, thread, text string) (names
 		return nil, err
 	}
 	all, err := active.Revisions(ctx, "")
-	for _, e := range all {
-		if name := e.Document; strings.HasPrefix(name, text) && plain.Text(name) == name && !slices.Contains(names, name) {
+	for _, r := range all {
+		if name := r.Document; strings.HasPrefix(name, text) && plain.Text(name) == name && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

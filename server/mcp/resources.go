@@ -150,14 +150,10 @@ func (c *call) document(ctx context.Context, uri, thread, name string) (*mcp.Rea
 	if err != nil {
 		return nil, err
 	}
-	all, err := active.Revisions(ctx, name)
+	e, err := active.Revision(ctx, name, 0)
 	if err != nil {
 		return nil, err
 	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("document %q: %w", name, lineage.ErrNotFound)
-	}
-	e := all[len(all)-1]
 	if e.Size > maxDocument {
 		return nil, fmt.Errorf("document %q: %d bytes: %w: at most %d", name, e.Size, lineage.ErrTooLarge, maxDocument)
 	}

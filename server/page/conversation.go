@@ -209,7 +209,7 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if to := r.URL.Query().Get("prompt"); to != "" { // the next or previous one, or if there is none the message itself
-		found, err := p.outlines.prompt(ctx, is.Tip, at, to == "previous")
+		found, err := p.outlines.prompt(ctx, is.Tip, min(at, v.Length+1), to == "previous")
 		if err != nil {
 			return err
 		}

@@ -49,8 +49,10 @@ type editView struct {
 	JSON bool
 	// Mark is that of the text that is shown, and Name a free name of a branch.
 	Mark, Name string
-	// After is how many messages follow, and Prompts how many of them are prompts. Rows are the first ones.
+	// After is how many messages follow, and Prompts how many of them are prompts: with More at least so many. Rows are the
+	// first ones.
 	After, Prompts uint64
+	More           bool
 	Rows           []*editRow
 }
 
@@ -210,6 +212,7 @@ func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
 			v.Prompts++
 		}
 	}
+	v.More = uint64(len(signs)) < length
 	if v.After > 0 {
 		if err := p.listFollowing(ctx, v); err != nil {
 			return err

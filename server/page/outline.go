@@ -132,24 +132,31 @@ func signOf(m *transcript.Message) (is sign) {
 	return is
 }
 
-// prompt returns the position of the next prompt after a position, or with back of the one before it, 0 if there is none.
+// prompt returns the position of the next prompt after a position, or with back of the one before it: see promptIn.
 func (o *outlines) prompt(ctx context.Context, tip lineage.SpanRef, at uint64, back bool) (uint64, error) {
 	signs, err := o.of(ctx, tip)
-	if err != nil {
-		return 0, err
+	return promptIn(signs, at, back), err
+}
+
+// promptIn returns the prompt next to a position of a history whose first signs are known, 0 if there is none or the messages
+// between are not all known.
+func promptIn(signs []sign, at uint64, back bool) uint64 {
+	known := uint64(len(signs))
+	if back && at > known+1 {
+		return 0
 	}
 	if back {
-		for n := min(at, uint64(len(signs))+1); n > 1; n-- {
+		for n := at; n > 1; n-- {
 			if signs[n-2] == signPrompt {
-				return n - 1, nil
+				return n - 1
 			}
 		}
-		return 0, nil
+		return 0
 	}
-	for n := at; n < uint64(len(signs)); n++ {
+	for n := at; n < known; n++ {
 		if signs[n] == signPrompt {
-			return n + 1, nil
+			return n + 1
 		}
 	}
-	return 0, nil
+	return 0
 }

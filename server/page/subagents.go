@@ -19,6 +19,8 @@ const (
 	// insides is how many subagents a window opens in place, and insideAt how many at one message.
 	insides  = 100
 	insideAt = 20
+	// maxCalled is for how many subagents the results of a window are searched.
+	maxCalled = 1000
 	// minAgentID is how long the id of a subagent is at least, so that it is found in results of calls and not by chance.
 	minAgentID = 6
 )
@@ -70,17 +72,21 @@ func (p *Page) addSubagents(ctx context.Context, v *conversationView, items []*t
 	if len(v.subagents) == 0 {
 		return nil
 	}
-	n := 0
+	n, called := 0, 0
 	for _, s := range v.subagents {
+		if n == insides {
+			break
+		}
 		at := s.after
-		if at == 0 {
+		if at == 0 && called < maxCalled && len(s.agent) >= minAgentID {
+			called++
 			at = calledAt(items, s.agent)
 		}
 		if at == 0 || at < v.From || at > v.To {
 			continue
 		}
 		i, _ := slices.BinarySearchFunc(v.Messages, at+1, func(m *render.Message, at uint64) int { return cmp.Compare(m.Position, at) })
-		if i == 0 || n == insides || len(v.Messages[i-1].Inside) == insideAt {
+		if i == 0 || len(v.Messages[i-1].Inside) == insideAt {
 			continue
 		}
 		n++
@@ -97,9 +103,6 @@ func (p *Page) addSubagents(ctx context.Context, v *conversationView, items []*t
 
 // calledAt returns the position of the call whose result names a subagent, 0 if there is none.
 func calledAt(items []*transcript.Item, agent string) uint64 {
-	if len(agent) < minAgentID {
-		return 0
-	}
 	for _, i := range items {
 		if i.Kind != transcript.Call {
 			continue

@@ -90,33 +90,47 @@ func (r *cursorReader) threads(ctx context.Context) error {
 	return nil
 }
 
+// isCursorSecret reports whether a member of a conversation is a key that it is encrypted with, which is not read.
+func isCursorSecret(member string) bool {
+	return strings.HasSuffix(strings.ToLower(member), "encryptionkey")
+}
+
 // thread reads a conversation.
 func (r *cursorReader) thread(ctx context.Context, id string, at archive.Position) error {
 	c := part{Conversation: &archive.Conversation{SourceID: cleanText([]byte(id))}, r: &r.reader}
 	var about []byte
 	bubbles := make(map[string][]byte)
-	read := func(query string, args []any, visit func(key string, value []byte)) error {
-		return r.each(ctx, `SELECT `+r.list(cursorTable, "key", "value")+query, args, func(v row) error {
-			value := v.bytes("value")
-			if rawjson.Check(value) != nil || !rawjson.IsObject(value) {
-				return nil // an entry that was emptied
-			}
-			if err := r.item.object(); err != nil {
-				return err
-			}
-			if r.in.WantsRows() {
-				key := cleanText([]byte(v.text("key")))
-				c.Rows = append(c.Rows, archive.Row{Key: cursorTable + " " + key, JSON: rowJSON(cursorTable, key, []string{"key", "value"}, v)})
-			}
-			visit(v.text("key"), value)
-			return nil
-		})
-	}
-	if err := read(` FROM cursorDiskKV WHERE key = ?`, []any{cursorThread + id}, func(_ string, value []byte) { about = value }); err != nil || about == nil {
-		return err
-	}
 	prefix := cursorBubble + id + ":"
-	if err := read(between, keysOf(prefix), func(key string, value []byte) { bubbles[strings.TrimPrefix(key, prefix)] = value }); err != nil {
+	from := `SELECT ` + r.list(cursorTable, "key", "value") + ` FROM cursorDiskKV WHERE key `
+	// One statement, so that the list of messages and the messages are of one time.
+	query := from + `= ? UNION ALL ` + from + `>= ? AND key < ?`
+	err := r.each(ctx, query, append([]any{cursorThread + id}, keysOf(prefix)...), func(v row) error {
+		value := v.bytes("value")
+		if rawjson.Check(value) != nil || !rawjson.IsObject(value) {
+			return nil // an entry that was emptied
+		}
+		if err := r.item.object(); err != nil {
+			return err
+		}
+		key := v.text("key")
+		bubble, is := strings.CutPrefix(key, prefix)
+		if is {
+			bubbles[bubble] = value
+		} else {
+			about = rawjson.RemoveFunc(value, isCursorSecret)
+			if _, blob := v["value"].([]byte); blob {
+				v["value"] = about
+			} else {
+				v["value"] = string(about)
+			}
+		}
+		if r.in.WantsRows() {
+			key := cleanText([]byte(key))
+			c.Rows = append(c.Rows, archive.Row{Key: cursorTable + " " + key, JSON: rowJSON(cursorTable, key, []string{"key", "value"}, v)})
+		}
+		return nil
+	})
+	if err != nil || about == nil {
 		return err
 	}
 	model, cwd, last := "", cursorFolder(about), ""

@@ -2,6 +2,7 @@ package archives_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +18,7 @@ CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
 INSERT INTO ItemTable VALUES ('cursorAuth/accessToken', 'SECRET');
 INSERT INTO cursorDiskKV VALUES
 	('agentKv:blob:1', 'SECRET'), ('composerData', 'SECRET'), ('composerDatb:c1', '{"composerId":"SECRET"}'), ('bubbleId:c1', '{"bubbleId":"SECRET"}'), ('bubbleId:c10:b1', '{"bubbleId":"b1","type":1,"text":"another"}'),
-	('composerData:c1', '{"_v":10,"composerId":"c1","name":"Greet","createdAt":1767225600000,"lastUpdatedAt":1767225605000,"unifiedMode":"agent","modelConfig":{"modelName":"default"},"fullConversationHeadersOnly":[{"bubbleId":"b1","type":1},{"bubbleId":"b2","type":2},{"bubbleId":"b3","type":2},{"bubbleId":"gone","type":2},{"bubbleId":"b1","type":1}]}'),
+	('composerData:c1', '{"_v":10,"blobEncryptionKey":"SECRET","composerId":"c1","speculativeSummarizationEncryptionKey":"SECRET","other_encryptionKey":{"k":["SECRET"]},"name":"Greet","createdAt":1767225600000,"lastUpdatedAt":1767225605000,"unifiedMode":"agent","modelConfig":{"modelName":"default"},"fullConversationHeadersOnly":[{"bubbleId":"b1","type":1},{"bubbleId":"b2","type":2},{"bubbleId":"b3","type":2},{"bubbleId":"gone","type":2},{"bubbleId":"b1","type":1}]}'),
 	('bubbleId:c1:b1', CAST('{"_v":3,"type":1,"bubbleId":"b1","text":"Say hello","createdAt":"2026-01-01T00:00:00.000Z","workspaceUris":["file:///home/ada/my%20app"]}' AS BLOB)),
 	('bubbleId:c1:b2', '{"_v":3,"type":2,"bubbleId":"b2","text":"","thinking":{"text":"Easy","signature":"x"},"createdAt":"2026-01-01T00:00:01.000Z","modelInfo":{"modelName":"m-1"},"tokenCount":{"inputTokens":100,"outputTokens":7}}'),
 	('bubbleId:c1:b3', '{"_v":3,"type":2,"bubbleId":"b3","text":"Done","tokenCount":{"inputTokens":0,"outputTokens":0},"toolFormerData":{"tool":15,"toolCallId":"t1","name":"run_terminal_cmd","rawArgs":"{\"command\":\"echo hello\"}","status":"completed","result":"{\"output\":\"hello\"}"}}'),
@@ -55,6 +56,7 @@ func TestCursor(t *testing.T) {
 		require.NoError(t, err)
 		for _, row := range c.Rows {
 			require.NotContains(t, string(row.JSON), "SECRET")
+			require.NotContains(t, strings.ToLower(string(row.JSON)), "encryptionkey")
 			rows = append(rows, row.Key)
 		}
 	}

@@ -3,8 +3,11 @@ package archives
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -40,6 +43,10 @@ func goose() archive.Format {
 
 func gooseSession(s *agentSession, v row) {
 	s.Created, s.Updated = agentTime(v["created_at"]), agentTime(v["updated_at"])
+	if dir := v.text("working_dir"); !s.Created.IsZero() && dir != "" { // ids are counted by the day
+		sum := sha256.Sum256([]byte(s.Created.Format(time.RFC3339Nano) + " " + dir))
+		s.Local = hex.EncodeToString(sum[:6])
+	}
 	s.Title = cleanText([]byte(v.text("name")))
 	if s.Title == "" {
 		s.Title = cleanText([]byte(v.text("description")))

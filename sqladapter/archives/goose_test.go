@@ -2,6 +2,7 @@ package archives_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,8 +45,7 @@ func TestGoose(t *testing.T) {
 	require.EqualValues(t, 1, r.Conversations)
 	require.Len(t, r.Skipped, 1)
 	require.Contains(t, r.Skipped[0].Error(), "message 6")
-	thread, err := s.FindThread(bg, "20260101_1")
-	require.NoError(t, err)
+	thread := theThread(t, s, "20260101_1@")
 	info, err := thread.Info(bg)
 	require.NoError(t, err)
 	require.Equal(t, "Greet", info.Title)
@@ -77,6 +77,38 @@ func TestGoose(t *testing.T) {
 	n := func(k messages.TokenKind) int64 { return report.Total.Tokens[k].N }
 	require.Equal(t, []int64{2, 50 + 120, 40, 10, 12}, []int64{report.Total.Requests, n(messages.Input), n(messages.CachedInput), n(messages.CacheWrite), n(messages.Output)})
 	require.Equal(t, "0.25", report.Total.Stated.String())
+}
+
+// Goose counts its sessions by the day: those of two machines are two, also if their ids are equal.
+func TestGooseOfTwoMachines(t *testing.T) {
+	s := storeIn(t)
+	for _, change := range []string{``, `UPDATE sessions SET working_dir = '/other'`, `UPDATE sessions SET created_at = '2026-01-01 00:00:09'`, `UPDATE sessions SET name = 'The first again'`} {
+		path := t.TempDir() + "/sessions.db"
+		execute(t, path, gooseSchema, gooseRows, change)
+		imported(t, s, path)
+	}
+	n := 0
+	for _, err := range s.Threads(bg, lineage.ThreadQuery{}) {
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, 3, n)
+}
+
+// theThread returns the thread whose id begins with a text.
+func theThread(t *testing.T, s *lineage.Store, id string) (thread *lineage.Thread) {
+	t.Helper()
+	for found, err := range s.Threads(bg, lineage.ThreadQuery{}) {
+		require.NoError(t, err)
+		info, err := found.Thread.Info(bg)
+		require.NoError(t, err)
+		if strings.HasPrefix(info.SourceID, id) {
+			require.Nil(t, thread)
+			thread = found.Thread
+		}
+	}
+	require.NotNil(t, thread)
+	return thread
 }
 
 // The schema of the first versions, without ids of messages, is read.

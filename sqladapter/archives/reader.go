@@ -167,7 +167,7 @@ func (p *part) flush() error {
 	}
 	c := *p.Conversation
 	c.More = true
-	p.Nodes, p.Repairs, p.bytes, p.sent = nil, nil, 0, true
+	p.Nodes, p.Rows, p.Repairs, p.bytes, p.sent = nil, nil, nil, 0, true
 	return p.send(&c)
 }
 

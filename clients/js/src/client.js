@@ -125,7 +125,7 @@ export class Context {
   diffDocument(name, query, options) {
     return this.client.send("GET", `${this.path}/documents/${part(name)}/diff`, { ...options, query });
   }
-  /** Erases a message from every history. */
+  /** Erases a message from every history. What other messages have of it beside its text stays: these items have stays. */
   async erase(at, { dryRun, ...options } = {}) {
     return (await this.#post("erase", { at, dry_run: dryRun }, { ...options, key: null })).items;
   }

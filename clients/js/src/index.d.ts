@@ -200,7 +200,7 @@ export class Context {
   documents(query?: { name?: string }, options?: RequestOptions): AsyncGenerator<MessageRecord>;
   document(name: string, query?: { revision?: number }, options?: RequestOptions): Promise<MessageRecord>;
   diffDocument(name: string, query: { from: number; to?: number }, options?: RequestOptions): Promise<Record>;
-  /** Erases a message from every history. */
+  /** Erases a message from every history. What other messages have of it beside its text stays: these items have stays. */
   erase(at: string, options?: RequestOptions & { dryRun?: boolean }): Promise<Record[]>;
   alternatives(query?: Query, options?: RequestOptions): AsyncGenerator<Record>;
   offer(body: { [member: string]: unknown }, options?: RequestOptions): Promise<{ items: Record[] }>;

@@ -24,7 +24,7 @@ const (
 // Code: a list of messages for the model, and one of what is on the screen, which has the cost of the requests.
 func Cline() archive.Format {
 	return archive.Format{
-		Name:  "cline",
+		Name: "cline", Beside: true,
 		Tried: "sessions that Cline 3.0.65 wrote; tasks of the extension: documents",
 		Detect: func(h archive.Head) bool {
 			switch first := h.Object(); h.Name {

@@ -14,7 +14,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
-	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
@@ -49,14 +48,15 @@ func (r *rollout) begins(base rolloutBase, at archive.Position) {
 		return
 	}
 	if r.base == nil {
-		r.base = func(of rolloutBase) ([]archive.Node, error) { return r.baseNodes(of, nil) }
+		left := r.in.MaxItem()
+		r.base = func(of rolloutBase) ([]archive.Node, error) { return r.baseNodes(of, nil, &left) }
 	}
 	r.part.ForkedFrom = base.session
 	nodes, err := r.base(base)
 	if err != nil {
 		r.missing = err
 		at.Inside = "history_base"
-		r.part.Repairs = append(r.part.Repairs, archive.Damaged(at, archive.Malformed("its beginning is only in session %s: %v; it begins here", base.session, err)))
+		r.part.Skip(at, archive.Malformed("its beginning is only in session %s: %v; it begins here", base.session, err))
 		return
 	}
 	for i := range nodes {
@@ -65,8 +65,12 @@ func (r *rollout) begins(base rolloutBase, at archive.Position) {
 	r.part.Nodes = append(r.part.Nodes, nodes...)
 }
 
-// baseNodes returns the messages of a session up to a line, after those of the sessions that it was forked from itself.
-func (r *rollout) baseNodes(base rolloutBase, before []string) ([]archive.Node, error) {
+// errShort is why the beginning of a session is not read.
+var errShort = errors.New("its file does not have that part")
+
+// baseNodes returns the messages of a session up to a line, after those of the sessions that it was forked from itself. left is how many
+// bytes may be read of all of them.
+func (r *rollout) baseNodes(base rolloutBase, before []string, left *int64) ([]archive.Node, error) {
 	if slices.Contains(before, base.session) || base.session == r.id || len(before) == maxBases {
 		return nil, archive.Malformed("session %s begins in itself", base.session)
 	}
@@ -76,21 +80,26 @@ func (r *rollout) baseNodes(base rolloutBase, before []string) ([]archive.Node, 
 	}
 	defer file.Close()
 	of := rollout{session: newSession(r.in, r.yield), base: func(of rolloutBase) ([]archive.Node, error) {
-		return r.baseNodes(of, append(before, base.session))
+		return r.baseNodes(of, append(before, base.session), left)
 	}}
-	lines := bufio.NewReaderSize(io.LimitReader(file, r.in.MaxItem()+1), 64<<10)
-	for offset := int64(0); base.offset < 0 || offset < base.offset; {
+	lines := bufio.NewReaderSize(io.LimitReader(file, *left+1), 64<<10)
+	offset, last, done := int64(0), int64(-1), false
+	for base.offset < 0 || offset < base.offset {
 		raw, err := lines.ReadBytes('\n')
 		if err != nil && err != io.EOF {
 			return nil, fmt.Errorf("session %s: %w", base.session, err)
 		}
-		if offset += int64(len(raw)); offset > r.in.MaxItem() {
-			return nil, archive.TooLarge("beginning of a session", offset, r.in.MaxItem())
+		offset += int64(len(raw))
+		if *left -= int64(len(raw)); *left < 0 {
+			return nil, archive.TooLarge("beginning of a session", r.in.MaxItem()-*left, r.in.MaxItem())
 		}
-		if rawjson.Check(raw) == nil && rawjson.IsObject(raw[rawjson.SkipSpace(raw, 0):]) {
-			raw = raw[rawjson.SkipSpace(raw, 0):]
-			if n, numbered := strconv.ParseInt(string(rawjson.Get(raw, "ordinal")), 10, 64); numbered == nil && base.ordinal >= 0 && n >= base.ordinal {
-				break
+		if at := rawjson.SkipSpace(raw, 0); rawjson.Check(raw) == nil && rawjson.IsObject(raw[at:]) {
+			raw = raw[at:]
+			if n, numbered := strconv.ParseInt(string(rawjson.Get(raw, "ordinal")), 10, 64); numbered == nil {
+				if done = base.ordinal >= 0 && n >= base.ordinal; done {
+					break
+				}
+				last = n
 			}
 			_ = of.line(raw, archive.Position{}) // what is broken is reported where the file is read
 		}
@@ -101,53 +110,105 @@ func (r *rollout) baseNodes(base rolloutBase, before []string) ([]archive.Node, 
 	if of.missing != nil {
 		return nil, of.missing
 	}
+	if of.id != base.session {
+		return nil, errNoBase // the file is that of another one
+	}
+	if !done && (base.offset >= 0 && offset != base.offset || base.offset < 0 && (base.ordinal < 0 || last != base.ordinal-1)) {
+		return nil, errShort
+	}
 	return slices.DeleteFunc(of.part.Nodes, func(n archive.Node) bool { return n.Aside != "" }), nil
 }
 
 // openBase opens the file of another session. It is beside that of this one, or in the folder of another day, and may be compressed.
+// Links are not followed.
 func (r *rollout) openBase(session string) (io.ReadCloser, error) {
 	path := r.in.DiskPath()
 	if path == "" || session == "" || strings.Trim(session, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" {
 		return nil, errNoBase
 	}
-	dir := filepath.Dir(path)
-	places := []string{literalGlob(dir)}
-	if root := filepath.Join(dir, "..", "..", ".."); isDay(dir) { // sessions/2026/11/28, beside archived_sessions
-		places = append(places, filepath.Join(literalGlob(root), "*", "*", "*"), filepath.Join(literalGlob(filepath.Dir(root)), "archived_sessions"))
-	} else if filepath.Base(dir) == "archived_sessions" {
-		places = append(places, filepath.Join(literalGlob(filepath.Dir(dir)), "sessions", "*", "*", "*"))
+	type folder struct {
+		path string
+		days bool // its files are in folders by the day: sessions/2026/11/28
 	}
-	for _, place := range places {
-		for _, ending := range []string{".jsonl", ".jsonl.zst"} {
-			found, _ := filepath.Glob(filepath.Join(place, "rollout-*"+session+ending)) // the pattern is valid
-			for _, name := range found {
-				if !strings.HasSuffix(strings.TrimSuffix(name, ending), "-"+session) {
-					continue
-				}
-				file, err := vfs.OpenFile(name, os.O_RDONLY)
-				if err != nil || ending == ".jsonl" {
-					return file, err
-				}
-				z, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(256<<20))
-				if err != nil {
-					file.Close()
-					return nil, err
-				}
-				return expanded{z, file}, nil
-			}
+	dir := filepath.Dir(path)
+	folders := []folder{{dir, false}}
+	if sessions := filepath.Join(dir, "..", "..", ".."); isDay(dir) {
+		folders = append(folders, folder{sessions, true}, folder{filepath.Join(sessions, "..", "archived_sessions"), false})
+	} else if filepath.Base(dir) == "archived_sessions" {
+		folders = append(folders, folder{filepath.Join(dir, "..", "sessions"), true})
+	}
+	for _, f := range folders {
+		root, err := os.OpenRoot(f.path)
+		if err != nil {
+			continue
 		}
+		levels := 0
+		if f.days {
+			levels = 3
+		}
+		name := findRollout(root, ".", session, levels)
+		if name == "" {
+			root.Close()
+			continue
+		}
+		file, err := root.Open(name)
+		root.Close()
+		if err != nil {
+			return nil, err
+		}
+		info, err := file.Stat()
+		if err != nil || !strings.HasSuffix(name, compressedRollout) {
+			return file, err
+		}
+		z, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(256<<20))
+		if err != nil {
+			file.Close()
+			return nil, err
+		}
+		return expanded{r.in.Expanded(z, info.Size()), z, file}, nil
 	}
 	return nil, errNoBase
 }
 
+// compressedRollout ends the name of a file that Codex has compressed.
+const compressedRollout = ".jsonl.zst"
+
+// findRollout returns the name of the file of a session, so many levels below a folder, empty if there is none.
+func findRollout(root *os.Root, dir, session string, levels int) (found string) {
+	opened, err := root.Open(dir)
+	if err != nil {
+		return ""
+	}
+	entries, _ := opened.ReadDir(maxStored)
+	opened.Close()
+	for _, e := range entries {
+		name := filepath.Join(dir, e.Name())
+		switch {
+		case levels > 0:
+			if e.IsDir() {
+				if found := findRollout(root, name, session, levels-1); found != "" {
+					return found
+				}
+			}
+		case !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), "rollout-"):
+		case strings.HasSuffix(e.Name(), "-"+session+".jsonl"):
+			return name
+		case strings.HasSuffix(e.Name(), "-"+session+compressedRollout):
+			found = name
+		}
+	}
+	return found
+}
+
 // expanded is a file that is compressed.
 type expanded struct {
-	*zstd.Decoder
-	file io.Closer
+	io.Reader
+	decoder *zstd.Decoder
+	file    io.Closer
 }
 
 func (e expanded) Close() error {
-	e.Decoder.Close()
+	e.decoder.Close()
 	return e.file.Close()
 }
 
@@ -160,12 +221,4 @@ func isDay(dir string) bool {
 		dir = filepath.Dir(dir)
 	}
 	return true
-}
-
-// literalGlob returns a pattern that matches one path.
-func literalGlob(path string) string {
-	if filepath.Separator == '\\' {
-		return path // where the character that would escape separates names
-	}
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

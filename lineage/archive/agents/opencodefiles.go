@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -18,17 +19,18 @@ import (
 // OpenCodeFiles reads sessions of OpenCode from before it had a database: a file for each session, message and part, in folders beside
 // each other. The input is the file of a session. Messages are as in the database, which OpenCode has filled from these files.
 func OpenCodeFiles() archive.Format {
+	known := openCodeParents{of: make(map[string]string)}
 	return archive.Format{
-		Name:  "opencode-files",
+		Name: "opencode-files", Beside: true,
 		Tried: "published sessions",
 		Detect: func(h archive.Head) bool {
 			return strings.HasPrefix(h.Name, "ses_") && rawjson.Has(h.Object(), "id", "time") && rawjson.Has(h.Object(), "projectID")
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				s := openCodeStorage{session: newSession(in, yield), calls: make(map[string]string)}
+				s := openCodeStorage{session: newSession(in, yield), known: &known, calls: make(map[string]string), read: make(map[string]bool)}
 				s.about.agent = "opencode"
-				s.read(ctx)
+				s.whole(ctx)
 			}
 		},
 	}
@@ -39,7 +41,15 @@ type openCodeStorage struct {
 	session
 	root    *os.Root // the storage
 	project string
+	known   *openCodeParents
 	calls   map[string]string // the messages that started subagents, by their sessions
+	read    map[string]bool   // sessions
+}
+
+// openCodeParents are the sessions that sessions are subagents of, by their files, so that each is read once for that.
+type openCodeParents struct {
+	sync.Mutex
+	of map[string]string
 }
 
 // Limits of what belongs to a session.
@@ -48,7 +58,7 @@ const (
 	maxSubagents = 16        // in each other
 )
 
-func (s *openCodeStorage) read(ctx context.Context) {
+func (s *openCodeStorage) whole(ctx context.Context) {
 	at := archive.Position{File: s.in.Name}
 	item, err := io.ReadAll(io.LimitReader(s.in.Open(), s.in.MaxItem()))
 	switch {
@@ -68,7 +78,7 @@ func (s *openCodeStorage) read(ctx context.Context) {
 	}
 	defer s.root.Close()
 	item = item[rawjson.SkipSpace(item, 0):]
-	if s.isPartOf(rawjson.Str(rawjson.Get(item, "parentID")), rawjson.Str(rawjson.Get(item, "id"))) {
+	if s.isPart(rawjson.Str(rawjson.Get(item, "parentID"))) {
 		return // it is read with the session that started it
 	}
 	s.id = rawjson.Str(rawjson.Get(item, "id"))
@@ -85,19 +95,48 @@ func (s *openCodeStorage) read(ctx context.Context) {
 	}
 }
 
-// isPartOf reports whether a session is that of a subagent that a message of another one names.
-func (s *openCodeStorage) isPartOf(parent, id string) bool {
-	if parent == "" || s.file("session", s.project, parent+".json") == nil {
-		return false
-	}
-	for _, message := range s.names("message", parent) {
-		for _, part := range s.names("part", message) {
-			if startedSession(s.file("part", message, part+".json")) == id {
-				return true
-			}
+// isPart reports whether a session with a parent is that of a subagent, which is read with the session that has no parent itself.
+func (s *openCodeStorage) isPart(parent string) bool {
+	for depth := 0; parent != "" && depth < maxSubagents; depth++ {
+		raw := s.file("session", s.project, parent+".json")
+		if raw == nil {
+			return depth > 0
+		}
+		if parent = rawjson.Str(rawjson.Get(raw, "parentID")); parent == "" {
+			return true
 		}
 	}
-	return false
+	return false // none, or sessions that are each other's
+}
+
+// childrenOf returns the sessions of the subagents of a session, in order.
+func (s *openCodeStorage) childrenOf(session string) (children []string) {
+	for _, id := range s.names("session", s.project) {
+		if s.parentOf(id) == session {
+			children = append(children, id)
+		}
+	}
+	return children
+}
+
+// parentOf returns the session that one is a subagent of, empty for none. It does not change.
+func (s *openCodeStorage) parentOf(id string) string {
+	path := filepath.Join(s.root.Name(), s.project, id)
+	s.known.Lock()
+	parent, known := s.known.of[path]
+	s.known.Unlock()
+	if known {
+		return parent
+	}
+	raw := s.file("session", s.project, id+".json")
+	if !rawjson.IsObject(raw) {
+		return ""
+	}
+	parent = rawjson.Str(rawjson.Get(raw, "parentID"))
+	s.known.Lock()
+	s.known.of[path] = parent
+	s.known.Unlock()
+	return parent
 }
 
 // startedSession returns the session of the subagent that a part has started.
@@ -125,8 +164,8 @@ func (s *openCodeStorage) messages(ctx context.Context, session, aside string, d
 		all = append(all, stored{id, archive.ParseTime(rawjson.Get(rawjson.Get(raw, "time"), "created")).UnixMilli(), raw})
 	}
 	slices.SortStableFunc(all, func(a, b stored) int { return cmp.Or(cmp.Compare(a.created, b.created), strings.Compare(a.id, b.id)) })
+	s.read[session] = true
 	last := ""
-	var children []string
 	for _, m := range all {
 		if context.Cause(ctx) != nil {
 			return false
@@ -138,9 +177,8 @@ func (s *openCodeStorage) messages(ctx context.Context, session, aside string, d
 			continue
 		}
 		for _, child := range started {
-			if _, known := s.calls[child]; !known && child != s.id {
+			if _, known := s.calls[child]; !known {
 				s.calls[child] = n.ID
-				children = append(children, child)
 			}
 		}
 		n.Give(body)
@@ -157,8 +195,11 @@ func (s *openCodeStorage) messages(ctx context.Context, session, aside string, d
 			return false
 		}
 	}
-	for _, child := range children {
-		if depth < maxSubagents && s.file("session", s.project, child+".json") != nil && !s.messages(ctx, child, "agent "+child, depth+1) {
+	if depth == maxSubagents {
+		return true
+	}
+	for _, child := range s.childrenOf(session) {
+		if !s.read[child] && !s.messages(ctx, child, "agent "+child, depth+1) {
 			return false
 		}
 	}
@@ -202,7 +243,11 @@ func (s *openCodeStorage) names(folder, of string) (names []string) {
 	if !isPlainName(of) {
 		return nil
 	}
-	dir, err := s.root.Open(filepath.Join(folder, of))
+	name := filepath.Join(folder, of)
+	if info, err := s.root.Lstat(name); err != nil || !info.IsDir() {
+		return nil // to open a pipe could take for ever
+	}
+	dir, err := s.root.Open(name)
 	if err != nil {
 		return nil
 	}

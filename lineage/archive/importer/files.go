@@ -25,7 +25,7 @@ import (
 // Files are the files that imports on a machine have read into a store, so that a later import reads only those that have
 // changed. A file is read again if its size or time differs, if one of its threads or branches is gone, if another file of
 // these threads has changed, and with other options or another version of this program. Files of which something
-// was left out are always read. Of files below a folder that a format reads together nothing is remembered.
+// was left out, and those of formats that read other files with them, are always read. Of files below a folder that a format reads together nothing is remembered.
 //
 // A Files is for one import.
 type Files struct {

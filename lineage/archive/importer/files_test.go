@@ -87,3 +87,48 @@ func TestUnchangedFilesAreNotReadAgain(t *testing.T) {
 	require.LessOrEqual(t, report.Unchanged, int64(3))
 	requireSound(t, s)
 }
+
+// A session whose messages are in other files is read again though its own file has not changed. A subagent is read with its session,
+// also one that no message names, and sessions that are each other's are not lost.
+func TestFilesBesideAreReadAgain(t *testing.T) {
+	ctx := context.Background()
+	s, dir, at := storeIn(t), t.TempDir(), time.Now().Add(-time.Hour)
+	write := func(name, content string) {
+		path := filepath.Join(dir, "storage", filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		require.NoError(t, os.Chtimes(path, at, at))
+	}
+	said := func(session, id, text string) {
+		write("message/"+session+"/"+id+".json", `{"id":"`+id+`","role":"user","time":{"created":1748779200000}}`)
+		write("part/"+id+"/prt_1.json", `{"id":"prt_1","type":"text","text":"`+text+`"}`)
+	}
+	session := func(id, parent string) {
+		write("session/p/"+id+".json", `{"id":"`+id+`","projectID":"p","parentID":"`+parent+`","time":{"created":1748779200000,"updated":1748779200000}}`)
+		said(id, "msg_"+id, "of "+id)
+	}
+	importFolder := func() importer.Report {
+		t.Helper()
+		files, err := importer.FilesOf(ctx, s, "m", dir)
+		require.NoError(t, err)
+		report, err := importer.Import(ctx, s, archive.Path(dir), importer.Options{Files: files})
+		require.NoError(t, err)
+		return report
+	}
+	session("ses_2", "")
+	session("ses_1", "ses_2") // read first
+	session("ses_3", "ses_1")
+	session("ses_8", "ses_9")
+	session("ses_9", "ses_8")
+	require.EqualValues(t, 3, importFolder().NewConversations)
+	said("ses_2", "msg_z1", "more")
+	said("ses_3", "msg_z2", "more of a subagent")
+	report := importFolder()
+	require.Zero(t, report.Unchanged)
+	require.EqualValues(t, 2, report.NewMessages)
+	for _, id := range []string{"ses_1", "ses_3"} {
+		_, err := s.FindThread(ctx, id)
+		require.ErrorIs(t, err, lineage.ErrNotFound)
+	}
+	requireSound(t, s)
+}

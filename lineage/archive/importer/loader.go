@@ -66,7 +66,7 @@ type seen struct {
 // take records an event that is not a conversation.
 func (s *seen) take(e archive.Event) {
 	s.read = e.Read
-	if e.Damage != nil || e.Ignored != "" {
+	if e.Damage != nil || e.Ignored != "" || e.Input != nil && e.Input.Beside {
 		s.files.leftOut(e.File)
 	}
 	switch {

@@ -51,7 +51,7 @@ var serviceFixtures = []struct {
 	{"agentsview/function_calls.jsonl", "codex", 1, 3, 0, 0},
 	{"agentsview/fc_args_1.jsonl", "codex", 1, 2, 0, 0},
 	{"codex-made/rollout-fork.jsonl", "codex", 1, 5, 0, 0},
-	{"codex-made/rollout-compacted.jsonl", "codex", 1, 6, 0, 1},
+	{"codex-made/rollout-compacted.jsonl", "codex", 1, 6, 1, 0},
 	{"agents/pi/2026-11-27T18-26-47-420Z_01a21e42-8bf6-72fe-a07c-6a324557d85b.jsonl", "pi", 1, 8, 0, 0},
 	{"agents/pi/2026-11-27T18-30-31-003Z_01a21e45-f55a-7165-8fa1-7f4a09997b5f.jsonl", "pi", 1, 14, 0, 0},
 	{"agents/pi/2026-11-27T18-30-31-006Z_01a21e45-f55e-755b-8a3a-83892853cb0e.jsonl", "pi", 1, 16, 0, 0},

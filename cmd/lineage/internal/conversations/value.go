@@ -172,7 +172,7 @@ func listValues(ctx context.Context, s *app.Session, values *lineage.Values, arg
 }
 
 func listHistory(ctx context.Context, s *app.Session, values *lineage.Values, args []string) error {
-	return printValues(s, values.History(ctx, args[0]), fmt.Sprintf("%q was never set", args[0]))
+	return printValues(s, values.History(ctx, args[0], 0), fmt.Sprintf("%q was never set", args[0]))
 }
 
 func printValues(s *app.Session, values iter.Seq2[lineage.Value, error], none string) error {

@@ -91,7 +91,11 @@ func runDocumentList(ctx context.Context, s *app.Session, c *lineage.Context, ar
 		return err
 	}
 	list := s.List("DOCUMENT", "REVISION", "ID", "CREATED", "SAYS")
-	for _, e := range revisions {
+	for _, r := range revisions {
+		e, err := s.Store.RevisionEntry(ctx, &r)
+		if err != nil {
+			return err
+		}
 		m, err := show.Listed(ctx, s, e)
 		if err != nil {
 			return err

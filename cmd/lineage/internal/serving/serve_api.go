@@ -57,6 +57,9 @@ func (p *pageIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits []
 		if err != nil {
 			return nil, err
 		}
+		if allows != nil && len(r.Threads) == 0 {
+			continue // it is in no thread of the caller any more
+		}
 		hits = append(hits, r)
 	}
 	return hits, nil

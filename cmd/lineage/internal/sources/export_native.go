@@ -81,29 +81,48 @@ func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*fol
 		name, threadOf = show.ShortID(info.ID.String()), info.SourceID
 	}
 	end := "/" + strings.TrimPrefix(name, "./")
-	var found []*follow.Source
+	var exact, found []*follow.Source // with the path, and with that of its database or the end of one
+	var damaged error                 // of one of them
 	for source, err := range follow.Sources(ctx, s.Store) {
 		if err != nil && !errors.Is(err, lineage.ErrCorrupt) {
 			return nil, err
 		}
-		path := filepath.ToSlash(source.About.Path)
+		if source == nil {
+			continue // damaged so that nothing of it can be read
+		}
+		path, database := filepath.ToSlash(source.About.Path), filepath.ToSlash(source.Database())
+		if err != nil && database != "" {
+			database = path[:max(0, strings.LastIndexByte(path, '/'))] // the session is not known
+		}
 		switch {
 		case path == name:
-			return []*follow.Source{source}, err
-		case err != nil: // another one is damaged
-		case threadOf != "" && source.Is.Session == threadOf, strings.HasSuffix(path, end), strings.HasSuffix("/"+filepath.ToSlash(source.Database()), end):
-			found = append(found, source)
+			if err != nil {
+				return nil, err
+			}
+			exact = append(exact, source)
+		case threadOf != "" && source.Is.Session == threadOf, strings.HasSuffix(path, end), strings.HasSuffix("/"+database, end):
+			found, damaged = append(found, source), errors.Join(damaged, err)
 		}
+	}
+	if len(exact) > 0 {
+		found, damaged = exact, nil
+	}
+	if damaged != nil {
+		return nil, damaged
 	}
 	if len(found) == 0 {
 		return nil, app.Hint(fmt.Errorf("session file %s: %w", name, lineage.ErrNotFound), "'lineage follow' keeps session files; 'lineage follow --list' shows which")
 	}
-	if of := found[0].Database(); len(found) == 1 || of != "" && !slices.ContainsFunc(found, func(s *follow.Source) bool { return s.Database() != of }) {
+	first := found[0]
+	other := func(s *follow.Source) bool {
+		return s.Database() != first.Database() || s.About.Machine != first.About.Machine
+	}
+	if len(found) == 1 || first.Database() != "" && !slices.ContainsFunc(found, other) {
 		return found, nil
 	}
 	paths := make([]string, len(found))
 	for i, f := range found {
-		paths[i] = f.About.Path
+		paths[i] = f.About.Path + " of " + f.About.Machine
 	}
-	return nil, app.Hint(app.Usagef("%s session files are %s: name one by its path", screen.Count(len(found)), name), "%s", screen.Line(strings.Join(paths, ", ")))
+	return nil, app.Hint(app.Usagef("%s session files are %s: name one by its path, or its thread", screen.Count(len(found)), name), "%s", screen.Line(strings.Join(paths, ", ")))
 }
