@@ -372,7 +372,7 @@ func TestCutCollections(t *testing.T) {
 	kept := tell(t, other, "kept", "shared")
 	cut := 0
 	for where := range cuts {
-		for at := 1; ; at++ {
+		for at := 1 + 2*int(where); ; at += step() {
 			gone := tell(t, other, secret, "shared", fmt.Sprint(secret, where, at))
 			require.NoError(t, gone.Delete(background))
 			c.arm(at, where)
@@ -390,9 +390,17 @@ func TestCutCollections(t *testing.T) {
 			cut++
 		}
 	}
-	require.Greater(t, cut, 20)
+	require.Greater(t, cut, 10)
 	require.Equal(t, history(t, other), history(t, e))
 	requireSound(t, other)
+}
+
+// step is the number of messages from one that is cut to the next.
+func step() int {
+	if campaign.Runs() {
+		return 1
+	}
+	return 6
 }
 
 // rewriteOneByOne has each row rewritten by a statement of its own.
@@ -454,7 +462,7 @@ func TestKilledCollections(t *testing.T) {
 	defer cancel()
 	interrupted := 0
 	for _, where := range []cut{before, within, after} {
-		for at := 1; ; at++ {
+		for at := 1 + 2*int(where); ; at += step() {
 			taken := fmt.Sprint(secret, " erased ", where, at)
 			main, err := kept.Active(background)
 			require.NoError(t, err)
@@ -518,7 +526,7 @@ func TestKilledCollections(t *testing.T) {
 			break
 		}
 	}
-	require.Greater(t, interrupted, 3)
+	require.Greater(t, interrupted, 1)
 	requireSound(t, other)
 }
 

@@ -7,6 +7,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -46,7 +49,9 @@ func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {
 					t.Skip("only in campaigns")
 				}
 			}
-			pool := newPool(t, pgtest.DSN(t), nil)
+			pool := newPool(t, pgtest.DSN(t), func(c *pgxpool.Config) { // as the manual advises without a pooler
+				c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
+			})
 			var stores atomic.Int64
 			run(t, backendtest.Config{Reopen: variant.reopen, RoundTrips: true, New: func(t testing.TB) backendtest.OpenFunc {
 				o := variant.o

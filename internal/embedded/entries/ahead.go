@@ -128,6 +128,9 @@ func (s *State) need(n *read.Need, k judge.Key) {
 		under(keys.Of(keys.TableSummary, id))
 	case judge.KeyValue:
 		under(keys.History(k.Value))
+	case judge.KeyLine:
+		get(keys.TableRemnant, id)
+		under(keys.Of(keys.TableChildOfContext, id))
 	}
 }
 
@@ -157,8 +160,8 @@ func (s *State) needNext(n *read.Need, k judge.Key) error {
 		return err
 	case judge.KeyOfThread:
 		return s.list(keys.Of(keys.TableContextOfThread, k.ID[:]), func(id, _ []byte) error {
-			n.Keys = append(n.Keys, keys.Of(keys.TableContext, id), keys.Of(keys.TableTip, id))
-			n.Ranges = append(n.Ranges, read.Under(keys.Named(k.ID, structure.ContextID(id), "")), read.Under(keys.Of(keys.TableSummary, id)))
+			n.Keys = append(n.Keys, keys.Of(keys.TableContext, id), keys.Of(keys.TableTip, id), keys.Of(keys.TableRemnant, id))
+			n.Ranges = append(n.Ranges, read.Under(keys.Named(k.ID, structure.ContextID(id), "")), read.Under(keys.Of(keys.TableSummary, id)), read.Under(keys.Of(keys.TableChildOfContext, id)))
 			return nil
 		})
 	}
