@@ -112,8 +112,10 @@ func (s *snapshot) at(ctx context.Context, n need) (*table, error) {
 		return nil, context.Cause(ctx)
 	}
 	t := s.first
-	if s.first = nil; t == nil {
+	if t == nil { // as in snapshots of callers, which many goroutines read
 		t = s.engine.table(ctx, s.cache, s.is)
+	} else {
+		s.first = nil
 	}
 	inner := t.fetch
 	t.fetch = func(ctx context.Context, n need) (found, error) {
