@@ -17,6 +17,8 @@ import (
 )
 
 // TestChats runs the suite for chat stores.
+//
+//test:norace
 func TestChats(t *testing.T) {
 	campaign.Long(t)
 	pool := newPool(t, pgtest.DSN(t), nil)

@@ -362,6 +362,8 @@ func cuttable(t testing.TB, dsn string, c *cutter) *pgxpool.Pool {
 }
 
 // TestCutCollections cuts the connection before, within and after each message of a collection.
+//
+//test:norace
 func TestCutCollections(t *testing.T) {
 	campaign.Long(t)
 	rewriteOneByOne(t)

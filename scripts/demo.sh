@@ -134,6 +134,7 @@ if [[ -t 1 ]]; then
 fi
 say 'And to look at'
 show lineage serve
+: > serve.out
 "$lineage" serve --listen 127.0.0.1:0 > serve.out 2> serve.err &
 server=$!
 trap 'kill "$server" 2> /dev/null || true; wait "$server" || true' EXIT

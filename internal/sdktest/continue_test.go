@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,9 @@ func TestImportedConversationsGoOn(t *testing.T) {
 	for _, file := range archives(t) {
 		s := open(t)
 		_, err := importer.Import(bg, s, archive.Path(file), importer.Options{UserID: "ada"})
+		if errors.Is(err, archive.ErrUnknownFormat) && strings.Contains(filepath.ToSlash(file), "/agents/") {
+			continue // a file beside a session
+		}
 		require.NoError(t, err, file)
 		format := strings.Split(filepath.ToSlash(file), "/")[5]
 		calls[format] += goOn(t, s, "and now?")

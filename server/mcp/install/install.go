@@ -48,6 +48,8 @@ type Plan struct {
 var (
 	// ErrNoServers is returned for an agent that starts no servers.
 	ErrNoServers = errors.New("it has no MCP")
+	// ErrByHand is returned for an agent whose configuration is not known here.
+	ErrByHand = errors.New("where it is told of servers is not known here: add the command 'lineage mcp' by hand")
 	// ErrDiffers is returned where there is an entry of the name that says something else.
 	ErrDiffers = errors.New("there is an entry of this name that says something else")
 	// ErrUnreadable is returned for a file that is not of its format. It is not changed.
@@ -71,6 +73,7 @@ var agents = map[string]agent{
 	"copilot":  {base: inHome("COPILOT_HOME", ".copilot"), name: "mcp-config.json", add: jsonAdder("mcpServers", copilotEntry)},
 	"vscode":   {base: inCode, name: "mcp.json", add: jsonAdder("servers", vscodeEntry)},
 	"qwen":     {base: inHome("QWEN_HOME", ".qwen"), name: "settings.json", add: jsonAdder("mcpServers", plainEntry)},
+	"cursor":   {base: inHome("", ".cursor"), name: "mcp.json", add: jsonAdder("mcpServers", plainEntry)},
 	"gemini":   {base: func(e *follow.Environment) string { return filepath.Join(e.Dir("GEMINI_CLI_HOME"), ".gemini") }, name: "settings.json", add: jsonAdder("mcpServers", plainEntry)},
 }
 
@@ -109,6 +112,9 @@ func For(name string, e *follow.Environment, s Server) (*Plan, error) {
 	is, known := agents[name]
 	if !known {
 		for _, other := range follow.Agents() {
+			if other.Name == name && name != "pi" && name != "openclaw" {
+				return nil, fmt.Errorf("%s: %w", other.Title, ErrByHand)
+			}
 			if other.Name == name {
 				return nil, fmt.Errorf("%s: %w", other.Title, ErrNoServers)
 			}

@@ -44,6 +44,10 @@ func TestEveryAgent(t *testing.T) {
 				require.Contains(t, []string{"pi", "openclaw"}, is.Name)
 				return
 			}
+			if errors.Is(err, ErrByHand) {
+				require.Contains(t, []string{"antigravity", "goose", "cline", "roo", "crush"}, is.Name)
+				return
+			}
 			require.NoError(t, err)
 			if is.Name == "claude-code" {
 				require.Equal(t, append([]string{"claude", "mcp", "add", "--scope", "user", "lineage", "--", started.Command}, started.Args...), p.Command)

@@ -59,7 +59,7 @@ func runMCPInstall(a *app.App, o *mcpInstallOptions, agent string) error {
 		return err
 	}
 	p, err := install.For(agent, environment, started)
-	if unknown := (*follow.UnknownAgentError)(nil); errors.As(err, &unknown) || errors.Is(err, install.ErrNoServers) {
+	if unknown := (*follow.UnknownAgentError)(nil); errors.As(err, &unknown) || errors.Is(err, install.ErrNoServers) || errors.Is(err, install.ErrByHand) {
 		return &app.UsageError{Err: err}
 	}
 	if err != nil {
