@@ -32,7 +32,10 @@ func madeFormat(conversations []*archive.Conversation) importer.Options {
 			return func(yield func(*archive.Conversation, error) bool) {
 				for _, c := range conversations {
 					copied := *c
-					copied.Nodes = slices.Clone(c.Nodes)
+					copied.Nodes, copied.Empty = slices.Clone(c.Nodes), slices.Clone(c.Empty)
+					for i := range copied.Nodes {
+						copied.Nodes[i].Attachments = slices.Clone(copied.Nodes[i].Attachments)
+					}
 					if !yield(&copied, nil) {
 						return
 					}
