@@ -49,7 +49,7 @@ var (
 	// ErrNoServers is returned for an agent that starts no servers.
 	ErrNoServers = errors.New("it has no MCP")
 	// ErrByHand is returned for an agent whose configuration is not known here.
-	ErrByHand = errors.New("where it is told of servers is not known here: add the command 'lineage mcp' by hand")
+	ErrByHand = errors.New("its configuration is not known here: add the command 'lineage mcp' to it by hand")
 	// ErrDiffers is returned where there is an entry of the name that says something else.
 	ErrDiffers = errors.New("there is an entry of this name that says something else")
 	// ErrUnreadable is returned for a file that is not of its format. It is not changed.
@@ -76,6 +76,9 @@ var agents = map[string]agent{
 	"cursor":   {base: inHome("", ".cursor"), name: "mcp.json", add: jsonAdder("mcpServers", plainEntry)},
 	"gemini":   {base: func(e *follow.Environment) string { return filepath.Join(e.Dir("GEMINI_CLI_HOME"), ".gemini") }, name: "settings.json", add: jsonAdder("mcpServers", plainEntry)},
 }
+
+// without are agents that cannot be told of a server.
+var without = map[string]error{"pi": ErrNoServers, "openclaw": ErrNoServers}
 
 // inHome returns the folder that a variable names, or one below the home directory.
 func inHome(variable, folder string) func(*follow.Environment) string {
@@ -112,11 +115,8 @@ func For(name string, e *follow.Environment, s Server) (*Plan, error) {
 	is, known := agents[name]
 	if !known {
 		for _, other := range follow.Agents() {
-			if other.Name == name && name != "pi" && name != "openclaw" {
-				return nil, fmt.Errorf("%s: %w", other.Title, ErrByHand)
-			}
 			if other.Name == name {
-				return nil, fmt.Errorf("%s: %w", other.Title, ErrNoServers)
+				return nil, fmt.Errorf("%s: %w", other.Title, cmp.Or(without[name], ErrByHand))
 			}
 		}
 		return nil, &follow.UnknownAgentError{Name: name}
