@@ -3,6 +3,7 @@ package show
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
@@ -144,7 +145,11 @@ func (r *Reader) item(i *transcript.Item, m *loggedMessage) {
 
 // text prints a text for a person: wrapped to the terminal, its lines indented and in a style.
 func (r *Reader) text(indent, text string, style screen.Style) {
-	for line := range strings.Lines(r.Indented(indent, text)) {
+	r.lines(slices.Collect(strings.Lines(r.Indented(indent, text))), style)
+}
+
+func (r *Reader) lines(lines []string, style screen.Style) {
+	for _, line := range lines {
 		end := ""
 		if line, end = strings.TrimSuffix(line, "\n"), "\n"; style != screen.Plain && line != "" {
 			line = r.Out.Paint(style, line)
@@ -156,14 +161,12 @@ func (r *Reader) text(indent, text string, style screen.Style) {
 // beginning prints a text, or its first lines if the reader is short.
 func (r *Reader) beginning(text string, style screen.Style, m *loggedMessage) {
 	const most, first = 12, 8
-	lines := strings.Split(strings.TrimRight(r.Indented("    ", text), "\n"), "\n")
+	lines := slices.Collect(strings.Lines(r.Indented("    ", text)))
 	if !r.Short || len(lines) <= most {
-		r.text("    ", text, style)
+		r.lines(lines, style)
 		return
 	}
-	for _, line := range lines[:first] {
-		r.Printf("%s\n", r.Out.Paint(style, line))
-	}
+	r.lines(lines[:first], style)
 	r.Printf("    %s\n", r.dim(fmt.Sprintf("… %d more lines: lineage show %s", len(lines)-first, screen.Line(ShortID(m.ID)))))
 }
 
