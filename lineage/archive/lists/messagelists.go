@@ -194,17 +194,22 @@ var roleKey = []byte(`"role"`)
 
 // addChatMessages adds the messages of a list, and records elements that are not messages.
 func addChatMessages(c *archive.Conversation, list []byte, at archive.Position) {
-	i := 0
 	c.Nodes = slices.Grow(c.Nodes, min(bytes.Count(list, roleKey), 1<<12)) // an estimate
+	addNodes(c, list, at, "message", chatNode)
+	withoutRepeats(c.Nodes)
+}
+
+// addNodes adds a node for each element of a list, and records elements that have none.
+func addNodes(c *archive.Conversation, list []byte, at archive.Position, what string, node func(raw []byte, at archive.Position) (archive.Node, error)) {
+	i := 0
 	for raw := range rawjson.Elements(list) {
 		i++
-		at := at.Element("message", i)
-		n, err := chatNode(raw, at)
+		at := at.Element(what, i)
+		n, err := node(raw, at)
 		if err != nil {
 			c.Skip(at, err)
 			continue
 		}
 		c.Nodes = append(c.Nodes, n)
 	}
-	withoutRepeats(c.Nodes)
 }

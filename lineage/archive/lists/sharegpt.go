@@ -52,7 +52,7 @@ func shareGPTConversation(item archive.Item) (*archive.Conversation, error) {
 	for m := range rawjson.Members(item.Raw) {
 		if !found && (isTurns(m.Value) || m.Key == "conversations" && rawjson.IsArray(m.Value)) {
 			found = true
-			addShareGPT(c, m.Value, item.At)
+			addNodes(c, m.Value, item.At, "turn", shareGPTNode)
 			continue
 		}
 		switch m.Key {
@@ -76,20 +76,6 @@ func shareGPTConversation(item archive.Item) (*archive.Conversation, error) {
 	}
 	c.Keep(&more, item.At)
 	return c, nil
-}
-
-func addShareGPT(c *archive.Conversation, list []byte, at archive.Position) {
-	i := 0
-	for raw := range rawjson.Elements(list) {
-		i++
-		at := at.Element("turn", i)
-		n, err := shareGPTNode(raw, at)
-		if err != nil {
-			c.Skip(at, err)
-			continue
-		}
-		c.Nodes = append(c.Nodes, n)
-	}
 }
 
 func shareGPTNode(raw []byte, at archive.Position) (archive.Node, error) {
