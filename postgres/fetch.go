@@ -66,28 +66,26 @@ const stateSQL = `SELECT s.epoch, h.first, h.n, h.id, h.counts, h.horizon, coale
   EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4)
 FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch WHERE s.store = $1`
 
-// lastsSQL is for keys that are never deleted in an epoch, those of spans.
-//
-// pageDownSQL goes backwards through the primary key. rowsSQL ends with the row that exceeds the size limit.
-//
-// Each lookup is a subquery with a limit, so that a server without statistics does not read more.
-//
-// A version counts if it is not newer than the state. $3 is minus the number of the state. Each lookup ends with the
-// first version that it finds, which is the newest.
+// The lookups of entries as of a state. $3 is minus its number: older versions have a larger age, so the first version
+// that a lookup finds is the newest that counts. Each lookup has a limit, so that a server without statistics uses the
+// primary key.
 const (
 	keysSQL = `SELECT k.i, e.value FROM unnest($4::bytea[]) WITH ORDINALITY AS k (key, i), LATERAL (
   SELECT value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key AND age >= $3 ORDER BY age LIMIT 1) e WHERE e.value IS NOT NULL`
 	rangesSQL = `SELECT r.i, e.key, e.value FROM unnest($4::bytea[], $5::bytea[]) WITH ORDINALITY AS r (low, high, i), LATERAL (
   SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= r.low AND key < r.high AND age >= $3 ORDER BY key, age) e
 WHERE e.value IS NOT NULL ORDER BY r.i, e.key`
+	// lastsSQL is for keys of spans, which are never deleted in an epoch.
 	lastsSQL = `SELECT r.i, e.key, e.value FROM unnest($4::bytea[], $5::bytea[]) WITH ORDINALITY AS r (low, high, i), LATERAL (
   SELECT key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= r.low AND key < r.high AND age >= $3 AND value IS NOT NULL ORDER BY key DESC LIMIT 1) e`
 	pageSQL = `SELECT key, value FROM (
   SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3 ORDER BY key, age) e
 WHERE value IS NOT NULL ORDER BY key LIMIT $6`
+	// pageDownSQL goes backwards through the primary key.
 	pageDownSQL = `SELECT key, value FROM lineage_entry e WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3 AND value IS NOT NULL
   AND age = (SELECT age FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = e.key AND age >= $3 ORDER BY age LIMIT 1)
 ORDER BY key DESC LIMIT $6`
+	// rowsSQL reads rows of the log up to a size: the last one may exceed it.
 	rowsSQL = `SELECT n, count, id, data, $3::bigint FROM (
   SELECT l.*, k.i, sum(octet_length(l.data)) OVER (ORDER BY k.i) - octet_length(l.data) AS before
   FROM unnest($2::bigint[]) WITH ORDINALITY AS k (n, i), LATERAL (
