@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/lineage-store/lineage/internal/varint"
 )
 
 // The number of children of a tree node. These values determine where nodes end
@@ -97,17 +99,8 @@ func decodeNode(dst []child, b []byte, height uint8, size int64) ([]child, error
 	return dst, nil
 }
 
-// Uvarint decodes the varint that b begins with, and returns its size. The size is 0 if there is none of minimal length.
-func Uvarint(b []byte) (v uint64, n int) {
-	v, n = binary.Uvarint(b)
-	if n <= 0 || n > 1 && b[n-1] == 0 {
-		return 0, 0
-	}
-	return v, n
-}
-
 // cutUvarint splits a varint of minimal length from the front of b.
 func cutUvarint(b []byte) (v uint64, rest []byte, ok bool) {
-	v, n := Uvarint(b)
+	v, n := varint.Minimal(b)
 	return v, b[n:], n > 0
 }

@@ -1,13 +1,13 @@
 package postgres
 
 import (
-	"container/list"
 	"sync"
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/embedded/recent"
+	"github.com/lineage-store/lineage/internal/lru"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -23,22 +23,15 @@ type cache struct {
 	durable  durable
 	digests  *recent.Shared[structure.SpanRef, structure.Digest]
 
-	mu     sync.Mutex
-	known  head // a row that the log had when everything here was read
-	items  map[string]*list.Element
-	recent list.List // of *cached, the latest first
-	bytes  int
-	limit  int
-}
+	items lru.Cache[string, any]
+	limit int // of items, in bytes
 
-type cached struct {
-	key   string
-	value any
-	size  int
+	mu    sync.Mutex
+	known head // a row that the log had when everything here was read
 }
 
 func newCache(known head, limit int) *cache {
-	return &cache{known: known, limit: limit, items: make(map[string]*list.Element), digests: recent.NewShared[structure.SpanRef, structure.Digest](recent.PlaceOfSpan), contexts: recent.NewShared[structure.ContextID, backend.Context](func(id structure.ContextID) uint64 { return recent.PlaceOfID(id) })}
+	return &cache{known: known, limit: limit, digests: recent.NewShared[structure.SpanRef, structure.Digest](recent.PlaceOfSpan), contexts: recent.NewShared[structure.ContextID, backend.Context](func(id structure.ContextID) uint64 { return recent.PlaceOfID(id) })}
 }
 
 // Digest implements read.Digests.
@@ -63,33 +56,12 @@ func (c *cache) saw(h head) {
 	}
 }
 
-func (c *cache) get(key string) (any, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.items[key]
-	if !ok {
-		return nil, false
-	}
-	c.recent.MoveToFront(e)
-	return e.Value.(*cached).value, true
-}
-
 // overhead is the memory of an item besides its key and value.
 const overhead = 200
 
 func (c *cache) put(key string, value any, size int) {
-	size += len(key) + overhead
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.items[key]; ok || size > c.limit {
-		return
-	}
-	c.items[key] = c.recent.PushFront(&cached{key, value, size})
-	for c.bytes += size; c.bytes > c.limit; {
-		last := c.recent.Back()
-		is := c.recent.Remove(last).(*cached)
-		delete(c.items, is.key)
-		c.bytes -= is.size
+	if size += len(key) + overhead; size <= c.limit {
+		c.items.Put(key, value, size, c.limit)
 	}
 }
 
@@ -97,7 +69,7 @@ func (c *cache) put(key string, value any, size int) {
 func rowKey(first uint64) string { return "\x00" + string(keys.Uint64(first)) }
 
 func (c *cache) row(first uint64) ([]embedded.Sequenced, bool) {
-	v, ok := c.get(rowKey(first))
+	v, ok := c.items.Get(rowKey(first))
 	if !ok {
 		return nil, false
 	}
@@ -127,7 +99,7 @@ func (c *cache) entry(key []byte, at uint64) ([]byte, bool) {
 	if !fixed(key) {
 		return nil, false
 	}
-	v, ok := c.get(string(key))
+	v, ok := c.items.Get(string(key))
 	if !ok || v.(fixedEntry).since > at {
 		return nil, false
 	}

@@ -181,10 +181,8 @@ func TestCacheIsBounded(t *testing.T) {
 		requireSaid(t, e, thread, said...)
 		mostRead, mostKept = 300, 1000
 		c := e.cache.Load()
-		c.mu.Lock()
-		require.LessOrEqual(t, c.bytes, limit)
-		require.NotEmpty(t, c.items)
-		c.mu.Unlock()
+		require.LessOrEqual(t, c.items.Size(), limit)
+		require.NotZero(t, c.items.Len())
 	}
 	for i := range 70 {
 		tell(t, writer, fmt.Sprint("thread ", i))

@@ -285,7 +285,7 @@ func applied(state read.Getter, o *backend.Once, follows func(backend.Cursor) er
 	if err != nil {
 		return 0, err
 	}
-	if horizon := (keys.Varints{Rest: v}); ok && o.Since.Number < horizon.Next() {
+	if horizon := keys.ReadVarints(v); ok && o.Since.Number < horizon.Next() {
 		return 0, entries.Uncertain(o.Session, o.Sequence)
 	}
 	return 0, follows(o.Since)
@@ -369,7 +369,7 @@ func forgotten(t *table, which func(key string, s entries.Session) bool, number 
 	if err != nil {
 		return nil, err
 	}
-	was := keys.Varints{Rest: v}
+	was := keys.ReadVarints(v)
 	horizon := uint64(0)
 	if ok {
 		horizon = was.Next()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/varint"
 )
 
 // ErrMalformed is returned when bytes are not the binary form of a commit.
@@ -91,7 +92,7 @@ func (c *cursor) byte(what string) byte {
 
 // uint decodes a varint of minimal length.
 func (c *cursor) uint(what string) uint64 {
-	v, n := content.Uvarint(c.rest)
+	v, n := varint.Minimal(c.rest)
 	if n == 0 {
 		c.fail(what + " is not a number")
 		return 0

@@ -116,7 +116,7 @@ func (b *barrier) dead(key, value []byte) bool {
 	case keys.TableSpanSet:
 		return b.set(structure.SpanSetID(key[1:]))
 	case keys.TableSpanBySource:
-		v := keys.Varints{Rest: value}
+		v := keys.ReadVarints(value)
 		return b.span(keys.ReadRef(&v))
 	}
 	return false

@@ -124,7 +124,7 @@ func (e *Engine) commitPosition(number uint64) (journal.Position, error) {
 	if err != nil || !ok {
 		return e.journal.Find(number), err
 	}
-	v := keys.Varints{Rest: entry.Value}
+	v := keys.ReadVarints(entry.Value)
 	return keys.ReadPosition(&v), v.Err()
 }
 

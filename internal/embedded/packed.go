@@ -316,7 +316,7 @@ func inPacks(key, value []byte, last uint32) bool {
 		p, err := keys.ReadSpanPlace(value)
 		return err == nil && p.Frame.Segment <= last && keys.ReadUint64(key[17:])%keys.DigestEvery != 0
 	case keys.TableCommit:
-		v := keys.Varints{Rest: value}
+		v := keys.ReadVarints(value)
 		p := keys.ReadPosition(&v)
 		return v.Err() == nil && p.Segment <= last
 	}
@@ -350,7 +350,7 @@ func (e *Engine) openPacks() error {
 	if err != nil || !ok {
 		return err
 	}
-	values := keys.Varints{Rest: value}
+	values := keys.ReadVarints(value)
 	last := uint32(values.Next())
 	if values.Bad || last > v.Packed() && e.damage == nil {
 		return errPacks

@@ -162,7 +162,7 @@ func (e *Engine) loadSessions(state index.State) error {
 			return err
 		}
 		if len(entry.Key) == 1 {
-			v := keys.Varints{Rest: entry.Value}
+			v := keys.ReadVarints(entry.Value)
 			e.sessions.horizon = max(e.sessions.horizon, v.Next())
 			err = v.Err()
 		} else if len(entry.Key) == 17 {

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 
-	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/varint"
 )
 
 // A frame is, integers little-endian:
@@ -113,11 +113,11 @@ func decodeFrame(b []byte, saltCRC uint32) (f Frame, ok bool) {
 
 // decodeBody is decodeFrame without the checksum.
 func decodeBody(b []byte) (f Frame, ok bool) {
-	tagged, n := content.Uvarint(b[frameHeader:])
+	tagged, n := varint.Minimal(b[frameHeader:])
 	if n == 0 {
 		return Frame{}, false
 	}
-	lag, m := content.Uvarint(b[frameHeader+n:])
+	lag, m := varint.Minimal(b[frameHeader+n:])
 	f = Frame{Number: tagged >> 1, Mark: tagged&1 != 0}
 	if m == 0 || lag>>1 > f.Number {
 		return Frame{}, false

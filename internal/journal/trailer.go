@@ -3,7 +3,7 @@ package journal
 import (
 	"encoding/binary"
 
-	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/varint"
 )
 
 // A trailer describes a commit outside its payload. It is, integers little-endian:
@@ -131,7 +131,7 @@ func (f *Frame) decodeTrailer(b []byte) bool {
 	if flags&trailerOnce == 0 {
 		return len(b) == 0
 	}
-	back, n := content.Uvarint(b)
+	back, n := varint.Minimal(b)
 	if n == 0 {
 		return false
 	}
@@ -141,7 +141,7 @@ func (f *Frame) decodeTrailer(b []byte) bool {
 		if once.Back = back - 1; once.Back >= f.Number {
 			return false
 		}
-		step, n := content.Uvarint(b)
+		step, n := varint.Minimal(b)
 		once.Step = int64(step>>1) ^ -int64(step&1)
 		f.Once = once
 		return n > 0 && n == len(b)
@@ -150,7 +150,7 @@ func (f *Frame) decodeTrailer(b []byte) bool {
 		return false
 	}
 	b = b[copy(once.Session[:], b):]
-	once.Sequence, n = content.Uvarint(b)
+	once.Sequence, n = varint.Minimal(b)
 	f.Once = once
 	return n > 0 && n == len(b)
 }

@@ -3,7 +3,6 @@ package manifest
 import (
 	"bytes"
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"iter"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -38,8 +38,8 @@ func Read(block []byte) (*Block, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	r := reader{b: raw}
-	lines, count := r.uvarint(), r.uvarint()
+	r := read(raw)
+	lines, count := r.Next(), r.Next()
 	if lines > maxLines || count > lines {
 		return nil, fmt.Errorf("%w: %d lines of %d templates", ErrMalformed, lines, count)
 	}
@@ -50,31 +50,31 @@ func Read(block []byte) (*Block, error) {
 	b := &Block{lines: make([]line, lines)}
 	of := make([]uint64, lines)
 	for i := range b.lines {
-		number := r.uvarint()
+		number := r.Next()
 		if number >= count {
 			return nil, fmt.Errorf("%w: template %d of %d", ErrMalformed, number, count)
 		}
-		t := reader{b: templates[number]}
-		if of[i] = t.uvarint(); of[i] > maxSpans || t.bad {
+		t := read(templates[number])
+		if of[i] = t.Next(); of[i] > maxSpans || t.Bad {
 			return nil, fmt.Errorf("%w: a line of %d spans", ErrMalformed, of[i])
 		}
-		b.lines[i].template = t.b
+		b.lines[i].template = t.Rest
 	}
 	var runs []structure.RunID
-	if n := r.uvarint(); n > uint64(len(r.b)/len(structure.RunID{})) {
+	if n := r.Next(); n > uint64(len(r.Rest)/len(structure.RunID{})) {
 		return nil, errShort
 	} else {
 		runs = make([]structure.RunID, n)
 	}
 	for i := range runs {
-		r.b = r.b[copy(runs[i][:], r.b):]
+		r.Rest = r.Rest[copy(runs[i][:], r.Rest):]
 	}
 	next := make([]uint64, len(runs))
 	for i := range b.lines {
 		for range of[i] {
-			run := r.uvarint()
-			seq := r.varint()
-			if r.bad || run >= uint64(len(runs)) {
+			run := r.Next()
+			seq := r.signed()
+			if r.Bad || run >= uint64(len(runs)) {
 				return nil, errShort
 			}
 			is := structure.SpanRef{Run: runs[run], Seq: next[run] + uint64(seq)}
@@ -82,7 +82,7 @@ func Read(block []byte) (*Block, error) {
 			b.lines[i].spans = append(b.lines[i].spans, is)
 		}
 	}
-	if r.bad {
+	if r.Bad {
 		return nil, errShort
 	}
 	back, times, uuids := 0, 0, 0
@@ -93,10 +93,10 @@ func Read(block []byte) (*Block, error) {
 	}
 	b.back = r.varints(back)
 	b.times = r.varints(times)
-	if r.bad || len(r.b)/len(uuid.UUID{}) < uuids {
+	if r.Bad || len(r.Rest)/len(uuid.UUID{}) < uuids {
 		return nil, errShort
 	}
-	b.uuids, b.own = r.b[:uuids*len(uuid.UUID{})], r.b[uuids*len(uuid.UUID{}):]
+	b.uuids, b.own = r.Rest[:uuids*len(uuid.UUID{})], r.Rest[uuids*len(uuid.UUID{}):]
 	return b, nil
 }
 
@@ -115,23 +115,23 @@ func (b *Block) Spans(i int) []structure.SpanRef { return b.lines[i].spans }
 // kept whole. A line is valid until the next one.
 func (b *Block) Join(session string, message func(structure.SpanRef) (*Message, error), whole func() ([]byte, error)) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		back, own, times, uuids := reader{b: b.back}, reader{b: b.own}, reader{b: b.times}, b.uuids
+		back, own, times, uuids := read(b.back), read(b.own), read(b.times), b.uuids
 		var ids, new [][]byte // of earlier lines, and of the current one
 		var at int64
 		j := joiner{session: rawjson.Quote(session), whole: whole, back: func() ([]byte, error) {
-			n := back.uvarint()
-			if back.bad || n == 0 || n > uint64(len(ids)) {
+			n := back.Next()
+			if back.Bad || n == 0 || n > uint64(len(ids)) {
 				return nil, fmt.Errorf("%w: id %d back of %d", ErrMalformed, n, len(ids))
 			}
 			return ids[uint64(len(ids))-n], nil
 		}, own: func() ([]byte, error) {
 			v := own.bytes(maxValue)
-			if own.bad {
+			if own.Bad {
 				return nil, errShort
 			}
 			return v, nil
 		}, time: func() (int64, error) {
-			at += times.varint()
+			at += times.signed()
 			return at, nil
 		}, uuid: func() (id uuid.UUID, err error) {
 			uuids = uuids[copy(id[:], uuids):]
@@ -355,48 +355,25 @@ func keyAt(before []byte) string {
 
 var errShort = fmt.Errorf("%w: it ends early", ErrMalformed)
 
-// reader reads the fields of a block. After the first error, bad is set and all fields are zero.
-type reader struct {
-	b   []byte
-	bad bool
-}
+// reader reads the fields of a block.
+type reader struct{ varint.Reader }
 
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.b)
-	if n <= 0 {
-		r.b, r.bad = nil, true
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
-}
+func read(b []byte) reader { return reader{varint.Reader{Rest: b}} }
 
 // varints returns the bytes of n varints.
 func (r *reader) varints(n int) []byte {
-	rest := r.b
+	rest := r.Rest
 	for range n {
-		r.uvarint()
+		r.Next()
 	}
-	return rest[:len(rest)-len(r.b)]
+	return rest[:len(rest)-len(r.Rest)]
 }
 
-func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.b, r.bad = nil, true
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
+// signed returns the next signed varint.
+func (r *reader) signed() int64 {
+	v := r.Next()
+	return int64(v>>1) ^ -int64(v&1)
 }
 
-func (r *reader) bytes(most uint64) []byte {
-	n := r.uvarint()
-	if n > most || n > uint64(len(r.b)) {
-		r.b, r.bad = nil, true
-		return nil
-	}
-	v := r.b[:n]
-	r.b = r.b[n:]
-	return v
-}
+// bytes returns bytes after their number, which is at most most.
+func (r *reader) bytes(most uint64) []byte { return r.Take(r.AtMost(most)) }

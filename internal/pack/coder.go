@@ -1,6 +1,10 @@
 package pack
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/lineage-store/lineage/internal/varint"
+)
 
 // coder encodes or decodes values. The same code does both, so the two cannot differ:
 // a decoder passes zeros and gets the encoded values. Values of the same kind are in
@@ -16,19 +20,19 @@ func newWriter(columns int) *coder { return &coder{writing: true, columns: make(
 // newReader returns a coder that reads the output of finish.
 func newReader(b []byte, columns int) *coder {
 	c := &coder{columns: make([][]byte, columns)}
-	v := varints{rest: b}
+	v := varint.Reader{Rest: b}
 	sizes := make([]uint64, columns)
 	for i := range sizes {
-		sizes[i] = v.next(uint64(len(b)))
+		sizes[i] = v.AtMost(uint64(len(b)))
 	}
 	for i, n := range sizes {
-		if v.bad || n > uint64(len(v.rest)) {
+		if v.Bad || n > uint64(len(v.Rest)) {
 			c.bad = true
 			return c
 		}
-		c.columns[i], v.rest = v.rest[:n], v.rest[n:]
+		c.columns[i], v.Rest = v.Rest[:n], v.Rest[n:]
 	}
-	c.bad = v.bad || len(v.rest) > 0
+	c.bad = v.Bad || len(v.Rest) > 0
 	return c
 }
 

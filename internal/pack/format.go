@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -308,8 +309,8 @@ var errTable = errors.New("table of chapters makes no sense")
 
 // readTable reads the table of the chapters from the header up to end.
 func readTable(b []byte, h Header, end int64) ([]row, error) {
-	v := varints{rest: b}
-	n := v.next(uint64(len(b)) / 14)
+	v := varint.Reader{Rest: b}
+	n := v.AtMost(uint64(len(b)) / 14)
 	rows := make([]row, 0, n)
 	r := row{commit: h.FirstCommit, id: 1, offset: headerSize}
 	for i := range int(n) {
@@ -319,9 +320,9 @@ func readTable(b []byte, h Header, end int64) ([]row, error) {
 		if r.rest != nil {
 			rows[i-1].until = r.end
 		}
-		r.head = int64(v.next(maxHead))
+		r.head = int64(v.AtMost(maxHead))
 		after := r.layOut()
-		if v.bad || after > end || r.head < minHead || !r.possible(h) {
+		if v.Bad || after > end || r.head < minHead || !r.possible(h) {
 			return nil, errTable
 		}
 		rows = append(rows, r)
@@ -330,20 +331,20 @@ func readTable(b []byte, h Header, end int64) ([]row, error) {
 		r.body += r.bodies
 		r.offset = after
 	}
-	if v.bad || len(v.rest) > 0 || r.commit != h.LastCommit+1 || r.offset != end {
+	if v.Bad || len(v.Rest) > 0 || r.commit != h.LastCommit+1 || r.offset != end {
 		return nil, errTable
 	}
 	return rows, nil
 }
 
 // readRow changes a row to the one that follows it. The caller sets what the row begins with.
-func readRow(v *varints, r *row) error {
-	head := v.next(1 << 40)
-	r.commits, r.ids = int(head>>1), int(v.next(1<<31))
-	if d := v.next(1<<32 - 1); d > 0 {
+func readRow(v *varint.Reader, r *row) error {
+	head := v.AtMost(1 << 40)
+	r.commits, r.ids = int(head>>1), int(v.AtMost(1<<31))
+	if d := v.AtMost(1<<32 - 1); d > 0 {
 		r.segment, r.end = r.segment+uint32(d), 0
 	}
-	r.end += int64(v.next(1 << 40))
+	r.end += int64(v.AtMost(1 << 40))
 	r.rest, r.until = nil, 0
 	if head&1 != 0 {
 		var err error
@@ -351,12 +352,12 @@ func readRow(v *varints, r *row) error {
 			return err
 		}
 	}
-	r.bodies = v.next(1 << 40)
+	r.bodies = v.AtMost(1 << 40)
 	for _, n := range []*int64{&r.idBytes, &r.columns, &r.laid[bodyText], &r.laid[bodyOther], &r.text} {
-		*n = int64(v.next(maxPart))
+		*n = int64(v.AtMost(maxPart))
 	}
 	for k := range r.parts {
-		r.parts[k].size = int64(v.next(maxPart))
+		r.parts[k].size = int64(v.AtMost(maxPart))
 	}
 	return nil
 }
@@ -376,12 +377,12 @@ func (r *row) possible(h Header) bool {
 	return uint64(r.id)+uint64(r.ids) <= 1<<32-1 && r.segment <= h.Last && r.size() <= maxPart && r.pieces() > 0
 }
 
-func readRest(v *varints, end int64) (*rest, error) {
-	x := &rest{start: end - int64(v.next(uint64(end))), begin: int64(v.next(1 << 40))}
-	if v.bad || len(v.rest) == 0 {
+func readRest(v *varint.Reader, end int64) (*rest, error) {
+	x := &rest{start: end - int64(v.AtMost(uint64(end))), begin: int64(v.AtMost(1 << 40))}
+	if v.Bad || len(v.Rest) == 0 {
 		return nil, errTable
 	}
-	x.run, v.rest = v.rest[0], v.rest[1:]
-	x.seq = v.next(1<<64 - 1)
+	x.run, v.Rest = v.Rest[0], v.Rest[1:]
+	x.seq = v.AtMost(1<<64 - 1)
 	return x, nil
 }

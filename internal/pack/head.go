@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 
+	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -53,14 +54,14 @@ func decodeHead(b []byte, offset int64, h Header) (r row, ok bool) {
 	if crc32.Update(h.headStart(offset), castagnoli, b[:end]) != binary.LittleEndian.Uint32(b[end:]) {
 		return r, false
 	}
-	v := varints{rest: b[1:end]}
-	commit := h.FirstCommit + v.next(h.LastCommit)
-	id, body, until := v.next(1<<32-1), v.next(1<<40), v.next(1<<40)
+	v := varint.Reader{Rest: b[1:end]}
+	commit := h.FirstCommit + v.AtMost(h.LastCommit)
+	id, body, until := v.AtMost(1<<32-1), v.AtMost(1<<40), v.AtMost(1<<40)
 	err := readRow(&v, &r)
 	r.commit, r.id, r.body, r.until = commit, uint32(id), body, int64(until)
 	r.offset, r.head = offset, int64(end)+4
 	last := commit + uint64(r.commits) - 1
-	if err != nil || v.bad || len(v.rest) > 0 || last > h.LastCommit || !r.possible(h) {
+	if err != nil || v.Bad || len(v.Rest) > 0 || last > h.LastCommit || !r.possible(h) {
 		return r, false
 	}
 	r.layOut()

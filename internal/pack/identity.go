@@ -3,6 +3,8 @@ package pack
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/lineage-store/lineage/internal/varint"
 )
 
 // identity is a commit id and the first commit with it. Frames state ids after their
@@ -29,24 +31,24 @@ func appendIdentities(dst []byte, first uint64, all []identity) []byte {
 
 // readIdentities reads ids and returns the bytes after them.
 func readIdentities(b []byte, h Header) (all []identity, rest []byte, err error) {
-	v := varints{rest: b}
+	v := varint.Reader{Rest: b}
 	commit := h.FirstCommit
-	for i := range v.next(uint64(len(b)) / 9) {
-		step := v.next(h.LastCommit)
-		if v.bad || i > 0 && step == 0 || len(v.rest) < 8 {
+	for i := range v.AtMost(uint64(len(b)) / 9) {
+		step := v.AtMost(h.LastCommit)
+		if v.Bad || i > 0 && step == 0 || len(v.Rest) < 8 {
 			return nil, nil, errTable
 		}
 		commit += step
-		x := identity{commit, binary.LittleEndian.Uint64(v.rest)}
-		if v.rest = v.rest[8:]; commit > h.LastCommit || x.id == 0 {
+		x := identity{commit, binary.LittleEndian.Uint64(v.Rest)}
+		if v.Rest = v.Rest[8:]; commit > h.LastCommit || x.id == 0 {
 			return nil, nil, errTable
 		}
 		all = append(all, x)
 	}
-	if v.bad {
+	if v.Bad {
 		return nil, nil, errTable
 	}
-	return all, v.rest, nil
+	return all, v.Rest, nil
 }
 
 // idFrom returns the id stated by a commit, or 0. The table must have been read.

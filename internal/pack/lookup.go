@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -216,48 +217,32 @@ func appendRuns(dst []byte, list [][]stretch, commit uint64) []byte {
 
 var errLookup = errors.New("malformed lookup tables")
 
-// varints reads varints, each with a limit.
-type varints struct {
-	rest []byte
-	bad  bool
-}
-
-func (v *varints) next(most uint64) uint64 {
-	n, w := binary.Uvarint(v.rest)
-	if w <= 0 || n > most {
-		v.bad, v.rest = true, nil
-		return 0
-	}
-	v.rest = v.rest[w:]
-	return n
-}
-
 // readRuns decodes a list of n runs.
 func readRuns(b []byte, n int, h Header) ([][]stretch, error) {
-	v := varints{rest: b}
+	v := varint.Reader{Rest: b}
 	commit := h.FirstCommit
 	var list [][]stretch
 	for range n {
-		stretches := v.next(uint64(len(v.rest)))
+		stretches := v.AtMost(uint64(len(v.Rest)))
 		if stretches == 0 {
 			return nil, errLookup
 		}
 		run := make([]stretch, 0, stretches)
-		place := v.next(1<<64 - 1)
-		commit += v.next(h.LastCommit)
-		next, piece := commit, int(v.next(1<<31))
+		place := v.AtMost(1<<64 - 1)
+		commit += v.AtMost(h.LastCommit)
+		next, piece := commit, int(v.AtMost(1<<31))
 		for range stretches {
-			head := v.next(1 << 62)
+			head := v.AtMost(1 << 62)
 			s := stretch{commit: next + head>>2, commits: 1, spans: 1, first: place, piece: piece}
 			piece = 0
 			if head&1 != 0 {
-				s.commits = v.next(1<<40) + 2
+				s.commits = v.AtMost(1<<40) + 2
 			}
 			if head&2 != 0 {
-				s.spans = v.next(1<<30) + 2
+				s.spans = v.AtMost(1<<30) + 2
 			}
 			next = s.commit + s.commits
-			if v.bad || next > h.LastCommit+1 || s.commits > 1<<62/s.spans || place+s.commits*s.spans-1 < place {
+			if v.Bad || next > h.LastCommit+1 || s.commits > 1<<62/s.spans || place+s.commits*s.spans-1 < place {
 				return nil, errLookup
 			}
 			place += s.commits * s.spans
@@ -265,7 +250,7 @@ func readRuns(b []byte, n int, h Header) ([][]stretch, error) {
 		}
 		list = append(list, run)
 	}
-	if v.bad || len(v.rest) > 0 {
+	if v.Bad || len(v.Rest) > 0 {
 		return nil, errLookup
 	}
 	return list, nil
@@ -395,11 +380,11 @@ func (d *directory) encode() []byte {
 // readDirectory decodes a directory without its checksum. The tables are between two
 // offsets of the file.
 func readDirectory(b []byte, from, to int64) (*directory, error) {
-	v := varints{rest: b}
+	v := varint.Reader{Rest: b}
 	d := &directory{shared: map[uint32]structure.RunID{}}
 	var numbers uint64
-	for range v.next(uint64(len(b))) {
-		n := v.next(1<<32 - 1)
+	for range v.AtMost(uint64(len(b))) {
+		n := v.AtMost(1<<32 - 1)
 		d.starts = append(d.starts, uint32(numbers))
 		d.counts = append(d.counts, uint32(n))
 		if numbers += n; numbers >= 1<<32 {
@@ -409,19 +394,19 @@ func readDirectory(b []byte, from, to int64) (*directory, error) {
 	at := from
 	size := func() int64 {
 		begin := at
-		at += int64(v.next(uint64(to - from)))
+		at += int64(v.AtMost(uint64(to - from)))
 		if at > to {
-			v.bad = true
+			v.Bad = true
 		}
 		return begin
 	}
 	for _, t := range []*buckets{&d.content, &d.runs} {
-		t.fingers, t.numbers = v.next(1<<32-1), numbers
+		t.fingers, t.numbers = v.AtMost(1<<32-1), numbers
 		if t == &d.runs {
 			t.numbers = t.fingers
 		}
 		bucket := bucketBits(t.fingers)
-		if 1<<bucket > maxBuckets || 1<<bucket > len(v.rest) {
+		if 1<<bucket > maxBuckets || 1<<bucket > len(v.Rest) {
 			return nil, errLookup
 		}
 		t.offsets = make([]int64, 0, 1<<bucket+1)
@@ -431,22 +416,22 @@ func readDirectory(b []byte, from, to int64) (*directory, error) {
 		t.offsets = append(t.offsets, at)
 	}
 	lists := (d.runs.fingers + runsPerList - 1) / runsPerList
-	if lists > uint64(len(v.rest)) {
+	if lists > uint64(len(v.Rest)) {
 		return nil, errLookup
 	}
 	for range lists {
 		d.lists = append(d.lists, size())
 	}
-	for range v.next(uint64(len(v.rest))) {
-		n := v.next(1<<32 - 1)
+	for range v.AtMost(uint64(len(v.Rest))) {
+		n := v.AtMost(1<<32 - 1)
 		var id structure.RunID
-		if v.bad = v.bad || len(v.rest) < len(id); v.bad {
+		if v.Bad = v.Bad || len(v.Rest) < len(id); v.Bad {
 			return nil, errLookup
 		}
-		v.rest = v.rest[copy(id[:], v.rest):]
+		v.Rest = v.Rest[copy(id[:], v.Rest):]
 		d.shared[uint32(n)] = id
 	}
-	if v.bad || len(v.rest) > 0 || at != to {
+	if v.Bad || len(v.Rest) > 0 || at != to {
 		return nil, errLookup
 	}
 	d.lists = append(d.lists, at)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -66,7 +67,7 @@ func (w *wire) Uint(name string, v *uint64) {
 		return
 	}
 	n := 0
-	if *v, n = content.Uvarint(w.b); n == 0 {
+	if *v, n = varint.Minimal(w.b); n == 0 {
 		w.fail(name + " is not a number")
 		return
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"sort"
+
+	"github.com/lineage-store/lineage/internal/varint"
 )
 
 // A block of entries has four columns, each after its length: numbers, keys, values, ids.
@@ -127,14 +129,12 @@ func (c *columns) finish(dst []byte) []byte {
 
 // decodeBlock decodes a block of so many entries.
 func decodeBlock(b []byte, count int, width func(kind int) int) (*block, error) {
-	v := varints{rest: b}
+	v := varint.Reader{Rest: b}
 	var column [4][]byte
 	for i := range column {
-		n := v.size(len(v.rest))
-		n = min(n, len(v.rest))
-		column[i], v.rest = v.rest[:n], v.rest[n:]
+		column[i] = v.Take(v.Next())
 	}
-	if v.bad || len(v.rest) > 0 || count < 1 || count > len(column[0])/4 {
+	if v.Bad || len(v.Rest) > 0 || count < 1 || count > len(column[0])/4 {
 		return nil, ErrDamaged
 	}
 	d := &block{values: make([]byte, len(column[2])), ends: make([]ends, 0, count)}
@@ -156,15 +156,15 @@ func decodeBlock(b []byte, count int, width func(kind int) int) (*block, error) 
 // numbers decodes the numbers of the entries, and all ends but those of keys. It returns how many
 // bytes keys share, and the sizes of each entry in the other columns, which add up.
 func (d *block) numbers(column [4][]byte, count int, width func(kind int) int) (shared []int, sizes [3][]int, err error) {
-	numbers := varints{rest: column[0]}
+	numbers := varint.Reader{Rest: column[0]}
 	left := [...]int{len(column[1]), len(column[2]), len(column[3])}
 	shared = make([]int, 0, count)
 	for range count {
-		shared = append(shared, numbers.size(maxBlock))
-		differ, value, refs := numbers.size(left[0]), numbers.size(left[1]), numbers.size(left[2])
+		shared = append(shared, numbers.Size(maxBlock))
+		differ, value, refs := numbers.Size(left[0]), numbers.Size(left[1]), numbers.Size(left[2])
 		ids := 0
-		for rest := value; refs > 0 && !numbers.bad; refs-- {
-			gap, kind := numbers.size(rest), numbers.size(MaxKinds-1)
+		for rest := value; refs > 0 && !numbers.Bad; refs-- {
+			gap, kind := numbers.Size(rest), numbers.Size(MaxKinds-1)
 			w := width(kind)
 			if ids += w; w == 0 || ids > left[2] {
 				return nil, sizes, ErrDamaged
@@ -178,7 +178,7 @@ func (d *block) numbers(column [4][]byte, count int, width func(kind int) int) (
 		}
 		d.ends = append(d.ends, ends{value: uint32(len(column[2]) - left[1]), refs: uint32(len(d.refs))})
 	}
-	if numbers.bad || len(numbers.rest)+left[0]+left[1]+left[2] > 0 {
+	if numbers.Bad || len(numbers.Rest)+left[0]+left[1]+left[2] > 0 {
 		return nil, sizes, ErrDamaged
 	}
 	return shared, sizes, nil

@@ -14,10 +14,9 @@ func TestCache(t *testing.T) {
 	for n := range 40 {
 		c.put(cacheKey{0, n}, n, cacheBytes/16)
 		require.Equal(t, 0, c.get(cacheKey{0, 0}), "used again and again")
-		require.LessOrEqual(t, c.bytes, cacheBytes)
+		require.LessOrEqual(t, c.Size(), cacheBytes)
 	}
 	require.Nil(t, c.get(cacheKey{0, 20}))
 	require.Equal(t, 39, c.get(cacheKey{0, 39}))
-	require.Len(t, c.blocks, 16)
-	require.Equal(t, 16, c.recent.Len())
+	require.Equal(t, 16, c.Len())
 }

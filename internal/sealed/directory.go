@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"sort"
+
+	"github.com/lineage-store/lineage/internal/varint"
 )
 
 // The directory of a table is its size before compression, a varint, and compressed: the number of
@@ -90,12 +92,12 @@ func Open(shape Shape, directory []byte, sum uint32) (*Table, error) {
 		return nil, fmt.Errorf("directory: %w", err)
 	}
 	t := newTable(shape)
-	v := varints{rest: b}
-	if v.size(MaxKinds) != t.kinds {
+	v := varint.Reader{Rest: b}
+	if v.Size(MaxKinds) != t.kinds {
 		return nil, fmt.Errorf("directory: %w", ErrDamaged)
 	}
 	for i := range t.kinds {
-		t.counts[i] = v.next()
+		t.counts[i] = v.Next()
 		t.widths[i] = widthOf(t.counts[i] & (1<<48 - 1))
 	}
 	extent, offset := uint32(0), 0
@@ -107,7 +109,7 @@ func Open(shape Shape, directory []byte, sum uint32) (*Table, error) {
 			t.stored, t.whole = t.stored+int64(at.Length), t.whole+int64(at.whole)
 		}
 	}
-	if v.bad || len(v.rest) > 0 || !t.complete() {
+	if v.Bad || len(v.Rest) > 0 || !t.complete() {
 		return nil, fmt.Errorf("directory: %w", ErrDamaged)
 	}
 	return t, nil
@@ -131,27 +133,27 @@ func (t *Table) complete() bool {
 	return true
 }
 
-func (s *section) read(v *varints, extent *uint32, offset *int) error {
-	n := v.size(len(v.rest) / 10)
+func (s *section) read(v *varint.Reader, extent *uint32, offset *int) error {
+	n := v.Size(len(v.Rest) / 10)
 	s.blocks, s.firsts = make([]blockAt, 0, n), make([][]byte, 0, n)
 	var before []byte
 	for range n {
-		if v.size(1) == 1 {
+		if v.Size(1) == 1 {
 			*extent, *offset = *extent+1, 0
 		}
-		at := blockAt{Place: Place{Extent: *extent - 1, Offset: *offset, Length: v.size(maxBlock)}, whole: v.size(maxBlock), count: v.size(maxBlock)}
+		at := blockAt{Place: Place{Extent: *extent - 1, Offset: *offset, Length: v.Size(maxBlock)}, whole: v.Size(maxBlock), count: v.Size(maxBlock)}
 		*offset += at.Length
-		if len(v.rest) < 4 || at.count == 0 || at.Length == 0 || *extent == 0 || *offset > maxBlock {
+		if len(v.Rest) < 4 || at.count == 0 || at.Length == 0 || *extent == 0 || *offset > maxBlock {
 			return ErrDamaged
 		}
-		at.sum, v.rest = binary.LittleEndian.Uint32(v.rest), v.rest[4:]
-		shared, differ := v.size(len(before)), v.size(len(v.rest))
-		if v.bad || differ > len(v.rest) || shared > maxKeys {
+		at.sum, v.Rest = binary.LittleEndian.Uint32(v.Rest), v.Rest[4:]
+		shared, differ := v.Size(len(before)), v.Size(len(v.Rest))
+		if v.Bad || differ > len(v.Rest) || shared > maxKeys {
 			return ErrDamaged
 		}
 		first := make([]byte, 0, shared+differ)
-		first = append(append(first, before[:shared]...), v.rest[:differ]...)
-		v.rest = v.rest[differ:]
+		first = append(append(first, before[:shared]...), v.Rest[:differ]...)
+		v.Rest = v.Rest[differ:]
 		if string(first) <= string(before) && len(s.firsts) > 0 {
 			return ErrDamaged
 		}

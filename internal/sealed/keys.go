@@ -2,7 +2,6 @@ package sealed
 
 import (
 	"bytes"
-	"encoding/binary"
 )
 
 // A stored key is the key's first byte and its parts. Bytes are stored as they are. An id is stored
@@ -138,30 +137,4 @@ func appendKey(dst []byte, shape Shape, in numbers, stored []byte) ([]byte, erro
 		dst = append(dst, id[:idSize-tail]...)
 	}
 	return append(dst, rest...), nil
-}
-
-// varints reads numbers.
-type varints struct {
-	rest []byte
-	bad  bool
-}
-
-func (v *varints) next() uint64 {
-	n, w := binary.Uvarint(v.rest)
-	if w <= 0 {
-		v.bad, v.rest = true, nil
-		return 0
-	}
-	v.rest = v.rest[w:]
-	return n
-}
-
-// size reads a number that is at most most.
-func (v *varints) size(most int) int {
-	n := v.next()
-	if n > uint64(most) {
-		v.bad, v.rest = true, nil
-		return 0
-	}
-	return int(n)
 }

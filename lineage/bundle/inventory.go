@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -198,12 +199,12 @@ func decodeInventory(b []byte) (*Inventory, error) {
 	}
 	inv := NewInventory()
 	count := func(i int) uint64 { return binary.LittleEndian.Uint64(b[inventoryHeader-(3-i)*8:]) }
-	left := bytesLeft{b: b[inventoryHeader:end]}
+	left := varint.Reader{Rest: b[inventoryHeader:end]}
 	var before structure.RunID
 	for range count(0) {
-		r := left.take(16 + 8 + 32)
-		if left.bad || structure.RunID(r[:16]).Compare(before) <= 0 {
-			return nil, corruptInventory(end-len(left.b), "runs are not in order")
+		r := left.Take(16 + 8 + 32)
+		if left.Bad || structure.RunID(r[:16]).Compare(before) <= 0 {
+			return nil, corruptInventory(end-len(left.Rest), "runs are not in order")
 		}
 		before = structure.RunID(r[:16])
 		inv.runs[before] = runEnd{last: binary.LittleEndian.Uint64(r[16:]), digest: structure.Digest(r[24:])}
@@ -211,16 +212,16 @@ func decodeInventory(b []byte) (*Inventory, error) {
 	for i, set := range []map[prefix]struct{}{inv.contents, inv.chunks} {
 		var before prefix
 		for n := range count(i + 1) {
-			p := left.take(uint64(len(before)))
-			if left.bad || n > 0 && prefix(p).compare(before) <= 0 {
-				return nil, corruptInventory(end-len(left.b), "content is not in order")
+			p := left.Take(uint64(len(before)))
+			if left.Bad || n > 0 && prefix(p).compare(before) <= 0 {
+				return nil, corruptInventory(end-len(left.Rest), "content is not in order")
 			}
 			before = prefix(p)
 			set[before] = struct{}{}
 		}
 	}
-	if len(left.b) > 0 {
-		return nil, corruptInventory(end-len(left.b), "there are bytes after the content")
+	if len(left.Rest) > 0 {
+		return nil, corruptInventory(end-len(left.Rest), "there are bytes after the content")
 	}
 	return inv, nil
 }

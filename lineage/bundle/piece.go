@@ -3,6 +3,7 @@ package bundle
 import (
 	"encoding/binary"
 
+	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -41,25 +42,25 @@ func bit(b bool) byte {
 
 // decodePiece reports false for bytes that encode would not write.
 func decodePiece(b []byte) (p piece, ok bool) {
-	c := bytesLeft{b: b}
-	r, err := structure.UnmarshalRecord(structure.KindRun, c.take(c.uint()))
+	c := varint.Reader{Rest: b}
+	r, err := structure.UnmarshalRecord(structure.KindRun, c.Take(c.Next()))
 	if err != nil {
 		return p, false
 	}
 	p.run = *r.(*structure.Run)
-	copy(p.base[:], c.take(uint64(len(p.base))))
+	copy(p.base[:], c.Take(uint64(len(p.base))))
 	p.before = p.base
-	if p.from = c.uint(); p.from != 0 {
-		copy(p.before[:], c.take(uint64(len(p.before))))
-		flag := c.take(1)
+	if p.from = c.Next(); p.from != 0 {
+		copy(p.before[:], c.Take(uint64(len(p.before))))
+		flag := c.Take(1)
 		if len(flag) == 1 && flag[0] > 1 {
 			return p, false
 		}
 		p.left = len(flag) == 1 && flag[0] == 1
 	}
-	p.last = c.uint()
-	copy(p.digest[:], c.take(uint64(len(p.digest))))
-	return p, !c.bad && len(c.b) == 0 && !p.run.ID.IsZero() && p.from <= p.last && p.last > 0 && (p.left || p.from < p.last)
+	p.last = c.Next()
+	copy(p.digest[:], c.Take(uint64(len(p.digest))))
+	return p, !c.Bad && len(c.Rest) == 0 && !p.run.ID.IsZero() && p.from <= p.last && p.last > 0 && (p.left || p.from < p.last)
 }
 
 // pieces are those of which spans are missing, by their runs.
@@ -85,32 +86,6 @@ func (p pieces) advance(l *incoming, d structure.Digest) {
 	if l.at, l.digest = l.at+1, d; l.at == l.last {
 		delete(p, l.piece.run.ID)
 	}
-}
-
-// bytesLeft is the part of an entry that was not read.
-type bytesLeft struct {
-	b   []byte
-	bad bool
-}
-
-func (c *bytesLeft) uint() uint64 {
-	n, w := binary.Uvarint(c.b)
-	if w <= 0 {
-		c.bad, c.b = true, nil
-		return 0
-	}
-	c.b = c.b[w:]
-	return n
-}
-
-func (c *bytesLeft) take(n uint64) []byte {
-	if c.bad || n > uint64(len(c.b)) {
-		c.bad, c.b = true, nil
-		return nil
-	}
-	out := c.b[:n:n]
-	c.b = c.b[n:]
-	return out
 }
 
 // incoming is a piece whose spans are being read. The checker uses at and digest only.

@@ -172,7 +172,7 @@ func (s *State) needNext(n *read.Need, k judge.Key) error {
 // by one.
 func (s *State) needFound(n *read.Need, sourceID string) error {
 	return s.list(keys.Lookups(sourceID), func(_, value []byte) error {
-		v := keys.Varints{Rest: value}
+		v := keys.ReadVarints(value)
 		ref := keys.ReadRef(&v)
 		n.Keys = append(n.Keys, keys.Of(keys.TableRun, ref.Run[:]))
 		return v.Err()

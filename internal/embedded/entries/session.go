@@ -87,7 +87,7 @@ func (s *Session) Encode() []byte {
 
 // DecodeSession is the inverse of Encode.
 func DecodeSession(b []byte) (Session, error) {
-	v := keys.Varints{Rest: b}
+	v := keys.ReadVarints(b)
 	head := v.Next()
 	s := Session{Whole: head&1 != 0, First: head >> 1}
 	s.Last = s.First + v.Next()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -16,21 +17,10 @@ import (
 var ErrValue = errors.New("index value is malformed")
 
 // Varints reads lists of varints.
-type Varints struct {
-	Rest []byte
-	Bad  bool
-}
+type Varints struct{ varint.Reader }
 
-// Next returns the next number, or 0 at the end.
-func (v *Varints) Next() uint64 {
-	n, w := binary.Uvarint(v.Rest)
-	if w <= 0 {
-		v.Bad, v.Rest = true, nil
-		return 0
-	}
-	v.Rest = v.Rest[w:]
-	return n
-}
+// ReadVarints returns what reads a value.
+func ReadVarints(value []byte) Varints { return Varints{varint.Reader{Rest: value}} }
 
 // Err returns ErrValue if a number was missing.
 func (v *Varints) Err() error {
@@ -58,7 +48,7 @@ func (p Place) Append(dst []byte) []byte {
 
 // ReadPlace is the inverse of Place.Append.
 func ReadPlace(b []byte) (p Place, err error) {
-	v := Varints{Rest: b}
+	v := ReadVarints(b)
 	p.Frame = ReadPosition(&v)
 	p.Record = p.Frame.Offset + int64(v.Next())
 	p.Size = int64(v.Next())
@@ -105,7 +95,7 @@ func AppendTip(dst []byte, t judge.Tip) []byte {
 
 // ReadTip is the inverse of AppendTip.
 func ReadTip(b []byte) (t judge.Tip, err error) {
-	v := Varints{Rest: b}
+	v := ReadVarints(b)
 	t.Span = ReadRef(&v)
 	t.Commit = v.Next()
 	t.At = int64(v.Next())
@@ -125,7 +115,7 @@ func AppendRun(dst []byte, r structure.RunInfo) []byte {
 
 // ReadRun is the inverse of AppendRun.
 func ReadRun(id structure.RunID, b []byte) (structure.RunInfo, error) {
-	v := Varints{Rest: b}
+	v := ReadVarints(b)
 	r := structure.RunInfo{Run: structure.Run{ID: id, Parent: ReadRef(&v)}, Depth: v.Next()}
 	if copy(r.Digest[:], v.Rest) != len(r.Digest) {
 		v.Bad = true
@@ -149,7 +139,7 @@ type SpanPlace struct {
 
 // ReadSpanPlace reads the index value of a span.
 func ReadSpanPlace(b []byte) (p SpanPlace, err error) {
-	v := Varints{Rest: b}
+	v := ReadVarints(b)
 	p.Frame = ReadPosition(&v)
 	if len(v.Rest) > 0 && copy(p.Digest[:], v.Rest) != len(p.Digest) {
 		v.Bad = true

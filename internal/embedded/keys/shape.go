@@ -72,7 +72,7 @@ func (Shape) References(dst []sealed.Reference, key, value []byte) []sealed.Refe
 	f := idFinder{value: value, found: dst}
 	switch table := key[0]; table {
 	case TableSpanBySource, TableAlternative, TableTip, TableUsageOfContent:
-		v := Varints{Rest: value}
+		v := ReadVarints(value)
 		f.ref(ReadRef(&v))
 	case TableRun:
 		if info, err := ReadRun(structure.RunID{}, value); err == nil {
@@ -85,7 +85,7 @@ func (Shape) References(dst []sealed.Reference, key, value []byte) []sealed.Refe
 			break
 		}
 		if table == TableContext {
-			v := Varints{Rest: value}
+			v := ReadVarints(value)
 			v.Next()
 			v.Next()
 			f.at = len(value) - len(v.Rest)

@@ -276,7 +276,7 @@ func (m *Marker) alternatives() error {
 			if has(m.Live.sets, id) {
 				continue
 			}
-			values := keys.Varints{Rest: e.Value}
+			values := keys.ReadVarints(e.Value)
 			ref := keys.ReadRef(&values)
 			if err := values.Err(); err != nil {
 				return err

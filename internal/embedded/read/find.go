@@ -120,7 +120,7 @@ func (f *finder) first(from, to []byte) (index.Entry, bool, error) {
 // entry finds the usages of a home, given the prefix of its keys and the value of one of
 // them. Another source id may share the prefix.
 func (f *finder) entry(at, value []byte, after backend.Found) error {
-	values := keys.Varints{Rest: value}
+	values := keys.ReadVarints(value)
 	ref := keys.ReadRef(&values)
 	if err := values.Err(); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (f *finder) home(is structure.Home, after backend.Found) error {
 }
 
 func (f *finder) found(is structure.Home, number uint64, value []byte) error {
-	values := keys.Varints{Rest: value}
+	values := keys.ReadVarints(value)
 	found := backend.Found{Home: is, Lookup: number, Span: keys.ReadRef(&values)}
 	if err := values.Err(); err != nil {
 		return err

@@ -20,7 +20,7 @@ func Context(state Getter, id structure.ContextID) (backend.Context, error) {
 
 // ContextOf returns a context, given its index value, with its current tip.
 func ContextOf(state Getter, id structure.ContextID, value []byte) (c backend.Context, err error) {
-	v := keys.Varints{Rest: value}
+	v := keys.ReadVarints(value)
 	c.Moved, c.MovedAt = v.Next(), int64(v.Next())
 	if err := v.Err(); err != nil {
 		return c, err

@@ -211,7 +211,7 @@ func (v *View) SpanSet(_ context.Context, id structure.SpanSetID) (*structure.Sp
 // Alternatives implements backend.Reader.
 func (v *View) Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error] {
 	return Readings(v.Entries(ctx, keys.Of(keys.TableAlternative, id[:])), func(e index.Entry) (structure.SpanRef, error) {
-		values := keys.Varints{Rest: e.Value}
+		values := keys.ReadVarints(e.Value)
 		return keys.ReadRef(&values), values.Err()
 	})
 }

@@ -52,7 +52,7 @@ func (v *View) Where(ctx context.Context, id content.ID) iter.Seq2[structure.Usa
 			if !yieldOwn(keys.ReadUint64(e.Key[len(prefix):])) {
 				return
 			}
-			values := keys.Varints{Rest: e.Value}
+			values := keys.ReadVarints(e.Value)
 			u := structure.UsageID{Span: keys.ReadRef(&values), Index: int(values.Next())}
 			if err := values.Err(); !yield(u, err) || err != nil {
 				return
