@@ -21,6 +21,8 @@ import (
 // those that a thread shares with another, have ids that follow from the thread and the
 // span. Message ids are unique in a chat, not in the store: several chats may have messages with the
 // same id. What was erased reads as Message.Data says. It cannot search: see OnSearchable.
+//
+// The store may be that of a transaction: what is changed is then part of it.
 func On(store *lineage.Store) Store { return OnSearchable(store, nil) }
 
 // OnSearchable is On with something to search the chats with. Package
@@ -45,9 +47,12 @@ func latest(store *lineage.Store) state {
 	return state{store: store, from: write.Of(store).Engine()}
 }
 
-// update changes the store in one transaction: see lineage.Store.Update. do works on the state
-// inside of it.
+// update changes the store in one transaction, that of the caller if there is one: see
+// lineage.Store.Update. do works on the state inside of it.
 func (s *state) update(ctx context.Context, do func(in *state) error) error {
+	if _, inside := s.from.(*write.Stage); inside {
+		return do(s)
+	}
 	return s.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		in := latest(tx.Store)
 		in.stage().AllowLarge() // what a caller gives at once is in memory already

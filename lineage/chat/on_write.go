@@ -1,12 +1,16 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/place"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // itemOf returns what a message says, without its time and without what it was derived from.
@@ -46,7 +50,18 @@ func (c *change) touch(ctx context.Context, added ...Message) error {
 }
 
 // AddMessage implements Store.
-func (s *onStore) AddMessage(ctx context.Context, m Message) error {
+func (s *onStore) AddMessage(ctx context.Context, m Message) error { return s.add(ctx, m, false) }
+
+// Replace adds a message to a chat as AddMessage of On(store) does, and lets a reply grow that is saved
+// again and again while it is made: where the chat has another message with the id, after the same parent
+// and with nothing after it, the new one takes the id. The old one stays in the chat under another id, and
+// so do the branches and checkpoints that point to it: see MoveAlong.
+func Replace(ctx context.Context, store *lineage.Store, m Message) error {
+	s := latest(store)
+	return s.add(ctx, m, true)
+}
+
+func (s *state) add(ctx context.Context, m Message, replace bool) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
@@ -60,11 +75,23 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 			if err != nil {
 				return err
 			}
-			return m.AgreesWith(is)
+			err = m.AgreesWith(is)
+			if err == nil || !replace || is.ParentID != m.ParentID {
+				return err
+			}
+			if followed, failed := c.followed(ctx, c.reading(c.t), at); followed || failed != nil {
+				return cmp.Or(failed, err)
+			}
 		}
 		parent, err := c.position(ctx, m.ParentID)
 		if err != nil {
 			return err
+		}
+		if known {
+			if err := c.addVersion(ctx, parent, m); err != nil {
+				return err
+			}
+			return c.touch(ctx, m)
 		}
 		item, err := c.item(ctx, &m)
 		if err != nil {
@@ -75,6 +102,33 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 		}
 		return c.touch(ctx, m)
 	})
+}
+
+// addVersion adds a message whose id is known as the latest version of it.
+func (c *change) addVersion(ctx context.Context, parent structure.SpanRef, m Message) error {
+	m.CreatedAt = moment(m.CreatedAt).UnixMilli()
+	said, err := asData(&m)
+	if err != nil {
+		return err
+	}
+	from, err := c.source(ctx, m.Origin.DerivedFrom)
+	if err != nil {
+		return err
+	}
+	(&message{content: said}).derive(from)
+	stage := c.stage()
+	_, err = write.Of(c.store).Make(ctx, func(b *write.Batch, try write.Try) error {
+		if try.Err != nil {
+			return try.Err // the state of a transaction does not change
+		}
+		p := place.New(ctx, write.Of(c.store), staged{stage}, b, make(place.Contents), c.t, place.Rules{Fresh: stage.IsFresh(), Latest: true})
+		found, err := p.Find(parent, &said)
+		if err == nil && !found.How.Has() {
+			_, err = p.Add(parent, &said, found)
+		}
+		return err
+	})
+	return err
 }
 
 // Append implements Store.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server"
 )
@@ -22,6 +23,8 @@ type Options struct {
 	Store *lineage.Store
 	// Search searches the store; nil where it cannot be searched.
 	Search func(ctx context.Context, q SearchQuery) ([]*records.Hit, error)
+	// SearchChat searches a chat as chat.Store does; nil where chats cannot be searched.
+	SearchChat func(ctx context.Context, chatID, query string, o chat.SearchOptions) ([]chat.SearchResult, error)
 	// Usage reports usage; nil where there is none.
 	Usage func(ctx context.Context, q UsageQuery) ([]*records.Usage, error)
 	// Import adds an archive to the store; nil where nothing can be imported.
