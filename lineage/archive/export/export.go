@@ -23,7 +23,7 @@ const (
 	HTML      Format = "html"
 )
 
-// ForPrograms reports whether the format is JSON for programs.
+// ForPrograms reports whether the format is JSON for programs, not for people.
 func (f Format) ForPrograms() bool { return dialects[f] != "" }
 
 // ErrUnknownFormat is returned for a format that is not in Formats.
@@ -32,7 +32,7 @@ var ErrUnknownFormat = errors.New("unknown format")
 // Formats lists the formats of Write.
 func Formats() []Format { return []Format{OpenAI, Responses, Anthropic, ShareGPT, Markdown, HTML} }
 
-// Scope selects what is written. The zero Scope is the whole store.
+// Scope selects what is written. The zero Scope selects the whole store.
 type Scope struct {
 	// Context is a single history, without branches.
 	Context *lineage.Context
@@ -43,15 +43,15 @@ type Scope struct {
 // Options configure Write. The zero value of each field is its default.
 type Options struct {
 	Scope Scope
-	// AsGiven writes messages as they were given instead of as the API accepts them: OpenAI and
-	// ShareGPT only. See the package documentation.
+	// AsGiven writes messages as they were stored instead of as the API accepts them. Only OpenAI and ShareGPT
+	// support it. See the package documentation.
 	AsGiven bool
-	// Lost, when not nil, is called for everything that the format cannot express.
+	// Lost, when not nil, is called for each thing that the format cannot express.
 	Lost func(Loss)
 	// Title is the heading of a page. Default: the title of the thread if there is one thread.
 	Title string
-	// MaxBody is the maximum size of a message. Default 64 MiB. A larger one is an error in the
-	// formats for programs. Those for people have the start of its texts, and a note.
+	// MaxBody is the maximum size of a message. Default 64 MiB. A larger message is an error in formats for programs.
+	// Formats for people write the start of its texts and a note.
 	MaxBody int64
 	// MaxImage is the maximum size of an image on a page. Default 4 MiB. Larger ones are only
 	// named.
@@ -63,7 +63,7 @@ const (
 	defaultMaxImage = 4 << 20
 )
 
-// Write writes the scope of the options. After an error, the output is incomplete.
+// Write writes the scope of the options. If it returns an error, the output is incomplete.
 func Write(ctx context.Context, store *lineage.Store, w io.Writer, format Format, o Options) error {
 	x := newExporter(store, bufio.NewWriterSize(w, 64<<10), o)
 	if o.AsGiven && format != OpenAI && format != ShareGPT {
@@ -88,8 +88,8 @@ func Write(ctx context.Context, store *lineage.Store, w io.Writer, format Format
 	return x.w.Flush()
 }
 
-// exporter is a call of Write. The writer keeps its first error, which Flush returns; long loops
-// check it between messages.
+// exporter is the state of one call of Write. The writer keeps its first error, which Flush returns. Long loops check
+// for it between messages.
 type exporter struct {
 	store *lineage.Store
 	o     Options
@@ -122,7 +122,7 @@ func (x *exporter) failed() error {
 	return err
 }
 
-// body returns an entry's body. ok is false if it exceeds the limit.
+// body returns the body of an entry. ok is false if the body exceeds the limit.
 func (x *exporter) body(ctx context.Context, e *lineage.Entry) (body []byte, ok bool, err error) {
 	if e.Erased || e.Body != nil {
 		return e.Body, true, nil
@@ -134,7 +134,7 @@ func (x *exporter) body(ctx context.Context, e *lineage.Entry) (body []byte, ok 
 	return body, err == nil, err
 }
 
-// mustBody is body for formats that cannot omit a message.
+// mustBody is body for formats that cannot leave out a message.
 func (x *exporter) mustBody(ctx context.Context, e *lineage.Entry) ([]byte, error) {
 	body, ok, err := x.body(ctx, e)
 	if err == nil && !ok {

@@ -59,10 +59,10 @@ func (x *exporter) markdown(ctx context.Context) error {
 type markdownWriter struct {
 	*exporter
 	queue []*fork
-	off   []*fork // of the line being written
+	off   []*fork // lines that fork off the line being written
 }
 
-// about returns the user of a conversation and when it began.
+// about returns the user of a conversation and the time when it began.
 func about(conv *conversation) string {
 	var said []string
 	if conv.info.UserID != "" {
@@ -76,7 +76,7 @@ func about(conv *conversation) string {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-// maxNames limits the branches in a title.
+// maxNames limits the branch names in a title.
 const maxNames = 4
 
 // lineTitle returns a title for a line: the branches that end on it and where it forks.
@@ -136,7 +136,7 @@ func (w *markdownWriter) item(_ context.Context, i *transcript.Item, first bool)
 	w.quoteBlock(leftOut(i.Left))
 }
 
-// call writes the input of a call, as far as its title does not show it.
+// call writes the input of a call, except for what its title shows.
 func (w *markdownWriter) call(c *transcript.ToolCall) {
 	w.quoteBlock(c.About)
 	if c.Text != c.Title {

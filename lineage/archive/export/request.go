@@ -13,7 +13,7 @@ var dialects = map[Format]message.Dialect{
 	OpenAI: message.Chat, Responses: message.Responses, Anthropic: message.Anthropic, ShareGPT: message.Chat,
 }
 
-// Loss is something of a conversation that a format cannot express.
+// Loss is a part of a conversation that a format cannot express.
 type Loss struct {
 	// Thread is zero for a context outside of threads.
 	Thread lineage.ThreadID

@@ -48,8 +48,7 @@ func (x *exporter) shareGPT(ctx context.Context) error {
 	return nil
 }
 
-// turnsOf returns the turns for a message of chat completions: what it says, and its calls, which
-// are a turn of their own.
+// turnsOf returns the turns for a message of chat completions: one for its text, and one for its calls.
 func (x *exporter) turnsOf(conv *conversation, m *message.Message) []string {
 	var turns, calls []string
 	said := message.Message{Role: m.Role}
@@ -131,7 +130,7 @@ func (x *exporter) givenTurns(ctx context.Context, history history) error {
 	return nil
 }
 
-// givenTurn writes an entry. A turn of this format is written unchanged. A message with tool calls
+// givenTurn returns the turn for an entry. A turn of this format is returned unchanged. A message with tool calls
 // becomes a turn of a special kind, with the message as its value.
 func (x *exporter) givenTurn(ctx context.Context, e *lineage.Entry) (string, error) {
 	body, err := x.mustBody(ctx, e)
@@ -181,8 +180,7 @@ func shareGPTFrom(role string) string {
 	return role
 }
 
-// isCall reports whether a body is a message with tool calls in the shape of chat endpoints, or a
-// single call.
+// isCall reports whether a body is a message with tool calls in the form of chat endpoints, or a single call.
 func isCall(body []byte, said []message.Message) bool {
 	if member(body, "tool_calls") == nil && member(body, "function_call") == nil && (member(body, "name") == nil || member(body, "arguments") == nil) {
 		return false
