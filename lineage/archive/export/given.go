@@ -13,10 +13,10 @@ import (
 )
 
 // givenLine writes a history as a line, message by message.
-func (x *exporter) givenLine(ctx context.Context, said history, tools json.RawMessage) error {
+func (x *exporter) givenLine(ctx context.Context, entries history, tools json.RawMessage) error {
 	x.put(`{"messages":[`)
 	first := true
-	for e, err := range said {
+	for e, err := range entries {
 		if err != nil {
 			return err
 		}

@@ -63,13 +63,13 @@ func (x *exporter) ends(ctx context.Context, conv *conversation) ([]ending, erro
 
 // prompted returns a history with the system prompt as its first message. It returns the history unchanged if it
 // begins with that prompt already or the prompt is empty.
-func (x *exporter) prompted(ctx context.Context, prompt string, said history) history {
+func (x *exporter) prompted(ctx context.Context, prompt string, entries history) history {
 	if prompt == "" {
-		return said
+		return entries
 	}
 	return func(yield func(*lineage.Entry, error) bool) {
 		first := true
-		for e, err := range said {
+		for e, err := range entries {
 			if first && err == nil {
 				first = false
 				var there bool

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
@@ -64,17 +63,15 @@ type markdownWriter struct {
 
 // about returns the user of a conversation and the time when it began.
 func about(conv *conversation) string {
-	var said []string
+	var parts []string
 	if conv.info.UserID != "" {
-		said = append(said, "User "+conv.info.UserID)
+		parts = append(parts, "User "+conv.info.UserID)
 	}
 	if !conv.info.CreatedAt.IsZero() {
-		said = append(said, stamp(conv.info.CreatedAt))
+		parts = append(parts, stamp(conv.info.CreatedAt))
 	}
-	return strings.Join(said, " · ")
+	return strings.Join(parts, " · ")
 }
-
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // maxNames limits the branch names in a title.
 const maxNames = 4

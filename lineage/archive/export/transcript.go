@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/transcript"
@@ -112,6 +113,8 @@ func messageTitle(m *transcript.Message) string {
 	}
 	return title
 }
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // callTitle returns the name of a tool and the purpose of the call.
 func callTitle(c *transcript.ToolCall) (tool, what string) {

@@ -11,13 +11,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
@@ -135,17 +133,9 @@ func (s *fileState) is(info fs.FileInfo) bool {
 	return info.Mode().IsRegular() && info.Size() == s.Size && info.ModTime().UnixNano() == s.Modified
 }
 
-// setOptions sets the options that decide how files are read. States stored with other options are dropped.
-func (f *Files) setOptions(o *Options, formats []archive.Format) {
-	var b place.Fields
-	for _, text := range []string{o.Format, o.UserID, o.Prefix, string(o.Metadata), buildOf()} {
-		b.Text(text)
-	}
-	for i := range formats {
-		b.Text(formats[i].Name)
-	}
-	sum := sha256.Sum256(b)
-	f.options = hex.EncodeToString(sum[:8])
+// setOptions sets a checksum of all that decides how files are read. Files whose state has another one are read again.
+func (f *Files) setOptions(sum string) {
+	f.options = sum
 	for path, s := range f.known {
 		if s.Options != f.options {
 			f.changed(path)
@@ -160,21 +150,6 @@ func (f *Files) setOptions(o *Options, formats []archive.Format) {
 			}
 		}
 	}
-}
-
-// buildOf returns a string that identifies this version of the program.
-func buildOf() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	is := info.Main.Version + info.Main.Sum
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" || s.Key == "vcs.modified" {
-			is += " " + s.Value
-		}
-	}
-	return is
 }
 
 // unchanged reports whether a file need not be read.

@@ -1,8 +1,12 @@
 package importer
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"runtime/debug"
 
+	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
@@ -48,10 +52,38 @@ func (o Options) reading() (archive.ReadOptions, error) {
 		r.Formats = formats.All()
 	}
 	if o.Files != nil {
-		o.Files.setOptions(&o, r.Formats)
+		o.Files.setOptions(o.sum(r.Formats))
 		r.Unchanged = o.Files.unchanged
 	}
 	return r, nil
+}
+
+// sum returns a checksum of the options that decide how files are read, the formats, and the version of this program.
+func (o *Options) sum(formats []archive.Format) string {
+	var b place.Fields
+	for _, text := range []string{o.Format, o.UserID, o.Prefix, string(o.Metadata), buildOf()} {
+		b.Text(text)
+	}
+	for i := range formats {
+		b.Text(formats[i].Name)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
+}
+
+// buildOf returns a string that identifies this version of the program.
+func buildOf() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	is := info.Main.Version + info.Main.Sum
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" || s.Key == "vcs.modified" {
+			is += " " + s.Value
+		}
+	}
+	return is
 }
 
 // Line is a line of a growing input.
