@@ -46,7 +46,8 @@ func (r *reader) unread() {
 // mediaType returns the media type of a message.
 func mediaType(m *Message) string { return cmp.Or(m.Type, "text/plain") }
 
-// readAs returns the media type under which a body is decoded. Any text type other than JSON counts as plain text.
+// readAs returns the media type under which a body is decoded. XML, YAML, TOML and JavaScript
+// are plain text.
 func readAs(mediaType string) string {
 	base, _, _ := strings.Cut(mediaType, ";")
 	switch base = strings.TrimSpace(base); {

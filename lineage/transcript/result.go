@@ -36,7 +36,7 @@ func (r *reader) result(p *message.Part) *ToolResult {
 // statusLines are the first lines of results with an exit status.
 var statusLines = []string{"Exit code ", "Exit code: ", "Process exited with code "}
 
-// status sets Exit and Failed from the text of a result, and returns the text without the status line.
+// status sets Exit and Failed from the text of a result, and returns the text without a wrapper.
 func (is *ToolResult) status(text string) string {
 	if inside, ok := strings.CutPrefix(text, "<tool_use_error>"); ok {
 		is.Failed = true
