@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// Members of inputs that say what a call does, the most telling first. Those of the first list are
-// run or written as a whole; those of the second name something.
+// Members of inputs that tell what a call does, the most telling first. Values of the first list are executed or
+// written as a whole. Values of the second list name something.
 var (
 	runKeys  = []string{"command", "cmd", "script", "code", "patch"}
 	nameKeys = []string{
@@ -20,7 +20,7 @@ var (
 	}
 )
 
-// Members of inputs that are a change of a file: what is replaced, what replaces it, and what is written.
+// Members of inputs that describe a change of a file: the old text, the new text, and a whole new content.
 var (
 	oldKeys   = []string{"old_string", "oldString", "old_str", "old_text"}
 	newKeys   = []string{"new_string", "newString", "new_str", "new_text"}
@@ -56,7 +56,7 @@ func newCall(p *message.Part, o Options) *ToolCall {
 	return c
 }
 
-// read divides an input that is JSON into a text, a change, and the rest, and sets the title.
+// read divides a JSON input into a text, a change, and the rest. It also sets the title.
 func (c *ToolCall) read(input []byte) (text, diff string, rest []byte) {
 	input = bytes.TrimSpace(input)
 	if rawjson.IsString(input) {
@@ -124,7 +124,7 @@ func (c *ToolCall) read(input []byte) (text, diff string, rest []byte) {
 	return text, diff, rest
 }
 
-// membersOf returns the members of an object by key, and whether no key is there twice.
+// membersOf returns the members of an object by key. unique is false if a key occurs twice.
 func membersOf(object []byte) (members map[string][]byte, unique bool) {
 	members, unique = make(map[string][]byte), true
 	for m := range rawjson.Members(object) {
@@ -134,8 +134,8 @@ func membersOf(object []byte) (members map[string][]byte, unique bool) {
 	return members, unique
 }
 
-// spoken returns a value as people write it: a text, a number, or a list of texts, such as the words
-// of a command.
+// spoken returns a value as people would write it: a text, a number, or a list of texts, such as the words of a
+// command.
 func spoken(value []byte) (string, bool) {
 	switch {
 	case len(value) == 0 || rawjson.IsNull(value) || rawjson.IsObject(value):
@@ -248,8 +248,8 @@ func taskList(members map[string][]byte, used map[string]bool) (list, current st
 // boxes are the marks of tasks by their status.
 var boxes = map[string]string{"completed": "[x]", "in_progress": "[>]", "pending": "[ ]", "cancelled": "[-]"}
 
-// replaced returns the lines of a text that replaces another one, without those that both begin and
-// end with except for the nearest three.
+// replaced returns a replacement of a text as the lines of a diff. Of the lines that both texts share at the start
+// and the end, only the nearest three are kept.
 func replaced(was, is string) string {
 	const context = 3
 	old, current := lines(was), lines(is)
@@ -283,10 +283,10 @@ func lines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// isPatch reports whether a text is a patch in the form of Codex.
+// isPatch reports whether a text is a patch in the format of Codex.
 func isPatch(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "*** Begin Patch") }
 
-// patched returns the files that a patch changes.
+// patched returns the names of the files that a patch changes.
 func patched(patch string) string {
 	var files []string
 	for line := range strings.SplitSeq(patch, "\n") {
@@ -299,7 +299,7 @@ func patched(patch string) string {
 	return strings.Join(files, " ")
 }
 
-// hunks returns the change of an edit as Claude Code records it, empty if there is none.
+// hunks returns the change of an edit as recorded by Claude Code, empty if there is none.
 func hunks(record []byte) string {
 	var diff strings.Builder
 	for h := range rawjson.Elements(rawjson.Last(record, "structuredPatch")) {
