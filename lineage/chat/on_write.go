@@ -121,7 +121,10 @@ func (c *change) addVersion(ctx context.Context, parent structure.SpanRef, m Mes
 		if try.Err != nil {
 			return try.Err // the state of a transaction does not change
 		}
-		p := place.New(ctx, write.Of(c.store), staged{stage}, b, make(place.Contents), c.t, place.Rules{Fresh: stage.IsFresh(), Latest: true})
+		p := place.New(ctx, write.Of(c.store), staged{stage}, b, make(place.Contents), c.t, place.Rules{
+			Fresh: stage.IsFresh(), Latest: true,
+			Same: func(*place.Message, *structure.Span) (bool, error) { return false, nil }, // it was compared with the latest
+		})
 		found, err := p.Find(parent, &said)
 		if err == nil && !found.How.Has() {
 			_, err = p.Add(parent, &said, found)

@@ -16,8 +16,8 @@ func idsOf(all []map[string]any, member string) (ids []any) {
 	return ids
 }
 
-// TestChats: two threads of two users have messages with equal ids, which are no positions, and are kept apart.
-func TestChats(t *testing.T) {
+// TestChatsByIDs: two threads of two users have messages with equal ids, which are no positions, and are kept apart.
+func TestChatsByIDs(t *testing.T) {
 	h := open(t)
 	odd := "main~1/=é %00\u0001"
 	at := map[string]string{}
@@ -107,8 +107,15 @@ func TestChatReplies(t *testing.T) {
 	h.do("POST", "/v1/threads/"+thread+"/chat/messages", add("late", "q", "x", false)).is(400) // op is no member of a body
 	nodes := h.do("GET", at+"graph", nil).is(200)["nodes"].([]any)
 	require.Len(t, nodes, 5) // with what a was before, twice
-	stale := h.do("PATCH", at+"branches/"+branch, `{"head":"q","along":true}`)
-	stale.is(204)
+	h.do("PATCH", at+"branches/"+branch, `{"head":"q","along":true}`).is(204)
+	for _, n := range []any{nil, 1, 2, 1} { // only what is no text differs, and an earlier state comes back
+		grown := map[string]any{"id": "n", "parent": "b", "role": "r", "data": map[string]any{"text": "same", "n": n}, "replace": true}
+		h.do("POST", at+"messages", grown).is(204)
+		h.do("PATCH", at+"branches/"+branch, `{"head":"n","along":true}`).is(204)
+		got := h.do("GET", at+"messages?to=n&limit=1", nil).items()[0]["data"].(map[string]any)
+		require.EqualValues(t, n, got["n"])
+	}
+	require.Len(t, h.do("GET", at+"graph", nil).is(200)["nodes"], 9)
 	h.do("PATCH", at+"branches/"+branch, `{"head":""}`).is(204)
 	require.Nil(t, h.do("GET", at+"branches?active=true", nil).items()[0]["head"])
 }
