@@ -57,9 +57,18 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error { return s.ad
 // and with nothing after it, the new one takes the id. The old one stays in the chat under another id, and
 // so do the branches and checkpoints that point to it: see MoveAlong.
 func Replace(ctx context.Context, store *lineage.Store, m Message) error {
-	s := latest(store)
-	return s.add(ctx, m, true)
+	for try := 1; ; try++ {
+		s := latest(store)
+		err := s.add(ctx, m, true)
+		if try == mostReplaced || !write.About(err, "source id", ErrExists) {
+			return err
+		}
+		// Another writer was first again, and the next number of the id is taken.
+	}
 }
+
+// mostReplaced limits the attempts to replace a message that others replace at the same time.
+const mostReplaced = 100
 
 func (s *state) add(ctx context.Context, m Message, replace bool) error {
 	if err := m.Check(); err != nil {

@@ -116,6 +116,8 @@ func TestChatReplies(t *testing.T) {
 		require.EqualValues(t, n, got["n"])
 	}
 	require.Len(t, h.do("GET", at+"graph", nil).is(200)["nodes"], 9)
+	batch(200, add("twice", "n", "1", true), add("twice", "n", "1 2", true), move("twice"))
+	require.Equal(t, "1 2", h.do("GET", at+"messages?to=twice&limit=1", nil).items()[0]["data"])
 	h.do("PATCH", at+"branches/"+branch, `{"head":""}`).is(204)
 	require.Nil(t, h.do("GET", at+"branches?active=true", nil).items()[0]["head"])
 }
