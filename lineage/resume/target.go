@@ -25,6 +25,9 @@ type target struct {
 	// stored, for an agent that keeps no files of lines, reports whether the body of a message is a record of its own: its lines
 	// are these bodies.
 	stored func(raw []byte) bool
+	// marked is set if the agent writes the messages again, so that not their place but their ids tell which were made: these end as that
+	// of the session does.
+	marked bool
 	// tree is set if lines state their parents, so that a file may have several histories.
 	tree bool
 	// first, when not nil, returns a line before the own ones.

@@ -17,7 +17,7 @@ import (
 // shared as well.
 func (l *loader) findCopied(st *loading, nodes []archive.Node) error {
 	c, t := &st.header, st.thread
-	if st.sought || st.last[0] >= 0 || !c.SharedIDs && !c.Copies { // what is placed stays where it is
+	if st.header.Continues != nil || st.sought || st.last[0] >= 0 || !c.SharedIDs && !c.Copies { // what is placed stays where it is
 		return nil
 	}
 	first := slices.IndexFunc(nodes, func(n archive.Node) bool { return n.ID != "" && n.Aside == "" })

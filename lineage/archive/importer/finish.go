@@ -56,7 +56,9 @@ func (l *loader) finish(st *loading) error {
 			return err
 		}
 	}
-	t.record.UserID = firstOf(t.record.UserID, l.userOf(st))
+	if st.header.Continues == nil {
+		t.record.UserID = firstOf(t.record.UserID, l.userOf(st))
+	}
 	heads := l.heads(st)
 	was := t.archived
 	is := st.archiveState(heads)
@@ -77,6 +79,9 @@ func (l *loader) finish(st *loading) error {
 		if is = was; was.Metadata == "" {
 			is.Metadata = metadata
 		}
+	}
+	if st.header.Continues != nil {
+		is = was
 	}
 	// Of an input that grows: what another reader has stored since, that reader has settled.
 	older := is.Updated < was.Updated || slices.Contains(was.Seen, is.sum()) || st.settled != "" && st.settled != was.sum() && !st.grew
@@ -100,7 +105,9 @@ func (l *loader) finish(st *loading) error {
 		st.state = is.sum()
 		t.record.Metadata = st.metadata(is, is.Metadata != was.Metadata || !known && st.header.Metadata != nil)
 	}
-	t.record.Metadata = addMembers(t.record.Metadata, l.options.Metadata)
+	if st.header.Continues == nil {
+		t.record.Metadata = addMembers(t.record.Metadata, l.options.Metadata)
+	}
 	return l.write(st)
 }
 

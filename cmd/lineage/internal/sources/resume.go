@@ -72,7 +72,11 @@ func runResume(ctx context.Context, a *app.App, o *resumeOptions) error {
 		return err
 	}
 	var made *resume.Session
-	if err := a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+	var mode app.OpenMode
+	if o.dryRun {
+		mode = app.Reading
+	}
+	if err := a.Open(ctx, mode, func(ctx context.Context, s *app.Session) error {
 		if made, err = newSession(ctx, s, o, environment); err != nil {
 			return err
 		}
