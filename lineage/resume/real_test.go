@@ -282,6 +282,9 @@ func TestProgramsContinue(t *testing.T) {
 						require.True(t, answered || strings.HasPrefix(more, "user "), more)
 					}
 
+					if p.agent == "opencode" {
+						continue // its database is not a file of lines: see TestResumedInADatabase
+					}
 					// What the program adds is followed, below what it was given.
 					h.follow()
 					added := h.spans(h.branch(thread, s))

@@ -13,12 +13,10 @@ import (
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
-	"github.com/lineage-store/lineage/lineage/archive/formats"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/lineage/resume"
-	"github.com/lineage-store/lineage/sqladapter/archives"
 )
 
 var bg = context.Background()
@@ -81,7 +79,7 @@ func (h *home) sample(name, path, sample string) []byte {
 
 // follow reads what is new.
 func (h *home) follow() {
-	require.NoError(h.t, follow.Run(bg, h.store, follow.Options{Once: true, Environment: h.environment, Machine: h.machine, Formats: append(formats.All(), archives.Formats()...)}))
+	require.NoError(h.t, follow.Run(bg, h.store, follow.Options{Once: true, Environment: h.environment, Machine: h.machine}))
 }
 
 // thread returns the thread of a session.
