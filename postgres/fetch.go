@@ -80,8 +80,8 @@ type foundPage struct {
 
 // stateSQL reads the latest state. horizon says as of which states it can be read. The last columns are whether the log has
 // a row that is known, and what is unfolded after a commit of an epoch.
-const stateSQL = `SELECT s.epoch, h.first, h.n, h.id, h.totals, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
-  h.n IS NULL AND EXISTS (SELECT FROM lineage_log l WHERE l.store = $1),
+const stateSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.totals, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
+  h.n IS NULL AND (SELECT l.n FROM lineage_log l WHERE l.store = $1 ORDER BY l.n LIMIT 1) IS NOT NULL,
   EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
   EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4),
   (SELECT array_agg(f.changes ORDER BY f.n) FROM lineage_former f WHERE f.store = $1 AND f.epoch = s.epoch AND f.changes IS NOT NULL
@@ -228,17 +228,18 @@ func (l *log) queueState(b *pgx.Batch, k known, is *state, horizon *uint64, ther
 // queueStateAfter is queueState without what is unfolded up to a commit.
 func (l *log) queueStateAfter(b *pgx.Batch, k known, after uint64, is *state, horizon *uint64, there *bool) {
 	b.Queue(stateSQL, l.store, int64(k.first), int64(k.ID), k.count(), int64(k.epoch), int64(after)).QueryRow(func(r pgx.Row) error {
-		var epoch, forgets, folded int64
+		var now, epoch, forgets, folded int64
 		var first, n, id, gone *int64
 		var counts []byte
 		var changes [][]byte
-		err := r.Scan(&epoch, &first, &n, &id, &counts, &gone, &forgets, &folded, &is.unfilled, &is.collecting, there, &changes)
+		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &folded, &is.unfilled, &is.collecting, there, &changes)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errRemoved
 		}
 		if err != nil {
 			return err
 		}
+		l.clock.saw(uint64(now))
 		*there = *there || k.first == 0
 		is.head, is.forgets, is.folded = head{epoch: uint64(epoch)}, uint64(forgets), uint64(folded)
 		if is.epoch == k.epoch && is.folded == k.folded {
@@ -309,14 +310,7 @@ func (l *log) at(ctx context.Context, at head, n need) (f found, err error) {
 	return f, err
 }
 
-// snapshot executes statements that read in one snapshot of the server, in one round trip.
+// snapshot is read until the server answers, or patience ends.
 func (l *log) snapshot(ctx context.Context, statements func(*pgx.Batch)) error {
-	return again(ctx, func(ctx context.Context) error {
-		var b pgx.Batch
-		b.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
-		b.Queue(`SELECT set_config('statement_timeout', $1, true)`, milliseconds(readTime))
-		statements(&b)
-		b.Queue(`ROLLBACK`)
-		return l.pool.SendBatch(ctx, &b).Close()
-	})
+	return again(ctx, func(ctx context.Context) error { return l.read(ctx, statements) })
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lineage-store/lineage/internal/embedded"
-	"github.com/lineage-store/lineage/internal/embedded/entries"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/judge"
@@ -459,9 +458,13 @@ func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, err
 		return f, nil
 	}
 	j.begin(table)
+	folded := table.is.folded
 	err := j.prefetch(ctx, batch)
 	if err == nil && t == nil { // nothing had to be read
 		_, err = table.fetch(ctx, need{})
+	}
+	if err == nil && table.is.folded != folded { // what was unfolded before was left out
+		err = j.prefetch(ctx, batch)
 	}
 	if err != nil {
 		t.rollback()
@@ -536,7 +539,7 @@ func (e *Engine) forgetOnce(ctx context.Context, id [16]byte) error {
 		return err
 	}
 	defer held.rollback()
-	gone, err := forgotten(t, func(key string, _ entries.Session) bool { return key[1:] == string(id[:]) }, 0)
+	gone, err := forgotten(t, func(key string, _ session) bool { return key[1:] == string(id[:]) }, 0)
 	if err != nil || len(gone) == 0 {
 		return err
 	}
