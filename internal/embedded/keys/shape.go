@@ -92,7 +92,7 @@ var valueFields = [256][]sealed.Field{
 	TableUsageOfContent: {runField, numberField},
 }
 
-// Shape is the shape of the entries for sealed tables.
+// Shape describes the entries for sealed tables.
 type Shape struct{}
 
 // Owners implements sealed.Shape.
