@@ -150,7 +150,7 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 		return nil, err
 	}
 	if strings.TrimSpace(in.Query) == "" {
-		return nil, fmt.Errorf("query: %w: it is empty", lineage.ErrInvalid)
+		return nil, fmt.Errorf("query: %w: must not be empty", lineage.ErrInvalid)
 	}
 	limit := rows(in.Limit)
 	q := SearchQuery{Text: in.Query, Roles: in.Roles, Limit: limit}

@@ -151,5 +151,5 @@ func moment(name, text string) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%s %.40q: %w: it is like 2026-01-31, or as in RFC 3339", name, text, lineage.ErrInvalid)
+	return time.Time{}, fmt.Errorf("%s %.40q: %w: must be like 2026-01-31, or as in RFC 3339", name, text, lineage.ErrInvalid)
 }

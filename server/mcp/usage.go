@@ -36,7 +36,7 @@ func (c *call) usage(ctx context.Context, in *usageInput) (*answer, error) {
 	}
 	for i, by := range q.By {
 		if !slices.Contains(usageKeys, by) || slices.Contains(q.By[:i], by) {
-			return nil, fmt.Errorf("by %.40q: %w: it is one of %s, once", by, lineage.ErrInvalid, strings.Join(usageKeys, ", "))
+			return nil, fmt.Errorf("by %.40q: %w: must be one of %s, once", by, lineage.ErrInvalid, strings.Join(usageKeys, ", "))
 		}
 		// An answer counts in the conversation that had it first, which may be of another user.
 		if len(c.scope.Users) > 0 && !slices.Contains(anywhere, by) {

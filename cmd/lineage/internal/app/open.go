@@ -99,7 +99,7 @@ func (a *App) OpenStore(ctx context.Context, dir string, mode OpenMode, id struc
 	case "normal":
 		durability = lineage.Normal
 	default:
-		return nil, Usagef("durability %q: it is full or normal", a.Durability)
+		return nil, Usagef("durability %q: must be full or normal", a.Durability)
 	}
 	line := a.Progress("opening", screen.Bytes)
 	defer line.Close() // the store reports progress again when this process takes over from another one

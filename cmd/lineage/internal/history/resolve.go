@@ -59,7 +59,7 @@ func runResolve(ctx context.Context, s *app.Session, found *refs.Ref, o *resolve
 	renderer, known := renderers[o.format]
 	request := requests[o.format]
 	if !known && request == "" {
-		return app.Usagef("--format %q: it is text, xml, markdown, toml, toon, openai, responses or anthropic", o.format)
+		return app.Usagef("--format %q: must be text, xml, markdown, toml, toon, openai, responses or anthropic", o.format)
 	}
 	if o.budget < 0 {
 		return app.Usagef("--budget %d: must be 0 or more", o.budget)

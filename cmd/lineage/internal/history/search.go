@@ -33,7 +33,7 @@ the store cannot be written. If nothing is found, the command exits with 9.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.Does(func(ctx context.Context, args []string) error {
 			if o.Limit < 0 {
-				return app.Usagef("--limit %d: it is not below 0", o.Limit)
+				return app.Usagef("--limit %d: must not be negative", o.Limit)
 			}
 			o.Query = strings.Join(args, " ")
 			return threads.Open(ctx, a, app.Reading, func(ctx context.Context, in threads.Keeper) error {

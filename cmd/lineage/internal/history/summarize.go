@@ -116,7 +116,7 @@ func parseRange(text string) (w lineage.Window, err error) {
 	first, okFrom := app.Ordinal(from)
 	last, okTo := app.Ordinal(to)
 	if !ok || !okFrom || !okTo || first+last == 0 {
-		return w, app.Usagef("--range %q: it is FROM-TO, by positions from 1", text)
+		return w, app.Usagef("--range %q: must be FROM-TO, by positions from 1", text)
 	}
 	return lineage.Window{From: first, To: last}, nil
 }

@@ -93,7 +93,7 @@ func (o *usageOptions) query(ctx context.Context, s *app.Session) (q usage.Query
 	}
 	if o.zone != "" {
 		if q.Zone, err = time.LoadLocation(o.zone); err != nil {
-			return q, app.Usagef("--zone %q: it is a name such as Europe/Lisbon", o.zone)
+			return q, app.Usagef("--zone %q: must be a name such as Europe/Lisbon", o.zone)
 		}
 		q.Since, q.Until = o.since.In(q.Zone), o.until.In(q.Zone)
 	}

@@ -70,7 +70,7 @@ func (p *pageIndexes) usageFor(ctx context.Context, q api.UsageQuery) ([]*record
 	by := []usage.By{}
 	for _, name := range q.By {
 		if !slices.Contains(usage.Keys, usage.By(name)) {
-			return nil, fmt.Errorf("by %.100q: %w: it is one of %v", name, lineage.ErrInvalid, usage.Keys)
+			return nil, fmt.Errorf("by %.100q: %w: must be one of %v", name, lineage.ErrInvalid, usage.Keys)
 		}
 		by = append(by, usage.By(name))
 	}
@@ -121,7 +121,7 @@ func notArchive(err error) error {
 // resume is api.Options.Resume.
 func (t *transfers) resume(ctx context.Context, q api.ResumeQuery) (*records.Resumed, error) {
 	if q.Dir != "" && !filepath.IsAbs(q.Dir) {
-		return nil, fmt.Errorf("dir %.100q: %w: it is a full path", q.Dir, lineage.ErrInvalid)
+		return nil, fmt.Errorf("dir %.100q: %w: must be a full path", q.Dir, lineage.ErrInvalid)
 	}
 	made, err := t.session(ctx, q.At, resume.Options{Agent: q.Agent, Thread: q.Thread, Dir: q.Dir})
 	if isNoSession(err) {

@@ -20,7 +20,7 @@ import (
 // exportNative writes a session file as it was read last.
 func exportNative(ctx context.Context, s *app.Session, o *exportOptions) error {
 	if o.format != "" || o.all || o.given || o.prune || o.title != "" {
-		return app.Usagef("--native writes a file as it is: it goes with --output only")
+		return app.Usagef("--native writes a file as it is: only with --output")
 	}
 	if len(o.what) > 1 {
 		return app.Usagef("--native writes one file: name one")
