@@ -103,7 +103,7 @@ func (c *call) append(ctx context.Context, in *appendInput) (*answer, error) {
 	return a, err
 }
 
-// context returns the context that a name stands for.
+// context looks up a context by name.
 func (c *call) context(ctx context.Context, thread, name string) (*position, error) {
 	at, err := c.find(ctx, thread, name)
 	if err != nil {

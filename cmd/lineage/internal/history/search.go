@@ -79,8 +79,7 @@ func printHits(a *app.App, hits []*threads.Hit) error {
 	return nil
 }
 
-// marked returns a snippet with the text between its marks in a style, or as plain
-// text where there are no styles.
+// marked returns a snippet in which the marked text is styled. Without styles it is plain text.
 func marked(a *app.App, snippet string) string {
 	var b strings.Builder
 	for {
