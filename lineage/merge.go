@@ -57,6 +57,17 @@ func (c *Context) Merge(ctx context.Context, source *Context) ([]SpanRef, error)
 // merges.
 const mergedFrom = "lineage:span/"
 
+// MergedFrom returns the span that an entry is a copy of, if a merge made it. The span may be gone.
+func (e *Entry) MergedFrom() (SpanRef, bool) {
+	place, ok := strings.CutPrefix(e.Origin.SourceID, mergedFrom)
+	if !ok {
+		return SpanRef{}, false
+	}
+	span, _, _ := strings.Cut(place, ".")
+	ref, err := structure.ParseSpanRef(span)
+	return ref, err == nil
+}
+
 // sourcePlace returns the place at which an entry was originally added.
 func sourcePlace(e *Entry) string {
 	if place, ok := strings.CutPrefix(e.Origin.SourceID, mergedFrom); ok {

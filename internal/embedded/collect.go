@@ -278,11 +278,11 @@ const batchEntries = 4 << 10
 // that later commits have changed.
 func (c *collection) change(is, will *index.Snapshot) error {
 	p := pruning{engine: c.engine, will: will}
-	for change, err := range difference(is, will) {
+	for d, err := range index.Differences(is.Scan(nil, nil), will.Scan(nil, nil)) {
 		if err != nil {
 			return err
 		}
-		if err := p.add(change); err != nil {
+		if err := p.add([2]index.Entry{{Key: d.Key, Value: d.Was}, {Key: d.Key, Value: d.Is}}); err != nil {
 			return err
 		}
 	}

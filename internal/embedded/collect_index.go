@@ -99,52 +99,6 @@ func (e *Engine) replayCommit(c commitFrame) error {
 	return e.replayRecords(c.Commit, c.frame, c.offsets)
 }
 
-// difference yields the entries that differ between two states of the index: the old and the new
-// entry, with a nil value where there is none.
-func difference(from, to *index.Snapshot) iter.Seq2[[2]index.Entry, error] {
-	return func(yield func([2]index.Entry, error) bool) {
-		nextIs, stopIs := iter.Pull2(from.Scan(nil, nil))
-		defer stopIs()
-		nextWill, stopWill := iter.Pull2(to.Scan(nil, nil))
-		defer stopWill()
-		is, err, isOK := nextIs()
-		will, willErr, willOK := nextWill()
-		for isOK || willOK {
-			if err == nil {
-				err = willErr
-			}
-			if err != nil {
-				yield([2]index.Entry{}, err)
-				return
-			}
-			order := bytes.Compare(is.Key, will.Key)
-			if !willOK {
-				order = -1
-			} else if !isOK {
-				order = 1
-			}
-			var change [2]index.Entry
-			switch {
-			case order < 0:
-				change = [2]index.Entry{is, {Key: is.Key}}
-			case order > 0:
-				change = [2]index.Entry{{Key: will.Key}, will}
-			case !bytes.Equal(is.Value, will.Value):
-				change = [2]index.Entry{is, will}
-			}
-			if change[1].Key != nil && !yield(change, nil) {
-				return
-			}
-			if order <= 0 {
-				is, err, isOK = nextIs()
-			}
-			if order >= 0 {
-				will, willErr, willOK = nextWill()
-			}
-		}
-	}
-}
-
 // pruning changes the current index in batches.
 type pruning struct {
 	engine  *Engine

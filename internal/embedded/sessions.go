@@ -17,12 +17,11 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// A session is forgotten when its client asks for it. The session with the oldest last request is
-// also forgotten if there are more than entries.MaxSessions, or if that request is older than sessionAge.
-const sessionAge = 10 * time.Minute
-
 // sessions records which requests were applied. Frames contain their requests, but packs do not, so sessions are kept
 // in the index. The horizon stands for the forgotten sessions. The write lock guards sessions.
+//
+// A session is forgotten when its client asks for it. The session with the oldest last request is also forgotten if there
+// are more than entries.MaxSessions, or if that request is older than entries.SessionAge.
 type sessions struct {
 	known map[[16]byte]*session
 	last  map[uint64]*session // by the number of the session's last commit
@@ -120,7 +119,7 @@ func (x *sessions) note(number uint64, id [16]byte, sequence uint64, first bool,
 	s.used = x.now()
 	x.order.MoveToBack(s.place)
 	put(keys.Of(keys.TableRequests, id[:]), s.Encode())
-	for oldest := x.oldest(); len(x.known) > entries.MaxSessions || s.used.Sub(oldest.used) > sessionAge; oldest = x.oldest() {
+	for oldest := x.oldest(); len(x.known) > entries.MaxSessions || s.used.Sub(oldest.used) > entries.SessionAge; oldest = x.oldest() {
 		x.forget(oldest.id, put)
 	}
 	x.putHorizon(put)

@@ -70,6 +70,43 @@ func (p Place) Ref() lineage.SpanRef {
 	return lineage.SpanRef{Run: p.Line.Run, Seq: p.At}
 }
 
+// Before returns the message before the place in its history, the zero Place for a first one.
+func (p Place) Before() Place {
+	switch {
+	case p.Line == nil:
+		return Place{}
+	case p.At > 1:
+		return p.Line.At(p.At - 1)
+	}
+	return p.Line.After
+}
+
+// Followers returns how many messages follow a message directly, 0 for the zero Place.
+func (p Place) Followers() (n int) {
+	if p.Line == nil {
+		return 0
+	}
+	if p.At < p.Line.Last {
+		n++
+	}
+	for _, fork := range p.Line.ForksFrom(p.At) {
+		if fork.After.At > p.At {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// On returns how far a history goes in each of its lines.
+func (p Place) On() map[*Line]uint64 {
+	on := make(map[*Line]uint64)
+	for ; p.Line != nil; p = p.Line.After {
+		on[p.Line] = p.At
+	}
+	return on
+}
+
 // Place returns the place of a span, zero if the graph does not contain it.
 func (g *Graph) Place(ref lineage.SpanRef) Place {
 	if l := g.runs[ref.Run]; l != nil {

@@ -44,11 +44,13 @@ var targets = map[string]func() *target{
 	"codex": codex, "pi": pi, "claude-code": claudeCode, "qwen": qwen, "gemini": gemini, "opencode": openCode,
 }
 
-// noWayIn states why no session can be created for an agent.
+// noWayIn states why no session can be created for an agent, where there is more to say than that it was not tried.
 var noWayIn = map[string]string{
-	"openclaw": "sessions that it did not write were not tried",
-	"copilot":  "its program has no free licence, and sessions that it did not write were not tried",
-	"vscode":   "it keeps its chats in a log that it rewrites while it runs",
+	"copilot": "its program has no free licence, and sessions that it did not write were not tried",
+	"vscode":  "it keeps its chats in a log that it rewrites while it runs",
+	"cursor":  "it keeps its chats in a database that also holds its credentials",
+	"goose":   "only the program may write its database",
+	"crush":   "only the program may write its database",
 }
 
 func targetOf(name string) (*target, follow.Agent, error) {
@@ -59,7 +61,11 @@ func targetOf(name string) (*target, follow.Agent, error) {
 		if t := targets[agent.Name]; t != nil {
 			return t(), agent, nil
 		}
-		return nil, agent, fmt.Errorf("%w: %s: %s", ErrNoWayIn, agent.Title, noWayIn[agent.Name])
+		reason := noWayIn[agent.Name]
+		if reason == "" {
+			reason = "sessions that it did not write were not tried"
+		}
+		return nil, agent, fmt.Errorf("%w: %s: %s", ErrNoWayIn, agent.Title, reason)
 	}
 	return nil, follow.Agent{}, &follow.UnknownAgentError{Name: name}
 }

@@ -2,6 +2,8 @@ package transcript
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -23,6 +25,12 @@ var (
 	oldKeys   = []string{"old_string", "oldString", "old_str", "old_text"}
 	newKeys   = []string{"new_string", "newString", "new_str", "new_text"}
 	writeKeys = []string{"content", "contents", "file_text"}
+)
+
+// Members of inputs that are a list of tasks, and what a task says.
+var (
+	taskKeys = []string{"todos", "plan"}
+	sayKeys  = []string{"content", "step", "description"}
 )
 
 // maxTitle limits the title of a call, in bytes.
@@ -80,11 +88,18 @@ func (c *ToolCall) read(input []byte) (text, diff string, rest []byte) {
 		}
 		return "", false
 	}
-	switch run, ok := take(runKeys); {
+	run, ok := take(runKeys)
+	tasks, current := "", ""
+	if !ok {
+		tasks, current = taskList(members, used)
+	}
+	switch {
 	case ok && isPatch(run):
 		diff, c.Title = run, oneLine(patched(run), maxTitle)
 	case ok:
 		text, c.Title = run, oneLine(run, maxTitle)
+	case tasks != "":
+		text, c.Title = tasks, oneLine(current, maxTitle)
 	default:
 		if text, ok = take(nameKeys); !ok && len(members) == 1 {
 			for key, value := range members {
@@ -179,6 +194,59 @@ func change(members map[string][]byte, used map[string]bool) string {
 	used["edits"] = true
 	return diff.String()
 }
+
+// taskList returns a list of tasks with a box each, and how far it is, and marks the member as used. The ids and priorities of
+// tasks and their other wording while they are done are left out.
+func taskList(members map[string][]byte, used map[string]bool) (list, current string) {
+	for _, key := range taskKeys {
+		if !rawjson.IsArray(members[key]) {
+			continue
+		}
+		var text strings.Builder
+		done, total, now := 0, 0, ""
+		for e := range rawjson.Elements(members[key]) {
+			task, unique := membersOf(e)
+			if !unique {
+				return "", ""
+			}
+			box, said := "", ""
+			for name, value := range task {
+				switch {
+				case slices.Contains(sayKeys, name) && rawjson.IsString(value) && said == "":
+					said = oneLine(rawjson.Str(value), maxTitle)
+				case name == "status":
+					box = boxes[rawjson.Str(value)]
+				case name != "activeForm" && name != "id" && name != "priority":
+					return "", "" // it says more than a task
+				}
+			}
+			if box == "" || said == "" {
+				return "", ""
+			}
+			total++
+			switch {
+			case box == boxes["completed"]:
+				done++
+			case box == boxes["in_progress"] && now == "":
+				now = said
+			}
+			text.WriteString(box + " " + said + "\n")
+		}
+		if total == 0 {
+			continue
+		}
+		used[key] = true
+		current = fmt.Sprintf("%d of %d done", done, total)
+		if now != "" {
+			current += ": " + now
+		}
+		return text.String(), current
+	}
+	return "", ""
+}
+
+// boxes are the marks of tasks by their status.
+var boxes = map[string]string{"completed": "[x]", "in_progress": "[>]", "pending": "[ ]", "cancelled": "[-]"}
 
 // replaced returns a replacement of a text as the lines of a diff. Of the lines that both texts share at the start
 // and the end, only the nearest three are kept.

@@ -259,7 +259,7 @@ func (w *within) record(ctx context.Context, m *made) (records.Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		return records.OfThread(ctx, w.store, t)
+		return w.threadRecord(ctx, t)
 	}
 	return nil, nil
 }

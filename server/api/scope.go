@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -42,21 +43,44 @@ func (w *within) thread(ctx context.Context, name string) (*lineage.Thread, erro
 		name = before.Thread
 	}
 	if key, is := strings.CutPrefix(name, sourceMark); is {
-		t, err = w.store.FindThread(ctx, key)
+		t, err = w.chosen(ctx, key)
 	} else {
 		id, parsed := structure.ParseID[lineage.ThreadID](name)
 		if parsed != nil {
 			return nil, notFound("thread", name)
 		}
-		t, err = w.store.Thread(ctx, id)
-	}
-	if err == nil {
-		err = w.allowed(ctx, t)
+		if t, err = w.store.Thread(ctx, id); err == nil {
+			err = w.allowed(ctx, t)
+		}
 	}
 	if errors.Is(err, lineage.ErrNotFound) {
 		return nil, notFound("thread", name)
 	}
 	return t, err
+}
+
+// chosen returns the thread whose id was chosen by the caller or by another caller.
+func (w *within) chosen(ctx context.Context, id string) (*lineage.Thread, error) {
+	for _, name := range w.caller.Scope.Names(id) {
+		t, err := w.store.FindThread(ctx, name)
+		if err == nil {
+			err = w.allowed(ctx, t)
+		}
+		if !errors.Is(err, lineage.ErrNotFound) {
+			return t, err
+		}
+	}
+	return nil, notFound("thread", id)
+}
+
+// threadRecord returns the record of a thread, with its source id as the caller chose it.
+func (w *within) threadRecord(ctx context.Context, t *lineage.Thread) (*records.Thread, error) {
+	r, err := records.OfThread(ctx, w.store, t)
+	if err != nil {
+		return nil, err
+	}
+	r.SourceID = w.caller.Scope.Chosen(r.SourceID)
+	return r, nil
 }
 
 // allowed returns ErrNotFound for a thread that the caller may not see.

@@ -160,7 +160,10 @@ func (a *API) listThreads(ctx context.Context, c *call, in *threadsQuery) (*list
 	if err != nil {
 		return nil, err
 	}
-	q.SourcePrefix, q.TitlePrefix, q.Oldest = in.SourcePrefix, in.Title, in.Oldest
+	q.TitlePrefix, q.Oldest = in.Title, in.Oldest
+	if scope.All() {
+		q.SourcePrefix = in.SourcePrefix
+	}
 	if q.After, err = backend.ParsePageToken(in.After); err != nil {
 		return nil, fmt.Errorf("after: %w: must be the next value of a page", lineage.ErrInvalid)
 	}
@@ -174,10 +177,10 @@ func (a *API) listThreads(ctx context.Context, c *call, in *threadsQuery) (*list
 			break
 		}
 		looked, last = looked+1, t.Page.String()
-		if !scope.Allows(&t.Was) {
+		if !scope.Allows(&t.Was) || !strings.HasPrefix(scope.Chosen(t.Was.SourceID), in.SourcePrefix) {
 			continue
 		}
-		r, err := records.OfThread(ctx, a.o.Store, t.Thread)
+		r, err := c.threadRecord(ctx, t.Thread)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted in the meantime
 		}
@@ -198,7 +201,7 @@ func (a *API) getThread(ctx context.Context, c *call, in *ofThread) (*records.Th
 	if err != nil {
 		return nil, err
 	}
-	return records.OfThread(ctx, a.o.Store, t)
+	return c.threadRecord(ctx, t)
 }
 
 // mayHave refuses to create a thread that the caller could not read.
@@ -230,30 +233,40 @@ func (o *createThread) do(ctx context.Context, w *within) (made, error) {
 	if err := w.mayHave(&is); err != nil {
 		return made{}, err
 	}
-	if o.ID != "" {
-		t, err := w.store.FindThread(ctx, o.ID)
-		if err == nil {
-			if err := w.allowed(ctx, t); err != nil || !o.Reuse {
-				return made{}, fmt.Errorf("thread %.100q: %w", o.ID, lineage.ErrExists)
-			}
-			info, err := t.Info(ctx)
-			if err == nil && o.User != "" && info.UserID != o.User {
-				err = fmt.Errorf("thread %.100q: %w", o.ID, lineage.ErrOtherUser)
-			}
-			return made{Thread: t.ID().String(), Found: true}, err
+	id := o.ID
+	if id != "" {
+		if there, err := o.found(ctx, w); err != nil || there.Found {
+			return there, err
 		}
-		if !errors.Is(err, lineage.ErrNotFound) {
-			return made{}, err
-		}
+		id = w.caller.Scope.Space(&is) + id
 	}
 	t, err := w.store.CreateThread(ctx, lineage.ThreadOptions{
-		SourceID: o.ID, UserID: is.UserID, Title: o.Title, Metadata: is.Metadata, Keep: o.Keep,
+		SourceID: id, UserID: is.UserID, Title: o.Title, Metadata: is.Metadata, Keep: o.Keep,
 		Overrides: lineage.Overrides{SystemPrompt: o.SystemPrompt, Model: o.Model, JSON: orNil(o.Overrides)},
 	})
 	if err != nil {
 		return made{}, err
 	}
 	return made{Thread: t.ID().String()}, nil
+}
+
+// found returns the thread for which the id was chosen already, nothing if there is none that the caller may see.
+func (o *createThread) found(ctx context.Context, w *within) (made, error) {
+	t, err := w.chosen(ctx, o.ID)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return made{}, nil
+	}
+	if err == nil && !o.Reuse {
+		err = fmt.Errorf("thread %.100q: %w", o.ID, lineage.ErrExists)
+	}
+	if err != nil {
+		return made{}, err
+	}
+	info, err := t.Info(ctx)
+	if err == nil && o.User != "" && info.UserID != o.User {
+		err = fmt.Errorf("thread %.100q: %w", o.ID, lineage.ErrOtherUser)
+	}
+	return made{Thread: t.ID().String(), Found: true}, err
 }
 
 type updateThread struct {

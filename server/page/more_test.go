@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
@@ -406,8 +407,15 @@ func TestBrowserMessageBar(t *testing.T) {
 	until(b, `document.activeElement.dataset?.prompt === "first" && document.querySelector(".win").dataset.from === "1"`)
 	until(b, `location.search === "?at=1"`)
 	require.Equal(t, "1", eval[string](b, `document.querySelector("#map").getAttribute("aria-valuenow")`))
+	// A part that arrives after the reader has gone elsewhere is left out.
+	run(b, `window.__fetch = fetch; window.fetch = async (u, o) => { const late = String(u).includes("from=101"); const a = await window.__fetch(u, o); if (late) { window.__late = true; await new Promise((done) => { window.__go = done; }); } return a; }`)
+	run(b, `document.querySelector(".edge.down").dispatchEvent(new Event("reached"))`)
+	until(b, `window.__go || document.querySelector(".win").dataset.to !== "100"`)
 	run(b, `document.querySelector("#map").dispatchEvent(new KeyboardEvent("keydown", { key: "End", bubbles: true }))`)
 	until(b, `document.querySelector(".win").dataset.to === "404"`)
+	run(b, `window.__go?.(); window.fetch = window.__fetch`)
+	time.Sleep(100 * time.Millisecond)
+	require.Equal(t, "404", eval[string](b, `document.querySelector(".win").dataset.to`))
 	run(b, `{ const r = document.querySelector("#map").getBoundingClientRect(); document.querySelector("#map").dispatchEvent(new PointerEvent("pointerdown", { bubbles: true, pointerId: 1, clientX: r.left + 5, clientY: r.top + r.height / 2 })) }`)
 	until(b, `Number(document.querySelector(".win").dataset.from) < 200 && Number(document.querySelector(".win").dataset.to) > 200`)
 

@@ -163,7 +163,7 @@ func (p *Page) does(do func(w http.ResponseWriter, r *http.Request) error) http.
 		status, text := http.StatusInternalServerError, "That did not work. The log of the server has the details."
 		switch {
 		case errors.Is(err, errRequest), errors.Is(err, lineage.ErrInvalid):
-			status, text = http.StatusBadRequest, err.Error()
+			status, text = http.StatusBadRequest, sentence(err)
 		case errors.Is(err, lineage.ErrNotFound):
 			status, text = http.StatusNotFound, "There is nothing here: it was deleted, or never was."
 		case errors.Is(err, lineage.ErrErased):
@@ -171,7 +171,7 @@ func (p *Page) does(do func(w http.ResponseWriter, r *http.Request) error) http.
 		case errors.Is(err, errMoved), errors.Is(err, lineage.ErrTipMoved):
 			status, text = http.StatusConflict, "It was changed after this page was loaded. Nothing was done: look at it again."
 		case errors.Is(err, lineage.ErrExists), errors.Is(err, lineage.ErrConflict), errors.Is(err, lineage.ErrProtected):
-			status, text = http.StatusConflict, err.Error()
+			status, text = http.StatusConflict, sentence(err)
 		default:
 			p.o.Logger.Error("page failed", "path", r.URL.Path, "err", err)
 		}
@@ -184,9 +184,6 @@ func (p *Page) does(do func(w http.ResponseWriter, r *http.Request) error) http.
 		}
 	})
 }
-
-// errRequest is about a request that is not right.
-var errRequest = errors.New("not right")
 
 // view is what templates show.
 type view struct {

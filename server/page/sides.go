@@ -1,7 +1,6 @@
 package page
 
 import (
-	"fmt"
 	"net/http"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -43,7 +42,7 @@ func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 		places[i] = is
 	}
 	if places[0].Tip.IsZero() || places[1].Tip.IsZero() {
-		return fmt.Errorf("a branch without messages has no other side: %w", errRequest)
+		return refuse("A branch without messages cannot be compared.")
 	}
 	v.place = places[0]
 	common, err := p.o.Store.CommonPrefix(ctx, places[0].Tip, places[1].Tip)

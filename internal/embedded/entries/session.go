@@ -5,13 +5,18 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// MaxSessions is the largest number of sessions that an engine remembers.
-const MaxSessions = 1024
+// MaxSessions is the largest number of sessions that an engine remembers, and SessionAge how long it remembers one after
+// its last request.
+const (
+	MaxSessions = 1024
+	SessionAge  = 10 * time.Minute
+)
 
 // Session is what an engine knows about the requests of a session. It is the value in keys.TableRequests.
 type Session struct {
