@@ -32,6 +32,8 @@ type Config struct {
 	// Sustained is the number of extends and forks per round of the workload sustained. Default
 	// 200,000: more than fits in queues and buffers.
 	Sustained int
+	// Programs is the number of short programs of the workload programs, started 200 a minute. Default 100.
+	Programs int
 	// Archives are files or folders of conversations for the workloads import and dedupe. Without
 	// any, conversations are generated.
 	Archives []string
@@ -74,6 +76,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Sustained <= 0 {
 		c.Sustained = 200_000
+	}
+	if c.Programs <= 0 {
+		c.Programs = 100
 	}
 	if c.Seed == 0 {
 		c.Seed = 1

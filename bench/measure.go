@@ -62,6 +62,7 @@ const (
 	unitBytes   = "bytes"
 	unitPerItem = "bytes/message"
 	unitRatio   = "ratio"
+	unitCount   = "count"
 )
 
 // sample is a round of a contender.

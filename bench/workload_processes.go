@@ -344,11 +344,14 @@ func (g *processGroup) end() {
 // Process does the work of a child process and exits, if the program was started as one. Programs
 // must call it first.
 func Process() {
-	is := os.Getenv(processVariable)
+	is, be := os.Getenv(processVariable), beProcess
+	if program := os.Getenv(programVariable); program != "" {
+		is, be = program, beProgram
+	}
 	if is == "" {
 		return
 	}
-	if err := beProcess(context.Background(), is); err != nil {
+	if err := be(context.Background(), is); err != nil {
 		fmt.Println("error:", err)
 		os.Exit(1)
 	}

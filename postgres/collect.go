@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/embedded/live"
+	"github.com/lineage-store/lineage/internal/scratch"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/sqladapter"
 )
@@ -33,7 +34,8 @@ func (l *log) collected(ctx context.Context) (c collected, err error) {
 	var epoch int64
 	var encoded []byte
 	err = atLength(ctx, readTime, func(ctx context.Context) error { // the list may be large
-		return l.pool.QueryRow(ctx, `SELECT s.epoch, c.live FROM lineage_store s LEFT JOIN lineage_collection c ON c.store = s.store AND c.epoch = s.epoch WHERE s.store = $1`, l.store).Scan(&epoch, &encoded)
+		return l.readOne(ctx, `SELECT s.epoch, c.live FROM lineage_store s LEFT JOIN lineage_collection c ON c.store = s.store AND c.epoch = s.epoch WHERE s.store = $1`,
+			[]any{l.store}, &epoch, &encoded)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = errRemoved
@@ -166,7 +168,7 @@ func (c *collection) decide(ctx context.Context) error {
 	if would.Records+would.Erased == 0 {
 		return nil
 	}
-	next := &filling{log: c.log, judging: newJudging(), epoch: newID(), of: copied.at.epoch, filter: s.LiveSet(), into: &served{log: c.log}}
+	next := &filling{log: c.log, judging: newJudging(&c.log.clock), epoch: newID(), of: copied.at.epoch, filter: s.LiveSet(), into: &served{log: c.log}}
 	next.at = head{epoch: next.epoch}
 	err = c.publish(ctx, s, copied, next)
 	if err != nil && !errors.Is(err, backend.ErrUncertain) {
@@ -181,8 +183,8 @@ var errNoRights = fmt.Errorf("a collection changes the log, which this role may 
 func (e *Engine) requireRights(ctx context.Context) error {
 	var may bool
 	err := again(ctx, func(ctx context.Context) error {
-		return e.log.pool.QueryRow(ctx, `SELECT has_column_privilege('lineage_store', 'epoch', 'UPDATE') AND has_column_privilege('lineage_log', 'data', 'UPDATE')
-AND has_table_privilege('lineage_collection', 'INSERT') AND has_column_privilege('lineage_collection', 'epoch', 'UPDATE') AND has_table_privilege('lineage_collection', 'DELETE')`).Scan(&may)
+		return e.log.readOne(ctx, `SELECT has_column_privilege('lineage_store', 'epoch', 'UPDATE') AND has_column_privilege('lineage_log', 'data', 'UPDATE')
+AND has_table_privilege('lineage_collection', 'INSERT') AND has_column_privilege('lineage_collection', 'epoch', 'UPDATE') AND has_table_privilege('lineage_collection', 'DELETE')`, nil, &may)
 	})
 	if err == nil && !may {
 		err = errNoRights
@@ -194,12 +196,12 @@ AND has_table_privilege('lineage_collection', 'INSERT') AND has_column_privilege
 type logCopy struct {
 	engine *embedded.Engine
 	at     head
-	dir    string
+	dir    *scratch.Dir
 }
 
 func (c *logCopy) close() {
 	_ = c.engine.Close() // it is removed
-	_ = os.RemoveAll(c.dir)
+	_ = c.dir.Remove()   // another process will
 }
 
 // copyLog copies the log.
@@ -208,13 +210,13 @@ func (c *collection) copyLog(ctx context.Context) (*logCopy, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "lineage-collect-*")
+	dir, err := scratch.New()
 	if err != nil {
 		return nil, err
 	}
-	engine, err := embedded.Open(ctx, dir, embedded.Options{Durability: backend.Normal, NoPacking: true})
+	engine, err := embedded.Open(ctx, filepath.Join(dir.Path, "log"), embedded.Options{Durability: backend.Normal, NoPacking: true})
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, dir.Remove())
 	}
 	to := &logCopy{engine, head{epoch: is.epoch}, dir}
 	if err := c.follow(ctx, to, is.live); err != nil {
@@ -229,7 +231,7 @@ func (c *collection) follow(ctx context.Context, to *logCopy, filter *live.Set) 
 	for more := true; more; {
 		var rows []row
 		err := atLength(ctx, readTime, func(ctx context.Context) (err error) {
-			rows, more, err = c.log.tail(ctx, c.log.pool, to.at, mostCommits)
+			rows, more, err = c.log.tail(ctx, to.at, mostCommits)
 			return err
 		})
 		if err != nil {
@@ -339,7 +341,9 @@ func (t *turn) publish(ctx context.Context, epoch, former uint64, live []byte) e
 func (l *log) settledEpoch(ctx context.Context, h head) (is uint64, err error) {
 	err = again(ctx, func(ctx context.Context) error {
 		var epoch int64
-		err := l.pool.QueryRow(ctx, `SELECT epoch FROM lineage_store WHERE store = $1 FOR UPDATE`, l.store).Scan(&epoch)
+		err := l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
+			b.Queue(lockSQL, l.store).QueryRow(func(row pgx.Row) error { return row.Scan(&epoch) })
+		})
 		if err == nil {
 			err = l.flush(ctx, h)
 		}
@@ -394,7 +398,7 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 	for more := true; more && at.Number < is.live.Until; {
 		var found []row
 		err := atLength(ctx, readTime, func(ctx context.Context) (err error) {
-			found, more, err = c.log.tail(ctx, c.log.pool, at, mostCommits)
+			found, more, err = c.log.tail(ctx, at, mostCommits)
 			return err
 		})
 		if err != nil {

@@ -693,15 +693,16 @@ func TestMigrateToEpochs(t *testing.T) {
 	former := migrations
 	migrations = migrations[:1]
 	l := &log{pool: pool, store: keyOf("s")}
-	err := l.migrate(background, true)
+	err := l.migrateOnce(background)
 	migrations = former
 	require.NoError(t, err)
-	require.NoError(t, l.register(background, "s", [16]byte{}, true))
-	version, err := l.version(background)
+	require.NoError(t, l.register(background, "s", [16]byte{}))
+	is, err := l.look(background)
 	require.NoError(t, err)
-	require.Equal(t, 1, version)
+	require.Equal(t, 1, is.version)
 	e := handle(t, pool, "s")
-	require.Equal(t, l.identity, e.StoreID())
+	id := e.StoreID()
+	require.Equal(t, is.identity, id[:])
 	require.NoError(t, tell(t, e, secret).Delete(background))
 	_, err = e.Collect(background, all)
 	require.NoError(t, err)

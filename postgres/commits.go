@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
@@ -83,7 +84,7 @@ func (t *table) known(first uint64) ([]embedded.Sequenced, bool) {
 
 // takeRows keeps rows until they are read. They are decoded then, so that a damaged row is an error only of those who need
 // it. Earlier rows are dropped when they are large.
-func (t *table) takeRows(rows []row) {
+func (t *table) takeRows(announced []uint64, rows []row) {
 	if t.rows == nil || t.rowBytes > mostRead {
 		t.rows, t.rowBytes = make(map[uint64]*row, len(rows)), 0
 	}
@@ -91,7 +92,14 @@ func (t *table) takeRows(rows []row) {
 		t.rows[rows[i].first] = &rows[i]
 		t.rowBytes += len(rows[i].data)
 	}
+	if len(announced) > len(rows) && len(t.wanted) < mostWanted {
+		t.wanted = append(t.wanted, announced...)
+	}
+	t.wanted = slices.DeleteFunc(t.wanted, t.hasRow)
 }
+
+// mostWanted limits the rows that are remembered to be fetched later.
+const mostWanted = 1 << 12
 
 // commits returns the commits of a row of the log.
 func (t *table) commits(first uint64) ([]embedded.Sequenced, error) {
@@ -100,7 +108,12 @@ func (t *table) commits(first uint64) ([]embedded.Sequenced, error) {
 	}
 	r := t.rows[first]
 	if r == nil {
-		if err := t.read(t.ctx, need{rows: []uint64{first}}); err != nil {
+		next := []uint64{first}
+		if i := slices.Index(t.wanted, first); i >= 0 { // as many as fit
+			next = slices.Clone(t.wanted[i:])
+			t.wanted = t.wanted[:i]
+		}
+		if err := t.read(t.ctx, need{rows: next}); err != nil {
 			return nil, err
 		}
 		if r = t.rows[first]; r == nil {

@@ -123,20 +123,9 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 	}
 	e := &Engine{log: &log{pool: pool, store: keyOf(o.Store)}, o: o, shared: shared, queue: make(chan *pending, mostGathered), led: make(chan struct{})}
 	e.readers = newReaders(e)
-	e.judging = newJudging()
+	e.judging = newJudging(&e.log.clock)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
-	err := again(ctx, func(ctx context.Context) error {
-		if err := e.log.migrate(ctx, !o.MustExist); err != nil {
-			return err
-		}
-		if err := e.log.requireKeys(ctx); err != nil {
-			return err
-		}
-		if err := e.log.register(ctx, o.Store, o.ID, !o.MustExist); err != nil || o.Unsafe {
-			return err
-		}
-		return e.log.requireSafe(ctx)
-	})
+	err := again(ctx, func(ctx context.Context) error { return e.log.prepare(ctx, o) })
 	if err == nil {
 		err = e.fill(ctx)
 	}

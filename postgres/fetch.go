@@ -60,8 +60,8 @@ type foundPage struct {
 }
 
 // stateSQL reads the latest state. horizon says as of which states it can be read, and known whether the log has a row.
-const stateSQL = `SELECT s.epoch, h.first, h.n, h.id, h.counts, h.horizon, coalesce(h.forgets, 0),
-  h.n IS NULL AND EXISTS (SELECT FROM lineage_log l WHERE l.store = $1),
+const stateSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.counts, h.horizon, coalesce(h.forgets, 0),
+  h.n IS NULL AND (SELECT l.n FROM lineage_log l WHERE l.store = $1 ORDER BY l.n LIMIT 1) IS NOT NULL,
   EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
   EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4)
 FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch WHERE s.store = $1`
@@ -200,16 +200,17 @@ func eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
 // queueState adds the statement that reads the state.
 func (l *log) queueState(b *pgx.Batch, known head, is *state, horizon *uint64, there *bool) {
 	b.Queue(stateSQL, l.store, int64(known.first), int64(known.ID), known.count()).QueryRow(func(r pgx.Row) error {
-		var epoch, forgets int64
+		var now, epoch, forgets int64
 		var first, n, id, gone *int64
 		var counts []byte
-		err := r.Scan(&epoch, &first, &n, &id, &counts, &gone, &forgets, &is.unfilled, &is.collecting, there)
+		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &is.unfilled, &is.collecting, there)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errRemoved
 		}
 		if err != nil {
 			return err
 		}
+		l.clock.saw(uint64(now))
 		*there = *there || known.first == 0
 		is.head, is.forgets = head{epoch: uint64(epoch)}, uint64(forgets)
 		if n == nil {
@@ -269,14 +270,7 @@ func (l *log) at(ctx context.Context, at head, n need) (f found, err error) {
 	return f, err
 }
 
-// snapshot executes statements that read in one snapshot of the server, in one round trip.
+// snapshot is read until the server answers, or patience ends.
 func (l *log) snapshot(ctx context.Context, statements func(*pgx.Batch)) error {
-	return again(ctx, func(ctx context.Context) error {
-		var b pgx.Batch
-		b.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
-		b.Queue(`SELECT set_config('statement_timeout', $1, true)`, milliseconds(readTime))
-		statements(&b)
-		b.Queue(`ROLLBACK`)
-		return l.pool.SendBatch(ctx, &b).Close()
-	})
+	return again(ctx, func(ctx context.Context) error { return l.read(ctx, statements) })
 }

@@ -77,7 +77,7 @@ func (f *filling) some(ctx context.Context, number uint64) (more bool, err error
 	var rows []row
 	if from.Number < number {
 		err = again(ctx, func(ctx context.Context) (err error) {
-			rows, _, err = f.log.tail(ctx, f.log.pool, from, fewCommits)
+			rows, _, err = f.log.tail(ctx, from, fewCommits)
 			return err
 		})
 		if errors.Is(err, errDiverged) && !errors.Is(err, errCollected) {
@@ -277,7 +277,7 @@ func (e *Engine) fill(ctx context.Context) error {
 			return err
 		}
 		e.o.Logger.Info("the store of an earlier version is prepared", "store", e.o.Store, "commits", last-is.Number)
-		f := &filling{log: e.log, judging: newJudging(), epoch: pending.epoch, of: pending.epoch, filter: pending.live, into: &served{log: e.log}, at: head{epoch: pending.epoch}}
+		f := &filling{log: e.log, judging: newJudging(&e.log.clock), epoch: pending.epoch, of: pending.epoch, filter: pending.live, into: &served{log: e.log}, at: head{epoch: pending.epoch}}
 		err = f.fillTo(ctx, last, func(done uint64) error {
 			if e.o.Progress != nil {
 				e.o.Progress(int64(done), int64(max(last, done)))

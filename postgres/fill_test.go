@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func TestFillStoreOfAnEarlierVersion(t *testing.T) {
 
 	var done []int64
 	stop := fmt.Errorf("enough")
-	f := &filling{log: was.log, judging: newJudging(), epoch: was.head.epoch, of: was.head.epoch, into: &served{log: was.log}, at: head{epoch: was.head.epoch}}
+	f := &filling{log: was.log, judging: newJudging(&was.log.clock), epoch: was.head.epoch, of: was.head.epoch, into: &served{log: was.log}, at: head{epoch: was.head.epoch}}
 	require.ErrorIs(t, f.fillTo(background, uint64(len(want)), func(uint64) error { return stop }), stop)
 	require.NotZero(t, f.at.Number)
 	require.Less(t, f.at.Number, uint64(len(want)), "it was interrupted")
@@ -159,6 +160,63 @@ func TestPruneLater(t *testing.T) {
 		return horizon > 0
 	}, time.Minute, 5*time.Millisecond)
 	requireSound(t, e)
+}
+
+// One process prunes a store at a time, and a process that ends finishes what it began.
+func TestPruneTogether(t *testing.T) {
+	former := formerTime
+	formerTime = 0
+	t.Cleanup(func() { formerTime = former })
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	main, err := tell(t, e, "0").Active(background)
+	require.NoError(t, err)
+	for i := range 20 {
+		_, err := main.Extend(background, lineage.User(fmt.Sprint(i)))
+		require.NoError(t, err)
+	}
+	left := func() (n int) {
+		require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM lineage_former`, exec).Scan(&n))
+		return n
+	}
+	before := left()
+	require.Positive(t, before)
+	tx, err := pool.Begin(background)
+	require.NoError(t, err)
+	_, err = tx.Exec(background, `SELECT FROM lineage_former ORDER BY n LIMIT 1 FOR UPDATE`, exec)
+	require.NoError(t, err)
+	require.NoError(t, e.log.prune(background, e.head.epoch), "another process prunes")
+	require.Equal(t, before, left())
+	require.NoError(t, tx.Rollback(background))
+
+	ending, err := New(background, pool, Options{Store: "s", Unsafe: true})
+	require.NoError(t, err)
+	_, c := threadCommit()
+	require.NoError(t, ending.begin())
+	go func() {
+		defer ending.going.Done()
+		ctx := &endsMeanwhile{Context: background}
+		_ = ending.log.prune(ctx, e.head.epoch)
+	}()
+	require.NoError(t, ending.Close())
+	require.Zero(t, left())
+	_, err = e.Apply(background, c, backend.Options{})
+	require.NoError(t, err)
+	requireSound(t, e)
+}
+
+// endsMeanwhile is a context that ends after it was looked at.
+type endsMeanwhile struct {
+	context.Context
+	seen bool
+}
+
+func (c *endsMeanwhile) Err() error {
+	if !c.seen {
+		c.seen = true
+		return nil
+	}
+	return context.Canceled
 }
 
 // TestCacheIsBounded reads more than the cache holds, more than is read at once, and more than a table keeps. A damaged row

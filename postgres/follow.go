@@ -133,7 +133,7 @@ func (e *Engine) feed(ctx context.Context, after backend.Cursor, to uint64, take
 		}
 		var rows []row
 		err := again(ctx, func(ctx context.Context) (err error) {
-			rows, _, err = e.log.tail(ctx, e.log.pool, at, fewCommits)
+			rows, _, err = e.log.tail(ctx, at, fewCommits)
 			return err
 		})
 		if errors.Is(err, errDiverged) { // a collection, or the server lost the row

@@ -3,7 +3,6 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"iter"
 	"slices"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/internal/memtable"
-	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -30,11 +28,12 @@ type judging struct {
 	encoder structure.Encoder
 	counts  keys.Counters
 	row     *row
+	clock   *clock
 }
 
 // newJudging returns a judging whose cache knows recent contexts and ends of runs.
-func newJudging() *judging {
-	j := &judging{}
+func newJudging(c *clock) *judging {
+	j := &judging{clock: c}
 	j.state.Source, j.state.Cache = j, entries.NewCache()
 	j.builder.Digests = true
 	return j
@@ -259,132 +258,6 @@ func (t *table) settle(is state) {
 	})
 	t.over, t.own, t.assume = nil, nil, nil
 	t.forgetPages()
-}
-
-// Requests of sessions.
-
-// session returns what is known of a session.
-func session(state read.Getter, id [16]byte) (s entries.Session, known bool, err error) {
-	v, known, err := state.Get(keys.Of(keys.TableRequests, id[:]))
-	if err == nil && known {
-		s, err = entries.DecodeSession(v)
-	}
-	return s, known, err
-}
-
-// applied returns the commit of a request, or 0 if it was not applied. follows checks a cursor.
-func applied(state read.Getter, o *backend.Once, follows func(backend.Cursor) error) (uint64, error) {
-	s, known, err := session(state, o.Session)
-	if err != nil || known {
-		if err == nil {
-			return s.Find(o.Session, o.Sequence)
-		}
-		return 0, err
-	}
-	v, ok, err := state.Get(keys.Of(keys.TableRequests))
-	if err != nil {
-		return 0, err
-	}
-	if horizon := keys.ReadVarints(v); ok && o.Since.Number < horizon.Next() {
-		return 0, entries.Uncertain(o.Session, o.Sequence)
-	}
-	return 0, follows(o.Since)
-}
-
-// request adds the entry of a commit's request, and forgets the oldest session if there are many.
-func (j *judging) request(c embedded.Sequenced) error {
-	switch {
-	case c.Unknown: // it may have been a request
-		return j.forget(func(string, entries.Session) bool { return true }, c.Number)
-	case c.Once == nil:
-		return nil
-	}
-	s, known, err := session(j.table, c.Once.Session)
-	if err != nil {
-		return err
-	}
-	if !known {
-		s = entries.Session{Whole: true, First: c.Number}
-		if c.Number%forgetEvery == 0 { // to look for them takes time
-			if err := j.forgetOldest(); err != nil {
-				return err
-			}
-		}
-	}
-	s.Add(c.Once.Sequence, c.Number)
-	j.builder.Put(keys.Of(keys.TableRequests, c.Once.Session[:]), s.Encode())
-	return nil
-}
-
-// forgetEvery is the number of commits one of which forgets the oldest sessions, if it begins one.
-const forgetEvery = 16
-
-func (j *judging) forgetOldest() error {
-	all, err := sessionsOf(j.table)
-	if err != nil || len(all) < entries.MaxSessions {
-		return err
-	}
-	last := make([]uint64, 0, len(all))
-	for _, s := range all {
-		last = append(last, s.Last)
-	}
-	slices.Sort(last)
-	before := last[len(last)-entries.MaxSessions+1]
-	return j.forget(func(_ string, s entries.Session) bool { return s.Last < before }, 0)
-}
-
-// sessionsOf returns all sessions by their keys.
-func sessionsOf(t *table) (map[string]entries.Session, error) {
-	all := make(map[string]entries.Session)
-	prefix := keys.Of(keys.TableRequests)
-	for e, err := range t.Scan(prefix, keys.PrefixEnd(prefix)) {
-		if err != nil {
-			return nil, err
-		}
-		if len(e.Key) > 1 {
-			if all[string(e.Key)], err = entries.DecodeSession(e.Value); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return all, nil
-}
-
-// forget forgets sessions. The horizon is then at or after their first commits, and a number.
-func (j *judging) forget(which func(key string, s entries.Session) bool, number uint64) error {
-	gone, err := forgotten(j.table, which, number)
-	for _, e := range gone {
-		j.builder.Put(e.Key, e.Value)
-	}
-	return err
-}
-
-// forgotten returns the entries that forget sessions.
-func forgotten(t *table, which func(key string, s entries.Session) bool, number uint64) (batch []index.Entry, err error) {
-	all, err := sessionsOf(t)
-	if err != nil {
-		return nil, err
-	}
-	v, ok, err := t.Get(keys.Of(keys.TableRequests))
-	if err != nil {
-		return nil, err
-	}
-	was := keys.ReadVarints(v)
-	horizon := uint64(0)
-	if ok {
-		horizon = was.Next()
-	}
-	is := max(horizon, number)
-	for key, s := range all {
-		if which(key, s) {
-			batch = append(batch, index.Entry{Key: []byte(key)})
-			is = max(is, s.First)
-		}
-	}
-	if is != horizon {
-		batch = append(batch, index.Entry{Key: keys.Of(keys.TableRequests), Value: binary.AppendUvarint(nil, is)})
-	}
-	return batch, nil
 }
 
 // The state as the judge and the builder read it.

@@ -16,12 +16,12 @@ import (
 
 // log has the statements on the log of one store. It does not interpret commits.
 //
-// What writes is an explicit READ COMMITTED transaction. Single statements only read: under another default
-// isolation level, one that cannot be serialised is repeated.
+// All statements are in transactions with an explicit isolation level: see transaction.go.
 type log struct {
 	pool     *pgxpool.Pool
 	store    []byte
 	identity [16]byte
+	clock    clock
 }
 
 // exec is how statements are sent unless the connection string has another mode: with their
@@ -72,26 +72,15 @@ const (
 	mostCommits = 1 << 14 // when there may be many
 )
 
-type querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // tail returns rows after the head, in order, and whether there may be more. It is errDiverged if
 // the log does not have the head.
-func (l *log) tail(ctx context.Context, q querier, h head, commits uint64) (rows []row, more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	for range mostRetries {
-		var found pgx.Rows
-		found, err = q.Query(ctx, tailSQL, l.store, int64(h.first), int64(h.next()+commits), mostRead)
-		if err == nil {
+func (l *log) tail(ctx context.Context, h head, commits uint64) (rows []row, more bool, err error) {
+	err = l.read(ctx, func(b *pgx.Batch) {
+		b.Queue(tailSQL, l.store, int64(h.first), int64(h.next()+commits), mostRead).Query(func(found pgx.Rows) (err error) {
 			rows, err = readRows(found)
-		}
-		if q == querier(l.pool) && sqlState(err) == serializationFail {
-			continue
-		}
-		break
-	}
+			return err
+		})
+	})
 	if err != nil {
 		return nil, false, err
 	}
@@ -287,11 +276,9 @@ func (l *log) flush(ctx context.Context, h head) error {
 func (l *log) newest(ctx context.Context, upTo uint64) (head, error) {
 	var epoch int64
 	var first, count, id *int64
-	ctx, cancel := context.WithTimeout(ctx, readTime)
-	defer cancel()
-	err := l.pool.QueryRow(ctx, `SELECT epoch, n, count, id FROM lineage_store LEFT JOIN LATERAL (
+	err := l.readOne(ctx, `SELECT epoch, n, count, id FROM lineage_store LEFT JOIN LATERAL (
   SELECT n, count, id FROM lineage_log WHERE store = $1 AND n <= $2 ORDER BY n DESC LIMIT 1
-) last ON true WHERE store = $1`, l.store, int64(upTo)).Scan(&epoch, &first, &count, &id)
+) last ON true WHERE store = $1`, []any{l.store, int64(upTo)}, &epoch, &first, &count, &id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = errRemoved
 	}
@@ -333,7 +320,7 @@ func (l *log) follows(ctx context.Context, c backend.Cursor) error {
 // common returns the last commit that is known to be common with the history of a cursor, judging by its id.
 func (l *log) common(ctx context.Context, c backend.Cursor) (backend.Cursor, error) {
 	var last *int64
-	err := l.pool.QueryRow(ctx, `SELECT max(n + count - 1) FROM lineage_log WHERE store = $1 AND id = $2`, l.store, int64(c.ID)).Scan(&last)
+	err := l.readOne(ctx, `SELECT max(n + count - 1) FROM lineage_log WHERE store = $1 AND id = $2`, []any{l.store, int64(c.ID)}, &last)
 	if err != nil || last == nil {
 		return backend.Cursor{}, err
 	}

@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,8 +20,8 @@ var formerTime = 5 * time.Minute
 const (
 	// pruneEvery is the number of commits after which a process prunes.
 	pruneEvery = 256
-	// mostPruned limits the keys whose replaced versions are removed at once.
-	mostPruned = 20_000
+	// mostPruned limits the keys whose replaced versions are removed at once. Closing waits for that.
+	mostPruned = 4096
 )
 
 // pruning is the state of pruning in a process.
@@ -60,18 +62,23 @@ func (e *Engine) pruneLater(r *row) {
 	}()
 }
 
-// prune removes replaced versions that are old enough.
+// prune removes replaced versions that are old enough, unless another process does. When the context ends, it finishes
+// what it has begun: otherwise programs that end soon would never remove anything.
 func (l *log) prune(ctx context.Context, epoch uint64) error {
-	for {
-		n, err := l.pruneSome(ctx, epoch)
+	for ctx.Err() == nil {
+		n, err := l.pruneSome(context.WithoutCancel(ctx), epoch)
+		if sqlState(err) == lockTimeout {
+			return nil
+		}
 		if err != nil || n == 0 {
 			return err
 		}
 	}
+	return nil
 }
 
 func (l *log) pruneSome(ctx context.Context, epoch uint64) (n int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
@@ -81,6 +88,8 @@ func (l *log) pruneSome(ctx context.Context, epoch uint64) (n int, err error) {
 	defer t.rollback()
 	var b pgx.Batch
 	begin(&b)
+	// Whoever has the oldest row prunes.
+	b.Queue(`SELECT FROM lineage_former WHERE store = $1 AND epoch = $2 ORDER BY n, part LIMIT 1 FOR UPDATE NOWAIT`, l.store, int64(epoch))
 	var numbers []int64
 	var ks [][]byte
 	var parts []int32
@@ -103,12 +112,14 @@ WHERE before < $4 ORDER BY n, part`,
 		return 0, err
 	}
 	horizon := numbers[len(numbers)-1]
+	slices.SortFunc(ks, bytes.Compare) // all lock rows in this order
+	ks = slices.CompactFunc(ks, bytes.Equal)
 	var d pgx.Batch
 	queueDurability(&d, backend.Normal)
 	d.Queue(`SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`) // without statistics
 	// The newest version that is as old as the horizon stays, unless it is a deletion.
 	d.Queue(`DELETE FROM lineage_entry e USING (
-  SELECT k.key, v.age, v.gone FROM (SELECT DISTINCT unnest($4::bytea[]) AS key) k, LATERAL (
+  SELECT k.key, v.age, v.gone FROM unnest($4::bytea[]) AS k (key), LATERAL (
     SELECT age, value IS NULL AS gone FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key AND age >= $3 ORDER BY age LIMIT 1) v) newest
 WHERE e.store = $1 AND e.epoch = $2 AND e.key = newest.key AND (e.age > newest.age OR newest.gone AND e.age = newest.age)`, l.store, int64(epoch), -horizon, ks)
 	d.Queue(`DELETE FROM lineage_former f USING unnest($3::bigint[], $4::integer[]) AS p (n, part) WHERE f.store = $1 AND f.epoch = $2 AND f.n = p.n AND f.part = p.part`,
@@ -141,11 +152,12 @@ func (l *log) undecided(epoch uint64) fence {
 func (l *log) dropEpochs(ctx context.Context, current uint64) error {
 	var others []int64
 	err := again(ctx, func(ctx context.Context) error {
-		rows, err := l.pool.Query(ctx, `SELECT epoch FROM lineage_head WHERE store = $1 AND epoch <> $2`, l.store, int64(current))
-		if err == nil {
-			others, err = pgx.CollectRows(rows, pgx.RowTo[int64])
-		}
-		return err
+		return l.read(ctx, func(b *pgx.Batch) {
+			b.Queue(`SELECT epoch FROM lineage_head WHERE store = $1 AND epoch <> $2`, l.store, int64(current)).Query(func(rows pgx.Rows) (err error) {
+				others, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+				return err
+			})
+		})
 	})
 	for _, epoch := range others {
 		if err == nil {
@@ -166,8 +178,8 @@ func (l *log) dropEpoch(ctx context.Context, epoch uint64, check fence) error {
 	for last := []byte{}; ; {
 		var upTo []byte
 		err := atLength(ctx, readTime, func(ctx context.Context) error {
-			err := l.pool.QueryRow(ctx, `SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 ORDER BY key LIMIT 1 OFFSET $4`,
-				l.store, int64(epoch), last, mostDropped-1).Scan(&upTo)
+			err := l.readOne(ctx, `SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 ORDER BY key LIMIT 1 OFFSET $4`,
+				[]any{l.store, int64(epoch), last, mostDropped - 1}, &upTo)
 			if errors.Is(err, pgx.ErrNoRows) {
 				upTo, err = []byte{0xff}, nil
 			}

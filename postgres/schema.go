@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -110,20 +111,66 @@ func sqlState(err error) string {
 // mostRetries limits the attempts of a statement that conflicts with others.
 const mostRetries = 100
 
-// migrate creates the tables, or updates them to the version of this program. Many processes may do
-// so at once.
-func (l *log) migrate(ctx context.Context, create bool) error {
+// opened is what a process has to know of a database to open a store.
+type opened struct {
+	version     int    // of the tables, 0 when there are none
+	missing     int    // tables without their keys
+	identity    []byte // of the store; nil if it does not exist
+	fsync       string
+	distributes bool // an extension that distributes tables is installed
+}
+
+// look reads what opening a store needs, in one round trip.
+func (l *log) look(ctx context.Context) (is opened, err error) {
+	err = l.read(ctx, func(b *pgx.Batch) {
+		b.Queue(`SELECT version FROM lineage_schema`).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&is.version)
+			if errors.Is(err, pgx.ErrNoRows) { // a restore has not filled it yet
+				err = ErrRestoring
+			}
+			return err
+		})
+		b.Queue(`SELECT (SELECT count(*) FROM unnest('{lineage_store, lineage_log, lineage_durable, lineage_collection, lineage_entry, lineage_head, lineage_former}'::text[]) AS t (name)
+  WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid = to_regclass(t.name) AND indisprimary AND indisvalid)),
+  (SELECT identity FROM lineage_store WHERE store = $1), current_setting('fsync'), to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL`, l.store).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&is.missing, &is.identity, &is.fsync, &is.distributes)
+		})
+	})
+	if sqlState(err) == undefinedTable && is.version == 0 {
+		err = nil
+	}
+	return is, err
+}
+
+// prepare creates the tables, or updates them to the version of this program, and finds or creates the store. Many
+// processes may do so at once.
+func (l *log) prepare(ctx context.Context, o Options) error {
 	for range mostRetries {
-		version, err := l.version(ctx)
+		is, err := l.look(ctx)
 		switch {
 		case err != nil:
 			return err
-		case version > len(migrations):
-			return fmt.Errorf("the tables have version %d, this program knows up to %d: %w", version, len(migrations), backend.ErrNewerFormat)
-		case version == len(migrations):
-			return nil
-		case version == 0 && !create:
+		case is.version > len(migrations):
+			return fmt.Errorf("the tables have version %d, this program knows up to %d: %w", is.version, len(migrations), backend.ErrNewerFormat)
+		case is.version == len(migrations) && is.missing > 0: // a row could be written twice
+			return ErrRestoring
+		case is.version == len(migrations) && is.identity != nil:
+			if copy(l.identity[:], is.identity) != len(l.identity) {
+				return &backend.CorruptError{File: "lineage_store", What: "the identity of the store"}
+			}
+			if o.Unsafe {
+				return nil
+			}
+			return l.requireSafe(ctx, is)
+		case is.version == 0 && o.MustExist:
 			return fmt.Errorf("the database has no tables of stores: %w", backend.ErrNotFound)
+		case is.version == len(migrations) && o.MustExist:
+			return backend.ErrNotFound
+		case is.version == len(migrations):
+			if err = l.register(ctx, o.Store, o.ID); err != nil {
+				return err
+			}
+			continue
 		}
 		err = l.migrateOnce(ctx)
 		switch sqlState(err) {
@@ -138,25 +185,15 @@ func (l *log) migrate(ctx context.Context, create bool) error {
 			return fmt.Errorf("create tables: %w", err)
 		}
 	}
-	return errors.New("create tables: other processes kept changing them")
-}
-
-// version returns the version of the tables, 0 when there are none.
-func (l *log) version(ctx context.Context) (version int, err error) {
-	err = l.pool.QueryRow(ctx, `SELECT version FROM lineage_schema`).Scan(&version)
-	switch {
-	case sqlState(err) == undefinedTable:
-		return 0, nil
-	case errors.Is(err, pgx.ErrNoRows): // a restore has not filled it yet
-		return 0, ErrRestoring
-	}
-	return version, err
+	return errors.New("create tables and store: other processes kept changing them")
 }
 
 func (l *log) migrateOnce(ctx context.Context) error {
 	return pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, limitsSQL, milliseconds(2*time.Second), milliseconds(turnTime), milliseconds(idleTime)); err != nil {
+			return err
+		}
 		for _, s := range []string{
-			`SET LOCAL lock_timeout = '2s'`,
 			`CREATE TABLE IF NOT EXISTS lineage_schema (one boolean PRIMARY KEY DEFAULT true CHECK (one), version integer NOT NULL)`,
 			`INSERT INTO lineage_schema (version) VALUES (0) ON CONFLICT DO NOTHING`,
 		} {
@@ -186,46 +223,29 @@ func keyOf(name string) []byte {
 	return sum[:16]
 }
 
-// register finds the store, or creates it with an id, random if zero.
-func (l *log) register(ctx context.Context, name string, id [16]byte, create bool) error {
-	find := func() (identity []byte, err error) {
-		err = l.pool.QueryRow(ctx, `SELECT identity FROM lineage_store WHERE store = $1`, l.store).Scan(&identity)
-		return identity, err
+// register creates the store with an id, random if zero, unless another process has.
+func (l *log) register(ctx context.Context, name string, id [16]byte) error {
+	if id == [16]byte{} {
+		_, _ = rand.Read(id[:]) // never fails
 	}
-	identity, err := find()
-	if errors.Is(err, pgx.ErrNoRows) && create {
-		if id == [16]byte{} {
-			_, _ = rand.Read(id[:]) // never fails
-		}
-		_, err = l.pool.Exec(ctx, `INSERT INTO lineage_store (store, name, identity) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, l.store, name, id[:])
-		if err == nil || sqlState(err) == serializationFail {
-			identity, err = find()
-		}
-	}
-	if errors.Is(err, pgx.ErrNoRows) {
-		return backend.ErrNotFound
-	}
-	if err == nil && copy(l.identity[:], identity) != len(l.identity) {
-		err = &backend.CorruptError{File: "lineage_store", What: "the identity of the store"}
-	}
-	return err
+	return l.transaction(ctx, backend.Full, func(b *pgx.Batch) {
+		b.Queue(`INSERT INTO lineage_store (store, name, identity) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, l.store, name, id[:])
+	})
 }
 
 // requireSafe refuses a server that can lose acknowledged commits. Durability is set where a client is connected;
 // the servers to which tables are distributed commit as they are configured.
-func (l *log) requireSafe(ctx context.Context) error {
-	var setting string
-	var distributes bool
-	err := l.pool.QueryRow(ctx, `SELECT current_setting('fsync'), to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL`).Scan(&setting, &distributes)
-	if err == nil && distributes {
-		err = l.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = 'lineage_log'::regclass)`).Scan(&distributes)
+func (l *log) requireSafe(ctx context.Context, is opened) error {
+	distributed := is.distributes
+	if distributed {
+		if err := l.readOne(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = 'lineage_log'::regclass)`, nil, &distributed); err != nil {
+			return err
+		}
 	}
 	switch {
-	case err != nil:
-		return err
-	case distributes:
+	case distributed:
 		return errDistributed
-	case setting != "on":
+	case is.fsync != "on":
 		return errUnsafe
 	}
 	return nil
@@ -235,16 +255,5 @@ var errDistributed = errors.New("the tables are distributed over servers, which 
 
 // ErrRestoring is returned for a database whose tables have no keys yet, as while it is restored from a dump.
 var ErrRestoring = errors.New("the tables of stores have no keys: the database is being restored, or they were removed")
-
-// requireKeys is ErrRestoring unless the tables have their keys, without which a row could be written twice.
-func (l *log) requireKeys(ctx context.Context) error {
-	var missing int
-	err := l.pool.QueryRow(ctx, `SELECT count(*) FROM unnest('{lineage_store, lineage_log, lineage_durable, lineage_collection, lineage_entry, lineage_head, lineage_former}'::text[]) AS t (name)
-WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid = to_regclass(t.name) AND indisprimary AND indisvalid)`).Scan(&missing)
-	if err == nil && missing > 0 {
-		err = ErrRestoring
-	}
-	return err
-}
 
 var errUnsafe = errors.New("the server runs with fsync=off: it loses commits, or all of the database, when its machine stops")

@@ -118,7 +118,7 @@ func madeRow(t testing.TB, e *Engine) *row {
 	t.Helper()
 	at, err := e.latest(background, need{})
 	require.NoError(t, err)
-	j := newJudging()
+	j := newJudging(&e.log.clock)
 	j.begin(at)
 	j.row = &row{first: at.is.next(), id: newID()}
 	e.judging = j
@@ -127,6 +127,6 @@ func madeRow(t testing.TB, e *Engine) *row {
 	require.NoError(t, err)
 	require.Equal(t, j.row.first, receipt.Number)
 	require.NoError(t, j.seal())
-	e.judging, e.warm = newJudging(), nil
+	e.judging, e.warm = newJudging(&e.log.clock), nil
 	return j.row
 }

@@ -32,10 +32,10 @@ func (e *Engine) storedBytes(ctx context.Context) uint64 {
 func (e *Engine) stored(ctx context.Context) (log, entries uint64, err error) {
 	var ofLog, ofEntries int64
 	err = atLength(ctx, readTime, func(ctx context.Context) error {
-		return e.log.pool.QueryRow(ctx, `SELECT
+		return e.log.readOne(ctx, `SELECT
   (SELECT coalesce(sum(pg_column_size(data) + $2::bigint), 0)::bigint FROM lineage_log WHERE store = $1),
   (SELECT coalesce(sum(2 * octet_length(key) + coalesce(octet_length(value), 0) + $3::bigint), 0)::bigint FROM lineage_entry WHERE store = $1)`,
-			e.log.store, int64(rowBytes), int64(entryBytes)).Scan(&ofLog, &ofEntries)
+			[]any{e.log.store, int64(rowBytes), int64(entryBytes)}, &ofLog, &ofEntries)
 	})
 	return uint64(ofLog), uint64(ofEntries), err
 }

@@ -35,9 +35,11 @@ type table struct {
 	}
 	bytes   int64                   // of entries that turns brought
 	ordered map[string]*orderedPage // of listings, by direction and the end of the range
+	last    orderedPage             // of scans, which may begin again in it
 
 	rows     map[uint64]*row // of the log, by number, as they were fetched
 	rowBytes int
+	wanted   []uint64    // rows that were announced and did not fit into what was fetched
 	current  *decodedRow // that was read last
 
 	// Of a turn: entries of the commits that were judged, and the commits of the rows that are being made.
@@ -52,10 +54,17 @@ type fetchedRange struct {
 	entries []index.Entry
 }
 
-// orderedPage is a page of entries in the direction of a listing. low and high say what was read.
+// orderedPage is a page of entries in the direction of a listing or a scan. low and high say what was read; high is nil
+// for the end of the range of a scan.
 type orderedPage struct {
 	low, high []byte
+	to        []byte // of a scan
 	entries   []index.Entry
+}
+
+// has reports whether a page of a scan has the first entry of another scan of the range.
+func (p *orderedPage) has(from, to []byte) bool {
+	return p.low != nil && bytes.Equal(p.to, to) && bytes.Compare(p.low, from) <= 0 && (p.high == nil || bytes.Compare(from, p.high) < 0)
 }
 
 func newTable(ctx context.Context, c *cache, store [16]byte, is state, fetch func(context.Context, need) (found, error)) *table {
@@ -103,7 +112,7 @@ func (t *table) take(n need, f found) error {
 			t.set(f.lasts[i].Key, f.lasts[i].Value)
 		}
 	}
-	t.takeRows(f.rows)
+	t.takeRows(n.rows, f.rows)
 	return nil
 }
 
@@ -116,7 +125,9 @@ func (t *table) set(key, value []byte) {
 }
 
 // forgetPages forgets what only one turn or call needs.
-func (t *table) forgetPages() { t.ordered, t.rows, t.rowBytes, t.current = nil, nil, 0, nil }
+func (t *table) forgetPages() {
+	t.ordered, t.last, t.rows, t.rowBytes, t.wanted, t.current = nil, orderedPage{}, nil, 0, nil, nil
+}
 
 // Prefetch implements read.Prefetcher.
 func (t *table) Prefetch(ctx context.Context, want read.Need) error {
@@ -246,7 +257,10 @@ const (
 // stored yields the entries of the server.
 func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 	return func(yield func(index.Entry, error) bool) {
-		for limit := firstPage; ; limit = fullPage {
+		if from == nil {
+			from = []byte{}
+		}
+		for limit := firstPage; from != nil; limit = fullPage {
 			if r := t.covering(from, to); r != nil {
 				for _, e := range r.entries[r.search(from):] {
 					if to != nil && bytes.Compare(e.Key, to) >= 0 || !yield(e, nil) {
@@ -255,23 +269,25 @@ func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 				}
 				return
 			}
-			some, next, err := t.page(from, to, limit)
-			if err == nil {
-				err = t.related(some)
+			p := t.last
+			if !p.has(from, to) {
+				some, next, err := t.page(from, to, limit)
+				if err == nil {
+					err = t.related(some)
+				}
+				if err != nil {
+					yield(index.Entry{}, err)
+					return
+				}
+				p = orderedPage{bytes.Clone(from), next, to, some}
+				t.last = p
 			}
-			if err != nil {
-				yield(index.Entry{}, err)
-				return
-			}
-			for _, e := range some {
-				if !yield(e, nil) {
+			for _, e := range p.entries {
+				if bytes.Compare(e.Key, from) >= 0 && !yield(e, nil) {
 					return
 				}
 			}
-			if next == nil {
-				return
-			}
-			from = next
+			from = p.high
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestTailOfALongLog(t *testing.T) {
 	total := 0
 	for at, more := first, true; more; {
 		var page []row
-		page, more, err = e.log.tail(background, pool, at, mostCommits)
+		page, more, err = e.log.tail(background, at, mostCommits)
 		require.NoError(t, err)
 		total += len(page)
 		for i := range page {
@@ -47,6 +47,6 @@ func TestTailOfALongLog(t *testing.T) {
 
 	_, err = pool.Exec(background, `DELETE FROM lineage_log WHERE n BETWEEN 2 AND $1`, rows-1)
 	require.NoError(t, err)
-	_, _, err = e.log.tail(background, pool, first, mostCommits)
+	_, _, err = e.log.tail(background, first, mostCommits)
 	require.ErrorIs(t, err, backend.ErrCorrupt)
 }

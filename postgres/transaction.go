@@ -3,26 +3,48 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
+// Every statement is in a transaction that has its limits from the start, because a client may stop at any time: the
+// server then ends it. Limits are those of the transaction, so that poolers do not give them to others.
+
 // lockSQL locks the store until the end of a transaction: no other process writes meanwhile.
 const lockSQL = `SELECT epoch FROM lineage_store WHERE store = $1 FOR UPDATE`
 
-// limitsSQL has the limits of the server for a transaction whose client no longer answers: it would keep others
-// waiting. They are of the transaction, so that poolers do not give them to others.
+// limitsSQL limits the wait for a lock, a statement, and the wait for the client between statements.
 const limitsSQL = `SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $3, true)`
 
-// begin adds the first statements of a transaction that holds the store for more than one round trip.
+// begin adds the first statements of a transaction that writes or locks.
 func begin(b *pgx.Batch) {
-	b.Queue(beginSQL)
+	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	b.Queue(limitsSQL, milliseconds(lockTime), milliseconds(turnTime), milliseconds(idleTime))
 }
 
-const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED`
+// read executes statements that read in one snapshot of the server, in one round trip.
+func (l *log) read(ctx context.Context, statements func(*pgx.Batch)) error {
+	most := readTime
+	if end, ok := ctx.Deadline(); ok { // nobody waits for longer
+		most = min(most, max(time.Until(end), time.Millisecond))
+	}
+	var b pgx.Batch
+	b.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
+	b.Queue(limitsSQL, milliseconds(min(most, lockTime)), milliseconds(most), milliseconds(idleTime))
+	statements(&b)
+	b.Queue(`ROLLBACK`)
+	return l.pool.SendBatch(ctx, &b).Close()
+}
+
+// readOne reads one row in the same way.
+func (l *log) readOne(ctx context.Context, sql string, args []any, into ...any) error {
+	return l.read(ctx, func(b *pgx.Batch) {
+		b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(into...) })
+	})
+}
 
 // queueDurability sets the durability of a transaction.
 func queueDurability(b *pgx.Batch, d backend.Durability) {
@@ -46,9 +68,8 @@ func (l *log) transaction(ctx context.Context, d backend.Durability, statements 
 		return err
 	}
 	var b pgx.Batch
-	b.Queue(beginSQL)
-	b.Queue(`SELECT set_config('synchronous_commit', $1, true), set_config('lock_timeout', $2, true), set_config('statement_timeout', $3, true)`,
-		synchronous(d), milliseconds(lockTime), milliseconds(turnTime))
+	begin(&b)
+	queueDurability(&b, d)
 	statements(&b)
 	return (&turn{log: l, conn: conn}).commit(ctx, &b)
 }

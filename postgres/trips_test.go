@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -25,23 +26,9 @@ func TestRoundTrips(t *testing.T) {
 	main, err := thread.Active(background)
 	require.NoError(t, err)
 
-	counted := &cutter{}
-	pool := newPool(t, dsn, func(c *pgxpool.Config) { // one connection, which is there before
-		c.MaxConns, c.MinConns = 2, 1
-		c.ConnConfig.DialFunc = cuttable(t, dsn, counted).Config().ConnConfig.DialFunc
-	})
-	require.NoError(t, pool.Ping(background))
-	trips := func(most int, what string, do func()) {
-		t.Helper()
-		counted.arm(0, 0)
-		do()
-		counted.mu.Lock()
-		defer counted.mu.Unlock()
-		require.LessOrEqual(t, counted.count, most, what)
-		require.Positive(t, counted.count, what)
-	}
+	pool, trips := countedTrips(t, dsn)
 	var e *Engine
-	trips(5, "open", func() { e = handle(t, pool, "s") })
+	trips(2, "open", func() { e = handle(t, pool, "s") })
 	var c backend.Context
 	trips(1, "context", func() {
 		c, err = e.Context(background, main.ID())
@@ -73,4 +60,87 @@ func TestRoundTrips(t *testing.T) {
 		}
 	})
 	require.Equal(t, 1, listed)
+}
+
+// countedTrips returns connections, and a function that checks how many round trips something takes.
+func countedTrips(t testing.TB, dsn string) (*pgxpool.Pool, func(most int, what string, do func())) {
+	counted := &cutter{}
+	pool := newPool(t, dsn, func(c *pgxpool.Config) { // one connection, which is there before
+		c.MaxConns, c.MinConns = 2, 1
+		c.ConnConfig.DialFunc = cuttable(t, dsn, counted).Config().ConnConfig.DialFunc
+	})
+	require.NoError(t, pool.Ping(background))
+	return pool, func(most int, what string, do func()) {
+		t.Helper()
+		counted.arm(0, 0)
+		do()
+		counted.mu.Lock()
+		defer counted.mu.Unlock()
+		require.LessOrEqual(t, counted.count, most, what)
+		require.Positive(t, counted.count, what)
+	}
+}
+
+// A path takes a few round trips for hundreds of messages, also when something was erased, when messages repeat what other
+// commits have, and when their rows are more than is read at once. So do the named values of a thread.
+func TestRoundTripsOfPaths(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	writer := handle(t, newPool(t, dsn, nil), "s")
+	var said []string
+	var items []lineage.Item
+	for i := range 300 {
+		said = append(said, fmt.Sprint("message ", i))
+		items = append(items, lineage.User(said[i]))
+	}
+	thread := tell(t, writer, said...) // a row for each message
+	again, err := lineage.New(writer).CreateThread(background, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	repeated, err := again.Active(background)
+	require.NoError(t, err)
+	_, err = repeated.Extend(background, items...)
+	require.NoError(t, err)
+	main, err := thread.Active(background)
+	require.NoError(t, err)
+	owner := structure.Owner{Scope: structure.ThreadScope, Thread: thread.ID()}
+	values := lineage.New(writer).Values(owner)
+	for i := range 200 {
+		require.NoError(t, values.Set(background, fmt.Sprint("value ", i), []byte("1")))
+	}
+	pool, trips := countedTrips(t, dsn)
+	read := func(most int, of *lineage.Context, erasedOne bool) {
+		t.Helper()
+		e := handle(t, pool, "s")
+		c, err := e.Context(background, of.ID())
+		require.NoError(t, err)
+		trips(most, "path", func() {
+			n, gone := 0, 0
+			for step, err := range e.Path(background, c.Tip, structure.Window{}, backend.PathOptions{Bodies: true}) {
+				require.NoError(t, err)
+				if step.Blocks[0].Gone() {
+					gone++
+				} else {
+					require.Equal(t, said[n], string(step.Blocks[0].Body))
+				}
+				n++
+			}
+			require.Equal(t, len(said), n)
+			require.Equal(t, erasedOne, gone == 1)
+		})
+	}
+	read(5, main, false)
+	read(9, repeated, false)
+	require.NoError(t, lineage.New(writer).Erase(background, content.Sum([]byte(said[7]))))
+	read(7, main, true)
+	read(9, repeated, true)
+	former := mostRead
+	defer func() { mostRead = former }()
+	var size int
+	require.NoError(t, pool.QueryRow(background, `SELECT sum(octet_length(data)) FROM lineage_log`, exec).Scan(&size))
+	mostRead = size / 8
+	read(7+8, main, true)
+	mostRead = former
+	e := handle(t, pool, "s")
+	trips(10, "values", func() {
+		require.Equal(t, 200, drain(t, e.Values(background, owner, "", "")))
+	})
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lineage-store/lineage/internal/embedded"
-	"github.com/lineage-store/lineage/internal/embedded/entries"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/judge"
@@ -536,7 +535,7 @@ func (e *Engine) forgetOnce(ctx context.Context, id [16]byte) error {
 		return err
 	}
 	defer held.rollback()
-	gone, err := forgotten(t, func(key string, _ entries.Session) bool { return key[1:] == string(id[:]) }, 0)
+	gone, err := forgotten(t, func(key string, _ session) bool { return key[1:] == string(id[:]) }, 0)
 	if err != nil || len(gone) == 0 {
 		return err
 	}

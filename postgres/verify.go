@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"path/filepath"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/scratch"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -82,7 +82,7 @@ func (v *verifier) log(ctx context.Context, is collected, last uint64) error {
 	for more := true; more; {
 		var rows []row
 		err := atLength(ctx, readTime, func(ctx context.Context) (err error) {
-			rows, more, err = v.engine.log.tail(ctx, v.engine.log.pool, at, mostCommits)
+			rows, more, err = v.engine.log.tail(ctx, at, mostCommits)
 			return err
 		})
 		for i := 0; err == nil && i < len(rows); i++ {
@@ -113,18 +113,18 @@ func checkRow(r *row, filter *live.Set) error {
 
 // deep compares the entries of a state with those that the log makes.
 func (v *verifier) deep(ctx context.Context, is collected, t *table) error {
-	dir, err := os.MkdirTemp("", "lineage-verify-*")
+	dir, err := scratch.New()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // among temporary files
-	db, err := index.Open(filepath.Join(dir, "index.bolt"), index.Options{})
+	defer dir.Remove() //nolint:errcheck // another process will
+	db, err := index.Open(filepath.Join(dir.Path, "index.bolt"), index.Options{})
 	if err != nil {
 		return err
 	}
 	defer db.Close() //nolint:errcheck // it is removed
 	into := &temporary{engine: v.engine, db: db, epoch: is.epoch}
-	f := &filling{log: v.engine.log, judging: newJudging(), epoch: is.epoch, of: is.epoch, filter: is.live, into: into, at: head{epoch: is.epoch}}
+	f := &filling{log: v.engine.log, judging: newJudging(&v.engine.log.clock), epoch: is.epoch, of: is.epoch, filter: is.live, into: into, at: head{epoch: is.epoch}}
 	err = v.throughout(ctx, t, []byte{0}, func(t *table, from []byte) ([]byte, error) {
 		if err := f.fillTo(ctx, t.is.Number, nil); err != nil {
 			return from, err
@@ -168,43 +168,29 @@ func (v *verifier) throughout(ctx context.Context, t *table, from []byte, check 
 func (v *verifier) compare(t *table, db *index.DB, from []byte) ([]byte, error) {
 	s := db.Snapshot()
 	defer s.Close()
-	nextUsed, stopUsed := iter.Pull2(t.all(from))
-	defer stopUsed()
-	nextFresh, stopFresh := iter.Pull2(s.Scan(from, nil))
-	defer stopFresh()
-	u, uErr, uOK := nextUsed()
-	f, fErr, fOK := nextFresh()
-	for uOK || fOK {
-		if err := errors.Join(uErr, fErr); err != nil {
+	served := func(yield func(index.Entry, error) bool) {
+		for e, err := range t.all(from) {
+			if !yield(e, err) {
+				return
+			}
+			from = append(bytes.Clone(e.Key), 0) // compared, when the next is asked for
+		}
+	}
+	for d, err := range index.Differences(served, s.Scan(from, nil)) {
+		if err != nil {
 			return from, err
 		}
-		order := bytes.Compare(u.Key, f.Key)
+		problem := "entry differs from the log"
 		switch {
-		case !uOK:
-			order = 1
-		case !fOK:
-			order = -1
-		}
-		key, problem := u.Key, ""
-		switch {
-		case order < 0:
+		case d.Key[0] == keys.TableRequests: // sessions are forgotten by another rule
+			continue
+		case d.Gone:
 			problem = "entry that the log does not account for"
-		case order > 0:
-			key, problem = f.Key, "entry is missing"
-		case !bytes.Equal(u.Value, f.Value):
-			problem = "entry differs from the log"
+		case d.New:
+			problem = "entry is missing"
 		}
-		if problem != "" && key[0] != keys.TableRequests { // sessions are forgotten by another rule
-			if err := v.report(backend.Finding{Subject: "index", File: "lineage_entry", ID: fmt.Sprintf("%c:%x", key[0], key[1:]), Problem: problem}); err != nil {
-				return from, err
-			}
-		}
-		from = append(bytes.Clone(key), 0)
-		if order <= 0 {
-			u, uErr, uOK = nextUsed()
-		}
-		if order >= 0 {
-			f, fErr, fOK = nextFresh()
+		if err := v.report(backend.Finding{Subject: "index", File: "lineage_entry", ID: fmt.Sprintf("%c:%x", d.Key[0], d.Key[1:]), Problem: problem}); err != nil {
+			return from, err
 		}
 	}
 	return from, nil

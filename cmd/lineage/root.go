@@ -48,8 +48,9 @@ func root(a *app.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lineage",
 		Short: "Keep, fork and trace the conversations of LLM agents",
-		Long: `Lineage stores the conversations of LLM agents. A fork costs one pointer, the
-same bytes are stored once, and the origin of everything is recorded.
+		Long: `Lineage keeps the conversations of LLM agents: the sessions of the coding agents on this
+machine, archives, and what programs write. The same bytes are stored once, and a fork costs one
+small record.
 
 A store is a directory. It is the one given by --store or LINEAGE_STORE, or else
 the nearest .lineage in the current folder or one above it. It may also be kept by a PostgreSQL
@@ -65,8 +66,10 @@ for the active branch. Steps lead on from there: main~2 and main@{2} are two mes
 back, main:3 is the third message, and main@{-1} is where main pointed before it was
 last moved. Alone they start at the active branch: @{1}, :3.`,
 		Example: `  lineage init
-  lineage append "Plan a weekend in Lisbon." --role user
-  lineage log`,
+  lineage follow --once
+  lineage thread list
+  lineage log
+  lineage resume`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          app.KnownCommand,

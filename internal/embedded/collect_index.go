@@ -21,7 +21,7 @@ type commitFrame struct {
 	size    int64
 }
 
-// history returns the view with its commits, without those parts that are hidden from it.
+// history returns the commits of the view without the parts that are hidden from it.
 func (v view) history() live.View {
 	return live.View{View: v.View, History: func(from, until uint64) iter.Seq2[live.Commit, error] {
 		return func(yield func(live.Commit, error) bool) {
@@ -99,52 +99,6 @@ func (e *Engine) replayCommit(c commitFrame) error {
 	return e.replayRecords(c.Commit, c.frame, c.offsets)
 }
 
-// difference yields the entries that differ between two states of the index: the old and the new
-// entry, with a nil value where there is none.
-func difference(from, to *index.Snapshot) iter.Seq2[[2]index.Entry, error] {
-	return func(yield func([2]index.Entry, error) bool) {
-		nextIs, stopIs := iter.Pull2(from.Scan(nil, nil))
-		defer stopIs()
-		nextWill, stopWill := iter.Pull2(to.Scan(nil, nil))
-		defer stopWill()
-		is, err, isOK := nextIs()
-		will, willErr, willOK := nextWill()
-		for isOK || willOK {
-			if err == nil {
-				err = willErr
-			}
-			if err != nil {
-				yield([2]index.Entry{}, err)
-				return
-			}
-			order := bytes.Compare(is.Key, will.Key)
-			if !willOK {
-				order = -1
-			} else if !isOK {
-				order = 1
-			}
-			var change [2]index.Entry
-			switch {
-			case order < 0:
-				change = [2]index.Entry{is, {Key: is.Key}}
-			case order > 0:
-				change = [2]index.Entry{{Key: will.Key}, will}
-			case !bytes.Equal(is.Value, will.Value):
-				change = [2]index.Entry{is, will}
-			}
-			if change[1].Key != nil && !yield(change, nil) {
-				return
-			}
-			if order <= 0 {
-				is, err, isOK = nextIs()
-			}
-			if order >= 0 {
-				will, willErr, willOK = nextWill()
-			}
-		}
-	}
-}
-
 // pruning changes the current index in batches.
 type pruning struct {
 	engine  *Engine
@@ -153,13 +107,13 @@ type pruning struct {
 	lists   [][]byte // prefixes
 }
 
-// add adds a change of an entry. The keys of reflog entries and summaries contain the positions
-// of their records, which shift when earlier records are removed, and later commits may have
-// deleted some of them: the entries of a commit are changed as one list.
+// add adds a change of an entry. The keys of reflog entries and summaries contain the positions of their records in
+// the commit. These shift when earlier records are removed, and later commits may have deleted some of the records.
+// So all entries of a commit are changed as one list.
 func (p *pruning) add(change [2]index.Entry) error {
 	k := change[1].Key
-	// Packs do not store the requests of their commits, and a fold derives the order. The pending
-	// entry is written at the end.
+	// Packs do not store the requests of their commits. A fold derives the order of threads. The pending entry is
+	// written at the end.
 	if k[0] == keys.TableRequests || k[0] == keys.TableThreadByTime || k[0] == keys.TablePendingCollection {
 		return nil
 	}
@@ -230,8 +184,8 @@ func (p *pruning) message(will index.Entry) index.Entry {
 	return will
 }
 
-// list returns the changes that replace the entries under a prefix by those of the new index,
-// except entries that were deleted meanwhile.
+// list returns the changes that replace the entries under a prefix by those of the new index, except entries that
+// were deleted in the meantime.
 func (p *pruning) list(now *index.Snapshot, prefix []byte) (batch []index.Entry, err error) {
 	there := make(map[string]int)
 	for e, err := range now.Scan(prefix, keys.PrefixEnd(prefix)) {

@@ -1,7 +1,6 @@
 package embedded
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,9 +17,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Verify implements backend.Engine. The fast check reads every frame of the journal. The deep
-// check also rebuilds the index beside the store, which computes every id, key and digest, and
-// compares it entry by entry with the current one; then it reads every chunked body.
+// Verify implements backend.Engine. The fast check reads every frame of the journal. The deep check also rebuilds the
+// index in a temporary directory, which computes every id, key and digest, and compares it entry by entry with the
+// current one. Then it reads every chunked body.
 func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[backend.Finding, error] {
 	return func(yield func(backend.Finding, error) bool) {
 		if err := e.begin(); err != nil {
@@ -45,7 +44,7 @@ type verifier struct {
 	yield  func(backend.Finding, error) bool
 
 	done, total int64
-	damaged     bool // the journal is damaged and cannot be compared
+	damaged     bool // the journal is damaged, so it cannot be compared
 	lost        bool // lookup tables of packs are damaged
 	wrong       bool // index entries are wrong
 	layer       *packLayer
@@ -223,8 +222,8 @@ func (v *verifier) indexFile() error {
 // scratchPattern names the directories of temporary indexes.
 const scratchPattern = "verify-*"
 
-// scratchDir returns where temporary indexes are created: in the store's directory, or among the
-// system's temporary files if the store is read-only.
+// scratchDir returns the directory for temporary indexes: the store's directory, or the system's temporary directory
+// if the store is read-only.
 func (e *Engine) scratchDir() string {
 	if e.opt.ReadOnly {
 		return os.TempDir()
@@ -270,7 +269,7 @@ func (e *Engine) shadow() (s *Engine, discard func(), err error) {
 	return s, discard, nil
 }
 
-// journal reads every frame up to the state and replays it into the shadow.
+// journal reads every frame up to a state and replays it into the temporary index.
 func (v *verifier) journal(until index.State, again *Engine) error {
 	number := uint64(0)
 	first := true
@@ -373,69 +372,60 @@ func (v *verifier) compare(used, fresh *index.Snapshot) error {
 			return err
 		}
 	}
-	nextUsed, stopUsed := iter.Pull2(used.Scan(nil, nil))
-	defer stopUsed()
-	nextFresh, stopFresh := iter.Pull2(fresh.Scan(nil, nil))
-	defer stopFresh()
-	u, uErr, uOK := nextUsed()
-	f, fErr, fOK := nextFresh()
-	for uOK || fOK {
-		if fErr != nil {
-			return fErr
-		}
-		if uErr != nil {
-			return v.found(v.indexFinding(nil, uErr.Error()))
-		}
-		if err := v.progress(0); err != nil {
-			return err
-		}
-		order := bytes.Compare(u.Key, f.Key)
-		switch {
-		case !uOK:
-			order = 1
-		case !fOK:
-			order = -1
-		}
-		var problem string
-		packed := false
-		if order < 0 && u.Key[0] == keys.TablePackedUpTo || order > 0 && f.Key[0] == keys.TablePackedUpTo {
-			packed = true // entries are being dropped right now
-		} else if order < 0 {
-			var err error
-			if packed, err = v.engine.matchesPacks(v.layer, u.Key, u.Value); err != nil {
-				return err
+	var damage error // of the current index
+	ours := func(yield func(index.Entry, error) bool) {
+		for e, err := range used.Scan(nil, nil) {
+			if err != nil {
+				damage = err
+			} else {
+				err = v.progress(0)
+			}
+			if !yield(e, err) {
+				return
 			}
 		}
-		least := u.Key
-		if order > 0 {
-			least = f.Key
-		}
+	}
+	for d, err := range index.Differences(ours, fresh.Scan(nil, nil)) {
 		switch {
-		case least[0] == keys.TableRequests: // packs do not store requests
-		case least[0] == keys.TableThreadByTime: // see verifier.order
-		case least[0] == keys.TablePendingCollection: // the journal does not contain the pending collection
-		case packed: // not dropped from the index yet
-		case order < 0:
-			problem = "entry that the journal does not account for"
-		case order > 0:
-			problem = "entry is missing"
-		case !bytes.Equal(u.Value, f.Value) && u.Key[0] != keys.TablePackedUpTo:
-			problem = "entry differs from the journal"
+		case damage != nil:
+			return v.found(v.indexFinding(nil, damage.Error()))
+		case err != nil:
+			return err
+		}
+		problem, err := v.problem(d)
+		if err != nil {
+			return err
 		}
 		if problem != "" {
 			v.wrong = true
-			if err := v.found(v.indexFinding(least, problem)); err != nil {
+			if err := v.found(v.indexFinding(d.Key, problem)); err != nil {
 				return err
 			}
 		}
-		if order <= 0 {
-			u, uErr, uOK = nextUsed()
-		}
-		if order >= 0 {
-			f, fErr, fOK = nextFresh()
-		}
 	}
 	return nil
+}
+
+// problem returns what is wrong with an entry that differs from the rebuilt one, or nothing.
+func (v *verifier) problem(d index.Difference) (string, error) {
+	switch d.Key[0] {
+	case keys.TableRequests, // packs do not store requests
+		keys.TableThreadByTime,      // see verifier.order
+		keys.TablePendingCollection, // the journal does not contain the pending collection
+		keys.TablePackedUpTo:        // entries may be dropped right now
+		return "", nil
+	}
+	switch {
+	case d.Gone:
+		packed, err := v.engine.matchesPacks(v.layer, d.Key, d.Was)
+		if packed || err != nil { // not dropped from the index yet
+			return "", err
+		}
+		return "entry that the journal does not account for", nil
+	case d.New:
+		return "entry is missing", nil
+	}
+	return "entry differs from the journal", nil
 }
 
 func (v *verifier) indexFinding(k []byte, problem string) backend.Finding {

@@ -60,6 +60,7 @@ func (o *options) flags() *pflag.FlagSet {
 	f.IntVar(&o.config.MessageBytes, "message-bytes", 0, "size of a message (default 500)")
 	f.Var(countFlag{&o.config.StoreMessages}, "store-messages", "messages in the large store (default 1M)")
 	f.Var(countFlag{&o.config.Forks}, "forks", "largest number of forks of one place, and of branches and threads (default 100k)")
+	f.IntVar(&o.config.Programs, "programs", 0, "number of short programs on a Postgres server, 200 a minute (default 100)")
 	f.StringSliceVar(&o.config.Archives, "archive", nil, "file or folder of conversations to import and deduplicate")
 	f.StringVar(&o.config.Postgres, "postgres", "", "address of a Postgres server to compare with, or private for one that is started for the run")
 	f.StringVar(&o.config.NodeModules, "deepagents", "", "folder whose node_modules has @deepagents/context")

@@ -8,10 +8,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// The table of listings has an entry for each thread under the filter of all threads, of its
-// user, and of each of its first metadata values. A key is the table, the filter, the time of
-// the last update and the thread. These entries change with every message, so folds write them
-// and commits do not (see read.Derive). An entry is stale if the thread has another time by now.
+// The table of listings has an entry for each thread under several filters: of all threads, of its user, and of each
+// of its first metadata values. A key is the table, the filter, the time of the last update and the thread. These
+// entries change with every message, so they are written by folds and not by commits (see read.Derive). An entry is
+// stale if the time of the thread has changed since.
 
 const (
 	filterSize = 6
@@ -29,8 +29,8 @@ const (
 type OrderFilter [filterSize]byte
 
 var (
-	// FilterAll is the filter of all threads, and FilterMore that of threads with more metadata
-	// values than entries.
+	// FilterAll is the filter of all threads. FilterMore is the filter of threads with more metadata values than
+	// entries.
 	FilterAll  = OrderFilter{}
 	FilterMore = OrderFilter{1}
 )

@@ -58,7 +58,7 @@ var recordKinds = [256]structure.Kind{
 	TableSummary: structure.KindSummary, TableThread: structure.KindThread, TableValue: structure.KindValue,
 }
 
-// Shape is the shape of the entries for sealed tables.
+// Shape describes the entries for sealed tables.
 type Shape struct{}
 
 // Owners implements sealed.Shape.

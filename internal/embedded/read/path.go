@@ -40,7 +40,7 @@ func (v *View) Path(ctx context.Context, at structure.SpanRef, w structure.Windo
 					}
 					next, ahead = seq+ahead, min(2*ahead, mostSpansAhead)
 				}
-				step, err := r.step(s, seq)
+				step, err := r.step(ctx, s, seq, min(s.Last, next-1))
 				if !yield(step, err) || err != nil {
 					return
 				}
@@ -56,6 +56,8 @@ type pathReader struct {
 	erasures bool
 	passing  bool
 	memory   *stepMemory
+	window   []*stepMemory // with a prefetcher: steps that were read ahead
+	used     []*stepMemory // the memory of all of them, which passing steps share
 }
 
 // stepMemory is the memory of a typical step in one allocation.
@@ -71,16 +73,25 @@ func (v *View) newPathReader(o backend.PathOptions) *pathReader {
 	}
 }
 
-// step returns the step at a place in a segment of a path.
-func (r *pathReader) step(s structure.Segment, seq uint64) (*backend.Step, error) {
-	if !r.passing {
-		r.memory = &stepMemory{}
+// step returns the step at a place in a segment of a path. Spans up to last are prefetched.
+func (r *pathReader) step(ctx context.Context, s structure.Segment, seq, last uint64) (*backend.Step, error) {
+	var m *stepMemory
+	if r.bodies && r.spans.view.Ahead != nil {
+		if len(r.window) == 0 {
+			if err := r.readAhead(ctx, s, seq, last); err != nil {
+				return nil, err
+			}
+		}
+		m, r.window = r.window[0], r.window[1:]
+	} else {
+		if !r.passing {
+			r.memory = &stepMemory{}
+		}
+		m = r.memory
+		if err := r.read(s, seq, m); err != nil {
+			return nil, err
+		}
 	}
-	m := r.memory
-	if err := r.spans.Read(structure.SpanRef{Run: s.Run.ID, Seq: seq}, s.Last, &m.reading); err != nil {
-		return nil, err
-	}
-	m.step = backend.Step{Position: s.Run.Position(seq), Commit: r.spans.number, Span: &m.reading.Span}
 	if !r.bodies {
 		return &m.step, nil
 	}
@@ -97,8 +108,48 @@ func (r *pathReader) step(s structure.Segment, seq uint64) (*backend.Step, error
 	return &m.step, nil
 }
 
-// body returns the block of a usage: the given one from the same commit, or the
-// stored one. Of an erased block only the description is returned.
+// read reads the span of a step.
+func (r *pathReader) read(s structure.Segment, seq uint64, m *stepMemory) error {
+	if err := r.spans.Read(structure.SpanRef{Run: s.Run.ID, Seq: seq}, s.Last, &m.reading); err != nil {
+		return err
+	}
+	m.step = backend.Step{Position: s.Run.Position(seq), Commit: r.spans.number, Span: &m.reading.Span}
+	return nil
+}
+
+// mostReadAhead limits the bodies of the steps that are read ahead, in bytes.
+const mostReadAhead = 4 << 20
+
+// readAhead reads the spans of a window of steps, at least one, and prefetches what their bodies need besides.
+func (r *pathReader) readAhead(ctx context.Context, s structure.Segment, first, last uint64) error {
+	if !r.passing {
+		r.used = nil
+	}
+	n, size := 0, 0
+	for seq := first; seq <= last && size < mostReadAhead; seq++ {
+		if n == len(r.used) {
+			r.used = append(r.used, &stepMemory{})
+		}
+		m := r.used[n]
+		if err := r.read(s, seq, m); err != nil {
+			if n == 0 {
+				return err
+			}
+			break // it is returned when it is reached
+		}
+		for _, b := range m.reading.Local {
+			if b != nil {
+				size += len(b.Body)
+			}
+		}
+		n++
+	}
+	r.window = r.used[:n]
+	return r.spans.view.prefetchBodies(ctx, r.window, r.erasures)
+}
+
+// body returns the block of a usage: the given one from the same commit, or the stored one. For an erased block it
+// returns only the description.
 func (v *View) body(id content.ID, found *structure.Block, erasures bool) (*structure.Block, error) {
 	if erasures {
 		if ok, err := v.NotErased(id); err != nil {
@@ -117,8 +168,8 @@ func (v *View) body(id content.ID, found *structure.Block, erasures bool) (*stru
 	if err != nil || found == nil {
 		return b, err
 	}
-	// The block was erased, collected, and stored again by another user: the first
-	// description stays valid for this usage.
+	// The block was erased, collected, and stored again for another use. The first description stays valid for this
+	// usage.
 	own := *b
 	own.Block = found.Block
 	return &own, nil

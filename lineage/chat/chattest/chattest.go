@@ -36,52 +36,68 @@ type Config struct {
 
 // Run runs every test against the implementation.
 func Run(t *testing.T, c Config) {
-	for _, test := range []struct {
-		name string
-		run  func(t *testing.T, s *store)
-	}{
-		{"chats", testChats},
-		{"upsert", testUpsert},
-		{"chat updates", testUpdateChat},
-		{"chat changes", testChangeChat},
-		{"chat users", testChatUsers},
-		{"chat lists", testListChats},
-		{"chat pages", testChatPages},
-		{"metadata filter", testMetadataFilter},
-		{"update order", testUpdateOrder},
-		{"chat deletion", testDeleteChat},
-		{"messages", testMessages},
-		{"message trees", testTrees},
-		{"known messages", testKnownMessages},
-		{"refused messages", testRefusedMessages},
-		{"any JSON", testAnyJSON},
-		{"NUL", testNUL},
-		{"odd ids", testOddIDs},
-		{"ids that are no text", testNotText},
-		{"long chains", testLongChain},
-		{"branches", testBranches},
-		{"refused branches", testRefusedBranches},
-		{"active branch", testActiveBranch},
-		{"branch heads", testBranchHeads},
-		{"checkpoints", testCheckpoints},
-		{"order of creation", testOrder},
-		{"append", testAppend},
-		{"append to a new branch", testAppendNewBranch},
-		{"append is atomic", testAppendAtomic},
-		{"neighbours", testNeighbours},
-		{"origins", testOrigins},
-		{"graph", testGraph},
-		{"search", testSearch},
-		{"concurrent appends", testConcurrentAppends},
-		{"concurrent adding", testConcurrentAdding},
-		{"concurrent creation", testConcurrentCreation},
-		{"concurrent deletion", testConcurrentDeletion},
-		{"concurrent changes", testConcurrentChanges},
-		{"reopening", testReopening},
-		{"model", testModel},
-	} {
+	runTests(t, c, sequential)
+	RunConcurrent(t, c)
+}
+
+// RunConcurrent runs what the race detector has something to find in: the tests with many goroutines, and random
+// calls, which go through all operations.
+func RunConcurrent(t *testing.T, c Config) { runTests(t, c, concurrent) }
+
+func runTests(t *testing.T, c Config, tests []test) {
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newStore(t, c)) })
 	}
+}
+
+type test struct {
+	name string
+	run  func(t *testing.T, s *store)
+}
+
+var sequential = []test{
+	{"chats", testChats},
+	{"upsert", testUpsert},
+	{"chat updates", testUpdateChat},
+	{"chat changes", testChangeChat},
+	{"chat users", testChatUsers},
+	{"chat lists", testListChats},
+	{"chat pages", testChatPages},
+	{"metadata filter", testMetadataFilter},
+	{"update order", testUpdateOrder},
+	{"chat deletion", testDeleteChat},
+	{"messages", testMessages},
+	{"message trees", testTrees},
+	{"known messages", testKnownMessages},
+	{"refused messages", testRefusedMessages},
+	{"any JSON", testAnyJSON},
+	{"NUL", testNUL},
+	{"odd ids", testOddIDs},
+	{"ids that are no text", testNotText},
+	{"long chains", testLongChain},
+	{"branches", testBranches},
+	{"refused branches", testRefusedBranches},
+	{"active branch", testActiveBranch},
+	{"branch heads", testBranchHeads},
+	{"checkpoints", testCheckpoints},
+	{"order of creation", testOrder},
+	{"append", testAppend},
+	{"append to a new branch", testAppendNewBranch},
+	{"append is atomic", testAppendAtomic},
+	{"neighbours", testNeighbours},
+	{"origins", testOrigins},
+	{"graph", testGraph},
+	{"search", testSearch},
+	{"reopening", testReopening},
+}
+
+var concurrent = []test{
+	{"concurrent appends", testConcurrentAppends},
+	{"concurrent adding", testConcurrentAdding},
+	{"concurrent creation", testConcurrentCreation},
+	{"concurrent deletion", testConcurrentDeletion},
+	{"concurrent changes", testConcurrentChanges},
+	{"model", testModel},
 }
 
 // store is a store under test.

@@ -105,7 +105,7 @@ func newSession(ctx context.Context, s *app.Session, o *resumeOptions, environme
 	}
 	made, err := resume.New(ctx, s.Store, found.Span, options)
 	if errors.Is(err, resume.ErrNoFolder) && o.dir == "" {
-		s.Warn("%s: it is the current one", err)
+		s.Warn("%s: using the current one", err)
 		if options.Dir, err = os.Getwd(); err == nil {
 			made, err = resume.New(ctx, s.Store, found.Span, options)
 		}

@@ -1,0 +1,185 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lineage-store/lineage/internal/embedded"
+	"github.com/lineage-store/lineage/internal/embedded/entries"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// session is a session, and the server's time of its last request in seconds. The entry begins with that.
+type session struct {
+	entries.Session
+	used uint64
+}
+
+func (s *session) encode() []byte { return append(binary.AppendUvarint(nil, s.used), s.Encode()...) }
+
+func decodeSession(b []byte) (s session, err error) {
+	v := keys.ReadVarints(b)
+	if s.used, err = v.Next(), v.Err(); err == nil {
+		s.Session, err = entries.DecodeSession(v.Rest)
+	}
+	return s, err
+}
+
+// sessionOf returns what is known of a session.
+func sessionOf(state read.Getter, id [16]byte) (s session, known bool, err error) {
+	v, known, err := state.Get(keys.Of(keys.TableRequests, id[:]))
+	if err == nil && known {
+		s, err = decodeSession(v)
+	}
+	return s, known, err
+}
+
+// clock is the time of the server: the clocks of processes differ.
+type clock struct {
+	mu     sync.Mutex
+	server uint64 // seconds, as they were read
+	at     time.Time
+}
+
+// saw records the time that the server had just now.
+func (c *clock) saw(server uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.server, c.at = server, time.Now()
+}
+
+// now is 0 until the time was seen.
+func (c *clock) now() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.server == 0 {
+		return 0
+	}
+	return c.server + uint64(time.Since(c.at)/time.Second)
+}
+
+// applied returns the commit of a request, or 0 if it was not applied. follows checks a cursor.
+func applied(state read.Getter, o *backend.Once, follows func(backend.Cursor) error) (uint64, error) {
+	s, known, err := sessionOf(state, o.Session)
+	if err != nil || known {
+		if err == nil {
+			return s.Find(o.Session, o.Sequence)
+		}
+		return 0, err
+	}
+	v, ok, err := state.Get(keys.Of(keys.TableRequests))
+	if err != nil {
+		return 0, err
+	}
+	if horizon := keys.ReadVarints(v); ok && o.Since.Number < horizon.Next() {
+		return 0, entries.Uncertain(o.Session, o.Sequence)
+	}
+	return 0, follows(o.Since)
+}
+
+// request adds the entry of a commit's request, and forgets old sessions.
+func (j *judging) request(c embedded.Sequenced) error {
+	switch {
+	case c.Unknown: // it may have been a request
+		return j.forget(func(string, session) bool { return true }, c.Number)
+	case c.Once == nil:
+		return nil
+	}
+	s, known, err := sessionOf(j.table, c.Once.Session)
+	if err != nil {
+		return err
+	}
+	if !known {
+		s.Session = entries.Session{Whole: true, First: c.Number}
+		if c.Number%forgetEvery == 0 { // to look for them takes time
+			if err := j.forgetOld(); err != nil {
+				return err
+			}
+		}
+	}
+	s.Add(c.Once.Sequence, c.Number)
+	s.used = j.clock.now()
+	j.builder.Put(keys.Of(keys.TableRequests, c.Once.Session[:]), s.encode())
+	return nil
+}
+
+// forgetEvery is the number of commits one of which forgets old sessions, if it begins one.
+const forgetEvery = 16
+
+// forgetOld forgets the sessions that were not used for long, and the oldest if there are many.
+func (j *judging) forgetOld() error {
+	all, err := sessionsOf(j.table)
+	if err != nil {
+		return err
+	}
+	last := make([]uint64, 0, len(all))
+	for _, s := range all {
+		last = append(last, s.Last)
+	}
+	slices.Sort(last)
+	before := uint64(0)
+	if many := len(last) - entries.MaxSessions + 1; many > 0 {
+		before = last[many]
+	}
+	now, age := j.clock.now(), uint64(entries.SessionAge/time.Second)
+	return j.forget(func(_ string, s session) bool { return s.Last < before || s.used+age < now }, 0)
+}
+
+// sessionsOf returns all sessions by their keys.
+func sessionsOf(t *table) (map[string]session, error) {
+	all := make(map[string]session)
+	prefix := keys.Of(keys.TableRequests)
+	for e, err := range t.Scan(prefix, keys.PrefixEnd(prefix)) {
+		if err != nil {
+			return nil, err
+		}
+		if len(e.Key) > 1 {
+			if all[string(e.Key)], err = decodeSession(e.Value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// forget forgets sessions. The horizon is then at or after their first commits, and a number.
+func (j *judging) forget(which func(key string, s session) bool, number uint64) error {
+	gone, err := forgotten(j.table, which, number)
+	for _, e := range gone {
+		j.builder.Put(e.Key, e.Value)
+	}
+	return err
+}
+
+// forgotten returns the entries that forget sessions.
+func forgotten(t *table, which func(key string, s session) bool, number uint64) (batch []index.Entry, err error) {
+	all, err := sessionsOf(t)
+	if err != nil {
+		return nil, err
+	}
+	v, ok, err := t.Get(keys.Of(keys.TableRequests))
+	if err != nil {
+		return nil, err
+	}
+	was := keys.ReadVarints(v)
+	horizon := uint64(0)
+	if ok {
+		horizon = was.Next()
+	}
+	is := max(horizon, number)
+	for key, s := range all {
+		if which(key, s) {
+			batch = append(batch, index.Entry{Key: []byte(key)})
+			is = max(is, s.First)
+		}
+	}
+	if is != horizon {
+		batch = append(batch, index.Entry{Key: keys.Of(keys.TableRequests), Value: binary.AppendUvarint(nil, is)})
+	}
+	return batch, nil
+}
