@@ -222,7 +222,7 @@ func TestEditing(t *testing.T) {
 	_, body := s.get(at + "?at=1")
 	require.Contains(t, body, "one\n &lt;b&gt;</textarea>")
 	require.Contains(t, body, "the prompts after it: 1")
-	require.Contains(t, body, "all 5 messages after it")
+	require.Contains(t, body, "all messages after it: 5")
 	for i, replay := range []string{"", "prompts", "all"} {
 		form := s.editing(at + "?at=1")
 		require.Equal(t, fmt.Sprint("edit-", i+1), form.Get("name"))
