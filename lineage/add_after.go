@@ -94,7 +94,7 @@ func (s *Store) Follows(ctx context.Context, at SpanRef) iter.Seq2[SpanRef, erro
 			if err == nil {
 				var last SpanRef
 				if last, err = s.engine.Last(ctx, run.ID); err == nil && last.IsZero() {
-					continue // still empty
+					continue // the run is still empty
 				}
 			}
 			if !yield(first, err) || err != nil {

@@ -24,15 +24,15 @@ func (c *Context) Result(ctx context.Context, role string) (Item, error) {
 	return last[len(last)-1].Result(role), nil
 }
 
-// Return appends the result of a subagent to its parent and returns the new span. Unless they are
-// set, Origin.SourceID of the result names this context and its tip, and Origin.ParentID is the
-// last content of this context.
+// Return appends the result of a subagent to its parent and returns the new span. Unless they are set,
+// Origin.SourceID of the result names this context and its tip, and Origin.ParentID is the last content of this
+// context.
 //
-// For the zero Item, the result is the context's own summaries since it was forked, joined in the
-// order of the history. If there are none, the error is ErrNotFound.
+// For the zero Item, the result consists of the context's own summaries since it was forked, joined in the order of
+// the history. If there are none, the error is ErrNotFound.
 //
-// A result is returned once: if the tip has not changed, returning the same result again adds
-// nothing and returns the first span. Results with a Reader are not compared.
+// A result is returned once: if the tip has not changed, returning the same result again adds nothing and returns the
+// first span. Results with a Reader are not compared.
 func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
 	if result.with != nil {
 		return SpanRef{}, errTogether
@@ -90,8 +90,8 @@ func (c *Context) Return(ctx context.Context, result Item) (SpanRef, error) {
 // maxReturnTries limits retries while others extend the parent.
 const maxReturnTries = 1000
 
-// returned returns the entry of a history that equals result and was added in the given commit or
-// later; nil if there is none. It reads backwards in growing steps.
+// returned returns the entry of a history that equals result and was added in the given commit or later, nil if there
+// is none. It reads backwards in growing steps.
 func (s *Store) returned(ctx context.Context, tip SpanRef, result *Item, after uint64) (*Entry, error) {
 	last, err := s.Position(ctx, tip)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/lineage-store/lineage/internal/write"
 )
 
-// Alternatives creates several continuations of the context, such as answers of several models, one
-// for each of the overrides. They can be extended like any other context, in any order and
-// concurrently, and have the same ContextInfo.Set. The context itself does not move until Choose.
+// Alternatives creates several continuations of the context, such as answers of several models, one for each of the
+// overrides. They can be extended like any other context, in any order and concurrently, and have the same
+// ContextInfo.Set. The context itself does not move until Choose.
 func (c *Context) Alternatives(ctx context.Context, each ...Overrides) ([]*Context, error) {
 	if len(each) == 0 {
 		return nil, fmt.Errorf("alternatives: no overrides given: %w", ErrInvalid)
@@ -40,9 +40,9 @@ func (c *Context) Alternatives(ctx context.Context, each ...Overrides) ([]*Conte
 	return offered, nil
 }
 
-// Choose moves the context to the tip of one of its alternatives. The others remain and can be
-// chosen later. If the context is still where the alternatives start, choosing counts as extending
-// it, and Undo does not revert it. Otherwise it is a move, which the reflog records.
+// Choose moves the context to the tip of one of its alternatives. The others remain and can be chosen later. If the
+// context is still where the alternatives start, choosing counts as extending it, and Undo does not revert it.
+// Otherwise it is a move, which the reflog records.
 func (c *Context) Choose(ctx context.Context, alternative *Context) error {
 	if err := c.store.sameStore(alternative); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (c *Context) Choose(ctx context.Context, alternative *Context) error {
 			return subjectError("context", alternative.id.String(), ErrInvalid, "the alternative is still empty")
 		case chosen.Tip == state.Tip:
 			return nil
-		case state.Tip == chosen.Base: // straight forward: nothing to undo
+		case state.Tip == chosen.Base: // straight forward, so there is nothing to undo
 			b.Expect(c.id, state.Tip)
 			b.Point(c.id, chosen.Tip)
 		default:

@@ -89,11 +89,11 @@ type Alternative struct {
 	Tip SpanRef
 	// Model is the model that answered, empty if unknown.
 	Model string
-	// Input and Output are the token counts of the answer, which ends before the next user message.
-	// If Reported, they are the sums of Answers; otherwise Output is an estimate.
+	// Input and Output are the token counts of the answer, which ends before the next user message. If Reported is
+	// set, they are the sums of Answers. Otherwise Output is an estimate.
 	Input, Output int
 	Reported      bool
-	// Answers are what its messages state of the models' answers, each once: see message.Usage.
+	// Answers are the answers of models as stated by the messages of the alternative, each once: see message.Usage.
 	Answers []message.Answer
 	// Took is the time from the message before the alternative to the end of the answer.
 	Took time.Duration
@@ -102,10 +102,9 @@ type Alternative struct {
 // maxAnswerSpans limits how much of an answer is read to measure it.
 const maxAnswerSpans = 1000
 
-// AlternativesTo returns the continuations that histories of the context's thread have at the
-// position before span, the one with span included, in the order of their creation. Alternatives
-// that are still empty are missing: see Children. A history that a subagent began is not an
-// alternative to the first message of its parent.
+// AlternativesTo returns the continuations that histories of the context's thread have at the position before span,
+// in the order of their creation. The continuation with span is one of them. Alternatives that are still empty are
+// missing: see Children. A history that a subagent began is not an alternative to the first message of its parent.
 func (c *Context) AlternativesTo(ctx context.Context, span SpanRef) ([]Alternative, error) {
 	tip, err := c.Tip(ctx)
 	if err != nil {
@@ -139,8 +138,8 @@ func (c *Context) AlternativesTo(ctx context.Context, span SpanRef) ([]Alternati
 	return alternatives, nil
 }
 
-// Continuations returns the spans that histories of the context's thread have directly after a
-// position, in the order of their creation. It is AlternativesTo without what the answers cost.
+// Continuations returns the spans that directly follow a position on histories of the context's thread, in the order
+// of their creation. It is AlternativesTo without the costs of the answers.
 func (c *Context) Continuations(ctx context.Context, at SpanRef) ([]SpanRef, error) {
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {

@@ -8,14 +8,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Author returns the origin of an entry and the context that it was added through: the one that the
-// entry's commit extended to its span or beyond. The context is zero if unknown, as in imported
-// histories.
+// Author returns the origin of an entry and the context that it was added through, which is the one that the entry's
+// commit extended to its span or beyond. The context is zero if unknown, as in imported histories.
 //
-// If the entry has no user, the origin's user is that of the entry's thread. If the answer of a
-// model has no model, the origin's model is the one now in force in the context or, if the context
-// is unknown or deleted, the model on which all contexts of the thread agree. A program that
-// changes the model of a context should therefore set it on each message (Item.From).
+// If the entry has no user, the origin's user is that of the entry's thread. If the answer of a model has no model,
+// the origin's model is the one now in force in the context. If the context is unknown or deleted, it is the model
+// that all contexts of the thread have in common. A program that changes the model of a context should therefore set
+// it on each message (Item.From).
 func (s *Store) Author(ctx context.Context, e *Entry) (Origin, ContextID, error) {
 	authors := newAuthorship(ctx, s, s.engine)
 	through, err := authors.context(e)
@@ -34,8 +33,7 @@ type authorship struct {
 	// homes are the homes of runs, users the users of existing threads.
 	homes map[structure.RunID]structure.Home
 	users map[structure.Home]string
-	// models is the model in force per context, threads whether all contexts of a thread have the
-	// same model.
+	// models maps contexts to the model in force. threads tells whether all contexts of a thread have the same model.
 	models  map[ContextID]string
 	threads map[structure.Home]agreement
 	// tips are the tip records of commit.
@@ -101,10 +99,10 @@ func (a *authorship) user(home structure.Home) (string, error) {
 	return user, nil
 }
 
-// model returns the model of an answer that has none: the one in force in the context that it was
-// added through, or if that is unknown, the one on which all contexts of the thread agree.
+// model returns the model of an answer that has none: the one in force in the context that the answer was added
+// through. If that is unknown, it is the model that all contexts of the thread have in common.
 func (a *authorship) model(e *Entry, home structure.Home) (string, error) {
-	if a.commit != e.Commit { // usually all agree, which saves reading the commit
+	if a.commit != e.Commit { // usually all contexts agree, which saves reading the commit
 		if model, agreed, err := a.agreed(home); err != nil || agreed {
 			return model, err
 		}

@@ -14,10 +14,10 @@ type BackupOptions = backend.BackupOptions
 // RestoreOptions configure a restore. Progress is called with the work done.
 type RestoreOptions = embedded.RestoreOptions
 
-// Backup copies the store, as of one commit, into a new or empty directory, while the store is in
-// use. The copy is a store with the same id. The directory appears when the copy is complete and
-// durable; an interrupted backup leaves a directory with the suffix ".partial-" and a random part.
-// It is errors.ErrUnsupported if the engine has no backups, and ErrCorrupt if the store is damaged.
+// Backup copies the store, as of one commit, into a new or empty directory. The store can be used meanwhile. The copy
+// is a store with the same id. The directory appears when the copy is complete and durable. An interrupted backup
+// leaves a directory with the suffix ".partial-" and a random part. The error matches errors.ErrUnsupported if the
+// engine has no backups, and ErrCorrupt if the store is damaged.
 func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (backend.BackupReport, error) {
 	engine, err := ability[backend.Copier](ctx, s)
 	if err != nil {
@@ -26,12 +26,12 @@ func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (backen
 	return engine.Backup(ctx, dir, o)
 }
 
-// Damage returns why a store that was opened read-only cannot be read to its end, or nil. The error
+// Damage returns the reason why a store that was opened read-only cannot be read to its end, or nil. The error
 // matches ErrCorrupt.
 func (s *Store) Damage() error {
 	engine, err := ability[backend.Impaired](context.Background(), s)
 	if err != nil {
-		return nil // the engine reads all or nothing
+		return nil // this engine reads all or nothing
 	}
 	return engine.Damage()
 }

@@ -48,7 +48,7 @@ type beginnings struct {
 	sets   map[structure.SpanSetID]SpanRef // a first span for each set
 }
 
-// beginning is a first span. next leads to another one of its group; the last one points to itself.
+// beginning is the first span of a history. next leads to another one of its group; the last one points to itself.
 // Zero is the group of the thread itself.
 type beginning struct {
 	entries []*Entry

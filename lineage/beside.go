@@ -2,15 +2,15 @@ package lineage
 
 import "github.com/lineage-store/lineage/internal/rawjson"
 
-// Asides of contexts that are no conversations. They are the member "aside" of a context's metadata.
+// Asides of contexts that are not conversations. They are the member "aside" in the metadata of a context.
 const (
-	// AsideLog has the records of a session or archive that are no messages: events, snapshots, large fields.
+	// AsideLog has the records of a session or archive that are not messages: events, snapshots, large fields.
 	AsideLog = "log"
-	// AsideSource says how the lines of a session file follow from messages.
+	// AsideSource says how the lines of a session file are composed of messages.
 	AsideSource = "source"
 )
 
-// BesideMessages reports whether a context with this metadata holds data that an import or a follower keeps next to the
+// BesideMessages reports whether a context with this metadata has data that an import or a follower keeps beside the
 // messages. Searches and exports leave it out.
 func BesideMessages(contextMetadata []byte) bool {
 	if !rawjson.Valid(contextMetadata) {

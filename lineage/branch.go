@@ -125,13 +125,12 @@ type BranchOptions struct {
 // source id that is the text of a context id is that id.
 func SourceBranch(sourceID string) ContextID { return write.SourceBranch(sourceID) }
 
-// CreateBranch creates a branch. If the name or source id is taken, the error is ErrExists. An
-// empty name is replaced by the next version of the active branch's name: main-v2 for main, then
-// main-v3. ContextInfo.Branch returns it.
+// CreateBranch creates a branch. If the name or source id is taken, the error is ErrExists. An empty name is replaced
+// by the next version of the active branch's name: main-v2 for main, then main-v3. ContextInfo.Branch returns it.
 //
-// With At and Switch it goes back without losing anything: the new branch continues an earlier
-// span, for example a checkpoint, and later messages stay on the branches that have them.
-// Context.MoveTo moves an existing branch instead.
+// With At and Switch, CreateBranch goes back without losing anything: the new branch continues an earlier span, for
+// example a checkpoint, and later messages stay on the branches that have them. Context.MoveTo moves an existing
+// branch instead.
 func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions) (*Context, error) {
 	if o.From != nil {
 		if err := t.store.sameStore(o.From); err != nil {
@@ -204,10 +203,9 @@ func (s *Store) branchContext(ctx context.Context, sourceID string) (ContextID, 
 	}
 }
 
-// NameBranch makes a context of the thread, such as the result of Fork or Edit, a branch with the
-// name, or renames it if it is a branch already. Its history, overrides and reflog stay the same.
-// From then on, it is deleted with its branch. If another branch has the name, the error is
-// ErrExists.
+// NameBranch turns a context of the thread, such as the result of Fork or Edit, into a branch with the name. If the
+// context is a branch already, it is renamed. Its history, overrides and reflog stay the same. From then on, it is
+// deleted with its branch. If another branch has the name, the error is ErrExists.
 func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error {
 	if name == "" {
 		return fmt.Errorf("branch without a name: %w", ErrInvalid)
@@ -223,8 +221,8 @@ func (t *Thread) NameBranch(ctx context.Context, name string, c *Context) error 
 		if state.Thread != t.id {
 			return subjectError("context", c.id.String(), ErrInvalid, "it does not belong to thread "+t.id.String())
 		}
-		// The commit restates the thread, as every commit does that names contexts, so a concurrent
-		// name conflicts. The engine refuses to name a context deleted in between.
+		// The commit restates the thread, as does every commit that names contexts, so concurrent names conflict. The
+		// engine refuses to name a context that was deleted in between.
 		was, err := backend.BranchOf(ctx, t.store.engine, t.id, c.id)
 		switch {
 		case err != nil:
@@ -271,9 +269,9 @@ func (t *Thread) Switch(ctx context.Context, name string) error {
 	})
 }
 
-// DeleteBranch deletes a branch and its context: see Context.Delete for its forks. The main branch
-// and the last branch are ErrProtected. If the branch was active, the main branch becomes active,
-// or the first by name if there is no main branch.
+// DeleteBranch deletes a branch and its context: see Context.Delete for its forks. Deleting the main branch or the
+// last branch is ErrProtected. If the branch was active, the main branch becomes active, or the first by name if
+// there is no main branch.
 func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 	if name == MainBranch {
 		return subjectError("branch", fmt.Sprintf("%q", name), ErrProtected, "the main branch cannot be deleted")
@@ -292,8 +290,8 @@ func (t *Thread) DeleteBranch(ctx context.Context, name string) error {
 	})
 }
 
-// deletable returns a branch, if it can be deleted, and the branch that becomes active after it:
-// the main branch, else the first by name.
+// deletable returns a branch if it can be deleted. It also returns the branch that becomes active after it: the main
+// branch, else the first by name.
 func (t *Thread) deletable(ctx context.Context, name string) (gone, other *structure.Branch, err error) {
 	if gone, err = t.store.engine.Branch(ctx, t.id, name); err != nil {
 		return nil, nil, err

@@ -7,9 +7,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// CollectOptions configure a collection. DryRun reports what would be deleted. KeepReflog is how long
-// old history is kept that reflog entries lead to, and KeepUnused how long unused content; negative
-// values keep none. Now is the time at which ages are measured. Progress is called with the work done.
+// CollectOptions configure a collection. DryRun only reports what would be deleted. KeepReflog is how long reflog
+// entries keep old history alive, and KeepUnused how long unused content is kept; negative values mean not at all.
+// Now is the time at which ages are measured. Progress is called with the work done.
 type CollectOptions = backend.CollectOptions
 
 // Default retention times of a collection.
@@ -18,12 +18,11 @@ const (
 	DefaultKeepUnused = backend.DefaultKeepUnused
 )
 
-// Collect deletes everything that is no longer reachable and frees its disk space: the remains of
-// deleted threads and contexts, spans that no context, checkpoint, summary or recent reflog entry
-// leads to, content used only by such spans, and the bytes of erased content. Content shared by
-// several histories stays as long as one of them. The store can be used meanwhile. A cancelled
-// collection is completed by the next one. DryRun only reports what would be deleted. If the engine
-// has no collection, the error is errors.ErrUnsupported.
+// Collect deletes everything that can no longer be reached and frees its disk space: the remains of deleted threads
+// and contexts, spans that no context, checkpoint, summary or recent reflog entry leads to, content used only by such
+// spans, and the bytes of erased content. Content shared by several histories stays as long as one of them does. The
+// store can be used meanwhile. A cancelled collection is completed by the next one. If the engine has no collection,
+// the error is errors.ErrUnsupported.
 func (s *Store) Collect(ctx context.Context, o CollectOptions) (backend.CollectReport, error) {
 	engine, err := ability[backend.Collector](ctx, s)
 	if err != nil {

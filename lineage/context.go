@@ -46,8 +46,8 @@ func contextInfo(c *backend.Context) ContextInfo {
 
 // ContextOptions configure a context that starts with an empty history.
 type ContextOptions struct {
-	// SourceID, when not empty, is an id chosen by the caller, unique in the store: the context has the id that SourceBranch
-	// returns for it, which is ErrExists if it is taken.
+	// SourceID, when not empty, is an id chosen by the caller, unique in the store. The context gets the id that
+	// SourceBranch returns for it. If that is taken, the error is ErrExists.
 	SourceID  string
 	Overrides Overrides
 	// Metadata is JSON of the caller, kept byte for byte.
@@ -154,9 +154,9 @@ func (c *Context) Update(ctx context.Context, change func(*ContextInfo) error) e
 	})
 }
 
-// Delete deletes the context. The context of a branch is deleted with DeleteBranch; here it is
-// ErrConflict. Forks of the context remain, and go on inheriting its overrides, but not its values;
-// its summaries are deleted. The next Collect frees the disk space.
+// Delete deletes the context. The context of a branch must be deleted with DeleteBranch; here it is ErrConflict.
+// Forks of the context remain. They continue to inherit its overrides, but not its values. Its summaries are deleted.
+// The next Collect frees the disk space.
 func (c *Context) Delete(ctx context.Context) error {
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
@@ -168,7 +168,7 @@ func (c *Context) Delete(ctx context.Context) error {
 			return nil
 		})
 	}
-	// The thread changes too, so that its UpdatedAt does not depend on which context moved last.
+	// The thread is changed too, so that its UpdatedAt does not depend on which context moved last.
 	return (&Thread{store: c.store, id: state.Thread}).change(ctx, func(b *write.Batch, t *structure.Thread) error {
 		is, err := backend.BranchOf(ctx, c.store.engine, t.ID, c.id)
 		if err != nil {
@@ -194,7 +194,7 @@ func (c *Context) Effective(ctx context.Context) (Overrides, error) {
 
 func effective(ctx context.Context, from backend.Reader, of ContextID) (Overrides, error) {
 	var o Overrides
-	var settings [][]byte // own first, then the parents'
+	var settings [][]byte // own first, then those of the ancestors
 	for a, err := range backend.Ancestors(ctx, from, of) {
 		if err != nil {
 			return Overrides{}, err
@@ -210,8 +210,8 @@ func effective(ctx context.Context, from backend.Reader, of ContextID) (Override
 	return o.Clone(), nil
 }
 
-// mergeSettings merges JSON. Settings that are not JSON, which imports may contain, are not merged:
-// own wins.
+// mergeSettings merges JSON. Settings that are not JSON, which imports may contain, are not merged. Then own is
+// returned.
 func mergeSettings(inherited, own []byte) []byte {
 	if !json.Valid(own) || len(inherited) > 0 && !json.Valid(inherited) {
 		return own

@@ -188,8 +188,8 @@ func (s *Store) readDocuments(ctx context.Context, items []Item) ([]Item, error)
 // maxReviseTries limits retries when others extend the context.
 const maxReviseTries = 1000
 
-// revised returns the items with missing revision numbers and parents of documents filled in. A
-// number that is taken by other content is ErrExists.
+// revised returns the items with missing revision numbers and parents of documents filled in. If a number is taken by
+// other content, the error is ErrExists.
 func (c *Context) revised(ctx context.Context, tip SpanRef, items []Item) ([]Item, error) {
 	index := new(documentIndex)
 	if !c.store.inTransaction() {

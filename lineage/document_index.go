@@ -39,7 +39,7 @@ type revisions struct {
 	latest   uint64
 }
 
-// put adds a revision. The first one with a number counts.
+// put adds a revision. If several have the same number, the first one counts.
 func (s *documentIndex) put(document string, number uint64, is ContentID) {
 	r := s.documents[document]
 	if r == nil {

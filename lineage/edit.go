@@ -13,10 +13,9 @@ import (
 type EditOptions struct {
 	// Index is the Entry.Index of the entry to edit, if the span has several.
 	Index int
-	// Replay, when not nil, is called for each later entry of the history, in order, and reports
-	// whether the fork gets a copy of it. Typically user messages are replayed and the model
-	// answers again. Copies share the content and have no source id, because source ids are unique
-	// in a thread. See Replaying.
+	// Replay, when not nil, is called for each later entry of the history, in order. It reports whether the fork gets
+	// a copy of the entry. Typically user messages are replayed and the model answers again. Copies share the content
+	// and have no source id, because source ids are unique in a thread. See Replaying.
 	Replay func(*Entry) bool
 	// Thread, Overrides and Metadata are as in ForkOptions.
 	Thread    ThreadID
@@ -24,7 +23,7 @@ type EditOptions struct {
 	Metadata  []byte
 }
 
-// Marks are metadata that programs give to contexts, by which others show what a context is.
+// Marks are keys of metadata that programs give to contexts, so that others can show what a context is.
 const (
 	EditMark     = `{"made_by":"edit"}`
 	SubagentMark = `{"made_by":"subagent"}`
@@ -42,10 +41,9 @@ func Replaying(what string) func(*Entry) bool {
 	return func(e *Entry) bool { return e.Kind == Message && e.Role == what }
 }
 
-// Edit creates a fork of the context in which one entry is replaced. The new content is recorded as
-// derived from the old; the context itself does not change. An edited document revision gets the
-// next number unless one is given; a replayed revision whose number is taken gets the next one. The
-// fork has no name until Thread.NameBranch.
+// Edit creates a fork of the context in which one entry is replaced. The new content is recorded as derived from the
+// old one. The context itself does not change. An edited document revision gets the next number unless one is given.
+// A replayed revision whose number is taken gets the next one. The fork has no name until Thread.NameBranch.
 func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOptions) (*Context, error) {
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
@@ -150,8 +148,8 @@ func (c *Context) edited(ctx context.Context, span SpanRef, edited Item, o EditO
 	return flat([]Item{Together(items...)}), nil
 }
 
-// renumber gives document revisions a new number if theirs has other content in the history up to
-// tip, followed by items.
+// renumber gives document revisions a new number if their number has other content in the history up to tip, followed
+// by items.
 func (steps chosenSteps) renumber(ctx context.Context, s *Store, tip SpanRef, items []Item) error {
 	if len(steps) == 0 || !hasDocuments(items) {
 		return nil

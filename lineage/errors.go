@@ -14,7 +14,7 @@ var (
 	ErrExists = backend.ErrExists
 	// ErrConflict is returned when the state that a change was based on has changed.
 	ErrConflict = backend.ErrConflict
-	// ErrTipMoved is returned when a context is not at the tip that the caller expected. It matches
+	// ErrTipMoved is returned when a context does not point to the tip that the caller expected. It matches
 	// ErrConflict.
 	ErrTipMoved = backend.ErrTipMoved
 	// ErrInvalid is returned for arguments that are invalid in any state of the store.
@@ -23,15 +23,15 @@ var (
 	ErrCorrupt = backend.ErrCorrupt
 	// ErrErased is returned for content that was erased.
 	ErrErased = backend.ErrErased
-	// ErrReadOnly is returned for a change to a store that was opened read-only or is damaged, or
-	// whose disk has failed.
+	// ErrReadOnly is returned for a change to a store that was opened read-only or is damaged, or whose disk has
+	// failed.
 	ErrReadOnly = backend.ErrReadOnly
-	// ErrUncertain is returned for a change that was being written when the disk failed, so that it
-	// may be lost. It also matches ErrReadOnly: the store accepts no more changes. Open it again
-	// and check before repeating the change.
+	// ErrUncertain is returned for a change that was being written when the disk failed. The change may be lost. The
+	// error also matches ErrReadOnly, because the store accepts no more changes. Open it again and check before
+	// repeating the change.
 	ErrUncertain = backend.ErrUncertain
-	// ErrDiverged is returned to a watcher, and by Copy, for a last commit that is not in the store:
-	// the commit was lost, or the store is a copy with a different continuation.
+	// ErrDiverged is returned to a watcher, and by Copy, if the last commit that they know is not in the store: the
+	// commit was lost, or the store is a copy that was continued differently.
 	ErrDiverged = backend.ErrDiverged
 	// ErrCollected is returned by Copy for a copy in which garbage was collected. It matches
 	// ErrDiverged.
@@ -61,10 +61,10 @@ type (
 	SubjectError = backend.SubjectError
 	// CorruptError locates damaged bytes: the File, the Offset in it, and What is wrong.
 	CorruptError = backend.CorruptError
-	// LockedError names the process that has the store at Path open: its PID and Command, and of one that
-	// writes the Host and Since when. Unreachable is set if the store could not be used through it.
+	// LockedError names the process that has the store at Path open: its PID and Command and, for a process that
+	// writes, the Host and Since when. Unreachable is set if the store could not be used through that process.
 	LockedError = backend.LockedError
-	// TipError has the tip of a Context that was Expected and the Actual one. It matches ErrTipMoved.
+	// TipError has the Context, the Expected tip and the Actual one. It matches ErrTipMoved.
 	TipError = backend.TipError
 )
 

@@ -2,10 +2,9 @@ package lineage
 
 import "context"
 
-// Extend adds items to the history of the context, all or none, and returns their spans in order.
-// Each item becomes a span (but see Together). The cost does not depend on the size of the history
-// or store or on the number of forks, except that the first document revision makes a context read
-// its history.
+// Extend adds items to the history of the context, all or none, and returns their spans in order. Each item becomes a
+// span (but see Together). The cost does not depend on the size of the history or store, nor on the number of forks.
+// Only the first document revision makes a context read its history.
 func (c *Context) Extend(ctx context.Context, items ...Item) ([]SpanRef, error) {
 	return c.add(ctx, items, nil)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// extension is the change that adds material to a context.
+// extension is a change that adds material to a context.
 type extension struct {
 	material
 	context  *Context
@@ -59,8 +59,7 @@ func (c *Context) extend(ctx context.Context, items []Item, expected *SpanRef) (
 // commit.
 const maxBuildTries = 5
 
-// Fill implements write.Change. It locks the context when others wait for the lock, and from the
-// second try on.
+// Fill implements write.Change. It locks the context if others wait for the lock, and from the second attempt on.
 func (e *extension) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	c := e.context
 	s := c.store
@@ -106,8 +105,8 @@ func appendStepsAfter(b *write.Batch, c *structure.Context, after SpanRef, home 
 	return spans
 }
 
-// home returns the home of what a context adds, and whether the run of its tip has that home. If
-// not, a new run begins: the spans of the other run belong to another thread.
+// home returns the home of new spans of a context, and whether the run of its tip has that home. If it has not, the
+// run belongs to another thread, and a new run begins.
 func (s *Store) home(ctx context.Context, c *structure.Context) (home structure.Home, own bool, err error) {
 	if !c.Thread.IsZero() {
 		in, err := s.engine.Thread(ctx, c.Thread)

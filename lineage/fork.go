@@ -17,11 +17,11 @@ type ForkOptions struct {
 	At SpanRef
 	// Empty starts the fork with an empty history instead.
 	Empty bool
-	// Sees selects the entries of the history that the fork starts with. Default: all, which costs
-	// nothing. With a filter, the fork gets a history of its own that shares the content: it costs
-	// one reference per kept entry. Entries of one span stay together. They have no source ids,
-	// because source ids are unique in a thread. Where summaries cover only entries that the fork
-	// does not see, each is added in their place as a system message named summary.
+	// Sees selects the entries of the history that the fork starts with. Default: all, which costs nothing. With a
+	// filter, the fork gets a history of its own that shares the content, at the cost of one reference per entry.
+	// Entries of one span stay together. They have no source ids, because source ids are unique in a thread. If a
+	// summary covers only entries that the fork does not see, it is added in their place as a system message named
+	// summary.
 	Sees *Filter
 	// Thread is the thread of the fork. Default: the thread of the context. A fork into another
 	// thread costs the same.
@@ -32,10 +32,9 @@ type ForkOptions struct {
 	Metadata []byte
 }
 
-// Fork creates a context that points to the tip of this one, or to any span, and shares its
-// history. It costs one small record, however long the history is. The fork has no name until
-// Thread.NameBranch; Thread.CreateBranch creates one with a name. A subagent is a fork too: it
-// works with overrides of its own and reports back with Return.
+// Fork creates a context that points to the tip of this one, or to any span, and shares its history. It costs one
+// small record, however long the history is. The fork has no name until Thread.NameBranch; Thread.CreateBranch
+// creates one with a name. A subagent is a fork too: it works with its own overrides and reports back with Return.
 func (c *Context) Fork(ctx context.Context, o ForkOptions) (*Context, error) {
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func (c *Context) Fork(ctx context.Context, o ForkOptions) (*Context, error) {
 	return &Context{store: c.store, id: created}, nil
 }
 
-// forking is the change that forks a context.
+// forking is a change that forks a context.
 type forking struct {
 	context *Context
 	options ForkOptions
@@ -200,8 +199,8 @@ func (steps chosenSteps) usages() (all [][]structure.Usage) {
 	return all
 }
 
-// withSummaries returns the steps and, in place of those left out, a message for each summary that
-// covers only such steps.
+// withSummaries returns the steps. For each summary that covers only steps that were left out, it adds a message in
+// their place.
 func (steps chosenSteps) withSummaries(summaries []*SummaryInfo, b *write.Batch) (all [][]structure.Usage) {
 	unseen := slices.DeleteFunc(slices.Clone(summaries), func(s *SummaryInfo) bool {
 		return slices.ContainsFunc(steps, func(step chosenStep) bool { return s.First <= step.position && step.position <= s.Last })

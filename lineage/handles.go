@@ -29,9 +29,9 @@ type Thread struct {
 
 // knownHome caches the home of a context.
 type knownHome struct {
-	created time.Time // of the context: distinguishes it from a deleted one with the same id
+	created time.Time // of the context; distinguishes it from a deleted one with the same id
 	home    structure.Home
-	run     structure.RunID // has that home
+	run     structure.RunID // a run with that home
 }
 
 // ID returns the context's id.

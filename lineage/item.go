@@ -36,14 +36,13 @@ type Item struct {
 	Body    []byte
 	Reader  io.Reader
 	Content ContentID
-	// parts are the usages of the entry that the item was made from. They apply while Content is
-	// that entry's.
+	// parts are the usages of the entry that the item was made from. They apply while Content is the entry's.
 	parts []structure.Usage
 	// at is the span of that entry.
 	at SpanRef
 	// with are the other items of the same span: see Together.
 	with []Item
-	// joins is set if the item belongs to the span of the item before it.
+	// joins is set if the item belongs to the span of the previous item.
 	joins bool
 
 	// Type is the media type. Default: the type that Content was stored with; else
@@ -81,7 +80,7 @@ func Together(items ...Item) Item {
 	return all
 }
 
-// flat returns the items with those of Together after one another, marked as joined.
+// flat returns the items with those of Together in line, marked as joined.
 func flat(items []Item) []Item {
 	if n := count(items); n != len(items) {
 		return appendFlat(make([]Item, 0, n), items, false)
@@ -99,7 +98,7 @@ func appendFlat(dst, items []Item, joined bool) []Item {
 	return dst
 }
 
-// count returns the number of items, with those in items of Together.
+// count returns the number of items, including those in items of Together.
 func count(items []Item) int {
 	n := len(items)
 	for i := range items {
@@ -143,27 +142,26 @@ type Entry struct {
 	Type     string
 	Origin   Origin
 	SourceID string
-	// Metadata is nil if it was erased. MetadataContent is the content that holds it, zero if it
-	// has nothing that could be erased: only ids, times, numbers and names of kinds.
+	// Metadata is nil if it was erased. MetadataContent is the content with the metadata. It is zero if the metadata
+	// has nothing that could be erased, but only ids, times, numbers and names of kinds.
 	Metadata        []byte
 	MetadataContent ContentID
 	CreatedAt       time.Time
 	// Set is the span set that the entry's span is an alternative in, else zero.
 	Set structure.SpanSetID
 
-	// Pieces are the pieces of a message given as JSON, in order; nil for a message that is a
-	// single piece. Content is then the first text, or the first piece if there is no text.
+	// Pieces are the pieces of a message given as JSON, in order, or nil for a message that is a single piece. With
+	// pieces, Content is the first text, or the first piece if there is no text.
 	Pieces []Piece
 
-	// Body is what was given; it must not be changed. It is nil if it is larger than
-	// content.InlineLimit (64 KiB), or if some of it was erased, which sets Erased. Store.Original
-	// returns bodies of any size. Size is the length of the body; for a message of several pieces
-	// with a nil Body it is the length of the pieces.
+	// Body is the body as it was given. It must not be changed. It is nil if it is larger than content.InlineLimit
+	// (64 KiB), or if a part of it was erased, which sets Erased. Store.Original returns bodies of any size. Size is
+	// the length of the body. For a message of several pieces with a nil Body it is the length of the pieces.
 	Size   int64
 	Body   []byte
 	Erased bool
 
-	// parts are the usages of a message. message has its pieces and form, nil for a plain body.
+	// parts are the usages of a message. message has its pieces and form. It is nil for a plain body.
 	parts   []structure.Usage
 	message *form.Message
 }
@@ -191,9 +189,8 @@ const (
 	DataPiece      = structure.DataPiece
 )
 
-// Excerpt returns the text of the entry as far as it was read with it: a body that is not loaded is a
-// note in brackets, such as "[text/plain, 70000 bytes]" or "[erased]". Store.Text returns texts of any
-// size.
+// Excerpt returns the text of the entry as far as it was loaded with the entry. A body that is not loaded is a note
+// in brackets, such as "[text/plain, 70000 bytes]" or "[erased]". Store.Text returns texts of any size.
 func (e *Entry) Excerpt() string {
 	switch {
 	case e.message != nil:
@@ -245,8 +242,7 @@ func (e *Entry) Item() Item {
 	}
 }
 
-// Result returns a message with the content of the entry, as the result of a subagent: without who said it
-// and when.
+// Result returns a message with the content of the entry, without its author and time, as the result of a subagent.
 func (e *Entry) Result(role string) Item {
 	i := e.Item()
 	return Item{Role: role, Content: i.Content, Type: i.Type, parts: i.parts}

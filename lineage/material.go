@@ -14,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// material is what items are turned into for a commit: the blocks, in the order in which usages
-// refer to them, and the usages, by step. Its memory is reused.
+// material is the form of items in a commit: their blocks, in the order in which usages refer to them, and the usages
+// of each step. Its memory is reused.
 type material struct {
 	content []*structure.Block
 	steps   [][]structure.Usage
@@ -23,7 +23,7 @@ type material struct {
 	blocks  []structure.Block
 	usages  []structure.Usage
 	origins []content.BlockOrigin
-	starts  []int // of the steps, among the usages
+	starts  []int // of each step, the index of its first usage
 }
 
 // maxReused is the largest number of usages whose memory is kept for reuse.
@@ -38,8 +38,8 @@ func (m *material) clear() bool {
 	return cap(m.usages) <= maxReused
 }
 
-// prepare builds the material on the first try of a change, and again if a collection has deleted
-// pieces of an uploaded body.
+// prepare builds the material at the first attempt of a change. It builds it again if a collection has deleted pieces
+// of an uploaded body.
 func (m *material) prepare(ctx context.Context, s *Store, items []Item, b *write.Batch, t write.Try) error {
 	switch {
 	case t.Taken("source id"):
@@ -57,17 +57,16 @@ func repeatable(items []Item) bool {
 	return !slices.ContainsFunc(items, func(i Item) bool { return i.Reader != nil })
 }
 
-// build turns items into blocks and usages: a step for each item that does not join the one before
-// it. It uploads large bodies. A usage keeps only fields that differ from the block in the same
-// commit; if the store has the block already, the engine adds the fields of the offered one to the
-// usage.
+// build turns items into blocks and usages: one step for each item that does not join the previous one. It uploads
+// large bodies. A usage states only fields that differ from its block in the same commit. If the store has the block
+// already, the engine adds the fields of the new block to the usage.
 func (m *material) build(ctx context.Context, s *Store, items []Item, now time.Time) error {
 	if s.inTransaction() && !repeatable(items) {
 		return errReaderInside
 	}
 	n := len(items)
 	m.content, m.steps, m.starts, m.usages = m.content[:0], m.steps[:0], m.starts[:0], m.usages[:0]
-	// Blocks and origins are pointed at and must not move.
+	// Pointers to blocks and origins are taken, so they must not move.
 	m.blocks, m.usages, m.origins = slices.Grow(m.blocks[:0], n), slices.Grow(m.usages, n), slices.Grow(m.origins[:0], n)
 	for i := range items {
 		item := items[i]

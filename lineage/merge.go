@@ -9,10 +9,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Merge copies to the context what another context of the store has added since the two diverged,
-// except what was merged before, and returns the new spans. Copies have no source ids, because
-// source ids are unique in a thread. A document revision whose number has other content in the
-// context gets the next number. MoveTo, in contrast, takes over the whole history of the other.
+// Merge copies to the context what another context of the store has added since the two diverged, except what was
+// merged before, and returns the new spans. Copies have no source ids, because source ids are unique in a thread. A
+// document revision whose number has other content in the context gets the next number. MoveTo, in contrast, adopts
+// the whole history of the other context.
 func (c *Context) Merge(ctx context.Context, source *Context) ([]SpanRef, error) {
 	if err := c.store.sameStore(source); err != nil {
 		return nil, err
@@ -53,9 +53,20 @@ func (c *Context) Merge(ctx context.Context, source *Context) ([]SpanRef, error)
 	return added, nil
 }
 
-// mergedFrom is the prefix of the source id of merged usages. The original place follows, also
-// after repeated merges.
+// mergedFrom is the prefix of the source id of merged usages. After it comes the original place, also after repeated
+// merges.
 const mergedFrom = "lineage:span/"
+
+// MergedFrom returns the span that an entry is a copy of, if a merge made it. The span may be gone.
+func (e *Entry) MergedFrom() (SpanRef, bool) {
+	place, ok := strings.CutPrefix(e.Origin.SourceID, mergedFrom)
+	if !ok {
+		return SpanRef{}, false
+	}
+	span, _, _ := strings.Cut(place, ".")
+	ref, err := structure.ParseSpanRef(span)
+	return ref, err == nil
+}
 
 // sourcePlace returns the place at which an entry was originally added.
 func sourcePlace(e *Entry) string {
@@ -65,8 +76,7 @@ func sourcePlace(e *Entry) string {
 	return structure.UsageID{Span: e.Span, Index: e.Index}.String()
 }
 
-// unmerged returns the usages, by span, that the source has after the common span and the target
-// lacks.
+// unmerged returns the usages, by span, that the source has after the common span and the target lacks.
 func (s *Store) unmerged(ctx context.Context, target, source, common SpanRef) ([][]structure.Usage, error) {
 	after, err := s.Position(ctx, common)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Where yields the entries that use a content block, those of the commit that stored it first. A
-// message with the block in two pieces is yielded twice.
+// Where yields the entries that use a content block. Those of the commit that stored it first come first. A message
+// with the block in two pieces is yielded twice.
 func (s *Store) Where(ctx context.Context, id ContentID) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for u, err := range s.engine.Where(ctx, id) {
@@ -26,7 +26,7 @@ func (s *Store) Where(ctx context.Context, id ContentID) iter.Seq2[*Entry, error
 			}
 			e := entryAt(entries, u.Index)
 			if e == nil || !e.has(id) {
-				continue // the id of another content has the same prefix
+				continue // other content has an id with the same prefix
 			}
 			if !yield(e, nil) {
 				return
@@ -51,13 +51,13 @@ func (e *Entry) has(id ContentID) bool {
 	return e.Content == id || !id.IsZero() && e.MetadataContent == id || slices.ContainsFunc(e.parts, func(u structure.Usage) bool { return u.Content == id })
 }
 
-// maxUsages is the largest number of usages of a content that are searched for what it was derived from.
+// maxUsages limits the usages of a content that are searched for what it was derived from.
 const maxUsages = 1000
 
-// Provenance returns the derivation chain of a content block: the block itself, then the block it
-// was derived or edited from, and so on. Where the content was first stored without a parent, the parent
-// is that of its oldest usage that has one, among the first 1,000. If a block is not in the store any
-// more, the chain ends with its id. Entry.Origin has what one message was derived from.
+// Provenance returns the derivation chain of a content block: the block itself, then the block that it was derived or
+// edited from, and so on. If a block was first stored without a parent, its parent is that of its oldest usage with
+// one, among the first 1,000. If the store no longer has a block, the chain ends with its id. Entry.Origin has the
+// origin of one message.
 func (s *Store) Provenance(ctx context.Context, id ContentID) ([]content.Block, error) {
 	var chain []content.Block
 	seen := make(map[ContentID]bool)
@@ -80,8 +80,7 @@ func (s *Store) Provenance(ctx context.Context, id ContentID) ([]content.Block, 
 	return chain, nil
 }
 
-// parentOfUsages returns the content that the oldest usage of a content with a parent was derived from, zero if there
-// is none.
+// parentOfUsages returns the parent stated by the oldest usage of a content that states one, zero if none does.
 func (s *Store) parentOfUsages(ctx context.Context, id ContentID) (ContentID, error) {
 	n := 0
 	for e, err := range s.Where(ctx, id) {

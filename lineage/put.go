@@ -20,9 +20,8 @@ type BlockOptions struct {
 	Origin content.BlockOrigin
 }
 
-// Put stores a body and returns its block. If the store has the same bytes already, nothing is
-// stored, known is true, and the block is the existing one. The body is streamed, so its size is
-// limited by the disk, not by memory.
+// Put stores a body and returns its block. If the store has the same bytes already, nothing is stored, known is true,
+// and the block is the existing one. The body is streamed, so its size is limited by the disk, not by memory.
 func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block content.Block, known bool, err error) {
 	if s.inTransaction() {
 		return content.Block{}, false, errReaderInside
@@ -84,9 +83,8 @@ func (s *Store) block(ctx context.Context, i *Item, b *structure.Block) error {
 	return nil
 }
 
-// Body opens a body for reading. Large bodies are streamed. Chunks are verified as they are read; a
-// body read from start to end is also verified as a whole, so that a mismatch is reported at its
-// end at the latest.
+// Body opens a body for reading. Large bodies are streamed. Chunks are verified as they are read. A body that is read
+// from start to end is also verified as a whole, so that a mismatch is reported at its end at the latest.
 func (s *Store) Body(ctx context.Context, id ContentID) (io.ReadSeeker, error) {
 	blocks, err := s.engine.Blocks(ctx, []content.ID{id})
 	if err != nil {
@@ -135,9 +133,9 @@ func (s *Store) Original(ctx context.Context, e *Entry) ([]byte, error) {
 	return body, nil
 }
 
-// Text returns the text of an entry for people and models, whatever its size. For a message given as
-// JSON it is its texts, a line for each call of a tool and each result, and a note for each file. If
-// part of the body was erased, the error matches ErrErased. Store.Transcript yields what people read.
+// Text returns the text of an entry for people and models, whatever its size. For a message given as JSON it consists
+// of its texts, a line for each tool call and each result, and a note for each file. If a part of the body was
+// erased, the error matches ErrErased. Store.Transcript yields what people read.
 func (s *Store) Text(ctx context.Context, e *Entry) (string, error) {
 	if e.message == nil {
 		body, err := s.Original(ctx, e)

@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Entries yields a window of the context's history as it is when reading begins, oldest first. The
-// cost depends on the size of the window only.
+// Entries yields a window of the context's history as of the start of reading, oldest first. The cost depends only on
+// the size of the window.
 func (c *Context) Entries(ctx context.Context, w Window) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		tip, err := c.Tip(ctx)
@@ -135,8 +135,7 @@ func (r *entryReader) next() *Entry {
 	return e
 }
 
-// entry creates the entry that begins with usage i of a step. Of the step it retains only bodies
-// and metadata.
+// entry creates the entry that begins with usage i of a step. It retains only bodies and metadata of the step.
 func (r *entryReader) entry(ctx context.Context, step *backend.Step, i int) (*Entry, error) {
 	e := r.next()
 	u, b := &step.Span.Usages[i], step.Blocks[i]

@@ -6,9 +6,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// recentContext returns a context, possibly as of some commits ago if recent is set; behind then
-// reports that it may be outdated. A commit based on it must expect its tip, and read the latest
-// state if the tip has moved.
+// recentContext returns a context. If recent is set, the context may be as of some commits ago; behind reports that.
+// A commit based on it must expect its tip, and read the current state if the tip has moved.
 func (s *Store) recentContext(ctx context.Context, id ContextID, recent bool) (c backend.Context, behind bool, err error) {
 	if recent {
 		from := s.engine.Recent()

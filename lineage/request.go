@@ -15,29 +15,28 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// Request is a history as messages for the API of a provider.
+// Request is a history in the form of messages for the API of a provider.
 type Request struct {
 	Dialect message.Dialect
-	// System are the system prompts that the API has separately: for Anthropic, those at the start of
-	// the history. Messages are the others, and everything else.
+	// System are the system prompts, for an API that takes them separately: for Anthropic, those at the start of the
+	// history. Messages is everything else.
 	System   []string
 	Messages []json.RawMessage
-	// Losses are what the API has no place for.
+	// Losses are parts of the history that the API cannot express.
 	Losses []Loss
-	// Resolved is what the request was made from; nil if Encode made it.
+	// Resolved is what the request was made from. It is nil if Encode made it.
 	Resolved *Resolved
 }
 
-// Loss is something of a history that an API has no place for. Position is that of its message, zero
-// if it is not in the history.
+// Loss is a part of a history that an API cannot express. Position is that of its message, zero if it is not in the
+// history.
 type Loss struct {
 	Position uint64
 	Reason   string
 }
 
-// Body returns the messages as the body of a request, to which a model and settings can be added:
-// {"messages":[…]}, with a member "system" for Anthropic, and with "input" in place of "messages" for
-// the Responses API.
+// Body returns the messages as the body of a request, to which a model and settings can be added: {"messages":[…]}.
+// For Anthropic it has a member "system". For the Responses API "messages" is named "input".
 func (r *Request) Body() json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -61,7 +60,7 @@ func (r *Request) Body() json.RawMessage {
 	return b.Bytes()
 }
 
-// MostBody is the size of the largest body in a request, and maxRequest that of all large bodies.
+// MostBody is the maximum size of a body in a request. maxRequest is the maximum size of all large bodies together.
 const (
 	MostBody   = 64 << 20
 	maxRequest = 512 << 20
@@ -108,12 +107,12 @@ func SystemPrompt(text string) *Entry {
 	return &Entry{Kind: Message, Role: "system", Name: "system", Type: content.TypeText, Size: int64(len(text)), Body: []byte(text)}
 }
 
-// Encode writes entries for the API of a provider. A body of more than maxBody bytes is ErrTooLarge.
-// What was erased is a note.
+// Encode writes entries for the API of a provider. If a body is larger than maxBody, the error is ErrTooLarge. Erased
+// content becomes a note.
 func (s *Store) Encode(ctx context.Context, to message.Dialect, maxBody int64, entries iter.Seq2[*Entry, error]) (*Request, error) {
 	var history []message.Message
 	var positions []uint64
-	total := int64(0) // of the bodies that are not read with their entries
+	total := int64(0) // of the bodies that were not loaded with their entries
 	for e, err := range entries {
 		if err != nil {
 			return nil, err
@@ -142,8 +141,8 @@ func (s *Store) Encode(ctx context.Context, to message.Dialect, maxBody int64, e
 	return r, nil
 }
 
-// Messages returns the messages in an entry with its body: one, or several if that is a list. A
-// document or an asset is a message of the user.
+// Messages returns the messages in an entry with its body: one, or several if the body is a list. A document or an
+// asset becomes a message of the user.
 func (e *Entry) Messages(body []byte) []message.Message {
 	messages := e.decode(body)
 	if len(messages) > 0 {
@@ -177,8 +176,7 @@ func (e *Entry) FileLabel() string {
 	return fmt.Sprintf("file %s, %s, %d bytes", e.Filename, e.Type, e.Size)
 }
 
-// name gives a message the name of the entry, unless it has its own. That of a tool's message is the
-// tool.
+// name gives a message the name of the entry, unless it has its own. The name of a tool's message is the tool.
 func (e *Entry) name(m *message.Message) {
 	if e.Kind != Message || e.Name == "" || e.Name == e.Role || m.Name != "" {
 		return

@@ -13,8 +13,8 @@ import (
 
 // ResolveOptions configure Resolve.
 type ResolveOptions struct {
-	// Last, when not zero, limits the result to the last spans of the history. Earlier spans are
-	// replaced by summaries, if there are any.
+	// Last, when not zero, limits the result to the last spans of the history. Earlier spans are replaced by
+	// summaries, if there are any.
 	Last uint64
 	// Budget, when not zero, limits the total number of tokens. As many of the latest messages as
 	// fit are included unchanged. Earlier ones are replaced by summaries if there are any, else
@@ -23,17 +23,17 @@ type ResolveOptions struct {
 	Budget int
 	// Tokens counts the tokens of a text. Default EstimateTokens.
 	Tokens func(text string) int
-	// KeepTogether reports whether the later of two consecutive entries in different spans must not
-	// be sent without the earlier. Last and Budget never cut between them; a chain that does not
-	// fit is omitted including its end. By default, a tool result is not sent without its call and
-	// everything between them, because models refuse such results; a result without a call id is
-	// not sent without the span before it. Entries of one span are never separated.
+	// KeepTogether reports whether the later of two consecutive entries in different spans must not be sent without
+	// the earlier one. Last and Budget never cut between them. A chain that does not fit is omitted including its
+	// end. By default, a tool result is not sent without its call and everything between them, because models refuse
+	// such results. A result without a call id is not sent without the span before it. Entries of one span are never
+	// separated.
 	KeepTogether func(before, after *Entry) bool
 	// AllRevisions sends all revisions of a document instead of only the latest one in the result.
 	AllRevisions bool
 }
 
-// Resolved is what to send to a model. It is deterministic: the same context resolves to the same.
+// Resolved is what to send to a model. The same context always resolves to the same result.
 type Resolved struct {
 	// SystemPrompt and Model are the overrides in force, empty if not set.
 	SystemPrompt, Model string
@@ -43,13 +43,13 @@ type Resolved struct {
 	Tokens int
 	// Omitted is the number of spans that are neither included nor summarized.
 	Omitted uint64
-	// Tip is the context's tip at that time. ExtendFrom(Tip) adds an answer to what was sent.
+	// Tip is the context's tip at the time of resolving. ExtendFrom(Tip) adds an answer to exactly what was sent.
 	Tip SpanRef
 	// Digest identifies the resolved history.
 	Digest structure.Digest
 }
 
-// Part is a message or a summary. The later messages that a summary covers may follow it unchanged.
+// Part is a message or a summary. A summary may be followed by later messages that it covers, unchanged.
 type Part struct {
 	Entry   *Entry       // nil for a summary
 	Summary *SummaryInfo // nil for a message
@@ -57,8 +57,8 @@ type Part struct {
 	text    *string // nil if it is Entry.Excerpt
 }
 
-// Text returns the text of the part, as Store.Text does; Tokens counts it. Bodies of more than
-// MostText, assets and erased content are notes in brackets.
+// Text returns the text of the part, as Store.Text does. Tokens counts it. Bodies larger than MostText, assets and
+// erased content are notes in brackets.
 func (p *Part) Text() string {
 	switch {
 	case p.Summary != nil:
@@ -69,7 +69,7 @@ func (p *Part) Text() string {
 	return p.Entry.Excerpt()
 }
 
-// MostText is the size of the largest body that Resolve includes.
+// MostText is the maximum size of a body that Resolve includes.
 const MostText = 16 << 20
 
 // Resolve returns what to send to a model: the whole history, its last n spans, or as much as fits
@@ -147,20 +147,20 @@ type measured struct {
 	tip    SpanRef
 	length uint64
 	opt    ResolveOptions
-	// positions are the measures of the last positions, from the end backwards. oldest is the first
-	// entry of the earliest one.
+	// positions are the measures of the last positions, from the end backwards. oldest is the first entry of the
+	// earliest one.
 	positions []measure
 	oldest    *Entry
 	// revisions are the latest document revisions in positions.
 	revisions map[string]uint64
-	// used are the tool calls and results, by position, from position reached on.
+	// used are the tool calls and results, by position, for positions from reached on.
 	used    map[uint64][]fit.Use
 	reached uint64
 	calls   fit.Calls
 }
 
-// measure is the token count of a position, and whether KeepTogether keeps it with the one before
-// it, which is known once that one is measured.
+// measure is the token count of a position, and whether KeepTogether keeps it with the previous position. The latter
+// is known once that position is measured.
 type measure struct {
 	tokens   int
 	together bool
@@ -251,8 +251,7 @@ func (m *measured) uses(ctx context.Context, position uint64) ([]fit.Use, error)
 	return m.used[position], nil
 }
 
-// note records the tool calls and results of entries, which begin at position first and reach up to
-// the known ones.
+// note records the tool calls and results of entries, which begin at position first and reach up to the known ones.
 func (m *measured) note(entries []*Entry, first uint64) {
 	known := m.reached
 	for _, e := range entries {
@@ -282,8 +281,8 @@ func (e *Entry) uses() []fit.Use {
 	return fit.Uses(message.Decode(e.Body, content.TypeJSON, e.Role))
 }
 
-// superseded reports whether an entry is a document revision with a later one among the entries
-// seen, which come last one first.
+// superseded reports whether an entry is a document revision and a later one was seen. Entries are seen from the last
+// one backwards.
 func (m *measured) superseded(e *Entry) bool {
 	if e.Kind != Document || m.opt.AllRevisions {
 		return false
@@ -315,7 +314,7 @@ func (m *measured) parts(ctx context.Context, parts []Part, from uint64) ([]Part
 	if from > m.length {
 		return parts, nil
 	}
-	latest := make(map[string]int) // document → part with its latest revision
+	latest := make(map[string]int) // by document, the part with its latest revision
 	superseded := make(map[int]bool)
 	for e, err := range m.store.History(ctx, m.tip, structure.Window{From: from, To: m.length}) {
 		if err != nil {

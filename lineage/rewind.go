@@ -23,10 +23,9 @@ func (c *Context) MoveTo(ctx context.Context, to SpanRef, reason string) error {
 	return c.move(ctx, reason, func(SpanRef) (SpanRef, error) { return to, nil })
 }
 
-// Undo reverts the last move in the reflog: the context points to the tip before that move, without
-// what was added since. Undo is itself a move, so undoing twice restores the tip. Extending,
-// merging and choosing an alternative from its start are not moves; use MoveTo to go back from
-// there.
+// Undo reverts the last move in the reflog. The context then points to the tip before that move, without what was
+// added since. Undo is itself a move, so undoing twice restores the tip. Extending, merging and choosing an
+// alternative from its start are not moves. Use MoveTo to go back from there.
 func (c *Context) Undo(ctx context.Context) error { return c.undo(ctx, nil) }
 
 // UndoFrom is Undo for callers that must not revert what they have not seen: if the context is not

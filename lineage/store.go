@@ -21,7 +21,7 @@ const (
 	Normal = backend.Normal
 )
 
-// Options configure a store. The zero value of each field is its default.
+// Options configure a store. A zero field means its default.
 type Options struct {
 	// Durability of changes. Default Full: no acknowledged change is lost.
 	Durability backend.Durability
@@ -32,13 +32,12 @@ type Options struct {
 	// NoPacking disables packing of full segments in the background; Pack still packs them. By
 	// default, segments left from earlier are packed once the store has been open for a second.
 	NoPacking bool
-	// ReadOnly refuses changes through this store. If the files cannot be written or the journal is
-	// damaged, they are only read; otherwise this process may serve other processes that do change
-	// the store.
+	// ReadOnly refuses changes through this store. If the files cannot be written or the journal is damaged, they are
+	// only read. Otherwise this process may serve other processes that do change the store.
 	ReadOnly bool
 	// MustExist fails if there is no store instead of creating one.
 	MustExist bool
-	// ID is the id of a store that is made, for a copy of another. By default it is random.
+	// ID is the id of a new store that will be a copy of another. Default: random.
 	ID structure.StoreID
 	// NeverConnect makes Open fail with ErrLocked if another process has the store open. By default
 	// it connects to that process.
@@ -78,9 +77,9 @@ type (
 	view    struct{ reading }
 )
 
-// Open opens the store in a directory and creates it if there is none. If another process has it
-// open, this one uses the store through it; when that process closes the store, one of the
-// connected processes takes over.
+// Open opens the store in a directory and creates it if there is none. If another process has it open, this one uses
+// the store through that process. When that process closes the store, one of the connected processes becomes its
+// owner.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	return open(ctx, dir, o, embedded.Options{})
 }
@@ -151,8 +150,8 @@ func (s *Store) Verify(ctx context.Context, o VerifyOptions) iter.Seq2[backend.F
 	return s.engine.Verify(ctx, o)
 }
 
-// ability returns the engine as a type that not every engine has. The error matches
-// errors.ErrUnsupported if this one does not have it.
+// ability returns the engine as an interface that not every engine implements. If this one does not, the error
+// matches errors.ErrUnsupported.
 func ability[T any](ctx context.Context, s *Store) (T, error) {
 	if e, ok := s.engine.(write.Outside); ok {
 		if err := e.Check(ctx); err != nil {

@@ -206,7 +206,7 @@ func cutText(text []byte) int {
 	return len(text)
 }
 
-// batches summarizes passages in batches of limited size, and then the summaries of these.
+// batches summarizes passages in batches of limited size, and then the summaries of the batches.
 type batches struct {
 	ctx      context.Context
 	by       Summarizer
@@ -219,7 +219,7 @@ type batches struct {
 
 // add adds a passage. If the batch is full, it summarizes it first.
 func (b *batches) add(p Passage) error {
-	// A batch has at least two summaries: otherwise the recursion would not end.
+	// A batch has at least two summaries, because otherwise the recursion would not end.
 	fewest := 1
 	if len(b.passages) > 0 && b.passages[0].Summary {
 		fewest = 2

@@ -26,7 +26,7 @@ type Summarizer interface {
 type Passage struct {
 	Role, Name string
 	Text       string
-	// Absent is set if the text is erased or not text. Text then says so in brackets.
+	// Absent is set if the text is erased or the content is not text. Text is then a note in brackets.
 	Absent bool
 	// Continues is set if the passage continues the one before it: long texts are split.
 	Continues bool
@@ -56,7 +56,7 @@ type SummaryInfo struct {
 	// First and Last are the positions of the range, from 1: Store.History(To) with a Window from
 	// First to Last reads it.
 	First, Last uint64
-	// Level is 0 for a summary of messages, and one above its parts for a summary of summaries.
+	// Level is 0 for a summary of messages. For a summary of summaries it is one higher than the highest of them.
 	Level     uint64
 	Parts     []structure.SummaryID
 	Model     string
@@ -131,8 +131,8 @@ func (s *Store) Summaries(ctx context.Context, q ThreadQuery) iter.Seq2[*Summary
 	}
 }
 
-// EffectiveSummaries returns the summaries of parts of the context's history, ordered by start: its
-// own and those of its ancestors. What follows the highest Last is not summarized yet.
+// EffectiveSummaries returns the summaries of parts of the context's history, ordered by start: its own and those of
+// its ancestors. What follows the greatest Last is not summarized yet.
 func (c *Context) EffectiveSummaries(ctx context.Context) ([]*SummaryInfo, error) {
 	tip, err := c.Tip(ctx)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s *Store) summaryInfo(ctx context.Context, from backend.Reader, r *structu
 	}
 	blocks, err := from.Blocks(ctx, []ContentID{r.Content})
 	if errors.Is(err, ErrErased) {
-		info.Erased, info.Embedding = true, nil // it may have been erased since r was read
+		info.Erased, info.Embedding = true, nil // it may have been erased after r was read
 		return info, nil
 	}
 	if err != nil {

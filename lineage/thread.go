@@ -23,13 +23,12 @@ type ThreadOptions struct {
 	Title    string
 	// Metadata is JSON of the caller, kept byte for byte.
 	Metadata []byte
-	// Overrides are those of the main branch.
+	// Keep keeps every message added to the thread for as long as the thread exists, even if no context leads to it.
 	Overrides Overrides
 	// Keep keeps every message that is added to the thread as long as the thread, also when no
 	// context leads to it.
 	Keep bool
-	// CreatedAt and UpdatedAt default to now. An imported thread keeps its place in listings by its
-	// own times.
+	// CreatedAt and UpdatedAt default to now. With its own times, an imported thread keeps its place in listings.
 	CreatedAt, UpdatedAt time.Time
 }
 
@@ -45,8 +44,8 @@ type ThreadInfo struct {
 	// Keeps is ThreadOptions.Keep.
 	Keeps     bool
 	CreatedAt time.Time
-	// UpdatedAt is the time of the last change of the thread or of its last message, whichever is
-	// later. A message counts with its own CreatedAt.
+	// UpdatedAt is the time of the last change of the thread or of its last message, whichever is later. For a
+	// message its own CreatedAt counts.
 	UpdatedAt time.Time
 	// LastMessage is the time of the latest message added to the thread, on any branch or none;
 	// zero if there is none.
@@ -164,8 +163,8 @@ func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo) error) err
 	})
 }
 
-// change restates a thread and adds the records of fill, if there is any change. Only one change of
-// a given state of a thread succeeds, so fill may rely on the state it gets.
+// change restates a thread and adds the records of fill, if there is any change. Only one change of a given state of
+// a thread succeeds, so fill may rely on the state that it gets.
 func (t *Thread) change(ctx context.Context, fill func(b *write.Batch, is *structure.Thread) error) error {
 	return t.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		was, err := t.store.engine.Thread(ctx, t.id)
@@ -178,7 +177,7 @@ func (t *Thread) change(ctx context.Context, fill func(b *write.Batch, is *struc
 		}
 		if err := fill(b, &is); err != nil {
 			if now, again := t.store.engine.Thread(ctx, t.id); again == nil && !now.UpdatedAt.Equal(was.UpdatedAt) {
-				return write.ErrPassed // that may be why it failed
+				return write.ErrPassed // that may be why the change failed
 			}
 			return err
 		}
@@ -202,10 +201,10 @@ func (s *Store) clearDeletedActive(ctx context.Context, t *structure.Thread) err
 	return err
 }
 
-// Delete deletes the thread with its branches, contexts and checkpoints. If one of the refuse
-// functions returns an error for the current state of the thread, nothing is deleted and the error
-// is returned. They may be called more than once. History shared with other threads remains there,
-// and forks of its contexts go on inheriting their overrides; the next Collect frees the rest.
+// Delete deletes the thread with its branches, contexts and checkpoints. If one of the refuse functions returns an
+// error for the current state of the thread, nothing is deleted and the error is returned. They may be called more
+// than once. History that other threads share remains there, and forks of the thread's contexts continue to inherit
+// their overrides. The next Collect frees the rest.
 func (t *Thread) Delete(ctx context.Context, refuse ...func(*ThreadInfo) error) error {
 	return t.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		was, err := t.store.engine.Thread(ctx, t.id)

@@ -9,17 +9,16 @@ import (
 )
 
 type (
-	// ThreadQuery selects threads. The zero value selects all, last updated first. User is their user,
-	// SourcePrefix and TitlePrefix are how their source id and title begin, Metadata are values that
-	// they have, From and To limit the time of their last update. Oldest reverses the order. After
-	// continues after a listed thread.
+	// ThreadQuery selects threads. The zero value selects all, last updated first. User is their user. SourcePrefix
+	// and TitlePrefix are prefixes of their source id and title. Metadata are values that they must have. From and To
+	// limit the time of their last update. Oldest reverses the order. After continues after a listed thread.
 	ThreadQuery = backend.ThreadQuery
-	// MetadataIs is a value that metadata must have: Key, a
-	// member of it, and Value, a string, number or bool as JSON.
+	// MetadataIs is a value that the metadata must have. Key is a member of the metadata. Value is a string, number
+	// or bool as JSON.
 	MetadataIs = backend.MetadataIs
 )
 
-// ListedThread is a thread of a listing. Was is its state at that time.
+// ListedThread is a thread of a listing. Was is its state at the time of listing.
 type ListedThread struct {
 	*Thread
 	Was ThreadInfo

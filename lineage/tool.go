@@ -10,9 +10,9 @@ import (
 
 // ToolCall is a call of a tool by a model.
 type ToolCall struct {
-	// ID is the provider's id of the call. The result states the same.
+	// ID is the provider's id of the call. The result has the same id.
 	ID, Tool string
-	// Input is what the model wrote: usually a JSON object. nil is an empty one.
+	// Input is the input written by the model, usually a JSON object. nil stands for an empty object.
 	Input []byte
 }
 
@@ -45,8 +45,8 @@ func Calls(text string, calls ...ToolCall) Item {
 	return Item{Role: "assistant", Type: content.TypeJSON, Body: b.Bytes()}
 }
 
-// ToolResult returns a message with the output of a tool: the answer to the call with an id. An id may
-// be empty only where the model's API has none.
+// ToolResult returns a message with the output of a tool, as the answer to the call with an id. The id may be empty
+// only if the API of the model has no ids.
 func ToolResult(callID, tool, text string) Item {
 	if callID == "" {
 		i := textMessage("tool", text)

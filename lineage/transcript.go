@@ -33,12 +33,11 @@ func (s *Store) transcribed(ctx context.Context, tip SpanRef, w Window, most int
 	}
 }
 
-// excerptBytes is how much is read of a text that is too large to be read whole.
+// excerptBytes is the number of bytes that are read of a text that is too large to be read whole.
 const excerptBytes = 4 << 10
 
-// Transcribe returns an entry as a message of a transcript. A body of more than most bytes has only
-// the starts of its large texts, and notes in place of its files and other large values. What was
-// erased is a note, too.
+// Transcribe returns an entry as a message of a transcript. For a body larger than most bytes, the message has only
+// the starts of its large texts, and notes instead of its files and other large values. Erased content is a note too.
 func (s *Store) Transcribe(ctx context.Context, e *Entry, most int64) (*transcript.Message, error) {
 	m := &transcript.Message{
 		Position: e.Position, ID: e.Span.String(), Role: e.Role, Model: e.Origin.ModelID, Created: e.CreatedAt,
@@ -89,9 +88,10 @@ func (s *Store) start(ctx context.Context, id ContentID) ([]byte, error) {
 	return text, err
 }
 
-// ShownTitle returns the title under which a thread is listed and exported, in one line: its title,
-// else the start of its first prompt, if one of the first messages is one, else its first command or
-// text, else its source id. It is empty if the thread has none of these. Of a thread that has only what subagents said, their messages count.
+// ShownTitle returns the title under which a thread is listed and exported, in one line. It is the title of the
+// thread; else the start of its first prompt, if one of the first messages is a prompt; else its first command or
+// text; else its source id. If there is none of these, it is empty. If only subagents have messages in the thread,
+// their messages are used.
 func (s *Store) ShownTitle(ctx context.Context, thread ThreadInfo) (string, error) {
 	return transcript.Title(thread.Title, thread.SourceID, func(yield func(*transcript.Message, error) bool) {
 		active, err := s.engine.Context(ctx, thread.Active)
@@ -107,7 +107,7 @@ func (s *Store) ShownTitle(ctx context.Context, thread ThreadInfo) (string, erro
 	})
 }
 
-// besideTranscript yields the messages of the first context of a thread that has some.
+// besideTranscript yields the messages of the first context of a thread that has any.
 func (s *Store) besideTranscript(ctx context.Context, thread ThreadID) iter.Seq2[*transcript.Message, error] {
 	return func(yield func(*transcript.Message, error) bool) {
 		for c, err := range s.engine.Contexts(ctx, thread, ContextID{}) {

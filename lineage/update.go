@@ -16,23 +16,20 @@ const (
 // Tx is the store inside a transaction: see Store.Update.
 type Tx struct{ *Store }
 
-// Update commits several changes as one transaction, with a single sync. The function makes its
-// changes through tx, which is the store inside the transaction and must not be used concurrently;
-// only threads and contexts obtained from tx take part. The function sees its own changes. If it
-// returns an error, nothing is changed.
+// Update commits several changes as one transaction, with a single sync. The function makes its changes through tx,
+// which is the store inside the transaction and must not be used concurrently. Only threads and contexts obtained
+// from tx take part. The function sees its own changes. If it returns an error, nothing is changed.
 //
-// The function gets the context of the transaction, and passes it to every call. A call with it on
-// a store, thread or context from outside of the transaction is ErrInvalid. A call with another
-// context cannot be recognised: it is not part of the transaction and takes effect at once.
+// The function gets the context of the transaction and must pass it to every call. A call with it on a store, thread
+// or context from outside of the transaction is ErrInvalid. A call with another context cannot be recognised: it is
+// not part of the transaction and takes effect at once.
 //
-// If something that the function has read by id or name (also that it does not exist) changes
-// before the commit, the function is called again with the new state. So it must have no other side
-// effects.
+// If something that the function has read by id or name changes before the commit, the function is called again with
+// the new state. This includes that something did not exist. So the function must have no other side effects.
 //
-// The following are ErrInvalid inside a transaction: listings of the whole store, watching, nested
-// transactions, bodies from a Reader, and erasing. More than 10,000 records or 16 MiB are
-// ErrTooLarge. After Update has returned nil, tx and its threads
-// and contexts are those of the store; after an error, they are ErrClosed.
+// The following are ErrInvalid inside a transaction: listings of the whole store, watching, nested transactions,
+// bodies from a Reader, and erasing. More than 10,000 records or 16 MiB are ErrTooLarge. After Update has returned
+// nil, tx and its threads and contexts are those of the store. After an error, they are ErrClosed.
 func (s *Store) Update(ctx context.Context, change func(ctx context.Context, tx *Tx) error) error {
 	if s.inTransaction() {
 		return fmt.Errorf("transaction inside a transaction: %w", ErrInvalid)
@@ -80,5 +77,5 @@ func (u *update) Fill(ctx context.Context, b *write.Batch, t write.Try) error {
 	return nil
 }
 
-// maxTakenTries limits retries when a source id is taken: another commit may have come first.
+// maxTakenTries limits retries when a source id is taken, because the other commit may just have come first.
 const maxTakenTries = 2

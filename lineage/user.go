@@ -16,15 +16,15 @@ type UserDeletion struct {
 	Values   int
 }
 
-// deletedTogether is the number of threads or values that DeleteUser deletes in one commit.
+// deletedTogether is the number of threads or values that DeleteUser deletes per commit.
 const deletedTogether = 256
 
-// DeleteUser deletes everything of a user: the threads with their branches, contexts and checkpoints,
-// and the values of the user. Threads that others made by forking keep the messages that they share,
-// and messages in threads of others remain there. The next Collect frees the rest.
+// DeleteUser deletes everything of a user: the threads with their branches, contexts and checkpoints, and the values
+// of the user. Threads that others have forked from them keep the messages that they share. Messages in threads of
+// other users remain there. The next Collect frees the rest.
 //
-// It takes several commits. After an error the counts are those of what was deleted, and another call
-// deletes the rest.
+// It takes several commits. After an error the counts are those of what was deleted, and another call deletes the
+// rest.
 func (s *Store) DeleteUser(ctx context.Context, userID string) (UserDeletion, error) {
 	var done UserDeletion
 	if userID == "" {
@@ -81,7 +81,7 @@ func (s *Store) deleteThreads(ctx context.Context, threads []ThreadID) (deleted 
 	return deleted, messages, err
 }
 
-// deleteValues deletes all values of an owner, and returns how many.
+// deleteValues deletes all values of an owner, and returns their number.
 func (s *Store) deleteValues(ctx context.Context, of Owner) (deleted int, err error) {
 	values, next := s.Values(of), ""
 	for {

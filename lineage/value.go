@@ -37,15 +37,14 @@ const (
 	ContextScope     = structure.ContextScope
 )
 
-// Values are the named values of one owner: the store, an application, a user, a thread or a
-// context. Like messages, they change in commits, are seen by watchers, are collected and are part
-// of bundles. Those of a thread or context are deleted with it.
+// Values are the named values of one owner: the store, an application, a user, a thread or a context. Like messages,
+// they change in commits, are seen by watchers, are collected and are part of bundles. Values of a thread or context
+// are deleted with it.
 //
-// A context inherits the values that the context it was forked from had at the span that it starts
-// at. Whether a value was set before or after the fork makes no difference: what the parent sets while
-// it still points to that span is inherited too, and what it sets behind it is not. Setting or deleting
-// a value here does not affect the other. Moving a context back does not move its values. Nothing is
-// inherited from a context that was deleted.
+// A context inherits the values that its parent had at the span from which the context was forked. It does not matter
+// whether a value was set before or after the fork: what the parent sets while it still points to that span is
+// inherited too, and what it sets after moving on is not. Setting or deleting a value in one context does not affect
+// the other. Moving a context back does not move its values. Nothing is inherited from a deleted context.
 type Values struct {
 	store *Store
 	owner structure.Owner
@@ -67,7 +66,7 @@ func (s *Store) Values(of Owner) *Values {
 	return &Values{store: s, owner: of}
 }
 
-// At returns the values of a context as of a span of its history: those that a fork at the span
+// At returns the values of a context as of a span of its history. These are the values that a fork at the span
 // inherits. They cannot be set. A collection deletes old values that nothing inherits.
 func (v *Values) At(span SpanRef) *Values {
 	return &Values{store: v.store, owner: v.owner, asOf: true, at: span}
@@ -162,9 +161,8 @@ func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error]
 	}
 }
 
-// History yields the values that the owner itself has set under a key, newest first, deletions
-// included. They are kept as long as the reflog. If before is not zero, only those of earlier
-// commits are read.
+// History yields the values that the owner itself has set under a key, newest first, including deletions. They are
+// kept as long as the reflog. If before is not zero, only values set by earlier commits are read.
 func (v *Values) History(ctx context.Context, key string, before uint64) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
 		for is, err := range v.store.engine.ValueHistory(ctx, v.key(key)) {
@@ -211,9 +209,9 @@ func (v *Values) Delete(ctx context.Context, key string) error {
 	})
 }
 
-// DeleteRange deletes values in the order of their keys: up to most of them, in one commit, whose keys come after one key
-// and, unless it is empty, before another. It returns the key to continue after, empty if no value is left, and how many
-// it deleted. It is for owners other than contexts.
+// DeleteRange deletes values in the order of their keys: up to most of them, in one commit. Their keys come after
+// the key after and, if before is not empty, precede before. DeleteRange returns the key to continue after, empty if
+// no value is left, and the number of deleted values. It is for owners other than contexts.
 func (v *Values) DeleteRange(ctx context.Context, after, before string, most int) (next string, deleted int, err error) {
 	if v.owner.Scope == ContextScope {
 		return "", 0, subjectError("values of", v.owner.Context.String(), ErrInvalid, "values of a context are deleted one by one")

@@ -12,8 +12,8 @@ import (
 // EventKind is the kind of an event.
 type EventKind string
 
-// The kinds of event. ContextCreated is also the kind when the overrides or metadata of a context
-// change while its tip is still its base.
+// The kinds of event. ContextCreated is also the kind if the overrides or metadata of a context change while its tip
+// is still its base.
 const (
 	ThreadCreated     EventKind = "thread created"
 	ThreadUpdated     EventKind = "thread updated"
@@ -38,16 +38,16 @@ const (
 
 // Event is one effect of a commit. Kind determines which fields are set.
 //
-// For a moved context, From is its tip before. For an extended one, From is the last span of its
-// history that was in the store before the commit: the commit added the spans after it, up to Span.
-// If the context took over existing spans, as Choose and imports do, From is not its former tip,
-// and is Span itself if nothing was added. Context.Watch yields every entry in all cases.
+// For a moved context, From is its previous tip. For an extended one, From is the last span of its history that was
+// in the store before the commit. The commit added the spans after it, up to Span. If the context adopted existing
+// spans, as Choose and imports do, From is not its previous tip, and is Span itself if nothing was added.
+// Context.Watch yields every entry in all cases.
 type Event struct {
 	Kind       EventKind
 	Thread     ThreadID
 	Context    ContextID
 	Parent     ContextID // of a context created
-	Span       SpanRef   // of the context or checkpoint; where the set is; the end of the summary
+	Span       SpanRef   // of the context or checkpoint; the position of the set; the end of the summary
 	From       SpanRef   // see above
 	Name       string    // of a branch or checkpoint; the reason of a move; the key of a value
 	Owner      Owner     // of a value
@@ -71,10 +71,9 @@ type Change struct {
 	Records []structure.Record
 }
 
-// Watch yields every commit after a cursor, once and in order, and then waits for more until ctx
-// ends or the store is closed. Slow watchers delay nobody. If the commit of the cursor is not in
-// the store, because it was lost in a power failure or the store is a copy with a different
-// continuation, the error is ErrDiverged.
+// Watch yields every commit after a cursor, once and in order, and then waits for more until ctx ends or the store is
+// closed. A slow watcher delays no other. If the commit of the cursor is not in the store, the error is ErrDiverged:
+// the commit was lost in a power failure, or the store is a copy that was continued differently.
 func (s *Store) Watch(ctx context.Context, after Cursor) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		for {
@@ -113,22 +112,20 @@ func (s *Store) Changes(ctx context.Context, after Cursor) iter.Seq2[Change, err
 	}
 }
 
-// Watch yields the entries after a span of the context's history, and then each entry that is
-// added, in order and once, until ctx ends or the store is closed, which the last error reports.
-// The zero ref is before the first entry. A caller that passes the span of the last entry it has
-// read misses nothing.
+// Watch yields the entries after a span of the context's history, and then each entry that is added, once and in
+// order, until ctx ends or the store is closed. The last error reports which. The zero ref is before the first entry.
+// A caller that passes the span of the last entry it has read misses nothing.
 //
-// If the history no longer continues what was yielded, because the context was moved, or if it does
-// not have the span, Watch ends with a *TipError: read the history up to its Actual again and watch
-// from there. A move that is undone before the watcher sees it is not reported. If the context is
-// deleted, Watch ends with ErrNotFound.
+// If the history no longer continues what was yielded, because the context was moved, or if it does not have the
+// span, Watch ends with a *TipError: read the history up to its Actual again and watch from there. A move that is
+// undone before the watcher sees it is not reported. If the context is deleted, Watch ends with ErrNotFound.
 //
 // A slow watcher delays only Close.
 func (c *Context) Watch(ctx context.Context, after SpanRef) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		seen := after
 		for {
-			// Later commits end the wait below.
+			// Commits after this one end the wait below.
 			head, err := c.store.engine.Head(ctx)
 			if err != nil {
 				yield(nil, err)
@@ -166,7 +163,7 @@ func (c *Context) following(ctx context.Context, seen SpanRef) (tip SpanRef, nex
 	}
 	runs := c.store.runs(ctx)
 	on, err := structure.IsAncestor(seen, tip, runs)
-	if isNotFound(err) || err == nil && !on { // a span that is gone is on no history
+	if isNotFound(err) || err == nil && !on { // a span that is gone is not on any history
 		return SpanRef{}, 0, &TipError{Context: c.id, Expected: seen, Actual: tip}
 	}
 	if err != nil {
@@ -241,7 +238,7 @@ func (a *addition) before(at SpanRef) (SpanRef, error) {
 		if !ok {
 			run, err := a.other(at.Run)
 			if isNotFound(err) {
-				return SpanRef{}, nil // it has been collected
+				return SpanRef{}, nil // the run has been collected
 			}
 			if err != nil {
 				return SpanRef{}, err

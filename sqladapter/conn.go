@@ -22,7 +22,7 @@ func (c *Conn) Dialect() Dialect { return c.dialect }
 // Syntax returns the syntax of the dialect.
 func (c *Conn) Syntax() *Syntax { return &c.syntax }
 
-// Querier returns what runs SQL in the syntax of the database, such as scripts.
+// Querier returns a Querier for SQL in the syntax of the database, such as scripts.
 func (c *Conn) Querier() Querier { return c.querier }
 
 // Exec runs a statement and returns the number of changed rows.
@@ -104,7 +104,7 @@ func (c *Conn) statement(ctx context.Context, text string) *sql.Stmt {
 	case c.tx == nil:
 		return statement
 	case statement == nil:
-		// The transaction occupies the connection: prepare the statement afterwards.
+		// The transaction occupies the connection, so the statement is prepared afterwards.
 		c.missed = append(c.missed, text)
 		return nil
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// DB is an open database. It is safe for concurrent use. It does nothing
-// between calls: a program that does not wait for locks can write alternately.
+// DB is an open database. It is safe for concurrent use. It does nothing in the background, so another program that
+// does not wait for locks can write between calls.
 type DB struct {
 	*renderer
 	pools            Pools
@@ -19,8 +19,8 @@ type DB struct {
 	reading, writing *prepared
 }
 
-// New returns a database on connections. Migrate must be called before anything else. Programs open
-// databases with the packages of dialects.
+// New returns a database that uses the connections in pools. Migrate must be called before anything else. Programs
+// open databases with the packages of dialects.
 func New(pools Pools, dialect Dialect, o Options) *DB {
 	if pools.Read == nil {
 		pools.Read = pools.Write
@@ -42,7 +42,7 @@ func (db *DB) Close() error {
 // Dialect returns the dialect of the database.
 func (db *DB) Dialect() Dialect { return db.dialect }
 
-// Written returns a text as the database has it: see TextLimited.
+// Written returns a text in the form in which the database stores it: see TextLimited.
 func (db *DB) Written(text string) string {
 	if db.escaped {
 		return escapeText(text)
@@ -55,22 +55,22 @@ func (db *DB) Reader() *Conn {
 	return &Conn{renderer: db.renderer, querier: db.pools.Read, prepared: db.reading}
 }
 
-// Write runs a function in a transaction, which is committed completely or not at all. If another
-// transaction is in the way, or the connection is lost before the commit, it runs the function
-// again, so the function must be repeatable. A connection lost during the commit is ErrUncertain.
-// If the function returns ErrUnchanged, nothing is committed, and Write returns nil. The function must
-// use only its connection, and only until it returns.
+// Write runs a function in a transaction. If another transaction is in the way, or the connection is lost before the
+// commit, it runs the function again, so the function must be repeatable. The error is ErrUncertain if the connection
+// is lost during the commit. If the function returns ErrUnchanged, nothing is committed, and Write returns nil.
+//
+// The function must use only its connection, and only until it returns.
 func (db *DB) Write(ctx context.Context, fn func(c *Conn) error) error {
 	return db.patiently(ctx, func() error { return db.writeOnce(ctx, fn) })
 }
 
-// Read runs a function that only reads, each statement separately. It runs the function again if
-// another transaction is in the way or the connection is lost.
+// Read runs a function that only reads. Its statements do not share a transaction. If another transaction is in the
+// way or the connection is lost, it runs the function again.
 func (db *DB) Read(ctx context.Context, fn func(c *Conn) error) error {
 	return db.patiently(ctx, func() error { return fn(db.Reader()) })
 }
 
-// Compact removes remains of changed rows from the database's files.
+// Compact removes remains of changed rows from the files of the database.
 func (db *DB) Compact(ctx context.Context) error {
 	for _, s := range db.dialect.Search().Compact {
 		err := db.patiently(ctx, func() error {
@@ -84,8 +84,8 @@ func (db *DB) Compact(ctx context.Context) error {
 	return nil
 }
 
-// patiently runs a function, and repeats it up to Options.Patience while other transactions are in
-// the way or the connection is lost.
+// patiently runs a function. While other transactions are in the way or the connection is lost, it runs it again, for
+// at most Options.Patience.
 func (db *DB) patiently(ctx context.Context, fn func() error) error {
 	deadline := time.Now().Add(db.options.Patience)
 	duplicates := 0
@@ -102,8 +102,8 @@ func (db *DB) patiently(ctx context.Context, fn func() error) error {
 		}
 		switch db.dialect.Classify(err) {
 		case Duplicate, Dangling:
-			// Another transaction has just created or deleted a row that this one looked for. The
-			// next attempt sees that.
+			// Another transaction has just created or deleted a row that this one looked for. The next attempt sees
+			// the result.
 			if duplicates++; duplicates > 3 {
 				return err
 			}
@@ -123,8 +123,8 @@ func (db *DB) patiently(ctx context.Context, fn func() error) error {
 	}
 }
 
-// isolation is for transactions that write, independent of the server's default: after waiting for
-// a lock, a transaction must see what the previous holder committed.
+// isolation is the isolation level of transactions that write, whatever the server's default. After waiting for a
+// lock, a transaction must see what the previous holder committed.
 var isolation = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
 func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error) {
@@ -153,7 +153,7 @@ func (db *DB) writeOnce(ctx context.Context, fn func(c *Conn) error) (err error)
 	return nil
 }
 
-// commitError returns whether the outcome of a failed commit is known.
+// commitError returns the error of a failed commit: ErrUncertain unless it is known that nothing was committed.
 func (db *DB) commitError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, sql.ErrTxDone): // rolled back when the context ended

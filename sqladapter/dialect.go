@@ -15,7 +15,7 @@ type Dialect interface {
 	Limits() Limits
 	// Migrations create the schema, in order of their versions 1, 2, ….
 	Migrations() []Migration
-	// LockSchema excludes other calls of LockSchema until the end of the transaction.
+	// LockSchema blocks other calls of LockSchema until the end of the transaction.
 	LockSchema(ctx context.Context, q Querier) error
 	// Kind returns the kind of object with a name in the current schema: "table", another word such
 	// as "view", or "" if there is none.
@@ -34,7 +34,7 @@ type Querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Limits are the limits of a database. Zero means unlimited.
+// Limits are the limits of a database. Zero means no limit.
 type Limits struct {
 	// Parameters is the maximum per statement.
 	Parameters int
@@ -42,7 +42,8 @@ type Limits struct {
 	Rows int
 	// IDUnits and IDBytes are the maximum UTF-16 units and bytes of an id, name or user id.
 	IDUnits, IDBytes int
-	// Loose is set if the database may treat different ids as equal, by case or trailing spaces.
+	// Loose is set if the database may treat different ids as equal, for example when they differ in case or trailing
+	// spaces.
 	Loose bool
 	// Prepared is the number of statements to keep prepared, 0 if the driver does that.
 	Prepared int
@@ -57,9 +58,8 @@ type Migration struct {
 	// Documented is run unless all documented tables of chats exist.
 	Documented string
 	SQL        string
-	// Outside, when not empty, is run after the transaction, as some statements require, if the
-	// query OutsideIf returns 1. Only other programs use what it creates, so its failure is
-	// ignored.
+	// Outside, when not empty, is run after the transaction if the query OutsideIf returns 1, because some statements
+	// cannot run in a transaction. Only other programs use what it creates, so a failure is ignored.
 	Outside, OutsideIf string
 }
 
@@ -72,7 +72,7 @@ type TextLimited interface {
 // Projectable is a Dialect whose databases can hold a projection.
 type Projectable interface {
 	Dialect
-	// ProjectionSchema creates the tables with the state of the projection, LineageSchema those of
+	// ProjectionSchema creates the tables with the state of the projection. LineageSchema creates the tables of
 	// content and structure.
 	ProjectionSchema() string
 	LineageSchema() string

@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	// ErrForeign is returned when a database has different tables under the documented names.
+	// ErrForeign is returned when the documented tables exist but have other columns.
 	ErrForeign = errors.New("database belongs to something else")
 	// ErrNoTables is returned when tables are missing and Options.Schema does not let Open create
 	// them.
@@ -18,19 +18,19 @@ var (
 	ErrNoSchema = errors.New("schema of the search path does not exist")
 	// ErrNewer is returned for a database that a newer version has migrated.
 	ErrNewer = errors.New("database was made by a newer version")
-	// ErrBusy is returned when other transactions were in the way, or the database could not be
-	// reached, for too long. Nothing was changed. It matches lineage.ErrConflict.
+	// ErrBusy is returned when other transactions were in the way, or the database could not be reached, for longer
+	// than Options.Patience. Nothing was changed. It matches lineage.ErrConflict.
 	ErrBusy error = busyError{}
-	// ErrUncertain is returned when the connection was lost, or the context ended, during a commit.
-	// The change was made completely or not at all: check before repeating it.
+	// ErrUncertain is returned when the connection was lost, or the context ended, during a commit. All or nothing
+	// was committed: check before repeating the change.
 	ErrUncertain = errors.New("not known whether the change was committed")
 	// ErrDenied is returned when the database refuses an operation: a right is missing, the login
 	// failed, or the database is read-only.
 	ErrDenied = errors.New("database does not allow this")
-	// ErrCorrupt is returned for contradictory rows.
+	// ErrCorrupt is returned for rows that contradict each other.
 	ErrCorrupt = errors.New("database contradicts itself")
-	// ErrOtherTables is returned for a database that was projected with content and structure and
-	// is now to be projected without, or the reverse, and for a projection of another format.
+	// ErrOtherTables is returned when a projection has content and structure and the new one does not, or the
+	// reverse, and for a projection of another format.
 	ErrOtherTables = errors.New("database was projected with other tables")
 	// ErrUnchanged is returned by the function of a DB.Write that has nothing to change: the
 	// transaction is rolled back, and Write returns nil.

@@ -4,10 +4,10 @@ import (
 	"strings"
 )
 
-// Some databases do not store NUL in texts, nor \u0000 and unpaired surrogates in JSON. There these are
-// written as the noncharacter U+FDD0 and the four hexadecimal digits of the code unit, and so is U+FDD0
-// itself: so each text has one written form, and no two have the same. JSON stays JSON, which other
-// programs can read.
+// Some databases cannot store NUL in texts, nor \u0000 and unpaired surrogates in JSON. For these databases, such a
+// character is written as the noncharacter U+FDD0 followed by the four hexadecimal digits of its code unit. U+FDD0
+// itself is written in the same way, so that different texts have different written forms. JSON remains JSON that
+// other programs can read.
 
 const (
 	escapeMark    = "\uFDD0"
@@ -89,7 +89,7 @@ func unescapeJSON(s string) string {
 		case ok && unit == 0xfdd0:
 			b.WriteString(escapeMark)
 			s = s[escapedLength:]
-		default: // another program wrote it
+		default: // written by another program
 			b.WriteString(escapeMark)
 			s = s[len(escapeMark):]
 		}

@@ -8,8 +8,8 @@ import (
 	"net"
 )
 
-// Disconnected reports whether an error means that a network connection is lost or could not be
-// made. It is for dialects.
+// Disconnected reports whether an error means that a network connection was lost or could not be made. It is for
+// dialects.
 func Disconnected(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
@@ -17,8 +17,8 @@ func Disconnected(err error) bool {
 		errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// Explain wraps a driver's error with its meaning, such as ErrBusy or ErrDenied. An error that has one
-// is returned as it is.
+// Explain wraps a driver's error with its meaning, such as ErrBusy or ErrDenied. An error that has a meaning already
+// is returned unchanged.
 func Explain(d Dialect, err error) error {
 	for _, known := range []error{ErrBusy, ErrDenied, ErrNoSchema} {
 		if errors.Is(err, known) {

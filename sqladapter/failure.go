@@ -10,8 +10,8 @@ const (
 	// Busy means that another transaction was in the way, or that the database is overloaded. The
 	// transaction is rolled back; a retry may succeed.
 	Busy
-	// Lost means that the connection is lost or could not be made. The transaction is rolled back,
-	// unless it was being committed: then the outcome is unknown.
+	// Lost means that the connection was lost or could not be made. The transaction is rolled back, unless it was
+	// being committed. Then the outcome is unknown.
 	Lost
 	// Denied means that the user lacks a right.
 	Denied
@@ -22,7 +22,7 @@ const (
 	Dangling
 	// Unstorable means that the database cannot store a value.
 	Unstorable
-	// Pooled means that a pooler gave the connection with a prepared statement to another client.
+	// Pooled means that a connection pooler gave the connection with a prepared statement to another client.
 	Pooled
 	// NoSchema means that the schema for the tables does not exist.
 	NoSchema

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// documented are the tables that may exist already, created by other programs, with their columns.
+// documented are the documented tables, which other programs may have created, with their columns.
 var documented = []struct {
 	table   string
 	columns []string
@@ -27,7 +27,7 @@ var migrationSQL = struct{ versions, record Statement }{
 	record:   `INSERT INTO "lineage_migrations" ("version", "name", "appliedAt") VALUES (?, ?, ?)`,
 }
 
-// versionTable has the schema versions; ownTable is created by the first one.
+// versionTable has the versions of the schema. ownTable is created by the first migration.
 const versionTable, ownTable = "lineage_migrations", "lineage_messages"
 
 // CheckTables returns an error if a database cannot be opened as Options.Schema says. It changes
@@ -46,8 +46,7 @@ func CheckTables(ctx context.Context, pool *sql.DB, dialect Dialect, o Options) 
 	})
 }
 
-// mayOpen refuses to create tables, or to bring them up to date from a version, as Options.Schema
-// says.
+// mayOpen returns an error if Options.Schema does not allow creating the tables or migrating them from a version.
 func (db *DB) mayOpen(ctx context.Context, version int) error {
 	switch last := len(db.dialect.Migrations()); {
 	case version > last:
@@ -73,9 +72,8 @@ func newer(version, last int) error {
 	return fmt.Errorf("schema version %d, at most %d is known: %w", version, last, ErrNewer)
 }
 
-// Migrate brings the schema up to date, unless Options.Schema forbids it. If the database belongs to
-// something else, the error is ErrForeign and nothing is changed. Several processes may call it
-// concurrently.
+// Migrate updates the schema to the latest version, unless Options.Schema forbids it. If the documented tables belong
+// to something else, the error is ErrForeign and nothing is changed. Several processes may call it concurrently.
 func (db *DB) Migrate(ctx context.Context) error {
 	migrations := db.dialect.Migrations()
 	version, err := db.version(ctx, db.Reader())
@@ -149,8 +147,8 @@ func (db *DB) version(ctx context.Context, c *Conn) (int, error) {
 	return version, rows.Err()
 }
 
-// columns returns the columns of a table, none if there is no such table. If the name is not a
-// table, or a wanted column is missing, the error is ErrForeign.
+// columns returns the columns of a table, none if there is no such table. If the name is not a table, or a wanted
+// column is missing, the error is ErrForeign.
 func (db *DB) columns(ctx context.Context, c *Conn, table string, wanted []string) ([]string, error) {
 	kind, err := db.dialect.Kind(ctx, c.querier, table)
 	if err != nil || kind == "" {

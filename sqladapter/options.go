@@ -6,29 +6,28 @@ import (
 	"time"
 )
 
-// Options configure the use of a database. The zero value of each field is its default.
+// Options configure the use of a database. A zero field means its default.
 type Options struct {
-	// Patience is how long a write is retried while other transactions are in the way. Default 30
-	// seconds.
+	// Patience limits how long a write is retried while other transactions are in the way. Default 30 seconds.
 	Patience time.Duration
-	// Connections is the maximum number of open connections. Default 8; SQLite has one for writing
-	// in addition, and by default 4 for reading. It does not apply to a pool of the caller.
+	// Connections is the maximum number of open connections. Default 8. SQLite has one more for writing, and 4 for
+	// reading by default. It does not apply to a pool of the caller.
 	Connections int
-	// Schema is what Open may do to the tables. Default CreateTables.
+	// Schema states what Open may do to the tables. Default CreateTables.
 	Schema Schema
 	// Trace, when not nil, is called with each statement before it runs, possibly from several
 	// goroutines.
 	Trace func(sql string)
 }
 
-// Schema is what Open may do to the tables of a database.
+// Schema states what Open may do to the tables of a database.
 type Schema int
 
 const (
-	// CreateTables creates missing tables, and brings those of an older version up to date.
+	// CreateTables creates missing tables and migrates those of an older version.
 	CreateTables Schema = iota
-	// AdoptTables is CreateTables for a database that has chats of this package or of another
-	// program. For any other, the error is ErrNoTables.
+	// AdoptTables is CreateTables for a database that already has chats, of this package or of another program. For
+	// other databases the error is ErrNoTables.
 	AdoptTables
 	// KeepTables neither creates nor changes a table. If tables are missing or older, the error is
 	// ErrNoTables.
@@ -42,8 +41,8 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// LimitPool sets the maximum number of connections of a pool to that in the options, else to
-// otherwise. It is for packages that open databases.
+// LimitPool sets the maximum number of connections of a pool: the one in the options, or otherwise. It is for
+// packages that open databases.
 func (o Options) LimitPool(pool *sql.DB, otherwise int) {
 	if o.Connections > 0 {
 		otherwise = o.Connections
@@ -54,7 +53,7 @@ func (o Options) LimitPool(pool *sql.DB, otherwise int) {
 
 // Pools are the connections to a database.
 type Pools struct {
-	// Write is for transactions that take write locks from their first statement on.
+	// Write is for transactions that write. They take write locks from the first statement on.
 	Write *sql.DB
 	// Read, when not nil, is for reading. It sees what Write has committed.
 	Read *sql.DB

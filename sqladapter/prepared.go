@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// prepared are the prepared statements of a pool, for drivers that do not cache them.
+// prepared holds the prepared statements of a pool, for drivers that do not cache them.
 type prepared struct {
 	pool *sql.DB
 	most int
@@ -41,7 +41,7 @@ func (p *prepared) prepare(ctx context.Context, texts []string) {
 			p.statements = make(map[string]*sql.Stmt)
 		}
 		if p.statements[text] != nil {
-			statement.Close() // prepared concurrently
+			statement.Close() // another goroutine has prepared it too
 		} else {
 			p.statements[text] = statement
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Rows are the rows of a query, with texts as they were before they were escaped.
+// Rows are the rows of a query. Their texts are unescaped.
 type Rows struct {
 	rows    *sql.Rows // nil if no row matches
 	escaped bool

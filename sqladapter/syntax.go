@@ -51,13 +51,12 @@ type Syntax struct {
 	// delete index rows of overwritten messages. With Exactly, Loosely makes a column of our tables
 	// compare like one of a documented table, so that the latter's index can be used.
 	Recursive, Unlimited, Exactly, Loosely, Version string
-	// Epochs is set if depths count only with the epoch of their chat in lineage_chains: triggers count it
-	// up when a chain is changed. Elsewhere triggers delete such depths.
+	// Epochs is set if a stored depth is valid only with the current epoch of its chat in lineage_chains. Triggers
+	// increase the epoch when a chain changes. In other databases triggers delete such depths.
 	Epochs bool
-	// Key, when not nil, converts a parameter that is compared with an id or name.
+	// Key, when not nil, converts a parameter that is compared with an id or a name.
 	Key func(parameter string) string
-	// Argument, when not nil, converts arguments for the driver; Bytes converts the bytes from
-	// Terms.
+	// Argument, when not nil, converts an argument for the driver. Bytes converts the bytes from Terms.
 	Argument func(any) any
 	Bytes    func([]byte) any
 	// Terms, when not nil, converts a parameter to terms.
@@ -66,45 +65,44 @@ type Syntax struct {
 	Limit, Nth func(number string) string
 	RowValues  RowValues
 	Metadata   MetadataSyntax
-	// Integrity, when not empty, is a query that compares a table with its indexes: it returns a
-	// row per difference, or "ok".
+	// Integrity, when not empty, is a query that compares a table with its indexes. It returns a row per difference,
+	// or "ok".
 	Integrity Statement
 }
 
-// RowValues says which comparisons of row values, such as (a, b) < (1, 2), a database finds in an index.
+// RowValues tells for which comparisons of row values, such as (a, b) < (1, 2), a database uses an index.
 type RowValues uint8
 
 const (
-	// NoRowValues is for databases without row values.
+	// NoRowValues means that the database has no row values.
 	NoRowValues RowValues = iota
-	// OrderedColumns is for comparisons of columns that follow columns with given values.
+	// OrderedColumns means comparisons of the columns that follow columns with given values.
 	OrderedColumns
-	// AllColumns is for comparisons that include the columns with given values. They keep a planner
-	// that does not know the values from an index that has the other columns only.
+	// AllColumns means comparisons that include the columns with given values. They keep a planner that does not know
+	// the values from choosing an index with only the other columns.
 	AllColumns
 )
 
-// MetadataSyntax describes how a database finds at least all chats that match a metadata filter.
+// MetadataSyntax describes how a database finds a superset of the chats that match a metadata filter.
 type MetadataSyntax struct {
 	// Condition is a condition on a row of chats, with the parameters of Args.
 	Condition func(parameter func() string) string
 	Args      func(MetadataValue) []any
-	// Keys and KeysOfUser, if there is an index for the condition, read id and update time of
-	// matching chats in a time range, newest first, and whether the id is less than another id.
-	// They read up to Few+1 rows, or all. Their parameters are the user, the range, those of Args,
-	// and the other id.
+	// Keys and KeysOfUser are set if there is an index for the condition. They read the id and update time of
+	// matching chats in a time range, newest first, and whether the id is less than another id. They read up to Few+1
+	// rows, or all. Their parameters are the user, the range, those of Args, and the other id.
 	Keys, KeysOfUser Statement
 	Few              int
 }
 
-// MetadataValue is a value that metadata must have.
+// MetadataValue is a value that the metadata must have.
 type MetadataValue struct {
-	// Path are the keys that lead to it.
+	// Path are the keys that lead to the value.
 	Path []string
-	// Value is a string, bool or json.Number, JSON its JSON.
+	// Value is a string, bool or json.Number. JSON is the same value as JSON text.
 	Value any
 	JSON  json.RawMessage
-	// Least and Greatest are the adjacent floats of a number.
+	// Least and Greatest are the floats next to a number.
 	Least, Greatest float64
 }
 
@@ -159,8 +157,8 @@ func (x *Syntax) Identifier(name string) string {
 // keyEnds are the suffixes of the names of columns with ids and names.
 var keyEnds = []string{"id", "Id", "name", "scope"}
 
-// compared returns how to write parameters after a text. In a condition, after an identifier and an
-// operator, or IN and a parenthesis, they are compared with the identifier.
+// compared returns a function that writes the parameters after a text. In a condition, after an identifier and an
+// operator, or after IN and a parenthesis, the parameters are written for a comparison with the identifier.
 func (x *Syntax) compared(before string, parameter func() string) func() string {
 	compared, isCompared := strings.CutSuffix(before, " IN (")
 	for _, operator := range []string{" = ", " < ", " > "} {

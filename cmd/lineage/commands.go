@@ -13,14 +13,20 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/sources"
 )
 
-// groups are the commands as help lists them.
+// groups are the groups of commands in the help.
 func groups() []group {
 	return []group{
+		{"agents", "Sessions of agents", []func(*app.App) *cobra.Command{
+			sources.FollowCommand, history.UsageCommand, sources.ResumeCommand, serving.MCPCommand,
+		}},
+		{"serve", "Page and API", []func(*app.App) *cobra.Command{
+			serving.ServeCommand, serving.TokenCommand,
+		}},
 		{"start", "Stores and threads", []func(*app.App) *cobra.Command{
-			maintenance.InitCommand, maintenance.InfoCommand, sources.FollowCommand, sources.ResumeCommand, conversations.ThreadCommand, sources.ImportCommand, sources.ExportCommand, sources.BundleCommand,
+			maintenance.InitCommand, maintenance.InfoCommand, conversations.ThreadCommand, sources.ImportCommand, sources.ExportCommand, sources.BundleCommand,
 		}},
 		{"read", "Read", []func(*app.App) *cobra.Command{
-			history.LogCommand, history.ShowCommand, history.TreeCommand, history.ContextsCommand, history.UsageCommand, history.CatCommand, history.DocumentCommand, history.DiffCommand, history.CommonPrefixCommand, history.ResolveCommand,
+			history.LogCommand, history.ShowCommand, history.TreeCommand, history.ContextsCommand, history.CatCommand, history.DocumentCommand, history.DiffCommand, history.CommonPrefixCommand, history.ResolveCommand,
 			history.SearchCommand, history.WhereCommand, history.ProvenanceCommand, history.ReflogCommand, history.WatchCommand,
 		}},
 		{"write", "Write", []func(*app.App) *cobra.Command{
@@ -35,7 +41,7 @@ func groups() []group {
 			databases.ProjectCommand, databases.CompareCommand,
 		}},
 		{"maintain", "Maintain", []func(*app.App) *cobra.Command{
-			serving.ServeCommand, serving.MCPCommand, serving.TokenCommand, maintenance.StatsCommand, maintenance.VerifyCommand, maintenance.RepairCommand, maintenance.PackCommand, maintenance.GcCommand, maintenance.EraseCommand, maintenance.BackupCommand, maintenance.RestoreCommand, maintenance.CopyCommand, maintenance.SalvageCommand,
+			maintenance.StatsCommand, maintenance.VerifyCommand, maintenance.RepairCommand, maintenance.PackCommand, maintenance.GcCommand, maintenance.EraseCommand, maintenance.BackupCommand, maintenance.RestoreCommand, maintenance.CopyCommand, maintenance.SalvageCommand,
 		}},
 		{"program", "Program", []func(*app.App) *cobra.Command{
 			versionCommand, completionCommand,

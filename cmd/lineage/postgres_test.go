@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/internal/pgtest"
 )
 
+//test:norace
 func TestCommandsWorkOnPostgres(t *testing.T) {
 	campaign.Long(t)
 	dsn := pgtest.DSN(t)

@@ -27,7 +27,7 @@ func execute(ctx context.Context, a *app.App, args []string) int {
 	if asUsage := (*app.UsageError)(nil); errors.As(err, &asUsage) && app.HintOf(err) == "" {
 		err = app.Hint(err, "'%s --help' shows the usage", c.CommandPath())
 	}
-	// What was printed before an error is printed whole.
+	// Everything printed before an error is written completely.
 	if flushed := a.Flush(); err == nil && flushed != nil {
 		err = fmt.Errorf("write output: %w", flushed)
 	}
@@ -43,13 +43,14 @@ func execute(ctx context.Context, a *app.App, args []string) int {
 	return a.Fail(err)
 }
 
-// root returns the command that all others are below.
+// root returns the root command.
 func root(a *app.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lineage",
 		Short: "Keep, fork and trace the conversations of LLM agents",
-		Long: `Lineage stores the conversations of LLM agents. A fork costs one pointer, the
-same bytes are stored once, and the origin of everything is recorded.
+		Long: `Lineage keeps the conversations of LLM agents: the sessions of the coding agents on this
+machine, archives, and what programs write. The same bytes are stored once, and a fork costs one
+small record.
 
 A store is a directory. It is the one given by --store or LINEAGE_STORE, or else
 the nearest .lineage in the current folder or one above it. It may also be kept by a PostgreSQL
@@ -65,8 +66,10 @@ for the active branch. Steps lead on from there: main~2 and main@{2} are two mes
 back, main:3 is the third message, and main@{-1} is where main pointed before it was
 last moved. Alone they start at the active branch: @{1}, :3.`,
 		Example: `  lineage init
-  lineage append "Plan a weekend in Lisbon." --role user
-  lineage log`,
+  lineage follow --once
+  lineage thread list
+  lineage log
+  lineage resume`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          app.KnownCommand,
@@ -91,7 +94,7 @@ last moved. Alone they start at the active branch: @{1}, :3.`,
 	help := helpCommand(a)
 	root.SetHelpCommand(help)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		// The flags after the wrong one were not read.
+		// Flags after the wrong one were not read.
 		a.JSON = a.JSON || slices.Contains(a.Args, "--json")
 		return app.FlagFailure(err)
 	})

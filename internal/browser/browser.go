@@ -112,6 +112,12 @@ func Get[T any](b *Tab, action chromedp.Action[T]) T {
 	return result
 }
 
+// Fatalf ends the test, with what the page did wrong so far.
+func (b *Tab) Fatalf(format string, about ...any) {
+	b.t.Helper()
+	b.t.Fatalf("%s\nproblems of the page: %q", fmt.Sprintf(format, about...), b.Problems())
+}
+
 // Problems returns what the page did wrong so far: exceptions, errors and warnings of the console, and what its policy
 // or the network refused.
 func (b *Tab) Problems() []string {

@@ -76,7 +76,7 @@ func (e *Engine) apply(t *turn, c *structure.Commit) (backend.Receipt, error) {
 	return backend.Receipt{Cursor: t.at, Known: p.Known, KnownChunks: p.KnownChunks}, nil
 }
 
-// turn is a prepared commit that is about to be written. Turns are pooled.
+// turn is a commit on its way through Apply. Turns are pooled.
 type turn struct {
 	engine     *Engine
 	ctx        context.Context
@@ -84,7 +84,7 @@ type turn struct {
 	o          backend.Options
 	durability backend.Durability
 
-	seen   uint64 // commit as of which known content was dropped
+	seen   uint64 // the commit as of which known content was dropped
 	behind *barrier
 
 	encoder structure.Encoder
@@ -131,14 +131,14 @@ func (t *turn) leaveOut() (changed bool, err error) {
 	return t.p.DropKnown((*stock)(t.engine))
 }
 
-// free drops the references to what the caller gave, and pools the turn.
+// free drops the references to the caller's data, and returns the turn to the pool.
 func (e *Engine) free(t *turn) {
 	t.engine, t.ctx, t.o, t.err, t.behind = nil, nil, backend.Options{}, nil, nil
 	t.p.Release()
 	e.turns.Put(t)
 }
 
-// commit writes a turn's commit and publishes it. The write lock is held.
+// commit writes the commit of a turn and publishes it. The write lock must be held.
 func (e *Engine) commit(t *turn) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -176,7 +176,7 @@ func (e *Engine) commitNow(t *turn) (at backend.Cursor, err error) {
 		}
 	}
 	if len(p.Commit.Records) == 0 {
-		return read.CursorOf(e.index.State()), nil // all of it is known content
+		return read.CursorOf(e.index.State()), nil // the store has all of it
 	}
 	e.growFilter()
 	p.Commit.Number = number
@@ -194,7 +194,7 @@ func (e *Engine) commitNow(t *turn) (at backend.Cursor, err error) {
 	e.builder.Locate(frame, t.offsets, e.packs.Load())
 	e.request(&e.builder, frame)
 	e.publish(&p.Commit, frame)
-	if frame.Position.Offset == journal.FirstOffset { // it sealed the segment before
+	if frame.Position.Offset == journal.FirstOffset { // the previous segment was sealed
 		e.packLater()
 	}
 	return backend.Cursor{Number: number, ID: e.id}, nil

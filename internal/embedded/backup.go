@@ -79,7 +79,7 @@ var errCopyEnded = errors.New("the copy was stopped")
 
 // planCopy returns the plan of a copy and the paths of its files.
 func (e *Engine) planCopy(ctx context.Context) (plan *backend.CopyPlan, names []string, err error) {
-	e.write.Lock() // the index has every commit of the journal
+	e.write.Lock() // then the index has every commit of the journal
 	state := e.index.State()
 	e.write.Unlock()
 	if err := e.journal.Sync(state.Number); err != nil {
@@ -97,7 +97,7 @@ func (e *Engine) planCopy(ctx context.Context) (plan *backend.CopyPlan, names []
 	plan = &backend.CopyPlan{Store: e.journal.StoreID(), Commit: state.Number}
 	for _, s := range e.journal.Segments() {
 		if s.First > max(state.Segment, 1) {
-			break // created since
+			break // created in the meantime
 		}
 		f := backend.CopyFile{Name: filepath.Base(s.Name), Size: s.Bytes}
 		if !s.Packed && s.First == state.Segment {
@@ -192,7 +192,7 @@ func (w *copyWriter) write(partial string, parts iter.Seq2[backend.CopyPart, err
 	return writeManifest(partial, m)
 }
 
-var errNoPlan = &backend.CorruptError{File: "copy", What: "it does not begin with a plan"}
+var errNoPlan = &backend.CorruptError{File: "copy", What: "does not begin with a plan"}
 
 // begin checks and stores the plan, which may come from another process.
 func (w *copyWriter) begin(plan *backend.CopyPlan) error {
@@ -231,7 +231,7 @@ func (w *copyWriter) part(p backend.CopyPart) error {
 	return nil
 }
 
-// upTo finishes the files before the given one, and creates that one.
+// upTo finishes the files before the given one, and creates the given one.
 func (w *copyWriter) upTo(file int) error {
 	for len(w.facts) < min(file, len(w.plan.Files)) || w.file == nil && len(w.facts) < len(w.plan.Files) {
 		if w.file == nil {
@@ -310,7 +310,7 @@ func (c *copying) file(to, from string, size int64) (sum string, err error) {
 	return out.finish()
 }
 
-// readBeginning reads the first size bytes of a file in parts.
+// readBeginning reads the first size bytes of a file piece by piece.
 func readBeginning(ctx context.Context, fsys vfs.FS, name string, size int64, part func([]byte) error) error {
 	in, err := fsys.Open(name)
 	if err != nil {

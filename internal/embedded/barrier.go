@@ -9,18 +9,17 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// barrier hides from new commits what a collection found dead and is about to delete
-// from the index: dead content is unknown and is stored again, dead spans, runs and
-// span sets are not found, and their aliases are free. Everything that commits add
-// after the barrier was raised is live. Readers do not see the barrier.
+// barrier hides from new commits what a collection found dead and is about to delete from the index. Dead content is
+// unknown and is stored again. Dead spans, runs and span sets are not found, and their source ids are free.
+// Everything that commits add after the barrier was raised is live. Readers do not see the barrier.
 type barrier struct {
 	live *live.Set
 
 	mu       sync.RWMutex
-	contents map[uint64]bool // stored since
+	contents map[uint64]bool // stored after the barrier was raised
 	runs     map[structure.RunID]bool
 	sets     map[structure.SpanSetID]bool
-	messages map[structure.Home]int64 // times of the last messages since
+	messages map[structure.Home]int64 // times of the last messages added after the barrier was raised
 }
 
 func newBarrier(l *live.Set) *barrier {
@@ -134,8 +133,7 @@ func (e *Engine) known(key []byte) ([]byte, bool, error) {
 	return v, true, nil
 }
 
-// refuses reports whether a run is closed to new spans because its last spans are
-// dead.
+// refuses reports whether a run accepts no new spans because its last spans are dead.
 func (b *barrier) refuses(run structure.RunID) bool {
 	if b == nil {
 		return false

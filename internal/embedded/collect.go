@@ -65,7 +65,7 @@ type collection struct {
 	marker  *live.Marker
 	live    *live.Set       // set while the write lock is held
 	files   map[uint32]bool // numbers of segments with dead records
-	done    int64           // bytes of work
+	done    int64           // bytes of work done
 	total   int64
 	barrier *barrier
 }
@@ -82,8 +82,7 @@ func (c *collection) setDefaults() {
 	}
 }
 
-// passes over the journal: one to mark, one to filter into an index, at most one to
-// rewrite.
+// passes is the number of passes over the journal: one to mark, one to filter into an index, at most one to rewrite.
 const passes = 3
 
 func (c *collection) progress(n int64) error {
@@ -180,7 +179,7 @@ func (c *collection) filter(commits iter.Seq2[commitFrame, error], left func(com
 	return nil
 }
 
-// elsewhere lists places from which a collection removes nothing.
+// elsewhere lists places with old data that a collection does not touch.
 var elsewhere = []string{
 	"backups and other copies of the store",
 	"bundles and exports",
@@ -234,13 +233,12 @@ func (c *collection) follow() error {
 	return c.marker.Follow(s.viewed().history())
 }
 
-// forgetRecent empties the cache. The write lock is held.
+// forgetRecent empties the cache. The write lock must be held.
 func (e *Engine) forgetRecent() {
 	e.cache.Forget()
 }
 
-// prune builds the index of the filtered journal, and changes the current index into
-// it.
+// prune builds the index of the filtered journal, and changes the current index to match it.
 func (c *collection) prune(is *catalog) error {
 	e := c.engine
 	shadow, discard, err := e.shadow()
@@ -295,10 +293,9 @@ func (c *collection) change(is, will *index.Snapshot) error {
 	}, pendingEntry(c.live))
 }
 
-// sweep rewrites the journal files that contain dead records, newest first. A journal
-// of which only a later part is swept can be replayed, because deletions are kept and
-// live records refer only to live ones. Afterwards dead records remain only in files
-// that readers have open; these are removed with their last reader.
+// sweep rewrites the journal files that contain dead records, newest first. A journal of which only a later part is
+// swept can be replayed, because deletions are kept and live records refer only to live ones. After that, dead
+// records remain only in files that readers have open. These files are removed when the last reader closes them.
 func (c *collection) sweep() error {
 	e := c.engine
 	if len(c.files) > 0 {

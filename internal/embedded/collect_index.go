@@ -21,7 +21,7 @@ type commitFrame struct {
 	size    int64
 }
 
-// history returns the view with its commits, without those parts that are hidden from it.
+// history returns the commits of the view without the parts that are hidden from it.
 func (v view) history() live.View {
 	return live.View{View: v.View, History: func(from, until uint64) iter.Seq2[live.Commit, error] {
 		return func(yield func(live.Commit, error) bool) {
@@ -107,13 +107,13 @@ type pruning struct {
 	lists   [][]byte // prefixes
 }
 
-// add adds a change of an entry. The keys of reflog entries and summaries contain the positions
-// of their records, which shift when earlier records are removed, and later commits may have
-// deleted some of them: the entries of a commit are changed as one list.
+// add adds a change of an entry. The keys of reflog entries and summaries contain the positions of their records in
+// the commit. These shift when earlier records are removed, and later commits may have deleted some of the records.
+// So all entries of a commit are changed as one list.
 func (p *pruning) add(change [2]index.Entry) error {
 	k := change[1].Key
-	// Packs do not store the requests of their commits, and a fold derives the order. The pending
-	// entry is written at the end.
+	// Packs do not store the requests of their commits. A fold derives the order of threads. The pending entry is
+	// written at the end.
 	if k[0] == keys.TableRequests || k[0] == keys.TableThreadByTime || k[0] == keys.TablePendingCollection {
 		return nil
 	}
@@ -184,8 +184,8 @@ func (p *pruning) message(will index.Entry) index.Entry {
 	return will
 }
 
-// list returns the changes that replace the entries under a prefix by those of the new index,
-// except entries that were deleted meanwhile.
+// list returns the changes that replace the entries under a prefix by those of the new index, except entries that
+// were deleted in the meantime.
 func (p *pruning) list(now *index.Snapshot, prefix []byte) (batch []index.Entry, err error) {
 	there := make(map[string]int)
 	for e, err := range now.Scan(prefix, keys.PrefixEnd(prefix)) {

@@ -49,6 +49,8 @@ func collectForEver(dir string) int {
 
 // A process is killed during a collection. Every acknowledged message exists,
 // and the next collection removes the garbage.
+//
+//test:norace
 func TestKillDuringCollect(t *testing.T) {
 	for round := range 4 {
 		dir := t.TempDir()

@@ -19,11 +19,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// A collection is pending from when its live set is in a file beside the journal until no
-// dead record is left in the journal. Meanwhile the journal is read through the filter: the
-// index is built from filtered commits, readers do not see dead records, and the barrier
-// hides them from new commits. After a crash the store is therefore as before or as after
-// the collection.
+// A collection is pending from the moment when its live set is in a file beside the journal until no dead record is
+// left in the journal. Meanwhile the journal is read through the filter: the index is built from filtered commits,
+// readers do not see dead records, and the barrier hides them from new commits. So after a crash the store is either
+// as before or as after the collection.
 
 // pendingFile contains the live set of the pending collection. It is in the journal's
 // directory.
@@ -70,7 +69,7 @@ func (e *Engine) savePending(l *live.Set) (maybe bool, err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return false, errors.Join(err, e.removeIfThere(tmp))
 	}
-	// What fails from here on may have taken effect on disk.
+	// If one of the following steps fails, it may have taken effect on disk.
 	if err := e.opt.FS.Rename(tmp, e.pendingPath()); err != nil {
 		return true, err
 	}
@@ -160,7 +159,7 @@ func (e *Engine) openPending() error {
 	return e.passBefore(b, state.Number)
 }
 
-// passBefore adds to the barrier the commits after it that are in the index.
+// passBefore tells the barrier about the commits after it that are in the index.
 func (e *Engine) passBefore(b *barrier, last uint64) error {
 	for f, err := range e.journal.Frames(e.journal.Find(b.live.Until + 1)) {
 		if err != nil {
@@ -188,8 +187,8 @@ func (c *collection) finishPending() error {
 		return nil
 	}
 	c.live = c.barrier.live
-	if !e.collecting.done { // it failed before it changed the index
-		if _, err := e.savePending(c.live); err != nil { // possibly in this step
+	if !e.collecting.done { // the collection failed before it changed the index
+		if _, err := e.savePending(c.live); err != nil { // it may have failed in this step
 			return err
 		}
 		is := e.latest()

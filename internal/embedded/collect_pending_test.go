@@ -140,6 +140,8 @@ func TestPendingCollectionComesAfterItsCommits(t *testing.T) {
 }
 
 // A salvage restores nothing that a pending collection deletes.
+//
+//test:norace
 func TestSalvageOfAPendingCollection(t *testing.T) {
 	for seed := range uint64(campaign.Rounds(3)) {
 		s, _ := pendingStore(t, seed)
@@ -160,6 +162,8 @@ func TestSalvageOfAPendingCollection(t *testing.T) {
 }
 
 // A damaged live set is detected and prevents opening for writing.
+//
+//test:norace
 func TestDamagedPendingCollection(t *testing.T) {
 	s, _ := pendingStore(t, 0)
 	path := filepath.Join(s.dir, journalDir, pendingFile)

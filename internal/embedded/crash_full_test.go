@@ -58,6 +58,8 @@ const fullVariable = "EMBEDDED_TEST_FULL"
 // Writes continue while the index cannot be folded, as long as there is memory. The
 // test runs in a child process, because the limit would also apply to the files of go
 // test.
+//
+//test:norace
 func TestCrashIndexDiskFull(t *testing.T) {
 	if os.Getenv(fullVariable) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestCrashIndexDiskFull$", "-test.v")

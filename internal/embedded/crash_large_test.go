@@ -31,6 +31,8 @@ const largeVariable = "EMBEDDED_TEST_LARGE"
 const maxHeap = 64 << 20
 
 // A body much larger than the memory limit can be stored and read.
+//
+//test:norace
 func TestCrashLargeBody(t *testing.T) {
 	campaign.Long(t)
 	size := int64(128 << 20)

@@ -1,11 +1,11 @@
 package embedded
 
-// createdIDs knows which ids created by this process since the store was opened are in the store,
-// so that a new id costs no lookup. Such ids are ascending numbers (structure.Made) and reach the
-// store nearly in order: only a window below the last is remembered.
+// createdIDs records which ids created by this process since the store was opened are in the store, so that a new id
+// needs no lookup. Such ids are ascending numbers (structure.Made) and reach the store nearly in order, so only a
+// window below the last one is recorded.
 type createdIDs struct {
 	before uint64 // last number created before the store was opened
-	last   uint64 // the greatest in the store
+	last   uint64 // the greatest one in the store
 	got    [createdWindow / 64]uint64
 }
 
@@ -14,7 +14,7 @@ const createdWindow = 1 << 12
 
 func newCreatedIDs(last uint64) createdIDs { return createdIDs{before: last, last: last} }
 
-// isNew reports that the store does not have the id; false means unknown.
+// isNew reports that the store does not have the id. false means that this is unknown.
 func (m *createdIDs) isNew(number uint64) bool {
 	switch {
 	case number > m.last:

@@ -39,6 +39,8 @@ func cutJournal(t *testing.T, dir string, choose *rand.Rand) (what string) {
 
 // TestCutJournal cuts the end of the journal of a store. A reader shows the commits that are whole, and
 // nothing else, and reports the damage. A salvage finds the same commits.
+//
+//test:norace
 func TestCutJournal(t *testing.T) {
 	for i := range campaign.Rounds(40) {
 		seed := campaign.Seed() + uint64(i)

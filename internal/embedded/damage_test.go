@@ -25,6 +25,8 @@ func flip(t *testing.T, path string, at int64) {
 
 // After any flipped byte in a segment, the store does not open for writing or
 // verification finds the damage.
+//
+//test:norace
 func TestVerifyFindsFlippedBytesInTheJournal(t *testing.T) {
 	dir := made(t, Options{SegmentSize: 4 << 10}, 80)
 	names := segments(t, dir)
@@ -66,6 +68,8 @@ func requireDamage(t *testing.T, dir, what string) {
 
 // Flipped bytes in the index are found too. Nothing is lost, because the index
 // is rebuilt.
+//
+//test:norace
 func TestFlippedBytesInTheIndex(t *testing.T) {
 	dir := made(t, Options{}, 60)
 	path := filepath.Join(dir, indexFile)
@@ -96,6 +100,8 @@ func TestFlippedBytesInTheIndex(t *testing.T) {
 }
 
 // Damage in an index that is behind the journal is found during replay.
+//
+//test:norace
 func TestFlippedBytesInAnIndexThatIsBehind(t *testing.T) {
 	dir := made(t, Options{}, 60)
 	path := filepath.Join(dir, indexFile)
@@ -148,6 +154,8 @@ func TestUnusableIndex(t *testing.T) {
 }
 
 // A changed index entry is found, however it was changed.
+//
+//test:norace
 func TestVerifyFindsWrongEntries(t *testing.T) {
 	dir := made(t, Options{}, 200)
 	path := filepath.Join(dir, indexFile)

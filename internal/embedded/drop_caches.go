@@ -1,7 +1,7 @@
 package embedded
 
-// DropCaches empties all caches of read and decoded data, to measure cold reads. The index stays,
-// and the table and first chapter of each pack.
+// DropCaches empties all caches of read and decoded data, to measure cold reads. It keeps the index, and the table
+// and first chapter of each pack.
 func (e *Engine) DropCaches() {
 	e.journal.DropCache()
 	e.frames.Clear()

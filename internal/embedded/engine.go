@@ -32,18 +32,18 @@ import (
 const (
 	journalDir = "journal"
 	indexFile  = "index.bolt"
-	// LockFile is locked by the process that has the store open. Its modification time is the
-	// last time that another process asked for the lock in vain.
+	// LockFile is locked by the process that has the store open. Its modification time is the last time that another
+	// process failed to get the lock.
 	LockFile = "LOCK"
-	// SocketFile is the socket on which the process with the lock serves others. Longer names
-	// with this prefix are sockets being created.
+	// SocketFile is the socket on which the process with the lock serves other processes. Longer names with this
+	// prefix are sockets being created.
 	SocketFile = "SOCKET"
 )
 
 // IndexBeforeRepair is the name of the index that a repair replaced.
 const IndexBeforeRepair = indexFile + ".before-repair"
 
-// Options configure an engine. The zero value of each field is a default.
+// Options configure an engine. A zero field means its default.
 type Options struct {
 	// Durability of commits that request none. Default Full.
 	Durability backend.Durability
@@ -52,8 +52,8 @@ type Options struct {
 	// SyncInterval bounds how long a commit of normal durability stays unsynced.
 	// Default 100 ms.
 	SyncInterval time.Duration
-	// OverlayBytes is the size of the index in memory at which it is folded into the file.
-	// Default 16 MiB.
+	// OverlayBytes is the size of the part of the index in memory at which that part is folded into the file. Default
+	// 16 MiB.
 	OverlayBytes int64
 	// NoPacking leaves sealed segments unpacked until Pack is called.
 	NoPacking bool
@@ -89,7 +89,7 @@ type Options struct {
 
 // Engine is an open store. It is safe for concurrent use.
 type Engine struct {
-	reads // of the latest state
+	reads // of the current state
 
 	dir     string
 	opt     Options
@@ -108,8 +108,8 @@ type Engine struct {
 	counts          keys.Counters
 	state           entries.State
 	judge           judge.Judge
-	id, since       uint64 // of the last commit, and the first commit that has the id
-	own             uint64 // the id of commits that are made here
+	id, since       uint64 // the id of the last commit, and the first commit with that id
+	own             uint64 // the id of commits made by this process
 	sessions        sessions
 	builder         entries.Builder
 	createdContexts createdIDs
@@ -121,8 +121,8 @@ type Engine struct {
 
 	// barrier is set while a collection is pending.
 	barrier atomic.Pointer[barrier]
-	// collected is set by the first collection of this process. From then on, chunks that were
-	// known when a body was cut may be gone when its block is stored.
+	// collected is set by the first collection of this process. From then on, chunks that were known when a body was
+	// split may be gone when its block is stored.
 	collected  atomic.Bool
 	collecting collecting
 
@@ -139,7 +139,7 @@ type Engine struct {
 		cancel context.CancelCauseFunc
 		busy   atomic.Bool // packing
 		sealed atomic.Bool // segments were sealed since packing last looked
-		opened *time.Timer // starts packing of segments sealed before
+		opened *time.Timer // starts packing of segments that were sealed before the store was opened
 		wait   sync.WaitGroup
 	}
 
@@ -211,12 +211,12 @@ func (e *Engine) open(ctx context.Context) error {
 	} else if err := e.enterDir(ctx); err != nil {
 		return err
 	}
-	// Until now another engine of this process may have had the store.
+	// Until now another engine in this process may have had the store open.
 	e.createdContexts, e.createdRuns = newCreatedIDs(structure.LastMade()), newCreatedIDs(structure.LastMade())
 	err := e.openFiles(ctx, false)
 	if fault := e.indexFault(err); fault != nil {
 		switch {
-		case errors.Is(fault, errPending): // a state that a collection passes through
+		case errors.Is(fault, errPending): // a collection passes through this state
 			e.opt.Logger.Info("index follows an interrupted collection")
 		case errors.Is(fault, errAhead): // the journal is damaged, which is reported below
 		default:
@@ -460,7 +460,7 @@ func (e *Engine) release() error {
 
 // begin keeps the files open until end. It does not block.
 func (e *Engine) begin() error {
-	if !e.files.TryRLock() { // Close has it or waits for it
+	if !e.files.TryRLock() { // Close has locked it or waits for it
 		return fmt.Errorf("store: %w", backend.ErrClosed)
 	}
 	return nil

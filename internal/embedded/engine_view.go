@@ -18,8 +18,8 @@ type view struct {
 	at *catalog
 }
 
-// now returns a view of the latest state. The caller must close it. It reads the files of
-// that moment even if the journal is rewritten.
+// now returns a view of the current state. The caller must close it. It keeps reading the same files even if the
+// journal is rewritten.
 func (e *Engine) now() view {
 	for {
 		files := e.journal.View()
@@ -31,8 +31,8 @@ func (e *Engine) now() view {
 	}
 }
 
-// latest returns the catalog of the latest state. The caller must close it. Each read uses
-// the current files of the journal.
+// latest returns the catalog of the current state. The caller must close it. Each read uses the current files of the
+// journal.
 func (e *Engine) latest() *catalog { return e.catalog(e.index.Snapshot(), nil) }
 
 // Stats returns the counts of the index and the sizes of files.

@@ -51,7 +51,7 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 			case f.Mark || f.Number < from:
 				continue
 			case f.Number > head:
-				return // added since Feed was called
+				return // added after Feed was called
 			default:
 				if f.ID != 0 {
 					id = f.ID
@@ -109,8 +109,7 @@ func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 	return c, nil
 }
 
-// commitPosition returns a position at or before a commit from which the journal can be
-// read up to it.
+// commitPosition returns a position at or before a commit, from which the journal can be read up to the commit.
 func (e *Engine) commitPosition(number uint64) (journal.Position, error) {
 	s := e.latest()
 	defer s.Close()

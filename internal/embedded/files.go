@@ -43,7 +43,7 @@ func (e *Engine) openIndex(without bool) (err error) {
 		Early:        keys.Early,
 		Shape:        keys.Shape{},
 		Derive:       read.Derive,
-		// A checkpoint comes after commits, so the journal is open.
+		// A checkpoint is made after commits, when the journal is open.
 		Durable: func(number uint64) error { return e.journal.Sync(number) },
 	})
 	return err
@@ -90,8 +90,7 @@ func (e *Engine) indexFault(err error) error {
 	return nil
 }
 
-// foreignIndex reports whether the index belongs to a journal other than the one that could not
-// be opened.
+// foreignIndex reports whether the index belongs to another journal than the one that could not be opened.
 func (e *Engine) foreignIndex() bool {
 	state := e.index.State()
 	j, err := journal.Open(filepath.Join(e.dir, journalDir), journal.Options{FS: e.opt.FS, ReadOnly: true})
@@ -110,7 +109,7 @@ func (e *Engine) abandonIndex() error {
 		}
 	}
 	if e.index != nil {
-		_ = e.index.Close() // an error does not matter, the file is deleted
+		_ = e.index.Close() // the file is deleted anyway
 	}
 	e.index, e.journal, e.counts = nil, nil, keys.Counters{}
 	e.forgetRecent() // the cache is of that index
@@ -164,7 +163,7 @@ func (e *Engine) sizesInDir() (ofIndex, ofOthers int64, err error) {
 			info, err = entry.Info()
 		}
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+		case errors.Is(err, fs.ErrNotExist): // removed in the meantime
 			return nil
 		case err != nil || info == nil:
 			return err

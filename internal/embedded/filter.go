@@ -12,9 +12,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// filter is a Bloom filter that answers without a lookup that the store lacks a key:
-// the fingerprint of content or the id of a context. The bits of a key are in two words
-// of one cache line, so a query costs one memory access. It is safe for concurrent use.
+// filter is a Bloom filter of keys: fingerprints of content and ids of contexts. It can tell without a lookup that
+// the store lacks a key. The bits of a key are in two words of one cache line, so a query costs one memory access. It
+// is safe for concurrent use.
 type filter struct {
 	lines []filterLine
 	room  int64 // keys that can be added before the rate of false positives is too high
@@ -43,7 +43,7 @@ func (f *filter) locate(key []byte) (words [2]*atomic.Uint64, masks [2]uint64) {
 	h ^= h >> 32
 	at, _ := bits.Mul64(h, uint64(len(f.lines)))
 	line := &f.lines[at]
-	h *= 0x9e3779b97f4a7c15 // the remaining bits do not depend on the line
+	h *= 0x9e3779b97f4a7c15 // so that the remaining bits do not depend on the cache line
 	first := h >> 61
 	words = [2]*atomic.Uint64{&line[first], &line[(first+1+h>>56&31%7)&7]}
 	for i := range 2 * filterProbes {
@@ -110,8 +110,7 @@ func (s *storeFilter) addContents(c *structure.Commit) {
 
 // add adds a key that is being stored. The write lock is held.
 func (s *storeFilter) add(key []byte) {
-	// A finished filter becomes ready before it stops being next: in this order it is
-	// always seen.
+	// A finished filter becomes ready before it stops being next, so in this order it is always seen.
 	for _, f := range []*filter{s.next.Load(), s.ready.Load()} {
 		if f != nil {
 			f.add(key)

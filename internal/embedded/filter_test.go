@@ -29,6 +29,8 @@ func idsOf(seed uint64) func(i int) [16]byte {
 
 // A filter has every key that was added, and few false positives when it is full:
 // for fingerprints, consecutive ids and random ids.
+//
+//test:norace
 func TestFilter(t *testing.T) {
 	const keys = minFilterKeys
 	kinds := map[string]func(i int) [16]byte{

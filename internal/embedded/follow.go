@@ -15,12 +15,12 @@ type Sequenced struct {
 	ID      uint64
 	Payload []byte
 	Once    *backend.Once // without Since, which a log does not keep
-	// Unknown is set where it is not known which request the commit is, if it is one.
+	// Unknown is set if it is not known whether the commit is a request, and which.
 	Unknown bool
 }
 
-// Follow adds a commit of the store or log that the store is becoming a copy of. It must be the next one. It was
-// judged there, so only a commit that cannot follow is refused.
+// Follow adds the next commit of the store or log that this store is becoming a copy of. The commit was judged there,
+// so it is refused only if it does not follow the last commit of this store.
 func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	if err := e.begin(); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 	if err != nil {
 		return err
 	}
-	e.committing = true // a commit that is written and not in the index leaves the store unusable
+	e.committing = true // a failure after the commit is written and before it is in the index makes the store unusable
 	e.builder.Locate(frame, offsets, e.packs.Load())
 	e.request(&e.builder, frame)
 	e.publish(c, frame)

@@ -97,6 +97,8 @@ func TestDamagedBlockOfAPack(t *testing.T) {
 }
 
 // A pack whose second footer was cut off or short loses nothing, with and without an index.
+//
+//test:norace
 func TestCutPack(t *testing.T) {
 	for cut := 1; cut <= 40; cut++ {
 		dir := packedStore(t, backend.PackOptions{All: true, Dense: cut%2 == 0})
@@ -274,6 +276,8 @@ func TestReadersShareTheLock(t *testing.T) {
 }
 
 // A pack that is cut loses the commits behind the cut. Those of other packs are saved.
+//
+//test:norace
 func TestSalvageOfACutPack(t *testing.T) {
 	dir := t.TempDir()
 	e, err := Open(background, dir, Options{NoPacking: true})

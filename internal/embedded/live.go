@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// held is a view that outlasts a call, for a snapshot or a sequence. Closing the engine
-// releases it. Close waits for reads in progress, but not for the user of the view.
+// held is a view that outlasts a call, for a snapshot or a sequence. Closing the engine releases it. Close waits for
+// reads in progress, but not for the user of the view to finish.
 type held struct {
 	engine *Engine
 	mu     sync.RWMutex // held for reading while the view is read

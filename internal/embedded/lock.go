@@ -54,7 +54,7 @@ func lockDir(dir string, shared bool) (*dirLock, error) {
 	if shared {
 		return l, nil
 	}
-	_ = l.describe() // on a full disk the lock is held too
+	_ = l.describe() // if this fails, for example on a full disk, the lock is still held
 	return l, nil
 }
 
@@ -147,8 +147,8 @@ func lockedBy(dir string, f *os.File) error {
 	return held
 }
 
-// release releases the lock. A writer truncates the file, so that processes locked out by
-// readers are not shown a writer that is gone.
+// release releases the lock. A writer truncates the file first. Otherwise a process that is refused because of
+// readers would be told about a writer that is gone.
 func (l *dirLock) release() error {
 	if l.file == nil {
 		return nil

@@ -26,7 +26,7 @@ func holder(f *os.File) (pid int, command string) {
 	}
 	inode := ":" + strconv.FormatUint(is.Ino, 10)
 	for line := range strings.Lines(string(locks)) {
-		// 1: FLOCK ADVISORY READ 1234 fd:01:5678 0 EOF
+		// Example: 1: FLOCK ADVISORY READ 1234 fd:01:5678 0 EOF
 		fields := strings.Fields(line)
 		if len(fields) < 6 || fields[1] != "FLOCK" || !strings.HasSuffix(fields[5], inode) {
 			continue
@@ -40,8 +40,8 @@ func holder(f *os.File) (pid int, command string) {
 	return 0, ""
 }
 
-// hasOpen reports whether a process has a file open: other devices have files with the
-// same inode number.
+// hasOpen reports whether a process has a file open. The inode number alone does not tell, because other devices may
+// have files with the same number.
 func hasOpen(pid int, file os.FileInfo) bool {
 	open, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if err != nil {

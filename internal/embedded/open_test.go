@@ -174,6 +174,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	return files
 }
 
+//test:norace
 func TestIndexIsRebuilt(t *testing.T) {
 	dir := made(t, Options{SegmentSize: 8 << 10}, 200)
 	for _, overlay := range []int64{0, 1} {
@@ -194,6 +195,7 @@ func TestIndexIsRebuilt(t *testing.T) {
 	}
 }
 
+//test:norace
 func TestIndexOfAnotherStore(t *testing.T) {
 	for _, others := range []uint64{1, 20, 100} {
 		dir, other := made(t, Options{}, 20), made(t, Options{}, others)
@@ -224,6 +226,7 @@ func TestNewerFormatIsRefusedByName(t *testing.T) {
 	}
 }
 
+//test:norace
 func TestCommitsOfOtherVersionsAreRefusedByName(t *testing.T) {
 	for version, why := range map[byte]error{1: backend.ErrOlderFormat, 200: backend.ErrNewerFormat} {
 		dir := made(t, Options{}, 2)

@@ -62,7 +62,7 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 		return report, fmt.Errorf("pack: %w", context.Cause(ctx))
 	}
 	report.After = e.journal.Size()
-	if !e.indexIsSpare() { // it is deleted when the store is closed
+	if !e.indexIsSpare() { // a spare index is deleted when the store is closed
 		report.After += e.index.Size()
 	}
 	for _, f := range e.journal.Segments() {
@@ -147,8 +147,8 @@ func (e *Engine) mergePacks(ctx context.Context, report *backend.PackReport) err
 // packs.
 const spareSpans = 1 << 14
 
-// indexIsSpare reports whether the index is deleted on Close: all of the store is in
-// dense packs, and it is so small that the index is rebuilt at each opening.
+// indexIsSpare reports whether the index is deleted on Close, because all of the store is in dense packs and it is
+// small enough for its index to be rebuilt at each opening.
 func (e *Engine) indexIsSpare() bool {
 	if e.index == nil || e.journal == nil || e.opt.ReadOnly || e.opt.InMemory || e.journal.Damage() != nil {
 		return false

@@ -39,7 +39,7 @@ func (e *Engine) packLater() {
 					e.opt.Logger.Warn("packing in the background failed", "err", err)
 				}
 			}
-			// Segments sealed before this are left to this goroutine.
+			// Segments sealed before this are packed by this goroutine.
 			e.background.busy.Store(false)
 			if !e.background.sealed.Load() || e.background.busy.Swap(true) {
 				return

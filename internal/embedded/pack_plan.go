@@ -7,10 +7,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// A store has few packs, because a lookup asks each of them. Packs are merged by size:
-// each is in a tier, and neighbors of a tier or lower become one pack as soon as together
-// they reach the next tier. So a byte is rewritten about once for each tier; below the first
-// tier, manyPacks can make it more often.
+// A store should have few packs, because a lookup may have to try each of them. Packs are merged by size. Each is in
+// a tier, and neighbours of a tier or a lower one become one pack as soon as together they reach the next tier. So a
+// byte is rewritten about once per tier. Below the first tier, manyPacks can make that more often.
 
 const (
 	// fullBytes and fullObjects limit one pack: the size of its file, and the number of its
@@ -25,12 +24,12 @@ const (
 	tierFactor = 4
 )
 
-// Sizes of packs are shares of the largest one. tiers are the sizes at which tiers end. A
-// pack of the last size is not merged any more; two smaller ones always fit into one.
+// Sizes of packs are shares of the largest one. tiers are the upper ends of the tiers. A pack of the largest size is
+// not merged any more. Two smaller ones always fit into one.
 var tiers = []float64{1. / 128, 1. / 32, 1. / 8, 1. / 2}
 
-// manyPacks neighbors are merged even if together they stay small. It is more than can be
-// in any higher tier.
+// manyPacks is the number of neighbours that are merged even if together they stay small. It is larger than the
+// number of packs that a higher tier can have.
 const manyPacks = 8
 
 // smallPack is the size up to which 'lineage pack' merges packs with any newer one.
@@ -40,7 +39,7 @@ const smallPack = 1. / 64
 type packFile struct {
 	journal.SegmentInfo
 	share   float64 // of the size of the largest pack
-	damaged bool    // it may be impossible to read, so it is packed by itself
+	damaged bool    // it may be unreadable, so it is packed by itself
 }
 
 // packFiles returns the sealed files. With check, damage is searched for.
@@ -90,7 +89,7 @@ type packJob struct {
 	bytes       int64
 	share       float64
 	files       int
-	needed      bool // it is to be written even if it is one file
+	needed      bool // it must be written even if it is one file
 	dense       bool // a pack in it is dense
 	damaged     bool // it is one damaged pack
 }
@@ -99,7 +98,7 @@ func newJob(f packFile) packJob {
 	return packJob{first: f.First, last: f.Last, bytes: f.Bytes, share: f.share, files: 1, dense: f.Dense, damaged: f.damaged}
 }
 
-// and returns the job of two consecutive ones.
+// and returns the job that combines two consecutive ones.
 func (p packJob) and(next packJob) packJob {
 	return packJob{
 		first: p.first, last: next.last, bytes: p.bytes + next.bytes, share: p.share + next.share, files: p.files + next.files,
@@ -107,9 +106,8 @@ func (p packJob) and(next packJob) packJob {
 	}
 }
 
-// planAll plans that everything is packed, and that there are few packs afterwards, each
-// of them several times larger than the next. Packs that are not dense are merged with
-// dense ones only if everything is to become dense.
+// planAll plans to pack everything, so that few packs remain, each several times larger than the next. Packs that are
+// not dense are merged with dense ones only if everything is to become dense.
 func planAll(files []packFile, dense bool) (plan []packJob) {
 	var jobs []packJob
 	for _, f := range files {
@@ -135,7 +133,7 @@ func planAll(files []packFile, dense bool) (plan []packJob) {
 	return plan
 }
 
-// planSegments plans that sealed segments are packed.
+// planSegments plans to pack the sealed segments.
 func planSegments(files []packFile) (plan []packJob) {
 	adjacent := false
 	for _, f := range files {
@@ -154,8 +152,8 @@ func planSegments(files []packFile) (plan []packJob) {
 	return plan
 }
 
-// planMerge returns the next merge of packs, if any is due, of the lowest tier. Dense packs
-// are left as they are: compressing them again takes long.
+// planMerge returns the next merge of packs that is due, from the lowest tier. Dense packs are left as they are,
+// because compressing them again takes long.
 func planMerge(files []packFile) (packJob, bool) {
 	for _, tier := range tiers {
 		var job packJob

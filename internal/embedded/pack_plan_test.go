@@ -143,6 +143,8 @@ func manySmallPacks(t *testing.T, dir string, o Options, packs int) *Engine {
 
 // Packs merge without being asked for. A snapshot from before, with an open iterator, goes on; so do
 // searches for content and spans in the merged packs.
+//
+//test:norace
 func TestPacksMerge(t *testing.T) {
 	dir := t.TempDir()
 	e := manySmallPacks(t, dir, Options{fullPack: 1 << 30}, manyPacks-1)
@@ -177,6 +179,8 @@ func TestPacksMerge(t *testing.T) {
 }
 
 // The power fails, or an operation, at any step of a merge: nothing is lost.
+//
+//test:norace
 func TestCrashWhilePacksMerge(t *testing.T) {
 	disk, dir := crashfs.New(), t.TempDir()
 	e := manySmallPacks(t, dir, Options{FS: disk, fullPack: 1 << 30}, 4)

@@ -238,6 +238,8 @@ func onePack(t *testing.T, dir string, messages int) (name string, whole []byte)
 }
 
 // Damage to any byte of a pack is found and reported with its position.
+//
+//test:norace
 func TestPackDamage(t *testing.T) {
 	dir := t.TempDir()
 	name, whole := onePack(t, dir, 40)

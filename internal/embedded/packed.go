@@ -16,20 +16,17 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Packs can look up their own content and spans. Where the journal begins with packs,
-// the index has no entries for these: in tables h and y for content stored whole, in
-// table s for spans without a digest, and in table n. A read that finds no entry in
-// the index looks into the packs.
+// Packs can look up their own content and spans. Where the journal begins with packs, the index has no entries for
+// these: in tables h and y for content stored whole, in table s for spans without a digest, and in table n for
+// commits. A read that finds no entry in the index searches the packs.
 
-// packLayer is the packs below the index. It is immutable, and replaced when entries
-// are dropped from the index in favor of packs, or a collection changes what packs
-// show.
+// packLayer is the packs below the index. It is immutable. It is replaced when packs replace entries of the index, or
+// when a collection changes what packs show.
 type packLayer struct {
-	last   uint32   // last segment that packs answer for; 0 for none
+	last   uint32   // last segment covered by packs; 0 for none
 	hidden *barrier // hides dead records that are still in packs; nil for none
 	number uint64   // no commit in these packs is later
-	// places caches where content was found: another lookup would read and hash it
-	// again.
+	// places caches where content was found. Without it, another lookup would read and hash the content again.
 	places *recent.Shared[contentStart, foundPlace]
 }
 
@@ -89,8 +86,7 @@ func (c *catalog) Get(key []byte) ([]byte, bool, error) {
 	return c.packs.get(c.engine, c.files, key, c.after())
 }
 
-// after returns the number after the catalog's last commit: packs may have later
-// commits.
+// after returns the number after the catalog's last commit, because packs may have later commits.
 func (c *catalog) after() uint64 { return c.State().Number + 1 }
 
 // get is Get of the latest state, limited to commits before the given one.
@@ -102,7 +98,7 @@ func (e *Engine) get(key []byte, before uint64) ([]byte, bool, error) {
 	return e.packs.Load().get(e, nil, key, before)
 }
 
-// in returns files, or the current files if nil, and a function that releases them.
+// in returns files, or the current files if it is nil, and a function that releases them.
 func (e *Engine) in(files *journal.View) (*journal.View, func()) {
 	if files != nil {
 		return files, func() {}
@@ -132,8 +128,7 @@ func (l *packLayer) get(e *Engine, files *journal.View, key []byte, before uint6
 	return nil, false, nil
 }
 
-// content finds a block or chunk by its index key. The record is returned if it was
-// read to find it.
+// content finds a block or chunk by its index key. It also returns the record if the record was read to find it.
 func (l *packLayer) content(e *Engine, files *journal.View, key []byte, before uint64) (p keys.Place, r structure.Record, ok bool, err error) {
 	start := contentStart(key)
 	if l.last == 0 || l.hidden != nil && l.hidden.dead(key, nil) || e.filter.lacksContent(key[1:]) {
@@ -428,7 +423,7 @@ func (e *Engine) unlisted(first uint32, dense bool) bool {
 	return dense && first > e.packs.Load().last && e.isSmall()
 }
 
-// setBarrier sets the barrier of an engine whose index accounts for it; nil for none.
+// setBarrier sets the barrier, nil for none. The index must account for the barrier's collection.
 func (e *Engine) setBarrier(b *barrier) {
 	e.barrier.Store(b)
 	e.hide(b)

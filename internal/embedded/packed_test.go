@@ -75,6 +75,8 @@ func requireTalk(t *testing.T, r backend.Reader, n uint64) {
 
 // Entries that packs replace are dropped from the index, and are not in a rebuilt one;
 // an earlier snapshot reads the same as before.
+//
+//test:norace
 func TestEntriesLeaveTheIndex(t *testing.T) {
 	dir := t.TempDir()
 	e := openPacked(t, dir, 600)
@@ -353,6 +355,8 @@ func TestUnlistedUntilItGrows(t *testing.T) {
 
 // Content collected from packs is found nowhere and can be stored again; live content
 // is found as before.
+//
+//test:norace
 func TestCollectFromPacks(t *testing.T) {
 	dir := t.TempDir()
 	e := openPacked(t, dir, 200)

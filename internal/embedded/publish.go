@@ -16,8 +16,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// decide judges a commit and prepares its index entries. The write lock is held, or the store is
-// being opened.
+// decide judges a commit and prepares its index entries. The write lock must be held, or the store is being opened.
 func (e *Engine) decide(ctx context.Context, c *structure.Commit, replay bool) error {
 	e.state.Begin(c.Number, replay)
 	effects, err := e.judge.Judge(ctx, judge.Case{Commit: c, View: &e.state, Replay: replay, WholeTrees: e.collected.Load()})
@@ -75,8 +74,7 @@ func (e *Engine) noteContext(id structure.ContextID) {
 	}
 }
 
-// source is the state of an engine as new commits see it. The write lock is held, or the store is
-// being opened.
+// source is the state of an engine as new commits see it. The write lock must be held, or the store is being opened.
 type source Engine
 
 var _ entries.Source = (*source)(nil)
@@ -114,7 +112,7 @@ func (s *source) Deleting(key []byte) (bool, error) {
 func (s *source) OwnUsages(state read.Getter, id content.ID, number uint64) ([]read.Usage, error) {
 	var hidden func(structure.SpanRef) bool
 	if b := s.barrier.Load(); b != nil && (number > b.live.Until || s.packs.Load().hidden != nil) {
-		hidden = b.span // otherwise the dead spans are still in the index, as before the barrier
+		hidden = b.span // the index still has the dead spans
 	}
 	latest := (*Engine)(s).latest()
 	defer latest.Close()

@@ -9,10 +9,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// commitQueue groups commits of full durability that share a sync. The first commit of a group
-// leads it: when the previous group is durable, it writes all commits of the group until no more
-// join, and syncs once. So a commit waits once, not for a lock and then for a sync. Nothing is
-// written during a sync, because the write would wait for it.
+// commitQueue groups commits of full durability that share a sync. The first commit of a group leads it. When the
+// previous group is durable, the leader writes all commits of the group until no more join, and syncs once. So a
+// commit waits once, not first for a lock and then for a sync. Nothing is written during a sync, because the write
+// would have to wait for it.
 type commitQueue struct {
 	mu        sync.Mutex
 	gathering *commitGroup // new commits join it; nil when the next commit begins a group
@@ -34,9 +34,9 @@ func (l *commitQueue) busy() bool {
 	return l.gathering != nil || l.syncing != nil
 }
 
-// giveWay returns a function that background work calls after every step. It yields the processor
-// while commits of full durability are pending, because their goroutines wake from each sync and
-// briefly need it. It does not yield to other commits, which must be packed and folded too.
+// giveWay returns a function that background work calls after every step. The function yields the processor while
+// commits of full durability are pending, because their goroutines wake up after each sync and need it briefly. It
+// does not yield to other commits, which also depend on packing and folding.
 func (e *Engine) giveWay() func() {
 	var y yielding.Yielder
 	return func() {

@@ -75,8 +75,8 @@ func restore(ctx context.Context, from, dir string, o RestoreOptions) (report ba
 	})
 }
 
-// prove opens a copy, which builds its index, and verifies it. A copy of a backup must be of the
-// store in the manifest, and have no incomplete end, as after a crash.
+// prove opens a copy, which builds its index, and verifies it. A copy of a backup must belong to the store in the
+// manifest, and must not end in an incomplete frame as after a crash.
 func (c *copying) prove(dir string, known *manifest) (commit uint64, err error) {
 	before := c.done
 	report := func(done, _ int64) {

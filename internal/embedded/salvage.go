@@ -64,7 +64,7 @@ func salvageInto(ctx context.Context, from, dir string, o SalvageOptions) (repor
 			return err
 		}
 		defer func() { err = errors.Join(err, to.Close()) }()
-		// The record after the chunks of a body no longer proves that all of them are stored.
+		// After a loss, the record that follows the chunks of a body does not prove that all of them are stored.
 		to.collected.Store(true)
 		m := salvage.New(ctx, to, &report)
 		lost := func(l Loss) {

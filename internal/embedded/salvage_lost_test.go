@@ -293,6 +293,8 @@ func TestSalvageValues(t *testing.T) {
 
 // A body with a lost chunk reads as erased, as do all bodies that share the chunk. Content
 // around it can be read.
+//
+//test:norace
 func TestSalvageWithoutAPieceOfABody(t *testing.T) {
 	body := make([]byte, 3<<20)
 	_, _ = rand.NewChaCha8([32]byte{8}).Read(body)
@@ -326,6 +328,8 @@ func TestSalvageWithoutAPieceOfABody(t *testing.T) {
 }
 
 // Files that cannot be journal files are neither waited for nor read into memory.
+//
+//test:norace
 func TestSalvageOddFiles(t *testing.T) {
 	w := wreckOf(t, twoBranches()...)
 	name := filepath.Join(w.dir, journalDir, "0000000002.seg")

@@ -17,21 +17,19 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// sessions knows which requests were applied. Frames contain their requests, but packs do not, so
-// sessions are kept in the index. The horizon represents forgotten sessions. The write lock guards
-// it.
+// sessions records which requests were applied. Frames contain their requests, but packs do not, so sessions are kept
+// in the index. The horizon stands for the forgotten sessions. The write lock guards sessions.
 //
-// A session is forgotten when its client asks for it. The session with the oldest last request is
-// also forgotten if there are more than entries.MaxSessions, or if that request is older than
-// entries.SessionAge.
+// A session is forgotten when its client asks for it. The session with the oldest last request is also forgotten if there
+// are more than entries.MaxSessions, or if that request is older than entries.SessionAge.
 type sessions struct {
 	known map[[16]byte]*session
-	last  map[uint64]*session // by the number of their last commit
+	last  map[uint64]*session // by the number of the session's last commit
 	// order has the sessions ordered by their last requests.
 	order *list.List
 	now   func() time.Time
-	// horizon is a commit at or after the first commit of every forgotten session. An unknown
-	// session that began at the horizon or later has therefore applied nothing.
+	// horizon is a commit at or after the first commit of every forgotten session. So an unknown session that began
+	// at the horizon or later has applied nothing.
 	horizon uint64
 	changed bool // the index has an older horizon
 }
@@ -86,12 +84,12 @@ func (e *Engine) onceWrite(o *backend.Once) *journal.OnceWrite {
 func (e *Engine) request(b *entries.Builder, f journal.Frame) {
 	o := f.Once
 	switch {
-	case f.Packed, o != nil && o.Unknown: // it may have been a request
+	case f.Packed, o != nil && o.Unknown: // the commit may have been a request
 		for id := range e.sessions.known {
 			e.sessions.forget(id, b.Put)
 		}
 		e.sessions.horizon, e.sessions.changed = max(e.sessions.horizon, f.Number), true
-		if !f.Packed { // replay puts the horizon once, at its end
+		if !f.Packed { // replay writes the horizon once, at its end
 			e.sessions.putHorizon(b.Put)
 		}
 	case o == nil:

@@ -10,10 +10,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Survey is what a collection of a log finds out in a copy of it, which it does not change.
+// Survey is the result of a collection's search in a copy of a log. It does not change the copy.
 type Survey struct{ c collection }
 
-// Survey finds out what lives.
+// Survey finds out what is live.
 func (e *Engine) Survey(ctx context.Context, o backend.CollectOptions) (*Survey, error) {
 	if err := e.begin(); err != nil {
 		return nil, err
@@ -32,10 +32,10 @@ func (e *Engine) Survey(ctx context.Context, o backend.CollectOptions) (*Survey,
 	return s, nil
 }
 
-// Report says what a collection would remove.
+// Report returns what a collection would remove.
 func (s *Survey) Report() backend.CollectReport { return s.c.report }
 
-// Follow takes the commits into account that came since.
+// Follow takes account of the commits added since.
 func (s *Survey) Follow() error {
 	if err := s.c.engine.begin(); err != nil {
 		return err
@@ -44,14 +44,14 @@ func (s *Survey) Follow() error {
 	return s.c.follow()
 }
 
-// Revived reports whether a commit that was followed made something live that was found dead before.
+// Revived reports whether a followed commit made something live that had been found dead.
 func (s *Survey) Revived() bool { return s.c.marker.Revived }
 
-// LiveSet returns what lives, as of the last commit that was followed.
+// LiveSet returns what is live as of the last followed commit.
 func (s *Survey) LiveSet() *live.Set { return s.c.live }
 
-// FilterDead takes out of a commit what is not in a set, and adds that to a report. Of a commit that
-// was filtered it takes nothing.
+// FilterDead removes from a commit what is not in a set, and adds that to a report. A commit that was filtered before
+// stays unchanged.
 func FilterDead(s *Sequenced, set *live.Set, r *backend.CollectReport) (changed bool, err error) {
 	if s.Number > set.Until {
 		return false, nil

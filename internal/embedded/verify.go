@@ -17,9 +17,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Verify implements backend.Engine. The fast check reads every frame of the journal. The deep
-// check also rebuilds the index beside the store, which computes every id, key and digest, and
-// compares it entry by entry with the current one; then it reads every chunked body.
+// Verify implements backend.Engine. The fast check reads every frame of the journal. The deep check also rebuilds the
+// index in a temporary directory, which computes every id, key and digest, and compares it entry by entry with the
+// current one. Then it reads every chunked body.
 func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[backend.Finding, error] {
 	return func(yield func(backend.Finding, error) bool) {
 		if err := e.begin(); err != nil {
@@ -44,7 +44,7 @@ type verifier struct {
 	yield  func(backend.Finding, error) bool
 
 	done, total int64
-	damaged     bool // the journal is damaged and cannot be compared
+	damaged     bool // the journal is damaged, so it cannot be compared
 	lost        bool // lookup tables of packs are damaged
 	wrong       bool // index entries are wrong
 	layer       *packLayer
@@ -222,8 +222,8 @@ func (v *verifier) indexFile() error {
 // scratchPattern names the directories of temporary indexes.
 const scratchPattern = "verify-*"
 
-// scratchDir returns where temporary indexes are created: in the store's directory, or among the
-// system's temporary files if the store is read-only.
+// scratchDir returns the directory for temporary indexes: the store's directory, or the system's temporary directory
+// if the store is read-only.
 func (e *Engine) scratchDir() string {
 	if e.opt.ReadOnly {
 		return os.TempDir()
@@ -269,7 +269,7 @@ func (e *Engine) shadow() (s *Engine, discard func(), err error) {
 	return s, discard, nil
 }
 
-// journal reads every frame up to the state and replays it into the shadow.
+// journal reads every frame up to a state and replays it into the temporary index.
 func (v *verifier) journal(until index.State, again *Engine) error {
 	number := uint64(0)
 	first := true

@@ -207,6 +207,7 @@ func TestLargeFrameIsKept(t *testing.T) {
 	require.Zero(t, g.engine.frames.Size())
 }
 
+//test:norace
 func TestFrameCacheIsBounded(t *testing.T) {
 	g := newGrower(t, filepath.Join(t.TempDir(), "store"))
 	defer g.engine.Close()

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Limits of the bytes of answers that a server makes or has not sent, but for the last answers that
-// it begins within them: for one client, and for all. A request that would exceed them waits. Answers
-// that are small whatever the store has are not counted.
+// Limits of the bytes of answers that a server is preparing or has not sent yet: for one client, and for all. An
+// answer may start below a limit and exceed it. After that, requests wait. Answers that are always small are not
+// counted.
 const (
 	peerAnswers  = 16 << 20
 	totalAnswers = 256 << 20
@@ -17,7 +17,7 @@ const (
 	answerBytes = 2 << 20
 )
 
-// space is a number of bytes that is divided. Who waits longest is served first.
+// space is a number of bytes shared by several users. Waiters are served in the order in which they came.
 type space struct {
 	mu      sync.Mutex
 	free    int
@@ -26,10 +26,10 @@ type space struct {
 
 type waiter struct {
 	n     int
-	taken chan struct{} // closed when it has its bytes
+	taken chan struct{} // closed when the waiter has its bytes
 }
 
-// take takes n bytes, once they are free.
+// take takes n bytes, and waits until they are free.
 func (s *space) take(ctx context.Context, n int) error {
 	s.mu.Lock()
 	if len(s.waiting) == 0 && n <= s.free {
@@ -56,7 +56,7 @@ func (s *space) take(ctx context.Context, n int) error {
 	return context.Cause(ctx)
 }
 
-// give returns n bytes. It takes more if n is negative, even if they are not free.
+// give returns n bytes. If n is negative, it takes bytes without waiting.
 func (s *space) give(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *space) give(n int) {
 	s.serve()
 }
 
-// serve gives waiters their bytes. s.mu is held.
+// serve gives free bytes to waiters. s.mu must be held.
 func (s *space) serve() {
 	for len(s.waiting) > 0 && s.waiting[0].n <= s.free {
 		s.free -= s.waiting[0].n
@@ -73,8 +73,7 @@ func (s *space) serve() {
 	}
 }
 
-// isSmall reports whether the answers of a method are small whatever the store has, or whether it
-// works for long.
+// isSmall reports whether the answers of a method are always small, or whether the method may take long to answer.
 func isSmall(code uint8) bool {
 	switch code {
 	case codeWait, codeApply, codeOutcome, codeForget, codeUpload, codeSync, codeSnapshot, codePack, codeCollect, codeGuests:
@@ -83,13 +82,13 @@ func isSmall(code uint8) bool {
 	return false
 }
 
-// answering is the space of an answer, from before it is made until it was sent.
+// answering is the space reserved for an answer, from before it is prepared until it was sent.
 type answering struct {
 	peer  *peer
 	bytes int
 }
 
-// begin waits until an answer may be made.
+// begin waits until there is space for the answer.
 func (a *answering) begin(ctx context.Context) error {
 	if err := a.peer.answers.take(ctx, answerBytes); err != nil {
 		return err
@@ -102,16 +101,15 @@ func (a *answering) begin(ctx context.Context) error {
 	return nil
 }
 
-// resize sets the size of the answer, 0 when it was sent.
+// resize sets the size of the answer. 0 means that it was sent.
 func (a *answering) resize(n int) {
 	a.peer.answers.give(a.bytes - n)
 	a.peer.server.answers.give(a.bytes - n)
 	a.bytes = n
 }
 
-// Limits of the bytes of requests that a server keeps at once: for one client, and for all. One
-// message at a time may exceed them. Another request that would is refused before its bytes are
-// kept, and its client sends it again.
+// Limits of the bytes of requests that a server keeps at once: for one client, and for all. One message at a time may
+// exceed them. Another one is refused before its bytes are kept, and its client sends it again later.
 const (
 	peerBytes  = 64 << 20
 	totalBytes = 512 << 20
@@ -126,7 +124,7 @@ type budget struct {
 	large *reservation // the message that may exceed the limits
 }
 
-// reservation is the bytes of one message. budget.mu guards it, and peer.bytes.
+// reservation is the number of bytes of one message. budget.mu guards it and peer.bytes.
 type reservation struct {
 	peer  *peer
 	bytes int
@@ -165,7 +163,7 @@ func (b *budget) release(h *reservation) {
 	h.bytes = 0
 }
 
-// admission admits the requests of a client within the budget.
+// admission returns the admission of a client's requests within the budget.
 func (p *peer) admission() admission {
 	return admission{
 		admit: func(m *message, n int) bool {

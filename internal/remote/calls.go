@@ -12,21 +12,21 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// target is what a method is called on: the latest state of an engine, or a snapshot of it.
+// target is what a method is called on: the current state of an engine, or a snapshot.
 type target struct {
 	backend.Reader
 	engine  backend.Engine // nil for a snapshot
 	peer    *peer
 	request *exchange
-	// progress reports to the client how far the method is, a few times a second at most.
+	// progress reports progress to the client, at most a few times a second.
 	progress func(done, total int64)
 }
 
 // walker writes or reads the fields of a T, depending on the direction of the wire.
 type walker[T any] func(*wire, *T)
 
-// call is a method with one answer. Both sides use it: the client writes arguments and reads the
-// result, the server reads arguments, calls do and writes the result.
+// call is a method with one answer. The client writes arguments and reads the result. The server reads arguments,
+// calls do and writes the result.
 type call[A, R any] struct {
 	code   uint8
 	name   string
@@ -44,7 +44,7 @@ type sequence[A, E any] struct {
 	do      func(target, context.Context, A) iter.Seq2[E, error]
 }
 
-// pair is the arguments of a method that has two.
+// pair holds two arguments of a method.
 type pair[X, Y any] struct {
 	x X
 	y Y
@@ -82,7 +82,7 @@ func sequence2[X, Y, E any](code uint8, name string, x walker[X], y walker[Y], e
 	return sequence1(code, name, walkPair(x, y), element, func(t target, ctx context.Context, a pair[X, Y]) iter.Seq2[E, error] { return do(t, ctx, a.x, a.y) })
 }
 
-// The codes of methods. They are part of the protocol.
+// Codes of methods. They are part of the protocol.
 const (
 	codeHead uint8 = iota + 1
 	codeThread
@@ -137,11 +137,11 @@ const (
 	codeCollect
 	codeCopy
 	codeGuests
-	// codeNext asks for more of a sequence.
+	// codeNext requests more elements of a sequence.
 	codeNext
 )
 
-// serving are the methods by their codes.
+// serving maps codes to methods.
 var serving = byCode(
 	callHead, callThread, callThreads, callThreadsEnding, callLastMessage, callListThreads,
 	callContext, callRemnant, callContexts, callContextsAlone, callChildren,
@@ -266,11 +266,10 @@ var (
 	callStats        = call0(codeStats, "Stats", stats, target.Stats)
 )
 
-// partKeys is how many bodies are read at once.
+// partKeys is the number of bodies that are read at once.
 const partKeys = 256
 
-// inParts returns a method that reads bodies in parts, and ends with ErrTooLarge when they exceed a
-// message.
+// inParts returns a method that reads bodies in parts. It returns ErrTooLarge when they exceed the size of a message.
 func inParts[K, V any](read func(target, context.Context, []K) ([]V, error), size func(V) int) func(target, context.Context, []K) ([]V, error) {
 	return func(t target, ctx context.Context, keys []K) (all []V, err error) {
 		bytes := 0

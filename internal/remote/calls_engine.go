@@ -20,8 +20,8 @@ func walkApply(w *wire, a *applyArgs) {
 	commit(w, &a.commit)
 }
 
-// applied is the answer to a commit: its receipt, and the contexts whose tips it stated as they are
-// afterwards. With them a process that extends the same context again needs not ask where it is.
+// applied is the answer to a commit: its receipt, and the new state of the contexts whose tips the commit stated. A
+// client that extends the same context again need not read it first.
 type applied struct {
 	receipt  backend.Receipt
 	contexts []backend.Context
@@ -32,7 +32,7 @@ func walkApplied(w *wire, is *applied) {
 	list(w, "contexts", &is.contexts, len(structure.ContextID{}), contextState)
 }
 
-// feedArgs ask for the commits after a cursor, up to a number.
+// feedArgs request at most a number of commits after a cursor.
 type feedArgs struct {
 	after   backend.Cursor
 	through uint64
@@ -43,7 +43,7 @@ func walkFeed(w *wire, a *feedArgs) {
 	w.Uint("through", &a.through)
 }
 
-// The methods of engines that do not read a state.
+// Methods of the engine itself.
 var (
 	callSnapshot = call0(codeSnapshot, "Snapshot", func(w *wire, id *uint64) { w.Uint("id", id) }, target.snapshot)
 	callFeed     = sequence1(codeFeed, "Feed", walkFeed, commit, target.feed)
@@ -65,7 +65,7 @@ var (
 		func(t target, _ context.Context) ([]Process, error) { return t.peer.server.Guests(), nil })
 )
 
-// onEngine returns a method of an engine as one of a target.
+// onEngine returns a method of an engine as a method of a target.
 func onEngine[A, R any](do func(backend.Engine, context.Context, A) (R, error)) func(target, context.Context, A) (R, error) {
 	return func(t target, ctx context.Context, a A) (R, error) { return do(t.engine, ctx, a) }
 }
@@ -126,5 +126,5 @@ func (t target) copy(ctx context.Context, _ struct{}) iter.Seq2[backend.CopyPart
 }
 
 func unsupported(what string) error {
-	return fmt.Errorf("%s: this engine does not: %w", what, errors.ErrUnsupported)
+	return fmt.Errorf("%s is not supported by this engine: %w", what, errors.ErrUnsupported)
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// ClientOptions configure a client. The zero value of each field is a default.
+// ClientOptions configure a client. A zero field means its default.
 type ClientOptions struct {
-	// Opening, when not nil, is called while the server opens the store, with the bytes that it
-	// has read and will read.
+	// Opening, when not nil, is called while the server opens the store. It gets the number of bytes read so far and
+	// their total.
 	Opening func(done, total int64)
-	// Durability of commits that ask for none. Default Full, whatever the server's default is.
+	// Durability of commits that do not state one. Default Full, whatever the server's default is.
 	Durability backend.Durability
 	// Grace is how long a commit whose context has ended waits for its outcome, and how long
 	// Close waits for calls. Default 1 s.
@@ -26,23 +26,23 @@ type ClientOptions struct {
 	Clock Clock
 }
 
-// Client is the engine at the other end of a connection. It is safe for concurrent use.
+// Client is an engine that calls a server over a connection. It is safe for concurrent use.
 type Client struct {
-	reader // of the latest state
+	reader // of the current state
 	recent recent
 	o      ClientOptions
 	link   *link
 	store  Store
 
-	slots chan struct{} // requests without an answer, except waits
+	slots chan struct{} // limits requests without an answer, except waits
 	waits chan struct{}
 
 	mu      sync.Mutex
-	last    uint64 // the number of the latest request
+	last    uint64 // number of the last request
 	pending map[uint64]*pending
 	lost    error // why no more answers will come
 
-	// calls is read-locked by calls. Close locks it and does not unlock it.
+	// calls is read-locked during a call. Close locks it and never unlocks it.
 	calls   sync.RWMutex
 	closed  atomic.Bool
 	closing chan struct{}
@@ -64,8 +64,8 @@ var (
 	_ backend.CopySource = (*Client)(nil)
 )
 
-// Connect returns the engine of the server at the other end of a connection, once the server has
-// opened its store. Closing the client closes the connection, and so does an error.
+// Connect returns the engine of the server at the other end of a connection. It waits until the server has opened its
+// store. An error closes the connection, and so does closing the client.
 func Connect(ctx context.Context, conn net.Conn, o ClientOptions) (*Client, error) {
 	if o.Durability == backend.DefaultDurability {
 		o.Durability = backend.Full
@@ -100,7 +100,7 @@ func Connect(ctx context.Context, conn net.Conn, o ClientOptions) (*Client, erro
 	return c, nil
 }
 
-// greet introduces this process and waits until the store is open.
+// greet sends the description of this process and waits until the store is open.
 func (c *Client) greet(in *inbox) error {
 	if err := greet(c.link.conn); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (c *Client) deliver(m message) error {
 	p := c.pending[m.id]
 	switch m.kind {
 	case answer, failed:
-		if p != nil { // otherwise the caller gave up
+		if p != nil { // nil if the caller gave up
 			delete(c.pending, m.id)
 			p.answer <- m
 		}
@@ -195,8 +195,8 @@ func (c *Client) Guests(ctx context.Context) ([]Process, error) {
 // Done returns a channel that is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Close implements backend.Engine. It ends the connection, once calls are answered or after
-// ClientOptions.Grace. The server keeps the store open.
+// Close implements backend.Engine. It waits for running calls, at most ClientOptions.Grace, and closes the
+// connection. The server keeps the store open.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return nil
@@ -210,16 +210,16 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// ask is a request to be sent.
+// ask is a request to send.
 type ask struct {
 	body     *wire
 	code     uint8
 	progress func(done, total int64)
-	sent     bool // the server may have received a part of it
+	sent     bool // the server may have received part of it
 	id       uint64
 }
 
-// newAsk returns a request without its arguments, which the caller appends to the body.
+// newAsk returns a request without arguments. The caller appends them to the body.
 func (c *Client) newAsk(ctx context.Context, code uint8, snapshot uint64) *ask {
 	w := newBody()
 	w.b = append(w.b, code)
@@ -232,7 +232,7 @@ func (c *Client) newAsk(ctx context.Context, code uint8, snapshot uint64) *ask {
 	return &ask{body: w, code: code}
 }
 
-// request sends a request, again while the server is busy, and returns the body of the answer.
+// request sends a request and returns the body of the answer. While the server is busy, the request is sent again.
 func (c *Client) request(ctx context.Context, a *ask) (*wire, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -271,7 +271,7 @@ func (c *Client) request(ctx context.Context, a *ask) (*wire, error) {
 	}
 }
 
-// Pauses before a request that the server had no space for is sent again.
+// Pauses before a request is sent again because the server had no space for it.
 const (
 	shortPause = 2 * time.Millisecond
 	longPause  = 100 * time.Millisecond
@@ -314,7 +314,7 @@ func acquire(ctx context.Context, slots chan struct{}) error {
 	}
 }
 
-// register gives a request its number.
+// register assigns a number to a request.
 func (c *Client) register(a *ask, p *pending) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -333,11 +333,11 @@ func (c *Client) forget(id uint64) {
 	delete(c.pending, id)
 }
 
-// await waits for the answer to a request that was sent.
+// await waits for the answer to a sent request.
 func (c *Client) await(ctx context.Context, a *ask, p *pending) (*wire, error) {
 	closing := c.closing
 	if a.code != codeWait {
-		closing = nil // Close waits for everything else
+		closing = nil // Close waits for all other calls
 	}
 	for {
 		select {
@@ -355,7 +355,7 @@ func (c *Client) await(ctx context.Context, a *ask, p *pending) (*wire, error) {
 			return nil, errClosed
 		case <-c.done:
 			select {
-			case m := <-p.answer: // received before the end
+			case m := <-p.answer: // it was received before the connection ended
 				return read(m)
 			default:
 			}
@@ -367,7 +367,7 @@ func (c *Client) await(ctx context.Context, a *ask, p *pending) (*wire, error) {
 	}
 }
 
-// abandon gives up a request whose context has ended. It waits for the outcome of a commit, for
+// abandon gives up a request whose context has ended. For a commit it first waits for the outcome, at most
 // ClientOptions.Grace.
 func (c *Client) abandon(ctx context.Context, a *ask, p *pending) (*wire, error) {
 	c.cancel(a.id)
@@ -381,7 +381,7 @@ func (c *Client) abandon(ctx context.Context, a *ask, p *pending) (*wire, error)
 	case m := <-p.answer:
 		w, err := read(m)
 		if err != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-			err = context.Cause(ctx) // it was not applied
+			err = context.Cause(ctx) // the commit was not applied
 			a.sent = false
 		}
 		return w, err
@@ -391,8 +391,8 @@ func (c *Client) abandon(ctx context.Context, a *ask, p *pending) (*wire, error)
 	return nil, context.Cause(ctx)
 }
 
-// cancel asks the server to end a request, and the snapshot or sequence that it began. It does not
-// wait.
+// cancel asks the server to end a request, and the snapshot or sequence that it created. It does not wait for an
+// answer.
 func (c *Client) cancel(id uint64) {
 	go func() { _, _ = c.link.send(context.Background(), cancel, id, newBody().b) }()
 }

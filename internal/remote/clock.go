@@ -4,8 +4,8 @@ import "time"
 
 // Clock is the time of a server or a client.
 type Clock interface {
-	// Now returns a time that is the same for all processes of the machine, and that advances
-	// while a process is stopped or the machine sleeps.
+	// Now returns a time that is the same for all processes of the machine. It advances while a process is stopped or
+	// the machine sleeps.
 	Now() time.Duration
 	// AfterFunc is time.AfterFunc.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)

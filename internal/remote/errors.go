@@ -15,11 +15,11 @@ import (
 var (
 	// ErrDisconnected is returned when the connection ended before an answer came.
 	ErrDisconnected = errors.New("disconnected")
-	// ErrMoved is returned by a server that is closing. The request was not done.
+	// ErrMoved is returned by a server that is closing. The request was not executed.
 	ErrMoved = errors.New("the process that served the store is closing it")
-	// ErrBusy is returned by a server that has no space for a request. The request was not done.
+	// ErrBusy is returned by a server without space for a request. The request was not executed.
 	ErrBusy = errors.New("the process that serves the store has no space for the request now")
-	// ErrVersion is returned when the other side speaks another version of the protocol.
+	// ErrVersion is returned when the other side uses another version of the protocol.
 	ErrVersion = errors.New("another version of the protocol")
 	// ErrPanicked is returned for a request that made the server panic.
 	ErrPanicked = errors.New("panic")
@@ -34,7 +34,7 @@ func (e *VersionError) Error() string {
 
 func (e *VersionError) Unwrap() error { return ErrVersion }
 
-// sentinels are the errors that a message names by their position here.
+// sentinels are the errors that a message encodes by their index in this list.
 var sentinels = []error{
 	backend.ErrNotFound,
 	backend.ErrExists,
@@ -69,7 +69,7 @@ var sentinels = []error{
 	backend.ErrCollected,
 }
 
-// Forms of errors in a message. An error type with fields has a form of its own.
+// Forms of errors in a message. Each error type with fields has its own form.
 const (
 	plainForm = iota
 	subjectForm
@@ -79,7 +79,7 @@ const (
 	divergedForm
 )
 
-// formOf returns the form of an error, without looking into it.
+// formOf returns the form of an error itself, without unwrapping it.
 func formOf(err error) uint8 {
 	switch err.(type) {
 	case *backend.SubjectError:
@@ -96,8 +96,8 @@ func formOf(err error) uint8 {
 	return plainForm
 }
 
-// Error is an error of the other side. It matches the same sentinels as the error there, and wraps
-// its first error with fields.
+// Error is an error of the other side. It matches the same sentinels as the original, and wraps the first error with
+// fields in it.
 type Error struct {
 	Text string
 	is   []error
@@ -106,10 +106,10 @@ type Error struct {
 func (e *Error) Error() string   { return e.Text }
 func (e *Error) Unwrap() []error { return e.is }
 
-// maxNested is how many errors are reported of inside one another.
+// maxNested limits the nesting of errors in a message.
 const maxNested = 8
 
-// failure walks an error.
+// failure writes or reads an error.
 func failure(w *wire, err *error) { nestedFailure(w, err, 0) }
 
 func nestedFailure(w *wire, err *error, depth int) {
@@ -151,7 +151,7 @@ func nestedFailure(w *wire, err *error, depth int) {
 	}
 }
 
-// typed returns the error as a *T, which is a new one when reading.
+// typed returns the error as a *T. When reading, it sets the error to a new T.
 func typed[T any, E interface {
 	*T
 	error
@@ -178,8 +178,8 @@ func lockedFailure(w *wire, e *backend.LockedError) {
 	w.Flag("unreachable", &e.Unreachable)
 }
 
-// plainFailure walks the text of an error, the sentinels that it matches, and the first error
-// with fields inside it. An error that is just a sentinel is read as that sentinel.
+// plainFailure writes or reads the text of an error, the sentinels that it matches, and the first error with fields
+// in it. An error that is only a sentinel is read as that sentinel.
 func plainFailure(w *wire, err *error, depth int) {
 	e := &Error{}
 	var codes []int
@@ -218,7 +218,7 @@ func plainFailure(w *wire, err *error, depth int) {
 	}
 }
 
-// sentinel returns the sentinel that says as much as the error, or nil.
+// sentinel returns the sentinel that is equivalent to the error, or nil.
 func (e *Error) sentinel() error {
 	for _, s := range e.is {
 		missing := func(other error) bool { return !errors.Is(s, other) }
@@ -229,7 +229,7 @@ func (e *Error) sentinel() error {
 	return nil
 }
 
-// withFields returns the first error with fields inside an error.
+// withFields returns the first error with fields in a chain of errors.
 func withFields(err error) error {
 	if formOf(err) != plainForm {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// exchange is a request that a server works on.
+// exchange is a request that a server is working on.
 type exchange struct {
 	peer      *peer
 	id        uint64
@@ -19,15 +19,15 @@ type exchange struct {
 	body      []byte
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
-	reserved  *reservation // the bytes of the request; nil where it was refused
-	refused   error        // the answer, if the method is not called
-	counted   bool         // in peer.handling
+	reserved  *reservation // bytes of the request; nil if it was refused
+	refused   error        // why the method is not called
+	counted   bool         // counted in peer.handling
 	cancelled bool         // by the client; peer.mu guards it
 	target    target
 	reported  time.Duration // when progress was last reported
 }
 
-// method is what a server knows of a method.
+// method is what a server needs to know of a method.
 type method interface {
 	number() uint8
 	// serve reads arguments and writes the answer.
@@ -83,7 +83,7 @@ func (x *exchange) handle() {
 		p.link.endBy(time.Now().Add(closingTimeout))
 	}
 	p.mu.Unlock()
-	if cancelled && x.code != codeApply && x.refused == nil { // a client that cancels a commit may wait for its outcome
+	if cancelled && x.code != codeApply && x.refused == nil { // a client that cancels a commit may still wait for its outcome
 		return
 	}
 	if _, err := p.link.send(context.Background(), k, x.id, out.b); err != nil && p.link.fault() == nil {
@@ -93,7 +93,7 @@ func (x *exchange) handle() {
 	}
 }
 
-// work calls the method. A panic becomes the error of this request.
+// work calls the method. A panic becomes an error of this request only.
 func (x *exchange) work(out *wire) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -136,7 +136,7 @@ func (x *exchange) work(out *wire) (err error) {
 	return m.serve(x, in, out)
 }
 
-// resolve returns the target of a request: the snapshot of a number, or the latest state for 0.
+// resolve returns the target of a request: a snapshot by its number, or the current state for 0.
 func (x *exchange) resolve(snapshot uint64) (target, error) {
 	t := target{peer: x.peer, request: x, progress: x.progress}
 	if snapshot == 0 {
@@ -169,7 +169,7 @@ func (x *exchange) report(id uint64, reported *time.Duration, done, total int64)
 	_, _ = x.peer.link.send(context.Background(), progress, id, w.b)
 }
 
-// snapshot opens a snapshot and returns its number: that of the request.
+// snapshot opens a snapshot. It returns its number, which is that of the request.
 func (t target) snapshot(ctx context.Context) (uint64, error) {
 	p := t.peer
 	s, err := t.engine.Snapshot(ctx)
@@ -238,10 +238,10 @@ func (s sequence[A, E]) serve(x *exchange, in, out *wire) error {
 	return st.answer(x, out)
 }
 
-// stream is a sequence that a client reads.
+// stream is a sequence that a client is reading.
 type stream struct {
 	peer   *peer
-	id     uint64 // of the request that began it
+	id     uint64 // number of the request that started it
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
@@ -250,27 +250,27 @@ type stream struct {
 	stop     func()
 	ended    bool
 	batch    int    // elements of the next answer
-	request  uint64 // the request that is answered
+	request  uint64 // number of the request being answered
 	reported time.Duration
 	// stopIdle stops the timer that ends a stream that is not read.
 	stopIdle func() bool
 }
 
-// The first answer of a sequence has few elements, because many callers want no more.
+// The first answer of a sequence has few elements, because many callers need no more.
 const (
 	firstBatch = 16
 	maxBatch   = 1024
 	batchBytes = 256 << 10
 )
 
-// The first byte of an answer says what follows its elements.
+// The first byte of an answer tells what follows its elements.
 const (
 	sequenceContinues = iota
 	sequenceEnds
 	sequenceFails
 )
 
-// keep adds a stream to those that the client may read, unless the client has cancelled it.
+// keep registers a stream for further reading, unless the client has cancelled it.
 func (p *peer) keep(x *exchange, s *stream) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -286,7 +286,7 @@ func (p *peer) keep(x *exchange, s *stream) error {
 	return nil
 }
 
-// forget removes a stream that has ended.
+// forget removes an ended stream.
 func (p *peer) forget(s *stream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -312,8 +312,8 @@ func (x *exchange) next(in, out *wire) error {
 	return fmt.Errorf("sequence: %w", backend.ErrExpired)
 }
 
-// answer writes the next elements as the answer to a request. The stream ends if there are no
-// more, or when pulling them panics.
+// answer writes the next elements as the answer to a request. The stream ends if there are no more, or if producing
+// them panics.
 func (s *stream) answer(x *exchange, out *wire) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -336,8 +336,7 @@ func (s *stream) answer(x *exchange, out *wire) error {
 	return nil
 }
 
-// fill writes elements, and reports whether there may be more of them. A request that is cancelled
-// ends the stream.
+// fill writes elements, and reports whether there may be more. If the request is cancelled, the stream ends.
 func (s *stream) fill(x *exchange, out *wire) bool {
 	s.request = x.id
 	stop := context.AfterFunc(x.ctx, func() { s.cancel(context.Cause(x.ctx)) })
@@ -377,7 +376,7 @@ func (s *stream) startIdle() {
 	})
 }
 
-// end ends a stream for a reason. It waits for an answer that is being written.
+// end ends a stream and records the reason. It waits for an answer that is being written.
 func (s *stream) end(why error) {
 	s.cancel(why)
 	s.mu.Lock()
@@ -385,7 +384,7 @@ func (s *stream) end(why error) {
 	s.finish()
 }
 
-// finish releases what the stream holds. s.mu is held.
+// finish releases the resources of the stream. s.mu must be held.
 func (s *stream) finish() {
 	if s.ended {
 		return

@@ -26,14 +26,14 @@ type kind uint8
 const (
 	hello    kind = 1 // from the client: its process
 	opening  kind = 2 // from the server: progress while it opens the store
-	welcome  kind = 3 // from the server: the store that it serves
+	welcome  kind = 3 // from the server: the description of the store
 	request  kind = 4
 	answer   kind = 5
 	failed   kind = 6 // the answer is an error
-	progress kind = 7 // of a request without an answer
-	cancel   kind = 8 // of a request, and of the snapshot or sequence that it began
+	progress kind = 7 // of a request that has no answer yet
+	cancel   kind = 8 // of a request, and of the snapshot or sequence that it created
 
-	// more is set in all frames of a message but the last.
+	// more is set in all frames of a message except the last.
 	more kind = 0x80
 )
 
@@ -41,12 +41,11 @@ const (
 	// headerSize is the size of the header of a frame: the length of the payload, the kind and
 	// the number of the request.
 	headerSize = 4 + 1 + 8
-	// maxFrame is the size limit of a payload. Frames of other messages may come between those
-	// of a large one.
+	// maxFrame limits the size of a payload. Frames of other messages may be sent between those of a large one.
 	maxFrame = 1 << 20
-	// maxMessage is the size limit of a message: the largest commit, and its options.
+	// maxMessage limits the size of a message: the largest commit and its options.
 	maxMessage = 1<<30 + 1<<20
-	// readStep is how much memory is allocated for bytes that have not arrived.
+	// readStep is the amount of memory that is allocated before the bytes have arrived.
 	readStep = 64 << 10
 )
 
@@ -55,20 +54,20 @@ type message struct {
 	kind    kind
 	id      uint64
 	body    []byte
-	size    int  // of the payloads, as their headers say
-	refused bool // the body was not kept
+	size    int  // of the payloads, according to their headers
+	refused bool // the body was discarded
 }
 
-// newBody returns a wire that writes the body of a message after space for the header.
+// newBody returns a wire for the body of a message. It leaves space for the header.
 func newBody() *wire { return &wire{b: make([]byte, headerSize, 256)} }
 
-// link sends messages. Frames of different messages may alternate.
+// link sends messages. Frames of different messages may be interleaved.
 type link struct {
 	conn    net.Conn
 	writing chan struct{} // a semaphore: one frame at a time
 	mu      sync.Mutex
-	timeout time.Duration // of writing a frame; 0 for none
-	end     time.Time     // of writing all frames; zero for none
+	timeout time.Duration // for writing a frame; 0 for none
+	end     time.Time     // deadline for writing all frames; zero for none
 	broken  error         // why the connection ended
 }
 
@@ -76,8 +75,8 @@ func newLink(conn net.Conn, timeout time.Duration) *link {
 	return &link{conn: conn, timeout: timeout, writing: make(chan struct{}, 1)}
 }
 
-// send writes a message whose body is from newBody, which it leaves unchanged. An error other than
-// that of the context ends the connection. sent reports whether a whole frame was written.
+// send writes a message. Its body must be from newBody and is not changed. An error ends the connection, unless it is
+// the error of the context. sent reports whether at least one whole frame was written.
 func (l *link) send(ctx context.Context, k kind, id uint64, body []byte) (sent bool, err error) {
 	if len(body)-headerSize > maxMessage {
 		return false, fmt.Errorf("message of %d bytes, at most %d: %w", len(body)-headerSize, maxMessage, backend.ErrTooLarge)
@@ -106,7 +105,7 @@ func (l *link) send(ctx context.Context, k kind, id uint64, body []byte) (sent b
 	}
 }
 
-// write writes a frame. The connection ends if only a part was written when the context ended.
+// write writes a frame. If the context ends when only a part was written, the connection ends.
 func (l *link) write(ctx context.Context, frame []byte) error {
 	if err := acquire(ctx, l.writing); err != nil {
 		return err
@@ -128,8 +127,8 @@ func (l *link) write(ctx context.Context, frame []byte) error {
 	return l.fault()
 }
 
-// interrupt ends writing when the context ends. The function that it returns undoes that, and
-// reports whether writing was ended.
+// interrupt makes writing fail when the context ends. The returned function undoes that, and reports whether writing
+// was interrupted.
 func (l *link) interrupt(ctx context.Context) func() bool {
 	if ctx.Done() == nil {
 		return func() bool { return false }
@@ -159,7 +158,7 @@ func (l *link) ready() error {
 	return l.broken
 }
 
-// setDeadline sets the deadline for writing a frame. l.mu is held.
+// setDeadline sets the deadline for writing a frame. l.mu must be held.
 func (l *link) setDeadline() {
 	switch {
 	case !l.end.IsZero():
@@ -169,7 +168,7 @@ func (l *link) setDeadline() {
 	}
 }
 
-// endBy sets the time by which all frames must be written, including one that is being written.
+// endBy sets the deadline for writing all frames, including one being written.
 func (l *link) endBy(end time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,7 +182,7 @@ func (l *link) fault() error {
 	return l.broken
 }
 
-// fail ends the connection for a reason. The first reason is kept.
+// fail ends the connection. Only the first reason is kept.
 func (l *link) fail(why error) {
 	l.mu.Lock()
 	if l.broken == nil {
@@ -195,28 +194,28 @@ func (l *link) fail(why error) {
 
 // admission decides which messages an inbox keeps. The zero value keeps all.
 type admission struct {
-	// admit is called before a payload of n bytes is read, and reports whether to keep the
-	// message. A message that is not kept is received without its body.
+	// admit is called before a payload of n bytes is read. It reports whether to keep the message. Otherwise the
+	// message is received without its body.
 	admit func(m *message, n int) bool
-	// partial is called with whether frames of any message are missing, when that changes for a
-	// message.
+	// partial is called when a message becomes incomplete or complete. It reports whether frames of any message are
+	// missing.
 	partial func(bool) error
 	// dropped is called for a message that was cancelled before its last frame.
 	dropped func(m *message)
 }
 
-// inbox reads messages, and joins their frames.
+// inbox reads frames and joins them to messages.
 type inbox struct {
 	admission
 	r     *bufio.Reader
-	begun map[uint64]*message // messages of which frames are missing
+	begun map[uint64]*message // incomplete messages
 }
 
 func newInbox(r io.Reader, a admission) *inbox {
 	return &inbox{r: bufio.NewReaderSize(r, readStep), begun: make(map[uint64]*message), admission: a}
 }
 
-// next returns the next message. It does not share the body with later ones.
+// next returns the next message. Its body is not shared with later messages.
 func (in *inbox) next() (message, error) {
 	for {
 		var header [headerSize]byte
@@ -304,8 +303,8 @@ func (in *inbox) read(m *message, n int) error {
 	return nil
 }
 
-// greet sends our preamble and reads the other side's. The preamble is the same in all versions of
-// the protocol.
+// greet sends our preamble and reads that of the other side. The preamble is the same in all versions of the
+// protocol.
 func greet(conn net.Conn) error {
 	ours := binary.LittleEndian.AppendUint32([]byte(magic), Version)
 	sent := make(chan error, 1)
@@ -323,7 +322,7 @@ func greet(conn net.Conn) error {
 	if string(theirs[:len(magic)]) != magic {
 		_ = conn.Close()
 		<-sent
-		return fmt.Errorf("%w: it does not begin with %q", ErrMalformed, magic)
+		return fmt.Errorf("%w: does not begin with %q", ErrMalformed, magic)
 	}
 	if err := <-sent; err != nil {
 		return fmt.Errorf("%w: %w", ErrDisconnected, err)

@@ -13,7 +13,7 @@ type Process struct {
 	Command string
 }
 
-// maxCommand is the size at which a command line is cut, in bytes.
+// maxCommand is the length at which a command line is cut, in bytes.
 const maxCommand = 200
 
 // ThisProcess returns this process.
@@ -33,9 +33,9 @@ func process(w *wire, p *Process) {
 // Store describes the store that a server serves.
 type Store struct {
 	Owner Process
-	// ID is zero where the engine has none.
+	// ID is zero if the engine has none.
 	ID [16]byte
-	// Damage is the result of backend.Impaired, where the engine implements it.
+	// Damage is the result of backend.Impaired, if the engine implements it.
 	Damage error
 }
 
@@ -58,7 +58,7 @@ func describe(e backend.Engine) Store {
 	return s
 }
 
-// counts is the progress of an operation, such as the bytes of the journal that were read.
+// counts is the progress of an operation, such as the number of journal bytes read.
 type counts struct{ done, total int64 }
 
 func walkCounts(w *wire, c *counts) {

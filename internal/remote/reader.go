@@ -13,15 +13,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// reader reads the latest state of the server, or a snapshot.
+// reader reads the current state of the server, or a snapshot.
 type reader struct {
 	client   *Client
-	snapshot uint64       // the number of the snapshot; 0 for the latest state
-	closed   *atomic.Bool // whether the snapshot is; nil for the latest state
+	snapshot uint64       // number of the snapshot; 0 for the current state
+	closed   *atomic.Bool // set when the snapshot is closed; nil for the current state
 }
 
-// translate returns the error of a request as the port has it: ErrExpired if a snapshot, or a
-// sequence that has begun, is gone.
+// translate returns the error of a request as the port defines it: ErrExpired if a snapshot, or a sequence that was
+// started, is gone.
 func (r *reader) translate(err error, begun bool) error {
 	gone := errors.Is(err, ErrDisconnected) ||
 		errors.Is(err, ErrMoved) && r.snapshot != 0 ||
@@ -44,7 +44,7 @@ func (c call[A, R]) ask(ctx context.Context, r *reader, args A) (result R, err e
 	return c.report(ctx, r, args, nil)
 }
 
-// report is ask for a method that reports progress.
+// report is ask with reports of progress.
 func (c call[A, R]) report(ctx context.Context, r *reader, args A, progress func(done, total int64)) (result R, err error) {
 	if err := r.alive(); err != nil {
 		return result, err
@@ -73,7 +73,7 @@ func (s sequence[A, E]) all(ctx context.Context, r *reader, args A) iter.Seq2[E,
 	return s.report(ctx, r, args, nil)
 }
 
-// report is all for a method that reports progress.
+// report is all with reports of progress.
 func (s sequence[A, E]) report(ctx context.Context, r *reader, args A, progress func(done, total int64)) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
 		var none E
@@ -84,7 +84,7 @@ func (s sequence[A, E]) report(ctx context.Context, r *reader, args A, progress 
 		c := r.client
 		a := c.newAsk(ctx, s.code, r.snapshot)
 		s.args(a.body, &args)
-		var id uint64 // of the sequence, while the server keeps it
+		var id uint64 // number of the sequence, while the server keeps it
 		defer func() {
 			if id != 0 {
 				c.cancel(id)
@@ -153,7 +153,7 @@ func (s sequence[A, E]) batch(ctx context.Context, r *reader, w *wire, end []byt
 	return err == nil && end[0] == sequenceContinues
 }
 
-// mayContinue returns why a sequence must not yield elements that have arrived.
+// mayContinue returns the reason why a sequence must not yield elements that have already arrived.
 func (r *reader) mayContinue(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

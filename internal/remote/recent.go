@@ -8,11 +8,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxRecent limits the contexts that a client remembers.
+// maxRecent limits the contexts that a client keeps.
 const maxRecent = 1024
 
-// recent reads contexts as they were after the last commit of this client that stated their tip, and
-// all else from the server.
+// recent answers reads of contexts with their state after the last commit of this client that stated their tip. Other
+// reads go to the server.
 type recent struct {
 	*Client
 	mu       sync.Mutex
@@ -44,7 +44,7 @@ func (r *recent) remember(contexts []backend.Context) {
 	}
 }
 
-// forget is for a commit that failed: the contexts may have moved.
+// forget drops contexts after a failed commit, because they may have moved.
 func (r *recent) forget(tips []backend.Expect) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

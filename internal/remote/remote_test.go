@@ -86,7 +86,15 @@ func remoteStore(p pipe, o embedded.Options) func(t testing.TB) backendtest.Open
 	}
 }
 
-func TestConformance(t *testing.T) {
+// TestConformance runs what the suite does from many goroutines, and random commits, under the race detector.
+func TestConformance(t *testing.T) { conform(t, backendtest.RunConcurrent) }
+
+// TestConformanceOfCalls runs the suite, which calls one method after another.
+//
+//test:norace
+func TestConformanceOfCalls(t *testing.T) { conform(t, backendtest.Run) }
+
+func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {
 	for _, variant := range []struct {
 		name   string
 		pipe   pipe
@@ -101,7 +109,7 @@ func TestConformance(t *testing.T) {
 		}
 		t.Run(variant.name, func(t *testing.T) {
 			t.Parallel()
-			backendtest.Run(t, backendtest.Config{New: remoteStore(variant.pipe, embedded.Options{Durability: backend.Normal}), Reopen: variant.reopen})
+			run(t, backendtest.Config{New: remoteStore(variant.pipe, embedded.Options{Durability: backend.Normal}), Reopen: variant.reopen})
 		})
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// ServerOptions configure a server. The zero value of each field is a default.
+// ServerOptions configure a server. A zero field means its default.
 type ServerOptions struct {
-	// Idle is how long a sequence stays open that the client does not read. Default 30 s.
+	// Idle is how long a sequence that the client does not read stays open. Default 30 s.
 	Idle time.Duration
-	// WriteTimeout is how long the server waits for a client to receive a frame, or to send the
-	// rest of a message. Default 30 s.
+	// WriteTimeout is how long the server waits for a client to receive a frame, or to send the rest of a message.
+	// Default 30 s.
 	WriteTimeout time.Duration
 	Clock        Clock
 	// Logger reports panics; nil discards.
@@ -28,15 +28,14 @@ type ServerOptions struct {
 const (
 	idle         = 30 * time.Second
 	writeTimeout = 30 * time.Second
-	// closingTimeout is how long a server that closes waits for clients to receive their answers,
-	// from the last commit on.
+	// closingTimeout is how long a closing server waits for clients to receive their answers, counted from the last
+	// commit.
 	closingTimeout = 250 * time.Millisecond
 	// greetTimeout is how long a server waits for a greeting.
 	greetTimeout = 5 * time.Second
-	// progressInterval is the shortest time between two reports of progress.
+	// progressInterval is the minimum time between two reports of progress.
 	progressInterval = 100 * time.Millisecond
-	// heartbeat is the longest time between two messages to a client that waits until the store
-	// is open.
+	// heartbeat is the maximum time between two messages to a client that waits for the store to be opened.
 	heartbeat = time.Second
 )
 
@@ -46,10 +45,9 @@ const (
 	maxWaits     = 4096
 	maxSequences = 4096
 	maxSnapshots = 1024
-	// maxGreeting is the maximum number of connections without a greeting, which are of no client
-	// yet. Another connection ends the oldest.
+	// maxGreeting limits the connections that have not sent a greeting. A further connection ends the oldest one.
 	maxGreeting = 256
-	// maxWorking is how many requests of a client are worked on at once, waits not counted.
+	// maxWorking limits the requests of a client that are executed at once, except waits.
 	maxWorking = 256
 )
 
@@ -63,7 +61,7 @@ type Server struct {
 	store   Store
 	closing bool
 	peers   map[*peer]struct{}
-	silent  []*peer        // which have not greeted, the oldest first
+	silent  []*peer        // peers that have not sent a greeting, the oldest first
 	serving sync.WaitGroup // calls of Serve
 	budget  budget
 	answers space
@@ -86,8 +84,8 @@ func NewServer(o ServerOptions) *Server {
 	return &Server{o: o, peers: make(map[*peer]struct{}), changed: make(chan struct{}), answers: space{free: totalAnswers}}
 }
 
-// Progress reports how much of the store was read while it is opened. Clients that wait for the
-// store receive it.
+// Progress reports how much of the store was read while it is being opened. It is sent to the clients that wait for
+// the store.
 func (s *Server) Progress(done, total int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,13 +93,13 @@ func (s *Server) Progress(done, total int64) {
 	s.change()
 }
 
-// change wakes connections that wait for the engine. s.mu is held.
+// change wakes connections that wait for the engine. s.mu must be held.
 func (s *Server) change() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// Open begins to serve an engine.
+// Open starts serving an engine.
 func (s *Server) Open(e backend.Engine) {
 	description := describe(e)
 	s.mu.Lock()
@@ -151,7 +149,7 @@ func (s *Server) Serve(conn net.Conn) error {
 	return p.serve()
 }
 
-// heard removes a peer from those that have not greeted. s.mu is held.
+// heard removes a peer from those that have not sent a greeting. s.mu must be held.
 func (s *Server) heard(p *peer) {
 	if i := slices.Index(s.silent, p); i >= 0 {
 		s.silent = slices.Delete(s.silent, i, i+1)
@@ -161,8 +159,8 @@ func (s *Server) heard(p *peer) {
 // errSilent ends a connection without a greeting.
 var errSilent = errors.New("no greeting")
 
-// Close ends all connections. Commits that were begun are finished first. Other requests without
-// an answer fail with ErrMoved. Clients that do not receive their answers are not waited for.
+// Close ends all connections. Running commits are finished first. Other unanswered requests fail with ErrMoved. Close
+// does not wait for clients that do not receive their answers.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closing = true
@@ -180,7 +178,7 @@ func (s *Server) Close() {
 	s.serving.Wait()
 }
 
-// awaitEngine returns the engine once it is open. Meanwhile it reports progress to the client.
+// awaitEngine waits until the engine is open. Meanwhile it reports progress to the client.
 func (s *Server) awaitEngine(p *peer) (backend.Engine, error) {
 	var reported time.Duration
 	for {
@@ -219,22 +217,22 @@ func (s *Server) awaitEngine(p *peer) (backend.Engine, error) {
 	}
 }
 
-// peer is a client of a server.
+// peer is the connection of a client.
 type peer struct {
 	server *Server
 	link   *link
 	inbox  *inbox
 	who    Process
 	engine backend.Engine
-	ctx    context.Context // of requests other than commits; ends with the connection
+	ctx    context.Context // of requests other than commits; cancelled when the connection ends
 	cancel context.CancelCauseFunc
 	// commits is the context of commits. Closing the server does not end it.
 	commits       context.Context
 	cancelCommits context.CancelCauseFunc
 	working       chan struct{}
-	next          chan *exchange // for an idle goroutine
+	next          chan *exchange // requests for idle goroutines
 	handling      sync.WaitGroup
-	reservations  map[uint64]*reservation // of messages that are being received
+	reservations  map[uint64]*reservation // of messages being received
 	bytes         int                     // of requests; budget.mu guards it
 	answers       space
 
@@ -348,7 +346,7 @@ func (p *peer) accept(m message) (err error) {
 	}
 	x.ctx, x.cancel = context.WithCancelCause(base)
 	p.requests[m.id] = x
-	if p.leaving { // leave may no longer wait for handling
+	if p.leaving { // leave may not wait for handling any more
 		x.refused = ErrMoved
 	} else {
 		x.counted = true
@@ -362,8 +360,8 @@ func (p *peer) accept(m message) (err error) {
 	return nil
 }
 
-// handle answers a request, and then those that come while it is idle: the stack of a new goroutine
-// would have to grow first.
+// handle answers a request, and then others while the goroutine is idle. A new goroutine would have to grow its stack
+// first.
 func (p *peer) handle(x *exchange) {
 	for {
 		x.handle()
@@ -375,7 +373,7 @@ func (p *peer) handle(x *exchange) {
 	}
 }
 
-// drop ends a request, and the sequence or snapshot that it began.
+// drop ends a request, and the sequence or snapshot that it created.
 func (p *peer) drop(id uint64) {
 	p.mu.Lock()
 	if x := p.requests[id]; x != nil {
@@ -403,7 +401,7 @@ func (p *peer) drop(id uint64) {
 	}
 }
 
-// leave ends the connection because the server closes. Requests are answered first.
+// leave ends the connection because the server closes. Running requests are answered first.
 func (p *peer) leave() {
 	p.link.endBy(time.Now().Add(closingTimeout))
 	p.mu.Lock()

@@ -224,12 +224,11 @@ func copyPart(w *wire, p *backend.CopyPart) {
 	w.data("bytes", &p.Bytes)
 }
 
-// Records that are not plain (structure.Walk) are sent within commits, in the encoding of package
-// structure.
+// Records that are not plain (see structure.Walk) are sent in commits, in the encoding of package structure.
 
 var encoders = sync.Pool{New: func() any { return new(structure.Encoder) }}
 
-// epoch is the time of commits that only serve to send records.
+// epoch is the time of commits that only transport records.
 var epoch = time.UnixMilli(0).UTC()
 
 func (w *wire) encode(c *structure.Commit) {
@@ -268,7 +267,7 @@ func commit(w *wire, c **structure.Commit) {
 	}
 }
 
-// records walks records of one type within a commit.
+// records writes or reads records of one type in a commit.
 func records[R structure.Record](w *wire, all *[]R) {
 	if !w.reading {
 		c := structure.Commit{Time: epoch, Records: make([]structure.Record, len(*all))}
@@ -293,8 +292,8 @@ func records[R structure.Record](w *wire, all *[]R) {
 	}
 }
 
-// step walks a step within a commit. Its span comes before the blocks, so the encoding does not
-// abbreviate the usages.
+// step writes or reads a step in a commit. Its span comes before the blocks, so that the encoding does not abbreviate
+// the usages.
 func step(w *wire, s **backend.Step) {
 	if w.reading {
 		*s = new(backend.Step)

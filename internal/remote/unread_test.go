@@ -106,6 +106,8 @@ func (e applying) Apply(ctx context.Context, c *structure.Commit, o backend.Opti
 }
 
 // TestManyBodies asks for one body more often than a message can hold it.
+//
+//test:norace
 func TestManyBodies(t *testing.T) {
 	e := memory(t)
 	c := serve(t, e, socketPipe, ServerOptions{}, ClientOptions{Durability: backend.Normal})

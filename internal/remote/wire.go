@@ -11,13 +11,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// ErrMalformed is returned when the bytes of the other side are not what the protocol allows.
+// ErrMalformed is returned when the other side sends bytes that the protocol does not allow.
 var ErrMalformed = errors.New("malformed message")
 
-// wire writes values into a message, or reads them from one. One walker for each type lists the
-// fields for both directions. The first error is kept.
+// wire writes values into a message, or reads them from one. One walker for each type lists its fields for both
+// directions. The first error is kept.
 type wire struct {
-	b       []byte // written so far, or left to be read
+	b       []byte // bytes written so far, or left to read
 	reading bool
 	err     error
 }
@@ -33,7 +33,7 @@ func (w *wire) fail(what string) {
 	}
 }
 
-// end returns the first error. Bytes left unread are an error.
+// end returns the first error. Unread bytes are an error.
 func (w *wire) end() error {
 	if w.reading && w.err == nil && len(w.b) > 0 {
 		w.fail(fmt.Sprintf("%d bytes too many", len(w.b)))
@@ -51,7 +51,7 @@ func (w *wire) take(n uint64, what string) []byte {
 	return b
 }
 
-// fixed walks len(b) bytes.
+// fixed writes or reads len(b) bytes.
 func (w *wire) fixed(name string, b []byte) {
 	if w.reading {
 		copy(b, w.take(uint64(len(b)), name))
@@ -78,7 +78,7 @@ type integers interface {
 	~int | ~int8 | ~int32 | ~int64 | ~uint8 | ~uint32
 }
 
-// integer walks an integer of another type, which is signed on the wire.
+// integer writes or reads an integer, which is signed on the wire.
 func integer[T integers](w *wire, name string, v *T) {
 	u := uint64(int64(*v)<<1) ^ uint64(int64(*v)>>63)
 	w.Uint(name, &u)
@@ -94,7 +94,7 @@ func integer[T integers](w *wire, name string, v *T) {
 // ID implements structure.Fields.
 func (w *wire) ID(name string, _ structure.Kind, id *[16]byte) { w.fixed(name, id[:]) }
 
-// id walks an id of any kind.
+// id writes or reads an id of any kind.
 func id[T ~[16]byte](w *wire, name string, v *T) {
 	b := [16]byte(*v)
 	w.fixed(name, b[:])
@@ -104,8 +104,8 @@ func id[T ~[16]byte](w *wire, name string, v *T) {
 // Content implements structure.Fields.
 func (w *wire) Content(name string, id *content.ID) { w.fixed(name, id[:]) }
 
-// Ref implements structure.Fields. Unlike on disk, a ref without a place keeps its run, because the
-// engine decides about bad arguments.
+// Ref implements structure.Fields. Unlike on disk, a ref without a place keeps its run, because it is up to the
+// engine to refuse bad arguments.
 func (w *wire) Ref(name string, ref *structure.SpanRef) {
 	w.Uint(name, &ref.Seq)
 	if present(w, name, ref.Seq != 0 || !ref.Run.IsZero()) {
@@ -113,7 +113,7 @@ func (w *wire) Ref(name string, ref *structure.SpanRef) {
 	}
 }
 
-// data walks bytes. Bytes that are read share the memory of the message.
+// data writes or reads bytes. Bytes that are read share the memory of the message.
 func (w *wire) data(name string, b *[]byte) {
 	n := uint64(len(*b))
 	w.Uint(name, &n)
@@ -135,7 +135,7 @@ func (w *wire) Text(name string, s *string) {
 	}
 }
 
-// present walks whether an optional value is there.
+// present writes or reads whether an optional value is present.
 func present(w *wire, name string, is bool) bool {
 	w.Flag(name, &is)
 	return is && w.err == nil
@@ -153,7 +153,7 @@ func (w *wire) OptionalText(name string, s **string) {
 	w.Text(name, *s)
 }
 
-// Optional implements structure.Fields. It copies the bytes that it reads.
+// Optional implements structure.Fields. Bytes that are read are copied.
 func (w *wire) Optional(name string, b *[]byte) {
 	if !present(w, name, *b != nil) {
 		*b = nil
@@ -183,7 +183,7 @@ func (w *wire) Flag(name string, v *bool) {
 	}
 }
 
-// Time implements structure.Fields, with the precision that records keep.
+// Time implements structure.Fields, with the precision of stored records.
 func (w *wire) Time(name string, t *time.Time) {
 	ms := t.UnixMilli()
 	if integer(w, name, &ms); w.reading {
@@ -191,7 +191,7 @@ func (w *wire) Time(name string, t *time.Time) {
 	}
 }
 
-// instant walks a time with its full precision.
+// instant writes or reads a time with full precision.
 func (w *wire) instant(name string, t *time.Time) {
 	s, ns := t.Unix(), t.Nanosecond()
 	integer(w, name, &s)
@@ -220,7 +220,7 @@ func (w *wire) Refuse(why string) { w.fail(why) }
 // Failed implements structure.Fields.
 func (w *wire) Failed() bool { return w.err != nil }
 
-// list walks a list of elements of at least so many bytes each.
+// list writes or reads a list of elements of at least so many bytes each.
 func list[E any](w *wire, name string, all *[]E, least int, element func(*wire, *E)) {
 	n := w.Count(name, len(*all), least)
 	if w.reading {
@@ -240,7 +240,7 @@ func list[E any](w *wire, name string, all *[]E, least int, element func(*wire, 
 	}
 }
 
-// record walks a plain record (structure.Walk).
+// record writes or reads a plain record (see structure.Walk).
 func record[T any, R interface {
 	*T
 	structure.Record
@@ -257,7 +257,7 @@ func walkRecord(w *wire, r structure.Record) {
 	}
 }
 
-// optionalRecord walks a plain record that may be nil.
+// optionalRecord writes or reads a plain record that may be nil.
 func optionalRecord[T any, R interface {
 	*T
 	structure.Record

@@ -15,8 +15,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// Engine is an open store that other processes may have open as well. It is safe for concurrent
-// use.
+// Engine is a store that other processes may use at the same time. It is safe for concurrent use.
 type Engine struct {
 	resume.Sequences
 
@@ -24,25 +23,25 @@ type Engine struct {
 	o       Options
 	dirInfo fs.FileInfo
 
-	current         atomic.Pointer[handle] // nil between the loss of a handle and the next one
-	waitingReported atomic.Bool            // Options.Waiting was called
-	// yieldedAt is when this process, as a reader, last closed the store for a writer.
+	current         atomic.Pointer[handle] // nil after a handle is lost, until the next one is found
+	waitingReported atomic.Bool            // Options.Waiting was called already
+	// yieldedAt is the time at which this process, as a reader, last closed the store to let a writer in.
 	yieldedAt atomic.Pointer[time.Time]
 
 	closed atomic.Bool
-	ctx    context.Context // ends when the engine is closed
+	ctx    context.Context // cancelled when the engine is closed
 	cancel context.CancelCauseFunc
 
 	mu     sync.Mutex
 	search *search
-	damage error          // of the last handle
+	damage error          // damage reported by the last handle
 	tasks  sync.WaitGroup // goroutines of this engine
 
 	sessions sessions
-	id       [16]byte // zero where the engine has none
+	id       [16]byte // zero if the engine has none
 }
 
-// search is a search for the next handle. All operations wait for the same one.
+// search is a search for the next handle. All operations that need a handle wait for the same search.
 type search struct {
 	done   chan struct{}
 	handle *handle
@@ -59,8 +58,7 @@ var (
 	_ backend.Receiver   = (*Engine)(nil)
 )
 
-// Open opens the store in a directory, which it creates if there is none, or connects to the
-// process that has it open.
+// Open opens or creates the store in a directory, or connects to the process that has it open.
 func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 	e := &Engine{dir: dir, o: o}
 	e.Sequences.Open = begin(e, func(h *handle) backend.Reader { return h })
@@ -87,7 +85,7 @@ func (e *Engine) SameStore(other backend.Engine) bool {
 	return ok && os.SameFile(e.dirInfo, o.dirInfo)
 }
 
-// set makes a handle the current one. e.mu is held.
+// set makes a handle the current one. e.mu must be held.
 func (e *Engine) set(h *handle) {
 	e.damage = nil
 	if i, ok := h.Engine.(backend.Impaired); ok {
@@ -102,10 +100,10 @@ func (e *Engine) set(h *handle) {
 	}
 }
 
-// succeed finds the next handle when the owner of a guest exits, even if no operation needs it, so
-// that a process that is left becomes the owner.
+// succeed finds the next handle when the owner of a guest exits, even if no operation needs one. So one of the guests
+// becomes the owner.
 func (e *Engine) succeed(h *handle) {
-	<-h.client.Done() // closed when the handle is, too
+	<-h.client.Done() // also closed when the handle is closed
 	e.lose(h)
 	for s := e.searching(); s != nil; s = e.searching() {
 		<-s.done
@@ -121,7 +119,7 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.cancel(errClosed)
-	e.mu.Lock() // after this, no search begins
+	e.mu.Lock() // no search can start after this
 	h := e.current.Load()
 	e.mu.Unlock()
 	var err error
@@ -162,8 +160,8 @@ func (e *Engine) handle(ctx context.Context) (*handle, error) {
 	}
 }
 
-// searching returns the current search, and begins one if there is none. It returns nil if there is a
-// handle or the engine is closed.
+// searching returns the current search. It starts one if there is none. It returns nil if there is a handle or the
+// engine is closed.
 func (e *Engine) searching() *search {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -178,7 +176,7 @@ func (e *Engine) searching() *search {
 	return e.search
 }
 
-// run does a search.
+// run runs a search.
 func (e *Engine) run(s *search) {
 	defer close(s.done)
 	h, err := e.find(e.ctx, max(e.o.Wait, ownerTimeout))
@@ -208,7 +206,7 @@ func (e *Engine) sameStore(h *handle) error {
 	return nil
 }
 
-// lose closes the current handle, so that the next operation finds another.
+// lose closes the current handle, so that the next operation finds another one.
 func (e *Engine) lose(h *handle) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -219,8 +217,8 @@ func (e *Engine) lose(h *handle) {
 	e.tasks.Go(func() { _ = h.close() })
 }
 
-// lost reports whether an operation failed because its handle is closed or its owner gone, so that it
-// must be repeated on another handle.
+// lost reports whether an operation failed because its handle is closed or the owner is gone. The operation must then
+// be repeated on another handle.
 func (e *Engine) lost(h *handle, err error) bool {
 	if err == nil || e.closed.Load() {
 		return false
@@ -232,15 +230,16 @@ func (e *Engine) lost(h *handle, err error) bool {
 		errors.Is(err, backend.ErrClosed) && e.current.Load() != h
 }
 
-// loseFailed loses the handle of an owner whose engine no longer accepts commits, because the disk
-// failed or a commit panicked. The store is then opened again, by this process or a guest.
+// loseFailed drops the handle of an owner whose engine accepts no more commits, because the disk failed or a commit
+// panicked. The store is then opened again, by this process or a guest.
 func (e *Engine) loseFailed(h *handle, err error) {
 	if h.own != nil && !h.readOnly && errors.Is(err, backend.ErrReadOnly) {
 		e.lose(h)
 	}
 }
 
-// do repeats an operation on other handles while its handle is lost. The operation may be done twice.
+// do runs an operation. If its handle is lost, it runs the operation again on another handle, so the operation may be
+// executed twice.
 func do[T any](ctx context.Context, e *Engine, op func(h *handle) (T, error)) (T, error) {
 	var none T
 	for range maxTries {
@@ -257,7 +256,7 @@ func do[T any](ctx context.Context, e *Engine, op func(h *handle) (T, error)) (T
 	return none, fmt.Errorf("store %s: its owners went away %d times: %w", e.dir, maxTries, remote.ErrDisconnected)
 }
 
-// read is do for reads, faster if this process is the owner.
+// read is do for reads. It is faster if this process is the owner.
 func read[T any](ctx context.Context, e *Engine, op func(r backend.Reader) (T, error)) (T, error) {
 	if h := e.current.Load(); h != nil && h.own != nil {
 		v, err := op(h.own)
@@ -268,10 +267,10 @@ func read[T any](ctx context.Context, e *Engine, op func(r backend.Reader) (T, e
 	return do(ctx, e, func(h *handle) (T, error) { return op(h) })
 }
 
-// maxTries limits how often an operation is repeated.
+// maxTries limits how often an operation is run.
 const maxTries = 100
 
-// Role names the process that has the store open, and those that use it through that process.
+// Role describes the process that has the store open, and the processes that use it through that process.
 type Role struct {
 	Owner  remote.Process
 	Guests []remote.Process
@@ -279,7 +278,7 @@ type Role struct {
 	Owns bool
 }
 
-// Role returns the owner and its guests as they are now.
+// Role returns the current owner and its guests.
 func (e *Engine) Role(ctx context.Context) (Role, error) {
 	return do(ctx, e, func(h *handle) (r Role, err error) {
 		if h.own != nil {
@@ -298,7 +297,7 @@ func (e *Engine) Role(ctx context.Context) (Role, error) {
 // StoreID implements backend.Identified.
 func (e *Engine) StoreID() [16]byte { return e.id }
 
-// Damage implements backend.Impaired. It is the damage when the store was last opened.
+// Damage implements backend.Impaired. It returns the damage found when the store was last opened.
 func (e *Engine) Damage() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

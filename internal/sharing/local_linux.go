@@ -2,7 +2,7 @@ package sharing
 
 import "golang.org/x/sys/unix"
 
-// localTypes are file systems on which all processes that use a directory run on one machine.
+// localTypes are the types of file systems that only one machine uses.
 var localTypes = map[int64]bool{
 	unix.EXT4_SUPER_MAGIC: true, // and ext2, ext3
 	unix.XFS_SUPER_MAGIC:  true, unix.BTRFS_SUPER_MAGIC: true, unix.TMPFS_MAGIC: true, unix.RAMFS_MAGIC: true,
@@ -13,7 +13,7 @@ var localTypes = map[int64]bool{
 	0x3153464a: true, // jfs
 }
 
-// isLocal reports whether a directory is on a file system of this machine alone.
+// isLocal reports whether a directory is on a file system that only this machine uses.
 func isLocal(dir string) bool {
 	var s unix.Statfs_t
 	return unix.Statfs(dir, &s) == nil && localTypes[int64(s.Type)&0xffffffff]

@@ -2,5 +2,5 @@
 
 package sharing
 
-// isLocal reports whether a directory is on a file system of this machine alone.
+// isLocal reports whether a directory is on a file system that only this machine uses.
 func isLocal(string) bool { return false }

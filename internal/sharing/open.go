@@ -21,29 +21,28 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Options configure an engine. The zero value of each field is a default.
+// Options configure an engine. A zero field means its default.
 type Options struct {
-	// Options of the owner's engine. Locked is called before the socket is created, and Unlocking
-	// after it is removed. Wait is also the shortest time that an operation waits while another
-	// process becomes the owner.
+	// Options are the options of the owner's engine. Locked is called before the socket is created, Unlocking after
+	// it is removed. Wait is also the minimum time that an operation waits while another process becomes the owner.
 	embedded.Options
-	// NeverServe keeps others out while this process has the store open.
+	// NeverServe refuses guests while this process has the store open.
 	NeverServe bool
 	// NeverConnect refuses a store that another process has open, with a LockedError.
 	NeverConnect bool
 
-	isLocal func(dir string) bool // for tests; nil asks the file system
+	isLocal func(dir string) bool // for tests; nil queries the file system
 }
 
 const (
-	// ownerTimeout is the shortest time that an operation waits for an owner that has a socket and
-	// does not answer, such as one that is closing the store.
+	// ownerTimeout is the minimum time that an operation waits for an owner that has a socket but does not answer,
+	// for example because it is closing the store.
 	ownerTimeout = 10 * time.Second
-	// socketTimeout is the shortest wait for the socket of a locked store. An owner creates it just
-	// after it has locked the store, and removes it just before it unlocks it.
+	// socketTimeout is the minimum time to wait for the socket of a locked store. An owner creates the socket just
+	// after it has locked the store, and removes it just before it unlocks the store.
 	socketTimeout = 2 * time.Second
-	// silenceTimeout limits how long an owner may send nothing to a new guest. The kernel accepts
-	// connections for a stopped process, too.
+	// silenceTimeout limits how long an owner may send nothing to a new guest. The kernel accepts connections even
+	// for a stopped process.
 	silenceTimeout = 5 * time.Second
 )
 
@@ -57,9 +56,9 @@ const (
 type handle struct {
 	backend.Engine
 	own       *embedded.Engine // nil for a guest
-	readOnly  bool             // own holds a lock that it shares with other readers
-	lockAsked time.Time        // of a reader: lockAskedAt before it was opened
-	server    *remote.Server   // of an owner that serves; else nil
+	readOnly  bool             // own holds a lock shared with other readers
+	lockAsked time.Time        // of a reader: lockAskedAt before the store was opened
+	server    *remote.Server   // of an owner that serves, else nil
 	listen    *listener
 	client    *remote.Client // nil for an owner
 
@@ -68,7 +67,7 @@ type handle struct {
 	err  error
 }
 
-// close closes the store. Each call returns when the store is closed.
+// close closes the store. Every call returns only when the store is closed.
 func (h *handle) close() error {
 	h.once.Do(func() {
 		defer close(h.done)
@@ -84,7 +83,7 @@ func (h *handle) close() error {
 	return h.err
 }
 
-// find returns a handle as a guest of the owner, or as the owner.
+// find returns a handle: as a guest if there is an owner, else as the owner.
 func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) {
 	now := time.Now()
 	waited := waiting{since: now, socket: now}
@@ -125,10 +124,10 @@ func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) 
 	}
 }
 
-// waiting counts the time that a process has tried to find an owner.
+// waiting measures how long a process has tried to find an owner.
 type waiting struct {
-	since  time.Time // the beginning, or the last progress of an owner that opens the store
-	socket time.Time // the beginning, or the last time that there was a socket
+	since  time.Time // start, or last progress of an owner that is opening the store
+	socket time.Time // start, or last time that a socket existed
 }
 
 // enough reports whether to give up. why is the error of the last attempt to connect.
@@ -144,7 +143,7 @@ func (w *waiting) enough(now time.Time, wait time.Duration, why error) bool {
 	return waited >= max(wait, ownerTimeout)
 }
 
-// noOwner reports whether an attempt to connect failed because there is no owner now.
+// noOwner reports whether an attempt to connect failed because no process is the owner.
 func noOwner(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, localsocket.ErrUnsupported) || errors.Is(err, fs.ErrPermission) ||
 		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EAGAIN) ||
@@ -160,8 +159,7 @@ func (e *Engine) shared() bool {
 	return local(e.dir)
 }
 
-// connect returns a handle as a guest. It calls alive whenever the owner reports that it is opening
-// the store.
+// connect returns a handle as a guest. It calls alive each time the owner reports progress in opening the store.
 func (e *Engine) connect(ctx context.Context, alive func()) (*handle, error) {
 	if e.o.NeverConnect {
 		return nil, localsocket.ErrUnsupported
@@ -202,8 +200,7 @@ func (e *Engine) connect(ctx context.Context, alive func()) (*handle, error) {
 // errSilent ends a connection on which the owner sends nothing.
 var errSilent = fmt.Errorf("the process that has the store open does not answer: %w", remote.ErrDisconnected)
 
-// become returns a handle as the owner. A reader opens a store that cannot be written without
-// writing.
+// become returns a handle as the owner. A process that only reads opens a store on read-only media without writing.
 func (e *Engine) become(ctx context.Context) (*handle, error) {
 	err := e.mayOwn()
 	if err == nil {
@@ -218,9 +215,8 @@ func (e *Engine) become(ctx context.Context) (*handle, error) {
 	return nil, err
 }
 
-// mayOwn refuses stores of other users, who might not be able to open the files that this process
-// creates. It allows stores that cannot be shared. The error is a LockedError if a process has the
-// store locked.
+// mayOwn refuses stores of other users, who might not be able to open the files that this process creates. Stores
+// that cannot be shared are allowed. The error is a LockedError if a process has locked the store.
 func (e *Engine) mayOwn() error {
 	if user, ok := userOf(filepath.Join(e.dir, journalDir)); ok && user != os.Geteuid() && e.shared() {
 		if held := embedded.Held(e.dir); held != nil {
@@ -236,7 +232,7 @@ func (e *Engine) own(ctx context.Context) (*handle, error) {
 	h := &handle{done: make(chan struct{})}
 	o := e.o.Options
 	o.Wait, o.Waiting = 0, nil
-	o.MustExist = o.MustExist || o.ReadOnly || e.id != [16]byte{} // which is set when it was opened before
+	o.MustExist = o.MustExist || o.ReadOnly || e.id != [16]byte{} // an id is set if the store was open before
 	o.ReadOnly = false
 	o.Locked = func() error {
 		if err := e.mayOwn(); err != nil {
@@ -298,8 +294,8 @@ func (s served) Apply(ctx context.Context, c *structure.Commit, o backend.Option
 	return r, err
 }
 
-// serve creates the socket, on which guests receive the progress of opening the store. The lock of
-// the store is held. If the directory cannot have a socket, the store is not shared.
+// serve creates the socket. Guests that connect receive progress while the store is opened. The lock of the store
+// must be held. If the directory cannot have a socket, the store is not shared.
 func (e *Engine) serve(h *handle) error {
 	if !e.shared() {
 		return nil

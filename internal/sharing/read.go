@@ -14,13 +14,13 @@ import (
 const (
 	// writerInterval is how often a reader checks whether a writer waits for the lock.
 	writerInterval = 50 * time.Millisecond
-	// writerTime is how long a reader that closed the store for a writer does not open it. It is
-	// longer than the pauses of writers.
+	// writerTime is how long a reader that closed the store for a writer keeps it closed. It is longer than the
+	// pauses of writers.
 	writerTime = 2 * longPause
 )
 
-// read opens the store without writing to it. The lock is shared with other readers and excludes
-// writers, so it is released as soon as a writer asks for it.
+// read opens the store without writing to it. The lock is shared with other readers and excludes writers, so it is
+// released as soon as a writer requests it.
 func (e *Engine) read(ctx context.Context) (*handle, error) {
 	if at := e.yieldedAt.Load(); at != nil && time.Since(*at) < writerTime {
 		return nil, fmt.Errorf("open store %s: %w", e.dir, &backend.LockedError{Path: e.dir})
@@ -35,7 +35,7 @@ func (e *Engine) read(ctx context.Context) (*handle, error) {
 	return &handle{Engine: own, own: own, readOnly: true, lockAsked: asked, done: make(chan struct{})}, nil
 }
 
-// yieldToWriters loses the handle of a reader when a process asks for the lock.
+// yieldToWriters drops the handle of a reader when a process requests the lock.
 func (e *Engine) yieldToWriters(h *handle) {
 	tick := time.NewTicker(writerInterval)
 	defer tick.Stop()
@@ -51,8 +51,8 @@ func (e *Engine) yieldToWriters(h *handle) {
 	e.lose(h)
 }
 
-// lockAskedAt returns when a process last asked in vain for the lock. It is zero if there is no lock
-// file, which readers do not create.
+// lockAskedAt returns the time of the last failed request for the lock. It is zero if there is no lock file, because
+// readers do not create one.
 func (e *Engine) lockAskedAt() time.Time {
 	if info, err := os.Lstat(filepath.Join(e.dir, embedded.LockFile)); err == nil && info.Mode().IsRegular() {
 		return info.ModTime()

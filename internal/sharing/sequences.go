@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// begin returns the handle for a sequence. The sequence continues with another handle if the handle is
-// lost, or if the owner ended the sequence because it was not read for long.
+// begin returns the handle for a sequence. The sequence continues with another handle if the handle is lost, or if
+// the owner ended the sequence because it was not read for too long.
 func begin[R any](e *Engine, of func(*handle) R) resume.Open[R] {
 	return func(ctx context.Context) (resume.Opened[R], error) {
 		h, err := e.handle(ctx)
@@ -31,7 +31,7 @@ func (e *Engine) Snapshot(ctx context.Context) (backend.Snapshot, error) {
 	return do(ctx, e, func(h *handle) (backend.Snapshot, error) { return h.Snapshot(ctx) })
 }
 
-// Recent implements backend.Engine. A guest knows the contexts that it has extended.
+// Recent implements backend.Engine. For a guest it includes the contexts that the guest has extended.
 func (e *Engine) Recent() backend.Reader {
 	if h := e.current.Load(); h != nil && h.client != nil {
 		return recent{e, h.client.Recent()}
@@ -39,13 +39,13 @@ func (e *Engine) Recent() backend.Reader {
 	return e
 }
 
-// recent reads contexts from what a guest knows, and all else from the engine.
+// recent reads contexts from the cache of a guest's connection, and everything else from the engine.
 type recent struct {
 	*Engine
 	known backend.Reader
 }
 
-// Context implements backend.Reader. Where the owner went away, the next one is asked.
+// Context implements backend.Reader. If the owner is gone, the next one is asked.
 func (r recent) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
 	if c, err := r.known.Context(ctx, id); err == nil {
 		return c, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// newSocket is the name under which a socket is created, before it replaces an old one. Only the
-// process that holds the lock of the store changes either.
+// newSocket is the name under which a socket is created before it replaces the old one. Only the process that holds
+// the lock of the store changes these files.
 const newSocket = embedded.SocketFile + ".new"
 
 const journalDir = "journal"
@@ -32,7 +32,7 @@ type listener struct {
 	serving sync.WaitGroup
 }
 
-// listen creates the socket of a directory. The lock of the store is held.
+// listen creates the socket of a directory. The lock of the store must be held.
 func listen(dir string) (*listener, error) {
 	name := filepath.Join(dir, embedded.SocketFile)
 	if err := requireSocket(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -74,8 +74,7 @@ func requireSocket(name string) error {
 	return nil
 }
 
-// accept calls a function for each connection of an allowed user, in a goroutine of its own, until the
-// listener is closed.
+// accept calls a function for each connection of an allowed user, in its own goroutine, until the listener is closed.
 func (l *listener) accept(serve func(net.Conn)) {
 	l.serving.Go(func() {
 		for {
@@ -99,7 +98,7 @@ func (l *listener) accept(serve func(net.Conn)) {
 	})
 }
 
-// close refuses connections from now on. It does not remove the socket.
+// close stops accepting connections. It does not remove the socket.
 func (l *listener) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -107,7 +106,7 @@ func (l *listener) close() {
 	_ = l.l.Close()
 }
 
-// remove removes the socket, unless another one has replaced it. The lock of the store is held.
+// remove removes the socket, unless another one has replaced it. The lock of the store must be held.
 func (l *listener) remove() {
 	name := filepath.Join(l.dir, embedded.SocketFile)
 	if info, err := os.Lstat(name); err == nil && os.SameFile(info, l.socket) {
@@ -115,8 +114,8 @@ func (l *listener) remove() {
 	}
 }
 
-// mayServe refuses owners of other users than the guest's, because every user who can write to the
-// directory can create a socket there. Root trusts the user to whom the store belongs.
+// mayServe checks the user of the process that serves the store. Every user who can write to the directory can create
+// a socket there, so only the guest's own user is trusted. Root also trusts the owner of the directory.
 func mayServe(dir string, owner, guest int) error {
 	if guest == 0 {
 		for _, name := range []string{filepath.Join(dir, journalDir), dir} {

@@ -14,10 +14,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// sessions number the commits of a guest, so that each is applied once. A session has one commit at
-// a time. The owner forgets old sessions. A guest does not ask it to when it closes, because an
-// engine can tell a new session from a forgotten one only until it forgets a session that began
-// later.
+// sessions numbers the commits of a guest, so that each is applied once. A session has one commit at a time. The
+// owner forgets old sessions by itself. A guest does not ask for that when it closes: an engine can tell a new
+// session from a forgotten one only until it forgets a session that started later.
 type sessions struct {
 	mu   sync.Mutex
 	free []*backend.Once
@@ -43,7 +42,7 @@ func (s *sessions) take(ctx context.Context, h *handle) (*backend.Once, error) {
 	return request, err
 }
 
-// give frees the session of a request that has an answer.
+// give frees the session of a request that was answered.
 func (s *sessions) give(request *backend.Once) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,11 +89,11 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 
 var errReadOnly = fmt.Errorf("store: %w", backend.ErrReadOnly)
 
-// maxSessions limits how many sessions a commit begins because its session was forgotten.
+// maxSessions limits the sessions that a commit starts because its session was forgotten.
 const maxSessions = 3
 
-// forgottenError is the error of a request that was sent once, to an engine that had forgotten its
-// session. Nothing was applied.
+// forgottenError is returned for a request that was sent once, to an engine that had forgotten its session. Nothing
+// was applied.
 type forgottenError struct{ error }
 
 func (e forgottenError) Unwrap() error { return e.error }
@@ -137,8 +136,8 @@ func (e *Engine) applyOnce(ctx context.Context, c *structure.Commit, o backend.O
 	return backend.Receipt{}, errors.Join(fmt.Errorf("store %s: its owners went away %d times", e.dir, maxTries), uncertain)
 }
 
-// refused reports whether an error shows that the engine did not apply the commit in an earlier
-// attempt either: then it would repeat its answer of that time.
+// refused reports whether an error proves that an earlier attempt did not apply the commit either. If it had been
+// applied, the engine would have repeated its answer.
 func refused(err error) bool {
 	for _, why := range []error{backend.ErrTipMoved, backend.ErrConflict, backend.ErrExists, backend.ErrNotFound, backend.ErrInvalid, backend.ErrErased} {
 		if errors.Is(err, why) {
@@ -228,7 +227,7 @@ func (e *Engine) Backup(ctx context.Context, dir string, o backend.BackupOptions
 	})
 }
 
-// Receive implements backend.Receiver. A guest cannot.
+// Receive implements backend.Receiver. A guest does not support it.
 func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commit, error]) error {
 	return e.change(ctx, func(h *handle) error {
 		r, ok := h.Engine.(backend.Receiver)

@@ -2,25 +2,25 @@ package archive
 
 import "context"
 
-// Ahead reads an archive ahead of its caller, who works on what was read before.
+// Ahead reads an archive in its own goroutine, ahead of the caller.
 type Ahead struct {
 	cancel context.CancelCauseFunc
 	budget *budget
 	events chan ahead
-	size   int64 // of the conversation that the caller has
+	size   int64 // of the conversation returned last
 	err    error
 }
 
-// ahead is an event with the size of its conversation.
+// ahead is an event with the size of its conversation, 0 for other events.
 type ahead struct {
 	Event
 	size int64
 }
 
-// readAhead limits the bytes of conversations that wait for the caller.
+// readAhead limits the bytes of conversations that were read and not yet returned.
 const readAhead = 32 << 20
 
-// ReadAhead begins to read an archive. Stop must be called.
+// ReadAhead starts reading an archive. The caller must call Stop.
 func ReadAhead(ctx context.Context, src Source, o ReadOptions) (*Ahead, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r, err := newReading(ctx, o)
@@ -49,7 +49,8 @@ func ReadAhead(ctx context.Context, src Source, o ReadOptions) (*Ahead, error) {
 	return a, nil
 }
 
-// Next returns the next event, false at the end. The caller no longer holds the conversation of the event before.
+// Next returns the next event, false at the end. The caller gives up the conversation of the previous event, whose
+// memory is counted until then.
 func (a *Ahead) Next() (Event, bool) {
 	a.budget.give(a.size)
 	is, ok := <-a.events
@@ -57,10 +58,10 @@ func (a *Ahead) Next() (Event, bool) {
 	return is.Event, ok
 }
 
-// Err returns the error that ended reading, after Next has returned false.
+// Err returns the error that ended reading. It may be called after Next has returned false.
 func (a *Ahead) Err() error { return a.err }
 
-// Stop ends reading and waits for it. The context of what is read ends with the cause.
+// Stop ends reading and waits for the goroutine. The context of the reader is cancelled with the cause.
 func (a *Ahead) Stop(cause error) {
 	a.cancel(cause)
 	a.budget.close()

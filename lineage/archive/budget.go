@@ -2,7 +2,8 @@ package archive
 
 import "sync"
 
-// budget limits the memory of waiting conversations. One that exceeds it waits until it is alone.
+// budget limits the memory of conversations that wait. A conversation larger than the limit waits until no other
+// does.
 type budget struct {
 	mu          sync.Mutex
 	free        *sync.Cond

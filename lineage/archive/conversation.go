@@ -15,8 +15,8 @@ type Conversation struct {
 	// SourceID is its id in the archive. Conversations with the same source id are merged, also
 	// across archives. If it is empty, an id is derived from the content.
 	SourceID string
-	// Local, when not empty, tells the conversation from others with its id: where agents count their sessions, those of several
-	// machines have equal ids. It becomes part of SourceID.
+	// Local, when not empty, is added to SourceID. It distinguishes sessions of different machines when an agent
+	// numbers sessions per machine.
 	Local  string
 	Title  string
 	UserID string
@@ -37,15 +37,15 @@ type Conversation struct {
 	// SharedIDs is set if equal message ids in different conversations mean the same message,
 	// because one conversation was resumed from the other.
 	SharedIDs bool
-	// Copies is set if it may be a copy of another conversation up to some message, in which lines have other ids and times:
-	// an answer with the same id of its provider shows that.
+	// Copies is set if the conversation may be a copy of the start of another one with other ids and times in its
+	// lines. An answer with the same provider id proves the copy.
 	Copies bool
-	// More is set if the next conversation yielded continues this one with more nodes, so that
-	// readers need not hold all. Its non-zero fields replace those of this one, but Updated is the latest.
+	// More is set if the next conversation yielded continues this one with more nodes, so that a reader need not hold
+	// all nodes. Non-zero fields of the next one replace those of this one; Updated is the later of the two.
 	More bool
-	// Rows are the rows of a database that it was read from, if they are wanted: see ReadOptions.Rows.
+	// Rows are the database rows that the conversation was read from, if ReadOptions.Rows is set.
 	Rows []Row
-	// Repairs describe irregularities and how they were handled, Skipped what was left out.
+	// Repairs describe irregularities and how they were handled. Skipped describes what was left out.
 	Repairs, Skipped []*Damage
 	// RepairsMore and SkippedMore count those beyond the first MaxReported.
 	RepairsMore, SkippedMore int64
@@ -73,15 +73,15 @@ func (c *Conversation) Size() int64 {
 	return int64(n)
 }
 
-// Row is a row of a table of a database.
+// Row is a row of a database table.
 type Row struct {
-	// Key identifies it in the database: its table, a space, and its primary key there.
+	// Key identifies the row in the database: the table, a space and the primary key.
 	Key string
-	// JSON is an object on one line with its "table", its "key" and all of the "row".
+	// JSON is an object on one line with the members "table", "key" and "row".
 	JSON []byte
 }
 
-// EmptyBranch is a branch without messages, with what Node.Branch, BranchOf and BranchMetadata say of others.
+// EmptyBranch is a branch without messages. Its fields are those of Node.Branch, BranchOf and BranchMetadata.
 type EmptyBranch struct {
 	Name, Of string
 	Metadata []byte
@@ -114,18 +114,18 @@ type Node struct {
 	Metadata []byte
 	// Attachments are files that came with the message.
 	Attachments []Attachment
-	// Branch, when not empty, names a branch that ends at this node. Leaves without one get an
-	// automatic name. BranchOf, when not empty, is the name of the branch that it was made from, and
-	// BranchMetadata becomes the metadata of its context when it is created, and again when its "name" has changed
-	// and its "updatedAt" is later.
+	// Branch, when not empty, names a branch that ends at this node. Leaves without a name get an automatic one.
+	// BranchOf, when not empty, is the name of the branch that it was created from. BranchMetadata becomes the
+	// metadata of the branch's context when it is created, and again when its "name" has changed and its "updatedAt"
+	// is later.
 	Branch, BranchOf string
 	BranchMetadata   []byte
-	// Aside, when not empty, moves the node out of the conversation into a subagent or log. Nodes
-	// with the same aside form separate histories; they become a context without a name with the
-	// metadata {"aside": …}, a child of the main context. Its first node is a Root, or has as
-	// Parent the node of the conversation that it continues.
+	// Aside, when not empty, moves the node out of the conversation into a subagent or log. Nodes with the same aside
+	// form separate histories. They become a context without a name, a child of the main context, with the metadata
+	// {"aside": …}. The first node of an aside is a Root, or its Parent is the node of the conversation that it
+	// continues.
 	Aside string
-	// At is where it was read, for reports.
+	// At is the position in the archive, for reports.
 	At Position
 }
 

@@ -12,7 +12,7 @@ import (
 type Position struct {
 	// File is the name of the input, with its path in the archive.
 	File string
-	// Line is the line, from 1, if the input is read by lines, else 0.
+	// Line is the line number, from 1, or 0 if the input is not read by lines.
 	Line int64
 	// Item is the number of the item in the input, from 1; 0 for none.
 	Item int64
@@ -55,10 +55,10 @@ func (p Position) Element(kind string, i int) Position {
 	return p
 }
 
-// MaxReported limits the damages that are listed per kind; the rest is counted.
+// MaxReported limits the damages that are listed per kind. Further ones are only counted.
 const MaxReported = 1000
 
-// Damage describes an item that cannot be used, or not unchanged.
+// Damage describes an item that cannot be used, or only after a change.
 type Damage struct {
 	At  Position
 	Err error

@@ -11,21 +11,22 @@ const (
 	PartNodes = 4096
 )
 
-// Feed is what an input that grows is read from: one reader after another. The input has ended for now where a reader ends.
-// The format yields what it has read at each pause: at the end of a reader, and after about PartBytes.
+// Feed joins several readers into the contents of one input that grows. At the end of a reader the input has ended
+// for now. The format yields what it has read at each pause: at the end of a reader, and after about PartBytes.
 type Feed struct {
 	ctx  context.Context // of the current reader
-	from io.Reader       // nil at its end
-	err  error           // of from
-	// read is the number of lines of the current reader, size their memory since the last pause, and waiting that of
-	// those which were not taken. Lines beyond known are kept in lines until they are taken, if keep is set.
+	from io.Reader       // nil at the end of the reader
+	err  error           // of the current reader, except io.EOF
+	// read counts the lines of the current reader. size is their memory since the last pause, and waiting is the
+	// memory of earlier lines that Take has not returned. If keep is set, lines after the first known ones are kept
+	// until Take.
 	read    int64
 	size    int64
 	waiting int64
 	known   int64
 	keep    bool
 	lines   []RawLine
-	// paused is set from a pause on until Resume, drained if all was read.
+	// paused is set from a pause until Resume. drained is set if the pause is at the end of the current reader.
 	paused, drained bool
 }
 
@@ -37,13 +38,13 @@ type RawLine struct {
 	Raw []byte
 }
 
-// NewFeed returns a feed. If keep is set, it keeps lines until Take.
+// NewFeed returns a feed. If keep is set, it keeps lines until Take returns them.
 func NewFeed(keep bool) *Feed { return &Feed{keep: keep} }
 
-// Known states how many lines need not be kept.
+// Known sets the number of first lines that are not kept.
 func (f *Feed) Known(lines int64) { f.known = lines }
 
-// Continue states the reader that follows.
+// Continue sets the next reader.
 func (f *Feed) Continue(ctx context.Context, r io.Reader) { f.ctx, f.from, f.read = ctx, r, 0 }
 
 // Err returns the error of the current reader, other than its end.
@@ -52,19 +53,19 @@ func (f *Feed) Err() error { return f.err }
 // Ended reports whether the current reader was read to its end.
 func (f *Feed) Ended() bool { return f.from == nil }
 
-// Lines returns the number of lines that were read of the current reader.
+// Lines returns the number of lines read from the current reader.
 func (f *Feed) Lines() int64 { return f.read }
 
-// Waiting returns the memory of the lines before the last pause that were not taken.
+// Waiting returns the memory of lines before the last pause that Take has not returned.
 func (f *Feed) Waiting() int64 { return f.waiting }
 
-// Paused reports whether the format has paused, and whether it did so because all was read.
+// Paused reports whether the format has paused, and whether it paused at the end of the reader.
 func (f *Feed) Paused() (paused, drained bool) { return f.paused, f.paused && f.drained }
 
-// Resume lets the format read on after a pause.
+// Resume lets the format continue after a pause.
 func (f *Feed) Resume() { f.paused = false }
 
-// Take returns the lines that were kept since the last Take.
+// Take returns the lines kept since the last Take.
 func (f *Feed) Take() []RawLine {
 	lines := f.lines
 	f.lines, f.waiting = nil, 0
@@ -99,10 +100,10 @@ func (f *Feed) line(number int64, raw []byte) {
 	}
 }
 
-// lineMemory is about what a line takes besides its bytes.
+// lineMemory is the approximate memory of a line without its bytes.
 const lineMemory = 64
 
-// pause yields a pause, and reports whether more is to be read after it.
+// pause yields a pause. It reports whether to continue reading.
 func (f *Feed) pause(drained bool, yield func(Item, error) bool) bool {
 	f.paused, f.drained = true, drained
 	f.size, f.waiting = 0, f.waiting+f.size

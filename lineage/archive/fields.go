@@ -6,8 +6,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// LargeField is the size from which a field of a conversation is stored as content, which is stored
-// once for all conversations.
+// LargeField is the minimum size of a field that is stored as content, once for all conversations, instead of in the
+// metadata.
 const LargeField = 2 << 10
 
 // Fields collects the fields of a conversation that are not messages.
@@ -25,8 +25,8 @@ func (f *Fields) Add(m rawjson.Member) {
 	f.small.Add(m)
 }
 
-// Keep adds the fields to the conversation: small ones to its metadata, each large one to its log,
-// as a message with the role "field" and the field's name.
+// Keep adds the fields to the conversation. Small ones go to its metadata. Each large one goes to its log, as a
+// message with the role "field" and the name of the field.
 func (c *Conversation) Keep(f *Fields, at Position) {
 	c.Metadata = f.small.Bytes()
 	for i, m := range f.large {

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// ErrCannotGrow is returned for an input that has to be read whole.
+// ErrCannotGrow is returned for an input that must be read whole.
 var ErrCannotGrow = errors.New("the input cannot be read as it grows")
 
-// Open returns the input and its format, or no input if there is nothing to read yet.
+// Open returns the input and its format, or a nil input if there is nothing to read yet.
 func (f *Feed) Open(name string, o ReadOptions) (*Input, Format, error) {
 	formats, err := o.formats()
 	if err != nil {

@@ -2,8 +2,8 @@ package archive
 
 import "io"
 
-// guard counts what is read of an archive when it is decompressed, and from a database, and stops
-// reading beyond limits. All parts of an archive share one.
+// guard counts decompressed bytes, and bytes read from a database, and refuses more than the limits allow. All parts
+// of an archive share one guard.
 type guard struct {
 	limits Limits
 	in     func() int64 // compressed bytes read, or the size of the database

@@ -20,8 +20,8 @@ const HeadSize = 64 << 10
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// Object returns the first object of the input, possibly truncated: at the top, or in outer arrays. It is nil if the input
-// begins with something else.
+// Object returns the first object of the input, possibly truncated. Outer arrays around it are skipped. It returns
+// nil if the input begins with something else.
 func (h Head) Object() []byte {
 	b := bytes.TrimLeft(bytes.TrimPrefix(h.Bytes, byteOrderMark), " \t\r\n[")
 	if !rawjson.IsObject(b) {

@@ -13,24 +13,24 @@ import (
 	"strings"
 )
 
-// Input is a file of an archive, or several that a format reads together.
+// Input is a file of an archive, or several files that a format reads together.
 type Input struct {
-	// Name is the file's path in the archive, with slashes; empty for a stream. For files read
-	// together it is that of their folder.
+	// Name is the file's path in the archive, with slashes. It is empty for a stream. For files read together it is
+	// the path of their folder.
 	Name string
 	// Files are the names of files read together.
 	Files []string
 
-	reader   *bufio.Reader // decompressed
+	reader   *bufio.Reader // of the decompressed content
 	openFile func(ctx context.Context, name string) (io.ReadCloser, error)
 	at       string // its name before decompression, for reports; empty if equal to Name
 	path     string // on disk, if the file is not compressed
 	limits   Limits
 	guard    *guard // nil if it is neither compressed nor a database
-	folder   string // the name of the folder, for files that are read together
-	format   string // that grouped the files
+	folder   string // name of the folder, for files that are read together
+	format   string // the format that grouped the files
 	feed     *Feed  // what the reader reads, if the input grows
-	rows     bool   // are wanted
+	rows     bool   // rows are wanted
 }
 
 // NewInput returns an input that reads from r, for tests of formats.
@@ -40,12 +40,11 @@ func NewInput(name string, r io.Reader) *Input {
 
 // Head returns the beginning of the input.
 func (in *Input) Head() Head {
-	head, _ := in.reader.Peek(HeadSize) // reading reports errors
+	head, _ := in.reader.Peek(HeadSize) // errors are reported when the input is read
 	return Head{Name: BaseName(in.Name), Bytes: head}
 }
 
-// place returns the name of the input for reports: that of the file containing it, before
-// decompression.
+// place returns the name of the input for reports: the name of the file before decompression.
 func (in *Input) place() string { return cmp.Or(in.at, in.Name) }
 
 // title returns the path of the file in the source, without extension.
@@ -107,10 +106,10 @@ func (in *Input) ReadFile(ctx context.Context, name string) ([]byte, error) {
 // Folder returns the name of the folder of Files, empty if it has none.
 func (in *Input) Folder() string { return in.folder }
 
-// WantsRows reports whether a format that reads a database fills Conversation.Rows.
+// WantsRows reports whether a format that reads a database should fill Conversation.Rows.
 func (in *Input) WantsRows() bool { return in.rows }
 
-// DiskPath returns the path of the file on disk that the input is, as it is there, empty if it is in an archive or compressed.
+// DiskPath returns the path of the input on disk. It is empty if the input is in an archive or compressed.
 func (in *Input) DiskPath() string { return in.path }
 
 // MaxItem is the maximum size of an item.
@@ -119,8 +118,8 @@ func (in *Input) MaxItem() int64 { return in.limits.Item }
 // MaxObjects is the maximum number of JSON objects in an item.
 func (in *Input) MaxObjects() int64 { return in.limits.Objects }
 
-// Expand counts bytes that a format reads from a database of the given size. Conversations can refer
-// to the same row many times: beyond the limits of compressed files it returns a *LimitError.
+// Expand counts bytes that a format reads from a database of the given size. A database can refer to the same row
+// many times, so the limits for compressed files apply. Beyond them Expand returns a *LimitError.
 func (in *Input) Expand(n, size int64) error {
 	if in.guard == nil {
 		in.guard = &guard{limits: in.limits, in: func() int64 { return size }}
@@ -128,8 +127,8 @@ func (in *Input) Expand(n, size int64) error {
 	return in.guard.expand(n)
 }
 
-// Expanded returns a reader of the decompressed content of another file, of the given size, that is read with the input: beyond the
-// limits of compressed files it returns a *LimitError.
+// Expanded returns a reader of decompressed content from r, another file of the given compressed size that is read
+// with the input. Beyond the limits for compressed files it returns a *LimitError.
 func (in *Input) Expanded(r io.Reader, size int64) io.Reader {
 	return (&guard{limits: in.limits, in: func() int64 { return size }}).reader(r)
 }
@@ -147,8 +146,8 @@ func (in *Input) LocalFile(ctx context.Context) (path string, done func(), err e
 	return f.Name(), func() { f.Close(); os.Remove(f.Name()) }, nil
 }
 
-// Unreadable returns the error for an input that cannot be read: a damage, so that other inputs are
-// still read, unless the caller has cancelled.
+// Unreadable returns the error for an input that cannot be read. It is a *Damage, so that other inputs are still
+// read, unless the context was cancelled.
 func (in *Input) Unreadable(at Position, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -12,11 +12,11 @@ type Item struct {
 	// Raw is the item's text. The caller may keep it.
 	Raw []byte
 	At  Position
-	// Pause is set, in an input that grows, where a format that Grows has to yield what it has read.
+	// Pause is set where a format with Grows must yield what it has read.
 	Pause bool
 
 	objects int64 // limit of objects
-	open    bool  // a last line without an end
+	open    bool  // last line, without a line end
 }
 
 // Valid returns an error unless the item is valid JSON within the limits.
@@ -32,8 +32,8 @@ func (i Item) Valid() error {
 	return err
 }
 
-// BeingWritten returns a repair for a line that ends in the middle of its JSON because its program is
-// still writing it, nil for other damage.
+// BeingWritten returns a repair for a last line whose JSON is cut off because the program is still writing it. It
+// returns nil for other damage.
 func (i Item) BeingWritten(bad error) *Damage {
 	if !i.open || !errors.Is(bad, ErrMalformed) {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// Items yields the values of the input: the elements of an outer array, or consecutive values as in
-// JSON lines. Each is valid JSON. A damaged value or one that is too large is a *Damage.
+// Items yields the values of the input: the elements of an outer array, or consecutive values as in JSON lines. Each
+// is valid JSON. A value that is damaged or too large is reported as a *Damage.
 func (in *Input) Items(ctx context.Context) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		s := splitter{r: in.reader, limit: in.limits.Item, at: Position{File: in.place()}}

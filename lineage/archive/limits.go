@@ -6,25 +6,25 @@ import (
 	"strconv"
 )
 
-// Limits limit what an archive can make an import do. The zero value of each field is its default.
-// Exceeding a limit is reported as a *LimitError.
+// Limits limit the resources that reading an archive may use. A zero field means its default. Exceeding a limit is
+// reported as a *LimitError.
 type Limits struct {
-	// Item is the maximum size of a conversation or line, and in a database of a checkpoint, or of a
-	// request with its response. Default 256 MiB. Memory use is at limit a few times that.
+	// Item is the maximum size of a conversation or line. In a database it is the maximum size of a checkpoint, or of
+	// a request with its response. Default 256 MiB. An item of that size needs a few times as much memory.
 	Item int64
 	// Objects is the maximum number of JSON objects, such as messages, in an item. Default
 	// 1,000,000.
 	Objects int64
-	// Conversations is the maximum number of conversations of an import. Default 10,000,000.
+	// Conversations is the maximum number of conversations in an import. Default 10,000,000.
 	Conversations int64
 	// Total is the maximum size of a file after decompression, or of what is read from a database.
 	// Default 1 TiB.
 	Total int64
-	// Ratio is the maximum of that size in relation to the size of the file, checked after RatioFrom
-	// bytes. Defaults 250 and 64 MiB.
+	// Ratio is the maximum of the size after decompression divided by the size of the file. It is checked after
+	// RatioFrom bytes. Defaults 250 and 64 MiB.
 	Ratio, RatioFrom int64
-	// Density is the maximum number of lines or values per 64 compressed bytes of a file, checked
-	// after DensityFrom of them. Defaults 16 and 50,000.
+	// Density is the maximum number of lines or values per 64 compressed bytes. It is checked after DensityFrom lines
+	// or values. Defaults 16 and 50,000.
 	Density, DensityFrom int64
 	// Depth is the maximum nesting of archives. Default 3.
 	Depth int64
@@ -32,7 +32,7 @@ type Limits struct {
 	Files int64
 }
 
-// OrDefault returns the limits with the defaults in place of zeros.
+// OrDefault returns the limits with defaults for zero fields.
 func (l Limits) OrDefault() Limits {
 	return Limits{
 		Item: cmp.Or(l.Item, 256<<20), Objects: cmp.Or(l.Objects, 1_000_000), Conversations: cmp.Or(l.Conversations, 10_000_000),
@@ -41,7 +41,7 @@ func (l Limits) OrDefault() Limits {
 	}
 }
 
-// ByName returns the limits by the names that errors use, such as "ratio".
+// ByName returns pointers to the limits by the names that errors use, such as "ratio".
 func (l *Limits) ByName() map[string]*int64 {
 	return map[string]*int64{
 		"item": &l.Item, "objects": &l.Objects, "conversations": &l.Conversations, "total": &l.Total, "ratio": &l.Ratio,
@@ -49,8 +49,7 @@ func (l *Limits) ByName() map[string]*int64 {
 	}
 }
 
-// LimitError is returned when a limit is exceeded. It matches ErrTooLarge, ErrTooDeep or
-// ErrRefused.
+// LimitError is returned when a limit is exceeded. It matches one of ErrTooLarge, ErrTooDeep and ErrRefused.
 type LimitError struct {
 	// Limit is the name of the limit: see Limits.ByName.
 	Limit string

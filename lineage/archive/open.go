@@ -27,15 +27,16 @@ type opening struct {
 	ctx     context.Context
 	formats []Format
 	limits  Limits
-	rows    bool // are wanted
+	rows    bool // rows are wanted
 	read    func(in *Input) error
 	skip    func(*Damage)
 	files   int64
 	root    string // the folder being read, as given
-	// begin is called for a file on disk, and reports whether it is read; it may be nil. of is the one that is being read, nil for none.
+	// begin, when not nil, is called for each file on disk and reports whether to read it. of is the file being read,
+	// nil for none.
 	begin func(*File) (bool, error)
 	of    *File
-	// passed counts the bytes read of the source, before decompression.
+	// passed is called with the number of source bytes read, before decompression.
 	passed func(n int64)
 }
 
@@ -68,11 +69,10 @@ func (o *opening) source(s Source) error {
 	return o.file(BaseName(s.path), o.counted(f), onDisk, 0, nil)
 }
 
-// counted counts the bytes read.
+// counted returns a reader that counts the bytes read.
 func (o *opening) counted(r io.Reader) io.Reader { return &countingReader{r: r, passed: o.passed} }
 
-// folder reads the files of a folder, then its subfolders: data that belongs to a session comes
-// after it.
+// folder reads the files of a folder, then its subfolders, because data that belongs to a session is in subfolders.
 func (o *opening) folder(fsys fs.FS, dir string, depth int) error {
 	entries, err := fs.ReadDir(fsys, dir)
 	if err != nil {
@@ -133,7 +133,7 @@ func (o *opening) regular(fsys fs.FS, name string, depth int) error {
 	return o.file(name, o.counted(f), onDisk, depth, nil)
 }
 
-// beginFile reports whether a file is read.
+// beginFile reports whether to read a file.
 func (o *opening) beginFile(path string, info fs.FileInfo) (bool, error) {
 	if o.begin == nil || !info.Mode().IsRegular() {
 		return true, nil
@@ -149,7 +149,7 @@ func (o *opening) count() error {
 	return context.Cause(o.ctx)
 }
 
-// grouped reads the files of a folder that a format reads together, and returns the others.
+// grouped reads those files of a folder that a format reads together. It returns the others.
 func (o *opening) grouped(dir string, names []string, g *guard, open func(context.Context, string) (io.ReadCloser, error)) ([]string, error) {
 	for _, f := range o.formats {
 		if f.Group == nil {
@@ -186,7 +186,7 @@ func (o *opening) known(f Format, name string, open func(context.Context, string
 	head := make([]byte, HeadSize)
 	n, err := io.ReadFull(file, head)
 	if o.passed != nil {
-		o.passed(-int64(n)) // it will be read again
+		o.passed(-int64(n)) // the file will be read again
 	}
 	return (err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) && f.Detect(Head{Name: BaseName(name), Bytes: head[:n]})
 }
@@ -219,8 +219,8 @@ func (o *opening) file(name string, r io.Reader, onDisk *os.File, depth int, wit
 	return o.layer(name, name, r, onDisk, depth, within)
 }
 
-// layer is file for content that may be inside of a compression: at is the file's name in its
-// folder or archive, name the same without the extensions of removed compressions.
+// layer reads content that may be compressed. at is the file's name in its folder or archive. name is the same
+// without the extensions of compressions already removed.
 func (o *opening) layer(at, name string, r io.Reader, onDisk *os.File, depth int, within *guard) error {
 	counter := &countingReader{r: r}
 	buffered := bufio.NewReaderSize(counter, HeadSize)
@@ -272,7 +272,7 @@ func (o *opening) layer(at, name string, r io.Reader, onDisk *os.File, depth int
 	return o.zip(name, f, depth+1, within)
 }
 
-// passedAll counts a file that is read in random order.
+// passedAll counts the whole of a file that is read in random order.
 func (o *opening) passedAll(f *os.File) {
 	if info, err := f.Stat(); err == nil && o.passed != nil {
 		o.passed(info.Size())

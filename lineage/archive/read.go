@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// ReadOptions say how an archive is read. The zero value of a field is its default, but Formats must be set.
+// ReadOptions configure how an archive is read. A zero field means its default, but Formats must be set.
 type ReadOptions struct {
 	// Format is the name of the archive's format. Default: detected for each file.
 	Format string
@@ -19,12 +19,12 @@ type ReadOptions struct {
 	Formats []Format
 	// Limits protect against hostile archives.
 	Limits Limits
-	// Rows asks formats that read databases for Conversation.Rows.
+	// Rows asks formats that read databases to fill Conversation.Rows.
 	Rows bool
-	// Path is the path on disk of an input that grows, for what is beside it.
+	// Path is the path on disk of an input that grows. It is needed to read files beside it.
 	Path string
-	// Unchanged, when not nil, reports whether a file on disk need not be read, because what it has is known. Files that a
-	// format reads together are always read. It is called by one goroutine.
+	// Unchanged, when not nil, reports whether a file on disk need not be read because its content is known. It is
+	// not called for files that a format reads together. Only one goroutine calls it.
 	Unchanged func(*File) bool
 }
 
@@ -40,9 +40,8 @@ func (o ReadOptions) formats() ([]Format, error) {
 	return o.Formats[i : i+1], nil
 }
 
-// Read yields the conversations of an archive without storing them, and a *Damage for each skipped
-// item; for a file in no known format, it matches ErrUnknownFormat. Any other error ends the
-// sequence.
+// Read yields the conversations of an archive without storing them, and a *Damage for each skipped item. The *Damage
+// for a file in no known format matches ErrUnknownFormat. Any other error ends the sequence.
 func Read(ctx context.Context, src Source, o ReadOptions) iter.Seq2[*Conversation, error] {
 	return func(yield func(*Conversation, error) bool) {
 		r, err := newReading(ctx, o)
@@ -73,20 +72,21 @@ func Read(ctx context.Context, src Source, o ReadOptions) iter.Seq2[*Conversatio
 
 var errStopped = errors.New("stopped")
 
-// Event is what is met while an archive is read. One of Conversation, Damage, Repair, Ignored, Input and Unchanged is set.
+// Event is one result of reading an archive. Exactly one of Conversation, Damage, Repair, Ignored, Input and
+// Unchanged is set.
 type Event struct {
 	Conversation *Conversation
-	// Damage is an item that cannot be used, Repair one that is used.
+	// Damage reports an item that cannot be used, Repair one that was used after a repair.
 	Damage, Repair *Damage
 	// Ignored is the name of a file in no known format.
 	Ignored string
-	// Input is the beginning of an input, which all is from up to the next one.
+	// Input is the start of an input. The events up to the next Input belong to it.
 	Input *Opened
 	// Unchanged is a file that was not read: see ReadOptions.Unchanged.
 	Unchanged *File
-	// File is the file on disk that the event is from, nil for none, or without ReadOptions.Unchanged.
+	// File is the file on disk that the event belongs to. It is nil for none, and without ReadOptions.Unchanged.
 	File *File
-	// Read is the number of bytes of the source that were read so far, before decompression.
+	// Read is the number of source bytes read so far, before decompression.
 	Read int64
 }
 
@@ -94,13 +94,14 @@ type Event struct {
 type Opened struct {
 	// Format is the name of its format, File its name for reports.
 	Format, File string
-	// Title is its path in the source, without extension, for a conversation without a title that is alone in it.
+	// Title is the path of the input in the source, without extension. It is used for an untitled conversation that
+	// is alone in its input.
 	Title string
-	// Beside is that of its format.
+	// Beside is Format.Beside of the input's format.
 	Beside bool
 }
 
-// Opened describes the input, which has a format.
+// Opened describes the input as one of format f.
 func (in *Input) Opened(f Format) *Opened {
 	return &Opened{Format: f.Name, File: in.place(), Title: in.title(), Beside: f.Beside}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Source is the location of an archive. Files may be compressed with gzip or zstd or be zip
-// archives, nested up to a limit, whatever their names.
+// Source is the location of an archive. Files may be compressed with gzip or zstd or be zip archives, nested up to a
+// limit. Compression is detected from the content, not from the name.
 type Source struct {
 	path   string
 	name   string
@@ -17,12 +17,12 @@ type Source struct {
 // links in it are refused, so nothing outside is read.
 func Path(path string) Source { return Source{path: path} }
 
-// Stream returns a source that reads from r, such as standard input. The name, which may be empty,
-// helps to detect the format, appears in reports, and is the title of a single untitled
-// conversation. If the context ends while a Read of r blocks, that call is abandoned.
+// Stream returns a source that reads from r, such as standard input. The name may be empty. It helps to detect the
+// format, appears in reports, and is the title of a single untitled conversation. If the context ends while a Read of
+// r blocks, the call is abandoned.
 func Stream(name string, r io.Reader) Source { return Source{name: name, stream: r} }
 
-// File is a file on disk as of the time when it was opened.
+// File is a file on disk, as it was when it was opened.
 type File struct {
 	Path             string
 	Size             int64

@@ -10,8 +10,8 @@ import (
 
 var earliest, latest = time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
 
-// ParseTime returns the time in a value: a text, or a number of seconds, milliseconds, microseconds
-// or nanoseconds since 1970, distinguished by magnitude. It returns the zero time for anything
+// ParseTime returns the time in a JSON value: a text, or a number of seconds, milliseconds, microseconds or
+// nanoseconds since 1970. The magnitude of a number decides its unit. ParseTime returns the zero time for anything
 // else.
 func ParseTime(raw []byte) time.Time {
 	if rawjson.IsString(raw) {
@@ -36,8 +36,7 @@ func ParseTime(raw []byte) time.Time {
 	return inRange(time.UnixMilli(int64(math.Round(n * 1000))))
 }
 
-// inRange returns the time with the stored precision, or the zero time if it is outside the
-// calendar.
+// inRange returns the time in the precision of the store, or the zero time if the year is out of range.
 func inRange(t time.Time) time.Time {
 	if t.Before(earliest) || t.After(latest) {
 		return time.Time{}

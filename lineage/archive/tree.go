@@ -1,13 +1,12 @@
 package archive
 
-// Tree orders the messages of a conversation whose archive has them as a table with parents.
+// Tree orders the messages of a conversation that its archive stores as a table with parents.
 type Tree struct {
-	// Nodes are the messages, which Add adds.
+	// Nodes are the messages added with Add.
 	Nodes []Node
-	// void maps entries that are not messages to their parents, which their children follow
-	// instead.
+	// void maps entries that are not messages to their parents. Children of such an entry follow its parent.
 	void map[string]string
-	// Repairs are the irregularities that were found.
+	// Repairs are the irregularities found.
 	Repairs []*Damage
 	// RepairsMore counts those beyond the first MaxReported.
 	RepairsMore int64
@@ -39,14 +38,14 @@ func (t *Tree) Skip(id, parent string) {
 	}
 }
 
-// Fill gives the conversation the messages in the order of Ordered, with its current message, and what was found.
+// Fill sets the nodes of the conversation in the order of Ordered, the current message, and the repairs.
 func (t *Tree) Fill(c *Conversation) {
 	c.Nodes = t.Ordered(c.Current)
 	c.Repairs, c.RepairsMore = append(c.Repairs, t.Repairs...), c.RepairsMore+t.RepairsMore
 }
 
-// Ordered returns the messages, each after its parent, with those on the path to the current one
-// first. A missing or circular parent is reported, and the child begins a history.
+// Ordered returns the messages, each after its parent. Those on the path to the current one come first. A missing or
+// circular parent is reported, and its child begins a history.
 func (t *Tree) Ordered(current string) []Node {
 	index := make(map[string]int, len(t.Nodes))
 	for i := range t.Nodes {
@@ -133,7 +132,7 @@ func (t *Tree) Ordered(current string) []Node {
 	return out
 }
 
-// parent returns the parent of a message, -1 for none, and sets it in the node.
+// parent returns the index of a message's parent, -1 for none, and sets Parent of the node.
 func (t *Tree) parent(i int, index map[string]int) int {
 	n := &t.Nodes[i]
 	if n.Parent == "" {
@@ -156,9 +155,8 @@ func (t *Tree) parent(i int, index map[string]int) int {
 	return -1
 }
 
-// above returns the nearest id, from this one upwards, that is not in void; the empty id at the
-// beginning of a history. ok is false for circular entries. Entries on the path are shortened to
-// it.
+// above returns the nearest id, from this one upwards, that is not in void. It returns the empty id at the beginning
+// of a history, and false for circular entries. Entries on the path are pointed to the result.
 func (t *Tree) above(id string) (string, bool) {
 	top, circular := id, false
 	for steps := 0; ; steps++ {
@@ -185,7 +183,8 @@ func (t *Tree) above(id string) (string, bool) {
 	return top, true
 }
 
-// Resolve returns the message for an id, skipping entries that are not messages.
+// Resolve returns the id of the message that stands for an entry. Entries that are not messages are replaced by their
+// nearest ancestor that is one.
 func (t *Tree) Resolve(id string) string {
 	id, _ = t.above(id)
 	return id

@@ -5,7 +5,7 @@ import (
 	"iter"
 )
 
-// Values yields the values of the input like Items. With one value per line, damage is limited to a
+// Values yields the values of the input like Items. If the input has one value per line, damage is limited to one
 // line.
 func (in *Input) Values(ctx context.Context) iter.Seq2[Item, error] {
 	if !in.Head().byLine() {
@@ -25,7 +25,7 @@ func (in *Input) Values(ctx context.Context) iter.Seq2[Item, error] {
 	}
 }
 
-// EachItem reads an input whose items are conversations.
+// EachItem reads an input in which each item is a conversation.
 func EachItem(ctx context.Context, in *Input, read func(Item) (*Conversation, error)) iter.Seq2[*Conversation, error] {
 	return func(yield func(*Conversation, error) bool) {
 		for item, err := range in.Values(ctx) {

@@ -8,18 +8,18 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Ancestor is a context, or what is left of one, from which overrides are inherited.
+// Ancestor is a context, or the remnant of one, from which overrides are inherited.
 type Ancestor struct {
 	structure.Remnant
 	// Deleted is set for a remnant.
 	Deleted bool
 }
 
-// Ancestors yields a context and those that it was forked from, nearest first, as long as they exist
-// or something is left of them. The reader should be a snapshot, because there are several reads.
+// Ancestors yields a context and its ancestors, nearest first. It ends where neither a context nor a remnant exists.
+// The reader should be a snapshot, because there are several reads.
 func Ancestors(ctx context.Context, r Reader, id structure.ContextID) iter.Seq2[Ancestor, error] {
 	return func(yield func(Ancestor, error) bool) {
-		seen := make(map[structure.ContextID]bool) // an engine may be damaged
+		seen := make(map[structure.ContextID]bool) // the store may be damaged
 		for find := living; !id.IsZero() && !seen[id]; find = AncestorOf {
 			a, err := find(ctx, r, id)
 			if errors.Is(err, ErrNotFound) && len(seen) > 0 {
@@ -34,7 +34,7 @@ func Ancestors(ctx context.Context, r Reader, id structure.ContextID) iter.Seq2[
 	}
 }
 
-// AncestorOf returns a context, or what is left of it, ErrNotFound if there is neither.
+// AncestorOf returns a context or its remnant. If there is neither, the error is ErrNotFound.
 func AncestorOf(ctx context.Context, r Reader, id structure.ContextID) (Ancestor, error) {
 	a, err := living(ctx, r, id)
 	if !errors.Is(err, ErrNotFound) {

@@ -5,11 +5,11 @@ import (
 	"errors"
 )
 
-// maxStates limits the states that are read before an expiry is returned.
+// maxStates limits the states that are read before the error of an expired one is returned.
 const maxStates = 10
 
-// Repeat calls read, which reads one state, and calls it again if that state expires meanwhile, for
-// example because the process with the store closes it.
+// Repeat calls read, which reads one state. If that state expires in the meantime, for example because the process
+// that has the store open closes it, Repeat calls read again.
 func Repeat(read func() error) error {
 	for try := 1; ; try++ {
 		if err := read(); try == maxStates || !errors.Is(err, ErrExpired) {

@@ -93,8 +93,8 @@ type Expect struct {
 type Receipt struct {
 	// Cursor is the number and id of the commit.
 	Cursor
-	// Repeated is set if the same request of a session was applied before: the cursor is that
-	// of the earlier commit, and the other fields are zero.
+	// Repeated is set if the same request of a session was applied before. The cursor is that of the earlier commit,
+	// and the other fields are zero.
 	Repeated bool
 	// Known lists the blocks that the store already had. They were not stored again and keep
 	// the description that was recorded first.
@@ -180,10 +180,9 @@ type Engine interface {
 	// some time. See [Cut].
 	Upload(ctx context.Context, chunks []*structure.Chunk) (added int, err error)
 
-	// Recent returns a reader that may be some commits behind, and reads from memory of this
-	// process. A caller that builds a commit on it states what it read in Options, and reads
-	// again from the engine itself if that is outdated or something is not found. An engine
-	// with equally cheap reads returns itself.
+	// Recent returns a reader that may be some commits behind and reads from the memory of this process. A caller
+	// that bases a commit on it states what it read in Options. If that is outdated or something is not found, the
+	// caller reads from the engine itself. An engine whose reads are equally cheap returns itself.
 	Recent() Reader
 
 	// Sync makes all commits so far durable.
@@ -232,8 +231,8 @@ type Reader interface {
 	// Context returns a context with its current tip. The memory of its overrides and metadata
 	// is shared with other callers and must not be changed.
 	Context(ctx context.Context, id structure.ContextID) (Context, error)
-	// Remnant returns what is left of a deleted context from which others were forked. To all
-	// other reads the context does not exist. Its memory is shared as that of a context.
+	// Remnant returns the remnant of a deleted context from which others were forked. For all other reads the context
+	// does not exist. The memory is shared, as for Context.
 	Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error)
 	// Contexts yields the contexts of a thread in the order of their ids, or all contexts for
 	// the zero id.
@@ -327,8 +326,7 @@ func sorted[T any](elements iter.Seq2[T, error], compare func(a, b T) int) (all 
 	return all, nil
 }
 
-// BranchNames returns names of branches of a thread that begin with a prefix, in their order and
-// no more of them than a limit.
+// BranchNames returns names of branches of a thread that start with a prefix, in order, up to a limit.
 func BranchNames(ctx context.Context, r Reader, thread structure.ThreadID, prefix string, limit int) (names []string, err error) {
 	for b, err := range r.Branches(ctx, thread, prefix, "") {
 		if err != nil {
@@ -342,8 +340,8 @@ func BranchNames(ctx context.Context, r Reader, thread structure.ThreadID, prefi
 	return names, nil
 }
 
-// FreeBranchName returns the index of the first of some names that no branch of a thread has, and their
-// number if none is free.
+// FreeBranchName returns the index of the first name in a list that no branch of a thread has. It returns the length
+// of the list if none is free.
 func FreeBranchName(ctx context.Context, r Reader, thread structure.ThreadID, names []string) (int, error) {
 	for i, name := range names {
 		if _, err := r.Branch(ctx, thread, name); errors.Is(err, ErrNotFound) {
@@ -367,16 +365,15 @@ type Context struct {
 type PathOptions struct {
 	// Bodies requests the blocks of the spans' usages.
 	Bodies bool
-	// Passing lets the engine reuse the memory of a step for the next one, except for bodies
-	// and metadata.
+	// Passing lets the engine reuse the memory of a step for the next one, except for bodies and metadata.
 	Passing bool
 }
 
 // Step is a span on a path. It must not be changed: engines may share it.
 type Step struct {
-	// Position is its position in the history, from 1.
+	// Position is the position of the span in the history, from 1.
 	Position uint64
-	// Commit is the commit that added it.
+	// Commit is the commit that added the span.
 	Commit uint64
 	Span   *structure.Span
 	// Blocks are the blocks of the span's usages in order, if bodies were requested. A chunked

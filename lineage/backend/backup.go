@@ -7,15 +7,14 @@ import (
 
 // Impaired is implemented by engines that can open a damaged store for reading.
 type Impaired interface {
-	// Damage returns why the store cannot be read to its end, or nil. It matches ErrCorrupt.
+	// Damage returns the reason why the store cannot be read to its end, or nil. It matches ErrCorrupt.
 	Damage() error
 }
 
 // Copier is implemented by engines whose store can be copied as a whole.
 type Copier interface {
-	// Backup writes a copy of the store, as of one durable commit, to a new or empty directory,
-	// while the store is read and written. The copy is a store itself. The directory is created
-	// only when the copy is complete.
+	// Backup writes a copy of the store, as of one durable commit, to a new or empty directory. The store can be used
+	// meanwhile. The copy is a store itself. The directory is created only when the copy is complete.
 	Backup(ctx context.Context, dir string, o BackupOptions) (BackupReport, error)
 }
 

@@ -17,7 +17,7 @@ type Collector interface {
 	Collect(ctx context.Context, o CollectOptions) (CollectReport, error)
 }
 
-// CollectOptions configure a collection. The zero value of each field is a default.
+// CollectOptions configure a collection. A zero field means its default.
 type CollectOptions struct {
 	// DryRun reports what would be deleted and changes nothing.
 	DryRun bool
@@ -42,9 +42,8 @@ const (
 type CollectReport struct {
 	// Commit is the last commit that was examined.
 	Commit uint64 `json:"commit"`
-	// Records is the number of all deleted records. Spans, Blocks and Chunks count the deleted
-	// records of these kinds; Erased counts erased blocks of which only the description is
-	// left.
+	// Records is the number of all deleted records. Spans, Blocks and Chunks count the deleted records of these
+	// kinds. Erased counts erased blocks of which only the description is left.
 	Records uint64 `json:"records"`
 	Spans   uint64 `json:"spans"`
 	Blocks  uint64 `json:"blocks"`

@@ -11,12 +11,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// ContextValues reads the values in force in a context: its own, and for other keys the
-// values of its parent as of its base, and so on for further ancestors. A deleted value
-// of a context also hides the inherited one.
+// ContextValues reads the values in force in a context: its own, and for other keys the values of its parent as of
+// its base, and so on for further ancestors. A deleted value of a context also hides the inherited one.
 //
-// It is not safe for concurrent use. The reader should be a snapshot, because there are
-// several reads. several reads.
+// It is not safe for concurrent use. The reader should be a snapshot, because there are several reads.
 type ContextValues struct {
 	ctx    context.Context
 	reader Reader

@@ -32,7 +32,7 @@ func Scalars(metadata []byte) []Scalar {
 	for key, value := range object {
 		values := []json.RawMessage{value}
 		if value[0] == '[' {
-			_ = json.Unmarshal(value, &values) // cannot fail: it is part of valid JSON
+			_ = json.Unmarshal(value, &values) // cannot fail, because it is a part of valid JSON
 		}
 		for _, value := range values {
 			if form, ok := scalarForm(value); ok {

@@ -6,9 +6,8 @@ import "fmt"
 // session belongs to one client; it has a random id, and its requests are numbered from 1.
 type Once struct {
 	Session [16]byte
-	// Since is the head when the session was created. It must be the same in all its
-	// requests: from it, an engine that does not know the session can tell whether it may
-	// have forgotten it.
+	// Since is the head of the store when the session was created. It must be the same in all requests of the
+	// session. An engine that does not know the session can tell from it whether it may have forgotten the session.
 	Since    Cursor
 	Sequence uint64
 }

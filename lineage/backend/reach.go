@@ -17,9 +17,8 @@ type Extent struct {
 // Reach is a part of a store's history: the visible parts of some runs.
 type Reach map[structure.RunID]*Extent
 
-// ReachOf returns what belongs to a thread: the histories of its contexts and checkpoints,
-// and all of its runs if Keeps is set. It reads each context, checkpoint and run once, and
-// no spans.
+// ReachOf returns the spans that a thread leads to: the histories of its contexts and checkpoints, and all of its
+// runs if Keeps is set. It reads each context, checkpoint and run once, and no spans.
 func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, error) {
 	reach := make(Reach)
 	if err := reach.FollowContexts(ctx, from, t.ID); err != nil {

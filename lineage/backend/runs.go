@@ -7,12 +7,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxAncestors is the largest number of runs per call.
+// maxAncestors is the maximum number of runs per call.
 const maxAncestors = 256
 
-// Runs looks up runs for functions over ancestry, with a cache. It is not safe for
-// concurrent use. Each lookup fetches twice as many ancestors as the last one: the first
-// costs one run, and a long ancestry few calls.
+// Runs returns a lookup of runs for functions over ancestry, with a cache. It is not safe for concurrent use. Each
+// lookup fetches twice as many ancestors as the one before. So the first costs one run, and a long ancestry takes few
+// calls.
 func Runs(ctx context.Context, r Reader) structure.RunLookup {
 	known := make(map[structure.RunID]structure.RunInfo)
 	limit := 1
@@ -32,7 +32,7 @@ func Runs(ctx context.Context, r Reader) structure.RunLookup {
 	}
 }
 
-// Before returns the span that another one follows, zero for none.
+// Before returns the span that precedes another one, zero for none.
 func Before(ctx context.Context, r Reader, at structure.SpanRef) (structure.SpanRef, error) {
 	if at.Seq > 1 {
 		return structure.SpanRef{Run: at.Run, Seq: at.Seq - 1}, nil

@@ -12,8 +12,8 @@ import (
 // uploadBytes is the size of the parts in which a body is uploaded.
 const uploadBytes = 1 << 20
 
-// Cut uploads a body that is too large to be stored whole, and returns its id and tree for the
-// block of a commit. It keeps about a megabyte in memory.
+// Cut uploads a body that is too large to be stored whole. It returns its id and its tree for the block of a commit.
+// It needs about a megabyte of memory.
 func Cut(ctx context.Context, e Engine, body io.Reader) (content.ID, content.Root, error) {
 	var chunks []*structure.Chunk
 	var size int

@@ -10,14 +10,14 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxOpen limits how many pieces can be incomplete at a time. Pieces are interleaved only if a commit
-// has spans of several, or if a span set interrupts one.
+// maxOpen limits the pieces that can be incomplete at a time. Pieces are interleaved only if a commit has spans of
+// several, or if a span set interrupts one.
 const maxOpen = 1 << 16
 
-// maxLeft is how many blocks that were left out are looked up together.
+// maxLeft limits the omitted blocks that are looked up together.
 const maxLeft = 512
 
-// check reports whether there are bodies in chunks.
+// check checks a whole bundle. It reports whether the bundle has bodies in chunks.
 func check(ctx context.Context, r io.Reader, here backend.Reader) (bodies bool, err error) {
 	in, err := newReader(r)
 	if err != nil {
@@ -72,8 +72,7 @@ func (c *checker) entry(e *entry) error {
 	return nil
 }
 
-// fact checks that a thread, context or remnant is there once, and contexts and remnants after their
-// parents.
+// fact checks that a thread, context or remnant occurs once, and that contexts and remnants come after their parents.
 func (c *checker) fact(f *fact) error {
 	owner := f.owner
 	if c.owners[owner] || c.deleted[owner.Context] {
@@ -121,7 +120,7 @@ func (c *checker) piece(p *piece) error {
 	return nil
 }
 
-// miss counts something that is missing.
+// miss counts a missing thing.
 func (c *checker) miss(what string) {
 	if c.missing.Count++; c.missing.Count == 1 {
 		c.missing.First = what
@@ -151,7 +150,7 @@ func (c *checker) leftKey(key content.Key) error {
 	return err
 }
 
-// checkLeft looks up the blocks that were left out.
+// checkLeft looks up the omitted blocks in the store.
 func (c *checker) checkLeft() error {
 	has, err := c.here.Has(c.ctx, c.left)
 	if err != nil {

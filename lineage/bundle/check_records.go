@@ -5,7 +5,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// span checks a span, and notes it with the digest of the history up to it.
+// span checks a span and records it with the digest of the history up to it.
 func (c *checker) span(s *structure.Span, digest structure.Digest) error {
 	if len(s.Usages) == 0 {
 		return c.in.corrupt("span %v says nothing", s.Ref)
@@ -28,7 +28,7 @@ func (c *checker) span(s *structure.Span, digest structure.Digest) error {
 	return nil
 }
 
-// block notes a block. The root of its tree comes after all other chunks.
+// block checks and records a block. The root of a large block's tree comes after all other chunks.
 func (c *checker) block(b *structure.Block) error {
 	if b.Tree.Size != 0 && !has(&c.references, b.Tree.Key) {
 		err := c.require("chunk", b.Tree.Key, func() error {

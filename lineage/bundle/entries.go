@@ -16,18 +16,18 @@ import (
 // Entries. A commit in an entry is in the binary form of package structure.
 const (
 	entryHistory = 1  // commit: blocks, span sets and spans
-	entryRun     = 2  // piece of a run whose spans follow
-	entryBody    = 3  // commit: a large block whose chunks follow
+	entryRun     = 2  // a piece of a run; its spans follow
+	entryBody    = 3  // commit: a large block; its chunks follow
 	entryChunks  = 4  // commit: chunks
-	entryLeft    = 5  // commit: description of a block that was left out
-	entryLeftKey = 6  // key of a chunk that was left out
-	entryErased  = 7  // commit: description of a block that was erased
+	entryLeft    = 5  // commit: description of an omitted block
+	entryLeftKey = 6  // key of an omitted chunk
+	entryErased  = 7  // commit: description of an erased block
 	entryFacts   = 8  // commit: threads, and contexts each with its reflog and summaries
 	entryNames   = 9  // commit: a thread's branches and checkpoints, and the thread
 	entryValues  = 10 // records of values, see merging
 )
 
-// kindsOf are the records of entries that are commits.
+// kindsOf lists the kinds of records that each entry with a commit may have.
 var kindsOf = map[byte][]structure.Kind{
 	entryHistory: {structure.KindBlock, structure.KindSpanSet, structure.KindSpan},
 	entryBody:    {structure.KindBlock},
@@ -39,7 +39,7 @@ var kindsOf = map[byte][]structure.Kind{
 	entryValues:  {structure.KindValue},
 }
 
-// entry is an entry whose form was checked.
+// entry is a decoded entry.
 type entry struct {
 	tag    byte
 	piece  piece
@@ -53,13 +53,13 @@ func (e *entry) block() *structure.Block { return e.commit.Records[0].(*structur
 
 // fact is a thread, a context with its reflog and summaries, or a remnant.
 type fact struct {
-	owner   structure.Owner // of its values, or of none if it is a remnant
+	owner   structure.Owner // of the values of the thread or context; zero for a remnant
 	thread  *structure.Thread
 	remnant *structure.Remnant
 	theirs
 }
 
-// decode checks the form of an entry.
+// decode decodes an entry and checks its form.
 func (r *reader) decode(tag byte, b []byte) (*entry, error) {
 	e := &entry{tag: tag}
 	ok := true
@@ -127,7 +127,7 @@ func (r *reader) checkForm(e *entry) (err error) {
 	return err
 }
 
-// facts returns threads, and contexts with the records about them that follow.
+// facts groups records into threads, and contexts with their reflog and summaries.
 func (r *reader) facts(records []structure.Record) (facts []fact, err error) {
 	var last *fact
 	for _, record := range records {
@@ -170,7 +170,7 @@ func (r *reader) facts(records []structure.Record) (facts []fact, err error) {
 	return facts, nil
 }
 
-// names checks that the last record is a thread, and the others are names in it.
+// names checks that the last record is a thread and that the others are names in it.
 func (r *reader) names(records []structure.Record) error {
 	last := len(records) - 1
 	t, ok := records[last].(*structure.Thread)
@@ -215,10 +215,10 @@ func (r *reader) each(ctx context.Context, f func(*entry) error) error {
 	}
 }
 
-// theirs is a context of the bundle, with ids of the store.
+// theirs is a context of the bundle. Its ids are replaced by those in the store.
 type theirs struct {
 	*structure.Context
-	parent    structure.ContextID // in the bundle
+	parent    structure.ContextID // id in the bundle
 	reflog    []*structure.Reflog
 	summaries []*structure.Summary
 }
@@ -244,8 +244,8 @@ func full(b *write.Batch) bool {
 	return bytes+recordBytes*records >= commitBytes || records >= commitRecords
 }
 
-// Limits of a commit in a bundle. The store that imports the bundle applies it as one commit, and
-// reading a message decodes its whole commit.
+// Limits of a commit in a bundle. The store that imports the bundle applies it as one commit, and reading a message
+// decodes its whole commit.
 const (
 	commitBytes   = 192 << 10
 	commitRecords = 2048

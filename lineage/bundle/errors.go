@@ -7,10 +7,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// MissingError is returned for a bundle that leaves out content or history that the store does not
-// have, because it was written for another store. It matches backend.ErrNotFound.
+// MissingError is returned for a bundle that omits content or history that the store does not have, because the
+// bundle was written for another store. It matches backend.ErrNotFound.
 type MissingError struct {
-	First string // the first thing that is missing
+	First string // the first missing thing
 	Count int
 }
 
@@ -20,11 +20,11 @@ func (e *MissingError) Error() string {
 
 func (e *MissingError) Unwrap() error { return backend.ErrNotFound }
 
-// ConflictError is returned under the option Fail if a context has advanced both here and in the
-// bundle. It matches backend.ErrConflict.
+// ConflictError is returned with the option Fail if a context has advanced both in the store and in the bundle. It
+// matches backend.ErrConflict.
 type ConflictError struct {
 	Context      structure.ContextID
-	Ours, Theirs structure.SpanRef // its tips here and in the bundle
+	Ours, Theirs structure.SpanRef // tips in the store and in the bundle
 }
 
 func (e *ConflictError) Error() string {
@@ -33,9 +33,8 @@ func (e *ConflictError) Error() string {
 
 func (e *ConflictError) Unwrap() error { return backend.ErrConflict }
 
-// ErrNoInventory is returned for a file that does not begin like an inventory. It matches
-// backend.ErrCorrupt.
-var ErrNoInventory = fmt.Errorf("it does not begin like an inventory: %w", backend.ErrCorrupt)
+// ErrNoInventory is returned for a file that does not start like an inventory. It matches backend.ErrCorrupt.
+var ErrNoInventory = fmt.Errorf("not an inventory: %w", backend.ErrCorrupt)
 
 func corrupt(offset int64, format string, args ...any) error {
 	return &backend.CorruptError{File: "bundle", Offset: offset, What: fmt.Sprintf(format, args...)}

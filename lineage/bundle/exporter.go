@@ -10,13 +10,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// WriteOptions choose the content of a bundle. The zero value chooses everything.
+// WriteOptions select the content of a bundle. The zero value selects everything.
 type WriteOptions struct {
-	// Threads are included with all their contexts, Contexts without the others of their
-	// thread. If both are empty, everything is included.
+	// Threads are included with all their contexts. Contexts are included without the other contexts of their thread.
+	// If both are empty, everything is included.
 	Threads  []structure.ThreadID
 	Contexts []structure.ContextID
-	// Have, when not nil, lists what the other store has, which is left out.
+	// Have, when not nil, lists what the other store has. The bundle omits it.
 	Have *Inventory
 	// Progress, when not nil, is called from time to time with the number of spans written.
 	Progress func(spans uint64)
@@ -30,14 +30,14 @@ type WriteReport struct {
 	Blocks   uint64 `json:"blocks"`
 	Chunks   uint64 `json:"chunks"`
 	Values   uint64 `json:"values"`
-	// Erased counts erased blocks, which have only a description.
+	// Erased counts erased blocks, of which the bundle has only a description.
 	Erased uint64 `json:"erased"`
-	// Left counts the blocks and chunks that were left out.
+	// Left counts omitted blocks and chunks.
 	Left  uint64 `json:"left"`
 	Bytes int64  `json:"bytes"`
 }
 
-// exporter writes a bundle. Of what was written it keeps ids in memory.
+// exporter writes a bundle. It keeps the ids of what it has written in memory.
 type exporter struct {
 	ctx    context.Context
 	from   backend.Reader
@@ -46,15 +46,15 @@ type exporter struct {
 	report WriteReport
 	seed   maphash.Seed
 
-	// What was written, or left out.
+	// Ids of what was written or omitted.
 	written  map[prefix]uint64          // content, with the hash of its defaults
-	runs     map[structure.RunID]uint64 // the last place of each
+	runs     map[structure.RunID]uint64 // last place of each run
 	sets     map[structure.SpanSetID]bool
 	threads  map[structure.ThreadID]bool
-	contexts map[structure.ContextID]bool // and remnants
+	contexts map[structure.ContextID]bool // contexts and remnants
 
 	chosen map[structure.ContextID]bool // nil for all
-	busy   map[structure.RunID]bool     // of which a piece is being written
+	busy   map[structure.RunID]bool     // runs of which a piece is being written
 
 	// Records for the next entries.
 	pending       write.Batch // a history
@@ -65,7 +65,7 @@ type exporter struct {
 	encoder       structure.Encoder
 }
 
-// commit writes records as an entry, with times relative to t.
+// commit writes records as one entry, with times relative to t.
 func (e *exporter) commit(tag byte, t time.Time, records ...structure.Record) error {
 	e.single.Reset(t)
 	e.single.Adopt(records...)
@@ -87,7 +87,8 @@ func (e *exporter) flush(tag byte, b *write.Batch) error {
 	return e.out.entry(tag, encoded)
 }
 
-// addAfter adds records to an entry that follows the history which they refer to. at is the time of a new one.
+// addAfter adds records to an entry that must follow the history that they refer to. at is the time of the entry, if
+// this starts it.
 func (e *exporter) addAfter(tag byte, to *write.Batch, at time.Time, records ...structure.Record) error {
 	if full(to) {
 		if err := e.flushAfter(tag, to); err != nil {

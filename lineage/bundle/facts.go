@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// facts adds new threads and contexts, and what is new in those that are here.
+// facts adds new threads and contexts, and updates those that are in the store.
 func (im *importer) facts(e *entry) error {
 	to := change{Batch: im.batch(), stated: make(map[structure.ContextID]bool)}
 	defer im.writer.Release(to.Batch)
@@ -41,8 +41,8 @@ func (im *importer) facts(e *entry) error {
 	return nil
 }
 
-// newThread adds a thread that is not here. A thread that is here keeps its runs from now on if that
-// in the bundle does.
+// newThread adds a thread that the store does not have. If the store has it and the bundle's thread keeps its runs,
+// the thread keeps its runs from now on.
 func (im *importer) newThread(to *change, t *structure.Thread) error {
 	ours, err := im.engine.Thread(im.ctx, t.ID)
 	switch {
@@ -60,7 +60,7 @@ func (im *importer) newThread(to *change, t *structure.Thread) error {
 	return err
 }
 
-// localize replaces the ids in a context by those here.
+// localize replaces the ids in a context by those in the store.
 func (t *theirs) localize(im *importer) {
 	t.Base, t.Tip, t.Parent, t.parent = im.local(t.Base), im.local(t.Tip), im.localContext(t.Parent), t.Parent
 	for _, r := range t.reflog {
@@ -71,7 +71,7 @@ func (t *theirs) localize(im *importer) {
 	}
 }
 
-// context adds a context, or what is new in one that is here, with the time at which it moved.
+// context adds a context, or updates the one in the store. at is the time at which it moved.
 func (im *importer) context(to *change, at time.Time, t *theirs) error {
 	t.localize(im)
 	id := t.ID
@@ -79,8 +79,8 @@ func (im *importer) context(to *change, at time.Time, t *theirs) error {
 		var ours *backend.Context
 		var reflog []*structure.Reflog
 		verdict := diverged
-		// Another context of the bundle may have this id already: an earlier copy of it after a
-		// conflict, or one that this import created.
+		// Another context of the bundle may have this id already: an earlier copy of it made by a conflict, or one
+		// that this import created.
 		if !im.taken[t.ID] {
 			found, err := im.engine.Context(im.ctx, t.ID)
 			switch {
@@ -138,19 +138,19 @@ func (im *importer) newContext(to *change, t *theirs) error {
 	return im.summaries(to, t.summaries)
 }
 
-// verdict is how a context here compares with the same context in the bundle.
+// verdict is the result of comparing a context in the store with the same context in the bundle.
 type verdict int
 
 const (
 	same     verdict = iota
-	ahead            // it has advanced here
-	behind           // it has advanced in the bundle
-	diverged         // both have advanced
-	replaced         // both have advanced, and theirs replaces ours
+	ahead            // advanced in the store
+	behind           // advanced in the bundle
+	diverged         // advanced in both
+	replaced         // advanced in both, and theirs replaces ours
 )
 
-// compare compares a context here with that in the bundle, and returns the entries of the bundle's
-// reflog that are not here. A context that was rewound, as its reflog shows, has advanced, too.
+// compare compares a context in the store with that in the bundle. It also returns the entries of the bundle's reflog
+// that the store does not have. A context that was rewound, according to its reflog, has advanced too.
 func (im *importer) compare(ours *backend.Context, t *theirs) (verdict, []*structure.Reflog, error) {
 	var local []*structure.Reflog
 	for r, err := range im.engine.Reflog(im.ctx, ours.ID) {
@@ -200,7 +200,7 @@ func (im *importer) compare(ours *backend.Context, t *theirs) (verdict, []*struc
 
 func (im *importer) lookup() structure.RunLookup { return backend.Runs(im.ctx, im.engine) }
 
-// anyLeft reports whether any of the moves left a history that contains a span.
+// anyLeft reports whether any of the moves abandoned a history that contains a span.
 func (im *importer) anyLeft(moves []*structure.Reflog, span structure.SpanRef) (bool, error) {
 	for _, m := range moves {
 		if on, err := structure.IsAncestor(span, m.From, im.lookup()); err != nil || on {
@@ -231,7 +231,7 @@ func without(of, other []*structure.Reflog) (rest []*structure.Reflog) {
 	return rest
 }
 
-// update adds what is new to a context that is here. at is the time at which it moved in the bundle.
+// update updates a context in the store. at is the time at which it moved in the bundle.
 func (im *importer) update(to *change, at time.Time, ours *backend.Context, t *theirs, v verdict, reflog []*structure.Reflog) error {
 	before, _ := to.Size()
 	if v == behind || v == replaced {
@@ -243,7 +243,7 @@ func (im *importer) update(to *change, at time.Time, ours *backend.Context, t *t
 		to.Point(ours.ID, t.Tip)
 		to.report.Moved++
 	} else if v == same && ours.Tip == t.Tip && at.UnixMilli() > ours.MovedAt {
-		to.Point(ours.ID, t.Tip) // it moved and moved back
+		to.Point(ours.ID, t.Tip) // it moved away and back
 	}
 	for _, r := range reflog {
 		to.Adopt(r)

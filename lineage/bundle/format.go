@@ -21,13 +21,13 @@ const (
 	headerSize  = 20
 	frameHeader = 13
 
-	// frameSize is the size of entries at which a frame is written.
+	// frameSize is the size of pending entries at which a frame is written.
 	frameSize = 1 << 20
-	// maxEntry limits an entry, and so the memory for reading.
+	// maxEntry limits the size of an entry, and so the memory for reading one.
 	maxEntry = 16 << 20
 	maxFrame = frameSize + maxEntry
-	// maxDensity limits the number of entries for each 64 bytes as stored, from densityFrom entries
-	// on. Ids do not compress.
+	// maxDensity limits the number of entries per 64 stored bytes. It is checked from densityFrom entries on. Entries
+	// have ids, which do not compress, so honest bundles stay far below it.
 	maxDensity  = 16
 	densityFrom = 50_000
 )
@@ -77,7 +77,7 @@ func (w *writer) raw(b []byte) error {
 	return nil
 }
 
-// entry adds an entry.
+// entry appends an entry.
 func (w *writer) entry(tag byte, b []byte) error {
 	if len(b) > maxEntry {
 		return fmt.Errorf("bundle: an entry of %d bytes, at most %d: %w", len(b), maxEntry, backend.ErrTooLarge)
@@ -115,7 +115,7 @@ func (w *writer) frame(kind byte, stored []byte, size int) error {
 	return w.raw(stored)
 }
 
-// end writes the remaining entries and the end of the bundle.
+// end writes the remaining entries and the end mark.
 func (w *writer) end() error {
 	if err := w.flush(); err != nil {
 		return err
@@ -132,9 +132,9 @@ type reader struct {
 	sum     hash.Hash
 	zstd    *zstd.Decoder
 	stored  []byte
-	rest    []byte // the entries of a frame that are not read
+	rest    []byte // unread entries of the current frame
 	offset  int64  // of the next frame
-	at      int64  // of the frame of rest
+	at      int64  // of the frame that rest belongs to
 	entries uint64
 	done    bool
 }
@@ -186,8 +186,8 @@ func (r *reader) read(b []byte, what string) error {
 
 func (r *reader) corrupt(format string, args ...any) error { return corrupt(r.at, format, args...) }
 
-// next returns the next entry. It returns io.EOF after the last one, when the end of the bundle
-// shows that nothing is missing.
+// next returns the next entry. It returns io.EOF after the last one, if the end mark proves that the bundle is
+// complete.
 func (r *reader) next() (tag byte, b []byte, err error) {
 	for len(r.rest) == 0 {
 		if r.done {

@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Import adds the content of a bundle to a store. It returns when all of it is durable.
+// Import adds the content of a bundle to a store. Everything is durable when it returns.
 func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOptions) (ImportReport, error) {
 	source, err := newSource(r)
 	if err != nil {
@@ -53,9 +53,9 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 		if err == nil || ctx.Err() != nil {
 			return im.report, err
 		}
-		// Another writer or a collection may have changed the state that a commit was prepared
-		// for. The whole bundle is read again, because a collection may also have deleted what
-		// earlier commits relied on. What was applied is recognised.
+		// Another writer or a collection may have changed the state that a commit was based on. The whole bundle is
+		// read again, because a collection may also have deleted content that earlier commits relied on. What was
+		// applied before is recognised.
 		var refused *refusedError
 		var subject *backend.SubjectError
 		switch {
@@ -73,8 +73,8 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 	}
 }
 
-// A bundle is applied up to maxAttempts times, with growing waits, because a collection may be deleting
-// what was found. After that a refused commit is taken to be the fault of the bundle.
+// A bundle is applied up to maxAttempts times, with growing waits, because a collection may be deleting what the
+// import has found. After that, a refused commit counts as an error in the bundle.
 const (
 	maxAttempts = 5
 	firstWait   = time.Millisecond
@@ -91,8 +91,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// closeRun notes that no spans can be added to the run of a span, and reports whether that was not
-// known.
+// closeRun records that no spans can be added to the run of a span. It reports whether that is new.
 func closeRun(closed map[structure.RunID]bool, span string) bool {
 	ref, err := structure.ParseSpanRef(span)
 	known := closed[ref.Run]
@@ -113,7 +112,7 @@ func (im *importer) read(r io.Reader) error {
 	return im.endValues()
 }
 
-// readBodies stores bodies in chunks, and checks them, before anything uses them.
+// readBodies stores and checks bodies in chunks before anything uses them.
 func (im *importer) readBodies(r io.Reader) error {
 	if err := im.begin(r); err != nil {
 		return err
@@ -122,7 +121,7 @@ func (im *importer) readBodies(r io.Reader) error {
 	return im.in.each(im.ctx, im.bodyEntry)
 }
 
-// begin begins to read the bundle.
+// begin starts reading the bundle.
 func (im *importer) begin(r io.Reader) error {
 	first := im.in == nil
 	var err error
@@ -165,7 +164,7 @@ type source struct {
 	spool    *os.File
 	progress func(done, total int64)
 	done     int64
-	size     int64 // 0 until it was read once
+	size     int64 // 0 until the bundle was read once
 }
 
 func newSource(r io.Reader) (*source, error) {
@@ -196,7 +195,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// again returns to the start.
+// again returns a reader at the start of the bundle.
 func (s *source) again() (io.Reader, error) {
 	if s.size == 0 {
 		s.size = s.done

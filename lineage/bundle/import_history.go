@@ -11,11 +11,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// history adds what is new in a commit of blocks, span sets and spans.
+// history adds the new records in a commit of blocks, span sets and spans.
 func (im *importer) history(c *structure.Commit) error {
 	im.pending = newPending()
 	placed := make([][]structure.Record, len(c.Records))
-	used := make(map[content.ID]bool) // true if a span that is added uses it
+	used := make(map[content.ID]bool) // by content id; true if a new span uses it
 	spans, err := im.newSpans(c, placed, used)
 	if err != nil {
 		return err
@@ -41,8 +41,8 @@ func (im *importer) history(c *structure.Commit) error {
 	return nil
 }
 
-// newSpans places the new spans and span sets of a commit, and notes the content that spans use. It
-// returns the number of new spans.
+// newSpans places the new spans and span sets of a commit, and records the content that they use. It returns the
+// number of new spans.
 func (im *importer) newSpans(c *structure.Commit, placed [][]structure.Record, used map[content.ID]bool) (spans uint64, err error) {
 	for i, r := range c.Records {
 		switch r := r.(type) {
@@ -68,8 +68,7 @@ func (im *importer) newSpans(c *structure.Commit, placed [][]structure.Record, u
 	return spans, nil
 }
 
-// newBlocks places the blocks of a commit that are to be stored, and deletes them from used. It
-// returns their number.
+// newBlocks places the blocks of a commit that must be stored, and deletes them from used. It returns their number.
 func (im *importer) newBlocks(c *structure.Commit, placed [][]structure.Record, used map[content.ID]bool) (blocks uint64, err error) {
 	for i, r := range c.Records {
 		b, ok := r.(*structure.Block)
@@ -80,8 +79,8 @@ func (im *importer) newBlocks(c *structure.Commit, placed [][]structure.Record, 
 		if err != nil {
 			return 0, err
 		}
-		// If only spans that are here use the block, it is here or was erased. A large block that was
-		// erased is stored again at the end, because its chunks are in earlier entries.
+		// If only known spans use the block, the store has it or has erased it. An erased large block is stored again
+		// at the end, because its chunks are in earlier entries.
 		added, isUsed := used[b.ID]
 		if isUsed && !added || ours != nil || erased && (!added || b.Tree.Size > 0) {
 			im.keep(b, ours, erased)
@@ -97,8 +96,8 @@ func (im *importer) newBlocks(c *structure.Commit, placed [][]structure.Record, 
 	return blocks, nil
 }
 
-// commitHistory commits a history. Messages whose source ids other messages here have are not found by
-// them.
+// commitHistory commits a history. A new message whose source id belongs to another message in the store is added
+// without its source id.
 func (im *importer) commitHistory(b *write.Batch) (backend.Receipt, error) {
 	for _, r := range b.Records() {
 		if s, ok := r.(*structure.Span); ok {
@@ -108,7 +107,7 @@ func (im *importer) commitHistory(b *write.Batch) (backend.Receipt, error) {
 	receipt, err := im.commit(b)
 	before := make(map[string]bool)
 	for refused, again := isSourceTaken(err); again; refused, again = isSourceTaken(err) {
-		// The source id may be taken in a thread that is not here, so that it is not found.
+		// The source id may be taken in a thread that the import has not created yet, so that it cannot be looked up.
 		unseen := ""
 		if before[refused] {
 			unseen = refused
@@ -136,7 +135,7 @@ func (im *importer) spanSet(s *structure.SpanSet) ([]structure.Record, error) {
 	return []structure.Record{&local}, nil
 }
 
-// bodyEntry stores the chunks of bodies that are not here, and checks the bodies.
+// bodyEntry stores the chunks of bodies that the store does not have, and checks the bodies.
 func (im *importer) bodyEntry(e *entry) error {
 	switch e.tag {
 	case entryBody:
@@ -161,7 +160,7 @@ func (im *importer) bodyEntry(e *entry) error {
 	return nil
 }
 
-// reviveEntry stores content that was erased here and is used again.
+// reviveEntry stores content that was erased in the store and is used again.
 func (im *importer) reviveEntry(e *entry) error {
 	switch e.tag {
 	case entryBody:
@@ -187,7 +186,7 @@ func (im *importer) reviveEntry(e *entry) error {
 	return nil
 }
 
-// checkTree compares the body of a large block with the id that the bundle has for it.
+// checkTree compares the hash of a large block's body with the id in the bundle.
 func (im *importer) checkTree(b *structure.Block) error {
 	if b.Tree.Size == 0 || im.checked[b.ID] {
 		return nil
@@ -203,7 +202,7 @@ func (im *importer) checkTree(b *structure.Block) error {
 	return nil
 }
 
-// chunks stores chunks, unless their body is here.
+// chunks stores chunks, unless the store has their body.
 func (im *importer) chunks(c *structure.Commit) error {
 	if im.skipChunks {
 		return nil
@@ -217,18 +216,18 @@ func (im *importer) chunks(c *structure.Commit) error {
 	return err
 }
 
-// keep counts content that stays erased, and notes what the bundle says of content that is here or was
-// erased here.
+// keep counts content that stays erased. It also records the bundle's description of content that the store has or
+// has erased.
 func (im *importer) keep(b, ours *structure.Block, erased bool) {
 	if erased {
 		im.report.Kept++
 	}
 	if erased || ours != nil && (ours.Type != b.Type || ours.Origin != b.Origin) {
-		im.descriptions[b.ID] = b.Block // usages may rely on its defaults
+		im.descriptions[b.ID] = b.Block // usages may depend on its defaults
 	}
 }
 
-// fill gives the usages of a new span their own values if their block has other defaults here.
+// fill sets the values of a new span's usages explicitly where their block has other defaults in the store.
 func (im *importer) fill(s *structure.Span) {
 	for i := range s.Usages {
 		if b, differs := im.descriptions[s.Usages[i].Content]; differs {
@@ -237,8 +236,8 @@ func (im *importer) fill(s *structure.Span) {
 	}
 }
 
-// description notes a large block whose chunks follow, or that was left out, and marks content as erased
-// that was erased in the other store and is not here.
+// description records a large block whose chunks follow, or an omitted block. Content that was erased in the other
+// store and is unknown in this one is marked as erased.
 func (im *importer) description(tag byte, b *structure.Block) error {
 	ours, erased, err := im.find(b.ID)
 	switch {
@@ -250,7 +249,7 @@ func (im *importer) description(tag byte, b *structure.Block) error {
 	case tag == entryLeft:
 		im.keep(b, ours, erased)
 		return nil
-	case erased: // in both
+	case erased: // erased in both stores
 		return nil
 	case ours != nil:
 		im.report.Kept++
@@ -279,7 +278,7 @@ func isSourceTaken(err error) (sourceID string, taken bool) {
 	return sourceID, taken
 }
 
-// freeSources removes the lookups of usages whose source ids other messages here have.
+// freeSources removes the source ids of usages if other messages in the store have them.
 func (im *importer) freeSources(records []structure.Record, refused string) error {
 	homes := make(map[structure.RunID]structure.Home)
 	taken := make(map[lookup]bool)
@@ -327,7 +326,7 @@ type lookup struct {
 	number uint64
 }
 
-// isTaken reports whether a message here has a lookup.
+// isTaken reports whether a message in the store has a lookup.
 func (im *importer) isTaken(l lookup) (bool, error) {
 	for found, err := range im.engine.Find(im.ctx, l.source, l.home.Thread, backend.Found{}) {
 		if err != nil || found.Home == l.home && found.Lookup == l.number {

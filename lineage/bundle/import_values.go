@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// values adds new values.
+// values adds the new values of a commit.
 func (im *importer) values(c *structure.Commit) error {
 	for _, r := range c.Records {
 		if err := im.value(r.(*structure.Value)); err != nil {
@@ -42,7 +42,7 @@ func (im *importer) value(v *structure.Value) error {
 	return nil
 }
 
-// localize replaces the ids in a value by those here.
+// localize replaces the ids in a value by those in the store.
 func (im *importer) localize(v *structure.Value) error {
 	switch v.Owner.Scope {
 	case structure.ThreadScope:
@@ -64,7 +64,7 @@ func (im *importer) localize(v *structure.Value) error {
 	return nil
 }
 
-// beginValue compares the latest record of a value with what is here.
+// beginValue compares the latest record of a value in the bundle with the value in the store.
 func (im *importer) beginValue() error {
 	m := &im.merging
 	ours, err := im.engine.Value(im.ctx, m.latest.ValueKey)
@@ -87,8 +87,8 @@ func (im *importer) beginValue() error {
 	return nil
 }
 
-// endValue sets the latest record of a value if it is the only one, or if it is newer than ours and does
-// not follow from ours.
+// endValue sets the latest record of a value if it is the only one, or if it is newer than ours and not a successor
+// of ours.
 func (im *importer) endValue() error {
 	m := &im.merging
 	defer func() { *m = merging{} }()
@@ -101,7 +101,7 @@ func (im *importer) endValue() error {
 	return im.setValue(m.latest)
 }
 
-// setValue adds a value to the next commit of values, in which a key can be there once.
+// setValue adds a value to the next commit of values. A commit can set a key only once.
 func (im *importer) setValue(v *structure.Value) error {
 	b := &im.newValues
 	records := b.Records()
@@ -147,7 +147,7 @@ func (im *importer) flushValues() (uint64, error) {
 	return receipt.Number, nil
 }
 
-// endValues sets the remaining values.
+// endValues commits the remaining values.
 func (im *importer) endValues() error {
 	if err := im.endValue(); err != nil {
 		return err

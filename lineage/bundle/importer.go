@@ -12,24 +12,24 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// OnConflict chooses what to do with a context that has advanced both here and in the bundle.
+// OnConflict chooses what happens to a context that has advanced both in the store and in the bundle.
 type OnConflict int
 
 const (
-	// KeepBoth does not change ours. Theirs becomes another context, with a branch such as
-	// main-theirs if ours has a branch.
+	// KeepBoth leaves ours unchanged. Theirs becomes another context, with a branch such as main-theirs if ours has a
+	// branch.
 	KeepBoth OnConflict = iota
 	// Fail ends the import with a *ConflictError. Threads before the conflict are imported.
 	Fail
-	// TakeTheirs moves ours to the tip of theirs, and notes its old tip in the reflog.
+	// TakeTheirs moves ours to the tip of theirs, and records the old tip in the reflog.
 	TakeTheirs
 )
 
-// ImportOptions configure an import. The zero value of each field is a default.
+// ImportOptions configure an import. A zero field means its default.
 type ImportOptions struct {
 	OnConflict OnConflict
-	// Progress, when not nil, is called from time to time with the bytes that were read and their
-	// total: twice the size of the bundle, which is read twice, or 0 while that is not known.
+	// Progress, when not nil, is called from time to time with the number of bytes read and their total. The total is
+	// twice the size of the bundle, because it is read twice, or 0 while unknown.
 	Progress func(done, total int64)
 }
 
@@ -37,29 +37,29 @@ type ImportOptions struct {
 type ImportReport struct {
 	Threads  uint64 `json:"threads"`
 	Contexts uint64 `json:"contexts"`
-	// Moved counts contexts that were here and moved to their tip in the bundle.
+	// Moved counts contexts in the store that were moved to their tip in the bundle.
 	Moved  uint64 `json:"moved"`
 	Spans  uint64 `json:"spans"`
 	Blocks uint64 `json:"blocks"`
 	Chunks uint64 `json:"chunks"`
-	// Values counts values that were set, including those of their history.
+	// Values counts values that were set, including earlier ones of their history.
 	Values uint64 `json:"values"`
-	// Erased counts content of which the bundle has only the description. Kept counts content
-	// that was erased here and remains erased, or was erased there and is kept here. Content of
-	// new messages is stored even if it was erased here before.
+	// Erased counts content of which the bundle has only a description. Kept counts content that was erased in this
+	// store and remains erased, or was erased in the other store and is kept here. Content of new messages is stored
+	// even if it was erased in this store before.
 	Erased uint64 `json:"erased"`
 	Kept   uint64 `json:"kept"`
-	// Sources counts messages that were added and are not found by their source ids, which find
-	// other messages here.
+	// Sources counts new messages that cannot be found by their source ids, because other messages in the store have
+	// these ids.
 	Sources uint64 `json:"sources"`
-	// Conflicts are the contexts that have advanced both here and in the bundle.
+	// Conflicts are the contexts that have advanced both in the store and in the bundle.
 	Conflicts []Conflict `json:"conflicts"`
 }
 
-// Conflict is a context that has advanced both here and in the bundle.
+// Conflict is a context that has advanced both in the store and in the bundle.
 type Conflict struct {
 	Context structure.ContextID `json:"context"`
-	// Theirs is the context with the tip of the bundle. It is the same context under TakeTheirs.
+	// Theirs is the context with the tip of the bundle. With TakeTheirs it is the same context.
 	Theirs structure.ContextID `json:"theirs"`
 }
 
@@ -70,8 +70,8 @@ func (e *refusedError) Error() string { return e.err.Error() }
 
 func (e *refusedError) Unwrap() error { return e.err }
 
-// importer applies a bundle that was checked. Its memory grows with the number of contexts, of runs
-// with other ids here, and of blocks with other descriptions here.
+// importer applies a bundle that was checked. Its memory grows with the number of contexts, of runs with other ids in
+// the store, and of blocks with other descriptions in the store.
 type importer struct {
 	ctx    context.Context
 	writer *write.Writer
@@ -81,20 +81,20 @@ type importer struct {
 	in     *reader
 
 	wasEmpty     bool                // the store was empty
-	skipChunks   bool                // the chunks that follow are of a body that is here
-	checked      map[content.ID]bool // bodies in chunks that are here and were read
+	skipChunks   bool                // the following chunks are of a body that the store has
+	checked      map[content.ID]bool // bodies in chunks that were read from the store
 	open         pieces
 	closed       map[structure.RunID]bool
 	relocated    map[structure.RunID][]relocation
 	contexts     map[structure.ContextID]structure.ContextID
-	taken        map[structure.ContextID]bool               // contexts here that belong to a context of the bundle
-	remnants     map[structure.ContextID]*structure.Remnant // with their ids here
+	taken        map[structure.ContextID]bool               // contexts in the store that belong to a context of the bundle
+	remnants     map[structure.ContextID]*structure.Remnant // by id in the bundle, with the id in the store
 	descriptions map[content.ID]content.Block
-	revive       map[content.ID]bool // erased here, and used by spans that were added
+	revive       map[content.ID]bool // erased in the store, and used by new spans
 	reviving     bool
 	pending      pending
 	merging      merging
-	newValues    write.Batch // of the commit of values that is being prepared
+	newValues    write.Batch // for the next commit of values
 }
 
 func newImporter(ctx context.Context, writer *write.Writer, o ImportOptions, closed map[structure.RunID]bool) *importer {
@@ -106,14 +106,14 @@ func newImporter(ctx context.Context, writer *write.Writer, o ImportOptions, clo
 	}
 }
 
-// relocation is where spans of a run of the bundle are here: those after a place of the run are in
-// another run, from its start.
+// relocation says where the spans of a bundle's run are in the store. Spans after a place of the run are in another
+// run, from its start.
 type relocation struct {
 	after uint64
 	run   structure.RunID
 }
 
-// pending is what the commit that is being prepared adds.
+// pending is what the commit being prepared adds.
 type pending struct {
 	digests map[structure.SpanRef]structure.Digest
 	ends    map[structure.RunID]uint64
@@ -124,26 +124,26 @@ func newPending() pending {
 	return pending{digests: make(map[structure.SpanRef]structure.Digest), ends: make(map[structure.RunID]uint64), sets: make(map[structure.SpanSetID]bool)}
 }
 
-// merging is the state of importing a value. The latest record comes first, and then all records from
-// the oldest on, unless there is only one.
+// merging is the state of importing one value. The bundle has the latest record first, and then all records from the
+// oldest on, unless there is only one.
 type merging struct {
 	key     structure.ValueKey // in the bundle
 	latest  *structure.Value
 	ours    *structure.Value // nil if there is none
-	commit  uint64           // that set ours
-	done    bool             // ours is the same or newer
-	history bool             // records from the oldest on have begun
+	commit  uint64           // the commit that set ours
+	done    bool             // ours is equal or newer
+	history bool             // the records from the oldest on have started
 	behind  bool             // the following records are newer than ours
 }
 
-// batch returns a batch for a commit that is not durable until Import ends.
+// batch returns a batch for a commit that is not durable before Import ends.
 func (im *importer) batch() *write.Batch {
 	b := im.writer.Batch()
 	b.Durability = backend.Normal
 	return b
 }
 
-// put commits the batch that fill fills.
+// put commits the records that fill adds to a batch.
 func (im *importer) put(fill func(b *write.Batch)) error {
 	b := im.batch()
 	defer im.writer.Release(b)
@@ -163,7 +163,7 @@ func (im *importer) commit(b *write.Batch) (backend.Receipt, error) {
 	return receipt, err
 }
 
-// local returns the ref here of a span of the bundle.
+// local returns the ref in the store of a span of the bundle.
 func (im *importer) local(ref structure.SpanRef) structure.SpanRef {
 	relocations := im.relocated[ref.Run]
 	for i := len(relocations) - 1; i >= 0; i-- {
@@ -174,7 +174,7 @@ func (im *importer) local(ref structure.SpanRef) structure.SpanRef {
 	return ref
 }
 
-// localContext returns the id here of a context of the bundle.
+// localContext returns the id in the store of a context of the bundle.
 func (im *importer) localContext(id structure.ContextID) structure.ContextID {
 	if local, ok := im.contexts[id]; ok {
 		return local
@@ -182,18 +182,18 @@ func (im *importer) localContext(id structure.ContextID) structure.ContextID {
 	return id
 }
 
-// later compares times in milliseconds, as they are stored.
+// later compares times in milliseconds, the precision in which they are stored.
 func later(a, b time.Time) bool { return a.UnixMilli() > b.UnixMilli() }
 
-// change is a commit about threads and contexts that is being prepared.
+// change is a commit about threads and contexts being prepared.
 type change struct {
 	*write.Batch
-	stated map[structure.ContextID]bool // remnants
+	stated map[structure.ContextID]bool // remnants in the commit
 	report ImportReport
 }
 
-// noteErased notes content that was erased here and that records which are added use. It is stored again
-// at the end, because its block may be in an earlier entry.
+// noteErased records content that new records use and that was erased in the store. It is stored again at the end,
+// because its block may be in an earlier entry.
 func (im *importer) noteErased(used map[content.ID]bool) error {
 	if im.wasEmpty {
 		return nil
@@ -223,8 +223,8 @@ func (im *importer) noteErased(used map[content.ID]bool) error {
 	return nil
 }
 
-// find returns content that is here, or whether it was erased here. It is neither for content that the
-// store never had.
+// find returns content in the store, or reports that it was erased there. For content that the store never had, it
+// returns nil and false.
 func (im *importer) find(id content.ID) (ours *structure.Block, erased bool, err error) {
 	if im.wasEmpty {
 		return nil, false, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// prefix is the start of a content id or of the key of a chunk. No two have the same prefix.
+// prefix is the start of a content id or of a chunk's key. It is long enough to be unique.
 type prefix [16]byte
 
 func prefixOf(id content.ID) prefix { return prefix(id[:len(prefix{})]) }
@@ -130,7 +130,7 @@ const (
 	inventoryVersion = 1
 )
 
-// WriteTo writes the inventory. The same content gives the same bytes.
+// WriteTo writes the inventory. Equal inventories give equal bytes.
 func (inv *Inventory) WriteTo(w io.Writer) (int64, error) {
 	b := binary.LittleEndian.AppendUint32([]byte(inventoryMagic), inventoryVersion)
 	for _, count := range []int{len(inv.runs), len(inv.contents), len(inv.chunks)} {
@@ -154,8 +154,8 @@ func (inv *Inventory) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// ReadFrom replaces the inventory by one that WriteTo wrote. It changes nothing if that is damaged,
-// and returns ErrNoInventory if the input is not an inventory.
+// ReadFrom replaces the inventory by one that WriteTo wrote. If the input is damaged, the inventory is unchanged.
+// ReadFrom returns ErrNoInventory if the input is not an inventory.
 func (inv *Inventory) ReadFrom(from io.Reader) (int64, error) {
 	begin := make([]byte, len(inventoryMagic))
 	n, err := io.ReadFull(from, begin)
@@ -179,11 +179,10 @@ func (inv *Inventory) ReadFrom(from io.Reader) (int64, error) {
 	return int64(len(b)), err
 }
 
-// maxInventory limits the memory for a file that claims to be an inventory. A store that reaches it
-// has more than 50 million texts.
+// maxInventory limits the memory for reading an inventory. Only a store with more than 50 million texts can reach it.
 var maxInventory = 1 << 30
 
-// inventoryHeader is the size of what is before the runs.
+// inventoryHeader is the size of everything before the runs.
 const inventoryHeader = len(inventoryMagic) + 4 + 3*8
 
 // decodeInventory decodes bytes that begin with the magic of an inventory.

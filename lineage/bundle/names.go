@@ -12,14 +12,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// theirsSuffix is added to a name that is taken.
+// theirsSuffix is appended to a name that is taken.
 const theirsSuffix = "-theirs"
 
-// longName is where names are cut before the suffix, because their length is limited.
+// longName is the length at which names are cut before the suffix, because the length of names is limited.
 const longName = 2 << 10
 
-// names adds branches and checkpoints of a thread, and updates the thread if it was changed later in
-// the bundle.
+// names adds branches and checkpoints of a thread. It updates the thread if the bundle's was changed later.
 func (im *importer) names(c *structure.Commit) error {
 	theirs := c.Records[len(c.Records)-1].(*structure.Thread)
 	ours, err := im.engine.Thread(im.ctx, theirs.ID)
@@ -54,7 +53,7 @@ func (im *importer) names(c *structure.Commit) error {
 	return err
 }
 
-// thread merges a thread with that of the bundle.
+// thread merges a thread in the store with that of the bundle.
 func (im *importer) thread(ours, theirs *structure.Thread) (*structure.Thread, error) {
 	active := theirs.Active
 	if _, conflict := im.contexts[active]; conflict {
@@ -84,12 +83,12 @@ func (im *importer) thread(ours, theirs *structure.Thread) (*structure.Thread, e
 	return &merged, nil
 }
 
-// naming is a commit of names of a thread that is being prepared.
+// naming is a commit of a thread's names being prepared.
 type naming struct {
 	*write.Batch
 	im          *importer
 	thread      structure.ThreadID
-	contexts    map[structure.ContextID]bool // that have a branch
+	contexts    map[structure.ContextID]bool // contexts with a branch
 	checkpoints map[structure.CheckpointID]bool
 	taken       map[string]bool // names and source ids that the commit adds
 }
@@ -110,7 +109,7 @@ func (n *naming) load() error {
 	return nil
 }
 
-// branch adds a branch, unless its context has one here.
+// branch adds a branch, unless its context has one in the store.
 func (n *naming) branch(b *structure.Branch) error {
 	b.Context = n.im.localContext(b.Context)
 	if n.contexts[b.Context] {
@@ -129,7 +128,7 @@ func (n *naming) branch(b *structure.Branch) error {
 	return err
 }
 
-// checkpoint adds a checkpoint, unless it is here or the same span has the same name.
+// checkpoint adds a checkpoint, unless the store has it or a checkpoint of the same name at the same span.
 func (n *naming) checkpoint(c *structure.Checkpoint) error {
 	c.Span = n.im.local(c.Span)
 	if n.checkpoints[c.ID] {
@@ -151,7 +150,7 @@ func (n *naming) checkpoint(c *structure.Checkpoint) error {
 	return err
 }
 
-// freeSource returns a source id, or none if it is taken in the thread.
+// freeSource returns the source id, or an empty one if it is taken in the thread.
 func freeSource[R any](n *naming, subject, sourceID string, find func(context.Context, string, structure.ThreadID) iter.Seq2[R, error]) (string, error) {
 	k := "source of " + subject + " " + sourceID
 	if n.taken[k] {
@@ -164,7 +163,7 @@ func freeSource[R any](n *naming, subject, sourceID string, find func(context.Co
 	return sourceID, nil
 }
 
-// free returns the wanted name, or a similar one that is free.
+// free returns the wanted name, or a similar one if it is taken.
 func (n *naming) free(subject, wanted string, look func(string) error) (string, error) {
 	name := wanted
 	for i := 1; ; i++ {

@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// piece announces the spans of a run after the place from, up to last.
+// piece is a part of a run: the spans after the place from, up to last.
 type piece struct {
 	run    structure.Run
 	base   structure.Digest // of the history before the run
@@ -15,7 +15,7 @@ type piece struct {
 	before structure.Digest // of the history up to from; base if that is 0
 	last   uint64
 	digest structure.Digest // of the history up to last
-	left   bool             // the spans up to from were left out
+	left   bool             // the spans up to from were omitted
 }
 
 func (p *piece) encode() ([]byte, error) {
@@ -40,7 +40,7 @@ func bit(b bool) byte {
 	return 0
 }
 
-// decodePiece reports false for bytes that encode would not write.
+// decodePiece returns false for bytes that encode would not write.
 func decodePiece(b []byte) (p piece, ok bool) {
 	c := varint.Reader{Rest: b}
 	r, err := structure.UnmarshalRecord(structure.KindRun, c.Take(c.Next()))
@@ -63,17 +63,17 @@ func decodePiece(b []byte) (p piece, ok bool) {
 	return p, !c.Bad && len(c.Rest) == 0 && !p.run.ID.IsZero() && p.from <= p.last && p.last > 0 && (p.left || p.from < p.last)
 }
 
-// pieces are those of which spans are missing, by their runs.
+// pieces are the incomplete pieces, by run.
 type pieces map[structure.RunID]*incoming
 
-// begin adds a piece, unless it has no spans.
+// begin adds a piece if it has spans.
 func (p pieces) begin(of *piece) {
 	if of.from < of.last {
 		p[of.run.ID] = &incoming{piece: *of, at: of.from, digest: of.before}
 	}
 }
 
-// of returns the piece whose next span this is, or nil.
+// of returns the piece whose next span is s, nil for none.
 func (p pieces) of(s *structure.Span) *incoming {
 	if l := p[s.Ref.Run]; l != nil && s.Ref.Seq == l.at+1 {
 		return l
@@ -81,35 +81,35 @@ func (p pieces) of(s *structure.Span) *incoming {
 	return nil
 }
 
-// advance notes the next span of a piece, by the digest of the history up to it.
+// advance records that the next span of a piece was read. d is the digest of the history up to it.
 func (p pieces) advance(l *incoming, d structure.Digest) {
 	if l.at, l.digest = l.at+1, d; l.at == l.last {
 		delete(p, l.piece.run.ID)
 	}
 }
 
-// incoming is a piece whose spans are being read. The checker uses at and digest only.
+// incoming is a piece whose spans are being read. The checker uses only at and digest.
 type incoming struct {
 	piece
-	run    structure.RunID   // the run here
-	after  uint64            // the place in the bundle's run before its first span
-	parent structure.SpanRef // of the run here, if it is new
-	create bool              // the run here
+	run    structure.RunID   // the run in the store
+	after  uint64            // place in the bundle's run before the first span of the run in the store
+	parent structure.SpanRef // of the run in the store, if it is new
+	create bool              // the run must be created
 
 	mode   mode
-	at     uint64             // the last place that was read
-	digest structure.Digest   // up to there
-	have   uint64             // the last place of the run here
-	window []structure.Digest // of places of the run here, from first on
+	at     uint64             // last place that was read
+	digest structure.Digest   // of the history up to at
+	have   uint64             // last place of the run in the store
+	window []structure.Digest // digests of the run in the store, from place first on
 	first  uint64
 }
 
-// mode is what happens to the spans of a piece.
+// mode is how the spans of a piece are handled.
 type mode int
 
 const (
 	unlocated mode = iota
-	skipping       // they are here
-	comparing      // some of them may be here
+	skipping       // the store has them
+	comparing      // the store may have some of them
 	adding
 )

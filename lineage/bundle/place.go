@@ -19,7 +19,7 @@ func (im *importer) digestOf(ref structure.SpanRef) (structure.Digest, error) {
 	return im.engine.Digest(im.ctx, ref)
 }
 
-// locate finds the run here to which the spans of a piece belong.
+// locate finds the run in the store that the spans of a piece belong to.
 func (im *importer) locate(l *incoming) error {
 	id := l.piece.run.ID
 	before := structure.SpanRef{Run: id, Seq: l.from}
@@ -42,7 +42,7 @@ func (im *importer) locate(l *incoming) error {
 	return im.chooseMode(l)
 }
 
-// chooseMode chooses what happens to the following spans.
+// chooseMode chooses how the following spans are handled.
 func (im *importer) chooseMode(l *incoming) error {
 	for {
 		first := l.at - l.after
@@ -93,8 +93,8 @@ func (im *importer) chooseMode(l *incoming) error {
 	}
 }
 
-// forkRun returns the run for spans that cannot be added to their own run, and its parent. The result
-// is the same in every import.
+// forkRun returns the run for spans that cannot be added to their own run, and its parent. Every import derives the
+// same run.
 func (l *incoming) forkRun() (structure.RunID, structure.SpanRef) {
 	first := l.at - l.after
 	id := structure.DeriveID[structure.RunID]("bundle", l.run.String(), strconv.FormatUint(first, 10))
@@ -104,8 +104,8 @@ func (l *incoming) forkRun() (structure.RunID, structure.SpanRef) {
 	return id, structure.SpanRef{Run: l.run, Seq: first}
 }
 
-// mustFork reports whether the following spans go into another run, because an earlier import put them
-// there or because their run is closed.
+// mustFork reports whether the following spans go into another run, because an earlier import put them there or their
+// own run is closed.
 func (im *importer) mustFork(l *incoming) (bool, error) {
 	if im.closed[l.run] {
 		return true, nil
@@ -118,15 +118,15 @@ func (im *importer) mustFork(l *incoming) (bool, error) {
 	return err == nil && r.Parent == parent, err
 }
 
-// fork puts the following spans into another run.
+// fork directs the following spans into another run.
 func (im *importer) fork(l *incoming) {
 	id, parent := l.forkRun()
 	l.run, l.parent, l.after = id, parent, l.at
 	im.relocated[l.piece.run.ID] = append(im.relocated[l.piece.run.ID], relocation{after: l.at, run: id})
 }
 
-// place returns the records that add a span, none if it is here. It sets the ref of the span to
-// that here.
+// place returns the records that add a span, none if the store has it. It sets the ref of the span to its ref in the
+// store.
 func (im *importer) place(s *structure.Span) ([]structure.Record, error) {
 	l := im.open.of(s)
 	if l == nil {
@@ -175,8 +175,8 @@ func (im *importer) place(s *structure.Span) ([]structure.Record, error) {
 	return append(records, s), nil
 }
 
-// localHome returns the home here of a run. A thread that is here may have another incarnation than in
-// the bundle.
+// localHome returns the home of a run in the store. A thread may have another incarnation in the store than in the
+// bundle.
 func (im *importer) localHome(h structure.Home) (structure.Home, error) {
 	if h.Thread.IsZero() {
 		return h, nil
@@ -193,8 +193,8 @@ func (im *importer) localHome(h structure.Home) (structure.Home, error) {
 
 const windowSize = 256
 
-// digestAt returns the digest at a place of the run here. Everything before that place is the same as
-// in the bundle.
+// digestAt returns the digest at a place of the run in the store. Up to that place the run is the same as in the
+// bundle.
 func (im *importer) digestAt(l *incoming, place uint64) (structure.Digest, error) {
 	if i := place - l.first; l.window != nil && place >= l.first && i < uint64(len(l.window)) {
 		return l.window[i], nil

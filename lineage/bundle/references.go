@@ -11,16 +11,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// references are what a bundle has had so far. Everything that a record refers to must be among them or
-// in the store, because what was applied before a record that is refused would stay. Contents and
-// spans are known by fingerprints, which nobody can choose.
+// references are the things in the bundle so far. Everything that a record refers to must be among them or in the
+// store: if a bad reference were found only when it is applied, earlier parts of the bundle would stay. Contents and
+// spans are kept as fingerprints with a random seed, so that nobody can construct a collision.
 type references struct {
 	seed     maphash.Seed
 	had      map[uint64]struct{}
 	runs     map[structure.RunID]uint64 // last place
 	contexts map[structure.ContextID]structure.ThreadID
-	parents  map[structure.ContextID]bool // of contexts, that were not there before them
-	bodies   bool                         // there are bodies in chunks
+	parents  map[structure.ContextID]bool // contexts that others have as parent and that came before them
+	bodies   bool                         // the bundle has bodies in chunks
 }
 
 func newReferences() references {
@@ -36,16 +36,16 @@ type spanDigest struct {
 	digest structure.Digest
 }
 
-// add notes a content id, the key of a chunk, the id of a span set, or a span and its digest.
+// add records a content id, the key of a chunk, the id of a span set, or a span with its digest.
 func add[T comparable](r *references, id T) { r.had[maphash.Comparable(r.seed, any(id))] = struct{}{} }
 
-// has reports whether the bundle had something.
+// has reports whether add was called with an id.
 func has[T comparable](r *references, id T) bool {
 	_, ok := r.had[maphash.Comparable(r.seed, any(id))]
 	return ok
 }
 
-// require returns an error for something that is not in the store, where find looks for it.
+// require returns an error if find reports that something is not in the store.
 func (c *checker) require(what string, id fmt.Stringer, find func() error) error {
 	err := find()
 	if errors.Is(err, backend.ErrNotFound) {
@@ -98,7 +98,7 @@ func (c *checker) requireThread(id structure.ThreadID) error {
 	})
 }
 
-// requireContext returns the thread of a context.
+// requireContext checks that there is a context, and returns its thread.
 func (c *checker) requireContext(id structure.ContextID) (of structure.ThreadID, err error) {
 	of, ok := c.contexts[id]
 	if ok {
@@ -112,7 +112,7 @@ func (c *checker) requireContext(id structure.ContextID) (of structure.ThreadID,
 	return of, err
 }
 
-// requireBefore checks the digest of the history that the spans of a piece follow.
+// requireBefore checks the digest of the history before the spans of a piece.
 func (c *checker) requireBefore(p *piece) error {
 	ref := structure.SpanRef{Run: p.run.ID, Seq: p.from}
 	if p.from == 0 {
@@ -132,17 +132,16 @@ func (c *checker) requireBefore(p *piece) error {
 	return err
 }
 
-// checker reads a whole bundle and looks for damage, contradictions, and things left out that the
-// store does not have.
+// checker reads a whole bundle and looks for damage, contradictions, and omitted things that the store does not have.
 type checker struct {
 	ctx     context.Context
 	in      *reader
 	here    backend.Reader
 	open    pieces
-	left    []content.ID                 // blocks that were left out and not yet looked up
-	owners  map[structure.Owner]bool     // threads and contexts
-	deleted map[structure.ContextID]bool // contexts of which there are remnants
-	parents map[structure.ContextID]bool // that did not come before what was forked from them
+	left    []content.ID                 // omitted blocks that were not looked up yet
+	owners  map[structure.Owner]bool     // possible owners of values
+	deleted map[structure.ContextID]bool // contexts with a remnant
+	parents map[structure.ContextID]bool // parents that did not come before their children
 	missing MissingError
 	references
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A bundle has remnants of the contexts above its own that were deleted or not chosen. The store
-// gets them with their forks, unless it has a context or an equal remnant with the id.
+// A bundle has remnants of those ancestors of its contexts that were deleted or not selected. The import adds them
+// together with their forks, unless the store has a context or an equal remnant with the id.
 
-// remnant decides which id a remnant of the bundle has here.
+// remnant chooses the id in the store for a remnant of the bundle.
 func (im *importer) remnant(r *structure.Remnant) error {
 	own := *r
 	own.Parent = im.localContext(own.Parent)
@@ -34,7 +34,7 @@ func (im *importer) remnant(r *structure.Remnant) error {
 	return nil
 }
 
-// lives reports whether there is a context with an id here, or will be with this import.
+// lives reports whether a context with an id is in the store, or is added by this import.
 func (im *importer) lives(id structure.ContextID) (bool, error) {
 	if im.taken[id] {
 		return true, nil
@@ -46,8 +46,8 @@ func (im *importer) lives(id structure.ContextID) (bool, error) {
 	return err == nil, err
 }
 
-// isFree reports whether the store has nothing with the id of a context, or a remnant that is as that
-// context would leave it.
+// isFree reports whether nothing in the store has the id of a context, or only a remnant equal to the one that this
+// context would leave.
 func (im *importer) isFree(t *theirs) (bool, error) {
 	is, err := im.engine.Remnant(im.ctx, t.ID)
 	if errors.Is(err, backend.ErrNotFound) {
@@ -56,7 +56,7 @@ func (im *importer) isFree(t *theirs) (bool, error) {
 	return err == nil && structure.Equal(is, t.Remnant()), err
 }
 
-// stateParent states the remnants above a new context, the highest first.
+// stateParent adds the remnants above a new context, the topmost first.
 func (im *importer) stateParent(to *change, t *theirs) error {
 	var line []*structure.Remnant
 	for id := t.Parent; !id.IsZero() && !to.stated[id]; {

@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Write writes a bundle of one commit of a store. The store can be changed meanwhile. It is ErrExpired
-// if the state of that commit goes away meanwhile; the bundle is then incomplete.
+// Write writes a bundle of one state of a store. Others may change the store meanwhile. If the state becomes
+// unavailable, Write returns ErrExpired and the bundle is incomplete.
 func Write(ctx context.Context, store *lineage.Store, w io.Writer, o WriteOptions) (report WriteReport, err error) {
 	s, err := store.View().Snapshot(ctx)
 	if err != nil {
@@ -51,11 +51,11 @@ func Write(ctx context.Context, store *lineage.Store, w io.Writer, o WriteOption
 	return e.report, nil
 }
 
-// group is the chosen contexts of a thread, or those without a thread.
+// group is the selected contexts of a thread, or those without a thread.
 type group struct {
 	thread   structure.ThreadID
-	contexts []structure.ContextID // nil for all, to be listed
-	whole    bool                  // the whole thread is chosen
+	contexts []structure.ContextID // nil for all
+	whole    bool                  // the whole thread is selected
 }
 
 func (e *exporter) everything() error {
@@ -102,7 +102,7 @@ func (e *exporter) group(g group) error {
 	return e.names(g, t)
 }
 
-// groups returns what was chosen, in the order of ids.
+// groups returns the selected threads and contexts in the order of their ids.
 func (e *exporter) groups() ([]group, error) {
 	var groups []group
 	if len(e.o.Threads)+len(e.o.Contexts) == 0 {
@@ -153,7 +153,7 @@ func (e *exporter) groups() ([]group, error) {
 	return groups, nil
 }
 
-// contextsOf returns the contexts of a thread, or those without a thread, in the order of ids.
+// contextsOf returns the contexts of a thread, or those without a thread, in the order of their ids.
 func (e *exporter) contextsOf(thread structure.ThreadID) ([]structure.ContextID, error) {
 	ids := []structure.ContextID{}
 	for c, err := range e.from.Contexts(e.ctx, thread, structure.ContextID{}) {
@@ -169,7 +169,8 @@ func (e *exporter) contextsOf(thread structure.ThreadID) ([]structure.ContextID,
 
 func (e *exporter) isChosen(id structure.ContextID) bool { return e.chosen == nil || e.chosen[id] }
 
-// thread writes a thread, unless that is zero, without its active context, which is written with the names.
+// thread writes a thread without its active context, which is written with the names. It writes nothing for the zero
+// id.
 func (e *exporter) thread(id structure.ThreadID) error {
 	if id.IsZero() || e.threads[id] {
 		return nil
@@ -184,7 +185,7 @@ func (e *exporter) thread(id structure.ThreadID) error {
 	return e.fact(t.UpdatedAt, t)
 }
 
-// fact adds records to the facts. They are written in one commit, whose time is at.
+// fact adds records to the pending facts. They are written as one commit, whose time is at.
 func (e *exporter) fact(at time.Time, records ...structure.Record) error {
 	if !empty(&e.facts) && !e.facts.Time().Equal(write.Kept(at)) {
 		if err := e.flushFacts(); err != nil {
@@ -196,8 +197,8 @@ func (e *exporter) fact(at time.Time, records ...structure.Record) error {
 
 func (e *exporter) flushFacts() error { return e.flushAfter(entryFacts, &e.facts) }
 
-// contextAndParents writes a context, after those above it. Of those that are not chosen or were
-// deleted it writes remnants, which have the overrides that are inherited.
+// contextAndParents writes a context after its ancestors. For ancestors that are not selected or were deleted it
+// writes remnants, because overrides are inherited from them.
 func (e *exporter) contextAndParents(id structure.ContextID) error {
 	var line []backend.Ancestor
 	for a, err := range backend.Ancestors(e.ctx, e.from, id) {
@@ -229,8 +230,7 @@ func (e *exporter) contextAndParents(id structure.ContextID) error {
 	return nil
 }
 
-// context writes the history that a context refers to, and then remnants and the context with its
-// reflog and summaries.
+// context writes the history that a context refers to, then remnants, then the context with its reflog and summaries.
 func (e *exporter) context(c *backend.Context, remnants []structure.Record) error {
 	records := []structure.Record{&c.Context}
 	refs := []structure.SpanRef{c.Tip, c.Base}
@@ -272,8 +272,8 @@ func (e *exporter) context(c *backend.Context, remnants []structure.Record) erro
 	return e.fact(at, records...)
 }
 
-// keptRuns writes the runs that a thread keeps. The thread is written before them, so that they are not
-// collected during an import.
+// keptRuns writes the runs that a thread keeps. The thread is written before them, so that a collection does not
+// delete them during the import.
 func (e *exporter) keptRuns(id structure.ThreadID) error {
 	if err := e.flushFacts(); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// path writes the history up to a span, without what was written before.
+// path writes the history up to a span, except for what was written before.
 func (e *exporter) path(to structure.SpanRef) error {
 	var ends []structure.SpanRef
 	runs := e.lookup()
@@ -34,7 +34,7 @@ func (e *exporter) path(to structure.SpanRef) error {
 	return nil
 }
 
-// piece writes a run up to a span, without what was written before.
+// piece writes a run up to a span, except for what was written before.
 func (e *exporter) piece(end structure.SpanRef) error {
 	if e.busy[end.Run] {
 		return fmt.Errorf("span %v follows itself: %w", end, backend.ErrCorrupt)
@@ -95,7 +95,7 @@ func (e *exporter) known(end structure.SpanRef) (uint64, error) {
 	at := structure.SpanRef{Run: end.Run, Seq: have.last}
 	d, err := e.from.Digest(e.ctx, at)
 	if errors.Is(err, backend.ErrNotFound) {
-		return 0, nil // the run is longer there
+		return 0, nil // the other store's run is longer
 	}
 	if err != nil || d != have.digest {
 		return 0, err
@@ -147,7 +147,7 @@ func (e *exporter) span(step *backend.Step) error {
 	return nil
 }
 
-// setTime sets the time of the pending history, unless it has one. Times in records are relative to it.
+// setTime sets the time of the pending history if it has none. Times in records are relative to it.
 func (e *exporter) setTime(at time.Time) {
 	if empty(&e.pending) && e.pending.Time().IsZero() {
 		e.pending.Reset(at)
@@ -182,8 +182,8 @@ func (e *exporter) hash(b *structure.Block) uint64 {
 	return maphash.Comparable(e.seed, defaults{b.Type, b.Origin})
 }
 
-// explicit returns a span whose usages have their own values where their block was written with
-// other defaults. A block that was erased and stored again may have other defaults.
+// explicit returns a span whose usages state all values in which their block was written with other defaults. A block
+// that was erased and stored again may have other defaults.
 func (e *exporter) explicit(step *backend.Step) *structure.Span {
 	s := step.Span
 	for i, b := range step.Blocks {
@@ -225,8 +225,8 @@ func (e *exporter) content(id content.ID) error {
 	return e.used(id, blocks[0])
 }
 
-// findDescription returns the description of an erased block, which is read from a span that uses it.
-// If only summaries or values use it, the size is not known.
+// findDescription returns the description of an erased block. It is taken from a span that uses the block. If only
+// summaries or values use it, the size is unknown.
 func (e *exporter) findDescription(id content.ID) (*structure.Block, error) {
 	for u, err := range e.from.Where(e.ctx, id) {
 		if err != nil {
@@ -244,7 +244,7 @@ func (e *exporter) findDescription(id content.ID) (*structure.Block, error) {
 	return structure.Described(content.Block{ID: id, Size: 1}), nil
 }
 
-// used writes a block and what it was derived from. b is nil if the caller does not have it.
+// used writes a block and the blocks that it was derived from. b may be nil; then the block is read.
 func (e *exporter) used(id content.ID, b *structure.Block) error {
 	if _, known := e.written[prefixOf(id)]; known {
 		return nil
@@ -290,7 +290,7 @@ func (e *exporter) derived(id content.ID) error {
 		}
 		blocks, err := e.from.Blocks(e.ctx, []content.ID{id})
 		if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
-			break // blocks may be derived from content that is gone
+			break // origins may name content that is gone
 		}
 		if err != nil {
 			return err
@@ -309,7 +309,7 @@ func (e *exporter) derived(id content.ID) error {
 func description(b *content.Block) *structure.Block {
 	d := structure.Described(*b)
 	if d.Size == 0 && d.ID != content.Sum(nil) {
-		d.Size = 1 // the size is not known
+		d.Size = 1 // unknown
 	}
 	return d
 }
@@ -320,8 +320,7 @@ func (e *exporter) erased(b *structure.Block) error {
 	return e.commit(entryErased, b.CreatedAt, description(&b.Block))
 }
 
-// large checks a body and writes it in chunks. It is cut again, so that the chunks depend on the body
-// alone.
+// large checks a body and writes it in chunks. The body is split again, so that the chunks depend only on the body.
 func (e *exporter) large(b *structure.Block) error {
 	var body io.Reader = bytes.NewReader(b.Body)
 	if b.Tree.Size != 0 {

@@ -11,8 +11,8 @@ import (
 // historyBytes limits the memory for the history of a value.
 const historyBytes = 16 << 20
 
-// values writes the values of the threads and contexts that were written and, for a whole store,
-// all others. They are written last, because they name spans.
+// values writes the values of the threads and contexts that were written. For a whole store it writes all other
+// values too. Values are written last, because they name spans.
 func (e *exporter) values(whole bool) error {
 	var owners []structure.Owner
 	if whole {
@@ -40,8 +40,8 @@ func (e *exporter) values(whole bool) error {
 	return e.flushAfter(entryValues, &e.pendingValues)
 }
 
-// valuesOf writes the values of an owner: for each key the latest record and, if there are more, all
-// records from the oldest on.
+// valuesOf writes the values of an owner: for each key the latest record, followed by all records from the oldest on
+// if there are several.
 func (e *exporter) valuesOf(owner structure.Owner) error {
 	for latest, err := range e.from.Values(e.ctx, owner, "", "") {
 		if err != nil {
@@ -104,8 +104,8 @@ func (e *exporter) value(v *structure.Value) error {
 	return e.addAfter(entryValues, &e.pendingValues, v.At, v)
 }
 
-// sameValue reports whether two records of a key set the same value. The incarnation of the thread and
-// the span that was seen may differ between stores.
+// sameValue reports whether two records of a key set the same value. The thread's incarnation and the span seen are
+// ignored, because they may differ between stores.
 func sameValue(a, b *structure.Value) bool {
 	x, y := *a, *b
 	x.Incarnation, x.Seen = y.Incarnation, y.Seen

@@ -22,13 +22,13 @@ type Summary struct {
 	First int    `json:"first"`
 	Last  int    `json:"last"`
 	Text  string `json:"text"`
-	// Level is 0 for a summary of messages, and more for a summary of summaries.
+	// Level is 0 for a summary of messages, and greater for a summary of summaries.
 	Level int `json:"level"`
 }
 
-// Checkpoint is a name for a message of a chat that stays where it is put.
+// Checkpoint is a name for a message of a chat. Unlike a branch, it does not move when messages are added.
 type Checkpoint struct {
-	// ID may be left empty in a new checkpoint, for a fresh one.
+	// ID may be empty in a new checkpoint, which then gets a new id.
 	ID        string `json:"id"`
 	ChatID    string `json:"chatId"`
 	Name      string `json:"name"`

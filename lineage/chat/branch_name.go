@@ -7,8 +7,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// NextBranchName returns an automatic name for a branch that is made from another one: see
-// structure.VersionName. It is none of those that the caller knows to be taken.
+// NextBranchName returns an automatic name for a branch that is created from another one: see structure.VersionName.
+// The name is not one of those in known.
 func NextBranchName(ctx context.Context, s Store, chatID, current string, known []string) (string, error) {
 	return structure.VersionName(current, func(prefix string, limit int) ([]string, error) {
 		return s.BranchNames(ctx, chatID, prefix, limit)
@@ -22,6 +22,6 @@ func NextBranchName(ctx context.Context, s Store, chatID, current string, known 
 	})
 }
 
-// NewID returns an id for a new branch or checkpoint. Those of one process sort by their creation,
-// so that databases list what was created within one millisecond in that order.
+// NewID returns an id for a new branch or checkpoint. The ids of one process sort by creation, so that databases list
+// in that order what was created within one millisecond.
 func NewID() string { return structure.NewID[structure.ContextID]().String() }

@@ -10,19 +10,18 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// MaxID is the most bytes that an id or a name can have. An implementation may
-// have to allow less.
+// MaxID is the maximum size of an id or a name, in bytes. An implementation may have a lower limit.
 const MaxID = 4096
 
-// The Check methods refuse what no store accepts, with ErrInvalid or ErrOwnParent.
-// Implementations call them before they look at what they have.
+// The Check methods refuse what no store accepts, with ErrInvalid or ErrOwnParent. Implementations call them before
+// they read anything.
 
-// Check checks a chat to be made.
+// Check checks a new chat.
 func (c Chat) Check() error {
 	return cmp.Or(checkID(SubjectChat, "id", c.ID), ChatUpdate{UserID: &c.UserID, Title: &c.Title, Metadata: c.Metadata}.Check())
 }
 
-// CheckOpen refuses to open the chat that is there for another user than the one that it has.
+// CheckOpen returns an error if the existing chat has another user than c.
 func (c Chat) CheckOpen(is Chat) error {
 	switch is.UserID {
 	case c.UserID:
@@ -41,7 +40,7 @@ func (u ChatUpdate) Check() error {
 	return cmp.Or(checkText("user id", u.UserID), checkText("title", u.Title))
 }
 
-// CheckUser refuses an update that gives a chat another user than the one that it has.
+// CheckUser returns an error if an update sets another user than the one that the chat has.
 func (u ChatUpdate) CheckUser(chatID, userID string) error {
 	if u.UserID == nil || userID == "" || *u.UserID == userID {
 		return nil
@@ -65,7 +64,7 @@ func (o ListOptions) Check() error {
 	return nil
 }
 
-// Check checks a message to be added.
+// Check checks a new message.
 func (m Message) Check() error {
 	if err := checkID(SubjectMessage, "id", m.ID); err != nil {
 		return err
@@ -88,13 +87,13 @@ func (m Message) Check() error {
 	)
 }
 
-// Check checks a branch to be made.
+// Check checks a new branch.
 func (b Branch) Check() error { return checkNamed(SubjectBranch, b.ID, b.Name) }
 
-// Check checks a checkpoint to be made.
+// Check checks a new checkpoint.
 func (c Checkpoint) Check() error { return checkNamed(SubjectCheckpoint, c.ID, c.Name) }
 
-// checkNamed checks a name, and the id if there is one.
+// checkNamed checks a name, and an id if it is not empty.
 func checkNamed(subject Subject, id, name string) error {
 	err := checkID(subject, "name", name)
 	if id != "" {
@@ -103,8 +102,8 @@ func checkNamed(subject Subject, id, name string) error {
 	return err
 }
 
-// Normal returns the request with the chat and parents of its messages filled in,
-// after it checked it as far as it goes by itself.
+// Normal checks the request as far as possible without a store. It returns the request with the chat and parents of
+// its messages filled in.
 func (r AppendRequest) Normal() (AppendRequest, error) {
 	if len(r.Messages) == 0 {
 		return r, fmt.Errorf("append to chat %q: no messages: %w", r.ChatID, ErrInvalid)
@@ -153,7 +152,7 @@ func checkID(subject Subject, what, id string) error {
 	return &Error{Subject: subject, ID: id, Err: ErrInvalid, Detail: detail}
 }
 
-// checkText refuses what databases cannot keep as text. Nil is nothing to check.
+// checkText refuses text that databases cannot store. A nil text is allowed.
 func checkText(what string, s *string) error {
 	if s != nil && (!utf8.ValidString(*s) || strings.ContainsRune(*s, 0)) {
 		return fmt.Errorf("%s %.64q is not text: %w", what, *s, ErrInvalid)

@@ -8,14 +8,14 @@ import (
 )
 
 var (
-	// ErrNotFound is returned when a change refers to what does not exist.
+	// ErrNotFound is returned when a change refers to something that does not exist.
 	ErrNotFound = lineage.ErrNotFound
 	// ErrExists is returned when an id or name is taken.
 	ErrExists = lineage.ErrExists
-	// ErrInvalid is returned for what no state of the store could accept.
+	// ErrInvalid is returned for arguments that are invalid in any state of the store.
 	ErrInvalid = lineage.ErrInvalid
-	// ErrHeadMoved is returned when the head of a branch is not the one that its caller
-	// expected it. It matches lineage.ErrConflict.
+	// ErrHeadMoved is returned when the head of a branch is not the one that the caller expected. It matches
+	// lineage.ErrConflict.
 	ErrHeadMoved = fmt.Errorf("branch head has moved: %w", lineage.ErrConflict)
 	// ErrOwnParent is returned for a message that is its own parent.
 	ErrOwnParent = errors.New("cannot be its own parent")
@@ -23,8 +23,8 @@ var (
 	ErrOtherChat = errors.New("belongs to a different chat")
 	// ErrOtherUser is returned for a chat of a different user.
 	ErrOtherUser = lineage.ErrOtherUser
-	// ErrNoUser is returned when a chat without a user is opened for a user. Only an update sets
-	// its user: a chat of nobody does not become that of the first caller.
+	// ErrNoUser is returned when a chat without a user is opened for a user. Only an update sets its user: otherwise
+	// the chat would belong to the first caller that opens it.
 	ErrNoUser = errors.New("has no user")
 	// ErrSearchUnavailable is returned by stores that cannot search.
 	ErrSearchUnavailable = errors.New("search is not available")
@@ -41,15 +41,15 @@ const (
 	SubjectCheckpoint Subject = "checkpoint"
 )
 
-// Error says which thing an error is about. It matches its Err.
+// Error names the subject of an error. It matches its Err.
 type Error struct {
 	Subject Subject
-	// ID is the thing's id, or its name where it was asked for by that.
+	// ID is the id of the subject, or its name if it was looked up by name.
 	ID string
-	// ChatID is the chat that it was looked for in, if that is not the subject.
+	// ChatID is the chat in which the subject was looked up, if the subject is not a chat.
 	ChatID string
 	Err    error
-	// Detail, when not empty, explains.
+	// Detail, when not empty, explains the error.
 	Detail string
 }
 
@@ -67,7 +67,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// HeadError has the head of a branch that is not the expected one. It matches ErrHeadMoved.
+// HeadError has the actual head of a branch that is not at the expected one. It matches ErrHeadMoved.
 type HeadError struct {
 	BranchID         string
 	Expected, Actual Ref

@@ -15,20 +15,20 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Histories that were not made here are chats too. A thread without a source id
-// goes by its own, and a span without an id of the chat's, such as one that an agent added
-// without one, that the chat shares with another, or that is an earlier version of a
-// message, is a message under the name that foreignID gives it.
+// Any thread can be read as a chat, also one that was not written by this package. A thread without a source id has
+// its thread id as chat id. A span that has no message id in the chat becomes a message with the id that foreignID
+// returns. Such a span was added without a source id, belongs to another thread, or is an earlier version of a
+// message.
 
-// IDOfThread returns the id of the chat that a thread is.
+// IDOfThread returns the chat id of a thread.
 func IDOfThread(t *structure.Thread) string { return cmp.Or(t.SourceID, t.ID.String()) }
 
-// foreignID names a span as a message of a thread.
+// foreignID returns the message id of a span that has no message id in the chat of a thread.
 func foreignID(thread structure.ThreadID, at structure.SpanRef) string {
 	return thread.String() + "/" + at.String()
 }
 
-// findForeign is find for an id that foreignID gives.
+// findForeign is find for an id that foreignID returned.
 func (s *state) findForeign(ctx context.Context, id string) (backend.Found, bool, error) {
 	first, rest, _ := strings.Cut(id, "/")
 	thread, noThread := structure.ParseID[structure.ThreadID](first)
@@ -47,8 +47,8 @@ func (s *state) findForeign(ctx context.Context, id string) (backend.Found, bool
 	return backend.Found{Home: t.Home(), Span: at}, err == nil && known == Ref(id), err
 }
 
-// sees reports whether a span is of a chat. Only for one that neither belongs to it nor is on
-// the active branch it looks at all contexts and checkpoints of the thread.
+// sees reports whether a span is in a chat. If the span neither belongs to the thread nor is on the active branch, it
+// reads all contexts and checkpoints of the thread.
 func (s *state) sees(ctx context.Context, t *structure.Thread, at structure.SpanRef) (bool, error) {
 	run, err := s.from.Run(ctx, at.Run)
 	if err != nil {
@@ -70,9 +70,9 @@ func (s *state) sees(ctx context.Context, t *structure.Thread, at structure.Span
 	return reach.Has(at), err
 }
 
-// data returns what a span says as the JSON of a message: as it was given, if it is one
-// message of JSON, else as texts and files. A document is a file and, if it is a text, that text; both
-// parts name the revision. What was erased is marked: see Message.Data.
+// data returns the content of a span as the JSON of a message. If the span is one JSON message, it is returned as it
+// was given. Otherwise the message has texts and files. A document becomes a file and, if it is text, also that text;
+// both parts name the revision. Erased content is marked: see Message.Data.
 func (r *ThreadReader) data(ctx context.Context, step *backend.Step, id string) (json.RawMessage, error) {
 	type part struct {
 		Type      string `json:"type"`
@@ -139,14 +139,14 @@ func (r *ThreadReader) data(ctx context.Context, step *backend.Step, id string) 
 	}{id, roleOf(step), parts})
 }
 
-// Revision is a revision of a document, as the provider metadata of parts name it.
+// Revision is a revision of a document, as stated in the provider metadata of parts.
 type Revision struct {
 	Document string `json:"document"`
 	Number   uint64 `json:"revision"`
 }
 
-// RevisionOf returns the revision that a part of a message is, given as JSON; the zero value for
-// other parts.
+// RevisionOf returns the revision stated in a part of a message, which is JSON. For other parts it returns the zero
+// value.
 func RevisionOf(part json.RawMessage) (r Revision) {
 	if bytes.Contains(part, []byte(`"lineage"`)) {
 		_ = json.Unmarshal(rawjson.Get(rawjson.Get(part, "providerMetadata"), "lineage"), &r) // anything else is none
@@ -154,7 +154,7 @@ func RevisionOf(part json.RawMessage) (r Revision) {
 	return r
 }
 
-// roleOf returns the name of the message that a step is.
+// roleOf returns the name of the message at a step.
 func roleOf(step *backend.Step) string {
 	for i := range step.Span.Usages {
 		if u := &step.Span.Usages[i]; u.Kind == structure.MessageUsage {

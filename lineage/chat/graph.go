@@ -15,7 +15,7 @@ import (
 // Graph is everything in a chat, for drawing.
 type Graph struct {
 	ChatID string `json:"chatId"`
-	// Nodes and Branches are oldest first, and so are Checkpoints.
+	// Nodes, Branches and Checkpoints are in the order of their creation, oldest first.
 	Nodes       []GraphNode       `json:"nodes"`
 	Branches    []GraphBranch     `json:"branches"`
 	Checkpoints []GraphCheckpoint `json:"checkpoints"`
@@ -48,12 +48,11 @@ func (m Message) Node() GraphNode {
 	return GraphNode{ID: m.ID, ParentID: m.ParentID, Role: m.Name, Content: Preview(m.Data), CreatedAt: m.CreatedAt}
 }
 
-// previewLength is how many characters a preview has before it is cut.
+// previewLength is the number of characters at which a preview is cut.
 const previewLength = 50
 
-// Preview returns the start of what a message says: of its text parts, set apart by white space, or
-// of the message itself if it is a string. A message of another format is shown as it reads, and
-// JSON that is none as it is.
+// Preview returns the start of a message's text: of its text parts, separated by white space, or of the message
+// itself if it is a string. Other messages are shown as text. Invalid JSON is shown unchanged.
 func Preview(data json.RawMessage) string {
 	text := previewText(data)
 	n := 0
@@ -81,8 +80,8 @@ func previewText(data json.RawMessage) string {
 	return line
 }
 
-// textOfParts returns the start of the text parts among the parts of a message. It reports false for JSON
-// that is no list of parts.
+// textOfParts returns the start of the text parts in a list of parts. It returns false if the JSON is not a list of
+// parts.
 func textOfParts(parts []byte) (text string, is bool) {
 	if !rawjson.IsArray(parts) {
 		return "", false

@@ -12,49 +12,46 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Loading is a chat that comes from elsewhere as a whole, with its ids and times.
+// Loading is a whole chat that comes from somewhere else, with its ids and times.
 type Loading struct {
 	Chat Chat
-	// Messages are those of the chat, parents before their children. They are read once, and
-	// again if a collection meanwhile deleted what the store had of them.
+	// Messages are the messages of the chat, each after its parent. The sequence is read once, and again if a
+	// collection deletes messages that the store had.
 	Messages    iter.Seq2[Message, error]
 	Branches    []Branch
 	Checkpoints []Checkpoint
-	// Said, when not nil, returns what messages are made of where they come from, which is then
-	// what is added. It returns nil for a message that is as its data say.
+	// Said, when not nil, returns the original usages and content of messages, which are then added as they are. It
+	// returns nil for a message that must be made from its data.
 	Said func(ctx context.Context, messages []Message) ([]*Said, error)
-	// Context, when not nil, makes the context of a branch that the store does not have, in the
-	// transaction tx, and returns its id. For the zero id, the branch gets a new context.
+	// Context, when not nil, creates the context of a branch that the store does not have, in the transaction tx, and
+	// returns its id. If it returns the zero id, the branch gets a new context.
 	Context func(ctx context.Context, tx *lineage.Store, b Branch) (structure.ContextID, error)
-	// Problem, when not nil, is called with everything that cannot be loaded, and the reason.
-	// Everything else is.
+	// Problem, when not nil, is called for each thing that cannot be loaded, with the reason. The rest is loaded.
 	Problem func(err error)
 }
 
-// Loaded counts what a loading did.
+// Loaded is the result of a loading.
 type Loaded struct {
-	// Messages is how many there were, New how many of them the store did not have as
-	// they are.
+	// Messages is the number of messages. New is the number of them that the store did not have, or had with other
+	// content.
 	Messages, New int
-	// Changed reports that anything of the chat changed in the store.
+	// Changed reports whether anything of the chat changed in the store.
 	Changed bool
 }
 
-// Load brings a chat into a store that it may have been brought into before: what
-// is there stays, what is new is added, and what the chat says of itself, its
-// branches and its checkpoints counts if it was updated later, and its user if the
-// store's has none. A chat of another user is ErrOtherUser. Nothing changes if
-// nothing is new. A branch moves to where the chat has it, unless the store's ends
-// with messages of its own after that.
+// Load adds a chat to a store, or updates it if it was loaded before. What the store has stays, and what is new is
+// added. If the chat was updated later than the store's, its title and metadata, branches and checkpoints are
+// adopted. Its user is adopted if the store's chat has none. If the chat has another user, the error is ErrOtherUser.
+// If nothing is new, nothing changes. A branch moves to its head in the chat, unless in the store it continues after
+// that with messages of its own.
 //
-// A message that has other content or another parent than when it was loaded before
-// is loaded as a new version, and so is each message that follows it. Its id, the
-// branches and the checkpoints then lead to the new version. The earlier one stays in
-// the thread's history, where it goes by the id of its span. What was erased stays
-// erased. All new versions come into force together.
+// A message that has other content or another parent than when it was loaded before is loaded as a new version, and
+// so is each message that follows it. Its id, the branches and the checkpoints then lead to the new version. The
+// earlier version stays in the history of the thread, with an id derived from its span. Erased content stays erased.
+// All new versions become visible together.
 //
-// Others may load and change the chat meanwhile. Everything loaded before an error
-// stays; loading again continues.
+// Other processes may load and change the chat at the same time. Everything loaded before an error stays. Loading
+// again continues.
 func Load(ctx context.Context, store *lineage.Store, l Loading) (Loaded, error) {
 	var sum Loaded
 	for round := 1; ; round++ {
@@ -75,12 +72,12 @@ func Load(ctx context.Context, store *lineage.Store, l Loading) (Loaded, error) 
 	}
 }
 
-// maxRounds limits how often a loading begins again after collections, and how often it looks for
-// messages that others added meanwhile after earlier versions. The next loading does the rest.
+// maxRounds limits how often a loading starts again after collections, and how often it looks for messages that
+// others have added after earlier versions in the meantime. The next loading does the rest.
 const maxRounds = 10
 
-// isCollected reports whether an error says that a span is not there, which was: it was deleted and
-// collected meanwhile.
+// isCollected reports whether an error says that a span that existed is gone: it was deleted and collected in the
+// meantime.
 func isCollected(err error) bool {
 	return write.About(err, "span", backend.ErrNotFound) || write.About(err, "run", backend.ErrNotFound)
 }
@@ -88,18 +85,17 @@ func isCollected(err error) bool {
 type loading struct {
 	state
 	from Loading
-	// home distinguishes the chat from one of the same id that is created when it was deleted.
+	// home distinguishes the chat from one with the same id that was created after it was deleted.
 	home structure.Home
-	// later is set when the chat was updated later than what the store has of it.
+	// later is set if the chat was updated later than the store's.
 	later bool
-	// at is when the chat was updated, and underway the time of all that is loaded until
-	// that is known of it.
+	// at is the time of the chat's update. underway is the time of commits before the last one.
 	at, underway time.Time
 	done         Loaded
-	// listed are the messages that the chat has, by their ids.
+	// listed maps the ids of the chat's messages to their state in the store.
 	listed map[string]standing
-	// versions are messages that the store has otherwise, and those that follow them. They come into force
-	// together, at the end.
+	// versions are messages that differ from those in the store, and the messages that follow them. They become
+	// visible together, at the end.
 	versions []version
 
 	page   []*message // to be placed next, of so many bytes
@@ -109,10 +105,10 @@ type loading struct {
 	problems, ofNames []error // of messages, and of branches and checkpoints
 }
 
-// standing is where a listed message stands in the store.
+// standing is the state of a listed message in the store.
 type standing struct {
-	at      structure.SpanRef // its span, zero if the message waits or was left out
-	waits   bool              // among the versions
+	at      structure.SpanRef // its span; zero if the message waits or was skipped
+	waits   bool              // it is one of the versions
 	skipped bool              // it was left out
 }
 
@@ -138,8 +134,7 @@ func (s *loading) load(ctx context.Context) error {
 	return s.finish(ctx)
 }
 
-// commit makes a commit of what fill does to the chat, at a time. It notes whether that is
-// anything.
+// commit commits the changes that fill makes to the chat, as of a time. It records whether there were any.
 func (s *loading) commit(ctx context.Context, at time.Time, fill func(c *change) error) error {
 	changed := false
 	err := s.change(ctx, s.from.Chat.ID, func(c *change) error {
@@ -155,11 +150,11 @@ func (s *loading) commit(ctx context.Context, at time.Time, fill func(c *change)
 	return err
 }
 
-// begin makes the thread, if it is not there.
+// begin creates the thread if there is none.
 func (s *loading) begin(ctx context.Context) error {
 	c := s.from.Chat
-	// What commits change counts as changed then; before the last of them as changed
-	// before that, or a loading that goes on would find what it loads no later.
+	// The commits of a loading count as changes of the chat at its time of update. All commits before the last one
+	// get an earlier time. Otherwise a loading that continues an interrupted one would not find the chat to be later.
 	s.at = time.UnixMilli(c.UpdatedAt).UTC()
 	s.underway = time.UnixMilli(max(c.UpdatedAt-1, 0)).UTC()
 	return s.update(ctx, func(in *state) error {
@@ -167,7 +162,7 @@ func (s *loading) begin(ctx context.Context) error {
 		t, err := in.thread(ctx, c.ID)
 		s.done.Changed = isNotFound(err)
 		if s.done.Changed {
-			// Its branches come with the rest.
+			// Branches are created at the end.
 			_, err := write.Of(in.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 				t = b.NewThread(write.Thread{
 					SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata, Keeps: true, CreatedAt: time.UnixMilli(c.CreatedAt).UTC(),
@@ -180,7 +175,7 @@ func (s *loading) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		known, err := in.chatOf(ctx, t) // whose messages count, too
+		known, err := in.chatOf(ctx, t) // the times of its messages count too
 		if err != nil {
 			return err
 		}
@@ -189,7 +184,7 @@ func (s *loading) begin(ctx context.Context) error {
 	})
 }
 
-// checkUser refuses to load into a chat of another user.
+// checkUser returns an error if the store's chat has another user.
 func (s *loading) checkUser(is string) error {
 	user := cmp.Or(s.from.Chat.UserID, is)
 	return ChatUpdate{UserID: &user}.CheckUser(s.from.Chat.ID, is)
@@ -198,7 +193,7 @@ func (s *loading) checkUser(is string) error {
 // add adds a message to the page.
 func (s *loading) add(ctx context.Context, m Message) error {
 	m.ChatID = s.from.Chat.ID
-	if s.inPage[m.ID] != nil { // there are two of them
+	if s.inPage[m.ID] != nil { // two messages have this id
 		if err := s.flush(ctx); err != nil {
 			return err
 		}
@@ -220,9 +215,8 @@ func (s *loading) add(ctx context.Context, m Message) error {
 	return nil
 }
 
-// Spans returns the thread that a chat is and the spans of messages of it, the zero ref for
-// none, in a store or inside a transaction of one. It serves those who load what else belongs
-// to a chat.
+// Spans returns the thread of a chat and the spans of some of its messages, the zero ref for a message that does not
+// exist. It works in a store or inside a transaction. It is for callers that load other data of a chat.
 func Spans(ctx context.Context, store *lineage.Store, chatID string, ids ...Ref) (*structure.Thread, []structure.SpanRef, error) {
 	s := latest(store)
 	t, err := s.thread(ctx, chatID)

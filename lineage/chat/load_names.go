@@ -12,8 +12,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// finish brings new versions, branches and checkpoints, and the chat itself to where they
-// are.
+// finish adds the new versions, branches and checkpoints, and updates the chat itself.
 func (s *loading) finish(ctx context.Context) error {
 	for range maxRounds {
 		var r *renewal
@@ -55,7 +54,7 @@ func (s *loading) finishOnce(ctx context.Context, c *change) (*renewal, error) {
 		return r, nil
 	}
 	if is.UpdatedAt.Equal(c.t.UpdatedAt) {
-		is.UpdatedAt = is.UpdatedAt.Add(time.Millisecond) // every state differs
+		is.UpdatedAt = is.UpdatedAt.Add(time.Millisecond) // every state has another time
 	}
 	_, err = write.Of(c.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 		b.StateThread(*is)
@@ -64,7 +63,7 @@ func (s *loading) finishOnce(ctx context.Context, c *change) (*renewal, error) {
 	return r, err
 }
 
-// note notes an error about one thing that cannot be loaded, and returns one about the store.
+// note records an error about one thing that cannot be loaded, and returns nil. Other errors are returned.
 func (s *loading) note(err error) error {
 	if isCollected(err) {
 		return err
@@ -76,7 +75,7 @@ func (s *loading) note(err error) error {
 	return err
 }
 
-// position returns the span of a message that a branch or checkpoint leads to.
+// position returns the span of a message that a branch or checkpoint points to.
 func (s *loading) position(ctx context.Context, c *change, id Ref) (structure.SpanRef, error) {
 	at, err := c.position(ctx, id)
 	if was := s.listed[string(id)].at; isMissing(err) && !was.IsZero() {
@@ -85,7 +84,7 @@ func (s *loading) position(ctx context.Context, c *change, id Ref) (structure.Sp
 	return at, err
 }
 
-// names brings branches and checkpoints.
+// names adds or moves branches and checkpoints.
 func (s *loading) names(ctx context.Context, c *change, r *renewal) error {
 	if err := c.moveNames(ctx, r); err != nil {
 		return err
@@ -113,7 +112,7 @@ func (s *loading) names(ctx context.Context, c *change, r *renewal) error {
 	return nil
 }
 
-// moveNames moves the branches and checkpoints that lead to earlier versions.
+// moveNames moves branches and checkpoints from earlier versions to the new ones.
 func (c *change) moveNames(ctx context.Context, r *renewal) error {
 	if len(r.to) == 0 {
 		return nil
@@ -144,7 +143,7 @@ func (c *change) moveNames(ctx context.Context, r *renewal) error {
 	return nil
 }
 
-// loadBranch brings a branch to where it is.
+// loadBranch adds a branch, or moves it to its head in the chat.
 func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
 	if err := b.Check(); err != nil {
 		return err
@@ -178,13 +177,13 @@ func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
 			return err
 		}
 		if _, listed := s.listed[string(last)]; !listed {
-			return nil // what follows is the store's own
+			return nil // the messages after it are the store's own
 		}
 	}
 	return c.move(ctx, &is, head, "load")
 }
 
-// nameContext makes a branch of the context that the loading brings for it, nil if there is none.
+// nameContext makes a branch from the context that the loading creates for it. It returns nil if there is none.
 func (s *loading) nameContext(ctx context.Context, c *change, b *Branch) (*structure.Branch, error) {
 	if s.from.Context == nil {
 		return nil, nil
@@ -214,7 +213,7 @@ func (s *loading) nameContext(ctx context.Context, c *change, b *Branch) (*struc
 	return named, err
 }
 
-// loadCheckpoint brings a checkpoint to where it is, unless it was set later.
+// loadCheckpoint adds a checkpoint, or moves it unless it was set later in the store.
 func (s *loading) loadCheckpoint(ctx context.Context, c *change, k Checkpoint) error {
 	if err := k.Check(); err != nil {
 		return err

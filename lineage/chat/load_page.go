@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A page takes about so many messages and bytes of them. What is new of it is one commit: who reads
-// one of them first checks all of its commit's frame.
+// Approximate number and size of the messages of a page. The new ones are added in one commit. Reading any of them
+// first checks the frame of the whole commit.
 const (
 	pageMessages = 250
 	pageBytes    = 64 << 10
@@ -47,14 +47,14 @@ func (s *loading) flush(ctx context.Context) error {
 	return nil
 }
 
-// filling is a page that is placed in one state of the store, and its commit.
+// filling is the state of placing a page in one state of the store, and its commit.
 type filling struct {
 	*loading
-	beside map[string]*message // what is placed together, by ids
-	c      *change             // looks at the state only
+	beside map[string]*message // messages placed together, by id
+	c      *change             // for reading only
 	reader *ThreadReader
 	placer *place.Placer
-	looked *message // looked for
+	looked *message // the message being looked up
 
 	placed   map[string]standing
 	versions []version
@@ -62,15 +62,15 @@ type filling struct {
 	added    int
 	unasked  []*message
 
-	// last is set in the last transaction, in which nothing waits. Then to has for earlier versions a later one.
+	// last is set in the last transaction, in which no message waits. to then maps earlier versions to later ones.
 	last bool
 	to   map[structure.SpanRef]structure.SpanRef
 }
 
-// errIncomplete says that a page needs more than was read of it: see complete.
+// errIncomplete is returned if placing a page needs more than was read: see complete.
 var errIncomplete = errors.New("the page is not complete")
 
-// complete gets what new messages are made of where they come from, and makes the thread keep them.
+// complete gets the original content of new messages, and makes the thread keep them.
 func (f *filling) complete(ctx context.Context) error {
 	if f.added > 0 && !f.c.t.Keeps {
 		if err := f.commit(ctx, f.underway, func(c *change) error { return c.keep(ctx) }); err != nil {
@@ -100,8 +100,8 @@ func (f *filling) complete(ctx context.Context) error {
 	return nil
 }
 
-// read begins to read a state of the store. A chat that was deleted meanwhile is ErrNotFound, also if another was
-// made with its id.
+// read starts reading a state of the store. If the chat was deleted in the meantime, the error is ErrNotFound, even
+// if another one was created with its id.
 func (f *filling) read(ctx context.Context, from backend.Reader, b *write.Batch, fresh bool) error {
 	in := &state{store: f.store, from: from}
 	t, err := in.thread(ctx, f.from.Chat.ID)
@@ -152,8 +152,8 @@ func (f *filling) fill(ctx context.Context, b *write.Batch, try write.Try) error
 	return nil
 }
 
-// place finds or adds a message. A message that the store has otherwise, or that follows such a message, waits for the
-// last transaction.
+// place finds or adds a message. A message that differs from that in the store, or that follows such a message, waits
+// for the last transaction.
 func (f *filling) place(ctx context.Context, m *message) (standing, error) {
 	skip := func(err error) (standing, error) {
 		f.problems = append(f.problems, err)
@@ -194,7 +194,7 @@ func (f *filling) place(ctx context.Context, m *message) (standing, error) {
 		return standing{at: found.Span}, nil
 	case !parent.waits && (f.last || found.How == place.Absent):
 		return f.addNew(ctx, parent.at, m, found)
-	case f.listed[m.ID].waits: // it was stated twice
+	case f.listed[m.ID].waits: // the message was stated twice
 	default:
 		v := version{id: m.ID, parent: m.ParentID, was: found.Span}
 		if other {
@@ -205,7 +205,7 @@ func (f *filling) place(ctx context.Context, m *message) (standing, error) {
 	return standing{waits: true}, nil
 }
 
-// addNew adds a message that is new, or is a new version.
+// addNew adds a new message, or a new version of one.
 func (f *filling) addNew(ctx context.Context, after structure.SpanRef, m *message, found place.Found) (standing, error) {
 	var err error
 	if found.How == place.Absent {
@@ -217,7 +217,7 @@ func (f *filling) addNew(ctx context.Context, after structure.SpanRef, m *messag
 			return standing{waits: true}, nil
 		}
 		if err == nil && !m.said {
-			var was content.ID // it is derived from the version before
+			var was content.ID // it is derived from the previous version
 			was, err = f.c.contentAt(ctx, found.Span)
 			m.derive(was)
 		}
@@ -233,7 +233,7 @@ func (f *filling) addNew(ctx context.Context, after structure.SpanRef, m *messag
 	return standing{at: at}, err
 }
 
-// now returns where the message at a span stands now: its latest version.
+// now returns the latest version of the message at a span.
 func (f *filling) now(at structure.SpanRef) structure.SpanRef {
 	for {
 		to, earlier := f.to[at]
@@ -244,8 +244,8 @@ func (f *filling) now(at structure.SpanRef) structure.SpanRef {
 	}
 }
 
-// follows reports whether the message at a span follows a version of a message, where each stands now, and that version
-// does not follow it.
+// follows reports whether a message at a span follows a version of another message, taking the latest version of
+// each. It returns false if that version's parent is the message at the span already.
 func (f *filling) follows(at, version structure.SpanRef) (bool, error) {
 	after, err := f.placer.Before(version)
 	if err != nil || f.now(after) == at {
@@ -262,8 +262,8 @@ func (f *filling) follows(at, version structure.SpanRef) (bool, error) {
 	return !at.IsZero(), nil
 }
 
-// above returns where the parent of a message stands, and whether there is one. That of a root stands at the empty
-// position.
+// above returns the state of a message's parent, and whether there is one. A root has the empty position as its
+// parent.
 func (f *filling) above(ctx context.Context, m *message) (standing, bool, error) {
 	id := string(m.ParentID)
 	if id == "" {
@@ -281,7 +281,7 @@ func (f *filling) above(ctx context.Context, m *message) (standing, bool, error)
 	return standing{at: f.now(at)}, known, err
 }
 
-// derive sets the content that a new message was derived from. What is not there is left out.
+// derive sets the content that a new message was derived from. If that does not exist, it is left out.
 func (f *filling) derive(ctx context.Context, m *message) error {
 	from := m.Origin.DerivedFrom
 	if m.said || from == "" {
@@ -299,7 +299,8 @@ func (f *filling) derive(ctx context.Context, m *message) error {
 	return err
 }
 
-// same reports whether a message says what a span says that looks different. What was erased stays so.
+// same reports whether a message equals the one at a span although their bytes differ. Erased content counts as
+// equal.
 func (f *filling) same(ctx context.Context, m *message, at structure.SpanRef) (bool, error) {
 	step, err := f.c.step(ctx, at, backend.PathOptions{Bodies: true})
 	if err != nil {
@@ -317,12 +318,12 @@ func (f *filling) same(ctx context.Context, m *message, at structure.SpanRef) (b
 	return erased || m.Same(known), err
 }
 
-// message is a message that is loaded.
+// message is a message being loaded.
 type message struct {
 	Message
 	content place.Message
-	said    bool // the content is as where the message comes from, not only as its data say
-	asked   bool // for that
+	said    bool // content is the original, not made from the data
+	asked   bool // the original was asked for
 }
 
 // version is a new version of a message.
@@ -330,11 +331,11 @@ type version struct {
 	id     string
 	parent Ref
 	was    structure.SpanRef // the latest version in the store, zero for none
-	// message is nil if that has the same content, and only follows another message.
+	// message is nil if the content is the same and only the parent differs.
 	message *message
 }
 
-// derive states what the message was derived from. A message that says the same is not derived from anything.
+// derive states what the message was derived from, unless the content is the same.
 func (m *message) derive(from content.ID) {
 	u := &m.content.Usages[0]
 	if from == u.Content {
@@ -346,7 +347,7 @@ func (m *message) derive(from content.ID) {
 	}
 }
 
-// asData returns what is placed of a message: what its data say.
+// asData returns a message to place, made from its data.
 func asData(m *Message) (place.Message, error) {
 	i, created := itemOf(m), time.UnixMilli(m.CreatedAt).UTC()
 	origin := i.Origin.OfBlock()
@@ -366,7 +367,7 @@ func asData(m *Message) (place.Message, error) {
 	return is, err
 }
 
-// asSaid returns what is placed of a message that was said elsewhere. It goes by the id that it has in the chat.
+// asSaid returns a message to place, made from its original content. It gets the id that it has in the chat.
 func (s *loading) asSaid(ctx context.Context, m *Message, said *Said) (place.Message, error) {
 	is := place.Message{ID: m.ID, Usages: slices.Clone(said.Usages)}
 	id, _ := sourceOf(is.Usages)

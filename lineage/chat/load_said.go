@@ -13,17 +13,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Said is what a message is made of: the usages of its span, each with its type and origin, and
-// the content that they name.
+// Said is the original content of a message: the usages of its span, each with its type and origin, and the blocks
+// that they name.
 type Said struct {
 	Usages []structure.Usage
-	// From has the content, with the whole body in each block.
+	// From has the blocks, each with its whole body.
 	From form.Blocks
 }
 
-// Tell returns what the usages of a span say as a message. blocks are what they name as their
-// content, in their order. The message is one of no chat and has no parent. A form that does not
-// go with its pieces is an error.
+// Tell returns the message that the usages of a span make up. blocks are the blocks of the usages, in the same order.
+// The message has no chat and no parent. It is an error if a form does not match its pieces.
 func Tell(ctx context.Context, from form.Blocks, usages []structure.Usage, blocks []*structure.Block, id string) (Message, error) {
 	r := &ThreadReader{messages: form.NewReader(from), exact: true}
 	var span structure.Span
@@ -32,8 +31,8 @@ func Tell(ctx context.Context, from form.Blocks, usages []structure.Usage, block
 	return r.tell(ctx, step, id)
 }
 
-// contentOf returns content that a message was said with, nil for content that was erased: a marker of that is
-// stored at once.
+// contentOf returns a block of a message's original content. It returns nil for erased content, for which it stores a
+// marker.
 func (s *loading) contentOf(ctx context.Context, said *Said, id content.ID) (*place.Content, error) {
 	blocks, err := said.From.Blocks(ctx, []content.ID{id})
 	if errors.Is(err, backend.ErrErased) {
@@ -53,7 +52,7 @@ func (s *loading) contentOf(ctx context.Context, said *Said, id content.ID) (*pl
 	return &place.Content{ID: id, Block: b}, nil
 }
 
-// erased leaves a marker for content that was erased elsewhere, unless it is here.
+// erased stores a marker for content that was erased in its source, unless the store has the content.
 func (s *loading) erased(ctx context.Context, writer *write.Writer, id content.ID) error {
 	_, err := writer.Engine().Blocks(ctx, []content.ID{id})
 	if isNotFound(err) {

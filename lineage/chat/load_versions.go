@@ -12,20 +12,20 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A message cannot be changed. Where another program changed one in its database, a
-// loading adds it once more, as a new version, and again every message that follows it,
-// all in one commit. So a message whose id leads to it follows no earlier version, but for
-// one that was added after an earlier version itself: the next loading adds that again.
+// A message cannot be changed. If another program has changed one in its database, a loading adds it again as a new
+// version, and also every message that follows it, all in one commit. So a message that can be found by its id never
+// follows an earlier version. The exception is a message that was itself added after an earlier version; the next
+// loading adds it again.
 
-// renewal adds the new versions in one state of the store, and again what follows earlier ones.
+// renewal adds the new versions, and again the messages that follow earlier versions, in one state of the store.
 type renewal struct {
 	*filling
-	stage *change // what the transaction has changed
-	spans uint64  // of the thread before
-	again int     // how many followers were added
+	stage *change // the changes of the transaction
+	spans uint64  // number of spans of the thread before
+	again int     // number of messages added again
 }
 
-// follower is a span that may have to follow a later version of what it follows.
+// follower is a span that may have to follow a later version of its parent.
 type follower struct{ at, after structure.SpanRef }
 
 // renew adds the new versions, and again the messages that follow earlier ones.
@@ -40,7 +40,7 @@ func (s *loading) renew(ctx context.Context, c *change) (*renewal, error) {
 	}
 	r.spans = reach.Spans()
 	if len(s.versions) == 0 && s.spansIn(reach) == r.spans {
-		return r, nil // the thread has only what the chat has, each message once
+		return r, nil // the thread has only the messages of the chat, each once
 	}
 	followers, err := r.followers(ctx, reach)
 	if err == nil && len(s.versions) > 0 {
@@ -52,7 +52,7 @@ func (s *loading) renew(ctx context.Context, c *change) (*renewal, error) {
 	return r, err
 }
 
-// spansIn returns how many spans of a reach the messages of the chat have.
+// spansIn returns the number of spans of a reach that are messages of the chat.
 func (s *loading) spansIn(reach backend.Reach) uint64 {
 	spans := make(map[structure.SpanRef]bool)
 	for _, is := range s.listed {
@@ -63,8 +63,8 @@ func (s *loading) spansIn(reach backend.Reach) uint64 {
 	return uint64(len(spans))
 }
 
-// end notes what the commit of a renewal added, and reports whether it was all: others may have added messages after
-// earlier versions meanwhile.
+// end records what the commit of a renewal added. It reports whether that was all: others may have added messages
+// after earlier versions in the meantime.
 func (r *renewal) end(ctx context.Context) (bool, error) {
 	s := r.loading
 	s.problems = append(s.problems, r.problems...)
@@ -78,7 +78,7 @@ func (r *renewal) end(ctx context.Context) (bool, error) {
 	return r.again == 0 && reach.Spans() == r.spans+uint64(r.added), err
 }
 
-// followers returns the spans of the thread that are no earlier versions, each after those that it follows, and notes the
+// followers returns the spans of the thread that are not earlier versions, each after its parent. It also records the
 // earlier versions.
 func (r *renewal) followers(ctx context.Context, reach backend.Reach) ([]follower, error) {
 	var all []follower
@@ -99,7 +99,7 @@ func (r *renewal) followers(ctx context.Context, reach backend.Reach) ([]followe
 				}
 				if latest.Span != is.at {
 					r.to[is.at] = latest.Span
-				} else if !listed.at.IsZero() { // another loading has brought a new version
+				} else if !listed.at.IsZero() { // another loading has added a new version
 					r.to[listed.at] = is.at
 				}
 			}
@@ -112,7 +112,7 @@ func (r *renewal) followers(ctx context.Context, reach backend.Reach) ([]followe
 	return all, nil
 }
 
-// add adds the new versions to the transaction, and followers again.
+// add adds the new versions to the transaction, and then the followers that must be added again.
 func (r *renewal) add(ctx context.Context, followers []follower) error {
 	for _, v := range r.loading.versions {
 		if v.message != nil {
@@ -153,13 +153,13 @@ func (r *renewal) add(ctx context.Context, followers []follower) error {
 	}
 }
 
-// isBehind reports whether a follower follows an earlier version, and is none itself.
+// isBehind reports whether a follower follows an earlier version and is not an earlier version itself.
 func (r *renewal) isBehind(f follower) bool {
 	_, earlier := r.to[f.at]
 	return !earlier && r.now(f.after) != f.after
 }
 
-// stages makes a part of the transaction.
+// stages runs a part of the transaction.
 func (r *renewal) stages(ctx context.Context, fill func() error) error {
 	stage := r.stage.stage()
 	_, err := write.Of(r.stage.store).Make(ctx, func(b *write.Batch, try write.Try) error {
@@ -174,8 +174,8 @@ func (r *renewal) stages(ctx context.Context, fill func() error) error {
 	return err
 }
 
-// staged is the state inside a transaction. Its lists are those of the state before: the placer finds the runs that it
-// began without them.
+// staged is the state inside a transaction. Its lists are those from before the transaction. The placer finds the
+// runs that it started without them.
 type staged struct{ *write.Stage }
 
 func (s staged) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
@@ -198,12 +198,12 @@ func (r *renewal) version(ctx context.Context, v version) (err error) {
 	is, err := r.place(ctx, m)
 	r.placed[v.id] = is
 	if !v.was.IsZero() && !is.at.IsZero() && v.was != is.at {
-		r.to[v.was] = is.at // also where another loading has brought the version
+		r.to[v.was] = is.at // also if another loading has added the version
 	}
 	return err
 }
 
-// follower adds a follower again, if it is behind.
+// follower adds a follower again if it is behind.
 func (r *renewal) follower(ctx context.Context, is follower) error {
 	if !r.isBehind(is) {
 		return nil

@@ -7,17 +7,16 @@ import (
 	"strings"
 )
 
-// MetadataFilter chooses chats by a value in their metadata.
+// MetadataFilter selects chats by a value in their metadata.
 type MetadataFilter struct {
-	// Key is the path to the value: the keys of nested objects, with dots between.
+	// Key is the path to the value: the keys of nested objects, separated by dots.
 	Key string `json:"key"`
-	// Value is a string, number or bool that must be there or in the array that is
-	// there, or nil: then there must be null or nothing.
+	// Value is a string, number or bool. It matches if it is at the key or in an array at the key. A nil Value
+	// matches if the key is missing or null.
 	Value any `json:"value"`
 }
 
-// Matches reports whether metadata has the value. Numbers match by what they
-// are, however they are written.
+// Matches reports whether metadata has the value. Numbers match by value, however they are written.
 func (f MetadataFilter) Matches(metadata json.RawMessage) bool {
 	at := metadata
 	for key := range strings.SplitSeq(f.Key, ".") {
@@ -37,7 +36,7 @@ func (f MetadataFilter) Matches(metadata json.RawMessage) bool {
 	}
 	values := []json.RawMessage{at}
 	if at[0] == '[' {
-		_ = json.Unmarshal(at, &values) // it is valid, as a part of valid JSON
+		_ = json.Unmarshal(at, &values) // cannot fail, because it is a part of valid JSON
 	}
 	return slices.ContainsFunc(values, func(v json.RawMessage) bool { return sameJSON(v, wanted) })
 }

@@ -11,20 +11,18 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// On returns the chats in a lineage store. It keeps nothing of its own: any number
-// of them can be made for a store, which stays its owner's to close.
+// On returns the chats in a lineage store. It has no state of its own: any number of them may be created for a store,
+// and the owner of the store closes it.
 //
-// A chat is a thread that keeps its messages, its id the thread's source id. A message is
-// a span of the thread, its id the source id that it was added with. A branch and a
-// checkpoint are what they are there. So threads and messages that come from elsewhere,
-// such as an agent that uses the library, show too. Those without an id of their own, and
-// those that a thread shares with another, have ids that follow from the thread and the
-// span. Message ids are unique in a chat, not in the store: several chats may have messages with the
-// same id. What was erased reads as Message.Data says. It cannot search: see OnSearchable.
+// A chat is a thread that keeps its messages. Its id is the source id of the thread. A message is a span of the
+// thread, and its id is the source id that it was added with. Branches and checkpoints are those of the thread. So
+// threads and messages from other sources, such as an agent that uses the library, are visible too. If they have no
+// id of their own, or if a thread shares them with another one, their ids are derived from the thread and the span.
+// Message ids are unique in a chat, but not in the store: several chats may have messages with the same id. For
+// erased content see Message.Data. These chats cannot be searched: see OnSearchable.
 func On(store *lineage.Store) Store { return OnSearchable(store, nil) }
 
-// OnSearchable is On with something to search the chats with. Package
-// lineage/search has one.
+// OnSearchable is On with a searcher. Package lineage/search has one.
 func OnSearchable(store *lineage.Store, by Searcher) Store {
 	return &onStore{state: latest(store), searcher: by}
 }
@@ -34,8 +32,8 @@ type onStore struct {
 	searcher Searcher
 }
 
-// state is a state of a store that chats are read from: the latest, or the one inside a
-// transaction, whose store is that of the transaction.
+// state is a state of a store from which chats are read: the current state, or that inside a transaction. Inside,
+// store is the transaction's.
 type state struct {
 	store *lineage.Store
 	from  backend.Reader
@@ -45,24 +43,24 @@ func latest(store *lineage.Store) state {
 	return state{store: store, from: write.Of(store).Engine()}
 }
 
-// update changes the store in one transaction: see lineage.Store.Update. do works on the state
-// inside of it.
+// update changes the store in one transaction: see lineage.Store.Update. do works on the state inside it.
 func (s *state) update(ctx context.Context, do func(in *state) error) error {
 	return s.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		in := latest(tx.Store)
-		in.stage().AllowLarge() // what a caller gives at once is in memory already
+		in.stage().AllowLarge() // what a caller passes at once is in memory already
 		return do(&in)
 	})
 }
 
-// change is a chat in the state of a transaction, in which it is changed, or in the latest one, to look only.
+// change is a chat in a state: inside a transaction, where it is changed, or in the current state, where it is only
+// read.
 type change struct {
 	*state
-	t      *structure.Thread // as it was when the change began
+	t      *structure.Thread // as of the start of the change
 	thread *lineage.Thread
 }
 
-// change changes a chat, which must be there, in one transaction.
+// change changes an existing chat in one transaction.
 func (s *state) change(ctx context.Context, chatID string, do func(c *change) error) error {
 	return s.update(ctx, func(in *state) error {
 		t, err := in.thread(ctx, chatID)
@@ -77,11 +75,11 @@ func (s *state) change(ctx context.Context, chatID string, do func(c *change) er
 	})
 }
 
-// stage is what the state of a transaction is read from.
+// stage returns the reader of a transaction.
 func (s *state) stage() *write.Stage { return s.from.(*write.Stage) }
 
-// committed is the state that a transaction began with, for listings that are refused inside
-// of it, or the latest state.
+// committed returns the state before the transaction, for listings that are refused inside it. Outside of a
+// transaction it returns the current state.
 func (s *state) committed() *state {
 	switch from := s.from.(type) {
 	case *write.Stage:
@@ -96,7 +94,7 @@ func (s *state) runs(ctx context.Context) structure.RunLookup { return backend.R
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
-// moment returns a time of the caller's, or now.
+// moment returns the caller's time, or now if it is 0.
 func moment(millis int64) time.Time {
 	if millis == 0 {
 		return now()
@@ -106,7 +104,7 @@ func moment(millis int64) time.Time {
 
 func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
 
-// ignoreNotFound returns the error of a lookup whose answer is none where there is nothing.
+// ignoreNotFound returns the error of a lookup, but nil if nothing was found.
 func ignoreNotFound(err error) error {
 	if isNotFound(err) {
 		return nil
@@ -114,7 +112,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// orNone returns what was found, nil if there is nothing.
+// orNone returns the result of a lookup, nil if nothing was found.
 func orNone[T any](found T, err error) (*T, error) {
 	if err != nil {
 		return nil, ignoreNotFound(err)

@@ -11,7 +11,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// branch returns the branch of a chat with an id, and its context. A branch of another chat is ErrOtherChat.
+// branch returns the branch of a chat with an id, and its context. If the branch belongs to another chat, the error
+// is ErrOtherChat.
 func (s *state) branch(ctx context.Context, t *structure.Thread, id string) (*structure.Branch, *backend.Context, error) {
 	var b *structure.Branch
 	c, err := s.from.Context(ctx, lineage.SourceBranch(id))
@@ -35,10 +36,10 @@ func (s *state) branch(ctx context.Context, t *structure.Thread, id string) (*st
 	return nil, nil, &Error{Subject: SubjectBranch, ID: id, ChatID: IDOfThread(t), Err: err}
 }
 
-// branchID returns the id of a branch: that of its context, if its caller chose none.
+// branchID returns the id of a branch: the caller's id, or that of its context if the caller chose none.
 func branchID(b *structure.Branch) string { return cmp.Or(b.SourceID, b.Context.String()) }
 
-// newBranch makes a branch, and completes what is known of it.
+// newBranch creates a branch, and fills in its defaults.
 func (c *change) newBranch(ctx context.Context, b *Branch) (*lineage.Context, error) {
 	head, err := c.position(ctx, b.HeadMessageID)
 	if err != nil {
@@ -81,7 +82,7 @@ func (r *ThreadReader) Branch(ctx context.Context, b *structure.Branch) (Branch,
 	return branch, err
 }
 
-// branchAt returns a branch as it is now, and its head.
+// branchAt returns the current state of a branch, and its head.
 func (r *ThreadReader) branchAt(ctx context.Context, b *structure.Branch) (Branch, structure.SpanRef, error) {
 	c, err := r.from.Context(ctx, b.Context)
 	if err != nil {
@@ -131,8 +132,7 @@ func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) 
 	})
 }
 
-// UpdateBranchHead implements Store. A move other than forward is kept in the
-// reflog.
+// UpdateBranchHead implements Store. The reflog records moves other than forward.
 func (s *onStore) UpdateBranchHead(ctx context.Context, chatID, branchID string, head Ref) error {
 	return s.change(ctx, chatID, func(c *change) error {
 		_, is, err := c.branch(ctx, c.t, branchID)
@@ -186,7 +186,7 @@ func (s *onStore) ListBranches(ctx context.Context, chatID string) ([]BranchInfo
 	for _, b := range branches {
 		branch, tip, err := r.branchAt(ctx, b)
 		if isNotFound(err) {
-			continue // deleted since
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return nil, err

@@ -17,8 +17,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// thread returns the thread of a chat: the one with the chat's id as its source id, or one without a
-// source id that goes by its own.
+// thread returns the thread of a chat: the one whose source id is the chat's id, or the one without a source id whose
+// thread id is the chat's id.
 func (s *state) thread(ctx context.Context, chatID string) (*structure.Thread, error) {
 	t, err := s.from.Thread(ctx, write.SourceThread(chatID))
 	id, noID := structure.ParseID[structure.ThreadID](chatID)
@@ -33,7 +33,7 @@ func (s *state) thread(ctx context.Context, chatID string) (*structure.Thread, e
 
 func noChat(id string) error { return &Error{Subject: SubjectChat, ID: id, Err: ErrNotFound} }
 
-// chatOf returns the chat that a thread is.
+// chatOf returns the chat of a thread.
 func (s *state) chatOf(ctx context.Context, t *structure.Thread) (Chat, error) {
 	updated, err := backend.UpdatedAt(ctx, s.from, t)
 	return chatAsOf(t, updated), err
@@ -63,7 +63,7 @@ func (s *onStore) UpsertChat(ctx context.Context, c Chat) (Chat, error) {
 	return is, nil
 }
 
-// newChat makes a chat. One that is there is returned or refused.
+// newChat creates a chat. An existing one is returned if reuse is set, else refused.
 func (s *onStore) newChat(ctx context.Context, c Chat, reuse bool) (Chat, error) {
 	if err := c.Check(); err != nil {
 		return Chat{}, err
@@ -90,7 +90,7 @@ func (s *onStore) newChat(ctx context.Context, c Chat, reuse bool) (Chat, error)
 	return s.mustChat(ctx, c.ID)
 }
 
-// mustChat returns a chat. Without one it is ErrNotFound.
+// mustChat returns a chat, or ErrNotFound if there is none.
 func (s *onStore) mustChat(ctx context.Context, id string) (Chat, error) {
 	t, err := s.thread(ctx, id)
 	if err != nil {
@@ -145,9 +145,8 @@ func (s *onStore) ChangeChat(ctx context.Context, id string, update func(Chat) (
 	return s.mustChat(ctx, id)
 }
 
-// ListChats implements Store. It costs the offset and what is read of the list, as
-// backend.ThreadQuery says. Filters for values inside of objects in the metadata, or for nothing,
-// are tested on each chat.
+// ListChats implements Store. Its cost is that of skipping the offset and of the listing: see backend.ThreadQuery.
+// Filters for values in nested objects of the metadata, and for missing values, are tested on each chat.
 func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatInfo, error] {
 	return func(yield func(ChatInfo, error) bool) {
 		q, err := o.query()
@@ -170,7 +169,7 @@ func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatIn
 			}
 			info, err := s.chatInfo(ctx, &t.Was)
 			if isNotFound(err) {
-				continue // deleted since
+				continue // deleted in the meantime
 			}
 			info.Page = t.Page.String()
 			if !yield(info, err) || err != nil {
@@ -183,7 +182,7 @@ func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatIn
 	}
 }
 
-// query returns the part of the options that a store's lists of threads answer.
+// query returns the part of the options that listings of threads support.
 func (o *ListOptions) query() (q lineage.ThreadQuery, err error) {
 	q = lineage.ThreadQuery{SourcePrefix: o.IDPrefix, TitlePrefix: o.TitlePrefix, Oldest: o.Oldest}
 	if o.UserID != "" {

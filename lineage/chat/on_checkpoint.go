@@ -25,8 +25,7 @@ func (s *onStore) CreateCheckpoint(ctx context.Context, k Checkpoint) (made Chec
 	return made, err
 }
 
-// putCheckpoint makes a checkpoint at a span or moves it there, and completes what is known
-// of it.
+// putCheckpoint creates a checkpoint at a span or moves it there, and fills in its defaults.
 func (c *change) putCheckpoint(ctx context.Context, at structure.SpanRef, k *Checkpoint) error {
 	if at.IsZero() {
 		return &Error{Subject: SubjectCheckpoint, ID: k.Name, ChatID: k.ChatID, Err: ErrInvalid, Detail: "no message"}

@@ -36,8 +36,7 @@ func (s *onStore) Graph(ctx context.Context, chatID string) (Graph, error) {
 	return g, nil
 }
 
-// nodes returns every message of a chat: those of the same time in the order they
-// were added.
+// nodes returns all messages of a chat by time, and those with equal times in the order in which they were added.
 func (s *state) nodes(ctx context.Context, t *structure.Thread) ([]GraphNode, error) {
 	type node struct {
 		GraphNode

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// find returns the span of the message that has an id in a thread, and whether there is one.
+// find returns the span of the message with an id in a thread, and whether there is one.
 func (s *state) find(ctx context.Context, id string, in structure.ThreadID) (structure.SpanRef, bool, error) {
 	if in.IsZero() {
 		return structure.SpanRef{}, false, nil
@@ -25,8 +25,8 @@ func (s *state) find(ctx context.Context, id string, in structure.ThreadID) (str
 	return found.Span, err == nil, err
 }
 
-// messageIn returns the span of a message that is looked up in a chat, whose thread may not exist, and whether
-// there is one. An id that only another chat has is ErrOtherChat.
+// messageIn returns the span of a message of a chat, and whether there is one. The thread of the chat may not exist.
+// If only another chat has the id, the error is ErrOtherChat.
 func (s *state) messageIn(ctx context.Context, chatID string, thread structure.ThreadID, id string) (structure.SpanRef, bool, error) {
 	at, known, err := s.find(ctx, id, thread)
 	if known || err != nil {
@@ -43,7 +43,7 @@ func (s *state) messageIn(ctx context.Context, chatID string, thread structure.T
 	return structure.SpanRef{}, false, err
 }
 
-// position returns the span of a message that a change to the chat refers to.
+// position returns the span of a message that a change refers to.
 func (c *change) position(ctx context.Context, id Ref) (structure.SpanRef, error) {
 	if id == "" {
 		return structure.SpanRef{}, nil
@@ -55,12 +55,12 @@ func (c *change) position(ctx context.Context, id Ref) (structure.SpanRef, error
 	return at, err
 }
 
-// refuse returns an error about a message that the chat was given.
+// refuse returns an error about a message that the caller passed.
 func (c *change) refuse(id string, err error) error {
 	return &Error{Subject: SubjectMessage, ID: id, ChatID: IDOfThread(c.t), Err: err}
 }
 
-// readingOf returns a reader of a chat and the span of a message of it. The reader is nil if there is no such
+// readingOf returns a reader of a chat and the span of one of its messages. The reader is nil if there is no such
 // message.
 func (s *state) readingOf(ctx context.Context, chatID, id string) (*ThreadReader, structure.SpanRef, error) {
 	var in structure.ThreadID
@@ -122,7 +122,7 @@ func (s *onStore) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[Me
 				return
 			}
 			first := last - min(step, last) + 1
-			// The message before says what the parent of the first one is.
+			// The previous message tells the parent of the first one.
 			var part []Message
 			for m, err := range r.chain(ctx, at, structure.Window{From: max(first-1, 1), To: last}) {
 				if err != nil {
@@ -144,7 +144,7 @@ func (s *onStore) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[Me
 	}
 }
 
-// How many messages are read at once on the way to the root.
+// Numbers of messages that are read at once on the path to the root.
 const (
 	firstStep = 16
 	maxStep   = 512
@@ -177,7 +177,7 @@ func (s *onStore) Messages(ctx context.Context, chatID string) iter.Seq2[Message
 	}
 }
 
-// mostForks bounds how many runs that begin after a message are looked at one by one.
+// mostForks limits the runs after a message that are examined one by one.
 const mostForks = 1000
 
 // HasChildren implements Store.
@@ -202,7 +202,7 @@ func (s *onStore) HasChildren(ctx context.Context, chatID, id string) (bool, err
 	if forks == 0 {
 		return false, nil
 	}
-	// What follows is the chat's if one of its contexts or checkpoints leads there.
+	// A message that follows belongs to the chat if one of its contexts or checkpoints leads there.
 	reach, err := backend.ReachOf(ctx, s.from, r.thread)
 	for _, e := range reach {
 		if e.Run.Parent == at || e.Run.ID == at.Run && e.Last > at.Seq {

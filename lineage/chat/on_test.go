@@ -6,14 +6,27 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 )
 
+// TestChats runs the suite.
+//
 // feature: storage/custom
+//
+//test:norace
+func TestChats(t *testing.T) { chats(t, chattest.Run) }
+
+// TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.
 func TestConformance(t *testing.T) {
-	chattest.Run(t, chattest.Config{LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
+	campaign.Long(t)
+	chats(t, chattest.RunConcurrent)
+}
+
+func chats(t *testing.T, run func(*testing.T, chattest.Config)) {
+	run(t, chattest.Config{LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
 		dir := t.TempDir()
 		return func(ctx context.Context) (chat.Store, func() error, error) {
 			s, err := lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal})

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// itemOf returns what a message says, without its time and without what it was derived from.
+// itemOf returns the content of a message, without its time and without what it was derived from.
 func itemOf(m *Message) lineage.Item {
 	i := lineage.Item{Role: m.Name, Body: m.Data, Type: content.TypeJSON, SourceID: m.ID}
 	if m.Type != TypeMessage {
@@ -19,7 +19,7 @@ func itemOf(m *Message) lineage.Item {
 	return i
 }
 
-// item returns what is added to the thread as a message.
+// item returns the item that adds a message to the thread.
 func (c *change) item(ctx context.Context, m *Message) (i lineage.Item, err error) {
 	i = itemOf(m)
 	i.CreatedAt = moment(m.CreatedAt)
@@ -27,7 +27,7 @@ func (c *change) item(ctx context.Context, m *Message) (i lineage.Item, err erro
 	return i, err
 }
 
-// keep makes the thread keep the messages that are added to it from now on.
+// keep makes the thread keep all messages that are added from now on.
 func (c *change) keep(ctx context.Context) error {
 	if c.t.Keeps {
 		return nil
@@ -35,8 +35,8 @@ func (c *change) keep(ctx context.Context) error {
 	return c.thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Keeps = true; return nil })
 }
 
-// touch states that the chat is updated now, unless messages that were added say so by their own times, of now
-// or a moment ago.
+// touch sets the update time of the chat to now. It does nothing if the added messages have about the current time,
+// which then counts.
 func (c *change) touch(ctx context.Context, added ...Message) error {
 	limit := now().Add(-time.Second).UnixMilli()
 	if slices.ContainsFunc(added, func(m Message) bool { return m.CreatedAt == 0 || m.CreatedAt > limit }) {
@@ -123,8 +123,7 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 	return Ref(r.Messages[len(r.Messages)-1].ID), nil
 }
 
-// branchToExtend returns the branch of a request, which must have the head that the request
-// expects.
+// branchToExtend returns the branch of a request. It must have the head that the request expects.
 func (c *change) branchToExtend(ctx context.Context, r *AppendRequest) (*lineage.Context, error) {
 	_, is, err := c.branch(ctx, c.t, r.BranchID)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// originOf returns the origin that a message states.
+// originOf returns the origin of the message at a step.
 func originOf(step *backend.Step) Origin {
 	is := step.Span.Usages[0].OriginWith(step.Blocks[0].Origin)
 	o := Origin{UserID: is.UserID, ModelID: is.ModelID, SourceID: is.SourceID}

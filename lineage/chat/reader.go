@@ -14,26 +14,25 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// ThreadReader reads one state of a thread as the chat that it is: with the ids and
-// contents that a Store made by On answers. It also serves those who copy chats
-// elsewhere. It is not safe for concurrent use.
+// ThreadReader reads one state of a thread as a chat, with the same ids and contents as a Store returned by On. It is
+// also for code that copies chats elsewhere. It is not safe for concurrent use.
 type ThreadReader struct {
 	*state
 	thread *structure.Thread
-	// home says for each run that was met whether it belongs to the chat.
+	// home caches for runs whether they belong to the chat.
 	home     map[structure.RunID]bool
 	messages *form.Reader
-	// exact refuses messages whose form is damaged. Otherwise their pieces are told.
+	// exact refuses messages whose form is damaged. Otherwise their pieces are returned.
 	exact bool
-	// owned, when not nil, returns how many spans of a run may have ids of their own here.
+	// owned, when not nil, returns the number of spans of a run that may have ids of their own.
 	owned func(context.Context, structure.RunID) (uint64, error)
-	// later, when not nil, has the ids of messages of which there are later versions: see foresee.
+	// later, when not nil, has the ids of messages that have later versions: see foresee.
 	later map[string]bool
 }
 
-// NewThreadReader returns a reader of a thread in a state of a store. owned, when not nil,
-// returns how many spans of a run, from its first on, may have the ids that they were added
-// with. All others have ids that follow from the thread and the span, as earlier versions do.
+// NewThreadReader returns a reader of a thread in a state of a store. owned, when not nil, returns how many spans of
+// a run, from the first on, may have the ids that they were added with. All other messages have ids derived from the
+// thread and the span, as earlier versions have.
 func NewThreadReader(store *lineage.Store, from backend.Reader, t *structure.Thread, owned func(context.Context, structure.RunID) (uint64, error)) *ThreadReader {
 	r := (&state{store: store, from: from}).reading(t)
 	r.owned = owned
@@ -44,8 +43,8 @@ func (s *state) reading(t *structure.Thread) *ThreadReader {
 	return &ThreadReader{state: s, thread: t, home: make(map[structure.RunID]bool), messages: form.NewReader(s.from)}
 }
 
-// sourceOf returns the id that a message with some usages was added with, empty where there is none,
-// and which version of it that is.
+// sourceOf returns the id with which the message of some usages was added, empty if it has none, and the number of
+// its version.
 func sourceOf(usages []structure.Usage) (id string, version uint64) {
 	for i := range usages {
 		if u := &usages[i]; u.SourceID != "" && u.Lookup > 0 {
@@ -55,15 +54,14 @@ func sourceOf(usages []structure.Usage) (id string, version uint64) {
 	return "", 0
 }
 
-// SourceID returns the id that the message that a span is was added with, empty where there
-// is none.
+// SourceID returns the id with which the message at a span was added, empty if it has none.
 func (r *ThreadReader) SourceID(s *structure.Span) string {
 	id, _ := sourceOf(s.Usages)
 	return id
 }
 
-// MessageID returns the id of the message that a step is: the one that it was added with to
-// this chat, if it is the latest version of that message, whatever it follows.
+// MessageID returns the id of the message at a step. It is the id with which the message was added to this chat, if
+// the step is the latest version of the message.
 func (r *ThreadReader) MessageID(ctx context.Context, step *backend.Step) (string, error) {
 	if id := r.SourceID(step.Span); id != "" {
 		own, err := r.isOwn(ctx, id, step.Span.Ref)
@@ -82,7 +80,7 @@ func (r *ThreadReader) isOwn(ctx context.Context, id string, at structure.SpanRe
 	}
 	home, err := r.isHome(ctx, at.Run)
 	if err != nil || !home || !r.thread.Keeps {
-		return home, err // only in threads that keep their messages there are versions
+		return home, err // only threads that keep their messages have versions
 	}
 	if r.later != nil && !r.later[id] {
 		return true, nil
@@ -105,7 +103,7 @@ func (r *ThreadReader) isHome(ctx context.Context, run structure.RunID) (bool, e
 	return home, nil
 }
 
-// IDAt returns the id of the message at a span, none for the empty position.
+// IDAt returns the id of the message at a span, empty for the zero ref.
 func (r *ThreadReader) IDAt(ctx context.Context, at structure.SpanRef) (Ref, error) {
 	if at.IsZero() {
 		return "", nil
@@ -124,13 +122,13 @@ func (r *ThreadReader) Chat(ctx context.Context) (Chat, error) { return r.chatOf
 // step returns a span.
 func (s *state) step(ctx context.Context, at structure.SpanRef, o backend.PathOptions) (last *backend.Step, err error) {
 	for last, err = range s.from.Path(ctx, at, structure.Window{Last: 1}, o) {
-		// It is the only one.
+		// There is only one.
 	}
 	return last, err
 }
 
-// Message returns the message that a step is, which has its bodies. parent is the id of the
-// one before it.
+// Message returns the message at a step, which must have been read with its bodies. parent is the id of the previous
+// message.
 func (r *ThreadReader) Message(ctx context.Context, step *backend.Step, parent Ref) (Message, error) {
 	id, err := r.MessageID(ctx, step)
 	if err != nil {
@@ -144,12 +142,12 @@ func (r *ThreadReader) Message(ctx context.Context, step *backend.Step, parent R
 // MessageAt returns the message at a span.
 func (r *ThreadReader) MessageAt(ctx context.Context, at structure.SpanRef) (m Message, err error) {
 	for m, err = range r.chain(ctx, at, structure.Window{Last: 2}) {
-		// The last one has its parent.
+		// The last one is the message, with its parent.
 	}
 	return m, err
 }
 
-// whole yields the history that ends at a span as messages.
+// whole yields the messages of the history that ends at a span.
 func (r *ThreadReader) whole(ctx context.Context, at structure.SpanRef) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		length, err := r.store.Position(ctx, at)
@@ -164,7 +162,7 @@ func (r *ThreadReader) whole(ctx context.Context, at structure.SpanRef) iter.Seq
 	}
 }
 
-// chain yields the window of the history that ends at a span as messages. The first has no parent.
+// chain yields the messages in a window of the history that ends at a span. The first one has no parent.
 func (r *ThreadReader) chain(ctx context.Context, at structure.SpanRef, w structure.Window) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		parent := Ref("")
@@ -181,7 +179,7 @@ func (r *ThreadReader) chain(ctx context.Context, at structure.SpanRef, w struct
 	}
 }
 
-// tell returns a step as a message with an id.
+// tell returns the message at a step, with an id.
 func (r *ThreadReader) tell(ctx context.Context, step *backend.Step, id string) (Message, error) {
 	u := &step.Span.Usages[0]
 	m := Message{ID: id, Name: roleOf(step), CreatedAt: u.CreatedAt.UnixMilli(), Origin: originOf(step)}
@@ -195,14 +193,13 @@ func (r *ThreadReader) tell(ctx context.Context, step *backend.Step, id string) 
 	return m, nil
 }
 
-// typeMetadata returns the metadata of a message's usage, which only messages of an unusual type have.
+// typeMetadata returns the metadata of a message's usage. Only messages of an unusual type have any.
 func typeMetadata(of string) []byte {
 	b, _ := json.Marshal(map[string]string{"type": of}) // a string always marshals
 	return b
 }
 
-// typeOf returns the type of the message that a usage is. One whose metadata were erased is
-// taken for a message.
+// typeOf returns the type of the message of a usage. If its metadata was erased, it is TypeMessage.
 func (r *ThreadReader) typeOf(ctx context.Context, u *structure.Usage) (string, error) {
 	metadata, err := r.messages.Metadata(ctx, u)
 	of := rawjson.Str(rawjson.Get(metadata, "type"))

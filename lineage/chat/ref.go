@@ -2,7 +2,7 @@ package chat
 
 import "encoding/json"
 
-// Ref is the id of a message, or of none: then it is empty here and null in JSON.
+// Ref is the id of a message. It is empty, and null in JSON, if there is no message.
 type Ref string
 
 // MarshalJSON implements json.Marshaler.

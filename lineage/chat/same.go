@@ -10,9 +10,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// sameJSON reports whether two JSON texts have the same value, however they are
-// laid out: databases keep the one and not the other. Text that is not JSON is the
-// same only as itself.
+// sameJSON reports whether two JSON texts have the same value, however they are laid out. Databases keep the value,
+// but not the layout. A text that is not JSON equals only itself.
 func sameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -22,7 +21,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	return errX == nil && errY == nil && sameValue(x, y)
 }
 
-// decode decodes JSON with its numbers as they are written.
+// decode decodes JSON. Numbers stay as they are written.
 func decode(b json.RawMessage) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()

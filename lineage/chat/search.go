@@ -2,29 +2,28 @@ package chat
 
 import "context"
 
-// DefaultSearchLimit is the limit of a search that has none.
+// DefaultSearchLimit is the limit of a search without one.
 const DefaultSearchLimit = 20
 
-// SearchOptions narrow a search.
+// SearchOptions restrict a search.
 type SearchOptions struct {
-	// Roles, when not empty, are the names of messages wanted.
+	// Roles, when not empty, are the names of the messages to search.
 	Roles []string `json:"roles,omitempty"`
-	// Limit is the most results wanted. Default DefaultSearchLimit.
+	// Limit is the maximum number of results. Default DefaultSearchLimit.
 	Limit int `json:"limit,omitempty"`
 }
 
 // SearchResult is a message that matches.
 type SearchResult struct {
 	Message Message `json:"message"`
-	// Rank orders the results: the higher, the better. It is about the chat alone:
-	// what is in other chats has no part in it.
+	// Rank orders the results: higher is better. It depends on this chat only.
 	Rank float64 `json:"rank"`
-	// Snippet is where it matches, the words between <mark> and </mark>.
+	// Snippet is the place of the match. The matching words are between <mark> and </mark>.
 	Snippet string `json:"snippet,omitempty"`
 }
 
 // Searcher finds messages in the chats of a store.
 type Searcher interface {
-	// SearchMessages does what Store.SearchMessages says.
+	// SearchMessages implements Store.SearchMessages.
 	SearchMessages(ctx context.Context, chatID, query string, o SearchOptions) ([]SearchResult, error)
 }

@@ -37,7 +37,7 @@ func opening(ctx context.Context, s Store, chatID string) iter.Seq2[*transcript.
 	}
 }
 
-// Transcribe returns the message as one of a transcript. Its position is not known.
+// Transcribe returns the message as a message of a transcript. Its position is unknown.
 func (m Message) Transcribe() *transcript.Message {
 	t := &transcript.Message{
 		ID: m.ID, Role: m.Name, Model: m.Origin.ModelID, Created: time.UnixMilli(m.CreatedAt).UTC(), Type: content.TypeJSON, Body: m.Data,

@@ -8,18 +8,18 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Looking up the latest version of a message costs several times what reading its span does, and few
-// messages have a second version. So before many messages are read, those with later versions are found.
+// Looking up the latest version of a message costs several times as much as reading its span, and few messages have a
+// second version. So before many messages are read, those with later versions are searched for.
 
 const (
 	// fewMessages is the largest number of messages that are looked up one by one.
 	fewMessages = 64
-	// lookupCost is how many spans are read, without their contents, in the time of a lookup.
+	// lookupCost is the number of spans that can be read without their contents in the time of one lookup.
 	lookupCost = 4
 )
 
-// foresee finds which messages of the chat have later versions, if that costs less than looking up n messages.
-// In a transaction it does not: what was added there is not among the runs.
+// foresee finds the messages of the chat that have later versions, if that costs less than looking up n messages. It
+// does nothing in a transaction, because what was added there is not among the runs.
 func (r *ThreadReader) foresee(ctx context.Context, n uint64) error {
 	if _, staged := r.from.(*write.Stage); staged || r.later != nil || r.owned != nil || !r.thread.Keeps || n <= fewMessages {
 		return nil

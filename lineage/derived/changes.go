@@ -5,43 +5,43 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Changes are the subjects that commits changed. They say what to read again, and not what it became: the commits
-// after them may have changed a subject again, or deleted it.
+// Changes are the subjects that commits changed. They tell what to read again, not the new state: later commits may
+// have changed a subject again, or deleted it.
 type Changes struct {
 	Threads  map[structure.ThreadID]ThreadChange
 	Contexts map[structure.ContextID]ContextChange
 	Runs     map[structure.RunID]RunChange
 	// Branches and Checkpoints were set or deleted.
 	Branches, Checkpoints map[Name]bool
-	// Erased content was erased, Stored content was stored. Content can be in both.
+	// Erased is content that was erased, Stored is content that was stored. Content can be in both.
 	Erased, Stored map[content.ID]bool
 	// Values are the owners of values that were set or deleted.
 	Values map[structure.Owner]bool
 }
 
-// ThreadChange is how a thread changed. It is zero if only fields of the thread did.
+// ThreadChange is a change of a thread. It is zero if only fields of the thread changed.
 type ThreadChange struct {
-	// Deleted is set if the thread was deleted, with its contexts, branches, checkpoints and values, which are no
-	// changes of their own. If it exists, it was created again.
+	// Deleted is set if the thread was deleted, together with its contexts, branches, checkpoints and values. These
+	// do not appear as changes of their own. If the thread exists, it was created again.
 	Deleted bool
-	// Keeps is set if the thread keeps all its runs, perhaps since this change.
+	// Keeps is set if the thread keeps all its runs, possibly since this change.
 	Keeps bool
 }
 
-// ContextChange is how a context changed.
+// ContextChange is a change of a context.
 type ContextChange struct {
-	// Stated is set if the context was created, changed, or deleted with its summaries and values, or what is left
-	// of it was stated. Moved is set if its tip was moved, and Summarized if a summary of it was made or deleted.
+	// Stated is set if the context was created, changed, or deleted with its summaries and values, or if its remnant
+	// was stated. Moved is set if its tip moved. Summarized is set if a summary of it was created or deleted.
 	Stated, Moved, Summarized bool
 	// Deleted is set if the context was deleted. If it exists, it was created again.
 	Deleted bool
 }
 
-// RunChange is what was added to a run.
+// RunChange is an addition to a run.
 type RunChange struct {
 	// First and Last are the places of the first and last new span.
 	First, Last uint64
-	// Renewed is set if a new span has a later version of a message.
+	// Renewed is set if a new span is a later version of a message.
 	Renewed bool
 }
 

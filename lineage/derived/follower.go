@@ -36,15 +36,15 @@ import (
 // ErrOtherStore is returned for derived data of another store.
 var ErrOtherStore = errors.New("derived from another store")
 
-// errOvertaken means that another process has written meanwhile. A pass with a newer snapshot continues.
+// errOvertaken means that another process has written in the meantime. A pass with a newer snapshot continues.
 var errOvertaken = errors.New("another process has updated the derived data")
 
-// Mark is the position of derived data. The zero mark is that of empty data.
+// Mark is the position of derived data. Empty data has the zero mark.
 type Mark struct {
 	Store structure.StoreID
-	// At is the last commit whose changes, and all before it, are applied.
+	// At is the last applied commit. All commits before it are applied too.
 	At backend.Cursor
-	// Seen is the newest commit whose state was read by what is applied. Until it is At, some subjects are
+	// Seen is the newest commit whose state was read for applied changes. While it differs from At, some subjects are
 	// newer than others.
 	Seen backend.Cursor
 	// Turn counts transactions.
@@ -54,8 +54,8 @@ type Mark struct {
 // Settled reports whether all data is of one state of the store.
 func (m Mark) Settled() bool { return m.At == m.Seen }
 
-// Check returns ErrOtherStore or lineage.ErrDiverged if the derived data is not of this store, or of commits that the
-// store does not have: it lost them, or is a copy that was continued elsewhere.
+// Check returns ErrOtherStore if the derived data is of another store. It returns lineage.ErrDiverged if it is of
+// commits that the store does not have: the store lost them, or is a copy that was continued differently.
 func (m Mark) Check(ctx context.Context, s *lineage.Store) error {
 	if err := m.checkStore(s); err != nil {
 		return err
@@ -73,31 +73,30 @@ func (m Mark) checkStore(s *lineage.Store) error {
 	return nil
 }
 
-// Target is where derived data is kept. Tx is its transaction.
+// Target keeps derived data. Tx is its transaction.
 type Target[Tx any] interface {
-	// Mark returns the mark as of the last transaction.
+	// Mark returns the mark after the last transaction.
 	Mark(ctx context.Context) (Mark, error)
-	// Write runs a function in a transaction, which is committed completely or not at all. It may run the
-	// function again.
+	// Write runs a function in a transaction, which is committed completely or not at all. It may run the function
+	// more than once.
 	Write(ctx context.Context, do func(tx Tx) error) error
-	// Swap replaces the mark in a transaction if it is as it was, and reports whether it did. It is the first
-	// statement of a transaction: of two transactions at once, the second waits or fails.
+	// Swap replaces the mark in a transaction if it still equals was, and reports whether it did. It is the first
+	// statement of a transaction. Of two concurrent transactions, the second one waits or fails.
 	Swap(ctx context.Context, tx Tx, was, is Mark) (bool, error)
-	// Apply applies a window. It writes with Window.Write and Window.Finish only.
+	// Apply applies a window. It must write only with Window.Write and Window.Finish.
 	Apply(ctx context.Context, w *Window[Tx]) error
 }
 
-// Follower brings derived data up to date with a store.
+// Follower keeps derived data up to date with a store.
 type Follower[Tx any] struct {
 	Store  *lineage.Store
 	Target Target[Tx]
-	// Commits hands the commits of a window over with it. A window ends when they have 8 MiB of content.
+	// Commits adds the commits to windows. A window ends when they have 8 MiB of content.
 	Commits bool
-	// Limit is the number of changed subjects, and with Commits of records, at which a window ends. Default
-	// 250,000, with Commits 20,000.
+	// Limit is the number of changed subjects at which a window ends, and with Commits also the number of records.
+	// Default 250,000, with Commits 20,000.
 	Limit int
-	// Progress, when not nil, is called with the number of applied commits when a window was applied and more
-	// follow.
+	// Progress, when not nil, is called after each window but the last, with the number of applied commits.
 	Progress func(done, total uint64)
 }
 
@@ -110,8 +109,8 @@ type Report struct {
 }
 
 // Run brings the data up to date. It can be interrupted at any point, even killed: completed transactions are kept,
-// and the next run continues. So does Run itself when another process is faster, or the state that it reads expires.
-// Data that is newer than the store was when Run began is left as it is.
+// and the next run continues. Run itself also continues when another process was faster, or when the state that it
+// reads expires. Data that was newer than the store when Run began is not changed.
 func (f *Follower[Tx]) Run(ctx context.Context) (Report, error) {
 	var r Report
 	for {
@@ -122,8 +121,8 @@ func (f *Follower[Tx]) Run(ctx context.Context) (Report, error) {
 	}
 }
 
-// Follow calls run whenever the store has changed after the commit that run returned, until the context ends, the
-// store is closed, or run fails.
+// Follow calls run each time the store has changed after the commit that run returned. It ends when the context ends,
+// the store is closed, or run fails.
 func Follow(ctx context.Context, s *lineage.Store, run func(context.Context) (backend.Cursor, error)) error {
 	for {
 		at, err := run(ctx)
@@ -136,7 +135,7 @@ func Follow(ctx context.Context, s *lineage.Store, run func(context.Context) (ba
 	}
 }
 
-// pass brings the data to the current state of the store.
+// pass updates the data to the current state of the store.
 func (f *Follower[Tx]) pass(ctx context.Context, r *Report) error {
 	state, err := f.Store.View().Snapshot(ctx)
 	if err != nil {
@@ -155,7 +154,7 @@ func (f *Follower[Tx]) pass(ctx context.Context, r *Report) error {
 	if err := mark.checkStore(f.Store); err != nil {
 		return err
 	}
-	if done || !mark.Settled() { // else the feed below begins with the same cursor
+	if done || !mark.Settled() { // otherwise the feed below begins with the same cursor
 		if err := mark.Check(ctx, f.Store); err != nil {
 			return err
 		}
@@ -176,21 +175,21 @@ func (f *Follower[Tx]) pass(ctx context.Context, r *Report) error {
 	return p.run(ctx)
 }
 
-// Of a window.
+// Limits of a window.
 const (
 	maxBytes       = 8 << 20
 	defaultLimit   = 250_000
 	defaultRecords = 20_000
 )
 
-// pass is a pass in progress.
+// pass is the state of a pass.
 type pass[Tx any] struct {
 	*Follower[Tx]
 	state  backend.Snapshot
 	head   backend.Cursor
 	mark   Mark   // as of the last transaction
-	next   Mark   // of the last transaction that was tried
-	seen   uint64 // the newest state of an earlier pass that was interrupted
+	next   Mark   // of the last attempted transaction
+	seen   uint64 // the newest state of an earlier, interrupted pass
 	fresh  bool   // the data was empty
 	report *Report
 }

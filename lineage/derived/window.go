@@ -11,15 +11,15 @@ import (
 
 // Window is a range of commits to apply.
 type Window[Tx any] struct {
-	// State is the state of the store after commit Head. It is valid until Apply returns.
+	// State is the state of the store at commit Head. It is valid until Apply returns.
 	State backend.Snapshot
 	Head  backend.Cursor
-	// The commits are those after From up to To.
+	// From and To delimit the commits: those after From, up to To.
 	From, To backend.Cursor
-	// Fresh is set if all that the data has is of State. It is empty at the first window of such a pass.
+	// Fresh is set if all of the data is of State. At the first window of such a pass, the data is empty.
 	Fresh bool
-	// Again is set if an earlier pass may have applied changes of this window from an older state, and was
-	// interrupted.
+	// Again is set if an earlier pass, which was interrupted, may have applied changes of this window from an older
+	// state.
 	Again   bool
 	Changes *Changes
 	// Commits are the commits, if Follower.Commits is set. They must not be changed.
@@ -31,7 +31,7 @@ type Window[Tx any] struct {
 	finished bool
 }
 
-// window returns an empty window after the mark.
+// window returns an empty window that starts at the mark.
 func (p *pass[Tx]) window() *Window[Tx] {
 	at := p.mark.At
 	return &Window[Tx]{
@@ -53,15 +53,15 @@ func (w *Window[Tx]) add(c *structure.Commit) {
 	for _, r := range c.Records {
 		switch r := r.(type) {
 		case *structure.Block:
-			w.bytes += r.Size // of a chunked body, too: who applies the window may read it
+			w.bytes += r.Size // also of a chunked body, because Apply may read it
 		case *structure.Chunk:
 			w.bytes += int64(len(r.Bytes))
 		}
 	}
 }
 
-// apply applies the window. An error while another process writes is not reported: Apply may have read a part of
-// what the other one wrote.
+// apply applies the window. An error that occurs while another process writes is not reported, because Apply may have
+// read only a part of what the other process wrote.
 func (w *Window[Tx]) apply(ctx context.Context) error {
 	target := w.pass.Target
 	err := target.Apply(ctx, w)
@@ -77,14 +77,14 @@ func (w *Window[Tx]) apply(ctx context.Context) error {
 	return err
 }
 
-// Write runs a function in a transaction that leaves the position where it is. Everything of the window is written
-// again if the pass ends before Finish. The function may run again.
+// Write runs a function in a transaction that does not advance the position. If the pass ends before Finish,
+// everything of the window is written again. The function may run more than once.
 func (w *Window[Tx]) Write(ctx context.Context, do func(tx Tx) error) error {
 	return w.write(ctx, w.From, do)
 }
 
-// Finish runs a function in the last transaction of the window, which moves the position behind it. The function may
-// run again, and may be nil. Without a call of Finish, the follower calls it after Apply.
+// Finish runs a function in the last transaction of the window, which advances the position to its end. The function
+// may run more than once, and may be nil. If Apply does not call Finish, the follower does.
 func (w *Window[Tx]) Finish(ctx context.Context, do func(tx Tx) error) error {
 	err := w.write(ctx, w.To, do)
 	w.finished = w.finished || err == nil

@@ -18,10 +18,10 @@ type turn struct {
 	tokens   int
 }
 
-// history is the history after a save: what could be sent to a model. It is read from its end, as far
-// as it is needed. It implements fit.History.
+// history is the history after a save: what could be sent to a model. It is read from its end, as far as needed. It
+// implements fit.History.
 //
-// Until it is whole, its length is not known, and need not be: its positions count as if it had
+// Before it is read to its start, its length is unknown. Its positions then count as if the length were
 // unknownLength.
 type history struct {
 	engine  *Engine
@@ -29,15 +29,15 @@ type history struct {
 	// after is the last saved message of the history, which pending turns follow.
 	after   chat.Ref
 	pending int
-	// turns are the turns that were read, the last one first.
+	// turns are the turns read so far, the last one first.
 	turns []turn
 	whole bool
 	next  func() (chat.Message, error, bool)
 	stop  func()
 	// latest are the latest revisions of documents in turns.
 	latest map[string]uint64
-	// outlines are the summaries of the history, and before is the position before its first message, as
-	// far as they were needed.
+	// outlines are the summaries of the history. before is the position before its first message, as far as it was
+	// needed.
 	outlines []fit.Summary
 	before   uint64
 	fit.Calls
@@ -77,8 +77,8 @@ func (e *Engine) history(ctx context.Context, head chat.Ref, o ResolveOptions) (
 
 func (h *history) close() { h.stop() }
 
-// load reads as much of the history as can be sent, and one more: the last n turns with content, or as
-// many as fit in room. It returns the position of the first of the last n.
+// load reads as much of the history as can be sent, and one turn more: the last n turns with content, or as many as
+// fit into room. It returns the position of the first of the last n.
 func (h *history) load(n, room int) (from uint64, err error) {
 	first := 0 // the number of turns from the first of the last n on
 	for i, said := 0, 0; room >= 0 && first == 0; i++ {
@@ -102,7 +102,7 @@ func (h *history) load(n, room int) (from uint64, err error) {
 	return h.Length - uint64(first) + 1, err
 }
 
-// loaded fixes the length of the history.
+// loaded sets the length of the history.
 func (h *history) loaded(err error) error {
 	h.Length = unknownLength
 	if h.whole {
@@ -115,7 +115,7 @@ func (h *history) loaded(err error) error {
 	return err
 }
 
-// readTo reads until there are n turns, and reports whether there are.
+// readTo reads until there are n turns, and reports whether there are n.
 func (h *history) readTo(n int) (bool, error) {
 	for len(h.turns) < n {
 		if more, err := h.read(); err != nil || !more {
@@ -186,7 +186,7 @@ func (h *history) leaveLatestRevisions(t *turn) {
 	t.messages = slices.DeleteFunc(t.messages, func(m message.Message) bool { return !hasContent(&m) })
 }
 
-// at returns the turn at a position. Before the first message there are empty ones.
+// at returns the turn at a position. Before the first message the turns are empty.
 func (h *history) at(position uint64) (*turn, error) {
 	i := int(h.Length - position)
 	there, err := h.readTo(i + 1)
@@ -196,8 +196,8 @@ func (h *history) at(position uint64) (*turn, error) {
 	return &h.turns[i], nil
 }
 
-// summaries measures summaries and moves them to where the positions of the history are. Those of
-// messages that are not in the history are left out.
+// summaries measures summaries and converts their positions to those of the history. Summaries of messages that are
+// not in the history are left out.
 func (h *history) summaries(ctx context.Context, all []chat.Summary) ([]fit.Summary, error) {
 	saved, err := h.engine.store.CountMessages(ctx, h.engine.chatID, string(h.after))
 	if err != nil {
@@ -234,8 +234,7 @@ func (h *history) omits(c fit.Choice) bool {
 	return h.says(next, c.Start)
 }
 
-// says reports whether a turn from a position to before another has content. Those that were not read
-// are taken to have some.
+// says reports whether a turn in a range of positions has content. Turns that were not read count as having some.
 func (h *history) says(from, to uint64) bool {
 	for p := to - 1; p >= from; p-- {
 		i := h.Length - p

@@ -10,17 +10,17 @@ import (
 
 // line is the history that pending messages will be part of.
 type line struct {
-	// after is the saved message that they follow.
+	// after is the saved message before them.
 	after chat.Ref
-	// fragments are the messages that the history up to after does not have.
+	// fragments are the messages that are not in the history up to after.
 	fragments []Fragment
 	// versions are the ids of saved messages that have new versions in fragments.
 	versions map[string]bool
 }
 
-// line returns the history for messages that are pending on a branch. If they include new versions
-// of saved messages, it forks before the earliest of these. An unchanged message counts as a new
-// version if the line does not have the saved one: on another branch, or after another new version.
+// line returns the history for messages that are pending on a branch. If they include new versions of saved messages,
+// the line forks before the earliest of these. An unchanged message counts as a new version if the line does not have
+// the saved one, because that is on another branch or after another new version.
 func (e *Engine) line(ctx context.Context, head chat.Ref, pending []Fragment) (line, error) {
 	saved, err := e.savedAmong(ctx, pending)
 	if err != nil || len(saved) == 0 {
@@ -59,7 +59,7 @@ func (e *Engine) line(ctx context.Context, head chat.Ref, pending []Fragment) (l
 	return l, nil
 }
 
-// part moves the line to before the earliest of the new versions.
+// part makes the line fork before the earliest of the new versions.
 func (e *Engine) part(ctx context.Context, l *line, pending []Fragment, saved map[string]chat.Message) error {
 	position := 0
 	for _, f := range pending {
@@ -81,8 +81,7 @@ func (e *Engine) part(ctx context.Context, l *line, pending []Fragment, saved ma
 	return nil
 }
 
-// addVersions adds the messages that the line does not have to its versions, and reports whether
-// there are any.
+// addVersions adds those messages to the versions that the line does not have, and reports whether there are any.
 func (e *Engine) addVersions(ctx context.Context, l *line, same []string) (more bool, err error) {
 	if len(same) == 0 {
 		return false, nil
@@ -122,8 +121,8 @@ func (e *Engine) savedAmong(ctx context.Context, pending []Fragment) (map[string
 	return saved, nil
 }
 
-// own returns the message of the chat that has an id, nil if there is none. That another chat has the id
-// matters only when it is added: the store decides whether it may be.
+// own returns the message of the chat with an id, nil if there is none. It does not matter here whether another chat
+// has the id: the store checks that when the message is added.
 func (e *Engine) own(ctx context.Context, id string) (*chat.Message, error) {
 	m, err := e.store.Message(ctx, e.chatID, id)
 	if errors.Is(err, chat.ErrOtherChat) {

@@ -14,7 +14,7 @@ import (
 // attempt is an attempt to save.
 type attempt struct {
 	request chat.AppendRequest
-	pending []*Fragment // that it saves
+	pending []*Fragment // the fragments to save
 }
 
 // last returns the message that becomes the head.
@@ -56,8 +56,7 @@ func (e *Engine) Save(ctx context.Context) (chat.Ref, error) {
 	}
 }
 
-// save saves the pending messages. late is the head of an earlier save that turns out to have
-// succeeded only now.
+// save saves the pending messages. late is the head of an earlier save that is only now known to have succeeded.
 func (e *Engine) save(ctx context.Context, pending []*Fragment) (head, late chat.Ref, err error) {
 	at, err := e.current(ctx)
 	if err != nil {
@@ -101,8 +100,8 @@ func (e *Engine) save(ctx context.Context, pending []*Fragment) (head, late chat
 type plan struct {
 	at        chat.Branch
 	createdAt int64
-	// known are message ids that the store has refused as taken. New versions of saved messages are
-	// only looked for if there are any.
+	// known are message ids that the store has refused as taken. Only then new versions of saved messages are
+	// searched for.
 	known map[string]bool
 	taken []string // branch names that are taken
 }
@@ -291,8 +290,8 @@ func (e *Engine) saved(a *attempt) {
 	e.unsure = nil
 }
 
-// settle checks whether the save with an unknown result succeeded, and if so returns its head.
-// Until another save succeeds, the store may still carry it out.
+// settle checks whether the save with an unknown result succeeded. If so, it returns its head. Until another save
+// succeeds, the store may still carry it out.
 func (e *Engine) settle(ctx context.Context) (chat.Ref, error) {
 	e.mu.Lock()
 	a := e.unsure

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
@@ -23,8 +24,16 @@ func newStore(t testing.TB) *lineage.Store {
 	return s
 }
 
-func TestEngine(t *testing.T) {
-	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store {
+//test:norace
+func TestEngine(t *testing.T) { engines(t, enginetest.Run) }
+
+func TestEngineConcurrent(t *testing.T) {
+	campaign.Long(t)
+	engines(t, enginetest.RunConcurrent)
+}
+
+func engines(t *testing.T, run func(*testing.T, enginetest.Config)) {
+	run(t, enginetest.Config{New: func(t testing.TB) chat.Store {
 		s := newStore(t)
 		return chattest.Repeating(chat.On(s), s)
 	}})

@@ -27,11 +27,10 @@ type Fragment struct {
 	ID string
 	// Name is the tag, such as role, hint or user. It must not be empty.
 	Name string
-	// Data is nil, a string, bool, number, Fragment, Object, [Raw] text, or a map, list, struct or
-	// pointer, nested up to MaxDepth. Map keys are sorted. Structs and other types that package
-	// encoding/json supports are used in their JSON form; json.RawMessage is used as JSON. A map or
-	// JSON object with a text as name and with data is a Fragment. Its other members are ignored,
-	// except those that MarshalJSON writes.
+	// Data is nil, a string, bool, number, Fragment, Object, [Raw] text, or a map, list, struct or pointer, nested up
+	// to MaxDepth. Map keys are sorted. Structs and other types that package encoding/json supports are used in their
+	// JSON form. json.RawMessage is used as JSON. A map or JSON object with the members name, a text, and data is a
+	// Fragment. Its other members are ignored, except those that MarshalJSON writes.
 	Data any
 	// Type is context or message. Default TypeFragment.
 	Type FragmentType
@@ -81,7 +80,7 @@ func IsObject(data any) bool {
 	return ok
 }
 
-// inJSON returns data of a type of the caller as its JSON says it, nil if it has none.
+// inJSON returns data of a caller's type in its JSON form, nil if it has none.
 func inJSON(data any) any {
 	raw, err := json.Marshal(data)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// fragmentOf returns the fragment that a map with a text as name and with data represents. Members that are not a
-// fragment's, or not of its types, are ignored.
+// fragmentOf returns the fragment that a map with the members name, a text, and data represents. Members that a
+// fragment does not have, or of other types, are ignored.
 func fragmentOf(m map[string]any) (Fragment, bool) {
 	name, named := m["name"].(string)
 	data, has := m["data"]

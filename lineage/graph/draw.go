@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Drawing is a graph on lanes: a row for each message where something begins, ends, forks or has a name, from top to
-// bottom in the order of positions, and a lane for each line. The active history goes straight down lane 0; lanes that
-// end are used again, but for lane 0.
+// Drawing is a graph on lanes. It has a row for each message at which a line begins, ends or forks, or that has a
+// name, from top to bottom in the order of positions. Each line has a lane. The active history is on lane 0. A lane
+// is used again after its line has ended, except lane 0.
 type Drawing struct {
 	Rows  []Row
 	Edges []Edge
-	// Lanes is how many lanes there are.
+	// Lanes is the number of lanes.
 	Lanes int
 }
 
@@ -22,27 +22,28 @@ type Row struct {
 	Place
 	Lane   int
 	Labels []Label
-	// Folded is how many messages are between this one and the one above it on its line.
+	// Folded is the number of messages between this one and the one above it on its line.
 	Folded uint64
-	// Hidden is how many lines fork off here that are not drawn, with those that fork off them.
+	// Hidden is the number of lines that fork off here and are not drawn, including those that fork off them.
 	Hidden int
-	// Current is set where the active branch is, and Root for a first message.
+	// Current is set for the tip of the active branch, Root for a first message.
 	Current, Root bool
 }
 
-// Edge connects a message with an earlier one: rows by their index.
+// Edge connects two rows, by index.
 type Edge struct{ From, To int }
 
-// Options choose what is drawn.
+// Options configure what is drawn.
 type Options struct {
-	// Lanes, when not zero, is the largest number of lanes. Lines that find no free lane are counted in the row that
-	// they fork off.
+	// Lanes, when not zero, is the maximum number of lanes. Lines without a free lane are counted in the row from
+	// which they fork.
 	Lanes int
-	// Want, when not nil, leaves out lines on which there is no such label, but for those that lead to one.
+	// Want, when not nil, restricts the drawing to lines with a label for which it returns true, and to lines that
+	// lead to them.
 	Want func(Label) bool
 }
 
-// Draw places a graph on lanes. Roots with only the records of an import are left out.
+// Draw places a graph on lanes. Roots that have only records of an import are left out.
 func (g *Graph) Draw(o Options) *Drawing {
 	d := drawer{Graph: g, o: o, wanted: make(map[*Line]bool), marks: make(map[*Line][]uint64), hidden: make(map[Place]int)}
 	for at, labels := range g.Labels {
@@ -70,11 +71,11 @@ type drawer struct {
 	*Graph
 	Drawing
 	o Options
-	// wanted are the lines that Options.Want asks for.
+	// wanted are the lines selected by Options.Want.
 	wanted map[*Line]bool
-	// marks are the places of lines that have a row of their own.
+	// marks are the places of each line that have a row of their own.
 	marks map[*Line][]uint64
-	// hidden counts the lines that are not drawn by the place that they fork off.
+	// hidden counts the lines that are not drawn, by the place from which they fork.
 	hidden map[Place]int
 }
 
@@ -86,7 +87,7 @@ func (d *drawer) mark(at Place) {
 	}
 }
 
-// strand is what is drawn on one lane: the active history of a root, or a part of a line that is not in it.
+// strand is what is drawn on one lane: the active history of a root, or a part of a line outside of it.
 type strand struct {
 	after Place
 	parts []part
@@ -104,7 +105,7 @@ func (s *strand) last() Place {
 	return p.line.At(p.to)
 }
 
-// main returns the strand that begins the tree of a root.
+// main returns the strand with which the tree of a root begins.
 func (d *drawer) main(root *Line) *strand {
 	if root.Main == 0 {
 		return &strand{parts: []part{{root, 1, root.Last}}}
@@ -117,7 +118,7 @@ func (d *drawer) main(root *Line) *strand {
 	return s
 }
 
-// forks passes the strands that fork off a strand.
+// forks calls pass with the strands that fork off a strand.
 func (s *strand) forks(pass func(*strand)) {
 	for i, p := range s.parts {
 		var next *Line
@@ -135,7 +136,7 @@ func (s *strand) forks(pass func(*strand)) {
 	}
 }
 
-// lines returns how many lines a strand that forks off has, with those that fork off it.
+// lines returns the number of lines in a strand that forks off, including those that fork off it.
 func (s *strand) lines() int {
 	n, p := 1, s.parts[0]
 	for _, fork := range p.line.ForksFrom(p.from) {
@@ -146,7 +147,7 @@ func (s *strand) lines() int {
 	return n
 }
 
-// starts is a heap of strands by the position that they fork off.
+// starts is a heap of strands, ordered by the position at which they fork.
 type starts []*strand
 
 func (s starts) Len() int { return len(s) }
@@ -162,10 +163,10 @@ func (s *starts) Pop() any {
 	return last
 }
 
-// root draws the tree of a root. Strands get their lanes in the order of the positions that they fork off.
+// root draws the tree of a root. Strands get their lanes in the order of the positions at which they fork.
 func (d *drawer) root(root *Line) {
 	shown := []*strand{d.main(root)}
-	ends := []uint64{math.MaxUint64} // the position of the last message on each lane; the first lane is not used again
+	ends := []uint64{math.MaxUint64} // by lane, the position of its last message; the first lane is not used again
 	todo := &starts{}
 	add := func(s *strand) { heap.Push(todo, s) }
 	for shown[0].forks(add); todo.Len() > 0; {

@@ -1,5 +1,5 @@
-// Package graph has the histories of a thread as a graph: lines of messages that fork off one another, with the names
-// that point to them. Its size depends on the number of forks and names, not on that of messages.
+// Package graph represents the histories of a thread as a graph: lines of messages that fork off one another, with
+// the names that point to them. Its size depends on the number of forks and names, not on the number of messages.
 //
 // Of reads the graph of a thread. Draw places it on lanes, for a picture.
 package graph
@@ -13,13 +13,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Graph is the histories of a thread.
+// Graph has the histories of a thread.
 type Graph struct {
 	// Roots are the lines that begin with a first message.
 	Roots []*Line
 	// Labels are the names that point to messages.
 	Labels map[Place][]Label
-	// Current is where the active branch is.
+	// Current is the tip of the active branch.
 	Current Place
 
 	runs map[structure.RunID]*Line
@@ -32,14 +32,16 @@ func New() *Graph {
 
 // Line is a straight part of a history.
 type Line struct {
-	// Run is its run in a store, zero in a graph of another source.
+	// Run is the run of the line in the store, zero in a graph from another source.
 	Run structure.RunID
-	// After is the message that it forks off, zero if it begins a history, and Before how many messages lead to it.
+	// After is the message from which the line forks, zero if it begins a history. Before is the number of messages
+	// before the line.
 	After  Place
 	Before uint64
-	// Last is how many messages it has, and Main how far the history of the active branch goes in it.
+	// Last is the number of messages of the line. Main is the number of its messages that are in the history of the
+	// active branch.
 	Last, Main uint64
-	// Forks are the lines that fork off it, in the order of their places.
+	// Forks are the lines that fork off it, in the order of the places where they fork.
 	Forks []*Line
 }
 
@@ -68,7 +70,44 @@ func (p Place) Ref() lineage.SpanRef {
 	return lineage.SpanRef{Run: p.Line.Run, Seq: p.At}
 }
 
-// Place returns the place of a span, zero if the graph does not have it.
+// Before returns the message before the place in its history, the zero Place for a first one.
+func (p Place) Before() Place {
+	switch {
+	case p.Line == nil:
+		return Place{}
+	case p.At > 1:
+		return p.Line.At(p.At - 1)
+	}
+	return p.Line.After
+}
+
+// Followers returns how many messages follow a message directly, 0 for the zero Place.
+func (p Place) Followers() (n int) {
+	if p.Line == nil {
+		return 0
+	}
+	if p.At < p.Line.Last {
+		n++
+	}
+	for _, fork := range p.Line.ForksFrom(p.At) {
+		if fork.After.At > p.At {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// On returns how far a history goes in each of its lines.
+func (p Place) On() map[*Line]uint64 {
+	on := make(map[*Line]uint64)
+	for ; p.Line != nil; p = p.Line.After {
+		on[p.Line] = p.At
+	}
+	return on
+}
+
+// Place returns the place of a span, zero if the graph does not contain it.
 func (g *Graph) Place(ref lineage.SpanRef) Place {
 	if l := g.runs[ref.Run]; l != nil {
 		return Place{l, ref.Seq}
@@ -76,7 +115,7 @@ func (g *Graph) Place(ref lineage.SpanRef) Place {
 	return Place{}
 }
 
-// Add adds a line, after those that fork off before it.
+// Add adds a line. It comes after the lines that fork off before it.
 func (g *Graph) Add(l *Line) {
 	if !l.Run.IsZero() {
 		g.runs[l.Run] = l
@@ -95,7 +134,7 @@ func (g *Graph) Add(l *Line) {
 // Label adds a name that points to a message.
 func (g *Graph) Label(at Place, l Label) { g.Labels[at] = append(g.Labels[at], l) }
 
-// SetCurrent sets where the active branch is.
+// SetCurrent sets the tip of the active branch.
 func (g *Graph) SetCurrent(at Place) {
 	g.Current = at
 	for ; at.Line != nil; at = at.Line.After {
@@ -103,7 +142,7 @@ func (g *Graph) SetCurrent(at Place) {
 	}
 }
 
-// Lines yields every line, and after it those that fork off it.
+// Lines yields every line, each before the lines that fork off it.
 func (g *Graph) Lines() iter.Seq[*Line] {
 	return func(yield func(*Line) bool) {
 		for _, root := range g.Roots {
@@ -116,7 +155,7 @@ func (g *Graph) Lines() iter.Seq[*Line] {
 	}
 }
 
-// below yields a line, and after it those that fork off it.
+// below yields a line and then the lines that fork off it.
 func (l *Line) below() iter.Seq[*Line] {
 	return func(yield func(*Line) bool) {
 		todo := []*Line{l}
@@ -133,13 +172,13 @@ func (l *Line) below() iter.Seq[*Line] {
 	}
 }
 
-// ForksFrom returns the lines that fork off a line from a message on.
+// ForksFrom returns the lines that fork off a line at or after a message.
 func (l *Line) ForksFrom(at uint64) []*Line {
 	i, _ := slices.BinarySearchFunc(l.Forks, at, func(fork *Line, at uint64) int { return cmp.Compare(fork.After.At, at) })
 	return l.Forks[i:]
 }
 
-// Messages returns how many messages a line has from one on, with what forks off it there.
+// Messages returns the number of messages of a line from one on, including what forks off there.
 func (l *Line) Messages(from uint64) uint64 {
 	n := l.Last - from + 1
 	for _, fork := range l.ForksFrom(from) {
@@ -150,7 +189,7 @@ func (l *Line) Messages(from uint64) uint64 {
 	return n
 }
 
-// Records returns the roots that have only records of an import, each with the name of its records.
+// Records returns the roots that have only records of an import, with the name of the records.
 func (g *Graph) Records() map[*Line]string {
 	records, others := make(map[*Line]string), make(map[*Line]bool)
 	for at, names := range g.Labels {

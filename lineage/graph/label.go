@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Kind is what a label names: a checkpoint, or a kind of context.
+// Kind is the kind of thing that a label names: a checkpoint, or a kind of context.
 type Kind string
 
 // The kinds of labels.
@@ -25,14 +25,14 @@ const (
 // Label is a name that points to a message.
 type Label struct {
 	Kind Kind
-	// Name is the name of a branch or checkpoint, and the short id of another context.
+	// Name is the name of a branch or checkpoint, or the short id of another context.
 	Name string
 	// Active is set for the active branch.
 	Active bool
-	// Context is the context, zero for a checkpoint and for what has no context.
+	// Context is the context, zero for a checkpoint and for anything else without a context.
 	Context lineage.ContextID
-	// About is what the metadata of the context say it is beside the conversation, empty for none. A subagent of an agent is
-	// "agent" and its id there.
+	// About is the aside stated in the metadata of the context, empty for none. For a subagent of an agent it is
+	// "agent" and its id.
 	About string
 }
 
@@ -45,7 +45,7 @@ func (l Label) String() string {
 	return string(l.Kind) + " " + l.Name
 }
 
-// aboutOf returns what is in Label.About.
+// aboutOf returns the value of Label.About.
 func aboutOf(metadata []byte) string {
 	if !rawjson.Valid(metadata) {
 		return ""
@@ -53,13 +53,14 @@ func aboutOf(metadata []byte) string {
 	return rawjson.Str(rawjson.Get(metadata, "aside"))
 }
 
-// KindOf returns what a context is. Subagents that see everything differ from other forks by their metadata only.
+// KindOf returns the kind of a context. Only their metadata distinguishes subagents that see everything from other
+// forks.
 func KindOf(c *lineage.ContextInfo) Kind {
 	var mark struct {
 		MadeBy Kind `json:"made_by"`
 		Aside  any  `json:"aside"`
 	}
-	_ = json.Unmarshal(c.Metadata, &mark) // metadata of another form marks nothing
+	_ = json.Unmarshal(c.Metadata, &mark) // metadata of another form has no mark
 	switch {
 	case c.Branch != "":
 		return KindBranch

@@ -12,41 +12,42 @@ import (
 )
 
 const (
-	// maxKept limits the lines and names of the graphs that are kept.
+	// maxKept limits the lines and names of the cached graphs.
 	maxKept = 200_000
-	// maxBehind is how many commits are read to bring the graphs up to date. After more, they are read again when they are
-	// asked for.
+	// maxBehind limits the commits that are read to update the graphs. If there are more, graphs are read again on
+	// request.
 	maxBehind = 1000
 )
 
-// Live keeps the graphs that were asked for last, and brings them up to date from the feed of the store: an append moves
-// one name and the end of one line. It is for many goroutines.
+// Live caches the graphs that were requested last, and updates them from the feed of the store. An append moves one
+// name and the end of one line. It is safe for concurrent use.
 type Live struct {
 	store *lineage.Store
 	limit int
 
 	mu   sync.RWMutex
 	mark derived.Mark
-	// graphs are those that are kept, contexts the threads of their contexts, and kept how many lines and names they have.
+	// graphs are the cached graphs. contexts maps their contexts to threads. kept is the number of their lines and
+	// names.
 	graphs   map[lineage.ThreadID]*kept
 	contexts map[lineage.ContextID]lineage.ThreadID
 	kept     int
 	clock    uint64
-	// reads counts graphs that were read from the store.
+	// reads counts the graphs that were read from the store.
 	reads int
 }
 
-// kept is a graph that is kept.
+// kept is a cached graph.
 type kept struct {
 	*Graph
 	active lineage.ContextID
 	tips   map[lineage.ContextID]lineage.SpanRef
 	size   int
-	at     uint64 // the commit that it is of
+	at     uint64 // the commit as of which it is
 	used   uint64
 }
 
-// NewLive returns the graphs of a store. It reads nothing.
+// NewLive returns a cache for the graphs of a store. It reads nothing.
 func NewLive(store *lineage.Store) *Live {
 	l := &Live{store: store, limit: maxKept}
 	l.forget()
@@ -58,7 +59,7 @@ func (l *Live) forget() {
 	l.graphs, l.contexts, l.kept = make(map[lineage.ThreadID]*kept), make(map[lineage.ContextID]lineage.ThreadID), 0
 }
 
-// Read passes the graph of a thread, as it is now, to a function. It must not change the graph, or use it later.
+// Read calls a function with the current graph of a thread. The function must not change the graph or use it later.
 func (l *Live) Read(ctx context.Context, id lineage.ThreadID, do func(*Graph) error) error {
 	if err := l.update(ctx); err != nil {
 		return err
@@ -76,7 +77,7 @@ func (l *Live) Read(ctx context.Context, id lineage.ThreadID, do func(*Graph) er
 	if err := do(k.Graph); err != nil {
 		return err
 	}
-	l.keep(id, k) // it changes from here on
+	l.keep(id, k) // from here on it may change
 	return nil
 }
 
@@ -100,7 +101,7 @@ func newKept(ctx context.Context, s backend.Snapshot, id lineage.ThreadID) (*kep
 	return k, err
 }
 
-// keep keeps a graph, unless commits after it were applied to the others meanwhile.
+// keep caches a graph, unless commits after it were applied to the other graphs in the meantime.
 func (l *Live) keep(id lineage.ThreadID, k *kept) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +139,7 @@ func (l *Live) drop(id lineage.ThreadID) {
 	delete(l.graphs, id)
 }
 
-// update brings the graphs that are kept up to date.
+// update updates the cached graphs.
 func (l *Live) update(ctx context.Context) error {
 	head, err := l.store.View().Head(ctx)
 	if err != nil {
@@ -167,13 +168,13 @@ func (l *Live) update(ctx context.Context) error {
 	return err
 }
 
-// restart drops all graphs. The feed is read from a commit on.
+// restart drops all graphs. The feed is then read from a commit on.
 func (l *Live) restart(at backend.Cursor) {
 	l.mark = derived.Mark{Store: l.store.ID(), At: at, Seen: at, Turn: l.mark.Turn + 1}
 	l.forget()
 }
 
-// Mark implements derived.Target. As the other methods of a target, it is called while the graphs are locked.
+// Mark implements derived.Target. Like the other methods of a target, it is called with the graphs locked.
 func (l *Live) Mark(context.Context) (derived.Mark, error) { return l.mark, nil }
 
 // Write implements derived.Target.
@@ -188,7 +189,7 @@ func (l *Live) Swap(_ context.Context, _ *Live, was, is derived.Mark) (bool, err
 	return true, nil
 }
 
-// Apply implements derived.Target. What an append changes is changed in place. After any other change the graph of a thread
+// Apply implements derived.Target. An append changes graphs in place. After any other change, the graph of the thread
 // is read again.
 func (l *Live) Apply(ctx context.Context, w *derived.Window[*Live]) error {
 	stale, moved, err := l.changed(ctx, w)
@@ -213,10 +214,10 @@ func (l *Live) Apply(ctx context.Context, w *derived.Window[*Live]) error {
 	})
 }
 
-// changed returns the threads whose graphs are read again, and the contexts that moved forward.
+// changed returns the threads whose graphs must be read again, and the contexts that moved forward.
 func (l *Live) changed(ctx context.Context, w *derived.Window[*Live]) (stale map[lineage.ThreadID]bool, moved []*move, err error) {
 	stale = make(map[lineage.ThreadID]bool)
-	// old returns the graph of a thread if it is kept, and of a commit before the end of the window.
+	// old returns the graph of a thread if it is cached and older than the end of the window.
 	old := func(id lineage.ThreadID) *kept {
 		if k := l.graphs[id]; k != nil && k.at < w.To.Number && !stale[id] {
 			return k
@@ -276,17 +277,17 @@ func (l *Live) changed(ctx context.Context, w *derived.Window[*Live]) (stale map
 	return stale, moved, nil
 }
 
-// move is a context that moved forward.
+// move is a forward move of a context.
 type move struct {
 	thread  lineage.ThreadID
 	context lineage.ContextID
 	to      lineage.SpanRef
-	// on is how far its history goes in the line that it was on, and runs are what follows, the first one first.
+	// on is the end of its history on the line where it was. runs are the runs that follow, in order.
 	on   lineage.SpanRef
 	runs []backend.Extent
 }
 
-// forward returns how a context moved, nil if it did not move forward from its end.
+// forward returns how a context has moved. It returns nil if the context did not move forward from its end.
 func (k *kept) forward(ctx context.Context, from backend.Reader, c *backend.Context) (*move, error) {
 	was := k.tips[c.ID]
 	m := &move{thread: c.Thread, context: c.ID, to: c.Tip, on: c.Tip}
@@ -305,13 +306,13 @@ func (k *kept) forward(ctx context.Context, from backend.Reader, c *backend.Cont
 	return m, nil
 }
 
-// move moves a context forward.
+// move applies a forward move to a graph.
 func (k *kept) move(m *move) {
 	if line := k.runs[m.on.Run]; line != nil {
 		line.Last = max(line.Last, m.on.Seq)
 	}
 	for _, e := range m.runs {
-		if line := k.runs[e.Run.ID]; line != nil { // another context that moved
+		if line := k.runs[e.Run.ID]; line != nil { // another context has moved there
 			line.Last = max(line.Last, e.Last)
 			continue
 		}
@@ -331,7 +332,7 @@ func (k *kept) move(m *move) {
 			k.Label(is, l)
 		}
 	}
-	// Labels that were passed on are not changed.
+	// Labels may be in use by a caller, so they are not changed in place.
 	k.Labels[was] = slices.DeleteFunc(slices.Clone(k.Labels[was]), func(l Label) bool { return l.Context == m.context })
 	if len(k.Labels[was]) == 0 {
 		delete(k.Labels, was)

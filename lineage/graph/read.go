@@ -67,13 +67,14 @@ func labels(ctx context.Context, from backend.Reader, t *structure.Thread) (map[
 	return all, nil
 }
 
-// Context is a context and what it is.
+// Context is a context with its kind.
 type Context struct {
 	backend.Context
 	Kind Kind
 }
 
-// Contexts yields the contexts of a thread, oldest first. Those of the given branches are of the kind of branches.
+// Contexts yields the contexts of a thread, oldest first. The contexts of the given branches have the kind of
+// branches.
 func Contexts(ctx context.Context, from backend.Reader, thread lineage.ThreadID, branches []*structure.Branch) iter.Seq2[Context, error] {
 	named := make(map[lineage.ContextID]bool, len(branches))
 	for _, b := range branches {
@@ -114,7 +115,7 @@ func read(ctx context.Context, from backend.Reader, id lineage.ThreadID) (*Graph
 	switch {
 	case err == nil:
 		g.SetCurrent(g.Place(active.Tip))
-	case !errors.Is(err, lineage.ErrNotFound): // the active branch can have been deleted
+	case !errors.Is(err, lineage.ErrNotFound): // the active branch may have been deleted
 		return nil, err
 	}
 	all, err := labels(ctx, from, state)

@@ -2,8 +2,8 @@ package message
 
 import "github.com/lineage-store/lineage/internal/rawjson"
 
-// agentMessage reads a message that a coding agent keeps in a form of its own. ok is false for others.
-// given is the role if the message has none.
+// agentMessage reads a message in the format of a coding agent. ok is false for other messages. given is the role if
+// the message has none.
 func agentMessage(f fields, given string, depth int) (m Message, ok bool) {
 	switch role, kind := f.text("role"), f.text("type"); {
 	case role == "toolResult" && f["toolCallId"] != nil: // pi

@@ -6,9 +6,8 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// archived reads a message of exports and data sets with other names for role and content. It
-// returns {role, name, content} and the role; nil for other messages. given is the role if the
-// message has none.
+// archived reads a message of exports and data sets that have other names for role and content. It returns {role,
+// name, content} and the role, or nil for other messages. given is the role if the message has none.
 func archived(f fields, given string) (message []byte, role string) {
 	role = given
 	name, content := f.text("name"), f["content"]
@@ -54,7 +53,7 @@ func archived(f fields, given string) (message []byte, role string) {
 	return new(object).textIf("role", role).textIf("name", name).raw("content", content).bytes(), role
 }
 
-// saysMore reports whether a message has further members of provider formats.
+// saysMore reports whether a message also has members of provider formats.
 func (f fields) saysMore() bool {
 	for _, key := range [...]string{"tool_calls", "tool_call_id", "function_call", "parts", "reasoning_content"} {
 		if f[key] != nil {

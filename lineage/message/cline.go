@@ -2,7 +2,8 @@ package message
 
 import "github.com/lineage-store/lineage/internal/rawjson"
 
-// clineRequest reads what a task of Cline or Roo Code states of a request that has ended. The input is what is in no cache.
+// clineRequest reads the usage that a task of Cline or Roo Code states for a finished request. Its input does not
+// include cached tokens.
 func clineRequest(f fields) []Answer {
 	a := Answer{Requests: 1, Cost: cost(f["cost"])}
 	for key, kind := range map[string]TokenKind{"tokensIn": Input, "tokensOut": Output, "cacheReads": CachedInput, "cacheWrites": CacheWrite} {

@@ -2,7 +2,7 @@ package message
 
 import "github.com/lineage-store/lineage/internal/rawjson"
 
-// cursorBubble reads a message of Cursor: a text, what the model thought, or a call with its result.
+// cursorBubble reads a message of Cursor: a text, reasoning, or a call with its result.
 func cursorBubble(f fields, given string, depth int) (m Message, ok bool) {
 	if !rawjson.IsString(f["bubbleId"]) || f["type"] == nil || rawjson.IsString(f["type"]) {
 		return Message{}, false

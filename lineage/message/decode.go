@@ -38,7 +38,7 @@ func plain(text, role string) Message {
 	return Message{Role: role, Parts: asSaid([]Part{{Kind: TextKind, Text: text}}, role, "")}
 }
 
-// isTool reports whether messages with a role are tool results.
+// isTool reports whether messages with a role are results of tools.
 func isTool(role string) bool { return role == "tool" || role == "function" }
 
 // asSaid wraps the parts of a tool's message in a result, unless they are results already.
@@ -88,7 +88,7 @@ func decodeList(raw []byte, role string, depth int) []Message {
 	return one(Message{Role: role, Parts: asSaid(contents(raw, depth), role, ""), Given: asContent(raw, role)})
 }
 
-// asContent returns a message with the role and content, nil without a role.
+// asContent returns a message with the role and content, nil if the role is empty.
 func asContent(raw []byte, role string) []byte {
 	if role == "" {
 		return nil

@@ -158,8 +158,7 @@ func decodeUntyped(f fields, raw []byte, depth int) ([]Part, bool) {
 	return []Part{p}, true
 }
 
-// functionResponse reads the result of a function of Gemini: any object, by custom one of an output or
-// an error.
+// functionResponse reads the result of a Gemini function: any object, usually one with an output or an error.
 func functionResponse(raw []byte) (output []Part, failed bool) {
 	if raw == nil {
 		return nil, false

@@ -12,8 +12,8 @@ import (
 // ErrUnknownDialect is returned for a dialect that is not in Dialects.
 var ErrUnknownDialect = errors.New("unknown dialect of messages")
 
-// Encode writes a history in a dialect, as the API accepts it, and reports losses. If no call of
-// the last turn has a result, the calls are kept: the caller is about to answer them.
+// Encode writes a history in a dialect, in a form that the API accepts, and reports losses. If no call of the last
+// turn has a result, the calls are kept, because the caller is about to answer them.
 func Encode(to Dialect, history []Message) (*Encoded, error) {
 	if !slices.Contains(Dialects(), to) {
 		return nil, fmt.Errorf("%w %q", ErrUnknownDialect, to)
@@ -53,7 +53,7 @@ type encoder struct {
 	to       Dialect
 	messages []Message
 	units    []*unit
-	// whole are the messages that the dialect accepts as given, nil for others.
+	// whole are the messages that the dialect accepts as given, nil for the others.
 	whole  []json.RawMessage
 	system []string
 	items  []json.RawMessage
@@ -65,15 +65,15 @@ type unit struct {
 	message, part int
 	p             *Part
 	role          string
-	// id and tool are those of a call, in a form that the dialect accepts.
+	// id and tool belong to a call. They are in a form that the dialect accepts.
 	id, tool string
-	// result is the result of a call, call the call of a result.
+	// result is the result of a call; call is the call of a result.
 	result, call *unit
 	// raw is the encoded part, unless it is a call or result.
 	raw json.RawMessage
 	// isText is set if raw is a text that may also be written as a string.
 	isText bool
-	// changed is set if the unit differs from what was given, gone if it is omitted.
+	// changed is set if the unit differs from the given one, gone if it is omitted.
 	changed, gone bool
 	turn          *turn
 }
@@ -201,8 +201,8 @@ func (e *encoder) leadingSystem(i int) {
 	}
 }
 
-// saidIn are the members with content. A message that the dialect accepts only without one of them
-// is not used as given.
+// saidIn are the members with content. If the dialect accepts a message only without one of these, the message is not
+// used as given.
 var saidIn = setOf("content", "parts", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call", "audio", "tool_call_id", "role", "summary", "output", "input", "arguments")
 
 // asGiven returns a message as given, nil if the dialect does not accept it.
@@ -237,7 +237,7 @@ func (e *encoder) leftOut(message, part int, keys []string) {
 	}
 }
 
-// given returns a unit as given, if the dialect accepts it.
+// given returns the JSON of a unit as given, if the dialect accepts it.
 func (e *encoder) given(u *unit, is *shape) (json.RawMessage, bool) {
 	if u.p.Given == nil || is == nil {
 		return nil, false
@@ -253,7 +253,7 @@ func (e *encoder) given(u *unit, is *shape) (json.RawMessage, bool) {
 	return out, true
 }
 
-// intact returns the message of units as given, if they are all of its parts and unchanged.
+// intact returns the message of units as given, if the units are all of its parts and unchanged.
 func (e *encoder) intact(units []*unit) (json.RawMessage, bool) {
 	i := units[0].message
 	if e.whole[i] == nil || len(units) != len(e.messages[i].Parts) {

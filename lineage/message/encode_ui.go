@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// ui writes the history as UI messages. A call includes its result, whatever message that was in.
+// ui writes the history as UI messages. A call includes its result, wherever that was.
 func (e *encoder) ui() {
 	for units := range byMessage(e.units) {
 		e.uiMessage(units)

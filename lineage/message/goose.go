@@ -2,7 +2,7 @@ package message
 
 import "github.com/lineage-store/lineage/internal/rawjson"
 
-// goosePart reads a part of a message of Goose. ok is false for parts that others have, too.
+// goosePart reads a part of a message of Goose. ok is false for parts that other formats have too.
 func goosePart(f fields, kind string, raw []byte, depth int) (parts []Part, ok bool) {
 	var p Part
 	switch {

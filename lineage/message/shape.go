@@ -10,15 +10,15 @@ import (
 
 // shape describes the values that an API accepts.
 type shape struct {
-	// starts are the allowed first bytes of a value; '1' means a number.
+	// starts are the possible first bytes of a value; '1' stands for a number.
 	starts string
-	// is, when set, is a further condition.
+	// is, when not nil, is a further condition.
 	is func(raw []byte) bool
-	// of is the shape of list elements, least their minimum number.
+	// of is the shape of list elements; least is their minimum number.
 	of    *shape
 	least int
-	// members are the members of an object, need the required ones. An open object may have others.
-	// each is the shape of members with any key.
+	// members are the members of an object; need are the required ones. An open object may have other members. each
+	// is the shape of members with any key.
 	members map[string]*shape
 	need    []string
 	open    bool
@@ -76,8 +76,8 @@ func (s *shape) orElse(other *shape) *shape {
 	return &c
 }
 
-// take returns a value that the API accepts: raw, or raw without members that the API does not
-// know, whose keys are appended to left. It returns false if that does not suffice.
+// take returns a value that the API accepts: raw, or raw without members that the API does not know. It appends the
+// keys of these to left. It returns false if there is no such value.
 func (s *shape) take(raw []byte, left *[]string) ([]byte, bool) {
 	n := len(*left)
 	out, ok := s.takeThis(raw, left)
@@ -146,7 +146,7 @@ func (s *shape) takeList(raw []byte, left *[]string) ([]byte, bool) {
 func (s *shape) takeObject(raw []byte, left *[]string) ([]byte, bool) {
 	seen := make(map[string]bool)
 	out := raw
-	grown := 0 // bytes by which out is shorter than raw so far
+	grown := 0 // by how many bytes out is shorter than raw so far
 	gone := make(map[string]bool)
 	for m := range rawjson.Members(raw) {
 		if seen[m.Key] {

@@ -7,7 +7,8 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// trajectoryStep reads a step of a trajectory in the Agent Trajectory Interchange Format: what an agent said and called, with the results.
+// trajectoryStep reads a step of a trajectory in the Agent Trajectory Interchange Format: the text and the calls of
+// an agent, with the results.
 func trajectoryStep(f fields, given string, depth int) (m Message, ok bool) {
 	source := f.text("source")
 	if f["step_id"] == nil || source != "agent" && source != "user" && source != "system" || f["message"] == nil && f["tool_calls"] == nil && f["observation"] == nil {
@@ -34,7 +35,7 @@ func trajectoryStep(f fields, given string, depth int) (m Message, ok bool) {
 	return m, true
 }
 
-// antigravityStep reads a step of Antigravity, in which what a tool did follows the answer that called it.
+// antigravityStep reads a step of Antigravity. The step of a tool follows the answer that called it.
 func antigravityStep(f fields, given string, depth int) (m Message, ok bool) {
 	kind := f.text("type")
 	if f["step_index"] == nil || kind == "" {

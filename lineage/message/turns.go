@@ -7,8 +7,7 @@ import (
 	"strconv"
 )
 
-// turn is a sequence of units from one side. Its role is "tool" for results of the calls of the
-// turn before.
+// turn is a sequence of units from one side. For results of the previous turn's calls, its role is "tool".
 type turn struct {
 	role  string
 	units []*unit

@@ -11,37 +11,38 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// Record is a stored record that may state what an answer of a model cost: a message, or a record of an agent that is
-// kept beside the messages.
+// Record is a stored record that may state the usage of a model's answer: a message, or a record that an agent keeps
+// beside the messages.
 type Record struct {
-	// Body is the stored body. The texts in it are not read and may be missing.
+	// Body is the stored body. Its texts are not read and may be missing.
 	Body []byte
 	// Role and Model are those of the message.
 	Role, Model string
-	// Metadata is the JSON object with what stood around the message, nil for none.
+	// Metadata is a JSON object with the members around the message, nil for none.
 	Metadata []byte
 }
 
-// Answer is an answer of a model, as a record states it.
+// Answer is an answer of a model, as stated by a record.
 type Answer struct {
-	// ID is the provider's id of the answer after the name of what the record is of, empty if the record has none.
+	// ID is the provider's id of the answer, after a prefix for the kind of record. It is empty if the record states
+	// none.
 	ID string
-	// Model and Provider are empty if they are not stated. Tier is the class of service, such as "batch", empty for
-	// the standard one.
+	// Model and Provider are empty if the record does not state them. Tier is the class of service, such as "batch",
+	// empty for the standard one.
 	Model, Provider, Tier string
 	Tokens                Tokens
-	// Requests is 1 for an answer. A record that only adds to answers stated elsewhere has 0, and Covers is the number
-	// of answers that it adds to: of these the tokens that it states are known.
+	// Requests is 1 for an answer. It is 0 for a record that adds tokens to answers stated elsewhere. Covers is the
+	// number of these answers.
 	Requests, Covers int64
 	// Cost is the cost that the record states, in dollars as a decimal number, empty for none.
 	Cost string
-	// Total, when not nil, is a counter: the tokens of the session up to this answer. Two records of a session with the
-	// same total state the same answer, and Tokens are of the last answer only if LastStated is set.
+	// Total, when not nil, is a counter: the tokens of the session up to this answer. Two records of a session with
+	// the same total state the same answer. Then Tokens belong to the last answer only if LastStated is set.
 	Total      *Tokens
 	LastStated bool
 }
 
-// TokenKind is a kind of tokens. The kinds but Reasoning, which is a part of Output, are disjoint.
+// TokenKind is a kind of tokens. The kinds are disjoint, except that Reasoning is a part of Output.
 type TokenKind int
 
 const (
@@ -49,11 +50,11 @@ const (
 	Input TokenKind = iota
 	// CachedInput is input that was read from a cache.
 	CachedInput
-	// CacheWrite is input written to a cache for the usual time: five minutes with Anthropic.
+	// CacheWrite is input written to a cache for the usual time, which is five minutes for Anthropic.
 	CacheWrite
 	// CacheWrite1h is input written to a cache for an hour.
 	CacheWrite1h
-	// Output is all that the model wrote, reasoning included.
+	// Output is everything that the model wrote, including reasoning.
 	Output
 	// Reasoning is the part of the output that is reasoning.
 	Reasoning
@@ -61,13 +62,13 @@ const (
 	TokenKinds
 )
 
-// Tokens are numbers of tokens by kind. Of the zero value nothing is known.
+// Tokens are numbers of tokens by kind. In the zero value no number is known.
 type Tokens struct {
 	of    [TokenKinds]int64
 	known uint8
 }
 
-// maxTokens is the largest number of tokens that is believed.
+// maxTokens is the largest number of tokens that is accepted.
 const maxTokens = 1_000_000_000_000
 
 // Get returns the number of tokens of a kind. ok is false if it is not known.
@@ -82,12 +83,12 @@ func (t *Tokens) Set(k TokenKind, n int64) {
 // Known returns the set of known kinds: bit k is set for kind k.
 func (t *Tokens) Known() uint8 { return t.known }
 
-// MakeTokens returns tokens of which a set of kinds is known.
+// MakeTokens returns tokens in which a set of kinds is known.
 func MakeTokens(of [TokenKinds]int64, known uint8) Tokens {
 	return Tokens{of, known & (1<<TokenKinds - 1)}
 }
 
-// Array returns the numbers by kind, 0 where they are not known.
+// Array returns the numbers by kind, 0 for those that are not known.
 func (t *Tokens) Array() [TokenKinds]int64 { return t.of }
 
 // Sums returns the input of all kinds and the output.
@@ -95,7 +96,7 @@ func (t *Tokens) Sums() (input, output int64) {
 	return t.of[Input] + t.of[CachedInput] + t.of[CacheWrite] + t.of[CacheWrite1h], t.of[Output]
 }
 
-// Since returns the tokens between a counter and a later one. ok is false if the counter went back.
+// Since returns the tokens between an earlier counter and this one. ok is false if the counter has decreased.
 func (t *Tokens) Since(before *Tokens) (d Tokens, ok bool) {
 	for k := range TokenKinds {
 		n, is := t.Get(k)
@@ -113,8 +114,8 @@ func (t *Tokens) Since(before *Tokens) (d Tokens, ok bool) {
 	return d, true
 }
 
-// MayStateUsage reports whether records of a role may state usage. Of others Usage returns nothing, unless they are a whole
-// response of an API.
+// MayStateUsage reports whether records of a role may state usage. For other records Usage returns nothing, unless
+// they are a whole response of an API.
 func MayStateUsage(role string) bool {
 	switch role {
 	case "assistant", "model", "tool", "gemini", "progress", "event_msg", "token_usage_record", "session.shutdown", "usage_ledger", "api_req_started":
@@ -123,7 +124,7 @@ func MayStateUsage(role string) bool {
 	return false
 }
 
-// Once adds answers to a list. Of those with the same id the last one counts.
+// Once adds answers to a list. If several have the same id, the last one counts.
 func Once(all []Answer, more ...Answer) []Answer {
 	for _, a := range more {
 		i := -1
@@ -139,7 +140,7 @@ func Once(all []Answer, more ...Answer) []Answer {
 	return all
 }
 
-// MentionsUsage reports whether a document may have something that Usage reads. It is quick.
+// MentionsUsage reports whether a document may contain something that Usage reads. It is fast.
 func MentionsUsage(document []byte) bool {
 	return bytes.Contains(document, []byte("oken")) || bytes.Contains(document, []byte("sage")) || bytes.Contains(document, []byte("cost"))
 }
@@ -151,7 +152,7 @@ func Usage(r Record) []Answer {
 		r.Metadata = nil
 	}
 	if r.Body = trim(r.Body); !rawjson.IsObject(r.Body) || !rawjson.Valid(r.Body) {
-		r.Body = nil // a text: its metadata may state what it used
+		r.Body = nil // a text; its metadata may state usage
 	}
 	if r.Body == nil && r.Metadata == nil {
 		return nil
@@ -279,7 +280,7 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 	return a, ok || a.Cost != ""
 }
 
-// read reads an object with numbers of tokens, told by its keys. ok is false if it has none.
+// read reads an object with numbers of tokens. Its keys identify the format. ok is false if it has no numbers.
 func (a *Answer) read(raw []byte) (ok bool) {
 	u := fieldsOf(raw)
 	details := func(keys ...string) fields {
@@ -311,7 +312,7 @@ func (a *Answer) read(raw []byte) (ok bool) {
 	c.tool = first(u, "toolUsePromptTokenCount", "tool")
 	switch {
 	case u["cache_read_input_tokens"] != nil, u["cache_creation_input_tokens"] != nil, u["cacheRead"] != nil, rawjson.IsObject(u["cache"]):
-		c.apart = true // Anthropic, pi, OpenCode: the input is what is not in a cache
+		c.apart = true // Anthropic, pi, OpenCode: the input does not include cached tokens
 	}
 	if u["candidatesTokenCount"] != nil || u["thoughts"] != nil || rawjson.IsObject(u["cache"]) {
 		c.outputApart() // Gemini, OpenCode
@@ -346,14 +347,14 @@ func (a *Answer) read(raw []byte) (ok bool) {
 	return a.Tokens.known != 0 || c.total != nil
 }
 
-// counts are the numbers of an object, nil where it has none.
+// counts are the numbers in an object, nil if it does not have them.
 type counts struct {
 	input, output, total, cached, written, reasoning, tool *int64
-	apart                                                  bool // input is without what is in a cache
+	apart                                                  bool // input does not include cached tokens
 }
 
-// outputApart adds the reasoning to the output if the output is without it: some programs count it in, so the total
-// decides where there is one.
+// outputApart adds the reasoning to the output if the output does not include it. Some programs include it and others
+// do not, so the total decides if there is one.
 func (c *counts) outputApart() {
 	if c.output == nil || c.reasoning == nil {
 		return
@@ -409,7 +410,7 @@ func value(n *int64) int64 {
 	return *n
 }
 
-// first returns the number of the first member that is one, nil if there is none.
+// first returns the number in the first member that is one, nil if there is none.
 func first(f fields, keys ...string) *int64 {
 	for _, key := range keys {
 		if n, ok := number(f[key]); ok {
@@ -419,7 +420,7 @@ func first(f fields, keys ...string) *int64 {
 	return nil
 }
 
-// number reads a number of tokens. Fractions, negative numbers and those beyond maxTokens are none.
+// number reads a number of tokens. It returns false for fractions, negative numbers and numbers above maxTokens.
 func number(raw []byte) (int64, bool) {
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil {
@@ -432,7 +433,7 @@ func number(raw []byte) (int64, bool) {
 	return n, n >= 0 && n <= maxTokens
 }
 
-// cost returns a number as it is written, empty if it is no cost.
+// cost returns a number as it is written, empty if it cannot be a cost.
 func cost(raw []byte) string {
 	if len(raw) == 0 || len(raw) > 64 {
 		return ""
@@ -485,7 +486,8 @@ func codexUsage(f fields, last, total string, model string) []Answer {
 	return []Answer{a}
 }
 
-// copilotTotals reads what Copilot CLI states when a session ends: the tokens by model. Its messages state the output.
+// copilotTotals reads the tokens per model that Copilot CLI states at the end of a session. Its messages state the
+// output only.
 func copilotTotals(metrics []byte) (all []Answer) {
 	for m := range rawjson.Members(metrics) {
 		a := Answer{Model: m.Key}
@@ -504,5 +506,5 @@ func copilotTotals(metrics []byte) (all []Answer) {
 	return all
 }
 
-// maxAnswers is the largest number of answers of one record.
+// maxAnswers limits the answers of one record.
 const maxAnswers = 64

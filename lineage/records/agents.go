@@ -1,12 +1,12 @@
 package records
 
-// AgentEntry is what makes a coding agent start a server.
+// AgentEntry is the configuration entry that makes a coding agent start a server.
 type AgentEntry struct {
 	Agent string `json:"agent"`
-	// Path is the file of the agent's configuration, and Entry the entry in its format.
+	// Path is the file of the agent's configuration. Entry is the entry in its format.
 	Path  string `json:"path,omitempty"`
 	Entry string `json:"entry,omitempty"`
-	// Command adds the entry, for an agent that has one.
+	// Command is the command that adds the entry, if the agent has one.
 	Command []string `json:"command,omitempty"`
 	// Written is set if the entry was added to the file.
 	Written bool `json:"written"`

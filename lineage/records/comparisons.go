@@ -1,12 +1,12 @@
 package records
 
-// CommonPrefix is what two histories share at the start.
+// CommonPrefix is the common start of two histories.
 type CommonPrefix struct {
-	// Length is how many messages that is, and LengthA and LengthB how many there are.
+	// Length is the number of messages in it. LengthA and LengthB are the numbers of messages of the histories.
 	Length  uint64 `json:"length"`
 	LengthA uint64 `json:"length_a"`
 	LengthB uint64 `json:"length_b"`
-	// Last is the last of them, in A.
+	// Last is the last message of it, in A.
 	Last *string `json:"last"`
 	// Digest identifies the shared messages by their content, in any store.
 	Digest string `json:"digest"`
@@ -20,18 +20,18 @@ type Difference struct {
 	Kind  string `json:"kind"`
 	Table string `json:"table"`
 	ID    string `json:"id"`
-	// Columns are those that differ.
+	// Columns are the columns that differ.
 	Columns []string `json:"columns,omitempty"`
 }
 
 func (*Difference) RecordType() string { return "difference" }
 
-// Compared ends what compare prints.
+// Compared is the last record of compare.
 type Compared struct {
 	Database string `json:"database"`
-	// Differences is how many rows differ from the store.
+	// Differences is the number of rows that differ from the store.
 	Differences int `json:"differences"`
-	// Complete is false when --limit ended the comparison.
+	// Complete is false if --limit ended the comparison.
 	Complete bool `json:"complete"`
 }
 
@@ -46,13 +46,13 @@ type Diff struct {
 
 func (*Diff) RecordType() string { return "diff" }
 
-// DiffSummary ends what diff prints.
+// DiffSummary is the last record of diff.
 type DiffSummary struct {
-	// Common is how many messages they share at the start.
+	// Common is the number of messages that both share at the start.
 	Common uint64 `json:"common"`
 	OnlyA  uint64 `json:"only_a"`
 	OnlyB  uint64 `json:"only_b"`
-	// Same is how many of the messages after those in common say the same in both.
+	// Same is the number of messages after the common ones that are equal in both.
 	Same uint64 `json:"same"`
 }
 
@@ -63,8 +63,8 @@ type DocumentDiff struct {
 	Document string `json:"document"`
 	From     uint64 `json:"from"`
 	To       uint64 `json:"to"`
-	// Lines are those of both: a space is before a line of both, a minus before one only of the first, a plus
-	// before one only of the second.
+	// Lines are the lines of both revisions. A line of both has a space before it, a line of the first only a minus,
+	// a line of the second only a plus.
 	Lines []string `json:"lines"`
 }
 

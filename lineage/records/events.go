@@ -10,7 +10,7 @@ type Followed struct {
 	Path  string    `json:"path,omitempty"`
 	Files int64     `json:"files,omitempty"`
 	Bytes int64     `json:"bytes,omitempty"`
-	// Soon is how many of the files the agent deletes within a week.
+	// Soon is the number of files that the agent deletes within a week.
 	Soon     int64    `json:"soon,omitempty"`
 	Messages int64    `json:"messages,omitempty"`
 	Threads  []string `json:"threads,omitempty"`
@@ -32,7 +32,7 @@ type Agent struct {
 	Unread   int64  `json:"unread"`
 	LeftOut  int64  `json:"left_out"`
 	Gone     int64  `json:"gone"`
-	// Soon is how many of the files the agent deletes within a week.
+	// Soon is the number of files that the agent deletes within a week.
 	Soon     int64     `json:"soon"`
 	Problems []Problem `json:"problems"`
 }
@@ -46,7 +46,7 @@ type Problem struct {
 	Skipped int64  `json:"skipped,omitempty"`
 }
 
-// Event is one thing that a commit did.
+// Event is one effect of a commit.
 type Event struct {
 	Commit uint64    `json:"commit"`
 	Time   time.Time `json:"time"`
@@ -55,13 +55,13 @@ type Event struct {
 	Thread  string `json:"thread,omitempty"`
 	Context string `json:"context,omitempty"`
 	Parent  string `json:"parent,omitempty"`
-	// Span is the new tip of the context, or the place of the checkpoint. From is the tip before,
-	// or the span that the added ones follow.
+	// Span is the new tip of the context, or the position of the checkpoint. From is the previous tip, or the span
+	// before the added ones.
 	Span string `json:"span,omitempty"`
 	From string `json:"from,omitempty"`
-	// Name is that of a branch or checkpoint, the reason of a move, or the key of a value.
+	// Name is the name of a branch or checkpoint, the reason of a move, or the key of a value.
 	Name string `json:"name,omitempty"`
-	// Owner is what a value belongs to.
+	// Owner is the owner of a value.
 	Owner      string `json:"owner,omitempty"`
 	ContentID  string `json:"content_id,omitempty"`
 	Checkpoint string `json:"checkpoint,omitempty"`

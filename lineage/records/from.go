@@ -35,7 +35,7 @@ func EntryID(e *lineage.Entry) string {
 	return structure.UsageID{Span: e.Span, Index: e.Index}.String()
 }
 
-// JSON returns bytes as a JSON value: as they are if they are one, else as a string.
+// JSON returns bytes as a JSON value: unchanged if they are JSON, else as a string.
 func JSON(b []byte) json.RawMessage {
 	switch {
 	case b == nil:

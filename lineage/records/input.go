@@ -14,11 +14,11 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// Input is something to append, as a line of append --jsonl and the API have it.
+// Input is something to append: a line of append --jsonl, or the input of the API.
 type Input struct {
 	Role string `json:"role,omitempty" doc:"user, assistant, system, tool, …; default user"`
 	Name string `json:"name,omitempty" doc:"the name of the speaker or tool"`
-	// Text, Content, Data and ContentID are what is said; there is one of them.
+	// Exactly one of Text, Content, Data and ContentID is the content.
 	Text      *string         `json:"text,omitempty" doc:"the text"`
 	Content   json.RawMessage `json:"content,omitempty" doc:"a text, or any JSON, in place of text"`
 	Data      []byte          `json:"data,omitempty" doc:"bytes in base64, in place of text"`
@@ -35,7 +35,7 @@ type Input struct {
 	Filename string `json:"filename,omitempty" doc:"makes it a file under this name"`
 }
 
-// InputDefaults are for what an input does not state.
+// InputDefaults are the values for fields that an input does not state.
 type InputDefaults struct{ Role, Model, User string }
 
 // inputKeys are the members of an Input.
@@ -72,8 +72,8 @@ func wrongInput(err error) error {
 	return errors.New("created_at has to be a time such as 2006-01-02T15:04:05Z")
 }
 
-// whole returns a line that is a message of a format which has more than a text or content, such as calls of tools: it is
-// kept as it is. It is nil for any other line.
+// whole returns a line as a message of a provider's format if it has more than a text or content, such as tool calls.
+// Such a line is kept as it is. whole returns nil for other lines.
 func (in *Input) whole(line []byte, d InputDefaults) *message.Message {
 	other := false
 	for member := range rawjson.Members(line) {
@@ -85,7 +85,7 @@ func (in *Input) whole(line []byte, d InputDefaults) *message.Message {
 	return AsGiven(line, cmp.Or(in.Role, d.Role))
 }
 
-// AsGiven reads a line as a message of a provider's format, nil if it is none.
+// AsGiven reads a line as a message of a provider's format. It returns nil if the line is not one.
 func AsGiven(line []byte, role string) *message.Message {
 	decoded := message.Decode(line, content.TypeJSON, role)
 	if len(decoded) == 0 {

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Erased is what erase did or would do.
+// Erased is the result of erase, or of its dry run.
 type Erased struct {
 	ContentID string `json:"content_id"`
-	// Uses is how many messages, documents and files use it.
+	// Uses is the number of messages, documents and files that use the content.
 	Uses int `json:"uses"`
-	// Summaries are the content ids of summaries of messages that use it, which may repeat it.
+	// Summaries are the content ids of summaries of such messages. They may repeat the content.
 	Summaries []string `json:"summaries"`
-	// Titles are the threads whose title is the start of its text.
+	// Titles are the threads whose title is the start of the text.
 	Titles []string `json:"titles"`
 	// Erased is false for a dry run.
 	Erased bool `json:"erased"`
-	// Stays is set for a content that is not erased with its message because other messages have it, too.
+	// Stays is set if the content is not erased with its message because other messages have it too.
 	Stays bool `json:"stays,omitempty"`
 }
 
@@ -24,17 +24,16 @@ func (*Erased) RecordType() string { return "erased" }
 
 // Message is a message, or another use of content, in a history.
 type Message struct {
-	// ID is the address of its span, with .N after it for a message that is not the first in
-	// its span.
+	// ID is the address of its span. A message that is not the first one in its span has .N after it.
 	ID string `json:"id"`
-	// Parent is the id of the message before it.
+	// Parent is the id of the previous message.
 	Parent   *string `json:"parent"`
 	Position uint64  `json:"position"`
 	// Kind is message, document or asset.
 	Kind string `json:"kind"`
 	Role string `json:"role"`
 	Name string `json:"name,omitempty"`
-	// Document, Revision and Filename are those of documents and assets.
+	// Document, Revision and Filename describe documents and assets.
 	Document  string `json:"document,omitempty"`
 	Revision  uint64 `json:"revision,omitempty"`
 	Filename  string `json:"filename,omitempty"`
@@ -43,16 +42,16 @@ type Message struct {
 	Size      int64  `json:"size"`
 	// Text is empty for media that is not text.
 	Text string `json:"text"`
-	// Data is the body where that is JSON.
+	// Data is the body if it is JSON.
 	Data json.RawMessage `json:"data,omitempty"`
-	// Truncated is set when the text is only the beginning.
+	// Truncated is set if the text is only the start.
 	Truncated bool `json:"truncated,omitempty"`
 	Erased    bool `json:"erased,omitempty"`
-	// Origin is who it comes from.
+	// Origin states the author.
 	Origin   *Origin `json:"origin,omitempty"`
 	SourceID string  `json:"source_id,omitempty"`
 	SpanSet  string  `json:"span_set,omitempty"`
-	// Usage is what the message states of answers of models, and what that costs. Only show has it.
+	// Usage is the usage that the message states, with its cost. Only show has it.
 	Usage    *UsageFigures   `json:"usage,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 	// CreatedAt is in RFC 3339.
@@ -74,7 +73,7 @@ type Origin struct {
 // Content is a content with its first origin.
 type Content struct {
 	ID string `json:"id"`
-	// Step counts from the content asked for, 0.
+	// Step counts from the requested content, which is 0.
 	Step      int     `json:"step"`
 	MediaType string  `json:"media_type,omitempty"`
 	Size      int64   `json:"size"`
@@ -86,7 +85,7 @@ type Content struct {
 
 func (*Content) RecordType() string { return "content" }
 
-// Part is a message to send, or a summary instead of several.
+// Part is a message to send, or a summary that replaces several.
 type Part struct {
 	// Message is set for a message, Summary for a summary.
 	Message *Message `json:"message,omitempty"`
@@ -96,14 +95,14 @@ type Part struct {
 
 func (*Part) RecordType() string { return "part" }
 
-// Resolved ends what resolve prints.
+// Resolved is the last record of resolve.
 type Resolved struct {
 	SystemPrompt string `json:"system_prompt,omitempty"`
 	Model        string `json:"model,omitempty"`
 	Parts        int    `json:"parts"`
 	// Tokens is an estimate of all tokens.
 	Tokens int `json:"tokens"`
-	// Omitted is how many messages are neither there nor summarized.
+	// Omitted is the number of messages that are neither included nor summarized.
 	Omitted uint64 `json:"omitted"`
 	// Digest identifies the history that it was resolved from.
 	Digest string `json:"digest"`
@@ -111,28 +110,28 @@ type Resolved struct {
 
 func (*Resolved) RecordType() string { return "resolved" }
 
-// Hit is what a search found.
+// Hit is a search result.
 type Hit struct {
-	// ID is the address of a message, document or asset, or the id of a summary; in a database that of
-	// the message.
+	// ID is the address of a message, document or asset, or the id of a summary. In a database it is the id of the
+	// message.
 	ID string `json:"id"`
-	// Threads are the threads that have it.
+	// Threads are the threads that contain it.
 	Threads []HitThread `json:"threads"`
-	// Role is that of a message.
+	// Role is the role of a message.
 	Role string `json:"role,omitempty"`
-	// Rank orders the hits: the higher, the better.
+	// Rank orders the hits; higher is better.
 	Rank float64 `json:"rank"`
-	// Snippet is where it matches, the words between <mark> and </mark>.
+	// Snippet is the place of the match. The matching words are between <mark> and </mark>.
 	Snippet string `json:"snippet"`
 	Text    string `json:"text"`
-	// Kind is message, document, asset or summary, and Name that of a document or asset.
+	// Kind is message, document, asset or summary. Name is the name of a document or asset.
 	Kind string `json:"kind"`
 	Name string `json:"name,omitempty"`
-	// Contexts are the contexts outside threads that have it.
+	// Contexts are the contexts outside threads that contain it.
 	Contexts []string `json:"contexts,omitempty"`
 }
 
-// HitThread is a thread with a message that was found.
+// HitThread is a thread with a hit.
 type HitThread struct {
 	ID    string `json:"id"`
 	Title string `json:"title,omitempty"`

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// MaxText is how much of a body a record has, and MaxPreview how much one in a list for people has.
+	// MaxText is the maximum number of bytes of a body in a record. MaxPreview is that in a list for people.
 	MaxText    = 16 << 20
 	MaxPreview = 64 << 10
 )
@@ -117,7 +117,7 @@ func OfMessage(ctx context.Context, store *lineage.Store, e *lineage.Entry, limi
 		return m, err
 	}
 	if len(e.Pieces) > 0 && (limit <= MaxPreview || e.Erased) {
-		m.Text = e.Excerpt() // as much as was read with the entry
+		m.Text = e.Excerpt() // as much as was loaded with the entry
 		return m, nil
 	}
 	body, err := bodyOf(ctx, store, e, limit)
@@ -142,7 +142,8 @@ func OfMessage(ctx context.Context, store *lineage.Store, e *lineage.Entry, limi
 	return m, err
 }
 
-// bodyOf returns what was given for an entry. Of a single piece with more than limit bytes it reads one byte more.
+// bodyOf returns the body of an entry as it was given. If a single piece is larger than limit, bodyOf reads limit+1
+// bytes of it.
 func bodyOf(ctx context.Context, store *lineage.Store, e *lineage.Entry, limit int64) ([]byte, error) {
 	if len(e.Pieces) > 0 || e.Body != nil || e.Size <= limit {
 		return store.Original(ctx, e)
@@ -164,7 +165,7 @@ func isGone(e *lineage.Entry) bool {
 	return e.Erased
 }
 
-// IsText reports whether a media type is one that people read as it is.
+// IsText reports whether people can read a media type as it is.
 func IsText(mediaType string) bool {
 	base, _, _ := strings.Cut(mediaType, ";")
 	switch base {

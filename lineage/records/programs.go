@@ -28,10 +28,10 @@ func (*Warning) RecordType() string { return "warning" }
 
 // Version is the version of the program.
 type Version struct {
-	// Version is that of the module, or "unreleased" where the build has none.
+	// Version is the version of the module, or "unreleased" if the build has none.
 	Version string `json:"version"`
-	// Revision is the commit that the program was built from, where that is known, and
-	// Modified is set when it was built with changes that were not committed.
+	// Revision is the commit that the program was built from, if known. Modified is set if it was built with
+	// uncommitted changes.
 	Revision string `json:"revision,omitempty"`
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`

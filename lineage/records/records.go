@@ -1,5 +1,5 @@
-// Package records has the JSON records that the commands of lineage print with --json, and that its server answers with:
-// one vocabulary for all programs. docs/json.md describes each of them.
+// Package records has the JSON records of this project: the output of commands with --json and the answers of the
+// server. All programs use the same records. docs/json.md describes each of them.
 package records
 
 import (
@@ -16,7 +16,7 @@ type Record interface {
 	RecordType() string
 }
 
-// Encode returns a record as a line of JSON that begins with its type. It ends with a newline and has no other
+// Encode returns a record as a line of JSON that begins with its type. Except for the newline at its end, it has no
 // characters that control a terminal or reorder text.
 func Encode(r Record) ([]byte, error) {
 	var b bytes.Buffer
@@ -25,6 +25,6 @@ func Encode(r Record) ([]byte, error) {
 	if err := e.Encode(r); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", r.RecordType(), err)
 	}
-	// Every record has a field that is always there.
+	// Every record has a field that is never omitted, so a comma can follow.
 	return append([]byte(`{"type":"`+r.RecordType()+`",`), plain.JSON(bytes.TrimPrefix(b.Bytes(), []byte("{")))...), nil
 }

@@ -2,23 +2,23 @@ package records
 
 import "time"
 
-// Serving says where a store is served.
+// Serving states where a store is served.
 type Serving struct {
 	Store string `json:"store"`
 	URL   string `json:"url"`
-	// Link opens the page, once and within a minute.
+	// Link opens the page. It works once, within a minute.
 	Link     string `json:"link,omitempty"`
 	ReadOnly bool   `json:"read_only"`
 }
 
 func (*Serving) RecordType() string { return "serving" }
 
-// Token is what a program may do.
+// Token is a token for programs, with its rights.
 type Token struct {
 	ID     string `json:"id"`
 	Name   string `json:"name,omitempty"`
 	Writes bool   `json:"writes"`
-	// Users and Projects limit it to some threads.
+	// Users and Projects restrict the token to some threads.
 	Users     []string   `json:"users,omitempty"`
 	Projects  []string   `json:"projects,omitempty"`
 	CreatedAt time.Time  `json:"created_at"`

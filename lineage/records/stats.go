@@ -8,11 +8,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// exactUpTo is how many messages are read to count copies unless all are to be.
+// exactUpTo is the number of messages up to which all are read to count copies.
 const exactUpTo = 20_000
 
-// OfStats returns the record of how much a store holds. Exact reads every message, however many there are. progress, when
-// not nil, is called with the number of contexts that were counted, and of all.
+// OfStats returns the record of a store's statistics. If exact is set, every message is read, however many there are.
+// progress, when not nil, is called with the number of contexts that were counted and their total.
 func OfStats(ctx context.Context, store *lineage.Store, exact bool, progress func(done, total int64)) (*Stats, error) {
 	stats, err := store.Stats(ctx)
 	if err != nil {
@@ -55,8 +55,8 @@ func (r *Stats) countCopies(ctx context.Context, store *lineage.Store, progress 
 	return nil
 }
 
-// historySizes returns the bytes of the history up to each span that the histories of some tips have. It reads every
-// span once.
+// historySizes returns, for each span in the histories of some tips, the bytes of the history up to it. It reads
+// every span once.
 func historySizes(ctx context.Context, store *lineage.Store, tips []lineage.SpanRef) (map[structure.RunID][]uint64, error) {
 	reach := make(backend.Reach)
 	for _, tip := range tips {

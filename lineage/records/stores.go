@@ -6,7 +6,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// Collected is what a collection removed, or would remove.
+// Collected is the result of a collection or a dry run.
 type Collected struct {
 	DryRun bool `json:"dry_run"`
 	backend.CollectReport
@@ -14,7 +14,7 @@ type Collected struct {
 
 func (*Collected) RecordType() string { return "collected" }
 
-// Info is what a store is and holds.
+// Info is the state of a store.
 type Info struct {
 	Store string `json:"store"`
 	// LastCommit is the number of the last commit; 0 in an empty store.
@@ -30,8 +30,8 @@ type Info struct {
 	Thread string `json:"thread,omitempty"`
 	// Branch is its active branch.
 	Branch string `json:"branch,omitempty"`
-	// Owner is the process that has the store open, if it is another one, and Guests are the others
-	// that use the store through that process.
+	// Owner is the process that has the store open, if it is another process. Guests are the other processes that use
+	// the store through it.
 	Owner  *lineage.Process  `json:"owner,omitempty"`
 	Guests []lineage.Process `json:"guests,omitempty"`
 }
@@ -45,12 +45,12 @@ type Init struct {
 
 func (*Init) RecordType() string { return "init" }
 
-// Packed is what packing did.
+// Packed is the result of packing.
 type Packed struct{ backend.PackReport }
 
 func (*Packed) RecordType() string { return "packed" }
 
-// Repaired is what repair did.
+// Repaired is the result of repair.
 type Repaired struct {
 	Store   string `json:"store"`
 	Commits uint64 `json:"commits"`
@@ -58,7 +58,7 @@ type Repaired struct {
 
 func (*Repaired) RecordType() string { return "repaired" }
 
-// Salvaged is what was found in a damaged store.
+// Salvaged is the result of a salvage.
 type Salvaged struct {
 	Store string `json:"store"`
 	embedded.SalvageReport
@@ -71,11 +71,11 @@ type Loss struct{ embedded.Loss }
 
 func (*Loss) RecordType() string { return "loss" }
 
-// Stats is how much a store holds.
+// Stats are the statistics of a store.
 type Stats struct {
 	backend.Stats
-	// CopiedMessages and CopiedBytes are what it would be if every context held a copy
-	// of its history. CopiedExact is false where the bytes are an estimate.
+	// CopiedMessages and CopiedBytes are the numbers if every context held a copy of its history. CopiedExact is
+	// false if the bytes are an estimate.
 	CopiedMessages uint64 `json:"copied_messages"`
 	CopiedBytes    uint64 `json:"copied_bytes"`
 	CopiedExact    bool   `json:"copied_exact"`
@@ -83,17 +83,17 @@ type Stats struct {
 
 func (*Stats) RecordType() string { return "stats" }
 
-// Finding is one thing that is wrong with a store.
+// Finding is a problem of a store.
 type Finding struct{ backend.Finding }
 
 func (*Finding) RecordType() string { return "finding" }
 
-// Verified ends what verify prints.
+// Verified is the last record of verify.
 type Verified struct {
 	Deep bool `json:"deep"`
-	// Findings is how many things are wrong.
+	// Findings is the number of problems.
 	Findings int `json:"findings"`
-	// CheckedBytes is how much was read.
+	// CheckedBytes is the number of bytes read.
 	CheckedBytes int64  `json:"checked_bytes"`
 	Commits      uint64 `json:"commits"`
 	OK           bool   `json:"ok"`

@@ -27,7 +27,7 @@ type Checkpoint struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Thread string `json:"thread"`
-	// Message is the message that it names, and Position its place in its history.
+	// Message is the message that it names. Position is its position in its history.
 	Message   string    `json:"message"`
 	Position  uint64    `json:"position"`
 	CreatedAt time.Time `json:"created_at"`
@@ -38,25 +38,24 @@ func (*Checkpoint) RecordType() string { return "checkpoint" }
 // Thread is a thread.
 type Thread struct {
 	ID string `json:"id"`
-	// SourceID is the id that its creator chose.
+	// SourceID is the id chosen by the creator.
 	SourceID string `json:"source_id,omitempty"`
 	User     string `json:"user,omitempty"`
 	Title    string `json:"title,omitempty"`
-	// Branch is the active branch, and Context its context; both are empty if there is none.
+	// Branch is the active branch, and Context is its context. Both are empty if there is none.
 	Branch  string `json:"branch"`
 	Context string `json:"context,omitempty"`
-	// Branches and Messages are how many branches there are, and how many messages the
-	// active one has.
+	// Branches is the number of branches. Messages is the number of messages of the active one.
 	Branches int    `json:"branches"`
 	Messages uint64 `json:"messages"`
-	// Usage is what the answers cost that count in the thread. Only thread list and thread show have it.
+	// Usage is the usage of the answers that count in the thread. Only thread list and thread show have it.
 	Usage *UsageFigures `json:"usage,omitempty"`
 	// Current is set for the thread that commands work on.
 	Current   bool            `json:"current,omitempty"`
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 	CreatedAt time.Time       `json:"created_at"`
 	UpdatedAt time.Time       `json:"updated_at"`
-	// Next is set for the last thread of a page: the token for --after.
+	// Next is the token for --after. It is set for the last thread of a page.
 	Next string `json:"next,omitempty"`
 }
 
@@ -76,7 +75,7 @@ type Deleted struct {
 
 func (*Deleted) RecordType() string { return "deleted" }
 
-// States returns a text of the thread's metadata, empty for none.
+// States returns a text in the thread's metadata, empty for none.
 func (r *Thread) States(key string) string {
 	if !rawjson.Valid(r.Metadata) {
 		return ""

@@ -6,7 +6,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/bundle"
 )
 
-// Copied is what backup or restore copied.
+// Copied is the result of backup or restore.
 type Copied struct {
 	// Store is the directory of the copy.
 	Store string `json:"store"`
@@ -15,7 +15,7 @@ type Copied struct {
 
 func (*Copied) RecordType() string { return "copied" }
 
-// Bundled is what was written into a bundle.
+// Bundled is the result of writing a bundle.
 type Bundled struct {
 	File string `json:"file"`
 	bundle.WriteReport
@@ -23,7 +23,7 @@ type Bundled struct {
 
 func (*Bundled) RecordType() string { return "bundled" }
 
-// Unbundled is what a bundle added to a store.
+// Unbundled is the result of importing a bundle.
 type Unbundled struct{ bundle.ImportReport }
 
 func (*Unbundled) RecordType() string { return "unbundled" }
@@ -45,12 +45,12 @@ type StoreCopied struct {
 
 func (*StoreCopied) RecordType() string { return "store_copied" }
 
-// Exported is what export wrote to a file.
+// Exported is the result of an export to a file.
 type Exported struct {
 	File   string `json:"file"`
 	Format string `json:"format"`
 	Bytes  int64  `json:"bytes"`
-	// Conversations is how many there are in a folder of pages.
+	// Conversations is the number of conversations in a folder of pages.
 	Conversations int `json:"conversations,omitempty"`
 	// Branches and Pruned are the numbers of branch files that were written and deleted.
 	Branches int `json:"branches,omitempty"`
@@ -59,35 +59,35 @@ type Exported struct {
 
 func (*Exported) RecordType() string { return "export" }
 
-// Imported ends what import prints.
+// Imported is the last record of import.
 type Imported struct {
 	Formats []string `json:"formats"`
-	// Unchanged is how many files were not read, because they have not changed since an earlier import.
+	// Unchanged is the number of files that were not read because they have not changed since an earlier import.
 	Unchanged int64 `json:"unchanged"`
-	// Conversations and Messages are what the archive has.
+	// Conversations and Messages are the numbers in the archive.
 	Conversations    int64 `json:"conversations"`
 	Messages         int64 `json:"messages"`
 	NewConversations int64 `json:"new_conversations"`
-	// NewMessages were added. SharedMessages were not, because they are those of the
-	// conversation that theirs was forked from.
+	// NewMessages is the number of messages added. SharedMessages is the number of messages that forked conversations
+	// share with their original.
 	NewMessages    int64 `json:"new_messages"`
 	SharedMessages int64 `json:"shared_messages"`
 	// NewBytes is the size of the content that the store did not have.
 	NewBytes int64 `json:"new_bytes"`
-	// Kept messages differ from those in the store only in the form of their JSON. The store keeps
-	// its own.
+	// Kept is the number of messages that differ from those in the store only in the serialization of their JSON. The
+	// store keeps its version.
 	Kept int64 `json:"kept"`
-	// Converted messages are stored without members that hold or name the messages after them,
-	// Opaque ones whole, because they cannot be taken apart.
+	// Converted is the number of messages that are stored without members that contain or name later messages. Opaque
+	// is the number of messages that are stored whole, because they cannot be divided.
 	Converted int64 `json:"converted"`
 	Opaque    int64 `json:"opaque"`
-	// Skipped are items that could not be used, and SkippedCount is how many there are.
+	// Skipped are items that could not be used. SkippedCount is their number.
 	Skipped      []SkippedItem `json:"skipped"`
 	SkippedCount int64         `json:"skipped_count"`
-	// Repaired are items that are odd, and how they were taken.
+	// Repaired are irregular items that were used, with the way in which they were read.
 	Repaired      []SkippedItem `json:"repaired"`
 	RepairedCount int64         `json:"repaired_count"`
-	// Ignored are files of no known format.
+	// Ignored are files in no known format.
 	Ignored      []string `json:"ignored"`
 	IgnoredCount int64    `json:"ignored_count"`
 }
@@ -100,13 +100,13 @@ type SkippedItem struct {
 	Reason   string `json:"reason"`
 }
 
-// Projected is what project did.
+// Projected is the result of project.
 type Projected struct {
 	Database string `json:"database"`
-	// From and To are the commits that the database had and has.
+	// From and To are the last commits in the database before and after.
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
-	// Threads is how many threads were looked at.
+	// Threads is the number of threads processed.
 	Threads int `json:"threads"`
 	// Added, Changed and Removed count messages.
 	Added   int `json:"added"`
@@ -116,23 +116,24 @@ type Projected struct {
 
 func (*Projected) RecordType() string { return "projected" }
 
-// Resumed is a session that was made for an agent.
+// Resumed is a session that was created for an agent.
 type Resumed struct {
 	Agent   string `json:"agent"`
 	Session string `json:"session"`
 	Dir     string `json:"dir"`
 	File    string `json:"file"`
-	// Command is the command for a shell. Commands are the same without a shell, to be started in Dir, each after the one before it
-	// succeeded.
+	// Command is the command for a shell. Commands are the same commands without a shell. They are started in Dir,
+	// each after the previous one has succeeded.
 	Command  string     `json:"command"`
 	Commands [][]string `json:"commands"`
-	// Messages is the length of the history, and Own how much of it is written with the agent's own lines.
+	// Messages is the length of the history. Own is the number of its messages that are written as the agent's own
+	// lines.
 	Messages int   `json:"messages"`
 	Own      int   `json:"own"`
 	Lines    int64 `json:"lines"`
 	Bytes    int64 `json:"bytes"`
 	Losses   int   `json:"losses"`
-	// Machine is the one that the thread's session ran on.
+	// Machine is the machine of the thread's session.
 	Machine string `json:"machine,omitempty"`
 	// Written is false for a dry run.
 	Written bool `json:"written"`

@@ -5,11 +5,12 @@ import (
 	"strconv"
 )
 
-// Usage is what answers of models cost: a row of a report, or all of them.
+// Usage is the usage of models' answers: a row of a report, or their sum.
 type Usage struct {
 	// Total is set for the sum of all rows, which comes last.
 	Total bool `json:"total,omitempty"`
-	// These are what the row is of. One that the report does not ask for is absent, one that is not known is empty.
+	// The fields that identify the row. A field that the report does not ask for is absent. A field with an unknown
+	// value is empty.
 	Day       *string `json:"day,omitempty"`
 	Week      *string `json:"week,omitempty"`
 	Month     *string `json:"month,omitempty"`
@@ -22,39 +23,39 @@ type Usage struct {
 	GitBranch *string `json:"git_branch,omitempty"`
 	Subagent  *string `json:"subagent,omitempty"`
 	User      *string `json:"user,omitempty"`
-	// Shared is set for answers of a thread that count in another one.
+	// Shared is set for answers in a thread that count in another one.
 	Shared bool `json:"shared,omitempty"`
 	UsageFigures
-	// UnpricedModels are the models without a price, Prices is the date of the prices. They are with the total.
+	// UnpricedModels are the models without a price. Prices is the date of the prices. Only the total has them.
 	UnpricedModels []string `json:"unpriced_models,omitempty"`
 	Prices         string   `json:"prices,omitempty"`
 }
 
 func (*Usage) RecordType() string { return "usage" }
 
-// UsageFigures are tokens and money. What no answer states is null.
+// UsageFigures are tokens and costs. A number that no answer states is null.
 type UsageFigures struct {
-	// Requests is how many answers there are.
+	// Requests is the number of answers.
 	Requests int64 `json:"requests"`
-	// InputTokens are neither from a cache nor written to one, OutputTokens include ReasoningTokens.
+	// InputTokens do not include tokens read from or written to a cache. OutputTokens include ReasoningTokens.
 	InputTokens        *int64 `json:"input_tokens"`
 	CachedInputTokens  *int64 `json:"cached_input_tokens"`
 	CacheWriteTokens   *int64 `json:"cache_write_tokens"`
 	CacheWrite1hTokens *int64 `json:"cache_write_1h_tokens"`
 	OutputTokens       *int64 `json:"output_tokens"`
 	ReasoningTokens    *int64 `json:"reasoning_tokens"`
-	// Cost is in dollars; null if no answer has a price. Unpriced is how many answers have none, and Incomplete of how
-	// many the input or the output is not known.
+	// Cost is in dollars; it is null if no answer has a price. Unpriced is the number of answers without a price.
+	// Incomplete is the number of answers whose input or output is unknown.
 	Cost       *json.Number `json:"cost"`
 	Unpriced   int64        `json:"unpriced,omitempty"`
 	Incomplete int64        `json:"incomplete,omitempty"`
-	// StatedCost is what the sources say of StatedRequests answers.
+	// StatedCost is the cost that the sources state for StatedRequests answers.
 	StatedCost     *json.Number `json:"stated_cost,omitempty"`
 	StatedRequests int64        `json:"stated_requests,omitempty"`
 }
 
-// Money returns the cost as people read it, such as "$1.25", or "$0.0012" for a small one, with a plus if it is not all of
-// it. It is empty if no cost is known.
+// Money returns the cost for people, such as "$1.25", or "$0.0012" for a small one, with a plus if the cost is
+// incomplete. It is empty if no cost is known.
 func (f *UsageFigures) Money() string {
 	if f == nil || f.Cost == nil {
 		return ""

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// maxRendered bounds the bytes of HTML that are remembered, twice.
+// maxRendered limits the bytes of cached HTML per generation.
 const maxRendered = 16 << 20
 
-// rendered remembers the HTML of texts that were rendered lately.
+// rendered caches the HTML of recently rendered texts.
 var rendered cache
 
-// cache has two generations: when the young one is full, it becomes the old one.
+// cache has two generations. When the young one is full, it becomes the old one.
 type cache struct {
 	mu         sync.Mutex
 	young, old map[[sha256.Size]byte]entry
@@ -24,7 +24,7 @@ type entry struct {
 	ok   bool
 }
 
-// get returns the HTML of what a key describes, if it is remembered.
+// get returns the cached HTML for a key.
 func (c *cache) get(key string) (made template.HTML, ok, known bool) {
 	id := sha256.Sum256([]byte(key))
 	c.mu.Lock()
@@ -38,7 +38,7 @@ func (c *cache) get(key string) (made template.HTML, ok, known bool) {
 	return e.html, e.ok, known
 }
 
-// put remembers the HTML of what a key describes.
+// put caches the HTML for a key.
 func (c *cache) put(key string, made template.HTML, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

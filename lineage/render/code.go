@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// maxCode is the length of code that is highlighted, and codeTime how long that may take. Other code is shown as it is.
+	// maxCode is the maximum length of code that is highlighted. codeTime limits the time for it. Other code is shown
+	// without highlighting.
 	maxCode  = 16 << 10
 	codeTime = time.Second
 )
 
-// languages are the languages that are highlighted, by their names in lower case. To look for any name that a text gives is
-// slow, and some languages hold code of any other.
+// languages are the languages that are highlighted, by their names in lower case. Looking up any name that a text
+// contains would be slow, and some languages embed code of any other.
 var languages = func() map[string]bool {
 	all := make(map[string]bool)
 	for name := range strings.FieldsSeq(`awk bash sh shell zsh console c h cpp c++ cc hpp csharp c# cs clojure cmake css scss dart diff patch docker dockerfile
@@ -34,12 +35,12 @@ var languages = func() map[string]bool {
 // texts renders the texts of a page.
 type texts struct {
 	ctx context.Context
-	// left is how long code may still be highlighted.
+	// left is the time that remains for highlighting code.
 	left time.Duration
 }
 
-// code returns code as HTML, highlighted if its language is known. all is false if there was no time for that, so that it may
-// be another time.
+// code returns code as HTML, highlighted if its language is known. all is false if there was no time to highlight it,
+// so that a later call may give another result.
 func (r *texts) code(language, code string) (made template.HTML, all bool) {
 	language = strings.ToLower(language)
 	if !languages[language] || len(code) > maxCode {
@@ -65,10 +66,10 @@ func (r *texts) code(language, code string) (made template.HTML, all bool) {
 	return made, true
 }
 
-// highlighted returns code with its words marked, or as it is if the context ends before.
+// highlighted returns highlighted code, or plain code if the context ends first.
 func highlighted(ctx context.Context, language, code string) (made template.HTML, whole bool) {
 	defer func() {
-		if recover() != nil { // the library reports errors of a language so
+		if recover() != nil { // the library reports errors in a language by panics
 			made, whole = plainCode(code), true
 		}
 	}()

@@ -18,8 +18,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// markup renders Markdown. Its parser has no HTML: tags stay in the text as they are written. Images become links, so
-// that a page loads nothing of others.
+// markup renders Markdown. Its parser does not support HTML, so tags stay in the text. Images become links, so that a
+// page loads nothing from elsewhere.
 var markup = goldmark.New(
 	goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(
@@ -44,7 +44,7 @@ var markup = goldmark.New(
 	goldmark.WithRendererOptions(html.WithHardWraps(), renderer.WithNodeRenderers(util.Prioritized(nodes{}, 100))),
 )
 
-// nodes renders what is not rendered as usual: images and blocks of code.
+// nodes renders images and blocks of code.
 type nodes struct{}
 
 func (nodes) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
@@ -66,7 +66,7 @@ func image(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkSt
 	return ast.WalkContinue, err
 }
 
-// codeAttribute has the HTML of a block of code.
+// codeAttribute is the attribute with the HTML of a block of code.
 const codeAttribute = "code"
 
 // fenced writes a block of code.
@@ -75,11 +75,11 @@ func fenced(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkS
 		return ast.WalkSkipChildren, nil
 	}
 	made, _ := node.AttributeString(codeAttribute)
-	_, err := w.WriteString(string(made.(template.HTML))) // every block of code has one
+	_, err := w.WriteString(string(made.(template.HTML))) // every block of code has the attribute
 	return ast.WalkSkipChildren, err
 }
 
-// policy is what is left of the HTML that Markdown makes, should the renderer let anything else through.
+// policy allows only the HTML that Markdown is rendered to, in case the renderer lets anything else through.
 var policy = func() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "li", "blockquote", "pre", "code", "em", "strong", "del", "span",
@@ -97,9 +97,9 @@ var policy = func() *bluemonday.Policy {
 	return p
 }()
 
-// Limits of what is rendered. Other text is shown as it is. The time for a line grows with the square of the quotes and
-// list items that begin in it, and that for a text with the square of the marks of emphasis and of the brackets in it. Each
-// row of a table has all of its columns. Browsers limit nesting.
+// Limits of texts to render. Other texts are shown as they are. The time for a line grows with the square of the
+// number of quotes and list items that begin in it. The time for a text grows with the square of the number of its
+// emphasis marks and brackets. Each row of a table has all of its columns. Browsers limit nesting.
 const (
 	maxMarkup        = 64 << 10
 	maxMarkersInLine = 20
@@ -108,10 +108,10 @@ const (
 	maxMarkupNesting = 50
 )
 
-// markers matches lines with too many beginnings of quotes and list items.
+// markers matches lines on which too many quotes and list items begin.
 var markers = regexp.MustCompile(`(?m)^(?:[ \t]*(?:>|[-+*][ \t]|\d{1,9}[.)][ \t])){` + strconv.Itoa(maxMarkersInLine+1) + `}`)
 
-// isDear reports whether a text takes too long to render, or makes too much of little.
+// isDear reports whether a text takes too long to render, or expands too much.
 func isDear(text string) bool {
 	if len(text) > maxMarkup || markers.MatchString(text) {
 		return true
@@ -134,15 +134,15 @@ func isDear(text string) bool {
 			}
 			last = r
 		}
-		if rule { // it may be the line below the heads of a table
+		if rule { // it may be the line below the header of a table
 			columns = max(columns, bars+1)
 		}
 	}
 	return marks > maxMarks || columns > 2 && columns*lines > maxCells
 }
 
-// markdown returns the HTML of a Markdown text: no tags of the text, links that tell nothing about the page, and
-// nothing that a browser loads. ok is false if the text is too large, too dear or nested too deeply.
+// markdown returns the HTML of a Markdown text. It has no tags from the text, its links reveal nothing about the
+// page, and browsers load nothing. ok is false if the text is too large, too expensive or nested too deeply.
 func (r *texts) markdown(markdown string) (made template.HTML, ok bool) {
 	if isDear(markdown) {
 		return "", false
@@ -158,7 +158,7 @@ func (r *texts) markdown(markdown string) (made template.HTML, ok bool) {
 	return made, ok
 }
 
-// toHTML renders a Markdown text. all is false if code in it would be highlighted another time.
+// toHTML renders a Markdown text. all is false if code in it was not highlighted for lack of time.
 func (r *texts) toHTML(source []byte) (made template.HTML, ok, all bool) {
 	document := markup.Parser().Parse(text.NewReader(source))
 	depth, deepest := 0, 0

@@ -1,5 +1,5 @@
 // Package render shows what people read of a history as HTML: Markdown, highlighted code, calls with their results,
-// changes of files, images. Texts are data: none of it becomes markup, is loaded from elsewhere, or reorders the page.
+// changes of files, images. Texts are data: no text becomes markup, is loaded from elsewhere, or reorders the page.
 package render
 
 import (
@@ -15,18 +15,19 @@ import (
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
-// Message is a message as a page shows it.
+// Message is a message on a page.
 type Message struct {
 	Position uint64
-	// ID is its id in the store, for a page that asks for more of it, else empty. Class is its style: user, assistant, system, tool or other.
+	// ID is the id in the store, for a page that can load more of the message, else empty. Class is the style: user,
+	// assistant, system, tool or other.
 	ID, Class string
-	// Who wrote it, and with which model.
+	// Who is the author, Model the model used.
 	Who, Model string
 	Time       time.Time
 	Blocks     []*Block
-	// Anchor is its id in the page.
+	// Anchor is the id of its element on the page.
 	Anchor string
-	// Continues is set if the message before it is of the same speaker.
+	// Continues is set if the previous message is from the same speaker.
 	Continues bool
 	// Open is set if it has a call without a result.
 	Open bool
@@ -34,19 +35,20 @@ type Message struct {
 	Prompt string
 	// Retries, when not nil, says which of several it is.
 	Retries *Retries
-	// Inside are histories that begin at the message and are opened in it.
+	// Inside are histories that begin at the message and can be opened in it.
 	Inside []Inside
 }
 
-// Inside is a history that is opened in a message: what Address has, when it is opened, and alone what Alone has.
+// Inside is a history that can be opened in a message. Address is the address of its content, Alone the address of a
+// page of its own.
 type Inside struct {
 	Title          string
 	Messages       uint64
 	Address, Alone string
 }
 
-// Retries is a message as one of several in the same place: answers that were asked for again, edits. Before and After are
-// the addresses of its neighbours, empty for none.
+// Retries is a message as one of several alternatives: repeated answers, edits. Before and After are the addresses of
+// its neighbours, empty for none.
 type Retries struct {
 	Number, Of    int
 	Before, After string
@@ -57,7 +59,7 @@ type Block struct {
 	// Kind is text, html, code, call, result, fold, file or note.
 	Kind string
 	HTML template.HTML
-	// Title is the heading of what is folded: a tool, or what a text is. What is the rest of it.
+	// Title is the heading of a folded block: a tool, or the kind of a text. What is the rest of the heading.
 	Title, What string
 	Text        string
 	Left        int
@@ -67,7 +69,7 @@ type Block struct {
 	Added, Removed int
 	Rest           string
 	Results        []*Result
-	// Failed is set for calls and results that failed. Status is how it ended, empty for success.
+	// Failed is set for calls and results that failed. Status is how the call ended, empty for success.
 	Failed bool
 	Status string
 	// Pending is set for a call without a result.
@@ -77,7 +79,7 @@ type Block struct {
 	Long bool
 }
 
-// Result is what a call returned.
+// Result is the result of a call.
 type Result struct {
 	Text   string
 	Failed bool
@@ -94,23 +96,24 @@ type File struct {
 // DiffLine is a line of a change. Class is added, removed, hunk or same.
 type DiffLine struct{ Class, Text string }
 
-// Options say how messages are shown.
+// Options configure how messages are shown.
 type Options struct {
-	// Image returns the address at which an image of a message is found, empty if it is not shown.
+	// Image returns the address of an image of a message, empty if it is not shown.
 	Image func(m *transcript.Message, f *transcript.FileInfo) template.URL
-	// Prefix is the beginning of the anchors of messages, which differs where a page has several histories.
+	// Prefix is the prefix of the anchors of messages. It differs if a page has several histories.
 	Prefix string
-	// Highlighting is how long code may be highlighted. Then it is shown as it is. Zero means any time.
+	// Highlighting limits the time for highlighting code. Code after that is shown without highlighting. Zero means
+	// no limit.
 	Highlighting time.Duration
 }
 
-// page is how the messages of a page are shown.
+// page is the state of showing messages.
 type page struct {
 	Options
 	texts
 }
 
-// Messages returns items as messages. When the context ends, the rest is not highlighted.
+// Messages converts items to messages. When the context ends, the rest is not highlighted.
 func Messages(ctx context.Context, items []*transcript.Item, options Options) []*Message {
 	o := &page{options, texts{ctx, cmp.Or(options.Highlighting, math.MaxInt64)}}
 	var all []*Message
@@ -144,7 +147,7 @@ func Messages(ctx context.Context, items []*transcript.Item, options Options) []
 	return all
 }
 
-// classes are the styles of messages by the kinds of their items.
+// classes maps the kinds of items to the styles of their messages.
 var classes = map[transcript.Kind]string{
 	transcript.Prompt: "user", transcript.Answer: "assistant", transcript.Thinking: "assistant", transcript.Call: "assistant", transcript.Result: "tool",
 	transcript.Instruction: "system", transcript.Command: "system", transcript.Reminder: "system",
@@ -160,7 +163,7 @@ func classOf(i *transcript.Item) string {
 	return "other"
 }
 
-// RoleClass returns the style of a role, which may be any text: user, assistant, system, tool or other.
+// RoleClass returns the style for any role: user, assistant, system, tool or other.
 func RoleClass(role string) string {
 	switch role {
 	case "user", "assistant", "system", "tool":
@@ -185,7 +188,7 @@ func newMessage(from *transcript.Message, class string) *Message {
 	return m
 }
 
-// longText is how many bytes or lines of a person's text are shown before the rest is folded.
+// longText is the number of bytes or lines of a person's text that are shown before the rest is folded.
 const (
 	longText  = 2400
 	longLines = 30
@@ -271,7 +274,7 @@ func (o *page) file(from *transcript.Message, f *transcript.FileInfo) *File {
 	return is
 }
 
-// languageOf returns the language of what a tool runs.
+// languageOf returns the language of the input of a tool.
 func languageOf(tool string) string {
 	switch strings.ToLower(tool) {
 	case "bash", "shell", "exec", "exec_command", "local_shell", "run_shell_command", "terminal":
@@ -313,6 +316,6 @@ func start(line string) string {
 // newlines normalises line ends.
 var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// Clean returns HTML without characters that reorder a page, or are there without being seen. It is the last step before
-// HTML is sent or written.
+// Clean returns HTML without invisible characters and characters that reorder a page. It is the last step before HTML
+// is sent or written.
 func Clean(html string) string { return plain.Text(newlines.Replace(html)) }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Template is the template "messages", which shows []*Message, and those that it uses. Programs clone it and add theirs.
+// Template is the template "messages", which shows []*Message, with the templates that it uses. Programs clone it and
+// add their own.
 var Template = template.Must(template.New("").Funcs(template.FuncMap{
 	"moment": func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 	"clock":  func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") },

@@ -13,7 +13,7 @@ func claudeCode() *target {
 	return &target{
 		newID: uuidV4,
 		path: func(s *Session, _ time.Time) (string, error) {
-			folder, err := folderName(dashed(s.Dir), s.Dir) // it shortens a long one, and adds a hash that versions compute differently
+			folder, err := folderName(dashed(s.Dir), s.Dir) // it shortens a long name and adds a hash that depends on its version
 			return path.Join(folder, s.ID+".jsonl"), err
 		},
 		commands: func(s *Session) [][]string { return [][]string{{"claude", "--resume", s.ID}} },
@@ -36,13 +36,13 @@ func claudeCode() *target {
 	}
 }
 
-// claudeEditor changes the lines of a session for another one.
+// claudeEditor returns a function that changes the lines of a session for another session.
 func claudeEditor(s *Session) func(raw []byte) []byte {
 	was := s.own.source.Is.Session
 	return func(raw []byte) []byte {
 		switch kind := text(raw, "type"); {
 		case kind == "user" || kind == "assistant" || kind == "system":
-			// What was said stays byte for byte. What a subagent said is what the new session says.
+			// The message stays byte for byte. The lines of a subagent become those of the new session.
 			raw = rawjson.RemoveFunc(raw, func(key string) bool { return key == "agentId" || grants(key) })
 			if rawjson.IsTrue(rawjson.Last(raw, "isSidechain")) {
 				raw = set(raw, "isSidechain", []byte("false"))
@@ -50,7 +50,7 @@ func claudeEditor(s *Session) func(raw []byte) []byte {
 		case text(raw, "uuid") != "" || kind == "custom-title" || kind == "ai-title" || kind == "tag":
 			raw = ungranted(raw)
 		default:
-			// Modes, settings of agents, worktrees, backups of files and pointers to leaves belong to the other session.
+			// Modes, agent settings, worktrees, file backups and pointers to leaves belong to the old session.
 			return nil
 		}
 		return rename(raw, "sessionId", was, s.ID)
@@ -89,7 +89,7 @@ type claudeAssistant struct {
 	} `json:"usage"`
 }
 
-// madeModel is the model that Claude Code gives to messages that no model wrote.
+// madeModel is the model that Claude Code states for messages that no model wrote.
 const madeModel = "<synthetic>"
 
 // makeClaude adds a line for each turn.

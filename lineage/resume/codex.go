@@ -16,12 +16,13 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// codex makes rollouts of Codex: a file of records, of which the last compaction and what follows it is sent to the model.
+// codex creates rollouts of Codex. A rollout is a file of records. The last compaction and the records after it are
+// sent to the model.
 func codex() *target {
 	return &target{
 		newID: uuidV7,
 		path: func(s *Session, now time.Time) (string, error) {
-			now = now.Local() // as Codex names its files
+			now = now.Local() // Codex uses local time in file names
 			return path.Join(now.Format("2006/01/02"), "rollout-"+now.Format("2006-01-02T15-04-05")+"-"+s.ID+".jsonl"), nil
 		},
 		commands: func(s *Session) [][]string { return [][]string{{"codex", "resume", s.ID}} },
@@ -41,7 +42,7 @@ func codex() *target {
 			case "response_item":
 				l.said = true
 			case "compacted":
-				l.said, l.beside = true, 1 // the record is kept, too
+				l.said, l.beside = true, 1 // the record is kept too
 			case "token_usage_record":
 				l.follows = true
 			}
@@ -52,7 +53,7 @@ func codex() *target {
 	}
 }
 
-// codexEditor changes the records of a rollout for another session.
+// codexEditor returns a function that changes the records of a rollout for another session.
 func codexEditor(s *Session) func(raw []byte) []byte {
 	was, begun, ordinal := s.own.source.Is.Session, false, 0
 	return func(raw []byte) []byte {
@@ -60,10 +61,10 @@ func codexEditor(s *Session) func(raw []byte) []byte {
 		kind := text(raw, "type")
 		switch kind {
 		case "response_item", "compacted":
-			// What was said stays byte for byte.
+			// Messages stay byte for byte.
 		case "session_meta":
 			if begun {
-				return nil // those of the sessions that this one was copied from
+				return nil // those of sessions that this one was copied from
 			}
 			begun = true
 			raw = set(raw, "payload", s.codexHeader(payload, was))
@@ -88,12 +89,12 @@ func codexEditor(s *Session) func(raw []byte) []byte {
 	}
 }
 
-// codexHeader returns the header of a session that was made of another one.
+// codexHeader returns the header of a new session, made from that of another one.
 func (s *Session) codexHeader(header []byte, was string) []byte {
 	header = rawjson.RemoveFunc(ungranted(header), func(key string) bool {
 		switch key {
 		case "parent_thread_id", "agent_nickname", "agent_role", "agent_path", "dynamic_tools", "subagent_history_start_ordinal":
-			return true // of a subagent, or of the program that began it
+			return true // of a subagent, or of the program that started it
 		}
 		return false
 	})
@@ -104,7 +105,7 @@ func (s *Session) codexHeader(header []byte, was string) []byte {
 	return setText(header, "forked_from_id", was)
 }
 
-// builtIn are the model providers that Codex has without a configuration.
+// builtIn are the model providers that Codex knows without configuration.
 var builtIn = []string{"openai", "ollama", "lmstudio", "amazon-bedrock"}
 
 var (
@@ -112,8 +113,8 @@ var (
 	tomlProvider = regexp.MustCompile(`^\s*model_provider\s*=\s*["']([^"']+)["']`)
 )
 
-// codexProvider returns the model provider of a session: the one that it had, if it is configured here, or else the default. At a
-// terminal, Codex does not continue a session whose provider it does not know.
+// codexProvider returns the model provider of a session: the previous one if it is configured on this machine, else
+// the default. At a terminal, Codex does not continue a session with an unknown provider.
 func (s *Session) codexProvider(was string) string {
 	config, _ := vfs.ReadFile(filepath.Join(filepath.Dir(s.Root), "config.toml"), maxConfig) // without it there are the built-in ones
 	usual, top, has := builtIn[0], true, slices.Contains(builtIn, was)
@@ -131,7 +132,7 @@ func (s *Session) codexProvider(was string) string {
 	return usual
 }
 
-// codexVersion is the version of Codex whose records are made.
+// codexVersion is the version of Codex whose records are written.
 const codexVersion = "0.171.0"
 
 // makeCodex adds a record for each item of the Responses API.
@@ -157,7 +158,7 @@ func makeCodex(m *maker, p *part) error {
 		}
 		item = codexItem(item)
 		r.add("response_item", json.RawMessage(item))
-		// What is shown of the history.
+		// These records are what Codex displays of the history.
 		if said := itemText(item); said != "" {
 			switch text(item, "role") {
 			case "user":
@@ -170,7 +171,8 @@ func makeCodex(m *maker, p *part) error {
 	return r.err
 }
 
-// codexItem returns an item as Codex reads it: the content of a message is a list, and the role system is not sent.
+// codexItem returns an item in the form that Codex reads: the content of a message is a list, and the role system is
+// not sent.
 func codexItem(item []byte) []byte {
 	if text(item, "role") == "system" {
 		item = setText(item, "role", "developer")

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Shell returns the commands that start the agent in one line: for PowerShell on Windows, and else for a POSIX shell.
+// Shell returns the commands that start the agent in one line, for PowerShell on Windows, and for a POSIX shell
+// elsewhere.
 func (s *Session) Shell() string {
 	if runtime.GOOS == "windows" {
 		return s.powerShell()
@@ -21,7 +22,7 @@ func (s *Session) Shell() string {
 	return line + strings.Join(lines, " && ")
 }
 
-// Shell returns a command line: for PowerShell on Windows, and else for a POSIX shell.
+// Shell returns a command line, for PowerShell on Windows, and for a POSIX shell elsewhere.
 func Shell(command []string) string {
 	if runtime.GOOS == "windows" {
 		return "& " + words(command, quotePowerShell)
@@ -47,7 +48,7 @@ func quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// powerShell returns the commands for PowerShell, of which old versions have no &&.
+// powerShell returns the commands for PowerShell. Old versions of it have no &&.
 func (s *Session) powerShell() string {
 	line, end := "Set-Location -LiteralPath "+quotePowerShell(s.Dir)+" -ErrorAction Stop;", ""
 	for i, command := range s.Commands {

@@ -16,8 +16,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// gemini makes sessions of Gemini CLI: a file of messages, in a folder for each project. Its lines change earlier ones, so a session is
-// always translated.
+// gemini creates sessions of Gemini CLI. A session is a file of messages, in a folder per project. Its lines can change
+// earlier ones, so the history is always translated.
 func gemini() *target {
 	return &target{
 		newID: uuidV4,
@@ -35,7 +35,8 @@ func gemini() *target {
 }
 
 const (
-	// geminiMarker is a file with the folder of a project. The name of the project's own folder is any that has it.
+	// geminiMarker is a file that contains the path of a project. The project's folder of the agent is the one with
+	// this file, whatever its name.
 	geminiMarker = ".project_root"
 )
 
@@ -60,7 +61,7 @@ func (s *Session) geminiProject() string {
 			}
 		}
 	}
-	entries, _ := os.ReadDir(s.Root) // a folder that is not there has none
+	entries, _ := os.ReadDir(s.Root) // a folder that does not exist has no entries
 	for _, e := range entries {
 		if e.IsDir() && is(e.Name(), false) {
 			return e.Name()
@@ -116,7 +117,7 @@ func makeGemini(m *maker, p *part) error {
 	return nil
 }
 
-// ignoredByGemini reports whether the agent takes a text of the user for a command.
+// ignoredByGemini reports whether the agent would treat a text of the user as a command.
 func ignoredByGemini(said string) bool {
 	said = strings.TrimSpace(said)
 	for _, begin := range []string{"/", "?", "<session_context>", "<hook_context>"} {
@@ -127,13 +128,13 @@ func ignoredByGemini(said string) bool {
 	return said == ""
 }
 
-// file is a file beside a session's.
+// file is an additional file of a session.
 type file struct {
 	path    string
 	content []byte
 }
 
-// exclusive writes a file that must be new.
+// exclusive writes a file that must not exist yet.
 func (f file) exclusive(root *os.Root) error {
 	if err := root.MkdirAll(path.Dir(f.path), 0o700); err != nil {
 		return err

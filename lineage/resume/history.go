@@ -14,12 +14,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// history is a history of which the bodies are read when they are needed.
+// history is a history whose bodies are read when they are needed.
 type history struct {
 	store *lineage.Store
 	tip   lineage.SpanRef
 	spans []lineage.SpanRef
-	// index maps a span to its place in spans.
+	// index maps a span to its index in spans.
 	index map[lineage.SpanRef]int
 	most  int64 // Options.MaxMade
 }
@@ -85,14 +85,14 @@ func (h *history) sessions(ctx context.Context) (map[string]bool, error) {
 	return sessions, nil
 }
 
-// part is a part of a history as messages, with the index of the span that each came from.
+// part is a part of a history as messages. For each message it has the index of its span.
 type part struct {
 	messages []message.Message
 	from     []int
 	models   []string
 }
 
-// read reads spans of the history from an index on, up to another.
+// read reads the spans of the history between two indexes.
 func (h *history) read(ctx context.Context, from, to int, lost func(lineage.Loss)) (*part, error) {
 	p := &part{}
 	if from >= to {
@@ -121,7 +121,8 @@ func (h *history) read(ctx context.Context, from, to int, lost func(lineage.Loss
 	return p, nil
 }
 
-// stored yields the bodies of messages that are an agent's own, up to the first other one, each with its id.
+// stored yields the bodies of the messages that are records of the agent, up to the first other one, each with its
+// id.
 func (h *history) stored(ctx context.Context, own func(raw []byte) bool) iter.Seq2[follow.SourceLine, error] {
 	return func(yield func(follow.SourceLine, error) bool) {
 		for e, err := range h.store.History(ctx, h.tip, lineage.Window{}) {
@@ -130,7 +131,7 @@ func (h *history) stored(ctx context.Context, own func(raw []byte) bool) iter.Se
 				return
 			}
 			if e.Index > 0 {
-				yield(follow.SourceLine{}, errElsewhere) // several messages were added as one
+				yield(follow.SourceLine{}, errElsewhere) // several messages were added together
 				return
 			}
 			if e.Erased || e.Kind != structure.MessageUsage || e.Size > h.most {
@@ -156,10 +157,11 @@ func (h *history) stored(ctx context.Context, own func(raw []byte) bool) iter.Se
 	}
 }
 
-// callsBack is how far before the rest of a history calls are looked for whose results are in it.
+// callsBack is how far before the rest of a history the calls of its results are searched for.
 const callsBack = 256
 
-// rest reads what follows the agent's own lines. These end before a call whose result is in the rest.
+// rest reads the part of the history after the agent's own lines. If a call among these has its result in the rest,
+// the own lines end before the call.
 func (h *history) rest(ctx context.Context, s *Session) (*part, error) {
 	for {
 		upTo := 0

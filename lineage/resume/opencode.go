@@ -14,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// openCode makes sessions of OpenCode, which keeps them in a database: a file for its import, as its export writes them. The file is
-// in this program's own folder.
+// openCode creates sessions of OpenCode, which keeps them in a database. A session is a file for its import, in the
+// format of its export. The file is in a folder of this program.
 func openCode() *target {
 	return &target{
 		newID: func() string { return "ses_" + openCodeID(^openCodeClock(time.Now()), openCodeSuffix()) },
@@ -35,8 +35,9 @@ func openCode() *target {
 	}
 }
 
-// Ids of OpenCode are a time in twelve hexadecimal digits, of which the last three count within a millisecond, and 14 letters and digits.
-// That of a session falls with time. Messages are sorted by their times and ids, and the parts of one by their ids.
+// An id of OpenCode is a time in twelve hexadecimal digits, of which the last three count within a millisecond, and
+// 14 letters and digits. Ids of sessions decrease with time. Messages are sorted by their times and ids, and the
+// parts of a message by their ids.
 const (
 	openCodeSuffixSize = 14
 	openCodeLetters    = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -58,13 +59,13 @@ func openCodeSuffix() string {
 	return string(b[:])
 }
 
-// openCodeMessageID returns the id of the message of the session with a number, always the same. It is below those that the program
-// gives from now on. Ids are new because the program leaves out a message or a part whose id it has.
+// openCodeMessageID returns the id of the n-th message of the session, always the same. It sorts before the ids that
+// the program will assign. Ids must be new, because the import leaves out a message or part whose id exists.
 func (s *Session) openCodeMessageID(n int64) string {
 	return "msg_" + openCodeID(openCodeClock(s.now.Add(-time.Second))+uint64(n), s.ID[len(s.ID)-openCodeSuffixSize:])
 }
 
-// openCodePartID returns the id of the part with a number of a message.
+// openCodePartID returns the id of the n-th part of a message.
 func openCodePartID(message string, n int) string {
 	id := []byte("prt_" + strings.TrimPrefix(message, "msg_"))
 	for i := len(id) - 1; i >= len(id)-5; i-- {
@@ -74,7 +75,7 @@ func openCodePartID(message string, n int) string {
 	return string(id)
 }
 
-// openCodeFrame returns what is before and after the messages.
+// openCodeFrame returns the text before and after the messages.
 func openCodeFrame(s *Session) (head, tail []byte, err error) {
 	now := s.now.UnixMilli()
 	title := strings.Map(func(r rune) rune {
@@ -86,7 +87,7 @@ func openCodeFrame(s *Session) (head, tail []byte, err error) {
 	if title == "" {
 		title = "New session - " + stamp(s.now) // which the program replaces
 	}
-	// The import sets the project and the folder: those in which it is started.
+	// The import sets the project and the folder to those in which it runs.
 	info, err := marshal(map[string]any{
 		"id": s.ID, "slug": "resumed-" + strings.ToLower(s.ID[len(s.ID)-openCodeSuffixSize:]), "projectID": "global", "directory": s.Dir,
 		"title": title, "version": "lineage", "time": map[string]int64{"created": now, "updated": now},
@@ -94,14 +95,14 @@ func openCodeFrame(s *Session) (head, tail []byte, err error) {
 	return fmt.Appendf(nil, `{"info":%s,"messages":[`, info), []byte("]}"), err
 }
 
-// openCodeModel is a model as messages of the user name it.
+// openCodeModel is a model as stated in messages of the user.
 type openCodeModel struct {
 	Provider string `json:"providerID"`
 	Model    string `json:"modelID"`
 }
 
-// openCodeChoice returns the mode and the model that the program's settings choose: those that it last used if they name no model.
-// Settings with comments are not read.
+// openCodeChoice returns the mode and the model from the settings of the program, or those that it used last if the
+// settings name no model. Settings with comments are not read.
 func (s *Session) openCodeChoice() (mode string, model openCodeModel) {
 	mode, model = "build", openCodeModel{"unknown", "unknown"}
 	var recent struct{ Recent []openCodeModel }
@@ -125,7 +126,7 @@ func (s *Session) openCodeChoice() (mode string, model openCodeModel) {
 	return mode, model
 }
 
-// readJSON reads a configuration.
+// readJSON reads a configuration file.
 func readJSON(file string, into any) error {
 	raw, err := vfs.ReadFile(file, maxConfig)
 	if err == nil && !rawjson.Valid(raw) {
@@ -167,7 +168,7 @@ type openCodeAssistant struct {
 	Finish   string            `json:"finish"`
 }
 
-// openCodeTokens has none: what an answer cost was counted where it was made.
+// openCodeTokens are zero, because the tokens of an answer were counted where it was made.
 type openCodeTokens struct {
 	Input     int64 `json:"input"`
 	Output    int64 `json:"output"`
@@ -192,7 +193,7 @@ type openCodePart struct {
 	State   *openCodeState `json:"state,omitempty"`
 }
 
-// openCodeState is the state of a call: pending until it has its result.
+// openCodeState is the state of a call. A call is pending until it has a result.
 type openCodeState struct {
 	Status   string            `json:"status"`
 	Input    json.RawMessage   `json:"input"`
@@ -204,7 +205,7 @@ type openCodeState struct {
 	Time     map[string]int64  `json:"time,omitempty"`
 }
 
-// makeOpenCode adds a message for each turn. The result of a call is in the call.
+// makeOpenCode adds a message for each turn. A call contains its result.
 func makeOpenCode(m *maker, p *part) error {
 	turns, err := m.turns(p)
 	if err != nil {
@@ -282,7 +283,8 @@ func (o *openCodeMessages) add(t turn) error {
 	return err
 }
 
-// part returns a block as OpenCode has it. ok is false for one that it has no place for, and for results, which are in their calls.
+// part returns a block as a part of OpenCode. ok is false for a block that OpenCode cannot express, and for results,
+// which are in their calls.
 func (o *openCodeMessages) part(b block) (p openCodePart, ok bool) {
 	said := func(text string) (openCodePart, bool) { return openCodePart{Type: "text", Text: &text}, true }
 	switch b.kind {

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// field is a member that OpenCode's import checks: a message with a wrong one ends it in the middle.
+// field is a member that OpenCode's import checks. A message with a wrong member would end the import in the middle.
 type field struct {
 	key      string
 	is       func(raw []byte) bool
@@ -76,8 +76,8 @@ var (
 			field{"metadata", rawjson.IsObject, false}, field{"time", openCodeSpanned, false}, field{"attachments", rawjson.IsArray, true}),
 		"error": object(field{"input", rawjson.IsObject, false}, field{"error", rawjson.IsString, false}, field{"metadata", rawjson.IsObject, true}, field{"time", openCodeSpanned, false}),
 	}
-	// openCodeParts are the parts that are kept. Those with nil are left out: steps, of which nothing is sent, and what undoes changes of
-	// files, which belongs to another session.
+	// openCodeParts are the parts that are kept. Parts with nil are left out: steps, which are not sent, and parts
+	// that undo changes of files, which belong to the old session.
 	openCodeParts = map[string]func([]byte) bool{
 		"text": object(field{"text", rawjson.IsString, false}, field{"synthetic", isBool, true}, field{"ignored", isBool, true},
 			field{"time", openCodeSpan, true}, field{"metadata", rawjson.IsObject, true}),
@@ -106,7 +106,7 @@ func openCodeStateIs(raw []byte) bool {
 	return true
 }
 
-// openCodeStored reports whether the body of a message is one of OpenCode's that its import takes.
+// openCodeStored reports whether the body of a message is a record of OpenCode that its import accepts.
 func openCodeStored(raw []byte) bool {
 	info, parts := rawjson.Last(raw, "info"), rawjson.Last(raw, "parts")
 	is := openCodeInfo[text(info, "role")]
@@ -122,7 +122,7 @@ func openCodeStored(raw []byte) bool {
 	return true
 }
 
-// openCodeEditor changes messages for another session.
+// openCodeEditor returns a function that changes messages for another session.
 func openCodeEditor(s *Session) func(raw []byte) []byte {
 	mode, _ := s.openCodeChoice()
 	e := &openCodeEdit{s: s, mode: mode, ids: make(map[string]string)}
@@ -133,11 +133,12 @@ type openCodeEdit struct {
 	s    *Session
 	mode string
 	n    int64
-	// ids are new ids of messages, question is that of the last one of the user, and at the time of the last one.
+	// ids maps ids of messages to new ones. question is the new id of the user's last message. at is the time of the
+	// last message.
 	ids      map[string]string
 	question string
 	at       int64
-	// id is that of this message, and next the number of its next file that is not a part.
+	// id is the id of the current message. next is the number of its next file that is not a part.
 	id   string
 	next int
 }
@@ -150,14 +151,14 @@ func (e *openCodeEdit) message(raw []byte) []byte {
 	info = ungranted(rawjson.RemoveFunc(info, func(key string) bool {
 		switch key {
 		case "tools", "format", "structured":
-			return true // what was allowed, and wanted, for one answer
+			return true // what the user allowed and wanted for one answer
 		case "summary":
 			return role == "user" // changes of files
 		}
 		return false
 	}))
 	info = setText(setText(info, "id", id), "sessionID", e.s.ID)
-	// Messages are sorted by time, and what is said from now on follows them.
+	// Messages are sorted by time. New messages must follow these.
 	times := rawjson.Last(info, "time")
 	created, _ := count(rawjson.Last(times, "created"))
 	if at := max(e.at, min(created, e.s.now.UnixMilli())); at != created || e.at == 0 {
@@ -207,7 +208,7 @@ func (e *openCodeEdit) own(part []byte, id, message string) []byte {
 	return setText(setText(setText(part, "id", id), "sessionID", e.s.ID), "messageID", message)
 }
 
-// part returns a part for the new session, nil for none.
+// part returns a part for the new session, nil if it is left out.
 func (e *openCodeEdit) part(raw []byte) []byte {
 	switch kind := text(raw, "type"); kind {
 	case "step-start", "step-finish":
@@ -220,7 +221,7 @@ func (e *openCodeEdit) part(raw []byte) []byte {
 		}
 		return rawjson.Remove(raw, "tail_start_id")
 	case "subtask":
-		// The last one would be run. This is what is sent of it.
+		// The last shell command would be run again. This is the text that is sent in its place.
 		return []byte(`{"type":"text","synthetic":true,"text":"The following tool was executed by the user"}`)
 	case "file":
 		return e.file(raw)
@@ -234,14 +235,15 @@ func (e *openCodeEdit) part(raw []byte) []byte {
 	}
 }
 
-// file returns a file with its data, and a note in place of a reference, which the program would read on this machine.
+// file returns a file with its data. A reference is replaced by a note, because the program would read the file on
+// this machine.
 func (e *openCodeEdit) file(raw []byte) []byte {
 	if strings.HasPrefix(text(raw, "url"), "data:") {
 		return rawjson.Remove(raw, "source")
 	}
 	kind, name := text(raw, "mime"), text(raw, "filename")
 	if kind == "text/plain" || kind == "application/x-directory" {
-		return nil // what was read is in the texts beside it
+		return nil // its content is in the texts beside it
 	}
 	if name == "" {
 		name = "file"
@@ -249,7 +251,7 @@ func (e *openCodeEdit) file(raw []byte) []byte {
 	return textBlock("[Attached " + kind + ": " + name + "]").raw
 }
 
-// call returns a call with those of its files that have their data.
+// call returns a call with only those files that contain their data.
 func (e *openCodeEdit) call(raw []byte) []byte {
 	state := rawjson.Last(raw, "state")
 	files := rawjson.Last(state, "attachments")
@@ -268,7 +270,8 @@ func (e *openCodeEdit) call(raw []byte) []byte {
 	return set(raw, "state", set(state, "attachments", list))
 }
 
-// openCodeError returns an error of an answer as all versions read it. An answer that was aborted is sent, and others are not.
+// openCodeError returns the error of an answer in a form that all versions read. An aborted answer is sent to the
+// model, other failed answers are not.
 func openCodeError(raw []byte) []byte {
 	name, said := "UnknownError", text(rawjson.Last(raw, "data"), "message")
 	if text(raw, "name") == "MessageAbortedError" {

@@ -12,37 +12,37 @@ import (
 	"github.com/lineage-store/lineage/lineage/follow"
 )
 
-// ownLines are the lines of an agent's session that a history begins with.
+// ownLines are the lines of an agent's session with which a history begins.
 type ownLines struct {
-	// source is the file that the lines are of, nil for bodies of messages.
+	// source is the file of the lines, nil for bodies of messages.
 	source *follow.Source
 	all    linesOf
 	target *target
 	lines  []ownLine
-	// lineOf is the line that each span of the history is on, for as many as are there.
+	// lineOf maps the spans of the history to their lines, as far as there are lines.
 	lineOf []int
-	// upTo is how many spans of the history are written with these lines, and keep which lines are.
+	// upTo is the number of spans that are written with these lines. keep tells for each line whether it is written.
 	upTo int
 	keep []bool
 }
 
-// linesOf yields lines with what was read from them.
+// linesOf yields lines with the messages and records read from them.
 type linesOf func(ctx context.Context) iter.Seq2[follow.SourceLine, error]
 
-// ownLine is what is known of a line of a session.
+// ownLine describes a line of a session.
 type ownLine struct {
-	// first and last are the places in the history of the messages on it, -1 if it has none.
+	// first and last are the indexes in the history of the line's messages, -1 if it has none.
 	first, last int
-	// said is set if it is a message. others is how many of its messages and records are not in the history, and beside how many
-	// of these are records of the line itself.
+	// said is set if the line is a message. others is the number of its messages and records that are not in the
+	// history. beside is the number of these that are records of the line itself.
 	said           bool
 	others, beside int
-	// follows is set if it belongs to the message before it.
+	// follows is set if the line belongs to the previous message.
 	follows    bool
 	id, parent string
 }
 
-// findOwn returns the lines of the agent's own that a history begins with, nil if there are none.
+// findOwn returns the agent's own lines with which a history begins, nil if there are none.
 func findOwn(ctx context.Context, h *history, t *target, agent follow.Agent, a about) (*ownLines, error) {
 	if t.line == nil {
 		return nil, nil
@@ -81,7 +81,7 @@ func bestOwn(ctx context.Context, h *history, t *target, sources []*follow.Sourc
 	return best, nil
 }
 
-// notUsable reports whether the lines of a source cannot be had: the messages are translated then.
+// notUsable reports whether the lines of a source cannot be used, so that the messages must be translated.
 func notUsable(err error) bool {
 	for _, is := range []error{follow.ErrNotExact, lineage.ErrErased, lineage.ErrNotFound, lineage.ErrCorrupt, errElsewhere, errAmbiguous} {
 		if errors.Is(err, is) {
@@ -100,7 +100,7 @@ var errChanged = errors.New("the history changed meanwhile")
 // errAmbiguous is returned for a session with a record that has a key twice, which programs read differently.
 var errAmbiguous = errors.New("a record has a key twice")
 
-// matchOwn reads which lines of a source have which messages of a history.
+// matchOwn matches the lines of a source with the messages of a history.
 func matchOwn(ctx context.Context, all linesOf, h *history, t *target) (*ownLines, error) {
 	o := &ownLines{all: all, target: t, lineOf: make([]int, len(h.spans))}
 	for i := range o.lineOf {
@@ -138,7 +138,7 @@ func matchOwn(ctx context.Context, all linesOf, h *history, t *target) (*ownLine
 	return o, nil
 }
 
-// cut keeps the lines of at most n spans of the history, and reports whether any are left.
+// cut limits the lines to those of at most n spans of the history, and reports whether any are left.
 func (o *ownLines) cut(n int) bool {
 	covered, end := 0, -1 // end is the line on which the kept spans end
 	o.upTo = 0
@@ -201,7 +201,7 @@ func (o *ownLines) within(line int) bool {
 	return l.last >= 0 && l.last < o.upTo && l.others <= l.beside
 }
 
-// each calls visit for each line that is kept, without its end. Lines that are no JSON objects are left out.
+// each calls visit for each kept line, without its line end. Lines that are not JSON objects are left out.
 func (o *ownLines) each(ctx context.Context, visit func(raw []byte) error) error {
 	n := 0
 	for line, err := range o.all(ctx) {

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// pi makes sessions of pi: a file of entries that form a tree, of which the last one is continued.
+// pi creates sessions of pi. A session is a file of entries that form a tree. pi continues the last entry.
 func pi() *target {
 	return &target{
 		newID: uuidV7,
@@ -40,7 +40,7 @@ func piSaid(kind string) bool {
 	return kind == "message" || kind == "compaction" || kind == "branch_summary" || kind == "custom_message"
 }
 
-// piEditor changes the entries of a session for another one.
+// piEditor returns a function that changes the entries of a session for another session.
 func piEditor(s *Session) func(raw []byte) []byte {
 	begun := false
 	return func(raw []byte) []byte {
@@ -54,7 +54,7 @@ func piEditor(s *Session) func(raw []byte) []byte {
 			raw = setText(raw, "cwd", s.Dir)
 			return setText(raw, "parentSession", s.own.source.About.Path)
 		case piSaid(kind):
-			return raw // what was said stays byte for byte
+			return raw // messages stay byte for byte
 		case kind == "custom":
 			return set(raw, "data", []byte("null")) // of an extension: it may hold permissions in any form
 		}
@@ -97,7 +97,7 @@ type piAssistant struct {
 	Timestamp int64   `json:"timestamp"`
 }
 
-// piUsage has no tokens: what an answer cost was counted where it was made.
+// piUsage is zero, because the usage of an answer was counted where it was made.
 type piUsage struct {
 	Input      int64  `json:"input"`
 	Output     int64  `json:"output"`
@@ -193,7 +193,7 @@ func makePi(m *maker, p *part) error {
 	return e.err
 }
 
-// piEntries adds entries, each below the one before.
+// piEntries adds entries, each as a child of the previous one.
 type piEntries struct {
 	m     *maker
 	above string
@@ -216,7 +216,7 @@ func (e *piEntries) add(said any) {
 	e.m.add(line)
 }
 
-// content returns a block as pi has it.
+// content returns a block in the form of pi.
 func (e *piEntries) content(b block) any {
 	switch b.kind {
 	case "text":

@@ -8,7 +8,8 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// qwen makes sessions of Qwen Code: a file of records that state their parents, of which the last one is continued.
+// qwen creates sessions of Qwen Code. A session is a file of records that state their parents. Qwen Code continues
+// the last record.
 func qwen() *target {
 	return &target{
 		newID: uuidV4,
@@ -29,13 +30,13 @@ func qwen() *target {
 	}
 }
 
-// qwenEditor changes the records of a session for another one.
+// qwenEditor returns a function that changes the records of a session for another session.
 func qwenEditor(s *Session) func(raw []byte) []byte {
 	was := s.own.source.Is.Session
 	return func(raw []byte) []byte {
 		switch text(raw, "type") {
 		case "user", "assistant", "tool_result":
-			raw = rawjson.RemoveFunc(raw, grants) // what was said stays byte for byte
+			raw = rawjson.RemoveFunc(raw, grants) // messages stay byte for byte
 		default:
 			raw = ungranted(raw)
 		}
@@ -46,8 +47,8 @@ func qwenEditor(s *Session) func(raw []byte) []byte {
 	}
 }
 
-// qwenFirst returns a record without a message: a session is loaded in the folder of its first record only, and the others keep
-// the folder that they were written in.
+// qwenFirst returns a record without a message. A session can only be loaded in the folder of its first record, and
+// the other records keep the folder in which they were written.
 func qwenFirst(s *Session) ([]byte, error) {
 	return marshal(map[string]any{
 		"uuid": uuidV4(), "parentUuid": nil, "sessionId": s.ID, "timestamp": stamp(s.now), "type": "system", "subtype": "lineage_resumed", "cwd": s.Dir,
@@ -66,7 +67,7 @@ type qwenRecord struct {
 	Message   content `json:"message"`
 }
 
-// content is what was said as Google's API has it.
+// content is the content of a message in the form of Google's API.
 type content struct {
 	Role  string `json:"role"`
 	Parts []any  `json:"parts"`
@@ -100,7 +101,7 @@ type resultPart struct {
 	} `json:"functionResponse"`
 }
 
-// makeQwen adds a record for each turn: the results of tools, and what else the user said, are two.
+// makeQwen adds a record for each turn. The results of tools and the other content of the user are two records.
 func makeQwen(m *maker, p *part) error {
 	turns, err := m.turns(p)
 	if err != nil {
@@ -147,7 +148,7 @@ func makeQwen(m *maker, p *part) error {
 	return nil
 }
 
-// parts returns blocks as Google's API has them. tools are the tools of calls by their ids.
+// parts returns blocks in the form of Google's API. tools maps ids of calls to their tools.
 func (m *maker) parts(blocks []block, tools map[string]string) (parts []any) {
 	for _, b := range blocks {
 		switch b.kind {

@@ -8,7 +8,8 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// grants reports whether a member of a record may give permissions: a stored session must never switch a safety off.
+// grants reports whether a member of a record may give permissions. A stored session must never switch off a safety
+// measure.
 func grants(key string) bool {
 	key = strings.ToLower(key)
 	for _, word := range []string{"permission", "approval", "approve", "sandbox", "bypass", "trust", "yolo", "writable", "workspace_root", "workspaceroot", "allowed", "autoaccept"} {
@@ -19,7 +20,7 @@ func grants(key string) bool {
 	return false
 }
 
-// maxLevels is how deep a record of an agent is nested. Anything below is left out, which also bounds the time that it takes.
+// maxLevels limits the nesting of an agent's records. Anything deeper is left out, which also limits the time needed.
 const maxLevels = 32
 
 // ungranted returns a record without members that may give permissions, at any depth.
@@ -46,7 +47,7 @@ func ungrantedAt(raw []byte, level int) []byte {
 	})
 }
 
-// replaced returns a value with each of its values ungranted.
+// replaced returns a value in which each inner value is replaced by its ungranted form.
 func replaced(raw []byte, level int, values iter.Seq2[int, []byte]) []byte {
 	var out []byte
 	end := 0
@@ -69,7 +70,8 @@ func set(raw []byte, key string, value []byte) []byte {
 	return rawjson.Set(rawjson.RemoveFunc(raw, earlier(raw, key)), rawjson.Quote(key), value)
 }
 
-// earlier returns a function that reports whether a member with a key is followed by another one: no two stay.
+// earlier returns a function that reports whether a member with a key is followed by another one with this key. So
+// only one of them is kept.
 func earlier(raw []byte, key string) func(string) bool {
 	n := 0
 	for m := range rawjson.Members(raw) {
@@ -87,7 +89,7 @@ func earlier(raw []byte, key string) func(string) bool {
 
 func setText(raw []byte, key, text string) []byte { return set(raw, key, rawjson.Quote(text)) }
 
-// rename sets a text if the object has it as another one.
+// rename replaces a text of an object if it has the given value.
 func rename(raw []byte, key, from, to string) []byte {
 	if from != "" && rawjson.Str(rawjson.Last(raw, key)) == from {
 		return setText(raw, key, to)

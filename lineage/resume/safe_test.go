@@ -155,7 +155,11 @@ func TestErrors(t *testing.T) {
 		return err
 	}
 	require.ErrorIs(t, make("", h.tip(thread)), resume.ErrNoWayIn)
-	require.ErrorIs(t, make("vscode", h.tip(thread)), resume.ErrNoWayIn)
+	for _, agent := range []string{"vscode", "copilot", "cursor", "cline", "openclaw"} {
+		err := make(agent, h.tip(thread))
+		require.ErrorIs(t, err, resume.ErrNoWayIn)
+		require.Regexp(t, `: [a-z][^:]+$`, err.Error(), "a reason")
+	}
 	require.ErrorIs(t, make("nonesuch", h.tip(thread)), lineage.ErrInvalid)
 	require.ErrorIs(t, make("pi", lineage.SpanRef{}), resume.ErrNothing)
 	require.True(t, errors.Is(make("pi", lineage.SpanRef{Run: h.tip(thread).Run, Seq: 99}), lineage.ErrNotFound))

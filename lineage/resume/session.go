@@ -21,49 +21,51 @@ import (
 )
 
 var (
-	// ErrNoWayIn is returned for an agent that no session can be made for.
+	// ErrNoWayIn is returned for an agent for which no session can be created.
 	ErrNoWayIn = errors.New("no session can be made for this agent")
 	// ErrNothing is returned for a history without messages.
 	ErrNothing = errors.New("there is no message to resume from")
-	// ErrNoFolder is returned if the folder in which the agent is to be started is not there.
+	// ErrNoFolder is returned if the folder in which the agent should start does not exist.
 	ErrNoFolder = errors.New("no folder to continue in")
 )
 
 // maxMade is the default of Options.MaxMade.
 const maxMade = 64 << 20
 
-// Options say what is made. Environment is required.
+// Options configure a session. Environment is required.
 type Options struct {
-	// Agent is the name of the agent. Default: the one that the thread came from.
+	// Agent is the name of the agent. Default: the agent that the thread came from.
 	Agent string
-	// Thread is the thread of the history, zero if it is in none.
+	// Thread is the thread of the history, zero if it has none.
 	Thread lineage.ThreadID
-	// Dir is the folder in which the agent is to be started. Default: that of the thread's session.
+	// Dir is the folder in which the agent starts. Default: the folder of the thread's session.
 	Dir string
-	// Environment is where the folders of agents are.
+	// Environment states where the folders of agents are.
 	Environment *follow.Environment
 	// Now is the time of the session. Default time.Now.
 	Now time.Time
-	// MaxMade is the largest total size of bodies that are translated, in bytes. Default 64 MiB, more than models read. Lines of
-	// the agent's own are not counted.
+	// MaxMade limits the total size of bodies to translate, in bytes. Default 64 MiB, which is more than models read.
+	// The agent's own lines do not count.
 	MaxMade int64
 }
 
-// Session is a session of an agent that is not written yet.
+// Session is a session of an agent before it is written.
 type Session struct {
 	Agent follow.Agent
 	ID    string
-	// Dir is the folder in which the agent is started.
+	// Dir is the folder in which the agent starts.
 	Dir string
-	// Root is the agent's folder of sessions, and Path the file below it. For an agent that imports sessions, Root is a folder of this
-	// program.
+	// Root is the agent's folder of sessions, and Path is the file below it. For an agent that imports sessions, Root
+	// is a folder of this program.
 	Root, Path string
-	// Commands start the agent, without a shell, each after the one before it succeeded. The last one is the agent.
+	// Commands start the agent, without a shell, each after the previous one has succeeded. The last one is the
+	// agent.
 	Commands [][]string
-	// Messages is the number of spans of the history. Own of them are written as the agent's own lines.
+	// Messages is the number of spans of the history. Own is the number of those that are written as the agent's own
+	// lines.
 	Messages, Own int
 	Losses        []lineage.Loss
-	// Machine is the name of the machine that the thread says its session ran on, empty if it is not known. See IsFrom.
+	// Machine is the name of the machine of the session, as stated in the thread, empty if unknown. See IsFrom.
 	Machine string
 
 	environment *follow.Environment
@@ -73,11 +75,11 @@ type Session struct {
 	history     *history
 	own         *ownLines
 	made        [][]byte
-	// also are files that the agent finds the session by, for a folder that it does not know.
+	// also are additional files by which the agent finds the session, if it does not know the folder.
 	also []file
 }
 
-// New makes a session of the history that ends at a span. It writes nothing.
+// New prepares a session of the history that ends at a span. It writes nothing.
 func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Options) (*Session, error) {
 	if tip.IsZero() {
 		return nil, ErrNothing
@@ -122,8 +124,8 @@ func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Optio
 	return s, s.complete(ctx, h)
 }
 
-// IsFrom reports whether all of the history was read from session files on a machine, which its secret proves. What threads and
-// sources say of machines does not matter: somebody else may have written it.
+// IsFrom reports whether all of the history was read from session files on a machine. The machine's secret proves
+// that. The names of machines in threads and sources do not count, because anyone may have written them.
 func (s *Session) IsFrom(ctx context.Context, m follow.Machine) (bool, error) {
 	sources, err := s.history.sources(ctx, s.about.session)
 	if err != nil {
@@ -153,7 +155,7 @@ func (s *Session) IsFrom(ctx context.Context, m follow.Machine) (bool, error) {
 	return !slices.ContainsFunc(s.history.spans, func(span lineage.SpanRef) bool { return !read[span] }), nil
 }
 
-// complete makes the lines that are not the agent's own.
+// complete adds the lines that are not the agent's own.
 func (s *Session) complete(ctx context.Context, h *history) error {
 	rest, err := h.rest(ctx, s)
 	if err != nil {
@@ -177,7 +179,7 @@ func (s *Session) complete(ctx context.Context, h *history) error {
 	return nil
 }
 
-// ownEdited calls visit for each of the agent's own lines as they are written.
+// ownEdited calls visit for each of the agent's own lines, as changed for the session.
 func (s *Session) ownEdited(ctx context.Context, visit func(line []byte) error) error {
 	if s.target.first != nil {
 		line, err := s.target.first(s)
@@ -197,7 +199,7 @@ func (s *Session) ownEdited(ctx context.Context, visit func(line []byte) error) 
 	})
 }
 
-// about is what a thread says of its session.
+// about is what a thread states about its session.
 type about struct {
 	session, title, agent, dir, machine string
 }
@@ -222,7 +224,7 @@ func aboutThread(ctx context.Context, store *lineage.Store, id lineage.ThreadID)
 	return a, nil
 }
 
-// folder returns the folder in which the agent is started, as the agent sees it.
+// folder returns the folder in which the agent starts, in the form that the agent sees.
 func folder(given, threads string) (string, error) {
 	dir := given
 	if dir == "" {

@@ -11,42 +11,46 @@ import (
 	"github.com/lineage-store/lineage/lineage/follow"
 )
 
-// target is what is known of an agent that sessions are made for. What is known of its folders is in package follow.
+// target describes how sessions are created for an agent. Package follow describes its folders.
 type target struct {
 	newID func() string
-	// root, when not nil, returns the folder of the file: this program's, for an agent that imports it.
+	// root, when not nil, returns the folder of the file. It is a folder of this program, for an agent that imports
+	// the file.
 	root func(s *Session) string
 	// path is the path of the file below that folder.
 	path     func(s *Session, now time.Time) (string, error)
 	commands func(s *Session) [][]string
-	// line reads what an own line is, nil if sessions are never made of own lines. An error says that the lines
+	// line reads an own line into l. It is nil if sessions are never made of own lines. An error means that the lines
 	// of the source cannot be used.
 	line func(raw []byte, l *ownLine) error
-	// stored, for an agent that keeps no files of lines, reports whether the body of a message is a record of its own: its lines
-	// are these bodies.
+	// stored is for an agent without files of lines. It reports whether the body of a message is one of its records.
+	// These bodies are its own lines.
 	stored func(raw []byte) bool
-	// tree is set if lines state their parents, so that a file may have several histories.
+	// tree is set if lines state their parents, so that a file can have several histories.
 	tree bool
-	// first, when not nil, returns a line before the own ones.
+	// first, when not nil, returns a line to write before the own ones.
 	first func(s *Session) ([]byte, error)
-	// editor returns a function that changes an own line for the new session, and returns nil for one that is left out.
+	// editor returns a function that changes an own line for the new session. The function returns nil for a line
+	// that is left out.
 	editor func(s *Session) func(raw []byte) []byte
 	// make adds lines for messages.
 	make func(m *maker, p *part) error
-	// frame, when not nil, returns what is before and after the lines, which are the elements of an array.
+	// frame, when not nil, returns the text before and after the lines. The lines are then the elements of an array.
 	frame func(s *Session) (head, tail []byte, err error)
 }
 
-// targets are the targets by the names of agents.
+// targets are the targets by name of the agent.
 var targets = map[string]func() *target{
 	"codex": codex, "pi": pi, "claude-code": claudeCode, "qwen": qwen, "gemini": gemini, "opencode": openCode,
 }
 
-// noWayIn says why no session is made for an agent.
+// noWayIn states why no session can be created for an agent, where there is more to say than that it was not tried.
 var noWayIn = map[string]string{
-	"openclaw": "sessions that it did not write were not tried",
-	"copilot":  "its program has no free licence, and sessions that it did not write were not tried",
-	"vscode":   "it keeps its chats in a log that it rewrites while it runs",
+	"copilot": "its program has no free licence, and sessions that it did not write were not tried",
+	"vscode":  "it keeps its chats in a log that it rewrites while it runs",
+	"cursor":  "it keeps its chats in a database that also holds its credentials",
+	"goose":   "only the program may write its database",
+	"crush":   "only the program may write its database",
 }
 
 func targetOf(name string) (*target, follow.Agent, error) {
@@ -57,12 +61,16 @@ func targetOf(name string) (*target, follow.Agent, error) {
 		if t := targets[agent.Name]; t != nil {
 			return t(), agent, nil
 		}
-		return nil, agent, fmt.Errorf("%w: %s: %s", ErrNoWayIn, agent.Title, noWayIn[agent.Name])
+		reason := noWayIn[agent.Name]
+		if reason == "" {
+			reason = "sessions that it did not write were not tried"
+		}
+		return nil, agent, fmt.Errorf("%w: %s: %s", ErrNoWayIn, agent.Title, reason)
 	}
 	return nil, follow.Agent{}, &follow.UnknownAgentError{Name: name}
 }
 
-// Agents returns the names of the agents that sessions are made for.
+// Agents returns the names of the agents for which sessions can be created.
 func Agents() (names []string) {
 	for _, agent := range follow.Agents() {
 		if targets[agent.Name] != nil {
@@ -72,27 +80,27 @@ func Agents() (names []string) {
 	return names
 }
 
-// maker makes lines that follow the agent's own.
+// maker creates the lines that follow the agent's own.
 type maker struct {
 	s *Session
-	// after is what the lines follow.
+	// after is the state of the lines before these.
 	after lineState
 	lines [][]byte
-	// said is how many messages were made.
+	// said is the number of messages written.
 	said int
 }
 
-// lineState is what is known of the lines before those that are made.
+// lineState is what must be known about earlier lines.
 type lineState struct {
 	lines int64
-	// id is the last id, and line the line that has it.
+	// id is the last id. line is the line with that id.
 	id   string
 	line []byte
 	// first is the first line.
 	first []byte
 }
 
-// see adds a line that is written.
+// see records a written line.
 func (a *lineState) see(t *target, line []byte) error {
 	var l ownLine
 	if err := t.line(line, &l); err != nil {
@@ -111,19 +119,19 @@ func (a *lineState) see(t *target, line []byte) error {
 // add adds a line.
 func (m *maker) add(line []byte) { m.lines = append(m.lines, line) }
 
-// lose reports a loss of a message of a part.
+// lose reports a loss in a message of a part.
 func (m *maker) lose(p *part, i int, reason string) {
 	m.s.lose(lineage.Loss{Position: uint64(p.from[i]) + 1, Reason: reason})
 }
 
-// stamp returns the session's time as agents write it.
+// stamp returns a time in the format of agents.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func uuidV7() string { return uuid.Must(uuid.NewV7()).String() }
 func uuidV4() string { return uuid.NewString() }
 
-// dashed returns the name of a folder with other characters than letters and digits replaced, as JavaScript counts
-// characters.
+// dashed returns the path of a folder in which all characters except letters and digits are replaced. Characters are
+// counted as in JavaScript.
 func dashed(dir string) string {
 	var b strings.Builder
 	for _, r := range dir {
@@ -139,13 +147,13 @@ func dashed(dir string) string {
 	return b.String()
 }
 
-// maxConfig limits what is read of an agent's configuration.
+// maxConfig limits the size of an agent's configuration that is read.
 const maxConfig = 4 << 20
 
-// maxName is the longest name of a folder that agents make without shortening it.
+// maxName is the length up to which agents do not shorten names of folders.
 const maxName = 200
 
-// folderName returns the name that an agent gives to its folder for a directory, an error if it is too long.
+// folderName returns an agent's folder name for a directory. It is an error if the name is too long.
 func folderName(name, dir string) (string, error) {
 	if len(name) > maxName {
 		return "", fmt.Errorf("%w: %s: its name is too long for the agent's folder of sessions", ErrNoWayIn, dir)
@@ -153,7 +161,7 @@ func folderName(name, dir string) (string, error) {
 	return name, nil
 }
 
-// parentOf returns the parent of a line after another one, nil for the first line.
+// parentOf returns the parent of a line that follows another one. It is nil for the first line.
 func parentOf(above string) *string {
 	if above == "" {
 		return nil

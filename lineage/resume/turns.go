@@ -6,12 +6,13 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// turn is what the user or the assistant said without the other, as blocks of Anthropic's Messages API. Agents whose sessions have
-// a form of their own are written from these: calls have their results in the next turn, and ids are unique.
+// turn is what the user or the assistant said before the other side continued, as blocks of Anthropic's Messages API.
+// Agents with session formats of their own are written from these. Results of calls are in the next turn, and ids are
+// unique.
 type turn struct {
 	role   string
 	blocks []block
-	// item is the message that it was read from.
+	// item is the message that the turn was read from.
 	item []byte
 }
 
@@ -23,7 +24,8 @@ type block struct {
 
 func (b block) text(key string) string { return text(b.raw, key) }
 
-// turns returns a part of a history as turns. System prompts at its start are lost: agents have their own.
+// turns returns a part of a history as turns. System prompts at its start are reported as losses, because agents have
+// their own.
 func (m *maker) turns(p *part) ([]turn, error) {
 	encoded, err := message.Encode(message.Anthropic, p.messages)
 	if err != nil {
@@ -56,7 +58,7 @@ func textBlock(said string) block {
 	return block{"text", raw}
 }
 
-// note returns a text in place of a block that the agent has no place for.
+// note returns a text that replaces a block which the agent cannot express.
 func (b block) note() string {
 	label := b.kind
 	if label == "" {
@@ -68,7 +70,7 @@ func (b block) note() string {
 	return "[" + label + "]"
 }
 
-// loseBlock reports that the agent has no place for a block.
+// loseBlock reports that the agent cannot express a block.
 func (m *maker) loseBlock(b block, how string) {
 	m.s.lose(lineage.Loss{Reason: "a block of type " + b.kind + ": " + how})
 }

@@ -22,7 +22,7 @@ func marshal(value any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// Size is how much a session's file has.
+// Size is the size of a session's file.
 type Size struct{ Lines, Bytes int64 }
 
 // Content writes the content of the session's file.
@@ -33,7 +33,7 @@ func (s *Session) Content(ctx context.Context, to io.Writer) (size Size, err err
 		size.Bytes += int64(len(separator)+len(raw)) + 1
 		_, _ = w.WriteString(separator)
 		_, _ = w.Write(raw)
-		return w.WriteByte('\n') // the error of any
+		return w.WriteByte('\n') // the writer keeps the first error
 	}
 	var tail []byte
 	if s.target.frame != nil {
@@ -73,8 +73,9 @@ func (s *Session) Content(ctx context.Context, to io.Writer) (size Size, err err
 // File returns the path of the session's file.
 func (s *Session) File() string { return filepath.Join(s.Root, filepath.FromSlash(s.Path)) }
 
-// Write creates the session's file, and where the agent needs it to find the session one that names its folder. The names must be free.
-// Links below Root do not lead out of it. A file that cannot be written whole is removed.
+// Write creates the session's file. If the agent needs it to find the session, Write also creates a file that names
+// the folder. The names must be free. Links below Root are not followed out of it. A file that cannot be written
+// completely is removed.
 func (s *Session) Write(ctx context.Context) (size Size, err error) {
 	if err := os.MkdirAll(s.Root, 0o700); err != nil {
 		return size, fmt.Errorf("session %s: %w", s.ID, err)

@@ -18,18 +18,17 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// MaxEmbedded is the number of bytes of a text that are embedded, from its start.
+// MaxEmbedded is the maximum number of bytes of a text that are embedded, from its start.
 const MaxEmbedded = 32 << 10
 
-// Limits of one call of an Embedder. A single text may be larger than the second.
+// Limits of one call of an Embedder. A single text may be larger than the second one.
 const (
 	embedTexts = 128
 	embedBytes = 256 << 10
 )
 
-// Embed brings the index and its embeddings up to date. A text is embedded once, however often it is
-// used, and only if a thread or context sees it. Each batch is kept: after an error, the next call
-// continues with the rest.
+// Embed updates the index and its embeddings. A text is embedded once, however often it is used, and only if a thread
+// or context sees it. Each batch is stored, so after an error the next call continues with the rest.
 func (x *Index) Embed(ctx context.Context) error {
 	if x.options.Embedder.Embed == nil {
 		return fmt.Errorf("the search index has no embedder: %w", lineage.ErrInvalid)
@@ -49,8 +48,8 @@ func (x *Index) Embed(ctx context.Context) error {
 // lockFile is the suffix of a file that is locked by the process that embeds texts.
 const lockFile = "-embedding"
 
-// embedPatience is for how long another process may embed one batch. After that, texts are embedded
-// without the lock: what the other one still stores is the same.
+// embedPatience is how long another process may take to embed one batch. After that, texts are embedded without the
+// lock. That is harmless, because both processes store the same vectors.
 const embedPatience = 2 * time.Minute
 
 // lockEmbedding waits for other processes that embed texts, so that no text is embedded twice. Closing the
@@ -84,8 +83,8 @@ func (x *Index) lockEmbedding(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// embedAll embeds the texts that are pending after an update. It starts again if a collection removed
-// the index meanwhile.
+// embedAll embeds the texts that are pending after an update. It starts again if a collection removes the index in
+// the meantime.
 func (x *Index) embedAll(ctx context.Context) error {
 	var in, was *sql.DB
 	for {
@@ -128,7 +127,7 @@ func (x *Index) embedPending(ctx context.Context) error {
 		if err != nil {
 			return derivedfile.NewOutside(err)
 		}
-		err = derivedfile.Patiently(ctx, func() error { // the embedder is not asked again
+		err = derivedfile.Patiently(ctx, func() error { // a retry does not call the embedder again
 			return x.file.With(func(db *sql.DB) error { return x.keep(ctx, db, batch, vectors) })
 		})
 		if err != nil {
@@ -139,8 +138,8 @@ func (x *Index) embedPending(ctx context.Context) error {
 	return nil
 }
 
-// useModel makes all texts pending if their vectors are of another model. It returns the highest
-// number of a pending text.
+// useModel makes all texts pending if their vectors are from another model. It returns the highest number of a
+// pending text.
 func (x *Index) useModel(ctx context.Context, db *sql.DB) (upto int64, err error) {
 	var model string
 	err = db.QueryRowContext(ctx, `SELECT model FROM meta`).Scan(&model)
@@ -164,10 +163,10 @@ func changeModel(ctx context.Context, db *sql.DB, model string) error {
 	if err != nil {
 		return err
 	}
-	if n, err := changed.RowsAffected(); n == 0 || err != nil { // another process has
+	if n, err := changed.RowsAffected(); n == 0 || err != nil { // another process has done it
 		return err
 	}
-	// Texts that are erased have no terms.
+	// Erased texts have no terms.
 	_, err = tx.ExecContext(ctx, `DELETE FROM vectors; DELETE FROM pending;
 		INSERT INTO pending SELECT number, id FROM texts WHERE substr(id, 16) <> ? AND number IN (SELECT rowid FROM terms)`, []byte{byte(name)})
 	if err != nil {
@@ -176,19 +175,19 @@ func changeModel(ctx context.Context, db *sql.DB, model string) error {
 	return tx.Commit()
 }
 
-// unembedded is a text that is to be embedded, and a usage of it.
+// unembedded is a text to embed, and one of its usages.
 type unembedded struct {
 	number int64
 	id     textID
 	run    [16]byte
 	seq    uint64
 	kind   structure.UsageKind
-	of     []byte // of the tip of a summary
+	of     []byte // column "of" of a summary's tip
 	text   string
 }
 
-// nextPending returns pending texts with numbers after one, and the number to continue after. It
-// leaves out texts that nothing sees and texts that were erased since the last update.
+// nextPending returns pending texts with numbers greater than after, and the number to continue after. It leaves out
+// texts that nothing sees and texts that were erased since the last update.
 func (x *Index) nextPending(ctx context.Context, db *sql.DB, after, upto int64) (batch []unembedded, last int64, err error) {
 	err = derivedfile.Each(ctx, db, func(scan func(...any) error) error {
 		var p unembedded
@@ -278,8 +277,8 @@ func (x *Index) contentOf(ctx context.Context, p *unembedded) (content.ID, error
 	return content.ID{}, fmt.Errorf("text %d in %v: %w", p.number, at, derivedfile.ErrUseless)
 }
 
-// keep stores vectors of texts that are still pending: meanwhile, a text may have been erased, and the
-// index rebuilt or used with another model.
+// keep stores vectors of texts that are still pending. In the meantime, a text may have been erased, or the index
+// rebuilt or used with another model.
 func (x *Index) keep(ctx context.Context, db *sql.DB, batch []unembedded, vectors [][]float32) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// Search brings the index up to date, with its embeddings if it searches for a vector, and returns the
-// matches, best first. Ranks of words depend only on what is in scope. A damaged index is rebuilt.
+// Search updates the index, and its embeddings if it searches for a vector, and returns the matches, best first. The
+// rank of words depends only on what is in scope. A damaged index is rebuilt.
 func (x *Index) Search(ctx context.Context, q Query) (hits []Hit, err error) {
 	if q.Limit < 0 {
 		return nil, fmt.Errorf("limit %d: %w", q.Limit, lineage.ErrInvalid)
@@ -39,7 +39,7 @@ func (x *Index) Search(ctx context.Context, q Query) (hits []Hit, err error) {
 		}
 		f.matcher = query.NewMatcher(parsed)
 	}
-	err = x.file.Repaired(ctx, func() error { // of damage that the update does not find
+	err = x.file.Repaired(ctx, func() error { // for damage that the update does not find
 		for {
 			if err := update(ctx); err != nil {
 				return err
@@ -52,7 +52,8 @@ func (x *Index) Search(ctx context.Context, q Query) (hits []Hit, err error) {
 	return hits, err
 }
 
-// errUnsettled is returned for an index that another process is updating: it is not of one state of the store.
+// errUnsettled is returned if another process is updating the index, so that it does not match any state of the
+// store.
 var errUnsettled = errors.New("the search index is being updated")
 
 // find runs a search on one state of the index.
@@ -144,7 +145,8 @@ func (f *finding) collect(ctx context.Context) error {
 		if leaf.Prefix {
 			term, args = `v.term >= ? AND v.term < ?`, []any{leaf.Term, leaf.Term + "\U0010ffff"}
 		}
-		// A column costs as much as finding the row does, and numbers of a search index are below 1<<31.
+		// Reading a column costs as much as finding its row, so columns are combined. Numbers in a search index are
+		// below 1<<31.
 		statement := `SELECT u.run << 32 | u.seq, u.text << 32 | u.role, u.head << 32 | u.words, v.offset
 			FROM places v CROSS JOIN usages u ON u.text = v.doc ` + scope + ` WHERE ` + term + roles
 		err := derivedfile.Each(ctx, f.conn, func(scan func(...any) error) error {

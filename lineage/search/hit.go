@@ -27,9 +27,8 @@ type Hit struct {
 	Contexts []lineage.ContextID
 	// Rank orders hits; higher is better. In a search for a vector it is the similarity, from -1 to 1.
 	Rank float64
-	// Snippet is a matching part, with words marked by <mark> and </mark>. Text is the whole
-	// searched text. In a search for a vector they are the start of the nearest text of the hit, and
-	// all of it.
+	// Snippet is a matching part, with words marked by <mark> and </mark>. Text is the whole searched text. In a
+	// search for a vector they are the start of the nearest text of the hit, and the whole of it.
 	Snippet, Text string
 }
 

@@ -14,13 +14,13 @@ import (
 type Query struct {
 	// Text is a query in the language of chat.Store.SearchMessages.
 	Text string
-	// Vector, instead of Text, searches for texts whose embeddings are nearest to it, by their cosine.
-	// The index needs an Embedder. The search is exact: it compares the vectors of all texts in scope
-	// that have its length. Names are not searched.
+	// Vector is used instead of Text. It searches for the texts whose embeddings are nearest to it, by cosine
+	// similarity. The index needs an Embedder. The search is exact: it compares the vectors of all texts in scope
+	// that have the same length. Names are not searched.
 	Vector []float32
-	// Thread, when not zero, restricts the search to a thread; User, when not empty, to the threads
-	// of a user; Among, when not nil, to the threads that it yields, such as those of Store.Threads.
-	// Without any of them, the whole store is searched, including contexts outside threads.
+	// Thread, when not zero, restricts the search to a thread. User, when not empty, restricts it to the threads of a
+	// user. Among, when not nil, restricts it to the threads that it yields, such as those of Store.Threads. Without
+	// any of them, the whole store is searched, including contexts outside threads.
 	Thread lineage.ThreadID
 	User   string
 	Among  iter.Seq2[*lineage.ListedThread, error]

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
@@ -24,9 +25,19 @@ import (
 
 var bg = context.Background()
 
-// TestConformance runs the chat tests on an embedded store with search.
+// TestChats runs the chat tests on an embedded store with search.
+//
+//test:norace
+func TestChats(t *testing.T) { chats(t, chattest.Run) }
+
+// TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.
 func TestConformance(t *testing.T) {
-	chattest.Run(t, chattest.Config{Search: true, LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
+	campaign.Long(t)
+	chats(t, chattest.RunConcurrent)
+}
+
+func chats(t *testing.T, run func(*testing.T, chattest.Config)) {
+	run(t, chattest.Config{Search: true, LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
 		dir := filepath.Join(t.TempDir(), "store")
 		return func(ctx context.Context) (chat.Store, func() error, error) {
 			store, err := lineage.Open(ctx, dir, lineage.Options{Durability: lineage.Normal})

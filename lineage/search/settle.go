@@ -12,8 +12,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// settle updates threads, contexts, checkpoints, summaries and erased content to their state in the
-// snapshot.
+// settle updates threads, contexts, checkpoints, summaries and erased content to their state in the snapshot.
 func (f *writer) settle(ctx context.Context) error {
 	if err := f.Settle(ctx); err != nil {
 		return err
@@ -31,7 +30,7 @@ func (f *writer) settle(ctx context.Context) error {
 	return f.Reach(ctx)
 }
 
-// settleContents updates content that was erased, or stored again.
+// settleContents updates content that was erased or stored again.
 func (f *writer) settleContents(ctx context.Context) error {
 	if f.erased {
 		for id := range f.Changes.Stored {
@@ -53,7 +52,7 @@ func (f *writer) settleContents(ctx context.Context) error {
 	return nil
 }
 
-// ofSummary is the first byte of column "of" of a tip for a summary. Its context follows.
+// ofSummary is the first byte of column "of" in the tip of a summary. The id of its context follows.
 const ofSummary = 's'
 
 // settleSummaries stores the summaries of a context. Each is a run with one step that the context

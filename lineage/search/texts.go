@@ -180,7 +180,7 @@ func readText(ctx context.Context, from form.Blocks, kind structure.UsageKind, b
 	return r.Text(body), nil
 }
 
-// known returns a text, and adds it with load if it is not indexed.
+// known returns an indexed text. If it is not indexed, it is loaded with load and added.
 func (f *writer) known(ctx context.Context, id textID, load func() (string, error)) (known, error) {
 	if k, ok := f.contents[id]; ok {
 		return k, nil

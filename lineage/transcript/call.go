@@ -2,14 +2,16 @@ package transcript
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// Members of inputs that say what a call does, the most telling first. Those of the first list are
-// run or written as a whole; those of the second name something.
+// Members of inputs that tell what a call does, the most telling first. Values of the first list are executed or
+// written as a whole. Values of the second list name something.
 var (
 	runKeys  = []string{"command", "cmd", "script", "code", "patch"}
 	nameKeys = []string{
@@ -18,11 +20,17 @@ var (
 	}
 )
 
-// Members of inputs that are a change of a file: what is replaced, what replaces it, and what is written.
+// Members of inputs that describe a change of a file: the old text, the new text, and a whole new content.
 var (
 	oldKeys   = []string{"old_string", "oldString", "old_str", "old_text"}
 	newKeys   = []string{"new_string", "newString", "new_str", "new_text"}
 	writeKeys = []string{"content", "contents", "file_text"}
+)
+
+// Members of inputs that are a list of tasks, and what a task says.
+var (
+	taskKeys = []string{"todos", "plan"}
+	sayKeys  = []string{"content", "step", "description"}
 )
 
 // maxTitle limits the title of a call, in bytes.
@@ -48,7 +56,7 @@ func newCall(p *message.Part, o Options) *ToolCall {
 	return c
 }
 
-// read divides an input that is JSON into a text, a change, and the rest, and sets the title.
+// read divides a JSON input into a text, a change, and the rest. It also sets the title.
 func (c *ToolCall) read(input []byte) (text, diff string, rest []byte) {
 	input = bytes.TrimSpace(input)
 	if rawjson.IsString(input) {
@@ -80,11 +88,18 @@ func (c *ToolCall) read(input []byte) (text, diff string, rest []byte) {
 		}
 		return "", false
 	}
-	switch run, ok := take(runKeys); {
+	run, ok := take(runKeys)
+	tasks, current := "", ""
+	if !ok {
+		tasks, current = taskList(members, used)
+	}
+	switch {
 	case ok && isPatch(run):
 		diff, c.Title = run, oneLine(patched(run), maxTitle)
 	case ok:
 		text, c.Title = run, oneLine(run, maxTitle)
+	case tasks != "":
+		text, c.Title = tasks, oneLine(current, maxTitle)
 	default:
 		if text, ok = take(nameKeys); !ok && len(members) == 1 {
 			for key, value := range members {
@@ -109,7 +124,7 @@ func (c *ToolCall) read(input []byte) (text, diff string, rest []byte) {
 	return text, diff, rest
 }
 
-// membersOf returns the members of an object by key, and whether no key is there twice.
+// membersOf returns the members of an object by key. unique is false if a key occurs twice.
 func membersOf(object []byte) (members map[string][]byte, unique bool) {
 	members, unique = make(map[string][]byte), true
 	for m := range rawjson.Members(object) {
@@ -119,8 +134,8 @@ func membersOf(object []byte) (members map[string][]byte, unique bool) {
 	return members, unique
 }
 
-// spoken returns a value as people write it: a text, a number, or a list of texts, such as the words
-// of a command.
+// spoken returns a value as people would write it: a text, a number, or a list of texts, such as the words of a
+// command.
 func spoken(value []byte) (string, bool) {
 	switch {
 	case len(value) == 0 || rawjson.IsNull(value) || rawjson.IsObject(value):
@@ -180,8 +195,61 @@ func change(members map[string][]byte, used map[string]bool) string {
 	return diff.String()
 }
 
-// replaced returns the lines of a text that replaces another one, without those that both begin and
-// end with except for the nearest three.
+// taskList returns a list of tasks with a box each, and how far it is, and marks the member as used. The ids and priorities of
+// tasks and their other wording while they are done are left out.
+func taskList(members map[string][]byte, used map[string]bool) (list, current string) {
+	for _, key := range taskKeys {
+		if !rawjson.IsArray(members[key]) {
+			continue
+		}
+		var text strings.Builder
+		done, total, now := 0, 0, ""
+		for e := range rawjson.Elements(members[key]) {
+			task, unique := membersOf(e)
+			if !unique {
+				return "", ""
+			}
+			box, said := "", ""
+			for name, value := range task {
+				switch {
+				case slices.Contains(sayKeys, name) && rawjson.IsString(value) && said == "":
+					said = oneLine(rawjson.Str(value), maxTitle)
+				case name == "status":
+					box = boxes[rawjson.Str(value)]
+				case name != "activeForm" && name != "id" && name != "priority":
+					return "", "" // it says more than a task
+				}
+			}
+			if box == "" || said == "" {
+				return "", ""
+			}
+			total++
+			switch {
+			case box == boxes["completed"]:
+				done++
+			case box == boxes["in_progress"] && now == "":
+				now = said
+			}
+			text.WriteString(box + " " + said + "\n")
+		}
+		if total == 0 {
+			continue
+		}
+		used[key] = true
+		current = fmt.Sprintf("%d of %d done", done, total)
+		if now != "" {
+			current += ": " + now
+		}
+		return text.String(), current
+	}
+	return "", ""
+}
+
+// boxes are the marks of tasks by their status.
+var boxes = map[string]string{"completed": "[x]", "in_progress": "[>]", "pending": "[ ]", "cancelled": "[-]"}
+
+// replaced returns a replacement of a text as the lines of a diff. Of the lines that both texts share at the start
+// and the end, only the nearest three are kept.
 func replaced(was, is string) string {
 	const context = 3
 	old, current := lines(was), lines(is)
@@ -215,10 +283,10 @@ func lines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// isPatch reports whether a text is a patch in the form of Codex.
+// isPatch reports whether a text is a patch in the format of Codex.
 func isPatch(text string) bool { return strings.HasPrefix(strings.TrimSpace(text), "*** Begin Patch") }
 
-// patched returns the files that a patch changes.
+// patched returns the names of the files that a patch changes.
 func patched(patch string) string {
 	var files []string
 	for line := range strings.SplitSeq(patch, "\n") {
@@ -231,7 +299,7 @@ func patched(patch string) string {
 	return strings.Join(files, " ")
 }
 
-// hunks returns the change of an edit as Claude Code records it, empty if there is none.
+// hunks returns the change of an edit as recorded by Claude Code, empty if there is none.
 func hunks(record []byte) string {
 	var diff strings.Builder
 	for h := range rawjson.Elements(rawjson.Last(record, "structuredPatch")) {

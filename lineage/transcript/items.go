@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// Items returns what a message says. Results are items of their own: a Pairer puts them into calls.
+// Items returns the items of a message. Results are items of their own; a Pairer puts them into calls.
 func Items(m *Message, o Options) []*Item {
 	r := reader{m: m, o: o}
 	switch {
@@ -31,7 +31,7 @@ func Items(m *Message, o Options) []*Item {
 	return r.items
 }
 
-// unread counts what was not read of a text.
+// unread counts the part of a text that was not read.
 func (r *reader) unread() {
 	n := len(r.items)
 	if left := int(r.m.Size) - len(r.m.Body); left > 0 && n > 0 {
@@ -46,7 +46,8 @@ func (r *reader) unread() {
 // mediaType returns the media type of a message.
 func mediaType(m *Message) string { return cmp.Or(m.Type, "text/plain") }
 
-// readAs returns the type as which a body is decoded: text that has another type is plain text.
+// readAs returns the media type under which a body is decoded. XML, YAML, TOML and JavaScript
+// are plain text.
 func readAs(mediaType string) string {
 	base, _, _ := strings.Cut(mediaType, ";")
 	switch base = strings.TrimSpace(base); {
@@ -56,10 +57,10 @@ func readAs(mediaType string) string {
 	return mediaType
 }
 
-// flags is what the metadata of a message says about it.
+// flags are the facts about a message in its metadata.
 type flags struct {
-	// program is set if a program wrote the texts of a user, and summary if they summarize the
-	// history before.
+	// program is set if a program wrote the texts of a user. summary is set if the texts summarize the history
+	// before.
 	program, summary bool
 	result           []byte // what a program recorded about the result in the message
 }
@@ -94,7 +95,7 @@ func (r *reader) add(kind Kind, text string) *Item {
 	return i
 }
 
-// said adds a decoded message. A body can have several, with roles of their own.
+// said adds a decoded message. A body can contain several, with roles of their own.
 func (r *reader) said(m *message.Message) {
 	for i := range m.Parts {
 		p := &m.Parts[i]
@@ -117,7 +118,7 @@ func (r *reader) said(m *message.Message) {
 	}
 }
 
-// kinds are the kinds of texts of the roles of all formats.
+// kinds maps the roles of all formats to the kinds of their texts.
 var kinds = map[string]Kind{
 	"user": Prompt, "human": Prompt, "prompter": Prompt,
 	"assistant": Answer, "model": Answer, "ai": Answer, "gpt": Answer, "bot": Answer, "chatgpt": Answer,

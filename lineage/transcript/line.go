@@ -12,9 +12,9 @@ import (
 // maxLine limits a line, in bytes.
 const maxLine = 4096
 
-// Line returns who wrote a message and what it says in one line, without the data if it says anything
-// else. Calls begin with an arrow to the right, results with one to the left or, if they failed, with a
-// cross. A message that only has results is of a tool, whatever role its format gives it.
+// Line returns the speaker of a message and its content in one line. Data is left out if there is other content.
+// Calls begin with a right arrow, results with a left arrow or, if they failed, with a cross. A message with only
+// results has a tool as its speaker, whatever role its format gives it.
 func Line(m *Message) (speaker, line string) {
 	var said, data []string
 	results := 0
@@ -69,7 +69,7 @@ func (i *Item) Line() string {
 	return oneLine(i.Text, maxLine)
 }
 
-// Of returns what a result is of: the tool and what it was called for, empty if that is unknown.
+// Of returns the call of a result: the tool and the title of the call, empty if unknown.
 func (r *ToolResult) Of() string {
 	if r.Call == nil {
 		return r.Tool
@@ -90,17 +90,17 @@ func (r *ToolResult) Line() string {
 	return strings.TrimRight(said, " ")
 }
 
-// few is the number of messages that are searched for a prompt, and longest the length of a title
-// that is the start of a text, in characters.
+// few is the number of messages that are searched for a prompt. longest is the maximum length of a title that is the
+// start of a text, in characters.
 const (
 	few     = 16
 	longest = 80
 )
 
-// Title returns the title under which a conversation is shown, in one line: its own, else the start
-// of its first prompt, if that is among the first messages, else its first command, else the start
-// of the first text, else its source id. It is empty if there is none of these. The history is read only for a
-// conversation without a title.
+// Title returns the title under which a conversation is shown, in one line. It is the conversation's own title; else
+// the start of its first prompt, if that is among the first messages; else its first command; else the start of its
+// first text; else its source id. If there is none of these, it is empty. The history is only read for a conversation
+// without a title.
 func Title(title, sourceID string, history iter.Seq2[*Message, error]) (string, error) {
 	if title = strings.Join(strings.Fields(title), " "); title != "" {
 		return title, nil

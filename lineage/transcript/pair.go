@@ -7,33 +7,32 @@ import (
 
 // Limits of a Pairer, so that its memory does not grow with the history.
 const (
-	// maxHeld is the number of items that wait because one of the first calls has no result yet.
+	// maxHeld is the number of items that wait because an earlier call has no result yet.
 	maxHeld = 512
-	// maxKnown is the number of calls that are remembered for results that come later.
+	// maxKnown is the number of calls that are kept for results that come later.
 	maxKnown = 1024
 )
 
-// Pairer puts the results of a history into the calls that they answer. A result belongs to the
-// oldest call with its id that has no result; without an id, to the oldest of its tool, or to the
-// oldest of all. A second result of a call follows the first. A call waits for its result until the
-// next prompt, or until hundreds of items follow it: a result that comes later is an item of its own,
-// which names the call.
+// Pairer puts the results of a history into their calls. A result belongs to the oldest call with its id that has no
+// result. If it has no id, it belongs to the oldest such call of its tool, or to the oldest of all. A second result
+// of a call follows the first. A call waits for its result until the next prompt, or until hundreds of items follow
+// it. A result that comes later is an item of its own, which names the call.
 type Pairer struct {
 	o     Options
-	queue []*Item // not yet returned
-	// known are the last calls, oldest first. Pairers that fork share the beginning.
+	queue []*Item // not returned yet
+	// known are the last calls, oldest first. Pairers created by Fork share the start of the list.
 	known []*ToolCall
 	// open are the calls in the queue.
 	open []*ToolCall
-	// closed is the number of items in the queue up to the last prompt, which wait for nothing.
+	// closed is the number of items in the queue up to the last prompt. They wait for nothing.
 	closed int
 }
 
 // NewPairer returns a pairer for a history.
 func NewPairer(o Options) *Pairer { return &Pairer{o: o} }
 
-// Fork returns a pairer for another history that begins with what was added so far. Calls that wait
-// get the results that p gets; results in the fork are items of their own, which name the call.
+// Fork returns a pairer for another history that begins with everything added so far. Waiting calls get only the
+// results that p gets. Results in the fork are items of their own, which name the call.
 func (p *Pairer) Fork() *Pairer {
 	return &Pairer{o: p.o, known: slices.Clip(p.known)}
 }
@@ -58,10 +57,10 @@ func (p *Pairer) Add(m *Message) {
 	}
 }
 
-// Mark adds a value that is returned as an item between those of the messages before and after it.
+// Mark adds a value. It is returned as an item between those of the messages before and after it.
 func (p *Pairer) Mark(value any) { p.queue = append(p.queue, &Item{Kind: Mark, Value: value}) }
 
-// answer finds the call of a result, and reports whether it was put there.
+// answer finds the call of a result and adds the result to it. It reports whether it could.
 func (p *Pairer) answer(r *ToolResult) bool {
 	if c := find(p.open, r); c != nil {
 		if r.Call = c; r.diff != "" {
@@ -101,7 +100,7 @@ func (p *Pairer) Ready() []*Item {
 // Flush returns all items that Ready has not returned.
 func (p *Pairer) Flush() []*Item { return p.take(len(p.queue)) }
 
-// take removes the first items from the queue. Calls among them get no more results.
+// take removes the first n items from the queue. Calls among them get no further results.
 func (p *Pairer) take(n int) []*Item {
 	items := p.queue[:n:n]
 	p.queue, p.closed = p.queue[n:], max(0, p.closed-n)

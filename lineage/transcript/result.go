@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// result describes a result.
+// result returns the description of a result.
 func (r *reader) result(p *message.Part) *ToolResult {
 	is := &ToolResult{From: r.m, ID: p.CallID, Tool: p.Tool, Failed: p.Failed}
 	var said []string
@@ -26,7 +26,7 @@ func (r *reader) result(p *message.Part) *ToolResult {
 	text := is.status(strings.Join(said, "\n\n"))
 	if r.meta.result != nil {
 		is.recorded(r.meta.result)
-		r.meta.result = nil // it is about the first result of the message
+		r.meta.result = nil // it describes the first result of the message
 	}
 	is.Failed = is.Failed || is.Exit != nil && *is.Exit != 0
 	is.Text, is.Left = r.o.cut(text)
@@ -36,7 +36,7 @@ func (r *reader) result(p *message.Part) *ToolResult {
 // statusLines are the first lines of results with an exit status.
 var statusLines = []string{"Exit code ", "Exit code: ", "Process exited with code "}
 
-// status sets what the text of a result says of its success, and returns the text.
+// status sets Exit and Failed from the text of a result, and returns the text without a wrapper.
 func (is *ToolResult) status(text string) string {
 	if inside, ok := strings.CutPrefix(text, "<tool_use_error>"); ok {
 		is.Failed = true
@@ -66,7 +66,7 @@ func (is *ToolResult) exited(code string) {
 	}
 }
 
-// recorded sets what the metadata of a message says about its result.
+// recorded sets what the metadata of a message states about its result.
 func (is *ToolResult) recorded(record []byte) {
 	if !rawjson.IsObject(record) {
 		return

@@ -58,7 +58,7 @@ func (w *within) branchRecord(ctx context.Context, m *made) (records.Record, err
 // newName refuses a name that reads as a position.
 func newName(name string) error {
 	if strings.TrimSpace(name) == "" {
-		return fmt.Errorf("name %q: %w: it is empty", name, lineage.ErrInvalid)
+		return fmt.Errorf("name %q: %w: must not be empty", name, lineage.ErrInvalid)
 	}
 	if step, found := refs.Step(name); found {
 		return fmt.Errorf("name %.100q: %w: %s would be read as a step to a position", name, lineage.ErrInvalid, step)
@@ -85,7 +85,7 @@ func (o *createBranch) do(ctx context.Context, w *within) (made, error) {
 		return made{}, err
 	}
 	options := lineage.BranchOptions{
-		Empty: o.Empty, Switch: o.Switch, SourceID: o.ID, Overrides: o.overrides(), Metadata: orNil(o.Metadata),
+		Empty: o.Empty, Switch: o.Switch, Overrides: o.overrides(), Metadata: orNil(o.Metadata),
 	}
 	if o.From != "" {
 		if options.From, options.At, err = w.start(ctx, t, o.From); err != nil {
@@ -93,11 +93,24 @@ func (o *createBranch) do(ctx context.Context, w *within) (made, error) {
 		}
 		options.Empty = o.Empty || options.At.IsZero()
 	}
+	if options.SourceID, err = w.branchSource(ctx, t, o.ID); err != nil {
+		return made{}, err
+	}
 	c, err := t.CreateBranch(ctx, o.Name, options)
 	if err != nil {
 		return made{}, err
 	}
 	return made{Thread: t.ID().String(), Context: c.ID().String(), Branch: true}, nil
+}
+
+// branchSource returns the source id of a branch for which the caller chose an id. For a caller of a part of the store, it is one of
+// the thread, so that nobody learns which ids others have.
+func (w *within) branchSource(ctx context.Context, t *lineage.Thread, id string) (string, error) {
+	if id == "" || w.caller.Scope.All() {
+		return id, nil
+	}
+	info, err := t.Info(ctx)
+	return w.caller.Scope.Space(&info) + t.ID().String() + "/" + id, err
 }
 
 type ofBranch struct {

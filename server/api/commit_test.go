@@ -110,9 +110,10 @@ func TestRepeatedOutOfScope(t *testing.T) {
 	headers := []string{"Caller: proj", "Idempotency-Key: k"}
 	first := h.do("POST", "/v1/batch", batch, headers...).is(200)
 	require.Equal(t, first, h.do("POST", "/v1/batch", batch, headers...).is(200))
-	h.do("PATCH", "/v1/threads/=a", `{"merge":{"cwd":"/projects/b"}}`).is(200)
+	thread := "/v1/threads/" + h.do("GET", "/v1/threads/=a", nil, "Caller: proj").is(200)["id"].(string)
+	h.do("PATCH", thread, `{"merge":{"cwd":"/projects/b"}}`).is(200)
 	require.Equal(t, make([]any, 11), h.do("POST", "/v1/batch", batch, headers...).is(200)["items"])
-	h.do("PATCH", "/v1/threads/=a", `{"merge":{"cwd":"/projects/a"}}`).is(200)
+	h.do("PATCH", thread, `{"merge":{"cwd":"/projects/a"}}`).is(200)
 	again := h.do("POST", "/v1/batch", batch, headers...)
 	require.Equal(t, "true", again.Header.Get("Idempotency-Replayed"))
 	require.NotContains(t, again.is(200)["items"], nil)

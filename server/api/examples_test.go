@@ -142,7 +142,7 @@ func TestTokens(t *testing.T) {
 	require.Equal(t, 404, status(access.Token{Writes: true, Scope: bob}, "POST", "/v1/threads/=t/contexts/main/messages", `{"messages":[{"text":"x"}]}`))
 	require.Equal(t, 403, status(access.Token{Scope: ada}, "GET", "/v1/stats", ""))
 	large := `{"messages":[{"text":"` + strings.Repeat("a", 5<<20) + `"}]}`
-	require.Equal(t, 201, status(access.Token{Writes: true}, "POST", "/v1/threads/=t/contexts/main/messages", large), "bodies of the API may be larger than others")
-	require.Equal(t, 413, status(access.Token{Writes: true}, "POST", "/v1/threads/=t/contexts/main/messages", strings.Repeat(" ", maxBody+1)))
-	require.Equal(t, 201, status(access.Token{Writes: true}, "POST", "/v1/threads/=t/contexts/main/files?name=f", strings.Repeat("b", 20<<20)))
+	require.Equal(t, 201, status(access.Token{Writes: true, Scope: ada}, "POST", "/v1/threads/=t/contexts/main/messages", large), "bodies of the API may be larger than others")
+	require.Equal(t, 413, status(access.Token{Writes: true, Scope: ada}, "POST", "/v1/threads/=t/contexts/main/messages", strings.Repeat(" ", maxBody+1)))
+	require.Equal(t, 201, status(access.Token{Writes: true, Scope: ada}, "POST", "/v1/threads/=t/contexts/main/files?name=f", strings.Repeat("b", 20<<20)))
 }

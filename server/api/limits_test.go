@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -75,7 +76,6 @@ func TestTokensCannotReach(t *testing.T) {
 	const c = "/v1/threads/=bob-1/contexts/main"
 	bob("POST", c+"/messages", `{"messages":[{"text":"mine"}]}`).is(201)
 	bob("POST", "/v1/threads", `{"user":"ada"}`).is(403)
-	bob("POST", "/v1/threads", `{"id":"ada-1","reuse":true}`).is(409)
 	bob("POST", c+"/messages", `{"messages":[{"content_id":"`+message["content_id"].(string)+`"}]}`).is(403)
 	for _, at := range []string{message["id"].(string), "=ada-1/main", ada, ada + "/main", adasMain, adasMain + "~0", adasMain[len(adasMain)-8:], "ada-1/main"} {
 		bob("POST", "/v1/threads/=bob-1/branches", `{"name":"x","from":"`+at+`"}`).is(404)
@@ -96,7 +96,8 @@ func TestTokensCannotReach(t *testing.T) {
 	require.Len(t, h.do("GET", "/v1/threads", nil, "Caller: bob").items(), 1)
 
 	// A subagent of bob's thread whose parent is ada's cannot return there.
-	fork := h.do("POST", "/v1/threads/=ada-1/contexts", `{"into":"=bob-1","empty":true}`).is(201)["id"].(string)
+	bobs := bob("GET", "/v1/threads/=bob-1", "").is(200)["id"].(string)
+	fork := h.do("POST", "/v1/threads/=ada-1/contexts", `{"into":"`+bobs+`","empty":true}`).is(201)["id"].(string)
 	bob("POST", "/v1/contexts/"+fork+"/messages", `{"messages":[{"text":"x"}]}`).is(201)
 	bob("POST", "/v1/contexts/"+fork+"/return", `{}`).is(404)
 	h.do("POST", "/v1/contexts/"+fork+"/return", `{}`).is(201)
@@ -104,4 +105,56 @@ func TestTokensCannotReach(t *testing.T) {
 	// A project is part of the metadata, which a token for it cannot change to another.
 	project := func(method, path, body string) *answer { return h.do(method, path, body, "Caller: proj") }
 	project("POST", "/v1/threads", `{"id":"p"}`).is(403)
+}
+
+// TestIDsOfOthers chooses ids that others have. Callers of a part of the store learn nothing of that: each gets what a free id
+// gives, and finds what it made.
+func TestIDsOfOthers(t *testing.T) {
+	taken, free := open(t), open(t)
+	taken.do("POST", "/v1/threads", `{"id":"x","user":"ada"}`).is(201)
+	taken.do("POST", "/v1/threads", `{"id":"y","user":"ada"}`, "Caller: ada").is(201)
+	taken.do("POST", "/v1/threads", `{"id":"x"}`, "Caller: ada").is(409)
+	taken.do("POST", "/v1/threads/=x/branches", `{"name":"side","id":"b"}`).is(201)
+	plain := func(a *answer) string { // without times and random ids; ids that are derived from source ids are there
+		is := a.is(a.Status)
+		for _, key := range []string{"active", "created_at", "updated_at", "head"} {
+			delete(is, key)
+		}
+		if is["type"] == "thread" {
+			delete(is, "context")
+		}
+		return fmt.Sprint(a.Status, is)
+	}
+	for _, who := range []string{"bob", "proj"} {
+		body := func(more string) string {
+			if who == "proj" {
+				more += `,"metadata":{"cwd":"/projects/a"}`
+			}
+			return `{"id":"x"` + more + `}`
+		}
+		for _, r := range [][3]string{
+			{"GET", "/v1/threads/=x"}, {"POST", "/v1/threads", body("")}, {"POST", "/v1/threads", body("")}, {"POST", "/v1/threads", body(`,"reuse":true`)},
+			{"GET", "/v1/threads/=x"}, {"POST", "/v1/threads/=x/branches", `{"name":"side","id":"b"}`}, {"POST", "/v1/threads/=x/branches", `{"name":"other","id":"b"}`},
+			{"POST", "/v1/threads/=x/copy", `{"id":"y"}`}, {"POST", "/v1/batch", `{"operations":[{"op":"create_thread",` + body("")[1:] + `]}`},
+			{"POST", "/v1/batch", `{"operations":[{"op":"append","thread":"=y","context":"main","messages":[{"text":"a"}]}]}`},
+		} {
+			var in any
+			if r[2] != "" {
+				in = r[2]
+			}
+			got, want := taken.do(r[0], r[1], in, "Caller: "+who), free.do(r[0], r[1], in, "Caller: "+who)
+			if strings.HasSuffix(r[1], "batch") {
+				require.Equal(t, want.Status, got.Status)
+				continue
+			}
+			require.Equal(t, plain(want), plain(got), "%s: %v", who, r)
+		}
+		list := taken.do("GET", "/v1/threads?source_prefix=x", nil, "Caller: "+who).items()
+		require.Len(t, list, 1)
+		require.Equal(t, "x", list[0]["source_id"])
+		require.Equal(t, list[0]["id"], taken.do("GET", "/v1/threads/=x", nil, "Caller: "+who).is(200)["id"])
+		require.NotEqual(t, list[0]["id"], taken.do("GET", "/v1/threads/=x", nil).is(200)["id"])
+	}
+	// What somebody with the whole store made for ada is ada's too.
+	require.Equal(t, "x", taken.do("GET", "/v1/threads/=x", nil, "Caller: ada").is(200)["source_id"])
 }

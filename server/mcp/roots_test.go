@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// TestProject takes the scope of a client from its roots, or from the working directory.
-func TestProject(t *testing.T) {
+// TestScopeOfRoots takes the scope of a client from its roots, or from the working directory.
+func TestScopeOfRoots(t *testing.T) {
 	b := newBench(t)
 	b.thread("ours", "/src/a", "ada", lineage.User("of a"))
 	b.thread("theirs", "/src/b", "ada", lineage.User("of b"))

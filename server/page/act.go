@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -25,7 +24,7 @@ const (
 func form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
-		return nil, fmt.Errorf("form: %w: %w", errRequest, err)
+		return nil, refuse("The form cannot be read: %v.", err)
 	}
 	return r.PostForm, nil
 }
@@ -38,7 +37,7 @@ func given(w http.ResponseWriter, r *http.Request, key string) (string, error) {
 	}
 	text := strings.TrimSpace(f.Get(key))
 	if text == "" || len(text) > maxName {
-		return "", fmt.Errorf("%s: %w: it has 1 to %d bytes", key, errRequest, maxName)
+		return "", refuse("The %s has %d bytes. It may have 1 to %d.", key, len(text), maxName)
 	}
 	return text, nil
 }
@@ -99,7 +98,7 @@ func (p *Page) shown(w http.ResponseWriter, r *http.Request) (is *place, tip lin
 		return nil, tip, errMoved
 	}
 	if tip, err = structure.ParseSpanRef(f.Get("tip")); err != nil {
-		return nil, tip, fmt.Errorf("tip %.80q: %w: it is the message at the end", f.Get("tip"), errRequest)
+		return nil, tip, refuse("%.80q is no message.", f.Get("tip"))
 	}
 	return is, tip, nil
 }
@@ -130,7 +129,7 @@ func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, is *
 	}
 	at, err := strconv.ParseUint(r.PostForm.Get("at"), 10, 63)
 	if err != nil || at == 0 {
-		return name, nil, ref, fmt.Errorf("at %.40q: %w: it is a position", r.PostForm.Get("at"), errRequest)
+		return name, nil, ref, notPosition(r.PostForm.Get("at"))
 	}
 	ref, err = p.o.Store.At(r.Context(), tip, at)
 	return name, is, ref, err
@@ -182,7 +181,7 @@ func (p *Page) undo(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if is.Context == "" {
-		return fmt.Errorf("undo: %w: there is no branch", errRequest)
+		return refuse("There is no branch here that could be moved.")
 	}
 	c, err := p.contextOf(r.Context(), is)
 	if err != nil {
@@ -197,7 +196,7 @@ func (p *Page) undo(w http.ResponseWriter, r *http.Request) error {
 		}
 		return done(w, r, is, "Undone")
 	}
-	return fmt.Errorf("undo: %w: the branch was never moved back or replaced", errRequest)
+	return refuse("There is nothing to undo: this branch was never moved back or replaced.")
 }
 
 // deleteView asks before a thread is deleted.
@@ -239,7 +238,7 @@ func (p *Page) delete(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if sure != t.ID().String() {
-		return fmt.Errorf("sure: %w: the question is about another thread", errRequest)
+		return refuse("The question was about another conversation. Nothing was deleted.")
 	}
 	if err := t.Delete(r.Context()); err != nil {
 		return err

@@ -29,8 +29,7 @@ func until(b *browser.Tab, expression string) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	// It never became true: fail with what the page says of it.
-	browser.Get(b, chromedp.Evaluate[bool](expression))
+	b.Fatalf("it never became true: %s", expression)
 }
 
 func open(b *browser.Tab, address string) {

@@ -49,6 +49,8 @@ type conversationView struct {
 	More    bool
 	Prompts []*render.Message
 	Notice  string
+	// Graph is the graph around the window, nil if there is nothing but the history.
+	Graph *graphView
 
 	subagents []*subagent
 }
@@ -181,7 +183,7 @@ func positionOf(r *http.Request, key string) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
-		return 0, fmt.Errorf("%s %.40q: %w: it is a position", key, text, errRequest)
+		return 0, notPosition(text)
 	}
 	return n, nil
 }
@@ -209,7 +211,7 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if to := r.URL.Query().Get("prompt"); to != "" { // the next or previous one, or if there is none the message itself
-		found, err := p.outlines.prompt(ctx, is.Tip, min(at, v.Length+1), to == "previous")
+		found, err := p.outlines.prompt(ctx, is.Tip, v.Length, min(at, v.Length+1), to == "previous")
 		if err != nil {
 			return err
 		}
@@ -243,6 +245,9 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if err := p.besides(ctx, v); err != nil {
+		return err
+	}
+	if v.Graph, err = p.besideOf(ctx, is, cmp.Or(at, v.To)); err != nil {
 		return err
 	}
 	return p.show(w, r, http.StatusOK, "conversation", &view{Title: is.Title, Body: v})
@@ -292,7 +297,11 @@ func (p *Page) items(ctx context.Context, is *place, w lineage.Window, outside u
 }
 
 func (p *Page) rendered(ctx context.Context, is *place, items []*transcript.Item) []*render.Message {
-	return render.Messages(ctx, items, render.Options{Image: p.imageOf(is.ID), Prefix: is.prefix, Highlighting: highlighting})
+	all := render.Messages(ctx, items, render.Options{Image: p.imageOf(is.ID), Prefix: is.prefix, Highlighting: highlighting})
+	for _, m := range all {
+		m.Prompt = words(m.Prompt)
+	}
+	return all
 }
 
 // transcribed yields a window of a history. Of messages that do not fit into the bytes that are read for a window, it has

@@ -92,7 +92,7 @@ func (p *Page) editableOf(ctx context.Context, ref lineage.SpanRef, index int) (
 	case e.Erased:
 		return nil, fmt.Errorf("message %v: %w", ref, lineage.ErrErased)
 	case e.Kind != lineage.Message, e.Size > maxEdited:
-		return nil, fmt.Errorf("message %v of %d bytes: %w: 'lineage edit' changes it", ref, e.Size, errRequest)
+		return nil, refuse("This message of %d bytes cannot be edited on a page: 'lineage edit' changes it.", e.Size)
 	}
 	body, err := p.o.Store.Original(ctx, e.Entry)
 	if err != nil {
@@ -104,7 +104,7 @@ func (p *Page) editableOf(ctx context.Context, ref lineage.SpanRef, index int) (
 	}
 	// Lines end in a form as they do here, and what a page replaces would be lost.
 	if render.Clean(e.text) != e.text {
-		return nil, fmt.Errorf("message %v has characters that are not seen on a page: %w: 'lineage edit' changes it", ref, errRequest)
+		return nil, refuse("This message has characters that are not seen on a page, and would be lost: 'lineage edit' changes it.")
 	}
 	return e, nil
 }
@@ -114,7 +114,7 @@ func (e *editable) json(body []byte) {
 	e.isJSON = true
 	e.with = func(text string) ([]byte, error) {
 		if !rawjson.Valid([]byte(text)) || !rawjson.IsObject([]byte(text)) {
-			return nil, fmt.Errorf("text: %w: it is not a JSON object", errRequest)
+			return nil, refuse("The text is not a JSON object, as the message is.")
 		}
 		return []byte(text), nil
 	}
@@ -165,11 +165,11 @@ func onlyString(doc []byte, text string) (from, to int, found bool) {
 func positionGiven(q url.Values) (at uint64, index int, err error) {
 	at, err = strconv.ParseUint(q.Get("at"), 10, 63)
 	if err != nil || at == 0 {
-		return 0, 0, fmt.Errorf("at %.40q: %w: it is a position", q.Get("at"), errRequest)
+		return 0, 0, notPosition(q.Get("at"))
 	}
 	if text := q.Get("index"); text != "" {
 		if index, err = strconv.Atoi(text); err != nil || index < 0 {
-			return 0, 0, fmt.Errorf("index %.40q: %w: it is that of a part of a message", text, errRequest)
+			return 0, 0, refuse("The message has no part %.40q: parts are counted from 0.", text)
 		}
 	}
 	return at, index, nil
@@ -183,7 +183,7 @@ func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if is.Context == "" {
-		return fmt.Errorf("edit: %w: there is no branch", errRequest)
+		return refuse("Only a message of a branch can be edited: open the branch.")
 	}
 	v := &editView{place: is}
 	if v.At, v.Index, err = positionGiven(r.URL.Query()); err != nil {
@@ -266,14 +266,14 @@ func (p *Page) edit(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	r.Body = http.MaxBytesReader(w, r.Body, maxEditForm)
 	if err := r.ParseForm(); err != nil {
-		return fmt.Errorf("form: %w: %w", errRequest, err)
+		return refuse("The form cannot be read: %v.", err)
 	}
 	name, is, ref, err := p.nameAt(w, r)
 	if err != nil {
 		return err
 	}
 	if is.Context == "" {
-		return fmt.Errorf("edit: %w: there is no branch", errRequest)
+		return refuse("Only a message of a branch can be edited: open the branch.")
 	}
 	at, index, err := positionGiven(r.PostForm)
 	if err != nil {
@@ -289,9 +289,9 @@ func (p *Page) edit(w http.ResponseWriter, r *http.Request) error {
 	text := strings.ReplaceAll(r.PostForm.Get("text"), "\r\n", "\n") // lines of a form end so
 	switch {
 	case text == e.text:
-		return fmt.Errorf("text: %w: it is as it was", errRequest)
+		return refuse("The text is as it was. Nothing was done.")
 	case strings.TrimSpace(text) == "" || len(text) > maxEdited:
-		return fmt.Errorf("text: %w: it has 1 to %d bytes", errRequest, maxEdited)
+		return refuse("The text has %d bytes. It may have 1 to %d.", len(text), maxEdited)
 	}
 	body, err := e.with(text)
 	if err != nil {
@@ -330,14 +330,14 @@ func (p *Page) replay(ctx context.Context, what string, is *place, at uint64) (f
 		return nil, err
 	}
 	if length-at > maxReplayed {
-		return nil, fmt.Errorf("replay of %d messages: %w: 'lineage edit' repeats more than %d", length-at, errRequest, maxReplayed)
+		return nil, refuse("%d messages follow, and a page repeats at most %d: 'lineage edit' repeats more.", length-at, maxReplayed)
 	}
 	switch what {
 	case replayAll:
 		return func(*lineage.Entry) bool { return true }, nil
 	case replayPrompts:
 	default:
-		return nil, fmt.Errorf("replay %.40q: %w: it is nothing, prompts or all", what, errRequest)
+		return nil, refuse("%.40q cannot be repeated: nothing, the prompts or all can.", what)
 	}
 	prompts := make(map[uint64]bool)
 	for m, err := range p.transcribed(ctx, is.Tip, lineage.Window{From: at + 1}) {

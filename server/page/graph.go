@@ -21,14 +21,13 @@ const (
 	lanes = 40
 	// maxContexts limits the contexts that the script of the page knows. With more, it looks at the graph after each append.
 	maxContexts = 1000
-	// The picture, in pixels: the heights of rows and the distances of lanes.
-	rowHeight = 30
-	laneWidth = 16
-	laneStart = 14
-	// maxWidth is how wide the lanes may be together before they come closer, and minLane how close.
-	maxWidth = 240
-	minLane  = 6
 )
+
+// scale is how large a picture is, in pixels: the heights of rows, the distances of lanes, and where the first one is. Lanes
+// that are wider than most together come closer, down to least.
+type scale struct{ row, lane, start, most, least int }
+
+var whole = scale{row: 30, lane: 16, start: 14, most: 240, least: 6}
 
 // graphView is a part of the graph of a thread.
 type graphView struct {
@@ -47,7 +46,7 @@ type graphView struct {
 	Contexts []string
 }
 
-// graphRow is a row of the graph: a message, or how many are left out before it.
+// graphRow is a row of the graph: a message, and how many are left out before it.
 type graphRow struct {
 	X, Y           int
 	Color          int
@@ -60,15 +59,29 @@ type graphRow struct {
 	Hidden         int
 	Labels         []graph.Label
 	Current        bool
+	// On is set for a message of the history that is shown beside the graph.
+	On bool
+	// Number and Of say which of several messages after the same one it is, 0 for the only one.
+	Number, Of int
+	// Merged is set for a copy that a merge made, and from is what it is a copy of.
+	Merged bool
+
+	from, before lineage.SpanRef
+	several      bool
 }
 
 type graphLine struct {
 	Path  string
 	Color int
+	// Merge is set for a line from a message to its copy.
+	Merge bool
 }
 
 func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
+	if r.URL.Query().Get("part") == "beside" {
+		return p.sendBeside(w, r)
+	}
 	is, err := p.placeOf(r, "")
 	if err != nil {
 		return err
@@ -81,19 +94,68 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	if err := p.graphs.Read(ctx, is.Info.ID, func(g *graph.Graph) error { v.draw(g, from); return nil }); err != nil {
 		return err
 	}
+	if err := p.sayAll(ctx, v); err != nil {
+		return err
+	}
+	if err := p.count(ctx, v); err != nil {
+		return err
+	}
+	return p.show(w, r, http.StatusOK, "graph", &view{Title: is.Title + " · graph", Body: v})
+}
+
+// sayAll adds what the messages say to the rows, and the lines of merges. Rows of messages that were collected meanwhile go.
+func (p *Page) sayAll(ctx context.Context, v *graphView) error {
 	shown := v.Rows
 	v.Rows = nil
+	at := make(map[lineage.SpanRef]*graphRow, len(shown))
 	for _, row := range shown {
 		err := p.say(ctx, row)
 		if errors.Is(err, lineage.ErrNotFound) {
-			continue // collected meanwhile
+			continue
 		}
 		if err != nil {
 			return err
 		}
 		v.Rows = append(v.Rows, row)
+		at[row.Span] = row
 	}
-	return p.show(w, r, http.StatusOK, "graph", &view{Title: is.Title + " · graph", Body: v})
+	for _, row := range v.Rows {
+		if from := at[row.from]; row.Merged && from != nil {
+			middle := (from.Y + row.Y) / 2
+			v.Lines = append(v.Lines, graphLine{Path: fmt.Sprintf("M%d %dC%d %d %d %d %d %d", from.X, from.Y, from.X, middle, row.X, middle, row.X, row.Y), Color: from.Color, Merge: true})
+		}
+	}
+	return nil
+}
+
+// count says of rows which of several messages they are.
+func (p *Page) count(ctx context.Context, v *graphView) error {
+	if v.Context == "" {
+		return nil // nothing is active
+	}
+	c, err := p.contextOf(ctx, v.place)
+	if err != nil {
+		return err
+	}
+	after := make(map[lineage.SpanRef][]lineage.SpanRef)
+	for _, row := range v.Rows {
+		if !row.several {
+			continue
+		}
+		all, known := after[row.before]
+		if !known {
+			if all, err = c.Continuations(ctx, row.before); errors.Is(err, lineage.ErrNotFound) {
+				all = nil // collected meanwhile
+			} else if err != nil {
+				return err
+			}
+			after[row.before] = all
+		}
+		if i := slices.Index(all, row.Span); i >= 0 && len(all) > 1 && len(all) <= maxRetries {
+			row.Number, row.Of = i+1, len(all)
+		}
+	}
+	return nil
 }
 
 // draw draws the rows of a graph from one on, without what the messages say.
@@ -122,6 +184,7 @@ func (v *graphView) draw(g *graph.Graph, from uint64) {
 	v.Total = len(d.Rows)
 	v.From = int(min(from, uint64(v.Total)))
 	end := min(v.From+rows, v.Total)
+	v.picture(d, whole, end)
 	href := func(from int) string {
 		return "/t/" + v.ID + "/graph?" + url.Values{"name": {v.Filter}, "from": {fmt.Sprint(from)}}.Encode()
 	}
@@ -131,14 +194,18 @@ func (v *graphView) draw(g *graph.Graph, from uint64) {
 	if v.From > 0 {
 		v.Before = href(max(0, v.From-rows))
 	}
-	distance := min(laneWidth, max(minLane, maxWidth/max(d.Lanes, 1)))
-	y := func(row int) int { return (row-v.From)*rowHeight + rowHeight/2 }
-	x := func(row int) int { return d.Rows[row].Lane*distance + laneStart }
+}
+
+// picture draws the rows of a drawing from v.From up to one.
+func (v *graphView) picture(d *graph.Drawing, is scale, end int) {
+	distance := min(is.lane, max(is.least, is.most/max(d.Lanes, 1)))
+	y := func(row int) int { return (row-v.From)*is.row + is.row/2 }
+	x := func(row int) int { return d.Rows[row].Lane*distance + is.start }
 	for _, e := range d.Edges {
 		if e.To < v.From || e.From >= end {
 			continue
 		}
-		v.Lines = append(v.Lines, graphLine{pathOf(x(e.From), y(e.From), x(e.To), y(e.To)), d.Rows[e.To].Lane % colors})
+		v.Lines = append(v.Lines, graphLine{Path: pathOf(x(e.From), y(e.From), x(e.To), y(e.To), is.row), Color: d.Rows[e.To].Lane % colors})
 	}
 	widest := 0
 	for i := v.From; i < end; i++ {
@@ -147,7 +214,7 @@ func (v *graphView) draw(g *graph.Graph, from uint64) {
 		widest = max(widest, row.X)
 		v.Rows = append(v.Rows, row)
 	}
-	v.Width, v.Height = widest+laneStart, (end-v.From)*rowHeight
+	v.Width, v.Height = widest+is.start, (end-v.From)*is.row
 }
 
 // colors is how many colours lanes have.
@@ -155,7 +222,7 @@ const colors = 8
 
 // pathOf returns the line from a message to a later one: straight on one lane, else it changes the lane just below the
 // first.
-func pathOf(x1, y1, x2, y2 int) string {
+func pathOf(x1, y1, x2, y2, rowHeight int) string {
 	if x1 == x2 {
 		return fmt.Sprintf("M%d %dV%d", x1, y1, y2)
 	}
@@ -167,6 +234,7 @@ func pathOf(x1, y1, x2, y2 int) string {
 func newGraphRow(thread string, d *graph.Row) *graphRow {
 	row := &graphRow{
 		Color: d.Lane % colors, Position: d.Position(), Span: d.Ref(), Folded: d.Folded, Hidden: d.Hidden, Labels: d.Labels, Current: d.Current,
+		before: d.Before().Ref(), several: d.Before().Followers() > 1 || d.Root,
 	}
 	there := &place{ID: thread, In: d.Line.At(d.Line.Last).Ref().String()}
 	for _, l := range d.Labels {
@@ -193,6 +261,7 @@ func (p *Page) say(ctx context.Context, row *graphRow) error {
 	}
 	row.Speaker, row.Text = transcript.Line(said)
 	row.Text, row.Class = short(words(row.Text), 200), render.RoleClass(said.Role)
+	row.from, row.Merged = entries[0].MergedFrom()
 	if row.Speaker == "tool" { // results alone, whatever role their format gives them
 		row.Class = row.Speaker
 	}

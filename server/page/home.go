@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -40,23 +39,23 @@ type homeView struct {
 }
 
 // homeFilter is what of the list is shown.
-type homeFilter struct{ Agent, Project, User, Title, Since string }
+type homeFilter struct{ Agent, Project, Branch, User, Title, Since string }
 
 func (f homeFilter) Given() bool { return f != homeFilter{} }
 
 // homeRow is a conversation in the list.
 type homeRow struct {
-	ID, Title, Agent, Project, User, Last, Speaker, Cost string
-	Messages                                             uint64
-	Branches                                             int
-	Updated                                              time.Time
-	Running                                              bool
+	ID, Title, Agent, Project, Branch, User, Last, Speaker, Cost string
+	Messages                                                     uint64
+	Branches                                                     int
+	Updated                                                      time.Time
+	Running                                                      bool
 }
 
 // filterOf reads what of the list is asked for.
 func filterOf(q url.Values) (f homeFilter, query lineage.ThreadQuery, err error) {
-	f = homeFilter{Agent: q.Get("agent"), Project: q.Get("project"), User: q.Get("user"), Title: q.Get("title"), Since: q.Get("since")}
-	for key, value := range map[string]string{archive.KeyAgent: f.Agent, archive.KeyProject: f.Project} {
+	f = homeFilter{Agent: q.Get("agent"), Project: q.Get("project"), Branch: q.Get("branch"), User: q.Get("user"), Title: q.Get("title"), Since: q.Get("since")}
+	for key, value := range map[string]string{archive.KeyAgent: f.Agent, archive.KeyProject: f.Project, archive.KeyGitBranch: f.Branch} {
 		if value != "" {
 			is, err := json.Marshal(value)
 			if err != nil {
@@ -71,11 +70,11 @@ func filterOf(q url.Values) (f homeFilter, query lineage.ThreadQuery, err error)
 	query.TitlePrefix = f.Title
 	if f.Since != "" {
 		if query.From, err = time.Parse(time.DateOnly, f.Since); err != nil {
-			return f, query, fmt.Errorf("since %.40q: %w: it is a date such as 2026-01-31", f.Since, errRequest)
+			return f, query, notDate(f.Since)
 		}
 	}
 	if query.After, err = backend.ParsePageToken(q.Get("after")); err != nil {
-		return f, query, fmt.Errorf("after: %w: %w", errRequest, err)
+		return f, query, refuse("This address of a part of the list is not whole: %v.", err)
 	}
 	return f, query, query.Check()
 }
@@ -83,7 +82,7 @@ func filterOf(q url.Values) (f homeFilter, query lineage.ThreadQuery, err error)
 func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 	filter, query, err := filterOf(r.URL.Query())
 	if err != nil {
-		return fmt.Errorf("%w: %w", errRequest, err)
+		return err
 	}
 	v := &homeView{Filter: filter, First: !r.URL.Query().Has("after")}
 	for t, err := range p.o.Store.Threads(r.Context(), query) {
@@ -115,6 +114,7 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 func (p *Page) row(ctx context.Context, t *lineage.Thread, info *lineage.ThreadInfo) (*homeRow, error) {
 	row := &homeRow{
 		ID: info.ID.String(), User: info.UserID, Updated: info.UpdatedAt, Agent: states(info, archive.KeyAgent), Project: states(info, archive.KeyProject),
+		Branch:  states(info, archive.KeyGitBranch),
 		Running: info.LastMessage.Sub(info.CreatedAt) > imported && p.o.now().Sub(info.LastMessage) < runs,
 	}
 	if p.o.Cost != nil {

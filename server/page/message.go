@@ -65,7 +65,7 @@ func (p *Page) message(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("message %v: %w", e.Span, lineage.ErrErased)
 	}
 	if e.Size > maxWhole {
-		return fmt.Errorf("message %v of %d bytes: %w: 'lineage cat' prints it", e.Span, e.Size, errRequest)
+		return refuse("The message has %d bytes, which is too much for a page: 'lineage cat %s' prints it.", e.Size, e.Content)
 	}
 	body, err := p.o.Store.Original(r.Context(), e)
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *Page) image(w http.ResponseWriter, r *http.Request) error {
 			_, text, _ := strings.Cut(f.URL, ",")
 			data, err := base64.StdEncoding.DecodeString(text)
 			if err != nil {
-				return fmt.Errorf("image of %v: %w: %w", e.Span, errRequest, err)
+				return refuse("The image cannot be decoded: %v.", err)
 			}
 			body = bytes.NewReader(data)
 		case e.Kind == lineage.Asset:

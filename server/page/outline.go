@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,7 +77,7 @@ func (o *outlines) run(ctx context.Context, s *structure.Segment, end time.Time)
 			return known, nil
 		}
 		to := min(n+signsAtOne, s.Last)
-		more, err := o.read(ctx, s, n+1, to)
+		more, err := o.read(ctx, lineage.SpanRef{Run: s.Run.ID, Seq: to}, lineage.Window{From: s.Run.Position(n + 1), To: s.Run.Position(to)})
 		if err != nil {
 			return nil, err
 		}
@@ -94,11 +95,10 @@ func (o *outlines) run(ctx context.Context, s *structure.Segment, end time.Time)
 	}
 }
 
-// read returns the signs of some messages of a run.
-func (o *outlines) read(ctx context.Context, s *structure.Segment, from, to uint64) ([]sign, error) {
-	signs := make([]sign, to-from+1)
-	w := structure.Window{From: s.Run.Position(from), To: s.Run.Position(to)}
-	for e, err := range o.store.History(ctx, lineage.SpanRef{Run: s.Run.ID, Seq: to}, w) {
+// read returns the signs of the messages of a window of a history.
+func (o *outlines) read(ctx context.Context, tip lineage.SpanRef, w lineage.Window) ([]sign, error) {
+	signs := make([]sign, w.To-w.From+1)
+	for e, err := range o.store.History(ctx, tip, w) {
 		if err != nil {
 			return nil, err
 		}
@@ -132,31 +132,37 @@ func signOf(m *transcript.Message) (is sign) {
 	return is
 }
 
-// prompt returns the position of the next prompt after a position, or with back of the one before it: see promptIn.
-func (o *outlines) prompt(ctx context.Context, tip lineage.SpanRef, at uint64, back bool) (uint64, error) {
-	signs, err := o.of(ctx, tip)
-	return promptIn(signs, at, back), err
+// prompt returns the position of the next prompt after a position of a history, or with back of the one before it. It is 0 if
+// there is none, or if it is farther than a request may read.
+func (o *outlines) prompt(ctx context.Context, tip lineage.SpanRef, length, at uint64, back bool) (uint64, error) {
+	for end := time.Now().Add(outlining); time.Now().Before(end); {
+		w := lineage.Window{From: at + 1, To: min(at+signsAtOne, length)}
+		if back {
+			w = lineage.Window{From: max(at, signsAtOne+1) - signsAtOne, To: max(at, 1) - 1}
+		}
+		if w.From > w.To {
+			break
+		}
+		signs, err := o.read(ctx, tip, w)
+		if err != nil {
+			return 0, err
+		}
+		i := slices.Index(signs, signPrompt)
+		if at = w.To; back {
+			i, at = lastIndex(signs, signPrompt), w.From
+		}
+		if i >= 0 {
+			return w.From + uint64(i), nil
+		}
+	}
+	return 0, nil
 }
 
-// promptIn returns the prompt next to a position of a history whose first signs are known, 0 if there is none or the messages
-// between are not all known.
-func promptIn(signs []sign, at uint64, back bool) uint64 {
-	known := uint64(len(signs))
-	if back && at > known+1 {
-		return 0
-	}
-	if back {
-		for n := at; n > 1; n-- {
-			if signs[n-2] == signPrompt {
-				return n - 1
-			}
-		}
-		return 0
-	}
-	for n := at; n < known; n++ {
-		if signs[n] == signPrompt {
-			return n + 1
+func lastIndex(signs []sign, is sign) int {
+	for i, s := range slices.Backward(signs) {
+		if s == is {
+			return i
 		}
 	}
-	return 0
+	return -1
 }

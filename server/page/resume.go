@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -73,7 +74,7 @@ func (p *Page) resume(w http.ResponseWriter, r *http.Request) error {
 	}
 	agent := q.Get("agent")
 	if agent != "" && !slices.Contains(p.o.Agents, agent) {
-		return fmt.Errorf("agent %.60q: %w: it is one of %v", agent, errRequest, p.o.Agents)
+		return refuse("There is no agent %.60q. There are %s.", agent, strings.Join(p.o.Agents, ", "))
 	}
 	of := ResumeQuery{is.Info.ID, is.Tip, agent}
 	v.Position, v.Command = v.Length, is.Resume

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -59,7 +58,7 @@ func (p *Page) search(w http.ResponseWriter, r *http.Request) error {
 	status := http.StatusOK
 	err := p.find(r.Context(), v)
 	if errors.Is(err, errRequest) || errors.Is(err, lineage.ErrInvalid) { // it may be half of a query
-		status, v.Problem = http.StatusBadRequest, err.Error()
+		status, v.Problem = http.StatusBadRequest, sentence(err)
 		err = nil
 	}
 	if err != nil {
@@ -155,7 +154,7 @@ func (f *finding) named(ctx context.Context, text string, among *lineage.ThreadQ
 // find searches conversations by id or title, and then their texts. Filters alone list conversations.
 func (p *Page) find(ctx context.Context, v *searchView) error {
 	if len(v.Query) > maxQuery {
-		return fmt.Errorf("query of %d bytes: %w: at most %d", len(v.Query), errRequest, maxQuery)
+		return refuse("The query has %d bytes. It may have %d.", len(v.Query), maxQuery)
 	}
 	among, text, err := readQuery(v.Query)
 	if err != nil {
@@ -205,6 +204,9 @@ func wordsOf(query string) []string {
 	})
 }
 
+// filterKeys are the filters that are about the metadata of conversations.
+var filterKeys = map[string]string{"agent": archive.KeyAgent, "project": archive.KeyProject, "branch": archive.KeyGitBranch}
+
 // readQuery divides a query into filters, such as agent:codex, agent:"claude code" or after:2026-10-01, and the text.
 // Without filters, the query is nil.
 func readQuery(query string) (among *lineage.ThreadQuery, text string, err error) {
@@ -217,17 +219,12 @@ func readQuery(query string) (among *lineage.ThreadQuery, text string, err error
 			isFilter = false
 		}
 		switch {
-		case isFilter && (key == "agent" || key == "project"):
+		case isFilter && filterKeys[key] != "":
 			is, err := json.Marshal(value)
 			if err != nil {
 				return nil, "", err
 			}
-			if key == "project" {
-				key = archive.KeyProject
-			} else {
-				key = archive.KeyAgent
-			}
-			among.Metadata = append(among.Metadata, lineage.MetadataIs{Key: key, Value: is})
+			among.Metadata = append(among.Metadata, lineage.MetadataIs{Key: filterKeys[key], Value: is})
 		case isFilter && key == "user":
 			among.User = &value
 		case isFilter && (key == "after" || key == "before"):
@@ -259,7 +256,7 @@ func day(text string) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%.40q: %w: it is a date such as 2026-01-31", text, errRequest)
+	return time.Time{}, notDate(text)
 }
 
 // snippetOf divides a snippet at the marks of words.

@@ -92,7 +92,7 @@ type usageMark struct {
 const (
 	// The picture of days, in pixels: its width unless there are many days, the widths of a day, and its height.
 	barsWidth   = 1160
-	minBarWidth = 4
+	minBarWidth = 3
 	maxBarWidth = 44
 	barHeight   = 120
 	// maxBars limits the days that are drawn, the last ones.
@@ -106,12 +106,12 @@ func (p *Page) usage(w http.ResponseWriter, r *http.Request) error {
 	if text := r.URL.Query().Get("days"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > 36500 {
-			return fmt.Errorf("days %.20q: %w: it is a number of days, 0 for all", text, errRequest)
+			return refuse("%.20q is no number of days: 30 are, and 0 is all of them.", text)
 		}
 		v.Days = n
 	}
 	if !slices.Contains(usageGroups, v.By) {
-		return fmt.Errorf("by %.40q: %w: it is model, agent or project", v.By, errRequest)
+		return refuse("Usage is by model, agent or project, and not by %.40q.", v.By)
 	}
 	address := func(by string, days int) string { return fmt.Sprintf("/usage?by=%s&days=%d", by, days) }
 	for _, days := range []int{7, 30, 90, 365, 0} {
@@ -269,7 +269,7 @@ func (v *usageView) year(days []*records.Usage, now time.Time) {
 }
 
 func titleOf(day string, u *records.Usage) string {
-	return fmt.Sprintf("%s: %s, %d answers", day, cmp.Or(u.Money(), "no cost"), u.Requests)
+	return fmt.Sprintf("%s: %s, %s", day, cmp.Or(u.Money(), "no cost"), count(u.Requests, "answer"))
 }
 
 // savingsOf returns what is stored once, nil if there is nothing else.

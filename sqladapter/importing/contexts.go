@@ -41,7 +41,7 @@ func scanContext(rows *sqladapter.Rows) (storedContext, error) {
 	return c, err
 }
 
-// context returns the context, without its thread and where it begins.
+// context returns the context without its thread and base.
 func (row *storedContext) context() (is write.Context, err error) {
 	is.CreatedAt = time.UnixMilli(row.createdAt).UTC()
 	if is.ID, err = structure.ParseID[lineage.ContextID](row.id); err != nil {
@@ -67,7 +67,8 @@ func (row *storedContext) context() (is write.Context, err error) {
 	return is, nil
 }
 
-// inherited returns what forks inherit from a context or remnant of the database, nil if there is neither.
+// inherited returns the overrides that forks inherit from a context or remnant in the database, nil if there is
+// neither.
 func (s *source) inherited(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
 	rows, err := lists.ReadAll(ctx, s.db, scanContext, contextSQL.inherited, id.String())
 	if err != nil || len(rows) == 0 {
@@ -77,7 +78,7 @@ func (s *source) inherited(ctx context.Context, id structure.ContextID) (*struct
 	return is.Remnant(), err
 }
 
-// importContexts imports the contexts of the imported chat, and reports whether there were changes.
+// importContexts imports the contexts of the chat, and reports whether anything changed.
 func (s *source) importContexts(ctx context.Context, store *lineage.Store, rows []storedContext) (changed bool, err error) {
 	for i := range rows {
 		new, err := s.importContext(ctx, store, &rows[i])
@@ -92,14 +93,14 @@ func (s *source) importContexts(ctx context.Context, store *lineage.Store, rows 
 	return changed, nil
 }
 
-// isContextProblem reports whether an error is about one context, so that others can be imported.
+// isContextProblem reports whether an error is about one context only, so that others can be imported.
 func isContextProblem(err error) bool {
 	return errors.Is(err, chat.ErrNotFound) || errors.Is(err, chat.ErrOtherChat) || errors.Is(err, structure.ErrBadID) ||
 		errors.Is(err, lineage.ErrConflict) || errors.Is(err, lineage.ErrExists)
 }
 
-// branchContext returns a function that makes the contexts of new branches of the chat. A branch that another
-// program added has none.
+// branchContext returns a function that creates the contexts of new branches of the chat. A branch that another
+// program added has no context.
 func (s *source) branchContext(rows []storedContext) func(context.Context, *lineage.Store, chat.Branch) (structure.ContextID, error) {
 	of := make(map[string]*storedContext)
 	for i := range rows {
@@ -123,12 +124,12 @@ func (s *source) branchContext(rows []storedContext) func(context.Context, *line
 	}
 }
 
-// contextLoading is a context to import, which began at one message of a chat and points to another.
+// contextLoading is a context to import. It began at one message of a chat and points to another.
 type contextLoading struct {
 	chatID    string
 	is        write.Context
 	base, tip chat.Ref
-	// inherited returns what forks inherit from a context of the database, nil if there is none.
+	// inherited returns the overrides that forks inherit from a context in the database, nil if there is none.
 	inherited func(context.Context, structure.ContextID) (*structure.Remnant, error)
 }
 
@@ -147,7 +148,7 @@ func (l *contextLoading) into(ctx context.Context, store *lineage.Store) (change
 	if err != nil {
 		return false, err
 	}
-	return loadAt(ctx, store, t.UpdatedAt, func(tx *lineage.Store) error { return l.load(ctx, tx) }) // the chat does not count as changed now
+	return loadAt(ctx, store, t.UpdatedAt, func(tx *lineage.Store) error { return l.load(ctx, tx) }) // the import does not change the update time of the chat
 }
 
 // loadingContext returns the context of a row.
@@ -162,13 +163,13 @@ func (s *source) loadingContext(ctx context.Context, row *storedContext) (*conte
 	}
 	l.base, err = s.messageAt(ctx, row.base)
 	if errors.Is(err, chat.ErrNotFound) {
-		l.base, err = l.tip, nil // the tip moved away, and no history of the chat has the base any more
+		l.base, err = l.tip, nil // the tip has moved away, and the base is not in any history of the chat
 	}
 	return l, err
 }
 
-// load adds the context in a transaction. A context that the store has gets overrides only if it has none,
-// and its tip moves only forward.
+// load adds the context in a transaction. A context in the store gets overrides only if it has none, and its tip only
+// moves forward.
 func (l *contextLoading) load(ctx context.Context, tx *lineage.Store) error {
 	t, at, err := chat.Spans(ctx, tx, l.chatID, l.base, l.tip)
 	if err != nil {
@@ -203,7 +204,7 @@ func (l *contextLoading) load(ctx context.Context, tx *lineage.Store) error {
 	_, err = writer.Make(ctx, func(b *write.Batch, _ write.Try) error {
 		if known.Overrides.IsZero() && !is.Overrides.IsZero() {
 			now := known.Context
-			now.Overrides = is.Overrides // they need not be JSON
+			now.Overrides = is.Overrides // overrides need not be JSON
 			b.StateContext(now)
 		}
 		if forward && tip != known.Tip {
@@ -215,8 +216,8 @@ func (l *contextLoading) load(ctx context.Context, tx *lineage.Store) error {
 	return err
 }
 
-// stateParents states the remnants above a new context, the highest first. A parent that the store does not have
-// was deleted, is not imported, or is imported later and then takes the place of its remnant.
+// stateParents adds remnants for the ancestors of a new context, the topmost first. An ancestor that the store does
+// not have was deleted, is not imported, or is imported later and then replaces its remnant.
 func (l *contextLoading) stateParents(ctx context.Context, from backend.Reader, b *write.Batch, is *write.Context) error {
 	own, err := from.Remnant(ctx, is.ID)
 	switch {

@@ -25,7 +25,7 @@ var chatSQL = struct {
 type Options struct {
 	// UserID, when not empty, restricts the import to chats of a user.
 	UserID string
-	// Progress, when not nil, is called after each chat with the progress so far.
+	// Progress, when not nil, is called after each chat with the counts so far.
 	Progress func(Report)
 	// Problem, when not nil, is called for each item that could not be imported, with its chat, if
 	// any. The rest is imported.
@@ -42,7 +42,7 @@ type Report struct {
 	Problems int
 }
 
-// importer is an import in progress.
+// importer is the state of an import.
 type importer struct {
 	db      *sqladapter.DB
 	store   *lineage.Store
@@ -65,16 +65,15 @@ func (im *importer) problem(chatID string) func(error) {
 // importPage is the number of chats read per query.
 const importPage = 100
 
-// Run copies the chats of a database to a store, with their ids and times: chats become threads,
-// branches become contexts, and equal content is stored once. The database may have been filled by
-// any program. Importing again adds only what is new: added messages, and a new version of each
-// message changed in place. Deletions in the database are not applied to the store. See chat.Load.
+// Run copies the chats of a database to a store, with their ids and times: chats become threads, branches become
+// contexts, and equal content is stored once. The database may have been filled by any program. Importing again adds
+// only what is new: new messages, and a new version of each message that was changed in place. Deletions in the
+// database are not applied to the store. See chat.Load.
 //
-// An assistant message without parts at the head of a branch is a turn in progress. It is imported
-// once it has been filled in.
+// An assistant message without parts at the head of a branch is a reply in progress. It is imported after it has been
+// filled in.
 //
-// The ids of a chat's messages are held in memory. An interrupted import is continued by the next
-// one.
+// The ids of a chat's messages are held in memory. After an interrupted import, the next one continues.
 func Run(ctx context.Context, db *sqladapter.DB, store *lineage.Store, o Options) (Report, error) {
 	im := &importer{db: db, store: store, options: o}
 	err := im.run(ctx)
@@ -158,7 +157,7 @@ func (im *importer) importChat(ctx context.Context, c chat.Chat) error {
 	l.Messages = func(yield func(chat.Message, error) bool) {
 		for m, err := range chatrows.InOrder(ctx, im.db, ordered) {
 			if errors.Is(err, chat.ErrNotFound) {
-				continue // deleted meanwhile
+				continue // deleted in the meantime
 			}
 			if cut[m.ID] {
 				m.ParentID = ""

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// loadAt makes a transaction as of a time, and reports whether it changes anything.
+// loadAt runs a transaction as of a time, and reports whether it changes anything.
 func loadAt(ctx context.Context, store *lineage.Store, at time.Time, load func(tx *lineage.Store) error) (changed bool, err error) {
 	err = store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		stage := write.Of(tx.Store).Engine().(*write.Stage)

@@ -24,8 +24,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A projection has the usages of its messages, so that an import restores the original messages and
-// not only the data column.
+// A projection has the usages of its messages. From these, an import restores the original messages, and not only the
+// data column.
 
 var saidSQL = struct {
 	threadOf, ownSpans, blocks sqladapter.Statement
@@ -38,8 +38,8 @@ var saidSQL = struct {
 		`CASE WHEN "size" <= ? THEN "body" END AS "body" FROM "content_blocks" WHERE "id" IN ({list})`,
 }
 
-// readerOf returns a reader of the original messages of a chat. It restores the chat's original
-// metadata, unless another program has changed them.
+// readerOf returns a reader of the original messages of a chat. It also restores the original metadata of the chat,
+// unless another program has changed it.
 func readerOf(ctx context.Context, db *sqladapter.DB, of *chat.Chat) (*saidReader, error) {
 	r := &saidReader{db: db, own: make(map[string]string)}
 	err := db.Read(ctx, func(c *sqladapter.Conn) error {
@@ -82,8 +82,8 @@ func (r *saidReader) spanOf(id string) string {
 	return span
 }
 
-// read returns the originals of messages. If the row of a message differs, another program has
-// changed it, and the data column wins.
+// read returns the originals of messages. If the row of a message differs from its original, another program has
+// changed it, and the data column is used.
 func (r *saidReader) read(ctx context.Context, messages []chat.Message) ([]*chat.Said, error) {
 	said := make([]*chat.Said, len(messages))
 	var spans []string

@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/projected"
 )
 
-// source is a chat of a projection, which has contexts and values too. Without a chat, it is the rest of
-// the projection.
+// source is a chat to import. A chat of a projection also has contexts and values. Without a chat, it is what the
+// projection has outside of chats.
 type source struct {
 	db             *sqladapter.DB
 	chatID, thread string

@@ -12,9 +12,9 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
 )
 
-// withoutReserved removes turns in progress: assistant messages without parts and without
-// successors, which a program has reserved as a branch's head. The branch ends before them.
-// Messages from a store are never removed.
+// withoutReserved removes replies in progress: assistant messages without parts and without successors, which a
+// program has reserved as the head of a branch. The branch ends before them. Messages that come from a store are
+// never removed.
 func withoutReserved(ctx context.Context, db *sqladapter.DB, nodes []treeNode, said *saidReader, l *chat.Loading) ([]treeNode, error) {
 	parents, continued := make(map[string]chat.Ref, len(nodes)), make(map[string]bool)
 	for _, n := range nodes {
@@ -79,9 +79,8 @@ func scanNode(rows *sqladapter.Rows) (treeNode, error) {
 	return n, err
 }
 
-// treeOrder returns the ids of messages with each one after its parent, directly after it if it is
-// the first child. cut are messages whose parents are missing; they become roots. Circular messages
-// are left out.
+// treeOrder returns the ids of messages in an order in which each comes after its parent, and a first child directly
+// after it. cut are messages with a missing parent; they become roots. Messages in a circle are left out.
 func treeOrder(nodes []treeNode, problem func(id, detail string)) (ordered []string, cut map[string]bool) {
 	slices.SortFunc(nodes, func(a, b treeNode) int {
 		return cmp.Or(cmp.Compare(a.createdAt, b.createdAt), cmp.Compare(a.ID, b.ID))

@@ -43,9 +43,8 @@ func scanValue(rows *sqladapter.Rows) (v storedValue, err error) {
 	return v, err
 }
 
-// importValues imports the values of the chat and its contexts or, without a chat, those of the store,
-// applications and users; only those of one user if userID is not empty. It reports whether there were
-// changes.
+// importValues imports the values of the chat and its contexts. Without a chat, it imports those of the store,
+// applications and users, or only those of one user if userID is not empty. It reports whether anything changed.
 func (s *source) importValues(ctx context.Context, store *lineage.Store, userID string) (changed bool, err error) {
 	statements, args := []sqladapter.Statement{valueSQL.named}, []any(nil)
 	if s.chatID != "" {
@@ -108,9 +107,9 @@ func (s *source) importValue(ctx context.Context, store *lineage.Store, row stor
 	return loadAt(ctx, store, is.At, func(tx *lineage.Store) error { return loadValue(ctx, tx, s.chatID, is, seen) })
 }
 
-// loadValue adds a value in a transaction, unless the store has it, as the latest value or an earlier one, or
-// has one that was set later. Values of one key come in the order in which they were set.
-// seen is the message that its context pointed to.
+// loadValue adds a value in a transaction, unless the store has it as the latest or an earlier value, or has a value
+// that was set later. Values of one key must come in the order in which they were set. seen is the message that the
+// context of the value pointed to.
 func loadValue(ctx context.Context, tx *lineage.Store, chatID string, is structure.Value, seen chat.Ref) error {
 	writer := write.Of(tx)
 	if is.Owner.Scope == structure.ThreadScope || is.Owner.Scope == structure.ContextScope {
@@ -149,7 +148,7 @@ func loadValue(ctx context.Context, tx *lineage.Store, chatID string, is structu
 	return err
 }
 
-// isSet reports whether a value has some JSON, nil for one that was deleted.
+// isSet reports whether a value has some JSON. nil JSON stands for a deleted value.
 func isSet(is *backend.Value, value []byte) bool {
 	if is.Content.IsZero() || value == nil {
 		return is.Deleted() == (value == nil) && bytes.Equal(is.JSON, value)

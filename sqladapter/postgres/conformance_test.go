@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
@@ -12,9 +13,21 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
+// TestChats runs the suite for chat stores.
+//
 // feature: storage/postgres
+//
+//test:norace
+func TestChats(t *testing.T) { chats(t, chattest.Run) }
+
+// TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.
 func TestConformance(t *testing.T) {
-	chattest.Run(t, chattest.Config{Search: true, Reformats: true, MaxID: 1300, LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
+	campaign.Long(t)
+	chats(t, chattest.RunConcurrent)
+}
+
+func chats(t *testing.T, run func(*testing.T, chattest.Config)) {
+	run(t, chattest.Config{Search: true, Reformats: true, MaxID: 1300, LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
 		dsn := pgtest.DSN(t)
 		return func(ctx context.Context) (chat.Store, func() error, error) {
 			db, err := postgres.Open(ctx, dsn, sqladapter.Options{})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine/enginetest"
@@ -14,8 +15,16 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
-func TestEngine(t *testing.T) {
-	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store {
+//test:norace
+func TestEngine(t *testing.T) { engines(t, enginetest.Run) }
+
+func TestEngineConcurrent(t *testing.T) {
+	campaign.Long(t)
+	engines(t, enginetest.RunConcurrent)
+}
+
+func engines(t *testing.T, run func(*testing.T, enginetest.Config)) {
+	run(t, enginetest.Config{New: func(t testing.TB) chat.Store {
 		db, err := postgres.Open(context.Background(), pgtest.DSN(t), sqladapter.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })

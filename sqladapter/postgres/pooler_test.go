@@ -21,21 +21,11 @@ import (
 // TestPooler runs the suite through PgBouncer in transaction mode.
 //
 // feature: storage/pooler
+//
+//test:norace
 func TestPooler(t *testing.T) {
-	campaign.Long(t)
+	throughPooler(t, chattest.Run)
 	pooled := pgtest.Pooled(t)
-	t.Run("chats", func(t *testing.T) {
-		chattest.Run(t, chattest.Config{Search: true, Reformats: true, MaxID: 1300, LongChain: 2000, New: func(t testing.TB) chattest.OpenFunc {
-			dsn, _ := pooled(t)
-			return func(ctx context.Context) (chat.Store, func() error, error) {
-				db, err := postgres.Open(ctx, dsn, sqladapter.Options{Connections: 30}) // more than the pooler has
-				if err != nil {
-					return nil, nil, err
-				}
-				return sqlchat.On(db), db.Close, nil
-			}
-		}})
-	})
 	for _, mode := range []string{"exec", "simple_protocol", "cache_describe"} {
 		t.Run(mode, func(t *testing.T) {
 			dsn, _ := pooled(t)
@@ -46,6 +36,25 @@ func TestPooler(t *testing.T) {
 			sqltest.RunAdopted(t, config)
 		})
 	}
+}
+
+func TestPoolerConcurrent(t *testing.T) { throughPooler(t, chattest.RunConcurrent) }
+
+func throughPooler(t *testing.T, run func(*testing.T, chattest.Config)) {
+	campaign.Long(t)
+	pooled := pgtest.Pooled(t)
+	t.Run("chats", func(t *testing.T) {
+		run(t, chattest.Config{Search: true, Reformats: true, MaxID: 1300, LongChain: 2000, New: func(t testing.TB) chattest.OpenFunc {
+			dsn, _ := pooled(t)
+			return func(ctx context.Context) (chat.Store, func() error, error) {
+				db, err := postgres.Open(ctx, dsn, sqladapter.Options{Connections: 30}) // more than the pooler has
+				if err != nil {
+					return nil, nil, err
+				}
+				return sqlchat.On(db), db.Close, nil
+			}
+		}})
+	})
 }
 
 // TestPoolerWithPrepared reports what to do about prepared statements behind a pooler.

@@ -15,10 +15,9 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
-// Open opens the database that a DSN names, a URL ("postgres://…") or keywords with values ("host=…
-// dbname=…"), and creates missing tables in the first schema of the search path. Table and column
-// names are in lower case, as Postgres folds those of the documented script. It adopts a database
-// with the documented tables, also with quoted names.
+// Open opens the database of a DSN: a URL ("postgres://…"), or keywords with values ("host=… dbname=…"). It creates
+// missing tables in the first schema of the search path, with names in lower case, because Postgres folds the names
+// of the documented script. It adopts a database with the documented tables, also with quoted names.
 func Open(ctx context.Context, dsn string, o sqladapter.Options) (*sqladapter.DB, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {

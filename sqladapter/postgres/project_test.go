@@ -17,9 +17,15 @@ import (
 )
 
 // feature: lineage/tables
-func TestProject(t *testing.T) {
+//
+//test:norace
+func TestProject(t *testing.T) { projects(t, projecttest.Run) }
+
+func TestProjectConcurrent(t *testing.T) { projects(t, projecttest.RunConcurrent) }
+
+func projects(t *testing.T, run func(*testing.T, projecttest.Config)) {
 	campaign.Long(t)
-	projecttest.Run(t, projecttest.Config{New: newPlace, Checks: 6, Large: 600}) // more than fits in a transaction
+	run(t, projecttest.Config{New: newPlace, Checks: 6, Large: 600}) // more than fits in a transaction
 }
 
 func newPlace(t testing.TB) projecttest.Place {

@@ -67,12 +67,20 @@ func config(t testing.TB, quoted bool) sqltest.Config {
 	}
 }
 
+//test:norace
 func TestSuite(t *testing.T) {
 	campaign.Long(t)
 	sqltest.Run(t, config(t, false))
 }
 
+func TestSuiteConcurrent(t *testing.T) {
+	campaign.Long(t)
+	sqltest.RunConcurrent(t, config(t, false))
+}
+
 // TestQuoted adopts a database with quoted names, spelled as in the documented script.
+//
+//test:norace
 func TestQuoted(t *testing.T) {
 	campaign.Long(t)
 	c := config(t, true)

@@ -10,11 +10,11 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-// batch is the content of the next transaction of a projection. First the steps in before run, then rows
-// are inserted, in an order that satisfies references, then the steps in after run.
+// batch is the content of the next transaction of a projection. First the steps in before run. Then rows are
+// inserted, in an order that satisfies references. Then the steps in after run.
 type batch struct {
-	// rows are inserted. missing are inserted unless their key exists. wanted are compared with
-	// those that are there.
+	// rows are inserted. missing are inserted unless their key exists. wanted are compared with the rows in the
+	// database.
 	rows       map[*tables.Table][][]any
 	missing    map[*tables.Table]map[string][]any
 	wanted     map[*tables.Table][]wanted
@@ -33,8 +33,8 @@ type batch struct {
 // step is a part of a transaction. If the transaction is retried, it runs again.
 type step func(ctx context.Context, c *sqladapter.Conn) error
 
-// wanted are the rows that a table should have with their keys or, if there is an owner, those that
-// the owner should have.
+// wanted are rows that a table should have. With an owner, they are all rows that it should have for the owner.
+// Otherwise they are the only rows for their keys.
 type wanted struct {
 	owner []any
 	rows  [][]any
@@ -63,7 +63,7 @@ func (b *batch) need(t *tables.Table, key string, more ...any) {
 	}
 }
 
-// needed returns the rows that may exist, ordered by key.
+// needed returns the rows given to need, ordered by key.
 func (b *batch) needed(t *tables.Table) [][]any {
 	rows := make([][]any, 0, len(b.missing[t]))
 	for _, key := range slices.Sorted(maps.Keys(b.missing[t])) {
@@ -72,8 +72,8 @@ func (b *batch) needed(t *tables.Table) [][]any {
 	return rows
 }
 
-// want adds rows that may be there, with other values. With an owner, the values of the columns by
-// which a table looks its rows up, the owner's other rows are deleted.
+// want adds rows that the table should have in place of any rows with the same keys. owner, when not nil, has values
+// for the columns Table.Of. Other rows with these values are deleted.
 func (b *batch) want(t *tables.Table, owner []any, rows ...[]any) {
 	if b.wanted == nil {
 		b.wanted = make(map[*tables.Table][]wanted)

@@ -23,8 +23,8 @@ var blockSQL = struct {
 	parents: `SELECT DISTINCT "origin_parent_id" FROM "content_blocks" WHERE "id" IN ({list}) AND "origin_parent_id" IS NOT NULL`,
 }
 
-// Columns of content_blocks. A row is bare if it has only an id: the content was erased, or is missing
-// but other content is derived from it.
+// Indexes of columns of content_blocks. A bare row has only an id. Its content was erased, or is missing while other
+// content is derived from it.
 const blockType, blockParent, blockCreated, blockErased = 1, 7, 8, 10
 
 // bareBlock returns a bare row.
@@ -51,7 +51,7 @@ func (b *batch) addBlock(block *structure.Block, mediaType string, body []byte) 
 	b.bytes += len(body) + 200
 }
 
-// hasBlock reports whether the batch has a row of a block that is not bare.
+// hasBlock reports whether the batch has a row for a block that is not bare.
 func (b *batch) hasBlock(id content.ID) bool {
 	row := b.blocks[id.String()]
 	return row != nil && !isBare(row)
@@ -64,7 +64,7 @@ func (b *batch) addBare(id content.ID, erased bool) {
 	}
 }
 
-// putBlock adds the row of a block, in place of one that the batch has.
+// putBlock adds the row of a block. It replaces a row of the block in the batch.
 func (b *batch) putBlock(row []any) {
 	if b.blocks == nil {
 		b.blocks = make(map[string][]any)
@@ -77,8 +77,8 @@ func (b *batch) putBlock(row []any) {
 	b.n++
 }
 
-// insertBlocks inserts the missing blocks of a batch, fills in bare ones, empties erased ones, and
-// replaces those that the store has deleted and stored again.
+// insertBlocks inserts the missing blocks of a batch, completes bare rows, empties the rows of erased blocks, and
+// replaces rows of blocks that the store has deleted and stored again.
 func insertBlocks(ctx context.Context, c *sqladapter.Conn, b *batch) error {
 	found, err := lists.CollectList(ctx, c, func(rows *sqladapter.Rows) (k knownBlock, err error) {
 		err = rows.Scan(&k.id, &k.mediaType, &k.created, &k.erased)
@@ -100,7 +100,7 @@ func insertBlocks(ctx context.Context, c *sqladapter.Conn, b *batch) error {
 			changed = append(changed, row)
 		}
 	}
-	// What the changed blocks were derived from may no longer be used.
+	// Blocks from which the changed ones were derived may be unused now.
 	parents, err := lists.CollectList(ctx, c, lists.ScanString, blockSQL.parents, keysOf(changed))
 	if err == nil {
 		err = addOrphans(ctx, c, parents)
@@ -144,7 +144,7 @@ func parentsFirst(rows [][]any) [][]any {
 	return ordered
 }
 
-// addOrphans records content that may no longer be used: see sweep.
+// addOrphans records content that may be unused now: see sweep.
 func addOrphans(ctx context.Context, c *sqladapter.Conn, ids []string) error {
 	return insertMissing(ctx, c, tables.Orphans, ids, func(id string) []any { return []any{id} })
 }

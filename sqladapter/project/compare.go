@@ -25,9 +25,9 @@ type CompareOptions struct {
 	Progress func(done, total int)
 }
 
-// Compare compares all projected rows of a database with the store, and yields the differences. The
-// database must be up to date with the store: see Projector. Memory depends on the numbers of chats,
-// contexts, names and values, but not on that of messages, except for some bytes per run.
+// Compare compares all projected rows of a database with the store, and yields the differences. The database must be
+// up to date with the store: see Projector. The memory needed depends on the numbers of chats, contexts, names and
+// values. For messages it is only a few bytes per run.
 func Compare(ctx context.Context, db *sqladapter.DB, store *lineage.Store, o CompareOptions) iter.Seq2[Difference, error] {
 	return func(yield func(Difference, error) bool) {
 		c := &comparer{yield: func(d Difference) error {
@@ -46,8 +46,8 @@ func Compare(ctx context.Context, db *sqladapter.DB, store *lineage.Store, o Com
 	}
 }
 
-// checkIntegrity returns an error if the database reports damage in a table to be compared: rows
-// read through an index may then differ from those in the table.
+// checkIntegrity returns an error if the database reports damage in a table to compare. Rows that are read through a
+// damaged index may differ from those in the table.
 func (c *comparer) checkIntegrity(ctx context.Context, db *sqladapter.DB) error {
 	check := db.Dialect().Syntax().Integrity
 	if check == "" {
@@ -134,8 +134,8 @@ func (c *comparer) compare(ctx context.Context, b *batch) error {
 	return c.compareRows(ctx, texts, c.textQuery(), c.textRows(b.messages))
 }
 
-// blockRows returns the rows of blocks. For a bare block only the id is compared, because another
-// scope may use the block.
+// blockRows returns the rows of blocks. Only the id of a bare block is compared, because another scope may have its
+// content.
 func blockRows(b *batch) [][]any {
 	var rows [][]any
 	for _, id := range b.blockOrder {

@@ -21,12 +21,12 @@ var compareSQL = struct {
 		`JOIN "messages_fts" f ON f."rowid" = k."row" WHERE k."messageId" IN ({list}) AND k."hasText" = 1`,
 }
 
-// comparer is a comparison in progress.
+// comparer is the state of a comparison.
 type comparer struct {
 	w     *projection
 	yield func(Difference) error
-	// found are the keys of rows that should be there, in tables whose rows are remembered. counts
-	// has how many there are in others.
+	// found has the keys of the expected rows, for tables whose rows are remembered. counts has the number of
+	// expected rows for the others.
 	counts map[*tables.Table]int64
 	found  map[*tables.Table]map[string]bool
 }
@@ -85,10 +85,10 @@ func (c *comparer) compareRows(ctx context.Context, t *tables.Table, query sqlad
 	return nil
 }
 
-// remembered are the tables in which the rows that should be there are remembered.
+// remembered are the tables for which the keys of expected rows are remembered.
 var remembered = []*tables.Table{tables.Chats, tables.Branches, tables.Checkpoints, tables.Contexts, tables.Sets, tables.Values, tables.Summaries}
 
-// count records that a row was found.
+// count records that an expected row was found.
 func (c *comparer) count(t *tables.Table, id string) {
 	if !slices.Contains(remembered, t) {
 		c.counts[t]++

@@ -40,7 +40,7 @@ func (w *projection) addSpan(ctx context.Context, s *backend.Step, parent struct
 	return nil
 }
 
-// addContent adds content to the batch as first recorded.
+// addContent adds content to the batch as it was first recorded.
 func (w *projection) addContent(ctx context.Context, id content.ID) error {
 	if w.batch.hasBlock(id) {
 		return nil
@@ -67,7 +67,7 @@ func cleanOrigin(o content.Origin) content.Origin {
 	return o
 }
 
-// stored returns the bytes of content, nil if it was erased, which the database remembers.
+// stored returns the bytes of content. If it was erased, stored returns nil, and the database records that.
 func (w *projection) stored(ctx context.Context, id content.ID) (body []byte, err error) {
 	blocks, err := w.state.Blocks(ctx, []content.ID{id})
 	if err == nil {
@@ -96,7 +96,7 @@ func (w *projection) body(ctx context.Context, b *structure.Block) ([]byte, erro
 		}
 	}
 	if errors.Is(err, lineage.ErrErased) {
-		return nil, nil // erased meanwhile
+		return nil, nil // erased in the meantime
 	}
 	return nil, err
 }

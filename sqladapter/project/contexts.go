@@ -18,9 +18,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// contexts has a row for each context and each remnant, and a row's parent has a row. If the scope of
-// a parent is written later in the pass, the parent has the row of a remnant until then. A row
-// is deleted when the state has neither a context nor a remnant with its id.
+// The table contexts has a row for each context and each remnant, and every parent has a row. If the scope of a
+// parent is written later in the pass, the parent has the row of a remnant until then. A row is deleted when the
+// store has neither a context nor a remnant with its id.
 
 var contextSQL = struct {
 	placed, clear, orphan, ancestors sqladapter.Statement
@@ -42,7 +42,7 @@ func scanPlaced(rows *sqladapter.Rows) (placed, error) {
 	return p, err
 }
 
-// contextParent is the place of the parent in a row of contexts.
+// contextParent is the index of the parent in a row of contexts.
 const contextParent = 1
 
 // contextRow returns the row of a context.
@@ -92,7 +92,7 @@ func (w *projection) remnantRow(ctx context.Context, r *structure.Remnant) ([]an
 	}, err
 }
 
-// parentOf returns the id of the parent in a row, null if there is none.
+// parentOf returns the id of the parent for a row, null if there is none.
 func (w *projection) parentOf(ctx context.Context, parent structure.ContextID) (any, error) {
 	if parent.IsZero() {
 		return nil, nil
@@ -140,10 +140,10 @@ func (v *view) writeContexts(ctx context.Context) error {
 	}
 	v.w.batch.want(tables.Contexts, nil, rows...)
 	var owner []any
-	if v.full { // the others are gone
+	if v.full { // the other contexts are gone
 		owner = []any{v.key}
 	}
-	v.w.put(v.w.empty, tables.Pins, owner, pins...) // even a new scope may have had some: see removeScope
+	v.w.put(v.w.empty, tables.Pins, owner, pins...) // even a new scope may have had pins: see removeScope
 	return nil
 }
 
@@ -190,7 +190,7 @@ func (w *projection) writeRemnants(ctx context.Context, deleted []string) error 
 	return nil
 }
 
-// readPlaces reads which contexts have rows.
+// readPlaces reads which of some contexts have rows.
 func (w *projection) readPlaces(ctx context.Context, ids []structure.ContextID) error {
 	if w.empty || w.check != nil {
 		return nil // all rows are of this pass
@@ -215,8 +215,8 @@ func (w *projection) readPlaces(ctx context.Context, ids []structure.ContextID) 
 	return nil
 }
 
-// place adds the row of a context or remnant to the batch, after those of its ancestors. A row that is
-// there is added to rows instead, which are written after those that are not.
+// place adds the row of a context or remnant to the batch, after the rows of its ancestors. A row that is in the
+// database already is appended to rows instead. These rows are written after the new ones.
 func (w *projection) place(ctx context.Context, rows [][]any, id, parent structure.ContextID, row []any) ([][]any, error) {
 	var above []backend.Ancestor
 	seen := map[structure.ContextID]bool{id: true} // the store may be damaged
@@ -247,7 +247,7 @@ func (w *projection) place(ctx context.Context, rows [][]any, id, parent structu
 	return w.placeRow(rows, id, row, row[len(row)-1] == 1), nil
 }
 
-// placeRow adds the row of a context to the batch, or to rows if there is one.
+// placeRow adds the row of a context to the batch, or appends it to rows if the database has one.
 func (w *projection) placeRow(rows [][]any, id structure.ContextID, row []any, remnant bool) [][]any {
 	was, there := w.places[id]
 	is := placed{id: id.String(), remnant: remnant}
@@ -277,8 +277,8 @@ func parseContext(text string) (structure.ContextID, error) {
 	return id, err
 }
 
-// removeContexts deletes contexts with their values and summaries. Their pins remain. Those that the
-// state has, as contexts or remnants, keep what forks inherit.
+// removeContexts deletes contexts with their values and summaries. Their pins remain. What forks inherit is kept for
+// contexts that the store has, also as remnants.
 func (w *projection) removeContexts(ctx context.Context, c *sqladapter.Conn, ids []string) error {
 	for _, s := range []sqladapter.Statement{valueSQL.removeOfContexts, summarySQL.removeOfContexts} {
 		if err := lists.ExecList(ctx, c, s, ids); err != nil {
@@ -296,8 +296,8 @@ func (w *projection) removeContexts(ctx context.Context, c *sqladapter.Conn, ids
 	return w.pruneContexts(ctx, c, slices.Sorted(maps.Keys(gone)))
 }
 
-// pruneContexts deletes the rows of contexts and of their ancestors that the state does not have. Rows of their
-// forks are deleted or written again by this pass.
+// pruneContexts deletes the rows of contexts and of their ancestors if the store does not have them. Rows of their
+// forks are deleted or rewritten by this pass.
 func (w *projection) pruneContexts(ctx context.Context, c *sqladapter.Conn, ids []string) error {
 	above, err := lists.CollectList(ctx, c, lists.ScanString, contextSQL.ancestors, ids)
 	if err != nil {
@@ -316,7 +316,7 @@ func (w *projection) pruneContexts(ctx context.Context, c *sqladapter.Conn, ids 
 	return nil
 }
 
-// goneContexts returns those of some contexts that the state has neither as contexts nor as remnants.
+// goneContexts returns the contexts that the store has neither as contexts nor as remnants.
 func (w *projection) goneContexts(ctx context.Context, ids []string) (map[string]bool, error) {
 	gone := make(map[string]bool)
 	for _, text := range ids {

@@ -15,8 +15,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// belonging returns, for tables whose rows are not remembered, a function that reports whether the
-// row with a key has a counterpart in the store.
+// belonging returns functions for the tables whose rows are not remembered. A function reports whether the row with a
+// key has a counterpart in the store.
 func (c *comparer) belonging(ctx context.Context) map[*tables.Table]func(id string) (bool, error) {
 	chats := chat.On(c.w.Store)
 	message := func(id string) (*chat.Message, error) {
@@ -31,7 +31,7 @@ func (c *comparer) belonging(ctx context.Context) map[*tables.Table]func(id stri
 	return map[*tables.Table]func(id string) (bool, error){
 		tables.Messages: func(id string) (bool, error) {
 			m, err := message(id)
-			if errors.Is(err, chat.ErrOtherChat) { // the row differs in its chat
+			if errors.Is(err, chat.ErrOtherChat) { // the row states another chat
 				return true, nil
 			}
 			return m != nil, err
@@ -74,8 +74,7 @@ func (c *comparer) hasUsage(ctx context.Context, id string) (bool, error) {
 	return false, nil
 }
 
-// hasContent reports whether content is used by a compared row, or other content here is derived
-// from it.
+// hasContent reports whether a compared row uses content, or other content in the database is derived from it.
 func (c *comparer) hasContent(ctx context.Context, id string) (has bool, err error) {
 	err = c.w.DB.Read(ctx, func(conn *sqladapter.Conn) error {
 		found, err := lists.CollectSet(ctx, conn, blockSQL.used, []string{id})
@@ -100,7 +99,7 @@ func (c *comparer) extras(ctx context.Context) error {
 	belongs := c.belonging(ctx)
 	for _, t := range list {
 		if t == tables.Users {
-			continue // unused rows are not searched
+			continue // unused rows are not searched for
 		}
 		if more, err := c.hasMore(ctx, t); err != nil {
 			return err
@@ -135,8 +134,8 @@ func (c *comparer) extras(ctx context.Context) error {
 	return nil
 }
 
-// hasMore reports whether a table may have more rows than those compared. Blocks belong to several
-// threads.
+// hasMore reports whether a table may have more rows than were compared. Blocks always may, because they belong to
+// several threads.
 func (c *comparer) hasMore(ctx context.Context, t *tables.Table) (more bool, err error) {
 	if t == tables.Blocks {
 		return true, nil

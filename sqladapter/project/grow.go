@@ -24,8 +24,8 @@ var reachSQL = struct {
 	farthest: `SELECT "run_id", MAX("last_seq") AS "last" FROM "lineage_reach" WHERE "run_id" IN ({list}) GROUP BY "run_id"`,
 }
 
-// grow writes what a scope has gained, and its contexts, branches and checkpoints. What it has lost
-// was deleted before.
+// grow writes what a scope has gained, and its contexts, branches and checkpoints. What the scope has lost was
+// deleted before.
 func (w *projection) grow(ctx context.Context, s *scope) error {
 	v, err := w.open(ctx, s)
 	if err == nil {
@@ -75,7 +75,7 @@ func (v *view) writeChat(ctx context.Context) error {
 	return nil
 }
 
-// writeLines writes missing spans, each run after the one it starts from.
+// writeLines writes missing spans. A run comes after the run that it starts from.
 func (v *view) writeLines(ctx context.Context) error {
 	var grown []*line
 	var runs []string
@@ -99,13 +99,13 @@ func (v *view) writeLines(ctx context.Context) error {
 	return nil
 }
 
-// farthest reads the last projected span of runs in any scope.
+// farthest reads the last projected span of runs, over all scopes.
 func (w *projection) farthest(ctx context.Context, runs []string) error {
 	if w.ChatsOnly || w.check != nil {
 		return nil
 	}
 	if len(w.usages) > 50_000 {
-		if err := w.flush(ctx); err != nil { // the database then has what usages records
+		if err := w.flush(ctx); err != nil { // then the database has everything in w.usages
 			return err
 		}
 		clear(w.usages)
@@ -202,7 +202,7 @@ func (v *view) addMessage(m chat.Message) error {
 	return nil
 }
 
-// entry is the state of a run in a scope, in a batch.
+// entry is the state of a run in a scope, as written in a batch.
 type entry struct {
 	key, run  string
 	own, last uint64

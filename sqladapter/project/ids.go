@@ -10,11 +10,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A message keeps its id from the store if the database can have it: ids are unique in a database,
-// but in a store only in a thread. From the first message of a run whose id is not possible, the
-// messages of the run have the ids of their spans. The database records how many of a run come
-// before, so that existing rows keep their ids. Earlier versions of messages have the ids of their
-// spans in the store too and are not counted.
+// A message keeps its id from the store if the database can have it. Ids are unique in a database, but in a store
+// only within a thread. From the first message of a run whose id is not possible, the messages of the run have the
+// ids of their spans. The database records how many messages of a run come before that one, so that existing rows
+// keep their ids. Earlier versions of messages have the ids of their spans in the store too and are not counted.
 
 // owned returns how many messages of a run, from the first on, may have their own ids.
 func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
@@ -46,7 +45,7 @@ func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 	return l.own, err
 }
 
-// count returns how many messages of a run can have their own ids, given that known of them can.
+// count returns how many messages of a run can have their own ids. The first known ones are known to.
 func (v *view) count(ctx context.Context, run structure.RunID, known, last uint64) (uint64, error) {
 	is, err := v.w.state.Run(ctx, run)
 	if err != nil || is.Home != v.record.Home() {
@@ -68,8 +67,7 @@ func (v *view) count(ctx context.Context, run structure.RunID, known, last uint6
 	return last, nil
 }
 
-// isFree reports whether a message of the chat can have an id in the database: no other chat has it
-// there.
+// isFree reports whether a message of the chat can have an id in the database, because no other chat has it.
 func (v *view) isFree(ctx context.Context, id string) (bool, error) {
 	if chatrows.CheckID(v.w.DB, chat.SubjectMessage, id) != nil || (chat.Message{ID: id, Name: "-", Data: []byte("0")}).Check() != nil {
 		return false, nil

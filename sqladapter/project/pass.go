@@ -22,15 +22,14 @@ type projection struct {
 
 	batch batch
 	limit int
-	// check, when not nil, gets each batch as for an empty database. Nothing is written then, and
-	// there is no window.
+	// check, when not nil, gets each batch as for an empty database. Then nothing is written and there is no window.
 	check func(context.Context, *batch) error
-	// usages is the last span of each run in the batch that is, or will be, in the database.
+	// usages maps each run in the batch to its last span that is, or will be, in the database.
 	usages map[string]uint64
 	// places are the rows of contexts that are known to be in the database or the batch.
 	places map[structure.ContextID]placed
-	// first is set in the first pass: all rows of the database are of this state. empty is set if it
-	// has none.
+	// first is set in the first pass, when all rows of the database are of this state. empty is set if there are none
+	// yet.
 	first, empty bool
 }
 
@@ -44,8 +43,7 @@ type placed struct {
 // batchBytes is the approximate size of a transaction in bytes.
 const batchBytes = 8 << 20
 
-// flushFull writes the batch if it is full. It must be called when the batch is consistent with the
-// state that it records.
+// flushFull writes the batch if it is full. The batch must be consistent with the state that it records.
 func (w *projection) flushFull(ctx context.Context) error {
 	if w.batch.n < w.limit && w.batch.bytes < batchBytes {
 		return nil
@@ -82,7 +80,7 @@ func (w *projection) flush(ctx context.Context) error {
 	return nil
 }
 
-// put adds rows that should be there. fresh is set if the database has none of them. See batch.want for owner.
+// put adds rows that the table should have. fresh is set if the database has none of them. See batch.want for owner.
 func (w *projection) put(fresh bool, t *tables.Table, owner []any, rows ...[]any) {
 	if !fresh && w.check == nil {
 		w.batch.want(t, owner, rows...)
@@ -93,7 +91,7 @@ func (w *projection) put(fresh bool, t *tables.Table, owner []any, rows ...[]any
 	}
 }
 
-// exists reports whether something was found: whether its error is not ErrNotFound.
+// exists converts the error of a lookup: it returns false for ErrNotFound.
 func exists(_ any, err error) (bool, error) {
 	if errors.Is(err, lineage.ErrNotFound) {
 		return false, nil

@@ -18,8 +18,8 @@ var (
 	ErrOtherStore = derived.ErrOtherStore
 	// ErrNotEmpty is returned for a database with chats that are not from a projector.
 	ErrNotEmpty = errors.New("database has chats of its own")
-	// ErrAhead is returned for a database with commits that the store does not have: the store lost
-	// them, or is a copy with a different continuation.
+	// ErrAhead is returned for a database with commits that the store does not have: the store lost them, or is a
+	// copy that was continued differently.
 	ErrAhead = errors.New("database is ahead of the store")
 	// ErrNotProjected is returned for a database without a projection.
 	ErrNotProjected = errors.New("database has no projection")
@@ -27,11 +27,11 @@ var (
 	ErrBehind = errors.New("database is behind the store")
 )
 
-// Projector copies the history of a store to a database: threads as chats, and content and
-// structure. The result depends only on the state of the store, so an incrementally updated
-// database has the same rows as one filled at once.
+// Projector copies the history of a store to a database, with threads as chats, and with the content and structure of
+// the history. The result depends only on the state of the store: a database that was updated step by step has the
+// same rows as one that was filled at once.
 //
-// A database has the projection of one store and is only written by projectors.
+// A database has the projection of one store. Only projectors may write to it.
 type Projector struct {
 	Store *lineage.Store
 	DB    *sqladapter.DB
@@ -73,5 +73,5 @@ func (p *Projector) check(m *projected.Mark) error {
 	return nil
 }
 
-// structureTables are the tables of LineageSchema whose names other programs may use.
+// structureTables are the tables of LineageSchema whose names other programs may use for their own tables.
 var structureTables = []*tables.Table{tables.Users, tables.Blocks, tables.Sets, tables.Spans, tables.Contexts, tables.Usages}

@@ -47,8 +47,8 @@ var pruneSQL = struct {
 // pruneStep is the number of messages deleted per transaction.
 const pruneStep = lists.Max
 
-// removeScope deletes all rows of a scope. One that is written again keeps its pins until it is
-// complete, so that an interrupted pass is repeated.
+// removeScope deletes all rows of a scope. If the scope is written again, it keeps its pins until it is complete. So
+// an interrupted pass is repeated.
 func (w *projection) removeScope(ctx context.Context, key string, again bool) error {
 	w.batch.before = append(w.batch.before, func(ctx context.Context, c *sqladapter.Conn) error {
 		var chatID sql.NullString
@@ -135,8 +135,8 @@ func removeSpans(ctx context.Context, c *sqladapter.Conn, run string) error {
 	return err
 }
 
-// shrink deletes rows that a scope no longer sees. If it cannot determine them, it deletes all rows
-// of the scope; grow then inserts them again.
+// shrink deletes the rows that a scope no longer sees. If it cannot find out which these are, it deletes all rows of
+// the scope, and grow inserts them again.
 func (w *projection) shrink(ctx context.Context, s *scope) error {
 	if !s.renewed {
 		if err := w.drop(ctx, s); !errors.Is(err, lineage.ErrNotFound) {
@@ -147,8 +147,8 @@ func (w *projection) shrink(ctx context.Context, s *scope) error {
 	return w.removeScope(ctx, s.key, true)
 }
 
-// drop deletes the parts of a scope that are gone. The error is ErrNotFound if the store has not kept
-// them.
+// drop deletes the rows of what is gone from a scope. The error is ErrNotFound if the store does not have that any
+// more.
 func (w *projection) drop(ctx context.Context, s *scope) error {
 	v, err := w.open(ctx, s)
 	if err == nil {
@@ -172,8 +172,8 @@ func (w *projection) drop(ctx context.Context, s *scope) error {
 	return w.flush(ctx)
 }
 
-// gone returns the runs of which the database has more than the scope sees, each before the one it
-// starts from.
+// gone returns the runs of which the database has more than the scope sees. A run comes before the run that it starts
+// from.
 func (v *view) gone(ctx context.Context) (gone []*line, err error) {
 	for _, l := range v.lines {
 		if l.last >= l.has.last {

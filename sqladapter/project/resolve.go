@@ -18,15 +18,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// work is the work of a pass.
+// work is what a pass has to do.
 type work struct {
-	// removed are scopes whose rows are all deleted, gone are deleted contexts.
+	// removed are scopes whose rows are all deleted. gone are deleted contexts.
 	removed []string
 	gone    []string
 	scopes  []*scope
-	// rewritten is content that was erased, or stored again afterwards.
+	// rewritten is content that was erased, and content that was stored again after that.
 	rewritten []content.ID
-	// owners are owners whose values may have changed, forks contexts that may inherit new values.
+	// owners are the owners whose values may have changed. forks are contexts that may inherit new values.
 	owners map[structure.Owner]bool
 	forks  []structure.ContextID
 	// summarized are contexts whose summaries may have changed.
@@ -64,7 +64,7 @@ func (w *projection) touchAll(ctx context.Context, c *derived.Changes, touch fun
 	return nil
 }
 
-// pin is the tip of a context when it was last written.
+// pin is the tip of a context at the time when it was last written.
 type pin struct {
 	id, scope string
 	at        structure.SpanRef
@@ -85,7 +85,8 @@ func scanPin(rows *sqladapter.Rows) (pin, error) {
 	return p, nil
 }
 
-// resolve returns the work for changes. They only provide the subjects; the content is read from the state.
+// resolve returns what to do for changes. The changes only name subjects. Their content is read from the state of the
+// store.
 func (w *projection) resolve(ctx context.Context, c *derived.Changes) (todo *work, err error) {
 	scopes := make(map[string]*scope)
 	touch := func(s scope) *scope {
@@ -142,8 +143,8 @@ func (w *projection) resolve(ctx context.Context, c *derived.Changes) (todo *wor
 	return todo, nil
 }
 
-// resolveContent returns content that was erased, or stored again afterwards, and adds contexts with
-// summaries that are such content.
+// resolveContent returns content that was erased, and content that was stored again after that. It also adds the
+// contexts whose summaries have such content.
 func (w *projection) resolveContent(ctx context.Context, c *derived.Changes) (ids []content.ID, err error) {
 	if w.first {
 		return nil, w.noteErased(ctx, c)
@@ -182,7 +183,7 @@ func (w *projection) resolveContent(ctx context.Context, c *derived.Changes) (id
 	return ids, err
 }
 
-// noteErased adds erased content to that which the database remembers, without looking for rows that have it.
+// noteErased records erased content in the database. It does not look for rows that have the content.
 func (w *projection) noteErased(ctx context.Context, c *derived.Changes) error {
 	ids := slices.Collect(maps.Keys(c.Erased))
 	has, err := w.state.Has(ctx, ids)
@@ -196,7 +197,7 @@ func (w *projection) noteErased(ctx context.Context, c *derived.Changes) error {
 
 // resolveThreads adds changed threads to the scopes, and deleted ones to removed.
 func (w *projection) resolveThreads(ctx context.Context, c *derived.Changes, touch func(scope) *scope, removed map[string]bool) error {
-	touched := make(map[structure.ThreadID]bool) // true if parts of it may be gone, or messages that no context leads to may be new
+	touched := make(map[structure.ThreadID]bool) // true if parts may be gone, or if there may be new messages that no context leads to
 	for id, change := range c.Threads {
 		touched[id] = change.Keeps
 		if change.Deleted {
@@ -209,7 +210,7 @@ func (w *projection) resolveThreads(ctx context.Context, c *derived.Changes, tou
 		}
 		b, err := w.state.Branch(ctx, name.Thread, name.Name)
 		if err == nil {
-			c.Context(b.Context, derived.ContextChange{}) // whose row has the branch
+			c.Context(b.Context, derived.ContextChange{}) // the row of the context has the branch
 		} else if !errors.Is(err, lineage.ErrNotFound) {
 			return err
 		}
@@ -232,8 +233,8 @@ func (w *projection) resolveThreads(ctx context.Context, c *derived.Changes, tou
 	return nil
 }
 
-// resolveContexts adds changed contexts, and the scopes that they were in before. It returns those
-// that were deleted, also where there is another with the id now.
+// resolveContexts adds the changed contexts and the scopes that they were in before. It returns the deleted contexts,
+// including those whose id another context has now.
 func (w *projection) resolveContexts(ctx context.Context, c *derived.Changes, touch func(scope) *scope, removed map[string]bool) (gone []string, err error) {
 	var ids []string
 	for id := range c.Contexts {
@@ -284,8 +285,8 @@ func (w *projection) resolveContexts(ctx context.Context, c *derived.Changes, to
 	return gone, nil
 }
 
-// resolveRuns adds the runs that have grown, of threads that keep their messages, and those with new
-// versions of messages. Other runs are found through their contexts.
+// resolveRuns adds runs that have grown, of threads that keep their messages, and runs with new versions of messages.
+// Other runs are found through their contexts.
 func (w *projection) resolveRuns(ctx context.Context, runs map[structure.RunID]derived.RunChange, touch func(scope) *scope) error {
 	for id, change := range runs {
 		renewed := change.Renewed
@@ -334,13 +335,13 @@ func (w *projection) left(ctx context.Context, key string, touch func(scope) *sc
 func (w *projection) movedBack(ctx context.Context, from, to structure.SpanRef) (bool, error) {
 	forward, err := structure.IsAncestor(from, to, backend.Runs(ctx, w.state))
 	if errors.Is(err, lineage.ErrNotFound) {
-		return true, nil // its run is deleted
+		return true, nil // the run of from was deleted
 	}
 	return !forward, err
 }
 
-// owners returns the owners whose values may have changed: those with new values, and contexts
-// whose forks were deleted. forks are contexts that may be new. removed are scopes to be deleted.
+// owners returns the owners whose values may have changed: those with new values, and contexts whose forks were
+// deleted. forks are contexts that may be new. removed are scopes to delete.
 func (w *projection) owners(ctx context.Context, c *derived.Changes, removed []string) (owners map[structure.Owner]bool, forks []structure.ContextID, err error) {
 	owners = make(map[structure.Owner]bool)
 	if w.ChatsOnly {
@@ -359,7 +360,7 @@ func (w *projection) owners(ctx context.Context, c *derived.Changes, removed []s
 		if err != nil {
 			return nil, nil, err
 		}
-		if there && !w.first { // else the values of its ancestors were written for it, too
+		if there && !w.first { // otherwise values of its ancestors were written for it too
 			forks = append(forks, id)
 		} else if !there {
 			gone = append(gone, id.String())

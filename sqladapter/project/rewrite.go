@@ -26,7 +26,7 @@ var rewriteSQL = struct {
 // rewrite rewrites rows with content that was erased or stored again.
 func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
 	for _, id := range ids {
-		if err := w.flush(ctx); err != nil { // so that the database has what uses it
+		if err := w.flush(ctx); err != nil { // the database must have the rows that use the content
 			return err
 		}
 		for usage, err := range w.state.Where(ctx, id) {
@@ -118,7 +118,7 @@ func (w *projection) rewriteMessage(m chat.Message) {
 	})
 }
 
-// rewriteBlock rewrites the row of the content itself, and values that are this content.
+// rewriteBlock rewrites the row of the content, and values with this content.
 func (w *projection) rewriteBlock(ctx context.Context, id content.ID) error {
 	value, err := w.stored(ctx, id)
 	if err != nil {

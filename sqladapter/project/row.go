@@ -41,7 +41,7 @@ func scanRow(t *tables.Table) func(*sqladapter.Rows) ([]any, error) {
 	}
 }
 
-// byKey returns rows from a database by their keys.
+// byKey maps rows of a database by their keys.
 func byKey(rows [][]any) map[string][]any {
 	by := make(map[string][]any, len(rows))
 	for _, row := range rows {
@@ -50,8 +50,8 @@ func byKey(rows [][]any) map[string][]any {
 	return by
 }
 
-// differences returns the columns in which a row differs from that in the database. Columns that it
-// does not have are not compared, nor are spans that a collection may have deleted.
+// differences returns the columns in which a row differs from the row in the database. Columns missing there are not
+// compared, nor are spans that a collection may have deleted.
 func differences(t *tables.Table, want, got []any) (columns []int) {
 	for i := range want {
 		if t.Columns[i] != "seen_span_id" && !sameValue(want[i], got[i], isJSON(t.Name, t.Columns[i])) {
@@ -66,7 +66,7 @@ func isJSON(table, column string) bool {
 	return table == "messages" && column == "data" || table == "chats" && column == "metadata"
 }
 
-// plain returns a value as text, independent of the driver's type.
+// plain returns a value as text that does not depend on the types of the driver.
 func plain(v any) string {
 	switch v := v.(type) {
 	case []byte:
@@ -86,8 +86,8 @@ func plain(v any) string {
 	return fmt.Sprint(v)
 }
 
-// sameValue compares a parameter with the value read back. A nil slice is written as null; an empty
-// body may be read as a nil slice, which is not null.
+// sameValue compares a parameter with the value read back. A nil slice is written as null. An empty body may be read
+// as a nil slice, which is not null.
 func sameValue(want, got any, isJSON bool) bool {
 	if b, ok := want.([]byte); ok && b == nil {
 		want = nil

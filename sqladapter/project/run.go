@@ -24,9 +24,9 @@ var markSQL = struct {
 	anyChat: `SELECT COUNT(*) AS "count" FROM "chats"`,
 }
 
-// Run brings the database up to date with the store. It can be interrupted at any point, even
-// killed: completed transactions are kept, and the next run continues. So does Run itself when
-// another projector is faster, or the state that it projects expires.
+// Run brings the database up to date with the store. It can be interrupted at any point, even killed: completed
+// transactions are kept, and the next run continues. Run itself also continues when another projector was faster, or
+// when the state that it projects expires.
 func (p *Projector) Run(ctx context.Context) (Report, error) {
 	var report Report
 	limit := p.BatchRows
@@ -39,8 +39,8 @@ func (p *Projector) Run(ctx context.Context) (Report, error) {
 	return report, ahead(err)
 }
 
-// Follow runs a projection whenever the store has changed, until the context ends or the store is
-// closed. done, when not nil, is called after each run.
+// Follow runs a projection each time the store has changed, until the context ends or the store is closed. done, when
+// not nil, is called after each run.
 func (p *Projector) Follow(ctx context.Context, done func(Report)) error {
 	return derived.Follow(ctx, p.Store, func(ctx context.Context) (lineage.Cursor, error) {
 		report, err := p.Run(ctx)
@@ -51,7 +51,7 @@ func (p *Projector) Follow(ctx context.Context, done func(Report)) error {
 	})
 }
 
-// target is the database as derived data.
+// target is the database, as a target of derived data.
 type target struct {
 	*Projector
 	limit  int
@@ -161,7 +161,7 @@ func (w *projection) apply(ctx context.Context) error {
 	}
 	if !w.ChatsOnly && len(todo.gone) > 0 {
 		w.batch.before = append(w.batch.before, func(ctx context.Context, c *sqladapter.Conn) error { return w.removeContexts(ctx, c, todo.gone) })
-		if err := w.flush(ctx); err != nil { // what is written next asks which contexts have rows
+		if err := w.flush(ctx); err != nil { // the next steps query which contexts have rows
 			return err
 		}
 	}

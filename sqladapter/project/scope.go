@@ -27,12 +27,12 @@ type scope struct {
 	key     string
 	thread  structure.ThreadID
 	context structure.ContextID // when there is no thread
-	// fresh is set if the database has nothing of it.
+	// fresh is set if the database has no rows of the scope.
 	fresh bool
-	// full is set if parts of it may have been deleted, renewed if messages have other ids now, because
+	// full is set if parts of the scope may have been deleted. renewed is set if messages have other ids now, because
 	// there are later versions of them.
 	full, renewed bool
-	// contexts are the changed contexts, runs the thread's runs that have grown.
+	// contexts are the changed contexts. runs are the runs of the thread that have grown.
 	contexts []structure.ContextID
 	runs     []structure.RunID
 }
@@ -44,8 +44,8 @@ func keyOfThread(id structure.ThreadID) string { return id.String() }
 
 func keyOfContext(id structure.ContextID) string { return contextKey + id.String() }
 
-// extent is the part of a run that the database has in a scope. own is how many of its messages,
-// from the first on, have their own ids.
+// extent is the part of a run that the database has in a scope. own is the number of its messages, from the first on,
+// that have their own ids.
 type extent struct {
 	run       structure.RunID
 	last, own uint64
@@ -68,9 +68,9 @@ func scanExtent(rows *sqladapter.Rows) (extent, error) {
 type line struct {
 	run  structure.RunInfo
 	last uint64
-	// has is the part in the database.
+	// has is the part that the database has.
 	has extent
-	// counted is set if own is known: how many messages, from the first on, have their own ids.
+	// counted is set if own is known: the number of messages, from the first on, that have their own ids.
 	counted bool
 	own     uint64
 }
@@ -94,7 +94,7 @@ func (v *view) chatID() any {
 	return chat.IDOfThread(v.record)
 }
 
-// metadata returns the thread's metadata. Some databases keep only its JSON value in chats.
+// metadata returns the metadata of the thread. Some databases keep only the JSON value in chats, not its spelling.
 func (v *view) metadata() any {
 	if v.record == nil {
 		return nil
@@ -102,7 +102,7 @@ func (v *view) metadata() any {
 	return projected.BytesText(v.record.Metadata)
 }
 
-// recall reads the part of a run in the database.
+// recall reads which part of a run the database has.
 func (v *view) recall(ctx context.Context, run structure.RunID, l *line) error {
 	return v.w.DB.Read(ctx, func(c *sqladapter.Conn) error {
 		has, err := lists.First(ctx, c, scanExtent, scopeSQL.reachOf, v.key, run.String())
@@ -113,7 +113,7 @@ func (v *view) recall(ctx context.Context, run structure.RunID, l *line) error {
 	})
 }
 
-// put adds rows that the scope should have. With an owner, see batch.want, they are all rows of it.
+// put adds rows that the scope should have. With an owner they are all of its rows: see batch.want.
 func (v *view) put(t *tables.Table, owner []any, rows ...[]any) {
 	v.w.put(v.fresh, t, owner, rows...)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Summaries are in lineage_summaries, and go with their context. All of one context are compared
+// Summaries are in lineage_summaries, and are deleted with their context. All summaries of a context are compared
 // with the store in one transaction.
 
 var summarySQL = struct {
@@ -21,7 +21,7 @@ var summarySQL = struct {
 	removeOfContexts: `DELETE FROM "lineage_summaries" WHERE "context_id" IN ({list})`,
 }
 
-// latestSummary returns the summary of a context that was made last, nil if there is none.
+// latestSummary returns the last created summary of a context, nil if there is none.
 func (w *projection) latestSummary(ctx context.Context, id structure.ContextID) (last *structure.Summary, err error) {
 	for s, err := range w.state.Summaries(ctx, id) {
 		if err != nil {
@@ -32,7 +32,7 @@ func (w *projection) latestSummary(ctx context.Context, id structure.ContextID) 
 	return last, nil
 }
 
-// addSummaries adds the summaries of a context to the batch. The database has none of one that is new.
+// addSummaries adds the summaries of a context to the batch. If isNew is set, the database has none.
 func (w *projection) addSummaries(ctx context.Context, id structure.ContextID, isNew bool) error {
 	var rows [][]any
 	for s, err := range w.state.Summaries(ctx, id) {
@@ -61,7 +61,7 @@ func (w *projection) addSummaries(ctx context.Context, id structure.ContextID, i
 	return nil
 }
 
-// writeSummaries writes the summaries of contexts that have others than before.
+// writeSummaries writes the summaries of contexts whose summaries may have changed.
 func (w *projection) writeSummaries(ctx context.Context, contexts map[structure.ContextID]bool) error {
 	if w.ChatsOnly {
 		return nil

@@ -41,7 +41,7 @@ func (w *projection) sweep(ctx context.Context) error {
 	}
 }
 
-// sweepSome deletes those of some orphans that are not used, and users without content.
+// sweepSome deletes some orphans if they are not used, and users without content.
 func sweepSome(ctx context.Context, c *sqladapter.Conn) error {
 	ids, err := lists.Collect(ctx, c, lists.ScanString, sweepSQL.orphans, sweepStep)
 	if err != nil {

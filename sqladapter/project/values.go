@@ -45,7 +45,7 @@ func contextOwner(id structure.ContextID) structure.Owner {
 	return structure.Owner{Scope: structure.ContextScope, Context: id}
 }
 
-// addValues adds the values of an owner to the batch. The database has none of one that is new.
+// addValues adds the values of an owner to the batch. If isNew is set, the database has none.
 func (w *projection) addValues(ctx context.Context, owner structure.Owner, isNew bool) error {
 	if w.ChatsOnly {
 		return nil
@@ -79,7 +79,7 @@ func (w *projection) addValues(ctx context.Context, owner structure.Owner, isNew
 		rows = append(rows, inherited...)
 	}
 	if len(rows) == 0 && owner.Scope == structure.ContextScope {
-		return nil // deletions in a context are stored, so it never had values
+		return nil // a deletion is stored as a value, so the context never had values
 	}
 	scope, name := ownerText(owner)
 	w.put(isNew, tables.Values, []any{scope, projected.Clean(name)}, rows...)
@@ -104,7 +104,7 @@ func (w *projection) valueRow(ctx context.Context, v *backend.Value, latest bool
 	}, nil
 }
 
-// inherited returns the rows of the values of a key that forks inherit instead of the latest one.
+// inherited returns rows with the earlier values of a key that forks inherit instead of the latest one.
 func (w *projection) inherited(ctx context.Context, latest *backend.Value, forks *forkPositions) (rows [][]any, err error) {
 	if len(forks.at) == 0 {
 		return nil, nil
@@ -138,7 +138,7 @@ func (w *projection) inherited(ctx context.Context, latest *backend.Value, forks
 	return rows, nil
 }
 
-// forkPositions are the spans as of which direct and indirect forks of a context read its values.
+// forkPositions are the spans as of which the descendants of a context read its values.
 type forkPositions struct {
 	at   []structure.SpanRef
 	runs structure.RunLookup
@@ -149,7 +149,7 @@ func (w *projection) forksOf(ctx context.Context, id structure.ContextID) (*fork
 	found := &forkPositions{runs: backend.Runs(ctx, w.state)}
 	known := make(map[structure.SpanRef]bool)
 	seen := map[structure.ContextID]bool{id: true}
-	// below visits the children of a context. bases are the bases on the path to it.
+	// below visits the children of a context. bases are the bases on the path to the context.
 	var below func(of structure.ContextID, bases []structure.SpanRef) error
 	below = func(of structure.ContextID, bases []structure.SpanRef) error {
 		for child, err := range w.state.Children(ctx, of, structure.ContextID{}) {
@@ -178,7 +178,7 @@ func (w *projection) forksOf(ctx context.Context, id structure.ContextID) (*fork
 	return found, below(id, nil)
 }
 
-// addFork adds the earlier values that a context inherits. It does not read other forks.
+// addFork adds the earlier values that a context inherits. It reads no other forks.
 func (w *projection) addFork(ctx context.Context, id structure.ContextID) error {
 	is, err := w.state.Context(ctx, id)
 	if errors.Is(err, lineage.ErrNotFound) {

@@ -26,7 +26,7 @@ func (w *projection) open(ctx context.Context, s *scope) (*view, error) {
 	return v, nil
 }
 
-// load determines what the scope sees: everything, or what changed contexts see in addition.
+// load determines what the scope sees: everything, or what changed contexts see in addition to what the database has.
 func (v *view) load(ctx context.Context) error {
 	if v.full && !v.fresh {
 		has, err := lists.ReadAll(ctx, v.w.DB, scanExtent, scopeSQL.reach, v.key)
@@ -99,7 +99,7 @@ func (v *view) changedContexts(ctx context.Context) func(yield func(backend.Cont
 	}
 }
 
-// follow adds the history that ends at a span, up to the known part.
+// follow adds the history that ends at a span, up to the part that is known.
 func (v *view) follow(ctx context.Context, at structure.SpanRef) error {
 	runs := backend.Runs(ctx, v.w.state)
 	for !at.IsZero() {
@@ -124,7 +124,7 @@ func (v *view) follow(ctx context.Context, at structure.SpanRef) error {
 		l.run, l.last = run, at.Seq
 		if !v.full && l.has.last > 0 {
 			l.last = max(l.last, l.has.last)
-			return nil // the rest is in the database
+			return nil // the database has the rest
 		}
 		at = run.Parent
 	}

@@ -41,7 +41,7 @@ func insertBatch(ctx context.Context, c *sqladapter.Conn, b *batch) error {
 	if err := insertBlocks(ctx, c, b); err != nil {
 		return err
 	}
-	// A set follows a span that may be in the batch, and a span of the batch may be in the set.
+	// A set follows a span that may be in the batch, and the set may contain a span of the batch.
 	var parents []step
 	err := insertMissing(ctx, c, tables.Sets, keysOf(b.needed(tables.Sets)), func(id string) []any {
 		row := b.missing[tables.Sets][id]
@@ -91,8 +91,8 @@ func insertAll(ctx context.Context, c *sqladapter.Conn, b *batch, list ...*table
 	return nil
 }
 
-// replace makes the rows of a table those that are wanted. A row whose first columns differ is
-// inserted again, because another one may have got its name.
+// replace makes the rows of a table equal to the wanted ones. A row whose first columns differ is inserted again,
+// because another row may have got its name.
 func replace(ctx context.Context, c *sqladapter.Conn, t *tables.Table, w wanted) error {
 	var found [][]any
 	var err error

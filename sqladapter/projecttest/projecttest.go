@@ -49,60 +49,75 @@ func (s *suite) check(t *testing.T, property func(*rapid.T)) {
 
 // Run runs all tests.
 func Run(t *testing.T, config Config) {
-	s := &suite{config}
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T)
-	}{
-		{"Rows", s.testRows},
-		{"Follows", s.testFollows},
-		{"Random", s.testRandom},
-		{"RandomChatsOnly", s.testRandomChatsOnly},
-		{"RandomSharedIDs", s.testRandomSharedIDs},
-		{"Interrupted", s.testInterrupted},
-		{"InterruptedAgain", s.testInterruptedAgain},
-		{"RewoundAfterInterruption", s.testRewoundAfterInterruption},
-		{"ErasedBefore", s.testErasedBefore},
-		{"Derived", s.testDerived},
-		{"DerivedChatsOnly", s.testDerivedChatsOnly},
-		{"Concurrent", s.testConcurrent},
-		{"Together", s.testTogether},
-		{"OlderSnapshot", s.testOlderSnapshot},
-		{"OlderThanPart", s.testOlderThanPart},
-		{"Follow", s.testFollow},
-		{"Refuses", s.testRefuses},
-		{"Shrinks", s.testShrinks},
-		{"StoredAgain", s.testStoredAgain},
-		{"Users", s.testUsers},
-		{"Owners", s.testOwners},
-		{"Large", s.testLarge},
-		{"Texts", s.testTexts},
-		{"NUL", s.testNUL},
-		{"Compare", s.testCompare},
-		{"CompareEmpty", s.testCompareEmpty},
-		{"Import", s.testImport},
-		{"ImportContexts", s.testImportContexts},
-		{"Remnants", s.testRemnants},
-		{"RemnantsAgain", s.testRemnantsAgain},
-		{"RemnantsRandom", s.testRemnantsRandom},
-		{"Values", s.testValues},
-		{"Summaries", s.testSummaries},
-		{"SummariesOfBranches", s.testSummariesOfBranches},
-		{"ImportUsers", s.testImportUsers},
-		{"ImportProblems", s.testImportProblems},
-		{"ImportRandom", s.testImportRandom},
-		{"Lossless", s.testLossless},
-		{"ErasedPieces", s.testErasedPieces},
-		{"ImportDamaged", s.testImportDamaged},
-		{"Diverged", s.testDiverged},
-		{"ImportLarge", s.testImportLarge},
-		{"ImportChanged", s.testImportChanged},
-		{"ImportChangedRandom", s.testImportChangedRandom},
-		{"BehindEarlier", s.testBehindEarlier},
-		{"ImportReserved", s.testImportReserved},
-	} {
-		t.Run(test.name, test.run)
+	runTests(t, config, sequential)
+	RunConcurrent(t, config)
+}
+
+// RunConcurrent runs the tests that the race detector is useful for: those with several projectors at once, a chat
+// whose messages are indexed by several goroutines, and random histories.
+func RunConcurrent(t *testing.T, config Config) { runTests(t, config, concurrent) }
+
+func runTests(t *testing.T, config Config, tests []test) {
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { test.run(&suite{config}, t) })
 	}
+}
+
+type test struct {
+	name string
+	run  func(*suite, *testing.T)
+}
+
+var sequential = []test{
+	{"Rows", (*suite).testRows},
+	{"Follows", (*suite).testFollows},
+	{"RandomChatsOnly", (*suite).testRandomChatsOnly},
+	{"RandomSharedIDs", (*suite).testRandomSharedIDs},
+	{"Interrupted", (*suite).testInterrupted},
+	{"InterruptedAgain", (*suite).testInterruptedAgain},
+	{"RewoundAfterInterruption", (*suite).testRewoundAfterInterruption},
+	{"ErasedBefore", (*suite).testErasedBefore},
+	{"Derived", (*suite).testDerived},
+	{"DerivedChatsOnly", (*suite).testDerivedChatsOnly},
+	{"OlderSnapshot", (*suite).testOlderSnapshot},
+	{"Refuses", (*suite).testRefuses},
+	{"Shrinks", (*suite).testShrinks},
+	{"StoredAgain", (*suite).testStoredAgain},
+	{"Users", (*suite).testUsers},
+	{"Owners", (*suite).testOwners},
+	{"Texts", (*suite).testTexts},
+	{"NUL", (*suite).testNUL},
+	{"Compare", (*suite).testCompare},
+	{"CompareEmpty", (*suite).testCompareEmpty},
+	{"Import", (*suite).testImport},
+	{"ImportContexts", (*suite).testImportContexts},
+	{"Remnants", (*suite).testRemnants},
+	{"RemnantsAgain", (*suite).testRemnantsAgain},
+	{"RemnantsRandom", (*suite).testRemnantsRandom},
+	{"Values", (*suite).testValues},
+	{"Summaries", (*suite).testSummaries},
+	{"SummariesOfBranches", (*suite).testSummariesOfBranches},
+	{"ImportUsers", (*suite).testImportUsers},
+	{"ImportProblems", (*suite).testImportProblems},
+	{"ImportRandom", (*suite).testImportRandom},
+	{"Lossless", (*suite).testLossless},
+	{"ErasedPieces", (*suite).testErasedPieces},
+	{"ImportDamaged", (*suite).testImportDamaged},
+	{"Diverged", (*suite).testDiverged},
+	{"ImportLarge", (*suite).testImportLarge},
+	{"ImportChanged", (*suite).testImportChanged},
+	{"ImportChangedRandom", (*suite).testImportChangedRandom},
+	{"BehindEarlier", (*suite).testBehindEarlier},
+	{"ImportReserved", (*suite).testImportReserved},
+}
+
+var concurrent = []test{
+	{"Random", (*suite).testRandom},
+	{"Concurrent", (*suite).testConcurrent},
+	{"Together", (*suite).testTogether},
+	{"OlderThanPart", (*suite).testOlderThanPart},
+	{"Follow", (*suite).testFollow},
+	{"Large", (*suite).testLarge},
 }
 
 type suite struct{ Config }

@@ -163,8 +163,8 @@ func (s *store) ListBranches(ctx context.Context, chatID string) (infos []chat.B
 	return infos, err
 }
 
-// BranchNames implements chat.Store. Prefixes are compared here, because comparisons in the
-// database depend on its collation: it may return more names, and is then asked for all.
+// BranchNames implements chat.Store. Comparison in the database depends on its collation, so prefixes are compared
+// here: the database may return names that do not match, and is then asked for all names.
 func (s *store) BranchNames(ctx context.Context, chatID, prefix string, limit int) (names []string, err error) {
 	err = s.db.Read(ctx, func(c *sqladapter.Conn) error {
 		for _, most := range []int{min(limit, mostNames), mostNames} {
@@ -183,10 +183,10 @@ func (s *store) BranchNames(ctx context.Context, chatID, prefix string, limit in
 	return names, err
 }
 
-// mostNames is more than the branches of a chat.
+// mostNames is larger than the number of branches of any chat.
 const mostNames = math.MaxInt32
 
-// TakenBranchNames implements chat.Store. The database may compare loosely.
+// TakenBranchNames implements chat.Store. The database may treat different names as equal.
 func (s *store) TakenBranchNames(ctx context.Context, chatID string, names []string) ([]string, error) {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !utf8.ValidString(name) })
 	taken, err := lists.ReadList(ctx, s.db, lists.ScanString, branchSQL.taken, names, chatID)

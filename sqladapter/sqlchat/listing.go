@@ -21,12 +21,11 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/lists"
 )
 
-// Chats are listed by pages, each of which begins after the last chat of the previous one. The
-// database applies the filters, some of them approximately: it may return more chats, which are
-// filtered out here.
+// Chats are listed in pages. Each page begins after the last chat of the previous one. The database applies the
+// filters. For some of them it may return additional chats, which are filtered out here.
 //
-// The filters are inside of CASE: a planner that does not know their parameters takes conditions for
-// very selective, and would read and sort the whole list for each page.
+// The filters are inside of CASE. A planner that does not know their parameters would assume that they exclude most
+// chats, and would read and sort the whole list for each page.
 
 var listSQL = struct {
 	newest, oldest, newestOfUser, oldestOfUser, latest, byIDs, titles sqladapter.Statement
@@ -148,7 +147,8 @@ func (s *store) list(ctx context.Context, o chat.ListOptions) (*listing, error) 
 	}
 	if o.Oldest {
 		l.at.updated = math.MinInt64
-		// A chat updated during the listing moves to the end, which must not continue forever.
+		// A chat that is updated during the listing moves to the end of the list. The end is fixed now, so that the
+		// listing ends.
 		err := s.db.Read(ctx, func(c *sqladapter.Conn) error {
 			var latest int64
 			_, err := c.Get(ctx, listSQL.latest, nil, &latest)
@@ -183,8 +183,8 @@ func (s *store) list(ctx context.Context, o chat.ListOptions) (*listing, error) 
 	return l, nil
 }
 
-// readKeys reads the keys of the chats that match the metadata filters, unless there are many: then
-// reading all chats in order soon finds a page.
+// readKeys reads the keys of the chats that match the metadata filters. If there are many, it does not: reading all
+// chats in order then soon fills a page.
 func (l *listing) readKeys(ctx context.Context, syntax *sqladapter.MetadataSyntax) error {
 	statement, args, from, to := syntax.Keys, []any(nil), l.from, l.to
 	if l.UserID != "" {
@@ -223,7 +223,7 @@ func (l *listing) readKeys(ctx context.Context, syntax *sqladapter.MetadataSynta
 	})
 }
 
-// nextOfKeys is next for known keys.
+// nextOfKeys is next for a listing whose keys are known.
 func (l *listing) nextOfKeys(ctx context.Context, limit int) (page []chat.Chat, more bool, err error) {
 	var ids []string
 	for _, k := range l.keys[:min(limit, len(l.keys))] {
@@ -291,8 +291,8 @@ func (l *listing) choose(newest, oldest, newestOfUser, oldestOfUser sqladapter.S
 	return newest
 }
 
-// behind returns the parameters of what follows the last page: the user, if one is asked for, the position
-// after which the next page begins, and the last time of the list.
+// behind returns the parameters for the rest of the list: the user, if there is one, the position after which the
+// next page begins, and the last time of the list.
 func (l *listing) behind() (args []any) {
 	if l.UserID != "" {
 		args = append(args, l.UserID)
@@ -309,8 +309,8 @@ func (l *listing) behind() (args []any) {
 	return append(args, at.updated, at.id, last)
 }
 
-// skip moves the next page behind the first n chats of the list, and reports whether that was possible and
-// whether there may be more. Filters that the database does not apply exactly need the chats themselves.
+// skip skips n chats of the list. It reports whether that was possible and whether there may be more. Filters that
+// the database does not apply exactly need the chats themselves.
 func (l *listing) skip(ctx context.Context, n int) (done, more bool, err error) {
 	loose := l.UserID != "" && l.db.Dialect().Limits().Loose
 	if n == 0 || l.IDPrefix != "" || l.TitlePrefix != "" || len(l.Metadata) > 0 || loose {
@@ -353,8 +353,8 @@ func likePrefix(prefix string, anyCase bool) string {
 	return b.String() + "%"
 }
 
-// metadataValue returns the value that a filter asks for. It returns false if databases cannot apply the
-// filter, because it has no value or one that they cannot store.
+// metadataValue returns the value of a filter. It returns false if databases cannot apply the filter, because it has
+// no value or one that they cannot store.
 func metadataValue(f chat.MetadataFilter) (v sqladapter.MetadataValue, ok bool) {
 	if f.Value == nil {
 		return v, false
@@ -415,8 +415,7 @@ func (s *store) chatInfos(ctx context.Context, chats []chat.Chat) (infos []chat.
 // titlePage is the number of titles per query.
 const titlePage = 1000
 
-// Titles yields all chats with only id and title, ordered by id. It is cheaper than ListChats,
-// which counts messages.
+// Titles yields the ids and titles of all chats, ordered by id. It is cheaper than ListChats, which counts messages.
 func (s *store) Titles(ctx context.Context) iter.Seq2[chat.Chat, error] {
 	return func(yield func(chat.Chat, error) bool) {
 		for after := ""; ; {

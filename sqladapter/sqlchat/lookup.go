@@ -42,7 +42,7 @@ func noChat(id string) error {
 // chatByID returns a chat, nil if there is none.
 func chatByID(ctx context.Context, c *sqladapter.Conn, id string) (*chat.Chat, error) {
 	found, err := lists.First(ctx, c, chatrows.ScanChat, lookupSQL.chat, id)
-	if found == nil || found.ID != id { // the database may compare loosely
+	if found == nil || found.ID != id { // the database may treat different ids as equal
 		return nil, err
 	}
 	return found, err
@@ -66,7 +66,7 @@ func touch(ctx context.Context, c *sqladapter.Conn, id string) error {
 	return err
 }
 
-// hold locks existing chats until the end of the transaction.
+// hold locks chats that exist until the end of the transaction.
 func hold(ctx context.Context, c *sqladapter.Conn, ids ...string) error {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !utf8.ValidString(id) })
 	return lists.ExecList(ctx, c, lookupSQL.hold, ids)
@@ -168,7 +168,7 @@ func checkpointNamed(ctx context.Context, c *sqladapter.Conn, chatID, name strin
 	return found, err
 }
 
-// chainStep is the length of a chain that one statement follows.
+// chainStep is the number of messages of a chain that one statement reads.
 const chainStep = 10_000
 
 // chainOf returns the ids from the root to a message of a chat, none if the message does not exist.
@@ -189,19 +189,19 @@ func chainOf(ctx context.Context, c *sqladapter.Conn, chatID, id string) ([]stri
 	return ids, nil
 }
 
-// climb is the way from a message to the root of its chat.
+// climb reads the path from a message to the root of its chat.
 type climb struct {
 	chatID string
-	at     string // the next message, empty behind the root
+	at     string // the next message, empty after the root
 	seen   map[string]bool
 }
 
-// read returns the next n messages, fewer at the root; none if the message does not exist.
+// read returns the next n messages, fewer at the root. It returns none if the message does not exist.
 func (w *climb) read(ctx context.Context, c *sqladapter.Conn, n int) ([]chatrows.Link, error) {
 	return lists.Collect(ctx, c, chatrows.ScanLink, lookupSQL.chain, w.at, w.chatID, w.chatID, n)
 }
 
-// pass continues behind the messages that were read, and returns their ids.
+// pass moves on after the messages that were read, and returns their ids.
 func (w *climb) pass(links []chatrows.Link) (ids []string, err error) {
 	w.at = ""
 	if len(links) > 0 {

@@ -90,8 +90,8 @@ func (s *store) Messages(ctx context.Context, chatID string) iter.Seq2[chat.Mess
 	}
 }
 
-// MessageChain implements chat.Store. It reads the ids first, and the messages on demand; if the
-// chat is deleted meanwhile, the error is ErrNotFound.
+// MessageChain implements chat.Store. It reads the ids first, and the messages on demand. If the chat is deleted
+// meanwhile, the error is ErrNotFound.
 func (s *store) MessageChain(ctx context.Context, chatID, id string) iter.Seq2[chat.Message, error] {
 	return func(yield func(chat.Message, error) bool) {
 		ids, err := lists.Read(ctx, s.db, func(c *sqladapter.Conn) ([]string, error) {

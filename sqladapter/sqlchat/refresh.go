@@ -44,9 +44,9 @@ var refreshSQL = struct {
 	countedSizes: `SELECT "chatId", "messages" FROM "lineage_chats" WHERE "chatId" IN ({list})`,
 }
 
-// refreshChat indexes what other programs wrote to a chat, and removes what they deleted or overwrote. It
-// returns the messages that cannot be indexed because the database is not writable, and the number
-// of messages.
+// refreshChat indexes what other programs have written to a chat, and removes index rows of what they have deleted or
+// overwritten. It returns the messages that cannot be indexed because the database is not writable, and the number of
+// messages.
 func refreshChat(ctx context.Context, db *sqladapter.DB, chatID string) (unknown []string, messages int, err error) {
 	differs := false
 	err = db.Read(ctx, func(c *sqladapter.Conn) (err error) {
@@ -56,7 +56,7 @@ func refreshChat(ctx context.Context, db *sqladapter.DB, chatID string) (unknown
 			if _, err := c.Get(ctx, refreshSQL.counted, []any{chatID}, &known, &messages); err != nil || known == messages {
 				return err
 			}
-			differs = true // at least in the counts
+			differs = true // at least the counts differ
 		}
 		_, err = c.Get(ctx, refreshSQL.counts, []any{chatID, chatID, chatID}, &known, &messages, &current)
 		if err != nil || known == messages && current == messages {
@@ -80,8 +80,8 @@ func refreshChat(ctx context.Context, db *sqladapter.DB, chatID string) (unknown
 // refreshPart is the number of messages of a large chat indexed per transaction.
 const refreshPart = 500
 
-// refreshInParts indexes a chat in several transactions, so that others can write in between. Parents
-// come first, so that chain lengths are known.
+// refreshInParts indexes a chat in several transactions, so that other programs can write in between. Parents come
+// first, so that the lengths of chains are known.
 func refreshInParts(ctx context.Context, db *sqladapter.DB, chatID string) error {
 	var ids []string
 	err := db.Read(ctx, func(c *sqladapter.Conn) error {
@@ -108,7 +108,7 @@ func refreshInParts(ctx context.Context, db *sqladapter.DB, chatID string) error
 	return err
 }
 
-// refreshSome indexes those of some messages that are in a chat.
+// refreshSome indexes those of some messages that belong to a chat.
 func refreshSome(ctx context.Context, c *sqladapter.Conn, chatID string, ids []string) error {
 	if err := hold(ctx, c, chatID); err != nil {
 		return err
@@ -132,7 +132,7 @@ func refreshSome(ctx context.Context, c *sqladapter.Conn, chatID string, ids []s
 	return chatrows.Index(ctx, c, messages, depths, versions, false)
 }
 
-// unindexed returns the messages with some ids, in order, and deletes their index rows.
+// unindexed returns the messages with the given ids, in order, and deletes their index rows.
 func unindexed(ctx context.Context, c *sqladapter.Conn, ids []string) ([]chat.Message, error) {
 	found, err := chatrows.Messages(ctx, c, ids)
 	if err != nil {
@@ -207,8 +207,8 @@ func sizesOf(ctx context.Context, db *sqladapter.DB, chats []string) (sizes map[
 	})
 }
 
-// refreshChats indexes what other programs wrote to chats in one transaction, if write is set. It
-// returns what is still not indexed because that failed, and whether further writes may succeed.
+// refreshChats indexes, in one transaction, what other programs have written to chats, if write is set. It returns
+// what is still not indexed, and whether further writes may succeed.
 func refreshChats(ctx context.Context, db *sqladapter.DB, chats []string, write bool) (unknown []string, writable bool, err error) {
 	if write {
 		err = chatrows.Write(ctx, db, func(c *sqladapter.Conn) error {
@@ -244,7 +244,8 @@ func refreshChats(ctx context.Context, db *sqladapter.DB, chats []string, write 
 	return unknown, writable, err
 }
 
-// refresh indexes what others wrote to chats, and removes what they deleted or overwrote.
+// refresh indexes what other programs have written to chats, and removes index rows of what they have deleted or
+// overwritten.
 func refresh(ctx context.Context, c *sqladapter.Conn, chats []string) error {
 	if err := hold(ctx, c, chats...); err != nil {
 		return err

@@ -23,16 +23,14 @@ var searchSQL = struct {
 	idsOfUser: `SELECT "id" FROM "chats" WHERE "userId" = ? {kept:chats.id}`,
 }
 
-// finding is a search in progress. The database's index returns candidates; their cards decide
-// whether and how well they match, equally for all databases. Only the messages among the hits are
-// read.
+// finding is a search in progress. The index of the database returns candidates. Their cards decide whether and how
+// well they match, in the same way for all databases. Only the messages of the hits are read.
 type finding struct {
 	db      *sqladapter.DB
 	options chat.SearchOptions
 	q       *query.Query
 	matcher *query.Matcher
-	// chat is the searched chat, empty for all. If chats is not nil, only those are searched: the
-	// chats of one user.
+	// chat is the searched chat, empty for all. chats, when not nil, are the searched chats: those of one user.
 	chat  string
 	chats map[string]bool
 
@@ -41,7 +39,7 @@ type finding struct {
 	deleting []string
 	// unknown are messages that could not be indexed. Their cards are outdated.
 	unknown map[string]bool
-	// unlisted are messages without a card, or whose card has not all words.
+	// unlisted are messages without a card, or with a card that lacks some words.
 	unlisted []string
 }
 
@@ -90,8 +88,7 @@ func (s *store) SearchMessages(ctx context.Context, chatID, text string, o chat.
 	return f.finish(ctx, map[string]int{chatID: messages})
 }
 
-// hasMost reports whether a chat with a number of messages has a large part of all, as far as is
-// known without counting.
+// hasMost reports whether a chat has a large part of all messages, as far as that is known without counting.
 func hasMost(ctx context.Context, db *sqladapter.DB, messages int) (most bool, err error) {
 	if !db.Dialect().Search().Counted {
 		return false, nil
@@ -104,8 +101,8 @@ func hasMost(ctx context.Context, db *sqladapter.DB, messages int) (most bool, e
 	return most, err
 }
 
-// SearchAll returns the matching messages of all chats, or of one user's chats if userID is not
-// empty, best first. Ranks are those within the chats.
+// SearchAll returns the matching messages of all chats, or of one user's chats if userID is not empty, best first.
+// The rank of a message is its rank within its chat.
 func SearchAll(ctx context.Context, db *sqladapter.DB, userID, text string, o chat.SearchOptions) ([]chat.SearchResult, error) {
 	f, err := newFinding(db, text, o)
 	if err != nil || f == nil {
@@ -155,8 +152,8 @@ func chatsOfUser(ctx context.Context, db *sqladapter.DB, userID string) (map[str
 	return chats, err
 }
 
-// readCards evaluates the cards of candidates, which are all of one chat or have their chat in the
-// first column. It can be called again after an error.
+// readCards evaluates the cards of candidates. The candidates are all of one chat or have their chat in the first
+// column. It can be called again after an error.
 func (f *finding) readCards(rows *sqladapter.Rows, err error, chatID string) error {
 	f.matches, f.unlisted = query.Matches{}, nil
 	if err != nil {
@@ -164,7 +161,7 @@ func (f *finding) readCards(rows *sqladapter.Rows, err error, chatID string) err
 	}
 	defer rows.Close()
 	var of, b sql.RawBytes
-	var last string // the bytes of chatID
+	var last string // chatID as bytes
 	into := []any{&of, &b}
 	if chatID != "" {
 		into = into[1:]
@@ -273,8 +270,8 @@ func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.Sear
 	}
 }
 
-// results reads the messages of matches, in order. gone are those that other programs have deleted
-// or overwritten meanwhile.
+// results reads the messages of matches, in order. gone are those that other programs have deleted or overwritten in
+// the meantime.
 func (f *finding) results(ctx context.Context, best []query.Match) (results []chat.SearchResult, gone map[string]bool, err error) {
 	for batch := range lists.Batches(best, chatrows.ReadBatch) {
 		ids := make([]string, len(batch))

@@ -36,9 +36,9 @@ func scanSummary(rows *sqladapter.Rows) (s storedSummary, err error) {
 	return s, err
 }
 
-// Summaries implements chat.Store. Only a projection with content and structure has summaries: those of a
-// branch's context and of the contexts that it was forked from. A summary counts where its messages are in the
-// branch's chain.
+// Summaries implements chat.Store. Only a projection with content and structure has summaries. They are those of the
+// branch's context and of the contexts that it was forked from. A summary counts only if its messages are in the
+// chain of the branch.
 func (s *store) Summaries(ctx context.Context, chatID, branchID string) ([]chat.Summary, error) {
 	b, err := lists.Read(ctx, s.db, func(c *sqladapter.Conn) (*chat.Branch, error) { return mustBranch(ctx, c, chatID, branchID) })
 	if errors.Is(err, chat.ErrNotFound) {
@@ -49,7 +49,7 @@ func (s *store) Summaries(ctx context.Context, chatID, branchID string) ([]chat.
 	}
 	has, err := projected.HasContexts(ctx, s.db)
 	if errors.Is(err, sqladapter.ErrOtherTables) {
-		return nil, nil // it has the chats all the same
+		return nil, nil // the table does not exist
 	}
 	if err != nil || !has {
 		return nil, err

@@ -16,40 +16,54 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
+// TestChats runs the suite for chat stores.
+//
 // feature: storage/sqlite
-func TestConformance(t *testing.T) {
+//
+//test:norace
+func TestChats(t *testing.T) {
 	t.Parallel()
-	chattest.Run(t, chattest.Config{Search: true, LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
-		path := filepath.Join(t.TempDir(), "a ?#%41 file.db")
-		return opener(path)
-	}})
+	chattest.Run(t, inFile)
 }
 
 // feature: storage/memory
-func TestConformanceInMemory(t *testing.T) {
+//
+//test:norace
+func TestChatsInMemory(t *testing.T) {
 	campaign.Long(t)
 	t.Parallel()
-	chattest.Run(t, chattest.Config{Search: true, LongChain: 2000, Forgets: true, New: func(testing.TB) chattest.OpenFunc {
-		return opener(sqlite.Memory)
-	}})
+	chattest.Run(t, inMemory)
 }
 
-func opener(path string) chattest.OpenFunc {
-	return func(ctx context.Context) (chat.Store, func() error, error) {
-		db, err := sqlite.Open(ctx, path, sqladapter.Options{})
-		if err != nil {
-			return nil, nil, err
-		}
-		return sqlchat.On(db), db.Close, nil
+// TestChatsSharedPool uses a plain pool of the caller, whose transactions begin without the write
+// lock.
+//
+//test:norace
+func TestChatsSharedPool(t *testing.T) {
+	campaign.Long(t)
+	t.Parallel()
+	chattest.Run(t, inSharedPool)
+}
+
+// TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.
+func TestConformance(t *testing.T) {
+	campaign.Long(t)
+	for name, config := range map[string]chattest.Config{"file": inFile, "memory": inMemory, "shared pool": inSharedPool} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			chattest.RunConcurrent(t, config)
+		})
 	}
 }
 
-// TestConformanceSharedPool uses a plain pool of the caller, whose transactions begin without the
-// write lock.
-func TestConformanceSharedPool(t *testing.T) {
-	campaign.Long(t)
-	t.Parallel()
-	chattest.Run(t, chattest.Config{Search: true, LongChain: 2000, New: func(t testing.TB) chattest.OpenFunc {
+var (
+	inFile = chattest.Config{Search: true, LongChain: 10_500, New: func(t testing.TB) chattest.OpenFunc {
+		return opener(filepath.Join(t.TempDir(), "a ?#%41 file.db"))
+	}}
+	inMemory = chattest.Config{Search: true, LongChain: 2000, Forgets: true, New: func(testing.TB) chattest.OpenFunc {
+		return opener(sqlite.Memory)
+	}}
+	inSharedPool = chattest.Config{Search: true, LongChain: 2000, New: func(t testing.TB) chattest.OpenFunc {
 		pool, err := sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(t.TempDir(), "chats.db"))+"?_pragma=synchronous(OFF)")
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, pool.Close()) })
@@ -60,5 +74,15 @@ func TestConformanceSharedPool(t *testing.T) {
 			}
 			return sqlchat.On(db), db.Close, nil
 		}
-	}})
+	}}
+)
+
+func opener(path string) chattest.OpenFunc {
+	return func(ctx context.Context) (chat.Store, func() error, error) {
+		db, err := sqlite.Open(ctx, path, sqladapter.Options{})
+		if err != nil {
+			return nil, nil, err
+		}
+		return sqlchat.On(db), db.Close, nil
+	}
 }

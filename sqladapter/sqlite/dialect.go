@@ -43,8 +43,8 @@ func (Dialect) Syntax() sqladapter.Syntax {
 		Nth:       func(before string) string { return "LIMIT 1 OFFSET " + before },
 		RowValues: sqladapter.OrderedColumns,
 		Metadata:  sqladapter.MetadataSyntax{Condition: hasMetadata, Args: metadataArgs},
-		// For single tables: a connection that has read a full-text table caches parts of it, and
-		// reports damage if another connection has written since.
+		// The check is for single tables: a connection that has read a full-text table caches parts of it, and would
+		// report damage if another connection has written since.
 		Integrity: `SELECT integrity_check FROM pragma_integrity_check(?)`,
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
@@ -22,8 +23,17 @@ import (
 )
 
 // feature: lineage/tables
-func TestProject(t *testing.T) {
-	projecttest.Run(t, projecttest.Config{New: newPlace, Checks: 8, Large: 600}) // more than fits in a transaction
+//
+//test:norace
+func TestProject(t *testing.T) { projects(t, projecttest.Run) }
+
+func TestProjectConcurrent(t *testing.T) {
+	campaign.Long(t)
+	projects(t, projecttest.RunConcurrent)
+}
+
+func projects(t *testing.T, run func(*testing.T, projecttest.Config)) {
+	run(t, projecttest.Config{New: newPlace, Checks: 8, Large: 600}) // more than fits in a transaction
 }
 
 func newPlace(t testing.TB) projecttest.Place {

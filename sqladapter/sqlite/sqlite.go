@@ -25,11 +25,11 @@ const Memory = sqlitefile.Memory
 // readers is the default number of connections for reading.
 const readers = 4
 
-// waiting limits how long SQLite itself waits for other processes.
+// waiting limits how long SQLite itself waits for locks of other processes.
 const waiting = 10 * time.Second
 
-// Open opens the database in a file, or in memory, and creates it, including its folders, if it
-// does not exist. It adopts a database with the documented tables.
+// Open opens the database in a file, or in memory. If the file does not exist, Open creates it with its folders. Open
+// adopts a database with the documented tables.
 func Open(ctx context.Context, path string, o sqladapter.Options) (*sqladapter.DB, error) {
 	if path == "" {
 		return nil, fmt.Errorf("open sqlite database: no path: %w", chat.ErrInvalid)
@@ -62,7 +62,7 @@ func New(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.D
 	return sqlchat.Open(ctx, sqladapter.Pools{Write: pool, Shared: true}, Dialect{}, o)
 }
 
-// check refuses a file that is missing or has no tables. Settings of connections would change it.
+// check refuses a file that is missing or has no tables, before connections with settings could change it.
 func check(ctx context.Context, path string, o sqladapter.Options) error {
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("%w: %w", sqladapter.ErrNoTables, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
@@ -57,9 +58,16 @@ func config(t testing.TB) sqltest.Config {
 	}
 }
 
+//test:norace
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	sqltest.Run(t, config(t))
+}
+
+func TestSuiteConcurrent(t *testing.T) {
+	campaign.Long(t)
+	t.Parallel()
+	sqltest.RunConcurrent(t, config(t))
 }
 
 func Benchmark(b *testing.B) { sqltest.Bench(b, config(b)) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/sqladapter"
@@ -50,12 +51,24 @@ func newDatabase(t testing.TB) string {
 	return u.String()
 }
 
+// TestChats runs the suite for chat stores.
+//
 // feature: storage/sqlserver
+//
+//test:norace
+func TestChats(t *testing.T) { chats(t, chattest.Run) }
+
+// TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.
 func TestConformance(t *testing.T) {
+	campaign.Long(t)
+	chats(t, chattest.RunConcurrent)
+}
+
+func chats(t *testing.T, run func(*testing.T, chattest.Config)) {
 	if os.Getenv(server) == "" {
 		t.Skipf("NOT TESTED against a real SQL Server: %s names none", server)
 	}
-	chattest.Run(t, chattest.Config{Search: true, MaxID: 255, New: func(t testing.TB) chattest.OpenFunc {
+	run(t, chattest.Config{Search: true, MaxID: 255, New: func(t testing.TB) chattest.OpenFunc {
 		dsn := newDatabase(t)
 		return func(ctx context.Context) (chat.Store, func() error, error) {
 			db, err := sqlserver.Open(ctx, dsn, sqladapter.Options{})

@@ -56,7 +56,7 @@ func (Dialect) Syntax() sqladapter.Syntax {
 	}
 }
 
-// argument declares a text without its length; otherwise each length would need a separate plan.
+// argument declares a text without its length. Otherwise each length would need a plan of its own.
 func argument(v any) any {
 	if s, ok := v.(string); ok {
 		return mssql.NVarCharMax(s)

@@ -14,11 +14,16 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
 
-func TestEngine(t *testing.T) {
+//test:norace
+func TestEngine(t *testing.T) { engines(t, enginetest.Run) }
+
+func TestEngineConcurrent(t *testing.T) { engines(t, enginetest.RunConcurrent) }
+
+func engines(t *testing.T, run func(*testing.T, enginetest.Config)) {
 	if os.Getenv(server) == "" {
 		t.Skipf("NOT TESTED against a real SQL Server: %s names none", server)
 	}
-	enginetest.Run(t, enginetest.Config{New: func(t testing.TB) chat.Store {
+	run(t, enginetest.Config{New: func(t testing.TB) chat.Store {
 		db, err := sqlserver.Open(context.Background(), newDatabase(t), sqladapter.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })

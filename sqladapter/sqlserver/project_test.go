@@ -13,9 +13,14 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
 
-func TestProject(t *testing.T) {
+//test:norace
+func TestProject(t *testing.T) { projects(t, projecttest.Run) }
+
+func TestProjectConcurrent(t *testing.T) { projects(t, projecttest.RunConcurrent) }
+
+func projects(t *testing.T, run func(*testing.T, projecttest.Config)) {
 	newDatabase(t) // or skip
-	projecttest.Run(t, projecttest.Config{New: newPlace, Checks: 6})
+	run(t, projecttest.Config{New: newPlace, Checks: 6})
 }
 
 func BenchmarkProject(b *testing.B) {

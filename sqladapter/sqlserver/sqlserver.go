@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
-// Open opens the database that a DSN names ("sqlserver://user:password@host?database=…") and
-// creates missing tables. It adopts a database with the documented tables.
+// Open opens the database of a DSN ("sqlserver://user:password@host?database=…") and creates missing tables. It
+// adopts a database with the documented tables.
 func Open(ctx context.Context, dsn string, o sqladapter.Options) (*sqladapter.DB, error) {
 	connector, err := mssql.NewConnector(dsn)
 	if err != nil {

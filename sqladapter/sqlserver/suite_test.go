@@ -57,6 +57,9 @@ func config(t testing.TB) sqltest.Config {
 	}
 }
 
+//test:norace
 func TestSuite(t *testing.T) { sqltest.Run(t, config(t)) }
+
+func TestSuiteConcurrent(t *testing.T) { sqltest.RunConcurrent(t, config(t)) }
 
 func Benchmark(b *testing.B) { sqltest.Bench(b, config(b)) }

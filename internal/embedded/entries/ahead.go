@@ -9,9 +9,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Prefetch prefetches everything that judging commits may read, given their judge.Keys: first the
-// entries of the keys, then those that depend on their values. The prefetcher has each entry that
-// it found as the last of a range also under its key.
+// Prefetch prefetches everything that judging commits may read, given their judge.Keys: first the entries of the
+// keys, then the entries that depend on their values. The prefetcher must return an entry that it found as the last
+// of a range also under its key.
 func (s *State) Prefetch(ctx context.Context, ahead read.Prefetcher, all []judge.Key) error {
 	var first, second read.Need
 	for _, k := range all {
@@ -38,8 +38,8 @@ func (s *State) Prefetch(ctx context.Context, ahead read.Prefetcher, all []judge
 	return nil
 }
 
-// prefetchLines prefetches the children of contexts that may be deleted, and the remnants above
-// them with theirs.
+// prefetchLines prefetches the children of contexts that may be deleted, and the remnants above these contexts with
+// their children.
 func (s *State) prefetchLines(ctx context.Context, ahead read.Prefetcher, k judge.Key) error {
 	switch k.Kind {
 	case judge.KeyLine:
@@ -168,8 +168,7 @@ func (s *State) needNext(n *read.Need, k judge.Key) error {
 	return nil
 }
 
-// needFound adds the runs of the usages with a source id in any home. Their threads are read one
-// by one.
+// needFound adds the runs of the usages with a source id in any home. Their threads are read one by one.
 func (s *State) needFound(n *read.Need, sourceID string) error {
 	return s.list(keys.Lookups(sourceID), func(_, value []byte) error {
 		v := keys.ReadVarints(value)

@@ -32,11 +32,11 @@ type Builder struct {
 	later *statedContext // produces the remaining entries; nil if there are none
 	last  []lastOf       // times of last messages that the commit changed or looked up
 
-	// Digests stores the digest of each span. Otherwise some spans have theirs, and the others are
+	// Digests stores the digest of each span. Otherwise only some spans have theirs stored, and the others are
 	// computed, which takes many lookups.
 	Digests bool
 
-	below Below // has the commit; nil if the index needs all its entries
+	below Below // the layer that has the commit; nil if the index needs all its entries
 }
 
 // Below is a layer of packs that replace index entries.
@@ -152,11 +152,11 @@ func (b *Builder) context(id structure.ContextID, c *judge.ContextChange, record
 	}
 	switch stated := (*statedContext)(c.Stated); {
 	case stated == nil:
-	case !c.Created: // known before
+	case !c.Created: // the context existed before
 		k, start := b.slab.key(keys.TableContext, id[:]), b.slab.begin()
 		b.slab.buf = stated.append(b.slab.buf)
 		b.Put(k, b.slab.end(start))
-	case records == 1 && c.Was == nil && b.Remnants.Len() == 0: // so nothing else in the commit reads them
+	case records == 1 && c.Was == nil && b.Remnants.Len() == 0: // then nothing else in the commit reads them
 		b.later = stated
 	default:
 		b.slab.begin()
@@ -178,8 +178,7 @@ func (b *Builder) contextGone(c *backend.Context) error {
 	return err
 }
 
-// remnantsGone deletes the entries of remnants from before the commit. Contexts take the place of
-// some.
+// remnantsGone deletes the entries of remnants from before the commit. Some of them are replaced by contexts.
 func (b *Builder) remnantsGone() {
 	for id, r := range b.Remnants.All() {
 		if r.Was == nil {
@@ -264,8 +263,8 @@ func (b *Builder) texts(was, is *structure.Thread) {
 	}
 }
 
-// messages adds entries for homes whose last message is later than before. Several messages in
-// the same millisecond need only one.
+// messages adds entries for homes whose last message is later than before. Several messages in the same millisecond
+// need only one entry.
 func (b *Builder) messages() error {
 	for home, at := range b.LastMessages.All() {
 		is, known := b.state.Cache.messages.Get(home)
@@ -331,8 +330,8 @@ func (b *Builder) named(table byte, from judge.Source, name string) {
 	}
 }
 
-// requireGone refuses an id whose former entries a collection has not yet deleted: they would
-// be mixed with the new ones.
+// requireGone refuses an id whose former entries a collection has not deleted yet. They would be mixed with the new
+// ones.
 func (b *Builder) requireGone(kind structure.Kind, id string, table byte, of []byte) error {
 	if b.state.replay || !b.state.Source.Collecting() {
 		return nil
@@ -378,8 +377,8 @@ func (b *Builder) erasures() error {
 			b.Put(k, nil)
 		}
 	}
-	// The usages of a block within the commit that first stored it were found through its
-	// place, which has changed. Now they need entries.
+	// The usages of a block in the commit that first stored it were found through the block's place, which has
+	// changed. Now they need entries of their own.
 	for _, id := range b.Revived {
 		own, err := b.state.Source.OwnUsages(b.state, id, b.number)
 		if err != nil {

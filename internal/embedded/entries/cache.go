@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Cache holds the current state of recently used contexts and runs. Only the writer changes it,
-// and it may read without mu. Readers get copies, because entries are changed in place.
+// Cache holds the current state of recently used contexts and runs. Only the writer changes it, and the writer may
+// read it without mu. Readers get copies, because entries are changed in place.
 type Cache struct {
 	mu       sync.Mutex
 	ends     recent.Table[structure.RunID, judge.End]
@@ -19,13 +19,13 @@ type Cache struct {
 	// For the writer only: times of last messages, and runs with forks.
 	messages recent.Table[structure.Home, int64]
 	runs     recent.Table[structure.RunID, structure.RunInfo]
-	// digests of spans with forks or that were requested.
+	// digests are those of spans with forks, and those that were requested.
 	digests *recent.Shared[structure.SpanRef, structure.Digest]
 }
 
 type liveContext struct {
 	*backend.Context
-	// shared is set while another goroutine produces index entries from the context. It must not
+	// shared is set while another goroutine produces index entries from the context. Meanwhile the context must not
 	// be changed in place.
 	shared bool
 }
@@ -41,7 +41,7 @@ func NewCache() *Cache {
 	}
 }
 
-// Context copies a context to to, if it is cached.
+// Context copies a context into to, if it is cached.
 func (c *Cache) Context(id structure.ContextID, to *backend.Context) bool {
 	c.mu.Lock()
 	is, ok := c.contexts.Get(id)
@@ -88,9 +88,9 @@ func (c *Cache) add(is *backend.Context) {
 	c.mu.Unlock()
 }
 
-// Apply updates the cache with a commit. It calls publish, which makes the commit visible, with
-// mu held: a reader that sees the commit also sees its contexts. If a context is the only
-// record, its index entries are produced later. For the writer.
+// Apply updates the cache with a commit. It calls publish, which makes the commit visible, with mu held, so that a
+// reader that sees the commit also sees its contexts. If a context is the only record, its index entries are produced
+// later. For the writer.
 func (c *Cache) Apply(b *Builder, publish func()) {
 	f, shared := b.Effects, (*backend.Context)(b.later)
 	for id, info := range f.Runs.All() {

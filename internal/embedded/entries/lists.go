@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// list calls take with the rest of each key under a prefix and the value.
+// list calls take for each entry under a prefix, with the rest of its key and its value.
 func (s *State) list(prefix []byte, take func(rest, value []byte) error) error {
 	for e, err := range s.Source.Scan(prefix, keys.PrefixEnd(prefix)) {
 		if err == nil {

@@ -62,7 +62,7 @@ func (b *Builder) span(s judge.Span, frame journal.Position, usages uint32) {
 		if _, ok := b.Blocks.Get(u.Content); !ok {
 			b.usage(u.Content, b.number, usages+uint32(i), structure.UsageID{Span: s.Ref, Index: i})
 		}
-		// Forms have many usages that no query asks for, so they have no entries.
+		// The usages of a form are many, and no query asks for them, so they have no entries.
 		if aside := u.MetadataContent; !aside.IsZero() {
 			if _, ok := b.Blocks.Get(aside); !ok {
 				b.usage(aside, b.number, usages+uint32(i), structure.UsageID{Span: s.Ref, Index: i})

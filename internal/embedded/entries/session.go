@@ -18,14 +18,14 @@ const (
 	SessionAge  = 10 * time.Minute
 )
 
-// Session is what an engine knows of the requests of a session: the value of keys.TableRequests.
+// Session is what an engine knows about the requests of a session. It is the value in keys.TableRequests.
 type Session struct {
 	// Whole is set if all commits of the session are known. Otherwise an unknown request may have
 	// been applied.
 	Whole    bool
 	First    uint64 // first known commit
 	Last     uint64 // last commit
-	Sequence uint64 // of the last commit
+	Sequence uint64 // sequence of the last commit
 	highest  uint64 // highest sequence
 	// applied has the requests within the window below highest, ordered by sequence.
 	applied []appliedRequest

@@ -43,12 +43,12 @@ type Source interface {
 	// AnyErased reports whether any content may be erased.
 	AnyErased() bool
 
-	// Collecting reports whether a collection is deleting entries, Closed whether it deletes
-	// the end of a run, and Deleting whether it still has to delete the entry of a key.
+	// Collecting reports whether a collection is deleting entries, Closed whether it deletes the end of a run, and
+	// Deleting whether the entry of a key still has to be deleted.
 	Collecting() bool
 	Closed(structure.RunID) bool
 	Deleting(key []byte) (bool, error)
-	// OwnUsages is read.View.OwnUsages in a state, for a commit with this number.
+	// OwnUsages is read.View.OwnUsages for a commit with this number.
 	OwnUsages(state read.Getter, id content.ID, number uint64) ([]read.Usage, error)
 }
 

@@ -19,7 +19,7 @@ var ErrValue = errors.New("index value is malformed")
 // Varints reads lists of varints.
 type Varints struct{ varint.Reader }
 
-// ReadVarints returns what reads a value.
+// ReadVarints returns a reader of the varints in a value.
 func ReadVarints(value []byte) Varints { return Varints{varint.Reader{Rest: value}} }
 
 // Err returns ErrValue if a number was missing.
@@ -128,7 +128,7 @@ func ReadRun(id structure.RunID, b []byte) (structure.RunInfo, error) {
 	return r, v.Err()
 }
 
-// DigestEvery is the number of spans of a run per stored digest.
+// DigestEvery is the number of spans of a run for which one digest is stored.
 const DigestEvery = 64
 
 // SpanPlace is the position of the frame that contains a span.
@@ -147,7 +147,7 @@ func ReadSpanPlace(b []byte) (p SpanPlace, err error) {
 	return p, v.Err()
 }
 
-// CommitEvery is the number of commits per stored position.
+// CommitEvery is the number of commits for which one position is stored.
 const CommitEvery = 256
 
 // Record decodes a record. It shares no memory with the index.

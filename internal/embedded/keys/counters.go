@@ -57,8 +57,8 @@ func (c Counters) Plus(by *judge.Counts) Counters {
 	}
 }
 
-// Since adds the difference between two other states, for counters that have
-// changed in parallel.
+// Since returns the counters plus the difference between two other states. It combines changes that were made in
+// parallel.
 func (c Counters) Since(was, is Counters) Counters {
 	to, from, now := c.fields(), was.fields(), is.fields()
 	for i := range to {

@@ -52,8 +52,8 @@ const (
 	TableChunk              = 'y' // start of the chunk key → place of its record
 )
 
-// Early reports whether an entry may be written before the index's state accounts for it:
-// replaying its commit reads nothing from the same table.
+// Early reports whether an entry may be written before the state of the index includes its commit. This is the case
+// if replaying the commit reads nothing from the same table.
 func Early(key []byte) bool {
 	switch key[0] {
 	case TableSpanBySource, TableRunOfThread, TableForkOfRun, TableAlternative, TableBlock, TableCommit, TableRun, TableSpan, TableUsageOfContent, TableChunk:
@@ -127,7 +127,7 @@ func PrefixEnd(prefix []byte) []byte {
 // Present is the value of keys without a value.
 var Present = []byte{}
 
-// RemnantChild is the value in TableChildOfContext of a child that is a remnant.
+// RemnantChild is the value in TableChildOfContext for a child that is a remnant.
 var RemnantChild = []byte{1}
 
 // ReadUint64 is the inverse of Uint64.

@@ -8,10 +8,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// The table of listings has an entry for each thread under the filter of all threads, of its
-// user, and of each of its first metadata values. A key is the table, the filter, the time of
-// the last update and the thread. These entries change with every message, so folds write them
-// and commits do not (see read.Derive). An entry is stale if the thread has another time by now.
+// The table of listings has an entry for each thread under several filters: of all threads, of its user, and of each
+// of its first metadata values. A key is the table, the filter, the time of the last update and the thread. These
+// entries change with every message, so they are written by folds and not by commits (see read.Derive). An entry is
+// stale if the time of the thread has changed since.
 
 const (
 	filterSize = 6
@@ -21,7 +21,7 @@ const (
 	// indexedScalars limits the metadata values with entries. A thread with more values also has
 	// an entry under FilterMore.
 	indexedScalars = 16
-	// textSize is the number of bytes of a source id or title in a key.
+	// textSize is the number of bytes of a source id or title in a key. A shorter text is followed by zeros.
 	textSize = 24
 )
 
@@ -29,8 +29,8 @@ const (
 type OrderFilter [filterSize]byte
 
 var (
-	// FilterAll is the filter of all threads, and FilterMore that of threads with more metadata
-	// values than entries.
+	// FilterAll is the filter of all threads. FilterMore is the filter of threads with more metadata values than
+	// entries.
 	FilterAll  = OrderFilter{}
 	FilterMore = OrderFilter{1}
 )
@@ -119,12 +119,13 @@ func textKey(table byte, text string, id structure.ThreadID) []byte {
 	if text == "" {
 		return nil
 	}
-	return append(TextPrefix(table, text), id[:]...)
+	k := append(TextPrefix(table, text), make([]byte, textSize)...) // ends with zeros
+	return append(k[:1+textSize], id[:]...)
 }
 
 // TextPrefix is the prefix of the keys of threads whose text starts with text.
 func TextPrefix(table byte, text string) []byte {
-	return append(append(make([]byte, 0, 1+textSize+16), table), text[:min(len(text), textSize)]...)
+	return append(append(make([]byte, 0, 1+2*textSize), table), text[:min(len(text), textSize)]...)
 }
 
 // OrderPlace returns the position in a key.

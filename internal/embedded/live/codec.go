@@ -59,7 +59,7 @@ func (l *Set) Encode(store [16]byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Decode returns the set that belongs to a store. Errors call the bytes by a name.
+// Decode returns the set in bytes that must belong to a store. name describes the bytes in errors.
 func Decode(b []byte, store [16]byte, name string) (*Set, error) {
 	l, of, err := Read(bytes.NewReader(b), int64(len(b)), name)
 	if err == nil && of != store {

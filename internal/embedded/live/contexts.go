@@ -9,12 +9,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// An id can belong to several contexts, one after the other: one that was deleted, and one that was
-// created later. Only the records of the last one are live.
+// An id can belong to several contexts, one after another: one that was deleted, and one that was created later. Only
+// the records of the last one are live.
 //
-// A deleted context is live as a remnant while a context descends from it. All its records become
-// remnants, so what is left does not depend on how it was deleted. Until the file with its first
-// records is rewritten, replay meets a context that is stated again as a remnant.
+// A deleted context is live as a remnant while it has descendants. All its records become remnants, so what is left
+// does not depend on how it was deleted. Until the file with its first records is rewritten, replay finds a
+// context that later records state as a remnant.
 
 // beginning is the commit that created a context. shared is set if that commit also has records of
 // an earlier context with the same id.
@@ -33,14 +33,14 @@ func (m *Marker) remnants(id structure.ContextID) error {
 		if err != nil {
 			return err
 		}
-		m.Live.remnants[id] = beginning{} // the scan finds it
+		m.Live.remnants[id] = beginning{} // the scan finds where it begins
 		m.Revived = m.Revived || m.scanned
 		id = r.Parent
 	}
 	return nil
 }
 
-// life is the last context with an id, as far as the scan has read.
+// life is the last context with an id, as far as the journal was scanned.
 type life struct {
 	thread structure.ThreadID
 	last   uint64 // commit with its last record or its deletion
@@ -48,8 +48,8 @@ type life struct {
 	left   bool   // its last record is a remnant
 }
 
-// stated notes a record of a context or, with left, of a remnant. One that comes after a deletion,
-// and a context after a remnant, is another one with the same id.
+// stated records a record of a context or, with left, of a remnant. A record after a deletion, and a context after a
+// remnant, belong to a new context with the same id.
 func (m *Marker) stated(number uint64, id structure.ContextID, thread structure.ThreadID, left bool) {
 	of := m.Live.contexts
 	if !has(of, id) {
@@ -69,7 +69,7 @@ func (m *Marker) stated(number uint64, id structure.ContextID, thread structure.
 	m.lives[id] = l
 }
 
-// ended notes that a context was deleted.
+// ended records that a context was deleted.
 func (m *Marker) ended(number uint64, id structure.ContextID) {
 	if l, ok := m.lives[id]; ok {
 		l.last, l.over = number, true
@@ -77,7 +77,7 @@ func (m *Marker) ended(number uint64, id structure.ContextID) {
 	}
 }
 
-// endedAll notes that the contexts of a thread were deleted.
+// endedAll records that the contexts of a thread were deleted.
 func (m *Marker) endedAll(number uint64, thread structure.ThreadID) {
 	for _, id := range m.members[thread] {
 		if l := m.lives[id]; !l.left && l.thread == thread {

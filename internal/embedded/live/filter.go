@@ -8,13 +8,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Filter removes dead records from a commit: dropped records become nil, some are
-// replaced. The records themselves are not changed. It depends only on the commit and
-// the set, and is idempotent. It reports whether it changed anything.
+// Filter removes dead records from a commit. Dropped records become nil, and some are replaced. The records
+// themselves are not changed. The result depends only on the commit and the set, and filtering again changes nothing.
+// Filter reports whether it changed anything.
 //
-// The result can be replayed whether or not earlier commits were filtered: live records
-// refer only to live ones, and deletions are kept for followers of the feed that have
-// seen the deleted records.
+// The result can be replayed whether or not earlier commits were filtered, because live records refer only to live
+// ones. Deletions are kept for followers of the feed that have seen the deleted records.
 func (l *Set) Filter(c *structure.Commit, t *Counts) (changed bool) {
 	if c.Number > l.Until {
 		return false
@@ -36,7 +35,7 @@ func (l *Set) Filter(c *structure.Commit, t *Counts) (changed bool) {
 	return changed
 }
 
-// Strip filters a commit and removes the nil records; a nil set removes nothing.
+// Strip filters a commit and removes the nil records. A nil set removes nothing.
 func (l *Set) Strip(c *structure.Commit) {
 	if l == nil || !l.Filter(c, new(Counts)) {
 		return
@@ -160,8 +159,8 @@ func (l *Set) tipRecord(c *structure.Commit, i int, r *structure.Tip) structure.
 	return &structure.Tip{Context: r.Context, Span: l.clamp(r.Span)}
 }
 
-// deletion reports whether a deletion is kept for followers of the feed. Those of names
-// in deleted threads are not.
+// deletion reports whether a deletion is kept for followers of the feed. Deletions of names in deleted threads are
+// not kept.
 func (l *Set) deletion(d *structure.Deletion, c *structure.Commit, i int) bool {
 	switch d.Subject {
 	case structure.KindBranch, structure.KindCheckpoint:

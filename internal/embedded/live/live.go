@@ -1,5 +1,5 @@
-// Package live finds out what of a store can be reached, and takes the rest out of commits. It changes nothing: an
-// engine deletes by it.
+// Package live finds out what in a store can be reached, and removes the rest from commits. It does not change the
+// store itself. That is up to an engine.
 package live
 
 import (
@@ -11,9 +11,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Set is everything that can be reached as of a commit. For a run it stores the last live
-// place: all places before it are live. For content it stores eight bytes of the hash: dead
-// content that shares them with live content is kept, which is harmless.
+// Set is everything that can be reached as of a commit. For a run it stores the last live place, because all places
+// before it are live. For content it stores eight bytes of the hash. Dead content with the same eight bytes as live
+// content is kept, which is harmless.
 type Set struct {
 	Until uint64 // everything in later commits is live
 
@@ -35,8 +35,8 @@ type Set struct {
 	// deletedThreads has the last commit that deleted an id that is in use again: records before
 	// it belong to the deleted thread.
 	deletedThreads map[structure.ThreadID]uint64
-	// erased has the blocks that are erased now. stored has the commit with the last
-	// record of each block that was ever erased.
+	// erased has the blocks that are erased now. stored has, for each block that was ever erased, the commit with its
+	// last record.
 	erased map[content.ID]struct{}
 	stored map[content.ID]uint64
 
@@ -71,7 +71,7 @@ func has[K comparable, V any](m map[K]V, k K) bool {
 	return ok
 }
 
-// Span reports whether a span is live; the empty position is.
+// Span reports whether a span is live. The zero ref counts as live.
 func (l *Set) Span(r structure.SpanRef) bool { return r.IsZero() || r.Seq <= l.runs[r.Run].Live }
 
 // Hash returns the part of an id that the set stores.
@@ -120,9 +120,8 @@ type hashSet struct {
 
 const minHashes = 1 << 10
 
-// spread returns where to look for a hash. The seed is random, because hashes from a file may
-// be crafted to collide, and hashes from another set come in the order of its table, which
-// would cluster here.
+// spread returns the slot where the search for a hash starts. The seed is random, because hashes from a file may be
+// crafted to collide, and hashes from another set come in the order of its table, so they would cluster.
 func (s *hashSet) spread(h uint64) uint64 { return maphash.Comparable(s.seed, h) }
 
 func (s *hashSet) has(h uint64) bool {

@@ -27,13 +27,13 @@ type Commit struct {
 	Size int64
 }
 
-// Marker finds what is live: first the reachable histories from the index, then their
-// content in one pass over the journal. It then follows the commits that arrived
-// meanwhile, the last of them with writes blocked.
+// Marker finds what is live: first the reachable histories from the index, then their content in one pass over the
+// journal. Then it follows the commits that arrived in the meantime, the last of them with writes blocked.
 type Marker struct {
 	// Live has what was found so far.
 	Live *Set
-	// Revived is set when a commit that was followed made something live that was dead before it, and not brought by it.
+	// Revived is set when a followed commit made something live that was dead before and that the commit did not
+	// bring itself.
 	Revived bool
 
 	ctx  context.Context
@@ -46,8 +46,7 @@ type Marker struct {
 	inherited map[inherited]struct{}
 	runs      map[structure.RunID]structure.RunInfo // cached
 
-	// lives has what the scan found of contexts that are live, also as remnants, and members has
-	// them by thread.
+	// lives has what the scan found about live contexts, including remnants. members has them by thread.
 	lives   map[structure.ContextID]life
 	members map[structure.ThreadID][]structure.ContextID
 
@@ -58,19 +57,18 @@ type Marker struct {
 	// revived has spans that were found live after the scan.
 	revived   []revival
 	following bool
-	arrived   bool // the span that is marked is a new one
-	// young and youngChunks were stored within KeepUnused. left has those that something
-	// dead uses.
+	arrived   bool // the span being marked is new
+	// young and youngChunks were stored within KeepUnused. usedByDead has those that something dead uses.
 	young, youngChunks, usedByDead hashSet
 }
 
-// revival is the spans of a run after one place and up to another.
+// revival is the spans of a run after one place, up to another.
 type revival struct {
 	run         structure.RunID
 	after, last uint64
 }
 
-// NewMarker returns a marker that begins with a state.
+// NewMarker returns a marker for a state.
 func NewMarker(ctx context.Context, v View, o backend.CollectOptions) *Marker {
 	return &Marker{
 		ctx: ctx, view: v, Live: newSet(), opt: o,
@@ -184,7 +182,7 @@ func (m *Marker) contextRoot(e index.Entry) error {
 	if err != nil {
 		return err
 	}
-	m.Live.contexts[c.ID] = beginning{} // the scan finds it
+	m.Live.contexts[c.ID] = beginning{} // the scan finds where it begins
 	if err := m.remnants(c.Parent); err != nil {
 		return err
 	}
@@ -211,8 +209,7 @@ func (m *Marker) checkpointRoot(e index.Entry) error {
 	return m.span(c.Span)
 }
 
-// summaryRoot marks the content and range of a summary: readers can ask for the full
-// range.
+// summaryRoot marks the content of a summary, and its whole range because readers can ask for it.
 func (m *Marker) summaryRoot(e index.Entry) error {
 	s, err := keys.Record[*structure.Summary](structure.KindSummary, e.Value, "")
 	if err != nil {
@@ -301,7 +298,7 @@ func (m *Marker) content(id content.ID) error {
 	return nil
 }
 
-// tree marks the chunks of a chunked block, as far as they exist.
+// tree marks those chunks of a chunked block that exist.
 func (m *Marker) tree(id content.ID) error {
 	root, ok := m.trees[id]
 	if !ok || has(m.Live.erased, id) {

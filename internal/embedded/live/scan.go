@@ -9,8 +9,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Scan reads the journal up to the state. It marks the content of live spans, and notes
-// all deletions.
+// Scan reads the journal up to the state. It marks the content of live spans, and records all deletions.
 func (m *Marker) Scan(progress func(int64) error) error {
 	for f, err := range m.view.History(1, m.Live.Until) {
 		if err != nil {
@@ -68,8 +67,7 @@ func (m *Marker) scanRecord(c *structure.Commit, r structure.Record) error {
 	case *structure.Value:
 		m.noteDeadUse(r.Content)
 	case *structure.Reflog:
-		// An undo must not skip a missing entry, so the entries before it are removed
-		// too.
+		// An undo must not skip a missing reflog entry, so the entries before a removed one are removed too.
 		if has(m.Live.contexts, r.Context) && !(m.Live.Span(r.From) && m.Live.Span(r.To)) {
 			m.Live.cutReflog[r.Context] = c.Number
 		}
@@ -124,9 +122,9 @@ func (m *Marker) isYoung(c *structure.Commit) bool {
 	return m.opt.KeepUnused > 0 && c.Time.After(m.before(m.opt.KeepUnused))
 }
 
-// unused marks recently stored content that nothing used yet: a caller may be about to
-// use it. This includes chunks without a block, but not the chunks of blocks that are
-// erased, or that were used and are now dead.
+// unused marks recently stored content that nothing has used yet, because a caller may be about to use it. This
+// includes chunks without a block. It does not include chunks of blocks that are erased, or that were used and are
+// now dead.
 func (m *Marker) unused() error {
 	var used hashSet
 	for id, root := range m.trees {

@@ -11,9 +11,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// These records of a value are live: the latest; those younger than KeepReflog and the one
-// before them; and, for a context's values, those that a fork inherits, or would inherit if
-// it and the contexts between had none.
+// These records of a value are live: the latest; those younger than KeepReflog and the one before them; and, for
+// values of a context, those that a fork inherits, or would inherit if it and the contexts in between had no such
+// value.
 
 // inherited is a context and the position as of which its values are read.
 type inherited struct {
@@ -43,7 +43,7 @@ func (m *Marker) keepValue(key []byte, v *structure.Value) error {
 // values marks value records, the latest of each value first.
 func (m *Marker) values() error {
 	var history []byte // key prefix of the current value
-	settled := false   // the remaining records of the value are old and were replaced earlier
+	settled := false   // the remaining records of the value were replaced long ago
 	for e, err := range m.view.Entries(m.ctx, keys.Of(keys.TableValue)) {
 		if err != nil {
 			return err

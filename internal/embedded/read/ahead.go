@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// spansAhead is the number of spans of a path that are prefetched first. It doubles with each prefetch, up to
+// spansAhead is the number of spans in the first prefetch of a path. The number doubles with each prefetch, up to
 // mostSpansAhead.
 const (
 	spansAhead     = 256

@@ -54,8 +54,8 @@ func (v *View) RequireAt(c backend.Cursor) error {
 	return errors.Join(err, &backend.DivergedError{After: c, Common: common})
 }
 
-// common returns the last commit that is known to be common with the history of a cursor,
-// judging by its id.
+// common returns the last commit that the history certainly has in common with that of a cursor, according to the
+// cursor's id.
 func (v *View) common(c backend.Cursor) (backend.Cursor, error) {
 	if head := v.Index.State(); c.ID == head.ID {
 		return CursorOf(head), nil

@@ -15,16 +15,14 @@ const (
 	MaxCached = 8 << 20
 )
 
-// FrameCache caches large frames of which only a small part was read: the end of a
-// history is often read again, and checking and decoding a whole frame costs more
-// than reading a few messages. Cached frames are checked and immutable; readers
-// copy what they return. It is safe for concurrent use.
+// FrameCache caches large frames of which only a small part was read. The end of a history is often read again, and
+// checking and decoding a whole frame costs more than reading a few messages. Cached frames are checked and
+// immutable. Readers copy what they return. It is safe for concurrent use.
 type FrameCache struct {
 	frames lru.Cache[frameKey, *cachedFrame]
 }
 
-// frameKey includes the file: after a segment is packed or swept, the same position
-// has other bytes.
+// frameKey includes the file, because after a segment is packed or swept, the same position has other bytes.
 type frameKey struct {
 	file journal.File
 	at   journal.Position

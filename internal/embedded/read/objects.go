@@ -101,8 +101,7 @@ func (v *View) chunk(r Reader, k content.Key) ([]byte, error) {
 	return c.Bytes, nil
 }
 
-// ReadObject reads the record at the place in an index value. The caller must compare its
-// id.
+// ReadObject reads the record at the place in an index value. The caller must compare the id of the record.
 func ReadObject(r Reader, value []byte) (structure.Record, keys.Place, error) {
 	p, err := keys.ReadPlace(value)
 	if err != nil {
@@ -112,7 +111,7 @@ func ReadObject(r Reader, value []byte) (structure.Record, keys.Place, error) {
 	return object, p, err
 }
 
-// object reads the block or chunk under a key. The caller must compare its id.
+// object reads the block or chunk under a key. The caller must compare the id of the record.
 func (v *View) object(r Reader, key []byte) (structure.Record, keys.Place, bool, error) {
 	if v.Packs != nil {
 		return v.Packs.Object(r, key)

@@ -148,8 +148,8 @@ func (r *pathReader) readAhead(ctx context.Context, s structure.Segment, first, 
 	return r.spans.view.prefetchBodies(ctx, r.window, r.erasures)
 }
 
-// body returns the block of a usage: the given one from the same commit, or the
-// stored one. Of an erased block only the description is returned.
+// body returns the block of a usage: the given one from the same commit, or the stored one. For an erased block it
+// returns only the description.
 func (v *View) body(id content.ID, found *structure.Block, erasures bool) (*structure.Block, error) {
 	if erasures {
 		if ok, err := v.NotErased(id); err != nil {
@@ -168,8 +168,8 @@ func (v *View) body(id content.ID, found *structure.Block, erasures bool) (*stru
 	if err != nil || found == nil {
 		return b, err
 	}
-	// The block was erased, collected, and stored again by another user: the first
-	// description stays valid for this usage.
+	// The block was erased, collected, and stored again for another use. The first description stays valid for this
+	// usage.
 	own := *b
 	own.Block = found.Block
 	return &own, nil

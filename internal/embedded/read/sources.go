@@ -45,7 +45,7 @@ type Cursor interface {
 	Skip(key []byte)
 }
 
-// Derived are the entries that Derive updates in each fold. They are as of the last fold.
+// Derived has the entries that Derive updates in each fold. They are as of the last fold.
 type Derived interface {
 	// FirstDerived and LastDerived return the derived entry with the least and the greatest key
 	// in from <= key < to.
@@ -62,7 +62,7 @@ type Commits interface {
 	NewReader() Reader
 	// FileOf names the file of a position in errors.
 	FileOf(journal.Position) string
-	// Damage returns why commits cannot be read to their end, or nil.
+	// Damage returns the reason why commits cannot be read to their end, or nil.
 	Damage() error
 	// Collecting reports whether commits may contain spans that the index no longer has.
 	Collecting() bool
@@ -75,9 +75,8 @@ type Reader interface {
 	// Object returns the block or chunk at an offset in the commit at a position. size is its
 	// approximate size. The caller must compare its id.
 	Object(frame journal.Position, record, size int64) (structure.Record, error)
-	// Place identifies the file at a position, which changes when the segment is rewritten. If
-	// spans can be read without the whole commit, it also returns those of the commit,
-	// including with.
+	// Place identifies the file at a position. The file changes when the segment is rewritten. If spans can be read
+	// without the whole commit, Place also returns those of the commit, including with.
 	Place(p journal.Position, with structure.SpanRef) (journal.File, *journal.PackedSpans, error)
 	// Name names the file that was read last, in errors.
 	Name() string
@@ -96,12 +95,12 @@ type Packs interface {
 	LastSpan(structure.RunID) (structure.SpanRef, error)
 }
 
-// Prefetcher reads several things at once. Everything else is read on demand.
+// Prefetcher reads several things at once. What it did not read is read on demand.
 type Prefetcher interface {
 	Prefetch(context.Context, Need) error
 }
 
-// Need is what will be read.
+// Need lists what will be read.
 type Need struct {
 	Keys    [][]byte // for Index.Get
 	Ranges  []Range  // for Index.Get, Scan and Cursor

@@ -46,7 +46,7 @@ func (v *View) NewSpanReader() *SpanReader {
 	return &SpanReader{view: v, reader: v.Commits.NewReader(), places: spanPlaces{view: v}}
 }
 
-// Read reads a span. Later spans of its run up to last are likely to be read next.
+// Read reads a span. The spans of its run up to last are likely to be read next.
 func (r *SpanReader) Read(ref structure.SpanRef, last uint64, into *structure.Reading) error {
 	if r.spans == nil || r.next >= r.spans.Len() || r.spans.Ref(r.next) != ref {
 		if err := r.find(ref, last); err != nil {
@@ -154,9 +154,8 @@ func (r *SpanReader) corrupt(what string) error {
 	return &backend.CorruptError{File: r.reader.Name(), Offset: r.at.Offset, What: what}
 }
 
-// guess decides whether to try the next commit for the next span of a run before
-// the index is used. If only one context grows, the guess is right; if several grow
-// in turns, it is wrong, and is tried ever less often.
+// guess decides whether to try the next commit for the next span of a run before using the index. If only one context
+// grows, the guess is right. If several grow in turns, it is wrong, and is tried ever less often.
 type guess struct {
 	seen, need int
 }

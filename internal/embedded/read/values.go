@@ -71,8 +71,8 @@ func (v *View) Values(ctx context.Context, owner structure.Owner, prefix, after 
 	}
 }
 
-// skipping calls take with the first entry of a range, and then repeatedly with the first
-// entry after the key that take returned, until take returns false.
+// skipping calls take with the first entry of a range, and then repeatedly with the first entry after the key that
+// take returned. It stops when take returns false.
 func (v *View) skipping(ctx context.Context, from, to []byte, take func(index.Entry) ([]byte, bool), fail func(error)) {
 	for more := true; more; {
 		more = false

@@ -20,10 +20,10 @@ import (
 type View struct {
 	Index   Index
 	Commits Commits
-	// Packs has entries that the index leaves out; nil if it has all.
+	// Packs has the entries that the index leaves out. It is nil if the index has all.
 	Packs Packs
-	// Ahead prefetches what will be read; nil if that does not help. The entries of an engine with
-	// a prefetcher have the digest of each span: see entries.Builder.Digests.
+	// Ahead prefetches what will be read. It is nil if that does not help. In the entries of an engine with a
+	// prefetcher each span has its digest: see entries.Builder.Digests.
 	Ahead Prefetcher
 	// Frames and Digests are caches shared by views. Each may be nil.
 	Frames  *FrameCache
@@ -62,7 +62,7 @@ func Record[R structure.Record](state Getter, k []byte, kind structure.Kind, id 
 	return keys.Record[R](kind, b, id)
 }
 
-// Readings yields the results of reading entries. An error ends it.
+// Readings yields the results of reading entries. The first error ends the sequence.
 func Readings[R any](entries iter.Seq2[index.Entry, error], read func(index.Entry) (R, error)) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		for e, err := range entries {
@@ -283,7 +283,7 @@ func (v *View) runsUnder(ctx context.Context, prefix, after []byte) iter.Seq2[st
 func (v *View) Last(_ context.Context, run structure.RunID) (structure.SpanRef, error) {
 	last, err := v.LastSpan(run)
 	if err == nil && last.IsZero() {
-		_, err = Run(v.Index, run) // empty or missing
+		_, err = Run(v.Index, run) // the run is empty or missing
 	}
 	return last, err
 }

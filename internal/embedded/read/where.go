@@ -17,9 +17,8 @@ type Usage struct {
 	Place  uint32
 }
 
-// Where implements backend.Reader. Usages in the block's own commit are read from it;
-// the others are in a table, by commit. If the block was erased and stored again, some
-// of these are older.
+// Where implements backend.Reader. Usages in the block's own commit are read from the commit. The others are in a
+// table, ordered by commit. If the block was erased and stored again, some of these are older.
 func (v *View) Where(ctx context.Context, id content.ID) iter.Seq2[structure.UsageID, error] {
 	return func(yield func(structure.UsageID, error) bool) {
 		fail := func(err error) { yield(structure.UsageID{}, err) }
@@ -104,8 +103,7 @@ func (v *View) OwnUsages(state Getter, id content.ID, hidden func(structure.Span
 	return own, nil
 }
 
-// present drops the usages in spans that the index no longer has: a collection has not
-// yet deleted them from the journal.
+// present drops usages in spans that the index no longer has. A collection has not deleted them from the journal yet.
 func (v *View) present(usages []Usage) (there []Usage, err error) {
 	for _, u := range usages {
 		_, ok, err := v.Index.Get(keys.Span(u.Span))

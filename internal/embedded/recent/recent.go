@@ -8,17 +8,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Table caches values that can be looked up elsewhere. A key has two slots in a table that grows up
-// to a limit, and may be evicted by other keys. Consecutive ids are in adjacent slots. Shared is a
-// table for several goroutines.
+// Table caches values that can be looked up elsewhere. A key has two slots in a table that grows up to a limit, and
+// other keys may evict it. Consecutive ids are in adjacent slots. Shared is a table for several goroutines.
 type Table[K comparable, V any] struct {
 	// Place returns a number for a key. Keys with the same number compete for slots.
 	Place func(K) uint64
 	sets  []set[K, V] // the length is a power of two
-	count int         // new keys since the table has this size
+	count int         // new keys since the last growth
 }
 
-// set has the two slots of its keys, the last one set first.
+// set has two slots for its keys. The first one was set last.
 type set[K comparable, V any] [2]struct {
 	used  bool
 	key   K

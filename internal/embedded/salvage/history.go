@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxHole is the largest number of consecutive lost messages that are replaced by notes.
-// Damage does not lose more; a larger gap is a wrong place.
+// maxHole is the maximum number of consecutive lost messages that are replaced by notes. Damage does not lose more,
+// so a larger gap means a wrong place.
 const maxHole = 1 << 20
 
 // maxNotes is the largest number of notes in a commit.
@@ -39,7 +39,7 @@ func (m *Mender) span(s structure.Span) error {
 		if !errors.Is(err, backend.ErrExists) {
 			break
 		}
-		s.Usages[i].Lookup = 0 // its former owner was deleted by a lost commit
+		s.Usages[i].Lookup = 0 // a lost commit deleted its former owner
 		err = m.apply(&s)
 	}
 	return err
@@ -132,7 +132,7 @@ func (m *Mender) block(b *structure.Block) error {
 	if b.Gone() { // it was erased and collected
 		return m.erased(b)
 	}
-	return m.needContent(b.ID) // chunks of it are lost
+	return m.needContent(b.ID) // some of its chunks are lost
 }
 
 // erased adds content as erased: only its description is left.

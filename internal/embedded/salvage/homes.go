@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// homeNamed returns the home in a run or value, or zero.
+// homeNamed returns the home named in a run or value, or zero.
 func homeNamed(r structure.Record) structure.Home {
 	switch r := r.(type) {
 	case *structure.Run:
@@ -19,8 +19,7 @@ func homeNamed(r structure.Record) structure.Home {
 	return structure.Home{}
 }
 
-// meet records the homes in the current commit. A recreated thread gets the incarnation
-// that was named last.
+// meet records the homes named in the current commit. A recreated thread gets the incarnation that was named last.
 func (m *Mender) meet() error {
 	for _, r := range m.records {
 		home := homeNamed(r)

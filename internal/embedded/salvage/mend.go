@@ -1,5 +1,5 @@
-// Package salvage adds the commits of a damaged store, of which some are lost, to a new one. What
-// a commit refers to and is lost is replaced.
+// Package salvage adds the commits of a damaged store, some of which are lost, to a new store. If a commit refers to
+// something lost, that is replaced.
 package salvage
 
 import (
@@ -22,14 +22,12 @@ type Report struct {
 	Missing uint64 `json:"missing"`
 	// Losses is the number of unreadable parts of the journal.
 	Losses uint64 `json:"losses"`
-	// Messages is the number of lost messages whose places are known. Each is replaced by a
-	// note.
+	// Messages is the number of lost messages whose places are known. Each is replaced by a note.
 	Messages uint64 `json:"messages"`
 	// Contents is the number of lost contents that messages refer to. They read as erased.
 	Contents uint64 `json:"contents"`
-	// Names is the number of threads, contexts and runs that were recreated from nothing but
-	// their id. A context whose thread is lost gets a new thread, and so does a run that is
-	// in no context.
+	// Names is the number of threads, contexts and runs of which only the id was known and that were recreated. A
+	// context whose thread is lost gets a new thread, and so does a run that is in no context.
 	Names uint64 `json:"names"`
 	// Records is the number of other records that were dropped because their subject is
 	// lost.
@@ -41,7 +39,7 @@ func (r *Report) Whole() bool { return r.Missing == 0 && r.Losses == 0 }
 
 // Mender adds commits to a store that may lack some of the earlier ones.
 type Mender struct {
-	// Pending is the set of the pending collection of the damaged store; nil for none.
+	// Pending is the live set of the damaged store's pending collection, nil for none.
 	Pending *live.Set
 
 	ctx     context.Context
@@ -53,14 +51,12 @@ type Mender struct {
 	note    *structure.Block
 	// placeholders are contexts of which only the id is known.
 	placeholders map[structure.ContextID]bool
-	// remnants are what is left of deleted contexts. The store gets them with their forks.
+	// remnants are the remnants of deleted contexts. They are added together with their forks.
 	remnants map[structure.ContextID]*structure.Remnant
-	// lost has the threads of which only the id is known; homes has the incarnations that
-	// runs and values named last.
+	// lost has the threads of which only the id is known. homes has the incarnations that runs and values named last.
 	lost  map[structure.ThreadID]bool
 	homes map[structure.ThreadID]uint64
-	// homeless has the runs whose thread is unknown, and the times at which they were
-	// recreated.
+	// homeless has the runs whose thread is unknown, with the times at which they were recreated.
 	homeless map[structure.RunID]time.Time
 }
 
@@ -78,7 +74,7 @@ func New(ctx context.Context, to backend.Engine, report *Report) *Mender {
 func (m *Mender) Commit(f journal.Frame) error {
 	c, err := structure.DecodeCommit(f.Payload)
 	if err != nil {
-		return nil // the checksum is right but the content is not: a faulty program wrote it. It counts as missing.
+		return nil // the checksum is right but the content is not, so a faulty program wrote it; it counts as missing
 	}
 	m.report.Commits++
 	c.Number = f.Number
@@ -131,7 +127,7 @@ func refused(err error) bool {
 	return false
 }
 
-// record adds one record, after replacements for what it refers to and is lost.
+// record adds one record. Before that, it adds replacements for lost things that the record refers to.
 func (m *Mender) record(r structure.Record) error {
 	switch r := r.(type) {
 	case *structure.Block:

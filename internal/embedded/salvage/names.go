@@ -55,7 +55,7 @@ func (m *Mender) context(c structure.Context) error {
 	delete(m.placeholders, c.ID)
 	m.report.Names--
 	err = m.instead(above, &c)
-	if errors.Is(err, backend.ErrExists) { // it has forks, which keep it in its place
+	if errors.Is(err, backend.ErrExists) { // it has forks, which keep its remnant
 		c.Parent = structure.ContextID{}
 		err = m.instead(nil, &c)
 	}
@@ -70,8 +70,8 @@ func (m *Mender) context(c structure.Context) error {
 	return nil
 }
 
-// above returns the remnants from which a context is forked, the highest first: a commit that forks a
-// remnant states it. A parent that is lost becomes zero.
+// above returns the remnants from which a context was forked, the topmost first. The commit that creates a fork of a
+// remnant must state the remnant. A lost parent becomes zero.
 func (m *Mender) above(parent *structure.ContextID) (above []structure.Record, err error) {
 	seen := make(map[structure.ContextID]bool)
 	for at := parent; !at.IsZero(); {
@@ -109,8 +109,7 @@ func (m *Mender) setIfThere(id structure.SpanSetID) (structure.SpanSetID, error)
 	return id, err
 }
 
-// instead replaces a placeholder by the real context, and keeps the placeholder's branches,
-// summaries and reflog.
+// instead replaces a placeholder by the real context. It keeps the placeholder's branches, summaries and reflog.
 func (m *Mender) instead(above []structure.Record, c *structure.Context) error {
 	was, err := m.to.Context(m.ctx, c.ID)
 	if err != nil {
@@ -196,7 +195,7 @@ func (m *Mender) Finish() error {
 	return nil
 }
 
-// reached returns the runs in the histories of contexts, if there are homeless runs.
+// reached returns the runs in the histories of contexts. It is only needed if there are homeless runs.
 func (m *Mender) reached() (map[structure.RunID]bool, error) {
 	if len(m.homeless) == 0 {
 		return nil, nil
@@ -231,8 +230,7 @@ func (m *Mender) salvaged(name string, parent structure.ContextID, at structure.
 	})
 }
 
-// branch applies a branch. Another branch may have its name or source id if its deletion is
-// lost.
+// branch applies a branch. If a deletion was lost, another branch may have the name or source id.
 func (m *Mender) branch(r *structure.Branch) error {
 	err := m.needing(r, m.needThread(r.Thread), m.needContext(r.Context, r.Thread))
 	if !errors.Is(err, backend.ErrExists) {

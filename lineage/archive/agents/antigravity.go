@@ -12,7 +12,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// Antigravity reads sessions of Antigravity: a file of lines, a step in each, in a folder that has the id of the session.
+// Antigravity reads sessions of Antigravity. A session is a file with one step per line. The name of its folder is
+// the session id.
 func Antigravity() archive.Format {
 	return archive.Format{
 		Name: "antigravity", Grows: true,
@@ -32,7 +33,7 @@ func Antigravity() archive.Format {
 	}
 }
 
-// antigravityID returns the name of the folder of a session: the file is ID/.system_generated/logs/NAME.
+// antigravityID returns the session id from the path ID/.system_generated/logs/NAME.
 func antigravityID(in *archive.Input) string {
 	name := in.Name
 	if in.DiskPath() != "" {
@@ -45,7 +46,7 @@ func antigravityID(in *archive.Input) string {
 	return ""
 }
 
-// antigravitySession is a session of Antigravity while it is read.
+// antigravitySession is the state of reading a session of Antigravity.
 type antigravitySession struct {
 	session
 }
@@ -76,7 +77,7 @@ func (s *antigravitySession) line(raw []byte, at archive.Position) error {
 	return nil
 }
 
-// antigravityTitle returns the first line of what the user asked.
+// antigravityTitle returns the first line of the user's request.
 func antigravityTitle(text string) string {
 	if _, after, ok := strings.Cut(text, "<USER_REQUEST>"); ok {
 		text, _, _ = strings.Cut(after, "</USER_REQUEST>")

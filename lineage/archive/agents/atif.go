@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// ATIF reads trajectories in the Agent Trajectory Interchange Format: an object with the steps of a run, and with the trajectories of
-// subagents.
+// ATIF reads trajectories in the Agent Trajectory Interchange Format. A trajectory is an object with the steps of a
+// run and with the trajectories of its subagents.
 func ATIF() archive.Format {
 	return archive.Format{
 		Name: "atif",
@@ -39,13 +39,13 @@ func ATIF() archive.Format {
 	}
 }
 
-// atifRun is a trajectory while it is read.
+// atifRun is the state of reading a trajectory.
 type atifRun struct {
 	session
-	parents map[string]string // the steps that refer to the trajectories of subagents, by their ids
+	parents map[string]string // by the id of a subagent's trajectory, the step that refers to it
 }
 
-// atifID returns the id of a trajectory: that of the document, or of the session.
+// atifID returns the id of the document, or of the session.
 func atifID(raw []byte) string {
 	return cmp.Or(rawjson.Str(rawjson.Get(raw, "trajectory_id")), rawjson.Str(rawjson.Get(raw, "session_id")))
 }
@@ -76,7 +76,7 @@ func (s *atifRun) read(raw []byte, at archive.Position) {
 	s.end()
 }
 
-// steps reads the steps of a trajectory, and those of its subagents.
+// steps reads the steps of a trajectory and of its subagents.
 func (s *atifRun) steps(raw []byte, aside, prefix string, at archive.Position, depth int) {
 	model := rawjson.Str(rawjson.Get(rawjson.Get(raw, "agent"), "model_name"))
 	last, i := "", 0

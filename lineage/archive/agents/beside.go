@@ -9,10 +9,11 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// maxBeside is the largest file beside an input that is read with it.
+// maxBeside is the maximum size of a file that is read beside an input.
 const maxBeside = 64 << 20
 
-// beside returns a file in the folder of an input that is JSON, nil if there is none, if it is a link, or if the input is in an archive.
+// beside returns the content of a JSON file in the folder of an input. It returns nil if there is no such file, if it
+// is a link, or if the input is in an archive.
 func beside(in *archive.Input, name string) []byte {
 	if in.DiskPath() == "" || name != filepath.Base(name) {
 		return nil

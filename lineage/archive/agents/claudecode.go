@@ -42,31 +42,33 @@ func ClaudeCode() archive.Format {
 	}
 }
 
-// isSessionLine reports whether a line, possibly truncated, is a message of a session. Sessions of
-// other agents have similar lines with other types.
+// isSessionLine reports whether a line, possibly truncated, is a message of a session. Sessions of other agents have
+// similar lines with other types.
 func isSessionLine(line []byte) bool {
 	kind := rawjson.Str(rawjson.Get(line, "type"))
 	return (kind == "user" || kind == "assistant") && rawjson.IsObject(rawjson.Get(line, "message")) && (rawjson.Has(line, "uuid") || rawjson.Has(line, "cwd") || rawjson.Has(line, "timestamp"))
 }
 
-// claudeSession is a session of Claude Code while it is read.
+// claudeSession is the state of reading a session of Claude Code.
 type claudeSession struct {
 	session
-	custom bool // the title is one set by the user
-	// turnOf maps the uuid of a line to the model's answer that it belongs to, tail maps an answer
-	// to its last line: see follow.
+	custom bool // the title was set by the user
+	// turnOf maps the uuid of a line to the id of the model's answer that the line belongs to. tail maps an answer to
+	// its last line: see follow.
 	turnOf, tail map[string]string
 	noParents    bool // see statesNoParents
 	tasks        claudeTasks
-	// seen are the uuids of lines, and summaries those of leaves that were not seen: a file begins with summaries of other sessions.
+	// seen has the uuids of lines. summaries has the summaries whose leaf was not seen, by leaf, because a file
+	// begins with summaries of other sessions.
 	seen      map[string]bool
 	summaries map[string]string
 }
 
-// maxSummaries limits the summaries of leaves that were not seen.
+// maxSummaries limits the summaries whose leaf was not seen.
 const maxSummaries = 1000
 
-// summary sets the title to a summary if its leaf is in the session, as soon as it is.
+// summary sets the title to a summary if its leaf is in the session. If the leaf was not seen yet, the summary waits
+// for it.
 func (s *claudeSession) summary(of, leaf string) {
 	switch {
 	case s.custom:
@@ -77,7 +79,7 @@ func (s *claudeSession) summary(of, leaf string) {
 	}
 }
 
-// see notes the uuid of a line.
+// see records the uuid of a line.
 func (s *claudeSession) see(id string) {
 	if id == "" {
 		return
@@ -109,7 +111,7 @@ func (s *claudeSession) readWhole(ctx context.Context) {
 	s.end()
 }
 
-// sessionName returns the session id if it is the file's name.
+// sessionName returns the name of the file if it is a session id.
 func sessionName(file string) string {
 	name, ok := strings.CutSuffix(archive.BaseName(file), ".jsonl")
 	if !ok || uuid.Validate(name) != nil || len(name) != 36 {
@@ -118,7 +120,7 @@ func sessionName(file string) string {
 	return name
 }
 
-// claudeLine is a line of a session while it is read.
+// claudeLine is the state of reading a line.
 type claudeLine struct {
 	record
 	agent, session, logicalParent string
@@ -172,7 +174,8 @@ func (s *claudeSession) line(raw []byte, at archive.Position) error {
 	return nil
 }
 
-// member reads a member that says where a line belongs, and reports whether it is one. Most stay in the metadata.
+// member reads a member that describes the line. It reports whether the member is used up: most also stay in the
+// metadata.
 func (l *claudeLine) member(m rawjson.Member) bool {
 	switch m.Key {
 	case "sessionId":
@@ -198,7 +201,7 @@ func (l *claudeLine) member(m rawjson.Member) bool {
 	return false
 }
 
-// states reads a member of a line that states something of the session.
+// states reads a member of a line that describes the session.
 func (s *claudeSession) states(m rawjson.Member, line []byte) {
 	switch m.Key {
 	case "forkedFrom":
@@ -246,8 +249,8 @@ func (s *claudeSession) message(n *archive.Node, kind string, raw []byte, hasPar
 	}
 }
 
-// statesNoParents reports whether the file has the parent null in every line, so that it says nothing: an answer, or the result of
-// a tool, is not the beginning of a history.
+// statesNoParents reports whether every line of the file has a null parent. Then a null parent means nothing, because
+// an answer or a tool result cannot begin a history.
 func (s *claudeSession) statesNoParents(n *archive.Node, result bool) bool {
 	if n.Parent != "" {
 		return false
@@ -259,9 +262,9 @@ func (s *claudeSession) statesNoParents(n *archive.Node, result bool) bool {
 	return s.noParents
 }
 
-// follow keeps an answer of the model in a single history. An answer consists of several lines with
-// one message id. If it calls several tools at once, the next call and the result of the previous
-// call name the same parent, but they are not branches.
+// follow keeps an answer of the model in a single history. An answer consists of several lines with one message id.
+// If it calls several tools at once, the next call and the result of the previous call have the same parent, but they
+// are not branches.
 func (s *claudeSession) follow(n *archive.Node, id string, result bool) {
 	turn := s.turnOf[n.Parent]
 	switch {

@@ -2,8 +2,9 @@ package agents
 
 import "github.com/lineage-store/lineage/internal/rawjson"
 
-// claudeTasks are the calls of a session of Claude Code that start subagents and have no result yet. Older versions
-// write what subagents say into the file of the session, and do not say which call started one: its prompt tells.
+// claudeTasks tracks the calls of a session of Claude Code that start subagents and have no result yet. Older
+// versions write the messages of subagents into the file of the session and do not state which call started one. The
+// prompt identifies the call.
 type claudeTasks struct {
 	open map[string]claudeTask // by the id of the call
 }
@@ -13,7 +14,7 @@ type claudeTask struct{ prompt, message string }
 // maxTasks limits the calls without a result that are remembered.
 const maxTasks = 1000
 
-// see notes the calls and results in a message.
+// see records the calls and results in a message.
 func (t *claudeTasks) see(id string, message []byte) {
 	for block := range rawjson.Elements(rawjson.Get(message, "content")) {
 		switch rawjson.Str(rawjson.Get(block, "type")) {
@@ -32,8 +33,8 @@ func (t *claudeTasks) see(id string, message []byte) {
 	}
 }
 
-// started returns the message with the call that started the subagent whose first message this is, empty if none or several
-// calls may have. A call starts one subagent.
+// started returns the message whose call started the subagent with this first message. It is empty if no call
+// matches, or several do. A call starts one subagent.
 func (t *claudeTasks) started(message []byte) string {
 	if len(t.open) == 0 {
 		return ""

@@ -20,8 +20,9 @@ const (
 	clineSession = ".messages.json" // ends those of a session
 )
 
-// Cline reads sessions of Cline, a file with an object for each and for each subagent, and tasks of its extension for editors and of Roo
-// Code: a list of messages for the model, and one of what is on the screen, which has the cost of the requests.
+// Cline reads sessions of Cline and tasks of its editor extension and of Roo Code. A session of Cline is a file with
+// an object for the session and one for each subagent. A task has a file with the messages for the model and one with
+// the messages on the screen, which have the cost of requests.
 func Cline() archive.Format {
 	return archive.Format{
 		Name: "cline", Beside: true,
@@ -46,7 +47,7 @@ func Cline() archive.Format {
 	}
 }
 
-// clineReader reads a file of Cline.
+// clineReader is the state of reading a file of Cline.
 type clineReader struct {
 	session
 	aside, last string
@@ -79,7 +80,7 @@ func (s *clineReader) read(ctx context.Context) {
 	s.end()
 }
 
-// whole reads a session or that of a subagent.
+// whole reads a session, or the session of a subagent.
 func (s *clineReader) whole(raw []byte, at archive.Position) {
 	origin := rawjson.Get(raw, "origin")
 	s.id = rawjson.Str(rawjson.Get(raw, "sessionId"))
@@ -115,7 +116,8 @@ func (s *clineReader) whole(raw []byte, at archive.Position) {
 	}
 }
 
-// startedBy returns the message of the session with the one call whose task is the first message of a subagent.
+// startedBy returns the message of the session whose call has the subagent's first message as its task. It is empty
+// unless exactly one call matches.
 func (s *clineReader) startedBy(message []byte) (from string) {
 	task := ""
 	for block := range rawjson.Elements(rawjson.Get(message, "content")) {
@@ -136,7 +138,8 @@ func (s *clineReader) startedBy(message []byte) (from string) {
 	return from
 }
 
-// node returns a message. What Roo Code adds to a message when it is condensed away names a later one.
+// node returns a message as a node. Members that Roo Code adds when a message is condensed are left out, because they
+// name a later message.
 func (s *clineReader) node(raw []byte, at archive.Position) archive.Node {
 	n := archive.Node{At: at, Role: cmp.Or(rawjson.Str(rawjson.Get(raw, "role")), "unknown"), Created: archive.ParseTime(rawjson.Get(raw, "ts"))}
 	model := rawjson.Get(raw, "modelInfo")
@@ -150,7 +153,7 @@ func (s *clineReader) node(raw []byte, at archive.Position) archive.Node {
 	return n
 }
 
-// place adds a message after the one before it.
+// place adds a message after the previous one.
 func (s *clineReader) place(n archive.Node) {
 	n.Aside = s.aside
 	n.Root = s.begin("history "+n.Aside) && n.Parent == ""
@@ -173,7 +176,7 @@ func (s *clineReader) ofTask(raw []byte, at archive.Position) {
 	s.place(n)
 }
 
-// onScreen reads what the screen of a task says of a request that has ended.
+// onScreen reads a message on the screen that reports the cost of a finished request.
 func (s *clineReader) onScreen(raw []byte, at archive.Position) {
 	if rawjson.Str(rawjson.Get(raw, "say")) != "api_req_started" || rawjson.IsTrue(rawjson.Get(raw, "partial")) {
 		return
@@ -192,7 +195,7 @@ func (s *clineReader) onScreen(raw []byte, at archive.Position) {
 	s.log("api_req_started", "", "", o.Bytes(), archive.ParseTime(rawjson.Get(raw, "ts")), at)
 }
 
-// clineFolder returns the working directory that the first message states of its surroundings.
+// clineFolder returns the working directory stated in the first message's description of the environment.
 func clineFolder(message []byte) string {
 	for _, before := range []string{"# Current Working Directory (", "# Current Workspace Directory ("} {
 		for text := range clineTexts(message) {
@@ -206,7 +209,7 @@ func clineFolder(message []byte) string {
 	return ""
 }
 
-// clineTitle returns the start of the task that the first message states.
+// clineTitle returns the start of the task in the first message.
 func clineTitle(message []byte) string {
 	for text := range clineTexts(message) {
 		if task, ok := strings.CutPrefix(strings.TrimSpace(text), "<task>"); ok {
@@ -237,7 +240,7 @@ func clineTexts(message []byte) iter.Seq[string] {
 	}
 }
 
-// folderOf returns the name of the folder that the input is in, empty if it is not known.
+// folderOf returns the name of the folder that contains the input, empty if unknown.
 func folderOf(in *archive.Input) string {
 	dir := path.Dir(in.Name)
 	if dir == "." && in.DiskPath() != "" {

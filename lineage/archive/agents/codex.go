@@ -38,12 +38,12 @@ func Codex() archive.Format {
 	}
 }
 
-// rollout is a session of Codex while it is read.
+// rollout is the state of reading a session of Codex.
 type rollout struct {
 	session
 	restart bool // the next message begins a history
-	// base, when not nil, returns the messages that it begins with, which are those of another session, and missing is why they are
-	// not there.
+	// base, when not nil, returns the messages of the session that this one was forked from. missing is the reason
+	// why they cannot be read.
 	base    func(rolloutBase) ([]archive.Node, error)
 	missing error
 }
@@ -85,12 +85,13 @@ func (r *rollout) line(raw []byte, at archive.Position) error {
 	}
 	r.log(kind, "", "", raw, created, at)
 	if kind == "token_usage_record" || kind == "event_msg" && rawjson.Str(rawjson.Get(payload, "type")) == "token_count" {
-		r.part.Nodes[len(r.part.Nodes)-1].Model = r.about.model // the record counts an answer of it
+		r.part.Nodes[len(r.part.Nodes)-1].Model = r.about.model // the model whose tokens the record counts
 	}
 	return nil
 }
 
-// besidePayload returns what a line states of its item. Its number in the file is that of the line.
+// besidePayload returns what a line states of its item besides the payload. The ordinal is left out: it is the number of
+// the line.
 func besidePayload(raw []byte) []byte {
 	var rest rawjson.Object
 	for m := range rawjson.Members(raw) {
@@ -132,8 +133,8 @@ func (r *rollout) meta(payload []byte, at archive.Position) {
 	}
 }
 
-// compacted continues the history from the replacement that a compaction made. The previous history
-// remains as a branch.
+// compacted continues the history from the replacement made by a compaction. The previous history remains as a
+// branch.
 func (r *rollout) compacted(payload []byte, created time.Time, at archive.Position) {
 	history := rawjson.Get(payload, "replacement_history")
 	root := true

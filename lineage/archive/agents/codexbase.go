@@ -17,17 +17,17 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// rolloutBase says where a session of Codex begins that was forked by reference: in the file of another one.
+// rolloutBase is the position in another session's file at which a session of Codex was forked by reference.
 type rolloutBase struct {
 	session string
-	// ordinal is the number of the first line that is not part of it, and offset where that line begins; -1 where it is not stated.
+	// ordinal is the number of the first line after the fork, offset where that line begins; -1 if not stated.
 	ordinal, offset int64
 }
 
-// maxBases limits how many files a session begins in.
+// maxBases limits the chain of sessions that were forked from one another.
 const maxBases = 64
 
-// errNoBase is why the beginning of a session is not read.
+// errNoBase is returned when the file of the other session is not found.
 var errNoBase = errors.New("its file is not found")
 
 func rolloutBaseOf(raw []byte) rolloutBase {
@@ -41,8 +41,8 @@ func rolloutBaseOf(raw []byte) rolloutBase {
 	return rolloutBase{rawjson.Str(rawjson.Get(raw, "thread_id")), number("end_ordinal_exclusive"), number("end_byte_offset")}
 }
 
-// begins adds the messages of another session up to where this one was forked from it. They are those of its file, so that the store
-// has them once.
+// begins adds the messages of the other session up to the fork. They equal the messages in that session's file, so
+// the store has them once.
 func (r *rollout) begins(base rolloutBase, at archive.Position) {
 	if base.session == "" {
 		return
@@ -65,11 +65,11 @@ func (r *rollout) begins(base rolloutBase, at archive.Position) {
 	r.part.Nodes = append(r.part.Nodes, nodes...)
 }
 
-// errShort is why the beginning of a session is not read.
+// errShort is returned when the file of the other session ends before the fork.
 var errShort = errors.New("its file does not have that part")
 
-// baseNodes returns the messages of a session up to a line, after those of the sessions that it was forked from itself. left is how many
-// bytes may be read of all of them.
+// baseNodes returns the messages of a session up to a line, preceded by those of the sessions that it was forked
+// from. left is the number of bytes that may still be read, over all of them.
 func (r *rollout) baseNodes(base rolloutBase, before []string, left *int64) ([]archive.Node, error) {
 	if slices.Contains(before, base.session) || base.session == r.id || len(before) == maxBases {
 		return nil, archive.Malformed("session %s begins in itself", base.session)
@@ -101,7 +101,7 @@ func (r *rollout) baseNodes(base rolloutBase, before []string, left *int64) ([]a
 				}
 				last = n
 			}
-			_ = of.line(raw, archive.Position{}) // what is broken is reported where the file is read
+			_ = of.line(raw, archive.Position{}) // damage is reported when that file is read
 		}
 		if err == io.EOF {
 			break
@@ -111,7 +111,7 @@ func (r *rollout) baseNodes(base rolloutBase, before []string, left *int64) ([]a
 		return nil, of.missing
 	}
 	if of.id != base.session {
-		return nil, errNoBase // the file is that of another one
+		return nil, errNoBase // the file belongs to another session
 	}
 	if !done && (base.offset >= 0 && offset != base.offset || base.offset < 0 && (base.ordinal < 0 || last != base.ordinal-1)) {
 		return nil, errShort
@@ -119,8 +119,8 @@ func (r *rollout) baseNodes(base rolloutBase, before []string, left *int64) ([]a
 	return slices.DeleteFunc(of.part.Nodes, func(n archive.Node) bool { return n.Aside != "" }), nil
 }
 
-// openBase opens the file of another session. It is beside that of this one, or in the folder of another day, and may be compressed.
-// Links are not followed.
+// openBase opens the file of another session. It is in the folder of this session's file or in the folder of another
+// day, and may be compressed. Links are not followed.
 func (r *rollout) openBase(session string) (io.ReadCloser, error) {
 	path := r.in.DiskPath()
 	if path == "" || session == "" || strings.Trim(session, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" {
@@ -128,7 +128,7 @@ func (r *rollout) openBase(session string) (io.ReadCloser, error) {
 	}
 	type folder struct {
 		path string
-		days bool // its files are in folders by the day: sessions/2026/11/28
+		days bool // files are in folders by day: sessions/2026/11/28
 	}
 	dir := filepath.Dir(path)
 	folders := []folder{{dir, false}}
@@ -170,10 +170,10 @@ func (r *rollout) openBase(session string) (io.ReadCloser, error) {
 	return nil, errNoBase
 }
 
-// compressedRollout ends the name of a file that Codex has compressed.
+// compressedRollout is the file extension of sessions that Codex has compressed.
 const compressedRollout = ".jsonl.zst"
 
-// findRollout returns the name of the file of a session, so many levels below a folder, empty if there is none.
+// findRollout returns the name of a session's file at most so many levels below a folder, empty if there is none.
 func findRollout(root *os.Root, dir, session string, levels int) (found string) {
 	opened, err := root.Open(dir)
 	if err != nil {
@@ -200,7 +200,7 @@ func findRollout(root *os.Root, dir, session string, levels int) (found string) 
 	return found
 }
 
-// expanded is a file that is compressed.
+// expanded is an open compressed file.
 type expanded struct {
 	io.Reader
 	decoder *zstd.Decoder
@@ -212,7 +212,8 @@ func (e expanded) Close() error {
 	return e.file.Close()
 }
 
-// isDay reports whether the names of a folder and of the two above it are numbers, as Codex names folders by the day.
+// isDay reports whether the names of a folder and of the two folders above it are numbers, which is how Codex names
+// folders by day.
 func isDay(dir string) bool {
 	for range 3 {
 		if _, err := strconv.Atoi(filepath.Base(dir)); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// Copilot reads sessions of Copilot CLI: a file events.jsonl per session, with an event in each line.
+// Copilot reads sessions of Copilot CLI. A session is a file events.jsonl with one event per line.
 func Copilot() archive.Format {
 	return archive.Format{
 		Name: "copilot", Grows: true,
@@ -34,15 +34,15 @@ func Copilot() archive.Format {
 	}
 }
 
-// copilotSession is a session of Copilot CLI while it is read.
+// copilotSession is the state of reading a session of Copilot CLI.
 type copilotSession struct {
 	session
 	calls map[string]copilotCall // by their id
-	// before maps a message to the one before it, for rewinds.
+	// before maps a message to the previous one, for rewinds.
 	before map[string]string
 }
 
-// copilotCall is a call of a tool: its tool, and the message that called it.
+// copilotCall is the name of the tool that a call uses, and the message with the call.
 type copilotCall struct{ tool, in string }
 
 // line reads an event.
@@ -101,9 +101,8 @@ func (s *copilotSession) line(raw []byte, at archive.Position) error {
 	return nil
 }
 
-// subagent puts a message into the history of a subagent, which begins at the message that called it.
-// All events of a session follow each other, those of subagents too, so the event after it follows
-// the message before it.
+// subagent moves a message into the history of a subagent, which begins at the message with the call. Events of
+// subagents are in the same chain as the others, so the event after it is linked to the message before it.
 func (s *copilotSession) subagent(n *archive.Node, agent string) {
 	if n.ID != "" {
 		s.standIn[n.ID] = s.resolve(n.Parent)
@@ -118,7 +117,7 @@ func (s *copilotSession) subagent(n *archive.Node, agent string) {
 	}
 }
 
-// rewound returns the message before an event that was removed with those after it.
+// rewound returns the message before an event that was removed together with the events after it.
 func (s *copilotSession) rewound(event, parent string) string {
 	if before, is := s.before[event]; is {
 		return before
@@ -129,7 +128,7 @@ func (s *copilotSession) rewound(event, parent string) string {
 	return parent
 }
 
-// state reads an event that states something of the session.
+// state reads an event that describes the session.
 func (s *copilotSession) state(kind string, data []byte, created time.Time) {
 	text := func(keys ...string) string {
 		value := data

@@ -39,27 +39,27 @@ func isGeminiMessage(record []byte) bool {
 	return false
 }
 
-// geminiSession is a session of Gemini CLI while it is read. A record can replace messages before it:
-// a message with the same id, all from a message on ($rewindTo), or all ($set). Messages since the
-// last prompt wait, because the program writes an answer again when its tools have run.
+// geminiSession is the state of reading a session of Gemini CLI. A record can replace earlier messages: a message
+// with the same id, all from a message on ($rewindTo), or all ($set). Messages since the last prompt wait, because
+// the program writes an answer again when its tools have run.
 type geminiSession struct {
 	session
 	headed  bool // the first header was read
 	order   []geminiMessage
-	waiting int                   // number of messages at the end of order that are not nodes yet
-	place   map[string]int        // where a message is in order
+	waiting int                   // number of messages at the end of order that have no node yet
+	place   map[string]int        // index of a message in order
 	nodes   map[string]geminiNode // the last node of each message
 }
 
 // geminiMessage is a message of the current history.
 type geminiMessage struct {
 	id   string       // in the file
-	node string       // the id of its node
-	sum  uint64       // of its object
+	node string       // id of its node
+	sum  uint64       // checksum of its object
 	n    archive.Node // while it waits
 }
 
-// geminiNode is a node of a message: its id, that of its parent, and the number of nodes of the message.
+// geminiNode is a node of a message: its id, the id of its parent, and the number of nodes that the message has.
 type geminiNode struct {
 	id, parent string
 	count      int
@@ -116,8 +116,8 @@ func (s *geminiSession) record(raw []byte, at archive.Position) {
 	}
 }
 
-// header reads what a record states of the session. If replace is set, its messages are the history from
-// now on, as far as they differ from what was read.
+// header reads a record about the session. If replace is set, its messages become the history from now on, as far as
+// they differ from what was read.
 func (s *geminiSession) header(raw []byte, at archive.Position, replace bool) {
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
@@ -145,10 +145,10 @@ func (s *geminiSession) header(raw []byte, at archive.Position, replace bool) {
 	}
 }
 
-// replace reads the list of messages that is the history from now on. The program writes it from what
-// the model gets, when it resumes a session: messages with known ids lack what their own records have,
-// and the parts of a message can be messages of their own. So a known message stays as it is, and
-// an unknown one before a known one is only in the log.
+// replace reads a list of messages that becomes the history from now on. The program writes the list from the input
+// of the model when it resumes a session. So messages with known ids lack members that their own records have, and
+// the parts of a message can be messages of their own. A known message therefore stays as it is, and an unknown one
+// before a known one is only kept in the log.
 func (s *geminiSession) replace(list []byte, at archive.Position) {
 	s.settle()
 	s.cut(0)
@@ -188,8 +188,8 @@ func (s *geminiSession) tip() string {
 	return s.order[len(s.order)-1].node
 }
 
-// message reads a message. One with the id of a message that waits replaces it; a later one is another
-// version of it.
+// message reads a message. It replaces a waiting message with the same id. If the message with that id has a node
+// already, it becomes another version of it.
 func (s *geminiSession) message(raw []byte, at archive.Position) {
 	n := archive.Node{At: at, Created: archive.ParseTime(rawjson.Get(raw, "timestamp")), ID: rawjson.Str(rawjson.Get(raw, "id"))}
 	switch kind := rawjson.Str(rawjson.Get(raw, "type")); kind {
@@ -232,8 +232,7 @@ func (s *geminiSession) message(raw []byte, at archive.Position) {
 	s.waiting++
 }
 
-// repeatsResults reports whether a message of the user has nothing but results that the answer before it
-// has, too.
+// repeatsResults reports whether a message of the user has only results that the previous answer has too.
 func repeatsResults(user, answer []byte) bool {
 	has := make(map[string]bool)
 	for call := range rawjson.Elements(rawjson.Get(answer, "toolCalls")) {
@@ -248,7 +247,7 @@ func repeatsResults(user, answer []byte) bool {
 	return all
 }
 
-// cut removes the messages from one on from the history. They are in a branch.
+// cut removes the messages from index i on from the history. They stay in a branch.
 func (s *geminiSession) cut(i int) {
 	if i >= len(s.order) {
 		return
@@ -259,7 +258,7 @@ func (s *geminiSession) cut(i int) {
 	s.order = s.order[:i]
 }
 
-// settle makes nodes of the messages that wait.
+// settle creates nodes for the messages that wait.
 func (s *geminiSession) settle() {
 	for i := len(s.order) - s.waiting; i < len(s.order); i++ {
 		s.node(&s.order[i], i)
@@ -268,7 +267,7 @@ func (s *geminiSession) settle() {
 	s.waiting = 0
 }
 
-// node adds the node of a message at a place of the history. Only its first node has its id.
+// node adds the node of a message at an index of the history. Only the first node of a message has the message's id.
 func (s *geminiSession) node(m *geminiMessage, i int) {
 	is := s.nodes[m.id]
 	if is.count++; is.count == 1 {

@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// GooseLines reads sessions of Goose from before it had a database: a file of JSON lines per session, the first of which is about the
-// session and is written again with every message.
+// GooseLines reads sessions of Goose versions without a database: a file of JSON lines per session. Its first line
+// describes the session and is rewritten with every message.
 func GooseLines() archive.Format {
 	return archive.Format{
 		Name: "goose-jsonl", Grows: true,
@@ -34,7 +34,7 @@ func GooseLines() archive.Format {
 	}
 }
 
-// gooseSession is a session of Goose while it is read.
+// gooseSession is the state of reading a session of Goose.
 type gooseSession struct {
 	session
 }

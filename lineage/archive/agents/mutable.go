@@ -7,16 +7,16 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// mutable is a JSON value that can be changed. What is not changed stays byte for byte.
+// mutable is a JSON value that can be changed. Parts that are not changed stay byte for byte.
 type mutable struct {
-	raw    []byte // nil if it is divided
+	raw    []byte // nil if the value is divided
 	list   bool
 	keys   []string
 	quoted [][]byte
 	kids   []*mutable
 }
 
-// divide divides an object or list into its members. It returns false for other values.
+// divide splits an object or list into its members. It returns false for other values.
 func (m *mutable) divide() bool {
 	switch {
 	case m.raw == nil:
@@ -37,8 +37,8 @@ func (m *mutable) divide() bool {
 	return true
 }
 
-// place returns the index of a member that an element of a path names; -1 if there is none. of is the
-// value divided.
+// place returns the index of the member or element that a step of a path names. The index is -1 if an object does not
+// have the member, and may be the length of a list. It returns false if the value has no such place.
 func (m *mutable) place(step []byte) (int, bool) {
 	if !m.divide() {
 		return -1, false
@@ -76,8 +76,8 @@ func (m *mutable) get(key string) *mutable {
 	return nil
 }
 
-// set replaces the value at a path, or removes it if value is nil. It returns false if there is no place
-// for it.
+// set replaces the value at a path, or removes it if value is nil. It returns false if the path leads to no place in
+// the value.
 func (m *mutable) set(path [][]byte, value []byte) bool {
 	if len(path) == 0 {
 		*m = mutable{raw: value}
@@ -113,7 +113,7 @@ func (m *mutable) set(path [][]byte, value []byte) bool {
 	return true
 }
 
-// push cuts the list at a path from an index on, if that is not negative, and adds elements. It returns
+// push adds elements to the list at a path. If from is not negative, the list is first cut at that index. It returns
 // false if there is no such list.
 func (m *mutable) push(path [][]byte, from int, elements []byte) bool {
 	of := m.at(path)

@@ -16,8 +16,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// OpenCodeFiles reads sessions of OpenCode from before it had a database: a file for each session, message and part, in folders beside
-// each other. The input is the file of a session. Messages are as in the database, which OpenCode has filled from these files.
+// OpenCodeFiles reads sessions of OpenCode versions without a database: a file for each session, message and part, in
+// neighbouring folders. The input is the file of a session. Messages get the form that they have in the database,
+// which OpenCode has filled from these files.
 func OpenCodeFiles() archive.Format {
 	known := openCodeParents{of: make(map[string]string)}
 	return archive.Format{
@@ -36,26 +37,26 @@ func OpenCodeFiles() archive.Format {
 	}
 }
 
-// openCodeStorage reads a session of the storage.
+// openCodeStorage is the state of reading a session in the storage folder.
 type openCodeStorage struct {
 	session
-	root    *os.Root // the storage
+	root    *os.Root // the storage folder
 	project string
 	known   *openCodeParents
-	calls   map[string]string // the messages that started subagents, by their sessions
-	read    map[string]bool   // sessions
+	calls   map[string]string // by session of a subagent, the message that started it
+	read    map[string]bool   // sessions that were read
 }
 
-// openCodeParents are the sessions that sessions are subagents of, by their files, so that each is read once for that.
+// openCodeParents caches, by file, the session that each session is a subagent of.
 type openCodeParents struct {
 	sync.Mutex
 	of map[string]string
 }
 
-// Limits of what belongs to a session.
+// Limits for the files of a session.
 const (
 	maxStored    = 1_000_000 // files in a folder
-	maxSubagents = 16        // in each other
+	maxSubagents = 16        // nesting
 )
 
 func (s *openCodeStorage) whole(ctx context.Context) {
@@ -95,7 +96,8 @@ func (s *openCodeStorage) whole(ctx context.Context) {
 	}
 }
 
-// isPart reports whether a session with a parent is that of a subagent, which is read with the session that has no parent itself.
+// isPart reports whether a session belongs to a subagent. It is then read with the session at the top, which has no
+// parent.
 func (s *openCodeStorage) isPart(parent string) bool {
 	for depth := 0; parent != "" && depth < maxSubagents; depth++ {
 		raw := s.file("session", s.project, parent+".json")
@@ -106,7 +108,7 @@ func (s *openCodeStorage) isPart(parent string) bool {
 			return true
 		}
 	}
-	return false // none, or sessions that are each other's
+	return false // no parent, or sessions that are each other's parents
 }
 
 // childrenOf returns the sessions of the subagents of a session, in order.
@@ -119,7 +121,8 @@ func (s *openCodeStorage) childrenOf(session string) (children []string) {
 	return children
 }
 
-// parentOf returns the session that one is a subagent of, empty for none. It does not change.
+// parentOf returns the session that started the subagent of a session, empty for none. The result never changes, so
+// it is cached.
 func (s *openCodeStorage) parentOf(id string) string {
 	path := filepath.Join(s.root.Name(), s.project, id)
 	s.known.Lock()
@@ -139,12 +142,12 @@ func (s *openCodeStorage) parentOf(id string) string {
 	return parent
 }
 
-// startedSession returns the session of the subagent that a part has started.
+// startedSession returns the session of the subagent that a part started.
 func startedSession(part []byte) string {
 	return rawjson.Str(rawjson.Get(rawjson.Get(rawjson.Get(part, "state"), "metadata"), "sessionId"))
 }
 
-// messages reads the messages of a session and of its subagents. It returns false when nothing more is wanted.
+// messages reads the messages of a session and of its subagents. It returns false when the caller wants no more.
 func (s *openCodeStorage) messages(ctx context.Context, session, aside string, depth int) bool {
 	type stored struct {
 		id      string
@@ -206,7 +209,7 @@ func (s *openCodeStorage) messages(ctx context.Context, session, aside string, d
 	return true
 }
 
-// body returns the body of a message, as the database has it, and the sessions that it has started.
+// body returns the body of a message in the form of the database, and the sessions of the subagents that it started.
 func (s *openCodeStorage) body(n *archive.Node, raw []byte) (body []byte, started []string) {
 	own := func(raw []byte, keys ...string) []byte {
 		return rawjson.RemoveFunc(raw, func(key string) bool { return slices.Contains(keys, key) })
@@ -238,14 +241,14 @@ func (s *openCodeStorage) body(n *archive.Node, raw []byte) (body []byte, starte
 	return append(body, "]}"...), started
 }
 
-// names returns the names of the JSON files in a folder of the storage, without their ending, in order.
+// names returns the sorted names, without extension, of the JSON files in a folder of the storage.
 func (s *openCodeStorage) names(folder, of string) (names []string) {
 	if !isPlainName(of) {
 		return nil
 	}
 	name := filepath.Join(folder, of)
 	if info, err := s.root.Lstat(name); err != nil || !info.IsDir() {
-		return nil // to open a pipe could take for ever
+		return nil // opening a pipe could block forever
 	}
 	dir, err := s.root.Open(name)
 	if err != nil {
@@ -262,7 +265,7 @@ func (s *openCodeStorage) names(folder, of string) (names []string) {
 	return names
 }
 
-// file returns a file of the storage, nil if it is not there or no JSON.
+// file returns the content of a file of the storage, nil if it does not exist or is not JSON.
 func (s *openCodeStorage) file(names ...string) []byte {
 	for _, name := range names {
 		if !isPlainName(name) {
@@ -280,7 +283,8 @@ func (s *openCodeStorage) file(names ...string) []byte {
 	return b[rawjson.SkipSpace(b, 0):]
 }
 
-// isPlainName reports whether a name is that of a file in a folder.
+// isPlainName reports whether a name has no path separators and is not a special name, so that it stays in its
+// folder.
 func isPlainName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\\:\x00")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// Pi reads sessions of pi, and of OpenClaw in the same form: a file of JSON lines per session, with
-// entries that form a tree.
+// Pi reads sessions of pi and OpenClaw, which have the same form: a file of JSON lines per session, with entries that
+// form a tree.
 func Pi() archive.Format {
 	return archive.Format{
 		Name: "pi", Grows: true,
@@ -37,7 +37,7 @@ func Pi() archive.Format {
 	}
 }
 
-// piSession is a session of pi while it is read.
+// piSession is the state of reading a session of pi.
 type piSession struct {
 	session
 }
@@ -89,7 +89,7 @@ func (s *piSession) header(raw []byte, at archive.Position) {
 		case "cwd":
 			s.about.cwd = rawjson.Str(m.Value)
 		case "parentSession":
-			// The path of a file that is named by its time and session.
+			// The value is a path. The name of the file has the time and the session id.
 			name := strings.TrimSuffix(archive.BaseName(rawjson.Str(m.Value)), ".jsonl")
 			s.part.ForkedFrom = name[strings.LastIndexByte(name, '_')+1:]
 			s.field(m, at)
@@ -99,7 +99,7 @@ func (s *piSession) header(raw []byte, at archive.Position) {
 	}
 }
 
-// setting reads an entry that sets something of the session.
+// setting reads an entry that changes a setting of the session.
 func (s *piSession) setting(kind string, raw []byte) {
 	switch kind {
 	case "session_info":

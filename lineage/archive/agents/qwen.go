@@ -32,13 +32,13 @@ func Qwen() archive.Format {
 	}
 }
 
-// isQwenLine reports whether a line, possibly truncated, is a record of Qwen Code. Lines of Claude
-// Code have the same ids, but content instead of parts.
+// isQwenLine reports whether a line, possibly truncated, is a record of Qwen Code. Lines of Claude Code have the same
+// ids, but content instead of parts.
 func isQwenLine(line []byte) bool {
 	return rawjson.Has(line, "uuid", "sessionId", "type") && (rawjson.Has(rawjson.Get(line, "message"), "parts") || rawjson.Has(line, "systemPayload"))
 }
 
-// qwenSession is a session of Qwen Code while it is read.
+// qwenSession is the state of reading a session of Qwen Code.
 type qwenSession struct {
 	session
 }
@@ -59,7 +59,7 @@ func (s *qwenSession) line(raw []byte, at archive.Position) error {
 		case "forkedFrom":
 			s.part.ForkedFrom = cmp.Or(rawjson.Str(rawjson.Get(m.Value, "sessionId")), s.part.ForkedFrom)
 			if rawjson.Str(rawjson.Get(m.Value, "messageUuid")) != rawjson.Str(rawjson.Get(raw, "uuid")) {
-				r.rest.Add(m) // otherwise it would tell the copy of a message from the message
+				r.rest.Add(m) // if it is the own id, the copy of a message would differ from the message
 			}
 		case "cwd":
 			s.about.cwd = cmp.Or(s.about.cwd, rawjson.Str(m.Value))

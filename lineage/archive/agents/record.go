@@ -5,24 +5,24 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// record is a line of a session while it is read, with what the records of all agents state.
+// record is a line of a session being read, with the members that records of all agents have.
 type record struct {
 	archive.Node
 	kind    string
 	message []byte
-	// hasParent is set if it states its parent, even if that is none.
+	// hasParent is set if the record states its parent, even a null one.
 	hasParent bool
-	// rest are the members that are not in the node. They become its metadata.
+	// rest has the members that are not fields of the node. They become its metadata.
 	rest rawjson.Object
 }
 
-// keys are the names that an agent has for members of records.
+// keys are an agent's names for members of records.
 type keys struct{ id, parent, message string }
 
-// uuidKeys are those of Claude Code and Qwen Code.
+// uuidKeys are the keys of Claude Code and Qwen Code.
 var uuidKeys = keys{id: "uuid", parent: "parentUuid", message: "message"}
 
-// take reads a member that all agents have, and reports whether it is one.
+// take reads a member that records of all agents have, and reports whether it is one.
 func (r *record) take(m rawjson.Member, k keys) bool {
 	switch m.Key {
 	case "type":

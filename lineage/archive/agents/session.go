@@ -10,34 +10,34 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// session is a session of a coding agent while it is read and yielded in parts.
+// session is the state of reading a session of a coding agent, which is yielded in parts.
 type session struct {
 	in    *archive.Input
 	yield func(*archive.Conversation, error) bool
 	part  archive.Conversation // read since the last part
 	bytes int
-	first bool   // a part was yielded
+	first bool   // a part was yielded already
 	id    string // empty until it is known
-	title string // as the agent states it
+	title string // as stated by the agent
 	about about
 	// sharedIDs is Conversation.SharedIDs.
 	sharedIDs bool
 
 	// ending, when not nil, is called before the last part is yielded.
 	ending func()
-	// known are the ids of messages read, if all parents are in the input: nil otherwise.
+	// known has the ids of messages read, or is nil if the input may not have all parents.
 	known map[string]bool
-	// standIn maps a record that is not a message to the message that records after it follow.
+	// standIn maps a record that is not a message to the message that stands for it as a parent.
 	standIn map[string]string
-	asides  map[string]bool // those that have begun
+	asides  map[string]bool // those that were begun
 }
 
 func newSession(in *archive.Input, yield func(*archive.Conversation, error) bool) session {
 	return session{in: in, yield: yield, standIn: make(map[string]string), asides: make(map[string]bool)}
 }
 
-// readLines calls line for each line with an object, and yields what line adds to the part. An error
-// of line is damage.
+// readLines calls line for each line with an object, and yields the nodes that line adds. An error of line is
+// reported as damage.
 func (s *session) readLines(ctx context.Context, line func(raw []byte, at archive.Position) error) {
 	for item, err := range s.in.Lines(ctx) {
 		if item.Pause {
@@ -82,7 +82,7 @@ func (s *session) end() {
 	}
 }
 
-// pause yields what was read since the last part. Before the id of the session is known, it yields nothing.
+// pause yields what was read since the last part. Before the session id is known, it yields an empty part.
 func (s *session) pause() bool {
 	if s.id == "" || !s.begun() {
 		return s.yield(&archive.Conversation{SourceID: s.id, More: true}, nil)
@@ -90,7 +90,7 @@ func (s *session) pause() bool {
 	return s.send(true)
 }
 
-// begun reports whether the session has a node.
+// begun reports whether the session has any node.
 func (s *session) begun() bool { return s.first || len(s.part.Nodes) > 0 }
 
 // send yields the nodes read since the last part.
@@ -111,7 +111,7 @@ func (s *session) add(n archive.Node) {
 	s.at(n.Created)
 }
 
-// at sets the times of the conversation by that of a record.
+// at updates the times of the conversation with the time of a record.
 func (s *session) at(t time.Time) {
 	if s.part.Created.IsZero() && !s.first {
 		s.part.Created = t
@@ -121,8 +121,8 @@ func (s *session) at(t time.Time) {
 	}
 }
 
-// log keeps a record that is not a message in the log, without the id of the session, which differs in
-// copies. If it has an id, records that follow it follow the message before it.
+// log keeps a record that is not a message in the log, without the session id, which differs in copies. If the record
+// has an id, records whose parent it is follow the message before it.
 func (s *session) log(kind, id, parent string, raw []byte, created time.Time, at archive.Position) {
 	if id != "" {
 		s.standIn[id] = s.resolve(parent)
@@ -138,7 +138,7 @@ func (s *session) log(kind, id, parent string, raw []byte, created time.Time, at
 	})
 }
 
-// field keeps a field of the session: a small one in the metadata, a large one in the log.
+// field keeps a field of the session, a small one in the metadata, a large one in the log.
 func (s *session) field(m rawjson.Member, at archive.Position) {
 	if len(m.Value) < archive.LargeField {
 		s.about.more.Add(m)
@@ -148,7 +148,7 @@ func (s *session) field(m rawjson.Member, at archive.Position) {
 	s.part.Nodes[len(s.part.Nodes)-1].Name = m.Key
 }
 
-// begin reports whether an aside begins here.
+// begin reports whether this is the first node of an aside.
 func (s *session) begin(aside string) bool {
 	if s.asides[aside] {
 		return false
@@ -157,7 +157,7 @@ func (s *session) begin(aside string) bool {
 	return true
 }
 
-// resolve returns the message for the id of a record.
+// resolve returns the id of the message that a record id stands for.
 func (s *session) resolve(id string) string {
 	if above, ok := s.standIn[id]; ok {
 		return above
@@ -165,8 +165,8 @@ func (s *session) resolve(id string) string {
 	return id
 }
 
-// link makes the message that its record states the parent of a node, or makes the node the root of a
-// history. A record that states no parent, or one that was not read before, follows the one before it.
+// link sets the parent of a node to the message that its record states, or makes the node the root of a history. A
+// record without a parent, or with one that was not read, follows the previous record.
 func (s *session) link(n *archive.Node, hasParent bool) {
 	n.Parent = s.resolve(n.Parent)
 	if n.Parent != "" && (n.Parent == n.ID || s.known != nil && !s.known[n.Parent]) {
@@ -181,11 +181,11 @@ func (s *session) link(n *archive.Node, hasParent bool) {
 	}
 }
 
-// about is what sessions of all agents state beside their messages. It is in the metadata of the
-// conversation, under keys that are the same for all agents.
+// about is what sessions of all agents state besides their messages. It becomes the metadata of the conversation,
+// under the same keys for all agents.
 type about struct {
-	// agent is the name of the format, version that of the program. model is the model used last, cwd
-	// the working directory and gitBranch the branch in which the session began.
+	// agent is the name of the format, version the version of the program, model the model used last. cwd and
+	// gitBranch are the working directory and branch in which the session began.
 	agent, version, model, cwd, gitBranch string
 	more                                  rawjson.Object // other fields
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// VSCode reads chats of VS Code: a log of changes to one object, or that object.
+// VSCode reads chats of VS Code. A chat is a log of changes to one object, or that object.
 func VSCode() archive.Format {
 	return archive.Format{
 		Name: "vscode",
@@ -32,17 +32,17 @@ func VSCode() archive.Format {
 	}
 }
 
-// vscodeChat is a chat of VS Code while it is read. Its object is complete at the end of the log only.
+// vscodeChat is the state of reading a chat of VS Code. Its object is complete only at the end of the log.
 type vscodeChat struct {
 	session
 	state *mutable
 	at    archive.Position
 	gone  []vscodeGone
 	tree  archive.Tree
-	ends  map[string]string // the last message of each request, by its id
+	ends  map[string]string // by request id, the last message of the request
 }
 
-// vscodeGone is a request that a change removed, and the one before it.
+// vscodeGone is a request that a change removed, and the request before it.
 type vscodeGone struct {
 	before  string
 	request []byte
@@ -118,7 +118,7 @@ func (c *vscodeChat) change(raw []byte, at archive.Position) error {
 	return nil
 }
 
-// initial sets the object.
+// initial sets the object that changes apply to.
 func (c *vscodeChat) initial(object []byte, at archive.Position) {
 	was := c.requests()
 	c.state, c.at = &mutable{raw: object}, at
@@ -144,7 +144,7 @@ func requestID(r *mutable) string {
 	return ""
 }
 
-// removed remembers the requests that are not there any more.
+// removed records the requests that a change removed.
 func (c *vscodeChat) removed(was []*mutable, at archive.Position) {
 	now := c.requests()
 	if len(now) >= len(was) && (len(was) == 0 || requestID(now[len(was)-1]) == requestID(was[len(was)-1])) {
@@ -164,8 +164,7 @@ func (c *vscodeChat) removed(was []*mutable, at archive.Position) {
 	}
 }
 
-// finish adds the messages of the object, and of the requests that are not in it any more, which are in
-// branches.
+// finish adds the messages of the object. Requests that were removed become branches.
 func (c *vscodeChat) finish() {
 	if c.state == nil {
 		return
@@ -208,13 +207,13 @@ func (c *vscodeChat) finish() {
 	c.part.RepairsMore += c.tree.RepairsMore
 }
 
-// ofResponse are the members of a request that are about its response.
+// ofResponse are the members of a request that belong to its response.
 var ofResponse = []string{
 	"result", "responseMarkdownInfo", "followups", "modelState", "vote", "voteDownReason", "usedContext", "contentReferences", "codeCitations",
 	"timeSpentWaiting", "responseTimestamp", "isCanceled", "editedFileEvents", "isHidden", "shouldBeRemovedOnSend",
 }
 
-// request adds the prompt and the response of a request, and returns the id of the last of them.
+// request adds the prompt and the response of a request, and returns the id of the last message added.
 func (c *vscodeChat) request(raw []byte, before string, at archive.Position) string {
 	if !rawjson.IsObject(raw) {
 		c.log("request", "", "", raw, c.part.Updated, at)

@@ -28,7 +28,7 @@ func ChatGPT() archive.Format {
 				if rawjson.IsObject(rawjson.Get(item.Raw, "mapping")) {
 					return yield(chatGPTConversation(item.Raw, item.At))
 				}
-				// An object with conversations by name.
+				// The input is an object with conversations by name.
 				named := false
 				var others []*archive.Damage
 				for m := range rawjson.Members(item.Raw) {
@@ -130,8 +130,8 @@ func chatGPTConversation(raw []byte, at archive.Position) (*archive.Conversation
 	return c, nil
 }
 
-// chatGPTEntry adds an entry of the mapping to the tree. An entry whose message is null, such as
-// the root, is not a message.
+// chatGPTEntry adds an entry of the mapping to the tree. An entry with a null message, such as the root, is not a
+// message.
 func chatGPTEntry(t *archive.Tree, entry rawjson.Member, at archive.Position) error {
 	if !rawjson.IsObject(entry.Value) {
 		return archive.Malformed("it is not an object")

@@ -56,7 +56,7 @@ func libreChatConversation(raw []byte, at archive.Position) (*archive.Conversati
 		return nil, archive.Damaged(at, archive.Malformed("conversation without messages"))
 	}
 	t := archive.Tree{At: at}
-	// Children of a message are read after it, from this list.
+	// list is a list of messages with a common parent. The replies of a message are queued as another list.
 	type list struct {
 		raw    []byte
 		parent string
@@ -100,7 +100,7 @@ func libreChatConversation(raw []byte, at archive.Position) (*archive.Conversati
 
 const zeroUUID = "00000000-0000-0000-0000-000000000000"
 
-// newest returns the id of the newest message; of several with equal times, the last.
+// newest returns the id of the newest message, the last one if times are equal.
 func newest(nodes []archive.Node) string {
 	at := -1
 	for i := range nodes {

@@ -13,10 +13,10 @@ import (
 )
 
 // givenLine writes a history as a line, message by message.
-func (x *exporter) givenLine(ctx context.Context, said history, tools json.RawMessage) error {
+func (x *exporter) givenLine(ctx context.Context, entries history, tools json.RawMessage) error {
 	x.put(`{"messages":[`)
 	first := true
-	for e, err := range said {
+	for e, err := range entries {
 		if err != nil {
 			return err
 		}
@@ -41,8 +41,8 @@ func (x *exporter) givenLine(ctx context.Context, said history, tools json.RawMe
 	return nil
 }
 
-// given returns an entry as a message. A JSON object stays as it is, except that it gets the role
-// and the name of its entry where it states none. Anything else is the content of a message.
+// given returns an entry as a message. A JSON object stays as it is, but gets the role and name of its entry if it
+// has none. Any other value becomes the content of a message.
 func (x *exporter) given(ctx context.Context, e *lineage.Entry) (json.RawMessage, error) {
 	body, err := x.mustBody(ctx, e)
 	if err != nil {
@@ -77,7 +77,7 @@ func (x *exporter) given(ctx context.Context, e *lineage.Entry) (json.RawMessage
 	return m, nil
 }
 
-// onOneLine returns JSON in one line; unchanged if it has no line breaks.
+// onOneLine returns JSON on one line. JSON without line breaks is returned unchanged.
 func onOneLine(raw json.RawMessage) string {
 	if bytes.ContainsAny(raw, "\r\n") {
 		return compact(raw)

@@ -14,26 +14,26 @@ import (
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
-// templates are a copy: what was executed cannot be copied, and the page copies the original.
+// templates is a copy, because an executed template cannot be cloned and the server page clones the original.
 var templates = template.Must(render.Template.Clone())
 
-// maxFolds limits the nesting of branches on a page, because browsers limit nesting. Deeper
-// branches are put at the end of the conversation.
+// maxFolds limits the nesting of branches on a page, because browsers limit the nesting of elements. Deeper branches
+// are written at the end of the conversation.
 const maxFolds = 24
 
-// page writes a conversation of a page.
+// page is the state of writing one conversation on a page.
 type page struct {
 	*exporter
 	tree *tree
-	// later are lines that are too deep to be nested, with their anchors.
+	// later are the lines that are too deep to be nested, with their anchors.
 	later []numbered
 	count int
 	base  string // prefix of the conversation's anchors
 	depth int    // of the line being written
-	// items are not yet written, and prefix is that of their anchors.
+	// items are not written yet. prefix is the prefix of their anchors.
 	items  []*transcript.Item
 	prefix string
-	// prompts are the first prompts of the active history, for the index, and more counts the others.
+	// prompts are the first prompts of the active history, for the index. more is the number of further ones.
 	prompts []indexed
 	more    int
 }
@@ -86,7 +86,8 @@ func (x *exporter) html(ctx context.Context) error {
 
 func (x *exporter) endPage() { x.put("</main>\n</body>\n</html>\n") }
 
-// beginPage begins a page. Its policy allows the scripts that a directive names, else none.
+// beginPage writes the start of a page. The content policy allows the scripts that the directive names; an empty one
+// allows none.
 func (x *exporter) beginPage(title, scripts string) {
 	x.put("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
 		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; ", scripts, "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n",
@@ -144,7 +145,7 @@ const (
 	maxIndex = 1000
 )
 
-// index writes the prompts of the active history, if they are several. A page shows it first.
+// index writes the prompts of the active history if there are several. A reader sees them first on the page.
 func (p *page) index() {
 	if len(p.prompts) < minIndex {
 		return
@@ -160,8 +161,8 @@ func (p *page) index() {
 	p.put("</section>\n")
 }
 
-// branch writes a line, with the lines that fork from it collapsed at that place. The main line is
-// not collapsed.
+// branch writes a line. Lines that fork from it are collapsed at the place where they fork. The main line is not
+// collapsed.
 func (p *page) branch(ctx context.Context, l *fork, depth int, open bool) error {
 	if depth >= maxFolds {
 		p.count++
@@ -205,7 +206,7 @@ func (p *page) passing(ctx context.Context, at *passing) error {
 	return nil
 }
 
-// maxItems is how many items are held before they are written.
+// maxItems limits the items that are held before they are written.
 const maxItems = 256
 
 func (p *page) item(ctx context.Context, i *transcript.Item, first bool) {
@@ -242,8 +243,8 @@ func (p *page) close(ctx context.Context) {
 	}
 }
 
-// image returns an image that a page shows as an address with its content, empty for any other file. A page never refers
-// to external content.
+// image returns a data URL for an image that a page may show, empty for any other file. A page never refers to
+// external content.
 func (p *page) image(from *transcript.Message, f *transcript.FileInfo) template.URL {
 	if from.Filename != "" {
 		if from.Body == nil || !slices.Contains(shown, from.Type) || int64(len(from.Body)) > p.o.MaxImage {

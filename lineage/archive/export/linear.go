@@ -11,9 +11,8 @@ import (
 
 type history = iter.Seq2[*lineage.Entry, error]
 
-// histories visits the histories that make up a conversation: those that no other continues, and
-// those at the end of a branch, each once. Branches that end at the same span with different system
-// prompts are separate histories.
+// histories visits the histories of a conversation, each once: those that no other history continues, and those at
+// the end of a branch. Branches that end at the same span with different system prompts are separate histories.
 func (x *exporter) histories(ctx context.Context, conv *conversation, visit func(history) error) error {
 	ends, err := x.ends(ctx, conv)
 	if err != nil {
@@ -33,8 +32,8 @@ type ending struct {
 	prompt string
 }
 
-// ends returns the endings to write. It reads contexts before anything is written, because they may
-// be deleted meanwhile.
+// ends returns the endings to write. It reads all contexts before anything is written, because they may be deleted in
+// the meantime.
 func (x *exporter) ends(ctx context.Context, conv *conversation) ([]ending, error) {
 	t, err := newTree(ctx, x.store, conv.tips)
 	if err != nil {
@@ -62,15 +61,15 @@ func (x *exporter) ends(ctx context.Context, conv *conversation) ([]ending, erro
 	return ends, nil
 }
 
-// prompted returns a history with the system prompt as its first message, unless the history
-// already begins with it or the prompt is empty.
-func (x *exporter) prompted(ctx context.Context, prompt string, said history) history {
+// prompted returns a history with the system prompt as its first message. It returns the history unchanged if it
+// begins with that prompt already or the prompt is empty.
+func (x *exporter) prompted(ctx context.Context, prompt string, entries history) history {
 	if prompt == "" {
-		return said
+		return entries
 	}
 	return func(yield func(*lineage.Entry, error) bool) {
 		first := true
-		for e, err := range said {
+		for e, err := range entries {
 			if first && err == nil {
 				first = false
 				var there bool

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// lines writes each history as a line.
+// lines writes one line per history.
 func (x *exporter) lines(ctx context.Context, format Format) error {
 	for conv, err := range x.conversations(ctx) {
 		if err != nil {
@@ -62,10 +62,10 @@ func withTools(line, tools json.RawMessage) json.RawMessage {
 	return rawjson.Set(line, []byte(`"tools"`), []byte(compact(tools)))
 }
 
-// maxFields limits how far a log is searched for a field; fields come first.
+// maxFields limits how many entries of a log are searched for a field. Fields are at the start of a log.
 const maxFields = 64
 
-// field returns a field of a conversation that an import has kept, nil if there is none.
+// field returns a field of a conversation that an import kept, nil if there is none.
 func (x *exporter) field(ctx context.Context, conv *conversation, name string) (json.RawMessage, error) {
 	if v := member(conv.info.Metadata, name); v != nil {
 		return v, nil

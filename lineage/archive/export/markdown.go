@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
@@ -59,24 +58,22 @@ func (x *exporter) markdown(ctx context.Context) error {
 type markdownWriter struct {
 	*exporter
 	queue []*fork
-	off   []*fork // of the line being written
+	off   []*fork // lines that fork off the line being written
 }
 
-// about returns the user of a conversation and when it began.
+// about returns the user of a conversation and the time when it began.
 func about(conv *conversation) string {
-	var said []string
+	var parts []string
 	if conv.info.UserID != "" {
-		said = append(said, "User "+conv.info.UserID)
+		parts = append(parts, "User "+conv.info.UserID)
 	}
 	if !conv.info.CreatedAt.IsZero() {
-		said = append(said, stamp(conv.info.CreatedAt))
+		parts = append(parts, stamp(conv.info.CreatedAt))
 	}
-	return strings.Join(said, " · ")
+	return strings.Join(parts, " · ")
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
-
-// maxNames limits the branches in a title.
+// maxNames limits the branch names in a title.
 const maxNames = 4
 
 // lineTitle returns a title for a line: the branches that end on it and where it forks.
@@ -136,7 +133,7 @@ func (w *markdownWriter) item(_ context.Context, i *transcript.Item, first bool)
 	w.quoteBlock(leftOut(i.Left))
 }
 
-// call writes the input of a call, as far as its title does not show it.
+// call writes the input of a call, except for what its title shows.
 func (w *markdownWriter) call(c *transcript.ToolCall) {
 	w.quoteBlock(c.About)
 	if c.Text != c.Title {

@@ -13,16 +13,12 @@ var dialects = map[Format]message.Dialect{
 	OpenAI: message.Chat, Responses: message.Responses, Anthropic: message.Anthropic, ShareGPT: message.Chat,
 }
 
-// Loss is something of a conversation that a format cannot express.
-type Loss struct {
-	// Thread is zero for a context outside of threads.
-	Thread lineage.ThreadID
-	lineage.Loss
-}
+// ForPrograms reports whether the format is JSON for programs, not for people.
+func (f Format) ForPrograms() bool { return dialects[f] != "" }
 
 // request writes a history for the API of a format.
-func (x *exporter) request(ctx context.Context, conv *conversation, said history, format Format) (*lineage.Request, error) {
-	r, err := x.store.Encode(ctx, dialects[format], x.o.MaxBody, iter.Seq2[*lineage.Entry, error](said))
+func (x *exporter) request(ctx context.Context, conv *conversation, entries history, format Format) (*lineage.Request, error) {
+	r, err := x.store.Encode(ctx, dialects[format], x.o.MaxBody, iter.Seq2[*lineage.Entry, error](entries))
 	if err != nil {
 		return nil, err
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// conversation is written under one heading: a thread or a single history.
+// conversation is what is written under one heading: a thread or a single history.
 type conversation struct {
-	info lineage.ThreadInfo // of a context outside of threads only Active
+	info lineage.ThreadInfo // only Active is set for a context outside of threads
 	tips []tip
-	// beside are the tips of data that an import kept next to the messages.
+	// beside are the tips of logs and fields that an import kept beside the messages.
 	beside []lineage.SpanRef
 }
 
@@ -23,7 +23,7 @@ type conversation struct {
 type tip struct {
 	context *lineage.Context
 	ref     lineage.SpanRef
-	branch  string // its name; empty for a context without one
+	branch  string // empty for a context without a branch
 	active  bool
 }
 
@@ -33,7 +33,7 @@ func (x *exporter) title(ctx context.Context, c *conversation) (string, error) {
 	return cmp.Or(title, "Untitled"), err
 }
 
-// conversations yields the conversations in scope. Each thread is read just before it is yielded.
+// conversations yields the conversations in scope. Each thread is read just before its conversation is yielded.
 func (x *exporter) conversations(ctx context.Context) iter.Seq2[*conversation, error] {
 	return func(yield func(*conversation, error) bool) {
 		if x.o.Scope.Context != nil {

@@ -48,11 +48,10 @@ func (x *exporter) shareGPT(ctx context.Context) error {
 	return nil
 }
 
-// turnsOf returns the turns for a message of chat completions: what it says, and its calls, which
-// are a turn of their own.
+// turnsOf returns the turns for a message of chat completions: one for its text, and one for its calls.
 func (x *exporter) turnsOf(conv *conversation, m *message.Message) []string {
 	var turns, calls []string
-	said := message.Message{Role: m.Role}
+	text := message.Message{Role: m.Role}
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		switch p.Kind {
@@ -66,10 +65,10 @@ func (x *exporter) turnsOf(conv *conversation, m *message.Message) []string {
 		case message.FileKind:
 			x.o.Lost(Loss{Thread: conv.info.ID, Loss: lineage.Loss{Reason: "no place for " + p.Label() + ": written as text"}})
 		}
-		said.Parts = append(said.Parts, *p)
+		text.Parts = append(text.Parts, *p)
 	}
-	if len(said.Parts) > 0 {
-		turns = append(turns, shareGPTTurn(shareGPTFrom(m.Role), rawjson.Quote(said.String()), m.Name))
+	if len(text.Parts) > 0 {
+		turns = append(turns, shareGPTTurn(shareGPTFrom(m.Role), rawjson.Quote(text.String()), m.Name))
 	}
 	switch len(calls) {
 	case 0:
@@ -131,7 +130,7 @@ func (x *exporter) givenTurns(ctx context.Context, history history) error {
 	return nil
 }
 
-// givenTurn writes an entry. A turn of this format is written unchanged. A message with tool calls
+// givenTurn returns the turn for an entry. A turn of this format is returned unchanged. A message with tool calls
 // becomes a turn of a special kind, with the message as its value.
 func (x *exporter) givenTurn(ctx context.Context, e *lineage.Entry) (string, error) {
 	body, err := x.mustBody(ctx, e)
@@ -181,19 +180,18 @@ func shareGPTFrom(role string) string {
 	return role
 }
 
-// isCall reports whether a body is a message with tool calls in the shape of chat endpoints, or a
-// single call.
-func isCall(body []byte, said []message.Message) bool {
+// isCall reports whether a body is a message with tool calls in the form of chat endpoints, or a single call.
+func isCall(body []byte, messages []message.Message) bool {
 	if member(body, "tool_calls") == nil && member(body, "function_call") == nil && (member(body, "name") == nil || member(body, "arguments") == nil) {
 		return false
 	}
-	return slices.ContainsFunc(said[0].Parts, func(p message.Part) bool { return p.Kind == message.CallKind })
+	return slices.ContainsFunc(messages[0].Parts, func(p message.Part) bool { return p.Kind == message.CallKind })
 }
 
 // plain returns the text of messages, without reasoning.
-func plain(said []message.Message) string {
+func plain(messages []message.Message) string {
 	var texts []string
-	for _, m := range said {
+	for _, m := range messages {
 		m.Parts = slices.DeleteFunc(m.Parts, func(p message.Part) bool { return p.Kind == message.ReasoningKind })
 		texts = append(texts, m.String())
 	}

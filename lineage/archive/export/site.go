@@ -23,18 +23,18 @@ import (
 	"github.com/lineage-store/lineage/lineage/render"
 )
 
-// Site is what WriteSite wrote.
+// Site counts what WriteSite wrote.
 type Site struct {
 	Conversations int
 	Bytes         int64
 }
 
 const (
-	// siteDir is the folder of the conversations in that of a site, and siteIndex the page that lists them.
+	// siteDir is the folder of the pages of conversations. siteIndex is the page that lists them.
 	siteDir   = "conversations"
 	siteIndex = "index.html"
-	// maxSearched limits the prompts that the list is searched by, in bytes: of all conversations, and of one, which has at
-	// least minSearchedOne.
+	// maxSearched limits the bytes of prompts that the search of the list uses, over all conversations.
+	// maxSearchedOne limits them for one conversation, which always gets at least minSearchedOne.
 	maxSearched    = 16 << 20
 	maxSearchedOne = 64 << 10
 	minSearchedOne = 512
@@ -46,10 +46,12 @@ var siteScript string
 //go:embed site/index.css
 var siteStyle string
 
-// WriteSite writes threads as a folder of pages: a list of the conversations, the last changed first, which is searched by
-// title, agent, project and prompts, and in a folder below a page for each, as HTML writes it. The pages load nothing; only the
-// list has a script. The folder is made when everything is in it. The error matches lineage.ErrExists if it is there and is
-// not empty. A thread that is deleted meanwhile is left out.
+// WriteSite writes threads as a folder of pages. The main page lists the conversations, the last changed first, and
+// searches them by title, agent, project and prompts. A folder below has a page for each conversation, as HTML writes
+// it. The pages load nothing, and only the list has a script.
+//
+// The folder appears when it is complete. The error matches lineage.ErrExists if the folder exists and is not empty.
+// A thread that is deleted during the call is left out.
 func WriteSite(ctx context.Context, store *lineage.Store, dir string, o Options) (is Site, err error) {
 	if o.Scope.Context != nil || o.AsGiven {
 		return is, fmt.Errorf("a folder of pages has threads: %w", lineage.ErrInvalid)
@@ -77,12 +79,12 @@ func WriteSite(ctx context.Context, store *lineage.Store, dir string, o Options)
 	return Site{Conversations: len(s.rows), Bytes: s.bytes}, err
 }
 
-// site is a folder of pages that is being written.
+// site is the state of one call of WriteSite.
 type site struct {
 	*exporter
 	dir   string
 	rows  []*siteRow
-	share int // of the prompts that the list is searched by, for a conversation
+	share int // bytes of prompts that the search uses for each conversation
 	bytes int64
 }
 
@@ -95,7 +97,7 @@ type siteRow struct {
 	prompts                           [][2]string // anchors and starts
 }
 
-// file writes a file of the site. A file that is not written whole is removed with the folder.
+// file writes a file of the site. If writing fails, the file is removed together with the folder.
 func (s *site) file(name string, write func(x *exporter) error) error {
 	f, err := os.OpenFile(filepath.Join(s.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -194,7 +196,7 @@ func (s *site) list() error {
 		if month != "" {
 			x.put("</ol></section>\n")
 		}
-		data, err := json.Marshal(prompts) // without characters that end the element
+		data, err := json.Marshal(prompts) // Marshal escapes characters that could end the element
 		if err != nil {
 			return err
 		}

@@ -5,26 +5,27 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
-// writer writes what people read of a line.
+// writer writes the parts of a line for people.
 type writer interface {
-	// item writes an item. first is set if it begins a message.
+	// item writes an item. first is set for the first item of a message.
 	item(ctx context.Context, i *transcript.Item, first bool)
-	// passing writes what there is after a message.
+	// passing writes the branch ends and forks after a message.
 	passing(ctx context.Context, p *passing) error
 }
 
-// passing is a place of a line at which branches end or lines fork.
+// passing is a place on a line at which branches end or lines fork.
 type passing struct {
 	names []string
 	off   []*fork
 }
 
-// fork is a line that forks from another one, and the calls before it.
+// fork is a line that forks from another one. calls pairs its results with calls before the fork.
 type fork struct {
 	line
 	calls *transcript.Pairer
@@ -71,7 +72,7 @@ func (x *exporter) write(ctx context.Context, t *tree, l *fork, w writer) error 
 	return put(l.calls.Flush())
 }
 
-// forks returns the beginnings of histories as forks of nothing.
+// forks returns the lines that begin histories.
 func (t *tree) forks() []*fork {
 	var forks []*fork
 	for _, l := range t.lines() {
@@ -80,10 +81,10 @@ func (t *tree) forks() []*fork {
 	return forks
 }
 
-// shown are the image types that a page shows: those that can contain only an image.
+// shown are the image types that a page shows. Files of these types can contain nothing but an image.
 var shown = []string{"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"}
 
-// transcribe returns an entry as a message of a transcript. An image that a page shows is read.
+// transcribe returns an entry as a message of a transcript. The bytes of an image that a page shows are read too.
 func (x *exporter) transcribe(ctx context.Context, e *lineage.Entry) (*transcript.Message, error) {
 	m, err := x.store.Transcribe(ctx, e, x.o.MaxBody)
 	if err == nil && e.Kind == lineage.Asset && !e.Erased && slices.Contains(shown, e.Type) && e.Size <= x.o.MaxImage {
@@ -92,7 +93,7 @@ func (x *exporter) transcribe(ctx context.Context, e *lineage.Entry) (*transcrip
 	return m, err
 }
 
-// messageTitle returns the position of a message and who it is from.
+// messageTitle returns a title with the position, sender, model and time of a message.
 func messageTitle(m *transcript.Message) string {
 	who := m.Role
 	switch {
@@ -113,13 +114,15 @@ func messageTitle(m *transcript.Message) string {
 	return title
 }
 
-// callTitle returns a tool and what it is called for.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// callTitle returns the name of a tool and the purpose of the call.
 func callTitle(c *transcript.ToolCall) (tool, what string) {
 	return strings.Join(strings.Fields(c.Tool), " "), c.Title
 }
 
-// resultTitle returns what a result is of and how the call ended. within is the message of the call
-// that it is shown in, nil if it is shown by itself.
+// resultTitle returns a title that names the call of a result, if needed, and how the call ended. within is the
+// message with the call under which the result is shown, nil if it is shown alone.
 func resultTitle(r *transcript.ToolResult, within *transcript.Message) string {
 	title := "Result"
 	switch of := r.Of(); {
@@ -137,7 +140,7 @@ func resultTitle(r *transcript.ToolResult, within *transcript.Message) string {
 	return title
 }
 
-// reminderTitle returns the heading of a text that is not of a person or model.
+// reminderTitle returns the heading of a text that was not written by a person or a model.
 func reminderTitle(i *transcript.Item) string {
 	switch {
 	case i.Kind == transcript.Thinking:
@@ -152,7 +155,7 @@ func reminderTitle(i *transcript.Item) string {
 	return "Reminder"
 }
 
-// leftOut returns a note about bytes that are left out, empty for none.
+// leftOut returns a note about bytes that are not shown, empty for none.
 func leftOut(n int) string {
 	if n == 0 {
 		return ""

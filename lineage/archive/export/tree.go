@@ -9,26 +9,26 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// tree is the fork structure of a conversation's histories. It has runs, not spans: its size
-// depends on the number of forks.
+// tree has the forks of a conversation's histories. It consists of runs, not spans, so its size depends on the number
+// of forks.
 type tree struct {
 	store *lineage.Store
 	runs  map[structure.RunID]*branchedRun
 	roots []structure.RunID
-	// names are the branches whose tip is a span.
+	// names maps a span to the branches whose tip it is.
 	names map[lineage.SpanRef][]string
-	// path is where the active history leaves each of its runs; next is the run that follows.
+	// path maps each run of the active history to the step at which the history leaves it.
 	path map[structure.RunID]step
 }
 
 type branchedRun struct {
 	info  structure.RunInfo
-	last  uint64                       // the last span in a history
-	forks map[uint64][]structure.RunID // by the place after which they start
+	last  uint64                       // last place of the run that is in a history
+	forks map[uint64][]structure.RunID // runs by the place after which they fork
 	ends  []end
 }
 
-// end is a branch whose history leaves a run, or ends, after a place.
+// end is a branch whose history ends in a run, or continues in another run, after a place.
 type end struct {
 	leaves uint64
 	branch string
@@ -100,21 +100,21 @@ func (t *tree) leaf(ref lineage.SpanRef) bool {
 	return r != nil && ref.Seq == r.last && len(r.forks[ref.Seq]) == 0
 }
 
-// line is a straight history from a span to its end.
+// line is a sequence of spans without forks to follow, from a first span to an end of a history.
 type line struct {
 	first lineage.SpanRef
-	// after is the position after which it forks from another line, 0 at the start.
+	// after is the position after which the line forks from another one, 0 at the start.
 	after uint64
-	// branches are the branches that end on it or on lines that fork from it.
+	// branches are the branches that end on the line or on lines that fork from it.
 	branches []string
 }
 
-// lines returns the beginnings of histories, the active one first.
+// lines returns the lines that begin histories, the active one first.
 func (t *tree) lines() []line {
 	return t.continuations(lineage.SpanRef{})
 }
 
-// continuations returns the lines after a span: first that of the active history, else that of the
+// continuations returns the lines that follow a span. The first is that of the active history, or else that of the
 // same run.
 func (t *tree) continuations(ref lineage.SpanRef) []line {
 	var next []lineage.SpanRef
@@ -158,7 +158,7 @@ func (t *tree) branchesFrom(first lineage.SpanRef) []string {
 	return names
 }
 
-// place is a span of a line, with the lines that fork after it.
+// place is a span of a line, with the branches that end at it and the lines that fork after it.
 type place struct {
 	entries []*lineage.Entry
 	// names are the branches whose tip is this span.

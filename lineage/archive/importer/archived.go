@@ -10,24 +10,23 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// archiveState is stored in a thread's metadata. With it, an import distinguishes newer exports
-// from older ones, and changes of the archive from changes of others.
+// archiveState is the state of a conversation in its archive. It is stored in the metadata of the thread. With it, an
+// import distinguishes newer exports from older ones, and changes in the archive from changes in the store.
 type archiveState struct {
 	Format string `json:"format"`
-	// Title and Model are those of the archive, Metadata is a checksum.
+	// Title and Model are those of the archive. Metadata is a checksum.
 	Title    string `json:"title,omitempty"`
 	Model    string `json:"model,omitempty"`
 	Metadata string `json:"metadata,omitempty"`
-	// Updated is in Unix milliseconds; Current marks the current message.
+	// Updated is in Unix milliseconds. Current is the mark of the current message.
 	Updated    int64  `json:"updated,omitempty"`
 	Current    string `json:"current,omitempty"`
 	ForkedFrom string `json:"forkedFrom,omitempty"`
-	// Seen are checksums of earlier states: importing an old archive again does not revert a newer
-	// one.
+	// Seen are checksums of earlier states, so that importing an old archive again does not revert a newer one.
 	Seen []string `json:"seen,omitempty"`
 }
 
-// maxSeen limits the remembered states.
+// maxSeen limits the number of earlier states.
 const maxSeen = 8
 
 // sum returns a checksum of the state.
@@ -44,15 +43,15 @@ const archiveKey = "_archive"
 func archivedIn(t *structure.Thread) archiveState {
 	var s archiveState
 	if json.Valid(t.Metadata) {
-		_ = json.Unmarshal(rawjson.Get(t.Metadata, archiveKey), &s) // others may have set it
+		_ = json.Unmarshal(rawjson.Get(t.Metadata, archiveKey), &s) // other programs may have set an invalid value
 	}
 	return s
 }
 
-// addMembers adds members to the metadata of a thread, in place of those with the same keys.
+// addMembers adds members to the metadata of a thread. They replace members with the same keys.
 func addMembers(metadata, more []byte) []byte {
 	if len(metadata) > 0 && (!rawjson.Valid(metadata) || !rawjson.IsObject(metadata)) {
-		return metadata // others have set it
+		return metadata // other programs have set something that is not an object
 	}
 	for m := range rawjson.Members(more) {
 		if !bytes.Equal(rawjson.Get(metadata, m.Key), m.Value) {

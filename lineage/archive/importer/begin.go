@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// Begun is an import that has read its source up to the first conversation. So a caller knows
-// whether there is anything to import before it creates a store.
+// Begun is an import that has read its source up to the first conversation. It lets a caller check whether there is
+// anything to import before it creates a store.
 type Begun struct {
 	ctx     context.Context
 	options Options
@@ -19,8 +19,8 @@ type Begun struct {
 	first   *archive.Event // with the first conversation
 }
 
-// Begin begins an import: see Import. It returns when the first conversation is read or the source
-// has ended. ctx applies to the whole import. Close must be called.
+// Begin starts an import: see Import. It returns when the first conversation was read or the source has ended. ctx
+// applies to the whole import. The caller must call Close.
 func Begin(ctx context.Context, src archive.Source, o Options) (*Begun, error) {
 	options, err := o.reading()
 	if err != nil {
@@ -42,11 +42,11 @@ func Begin(ctx context.Context, src archive.Source, o Options) (*Begun, error) {
 	return b, nil
 }
 
-// Empty reports whether the source has no conversation.
+// Empty reports whether the source has no conversations.
 func (b *Begun) Empty() bool { return b.first == nil }
 
-// Into completes the import into a store. It can be called once. For an empty import it returns the
-// result and needs no store.
+// Into completes the import into a store. It may be called once. An empty import returns its report and needs no
+// store.
 func (b *Begun) Into(store *lineage.Store) (Report, error) {
 	if b.Empty() {
 		return b.seen.report, b.outcome(&b.seen.report)
@@ -69,7 +69,7 @@ func (b *Begun) Into(store *lineage.Store) (Report, error) {
 // Close stops reading.
 func (b *Begun) Close() { b.reading.Stop(nil) }
 
-// events yields the Events from the first conversation on.
+// events yields the events from the first conversation on.
 func (b *Begun) events() iter.Seq[archive.Event] {
 	return func(yield func(archive.Event) bool) {
 		for e, ok := *b.first, true; ok; e, ok = b.reading.Next() {
@@ -80,7 +80,7 @@ func (b *Begun) events() iter.Seq[archive.Event] {
 	}
 }
 
-// outcome returns the error of an import that has read everything and stored all conversations.
+// outcome returns the error of an import that has read the whole source and stored all conversations.
 func (b *Begun) outcome(r *Report) error {
 	switch {
 	case b.reading.Err() != nil:

@@ -98,6 +98,8 @@ func TestImportOfManyBranches(t *testing.T) {
 
 // The history of the current message is a single run, or a run per part of a conversation in parts,
 // for any order of messages.
+//
+//test:norace
 func TestCurrentMessageIsAtTheEndOfOneRun(t *testing.T) {
 	for name, c := range branchyShapes(200) {
 		s := storeIn(t)

@@ -12,12 +12,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// findCopied finds the thread that a conversation was copied from: by the id of its first message if ids are shared, else by
-// one of its first answers, which also says whether lines have other ids or times there. The records before that message are
-// shared as well.
+// findCopied finds the thread that a conversation was copied from: by the id of its first message if ids are shared,
+// else by one of its first answers. An answer also shows whether lines have other ids or times in the copy. Records
+// before the message found are shared as well.
 func (l *loader) findCopied(st *loading, nodes []archive.Node) error {
 	c, t := &st.header, st.thread
-	if st.sought || st.last[0] >= 0 || !c.SharedIDs && !c.Copies { // what is placed stays where it is
+	if st.sought || st.last[0] >= 0 || !c.SharedIDs && !c.Copies { // a thread that has nodes already keeps them
 		return nil
 	}
 	first := slices.IndexFunc(nodes, func(n archive.Node) bool { return n.ID != "" && n.Aside == "" })
@@ -51,7 +51,7 @@ func (l *loader) findCopied(st *loading, nodes []archive.Node) error {
 	return nil
 }
 
-// findAnswer looks for an answer in other threads, or in the part of them that the thread shares already.
+// findAnswer looks for an answer in other threads, or in the part of them that the thread already shares.
 func (l *loader) findAnswer(st *loading, n *archive.Node, id string) (bool, error) {
 	t := st.thread
 	var answer place.Message
@@ -73,10 +73,10 @@ func (l *loader) findAnswer(st *loading, n *archive.Node, id string) (bool, erro
 	return st.copies, err
 }
 
-// maxTried is how many answers are looked for in other threads.
+// maxTried limits the answers that are looked for in other threads.
 const maxTried = 3
 
-// answerID returns the id that the provider of an answer gave it, empty for none.
+// answerID returns the id that the provider gave an answer, empty for none.
 func answerID(n *archive.Node) string {
 	if n.Aside != "" || n.Type != content.TypeJSON || len(n.Attachments) > 0 || !message.MayStateUsage(n.Role) || !message.MentionsUsage(n.Body) {
 		return ""
@@ -89,10 +89,10 @@ func answerID(n *archive.Node) string {
 	return ""
 }
 
-// shareWithCopied lets a thread share messages with the one that a search for a message returns, if there is one, or the
-// conversation is lost.
+// shareWithCopied looks for a message with search and lets the thread share the messages of the thread found. The
+// conversation is marked lost if its own thread was deleted.
 func (l *loader) shareWithCopied(st *loading, id string, search func(backend.Reader, func(*structure.Thread) bool) (*structure.Thread, error)) (bool, error) {
-	if l.next.firsts[id] || l.next.placers[st.thread] != nil { // it may be in the commit, or the placer knows no base
+	if l.next.firsts[id] || l.next.placers[st.thread] != nil { // the message may be in the current commit, or the placer was created without a base
 		if err := l.flush(); err != nil || st.lost {
 			return true, err
 		}

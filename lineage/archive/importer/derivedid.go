@@ -8,9 +8,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// derivedID returns the source id of a conversation without one. It is a hash of its whole content
-// and of the number of equal ones before it in the file. It is short, because it cannot be
-// compressed, but unique among a billion conversations.
+// derivedID returns the source id of a conversation that has none. It is a hash of its whole content and of the
+// number of equal conversations before it in the file. It is short, because hashes do not compress, but unique among
+// a billion conversations.
 func (l *loader) derivedID(c *archive.Conversation) string {
 	h := &l.hash
 	h.buf = h.buf[:0]

@@ -11,33 +11,32 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// Files are the files that imports on a machine have read into a store, so that a later import reads only those that have
-// changed. A file is read again if its size or time differs, if one of its threads or branches is gone, if another file of
-// these threads has changed, and with other options or another version of this program. Files of which something
-// was left out, and those of formats that read other files with them, are always read. Of files below a folder that a format reads together nothing is remembered.
+// Files records which files imports on a machine have read into a store, so that a later import reads only files that
+// have changed. A file is read again if its size or time differs, if one of its threads or branches is gone, if
+// another file of these threads has changed, and with other options or another version of this program. Files with
+// damage, and files of formats that read other files with them, are always read. Files that a format reads together
+// are not recorded.
 //
 // A Files is for one import.
 type Files struct {
 	machine string
 	options string
 	known   map[string]*fileState // by absolute path
-	had     map[string]bool       // paths of which there is a state
+	had     map[string]bool       // paths with a stored state
 	again   map[string]bool       // conversations of files that have changed
 	read    map[*archive.File]*fileRead
 }
 
-// fileState is what a store knows of a file.
+// fileState is the stored state of a file.
 type fileState struct {
 	Path          string   `json:"path"`
 	Size          int64    `json:"size"`
@@ -47,16 +46,17 @@ type fileState struct {
 	Branches      int      `json:"branches"`
 }
 
-// fileRead is a file that is being read, or was.
+// fileRead is the state of a file that this import reads.
 type fileRead struct {
 	fileState
 	partly bool // something was left out
 }
 
-// maxFileState is the largest state of a file, in bytes. A file with more conversations is always read.
+// maxFileState limits the size of a file's state, in bytes. A file with more conversations is always read.
 const maxFileState = 64 << 10
 
-// FilesOf returns the files that imports on a machine have read into a store at a path or below it, none if the store is nil.
+// FilesOf returns the record of files at or below a path that imports on a machine have read into a store. It is
+// empty if the store is nil.
 func FilesOf(ctx context.Context, store *lineage.Store, machine, path string) (*Files, error) {
 	f := &Files{machine: machine, known: make(map[string]*fileState), had: make(map[string]bool), again: make(map[string]bool), read: make(map[*archive.File]*fileRead)}
 	root, err := filepath.Abs(path)
@@ -87,7 +87,7 @@ func FilesOf(ctx context.Context, store *lineage.Store, machine, path string) (*
 	return f, nil
 }
 
-// changed notes that a file is read, and with it the files of its conversations.
+// changed records that a file is read, and that its conversations have changed.
 func (f *Files) changed(path string) {
 	s := f.known[path]
 	if s == nil {
@@ -99,12 +99,12 @@ func (f *Files) changed(path string) {
 	}
 }
 
-// owner returns whose values the states are.
+// owner returns the owner of the stored states.
 func (f *Files) owner(store *lineage.Store) lineage.Owner {
 	return lineage.Owner{Scope: lineage.ApplicationScope, Name: fmt.Sprintf("lineage import %s %s", store.ID(), f.machine)}
 }
 
-// isThere reports whether a store has the threads of a file, with as many branches as it had.
+// isThere reports whether a store still has the threads of a file, with as many branches as before.
 func (f *Files) isThere(ctx context.Context, store *lineage.Store, s *fileState) (bool, error) {
 	n, err := branchesOf(ctx, store, s.Conversations)
 	if errors.Is(err, lineage.ErrNotFound) {
@@ -128,28 +128,20 @@ func branchesOf(ctx context.Context, store *lineage.Store, conversations []strin
 	return n, nil
 }
 
-// is reports whether a file is as it was.
+// is reports whether a file has the size and time of the state.
 func (s *fileState) is(info fs.FileInfo) bool {
 	return info.Mode().IsRegular() && info.Size() == s.Size && info.ModTime().UnixNano() == s.Modified
 }
 
-// setOptions sets what decides how files are read. States of other options are of no use.
-func (f *Files) setOptions(o *Options, formats []archive.Format) {
-	var b place.Fields
-	for _, text := range []string{o.Format, o.UserID, o.Prefix, string(o.Metadata), buildOf()} {
-		b.Text(text)
-	}
-	for i := range formats {
-		b.Text(formats[i].Name)
-	}
-	sum := sha256.Sum256(b)
-	f.options = hex.EncodeToString(sum[:8])
+// setOptions sets a checksum of all that decides how files are read. Files whose state has another one are read again.
+func (f *Files) setOptions(sum string) {
+	f.options = sum
 	for path, s := range f.known {
 		if s.Options != f.options {
 			f.changed(path)
 		}
 	}
-	for more := true; more; { // files of one conversation are read together
+	for more := true; more; { // conversations connect files, so repeat until nothing changes
 		more = false
 		for path, s := range f.known {
 			if slices.ContainsFunc(s.Conversations, func(id string) bool { return f.again[id] }) {
@@ -158,21 +150,6 @@ func (f *Files) setOptions(o *Options, formats []archive.Format) {
 			}
 		}
 	}
-}
-
-// buildOf returns what tells this version of the program from others.
-func buildOf() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	is := info.Main.Version + info.Main.Sum
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" || s.Key == "vcs.modified" {
-			is += " " + s.Value
-		}
-	}
-	return is
 }
 
 // unchanged reports whether a file need not be read.
@@ -185,13 +162,13 @@ func (f *Files) unchanged(file *archive.File) bool {
 	return s != nil && s.Size == file.Size && s.Modified == file.Modified.UnixNano() && !isOpenDatabase(full)
 }
 
-// isOpenDatabase reports whether a file is a database that changes without changing its file.
+// isOpenDatabase reports whether a file is a database whose changes may be in another file.
 func isOpenDatabase(path string) bool {
 	_, err := os.Lstat(path + "-wal")
 	return err == nil
 }
 
-// of returns what is remembered of a file that is being read, nil for nothing.
+// of returns the state of a file that is being read, nil if it is not recorded.
 func (f *Files) of(file *archive.File) *fileRead {
 	if f == nil || file == nil {
 		return nil
@@ -200,34 +177,34 @@ func (f *Files) of(file *archive.File) *fileRead {
 	if is == nil {
 		full, err := filepath.Abs(file.Path)
 		is = &fileRead{fileState: fileState{Path: full, Size: file.Size, Modified: file.Modified.UnixNano(), Options: f.options}}
-		// It may change without getting another time.
+		// A file opened so soon after its last change may change again without a new time.
 		is.partly = err != nil || !utf8.ValidString(full) || file.Opened.Sub(file.Modified).Abs() < settleTime || isOpenDatabase(full)
 		f.read[file] = is
 	}
 	return is
 }
 
-// leftOut notes that something of a file was left out.
+// leftOut records that something of a file was left out.
 func (f *Files) leftOut(file *archive.File) {
 	if is := f.of(file); is != nil {
 		is.partly = true
 	}
 }
 
-// has notes that a file has a conversation.
+// has records that a file contains a conversation.
 func (f *Files) has(file *archive.File, conversation string) {
 	if is := f.of(file); is != nil && len(is.Conversations) <= maxOfFile && !slices.Contains(is.Conversations, conversation) {
 		is.Conversations = append(is.Conversations, conversation)
 	}
 }
 
-// maxOfFile is how many conversations of a file are remembered. One with more is always read.
+// maxOfFile limits the recorded conversations of a file. A file with more is always read.
 const maxOfFile = 1000
 
-// settleTime is in what time a file may change without getting another time.
+// settleTime is the time within which a file may change twice without getting a new time.
 const settleTime = 100 * time.Millisecond
 
-// save keeps the states of the files that were read.
+// save stores the states of the files that were read.
 func (f *Files) save(ctx context.Context, store *lineage.Store) error {
 	if f == nil {
 		return nil
@@ -274,5 +251,5 @@ func (f *Files) save(ctx context.Context, store *lineage.Store) error {
 	return nil
 }
 
-// savedAtOnce is how many states a transaction has.
+// savedAtOnce is the number of states per transaction.
 const savedAtOnce = 128

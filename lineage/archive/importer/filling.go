@@ -11,14 +11,13 @@ import (
 const (
 	commitBytes   = 64 << 10
 	commitRecords = 512
-	recordBytes   = 64 // what a record takes besides its bodies and metadata
+	recordBytes   = 64 // approximate size of a record without bodies and metadata
 )
 
-// maxRetained limits the memory of what a commit may have to be filled with again.
+// maxRetained limits the memory of the items that a commit keeps so that it can be filled again.
 const maxRetained = 16 << 20
 
-// newFilling returns an empty commit. It need not be durable by itself: the import is synced at its
-// end.
+// newFilling returns an empty commit. It is not synced by itself: the import is synced at its end.
 func (l *loader) newFilling() *filling {
 	f := &filling{
 		Batch: l.writer.Batch(), loader: l, contents: make(place.Contents), placers: make(map[*threadState]*place.Placer),
@@ -29,12 +28,12 @@ func (l *loader) newFilling() *filling {
 	return f
 }
 
-// retain keeps a node, or the end of a conversation, until the commit was made.
+// retain keeps a node, or the end of a conversation, until the commit has been made.
 func (f *filling) retain(i item, bytes int64) {
 	f.items, f.retained = append(f.items, i), f.retained+bytes
 }
 
-// release drops what an empty commit retains: all of it is in the store.
+// release drops the items of a commit that turned out empty, because the store has all of them.
 func (f *filling) release() { f.items, f.retained = nil, 0 }
 
 func (f *filling) empty() bool {
@@ -47,8 +46,8 @@ func (f *filling) full() bool {
 	return bytes+recordBytes*records >= commitBytes || records >= commitRecords || f.retained >= maxRetained
 }
 
-// state returns the state of the store that the current commit is made for. Everything that decides what it adds is read
-// there: a newer state has spans that placers do not find.
+// state returns the snapshot that the current commit is based on. Everything that decides what the commit adds must
+// be read from it, because a newer snapshot can have spans that the placers do not find.
 func (l *loader) state() (backend.Snapshot, error) {
 	f := l.next
 	if f.state == nil {
@@ -74,7 +73,7 @@ func (f *filling) placerOf(t *threadState) (*place.Placer, error) {
 	return p, nil
 }
 
-// forget lets placers read the store as it is now.
+// forget drops the snapshot and the placers, so that the next read sees the current state of the store.
 func (f *filling) forget() {
 	clear(f.placers)
 	if f.state != nil {
@@ -83,5 +82,5 @@ func (f *filling) forget() {
 	f.state, f.known = nil, 0
 }
 
-// maxKnown is the number of messages that are looked up in one state of the store.
+// maxKnown limits the messages that are looked up in one snapshot.
 const maxKnown = 4096

@@ -36,7 +36,8 @@ func (l *loader) finishOpen() error {
 	return nil
 }
 
-// finish points contexts to the ends of the branches of a conversation, and restates its thread if it has changed.
+// finish points contexts to the ends of the conversation's branches, and rewrites the record of its thread if that
+// has changed.
 func (l *loader) finish(st *loading) error {
 	t := st.thread
 	state, err := l.state()
@@ -71,14 +72,16 @@ func (l *loader) finish(st *loading) error {
 	if is.Updated == 0 {
 		is.Updated = was.Updated
 	}
-	// The file of a subagent says nothing of the conversation that another file says, but its agent if that does not.
+	// The file of a subagent does not change what the file of the conversation states. It states the agent only if
+	// that file does not.
 	if st.last[0] < 0 && was.Format != "" {
 		metadata := is.Metadata
 		if is = was; was.Metadata == "" {
 			is.Metadata = metadata
 		}
 	}
-	// Of an input that grows: what another reader has stored since, that reader has settled.
+	// For an input that grows: a state that another reader has stored since the last round stays, unless this reader has
+	// new nodes.
 	older := is.Updated < was.Updated || slices.Contains(was.Seen, is.sum()) || st.settled != "" && st.settled != was.sum() && !st.grew
 	st.state = was.sum()
 	known := was.Format != ""
@@ -104,9 +107,8 @@ func (l *loader) finish(st *loading) error {
 	return l.write(st)
 }
 
-// write adds the changes of the thread and its contexts to the current commit. The thread's
-// UpdatedAt is the archive's, if known. Many contexts of an existing thread are split into several
-// commits.
+// write adds the changes of the thread and its contexts to the current commit. UpdatedAt of the thread is the
+// archive's, if known. Changes of many contexts of an existing thread are split into several commits.
 func (l *loader) write(st *loading) error {
 	t, updated := st.thread, st.header.Updated
 	l.addThread(t)
@@ -126,7 +128,7 @@ func (l *loader) write(st *loading) error {
 		return nil
 	}
 	l.next.threads[t.record.ID] = true
-	if !same || added { // a moved context has its own record
+	if !same || added { // a context that moved has a record of its own
 		l.next.ExpectThread(t.was.ID, t.was)
 		t.record.UpdatedAt = laterTime(t.was.UpdatedAt.Add(time.Millisecond), updated)
 		l.next.StateThread(t.record)
@@ -142,8 +144,8 @@ func laterTime(a, b time.Time) time.Time {
 	return a.UTC().Truncate(time.Millisecond)
 }
 
-// writeContexts adds the changes of a thread's contexts, and reports whether there were changes and
-// new contexts, or whether the whole end of the conversation was written already.
+// writeContexts adds the changes of a thread's contexts. It reports whether there were changes, whether there are new
+// contexts, and whether the whole end of the conversation is already in a commit.
 func (l *loader) writeContexts(st *loading) (changed, added, whole bool, err error) {
 	t := st.thread
 	for _, c := range t.contexts {
@@ -184,8 +186,8 @@ func (l *loader) writeContexts(st *loading) (changed, added, whole bool, err err
 	return changed, added, false, nil
 }
 
-// flushFull flushes the current commit in the middle of the end of a conversation, if it is full and the thread is in
-// the store. If the commit was filled again, it has the whole end.
+// flushFull flushes the current commit in the middle of the end of a conversation, if the commit is full and the
+// thread is in the store. It reports whether the commit was filled again; then it has the whole end.
 func (l *loader) flushFull(st *loading) (whole bool, err error) {
 	f := l.next
 	if st.thread.stage != inStore || !f.full() || l.replaying {
@@ -198,8 +200,8 @@ func (l *loader) flushFull(st *loading) (whole bool, err error) {
 	return false, nil
 }
 
-// archiveState returns the archive's state of the conversation, except for what is part of a
-// derived source id.
+// archiveState returns the state of the conversation in the archive. For a derived source id, it leaves out what the
+// id depends on.
 func (st *loading) archiveState(heads []head) archiveState {
 	s := archiveState{
 		Format: st.format, Title: st.header.Title, Model: st.header.Model, ForkedFrom: st.header.ForkedFrom,
@@ -216,8 +218,8 @@ func (st *loading) archiveState(heads []head) archiveState {
 	return s
 }
 
-// metadata returns the thread's metadata with a state in it; if replace is set, based on the
-// archive's metadata.
+// metadata returns the metadata of the thread with a state in it. If replace is set, the archive's metadata replaces
+// that of the thread.
 func (st *loading) metadata(s archiveState, replace bool) []byte {
 	from := st.thread.record.Metadata
 	if replace || !json.Valid(from) || !rawjson.IsObject(from) {

@@ -40,7 +40,7 @@ func (l *loader) flush() error {
 	return nil
 }
 
-// sync makes everything durable that was applied.
+// sync makes all commits of the import durable.
 func (l *loader) sync() error {
 	if !l.applied || l.options.Unsynced {
 		return nil

@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -31,39 +34,60 @@ var formatSeeds = []string{
 
 // fuzzServiceFormat requires that a format ends without a panic for any input, that its conversations are
 // valid, and that it does not yield without end.
-func fuzzServiceFormat(f *testing.F, name string) {
+func fuzzServiceFormat(f *testing.F, name string, files ...string) {
+	if len(files) == 0 {
+		files = []string{"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001.jsonl"}
+	}
 	all := formats.All()
 	format := all[slices.IndexFunc(all, func(is archive.Format) bool { return is.Name == name })]
 
 	for _, seed := range formatSeeds {
 		f.Add([]byte(seed))
 	}
+	samples, err := filepath.Glob("../testdata/agents/" + strings.TrimSuffix(name, "-jsonl") + "/*")
+	require.NoError(f, err)
+	nested, err := filepath.Glob("../testdata/agents/" + strings.TrimSuffix(name, "-jsonl") + "/*/*")
+	require.NoError(f, err)
+	for _, sample := range append(samples, nested...) {
+		if info, err := os.Stat(sample); err == nil && info.Mode().IsRegular() && info.Size() < 64<<10 {
+			b, err := os.ReadFile(sample)
+			require.NoError(f, err)
+			f.Add(b)
+		}
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		format.Detect(archive.Head{Name: "x.json", Bytes: b})
-		in := archive.NewInput("0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001.jsonl", bytes.NewReader(b))
-		nodes := 0
-		for c, err := range format.Read(context.Background(), in) {
-			if err != nil {
-				var d *archive.Damage
-				require.True(t, errors.As(err, &d), "%v", err)
-				continue
-			}
-			require.NotNil(t, c)
-			require.True(t, utf8.ValidString(c.SourceID) && utf8.ValidString(c.Title))
-			requireObject(t, c.Metadata)
-			ids := make(map[string]bool)
-			for _, n := range c.Nodes {
-				nodes++
-				require.True(t, utf8.ValidString(n.ID) && utf8.ValidString(n.Role) && utf8.ValidString(n.Name))
-				requireObject(t, n.Metadata)
-				if slices.Contains([]string{"chatgpt", "claude", "open-webui", "librechat"}, format.Name) {
-					require.True(t, n.Root || ids[n.Parent], "each message comes after its parent")
-				}
-				ids[n.ID] = true
-			}
+		for _, file := range files {
+			format.Detect(archive.Head{Name: file, Bytes: b})
+			readAny(t, format, file, b)
 		}
-		require.LessOrEqual(t, nodes, len(b)/2+1)
 	})
+}
+
+func readAny(t *testing.T, format archive.Format, file string, b []byte) {
+	in := archive.NewInput(file, bytes.NewReader(b))
+	nodes := 0
+	for c, err := range format.Read(context.Background(), in) {
+		if err != nil {
+			var d *archive.Damage
+			require.True(t, errors.As(err, &d), "%v", err)
+			continue
+		}
+		require.NotNil(t, c)
+		require.True(t, utf8.ValidString(c.SourceID) && utf8.ValidString(c.Title))
+		requireObject(t, c.Metadata)
+		ids := make(map[string]bool)
+		for _, n := range c.Nodes {
+			nodes++
+			require.True(t, utf8.ValidString(n.ID) && utf8.ValidString(n.Role) && utf8.ValidString(n.Name))
+			requireObject(t, n.Metadata)
+			if slices.Contains([]string{"chatgpt", "claude", "open-webui", "librechat"}, format.Name) {
+				require.True(t, n.Root || ids[n.Parent], "each message comes after its parent")
+			}
+			ids[n.ID] = true
+		}
+	}
+	require.LessOrEqual(t, nodes, len(b)/2+1)
 }
 
 func requireObject(t *testing.T, raw []byte) {
@@ -83,3 +107,37 @@ func FuzzQwen(f *testing.F)       { fuzzServiceFormat(f, "qwen") }
 func FuzzGemini(f *testing.F)     { fuzzServiceFormat(f, "gemini") }
 func FuzzVSCode(f *testing.F)     { fuzzServiceFormat(f, "vscode") }
 func FuzzCopilot(f *testing.F)    { fuzzServiceFormat(f, "copilot") }
+func FuzzATIF(f *testing.F)       { fuzzServiceFormat(f, "atif") }
+func FuzzGooseLines(f *testing.F) { fuzzServiceFormat(f, "goose-jsonl") }
+func FuzzAntigravity(f *testing.F) {
+	fuzzServiceFormat(f, "antigravity", "brain/0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001/.system_generated/logs/transcript_full.jsonl")
+}
+
+func FuzzCline(f *testing.F) {
+	fuzzServiceFormat(f, "cline", "1/x.messages.json", "1/api_conversation_history.json", "1/ui_messages.json")
+}
+
+// The sessions of OpenCode are read with files beside them: any content of those is read or refused.
+func FuzzOpenCodeFiles(f *testing.F) {
+	all := formats.All()
+	format := all[slices.IndexFunc(all, func(is archive.Format) bool { return is.Name == "opencode-files" })]
+	f.Add([]byte(`{"id":"ses_1","projectID":"p","time":{"created":1},"title":"t"}`), []byte(`{"id":"msg_1","sessionID":"ses_1","role":"user","time":{"created":1}}`), []byte(`{"id":"prt_1","messageID":"msg_1","type":"text","text":"x"}`))
+	f.Add([]byte(`{"id":"../x","projectID":"..","time":3,"parentID":"ses_1"}`), []byte(`[]`), []byte(`{"type":"tool","state":{"metadata":{"sessionId":"ses_1"}}}`))
+	f.Fuzz(func(t *testing.T, session, said, part []byte) {
+		root := t.TempDir()
+		for path, b := range map[string][]byte{"session/p/ses_1.json": session, "message/ses_1/msg_1.json": said, "part/msg_1/prt_1.json": part} {
+			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(root, path), b, 0o600))
+		}
+		for e, err := range archive.Read(t.Context(), archive.Path(filepath.Join(root, "session/p/ses_1.json")), archive.ReadOptions{Format: format.Name, Formats: all}) {
+			if err != nil {
+				continue // it says what
+			}
+			requireObject(t, e.Metadata)
+			for _, n := range e.Nodes {
+				require.True(t, utf8.ValidString(n.ID) && utf8.ValidString(n.Role) && utf8.ValidString(n.Name))
+				requireObject(t, n.Metadata)
+			}
+		}
+	})
+}

@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// of returns the spans of nodes, zero for those that are looked up: of a later line, or of one that was read in
-// another way before. It returns nil if all are looked up.
+// of returns the known spans of nodes. A span is zero if it must be looked up, because the node is of a later line or
+// was read differently before. of returns nil if all must be looked up.
 func (g *given) of(nodes []archive.Node) []structure.SpanRef {
 	if g.spans == nil || len(nodes) == 0 || nodes[0].At.Line > g.lines {
 		return nil
@@ -30,7 +30,7 @@ func (g *given) of(nodes []archive.Node) []structure.SpanRef {
 	return spans
 }
 
-// knowSpan states the span of a node.
+// knowSpan records the known span of a node.
 func (l *loader) knowSpan(st *loading, p *prepared, at structure.SpanRef) error {
 	if !st.thread.existed {
 		return ErrDeleted

@@ -12,18 +12,18 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Growing imports an input that grows, such as the session file of an agent that is running. After each Read
-// the store has what an import of the lines so far adds, and the cost of a Read is that of its new lines.
+// Growing imports an input that grows, such as the session file of a running agent. After each Read the store has
+// what an import of the lines so far would add. The cost of a Read depends on its new lines only.
 //
-// A Growing is for one goroutine. Others may read the same input into the same store, and change its threads,
-// at the same time. After an error it reads no more: Close it, and read the input from its start with another
-// one, which finds what is stored.
+// A Growing must be used by one goroutine. Other readers may read the same input into the same store and change its
+// threads at the same time. After an error it cannot be used again: Close it, and read the input from its start with
+// a new one, which finds what is stored.
 type Growing struct {
 	name    string
 	session string // its source id
 	loader  *loader
 	feed    *archive.Feed
-	next    func() (*archive.Conversation, error, bool) // nil before the format is known
+	next    func() (*archive.Conversation, error, bool) // nil until the format is known
 	stop    func()
 	cancel  context.CancelFunc
 	err     error // of the last Read
@@ -38,19 +38,21 @@ func Grow(store *lineage.Store, name string, o Options) *Growing {
 	return g
 }
 
-// Known states that the store has the first lines of the input. spans returns the spans of the nodes of a line,
-// as Options.Placed gave them. These lines are parsed, because later ones continue them, but neither looked up
-// nor given to Options.Placed again. Known must be called before the first Read, which gets the input from its
-// start.
+// Known states that the first lines of the input are in the store. spans returns the spans of the nodes of a line, as
+// Options.Placed gave them. These lines are parsed, because later ones continue them, but they are not looked up and
+// not given to Options.Placed again. Known must be called before the first Read, and that Read must get the input
+// from its start.
 func (g *Growing) Known(lines int64, spans func(line int64) []structure.SpanRef) {
 	g.feed.Known(lines)
 	g.loader.given = given{lines: lines, spans: spans, ends: make(map[structure.RunID]uint64)}
 }
 
-// Read reads r to its end: whole lines that follow those read before. When it returns without an error, their
-// messages are in the store and, without Options.Unsynced, durable, and branches, title and metadata are as after an import of all lines
-// so far. The report is that of this Read. A session that has not stated its id yet is stored by a later Read:
-// until then Session is empty. If it never does, Import stores the whole input under an id that is derived from it.
+// Read reads r to its end. r has whole lines that follow those read before. When Read returns without an error, their
+// messages are in the store and, unless Options.Unsynced is set, durable. Branches, title and metadata are as after
+// an import of all lines so far. The report covers this Read.
+//
+// A session that has not stated its id is stored by a later Read, and Session is empty until then. If the session
+// never states an id, Import stores the whole input under an id derived from its content.
 func (g *Growing) Read(ctx context.Context, r io.Reader) (Report, error) {
 	if g.err != nil {
 		return Report{}, g.err
@@ -67,11 +69,11 @@ func (g *Growing) Read(ctx context.Context, r io.Reader) (Report, error) {
 	return l.report, err
 }
 
-// Session returns the source id of the conversation that is being read, without Options.Prefix. It is empty before
-// that is known, which it is in Options.Placed if a line has nodes.
+// Session returns the source id of the conversation being read, without Options.Prefix. It is empty before the id is
+// known. When Options.Placed gets a line with nodes, it is known.
 func (g *Growing) Session() string { return g.session }
 
-// Close ends reading. It must be called.
+// Close ends reading. The caller must call it.
 func (g *Growing) Close() {
 	if g.err == nil {
 		g.err = errClosed
@@ -87,7 +89,7 @@ func (g *Growing) end() {
 	g.stop()
 }
 
-// open detects the format and begins to read. It reports whether there is anything to read.
+// open detects the format and starts reading. It reports whether there is anything to read.
 func (g *Growing) open() (bool, error) {
 	options, err := g.loader.options.reading()
 	if err != nil {
@@ -104,7 +106,7 @@ func (g *Growing) open() (bool, error) {
 	return true, nil
 }
 
-// read reads up to the next pause at the end of what there is.
+// read reads up to the pause at the end of the current reader.
 func (g *Growing) read() error {
 	if g.next == nil {
 		if begun, err := g.open(); !begun || err != nil {
@@ -122,7 +124,7 @@ func (g *Growing) read() error {
 		case !more && !g.feed.Ended():
 			return fmt.Errorf("%s: format %s: %w", g.name, g.loader.format, archive.ErrCannotGrow)
 		case !more:
-			g.err = archive.ErrCannotGrow // of what comes later
+			g.err = archive.ErrCannotGrow // for later reads
 			return g.settle()
 		case errors.As(err, &damage):
 			g.loader.report.skip(damage)
@@ -180,7 +182,7 @@ func (g *Growing) load(c *archive.Conversation) error {
 		return ErrDeleted
 	}
 	if l.next.empty() {
-		l.next.forget() // parsing what is known takes time
+		l.next.forget() // parsing known lines takes time, so the snapshot may be old
 		l.next.release()
 	}
 	l.progress(false)
@@ -211,7 +213,7 @@ func (g *Growing) settle() error {
 	return nil
 }
 
-// placed gives the lines that were read to Options.Placed.
+// placed passes the lines that were read to Options.Placed.
 func (g *Growing) placed() {
 	raw, nodes := g.feed.Take(), g.loader.placed
 	g.loader.placed = nil

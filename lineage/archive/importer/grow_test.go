@@ -255,6 +255,8 @@ func (f *follower) step(t *rapid.T, most int) error {
 }
 
 // A session that is read in any pieces, by readers that are closed and opened again, is stored like its whole file.
+//
+//test:norace
 func TestGrowingIsTheWhole(t *testing.T) {
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -307,6 +309,8 @@ func requireFollowed(t *rapid.T, f *follower, dir string, n int) {
 }
 
 // Two readers of one file, each in its own process, store each message once.
+//
+//test:norace
 func TestTwoGrowing(t *testing.T) {
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -341,6 +345,8 @@ func TestTwoGrowing(t *testing.T) {
 }
 
 // A reader that fails between two commits is followed by one that continues, with what was placed or from the start.
+//
+//test:norace
 func TestGrowingIsInterrupted(t *testing.T) {
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -373,6 +379,8 @@ func TestGrowingIsInterrupted(t *testing.T) {
 
 // The files of several sessions and their subagents, read by a reader each in any order, become what an import of all
 // of them makes.
+//
+//test:norace
 func TestGrowingFilesOfOneConversation(t *testing.T) {
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -417,6 +425,8 @@ func TestGrowingFilesOfOneConversation(t *testing.T) {
 }
 
 // People continue, rename and delete what a reader brings in, between its rounds.
+//
+//test:norace
 func TestGrowingBesidesPeople(t *testing.T) {
 	ctx := context.Background()
 	lines := longSession(0, 10)

@@ -5,8 +5,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// heads returns the nodes that contexts should point to: the current node first, then named
-// branches, then leaves.
+// heads returns the nodes that contexts should point to: first the current node, then the ends of named branches,
+// then leaves.
 func (l *loader) heads(st *loading) []head {
 	var heads []head
 	at := make(map[int32]bool)

@@ -308,6 +308,8 @@ func requireNothingNew(t require.TestingT, s *lineage.Store, all []*archive.Conv
 }
 
 // Conversations yielded in parts are imported like whole ones.
+//
+//test:norace
 func TestPartsAreTheWhole(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
@@ -412,6 +414,8 @@ func TestInterruptedImportContinues(t *testing.T) {
 
 // The report of an interrupted import counts what is in the store, including a partial
 // conversation.
+//
+//test:norace
 func TestReportOfInterruptedImport(t *testing.T) {
 	var all []*archive.Conversation
 	for i := range 12 {
@@ -504,6 +508,8 @@ func (m *meddling) Apply(ctx context.Context, c *structure.Commit, o backend.Opt
 }
 
 // Changes that others make to a thread during its import, also to a new one, are not overwritten, and do not end it.
+//
+//test:norace
 func TestImportDoesNotOverwriteOthers(t *testing.T) {
 	c := &archive.Conversation{SourceID: "c", Title: "theirs"}
 	for k := range 900 {

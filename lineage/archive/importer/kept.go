@@ -11,11 +11,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxStated is the largest part of a message that is read for what it states of its usage, in bytes.
+// maxStated limits the size of a message, in bytes, that is searched for the usage that it states.
 const maxStated = 1 << 20
 
-// sameUsage returns a rule of a placer: a message whose texts are those of a version in the store is another version if it states
-// other tokens or costs, as that of a program which writes an answer before its usage is known.
+// sameUsage returns a rule for a placer. A message with the same texts as a version in the store is a new version if
+// it states other tokens or costs. Some programs write an answer before its usage is known.
 func sameUsage(ctx context.Context, from form.Blocks) func(*place.Message, *structure.Span) (bool, error) {
 	forms := form.NewReader(from)
 	return func(m *place.Message, version *structure.Span) (bool, error) {
@@ -34,7 +34,7 @@ func sameUsage(ctx context.Context, from form.Blocks) func(*place.Message, *stru
 	}
 }
 
-// answers returns the answers whose usage a span states.
+// answers returns the answers whose usage the message of a span states.
 func answers(ctx context.Context, forms *form.Reader, usages []structure.Usage, blocks map[content.ID]*structure.Block) (all []message.Answer, err error) {
 	for i := 0; i < len(usages); i = form.End(usages, i) {
 		u := &usages[i]

@@ -32,7 +32,7 @@ func (l *loader) all(events iter.Seq[archive.Event]) error {
 			}
 			err := l.conversation(e.Conversation)
 			if limit := (*archive.LimitError)(nil); errors.As(err, &limit) {
-				return errors.Join(err, l.flush(), l.sync()) // keep what was read before
+				return errors.Join(err, l.flush(), l.sync()) // keep what was read before the error
 			}
 			if err != nil {
 				return err
@@ -60,7 +60,7 @@ func (l *loader) all(events iter.Seq[archive.Event]) error {
 	return nil
 }
 
-// complete completes and commits what was loaded.
+// complete finishes the open conversation and commits everything.
 func (l *loader) complete() error {
 	if err := l.finishOpen(); err != nil {
 		return err
@@ -68,13 +68,13 @@ func (l *loader) complete() error {
 	if err := l.flush(); err != nil {
 		return err
 	}
-	// Conversations with only shared messages may have added nothing else.
+	// The current commit may be empty and still count messages that are shared.
 	l.total.shared += l.next.added.shared
 	l.next.added.shared = 0
 	return nil
 }
 
-// close completes the report, which counts only what is in the store.
+// close completes the report. It counts only what is in the store.
 func (l *loader) close() {
 	l.next.forget()
 	l.report.NewConversations, l.report.NewMessages = l.total.conversations, l.total.messages
@@ -111,7 +111,7 @@ func (l *loader) conversation(c *archive.Conversation) error {
 	return nil
 }
 
-// continued returns the conversation that a part continues, or begins one.
+// continued returns the conversation that a part continues, or starts a new one.
 func (l *loader) continued(c *archive.Conversation) (*loading, error) {
 	st := l.open
 	if st == nil || st.derived || st.header.SourceID != l.options.Prefix+c.SourceID {
@@ -179,10 +179,10 @@ func (l *loader) node(st *loading, p *prepared) error {
 	return err
 }
 
-// loadedAtOnce is the number of messages prepared at a time.
+// loadedAtOnce is the number of messages that are prepared together.
 const loadedAtOnce = 512
 
-// count counts a conversation, unless it was counted before, which it reports.
+// count counts a conversation. It reports whether the conversation was counted before.
 func (l *loader) count(sourceID string) (again bool, err error) {
 	l.files.has(l.of, sourceID)
 	k := shortHash(sourceID)
@@ -197,7 +197,7 @@ func (l *loader) count(sourceID string) (again bool, err error) {
 	return again, nil
 }
 
-// merge adopts the non-zero fields of a part.
+// merge copies the non-zero fields of a part.
 func merge(c, part *archive.Conversation) {
 	set := func(old *string, is string) {
 		if is != "" {
@@ -222,7 +222,7 @@ func merge(c, part *archive.Conversation) {
 	c.Empty = append(c.Empty, part.Empty...)
 }
 
-// beginAfresh looks up the thread of a conversation when all that may concern it is in the store.
+// beginAfresh looks up the thread of a conversation after everything that may affect it was committed.
 func (l *loader) beginAfresh(st *loading) error {
 	if l.next.threads[write.SourceThread(st.header.SourceID)] || st.header.ForkedFrom != "" && l.next.threads[l.threadOf(st.header.ForkedFrom)] {
 		if err := l.flush(); err != nil {

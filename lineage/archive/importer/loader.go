@@ -21,25 +21,25 @@ type loader struct {
 	applied bool  // a commit was applied
 	total   added // by the commits that were applied
 	hash    fieldHash
-	// met maps the hash of a source id to the file in which the conversation was last met. copies
+	// met maps the hash of a source id to the number of the file in which the conversation was last seen. copies
 	// counts equal conversations without an id in the current file.
 	met    map[uint64]uint32
 	copies map[uint64]uint64
-	number uint32        // of the file
-	inFile int           // conversations in the file so far
-	of     *archive.File // that the current conversation is from, nil for none
+	number uint32        // of the current file
+	inFile int           // conversations in the current file so far
+	of     *archive.File // the current conversation's file, nil for none
 	seen
 	tick    int
 	created int64 // new messages
 
-	// part is the size of the part of a conversation that is being loaded, partIn the commit that keeps it.
+	// part is the size of the part of a conversation being loaded. partIn is the commit that retains it.
 	part   int64
 	partIn *filling
-	open   *loading // the current conversation, which may continue
-	// replaying is set while a commit is filled again: reports were made before.
+	open   *loading // the current conversation, which may continue in the next part
+	// replaying is set while a commit is filled again. Repairs were reported before.
 	replaying bool
 
-	// Of an input that grows: the lines that are known, and the nodes of the others if they are asked for.
+	// For an input that grows: the known lines, and the nodes of the others if Options.Placed wants them.
 	grows  bool
 	given  given
 	keep   bool
@@ -53,14 +53,14 @@ func (l *loader) repair(d *archive.Damage) {
 	}
 }
 
-// seen is the state of reading outside of conversations.
+// seen is the state of reading apart from the current conversation.
 type seen struct {
 	report Report
 	format string
 	file   string
-	title  string // for an untitled conversation that is alone in the file
+	title  string // for an untitled conversation that is alone in its file
 	read   int64
-	files  *Files // nil if nothing is remembered
+	files  *Files // nil if files are not recorded
 }
 
 // take records an event that is not a conversation.
@@ -88,8 +88,8 @@ func (s *seen) take(e archive.Event) {
 	}
 }
 
-// filling is a commit being filled. It keeps what it was filled with, so that it can be filled again if others changed
-// the store first.
+// filling is the commit being filled. It keeps its items so that it can be filled again when another process has
+// changed the store first.
 type filling struct {
 	*write.Batch
 	loader   *loader
@@ -97,27 +97,27 @@ type filling struct {
 	contents place.Contents
 	placers  map[*threadState]*place.Placer
 	fresh    bool  // see write.Try
-	refused  error // why the last try was refused
-	// state is what is read, nil before the first read. known counts what they placed in it.
+	refused  error // why the last attempt was refused
+	// state is the snapshot in use, nil before the first read. known counts the messages looked up in it.
 	state    backend.Snapshot
 	known    int
 	items    []item
-	retained int64 // bytes that items hold on to
-	refilled bool  // others changed the store first
+	retained int64 // bytes that items keep in memory
+	refilled bool  // another process changed the store first
 	// held is the conversation that continues in the next commit.
 	held *loading
-	// threads are those that the commit changes, firsts the ids of first messages in it.
+	// threads are the threads that the commit changes. firsts are the ids of first messages in it.
 	threads map[structure.ThreadID]bool
 	firsts  map[string]bool
 }
 
-// item is a node that was added, or the end of a conversation if node is nil.
+// item is an added node, or the end of a conversation if node is nil.
 type item struct {
 	*loading
 	node *prepared
 }
 
-// added counts what a commit adds to a store, and the messages it shares.
+// added counts what a commit adds to the store, and the messages that it shares.
 type added struct {
 	conversations, messages, shared int64
 	bytes                           int64 // of new content
@@ -136,12 +136,12 @@ type prepared struct {
 	place.Message
 	index  int32 // in loading.nodes
 	parent int32
-	copy   *place.Copy // of the span of another thread that it was found to be a copy of
+	copy   *place.Copy // the span of another thread that the node is a copy of
 }
 
-// given are lines whose nodes the store has: see Growing.Known.
+// given are the lines whose nodes are in the store: see Growing.Known.
 type given struct {
 	lines int64
 	spans func(line int64) []structure.SpanRef
-	ends  map[structure.RunID]uint64 // the last places of the runs of the spans
+	ends  map[structure.RunID]uint64 // by run, the last place of the known spans
 }

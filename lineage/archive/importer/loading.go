@@ -11,24 +11,24 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// loading is a conversation being loaded.
+// loading is the state of a conversation being loaded.
 type loading struct {
 	header archive.Conversation // without nodes
 	// derived is set if the source id is derived from the whole content of the conversation, so
 	// that an equal id means equal content.
 	derived bool
-	// again is set if the archive had an earlier part of the conversation. Without a Current, that
-	// part determines the current node.
+	// again is set if the archive had an earlier part of the conversation. If this part has no Current, the earlier
+	// one determines the current node.
 	again bool
-	// sought is set after the conversation that it was copied from was looked for by an answer. copiedFrom is its thread, zero for none, and
-	// copies is set if its lines have other ids and times there.
+	// sought is set after the conversation was searched for an answer that shows what it was copied from. copiedFrom
+	// is the thread found, zero for none. copies is set if lines have other ids and times there.
 	sought     bool
 	copiedFrom structure.ThreadID
 	copies     bool
-	// lost is set if the thread was deleted during the import: the rest is left out.
+	// lost is set if the thread was deleted during the import. The rest of the conversation is left out.
 	lost   bool
 	format string
-	// runOf is the title of the only run of an agent in a file.
+	// runOf is the title of an agent's run, if the file has only this run.
 	runOf   string
 	thread  *threadState
 	nodes   []loaded
@@ -37,12 +37,13 @@ type loading struct {
 	asideOf map[string]int32
 	// named are the nodes with named branches.
 	named []namedHead
-	last  []int32 // the last node of each aside, -1 for none
-	// leaves are the nodes without kids, in order.
+	last  []int32 // by aside, the last node, -1 for none
+	// leaves are the nodes without children, in order.
 	leaves []int32
-	round  uint32 // counts how often contexts were matched
-	// grew is set if a node was added since resume. state is the checksum of the archive's state that finish leaves in
-	// the thread, settled the one that an input that grows found there at its begin, or left there in its last round.
+	round  uint32 // number of times that contexts were matched
+	// grew is set if a node was added since resume. state is the checksum of the archive's state that finish leaves
+	// in the thread. settled is the state that a growing input found in the thread at the start, or left there in its
+	// last round.
 	grew           bool
 	state, settled string
 }
@@ -52,53 +53,54 @@ type loaded struct {
 	ref    structure.SpanRef
 	parent int32
 	aside  int32
-	mark   uint32 // distinguishes it from the other nodes, in threads' metadata
+	mark   uint32 // distinguishes the node from others in the metadata of threads
 	kids   bool   // has children in this archive
-	// stored is set if the span was already in the store, foreign if it belongs to another thread.
-	// kept is set if the store has the message in another serialization.
+	// stored is set if the span was in the store before, foreign if it belongs to another thread. kept is set if the
+	// store has the message in another serialization.
 	stored, foreign, kept bool
-	adopted               bool   // from the store, not from this archive
-	visited               uint32 // the latest loading.round in which walk visited it
+	adopted               bool   // read from the store, not from this archive
+	visited               uint32 // the last loading.round in which walk visited it
 	created               time.Time
 }
 
-// threadState is a thread while a conversation is loaded into it.
+// threadState is the state of a thread while a conversation is loaded into it.
 type threadState struct {
 	record structure.Thread
-	// was is the thread in the store, nil if it is new, and archived what the last import stored in its metadata.
+	// was is the thread in the store, nil if it is new. archived is what the last import stored in its metadata.
 	was      *structure.Thread
 	archived archiveState
 	existed  bool // before this import
 	stage    stage
-	// ours is set if the thread has only what this import added, as far as it knows.
+	// ours is set if, as far as known, the thread has only what this import added.
 	ours bool
 	// copies is loading.copies.
 	copies bool
-	// base is what the contexts lead to of a thread that existed, or of the one that a new one was forked from.
+	// base are the spans that can be reached from the contexts of a thread that existed, or of the thread that a new
+	// one was forked from.
 	base     backend.Reach
 	contexts []*contextState
 	// main is the context of the main branch, zero if it was deleted.
 	main structure.ContextID
-	// grown are the runs with new spans since the last commit. held are contexts that protect runs
-	// until the conversation is complete: then they become branches or are deleted.
+	// grown are the runs with new spans since the last commit. held are contexts that protect runs until the
+	// conversation is complete, when they become branches or are deleted.
 	grown map[structure.RunID]bool
-	ends  map[structure.RunID]uint64 // the last places of runs that this import continued
+	ends  map[structure.RunID]uint64 // by run that this import continued, its last place
 	held  map[structure.RunID]structure.Context
-	// stale are such contexts in the store, reused those that became branches.
+	// stale are contexts left in the store by an interrupted import. reused are those that became branches.
 	stale  []structure.ContextID
 	reused map[structure.ContextID]bool
 }
 
-// stage is where a thread is.
+// stage tells whether a thread is in the store.
 type stage uint8
 
 const (
 	absent   stage = iota
-	inCommit       // the current one
+	inCommit       // in the current commit
 	inStore
 )
 
-// contextState is a context of the thread being loaded.
+// contextState is the state of a context of the thread.
 type contextState struct {
 	write.Context
 	branch string // empty for none
@@ -107,19 +109,20 @@ type contextState struct {
 	old    structure.SpanRef // its tip in the store
 	taken  bool              // assigned to a head
 	dirty  bool
-	// was is the context of a branch in the store, if it has metadata. metadata is new metadata, nil if it stays.
+	// was is the record in the store of a branch's context, if it has metadata. metadata is its new metadata, nil if
+	// unchanged.
 	was      *structure.Context
 	metadata []byte
 }
 
-// Asides created by imports.
+// Asides that imports create for themselves.
 const (
-	// asideImporting protects the stored part of a conversation until all of it is stored. If an
-	// import is interrupted, the next one deletes it.
+	// asideImporting protects the stored part of a conversation until the whole is stored. If an import is
+	// interrupted, the next one deletes the context.
 	asideImporting = "importing"
 )
 
-// head is a node that a context should point to. Its name is empty for a branch with an automatic one.
+// head is a node that a context should point to. Its name is empty if the branch gets an automatic one.
 type head struct {
 	namedHead
 	current bool
@@ -155,13 +158,13 @@ func (st *loading) refOf(node int32) structure.SpanRef {
 	return st.nodes[node].ref
 }
 
-// older reports whether the archive has the conversation as of an earlier time than the store.
+// older reports whether the archive's version of the conversation is older than the store's.
 func (st *loading) older() bool {
 	t := st.thread
 	return t.existed && !st.header.Updated.IsZero() && st.header.Updated.UnixMilli() < t.archived.Updated
 }
 
-// follows reports whether a node is a message or comes after it.
+// follows reports whether a node is the message or a descendant of it.
 func (st *loading) follows(node int32, message structure.SpanRef) bool {
 	for ; node >= 0; node = st.nodes[node].parent {
 		if st.nodes[node].ref == message {
@@ -171,7 +174,7 @@ func (st *loading) follows(node int32, message structure.SpanRef) bool {
 	return false
 }
 
-// commit states that everything of the thread so far is in the store.
+// commit records that everything of the thread so far is in the store.
 func (t *threadState) commit(p *place.Placer) {
 	if t.stage == inCommit {
 		t.stage = inStore
@@ -182,7 +185,7 @@ func (t *threadState) commit(p *place.Placer) {
 	clear(t.grown)
 }
 
-// sharesOthers reports whether the histories of a thread have spans of others.
+// sharesOthers reports whether histories of the thread contain spans of other threads.
 func (t *threadState) sharesOthers() bool {
 	for _, e := range t.base {
 		if e.Run.Home != t.record.Home() {

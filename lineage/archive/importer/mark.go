@@ -10,8 +10,8 @@ import (
 // fieldHash hashes fields of messages.
 type fieldHash struct{ buf place.Fields }
 
-// mark returns a number that distinguishes a message from others by its id, content and metadata, but not by the way
-// in which these are serialized.
+// mark returns a number that distinguishes a message from others by its id, content and metadata. It does not depend
+// on how these are serialized.
 func (h *fieldHash) mark(before uint32, usages []structure.Usage) uint32 {
 	h.buf = h.buf[:0]
 	for i := range usages {

@@ -11,21 +11,23 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// matching assigns a context to each head: one that points to its message, else one that points to
-// an earlier message and is advanced, else a new one. A leaf that a history of the thread continues
-// needs no context, nor does a current node that is not to become current.
+// matching assigns a context to each head: one that points to its message, else one that points to an earlier message
+// and is advanced, else a new one. No context is created for a leaf that a history of the thread continues, nor for a
+// current node that is not to become current.
 type matching struct {
 	*loading
 	pointing map[point][]*contextState
-	named    map[string]*contextState // by branches
+	named    map[string]*contextState // by branch name
 	branches map[string]*head
-	done     map[point]bool    // points with a context: equal histories share one
-	claimed  map[int32][]int32 // by aside, the nodes of heads before whose histories were not walked
-	// reach is what contexts of the store lead to, followed the spans after which some of its runs begin.
+	done     map[point]bool    // points that have a context; equal histories share it
+	claimed  map[int32][]int32 // by aside, the nodes of claimed heads whose histories were not walked yet
+	// reach are the spans that can be reached from contexts in the store. followed are the spans after which some of
+	// these runs begin.
 	reach    backend.Reach
 	followed map[structure.SpanRef]bool
-	// implied is set if the archive does not state the current message, and it is the last one read so far of an input that
-	// grows. If the store has messages after it, another reader has read more of the input, and its head stays.
+	// implied is set if the archive does not state the current message, so that it is the last one read so far of an
+	// input that grows. If the store has messages after it, another reader has read more of the input, and its head
+	// stays.
 	implied bool
 }
 
@@ -43,7 +45,7 @@ func (l *loader) match(st *loading, state backend.Reader, heads []head, stays bo
 		implied: st.header.Current == "" && (st.round > 1 || l.grows),
 	}
 	if t := st.thread; t.existed && len(t.stale) == 0 {
-		m.reach = t.base // most of it is known
+		m.reach = t.base // contains most of it
 	}
 	for _, c := range st.thread.contexts {
 		if at := (point{c.Tip, c.aside}); !c.Tip.IsZero() && (c.aside != "" || c.branch != "") {
@@ -71,12 +73,12 @@ func (l *loader) match(st *loading, state backend.Reader, heads []head, stays bo
 	return nil
 }
 
-// inner reports whether a context of the store leads beyond a message.
+// inner reports whether a history in the store continues after a message.
 func (m *matching) inner(n *loaded) bool {
 	return m.followed[n.ref] || m.reach.Has(structure.SpanRef{Run: n.ref.Run, Seq: n.ref.Seq + 1})
 }
 
-// claim assigns a head the context of its branch, or one that points to its message.
+// claim assigns to a head the context of its branch, or one that points to its message.
 func (m *matching) claim(h *head) {
 	at := m.pointOf(&m.nodes[h.node], h)
 	if is := m.named[h.name]; is != nil {
@@ -95,7 +97,7 @@ func (m *matching) claim(h *head) {
 	}
 }
 
-// advance moves the context of a head to its message, and creates one if it is missing and needed.
+// advance moves the context of a head to its message. If the head has no context and needs one, advance creates it.
 func (m *matching) advance(h *head, stays bool) {
 	if h.done {
 		return
@@ -140,12 +142,12 @@ func (m *matching) advance(h *head, stays bool) {
 	behind.moveTo(n)
 }
 
-// pointOf returns a message in the aside of a head.
+// pointOf returns the point of a message in the aside of a head.
 func (m *matching) pointOf(n *loaded, h *head) point {
 	return point{n.ref, m.asides[m.nodes[h.node].aside]}
 }
 
-// free returns a context that points to a message and is not assigned to a head.
+// free returns a context that points to a message and has no head yet.
 func (m *matching) free(at point) *contextState {
 	for _, c := range m.pointing[at] {
 		if !c.taken {
@@ -208,7 +210,7 @@ func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *co
 	return c
 }
 
-// addEmpty creates the branches without messages that the thread does not have.
+// addEmpty creates the branches without messages that the thread does not have yet.
 func (m *matching) addEmpty() {
 	for _, b := range m.header.Empty {
 		c := m.named[b.Name]
@@ -233,11 +235,11 @@ func (m *matching) addEmpty() {
 	}
 }
 
-// renamedFrom is the key under which the metadata of a branch that was renamed in the store has the name that the
-// archive gave it.
+// renamedFrom is a key in the metadata of a branch that was renamed in the store. Its value is the name in the
+// archive.
 const renamedFrom = "renamedFrom"
 
-// rename gives a branch in the store the metadata of the archive, if that has a new name and was updated later.
+// rename gives a branch in the store the archive's metadata, if the name there is new and was changed later.
 func (c *contextState) rename(metadata []byte) {
 	if c.was == nil || !rawjson.IsObject(metadata) || !rawjson.Valid(c.was.Metadata) || !rawjson.IsObject(c.was.Metadata) {
 		return

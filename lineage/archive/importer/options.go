@@ -1,44 +1,48 @@
 package importer
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"runtime/debug"
 
+	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Options configure an import. The zero value of each field is its default.
+// Options configure an import. A zero field means its default.
 type Options struct {
 	// Format is the name of the archive's format. Default: detected for each file.
 	Format string
-	// Formats are the formats to detect. Default Formats().
+	// Formats are the formats to detect. Default formats.All().
 	Formats []archive.Format
 	// UserID is the user of conversations for which the archive names none.
 	UserID string
-	// Prefix is put before source ids, to separate archives with colliding ids.
+	// Prefix is prepended to source ids, to separate archives whose ids collide.
 	Prefix string
 	// Limits protect against hostile archives.
 	Limits archive.Limits
-	// Unsynced leaves it to the caller to make what was imported durable, with Store.Sync.
+	// Unsynced leaves it to the caller to make the import durable with Store.Sync.
 	Unsynced bool
-	// Progress, when not nil, is called from time to time, by one goroutine at a time.
+	// Progress, when not nil, is called from time to time, never by two goroutines at once.
 	Progress func(Progress)
 	// Metadata is a JSON object whose members are added to the metadata of each conversation.
 	Metadata []byte
-	// Rows asks formats that read databases for Conversation.Rows.
+	// Rows asks formats that read databases to fill Conversation.Rows.
 	Rows bool
-	// Path is the path on disk of a [Growing] input, for what is beside it.
+	// Path is the path on disk of a [Growing] input. It is needed to read files beside it.
 	Path string
-	// Files, when not nil, are files that are not read again if they have not changed.
+	// Files, when not nil, records files, so that unchanged ones are not read again.
 	Files *Files
-	// Placed, when not nil, gets the lines of a [Growing] input with the spans of their nodes, each line once
-	// and in order, after the commits that have them.
+	// Placed, when not nil, gets the lines of a [Growing] input with the spans of their nodes. It gets each line
+	// once, in order, after the commits that contain the spans.
 	Placed func([]Line)
 }
 
-// reading returns the options of reading. It is an error if options are invalid.
+// reading returns the options for reading the archive, or an error if an option is invalid.
 func (o Options) reading() (archive.ReadOptions, error) {
 	r := archive.ReadOptions{Format: o.Format, Formats: o.Formats, Limits: o.Limits, Rows: o.Rows, Path: o.Path}
 	if o.Metadata != nil && (!rawjson.Valid(o.Metadata) || !rawjson.IsObject(o.Metadata)) {
@@ -48,17 +52,45 @@ func (o Options) reading() (archive.ReadOptions, error) {
 		r.Formats = formats.All()
 	}
 	if o.Files != nil {
-		o.Files.setOptions(&o, r.Formats)
+		o.Files.setOptions(o.sum(r.Formats))
 		r.Unchanged = o.Files.unchanged
 	}
 	return r, nil
 }
 
+// sum returns a checksum of the options that decide how files are read, the formats, and the version of this program.
+func (o *Options) sum(formats []archive.Format) string {
+	var b place.Fields
+	for _, text := range []string{o.Format, o.UserID, o.Prefix, string(o.Metadata), buildOf()} {
+		b.Text(text)
+	}
+	for i := range formats {
+		b.Text(formats[i].Name)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
+}
+
+// buildOf returns a string that identifies this version of the program.
+func buildOf() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	is := info.Main.Version + info.Main.Sum
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" || s.Key == "vcs.modified" {
+			is += " " + s.Value
+		}
+	}
+	return is
+}
+
 // Line is a line of a growing input.
 type Line struct {
 	archive.RawLine
-	// Nodes are the messages and records that were read from the line, in order; none for a line that is blank
-	// or cannot be read.
+	// Nodes are the messages and records read from the line, in order. There are none for a line that is blank or
+	// damaged.
 	Nodes []PlacedNode
 }
 
@@ -68,7 +100,7 @@ type PlacedNode struct {
 	Span structure.SpanRef
 	// Kept is set if the store has the message in another serialization.
 	Kept bool
-	// Copied is set if the span belongs to another conversation, in which the message has another id or time: then
-	// the node has the body and metadata of that one, and no id and time.
+	// Copied is set if the span belongs to another conversation, in which the message has another id or time. The
+	// node then has the body and metadata of that message, and no id or time.
 	Copied bool
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// prepare creates the usages of nodes, finds their parents, and appends the nodes to st.nodes, not
-// yet placed. leaves is what leaveWay returned of them.
+// prepare creates the usages of nodes, finds their parents, and appends the nodes to st.nodes without placing them.
+// leaves is the result of leaveWay for these nodes.
 func (l *loader) prepare(st *loading, nodes []archive.Node, leaves []bool) ([]prepared, error) {
 	// A few large allocations are cheaper than many small ones.
 	out := make([]prepared, len(nodes))
@@ -100,7 +100,7 @@ func (l *loader) parentOf(st *loading, n *archive.Node, aside int32) (int32, err
 	return st.last[aside], nil
 }
 
-// adopt adds a node for an existing message of the thread, -1 if the thread has none with the id.
+// adopt adds a node for an existing message of the thread. It returns -1 if the thread has no message with the id.
 func (l *loader) adopt(st *loading, id string) (int32, error) {
 	if st.thread == nil || st.thread.stage != inStore {
 		return -1, nil
@@ -125,8 +125,8 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 	return index, nil
 }
 
-// usages creates the usages of a node. Each states its type and origin: a block, which others may
-// have stored before, states only a kind of origin.
+// usages creates the usages of a node. Each usage states its type and origin, because a block may have been stored
+// before and states only a kind of origin.
 func (l *loader) usages(t *threadState, p *prepared) error {
 	n := p.Node
 	if n.Type == "" {

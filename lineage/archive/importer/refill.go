@@ -6,7 +6,7 @@ import (
 	"github.com/lineage-store/lineage/internal/write"
 )
 
-// Fill implements write.Change. The commit is filled already when it is tried the first time.
+// Fill implements write.Change. At the first attempt the commit is filled already.
 func (f *filling) Fill(_ context.Context, _ *write.Batch, try write.Try) error {
 	if try.Number == 0 {
 		return nil
@@ -16,8 +16,8 @@ func (f *filling) Fill(_ context.Context, _ *write.Batch, try write.Try) error {
 	f.Places()
 	l.replaying = true
 	defer func() { l.replaying = false }()
-	shared := f.added.shared // they are known, and were not kept
-	// Where the same span is refused again in a newer state, its run cannot be continued.
+	shared := f.added.shared // shared messages are counted already and are not in items
+	// If a newer state refuses the same span again, its run cannot be continued.
 	f.fresh = try.Fresh && f.refused != nil && f.refused.Error() == try.Err.Error()
 	f.added, f.refused = added{shared: shared}, try.Err
 	clear(f.contents)

@@ -16,26 +16,24 @@ type Progress struct {
 type Report struct {
 	// Formats are the formats found.
 	Formats []string
-	// Unchanged is the number of files that were not read, because they have not changed since an earlier import.
+	// Unchanged is the number of files that were not read because they have not changed since an earlier import.
 	Unchanged int64
 	// Conversations and Messages are the numbers in the archive.
 	Conversations, Messages int64
-	// NewConversations and NewMessages are the numbers added. SharedMessages counts messages of
-	// forked and resumed conversations that are shared with the original. After a failure, these
-	// and NewBytes describe what is in the store; a conversation counts as soon as its beginning is
-	// stored.
+	// NewConversations and NewMessages are the numbers added. SharedMessages counts messages that forked and resumed
+	// conversations share with their original. After a failure, these and NewBytes describe what is in the store. A
+	// conversation counts as soon as its beginning is stored.
 	NewConversations, NewMessages, SharedMessages int64
-	// Kept counts messages that are stored with the same content but are serialised differently in
-	// this archive: the store keeps its version.
+	// Kept counts messages that the store already has with the same content in another serialization. The store keeps
+	// its version.
 	Kept int64
 	// NewBytes is the size of new content.
 	NewBytes int64
-	// Converted counts messages whose bytes the store does not return completely (see
-	// Node.Converted). Opaque counts JSON messages that are stored whole instead of in pieces,
-	// because they have more than 16 MiB or 1,000 pieces.
+	// Converted counts messages whose bytes the store cannot return completely: see Node.Converted. Opaque counts
+	// JSON messages that are stored whole instead of in pieces, because they have more than 16 MiB or 1,000 pieces.
 	Converted, Opaque int64
-	// Skipped are items that could not be used, Repaired irregular items that were used. The counts
-	// include those beyond the listed ones.
+	// Skipped are items that could not be used. Repaired are irregular items that were used. The counts include those
+	// that are not listed.
 	Skipped, Repaired           []*archive.Damage
 	SkippedCount, RepairedCount int64
 	// Ignored are files in no known format.
@@ -43,7 +41,7 @@ type Report struct {
 	IgnoredCount int64
 }
 
-// damages adds what was skipped and repaired in a part of a conversation.
+// damages adds the skipped and repaired items of a part of a conversation.
 func (r *Report) damages(c *archive.Conversation) {
 	for _, d := range c.Repairs {
 		r.repair(d)

@@ -35,13 +35,13 @@ func (l *loader) begin(st *loading) error {
 	return err
 }
 
-// know sets the state of a thread in the store.
+// know sets the state of a thread that is in the store.
 func (l *loader) know(st *loading, t *threadState, was *structure.Thread) {
 	t.record, t.was, t.archived = *was, was, archivedIn(was)
 	t.record.UserID = firstOf(was.UserID, l.userOf(st))
 }
 
-// resumeOpen prepares to continue the open conversation with what the store has now.
+// resumeOpen updates the open conversation to the current state of the store.
 func (l *loader) resumeOpen() error {
 	st := l.open
 	if st == nil {
@@ -57,7 +57,8 @@ func (l *loader) resumeOpen() error {
 	return nil
 }
 
-// resume reads the state of the thread of a conversation again. If the thread was deleted, the conversation is lost.
+// resume reads the state of a conversation's thread again. If the thread was deleted, the conversation is marked
+// lost.
 func (l *loader) resume(st *loading) error {
 	t := st.thread
 	if t.stage != inStore {
@@ -98,7 +99,7 @@ func (l *loader) resume(st *loading) error {
 	return l.shareWith(t, was, state)
 }
 
-// newThread prepares a thread for a conversation. Nothing is in the batch yet.
+// newThread prepares a new thread for a conversation. It adds nothing to the batch.
 func (l *loader) newThread(st *loading, t *threadState, state backend.Reader) error {
 	created := st.header.Created
 	if created.IsZero() {
@@ -139,14 +140,15 @@ func (l *loader) threadOf(sourceID string) structure.ThreadID {
 	return write.SourceThread(l.options.Prefix + sourceID)
 }
 
-// shareWith lets a thread share the messages that contexts of one of the same user lead to.
+// shareWith lets a thread share the messages that can be reached from the contexts of another thread of the same
+// user.
 func (l *loader) shareWith(t *threadState, from *structure.Thread, state backend.Reader) error {
 	t.base = make(backend.Reach)
 	return t.base.FollowContexts(l.ctx, state, from.ID)
 }
 
-// addThread adds a new thread to the current commit, without contexts: the start of its main branch
-// is only known at the end.
+// addThread adds a new thread to the current commit. It has no contexts yet, because the start of its main branch is
+// only known at the end.
 func (l *loader) addThread(t *threadState) {
 	if t.stage != absent {
 		return
@@ -182,7 +184,7 @@ func (l *loader) existing(t *threadState, state backend.Reader) error {
 		var meta struct {
 			Aside string `json:"aside"`
 		}
-		_ = json.Unmarshal(c.Metadata, &meta) // others may have set it
+		_ = json.Unmarshal(c.Metadata, &meta) // other programs may have set an invalid value
 		if meta.Aside == asideImporting {
 			t.held[c.Tip.Run] = c.Context
 			t.stale = append(t.stale, c.ID)
@@ -198,8 +200,8 @@ func (l *loader) existing(t *threadState, state backend.Reader) error {
 	return nil
 }
 
-// hold completes a commit with a part of a conversation: the thread gets its main branch, and
-// contexts protect the stored part from collection.
+// hold completes a commit that has a part of a conversation. The thread gets its main branch, and contexts protect
+// the stored part from garbage collection.
 func (l *loader) hold(t *threadState) error {
 	if t.stage == absent {
 		return nil

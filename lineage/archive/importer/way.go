@@ -2,9 +2,9 @@ package importer
 
 import "github.com/lineage-store/lineage/lineage/archive"
 
-// leaveWay returns which nodes leave the path to the current message, nil for none: they begin new runs, so that
-// the path is a single run for any order of nodes. In a part without the current node, the path
-// leads to its last node.
+// leaveWay reports for each node whether it leaves the path to the current message, or returns nil if none does. Such
+// nodes begin new runs, so that the path is a single run whatever the order of the nodes. In a part without the
+// current node, the path leads to its last node.
 func leaveWay(c *archive.Conversation) []bool {
 	forks := false
 	for i := 1; i < len(c.Nodes) && !forks; i++ {
@@ -28,7 +28,7 @@ func leaveWay(c *archive.Conversation) []bool {
 	if i, there := index[c.Current]; there {
 		last = i
 	}
-	next := make(map[int]int) // node on the path → next one
+	next := make(map[int]int) // by node on the path, the next one
 	for at := last; at >= 0; {
 		n := &c.Nodes[at]
 		before, there := index[n.Parent]

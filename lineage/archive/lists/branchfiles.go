@@ -13,10 +13,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// BranchFiles reads the files of branch managers, one per branch, in the session's folder: {id,
-// name, parentId?, parentMessageIndex?, messages, createdAt, updatedAt}. Each repeats the messages
-// it shares with its parent. A session becomes a thread with a branch per file. What a file says beside id and
-// messages is metadata of the branch, with the number of its messages.
+// BranchFiles reads the files of branch managers, one per branch, in the session's folder: {id, name, parentId?,
+// parentMessageIndex?, messages, createdAt, updatedAt}. Each file repeats the messages that it shares with its
+// parent. A session becomes a thread with a branch per file. Other members of the file, and the number of its
+// messages, become metadata of the branch.
 func BranchFiles() archive.Format {
 	return archive.Format{
 		Name: "branch-files",
@@ -42,8 +42,8 @@ func BranchFiles() archive.Format {
 					other = true
 				}
 			}
-			// The messages may fill the head, so that later members are not visible. Their writers name files
-			// after the branch.
+			// The messages may fill the head, so that later members are not visible. Files are named after their
+			// branch.
 			return id != "" && name && messages && (created || len(h.Bytes) >= archive.HeadSize) && (!other || h.Name == id+".json")
 		},
 		Group: func(names []string) []string {

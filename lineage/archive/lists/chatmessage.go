@@ -12,8 +12,8 @@ import (
 // saidInChat lists the content members of a chat endpoint's message.
 var saidInChat = []string{"content", "refusal", "reasoning_content", "tool_calls", "function_call", "audio", "parts"}
 
-// chatNode reads a message {role, content, …} of the form that chat endpoints take, or an item of
-// the Responses API, which has a type in place of a role.
+// chatNode reads a message {role, content, …} of a chat endpoint, or an item of the Responses API, which has a type
+// instead of a role.
 func chatNode(raw []byte, at archive.Position) (archive.Node, error) {
 	n := archive.Node{At: at}
 	if !rawjson.IsObject(raw) {

@@ -17,8 +17,8 @@ func MessageLists() archive.Format {
 	return archive.Format{Name: "openai", Detect: detectChatLists, Read: readChatLists}
 }
 
-// listNames are the usual names of message lists, best first. If a file has none of these, its
-// first list with messages is used.
+// listNames are the usual names of message lists, best first. In a file with none of these names, the first list of
+// messages is used.
 var listNames = []string{"messages", "traj", "history", "conversation", "conversations", "chat", "dialog", "dialogue", "trajectory"}
 
 // foreignKeys are keys of other formats that also have lists of messages.

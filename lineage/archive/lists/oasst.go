@@ -21,8 +21,7 @@ func OASST() archive.Format {
 	}
 }
 
-// maxTrees limits the messages whose tree is remembered, for files whose messages do not name their
-// tree.
+// maxTrees limits the messages whose tree is remembered. It applies to files whose messages do not state their tree.
 const maxTrees = 1 << 20
 
 func readOasst(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
@@ -64,7 +63,7 @@ func readOasst(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conver
 	}
 }
 
-// parentsFirst returns nodes in order, but each after its parent.
+// parentsFirst returns the nodes in order, except that each node comes after its parent.
 func parentsFirst(nodes []archive.Node) []archive.Node {
 	index := make(map[string]int, len(nodes))
 	for i := range nodes {

@@ -48,7 +48,7 @@ func promptNumber(name, prefix string) string {
 	return digits
 }
 
-// promptCut is the line between messages, between empty lines.
+// promptCut matches the line of dashes between messages, with the empty lines around it.
 var promptCut = regexp.MustCompile(`\r?\n\r?\n----------\r?\n(?:\r?\n|$)`)
 
 func readPromptLogs(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
@@ -95,7 +95,7 @@ func readPromptLogs(ctx context.Context, in *archive.Input) iter.Seq2[*archive.C
 			nodes[len(nodes)-1].Branch = "request-" + number
 			c.Nodes = append(c.Nodes, nodes...)
 		}
-		// Answers without a request.
+		// These answers have no request.
 		for _, name := range in.Files {
 			if number := promptNumber(name, "response_"); number != "" && !slices.Contains(in.Files, "prompt_"+number+".log") {
 				at := archive.Position{File: in.FileName(name)}
@@ -135,10 +135,10 @@ func promptNodes(prompt []byte, answers *pastAnswers, at archive.Position) []arc
 	return nodes
 }
 
-// pastAnswers recognises answers in later requests, where whitespace and the end may differ.
+// pastAnswers recognises earlier answers in requests, where their whitespace and end may differ.
 type pastAnswers struct{ said []string }
 
-// telling is the length of the compared beginning of an answer.
+// telling is the length of the start of an answer that is compared.
 const telling = 80
 
 func (p *pastAnswers) add(answer []byte) {
@@ -152,7 +152,7 @@ func (p *pastAnswers) begin(part []byte) bool {
 	return slices.ContainsFunc(p.said, func(answer string) bool { return strings.HasPrefix(s, answer) })
 }
 
-// squeezed returns the beginning of a text without whitespace.
+// squeezed returns the start of a text without whitespace.
 func squeezed(text []byte) string {
 	var b strings.Builder
 	for word := range bytes.FieldsSeq(text) {

@@ -35,8 +35,8 @@ func Run(t *testing.T, c Config) {
 	RunConcurrent(t, c)
 }
 
-// RunConcurrent runs the tests that use an engine from several goroutines. The race detector has
-// the most to find there.
+// RunConcurrent runs the tests that the race detector is useful for: those that use an engine from several
+// goroutines, and random commits, which reach every part of an engine that has goroutines of its own.
 func RunConcurrent(t *testing.T, c Config) {
 	for _, test := range concurrent {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
@@ -95,7 +95,6 @@ var sequential = []test{
 	{"Breaks", testBreaks},
 	{"Verify", testVerify},
 	{"Collect", testCollect},
-	{"Random", testRandom},
 }
 
 var concurrent = []test{
@@ -108,4 +107,5 @@ var concurrent = []test{
 	{"CloseUnderReaders", testCloseUnderReaders},
 	{"CloseMeanwhile", testCloseMeanwhile},
 	{"Concurrent", testConcurrent},
+	{"Random", testRandom},
 }

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// scale is the number of decimals of Money: prices are in dollars for a million tokens, with up to 18 decimals.
+// scale is the number of decimals of Money. Prices are in dollars per million tokens, with up to 18 decimals.
 const scale = 24
 
 var unit = new(big.Int).Exp(big.NewInt(10), big.NewInt(scale), nil)
 
-// Money is an exact amount of dollars. The zero value is none. It can be copied.
+// Money is an exact amount of dollars. The zero value is zero. It may be copied.
 type Money struct{ n *big.Int } // in 10^-24 dollars
 
-// ParseMoney reads a decimal number of dollars, as JSON has it. What is beyond 24 decimals is cut off.
+// ParseMoney reads a decimal number of dollars in JSON syntax. Decimals after the 24th are cut off.
 func ParseMoney(decimal string) (Money, error) {
 	r, err := parse(decimal)
 	if err != nil {
@@ -26,14 +26,14 @@ func ParseMoney(decimal string) (Money, error) {
 	return Money{new(big.Int).Quo(n.Num(), n.Denom())}, nil
 }
 
-// parse reads a decimal number of a credible size.
+// parse reads a decimal number within a plausible range.
 func parse(decimal string) (*big.Rat, error) {
 	f, err := strconv.ParseFloat(decimal, 64)
 	switch {
 	case err != nil, len(decimal) > 64, f < 0, math.IsNaN(f), f > 1e9, f != 0 && f < 1e-18, strings.ContainsAny(decimal, "xXpP_/iIn"):
 		return nil, fmt.Errorf("%w: %.64q is no amount", ErrInvalid, decimal)
 	case f == 0:
-		return new(big.Rat), nil // the exponent may be of any size
+		return new(big.Rat), nil // the exponent may have any value
 	}
 	r, ok := new(big.Rat).SetString(decimal)
 	if !ok {
@@ -53,7 +53,7 @@ func (m Money) Add(more Money) Money {
 	return Money{new(big.Int).Add(m.n, more.n)}
 }
 
-// IsZero reports whether it is no money.
+// IsZero reports whether the amount is zero.
 func (m Money) IsZero() bool { return m.n == nil || m.n.Sign() == 0 }
 
 // Cmp compares two amounts.

@@ -1,6 +1,7 @@
-// Package prices has what answers of models cost: a dated table of prices by provider and model, and exact money.
+// Package prices computes the cost of models' answers. It has a dated table of prices by provider and model, and
+// exact amounts of money.
 //
-// The table that comes with the program was made from the data of genai-prices (see LICENSE) by scripts/prices.mjs.
+// The table in the program was made from the data of genai-prices (see LICENSE) by scripts/prices.mjs.
 package prices
 
 import (
@@ -25,14 +26,14 @@ var shipped []byte
 // ErrInvalid is returned for a table that cannot be used.
 var ErrInvalid = errors.New("invalid prices")
 
-// MaxFile is the largest size of a table in bytes.
+// MaxFile is the maximum size of a table in bytes.
 const MaxFile = 64 << 20
 
-// Default returns the table that comes with the program.
+// Default returns the table in the program.
 var Default = sync.OnceValue(func() *Table {
 	t, err := read(shipped)
 	if err != nil {
-		panic(err) // TestShipped reads it, as a file, too
+		panic(err) // TestShipped reads the same table
 	}
 	t.lazy = true
 	return t
@@ -40,41 +41,41 @@ var Default = sync.OnceValue(func() *Table {
 
 // Table has the prices of models. It is safe for concurrent use.
 type Table struct {
-	// Source, Version and Date say where the prices come from. They may be empty.
+	// Source, Version and Date identify the origin of the prices. They may be empty.
 	Source, Version, Date string
 
 	providers []*provider
 	starts    []int64
 	quarters  bool
 
-	lazy  bool // providers are read when they are needed
+	lazy  bool // providers are read on demand
 	mu    sync.Mutex
 	found map[[2]string]*offer // by provider and model
 }
 
-// Use is what is priced: requests that have the same model, tier and time, and as much input that the same tier of
-// prices applies to each of them.
+// Use is a number of requests to price. They have the same model, tier and time, and such an amount of input that the
+// same tier of prices applies to each of them.
 type Use struct {
-	// Provider and Model are as the source names them. Provider may be empty.
+	// Provider and Model are the names in the source. Provider may be empty.
 	Provider, Model string
 	// Tier is the class of service, empty for the standard one.
 	Tier string
 	// At is the time of the requests.
 	At time.Time
-	// Input is the input of one of the requests, of all kinds.
+	// Input is the input of one request, of all kinds.
 	Input    int64
 	Requests int64
 	Tokens   message.Tokens
 }
 
-// Starts returns the amounts of input after which prices change, in order. Requests between the same two of them can be
-// priced together.
+// Starts returns the amounts of input above which prices change, in order. Requests between the same two amounts can
+// be priced together.
 func (t *Table) Starts() []int64 { return t.starts }
 
 // ByQuarter reports whether all prices change at quarters of an hour.
 func (t *Table) ByQuarter() bool { return t.quarters }
 
-// Price returns what a use costs. Of tokens that are not known nothing is charged. ok is false if there is no price for
+// Price returns the cost of a use. Tokens whose number is unknown cost nothing. ok is false if there is no price for
 // the model or its tier.
 func (t *Table) Price(u Use) (cost Money, ok bool) {
 	o := t.find(u.Provider, u.Model)
@@ -118,7 +119,7 @@ func (t *Table) Price(u Use) (cost Money, ok bool) {
 	return Money{sum}, true
 }
 
-// maxFound limits the models that a table remembers.
+// maxFound limits the models that a table caches.
 const maxFound = 10_000
 
 // find returns the prices of a model, nil if there are none.
@@ -137,7 +138,7 @@ func (t *Table) find(named, model string) *offer {
 	return o
 }
 
-// search finds a model with the provider that is named, or else with the first provider whose models have such names.
+// search finds a model of the named provider, or else of the first provider whose models have such names.
 func (t *Table) search(named, model string) *offer {
 	if model == "" {
 		return nil
@@ -161,7 +162,7 @@ func (t *Table) search(named, model string) *offer {
 	return nil
 }
 
-// model finds a model of a provider, and of those whose models it also has.
+// model finds a model of a provider, also among the models of other providers that it offers.
 func (t *Table) model(p *provider, model string) *offer {
 	for _, o := range t.offers(p) {
 		if o.is(model) {
@@ -187,7 +188,7 @@ func (t *Table) model(p *provider, model string) *offer {
 func (t *Table) offers(p *provider) []*offer {
 	if t.lazy {
 		if err := t.load(p); err != nil {
-			panic(err) // TestShipped reads all
+			panic(err) // TestShipped reads all of them
 		}
 	}
 	return p.offers
@@ -198,19 +199,19 @@ type provider struct {
 	named, serves matcher
 	fallback      []string
 	tiers         map[string]*big.Rat
-	models        json.RawMessage // until they are loaded
+	models        json.RawMessage // nil after they are loaded
 	loaded        bool
 	offers        []*offer
 }
 
-// offer is a model with its prices. Of those in force the last counts.
+// offer is a model with its prices. If several are in force, the last one counts.
 type offer struct {
 	of     *provider
 	is     matcher
 	prices []period
 }
 
-// period is when prices are in force: always, from a day on, or at a time of day.
+// period is the time in which prices are in force: always, from a day on, or at a time of day.
 type period struct {
 	from     time.Time
 	daily    bool
@@ -223,7 +224,7 @@ type period struct {
 // rates are prices of a token, or of a request, in units of Money.
 type rates struct{ input, cacheRead, cacheWrite, cacheWrite1h, output, reasoning, requests *rate }
 
-// rate is a price that may change with the amount of input. The higher one is for all tokens then.
+// rate is a price that may depend on the amount of input. A higher price then applies to all tokens.
 type rate struct {
 	base  *big.Int
 	tiers []tier // by start
@@ -259,7 +260,7 @@ func (o *offer) at(when time.Time) *rates {
 	return &o.prices[0].rates
 }
 
-// Read reads a table: JSON as scripts/prices.mjs writes it, or the list of providers as genai-prices publishes it.
+// Read reads a table: JSON written by scripts/prices.mjs, or the list of providers published by genai-prices.
 func Read(from io.Reader) (*Table, error) {
 	b, err := io.ReadAll(io.LimitReader(from, MaxFile+1))
 	if err != nil {
@@ -283,7 +284,7 @@ func Read(from io.Reader) (*Table, error) {
 	return t, nil
 }
 
-// read reads a table without the models of its providers.
+// read reads a table. The models of its providers are read later.
 func read(b []byte) (*Table, error) {
 	var in struct {
 		Source    string         `json:"source"`

@@ -59,7 +59,7 @@ func (t *Table) add(in *jsonProvider) (err error) {
 	return nil
 }
 
-// load reads the models of a provider, unless that was done.
+// load reads the models of a provider, unless they are loaded already.
 func (t *Table) load(p *provider) (err error) {
 	if p.loaded {
 		return nil
@@ -158,7 +158,7 @@ func readTime(text string) (time.Duration, error) {
 	return time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute + time.Duration(at.Second())*time.Second, nil
 }
 
-// rates reads prices by unit. Units that are not counted here are left out.
+// rates reads prices by unit. Unsupported units are left out.
 func (t *Table) rates(in map[string]json.RawMessage) (r rates, err error) {
 	for _, of := range []struct {
 		key  string
@@ -292,7 +292,7 @@ func textMatch(kind, text string) (matcher, error) {
 	case "contains":
 		return folded(strings.Contains), nil
 	}
-	// The published data begins some expressions with what a name must not begin with, which Go's do not have.
+	// Some published expressions start with a negative lookahead, which Go does not support.
 	if rest, is := strings.CutPrefix(text, "^(?!"); is {
 		if end := groupEnd(rest); end >= 0 {
 			not, err := regexp.Compile("^(?:" + rest[:end] + ")")
@@ -313,8 +313,8 @@ func textMatch(kind, text string) (matcher, error) {
 	return re.MatchString, nil
 }
 
-// groupEnd returns the position of the bracket that closes a group, -1 if there is none. Brackets in classes of
-// characters are not told apart.
+// groupEnd returns the position of the bracket that closes a group, -1 if there is none. Brackets in character
+// classes are not recognised.
 func groupEnd(text string) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {

@@ -3,8 +3,9 @@
 function conversation() {
   const conv = $(".conv"); const win = $(".win"); const most = 400; const pill = $("#new");
   const thread = conv.dataset.thread;
-  const seen = store.get("seen") ?? {}; seen[thread] = new Date().toISOString().slice(0, 19) + "Z";
-  const all = Object.entries(seen).sort((a, b) => a[1] < b[1] ? 1 : -1).slice(0, 2000); store.set("seen", Object.fromEntries(all));
+  // see notes that what has come so far was seen, for the list.
+  const see = () => { if (document.hidden) return; const seen = store.get("seen") ?? {}; seen[thread] = new Date().toISOString().slice(0, 19) + "Z"; store.set("seen", Object.fromEntries(Object.entries(seen).sort((a, b) => a[1] < b[1] ? 1 : -1).slice(0, 2000))); };
+  see(); document.addEventListener("visibilitychange", see); addEventListener("pagehide", see);
   const own = (within = win) => [...within.children].filter((c) => c.matches(".m"));
   const number = (key) => Number(win.dataset[key]);
   const address = (query) => { const q = new URLSearchParams(query); if (conv.dataset.in) q.set("in", conv.dataset.in); return location.pathname + "?" + q; };
@@ -22,8 +23,11 @@ function conversation() {
   }
   const edge = (up) => $(up ? ".edge.up" : ".edge.down", win);
   const last = () => own().at(-1);
+  // windowOf fetches a window. It fails if the reader has gone to another part of the history meanwhile.
+  let jumps = 0;
+  const windowOf = async (query) => { const was = jumps; const body = $(".win", await fetchPart(address(query))); if (was !== jumps) throw new Error("left"); return body; };
   async function earlier() {
-    const body = $(".win", await fetchPart(address({ to: number("from") - 1 })));
+    const body = await windowOf({ to: number("from") - 1 });
     still(() => {
       edge(true)?.remove();
       const first = own()[0]; const more = [...body.children].filter((c) => c.matches(".edge.up, .m"));
@@ -65,7 +69,7 @@ function conversation() {
   }
   // from is where new messages begin: at the first call that has no result yet, if that is near the end.
   const from = () => { const open = own().slice(-20).find((m) => m.classList.contains("open")); return Math.max(1, Number((open ?? last())?.dataset.pos ?? 1)); };
-  function watch() { for (const up of [true, false]) { const e = edge(up); if (e && !e.dataset.watched) { e.dataset.watched = "1"; e.addEventListener("reached", async () => { try { if (up) await earlier(); else add($(".win", await fetchPart(address({ from: number("to") + 1 })))); } catch { /* its link remains */ } }); edges.observe(e); } } }
+  function watch() { for (const up of [true, false]) { const e = edge(up); if (e && !e.dataset.watched) { e.dataset.watched = "1"; e.addEventListener("reached", async () => { try { if (up) await earlier(); else add(await windowOf({ from: number("to") + 1 })); } catch { /* its link remains */ } }); edges.observe(e); } } }
   const atEnd = () => number("to") >= number("length");
   const near = () => following || document.documentElement.scrollHeight - innerHeight - scrollY < innerHeight;
   let unseen = 0;
@@ -73,26 +77,42 @@ function conversation() {
   const update = soon(60, async () => {
     if (gone) return;
     let body;
-    try { body = $(".win", await fetchPart(address({ from: from() }))); } catch (e) { if (e.status === 404) { gone = true; lasting("deleted"); conv.classList.add("gone"); pill.hidden = true; } throw e; }
+    try { body = await windowOf({ from: from() }); } catch (e) { if (e.status === 404) { gone = true; lasting("deleted"); conv.classList.add("gone"); pill.hidden = true; } throw e; }
     if (isMoved(body)) { again(); return; }
     const length = Number(body.dataset.length); const known = Number(conv.dataset.length);
     if (atEnd() && near()) { add(body); unseen = length - number("to"); if (unseen) count(); return; }
     unseen += Math.max(0, length - known); conv.dataset.length = length;
     if (unseen) count();
   });
-  pill.addEventListener("click", async () => { if (gone) { location.reload(); return; } pill.hidden = true; unseen = 0; if (!atEnd()) { location.href = conv.dataset.in ? "?in=" + encodeURIComponent(conv.dataset.in) : location.pathname; return; } const body = $(".win", await fetchPart(address({ from: from() }))); add(body); last()?.scrollIntoView({ block: "end" }); });
+  pill.addEventListener("click", async () => { if (gone) { location.reload(); return; } pill.hidden = true; unseen = 0; if (!atEnd()) { location.href = conv.dataset.in ? "?in=" + encodeURIComponent(conv.dataset.in) : location.pathname; return; } add(await windowOf({ from: from() })); last()?.scrollIntoView({ block: "end" }); });
   addEventListener("scroll", () => { if (!pill.hidden && atEnd() && near()) update(); }, { passive: true });
-  const spy = () => { const top = own().filter((m) => m.dataset.prompt).findLast((m) => m.getBoundingClientRect().top < 160); for (const a of $$("#prompts a")) a.classList.toggle("here", !!top && a.hash === "#" + top.id); const at = here(); if (at && !$(".acts[open]")) for (const input of $$(".acts input.here")) input.value = at.dataset.pos; map.show(); };
+  const spy = () => { const top = own().filter((m) => m.dataset.prompt).findLast((m) => m.getBoundingClientRect().top < 160); for (const a of $$("#prompts a")) a.classList.toggle("here", !!top && a.hash === "#" + top.id); const at = here(); row(at); if (at && !$(".acts[open]")) for (const input of $$(".acts input.here")) input.value = at.dataset.pos; map.show(); };
   let ticking = false;
   addEventListener("scroll", () => { if (!ticking) { ticking = true; requestAnimationFrame(() => { ticking = false; spy(); }); } }, { passive: true });
+  // The graph beside the history: the row of what is on the screen is marked, and a row of this history is gone to in place.
+  const nodes = (of = "") => $$("#beside .node" + of);
+  const row = (at) => { const now = at && nodes(".on").findLast((n) => Number(n.dataset.pos) <= Number(at.dataset.pos)); for (const n of nodes()) n.classList.toggle("here", n === now); };
+  const graph = soon(1000, async () => {
+    const side = $("#beside"); if (!$(".side")?.offsetParent) return; // there is no room for it
+    const u = new URL(address({ part: "beside", at: here()?.dataset.pos ?? 1 }), location.href); u.pathname += "/graph";
+    const body = await fetchPart(u); const fresh = $("#beside", body); if (!fresh) return;
+    const old = $(".graph", side)?.scrollTop ?? 0; const focus = side.contains(document.activeElement) ? document.activeElement.getAttribute("href") : "";
+    side.replaceWith(fresh); const box = $(".graph", fresh); if (box) box.scrollTop = old;
+    if (focus) $$("a", fresh).find((a) => a.getAttribute("href") === focus)?.focus({ preventScroll: true });
+    row(here());
+  });
+  $(".side")?.addEventListener("click", (e) => { const n = e.target.closest("#beside .on"); if (!n || e.ctrlKey || e.metaKey || e.shiftKey || !e.target.closest("a")) return; e.preventDefault(); goTo(Number(n.dataset.pos)); });
   const anchor = location.hash && document.getElementById(location.hash.slice(1));
   if (anchor) { anchor.classList.add("at"); anchor.scrollIntoView(); } else if (!new URLSearchParams(location.search).has("at")) scrollTo(0, document.documentElement.scrollHeight);
   // Another part of the history, around a position or at a prompt. Its address is that of the page from then on.
   async function jump(query) {
+    const mine = ++jumps;
     const body = $(".win", await fetchPart(address(query)));
+    if (mine !== jumps) return;
+    if (isMoved(body)) { again(); return; }
     const to = Number(body.dataset.at ?? query.at);
     win.replaceChildren(...body.childNodes);
-    for (const key of ["from", "to"]) win.dataset[key] = body.dataset[key];
+    win.dataset.from = body.dataset.from; tip(body);
     history.replaceState(null, "", address({ at: to }));
     prompts(); watch();
     bring(to);
@@ -126,6 +146,7 @@ function conversation() {
   spy(); setTimeout(watch, 100); map.draw();
   listen((events) => {
     for (const d of $$("details.inside[open]", win)) if (events.some((e) => e.kind === "reconnected" || e.context && d.dataset.src.includes(e.context))) { d.dataset.stale = "1"; inside(); }
+    if (events.some((e) => e.thread === thread || e.kind === "reconnected" || e.context && nodes().some((n) => n.dataset.contexts.includes(e.context)))) graph();
     if (events.some((e) => e.thread === thread || e.context === conv.dataset.context || e.kind === "reconnected")) update();
   });
 }

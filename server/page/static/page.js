@@ -45,6 +45,7 @@ function show() {
   const text = said.lasting || said.note || (following && said.live ? "following" : said.state);
   if (live.textContent !== text) live.textContent = text;
   live.classList.toggle("on", said.live && !said.lasting);
+  live.classList.toggle("says", text !== said.state); // there is no room for more on a phone
 }
 function lasting(text) { said.lasting = text; show(); }
 let noted;
@@ -92,7 +93,7 @@ let prefix = "";
 function move(nodes, step, top) {
   if (!nodes.length) return;
   let i = nodes.indexOf(document.activeElement.closest?.(".hit, .m"));
-  if (i < 0 && top) i = nodes.findLastIndex((n) => n.getBoundingClientRect().top < top + 8) - (step < 0 ? 0 : 0);
+  if (i < 0 && top) i = nodes.findLastIndex((n) => n.getBoundingClientRect().top < top + 8) ;
   const next = nodes[Math.min(Math.max(i + step, 0), nodes.length - 1)];
   next.focus({ preventScroll: true });
   if (next.matches(".m")) next.scrollIntoView({ block: "start" }); else next.scrollIntoView({ block: "nearest" });
@@ -100,6 +101,7 @@ function move(nodes, step, top) {
 const rowsOf = () => view === "conversation" || view === "sides" ? $$(".m") : $$(".hit");
 // here is the message that has the focus, else the first on the screen. Those of subagents that are open in another message do not count.
 const here = () => document.activeElement.closest?.(".m") ?? $$(".m:not(.inside .m)").find((m) => m.getBoundingClientRect().bottom > 120);
+const lists = view === "home" || view === "search" || view === "graph";
 const keys = {
   "/": () => { $("#q").focus(); $("#q").select(); },
   "?": () => $("#keys").showModal(),
@@ -123,6 +125,9 @@ addEventListener("keydown", (e) => {
   const key = prefix ? prefix + " " + e.key : e.key;
   prefix = "";
   if (e.key === "g" && key === "g") { prefix = "g"; setTimeout(() => { prefix = ""; }, 1200); return; }
+  // The arrows go through a list once it has the focus; before that they scroll. In the graph they go through it at once.
+  const arrow = { ArrowDown: "j", ArrowUp: "k" }[e.key];
+  if (arrow && lists && (view === "graph" || document.activeElement.matches(".hit"))) { e.preventDefault(); keys[arrow](); return; }
   if (keys[key]) { e.preventDefault(); keys[key](); }
 });
 addEventListener("click", (e) => {
@@ -169,12 +174,14 @@ $(".find").addEventListener("submit", (e) => { if (view === "search") e.preventD
 // More of a list when its end comes into view.
 const edges = new IntersectionObserver((entries) => { for (const e of entries) if (e.isIntersecting) { edges.unobserve(e.target); e.target.dispatchEvent(new Event("reached")); } }, { rootMargin: "600px" });
 
+for (const wide of $$(".days")) wide.scrollLeft = wide.scrollWidth; // the last days are on the right
+
 if (view === "home") home();
 function home() {
   if (innerWidth > 640) $("#filters").open = true;
   const list = $("#list"); const seen = store.get("seen") ?? {};
   const marks = (within) => { for (const row of $$(".row", within)) { const at = $("time", row)?.dateTime; row.classList.toggle("unread", !!seen[row.dataset.id] && seen[row.dataset.id] < at); } };
-  const names = () => { for (const [id, key] of [["agents", "agent"], ["projects", "project"]]) { const all = new Set($$(".row", list).map((r) => r.dataset[key]).filter(Boolean)); $("#" + id).replaceChildren(...[...all].sort().map((v) => { const o = document.createElement("option"); o.value = v; return o; })); } };
+  const names = () => { for (const [id, key] of [["agents", "agent"], ["projects", "project"], ["branches", "branch"]]) { const all = new Set($$(".row", list).map((r) => r.dataset[key]).filter(Boolean)); $("#" + id).replaceChildren(...[...all].sort().map((v) => { const o = document.createElement("option"); o.value = v; return o; })); } };
   const grow = () => { const more = $(".more", list); if (!more) return; more.addEventListener("reached", async () => { const body = await fetchPart(more.dataset.next); const had = new Set($$(".row", list).map((r) => r.dataset.id)); for (const r of $$(".row", body)) if (had.has(r.dataset.id)) r.remove(); marks(body); more.replaceWith(...body.childNodes); names(); grow(); }); edges.observe(more); };
   marks(list); names(); grow();
   // Rows change in place. They move only while nobody points at them or has the focus there.
@@ -190,7 +197,7 @@ function home() {
       if (what === ".facts" && (old.matches(":hover") || from.contains(document.activeElement))) { stale = true; continue; }
       from.replaceWith(to.cloneNode(true));
     }
-    for (const key of ["agent", "project"]) old.dataset[key] = row.dataset[key];
+    for (const key of ["agent", "project", "branch"]) old.dataset[key] = row.dataset[key];
     if (old.className !== row.className) old.className = row.className;
   };
   // What the list has and the server has not any more is gone: the fresh rows are the first ones.

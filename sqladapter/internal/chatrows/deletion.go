@@ -14,10 +14,10 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-// A large chat is deleted in parts, so that transactions are short. The first one adds it to
-// lineage_deleting, which hides it: see the mark {kept:…} of statements. The row of the chat, which the documented
-// keys refer to, is deleted last, together with the row in lineage_deleting. An interrupted
-// deletion is continued when the database is opened, or when one of the ids is reused.
+// A large chat is deleted in parts, so that transactions are short. The first transaction adds the chat to
+// lineage_deleting, which hides it: see the mark {kept:…} of statements. The row of the chat, to which documented
+// foreign keys refer, is deleted last, together with the row in lineage_deleting. An interrupted deletion is
+// continued when the database is opened, or when one of its ids is used again.
 
 var deletionSQL = struct {
 	begin, hold, end, pending, references, branchReferences, pointReferences, branches sqladapter.Statement
@@ -27,7 +27,8 @@ var deletionSQL = struct {
 	hold:    `UPDATE "lineage_deleting" SET "since" = "since" WHERE "chatId" = ?`,
 	end:     `DELETE FROM "lineage_deleting" WHERE "chatId" = ?`,
 	pending: `SELECT "chatId" FROM "lineage_deleting" ORDER BY "since", "chatId"`,
-	// Without ORDER BY: a server that underestimates the messages would compare each with each for the first in order.
+	// Without ORDER BY: a server that underestimates the number of messages would compare all pairs to find the first
+	// one in order.
 	references: `SELECT MIN(m."id") AS "first" FROM "messages" p JOIN "messages" m ON m."parentId" = p."id" ` +
 		`WHERE p."chatId" = ? AND m."chatId" <> p."chatId"`,
 	branchReferences: `SELECT MIN(b."id") AS "first" FROM "messages" m JOIN "branches" b ON b."headMessageId" = m."id" ` +
@@ -48,11 +49,11 @@ var deletionSQL = struct {
 // deletePart is the maximum number of messages, branches or checkpoints deleted per transaction.
 const deletePart = lists.Max
 
-// indexPart is the maximum number of messages whose numbered rows of texts and terms are deleted
-// per transaction: each statement that changes a full-text index makes it merge.
+// indexPart is the maximum number of messages whose numbered rows of texts and terms are deleted per transaction.
+// Each statement that changes a full-text index makes it merge.
 const indexPart = 5000
 
-// IsLarge reports whether a chat is to be deleted in parts. A chat that others refer to is not: its
+// IsLarge reports whether a chat must be deleted in parts. It returns false for a chat that others refer to, whose
 // deletion fails as a whole.
 func IsLarge(ctx context.Context, c *sqladapter.Conn, id string) (bool, error) {
 	large := false
@@ -86,8 +87,8 @@ func Deletions(ctx context.Context, c *sqladapter.Conn) ([]string, error) {
 	return lists.Collect(ctx, c, lists.ScanString, deletionSQL.pending)
 }
 
-// BeginDeletion hides a chat. Texts of other programs are deleted at once, because only a scan
-// finds their rows.
+// BeginDeletion hides a chat. Texts written by other programs are deleted at once, because only a scan finds their
+// rows.
 func BeginDeletion(ctx context.Context, c *sqladapter.Conn, id string) error {
 	if _, err := c.Exec(ctx, deletionSQL.begin, id, time.Now().UnixMilli()); err != nil {
 		return err
@@ -117,8 +118,8 @@ func FinishDeletions(ctx context.Context, db *sqladapter.DB) (n int, err error) 
 	return len(pending), err
 }
 
-// FinishDeletion completes the deletion of a chat. Others may do the same concurrently, and
-// recreate the chat afterwards: so each transaction locks the deletion, and stops if it is gone.
+// FinishDeletion completes the deletion of a chat. Other processes may do the same concurrently, and create the chat
+// again afterwards. So each transaction locks the deletion, and stops if it is gone.
 func FinishDeletion(ctx context.Context, db *sqladapter.DB, id string) error {
 	over := false
 	step := func(do func(c *sqladapter.Conn) error) error {
@@ -161,7 +162,7 @@ func FinishDeletion(ctx context.Context, db *sqladapter.DB, id string) error {
 	}
 	var ids []string
 	ids, err := lists.Read(ctx, db, func(c *sqladapter.Conn) ([]string, error) { return leavesFirst(ctx, c, id) })
-	if err != nil && !errors.Is(err, sqladapter.ErrCorrupt) { // contradictory chains are deleted with the chat
+	if err != nil && !errors.Is(err, sqladapter.ErrCorrupt) { // chains that contradict each other are deleted with the chat
 		return err
 	}
 	for batch := range lists.Batches(ids, deletePart) {

@@ -11,9 +11,9 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/lists"
 )
 
-// The depth of a message is the length of its chain. Where it is stored, changes of chains by other
-// programs are noticed by triggers: on SQLite they delete the rows of lineage_messages, on Postgres they
-// count up the epoch of the chat, and a depth of an earlier epoch does not count.
+// The depth of a message is the length of its chain. Where depths are stored, triggers notice when other programs
+// change chains. On SQLite they delete the rows of lineage_messages. On Postgres they increase the epoch of the chat,
+// and depths of earlier epochs are ignored.
 
 var depthSQL = struct {
 	depths, above, links, epochs sqladapter.Statement
@@ -29,16 +29,16 @@ var depthSQL = struct {
 	epochs: `SELECT "chatId", "epoch" FROM "lineage_chains" WHERE "chatId" IN ({list})`,
 }
 
-// Depths returns the lengths of the chains of messages that are in a chat. Lengths of indexed messages are
-// stored, if the database keeps them. For one message that is not indexed, the chain is followed to an indexed one
-// nearby; otherwise the whole chat is read.
+// Depths returns the lengths of the chains of messages in a chat. If the database stores lengths, those of indexed
+// messages are stored. For a single message that is not indexed, the chain is followed to an indexed message nearby.
+// Otherwise the whole chat is read.
 func Depths(ctx context.Context, c *sqladapter.Conn, chatID string, ids []string) (map[string]int, error) {
 	depths, _, err := depthsIn(ctx, c, chatID, ids)
 	return depths, err
 }
 
-// depthsIn is Depths. loose has the messages whose chains do not begin with one without a parent, of those that
-// were not stored.
+// depthsIn is Depths. loose has those messages without a stored length whose chain does not begin with a message
+// without a parent.
 func depthsIn(ctx context.Context, c *sqladapter.Conn, chatID string, ids []string) (depths map[string]int, loose map[string]bool, err error) {
 	if len(ids) == 0 {
 		return nil, nil, nil
@@ -68,10 +68,10 @@ func depthsIn(ctx context.Context, c *sqladapter.Conn, chatID string, ids []stri
 	return depthsOf(links[chatID])
 }
 
-// depthSteps is the number of messages after an indexed one that depth follows.
+// depthSteps is the number of messages that depth follows to find an indexed one.
 const depthSteps = 1000
 
-// depth returns the chain length of a message that is not indexed, 0 if it is not in the chat. near is false
+// depth returns the length of the chain of a message that is not indexed, 0 if it is not in the chat. near is false
 // if no indexed message is near. rooted is set if the chain begins with a message without a parent.
 func depth(ctx context.Context, c *sqladapter.Conn, chatID, id string) (depth int, near, rooted bool, err error) {
 	var above sql.NullInt64
@@ -86,7 +86,7 @@ func depth(ctx context.Context, c *sqladapter.Conn, chatID, id string) (depth in
 	return steps, steps < depthSteps, steps > 0 && !parent.Valid, nil
 }
 
-// NewDepths are the chain lengths of messages to be indexed.
+// NewDepths are the lengths of the chains of messages that will be indexed.
 type NewDepths struct {
 	of     map[string]int
 	loose  map[string]bool // of chains that do not begin with a message without a parent
@@ -110,7 +110,7 @@ func DepthsOfNew(ctx context.Context, c *sqladapter.Conn, messages []chat.Messag
 	}
 	own := make(map[string]bool, len(messages))
 	var chats []string
-	parents := make(map[string][]string) // existing ones, by chat
+	parents := make(map[string][]string) // that exist, by chat
 	for _, m := range messages {
 		if !slices.Contains(chats, m.ChatID) {
 			chats = append(chats, m.ChatID)
@@ -165,8 +165,8 @@ func DepthsInChats(ctx context.Context, c *sqladapter.Conn, chats []string) (New
 	return d, nil
 }
 
-// epochsOf returns the epochs of chats that have one, on databases with epochs. It is called before chains are
-// read: if another program changes one in between, what was read does not count.
+// epochsOf returns the epochs of chats that have one, on databases with epochs. It must be called before chains are
+// read. If another program changes a chain in between, the lengths read are ignored.
 func epochsOf(ctx context.Context, c *sqladapter.Conn, chats []string) (map[string]int64, error) {
 	if !c.Syntax().Epochs {
 		return nil, nil

@@ -9,9 +9,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/lists"
 )
 
-// lineage_messages has data derived from messages: that for searches and, if triggers maintain it,
-// the length of the message's chain. Other programs do not write it; missing rows are created when
-// needed.
+// lineage_messages has data derived from messages: the data for searches and, if triggers maintain it, the length of
+// the message's chain. Other programs do not write it. Missing rows are created when they are needed.
 
 var indexSQL = struct {
 	versions, removeOfChat, remove, lastRow, lastTextRow, removeTextsOfChat                 sqladapter.Statement
@@ -55,8 +54,8 @@ func IndexOwn(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, 
 	return Index(ctx, c, messages, depths, versions, true)
 }
 
-// Index indexes existing messages, with their texts unless another program wrote them. Versions must
-// have been read before the messages: then a message overwritten in between counts as not indexed.
+// Index indexes messages that exist. It also writes their texts, unless another program wrote them. Versions must be
+// read before the messages, so that a message overwritten in between counts as not indexed.
 func Index(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, depths NewDepths, versions map[string]string, texts bool) error {
 	dialect := c.Dialect()
 	search, limits, bytes := dialect.Search(), dialect.Limits(), c.Syntax().Bytes
@@ -107,7 +106,7 @@ func Versions(ctx context.Context, c *sqladapter.Conn, ids []string) (map[string
 	return lists.CollectMap[string](ctx, c, indexSQL.versions, ids)
 }
 
-// Unindex deletes the index rows for these ids: those of earlier messages that another program
+// Unindex deletes the index rows of messages. They are rows of earlier messages with these ids, which another program
 // has deleted or moved to another chat.
 func Unindex(ctx context.Context, c *sqladapter.Conn, ids []string) error {
 	return lists.ExecList(ctx, c, indexSQL.remove, ids)
@@ -176,7 +175,7 @@ func unindexChat(ctx context.Context, c *sqladapter.Conn, chatID string) error {
 	return nil
 }
 
-// uncount deletes the counts of a chat, so that triggers do not decrement them one by one.
+// uncount deletes the counts of a chat, so that triggers do not decrease them one by one.
 func uncount(ctx context.Context, c *sqladapter.Conn, chatID string) error {
 	if !c.Dialect().Search().Counted {
 		return nil

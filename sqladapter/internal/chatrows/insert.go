@@ -12,7 +12,8 @@ import (
 // Insert inserts messages, parents first, with all rows that belong to them. It does not
 // check them.
 func Insert(ctx context.Context, c *sqladapter.Conn, messages []chat.Message) error {
-	// Before the rows exist: indexing a chat is for messages of other programs.
+	// This must happen before the rows exist, because otherwise the chat would be indexed as if other programs had
+	// written them.
 	depths, err := DepthsOfNew(ctx, c, messages)
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ const ReadBatch = 200
 // Link is a message and its parent.
 type Link struct{ ID, Parent string }
 
-// ScanLink scans a row with an id and one that may be null.
+// ScanLink scans a row with an id and a parent that may be null.
 func ScanLink(rows *sqladapter.Rows) (Link, error) {
 	var l Link
 	var parent sql.NullString

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// Values as rows, and the reverse. Columns are in the order of package tables.
+// Conversions of values to rows and back. Columns are in the order of package tables.
 
 // Optional returns text, or null if it is empty.
 func Optional[T ~string](s T) any {

@@ -104,13 +104,19 @@ func (f file) dsn() string {
 
 func place(t testing.TB) sqltest.Place { return file(filepath.Join(t.TempDir(), "chats.db")) }
 
-// In short runs TestConformance alone tests this dialect.
-func TestSuite(t *testing.T) {
+// In short runs TestChats alone tests this dialect.
+//
+//test:norace
+func TestSuite(t *testing.T) { suite(t, sqltest.Run) }
+
+func TestSuiteConcurrent(t *testing.T) { suite(t, sqltest.RunConcurrent) }
+
+func suite(t *testing.T, run func(*testing.T, sqltest.Config)) {
 	campaign.Long(t)
 	documented, err := os.ReadFile(filepath.Join("..", "..", "sqlserver", "schema_documented.sql"))
 	require.NoError(t, err)
 	require.NotContains(t, translated(string(documented)), "IF ")
-	sqltest.Run(t, sqltest.Config{
+	run(t, sqltest.Config{
 		New:    place,
 		NameOf: func(p sqltest.Place) string { return string(p.(file)) },
 		Named:  func(name string) sqltest.Place { return file(name) },
@@ -130,8 +136,19 @@ func TestSuite(t *testing.T) {
 	})
 }
 
+// TestChats runs the suite for chat stores.
+//
+//test:norace
+func TestChats(t *testing.T) { chats(t, chattest.Run) }
+
+// TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.
 func TestConformance(t *testing.T) {
-	chattest.Run(t, chattest.Config{Search: true, MaxID: 255, New: func(t testing.TB) chattest.OpenFunc {
+	campaign.Long(t)
+	chats(t, chattest.RunConcurrent)
+}
+
+func chats(t *testing.T, run func(*testing.T, chattest.Config)) {
+	run(t, chattest.Config{Search: true, MaxID: 255, New: func(t testing.TB) chattest.OpenFunc {
 		p := place(t)
 		return func(ctx context.Context) (chat.Store, func() error, error) {
 			db, err := p.Open(ctx)

@@ -27,7 +27,7 @@ var sizes = [...]int{1, 10, 50, 200, 1000}
 // Max is the maximum length for Padded.
 const Max = 1000
 
-// Padded returns ids as parameters of a list, repeating some.
+// Padded returns ids as the parameters of a list. It repeats some to reach one of the sizes.
 func Padded(ids []string) []any {
 	size := len(ids)
 	for _, s := range sizes {
@@ -105,7 +105,7 @@ func CollectList[T any](
 	return found, nil
 }
 
-// CollectMap returns the second column of a query for a list of ids by the first.
+// CollectMap returns a query's rows for a list of ids as a map from the first column to the second.
 func CollectMap[V any](ctx context.Context, c *sqladapter.Conn, s sqladapter.Statement, ids []string) (map[string]V, error) {
 	found := make(map[string]V, len(ids))
 	_, err := CollectList(ctx, c, func(rows *sqladapter.Rows) (_ struct{}, err error) {
@@ -118,7 +118,7 @@ func CollectMap[V any](ctx context.Context, c *sqladapter.Conn, s sqladapter.Sta
 	return found, err
 }
 
-// CollectSet returns which ids of a list a query finds.
+// CollectSet returns those ids of a list that a query finds.
 func CollectSet(ctx context.Context, c *sqladapter.Conn, s sqladapter.Statement, ids []string) (map[string]bool, error) {
 	found, err := CollectList(ctx, c, ScanString, s, ids)
 	has := make(map[string]bool, len(found))

@@ -10,10 +10,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Format is the version of what is projected. A projection of another has to be rebuilt.
+// Format is the version of the projection's format. A projection in another format must be rebuilt.
 const Format = 9
 
-// Mark is the state of a projection: which store and commits it is of. Lineage is set if it has content and
+// Mark is the state of a projection: its store and the last projected commit. Lineage is set if it has content and
 // structure.
 type Mark struct {
 	derived.Mark

@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// UsageRow returns the row of a usage with its origin, in the column order of tables.Usages. mediaType is
-// the type of its block, for a usage that has none.
+// UsageRow returns the row of a usage with its origin, in the column order of tables.Usages. mediaType is the type of
+// its block, for a usage without a type.
 func UsageRow(u *structure.Usage, mediaType string, origin content.Origin, id structure.UsageID) []any {
 	if u.Type != "" {
 		mediaType = u.Type
@@ -38,7 +38,7 @@ func UsageRow(u *structure.Usage, mediaType string, origin content.Origin, id st
 	}
 }
 
-// Usage is a usage read from the database, with its place.
+// Usage is a usage read from the database, with its span and index.
 type Usage struct {
 	structure.Usage
 	Span  string
@@ -108,7 +108,7 @@ func ScanUsage(rows *sqladapter.Rows) (u Usage, err error) {
 	return u, nil
 }
 
-// named returns the value between first and last with the given text.
+// named returns the value from first to last whose String is text.
 func named[T interface {
 	~uint8
 	fmt.Stringer
@@ -121,7 +121,7 @@ func named[T interface {
 	return first, fmt.Errorf("unknown: %.40q", text)
 }
 
-// packExtras writes each extra after its length as a varint; nil if there are none.
+// packExtras writes each extra after its length as a varint. It returns nil if there are none.
 func packExtras(extras [][]byte) []byte {
 	var b []byte
 	for _, extra := range extras {

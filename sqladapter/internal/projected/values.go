@@ -1,5 +1,5 @@
-// Package projected has what chats, imports and the projector know about a projection: its mark, how
-// values are written in its rows, and which message a span is.
+// Package projected has what chats, imports and the projector share about a projection: its mark, the form of values
+// in its rows, and the message of a span.
 package projected
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Clean returns a text with U+FFFD for what is not UTF-8.
+// Clean returns a text in which U+FFFD replaces invalid UTF-8.
 func Clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // CleanOptional is Clean for a text that may be absent; null for nil.
@@ -24,7 +24,7 @@ func CleanOptional(s *string) any {
 	return Clean(*s)
 }
 
-// BytesText is Clean for JSON in a text column, which preserves bytes; null for nil.
+// BytesText is Clean for JSON in a text column, where it stays byte for byte; null for nil.
 func BytesText(b []byte) any {
 	if b == nil {
 		return nil

@@ -24,8 +24,8 @@ type Table struct {
 	Select, SelectOf sqladapter.Statement
 	// Known reads which keys of a list exist.
 	Known sqladapter.Statement
-	// Update writes the columns that can change. The key is the last parameter. It is empty if there
-	// are none.
+	// Update writes the columns that can change. The key is the last parameter. Update is empty if no column can
+	// change.
 	Update sqladapter.Statement
 	// Remove deletes the rows with a list of keys.
 	Remove sqladapter.Statement

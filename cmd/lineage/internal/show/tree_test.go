@@ -105,3 +105,13 @@ func TestForksThatCannotBeReadEndTheDrawing(t *testing.T) {
 	}
 	require.ErrorIs(t, f.Draw(t.Context(), "Lisbon", "id"), lost)
 }
+
+// fork adds a line of so many messages to a forest, after a message of another line or of none.
+func (f *Forest) fork(after graph.Place, messages uint64) *graph.Line {
+	l := &graph.Line{After: after, Last: messages}
+	if after.Line != nil {
+		l.Before = after.Line.Before + after.At
+	}
+	f.Add(l)
+	return l
+}

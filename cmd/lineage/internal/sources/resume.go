@@ -91,7 +91,7 @@ func runResume(ctx context.Context, a *app.App, o *resumeOptions) error {
 	return startAgent(made)
 }
 
-// newSession makes the session of what the command line names.
+// newSession creates the session for the position on the command line.
 func newSession(ctx context.Context, s *app.Session, o *resumeOptions, environment *follow.Environment) (*resume.Session, error) {
 	found, err := s.Refs.Find(ctx, o.position)
 	if err != nil {
@@ -105,7 +105,7 @@ func newSession(ctx context.Context, s *app.Session, o *resumeOptions, environme
 	}
 	made, err := resume.New(ctx, s.Store, found.Span, options)
 	if errors.Is(err, resume.ErrNoFolder) && o.dir == "" {
-		s.Warn("%s: it is the current one", err)
+		s.Warn("%s: using the current one", err)
 		if options.Dir, err = os.Getwd(); err == nil {
 			made, err = resume.New(ctx, s.Store, found.Span, options)
 		}
@@ -119,7 +119,7 @@ func newSession(ctx context.Context, s *app.Session, o *resumeOptions, environme
 	return made, unknownAgent(err)
 }
 
-// threadOf returns the thread that a name was found in, zero for none.
+// threadOf returns the thread in which a name was found, zero for none.
 func threadOf(found *refs.Ref) lineage.ThreadID {
 	if found.Thread == nil {
 		return lineage.ThreadID{}
@@ -172,7 +172,7 @@ func writeSession(ctx context.Context, s *app.Session, o *resumeOptions, made *r
 	return s.Print(r, "%s\n", r.Command)
 }
 
-// ResumedRecord returns the record of a session, which has no size yet.
+// ResumedRecord returns the record of a session, without its size.
 func ResumedRecord(made *resume.Session, written bool) *records.Resumed {
 	return &records.Resumed{
 		Agent: made.Agent.Name, Session: made.ID, Dir: made.Dir, File: made.File(), Command: made.Shell(), Commands: made.Commands,
@@ -180,7 +180,7 @@ func ResumedRecord(made *resume.Session, written bool) *records.Resumed {
 	}
 }
 
-// startAgent runs the commands of an agent at the terminal, and waits for them. An interrupt is the agent's.
+// startAgent runs the commands of an agent on the terminal, and waits for them. Interrupts are left to the agent.
 func startAgent(made *resume.Session) error {
 	for i, command := range made.Commands {
 		c := exec.Command(command[0], command[1:]...)

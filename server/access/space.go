@@ -1,0 +1,52 @@
+package access
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// Space returns what is before the source ids that callers of a scope choose in a thread of it: each user, or with projects alone
+// each project, has a space of ids. So an id that is taken elsewhere is free here, and no caller learns which ids others have: ids
+// are derived from source ids. It is empty for the whole store.
+func (s *Scope) Space(t *lineage.ThreadInfo) string {
+	switch {
+	case s.All():
+		return ""
+	case len(s.Users) > 0:
+		return spaceOf("user", t.UserID)
+	}
+	return spaceOf("project", projectOf(t))
+}
+
+// Names returns the source ids that a name of a caller can stand for, the likeliest first: in the spaces of the scope, and in the
+// one of the store, where what is not of the scope may have it.
+func (s *Scope) Names(name string) (all []string) {
+	kind, of := "user", s.Users
+	if len(of) == 0 {
+		kind, of = "project", s.Projects
+	}
+	for _, one := range of {
+		all = append(all, spaceOf(kind, one)+name)
+	}
+	return append(all, name)
+}
+
+// Chosen returns a source id as a caller of the scope chose it.
+func (s *Scope) Chosen(sourceID string) string {
+	for _, space := range s.Names("") {
+		if chosen, is := strings.CutPrefix(sourceID, space); is {
+			return chosen
+		}
+	}
+	return sourceID
+}
+
+// spaceOf has a hash, so that no two names make one space, and names are as long as they like.
+func spaceOf(kind, name string) string {
+	h := sha256.Sum256([]byte(kind + "\x00" + name))
+	return fmt.Sprintf("scope:%s/", hex.EncodeToString(h[:12]))
+}

@@ -1,0 +1,37 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// errRequest is about a request that cannot be answered as it is.
+var errRequest = errors.New("request refused")
+
+// refusal is an errRequest as a person reads it: sentences that say what is wrong, and what would be right.
+type refusal string
+
+func (r refusal) Error() string        { return string(r) }
+func (r refusal) Is(target error) bool { return target == errRequest }
+
+func refuse(sentences string, about ...any) error { return refusal(fmt.Sprintf(sentences, about...)) }
+
+func notPosition(text string) error {
+	return refuse("%.40q is no position: messages are counted from 1.", text)
+}
+
+func notDate(text string) error { return refuse("%.40q is no date: 2026-01-31 is one.", text) }
+
+// sentence returns an error as a sentence.
+func sentence(err error) string {
+	var is refusal
+	if errors.As(err, &is) {
+		return string(is)
+	}
+	text := strings.TrimRight(err.Error(), ".")
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:] + "."
+}
