@@ -151,10 +151,10 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, chatID, branchID string,
 	return s.moveHead(ctx, chatID, branchID, head, false)
 }
 
-// MoveAlong is UpdateBranchHead of On(store) for programs that move a branch to what they added after its
-// head as they knew it: to a message that follows the head, that the head follows, or that replaced it (see
-// Replace). Another one would take what somebody else has added since off the branch: that is a HeadError,
-// which expects the last message that both have.
+// MoveAlong is UpdateBranchHead of On(store) for programs that added messages after a head that may have moved
+// since. The new head follows the present one, or the present one follows it, or it replaced it (see Replace).
+// Otherwise the branch would lose what another program added: that is a HeadError, whose Expected is the last
+// message that both histories share.
 func MoveAlong(ctx context.Context, store *lineage.Store, chatID, branchID string, head Ref) error {
 	s := latest(store)
 	return s.moveHead(ctx, chatID, branchID, head, true)
@@ -182,8 +182,8 @@ func (s *state) moveHead(ctx context.Context, chatID, branchID string, head Ref,
 	})
 }
 
-// along returns a HeadError if neither of two heads follows the other, unless the new one is, or follows, another
-// version of the old one.
+// along returns a HeadError if neither of two heads follows the other, unless the new one is a later version of the old
+// one or follows it.
 func (c *change) along(ctx context.Context, branchID string, tip, to structure.SpanRef) error {
 	common, err := structure.CommonAncestor(tip, to, c.runs(ctx))
 	if err != nil || common == tip || common == to {
@@ -200,8 +200,8 @@ func (c *change) along(ctx context.Context, branchID string, tip, to structure.S
 	return cmp.Or[error](err, e)
 }
 
-// versions reports whether the first message after a position on the way to another one has the id that the tip was added
-// with, which comes directly after that position, too.
+// versions reports whether the tip and the message on the way to another span, both directly after their common
+// ancestor, were added with the same id.
 func (c *change) versions(ctx context.Context, common, tip, to structure.SpanRef) (bool, error) {
 	after, err := c.store.Position(ctx, common)
 	if err != nil {

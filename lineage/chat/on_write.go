@@ -52,10 +52,9 @@ func (c *change) touch(ctx context.Context, added ...Message) error {
 // AddMessage implements Store.
 func (s *onStore) AddMessage(ctx context.Context, m Message) error { return s.add(ctx, m, false) }
 
-// Replace adds a message to a chat as AddMessage of On(store) does, and lets a reply grow that is saved
-// again and again while it is made: where the chat has another message with the id, after the same parent
-// and with nothing after it, the new one takes the id. The old one stays in the chat under another id, and
-// so do the branches and checkpoints that point to it: see MoveAlong.
+// Replace is AddMessage of On(store) for replies that are saved again and again while they grow. If the chat has
+// another message with the id and the same parent, and no message follows it, the new message takes the id. The old
+// one stays in the chat under another id, and branches and checkpoints still point to it: see MoveAlong.
 func Replace(ctx context.Context, store *lineage.Store, m Message) error {
 	for try := 1; ; try++ {
 		s := latest(store)
@@ -63,11 +62,11 @@ func Replace(ctx context.Context, store *lineage.Store, m Message) error {
 		if try == mostReplaced || !write.About(err, "source id", ErrExists) {
 			return err
 		}
-		// Another writer was first again, and the next number of the id is taken.
+		// Another writer was first again.
 	}
 }
 
-// mostReplaced limits the attempts to replace a message that others replace at the same time.
+// mostReplaced limits the attempts while other writers replace the same message.
 const mostReplaced = 100
 
 func (s *state) add(ctx context.Context, m Message, replace bool) error {

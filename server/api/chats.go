@@ -17,9 +17,9 @@ import (
 	"github.com/lineage-store/lineage/server/problem"
 )
 
-// A chat is a thread as the graph of its messages, by the ids that their creators chose: package chat has the rules.
+// A chat is a thread seen as a graph of messages, by the ids that their creators chose. Package chat has the rules.
 
-// inChat answers from the chat that a thread is. A thread that was deleted meanwhile, and made again by another user, is not found.
+// inChat reads the chat of a thread. It is ErrNotFound if the thread was deleted meanwhile: another user's may have its source id.
 func (c *call) inChat(ctx context.Context, thread string, read func(chats chat.Store, id string) error) error {
 	t, err := c.thread(ctx, thread)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *call) inChat(ctx context.Context, thread string, read func(chats chat.S
 	return c.ofChat(err)
 }
 
-// changeChat changes the chat that a thread is, in the transaction.
+// changeChat changes the chat of a thread in the transaction.
 func (w *within) changeChat(ctx context.Context, thread string, change func(id string) error) (made, error) {
 	t, err := w.thread(ctx, thread)
 	if err != nil {
@@ -53,8 +53,8 @@ func chatID(ctx context.Context, t *lineage.Thread) (string, error) {
 	return cmp.Or(info.SourceID, info.ID.String()), err
 }
 
-// ofChat returns the error for the caller, who may read the chat: it names what is missing there. What only another chat has is missing,
-// too, unless the caller may read all of them.
+// ofChat returns the error for a caller that may read the chat. It names what is missing there. What only another chat has is also missing
+// for a caller that may not read all chats.
 func (w *within) ofChat(err error) error {
 	if errors.Is(err, chat.ErrHeadMoved) {
 		p := problem.New(http.StatusPreconditionFailed, "tip moved", err.Error())
@@ -86,7 +86,7 @@ type chatRecord struct {
 	User     string          `json:"user,omitempty"`
 	Title    string          `json:"title,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
-	// Messages are those of all branches. A list by a message or branch does not count.
+	// Messages and Branches are numbers, of the messages on all branches. They are absent in a list by message or branch.
 	Messages  *int      `json:"messages,omitempty"`
 	Branches  *int      `json:"branches,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
@@ -290,7 +290,7 @@ func (a *API) chatMessages(ctx context.Context, c *call, in *chatMessagesQuery) 
 	return out, err
 }
 
-// orElsewhere returns the error of a look-up: what only another chat has is not here.
+// orElsewhere returns the error of a lookup. What only another chat has is no error.
 func orElsewhere(err error) error {
 	if errors.Is(err, chat.ErrOtherChat) {
 		return nil
@@ -298,7 +298,7 @@ func orElsewhere(err error) error {
 	return err
 }
 
-// backFrom fills a page. The next one begins with the id that is next.
+// backFrom fills a page. Its Next is the id that the next page begins with.
 func backFrom(all iter.Seq2[chat.Message, error], size int, out *list[*chatMessage]) error {
 	texts := 0
 	for m, err := range all {

@@ -75,12 +75,15 @@ func TestChatsByIDs(t *testing.T) {
 	h.do("POST", ada+"messages", map[string]any{"id": "self", "parent": "self", "role": "user", "data": 1}).is(400)
 	h.do("POST", ada+"messages", map[string]any{"id": "main", "parent": odd, "role": "assistant", "data": "changed", "kind": "other"}).is(409)
 
+	h.do("DELETE", at["ada"]+"?user=bob", nil).is(404)
 	g := h.do("GET", ada+"graph", nil).is(200)
 	require.Len(t, g["nodes"], 3)
 	require.Equal(t, []any{map[string]any{"name": "k", "message": odd}}, g["checkpoints"])
 	require.Equal(t, []any{"k ada"}, idsOf(h.do("GET", ada+"checkpoints?name=k", nil).items(), "id"))
 	require.Equal(t, []any{"main", "~1"}, idsOf(h.do("GET", ada+"branches", nil).items(), "name"))
 	require.Equal(t, []any{2.0, 2.0}, idsOf(h.do("GET", ada+"branches", nil).items(), "length"))
+	h.do("DELETE", at["ada"]+"?user=ada", nil).is(204)
+	require.Equal(t, []any{"chat/bob"}, idsOf(h.do("GET", "/v1/chats", nil).items(), "id"))
 }
 
 // TestChatReplies: a reply that grows takes the id each time until something follows it, and a batch adds, moves and names at once.

@@ -4,7 +4,7 @@ import type { Client } from "./index.js";
 export interface ContextStoreOptions {
   /** Begins the source ids of the threads; default `deepagents/`. */
   prefix?: string;
-  /** The user whose chats are listed, and among whose chats those methods look that are given no chat. */
+  /** The user whose chats are listed and, by methods without a chat id, searched. */
   user?: string;
   /** As of {@link LineageContextStore.chat}. */
   chatId?: string;
@@ -13,7 +13,7 @@ export interface ContextStoreOptions {
 /** A context store of deepagents on a store. */
 export class LineageContextStore extends ContextStore {
   constructor(client: Client, options?: ContextStoreOptions);
-  /** The store for one chat, where methods that are given no chat mean this one. Several chats can have messages with the same id. */
+  /** Returns a store whose methods without a chat id work on this chat only. Several chats can have messages with the same id. */
   chat(chatId: string): LineageContextStore;
   createChat(chat: ChatData): Promise<StoredChatData>;
   upsertChat(chat: ChatData): Promise<StoredChatData>;
@@ -40,7 +40,7 @@ export class LineageContextStore extends ContextStore {
   getGraph(chatId: string): Promise<GraphData>;
 }
 
-/** The branch has moved: somebody else has added to it. The message that was to be its head is in the chat. */
+/** Another program has added to the branch. The message that was to be its head is in the chat. */
 export class HeadConflictError extends Error {
   readonly branchId: string;
   readonly messageId: string | null;

@@ -2,7 +2,7 @@ import { ContextStore } from "@deepagents/context";
 import { LineageError, is } from "./errors.js";
 import { timeOf, branchOf, chatOf, checkpointOf, infoOf, messageOf, text, when } from "./deepagents/records.js";
 
-/** The head of a branch is not the one that was known: somebody else has added to the branch. What is to be added is in the chat. */
+/** Another program has added to the branch, and the new head does not follow that. The message that was to be the head is in the chat. */
 export class HeadConflictError extends Error {
   constructor(branchId, messageId, cause) {
     super(`Branch ${JSON.stringify(branchId)} has moved: ${JSON.stringify(messageId)} does not follow its head ${JSON.stringify(cause.tip || null)}`, { cause });
@@ -14,8 +14,8 @@ export class HeadConflictError extends Error {
 }
 
 /**
- * A context store of deepagents. A chat is a thread of the store, with the branches, checkpoints and message ids that the engine makes;
- * the rules of these are the server's. Ids of messages are unique in a chat: see {@link chat}.
+ * A context store of deepagents. A chat is a thread of the store. The rules for ids, branches and checkpoints are the server's. Message ids
+ * are unique in a chat, not in the store: see {@link chat}.
  */
 export class LineageContextStore extends ContextStore {
   #client;
@@ -31,7 +31,7 @@ export class LineageContextStore extends ContextStore {
     this.#chat = chatId;
   }
 
-  /** The store for one chat, where methods that are given no chat mean this one: its engine cannot meet the messages of other chats. */
+  /** Returns a store whose methods without a chat id work on this chat only. */
   chat(chatId) {
     return new LineageContextStore(this.#client, { prefix: this.#prefix, user: this.#user, chatId: text("chat id", chatId) });
   }
@@ -45,16 +45,16 @@ export class LineageContextStore extends ContextStore {
     try {
       return await work(this.#thread(chatId));
     } catch (err) {
-      throw await this.#told(chatId, err);
+      throw this.#errorOf(chatId, err);
     }
   }
 
-  async #told(chatId, err) {
+  #errorOf(chatId, err) {
     if (!is(err, "not-found") || err.detail?.includes(" in chat ")) return err;
     return new Error(`Chat "${chatId}" not found`, { cause: err });
   }
 
-  /** The chats that have a message or a branch with an id: that of this store, or those that the server names. */
+  /** The chats that can have a message or a branch with an id: the one of this store, or those that the server finds. */
   async #having(what, id) {
     if (this.#chat !== undefined) return [this.#chat];
     if (typeof id !== "string" || id === "" || !id.isWellFormed()) return [];
@@ -106,10 +106,8 @@ export class LineageContextStore extends ContextStore {
   }
 
   async deleteChat(chatId, { userId } = {}) {
-    const found = await orNone(this.#thread(chatId).get());
-    if (found === undefined || (userId !== undefined && found.user !== userId)) return false;
-    // By its own id: another chat that is made with the same id meanwhile stays.
-    return (await orNone(this.#client.thread(found.id).delete().then(() => true))) ?? false;
+    const deleted = this.#thread(chatId).delete({ query: { user: userId } });
+    return (await orNone(deleted.then(() => true))) ?? false;
   }
 
   async addMessage({ id, chatId, parentId, name, type, data, createdAt }) {
@@ -206,7 +204,7 @@ export class LineageContextStore extends ContextStore {
   async searchMessages(chatId, query, { roles, limit = 20 } = {}) {
     if (limit === 0) return [];
     const hits = await all(this.#thread(chatId).searchChat(query, { role: roles, limit: Math.min(limit, 1000) }));
-    // In theirs the best has the lowest rank.
+    // deepagents: the lower, the better.
     return hits.map((m) => ({ message: messageOf(chatId, m), rank: -m.rank, snippet: m.snippet }));
   }
 
@@ -221,7 +219,7 @@ export class LineageContextStore extends ContextStore {
   }
 }
 
-/** What is asked for, undefined where it is not there. */
+/** The answer, or undefined if it is not found. */
 async function orNone(asked) {
   try {
     return await asked;
@@ -231,6 +229,6 @@ async function orNone(asked) {
   }
 }
 
-/** The records of a list, none where it is not there. */
+/** The records of a list, none if it is not found. */
 const all = async (records) => (await orNone(Array.fromAsync(records))) ?? [];
 const one = async (records) => (await all(records))[0];

@@ -218,7 +218,8 @@ export class Thread {
   readonly values: Values;
   get(options?: RequestOptions): Promise<ThreadRecord>;
   update(body: { title?: string; user?: string; metadata?: Json; merge?: { [member: string]: Json } }, options?: RequestOptions): Promise<ThreadRecord>;
-  delete(options?: RequestOptions): Promise<void>;
+  /** Deletes the thread; with `user` only if it belongs to that user. */
+  delete(options?: RequestOptions & { query?: { user?: string } }): Promise<void>;
   copy(body?: { id?: string; title?: string; user?: string; metadata?: Json; reuse?: boolean }, options?: RequestOptions): Promise<ThreadRecord>;
   branches(query?: Query, options?: ListOptions): AsyncGenerator<BranchRecord>;
   createBranch(body: { name: string; from?: string; empty?: boolean; switch?: boolean; [member: string]: unknown }, options?: RequestOptions): Promise<BranchRecord>;
