@@ -24,7 +24,9 @@ func ThreadRecord(ctx context.Context, s *app.Session, t *lineage.Thread) (*reco
 }
 
 // mark says whether a thread is the current one.
-func (s InStore) mark(r *records.Thread) { r.Current = s.Thread != nil && s.Thread.ID().String() == r.ID }
+func (s InStore) mark(r *records.Thread) {
+	r.Current = s.Thread != nil && s.Thread.ID().String() == r.ID
+}
 
 // CreateThread implements Keeper.
 func (s InStore) CreateThread(ctx context.Context, o *ThreadCreateOptions) (*records.Thread, error) {
