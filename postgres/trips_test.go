@@ -16,6 +16,7 @@ import (
 
 // TestRoundTrips counts what is sent to the server: it does not depend on what is in the store.
 func TestRoundTrips(t *testing.T) {
+	folding(t, 64<<10)
 	dsn := pgtest.DSN(t)
 	writer := handle(t, newPool(t, dsn, nil), "s")
 	said := make([]string, 600)
