@@ -1,5 +1,5 @@
-// Package screen writes for people: it knows how wide a terminal is, whether it
-// shows colours, and how wide a text is.
+// Package screen writes text for people. It knows the width of a terminal, whether it shows colours, and the width of
+// a text.
 package screen
 
 import (
@@ -10,19 +10,19 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen is where output for people goes.
+// Screen is an output for people.
 type Screen struct {
 	W *Filter
-	// Terminal is set when a person is looking.
+	// Terminal is set if the output is a terminal.
 	Terminal bool
-	// Width is how many columns there are; 0 is any number.
+	// Width is the number of columns, 0 for no limit.
 	Width int
 	// Colour is set when styles are shown.
 	Colour bool
 }
 
-// Of returns the screen that w is. Width and colour are for terminals alone.
-// NO_COLOR and TERM=dumb turn colour off, and COLUMNS overrides the width.
+// Of returns the screen for w. Only a terminal has a width and colours. NO_COLOR and TERM=dumb turn colours off, and
+// COLUMNS overrides the width.
 func Of(w io.Writer, getenv func(string) string) *Screen {
 	s := &Screen{W: NewFilter(w)}
 	f, ok := w.(*os.File)
