@@ -37,6 +37,13 @@ func handle(t testing.TB, pool *pgxpool.Pool, store string) *Engine {
 	return e
 }
 
+// folding limits what is unfolded.
+func folding(t testing.TB, most int) {
+	was := mostUnfolded
+	mostUnfolded = most
+	t.Cleanup(func() { mostUnfolded = was })
+}
+
 func threadCommit() (structure.ThreadID, *structure.Commit) {
 	id := structure.NewID[structure.ThreadID]()
 	return id, &structure.Commit{Records: []structure.Record{&structure.Thread{ID: id}}}

@@ -23,8 +23,9 @@ type row struct {
 	data  []byte // see appendCommit
 	epoch uint64 // of the store when the row was read
 
-	// Of a row that is written: its entries, the counts of the state after it, and keys that must have no entries.
-	entries []version
+	// Of a row that is written: what it writes beside the log, the counts of the state after it, and keys that must have
+	// no entries.
+	made
 	counts  index.Counts
 	assumed [][]byte
 	// judgedBefore is set if the store was not held when it was judged, as of which forgets then says; once, if it has

@@ -377,17 +377,17 @@ func (e *Engine) cursorOf(j *judging, number uint64) (backend.Cursor, error) {
 func (e *Engine) taken(t *table, before state, r *row, full bool) {
 	is := before
 	if r.count > 0 {
-		is.head, is.counts = before.after(r), r.counts
+		is = before.after(r)
 	}
 	changed := t.contextsChanged()
 	made := t.over.Bytes()
-	t.settle(is)
+	t.settle(is, r.entries)
 	t.fetch = func(ctx context.Context, n need) (found, error) { return e.log.at(ctx, t.is.head, n) }
 	if t.bytes += made; len(t.values) < mostWarm && t.bytes < mostWarmBytes {
 		e.warm = t
 	}
 	e.head = is.head
-	t.cache.saw(is.head)
+	t.cache.saw(is)
 	t.cache.remember(changed, t)
 	if r.count == 0 {
 		return
@@ -409,7 +409,7 @@ const (
 func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, error) {
 	var t *turn
 	c := e.cache.Load()
-	table := newTable(ctx, c, e.log.identity, state{head: c.head()}, nil) // what it has is at least that old
+	table := newTable(ctx, c, e.log.identity, c.last().state(), nil) // what it has is at least that old
 	j := e.judging
 	table.fetch = func(ctx context.Context, n need) (f found, err error) {
 		if t != nil {
@@ -418,7 +418,7 @@ func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, err
 			}
 			return f, err
 		}
-		known := c.head()
+		known := c.last()
 		var is state
 		var there bool
 		err = again(ctx, func(ctx context.Context) (err error) {
@@ -454,13 +454,17 @@ func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, err
 		}
 		table.is = is
 		j.counts = keys.CountersOf(is.counts)
-		c.saw(is.head)
+		c.saw(is)
 		return f, nil
 	}
 	j.begin(table)
+	folded := table.is.folded
 	err := j.prefetch(ctx, batch)
 	if err == nil && t == nil { // nothing had to be read
 		_, err = table.fetch(ctx, need{})
+	}
+	if err == nil && table.is.folded != folded { // what was unfolded before was left out
+		err = j.prefetch(ctx, batch)
 	}
 	if err != nil {
 		t.rollback()

@@ -1,13 +1,12 @@
 package sealed
 
 import (
-	"hash/crc32"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
 
-// Blocks and the directory are zstd frames, or as they are where that is not smaller.
+// Heaps and the directory are zstd frames, or as they are where that is not smaller.
 
 var encoder = sync.OnceValue(func() *zstd.Encoder {
 	e, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
@@ -34,12 +33,9 @@ func compress(dst, b []byte) []byte {
 	return dst
 }
 
-// expand returns the bytes that compress was given, of which the size and the checksum of what it
-// returned are known. They may share the memory of b.
-func expand(b []byte, size int, sum uint32) ([]byte, error) {
-	if crc32.Checksum(b, castagnoli) != sum {
-		return nil, ErrDamaged
-	}
+// expand returns the bytes that compress was given, of which the size is known. They may share the
+// memory of b.
+func expand(b []byte, size int) ([]byte, error) {
 	if len(b) == size {
 		return b, nil
 	}

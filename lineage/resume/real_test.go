@@ -1,3 +1,5 @@
+//test:long
+
 package resume_test
 
 import (

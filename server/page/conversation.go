@@ -297,7 +297,11 @@ func (p *Page) items(ctx context.Context, is *place, w lineage.Window, outside u
 }
 
 func (p *Page) rendered(ctx context.Context, is *place, items []*transcript.Item) []*render.Message {
-	return render.Messages(ctx, items, render.Options{Image: p.imageOf(is.ID), Prefix: is.prefix, Highlighting: highlighting})
+	all := render.Messages(ctx, items, render.Options{Image: p.imageOf(is.ID), Prefix: is.prefix, Highlighting: highlighting})
+	for _, m := range all {
+		m.Prompt = words(m.Prompt)
+	}
+	return all
 }
 
 // transcribed yields a window of a history. Of messages that do not fit into the bytes that are read for a window, it has

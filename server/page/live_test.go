@@ -219,7 +219,7 @@ func TestBrowserActs(t *testing.T) {
 	require.NoError(t, main.MoveTo(t.Context(), elsewhere[0], "elsewhere"))
 	until(b, `document.querySelector("#live").textContent === "moved"`)
 	b.Do(chromedp.Click(chromedp.CSS(".acts form[action$=undo] button")))
-	until(b, `document.querySelector("h1").textContent === "Conflict" && document.body.textContent.includes("Nothing was done")`)
+	until(b, `document.querySelector("h1").textContent === "Nothing was done" && document.body.textContent.includes("changed after this page")`)
 	n, err := main.Len(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, uint64(2), n)

@@ -88,7 +88,7 @@ func New(o Options) (*Page, error) {
 		return nil, err
 	}
 	p := &Page{o: o, graphs: graph.NewLive(o.Store), outlines: outlines{store: o.Store}}
-	if p.templates, err = t.Funcs(template.FuncMap{"ago": p.ago, "number": number, "folder": folder, "mark": markOf, "amount": amount}).ParseFS(files, "templates/*.html"); err != nil {
+	if p.templates, err = t.Funcs(template.FuncMap{"ago": p.ago, "number": number, "folder": folder, "mark": markOf, "amount": amount, "count": count[int], "sum": count[uint64], "sentence": func(text string) string { return sentence(errors.New(text)) }}).ParseFS(files, "templates/*.html"); err != nil {
 		return nil, err
 	}
 	if p.script, err = newAsset("page.js", "text/javascript; charset=utf-8"); err != nil {
@@ -169,13 +169,13 @@ func (p *Page) does(do func(w http.ResponseWriter, r *http.Request) error) http.
 		case errors.Is(err, lineage.ErrErased):
 			status, text = http.StatusGone, "Its content was erased on purpose."
 		case errors.Is(err, errMoved), errors.Is(err, lineage.ErrTipMoved):
-			status, text = http.StatusConflict, "It was changed after this page was loaded. Nothing was done: look at it again."
+			status, text = http.StatusConflict, "It was changed after this page was loaded: look at it again."
 		case errors.Is(err, lineage.ErrExists), errors.Is(err, lineage.ErrConflict), errors.Is(err, lineage.ErrProtected):
 			status, text = http.StatusConflict, sentence(err)
 		default:
 			p.o.Logger.Error("page failed", "path", r.URL.Path, "err", err)
 		}
-		v := &view{Title: http.StatusText(status), Body: text}
+		v := &view{Title: headings[status], Body: text}
 		if id := r.PathValue("thread"); id != "" && status != http.StatusNotFound {
 			v.Back = "/t/" + id
 		}
@@ -183,6 +183,12 @@ func (p *Page) does(do func(w http.ResponseWriter, r *http.Request) error) http.
 			p.o.Logger.Error("page failed", "path", r.URL.Path, "err", err)
 		}
 	})
+}
+
+// headings are above what errors say.
+var headings = map[int]string{
+	http.StatusBadRequest: "That cannot be done", http.StatusNotFound: "Not here", http.StatusGone: "Erased", http.StatusConflict: "Nothing was done",
+	http.StatusInternalServerError: "Something failed",
 }
 
 // view is what templates show.
@@ -276,6 +282,17 @@ func number(n uint64) string {
 		text = text[:i] + "\u202f" + text[i:]
 	}
 	return text
+}
+
+// count returns how many there are of a thing, as people write it.
+func count[N int | int64 | uint64](n N, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	if thing == "branch" {
+		thing += "e"
+	}
+	return number(uint64(n)) + " " + thing + "s"
 }
 
 // folder returns the last part of a path of any system.

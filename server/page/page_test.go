@@ -442,6 +442,12 @@ func TestGraphAndSides(t *testing.T) {
 	require.Contains(t, body, "elsewhere")
 	_, body = s.get(at + "/sides?a=&b=" + other.ID().String())
 	require.Contains(t, body, "2 messages in common")
+	end, err := other.Tip(t.Context())
+	require.NoError(t, err)
+	_, body = s.get(at + "/sides?a=" + second.String() + "&b=" + end.String())
+	require.Contains(t, body, ">message 2<")
+	require.Contains(t, body, ">other<", "a message is called by the branch that ends there")
+	_, body = s.get(at + "/sides?a=&b=" + other.ID().String())
 	require.Contains(t, body, "three")
 	require.Contains(t, body, "elsewhere")
 }

@@ -40,7 +40,7 @@ func TestPictures(t *testing.T) {
 		address      func() string
 	}{
 		{"conversations", "light", func() string { return s.url + "/" }},
-		{"conversation", "light", func() string { return address("01a21e42-a82f-7492-bf98-cb89e6a74924") + "?at=3" }},
+		{"conversation", "light", func() string { return address("01a21e45-f55e-755b-8a3a-83892853cb0e") + "?at=1" }},
 		{"graph", "dark", func() string {
 			imported("../../testdata/demo/oasst-trees.jsonl.gz")
 			return address("8d133a5a-f25c-4738-ae22-8a4901dfc3db") + "/graph"

@@ -1,9 +1,12 @@
 package page
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/render"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -26,6 +29,26 @@ type side struct {
 // before is how many messages of the common beginning are shown.
 const before = 2
 
+// nameOf returns what a message is called: the names that point to it, else its position.
+func (p *Page) nameOf(ctx context.Context, is *place) (name string, err error) {
+	position, err := p.o.Store.Position(ctx, is.Tip)
+	if err != nil {
+		return "", err
+	}
+	err = p.graphs.Read(ctx, is.Info.ID, func(g *graph.Graph) error {
+		for _, l := range g.Labels[g.Place(is.Tip)] {
+			if name == "" || l.Active {
+				name = l.String()
+			}
+		}
+		return nil
+	})
+	if name == "" {
+		name = fmt.Sprint("message ", position)
+	}
+	return name, err
+}
+
 func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	v := &sidesView{}
@@ -37,7 +60,9 @@ func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if _, err := structure.ParseSpanRef(in); err == nil {
-			is.Branch = "message"
+			if is.Branch, err = p.nameOf(ctx, is); err != nil {
+				return err
+			}
 		}
 		places[i] = is
 	}

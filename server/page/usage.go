@@ -92,7 +92,7 @@ type usageMark struct {
 const (
 	// The picture of days, in pixels: its width unless there are many days, the widths of a day, and its height.
 	barsWidth   = 1160
-	minBarWidth = 4
+	minBarWidth = 3
 	maxBarWidth = 44
 	barHeight   = 120
 	// maxBars limits the days that are drawn, the last ones.
@@ -269,7 +269,7 @@ func (v *usageView) year(days []*records.Usage, now time.Time) {
 }
 
 func titleOf(day string, u *records.Usage) string {
-	return fmt.Sprintf("%s: %s, %d answers", day, cmp.Or(u.Money(), "no cost"), u.Requests)
+	return fmt.Sprintf("%s: %s, %s", day, cmp.Or(u.Money(), "no cost"), count(u.Requests, "answer"))
 }
 
 // savingsOf returns what is stored once, nil if there is nothing else.

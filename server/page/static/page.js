@@ -174,6 +174,8 @@ $(".find").addEventListener("submit", (e) => { if (view === "search") e.preventD
 // More of a list when its end comes into view.
 const edges = new IntersectionObserver((entries) => { for (const e of entries) if (e.isIntersecting) { edges.unobserve(e.target); e.target.dispatchEvent(new Event("reached")); } }, { rootMargin: "600px" });
 
+for (const wide of $$(".days")) wide.scrollLeft = wide.scrollWidth; // the last days are on the right
+
 if (view === "home") home();
 function home() {
   if (innerWidth > 640) $("#filters").open = true;

@@ -31,7 +31,7 @@ func servedStore(named string) (served, bool) {
 	}
 	query.Del("store")
 	query.Del("unsafe")
-	u.RawQuery = query.Encode()
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // a plus is itself in the URL of a database
 	s.dsn = u.String()
 	return s, true
 }
