@@ -70,8 +70,9 @@ type Engine struct {
 
 	collecting sync.Mutex // one collection of this process at a time
 
-	changed changed
-	pruning pruning
+	changed   changed
+	pruning   pruning
+	answering answering
 }
 
 var (

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/zframe"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -72,8 +72,7 @@ var (
 		return e
 	})
 	decompressor = sync.OnceValue(func() *zstd.Decoder {
-		d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxRow), zstd.WithDecodeAllCapLimit(true))
-		return d
+		return zframe.NewDecoder(maxRow, zstd.WithDecoderConcurrency(0))
 	})
 )
 
@@ -137,12 +136,8 @@ func (r *row) decode() ([]embedded.Sequenced, error) {
 	switch version {
 	case rowPlain:
 	case rowCompressed:
-		var h zstd.Header
-		if err := h.Decode(b); err != nil || !h.HasFCS || h.FrameContentSize > maxRow {
-			return nil, cmp.Or(err, zstd.ErrDecoderSizeExceeded)
-		}
 		var err error
-		if b, err = decompressor().DecodeAll(b, make([]byte, 0, h.FrameContentSize)); err != nil {
+		if b, err = zframe.ExpandStated(decompressor(), b, maxRow); err != nil {
 			return nil, err
 		}
 	case 0:

@@ -100,7 +100,10 @@ func (p *pending) begin() error {
 
 // lead takes turns for the commits that wait, until the engine is closed.
 func (e *Engine) lead() {
-	defer close(e.led)
+	defer func() {
+		e.answering.ended.Wait()
+		close(e.led)
+	}()
 	var batch []*pending
 	for {
 		select {
@@ -110,7 +113,7 @@ func (e *Engine) lead() {
 			batch = append(batch, p)
 		}
 		for len(batch) > 0 {
-			batch = e.takeTurn(batch)
+			batch = e.turnOf(batch)
 		}
 	}
 }
@@ -143,8 +146,8 @@ func take(batch []*pending) []*pending {
 	return slices.DeleteFunc(batch, func(p *pending) bool { return !p.taken.CompareAndSwap(false, true) })
 }
 
-// takeTurn commits a batch and what waits, and returns what did not fit into the row.
-func (e *Engine) takeTurn(batch []*pending) (rest []*pending) {
+// turnOf commits a batch and what waits, and returns what did not fit into the row.
+func (e *Engine) turnOf(batch []*pending) (rest []*pending) {
 	e.turn.Lock()
 	defer e.turn.Unlock()
 	mine := take(e.gather(batch))
@@ -152,26 +155,11 @@ func (e *Engine) takeTurn(batch []*pending) (rest []*pending) {
 		return nil
 	}
 	mine, rest = e.together(mine, true)
-	e.makeDurable(mine)
-	for _, p := range mine {
-		close(p.done)
-	}
+	e.answer(mine)
 	for _, p := range rest {
 		p.taken.Store(false)
 	}
 	return rest
-}
-
-// makeDurable flushes for commits of full durability that were applied before, or added nothing.
-func (e *Engine) makeDurable(batch []*pending) {
-	for _, p := range batch {
-		if p.err != nil || !p.full || p.receipt.Number <= e.cache.Load().durable.at().Number {
-			continue
-		}
-		if err := e.flush(context.Background(), e.cache.Load(), e.head); err != nil {
-			p.receipt, p.err = backend.Receipt{}, fmt.Errorf("%w: %w", backend.ErrUncertain, err)
-		}
-	}
 }
 
 func durabilityOf(full bool) backend.Durability {
@@ -284,6 +272,9 @@ func (e *Engine) attempt(batch []*pending, more bool) (done, rest []*pending, er
 		}
 	case r.count == 0:
 	default:
+		if !warm && r.count >= manyCommits { // others wait for the store
+			full = false
+		}
 		if err = j.seal(); err == nil {
 			if warm {
 				err = e.log.write(ctx, before.head, r, durabilityOf(full))

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/lineage-store/lineage/internal/zframe"
 )
 
 // Heaps and the directory are zstd frames, or as they are where that is not smaller.
@@ -15,9 +17,7 @@ var encoder = sync.OnceValue(func() *zstd.Encoder {
 })
 
 var decoder = sync.OnceValue(func() *zstd.Decoder {
-	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlock),
-		zstd.WithDecodeAllCapLimit(true)) // the options are valid
-	return d
+	return zframe.NewDecoder(maxBlock, zstd.WithDecoderConcurrency(0))
 })
 
 // bomb reports whether so many bytes claim to expand to more than anything does that is worth it.
@@ -39,13 +39,11 @@ func expand(b []byte, size int) ([]byte, error) {
 	if len(b) == size {
 		return b, nil
 	}
-	// The header of the first frame states its size, and the decoder stops at the capacity, whatever frames follow.
-	var h zstd.Header
-	if err := h.Decode(b); err != nil || bomb(len(b), size) || !h.HasFCS || h.FrameContentSize != uint64(size) {
+	if bomb(len(b), size) {
 		return nil, ErrDamaged
 	}
-	out, err := decoder().DecodeAll(b, make([]byte, 0, size))
-	if err != nil || len(out) != size {
+	out, err := zframe.Expand(decoder(), b, size)
+	if err != nil {
 		return nil, ErrDamaged
 	}
 	return out, nil

@@ -163,6 +163,8 @@ type run struct {
 	// waiting are the files to examine again at a given time.
 	waiting map[*file]time.Time
 	active  []*file // files with open readers, the most recently used last
+	// waits are the files that wait for a conversation: see State.Waits.
+	waits map[string][]*file
 	// withRows are the databases whose stored rows are cached.
 	withRows []*file
 	unsaved  []*file
@@ -245,13 +247,17 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 	r := &run{
 		options: o, store: store.Unsynced(), kept: keptFor(store, o.Machine), clock: o.Clock,
 		files: make(map[string]*file), conversations: make(map[string]bool), waiting: make(map[*file]time.Time),
+		waits: make(map[string][]*file),
 	}
 	states, err := r.kept.states(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for path, state := range states {
-		r.files[fileKey(path)] = &file{path: path, state: state}
+		f := &file{path: path, state: state}
+		if r.files[fileKey(path)] = f; state.Waits != "" {
+			r.waits[state.Waits] = append(r.waits[state.Waits], f)
+		}
 		for _, id := range state.Conversations {
 			r.conversations[id] = true
 		}

@@ -34,6 +34,9 @@ type State struct {
 	// first of these items.
 	Skipped int64  `json:"skipped,omitempty"`
 	Error   string `json:"error,omitempty"`
+	// Waits is the source id of a conversation that the file's conversation continues, and that was missing when the file
+	// was read.
+	Waits string `json:"waits,omitempty"`
 	// Gone is the time at which the file was found missing.
 	Gone time.Time `json:"gone,omitzero"`
 	// LeftOut is the reason why the file is not read, or "". Project is the working directory that is the reason, if

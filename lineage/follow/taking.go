@@ -21,6 +21,9 @@ type taking struct {
 	taken       map[string]bool
 	// alone is set if the file has a single conversation: if that is left out, reading stops.
 	alone bool
+	// path is the path of the file. resumed has, for its conversations, the branches of threads that they are, or nil.
+	path    string
+	resumed map[string]*continuing
 	// known is the project of the first conversation, if it is known in advance.
 	known string
 	// local, if not empty, distinguishes the conversations from those of other machines: see archive.Conversation.
@@ -50,6 +53,11 @@ func (t *taking) formats(formats []archive.Format) []archive.Format {
 							continue
 						}
 						c, err = nil, cmp.Or(t.err, errLeftOut)
+					}
+					if err == nil {
+						if is := t.resumed[c.SourceID]; is != nil {
+							is.adapt(c)
+						}
 					}
 					if err == nil && t.rows != nil && len(c.Rows) > 0 {
 						if t.err = t.rows(c); t.err != nil {
@@ -87,16 +95,16 @@ func (t *taking) decide(id, project string) bool {
 	if id != "" {
 		t.ids = append(t.ids, id)
 	}
-	if t.run.conversations[id] {
-		_, err := t.run.store.FindThread(t.ctx, id)
-		if errors.Is(err, lineage.ErrNotFound) {
+	resumed, err := t.continues(id)
+	if err == nil && (resumed != nil || t.run.conversations[id]) {
+		if _, err = ThreadOf(t.ctx, t.run.store, id); errors.Is(err, lineage.ErrNotFound) {
 			t.deleted = true
 			return false
 		}
-		if err != nil {
-			t.err = err
-			return false
-		}
+	}
+	if err != nil {
+		t.err = err
+		return false
 	}
 	t.stored = append(t.stored, id)
 	return true

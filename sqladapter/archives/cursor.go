@@ -92,9 +92,10 @@ func (r *cursorReader) threads(ctx context.Context) error {
 	return nil
 }
 
-// isCursorSecret reports whether a member of a conversation is an encryption key, which is never read.
+// isCursorSecret reports whether a member, at any depth of a conversation or message, is an encryption key, which is never
+// read.
 func isCursorSecret(member string) bool {
-	return strings.HasSuffix(strings.ToLower(member), "encryptionkey")
+	return strings.Contains(strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(member)), "encryptionkey")
 }
 
 // thread reads a conversation.
@@ -114,17 +115,17 @@ func (r *cursorReader) thread(ctx context.Context, id string, at archive.Positio
 		if err := r.item.object(); err != nil {
 			return err
 		}
+		value = rawjson.RemoveDeep(value, isCursorSecret)
+		if _, blob := v["value"].([]byte); blob {
+			v["value"] = value
+		} else {
+			v["value"] = string(value)
+		}
 		key := v.text("key")
-		bubble, is := strings.CutPrefix(key, prefix)
-		if is {
+		if bubble, is := strings.CutPrefix(key, prefix); is {
 			bubbles[bubble] = value
 		} else {
-			about = rawjson.RemoveFunc(value, isCursorSecret)
-			if _, blob := v["value"].([]byte); blob {
-				v["value"] = about
-			} else {
-				v["value"] = string(about)
-			}
+			about = value
 		}
 		if r.in.WantsRows() {
 			key := cleanText([]byte(key))

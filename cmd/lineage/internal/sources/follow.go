@@ -170,7 +170,7 @@ func (p *followPrinter) record(e follow.Event) *records.Followed {
 		Messages: e.Messages, Skipped: e.Skipped, Reason: e.Reason,
 	}
 	for _, id := range e.Conversations {
-		if t, err := p.Store.FindThread(p.ctx, id); err == nil {
+		if t, err := follow.ThreadOf(p.ctx, p.Store, id); err == nil {
 			r.Threads = append(r.Threads, t.ID().String())
 		}
 	}
@@ -253,7 +253,7 @@ func (p *followPrinter) problem(e follow.Event) {
 // titles returns the titles of the threads of a file, or its path.
 func (p *followPrinter) titles(e follow.Event) string {
 	if len(e.Conversations) == 1 {
-		if t, err := p.Store.FindThread(p.ctx, e.Conversations[0]); err == nil {
+		if t, err := follow.ThreadOf(p.ctx, p.Store, e.Conversations[0]); err == nil {
 			if info, err := t.Info(p.ctx); err == nil {
 				if title, err := p.Store.ShownTitle(p.ctx, info); err == nil {
 					return screen.Cut(screen.Line(title), 60)

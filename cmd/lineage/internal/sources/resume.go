@@ -45,8 +45,8 @@ The session belongs to the folder that the thread worked in, or the current one 
 The command is for a POSIX shell, and on Windows for PowerShell.
 
 One new session file is created, and nothing of the agent's is changed. For OpenCode, which has its
-sessions in a database, it is a file for 'opencode import' in this program's own folder. 'lineage
-follow' makes a thread of the session.`,
+sessions in a database, it is a file for 'opencode import' in this program's own folder. The store
+remembers what the session was made of, and 'lineage follow' makes it a branch of the thread.`,
 		Example: `  lineage resume :2 --agent codex
   lineage resume --agent pi --dry-run
   lineage resume main --agent claude-code --json`,
@@ -72,7 +72,11 @@ func runResume(ctx context.Context, a *app.App, o *resumeOptions) error {
 		return err
 	}
 	var made *resume.Session
-	if err := a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+	var mode app.OpenMode
+	if o.dryRun {
+		mode = app.Reading
+	}
+	if err := a.Open(ctx, mode, func(ctx context.Context, s *app.Session) error {
 		if made, err = newSession(ctx, s, o, environment); err != nil {
 			return err
 		}
