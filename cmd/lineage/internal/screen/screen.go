@@ -21,20 +21,23 @@ type Screen struct {
 	Colour bool
 }
 
-// Of returns the screen that w is. Width and colour are for terminals alone.
-// NO_COLOR and TERM=dumb turn colour off, and COLUMNS overrides the width.
+// Of returns the screen that w is. COLUMNS is its width, else that of the
+// terminal. Colour is for terminals alone; NO_COLOR and TERM=dumb turn it off.
 func Of(w io.Writer, getenv func(string) string) *Screen {
 	s := &Screen{W: NewFilter(w)}
+	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && n > 0 {
+		s.Width = n
+	}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return s
 	}
-	s.Terminal, s.Width = true, 80
-	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-		s.Width = width
-	}
-	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && n > 0 {
-		s.Width = n
+	s.Terminal = true
+	if s.Width == 0 {
+		s.Width = 80
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			s.Width = width
+		}
 	}
 	s.Colour = getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 	return s
