@@ -168,26 +168,25 @@ func (a *API) listThreads(ctx context.Context, c *call, in *threadsQuery) (*list
 		return nil, fmt.Errorf("after: %w: must be the next value of a page", lineage.ErrInvalid)
 	}
 	out, looked, last := &list[*records.Thread]{}, 0, ""
+	var ids []lineage.ThreadID
 	for t, err := range a.o.Store.Threads(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
-		if len(out.Items) == in.size() || looked == maxLooked {
+		if len(ids) == in.size() || looked == maxLooked {
 			out.Next = last
 			break
 		}
 		looked, last = looked+1, t.Page.String()
-		if !scope.Allows(&t.Was) || !strings.HasPrefix(scope.Chosen(t.Was.SourceID), in.SourcePrefix) {
-			continue
+		if scope.Allows(&t.Was) && strings.HasPrefix(scope.Chosen(t.Was.SourceID), in.SourcePrefix) {
+			ids = append(ids, t.ID())
 		}
-		r, err := c.threadRecord(ctx, t.Thread)
-		if errors.Is(err, lineage.ErrNotFound) {
-			continue // deleted in the meantime
-		}
-		if err != nil {
-			return nil, err
-		}
-		out.Items = append(out.Items, r)
+	}
+	if out.Items, err = records.OfThreads(ctx, a.o.Store, ids); err != nil {
+		return nil, err
+	}
+	for _, r := range out.Items {
+		r.SourceID = scope.Chosen(r.SourceID)
 	}
 	return out, nil
 }
