@@ -313,6 +313,8 @@ func setValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *lineag
 // shared content is.
 //
 // feature: lineage/collection
+//
+//test:norace
 func TestDeletedLeavesNoBytes(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		t.Run(fmt.Sprint("packed ", packed), func(t *testing.T) {
@@ -360,6 +362,8 @@ func TestDeletedLeavesNoBytes(t *testing.T) {
 
 // Erased content is gone from every file, and so is the embedding of an erased summary. Histories that
 // used it read a marker in its place.
+//
+//test:norace
 func TestErasedLeavesNoBytes(t *testing.T) {
 	for _, packed := range []bool{false, true} {
 		t.Run(fmt.Sprint("packed ", packed), func(t *testing.T) { testErasedLeavesNoBytes(t, packed) })

@@ -211,6 +211,8 @@ func TestErasePiece(t *testing.T) {
 }
 
 // JSON that cannot be split is a single piece.
+//
+//test:norace
 func TestWholeMessages(t *testing.T) {
 	s := newStore(t)
 	c := newContext(t, s)

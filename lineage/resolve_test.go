@@ -89,6 +89,7 @@ func TestResolveCountsText(t *testing.T) {
 	require.Empty(t, r.Parts, "the last by itself takes more")
 }
 
+//test:norace
 func TestResolveNotesLargeBodies(t *testing.T) {
 	c := newContext(t, newStore(t))
 	most := strings.Repeat("m", lineage.MostText)
@@ -248,6 +249,8 @@ func TestResolveKeepsTogether(t *testing.T) {
 }
 
 // A result is not separated from its call by messages between them, large bodies or erasure.
+//
+//test:norace
 func TestResolveKeepsResultsWithTheirCalls(t *testing.T) {
 	large := strings.Repeat("x", 100_000)
 	anthropic := func(role, part string) lineage.Item {

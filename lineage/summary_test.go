@@ -220,6 +220,8 @@ func TestSummarizeRange(t *testing.T) {
 // The summarizer gets all of the input, whatever its size, in limited batches.
 //
 // feature: lineage/summary-range
+//
+//test:norace
 func TestSummarizeAnySize(t *testing.T) {
 	s := newStore(t)
 	rapid.Check(t, func(t *rapid.T) {

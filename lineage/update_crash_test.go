@@ -69,6 +69,8 @@ func (c *crashed) open(disk *crashfs.FS) *lineage.Store {
 
 // After a crash or fault at any write of a transaction, all of its changes are there or none. If it
 // succeeded, all are.
+//
+//test:norace
 func TestCrashInUpdate(t *testing.T) {
 	for _, segment := range []int64{0, 1} {
 		t.Run(fmt.Sprint(segment), func(t *testing.T) {

@@ -311,6 +311,8 @@ func TestLargeBodies(t *testing.T) {
 }
 
 // Forks of forks, deeper than a page nests.
+//
+//test:norace
 func TestDeepBranches(t *testing.T) {
 	s := open(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{})

@@ -85,6 +85,8 @@ func importedFrom(t require.TestingT, from, to *lineage.Store, format export.For
 }
 
 // Histories from these formats are the same after export and import.
+//
+//test:norace
 func TestRoundTripOfArchives(t *testing.T) {
 	calls := map[string]export.Format{
 		"tau-bench/runs.json": export.OpenAI, "swe-agent/function_calling_simple.traj": export.OpenAI, "sharegpt/conversations.json": export.ShareGPT,
