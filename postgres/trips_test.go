@@ -17,9 +17,10 @@ import (
 
 // TestRoundTrips counts what is sent to the server: it does not depend on what is in the store.
 func TestRoundTrips(t *testing.T) {
+	folding(t, 64<<10) // a turn that folds reads before
 	dsn := pgtest.DSN(t)
 	writer := handle(t, newPool(t, dsn, nil), "s")
-	said := make([]string, 400) // fewer than are folded
+	said := make([]string, 300)
 	for i := range said {
 		said[i] = fmt.Sprint("message ", i)
 	}
