@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -17,10 +16,10 @@ import (
 
 // TestRoundTrips counts what is sent to the server: it does not depend on what is in the store.
 func TestRoundTrips(t *testing.T) {
-	folding(t, 64<<10) // a turn that folds reads before
+	folding(t, 64<<10)
 	dsn := pgtest.DSN(t)
 	writer := handle(t, newPool(t, dsn, nil), "s")
-	said := make([]string, 300)
+	said := make([]string, 600)
 	for i := range said {
 		said[i] = fmt.Sprint("message ", i)
 	}
@@ -69,7 +68,6 @@ func countedTrips(t testing.TB, dsn string) (*pgxpool.Pool, func(most int, what 
 	counted := &cutter{}
 	pool := newPool(t, dsn, func(c *pgxpool.Config) { // one connection, which is there before
 		c.MaxConns, c.MinConns = 2, 1
-		c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // as it does after a second
 		c.ConnConfig.DialFunc = cuttable(t, dsn, counted).Config().ConnConfig.DialFunc
 	})
 	require.NoError(t, pool.Ping(background))

@@ -305,14 +305,22 @@ func (o *updateThread) do(ctx context.Context, w *within) (made, error) {
 	return made{Thread: t.ID().String()}, err
 }
 
-type deleteThread struct{ ofThread }
+type deleteThread struct {
+	ofThread
+	User *string `json:"user,omitempty" query:"user" doc:"only if it belongs to this user"`
+}
 
 func (o *deleteThread) do(ctx context.Context, w *within) (made, error) {
 	t, err := w.thread(ctx, o.Thread)
 	if err != nil {
 		return made{}, err
 	}
-	return made{}, t.Delete(ctx)
+	return made{}, t.Delete(ctx, func(info *lineage.ThreadInfo) error {
+		if o.User != nil && info.UserID != *o.User {
+			return notFound("thread", o.Thread)
+		}
+		return nil
+	})
 }
 
 type copyThread struct {
