@@ -166,7 +166,6 @@ func TestPruneLater(t *testing.T) {
 
 // One process prunes a store at a time, and a process that ends finishes what it began.
 func TestPruneTogether(t *testing.T) {
-	folding(t, 0)
 	former := formerTime
 	formerTime = 0
 	t.Cleanup(func() { formerTime = former })
