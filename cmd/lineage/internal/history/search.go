@@ -66,9 +66,9 @@ func printHits(a *app.App, hits []*threads.Hit) error {
 		}
 		what := cmp.Or(h.Role, strings.TrimSpace(h.Kind+" "+h.Name))
 		snippet := cmp.Or(h.Snippet, screen.Cut(screen.Line(h.Text), 200))
-		err := a.Print(&h.Hit, "%s  %s  %s\n    %s\n", a.Out.Paint(screen.OfRole(h.Role)+";1", screen.Line(what)),
+		err := a.Print(&h.Hit, "%s  %s  %s\n%s", a.Out.Paint(screen.OfRole(h.Role)+";1", screen.Line(what)),
 			a.Out.Paint(screen.Dim, screen.Line(refs.ShortAddress(h.ID))+"  "+screen.Time(h.CreatedAt)), screen.Line(strings.Join(in, ", ")),
-			marked(a, screen.Line(snippet)))
+			marked(a, a.Indented("    ", screen.Line(snippet))))
 		if err != nil {
 			return err
 		}
