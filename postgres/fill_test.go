@@ -169,6 +169,7 @@ func TestPruneTogether(t *testing.T) {
 	former := formerTime
 	formerTime = 0
 	t.Cleanup(func() { formerTime = former })
+	folding(t, 0)
 	pool := newPool(t, pgtest.DSN(t), nil)
 	e := handle(t, pool, "s")
 	main, err := tell(t, e, "0").Active(background)
