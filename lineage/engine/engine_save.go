@@ -196,7 +196,7 @@ func withID(data json.RawMessage, id string) (json.RawMessage, error) {
 	return m.Encode()
 }
 
-// newBranch returns a branch that begins after a message and is named after the one of the plan.
+// newBranch returns a new branch that begins after a message. Its name derives from that of the plan's branch.
 func (e *Engine) newBranch(ctx context.Context, p *plan, after chat.Ref, active bool) (*chat.Branch, error) {
 	name, err := chat.NextBranchName(ctx, e.store, e.chatID, p.at.Name, p.taken)
 	return &chat.Branch{

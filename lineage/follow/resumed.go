@@ -16,31 +16,33 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// Resumed says what the session of an agent was made of that 'lineage resume' has written. When its file is followed, the session is a
-// branch of the thread that it was made of, and no thread of its own: what the agent adds follows the message that it was resumed from.
-// The beginning of the file was written by this program, and is no message.
+// Resumed describes how 'lineage resume' made a session of an agent from a thread. When the session's file is
+// followed, the session becomes a branch of that thread instead of a thread of its own: new messages of the agent
+// follow the message that the session was resumed from. The beginning of the file, which this program wrote, adds no
+// messages.
 type Resumed struct {
 	Agent  string           `json:"agent"`
 	Thread lineage.ThreadID `json:"thread"`
 	// At is the message that the session was resumed from.
 	At lineage.SpanRef `json:"at"`
-	// Lines is how many lines were written, of which the first Own are the agent's own: these have messages of the thread. Of the others
-	// no message is added. Bytes and Digest are the size and the SHA-256 of what was written: a file that begins otherwise has
-	// another history.
+	// Lines is the number of written lines. The first Own of them are the agent's own lines, whose messages are in
+	// the thread; the others add no messages. Bytes and Digest are the size and SHA-256 of what was written: a file
+	// that begins differently has another history.
 	Own    int64  `json:"own,omitempty"`
 	Lines  int64  `json:"lines,omitempty"`
 	Bytes  int64  `json:"bytes,omitempty"`
 	Digest string `json:"sha256,omitempty"`
-	// Suffix ends the ids of the messages that were written, for an agent that may write them elsewhere.
+	// Suffix is the suffix of the ids of the written messages, for an agent that may write them elsewhere.
 	Suffix string `json:"suffix,omitempty"`
 }
 
-// resumedBy owns what a store knows of sessions that were made from it.
+// resumedBy is the owner of the values about sessions that were made from a store.
 func resumedBy(store *lineage.Store) lineage.Owner {
 	return lineage.Owner{Scope: lineage.ApplicationScope, Name: fmt.Sprintf("lineage resume %s", store.ID())}
 }
 
-// RememberResumed keeps in a store what a session was made of. It comes before the session, so that no follower reads that without it.
+// RememberResumed stores how a session was made. It must be called before the session is written, so that no follower
+// reads the session without it.
 func RememberResumed(ctx context.Context, store *lineage.Store, session string, r Resumed) error {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -49,7 +51,7 @@ func RememberResumed(ctx context.Context, store *lineage.Store, session string, 
 	return store.Values(resumedBy(store)).Set(ctx, session, b)
 }
 
-// FindResumed returns what a session was made of, nil for a session that was not made from the store.
+// FindResumed returns how a session was made, or nil for a session that was not made from the store.
 func FindResumed(ctx context.Context, store *lineage.Store, session string) (*Resumed, error) {
 	if session == "" || len(session) > maxSessionID {
 		return nil, nil
@@ -68,7 +70,7 @@ func FindResumed(ctx context.Context, store *lineage.Store, session string) (*Re
 	return r, nil
 }
 
-// ResumedInto returns the sessions that were made from a store, by their ids, with the threads that have them.
+// ResumedInto returns the sessions that were made from a store, by id, with their threads.
 func ResumedInto(ctx context.Context, store *lineage.Store) (map[string]lineage.ThreadID, error) {
 	all := make(map[string]lineage.ThreadID)
 	for value, err := range store.Values(resumedBy(store)).All(ctx, "") {
@@ -83,10 +85,10 @@ func ResumedInto(ctx context.Context, store *lineage.Store) (map[string]lineage.
 	return all, nil
 }
 
-// maxSessionID is the length of the longest id that a session is made with, and more.
+// maxSessionID exceeds the length of all ids of sessions that this program makes.
 const maxSessionID = 256
 
-// ThreadOf returns the thread that has a session: its own, or the one that the session was made from.
+// ThreadOf returns the thread of a session: its own, or the one that it was made from.
 func ThreadOf(ctx context.Context, store *lineage.Store, session string) (*lineage.Thread, error) {
 	thread, err := store.FindThread(ctx, session)
 	if !errors.Is(err, lineage.ErrNotFound) {
@@ -102,12 +104,12 @@ func ThreadOf(ctx context.Context, store *lineage.Store, session string) (*linea
 	return store.Thread(ctx, r.Thread)
 }
 
-// branch is the name of the branch that a session becomes.
+// branch returns the name of the session's branch.
 func (r *Resumed) branch(session string) string {
 	return r.Agent + "-" + strings.ToLower(session[max(0, len(session)-12):]) // what is random of a UUID
 }
 
-// isOf reports whether a file begins with what was written. Of a file that its agent has compressed, or of a database, that is not known.
+// isOf reports whether a file begins with what was written. For compressed files and databases it cannot tell.
 func (r *Resumed) isOf(path string) (bool, error) {
 	if r.Lines == 0 || !strings.HasSuffix(path, ".jsonl") {
 		return true, nil
@@ -122,7 +124,7 @@ func (r *Resumed) isOf(path string) (bool, error) {
 	return n == r.Bytes && hex.EncodeToString(sum.Sum(nil)) == r.Digest, err
 }
 
-// wrote reports whether a node is one that was written and is no message of the thread.
+// wrote reports whether a node was written by this program and adds no message to the thread.
 func (r *Resumed) wrote(n *archive.Node) bool {
 	if r.Suffix != "" {
 		id, _, _ := strings.Cut(n.ID, "#") // a later version of it
@@ -131,15 +133,15 @@ func (r *Resumed) wrote(n *archive.Node) bool {
 	return n.At.Line > r.Own && n.At.Line <= r.Lines
 }
 
-// continuing reads the session that was made from a thread.
+// continuing reads a session that was made from a thread.
 type continuing struct {
 	*Resumed
-	// written are the ids of the messages that were written, next is set until the message after those without ids.
+	// written are the ids of the written messages. next is set until the message after those without ids.
 	written map[string]bool
 	next    bool
 }
 
-// continues returns what a session continues, nil if it is a conversation of its own.
+// continues returns what a session continues, or nil if it is a separate conversation.
 func (t *taking) continues(session string) (*continuing, error) {
 	if is, known := t.resumed[session]; known {
 		return is, nil
@@ -178,7 +180,7 @@ func (t *taking) findContinued(session string) (*continuing, error) {
 	return &continuing{Resumed: r, written: make(map[string]bool)}, nil
 }
 
-// adapt makes a part of the session a part of a branch.
+// adapt turns a part of the session into a part of a branch.
 func (is *continuing) adapt(c *archive.Conversation) {
 	c.Continues = &archive.Continues{Thread: is.Thread, Branch: is.branch(c.SourceID)}
 	c.ForkedFrom, c.Current, c.Empty = "", "", nil

@@ -62,7 +62,7 @@ func (a *API) batch(ctx context.Context, c *call, in *batchOf) error {
 	return c.sendJSON(http.StatusOK, b.Bytes())
 }
 
-// encodeMade writes the record of what an operation made. It writes null for nothing, or if that is gone.
+// encodeMade writes the record of what an operation made, or null if it made nothing or that is gone.
 func (w *within) encodeMade(ctx context.Context, b *bytes.Buffer, m *made) error {
 	if m.Contexts != nil {
 		l, err := w.offered(ctx, m)

@@ -135,7 +135,7 @@ func answerOf[Out any](status int) answers {
 	return answers{status: status, record: t}
 }
 
-// of returns the row after a change.
+// of returns a changed copy of the route.
 func (r route) of(change func(*route)) route {
 	change(&r)
 	return r

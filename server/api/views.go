@@ -269,7 +269,7 @@ func (a *API) export(ctx context.Context, c *call, in *exportQuery) error {
 	return err
 }
 
-// late is an answer that may have been started.
+// late is an answer of which part may have been sent.
 type late struct {
 	w     http.ResponseWriter
 	began bool

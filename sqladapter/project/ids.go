@@ -45,7 +45,8 @@ func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 	return l.own, err
 }
 
-// count returns how many messages of a run can have their own ids. The first known ones are known to.
+// count returns the number of messages at the start of a run that can have their own ids in the database. The first
+// known ones are known to.
 func (v *view) count(ctx context.Context, run structure.RunID, known, last uint64) (uint64, error) {
 	is, err := v.w.state.Run(ctx, run)
 	if err != nil || is.Home != v.record.Home() {
