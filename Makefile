@@ -23,11 +23,20 @@ NORACETESTS = $$(scripts/marked.sh tests norace)
 # synchronisation that is not watched looks like a race. Conversions of pointers are checked, except in the standard library.
 UNWATCHED := modernc.org/... github.com/klauspost/compress/... github.com/andybalholm/brotli/...
 RACE := -race -gcflags=std=-d=checkptr=0 $(UNWATCHED:%=-gcflags=%=-race=false)
-# Modules of their own, tested after the packages of this one that have goroutines, beside those that have none.
+# Modules of their own.
 MODULES := bench adapters/adk adapters/eino internal/sdktest tools
 
-# Vetting is a part of lint. Some tests mostly wait, so one package more runs at a time than there are processors.
-TESTFLAGS := -vet=off -count=1 -timeout 2h -json -p $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+# Vetting is a part of lint.
+TESTFLAGS := -vet=off -count=1 -timeout 2h -json
+# Tests run in two lanes at the same time, with the race detector and without: while a lane waits, or has but one package
+# left, the other one has the processors. Long packages are first.
+WATCHED = scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip "$(NORACETESTS)" \
+  $$(go list $(LONG) ./... | grep -vxFf <(go list $(SEQUENTIAL)))
+PLAIN = status=0; \
+  scripts/inmemory.sh go test $(TESTFLAGS) -run "$(NORACETESTS)" $$(go list $(LONG) $(NORACE)) || status=1; \
+  for module in $(MODULES); do scripts/inmemory.sh go -C $$module test $(TESTFLAGS) ./... || status=1; done; \
+  scripts/inmemory.sh go test $(TESTFLAGS) $(SEQUENTIAL) || status=1; \
+  exit $$status
 CAMPAIGN = LINEAGE_CAMPAIGN=$(ROUNDS) scripts/inmemory.sh go test -count=1 -timeout 0 -json
 
 .PHONY: help
@@ -36,8 +45,7 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Compile every package, and the commands into .bin/
-	go build ./...
-	go build -o $(BIN)/ ./cmd/...
+	go build -o $(BIN)/ ./...
 	go -C bench build -o ../$(BIN)/ ./cmd/...
 
 # A process with the race detector would wait for a second before it ends.
@@ -56,15 +64,7 @@ test: ## Install what tests need, then run every test with the race detector
 	@scripts/mcp.sh
 	@scripts/js.sh
 	@$(MAKE) --no-print-directory tools
-	@scripts/step.sh 'compiling with the race detector' go build -v $(RACE) ./...
-	@{ status=0; \
-	  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip "$(NORACETESTS)" $$(go list $(LONG) ./... | grep -vxFf <(go list $(SEQUENTIAL))) || status=1; \
-	  scripts/inmemory.sh go test $(TESTFLAGS) -run "$(NORACETESTS)" $(NORACE) || status=1; \
-	  scripts/inmemory.sh go test $(TESTFLAGS) $(SEQUENTIAL) >$(BIN)/sequential.json & \
-	  for module in $(MODULES); do scripts/inmemory.sh go -C $$module test $(TESTFLAGS) ./... || status=1; done; \
-	  wait $$! || status=1; \
-	  cat $(BIN)/sequential.json; \
-	  exit $$status; } | $(BIN)/testsummary
+	@scripts/lanes.sh $(BIN)/testsummary '$(WATCHED)' '$(PLAIN)'
 
 .PHONY: lint
 lint: tools ## Check the formatting, vet, staticcheck
@@ -76,12 +76,13 @@ lint: tools ## Check the formatting, vet, staticcheck
 	$(BIN)/staticcheck ./...
 	for module in $(MODULES); do go -C $$module vet ./...; (cd $$module && $(CURDIR)/$(BIN)/staticcheck ./...); done
 
+# The benchmarks are compiled only: linking them takes longer, and nobody ships them.
 .PHONY: cross
 cross: ## Compile for other operating systems and processors
 	for target in darwin/arm64 windows/amd64 linux/386; do \
 	  export GOOS=$${target%/*} GOARCH=$${target#*/}; \
 	  go build ./...; \
-	  go -C bench build ./...; \
+	  go -C bench list -export ./... >/dev/null; \
 	  $(if $(PORTABLE),go vet $(PORTABLE:%=./%/...);) \
 	done
 
@@ -115,8 +116,7 @@ vuln: tools ## Look for known vulnerabilities, where the database can be reached
 ci: ## Run every check, as .ci/run does
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory build
-	@$(MAKE) --no-print-directory cross
-	@$(MAKE) --no-print-directory bench-smoke
+	@$(MAKE) --no-print-directory -j 2 -O cross bench-smoke # benchmarks run one after another
 	@$(MAKE) --no-print-directory vuln
 	@$(MAKE) --no-print-directory test
 

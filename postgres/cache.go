@@ -27,11 +27,11 @@ type cache struct {
 	limit int // of items, in bytes
 
 	mu    sync.Mutex
-	known head // a row that the log had when everything here was read
+	known known // a state as of which everything here was read, or a later one
 }
 
-func newCache(known head, limit int) *cache {
-	return &cache{known: known, limit: limit, digests: recent.NewShared[structure.SpanRef, structure.Digest](recent.PlaceOfSpan), contexts: recent.NewShared[structure.ContextID, backend.Context](func(id structure.ContextID) uint64 { return recent.PlaceOfID(id) })}
+func newCache(is state, limit int) *cache {
+	return &cache{known: is.known(), limit: limit, digests: recent.NewShared[structure.SpanRef, structure.Digest](recent.PlaceOfSpan), contexts: recent.NewShared[structure.ContextID, backend.Context](func(id structure.ContextID) uint64 { return recent.PlaceOfID(id) })}
 }
 
 // Digest implements read.Digests.
@@ -40,19 +40,19 @@ func (c *cache) Digest(r structure.SpanRef) (structure.Digest, bool) { return c.
 // SetDigest implements read.Digests.
 func (c *cache) SetDigest(r structure.SpanRef, d structure.Digest) { c.digests.Set(r, d) }
 
-// head returns a row that the log has if everything here is still true.
-func (c *cache) head() head {
+// last returns a state: if the log has its row, everything here is still true.
+func (c *cache) last() known {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.known
 }
 
-// saw records a later row of the same history.
-func (c *cache) saw(h head) {
+// saw records a later state of the same history.
+func (c *cache) saw(is state) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h.epoch == c.known.epoch && h.Number > c.known.Number {
-		c.known = h
+	if is.epoch == c.known.epoch && is.Number > c.known.Number {
+		c.known = is.known()
 	}
 }
 

@@ -70,8 +70,9 @@ type Engine struct {
 
 	collecting sync.Mutex // one collection of this process at a time
 
-	changed changed
-	pruning pruning
+	changed   changed
+	pruning   pruning
+	answering answering
 }
 
 var (
@@ -138,9 +139,9 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 
 // forget replaces caches after a collection, or when the history is another one.
 func (e *Engine) forget(ctx context.Context, was *cache) error {
-	is, _, _, err := e.log.latest(ctx, head{}, need{})
+	is, _, _, err := e.log.latest(ctx, known{}, need{})
 	if err == nil {
-		e.cache.CompareAndSwap(was, newCache(is.head, e.o.CacheBytes))
+		e.cache.CompareAndSwap(was, newCache(is, e.o.CacheBytes))
 	}
 	return err
 }

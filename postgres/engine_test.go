@@ -20,6 +20,8 @@ var background = context.Background()
 
 func TestMain(m *testing.M) {
 	campaign.Checks(6) // each opens a store
+	mostUnfolded = 600 // so that a few commits fold
+	manyCommits = 2
 	os.Exit(m.Run())
 }
 

@@ -17,9 +17,28 @@ import (
 type state struct {
 	head
 	counts     index.Counts
+	folded     uint64 // the last commit that folded
+	unfolded   *unfolded
 	collecting bool   // rows of the log may have what a collection removed
 	forgets    uint64 // how often sessions were forgotten
 	unfilled   bool   // there are no entries, but commits
+}
+
+// known is a state that was read before.
+type known struct {
+	head
+	folded   uint64
+	unfolded *unfolded
+}
+
+func (s *state) known() known { return known{s.head, s.folded, s.unfolded} }
+
+func (k known) state() state { return state{head: k.head, folded: k.folded, unfolded: k.unfolded} }
+
+// after returns the state that a row makes.
+func (s state) after(r *row) state {
+	s.head, s.counts, s.folded, s.unfolded = s.head.after(r), r.counts, r.folded, r.unfolded
+	return s
 }
 
 // errUnfilled is returned for a store whose entries have to be made from the log first.
@@ -59,11 +78,14 @@ type foundPage struct {
 	next    []byte // the last key that was read
 }
 
-// stateSQL reads the latest state. horizon says as of which states it can be read, and known whether the log has a row.
-const stateSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.counts, h.horizon, coalesce(h.forgets, 0),
+// stateSQL reads the latest state. horizon says as of which states it can be read. The last columns are whether the log has
+// a row that is known, and what is unfolded after a commit of an epoch.
+const stateSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.totals, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
   h.n IS NULL AND (SELECT l.n FROM lineage_log l WHERE l.store = $1 ORDER BY l.n LIMIT 1) IS NOT NULL,
   EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
-  EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4)
+  EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4),
+  (SELECT array_agg(f.changes ORDER BY f.n) FROM lineage_former f WHERE f.store = $1 AND f.epoch = s.epoch AND f.changes IS NOT NULL
+    AND f.n > greatest(h.folded, CASE WHEN s.epoch = $5 THEN $6::bigint ELSE 0 END))
 FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch WHERE s.store = $1`
 
 // The lookups of entries as of a state. $3 is minus its number: older versions have a larger age, so the first version
@@ -197,13 +219,20 @@ func eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
 	return err
 }
 
-// queueState adds the statement that reads the state.
-func (l *log) queueState(b *pgx.Batch, known head, is *state, horizon *uint64, there *bool) {
-	b.Queue(stateSQL, l.store, int64(known.first), int64(known.ID), known.count()).QueryRow(func(r pgx.Row) error {
-		var now, epoch, forgets int64
+// queueState adds the statement that reads the state. If the log does not have the row that is known, a part of what is
+// unfolded may be missing.
+func (l *log) queueState(b *pgx.Batch, k known, is *state, horizon *uint64, there *bool) {
+	l.queueStateAfter(b, k, k.Number, is, horizon, there)
+}
+
+// queueStateAfter is queueState without what is unfolded up to a commit.
+func (l *log) queueStateAfter(b *pgx.Batch, k known, after uint64, is *state, horizon *uint64, there *bool) {
+	b.Queue(stateSQL, l.store, int64(k.first), int64(k.ID), k.count(), int64(k.epoch), int64(after)).QueryRow(func(r pgx.Row) error {
+		var now, epoch, forgets, folded int64
 		var first, n, id, gone *int64
 		var counts []byte
-		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &is.unfilled, &is.collecting, there)
+		var changes [][]byte
+		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &folded, &is.unfilled, &is.collecting, there, &changes)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errRemoved
 		}
@@ -211,8 +240,18 @@ func (l *log) queueState(b *pgx.Batch, known head, is *state, horizon *uint64, t
 			return err
 		}
 		l.clock.saw(uint64(now))
-		*there = *there || known.first == 0
-		is.head, is.forgets = head{epoch: uint64(epoch)}, uint64(forgets)
+		*there = *there || k.first == 0
+		is.head, is.forgets, is.folded = head{epoch: uint64(epoch)}, uint64(forgets), uint64(folded)
+		if is.epoch == k.epoch && is.folded == k.folded {
+			is.unfolded = k.unfolded
+		}
+		for _, some := range changes {
+			entries, err := decodeChanges(some)
+			if err != nil {
+				return err
+			}
+			is.unfolded = is.unfolded.with(entries, len(some))
+		}
 		if n == nil {
 			return nil
 		}
@@ -233,25 +272,26 @@ func encodeCounts(c index.Counts) []byte {
 const newest = 1<<63 - 1
 
 // latest reads the latest state, and in it what is needed, in one round trip unless there was a collection after a state
-// that is known. there reports whether the log has the row of that.
-func (l *log) latest(ctx context.Context, known head, n need) (is state, f found, there bool, err error) {
-	epoch := known.epoch
+// that is known, or the log does not have its row. there reports whether it has.
+func (l *log) latest(ctx context.Context, k known, n need) (is state, f found, there bool, err error) {
+	there = true
 	for range mostRetries {
+		var has bool
 		err = l.snapshot(ctx, func(b *pgx.Batch) {
 			var horizon uint64
-			is, f, there = state{}, found{}, false
-			l.queueState(b, known, &is, &horizon, &there)
-			n.queue(b, l, epoch, newest, &f)
+			is, f, has = state{}, found{}, false
+			l.queueState(b, k, &is, &horizon, &has)
+			n.queue(b, l, k.epoch, newest, &f)
 		})
-		if err != nil || is.epoch == epoch {
+		if err != nil || has && is.epoch == k.epoch {
 			break
 		}
-		epoch = is.epoch
+		there, k = false, known{head: head{epoch: is.epoch}}
 	}
 	if err == nil && is.unfilled {
 		err = errUnfilled
 	}
-	return is, f, there && is.epoch == known.epoch, err
+	return is, f, there, err
 }
 
 // at reads what is needed as of a state. It is errGone if that can no longer be read.
@@ -261,7 +301,7 @@ func (l *log) at(ctx context.Context, at head, n need) (f found, err error) {
 	var there bool
 	err = l.snapshot(ctx, func(b *pgx.Batch) {
 		is, f, there, horizon = state{}, found{}, false, 0
-		l.queueState(b, at, &is, &horizon, &there)
+		l.queueStateAfter(b, known{head: at}, newest, &is, &horizon, &there) // its unfolded entries are known
 		n.queue(b, l, at.epoch, int64(at.Number), &f)
 	})
 	if err == nil && (is.epoch != at.epoch || !there || horizon > at.Number) {

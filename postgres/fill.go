@@ -103,7 +103,7 @@ func (f *filling) some(ctx context.Context, number uint64) (more bool, err error
 		f.into.abandon()
 		return true, nil
 	}
-	table := newTable(ctx, newCache(is.head, DefaultCache), f.log.identity, is, fetch)
+	table := newTable(ctx, newCache(is, DefaultCache), f.log.identity, is, fetch)
 	f.judging.begin(table)
 	var all []replayed
 	size := 0
@@ -134,7 +134,12 @@ func (f *filling) some(ctx context.Context, number uint64) (more bool, err error
 	}
 	is.head = is.head.after(&rows[len(rows)-1])
 	is.counts = f.judging.counts.Values()
-	if err := f.into.end(ctx, is, f.judging.made()); err != nil {
+	m, err := f.judging.made(is.Number, true)
+	if err != nil {
+		return false, err
+	}
+	is.folded = m.folded
+	if err := f.into.end(ctx, is, m.entries); err != nil {
 		return false, err
 	}
 	f.at = is.head
@@ -178,23 +183,6 @@ func (j *judging) replayAll(ctx context.Context, all []replayed) error {
 	return nil
 }
 
-// made returns the entries of the commits that were judged.
-func (j *judging) made() (all []version) {
-	for at := j.table.over.Latest().Seek(nil); at.Valid(); at.Next() {
-		v := version{Entry: index.Entry{Key: at.Key(), Value: at.Value()}}
-		was, known := j.table.look(v.Key)
-		if known && was == nil { // it is new
-			if v.Value == nil {
-				continue // and gone again
-			}
-		} else {
-			v.replaces = replaces(v.Entry)
-		}
-		all = append(all, v)
-	}
-	return all
-}
-
 // served is a sink on the server. Each begin locks the entries of the epoch against others who fill them.
 type served struct {
 	log *log
@@ -211,8 +199,8 @@ func (s *served) begin(ctx context.Context, epoch uint64) (is state, fetch func(
 	s.t = &turn{s.log, conn, epoch}
 	var b pgx.Batch
 	begin(&b)
-	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, counts) VALUES ($1, $2, 0, 0, 0, $3) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(is.counts))
-	b.Queue(`SELECT h.first, h.n, h.id, h.counts, EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1) FROM lineage_head h WHERE h.store = $1 AND h.epoch = $2 FOR UPDATE OF h`,
+	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, totals, folded) VALUES ($1, $2, 0, 0, 0, $3, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(is.counts))
+	b.Queue(`SELECT h.first, h.n, h.id, h.totals, EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1) FROM lineage_head h WHERE h.store = $1 AND h.epoch = $2 FOR UPDATE OF h`,
 		s.log.store, int64(epoch)).QueryRow(func(r pgx.Row) error {
 		var first, n, id int64
 		var counts []byte
@@ -243,8 +231,8 @@ func (s *served) end(ctx context.Context, is state, entries []version) error {
 	defer cancel()
 	var b pgx.Batch
 	queueDurability(&b, backend.Normal)
-	s.log.queueEntries(&b, is.epoch, is.Number, entries)
-	s.log.queueHead(&b, is.head, is.counts)
+	s.log.queueMade(&b, is.epoch, is.Number, made{entries: entries})
+	s.log.queueHead(&b, is.head, is.counts, is.folded)
 	return s.t.commit(ctx, &b)
 }
 
@@ -260,7 +248,7 @@ func (e *Engine) fill(ctx context.Context) error {
 			var horizon uint64
 			var there bool
 			is, last = state{}, 0
-			e.log.queueState(b, head{}, &is, &horizon, &there)
+			e.log.queueState(b, known{}, &is, &horizon, &there)
 			b.Queue(`SELECT coalesce((SELECT n + count - 1 FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1), 0)`, e.log.store).QueryRow(func(r pgx.Row) error {
 				return r.Scan(&last)
 			})
@@ -269,7 +257,7 @@ func (e *Engine) fill(ctx context.Context) error {
 			return err
 		}
 		if is.Number >= last {
-			e.cache.Store(newCache(is.head, e.o.CacheBytes))
+			e.cache.Store(newCache(is, e.o.CacheBytes))
 			return nil
 		}
 		pending, err := e.log.collected(ctx)

@@ -92,6 +92,7 @@ func TestPrune(t *testing.T) {
 	former := formerTime
 	formerTime = 0
 	t.Cleanup(func() { formerTime = former })
+	folding(t, 0)
 	pool := newPool(t, pgtest.DSN(t), nil)
 	e := handle(t, pool, "s")
 	thread := tell(t, e, "0")
@@ -143,6 +144,7 @@ func TestPruneLater(t *testing.T) {
 	former := formerTime
 	formerTime = 0
 	t.Cleanup(func() { formerTime = former })
+	folding(t, 0)
 	pool := newPool(t, pgtest.DSN(t), nil)
 	e := handle(t, pool, "s")
 	thread := tell(t, e, "0")
@@ -324,6 +326,7 @@ func TestVerifyWhileOthersPrune(t *testing.T) {
 	former := formerTime
 	formerTime = 0
 	t.Cleanup(func() { formerTime = former })
+	folding(t, 0)
 	pool := newPool(t, pgtest.DSN(t), nil)
 	e, other := handle(t, pool, "s"), handle(t, pool, "s")
 	main, err := tell(t, other, "0").Active(background)

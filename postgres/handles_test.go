@@ -256,6 +256,7 @@ func TestStoresAreApart(t *testing.T) {
 
 // TestStats counts the bytes of the store in the database, and of no other.
 func TestStats(t *testing.T) {
+	folding(t, 0)
 	pool := newPool(t, pgtest.DSN(t), nil)
 	a, b := handle(t, pool, "a"), handle(t, pool, "b")
 	for range 20 {

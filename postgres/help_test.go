@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -35,6 +36,25 @@ func handle(t testing.TB, pool *pgxpool.Pool, store string) *Engine {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	return e
+}
+
+// takeTurn commits a batch, waits until it is answered, and returns what did not fit.
+func (e *Engine) takeTurn(batch []*pending) []*pending {
+	all := slices.Clone(batch)
+	rest := e.turnOf(batch)
+	for _, p := range all {
+		if !slices.Contains(rest, p) {
+			<-p.done
+		}
+	}
+	return rest
+}
+
+// folding limits what is unfolded.
+func folding(t testing.TB, most int) {
+	was := mostUnfolded
+	mostUnfolded = most
+	t.Cleanup(func() { mostUnfolded = was })
 }
 
 func threadCommit() (structure.ThreadID, *structure.Commit) {

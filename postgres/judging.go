@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"sort"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded"
@@ -129,9 +130,6 @@ func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Seque
 	if later := b.Later(); later != nil {
 		later.Make(nil, func(e index.Entry) { b.Put(e.Key, e.Value) })
 	}
-	if err := j.order(ctx); err != nil {
-		return err
-	}
 	j.counts = j.counts.Plus(&b.Counts)
 	j.table.own[j.row.first] = append(j.table.own[j.row.first], s)
 	j.state.Cache.Apply(b, func() {
@@ -142,81 +140,14 @@ func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Seque
 	return nil
 }
 
-// order adds the entries of the threads of the commit that are listed in order.
-func (j *judging) order(ctx context.Context) error {
-	var changed []structure.ThreadID
-	seen := make(map[structure.ThreadID]bool)
-	now := make(map[string][]byte)
-	for _, e := range j.builder.Batch {
-		if e.Key[0] != keys.TableThread && e.Key[0] != keys.TableLastMessage {
-			continue
-		}
-		now[string(e.Key)] = e.Value
-		if id := structure.ThreadID(e.Key[1:17]); !seen[id] && !id.IsZero() {
-			seen[id] = true
-			changed = append(changed, id)
-		}
-	}
-	if len(changed) == 0 {
-		return nil
-	}
-	var n read.Need
-	for _, id := range changed {
-		n.Keys = append(n.Keys, keys.Of(keys.TableThread, id[:]))
-	}
-	if err := j.table.Prefetch(ctx, n); err != nil {
-		return err
-	}
-	n = read.Need{}
-	for _, id := range changed {
-		if err := j.table.needLastMessage(&n, id); err != nil {
-			return err
-		}
-	}
-	if err := j.table.Prefetch(ctx, n); err != nil {
-		return err
-	}
-	after := read.GetterFunc(func(key []byte) ([]byte, bool, error) {
-		if v, ok := now[string(key)]; ok {
-			return v, v != nil, nil
-		}
-		return j.table.Get(key)
-	})
-	for _, id := range changed {
-		was, wasThere, err := read.Listing(j.table, id)
-		if err != nil {
-			return err
-		}
-		is, isThere, err := read.Listing(after, id)
-		if err != nil {
-			return err
-		}
-		moved := make(map[string]bool)
-		if isThere {
-			for _, k := range keys.Orders(is) {
-				moved[string(k)] = true
-			}
-		}
-		if wasThere {
-			for _, k := range keys.Orders(was) {
-				if moved[string(k)] {
-					delete(moved, string(k))
-				} else {
-					j.builder.Put(k, nil)
-				}
-			}
-		}
-		for k := range moved {
-			j.builder.Put([]byte(k), keys.Present)
-		}
-	}
-	return nil
-}
-
 // seal completes the row: its data, its entries and the counts after it.
 func (j *judging) seal() error {
 	r := j.row
-	r.counts, r.entries = j.counts.Values(), j.made()
+	var err error
+	if r.made, err = j.made(r.last().Number, false); err != nil {
+		return err
+	}
+	r.counts = j.counts.Values()
 	for k := range j.table.assume {
 		r.assumed = append(r.assumed, []byte(k))
 	}
@@ -237,10 +168,10 @@ func replaces(e index.Entry) bool {
 }
 
 // settle makes the table that of the state after the row, for the next turn.
-func (t *table) settle(is state) {
+func (t *table) settle(is state, written []version) {
 	t.is = is
-	for at := t.over.Latest().Seek(nil); at.Valid(); at.Next() {
-		k, v := bytes.Clone(at.Key()), at.Value()
+	for _, e := range written {
+		k, v := bytes.Clone(e.Key), e.Value
 		if v != nil {
 			v = bytes.Clone(v)
 		}
@@ -253,8 +184,8 @@ func (t *table) settle(is state) {
 		}
 	}
 	t.ranges = slices.DeleteFunc(t.ranges, func(r fetchedRange) bool {
-		c := t.over.Latest().Seek(r.From)
-		return c.Valid() && (r.To == nil || bytes.Compare(c.Key(), r.To) < 0)
+		i := sort.Search(len(written), func(i int) bool { return bytes.Compare(written[i].Key, r.From) >= 0 })
+		return i < len(written) && (r.To == nil || bytes.Compare(written[i].Key, r.To) < 0)
 	})
 	t.over, t.own, t.assume = nil, nil, nil
 	t.forgetPages()

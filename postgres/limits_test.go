@@ -90,7 +90,7 @@ func TestTablesWithoutKeys(t *testing.T) {
 	drop(`DELETE FROM lineage_schema`)
 	_, err = New(background, pool, Options{Store: "s", Unsafe: true})
 	require.ErrorIs(t, err, ErrRestoring)
-	drop(`INSERT INTO lineage_schema (version) VALUES (3)`)
+	drop(`INSERT INTO lineage_schema (version) VALUES (4)`)
 	createThread(t, e, backend.Full)
 	requireSound(t, handle(t, pool, "s"))
 }

@@ -159,13 +159,17 @@ func (l *log) queueRow(b *pgx.Batch, epoch uint64, r *row) {
 	}
 	b.Queue(`INSERT INTO lineage_log (store, n, count, id, data, entries) VALUES ($1, $2, $3, $4, $5, $6)`,
 		l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int32(len(r.entries)))
-	l.queueEntries(b, epoch, r.last().Number, r.entries)
-	l.queueHead(b, head{r.first, r.last(), epoch}, r.counts)
+	l.queueMade(b, epoch, r.last().Number, r.made)
+	l.queueHead(b, head{r.first, r.last(), epoch}, r.counts, r.folded)
 }
 
-// queueEntries adds the statements that write versions of entries.
-func (l *log) queueEntries(b *pgx.Batch, epoch, number uint64, entries []version) {
-	for part := int32(0); len(entries) > 0; part++ {
+// queueMade adds the statements that write versions of entries, and what is unfolded.
+func (l *log) queueMade(b *pgx.Batch, epoch, number uint64, m made) {
+	if m.changes != nil {
+		b.Queue(`INSERT INTO lineage_former (store, epoch, n, part, keys, changes) VALUES ($1, $2, $3, 0, '{}', $4)`, l.store, int64(epoch), int64(number), m.changes)
+	}
+	entries := m.entries
+	for part := int32(1); len(entries) > 0; part++ {
 		some := entries[:min(len(entries), mostEntries)]
 		entries = entries[len(some):]
 		ks, values := make([][]byte, len(some)), make([][]byte, len(some))
@@ -187,10 +191,10 @@ func (l *log) queueEntries(b *pgx.Batch, epoch, number uint64, entries []version
 const mostEntries = 1 << 13
 
 // queueHead adds the statement that records for which row of the log there are entries.
-func (l *log) queueHead(b *pgx.Batch, h head, counts index.Counts) {
-	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, counts) VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (store, epoch) DO UPDATE SET first = excluded.first, n = excluded.n, id = excluded.id, counts = excluded.counts`,
-		l.store, int64(h.epoch), int64(h.first), int64(h.Number), int64(h.ID), encodeCounts(counts))
+func (l *log) queueHead(b *pgx.Batch, h head, counts index.Counts, folded uint64) {
+	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, totals, folded) VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (store, epoch) DO UPDATE SET first = excluded.first, n = excluded.n, id = excluded.id, totals = excluded.totals, folded = excluded.folded`,
+		l.store, int64(h.epoch), int64(h.first), int64(h.Number), int64(h.ID), encodeCounts(counts), int64(folded))
 }
 
 // append writes a row after the head. After errBehind no attempt can write the row any more, not even
@@ -345,23 +349,23 @@ type turn struct {
 
 // lock begins a turn, and reads the state and what is needed in it. there reports whether the log has the row of a state
 // that is known. It is errCollected if the epoch is another one.
-func (l *log) lock(ctx context.Context, known head, n need) (t *turn, is state, f found, there bool, err error) {
+func (l *log) lock(ctx context.Context, k known, n need) (t *turn, is state, f found, there bool, err error) {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
 		return nil, is, f, false, err
 	}
-	t = &turn{l, conn, known.epoch}
+	t = &turn{l, conn, k.epoch}
 	// What follows the lock are separate statements, so that their snapshots are taken when the lock is held. They are
 	// sent together.
 	var b pgx.Batch
 	begin(&b)
 	b.Queue(lockSQL, l.store)
 	var horizon uint64
-	l.queueState(&b, known, &is, &horizon, &there)
-	n.queue(&b, l, known.epoch, newest, &f)
+	l.queueState(&b, k, &is, &horizon, &there)
+	n.queue(&b, l, k.epoch, newest, &f)
 	if err = conn.SendBatch(ctx, &b).Close(); err == nil && is.unfilled {
 		err = errUnfilled
-	} else if err == nil && is.epoch != known.epoch {
+	} else if err == nil && is.epoch != k.epoch {
 		err = errCollected
 	}
 	if err != nil {

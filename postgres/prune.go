@@ -95,7 +95,8 @@ func (l *log) pruneSome(ctx context.Context, epoch uint64) (n int, err error) {
 	var parts []int32
 	b.Queue(`SELECT n, part, keys FROM (
   SELECT n, part, keys, sum(cardinality(keys)) OVER (ORDER BY n, part) - cardinality(keys) AS before FROM (
-    SELECT n, part, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND at < now() - $3::bigint * interval '1 millisecond' ORDER BY n, part LIMIT 1024) oldest) f
+    SELECT n, part, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND at < now() - $3::bigint * interval '1 millisecond'
+      AND n <= (SELECT folded FROM lineage_head WHERE store = $1 AND epoch = $2) ORDER BY n, part LIMIT 1024) oldest) f
 WHERE before < $4 ORDER BY n, part`,
 		l.store, int64(epoch), formerTime.Milliseconds(), mostPruned).Query(func(rows pgx.Rows) error {
 		var number int64

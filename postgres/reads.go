@@ -42,21 +42,21 @@ func (e *Engine) latest(ctx context.Context, n need) (*table, error) {
 	}
 	defer e.going.Done()
 	c := e.cache.Load()
-	is, f, there, err := e.log.latest(ctx, c.head(), n)
+	is, f, there, err := e.log.latest(ctx, c.last(), n)
 	if errors.Is(err, errUnfilled) { // a program of an earlier version wrote
 		if err = e.fill(ctx); err == nil {
 			c = e.cache.Load()
-			is, f, there, err = e.log.latest(ctx, c.head(), n)
+			is, f, there, err = e.log.latest(ctx, c.last(), n)
 		}
 	}
 	if err != nil {
 		return nil, e.ended(err)
 	}
 	if there {
-		c.saw(is.head)
+		c.saw(is)
 	} else { // of another epoch, or another history
 		was := c
-		c = newCache(is.head, e.o.CacheBytes)
+		c = newCache(is, e.o.CacheBytes)
 		e.cache.CompareAndSwap(was, c)
 	}
 	t := e.table(ctx, c, is)
@@ -122,7 +122,7 @@ func (s *snapshot) at(ctx context.Context, n need) (*table, error) {
 		f, err := inner(ctx, n)
 		return f, expired(err)
 	}
-	return t, t.Prefetch(ctx, n.Need)
+	return t, t.prefetch(ctx, n.Need, t.lookStored) // also what is unfolded, which shows whether the state can be read
 }
 
 // expired makes ErrExpired of ErrClosed.

@@ -109,7 +109,10 @@ func (e *Engine) receiveOnce(ctx context.Context, r *row) (err error) {
 	if err := e.judging.replayAll(ctx, all); err != nil {
 		return err
 	}
-	r.counts, r.entries = e.judging.counts.Values(), e.judging.made()
+	r.counts = e.judging.counts.Values()
+	if r.made, err = e.judging.made(r.last().Number, false); err != nil {
+		return err
+	}
 	// A lost row and another with fewer commits have the same id.
 	if err := e.writeTurn(ctx, t, before.head, r, backend.Full); err != nil {
 		return err

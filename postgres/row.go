@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/zframe"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -23,8 +23,9 @@ type row struct {
 	data  []byte // see appendCommit
 	epoch uint64 // of the store when the row was read
 
-	// Of a row that is written: its entries, the counts of the state after it, and keys that must have no entries.
-	entries []version
+	// Of a row that is written: what it writes beside the log, the counts of the state after it, and keys that must have
+	// no entries.
+	made
 	counts  index.Counts
 	assumed [][]byte
 	// judgedBefore is set if the store was not held when it was judged, as of which forgets then says; once, if it has
@@ -71,8 +72,7 @@ var (
 		return e
 	})
 	decompressor = sync.OnceValue(func() *zstd.Decoder {
-		d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxRow), zstd.WithDecodeAllCapLimit(true))
-		return d
+		return zframe.NewDecoder(maxRow, zstd.WithDecoderConcurrency(0))
 	})
 )
 
@@ -136,12 +136,8 @@ func (r *row) decode() ([]embedded.Sequenced, error) {
 	switch version {
 	case rowPlain:
 	case rowCompressed:
-		var h zstd.Header
-		if err := h.Decode(b); err != nil || !h.HasFCS || h.FrameContentSize > maxRow {
-			return nil, cmp.Or(err, zstd.ErrDecoderSizeExceeded)
-		}
 		var err error
-		if b, err = decompressor().DecodeAll(b, make([]byte, 0, h.FrameContentSize)); err != nil {
+		if b, err = zframe.ExpandStated(decompressor(), b, maxRow); err != nil {
 			return nil, err
 		}
 	case 0:

@@ -34,7 +34,8 @@ func (e *Engine) stored(ctx context.Context) (log, entries uint64, err error) {
 	err = atLength(ctx, readTime, func(ctx context.Context) error {
 		return e.log.readOne(ctx, `SELECT
   (SELECT coalesce(sum(pg_column_size(data) + $2::bigint), 0)::bigint FROM lineage_log WHERE store = $1),
-  (SELECT coalesce(sum(2 * octet_length(key) + coalesce(octet_length(value), 0) + $3::bigint), 0)::bigint FROM lineage_entry WHERE store = $1)`,
+  (SELECT coalesce(sum(2 * octet_length(key) + coalesce(octet_length(value), 0) + $3::bigint), 0)::bigint FROM lineage_entry WHERE store = $1)
+  + (SELECT coalesce(sum(octet_length(changes)), 0)::bigint FROM lineage_former WHERE store = $1)`,
 			[]any{e.log.store, int64(rowBytes), int64(entryBytes)}, &ofLog, &ofEntries)
 	})
 	return uint64(ofLog), uint64(ofEntries), err

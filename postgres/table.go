@@ -131,9 +131,14 @@ func (t *table) forgetPages() {
 
 // Prefetch implements read.Prefetcher.
 func (t *table) Prefetch(ctx context.Context, want read.Need) error {
+	return t.prefetch(ctx, want, t.look)
+}
+
+// prefetch fetches what is not known, of keys by a function.
+func (t *table) prefetch(ctx context.Context, want read.Need, look func(key []byte) (value []byte, known bool)) error {
 	var n need
 	for _, k := range want.Keys {
-		if _, known := t.look(k); !known && !t.assumed(k) {
+		if _, known := look(k); !known && !t.assumed(k) {
 			n.Keys = append(n.Keys, k)
 		}
 	}
@@ -190,8 +195,16 @@ func (t *table) assumed(key []byte) bool {
 	return true
 }
 
-// look looks up a key in what was fetched; a nil value means that there is no entry.
+// look looks up a key in what is unfolded and was fetched; a nil value means that there is no entry.
 func (t *table) look(key []byte) (value []byte, known bool) {
+	if value, known = t.is.unfolded.get(key); known {
+		return value, true
+	}
+	return t.lookStored(key)
+}
+
+// lookStored is look without what is unfolded.
+func (t *table) lookStored(key []byte) (value []byte, known bool) {
 	if value, known = t.values[string(key)]; known {
 		return value, true
 	}
@@ -240,7 +253,7 @@ func (t *table) Get(key []byte) ([]byte, bool, error) {
 		if err := t.read(t.ctx, need{Need: read.Need{Keys: [][]byte{key}}}); err != nil {
 			return nil, false, err
 		}
-		v = t.values[string(key)]
+		v, _ = t.look(key) // reading may have locked a later state
 	}
 	return v, v != nil, nil
 }
@@ -377,11 +390,36 @@ func (t *table) needLastMessage(n *read.Need, id structure.ThreadID) error {
 
 // Scan implements read.Scanner.
 func (t *table) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
-	if t.over == nil || t.over.Len() == 0 {
-		return t.stored(from, to)
+	below := t.stored(from, to)
+	if u := t.is.unfolded.between(from, to); len(u) > 0 {
+		below = merged(below, func() sorted { return &list{u} }, to)
 	}
+	if t.over == nil || t.over.Len() == 0 {
+		return below
+	}
+	return merged(below, func() sorted { c := t.over.Latest().Seek(from); return &c }, to)
+}
+
+// sorted are entries in order, of which those without a value are deletions.
+type sorted interface {
+	Valid() bool
+	Key() []byte
+	Value() []byte
+	Next()
+}
+
+// list is a sorted list.
+type list struct{ entries []index.Entry }
+
+func (l *list) Valid() bool   { return len(l.entries) > 0 }
+func (l *list) Key() []byte   { return l.entries[0].Key }
+func (l *list) Value() []byte { return l.entries[0].Value }
+func (l *list) Next()         { l.entries = l.entries[1:] }
+
+// merged yields entries up to a key, with others that replace them.
+func merged(below iter.Seq2[index.Entry, error], above func() sorted, to []byte) iter.Seq2[index.Entry, error] {
 	return func(yield func(index.Entry, error) bool) {
-		mine := t.over.Latest().Seek(from)
+		mine := above()
 		upTo := func(key []byte) bool { // yields entries of the turn before a key; nil for no end
 			for ; mine.Valid() && (key == nil || bytes.Compare(mine.Key(), key) < 0); mine.Next() {
 				if v := mine.Value(); v != nil && !yield(index.Entry{Key: mine.Key(), Value: v}, nil) {
@@ -390,7 +428,7 @@ func (t *table) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
 			}
 			return true
 		}
-		for e, err := range t.stored(from, to) {
+		for e, err := range below {
 			if err != nil {
 				yield(e, err)
 				return
@@ -411,17 +449,13 @@ func (t *table) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
 
 // Last implements read.Index.
 func (t *table) Last(from, to []byte) (index.Entry, bool, error) {
+	if len(t.is.unfolded.between(from, to)) > 0 {
+		return t.lastScanned(from, to)
+	}
 	if t.over != nil && t.over.Len() > 0 {
 		if k, v, ok := t.over.Latest().Last(to); ok && bytes.Compare(k, from) >= 0 {
 			if v == nil { // the last one was deleted
-				var last index.Entry
-				for e, err := range t.Scan(from, to) {
-					if err != nil {
-						return e, false, err
-					}
-					last = e
-				}
-				return last, last.Key != nil, nil
+				return t.lastScanned(from, to)
 			}
 			if e, ok, err := t.lastStored(from, to); err != nil || ok && bytes.Compare(e.Key, k) > 0 {
 				return e, ok, err
@@ -430,6 +464,17 @@ func (t *table) Last(from, to []byte) (index.Entry, bool, error) {
 		}
 	}
 	return t.lastStored(from, to)
+}
+
+// lastScanned is Last by reading the range.
+func (t *table) lastScanned(from, to []byte) (last index.Entry, ok bool, err error) {
+	for e, err := range t.Scan(from, to) {
+		if err != nil {
+			return e, false, err
+		}
+		last = e
+	}
+	return last, last.Key != nil, nil
 }
 
 func (t *table) lastStored(from, to []byte) (index.Entry, bool, error) {
@@ -571,8 +616,25 @@ func (t *table) orderedFrom(p page) (foundPage, error) {
 	return f.pages[0], nil
 }
 
-// Changed implements read.Derived. The entries of threads in order are always up to date.
-func (t *table) Changed([]byte) iter.Seq[index.Entry] { return func(func(index.Entry) bool) {} }
+// Changed implements read.Derived. What the listing of changed threads needs is fetched at once.
+func (t *table) Changed(prefix []byte) iter.Seq[index.Entry] {
+	of := func(prefix []byte) iter.Seq[index.Entry] {
+		return slices.Values(t.is.unfolded.between(prefix, keys.PrefixEnd(prefix)))
+	}
+	var n read.Need
+	ids := slices.Compact(read.ChangedThreads(of))
+	for _, id := range ids {
+		n.Keys = append(n.Keys, keys.Of(keys.TableThread, id[:]))
+	}
+	if t.Prefetch(t.ctx, n) == nil { // an error comes back when they are read
+		n = read.Need{}
+		for _, id := range ids {
+			_ = t.needLastMessage(&n, id)
+		}
+		_ = t.Prefetch(t.ctx, n)
+	}
+	return of(prefix)
+}
 
 // ManyChanged implements read.Derived.
 func (t *table) ManyChanged() {}

@@ -100,7 +100,10 @@ func (p *pending) begin() error {
 
 // lead takes turns for the commits that wait, until the engine is closed.
 func (e *Engine) lead() {
-	defer close(e.led)
+	defer func() {
+		e.answering.ended.Wait()
+		close(e.led)
+	}()
 	var batch []*pending
 	for {
 		select {
@@ -110,7 +113,7 @@ func (e *Engine) lead() {
 			batch = append(batch, p)
 		}
 		for len(batch) > 0 {
-			batch = e.takeTurn(batch)
+			batch = e.turnOf(batch)
 		}
 	}
 }
@@ -143,8 +146,8 @@ func take(batch []*pending) []*pending {
 	return slices.DeleteFunc(batch, func(p *pending) bool { return !p.taken.CompareAndSwap(false, true) })
 }
 
-// takeTurn commits a batch and what waits, and returns what did not fit into the row.
-func (e *Engine) takeTurn(batch []*pending) (rest []*pending) {
+// turnOf commits a batch and what waits, and returns what did not fit into the row.
+func (e *Engine) turnOf(batch []*pending) (rest []*pending) {
 	e.turn.Lock()
 	defer e.turn.Unlock()
 	mine := take(e.gather(batch))
@@ -152,26 +155,11 @@ func (e *Engine) takeTurn(batch []*pending) (rest []*pending) {
 		return nil
 	}
 	mine, rest = e.together(mine, true)
-	e.makeDurable(mine)
-	for _, p := range mine {
-		close(p.done)
-	}
+	e.answer(mine)
 	for _, p := range rest {
 		p.taken.Store(false)
 	}
 	return rest
-}
-
-// makeDurable flushes for commits of full durability that were applied before, or added nothing.
-func (e *Engine) makeDurable(batch []*pending) {
-	for _, p := range batch {
-		if p.err != nil || !p.full || p.receipt.Number <= e.cache.Load().durable.at().Number {
-			continue
-		}
-		if err := e.flush(context.Background(), e.cache.Load(), e.head); err != nil {
-			p.receipt, p.err = backend.Receipt{}, fmt.Errorf("%w: %w", backend.ErrUncertain, err)
-		}
-	}
 }
 
 func durabilityOf(full bool) backend.Durability {
@@ -284,6 +272,9 @@ func (e *Engine) attempt(batch []*pending, more bool) (done, rest []*pending, er
 		}
 	case r.count == 0:
 	default:
+		if !warm && r.count >= manyCommits { // others wait for the store
+			full = false
+		}
 		if err = j.seal(); err == nil {
 			if warm {
 				err = e.log.write(ctx, before.head, r, durabilityOf(full))
@@ -377,17 +368,17 @@ func (e *Engine) cursorOf(j *judging, number uint64) (backend.Cursor, error) {
 func (e *Engine) taken(t *table, before state, r *row, full bool) {
 	is := before
 	if r.count > 0 {
-		is.head, is.counts = before.after(r), r.counts
+		is = before.after(r)
 	}
 	changed := t.contextsChanged()
 	made := t.over.Bytes()
-	t.settle(is)
+	t.settle(is, r.entries)
 	t.fetch = func(ctx context.Context, n need) (found, error) { return e.log.at(ctx, t.is.head, n) }
 	if t.bytes += made; len(t.values) < mostWarm && t.bytes < mostWarmBytes {
 		e.warm = t
 	}
 	e.head = is.head
-	t.cache.saw(is.head)
+	t.cache.saw(is)
 	t.cache.remember(changed, t)
 	if r.count == 0 {
 		return
@@ -409,7 +400,7 @@ const (
 func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, error) {
 	var t *turn
 	c := e.cache.Load()
-	table := newTable(ctx, c, e.log.identity, state{head: c.head()}, nil) // what it has is at least that old
+	table := newTable(ctx, c, e.log.identity, c.last().state(), nil) // what it has is at least that old
 	j := e.judging
 	table.fetch = func(ctx context.Context, n need) (f found, err error) {
 		if t != nil {
@@ -418,7 +409,7 @@ func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, err
 			}
 			return f, err
 		}
-		known := c.head()
+		known := c.last()
 		var is state
 		var there bool
 		err = again(ctx, func(ctx context.Context) (err error) {
@@ -454,13 +445,17 @@ func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, err
 		}
 		table.is = is
 		j.counts = keys.CountersOf(is.counts)
-		c.saw(is.head)
+		c.saw(is)
 		return f, nil
 	}
 	j.begin(table)
+	folded := table.is.folded
 	err := j.prefetch(ctx, batch)
 	if err == nil && t == nil { // nothing had to be read
 		_, err = table.fetch(ctx, need{})
+	}
+	if err == nil && table.is.folded != folded { // what was unfolded before was left out
+		err = j.prefetch(ctx, batch)
 	}
 	if err != nil {
 		t.rollback()

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// content sends a content of the store, as bytes that no browser takes for a document.
+// content sends content of the store, in a way that no browser treats as a document.
 func (s *Server) content(w http.ResponseWriter, r *http.Request) {
 	id, err := content.ParseID(r.PathValue("id"))
 	if err != nil {
@@ -31,8 +31,8 @@ func (s *Server) content(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mayReadContent returns ErrNotFound unless a message that the caller may read has a content: see access.Scope.HasContent. The
-// query can name a thread.
+// mayReadContent returns ErrNotFound unless the content is in a message that the caller may read: see
+// access.Scope.HasContent. The query may name a thread.
 func (s *Server) mayReadContent(r *http.Request, id content.ID) error {
 	var thread lineage.ThreadID
 	if text := r.URL.Query().Get("thread"); text != "" {

@@ -26,9 +26,10 @@ import (
 // Found is a server of this user on this machine.
 type Found struct {
 	PID int `json:"pid"`
-	// Store is the store as people read it.
+	// Store is the name of the store for people.
 	Store string `json:"store"`
-	// URL is the address of the server, and Socket the name of its socket in the directory; empty where there is none.
+	// URL is the address of the server. Socket is the name of its socket in the directory. Either is empty if there
+	// is none.
 	URL      string    `json:"url"`
 	Socket   string    `json:"socket,omitempty"`
 	ReadOnly bool      `json:"read_only,omitempty"`
@@ -37,8 +38,8 @@ type Found struct {
 	dir, file string
 }
 
-// RuntimeDir returns the directory in which servers of this user are found: that of the user's session, else one among the
-// caches.
+// RuntimeDir returns the directory in which servers of this user are found: the one of the user's session, else one
+// among the caches.
 func RuntimeDir() (string, error) {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "lineage"), nil
@@ -47,15 +48,15 @@ func RuntimeDir() (string, error) {
 	return filepath.Join(dir, "lineage", "run"), err
 }
 
-// discovery is what a server leaves for others to find it by.
+// discovery is what a server publishes so that others can find it.
 type discovery struct {
 	file   string
-	socket net.Listener // nil where there can be none
+	socket net.Listener // nil if there can be none
 	path   string       // of the socket
 }
 
-// publish creates the socket of a server, and the file that names it. Their names have the store, the process, and random
-// digits, because ids of processes are used again.
+// publish creates the socket of a server, and the file that names it. Their names contain the store, the process, and
+// random digits, because process ids are reused.
 func publish(s *Server) (d *discovery, err error) {
 	dir := s.o.Runtime
 	if err := privateDir(dir); err != nil {
@@ -104,7 +105,7 @@ func (d *discovery) remove() (err error) {
 	return err
 }
 
-// userListener accepts processes of this user, and of root.
+// userListener accepts only processes of this user, and of root.
 type userListener struct{ *net.UnixListener }
 
 // Accept implements net.Listener.
@@ -121,7 +122,7 @@ func (l *userListener) Accept() (net.Conn, error) {
 	}
 }
 
-// privateDir creates a directory that only this user may use, and refuses one that others may.
+// privateDir creates a directory that only this user can use. It refuses one that others can use.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("directory for sockets: %w", err)
@@ -136,7 +137,7 @@ func privateDir(dir string) error {
 	return err
 }
 
-// writePrivate creates a file that only this user can read, complete or not at all.
+// writePrivate creates a file that only this user can read, completely or not at all.
 func writePrivate(name string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*") // mode 0600
 	if err != nil {
@@ -153,13 +154,13 @@ func writePrivate(name string, b []byte) error {
 }
 
 const (
-	// maxFound limits a file in bytes.
+	// maxFound limits the size of a file, in bytes.
 	maxFound = 64 << 10
-	// dialTimeout limits the wait for a server of this machine.
+	// dialTimeout limits the wait for a server on this machine.
 	dialTimeout = 5 * time.Second
 )
 
-// Find returns the servers of a store that this user runs, the newest last. Those that have ended are left out.
+// Find returns the running servers of a store that belong to this user, the newest last.
 func Find(dir string, store structure.StoreID) ([]Found, error) {
 	files, err := filepath.Glob(filepath.Join(dir, store.String()+"-*.json"))
 	var all []Found
@@ -203,7 +204,7 @@ func decodeFound(b []byte) (is Found, err error) {
 	return is, nil
 }
 
-// alive reports whether the server listens on its socket. One without a socket is taken at its word.
+// alive reports whether the server listens on its socket. A server without a socket counts as alive.
 func (f *Found) alive() bool {
 	if f.Socket == "" {
 		return true
@@ -215,7 +216,7 @@ func (f *Found) alive() bool {
 	return c.Close() == nil
 }
 
-// gone reports whether nobody will listen on the socket again.
+// gone reports whether nothing will listen on the socket again.
 func (f *Found) gone() bool {
 	if f.Socket == "" {
 		return false
@@ -228,7 +229,7 @@ func (f *Found) gone() bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
 }
 
-// tidy removes what servers left that were killed.
+// tidy removes the files of servers that were killed.
 func tidy(dir string) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json")) // only the pattern can be wrong
 	for _, file := range files {
@@ -239,8 +240,8 @@ func tidy(dir string) {
 	}
 }
 
-// Client returns a client that calls the server on its socket, whatever the host of the request. The other end must be a
-// process of this user.
+// Client returns a client that calls the server on its socket, whatever the host of the request. The other end must
+// be a process of this user.
 func (f *Found) Client() *http.Client {
 	dir, socket := f.dir, f.Socket
 	return &http.Client{Transport: &http.Transport{

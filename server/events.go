@@ -14,11 +14,12 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// events sends the changes of the store as they happen, as server-sent events. A message is a commit: its data is an array
-// of the records that 'lineage watch --json' prints, and its id is the position after it. So a stream that breaks anywhere
-// continues with the header Last-Event-ID where it was, and nothing is missing or sent twice.
+// events sends the changes of the store as they happen, as server-sent events. A message is a commit. Its data is an
+// array of the records that 'lineage watch --json' prints, and its id is the position after the commit. A stream that
+// breaks can be continued with the header Last-Event-ID, without missing or repeated events.
 //
-// Query: from is the number of the first commit, default the next one; thread limits the stream to some threads.
+// Query parameters: from is the number of the first commit, by default the next one. thread limits the stream to some
+// threads.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	after, filter, err := s.eventQuery(r)
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, lineage.ErrDiverged):
-			// The store lost commits, or garbage was collected by a copy: the position means nothing any more.
+			// The store lost commits, or a copy collected garbage, so the position has no meaning any more.
 			_ = o.send("event: diverged\ndata: {}\n\n") // the stream ends either way
 			return
 		case errors.Is(err, lineage.ErrClosed), errors.Is(err, lineage.ErrExpired), errors.Is(err, errEnded):
@@ -67,10 +68,11 @@ var (
 	errEnded   = errors.New("the credentials have ended")
 )
 
-// maxThreads limits the threads that a stream is for.
+// maxThreads limits the threads of a stream.
 const maxThreads = 100
 
-// eventQuery reads where a stream begins and what it is for. A position that is not in the store is ErrDiverged.
+// eventQuery reads the start of a stream and its filter. If the position is not in the store, the error is
+// ErrDiverged.
 func (s *Server) eventQuery(r *http.Request) (after lineage.Cursor, f *eventFilter, err error) {
 	ctx, query := r.Context(), r.URL.Query()
 	f = &eventFilter{s: s, caller: callerOf(r), threads: make(map[lineage.ThreadID]bool), homes: make(map[lineage.ContextID]lineage.ThreadID)}
@@ -93,7 +95,7 @@ func (s *Server) eventQuery(r *http.Request) (after lineage.Cursor, f *eventFilt
 	case from != "":
 		n, err := strconv.ParseUint(from, 10, 63)
 		if err != nil || n == 0 {
-			return after, nil, fmt.Errorf("from %q: %w: it is the number of a commit", from, lineage.ErrInvalid)
+			return after, nil, fmt.Errorf("from %q: %w: must be the number of a commit", from, lineage.ErrInvalid)
 		}
 		after.Number = n - 1
 	default:
@@ -113,7 +115,7 @@ func (s *Server) has(ctx context.Context, at lineage.Cursor) error {
 	return nil
 }
 
-// eventID returns a position as text. Its number alone would match a commit of another history.
+// eventID returns a position as text. The number alone would match a commit of another history.
 func eventID(at lineage.Cursor) string { return fmt.Sprintf("%d-%016x", at.Number, at.ID) }
 
 func parseEventID(text string) (at lineage.Cursor, err error) {
@@ -134,14 +136,14 @@ type outlet struct {
 	s      *Server
 	w      http.ResponseWriter
 	c      *http.ResponseController
-	after  lineage.Cursor // what was sent
-	told   lineage.Cursor // the position that the reader knows
-	next   time.Time      // of the next sign of life
+	after  lineage.Cursor // the last position sent
+	told   lineage.Cursor // the last position that the reader knows
+	next   time.Time      // when the next heartbeat is due
 	filter *eventFilter
 	buffer bytes.Buffer
 }
 
-// changes sends the commits after the position up to the last one.
+// changes sends the commits after the position, up to the last one.
 func (o *outlet) changes(ctx context.Context) error {
 	for change, err := range o.s.o.Store.Changes(ctx, o.after) {
 		if err != nil {
@@ -188,7 +190,7 @@ func (o *outlet) change(ctx context.Context, change *lineage.Change) error {
 	return o.send(o.buffer.String())
 }
 
-// wait returns when there is another commit.
+// wait returns when there is a new commit.
 func (o *outlet) wait(ctx context.Context) error {
 	for {
 		pause, cancel := context.WithDeadline(ctx, o.next)
@@ -204,8 +206,8 @@ func (o *outlet) wait(ctx context.Context) error {
 	}
 }
 
-// beat, when it is time, ends a stream whose caller may not read any more, and otherwise shows that the stream lives. It
-// tells the reader the position if commits were left out.
+// beat does what is due: it ends a stream whose caller may not read any more, or sends a heartbeat. The heartbeat has
+// the position if commits were left out.
 func (o *outlet) beat() error {
 	now := time.Now()
 	if now.Before(o.next) {
@@ -222,7 +224,7 @@ func (o *outlet) beat() error {
 	return o.send(beat)
 }
 
-// send sends a part of the stream now.
+// send sends a part of the stream immediately.
 func (o *outlet) send(text string) error {
 	_, err := o.w.Write([]byte(text))
 	if err == nil {
@@ -234,7 +236,7 @@ func (o *outlet) send(text string) error {
 	return nil
 }
 
-// eventFilter says which events are for a stream.
+// eventFilter selects the events for a stream.
 type eventFilter struct {
 	s       *Server
 	caller  *caller
@@ -242,12 +244,12 @@ type eventFilter struct {
 	homes   map[lineage.ContextID]lineage.ThreadID
 }
 
-// maxHomes limits the contexts whose threads are remembered.
+// maxHomes limits the contexts whose threads are cached.
 const maxHomes = 10_000
 
-// sends reports whether an event is sent. What is of no thread, such as content, is sent to streams of the whole store
-// only. The end of a context whose thread is not known any more is sent to streams of single threads too, but to nobody
-// who may read some threads only.
+// sends reports whether an event is sent. Events without a thread, such as those of content, are sent only to streams
+// of the whole store. The deletion of a context whose thread is unknown is also sent to streams of single threads,
+// but not to callers that may read only some threads.
 func (f *eventFilter) sends(ctx context.Context, e *lineage.Event) (bool, error) {
 	if len(f.threads) == 0 && f.caller.scope.All() {
 		return true, nil
@@ -265,7 +267,7 @@ func (f *eventFilter) sends(ctx context.Context, e *lineage.Event) (bool, error)
 	return f.s.allows(ctx, f.caller, thread)
 }
 
-// thread returns the thread of an event, zero if it is of none or not known.
+// thread returns the thread of an event, zero if it has none or it is unknown.
 func (f *eventFilter) thread(ctx context.Context, e *lineage.Event) (lineage.ThreadID, error) {
 	if e.Context.IsZero() {
 		return e.Thread, nil

@@ -19,19 +19,19 @@ import (
 
 type connKey struct{}
 
-// withConn notes which requests came on the socket.
+// withConn records which connections came through the socket.
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c.LocalAddr().Network() == "unix")
 }
 
-// fromSocket reports whether a request came on the socket, whose listener has checked the user.
+// fromSocket reports whether a request came through the socket, whose listener has checked the user.
 func fromSocket(r *http.Request) bool {
 	is, _ := r.Context().Value(connKey{}).(bool)
 	return is
 }
 
-// guarded refuses requests that a page of another origin may have caused: the host is one of ours, so that no name that
-// was made to lead here is accepted, and the origin, where a browser states it.
+// guarded refuses requests that a page of another origin may have caused. The host must be one of ours, so that a
+// foreign name that resolves to this address is refused. The origin must be ours too, if a browser states it.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if fromSocket(r) {
@@ -44,8 +44,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}
 		origin := r.Header.Get("Origin")
 		trusted := slices.Contains(s.o.Origins, origin)
-		// Browsers hide the origin of a form when the page has no referrer, but not that it is the same: documents that have
-		// no origin, such as files and sandboxed frames, are of another site than any.
+		// Browsers hide the origin of a form if the page has no referrer, but they still tell that it is the same.
+		// Documents without an origin, such as files and sandboxed frames, always count as another site.
 		hidden := origin == "null" && r.Header.Get("Sec-Fetch-Site") == "same-origin"
 		if origin != "" && !hidden && !trusted && !s.ourOrigin(r, origin) {
 			s.refuse(w, r, http.StatusForbidden, "another origin", "pages of this origin may not call the server")
@@ -72,8 +72,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// ourHost reports whether the host of a request is one of this server: an address that the connection was made to, which
-// no name server can change, or a name of ours.
+// ourHost reports whether the host of a request is one of this server: the address that the connection was made to,
+// which no name server can change, or a name of ours.
 func (s *Server) ourHost(r *http.Request) bool {
 	host, port := r.Host, "80"
 	if r.TLS != nil {
@@ -100,7 +100,7 @@ func (s *Server) ourHost(r *http.Request) bool {
 	return err == nil && ip.Unmap() == local.Addr().Unmap().WithZone("")
 }
 
-// ourOrigin reports whether an origin is that of the server, under the name that the request has.
+// ourOrigin reports whether an origin is that of the server, under the host name of the request.
 func (s *Server) ourOrigin(r *http.Request, origin string) bool {
 	u, err := url.Parse(origin)
 	scheme := "http"
@@ -110,7 +110,7 @@ func (s *Server) ourOrigin(r *http.Request, origin string) bool {
 	return err == nil && u.Scheme == scheme && strings.EqualFold(u.Host, r.Host)
 }
 
-// certificateNames returns the names that the certificates are for.
+// certificateNames returns the names that the certificates are valid for.
 func certificateNames(c *tls.Config) (names []string) {
 	if c == nil {
 		return nil
@@ -127,7 +127,7 @@ func certificateNames(c *tls.Config) (names []string) {
 	return names
 }
 
-// caller is who makes a request.
+// caller is the authenticated sender of a request.
 type caller struct {
 	// name is for the log: "socket", "page", or the id of a token.
 	name string
@@ -135,11 +135,11 @@ type caller struct {
 	page   bool
 	writes bool
 	scope  access.Scope
-	// valid reports whether the caller may still read, for answers that take long.
+	// valid reports whether the caller may still read. It is for long answers.
 	valid func(now time.Time) bool
 }
 
-// access returns the caller for handlers of other packages.
+// access returns the caller in the form for handlers of other packages.
 func (c *caller) access() *access.Caller {
 	id, isToken := strings.CutPrefix(c.name, "token ")
 	if !isToken {
@@ -160,7 +160,7 @@ var (
 	errForged = errors.New("not asked for by the page")
 )
 
-// caller finds out who makes a request.
+// caller authenticates a request.
 func (s *Server) caller(r *http.Request) (*caller, error) {
 	if fromSocket(r) {
 		return &caller{name: "socket", writes: true, valid: always}, nil
@@ -184,7 +184,7 @@ func (s *Server) caller(r *http.Request) (*caller, error) {
 	if err != nil || !s.sessions.valid(cookie.Value, now) {
 		return nil, errNobody
 	}
-	// Cookies ignore ports: another server of this machine can be the page that makes the browser ask.
+	// Cookies ignore ports, so the page that causes the request may be from another server on this machine.
 	switch site := r.Header.Get("Sec-Fetch-Site"); {
 	case site == "same-origin":
 	case site == "none" && safe(r.Method):
@@ -198,7 +198,7 @@ func always(time.Time) bool { return true }
 
 func safe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// allowed answers for a handler where a caller may not call it.
+// allowed wraps a handler so that only permitted callers reach it.
 func (s *Server) allowed(who who, next http.Handler) http.Handler {
 	if who == anyone {
 		return next
@@ -226,7 +226,7 @@ func (s *Server) allowed(who who, next http.Handler) http.Handler {
 	})
 }
 
-// denies returns why a caller may not call a route, empty if it may.
+// denies returns the reason why a caller may not call a route, empty if it may.
 func (s *Server) denies(who who, c *caller) string {
 	whole := c.scope.All()
 	switch {
@@ -244,7 +244,7 @@ func (s *Server) denies(who who, c *caller) string {
 	return ""
 }
 
-// unknown answers a request without valid credentials. A person who opens a page reads how to get in.
+// unknown answers a request without valid credentials. A person who opens a page is told how to get in.
 func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	if len(s.o.Routes) > 0 && safe(r.Method) && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		s.metrics.refused("no credentials")

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// gates count connections, requests and streams, and refuse what is too many.
+// gates count connections, requests and streams, and refuse those beyond the limits.
 type gates struct {
 	limits      Limits
 	connections chan struct{}
@@ -18,7 +18,7 @@ type gates struct {
 	streams     atomic.Int64
 	working     sync.WaitGroup
 
-	stop    context.Context // ends when streams are to end
+	stop    context.Context // cancelled when streams must end
 	endThem context.CancelFunc
 }
 
@@ -31,13 +31,13 @@ func (g *gates) set(l Limits) {
 // close ends streams.
 func (g *gates) close() { g.endThem() }
 
-// wait waits for handlers that are still at work after their connections were closed.
+// wait waits for handlers that are still running after their connections were closed.
 func (g *gates) wait() { g.working.Wait() }
 
-// busy reports whether a request is at work.
+// busy reports whether a request is in progress.
 func (g *gates) busy() bool { return g.requests.Load() > 0 || g.streams.Load() > 0 }
 
-// listener returns a listener that closes connections that are too many.
+// listener returns a listener that closes connections beyond the limit.
 func (g *gates) listener(l net.Listener) net.Listener { return &limitListener{l, g.connections} }
 
 type limitListener struct {
@@ -75,7 +75,7 @@ func (c *limitConn) Close() error {
 
 type slotKey struct{}
 
-// slot is the place of a request among those at work.
+// slot is the state of a request in progress.
 type slot struct {
 	g    *gates
 	once sync.Once
@@ -85,8 +85,8 @@ type slot struct {
 
 func (s *slot) free() { s.once.Do(func() { s.g.requests.Add(-1) }) }
 
-// limited bounds what a request may take: how many there are, the size and time of its body, and the time in which the
-// caller must read the answer.
+// limited limits the resources of requests: their number, the size and time of their bodies, and the time in which
+// the caller must read the answer.
 func (s *Server) limited(next http.Handler) http.Handler {
 	g := &s.limits
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -102,7 +102,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 		c := http.NewResponseController(w)
 		_ = c.SetWriteDeadline(time.Now().Add(g.limits.Write)) // every connection of a server has them
 		if r.Body != nil && r.Body != http.NoBody {
-			// The standard library takes the limit back at the end of the body.
+			// The standard library removes this limit at the end of the body.
 			_ = c.SetReadDeadline(time.Now().Add(g.limits.Body))
 			own.body = r.Body
 			r.Body = http.MaxBytesReader(w, r.Body, g.limits.BodySize)
@@ -111,7 +111,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 	})
 }
 
-// sized lets a route have larger bodies. They may take longer in proportion.
+// sized allows larger bodies for a route. The time for them grows with their size.
 func (s *Server) sized(size int64, next http.Handler) http.Handler {
 	if size <= s.o.Limits.BodySize {
 		return next
@@ -125,10 +125,10 @@ func (s *Server) sized(size int64, next http.Handler) http.Handler {
 	})
 }
 
-// slowest is the least rate of a large body, in bytes a second.
+// slowest is the minimum rate of a large body, in bytes per second.
 const slowest = 64 << 10
 
-// steady is a body that has time in proportion to what has arrived.
+// steady is a body whose time limit grows with the bytes that have arrived.
 type steady struct {
 	io.ReadCloser
 	c     *http.ResponseController
@@ -145,7 +145,7 @@ func (b *steady) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// streaming makes the requests of a route streams, which end when the server closes.
+// streaming turns the requests of a route into streams, which end when the server closes.
 func (s *Server) streaming(is bool, next http.Handler) http.Handler {
 	if !is {
 		return next
@@ -166,8 +166,8 @@ func (s *Server) tooMany(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w, r, http.StatusServiceUnavailable, "too many requests", "try again in a moment")
 }
 
-// stream makes a request a stream of events, which does not count as a request any more. The context ends when the server
-// closes.
+// stream turns a request into a stream of events, which no longer counts as a request. The context ends when the
+// server closes.
 func (s *Server) stream(r *http.Request) (ctx context.Context, end func(), ok bool) {
 	g := &s.limits
 	if g.streams.Add(1) > int64(g.limits.Streams) {
@@ -186,7 +186,7 @@ func (s *Server) stream(r *http.Request) (ctx context.Context, end func(), ok bo
 	}, true
 }
 
-// patient is an answer of which each part has some time to leave.
+// patient is an answer whose parts each have some time to be sent.
 type patient struct {
 	http.ResponseWriter
 	c       *http.ResponseController
@@ -195,7 +195,7 @@ type patient struct {
 
 // Write implements io.Writer.
 func (p *patient) Write(b []byte) (int, error) {
-	_ = p.c.SetWriteDeadline(time.Now().Add(p.atLeast)) // the write fails, if this did
+	_ = p.c.SetWriteDeadline(time.Now().Add(p.atLeast)) // if this fails, the write fails
 	return p.ResponseWriter.Write(b)
 }
 

@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// The code of a link is in its fragment, which no browser sends and no log has. The script of this page takes it from
-// there and exchanges it for a session.
+// The code of a link is in its fragment, which browsers do not send and logs do not contain. The script of this page
+// reads it and exchanges it for a session.
 var (
 	//go:embed login.html
 	loginHTML []byte
@@ -23,26 +23,26 @@ func (s *Server) loginPage(w http.ResponseWriter, _ *http.Request) { s.sendLogin
 func (s *Server) sendLogin(w http.ResponseWriter, status int) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(loginHTML) // the caller may have gone
+	_, _ = w.Write(loginHTML) // the caller may be gone
 }
 
 func (s *Server) loginScript(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/javascript; charset=utf-8")
-	_, _ = w.Write(loginJS) // the caller may have gone
+	_, _ = w.Write(loginJS) // the caller may be gone
 }
 
 func (s *Server) loginStyle(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	_, _ = w.Write(loginCSS) // the caller may have gone
+	_, _ = w.Write(loginCSS) // the caller may be gone
 }
 
-// noIcon answers browsers, which ask for it whatever a document says.
+// noIcon answers the request for an icon, which browsers send for any document.
 func (s *Server) noIcon(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
 
-// maxCode limits the body of a login in bytes.
+// maxCode limits the body of a login, in bytes.
 const maxCode = 256
 
-// login exchanges a code for a session. Only a script of our own page may ask.
+// login exchanges a code for a session. Only a script of our own page may call it.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Sec-Fetch-Site") != "same-origin" {
 		s.refuse(w, r, http.StatusForbidden, "another site", "only the page itself may ask for this")
@@ -71,7 +71,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// cookieName has the port, because browsers share cookies between the ports of a host.
+// cookieName includes the port, because browsers share cookies between the ports of a host.
 func (s *Server) cookieName() string { return "lineage-" + s.port }
 
 func (s *Server) cookie(secret string, age int) *http.Cookie {
@@ -80,17 +80,17 @@ func (s *Server) cookie(secret string, age int) *http.Cookie {
 	}
 }
 
-// linkRecord is the answer to a process that asks for a link.
+// linkRecord is the answer to a request for a link.
 type linkRecord struct {
 	Link string `json:"link"`
 }
 
-// newLink returns another link.
+// newLink returns a new link.
 func (s *Server) newLink(w http.ResponseWriter, r *http.Request) {
 	if len(s.o.Routes) == 0 {
 		s.refuse(w, r, http.StatusNotFound, "no page", "the server was started without the page")
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(linkRecord{s.Link()}) // the caller may have gone
+	_ = json.NewEncoder(w).Encode(linkRecord{s.Link()}) // the caller may be gone
 }

@@ -19,11 +19,12 @@ func attrErr(err error) slog.Attr { return slog.Any("err", err) }
 
 func attrPattern(r *http.Request) slog.Attr { return slog.String("route", r.Pattern) }
 
-// pagePolicy is the Content-Security-Policy of the page: what it shows comes from the server, and nothing is in its markup.
+// pagePolicy is the Content-Security-Policy of the page: everything that it shows comes from the server, and no
+// script or style is in its markup.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// The values of headers that every answer has. They are shared: Set and Add of a header make values of their own.
+// Header values of every answer. They are shared: Set and Add of a header create new values.
 var (
 	pagePolicies = []string{pagePolicy}
 	noSniff      = []string{"nosniff"}
@@ -32,7 +33,7 @@ var (
 	noStore      = []string{"no-store"}
 )
 
-// setHeaders sets what holds for every answer, unless its handler sets something else.
+// setHeaders sets the headers of every answer. A handler may change them.
 func setHeaders(h http.Header) {
 	h["Content-Security-Policy"] = pagePolicies
 	h["X-Content-Type-Options"] = noSniff
@@ -42,7 +43,7 @@ func setHeaders(h http.Header) {
 	h["Cache-Control"] = noStore
 }
 
-// seen is what is logged of a request: what handlers below find out, and what is answered.
+// seen is what is logged about a request.
 type seen struct {
 	http.ResponseWriter
 	status  int
@@ -53,7 +54,7 @@ type seen struct {
 
 type seenKey struct{}
 
-// noted notes which route answers a request, for the log.
+// noted records the route of a request for the log.
 func noted(pattern string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if is, ok := r.Context().Value(seenKey{}).(*seen); ok {
@@ -63,7 +64,7 @@ func noted(pattern string, next http.Handler) http.Handler {
 	})
 }
 
-// noteCaller notes who makes a request, for the log.
+// noteCaller records the caller of a request for the log.
 func noteCaller(r *http.Request, c *caller) {
 	if is, ok := r.Context().Value(seenKey{}).(*seen); ok {
 		is.caller = c.name
@@ -91,8 +92,8 @@ func (w *seen) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (w *seen) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// observed logs and counts requests: the method, the route and the path, but no query, no header and no body. A handler
-// that panics fails its request alone.
+// observed logs and counts requests: the method, the route and the path, but not the query, headers or body. A panic
+// in a handler fails only its own request.
 func (s *Server) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -112,23 +113,23 @@ func (s *Server) observed(next http.Handler) http.Handler {
 			s.o.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("method", r.Method), slog.String("path", r.URL.Path),
 				slog.String("route", is.pattern), slog.Int("status", is.status), slog.Int64("bytes", is.bytes), slog.Duration("took", took), slog.String("caller", is.caller))
 			if failed != nil && answered {
-				panic(http.ErrAbortHandler) // what was sent is cut off, which the caller must notice
+				panic(http.ErrAbortHandler) // the answer is cut off, and the caller must notice that
 			}
 		}()
 		next.ServeHTTP(is, r)
 	})
 }
 
-// healthz says that the process answers.
+// healthz answers that the process is alive.
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	fmt.Fprintln(w, "ok")
 }
 
-// readyTimeout limits how long the store may take to show that it can be used.
+// readyTimeout limits the time for the check that the store can be used.
 const readyTimeout = 2 * time.Second
 
-// readyz says whether the store can be read.
+// readyz answers whether the store can be read.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
@@ -144,7 +145,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	s.healthz(w, r)
 }
 
-// metrics counts what happens.
+// metrics are the counters of the server.
 type metrics struct {
 	mu       sync.Mutex
 	requests map[requestLabels]*requestCounts
@@ -225,5 +226,5 @@ func (s *Server) showMetrics(w http.ResponseWriter, _ *http.Request) {
 	metric("lineage_event_streams", "gauge", "Open streams of events.")
 	fmt.Fprintf(&b, "lineage_event_streams %d\n", s.limits.streams.Load())
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write([]byte(b.String())) // the caller may have gone
+	_, _ = w.Write([]byte(b.String())) // the caller may be gone
 }

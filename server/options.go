@@ -13,34 +13,35 @@ import (
 	"github.com/lineage-store/lineage/server/access"
 )
 
-// DefaultListen is the address that is tried first, and Ports how many ports from there on, before any free one is taken.
+// DefaultListen is the address that is tried first. Ports is the number of ports from there on that are tried before
+// any free one is used.
 const (
 	DefaultListen = "127.0.0.1:7411"
 	Ports         = 20
 )
 
-// Options are the options of a server. Store and Access are required.
+// Options configure a server. Store and Access are required.
 type Options struct {
 	Store *lineage.Store
 	// Access has the tokens and the host name of the page.
 	Access *access.File
-	// Routes are those of the page and the API. Without those of the page there is no session.
+	// Routes are those of the page and the API. Without routes of the page there are no sessions.
 	Routes []Route
-	// Listen is the address. Default DefaultListen, or a free port near it. An address that other machines reach needs
-	// TLS or Plain.
+	// Listen is the address. Default: DefaultListen, or a free port near it. An address that other machines can reach
+	// needs TLS or Plain.
 	Listen string
 	TLS    *tls.Config
 	Plain  bool
-	// ReadOnly refuses what changes the store.
+	// ReadOnly refuses requests that change the store.
 	ReadOnly bool
-	// Origins are those whose pages may call with a token, such as "https://example.org".
+	// Origins are the origins whose pages may call with a token, such as "https://example.org".
 	Origins []string
-	// Runtime is the directory for the socket, and the file by which Find finds the server: only this user can read both.
-	// Empty means neither.
+	// Runtime is the directory for the socket and for the file by which Find finds the server. Only this user can
+	// read both. If it is empty, there is neither.
 	Runtime string
-	// Name is the store as people read it. It is in the file in Runtime.
+	// Name is the name of the store for people. It is written to the file in Runtime.
 	Name string
-	// Ready, when not nil, says why the store cannot be used, for /readyz.
+	// Ready, when not nil, returns the reason why the store cannot be used, for /readyz.
 	Ready func() error
 	// Logger gets a record of each request. Default none.
 	Logger *slog.Logger
@@ -49,16 +50,16 @@ type Options struct {
 	now func() time.Time
 }
 
-// Limits keep the server of use to others when one caller is slow or asks for much. Zero values are the defaults.
+// Limits keep the server usable for others when one caller is slow or asks for much. Zero values mean the defaults.
 type Limits struct {
-	// Header and Body are how long a request may take to arrive, Write how long a part of an answer may take to leave, and
-	// Idle how long a connection is kept without a request.
+	// Header and Body limit the time in which a request must arrive. Write limits the time to send a part of an
+	// answer. Idle limits how long a connection without requests is kept.
 	Header, Body, Write, Idle time.Duration
-	// Heartbeat is the pause after which a stream of events shows that it lives.
+	// Heartbeat is the interval of heartbeats on a stream of events.
 	Heartbeat time.Duration
-	// Connections, Requests and Streams are how many there may be at once, streams of events among the requests not counted.
+	// Connections, Requests and Streams are the maximum numbers at once. Streams of events do not count as requests.
 	Connections, Requests, Streams int
-	// BodySize is the size of the body of a request in bytes.
+	// BodySize is the maximum size of a request's body, in bytes.
 	BodySize int64
 }
 
@@ -87,7 +88,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// headerSize limits the head of a request in bytes.
+// headerSize limits the header of a request, in bytes.
 const headerSize = 16 << 10
 
 func (o Options) withDefaults() (Options, error) {
@@ -103,7 +104,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Limits = o.Limits.withDefaults()
 	for _, origin := range o.Origins {
 		if u, err := url.Parse(origin); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || origin != u.Scheme+"://"+u.Host {
-			return o, fmt.Errorf("origin %q: %w: it is like https://example.org", origin, lineage.ErrInvalid)
+			return o, fmt.Errorf("origin %q: %w: must be like https://example.org", origin, lineage.ErrInvalid)
 		}
 	}
 	if o.Listen != "" {
@@ -118,10 +119,10 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// ErrNeedsTLS is returned for an address that other machines reach, without TLS.
+// ErrNeedsTLS is returned for an address that other machines can reach, if there is no TLS.
 var ErrNeedsTLS = errors.New("other machines reach this address, and without TLS everybody between can read what is sent")
 
-// loopback reports whether only this machine reaches a host.
+// loopback reports whether only this machine can reach a host.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

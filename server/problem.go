@@ -6,13 +6,13 @@ import (
 	"github.com/lineage-store/lineage/server/problem"
 )
 
-// refuse answers a request that is not done. The title is one of a few, which are counted.
+// refuse answers a request that is refused. There are only a few different titles, which are counted.
 func (s *Server) refuse(w http.ResponseWriter, _ *http.Request, status int, title, detail string) {
 	s.metrics.refused(title)
 	problem.New(status, title, detail).Write(w)
 }
 
-// fail answers a request that failed. What is not the caller's fault is logged and not sent.
+// fail answers a request that failed. An error that is not the caller's fault is logged and not sent.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p, known := problem.Of(err)
 	if !known {

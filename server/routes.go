@@ -5,19 +5,20 @@ import "net/http"
 // Route is a route of the page or the API. Its pattern is one of http.ServeMux, with a method.
 type Route struct {
 	Pattern string
-	// Writes is set if it changes the store.
+	// Writes is set if the route changes the store.
 	Writes bool
-	// Scoped is set if the handler keeps to the scope of its caller (access.Of). Otherwise it is for those who may use
-	// the whole store.
+	// Scoped is set if the handler respects the scope of its caller (access.Of). Otherwise the route is only for
+	// callers with access to the whole store.
 	Scoped bool
-	// Streams is set for an answer that does not end by itself. The context of the request ends when the server closes.
+	// Streams is set for an answer that does not end by itself. The context of the request ends when the server
+	// closes.
 	Streams bool
-	// BodySize is the size of the largest body in bytes, if it is more than that of Limits.
+	// BodySize is the maximum size of the body in bytes, if it is more than that of Limits.
 	BodySize int64
 	Handler  http.Handler
 }
 
-// route is a route with who may call it.
+// route is a route together with who may call it.
 type route struct {
 	pattern string
 	who     who
@@ -30,14 +31,14 @@ type who int
 const (
 	anyone     who = iota // without credentials
 	ourselves             // processes of this user, on the socket
-	readers               // whoever may read something: the handler keeps to the scope of a token
-	allReaders            // whoever may read the whole store
+	readers               // callers that may read something; the handler must respect the scope of a token
+	allReaders            // callers that may read the whole store
 	visitor               // a session of the page
-	changer               // whoever may change the whole store
-	writers               // whoever may change something: the handler keeps to the scope of a token
+	changer               // callers that may change the whole store
+	writers               // callers that may change something; the handler must respect the scope of a token
 )
 
-// who may call the route.
+// who returns who may call the route.
 func (r *Route) who() who {
 	switch {
 	case r.Scoped && r.Writes:
@@ -50,7 +51,7 @@ func (r *Route) who() who {
 	return allReaders
 }
 
-// routes is every route of the server but those of the page.
+// routes returns all routes of the server except those of the page and the API.
 func (s *Server) routes() []route {
 	return []route{
 		{"GET /healthz", anyone, s.healthz},
@@ -71,7 +72,7 @@ func (s *Server) routes() []route {
 	}
 }
 
-// handler returns what answers all requests.
+// handler returns the handler of all requests.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	add := func(pattern string, who who, h http.Handler) { mux.Handle(pattern, noted(pattern, s.allowed(who, h))) }

@@ -16,17 +16,17 @@ import (
 	"github.com/lineage-store/lineage/server/attachment"
 )
 
-// Server is a server that listens.
+// Server is a listening server.
 type Server struct {
 	o    Options
 	http *http.Server
-	// base ends when the server has closed, and with it the context of every request.
+	// base is the parent of the contexts of all requests. It ends when the server has closed.
 	base context.Context
 	end  context.CancelFunc
 
 	tcp    net.Listener
 	port   string
-	names  []string // of hosts, beside the addresses of the machine
+	names  []string // of hosts, in addition to the addresses of the machine
 	found  *discovery
 	served sync.WaitGroup
 	failed chan error
@@ -36,12 +36,13 @@ type Server struct {
 	metrics   metrics
 	images    attachment.Sender
 	protected *http.CrossOriginProtection
-	used      atomic.Int64 // when the last request ended, in nanoseconds
+	used      atomic.Int64 // when the last request ended, in Unix nanoseconds
 	closing   sync.Once
 	closed    error
 }
 
-// Open starts a server. An address that cannot be had is an error at once. The caller closes the server before the store.
+// Open starts a server. If the address cannot be used, it returns an error at once. The caller must close the server
+// before the store.
 func Open(ctx context.Context, o Options) (*Server, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -99,7 +100,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// listen listens on an address, or if that is empty near the default one.
+// listen listens on an address. If it is empty, it listens near the default address.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	var l net.ListenConfig
 	if address != "" {
@@ -115,7 +116,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return l.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 }
 
-// withProtocols returns the configuration for a listener that speaks HTTP/2 as well.
+// withProtocols returns a configuration with which a listener also speaks HTTP/2.
 func withProtocols(c *tls.Config) *tls.Config {
 	c = c.Clone()
 	c.NextProtos = []string{"h2", "http/1.1"}
@@ -125,7 +126,7 @@ func withProtocols(c *tls.Config) *tls.Config {
 // Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.tcp.Addr() }
 
-// URL returns the address of the page and the API, without a slash at its end.
+// URL returns the address of the page and the API, without a trailing slash.
 func (s *Server) URL() string {
 	scheme, host := "http", s.sessions.host
 	if s.o.TLS != nil {
@@ -143,10 +144,10 @@ func (s *Server) URL() string {
 	return scheme + "://" + net.JoinHostPort(host, s.port)
 }
 
-// Link returns a link that opens the page in a browser, once and within a minute.
+// Link returns a link that opens the page in a browser. It works once, within a minute.
 func (s *Server) Link() string { return s.URL() + "/login#" + s.sessions.code(s.o.now()) }
 
-// Used returns when the last request ended; now, if one is at work.
+// Used returns the time when the last request ended, or now if one is in progress.
 func (s *Server) Used() time.Time {
 	if s.limits.busy() {
 		return s.o.now()
@@ -154,10 +155,11 @@ func (s *Server) Used() time.Time {
 	return time.Unix(0, s.used.Load())
 }
 
-// Failed returns a channel with the error of a server that stopped by itself.
+// Failed returns a channel that gets the error of a server that stopped by itself.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Close stops the server: streams of events end at once, other requests have until the context ends, or for two seconds.
+// Close stops the server. Streams of events end at once. Other requests have until the context ends, at most two
+// seconds.
 func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -167,7 +169,7 @@ func (s *Server) Close(ctx context.Context) error {
 		}
 		s.limits.close()
 		err := s.http.Shutdown(ctx)
-		s.end() // what is still at work is told to end
+		s.end() // tells remaining requests to end
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 			err = s.http.Close()
 		}

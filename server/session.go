@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// codeLife is how long a link can be opened, and sessionLife how long the page may then be used.
+	// codeLife is how long a link can be opened. sessionLife is how long the page can then be used.
 	codeLife    = time.Minute
 	sessionLife = 24 * time.Hour
-	// maxCodes and maxSessions are how many there are at once. The oldest go first.
+	// maxCodes and maxSessions limit the numbers at one time. The oldest ones are dropped first.
 	maxCodes    = 16
 	maxSessions = 256
 )
 
-// sessions are the sessions of the page, and the codes of links that begin one. Only hashes are kept, and only in memory.
+// sessions are the sessions of the page, and the codes of links that start one. Only hashes are kept, and only in
+// memory.
 type sessions struct {
 	host string // of the page
 
@@ -46,7 +47,7 @@ func (s *sessions) begin(code string, now time.Time) (secret string, ok bool) {
 	return put(&s.open, maxSessions, now, sessionLife), true
 }
 
-// valid reports whether a secret is that of a session.
+// valid reports whether a secret belongs to a session.
 func (s *sessions) valid(secret string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +62,8 @@ func (s *sessions) end(secret string) {
 	delete(s.open, sha256.Sum256([]byte(secret)))
 }
 
-// put adds a random secret to those in a map, of which none that has ended and at most so many are left.
+// put adds a random secret to a map. It removes the secrets that have expired, and the oldest ones beyond a maximum
+// number.
 func put(all *map[[sha256.Size]byte]time.Time, most int, now time.Time, life time.Duration) string {
 	if *all == nil {
 		*all = make(map[[sha256.Size]byte]time.Time)

@@ -13,7 +13,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/sources"
 )
 
-// groups are the commands as help lists them.
+// groups are the groups of commands in the help.
 func groups() []group {
 	return []group{
 		{"agents", "Sessions of agents", []func(*app.App) *cobra.Command{

@@ -1,8 +1,8 @@
-// Lineage is the command line of lineage stores: it keeps the conversations of LLM
-// agents, forks, edits and merges them, and shows where anything came from.
+// Lineage is the command line for lineage stores. It keeps the conversations of LLM agents, forks, edits and merges
+// them, and shows where anything came from.
 //
-// A command is a file of one of the packages below internal, which group commands by what
-// they work on: its options, how they are bound to flags, and a function that does it.
+// Each command is a file in one of the packages below internal, which group commands by what they work on. The file
+// has the options of the command, their flags, and a function that does the work.
 package main
 
 import (

@@ -27,7 +27,7 @@ func execute(ctx context.Context, a *app.App, args []string) int {
 	if asUsage := (*app.UsageError)(nil); errors.As(err, &asUsage) && app.HintOf(err) == "" {
 		err = app.Hint(err, "'%s --help' shows the usage", c.CommandPath())
 	}
-	// What was printed before an error is printed whole.
+	// Everything printed before an error is written completely.
 	if flushed := a.Flush(); err == nil && flushed != nil {
 		err = fmt.Errorf("write output: %w", flushed)
 	}
@@ -43,7 +43,7 @@ func execute(ctx context.Context, a *app.App, args []string) int {
 	return a.Fail(err)
 }
 
-// root returns the command that all others are below.
+// root returns the root command.
 func root(a *app.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lineage",
@@ -94,7 +94,7 @@ last moved. Alone they start at the active branch: @{1}, :3.`,
 	help := helpCommand(a)
 	root.SetHelpCommand(help)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		// The flags after the wrong one were not read.
+		// Flags after the wrong one were not read.
 		a.JSON = a.JSON || slices.Contains(a.Args, "--json")
 		return app.FlagFailure(err)
 	})

@@ -192,7 +192,7 @@ func (w *copyWriter) write(partial string, parts iter.Seq2[backend.CopyPart, err
 	return writeManifest(partial, m)
 }
 
-var errNoPlan = &backend.CorruptError{File: "copy", What: "it does not begin with a plan"}
+var errNoPlan = &backend.CorruptError{File: "copy", What: "does not begin with a plan"}
 
 // begin checks and stores the plan, which may come from another process.
 func (w *copyWriter) begin(plan *backend.CopyPlan) error {

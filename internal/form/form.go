@@ -81,8 +81,19 @@ func (s *Said) joinsTo(message []byte) bool {
 	for i := range bodies {
 		bodies[i] = s.Pieces[i].Body
 	}
-	again, err := Join(s.Form, s.Extras, bodies)
-	return err == nil && bytes.Equal(again, message)
+	same := true
+	take := func(b []byte) {
+		if same = same && bytes.HasPrefix(message, b); same {
+			message = message[len(b):]
+		}
+	}
+	err := join(s.Form, s.Extras, bodies, take, func(is *style, text []byte) {
+		n := is.begins(message, text)
+		if same = same && n > 0; same {
+			message = message[n:]
+		}
+	})
+	return err == nil && same && len(message) == 0
 }
 
 // PlainPiece returns the kind of plain texts of a role.
@@ -103,6 +114,15 @@ func Join(form []byte, extras, pieces [][]byte) ([]byte, error) {
 		}
 	}
 	out := make([]byte, 0, size+size/16)
+	err := join(form, extras, pieces, func(b []byte) { out = append(out, b...) }, func(is *style, text []byte) { out = is.quote(out, text) })
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// join gives the parts of a message in order: bytes to put, and texts to quote.
+func join(form []byte, extras, pieces [][]byte, put func([]byte), quote func(*style, []byte)) error {
 	if len(form) > 0 && form[0] == toolMark && len(extras) > 0 {
 		form, extras = form[1:], extras[1:]
 	}
@@ -114,17 +134,18 @@ func Join(form []byte, extras, pieces [][]byte) ([]byte, error) {
 	for len(form) > 0 {
 		next := bytes.IndexFunc(form, isHole)
 		if next < 0 {
-			out = append(out, form...)
+			put(form)
 			break
 		}
-		out = append(out, form[:next]...)
+		put(form[:next])
 		hole := form[next]
 		form = form[next+1:]
 		if hole == extraHole {
 			if len(extras) == 0 {
-				return nil, fmt.Errorf("%w: too few extras", ErrMismatch)
+				return fmt.Errorf("%w: too few extras", ErrMismatch)
 			}
-			out, extras = append(out, extras[0]...), extras[1:]
+			put(extras[0])
+			extras = extras[1:]
 			continue
 		}
 		if hole == mark && marked && len(form) > 0 {
@@ -132,22 +153,22 @@ func Join(form []byte, extras, pieces [][]byte) ([]byte, error) {
 			pieces = slices.Insert(slices.Clone(pieces), 0, first)
 		}
 		if len(pieces) == 0 {
-			return nil, fmt.Errorf("%w: too few pieces", ErrMismatch)
+			return fmt.Errorf("%w: too few pieces", ErrMismatch)
 		}
 		switch style := int(hole) - textHole; {
 		case hole == valueHole:
-			out = append(out, pieces[0]...)
+			put(pieces[0])
 		case style >= 0 && style < len(styles):
-			out = styles[style].quote(out, pieces[0])
+			quote(&styles[style], pieces[0])
 		default:
-			return nil, fmt.Errorf("%w: unknown hole %#x", ErrMismatch, hole)
+			return fmt.Errorf("%w: unknown hole %#x", ErrMismatch, hole)
 		}
 		pieces = pieces[1:]
 	}
 	if len(extras) > 0 || len(pieces) > 0 || marked {
-		return nil, fmt.Errorf("%w: too many pieces or extras", ErrMismatch)
+		return fmt.Errorf("%w: too many pieces or extras", ErrMismatch)
 	}
-	return out, nil
+	return nil
 }
 
 // KeepTool stores the tool of the first piece in the form. The limits of the extras reserve

@@ -1,7 +1,6 @@
 package form
 
 import (
-	"bytes"
 	"slices"
 	"unicode/utf8"
 
@@ -333,13 +332,11 @@ func (s *splitter) addEmpty() {
 // chooseStyles stores the styles of texts in their holes: one style for all if possible, so that
 // there are few forms. A text in an unknown style stays quoted.
 func (s *splitter) chooseStyles() {
-	var scratch []byte
 	written := func(i, style int) bool {
 		if s.pieces[i].JSON || s.holes[i].raw == nil {
 			return true
 		}
-		scratch = styles[style].quote(scratch[:0], s.pieces[i].Body)
-		return bytes.Equal(scratch, s.holes[i].raw)
+		return styles[style].begins(s.holes[i].raw, s.pieces[i].Body) == len(s.holes[i].raw)
 	}
 	for style := range styles {
 		n := 0

@@ -3,6 +3,8 @@ package form
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // style is a way to escape the texts of JSON strings.
@@ -32,10 +34,7 @@ var styles = [...]style{
 func (s *style) quote(dst, text []byte) []byte {
 	dst = append(dst, '"')
 	for len(text) > 0 {
-		n := 0
-		for n < len(text) && s.plain(text[n]) {
-			n++
-		}
+		n := s.run(text)
 		dst = append(dst, text[:n]...)
 		if text = text[n:]; len(text) == 0 {
 			break
@@ -47,11 +46,51 @@ func (s *style) quote(dst, text []byte) []byte {
 	return append(dst, '"')
 }
 
-// plain reports whether a byte is never escaped.
+// begins returns the size of the JSON string of a text if some JSON begins with it, or else 0.
+func (s *style) begins(json, text []byte) int {
+	if len(json) == 0 || json[0] != '"' {
+		return 0
+	}
+	var escaped [12]byte
+	at := 1
+	for len(text) > 0 {
+		n := s.run(text)
+		if len(json)-at < n || !bytes.Equal(json[at:at+n], text[:n]) {
+			return 0
+		}
+		at += n
+		if text = text[n:]; len(text) == 0 {
+			break
+		}
+		is, size := s.escape(escaped[:0], text)
+		if !bytes.HasPrefix(json[at:], is) {
+			return 0
+		}
+		at, text = at+len(is), text[size:]
+	}
+	if at == len(json) || json[at] != '"' {
+		return 0
+	}
+	return at + 1
+}
+
+// run returns how many bytes at the start of a text are never escaped.
+func (s *style) run(text []byte) int {
+	n := rawjson.Plain(text)
+	if !s.ascii && !s.lines && !s.slash && s.escaped == "" {
+		return n
+	}
+	for i, c := range text[:n] {
+		if !s.plain(c) {
+			return i
+		}
+	}
+	return n
+}
+
+// plain reports whether a byte is never escaped, of those that need not be in every style.
 func (s *style) plain(c byte) bool {
 	switch {
-	case c < 0x20 || c == '"' || c == '\\':
-		return false
 	case c == '/':
 		return !s.slash
 	case c >= utf8.RuneSelf:

@@ -34,6 +34,7 @@ type base struct {
 	pages   *pages
 	cursors chan *bbolt.Cursor
 	refs    atomic.Int64
+	extents [][]byte // of the sealed table, where the file is mapped
 }
 
 func openBase(f *file, p *pages) (*base, error) {
@@ -45,6 +46,12 @@ func openBase(f *file, p *pages) (*base, error) {
 		if err := b.addCursor(f.bolt); err != nil {
 			b.release()
 			return nil, fmt.Errorf("read index: %w", err)
+		}
+	}
+	if f.table != nil {
+		if err := b.read(func(c *bbolt.Cursor) error { return b.findExtents(c.Bucket().Tx()) }); err != nil {
+			b.release()
+			return nil, err
 		}
 	}
 	return b, nil
@@ -153,21 +160,20 @@ func readLeaf(p *pages, k, v []byte) (leaf, error) {
 
 // get returns a copy of a key's value.
 func (b *base) get(key []byte) (value []byte, ok bool, err error) {
-	known := false
 	err = b.read(func(c *bbolt.Cursor) error {
 		l, err := seekLeaf(c, b.pages, key)
 		if err != nil {
 			return err
 		}
-		v, found, err := l.get(key)
-		value, known = bytes.Clone(v), found
+		v, known, err := l.get(key)
+		if err != nil || known || b.file.table == nil {
+			value, ok = bytes.Clone(v), v != nil
+			return err
+		}
+		value, ok, err = b.table().Get(key)
 		return err
 	})
-	if err != nil || known || b.file.table == nil {
-		return value, value != nil, err
-	}
-	value, ok, err = b.table().Get(key)
-	return value, ok, b.tableError(err)
+	return value, ok, err
 }
 
 // page returns the next entries from a key on, and the key from which others follow (nil at the
@@ -179,20 +185,20 @@ func (b *base) page(key []byte, limit int) (entries []Entry, next []byte, err er
 			return err
 		}
 		next = bytes.Clone(l.high)
-		entries, err = l.list(key)
+		if entries, err = l.list(key); err != nil || b.file.table == nil {
+			return err
+		}
+		old, end, err := b.table().Page(key, next, limit)
+		if end != nil {
+			next = end
+		}
+		entries = over(entries, old, next)
 		return err
 	})
-	if err != nil || b.file.table == nil {
-		return entries, next, err
-	}
-	old, end, err := b.table().Page(key, next, limit)
 	if err != nil {
-		return nil, nil, b.tableError(err)
+		return nil, nil, err
 	}
-	if end != nil {
-		next = end
-	}
-	return over(entries, old, next), next, nil
+	return entries, next, nil
 }
 
 // over returns the entries of a leaf before a key over those of the sealed table.
@@ -230,10 +236,15 @@ func (b *base) last(from, to []byte) (last Entry, ok bool, err error) {
 		if err != nil || b.file.table == nil {
 			return last, ok && last.Value != nil, err
 		}
-		old, has, err := b.table().Last(from, to)
+		var old sealed.Entry
+		has := false
+		err = b.read(func(*bbolt.Cursor) (err error) {
+			old, has, err = b.table().Last(from, to)
+			return err
+		})
 		switch {
 		case err != nil:
-			return Entry{}, false, b.tableError(err)
+			return Entry{}, false, err
 		case has && (!ok || bytes.Compare(old.Key, last.Key) > 0):
 			return Entry(old), true, nil
 		case !ok || last.Value != nil:

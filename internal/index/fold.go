@@ -422,9 +422,9 @@ func (f *folder) overTable(e Entry) (bool, error) {
 	if e.Value != nil && f.changed == nil {
 		return true, nil
 	}
-	value, ok, err := f.base.table().Get(e.Key)
+	value, ok, err := f.base.sealed(e.Key)
 	if err != nil {
-		return false, f.base.tableError(err)
+		return false, err
 	}
 	if e.Value == nil {
 		return ok, nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 
 	"go.etcd.io/bbolt"
 
@@ -46,7 +45,7 @@ type noShape struct{}
 
 func (noShape) Owners() []byte           { return nil }
 func (noShape) Parts(byte) []sealed.Part { return nil }
-func (noShape) References(dst []sealed.Reference, _, _ []byte) []sealed.Reference {
+func (noShape) Fields(dst []sealed.Field, _, _ []byte) []sealed.Field {
 	return dst
 }
 
@@ -61,42 +60,63 @@ func (b *base) openTable(shape sealed.Shape, is *sealing) error {
 			return errStale
 		}
 		table, err := sealed.Open(shape, v, is.sum)
-		b.file.table, b.file.sealing = table, is
-		return err
-	})
-}
-
-// load returns a copy of bytes of the sealed table.
-func (b *base) load(p sealed.Place) (copied []byte, err error) {
-	err = b.read(func(c *bbolt.Cursor) error {
-		v, err := extentAt(c.Bucket().Tx(), p)
-		if err == nil && !b.pages.hold(v) {
-			err = errStale
+		if err != nil {
+			return err
 		}
-		copied = bytes.Clone(v)
-		return err
+		b.file.table, b.file.sealing = table, is
+		return b.findExtents(c.Bucket().Tx())
 	})
-	return copied, err
 }
 
-// table returns the sealed table, which there must be.
+// findExtents finds the extents of the sealed table. They stay where they are as long as the base is
+// open.
+func (b *base) findExtents(tx *bbolt.Tx) error {
+	b.extents = nil
+	return tx.Bucket(sealedBucket).ForEach(func(k, v []byte) error {
+		if bytes.Equal(k, extentKey(uint32(len(b.extents)))) {
+			b.extents = append(b.extents, v)
+		}
+		return nil
+	})
+}
+
+// load returns bytes of the sealed table.
+func (b *base) load(p sealed.Place) ([]byte, error) {
+	if int(p.Extent) >= len(b.extents) {
+		return nil, sealed.ErrDamaged
+	}
+	v, err := partOf(b.extents[p.Extent], p)
+	if err == nil && !b.pages.hold(v) {
+		err = errStale
+	}
+	return v, err
+}
+
+// table returns the sealed table, which there must be. It is used in read.
 func (b *base) table() sealed.Reader { return sealed.Reader{Table: b.file.table, Load: b.load} }
 
-// tableError is an error of the sealed table.
-func (b *base) tableError(err error) error {
-	if errors.Is(err, sealed.ErrDamaged) {
-		return corrupt(b.file.path, err)
+// sealed returns the value of a key in the sealed table.
+func (b *base) sealed(key []byte) (value []byte, ok bool, err error) {
+	if b.file.table == nil {
+		return nil, false, nil
 	}
-	return err
+	err = b.read(func(*bbolt.Cursor) (err error) {
+		value, ok, err = b.table().Get(key)
+		return err
+	})
+	return value, ok, err
 }
 
 // has reports whether the sealed table has a key.
-func (b *base) has(key []byte) (bool, error) {
+func (b *base) has(key []byte) (ok bool, err error) {
 	if b.file.table == nil {
 		return false, nil
 	}
-	ok, err := b.table().Has(key)
-	return ok, b.tableError(err)
+	err = b.read(func(*bbolt.Cursor) (err error) {
+		ok, err = b.table().Has(key)
+		return err
+	})
+	return ok, err
 }
 
 // each calls fn with the entries that start with one of the prefixes, or with all for none. They
@@ -227,7 +247,11 @@ func (w *batches) begin() (err error) {
 
 // extentAt returns bytes of the sealed table, which belong to the transaction.
 func extentAt(tx *bbolt.Tx, p sealed.Place) ([]byte, error) {
-	v := tx.Bucket(sealedBucket).Get(extentKey(p.Extent))
+	return partOf(tx.Bucket(sealedBucket).Get(extentKey(p.Extent)), p)
+}
+
+// partOf returns bytes of an extent.
+func partOf(v []byte, p sealed.Place) ([]byte, error) {
 	if p.Offset+p.Length > len(v) {
 		return nil, sealed.ErrDamaged
 	}

@@ -258,3 +258,33 @@ func TestRewriteCrashAtEveryOperation(t *testing.T) {
 		}
 	}
 }
+
+// If an operation of a rewrite fails, the open journal continues to read, and the rewrite can be repeated.
+func TestFailedRewriteChangesNothing(t *testing.T) {
+	begin := func() (*crashfs.FS, *Journal) {
+		fs := crashfs.New()
+		j := open(t, options(fs))
+		appendAll(t, j, commitPayload(t, 1, 700), commitPayload(t, 2, 700))
+		require.NoError(t, j.Seal())
+		return fs, j
+	}
+	fs, j := begin()
+	want, last, ops := commitsOf(t, j), j.End().Segment, fs.Ops()
+	packAll(t, j)
+	ops = fs.Ops() - ops
+	failed := 0
+	for n := 1; n <= ops; n++ {
+		fs, j := begin()
+		fs.FailOp(n, errDisk)
+		if _, err := j.Rewrite(t.Context(), 1, last-1, RewriteOptions{}); err != nil {
+			require.ErrorIs(t, err, errDisk)
+			require.False(t, j.Segments()[0].Packed)
+			failed++
+			require.Equal(t, want, commitsOf(t, j))
+			packAll(t, j)
+		}
+		require.Equal(t, want, commitsOf(t, j))
+		require.True(t, j.Segments()[0].Packed)
+	}
+	require.Greater(t, failed, 4)
+}

@@ -1,13 +1,11 @@
 package judge
 
 import (
-	"fmt"
-
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
+// run accepts a new run, or refuses it.
 func (j *Judge) run(r *structure.Run) error {
 	if r.ID.IsZero() {
 		return refusal("run", r.ID, backend.ErrInvalid, "no id")
@@ -39,6 +37,7 @@ func (j *Judge) run(r *structure.Run) error {
 	return nil
 }
 
+// run adds the keys that Judge.run reads.
 func (k *keys) run(r *structure.Run) {
 	k.add(Key{Kind: KeyRun, ID: r.ID})
 	k.homes[r.ID] = r.Home
@@ -55,204 +54,6 @@ func (j *Judge) runInfo(id structure.RunID) (structure.RunInfo, bool, error) {
 		return info, true, nil
 	}
 	return j.View.Run(id)
-}
-
-// requireSpan refuses the commit unless the span exists. The empty position always exists.
-func (j *Judge) requireSpan(r structure.SpanRef) error {
-	if j.Replay || r.IsZero() {
-		return nil
-	}
-	if end, ok := j.effects.Ends.Get(r.Run); ok && r.Seq != 0 && r.Seq <= end.Seq {
-		return nil
-	}
-	there, err := j.View.HasSpan(r)
-	return required(there, err, "span", r)
-}
-
-// span adds the key of a span, unless it is the empty position.
-func (k *keys) span(r structure.SpanRef) {
-	if !r.IsZero() {
-		k.add(Key{Kind: KeySpan, ID: r.Run, Seq: r.Seq})
-	}
-}
-
-func (k *keys) digest(r structure.SpanRef) {
-	k.add(Key{Kind: KeyDigest, ID: r.Run, Seq: r.Seq})
-}
-
-// digest returns the digest of the history that ends at a span.
-func (j *Judge) digest(r structure.SpanRef) (structure.Digest, error) {
-	if own, ok := j.effects.Spans.Get(r); ok {
-		return own.Digest, nil
-	}
-	return j.View.Digest(r)
-}
-
-func (j *Judge) span(i int, s *structure.Span) error {
-	end, err := j.endBefore(s.Ref)
-	if err != nil {
-		return err
-	}
-	if s.Ref.Seq != end.Seq+1 {
-		return refusal("span", s.Ref, backend.ErrConflict, fmt.Sprintf("the run ends at %d", end.Seq))
-	}
-	if !s.Set.IsZero() {
-		if err := j.requireSet(s.Set); err != nil {
-			return err
-		}
-	}
-	run, _, err := j.runInfo(s.Ref.Run)
-	if err != nil {
-		return err
-	}
-	if err := j.usages(s, run.Home); err != nil {
-		return err
-	}
-	digest := structure.NextDigest(end.Digest, s.Usages)
-	j.effects.Spans.set(s.Ref, Span{Span: s, Record: i, Digest: digest})
-	j.effects.Ends.set(s.Ref.Run, End{Seq: s.Ref.Seq, Digest: digest})
-	j.effects.Counts.Spans++
-	return nil
-}
-
-// endBefore returns the end of the run of a new span. In replay that is just before the
-// span.
-func (j *Judge) endBefore(r structure.SpanRef) (end End, err error) {
-	end, mine := j.effects.Ends.Get(r.Run)
-	if mine && (end.Seq+1 == r.Seq || !j.Replay) {
-		return end, nil
-	}
-	if j.Replay {
-		end = End{Seq: r.Seq - 1}
-		end.Digest, err = j.digestBefore(r)
-		return end, err
-	}
-	end, there, err := j.View.End(r.Run)
-	switch {
-	case err != nil:
-		return end, err
-	case !there:
-		return end, refusal("span", r, backend.ErrConflict, "there is no such run")
-	case end.Closed:
-		return end, refusal("span", r, backend.ErrConflict, "the end of the run was collected")
-	}
-	return end, nil
-}
-
-func (j *Judge) digestBefore(r structure.SpanRef) (structure.Digest, error) {
-	if r.Seq > 1 {
-		return j.digest(structure.SpanRef{Run: r.Run, Seq: r.Seq - 1})
-	}
-	run, known, err := j.runInfo(r.Run)
-	return run.Digest, required(known, err, "run", r.Run)
-}
-
-func (k *keys) newSpan(s *structure.Span) {
-	k.add(Key{Kind: KeyEnd, ID: s.Ref.Run})
-	home, mine := k.homes[s.Ref.Run]
-	if !mine {
-		k.add(Key{Kind: KeyRun, ID: s.Ref.Run})
-	}
-	k.set(s.Set)
-	for i := range s.Usages {
-		u := &s.Usages[i]
-		for _, id := range u.Named(nil) {
-			k.add(Key{Kind: KeyBlock, Hash: *id})
-		}
-		if u.Lookup == 0 {
-			continue
-		}
-		if mine {
-			k.add(Key{Kind: KeyLookups, ID: home.Thread, Seq: home.Incarnation, Name: u.SourceID})
-		} else {
-			k.add(Key{Kind: KeyLookupsOfRun, ID: s.Ref.Run, Name: u.SourceID})
-		}
-	}
-	if k.replay && s.Ref.Seq > 1 {
-		k.digest(structure.SpanRef{Run: s.Ref.Run, Seq: s.Ref.Seq - 1})
-	}
-}
-
-func (j *Judge) usages(s *structure.Span, home structure.Home) error {
-	if len(s.Usages) == 0 {
-		return refusal("span", s.Ref, backend.ErrInvalid, "no usages")
-	}
-	parts := -1 // of the current message, or -1
-	for i := range s.Usages {
-		u := &s.Usages[i]
-		if err := u.Check(); err != nil {
-			return fmt.Errorf("span %v: %w: %w", s.Ref, backend.ErrInvalid, err)
-		}
-		switch {
-		case u.Kind == structure.MessageUsage:
-			parts = 0
-		case u.Kind != structure.PartUsage:
-			parts = -1
-		case parts < 0 || parts == structure.MostParts:
-			return refusal("span", s.Ref, backend.ErrInvalid, "a part without a message, or more parts than a message has")
-		default:
-			parts++
-		}
-		size, known, err := j.size(u.Content)
-		if !j.Replay {
-			err = required(known, err, "block", u.Content)
-			for _, id := range [...]content.ID{u.Form, u.MetadataContent} {
-				if err == nil && !id.IsZero() {
-					_, known, err = j.size(id)
-					err = required(known, err, "block", id)
-				}
-			}
-		}
-		if err == nil {
-			err = checkSource(u.SourceID)
-		}
-		if err == nil && u.Lookup != 0 {
-			err = j.lookup(u, home, s.Ref)
-		}
-		if err != nil {
-			return err
-		}
-		j.effects.Counts.LogicalBytes += size
-	}
-	j.effects.Counts.Usages += int64(structure.Entries(s.Usages))
-	j.lastMessage(s, home)
-	return nil
-}
-
-// lastMessage records the time of a new span if its run belongs to a thread.
-func (j *Judge) lastMessage(s *structure.Span, home structure.Home) {
-	if home.Thread.IsZero() {
-		return
-	}
-	at := s.Usages[0].CreatedAt.UnixMilli()
-	for i := range s.Usages[1:] {
-		at = max(at, s.Usages[1+i].CreatedAt.UnixMilli())
-	}
-	if is, ok := j.effects.LastMessages.Get(home); !ok || is < at {
-		j.effects.LastMessages.set(home, at)
-	}
-}
-
-// lookup lets a span be found by the source id of a usage, if its run belongs to a thread.
-func (j *Judge) lookup(u *structure.Usage, home structure.Home, r structure.SpanRef) error {
-	if home.Thread.IsZero() {
-		return nil
-	}
-	l := Lookup{home, u.SourceID, u.Lookup}
-	if !j.Replay {
-		_, taken := j.effects.Lookups.Get(l)
-		if !taken {
-			var err error
-			if taken, err = j.View.HasLookup(l); err != nil {
-				return err
-			}
-		}
-		if taken {
-			return sourceRefusal(u.SourceID, backend.ErrExists, "in thread "+home.Thread.String())
-		}
-	}
-	j.effects.Lookups.set(l, r)
-	return nil
 }
 
 // cut closes a run. Only collections write cuts, as replacements of spans.

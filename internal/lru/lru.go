@@ -45,9 +45,24 @@ func (c *Cache[K, V]) Put(k K, v V, size, most int) {
 	}
 	c.items[k] = c.recent.PushFront(&item[K, V]{k, v, size})
 	for c.size += size; c.size > most && c.recent.Len() > 1; {
-		last := c.recent.Remove(c.recent.Back()).(*item[K, V])
-		delete(c.items, last.key)
-		c.size -= last.size
+		c.drop(c.recent.Back())
+	}
+}
+
+func (c *Cache[K, V]) drop(e *list.Element) {
+	last := c.recent.Remove(e).(*item[K, V])
+	delete(c.items, last.key)
+	c.size -= last.size
+}
+
+// Delete drops the values whose keys match.
+func (c *Cache[K, V]) Delete(matches func(K) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, e := range c.items {
+		if matches(k) {
+			c.drop(e)
+		}
 	}
 }
 

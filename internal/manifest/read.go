@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"iter"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/varint"
+	"github.com/lineage-store/lineage/internal/zframe"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -30,11 +30,7 @@ type line struct {
 
 // Read reads a block.
 func Read(block []byte) (*Block, error) {
-	var h zstd.Header
-	if err := h.Decode(block); err != nil || h.FrameContentSize > maxBlock {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, cmp.Or(err, zstd.ErrDecoderSizeExceeded))
-	}
-	raw, err := decoder().DecodeAll(block, make([]byte, 0, max(h.FrameContentSize, 256))) // the size of less is not stated
+	raw, err := zframe.ExpandStated(decoder(), block, maxBlock)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
@@ -101,8 +97,7 @@ func Read(block []byte) (*Block, error) {
 }
 
 var decoder = sync.OnceValue(func() *zstd.Decoder {
-	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlock), zstd.WithDecodeAllCapLimit(true)) // the options are valid
-	return d
+	return zframe.NewDecoder(maxBlock, zstd.WithDecoderConcurrency(0))
 })
 
 // Lines is the number of lines.

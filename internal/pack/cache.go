@@ -1,10 +1,9 @@
 package pack
 
 import (
-	"container/list"
 	"errors"
-	"sync"
 
+	"github.com/lineage-store/lineage/internal/lru"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -13,17 +12,8 @@ import (
 // content does not evict the dictionary and the records that it needs. It is safe for
 // concurrent use.
 type Cache struct {
-	mu    sync.Mutex
-	max   int64
-	items map[cacheKey]*list.Element
-
-	dictionaries, content, rest shelf
-}
-
-// shelf is an LRU list, the latest first.
-type shelf struct {
-	recent list.List // of *cached
-	bytes  int64
+	max                         int
+	dictionaries, content, rest lru.Cache[cacheKey, any]
 }
 
 type cacheKey struct {
@@ -41,24 +31,12 @@ const (
 	cachedBegin // the start of a run, by its fingerprint
 )
 
-type cached struct {
-	key   cacheKey
-	value any
-	size  int64
-}
-
 // NewCache returns a cache of about max bytes per shelf.
-func NewCache(max int64) *Cache { return &Cache{max: max, items: map[cacheKey]*list.Element{}} }
+func NewCache(max int64) *Cache { return &Cache{max: int(max)} }
 
 func (c *Cache) get(k cacheKey) any {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.items[k]
-	if !ok {
-		return nil
-	}
-	c.shelf(k).recent.MoveToFront(e)
-	return e.Value.(*cached).value
+	v, _ := c.shelf(k).Get(k)
+	return v
 }
 
 // getOr returns the cached value of a key, or the cached error of decoding it.
@@ -80,21 +58,9 @@ func (c *Cache) fault(k cacheKey, err error) error {
 	return err
 }
 
-func (c *Cache) put(k cacheKey, value any, size int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.items[k]; ok {
-		return
-	}
-	on := c.shelf(k)
-	c.items[k] = on.recent.PushFront(&cached{k, value, size})
-	on.bytes += size
-	for on.bytes > c.max && on.recent.Len() > 1 {
-		c.drop(on.recent.Back())
-	}
-}
+func (c *Cache) put(k cacheKey, value any, size int64) { c.shelf(k).Put(k, value, int(size), c.max) }
 
-func (c *Cache) shelf(k cacheKey) *shelf {
+func (c *Cache) shelf(k cacheKey) *lru.Cache[cacheKey, any] {
 	switch {
 	case k.kind == cachedDictionary, k.kind == cachedChapter && k.n == 0 && !k.file.Dense:
 		return &c.dictionaries
@@ -104,32 +70,15 @@ func (c *Cache) shelf(k cacheKey) *shelf {
 	return &c.rest
 }
 
-func (c *Cache) drop(e *list.Element) {
-	item := e.Value.(*cached)
-	on := c.shelf(item.key)
-	on.recent.Remove(e)
-	delete(c.items, item.key)
-	on.bytes -= item.size
-}
-
 // DropContent empties the cache except for dictionaries and their chapters.
 func (c *Cache) DropContent() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, s := range []*shelf{&c.content, &c.rest} {
-		for s.recent.Len() > 0 {
-			c.drop(s.recent.Back())
-		}
-	}
+	c.content.Clear()
+	c.rest.Clear()
 }
 
 // Forget drops everything decoded from a pack.
 func (c *Cache) Forget(f *File) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for k, e := range c.items {
-		if k.file == f {
-			c.drop(e)
-		}
+	for _, shelf := range []*lru.Cache[cacheKey, any]{&c.dictionaries, &c.content, &c.rest} {
+		shelf.Delete(func(k cacheKey) bool { return k.file == f })
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -27,6 +28,8 @@ type File struct {
 	// unfinished is why the footers cannot be used, in a pack that is only to be salvaged.
 	unfinished error
 	alone      codec // for parts without a dictionary
+	// proven is set by Prove: the ids of the bodies that were read so far.
+	proven []content.ID
 
 	mu         sync.Mutex // held while the table or the dictionary is read
 	rows       []row

@@ -374,7 +374,7 @@ func (r *row) layOut() int64 {
 
 // possible reports whether a pack with the header can have such a chapter.
 func (r *row) possible(h Header) bool {
-	return uint64(r.id)+uint64(r.ids) <= 1<<32-1 && r.segment <= h.Last && r.size() <= maxPart && r.pieces() > 0
+	return uint64(r.id)+uint64(r.ids) <= 1<<32-1 && r.segment <= h.Last && r.size() <= maxPart && r.pieces() > 0 && r.parts[partColumns].size > crc32.Size
 }
 
 func readRest(v *varint.Reader, end int64) (*rest, error) {

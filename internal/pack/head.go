@@ -110,6 +110,9 @@ func OpenDamaged(src io.ReaderAt, size int64, name string, cache *Cache) (*File,
 // scanSize is how much is searched at once for a head.
 const scanSize = 1 << 20
 
+// maxGaps is the number of reasons that findChapters returns one by one.
+const maxGaps = 1000
+
 // findChapters finds the chapters by their heads instead of the table. It returns what is
 // missing.
 func (p *File) findChapters() (missing []error) {
@@ -120,9 +123,19 @@ func (p *File) findChapters() (missing []error) {
 		end = p.foot.offset // only the table is damaged
 	}
 	p.rows = []row{}
+	more := 0
 	lost := func(at int64, what string, arguments ...any) {
+		if len(missing) == maxGaps {
+			more++
+			return
+		}
 		missing = append(missing, p.corrupt(at, fmt.Sprintf(what, arguments...)))
 	}
+	defer func() {
+		if more > 0 {
+			missing = append(missing, p.corrupt(end, fmt.Sprintf("%d further parts are missing or damaged", more)))
+		}
+	}()
 	at, commit := int64(headerSize), p.FirstCommit
 	for at < end && commit <= p.LastCommit {
 		r, err := p.nextHead(at, end, commit)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -152,6 +153,39 @@ func TestHeadsDoNotMove(t *testing.T) {
 			require.False(t, ok)
 		}
 	})
+}
+
+// A pack without an end that claims very many tiny chapters, none of them whole, with something between them, takes
+// memory in proportion to its size, and reports the first of the gaps.
+func TestManyChaptersInLittle(t *testing.T) {
+	const n = 50_000
+	h := Header{First: 1, Last: 1, FirstCommit: 1, LastCommit: n}
+	var b bytes.Buffer
+	b.Write(h.encode())
+	r := row{commit: 1, id: 1, segment: 1, commits: 1, offset: headerSize}
+	r.parts[partColumns].size = crc32.Size + 1
+	for range n {
+		head := r.encodeHead(h)
+		b.Write(head)
+		b.Write(make([]byte, crc32.Size+2))
+		r.commit, r.offset = r.commit+1, int64(b.Len())
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	p, err := OpenDamaged(&memory{b.Bytes()}, int64(b.Len()), "hostile", NewCache(1<<20))
+	require.NoError(t, err)
+	gaps, peak := 0, uint64(0)
+	for _, err := range p.Salvage() {
+		require.ErrorIs(t, err, backend.ErrCorrupt)
+		if gaps++; gaps%5000 == 0 {
+			runtime.ReadMemStats(&after)
+			peak = max(peak, after.HeapAlloc)
+		}
+	}
+	require.Len(t, p.rows, n)
+	require.Less(t, gaps, n+maxGaps+3)
+	require.Less(t, peak-min(peak, before.HeapAlloc), uint64(32*b.Len()))
 }
 
 // A pack with something that this program does not know is refused as a newer one.

@@ -89,7 +89,11 @@ func (p *File) frame(at piece) (Frame, error) {
 		if _, block := x.records[i].(*structure.Block); !block || err != nil {
 			return content.ID{}, body, err
 		}
-		return content.Sum(body), body, nil
+		id := content.Sum(body)
+		if at := x.bodies[i]; at < int64(len(p.proven)) {
+			p.proven[at] = id
+		}
+		return id, body, nil
 	}, p.contentID)
 	if errors.Is(err, structure.ErrIncomplete) || errors.Is(err, errForm) { // no written pack has such a record
 		err = p.corrupt(at.c.offset, err.Error())
@@ -107,6 +111,9 @@ func (p *File) frame(at piece) (Frame, error) {
 func (p *File) contentID(r *contentRef) (content.ID, error) {
 	if r.body < 0 {
 		return r.id, nil
+	}
+	if r.body < int64(len(p.proven)) && p.proven[r.body] != (content.ID{}) {
+		return p.proven[r.body], nil
 	}
 	b, err := p.body(uint64(r.body))
 	return content.Sum(b), err

@@ -10,6 +10,8 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/lineage-store/lineage/internal/zframe"
 )
 
 // Compression methods.
@@ -161,24 +163,14 @@ func (d *codec) expandBrotli(b []byte, size int64) ([]byte, error) {
 }
 
 func (d *codec) expandZstd(b []byte, size int64) ([]byte, error) {
-	var h zstd.Header
-	if err := h.Decode(b); err != nil {
-		return nil, err
-	}
-	if !h.HasFCS || h.FrameContentSize != uint64(size) {
-		return nil, errForm
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.decoder == nil {
-		o := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPart + 1<<20), zstd.WithDecodeAllCapLimit(true), zstd.IgnoreChecksum(true)}
+		o := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true)}
 		if len(d.dict) > 0 {
 			o = append(o, zstd.WithDecoderDictRaw(1, d.dict))
 		}
-		var err error
-		if d.decoder, err = zstd.NewReader(nil, o...); err != nil {
-			return nil, err
-		}
+		d.decoder = zframe.NewDecoder(maxPart+1<<20, o...)
 	}
-	return d.decoder.DecodeAll(b, make([]byte, 0, size))
+	return zframe.Expand(d.decoder, b, int(size))
 }

@@ -374,9 +374,8 @@ func (w *Writer) Finish() (int64, error) {
 	return w.at, nil
 }
 
-// proofCache is the size of the cache in Prove, so that content of other chapters is not
-// decompressed repeatedly.
-const proofCache = 128 << 20
+// proofCache is the size of the cache in Prove, which reads each chapter once.
+const proofCache = 8 << 20
 
 // Prove reads back everything that was written and compares it with the input.
 func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error {
@@ -386,6 +385,7 @@ func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error
 		return err
 	}
 	p.alone.stop = func() error { return context.Cause(ctx) }
+	p.proven = make([]content.ID, w.row.body)
 	i := 0
 	for f, err := range p.Frames(0, 0) {
 		if ctx.Err() != nil {

@@ -79,4 +79,84 @@ func RemoveFunc(raw []byte, gone func(key string) bool) []byte {
 	return append(out, raw[end:]...)
 }
 
+// RemoveDeep is RemoveFunc for the members of all objects in a value, in one pass.
+func RemoveDeep(raw []byte, gone func(key string) bool) []byte {
+	d := deepRemover{raw: raw, gone: gone}
+	if at := SkipSpace(raw, 0); at < len(raw) {
+		d.value(at)
+	}
+	if d.done == 0 {
+		return raw
+	}
+	return append(d.out, raw[d.done:]...)
+}
+
+// deepRemover copies a value without what is cut. out is what is left of raw up to done.
+type deepRemover struct {
+	raw, out []byte
+	done     int
+	gone     func(key string) bool
+}
+
+func (d *deepRemover) cut(from, to int) {
+	d.out, d.done = append(d.out, d.raw[d.done:max(from, d.done)]...), to
+}
+
+// value copies the value that starts at i, and returns its end.
+func (d *deepRemover) value(i int) int {
+	switch {
+	case i < len(d.raw) && d.raw[i] == '{':
+		return d.object(SkipSpace(d.raw, i+1))
+	case i < len(d.raw) && d.raw[i] == '[':
+		return d.array(SkipSpace(d.raw, i+1))
+	}
+	return ValueEnd(d.raw, i)
+}
+
+// object copies the members from i on. A member goes with the comma before it, or the one after it if no member is kept before.
+func (d *deepRemover) object(i int) int {
+	kept := 0 // the end of the last member that is kept, 0 for none
+	for i < len(d.raw) && d.raw[i] == '"' {
+		end := StringEnd(d.raw, i)
+		at := SkipSpace(d.raw, SkipSpace(d.raw, end)+1)
+		is := d.gone(KeyText(d.raw[i:end:end]))
+		if is {
+			end = ValueEnd(d.raw, at)
+		} else {
+			end = d.value(at)
+		}
+		next := SkipSpace(d.raw, end)
+		more := next < len(d.raw) && d.raw[next] == ','
+		if more {
+			next = SkipSpace(d.raw, next+1)
+		}
+		switch {
+		case !is:
+			kept = end
+		case kept > 0:
+			d.cut(kept, end)
+		case more:
+			d.cut(i, next)
+		default:
+			d.cut(i, end)
+		}
+		if i = next; !more {
+			break
+		}
+	}
+	return min(i+1, len(d.raw))
+}
+
+// array copies the elements from i on.
+func (d *deepRemover) array(i int) int {
+	for i < len(d.raw) && d.raw[i] != ']' {
+		end := d.value(i)
+		if i = SkipSpace(d.raw, end); i >= len(d.raw) || d.raw[i] != ',' {
+			break
+		}
+		i = SkipSpace(d.raw, i+1)
+	}
+	return min(i+1, len(d.raw))
+}
+
 func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }

@@ -70,3 +70,61 @@ func TestQuote(t *testing.T) {
 		require.Equal(t, want, string(rawjson.Quote(text)))
 	}
 }
+
+// Members go at any depth, and nothing else changes.
+func TestRemoveDeep(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"k":1}`: `{}`, ` { "k" : {"a":1} } `: ` {  } `, `{"k":1,"a":2}`: `{"a":2}`, `{"a":2, "k":1}`: `{"a":2}`, `{"k":1,"\u006b":2}`: `{}`, `{"k":1,"k":2,"a":3,"k":4,"k":5}`: `{"a":3}`,
+		`[{"a":[{"k":"}"},{"b":{"k":[],"c":"k"}}]},"k",7]`: `[{"a":[{},{"b":{"c":"k"}}]},"k",7]`, `"k"`: `"k"`, `7`: `7`, `[]`: `[]`, `{"a":{},"b":[ ]}`: `{"a":{},"b":[ ]}`,
+	} {
+		require.Equal(t, want, string(rawjson.RemoveDeep([]byte(in), func(key string) bool { return key == "k" })), in)
+	}
+	value := rapid.SampledFrom([]string{`1`, `"k"`, `{}`, `[]`, `null`})
+	var any func(depth int) *rapid.Generator[string]
+	any = func(depth int) *rapid.Generator[string] {
+		return rapid.Custom(func(t *rapid.T) string {
+			space := rapid.SampledFrom([]string{"", " "}).Draw(t, "space")
+			var parts []string
+			switch kind := rapid.IntRange(0, 2).Draw(t, "kind"); {
+			case depth == 0 || kind == 0:
+				return value.Draw(t, "value")
+			case kind == 1:
+				for range rapid.IntRange(0, 3).Draw(t, "elements") {
+					parts = append(parts, space+any(depth-1).Draw(t, "element")+space)
+				}
+				return "[" + strings.Join(parts, ",") + "]"
+			}
+			for range rapid.IntRange(0, 4).Draw(t, "members") {
+				parts = append(parts, space+rapid.SampledFrom([]string{`"k"`, `"a"`, `"b"`, `"\u006B"`, `"\u006b"`}).Draw(t, "key")+space+":"+any(depth-1).Draw(t, "value")+space)
+			}
+			return "{" + strings.Join(parts, ",") + "}"
+		})
+	}
+	var without func(v interface{}) interface{}
+	without = func(v interface{}) interface{} {
+		switch v := v.(type) {
+		case map[string]interface{}:
+			delete(v, "k")
+			for key := range v {
+				v[key] = without(v[key])
+			}
+		case []interface{}:
+			for i := range v {
+				v[i] = without(v[i])
+			}
+		}
+		return v
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		in := any(4).Draw(t, "in")
+		var want, got interface{}
+		require.NoError(t, json.Unmarshal([]byte(in), &want))
+		out := rawjson.RemoveDeep([]byte(in), func(key string) bool { return key == "k" })
+		require.NoError(t, json.Unmarshal(out, &got), "%s: %s", in, out)
+		require.Equal(t, without(want), got, in)
+	})
+	for _, broken := range []string{``, `{`, `{"k`, `{"k"`, `{"k":`, `{"k":1,`, `[`, `[{"k":1`, `{"a":{`, ` `} {
+		rawjson.RemoveDeep([]byte(broken), func(string) bool { return true })
+		rawjson.RemoveDeep([]byte(broken), func(string) bool { return false })
+	}
+}

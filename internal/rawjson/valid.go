@@ -119,21 +119,28 @@ const (
 	highBits = 0x8080808080808080
 )
 
+// Plain returns the number of bytes before the first quote, backslash or control character.
+func Plain(b []byte) int {
+	i := 0
+	for ; i+8 <= len(b); i += 8 { // eight bytes at a time
+		w := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := w^eachByte*'"', w^eachByte*'\\'
+		found := ((quote-eachByte)&^quote | (slash-eachByte)&^slash | (w-eachByte*0x20)&^w) & highBits
+		if found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	return i
+}
+
 // checkString returns the position after the string that starts at i.
 func checkString(b []byte, i int) (int, bool) {
 	i++
 	for {
-		// Eight bytes at a time, up to a quote, a backslash or a control character.
-		for i+8 <= len(b) {
-			w := binary.LittleEndian.Uint64(b[i:])
-			quote, slash := w^eachByte*'"', w^eachByte*'\\'
-			found := ((quote-eachByte)&^quote | (slash-eachByte)&^slash | (w-eachByte*0x20)&^w) & highBits
-			if found != 0 {
-				i += bits.TrailingZeros64(found) / 8
-				break
-			}
-			i += 8
-		}
+		i += Plain(b[i:])
 		if i >= len(b) {
 			return i, false
 		}
@@ -155,10 +162,8 @@ func checkString(b []byte, i int) (int, bool) {
 			default:
 				return i, false
 			}
-		case c < 0x20:
+		default: // a control character
 			return i, false
-		default:
-			i++
 		}
 	}
 }

@@ -126,5 +126,5 @@ func (t target) copy(ctx context.Context, _ struct{}) iter.Seq2[backend.CopyPart
 }
 
 func unsupported(what string) error {
-	return fmt.Errorf("%s: this engine does not: %w", what, errors.ErrUnsupported)
+	return fmt.Errorf("%s is not supported by this engine: %w", what, errors.ErrUnsupported)
 }

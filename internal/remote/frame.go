@@ -322,7 +322,7 @@ func greet(conn net.Conn) error {
 	if string(theirs[:len(magic)]) != magic {
 		_ = conn.Close()
 		<-sent
-		return fmt.Errorf("%w: it does not begin with %q", ErrMalformed, magic)
+		return fmt.Errorf("%w: does not begin with %q", ErrMalformed, magic)
 	}
 	if err := <-sent; err != nil {
 		return fmt.Errorf("%w: %w", ErrDisconnected, err)

@@ -8,200 +8,352 @@ import (
 	"github.com/lineage-store/lineage/internal/varint"
 )
 
-// A block of entries has four columns, each after its length: numbers, keys, values, ids.
-//
-//	numbers  of each entry varints: bytes that the stored key shares with the one before, its other
-//	         bytes, bytes of the value without ids, number of ids; of each id: bytes of the value
-//	         since the one before, kind
-//	keys     the other bytes of the stored keys; the first one as the difference to the byte of the
-//	         key before at this place, if it has one
-//	values   the values without the ids
-//	ids      the numbers of the ids, in as many bytes as the dictionaries need
-//
-// The last three are interleaved, see interleave.go.
+// A block has entries whose keys begin with the same byte and have the same columns. It is: that
+// byte; the number of columns of the keys (varint) and their sizes; the number of layouts (varint), and
+// for each its length (varint), itself, and the number of its values (varint); if there are several, the
+// group of which layout each entry has, and which of its values; the group of the keys; of each layout
+// the size of its group (varint), and the group; the size of the heap (varint), and the heap: compressed
+// if that is smaller.
 
-// reference is an id in the value of a block's entry.
-type reference struct {
-	gap  uint32 // bytes of the value before it, since the reference before
-	kind uint8
-	n    uint64
-}
-
-// block is decoded. The slices of an entry end at its ends.
+// block reads a block of entries. It refers to the bytes of the block.
 type block struct {
-	keys, values []byte
-	refs         []reference
-	ends         []ends
+	first   byte
+	count   int
+	columns []byte // of the keys
+	keys    group
+	which   group
+	values  []values
+	whole   int // size of the heap
+	heap    []byte
+	opened  bool
+	cache   *cache // of heaps; may be nil
+	number  int    // of the block there
+	one     group  // of the values that were read first
+	used    bool
 }
 
-type ends struct{ key, value, refs uint32 }
-
-func (b *block) entry(i int) (key, value []byte, refs []reference) {
-	var from ends
-	if i > 0 {
-		from = b.ends[i-1]
-	}
-	to := b.ends[i]
-	return b.keys[from.key:to.key:to.key], b.values[from.value:to.value:to.value], b.refs[from.refs:to.refs:to.refs]
+// values is the values of one layout.
+type values struct {
+	layout []byte
+	rows   int
+	bytes  []byte // of the group
+	group  *group // nil if it was not read yet
 }
 
-func (b *block) key(i int) []byte {
-	key, _, _ := b.entry(i)
-	return key
-}
+// maxLayouts limits the layouts of a block.
+const maxLayouts = 64
 
-// search returns the number of entries with lesser stored keys.
-func (b *block) search(key []byte) int {
-	return sort.Search(len(b.ends), func(i int) bool { return bytes.Compare(b.key(i), key) >= 0 })
-}
-
-// size is the memory of a decoded block.
-func (b *block) size() int {
-	return len(b.keys) + len(b.values) + 16*len(b.refs) + 12*len(b.ends) + 100
-}
-
-// columns encodes a block.
-type columns struct {
-	numbers, keys, values, ids []byte
-
-	sizes [3][]int // of each entry in keys, values and ids
-	other []byte
-	last  []byte // stored key
-	count int
-	whole int // size of the stored keys
-}
-
-// fits reports whether a block has space for another entry. The first one always fits.
-func (c *columns) fits(key, value []byte) bool {
-	values := blockSize
-	if c.count < fewCount {
-		values = 4 * blockSize
+// keyColumns reports for each column of keys whether it has texts.
+func keyColumns(dst []bool, columns []byte) []bool {
+	for _, c := range columns {
+		dst = append(dst, c > 8)
 	}
-	return c.count == 0 || c.count < maxCount && c.whole+len(key) <= maxKeys && len(c.keys)+len(c.ids) <= blockSize && len(c.values)+len(value) <= values
-}
-
-// add adds an entry with a stored key. The references are in order and within the value.
-func (c *columns) add(key, value []byte, refs []reference, width func(kind int) int) {
-	shared := 0
-	for shared < len(key) && shared < len(c.last) && key[shared] == c.last[shared] {
-		shared++
-	}
-	c.numbers = binary.AppendUvarint(c.numbers, uint64(shared))
-	c.numbers = binary.AppendUvarint(c.numbers, uint64(len(key)-shared))
-	c.numbers = binary.AppendUvarint(c.numbers, uint64(len(value)))
-	c.numbers = binary.AppendUvarint(c.numbers, uint64(len(refs)))
-	for _, r := range refs {
-		c.numbers = append(binary.AppendUvarint(c.numbers, uint64(r.gap)), r.kind)
-		c.ids = appendNumber(c.ids, r.n, width(int(r.kind)))
-	}
-	start := len(c.keys)
-	c.keys = append(c.keys, key[shared:]...)
-	if shared < len(c.last) && shared < len(key) {
-		c.keys[start] -= c.last[shared]
-	}
-	c.values = append(c.values, value...)
-	ids := 0
-	for _, r := range refs {
-		ids += width(int(r.kind))
-	}
-	for i, n := range [...]int{len(key) - shared, len(value), ids} {
-		c.sizes[i] = append(c.sizes[i], n)
-	}
-	c.last = append(c.last[:0], key...)
-	c.count++
-	c.whole += len(key)
-}
-
-// finish appends the block and begins another.
-func (c *columns) finish(dst []byte) []byte {
-	for i, b := range [...][]byte{c.keys, c.values, c.ids} {
-		c.other = append(c.other[:0], b...)
-		interleave(b, c.other, c.sizes[i])
-		c.sizes[i] = c.sizes[i][:0]
-	}
-	for _, b := range [...]*[]byte{&c.numbers, &c.keys, &c.values, &c.ids} {
-		dst = append(binary.AppendUvarint(dst, uint64(len(*b))), *b...)
-		*b = (*b)[:0]
-	}
-	c.last, c.count, c.whole = c.last[:0], 0, 0
 	return dst
 }
 
-// decodeBlock decodes a block of so many entries.
-func decodeBlock(b []byte, count int, width func(kind int) int) (*block, error) {
-	v := varint.Reader{Rest: b}
-	var column [4][]byte
-	for i := range column {
-		column[i] = v.Take(v.Next())
+// readBlock reads a block of so many entries.
+func (d *block) read(b []byte, count, kinds int) error {
+	r := varint.Reader{Rest: b}
+	var texts [16]bool
+	for _, c := range r.Take(1) {
+		d.first = c
 	}
-	if v.Bad || len(v.Rest) > 0 || count < 1 || count > len(column[0])/4 {
-		return nil, ErrDamaged
+	d.count, d.opened, d.used, d.cache = count, false, false, nil
+	d.columns = r.Take(r.AtMost(maxColumns))
+	n := r.Size(maxLayouts)
+	d.values = append(d.values[:0], make([]values, n)...)
+	rows := 0
+	for i := range d.values {
+		v := &d.values[i]
+		v.layout = r.Take(r.Next())
+		v.rows = r.Size(count)
+		if rows += v.rows; !valid(v.layout, kinds) {
+			return ErrDamaged
+		}
 	}
-	d := &block{values: make([]byte, len(column[2])), ends: make([]ends, 0, count)}
-	shared, sizes, err := d.numbers(column, count, width)
+	if r.Bad || rows != count {
+		return ErrDamaged
+	}
+	for i, c := range d.columns {
+		if c == 0 || c > 8 && c < textColumn || c == restColumn && i+1 < len(d.columns) {
+			return ErrDamaged
+		}
+	}
+	if n > 1 {
+		if err := d.which.read(&r, count, []bool{false, false}); err != nil {
+			return err
+		}
+	}
+	if err := d.keys.read(&r, count, keyColumns(texts[:0], d.columns)); err != nil {
+		return err
+	}
+	for i := range d.values {
+		d.values[i].bytes = r.Take(r.Next())
+	}
+	d.whole = r.Size(maxBlock)
+	d.heap = r.Rest
+	if r.Bad || d.whole < len(d.heap) {
+		return ErrDamaged
+	}
+	return nil
+}
+
+// texts returns the heap.
+func (d *block) texts() ([]byte, error) {
+	if d.opened || d.whole == len(d.heap) {
+		return d.heap, nil
+	}
+	b := d.cache.get(d.number)
+	if b == nil {
+		var err error
+		if b, err = expand(d.heap, d.whole); err != nil {
+			return nil, err
+		}
+		d.cache.put(d.number, b)
+	}
+	d.heap, d.opened = b, true
+	return b, nil
+}
+
+// keyText returns a text of a key.
+func (d *block) keyText(column, row int) ([]byte, error) {
+	heap, err := d.texts()
 	if err != nil {
 		return nil, err
 	}
-	keys, ids := make([]byte, len(column[1])), make([]byte, len(column[3]))
-	for i, to := range [...][]byte{keys, d.values, ids} {
-		separate(to, column[i+1], sizes[i])
+	t, err := d.keys.text(column, d.keys.number(column, row), heap)
+	if c := d.columns[column]; err == nil && c != restColumn && len(t) > int(c-textColumn) {
+		err = ErrDamaged
 	}
-	for i := range d.refs {
-		w := width(int(d.refs[i].kind))
-		d.refs[i].n, ids = readNumber(ids[:w]), ids[w:]
-	}
-	return d, d.join(keys, shared, sizes[0])
+	return t, err
 }
 
-// numbers decodes the numbers of the entries, and all ends but those of keys. It returns how many
-// bytes keys share, and the sizes of each entry in the other columns, which add up.
-func (d *block) numbers(column [4][]byte, count int, width func(kind int) int) (shared []int, sizes [3][]int, err error) {
-	numbers := varint.Reader{Rest: column[0]}
-	left := [...]int{len(column[1]), len(column[2]), len(column[3])}
-	shared = make([]int, 0, count)
-	for range count {
-		shared = append(shared, numbers.Size(maxBlock))
-		differ, value, refs := numbers.Size(left[0]), numbers.Size(left[1]), numbers.Size(left[2])
-		ids := 0
-		for rest := value; refs > 0 && !numbers.Bad; refs-- {
-			gap, kind := numbers.Size(rest), numbers.Size(MaxKinds-1)
-			w := width(kind)
-			if ids += w; w == 0 || ids > left[2] {
-				return nil, sizes, ErrDamaged
+// appendKey appends the stored key of an entry.
+func (d *block) appendKey(dst []byte, row int) ([]byte, error) {
+	dst = append(dst, d.first)
+	for i, c := range d.columns {
+		if c <= 8 {
+			dst = appendNumber(dst, d.keys.number(i, row), int(c))
+			continue
+		}
+		t, err := d.keyText(i, row)
+		if err != nil {
+			return nil, err
+		}
+		if dst = append(dst, t...); c != restColumn {
+			dst = append(dst, padding[:int(c-textColumn)-len(t)]...)
+		}
+	}
+	return dst, nil
+}
+
+var padding [restColumn - textColumn]byte
+
+// compare compares the stored key of an entry with another.
+func (d *block) compare(row int, key []byte) (int, error) {
+	if len(key) == 0 {
+		return 1, nil
+	}
+	if d.first != key[0] {
+		return int(d.first) - int(key[0]), nil
+	}
+	key = key[1:]
+	var memory [restColumn - textColumn]byte
+	for i, c := range d.columns {
+		if c <= 8 {
+			x, size := d.keys.number(i, row), int(c)
+			if len(key) < size {
+				return bytes.Compare(appendNumber(memory[:0], x, size), key), nil
 			}
-			rest -= gap
-			d.refs = append(d.refs, reference{gap: uint32(gap), kind: uint8(kind)})
+			if y := readNumber(key[:size]); x != y {
+				if x < y {
+					return -1, nil
+				}
+				return 1, nil
+			}
+			key = key[size:]
+			continue
 		}
-		for i, n := range [...]int{differ, value, ids} {
-			sizes[i] = append(sizes[i], n)
-			left[i] -= n
+		t, err := d.keyText(i, row)
+		if err != nil {
+			return 0, err
 		}
-		d.ends = append(d.ends, ends{value: uint32(len(column[2]) - left[1]), refs: uint32(len(d.refs))})
+		if c == restColumn {
+			return bytes.Compare(t, key), nil
+		}
+		size := int(c - textColumn)
+		clear(memory[copy(memory[:size], t):size])
+		if n := bytes.Compare(memory[:size], key[:min(size, len(key))]); n != 0 {
+			return n, nil
+		}
+		key = key[size:]
 	}
-	if numbers.Bad || len(numbers.Rest)+left[0]+left[1]+left[2] > 0 {
-		return nil, sizes, ErrDamaged
-	}
-	return shared, sizes, nil
+	return -min(len(key), 1), nil
 }
 
-// join sets the stored keys from what they do not share with the ones before.
-func (d *block) join(keys []byte, shared, differ []int) error {
-	d.keys = make([]byte, 0, 2*len(keys))
-	start := 0
-	for i := range shared {
-		next := len(d.keys)
-		if shared[i] > next-start || len(shared) > 1 && next+shared[i]+differ[i] > maxKeys {
-			return ErrDamaged
+// search returns the number of entries with lesser stored keys, and whether there is this one.
+func (d *block) search(key []byte) (n int, ok bool, err error) {
+	n = sort.Search(d.count, func(i int) bool {
+		c, e := d.compare(i, key)
+		if e != nil {
+			err = e
 		}
-		d.keys = append(append(d.keys, d.keys[start:start+shared[i]]...), keys[:differ[i]]...)
-		if start+shared[i] < next && differ[i] > 0 {
-			d.keys[next+shared[i]] += d.keys[start+shared[i]]
+		ok = ok || c == 0
+		return c >= 0
+	})
+	return n, ok, err
+}
+
+// appendValue appends the value of an entry.
+func (d *block) appendValue(dst []byte, in *dictionaries, row int) ([]byte, error) {
+	v := &d.values[0]
+	if len(d.values) > 1 {
+		n := d.which.number(0, row)
+		if n >= uint64(len(d.values)) {
+			return nil, ErrDamaged
 		}
-		if next > 0 && bytes.Compare(d.keys[start:next], d.keys[next:]) >= 0 {
-			return ErrDamaged
+		at := d.which.number(1, row)
+		if v = &d.values[n]; at >= uint64(v.rows) {
+			return nil, ErrDamaged
 		}
-		start, keys = next, keys[differ[i]:]
-		d.ends[i].key = uint32(len(d.keys))
+		row = int(at)
 	}
-	return nil
+	if len(v.layout) == 0 {
+		return dst, nil
+	}
+	if v.group == nil {
+		var texts [32]bool
+		columns := columnsOf(texts[:0], v.layout)
+		if len(columns) > maxColumns {
+			return nil, ErrDamaged
+		}
+		g := &d.one
+		if d.used {
+			g = new(group)
+		}
+		if err := g.read(&varint.Reader{Rest: v.bytes}, v.rows, columns); err != nil {
+			return nil, err
+		}
+		v.group, d.used = g, true
+	}
+	heap := d.heap
+	for i := range v.group.columns {
+		if v.group.columns[i].text {
+			var err error
+			if heap, err = d.texts(); err != nil {
+				return nil, err
+			}
+			break
+		}
+	}
+	return join(dst, v.layout, in, v.group, row, heap)
+}
+
+// blockWriter collects the entries of a block.
+type blockWriter struct {
+	first   byte
+	columns []byte
+	keys    groupWriter
+	which   groupWriter
+	layouts []string
+	values  []*groupWriter
+	count   int
+	size    int      // about that of the block
+	few     [][]byte // the keys, if they are few
+	cells   []cell
+}
+
+// takes reports whether a block has space for an entry. The first one always fits.
+func (w *blockWriter) takes(key, columns []byte, value *cutter, size int) bool {
+	switch {
+	case w.count == 0:
+		return true
+	case key[0] != w.first || w.count == maxCount || size > blockSize || w.layout(value.layout) == maxLayouts:
+		return false
+	case w.count < fewCount:
+		return w.size <= 4*blockSize
+	}
+	return w.size <= blockSize && (w.plain() || bytes.Equal(columns, w.columns))
+}
+
+// plain reports whether the keys are not divided.
+func (w *blockWriter) plain() bool { return len(w.columns) == 1 && w.columns[0] == restColumn }
+
+// layout returns the number of a layout.
+func (w *blockWriter) layout(layout []byte) int {
+	for i, l := range w.layouts {
+		if l == string(layout) {
+			return i
+		}
+	}
+	return len(w.layouts)
+}
+
+// add adds an entry with a stored key, which is not empty.
+func (w *blockWriter) add(key, columns []byte, value *cutter) {
+	switch {
+	case w.count == 0:
+		w.first, w.columns = key[0], append(w.columns[:0], columns...)
+	case !bytes.Equal(columns, w.columns) && !w.plain():
+		w.columns = append(w.columns[:0], restColumn)
+		w.keys, w.size = groupWriter{}, 0
+		for _, k := range w.few {
+			w.key(k)
+		}
+	}
+	if w.count < fewCount {
+		w.few = append(w.few, bytes.Clone(key))
+	}
+	w.key(key)
+	n := w.layout(value.layout)
+	if n == len(w.layouts) {
+		w.layouts, w.values = append(w.layouts, string(value.layout)), append(w.values, &groupWriter{})
+	}
+	w.which.add([]cell{{number: uint64(n)}, {number: uint64(w.values[n].rows)}})
+	w.size += w.values[n].add(value.cells)
+	w.count++
+}
+
+// key adds a stored key.
+func (w *blockWriter) key(key []byte) {
+	w.cells = w.cells[:0]
+	key = key[1:]
+	for _, c := range w.columns {
+		switch {
+		case c <= 8:
+			w.cells = append(w.cells, cell{number: readNumber(key[:c])})
+			key = key[c:]
+		case c == restColumn:
+			w.cells = append(w.cells, cell{text: key, isText: true})
+		default:
+			n := int(c - textColumn)
+			w.cells = append(w.cells, cell{text: bytes.TrimRight(key[:n], "\x00"), isText: true})
+			key = key[n:]
+		}
+	}
+	w.size += w.keys.add(w.cells)
+}
+
+// finish appends the block and begins another.
+func (w *blockWriter) finish(dst []byte) []byte {
+	var heap []byte
+	dst = append(dst, w.first)
+	dst = append(binary.AppendUvarint(dst, uint64(len(w.columns))), w.columns...)
+	dst = binary.AppendUvarint(dst, uint64(len(w.layouts)))
+	for i, l := range w.layouts {
+		dst = append(binary.AppendUvarint(dst, uint64(len(l))), l...)
+		dst = binary.AppendUvarint(dst, uint64(w.values[i].rows))
+	}
+	if len(w.layouts) > 1 {
+		dst, heap = w.which.append(dst, heap, []bool{false, false})
+	}
+	dst, heap = w.keys.append(dst, heap, keyColumns(nil, w.columns))
+	var b []byte
+	for i, l := range w.layouts {
+		b, heap = w.values[i].append(b[:0], heap, columnsOf(nil, []byte(l)))
+		dst = append(binary.AppendUvarint(dst, uint64(len(b))), b...)
+	}
+	dst = compress(binary.AppendUvarint(dst, uint64(len(heap))), heap)
+	*w = blockWriter{columns: w.columns[:0], cells: w.cells[:0]}
+	return dst
 }

@@ -2,22 +2,22 @@ package sealed
 
 import "github.com/lineage-store/lineage/internal/lru"
 
-// cacheBytes is the memory of the decoded blocks that a table keeps.
+// cacheBytes is the memory of the heaps that a table keeps.
 const cacheBytes = 16 << 20
 
-// cache keeps the decoded blocks and ids that were used last, but no very large ones.
-type cache struct{ lru.Cache[cacheKey, any] }
+// cache keeps the decompressed heaps of blocks that were used last, but no very large ones.
+type cache struct{ lru.Cache[int, []byte] }
 
-// cacheKey is a block of a section.
-type cacheKey struct{ section, block int }
-
-func (c *cache) get(k cacheKey) any {
-	v, _ := c.Get(k)
-	return v
+func (c *cache) get(block int) []byte {
+	if c == nil {
+		return nil
+	}
+	b, _ := c.Get(block)
+	return b
 }
 
-func (c *cache) put(k cacheKey, value any, size int) {
-	if size <= cacheBytes/4 {
-		c.Put(k, value, size, cacheBytes)
+func (c *cache) put(block int, heap []byte) {
+	if c != nil && len(heap) <= cacheBytes/4 {
+		c.Put(block, heap, len(heap)+100, cacheBytes)
 	}
 }

@@ -1,13 +1,14 @@
 package sealed
 
 import (
-	"hash/crc32"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/lineage-store/lineage/internal/zframe"
 )
 
-// Blocks and the directory are zstd frames, or as they are where that is not smaller.
+// Heaps and the directory are zstd frames, or as they are where that is not smaller.
 
 var encoder = sync.OnceValue(func() *zstd.Encoder {
 	e, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
@@ -16,9 +17,7 @@ var encoder = sync.OnceValue(func() *zstd.Encoder {
 })
 
 var decoder = sync.OnceValue(func() *zstd.Decoder {
-	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlock),
-		zstd.WithDecodeAllCapLimit(true)) // the options are valid
-	return d
+	return zframe.NewDecoder(maxBlock, zstd.WithDecoderConcurrency(0))
 })
 
 // bomb reports whether so many bytes claim to expand to more than anything does that is worth it.
@@ -34,22 +33,17 @@ func compress(dst, b []byte) []byte {
 	return dst
 }
 
-// expand returns the bytes that compress was given, of which the size and the checksum of what it
-// returned are known. They may share the memory of b.
-func expand(b []byte, size int, sum uint32) ([]byte, error) {
-	if crc32.Checksum(b, castagnoli) != sum {
-		return nil, ErrDamaged
-	}
+// expand returns the bytes that compress was given, of which the size is known. They may share the
+// memory of b.
+func expand(b []byte, size int) ([]byte, error) {
 	if len(b) == size {
 		return b, nil
 	}
-	// The header of the first frame states its size, and the decoder stops at the capacity, whatever frames follow.
-	var h zstd.Header
-	if err := h.Decode(b); err != nil || bomb(len(b), size) || !h.HasFCS || h.FrameContentSize != uint64(size) {
+	if bomb(len(b), size) {
 		return nil, ErrDamaged
 	}
-	out, err := decoder().DecodeAll(b, make([]byte, 0, size))
-	if err != nil || len(out) != size {
+	out, err := zframe.Expand(decoder(), b, size)
+	if err != nil {
 		return nil, ErrDamaged
 	}
 	return out, nil

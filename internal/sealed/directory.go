@@ -10,11 +10,11 @@ import (
 )
 
 // The directory of a table is its size before compression, a varint, and compressed: the number of
-// kinds, and of each kind the number of its ids and its section; then the section of the entries. A
-// section is the number of its blocks, and of each block: whether an extent begins with it, size,
-// size before compression, number of entries or ids: varints; CRC-32C (4 bytes); its first id or
-// stored key, as bytes shared with the one before, other bytes, and these. Blocks follow each other
-// in the extents.
+// kinds, and of each kind the number of its ids; the size of all entries; the sections of the kinds,
+// and that of the entries. A section is the number of its blocks, and of each block: whether an extent
+// begins with it, size, number of entries or ids: varints; CRC-32C (4 bytes); its first id or stored
+// key, as bytes shared with the one before, other bytes, and these. Blocks follow each other in the
+// extents.
 
 // maxDirectory limits the size of a directory before compression.
 const maxDirectory = 1 << 30
@@ -27,7 +27,6 @@ type section struct {
 
 type blockAt struct {
 	Place
-	whole int // size before compression
 	count int
 	sum   uint32
 }
@@ -43,6 +42,7 @@ func (t *Table) encodeDirectory() []byte {
 	for i := range t.kinds {
 		b = binary.AppendUvarint(b, t.counts[i])
 	}
+	b = binary.AppendUvarint(b, uint64(t.whole))
 	last := uint32(0)
 	for i := range t.sections {
 		b = t.sections[i].append(b, &last)
@@ -58,7 +58,6 @@ func (s *section) append(b []byte, last *uint32) []byte {
 		b = binary.AppendUvarint(b, uint64(at.Extent+1-*last))
 		*last = at.Extent + 1
 		b = binary.AppendUvarint(b, uint64(at.Length))
-		b = binary.AppendUvarint(b, uint64(at.whole))
 		b = binary.AppendUvarint(b, uint64(at.count))
 		b = binary.LittleEndian.AppendUint32(b, at.sum)
 		first := s.firsts[i]
@@ -87,7 +86,7 @@ func Open(shape Shape, directory []byte, sum uint32) (*Table, error) {
 	if n <= 0 || size > maxDirectory {
 		return nil, fmt.Errorf("directory: %w", ErrDamaged)
 	}
-	b, err := expand(directory[n:], int(size), Sum(directory[n:]))
+	b, err := expand(directory[n:], int(size))
 	if err != nil {
 		return nil, fmt.Errorf("directory: %w", err)
 	}
@@ -100,13 +99,14 @@ func Open(shape Shape, directory []byte, sum uint32) (*Table, error) {
 		t.counts[i] = v.Next()
 		t.widths[i] = widthOf(t.counts[i] & (1<<48 - 1))
 	}
+	t.whole = int64(v.AtMost(1 << 62))
 	extent, offset := uint32(0), 0
 	for i := range t.sections {
 		if err := t.sections[i].read(&v, &extent, &offset); err != nil {
 			return nil, fmt.Errorf("directory: %w", err)
 		}
 		for _, at := range t.sections[i].blocks {
-			t.stored, t.whole = t.stored+int64(at.Length), t.whole+int64(at.whole)
+			t.stored += int64(at.Length)
 		}
 	}
 	if v.Bad || len(v.Rest) > 0 || !t.complete() {
@@ -120,8 +120,7 @@ func (t *Table) complete() bool {
 	for kind := range t.kinds {
 		left := t.counts[kind]
 		for i, at := range t.sections[kind].blocks {
-			if uint64(at.count) > left || len(t.sections[kind].firsts[i]) != idSize || at.whole != at.count*idSize ||
-				at.count > blockIDs || at.count < blockIDs && uint64(at.count) < left {
+			if uint64(at.count) > left || len(t.sections[kind].firsts[i]) != idSize || at.count > blockIDs || at.count < blockIDs && uint64(at.count) < left {
 				return false
 			}
 			left -= uint64(at.count)
@@ -134,14 +133,14 @@ func (t *Table) complete() bool {
 }
 
 func (s *section) read(v *varint.Reader, extent *uint32, offset *int) error {
-	n := v.Size(len(v.Rest) / 10)
+	n := v.Size(len(v.Rest) / 9)
 	s.blocks, s.firsts = make([]blockAt, 0, n), make([][]byte, 0, n)
 	var before []byte
 	for range n {
 		if v.Size(1) == 1 {
 			*extent, *offset = *extent+1, 0
 		}
-		at := blockAt{Place: Place{Extent: *extent - 1, Offset: *offset, Length: v.Size(maxBlock)}, whole: v.Size(maxBlock), count: v.Size(maxBlock)}
+		at := blockAt{Place: Place{Extent: *extent - 1, Offset: *offset, Length: v.Size(maxBlock)}, count: v.Size(maxBlock)}
 		*offset += at.Length
 		if len(v.Rest) < 4 || at.count == 0 || at.Length == 0 || *extent == 0 || *offset > maxBlock {
 			return ErrDamaged

@@ -1,8 +1,6 @@
 package sealed
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // A stored key is the key's first byte and its parts. Bytes are stored as they are. An id is stored
 // as a number of as many bytes as the dictionary of its kind needs: twice its number plus 1 if the
@@ -12,16 +10,6 @@ import (
 //
 // In a tail, the last four bytes of an id come first. Stored are these bytes, and then the number of
 // the id as above, with its first twelve bytes if it is not in the dictionary.
-
-// numbers is what stored keys need of the dictionaries.
-type numbers interface {
-	// rank returns the number of ids of a kind that are less, and whether there is this id.
-	rank(kind int, id *[idSize]byte) (n uint64, ok bool, err error)
-	// id returns the id with a number.
-	id(kind int, n uint64) ([idSize]byte, error)
-	// width returns the size of stored numbers.
-	width(kind int) int
-}
 
 // appendNumber appends a number in so many bytes, big-endian.
 func appendNumber(dst []byte, n uint64, width int) []byte {
@@ -47,57 +35,77 @@ func widthOf(ids uint64) int {
 	return width
 }
 
-// appendStored appends the stored key of a key.
-func appendStored(dst []byte, shape Shape, in numbers, key []byte) ([]byte, error) {
+// Sizes of the columns of stored keys, after the key's first byte.
+const (
+	restColumn = 0xff // what follows the parts
+	textColumn = 0x80 // plus the size of a text
+)
+
+// appendSize appends the columns of so many bytes.
+func appendSize(columns []byte, n int) []byte {
+	for ; n > 8; n -= 8 {
+		columns = append(columns, 8)
+	}
+	return append(columns, byte(n))
+}
+
+// appendStored appends the stored key of a key, and to columns the sizes of its columns.
+func appendStored(dst, columns []byte, shape Shape, in *dictionaries, key []byte) (_, _ []byte, err error) {
 	if len(key) == 0 {
-		return dst, nil
+		return dst, columns, nil
 	}
 	dst, rest := append(dst, key[0]), key[1:]
+	from := len(columns)
+	short := func() ([]byte, []byte, error) { return dst, append(columns[:from], restColumn), nil }
 	for _, p := range shape.Parts(key[0]) {
 		if p.Size > 0 {
-			n := min(p.Size, len(rest))
-			dst, rest = append(dst, rest[:n]...), rest[n:]
+			if len(rest) < p.Size {
+				dst = append(dst, rest...)
+				return short()
+			}
+			if dst, rest = append(dst, rest[:p.Size]...), rest[p.Size:]; p.Text {
+				columns = append(columns, byte(textColumn+p.Size))
+			} else {
+				columns = appendSize(columns, p.Size)
+			}
 			continue
 		}
+		tail := 0
 		if p.Tail {
-			n := min(tailSize, len(rest))
-			dst = append(dst, rest[:n]...)
-			if n < tailSize {
-				return dst, nil
-			}
+			tail = min(tailSize, len(rest))
+			dst, columns = append(dst, rest[:tail]...), append(columns, tailSize)
 		}
-		if len(rest) == 0 || p.Tail && len(rest) == tailSize {
-			return dst, nil
+		if len(rest) == tail {
+			return short()
 		}
 		var id [idSize]byte
 		given := min(idSize, len(rest))
-		if p.Tail {
-			copy(id[:idSize-tailSize], rest[tailSize:given])
-			copy(id[idSize-tailSize:], rest)
-		} else {
-			copy(id[:], rest)
-		}
+		copy(id[:], rest[tail:given])
+		copy(id[idSize-tail:], rest[:tail])
 		n, ok, err := in.rank(p.Kind, &id)
 		if err != nil {
-			return dst, err
+			return dst, columns, err
 		}
-		if ok = ok && given == idSize; ok {
-			dst = appendNumber(dst, 2*n+1, in.width(p.Kind))
+		width := in.width(p.Kind)
+		columns = append(columns, byte(width))
+		if ok && given == idSize {
+			dst = appendNumber(dst, 2*n+1, width)
 		} else {
-			dst = appendNumber(dst, 2*n, in.width(p.Kind))
-			if p.Tail {
-				dst = append(dst, rest[tailSize:given]...)
-			} else {
-				dst = append(dst, rest[:given]...)
-			}
+			dst = append(appendNumber(dst, 2*n, width), rest[tail:given]...)
+			columns = appendSize(columns, idSize-tail)
 		}
-		rest = rest[given:]
+		if rest = rest[given:]; given < idSize {
+			return short()
+		}
 	}
-	return append(dst, rest...), nil
+	if len(rest) > 0 {
+		columns = append(columns, restColumn)
+	}
+	return append(dst, rest...), columns, nil
 }
 
 // appendKey appends the key of a stored key.
-func appendKey(dst []byte, shape Shape, in numbers, stored []byte) ([]byte, error) {
+func appendKey(dst []byte, shape Shape, in *dictionaries, stored []byte) ([]byte, error) {
 	if len(stored) == 0 {
 		return dst, nil
 	}

@@ -1,6 +1,6 @@
-// Package sealed is an immutable ordered table of short keys and values, compressed in blocks that
-// are read one by one. An id that occurs in many entries is stored once: keys and values have its
-// number instead.
+// Package sealed is an immutable ordered table of short keys and values. An id that occurs in many
+// entries is stored once: keys and values have its number instead. Entries are in blocks of columns, in
+// as many bits as their differences need, and each is read where it lies: only texts are compressed.
 //
 // A table does not depend on what it stores. Its owner describes with a Shape where keys and values
 // have ids. Numbers sort as the ids do, so stored keys sort as the keys: see stored keys in keys.go.
@@ -23,23 +23,20 @@ type Shape interface {
 	// Parts is the layout of keys with a first byte after that byte. What follows the last part
 	// is stored as it is. Only the last part may be of the form Tail.
 	Parts(first byte) []Part
-	// References appends the ids in a value, in order and without overlaps. Only the size of the
-	// table depends on it.
-	References(dst []Reference, key, value []byte) []Reference
+	// Fields appends the fields of a value, in order. Only the size of the table depends on it.
+	Fields(dst []Field, key, value []byte) []Field
 }
 
 // Part is a part of a key.
 type Part struct {
 	Size int  // bytes that are stored as they are; 0 for an id
+	Text bool // of these bytes: a text, at most 120 bytes, that may end with zeros
 	Kind int  // of the id
 	Tail bool // of an id: its last four bytes come first
 }
 
-// Reference is an id in a value.
-type Reference struct{ Offset, Kind int }
-
 // MaxKinds limits the kinds of ids.
-const MaxKinds = 8
+const MaxKinds = 4
 
 const (
 	idSize   = 16
@@ -55,24 +52,25 @@ type Place struct {
 	Offset, Length int
 }
 
-// Load returns the bytes at a place. The caller does not change them.
+// Load returns the bytes at a place. They are valid until the method of the Reader returns, and are not
+// changed.
 type Load func(Place) ([]byte, error)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const (
-	// blockSize limits the size of the keys of a block before compression, and of its values. The
-	// values of up to fewCount entries may have four times that size: large ones have much in common.
-	blockSize = 8 << 10
+	// blockSize is about the size at which a block ends, before its texts are compressed. Up to fewCount
+	// entries may have four times that size: large ones have much in common.
+	blockSize = 4 << 10
 	fewCount  = 32
 	// blockIDs is the number of ids in a block of a dictionary.
-	blockIDs = 256
+	blockIDs = 128
 	// extentSize is the size at which an extent ends.
 	extentSize = 128 << 10
 	// maxCount limits the number of entries of a block.
 	maxCount = 512
-	// maxKeys limits the size of the stored keys of a block with several entries.
+	// maxKey limits the size of the first stored keys of blocks in a directory.
 	maxKeys = 64 << 10
-	// maxBlock limits the size of a block before compression.
+	// maxBlock limits the size of a heap.
 	maxBlock = 1 << 30
 )

@@ -3,6 +3,7 @@ package sealed
 import (
 	"bytes"
 	"fmt"
+	"sync"
 )
 
 // Table is a table without its blocks. It is safe for concurrent use.
@@ -13,7 +14,7 @@ type Table struct {
 	widths   [MaxKinds]int
 	sections []section // of each kind, and of the entries
 	stored   int64     // size of the blocks
-	whole    int64     // before compression
+	whole    int64     // size of the entries
 	cache    cache
 }
 
@@ -25,8 +26,10 @@ func newTable(shape Shape) *Table {
 
 func (t *Table) entries() *section { return &t.sections[t.kinds] }
 
-// Size returns the size of all blocks, as stored and before compression.
+// Size returns the size of all blocks, and that of the keys and values of all entries.
 func (t *Table) Size() (stored, whole int64) { return t.stored, t.whole }
+
+func (t *Table) width(kind int) int { return t.widths[kind] }
 
 // Reader reads a table.
 type Reader struct {
@@ -34,177 +37,225 @@ type Reader struct {
 	Load Load
 }
 
-// block returns a decoded block of a section.
-func (r Reader) block(n, i int) (any, error) {
-	k := cacheKey{n, i}
-	if b := r.cache.get(k); b != nil {
-		return b, nil
-	}
-	at := r.sections[n].blocks[i]
+// bytes returns the checked bytes of a block.
+func (r Reader) bytes(section, i int) ([]byte, error) {
+	at := &r.sections[section].blocks[i]
 	b, err := r.Load(at.Place)
+	if err == nil && Sum(b) != at.sum {
+		err = damaged(section, i)
+	}
+	return b, err
+}
+
+func damaged(section, i int) error {
+	return fmt.Errorf("block %d of section %d: %w", i, section, ErrDamaged)
+}
+
+// dictionaries reads ids and their numbers. It keeps the block of each kind that it read last.
+type dictionaries struct {
+	Reader
+	last [MaxKinds]struct {
+		ids   idBlock
+		block int // plus 1
+	}
+}
+
+func (r *dictionaries) ids(kind, i int) (*idBlock, error) {
+	last := &r.last[kind]
+	if last.block == i+1 {
+		return &last.ids, nil
+	}
+	b, err := r.bytes(kind, i)
 	if err != nil {
 		return nil, err
 	}
-	if b, err = expand(b, at.whole, at.sum); err != nil {
-		return nil, fmt.Errorf("block %d of section %d: %w", i, n, err)
+	last.block = 0
+	if last.ids, err = readIDs(b, r.sections[kind].firsts[i], r.sections[kind].blocks[i].count); err != nil {
+		return nil, damaged(kind, i)
 	}
-	first := r.sections[n].firsts[i]
-	if n < r.kinds {
-		ids, err := decodeIDs(b)
-		if err != nil || !bytes.Equal(ids.at(0)[:], first) {
-			return nil, fmt.Errorf("block %d of section %d: %w", i, n, ErrDamaged)
-		}
-		r.cache.put(k, ids, len(ids))
-		return ids, nil
-	}
-	d, err := decodeBlock(b, at.count, r.width)
-	if err != nil || !bytes.HasPrefix(d.key(0), first) {
-		return nil, fmt.Errorf("block %d of section %d: %w", i, n, ErrDamaged)
-	}
-	r.cache.put(k, d, d.size())
-	return d, nil
+	last.block = i + 1
+	return &last.ids, nil
 }
 
-func (r Reader) entryBlock(i int) (*block, error) {
-	b, err := r.block(r.kinds, i)
-	if err != nil {
-		return nil, err
-	}
-	return b.(*block), nil
-}
-
-func (t *Table) width(kind int) int { return t.widths[kind] }
-
-func (r Reader) rank(kind int, id *[idSize]byte) (uint64, bool, error) {
+// rank returns the number of ids of a kind that are less, and whether there is this id.
+func (r *dictionaries) rank(kind int, id *[idSize]byte) (uint64, bool, error) {
 	i := r.sections[kind].find(id[:])
 	if i < 0 {
 		return 0, false, nil
 	}
-	b, err := r.block(kind, i)
+	b, err := r.ids(kind, i)
 	if err != nil {
 		return 0, false, err
 	}
-	n, ok := b.(idBlock).search(id)
+	n, ok := b.search(id)
 	return uint64(i)*blockIDs + uint64(n), ok, nil
 }
 
-func (r Reader) id(kind int, n uint64) (id [idSize]byte, err error) {
+// id returns the id with a number.
+func (r *dictionaries) id(kind int, n uint64) (id [idSize]byte, err error) {
 	if n >= r.counts[kind] {
 		return id, ErrDamaged
 	}
-	b, err := r.block(kind, int(n/blockIDs))
+	b, err := r.ids(kind, int(n/blockIDs))
 	if err != nil {
 		return id, err
 	}
-	return *b.(idBlock).at(int(n % blockIDs)), nil
+	return b.at(int(n % blockIDs)), nil
 }
 
 // stored returns the stored key of a key.
-func (r Reader) stored(key []byte) ([]byte, error) {
-	return appendStored(make([]byte, 0, len(key)+8), r.shape, r, key)
+func (r *dictionaries) stored(dst, key []byte) ([]byte, error) {
+	var columns [32]byte
+	dst, _, err := appendStored(dst, columns[:0], r.shape, r, key)
+	return dst, err
 }
 
-// read returns an entry of a block. key is its key, or nil to make it.
-func (r Reader) read(b *block, i int, key []byte) (e Entry, err error) {
-	stored, value, refs := b.entry(i)
-	mem := make([]byte, 0, len(stored)+len(value)+idSize*(len(refs)+2))
-	if key == nil {
-		if mem, err = appendKey(mem, r.shape, r, stored); err != nil {
-			return e, err
-		}
-		key = mem[:len(mem):len(mem)]
+// lookup is what a call of a Reader reads.
+type lookup struct {
+	dictionaries
+	block
+}
+
+var lookups = sync.Pool{New: func() any { return new(lookup) }}
+
+// begin returns a lookup, which ends with end.
+func (r Reader) begin() *lookup {
+	l := lookups.Get().(*lookup)
+	l.Reader = r
+	return l
+}
+
+func (l *lookup) end() {
+	l.Reader = Reader{}
+	for i := range l.last {
+		l.last[i].block = 0
 	}
-	start := len(mem)
-	for _, ref := range refs {
-		id, err := r.id(int(ref.kind), ref.n)
+	lookups.Put(l)
+}
+
+// enter reads a block of entries.
+func (l *lookup) enter(i int) error {
+	b, err := l.bytes(l.kinds, i)
+	if err != nil {
+		return err
+	}
+	if err := l.block.read(b, l.entries().blocks[i].count, l.kinds); err != nil {
+		return damaged(l.kinds, i)
+	}
+	l.block.cache, l.block.number = &l.Table.cache, i
+	return nil
+}
+
+// entry returns an entry of the block. key is its key, or nil to make it.
+func (l *lookup) entry(i int, key []byte) (e Entry, err error) {
+	var memory [128]byte
+	if e.Key = key; key == nil {
+		stored, err := l.appendKey(memory[:0], i)
 		if err != nil {
 			return e, err
 		}
-		mem = append(append(mem, value[:ref.gap]...), id[:]...)
-		value = value[ref.gap:]
+		if e.Key, err = appendKey(make([]byte, 0, len(stored)+2*idSize), l.shape, &l.dictionaries, stored); err != nil {
+			return e, err
+		}
 	}
-	mem = append(mem, value...)
-	return Entry{Key: key, Value: mem[start:len(mem):len(mem)]}, nil
+	value, err := l.appendValue(memory[:0], &l.dictionaries, i)
+	if err == nil {
+		e.Value = append(make([]byte, 0, len(value)), value...)
+	}
+	return e, err
 }
 
-// find returns the block and the place in it of the first entry with a stored key that is not less,
-// or the last block and its end.
-func (r Reader) find(stored []byte) (n int, b *block, i int, err error) {
-	if len(r.entries().blocks) == 0 {
-		return 0, nil, 0, nil
+// find reads the block and finds the place in it of the first entry with a stored key that is not
+// less, or the last block and its end. It returns -1 if there are no blocks.
+func (l *lookup) find(stored []byte) (n, i int, err error) {
+	if len(l.entries().blocks) == 0 {
+		return -1, 0, nil
 	}
-	n = max(0, r.entries().find(stored))
-	if b, err = r.entryBlock(n); err != nil {
-		return 0, nil, 0, err
+	n = max(0, l.entries().find(stored))
+	if err = l.enter(n); err != nil {
+		return 0, 0, err
 	}
-	if i = b.search(stored); i == len(b.ends) && n+1 < len(r.entries().blocks) {
+	if i, _, err = l.search(stored); err == nil && i == l.count && n+1 < len(l.entries().blocks) {
 		n, i = n+1, 0
-		b, err = r.entryBlock(n)
+		err = l.enter(n)
 	}
-	return n, b, i, err
+	return n, i, err
+}
+
+// get finds the entry with a key.
+func (l *lookup) get(key []byte) (i int, ok bool, err error) {
+	var memory [128]byte
+	stored, err := l.stored(memory[:0], key)
+	if err != nil {
+		return 0, false, err
+	}
+	n := l.entries().find(stored)
+	if n < 0 {
+		return 0, false, nil
+	}
+	if err := l.enter(n); err != nil {
+		return 0, false, err
+	}
+	return l.search(stored)
 }
 
 // Get returns a key's value, which the caller owns.
 func (r Reader) Get(key []byte) (value []byte, ok bool, err error) {
-	stored, err := r.stored(key)
-	if err != nil {
+	l := r.begin()
+	defer l.end()
+	i, ok, err := l.get(key)
+	if err != nil || !ok {
 		return nil, false, err
 	}
-	n := r.entries().find(stored)
-	if n < 0 {
-		return nil, false, nil
-	}
-	b, err := r.entryBlock(n)
-	if err != nil {
-		return nil, false, err
-	}
-	i := b.search(stored)
-	if i == len(b.ends) || !bytes.Equal(b.key(i), stored) {
-		return nil, false, nil
-	}
-	e, err := r.read(b, i, key)
+	e, err := l.entry(i, key)
 	return e.Value, err == nil, err
 }
 
 // Has reports whether the table has a key.
 func (r Reader) Has(key []byte) (bool, error) {
-	_, ok, err := r.Get(key)
+	l := r.begin()
+	defer l.end()
+	_, ok, err := l.get(key)
 	return ok, err
 }
 
 // Page returns entries in order with from <= key, and < to unless to is nil, as many as are in one
-// block and at most limit. next is the key from which others follow, or nil if there are none before
-// to. The caller owns the memory.
+// block and at most limit, and no more when they have a MiB. next is the key from which others follow,
+// or nil if there are none before to. The caller owns the memory.
 func (r Reader) Page(from, to []byte, limit int) (entries []Entry, next []byte, err error) {
-	stored, err := r.stored(from)
+	l := r.begin()
+	defer l.end()
+	stored, err := l.stored(nil, from)
 	if err != nil {
 		return nil, nil, err
 	}
 	var end []byte
 	if to != nil {
-		if end, err = r.stored(to); err != nil {
+		if end, err = l.stored(nil, to); err != nil {
 			return nil, nil, err
 		}
 	}
-	n, b, i, err := r.find(stored)
-	if err != nil || b == nil {
+	n, i, err := l.find(stored)
+	if err != nil || n < 0 {
 		return nil, nil, err
 	}
-	least := from
-	for ; i < len(b.ends) && len(entries) < limit; i++ {
-		if to != nil && bytes.Compare(b.key(i), end) >= 0 {
-			return entries, nil, nil
+	least, size := from, 0
+	for ; i < l.count && len(entries) < limit && size < 1<<20; i++ {
+		if to != nil {
+			if c, err := l.compare(i, end); err != nil || c >= 0 {
+				return entries, nil, err
+			}
 		}
-		e, err := r.read(b, i, nil)
-		if err == nil && bytes.Compare(e.Key, least) < 0 {
-			err = ErrDamaged // it would never end
+		e, err := l.entry(i, nil)
+		if err == nil && (bytes.Compare(e.Key, least) < 0 || len(entries) > 0 && bytes.Equal(e.Key, least)) {
+			err = damaged(l.kinds, n) // it would never end
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		entries, least = append(entries, e), e.Key
+		entries, least, size = append(entries, e), e.Key, size+len(e.Value)
 	}
-	if i == len(b.ends) && n+1 == len(r.entries().blocks) || len(entries) == 0 {
+	if i == l.count && n+1 == len(l.entries().blocks) || len(entries) == 0 {
 		return entries, nil, nil
 	}
 	return entries, append(bytes.Clone(entries[len(entries)-1].Key), 0), nil
@@ -213,27 +264,30 @@ func (r Reader) Page(from, to []byte, limit int) (entries []Entry, next []byte, 
 // Last returns the entry with the greatest key that is at least from, and less than to unless to is
 // nil.
 func (r Reader) Last(from, to []byte) (e Entry, ok bool, err error) {
-	n := len(r.entries().blocks) - 1
+	l := r.begin()
+	defer l.end()
+	n := len(l.entries().blocks) - 1
 	var end []byte
 	if to != nil {
-		if end, err = r.stored(to); err != nil {
+		if end, err = l.stored(nil, to); err != nil {
 			return e, false, err
 		}
-		n = r.entries().find(end)
+		n = l.entries().find(end)
 	}
 	for ; n >= 0; n-- {
-		b, err := r.entryBlock(n)
-		if err != nil {
+		if err := l.enter(n); err != nil {
 			return e, false, err
 		}
-		i := len(b.ends)
+		i := l.count
 		if to != nil {
-			i = b.search(end)
+			if i, _, err = l.search(end); err != nil {
+				return e, false, err
+			}
 		}
 		if i == 0 {
 			continue // all of the block is at the end or after it
 		}
-		if e, err = r.read(b, i-1, nil); err != nil || bytes.Compare(e.Key, from) < 0 {
+		if e, err = l.entry(i-1, nil); err != nil || bytes.Compare(e.Key, from) < 0 {
 			return Entry{}, false, err
 		}
 		return e, true, nil

@@ -14,18 +14,17 @@ type Writer struct {
 	load   Load
 	extent []byte // not emitted yet
 	number uint32 // of that extent
-	ids    idBlock
+	ids    []byte
 	kind   int // of ids
 	added  bool
 	last   []byte // key, of Add
 	stored []byte
 	before []byte // stored key
-	refs   []Reference
-	cuts   []reference
-	rest   []byte
-	block  columns
+	parts  []byte // columns of stored
+	dicts  dictionaries
+	value  cutter
+	block  blockWriter
 	first  []byte // of the block
-	whole  []byte
 }
 
 // NewWriter returns a writer that passes extents to emit, numbered from 0. Emit does not keep their
@@ -75,28 +74,28 @@ func (w *Writer) flushIDs() error {
 	if len(w.ids) == 0 {
 		return nil
 	}
-	first := bytes.Clone(w.ids[:idSize])
-	w.whole = encodeIDs(w.whole[:0], w.ids)
-	count := len(w.ids) / idSize
+	first, count := bytes.Clone(w.ids[:idSize]), len(w.ids)/idSize
+	err := w.put(w.kind, first, count, func(dst []byte) []byte { return encodeIDs(dst, w.ids) })
 	w.ids = w.ids[:0]
-	return w.put(w.kind, first, count)
+	return err
 }
 
-// put writes the block in whole.
-func (w *Writer) put(section int, first []byte, count int) error {
+// put writes a block.
+func (w *Writer) put(section int, first []byte, count int, encode func(dst []byte) []byte) error {
 	if len(w.extent) >= extentSize {
 		if err := w.flush(); err != nil {
 			return err
 		}
 	}
 	start := len(w.extent)
-	w.extent = compress(w.extent, w.whole)
+	w.extent = encode(w.extent)
 	s := &w.table.sections[section]
 	s.blocks = append(s.blocks, blockAt{
 		Place: Place{Extent: w.number, Offset: start, Length: len(w.extent) - start},
-		whole: len(w.whole), count: count, sum: crc32.Checksum(w.extent[start:], castagnoli),
+		count: count, sum: crc32.Checksum(w.extent[start:], castagnoli),
 	})
 	s.firsts = append(s.firsts, first)
+	w.table.stored += int64(len(w.extent) - start)
 	return nil
 }
 
@@ -110,11 +109,6 @@ func (w *Writer) flush() error {
 	return err
 }
 
-// reader reads the dictionaries.
-func (w *Writer) reader() Reader {
-	return Reader{w.table, w.load}
-}
-
 // begin ends the dictionaries.
 func (w *Writer) begin() error {
 	if err := errors.Join(w.flushIDs(), w.flush()); err != nil {
@@ -124,6 +118,7 @@ func (w *Writer) begin() error {
 		w.table.widths[kind] = widthOf(w.table.counts[kind])
 	}
 	w.added, w.last = true, nil
+	w.dicts = dictionaries{Reader: Reader{w.table, w.load}}
 	return nil
 }
 
@@ -138,15 +133,13 @@ func (w *Writer) Add(key, value []byte) (err error) {
 		return errOrder
 	}
 	w.last = append(w.last[:0], key...)
-	r := w.reader()
-	if w.stored, err = appendStored(w.stored[:0], w.table.shape, r, key); err != nil {
+	if w.stored, w.parts, err = appendStored(w.stored[:0], w.parts[:0], w.table.shape, &w.dicts, key); err != nil {
 		return err
 	}
-	rest, refs, err := w.cut(r, key, value)
-	if err != nil {
+	if err := w.value.cut(w.table.shape, &w.dicts, key, value); err != nil {
 		return err
 	}
-	if !w.block.fits(w.stored, rest) {
+	if !w.block.takes(w.stored, w.parts, &w.value, len(key)+len(value)) {
 		if err := w.flushBlock(); err != nil {
 			return err
 		}
@@ -159,41 +152,16 @@ func (w *Writer) Add(key, value []byte) (err error) {
 		w.first = bytes.Clone(w.stored[:min(shared+1, len(w.stored))])
 	}
 	w.before = append(w.before[:0], w.stored...)
-	w.block.add(w.stored, rest, refs, w.table.width)
+	w.block.add(w.stored, w.parts, &w.value)
+	w.table.whole += int64(len(key) + len(value))
 	return nil
-}
-
-// cut cuts the ids out of a value that dictionaries have. The result is valid until the next call.
-func (w *Writer) cut(r Reader, key, value []byte) (rest []byte, refs []reference, err error) {
-	w.refs = w.table.shape.References(w.refs[:0], key, value)
-	w.cuts, w.rest = w.cuts[:0], w.rest[:0]
-	from := 0
-	for _, at := range w.refs {
-		if at.Offset < from || at.Offset+idSize > len(value) || at.Kind < 0 || at.Kind >= w.table.kinds {
-			continue
-		}
-		n, ok, err := r.rank(at.Kind, (*[idSize]byte)(value[at.Offset:]))
-		if err != nil {
-			return nil, nil, err
-		}
-		if !ok {
-			continue
-		}
-		w.rest = append(w.rest, value[from:at.Offset]...)
-		w.cuts = append(w.cuts, reference{uint32(at.Offset - from), uint8(at.Kind), n})
-		from = at.Offset + idSize
-	}
-	w.rest = append(w.rest, value[from:]...)
-	return w.rest, w.cuts, nil
 }
 
 func (w *Writer) flushBlock() error {
 	if w.block.count == 0 {
 		return nil
 	}
-	count := w.block.count
-	w.whole = w.block.finish(w.whole[:0])
-	return w.put(w.table.kinds, w.first, count)
+	return w.put(w.table.kinds, w.first, w.block.count, w.block.finish)
 }
 
 // Finish ends the table and returns its directory.

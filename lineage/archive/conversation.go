@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
 )
 
 // Conversation is a conversation in an archive: a tree of messages. It becomes a thread. Unknown
@@ -34,6 +35,8 @@ type Conversation struct {
 	Current string
 	// ForkedFrom is the source id of the conversation that this one was forked from.
 	ForkedFrom string
+	// Continues, when not nil, says that this is no conversation of its own.
+	Continues *Continues
 	// SharedIDs is set if equal message ids in different conversations mean the same message,
 	// because one conversation was resumed from the other.
 	SharedIDs bool
@@ -73,6 +76,14 @@ func (c *Conversation) Size() int64 {
 	return int64(n)
 }
 
+// Continues says which thread of the store a conversation continues, as a branch of that thread. What it states of itself, such as a
+// title, is not that of the thread.
+type Continues struct {
+	Thread lineage.ThreadID
+	// Branch is the name of the branch.
+	Branch string
+}
+
 // Row is a row of a database table.
 type Row struct {
 	// Key identifies the row in the database: the table, a space and the primary key.
@@ -97,6 +108,8 @@ type Node struct {
 	// Parent is the id of its parent. If it is empty, the parent is the previous node, unless Root
 	// is set.
 	Parent string
+	// Follows, when not zero, is the message of the store that it follows, in place of Parent.
+	Follows lineage.SpanRef
 	// Root is set if it begins a history.
 	Root bool
 	// Role is the message's role, Name the name of a tool or participant.

@@ -69,6 +69,21 @@ func (d *Damage) Error() string { return d.At.String() + ": " + d.Err.Error() }
 // Unwrap returns the reason.
 func (d *Damage) Unwrap() error { return d.Err }
 
+// ElsewhereError is why a conversation lacks its beginning: that is in another one, which is not there, or not all of it yet. Read
+// again when it is, the conversation has all.
+type ElsewhereError struct {
+	// SourceID is that of the other conversation.
+	SourceID string
+	Err      error
+}
+
+func (e *ElsewhereError) Error() string {
+	return fmt.Sprintf("malformed: its beginning is only in session %s: %v; it begins here", e.SourceID, e.Err)
+}
+
+// Unwrap returns ErrMalformed and the reason.
+func (e *ElsewhereError) Unwrap() []error { return []error{ErrMalformed, e.Err} }
+
 var (
 	// ErrMalformed is returned for input that does not conform to its format.
 	ErrMalformed = errors.New("malformed")

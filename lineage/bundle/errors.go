@@ -34,7 +34,7 @@ func (e *ConflictError) Error() string {
 func (e *ConflictError) Unwrap() error { return backend.ErrConflict }
 
 // ErrNoInventory is returned for a file that does not start like an inventory. It matches backend.ErrCorrupt.
-var ErrNoInventory = fmt.Errorf("it does not begin like an inventory: %w", backend.ErrCorrupt)
+var ErrNoInventory = fmt.Errorf("not an inventory: %w", backend.ErrCorrupt)
 
 func corrupt(offset int64, format string, args ...any) error {
 	return &backend.CorruptError{File: "bundle", Offset: offset, What: fmt.Sprintf(format, args...)}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/lineage-store/lineage/internal/zframe"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -140,11 +141,7 @@ type reader struct {
 }
 
 func newReader(r io.Reader) (*reader, error) {
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxFrame), zstd.WithDecodeAllCapLimit(true))
-	if err != nil {
-		return nil, err
-	}
-	in := &reader{r: r, sum: sha256.New(), zstd: dec}
+	in := &reader{r: r, sum: sha256.New(), zstd: zframe.NewDecoder(maxFrame, zstd.WithDecoderConcurrency(1))}
 	if err := in.header(); err != nil {
 		in.close()
 		return nil, err
@@ -235,12 +232,9 @@ func (r *reader) frame() error {
 		return r.end(before)
 	case frameZstd:
 		// Decoded records share memory with their frame, so each frame has its own.
-		b, err := r.zstd.DecodeAll(r.stored, make([]byte, 0, size))
+		b, err := zframe.Expand(r.zstd, r.stored, int(size))
 		if err != nil {
 			return r.corrupt("%v", err)
-		}
-		if len(b) != int(size) {
-			return r.corrupt("a frame has %d bytes, its header says %d", len(b), size)
 		}
 		r.rest = b
 	default:

@@ -322,6 +322,8 @@ func TestContradictions(t *testing.T) {
 }
 
 // TestImpossibleFrames reads frames with wrong headers.
+//
+//test:norace
 func TestImpossibleFrames(t *testing.T) {
 	frame := func(kind byte, stored []byte, size uint32) []byte {
 		c := craft(t)
@@ -339,6 +341,7 @@ func TestImpossibleFrames(t *testing.T) {
 	}
 }
 
+//test:norace
 func TestTooLarge(t *testing.T) {
 	s := emptyStore(t)
 	_, err := s.CreateThread(bg, lineage.ThreadOptions{Metadata: bytes.Repeat([]byte("1"), maxEntry)})
@@ -422,6 +425,8 @@ func FuzzEntries(f *testing.F) {
 }
 
 // An inventory with wrong counts and the right hash is refused with little memory.
+//
+//test:norace
 func TestInflatedInventory(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("testdata", "store.inventory"))
 	require.NoError(t, err)

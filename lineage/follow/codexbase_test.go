@@ -106,6 +106,41 @@ func TestCodexHistoryBase(t *testing.T) {
 	require.Equal(t, "one two other five six ", texts)
 }
 
+// A session whose beginning is not there yet is read again when it is: also in a later run, of one that waits for another one itself, and
+// of one that has a part of it. Sessions that wait for each other do not go round.
+func TestCodexHistoryBaseComesLater(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	file := func(id string) string {
+		return h.path(".codex", "sessions", "2026", "11", "28", "rollout-2026-11-28T00-00-00-"+id+".jsonl")
+	}
+	first := rolloutLines("aaaa", "", 0, "one", "two", "three")
+	h.write(t, file("cccc"), rolloutLines("cccc", `,"history_base":{"thread_id":"bbbb","end_ordinal_exclusive":8}`, 8, "third"))
+	h.write(t, file("bbbb"), rolloutLines("bbbb", `,"history_base":{"thread_id":"aaaa","end_ordinal_exclusive":5}`, 5, "other"))
+	h.write(t, file("dddd"), rolloutLines("dddd", `,"history_base":{"thread_id":"eeee","end_ordinal_exclusive":99}`, 9, "round"))
+	h.write(t, file("eeee"), rolloutLines("eeee", `,"history_base":{"thread_id":"dddd","end_ordinal_exclusive":99}`, 9, "again"))
+	once(t, store, h.options())
+	require.Equal(t, []int{1, 1}, []int{len(texts(t, store, "bbbb")), len(texts(t, store, "cccc"))})
+	cut := strings.Index(first, `{"timestamp":"2026-11-28T00:00:03Z"`)
+	h.write(t, file("aaaa"), first[:cut])
+	once(t, store, h.options())
+	require.Len(t, texts(t, store, "bbbb"), 1)
+	h.append(t, file("aaaa"), first[cut:])
+	once(t, store, h.options())
+	require.Equal(t, []int{3, 4}, []int{len(texts(t, store, "bbbb")), len(texts(t, store, "cccc"))})
+	for _, id := range []string{"aaaa", "bbbb", "cccc", "dddd"} {
+		s, err := FindSource(t.Context(), store, h.options().Machine.ID, file(id))
+		require.NoError(t, err)
+		var out strings.Builder
+		require.NoError(t, s.Export(t.Context(), &out))
+		raw, err := os.ReadFile(file(id))
+		require.NoError(t, err)
+		require.Equal(t, string(raw), out.String())
+	}
+	for _, e := range once(t, store, h.options()) {
+		require.NotEqual(t, Read, e.Kind, e.Path)
+	}
+}
+
 // A beginning that the other file does not have in full, or that no regular file of the sessions has, is said to be missing.
 func TestCodexHistoryBaseIsMissing(t *testing.T) {
 	whole := rolloutLines("aaaa", "", 0, "one", "two")

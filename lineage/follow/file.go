@@ -37,6 +37,7 @@ type file struct {
 	reader      *reader // nil unless the file is active
 	rows        *rowsOf // nil unless it is a database that was read lately
 	failures    int
+	begunAgain  bool      // it is read again because a conversation is there that it waited for
 	rest        time.Time // until when a database that changes all the time is not read again
 }
 
@@ -312,7 +313,7 @@ func (r *run) stillLeftOut(ctx context.Context, f *file) (bool, error) {
 		}
 	case Deleted:
 		for _, id := range s.Conversations {
-			_, err := r.store.FindThread(ctx, id)
+			_, err := ThreadOf(ctx, r.store, id)
 			if !errors.Is(err, lineage.ErrNotFound) {
 				return false, err
 			}
@@ -383,7 +384,7 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 			}
 		}()
 	}
-	t := &taking{ctx: ctx, run: r, known: f.folder.project}
+	t := &taking{ctx: ctx, run: r, path: f.path, known: f.folder.project}
 	overtaken := false
 	t.rows = func(c *archive.Conversation) error {
 		err := r.keepRows(ctx, f, c.SourceID, c.Rows)
@@ -493,6 +494,9 @@ func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end i
 		Agent: f.agent(), Bytes: end, Size: now.size, Modified: r.settled(f, now), Beside: now.beside,
 		Conversations: slices.Clone(t.ids), LeftOut: t.leftOut(), Project: t.project,
 	}
+	if f.reader != nil && is.LeftOut == "" && f.reader.growing.Session() == "" {
+		is.Conversations = nil // it has no message, and so no thread yet
+	}
 	is.setPath(f.path)
 	if len(report.Formats) > 0 {
 		is.Format = report.Formats[0]
@@ -501,9 +505,12 @@ func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end i
 		Kind: Read, Agent: is.Agent, Path: f.path, Bytes: max(end-was.Bytes, 0), Messages: report.NewMessages, Conversations: slices.Clone(t.stored),
 	}
 	if f.reader != nil && f.reader.rounds > 1 { // what was read before counts, too
-		is.Skipped, is.Error, is.Format = was.Skipped, was.Error, was.Format
+		is.Skipped, is.Error, is.Format, is.Waits = was.Skipped, was.Error, was.Format, was.Waits
 	}
 	for _, d := range report.Skipped {
+		if elsewhere := (*archive.ElsewhereError)(nil); errors.As(d, &elsewhere) && (f.reader == nil || f.reader.fresh) {
+			is.Waits = elsewhere.SourceID
+		}
 		if !errors.Is(d, archive.ErrNoMessages) {
 			is.Skipped++
 			event.Skipped++
@@ -516,8 +523,14 @@ func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end i
 	if is.Error == "" && event.Err != nil {
 		is.Error = event.Err.Error()
 	}
-	for _, id := range t.ids {
+	for _, id := range is.Conversations {
 		r.conversations[id] = true
+	}
+	if is.Waits == "" || !f.begunAgain {
+		defer r.beginAgain(is.Conversations, f)
+	}
+	if f.begunAgain = false; is.Waits != "" && is.Waits != was.Waits {
+		r.waits[is.Waits] = append(r.waits[is.Waits], f)
 	}
 	f.state = is
 	r.count++
@@ -529,5 +542,25 @@ func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end i
 	is.Skipped, is.Error = 0, "" // nothing of it is wanted
 	if was.LeftOut != is.LeftOut {
 		r.options.Events(Event{Kind: LeftOut, Agent: is.Agent, Path: f.path, Reason: string(is.LeftOut)})
+	}
+}
+
+// beginAgain lets files be read again from their start that waited for conversations of another file, which was read.
+func (r *run) beginAgain(conversations []string, read *file) {
+	for _, id := range conversations {
+		waits := r.waits[id]
+		delete(r.waits, id)
+		for _, f := range waits {
+			if f == read || f.state.Waits != id || !f.state.Gone.IsZero() {
+				continue
+			}
+			r.dropReader(f)
+			f.state.Bytes, f.begunAgain = 0, true
+			r.changed(f)
+			r.look(f)
+			if !f.queued { // it is not followed now
+				r.waits[id] = append(r.waits[id], f)
+			}
+		}
 	}
 }

@@ -162,6 +162,8 @@ type run struct {
 	// waiting are the files to look at again at a time.
 	waiting map[*file]time.Time
 	active  []*file // with open readers, the one used last at the end
+	// waits are the files that wait for a conversation: see State.Waits.
+	waits map[string][]*file
 	// withRows are the databases of which the rows that are in the store are known.
 	withRows []*file
 	unsaved  []*file
@@ -244,13 +246,17 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 	r := &run{
 		options: o, store: store.Unsynced(), kept: keptFor(store, o.Machine), clock: o.Clock,
 		files: make(map[string]*file), conversations: make(map[string]bool), waiting: make(map[*file]time.Time),
+		waits: make(map[string][]*file),
 	}
 	states, err := r.kept.states(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for path, state := range states {
-		r.files[fileKey(path)] = &file{path: path, state: state}
+		f := &file{path: path, state: state}
+		if r.files[fileKey(path)] = f; state.Waits != "" {
+			r.waits[state.Waits] = append(r.waits[state.Waits], f)
+		}
 		for _, id := range state.Conversations {
 			r.conversations[id] = true
 		}

@@ -30,6 +30,7 @@ type reader struct {
 	mark     [sha256.Size]byte
 	modified int64 // the time of the file then
 	rounds   int
+	fresh    bool // nothing of the file was known
 	used     time.Time
 }
 
@@ -66,7 +67,13 @@ func (r *run) dropReader(f *file) {
 // flush commits what the reader of a file has recorded. If another process has recorded the file
 // meanwhile, the file is read again.
 func (r *run) flush(ctx context.Context, f *file) error {
-	if f.reader == nil || !f.reader.record.pending() {
+	if f.reader == nil {
+		return nil
+	}
+	if lines := f.reader.growing.Unplaced(); len(lines) > 0 { // of no session: they are kept as they are
+		f.reader.record.add(ctx, "", lines)
+	}
+	if !f.reader.record.pending() {
 		return nil
 	}
 	err := f.reader.record.flush(ctx)
@@ -171,7 +178,7 @@ func (f *file) continues(opened *os.File, now stamp, end int64) (bool, error) {
 // openReader opens a reader at the start of a file. It reports whether the file has to wait until its
 // project is known.
 func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stamp, end int64, fresh bool) (wait bool, err error) {
-	t := &taking{ctx: ctx, run: r, alone: true}
+	t := &taking{ctx: ctx, run: r, path: f.path, alone: true}
 	name := filepath.Base(f.path)
 	if len(r.options.NotProjects) > 0 {
 		source := archive.Stream(name, io.NewSectionReader(opened, 0, end))
@@ -192,6 +199,7 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 	if err != nil {
 		return false, err
 	}
+	fresh = fresh || f.state.Waits != "" // its messages may be after others now
 	var known *Source
 	var spans [][]lineage.SpanRef
 	sum := sha256.New()
@@ -210,7 +218,7 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 			return false, err
 		}
 	}
-	is := &reader{taking: t}
+	is := &reader{taking: t, fresh: known == nil}
 	is.record = record(r.store, r.options.Machine, r.sourceOf(f), known, sum)
 	is.record.seen = true
 	if known == nil && found != nil {

@@ -253,7 +253,7 @@ type SourceLine struct {
 func (s *Source) Lines(ctx context.Context) iter.Seq2[SourceLine, error] {
 	return func(yield func(SourceLine, error) bool) {
 		if s.Is.Session != "" {
-			if _, err := s.store.FindThread(ctx, s.Is.Session); err != nil {
+			if _, err := ThreadOf(ctx, s.store, s.Is.Session); err != nil {
 				yield(SourceLine{}, fmt.Errorf("source %s: %w", s.About.Path, err))
 				return
 			}

@@ -34,6 +34,8 @@ type State struct {
 	// wrong with the first of them.
 	Skipped int64  `json:"skipped,omitempty"`
 	Error   string `json:"error,omitempty"`
+	// Waits is the source id of a conversation in which the one of the file begins, and which was not there when it was read.
+	Waits string `json:"waits,omitempty"`
 	// Gone is when the file was found missing.
 	Gone time.Time `json:"gone,omitzero"`
 	// LeftOut is why the file is not read, empty if it is. Project is the folder of a session that was

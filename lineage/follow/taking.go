@@ -22,6 +22,9 @@ type taking struct {
 	taken       map[string]bool
 	// alone is set if the file has one conversation: nothing more is read once that is left out.
 	alone bool
+	// path is that of the file, and resumed has the conversations that are branches of threads, nil for others.
+	path    string
+	resumed map[string]*continuing
 	// known is the project of the first conversation, if it is known before.
 	known string
 	// local, when not empty, tells the conversations from those of other machines: see archive.Conversation.
@@ -51,6 +54,11 @@ func (t *taking) formats(formats []archive.Format) []archive.Format {
 							continue
 						}
 						c, err = nil, cmp.Or(t.err, errLeftOut)
+					}
+					if err == nil {
+						if is := t.resumed[c.SourceID]; is != nil {
+							is.adapt(c)
+						}
 					}
 					if err == nil && t.rows != nil && len(c.Rows) > 0 {
 						if t.err = t.rows(c); t.err != nil {
@@ -88,16 +96,16 @@ func (t *taking) decide(id, project string) bool {
 	if id != "" {
 		t.ids = append(t.ids, id)
 	}
-	if t.run.conversations[id] {
-		_, err := t.run.store.FindThread(t.ctx, id)
-		if errors.Is(err, lineage.ErrNotFound) {
+	resumed, err := t.continues(id)
+	if err == nil && (resumed != nil || t.run.conversations[id]) {
+		if _, err = ThreadOf(t.ctx, t.run.store, id); errors.Is(err, lineage.ErrNotFound) {
 			t.deleted = true
 			return false
 		}
-		if err != nil {
-			t.err = err
-			return false
-		}
+	}
+	if err != nil {
+		t.err = err
+		return false
 	}
 	t.stored = append(t.stored, id)
 	return true

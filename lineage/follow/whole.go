@@ -142,7 +142,7 @@ func ForgetDeleted(ctx context.Context, store *lineage.Store) (n int, err error)
 		if s == nil || s.Is.Session == "" {
 			continue // what is damaged stays
 		}
-		_, err := store.FindThread(ctx, s.Is.Session)
+		_, err := ThreadOf(ctx, store, s.Is.Session)
 		switch {
 		case errors.Is(err, lineage.ErrNotFound):
 			gone = append(gone, s)

@@ -20,7 +20,8 @@ import (
 // earlier ones, so the history is always translated.
 func gemini() *target {
 	return &target{
-		newID: uuidV4,
+		newID:  uuidV4,
+		marked: true,
 		path: func(s *Session, now time.Time) (string, error) {
 			folder := s.geminiProject()
 			if folder == "" {
@@ -100,7 +101,7 @@ func makeGemini(m *maker, p *part) error {
 	m.add(header)
 	tools := make(map[string]string)
 	for _, t := range turns {
-		said := geminiMessage{ID: uuidV4(), Timestamp: at, Type: "user"}
+		said := geminiMessage{ID: uuidV4()[:36-markSize] + m.s.mark(), Timestamp: at, Type: "user"}
 		if t.role == "assistant" {
 			said.Type, said.Model = "gemini", "unknown"
 		} else if len(t.blocks) > 0 && t.blocks[0].kind == "text" && ignoredByGemini(t.blocks[0].text("text")) {

@@ -43,12 +43,19 @@ func readHistory(ctx context.Context, store *lineage.Store, tip lineage.SpanRef)
 }
 
 // sources returns the session files of the threads that the messages belong to, and of another session.
-func (h *history) sources(ctx context.Context, session string) (of []*follow.Source, err error) {
-	sessions, err := h.sessions(ctx)
+func (h *history) sources(ctx context.Context, a about) (of []*follow.Source, err error) {
+	sessions, threads, err := h.sessions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	sessions[session] = true
+	sessions[a.session], threads[a.thread] = true, true
+	resumed, err := follow.ResumedInto(ctx, h.store)
+	if err != nil {
+		return nil, err
+	}
+	for session, thread := range resumed {
+		sessions[session] = sessions[session] || threads[thread]
+	}
 	for source, err := range follow.Sources(ctx, h.store) {
 		switch {
 		case errors.Is(err, lineage.ErrCorrupt):
@@ -61,9 +68,9 @@ func (h *history) sources(ctx context.Context, session string) (of []*follow.Sou
 	return of, nil
 }
 
-// sessions returns the source ids of the threads that the messages belong to.
-func (h *history) sessions(ctx context.Context) (map[string]bool, error) {
-	sessions, seen := make(map[string]bool), make(map[lineage.ThreadID]bool)
+// sessions returns the threads that the messages belong to, and their source ids.
+func (h *history) sessions(ctx context.Context) (sessions map[string]bool, seen map[lineage.ThreadID]bool, err error) {
+	sessions, seen = make(map[string]bool), make(map[lineage.ThreadID]bool)
 	runs := backend.Runs(ctx, h.store.View())
 	for i, span := range h.spans {
 		if i > 0 && h.spans[i-1].Run == span.Run {
@@ -71,18 +78,18 @@ func (h *history) sessions(ctx context.Context) (map[string]bool, error) {
 		}
 		run, err := runs(span.Run)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if home := run.Home.Thread; !home.IsZero() && !seen[home] {
 			seen[home] = true
 			a, err := aboutThread(ctx, h.store, home)
 			if err != nil && !errors.Is(err, lineage.ErrNotFound) {
-				return nil, err
+				return nil, nil, err
 			}
 			sessions[a.session] = true
 		}
 	}
-	return sessions, nil
+	return sessions, seen, nil
 }
 
 // part is a part of a history as messages. For each message it has the index of its span.

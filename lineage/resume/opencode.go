@@ -29,6 +29,7 @@ func openCode() *target {
 			return nil
 		},
 		stored: openCodeStored,
+		marked: true,
 		editor: openCodeEditor,
 		make:   makeOpenCode,
 		frame:  openCodeFrame,

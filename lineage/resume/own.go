@@ -57,7 +57,7 @@ func findOwn(ctx context.Context, h *history, t *target, agent follow.Agent, a a
 		}
 		return o, nil
 	}
-	sources, err := h.sources(ctx, a.session)
+	sources, err := h.sources(ctx, a)
 	if err != nil {
 		return nil, err
 	}

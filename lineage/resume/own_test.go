@@ -44,34 +44,35 @@ func TestOwnLinesAreRecognised(t *testing.T) {
 			h.sampleAlone(o)
 			h.follow()
 			type made struct {
+				thread  *lineage.Thread
 				of      lineage.SpanRef
 				spans   []lineage.SpanRef
 				session *resume.Session
 			}
 			var all []made
-			for _, thread := range h.threads() {
+			threads := h.threads()
+			for _, thread := range threads {
 				for _, tip := range h.tips(thread) {
 					spans := h.spans(tip)
 					for n := range spans {
 						s := h.plan(o.agent, thread, spans[n])
 						h.write(s)
-						all = append(all, made{spans[n], spans[:n+1], s})
+						all = append(all, made{thread, spans[n], spans[:n+1], s})
 					}
 				}
 			}
 			h.follow()
+			require.Len(t, h.threads(), len(threads))
 			own := 0
 			for _, m := range all {
-				tip := h.tip(h.thread(m.session.ID))
 				if m.session.Own == len(m.spans) {
-					require.Equal(t, m.spans, h.spans(tip), "position %d", len(m.spans))
+					require.Equal(t, m.spans, h.spans(h.branch(m.thread, m.session)), "position %d", len(m.spans))
 					require.Empty(t, m.session.Losses)
 					own++
 					continue
 				}
 				// A position inside of a record of several messages: the others are not in it.
 				require.Equal(t, "rollout-compacted.jsonl", path.Base(o.sample), "position %d", len(m.spans))
-				require.Equal(t, h.texts(m.of), h.texts(tip))
 			}
 			require.GreaterOrEqual(t, own, 3)
 		})
@@ -207,7 +208,7 @@ func TestRandomTrees(t *testing.T) {
 			}
 			require.Equal(t, want, got)
 			h.follow()
-			require.Equal(t, spans[:n+1], h.spans(h.tip(h.thread(s.ID))))
+			require.Equal(t, spans[:n+1], h.spans(h.branch(thread, s)))
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"path"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
@@ -51,7 +53,7 @@ func qwenEditor(s *Session) func(raw []byte) []byte {
 // the other records keep the folder in which they were written.
 func qwenFirst(s *Session) ([]byte, error) {
 	return marshal(map[string]any{
-		"uuid": uuidV4(), "parentUuid": nil, "sessionId": s.ID, "timestamp": stamp(s.now), "type": "system", "subtype": "lineage_resumed", "cwd": s.Dir,
+		"uuid": uuid.NewSHA1(uuid.MustParse(s.ID), []byte("first")).String(), "parentUuid": nil, "sessionId": s.ID, "timestamp": stamp(s.now), "type": "system", "subtype": "lineage_resumed", "cwd": s.Dir,
 	})
 }
 

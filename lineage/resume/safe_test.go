@@ -184,6 +184,8 @@ func TestEqualIDs(t *testing.T) {
 }
 
 // What was erased is left out, and the rest is translated.
+//
+//test:norace
 func TestErased(t *testing.T) {
 	h := newHome(t)
 	o := owned[2]
@@ -254,6 +256,8 @@ func TestCodexKnowsTheProvider(t *testing.T) {
 }
 
 // What would take too much memory to translate is refused before it is read, and own lines are not.
+//
+//test:norace
 func TestTooLarge(t *testing.T) {
 	h := newHome(t)
 	o := owned[2]

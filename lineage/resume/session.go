@@ -127,7 +127,7 @@ func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Optio
 // IsFrom reports whether all of the history was read from session files on a machine. The machine's secret proves
 // that. The names of machines in threads and sources do not count, because anyone may have written them.
 func (s *Session) IsFrom(ctx context.Context, m follow.Machine) (bool, error) {
-	sources, err := s.history.sources(ctx, s.about.session)
+	sources, err := s.history.sources(ctx, s.about)
 	if err != nil {
 		return false, err
 	}
@@ -201,6 +201,7 @@ func (s *Session) ownEdited(ctx context.Context, visit func(line []byte) error) 
 
 // about is what a thread states about its session.
 type about struct {
+	thread                              lineage.ThreadID
 	session, title, agent, dir, machine string
 }
 
@@ -216,7 +217,7 @@ func aboutThread(ctx context.Context, store *lineage.Store, id lineage.ThreadID)
 	if err != nil {
 		return a, err
 	}
-	a.session, a.title = info.SourceID, info.Title
+	a.thread, a.session, a.title = id, info.SourceID, info.Title
 	if rawjson.Valid(info.Metadata) {
 		text := func(key string) string { return rawjson.Str(rawjson.Get(info.Metadata, key)) }
 		a.agent, a.dir, a.machine = text(archive.KeyAgent), text(archive.KeyProject), text(archive.KeyMachine)

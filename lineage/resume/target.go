@@ -26,6 +26,9 @@ type target struct {
 	// stored is for an agent without files of lines. It reports whether the body of a message is one of its records.
 	// These bodies are its own lines.
 	stored func(raw []byte) bool
+	// marked is set if the agent writes the messages again, so that not their place but their ids tell which were made: these end as that
+	// of the session does.
+	marked bool
 	// tree is set if lines state their parents, so that a file can have several histories.
 	tree bool
 	// first, when not nil, returns a line to write before the own ones.

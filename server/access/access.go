@@ -1,6 +1,6 @@
-// Package access keeps who may use the server of a store from elsewhere than its own page: tokens, and the host name of
-// the page. They are in a file of the user's configuration that only the user can read, outside the store and its copies.
-// Of a token the file has only a hash.
+// Package access stores who may use the server of a store from outside its own page: tokens, and the host name of the
+// page. They are in a file of the user's configuration that only the user can read, outside of the store and its
+// copies. The file contains only a hash of each token's secret.
 package access
 
 import (
@@ -30,45 +30,45 @@ import (
 )
 
 var (
-	// ErrRefused is returned for a secret that no token has, or whose token has ended.
+	// ErrRefused is returned for a secret that belongs to no token, or to an expired one.
 	ErrRefused = errors.New("no valid token")
-	// ErrDamaged is returned where the file is not one of this package.
+	// ErrDamaged is returned if the file is not one of this package.
 	ErrDamaged = errors.New("not a file of tokens")
 )
 
 const (
-	// MaxTokens is the number of tokens that a store can have.
+	// MaxTokens limits the tokens of a store.
 	MaxTokens = 1000
 	// maxText limits the name of a token, and each user and project of its scope, in bytes.
 	maxText = 4096
 	// maxScope limits the users and projects of a token.
 	maxScope = 100
-	// maxFile limits the file in bytes.
+	// maxFile limits the size of the file, in bytes.
 	maxFile = 16 << 20
 	version = 1
-	// prefix begins each secret, so that scanners recognise it.
+	// prefix is at the start of each secret, so that scanners recognise it.
 	prefix = "lineage_"
-	// lockTimeout is how long a change waits for that of another process.
+	// lockTimeout limits how long a change waits for another process.
 	lockTimeout = 5 * time.Second
 )
 
-// Token is what a program may do that has the secret.
+// Token describes the rights of a program that has the secret.
 type Token struct {
-	// ID names the token to people.
+	// ID identifies the token for people.
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
 	// Writes is set if the program may change the store.
 	Writes bool  `json:"writes,omitempty"`
 	Scope  Scope `json:"scope,omitzero"`
-	// Created and Expires are its beginning and end. A zero end is none.
+	// Created and Expires are its start and end. A zero Expires means no end.
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-// Scope limits what a token is for. The zero scope is the whole store.
+// Scope restricts a token to a part of the store. The zero scope is the whole store.
 type Scope struct {
-	// Users and Projects are the users of threads, and the folders their sessions began in. With both, a thread must be
-	// of one of the users and of one of the projects.
+	// Users are users of threads. Projects are the folders in which sessions began. If both are set, a thread must
+	// belong to one of the users and to one of the projects.
 	Users    []string `json:"users,omitempty"`
 	Projects []string `json:"projects,omitempty"`
 }
@@ -84,7 +84,7 @@ func (s *Scope) Allows(t *lineage.ThreadInfo) bool {
 	return len(s.Projects) == 0 || slices.Contains(s.Projects, projectOf(t))
 }
 
-// projectOf returns the folder that the session of a thread began in, empty if there is none.
+// projectOf returns the folder in which the session of a thread began, empty if unknown.
 func projectOf(t *lineage.ThreadInfo) (project string) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(t.Metadata, &members) != nil || json.Unmarshal(members[archive.KeyProject], &project) != nil {
@@ -93,10 +93,10 @@ func projectOf(t *lineage.ThreadInfo) (project string) {
 	return project
 }
 
-// Valid reports whether the token has not ended.
+// Valid reports whether the token has not expired.
 func (t *Token) Valid(now time.Time) bool { return t.Expires.IsZero() || now.Before(t.Expires) }
 
-// check refuses a token that cannot be kept.
+// check returns an error if a token cannot be stored.
 func (t *Token) check() error {
 	if len(t.Scope.Users)+len(t.Scope.Projects) > maxScope {
 		return fmt.Errorf("token: more than %d users and projects: %w", maxScope, lineage.ErrInvalid)
@@ -112,10 +112,10 @@ func (t *Token) check() error {
 	return nil
 }
 
-// kept is a token as the file has it.
+// kept is a token in the file.
 type kept struct {
 	Token
-	// Hash is the SHA-256 of the secret, which is random.
+	// Hash is the SHA-256 of the secret. The secret is random.
 	Hash string `json:"hash"`
 }
 
@@ -125,16 +125,17 @@ type content struct {
 	Tokens  []kept `json:"tokens"`
 }
 
-// File is the file of a store. It is safe for concurrent use, also by several processes.
+// File is the access file of a store. It is safe for concurrent use, also by several processes.
 type File struct {
 	path string
 
 	mu   sync.Mutex
-	read content     // what was read last
-	info os.FileInfo // the file that it was read from; nil for none
+	read content     // content as last read
+	info os.FileInfo // the file that it was read from; nil if there was none
 }
 
-// Open returns the file of a store below the user's configuration, such as os.UserConfigDir. The file need not exist.
+// Open returns the access file of a store below a folder for configuration, such as os.UserConfigDir. The file need
+// not exist.
 func Open(config string, store structure.StoreID) *File {
 	return &File{path: filepath.Join(config, "lineage", "access", store.String()+".json")}
 }
@@ -142,7 +143,7 @@ func Open(config string, store structure.StoreID) *File {
 // Path returns the path of the file.
 func (f *File) Path() string { return f.path }
 
-// Host returns the host name of the store's page: a random name below localhost, which stays the same.
+// Host returns the host name of the store's page. It is a random name below localhost that never changes.
 func (f *File) Host(ctx context.Context) (string, error) {
 	c, err := f.load()
 	if err == nil && c.Host == "" {
@@ -154,7 +155,8 @@ func (f *File) Host(ctx context.Context) (string, error) {
 	return c.Host, err
 }
 
-// Create adds a token, with an id and the time, and returns it with its secret, which is kept nowhere.
+// Create adds a token with a new id and the current time. It returns the token with its secret, which is not stored
+// anywhere.
 func (f *File) Create(ctx context.Context, t Token) (Token, string, error) {
 	if err := t.check(); err != nil {
 		return Token{}, "", err
@@ -176,7 +178,7 @@ func (f *File) Create(ctx context.Context, t Token) (Token, string, error) {
 	return t, secret, err
 }
 
-// List returns the tokens, those that have ended too, oldest first.
+// List returns the tokens, oldest first, including expired ones.
 func (f *File) List() ([]Token, error) {
 	c, err := f.load()
 	var all []Token
@@ -198,7 +200,7 @@ func (f *File) Delete(ctx context.Context, id string) error {
 	})
 }
 
-// Check returns the token with a secret. A token that another process has deleted is refused from then on.
+// Check returns the token with a secret. A token is refused as soon as another process has deleted it.
 func (f *File) Check(secret string, now time.Time) (Token, error) {
 	c, err := f.load()
 	if err != nil {
@@ -216,7 +218,8 @@ func (f *File) Check(secret string, now time.Time) (Token, error) {
 	return c.Tokens[found].Token, nil
 }
 
-// load returns what the file has. Each change replaces the file, so that one that is still the same need not be read again.
+// load returns the content of the file. Each change replaces the file, so a file that is still the same is not read
+// again.
 func (f *File) load() (content, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -246,7 +249,7 @@ func (f *File) load() (content, error) {
 func decode(b []byte) (content, error) {
 	var c content
 	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields() // a newer program may limit tokens in ways that this one does not know
+	d.DisallowUnknownFields() // a newer program may restrict tokens in unknown ways
 	if err := d.Decode(&c); err != nil {
 		return content{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
@@ -268,7 +271,7 @@ func decode(b []byte) (content, error) {
 // hostSize is the size of the random part of a host name in bytes.
 const hostSize = 10
 
-// change replaces the file by what a function makes of its content. No other process changes it meanwhile.
+// change applies a function to the content and replaces the file. No other process can change it in between.
 func (f *File) change(ctx context.Context, do func(*content) error) (err error) {
 	dir := filepath.Dir(f.path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -303,7 +306,7 @@ func (f *File) change(ctx context.Context, do func(*content) error) (err error) 
 	return nil
 }
 
-// replace gives a file new content, completely or not at all. Only its owner can read it.
+// replace writes new content to a file, completely or not at all. Only its owner can read it.
 func replace(path string, b []byte) error {
 	t, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {
@@ -319,7 +322,7 @@ func replace(path string, b []byte) error {
 	return nil
 }
 
-// lock takes the lock of a file, which is created.
+// lock locks a file, creating it if necessary.
 func lock(ctx context.Context, path string) (unlock func() error, err error) {
 	l, err := vfs.OpenFile(path, os.O_RDWR|os.O_CREATE)
 	if err != nil {
@@ -347,7 +350,7 @@ func hash(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// random returns so many random bytes as text for a URL.
+// random returns n random bytes as text for a URL.
 func random(n int) string {
 	b := make([]byte, n)
 	rand.Read(b) // never fails

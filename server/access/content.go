@@ -9,10 +9,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// MaxUses limits how many uses of a content are looked at for one in the scope.
+// MaxUses limits the uses of a content that are checked to find one in the scope.
 const MaxUses = 10_000
 
-// HasRun reports whether a run was written for a thread in the scope.
+// HasRun reports whether a run belongs to a thread in the scope.
 func (s *Scope) HasRun(ctx context.Context, view backend.View, id structure.RunID) (bool, error) {
 	if s.All() {
 		return true, nil
@@ -22,14 +22,14 @@ func (s *Scope) HasRun(ctx context.Context, view backend.View, id structure.RunI
 		return false, err
 	}
 	t, err := view.Thread(ctx, run.Home.Thread)
-	if errors.Is(err, lineage.ErrNotFound) || err == nil && t.Home() != run.Home { // another thread had the id
+	if errors.Is(err, lineage.ErrNotFound) || err == nil && t.Home() != run.Home { // an earlier thread had the id
 		return false, nil
 	}
 	return err == nil && s.allows(t), err
 }
 
-// HasContent reports whether a message in the scope has a content: a message that was written for a thread in the scope or,
-// unless thread is zero, one in the histories of that thread, which may be a fork that shares it.
+// HasContent reports whether a content is in a message in the scope: one that was written for a thread in the scope
+// or, unless thread is zero, one in the histories of that thread, which may be a fork that shares the message.
 func (s *Scope) HasContent(ctx context.Context, view backend.View, id lineage.ContentID, thread lineage.ThreadID) (bool, error) {
 	if s.All() {
 		return true, nil

@@ -22,7 +22,7 @@ func attr(key, value string) slog.Attr { return slog.String(key, value) }
 // list is a page of records.
 type list[R records.Record] struct {
 	Items []R
-	// Next continues after the page; empty on the last one.
+	// Next continues after the page. It is empty on the last page.
 	Next string
 }
 
@@ -54,7 +54,7 @@ func (l *list[R]) encode(b *bytes.Buffer) error {
 	return nil
 }
 
-// encode writes a record without the newline after it.
+// encode writes a record without the newline at its end.
 func encode(b *bytes.Buffer, r records.Record) error {
 	line, err := records.Encode(r)
 	b.Write(bytes.TrimSuffix(line, []byte("\n")))
@@ -78,10 +78,11 @@ func (c *call) send(status int, out any) error {
 	return c.sendJSON(status, b.Bytes())
 }
 
-// minCompressed is the size from which answers are compressed.
+// minCompressed is the minimum size of answers that are compressed.
 const minCompressed = 1 << 10
 
-// sendJSON answers with JSON. Of a read it tells the tag, and says only that nothing changed to a caller that has it.
+// sendJSON answers with JSON. For a read it also sends a tag, and tells a caller that has the tag already that
+// nothing has changed.
 func (c *call) sendJSON(status int, body []byte) error {
 	h := c.w.Header()
 	h.Set("Content-Type", "application/json")
@@ -105,7 +106,7 @@ func (c *call) sendJSON(status int, body []byte) error {
 		h.Set("Content-Encoding", "gzip")
 		c.w.WriteHeader(status)
 		z, _ := gzip.NewWriterLevel(c.w, gzip.BestSpeed) // a level there is
-		_, _ = z.Write(body)                             // the caller may have gone
+		_, _ = z.Write(body)                             // the caller may be gone
 		_ = z.Close()
 		return nil
 	}
@@ -115,7 +116,7 @@ func (c *call) sendJSON(status int, body []byte) error {
 	return nil
 }
 
-// matches reports whether a header with tags has one, or is for any.
+// matches reports whether a header with tags contains the tag, or matches any.
 func matches(header, tag string) bool {
 	for one := range strings.SplitSeq(header, ",") {
 		one = strings.TrimSpace(one)

@@ -1,8 +1,9 @@
-// Package api is the JSON API of the server: what the command line does to conversations, over HTTP.
+// Package api is the JSON API of the server. It offers over HTTP what the command line does with conversations.
 //
-// Every route is a row of one table (table.go) with the types of its input and answer. The OpenAPI document, the operations
-// of a batch and the tests follow from the table. A change is an operation: its route makes one of it, and a batch several in
-// one commit. Threads, contexts and positions are found in scope.go alone, which keeps to the scope of the caller.
+// Every route is a row of one table (table.go), with the types of its input and answer. The OpenAPI document, the
+// operations of a batch and the tests are derived from the table. A change is an operation: a route runs one
+// operation, and a batch runs several in one commit. Threads, contexts and positions are looked up only in scope.go,
+// which respects the scope of the caller.
 package api
 
 import (
@@ -17,20 +18,20 @@ import (
 	"github.com/lineage-store/lineage/server"
 )
 
-// Options are the options of the API. Store is required.
+// Options configure the API. Store is required.
 type Options struct {
 	Store *lineage.Store
-	// Search searches the store; nil where it cannot be searched.
+	// Search searches the store. It is nil if the store cannot be searched.
 	Search func(ctx context.Context, q SearchQuery) ([]*records.Hit, error)
-	// Usage reports usage; nil where there is none.
+	// Usage reports usage. It is nil if there are no reports.
 	Usage func(ctx context.Context, q UsageQuery) ([]*records.Usage, error)
-	// Import adds an archive to the store; nil where nothing can be imported.
+	// Import adds an archive to the store. It is nil if imports are not possible.
 	Import func(ctx context.Context, q ImportQuery) (*records.Imported, error)
-	// Resume makes a session of an agent; nil where there is none.
+	// Resume creates a session of an agent. It is nil if that is not possible.
 	Resume func(ctx context.Context, q ResumeQuery) (*records.Resumed, error)
-	// Heartbeat is the pause after which a stream shows that it lives. Default 15 s.
+	// Heartbeat is the interval of heartbeats on a stream. Default 15 s.
 	Heartbeat time.Duration
-	// Logger gets what went wrong inside. Default none.
+	// Logger gets internal errors. Default none.
 	Logger *slog.Logger
 	// now is the clock; for tests.
 	now func() time.Time
@@ -40,8 +41,8 @@ type Options struct {
 type API struct {
 	o       Options
 	routes  []route
-	openAPI func() []byte // the document
-	// bodies is how many bytes of bodies are in memory.
+	openAPI func() []byte // returns the document
+	// bodies is the number of bytes of bodies in memory.
 	bodies atomic.Int64
 	keys   keeper
 }
@@ -67,7 +68,7 @@ func New(o Options) *API {
 func (a *API) Routes() (all []server.Route) {
 	for i := range a.routes {
 		r := &a.routes[i]
-		if r.serve == nil { // the server has it
+		if r.serve == nil { // the server itself serves it
 			continue
 		}
 		all = append(all, server.Route{Pattern: r.pattern, Writes: r.needs.writes, Scoped: !r.needs.whole, Streams: r.streams, BodySize: r.bodySize(), Handler: a.handler(r)})

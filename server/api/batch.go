@@ -12,14 +12,14 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// maxOperations is how many operations a batch has.
+// maxOperations limits the operations of a batch.
 const maxOperations = 1000
 
 type batchOf struct {
 	Operations []json.RawMessage `json:"operations" doc:"what to do, in order; #N as a thread, context or position is what operation N, from 0, has made"`
 }
 
-// operations returns the types of operations by their names.
+// operations returns the types of operations by name.
 func (a *API) operations() map[string]reflect.Type {
 	all := make(map[string]reflect.Type)
 	for _, r := range a.routes {
@@ -30,7 +30,7 @@ func (a *API) operations() map[string]reflect.Type {
 	return all
 }
 
-// batch does several operations in one commit.
+// batch runs several operations in one commit.
 func (a *API) batch(ctx context.Context, c *call, in *batchOf) error {
 	if len(in.Operations) == 0 || len(in.Operations) > maxOperations {
 		return fmt.Errorf("operations: %w: there are 1 to %d", lineage.ErrInvalid, maxOperations)
@@ -62,7 +62,7 @@ func (a *API) batch(ctx context.Context, c *call, in *batchOf) error {
 	return c.sendJSON(http.StatusOK, b.Bytes())
 }
 
-// encodeMade writes the record of what an operation made, null for nothing or if it is gone since.
+// encodeMade writes the record of what an operation made. It writes null for nothing, or if that is gone.
 func (w *within) encodeMade(ctx context.Context, b *bytes.Buffer, m *made) error {
 	if m.Contexts != nil {
 		l, err := w.offered(ctx, m)
@@ -94,7 +94,7 @@ func parseOperation(types map[string]reflect.Type, text json.RawMessage) (operat
 		Op string `json:"op"`
 	}
 	if err := json.Unmarshal(text, &named); err != nil {
-		return nil, fmt.Errorf("%w: it is an object with op", lineage.ErrInvalid)
+		return nil, fmt.Errorf("%w: must be an object with op", lineage.ErrInvalid)
 	}
 	t, known := types[named.Op]
 	if !known {
@@ -102,7 +102,7 @@ func parseOperation(types map[string]reflect.Type, text json.RawMessage) (operat
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(text, &members); err != nil {
-		return nil, fmt.Errorf("%w: it is an object", lineage.ErrInvalid)
+		return nil, fmt.Errorf("%w: must be an object", lineage.ErrInvalid)
 	}
 	v := reflect.New(t)
 	for _, f := range fieldsOf(t) {

@@ -16,12 +16,12 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// bind fills the input of a route: from the body, then from the query, the path and the headers. Members and parameters
-// that it does not have are refused: a misspelt one would change nothing in silence.
+// bind fills the input of a route: from the body, then from the query, the path and the headers. Unknown members and
+// parameters are refused, because a misspelt one would otherwise be ignored silently.
 func (c *call) bind(in any) error {
 	if f := wholeBody(reflect.TypeOf(in).Elem()); f != nil {
 		if len(bytes.TrimSpace(c.body)) == 0 {
-			return fmt.Errorf("body: %w: it is empty", lineage.ErrInvalid)
+			return fmt.Errorf("body: %w: must not be empty", lineage.ErrInvalid)
 		}
 		reflect.ValueOf(in).Elem().FieldByIndex(f.index).SetBytes(c.body)
 	} else if hasBody(reflect.TypeOf(in).Elem()) {
@@ -29,10 +29,10 @@ func (c *call) bind(in any) error {
 			return err
 		}
 	} else if len(bytes.TrimSpace(c.body)) > 0 && c.r.Method != http.MethodGet {
-		return fmt.Errorf("body: %w: this takes none", lineage.ErrInvalid)
+		return fmt.Errorf("body: %w: must be empty", lineage.ErrInvalid)
 	}
 	query := c.r.URL.Query()
-	used := 0 // parameters that it has
+	used := 0 // number of query parameters used
 	for _, f := range fieldsOf(reflect.TypeOf(in).Elem()) {
 		v := reflect.ValueOf(in).Elem().FieldByIndex(f.index)
 		var texts []string
@@ -43,10 +43,10 @@ func (c *call) bind(in any) error {
 			}
 			texts = []string{c.r.PathValue(f.name)}
 			if f.name != "" && !strings.Contains(c.r.Pattern, "{"+f.name+"}") {
-				continue // the input of two routes, of which one has no such part
+				continue // the input belongs to two routes, one of which does not have this part
 			}
 			if texts[0] == "" {
-				return fmt.Errorf("%s: %w: it is empty", f.name, lineage.ErrInvalid)
+				return fmt.Errorf("%s: %w: must not be empty", f.name, lineage.ErrInvalid)
 			}
 		case fromQuery:
 			if texts = query[f.name]; len(texts) > 0 {
@@ -78,7 +78,7 @@ func (c *call) bind(in any) error {
 	return nil
 }
 
-// decode reads a body of JSON. An empty one is an empty object.
+// decode reads a JSON body. An empty body is an empty object.
 func decode(body []byte, into any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
@@ -97,7 +97,7 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// origin is where a member of an input is from.
+// origin is the part of a request that a member of an input comes from.
 type origin int
 
 const (
@@ -114,16 +114,16 @@ type field struct {
 	doc   string
 	index []int
 	kind  reflect.Type
-	// json is its name in an operation of a batch, empty for none.
+	// json is the name in an operation of a batch, empty for none.
 	json     string
 	optional bool
-	whole    bool // it is the whole body
+	whole    bool // the member is the whole body
 }
 
-// knownFields has the members of the inputs that were asked for, by type.
+// knownFields caches the members of inputs by type.
 var knownFields sync.Map
 
-// fieldsOf returns the members of an input, those of embedded structs included. They must not be changed.
+// fieldsOf returns the members of an input, including those of embedded structs. They must not be changed.
 func fieldsOf(t reflect.Type) []field {
 	if all, known := knownFields.Load(t); known {
 		return all.([]field)
@@ -158,7 +158,7 @@ func readFields(t reflect.Type) (all []field) {
 	return all
 }
 
-// wholeBody returns the member that is the whole body, nil if there is none.
+// wholeBody returns the member for the whole body, nil if there is none.
 func wholeBody(t reflect.Type) *field {
 	for _, f := range fieldsOf(t) {
 		if f.whole {
@@ -168,7 +168,7 @@ func wholeBody(t reflect.Type) *field {
 	return nil
 }
 
-// hasBody reports whether an input has members of the body.
+// hasBody reports whether an input has members that come from the body.
 func hasBody(t reflect.Type) bool {
 	for _, f := range fieldsOf(t) {
 		if f.from == fromBody && f.json != "" {
@@ -185,7 +185,7 @@ func set(v reflect.Value, texts []string) error {
 		return nil
 	}
 	if len(texts) > 1 {
-		return errors.New("it is there more than once")
+		return errors.New("it is given more than once")
 	}
 	text := texts[0]
 	if v.Kind() == reflect.Pointer {
@@ -194,7 +194,7 @@ func set(v reflect.Value, texts []string) error {
 	}
 	if u, is := v.Addr().Interface().(encoding.TextUnmarshaler); is {
 		if u.UnmarshalText([]byte(text)) != nil {
-			return errors.New("not of its form")
+			return errors.New("malformed")
 		}
 		return nil
 	}
@@ -204,19 +204,19 @@ func set(v reflect.Value, texts []string) error {
 	case reflect.Bool:
 		is, err := strconv.ParseBool(text)
 		if err != nil {
-			return errors.New("it is true or false")
+			return errors.New("must be true or false")
 		}
 		v.SetBool(is)
 	case reflect.Int, reflect.Int64:
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 0 {
-			return errors.New("it is a number from 0 on")
+			return errors.New("must be a number from 0 on")
 		}
 		v.SetInt(n)
 	case reflect.Uint64:
 		n, err := strconv.ParseUint(text, 10, 63)
 		if err != nil {
-			return errors.New("it is a number from 0 on")
+			return errors.New("must be a number from 0 on")
 		}
 		v.SetUint(n)
 	default:

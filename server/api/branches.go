@@ -58,7 +58,7 @@ func (w *within) branchRecord(ctx context.Context, m *made) (records.Record, err
 // newName refuses a name that reads as a position.
 func newName(name string) error {
 	if strings.TrimSpace(name) == "" {
-		return fmt.Errorf("name %q: %w: it is empty", name, lineage.ErrInvalid)
+		return fmt.Errorf("name %q: %w: must not be empty", name, lineage.ErrInvalid)
 	}
 	if step, found := refs.Step(name); found {
 		return fmt.Errorf("name %.100q: %w: %s would be read as a step to a position", name, lineage.ErrInvalid, step)

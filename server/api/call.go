@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/server/problem"
 )
 
-// call is a request that is answered.
+// call is a request in progress.
 type call struct {
 	a      *API
 	route  *route
@@ -19,22 +19,22 @@ type call struct {
 	r      *http.Request
 	caller *access.Caller
 	within
-	// body is the body of JSON, once it was read.
+	// body is the JSON body, once it was read.
 	body []byte
-	// tag is put before the hash in the ETag of the answer.
+	// tag is prepended to the hash in the ETag of the answer.
 	tag string
 }
 
-// handler returns what answers the requests of a route.
+// handler returns the handler of a route.
 func (a *API) handler(r *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		c := &call{a: a, route: r, w: w, r: req, caller: access.Of(req.Context())}
-		if c.caller == nil { // a fault of the server: nobody may do anything
+		if c.caller == nil { // an error in the server: nobody may do anything
 			problem.New(http.StatusUnauthorized, "no credentials", "the caller is not known").Write(w)
 			return
 		}
 		c.within = within{store: a.o.Store, caller: c.caller}
-		if err := c.may(r); err != nil { // the server asks this too
+		if err := c.may(r); err != nil { // the server checks this too
 			a.fail(w, req, err)
 			return
 		}
@@ -63,7 +63,7 @@ func (c *call) may(r *route) error {
 // fail answers a request that failed.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var ambiguous *refs.AmbiguousError
-	if errors.As(err, &ambiguous) { // of names in one thread, which the caller may read
+	if errors.As(err, &ambiguous) { // names in one thread, which the caller may read
 		err = problem.New(http.StatusConflict, "ambiguous", ambiguous.Error()+"; "+ambiguous.Hint())
 	}
 	p, known := problem.Of(err)
@@ -74,12 +74,13 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 const (
-	// smallBody is the size up to which bodies are not counted, and maxBodies the sum of the others that are in memory at once.
+	// smallBody is the size up to which bodies are not counted. maxBodies limits the total size of other bodies in
+	// memory.
 	smallBody = 256 << 10
 	maxBodies = 128 << 20
 )
 
-// readBody reads the body of a route that has JSON.
+// readBody reads the body of a route with a JSON body.
 func (c *call) readBody(r *route) (release func(), err error) {
 	release = func() {}
 	if r.upload || c.r.Body == nil || c.r.Body == http.NoBody || c.r.ContentLength == 0 {
@@ -87,7 +88,7 @@ func (c *call) readBody(r *route) (release func(), err error) {
 	}
 	size := c.r.ContentLength
 	if size < 0 || size > maxBody {
-		size = maxBody // the reader ends there
+		size = maxBody // the reader stops there
 	}
 	if size > smallBody {
 		if c.a.bodies.Add(size) > maxBodies {

@@ -16,16 +16,16 @@ import (
 	"github.com/lineage-store/lineage/server/problem"
 )
 
-// operation is a change. It finds what it changes through w, in the transaction, and returns what it made.
+// operation is a change. It looks up what it changes through w, inside the transaction, and returns what it made.
 type operation interface {
 	do(ctx context.Context, w *within) (made, error)
 }
 
-// alone is an operation that makes one commit without a transaction, too.
+// alone is implemented by operations that can also run without a transaction, in one commit.
 type alone interface{ alone() }
 
-// made is what an operation made. It has ids only, and no text: it is kept for repeated requests, and what is erased or
-// deleted later must not live on there.
+// made is what an operation made. It contains only ids and no text. It is stored for repeated requests, and must not
+// preserve what is erased or deleted later.
 type made struct {
 	Thread     string `json:"thread,omitempty"`
 	Context    string `json:"context,omitempty"`
@@ -39,27 +39,28 @@ type made struct {
 	Merged   *records.Merged   `json:"merged,omitempty"`
 	Sent     *records.Sent     `json:"sent,omitempty"`
 	Value    *valueOf          `json:"value,omitempty"`
-	// branch is the name of the branch that was appended to or moved, where the answer is made at once.
+	// branch is the name of the branch that was extended or moved. It is set if the answer is made immediately.
 	branch *string
-	// Found is set where nothing was created, because it was there.
+	// Found is set if nothing was created because it existed already.
 	Found bool `json:"found,omitempty"`
 }
 
 const (
-	// keysOf is the application whose values are the keys of requests that were applied.
+	// keysOf is the application whose values are the keys of applied requests.
 	keysOf = "lineage/idempotency"
-	// maxKey is the size of a key in bytes.
+	// maxKey is the maximum size of a key in bytes.
 	maxKey = 255
 	day    = 24 * time.Hour
 )
 
-// applied is the value of a key: the request that it was sent with, and what that made.
+// applied is the value of a key: a hash of the request that used it, and what the request made.
 type applied struct {
 	Request string `json:"request"`
 	Made    []made `json:"made"`
 }
 
-// commit applies operations as one commit. With a key they are applied once, whoever else applies them at the same time.
+// commit applies operations as one commit. With a key they are applied once, even if others apply them at the same
+// time.
 func (a *API) commit(c *call, all []operation) (done []made, _ error) {
 	ctx := c.r.Context()
 	keys := c.r.Header.Values("Idempotency-Key")
@@ -86,7 +87,7 @@ func (a *API) commit(c *call, all []operation) (done []made, _ error) {
 	replayed := false
 	err := a.o.Store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) (err error) {
 		values := tx.Values(lineage.Owner{Scope: lineage.ApplicationScope, Name: keysOf})
-		// The clocks of two servers may differ, and it may be midnight.
+		// The clocks of two servers may differ, and midnight may be near.
 		for _, at := range []time.Time{today, today.Add(-day), today.Add(day)} {
 			v, err := values.Get(ctx, keyOf(at, name))
 			if errors.Is(err, lineage.ErrNotFound) {
@@ -121,7 +122,7 @@ func (a *API) commit(c *call, all []operation) (done []made, _ error) {
 	return done, err
 }
 
-// position returns the name of what an operation made as a position: the message that it ended with, else the context.
+// position returns a name for the position that an operation made: its last message, else the context.
 func (m *made) position() (string, error) {
 	switch {
 	case m.Appended != nil:
@@ -149,7 +150,7 @@ func (m *made) context() (string, error) {
 	return "", fmt.Errorf("%w: the operation made no context", lineage.ErrInvalid)
 }
 
-// apply does operations one after the other.
+// apply runs operations one after another.
 func apply(ctx context.Context, store *lineage.Store, c *call, all []operation) ([]made, error) {
 	w := &within{store: store, caller: c.caller, outside: c.a.o.Store, outer: c.r.Context(), made: make([]made, 0, len(all))}
 	for i, op := range all {
@@ -165,7 +166,7 @@ func apply(ctx context.Context, store *lineage.Store, c *call, all []operation) 
 	return w.made, nil
 }
 
-// keyOf returns the name of the value of a key that was used on a day.
+// keyOf returns the name of a key's value, for a key that was used on a day.
 func keyOf(at time.Time, name string) string { return at.Format(time.DateOnly) + "/" + name }
 
 // keyName returns a name for a key of a caller. Two callers may use the same key.
@@ -173,12 +174,12 @@ func (c *call) keyName(key string) string {
 	return sum(c.caller.ID, key)
 }
 
-// request returns a hash of what is asked for.
+// request returns a hash of the request.
 func (c *call) request() string {
 	return sum(c.r.Method, c.r.URL.EscapedPath(), c.r.URL.Query().Encode(), c.r.Header.Get("If-Match"), string(c.body))
 }
 
-// sum hashes texts, which are told apart by their lengths.
+// sum hashes texts. Their lengths are included, so that they cannot run into each other.
 func sum(texts ...string) string {
 	h := sha256.New()
 	for _, text := range texts {
@@ -187,17 +188,17 @@ func sum(texts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// keeper deletes the keys of days that are over.
+// keeper deletes keys of past days.
 type keeper struct {
 	mu    sync.Mutex
-	swept string // the day on which it last finished
-	after string // the last key that it deleted: those before it are not looked at again
+	swept string // the last day on which it finished
+	after string // the last deleted key; earlier ones are not examined again
 }
 
-// maxSwept is how many keys are deleted at once.
+// maxSwept limits the keys that are deleted at once.
 const maxSwept = 1000
 
-// sweep deletes old keys, once a day. A failure is tried again by the next request.
+// sweep deletes old keys, once a day. After a failure, the next request tries again.
 func (k *keeper) sweep(ctx context.Context, a *API, today time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -205,9 +206,9 @@ func (k *keeper) sweep(ctx context.Context, a *API, today time.Time) {
 	if k.swept == now {
 		return
 	}
-	first := today.Add(-day).Format(time.DateOnly) // is still looked up
+	first := today.Add(-day).Format(time.DateOnly) // the first day that is still looked up
 	owner := lineage.Owner{Scope: lineage.ApplicationScope, Name: keysOf}
-	next, _, err := a.o.Store.Values(owner).DeleteRange(ctx, k.after, first, maxSwept) // keys are in the order of their days
+	next, _, err := a.o.Store.Values(owner).DeleteRange(ctx, k.after, first, maxSwept) // keys are ordered by day
 	switch {
 	case err != nil:
 	case next != "":
@@ -217,8 +218,8 @@ func (k *keeper) sweep(ctx context.Context, a *API, today time.Time) {
 	}
 }
 
-// record returns the record of what an operation made, as it is now; nil for nothing. What is no longer for the caller, who may repeat
-// a request, is ErrNotFound.
+// record returns the current record of what an operation made, nil for nothing. A caller may repeat a request. If the
+// caller may not see the thing any more, the error is ErrNotFound.
 func (w *within) record(ctx context.Context, m *made) (records.Record, error) {
 	switch {
 	case m.Appended != nil:
@@ -263,7 +264,7 @@ func (w *within) record(ctx context.Context, m *made) (records.Record, error) {
 	return nil, nil
 }
 
-// branchName returns the name of the branch that a context is now, empty for none.
+// branchName returns the current branch name of a context, empty for none.
 func (w *within) branchName(ctx context.Context, id string) (string, error) {
 	in, err := w.contextByID(ctx, id)
 	if isGone(err) && w.caller.Scope.All() {
@@ -275,7 +276,7 @@ func (w *within) branchName(ctx context.Context, id string) (string, error) {
 	return in.Branch, nil
 }
 
-// maySee returns ErrNotFound if one of these contexts is not for the caller.
+// maySee returns ErrNotFound if the caller may not see one of these contexts.
 func (w *within) maySee(ctx context.Context, contexts ...string) error {
 	for _, id := range contexts {
 		if _, err := w.branchName(ctx, id); err != nil {
@@ -311,5 +312,5 @@ func (c *call) sendMade(status int, m *made) error {
 	return c.send(status, r)
 }
 
-// isGone reports whether something is not there any more.
+// isGone reports whether an error says that something does not exist any more.
 func isGone(err error) bool { return errors.Is(err, lineage.ErrNotFound) }

@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// maxCompared is how many messages of each history are compared.
+// maxCompared limits the messages of each history that are compared.
 const maxCompared = 100_000
 
 type diffQuery struct {
@@ -23,7 +23,8 @@ type diffQuery struct {
 	page
 }
 
-// diff lists the messages that only one of two histories has: of the first, and then of the second. The last page ends with their number.
+// diff lists the messages that only one of two histories has: first those of the first history, then those of the
+// second. At the end of the last page is the number of messages in common.
 func (a *API) diff(ctx context.Context, c *call, in *diffQuery) (*list[records.Record], error) {
 	found, err := c.context(ctx, in.of)
 	if err != nil {
@@ -39,7 +40,7 @@ func (a *API) diff(ctx context.Context, c *call, in *diffQuery) (*list[records.R
 		}
 	}
 	if in.With == "" {
-		return nil, fmt.Errorf("with: %w: it is a position", lineage.ErrInvalid)
+		return nil, fmt.Errorf("with: %w: must be a position", lineage.ErrInvalid)
 	}
 	second, err := c.position(ctx, found, in.With)
 	if err != nil {
@@ -68,7 +69,7 @@ func (a *API) diff(ctx context.Context, c *call, in *diffQuery) (*list[records.R
 		if history.name > side {
 			after = 0
 		}
-		i := uint64(0) // entries of a step are counted, too
+		i := uint64(0) // entries of a step are counted too
 		for e, err := range a.o.Store.History(ctx, history.tip, lineage.Window{From: d.Common + 1}) {
 			if err != nil {
 				return nil, err
@@ -92,7 +93,7 @@ func (a *API) diff(ctx context.Context, c *call, in *diffQuery) (*list[records.R
 	return out, nil
 }
 
-// afterOf reads the next of a page: a side, and a place among the entries of its history.
+// afterOf parses the token of a page: a side, and a number of entries in its history.
 func afterOf(text string) (side string, after uint64, err error) {
 	if text == "" {
 		return "", 0, nil
@@ -100,12 +101,12 @@ func afterOf(text string) (side string, after uint64, err error) {
 	side, number, _ := strings.Cut(text, ":")
 	after, err = strconv.ParseUint(number, 10, 62)
 	if err != nil || side != "a" && side != "b" {
-		return "", 0, fmt.Errorf("after: %w: it is the next of a page", lineage.ErrInvalid)
+		return "", 0, fmt.Errorf("after: %w: must be the next value of a page", lineage.ErrInvalid)
 	}
 	return side, after, nil
 }
 
-// provenance lists a content and what it was derived from, up to what the caller may not read.
+// provenance lists a content and what it was derived from. It stops before content that the caller may not read.
 func (a *API) provenance(ctx context.Context, c *call, in *ofContent) (*list[*records.Content], error) {
 	id, err := c.contentID(ctx, in.Content)
 	if err != nil {

@@ -24,7 +24,7 @@ type filesQuery struct {
 	ifTip
 }
 
-// refuseKey refuses a key where nothing is kept with it.
+// refuseKey returns an error if the request has a key. It is for requests that store nothing with the key.
 func (c *call) refuseKey(why string) error {
 	if len(c.r.Header.Values("Idempotency-Key")) > 0 {
 		return fmt.Errorf("key: %w: it is not for this request: %s", lineage.ErrInvalid, why)
@@ -32,7 +32,7 @@ func (c *call) refuseKey(why string) error {
 	return nil
 }
 
-// files appends one thing whose bytes are read while they arrive.
+// files appends one item whose bytes are read while they arrive.
 func (a *API) files(ctx context.Context, c *call, in *filesQuery) error {
 	if err := c.refuseKey("with an id a file is added once"); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (a *API) files(ctx context.Context, c *call, in *filesQuery) error {
 	case "message":
 		item.Kind, item.Filename, item.Name, item.Role = lineage.Message, "", in.Name, cmp.Or(in.Role, "user")
 	default:
-		return fmt.Errorf("as %.100q: %w: it is asset, document or message", in.As, lineage.ErrInvalid)
+		return fmt.Errorf("as %.100q: %w: must be asset, document or message", in.As, lineage.ErrInvalid)
 	}
 	found, err := c.context(ctx, in.of)
 	if err != nil {
@@ -74,12 +74,12 @@ func (a *API) files(ctx context.Context, c *call, in *filesQuery) error {
 	return c.sendMade(http.StatusCreated, &m)
 }
 
-// mediaType returns the media type that a body is said to have.
+// mediaType returns the media type stated for a body.
 func mediaType(r *http.Request) string {
 	return cmp.Or(r.Header.Get("Content-Type"), "application/octet-stream")
 }
 
-// putContent stores bytes, which messages can name by their id within a day.
+// putContent stores bytes. For a day, messages can refer to them by their id.
 func (a *API) putContent(ctx context.Context, c *call, _ *struct{}) error {
 	if err := c.refuseKey("the same content is stored once"); err != nil {
 		return err
@@ -98,7 +98,7 @@ type ofContent struct {
 	Content string `json:"-" path:"content" doc:"the id of the content"`
 }
 
-// uses visits the uses of a content that the caller may read, until visit returns false.
+// uses calls visit for the uses of a content that the caller may read, until visit returns false.
 func (c *call) uses(ctx context.Context, id content.ID, visit func(*lineage.Entry) (bool, error)) error {
 	may, looked := make(map[structure.RunID]bool), 0
 	for e, err := range c.store.Where(ctx, id) {

@@ -20,7 +20,7 @@ func (a *API) listContexts(ctx context.Context, c *call, in *threadList) (*list[
 	var after lineage.ContextID
 	if in.After != "" {
 		if after, err = structure.ParseID[lineage.ContextID](in.After); err != nil {
-			return nil, fmt.Errorf("after: %w: it is the next of a page", lineage.ErrInvalid)
+			return nil, fmt.Errorf("after: %w: must be the next value of a page", lineage.ErrInvalid)
 		}
 	}
 	out := &list[*records.Context]{}
@@ -34,7 +34,7 @@ func (a *API) listContexts(ctx context.Context, c *call, in *threadList) (*list[
 		}
 		r, err := a.contextRecord(ctx, is.ID)
 		if errors.Is(err, lineage.ErrNotFound) {
-			continue // deleted meanwhile
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return nil, err
@@ -67,7 +67,7 @@ func (a *API) getContext(ctx context.Context, c *call, in *of) (*records.Context
 // emptyTip is the tip of an empty history in headers.
 const emptyTip = "empty"
 
-// tellTip tells the tip of a history, for If-Match.
+// tellTip sets the header with the tip of a history, for If-Match.
 func (c *call) tellTip(tip *string) {
 	c.tag = emptyTip
 	if tip != nil {
@@ -172,7 +172,7 @@ func (o *updateContext) do(ctx context.Context, w *within) (made, error) {
 	return made{Context: found.Context.ID().String()}, err
 }
 
-// orUnset returns a setting, nil for an empty one: it is inherited again.
+// orUnset returns a setting. It returns nil for an empty one, which is then inherited again.
 func orUnset(text *string) *string {
 	if *text == "" {
 		return nil
@@ -190,12 +190,12 @@ func (o *deleteContext) do(ctx context.Context, w *within) (made, error) {
 	return made{}, found.Context.Delete(ctx)
 }
 
-// ifTip is the tip that a context must have for a change.
+// ifTip states the tip that a context must have for a change.
 type ifTip struct {
 	IfTip *string `json:"if_tip,omitempty" header:"If-Match" doc:"only if this is the tip of the context; empty for an empty history"`
 }
 
-// tip returns the tip that is expected, and whether one is.
+// tip returns the expected tip, and whether one is expected.
 func (i *ifTip) tip() (tip lineage.SpanRef, expected bool, err error) {
 	if i.IfTip == nil {
 		return tip, false, nil
@@ -213,12 +213,12 @@ func (i *ifTip) tip() (tip lineage.SpanRef, expected bool, err error) {
 		return tip, true, nil
 	}
 	if tip, err = structure.ParseSpanRef(text); err != nil {
-		err = fmt.Errorf("tip %.100q: %w: it is the id of a message, or %s", *i.IfTip, lineage.ErrInvalid, emptyTip)
+		err = fmt.Errorf("tip %.100q: %w: must be the id of a message, or %s", *i.IfTip, lineage.ErrInvalid, emptyTip)
 	}
 	return tip, true, err
 }
 
-// check returns a TipError if the tip is not the expected one.
+// check returns a *TipError if the tip is not the expected one.
 func (i *ifTip) check(c *lineage.Context, is lineage.SpanRef) error {
 	tip, expected, err := i.tip()
 	if err == nil && expected && tip != is {
@@ -243,7 +243,7 @@ func (o *move) do(ctx context.Context, w *within) (made, error) {
 		return made{}, err
 	}
 	if o.To == "" {
-		return made{}, fmt.Errorf("to: %w: it is a position", lineage.ErrInvalid)
+		return made{}, fmt.Errorf("to: %w: must be a position", lineage.ErrInvalid)
 	}
 	var to lineage.SpanRef
 	if o.To != emptyTip {
@@ -259,7 +259,7 @@ func (o *move) do(ctx context.Context, w *within) (made, error) {
 	return w.moved(ctx, found.Context, found.Span)
 }
 
-// moved returns what a move from a tip made.
+// moved returns the result of a move from a tip.
 func (w *within) moved(ctx context.Context, c *lineage.Context, from lineage.SpanRef) (made, error) {
 	to, err := c.Tip(ctx)
 	if err != nil {

@@ -16,7 +16,7 @@ type documentsQuery struct {
 	page
 }
 
-// listDocuments lists the revisions of documents in a history, with the beginnings of their texts.
+// listDocuments lists the revisions of documents in a history, with the starts of their texts.
 func (a *API) listDocuments(ctx context.Context, c *call, in *documentsQuery) (*list[*records.Message], error) {
 	found, err := c.context(ctx, in.of)
 	if err != nil {
@@ -89,7 +89,7 @@ func (a *API) diffDocument(ctx context.Context, c *call, in *documentDiffQuery) 
 		return nil, err
 	}
 	if in.From == 0 {
-		return nil, fmt.Errorf("from: %w: it is the number of a revision", lineage.ErrInvalid)
+		return nil, fmt.Errorf("from: %w: must be the number of a revision", lineage.ErrInvalid)
 	}
 	old, from, err := difference.RevisionLines(ctx, a.o.Store, found.Context, in.Document, in.From)
 	if err != nil {

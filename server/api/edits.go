@@ -136,7 +136,7 @@ func (o *returnResult) do(ctx context.Context, w *within) (made, error) {
 	if info.Parent.IsZero() {
 		return made{}, fmt.Errorf("context %s: %w: it has no parent to return to", info.ID, lineage.ErrInvalid)
 	}
-	if _, err := w.contextByID(ctx, info.Parent.String()); err != nil { // it may be in a thread of others
+	if _, err := w.contextByID(ctx, info.Parent.String()); err != nil { // it may be in a thread of another user
 		return made{}, err
 	}
 	var result lineage.Item
@@ -217,7 +217,7 @@ func (a *API) listAlternatives(ctx context.Context, c *call, in *alternativesQue
 	return out, nil
 }
 
-// line returns what an entry says as one line.
+// line returns the content of an entry in one line.
 func (a *API) line(ctx context.Context, e *lineage.Entry) (string, error) {
 	m, err := a.o.Store.Transcribe(ctx, e, records.MaxPreview)
 	if err != nil {
@@ -260,7 +260,7 @@ func (a *API) offeredTo(ctx context.Context, found *refs.Ref, out *list[*records
 	return nil
 }
 
-// maxAlternatives is how many alternatives are offered at once.
+// maxAlternatives limits the alternatives that are created at once.
 const maxAlternatives = 100
 
 type alternatives struct {
@@ -352,7 +352,7 @@ func (a *API) listSummaries(ctx context.Context, c *call, in *of) (*list[*record
 	return out, nil
 }
 
-// summaryRecord returns the record of a summary that was made.
+// summaryRecord returns the record of a summary that was created.
 func (w *within) summaryRecord(ctx context.Context, m *made) (records.Record, error) {
 	in, err := w.contextByID(ctx, m.Context)
 	if err != nil {
@@ -379,7 +379,7 @@ type summarizeRange struct {
 	Of    []string `json:"of,omitempty" doc:"the ids of summaries to summarize, in place of messages"`
 }
 
-// given is a Summarizer with a text of the caller.
+// given is a Summarizer that returns a text of the caller.
 type given struct{ text, model string }
 
 // Summarize implements lineage.Summarizer.
@@ -396,12 +396,12 @@ func (o *summarizeRange) do(ctx context.Context, w *within) (made, error) {
 	var by lineage.Summarizer = summarize.Extractive{}
 	if o.Text != "" {
 		by = given{o.Text, o.Model}
-		options.MostAtOnce = math.MaxInt // one call for all of it
+		options.MostAtOnce = math.MaxInt // one call for the whole range
 	}
 	for _, text := range o.Of {
 		id, err := structure.ParseID[structure.SummaryID](text)
 		if err != nil {
-			return made{}, fmt.Errorf("summary %.100q: %w: it is an id", text, lineage.ErrInvalid)
+			return made{}, fmt.Errorf("summary %.100q: %w: must be an id", text, lineage.ErrInvalid)
 		}
 		options.Parts = append(options.Parts, id)
 	}
@@ -418,8 +418,8 @@ func (o *summarizeRange) do(ctx context.Context, w *within) (made, error) {
 	return made{Context: s.Context.String(), Summary: s.ID.String()}, nil
 }
 
-// unsummarized returns the messages of a context after those that its last summary of messages is of. A transaction cannot list
-// summaries: it is looked for outside.
+// unsummarized returns the messages of a context after its last summary of messages. A transaction cannot list
+// summaries, so the last one is looked up outside.
 func (w *within) unsummarized(ctx context.Context, found *refs.Ref, keep uint64) (of lineage.Window, err error) {
 	if of.To, err = w.store.Position(ctx, found.Span); err != nil {
 		return of, err
@@ -429,7 +429,7 @@ func (w *within) unsummarized(ctx context.Context, found *refs.Ref, keep uint64)
 	if err != nil && !errors.Is(err, lineage.ErrNotFound) {
 		return of, err
 	}
-	if err == nil { // it may be made in this transaction
+	if err == nil { // the context may have been created in this transaction
 		for s, err := range same.Summaries(w.outer) {
 			if err != nil {
 				return of, err

@@ -32,14 +32,15 @@ type eraseMessage struct {
 	DryRun bool   `json:"dry_run,omitempty" doc:"only say what would be erased"`
 }
 
-// eraseMessage erases the text of a message from every history, and its other contents that no other message has.
+// eraseMessage erases the text of a message from every history, and those of its other contents that no other message
+// has.
 func (a *API) eraseMessage(ctx context.Context, c *call, in *eraseMessage) error {
 	found, err := c.context(ctx, in.of)
 	if err != nil {
 		return err
 	}
 	if in.At == "" {
-		return fmt.Errorf("at: %w: it is the position of a message", lineage.ErrInvalid)
+		return fmt.Errorf("at: %w: must be the position of a message", lineage.ErrInvalid)
 	}
 	at, err := c.position(ctx, found, in.At)
 	if err != nil {
@@ -53,7 +54,7 @@ func (a *API) eraseMessage(ctx context.Context, c *call, in *eraseMessage) error
 	return c.erase(ctx, plan, err, in.DryRun)
 }
 
-// erase does what is planned, and answers with it and with what stays.
+// erase carries out a plan. It answers with what was erased and what remains.
 func (c *call) erase(ctx context.Context, plan *erasure.Plan, err error, dry bool) error {
 	if err == nil {
 		err = c.refuseKey("what was erased is found erased when it comes again")

@@ -21,9 +21,9 @@ type followQuery struct {
 	LastID string `json:"-" header:"Last-Event-ID" doc:"the id of the last event, in place of after"`
 }
 
-// follow sends the messages of a history as they are added, as server-sent events. An event is a step of the history: its
-// data is an array of the records of messages, and its id the address of the step. So a stream that breaks anywhere continues
-// with the header Last-Event-ID where it was, and nothing is missing or sent twice. Where the context was moved, the event
+// follow sends the messages of a history as they are added, as server-sent events. An event is a step of the history.
+// Its data is an array of the records of messages, and its id is the address of the step. A stream that breaks can be
+// continued with the header Last-Event-ID, without missing or repeated messages. If the context is moved, the event
 // moved has the new tip, and the messages after that follow.
 func (a *API) follow(ctx context.Context, c *call, in *followQuery) error {
 	found, err := c.context(ctx, in.of)
@@ -39,7 +39,7 @@ func (a *API) follow(ctx context.Context, c *call, in *followQuery) error {
 	defer cancel()
 	s := &stream{c: c, found: found, cancel: cancel, out: http.NewResponseController(c.w)}
 	beats := make(chan struct{})
-	defer func() { // the answer is not written to after it
+	defer func() { // after this function nothing may write to the answer
 		cancel()
 		<-beats
 	}()
@@ -67,7 +67,7 @@ func (a *API) follow(ctx context.Context, c *call, in *followQuery) error {
 	}
 }
 
-// start returns where a stream begins.
+// start returns the span after which a stream begins.
 func (q *followQuery) start(found *refs.Ref) (after lineage.SpanRef, err error) {
 	text := q.LastID
 	if text == "" {
@@ -80,12 +80,12 @@ func (q *followQuery) start(found *refs.Ref) (after lineage.SpanRef, err error) 
 		return after, nil
 	}
 	if after, err = structure.ParseSpanRef(text); err != nil {
-		err = fmt.Errorf("after %.100q: %w: it is the id of a message, or %s", text, lineage.ErrInvalid, emptyTip)
+		err = fmt.Errorf("after %.100q: %w: must be the id of a message, or %s", text, lineage.ErrInvalid, emptyTip)
 	}
 	return after, err
 }
 
-// tipText returns a tip as it is written in headers and events.
+// tipText returns a tip in the form of headers and events.
 func tipText(tip lineage.SpanRef) string {
 	if tip.IsZero() {
 		return emptyTip
@@ -103,7 +103,7 @@ type stream struct {
 	out *http.ResponseController
 }
 
-// write sends a part of the stream now. A reader that has gone ends it.
+// write sends a part of the stream immediately. If the reader is gone, it ends the stream.
 func (s *stream) write(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *stream) write(text string) {
 	}
 }
 
-// beat shows that the stream lives, and ends it with the credentials of the caller.
+// beat sends heartbeats, and ends the stream when the credentials of the caller end.
 func (s *stream) beat(ctx context.Context, pause time.Duration, now func() time.Time) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
@@ -134,14 +134,14 @@ func (s *stream) beat(ctx context.Context, pause time.Duration, now func() time.
 	}
 }
 
-// messages sends the messages after a span until an error.
+// messages sends the messages after a span until an error occurs.
 func (s *stream) messages(ctx context.Context, after lineage.SpanRef) error {
 	for e, err := range s.found.Context.Watch(ctx, after) {
 		if err != nil {
 			return err
 		}
 		if e.Span == after {
-			continue // sent with the first of its step
+			continue // sent with the first entry of its step
 		}
 		if s.found.Thread != nil {
 			if err := s.c.allowed(ctx, s.found.Thread); err != nil {

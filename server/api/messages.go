@@ -16,10 +16,10 @@ import (
 	"github.com/lineage-store/lineage/server/problem"
 )
 
-// errWhole is the error for what is not of single threads.
+// errWhole is the error for requests that concern the whole store.
 var errWhole = problem.New(http.StatusForbidden, "not allowed", "the token is for a part of the store")
 
-// maxTexts is about how many bytes of texts a page has; a message alone may have more.
+// maxTexts is the approximate maximum of text in a page, in bytes. A single message may be larger.
 const maxTexts = 8 << 20
 
 type messagesQuery struct {
@@ -42,7 +42,7 @@ func (a *API) messages(ctx context.Context, c *call, in *messagesQuery) error {
 		return a.request(ctx, c, found, in)
 	}
 	if in.Budget != 0 {
-		return fmt.Errorf("budget: %w: it goes with dialect", lineage.ErrInvalid)
+		return fmt.Errorf("budget: %w: only with dialect", lineage.ErrInvalid)
 	}
 	c.tellTip(records.SpanID(found.Span))
 	tip, window, err := c.window(ctx, found, in)
@@ -56,7 +56,7 @@ func (a *API) messages(ctx context.Context, c *call, in *messagesQuery) error {
 	return c.send(http.StatusOK, out)
 }
 
-// window returns the end of the history that is asked for, and the positions of it.
+// window returns the end of the requested history, and the requested positions.
 func (c *call) window(ctx context.Context, found *refs.Ref, in *messagesQuery) (tip lineage.SpanRef, w lineage.Window, err error) {
 	if in.After == "" {
 		at, err := c.position(ctx, found, in.At)
@@ -73,7 +73,7 @@ func (c *call) window(ctx context.Context, found *refs.Ref, in *messagesQuery) (
 		}
 		return at.Span, w, nil
 	}
-	// Pages are of the history that the first one began with, also when the context has moved since.
+	// All pages are of the history with which the first one began, even if the context has moved since.
 	end, n, err := in.inHistory()
 	if err != nil {
 		return tip, w, err
@@ -125,14 +125,14 @@ func (a *API) pageOf(ctx context.Context, tip lineage.SpanRef, w lineage.Window,
 	return out, nil
 }
 
-// request answers with what to send to a model.
+// request answers with the request to send to a model.
 func (a *API) request(ctx context.Context, c *call, found *refs.Ref, in *messagesQuery) error {
 	if in.At != "" || in.First != 0 || in.After != "" || len(in.Roles) > 0 || in.Limit != 0 {
 		return fmt.Errorf("dialect: %w: of the other parameters only budget and last go with it", lineage.ErrInvalid)
 	}
 	to, known := dialects[in.Dialect]
 	if !known {
-		return fmt.Errorf("dialect %.100q: %w: it is openai, responses, anthropic or ui", in.Dialect, lineage.ErrInvalid)
+		return fmt.Errorf("dialect %.100q: %w: must be openai, responses, anthropic or ui", in.Dialect, lineage.ErrInvalid)
 	}
 	request, err := found.Context.Request(ctx, to, lineage.ResolveOptions{Last: in.Last, Budget: in.Budget})
 	if err != nil {
@@ -151,12 +151,12 @@ type appendMessages struct {
 	ifTip
 }
 
-// dialects are those that messages can be appended in.
+// dialects are the dialects in which messages can be appended.
 var dialects = map[string]message.Dialect{
 	"openai": message.Chat, "responses": message.Responses, "anthropic": message.Anthropic, "ui": message.UI,
 }
 
-// alone implements alone: an append is one call of the library.
+// alone implements alone. An append is a single call of the library.
 func (*appendMessages) alone() {}
 
 func (o *appendMessages) do(ctx context.Context, w *within) (made, error) {
@@ -184,7 +184,7 @@ func (o *appendMessages) do(ctx context.Context, w *within) (made, error) {
 	return w.appended(ctx, found, added)
 }
 
-// appended returns what an extension made.
+// appended returns the result of an extension.
 func (w *within) appended(ctx context.Context, found *refs.Ref, added []lineage.SpanRef) (made, error) {
 	r := &records.Appended{Context: found.Context.ID().String()}
 	if found.Thread != nil {
@@ -197,22 +197,22 @@ func (w *within) appended(ctx context.Context, found *refs.Ref, added []lineage.
 	var err error
 	r.Length, err = w.store.Position(ctx, added[len(added)-1])
 	m := made{Appended: r}
-	if w.outside == nil { // an operation after it may change the name
+	if w.outside == nil { // a later operation may change the name
 		m.branch = &found.Branch
 	}
 	return m, err
 }
 
-// maxAppended is how many messages are appended at once. A commit has no more records.
+// maxAppended limits the messages that are appended at once. A commit cannot have more records.
 const maxAppended = 10_000
 
-// items returns what is appended.
+// items returns the items to append.
 func (o *appendMessages) items(w *within) ([]lineage.Item, error) {
 	if len(o.Messages) == 0 {
 		return nil, fmt.Errorf("messages: %w: there are none", lineage.ErrInvalid)
 	}
 	if _, known := dialects[o.Dialect]; o.Dialect != "" && !known {
-		return nil, fmt.Errorf("dialect %.100q: %w: it is openai, responses, anthropic or ui", o.Dialect, lineage.ErrInvalid)
+		return nil, fmt.Errorf("dialect %.100q: %w: must be openai, responses, anthropic or ui", o.Dialect, lineage.ErrInvalid)
 	}
 	if len(o.Messages) > maxAppended {
 		return nil, fmt.Errorf("messages: %d: %w: at most %d at once", len(o.Messages), lineage.ErrTooLarge, maxAppended)
@@ -234,20 +234,20 @@ func (o *appendMessages) item(w *within, m json.RawMessage) (lineage.Item, error
 	if o.Dialect != "" {
 		given := records.AsGiven(m, "user")
 		if given == nil {
-			return lineage.Item{}, fmt.Errorf("%w: it is no message of %s", lineage.ErrInvalid, o.Dialect)
+			return lineage.Item{}, fmt.Errorf("%w: not a message of %s", lineage.ErrInvalid, o.Dialect)
 		}
 		return lineage.Item{Kind: lineage.Message, Role: given.Role, Name: given.Name, Body: m, Type: content.TypeJSON}, nil
 	}
 	return input(w, m)
 }
 
-// input reads a message that is given.
+// input reads a message of the request.
 func input(w *within, m json.RawMessage) (lineage.Item, error) {
 	item, err := records.ParseItem(m, records.InputDefaults{Role: "user"})
 	if err != nil {
 		return item, fmt.Errorf("%w: %w", lineage.ErrInvalid, err)
 	}
-	// Who knows the hash of a content could read it by adding it to a thread.
+	// A caller that knows the hash of a content could read the content by adding it to a thread.
 	if !item.Content.IsZero() && !w.caller.Scope.All() {
 		return item, errWhole
 	}

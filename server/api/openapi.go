@@ -42,7 +42,7 @@ func document(routes []route) []byte {
 		"security":   []any{object{"token": []string{}}},
 	})
 	if err != nil {
-		panic(err) // of the table alone
+		panic(err) // depends only on the table
 	}
 	return body
 }
@@ -107,7 +107,7 @@ func (s *schemas) parameters(r *route) (all []any) {
 	return all
 }
 
-// notNull returns the schema of a parameter, which is never null.
+// notNull returns the schema of a parameter. Parameters are never null.
 func notNull(is object) object {
 	if kinds, several := is["type"].([]string); several {
 		is["type"] = kinds[0]

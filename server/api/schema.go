@@ -9,10 +9,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// object is an object of JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// schemas makes JSON schemas of Go types, as encoding/json writes them. Those of structs with a name are collected.
+// schemas creates JSON schemas of Go types as encoding/json writes them. Schemas of named structs are collected.
 type schemas struct{ named object }
 
 var (
@@ -57,7 +57,7 @@ func (s *schemas) of(t reflect.Type) object {
 	case reflect.Float32, reflect.Float64:
 		return object{"type": "number"}
 	case reflect.Slice, reflect.Array:
-		// No slice of a record is null but those of lists, which are never empty of brackets.
+		// Slices of records may be null, except those of lists.
 		return object{"type": []string{"array", "null"}, "items": s.of(t.Elem())}
 	case reflect.Map:
 		return object{"type": "object", "additionalProperties": s.of(t.Elem())}
@@ -78,13 +78,13 @@ func (s *schemas) ref(t reflect.Type) object {
 	}
 	name = strings.ToUpper(name[:1]) + name[1:]
 	if _, known := s.named[name]; !known {
-		s.named[name] = object{} // it may have itself
+		s.named[name] = object{} // the struct may contain itself
 		s.named[name] = s.structOf(t)
 	}
 	return object{"$ref": "#/components/schemas/" + name}
 }
 
-// structOf returns the schema of a struct. A record has its type as well.
+// structOf returns the schema of a struct. For a record it includes the type.
 func (s *schemas) structOf(t reflect.Type) object {
 	properties, required := object{}, []string{}
 	if record, is := reflect.New(t).Interface().(records.Record); is {
@@ -99,7 +99,7 @@ func (s *schemas) structOf(t reflect.Type) object {
 	return is
 }
 
-// members adds the members of a struct, those of embedded ones included.
+// members adds the members of a struct, including those of embedded structs.
 func (s *schemas) members(t reflect.Type, properties object, required *[]string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -129,7 +129,8 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 	}
 }
 
-// input returns the schema of the body of a route, nil if it has none. With an operation, it is that of the operation.
+// input returns the schema of a route's body, nil if it has none. With an operation name, it is the schema of the
+// operation.
 func (s *schemas) input(t reflect.Type, op string) object {
 	properties, required := object{}, []string{}
 	if op != "" {

@@ -14,27 +14,28 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// within is a store as a caller may see it, perhaps inside a transaction.
+// within is a store as a caller may see it, possibly inside a transaction.
 type within struct {
 	store  *lineage.Store
 	caller *access.Caller
-	// outside and outer are the store and the context outside the transaction.
+	// outside and outer are the store and the context outside of the transaction.
 	outside *lineage.Store
 	outer   context.Context
-	// made is what the operations before have made, in a transaction.
+	// made is what earlier operations in the transaction have made.
 	made []made
 }
 
-// notFound is the error for what is not there, and for what is not for the caller: they cannot be told apart.
+// notFound returns the error for something that does not exist, or that the caller may not see. The two cannot be
+// distinguished.
 func notFound(what, name string) error {
 	return fmt.Errorf("%s %.100q: %w", what, name, lineage.ErrNotFound)
 }
 
-// sourceMark is before the source id of a thread in place of its id.
+// sourceMark precedes the source id of a thread that is used instead of its id.
 const sourceMark = "="
 
-// thread returns the thread that a name stands for: its id, or = and its source id, or # and the number of the operation of
-// this request that made it.
+// thread returns a thread by name: its id, or = and its source id, or # and the number of the operation of this
+// request that created it.
 func (w *within) thread(ctx context.Context, name string) (*lineage.Thread, error) {
 	var t *lineage.Thread
 	var err error
@@ -58,7 +59,7 @@ func (w *within) thread(ctx context.Context, name string) (*lineage.Thread, erro
 	return t, err
 }
 
-// chosen returns the thread for which the caller, or somebody else, chose an id.
+// chosen returns the thread whose id was chosen by the caller or by another caller.
 func (w *within) chosen(ctx context.Context, id string) (*lineage.Thread, error) {
 	for _, name := range w.caller.Scope.Names(id) {
 		t, err := w.store.FindThread(ctx, name)
@@ -82,7 +83,7 @@ func (w *within) threadRecord(ctx context.Context, t *lineage.Thread) (*records.
 	return r, nil
 }
 
-// allowed returns ErrNotFound for a thread that is not for the caller.
+// allowed returns ErrNotFound for a thread that the caller may not see.
 func (w *within) allowed(ctx context.Context, t *lineage.Thread) error {
 	if w.caller.Scope.All() {
 		return nil
@@ -94,7 +95,7 @@ func (w *within) allowed(ctx context.Context, t *lineage.Thread) error {
 	return err
 }
 
-// before returns what an operation of this request made, nil for any other name.
+// before returns what an earlier operation of this request made, nil if the name is not of that form.
 func (w *within) before(name string) *made {
 	digits, is := strings.CutPrefix(name, "#")
 	if !is {
@@ -107,13 +108,13 @@ func (w *within) before(name string) *made {
 	return &w.made[n]
 }
 
-// of says which context is meant, in a path or as members of an operation.
+// of identifies a context, in a path or as members of an operation.
 type of struct {
 	Thread  string `json:"thread,omitempty" path:"thread" doc:"the id of the thread, or = and the source id"`
 	Context string `json:"context,omitempty" path:"context" doc:"@ for the active branch, the name of a branch, or the id of a context; without a thread its id"`
 }
 
-// context returns the context that is meant. Its Span is the tip.
+// context returns the context that o identifies. Span is its tip.
 func (w *within) context(ctx context.Context, o of) (*refs.Ref, error) {
 	if before := w.before(o.Context); before != nil {
 		id, err := before.context()
@@ -134,8 +135,8 @@ func (w *within) context(ctx context.Context, o of) (*refs.Ref, error) {
 	})
 }
 
-// named finds what a name stands for in a thread alone. A transaction cannot list, as the search for a part of an id does: such
-// names are looked up outside.
+// named looks up a name in a thread only. A transaction cannot list, which the search for a part of an id requires,
+// so such names are looked up outside.
 func (w *within) named(ctx context.Context, t *lineage.Thread, find func(context.Context, *refs.Resolver) (*refs.Ref, error)) (*refs.Ref, error) {
 	found, err := find(ctx, refs.New(w.store, t).Alone())
 	if w.outside != nil && errors.Is(err, lineage.ErrInvalid) {
@@ -147,10 +148,10 @@ func (w *within) named(ctx context.Context, t *lineage.Thread, find func(context
 	return found, err
 }
 
-// namedOutside finds what a name stands for outside the transaction, and returns it for the transaction.
+// namedOutside looks up a name outside of the transaction, and returns the result for use inside.
 func (w *within) namedOutside(ctx context.Context, t *lineage.Thread, find func(context.Context, *refs.Resolver) (*refs.Ref, error)) (*refs.Ref, error) {
 	same, err := w.outside.Thread(w.outer, t.ID())
-	if err != nil { // it was made in this transaction
+	if err != nil { // the thread was created in this transaction
 		return nil, hidden(err, "name", "")
 	}
 	found, err := find(w.outer, refs.New(w.outside, same).Alone())
@@ -163,7 +164,8 @@ func (w *within) namedOutside(ctx context.Context, t *lineage.Thread, find func(
 	return found, err
 }
 
-// contextByID returns a context of any thread, or of none for those who may use the whole store.
+// contextByID returns a context of any thread. Callers with access to the whole store also get contexts without a
+// thread.
 func (w *within) contextByID(ctx context.Context, name string) (*refs.Ref, error) {
 	id, err := structure.ParseID[lineage.ContextID](name)
 	if err != nil {
@@ -190,7 +192,8 @@ func (w *within) contextByID(ctx context.Context, name string) (*refs.Ref, error
 	return found, hidden(err, "context", name)
 }
 
-// hidden returns an error, ErrNotFound in the same words whatever was not found.
+// hidden converts an error about something that was not found to notFound, so that the text does not depend on what
+// exists.
 func hidden(err error, what, name string) error {
 	if errors.Is(err, lineage.ErrNotFound) {
 		return notFound(what, name)
@@ -198,8 +201,8 @@ func hidden(err error, what, name string) error {
 	return err
 }
 
-// position returns what a text stands for in the thread of a context. Steps without a name begin at the context, and an
-// empty text is the context itself.
+// position looks up a position in the thread of a context. Steps without a name start at the context. An empty text
+// is the context itself.
 func (w *within) position(ctx context.Context, at *refs.Ref, text string) (*refs.Ref, error) {
 	if text == "" {
 		return at, nil
@@ -214,14 +217,14 @@ func (w *within) position(ctx context.Context, at *refs.Ref, text string) (*refs
 	if strings.HasPrefix(text, "~") || strings.HasPrefix(text, ":") || strings.HasPrefix(text, "@{") {
 		text = at.Context.ID().String() + text
 	}
-	if at.Thread == nil { // of a caller that may read the whole store
+	if at.Thread == nil { // the caller may read the whole store
 		return refs.New(w.store, nil).Find(ctx, text)
 	}
 	return w.named(ctx, at.Thread, func(ctx context.Context, names *refs.Resolver) (*refs.Ref, error) { return names.Find(ctx, text) })
 }
 
-// start returns the position that a text stands for in a thread, and the context to fork for it: the active branch for a
-// message.
+// start looks up a position in a thread, and the context to fork from. For a message that is the context of the
+// active branch.
 func (w *within) start(ctx context.Context, t *lineage.Thread, text string) (from *lineage.Context, at lineage.SpanRef, err error) {
 	if before := w.before(text); before != nil {
 		name, err := before.position()

@@ -9,10 +9,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// needs is what a route needs of its caller.
+// needs states what a route requires of its caller.
 type needs struct {
 	writes bool
-	// whole is set for routes that are not of single threads: the caller must be allowed the whole store.
+	// whole is set for routes that concern more than single threads. The caller must have access to the whole store.
 	whole bool
 }
 
@@ -23,9 +23,9 @@ type route struct {
 	doc     string
 	// in is the type of the input: a struct with members from the path, the query and the body.
 	in reflect.Type
-	// answer is what it answers with: a record, a list of records, or bytes of a media type.
+	// answer is the kind of answer: a record, a list of records, or bytes of a media type.
 	answer answers
-	// op is the name of the operation in a batch, empty for routes that are none.
+	// op is the name of the operation in a batch, empty if the route is not an operation.
 	op      string
 	streams bool
 	// upload is set for a body that is not JSON and is read while it arrives.
@@ -33,24 +33,24 @@ type route struct {
 	serve  func(a *API, c *call) error
 }
 
-// answers is what a route answers with.
+// answers is the kind of a route's answer.
 type answers struct {
 	status int
-	// record is the type of the record, or of the records of a list; nil for none.
+	// record is the type of the record, or of the records in a list. It is nil for none.
 	record reflect.Type
 	list   bool
-	// media is the media type where the answer is not a record.
+	// media is the media type, if the answer is not a record.
 	media string
-	// or is set where it may also be the request of another API.
+	// or is set if the answer may also be a request for another API.
 	or bool
 }
 
-// method and path of the pattern.
+// method returns the method of the pattern, path its path.
 func (r *route) method() string { return strings.Fields(r.pattern)[0] }
 func (r *route) path() string   { return strings.Fields(r.pattern)[1] }
 
 const (
-	// maxBody is the size of a body of JSON, and maxUpload that of bytes that are read while they arrive.
+	// maxBody is the maximum size of a JSON body. maxUpload is that of a body that is read while it arrives.
 	maxBody   = 16 << 20
 	maxUpload = 4 << 30
 )
@@ -65,7 +65,7 @@ func (r *route) bodySize() int64 {
 	return 0
 }
 
-// get is a route that answers with a record or a list.
+// get returns a route that answers with a record or a list.
 func get[In, Out any](path, doc string, f func(ctx context.Context, c *call, in *In) (Out, error)) route {
 	return route{
 		pattern: "GET " + path, doc: doc, in: reflect.TypeFor[In](), answer: answerOf[Out](http.StatusOK),
@@ -83,7 +83,7 @@ func get[In, Out any](path, doc string, f func(ctx context.Context, c *call, in 
 	}
 }
 
-// raw is a route whose handler writes the answer itself.
+// raw returns a route whose handler writes the answer itself.
 func raw[In any](pattern, doc, media string, f func(ctx context.Context, c *call, in *In) error) route {
 	return route{
 		pattern: pattern, doc: doc, in: reflect.TypeFor[In](), answer: answers{status: http.StatusOK, media: media},
@@ -97,7 +97,7 @@ func raw[In any](pattern, doc, media string, f func(ctx context.Context, c *call
 	}
 }
 
-// change is a route of an operation. Its answer is what the operation made; without any it is 204.
+// change returns a route of an operation. The answer is what the operation made, or status 204 if it makes nothing.
 func change[Op any, Out any, P interface {
 	*Op
 	operation
@@ -135,7 +135,7 @@ func answerOf[Out any](status int) answers {
 	return answers{status: status, record: t}
 }
 
-// of changes a row.
+// of returns the row after a change.
 func (r route) of(change func(*route)) route {
 	change(&r)
 	return r
@@ -152,14 +152,14 @@ func streams(r *route) {
 }
 func upload(r *route) { r.upload = true }
 
-// eventsQuery is the input of the events of the server.
+// eventsQuery is the input of the server's events.
 type eventsQuery struct {
 	From    uint64   `json:"-" query:"from" doc:"the number of the first commit; default the next one"`
 	Threads []string `json:"-" query:"thread" doc:"only of these threads, by their ids"`
 	LastID  string   `json:"-" header:"Last-Event-ID" doc:"the id of the last event, in place of from"`
 }
 
-// table is every route.
+// table returns all routes.
 func (a *API) table() []route {
 	const (
 		thread  = "/v1/threads/{thread}"

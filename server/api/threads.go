@@ -24,14 +24,14 @@ import (
 )
 
 const (
-	// usualPage and maxPage are how many records a page has.
+	// usualPage and maxPage are the default and maximum number of records in a page.
 	usualPage = 100
 	maxPage   = 1000
-	// maxLooked is how many threads a page looks at for those that the caller may read.
+	// maxLooked limits the threads that are examined per page to find those that the caller may read.
 	maxLooked = 10_000
 )
 
-// page is the part of a list that is asked for.
+// page selects a part of a list.
 type page struct {
 	Limit int    `json:"-" query:"limit" doc:"at most so many; default 100, at most 1000"`
 	After string `json:"-" query:"after" doc:"the next of the page before"`
@@ -44,8 +44,8 @@ func (p *page) size() int {
 	return min(p.Limit, maxPage)
 }
 
-// inHistory reads the next of a page of a history: the span that the history ends at, and how much of it came before.
-// Without any, both are zero.
+// inHistory parses the token of a page of a history: the span at the end of the history, and the number of messages
+// before the page. Without a token, both are zero.
 func (p *page) inHistory() (end string, n uint64, err error) {
 	if p.After == "" {
 		return "", 0, nil
@@ -53,12 +53,12 @@ func (p *page) inHistory() (end string, n uint64, err error) {
 	end, number, _ := strings.Cut(p.After, ":")
 	n, err = strconv.ParseUint(number, 10, 62)
 	if _, wrong := structure.ParseSpanRef(end); err != nil || wrong != nil {
-		return "", 0, fmt.Errorf("after: %w: it is the next of a page", lineage.ErrInvalid)
+		return "", 0, fmt.Errorf("after: %w: must be the next value of a page", lineage.ErrInvalid)
 	}
 	return end, n, nil
 }
 
-// settings are what a context sets differently from what it was forked from.
+// settings are the overrides of a context.
 type settings struct {
 	SystemPrompt *string         `json:"system_prompt,omitempty" doc:"the system prompt"`
 	Model        *string         `json:"model,omitempty" doc:"the model that is asked"`
@@ -70,7 +70,7 @@ func (s *settings) overrides() lineage.Overrides {
 	return lineage.Overrides{SystemPrompt: s.SystemPrompt, Model: s.Model, JSON: orNil(s.Overrides)}
 }
 
-// orNil returns JSON, nil for none and for null.
+// orNil returns JSON, nil if it is empty or null.
 func orNil(j json.RawMessage) json.RawMessage {
 	if string(j) == "null" {
 		return nil
@@ -78,7 +78,7 @@ func orNil(j json.RawMessage) json.RawMessage {
 	return j
 }
 
-// among says which threads are meant.
+// among selects threads.
 type among struct {
 	User     *string   `json:"-" query:"user" doc:"only those of this user"`
 	Metadata []string  `json:"-" query:"metadata" doc:"only those with this KEY=VALUE in their metadata, or with VALUE in the array there; VALUE is JSON, or else a string"`
@@ -88,12 +88,12 @@ type among struct {
 	Until    time.Time `json:"-" query:"until" doc:"only those updated before this time"`
 }
 
-// all reports whether every thread is meant.
+// all reports whether every thread is selected.
 func (in *among) all() bool {
 	return in.User == nil && len(in.Metadata) == 0 && in.Agent == "" && in.Project == "" && in.Since.IsZero() && in.Until.IsZero()
 }
 
-// query returns the query for the threads that are meant. It may find more than the caller may read.
+// query returns a query for the selected threads. Its result may include threads that the caller may not read.
 func (in *among) query(scope *access.Scope) (q lineage.ThreadQuery, err error) {
 	q = lineage.ThreadQuery{User: in.User, From: in.Since, To: in.Until}
 	for _, pair := range in.Metadata {
@@ -141,11 +141,11 @@ type threadsQuery struct {
 	page
 }
 
-// metadataIs reads KEY=VALUE.
+// metadataIs parses KEY=VALUE.
 func metadataIs(pair string) (is lineage.MetadataIs, err error) {
 	key, text, ok := strings.Cut(pair, "=")
 	if !ok {
-		return is, fmt.Errorf("metadata %.100q: %w: it is KEY=VALUE", pair, lineage.ErrInvalid)
+		return is, fmt.Errorf("metadata %.100q: %w: must be KEY=VALUE", pair, lineage.ErrInvalid)
 	}
 	is = lineage.MetadataIs{Key: key, Value: json.RawMessage(text)}
 	if _, ok := is.Scalar(); !ok {
@@ -165,7 +165,7 @@ func (a *API) listThreads(ctx context.Context, c *call, in *threadsQuery) (*list
 		q.SourcePrefix = in.SourcePrefix
 	}
 	if q.After, err = backend.ParsePageToken(in.After); err != nil {
-		return nil, fmt.Errorf("after: %w: it is the next of a page", lineage.ErrInvalid)
+		return nil, fmt.Errorf("after: %w: must be the next value of a page", lineage.ErrInvalid)
 	}
 	out, looked, last := &list[*records.Thread]{}, 0, ""
 	for t, err := range a.o.Store.Threads(ctx, q) {
@@ -182,7 +182,7 @@ func (a *API) listThreads(ctx context.Context, c *call, in *threadsQuery) (*list
 		}
 		r, err := c.threadRecord(ctx, t.Thread)
 		if errors.Is(err, lineage.ErrNotFound) {
-			continue // deleted meanwhile
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return nil, err
@@ -204,7 +204,7 @@ func (a *API) getThread(ctx context.Context, c *call, in *ofThread) (*records.Th
 	return c.threadRecord(ctx, t)
 }
 
-// mayHave refuses a thread that the caller could not read itself.
+// mayHave refuses to create a thread that the caller could not read.
 func (w *within) mayHave(t *lineage.ThreadInfo) error {
 	if !w.caller.Scope.Allows(t) {
 		return problem.New(http.StatusForbidden, "not allowed", "the token is not for threads of this user or project")
@@ -283,7 +283,7 @@ func (o *updateThread) do(ctx context.Context, w *within) (made, error) {
 		return made{}, err
 	}
 	if o.Merge != nil && (o.Metadata != nil || !rawjson.IsObject(o.Merge)) {
-		return made{}, fmt.Errorf("merge: %w: it is an object, and goes without metadata", lineage.ErrInvalid)
+		return made{}, fmt.Errorf("merge: %w: must be an object, and cannot be combined with metadata", lineage.ErrInvalid)
 	}
 	err = t.Update(ctx, func(info *lineage.ThreadInfo) error {
 		if o.Merge != nil && info.Metadata != nil && !rawjson.IsObject(info.Metadata) {
@@ -355,15 +355,15 @@ func (o *copyThread) do(ctx context.Context, w *within) (made, error) {
 	return is, w.copyBranches(ctx, from, to)
 }
 
-// copyBranches makes the histories of the branches of a thread those of branches of a new one, under their names, with their
-// settings and values, and sets its checkpoints. They are no forks of the branches: what is set there later, at the message that
-// a fork starts at, is inherited by the fork, and what it inherits ends with the thread.
+// copyBranches copies the branches of a thread to a new one, with their names, settings and values, and sets its
+// checkpoints. The copies are not forks of the branches. A fork would also inherit values that are set later at the
+// message where it starts, and would lose what it inherits when the thread is deleted.
 func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread) error {
 	first, err := to.Active(ctx)
 	if err != nil {
 		return err
 	}
-	// The branch that a thread begins with makes room for one of its name.
+	// The initial branch of the thread is renamed if another one needs its name.
 	room := first.ID().String()
 	if err := to.NameBranch(ctx, room, first); err != nil {
 		return err
@@ -429,14 +429,15 @@ func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread) err
 	return nil
 }
 
-// copyValues sets the values of an owner for another one. A transaction cannot list, so their keys are those outside of it and those
-// that operations before have set; the values are read in it. It comes after all else that a copy reads: that is still the same when
-// the transaction is committed, and so the copy is of one moment, the one of the list.
+// copyValues copies the values of an owner to another one. A transaction cannot list, so the keys are those outside
+// of it and those that earlier operations have set. The values are read inside. This comes after everything else that
+// a copy reads. All of that must be unchanged when the transaction is committed, so the copy is of one moment, that
+// of the list.
 func (w *within) copyValues(ctx context.Context, from, to lineage.Owner) error {
 	keys := make(map[string]bool)
 	for v, err := range w.outside.Values(from).All(w.outer, "") {
 		if errors.Is(err, lineage.ErrNotFound) {
-			break // an operation before has made what has them
+			break // an earlier operation created the owner
 		}
 		if err != nil {
 			return err

@@ -35,7 +35,7 @@ func (a *API) importArchive(ctx context.Context, c *call, in *importInput) error
 	return c.send(http.StatusOK, r)
 }
 
-// native sends the session file of an agent that a thread is of, byte for byte as it was.
+// native sends the agent's session file of a thread, byte for byte.
 func (a *API) native(ctx context.Context, c *call, in *ofThread) error {
 	t, err := c.thread(ctx, in.Thread)
 	if err != nil {
@@ -47,7 +47,7 @@ func (a *API) native(ctx context.Context, c *call, in *ofThread) error {
 	}
 	for source, err := range follow.Sources(ctx, a.o.Store) {
 		if errors.Is(err, lineage.ErrCorrupt) {
-			continue // the file of another session, or not to be read
+			continue // the file is of another session or cannot be read
 		}
 		if err != nil {
 			return err
@@ -67,14 +67,15 @@ func (a *API) native(ctx context.Context, c *call, in *ofThread) error {
 		w := &late{w: c.w}
 		if err = source.Export(ctx, w); err != nil && w.began {
 			a.o.Logger.LogAttrs(ctx, levelError, "export failed", attr("err", err.Error()))
-			panic(http.ErrAbortHandler) // what was sent is cut off, which the caller must notice
+			panic(http.ErrAbortHandler) // the answer is cut off, and the caller must notice that
 		}
 		return err
 	}
 	return notFound("session file of thread", in.Thread)
 }
 
-// isOf reports whether the first message of a session file is in a thread. Another thread may have had its source id before.
+// isOf reports whether the first message of a session file is in a thread. An earlier thread may have had the same
+// source id.
 func (c *call) isOf(ctx context.Context, source *follow.Source, t *lineage.Thread) (bool, error) {
 	is, err := c.store.View().Thread(ctx, t.ID())
 	if err != nil {
@@ -86,7 +87,7 @@ func (c *call) isOf(ctx context.Context, source *follow.Source, t *lineage.Threa
 	}
 	lines, err := source.Spans(ctx)
 	if errors.Is(err, lineage.ErrCorrupt) || errors.Is(err, lineage.ErrErased) {
-		return false, nil // nobody knows whose it is
+		return false, nil // its owner is unknown
 	}
 	if err != nil {
 		return false, err
@@ -99,7 +100,7 @@ func (c *call) isOf(ctx context.Context, source *follow.Source, t *lineage.Threa
 	return false, nil
 }
 
-// ResumeQuery is a session to make for an agent.
+// ResumeQuery describes a session to create for an agent.
 type ResumeQuery struct {
 	At         lineage.SpanRef
 	Thread     lineage.ThreadID
@@ -115,7 +116,7 @@ type resumeInput struct {
 	DryRun bool   `json:"dry_run,omitempty" doc:"write nothing"`
 }
 
-// resume makes a session of an agent on the machine of the server. It does not start the agent.
+// resume creates a session of an agent on the machine of the server. It does not start the agent.
 func (a *API) resume(ctx context.Context, c *call, in *resumeInput) error {
 	t, err := c.thread(ctx, in.Thread)
 	if err != nil {

@@ -13,17 +13,18 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// ofOwner says whose values are meant: those of a context, a thread, a user or an application; without any, of the store.
+// ofOwner identifies the owner of values: a context, a thread, a user or an application. If it is empty, the owner is
+// the store.
 type ofOwner struct {
 	of
 	User        string `json:"user,omitempty" path:"user" doc:"the user"`
 	Application string `json:"application,omitempty" path:"application" doc:"the application"`
 }
 
-// ownApplications are the names of applications whose values the program itself keeps.
+// ownApplications is the prefix of the applications whose values belong to the program itself.
 const ownApplications = "lineage/"
 
-// owner returns whose values are meant, if the caller may have them.
+// owner returns the owner of values, if the caller may access them.
 func (w *within) owner(ctx context.Context, o *ofOwner) (owner lineage.Owner, at *lineage.Context, err error) {
 	scope := &w.caller.Scope
 	switch {
@@ -40,7 +41,7 @@ func (w *within) owner(ctx context.Context, o *ofOwner) (owner lineage.Owner, at
 		}
 		return lineage.Owner{Scope: lineage.ThreadScope, Thread: t.ID()}, nil, nil
 	case o.User != "" && o.Application == "":
-		// The values of a user are for the user's threads in all projects.
+		// The values of a user concern all projects of the user.
 		if !scope.All() && !(slices.Contains(scope.Users, o.User) && len(scope.Projects) == 0) {
 			return owner, nil, notFound("user", o.User)
 		}
@@ -105,7 +106,7 @@ func (a *API) getValue(ctx context.Context, c *call, in *valueQuery) (*records.V
 	values := a.o.Store.Values(owner)
 	if in.At != "" {
 		if of == nil {
-			return nil, fmt.Errorf("at: %w: it goes with a context", lineage.ErrInvalid)
+			return nil, fmt.Errorf("at: %w: only with a context", lineage.ErrInvalid)
 		}
 		found, err := c.context(ctx, in.of)
 		if err != nil {
@@ -129,7 +130,7 @@ type valueHistoryQuery struct {
 	page
 }
 
-// valueHistory lists what an owner itself has set under a key.
+// valueHistory lists the values that an owner itself has set under a key.
 func (a *API) valueHistory(ctx context.Context, c *call, in *valueHistoryQuery) (*list[*records.Value], error) {
 	owner, _, err := c.owner(ctx, &in.ofOwner)
 	if err != nil {
@@ -138,7 +139,7 @@ func (a *API) valueHistory(ctx context.Context, c *call, in *valueHistoryQuery) 
 	before := uint64(0)
 	if in.After != "" {
 		if before, err = strconv.ParseUint(in.After, 10, 64); err != nil || before == 0 {
-			return nil, fmt.Errorf("after: %w: it is the next of a page", lineage.ErrInvalid)
+			return nil, fmt.Errorf("after: %w: must be the next value of a page", lineage.ErrInvalid)
 		}
 	}
 	out, bytes, last := &list[*records.Value]{}, 0, uint64(0)

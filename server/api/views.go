@@ -22,7 +22,7 @@ type resolvedQuery struct {
 	Budget int    `json:"-" query:"budget" doc:"the number of tokens it may take, by estimate"`
 }
 
-// resolved answers with the parts of what to send to a model, and at the end with the sum of them.
+// resolved answers with the parts to send to a model, and at the end with their sum.
 func (a *API) resolved(ctx context.Context, c *call, in *resolvedQuery) (*list[records.Record], error) {
 	found, err := c.context(ctx, in.of)
 	if err != nil {
@@ -53,12 +53,12 @@ func (a *API) resolved(ctx context.Context, c *call, in *resolvedQuery) (*list[r
 	return out, nil
 }
 
-// SearchQuery is what to search for.
+// SearchQuery describes a search.
 type SearchQuery struct {
 	Text  string
 	Roles []string
-	// Thread, when not zero, is the thread to search, and Among, when not nil, are the threads. Threads that Scope does not allow are
-	// not named in the answer.
+	// Thread, when not zero, is the thread to search. Among, when not nil, selects the threads to search. Threads
+	// that Scope does not allow are not named in the answer.
 	Thread lineage.ThreadID
 	Among  iter.Seq2[*lineage.ListedThread, error]
 	Scope  access.Scope
@@ -75,7 +75,7 @@ type searchInput struct {
 
 func (a *API) search(ctx context.Context, c *call, in *searchInput) (*list[*records.Hit], error) {
 	if in.Text == "" {
-		return nil, fmt.Errorf("q: %w: it is empty", lineage.ErrInvalid)
+		return nil, fmt.Errorf("q: %w: must not be empty", lineage.ErrInvalid)
 	}
 	p := page{Limit: in.Limit}
 	q := SearchQuery{Text: in.Text, Roles: in.Roles, Scope: c.caller.Scope, Limit: p.size()}
@@ -97,7 +97,7 @@ func (a *API) search(ctx context.Context, c *call, in *searchInput) (*list[*reco
 	return &list[*records.Hit]{Items: hits}, err
 }
 
-// UsageQuery is what to report. Empty and zero fields do not limit it.
+// UsageQuery describes a usage report. Empty and zero fields do not restrict it.
 type UsageQuery struct {
 	By              []string
 	Since, Until    time.Time
@@ -122,7 +122,7 @@ type usageInput struct {
 func (a *API) usage(ctx context.Context, c *call, in *usageInput) (_ *list[*records.Usage], err error) {
 	q := UsageQuery{By: in.By, Since: in.Since, Until: in.Until, Agent: in.Agent, Model: in.Model}
 	if q.Zone, err = time.LoadLocation(in.Zone); err != nil {
-		return nil, fmt.Errorf("zone %.100q: %w: it is a name such as Europe/Lisbon", in.Zone, lineage.ErrInvalid)
+		return nil, fmt.Errorf("zone %.100q: %w: must be a name such as Europe/Lisbon", in.Zone, lineage.ErrInvalid)
 	}
 	scope := &c.caller.Scope
 	if in.Thread != "" {
@@ -144,7 +144,7 @@ func (a *API) usage(ctx context.Context, c *call, in *usageInput) (_ *list[*reco
 	return &list[*records.Usage]{Items: rows}, err
 }
 
-// narrowed returns the one that is asked for, of those that the caller is limited to.
+// narrowed restricts a list of permitted values to the requested one.
 func narrowed(what string, to []string, one string) ([]string, error) {
 	switch {
 	case one == "":
@@ -163,12 +163,13 @@ func (a *API) stats(ctx context.Context, _ *call, in *statsQuery) (*records.Stat
 	return records.OfStats(ctx, a.o.Store, in.Exact, nil)
 }
 
-// line is a straight part of the histories of a thread.
+// line is a sequence of messages without a fork to follow, in the histories of a thread.
 type line struct {
-	// ID is the last message of the line, and After the message that it forks off.
+	// ID is the last message of the line. After is the message from which it forks.
 	ID    string  `json:"id"`
 	After *string `json:"after"`
-	// Before is how many messages lead to it, Length how many it has, and Main how many of them the active branch has.
+	// Before is the number of messages before it. Length is its number of messages. Main is the number of these in
+	// the active branch.
 	Before uint64  `json:"before"`
 	Length uint64  `json:"length"`
 	Main   uint64  `json:"main"`
@@ -228,7 +229,7 @@ type exportQuery struct {
 	Context string `json:"-" query:"context" doc:"only this context; default the thread with all its branches"`
 }
 
-// mediaTypes are those of the formats of exports.
+// mediaTypes maps formats of exports to their media types.
 var mediaTypes = map[export.Format]string{
 	export.Markdown: "text/markdown; charset=utf-8", export.HTML: "text/html; charset=utf-8", export.ShareGPT: "application/json",
 	export.OpenAI: "application/jsonl", export.Responses: "application/jsonl", export.Anthropic: "application/jsonl",
@@ -242,7 +243,7 @@ func (a *API) export(ctx context.Context, c *call, in *exportQuery) error {
 	format := export.Format(in.Format)
 	kind, known := mediaTypes[format]
 	if !known {
-		return fmt.Errorf("format %.100q: %w: it is openai, responses, anthropic, sharegpt, markdown or html", in.Format, lineage.ErrInvalid)
+		return fmt.Errorf("format %.100q: %w: must be openai, responses, anthropic, sharegpt, markdown or html", in.Format, lineage.ErrInvalid)
 	}
 	scope := export.Scope{Threads: []*lineage.Thread{t}}
 	if in.Context != "" {
@@ -260,7 +261,7 @@ func (a *API) export(ctx context.Context, c *call, in *exportQuery) error {
 	err = export.Write(ctx, a.o.Store, w, format, export.Options{Scope: scope})
 	if err != nil && w.began {
 		a.o.Logger.LogAttrs(ctx, levelError, "export failed", attr("err", err.Error()))
-		panic(http.ErrAbortHandler) // what was sent is cut off, which the caller must notice
+		panic(http.ErrAbortHandler) // the answer is cut off, and the caller must notice that
 	}
 	if err != nil {
 		h.Del("Content-Disposition")
@@ -268,7 +269,7 @@ func (a *API) export(ctx context.Context, c *call, in *exportQuery) error {
 	return err
 }
 
-// late is an answer that may have begun.
+// late is an answer that may have been started.
 type late struct {
 	w     http.ResponseWriter
 	began bool

@@ -1,6 +1,6 @@
-// Package attachment sends bytes of a store to a browser so that they are never a document of the page's origin: whatever
-// they are, they are saved and not opened. Pictures of pixels are shown, but only if they can be decoded as what they are
-// sent as.
+// Package attachment sends bytes of a store to a browser so that they are never a document of the page's origin.
+// Files are saved and not opened, whatever they contain. Only raster images are shown, if they can be decoded as
+// their stated type.
 package attachment
 
 import (
@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// maxImage and maxPixels limit pictures that are decoded, in bytes and pixels. Larger ones are saved.
+	// maxImage and maxPixels limit the images that are decoded, in bytes and pixels. Larger ones are saved.
 	maxImage  = 32 << 20
 	maxPixels = 24 << 20
-	// decoding is how many pictures are decoded at once, each with up to 8 bytes for a pixel.
+	// decoding is the number of images that are decoded at once, each with up to 8 bytes per pixel.
 	decoding = 2
-	// maxName limits the names of files in bytes.
+	// maxName limits the names of files, in bytes.
 	maxName = 200
 )
 
-// Policy is the Content-Security-Policy of what is sent.
+// Policy is the Content-Security-Policy of every file sent.
 const Policy = "sandbox; default-src 'none'; frame-ancestors 'none'"
 
-// File is what is sent.
+// File is a file to send.
 type File struct {
 	// Name is the name under which a browser saves it. It may be hostile.
 	Name string
-	// Tag identifies the bytes, also among those of other files: it is made of a hash of them or of what has them. It is of
-	// letters and digits.
+	// Tag identifies the bytes, also among other files. It is made from a hash of them, or from the id of what
+	// contains them. It consists of letters and digits.
 	Tag  string
 	Body io.ReadSeeker
 }
 
-// Shows reports whether pictures of a media type are shown, if they can be decoded.
+// Shows reports whether images of a media type are shown, if they can be decoded.
 func Shows(mediaType string) bool {
 	return mediaType == "image/png" || mediaType == "image/jpeg" || mediaType == "image/gif"
 }
@@ -51,14 +51,14 @@ type Sender struct {
 	turns turns
 
 	mu    sync.Mutex
-	kinds map[string]string // of files that were sent, by their tags
+	kinds map[string]string // by tag, of files that were sent
 }
 
-// maxKinds limits the files whose kinds are remembered.
+// maxKinds limits the cached kinds.
 const maxKinds = 10_000
 
-// kind returns the media type of a picture that can be decoded, empty for anything else. A file is decoded once, however
-// often and in however many parts it is asked for.
+// kind returns the media type of an image that can be decoded, empty for anything else. A file is decoded once,
+// however often and in however many parts it is requested.
 func (s *Sender) kind(r *http.Request, f *File) (string, error) {
 	s.mu.Lock()
 	kind, known := s.kinds[f.Tag]
@@ -79,7 +79,7 @@ func (s *Sender) kind(r *http.Request, f *File) (string, error) {
 	return kind, nil
 }
 
-// Send answers a request with a file. It sets every header that says how a browser treats it.
+// Send answers a request with a file. It sets all headers that affect how a browser treats it.
 func (s *Sender) Send(w http.ResponseWriter, r *http.Request, f File) error {
 	kind, err := s.kind(r, &f)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Sender) Send(w http.ResponseWriter, r *http.Request, f File) error {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", Policy)
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	// It may be erased: a browser asks each time.
+	// The content may be erased, so a browser must revalidate each time.
 	h.Set("Cache-Control", "private, no-cache")
 	if f.Tag != "" {
 		h.Set("ETag", `"`+f.Tag+`"`)
@@ -109,7 +109,7 @@ func (s *Sender) Send(w http.ResponseWriter, r *http.Request, f File) error {
 	return nil
 }
 
-// image returns the media type of a picture that can be decoded, empty for anything else. The error is that of reading.
+// image returns the media type of an image that can be decoded, empty for anything else. The error is one of reading.
 func (s *Sender) image(r *http.Request, body io.ReadSeeker) (string, error) {
 	size, err := body.Seek(0, io.SeekEnd)
 	if err != nil || size > maxImage {
@@ -141,7 +141,7 @@ func (s *Sender) image(r *http.Request, body io.ReadSeeker) (string, error) {
 	return kind, nil
 }
 
-// reader keeps the error of reading, which decoders wrap or hide.
+// reader keeps the error of reading, because decoders wrap or hide it.
 type reader struct {
 	r   io.Reader
 	err error
@@ -155,7 +155,7 @@ func (r *reader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// fileName returns a name without directories, control characters and what starts an option or a hidden file.
+// fileName returns a name without directories, control characters and leading characters of options and hidden files.
 func fileName(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.Map(func(r rune) rune {

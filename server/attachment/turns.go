@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// turns limits how many pictures are decoded at once.
+// turns limits the images that are decoded at once.
 type turns struct {
 	once sync.Once
 	free chan struct{}
 }
 
-// wait waits for a turn, which the caller ends, or for the end of the request.
+// wait waits for a turn, or for the end of the request. The caller must call done.
 func (t *turns) wait(r *http.Request) (done func(), err error) {
 	t.once.Do(func() { t.free = make(chan struct{}, decoding) })
 	select {

@@ -9,8 +9,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// answering is a transport that ends when the client has said everything and every request is answered. The library ends
-// at once, and answers nothing of what it has read.
+// answering is a transport that ends when the client has sent everything and every request was answered. The library
+// ends at once, without answering the requests that it has read.
 type answering struct{ mcp.Transport }
 
 func (t answering) Connect(ctx context.Context) (mcp.Connection, error) {
@@ -25,11 +25,11 @@ type answeringConnection struct {
 	mcp.Connection
 	closing sync.Once
 	closed  chan struct{}
-	// answered gets a value when a request is answered.
+	// answered gets a value each time a request is answered.
 	answered chan struct{}
 
 	mu      sync.Mutex
-	waiting map[any]bool // the ids of requests that are not answered
+	waiting map[any]bool // ids of requests without an answer
 }
 
 func (c *answeringConnection) Read(ctx context.Context) (jsonrpc.Message, error) {

@@ -221,7 +221,7 @@ func (c *call) diff(ctx context.Context, in *diffInput) (*answer, error) {
 	return a, c.compare(ctx, a, from, to)
 }
 
-// compare adds what differs in two histories.
+// compare adds the differences of two histories.
 func (c *call) compare(ctx context.Context, a *answer, from, to *position) error {
 	d, err := difference.Of(ctx, c.o.Store, from.Span, to.Span, maxCompared)
 	if err != nil {
@@ -268,7 +268,7 @@ func (c *call) compare(ctx context.Context, a *answer, from, to *position) error
 	return nil
 }
 
-// maxCompared is how many messages of each history are compared.
+// maxCompared limits the messages of each history that are compared.
 const maxCompared = 2000
 
 func (c *call) difference(ctx context.Context, a *answer, e *lineage.Entry, side, mark string) (fits bool, err error) {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxCompletions is how many values the protocol allows in an answer.
+	// maxCompletions is the number of values that the protocol allows in an answer.
 	maxCompletions = 100
-	// maxLooked limits how many conversations are looked at for a completion.
+	// maxLooked limits the conversations that are examined for a completion.
 	maxLooked = 5000
 )
 
@@ -74,7 +74,7 @@ func (c *call) completeThread(ctx context.Context, text string) (ids []string, e
 	return ids, nil
 }
 
-// completePosition returns the names of branches and checkpoints of a conversation that begin with a text.
+// completePosition returns the names of branches and checkpoints of a conversation that start with a text.
 func (c *call) completePosition(ctx context.Context, thread, text string) ([]string, error) {
 	t, err := c.thread(ctx, thread)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *call) completePosition(ctx context.Context, thread, text string) ([]str
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, text) || plain.Text(name) != name }), err
 }
 
-// completeDocument returns the names of documents on the active branch that begin with a text.
+// completeDocument returns the names of documents on the active branch that start with a text.
 func (c *call) completeDocument(ctx context.Context, thread, text string) (names []string, err error) {
 	t, err := c.thread(ctx, thread)
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// maxRows limits how many rows a tool lists, and defaultRows is how many it lists if nothing else is asked for.
+// maxRows limits the rows that a tool lists. defaultRows is the default.
 const (
 	maxRows     = 100
 	defaultRows = 20
 )
 
-// rows returns how many rows to list.
+// rows returns the number of rows to list.
 func rows(asked int) int {
 	if asked <= 0 {
 		return defaultRows
@@ -31,7 +31,7 @@ func rows(asked int) int {
 	return min(asked, maxRows)
 }
 
-// stamp returns a time as people read it.
+// stamp returns a time for people.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
 type threadsInput struct {
@@ -43,7 +43,7 @@ type threadsInput struct {
 	After string `json:"after,omitempty" jsonschema:"continue after the page that ended with this token"`
 }
 
-// query returns what the arguments ask for.
+// query returns the query for the arguments.
 func (in *threadsInput) query() (q lineage.ThreadQuery, err error) {
 	if err := checked(in.Title, in.Agent, in.After); err != nil {
 		return q, err
@@ -85,7 +85,7 @@ func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, erro
 		}
 		r, err := records.OfThread(ctx, c.o.Store, t.Thread)
 		if errors.Is(err, lineage.ErrNotFound) {
-			continue // deleted meanwhile
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return nil, err
@@ -116,7 +116,7 @@ func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, erro
 	return a, nil
 }
 
-// given returns arguments without those that are empty.
+// given returns the arguments without empty ones.
 func given(args map[string]any) map[string]any {
 	for name, value := range args {
 		if value == "" {
@@ -150,7 +150,7 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 		return nil, err
 	}
 	if strings.TrimSpace(in.Query) == "" {
-		return nil, fmt.Errorf("query: %w: it is empty", lineage.ErrInvalid)
+		return nil, fmt.Errorf("query: %w: must not be empty", lineage.ErrInvalid)
 	}
 	limit := rows(in.Limit)
 	q := SearchQuery{Text: in.Query, Roles: in.Roles, Limit: limit}
@@ -193,13 +193,13 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 	return a, nil
 }
 
-// How many threads of a message are listed, and the longest part of their titles.
+// The number of threads that are listed per message, and the maximum length of their titles.
 const (
 	maxHitThreads = 20
 	maxHitTitle   = 200
 )
 
-// addHit adds what a search found. It reports whether there is room for more.
+// addHit adds a search result. It reports whether there is room for more.
 func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, err error) {
 	h := &records.Hit{Rank: found.Rank, Snippet: found.Snippet, Threads: []records.HitThread{}}
 	at, short := found.SummarizedAt, ""
@@ -225,7 +225,7 @@ func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, er
 		}
 		t, err := c.o.Store.View().Thread(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) || err == nil && !c.allows(t) {
-			continue // it was deleted, or moved out of the scope, since
+			continue // deleted or moved out of the scope in the meantime
 		}
 		if err != nil {
 			return false, err

@@ -31,7 +31,7 @@ func (r *registry) prompts() {
 	})
 }
 
-// prompt registers a prompt: what to do, and then what it is about, quoted.
+// prompt registers a prompt. Its text states what to do, followed by the subject as a quotation.
 func (r *registry) prompt(p *mcp.Prompt, run func(context.Context, *call, map[string]string) (*answer, string, error)) {
 	r.server.AddPrompt(p, func(ctx context.Context, request *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 		result, err := guarded(r.Service, p.Name, func() (*mcp.GetPromptResult, error) {

@@ -17,7 +17,7 @@ const (
 	// minMessage and maxMessage limit how much of a message is shown, in bytes.
 	minMessage = 1 << 10
 	maxMessage = 16 << 10
-	// maxWhole limits a message that is read in full.
+	// maxWhole limits a message that is read in full, in bytes.
 	maxWhole = 64 << 20
 )
 
@@ -86,7 +86,7 @@ func (in *readInput) with(more map[string]any) map[string]any {
 	return given(more)
 }
 
-// headOf says which history is shown.
+// headOf returns a description of the history that is shown.
 func (c *call) headOf(ctx context.Context, at *position) (string, error) {
 	info, err := at.home.Info(ctx)
 	if err != nil {
@@ -103,10 +103,11 @@ func (c *call) headOf(ctx context.Context, at *position) (string, error) {
 	return strings.ToUpper(where[:1]) + where[1:] + ".", nil
 }
 
-// messageLimit returns how much of each message an answer shows.
+// messageLimit returns how many bytes of each message an answer shows.
 func (a *answer) messageLimit() int { return min(max(a.limit/4, minMessage), maxMessage) }
 
-// window returns the positions to show, and the length of the history: those asked for, or as many of the last as fit.
+// window returns the positions to show, and the length of the history. The positions are those requested, or the last
+// ones that fit.
 func (c *call) window(ctx context.Context, at *position, in *readInput, a *answer) (w lineage.Window, length uint64, err error) {
 	if at.Span.IsZero() {
 		return w, 0, nil
@@ -138,7 +139,7 @@ func (c *call) window(ctx context.Context, at *position, in *readInput, a *answe
 			if err != nil {
 				return w, 0, err
 			}
-			size := min(int(min(e.Size, maxMessage)), a.messageLimit()) + 600 // with the rest of its record
+			size := min(int(min(e.Size, maxMessage)), a.messageLimit()) + 600 // including the rest of its record
 			if e.Index > 0 {
 				sizes[len(sizes)-1] += size
 				continue
@@ -158,7 +159,7 @@ func (c *call) window(ctx context.Context, at *position, in *readInput, a *answe
 	return w, length, nil
 }
 
-// show adds a window of a history. It returns the position that does not fit any more, 0 if all do.
+// show adds a window of a history. It returns the first position that does not fit, 0 if all fit.
 func (c *call) show(ctx context.Context, a *answer, at *position, w lineage.Window) (next uint64, err error) {
 	if at.Span.IsZero() {
 		return 0, nil
@@ -182,7 +183,7 @@ func (c *call) show(ctx context.Context, a *answer, at *position, w lineage.Wind
 		if r.Truncated {
 			r.Data = nil
 		}
-		// The texts of a message are shown together, and once.
+		// The texts of a message are shown together, once.
 		if fits, err := a.add(r); err != nil || !fits {
 			next = e.Position
 			if err == nil && next == shown {
@@ -203,7 +204,7 @@ func (c *call) show(ctx context.Context, a *answer, at *position, w lineage.Wind
 	return 0, nil
 }
 
-// hide removes from a record what may be from outside the scope: the content that it was derived from.
+// hide removes from a record what may be outside of the scope: the content that the message was derived from.
 func (c *call) hide(r *records.Message) {
 	if !c.scope.All() && r.Origin != nil {
 		r.Origin.DerivedFrom = ""
@@ -234,7 +235,7 @@ func (c *call) readWhole(ctx context.Context, at *position, in *readInput) (*ans
 		start--
 	}
 	a := newAnswer(in.Budget)
-	part := cut(text[start:], a.limit/2) // hidden characters take more bytes
+	part := cut(text[start:], a.limit/2) // hidden characters need more bytes
 	end := start + uint64(len(part))
 	a.quote("%s\n", part)
 	r, err := records.OfMessage(ctx, c.o.Store, e, 0)
@@ -331,7 +332,7 @@ func (p *printer) block(text string, left int) {
 		return
 	}
 	text = "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
-	// What does not fit is cut; the message can be read in full.
+	// Text that does not fit is cut. The message can be read in full.
 	if room := p.room() - 100; len(text) > room && room > 0 {
 		left += len(text) - room
 		text = cut(text, room)

@@ -122,7 +122,7 @@ func (r *registry) readResource(ctx context.Context, request *mcp.ReadResourceRe
 	return result, r.failure(ctx, "resources/read", err)
 }
 
-// splitURI divides the URI of a resource. kind is empty for a conversation, or at or document.
+// splitURI splits the URI of a resource. kind is empty for a conversation; otherwise it is at or document.
 func splitURI(uri string) (thread, kind, name string, err error) {
 	rest, is := strings.CutPrefix(uri, uriPrefix)
 	parts := strings.SplitN(rest, "/", 3)
@@ -140,7 +140,7 @@ func splitURI(uri string) (thread, kind, name string, err error) {
 	return thread, kind, name, nil
 }
 
-// document returns the latest revision of a document on the active branch, after a note that it is of others.
+// document returns the latest revision of a document on the active branch, after a note that it is text of others.
 func (c *call) document(ctx context.Context, uri, thread, name string) (*mcp.ReadResourceResult, error) {
 	t, err := c.thread(ctx, thread)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/lineage-store/lineage/server/access"
 )
 
-// Everything is for a client that may read the whole store.
+// Everything is the scope of a client that may read the whole store.
 func Everything(context.Context, *mcp.ServerSession) (access.Scope, error) {
 	return access.Scope{}, nil
 }
@@ -27,15 +27,15 @@ func Everything(context.Context, *mcp.ServerSession) (access.Scope, error) {
 const (
 	// maxRoots limits the roots of a client.
 	maxRoots = 32
-	// rootsTime is how long a client may take to state its roots.
+	// rootsTime limits the time in which a client must state its roots.
 	rootsTime = 10 * time.Second
 )
 
-// ErrNoProject is returned where it is not known which project a client works in.
+// ErrNoProject is returned if the project of a client is unknown.
 var ErrNoProject = errors.New("the project that the client works in is not known")
 
-// Project returns the scope of a client on the standard streams: the conversations of sessions that began in one of its
-// roots or, if it states none, in the working directory of the process.
+// Project returns the scope of a client on the standard streams: the conversations of sessions that began in one of
+// its roots. If the client states no roots, the working directory of the process is used.
 func Project(dir string) func(context.Context, *mcp.ServerSession) (access.Scope, error) {
 	return func(ctx context.Context, s *mcp.ServerSession) (access.Scope, error) {
 		folders, err := roots(ctx, s)
@@ -53,14 +53,14 @@ func Project(dir string) func(context.Context, *mcp.ServerSession) (access.Scope
 				}
 			}
 		}
-		if scope.All() { // that would be the whole store
+		if scope.All() { // an empty scope would be the whole store
 			return scope, ErrNoProject
 		}
 		return scope, nil
 	}
 }
 
-// namesOf returns the names that a session can have for a folder: as it is, and without links.
+// namesOf returns the names under which sessions may state a folder: as it is, and with links resolved.
 func namesOf(folder string) (names []string) {
 	if folder == "" {
 		return nil
@@ -72,10 +72,10 @@ func namesOf(folder string) (names []string) {
 	return names
 }
 
-// withoutRoots is the first revision of the protocol in which a server does not ask for roots.
+// withoutRoots is the first revision of the protocol in which a server does not request roots.
 const withoutRoots = "2026-07-28"
 
-// roots returns the folders that a client states as its roots, none if it has none.
+// roots returns the folders that a client states as its roots.
 func roots(ctx context.Context, s *mcp.ServerSession) (folders []string, err error) {
 	if s == nil || s.InitializeParams() == nil {
 		return nil, nil
@@ -103,7 +103,7 @@ func roots(ctx context.Context, s *mcp.ServerSession) (folders []string, err err
 	return folders, nil
 }
 
-// folderOf returns the path of a file URI, empty for another URI.
+// folderOf returns the path of a file URI, empty for other URIs.
 func folderOf(uri, system string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Path == "" || u.Host != "" && u.Host != "localhost" {

@@ -15,13 +15,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// call is a request of a client, with what it may read.
+// call is a request of a client, with the scope of the client.
 type call struct {
 	*Service
 	scope access.Scope
 }
 
-// call begins a request.
+// call starts a request.
 func (s *Service) call(ctx context.Context, c *Client, session *mcp.ServerSession) (*call, error) {
 	scope, err := c.Scope(ctx, session)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *call) threads(ctx context.Context, q lineage.ThreadQuery) iter.Seq2[*li
 	}
 }
 
-// thread returns the thread that a name stands for; the one that changed last for an empty name.
+// thread returns a thread by name. For an empty name it returns the thread that changed last.
 func (c *call) thread(ctx context.Context, name string) (*lineage.Thread, error) {
 	if name != "" {
 		return c.names(nil).Thread(ctx, name)
@@ -79,7 +79,7 @@ func (c *call) thread(ctx context.Context, name string) (*lineage.Thread, error)
 	return nil, fmt.Errorf("conversation: %w: there is none in %s", lineage.ErrNotFound, c.where())
 }
 
-// where says what the scope is.
+// where describes the scope.
 func (c *call) where() string {
 	switch {
 	case c.scope.All():
@@ -90,15 +90,15 @@ func (c *call) where() string {
 	return fmt.Sprintf("what is of %q", c.scope.Users)
 }
 
-// position is a place in the history of a thread.
+// position is a position in the history of a thread.
 type position struct {
 	*refs.Ref
 	names *refs.Resolver
-	// home is the thread in which the name was read.
+	// home is the thread in which the name was looked up.
 	home *lineage.Thread
 }
 
-// find returns what the name of a position stands for in a thread.
+// find looks up a position in a thread.
 func (c *call) find(ctx context.Context, thread, at string) (*position, error) {
 	t, err := c.thread(ctx, thread)
 	if err != nil {

@@ -72,6 +72,8 @@ func (w *wall) names() []string {
 }
 
 // TestProjectIsAWall asks by every tool, resource, completion and prompt for what another project has.
+//
+//test:norace
 func TestProjectIsAWall(t *testing.T) {
 	for name, c := range map[string]struct {
 		user  string

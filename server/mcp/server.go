@@ -16,22 +16,22 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Options are what a service works with. Store is required.
+// Options configure a service. Store is required.
 type Options struct {
 	Store *lineage.Store
-	// Search finds messages, and Usage reports what answers cost. Without one there is no such tool.
+	// Search finds messages. Usage reports what answers cost. If one is nil, its tool does not exist.
 	Search func(context.Context, SearchQuery) ([]Hit, error)
 	Usage  func(context.Context, UsageQuery) (rows []*records.Usage, total *records.Usage, err error)
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
-	// Logger gets what went wrong inside. Default none.
+	// Logger gets internal errors. Default none.
 	Logger *slog.Logger
 
 	// More, when not nil, registers further tools, resources and prompts with each server.
 	More func(*mcp.Server)
 }
 
-// SearchQuery is what to search for: Thread, when not zero, and Among, when not nil, limit where.
+// SearchQuery describes a search. Thread, when not zero, and Among, when not nil, restrict it.
 type SearchQuery struct {
 	Text   string
 	Thread lineage.ThreadID
@@ -40,9 +40,9 @@ type SearchQuery struct {
 	Limit  int
 }
 
-// Hit is a message or a summary that was found, with the threads in scope that have it.
+// Hit is a message or summary that was found, with the threads in scope that contain it.
 type Hit struct {
-	// Entry is nil for a summary, of which there are the id, the time and the text.
+	// Entry is nil for a summary, which has an id, a time and a text.
 	Entry        *lineage.Entry
 	Summary      structure.SummaryID
 	SummarizedAt time.Time
@@ -52,7 +52,7 @@ type Hit struct {
 	Snippet      string
 }
 
-// UsageQuery is what to report. Empty and zero fields do not limit it.
+// UsageQuery describes a usage report. Empty and zero fields do not restrict it.
 type UsageQuery struct {
 	By              []string
 	Since, Until    time.Time
@@ -74,18 +74,18 @@ func New(o Options) *Service {
 	return &Service{o: o, schemas: mcp.NewSchemaCache()}
 }
 
-// Client is who calls.
+// Client describes a client.
 type Client struct {
-	// Scope returns what the client may read. A zero scope is the whole store.
+	// Scope returns what the client may read. The zero scope is the whole store.
 	Scope func(context.Context, *mcp.ServerSession) (access.Scope, error)
-	// Writes are the tools that change the store which it may call, of WriteTools.
+	// Writes are the names of the tools from WriteTools that the client may call.
 	Writes []string
 }
 
 // WriteTools are the names of the tools that change the store.
 func WriteTools() []string { return []string{"fork", "append", "checkpoint", "return"} }
 
-// CheckWrites returns an error for a name that no tool has that changes the store.
+// CheckWrites returns an error unless all names are in WriteTools.
 func CheckWrites(names []string) error {
 	for _, name := range names {
 		if !slices.Contains(WriteTools(), name) {
@@ -108,7 +108,7 @@ func (s *Service) Server(c Client) *mcp.Server {
 		CompletionHandler: func(ctx context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 			return s.complete(ctx, &c, r)
 		},
-		// What is listed can differ for each client and moment.
+		// Lists may differ for each client and moment.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope, c.TTLMs = "private", 0 },
 	})
 	r := &registry{Service: s, client: &c, server: server}

@@ -66,7 +66,7 @@ func register[In any](r *registry, t *mcp.Tool, run func(*call, context.Context,
 	})
 }
 
-// guarded runs something for a client. A panic is a failure of this call.
+// guarded runs a function for a client. A panic fails only this call.
 func guarded[T any](s *Service, what string, run func() (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -77,16 +77,16 @@ func guarded[T any](s *Service, what string, run func() (T, error)) (result T, e
 	return run()
 }
 
-// errInside is what a client is told of failures that it cannot do anything about.
+// errInside is what a client gets for errors that it can do nothing about.
 var errInside = errors.New("the store could not answer; the log of the server says why")
 
-// said are the errors that say what was wrong with a request, or with what it asked for.
+// said are the errors whose text tells a client what is wrong with its request.
 var said = []error{
 	lineage.ErrNotFound, lineage.ErrInvalid, lineage.ErrExists, lineage.ErrConflict, lineage.ErrErased, lineage.ErrTooLarge, lineage.ErrReadOnly,
 	lineage.ErrOtherUser, lineage.ErrProtected, refs.ErrAmbiguous, ErrNoProject, context.Canceled, context.DeadlineExceeded, errInside,
 }
 
-// failure returns an error as the client reads it.
+// failure returns an error in the form that a client gets.
 func (s *Service) failure(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
@@ -102,7 +102,7 @@ func (s *Service) failure(ctx context.Context, what string, err error) error {
 	return errors.New(text)
 }
 
-// hintOf returns what to do about an error with these tools, empty if there is nothing to say.
+// hintOf returns what a client can do about an error with these tools, empty for nothing.
 func hintOf(err error) string {
 	var unknown *refs.UnknownError
 	var ambiguous *refs.AmbiguousError
@@ -128,10 +128,10 @@ func hintOf(err error) string {
 	return ""
 }
 
-// maxText limits a text that a client gives as an argument, in bytes.
+// maxText limits a text argument of a client, in bytes.
 const maxText = 4 << 10
 
-// checked refuses arguments that are too long.
+// checked returns an error if an argument is too long.
 func checked(args ...string) error {
 	for _, arg := range args {
 		if len(arg) > maxText {
@@ -141,7 +141,7 @@ func checked(args ...string) error {
 	return nil
 }
 
-// moment reads a time as people write it: a day, or as in RFC 3339. Empty is the zero time.
+// moment parses a time: a day, or a time in RFC 3339. An empty text is the zero time.
 func moment(name, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -151,5 +151,5 @@ func moment(name, text string) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%s %.40q: %w: it is like 2026-01-31, or as in RFC 3339", name, text, lineage.ErrInvalid)
+	return time.Time{}, fmt.Errorf("%s %.40q: %w: must be like 2026-01-31, or as in RFC 3339", name, text, lineage.ErrInvalid)
 }

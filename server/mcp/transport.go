@@ -12,10 +12,10 @@ import (
 	"github.com/lineage-store/lineage/server/access"
 )
 
-// MaxRequest is the size of the largest request of a client in bytes.
+// MaxRequest limits the size of a client's request, in bytes.
 const MaxRequest = 8 << 20
 
-// Run answers a client on a stream until it ends, or the context does.
+// Run serves a client on a stream until the stream or the context ends.
 func (s *Service) Run(ctx context.Context, c Client, in io.ReadCloser, out io.WriteCloser) error {
 	err := s.Server(c).Run(ctx, answering{&mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: MaxRequest}})
 	if errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) {
@@ -26,16 +26,16 @@ func (s *Service) Run(ctx context.Context, c Client, in io.ReadCloser, out io.Wr
 
 type serverKey struct{}
 
-// Handler returns a handler that answers clients over HTTP, each request by itself. A client is the caller that the server
-// found out (access.Of), and reads within its scope; the parameter project of the URL, also given several times, narrows
-// that. One that may change the store may call the tools in writes.
+// Handler returns a handler that serves clients over HTTP, each request by itself. A client is the authenticated
+// caller (access.Of), and reads within its scope. The URL parameter project, which may be repeated, narrows the
+// scope. A client that may change the store may call the tools in writes.
 func (s *Service) Handler(writes []string) http.Handler {
 	handler := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 		server, _ := r.Context().Value(serverKey{}).(*mcp.Server)
 		return server
 	}, &mcp.StreamableHTTPOptions{
 		Stateless: true, Logger: s.o.Logger, MaxRequestBodyBytes: MaxRequest, PropagateRequestCancellation: true,
-		DisableLocalhostProtection: true, // whoever mounts it checks the host, which has names of its own
+		DisableLocalhostProtection: true, // the caller of Handler checks the host, which has names of its own
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller := access.Of(r.Context())
@@ -56,7 +56,7 @@ func (s *Service) Handler(writes []string) http.Handler {
 	})
 }
 
-// narrowed returns the part of a scope that is of some projects. It reports false if there is none.
+// narrowed returns the part of a scope that is in some projects. It returns false if there is none.
 func narrowed(scope access.Scope, projects []string) (access.Scope, bool) {
 	if len(projects) == 0 {
 		return scope, true

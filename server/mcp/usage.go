@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// usageKeys are what usage groups by, in the order in which a row shows them. anywhere are those that name nothing of a
-// conversation.
+// usageKeys are the keys that usage groups by, in the order in which a row shows them. anywhere are those that reveal
+// nothing about a conversation.
 var (
 	usageKeys = []string{"day", "week", "month", "agent", "model", "provider", "project", "thread", "branch", "git-branch", "subagent", "user"}
 	anywhere  = []string{"day", "week", "month", "model", "provider"}
@@ -36,9 +36,9 @@ func (c *call) usage(ctx context.Context, in *usageInput) (*answer, error) {
 	}
 	for i, by := range q.By {
 		if !slices.Contains(usageKeys, by) || slices.Contains(q.By[:i], by) {
-			return nil, fmt.Errorf("by %.40q: %w: it is one of %s, once", by, lineage.ErrInvalid, strings.Join(usageKeys, ", "))
+			return nil, fmt.Errorf("by %.40q: %w: must be one of %s, once", by, lineage.ErrInvalid, strings.Join(usageKeys, ", "))
 		}
-		// An answer counts in the conversation that had it first, which may be of another user.
+		// An answer counts in the conversation that had it first, which may belong to another user.
 		if len(c.scope.Users) > 0 && !slices.Contains(anywhere, by) {
 			return nil, fmt.Errorf("by %s: %w: a client for some users asks by %s", by, lineage.ErrInvalid, strings.Join(anywhere, ", "))
 		}
@@ -81,10 +81,10 @@ func (c *call) usage(ctx context.Context, in *usageInput) (*answer, error) {
 	return a, nil
 }
 
-// maxKey is how long a key of a row is in an answer, in bytes: a row always has room.
+// maxKey limits a key of a row in an answer, in bytes, so that a row always fits.
 const maxKey = 200
 
-// withShortKeys returns a row with keys that are cut where they are long.
+// withShortKeys returns a row whose long keys are cut.
 func withShortKeys(r *records.Usage) *records.Usage {
 	short := *r
 	for _, key := range []**string{&short.Day, &short.Week, &short.Month, &short.Agent, &short.Model, &short.Provider, &short.Project, &short.Thread,
@@ -97,7 +97,7 @@ func withShortKeys(r *records.Usage) *records.Usage {
 	return &short
 }
 
-// keysOf returns what a row is of.
+// keysOf returns the keys of a row as text.
 func keysOf(r *records.Usage, by []string) string {
 	all := map[string]*string{
 		"day": r.Day, "week": r.Week, "month": r.Month, "agent": r.Agent, "model": r.Model, "provider": r.Provider, "project": r.Project,
@@ -118,7 +118,7 @@ func keysOf(r *records.Usage, by []string) string {
 	return line
 }
 
-// figures returns tokens and money in a line. What is not known is a dash.
+// figures returns tokens and costs in a line. Unknown values are a dash.
 func figures(f *records.UsageFigures) string {
 	number := func(n *int64) string {
 		if n == nil {

@@ -103,7 +103,7 @@ func (c *call) append(ctx context.Context, in *appendInput) (*answer, error) {
 	return a, err
 }
 
-// context returns the context that a name stands for.
+// context looks up a context by name.
 func (c *call) context(ctx context.Context, thread, name string) (*position, error) {
 	at, err := c.find(ctx, thread, name)
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *call) checkpoint(ctx context.Context, in *checkpointInput) (*answer, er
 		return nil, err
 	}
 	if in.Name == "" {
-		return nil, fmt.Errorf("name: %w: it is empty", lineage.ErrInvalid)
+		return nil, fmt.Errorf("name: %w: must not be empty", lineage.ErrInvalid)
 	}
 	if err := refs.CheckName(in.Name); err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (c *call) return_(ctx context.Context, in *returnInput) (*answer, error) {
 		return nil, fmt.Errorf("a text of %d bytes: %w: at most %d", len(in.Text), lineage.ErrTooLarge, maxAppended)
 	}
 	if in.Context == "" {
-		return nil, fmt.Errorf("context: %w: it is empty", lineage.ErrInvalid)
+		return nil, fmt.Errorf("context: %w: must not be empty", lineage.ErrInvalid)
 	}
 	from, err := c.context(ctx, in.Thread, in.Context)
 	if err != nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Prefix begins the type of each problem. What follows is its name.
+// Prefix is the prefix of the type of each problem. The name follows.
 const Prefix = "urn:lineage:problem:"
 
-// Problem is the answer to a request that fails.
+// Problem is the answer to a failed request.
 type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
-	// Tip is the tip that a context has, for a request that expected another one. It is empty for an empty history.
+	// Tip is the actual tip of a context, for a request that expected another one. It is empty for an empty history.
 	Tip *string `json:"tip,omitempty"`
 }
 
-// New returns a problem. The title is one of a few, which are counted; its type is the title with hyphens.
+// New returns a problem. There are only a few titles, which are counted. The type is the title with hyphens.
 func New(status int, title, detail string) *Problem {
 	name := []byte(title)
 	for i, c := range name {
@@ -34,10 +34,10 @@ func New(status int, title, detail string) *Problem {
 	return &Problem{Type: Prefix + string(name), Title: title, Status: status, Detail: detail}
 }
 
-// Error implements error: a handler can return a problem.
+// Error implements error, so that a handler can return a problem.
 func (p *Problem) Error() string { return p.Title + ": " + p.Detail }
 
-// Write answers a request. The caller may have gone, which is nobody's fault.
+// Write answers a request. A failure to write is ignored, because the caller may be gone.
 func (p *Problem) Write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Del("ETag")
@@ -49,7 +49,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(p)
 }
 
-// sentinels are the errors of the library whose text is for the caller.
+// sentinels are errors of the library whose text may be sent to the caller.
 var sentinels = []struct {
 	err    error
 	status int
@@ -63,7 +63,8 @@ var sentinels = []struct {
 	{lineage.ErrTooLarge, http.StatusRequestEntityTooLarge, "too large"},
 }
 
-// fixed are errors whose text is not: it can name what the caller may not know, or files of the machine.
+// fixed are errors whose text must not be sent. It may name things that the caller may not know, or files of the
+// machine.
 var fixed = []struct {
 	err           error
 	status        int
@@ -80,7 +81,8 @@ var fixed = []struct {
 	{context.Canceled, http.StatusServiceUnavailable, "closing", "the server is closing"},
 }
 
-// Of returns the problem that an error is. known is false for one that is not the caller's fault, whose text is for the log.
+// Of returns the problem for an error. known is false for an error that is not the caller's fault. Its text is only
+// for the log.
 func Of(err error) (p *Problem, known bool) {
 	if errors.As(err, &p) {
 		return p, true

@@ -13,44 +13,45 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// conversations is what a format reads.
+// conversations is the sequence that a format yields.
 type conversations = iter.Seq2[*archive.Conversation, error]
 
-// agentDatabase says how an agent keeps its sessions in a database: a table of sessions, of which one with a parent is
-// that of a subagent, and a table of messages.
+// agentDatabase describes how an agent stores its sessions in a database: in a table of sessions, where a subagent's
+// session has a parent, and a table of messages.
 type agentDatabase struct {
 	agent string
-	// sessions are the tables of sessions, the first first, in which a row has an "id". What the first has is not read of the others.
+	// sessions are the tables of sessions, in order of precedence. Their rows have an "id". A session in an earlier
+	// table is not read from a later one.
 	sessions []table
-	// parent is the column of sessions with the session that one is a subagent of.
+	// parent is the column of a session table that holds the id of the session that started a subagent.
 	parent string
-	// session reads a row of sessions: title, times, metadata.
+	// session takes title, times and metadata from a row of a session table.
 	session func(s *agentSession, v row)
-	// messages are the tables of messages. A session is read from the first that has rows of it.
+	// messages are the tables of messages. A session is read from the first table that has any of its rows.
 	messages []messageTable
-	// more, when not nil, reads what else a session has, after its messages.
+	// more, if not nil, reads the other data of a session, after its messages.
 	more func(ctx context.Context, s *agentSession, id any) error
 }
 
-// table is a table with the columns that are read of it. Those that are needed must be there.
+// table is a table and the columns to read. A database without the needed columns does not have the table.
 type table struct {
 	name            string
 	needed, columns []string
 }
 
-// messageTable is a table of messages. A row has an "id" and the "session_id" of its session.
+// messageTable is a table of messages. Its rows have an "id" and a "session_id".
 type messageTable struct {
 	table
-	// order are the columns that messages are ordered by, those that are there; "rowid" is the order in which they were added.
+	// order lists the columns to sort messages by; missing columns are skipped. "rowid" is the order of insertion.
 	order []string
-	// message reads a row. A node without a body is left out. It gets its parent and place later.
+	// message converts a row to a node. A node without a body is left out. The caller sets its parent and position.
 	message func(ctx context.Context, s *agentSession, v row) (archive.Node, error)
 }
 
-// column returns a column for SQL.
+// column returns a qualified column name for SQL.
 func (t *table) column(name string) string { return quoted(t.name) + "." + quoted(name) }
 
-// in reports whether a database has the table.
+// in reports whether the database has the table.
 func (t *table) in(db *database) bool { return db.has(t.name, t.needed...) }
 
 // readAgent reads the database of an agent.
@@ -87,7 +88,7 @@ func readAgent(ctx context.Context, in *archive.Input, of *agentDatabase) conver
 type agentReader struct {
 	reader
 	of *agentDatabase
-	// sessions and messages are the tables that the database has.
+	// sessions and messages are the tables that exist in this database.
 	sessions []*table
 	messages []*messageTable
 }
@@ -99,19 +100,20 @@ type agentSession struct {
 	table *table
 	// about is the metadata of the conversation.
 	about fields
-	// aside is that of the subagent being read, empty for the session itself, and last the message before.
+	// aside names the branch of the subagent being read; it is empty for the session itself. last is the id of the
+	// previous message.
 	aside, last string
-	// model is that of the session, for agents whose messages do not name it.
+	// model is the session's model, for agents whose messages do not name theirs.
 	model string
-	// calls maps the session of a subagent to the message that started it.
+	// calls maps a subagent's session to the message that started it.
 	calls map[string]string
-	// children are the sessions of subagents that the last message names.
+	// children are the subagent sessions that the current message names.
 	children []string
 	logged   bool             // the log has begun
 	at       archive.Position // of the message being read
 }
 
-// roots reads the sessions of a table that people began.
+// roots reads the sessions in a table that were not started by another session.
 func (r *agentReader) roots(ctx context.Context, i int) error {
 	t := r.sessions[i]
 	var where []string
@@ -147,7 +149,7 @@ func (r *agentReader) roots(ctx context.Context, i int) error {
 	})
 }
 
-// content reads what a session has.
+// content reads the messages and other data of a session.
 func (r *agentReader) content(ctx context.Context, s *agentSession, id any) error {
 	if err := r.messagesOf(ctx, s, id); err != nil || r.of.more == nil {
 		return err
@@ -155,10 +157,10 @@ func (r *agentReader) content(ctx context.Context, s *agentSession, id any) erro
 	return r.of.more(ctx, s, id)
 }
 
-// maxSubagents limits how deeply subagents of subagents are read.
+// maxSubagents is how deeply subagents may be nested.
 const maxSubagents = 16
 
-// subagents reads the sessions below one.
+// subagents reads the sessions that a session started.
 func (r *agentReader) subagents(ctx context.Context, s *agentSession, parent any, depth int) error {
 	t := s.table
 	if depth == maxSubagents || !r.has(t.name, r.of.parent) {
@@ -219,7 +221,7 @@ func (r *agentReader) messagesOf(ctx context.Context, s *agentSession, id any) e
 	})
 }
 
-// message reads a message.
+// message reads one message.
 func (s *agentSession) message(ctx context.Context, t *messageTable, v row, at archive.Position) error {
 	s.children, s.at = s.children[:0], at
 	n, err := t.message(ctx, s, v)
@@ -247,14 +249,14 @@ func (s *agentSession) message(ctx context.Context, t *messageTable, v row, at a
 	return nil
 }
 
-// starts notes that the message being read has started a subagent with a session.
+// starts records that the message being read started a subagent with the given session.
 func (s *agentSession) starts(session string) {
 	if session != "" {
 		s.children = append(s.children, session)
 	}
 }
 
-// state adds a member to the metadata, unless it is empty.
+// state adds a member to the metadata, unless the value is empty.
 func (s *agentSession) state(key, value string) {
 	if value != "" {
 		s.about = append(s.about, field{key, cleanText([]byte(value))})
@@ -268,7 +270,7 @@ func (s *agentSession) count(key string, v any) {
 	}
 }
 
-// counted returns a number as a value of JSON, nil if it is none.
+// counted returns a number as JSON, or nil if v is not a number.
 func counted(v any) any {
 	switch v := v.(type) {
 	case int64:
@@ -279,13 +281,13 @@ func counted(v any) any {
 	return nil
 }
 
-// log keeps a record that is no message.
+// log adds a record that is not a message to the log.
 func (s *agentSession) log(id, role string, body []byte, created time.Time, at archive.Position) {
 	s.add(archive.Node{ID: id, Role: role, Type: "application/json", Body: body, Created: created, Aside: "log", Root: !s.logged, At: at})
 	s.logged = true
 }
 
-// keep keeps a row, if rows are wanted.
+// keep keeps a row, if the caller asked for rows.
 func (s *agentSession) keep(table string, v row) {
 	if s.r.in.WantsRows() {
 		id := cleanText([]byte(v.text("id")))
@@ -294,7 +296,7 @@ func (s *agentSession) keep(table string, v row) {
 	}
 }
 
-// columns returns the columns of a table to read, as SQL: those that are wanted, or all if rows are.
+// columns returns the columns of a table to select, as SQL: the wanted ones, or all if the caller asked for rows.
 func (r *agentReader) columns(t *table) string {
 	if r.in.WantsRows() {
 		return r.list(t.name, r.tables[t.name]...)
@@ -302,7 +304,7 @@ func (r *agentReader) columns(t *table) string {
 	return r.list(t.name, append(append([]string(nil), t.needed...), t.columns...)...)
 }
 
-// agentTime returns a time that is a number of seconds or milliseconds since 1970, or a text as SQLite writes it.
+// agentTime parses a time: seconds or milliseconds since 1970, or a text as SQLite writes it.
 func agentTime(v any) time.Time {
 	switch v := v.(type) {
 	case int64:

@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// crush reads the database of Crush, which is in the folder of a project. The session of a subagent is named after the message and
-// the call that started it.
+// crush reads the database of Crush, which is in the project's folder. A subagent's session is named after the
+// message and the tool call that started it.
 func crush() archive.Format {
 	return archive.Format{
 		Name: "crush",
@@ -26,7 +26,7 @@ func crush() archive.Format {
 				session:  crushSession,
 				messages: []messageTable{{
 					table: table{"messages", []string{"id", "session_id", "role", "parts"}, []string{"model", "provider", "created_at", "is_summary_message"}},
-					// Times are in seconds: rows are in the order in which they were added.
+					// Times have a resolution of seconds; rowid orders messages of the same second.
 					order: []string{"created_at", "rowid"}, message: crushMessage,
 				}},
 			})
@@ -42,7 +42,7 @@ func crushSession(s *agentSession, v row) {
 	s.count("cost", v["cost"]) // of the whole session: Crush states no more
 }
 
-// crushMessage reads a message. Its body is an object with its columns.
+// crushMessage reads a message. Its body is an object with the columns of the row.
 func crushMessage(_ context.Context, s *agentSession, v row) (is archive.Node, err error) {
 	parts := v.bytes("parts")
 	if rawjson.Check(parts) != nil || !rawjson.IsArray(parts) {

@@ -13,15 +13,15 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// cursorTable is the table of Cursor with conversations and messages, by key. It has much else, and so has the file: credentials, too.
-// Only rows whose keys begin with one of the two prefixes are read.
+// cursorTable is Cursor's key-value table. It also has credentials and other data, so only rows whose keys begin with
+// one of the two prefixes are read.
 const (
 	cursorTable  = "cursorDiskKV"
 	cursorThread = "composerData:"
 	cursorBubble = "bubbleId:"
 )
 
-// cursor reads conversations of Cursor, where they are: a copy of the file, such as in an archive, is not read.
+// cursor reads the conversations in Cursor's own database. Copies, such as files in an archive, are refused.
 func cursor() archive.Format {
 	return archive.Format{
 		Name:   "cursor",
@@ -51,12 +51,14 @@ func cursor() archive.Format {
 
 type cursorReader struct{ reader }
 
-// between returns the rows whose keys begin with a prefix, as SQL. It ends with a colon, after which comes a semicolon.
+// between selects the rows whose keys have a prefix. keysOf returns its arguments: the prefix ends with a colon, and
+// a semicolon is the next character.
 const between = ` FROM cursorDiskKV WHERE key >= ? AND key < ?`
 
 func keysOf(prefix string) []any { return []any{prefix, prefix[:len(prefix)-1] + ";"} }
 
-// threads reads all conversations. Their ids are read first, so that no query lasts longer than one of them takes.
+// threads reads all conversations. It lists their ids first, so that no query stays open longer than one conversation
+// takes.
 func (r *cursorReader) threads(ctx context.Context) error {
 	var keys []string
 	rows, err := r.QueryContext(ctx, `SELECT key`+between+` AND octet_length(key) <= 256 ORDER BY key`, keysOf(cursorThread)...)
@@ -90,9 +92,10 @@ func (r *cursorReader) threads(ctx context.Context) error {
 	return nil
 }
 
-// isCursorSecret reports whether a member of a conversation is a key that it is encrypted with, which is not read.
+// isCursorSecret reports whether a member, at any depth of a conversation or message, is an encryption key, which is never
+// read.
 func isCursorSecret(member string) bool {
-	return strings.HasSuffix(strings.ToLower(member), "encryptionkey")
+	return strings.Contains(strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(member)), "encryptionkey")
 }
 
 // thread reads a conversation.
@@ -102,27 +105,27 @@ func (r *cursorReader) thread(ctx context.Context, id string, at archive.Positio
 	bubbles := make(map[string][]byte)
 	prefix := cursorBubble + id + ":"
 	from := `SELECT ` + r.list(cursorTable, "key", "value") + ` FROM cursorDiskKV WHERE key `
-	// One statement, so that the list of messages and the messages are of one time.
+	// A single statement, so that the list of messages and the messages themselves are from the same moment.
 	query := from + `= ? UNION ALL ` + from + `>= ? AND key < ?`
 	err := r.each(ctx, query, append([]any{cursorThread + id}, keysOf(prefix)...), func(v row) error {
 		value := v.bytes("value")
 		if rawjson.Check(value) != nil || !rawjson.IsObject(value) {
-			return nil // an entry that was emptied
+			return nil // the entry was emptied
 		}
 		if err := r.item.object(); err != nil {
 			return err
 		}
+		value = rawjson.RemoveDeep(value, isCursorSecret)
+		if _, blob := v["value"].([]byte); blob {
+			v["value"] = value
+		} else {
+			v["value"] = string(value)
+		}
 		key := v.text("key")
-		bubble, is := strings.CutPrefix(key, prefix)
-		if is {
+		if bubble, is := strings.CutPrefix(key, prefix); is {
 			bubbles[bubble] = value
 		} else {
-			about = rawjson.RemoveFunc(value, isCursorSecret)
-			if _, blob := v["value"].([]byte); blob {
-				v["value"] = about
-			} else {
-				v["value"] = string(about)
-			}
+			about = value
 		}
 		if r.in.WantsRows() {
 			key := cleanText([]byte(key))
@@ -182,7 +185,7 @@ func (r *cursorReader) thread(ctx context.Context, id string, at archive.Positio
 	return c.finish()
 }
 
-// cursorFolder returns the folder that a conversation or message names as its workspace, empty if it names none.
+// cursorFolder returns the workspace folder that a conversation or message names, empty if none.
 func cursorFolder(raw []byte) string {
 	if dir := rawjson.Str(rawjson.Get(rawjson.Get(rawjson.Get(raw, "workspaceIdentifier"), "uri"), "fsPath")); dir != "" {
 		return dir
@@ -203,7 +206,7 @@ func cursorTime(bubble []byte) time.Time {
 	return agentTime(cursorNumber(rawjson.Get(rawjson.Get(bubble, "timingInfo"), "clientStartTime")))
 }
 
-// cursorNumber returns a number for agentTime.
+// cursorNumber returns a JSON number as a value for agentTime.
 func cursorNumber(raw []byte) any {
 	n, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil {

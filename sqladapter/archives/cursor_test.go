@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	messages "github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/usage"
@@ -18,9 +19,9 @@ CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
 INSERT INTO ItemTable VALUES ('cursorAuth/accessToken', 'SECRET');
 INSERT INTO cursorDiskKV VALUES
 	('agentKv:blob:1', 'SECRET'), ('composerData', 'SECRET'), ('composerDatb:c1', '{"composerId":"SECRET"}'), ('bubbleId:c1', '{"bubbleId":"SECRET"}'), ('bubbleId:c10:b1', '{"bubbleId":"b1","type":1,"text":"another"}'),
-	('composerData:c1', '{"_v":10,"blobEncryptionKey":"SECRET","composerId":"c1","speculativeSummarizationEncryptionKey":"SECRET","other_encryptionKey":{"k":["SECRET"]},"name":"Greet","createdAt":1767225600000,"lastUpdatedAt":1767225605000,"unifiedMode":"agent","modelConfig":{"modelName":"default"},"fullConversationHeadersOnly":[{"bubbleId":"b1","type":1},{"bubbleId":"b2","type":2},{"bubbleId":"b3","type":2},{"bubbleId":"gone","type":2},{"bubbleId":"b1","type":1}]}'),
+	('composerData:c1', '{"_v":10,"blobEncryptionKey":"SECRET","composerId":"c1","speculativeSummarizationEncryptionKey":"SECRET","other_encryptionKey":{"k":["SECRET"]},"context":{"files":[{"path":"a"},{"encryption_key":"SECRET","more":{"Encryption-Keys":["SECRET"],"\u0065ncryptionKeyBase64":"SECRET"}}]},"name":"Greet","createdAt":1767225600000,"lastUpdatedAt":1767225605000,"unifiedMode":"agent","modelConfig":{"modelName":"default"},"fullConversationHeadersOnly":[{"bubbleId":"b1","type":1},{"bubbleId":"b2","type":2},{"bubbleId":"b3","type":2},{"bubbleId":"gone","type":2},{"bubbleId":"b1","type":1}]}'),
 	('bubbleId:c1:b1', CAST('{"_v":3,"type":1,"bubbleId":"b1","text":"Say hello","createdAt":"2026-01-01T00:00:00.000Z","workspaceUris":["file:///home/ada/my%20app"]}' AS BLOB)),
-	('bubbleId:c1:b2', '{"_v":3,"type":2,"bubbleId":"b2","text":"","thinking":{"text":"Easy","signature":"x"},"createdAt":"2026-01-01T00:00:01.000Z","modelInfo":{"modelName":"m-1"},"tokenCount":{"inputTokens":100,"outputTokens":7}}'),
+	('bubbleId:c1:b2', '{"_v":3,"type":2,"bubbleId":"b2","text":"","thinking":{"text":"Easy","signature":"x","encryptionKey":"SECRET"},"blobEncryptionKey":"SECRET","createdAt":"2026-01-01T00:00:01.000Z","modelInfo":{"modelName":"m-1"},"tokenCount":{"inputTokens":100,"outputTokens":7}}'),
 	('bubbleId:c1:b3', '{"_v":3,"type":2,"bubbleId":"b3","text":"Done","tokenCount":{"inputTokens":0,"outputTokens":0},"toolFormerData":{"tool":15,"toolCallId":"t1","name":"run_terminal_cmd","rawArgs":"{\"command\":\"echo hello\"}","status":"completed","result":"{\"output\":\"hello\"}"}}'),
 	('composerData:c2', '{"composerId":"c2","conversation":[{"bubbleId":"b1","type":1,"text":"Old"}]}'), ('composerData:c3', '{"composerId":"c3","fullConversationHeadersOnly":[]}'), ('composerData:c4', NULL);`
 
@@ -51,6 +52,14 @@ func TestCursor(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int64{1, 100, 7}, []int64{report.Total.Requests, report.Total.Tokens[messages.Input].N, report.Total.Tokens[messages.Output].N})
 
+	active, err := thread.Active(bg)
+	require.NoError(t, err)
+	for e, err := range active.Entries(bg, lineage.Window{}) {
+		require.NoError(t, err)
+		body, err := s.Original(bg, e)
+		require.NoError(t, err)
+		require.NotContains(t, string(body)+string(e.Metadata), "SECRET")
+	}
 	var rows []string
 	for c, err := range archive.Read(bg, archive.Path(path), archive.ReadOptions{Formats: archives.Formats(), Rows: true}) {
 		require.NoError(t, err)

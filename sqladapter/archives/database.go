@@ -37,7 +37,7 @@ func openDatabase(ctx context.Context, in *archive.Input) (db *database, done fu
 		remove()
 		return nil, nil, err
 	}
-	// If the file has a log next to it, the log is read too; nothing is written to either.
+	// If there is a write-ahead log next to the file, it is read too; neither is written.
 	mode := "mode=ro&immutable=1"
 	size := fileSize(path)
 	if log := fileSize(path + "-wal"); log >= 0 {
@@ -65,7 +65,7 @@ func openDatabase(ctx context.Context, in *archive.Input) (db *database, done fu
 	return db, done, nil
 }
 
-// fileSize returns the size of a file, -1 if there is none.
+// fileSize returns the size of a file, or -1 if it does not exist.
 func fileSize(name string) int64 {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -74,7 +74,7 @@ func fileSize(name string) int64 {
 	return info.Size()
 }
 
-// readTables lists the tables that may be read: ordinary ones.
+// readTables lists the tables that may be read: ordinary tables only.
 func (db *database) readTables(ctx context.Context) error {
 	db.tables = make(map[string][]string)
 	rows, err := db.QueryContext(ctx, `SELECT m.name, c.name FROM sqlite_schema m, pragma_table_xinfo(m.name) c
@@ -140,8 +140,7 @@ func (db *database) rows(ctx context.Context, limit int64, query string, args []
 	return rows.Err()
 }
 
-// shortValue is the size in bytes up to which values of a row that is too large are read, so that
-// reports can name it.
+// shortValue is the size in bytes up to which values of an oversized row are read, so that reports can name the row.
 const shortValue = 256
 
 // sizeColumn is the column with the size of a row. No table has a column of this name.
@@ -183,7 +182,7 @@ func (r row) text(column string) string {
 	return ""
 }
 
-// bytes returns the bytes of a value, nil if it has none.
+// bytes returns a value as bytes, nil for NULL.
 func (r row) bytes(column string) []byte {
 	switch v := r[column].(type) {
 	case string:

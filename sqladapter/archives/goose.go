@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// goose reads the database of Goose. When Goose compacts a session it writes its messages again, under the same ids, and
-// what a model no longer gets of them is in their metadata.
+// goose reads the database of Goose. When Goose compacts a session it writes the messages again under the same ids,
+// and marks in their metadata which ones the model no longer gets.
 func goose() archive.Format {
 	return archive.Format{
 		Name: "goose",
@@ -32,7 +32,7 @@ func goose() archive.Format {
 				session: gooseSession,
 				messages: []messageTable{{
 					table: table{"messages", []string{"id", "session_id", "role", "content_json"}, []string{"message_id", "created_timestamp", "metadata_json"}},
-					// Goose orders by the time of insertion, which is that of a row's id.
+					// Goose orders messages by insertion, as ids do.
 					order: []string{"id"}, message: gooseMessage,
 				}},
 				more: gooseUsage,
@@ -80,7 +80,7 @@ func gooseMessage(_ context.Context, s *agentSession, v row) (is archive.Node, e
 	if rawjson.Check(content) != nil || !rawjson.IsArray(content) {
 		return is, fmt.Errorf("%w: its content is not a JSON list", archive.ErrMalformed)
 	}
-	// Goose gives messages of versions without ids the ones that stand in for them here.
+	// Versions of Goose before message ids: newer versions give these messages the same ids.
 	is = archive.Node{ID: cmp.Or(v.text("message_id"), "msg_"+v.text("session_id")+"_"+v.text("id")), Role: v.text("role"), Created: agentTime(v["created_timestamp"])}
 	if is.Role == "assistant" {
 		is.Model = s.model
@@ -91,8 +91,8 @@ func gooseMessage(_ context.Context, s *agentSession, v row) (is archive.Node, e
 	return is, nil
 }
 
-// gooseMetadata returns the metadata of a message without what changes when the session is compacted: whether a model
-// still gets it. That everybody sees it is not said.
+// gooseMetadata returns the metadata of a message without the flag that compaction changes (whether the model still
+// gets the message), and without the default that the user sees it.
 func gooseMetadata(raw []byte) []byte {
 	if !rawjson.Valid(raw) || !rawjson.IsObject(raw) {
 		return nil
@@ -106,7 +106,7 @@ func gooseMetadata(raw []byte) []byte {
 	return nil
 }
 
-// gooseUsage reads what the answers of a session cost, of which newer versions keep a row each.
+// gooseUsage reads what the answers of a session cost. Newer versions have one row for each answer.
 func gooseUsage(ctx context.Context, s *agentSession, id any) error {
 	r := s.r
 	ledger := table{"usage_ledger", []string{"id", "session_id"}, []string{

@@ -11,8 +11,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// openCode reads the database of OpenCode: sessions, their messages, and the parts of these. Version 2 has whole messages in another
-// table, and leaves what it no longer writes where it was.
+// openCode reads the database of OpenCode: sessions, messages, and the parts of messages. Version 2 stores whole
+// messages in another table and leaves the old rows in place.
 func openCode() archive.Format {
 	return archive.Format{
 		Name:   "opencode",
@@ -37,9 +37,9 @@ func openCodeSessions(name string) table {
 	return table{name, []string{"id"}, []string{"parent_id", "directory", "title", "version", "model", "slug", "agent", "cost", "time_created", "time_updated"}}
 }
 
-// isOpenCode reports whether a head is that of a database of OpenCode. There are many tables, so the first pages
-// may lack those that are read, and as long as the program runs they can be only in the log beside it: then
-// the name tells.
+// isOpenCode reports whether a file begins like a database of OpenCode. The first pages may not mention the tables:
+// there are many tables, and while the program runs they may be only in the write-ahead log. So the file name counts
+// too.
 func isOpenCode(h archive.Head) bool {
 	named := strings.HasPrefix(h.Name, "opencode") && strings.HasSuffix(h.Name, ".db") && bytes.HasPrefix(h.Bytes, magic)
 	return (named || mentions(h, "session", "message", "part") || mentions(h, "session_message")) && !langGraph().Detect(h) && !llm().Detect(h)
@@ -61,8 +61,8 @@ func openCodeSession(s *agentSession, v row) {
 	s.state("mode", v.text("agent"))
 }
 
-// openCodeMessage reads a message. Its body has the form in which OpenCode exports it: its data as "info", and the
-// data of its parts.
+// openCodeMessage reads a message. Its body is in the form of OpenCode's export: its data as "info", and the data of
+// its parts.
 func openCodeMessage(ctx context.Context, s *agentSession, v row) (is archive.Node, err error) {
 	r := s.r
 	info := v.bytes("data")
@@ -103,7 +103,7 @@ func openCodeMessage(ctx context.Context, s *agentSession, v row) (is archive.No
 	return is, nil
 }
 
-// openCodeWhole reads a message of version 2. Its body is its data with its type.
+// openCodeWhole reads a message of version 2. Its body is the data column with the type added.
 func openCodeWhole(_ context.Context, s *agentSession, v row) (is archive.Node, err error) {
 	data := v.bytes("data")
 	if rawjson.Check(data) != nil || !rawjson.IsObject(data) {

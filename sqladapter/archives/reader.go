@@ -16,10 +16,10 @@ type reader struct {
 	yield func(*archive.Conversation, error) bool
 	items int64
 	item  allowance // of the current item
-	over  error     // why nothing more is read of the input
+	over  error     // the reason why the rest of the input is not read
 }
 
-// allowance is what an item may still take.
+// allowance is what may still be read of an item.
 type allowance struct {
 	in      *archive.Input
 	bytes   int64
@@ -56,15 +56,15 @@ func (r *reader) next(inside string) archive.Position {
 	return archive.Position{File: r.in.Name, Item: r.items, Inside: inside}
 }
 
-// begin gives what is read next an allowance of its own.
+// begin resets the allowance.
 func (r *reader) begin() {
 	r.item = allowance{in: r.in, bytes: r.in.MaxItem(), objects: r.in.MaxObjects(), values: maxValues}
 }
 
-// rowBytes is what a row counts beside its values, so that empty ones count too.
+// rowBytes is charged for each row, so that empty rows count too.
 const rowBytes = 16
 
-// take counts bytes of a row for the item.
+// take charges bytes to the item.
 func (r *reader) take(n int64) error {
 	if r.over != nil {
 		return r.over
@@ -76,13 +76,13 @@ func (r *reader) take(n int64) error {
 	return r.over
 }
 
-// takeRow counts a row for the item.
+// takeRow charges a row to the item.
 func (r *reader) takeRow(v row) error {
 	size, _ := v[sizeColumn].(int64)
 	return r.take(size)
 }
 
-// each calls visit for each row of a query and counts it for the item. An error of visit stops it.
+// each calls visit for each row of a query and charges it to the item. An error of visit stops it.
 func (r *reader) each(ctx context.Context, query string, args []any, visit func(row) error) error {
 	return r.rows(ctx, r.item.bytes, query, args, func(v row) error {
 		if err := r.takeRow(v); err != nil {
@@ -92,14 +92,13 @@ func (r *reader) each(ctx context.Context, query string, args []any, visit func(
 	})
 }
 
-// eachItem calls visit for each row of a query. The row belongs to an item that visit begins, and
-// lacks values if it is larger than an item may be: see takeRow.
+// eachItem calls visit for each row of a query; visit begins an item for the row and charges it (takeRow). Values of
+// rows that are larger than an item may be are left out.
 func (r *reader) eachItem(ctx context.Context, query string, args []any, visit func(row) error) error {
 	return r.rows(ctx, r.in.MaxItem(), query, args, visit)
 }
 
-// skip reports damage to an item, after which the next is read. It returns an error if none can be
-// read.
+// skip reports a damaged item, and returns an error if reading cannot continue.
 func (r *reader) skip(ctx context.Context, at archive.Position, damage error) error {
 	switch {
 	case context.Cause(ctx) != nil:
@@ -119,7 +118,7 @@ func (r *reader) end(ctx context.Context, err error) {
 	}
 }
 
-// isLimit reports whether an error is that of a limit.
+// isLimit reports whether an error means that a limit was exceeded.
 func isLimit(err error) bool {
 	var limit *archive.LimitError
 	return errors.As(err, &limit)
@@ -128,8 +127,7 @@ func isLimit(err error) bool {
 // errStopped stops a query whose rows are no longer needed.
 var errStopped = errors.New("stopped")
 
-// whole returns the error for an input that cannot be read further: damage, unless the caller has
-// cancelled.
+// whole turns an error that ends reading into damage of the whole input, unless the caller canceled.
 func whole(ctx context.Context, in *archive.Input, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -160,7 +158,7 @@ func (p *part) add(n archive.Node) {
 	}
 }
 
-// flush yields what was added if it is large.
+// flush yields the collected nodes if they are large enough.
 func (p *part) flush() error {
 	if len(p.Nodes) < partNodes && p.bytes < partBytes {
 		return nil

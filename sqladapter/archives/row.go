@@ -10,10 +10,12 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// rowJSON returns a row as an object on one line: {"table": …, "key": …, "row": {…}}, with its columns in the order of the table. Numbers,
-// texts and NULL are values of JSON; a real number has a point or an exponent. A text that is an object or a list on one line is there
-// unquoted, so that its texts are stored once with those of messages. Bytes are {"$blob": …}, or {"$json": …} if they are such a text; a text that is not UTF-8 is
-// {"$text": …}, in base64 as bytes are, and an infinite number is {"$real": …}: a text that begins like these is quoted. So every value can be told.
+// rowJSON returns a row as an object on one line: {"table": …, "key": …, "row": {…}}, with the columns in the order
+// of the table. Numbers, texts and NULL are JSON values; a real number has a point or an exponent. A text that is an
+// object or a list on one line is written unquoted, so that its texts are stored once with those of messages. Bytes
+// are {"$blob": …} in base64, or {"$json": …} if they are such a text; a text that is not UTF-8 is {"$text": …} in
+// base64; an infinite number is {"$real": …}. A text that begins like one of these is quoted. So no two values look
+// the same.
 func rowJSON(table, key string, columns []string, v row) []byte {
 	b := append([]byte(`{"table":`), rawjson.Quote(table)...)
 	b = append(append(b, `,"key":`...), rawjson.Quote(key)...)
@@ -64,7 +66,7 @@ func appendBase64(b []byte, key string, value []byte) []byte {
 	return append(b, `"}`...)
 }
 
-// isInline reports whether a text is an object or a list that can be part of a line as it is.
+// isInline reports whether a text is an object or list that can be written into a line unchanged.
 func isInline(text string) bool {
 	last := len(text) - 1
 	if last < 1 || !(text[0] == '{' && text[last] == '}' || text[0] == '[' && text[last] == ']') {

@@ -53,8 +53,8 @@ func Run(t *testing.T, config Config) {
 	RunConcurrent(t, config)
 }
 
-// RunConcurrent runs what the race detector has something to find in: the tests with several projectors at once, a
-// chat whose messages are indexed by several goroutines, and random histories.
+// RunConcurrent runs the tests that the race detector is useful for: those with several projectors at once, a chat
+// whose messages are indexed by several goroutines, and random histories.
 func RunConcurrent(t *testing.T, config Config) { runTests(t, config, concurrent) }
 
 func runTests(t *testing.T, config Config, tests []test) {

@@ -48,7 +48,7 @@ func Run(t *testing.T, c Config) {
 	RunConcurrent(t, c)
 }
 
-// RunConcurrent runs what the race detector has something to find in: the tests with many goroutines.
+// RunConcurrent runs the tests that the race detector is useful for: those with many goroutines.
 func RunConcurrent(t *testing.T, c Config) { runTests(t, c, concurrent) }
 
 func runTests(t *testing.T, c Config, tests []test) {

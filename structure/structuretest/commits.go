@@ -16,11 +16,6 @@ func PlainRecords() *rapid.Generator[structure.Record] {
 	)
 }
 
-// Records generates records of every kind.
-func Records() *rapid.Generator[structure.Record] {
-	return rapid.OneOf(recordsOf(Blocks()), recordsOf(Chunks()), recordsOf(Spans(ContentIDs())), recordsOf(Tips()), PlainRecords())
-}
-
 func recordsOf[R structure.Record](g *rapid.Generator[R]) *rapid.Generator[structure.Record] {
 	return rapid.Map(g, func(r R) structure.Record { return r })
 }

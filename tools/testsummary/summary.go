@@ -44,6 +44,11 @@ type slow struct {
 	seconds float64
 }
 
+// An input is a stream of events. Two of them may be of the same package.
+type input struct {
+	runs map[string]*run // by package
+}
+
 // run is a running package.
 type run struct {
 	since   time.Time
@@ -61,7 +66,7 @@ type summary struct {
 	out     io.Writer
 	began   time.Time
 	printed time.Time // when a line was last printed
-	runs    map[string]*run
+	inputs  []*input
 	failed  []failure
 	skipped []skip
 	slow    []slow
@@ -69,12 +74,16 @@ type summary struct {
 }
 
 func newSummary(out io.Writer, now func() time.Time) *summary {
-	return &summary{now: now, out: out, began: now(), printed: now(), runs: make(map[string]*run)}
+	return &summary{now: now, out: out, began: now(), printed: now()}
 }
 
 // read reads events until the end of r. Lines that are not events are printed unchanged. A test
-// without a result at the end has failed.
+// without a result at the end has failed. Several streams may be read at the same time.
 func (s *summary) read(r io.Reader) error {
+	in := &input{runs: make(map[string]*run)}
+	s.mu.Lock()
+	s.inputs = append(s.inputs, in)
+	s.mu.Unlock()
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadString('\n')
@@ -82,14 +91,14 @@ func (s *summary) read(r io.Reader) error {
 		if line != "" {
 			var e event
 			if json.Unmarshal([]byte(line), &e) == nil && e.Action != "" {
-				s.add(e)
+				s.add(in, e)
 			} else {
 				s.printf("%s", line)
 			}
 		}
 		if err != nil {
-			for _, pkg := range slices.Sorted(maps.Keys(s.runs)) {
-				s.failUnfinished(pkg)
+			for _, pkg := range slices.Sorted(maps.Keys(in.runs)) {
+				s.failUnfinished(in, pkg)
 			}
 		}
 		s.mu.Unlock()
@@ -114,13 +123,15 @@ func (s *summary) progress() {
 		return
 	}
 	var running []string
-	for _, pkg := range slices.Sorted(maps.Keys(s.runs)) {
-		r := s.runs[pkg]
-		text := fmt.Sprintf("%s (%d s, %d tests", pkg, int(now.Sub(r.since).Seconds()), r.tests)
-		if tests := slices.Sorted(maps.Keys(r.running)); len(tests) > 0 {
-			text += ", in " + tests[0]
+	for _, in := range s.inputs {
+		for _, pkg := range slices.Sorted(maps.Keys(in.runs)) {
+			r := in.runs[pkg]
+			text := fmt.Sprintf("%s (%d s, %d tests", pkg, int(now.Sub(r.since).Seconds()), r.tests)
+			if tests := slices.Sorted(maps.Keys(r.running)); len(tests) > 0 {
+				text += ", in " + tests[0]
+			}
+			running = append(running, text+")")
 		}
-		running = append(running, text+")")
 	}
 	what := "compiling"
 	if len(running) > 0 {
@@ -134,7 +145,7 @@ func (s *summary) printf(format string, args ...any) {
 	fmt.Fprintf(s.out, format, args...)
 }
 
-func (s *summary) add(e event) {
+func (s *summary) add(in *input, e event) {
 	if e.Action == "build-output" {
 		s.printf("%s", e.Output)
 		return
@@ -142,13 +153,13 @@ func (s *summary) add(e event) {
 	if e.Package == "" {
 		return
 	}
-	r := s.runs[e.Package]
+	r := in.runs[e.Package]
 	if r == nil {
 		r = &run{since: s.now(), running: make(map[string][]string)}
-		s.runs[e.Package] = r
+		in.runs[e.Package] = r
 	}
 	if e.Test == "" {
-		s.addPackage(e, r)
+		s.addPackage(in, e, r)
 		return
 	}
 	switch e.Action {
@@ -175,7 +186,7 @@ func (s *summary) add(e event) {
 }
 
 // addPackage handles an event of a package.
-func (s *summary) addPackage(e event, r *run) {
+func (s *summary) addPackage(in *input, e event, r *run) {
 	verdict := ""
 	switch e.Action {
 	case "output":
@@ -189,7 +200,7 @@ func (s *summary) addPackage(e event, r *run) {
 		verdict = "-"
 	case "fail":
 		verdict = "FAIL"
-		s.failUnfinished(e.Package)
+		s.failUnfinished(in, e.Package)
 		if !slices.ContainsFunc(s.failed, func(f failure) bool { return f.pkg == e.Package }) {
 			s.failed = append(s.failed, failure{testKey{pkg: e.Package}, r.output})
 		}
@@ -200,7 +211,7 @@ func (s *summary) addPackage(e event, r *run) {
 		s.printf("%s", line)
 	}
 	s.printf("%-4s  %s  %d tests  %.1f s\n", verdict, e.Package, r.tests, e.Elapsed)
-	delete(s.runs, e.Package)
+	delete(in.runs, e.Package)
 }
 
 // fail records a failed test and prints its output.
@@ -213,8 +224,8 @@ func (s *summary) fail(key testKey, output []string) {
 }
 
 // failUnfinished fails the tests of a package that have no result, by name.
-func (s *summary) failUnfinished(pkg string) {
-	r := s.runs[pkg]
+func (s *summary) failUnfinished(in *input, pkg string) {
+	r := in.runs[pkg]
 	for _, name := range slices.Sorted(maps.Keys(r.running)) {
 		s.fail(testKey{pkg, name}, r.running[name])
 		r.tests++

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -155,6 +156,8 @@ func TestProgress(t *testing.T) {
 	now := time.Unix(0, 0)
 	var out bytes.Buffer
 	s := newSummary(&out, func() time.Time { return now })
+	in := &input{runs: make(map[string]*run)}
+	s.inputs = append(s.inputs, in)
 	expect := func(after time.Duration, want string) {
 		t.Helper()
 		now = now.Add(after)
@@ -166,15 +169,15 @@ func TestProgress(t *testing.T) {
 	}
 	expect(quiet-1, "")
 	expect(1, "      20 s: compiling\n")
-	s.add(event{Action: "start", Package: "x/a"})
-	s.add(event{Action: "run", Package: "x/a", Test: "TestA"})
-	s.add(event{Action: "pass", Package: "x/a", Test: "TestA"})
-	s.add(event{Action: "run", Package: "x/a", Test: "TestB"})
+	s.add(in, event{Action: "start", Package: "x/a"})
+	s.add(in, event{Action: "run", Package: "x/a", Test: "TestA"})
+	s.add(in, event{Action: "pass", Package: "x/a", Test: "TestA"})
+	s.add(in, event{Action: "run", Package: "x/a", Test: "TestB"})
 	expect(0, "")
-	s.add(event{Action: "start", Package: "x/b"})
+	s.add(in, event{Action: "start", Package: "x/b"})
 	expect(quiet, "      40 s: running x/a (20 s, 1 tests, in TestB), x/b (20 s, 0 tests)\n")
-	s.add(event{Action: "pass", Package: "x/a", Test: "TestB"})
-	s.add(event{Action: "pass", Package: "x/a", Elapsed: 21})
+	s.add(in, event{Action: "pass", Package: "x/a", Test: "TestB"})
+	s.add(in, event{Action: "pass", Package: "x/a", Elapsed: 21})
 	expect(quiet-1, "")
 	expect(1, "      60 s: running x/b (40 s, 0 tests)\n")
 }
@@ -184,5 +187,41 @@ func TestSummaryReportsReadErrors(t *testing.T) {
 	err := newSummary(&bytes.Buffer{}, stopped).read(iotest.ErrReader(broken))
 	if !errors.Is(err, broken) {
 		t.Errorf("error = %v, want %v", err, broken)
+	}
+}
+
+// Two streams are of the same package: each has its own tests and result, and the end of one ends nothing of the other.
+func TestTwoStreams(t *testing.T) {
+	var out bytes.Buffer
+	s := newSummary(&out, stopped)
+	first, one := io.Pipe()
+	second, two := io.Pipe()
+	ended := make(chan error)
+	for _, r := range []io.Reader{first, second} {
+		go func() { ended <- s.read(r) }()
+	}
+	send := func(w io.Writer, events string) {
+		if _, err := io.WriteString(w, events); err != nil {
+			t.Error(err)
+		}
+	}
+	send(one, `{"Action":"run","Package":"x/a","Test":"TestA"}`+"\n")
+	send(two, `{"Action":"run","Package":"x/a","Test":"TestA"}`+"\n"+`{"Action":"pass","Package":"x/a","Test":"TestA"}`+"\n"+`{"Action":"pass","Package":"x/a","Elapsed":1}`+"\n")
+	two.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	send(one, `{"Action":"run","Package":"x/a","Test":"TestB"}`+"\n"+`{"Action":"pass","Package":"x/a","Test":"TestB"}`+"\n"+`{"Action":"pass","Package":"x/a","Test":"TestA"}`+"\n"+`{"Action":"pass","Package":"x/a","Elapsed":2}`+"\n")
+	one.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	s.print()
+	want := "ok    x/a  1 tests  1.0 s\nok    x/a  2 tests  2.0 s\n\n3 passed, 0 failed, 0 skipped in 0 s\n"
+	if out.String() != want {
+		t.Errorf("printed\n%s\ninstead of\n%s", out.String(), want)
+	}
+	if !s.ok() {
+		t.Error("not ok")
 	}
 }

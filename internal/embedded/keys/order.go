@@ -21,7 +21,7 @@ const (
 	// indexedScalars limits the metadata values with entries. A thread with more values also has
 	// an entry under FilterMore.
 	indexedScalars = 16
-	// textSize is the number of bytes of a source id or title in a key.
+	// textSize is the number of bytes of a source id or title in a key. A shorter text is followed by zeros.
 	textSize = 24
 )
 
@@ -119,12 +119,13 @@ func textKey(table byte, text string, id structure.ThreadID) []byte {
 	if text == "" {
 		return nil
 	}
-	return append(TextPrefix(table, text), id[:]...)
+	k := append(TextPrefix(table, text), make([]byte, textSize)...) // ends with zeros
+	return append(k[:1+textSize], id[:]...)
 }
 
 // TextPrefix is the prefix of the keys of threads whose text starts with text.
 func TextPrefix(table byte, text string) []byte {
-	return append(append(make([]byte, 0, 1+textSize+16), table), text[:min(len(text), textSize)]...)
+	return append(append(make([]byte, 0, 1+2*textSize), table), text[:min(len(text), textSize)]...)
 }
 
 // OrderPlace returns the position in a key.

@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"bytes"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -24,9 +23,21 @@ var (
 
 func rawPart(n int) sealed.Part { return sealed.Part{Size: n} }
 
+var textPart = sealed.Part{Size: textSize, Text: true}
+
 // parts has the parts of the keys of each table.
 var parts = [256][]sealed.Part{
-	TableThreadByTime:       {rawPart(filterSize + timeSize), threadPart},
+	TableAlternative:        {rawPart(16), rawPart(8), rawPart(8)},
+	TableBlock:              {rawPart(HashPrefix)},
+	TableChunk:              {rawPart(HashPrefix)},
+	TableCommit:             {rawPart(8)},
+	TableCommitID:           {rawPart(8)},
+	TableErased:             {rawPart(32)},
+	TableRequests:           {rawPart(16)},
+	TableSpanBySource:       {rawPart(sourcePrefix), rawPart(HashPrefix - sourcePrefix)},
+	TableSpanSet:            {rawPart(16)},
+	TableUsageOfContent:     {rawPart(HashPrefix), rawPart(8), rawPart(4)},
+	TableThreadByTime:       {rawPart(filterSize), rawPart(timeSize), threadPart},
 	TableBranch:             {threadPart},
 	TableBranchBySource:     {rawPart(HashPrefix), threadPart},
 	TableContext:            {contextPart},
@@ -34,19 +45,19 @@ var parts = [256][]sealed.Part{
 	TableForkOfRun:          {runPart, rawPart(8), runPart},
 	TableCheckpoint:         {threadPart},
 	TableCheckpointBySource: {rawPart(HashPrefix), threadPart},
-	TableReflog:             {contextPart},
-	TableSummary:            {contextPart},
+	TableReflog:             {contextPart, rawPart(8), rawPart(8)},
+	TableSummary:            {contextPart, rawPart(8), rawPart(8)},
 	TableRunOfThread:        {threadPart, runPart},
 	TableTip:                {contextPart},
 	TableCutRun:             {runPart},
 	TableRemnant:            {contextPart},
 	TableRun:                {runPart},
-	TableSpan:               {runPart},
+	TableSpan:               {runPart, rawPart(8)},
 	TableThread:             {threadPart},
 	TableThreadByEnd:        {{Kind: threadKind, Tail: true}},
-	TableLastMessage:        {threadPart},
-	TableThreadBySource:     {rawPart(textSize), threadPart},
-	TableThreadByTitle:      {rawPart(textSize), threadPart},
+	TableLastMessage:        {threadPart, rawPart(8)},
+	TableThreadBySource:     {textPart, threadPart},
+	TableThreadByTitle:      {textPart, threadPart},
 	TableBranchOfContext:    {threadPart, contextPart},
 	TableContextOfThread:    {threadPart, contextPart},
 }
@@ -58,6 +69,29 @@ var recordKinds = [256]structure.Kind{
 	TableSummary: structure.KindSummary, TableThread: structure.KindThread, TableValue: structure.KindValue,
 }
 
+var (
+	numberField = sealed.Field{Form: sealed.Number}
+	timeField   = sealed.Field{Form: sealed.Time}
+	runField    = sealed.Field{Form: sealed.Ref, Kind: runKind}
+)
+
+func bytesField(n int) sealed.Field { return sealed.Field{Form: sealed.Bytes, Size: n} }
+
+// valueFields are the fields of the values of tables without records.
+var valueFields = [256][]sealed.Field{
+	TableAlternative:    {runField},
+	TableBlock:          {numberField, numberField, numberField, numberField},
+	TableChunk:          {numberField, numberField, numberField, numberField},
+	TableCommit:         {numberField, numberField},
+	TableCommitID:       {bytesField(8)},
+	TableLastMessage:    {timeField},
+	TableRun:            {runField, numberField, bytesField(32), {Form: sealed.ID, Kind: threadKind}, numberField},
+	TableSpan:           {numberField, numberField, bytesField(32)},
+	TableSpanBySource:   {runField},
+	TableTip:            {runField, numberField, numberField},
+	TableUsageOfContent: {runField, numberField},
+}
+
 // Shape describes the entries for sealed tables.
 type Shape struct{}
 
@@ -67,81 +101,60 @@ func (Shape) Owners() []byte { return []byte{TableContext, TableRun, TableThread
 // Parts implements sealed.Shape.
 func (Shape) Parts(first byte) []sealed.Part { return parts[first] }
 
-// References implements sealed.Shape.
-func (Shape) References(dst []sealed.Reference, key, value []byte) []sealed.Reference {
-	f := idFinder{value: value, found: dst}
-	switch table := key[0]; table {
-	case TableSpanBySource, TableAlternative, TableTip, TableUsageOfContent:
+// Fields implements sealed.Shape.
+func (Shape) Fields(dst []sealed.Field, key, value []byte) []sealed.Field {
+	table := key[0]
+	dst = append(dst, valueFields[table]...)
+	kind := recordKinds[table]
+	if kind == 0 {
+		return dst
+	}
+	if table == TableContext {
 		v := ReadVarints(value)
-		f.ref(ReadRef(&v))
-	case TableRun:
-		if info, err := ReadRun(structure.RunID{}, value); err == nil {
-			f.ref(info.Parent)
-			f.id(threadKind, info.Home.Thread)
-		}
-	default:
-		kind := recordKinds[table]
-		if kind == 0 {
-			break
-		}
-		if table == TableContext {
-			v := ReadVarints(value)
-			v.Next()
-			v.Next()
-			f.at = len(value) - len(v.Rest)
-		}
-		if r, err := structure.UnmarshalRecord(kind, bytes.Clone(value[f.at:])); err == nil {
-			structure.Walk(r, &f)
-		}
+		v.Next()
+		v.Next()
+		dst, value = append(dst, numberField, numberField), v.Rest
 	}
-	return f.found
+	if r, err := structure.UnmarshalRecord(kind, value); err == nil {
+		f := fieldFinder{dst}
+		structure.Walk(r, &f)
+		dst = f.found
+	}
+	return dst
 }
 
-// idFinder finds the ids of a record in its bytes. It implements structure.Fields.
-type idFinder struct {
-	value []byte
-	at    int // end of the last one
-	found []sealed.Reference
-}
+// fieldFinder finds the fields of a record. It implements structure.Fields.
+type fieldFinder struct{ found []sealed.Field }
 
-// id finds the next id.
-func (f *idFinder) id(kind int, id [16]byte) {
-	if id == [16]byte{} {
-		return
-	}
-	if n := bytes.Index(f.value[f.at:], id[:]); n >= 0 {
-		f.found = append(f.found, sealed.Reference{Offset: f.at + n, Kind: kind})
-		f.at += n + len(id)
-	}
-}
+func (f *fieldFinder) add(form sealed.Form) { f.found = append(f.found, sealed.Field{Form: form}) }
 
-func (f *idFinder) ref(r structure.SpanRef) {
-	if r.Seq != 0 {
-		f.id(runKind, r.Run)
-	}
-}
-
-func (f *idFinder) ID(_ string, of structure.Kind, id *[16]byte) {
+func (f *fieldFinder) ID(_ string, of structure.Kind, id *[16]byte) {
+	kind := 0
 	switch of {
 	case structure.KindContext:
-		f.id(contextKind, *id)
+		kind = contextKind
 	case structure.KindRun:
-		f.id(runKind, *id)
+		kind = runKind
 	case structure.KindThread:
-		f.id(threadKind, *id)
+		kind = threadKind
+	default:
+		f.found = append(f.found, bytesField(len(id)))
+		return
 	}
+	f.found = append(f.found, sealed.Field{Form: sealed.ID, Kind: kind})
 }
 
-func (f *idFinder) Ref(_ string, ref *structure.SpanRef) { f.ref(*ref) }
-
-func (f *idFinder) Content(string, *content.ID)      {}
-func (f *idFinder) Text(string, *string)             {}
-func (f *idFinder) OptionalText(string, **string)    {}
-func (f *idFinder) Optional(string, *[]byte)         {}
-func (f *idFinder) Uint(string, *uint64)             {}
-func (f *idFinder) Small(string, *uint8)             {}
-func (f *idFinder) Flag(string, *bool)               {}
-func (f *idFinder) Time(string, *time.Time)          {}
-func (f *idFinder) Count(_ string, given, _ int) int { return given }
-func (f *idFinder) Refuse(string)                    {}
-func (f *idFinder) Failed() bool                     { return false }
+func (f *fieldFinder) Ref(string, *structure.SpanRef) { f.found = append(f.found, runField) }
+func (f *fieldFinder) Content(_ string, id *content.ID) {
+	f.found = append(f.found, bytesField(len(id)))
+}
+func (f *fieldFinder) Text(string, *string)             { f.add(sealed.Text) }
+func (f *fieldFinder) OptionalText(string, **string)    { f.add(sealed.Optional) }
+func (f *fieldFinder) Optional(string, *[]byte)         { f.add(sealed.Optional) }
+func (f *fieldFinder) Uint(string, *uint64)             { f.add(sealed.Number) }
+func (f *fieldFinder) Small(string, *uint8)             { f.add(sealed.Number) }
+func (f *fieldFinder) Flag(string, *bool)               { f.add(sealed.Number) }
+func (f *fieldFinder) Time(string, *time.Time)          { f.add(sealed.Time) }
+func (f *fieldFinder) Count(_ string, given, _ int) int { f.add(sealed.Number); return given }
+func (f *fieldFinder) Refuse(string)                    {}
+func (f *fieldFinder) Failed() bool                     { return false }

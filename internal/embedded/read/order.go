@@ -14,28 +14,34 @@ import (
 
 // Derive updates the derived entries of threads that change in a fold.
 func Derive(f *index.Folding) error {
+	return DeriveOrder(f.Changed, GetterFunc(f.Before), GetterFunc(f.After), f.Put)
+}
+
+// DeriveOrder is Derive for the entries that a fold changes, the states before and after it, and what sets or deletes
+// entries, of which the last for a key counts.
+func DeriveOrder(changed func(prefix []byte) iter.Seq[index.Entry], before, after Getter, put func(key, value []byte)) error {
 	last := structure.ThreadID{}
-	for _, id := range ChangedThreads(f.Changed) {
+	for _, id := range ChangedThreads(changed) {
 		if id == last {
 			continue
 		}
 		last = id
-		was, wasThere, err := Listing(GetterFunc(f.Before), id)
+		was, wasThere, err := Listing(before, id)
 		if err != nil {
 			return err
 		}
-		is, isThere, err := Listing(GetterFunc(f.After), id)
+		is, isThere, err := Listing(after, id)
 		if err != nil {
 			return err
 		}
 		if wasThere {
 			for _, k := range keys.Orders(was) {
-				f.Put(k, nil)
+				put(k, nil)
 			}
 		}
 		if isThere {
 			for _, k := range keys.Orders(is) {
-				f.Put(k, keys.Present)
+				put(k, keys.Present)
 			}
 		}
 	}

@@ -139,6 +139,7 @@ func (s *claudeSession) line(raw []byte, at archive.Position) error {
 		}
 	}
 	s.see(l.ID)
+	s.unordered = s.unordered || l.Parent != "" && !s.seen[l.Parent]
 	ofAgent := strings.HasPrefix(archive.BaseName(s.in.Name), "agent-")
 	s.id = cmp.Or(s.id, sessionName(s.in.Name), l.session)
 	if l.session != s.id {

@@ -3,6 +3,8 @@ package agents
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"iter"
 	"path"
 	"path/filepath"
@@ -64,8 +66,13 @@ func (s *clineReader) read(ctx context.Context) {
 			err = archive.Damaged(item.At, archive.Malformed("not an object"))
 		case err != nil:
 		case name == clineTask:
+			s.local = cmp.Or(s.local, clineLocal(clineText(item.Raw)))
 			s.ofTask(item.Raw, item.At)
 		case name == clineScreen:
+			if s.local == "" {
+				first := rawjson.First(beside(s.in, clineTask))
+				s.local = clineLocal(cmp.Or(clineText(first), rawjson.Str(rawjson.Get(item.Raw, "text"))))
+			}
 			s.onScreen(item.Raw, item.At)
 		default:
 			s.whole(item.Raw, item.At)
@@ -212,9 +219,8 @@ func clineFolder(message []byte) string {
 // clineTitle returns the start of the task in the first message.
 func clineTitle(message []byte) string {
 	for text := range clineTexts(message) {
-		if task, ok := strings.CutPrefix(strings.TrimSpace(text), "<task>"); ok {
-			task, _, _ = strings.Cut(task, "</task>")
-			line, _, _ := strings.Cut(strings.TrimSpace(task), "\n")
+		if task, ok := statedTask(text); ok {
+			line, _, _ := strings.Cut(task, "\n")
 			if runes := []rune(line); len(runes) > 120 {
 				line = string(runes[:120]) + "…"
 			}
@@ -222,6 +228,31 @@ func clineTitle(message []byte) string {
 		}
 	}
 	return ""
+}
+
+// statedTask returns the task in a text of the first message.
+func statedTask(text string) (task string, ok bool) {
+	if task, ok = strings.CutPrefix(strings.TrimSpace(text), "<task>"); ok {
+		task, _, _ = strings.Cut(task, "</task>")
+	}
+	return strings.TrimSpace(task), ok
+}
+
+// clineText returns the task that the first message states, or else its first text. The first object on the screen has the same.
+func clineText(message []byte) string {
+	for text := range clineTexts(message) {
+		if task, ok := statedTask(text); ok {
+			return task
+		}
+		return text
+	}
+	return ""
+}
+
+// clineLocal returns what tells a task from others that were begun in the same millisecond, on other machines: a hash of its text.
+func clineLocal(text string) string {
+	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
+	return hex.EncodeToString(sum[:6])
 }
 
 // clineTexts yields the texts of a message.

@@ -56,7 +56,12 @@ func (r *rollout) begins(base rolloutBase, at archive.Position) {
 	if err != nil {
 		r.missing = err
 		at.Inside = "history_base"
-		r.part.Skip(at, archive.Malformed("its beginning is only in session %s: %v; it begins here", base.session, err))
+		if errors.Is(err, errNoBase) || errors.Is(err, errShort) {
+			err = &archive.ElsewhereError{SourceID: base.session, Err: err}
+		} else {
+			err = archive.Malformed("its beginning is only in session %s: %v; it begins here", base.session, err)
+		}
+		r.part.Skip(at, err)
 		return
 	}
 	for i := range nodes {

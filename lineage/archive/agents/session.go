@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -18,6 +19,7 @@ type session struct {
 	bytes int
 	first bool   // a part was yielded already
 	id    string // empty until it is known
+	local string // Conversation.Local
 	title string // as stated by the agent
 	about about
 	// sharedIDs is Conversation.SharedIDs.
@@ -30,6 +32,8 @@ type session struct {
 	// standIn maps a record that is not a message to the message that stands for it as a parent.
 	standIn map[string]string
 	asides  map[string]bool // those that were begun
+	// unordered is set if a node of the part may be before its parent.
+	unordered bool
 }
 
 func newSession(in *archive.Input, yield func(*archive.Conversation, error) bool) session {
@@ -95,11 +99,60 @@ func (s *session) begun() bool { return s.first || len(s.part.Nodes) > 0 }
 
 // send yields the nodes read since the last part.
 func (s *session) send(more bool) bool {
+	if s.unordered {
+		s.part.Nodes, s.unordered = s.ordered(s.part.Nodes), false
+	}
 	c := s.part
-	c.SourceID, c.Title, c.Metadata, c.SharedIDs, c.More = s.id, s.title, s.about.bytes(), s.sharedIDs, more
+	c.SourceID, c.Local, c.Title, c.Metadata, c.SharedIDs, c.More = s.id, s.local, s.title, s.about.bytes(), s.sharedIDs, more
 	c.Copies = true
 	s.part, s.bytes, s.first = archive.Conversation{}, 0, true
 	return s.yield(&c, nil)
+}
+
+// ordered returns nodes with each after its parent, if that is one of them, and else in their order.
+func (s *session) ordered(nodes []archive.Node) []archive.Node {
+	at := make(map[string]int, len(nodes))
+	for i := range nodes {
+		if id := nodes[i].ID; id != "" {
+			if _, known := at[id]; !known {
+				at[id] = i
+			}
+		}
+	}
+	waits := make(map[int][]int) // for a node: those before it that it is the parent of
+	waiting := make([]bool, len(nodes))
+	for i := range nodes {
+		n := &nodes[i]
+		n.Parent = s.resolve(n.Parent)
+		if parent, known := at[n.Parent]; known && parent > i {
+			waits[parent], waiting[i] = append(waits[parent], i), true
+		}
+	}
+	if len(waits) == 0 {
+		return nodes
+	}
+	out, done := make([]archive.Node, 0, len(nodes)), make([]bool, len(nodes))
+	put := func(first int) {
+		for next := []int{first}; len(next) > 0; {
+			i := next[len(next)-1]
+			if next = next[:len(next)-1]; done[i] {
+				continue
+			}
+			out, done[i] = append(out, nodes[i]), true
+			for _, child := range slices.Backward(waits[i]) {
+				next = append(next, child)
+			}
+		}
+	}
+	for i := range nodes {
+		if !waiting[i] {
+			put(i)
+		}
+	}
+	for i := range nodes { // those that state each other as parents
+		put(i)
+	}
+	return out
 }
 
 // add adds a node of the conversation or of a subagent.

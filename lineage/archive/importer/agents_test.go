@@ -131,3 +131,23 @@ func transcripts(t *testing.T, s *lineage.Store) string {
 	}
 	return b.String()
 }
+
+// Tasks of Cline that two machines began in the same millisecond are two threads. Both files of a task are of one.
+func TestTasksWithEqualIDs(t *testing.T) {
+	task := func(text string) string {
+		return `[{"role":"user","content":[{"type":"text","text":"<task>\n` + text + `\n</task>"},{"type":"text","text":"# Current Working Directory (/w) Files"}],"ts":1770000000000},{"role":"assistant","content":"Done.","ts":1770000000001}]`
+	}
+	screen := func(text string) string {
+		return `[{"ts":1770000000000,"type":"say","say":"text","text":"` + text + `"},{"ts":1770000000001,"type":"say","say":"api_req_started","text":"{\"tokensIn\":1,\"tokensOut\":2}"}]`
+	}
+	s := storeIn(t)
+	var files []file
+	for _, text := range []string{"one", "two"} {
+		dir := text + "/tasks/1770000000000/"
+		files = append(files, file{dir + "api_conversation_history.json", []byte(task(text))}, file{dir + "ui_messages.json", []byte(screen(text))})
+	}
+	report := importText(t, s, "z", string(zipped(t, files...)), importer.Options{})
+	require.EqualValues(t, 2, report.NewConversations)
+	require.EqualValues(t, 4, report.NewMessages)
+	require.Zero(t, importText(t, s, "z", string(zipped(t, files...)), importer.Options{}).NewMessages)
+}

@@ -17,7 +17,7 @@ import (
 // before the message found are shared as well.
 func (l *loader) findCopied(st *loading, nodes []archive.Node) error {
 	c, t := &st.header, st.thread
-	if st.sought || st.last[0] >= 0 || !c.SharedIDs && !c.Copies { // a thread that has nodes already keeps them
+	if st.header.Continues != nil || st.sought || st.last[0] >= 0 || !c.SharedIDs && !c.Copies { // a thread that has nodes already keeps them
 		return nil
 	}
 	first := slices.IndexFunc(nodes, func(n archive.Node) bool { return n.ID != "" && n.Aside == "" })

@@ -57,7 +57,9 @@ func (l *loader) finish(st *loading) error {
 			return err
 		}
 	}
-	t.record.UserID = firstOf(t.record.UserID, l.userOf(st))
+	if st.header.Continues == nil {
+		t.record.UserID = firstOf(t.record.UserID, l.userOf(st))
+	}
 	heads := l.heads(st)
 	was := t.archived
 	is := st.archiveState(heads)
@@ -79,6 +81,9 @@ func (l *loader) finish(st *loading) error {
 		if is = was; was.Metadata == "" {
 			is.Metadata = metadata
 		}
+	}
+	if st.header.Continues != nil {
+		is = was
 	}
 	// For an input that grows: a state that another reader has stored since the last round stays, unless this reader has
 	// new nodes.
@@ -103,7 +108,9 @@ func (l *loader) finish(st *loading) error {
 		st.state = is.sum()
 		t.record.Metadata = st.metadata(is, is.Metadata != was.Metadata || !known && st.header.Metadata != nil)
 	}
-	t.record.Metadata = addMembers(t.record.Metadata, l.options.Metadata)
+	if st.header.Continues == nil {
+		t.record.Metadata = addMembers(t.record.Metadata, l.options.Metadata)
+	}
 	return l.write(st)
 }
 

@@ -69,9 +69,26 @@ func (g *Growing) Read(ctx context.Context, r io.Reader) (Report, error) {
 	return l.report, err
 }
 
-// Session returns the source id of the conversation being read, without Options.Prefix. It is empty before the id is
-// known. When Options.Placed gets a line with nodes, it is known.
+// Session returns the source id of the conversation that is being read, without Options.Prefix. It is empty before
+// there is one, which there is in Options.Placed if a line has nodes.
 func (g *Growing) Session() string { return g.session }
+
+// Unplaced returns the lines that wait for the id of a session. Options.Placed does not get them any more: the input may have no
+// conversation at all.
+func (g *Growing) Unplaced() []Line {
+	if g.session != "" {
+		return nil
+	}
+	return linesOf(g.feed.Take())
+}
+
+func linesOf(raw []archive.RawLine) []Line {
+	lines := make([]Line, len(raw))
+	for i := range raw {
+		lines[i].RawLine = raw[i]
+	}
+	return lines
+}
 
 // Close ends reading. The caller must call it.
 func (g *Growing) Close() {
@@ -133,8 +150,8 @@ func (g *Growing) read() error {
 			return err
 		}
 		held := c.SourceID == "" && len(c.Nodes) == 0 // by the reader, until it knows the id
-		g.session = c.SourceID
 		if len(c.Nodes) > 0 || g.feed.Lines() > 0 && g.loader.open != nil {
+			g.session = c.SourceID
 			if !resumed {
 				resumed = true
 				err = g.loader.resumeOpen()
@@ -220,10 +237,7 @@ func (g *Growing) placed() {
 	if len(raw) == 0 {
 		return
 	}
-	lines := make([]Line, len(raw))
-	for i := range raw {
-		lines[i].RawLine = raw[i]
-	}
+	lines := linesOf(raw)
 	for _, n := range nodes {
 		if i := n.node.At.Line - lines[0].Number; i >= 0 && i < int64(len(lines)) {
 			is := &n.nodes[n.node.index]

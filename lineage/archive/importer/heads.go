@@ -10,6 +10,12 @@ import (
 func (l *loader) heads(st *loading) []head {
 	var heads []head
 	at := make(map[int32]bool)
+	if c := st.header.Continues; c != nil {
+		if last := st.last[0]; last >= 0 && !st.nodes[last].adopted {
+			heads, at[last] = append(heads, head{namedHead: namedHead{node: last, name: c.Branch}}), true
+		}
+		return st.withLeaves(heads, at)
+	}
 	current := int32(-1)
 	if c := st.header.Current; c != "" {
 		if i, ok := st.byID[c]; ok {
@@ -41,6 +47,11 @@ func (l *loader) heads(st *loading) []head {
 			heads, at[n.node] = append(heads, head{namedHead: n}), true
 		}
 	}
+	return st.withLeaves(heads, at)
+}
+
+// withLeaves adds the leaves that are at no head.
+func (st *loading) withLeaves(heads []head, at map[int32]bool) []head {
 	for _, i := range st.leaves {
 		if !at[i] {
 			heads = append(heads, head{namedHead: namedHead{node: i}})

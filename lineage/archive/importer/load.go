@@ -209,6 +209,9 @@ func merge(c, part *archive.Conversation) {
 	set(&c.Model, part.Model)
 	set(&c.Current, part.Current)
 	set(&c.ForkedFrom, part.ForkedFrom)
+	if part.Continues != nil {
+		c.Continues = part.Continues
+	}
 	c.SharedIDs, c.Copies = c.SharedIDs || part.SharedIDs, c.Copies || part.Copies
 	if !part.Created.IsZero() {
 		c.Created = part.Created
@@ -224,7 +227,7 @@ func merge(c, part *archive.Conversation) {
 
 // beginAfresh looks up the thread of a conversation after everything that may affect it was committed.
 func (l *loader) beginAfresh(st *loading) error {
-	if l.next.threads[write.SourceThread(st.header.SourceID)] || st.header.ForkedFrom != "" && l.next.threads[l.threadOf(st.header.ForkedFrom)] {
+	if l.next.threads[st.threadID()] || st.header.ForkedFrom != "" && l.next.threads[l.threadOf(st.header.ForkedFrom)] {
 		if err := l.flush(); err != nil {
 			return err
 		}

@@ -136,6 +136,14 @@ type namedHead struct {
 	metadata []byte
 }
 
+// threadID returns the id of the thread of the conversation.
+func (st *loading) threadID() structure.ThreadID {
+	if c := st.header.Continues; c != nil {
+		return c.Thread
+	}
+	return write.SourceThread(st.header.SourceID)
+}
+
 // isEmpty reports whether the archive has a branch without messages.
 func (st *loading) isEmpty(name string) bool {
 	return slices.ContainsFunc(st.header.Empty, func(b archive.EmptyBranch) bool { return b.Name == name })
@@ -161,7 +169,7 @@ func (st *loading) refOf(node int32) structure.SpanRef {
 // older reports whether the archive's version of the conversation is older than the store's.
 func (st *loading) older() bool {
 	t := st.thread
-	return t.existed && !st.header.Updated.IsZero() && st.header.Updated.UnixMilli() < t.archived.Updated
+	return t.existed && st.header.Continues == nil && !st.header.Updated.IsZero() && st.header.Updated.UnixMilli() < t.archived.Updated
 }
 
 // follows reports whether a node is the message or a descendant of it.

@@ -80,6 +80,8 @@ func (l *loader) prepare(st *loading, nodes []archive.Node, leaves []bool) ([]pr
 // parentOf returns the parent of a node, -1 for none.
 func (l *loader) parentOf(st *loading, n *archive.Node, aside int32) (int32, error) {
 	switch {
+	case !n.Follows.IsZero():
+		return st.adopted(n.Follows), nil
 	case n.Root:
 		return -1, nil
 	case n.Parent != "":
@@ -116,13 +118,18 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 	if err != nil {
 		return -1, err
 	}
-	index := int32(len(st.nodes))
-	st.nodes = append(st.nodes, loaded{ref: found.Span, parent: -1, stored: true, kids: true, adopted: true})
+	index := st.adopted(found.Span)
 	if st.byID == nil {
 		st.byID = make(map[string]int32)
 	}
 	st.byID[id] = index
 	return index, nil
+}
+
+// adopted adds a node for a message of the store.
+func (st *loading) adopted(at structure.SpanRef) int32 {
+	st.nodes = append(st.nodes, loaded{ref: at, parent: -1, stored: true, kids: true, adopted: true})
+	return int32(len(st.nodes)) - 1
 }
 
 // usages creates the usages of a node. Each usage states its type and origin, because a block may have been stored

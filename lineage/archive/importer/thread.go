@@ -18,8 +18,12 @@ func (l *loader) begin(st *loading) error {
 	if err != nil {
 		return err
 	}
-	was, err := state.Thread(l.ctx, write.SourceThread(st.header.SourceID))
+	was, err := state.Thread(l.ctx, st.threadID())
 	switch {
+	case errors.Is(err, lineage.ErrNotFound) && st.header.Continues != nil:
+		st.thread = t
+		l.lose(st)
+		return nil
 	case errors.Is(err, lineage.ErrNotFound):
 		t.ours = true
 		err = l.newThread(st, t, state)
@@ -73,11 +77,7 @@ func (l *loader) resume(st *loading) error {
 	}
 	was, err := state.Thread(l.ctx, t.record.ID)
 	if errors.Is(err, lineage.ErrNotFound) || err == nil && was.Incarnation != t.record.Incarnation {
-		if st.lost {
-			return nil
-		}
-		st.lost = true
-		l.report.skip(archive.Damaged(archive.Position{File: l.file, Inside: "conversation " + st.header.SourceID}, ErrDeleted))
+		l.lose(st)
 		return nil
 	}
 	if err != nil {
@@ -97,6 +97,14 @@ func (l *loader) resume(st *loading) error {
 		return nil
 	}
 	return l.shareWith(t, was, state)
+}
+
+// lose leaves out the rest of a conversation, whose thread was deleted.
+func (l *loader) lose(st *loading) {
+	if !st.lost {
+		st.lost = true
+		l.report.skip(archive.Damaged(archive.Position{File: l.file, Inside: "conversation " + st.header.SourceID}, ErrDeleted))
+	}
 }
 
 // newThread prepares a new thread for a conversation. It adds nothing to the batch.

@@ -35,8 +35,8 @@ func Run(t *testing.T, c Config) {
 	RunConcurrent(t, c)
 }
 
-// RunConcurrent runs what the race detector has something to find in: the tests that use an engine from
-// several goroutines, and random commits, which go through all of an engine that has goroutines of its own.
+// RunConcurrent runs the tests that the race detector is useful for: those that use an engine from several
+// goroutines, and random commits, which reach every part of an engine that has goroutines of its own.
 func RunConcurrent(t *testing.T, c Config) {
 	for _, test := range concurrent {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })

@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// testReceive makes a store that gets random commits into a copy, a part at a time: every answer is
-// the model's, the commits have the same numbers, ids and times, and the copy can go on by itself.
+// testReceive copies a store with random commits to another one, a part at a time. Every answer is that of the model,
+// the commits have the same numbers, ids and times, and the copy can continue on its own.
 func testReceive(t *testing.T, c Config) {
 	c.Reopen = false
 	rapid.Check(t, func(rt *rapid.T) {
@@ -49,7 +49,7 @@ func testReceive(t *testing.T, c Config) {
 		equalFeed(rt, withoutBodies(s.model.feedFrom(0)), withoutBodies(values(rt, to.Feed(background, from(1)))))
 		require.Empty(rt, verify(rt, to.Engine, true))
 
-		// What is not the next commit changes nothing.
+		// A commit that is not the next one changes nothing.
 		for commit, err := range s.Feed(background, backend.Cursor{}) {
 			require.NoError(rt, err)
 			require.ErrorIs(rt, to.take(one(commit, nil)), backend.ErrConflict)
@@ -62,7 +62,7 @@ func testReceive(t *testing.T, c Config) {
 		require.NoError(rt, err)
 		require.EqualValues(rt, s.model.number, head.Number)
 
-		// Its own commits have an id that the other store's do not get.
+		// Commits made in the copy get ids that commits of the other store never have.
 		request := backend.Once{Session: [16]byte{1}, Sequence: 1}
 		_, err = to.Apply(background, s.commit(thread("of a request")), backend.Options{Once: &request})
 		require.ErrorIs(rt, err, backend.ErrUncertain, "it may have been applied before")
@@ -80,7 +80,7 @@ func testReceive(t *testing.T, c Config) {
 	})
 }
 
-// receive takes so many commits of another store, and its model if that is all.
+// receive copies n commits of another store, and its model if these are all.
 func (s *store) receive(from *store, n int) {
 	s.t.Helper()
 	head, err := s.Head(background)
@@ -95,8 +95,8 @@ func (s *store) take(commits iter.Seq2[*structure.Commit, error]) error {
 	return s.Engine.(backend.Receiver).Receive(background, commits)
 }
 
-// withoutBodies leaves out what a copy may lack: the bytes of content that was erased when it was
-// copied, and stored again later.
+// withoutBodies removes what a copy may lack: the bytes of content that was erased when it was copied and stored
+// again later.
 func withoutBodies(commits []structure.Commit) []structure.Commit {
 	for _, c := range commits {
 		for i, r := range c.Records {

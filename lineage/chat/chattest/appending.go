@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// says returns messages for a request, which need no chat and no parent.
+// says returns messages for a request. They have neither chat nor parent.
 func says(ids ...string) []chat.Message {
 	var messages []chat.Message
 	for _, id := range ids {
@@ -33,7 +33,7 @@ func testAppend(t *testing.T, s *store) {
 	require.Equal(t, []string{"a", "b", "c"}, s.chain("c", "c"))
 	require.Equal(t, head, s.active("c").HeadMessageID)
 
-	// From the middle of a chain, and after a message that was added beside it.
+	// From the middle of a chain, and after a message that was added separately.
 	s.createBranch(chat.Branch{ID: "side", ChatID: "c", Name: "side", HeadMessageID: "a"})
 	_, err = s.Append(background, chat.AppendRequest{ChatID: "c", BranchID: "side", ExpectedHead: "a", Messages: says("x", "y")})
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func testAppendNewBranch(t *testing.T, s *store) {
 	require.Equal(t, v2, s.active("c"))
 }
 
-// testAppendAtomic makes appends that must fail and leave nothing behind.
+// testAppendAtomic tries appends that must fail without changing anything.
 func testAppendAtomic(t *testing.T, s *store) {
 	s.createChat("c")
 	s.createChat("other")

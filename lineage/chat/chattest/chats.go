@@ -123,7 +123,7 @@ func testChangeChat(t *testing.T, s *store) {
 	require.NoError(t, err)
 	require.Equal(t, &changed, stored)
 
-	// What fails changes nothing.
+	// A failing function changes nothing.
 	for _, own := range []error{errors.New("mine"), chat.ErrNotFound, context.DeadlineExceeded} {
 		_, err = s.ChangeChat(background, "c", func(chat.Chat) (chat.ChatUpdate, error) { return chat.ChatUpdate{Title: new(string)}, own })
 		require.Equal(t, own, err, "it is passed on as it is")
@@ -276,7 +276,7 @@ func testMetadataFilter(t *testing.T, s *store) {
 	require.ElementsMatch(t, []string{"yes", "array"}, s.list(chat.ListOptions{UserID: "ada", Limit: 5, Metadata: []chat.MetadataFilter{{Key: "tag", Value: "a"}}}))
 }
 
-// testUpdateOrder lists chats by what happened to them last.
+// testUpdateOrder lists chats by the time of their last change.
 func testUpdateOrder(t *testing.T, s *store) {
 	s.createChat("a")
 	s.createChat("b")
@@ -339,7 +339,7 @@ func testDeleteChat(t *testing.T, s *store) {
 			s.requireGone("c", []string{"m1", "m2", "m3"})
 		}
 	}
-	// The ids are anybody's now.
+	// The ids can be used by any chat now.
 	s.add("other", "m1", "kept")
 	require.Equal(t, []string{"kept", "m1"}, s.chain("other", "m1"))
 	got, err := s.Message(background, "other", "kept")

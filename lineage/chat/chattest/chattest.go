@@ -1,5 +1,5 @@
-// Package chattest checks that an implementation of chat.Store does what the
-// interface says. A test of one is a call of [Run].
+// Package chattest tests implementations of chat.Store: everything that the interface promises. The test of an
+// implementation calls [Run].
 package chattest
 
 import (
@@ -11,37 +11,34 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// OpenFunc opens a store: empty the first time, later with what it held when it
-// was closed. close lets go of it.
+// OpenFunc opens a store: an empty one the first time, later the same one again. close closes it.
 type OpenFunc func(ctx context.Context) (s chat.Store, close func() error, err error)
 
-// Config says what to test. A field's zero value promises the most, except for
-// Search.
+// Config describes the implementation to test. The zero value of each field is the strictest, except for Search.
 type Config struct {
-	// New makes room for a store that goes when the test ends, and returns what
-	// opens it.
+	// New prepares a store that is removed when the test ends, and returns the function that opens it.
 	New func(t testing.TB) OpenFunc
-	// Search says that the store can search. Tests of it are skipped otherwise.
+	// Search enables the tests of search.
 	Search bool
-	// Forgets says that a store that is closed loses what it held.
+	// Forgets states that the store loses its content when it is closed.
 	Forgets bool
-	// Reformats says that the store keeps the value of JSON, not its layout.
+	// Reformats states that the store keeps the value of JSON but not its layout.
 	Reformats bool
-	// MaxID is the most characters of an id; 0 is chat.MaxID bytes.
+	// MaxID is the maximum number of characters of an id. If 0, it is chat.MaxID bytes.
 	MaxID int
-	// LongChain is how many messages the longest chain has. Default 33,000, which is
-	// more than any database takes parameters. With -short it is 2500.
+	// LongChain is the number of messages in the longest chain. Default 33,000, more than any database accepts as
+	// parameters; with -short 2500.
 	LongChain int
 }
 
-// Run runs every test against the implementation.
+// Run runs all tests.
 func Run(t *testing.T, c Config) {
 	runTests(t, c, sequential)
 	RunConcurrent(t, c)
 }
 
-// RunConcurrent runs what the race detector has something to find in: the tests with many goroutines, and random
-// calls, which go through all operations.
+// RunConcurrent runs the tests that the race detector is useful for: those with many goroutines, and random calls,
+// which cover all operations.
 func RunConcurrent(t *testing.T, c Config) { runTests(t, c, concurrent) }
 
 func runTests(t *testing.T, c Config, tests []test) {
@@ -122,7 +119,7 @@ func (s *store) start() {
 	require.NoError(s.t, err)
 }
 
-// reopen closes the store and opens it again.
+// reopen closes and reopens the store.
 func (s *store) reopen() {
 	require.NoError(s.t, s.close())
 	s.start()

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// together runs a function many times at once and returns its errors.
+// together runs a function n times concurrently and returns its errors.
 func together(n int, fn func(i int) error) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -22,8 +22,8 @@ func together(n int, fn func(i int) error) []error {
 	return errs
 }
 
-// testConcurrentAppends has many writers on one branch, each of which looks again
-// when another was faster. No turn may get lost.
+// testConcurrentAppends lets many writers append to one branch. A writer that was overtaken reads the head again. No
+// turn may get lost.
 func testConcurrentAppends(t *testing.T, s *store) {
 	const writers, turns = 8, 6
 	s.createChat("c")
@@ -62,8 +62,7 @@ func testConcurrentAppends(t *testing.T, s *store) {
 	}
 }
 
-// testConcurrentAdding has many add children of one message, and all the same
-// message.
+// testConcurrentAdding lets many writers add children of one message, and lets all of them add the same message.
 func testConcurrentAdding(t *testing.T, s *store) {
 	const writers = 12
 	s.createChat("c")
@@ -83,7 +82,7 @@ func testConcurrentAdding(t *testing.T, s *store) {
 	}))
 }
 
-// requireOnce requires that one succeeded and the others were told so.
+// requireOnce requires that one call succeeded and that the others got the right error.
 func (s *store) requireOnce(errs []error) {
 	succeeded := 0
 	for _, err := range errs {
@@ -96,7 +95,7 @@ func (s *store) requireOnce(errs []error) {
 	require.Equal(s.t, 1, succeeded)
 }
 
-// testConcurrentCreation has many make the same things.
+// testConcurrentCreation creates the same things many times concurrently.
 func testConcurrentCreation(t *testing.T, s *store) {
 	const writers = 12
 	for _, err := range together(writers, func(int) error {
@@ -143,8 +142,8 @@ func testConcurrentCreation(t *testing.T, s *store) {
 	}
 }
 
-// testConcurrentDeletion deletes a chat that others write to: they succeed before
-// it or are told that it is gone.
+// testConcurrentDeletion deletes a chat while others write to it: their writes succeed before the deletion, or fail
+// with the right error.
 func testConcurrentDeletion(t *testing.T, s *store) {
 	for round := range 5 {
 		s.createChat("c")
@@ -178,10 +177,8 @@ func testConcurrentDeletion(t *testing.T, s *store) {
 	}
 }
 
-// testConcurrentChanges has many add members to the metadata of one chat while others
-// change its title and add messages. No member may get lost.
-//
-// feature: storage/metadata-merge
+// testConcurrentChanges lets many writers add members to the metadata of one chat while others change its title and
+// add messages. No member may get lost.
 func testConcurrentChanges(t *testing.T, s *store) {
 	const writers, turns = 8, 6
 	s.createChat("c")

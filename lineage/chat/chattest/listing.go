@@ -12,8 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// What the chats of a listing are drawn from. Ids and titles have characters that patterns and
-// letter cases treat in their own ways.
+// Values of the chats in a listing. Ids and titles have characters that patterns and case folding treat specially.
 var (
 	listedIDs    = []string{"trip", "Trip", "tr%p", "tr_p", "tr[p", "tr^p", `tr\p`, "trüp", "import/1", "import/10", "import 1", "o'hara", "日本", "t"}
 	listedTitles = []string{
@@ -30,9 +29,7 @@ var (
 		-0.5, 0, json.Number("1e999999"), json.Number("1E-400")}
 )
 
-// testChatPages compares lists, whole and by page, with what the options say of each chat.
-//
-// feature: storage/chat-list
+// testChatPages compares listings, whole and by page, with what the options mean for each chat.
 func testChatPages(t *testing.T, s *store) {
 	for i, id := range listedIDs {
 		c := chat.Chat{ID: id, UserID: []string{"ada", "bob", ""}[i%3]}
@@ -80,7 +77,7 @@ func testChatPages(t *testing.T, s *store) {
 	for _, err := range s.ListChats(background, chat.ListOptions{Metadata: make([]chat.MetadataFilter, 1000)}) {
 		require.ErrorIs(t, err, chat.ErrInvalid)
 	}
-	// What is updated while it is listed does not come again and again.
+	// A chat that is updated during the listing does not appear again and again.
 	n := 0
 	for c, err := range s.ListChats(background, chat.ListOptions{Oldest: true}) {
 		require.NoError(t, err)
@@ -92,7 +89,7 @@ func testChatPages(t *testing.T, s *store) {
 	}
 }
 
-// pages lists by pages of so many chats.
+// pages lists by pages of the given size.
 func (s *store) pages(o chat.ListOptions, size int) (ids []string) {
 	o.Limit = size
 	for {

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// AddMember adds a member to the metadata of a chat. Where many do so at once, no member may get lost.
+// AddMember adds a member to the metadata of a chat. No member may get lost when many do so concurrently.
 func AddMember(ctx context.Context, s chat.Store, chatID, name string) error {
 	_, err := s.ChangeChat(ctx, chatID, func(was chat.Chat) (chat.ChatUpdate, error) {
 		members := map[string]bool{}
@@ -25,7 +25,7 @@ func AddMember(ctx context.Context, s chat.Store, chatID, name string) error {
 	return err
 }
 
-// RequireMembers requires a chat to have the members that were added, and no others.
+// RequireMembers requires that the metadata of a chat has exactly the given members.
 func RequireMembers(t require.TestingT, s chat.Store, chatID string, names []string) {
 	is, err := s.Chat(context.Background(), chatID)
 	require.NoError(t, err)

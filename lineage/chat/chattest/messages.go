@@ -64,11 +64,7 @@ func testMessages(t *testing.T, s *store) {
 	require.NotZero(t, got.CreatedAt)
 }
 
-// testTrees adds nodes in every place: ends, middles, several roots.
-//
-// feature: state/parent
-// feature: storage/add
-// feature: storage/children
+// testTrees adds messages in every place: at ends, in the middle, as further roots.
 func testTrees(t *testing.T, s *store) {
 	s.createChat("c")
 	parents := map[string]chat.Ref{}
@@ -144,7 +140,7 @@ func testKnownMessages(t *testing.T, s *store) {
 	s.requireMessage(m, *got)
 }
 
-// requireOwn requires that a chat has exactly one message, with an id and a text.
+// requireOwn requires that a chat has exactly one message, with the given id and text.
 func (s *store) requireOwn(chatID, id, said string) {
 	require.Len(s.t, s.graph(chatID).Nodes, 1)
 	m, err := s.Message(background, chatID, id)
@@ -180,9 +176,7 @@ func testRefusedMessages(t *testing.T, s *store) {
 	require.Empty(t, s.graph("c").Nodes)
 }
 
-// testAnyJSON keeps JSON byte for byte, however it looks and whatever its size.
-//
-// feature: state/message
+// testAnyJSON keeps JSON byte for byte, whatever its layout and size.
 func testAnyJSON(t *testing.T, s *store) {
 	s.createChat("c")
 	parent := chat.Ref("")
@@ -197,7 +191,7 @@ func testAnyJSON(t *testing.T, s *store) {
 		got, err := s.Message(background, "c", want.ID)
 		require.NoError(t, err)
 		s.requireMessage(want, *got)
-		got.Data[0] = 'X' // it is the caller's own
+		got.Data[0] = 'X' // the caller may change it
 		parent = chat.Ref(want.ID)
 		again, err := s.Message(background, "c", want.ID)
 		require.NoError(t, err)
@@ -206,7 +200,7 @@ func testAnyJSON(t *testing.T, s *store) {
 	require.Len(t, collect(t, s.MessageChain(background, "c", string(parent))), 13)
 }
 
-// oddIDs are ids that trip what builds paths, queries or documents from them.
+// oddIDs are ids that confuse code that builds paths, queries or documents from them.
 func (s *store) oddIDs() []string {
 	most := chat.MaxID
 	if s.config.MaxID > 0 {
@@ -256,10 +250,7 @@ func testOddIDs(t *testing.T, s *store) {
 	require.Len(t, s.list(chat.ListOptions{}), len(ids))
 }
 
-// testLongChain has more messages than depth limits and lists of parameters
-// elsewhere allow.
-//
-// feature: state/chain
+// testLongChain reads a chain that exceeds common limits on depth and on parameters.
 func testLongChain(t *testing.T, s *store) {
 	const step = 1_000
 	count := cmp.Or(s.config.LongChain, 33_000)
@@ -307,8 +298,8 @@ func testLongChain(t *testing.T, s *store) {
 	s.requireGone("c", []string{"m0", fmt.Sprint("m", count-1)})
 }
 
-// testNotText asks for ids and names that are no text. There are no such things, and
-// the store says so as it does of any other that is not there.
+// testNotText looks up ids and names that are not valid text. Nothing has them, and the error is the same as for any
+// other missing id.
 func testNotText(t *testing.T, s *store) {
 	s.createChat("c")
 	s.add("c", "m", "")

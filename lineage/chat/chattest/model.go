@@ -13,17 +13,17 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// model is what a chat should hold: the simplest thing that behaves as a store.
+// model is the expected content of a chat, in the simplest form that behaves like a store.
 type model struct {
 	*store
 	chatID   string
 	messages map[string]chat.Message
 	branches map[string]chat.Branch // by name
 	places   map[string]string      // of checkpoints, by name
-	made     int                    // branches and messages so far
+	made     int                    // number of branches and messages so far
 }
 
-// testModel does what comes to mind to a chat and compares it with the model.
+// testModel makes random changes to a chat and compares it with the model.
 func testModel(t *testing.T, s *store) {
 	round := 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -55,7 +55,7 @@ func (m *model) create() {
 	m.places = map[string]string{}
 }
 
-// deleteAny deletes the chat and makes it anew, with the same ids to come.
+// deleteAny deletes the chat and creates it again. Its ids will be reused.
 func (m *model) deleteAny(r *rapid.T) {
 	if rapid.IntRange(0, 4).Draw(r, "really") > 0 {
 		return
@@ -125,7 +125,7 @@ func (m *model) newBranch(r *rapid.T) chat.Branch {
 	}
 }
 
-// put states a branch, and that the others are not active if it is.
+// put adds a branch. If it is active, the others become inactive.
 func (m *model) put(b chat.Branch) {
 	if b.IsActive {
 		for name, other := range m.branches {

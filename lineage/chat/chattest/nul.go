@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// testNUL keeps JSON with NUL, as output of tools has it, with halves of surrogate pairs, and texts that look like
-// what a store may write instead of them.
+// testNUL keeps JSON with NUL, which the output of tools can contain, with unpaired surrogates, and with texts that
+// look like a store's substitutes for these.
 func testNUL(t *testing.T, s *store) {
 	s.createChat("c")
 	parts := []string{

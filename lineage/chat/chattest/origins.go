@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// testOrigins adds messages that state who said them, by appending and one by one.
+// testOrigins adds messages that state their origin, by appending and individually.
 func testOrigins(t *testing.T, s *store) {
 	s.createChat("c")
 	s.createChat("other")
@@ -25,7 +25,7 @@ func testOrigins(t *testing.T, s *store) {
 	require.NoError(t, s.AddMessage(background, better))
 	require.NoError(t, s.AddMessage(background, better), "it is known")
 
-	// What it was derived from may be content, of which the store need not know anything.
+	// A message can be derived from content that the store does not have.
 	quoted := text("c", "quoted", "asked", "assistant", "as they say")
 	quoted.Origin.DerivedFrom = content.Sum([]byte("never said here")).String()
 	_, err = s.Append(background, chat.AppendRequest{
@@ -66,7 +66,7 @@ func testOrigins(t *testing.T, s *store) {
 		require.ErrorIs(t, s.AddMessage(background, m), chat.ErrInvalid)
 	}
 
-	// The ids are free again, without what was stated with them.
+	// The ids can be used again, and nothing is left of the earlier origins.
 	_, err = s.DeleteChat(background, "c", chat.DeleteOptions{})
 	require.NoError(t, err)
 	s.createChat("c")

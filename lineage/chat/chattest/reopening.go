@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// testReopening closes and opens the store between the turns of a conversation.
+// testReopening closes and reopens the store between the turns of a conversation.
 func testReopening(t *testing.T, s *store) {
 	if s.config.Forgets {
 		t.Skip("not tested: the store says that it forgets")

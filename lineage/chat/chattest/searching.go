@@ -117,7 +117,7 @@ func testSearch(t *testing.T, s *store) {
 	testSearchRanks(t, s)
 }
 
-// testSearchRanks has a chat that others must not have an influence on.
+// testSearchRanks checks that other chats have no influence on ranks.
 func testSearchRanks(t *testing.T, s *store) {
 	s.createChat("ranked")
 	for id, words := range map[string]string{
@@ -139,7 +139,7 @@ func testSearchRanks(t *testing.T, s *store) {
 	require.NoError(t, err)
 	require.Equal(t, before, after)
 
-	// What is deleted is not found, nor when its id is used again.
+	// What was deleted is not found, even when its id is used again.
 	_, err = s.DeleteChat(background, "ranked", chat.DeleteOptions{})
 	require.NoError(t, err)
 	s.createChat("ranked")

@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// The steps that tests are made of. Each must succeed.
+// Steps of tests. Each must succeed.
 
 func (s *store) createChat(id string) chat.Chat {
 	c, err := s.CreateChat(background, chat.Chat{ID: id, UserID: "ada"})
@@ -20,7 +20,7 @@ func (s *store) createChat(id string) chat.Chat {
 	return c
 }
 
-// text returns a message that says something.
+// text returns a message with a text.
 func text(chatID, id string, parent chat.Ref, role, says string) chat.Message {
 	part, _ := json.Marshal(says)
 	return chat.Message{
@@ -29,7 +29,7 @@ func text(chatID, id string, parent chat.Ref, role, says string) chat.Message {
 	}
 }
 
-// add adds a message of the user's and returns it.
+// add adds a user message and returns it.
 func (s *store) add(chatID, id string, parent chat.Ref) chat.Message {
 	m := text(chatID, id, parent, "user", "this is "+id)
 	require.NoError(s.t, s.AddMessage(background, m))
@@ -78,7 +78,7 @@ func (s *store) graph(chatID string) chat.Graph {
 	return g
 }
 
-// requireMessage compares messages as far as the store promises to keep them.
+// requireMessage compares messages, as far as the store promises to preserve them.
 func (s *store) requireMessage(want, got chat.Message) {
 	if s.config.Reformats {
 		require.JSONEq(s.t, string(want.Data), string(got.Data))
@@ -87,7 +87,7 @@ func (s *store) requireMessage(want, got chat.Message) {
 	require.Equal(s.t, want, got)
 }
 
-// requireError compares an error with a sentinel and with what it must be about.
+// requireError compares an error with a sentinel error and with its subject.
 func (s *store) requireError(err, want error, subject chat.Subject, id string) {
 	require.ErrorIs(s.t, err, want)
 	var e *chat.Error
@@ -114,5 +114,5 @@ func idsOf(messages []chat.Message) []string {
 	return ids
 }
 
-// tick lets the time that stores see pass.
+// tick waits until the clock of a store has advanced.
 func tick() { time.Sleep(3 * time.Millisecond) }

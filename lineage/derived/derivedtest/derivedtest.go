@@ -1,5 +1,5 @@
-// Package derivedtest is the conformance suite of derived data: whatever handles update it, wherever one of them is
-// interrupted, and whatever happens to the store meanwhile, it ends up as data that is derived at once.
+// Package derivedtest is the conformance suite for derived data: whichever handles update it, wherever they are
+// interrupted, and whatever happens to the store meanwhile, the result equals data that is derived in one pass.
 package derivedtest
 
 import (
@@ -17,12 +17,12 @@ import (
 
 // Data is derived data at one place.
 type Data interface {
-	// Open opens a handle on the data, for a store. Its windows and transactions are as small as possible. written is
-	// called after each transaction, but need not be after the last of a pass.
+	// Open opens a handle on the data, for a store, with the smallest possible windows and transactions. written is
+	// called after each transaction, except possibly the last of a pass.
 	Open(t require.TestingT, store *lineage.Store, written func()) Handle
-	// Rows returns what depends on the state of the store, in a fixed order.
+	// Rows returns the data that depends on the state of the store, in a fixed order.
 	Rows(t require.TestingT) []string
-	// Number returns the number of the commit that the data is at.
+	// Number returns the number of the last commit in the data.
 	Number(t require.TestingT) int
 }
 
@@ -48,8 +48,8 @@ func Run(t *testing.T, c Config) {
 	t.Run("OtherHistories", c.testOtherHistories)
 }
 
-// testInterleaved runs two handles, each of which may run between a snapshot and its use, or between any two
-// transactions of the other. The store changes there, too, and updates are interrupted.
+// testInterleaved runs two handles. Each may run between a snapshot and its use, or between any two transactions of
+// the other. The store changes there too, and updates are interrupted.
 func (c *Config) testInterleaved(t *testing.T) {
 	defer campaign.Checks(c.Checks)()
 	rapid.Check(t, func(r *rapid.T) {
@@ -108,7 +108,7 @@ func (c *Config) testInterleaved(t *testing.T) {
 	})
 }
 
-// rowsOf returns the rows of data that is derived at once.
+// rowsOf returns the rows of data that is derived in one pass.
 func (c *Config) rowsOf(t testing.TB, r require.TestingT, store *lineage.Store) []string {
 	data := c.New(t)
 	h := data.Open(r, store, func() {})
@@ -117,8 +117,8 @@ func (c *Config) rowsOf(t testing.TB, r require.TestingT, store *lineage.Store) 
 	return data.Rows(r)
 }
 
-// testOtherHistories updates data for another store, and for a backup with another continuation: shorter than what
-// the data has seen, as long, and longer. The data is complete, or was interrupted.
+// testOtherHistories updates data with another store, and with a backup that was continued differently: to a shorter,
+// equal or longer history than the data has seen. The data is complete, or was interrupted.
 func (c *Config) testOtherHistories(t *testing.T) {
 	for _, complete := range []bool{true, false} {
 		dir := t.TempDir()

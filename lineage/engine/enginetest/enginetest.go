@@ -24,7 +24,7 @@ func Run(t *testing.T, c Config) {
 	RunConcurrent(t, c)
 }
 
-// RunConcurrent runs what the race detector has something to find in: the tests with many engines or goroutines, and
+// RunConcurrent runs the tests that the race detector is useful for: those with many engines or goroutines, and
 // random calls.
 func RunConcurrent(t *testing.T, c Config) { runTests(t, c, concurrent) }
 

@@ -26,7 +26,8 @@ func opencodeEntry(s Server) any {
 	return map[string]any{"type": "local", "command": append([]string{s.Command}, s.Args...), "enabled": true}
 }
 
-// jsonAdder returns what adds an entry to a JSON file, with comments or without, below a member of the file.
+// jsonAdder returns a function that adds an entry to a JSON file, with or without comments, below a member of the
+// file.
 func jsonAdder(below string, entry func(Server) any) func([]byte, Server) ([]byte, error) {
 	return func(was []byte, s Server) ([]byte, error) { return addJSON(was, below, entry(s)) }
 }
@@ -72,7 +73,7 @@ func addJSON(was []byte, below string, entry any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Everything else is as it was.
+	// Everything else must be unchanged.
 	added, _ := after[below].(map[string]any)
 	if added == nil || !same(added[Name], entry) {
 		return nil, ErrUnreadable
@@ -102,14 +103,14 @@ func members(file []byte) (is map[string]any, err error) {
 	return is, nil
 }
 
-// same reports whether a value that was read is that of an entry.
+// same reports whether a value that was read equals an entry.
 func same(read, entry any) bool {
 	b, err := json.Marshal(entry)
 	var is any
 	return err == nil && json.Unmarshal(b, &is) == nil && reflect.DeepEqual(read, is)
 }
 
-// addTOML adds an entry at the end of a TOML file: a table of its own.
+// addTOML adds an entry at the end of a TOML file, as a table of its own.
 func addTOML(was []byte, s Server) ([]byte, error) {
 	var before, after map[string]any
 	if _, err := toml.Decode(string(was), &before); err != nil {
@@ -154,7 +155,7 @@ func addTOML(was []byte, s Server) ([]byte, error) {
 	return now, nil
 }
 
-// jsonOf returns a value as JSON has it.
+// jsonOf returns a value in its JSON form.
 func jsonOf(value any) (is any) {
 	b, err := json.Marshal(value)
 	if err != nil || json.Unmarshal(b, &is) != nil {

@@ -1,8 +1,8 @@
-// Package install adds a server of the Model Context Protocol to the configuration of coding agents: an entry that says
-// which program to start.
+// Package install adds a server of the Model Context Protocol to the configuration of coding agents: an entry that
+// states which program to start.
 //
-// A file keeps everything else that it has, comments and order included. One that cannot be read as its format is not
-// changed, and neither is an entry of the same name that says something else.
+// Everything else in a file is kept, including comments and order. A file that cannot be read in its format is not
+// changed, nor is an existing entry of the same name with other content.
 package install
 
 import (
@@ -24,49 +24,49 @@ import (
 // Name is the name of the entry.
 const Name = "lineage"
 
-// maxConfiguration limits a file of configuration in bytes.
+// maxConfiguration limits the size of a configuration file, in bytes.
 const maxConfiguration = 16 << 20
 
-// Server is what an agent starts.
+// Server is the program that an agent starts.
 type Server struct {
 	Command string
 	Args    []string
 }
 
-// Plan is what is to be added for an agent.
+// Plan is what has to be added for an agent.
 type Plan struct {
 	Agent string
-	// Command adds the entry, for an agent that has a command for it. The other fields are then empty.
+	// Command is the command that adds the entry, for an agent that has one. The other fields are then empty.
 	Command []string
-	// Text is the entry alone, as a file of configuration has it, and Path is the file.
+	// Text is the entry alone, in the form of the configuration file. Path is the file.
 	Text, Path string
 
-	base, name string // the folder that is not left, and the file below it
+	base, name string // a folder that links must not lead out of, and the file below it
 	add        func(was []byte) ([]byte, error)
 }
 
 var (
-	// ErrNoServers is returned for an agent that starts no servers.
+	// ErrNoServers is returned for an agent that cannot start servers.
 	ErrNoServers = errors.New("it has no MCP")
-	// ErrByHand is returned for an agent whose configuration is not known here.
+	// ErrByHand is returned for an agent whose configuration this package does not know.
 	ErrByHand = errors.New("its configuration is not known here: add the command 'lineage mcp' to it by hand")
-	// ErrDiffers is returned where there is an entry of the name that says something else.
+	// ErrDiffers is returned if there is an entry of the name with other content.
 	ErrDiffers = errors.New("there is an entry of this name that says something else")
-	// ErrUnreadable is returned for a file that is not of its format. It is not changed.
+	// ErrUnreadable is returned for a file that is not in its format. It is not changed.
 	ErrUnreadable = errors.New("it cannot be read as configuration")
 )
 
-// agent is how an agent is told of a server.
+// agent describes the configuration of an agent.
 type agent struct {
 	// base and name return the folder of the configuration, and the file below it.
 	base func(*follow.Environment) string
 	name string
-	// other, when not empty, is taken in place of name if it is there.
+	// other, when not empty, is used instead of name if it exists.
 	other string
 	add   func(was []byte, s Server) ([]byte, error)
 }
 
-// agents are those that have a file.
+// agents are the agents with a configuration file.
 var agents = map[string]agent{
 	"codex":    {base: inHome("CODEX_HOME", ".codex"), name: "config.toml", add: addTOML},
 	"opencode": {base: inConfig, name: "opencode/opencode.json", other: "opencode/opencode.jsonc", add: jsonAdder("mcp", opencodeEntry)},
@@ -77,10 +77,10 @@ var agents = map[string]agent{
 	"gemini":   {base: func(e *follow.Environment) string { return filepath.Join(e.Dir("GEMINI_CLI_HOME"), ".gemini") }, name: "settings.json", add: jsonAdder("mcpServers", plainEntry)},
 }
 
-// without are agents that cannot be told of a server.
+// without are agents that cannot use a server, with the reason.
 var without = map[string]error{"pi": ErrNoServers, "openclaw": ErrNoServers}
 
-// inHome returns the folder that a variable names, or one below the home directory.
+// inHome returns a function that returns the folder in an environment variable, or else one below the home directory.
 func inHome(variable, folder string) func(*follow.Environment) string {
 	return func(e *follow.Environment) string {
 		if variable != "" && filepath.IsAbs(e.Getenv(variable)) {
@@ -107,7 +107,7 @@ func inCode(e *follow.Environment) string {
 	return filepath.Join(inConfig(e), "Code", "User")
 }
 
-// For returns what is to be added for an agent, by the name that follow has for it.
+// For returns what has to be added for an agent. name is its name in package follow.
 func For(name string, e *follow.Environment, s Server) (*Plan, error) {
 	if name == "claude-code" {
 		return &Plan{Agent: name, Command: append([]string{"claude", "mcp", "add", "--scope", "user", Name, "--", s.Command}, s.Args...)}, nil
@@ -133,8 +133,8 @@ func For(name string, e *follow.Environment, s Server) (*Plan, error) {
 	return p, err
 }
 
-// Write adds the entry to the file. It reports false if the file has it. Links are not followed out of the folder of the
-// configuration, and a file that is a link is not replaced.
+// Write adds the entry to the file. It returns false if the file has the entry already. Links are not followed out of
+// the folder of the configuration, and a file that is a link is not replaced.
 func (p *Plan) Write() (changed bool, err error) {
 	if p.add == nil {
 		return false, fmt.Errorf("%s: %w: it has a command of its own", p.Agent, errors.ErrUnsupported)
@@ -164,7 +164,7 @@ func (p *Plan) Write() (changed bool, err error) {
 	return true, nil
 }
 
-// read returns a file and its mode, nil if it is not there.
+// read returns the content and mode of a file. The content is nil if there is no file.
 func read(root *os.Root, name string) ([]byte, fs.FileMode, error) {
 	info, err := root.Lstat(name)
 	switch {
@@ -189,7 +189,7 @@ func read(root *os.Root, name string) ([]byte, fs.FileMode, error) {
 	return b, info.Mode().Perm(), err
 }
 
-// replace replaces a file that had some bytes, at once.
+// replace replaces the content of a file atomically, if it is still as expected.
 func replace(root *os.Root, name string, was, is []byte, mode fs.FileMode) error {
 	if dir := path.Dir(name); dir != "." {
 		if err := root.MkdirAll(dir, 0o700); err != nil {
@@ -209,7 +209,7 @@ func replace(root *os.Root, name string, was, is []byte, mode fs.FileMode) error
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		// The agent may have written it meanwhile.
+		// The agent may have written the file in the meantime.
 		var now []byte
 		if now, _, err = read(root, name); err == nil && string(now) != string(was) {
 			err = fmt.Errorf("%w: it was changed by another program just now", lineage.ErrConflict)

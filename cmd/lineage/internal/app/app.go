@@ -1,5 +1,5 @@
-// Package app has what every command uses: input and output, flags, errors and exit codes, and the opening of stores and
-// databases.
+// Package app has what all commands share: input and output, flags, errors and exit codes, and the opening of stores
+// and databases.
 package app
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// App is what every command uses: its input and output, and the flags of all commands.
+// App is what all commands share: input and output, and the flags of all commands.
 type App struct {
 	Stdin  io.Reader
 	getenv func(string) string
-	// Out is where results go and err where everything else does.
+	// Out is for results, Err for everything else.
 	Out, Err *screen.Screen
 	buffer   *bufio.Writer
 
@@ -34,18 +34,18 @@ type App struct {
 	// Durability is "full" or "normal".
 	Durability string
 
-	// Rebuilt holds the warnings about an index that was rebuilt when the store was opened.
+	// Rebuilt are the warnings about an index that was rebuilt when the store was opened.
 	Rebuilt []string
 
 	// Args is the command line.
 	Args []string
-	// Began is set when the command itself runs: errors before that are about the command line.
+	// Began is set when the command itself starts. Errors before that concern the command line.
 	Began bool
-	// Keeps is set while a store is open for changes: an interrupted command keeps those it has made.
+	// Keeps is set while a store is open for changes. An interrupted command keeps the changes that it has made.
 	Keeps bool
 }
 
-// New returns what the commands of one command line use.
+// New returns an App for one command line.
 func New(stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) *App {
 	a := &App{Stdin: stdin, getenv: getenv, Out: screen.Of(stdout, getenv), Err: screen.Of(stderr, getenv)}
 	a.buffer = bufio.NewWriterSize(stdout, 64<<10)
@@ -59,7 +59,7 @@ func (a *App) NamedThread() string { return cmp.Or(a.ThreadName, a.getenv("LINEA
 // NamedStore returns the store or database that the user named, empty for none.
 func (a *App) NamedStore() string { return cmp.Or(a.Store, a.getenv("LINEAGE_STORE")) }
 
-// Each does something to a command and those below it.
+// Each calls do for a command and all commands below it.
 func Each(c *cobra.Command, do func(*cobra.Command)) {
 	for _, below := range c.Commands() {
 		Each(below, do)
@@ -88,7 +88,7 @@ func KnownCommand(c *cobra.Command, args []string) error {
 	return Hint(err, "'%s --help' lists the commands", c.CommandPath())
 }
 
-// Elsewhere has what commands of other programs are called here.
+// Elsewhere maps names that commands have in other programs to their names here.
 var Elsewhere = map[string]string{
 	"add": "append", "branches": "branch", "checkout": "switch", "clone": "copy", "co": "switch", "commit": "append", "create": "init", "du": "stats",
 	"find": "search", "get": "show", "grep": "search", "history": "log", "list": "thread list", "ls": "thread list", "mv": "rename", "new": "append",
@@ -96,7 +96,7 @@ var Elsewhere = map[string]string{
 	"status": "info", "tag": "checkpoint", "threads": "thread list", "vacuum": "pack", "view": "show",
 }
 
-// Does returns what cobra calls for a command.
+// Does returns the function that cobra calls for a command.
 func (a *App) Does(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		a.Began = true
@@ -104,15 +104,15 @@ func (a *App) Does(run func(ctx context.Context, args []string) error) func(*cob
 	}
 }
 
-// Note prints a remark for a person.
+// Note prints a remark for people.
 func (a *App) Note(format string, args ...any) {
 	if a.Err.Terminal && !a.JSON {
-		a.Flush() // results that were printed before come first
+		a.Flush() // earlier results come first
 		fmt.Fprintln(a.Err.W, a.Err.Paint(screen.Dim, fmt.Sprintf(format, args...)))
 	}
 }
 
-// noteAfter prints a remark for a person if done is not called within a time.
+// noteAfter prints a remark for people unless done is called within a time.
 func (a *App) noteAfter(wait time.Duration, format string, args ...any) (done func()) {
 	noted := make(chan struct{})
 	timer := time.AfterFunc(wait, func() {
@@ -139,7 +139,7 @@ func (a *App) Warn(format string, args ...any) {
 // Flush writes the results that are buffered.
 func (a *App) Flush() error { return errors.Join(a.Out.W.Flush(), a.buffer.Flush()) }
 
-// Progress returns a line that shows the progress of something.
+// Progress returns a line that shows the progress of a task.
 func (a *App) Progress(what string, format func(int64) string) *screen.Progress {
 	to := a.Err
 	if a.JSON {

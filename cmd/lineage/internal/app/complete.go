@@ -13,11 +13,11 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// maxCompletions bounds how many names are offered to a shell.
+// maxCompletions limits the names that are offered to a shell.
 const maxCompletions = 500
 
-// CompleteArguments makes shells complete the arguments of a command, by the words
-// for them in the usage.
+// CompleteArguments makes shells complete the arguments of a command. The words for the arguments in the usage
+// determine the names.
 func (a *App) CompleteArguments(c *cobra.Command) {
 	_, arguments, _ := strings.Cut(c.Use, " ")
 	has := func(words ...string) bool {
@@ -34,8 +34,8 @@ func (a *App) CompleteArguments(c *cobra.Command) {
 	}
 }
 
-// Completion offers the names that list returns, each with a description after a tab or without one. A store that cannot
-// be opened at once has none.
+// Completion returns a function that offers the names that list returns. A name may have a description after a tab.
+// If the store cannot be opened at once, no names are offered.
 func (a *App) Completion(list func(*Session, context.Context) ([]string, error)) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		a.Wait = 0

@@ -17,11 +17,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// ThreadFile is a file in a store that names the chosen thread, with a checksum. It is a
-// preference of the command line and unknown to the store.
+// ThreadFile is a file in a store with the id of the current thread and a checksum. It is a preference of the command
+// line. The store does not know it.
 const ThreadFile = "current-thread"
 
-// currentThread returns the thread that commands work on, nil while there is none.
+// currentThread returns the current thread, nil if there is none.
 func (s *Session) currentThread(ctx context.Context) (*lineage.Thread, error) {
 	if name := s.NamedThread(); name != "" {
 		return refs.New(s.Store, nil).Thread(ctx, name)
@@ -32,15 +32,15 @@ func (s *Session) currentThread(ctx context.Context) (*lineage.Thread, error) {
 	}
 	if !id.IsZero() {
 		t, err := s.Store.Thread(ctx, id)
-		if !errors.Is(err, lineage.ErrNotFound) { // it may have been deleted
+		if !errors.Is(err, lineage.ErrNotFound) { // the thread may have been deleted
 			return t, err
 		}
 	}
 	return s.LatestThread(ctx)
 }
 
-// chosenThread returns the thread that was chosen, zero if none was. A file that is damaged is
-// an error: a message must not go to another thread.
+// chosenThread returns the thread that was chosen, zero if none was. A damaged file is an error, because a message
+// must not be added to a wrong thread.
 func (s *Session) chosenThread() (lineage.ThreadID, error) {
 	path := filepath.Join(s.Dir, ThreadFile)
 	b, err := vfs.ReadFile(path, 1<<10)
@@ -58,13 +58,12 @@ func (s *Session) chosenThread() (lineage.ThreadID, error) {
 	return id, nil
 }
 
-// chosen returns the bytes of ThreadFile.
+// chosen returns the content of ThreadFile.
 func chosen(id lineage.ThreadID) string {
 	return fmt.Sprintf("%s %08x\n", id, crc32.ChecksumIEEE(id[:]))
 }
 
-// LatestThread returns the thread that was updated last, which is the first that is listed; nil
-// while there is none.
+// LatestThread returns the thread that was updated last, nil if there are no threads.
 func (s *Session) LatestThread(ctx context.Context) (*lineage.Thread, error) {
 	for t, err := range s.Store.Threads(ctx, lineage.ThreadQuery{}) {
 		if err != nil {
@@ -75,7 +74,7 @@ func (s *Session) LatestThread(ctx context.Context) (*lineage.Thread, error) {
 	return nil, nil
 }
 
-// UseThread makes a thread the one that commands work on.
+// UseThread makes a thread the current one.
 func (s *Session) UseThread(id lineage.ThreadID) error {
 	return writeFile(filepath.Join(s.Dir, ThreadFile), func(w io.Writer) error {
 		if f, ok := w.(*os.File); ok {

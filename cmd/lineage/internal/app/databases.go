@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
 
-// DSN returns the database that commands work on, empty when it is a store.
+// DSN returns the name of the database that commands work on. It is empty if they work on a store.
 func (a *App) DSN() string {
 	if named := a.NamedStore(); IsDSN(named) {
 		return named
@@ -22,7 +22,7 @@ func (a *App) DSN() string {
 	return ""
 }
 
-// OnDB runs something on a database, by its name.
+// OnDB calls run with a database.
 func OnDB(ctx context.Context, dsn string, schema sqladapter.Schema, run func(*sqladapter.DB) error) error {
 	if path, isFile := sqliteFile(dsn); isFile && path != "" && schema != sqladapter.CreateTables {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -36,7 +36,7 @@ func OnDB(ctx context.Context, dsn string, schema sqladapter.Schema, run func(*s
 	return errors.Join(run(db), db.Close())
 }
 
-// OpenDB opens a database by its name.
+// OpenDB opens a database.
 func OpenDB(ctx context.Context, dsn string, schema sqladapter.Schema) (db *sqladapter.DB, err error) {
 	path, isFile := sqliteFile(dsn)
 	o := sqladapter.Options{Schema: schema}
@@ -51,13 +51,13 @@ func OpenDB(ctx context.Context, dsn string, schema sqladapter.Schema) (db *sqla
 		db, err = postgres.Open(ctx, dsn, o)
 	}
 	if err != nil {
-		// Drivers may repeat the name, password and all.
+		// Drivers may repeat the name, including its password.
 		return nil, DatabaseHint(&DatabaseError{name: Redact(dsn), Err: err, secret: dsn})
 	}
 	return db, nil
 }
 
-// NeedDSN refuses an argument that is not a database.
+// NeedDSN returns an error unless an argument is the name of a database.
 func NeedDSN(dsn string) error {
 	if !IsDSN(dsn) {
 		return Hint(Usagef("%s: not a database", dsn), "write sqlite:FILE, postgres://… or sqlserver://…")
@@ -77,7 +77,7 @@ func (e *DatabaseError) Error() string {
 
 func (e *DatabaseError) Unwrap() error { return e.Err }
 
-// DatabaseHint adds to an error of a database what to do about it.
+// DatabaseHint adds a hint to an error of a database.
 func DatabaseHint(err error) error {
 	switch {
 	case errors.Is(err, project.ErrOtherStore), errors.Is(err, project.ErrNotEmpty), errors.Is(err, sqladapter.ErrForeign):

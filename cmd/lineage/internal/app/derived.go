@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// WithDerived calls do with data that is derived from the store, in a file beside it. If that cannot be written, the file is
-// made for this call only. While it is brought up to date, a progress line says what is done.
+// WithDerived calls do with data that is derived from the store and kept in a file beside it. If that file cannot be
+// written, a temporary one is created for this call. A progress line is shown while the data is updated.
 func WithDerived[T io.Closer](s *Session, what string, open func(dir string, progress func(done, total uint64)) (T, error), do func(T) error) (err error) {
 	line := s.Progress(what, func(n int64) string { return screen.Plural(n, "commit") })
 	defer line.Done()
@@ -23,8 +23,8 @@ func WithDerived[T io.Closer](s *Session, what string, open func(dir string, pro
 	return do(is)
 }
 
-// OpenDerived opens data that is derived from a store, in a file in its directory or, if that cannot be written, in one of its own, which
-// remove removes after the data is closed.
+// OpenDerived opens data that is derived from a store. Its file is in the store's directory or, if that cannot be
+// written, in a temporary one. The caller must call remove after closing the data.
 func OpenDerived[T any](dir string, open func(dir string) (T, error)) (is T, remove func() error, err error) {
 	remove = func() error { return nil }
 	is, err = open(dir)

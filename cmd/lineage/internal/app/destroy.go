@@ -17,7 +17,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Destruction is a change that cannot be undone and has not been made.
+// Destruction is a planned change that cannot be undone.
 type Destruction struct {
 	// What describes the change: "delete thread …". It is empty if there is nothing to delete.
 	What string
@@ -31,8 +31,9 @@ func YesFlag(c *cobra.Command, yes *bool) {
 	c.Flags().BoolVarP(yes, "yes", "y", false, "do it without asking; needed where there is no terminal")
 }
 
-// Destroy destroys something once a person has agreed, on a terminal or by --yes. find finds it in the store or database
-// that open opens. While the person thinks, nothing is open; what has changed when the answer comes stays.
+// Destroy makes a change that cannot be undone, after a person has agreed on a terminal or with --yes. find returns
+// the change, in the store or database that open opens. Nothing is open while the person decides. If something has
+// changed by then, nothing is deleted.
 func Destroy[T any](
 	ctx context.Context, a *App, yes bool, mode OpenMode, open func(context.Context, OpenMode, func(context.Context, T) error) error,
 	find func(context.Context, T) (*Destruction, error),

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// IsDSN reports whether a store is named that is a database of chats.
+// IsDSN reports whether a name is that of a database of chats.
 func IsDSN(store string) bool {
 	schemes := []string{"sqlite:", "postgres://", "postgresql://", "sqlserver://"}
 	return !IsServed(store) && slices.ContainsFunc(schemes, func(scheme string) bool { return strings.HasPrefix(store, scheme) })
 }
 
-// served names a store that is kept on a PostgreSQL server.
+// served is the name of a store on a PostgreSQL server.
 type served struct {
 	dsn, store string
-	unsafe     bool // a server with fsync=off is good enough
+	unsafe     bool // accept a server with fsync=off
 }
 
-// servedStore reads the URL of a database with the parameter store, and maybe unsafe=true.
+// servedStore parses the URL of a database with the parameter store, and possibly unsafe=true.
 func servedStore(named string) (served, bool) {
 	u, err := url.Parse(named)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
@@ -31,18 +31,18 @@ func servedStore(named string) (served, bool) {
 	}
 	query.Del("store")
 	query.Del("unsafe")
-	u.RawQuery = query.Encode()
+	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20") // a plus is itself in the URL of a database
 	s.dsn = u.String()
 	return s, true
 }
 
-// IsServed reports whether a store is named that is kept on a PostgreSQL server.
+// IsServed reports whether a name is that of a store on a PostgreSQL server.
 func IsServed(store string) bool {
 	_, is := servedStore(store)
 	return is
 }
 
-// sqliteFile returns the file of a database that is one.
+// sqliteFile returns the file of a SQLite database.
 func sqliteFile(dsn string) (path string, isFile bool) {
 	path, isFile = strings.CutPrefix(dsn, "sqlite:")
 	return strings.TrimPrefix(path, "//"), isFile

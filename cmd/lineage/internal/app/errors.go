@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Exit codes. Scripts rely on them.
+// Exit codes. Scripts depend on them.
 const (
 	ExitOK          = 0
 	ExitFailure     = 1
@@ -25,17 +25,17 @@ const (
 	ExitTerminated  = 143
 )
 
-// UsageError is about how the command was written.
+// UsageError is an error in the command line.
 type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Usagef returns an error about how the command was written, which ends it with ExitUsage.
+// Usagef returns an error in the command line. Its exit code is ExitUsage.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
-// hintError adds what to do next.
+// hintError adds a hint to an error.
 type hintError struct {
 	err  error
 	hint string
@@ -47,12 +47,12 @@ func (e *hintError) Unwrap() error { return e.err }
 
 func (e *hintError) Hint() string { return e.hint }
 
-// Hint adds what to do next to an error.
+// Hint adds a hint to an error: what to do next.
 func Hint(err error, format string, args ...any) error {
 	return &hintError{err, fmt.Sprintf(format, args...)}
 }
 
-// Outcomes that are no failures of the program and have a code of their own.
+// Outcomes that are not failures of the program and have their own exit codes.
 var (
 	ErrInterrupted  = errors.New("interrupted")
 	ErrPartial      = errors.New("done in part")
@@ -61,14 +61,14 @@ var (
 	ErrDamaged      = fmt.Errorf("damage found: %w", lineage.ErrCorrupt)
 )
 
-// Interruption is a signal to end. It matches ErrInterrupted.
+// Interruption is a signal to terminate. It matches ErrInterrupted.
 type Interruption struct{ signal os.Signal }
 
 func (e *Interruption) Error() string { return ErrInterrupted.Error() }
 
 func (e *Interruption) Is(target error) bool { return target == ErrInterrupted }
 
-// code returns the exit code, which is that of a process that the signal ended.
+// code returns the exit code of a process that was ended by the signal.
 func (e *Interruption) code() int {
 	if e.signal == syscall.SIGTERM {
 		return ExitTerminated

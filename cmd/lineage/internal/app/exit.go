@@ -22,7 +22,7 @@ type ExitCode struct {
 	Meaning string
 }
 
-// ExitCodes returns the codes with which the program can end.
+// ExitCodes returns all exit codes of the program.
 func ExitCodes() []ExitCode {
 	return []ExitCode{
 		{ExitOK, "done"},
@@ -76,7 +76,7 @@ func codeOf(err error) int {
 	return ExitFailure
 }
 
-// HintOf returns the advice about an error, if there is any.
+// HintOf returns the hint for an error, empty for none.
 func HintOf(err error) string {
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) {
@@ -97,7 +97,7 @@ func HintOf(err error) string {
 	return ""
 }
 
-// hints are the advice about errors. The first that an error matches is given.
+// hints are the hints for errors. The first match is used.
 var hints = []hintError{
 	{lineage.ErrCorrupt, "'lineage verify --deep' lists the damage and how to repair it"},
 	{sqladapter.ErrBusy, "nothing was changed; repeat the command when the database is free and can be reached"},
@@ -111,7 +111,7 @@ var hints = []hintError{
 	{backend.ErrOlderFormat, "import its sources again"},
 }
 
-// lockedHint is the advice about a store that another process has open.
+// lockedHint returns the hint for a store that another process has open.
 func lockedHint(err error) string {
 	var locked *lineage.LockedError
 	if errors.As(err, &locked) && locked.PID != 0 {
@@ -120,8 +120,7 @@ func lockedHint(err error) string {
 	return "--wait 1m waits for it to end"
 }
 
-// NotWaited adds what to do about a locked store to the error of a command that --wait does
-// not apply to.
+// NotWaited adds a hint about a locked store to the error of a command to which --wait does not apply.
 func NotWaited(err error) error {
 	if errors.Is(err, lineage.ErrLocked) {
 		return Hint(err, "nothing was copied: end that process first")
@@ -148,7 +147,7 @@ func (a *App) Fail(err error) int {
 	return code
 }
 
-// Saying returns the text of an error on one line. Joined errors have a semicolon between them.
+// Saying returns the text of an error on one line. Joined errors are separated by semicolons.
 func Saying(err error) string {
 	var said strings.Builder
 	var lines []string

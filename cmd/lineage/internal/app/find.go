@@ -11,10 +11,10 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// StoreDir is the name of a store that is looked for.
+// StoreDir is the name of the directory that is searched for.
 const StoreDir = ".lineage"
 
-// FindStore returns the name of the store: its directory, the one asked for or the nearest, or its URL.
+// FindStore returns the name of the store: its directory, which is the named or the nearest one, or its URL.
 func (a *App) FindStore(create bool) (string, error) {
 	if named := a.NamedStore(); named != "" {
 		return StoreNamed(named, create)
@@ -37,7 +37,7 @@ func (a *App) FindStore(create bool) (string, error) {
 	}
 }
 
-// StoreNamed is FindStore for a store that is named.
+// StoreNamed is FindStore for a named store.
 func StoreNamed(dir string, create bool) (string, error) {
 	if IsServed(dir) {
 		return dir, nil
@@ -59,14 +59,14 @@ func StoreNamed(dir string, create bool) (string, error) {
 	if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
 		return "", fmt.Errorf("store %s: %w", dir, err)
 	}
-	// A folder may be named that has its store below it.
+	// The name may be of a folder that contains the store.
 	if below := filepath.Join(dir, StoreDir); IsStore(below) {
 		return below, nil
 	}
 	return "", Hint(fmt.Errorf("store %s: %w", dir, lineage.ErrNotFound), "'lineage init %s' makes one", dir)
 }
 
-// ShownStore returns how people and programs read which store it is: its directory in full, or its URL without a password.
+// ShownStore returns the name of a store for people and programs: its full directory, or its URL without a password.
 func ShownStore(named string) string {
 	if IsServed(named) {
 		return Redact(named)
@@ -77,7 +77,7 @@ func ShownStore(named string) string {
 	return named
 }
 
-// NotAFile refuses a store that cannot be one, because a file has its name.
+// NotAFile returns an error if a file has the name of the store.
 func NotAFile(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return Hint(Usagef("store %s: it is not a directory", dir), "a store is a directory that 'lineage init DIR' creates")

@@ -15,7 +15,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// JSONFlag is a flag for JSON, nil if it is empty.
+// JSONFlag is a flag whose value is JSON, nil if it is empty.
 type JSONFlag []byte
 
 // ErrNotJSON is returned for a flag that needs JSON.
@@ -36,7 +36,7 @@ func (f *JSONFlag) Set(text string) error {
 	return nil
 }
 
-// TimeFlag is a flag for a time, zero if it is empty. It is local if it was given without a zone.
+// TimeFlag is a flag for a time, zero if it is empty. The time is local if it was given without a zone.
 type TimeFlag struct {
 	time.Time
 	local bool
@@ -56,7 +56,7 @@ func (f *TimeFlag) Set(text string) (err error) {
 			return nil
 		}
 	}
-	return errors.New("it is a day such as 2026-01-31, or a time such as 2026-01-31T18:00:00Z")
+	return errors.New("must be a day such as 2026-01-31, or a time such as 2026-01-31T18:00:00Z")
 }
 
 // In returns the time in a zone if it was given without one.
@@ -68,7 +68,7 @@ func (f *TimeFlag) In(zone *time.Location) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
 }
 
-// MetadataFlag is a flag for fields of metadata, which may be repeated. A value that is not JSON is a string.
+// MetadataFlag is a flag for fields of metadata. It may be repeated. A value that is not JSON is a string.
 type MetadataFlag []lineage.MetadataIs
 
 func (*MetadataFlag) String() string { return "" }
@@ -78,7 +78,7 @@ func (*MetadataFlag) Type() string { return "stringArray" }
 func (f *MetadataFlag) Set(pair string) error {
 	key, text, ok := strings.Cut(pair, "=")
 	if !ok {
-		return errors.New("it is KEY=VALUE")
+		return errors.New("must be KEY=VALUE")
 	}
 	is := lineage.MetadataIs{Key: key, Value: json.RawMessage(text)}
 	if _, ok := is.Scalar(); !ok {
@@ -88,7 +88,7 @@ func (f *MetadataFlag) Set(pair string) error {
 	return nil
 }
 
-// SessionFlags select threads by what is known of the session of an agent.
+// SessionFlags select threads by properties of the agent's session.
 type SessionFlags struct{ agent, project, gitBranch, machine, model string }
 
 // Add binds the flags.
@@ -100,7 +100,7 @@ func (o *SessionFlags) Add(f *pflag.FlagSet) {
 	f.StringVar(&o.model, "model", "", "only sessions whose last answer is of this model")
 }
 
-// ProjectPath returns the full path of a project. A folder of another system is given as it is.
+// ProjectPath returns the full path of a project. A folder of another system is returned unchanged.
 func ProjectPath(project string) (string, error) {
 	if filepath.IsAbs(project) || strings.Contains(project, `:\`) {
 		return project, nil
@@ -111,7 +111,7 @@ func ProjectPath(project string) (string, error) {
 // Given reports whether a flag was given.
 func (o *SessionFlags) Given() bool { return *o != SessionFlags{} }
 
-// Metadata returns what the metadata of the threads must be.
+// Metadata returns the metadata that the threads must have.
 func (o *SessionFlags) Metadata() (is MetadataFlag, err error) {
 	project := o.project
 	if project != "" {
@@ -131,7 +131,7 @@ func (o *SessionFlags) Metadata() (is MetadataFlag, err error) {
 	return is, nil
 }
 
-// Ordinal reads a number from 1 on, which is 0 where the text is empty.
+// Ordinal reads a number from 1 on. An empty text is 0.
 func Ordinal(text string) (n uint64, ok bool) {
 	if text == "" {
 		return 0, true
@@ -154,24 +154,24 @@ func FlagFailure(err error) error {
 		return Usagef("--%s: %w", name, ErrNotJSON)
 	}
 	if is, known := valuesOfFlags[wrong.GetFlag().Value.Type()]; known {
-		return Usagef("--%s %q: it is %s", name, value, is)
+		return Usagef("--%s %q: must be %s", name, value, is)
 	}
 	return Usagef("--%s %q: %w", name, value, errors.Unwrap(wrong))
 }
 
-// valuesOfFlags describe the values of flags by their types.
+// valuesOfFlags describe the possible values of flags by type.
 var valuesOfFlags = map[string]string{
 	"uint64": "a whole number, and not below 0", "int": "a whole number",
 	"duration": "a time with its unit, such as 3s or 1m30s", "bool": "true or false",
 }
 
-// OverrideFlags are the flags of what a context sets differently.
+// OverrideFlags are the flags for the overrides of a context.
 type OverrideFlags struct {
 	model, system string
 	overrides     JSONFlag
 }
 
-// Build returns what the flags set.
+// Build returns the overrides.
 func (o *OverrideFlags) Build() lineage.Overrides {
 	overrides := lineage.Overrides{JSON: o.overrides}
 	if o.model != "" {
@@ -183,7 +183,7 @@ func (o *OverrideFlags) Build() lineage.Overrides {
 	return overrides
 }
 
-// None refuses overrides where none are kept.
+// None returns an error if any flag is set. It is for databases, which keep no overrides.
 func (o *OverrideFlags) None() error {
 	if o.model != "" || o.system != "" || o.overrides != nil {
 		return Usagef("--model, --system and --overrides are not kept in a database")
@@ -191,7 +191,7 @@ func (o *OverrideFlags) None() error {
 	return nil
 }
 
-// Bind makes the flags of what a context sets differently.
+// Bind adds the flags to a command.
 func (o *OverrideFlags) Bind(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.model, "model", "", "the model that is asked")

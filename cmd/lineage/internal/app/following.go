@@ -13,7 +13,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/follow"
 )
 
-// Environment returns where the folders of agents are.
+// Environment returns the locations of agents' folders.
 func (a *App) Environment() (*follow.Environment, error) {
 	environment, err := follow.NewEnvironment(a.getenv)
 	if err != nil {
@@ -22,7 +22,7 @@ func (a *App) Environment() (*follow.Environment, error) {
 	return environment, err
 }
 
-// Machine returns where agents keep their sessions, and the machine that these belong to.
+// Machine returns the locations of agents' folders, and the identity of this machine.
 func (a *App) Machine() (*follow.Environment, follow.Machine, error) {
 	environment, err := a.Environment()
 	if err != nil {
@@ -35,14 +35,13 @@ func (a *App) Machine() (*follow.Environment, follow.Machine, error) {
 	return environment, machine, err
 }
 
-// Follow does something at once and whenever the store has changed, until it fails or
-// is interrupted.
+// Follow calls do at once and then each time the store has changed, until do fails or the command is interrupted.
 func (a *App) Follow(ctx context.Context, interval time.Duration, do func(context.Context, *Session) error) error {
 	began := false
 	err := a.Open(ctx, Reading|NoThread, func(ctx context.Context, s *Session) error {
 		began = true
 		return derived.Follow(ctx, s.Store, func(ctx context.Context) (lineage.Cursor, error) {
-			head, err := s.Store.View().Head(ctx) // what changes from here on is seen the next time
+			head, err := s.Store.View().Head(ctx) // changes from here on are seen in the next round
 			if err == nil {
 				err = do(ctx, s)
 			}
@@ -55,15 +54,15 @@ func (a *App) Follow(ctx context.Context, interval time.Duration, do func(contex
 	return a.poll(ctx, interval, do)
 }
 
-// poll is Follow for a store that another process may keep others out of. It opens the store only
-// when its files have changed, for a moment, and waits while another process has it open.
+// poll is Follow for a store that another process may keep locked. It opens the store only for a moment, when its
+// files have changed, and waits while another process has it open.
 func (a *App) poll(ctx context.Context, interval time.Duration, do func(context.Context, *Session) error) error {
 	dir, err := a.FindStore(false)
 	if err != nil {
 		return err
 	}
 	for seen := ""; ; {
-		// What changes meanwhile is seen the next time.
+		// Later changes are seen in the next round.
 		if state := journalState(dir); state != seen {
 			err := a.Open(ctx, Reading|NoThread, do)
 			if err == nil {
@@ -83,7 +82,7 @@ func (a *App) poll(ctx context.Context, interval time.Duration, do func(context.
 	}
 }
 
-// journalState returns a text that differs when a journal has changed.
+// journalState returns a text that changes when a journal changes.
 func journalState(dir string) string {
 	entries, err := os.ReadDir(filepath.Join(dir, "journal"))
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// HeadSize is how much of a file is read to find out whether it is text.
+// HeadSize is the number of bytes that are read to find out whether a file is text.
 const HeadSize = 64 << 10
 
-// MediaType returns the media type of a file that begins with head. named is the type by the name of
-// the file, empty if unknown. A file that is not text does not get a type of text.
+// MediaType returns the media type of a file that begins with head. named is the type according to the name of the
+// file, empty if unknown. A file that is not text never gets a text type.
 func MediaType(named string, head []byte) string {
 	switch {
 	case isPlain(head) && named == "":
@@ -36,8 +36,7 @@ func MediaType(named string, head []byte) string {
 	return content.TypeBinary
 }
 
-// isPlain reports whether bytes are text that can be read as it is: UTF-8 without NUL. The
-// last character may be cut where the head ends.
+// isPlain reports whether bytes are readable text: UTF-8 without NUL. The last character may be cut off.
 func isPlain(head []byte) bool {
 	if len(head) == HeadSize {
 		for i := 1; i < utf8.UTFMax; i++ {
@@ -52,7 +51,7 @@ func isPlain(head []byte) bool {
 	return utf8.Valid(head) && bytes.IndexByte(head, 0) < 0
 }
 
-// typesOfFiles are the media types by the endings of names.
+// typesOfFiles maps file extensions to media types.
 var typesOfFiles = map[string]string{
 	".md": content.TypeMarkdown, ".markdown": content.TypeMarkdown, ".json": content.TypeJSON, ".html": content.TypeHTML, ".htm": content.TypeHTML,
 	".csv": content.TypeCSV, ".xml": content.TypeXML, ".yaml": content.TypeYAML, ".yml": content.TypeYAML, ".pdf": content.TypePDF,
@@ -60,11 +59,10 @@ var typesOfFiles = map[string]string{
 	".svg": content.TypeSVG, ".mp3": content.TypeMP3, ".wav": content.TypeWAV, ".mp4": content.TypeMP4,
 }
 
-// TypeOfFile returns the media type by the name of a file, empty where it says
-// nothing that is known here.
+// TypeOfFile returns the media type according to the name of a file, empty if unknown.
 func TypeOfFile(name string) string { return typesOfFiles[strings.ToLower(filepath.Ext(name))] }
 
-// MaxInput bounds a message that is read whole, and a line of --jsonl.
+// MaxInput limits a message that is read whole, and a line of --jsonl.
 const MaxInput = 256 << 20
 
 // ReadAll reads an input whole. An input of more than limit bytes is an error.

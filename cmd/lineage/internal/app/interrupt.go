@@ -10,13 +10,12 @@ import (
 	"time"
 )
 
-// Grace is how long a command has to end by itself after a signal. What a store has
-// acknowledged survives the death of the process at any point.
+// Grace is the time in which a command can end by itself after a signal. What a store has acknowledged survives the
+// death of the process at any point.
 const Grace = 1500 * time.Millisecond
 
-// EndOnSignals returns a context that ends with the first SIGINT or SIGTERM, with an
-// *Interruption as its cause. The process ends with the second, or when the first was not
-// obeyed in time.
+// EndOnSignals returns a context that is cancelled by the first SIGINT or SIGTERM, with an *Interruption as its
+// cause. The process ends at the second signal, or if the command does not end in time.
 func EndOnSignals(ctx context.Context, grace time.Duration) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
@@ -28,7 +27,7 @@ func EndOnSignals(ctx context.Context, grace time.Duration) context.Context {
 		case second := <-signals:
 			os.Exit((&Interruption{second}).code())
 		case <-time.After(grace):
-			// The command is still at work, so nothing of it is used here.
+			// The command is still running, so its App is not used here.
 			a := New(nil, io.Discard, os.Stderr, os.Getenv)
 			a.JSON = slices.Contains(os.Args, "--json")
 			os.Exit(a.Fail(first))

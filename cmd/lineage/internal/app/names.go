@@ -11,9 +11,8 @@ import (
 	"github.com/lineage-store/lineage/internal/refs"
 )
 
-// CheckArguments makes a command report its usage when it is given too many arguments or too few, and
-// refuse a name that is given and empty. Without a name it works on the active branch or the
-// current thread, which is not what a script with an unset variable means.
+// CheckArguments makes a command check the number of its arguments, and refuse empty names. Without a name, commands
+// work on the active branch or the current thread. That is not what a script with an unset variable intends.
 func CheckArguments(c *cobra.Command) {
 	fits := c.Args
 	if fits == nil {
@@ -34,7 +33,7 @@ func CheckArguments(c *cobra.Command) {
 	}
 }
 
-// namesInFlags refuses an empty name in the flags that were given.
+// namesInFlags returns an error for an empty name in a flag.
 func namesInFlags(c *cobra.Command) (err error) {
 	naming := []string{"store", "thread", "in", "from", "at", "into", "after", "branch", "output"}
 	c.Flags().Visit(func(f *pflag.Flag) {
@@ -45,8 +44,8 @@ func namesInFlags(c *cobra.Command) (err error) {
 	return err
 }
 
-// namesInArguments refuses an empty name in the arguments. Texts may be empty; append,
-// whose one argument is the text, looks itself.
+// namesInArguments returns an error for an empty name in the arguments. Texts may be empty. append, whose single
+// argument is the text, checks by itself.
 func namesInArguments(c *cobra.Command, args []string) error {
 	words := strings.Fields(c.Use)[1:]
 	if len(words) == 0 || c.Name() == "append" {
@@ -61,7 +60,7 @@ func namesInArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// NewName refuses a name for a branch or checkpoint that reads as a position.
+// NewName returns an error if the name of a branch or checkpoint could be read as a position.
 func NewName(name string) error {
 	if err := refs.CheckName(name); err != nil {
 		return &UsageError{Err: err}
@@ -69,7 +68,7 @@ func NewName(name string) error {
 	return nil
 }
 
-// EmptyName is the error for a name that is empty.
+// EmptyName returns the error for an empty name.
 func EmptyName(what string) error {
 	return Hint(Usagef("%s: the name is empty", what), "it may come from a variable that is not set; the active branch is written @")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// CreateIfNamed is the mode for imports: a store that the user named is created if it does not exist.
+// CreateIfNamed returns the mode for imports: a named store is created if it does not exist.
 func (a *App) CreateIfNamed() OpenMode {
 	if a.NamedStore() != "" {
 		return Create | NoThread
@@ -25,19 +25,19 @@ func (a *App) CreateIfNamed() OpenMode {
 	return NoThread
 }
 
-// On returns what cobra calls for a command that works on a store.
+// On returns the function that cobra calls for a command on a store.
 func (a *App) On(mode OpenMode, run func(context.Context, *Session, []string) error) func(*cobra.Command, []string) error {
 	return a.Does(func(ctx context.Context, args []string) error {
 		return a.Open(ctx, mode, func(ctx context.Context, s *Session) error { return run(ctx, s, args) })
 	})
 }
 
-// OnContext returns what cobra calls for a command that works on the context which its first argument names.
+// OnContext returns the function that cobra calls for a command on a context, which its first argument names.
 func (a *App) OnContext(mode OpenMode, run func(context.Context, *Session, *refs.Ref) error) func(*cobra.Command, []string) error {
 	return a.Does(func(ctx context.Context, args []string) error { return a.OpenContext(ctx, mode, Arg(args, 0), run) })
 }
 
-// OpenContext runs a command on the context that a name stands for.
+// OpenContext runs a command on a context by name.
 func (a *App) OpenContext(ctx context.Context, mode OpenMode, name string, run func(context.Context, *Session, *refs.Ref) error) error {
 	return a.Open(ctx, mode, func(ctx context.Context, s *Session) error {
 		found, err := s.Refs.Context(ctx, name)
@@ -48,7 +48,7 @@ func (a *App) OpenContext(ctx context.Context, mode OpenMode, name string, run f
 	})
 }
 
-// Open runs a command on the store that is found.
+// Open runs a command on the store.
 func (a *App) Open(ctx context.Context, mode OpenMode, run func(context.Context, *Session) error) (err error) {
 	named, err := a.FindStore(mode.Has(Create))
 	if err != nil {
@@ -76,8 +76,8 @@ func (a *App) Open(ctx context.Context, mode OpenMode, run func(context.Context,
 	return run(ctx, s)
 }
 
-// incomplete returns the error of a command that ended with err on a damaged store: what was
-// not found, or differs, may be in the damaged part.
+// incomplete returns the error of a command that ended with err on a damaged store. What was not found, or differs,
+// may be in the damaged part.
 func incomplete(err error, dir string, damage error) error {
 	switch missing := fmt.Errorf("%s is shown in part: %w", dir, damage); {
 	case err == nil, errors.Is(err, ErrNothingFound), errors.Is(err, ErrDiffers):
@@ -90,8 +90,8 @@ func incomplete(err error, dir string, damage error) error {
 	return Hint(err, "'lineage verify' shows the damage and what repairs it")
 }
 
-// OpenStore opens a store. It waits for another process for up to --wait. A store that is
-// created gets the id, or a random one if that is zero.
+// OpenStore opens a store. It waits up to --wait for another process. If the store is created, it gets the id, or a
+// random one if that is zero.
 func (a *App) OpenStore(ctx context.Context, dir string, mode OpenMode, id structure.StoreID) (*lineage.Store, error) {
 	durability := lineage.Full
 	switch a.Durability {
@@ -99,10 +99,10 @@ func (a *App) OpenStore(ctx context.Context, dir string, mode OpenMode, id struc
 	case "normal":
 		durability = lineage.Normal
 	default:
-		return nil, Usagef("durability %q: it is full or normal", a.Durability)
+		return nil, Usagef("durability %q: must be full or normal", a.Durability)
 	}
 	line := a.Progress("opening", screen.Bytes)
-	defer line.Close() // the store reports progress again when this process takes over from another one
+	defer line.Close() // the store reports progress again if this process becomes its owner
 	o := lineage.Options{
 		Durability: durability, ReadOnly: mode.Has(Reading), MustExist: !mode.Has(Create), ID: id,
 		Wait: a.Wait, Waiting: func(held error) { a.Note("waiting: %v", held) }, Progress: line.Show,

@@ -30,10 +30,10 @@ func (a *App) Emit(r records.Record) error {
 
 // Printf prints a result for a person.
 func (a *App) Printf(format string, args ...any) {
-	fmt.Fprintf(a.Out.W, format, args...) // a failure comes back when the buffer is flushed
+	fmt.Fprintf(a.Out.W, format, args...) // an error is returned when the buffer is flushed
 }
 
-// Print prints a result: the record under --json, and the text otherwise.
+// Print prints a result: the record with --json, otherwise the text.
 func (a *App) Print(r records.Record, format string, args ...any) error {
 	if a.JSON {
 		return a.Emit(r)
@@ -42,19 +42,19 @@ func (a *App) Print(r records.Record, format string, args ...any) error {
 	return nil
 }
 
-// listing prints results of one kind: records under --json, and the rows of a table otherwise.
+// listing prints a list of results: records with --json, otherwise the rows of a table.
 type listing struct {
 	app   *App
 	table *screen.Table
-	err   error // the first failure of a record
+	err   error // first error in printing a record
 }
 
-// List begins a listing, whose table has columns with these heads.
+// List starts a list. heads are the heads of the columns.
 func (a *App) List(heads ...string) *listing {
 	return &listing{app: a, table: screen.NewTable(a.Out, heads...)}
 }
 
-// Add adds a result. An error is returned by end.
+// Add adds a result. End returns any error.
 func (l *listing) Add(r records.Record, row ...screen.Cell) {
 	switch {
 	case !l.app.JSON:
@@ -64,10 +64,10 @@ func (l *listing) Add(r records.Record, row ...screen.Cell) {
 	}
 }
 
-// Row adds a row to the table. The record of the result is printed by the caller.
+// Row adds a row to the table. The caller prints the record of the result.
 func (l *listing) Row(row ...screen.Cell) { l.table.Cells(row...) }
 
-// End prints the table. Where nothing was added, a person reads the note, unless it is empty.
+// End prints the table. If it is empty, a person gets the note, unless that is empty.
 func (l *listing) End(note string, args ...any) error {
 	if l.table.Len() == 0 && note != "" {
 		l.app.Note(note, args...)
@@ -78,7 +78,7 @@ func (l *listing) End(note string, args ...any) error {
 	return l.table.Print()
 }
 
-// The cells of tables.
+// Cells of tables.
 func PlainCell(text string) screen.Cell { return screen.Cell{Text: text} }
 
 func IDCell(text string) screen.Cell { return screen.Cell{Text: text, Style: screen.Yellow} }
@@ -106,7 +106,7 @@ func MarkCell(marked bool) screen.Cell {
 	return PlainCell(" ")
 }
 
-// Indented returns a stored text for a person: wrapped to the terminal, its lines indented.
+// Indented returns a stored text for people: wrapped to the terminal, with indented lines.
 func (a *App) Indented(indent, text string) string {
 	width := 0
 	if a.Out.Width > 0 {
@@ -122,7 +122,7 @@ func (a *App) Indented(indent, text string) string {
 	return b.String()
 }
 
-// Facts prints a result: the record under --json, and otherwise names and values, without values that are empty.
+// Facts prints a result: the record with --json, otherwise names and values. Empty values are left out.
 func (a *App) Facts(r records.Record, pairs ...[2]string) error {
 	if a.JSON {
 		return a.Emit(r)
@@ -136,8 +136,7 @@ func (a *App) Facts(r records.Record, pairs ...[2]string) error {
 	return table.Print()
 }
 
-// Raw returns the writer for results that are content themselves: as they are, but for a
-// terminal.
+// Raw returns the writer for results that are content themselves. They are written unchanged, except on a terminal.
 func (a *App) Raw() io.Writer {
 	if a.Out.Terminal {
 		return a.Out.W
@@ -145,8 +144,7 @@ func (a *App) Raw() io.Writer {
 	return a.buffer
 }
 
-// ExportTo returns the writer of a format to w. Formats that are JSON escape control
-// characters wherever they go.
+// ExportTo returns the writer for an export to w. In JSON formats, control characters are always escaped.
 func ExportTo(w io.Writer, format export.Format) io.Writer {
 	if format.ForPrograms() {
 		return screen.NewJSONFilter(w)
@@ -154,11 +152,11 @@ func ExportTo(w io.Writer, format export.Format) io.Writer {
 	return w
 }
 
-// StdoutName names standard output in place of a file.
+// StdoutName is the name of standard output.
 const StdoutName = "-"
 
-// WriteOutput writes a file, or to standard output. What is printed about a file that was written has no place beside
-// data on standard output: with --json that is an error.
+// WriteOutput writes a file, or to standard output. With --json, standard output is an error, because the record
+// about the file would be mixed with the data.
 func (a *App) WriteOutput(name string, write func(io.Writer) error) error {
 	if name != StdoutName {
 		return writeFile(name, write)
@@ -169,8 +167,8 @@ func (a *App) WriteOutput(name string, write func(io.Writer) error) error {
 	return write(a.Raw())
 }
 
-// writeFile writes a file that has its name only when it is whole. If the state of the store that is
-// written expires, it begins again.
+// writeFile writes a file that appears under its name only when it is complete. If the state of the store expires
+// while it is written, it starts again.
 func writeFile(name string, write func(io.Writer) error) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
@@ -199,7 +197,7 @@ func writeFile(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// Deletion returns the destruction of what a record names, which is printed when it is deleted.
+// Deletion returns the Destruction of what a record names. The record is printed after the deletion.
 func (a *App) Deletion(question string, r *records.Deleted, do func(context.Context) error) *Destruction {
 	return &Destruction{question, func(ctx context.Context) error {
 		if err := do(ctx); err != nil {

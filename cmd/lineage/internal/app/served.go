@@ -17,8 +17,8 @@ import (
 	"github.com/lineage-store/lineage/postgres"
 )
 
-// localDir returns the directory for the files of the command line that belong to a store: that of the store itself, or
-// one among the caches of the user if the store is on a server.
+// localDir returns the directory for the command line's files about a store: that of the store itself, or one among
+// the user's caches if the store is on a server.
 func localDir(store string) (string, error) {
 	if !IsServed(store) {
 		return store, nil
@@ -50,7 +50,7 @@ func openServed(ctx context.Context, named string, o lineage.Options) (*lineage.
 	}
 	engine, err := postgres.Open(ctx, at.dsn, options)
 	if err != nil {
-		// The driver may repeat the name, password and all.
+		// The driver may repeat the name, including its password.
 		return nil, &DatabaseError{name: Redact(named), Err: err, secret: at.dsn}
 	}
 	s := &servedEngine{engine, dir}
@@ -60,7 +60,7 @@ func openServed(ctx context.Context, named string, o lineage.Options) (*lineage.
 	return lineage.New(s), nil
 }
 
-// servedEngine is a store on a server, with the files of the command line that belong to it.
+// servedEngine is the engine of a store on a server. It manages the command line's files about the store.
 type servedEngine struct {
 	*postgres.Engine
 	dir string
@@ -75,10 +75,10 @@ func (s *servedEngine) Collect(ctx context.Context, o backend.CollectOptions) (b
 	return report, err
 }
 
-// epochFile has the epoch of the store that the files in the directory are of.
+// epochFile contains the epoch of the store to which the files in the directory belong.
 const epochFile = "epoch"
 
-// forgetCollected removes files that still have data from before the last collection: the search index.
+// forgetCollected removes files with data from before the last collection: the search index.
 func (s *servedEngine) forgetCollected(ctx context.Context) error {
 	epoch, err := s.Epoch(ctx)
 	if err != nil {

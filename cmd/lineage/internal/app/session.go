@@ -10,27 +10,27 @@ import (
 // Session is an open store that a command works on.
 type Session struct {
 	*App
-	Name  string // as people and programs read it: see ShownStore
-	Dir   string // for files of the command line that belong to the store
+	Name  string // for people and programs: see ShownStore
+	Dir   string // for the command line's files about the store
 	Store *lineage.Store
-	// Thread is the current thread, nil while there is none.
+	// Thread is the current thread, nil if there is none.
 	Thread *lineage.Thread
 	Refs   *refs.Resolver
 }
 
-// OpenMode is what a command needs of the store.
+// OpenMode states what a command requires of the store.
 type OpenMode uint8
 
 const (
-	// Reading opens the store without the right to change it.
+	// Reading opens the store read-only.
 	Reading OpenMode = 1 << iota
 	// Create creates the store if there is none.
 	Create
-	// Begins is for commands that begin a thread: a database in a file that is not there is created.
+	// Begins is for commands that start a thread. A database file that does not exist is created.
 	Begins
-	// Damaged leaves out the warning about damage: the command is about that.
+	// Damaged suppresses the warning about damage, for commands about damage.
 	Damaged
-	// NoThread leaves the current thread alone: the command is about the store.
+	// NoThread does not look up the current thread, for commands about the whole store.
 	NoThread
 
 	Changing OpenMode = 0
@@ -47,7 +47,7 @@ func (s *Session) NeedThread() (*lineage.Thread, error) {
 	return s.Thread, nil
 }
 
-// Positions returns the two positions that names stand for.
+// Positions looks up two positions by name.
 func (s *Session) Positions(ctx context.Context, nameA, nameB string) (a, b *refs.Ref, err error) {
 	if a, err = s.Refs.Find(ctx, nameA); err != nil {
 		return nil, nil, err
@@ -56,7 +56,7 @@ func (s *Session) Positions(ctx context.Context, nameA, nameB string) (a, b *ref
 	return a, b, err
 }
 
-// Home returns the thread that something was found in, or the current one.
+// Home returns the thread in which a position was found, or the current one.
 func (s *Session) Home(found *refs.Ref) (*lineage.Thread, error) {
 	if found.Thread != nil {
 		return found.Thread, nil
@@ -64,7 +64,8 @@ func (s *Session) Home(found *refs.Ref) (*lineage.Thread, error) {
 	return s.NeedThread()
 }
 
-// ContextOf returns the context of a position, or else the active branch of the thread that the position was found in.
+// ContextOf returns the context of a position, or else the active branch of the thread in which the position was
+// found.
 func (s *Session) ContextOf(ctx context.Context, found *refs.Ref) (*refs.Ref, error) {
 	if found.Context != nil {
 		return found, nil

@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// NewVersion returns the record of the version of a build, which may be nil if the build has no information.
+// NewVersion returns the record of a build's version. build may be nil if there is no information.
 func NewVersion(build *debug.BuildInfo) *records.Version {
 	r := &records.Version{Version: "unreleased", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if build == nil {

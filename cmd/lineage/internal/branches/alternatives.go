@@ -53,7 +53,7 @@ it offers one more in the same set, such as another try of the same answer.`,
 			case o.retry:
 				return a.Open(ctx, app.Changing, func(ctx context.Context, s *app.Session) error { return retryAlternative(ctx, s, o, name) })
 			case o.to != "" && (o.count > 0 || len(o.models) > 0 || name != ""):
-				return app.Usagef("--to lists what there is: it goes with --retry only")
+				return app.Usagef("--to lists what there is: only with --retry")
 			case o.to != "":
 				return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error { return alternativesTo(ctx, s, o.to) })
 			case o.count == 0 && len(o.models) == 0:

@@ -63,7 +63,7 @@ func runBranchList(ctx context.Context, a *app.App, in threads.Keeper) error {
 		}
 		changed := b.UpdatedAt
 		if changed.IsZero() {
-			changed = b.CreatedAt // a database does not keep more
+			changed = b.CreatedAt // a database keeps only this time
 		}
 		mark := app.MarkCell(b.Active)
 		list.Add(b, mark, screen.Cell{Text: b.Name, Style: mark.Style}, app.IDCell(show.ShortID(b.Context)), app.TimeCell(changed), app.CountCell(b.Length), app.PlainCell(says))

@@ -31,8 +31,7 @@ leads back to where it was. 'lineage reflog' lists the moves. Adding messages is
 	}
 }
 
-// nothingToUndo is the error for a context without a move that could be undone. It matches
-// lineage.ErrNotFound.
+// nothingToUndo is the error for a context without a move to undo. It matches lineage.ErrNotFound.
 type nothingToUndo struct {
 	name, hint string
 }
@@ -67,7 +66,7 @@ func runUndo(ctx context.Context, s *app.Session, found *refs.Ref) error {
 	return show.Moved(ctx, s, found, from)
 }
 
-// explainNothingToUndo returns the error, with a hint at the commands that undo other changes.
+// explainNothingToUndo returns the error, with a hint at commands that undo other changes.
 func explainNothingToUndo(ctx context.Context, s *app.Session, found *refs.Ref) error {
 	info, err := found.Context.Info(ctx)
 	if err != nil {

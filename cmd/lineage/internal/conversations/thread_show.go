@@ -25,7 +25,7 @@ func threadShowCommand(a *app.App) *cobra.Command {
 	}
 }
 
-// printThread prints a thread that a command found or changed, unless that failed.
+// printThread prints a thread that a command found or changed, unless err is set.
 func printThread(a *app.App, r *records.Thread, err error) error {
 	if err != nil {
 		return err

@@ -99,7 +99,7 @@ func valueSetCommand(a *app.App, o *valueOptions) *cobra.Command {
 	}
 }
 
-// maxValue is the size of the largest value that is read from standard input.
+// maxValue limits a value that is read from standard input, in bytes.
 const maxValue = 16 << 20
 
 func valueDeleteCommand(a *app.App, o *valueOptions) *cobra.Command {
@@ -123,7 +123,7 @@ func valueHistoryCommand(a *app.App, o *valueOptions) *cobra.Command {
 	}
 }
 
-// values returns the values of the owner that the options name.
+// values returns the values of the owner in the options.
 func values(ctx context.Context, s *app.Session, o *valueOptions) (*lineage.Values, error) {
 	switch {
 	case o.at != "" && o.context == "":
@@ -156,7 +156,7 @@ func values(ctx context.Context, s *app.Session, o *valueOptions) (*lineage.Valu
 	return values.At(at.Span), nil
 }
 
-// on returns what cobra calls for a command that works on the values of an owner.
+// on returns the function that cobra calls for a command on the values of an owner.
 func (o *valueOptions) on(a *app.App, mode app.OpenMode, run func(context.Context, *app.Session, *lineage.Values, []string) error) func(*cobra.Command, []string) error {
 	return a.On(mode, func(ctx context.Context, s *app.Session, args []string) error {
 		values, err := values(ctx, s, o)

@@ -63,7 +63,7 @@ func runProject(ctx context.Context, a *app.App, o *projectOptions) (err error) 
 	}()
 	runs := 0
 	project := func(ctx context.Context, s *app.Session) error {
-		if db == nil { // a store that cannot be opened makes no file
+		if db == nil { // if the store cannot be opened, no file is created
 			opened, err := app.OpenDB(ctx, o.dsn, sqladapter.CreateTables)
 			if err != nil {
 				return err
@@ -75,7 +75,7 @@ func runProject(ctx context.Context, a *app.App, o *projectOptions) (err error) 
 			return err
 		}
 		if runs++; runs > 1 && r.From == r.To {
-			return nil // such as after a collection, which changes files only
+			return nil // for example after a collection, which changes only files
 		}
 		return tellProjected(s.App, r)
 	}

@@ -94,7 +94,7 @@ func positional(o *threads.AppendOptions, args []string) error {
 }
 
 func runAppend(ctx context.Context, a *app.App, o *threads.AppendOptions) error {
-	// Input is read before the store is opened, so that no process waits while it is typed.
+	// Input is read before the store is opened, so that no other process has to wait while a person types.
 	var in io.ReadCloser
 	if from := cmp.Or(o.JSONL, o.File); from != "" {
 		var err error
@@ -171,14 +171,14 @@ func fillMessage(item *lineage.Item, in io.Reader) error {
 	item.Type = cmp.Or(item.Type, app.MediaType("", body))
 	item.Body = body
 	if records.IsText(item.Type) {
-		// A shell adds a newline, which is not a part of the message.
+		// A shell adds a newline that is not part of the message.
 		item.Body = []byte(strings.TrimSuffix(strings.TrimSuffix(string(body), "\n"), "\r"))
 	}
 	return saysSomething(item, "standard input")
 }
 
-// saysSomething refuses a message whose text is empty: it comes from a variable that is not
-// set, or a program that printed nothing. Documents and files may be empty.
+// saysSomething returns an error for a message with empty text, which usually comes from an unset variable or a
+// program that printed nothing. Documents and files may be empty.
 func saysSomething(item *lineage.Item, from string) error {
 	if item.Kind != lineage.Message || len(item.Body) > 0 {
 		return nil

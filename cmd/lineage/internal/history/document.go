@@ -67,7 +67,7 @@ latest revision unless another is given. Exits with 0 whether or not they differ
 	}
 }
 
-// on returns what cobra calls for a command that works on the documents of a context.
+// on returns the function that cobra calls for a command on the documents of a context.
 func (o *documentOptions) on(a *app.App, run func(context.Context, *app.Session, *lineage.Context, []string) error) func(*cobra.Command, []string) error {
 	return a.Does(func(ctx context.Context, args []string) error {
 		return a.OpenContext(ctx, app.Reading, o.context, func(ctx context.Context, s *app.Session, found *refs.Ref) error {
@@ -76,7 +76,7 @@ func (o *documentOptions) on(a *app.App, run func(context.Context, *app.Session,
 	})
 }
 
-// revisionNumber reads the number of a revision; 0 if none is given.
+// revisionNumber parses the number of a revision, 0 for an empty text.
 func revisionNumber(text string) (uint64, error) {
 	n, ok := app.Ordinal(text)
 	if !ok {

@@ -125,7 +125,7 @@ func followFrom(ctx context.Context, s *app.Session, c *lineage.Context, after l
 	return nil
 }
 
-// printLog prints the messages that read visits.
+// printLog prints the messages that read passes to visit.
 func printLog(a *app.App, o *threads.LogOptions, r *show.Reader, read func(visit func(*show.ReadMessage, []graph.Label) error) error) error {
 	lines, printed := a.List("", "", "", ""), 0
 	err := read(func(m *show.ReadMessage, names []graph.Label) error {

@@ -47,19 +47,19 @@ is listed on standard error.`,
 	return c
 }
 
-// renderers are those of the formats. Text is printed message by message.
+// renderers maps formats to renderers. Text is printed message by message.
 var renderers = map[string]engine.Renderer{
 	"text": nil, "xml": engine.XMLRenderer{}, "markdown": engine.MarkdownRenderer{}, "toml": engine.TOMLRenderer{}, "toon": engine.TOONRenderer{},
 }
 
-// requests are the formats of APIs.
+// requests maps formats to API dialects.
 var requests = map[string]message.Dialect{"openai": message.Chat, "responses": message.Responses, "anthropic": message.Anthropic}
 
 func runResolve(ctx context.Context, s *app.Session, found *refs.Ref, o *resolveOptions) error {
 	renderer, known := renderers[o.format]
 	request := requests[o.format]
 	if !known && request == "" {
-		return app.Usagef("--format %q: it is text, xml, markdown, toml, toon, openai, responses or anthropic", o.format)
+		return app.Usagef("--format %q: must be text, xml, markdown, toml, toon, openai, responses or anthropic", o.format)
 	}
 	if o.budget < 0 {
 		return app.Usagef("--budget %d: must be 0 or more", o.budget)
@@ -101,7 +101,7 @@ func runResolve(ctx context.Context, s *app.Session, found *refs.Ref, o *resolve
 	return nil
 }
 
-// printPart prints a message to send, or a summary instead of several.
+// printPart prints a message to send, or a summary that replaces several.
 func printPart(ctx context.Context, s *app.Session, p *lineage.Part) error {
 	if p.Entry == nil {
 		r := records.Part{Tokens: p.Tokens, Summary: records.NewSummary(p.Summary)}
@@ -117,7 +117,7 @@ func printPart(ctx context.Context, s *app.Session, p *lineage.Part) error {
 	return show.PrintMessage(s.App, m, nil)
 }
 
-// printRequest writes a context as the request of an API.
+// printRequest writes a context as a request for an API.
 func printRequest(ctx context.Context, s *app.Session, c *lineage.Context, to message.Dialect, o lineage.ResolveOptions) error {
 	request, err := c.Request(ctx, to, o)
 	if err != nil {
@@ -132,7 +132,7 @@ func printRequest(ctx context.Context, s *app.Session, c *lineage.Context, to me
 	return err
 }
 
-// renderResolved writes everything as fragments, one for each part.
+// renderResolved writes everything as fragments, one per part.
 func renderResolved(ctx context.Context, s *app.Session, resolved *lineage.Resolved, renderer engine.Renderer) error {
 	var fragments []engine.Fragment
 	if resolved.SystemPrompt != "" {

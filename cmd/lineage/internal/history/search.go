@@ -33,7 +33,7 @@ the store cannot be written. If nothing is found, the command exits with 9.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.Does(func(ctx context.Context, args []string) error {
 			if o.Limit < 0 {
-				return app.Usagef("--limit %d: it is not below 0", o.Limit)
+				return app.Usagef("--limit %d: must not be negative", o.Limit)
 			}
 			o.Query = strings.Join(args, " ")
 			return threads.Open(ctx, a, app.Reading, func(ctx context.Context, in threads.Keeper) error {
@@ -79,8 +79,7 @@ func printHits(a *app.App, hits []*threads.Hit) error {
 	return nil
 }
 
-// marked returns a snippet with the text between its marks in a style, or as plain
-// text where there are no styles.
+// marked returns a snippet in which the marked text is styled. Without styles it is plain text.
 func marked(a *app.App, snippet string) string {
 	var b strings.Builder
 	for {

@@ -107,7 +107,7 @@ func runSummarize(ctx context.Context, s *app.Session, found *refs.Ref, o *summa
 	return printSummary(s, records.NewSummary(summary), "")
 }
 
-// parseRange reads FROM-TO, either of which may be missing.
+// parseRange parses FROM-TO. Either may be missing.
 func parseRange(text string) (w lineage.Window, err error) {
 	if text == "" {
 		return w, nil
@@ -116,12 +116,12 @@ func parseRange(text string) (w lineage.Window, err error) {
 	first, okFrom := app.Ordinal(from)
 	last, okTo := app.Ordinal(to)
 	if !ok || !okFrom || !okTo || first+last == 0 {
-		return w, app.Usagef("--range %q: it is FROM-TO, by positions from 1", text)
+		return w, app.Usagef("--range %q: must be FROM-TO, by positions from 1", text)
 	}
 	return lineage.Window{From: first, To: last}, nil
 }
 
-// printSummary prints a summary, for a person with a note after its head.
+// printSummary prints a summary. For people, a note follows its head.
 func printSummary(s *app.Session, r *records.Summary, note string) error {
 	head := fmt.Sprintf("messages %d-%d", r.First, r.Last)
 	if r.Level > 0 {

@@ -85,7 +85,7 @@ func byText() string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// query returns what the flags ask for.
+// query returns the query for the flags.
 func (o *usageOptions) query(ctx context.Context, s *app.Session) (q usage.Query, err error) {
 	q = usage.Query{Since: o.since.Time, Until: o.until.Time, Zone: time.Local, Agent: o.agent, Model: o.model, Users: o.users}
 	if o.csv && s.JSON {
@@ -93,7 +93,7 @@ func (o *usageOptions) query(ctx context.Context, s *app.Session) (q usage.Query
 	}
 	if o.zone != "" {
 		if q.Zone, err = time.LoadLocation(o.zone); err != nil {
-			return q, app.Usagef("--zone %q: it is a name such as Europe/Lisbon", o.zone)
+			return q, app.Usagef("--zone %q: must be a name such as Europe/Lisbon", o.zone)
 		}
 		q.Since, q.Until = o.since.In(q.Zone), o.until.In(q.Zone)
 	}
@@ -175,7 +175,7 @@ func runUsage(ctx context.Context, s *app.Session, o *usageOptions) error {
 	return printUsage(ctx, s, q.By, report)
 }
 
-// usageWidth is the width of the table.
+// usageWidth is the maximum width of the table.
 const usageWidth = 100
 
 // printUsage prints a report for a person.
@@ -228,7 +228,7 @@ func printUsage(ctx context.Context, s *app.Session, by []usage.By, report *usag
 	return nil
 }
 
-// usageKeys returns what a row is of, for a person.
+// usageKeys returns the keys of a row for people.
 func usageKeys(ctx context.Context, s *app.Session, by []usage.By, r *usage.Row) ([]string, error) {
 	keys := slices.Clone(r.Keys)
 	for k, key := range by {
@@ -249,7 +249,7 @@ func usageKeys(ctx context.Context, s *app.Session, by []usage.By, r *usage.Row)
 	return keys, nil
 }
 
-// usageRow returns the cells of a row, with what the sources state if some do.
+// usageRow returns the cells of a row. With stated, it includes the costs that the sources state.
 func usageRow(keys []string, f *usage.Figures, stated bool) []screen.Cell {
 	var cells []screen.Cell
 	for _, key := range keys {
@@ -266,7 +266,7 @@ func usageRow(keys []string, f *usage.Figures, stated bool) []screen.Cell {
 	return cells
 }
 
-// fitted cuts the texts of the first columns, the widest ones first, so that the rows are not wider than usageWidth.
+// fitted cuts the texts of the first columns, the widest ones first, so that rows are not wider than usageWidth.
 func fitted(heads []string, rows [][]screen.Cell, columns int) [][]screen.Cell {
 	widths, sum := make([]int, len(heads)), -2
 	for i, head := range heads {
@@ -313,7 +313,7 @@ func usageTitle(ctx context.Context, s *app.Session, id string) (string, error) 
 	return refs.Short(is) + " " + title, err
 }
 
-// tokensCell is the cell of the sum of kinds of tokens. A + says that there are more, - that nothing is known.
+// tokensCell returns the cell for a sum of kinds of tokens. A + means that there are more, a - that nothing is known.
 func tokensCell(f *usage.Figures, kinds ...message.TokenKind) screen.Cell {
 	n, known, more := int64(0), false, false
 	for _, k := range kinds {
@@ -386,7 +386,7 @@ func decimalText(d *json.Number) string {
 	return string(*d)
 }
 
-// csvText returns a text as a cell that a spreadsheet does not read as a formula.
+// csvText returns a text as a cell that spreadsheets do not read as a formula.
 func csvText(text string) string {
 	if text = plain.Text(text); text != "" && strings.ContainsRune("=+-@", rune(text[0])) {
 		return "'" + text

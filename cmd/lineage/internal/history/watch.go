@@ -63,8 +63,7 @@ func runWatch(ctx context.Context, a *app.App, o *watchOptions) error {
 	return a.Follow(ctx, o.interval, look)
 }
 
-// printChanges prints the commits after a cursor, if they are to be printed, and returns the
-// last.
+// printChanges prints the commits after a cursor if print is set, and returns the last one.
 func printChanges(ctx context.Context, s *app.Session, after lineage.Cursor, print bool) (last lineage.Cursor, err error) {
 	if last, err = s.Store.View().Head(ctx); err != nil || !print {
 		return last, err
@@ -107,10 +106,10 @@ func printEvent(a *app.App, c *lineage.Change, e *lineage.Event) error {
 	return a.Print(r, "%s  %s  %s\n", a.Out.Paint(screen.Yellow, screen.Count(r.Commit)), a.Out.Paint(screen.Dim, c.Time.Local().Format("15:04:05")), line)
 }
 
-// maxMessages limits how many messages of a commit are shown to a person.
+// maxMessages limits the messages of a commit that are shown to people.
 const maxMessages = 20
 
-// printAdded prints the start of the messages that a context was extended by, without those deleted since.
+// printAdded prints the start of the messages by which a context was extended, except those deleted since.
 func printAdded(ctx context.Context, s *app.Session, e *lineage.Event) error {
 	if s.JSON || e.Kind != lineage.ContextExtended {
 		return nil
@@ -133,7 +132,7 @@ func printAdded(ctx context.Context, s *app.Session, e *lineage.Event) error {
 	return nil
 }
 
-// ignoreNotFound returns nil for the error that something was deleted meanwhile.
+// ignoreNotFound returns nil for the error that something was deleted in the meantime.
 func ignoreNotFound(err error) error {
 	if errors.Is(err, lineage.ErrNotFound) {
 		return nil

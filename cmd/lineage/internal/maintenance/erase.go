@@ -87,7 +87,7 @@ func destruction(ctx context.Context, s *app.Session, name string) (*app.Destruc
 	}, nil
 }
 
-// planned returns what erase would do: to a content, or to each piece of a message.
+// planned returns the plan for erasing a content, or each piece of a message.
 func planned(ctx context.Context, s *app.Session, name string) (plan *erasure.Plan, err error) {
 	id, e, err := s.Refs.ContentOrEntry(ctx, name)
 	if err != nil {

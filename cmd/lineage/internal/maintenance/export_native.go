@@ -11,7 +11,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/follow"
 )
 
-// verifySources requires that each session file comes back as it was read, unless it was deleted or a part was erased.
+// verifySources checks that each session file can be reproduced byte for byte, unless it was deleted or a part was
+// erased.
 func verifySources(ctx context.Context, s *app.Session, found func(backend.Finding) error) error {
 	for source, err := range follow.Sources(ctx, s.Store) {
 		if err == nil {

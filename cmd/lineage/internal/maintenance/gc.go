@@ -57,8 +57,8 @@ keep it until they are vacuumed or expire. Former titles and metadata of existin
 	return c
 }
 
-// kept returns a retention time for lineage.CollectOptions, where 0 is the default and less than 0
-// is none.
+// kept converts a retention time to the form of lineage.CollectOptions, where 0 means the default and a negative time
+// means none.
 func kept(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -66,8 +66,8 @@ func kept(d time.Duration) time.Duration {
 	return d
 }
 
-// collection returns a collection. It is described only if a person is asked, because describing it
-// takes a dry run.
+// collection returns the Destruction of a collection. It is described only if a person is asked, because that needs a
+// dry run.
 func collection(ctx context.Context, s *app.Session, o *gcOptions) (*app.Destruction, error) {
 	d := &app.Destruction{Do: func(ctx context.Context) error { return runGC(ctx, s, o) }}
 	if o.yes {

@@ -31,7 +31,7 @@ func processText(p lineage.Process) string {
 	return fmt.Sprintf("process %d (%s)", p.PID, screen.Line(p.Command))
 }
 
-// addProcesses fills in who else uses the store.
+// addProcesses adds the other processes that use the store.
 func addProcesses(ctx context.Context, s *app.Session, r *records.Info) error {
 	all, err := s.Store.Processes(ctx)
 	if err != nil {

@@ -50,7 +50,7 @@ func runInit(ctx context.Context, a *app.App, named string) error {
 	return err
 }
 
-// noStore refuses a name that a store, or a file, has already.
+// noStore returns an error if a store or a file has the name already.
 func noStore(ctx context.Context, a *app.App, named string) error {
 	if !app.IsServed(named) {
 		if err := app.NotAFile(named); err != nil || !app.IsStore(named) {

@@ -64,9 +64,8 @@ func runRepair(ctx context.Context, a *app.App) error {
 	return a.Print(&records.Repaired{Store: dir, Commits: head.Number}, "rebuilt the index from %d commits\n", head.Number)
 }
 
-// setIndexAside renames the index to the name under which it is kept until the next repair.
-// restore undoes that: if the journal cannot be read, the index may be the only record
-// of what the store contains.
+// setIndexAside renames the index. It is kept under the new name until the next repair. restore undoes that: if the
+// journal cannot be read, the index may be the only record of the store's contents.
 func setIndexAside(dir string) (restore func() error, err error) {
 	index := filepath.Join(dir, "index.bolt")
 	sums, aside := index+".sums", filepath.Join(dir, embedded.IndexBeforeRepair)

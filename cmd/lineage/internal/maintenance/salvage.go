@@ -54,7 +54,7 @@ func runSalvage(ctx context.Context, a *app.App, from, dir string) error {
 	return salvageOutcome(&r)
 }
 
-// salvageOutcome is the error for a store of which something is lost.
+// salvageOutcome returns an error if something is lost.
 func salvageOutcome(r *embedded.SalvageReport) error {
 	if r.Whole() {
 		return nil

@@ -65,7 +65,7 @@ func runStats(ctx context.Context, s *app.Session, exact bool) error {
 
 func journalBytes(r *records.Stats) uint64 { return r.StoredBytes - r.IndexBytes - r.OtherBytes }
 
-// minDue is how much has to be unpacked before packing is worth it.
+// minDue is the minimum number of unpacked bytes for which packing is recommended.
 const minDue = 64 << 10
 
 // packingDue reports whether packing would make the store much smaller.
@@ -73,8 +73,8 @@ func packingDue(r *records.Stats) bool {
 	return r.UnpackedBytes >= minDue && r.UnpackedBytes >= journalBytes(r)/4
 }
 
-// comparison compares the copies with the journal and the index. Other files are left out: copies that can be searched
-// would need a search index too.
+// comparison compares the size of copies with the journal and the index. Other files are left out, because copies
+// that can be searched would also need a search index.
 func comparison(r *records.Stats) string {
 	kept := journalBytes(r) + r.IndexBytes
 	switch {
@@ -86,7 +86,7 @@ func comparison(r *records.Stats) string {
 	return fmt.Sprintf("; journal and index take %.1f times less", float64(r.CopiedBytes)/float64(kept))
 }
 
-// uniqueNote says what the unique bytes are. What is kept of session files can be more than what forks share.
+// uniqueNote explains the unique bytes. What is kept of session files can be more than what forks share.
 func uniqueNote(r *records.Stats) string {
 	if r.UniqueBytes > r.LogicalBytes {
 		return "all content, counted once: messages, and what is kept of session files to give them back"
@@ -94,7 +94,7 @@ func uniqueNote(r *records.Stats) string {
 	return "all content, with the same bytes counted once" + times(r.LogicalBytes, r.UniqueBytes)
 }
 
-// times describes by how much one size exceeds another, if it does.
+// times describes by what factor one size exceeds another.
 func times(more, less uint64) string {
 	if less == 0 || more < less+less/20 {
 		return ""

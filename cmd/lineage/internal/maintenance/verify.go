@@ -49,13 +49,13 @@ func runVerify(ctx context.Context, s *app.Session, deep bool) error {
 		return err
 	}
 	r := records.Verified{Deep: deep, Commits: head.Number}
-	// An index that cannot be used was rebuilt for this command alone. Damage to the journal is
-	// reported below, with its place.
+	// An unusable index was rebuilt for this command only. Damage to the journal is reported below, with its
+	// position.
 	rebuilt := s.Rebuilt
 	if s.Store.Damage() != nil {
 		rebuilt = nil
 	}
-	var repairs []string // of the findings, each once
+	var repairs []string // repairs for the findings, each once
 	found := func(f backend.Finding) error {
 		repair := f.Repair
 		if repair == backend.RebuildIndex {
@@ -105,7 +105,7 @@ func runVerify(ctx context.Context, s *app.Session, deep bool) error {
 	return s.Print(&r, "%s: %s, %s\n", s.Out.Paint(screen.Green, "ok"), screen.Plural(head.Number, "commit"), how)
 }
 
-// finding prints one thing that is wrong and counts it.
+// finding prints and counts a problem.
 func finding(s *app.Session, f backend.Finding, r *records.Verified) error {
 	r.Findings++
 	text := f.String()

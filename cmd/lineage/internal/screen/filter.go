@@ -11,21 +11,20 @@ import (
 	"github.com/lineage-store/lineage/internal/plain"
 )
 
-// Filter is a writer that passes text on without characters that control a terminal.
-// Newlines and tabs stay, and so do the styles of Paint and the line of a Progress. It is
-// safe for concurrent use.
+// Filter is a writer that removes characters that control a terminal. Newlines and tabs stay, as do the styles of
+// Paint and the line of a Progress. It is safe for concurrent use.
 type Filter struct {
 	replace func(rune) string
 
 	mu   sync.Mutex
 	to   io.Writer
-	rest []byte // the start of a character or sequence that the next Write completes
+	rest []byte // start of a character or sequence that the next Write completes
 }
 
-// NewFilter returns a filter that shows pictures of control characters.
+// NewFilter returns a filter that shows symbols for control characters.
 func NewFilter(to io.Writer) *Filter { return &Filter{to: to, replace: plain.Picture} }
 
-// NewJSONFilter returns a filter for JSON: the values of its strings stay as they are.
+// NewJSONFilter returns a filter for JSON. The values of its strings do not change.
 func NewJSONFilter(to io.Writer) *Filter { return &Filter{to: to, replace: plain.Escape} }
 
 // Write implements io.Writer.
@@ -44,7 +43,7 @@ func (f *Filter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes the start of a character that was never completed.
+// Flush writes the start of a character that was not completed.
 func (f *Filter) Flush() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,16 +66,16 @@ func Unpaint(text string) string {
 	}
 }
 
-// mark and markEnd enclose a control sequence of this program's own on its way to a
-// Filter. The mark is random, so that stored text cannot have it.
+// mark and markEnd enclose a control sequence of this program on its way to a Filter. The mark is random, so that
+// stored text cannot contain it.
 var mark = markEnd + rand.Text()
 
 const markEnd = "\xff"
 
 func control(sequence string) string { return mark + sequence + markEnd }
 
-// filter returns the first n bytes of text as a filter passes them on. Unless the text
-// is final, it leaves the start of a character or control sequence at its end.
+// filter returns the filtered form of the first n bytes of text. If the text is not final, it leaves an incomplete
+// character or control sequence at its end.
 func filter(text []byte, replace func(rune) string, final bool) (clean []byte, n int) {
 	clean = make([]byte, 0, len(text)+64)
 	for n < len(text) {
@@ -105,7 +104,7 @@ func filter(text []byte, replace func(rune) string, final bool) (clean []byte, n
 	return clean, n
 }
 
-// marked returns the control sequence that text starts with, if it does.
+// marked returns the control sequence with which a text starts. ok is false if there is none.
 func marked(text []byte) (sequence []byte, ok bool) {
 	if !bytes.HasPrefix(text, []byte(mark)) {
 		return nil, false

@@ -8,8 +8,8 @@ import (
 
 var clearLine = control("\r\x1b[K")
 
-// Progress is a line at the bottom of a terminal that shows the progress of something.
-// Where no person looks it writes nothing. It is safe for concurrent use.
+// Progress is a line at the bottom of a terminal that shows the progress of a task. Without a terminal it writes
+// nothing. It is safe for concurrent use.
 type Progress struct {
 	screen *Screen
 	what   string
@@ -28,7 +28,7 @@ func NewProgress(s *Screen, what string, format func(int64) string) *Progress {
 	return &Progress{screen: s, what: what, format: format, now: time.Now, started: time.Now()}
 }
 
-// Show shows how much is done, of a total that is 0 when it is not known.
+// Show shows how much of a total is done. total is 0 if unknown.
 func (p *Progress) Show(done, total int64) {
 	if !p.screen.Terminal {
 		return
@@ -39,7 +39,7 @@ func (p *Progress) Show(done, total int64) {
 		return
 	}
 	now := p.now()
-	// A short task shows nothing, and a long one changes ten times a second.
+	// A short task shows nothing. A long one updates at most ten times a second.
 	if now.Sub(p.started) < 300*time.Millisecond || now.Sub(p.shown) < 100*time.Millisecond {
 		return
 	}
@@ -70,7 +70,7 @@ func (p *Progress) Done() {
 	p.remove()
 }
 
-// Close removes the line for good: Show shows nothing any more.
+// Close removes the line for good. Show then does nothing.
 func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

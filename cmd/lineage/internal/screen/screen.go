@@ -1,5 +1,5 @@
-// Package screen writes for people: it knows how wide a terminal is, whether it
-// shows colours, and how wide a text is.
+// Package screen writes text for people. It knows the width of a terminal, whether it shows colours, and the width of
+// a text.
 package screen
 
 import (
@@ -10,19 +10,19 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen is where output for people goes.
+// Screen is an output for people.
 type Screen struct {
 	W *Filter
-	// Terminal is set when a person is looking.
+	// Terminal is set if the output is a terminal.
 	Terminal bool
-	// Width is how many columns there are; 0 is any number.
+	// Width is the number of columns, 0 for no limit.
 	Width int
 	// Colour is set when styles are shown.
 	Colour bool
 }
 
-// Of returns the screen that w is. COLUMNS is its width, else that of the
-// terminal. Colour is for terminals alone; NO_COLOR and TERM=dumb turn it off.
+// Of returns the screen for w. COLUMNS is its width, else that of the terminal. Only a terminal has colours; NO_COLOR and
+// TERM=dumb turn them off.
 func Of(w io.Writer, getenv func(string) string) *Screen {
 	s := &Screen{W: NewFilter(w)}
 	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && n > 0 {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Table is rows of cells under aligned columns. On a terminal the last column is
-// cut to the width that is left.
+// Table is a table with aligned columns. On a terminal the last column is cut to the remaining width.
 type Table struct {
 	screen *Screen
 	head   []string
@@ -41,7 +40,7 @@ func (t *Table) Cells(cells ...Cell) {
 	t.rows = append(t.rows, cells)
 }
 
-// Len returns how many rows there are.
+// Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
 // Print writes the table.

@@ -27,8 +27,7 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// isWide reports whether terminals give a character two columns: the scripts of
-// East Asia and pictures.
+// isWide reports whether terminals show a character in two columns: East Asian scripts and pictures.
 func isWide(r rune) bool {
 	return r >= 0x1100 && (r <= 0x115f ||
 		r >= 0x2e80 && r <= 0x303e || r >= 0x3041 && r <= 0xa4cf ||
@@ -41,8 +40,8 @@ func isWide(r rune) bool {
 // Line returns a text as one line: see plain.Line.
 func Line(text string) string { return plain.Line(text) }
 
-// Cut returns a text of at most width columns, with an ellipsis where it was
-// longer. A width of 0 or less cuts nothing.
+// Cut returns a text of at most width columns. A longer text is cut and gets an ellipsis. A width of 0 or less means
+// no limit.
 func Cut(text string, width int) string {
 	if width <= 0 || Width(text) <= width {
 		return text
@@ -64,9 +63,8 @@ func Pad(text string, width int) string {
 	return text
 }
 
-// Wrap returns the lines of a text, broken between words where they exceed width
-// columns. A width of 0 or less breaks nothing. Words that are too long by
-// themselves are broken anywhere.
+// Wrap splits a text into lines of at most width columns, between words if possible. A width of 0 or less means no
+// limit.
 func Wrap(text string, width int) []string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if width <= 0 {
@@ -84,7 +82,7 @@ func Wrap(text string, width int) []string {
 	return wrapped
 }
 
-// breakAt returns where a line is broken that is wider than width.
+// breakAt returns the index at which to break a line that is wider than width.
 func breakAt(line string, width int) int {
 	n, space := 0, 0
 	for i, r := range line {

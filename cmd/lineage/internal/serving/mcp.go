@@ -72,7 +72,7 @@ func runMCP(ctx context.Context, a *app.App, o *mcpOptions) error {
 	})
 }
 
-// client returns what the client on standard input and output may do.
+// client returns the rights of the client on standard input and output.
 func (o *mcpOptions) client() (*mcp.Client, error) {
 	if err := mcp.CheckWrites(o.write); err != nil {
 		return nil, app.Usagef("--write: %w", err)

@@ -85,7 +85,7 @@ func runMCPInstall(a *app.App, o *mcpInstallOptions, agent string) error {
 	return a.Print(r, "%s", p.Text)
 }
 
-// server returns what the agent starts: this program, with the store.
+// server returns the program that the agent starts: this one, with the store.
 func (o *mcpInstallOptions) server(a *app.App) (install.Server, error) {
 	named, err := a.FindStore(false)
 	if err != nil {

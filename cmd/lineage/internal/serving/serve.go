@@ -84,7 +84,7 @@ everybody between can read what is sent.`,
 	return c
 }
 
-// options returns what the flags ask of the server.
+// options returns the server's options from the flags.
 func (o *serveOptions) options() (server.Options, error) {
 	s := server.Options{Listen: o.listen, Plain: o.plain, ReadOnly: o.readOnly, Origins: o.origins}
 	if o.cert != "" {
@@ -162,7 +162,7 @@ func stillThere(dir string) error {
 	return nil
 }
 
-// listen starts the HTTP server and prints where it is.
+// listen starts the HTTP server and prints its address.
 func listen(ctx context.Context, s *app.Session, o *serveOptions, options server.Options, indexes *pageIndexes) (*server.Server, error) {
 	tokens, err := tokens(s)
 	if err != nil {
@@ -209,7 +209,7 @@ func tokens(s *app.Session) (*access.File, error) {
 	return access.Open(config, s.Store.ID()), nil
 }
 
-// followBeside follows agents until the context ends. A failure is reported and ends nothing else.
+// followBeside follows agents until the context ends. An error is only reported.
 func followBeside(ctx context.Context, s *app.Session) (done <-chan struct{}, err error) {
 	environment, machine, err := s.Machine()
 	if err != nil {
@@ -222,7 +222,7 @@ func followBeside(ctx context.Context, s *app.Session) (done <-chan struct{}, er
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// Nothing else is printed meanwhile.
+		// Nothing else is printed in the meantime.
 		err := sources.Follow(ctx, s, follow.Options{Environment: environment, Machine: machine, Formats: sources.Formats(), Choice: choice})
 		if err != nil && ctx.Err() == nil {
 			s.Warn("following ended: %v", err)
@@ -232,13 +232,13 @@ func followBeside(ctx context.Context, s *app.Session) (done <-chan struct{}, er
 }
 
 const (
-	// looksWhileIdle is how often the other processes are counted in the time after which serving ends.
+	// looksWhileIdle is the number of checks for other processes within the time after which an idle server ends.
 	looksWhileIdle = 10
-	// looksAtStore is how often it is checked that the store is still there.
+	// looksAtStore is the interval of checks that the store still exists.
 	looksAtStore = 10 * time.Second
 )
 
-// serve waits until it is interrupted, the store is gone, or nobody has used it for some time.
+// serve waits until it is interrupted, the store is gone, or the server was idle for some time.
 func serve(ctx context.Context, s *app.Session, o *serveOptions, http *server.Server, alive func() error) error {
 	var failed <-chan error
 	if http != nil {

@@ -58,7 +58,7 @@ func (p *pageIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits []
 			return nil, err
 		}
 		if allows != nil && len(r.Threads) == 0 {
-			continue // it is in no thread of the caller any more
+			continue // no thread of the caller contains it any more
 		}
 		hits = append(hits, r)
 	}
@@ -70,7 +70,7 @@ func (p *pageIndexes) usageFor(ctx context.Context, q api.UsageQuery) ([]*record
 	by := []usage.By{}
 	for _, name := range q.By {
 		if !slices.Contains(usage.Keys, usage.By(name)) {
-			return nil, fmt.Errorf("by %.100q: %w: it is one of %v", name, lineage.ErrInvalid, usage.Keys)
+			return nil, fmt.Errorf("by %.100q: %w: must be one of %v", name, lineage.ErrInvalid, usage.Keys)
 		}
 		by = append(by, usage.By(name))
 	}
@@ -87,7 +87,7 @@ func (p *pageIndexes) usageFor(ctx context.Context, q api.UsageQuery) ([]*record
 	return append(report.Records(by), report.TotalRecord()), nil
 }
 
-// transfers are what the API does with archives and session files.
+// transfers implements the API's imports and sessions.
 type transfers struct{ *app.Session }
 
 // importArchive is api.Options.Import.
@@ -106,7 +106,7 @@ func (t *transfers) importArchive(ctx context.Context, q api.ImportQuery) (*reco
 	return sources.ImportedRecord(&report), nil
 }
 
-// notArchive returns the error of an import, which is the caller's where the archive cannot be read.
+// notArchive returns the error of an import. It is the caller's error if the archive cannot be read.
 func notArchive(err error) error {
 	var limit *archive.LimitError
 	switch {
@@ -121,7 +121,7 @@ func notArchive(err error) error {
 // resume is api.Options.Resume.
 func (t *transfers) resume(ctx context.Context, q api.ResumeQuery) (*records.Resumed, error) {
 	if q.Dir != "" && !filepath.IsAbs(q.Dir) {
-		return nil, fmt.Errorf("dir %.100q: %w: it is a full path", q.Dir, lineage.ErrInvalid)
+		return nil, fmt.Errorf("dir %.100q: %w: must be a full path", q.Dir, lineage.ErrInvalid)
 	}
 	made, err := t.session(ctx, q.At, resume.Options{Agent: q.Agent, Thread: q.Thread, Dir: q.Dir})
 	if isNoSession(err) {
@@ -139,7 +139,7 @@ func (t *transfers) resume(ctx context.Context, q api.ResumeQuery) (*records.Res
 	return r, err
 }
 
-// session makes a session of an agent on this machine.
+// session creates a session of an agent on this machine.
 func (t *transfers) session(ctx context.Context, at lineage.SpanRef, o resume.Options) (made *resume.Session, err error) {
 	if o.Environment, _, err = t.Machine(); err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (t *transfers) session(ctx context.Context, at lineage.SpanRef, o resume.Op
 	return resume.New(ctx, t.Store, at, o)
 }
 
-// isNoSession reports whether an error says that there can be no session, or that something has to be chosen for it.
+// isNoSession reports whether an error says that no session is possible, or that something must be chosen first.
 func isNoSession(err error) bool {
 	return errors.Is(err, resume.ErrNoWayIn) || errors.Is(err, resume.ErrNoFolder) || errors.As(err, new(*follow.UnknownAgentError))
 }
@@ -165,7 +165,7 @@ func (t *transfers) tryResume(ctx context.Context, q page.ResumeQuery) (*page.Re
 	o := resume.Options{Agent: q.Agent, Thread: q.Thread}
 	made, err := t.session(ctx, q.At, o)
 	note := ""
-	if errors.Is(err, resume.ErrNoFolder) { // the command is given another one
+	if errors.Is(err, resume.ErrNoFolder) { // the command names another folder
 		note = err.Error() + ": the command continues in the folder that it is run in, or that --dir names"
 		if o.Dir, err = os.UserHomeDir(); err == nil {
 			made, err = t.session(ctx, q.At, o)

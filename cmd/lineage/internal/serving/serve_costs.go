@@ -10,11 +10,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// costsAge is the age from which the costs of conversations are looked at again.
+// costsAge is the age at which the costs of conversations are computed again.
 const costsAge = 30 * time.Second
 
-// threadCosts are what the answers of each conversation cost, as they were some time ago: a report about all takes too long
-// for a list.
+// threadCosts caches the cost of each conversation. A report about all of them takes too long for a list.
 type threadCosts struct {
 	mu     sync.Mutex
 	of     map[lineage.ThreadID]string
@@ -25,7 +24,8 @@ type threadCosts struct {
 	stop   context.CancelFunc
 }
 
-// cost is page.Options.Cost. Before somebody has asked for the usage of the store, which reads all of it, nothing is known.
+// cost is page.Options.Cost. It returns nothing before someone has asked for the usage of the store, which reads all
+// of it.
 func (p *pageIndexes) cost(id lineage.ThreadID) string {
 	c := &p.threads
 	c.mu.Lock()
@@ -47,7 +47,7 @@ func (p *pageIndexes) cost(id lineage.ThreadID) string {
 	return c.of[id]
 }
 
-// costsByThread returns what conversations cost, nil if that cannot be found out, as in a store that is damaged.
+// costsByThread returns the cost of conversations. It returns nil if that cannot be computed, as in a damaged store.
 func (p *pageIndexes) costsByThread(ctx context.Context) map[lineage.ThreadID]string {
 	index, err := p.openCosts(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *pageIndexes) costsByThread(ctx context.Context) map[lineage.ThreadID]st
 	return of
 }
 
-// end ends looking.
+// end stops the computation.
 func (c *threadCosts) end() {
 	c.mu.Lock()
 	c.ended = true

@@ -36,7 +36,7 @@ func pageRoutes(s *app.Session, readOnly bool, logger *slog.Logger, from *pageIn
 	return p.Routes(), nil
 }
 
-// pageIndexes are what the page searches and counts with. Each is opened when it is used first.
+// pageIndexes are the indexes for search and usage of the page. Each is opened at its first use.
 type pageIndexes struct {
 	store *lineage.Store
 	dir   string
@@ -44,13 +44,13 @@ type pageIndexes struct {
 	mu    sync.Mutex
 	texts *search.Index
 	costs *usage.Index
-	// remove removes the files of indexes in directories of their own.
+	// remove removes the files of temporary indexes.
 	remove []func() error
 
 	threads threadCosts
 }
 
-// opened returns an index, which it opens if it is not open.
+// opened returns an index, opening it if necessary.
 func opened[T any](p *pageIndexes, is **T, open func(dir string) (*T, error)) (*T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *pageIndexes) usage(ctx context.Context, q page.UsageQuery) (rows []*rec
 	return report.Records(by), report.TotalRecord(), nil
 }
 
-// close closes the indexes. Nothing uses them any more.
+// close closes the indexes. They must not be in use.
 func (p *pageIndexes) close() (err error) {
 	p.threads.end()
 	p.mu.Lock()
@@ -125,7 +125,7 @@ func (p *pageIndexes) close() (err error) {
 	return err
 }
 
-// printLink prints, or opens, a link to a server of the store that runs already.
+// printLink prints or opens a link to a running server of the store.
 func printLink(ctx context.Context, a *app.App, o *serveOptions) error {
 	return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.Session) error {
 		dir, err := server.RuntimeDir()
@@ -154,10 +154,10 @@ func printLink(ctx context.Context, a *app.App, o *serveOptions) error {
 	})
 }
 
-// openedFor is how long the file is kept that leads a browser to the page: as long as the link in it works.
+// openedFor is how long the file that leads a browser to the page is kept. It is as long as the link works.
 const openedFor = time.Minute
 
-// openBrowser opens a link in the browser of the user. Other users see the arguments of programs, so the link is in a
+// openBrowser opens a link in the user's browser. Other users can see the arguments of programs, so the link is in a
 // file that only this user can read.
 func openBrowser(dir, link string) error {
 	f, err := os.CreateTemp(dir, "open-*.html") // mode 0600
@@ -175,7 +175,7 @@ func openBrowser(dir, link string) error {
 	return nil
 }
 
-// startBrowser starts the program that opens files of the user.
+// startBrowser starts the user's program for a file.
 func startBrowser(file string) error {
 	name, args := "xdg-open", []string{file}
 	switch runtime.GOOS {
@@ -191,7 +191,7 @@ func startBrowser(file string) error {
 	return c.Process.Release()
 }
 
-// removeOpened removes the files that led browsers to the page, once their links have ended.
+// removeOpened removes files that led browsers to the page, after their links have expired.
 func removeOpened(dir string, now time.Time) {
 	files, _ := filepath.Glob(filepath.Join(dir, "open-*.html")) // only the pattern can be wrong
 	for _, file := range files {

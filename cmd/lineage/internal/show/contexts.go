@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// Created prints a context that a command created: its id for scripts, on a line of its own.
+// Created prints a context that a command created. Its id is on a line of its own, for scripts.
 func Created(ctx context.Context, s *app.Session, c *lineage.Context) error {
 	if s.JSON {
 		r, err := records.OfContext(ctx, s.Store, c)
@@ -23,7 +23,7 @@ func Created(ctx context.Context, s *app.Session, c *lineage.Context) error {
 	return nil
 }
 
-// NameOf returns what a person calls a context: its branch, or its short id.
+// NameOf returns the name of a context for people: its branch, or its short id.
 func NameOf(found *refs.Ref) string {
 	switch {
 	case found.Branch != "":
@@ -52,7 +52,7 @@ func Moved(ctx context.Context, s *app.Session, found *refs.Ref, from lineage.Sp
 	return s.Print(r, "%s %s at message %d, %s\n", NameOf(found), verb, length, refs.ShortSpan(to))
 }
 
-// PrintBranch prints a branch that a command created or changed, unless that failed. ofActive describes it if it is
+// PrintBranch prints a branch that a command created or changed, unless err is set. ofActive describes it if it is
 // the active one.
 func PrintBranch(a *app.App, b *records.Branch, ofActive string, err error) error {
 	if err != nil {

@@ -92,7 +92,7 @@ func PrintSpan(ctx context.Context, s *app.Session, found *refs.Ref) error {
 	return nil
 }
 
-// usageOf returns what a message states of answers of models, nil for nothing.
+// usageOf returns the usage that a message states, nil for none.
 func usageOf(ctx context.Context, s *app.Session, e *lineage.Entry) (*records.UsageFigures, error) {
 	if e.Kind != lineage.Message || !message.MayStateUsage(e.Role) || e.Erased {
 		return nil, nil
@@ -110,10 +110,10 @@ func usageOf(ctx context.Context, s *app.Session, e *lineage.Entry) (*records.Us
 	return &figures, nil
 }
 
-// callsBefore is how many messages before a result are searched for its call.
+// callsBefore is the number of messages before a result that are searched for its call.
 const callsBefore = 64
 
-// LearnBefore lets a reader know the calls before an entry, so that results name them.
+// LearnBefore tells a reader the calls before an entry, so that results can name them.
 func LearnBefore(ctx context.Context, s *app.Session, r *Reader, e *lineage.Entry) error {
 	if s.JSON || e.Position == 1 {
 		return nil
@@ -135,7 +135,7 @@ func LearnBefore(ctx context.Context, s *app.Session, r *Reader, e *lineage.Entr
 	return nil
 }
 
-// OrEmpty returns a text that may be missing.
+// OrEmpty returns a text, empty for nil.
 func OrEmpty(s *string) string {
 	if s == nil {
 		return ""

@@ -21,7 +21,7 @@ func ShownTitle(ctx context.Context, s *app.Session, info lineage.ThreadInfo) (s
 // Untitled is shown for a thread without a title.
 const Untitled = "(untitled)"
 
-// painted returns a label as a terminal shows it.
+// painted returns a label in the style of its kind.
 func painted(a *app.App, l graph.Label) string {
 	switch text := screen.Line(l.String()); {
 	case l.Active:
@@ -35,7 +35,7 @@ func painted(a *app.App, l graph.Label) string {
 	}
 }
 
-// maxLabels bounds how many names are shown at one message.
+// maxLabels limits the names that are shown at one message.
 const maxLabels = 6
 
 // LabelText returns the names that point to a message, painted.

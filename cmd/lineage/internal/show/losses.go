@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Losses counts what a format cannot express, by reason.
+// Losses counts, by reason, what a format cannot express.
 type Losses struct {
 	first []lineage.Loss // the first of each reason
 	count map[string]int

@@ -1,4 +1,4 @@
-// Package show prints what commands read of a store or database: messages, contexts, trees, costs.
+// Package show prints what commands read from a store or database: messages, contexts, trees, costs.
 package show
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A ReadMessage is a message that a command read. The text and data of its record are for programs.
+// ReadMessage is a message that a command read. The text and data of its record are for programs.
 type ReadMessage struct {
 	records.Message
-	// Said is what people read of it.
+	// Said is the message for people.
 	Said *transcript.Message `json:"-"`
 }
 
-// ShortID returns the form of an id that people read: that of refs for ids of things and addresses of messages, and
-// any other id whole.
+// ShortID returns an id in the form for people. Ids of things and addresses of messages are shortened as in package
+// refs. Other ids stay whole.
 func ShortID(id string) string {
 	if parsed, err := structure.ParseID[lineage.ThreadID](id); err == nil {
 		return refs.Short(parsed)
@@ -72,7 +72,7 @@ func Listed(ctx context.Context, s *app.Session, e *lineage.Entry) (*ReadMessage
 	return Message(ctx, s, e, records.MaxPreview)
 }
 
-// Line returns what an entry says as one line.
+// Line returns the content of an entry in one line.
 func Line(ctx context.Context, s *app.Session, e *lineage.Entry) (string, error) {
 	m, err := s.Store.Transcribe(ctx, e, records.MaxPreview)
 	if err != nil {
@@ -82,7 +82,7 @@ func Line(ctx context.Context, s *app.Session, e *lineage.Entry) (string, error)
 	return screen.Line(line), nil
 }
 
-// Line returns the cell of the speaker of a message and what it says. They are empty for programs.
+// Line returns a cell with the speaker of a message, and its content. They are empty for programs.
 func (m *ReadMessage) Line() (screen.Cell, string) {
 	if m.Said == nil {
 		return screen.Cell{}, ""

@@ -13,13 +13,13 @@ import (
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
-// Reader prints messages for people, with the results of calls below the calls.
+// Reader prints messages for people. Results of calls are printed below the calls.
 type Reader struct {
 	*app.App
-	// Short shows only the beginning of long instructions and reminders, which the program of an agent wrote.
+	// Short shows only the start of long instructions and reminders, which an agent's program wrote.
 	Short  bool
 	pairer *transcript.Pairer
-	// open are the messages that may have items to come.
+	// open are the messages that may still get items.
 	open map[*transcript.Message]*loggedMessage
 	last *transcript.Message
 }
@@ -28,8 +28,8 @@ type Reader struct {
 type loggedMessage struct {
 	*ReadMessage
 	names  []graph.Label
-	headed bool // its head is printed
-	shown  bool // something of it is printed
+	headed bool // its head was printed
+	shown  bool // something of it was printed
 }
 
 // NewReader returns a reader that prints to the output of the program.
@@ -48,13 +48,13 @@ func PrintMessage(a *app.App, m *ReadMessage, names []graph.Label) error {
 	return nil
 }
 
-// Learn lets results that are printed name the calls of a message that is not printed.
+// Learn tells the reader a message that is not printed, so that results can name its calls.
 func (r *Reader) Learn(m *transcript.Message) {
 	r.pairer.Add(m)
 	r.pairer.Flush()
 }
 
-// Add adds a message, and prints what is complete.
+// Add adds a message, and prints items that are complete.
 func (r *Reader) Add(m *ReadMessage, names []graph.Label) {
 	is := &loggedMessage{ReadMessage: m, names: names}
 	r.open[m.Said] = is
@@ -63,7 +63,7 @@ func (r *Reader) Add(m *ReadMessage, names []graph.Label) {
 	r.print(r.pairer.Ready())
 }
 
-// Flush prints the messages that were added, without waiting for results of their calls.
+// Flush prints the added messages without waiting for results of their calls.
 func (r *Reader) Flush() { r.print(r.pairer.Flush()) }
 
 // End prints the rest.
@@ -85,7 +85,7 @@ func (r *Reader) print(items []*transcript.Item) {
 			r.item(i, m)
 			continue
 		}
-		// The results of a message are shown with their calls: it has a head if a name points to it.
+		// Results are shown with their calls, so a message with only results has a head only if a name points to it.
 		switch {
 		case is.shown && len(is.names) > 0 && !is.headed:
 			r.head(is)
@@ -143,7 +143,7 @@ func (r *Reader) item(i *transcript.Item, m *loggedMessage) {
 	r.left("    ", i.Left, m.ReadMessage)
 }
 
-// text prints a text for a person: wrapped to the terminal, its lines indented and in a style.
+// text prints a text for people: wrapped to the terminal, indented and styled.
 func (r *Reader) text(indent, text string, style screen.Style) {
 	r.lines(slices.Collect(strings.Lines(r.Indented(indent, text))), style)
 }
@@ -158,7 +158,7 @@ func (r *Reader) lines(lines []string, style screen.Style) {
 	}
 }
 
-// beginning prints a text, or its first lines if the reader is short.
+// beginning prints a text, or only its first lines if the reader is short.
 func (r *Reader) beginning(text string, style screen.Style, m *loggedMessage) {
 	const most, first = 12, 8
 	lines := slices.Collect(strings.Lines(r.Indented("    ", text)))
@@ -170,7 +170,7 @@ func (r *Reader) beginning(text string, style screen.Style, m *loggedMessage) {
 	r.Printf("    %s\n", r.dim(fmt.Sprintf("… %d more lines: lineage show %s", len(lines)-first, screen.Line(ShortID(m.ID)))))
 }
 
-// left says how much of a text is not shown.
+// left prints how much of a text is not shown.
 func (r *Reader) left(indent string, n int, m *ReadMessage) {
 	if n > 0 {
 		r.Printf("%s%s\n", indent, r.dim(fmt.Sprintf("… %s more: lineage cat %s", screen.Bytes(n), m.ContentID)))
@@ -207,7 +207,7 @@ func (r *Reader) call(c *transcript.ToolCall, m *loggedMessage) {
 	}
 }
 
-// result prints a result: what it is of or where it comes from, how the call ended, and what came out.
+// result prints a result: its call or its source, how the call ended, and the output.
 func (r *Reader) result(of *transcript.ToolResult, head string) {
 	from := r.open[of.From]
 	from.shown = true
@@ -235,7 +235,7 @@ func (r *Reader) result(of *transcript.ToolResult, head string) {
 	r.left("      ", of.Left, from.ReadMessage)
 }
 
-// isShort reports whether a text is shown in the line of its head.
+// isShort reports whether a text fits on the line of its head.
 func isShort(text string) bool {
 	const longest = 60
 	return text != "" && screen.Width(text) <= longest && !strings.Contains(text, "\n")

@@ -12,16 +12,16 @@ import (
 	"github.com/lineage-store/lineage/lineage/graph"
 )
 
-// Limits of a drawing that is not full.
+// Limits of a drawing with folded parts.
 const (
 	maxForks = 12
 	maxDepth = 12
-	// shown is how many messages are shown at each end of a stretch without a name.
+	// shown is the number of messages shown at each end of a part without names.
 	shown = 2
 )
 
-// Draw draws the forest below the title and the id of the thread, with box characters, the way a history reads: the line
-// of the active branch goes straight down, and forks are drawn to its right.
+// Draw draws the forest below the title and the id of the thread, with box characters. The line of the active branch
+// goes straight down, and forks are drawn to its right.
 func (f *Forest) Draw(ctx context.Context, title, id string) error {
 	f.Printf("%s  %s\n", f.Out.Paint(screen.Bold, title), f.Out.Paint(screen.Dim, "thread "+screen.Line(id)))
 	if names := f.Labels[graph.Place{}]; len(names) > 0 {
@@ -30,7 +30,7 @@ func (f *Forest) Draw(ctx context.Context, title, id string) error {
 	for l := range f.Lines() {
 		f.digits = max(f.digits, len(fmt.Sprint(l.Before+l.Last)))
 	}
-	// The tree of the active branch comes last, where one looks first.
+	// The tree of the active branch comes last, where people look first.
 	slices.SortStableFunc(f.Roots, func(a, b *graph.Line) int { return cmp.Compare(min(a.Main, 1), min(b.Main, 1)) })
 	roots := f.Roots
 	if !f.Full {
@@ -47,8 +47,7 @@ func (f *Forest) Draw(ctx context.Context, title, id string) error {
 	return nil
 }
 
-// withoutRecords draws a note in place of each tree that has only records of an import, and returns the
-// others.
+// withoutRecords draws a note for each tree that has only records of an import, and returns the others.
 func (f *Forest) withoutRecords() []*graph.Line {
 	records := f.Records()
 	return slices.DeleteFunc(slices.Clone(f.Roots), func(root *graph.Line) bool {
@@ -61,7 +60,7 @@ func (f *Forest) withoutRecords() []*graph.Line {
 	})
 }
 
-// drawLine draws a line from a message on, and all that forks off it there.
+// drawLine draws a line from a message on, with all forks from there.
 func (f *Forest) drawLine(ctx context.Context, from graph.Place, prefix string, depth int) error {
 	l, forks := from.Line, from.Line.ForksFrom(from.At)
 	for seq := from.At; seq <= l.Last; seq++ {
@@ -83,7 +82,7 @@ func (f *Forest) drawLine(ctx context.Context, from graph.Place, prefix string, 
 			}
 		}
 		if main != nil && seq < l.Last {
-			// The active branch left this line here: the rest of the line is a fork of it.
+			// The active branch left this line here, so the rest of the line is drawn as a fork.
 			beside = append(beside, l.At(seq+1))
 		}
 		if err := f.drawForks(ctx, beside, prefix, depth); err != nil {
@@ -115,12 +114,12 @@ func (f *Forest) drawForks(ctx context.Context, forks []graph.Place, prefix stri
 	return nil
 }
 
-// drawNote draws what is shown in place of messages, to the right of lines.
+// drawNote draws a note instead of messages, to the right of lines.
 func (f *Forest) drawNote(lines, text string) {
 	f.Printf("%s%s\n", f.Out.Paint(screen.Blue, lines), f.Out.Paint(screen.Dim, text))
 }
 
-// drawMessage draws a message. The names that point to it are always shown, and its text is cut to the width that is left.
+// drawMessage draws a message. Its names are always shown, and its text is cut to the remaining width.
 func (f *Forest) drawMessage(ctx context.Context, at graph.Place, prefix string) error {
 	p, err := f.Point(ctx, at)
 	if err != nil {
@@ -149,8 +148,8 @@ func (f *Forest) drawMessage(ctx context.Context, at graph.Place, prefix string)
 	return nil
 }
 
-// foldable returns how many messages from seq on can be left out: a long stretch in the
-// middle of a line where nothing forks off and no name points to.
+// foldable returns the number of messages from seq on that can be left out: a long part in the middle of a line
+// without forks and names.
 func (f *Forest) foldable(l *graph.Line, from, seq uint64, forks []*graph.Line) uint64 {
 	if f.Full || seq < from+shown {
 		return 0
@@ -172,7 +171,7 @@ func (f *Forest) foldable(l *graph.Line, from, seq uint64, forks []*graph.Line) 
 	if n < 2*shown {
 		return 0
 	}
-	// A stretch begins with messages that are shown: after the start, a fork or a name.
+	// A part starts with messages that are shown: after the start, a fork or a name.
 	if f.named(l, seq-1) || len(l.ForksFrom(seq-1)) > len(forks) {
 		return 0
 	}
@@ -190,9 +189,9 @@ type Forest struct {
 	Full bool
 	// digits is the width of the longest position.
 	digits int
-	// Point returns how a message is shown.
+	// Point returns the content of a message for a tree.
 	Point func(ctx context.Context, at graph.Place) (*TreePoint, error)
 }
 
-// TreePoint is what a tree shows of a message.
+// TreePoint is the content of a message in a tree.
 type TreePoint struct{ Speaker, Role, Text string }

@@ -12,15 +12,15 @@ import (
 	"github.com/lineage-store/lineage/lineage/usage"
 )
 
-// CostCell is the cell of a cost.
+// CostCell returns the cell for a cost.
 func CostCell(f *usage.Figures) screen.Cell {
 	figures := f.Record()
 	return screen.Cell{Text: CostText(&figures), Right: true}
 }
 
-// AddUsage sets what the answers of threads cost: those that count in them. Threads are listed without before 'lineage
-// usage' was called for the first time, which reads the whole store, and where the costs cannot be found out, as in a
-// store that is damaged or cannot be written to.
+// AddUsage sets the usage of the answers that count in each thread. It does nothing before 'lineage usage' was called
+// for the first time, because that reads the whole store, and if the costs cannot be computed, as in a store that is
+// damaged or cannot be written to.
 func AddUsage(ctx context.Context, s *app.Session, list ...*records.Thread) error {
 	if len(list) == 0 || !usage.Exists(s.Dir) {
 		return nil
@@ -51,7 +51,7 @@ func usageByThread(ctx context.Context, s *app.Session) (*usage.Report, error) {
 	return index.Report(ctx, usage.Query{By: []usage.By{usage.Thread}})
 }
 
-// UsedText returns figures as a line for people, empty for none.
+// UsedText returns figures in a line for people, empty for none.
 func UsedText(f *records.UsageFigures) string {
 	if f == nil {
 		return ""

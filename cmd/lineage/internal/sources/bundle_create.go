@@ -47,8 +47,7 @@ everything in the inventory of the other store is left out. FILE - is standard o
 	return c
 }
 
-// inventoryFailure explains why a file cannot be used as an inventory. Its damage is not that of the
-// store.
+// inventoryFailure explains why a file cannot be used as an inventory. Damage to it is not damage to the store.
 func inventoryFailure(file string, err error) error {
 	const again = "'lineage bundle inventory FILE' in the other store writes one"
 	var damage *lineage.CorruptError

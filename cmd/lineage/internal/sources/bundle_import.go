@@ -40,7 +40,7 @@ func runBundleImport(ctx context.Context, a *app.App, o *bundleImportOptions) er
 	on := map[string]bundle.OnConflict{"keep-both": bundle.KeepBoth, "take-theirs": bundle.TakeTheirs, "fail": bundle.Fail}
 	conflict, known := on[o.onConflict]
 	if !known {
-		return app.Usagef("--on-conflict %q: it is keep-both, take-theirs or fail", o.onConflict)
+		return app.Usagef("--on-conflict %q: must be keep-both, take-theirs or fail", o.onConflict)
 	}
 	in, err := a.Input(ctx, o.file)
 	if err != nil {

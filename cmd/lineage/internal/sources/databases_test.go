@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
+	"github.com/lineage-store/lineage/lineage/resume"
 )
 
 // crushTables are the tables of Crush that are read.
@@ -185,3 +187,78 @@ func TestFollowDatabases(t *testing.T) {
 }
 
 func quoted(text string) []byte { b, _ := json.Marshal(text); return b }
+
+// A session that was made for OpenCode, which imports it into its database, is a branch of the thread: what OpenCode adds follows the
+// position, and what it imported is no message again.
+func TestResumedInADatabase(t *testing.T) {
+	ctx := context.Background()
+	home := t.TempDir()
+	d := &databases{t: t, store: lineagetest.New(t, lineage.Options{}), home: home, machine: "m1"}
+	thread, err := d.store.CreateThread(ctx, lineage.ThreadOptions{Title: "Mine"})
+	require.NoError(t, err)
+	active, err := thread.Active(ctx)
+	require.NoError(t, err)
+	spans, err := active.Extend(ctx, lineage.User("one"), lineage.Assistant("two"), lineage.User("three"))
+	require.NoError(t, err)
+	path := filepath.Join(home, ".local", "share", "opencode", "opencode.db")
+	statements := []string{`CREATE TABLE session (id text PRIMARY KEY, project_id text, parent_id text, slug text, directory text, title text, version text, agent text, model text, time_created integer, time_updated integer);
+CREATE TABLE message (id text PRIMARY KEY, session_id text, time_created integer, time_updated integer, data text);
+CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text, time_created integer, time_updated integer, data text);`}
+	var sessions []*resume.Session
+	for range 2 { // of one position
+		s, err := resume.New(ctx, d.store, spans[1], resume.Options{Agent: "opencode", Thread: thread.ID(), Dir: home, Environment: d.options().Environment})
+		require.NoError(t, err)
+		_, err = s.Write(ctx)
+		require.NoError(t, err)
+		raw, err := os.ReadFile(s.File())
+		require.NoError(t, err)
+		var made struct {
+			Messages []struct {
+				Info  json.RawMessage
+				Parts []json.RawMessage
+			}
+		}
+		require.NoError(t, json.Unmarshal(raw, &made))
+		require.Len(t, made.Messages, 2)
+		at := 1767225600000
+		add := func(id, info string, parts ...json.RawMessage) {
+			at++
+			statements = append(statements, fmt.Sprintf(`INSERT INTO message VALUES ('%s', '%s', %d, %d, '%s')`, id, s.ID, at, at, info))
+			for i, part := range parts {
+				statements = append(statements, fmt.Sprintf(`INSERT INTO part VALUES ('prt_%s_%d', '%s', '%s', %d, %d, '%s')`, id, i, id, s.ID, at, at, part))
+			}
+		}
+		statements = append(statements, fmt.Sprintf(`INSERT INTO session (id, directory, title, time_created, time_updated) VALUES ('%s', '/w', 'Other', %d, %d)`, s.ID, at, at))
+		for _, m := range made.Messages {
+			var info struct{ ID string }
+			require.NoError(t, json.Unmarshal(m.Info, &info))
+			add(info.ID, string(m.Info), m.Parts...)
+		}
+		add(fmt.Sprintf("msg_ffffffffffff0000000000000%d", len(sessions)), `{"role":"user","time":{"created":1767225700000}}`, json.RawMessage(fmt.Sprintf(`{"type":"text","text":"more %d"}`, len(sessions))))
+		sessions = append(sessions, s)
+	}
+	d.write(path, statements...)
+	d.follow()
+	d.follow()
+	for i, s := range sessions {
+		_, err := d.store.FindThread(ctx, s.ID)
+		require.ErrorIs(t, err, lineage.ErrNotFound)
+		b, err := thread.Branch(ctx, "opencode-"+strings.ToLower(s.ID[len(s.ID)-12:]))
+		require.NoError(t, err)
+		branch, err := d.store.Context(ctx, b.Context)
+		require.NoError(t, err)
+		var texts []string
+		for e, err := range branch.Entries(ctx, lineage.Window{}) {
+			require.NoError(t, err)
+			text, err := d.store.Text(ctx, e)
+			require.NoError(t, err)
+			texts = append(texts, text)
+		}
+		require.Equal(t, []string{"one", "two", fmt.Sprintf("more %d", i)}, texts)
+		rows, _ := d.rows(path + "/" + s.ID)
+		require.NotEmpty(t, rows)
+	}
+	info, err := thread.Info(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "Mine", info.Title)
+}

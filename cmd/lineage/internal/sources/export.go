@@ -94,10 +94,10 @@ func exportFormats() []string {
 	return append(names, branchFilesFormat)
 }
 
-// branchFilesFormat is the format that package conversation writes: a folder and not a file.
+// branchFilesFormat is the format of package conversation. It is a folder, not a file.
 const branchFilesFormat = "branch-files"
 
-// exportFormat returns the format that is asked for, or that of the file by its name.
+// exportFormat returns the requested format, or the one that the name of the file implies.
 func (o *exportOptions) exportFormat() (export.Format, error) {
 	if o.format != "" {
 		return export.Format(o.format), nil
@@ -242,7 +242,7 @@ func exportScope(ctx context.Context, s *app.Session, o *exportOptions) (export.
 	return scope, nil
 }
 
-// writeBinary is writeOutput for bytes that a terminal cannot show.
+// writeBinary is app.WriteOutput for bytes that a terminal cannot show.
 func writeBinary(a *app.App, name string, write func(io.Writer) error) error {
 	if name == app.StdoutName && a.Out.Terminal {
 		return app.Usagef("this is not for a terminal: send it to a file")

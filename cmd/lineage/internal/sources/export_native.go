@@ -17,10 +17,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// exportNative writes a session file as it was read last.
+// exportNative writes a session file as it was last read.
 func exportNative(ctx context.Context, s *app.Session, o *exportOptions) error {
 	if o.format != "" || o.all || o.given || o.prune || o.title != "" {
-		return app.Usagef("--native writes a file as it is: it goes with --output only")
+		return app.Usagef("--native writes a file as it is: only with --output")
 	}
 	if len(o.what) > 1 {
 		return app.Usagef("--native writes one file: name one")
@@ -55,7 +55,8 @@ func exportNative(ctx context.Context, s *app.Session, o *exportOptions) error {
 	return s.Print(&r, "wrote %s as %s was, %s\n", r.File, path, screen.Bytes(r.Bytes))
 }
 
-// sourcesToExport returns the session file with a path, or the end of one, or that of a thread; of a database the rows of all sessions.
+// sourcesToExport returns the session file with a path, or with the end of a path, or that of a thread. For a
+// database it returns the rows of all sessions.
 func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*follow.Source, error) {
 	name, threadOf := "", ""
 	if len(what) == 1 {
@@ -81,18 +82,18 @@ func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*fol
 		name, threadOf = show.ShortID(info.ID.String()), info.SourceID
 	}
 	end := "/" + strings.TrimPrefix(name, "./")
-	var exact, found []*follow.Source // with the path, and with that of its database or the end of one
-	var damaged error                 // of one of them
+	var exact, found []*follow.Source // with the path; with that of its database or the end of one
+	var damaged error                 // error of one of them
 	for source, err := range follow.Sources(ctx, s.Store) {
 		if err != nil && !errors.Is(err, lineage.ErrCorrupt) {
 			return nil, err
 		}
 		if source == nil {
-			continue // damaged so that nothing of it can be read
+			continue // so damaged that nothing can be read
 		}
 		path, database := filepath.ToSlash(source.About.Path), filepath.ToSlash(source.Database())
 		if err != nil && database != "" {
-			database = path[:max(0, strings.LastIndexByte(path, '/'))] // the session is not known
+			database = path[:max(0, strings.LastIndexByte(path, '/'))] // the session is unknown
 		}
 		switch {
 		case path == name:

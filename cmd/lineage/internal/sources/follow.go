@@ -84,7 +84,7 @@ func runFollow(ctx context.Context, a *app.App, o *followOptions) error {
 	})
 }
 
-// choose returns what is followed: what was remembered, with what the command line changes of it.
+// choose returns what to follow: the stored choice, as changed by the command line.
 func (o *followOptions) choose(remembered follow.Choice) (choice follow.Choice, changed bool) {
 	choice = remembered
 	if o.reset {
@@ -100,7 +100,7 @@ func (o *followOptions) choose(remembered follow.Choice) (choice follow.Choice, 
 	return choice, changed
 }
 
-// choose returns what is followed, and remembers it.
+// choose returns what to follow, and stores it.
 func choose(ctx context.Context, s *app.Session, o *followOptions, machine follow.Machine) (follow.Choice, error) {
 	remembered, err := follow.Remembered(ctx, s.Store, machine)
 	if err != nil {
@@ -120,7 +120,7 @@ func unknownAgent(err error) error {
 	return err
 }
 
-// Follow follows agents, and prints what happens.
+// Follow follows agents, and prints the events.
 func Follow(ctx context.Context, s *app.Session, o follow.Options) error {
 	p := &followPrinter{Session: s, ctx: ctx, line: s.Progress("reading", screen.Bytes)}
 	defer p.line.Done()
@@ -139,7 +139,7 @@ type followPrinter struct {
 	*app.Session
 	ctx  context.Context
 	line *screen.Progress
-	// waiting is set once everything was read for the first time.
+	// waiting is set when everything was read for the first time.
 	waiting                   bool
 	found, messages, problems int64
 	err                       error // of writing
@@ -170,7 +170,7 @@ func (p *followPrinter) record(e follow.Event) *records.Followed {
 		Messages: e.Messages, Skipped: e.Skipped, Reason: e.Reason,
 	}
 	for _, id := range e.Conversations {
-		if t, err := p.Store.FindThread(p.ctx, id); err == nil {
+		if t, err := follow.ThreadOf(p.ctx, p.Store, id); err == nil {
 			r.Threads = append(r.Threads, t.ID().String())
 		}
 	}
@@ -225,7 +225,7 @@ func (p *followPrinter) show(e follow.Event) {
 	}
 }
 
-// read prints what was read before the first wait.
+// read prints the result of reading before the first wait.
 func (p *followPrinter) read(e follow.Event) {
 	switch {
 	case p.found == 0:
@@ -240,7 +240,7 @@ func (p *followPrinter) read(e follow.Event) {
 	}
 }
 
-// problem prints what is wrong with a file or folder.
+// problem prints a problem with a file or folder.
 func (p *followPrinter) problem(e follow.Event) {
 	p.line.Done()
 	what := ""
@@ -250,10 +250,10 @@ func (p *followPrinter) problem(e follow.Event) {
 	p.Warn("%s: %s%s", e.Path, what, app.Saying(e.Err))
 }
 
-// titles returns the titles of the threads of a file that was read, or its path.
+// titles returns the titles of the threads of a file, or its path.
 func (p *followPrinter) titles(e follow.Event) string {
 	if len(e.Conversations) == 1 {
-		if t, err := p.Store.FindThread(p.ctx, e.Conversations[0]); err == nil {
+		if t, err := follow.ThreadOf(p.ctx, p.Store, e.Conversations[0]); err == nil {
 			if info, err := t.Info(p.ctx); err == nil {
 				if title, err := p.Store.ShownTitle(p.ctx, info); err == nil {
 					return screen.Cut(screen.Line(title), 60)
@@ -274,7 +274,7 @@ func (p *followPrinter) agentName(name string) string {
 	return "folder"
 }
 
-// listFollowed lists what is followed. Without a store it lists what would be.
+// listFollowed lists what is followed. Without a store it lists what would be followed.
 func listFollowed(ctx context.Context, a *app.App, o *followOptions, common follow.Options) error {
 	list := func(ctx context.Context, store *lineage.Store) error {
 		remembered, err := follow.Remembered(ctx, store, common.Machine)
@@ -301,7 +301,7 @@ func listFollowed(ctx context.Context, a *app.App, o *followOptions, common foll
 	return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.Session) error { return list(ctx, s.Store) })
 }
 
-// firstOf reports whether a place is to stand for those of its agent of which none is there.
+// firstOf reports whether a place represents those places of its agent of which none exists.
 func firstOf(all []follow.Listing, i int) bool {
 	for k := range all {
 		if all[k].Agent.Name == all[i].Agent.Name && (k < i || all[k].State != follow.NotThere) {

@@ -73,10 +73,10 @@ all time or memory; the error names the limit, and --limit raises it. A store th
 	return c
 }
 
-// limitNames returns the names of all limits on what an archive can make an import do.
+// limitNames returns the names of all limits.
 func limitNames() []string { return slices.Sorted(maps.Keys((&archive.Limits{}).ByName())) }
 
-// limitsOf returns the limits that the command line sets.
+// limitsOf returns the limits set on the command line.
 func (o *importOptions) limitsOf() (l archive.Limits, err error) {
 	byName := l.ByName()
 	for name, value := range o.limits {
@@ -91,7 +91,7 @@ func (o *importOptions) limitsOf() (l archive.Limits, err error) {
 	return l, nil
 }
 
-// limitHint is the advice about an error that a limit was exceeded.
+// limitHint returns the hint for an error that a limit was exceeded.
 func limitHint(err error) (string, bool) {
 	var limit *archive.LimitError
 	if !errors.As(err, &limit) {
@@ -100,7 +100,7 @@ func limitHint(err error) (string, bool) {
 	return fmt.Sprintf("--limit %s=N raises the limit, if the archive can be trusted; it is %d", limit.Limit, limit.Most), true
 }
 
-// Formats are those that can be imported.
+// Formats are the formats that can be imported.
 func Formats() []archive.Format { return append(formats.All(), archives.Formats()...) }
 
 // formatList returns the names of all formats, indented and wrapped.
@@ -131,7 +131,7 @@ func runImport(ctx context.Context, a *app.App, o *importOptions) error {
 	return importArchive(ctx, a, mode, o)
 }
 
-// importArchive imports an archive. Where nothing is found, no store is created.
+// importArchive imports an archive. If nothing is found, no store is created.
 func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *importOptions) error {
 	source, size := archive.Stream("", a.Stdin), int64(0)
 	if o.path != "-" {
@@ -158,7 +158,7 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 		Format: o.format, Formats: Formats(), UserID: o.user, Prefix: o.prefix, Limits: limits,
 		Progress: func(p importer.Progress) { line.Show(p.Read, size) },
 	}
-	// What was read before is known before anything is read, if there is a store.
+	// If there is a store, its record of files is needed before anything is read.
 	if o.path != "-" {
 		opened := false
 		err := a.Open(ctx, mode&^app.Create, func(ctx context.Context, s *app.Session) (err error) {
@@ -178,14 +178,14 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 	return importInto(ctx, a, o, source, archived, line.Done, func(run func(context.Context, *app.Session) error) error { return a.Open(ctx, mode, run) })
 }
 
-// filesOf returns the files that this machine has imported into a store, which may be nil.
+// filesOf returns the record of files that this machine has imported into a store, which may be nil.
 func filesOf(ctx context.Context, a *app.App, store *lineage.Store, o *importOptions) (*importer.Files, error) {
 	if o.again {
 		store = nil
 	}
 	_, machine, err := a.Machine()
 	if err != nil {
-		return nil, nil // without a home nothing is remembered
+		return nil, nil // without a home directory nothing is recorded
 	}
 	return importer.FilesOf(ctx, store, machine.ID, o.path)
 }
@@ -204,15 +204,15 @@ func importInto(ctx context.Context, a *app.App, o *importOptions, source archiv
 	return open(func(ctx context.Context, s *app.Session) error {
 		report, err := begun.Into(s.Store)
 		done()
-		// What was imported before a failure is in the store, and is reported.
+		// What was imported before an error is in the store, and is reported.
 		return errors.Join(importFailure(err, o), imported(s.App, &report, err == nil))
 	})
 }
 
-// importAgain is the advice about an import that was interrupted.
+// importAgain is the hint for an interrupted import.
 const importAgain = "what was imported before is kept; importing again continues from there"
 
-// importFailure adds the advice about an error after which something may be in the store.
+// importFailure adds a hint to an error after which something may be in the store.
 func importFailure(err error, o *importOptions) error {
 	if failure := sourceFailure(err, o); failure != err || err == nil {
 		return failure
@@ -223,7 +223,7 @@ func importFailure(err error, o *importOptions) error {
 	return app.Hint(err, importAgain)
 }
 
-// sourceFailure adds the advice about a source in which nothing is found.
+// sourceFailure adds a hint to an error about a source without conversations.
 func sourceFailure(err error, o *importOptions) error {
 	switch {
 	case errors.Is(err, archive.ErrUnknownFormat) && string(firstBytes(o.path)) == "SQLite format 3\x00":
@@ -253,7 +253,7 @@ func firstBytes(path string) []byte {
 	return begin[:n]
 }
 
-// imported prints what an import did.
+// imported prints the result of an import.
 func imported(a *app.App, report *importer.Report, whole bool) error {
 	r := ImportedRecord(report)
 	err := printImported(a, r, whole)
@@ -276,8 +276,8 @@ func ImportedRecord(report *importer.Report) *records.Imported {
 	}
 }
 
-// partly reports that items were left out, or that there are no messages: the import is done in
-// part, or not at all where nothing was left to import.
+// partly returns an error if items were left out or there are no messages. The import was then done in part, or not
+// at all if nothing remained to import.
 func partly(r *records.Imported) error {
 	left := screen.Plural(r.SkippedCount, "item") + " left out"
 	stored := r.Messages > 0 || r.NewBytes > 0 || r.RepairedCount > 0
@@ -328,8 +328,7 @@ func printImported(a *app.App, r *records.Imported, whole bool) error {
 	return err
 }
 
-// maxItems and maxIgnored bound how many items, and how many files of no known format,
-// are listed for a person.
+// maxItems and maxIgnored limit the items, and the files in no known format, that are listed for people.
 const (
 	maxItems   = 20
 	maxIgnored = 10
@@ -342,7 +341,7 @@ func itemLines(items []records.SkippedItem) (lines []string) {
 	return lines
 }
 
-// listSome prints the first of count things that were left out or are odd.
+// listSome prints the first ones of count items that were left out or are irregular.
 func listSome(a *app.App, what string, lines []string, count int64, most int) {
 	for _, line := range lines[:min(len(lines), most)] {
 		a.Printf("%s  %s\n", a.Out.Paint(screen.Yellow, what), screen.Line(line))

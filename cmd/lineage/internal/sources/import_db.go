@@ -53,7 +53,7 @@ func importChats(ctx context.Context, s *app.Session, db *sqladapter.DB, o *impo
 	return printImported(s.App, &r, true)
 }
 
-// maxSkipped bounds how many things that were left out are listed.
+// maxSkipped limits the listed items that were left out.
 const maxSkipped = 1000
 
 func grown(before, after uint64) int64 { return int64(after - min(before, after)) }

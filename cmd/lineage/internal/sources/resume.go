@@ -45,8 +45,8 @@ The session belongs to the folder that the thread worked in, or the current one 
 The command is for a POSIX shell, and on Windows for PowerShell.
 
 One new session file is created, and nothing of the agent's is changed. For OpenCode, which has its
-sessions in a database, it is a file for 'opencode import' in this program's own folder. 'lineage
-follow' makes a thread of the session.`,
+sessions in a database, it is a file for 'opencode import' in this program's own folder. The store
+remembers what the session was made of, and 'lineage follow' makes it a branch of the thread.`,
 		Example: `  lineage resume :2 --agent codex
   lineage resume --agent pi --dry-run
   lineage resume main --agent claude-code --json`,
@@ -72,7 +72,11 @@ func runResume(ctx context.Context, a *app.App, o *resumeOptions) error {
 		return err
 	}
 	var made *resume.Session
-	if err := a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+	var mode app.OpenMode
+	if o.dryRun {
+		mode = app.Reading
+	}
+	if err := a.Open(ctx, mode, func(ctx context.Context, s *app.Session) error {
 		if made, err = newSession(ctx, s, o, environment); err != nil {
 			return err
 		}
@@ -91,7 +95,7 @@ func runResume(ctx context.Context, a *app.App, o *resumeOptions) error {
 	return startAgent(made)
 }
 
-// newSession makes the session of what the command line names.
+// newSession creates the session for the position on the command line.
 func newSession(ctx context.Context, s *app.Session, o *resumeOptions, environment *follow.Environment) (*resume.Session, error) {
 	found, err := s.Refs.Find(ctx, o.position)
 	if err != nil {
@@ -119,7 +123,7 @@ func newSession(ctx context.Context, s *app.Session, o *resumeOptions, environme
 	return made, unknownAgent(err)
 }
 
-// threadOf returns the thread that a name was found in, zero for none.
+// threadOf returns the thread in which a name was found, zero for none.
 func threadOf(found *refs.Ref) lineage.ThreadID {
 	if found.Thread == nil {
 		return lineage.ThreadID{}
@@ -172,7 +176,7 @@ func writeSession(ctx context.Context, s *app.Session, o *resumeOptions, made *r
 	return s.Print(r, "%s\n", r.Command)
 }
 
-// ResumedRecord returns the record of a session, which has no size yet.
+// ResumedRecord returns the record of a session, without its size.
 func ResumedRecord(made *resume.Session, written bool) *records.Resumed {
 	return &records.Resumed{
 		Agent: made.Agent.Name, Session: made.ID, Dir: made.Dir, File: made.File(), Command: made.Shell(), Commands: made.Commands,
@@ -180,7 +184,7 @@ func ResumedRecord(made *resume.Session, written bool) *records.Resumed {
 	}
 }
 
-// startAgent runs the commands of an agent at the terminal, and waits for them. An interrupt is the agent's.
+// startAgent runs the commands of an agent on the terminal, and waits for them. Interrupts are left to the agent.
 func startAgent(made *resume.Session) error {
 	for i, command := range made.Commands {
 		c := exec.Command(command[0], command[1:]...)

@@ -28,7 +28,7 @@ func ListContexts(ctx context.Context, s *app.Session, of lineage.ThreadID, o *C
 		if err != nil {
 			return err
 		}
-		if is.Thread != of { // all are listed where none is asked for
+		if is.Thread != of { // without a thread, all contexts are listed
 			continue
 		}
 		if more = o.Limit > 0 && listed == o.Limit; more {
@@ -52,7 +52,7 @@ func ListContexts(ctx context.Context, s *app.Session, of lineage.ThreadID, o *C
 	return nil
 }
 
-// contextName returns the name of a branch, or the one that an import has for a subagent.
+// contextName returns the branch name of a context, or the name that an import gave a subagent.
 func contextName(r *records.Context) string {
 	var mark struct {
 		Aside string `json:"aside"`

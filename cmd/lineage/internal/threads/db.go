@@ -16,17 +16,17 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
-// database is an open SQL database whose threads a command works on.
+// database is an open SQL database as a Keeper.
 type database struct {
 	*app.App
 	db    *sqladapter.DB
 	chats chat.Store
-	// current is the id of the current thread, empty while there is none.
+	// current is the id of the current thread, empty if there is none.
 	current string
 	refs    *refs.Chats
 }
 
-// openDatabase runs a command on the database that is named.
+// openDatabase runs a command on the named database.
 func openDatabase(ctx context.Context, a *app.App, mode app.OpenMode, run func(context.Context, *database) error) error {
 	schema := sqladapter.AdoptTables
 	switch {

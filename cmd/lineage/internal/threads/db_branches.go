@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// branchRecord returns the record of a branch with so many messages.
+// branchRecord returns the record of a branch with a number of messages.
 func (d *database) branchRecord(b *chat.Branch, messages int) *records.Branch {
 	return &records.Branch{
 		Name: b.Name, Thread: b.ChatID, Context: b.ID, Head: refID(b.HeadMessageID), Active: b.IsActive, Length: uint64(messages),
@@ -175,12 +175,12 @@ func (d *database) Tree(ctx context.Context, o *TreeOptions) error {
 	return f.Draw(ctx, title, show.ShortID(c.ID))
 }
 
-// plantGraph adds the messages of a graph to a graph of lines, and returns those of each line.
+// plantGraph converts a chat's graph to a graph of lines. It returns the messages of each line.
 func plantGraph(to *graph.Graph, g *chat.Graph) map[*graph.Line][]*chat.GraphNode {
 	nodes := make(map[*graph.Line][]*chat.GraphNode)
 	places := map[string]graph.Place{"": {}}
 	var lines []*graph.Line
-	for i := range g.Nodes { // parents are before their children
+	for i := range g.Nodes { // parents come before their children
 		n := &g.Nodes[i]
 		at := places[string(n.ParentID)]
 		if at.Line == nil || at.At < at.Line.Last {

@@ -98,7 +98,7 @@ func (d *database) Show(ctx context.Context, name string) error {
 	return show.PrintMessage(d.App, newChatMessageRecord(m, uint64(position)), nil)
 }
 
-// appendTries limits how often an append is repeated because another writer was faster.
+// appendTries limits the attempts of an append when other writers are faster.
 const appendTries = 100
 
 // Append implements Keeper.
@@ -144,7 +144,7 @@ func (d *database) Append(ctx context.Context, o *AppendOptions, items []lineage
 	}
 }
 
-// chatMessage returns an item as the documented structured message. It reads the body into memory, because a database
+// chatMessage returns an item as a documented structured message. It reads the body into memory, because a database
 // stores messages whole.
 func chatMessage(item *lineage.Item) (m chat.Message, err error) {
 	if item.Reader != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
-// Search implements Keeper: it searches the thread that was named, or all.
+// Search implements Keeper. It searches the named thread, or all.
 func (d *database) Search(ctx context.Context, o *SearchOptions) ([]*Hit, error) {
 	if among, err := o.among(); err != nil || among != nil {
 		return nil, errors.Join(err, app.Usagef("a search in a database is limited by --thread, --user and --role only"))

@@ -11,15 +11,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Hit is what a search found. Some fields are only shown to people.
+// Hit is a search result. Some fields are only shown to people.
 type Hit struct {
 	records.Hit
 	CreatedAt time.Time
-	// In are the threads and contexts that have it, at most MaxHitThreads.
+	// In are threads and contexts that contain it, at most maxHitThreads.
 	In []string
 }
 
-// addIn adds a thread that has it, by its title and the id that people read.
+// addIn adds a thread that contains it, by its title and its id for people.
 func (h *Hit) addIn(title, id string) {
 	if title != "" {
 		id = screen.Cut(screen.Line(title), 40) + " (" + id + ")"
@@ -27,13 +27,15 @@ func (h *Hit) addIn(title, id string) {
 	h.In = append(h.In, id)
 }
 
-// searchFactor is how many matches are looked at for each hit that is wanted: threads that share a message have a match each.
+// searchFactor is the number of matches that are examined per requested hit. Threads that share a message have a
+// match each.
 const searchFactor = 16
 
-// maxHits bounds how many hits can be asked for.
+// maxHits limits the hits that can be requested.
 const maxHits = 1 << 20
 
-// FindHits returns the best hits, each message once. find is called with growing limits until there are enough messages.
+// FindHits returns the best hits, each message once. It calls find with growing limits until there are enough
+// messages.
 func FindHits(limit int, find func(limit int) ([]chat.SearchResult, error)) ([]*Hit, error) {
 	limit = min(cmp.Or(limit, chat.DefaultSearchLimit), maxHits)
 	for ask := limit * searchFactor; ; ask *= searchFactor {
@@ -48,14 +50,14 @@ func FindHits(limit int, find func(limit int) ([]chat.SearchResult, error)) ([]*
 	}
 }
 
-// hitsOf returns the messages that were found, each once with all its threads, in the order of the results.
+// hitsOf returns the messages found, each once with all its threads, in the order of the results.
 func hitsOf(results []chat.SearchResult) []*Hit {
 	var hits []*Hit
 	seen := make(map[string]*Hit)
 	for i := range results {
 		r := &results[i]
 		m := newChatMessageRecord(&r.Message, 0)
-		// In a projection, threads that share a message have it under its address after their ids.
+		// In a projection, threads that share a message have it with their id in front of its address.
 		id := refs.WithoutThread(m.ID)
 		h := seen[id]
 		if h == nil {
@@ -68,5 +70,5 @@ func hitsOf(results []chat.SearchResult) []*Hit {
 	return hits
 }
 
-// maxHitThreads is how many of a message's threads are named to a person.
+// maxHitThreads limits the threads of a message that are named to people.
 const maxHitThreads = 3

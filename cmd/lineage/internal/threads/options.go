@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// AppendOptions say what is appended, and where.
+// AppendOptions state what to append, and where.
 type AppendOptions struct {
 	Context   string
 	Text      string
@@ -32,7 +32,7 @@ type AppendOptions struct {
 	After     string
 }
 
-// BranchOptions say which branch is created.
+// BranchOptions describe a new branch.
 type BranchOptions struct {
 	Name, From string
 	Empty      bool
@@ -40,17 +40,17 @@ type BranchOptions struct {
 	Overrides  app.OverrideFlags
 }
 
-// CheckpointOptions say which checkpoint is created, and at which position.
+// CheckpointOptions describe a new checkpoint.
 type CheckpointOptions struct{ Name, At string }
 
-// ContextsOptions say which contexts are listed.
+// ContextsOptions select the contexts to list.
 type ContextsOptions struct {
 	Alone bool
 	Limit int
 	After string
 }
 
-// inDatabase returns the options of a list of a database's threads.
+// inDatabase returns the options for listing threads of a database.
 func (o *ThreadListOptions) inDatabase() (chat.ListOptions, error) {
 	if o.Gone {
 		return chat.ListOptions{}, app.Usagef("--gone is about the session files that a store follows, not about a database")
@@ -74,14 +74,14 @@ func (o *ThreadListOptions) inDatabase() (chat.ListOptions, error) {
 	return list, nil
 }
 
-// DeleteOptions name what is deleted.
+// DeleteOptions identify what to delete.
 type DeleteOptions struct {
 	Name       string
 	Checkpoint bool
 	Yes        bool
 }
 
-// LogOptions say which messages of a history are printed, and how.
+// LogOptions select the messages of a history to print, and state how.
 type LogOptions struct {
 	At      string
 	Last    uint64
@@ -93,12 +93,12 @@ type LogOptions struct {
 	Full    bool
 }
 
-// Wants reports whether a message of a role, or another use of content, is to be printed.
+// Wants reports whether to print a message of a role, or another kind of entry.
 func (o *LogOptions) Wants(kind, role string) bool {
 	return len(o.Roles) == 0 || kind == lineage.Message.String() && slices.Contains(o.Roles, role)
 }
 
-// SearchOptions say what is searched for, and where.
+// SearchOptions describe a search.
 type SearchOptions struct {
 	Query        string
 	Roles        []string
@@ -108,7 +108,7 @@ type SearchOptions struct {
 	Limit        int
 }
 
-// among returns the threads that are searched, nil for all.
+// among returns the threads to search, nil for all.
 func (o *SearchOptions) among() (*lineage.ThreadQuery, error) {
 	if !o.Session.Given() && o.Since.IsZero() && o.Until.IsZero() {
 		return nil, nil
@@ -124,7 +124,7 @@ type ThreadCreateOptions struct {
 	Overrides       app.OverrideFlags
 }
 
-// ThreadListOptions say which threads are listed.
+// ThreadListOptions select the threads to list.
 type ThreadListOptions struct {
 	User, Source, Title string
 	Metadata            app.MetadataFlag
@@ -135,7 +135,7 @@ type ThreadListOptions struct {
 	Limit               int
 }
 
-// query returns what the flags ask for.
+// query returns the query for the flags.
 func (o *ThreadListOptions) query() (q lineage.ThreadQuery, err error) {
 	q = lineage.ThreadQuery{
 		SourcePrefix: o.Source, TitlePrefix: o.Title, Metadata: o.Metadata, From: o.Since.Time, To: o.Until.Time, Oldest: o.Oldest,
@@ -149,7 +149,7 @@ func (o *ThreadListOptions) query() (q lineage.ThreadQuery, err error) {
 	return q, nil
 }
 
-// None reports that there are no threads to list.
+// None returns the note that there are no threads to list.
 func (o *ThreadListOptions) None() string {
 	if o.User+o.Source+o.Title+o.After == "" && len(o.Metadata) == 0 && o.Since.IsZero() && o.Until.IsZero() {
 		return "no threads; 'lineage thread create' makes one"
@@ -157,14 +157,14 @@ func (o *ThreadListOptions) None() string {
 	return "no such threads"
 }
 
-// ThreadSetOptions say what of a thread is changed.
+// ThreadSetOptions state what to change in a thread.
 type ThreadSetOptions struct {
 	Thread, Title, User string
 	Metadata            app.JSONFlag
 	Given               func(flag string) bool
 }
 
-// TreeOptions say which thread is drawn.
+// TreeOptions select the thread to draw.
 type TreeOptions struct {
 	Thread string
 	Full   bool

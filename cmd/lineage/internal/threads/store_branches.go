@@ -49,7 +49,7 @@ func (s InStore) CreateBranch(ctx context.Context, o *BranchOptions) (*records.B
 	return BranchOf(ctx, t, created)
 }
 
-// BranchOf returns the record of the branch of a thread that a context is.
+// BranchOf returns the record of the branch of a thread that has a context.
 func BranchOf(ctx context.Context, t *lineage.Thread, c *lineage.Context) (*records.Branch, error) {
 	info, err := c.Info(ctx)
 	if err != nil {
@@ -154,7 +154,7 @@ func checkpointToDelete(ctx context.Context, s *app.Session, t *lineage.Thread, 
 		func(ctx context.Context) error { return t.DeleteCheckpoint(ctx, name) }), err
 }
 
-// quotedTitle returns how a question names a thread.
+// quotedTitle returns the name of a thread in a question.
 func quotedTitle(ctx context.Context, s *app.Session, t *lineage.Thread) (string, error) {
 	info, err := t.Info(ctx)
 	if err != nil {
@@ -227,7 +227,7 @@ func (s InStore) SwitchTo(ctx context.Context, name string) (*records.Branch, er
 	return BranchOf(ctx, home, found.Context)
 }
 
-// NamedBranch returns the context that a name stands for, which must be a branch, and its thread.
+// NamedBranch returns the context of a name, which must be a branch, and its thread.
 func NamedBranch(ctx context.Context, s *app.Session, name string) (*refs.Ref, *lineage.Thread, error) {
 	found, err := s.Refs.Context(ctx, name)
 	if err != nil {

@@ -53,8 +53,8 @@ func (s InStore) Append(ctx context.Context, o *AppendOptions, items []lineage.I
 	return r, err
 }
 
-// BranchHome returns the thread for a branch that forks a context: that of the context or, if it has
-// none, that of what was found.
+// BranchHome returns the thread for a branch that forks a context: the context's thread or, if it has none, that of
+// the position.
 func BranchHome(ctx context.Context, s *app.Session, found *refs.Ref, of *lineage.Context) (*lineage.Thread, error) {
 	info, err := of.Info(ctx)
 	if err != nil {
@@ -66,8 +66,8 @@ func BranchHome(ctx context.Context, s *app.Session, found *refs.Ref, of *lineag
 	return s.Store.Thread(ctx, info.Thread)
 }
 
-// Holder returns a context that has a position on its history: the one named, the one
-// that the position was found by, or one of its thread's.
+// Holder returns a context with a position on its history: the named one, the one in which the position was found, or
+// one of its thread.
 func Holder(ctx context.Context, s *app.Session, found *refs.Ref, name string) (*lineage.Context, error) {
 	if name != "" {
 		in, err := s.Refs.Context(ctx, name)
@@ -113,7 +113,7 @@ func (s InStore) History(ctx context.Context, o *LogOptions, r *show.Reader, vis
 	return HistoryAt(ctx, s.Session, found, o, r, visit)
 }
 
-// HistoryAt is history at a position that was found.
+// HistoryAt is History at a position that was found already.
 func HistoryAt(ctx context.Context, s *app.Session, found *refs.Ref, o *LogOptions, r *show.Reader, visit func(*show.ReadMessage, []graph.Label) error) (err error) {
 	var names map[lineage.SpanRef][]graph.Label
 	if !s.JSON && found.Thread != nil {

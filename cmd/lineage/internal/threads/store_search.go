@@ -14,7 +14,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Search implements threads, with an index beside the store.
+// Search implements Keeper, with an index beside the store.
 func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err error) {
 	among, err := o.among()
 	if err != nil {
@@ -62,7 +62,7 @@ func hit(ctx context.Context, s *app.Session, found *search.Hit) (*Hit, error) {
 		}
 		t, err := s.Store.View().Thread(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) {
-			continue // it was deleted since
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return nil, err
@@ -81,8 +81,8 @@ func hit(ctx context.Context, s *app.Session, found *search.Hit) (*Hit, error) {
 	return h, nil
 }
 
-// HitRecord returns the record of a hit. It names the threads that allows selects; nil selects all, and the contexts outside
-// threads.
+// HitRecord returns the record of a hit. It names only threads for which allows returns true. If allows is nil, it
+// names all, and also contexts outside threads.
 func HitRecord(ctx context.Context, store *lineage.Store, found *search.Hit, allows func(*structure.Thread) bool) (*records.Hit, error) {
 	h := &records.Hit{Rank: found.Rank, Snippet: found.Snippet, Text: found.Text}
 	if e := found.Entry; e != nil {
@@ -108,7 +108,7 @@ func HitRecord(ctx context.Context, store *lineage.Store, found *search.Hit, all
 	for _, id := range found.Threads {
 		t, err := store.View().Thread(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) {
-			continue // it was deleted since
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return nil, err

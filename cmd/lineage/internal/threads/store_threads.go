@@ -72,7 +72,7 @@ func (s InStore) ThreadToDelete(ctx context.Context, name string) (*app.Destruct
 	}, nil
 }
 
-// noteCurrent reports the new current thread after the current one was deleted.
+// noteCurrent prints the new current thread after the current one was deleted.
 func noteCurrent(ctx context.Context, s *app.Session) error {
 	t, err := s.LatestThread(ctx)
 	if err != nil || t == nil {
@@ -109,7 +109,7 @@ func (s InStore) ListThreads(ctx context.Context, o *ThreadListOptions) (list []
 	for _, t := range page {
 		r, err := ThreadRecord(ctx, s.Session, t.Thread)
 		if errors.Is(err, lineage.ErrNotFound) {
-			continue // deleted meanwhile
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return nil, err
@@ -122,7 +122,7 @@ func (s InStore) ListThreads(ctx context.Context, o *ThreadListOptions) (list []
 	return list, show.AddUsage(ctx, s.Session, list...)
 }
 
-// onlyGone yields the threads that only the store has.
+// onlyGone yields the threads whose session files only the store still has.
 func onlyGone(ctx context.Context, s *app.Session, all iter.Seq2[*lineage.ListedThread, error]) (iter.Seq2[*lineage.ListedThread, error], error) {
 	_, machine, err := s.Machine()
 	if err != nil {
@@ -179,7 +179,7 @@ func (s InStore) SetThread(ctx context.Context, o *ThreadSetOptions) (*records.T
 	return ThreadRecord(ctx, s.Session, t)
 }
 
-// ThreadNamed returns the thread with a name; an empty name is the current thread's.
+// ThreadNamed returns the thread with a name, or the current one for an empty name.
 func ThreadNamed(ctx context.Context, s *app.Session, name string) (*lineage.Thread, error) {
 	if name == "" {
 		return s.NeedThread()
@@ -200,7 +200,8 @@ func (s InStore) FindThread(ctx context.Context, name string) (*records.Thread, 
 	return r, show.AddUsage(ctx, s.Session, r)
 }
 
-// reachOf returns what a thread has: the histories of its contexts and checkpoints, and the messages that it keeps.
+// reachOf returns the spans of a thread: the histories of its contexts and checkpoints, and the messages that it
+// keeps.
 func reachOf(ctx context.Context, s *app.Session, t *lineage.Thread) (backend.Reach, error) {
 	state, err := s.Store.View().Thread(ctx, t.ID())
 	if err != nil {

@@ -89,7 +89,7 @@ func emitNodes(ctx context.Context, s *app.Session, tip lineage.SpanRef, last ui
 	return nil
 }
 
-// treePoint returns what a tree shows of a span.
+// treePoint returns the content of a span in a tree.
 func treePoint(ctx context.Context, s *app.Session, ref lineage.SpanRef) (*show.TreePoint, error) {
 	entries, err := s.Store.Span(ctx, ref)
 	if err != nil {

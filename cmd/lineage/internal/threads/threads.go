@@ -1,5 +1,5 @@
-// Package threads has the threads that commands work on, in a store or in a SQL database: one interface, Keeper, and
-// its two implementations.
+// Package threads has one interface, Keeper, to the threads in a store or in a SQL database, and its two
+// implementations.
 package threads
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// Keeper is what commands need of the threads in a store or in a SQL database. Where an id
-// or a name is empty, the current thread or its active branch is meant.
+// Keeper is what commands need of the threads in a store or in a SQL database. An empty id or name means the current
+// thread or its active branch.
 type Keeper interface {
 	ListThreads(ctx context.Context, o *ThreadListOptions) ([]*records.Thread, error)
 	FindThread(ctx context.Context, name string) (*records.Thread, error)
@@ -42,24 +42,24 @@ type Keeper interface {
 
 	// Append adds messages to a branch, and creates the first thread.
 	Append(ctx context.Context, o *AppendOptions, items []lineage.Item) (*records.Appended, error)
-	// History visits the messages that log prints, with the names that point to them. The reader learns
+	// History passes the messages that log prints to visit, with the names that point to them. It tells the reader
 	// the calls before them.
 	History(ctx context.Context, o *LogOptions, r *show.Reader, visit func(*show.ReadMessage, []graph.Label) error) error
-	// Says returns the start of the message of a thread with an id.
+	// Says returns the start of a message of a thread.
 	Says(ctx context.Context, thread, id string) (string, error)
 	Show(ctx context.Context, name string) error
 	Tree(ctx context.Context, o *TreeOptions) error
 	Search(ctx context.Context, o *SearchOptions) ([]*Hit, error)
 }
 
-// On returns what cobra calls for a command that works on a store or a database.
+// On returns the function that cobra calls for a command on a store or a database.
 func On(a *app.App, mode app.OpenMode, run func(context.Context, Keeper, []string) error) func(*cobra.Command, []string) error {
 	return a.Does(func(ctx context.Context, args []string) error {
 		return Open(ctx, a, mode, func(ctx context.Context, in Keeper) error { return run(ctx, in, args) })
 	})
 }
 
-// Open runs a command on the store or database that is named.
+// Open runs a command on the named store or database.
 func Open(ctx context.Context, a *app.App, mode app.OpenMode, run func(context.Context, Keeper) error) error {
 	if a.DSN() != "" {
 		return openDatabase(ctx, a, mode, func(ctx context.Context, d *database) error { return run(ctx, d) })
@@ -67,7 +67,7 @@ func Open(ctx context.Context, a *app.App, mode app.OpenMode, run func(context.C
 	return a.Open(ctx, mode, func(ctx context.Context, s *app.Session) error { return run(ctx, InStore{s}) })
 }
 
-// Destroy destroys something of the threads that are named: see app.Destroy.
+// Destroy deletes something in the named store or database: see app.Destroy.
 func Destroy(ctx context.Context, a *app.App, yes bool, find func(context.Context, Keeper) (*app.Destruction, error)) error {
 	open := func(ctx context.Context, mode app.OpenMode, use func(context.Context, Keeper) error) error {
 		return Open(ctx, a, mode, use)
@@ -75,10 +75,10 @@ func Destroy(ctx context.Context, a *app.App, yes bool, find func(context.Contex
 	return app.Destroy(ctx, a, yes, app.Changing, open, find)
 }
 
-// InStore is the threads of a store.
+// InStore is the Keeper of a store.
 type InStore struct{ *app.Session }
 
-// PageOf returns the first elements of a sequence, and whether there are more. A limit of 0 is any number.
+// PageOf returns the first elements of a sequence, and whether there are more. A limit of 0 means no limit.
 func PageOf[T any](all iter.Seq2[T, error], limit int) (page []T, more bool, err error) {
 	for element, err := range all {
 		if err != nil {
@@ -96,7 +96,7 @@ func deleteChatText(title, id string, messages, branches int64) string {
 	return fmt.Sprintf("delete thread %q (%s) with %s and %s", title, id, screen.Plural(messages, "message"), screen.Plural(branches, "branch"))
 }
 
-// firstThread creates the thread of a store or database that has none, titled by how it begins.
+// firstThread creates the first thread of a store or database. Its title comes from the first items.
 func firstThread(ctx context.Context, a *app.App, in Keeper, items []lineage.Item) error {
 	r, err := in.CreateThread(ctx, &ThreadCreateOptions{Title: screen.Cut(screen.Line(string(items[0].Body)), 60)})
 	if err == nil {

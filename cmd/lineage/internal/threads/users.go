@@ -85,7 +85,7 @@ func deleteUserText(user string, threads, values int) string {
 	return fmt.Sprintf("delete everything of user %q: %s", user, userCounts(&records.Deleted{Threads: threads, Values: values}))
 }
 
-// userCounts says how much of a user there is.
+// userCounts describes how much a user has.
 func userCounts(r *records.Deleted) string {
 	text := []string{screen.Plural(r.Threads, "thread")}
 	if r.Messages > 0 {
@@ -97,7 +97,7 @@ func userCounts(r *records.Deleted) string {
 	return strings.Join(text, ", ")
 }
 
-// deletedInPart adds to an error that some threads are deleted already.
+// deletedInPart adds a hint to an error that some threads are deleted already.
 func deletedInPart(err error, threads int) error {
 	return app.Hint(err, "%s deleted so far; the same command deletes the rest", screen.Plural(threads, "thread"))
 }

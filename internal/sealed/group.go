@@ -1,0 +1,199 @@
+package sealed
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/lineage-store/lineage/internal/varint"
+)
+
+// A group is columns of rows: the keys of a block, or the values of one layout. It has the heads of
+// its columns, and then their bits. The head of a column of numbers is that of its vector. If it has
+// few different numbers, it has choices: a byte 3, their number (varint), the head of the vector of
+// which choice each row has, and that of the vector of the choices. A column of texts is the same
+// without the byte 3: the choices are where in the heap each text begins, and where the last one ends.
+
+// column is a column of a group.
+type column struct {
+	vector
+	choices int // 0 if the vector has the numbers
+	text    bool
+	from    vector // the choices
+}
+
+// group reads a group.
+type group struct {
+	rows    int
+	columns []column
+	memory  [12]column // of columns, if they are few
+}
+
+// maxColumns limits the columns of a group.
+const maxColumns = 128
+
+// readGroup reads a group from the start of r. texts says which columns have texts.
+func (g *group) read(r *varint.Reader, rows int, texts []bool) error {
+	g.rows, g.columns = rows, g.memory[:0]
+	for i, text := range texts {
+		c := column{text: text}
+		if !text && len(r.Rest) > 0 && r.Rest[0] == ofChoices {
+			r.Take(1)
+			c.choices = 1 + r.Size(rows-1)
+		} else if text {
+			c.choices = r.Size(rows)
+		}
+		c.vector = readVector(r, i)
+		if r.Bad {
+			return ErrDamaged
+		}
+		if text || c.choices > 0 {
+			c.from = readVector(r, i)
+			if c.of >= 0 || c.from.of >= 0 {
+				return ErrDamaged
+			}
+		} else if c.of >= 0 && (g.columns[c.of].of >= 0 || g.columns[c.of].text) {
+			return ErrDamaged
+		}
+		g.columns = append(g.columns, c)
+	}
+	for i := range g.columns {
+		c := &g.columns[i]
+		if c.bits = r.Take(uint64(bytesOf(rows, c.width))); c.text {
+			c.from.bits = r.Take(uint64(bytesOf(c.choices+1, c.from.width)))
+		} else if c.choices > 0 {
+			c.from.bits = r.Take(uint64(bytesOf(c.choices, c.from.width)))
+		}
+	}
+	if r.Bad {
+		return ErrDamaged
+	}
+	return nil
+}
+
+// number returns the number in a column, of texts which one.
+func (g *group) number(column, row int) uint64 {
+	c := &g.columns[column]
+	x := c.at(row)
+	switch {
+	case c.of >= 0:
+		x += g.number(c.of, row)
+	case x < uint64(c.choices) && !c.text:
+		x = c.from.at(int(x))
+	}
+	return x
+}
+
+// text returns a text of a column.
+func (g *group) text(column int, n uint64, heap []byte) ([]byte, error) {
+	c := &g.columns[column]
+	if !c.text || n >= uint64(c.choices) {
+		return nil, ErrDamaged
+	}
+	from, to := c.from.at(int(n)), c.from.at(int(n)+1)
+	if from > to || to > uint64(len(heap)) {
+		return nil, ErrDamaged
+	}
+	return heap[from:to:to], nil
+}
+
+// groupWriter collects the columns of a group.
+type groupWriter struct {
+	rows    int
+	numbers [][]uint64          // of each column
+	texts   [][][]byte          // of each column; nil for numbers
+	known   []map[string]uint64 // which text
+}
+
+// cell is a number or a text of a row.
+type cell struct {
+	number uint64
+	text   []byte
+	isText bool
+	absent bool // of a text that may be
+}
+
+// add adds a row. All rows have the same kinds of cells. It returns about what the row adds to the size.
+func (g *groupWriter) add(cells []cell) (size int) {
+	for len(g.numbers) < len(cells) {
+		g.numbers, g.texts, g.known = append(g.numbers, nil), append(g.texts, nil), append(g.known, nil)
+	}
+	for i, c := range cells {
+		n := c.number
+		if c.isText && !c.absent {
+			at, ok := g.known[i][string(c.text)]
+			if !ok {
+				if g.known[i] == nil {
+					g.known[i] = map[string]uint64{}
+				}
+				at = uint64(len(g.texts[i]))
+				g.known[i][string(c.text)] = at
+				g.texts[i] = append(g.texts[i], append([]byte(nil), c.text...))
+				size += len(c.text)
+			}
+			n += at
+		}
+		if k := len(g.numbers[i]); k > 0 && n != g.numbers[i][k-1] {
+			size += 1 + bits.Len64(n^g.numbers[i][k-1])/16
+		}
+		g.numbers[i] = append(g.numbers[i], n)
+	}
+	g.rows++
+	return size
+}
+
+// append appends the group, and its texts to the heap.
+func (g *groupWriter) append(dst, heap []byte, texts []bool) (_, _ []byte) {
+	var head, data []byte
+	earlier := make([][]uint64, 0, len(g.numbers))
+	for i, numbers := range g.numbers {
+		if texts[i] {
+			earlier = append(earlier, nil)
+			places := make([]uint64, 0, len(g.texts[i])+1)
+			for _, t := range g.texts[i] {
+				places = append(places, uint64(len(heap)))
+				heap = append(heap, t...)
+			}
+			places = append(places, uint64(len(heap)))
+			head = binary.AppendUvarint(head, uint64(len(g.texts[i])))
+			head, data = appendChoices(head, data, numbers, places)
+			continue
+		}
+		f := fitOf(numbers, earlier)
+		var picks, choices []uint64
+		if f.width > 8 {
+			picks, choices = choose(numbers)
+		}
+		if k := len(choices); k > 0 && bytesOf(k, f.width)+bytesOf(len(numbers), bits.Len(uint(k-1)))+8 < f.cost(len(numbers)) {
+			head = binary.AppendUvarint(append(head, ofChoices), uint64(k-1))
+			head, data = appendChoices(head, data, picks, choices)
+		} else {
+			head, data = appendVector(head, data, numbers, earlier, f)
+		}
+		if f.mode == withEarlier {
+			numbers = nil
+		}
+		earlier = append(earlier, numbers)
+	}
+	return append(append(dst, head...), data...), heap
+}
+
+// appendChoices appends the heads and bits of the vectors of choices.
+func appendChoices(head, data []byte, picks, choices []uint64) (h, d []byte) {
+	head, data = appendVector(head, data, picks, nil, fitOf(picks, nil))
+	return appendVector(head, data, choices, nil, fitOf(choices, nil))
+}
+
+// choose returns the different numbers, and of each number which one it is.
+func choose(numbers []uint64) (picks, choices []uint64) {
+	known := make(map[uint64]uint64, len(numbers))
+	for _, x := range numbers {
+		n, ok := known[x]
+		if !ok {
+			n = uint64(len(choices))
+			known[x] = n
+			choices = append(choices, x)
+		}
+		picks = append(picks, n)
+	}
+	return picks, choices
+}

@@ -1,0 +1,163 @@
+package resume_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/follow"
+	"github.com/lineage-store/lineage/lineage/lineagetest"
+	"github.com/lineage-store/lineage/lineage/resume"
+)
+
+// branch returns the end of the branch that a session became.
+func (h *home) branch(thread *lineage.Thread, s *resume.Session) lineage.SpanRef {
+	h.t.Helper()
+	branches, err := thread.Branches(bg)
+	require.NoError(h.t, err)
+	for _, b := range branches {
+		if b.Name == s.Agent.Name+"-"+s.ID[len(s.ID)-12:] {
+			c, err := h.store.Context(bg, b.Context)
+			require.NoError(h.t, err)
+			tip, err := c.Tip(bg)
+			require.NoError(h.t, err)
+			return tip
+		}
+	}
+	require.Fail(h.t, "no branch", "%s: %v", s.ID, branches)
+	return lineage.SpanRef{}
+}
+
+// says adds a message to a session file as its agent does, after a line.
+func (h *home) says(s *resume.Session, after []byte, role, said string) []byte {
+	h.t.Helper()
+	var line string
+	switch s.Agent.Name {
+	case "codex":
+		kind := map[string]string{"user": "input_text", "assistant": "output_text"}[role]
+		line = fmt.Sprintf(`{"timestamp":"2026-11-30T00:00:00.000Z","type":"response_item","payload":{"type":"message","role":%q,"content":[{"type":%q,"text":%q}]}}`, role, kind, said)
+	case "pi":
+		line = fmt.Sprintf(`{"type":"message","id":%q,"parentId":%q,"timestamp":"2026-11-30T00:00:00.000Z","message":{"role":%q,"content":[{"type":"text","text":%q}],"timestamp":1}}`, said[:8], member(h.t, after, "id"), role, said)
+	case "claude-code":
+		line = fmt.Sprintf(`{"parentUuid":%q,"isSidechain":false,"sessionId":%q,"type":%q,"message":{"role":%q,"content":[{"type":"text","text":%q}]},"uuid":%q,"timestamp":"2026-11-30T00:00:00.000Z"}`, member(h.t, after, "uuid"), s.ID, role, role, said, "new-"+said)
+	case "qwen":
+		line = fmt.Sprintf(`{"uuid":%q,"parentUuid":%q,"sessionId":%q,"timestamp":"2026-11-30T00:00:00.000Z","type":%q,"message":{"role":%q,"parts":[{"text":%q}]}}`, "new-"+said, member(h.t, after, "uuid"), s.ID, role, map[string]string{"user": "user", "assistant": "model"}[role], said)
+	}
+	f, err := os.OpenFile(s.File(), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(h.t, err)
+	_, err = f.WriteString(line + "\n")
+	require.NoError(h.t, err)
+	require.NoError(h.t, f.Close())
+	return []byte(line)
+}
+
+// A session that was made for another agent, at any position and with its own lines or without, becomes a branch of the thread: also one
+// of two at a position. What was translated is no message again, and the file comes back byte for byte.
+func TestResumedSessionIsABranch(t *testing.T) {
+	for o, targets := range map[int][]string{0: {"codex", "pi"}, 2: {"pi", "claude-code"}, 4: {"claude-code", "qwen"}, 5: {"qwen", "codex"}} {
+		for _, target := range targets {
+			t.Run(owned[o].agent+" in "+target, func(t *testing.T) {
+				h := newHome(t)
+				h.sampleAlone(owned[o])
+				h.follow()
+				threads := h.threads()
+				thread := threads[0]
+				spans := h.spans(h.tip(thread))
+				at := spans[len(spans)/2]
+				before := h.texts(h.tip(thread))
+				first, second := h.plan(target, thread, at), h.plan(target, thread, at)
+				one, two := h.write(first), h.write(second)
+				h.follow()
+				require.Len(t, h.threads(), len(threads))
+				is := h.says(first, one[len(one)-1], "user", "question one")
+				h.says(second, two[len(two)-1], "user", "question two")
+				h.follow()
+				h.says(first, is, "assistant", "answer one")
+				h.follow()
+				h.follow()
+				require.Len(t, h.threads(), len(threads))
+				history := h.texts(at)
+				require.Equal(t, append(history[:len(history):len(history)], "question one", "answer one"), h.texts(h.branch(thread, first)))
+				require.Equal(t, append(history[:len(history):len(history)], "question two"), h.texts(h.branch(thread, second)))
+				require.Equal(t, before, h.texts(h.tip(thread)))
+				for _, s := range []*resume.Session{first, second} {
+					source, err := follow.FindSource(bg, h.store, h.machine.ID, s.File())
+					require.NoError(t, err)
+					var out bytes.Buffer
+					require.NoError(t, source.Export(bg, &out))
+					raw, err := os.ReadFile(s.File())
+					require.NoError(t, err)
+					require.Equal(t, string(raw), out.String())
+				}
+				info, err := thread.Info(bg)
+				require.NoError(t, err)
+				require.Equal(t, owned[o].session, info.SourceID)
+
+				// The branch is resumed with its own lines, where the session was made in its own agent.
+				again := h.plan(target, thread, h.branch(thread, first))
+				require.Equal(t, len(h.spans(h.branch(thread, first))), again.Messages)
+				require.GreaterOrEqual(t, again.Own, 0)
+
+				// Where nothing is known of it, it is a thread.
+				other := lineagetest.New(t, lineage.Options{})
+				require.NoError(t, follow.Run(bg, other, follow.Options{Once: true, Environment: h.environment, Machine: h.machine}))
+				_, err = other.FindThread(bg, first.ID)
+				require.NoError(t, err)
+
+				// A thread that was deleted does not come back.
+				require.NoError(t, thread.Delete(bg))
+				h.says(second, two[len(two)-1], "assistant", "answer two")
+				h.follow()
+				_, err = h.store.FindThread(bg, second.ID)
+				require.ErrorIs(t, err, lineage.ErrNotFound)
+				require.Len(t, h.threads(), len(threads)-1)
+			})
+		}
+	}
+}
+
+// A file that does not begin with what was written has another history, and is a thread.
+func TestResumedFileThatWasChanged(t *testing.T) {
+	h := newHome(t)
+	h.sampleAlone(owned[4])
+	h.follow()
+	thread := h.threads()[0]
+	s := h.plan("codex", thread, h.tip(thread))
+	lines := h.write(s)
+	require.NoError(t, os.WriteFile(s.File(), []byte(strings.Replace(string(bytes.Join(lines, []byte("\n"))), `"text":"`, `"text":"Not `, 1)+"\n"), 0o600))
+	h.follow()
+	require.Len(t, h.threads(), 2)
+	require.NotEmpty(t, h.texts(h.tip(h.thread(s.ID))))
+}
+
+// A thread without a session gets a branch, too, and keeps its metadata and its user.
+func TestResumedThreadOfAProgram(t *testing.T) {
+	h := newHome(t)
+	var sessions []*resume.Session
+	var threads []*lineage.Thread
+	for _, user := range []string{"ada", "bo"} { // with equal ids of messages
+		thread, err := h.store.CreateThread(bg, lineage.ThreadOptions{UserID: user, Title: "Of " + user, Metadata: []byte(`{"kind":"mine"}`)})
+		require.NoError(t, err)
+		active, err := thread.Active(bg)
+		require.NoError(t, err)
+		_, err = active.Extend(bg, lineage.Item{Kind: lineage.Message, Role: "user", SourceID: "m1", Body: []byte("hello of " + user)})
+		require.NoError(t, err)
+		s := h.plan("pi", thread, h.tip(thread))
+		lines := h.write(s)
+		h.says(s, lines[len(lines)-1], "assistant", "answer to "+user)
+		sessions, threads = append(sessions, s), append(threads, thread)
+	}
+	h.follow()
+	require.Len(t, h.threads(), 2)
+	for i, user := range []string{"ada", "bo"} {
+		require.Equal(t, []string{"hello of " + user, "answer to " + user}, h.texts(h.branch(threads[i], sessions[i])))
+		info, err := threads[i].Info(bg)
+		require.NoError(t, err)
+		require.Equal(t, []string{user, "Of " + user, `{"kind":"mine"}`}, []string{info.UserID, info.Title, string(info.Metadata)})
+	}
+}

@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// contend makes the next turns of a handle lock the store first, as while others write.
+func contend(e *Engine) {
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	e.contended = mostContended
+}
+
+// threadCommits are commits of full durability that wait for a turn.
+func threadCommits(n int) (ids []structure.ThreadID, batch []*pending) {
+	for range n {
+		id, commit := threadCommit()
+		ids = append(ids, id)
+		batch = append(batch, &pending{ctx: background, commit: commit, full: true, done: make(chan struct{})})
+	}
+	return ids, batch
+}
+
+func countAnswered(batch []*pending) (n int) {
+	for _, p := range batch {
+		select {
+		case <-p.done:
+			n++
+		default:
+		}
+	}
+	return n
+}
+
+// TestAnsweredWhenSynced holds back the synced write after a turn of several commits: they are in the log, and others can
+// write, but they are not answered before. When the server stops meanwhile and loses them, they are written again.
+func TestAnsweredWhenSynced(t *testing.T) {
+	for name, loses := range map[string]bool{"synced": false, "lost": true} {
+		t.Run(name, func(t *testing.T) {
+			pool := newPool(t, pgtest.DSN(t), nil)
+			e, other := handle(t, pool, "s"), handle(t, pool, "s")
+			_, first := createThread(t, e, backend.Full)
+			require.NoError(t, e.log.flush(background, e.head)) // there is a row
+			gate, err := pool.Begin(background)
+			require.NoError(t, err)
+			defer gate.Rollback(background) //nolint:errcheck // it may have been rolled back
+			_, err = gate.Exec(background, `SELECT FROM lineage_durable FOR UPDATE`, exec)
+			require.NoError(t, err)
+
+			contend(e)
+			ids, batch := threadCommits(3)
+			require.Empty(t, e.turnOf(batch))
+			_, err = other.Thread(background, ids[2])
+			require.NoError(t, err)
+			eventually(t, pool, `SELECT count(*) = 1 FROM pg_locks WHERE NOT granted`)
+			createThread(t, other, backend.Normal)
+			require.Zero(t, countAnswered(batch))
+			if loses {
+				lose(t, pool, "s", first.Number+1)
+				_, err = pool.Exec(background, `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted`, exec)
+				require.NoError(t, err)
+			}
+			require.NoError(t, gate.Rollback(background))
+			for i, p := range batch {
+				<-p.done
+				require.NoError(t, p.err)
+				_, err := other.Thread(background, ids[i])
+				require.NoError(t, err)
+			}
+			require.Equal(t, e.cache.Load().durable.at().Number, first.Number+3)
+			if loses {
+				require.Len(t, history(t, other), 4)
+			} else {
+				require.Len(t, history(t, other), 5)
+			}
+			require.Equal(t, history(t, other), history(t, e))
+			requireSound(t, e)
+		})
+	}
+}
+
+// A handle that is closed answers the commits that it wrote first.
+func TestClosedWhileSyncing(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, err := New(background, pool, Options{Store: "s", Unsafe: true})
+	require.NoError(t, err)
+	createThread(t, e, backend.Full)
+	contend(e)
+	_, batch := threadCommits(3)
+	require.Empty(t, e.turnOf(batch))
+	require.NoError(t, e.Close())
+	require.Equal(t, 3, countAnswered(batch))
+	for _, p := range batch {
+		require.NoError(t, p.err)
+	}
+}

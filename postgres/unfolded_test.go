@@ -1,0 +1,334 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/memtable"
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// entriesOf returns the entries of a model in order.
+func entriesOf(model map[string][]byte) (all []index.Entry) {
+	for _, k := range slices.Sorted(maps.Keys(model)) {
+		all = append(all, index.Entry{Key: []byte(k), Value: model[k]})
+	}
+	return all
+}
+
+var (
+	changedKey = rapid.Custom(func(t *rapid.T) string {
+		return string(rapid.SampledFrom([]byte{keys.TableTip, keys.TableLastMessage, keys.TableThread}).Draw(t, "table")) +
+			string(rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 3).Draw(t, "rest"))
+	})
+	changedValue = rapid.OneOf(rapid.Just([]byte(nil)), rapid.SliceOfN(rapid.Byte(), 0, 3).Filter(func(b []byte) bool { return b != nil }))
+)
+
+// Rows change entries that a turn and the server have as well: what a table reads is what a map has.
+func TestUnfoldedModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) map[string][]byte {
+			return rapid.MapOfN(changedKey, changedValue, 0, 12).Draw(t, name)
+		}
+		stored, turn := draw("stored"), draw("turn")
+		maps.DeleteFunc(stored, func(_ string, v []byte) bool { return v == nil })
+		model := maps.Clone(stored)
+		var u *unfolded
+		size := 0
+		for range rapid.IntRange(0, 4).Draw(t, "rows") {
+			row := draw("row")
+			b := encodeChanges(entriesOf(row))
+			decoded, err := decodeChanges(b)
+			require.NoError(t, err)
+			require.Equal(t, entriesOf(row), decoded)
+			before := entriesOfUnfolded(u)
+			next := u.with(decoded, len(b))
+			require.Equal(t, before, entriesOfUnfolded(u), "it does not change")
+			u, size = next, size+len(b)
+			maps.Copy(model, row)
+		}
+		require.Equal(t, size, u.bytes())
+		tab := newTable(background, newCache(state{}, 0), [16]byte{}, state{unfolded: u}, func(_ context.Context, n need) (f found, err error) {
+			return fetchFrom(stored, n), nil
+		})
+		check := func() {
+			is := maps.Clone(model)
+			maps.DeleteFunc(is, func(_ string, v []byte) bool { return v == nil })
+			for _, k := range slices.Sorted(maps.Keys(model)) {
+				v, ok, err := tab.Get([]byte(k))
+				require.NoError(t, err)
+				require.Equal(t, is[k] != nil, ok)
+				require.Equal(t, is[k], v)
+			}
+			bounds := []string{changedKey.Draw(t, "from"), changedKey.Draw(t, "to")}
+			slices.Sort(bounds)
+			maps.DeleteFunc(is, func(k string, _ []byte) bool { return k < bounds[0] || k >= bounds[1] })
+			want := entriesOf(is)
+			var got []index.Entry
+			for e, err := range tab.Scan([]byte(bounds[0]), []byte(bounds[1])) {
+				require.NoError(t, err)
+				got = append(got, index.Entry{Key: bytes.Clone(e.Key), Value: append([]byte{}, e.Value...)})
+			}
+			require.Equal(t, want, got)
+			last, ok, err := tab.Last([]byte(bounds[0]), []byte(bounds[1]))
+			require.NoError(t, err)
+			if require.Equal(t, len(want) > 0, ok); ok {
+				require.Equal(t, want[len(want)-1].Key, last.Key)
+			}
+		}
+		check()
+		tab.over = memtable.New()
+		for k, v := range turn {
+			tab.over.Set([]byte(k), v)
+			model[k] = v
+		}
+		check()
+	})
+}
+
+func entriesOfUnfolded(u *unfolded) []index.Entry { return slices.Clone(u.between(nil, nil)) }
+
+// fetchFrom answers as the server does, from a map.
+func fetchFrom(stored map[string][]byte, n need) (f found) {
+	f.keys = make(map[string][]byte)
+	for _, k := range n.Keys {
+		if v, ok := stored[string(k)]; ok {
+			f.keys[string(k)] = v
+		}
+	}
+	for _, p := range n.pages {
+		var in []index.Entry
+		for _, e := range entriesOf(stored) {
+			if bytes.Compare(e.Key, p.From) >= 0 && (p.To == nil || bytes.Compare(e.Key, p.To) < 0) {
+				in = append(in, e)
+			}
+		}
+		if p.descending {
+			slices.Reverse(in)
+		}
+		more := len(in) >= p.limit
+		in = in[:min(len(in), p.limit)]
+		page := foundPage{entries: in, more: more}
+		if len(in) > 0 {
+			page.next = in[len(in)-1].Key
+		}
+		f.pages = append(f.pages, page)
+	}
+	return f
+}
+
+// What is decoded is encoded to the same bytes, if each number has the least length; what is damaged is refused.
+func FuzzDecodeChanges(f *testing.F) {
+	key := keys.Of(keys.TableTip, make([]byte, 16))
+	f.Add(encodeChanges([]index.Entry{{Key: key, Value: []byte("tip")}, {Key: keys.Of(keys.TableThread, make([]byte, 16))}}))
+	f.Add([]byte{changesVersion, 1, 'p', 0xff, 0xff, 0xff, 0xff, 0x0f})
+	f.Add([]byte{changesVersion + 1})
+	f.Add([]byte{0, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		all, err := decodeChanges(b)
+		if err != nil {
+			require.Empty(t, all)
+			if len(b) > 0 && b[0] <= changesVersion {
+				require.ErrorIs(t, err, backend.ErrCorrupt)
+			} else {
+				require.ErrorIs(t, err, backend.ErrNewerFormat)
+			}
+			return
+		}
+		again, err := decodeChanges(encodeChanges(all))
+		require.NoError(t, err)
+		require.Equal(t, all, again)
+	})
+}
+
+// TestFold has two processes write in turn, with folds between: each reads what both wrote, and a process that opens the
+// store then as well. A snapshot from before the folds reads the same after them.
+func TestFold(t *testing.T) {
+	for _, most := range []int{0, 300, 64 << 10} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			folding(t, most)
+			dsn := pgtest.DSN(t)
+			pool := newPool(t, dsn, nil)
+			a, b := handle(t, pool, "s"), handle(t, newPool(t, dsn, nil), "s")
+			threads := []*lineage.Thread{tell(t, a, "0"), tell(t, b, "0")}
+			gone := tell(t, a, "gone")
+			said := []string{"0"}
+			old, err := b.Snapshot(background)
+			require.NoError(t, err)
+			was := inOrder(t, old)
+			require.Len(t, was, 3)
+			for i := range 12 {
+				said = append(said, fmt.Sprint(i+1))
+				for k, e := range []*Engine{a, b} {
+					thread, err := lineage.New(e).Thread(background, threads[(i+k)%2].ID())
+					require.NoError(t, err)
+					main, err := thread.Active(background)
+					require.NoError(t, err)
+					_, err = main.Extend(background, lineage.User(said[i+1]))
+					require.NoError(t, err)
+				}
+				if i == 5 {
+					require.NoError(t, gone.Delete(background))
+				}
+				requireSaid(t, a, threads[1], said...)
+				requireSaid(t, b, threads[0], said...)
+			}
+			require.Equal(t, was, inOrder(t, old))
+			witness := handle(t, pool, "s")
+			for _, e := range []*Engine{a, b, witness} {
+				requireSaid(t, e, threads[0], said...)
+				require.Len(t, inOrder(t, e), 2)
+				require.Equal(t, inOrder(t, a), inOrder(t, e))
+				_, err := e.Thread(background, gone.ID())
+				require.ErrorIs(t, err, backend.ErrNotFound)
+				requireSound(t, e)
+			}
+			var folded, n uint64
+			var left int
+			require.NoError(t, pool.QueryRow(background, `SELECT folded, n, (SELECT count(*) FROM lineage_former f WHERE f.changes IS NOT NULL AND f.n > h.folded) FROM lineage_head h`, exec).Scan(&folded, &n, &left))
+			switch most {
+			case 0:
+				require.Equal(t, n, folded)
+				require.Zero(t, left)
+			case 300:
+				require.NotZero(t, folded)
+			default:
+				require.Zero(t, folded)
+				require.NotZero(t, left)
+			}
+		})
+	}
+}
+
+type lister interface {
+	ListThreads(context.Context, backend.ThreadQuery) iter.Seq2[backend.ThreadListing, error]
+}
+
+// inOrder returns the threads of a state in order, with the times of their last messages.
+func inOrder(t testing.TB, of lister) (lines []string) {
+	for l, err := range of.ListThreads(background, backend.ThreadQuery{}) {
+		require.NoError(t, err)
+		lines = append(lines, fmt.Sprint(l.ID, l.LastMessage))
+	}
+	return lines
+}
+
+// Pruning leaves what is unfolded: a process that opens the store reads it.
+func TestPruneLeavesTheUnfolded(t *testing.T) {
+	former := formerTime
+	formerTime = 0
+	t.Cleanup(func() { formerTime = former })
+	folding(t, 300)
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	thread := tell(t, e, "0")
+	main, err := thread.Active(background)
+	require.NoError(t, err)
+	said := []string{"0"}
+	for i := range 20 {
+		said = append(said, fmt.Sprint(i+1))
+		_, err := main.Extend(background, lineage.User(said[i+1]))
+		require.NoError(t, err)
+		require.NoError(t, e.log.prune(background, e.head.epoch))
+		requireSaid(t, handle(t, pool, "s"), thread, said...)
+	}
+	requireSound(t, e)
+}
+
+// Damage of what is unfolded is found, by readers and by a verification.
+func TestDamagedChanges(t *testing.T) {
+	folding(t, 64<<10)
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	tell(t, e, "one", "two")
+	requireSound(t, e)
+	_, err := pool.Exec(background, `UPDATE lineage_former SET changes = set_byte(changes, 0, 9) WHERE n = 1`, exec)
+	require.NoError(t, err)
+	_, err = New(background, pool, Options{Store: "s", Unsafe: true})
+	require.ErrorIs(t, err, backend.ErrNewerFormat)
+	_, err = pool.Exec(background, `UPDATE lineage_former SET changes = '\x01ff' WHERE n = 1`, exec)
+	require.NoError(t, err)
+	_, err = New(background, pool, Options{Store: "s", Unsafe: true})
+	require.ErrorIs(t, err, backend.ErrCorrupt)
+	_, err = pool.Exec(background, `UPDATE lineage_former SET changes = NULL WHERE n = 1`, exec)
+	require.NoError(t, err)
+	found := 0
+	for _, err := range handle(t, pool, "s").Verify(background, backend.VerifyOptions{Deep: true}) {
+		require.NoError(t, err)
+		found++
+	}
+	require.Positive(t, found)
+}
+
+// TestOpenVersion3 opens tables of version 3, whose entries are all versions. Programs of that version that still run can
+// neither write nor read any more.
+func TestOpenVersion3(t *testing.T) {
+	folding(t, 0) // as that version wrote
+	pool := newPool(t, pgtest.DSN(t), nil)
+	was := handle(t, pool, "s")
+	kept := tell(t, was, "one", "two", "three")
+	want, order := history(t, was), inOrder(t, was)
+	for _, statement := range []string{
+		`ALTER TABLE lineage_former DROP COLUMN changes`, `ALTER TABLE lineage_head DROP COLUMN folded`,
+		`ALTER TABLE lineage_head RENAME COLUMN totals TO counts`, `UPDATE lineage_schema SET version = 3`,
+	} {
+		_, err := pool.Exec(background, statement, exec)
+		require.NoError(t, err)
+	}
+	mostUnfolded = 64 << 10
+	parallel(2, func(int) {
+		e, err := New(background, pool, Options{Store: "s", Unsafe: true})
+		if err != nil {
+			t.Errorf("%v", err)
+			return
+		}
+		tell(t, e, "more")
+		require.NoError(t, e.Close())
+	})
+	e := handle(t, pool, "s")
+	require.Equal(t, want, history(t, e)[:len(want)])
+	require.Equal(t, order, inOrder(t, e)[2:])
+	requireSaid(t, e, kept, "one", "two", "three")
+	requireSound(t, e)
+	for statement, problem := range map[string]string{
+		`SELECT counts FROM lineage_head`: "counts",
+		`INSERT INTO lineage_head (store, epoch, first, n, id, totals) SELECT store, 0, 1, 1, 1, '' FROM lineage_store ON CONFLICT (store, epoch) DO UPDATE SET n = excluded.n`: "folded",
+	} {
+		_, err := pool.Exec(background, statement, exec)
+		require.ErrorContains(t, err, problem)
+	}
+}
+
+// A thread that was created and changed within what is unfolded has one place in the order, before and after the fold.
+func TestOrderOfAThreadThatChanges(t *testing.T) {
+	folding(t, 64<<10)
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	id, commit := threadCommit()
+	apply := func(c *structure.Commit) {
+		_, err := e.Apply(background, c, backend.Options{})
+		require.NoError(t, err)
+	}
+	apply(commit)
+	apply(&structure.Commit{Records: []structure.Record{&structure.Thread{ID: id, Title: "another"}}})
+	createThread(t, e, backend.Normal)
+	require.Len(t, inOrder(t, e), 2)
+	mostUnfolded = 0
+	createThread(t, e, backend.Normal)
+	require.Len(t, inOrder(t, e), 3)
+	require.Equal(t, inOrder(t, e), inOrder(t, handle(t, pool, "s")))
+	requireSound(t, e)
+}
