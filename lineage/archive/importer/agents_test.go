@@ -151,3 +151,33 @@ func TestTasksWithEqualIDs(t *testing.T) {
 	require.EqualValues(t, 4, report.NewMessages)
 	require.Zero(t, importText(t, s, "z", string(zipped(t, files...)), importer.Options{}).NewMessages)
 }
+
+// Lines of Claude Code that come before their parents, also where a record is between them, are put after them: the second import
+// finds the same messages. Lines that state each other as parents are kept.
+func TestParentsThatComeLater(t *testing.T) {
+	line := func(kind, id, parent string) string {
+		return fmt.Sprintf(`{"type":%q,"uuid":%q,"parentUuid":%s,"sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"said %s"}}`+"\n", kind, id, parent, id)
+	}
+	session := line("user", "a", "null") + line("user", "d", `"p"`) + line("user", "c", `"b"`) + line("progress", "p", `"c"`) + line("user", "b", `"a"`) +
+		line("user", "x", `"y"`) + line("user", "y", `"x"`)
+	s := storeIn(t)
+	report := importText(t, s, "s.jsonl", session, importer.Options{})
+	require.EqualValues(t, 6, report.NewMessages)
+	require.Zero(t, importText(t, s, "s.jsonl", session, importer.Options{}).NewMessages)
+	thread, err := s.FindThread(t.Context(), "s")
+	require.NoError(t, err)
+	branches, err := thread.Branches(t.Context())
+	require.NoError(t, err)
+	var histories []string
+	for _, b := range branches {
+		said := ""
+		for e, err := range s.History(t.Context(), b.Head, lineage.Window{}) {
+			require.NoError(t, err)
+			said += e.SourceID
+		}
+		histories = append(histories, said)
+	}
+	require.Contains(t, histories, "abcd")
+	require.Contains(t, strings.Join(histories, " "), "x")
+	require.Contains(t, strings.Join(histories, " "), "y")
+}

@@ -50,7 +50,7 @@ the store cannot be written. If nothing is found, the command exits with 9.`,
 	o.Session.Add(c.Flags())
 	c.Flags().Var(&o.Since, "since", "only in threads updated at this time or later: 2026-01-31, or as in RFC 3339")
 	c.Flags().Var(&o.Until, "until", "only in threads updated before this time")
-	c.Flags().IntVarP(&o.Limit, "limit", "n", 0, fmt.Sprintf("at most so many (default %d)", chat.DefaultSearchLimit))
+	c.Flags().IntVarP(&o.Limit, "limit", "n", 0, fmt.Sprintf("list at most this many (default %d)", chat.DefaultSearchLimit))
 	return c
 }
 
