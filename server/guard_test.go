@@ -94,6 +94,7 @@ func TestNobody(t *testing.T) {
 		require.Equal(t, http.StatusUnauthorized, h.get(path, "Authorization: Bearer lineage_x").status)
 		require.Equal(t, http.StatusUnauthorized, h.get(path, "Authorization: Basic eDp5", "Cookie: lineage-"+h.port+"=x", ours).status)
 	}
+	require.Equal(t, http.StatusUnauthorized, h.get("/", strings.Replace(h.token(access.Token{}), "Bearer", "Basic", 1)).status, "a token is sent as one")
 	require.Equal(t, http.StatusUnauthorized, h.do("POST", "/act", "").status)
 	require.Equal(t, http.StatusUnauthorized, h.do("POST", "/links", "").status)
 	require.Equal(t, http.StatusForbidden, h.do("POST", "/links", "", h.token(access.Token{Writes: true})).status)

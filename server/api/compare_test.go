@@ -222,7 +222,7 @@ func TestCommandsHaveRoutes(t *testing.T) {
 		case m == nil:
 		case m[1] == "##":
 			group = m[2]
-		case slices.Contains([]string{"Stores and threads", "Read", "Write", "Branch"}, group) || m[2] == "erase" || m[2] == "stats":
+		case slices.Contains([]string{"Stores and threads", "Read", "Write", "Branch"}, group) || slices.Contains([]string{"follow", "usage", "resume", "erase", "stats"}, m[2]):
 			known = append(known, m[2])
 			by, is := routesOf[m[2]]
 			require.True(t, is, "lineage %s: the table has no row for it", m[2])

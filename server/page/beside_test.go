@@ -15,13 +15,10 @@ import (
 )
 
 // besideIn returns the graph beside a conversation in a page, row by row.
-func besideIn(body string) (rows []string) {
+func besideIn(body string) []string {
 	_, side, _ := strings.Cut(body, `<section id="beside"`)
 	side, _, _ = strings.Cut(side, "</section>")
-	for _, row := range strings.Split(side, "<li ")[1:] {
-		rows = append(rows, row)
-	}
-	return rows
+	return strings.Split(side, "<li ")[1:]
 }
 
 // The graph of a thread is beside each of its histories, whose rows are marked. A history alone has none, and a thread of a

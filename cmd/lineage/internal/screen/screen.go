@@ -21,7 +21,7 @@ type Screen struct {
 	Colour bool
 }
 
-// Of returns the screen for w. COLUMNS overrides the width of the terminal. Only a terminal has colours; NO_COLOR and
+// Of returns the screen for w. COLUMNS is its width, else that of the terminal. Only a terminal has colours; NO_COLOR and
 // TERM=dumb turn them off.
 func Of(w io.Writer, getenv func(string) string) *Screen {
 	s := &Screen{W: NewFilter(w)}
