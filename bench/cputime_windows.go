@@ -18,6 +18,3 @@ func processTime() time.Duration {
 	ticks := func(f syscall.Filetime) int64 { return int64(f.HighDateTime)<<32 | int64(f.LowDateTime) }
 	return time.Duration(100 * (ticks(kernel) + ticks(user)))
 }
-
-// mostResident is not known here.
-func mostResident() uint64 { return 0 }

@@ -77,29 +77,5 @@ func (t *Thread) Spans(ctx context.Context) iter.Seq2[*Entry, error] {
 // Follows yields the spans directly after a span, in any thread. For the zero span it yields the
 // first span of each history.
 func (s *Store) Follows(ctx context.Context, at SpanRef) iter.Seq2[SpanRef, error] {
-	return func(yield func(SpanRef, error) bool) {
-		if !at.IsZero() {
-			last, err := s.engine.Last(ctx, at.Run)
-			if err != nil {
-				yield(SpanRef{}, err)
-				return
-			}
-			next := SpanRef{Run: at.Run, Seq: at.Seq + 1}
-			if last.Seq > at.Seq && !yield(next, nil) {
-				return
-			}
-		}
-		for run, err := range s.engine.ForksAt(ctx, at) {
-			first := SpanRef{Run: run.ID, Seq: 1}
-			if err == nil {
-				var last SpanRef
-				if last, err = s.engine.Last(ctx, run.ID); err == nil && last.IsZero() {
-					continue // the run is still empty
-				}
-			}
-			if !yield(first, err) || err != nil {
-				return
-			}
-		}
-	}
+	return backend.Follows(ctx, s.engine, at)
 }

@@ -85,6 +85,20 @@ func TestAnsweredWhenSynced(t *testing.T) {
 	}
 }
 
+// The outcome of a request is durable when another process learns it.
+func TestOutcomeIsDurable(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, other := handle(t, pool, "s"), handle(t, pool, "s")
+	_, commit := threadCommit()
+	once := backend.Once{Session: [16]byte{1}, Sequence: 1}
+	receipt, err := e.Apply(background, commit, backend.Options{Once: &once, Durability: backend.Normal})
+	require.NoError(t, err)
+	is, err := other.Outcome(background, once)
+	require.NoError(t, err)
+	require.Equal(t, receipt.Cursor, is.Cursor)
+	require.Equal(t, receipt.Cursor, other.cache.Load().durable.at())
+}
+
 // A handle that is closed answers the commits that it wrote first.
 func TestClosedWhileSyncing(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), nil)

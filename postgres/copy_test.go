@@ -361,7 +361,7 @@ func TestInterruptedCopy(t *testing.T) {
 	source := inDirectory(t, filepath.Join(t.TempDir(), "source"), structure.StoreID{})
 	talk(t, source, "ada", 300)
 	to := copied(t, pool, "s", source.ID())
-	ctx, cancel := context.WithTimeoutCause(background, time.Minute, nil)
+	ctx, cancel := context.WithTimeoutCause(background, 10*time.Minute, nil)
 	defer cancel()
 	_, err := lineage.Copy(ctx, source, to, lineage.CopyOptions{Progress: func(done, _ int64) {
 		if done == 100 {

@@ -27,13 +27,16 @@ type state struct {
 // known is a state that was read before.
 type known struct {
 	head
+	counts   index.Counts
 	folded   uint64
 	unfolded *unfolded
 }
 
-func (s *state) known() known { return known{s.head, s.folded, s.unfolded} }
+func (s *state) known() known { return known{s.head, s.counts, s.folded, s.unfolded} }
 
-func (k known) state() state { return state{head: k.head, folded: k.folded, unfolded: k.unfolded} }
+func (k known) state() state {
+	return state{head: k.head, counts: k.counts, folded: k.folded, unfolded: k.unfolded}
+}
 
 // after returns the state that a row makes.
 func (s state) after(r *row) state {

@@ -113,6 +113,7 @@ func (e *Engine) feed(ctx context.Context, after backend.Cursor, to uint64, take
 	}
 	var filter *live.Set
 	var at head
+	var rows []row // after that
 	begun := false
 	for after.Number < to {
 		if ctx.Err() != nil {
@@ -131,24 +132,27 @@ func (e *Engine) feed(ctx context.Context, after backend.Cursor, to uint64, take
 			}
 			filter, begun = is.live, true
 		}
-		var rows []row
-		err := again(ctx, func(ctx context.Context) (err error) {
-			rows, _, err = e.log.tail(ctx, at, fewCommits)
-			return err
-		})
+		var err error
+		if len(rows) == 0 {
+			err = again(ctx, func(ctx context.Context) (err error) {
+				rows, _, err = e.log.tail(ctx, at, fewCommits)
+				return err
+			})
+		}
+		var commits []*structure.Commit
+		var of []row
+		if err == nil {
+			if len(rows) == 0 { // the server lost commits
+				return e.log.follows(ctx, backend.Cursor{Number: to, ID: after.ID})
+			}
+			commits, of, err = e.commits(ctx, rows, filter, after.Number, to, at.epoch)
+		}
 		if errors.Is(err, errDiverged) { // a collection, or the server lost the row
-			begun = false
+			begun, rows = false, nil
 			if err = e.log.follows(ctx, after); err == nil {
 				continue
 			}
 		}
-		if err != nil {
-			return err
-		}
-		if len(rows) == 0 { // the server lost commits
-			return e.log.follows(ctx, backend.Cursor{Number: to, ID: after.ID})
-		}
-		commits, rows, err := e.commits(ctx, rows, filter, after.Number, to)
 		if err != nil {
 			return err
 		}
@@ -164,7 +168,7 @@ func (e *Engine) feed(ctx context.Context, after backend.Cursor, to uint64, take
 			}
 			after = backend.Cursor{Number: c.Number, ID: c.ID}
 		}
-		at = at.after(&rows[len(rows)-1])
+		at, rows = at.after(&of[len(of)-1]), rows[len(of):]
 		if at.Number >= to {
 			return nil
 		}
@@ -172,12 +176,13 @@ func (e *Engine) feed(ctx context.Context, after backend.Cursor, to uint64, take
 	return nil
 }
 
-// mostDecoded limits the commits that are decoded at once, in bytes. Data of rows may expand very much.
-const mostDecoded = 32 << 20
+// mostDecoded limits the commits that are decoded at once, in bytes: data of rows may expand very much, and decoded
+// commits take several times as much.
+const mostDecoded = 8 << 20
 
 // commits returns the commits of rows, between two numbers, without what was collected or erased, and the rows that it
-// decoded.
-func (e *Engine) commits(ctx context.Context, rows []row, filter *live.Set, after, to uint64) (all []*structure.Commit, of []row, err error) {
+// decoded. It is errCollected if the rows are of another epoch than the latest.
+func (e *Engine) commits(ctx context.Context, rows []row, filter *live.Set, after, to, epoch uint64) (all []*structure.Commit, of []row, err error) {
 	size := 0
 	for i := range rows {
 		if size > mostDecoded {
@@ -201,7 +206,13 @@ func (e *Engine) commits(ctx context.Context, rows []row, filter *live.Set, afte
 			all = append(all, c)
 		}
 	}
-	return all, rows, e.stripErased(ctx, all)
+	_, err = latest(ctx, e, need{}, func(t *table) (struct{}, error) {
+		if t.is.epoch != epoch {
+			return struct{}{}, errCollected
+		}
+		return struct{}{}, t.stripErased(ctx, all)
+	})
+	return all, rows, err
 }
 
 func decode(s *embedded.Sequenced) (*structure.Commit, error) {
@@ -228,11 +239,6 @@ func erasable(r structure.Record) (id content.ID, ok bool) {
 }
 
 // stripErased removes bodies that are erased now, and embeddings of erased summaries.
-func (e *Engine) stripErased(ctx context.Context, commits []*structure.Commit) error {
-	_, err := latest(ctx, e, need{}, func(t *table) (struct{}, error) { return struct{}{}, t.stripErased(ctx, commits) })
-	return err
-}
-
 func (t *table) stripErased(ctx context.Context, commits []*structure.Commit) error {
 	if keys.CountersOf(t.is.counts).Erased == 0 {
 		return nil

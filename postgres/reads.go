@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -88,7 +89,8 @@ type snapshot struct {
 	engine *Engine
 	cache  *cache
 	is     state
-	first  *table // of a sequence: what was read with the state
+	first  *table                // of a sequence: what was read with the state
+	ahead  atomic.Pointer[table] // what was read for later reads; it no longer changes
 }
 
 // Snapshot implements backend.Engine.
@@ -114,6 +116,9 @@ func (s *snapshot) at(ctx context.Context, n need) (*table, error) {
 	t := s.first
 	if t == nil { // as in snapshots of callers, which many goroutines read
 		t = s.engine.table(ctx, s.cache, s.is)
+		if a := s.ahead.Load(); a != nil {
+			t.former.values, t.former.ranges = a.values, a.ranges
+		}
 	} else {
 		s.first = nil
 	}

@@ -16,6 +16,7 @@ import (
 
 // TestRoundTrips counts what is sent to the server: it does not depend on what is in the store.
 func TestRoundTrips(t *testing.T) {
+	folding(t, 64<<10)
 	dsn := pgtest.DSN(t)
 	writer := handle(t, newPool(t, dsn, nil), "s")
 	said := make([]string, 600)
@@ -143,4 +144,48 @@ func TestRoundTripsOfPaths(t *testing.T) {
 	trips(10, "values", func() {
 		require.Equal(t, 200, drain(t, e.Values(background, owner, "", "")))
 	})
+}
+
+// What is read of many threads in one state takes a few round trips. A thread with many branches, and one that is gone,
+// are read like others.
+func TestRoundTripsOfThreads(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	writer := handle(t, newPool(t, dsn, nil), "s")
+	var ids []structure.ThreadID
+	for i := range 40 {
+		thread := tell(t, writer, fmt.Sprint("thread ", i))
+		ids = append(ids, thread.ID())
+		for range 40 * (i / 39) {
+			_, err := thread.CreateBranch(background, "", lineage.BranchOptions{})
+			require.NoError(t, err)
+		}
+		if i == 7 {
+			require.NoError(t, thread.Delete(background))
+		}
+	}
+	pool, trips := countedTrips(t, dsn)
+	e := handle(t, pool, "s")
+	s, err := e.Snapshot(background)
+	require.NoError(t, err)
+	defer s.Close()
+	branches := 0
+	trips(3+3, "threads", func() { // the one with many branches takes its own
+		require.NoError(t, s.(backend.ThreadsAhead).ThreadsAhead(background, ids))
+		for i, id := range ids {
+			thread, err := s.Thread(background, id)
+			if i == 7 {
+				require.ErrorIs(t, err, backend.ErrNotFound)
+				continue
+			}
+			require.NoError(t, err)
+			_, err = s.LastMessage(background, thread.Home())
+			require.NoError(t, err)
+			branches += drain(t, s.Branches(background, id, "", ""))
+			c, err := s.Context(background, thread.Active)
+			require.NoError(t, err)
+			_, err = s.Run(background, c.Tip.Run)
+			require.NoError(t, err)
+		}
+	})
+	require.Equal(t, 39+40, branches)
 }

@@ -487,7 +487,8 @@ func (e *Engine) Upload(ctx context.Context, chunks []*structure.Chunk) (int, er
 	return backend.UploadInCommit(ctx, e, chunks)
 }
 
-// Outcome implements backend.Engine.
+// Outcome implements backend.Engine. An outcome is durable if commits are by default: the one who made the commit may still
+// wait for that.
 func (e *Engine) Outcome(ctx context.Context, o backend.Once) (r backend.Receipt, err error) {
 	if err := o.Valid(); err != nil {
 		return r, err
@@ -502,6 +503,11 @@ func (e *Engine) Outcome(ctx context.Context, o backend.Once) (r backend.Receipt
 			return backend.Receipt{}, err
 		}
 		at, err := e.log.cursorOf(ctx, number)
+		if err == nil && e.o.Durability == backend.Full {
+			if err = e.flush(ctx, t.cache, t.is.head); errors.Is(err, errDiverged) {
+				err = errGone // so that it is looked up again
+			}
+		}
 		return backend.Receipt{Cursor: at, Repeated: true}, err
 	})
 }

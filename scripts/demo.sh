@@ -24,13 +24,18 @@ cd -- "$demo"
 if [[ -t 1 ]]; then bold=$'\e[1m' plain=$'\e[0m'; else bold= plain=; fi
 say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 exec 3>&1
+export COLUMNS=100
 # run shows a command of lineage and runs it.
 run() { show lineage "$@"; "$lineage" "$@"; }
-# show prints a command line.
+# show prints a command line, on several lines if it is long.
 show() {
 	local line='$' word
 	for word in "$@"; do
 		if [[ $word == *[!a-zA-Z0-9_./:@{}~-]* ]]; then word="'$word'"; fi
+		if ((${#line} + ${#word} > COLUMNS - 3)); then
+			printf '%s \\\n' "$line" >&3
+			line='   '
+		fi
 		line+=" $word"
 	done
 	printf '%s\n' "$line" >&3

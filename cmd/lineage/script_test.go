@@ -290,7 +290,7 @@ func TestDemo(t *testing.T) {
 	script := "env DEMO=$WORK/demo LINEAGE=lineage LINEAGE_BENCH=" + bench + " DEMO_ROUNDS=3 DEMO_LENGTH=10\n" +
 		"exec bash " + root + "/scripts/demo.sh\n" +
 		"stdout '1,167'\nstdout 'subagent [0-9a-f]{8}'\nstdout 'added 2 messages of clearer to mine'\nstdout '^    .*[Ss]ymbolic link'\n! stdout 'mark>'\n" +
-		"stdout 'every byte is what was written'\nstdout '10 +sqlite'\nstdout 'read 9 sessions'\nstdout 'pi --session'\nstdout 'the page answers'\n! stderr .\n" +
+		"! stdout '^[^ /\\n][^/\\n]{100}'\n! stdout '^    [A-Za-z.][^/\\n]{96}'\nstdout 'every byte is what was written'\nstdout '10 +sqlite'\nstdout 'read 9 sessions'\nstdout 'pi --session'\nstdout 'the page answers'\n! stderr .\n" +
 		"env DEMO=$WORK\n! exec bash " + root + "/scripts/demo.sh\nstderr 'is there and is no demonstration'\nexists demo\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "demo.txtar"), []byte(script), 0o600))
 	testscript.Run(t, scriptParams(dir))

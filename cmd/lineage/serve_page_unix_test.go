@@ -59,7 +59,7 @@ func TestServePage(t *testing.T) {
 		require.Eventually(t, func() bool {
 			has, err := chromedp.Run(tab, chromedp.Evaluate[bool]("document.body !== null && document.body.innerText.includes("+quoted(text)+")"))
 			return err == nil && has // it fails between two documents
-		}, 20*time.Second, 20*time.Millisecond, "%q", tab.Problems())
+		}, soon, 20*time.Millisecond, "%q", tab.Problems())
 	}
 	guest := tab.Tab()
 	for _, is := range []struct {

@@ -22,11 +22,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Variable names the environment variable with the program to start.
+// Variable is the environment variable with the program to start.
 const Variable = "LINEAGE_TEST_CHROMIUM"
 
-// patience limits a test that waits for something that never comes.
-const patience = time.Minute
+// patience is the time limit for a test that waits for something.
+const patience = 10 * time.Minute
 
 // Tab is a tab of a browser. It is the context that the actions of chromedp need.
 type Tab struct {

@@ -1,7 +1,8 @@
-// Package derivedfile keeps derived data in a SQLite file next to the journal of a store. It opens and guards the file,
-// replaces one that is damaged or of another store or format, and keeps its mark. Several processes may use it.
+// Package derivedfile keeps derived data in a SQLite file next to the journal of a store. It opens and guards the
+// file, replaces one that is damaged or belongs to another store or format, and keeps its mark. Several processes may
+// use it.
 //
-// The file also knows which spans of the store can be seen: see Writer.
+// The file also records which spans of the store are visible: see Writer.
 package derivedfile
 
 import (
@@ -22,14 +23,14 @@ import (
 	"github.com/lineage-store/lineage/lineage/derived"
 )
 
-// Config says what is kept in a file.
+// Config describes a file.
 type Config struct {
-	// Name is the name of the file, Label what it is called in errors.
+	// Name is the file name. Label is its name in errors.
 	Name, Label string
 	// Format is the version of the tables and their content. A file with another version is rebuilt.
 	Format int
-	// Schema creates the tables of the caller, Meta are columns of its own in table meta, each with a default and after
-	// a comma.
+	// Schema creates the caller's tables. Meta declares the caller's columns in table meta, each preceded by a comma
+	// and with a default.
 	Schema, Meta string
 }
 
@@ -56,8 +57,8 @@ func Open(ctx context.Context, store *lineage.Store, dir string, c Config) (*Fil
 // Path returns the name of the file.
 func (x *File) Path() string { return x.path }
 
-// Ended returns why the context has ended instead of an error: then SQLite reports that a statement was
-// interrupted, or database/sql that the transaction is over.
+// Ended returns the cause of the context if that has ended, else err: SQLite then reports an interrupted statement,
+// and database/sql a finished transaction.
 func (x *File) Ended(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", x.config.Label, context.Cause(ctx))
@@ -89,13 +90,13 @@ func (x *File) open(ctx context.Context) error {
 	return err
 }
 
-// companions are the suffixes of the files of a SQLite database. The database is the last that is removed:
-// then another process that creates a new one keeps its files.
+// companions are the suffixes of the files of a SQLite database. The database itself is removed last, so that the
+// files of a new one, created by another process, are not removed.
 var companions = []string{"-journal", "-wal", "-shm", ""}
 
 func (x *File) openFile(ctx context.Context) (*sql.DB, error) {
-	// SQLite opens the files by name after this check. A process that could replace one in between
-	// can write to the store's directory, and so change everything in it.
+	// SQLite opens the files by name after this check. A process that could replace one in between can write to the
+	// store's directory, and could change everything in it anyway.
 	for _, suffix := range companions {
 		if err := vfs.CheckWritten(x.path + suffix); err != nil {
 			return nil, fmt.Errorf("%s: %w", x.config.Label, err)
@@ -115,8 +116,8 @@ func (x *File) openFile(ctx context.Context) (*sql.DB, error) {
 	return db, nil
 }
 
-// OpenOrCreate opens a file. One that root creates is given to the user of the store, as SQLite does
-// with its other files.
+// OpenOrCreate opens or creates a file. A file that root creates is given to the user who owns the store, as SQLite
+// does with its other files.
 func OpenOrCreate(path string) (*os.File, error) {
 	for {
 		f, err := vfs.OpenFile(path, os.O_RDWR)
@@ -193,7 +194,7 @@ func (x *File) Update(ctx context.Context, u Updating) error {
 	})
 }
 
-// Enter waits until nobody else is in.
+// Enter waits until no other goroutine is inside.
 func (x *File) Enter(ctx context.Context, in chan struct{}) error {
 	select {
 	case in <- struct{}{}:
@@ -203,14 +204,13 @@ func (x *File) Enter(ctx context.Context, in chan struct{}) error {
 	}
 }
 
-// busyTimeout is for how long SQLite waits for another process that writes. It does not look at the
-// context meanwhile.
+// busyTimeout is how long SQLite itself waits for another process that writes. It ignores the context meanwhile.
 const busyTimeout = 50 * time.Millisecond
 
-// Patience is for how long we wait for other processes that write.
+// Patience is how long we wait for other processes that write.
 var Patience = 10 * time.Second
 
-// Patiently calls do again while another process writes.
+// Patiently repeats do while another process writes.
 func Patiently(ctx context.Context, do func() error) error {
 	deadline := time.Now().Add(Patience)
 	err := do()
@@ -225,7 +225,7 @@ func isBusy(err error) bool {
 	return !errors.As(err, new(Outside)) && errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
 }
 
-// Repaired calls do, and once more with an empty file if the data does not fit the store.
+// Repaired calls do, and calls it again with an empty file if the data does not fit the store.
 func (x *File) Repaired(ctx context.Context, do func() error) error {
 	err := Patiently(ctx, do)
 	if err != nil && ctx.Err() == nil && isUseless(err) {
@@ -236,17 +236,17 @@ func (x *File) Repaired(ctx context.Context, do func() error) error {
 	return x.Ended(ctx, err)
 }
 
-// Outside is an error of what the caller calls meanwhile, which says nothing of the file.
+// Outside marks an error that comes from the caller's own work and says nothing about the file.
 type Outside struct{ error }
 
-// NewOutside returns such an error.
+// NewOutside wraps an error in Outside.
 func NewOutside(err error) Outside { return Outside{err} }
 
-// Unwrap returns the reason.
+// Unwrap returns the wrapped error.
 func (e Outside) Unwrap() error { return e.error }
 
-// ErrUseless is returned for a file of another store, history or format, and for one with impossible content. The file
-// is then replaced.
+// ErrUseless is returned for a file of another store, history or format, and for impossible content. The file is then
+// replaced.
 var ErrUseless = errors.New("the data does not fit the store")
 
 // isUseless reports whether the data must be rebuilt because its content is wrong or damaged.
@@ -266,7 +266,7 @@ func isUseless(err error) bool {
 	return errors.Is(err, ErrUseless) || errors.Is(err, lineage.ErrDiverged) || errors.Is(err, derived.ErrOtherStore)
 }
 
-// renew replaces the data by an empty one, unless another process already did.
+// renew replaces the file by an empty one, unless another process already did.
 func (x *File) renew(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -282,7 +282,7 @@ func (x *File) renew(ctx context.Context) error {
 	return x.open(ctx)
 }
 
-// errNotOpen is returned if the file could not be replaced since it was opened. The next update opens it.
+// errNotOpen is returned while the file is not open because replacing it failed. The next update opens it.
 var errNotOpen = errors.New("the file is not open")
 
 // With calls do with the database and prevents its replacement meanwhile.

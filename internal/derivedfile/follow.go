@@ -10,11 +10,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Updating is how data is brought up to date.
+// Updating configures an update.
 type Updating struct {
-	// Apply applies a window with the commits.
+	// Apply applies a window with its commits.
 	Apply func(ctx context.Context, w *derived.Window[*sql.Tx]) error
-	// Limit is that of derived.Follower, Progress too.
+	// Limit and Progress are those of derived.Follower.
 	Limit    int
 	Progress func(done, total uint64)
 }
@@ -26,7 +26,7 @@ func (x *File) follow(ctx context.Context, db *sql.DB, u Updating) error {
 	return err
 }
 
-// target is the file as derived data.
+// target implements derived.Target for the file.
 type target struct {
 	db    *sql.DB
 	apply func(ctx context.Context, w *derived.Window[*sql.Tx]) error

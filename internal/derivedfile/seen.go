@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Each calls do for each row of a query, which it must not ask again: see the function Each.
+// Each calls do for each row of a query. do must not run the same query again: see the function Each.
 func (f *Writer) Each(ctx context.Context, do func(scan func(...any) error) error, statement string, args ...any) error {
 	s, err := f.prepare(ctx, statement)
 	if err != nil {

@@ -18,16 +18,16 @@ import (
 type Writer struct {
 	Snapshot backend.Snapshot
 	Changes  *derived.Changes
-	// Sees reports whether a context is one whose tip counts. Default: all are.
+	// Sees reports whether the tip of a context with the given metadata makes messages visible. Default: always.
 	Sees func(metadata []byte) bool
-	// Reached, when not nil, is called when the last step of a run that anything sees has changed.
+	// Reached, when not nil, is called when the last visible step of a run has changed.
 	Reached func(ctx context.Context, run, was, is int64) error
 
 	last     bool // no commits follow up to the snapshot
 	tx       *sql.Tx
 	prepared map[string]*sql.Stmt
 
-	run, thread int64 // the highest numbers
+	run, thread int64 // the highest numbers so far
 	before      int64 // the highest number of a run before the transaction
 	runs        map[structure.RunID]int64
 	homes       map[structure.ThreadID]int64 // of threads that exist
@@ -81,8 +81,8 @@ func (f *Writer) Get(ctx context.Context, statement string, args []any, into ...
 	return err == nil, err
 }
 
-// Add adds the runs of commits, and calls span for each of their spans, with the blocks of its commit. Span may add blocks
-// that it reads.
+// Add adds the runs of commits and calls span for each of their spans, with the blocks of its commit. span may add
+// blocks that it reads itself.
 func (f *Writer) Add(ctx context.Context, commits []*structure.Commit, span func(context.Context, *structure.Span, map[content.ID]*structure.Block) error) error {
 	for _, c := range commits {
 		blocks := make(map[content.ID]*structure.Block)
@@ -120,7 +120,7 @@ func (f *Writer) Home(ctx context.Context, run structure.RunID) (structure.Home,
 	return info.Home, err
 }
 
-// BlockIn returns a block, nil if it was erased or collected.
+// BlockIn returns a block, or nil if it was erased or collected.
 func BlockIn(ctx context.Context, from form.Blocks, id content.ID) (*structure.Block, error) {
 	blocks, err := from.Blocks(ctx, []content.ID{id})
 	if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
@@ -157,7 +157,7 @@ func (f *Writer) NewRun(ctx context.Context, id [16]byte, parent int64, after ui
 	return f.run, f.Exec(ctx, `INSERT INTO runs VALUES (?, ?, ?, ?, ?, 0, 0)`, f.run, id[:], parent, int64(after), thread)
 }
 
-// Indexed returns the number of a run. It is 0 for a run of a later window.
+// Indexed returns the number of a run, or 0 for a run of a later window.
 func (f *Writer) Indexed(ctx context.Context, id structure.RunID) (int64, error) {
 	n, err := f.RunNumber(ctx, id)
 	if errors.Is(err, ErrUseless) && !f.last {
@@ -211,7 +211,8 @@ func (f *Writer) ThreadNumber(ctx context.Context, h structure.Home) (n int64, e
 	return n, nil
 }
 
-// IsNew reports whether the window is the first with a thread: the tables have only what the transaction has added of it.
+// IsNew reports whether the thread first appears in this window: then the tables have only what this transaction has
+// added to it.
 func (f *Writer) IsNew(id structure.ThreadID) bool { return f.isNew[id] }
 
 // IsNewRun reports whether the transaction has added a run.

@@ -11,22 +11,22 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Difference is how two histories differ.
+// Difference describes how two histories differ.
 type Difference struct {
-	// Common is how many messages they share at the start.
+	// Common is the number of messages at the start that both share.
 	Common uint64
-	// A and B report for each message after those whether only that history has it.
+	// A and B state, for each message after the common ones, whether only that history has it.
 	A, B []bool
-	// Same is how many messages after those in common say the same in both.
+	// Same is the number of messages after the common ones that say the same in both.
 	Same uint64
 	// Cut is set if a history has more messages than were compared.
 	Cut bool
 }
 
-// OnlyA and OnlyB return how many messages only one history has.
+// OnlyA returns the number of messages that only A has.
 func (d *Difference) OnlyA() uint64 { return count(d.A) }
 
-// OnlyB is OnlyA of the other history.
+// OnlyB returns the number of messages that only B has.
 func (d *Difference) OnlyB() uint64 { return count(d.B) }
 
 func count(only []bool) (n uint64) {
@@ -38,7 +38,8 @@ func count(only []bool) (n uint64) {
 	return n
 }
 
-// Of compares two histories. It reads only what is not shared and, if most is not 0, at most so many messages of each.
+// Of compares two histories. It reads only what they do not share and, if most is not 0, at most that many messages
+// of each.
 func Of(ctx context.Context, store *lineage.Store, a, b lineage.SpanRef, most int) (*Difference, error) {
 	common, err := store.CommonPrefix(ctx, a, b)
 	if err != nil {
@@ -66,8 +67,8 @@ func Of(ctx context.Context, store *lineage.Store, a, b lineage.SpanRef, most in
 	return d, nil
 }
 
-// said returns for each message after those in common a sum that is equal for messages that say the same. It holds 32 bytes of
-// each message, however many pieces it has.
+// said returns a checksum for each message after the common ones. Messages that say the same have equal checksums. It
+// holds 32 bytes for each message, regardless of the number of pieces.
 func (d *Difference) said(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, most int) (said []string, err error) {
 	sum := sha256.New()
 	for e, err := range store.History(ctx, tip, lineage.Window{From: d.Common + 1}) {

@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Lines returns the lines of two texts, with the prefixes of records.DocumentDiff.
+// Lines compares the lines of two texts. Each line of the result has the prefix of records.DocumentDiff.
 func Lines(old, current []string) (diff []string) {
 	add := func(prefix string, lines []string) {
 		for _, line := range lines {
@@ -28,7 +28,8 @@ func Lines(old, current []string) (diff []string) {
 	return diff
 }
 
-// RevisionLines returns the lines of a revision of a document, without their ends, and its number; the latest for the number 0.
+// RevisionLines returns the lines of a revision of a document, without line ends, and the number of the revision.
+// Number 0 is the latest.
 func RevisionLines(ctx context.Context, store *lineage.Store, c *lineage.Context, document string, number uint64) (lines []string, of uint64, err error) {
 	e, err := c.Revision(ctx, document, number)
 	if err != nil {

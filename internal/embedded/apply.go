@@ -34,14 +34,14 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 	if err := e.index.Throttle(); err != nil {
 		return backend.Receipt{}, err
 	}
-	t := e.turns.Get().(*turn)
+	t := e.submissions.Get().(*submission)
 	t.engine, t.ctx, t.o = e, ctx, o
 	receipt, err := e.apply(t, c)
 	e.free(t)
 	return receipt, err
 }
 
-func (e *Engine) apply(t *turn, c *structure.Commit) (backend.Receipt, error) {
+func (e *Engine) apply(t *submission, c *structure.Commit) (backend.Receipt, error) {
 	p := &t.p
 	if err := p.Begin(c); err != nil {
 		return backend.Receipt{}, err
@@ -76,8 +76,8 @@ func (e *Engine) apply(t *turn, c *structure.Commit) (backend.Receipt, error) {
 	return backend.Receipt{Cursor: t.at, Known: p.Known, KnownChunks: p.KnownChunks}, nil
 }
 
-// turn is a commit on its way through Apply. Turns are pooled.
-type turn struct {
+// submission is a commit on its way through Apply. Submissions are pooled.
+type submission struct {
 	engine     *Engine
 	ctx        context.Context
 	p          judge.Preparation
@@ -110,7 +110,7 @@ func (p *panicked) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.st
 // incomplete.
 var errPanicked = fmt.Errorf("store: a commit ended in a panic; open the store again: %w", backend.ErrReadOnly)
 
-func (t *turn) encode() (err error) {
+func (t *submission) encode() (err error) {
 	if t.payload, t.offsets, err = t.encoder.Encode(&t.p.Commit); err != nil {
 		err = fmt.Errorf("%w: %w", backend.ErrInvalid, err)
 	}
@@ -119,27 +119,27 @@ func (t *turn) encode() (err error) {
 
 // filter drops content that the store has, and encodes the remaining records again if
 // any was dropped.
-func (t *turn) filter() error {
+func (t *submission) filter() error {
 	if changed, err := t.leaveOut(); err != nil || !changed {
 		return err
 	}
 	return t.encode()
 }
 
-func (t *turn) leaveOut() (changed bool, err error) {
+func (t *submission) leaveOut() (changed bool, err error) {
 	t.seen, t.behind = t.engine.index.Number(), t.engine.barrier.Load()
 	return t.p.DropKnown((*stock)(t.engine))
 }
 
-// free drops the references to the caller's data, and returns the turn to the pool.
-func (e *Engine) free(t *turn) {
+// free drops the references to the caller's data, and returns the submission to the pool.
+func (e *Engine) free(t *submission) {
 	t.engine, t.ctx, t.o, t.err, t.behind = nil, nil, backend.Options{}, nil, nil
 	t.p.Release()
-	e.turns.Put(t)
+	e.submissions.Put(t)
 }
 
-// commit writes the commit of a turn and publishes it. The write lock must be held.
-func (e *Engine) commit(t *turn) {
+// commit writes the commit of a submission and publishes it. The write lock must be held.
+func (e *Engine) commit(t *submission) {
 	defer func() {
 		if value := recover(); value != nil {
 			t.panicked, t.err = &panicked{value, debug.Stack()}, errPanicked
@@ -155,7 +155,7 @@ func (e *Engine) commit(t *turn) {
 }
 
 // commitNow is commit without the handling of panics.
-func (e *Engine) commitNow(t *turn) (at backend.Cursor, err error) {
+func (e *Engine) commitNow(t *submission) (at backend.Cursor, err error) {
 	if t.o.Once != nil {
 		if at, err = e.repeated(t.o.Once); err != nil || at.Number > 0 {
 			t.repeated = true

@@ -99,7 +99,7 @@ type Engine struct {
 	// damage is why a read-only store cannot be read to its end.
 	damage error
 
-	turns sync.Pool
+	submissions sync.Pool
 
 	// write serializes commits. It guards the fields up to queue. committing is set while a
 	// commit is being applied, and stays set if it panics.
@@ -181,7 +181,7 @@ func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 	if e.opt.packBytes == 0 {
 		e.opt.packBytes = backgroundBytes
 	}
-	e.turns.New = func() any { return new(turn) }
+	e.submissions.New = func() any { return new(submission) }
 	if err := e.open(ctx); err != nil {
 		e.release()
 		return nil, fmt.Errorf("open store %s: %w", where, err)

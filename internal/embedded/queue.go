@@ -22,8 +22,8 @@ type commitQueue struct {
 
 // commitGroup is a list of commits that share a sync.
 type commitGroup struct {
-	waiting []*turn // not written yet
-	written []*turn
+	waiting []*submission // not written yet
+	written []*submission
 	done    chan struct{} // closed when the group is durable; nil without waiters
 }
 
@@ -54,8 +54,8 @@ func (g *commitGroup) wait() <-chan struct{} {
 	return g.done
 }
 
-// commitTogether commits a turn durably, together with others.
-func (e *Engine) commitTogether(t *turn) {
+// commitTogether commits a submission durably, together with others.
+func (e *Engine) commitTogether(t *submission) {
 	l := &e.queue
 	l.mu.Lock()
 	if g := l.gathering; g != nil {

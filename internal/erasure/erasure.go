@@ -1,4 +1,4 @@
-// Package erasure finds what an erasure makes unreadable, and what may still repeat it.
+// Package erasure determines what an erasure makes unreadable, and what may still repeat the erased text.
 package erasure
 
 import (
@@ -16,16 +16,16 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Plan is what an erasure does.
+// Plan is a planned erasure.
 type Plan struct {
-	// Erased is a record for each content. Do sets Erased in them.
+	// Erased has a record for each content to erase. Do sets Erased in them.
 	Erased []*records.Erased
-	// Stays are contents of the message that other messages have, too: they are not erased.
+	// Stays are contents of the message that are not erased because other messages use them too.
 	Stays []*records.Erased
 	ids   []lineage.ContentID
 }
 
-// OfContent plans to erase a content from every history.
+// OfContent plans the erasure of a content from every history.
 func OfContent(ctx context.Context, store *lineage.Store, id lineage.ContentID) (*Plan, error) {
 	found, err := recordsOf(ctx, store, []lineage.ContentID{id})
 	if err != nil {
@@ -34,7 +34,7 @@ func OfContent(ctx context.Context, store *lineage.Store, id lineage.ContentID) 
 	return &Plan{Erased: found, ids: []lineage.ContentID{id}}, nil
 }
 
-// OfMessage plans to erase the text of a message, and those of its other contents that no other message has.
+// OfMessage plans the erasure of a message: its text, and its other contents that no other message uses.
 func OfMessage(ctx context.Context, store *lineage.Store, e *lineage.Entry) (*Plan, error) {
 	ids := e.Contents()
 	found, err := recordsOf(ctx, store, ids)
@@ -53,7 +53,7 @@ func OfMessage(ctx context.Context, store *lineage.Store, e *lineage.Entry) (*Pl
 	return p, nil
 }
 
-// Do erases the contents, and calls each, if it is not nil, after every one of them.
+// Do erases the contents. If each is not nil, it is called after each of them.
 func (p *Plan) Do(ctx context.Context, store *lineage.Store, each func(*records.Erased) error) error {
 	for i, r := range p.Erased {
 		if err := store.Erase(ctx, p.ids[i]); err != nil {
@@ -70,7 +70,8 @@ func (p *Plan) Do(ctx context.Context, store *lineage.Store, each func(*records.
 	return nil
 }
 
-// recordsOf returns for each of some contents what erasing it would do. It reads the threads and the summaries once.
+// recordsOf returns, for each of the contents, what erasing it would do. It reads the threads and summaries only
+// once.
 func recordsOf(ctx context.Context, store *lineage.Store, ids []lineage.ContentID) ([]*records.Erased, error) {
 	has, err := store.View().Has(ctx, ids)
 	if err != nil {
@@ -101,23 +102,23 @@ func recordsOf(ctx context.Context, store *lineage.Store, ids []lineage.ContentI
 	return found, used.addSummaries(ctx, store, found)
 }
 
-// use is a message that has a content.
+// use is a message that uses one of the contents.
 type use struct {
 	seq uint64
-	// of is the place of the content among those that are looked for.
+	// of is the index of the content.
 	of int
 }
 
-// uses are the messages that have the contents, by their runs.
+// uses are the messages that use the contents, by run.
 type uses map[structure.RunID][]use
 
-// add adds the messages that have a content, and returns how many these are.
+// add adds the messages that use a content, and returns their number.
 func (u uses) add(ctx context.Context, store *lineage.Store, id lineage.ContentID, of int) (int, error) {
 	type message struct {
 		span  lineage.SpanRef
 		index int
 	}
-	counted := make(map[message]bool) // one with the content in two pieces is found twice
+	counted := make(map[message]bool) // a message with the content in two pieces is found twice
 	for e, err := range store.Where(ctx, id) {
 		if err != nil {
 			return 0, err
@@ -132,7 +133,7 @@ func (u uses) add(ctx context.Context, store *lineage.Store, id lineage.ContentI
 	return len(counted), nil
 }
 
-// addSummaries adds the summaries of messages that have a content to its record.
+// addSummaries adds to each record the summaries of messages that use its content.
 func (u uses) addSummaries(ctx context.Context, store *lineage.Store, found []*records.Erased) error {
 	for _, in := range u {
 		slices.SortFunc(in, func(a, b use) int { return cmp.Compare(a.seq, b.seq) })
@@ -168,16 +169,16 @@ func (u uses) addSummaries(ctx context.Context, store *lineage.Store, found []*r
 	return nil
 }
 
-// maxTitle bounds how much of a content is compared with titles of threads.
+// maxTitle is how much of a content is compared with the titles of threads.
 const maxTitle = 64 << 10
 
-// beginning is the start of a content, its white space being single spaces.
+// beginning is the start of a content, with each run of white space replaced by a space.
 type beginning struct {
 	text string
 	of   int
 }
 
-// begin returns the beginning of a content, nothing if it is erased.
+// begin returns the start of a content, empty if it is erased.
 func begin(ctx context.Context, store *lineage.Store, id lineage.ContentID) (string, error) {
 	body, err := store.Body(ctx, id)
 	if errors.Is(err, lineage.ErrErased) {
@@ -190,8 +191,8 @@ func begin(ctx context.Context, store *lineage.Store, id lineage.ContentID) (str
 	return strings.Join(strings.Fields(string(text)), " "), err
 }
 
-// addTitles adds the threads whose title is the start of a content to its record, such as threads that were named after
-// their first message.
+// addTitles adds to each record the threads whose title is the start of its content: threads that were named after
+// their first message, for example.
 func addTitles(ctx context.Context, store *lineage.Store, begins []beginning, found []*records.Erased) error {
 	if len(begins) == 0 {
 		return nil

@@ -64,8 +64,8 @@ type object struct {
 	copies bool
 }
 
-// look reads the members that describe an object.
-func look(raw []byte) object {
+// readObject reads the members that describe an object.
+func readObject(raw []byte) object {
 	var o object
 	var name, tool, contentType string
 	calls, contents, callID, success := false, false, false, false

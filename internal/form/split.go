@@ -110,7 +110,7 @@ func (s *splitter) unknown(v value) {
 
 // object splits an object.
 func (s *splitter) object(v value, kind structure.Piece, tool string) {
-	is := look(v.raw)
+	is := readObject(v.raw)
 	if kind = is.textKind(kind); v.key == "thoughts" {
 		kind = structure.ReasoningPiece
 	}

@@ -269,12 +269,13 @@ func TestFailedRewriteChangesNothing(t *testing.T) {
 		return fs, j
 	}
 	fs, j := begin()
-	want, last, ops := commitsOf(t, j), j.End().Segment, fs.Ops()
+	last, ops := j.End().Segment, fs.Ops()
 	packAll(t, j)
 	ops = fs.Ops() - ops
 	failed := 0
 	for n := 1; n <= ops; n++ {
 		fs, j := begin()
+		want := commitsOf(t, j)
 		fs.FailOp(n, errDisk)
 		if _, err := j.Rewrite(t.Context(), 1, last-1, RewriteOptions{}); err != nil {
 			require.ErrorIs(t, err, errDisk)

@@ -1,5 +1,5 @@
-// Package localsocket has Unix sockets in a directory, and the users at their ends. Sockets in directories with long names
-// work where the system lets them.
+// Package localsocket provides Unix sockets in directories, and tells which users are at their ends. Directories with
+// long paths work where the system allows it.
 package localsocket
 
 import (
@@ -10,10 +10,11 @@ import (
 	"os"
 )
 
-// ErrUnsupported is returned where a directory cannot have a socket, or the user at its other end is not known.
+// ErrUnsupported is returned where a directory cannot have a socket, or the user at the other end cannot be
+// determined.
 var ErrUnsupported = errors.New("sockets in this directory are not supported here")
 
-// Allow returns an error unless the process at the other end is one of this process's user, or of root.
+// Allow returns an error unless the other process belongs to the user of this one, or to root.
 func Allow(conn *net.UnixConn) error {
 	user, err := PeerUser(conn)
 	if err == nil && user != os.Geteuid() && user != 0 {

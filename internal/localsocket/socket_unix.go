@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// maxPath is the longest path of a socket that all systems accept.
+// maxPath is the maximum length of a socket path that all systems accept.
 const maxPath = 100
 
 // withPath calls a function with a path that is short enough for a socket.
@@ -19,7 +19,7 @@ func withPath(dir, name string, call func(*net.UnixAddr) error) error {
 	return call(&net.UnixAddr{Net: "unix", Name: path})
 }
 
-// Listen creates the socket of a name in a directory.
+// Listen creates a socket with a name in a directory.
 func Listen(dir, name string) (l *net.UnixListener, err error) {
 	err = withPath(dir, name, func(at *net.UnixAddr) (err error) {
 		l, err = net.ListenUnix("unix", at)
@@ -28,7 +28,7 @@ func Listen(dir, name string) (l *net.UnixListener, err error) {
 	return l, err
 }
 
-// Dial connects to the socket of a name in a directory.
+// Dial connects to the socket with a name in a directory.
 func Dial(dir, name string) (conn *net.UnixConn, err error) {
 	err = withPath(dir, name, func(at *net.UnixAddr) (err error) {
 		conn, err = net.DialUnix("unix", nil, at)

@@ -1,4 +1,4 @@
-// Package lru caches the values that were used last, within a number of bytes.
+// Package lru caches the most recently used values, up to a total size in bytes.
 package lru
 
 import (
@@ -20,7 +20,7 @@ type item[K comparable, V any] struct {
 	size  int
 }
 
-// Get returns a value that is cached.
+// Get returns a cached value.
 func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,8 +32,8 @@ func (c *Cache[K, V]) Get(k K) (v V, ok bool) {
 	return e.Value.(*item[K, V]).value, true
 }
 
-// Put caches a value of a size in bytes, and drops others until all have at most a number of bytes. The value itself is
-// kept whatever its size. A value that is cached is not replaced.
+// Put caches a value with its size in bytes, and drops others until all of them have at most most bytes. The value
+// itself is kept whatever its size. A cached value is not replaced.
 func (c *Cache[K, V]) Put(k K, v V, size, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

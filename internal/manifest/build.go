@@ -37,7 +37,7 @@ type Builder struct {
 	filling   filling
 }
 
-// NewBuilder returns a builder for the lines of a session.
+// NewBuilder returns a builder for the lines of a session file.
 func NewBuilder(session string) *Builder {
 	b := &Builder{session: rawjson.Quote(session)}
 	b.reset()
@@ -51,13 +51,13 @@ func (b *Builder) reset() {
 // Lines is the number of lines in the current block.
 func (b *Builder) Lines() int { return b.lines }
 
-// Full reports whether the block must be ended before another line is added.
+// Full reports whether the block must be ended before the next line.
 func (b *Builder) Full() bool {
 	return b.lines == maxLines || len(b.table)+len(b.own)+len(b.spans)+len(b.runTable) >= fullBlock
 }
 
-// Add adds a line with its end. The spans have its messages, m is the first one, nil for none. It returns the part of
-// the line that the caller has to keep whole, nil if it follows from the message.
+// Add adds a line with its line end. spans are the spans with its messages, and m is the first message, or nil. It
+// returns the line if the caller has to keep it whole, or nil if it follows from the message.
 func (b *Builder) Add(line []byte, spans []structure.SpanRef, m *Message) (whole []byte) {
 	text, end := CutEnd(line)
 	b.filling.set(m)
@@ -101,7 +101,7 @@ func (b *Builder) Add(line []byte, spans []structure.SpanRef, m *Message) (whole
 	return whole
 }
 
-// CutEnd divides a line into its text and its end.
+// CutEnd splits a line into its text and its line end.
 func CutEnd(line []byte) (text, end []byte) {
 	text = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 	return text, line[len(text):]
@@ -120,7 +120,7 @@ func (b *Builder) span(span structure.SpanRef) {
 	b.next[run] = span.Seq + 1
 }
 
-// Block returns the block, and begins the next one.
+// Block returns the finished block and begins the next one.
 func (b *Builder) Block() []byte {
 	var out []byte
 	out = binary.AppendUvarint(out, uint64(b.lines))
@@ -147,7 +147,7 @@ func appendBytes(b, value []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(value))), value...)
 }
 
-// cutter cuts a line into a template and what fills it.
+// cutter splits a line into a template and the values of its holes.
 type cutter struct {
 	builder *Builder
 	out     []byte
@@ -162,7 +162,7 @@ type cutter struct {
 	*filling
 }
 
-// line cuts a line without its end, and reports whether nothing is left that says something.
+// line cuts a line without its line end, and reports whether the rest says nothing.
 func (c *cutter) line(text []byte) bool {
 	mark := len(text) - len(bytes.TrimPrefix(text, byteOrderMark))
 	trimmed := bytes.Trim(text[mark:], " \t\r\n")
@@ -204,7 +204,7 @@ func isAround(b []byte) bool {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// value cuts a value under a key, and reports whether nothing is left that says something.
+// value cuts a value under a key, and reports whether the rest says nothing.
 func (c *cutter) value(key string, v []byte) bool {
 	if c.known(key, v) {
 		return true
@@ -246,7 +246,7 @@ func (c *cutter) value(key string, v []byte) bool {
 	return true
 }
 
-// ownIDOrTime cuts an id or time that only this line has.
+// ownIDOrTime cuts an id or time that occurs only in this line.
 func (c *cutter) ownIDOrTime(v []byte) bool {
 	if id, ok := uuidIn(v); ok {
 		c.out = append(c.out, holeUUID)
@@ -261,7 +261,7 @@ func (c *cutter) ownIDOrTime(v []byte) bool {
 	return false
 }
 
-// uuidIn returns the UUID that a JSON string is as appendUUID writes it.
+// uuidIn parses a JSON string that is a UUID exactly as appendUUID writes it.
 func uuidIn(v []byte) (id uuid.UUID, ok bool) {
 	if len(v) != 38 {
 		return id, false
@@ -292,7 +292,7 @@ func appendUUID(b []byte, id uuid.UUID) []byte {
 	return append(b, text[:]...)
 }
 
-// timeIn returns the milliseconds of the time that a JSON string is as appendTime writes it.
+// timeIn parses a JSON string that is a time exactly as appendTime writes it, and returns it in milliseconds.
 func timeIn(v []byte) (ms int64, ok bool) {
 	if len(v) != len(timeForm) || v[5] != '-' || v[11] != 'T' {
 		return 0, false
@@ -322,7 +322,7 @@ func (c *cutter) object(v []byte) bool {
 	return true
 }
 
-// known cuts a value that follows from what is known.
+// known cuts a value that can be derived.
 func (c *cutter) known(key string, v []byte) bool {
 	hole := byte(0)
 	b := c.builder
@@ -367,7 +367,8 @@ func (c *cutter) known(key string, v []byte) bool {
 	return true
 }
 
-// joinsTo reports whether a template comes back as the text: where a key repeats, a hole may be another one's.
+// joinsTo reports whether the template can be joined to the text again: where a key repeats, a hole may be filled
+// with the value of another member.
 func (c *cutter) joinsTo(template, text []byte) bool {
 	back, own, uuids, times := c.back, c.own, c.uuids, c.times
 	j := joiner{filling: *c.filling, session: c.builder.session}

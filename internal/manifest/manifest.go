@@ -20,14 +20,14 @@ const (
 	maxBlock    = 4 << 20
 )
 
-// ErrMalformed is returned for bytes that are no block.
+// ErrMalformed is returned for bytes that are not a block.
 var ErrMalformed = errors.New("malformed manifest")
 
-// Message is what a store has of a line's message.
+// Message is the stored message of a line.
 type Message struct {
 	ID      string
 	Created time.Time
-	// Body is the message as it was given, Metadata its other members, nil for none.
+	// Body is the message as it was given; Metadata its other members, or nil.
 	Body, Metadata []byte
 }
 

@@ -106,7 +106,7 @@ func (b *Block) Lines() int { return len(b.lines) }
 // Spans returns the spans of a line.
 func (b *Block) Spans(i int) []structure.SpanRef { return b.lines[i].spans }
 
-// Join yields the lines. message returns the message of the first span of a line, whole the next of the lines that were
+// Join yields the lines. message returns the message of the first span of a line, and whole the next line that was
 // kept whole. A line is valid until the next one.
 func (b *Block) Join(session string, message func(structure.SpanRef) (*Message, error), whole func() ([]byte, error)) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
@@ -151,7 +151,7 @@ func (b *Block) Join(session string, message func(structure.SpanRef) (*Message, 
 	}
 }
 
-// filling is what a message fills holes with.
+// filling is the message that holes are filled from.
 type filling struct {
 	is         *Message
 	id, at     []byte
@@ -159,7 +159,7 @@ type filling struct {
 	inside     map[string][]byte // nil before it is needed: see inner
 }
 
-// set prepares for a message, nil for none. It reuses memory.
+// set prepares for a message, or for nil. It reuses memory.
 func (f *filling) set(m *Message) {
 	*f = filling{is: m, at: f.at[:0], body: f.body, meta: f.meta}
 	f.body.read(nil)
@@ -175,13 +175,13 @@ func (f *filling) set(m *Message) {
 	}
 }
 
-// members are the members of an object. Of equal keys the last one counts.
+// members are the members of an object. If a key repeats, its last value counts.
 type members struct {
 	list  []rawjson.Member
 	index map[string][]byte // of many
 }
 
-// fewMembers is how many members are looked through one after the other.
+// fewMembers is up to how many members are searched linearly.
 const fewMembers = 24
 
 // read replaces the members by those of a value.
@@ -202,7 +202,7 @@ func (m *members) read(raw []byte) {
 	}
 }
 
-// get returns the value of a key, nil if there is none.
+// get returns the value of a key, or nil.
 func (m *members) get(key string) []byte {
 	if m.index != nil {
 		return m.index[key]
@@ -215,7 +215,7 @@ func (m *members) get(key string) []byte {
 	return nil
 }
 
-// inner returns the members of the values of the body, the first of each key.
+// inner returns the members of the values of the body. Of each key, the first value counts.
 func (f *filling) inner() map[string][]byte {
 	if f.inside != nil || f.is == nil || !rawjson.IsObject(f.is.Body) {
 		return f.inside
@@ -276,7 +276,7 @@ func (j *joiner) join(out, template []byte) ([]byte, error) {
 	}
 }
 
-// fills returns what fills a hole after the text before it.
+// fills returns the content of a hole, given the text before it.
 func (j *joiner) fills(hole byte, before []byte) ([]byte, error) {
 	switch {
 	case hole == holeSession:
@@ -315,7 +315,7 @@ func (j *joiner) fills(hole byte, before []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%w: hole %#x", ErrMalformed, hole)
 }
 
-// name tells the id of a line, and returns it.
+// name reports the id of a line, and returns it.
 func (j *joiner) name(id []byte) []byte {
 	if j.named != nil {
 		j.named(id)
@@ -323,7 +323,7 @@ func (j *joiner) name(id []byte) []byte {
 	return id
 }
 
-// holeIn returns the place of the first hole, -1 for none.
+// holeIn returns the index of the first hole, or -1.
 func holeIn(template []byte) int {
 	for i, c := range template {
 		if isHole(c) {
@@ -370,5 +370,5 @@ func (r *reader) signed() int64 {
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-// bytes returns bytes after their number, which is at most most.
+// bytes returns a length-prefixed byte string of at most most bytes.
 func (r *reader) bytes(most uint64) []byte { return r.Take(r.AtMost(most)) }

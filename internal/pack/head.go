@@ -107,7 +107,8 @@ func OpenDamaged(src io.ReaderAt, size int64, name string, cache *Cache) (*File,
 	return p, nil
 }
 
-// scanSize is how much is searched at once for a head.
+// scanSize is how much is searched at once for a head. It begins with less, so that many small gaps are
+// crossed in a time that is proportional to them.
 const scanSize = 1 << 20
 
 // maxGaps is the number of reasons that findChapters returns one by one.
@@ -183,12 +184,12 @@ func (p *File) nextHead(at, end int64, commit uint64) (*row, error) {
 			return r, nil
 		}
 	}
-	for ; at < end; at += scanSize {
-		b := make([]byte, min(end-at, scanSize+maxHead))
+	for size := int64(256); at < end; at, size = at+size, min(4*size, scanSize) {
+		b := make([]byte, min(end-at, size+maxHead))
 		if err := p.readSectors(b, at); err != nil {
 			return nil, err
 		}
-		for i := range min(len(b), scanSize) {
+		for i := range min(len(b), int(size)) {
 			if r := head(b[i:], at+int64(i)); r != nil {
 				return r, nil
 			}

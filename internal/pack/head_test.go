@@ -158,7 +158,7 @@ func TestHeadsDoNotMove(t *testing.T) {
 // A pack without an end that claims very many tiny chapters, none of them whole, with something between them, takes
 // memory in proportion to its size, and reports the first of the gaps.
 func TestManyChaptersInLittle(t *testing.T) {
-	const n = 50_000
+	const n = 5_000
 	h := Header{First: 1, Last: 1, FirstCommit: 1, LastCommit: n}
 	var b bytes.Buffer
 	b.Write(h.encode())
@@ -178,14 +178,15 @@ func TestManyChaptersInLittle(t *testing.T) {
 	gaps, peak := 0, uint64(0)
 	for _, err := range p.Salvage() {
 		require.ErrorIs(t, err, backend.ErrCorrupt)
-		if gaps++; gaps%5000 == 0 {
+		if gaps++; gaps%2000 == 0 {
+			runtime.GC()
 			runtime.ReadMemStats(&after)
 			peak = max(peak, after.HeapAlloc)
 		}
 	}
 	require.Len(t, p.rows, n)
 	require.Less(t, gaps, n+maxGaps+3)
-	require.Less(t, peak-min(peak, before.HeapAlloc), uint64(32*b.Len()))
+	require.Less(t, peak-min(peak, before.HeapAlloc), uint64(24*b.Len()+4<<20))
 }
 
 // A pack with something that this program does not know is refused as a newer one.

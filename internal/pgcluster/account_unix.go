@@ -11,11 +11,10 @@ import (
 	"syscall"
 )
 
-// account is who runs the server, nil for who runs this process. PostgreSQL refuses
-// to be run by root.
+// account is the user that the server runs as; nil for the user of this process. PostgreSQL refuses to run as root.
 type account struct{ uid, gid int }
 
-// ownerOfClusters returns who is to run the server.
+// ownerOfClusters returns the user that the server will run as.
 func ownerOfClusters() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -38,7 +37,7 @@ func ownerOfClusters() (*account, error) {
 	return nil, fmt.Errorf("root cannot run postgres, and there is no user postgres or nobody to do so")
 }
 
-// takes makes the account the owner of a directory and checks that it can get in.
+// takes makes the account the owner of a directory, and checks that it can enter it.
 func (a *account) takes(dir string) error {
 	if a == nil {
 		return nil
@@ -54,7 +53,7 @@ func (a *account) takes(dir string) error {
 	return nil
 }
 
-// runs makes the account run a command.
+// runs makes a command run as the account.
 func (a *account) runs(cmd *exec.Cmd) {
 	if a == nil {
 		return
@@ -65,5 +64,5 @@ func (a *account) runs(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)}
 }
 
-// detach keeps signals that are meant for this process from a command.
+// detach protects a command from signals that are meant for this process.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

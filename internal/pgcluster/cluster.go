@@ -1,6 +1,5 @@
-// Package pgcluster starts a private PostgreSQL server from the binaries that are
-// installed: in a directory of its own, listening on nothing but a socket in it.
-// It goes when the process does, however that ends.
+// Package pgcluster starts a private PostgreSQL server from the installed binaries: in a directory of its own,
+// listening only on a socket in it. It ends with the process, however that ends.
 package pgcluster
 
 import (
@@ -22,23 +21,21 @@ import (
 // role is the superuser of the cluster.
 const role = "lineage"
 
-// Options say what a cluster is like. The zero value of each field is a default.
+// Options configure a cluster. The zero value of each field is its default.
 type Options struct {
-	// Dir is where the cluster's directory is made, if the server's account can use
-	// it and its path is short enough for a socket. Default: the system's temporary
-	// directory.
+	// Dir is the directory for the cluster's own directory, if the server's account can use it and its path is short
+	// enough for a socket. Default: the system's temporary directory.
 	Dir string
-	// Settings are those of the server that are not its defaults, as "name=value".
+	// Settings are settings of the server, as "name=value".
 	Settings []string
 }
 
-// A Cluster is a running server. It must be kept for as long as it is used: it
-// ends when it is collected.
+// A Cluster is a running server. Keep a reference to it while it is used: it ends when it is garbage collected.
 type Cluster struct {
-	dir  string // holds everything of it, its socket included
+	dir  string // has all files of the cluster, including its socket
 	port int
-	// leash is held open as long as this process lives. Its other end is with the
-	// keeper, who ends the cluster when it closes.
+	// leash is open as long as this process lives. The keeper has the other end, and ends the cluster when this one
+	// closes.
 	leash  *os.File
 	keeper *exec.Cmd
 
@@ -46,14 +43,14 @@ type Cluster struct {
 	owner    *account
 	settings []string
 	server   *exec.Cmd
-	ended    chan error // has what the server ended with
+	ended    chan error // receives the error that the server ended with
 }
 
-// patience is how long a server may take to answer.
+// patience is the time limit for an answer of a server.
 const patience = time.Minute
 
-// keeper waits for its input to end, then stops the server and its pooler and removes the
-// directory. postmaster.pid is there as long as the server runs.
+// keeper waits for the end of its input, then stops the server and its pooler and removes the directory.
+// postmaster.pid exists as long as the server runs.
 const keeper = `
 cat >/dev/null
 pid=$(head -n 1 "$1/` + poolerFile + `" 2>/dev/null) && kill -KILL "$pid" 2>/dev/null
@@ -68,7 +65,7 @@ done
 rm -rf "$1"
 `
 
-// Start makes a cluster and starts it.
+// Start creates and starts a cluster.
 func Start(o Options) (*Cluster, error) {
 	if runtime.GOOS == "windows" {
 		return nil, errors.New("a cluster is started on Unix only")
@@ -85,12 +82,12 @@ func Start(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The port only names the socket.
+	// The port is only part of the socket's name.
 	c := &Cluster{dir: dir, port: 5432, bin: bin, owner: owner, settings: o.Settings}
 	return c.begin(c.initdb)
 }
 
-// begin makes the data of a cluster and starts it.
+// begin creates the data of a cluster and starts it.
 func (c *Cluster) begin(data func() error) (*Cluster, error) {
 	if err := c.keep(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(c.dir))
@@ -105,7 +102,7 @@ func (c *Cluster) begin(data func() error) (*Cluster, error) {
 	return c, nil
 }
 
-// Standby makes a cluster that follows this one, under a name for synchronous_standby_names.
+// Standby creates a cluster that follows this one, with a name for synchronous_standby_names.
 func (c *Cluster) Standby(name string, settings ...string) (*Cluster, error) {
 	dir, err := directory(c.owner, filepath.Dir(c.dir))
 	if err != nil {
@@ -118,7 +115,7 @@ func (c *Cluster) Standby(name string, settings ...string) (*Cluster, error) {
 	})
 }
 
-// Stop stops the server. At once, it ends as in a crash.
+// Stop stops the server. With atOnce it stops as in a crash.
 func (c *Cluster) Stop(atOnce bool) error {
 	signal := syscall.SIGINT
 	if atOnce {
@@ -135,16 +132,15 @@ func (c *Cluster) Stop(atOnce bool) error {
 	}
 }
 
-// Close ends the server and removes what it had.
+// Close ends the server and removes its files.
 func (c *Cluster) Close() error {
 	return errors.Join(c.leash.Close(), c.keeper.Wait())
 }
 
-// Dir returns the directory that has everything of the cluster.
+// Dir returns the directory with all files of the cluster.
 func (c *Cluster) Dir() string { return c.dir }
 
-// binaries returns the directory with initdb and postgres: of the version in the
-// path, or else of the newest that is installed.
+// binaries returns the directory with initdb and postgres: those in the path, or else the newest installed version.
 func binaries() (string, error) {
 	var candidates []string
 	if path, err := exec.LookPath("initdb"); err == nil {
@@ -176,7 +172,7 @@ func binaries() (string, error) {
 	return "", errors.New("no initdb and postgres are installed")
 }
 
-// version returns the number in the path of an installation, 0 if there is none.
+// version returns the number in the path of an installation, or 0.
 func version(dir string) int {
 	name := filepath.Base(filepath.Dir(dir))
 	n, _ := strconv.Atoi(name[strings.LastIndexAny(name, "-@")+1:])
@@ -188,8 +184,7 @@ func isExecutable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// directory makes a directory of the owner's that is near enough to the root for a
-// socket in it, whose path must be short, and that the owner can get into.
+// directory creates a directory for the owner, which the owner can enter and whose path is short enough for a socket.
 func directory(owner *account, first string) (string, error) {
 	var reasons []error
 	for _, parent := range slices.Compact([]string{cmp.Or(first, os.TempDir()), os.TempDir(), "/tmp", "/var/tmp"}) {
@@ -229,7 +224,7 @@ func (c *Cluster) keep() error {
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// command runs a command of the installation to its end.
+// command runs a command of the installation and waits for it.
 func (c *Cluster) command(name string, args ...string) error {
 	cmd := exec.Command(filepath.Join(c.bin, name), args...)
 	cmd.Dir = c.dir
@@ -249,7 +244,7 @@ func (c *Cluster) initdb() error {
 	return c.command("initdb", args...)
 }
 
-// Run starts the server, which is stopped.
+// Run starts the stopped server.
 func (c *Cluster) Run() error {
 	log, err := os.OpenFile(filepath.Join(c.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -272,14 +267,13 @@ func (c *Cluster) Run() error {
 	return await(c.DSN("postgres"), log.Name(), ended)
 }
 
-// DSN returns the connection string of a database of the cluster. "postgres" is one
-// that is there from the beginning.
+// DSN returns the connection string of a database of the cluster. "postgres" always exists.
 func (c *Cluster) DSN(database string) string {
 	query := url.Values{"host": {c.dir}, "port": {strconv.Itoa(c.port)}, "sslmode": {"disable"}}
 	return "postgres://" + role + "@/" + database + "?" + query.Encode()
 }
 
-// FailoverDSN is DSN for whichever of two clusters can be written to.
+// FailoverDSN is the DSN for whichever of two clusters is writable.
 func (c *Cluster) FailoverDSN(other *Cluster, database string) string {
 	port := strconv.Itoa(c.port)
 	query := url.Values{"host": {c.dir + "," + other.dir}, "port": {port + "," + port}, "sslmode": {"disable"}, "target_session_attrs": {"read-write"}}

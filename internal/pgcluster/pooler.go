@@ -14,14 +14,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// poolerPort only names the socket.
+// poolerPort is only part of the socket's name.
 const poolerPort = 6432
 
-// poolerFile is where a pooler writes its process id, for the keeper.
+// poolerFile is the file with the pooler's process id, for the keeper.
 const poolerFile = "pooler.pid"
 
-// StartPooler starts PgBouncer before the server, in transaction mode: each transaction may get
-// another connection. It ends when the cluster does.
+// StartPooler starts PgBouncer in front of the server, in transaction mode: each transaction may get another
+// connection. It ends with the cluster.
 func (c *Cluster) StartPooler() error {
 	bin, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -62,14 +62,14 @@ pidfile = %[6]s
 	return await(c.PooledDSN("postgres"), file("pooler.log"), ended)
 }
 
-// PooledDSN is DSN through the pooler. A connection may not prepare statements: another
-// transaction would not find them.
+// PooledDSN is the DSN through the pooler. Connections must not prepare statements: other transactions would not find
+// them.
 func (c *Cluster) PooledDSN(database string) string {
 	query := url.Values{"host": {c.dir}, "port": {strconv.Itoa(poolerPort)}, "sslmode": {"disable"}, "default_query_exec_mode": {"exec"}}
 	return "postgres://" + role + "@/" + database + "?" + query.Encode()
 }
 
-// await returns when a server answers, or has ended instead.
+// await returns when a server answers, or with an error when it has ended.
 func await(dsn, log string, ended <-chan error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -119,23 +119,31 @@ func unavailable(t testing.TB, err error) {
 	t.Skipf("pgtest: NOT TESTED AGAINST POSTGRES: %v; %s", err, advice)
 }
 
+// kept is a connection to the server of this process. A server takes longer to begin a connection than to create a database.
+var kept struct {
+	sync.Mutex
+	conn *pgx.Conn
+}
+
 // onServer runs statements, one after another, outside of any transaction.
 func onServer(admin string, statements ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, admin)
-	if err != nil {
-		return err
+	kept.Lock()
+	defer kept.Unlock()
+	if kept.conn == nil || kept.conn.Ping(ctx) != nil { // a test may have stopped the server
+		conn, err := pgx.Connect(ctx, admin)
+		if err != nil {
+			return err
+		}
+		kept.conn = conn
 	}
 	for _, statement := range statements {
-		if _, err = conn.Exec(ctx, statement); err != nil {
-			break
+		if _, err := kept.conn.Exec(ctx, statement); err != nil {
+			return err
 		}
 	}
-	if closeErr := conn.Close(ctx); err == nil {
-		err = closeErr
-	}
-	return err
+	return nil
 }
 
 func createDatabase(admin string) (string, error) {

@@ -12,10 +12,11 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Content is content that a message names.
+// Content is content that a message refers to.
 type Content struct {
 	ID content.ID
-	// Block has the content, or is nil for a body that is too large for a block. Such a body is uploaded if it is new.
+	// Block holds the content. It is nil for a body that is too large for a block; such a body is uploaded if it is
+	// new.
 	Block *structure.Block
 	// Type and Kind describe Body.
 	Type string
@@ -39,8 +40,8 @@ func (m *Message) Store(mediaType string, kind content.OriginKind, body []byte) 
 	return c.ID, nil
 }
 
-// Add adds a message after a span, as Find found it. A message that the store has elsewhere or with other content becomes
-// the latest version of its id.
+// Add adds a message after a span, given the result of Find. A message that the store has elsewhere, or with other
+// content, becomes the latest version of its id.
 func (p *Placer) Add(after structure.SpanRef, m *Message, f Found) (structure.SpanRef, error) {
 	usages := slices.Clone(m.Usages)
 	if err := p.addContents(m, usages); err != nil {
@@ -62,7 +63,7 @@ func (p *Placer) Add(after structure.SpanRef, m *Message, f Found) (structure.Sp
 	return at, nil
 }
 
-// number sets the lookup numbers of the usages of a message: that of its id, and for other ids the next ones.
+// number sets the lookup numbers of a message's usages: the version for its own id, the next number for other ids.
 func (p *Placer) number(usages []structure.Usage, id string, is version) error {
 	numbered := id == ""
 	for i := range usages {
@@ -90,9 +91,9 @@ func (p *Placer) number(usages []structure.Usage, id string, is version) error {
 	return nil
 }
 
-// placeAfter returns the place for a span after another one: in its run if that ends there, else in a new run. The run of
-// a message that no lookup number makes unique has an id that follows from what it says, so that two writers cannot add
-// it both.
+// placeAfter returns the position for a new span after another one: in the same run if that ends there, else in a new
+// run. If no lookup number makes the message unique, the id of its run is derived from what it says, so that two
+// writers cannot both add it.
 func (p *Placer) placeAfter(after structure.SpanRef, apart bool, lookup uint64) (structure.SpanRef, error) {
 	if !after.IsZero() && !apart {
 		end, known := p.ends[after.Run]
@@ -122,8 +123,8 @@ func (p *Placer) placeAfter(after structure.SpanRef, apart bool, lookup uint64) 
 	return structure.SpanRef{Run: run, Seq: 1}, nil
 }
 
-// addContents adds the contents of a message to the batch. A usage of content that the batch does not have omits what
-// its block states, as far as Looks does not depend on it.
+// addContents adds the contents of a message to the batch. If the batch does not have the content of a usage, the
+// usage omits what the block states, unless Looks depends on it.
 func (p *Placer) addContents(m *Message, usages []structure.Usage) error {
 	contents := m.Contents
 	for i := range usages {
@@ -149,7 +150,7 @@ func (p *Placer) addContents(m *Message, usages []structure.Usage) error {
 	return nil
 }
 
-// addContent adds content to the batch, unless the batch has it. A large body is uploaded first, unless the store has it.
+// addContent adds content to the batch if it is missing. A large body is uploaded first, unless the store has it.
 func (p *Placer) addContent(c *Content) error {
 	if _, there := p.contents[c.ID]; there {
 		return nil
@@ -173,13 +174,13 @@ func (p *Placer) addContent(c *Content) error {
 	return nil
 }
 
-// End returns the last place of a run that the batch continues or begins, 0 for other runs.
+// End returns the last position of a run that the batch continues or begins, or 0 for other runs.
 func (p *Placer) End(run structure.RunID) uint64 { return p.ends[run] }
 
-// Begun returns the span after which a run begins that the batch began, the zero span for other runs.
+// Begun returns the span after which a run of the batch begins, or the zero span for other runs.
 func (p *Placer) Begun(run structure.RunID) structure.SpanRef { return p.begun[run] }
 
-// Before returns the span that another one follows, in the batch or in the store.
+// Before returns the span before another one, in the batch or in the store.
 func (p *Placer) Before(at structure.SpanRef) (structure.SpanRef, error) {
 	if at.Seq == 1 && p.isNew(at.Run) {
 		return p.begun[at.Run], nil

@@ -12,13 +12,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Copy is the message that a copied message is a copy of. It says the same, and its line has another id or another time.
+// Copy is the original of a copied message. It says the same, but its line has another id or time.
 type Copy struct {
 	Body, Metadata []byte
 }
 
-// compareCopy compares the message with a span of another thread after the same span. It returns nil if the message is no
-// copy of it.
+// compareCopy compares the message with a span of another thread that follows the same span. It returns nil if the
+// message is not a copy of it.
 func (p *Placer) compareCopy(m *Message, span *structure.Span) (*Copy, error) {
 	if !saysTheSame(m.Usages, span.Usages, m.Record) {
 		return nil, nil
@@ -47,7 +47,7 @@ func (p *Placer) compareCopy(m *Message, span *structure.Span) (*Copy, error) {
 	return c, nil
 }
 
-// original returns the message of a span as it was given, nil if a part of it is gone.
+// original returns the message of a span as it was given, or nil if part of it is gone.
 func (p *Placer) original(span *structure.Span) ([]byte, error) {
 	for step, err := range p.from.Path(p.ctx, span.Ref, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
 		if err != nil {
@@ -66,7 +66,7 @@ func (p *Placer) original(span *structure.Span) ([]byte, error) {
 	return nil, nil
 }
 
-// metadata returns the metadata of the message, nil if it has none.
+// metadata returns the metadata of the message, or nil.
 func (m *Message) metadata() []byte {
 	u := &m.Usages[0]
 	if u.MetadataContent.IsZero() {
@@ -83,8 +83,8 @@ func (m *Message) metadata() []byte {
 	return nil
 }
 
-// saysTheSame reports whether the usages of two messages are equal apart from the ids and times of their lines, and from their
-// metadata. Of records only what stands for their body is compared.
+// saysTheSame reports whether two messages are equal apart from metadata and the ids and times of their lines. Of
+// records, only the substitute for their body is compared.
 func saysTheSame(a, b []structure.Usage, record bool) bool {
 	if a[0].Role != b[0].Role || a[0].Name != b[0].Name || a[0].By.ModelID != b[0].By.ModelID {
 		return false
@@ -110,12 +110,12 @@ func differInLines(a, b []byte) bool {
 		if !known || !isOfLine(m.Key, m.Value, before) && !differIn(m.Value, before, 0) {
 			return false
 		}
-		delete(was, m.Key) // with a key twice it is no copy
+		delete(was, m.Key) // an object with a repeated key is not a copy
 	}
 	return len(was) == 0
 }
 
-// membersOf returns the members of an object, unless it has a key twice.
+// membersOf returns the members of an object, or false if it repeats a key.
 func membersOf(raw []byte) (map[string][]byte, bool) {
 	if !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
 		return nil, false
@@ -130,7 +130,7 @@ func membersOf(raw []byte) (map[string][]byte, bool) {
 	return members, true
 }
 
-// isOfLine reports whether two values under a key are ids of lines, or null.
+// isOfLine reports whether both values under a key are ids of lines or null.
 func isOfLine(key string, a, b []byte) bool {
 	is := func(v []byte) bool {
 		return rawjson.IsNull(v) || rawjson.IsString(v) && len(v) <= maxLineID && form.IsQuiet(key, v)
@@ -142,10 +142,10 @@ func isOfLine(key string, a, b []byte) bool {
 	return false
 }
 
-// maxLineID is the size of the largest id of a line, in its quotes.
+// maxLineID is the maximum size of an id of a line, with its quotes.
 const maxLineID = 66
 
-// maxNested limits how deep values are compared.
+// maxNested is how deeply values are compared.
 const maxNested = 32
 
 // differIn reports whether two values differ only in UUIDs and times.

@@ -9,14 +9,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxCopies limits the messages that are looked at to find a copy. Content of less than leastSought bytes is in too many of them.
+// maxCopies is how many messages are examined to find a copy. Content smaller than leastSought bytes occurs in too
+// many messages to be searched for.
 const (
 	maxCopies   = 64
 	leastSought = 16
 )
 
-// copies looks for the thread that a session was copied from. It is the only lookup across threads, and never returns a thread
-// of another user.
+// copies finds the thread that a session was copied from. This is the only lookup across threads, and it never
+// returns a thread of another user.
 type copies struct {
 	ctx  context.Context
 	from backend.Reader
@@ -24,8 +25,8 @@ type copies struct {
 	like func(*structure.Thread) bool
 }
 
-// FindCopy returns a thread of a user that has a message with an id, nil if there is none: what a session that was
-// resumed or copied elsewhere was copied from. Only threads that like accepts are considered.
+// FindCopy returns a thread of the user that has a message with the given id: the original of a session that was
+// resumed or copied elsewhere. It returns nil if there is none. Only threads that like accepts are considered.
 func FindCopy(ctx context.Context, from backend.Reader, user, id string, like func(*structure.Thread) bool) (*structure.Thread, error) {
 	c, seen := copies{ctx, from, user, like}, 0
 	for found, err := range from.Find(ctx, id, structure.ThreadID{}, backend.Found{}) {
@@ -42,7 +43,8 @@ func FindCopy(ctx context.Context, from backend.Reader, user, id string, like fu
 	return nil, nil
 }
 
-// FindAnswer is FindCopy for a message that states an id of its provider in its body, whatever the id and time of its line.
+// FindAnswer is like FindCopy for a message whose body states an id from its provider, whatever the id and time of
+// its line.
 func FindAnswer(ctx context.Context, from backend.Reader, user string, m *Message, like func(*structure.Thread) bool) (*structure.Thread, error) {
 	c := copies{ctx, from, user, like}
 	var found *structure.Thread
@@ -57,8 +59,8 @@ func FindAnswer(ctx context.Context, from backend.Reader, user string, m *Messag
 	return found, nil
 }
 
-// HasAnswer reports whether a history has a message that states an id of its provider in its body, in another thread than the given
-// one, whatever the id and time of its line.
+// HasAnswer reports whether a history has, in another thread than the given one, a message whose body states the same
+// provider id, whatever the id and time of its line.
 func HasAnswer(ctx context.Context, from backend.Reader, history backend.Reach, own structure.Home, m *Message) (bool, error) {
 	c := copies{ctx: ctx, from: from}
 	return c.answer(m, func(at structure.SpanRef, home structure.Home) (bool, error) {
@@ -66,7 +68,7 @@ func HasAnswer(ctx context.Context, from backend.Reader, history backend.Reach, 
 	})
 }
 
-// answer looks for a message that says the same in the spans that accept accepts.
+// answer looks for a message that says the same among the spans that accept allows.
 func (c *copies) answer(m *Message, accept func(structure.SpanRef, structure.Home) (bool, error)) (bool, error) {
 	largest, most := content.ID{}, -1
 	for i := range m.Usages {
@@ -112,7 +114,7 @@ func (c *copies) answer(m *Message, accept func(structure.SpanRef, structure.Hom
 	return false, nil
 }
 
-// thread returns the thread of a home, nil if it is not considered.
+// thread returns the thread of a home, or nil if it is not considered.
 func (c *copies) thread(home structure.Home) (*structure.Thread, error) {
 	t, err := c.from.Thread(c.ctx, home.Thread)
 	if errors.Is(err, backend.ErrNotFound) {

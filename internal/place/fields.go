@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Fields are values with their lengths, one after another, so that different values are different bytes.
+// Fields are values with length prefixes, so that different sequences of values have different bytes.
 type Fields []byte
 
 // Text appends a text.

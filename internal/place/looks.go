@@ -67,13 +67,13 @@ func (p *Placer) appendLooks(b []byte, m *Message, usages []structure.Usage) []b
 	return f
 }
 
-// kindOf is the kind of origin of a message that states no other.
+// kindOf is the origin kind of a message that does not state one.
 func kindOf(usages []structure.Usage) content.OriginKind {
 	return content.OriginOfRole(usages[0].Role)
 }
 
-// saySame reports whether two messages have the same id, and equal contents and metadata. Another export may serialize the
-// object of the same message differently or with further members.
+// saySame reports whether two messages have the same id and equal contents and metadata. Another export may serialize
+// the object of the same message differently, or with more members.
 func saySame(a, b []structure.Usage) bool {
 	if a[0].SourceID == "" {
 		return false

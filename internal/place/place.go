@@ -21,26 +21,26 @@ import (
 
 // Message is a message as its source states it.
 type Message struct {
-	// ID finds the message in its thread. It is the source id of a usage, the first one in most messages, or empty: then
-	// the message is known by what it says.
+	// ID identifies the message in its thread. It is the source id of a usage, in most messages the first. If it is
+	// empty, the message is identified by what it says.
 	ID string
-	// Usages are what it says. They state their types and origins. One with a Lookup is found by its source id too, and
-	// is added under the next number of that id.
+	// Usages are the content of the message, with their types and origins. A usage with a Lookup can be found by its
+	// source id too, and is added under the next number of that id.
 	Usages []structure.Usage
-	// Contents are the contents that the usages name, in their order; see [Message.Store].
+	// Contents are the contents that the usages refer to, in order; see [Message.Store].
 	Contents []Content
-	// Behind is set if the source is older than the store. If the store has another version of the message, the id goes
-	// on finding that version, and the message is added without its id leading to it.
+	// Behind is set if the source is older than the store. If the store has another version of the message, its id
+	// keeps leading to that version, and this one is added without being found by its id.
 	Behind bool
-	// Apart begins a run, although the run of the span before it could be continued.
+	// Apart begins a new run even if the run of the previous span could be continued.
 	Apart bool
 	// Body is the message as the source has it. It is only needed with Rules.Copies.
 	Body []byte
-	// Record is set for a record of the source that is no message: ids and times in its body are those of its line.
+	// Record is set for a record of the source that is not a message: ids and times in its body belong to its line.
 	Record bool
 }
 
-// How is what the store has of a message.
+// How states how the store has a message.
 type How uint8
 
 const (
@@ -56,29 +56,30 @@ const (
 	Moved
 )
 
-// Has reports whether the store has the message where the source states it.
+// Has reports whether the store has the message at the position that the source states.
 func (h How) Has() bool { return h == Known || h == Kept }
 
-// Found is the result of a search for a message.
+// Found is the result of Find.
 type Found struct {
 	How How
-	// Span has the message if the store has it, or its latest version, or is zero.
+	// Span is the span with the message or, if the store has only other versions, with the latest one; zero if there
+	// is none.
 	Span structure.SpanRef
-	// Batch is set if it is the batch that has the message, not yet the store.
+	// Batch is set if the message is in the batch and not yet in the store.
 	Batch bool
-	// Copy is set if Span belongs to another thread, and the message is a copy of it under another id or time.
+	// Copy is set if Span belongs to another thread and the message is a copy of it with another id or time.
 	Copy *Copy
 	last uint64 // the lookup number of the latest version
 }
 
-// Rules are what distinguishes sources.
+// Rules describe what is special about a source.
 type Rules struct {
-	// Ends are the last places of runs of the thread, as far as the caller knows them from its earlier batches.
+	// Ends are the last positions of runs of the thread that the caller knows from its earlier batches.
 	Ends map[structure.RunID]uint64
-	// Own is set if the caller added everything in the thread, and each id once. Then only the batch is searched for an
-	// id.
+	// Own is set if the caller added everything in the thread, and each id once. Then ids are searched for in the
+	// batch only.
 	Own bool
-	// NewThread is set if the batch makes the thread: then nobody else can add to it.
+	// NewThread is set if the batch creates the thread, so that nobody else can add to it.
 	NewThread bool
 	// Fresh is set if no run of the store may be continued: see write.Try.
 	Fresh bool
@@ -88,14 +89,14 @@ type Rules struct {
 	Copies bool
 	// Exact is set if a span of Base with another serialization of a message does not count as that message.
 	Exact bool
-	// Latest is set if the source has the present state of each message, as a database has: of the versions of an id only
-	// the latest is known. So the id of a message always leads to what the source says.
+	// Latest is set if the source has the current state of each message, as a database does: of the versions of an id
+	// only the latest counts as known. So the id of a message always leads to what the source says.
 	Latest bool
-	// ByContent is set if a message with an id equals a version that has the same content, form, role, names and metadata,
-	// whoever made it and when.
+	// ByContent is set if a message equals a version of its id that has the same content, form, role, names and
+	// metadata, regardless of who created it and when.
 	ByContent bool
-	// Same, when not nil, compares a message that has an id with a version that looks different. A source may keep less
-	// than the store: the values of JSON and not its layout, or a text that was erased here.
+	// Same, when not nil, compares a message with a version of its id that looks different. A source may have less
+	// than the store: the values of JSON without its layout, or a text that was erased here.
 	Same func(m *Message, version *structure.Span) (bool, error)
 	// Kept, when not nil, decides whether a version that says the same in another serialization counts as the message.
 	Kept func(m *Message, version *structure.Span) (bool, error)
@@ -120,22 +121,22 @@ type Placer struct {
 
 	batch    *write.Batch
 	contents Contents
-	ends     map[structure.RunID]uint64 // the last places of runs that the batch continues or begins
+	ends     map[structure.RunID]uint64 // the last positions of runs that the batch continues or begins
 	begun    map[structure.RunID]structure.SpanRef
 	added    map[child]structure.SpanRef
-	versions map[string]version // the latest in the batch, by ids
+	versions map[string]version // the latest version of each id in the batch
 
 	runs    map[structure.RunID]*run                // of the store
 	read    int                                     // runs, and spans of them
-	roots   []*structure.Span                       // of Base, nil before they are read
+	roots   []*structure.Span                       // the first spans of Base; nil until they are read
 	forks   map[structure.SpanRef][]*structure.Span // the first spans of the runs after a span
-	cached  int                                     // spans in forks
+	cached  int                                     // number of spans in forks
 	message []byte                                  // what the message says that is looked for
 	other   []byte
-	forms   *form.Reader // nil before the first copy
+	forms   *form.Reader // nil until the first copy
 }
 
-// child is a message after a span, by what it says.
+// child is a message after a span, identified by what it says.
 type child struct {
 	after structure.SpanRef
 	looks [32]byte
@@ -147,8 +148,8 @@ type version struct {
 	lookup      uint64
 }
 
-// New returns a placer for a thread in a state of the store of w, which does not change: a snapshot, or the stage of a
-// transaction. It fills b, which has the given contents.
+// New returns a placer for a thread in a fixed state of the store of w: a snapshot, or the stage of a transaction. It
+// fills b, which has the given contents.
 func New(ctx context.Context, w *write.Writer, from backend.Reader, b *write.Batch, in Contents, t *structure.Thread, rules Rules) *Placer {
 	return &Placer{
 		ctx: ctx, writer: w, from: from, thread: t, rules: rules, batch: b, contents: in,
@@ -157,7 +158,7 @@ func New(ctx context.Context, w *write.Writer, from backend.Reader, b *write.Bat
 	}
 }
 
-// Place finds a message after a span, the zero span for the beginning of a history, or adds it.
+// Place finds a message after a span, or adds it. The zero span is the beginning of a history.
 func (p *Placer) Place(after structure.SpanRef, m *Message) (Found, error) {
 	f, err := p.Find(after, m)
 	if err == nil && !f.How.Has() {
@@ -175,8 +176,8 @@ type search struct {
 	copy *Copy // of the span that was found
 }
 
-// Find looks for a message after a span: among those that the batch has, the next one of the run, the versions of
-// its id, and the runs that begin there.
+// Find looks for a message after a span: in the batch, in the next span of the run, among the versions of its id, and
+// in the runs that begin there.
 func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
 	p.message = p.appendLooks(p.message[:0], m, m.Usages)
 	latest := p.rules.Latest && m.ID != ""
@@ -223,7 +224,7 @@ func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
 	return f, nil
 }
 
-// inBatch returns the latest version of the id of a message in the batch.
+// inBatch returns the latest version of a message's id in the batch.
 func (p *Placer) inBatch(m *Message) Found {
 	v, ok := p.versions[m.ID]
 	switch {
@@ -235,7 +236,7 @@ func (p *Placer) inBatch(m *Message) Found {
 	return Found{How: Version, Span: v.span, Batch: true, last: v.lookup}
 }
 
-// compare compares the message with a span that follows the same span.
+// compare compares the message with a span at the same position.
 func (p *Placer) compare(s *search, span *structure.Span) (equality, error) {
 	e, err := p.same(s.Message, span)
 	if e != equal && err == nil && p.rules.Copies && p.rules.Base.Has(span.Ref) && p.rules.Base[span.Ref.Run].Run.Home != p.thread.Home() {

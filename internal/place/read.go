@@ -9,23 +9,24 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// run is what is known of a run of the store.
+// run is the cached state of a run of the store.
 type run struct {
 	own  bool // belongs to the thread
 	last uint64
-	// spans are a part of the run that was read ahead, from the place from on. size is how many were asked for.
+	// spans are the part of the run that was read ahead, beginning at position from. size is the number of spans
+	// requested.
 	from  uint64
 	spans []*structure.Span
 	size  uint64
 }
 
-// Sequential reads of a run read more and more of it at once, up to a limit.
+// Sequential reads of a run read increasingly large parts, up to a limit.
 const (
 	maxAhead = 64
 	maxRead  = 4096 // spans in Placer.runs, and in Placer.forks
 )
 
-// run returns what is known of a run of the store.
+// run returns the cached state of a run.
 func (p *Placer) run(id structure.RunID) (*run, error) {
 	if r := p.runs[id]; r != nil {
 		return r, nil
@@ -66,8 +67,8 @@ func (p *Placer) span(at structure.SpanRef) (*structure.Span, error) {
 	return nil, &backend.SubjectError{Subject: "span", ID: at.String(), Err: backend.ErrNotFound}
 }
 
-// spanAfter returns a span that follows another one. A source that has the present state asks for most spans of a run in
-// their order.
+// spanAfter returns a span that follows another one. A source with the current state requests most spans of a run in
+// order.
 func (p *Placer) spanAfter(above, at structure.SpanRef) (*structure.Span, error) {
 	if p.rules.Latest {
 		if next, err := p.next(above); err != nil || next != nil && next.Ref == at {
@@ -77,7 +78,7 @@ func (p *Placer) spanAfter(above, at structure.SpanRef) (*structure.Span, error)
 	return p.span(at)
 }
 
-// next returns the span after another one in its run, nil if there is none that may be compared.
+// next returns the span after another one in its run, or nil if there is none that may be compared.
 func (p *Placer) next(after structure.SpanRef) (*structure.Span, error) {
 	if after.IsZero() || p.isNew(after.Run) {
 		return nil, nil
@@ -113,7 +114,7 @@ func (p *Placer) isNew(run structure.RunID) bool {
 	return is
 }
 
-// fork looks for the message at the beginning of a run.
+// fork looks for the message at the beginning of runs.
 func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 	if s.after.IsZero() {
 		roots, err := p.baseRoots()
@@ -184,8 +185,8 @@ func (p *Placer) baseRoots() ([]*structure.Span, error) {
 	return roots, nil
 }
 
-// derived returns the n-th id for a run that begins with the message that was looked for: where a run has the id, but not
-// the message, because it was collected, the next one is taken.
+// derived returns the n-th derived id for a run that begins with the message. The next n is tried if a run has the id
+// but not the message, because that was collected.
 func (p *Placer) derived(after structure.SpanRef, n uint64) structure.RunID {
 	home := p.thread.Home()
 	return structure.DeriveID[structure.RunID]("place", string(home.Thread[:]), strconv.FormatUint(home.Incarnation, 16), string(after.Run[:]),
@@ -200,7 +201,7 @@ func (p *Placer) taken(run structure.RunID) (bool, error) {
 	return err == nil, err
 }
 
-// forksAt returns the first spans of the runs that begin after a span, as far as they may be compared.
+// forksAt returns the first spans of the runs that begin after a span, if they may be compared.
 func (p *Placer) forksAt(after structure.SpanRef) ([]*structure.Span, error) {
 	if p.isNew(after.Run) {
 		return nil, nil

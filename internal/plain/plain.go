@@ -1,5 +1,5 @@
-// Package plain makes text harmless where it is shown: no character of it controls a terminal, reorders the text
-// around it, or is there without being seen.
+// Package plain makes text safe to display: no character in it controls a terminal, reorders the text around it, or
+// is invisible.
 package plain
 
 import (
@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// Characters without width that writing needs: Persian and Indic words, and emoji of several parts.
+// Characters without width that are part of ordinary writing: in Persian and Indic words, and in emoji sequences.
 const (
 	nonJoiner = '\u200c'
 	joiner    = '\u200d'
 )
 
-// Hidden reports whether a terminal obeys a character or does not show it: controls, formats such as marks of direction
-// and characters without width, and separators of lines and paragraphs. Newline and tab are not hidden.
+// Hidden reports whether a terminal obeys a character or does not display it: controls, formats such as direction
+// marks and characters without width, and separators of lines and paragraphs. Newline and tab are not hidden.
 func Hidden(r rune) bool {
 	if r < utf8.RuneSelf {
 		return r < ' ' && r != '\n' && r != '\t' || r == 0x7f
@@ -31,7 +31,7 @@ func Text(text string) string { return string(replace([]byte(text), Picture)) }
 
 // Line returns a text as one line, clean, with its white space reduced to single spaces.
 func Line(text string) string {
-	// A line shows a few hundred characters at most.
+	// A line displays a few hundred characters at most.
 	const enough = 4096
 	if len(text) > enough {
 		cut := enough
@@ -43,10 +43,10 @@ func Line(text string) string {
 	return Text(strings.Join(strings.Fields(text), " "))
 }
 
-// JSON returns a JSON document with hidden characters escaped, so that the values of its strings stay as they are.
+// JSON returns a JSON document with hidden characters escaped, so that the values of its strings do not change.
 func JSON(doc []byte) []byte { return replace(doc, Escape) }
 
-// Picture returns what is shown for a hidden character.
+// Picture returns the visible substitute for a hidden character.
 func Picture(r rune) string {
 	switch {
 	case r < ' ':
@@ -57,7 +57,7 @@ func Picture(r rune) string {
 	return "\ufffd"
 }
 
-// Escape returns a character as JSON escapes it.
+// Escape returns a character as a JSON escape.
 func Escape(r rune) string {
 	if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
 		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
@@ -65,7 +65,7 @@ func Escape(r rune) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// replace returns text in which hidden characters, and bytes that are not UTF-8, are replaced.
+// replace replaces hidden characters, and bytes that are not UTF-8.
 func replace(text []byte, with func(rune) string) []byte {
 	i := 0
 	for i < len(text) {

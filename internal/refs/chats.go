@@ -13,27 +13,24 @@ import (
 // Chats finds things by their names in a chat store.
 type Chats struct {
 	store chat.Store
-	// id is the current thread, empty for none.
+	// id is the id of the current thread, or empty.
 	id string
 }
 
-// NewChats returns a resolver of names as they are meant in a thread, whose id may be
-// empty.
+// NewChats returns a resolver for names as used in the thread with the given id, which may be empty.
 func NewChats(store chat.Store, id string) *Chats { return &Chats{store: store, id: id} }
 
-// ChatRef is what a name stands for: a message of a thread, and perhaps the branch or
-// checkpoint that names it.
+// ChatRef is the meaning of a name: a message of a thread, and the branch or checkpoint that names it, if any.
 type ChatRef struct {
 	Text       string
 	Branch     *chat.Branch
 	Checkpoint string
-	// Message is empty for the branch of an empty history.
+	// Message is the id of the message, empty for a branch without messages.
 	Message string
 	Moved   bool
 }
 
-// Chat returns the thread that a name stands for: its id, the beginning or end of one,
-// or its title.
+// Chat returns the thread with a name: its id, the beginning or end of its id, or its title.
 func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 	c, err := r.store.Chat(ctx, text)
 	if c != nil || err != nil {
@@ -73,7 +70,7 @@ func (r *Chats) Chat(ctx context.Context, text string) (*chat.Chat, error) {
 	return c, err
 }
 
-// shown returns those of some chats that are shown under a title: mostly by their first words.
+// shown returns those chats that are listed under a title; most untitled ones are listed under their first words.
 func (r *Chats) shown(ctx context.Context, text string, all []chat.Chat) (found []chat.Chat, err error) {
 	for _, c := range all {
 		if c.Title, err = chat.ShownTitle(ctx, r.store, &c); err != nil {
@@ -86,7 +83,7 @@ func (r *Chats) shown(ctx context.Context, text string, all []chat.Chat) (found 
 	return found, nil
 }
 
-// titled is a store that yields the ids and titles of threads at less cost than ListChats.
+// titled is a store that can yield the ids and titles of threads more cheaply than ListChats.
 type titled interface {
 	Titles(ctx context.Context) iter.Seq2[chat.Chat, error]
 }
@@ -105,7 +102,7 @@ func (r *Chats) titles(ctx context.Context) iter.Seq2[chat.Chat, error] {
 	}
 }
 
-// Find returns what a name stands for.
+// Find returns the meaning of a name.
 func (r *Chats) Find(ctx context.Context, text string) (*ChatRef, error) {
 	if r.id == "" {
 		return nil, &NoThreadError{"database"}
@@ -118,7 +115,7 @@ func (r *Chats) Find(ctx context.Context, text string) (*ChatRef, error) {
 	return found, r.walk(ctx, found, steps)
 }
 
-// Branch returns the branch that a name stands for.
+// Branch returns the branch with a name.
 func (r *Chats) Branch(ctx context.Context, text string) (*chat.Branch, error) {
 	found, err := r.Find(ctx, text)
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Content returns the content that a name stands for: a content id, the beginning
-// of one, or what the message it names says first. For a shortened id the histories of
-// the store are searched.
+// Content returns the content with a name: a content id, the beginning of one, or the main content of the message
+// that it names. For a shortened id, the histories of the store are searched.
 func (r *Resolver) Content(ctx context.Context, text string) (lineage.ContentID, error) {
 	id, e, err := r.ContentOrEntry(ctx, text)
 	if e != nil {
@@ -22,8 +21,7 @@ func (r *Resolver) Content(ctx context.Context, text string) (lineage.ContentID,
 	return id, err
 }
 
-// ContentOrEntry returns the content that a name stands for as an id, or the entry that it
-// names.
+// ContentOrEntry returns the content id or the entry that a name stands for.
 func (r *Resolver) ContentOrEntry(ctx context.Context, text string) (lineage.ContentID, *lineage.Entry, error) {
 	if id, err := content.ParseID(text); err == nil {
 		return id, nil, nil
@@ -55,7 +53,7 @@ func (r *Resolver) Entry(ctx context.Context, found *Ref) (*lineage.Entry, error
 	if err != nil {
 		return nil, err
 	}
-	for i := len(entries) - 1; i >= 0; i-- { // an index may be that of a piece
+	for i := len(entries) - 1; i >= 0; i-- { // the index may be that of a piece
 		if e := entries[i]; e.Index <= found.Index && found.Index < e.Index+max(len(e.Pieces), 1) {
 			return e, nil
 		}
@@ -87,7 +85,7 @@ func (r *Resolver) contentByID(ctx context.Context, prefix string) (lineage.Cont
 	return *id, nil
 }
 
-// contentsOf adds the contents of a run whose ids begin with prefix to those that were found.
+// contentsOf adds the contents of a run whose ids begin with prefix to found.
 func (r *Resolver) contentsOf(ctx context.Context, e backend.Extent, prefix string, found []lineage.ContentID) ([]lineage.ContentID, error) {
 	last := lineage.SpanRef{Run: e.Run.ID, Seq: e.Last}
 	for step, err := range r.view.Path(ctx, last, lineage.Window{Last: last.Seq}, backend.PathOptions{}) {

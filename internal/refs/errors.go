@@ -8,10 +8,9 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// UnknownError reports that nothing has a name, and lists similar names. It matches
-// lineage.ErrNotFound.
+// UnknownError reports that nothing has a name, and suggests similar names. It matches lineage.ErrNotFound.
 type UnknownError struct {
-	// Kind is what was looked for: "thread", "context", "message", "content".
+	// Kind is the kind of thing that was looked for: "thread", "context", "message", "content".
 	Kind string
 	Text string
 	Near []string
@@ -23,7 +22,7 @@ func (e *UnknownError) Error() string {
 
 func (e *UnknownError) Unwrap() error { return lineage.ErrNotFound }
 
-// Hint returns what to try instead.
+// Hint suggests what to try instead.
 func (e *UnknownError) Hint() string {
 	if len(e.Near) > 0 {
 		quoted := make([]string, len(e.Near))
@@ -50,7 +49,7 @@ func (e *NoThreadError) Error() string {
 
 func (e *NoThreadError) Unwrap() error { return lineage.ErrNotFound }
 
-// Hint returns what to do about it.
+// Hint suggests what to do.
 func (e *NoThreadError) Hint() string {
 	return "'lineage thread create' makes one, and so does 'lineage append'"
 }
@@ -61,12 +60,12 @@ type Match struct{ ID, Title string }
 // ErrAmbiguous is matched by every AmbiguousError.
 var ErrAmbiguous = errors.New("ambiguous")
 
-// AmbiguousError reports that several things have a name.
+// AmbiguousError reports that a name has several meanings.
 type AmbiguousError struct {
 	Kind    string
 	Text    string
 	Matches []Match
-	// More is set when there are more than Matches.
+	// More is set if there are more than Matches.
 	More bool
 }
 
@@ -76,7 +75,7 @@ func (e *AmbiguousError) Error() string {
 
 func (e *AmbiguousError) Unwrap() error { return ErrAmbiguous }
 
-// Hint returns what it can be.
+// Hint lists the possible meanings.
 func (e *AmbiguousError) Hint() string {
 	matches := make([]string, len(e.Matches))
 	for i, m := range e.Matches {

@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// minShort is the length of the shortest part of an id that is accepted for it. Short shows more.
+// minShort is the minimum length of a part of an id that is accepted instead of the whole. Short shows more.
 const minShort = 4
 
 // maxMatches is how many meanings of an ambiguous name are collected.
@@ -21,13 +21,12 @@ const maxMatches = 4
 // shortLength is the length of the short form of an id.
 const shortLength = 2 * backend.IDEnd
 
-// Short returns the form of an id that people read: its end. Ids that are created at
-// the same time begin alike.
+// Short returns the form of an id that is shown to people: its end, because ids created at the same time begin alike.
 func Short[K any](id structure.ID[K]) string {
 	return id.Short()
 }
 
-// ShortSpan returns the form of a span's address that people read.
+// ShortSpan returns the form of a span's address that is shown to people.
 func ShortSpan(ref lineage.SpanRef) string {
 	if ref.IsZero() {
 		return "-"
@@ -58,8 +57,8 @@ func matchesAny(id, text string) bool {
 	return strings.HasPrefix(id, text) || strings.HasSuffix(id, text)
 }
 
-// shown returns an id as it is listed where text is ambiguous: in its short form, or whole if text is that already, or a
-// part of the id that cannot be continued in the short form.
+// shown returns an id for the list of matches of an ambiguous text: in its short form, or whole if text is the short
+// form already, or a part of the id that the short form does not continue.
 func shown[K any](id structure.ID[K], text string) string {
 	text = strings.ToLower(text)
 	if short := Short(id); short != text && (strings.HasPrefix(short, text) || !matchesAny(id.String(), text)) {
@@ -68,7 +67,7 @@ func shown[K any](id structure.ID[K], text string) string {
 	return id.String()
 }
 
-// fitting returns the elements that fit, but not many more than an error names.
+// fitting returns the elements that fit, but not many more than an error lists.
 func fitting[T any](all iter.Seq2[T, error], fits func(T) bool) (found []T, err error) {
 	for element, err := range all {
 		if err != nil {
@@ -95,7 +94,7 @@ func collect[T, R any](all iter.Seq2[T, error], of func(T) R) (list []R, err err
 	return list, nil
 }
 
-// one returns the only one of the ids that text stands for.
+// one returns the only match of text, or an error.
 func one[T any](kind, text string, found []T, name func(T) Match) (*T, error) {
 	switch len(found) {
 	case 0:
@@ -114,8 +113,8 @@ func one[T any](kind, text string, found []T, name func(T) Match) (*T, error) {
 	return nil, ambiguous
 }
 
-// contextByID returns the context whose id begins or ends with text, nil if there
-// is none. The current thread's come first.
+// contextByID returns the context whose id begins or ends with text, or nil. Contexts of the current thread take
+// precedence.
 func (r *Resolver) contextByID(ctx context.Context, text string) (*lineage.Context, error) {
 	if id, err := structure.ParseID[lineage.ContextID](text); err == nil {
 		return r.allowedContext(ctx, id)
@@ -172,8 +171,8 @@ func (r *Resolver) spanByID(ctx context.Context, text string) (lineage.SpanRef, 
 	return ref, sees, err
 }
 
-// WithoutThread returns the address of a span without the thread that chat stores
-// put before it. Other ids stay as they are.
+// WithoutThread returns the address of a span without the thread that chat stores prepend. Other ids are returned
+// unchanged.
 func WithoutThread(id string) string {
 	thread, address, found := strings.Cut(id, "/")
 	if !found {
@@ -188,7 +187,7 @@ func WithoutThread(id string) string {
 	return address
 }
 
-// ShortAddress returns the form of an address of a span that people read. Other ids stay as they are.
+// ShortAddress returns the form of a span's address that is shown to people. Other ids are returned unchanged.
 func ShortAddress(id string) string {
 	ref, err := structure.ParseSpanRef(id)
 	if err != nil || ref.IsZero() {
@@ -197,8 +196,8 @@ func ShortAddress(id string) string {
 	return ShortSpan(ref)
 }
 
-// runByID returns the run that short stands for among those that have a place seq. The runs of the current thread come
-// first.
+// runByID returns the run that short stands for, among those that have a place seq. Runs of the current thread take
+// precedence.
 func (r *Resolver) runByID(ctx context.Context, short string, seq uint64) (*structure.RunID, error) {
 	wanted := func(run structure.RunID) bool { return matches(run, short) }
 	scopes := []iter.Seq2[backend.Extent, error]{r.extents(ctx, wanted)}

@@ -10,7 +10,7 @@ import (
 // NameError reports that a branch or checkpoint cannot have a name. It matches lineage.ErrInvalid.
 type NameError struct {
 	Name string
-	// Step is the end of the name that would be read as a step, empty for a name that is blank.
+	// Step is the end of the name that would be read as a step, empty for a blank name.
 	Step string
 }
 
@@ -23,7 +23,7 @@ func (e *NameError) Error() string {
 
 func (e *NameError) Unwrap() error { return lineage.ErrInvalid }
 
-// Hint returns what to do about it.
+// Hint suggests what to do.
 func (e *NameError) Hint() string {
 	if e.Step == "" {
 		return ""
@@ -31,8 +31,8 @@ func (e *NameError) Hint() string {
 	return "'~', ':' and '@{}' with a number lead from a name to another message, and @ is the active branch"
 }
 
-// CheckName refuses a name for a branch or checkpoint that is blank, or reads as a position: it would hide that, or not be
-// found itself. The empty name is none.
+// CheckName refuses blank names for branches and checkpoints, and names that read as positions: such a name would
+// hide the position, or could not be found. The empty name means none and is allowed.
 func CheckName(name string) error {
 	if name != "" && strings.TrimSpace(name) == "" {
 		return &NameError{Name: name}

@@ -9,8 +9,7 @@ import (
 // maxNear is how many suggestions are worth reading.
 const maxNear = 4
 
-// Nearest returns those of the names that someone who wrote text may have meant,
-// the likeliest first.
+// Nearest returns the names that someone who wrote text may have meant, most likely first.
 func Nearest(text string, names []string) []string {
 	type guess struct {
 		name string
@@ -49,8 +48,8 @@ func Nearest(text string, names []string) []string {
 	return near
 }
 
-// distance returns how many letters have to be added, dropped, replaced or swapped
-// with their neighbour to make b of a.
+// distance returns the number of insertions, deletions, replacements and swaps of neighbouring letters that turn a
+// into b.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	before, last, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
@@ -74,8 +73,7 @@ func distance(a, b string) int {
 	return last[len(y)]
 }
 
-// Unknown returns the error for a name that nothing has, with those of the names
-// that are close.
+// Unknown returns the error for an unknown name, with similar ones among names.
 func Unknown(kind, text string, names []string) error {
 	return &UnknownError{Kind: kind, Text: text, Near: Nearest(text, names)}
 }

@@ -36,24 +36,24 @@ type Resolver struct {
 	kept   *reaches                     // nil where all is allowed
 }
 
-// New returns a resolver of names as they are meant in a thread, which may be nil.
+// New returns a resolver for names as used in thread, which may be nil.
 func New(store *lineage.Store, thread *lineage.Thread) *Resolver {
 	return &Resolver{store: store, view: store.View(), thread: thread}
 }
 
-// inside returns a resolver of names as they are meant in another thread.
+// inside returns a resolver for names as used in another thread.
 func (r *Resolver) inside(t *lineage.Thread) *Resolver {
 	return &Resolver{store: r.store, view: r.view, thread: t, allows: r.allows, alone: r.alone, kept: r.kept}
 }
 
-// Ref is what a name stands for: a position, and mostly a context that has it.
+// Ref is the meaning of a name: a position, and usually a context with that position.
 type Ref struct {
 	Text string
 	// Thread is the thread that it was found in, nil if it is in none.
 	Thread *lineage.Thread
 	// Context is nil for a checkpoint, and for a message that was named by its id.
 	Context *lineage.Context
-	// Branch is the name of the context, if it has one. Checkpoint is set where the name is that of one.
+	// Branch is the name of the context, if it has one. Checkpoint is set if the name is that of a checkpoint.
 	Branch, Checkpoint string
 	// Span is the position; zero for an empty context.
 	Span lineage.SpanRef
@@ -63,7 +63,7 @@ type Ref struct {
 	Moved bool
 }
 
-// Find returns what a name stands for.
+// Find returns the meaning of a name.
 func (r *Resolver) Find(ctx context.Context, text string) (*Ref, error) {
 	found, steps, err := find(ctx, text, r.named, r.names)
 	if err != nil {
@@ -72,8 +72,8 @@ func (r *Resolver) Find(ctx context.Context, text string) (*Ref, error) {
 	return r.walk(ctx, found, text, steps)
 }
 
-// find returns what the name in a text stands for, and the steps that follow the name. named returns nil for a
-// name that stands for nothing, and names what could have been meant.
+// find returns the meaning of the name in a text, and the steps after the name. named returns nil for an unknown
+// name, and names lists the possible names.
 func find[R any](
 	ctx context.Context, text string, named func(context.Context, string) (*R, error), names func(context.Context) ([]string, error),
 ) (*R, []step, error) {
@@ -108,8 +108,7 @@ func (r *Resolver) Context(ctx context.Context, text string) (*Ref, error) {
 	return found, nil
 }
 
-// KindError reports that a name stands for another kind of thing than is needed. It
-// matches lineage.ErrInvalid.
+// KindError reports that a name stands for the wrong kind of thing. It matches lineage.ErrInvalid.
 type KindError struct{ Text, Want string }
 
 func (e *KindError) Error() string {
@@ -118,12 +117,12 @@ func (e *KindError) Error() string {
 
 func (e *KindError) Unwrap() error { return lineage.ErrInvalid }
 
-// Hint returns what to do about it.
+// Hint suggests what to do.
 func (e *KindError) Hint() string {
 	return "'lineage fork " + e.Text + "' makes a context there"
 }
 
-// named returns what a name without steps stands for, nil if nothing has it.
+// named returns the meaning of a name without steps, or nil.
 func (r *Resolver) named(ctx context.Context, name string) (*Ref, error) {
 	for _, find := range []func(context.Context, string) (*Ref, error){
 		r.active, r.inThread, r.byID, r.inOtherThread,
@@ -211,7 +210,7 @@ func (r *Resolver) byID(ctx context.Context, name string) (*Ref, error) {
 	}
 	span, ok, err := r.spanByID(ctx, name)
 	if err == nil && !ok {
-		// A usage that is not the first of its span has its place there after a dot.
+		// A usage other than the first of its span is written with its index after a dot.
 		if before, digits, found := cutLast(name, "."); found {
 			if n, isNumber := number(digits); isNumber && n < 1<<20 {
 				if span, ok, err = r.spanByID(ctx, before); ok {
@@ -290,7 +289,7 @@ func (e *StepError) Error() string {
 
 func (e *StepError) Unwrap() error { return lineage.ErrNotFound }
 
-// Hint returns what to do about it.
+// Hint suggests what to do.
 func (e *StepError) Hint() string { return "'lineage log' shows the history with its positions" }
 
 // before returns the tip of a context before its last n moves.
@@ -312,7 +311,7 @@ func (r *Resolver) before(ctx context.Context, found *Ref, s step) (lineage.Span
 	return tip, nil
 }
 
-// names returns what could have been meant in the current thread, and the threads.
+// names returns the possible names in the current thread, and those of the threads.
 func (r *Resolver) names(ctx context.Context) ([]string, error) {
 	names, err := r.Names(ctx)
 	if err != nil {
@@ -352,7 +351,7 @@ func (r *Resolver) Checkpoints(ctx context.Context) ([]string, error) {
 
 func isNotFound(err error) bool { return errors.Is(err, lineage.ErrNotFound) }
 
-// orNone returns nil in place of the error that something was not found.
+// orNone replaces a not-found error by nil.
 func orNone[T any](found *T, err error) (*T, error) {
 	if isNotFound(err) {
 		return nil, nil

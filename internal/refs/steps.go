@@ -20,7 +20,7 @@ const (
 	moved                    // @{-n}: where it pointed before the last n moves
 )
 
-// cutStep splits the last step off a name. It reports false where there is none.
+// cutStep splits the last step off a name. It reports false if there is none.
 func cutStep(text string) (name string, s step, found bool) {
 	if name, inner, ok := cutLast(text, "@{"); ok && strings.HasSuffix(inner, "}") {
 		digits := strings.TrimSuffix(inner, "}")
@@ -51,8 +51,8 @@ func cutStep(text string) (name string, s step, found bool) {
 	return "", step{}, false
 }
 
-// Step returns the step at the end of a name, as it is written. "@" alone is a step to the active
-// branch. It reports false if the whole name can only be the name of something.
+// Step returns the step at the end of a name. "@" alone is a step to the active branch. It reports false if the whole
+// name can only be a name.
 func Step(name string) (step string, found bool) {
 	if name == "@" {
 		return name, true

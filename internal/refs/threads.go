@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxThreads bounds how many names of threads are looked at for suggestions.
+// maxThreads is how many names of threads are considered for suggestions.
 const maxThreads = 20_000
 
 // Thread returns the thread that a name stands for: the id that its creator chose, its id
@@ -29,7 +29,7 @@ func (r *Resolver) Thread(ctx context.Context, text string) (*lineage.Thread, er
 	return nil, Unknown("thread", text, names)
 }
 
-// threadNamed is Thread, with nil for a name that stands for none.
+// threadNamed is like Thread, but returns nil for an unknown name.
 func (r *Resolver) threadNamed(ctx context.Context, text string) (*lineage.Thread, error) {
 	if text == "" {
 		return nil, nil
@@ -60,8 +60,8 @@ func (r *Resolver) threadNamed(ctx context.Context, text string) (*lineage.Threa
 	return nil, nil
 }
 
-// threadsEnding returns threads whose ids end with text, if that has all of the short form
-// of an id. It looks at no other thread.
+// threadsEnding returns threads whose ids end with text, if that has at least the length of the short form of an id.
+// It reads no other threads.
 func (r *Resolver) threadsEnding(ctx context.Context, text string) ([]*structure.Thread, error) {
 	text = strings.ToLower(text)
 	if !isShort(text) || len(text) < shortLength {
@@ -76,7 +76,7 @@ func (r *Resolver) threadsEnding(ctx context.Context, text string) ([]*structure
 	})
 }
 
-// threadsTitled returns threads that have text as their title, in upper or lower case.
+// threadsTitled returns threads with the title text, ignoring case.
 func (r *Resolver) threadsTitled(ctx context.Context, text string) ([]*structure.Thread, error) {
 	title := backend.FoldCase(text)
 	listed, err := fitting(r.view.ListThreads(ctx, backend.ThreadQuery{TitlePrefix: text}), func(l backend.ThreadListing) bool {
@@ -89,8 +89,7 @@ func (r *Resolver) threadsTitled(ctx context.Context, text string) ([]*structure
 	return found, err
 }
 
-// threadsLike returns threads whose ids text abbreviates otherwise than by their short form.
-// It looks at all threads.
+// threadsLike returns threads whose ids match text in other ways than by the short form. It reads all threads.
 func (r *Resolver) threadsLike(ctx context.Context, text string) ([]*structure.Thread, error) {
 	text = strings.ToLower(text)
 	if !isShort(text) {
@@ -99,8 +98,8 @@ func (r *Resolver) threadsLike(ctx context.Context, text string) ([]*structure.T
 	return fitting(r.threads(ctx), func(t *structure.Thread) bool { return matches(t.ID, text) })
 }
 
-// threadsShown returns threads that are shown under a title: mostly by their first words. It looks at
-// all threads, and at the first messages of those that have no title.
+// threadsShown returns threads that are listed under a title; most untitled ones are listed under their first words.
+// It reads all threads, and the first messages of those without a title.
 func (r *Resolver) threadsShown(ctx context.Context, text string) (found []*structure.Thread, err error) {
 	for t, err := range r.threads(ctx) {
 		if err != nil {
@@ -122,8 +121,7 @@ func (r *Resolver) threadsShown(ctx context.Context, text string) (found []*stru
 	return found, nil
 }
 
-// isTitle reports whether text is a title as it is shown, in upper or lower case, also where its end
-// is cut off.
+// isTitle reports whether text is a title as it is displayed, ignoring case, possibly with its end cut off.
 func isTitle(title, text string) bool {
 	title, text = backend.FoldCase(plain.Line(title)), backend.FoldCase(plain.Line(text))
 	start, cut := strings.CutSuffix(text, "…")

@@ -17,7 +17,7 @@ func (r *Resolver) Within(allows func(*structure.Thread) bool) *Resolver {
 	return &Resolver{store: r.store, view: r.view, thread: r.thread, allows: allows, kept: newReaches()}
 }
 
-// Alone returns a resolver for which there is only its thread, and no other is looked at.
+// Alone returns a resolver that knows only its own thread and reads no other.
 func (r *Resolver) Alone() *Resolver {
 	id := r.thread.ID()
 	return &Resolver{
@@ -25,10 +25,10 @@ func (r *Resolver) Alone() *Resolver {
 	}
 }
 
-// mayRead reports whether the resolver knows a thread.
+// mayRead reports whether the resolver may use a thread.
 func (r *Resolver) mayRead(t *structure.Thread) bool { return r.allows == nil || r.allows(t) }
 
-// threads yields the threads that the resolver knows.
+// threads yields the threads that the resolver may use.
 func (r *Resolver) threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
 	if r.alone {
 		return func(yield func(*structure.Thread, error) bool) { yield(r.view.Thread(ctx, r.thread.ID())) }
@@ -47,7 +47,7 @@ func only[T any](all iter.Seq2[T, error], fits func(T) bool) iter.Seq2[T, error]
 	}
 }
 
-// allowedThread returns a thread, nil if there is none that the resolver knows.
+// allowedThread returns a thread, or nil if the resolver may not use it.
 func (r *Resolver) allowedThread(ctx context.Context, id lineage.ThreadID) (*lineage.Thread, error) {
 	if known, err := r.knows(ctx, id); err != nil || !known {
 		return nil, err
@@ -55,7 +55,7 @@ func (r *Resolver) allowedThread(ctx context.Context, id lineage.ThreadID) (*lin
 	return orNone(r.store.Thread(ctx, id))
 }
 
-// knows reports whether the resolver knows a thread.
+// knows reports whether the resolver may use a thread.
 func (r *Resolver) knows(ctx context.Context, id lineage.ThreadID) (bool, error) {
 	if r.allows == nil {
 		return true, nil
@@ -64,7 +64,7 @@ func (r *Resolver) knows(ctx context.Context, id lineage.ThreadID) (bool, error)
 	return t != nil && r.allows(t), err
 }
 
-// allowedContext returns a context, nil if there is none that the resolver knows.
+// allowedContext returns a context, or nil if the resolver may not use it.
 func (r *Resolver) allowedContext(ctx context.Context, id lineage.ContextID) (*lineage.Context, error) {
 	c, err := orNone(r.store.Context(ctx, id))
 	if c == nil || err != nil || r.allows == nil {
@@ -102,7 +102,7 @@ func (r *Resolver) contexts(ctx context.Context, thread lineage.ThreadID) iter.S
 	}
 }
 
-// extents yields the runs of the store that are wanted, or the parts of these that the resolver knows.
+// extents yields the wanted runs of the store, or the parts of them that the resolver may use.
 func (r *Resolver) extents(ctx context.Context, wanted func(structure.RunID) bool) iter.Seq2[backend.Extent, error] {
 	return func(yield func(backend.Extent, error) bool) {
 		if r.allows == nil {
@@ -122,7 +122,7 @@ func (r *Resolver) extents(ctx context.Context, wanted func(structure.RunID) boo
 	}
 }
 
-// reaches are what the histories of threads lead to, as far as it was read: of single ones, and of all together.
+// reaches caches what the histories of threads lead to: for single threads, and for all together.
 type reaches struct {
 	of  map[lineage.ThreadID]backend.Reach
 	all backend.Reach
@@ -143,7 +143,7 @@ func (r *Resolver) reachOf(ctx context.Context, t *structure.Thread) (backend.Re
 	return reach, err
 }
 
-// reachOfAll returns what the histories of all threads that a restricted resolver knows lead to.
+// reachOfAll returns what the histories of all allowed threads lead to.
 func (r *Resolver) reachOfAll(ctx context.Context) (backend.Reach, error) {
 	if r.kept.all != nil {
 		return r.kept.all, nil
@@ -167,7 +167,7 @@ func (r *Resolver) reachOfAll(ctx context.Context) (backend.Reach, error) {
 	return all, nil
 }
 
-// whole yields runs with all that they have.
+// whole yields runs in full.
 func (r *Resolver) whole(ctx context.Context, runs iter.Seq2[structure.RunInfo, error]) iter.Seq2[backend.Extent, error] {
 	return func(yield func(backend.Extent, error) bool) {
 		for run, err := range runs {
@@ -182,7 +182,7 @@ func (r *Resolver) whole(ctx context.Context, runs iter.Seq2[structure.RunInfo, 
 	}
 }
 
-// Sees reports whether there is a message for the resolver.
+// Sees reports whether the resolver may use a message.
 func (r *Resolver) Sees(ctx context.Context, at lineage.SpanRef) (bool, error) {
 	if r.allows == nil || at.IsZero() {
 		return true, nil

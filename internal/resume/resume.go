@@ -73,12 +73,12 @@ func resuming[R, T, A any](ctx context.Context, open Open[R], from A, begin func
 	}
 }
 
-// Paged yields a sequence that can begin after an element. after returns the place after the last one.
+// Paged yields a sequence that can be continued after any element. after returns the position after an element.
 func Paged[R, T, A any](ctx context.Context, open Open[R], from A, begin func(r R, from A) iter.Seq2[T, error], after func(last T) A) iter.Seq2[T, error] {
 	return resuming(ctx, open, from, begin, func(last T, _ int) (A, func(T) bool) { return after(last), nil })
 }
 
-// nowhere is the place of sequences that can only begin at their start.
+// nowhere is the position type of sequences that can only start at the beginning.
 type nowhere struct{}
 
 func fromStart[T any](begin func(r backend.Reader) iter.Seq2[T, error]) func(backend.Reader, nowhere) iter.Seq2[T, error] {
@@ -92,7 +92,8 @@ func ordered[T any](ctx context.Context, open Open[backend.Reader], begin func(r
 	})
 }
 
-// appended yields a sequence to which others only add elements at the end, and remove elements at the start.
+// appended yields a sequence that others change only by adding elements at the end and removing elements at the
+// start.
 func appended[T any, K comparable](ctx context.Context, open Open[backend.Reader], begin func(r backend.Reader) iter.Seq2[T, error], key func(T) K) iter.Seq2[T, error] {
 	var last K
 	begins := func(r backend.Reader, n int) iter.Seq2[T, error] {

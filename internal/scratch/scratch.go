@@ -13,7 +13,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// pattern names the directories. lockName is a file in each that is locked as long as the directory is used.
+// pattern is the name of the directories. lockName is a file in each, which is locked while the directory is in use.
 const (
 	pattern  = "lineage-scratch-*"
 	lockName = "lock"
@@ -25,7 +25,7 @@ type Dir struct {
 	lock *os.File
 }
 
-// New makes a directory, and removes what others left behind.
+// New creates a directory, and removes those that ended processes left behind.
 func New() (*Dir, error) {
 	if err := Clean(); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func New() (*Dir, error) {
 	return nil, fmt.Errorf("make a directory in %s: other processes keep removing it", os.TempDir())
 }
 
-// errTaken is returned if another process took a new directory for one that was left behind.
+// errTaken is returned if another process mistook a new directory for an abandoned one.
 var errTaken = errors.New("another process removed the directory")
 
 // hold locks a new directory.
@@ -71,20 +71,20 @@ func hold(path string) (*Dir, error) {
 	return &Dir{path, f}, nil
 }
 
-// same reports whether a name is that of an open file.
+// same reports whether a name refers to an open file.
 func same(f *os.File, name string) bool {
 	is, err := f.Stat()
 	named, nameErr := os.Lstat(name)
 	return err == nil && nameErr == nil && os.SameFile(is, named)
 }
 
-// Remove removes the directory with all that is in it.
+// Remove removes the directory and its contents.
 func (d *Dir) Remove() error {
 	err := removeContents(d.Path)
 	return errors.Join(err, d.lock.Close(), os.RemoveAll(d.Path)) // a locked file is removed last, and not everywhere
 }
 
-// Clean removes the directories of this user whose processes ended.
+// Clean removes the directories of this user whose processes have ended.
 func Clean() error {
 	entries, err := os.ReadDir(os.TempDir())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,11 +103,11 @@ func Clean() error {
 	return err
 }
 
-// reclaim removes a directory, unless a process has it.
+// reclaim removes a directory, unless a process uses it.
 func reclaim(path string) error {
 	name := filepath.Join(path, lockName)
 	info, err := os.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) { // it is new, or was almost removed: then it is empty
+	if errors.Is(err, fs.ErrNotExist) { // it is new or almost removed, and so empty
 		_ = os.Remove(path)
 		return nil
 	}
@@ -127,7 +127,7 @@ func reclaim(path string) error {
 	return (&Dir{path, f}).Remove()
 }
 
-// removeContents removes all but the lock, so that another process finishes what this one does not.
+// removeContents removes everything but the lock, so that another process can finish an interrupted removal.
 func removeContents(path string) error {
 	entries, err := os.ReadDir(path)
 	if errors.Is(err, fs.ErrNotExist) {

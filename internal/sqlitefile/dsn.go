@@ -1,4 +1,4 @@
-// Package sqlitefile names SQLite files for the driver, with what their connections need.
+// Package sqlitefile builds data source names for SQLite files, with the settings that their connections need.
 package sqlitefile
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Memory is the path of a database that is gone when it is closed.
+// Memory is the path of a database that exists only while it is open.
 const Memory = ":memory:"
 
 // Settings of connections to files that several processes read and write.
@@ -18,12 +18,12 @@ var Settings = [...]string{
 	"temp_store(MEMORY)",
 	"mmap_size(268435456)",
 	"foreign_keys(ON)",
-	// The bytes of rows that are deleted leave the file with them.
+	// Deleted rows are overwritten in the file.
 	"secure_delete(ON)",
 }
 
-// DSN names a file, whatever characters its path has. lock is how transactions begin, and pragmas
-// are set on each connection, in their order.
+// DSN returns the data source name of a file, whose path may have any characters. lock is the way in which
+// transactions begin. pragmas are set on each connection, in order.
 func DSN(path, lock string, pragmas ...string) string {
 	values := url.Values{"_pragma": pragmas, "_txlock": {lock}}
 	name := "file::memory:"

@@ -3,8 +3,8 @@ package varint
 
 import "encoding/binary"
 
-// Minimal decodes the varint at the start of b and returns its size. The size is 0 if there is none, or it is longer than
-// it need be.
+// Minimal decodes the varint at the start of b and returns its size. The size is 0 if there is none, or if it is
+// longer than necessary.
 func Minimal(b []byte) (v uint64, n int) {
 	v, n = binary.Uvarint(b)
 	if n <= 0 || n > 1 && b[n-1] == 0 {
@@ -13,7 +13,8 @@ func Minimal(b []byte) (v uint64, n int) {
 	return v, n
 }
 
-// Reader reads varints and bytes. After the first that is missing or too large, Bad is set, Rest is empty, and all are zero.
+// Reader reads varints and bytes. After the first that is missing or too large, Bad is set, Rest is empty, and all
+// further results are zero.
 type Reader struct {
 	Rest []byte
 	Bad  bool

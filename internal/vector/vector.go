@@ -1,4 +1,4 @@
-// Package vector has embeddings: vectors of 32-bit floats, their bytes, and how near they are.
+// Package vector handles embeddings: vectors of 32-bit floats, their binary form, and their similarity.
 package vector
 
 import (

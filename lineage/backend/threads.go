@@ -178,3 +178,10 @@ func UpdatedAt(ctx context.Context, r ThreadReader, t *structure.Thread) (time.T
 	last, err := r.LastMessage(ctx, t.Home())
 	return ThreadListing{t, last}.Updated(), err
 }
+
+// ThreadsAhead is implemented by snapshots whose reads are round trips.
+type ThreadsAhead interface {
+	// ThreadsAhead reads at once what is about to be read of threads: their records, branches and active contexts, with
+	// the lengths of these. It need not be complete.
+	ThreadsAhead(context.Context, []structure.ThreadID) error
+}

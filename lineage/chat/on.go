@@ -20,6 +20,8 @@ import (
 // id of their own, or if a thread shares them with another one, their ids are derived from the thread and the span.
 // Message ids are unique in a chat, but not in the store: several chats may have messages with the same id. For
 // erased content see Message.Data. These chats cannot be searched: see OnSearchable.
+//
+// The store may be that of a transaction: changes are then part of it.
 func On(store *lineage.Store) Store { return OnSearchable(store, nil) }
 
 // OnSearchable is On with a searcher. Package lineage/search has one.
@@ -43,8 +45,12 @@ func latest(store *lineage.Store) state {
 	return state{store: store, from: write.Of(store).Engine()}
 }
 
-// update changes the store in one transaction: see lineage.Store.Update. do works on the state inside it.
+// update changes the store in one transaction, that of the caller if there is one: see lineage.Store.Update. do works on
+// the state inside it.
 func (s *state) update(ctx context.Context, do func(in *state) error) error {
+	if _, inside := s.from.(*write.Stage); inside {
+		return do(s)
+	}
 	return s.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		in := latest(tx.Store)
 		in.stage().AllowLarge() // what a caller passes at once is in memory already

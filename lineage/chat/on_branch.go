@@ -14,6 +14,21 @@ import (
 // branch returns the branch of a chat with an id, and its context. If the branch belongs to another chat, the error
 // is ErrOtherChat.
 func (s *state) branch(ctx context.Context, t *structure.Thread, id string) (*structure.Branch, *backend.Context, error) {
+	b, c, err := s.branchWith(ctx, id)
+	if err == nil && b.Thread != t.ID {
+		err = ErrOtherChat
+	}
+	if isMissing(err) {
+		err = &Error{Subject: SubjectBranch, ID: id, ChatID: IDOfThread(t), Err: err}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return b, c, nil
+}
+
+// branchWith returns the branch of any chat with an id, and its context.
+func (s *state) branchWith(ctx context.Context, id string) (*structure.Branch, *backend.Context, error) {
 	var b *structure.Branch
 	c, err := s.from.Context(ctx, lineage.SourceBranch(id))
 	if err == nil && !c.Thread.IsZero() {
@@ -28,12 +43,11 @@ func (s *state) branch(ctx context.Context, t *structure.Thread, id string) (*st
 	}
 	if isNotFound(err) || err == nil && (b == nil || branchID(b) != id) {
 		err = ErrNotFound
-	} else if err == nil && b.Thread != t.ID {
-		err = ErrOtherChat
-	} else {
-		return b, &c, err
 	}
-	return nil, nil, &Error{Subject: SubjectBranch, ID: id, ChatID: IDOfThread(t), Err: err}
+	if err != nil {
+		return nil, nil, err
+	}
+	return b, &c, nil
 }
 
 // branchID returns the id of a branch: the caller's id, or that of its context if the caller chose none.
@@ -134,6 +148,19 @@ func (s *onStore) SetActiveBranch(ctx context.Context, chatID, branchID string) 
 
 // UpdateBranchHead implements Store. The reflog records moves other than forward.
 func (s *onStore) UpdateBranchHead(ctx context.Context, chatID, branchID string, head Ref) error {
+	return s.moveHead(ctx, chatID, branchID, head, false)
+}
+
+// MoveAlong is UpdateBranchHead of On(store) for programs that added messages after a head that may have moved
+// since. The new head follows the present one, or the present one follows it, or it replaced it (see Replace).
+// Otherwise the branch would lose what another program added: that is a HeadError, whose Expected is the last
+// message that both histories share.
+func MoveAlong(ctx context.Context, store *lineage.Store, chatID, branchID string, head Ref) error {
+	s := latest(store)
+	return s.moveHead(ctx, chatID, branchID, head, true)
+}
+
+func (s *state) moveHead(ctx context.Context, chatID, branchID string, head Ref, along bool) error {
 	return s.change(ctx, chatID, func(c *change) error {
 		_, is, err := c.branch(ctx, c.t, branchID)
 		if err != nil {
@@ -143,11 +170,60 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, chatID, branchID string,
 		if err != nil || to == is.Tip {
 			return err
 		}
+		if along {
+			if err := c.along(ctx, branchID, is.Tip, to); err != nil {
+				return err
+			}
+		}
 		if err := c.move(ctx, is, to, "update branch head"); err != nil {
 			return err
 		}
 		return c.touch(ctx)
 	})
+}
+
+// along returns a HeadError if neither of two heads follows the other, unless the new one is a later version of the old
+// one or follows it.
+func (c *change) along(ctx context.Context, branchID string, tip, to structure.SpanRef) error {
+	common, err := structure.CommonAncestor(tip, to, c.runs(ctx))
+	if err != nil || common == tip || common == to {
+		return err
+	}
+	same, err := c.versions(ctx, common, tip, to)
+	if same || err != nil {
+		return err
+	}
+	r, e := c.reading(c.t), &HeadError{BranchID: branchID}
+	if e.Expected, err = r.IDAt(ctx, common); err == nil {
+		e.Actual, err = r.IDAt(ctx, tip)
+	}
+	return cmp.Or[error](err, e)
+}
+
+// versions reports whether the tip and the message on the way to another span, both directly after their common
+// ancestor, were added with the same id.
+func (c *change) versions(ctx context.Context, common, tip, to structure.SpanRef) (bool, error) {
+	after, err := c.store.Position(ctx, common)
+	if err != nil {
+		return false, err
+	}
+	length, err := c.store.Position(ctx, tip)
+	if err != nil || length != after+1 {
+		return false, err
+	}
+	next, err := structure.At(to, after+1, c.runs(ctx))
+	if err != nil {
+		return false, err
+	}
+	var ids [2]string
+	for i, at := range []structure.SpanRef{tip, next} {
+		step, err := c.step(ctx, at, backend.PathOptions{})
+		if err != nil {
+			return false, err
+		}
+		ids[i], _ = sourceOf(step.Span.Usages)
+	}
+	return ids[0] != "" && ids[0] == ids[1], nil
 }
 
 // move points a branch to a span. Forward moves are not recorded.

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -186,8 +187,16 @@ func (s *onStore) HasChildren(ctx context.Context, chatID, id string) (bool, err
 	if err != nil || r == nil {
 		return false, err
 	}
-	forks := 0
-	for next, err := range s.store.Follows(ctx, at) {
+	return s.followed(ctx, r, at)
+}
+
+// followed reports whether a message of the chat comes after the one at a span.
+func (s *state) followed(ctx context.Context, r *ThreadReader, at structure.SpanRef) (bool, error) {
+	from, forks := s.from, 0
+	if stage, inside := from.(*write.Stage); inside {
+		from = staged{stage}
+	}
+	for next, err := range backend.Follows(ctx, from, at) {
 		if err != nil {
 			return false, err
 		}
@@ -203,7 +212,7 @@ func (s *onStore) HasChildren(ctx context.Context, chatID, id string) (bool, err
 		return false, nil
 	}
 	// A message that follows belongs to the chat if one of its contexts or checkpoints leads there.
-	reach, err := backend.ReachOf(ctx, s.from, r.thread)
+	reach, err := backend.ReachOf(ctx, s.committed().from, r.thread)
 	for _, e := range reach {
 		if e.Run.Parent == at || e.Run.ID == at.Run && e.Last > at.Seq {
 			return true, nil

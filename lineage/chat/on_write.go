@@ -1,12 +1,16 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/place"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // itemOf returns the content of a message, without its time and without what it was derived from.
@@ -46,7 +50,26 @@ func (c *change) touch(ctx context.Context, added ...Message) error {
 }
 
 // AddMessage implements Store.
-func (s *onStore) AddMessage(ctx context.Context, m Message) error {
+func (s *onStore) AddMessage(ctx context.Context, m Message) error { return s.add(ctx, m, false) }
+
+// Replace is AddMessage of On(store) for replies that are saved again and again while they grow. If the chat has
+// another message with the id and the same parent, and no message follows it, the new message takes the id. The old
+// one stays in the chat under another id, and branches and checkpoints still point to it: see MoveAlong.
+func Replace(ctx context.Context, store *lineage.Store, m Message) error {
+	for try := 1; ; try++ {
+		s := latest(store)
+		err := s.add(ctx, m, true)
+		if try == mostReplaced || !write.About(err, "source id", ErrExists) {
+			return err
+		}
+		// Another writer was first again.
+	}
+}
+
+// mostReplaced limits the attempts while other writers replace the same message.
+const mostReplaced = 100
+
+func (s *state) add(ctx context.Context, m Message, replace bool) error {
 	if err := m.Check(); err != nil {
 		return err
 	}
@@ -60,11 +83,23 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 			if err != nil {
 				return err
 			}
-			return m.AgreesWith(is)
+			err = m.AgreesWith(is)
+			if err == nil || !replace || is.ParentID != m.ParentID {
+				return err
+			}
+			if followed, failed := c.followed(ctx, c.reading(c.t), at); followed || failed != nil {
+				return cmp.Or(failed, err)
+			}
 		}
 		parent, err := c.position(ctx, m.ParentID)
 		if err != nil {
 			return err
+		}
+		if known {
+			if err := c.addVersion(ctx, parent, m); err != nil {
+				return err
+			}
+			return c.touch(ctx, m)
 		}
 		item, err := c.item(ctx, &m)
 		if err != nil {
@@ -75,6 +110,36 @@ func (s *onStore) AddMessage(ctx context.Context, m Message) error {
 		}
 		return c.touch(ctx, m)
 	})
+}
+
+// addVersion adds a message whose id is known as the latest version of it.
+func (c *change) addVersion(ctx context.Context, parent structure.SpanRef, m Message) error {
+	m.CreatedAt = moment(m.CreatedAt).UnixMilli()
+	said, err := asData(&m)
+	if err != nil {
+		return err
+	}
+	from, err := c.source(ctx, m.Origin.DerivedFrom)
+	if err != nil {
+		return err
+	}
+	(&message{content: said}).derive(from)
+	stage := c.stage()
+	_, err = write.Of(c.store).Make(ctx, func(b *write.Batch, try write.Try) error {
+		if try.Err != nil {
+			return try.Err // the state of a transaction does not change
+		}
+		p := place.New(ctx, write.Of(c.store), staged{stage}, b, make(place.Contents), c.t, place.Rules{
+			Fresh: stage.IsFresh(), Latest: true,
+			Same: func(*place.Message, *structure.Span) (bool, error) { return false, nil }, // it was compared with the latest
+		})
+		found, err := p.Find(parent, &said)
+		if err == nil && !found.How.Has() {
+			_, err = p.Add(parent, &said, found)
+		}
+		return err
+	})
+	return err
 }
 
 // Append implements Store.

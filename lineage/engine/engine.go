@@ -44,8 +44,8 @@ type Engine struct {
 	// keepActive prevents changes of the chat's active branch.
 	keepActive bool
 
-	// turn serialises the operations that use the store.
-	turn chan struct{}
+	// busy serialises the operations that use the store.
+	busy chan struct{}
 
 	// mu guards the fields below. It is not held while the store is used.
 	mu        sync.Mutex
@@ -61,7 +61,7 @@ func Open(ctx context.Context, store chat.Store, o Options) (*Engine, error) {
 	if o.UserID == "" {
 		return nil, &chat.Error{Subject: chat.SubjectChat, ID: o.ChatID, Err: chat.ErrInvalid, Detail: "no user id"}
 	}
-	e := &Engine{store: store, chatID: o.ChatID, decode: o.Decode, keepActive: o.Branch != "", turn: make(chan struct{}, 1)}
+	e := &Engine{store: store, chatID: o.ChatID, decode: o.Decode, keepActive: o.Branch != "", busy: make(chan struct{}, 1)}
 	if o.Metadata != nil {
 		if _, err := e.merged(nil, o.Metadata); err != nil {
 			return nil, err
@@ -253,8 +253,8 @@ func (e *Engine) waiting() []*Fragment {
 // begin waits until no other operation uses the store. end must be called.
 func (e *Engine) begin(ctx context.Context) (end func(), err error) {
 	select {
-	case e.turn <- struct{}{}:
-		return func() { <-e.turn }, nil
+	case e.busy <- struct{}{}:
+		return func() { <-e.busy }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -52,7 +52,7 @@ func (e *Engine) history(ctx context.Context, head chat.Ref, o ResolveOptions) (
 	if err != nil {
 		return nil, err
 	}
-	l, err := e.line(ctx, head, pending.fragments)
+	l, err := e.pendingHistory(ctx, head, pending.fragments)
 	if err != nil {
 		return nil, err
 	}

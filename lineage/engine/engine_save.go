@@ -143,9 +143,9 @@ func (e *Engine) attempt(ctx context.Context, p *plan, pending []*Fragment) (*at
 		return nil, err
 	}
 	a := &attempt{request: chat.AppendRequest{ChatID: e.chatID}, pending: pending}
-	l := line{after: p.at.HeadMessageID, fragments: ready.fragments}
+	l := pendingHistory{after: p.at.HeadMessageID, fragments: ready.fragments}
 	if len(p.known) > 0 || ready.updates {
-		if l, err = e.line(ctx, p.at.HeadMessageID, ready.fragments); err != nil {
+		if l, err = e.pendingHistory(ctx, p.at.HeadMessageID, ready.fragments); err != nil {
 			return nil, err
 		}
 	}

@@ -14,21 +14,21 @@ import (
 
 // Agent is an agent whose session files are followed.
 type Agent struct {
-	// Name is the name for Options, such as "claude-code", and Title the one for people.
+	// Name is the agent's name in Options, such as "claude-code". Title is its name for people.
 	Name, Title string
 	// Format is the name of the archive format of its files.
 	Format string
-	// Shares is set if its files have the form of another agent's, and only sessions of that one were tried.
+	// Shares is set if the agent's files have the format of another agent, and only that agent's sessions were tried.
 	Shares bool
-	// Counts is set if the ids of its sessions are numbers or times, so that sessions of several machines have equal ones.
+	// Counts is set if the agent's session ids are numbers or times, which are not unique across machines.
 	Counts bool
 
 	places func(e *Environment) []place
-	// keeps returns how long the agent keeps a file that does not change, 0 for ever.
+	// keeps returns how long the agent keeps an unchanged file, 0 for ever.
 	keeps func(e *Environment) time.Duration
 }
 
-// Folder returns the folder in which the agent keeps its sessions, the first if it has several.
+// Folder returns the folder in which the agent keeps its sessions, the first one if there are several.
 func (a Agent) Folder(e *Environment) string {
 	if places := a.places(e); len(places) > 0 {
 		return places[0].root
@@ -40,23 +40,23 @@ func (a Agent) Folder(e *Environment) string {
 type place struct {
 	root     string
 	patterns []pattern
-	// format is the archive format of its files, if it is not the agent's.
+	// format is the archive format of the files, if it differs from the agent's.
 	format string
-	// project is the folder that its sessions work in, for an agent whose sessions do not say it.
+	// project is the working directory of the sessions, for an agent whose sessions do not state it.
 	project string
-	// index is set if its files have no sessions, but say where the agent's other places are.
+	// index is set for files without sessions that list other places of the agent.
 	index bool
 }
 
-// in returns the place with files of another format than the agent's.
+// in returns the place with another format.
 func (p place) in(format string) place {
 	p.format = format
 	return p
 }
 
-// Environment is where folders of agents and of this program are looked for.
+// Environment determines the folders of agents and of this program.
 type Environment struct {
-	// Home is the user's home directory, and OS is as runtime.GOOS.
+	// Home is the user's home directory. OS has the values of runtime.GOOS.
 	Home, OS string
 	Getenv   func(string) string
 }
@@ -64,7 +64,7 @@ type Environment struct {
 // ErrNoHome is returned for an environment without a home directory.
 var ErrNoHome = errors.New("the home directory is not known")
 
-// NewEnvironment returns the environment with these variables on this system. Default os.Getenv.
+// NewEnvironment returns the environment of this system with the variables from getenv. Default os.Getenv.
 func NewEnvironment(getenv func(string) string) (*Environment, error) {
 	if getenv == nil {
 		getenv = os.Getenv
@@ -80,7 +80,7 @@ func NewEnvironment(getenv func(string) string) (*Environment, error) {
 	return e, nil
 }
 
-// config returns the folder in which programs keep their configuration.
+// config returns the folder for programs' configurations.
 func (e *Environment) config() string {
 	switch e.OS {
 	case "windows":
@@ -91,7 +91,7 @@ func (e *Environment) config() string {
 	return e.Dir("XDG_CONFIG_HOME", ".config")
 }
 
-// State returns the folder in which this program keeps what belongs to no store.
+// State returns the folder for this program's data that belongs to no store.
 func (e *Environment) State() string {
 	if e.OS == "windows" || e.OS == "darwin" {
 		return filepath.Join(e.config(), "lineage")
@@ -99,7 +99,7 @@ func (e *Environment) State() string {
 	return filepath.Join(e.Dir("XDG_STATE_HOME", ".local", "state"), "lineage")
 }
 
-// Dir returns the folder in an environment variable, or else one below the home directory.
+// Dir returns the folder named by an environment variable, or else one below the home directory.
 func (e *Environment) Dir(variable string, below ...string) string {
 	if dir := e.Getenv(variable); filepath.IsAbs(dir) {
 		return filepath.Clean(dir)
@@ -107,13 +107,13 @@ func (e *Environment) Dir(variable string, below ...string) string {
 	return filepath.Join(append([]string{e.Home}, below...)...)
 }
 
-// Agents returns the agents that are known, those that most people have first.
+// Agents returns the known agents, the most common ones first.
 func Agents() []Agent {
 	return []Agent{
 		{
 			Name: "claude-code", Title: "Claude Code", Format: "claude-code",
 			places: func(e *Environment) []place {
-				// A session before its subagents: their contexts are below it.
+				// Sessions come before their subagents, whose contexts are below them.
 				return []place{placeOf(filepath.Join(e.claude(), "projects"),
 					"*/????????-????-????-????-????????????.jsonl", "*/*.jsonl", "*/*/subagents/**/*.jsonl")}
 			},
@@ -206,7 +206,7 @@ func Agents() []Agent {
 				if dir := e.Getenv("CLINE_SESSION_DATA_DIR"); filepath.IsAbs(dir) {
 					sessions = filepath.Clean(dir)
 				}
-				// A session before its subagents, as their contexts are below it.
+				// Sessions come before their subagents, whose contexts are below them.
 				return append([]place{placeOf(sessions, "*/[0-9]*.messages.json", "*/*.messages.json"), placeOf(filepath.Join(data, "tasks"), tasks...)}, e.tasks("saoudrizwan.claude-dev")...)
 			},
 		},
@@ -224,12 +224,12 @@ func Agents() []Agent {
 	}
 }
 
-// data returns the folder in which programs keep their data: also on macOS, where most programs for a terminal do the same.
+// data returns the folder for programs' data. It is the same on macOS, as for most programs for terminals.
 func (e *Environment) data() string { return e.Dir("XDG_DATA_HOME", ".local", "share") }
 
 func (e *Environment) claude() string { return e.Dir("CLAUDE_CONFIG_DIR", ".claude") }
 
-// claudeKeeps returns how long Claude Code keeps a session: 30 days, or what its settings say.
+// claudeKeeps returns how long Claude Code keeps a session: 30 days, unless its settings differ.
 func (e *Environment) claudeKeeps() time.Duration {
 	var settings struct {
 		Days *float64 `json:"cleanupPeriodDays"`
@@ -244,10 +244,10 @@ func (e *Environment) claudeKeeps() time.Duration {
 	return time.Duration(days * 24 * float64(time.Hour))
 }
 
-// tasks are the files of a task of Cline or Roo Code: the messages before what only their screen says.
+// tasks are the files of a task of Cline or Roo Code. The messages come before what the screen adds to them.
 var tasks = []string{"*/api_conversation_history.json", "*/ui_messages.json"}
 
-// tasks returns the places in which an extension for editors keeps its tasks.
+// tasks returns the places of an editor extension's tasks.
 func (e *Environment) tasks(extension string) (places []place) {
 	editors := e.vscode()
 	for _, name := range []string{"Cursor", "Windsurf"} {
@@ -259,7 +259,7 @@ func (e *Environment) tasks(extension string) (places []place) {
 	return places
 }
 
-// vscode returns the folders of VS Code and the programs made from it that keep their chats alike.
+// vscode returns the folders of VS Code and of the programs derived from it that store chats in the same way.
 func (e *Environment) vscode() (users []string) {
 	for _, name := range []string{"Code", "Code - Insiders", "VSCodium"} {
 		users = append(users, filepath.Join(e.config(), name, "User"))

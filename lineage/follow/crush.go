@@ -8,10 +8,10 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// maxProjects limits the projects of Crush that are followed.
+// maxProjects limits the number of followed projects of Crush.
 const maxProjects = 10_000
 
-// crush returns the places of Crush: a database in each project, and the list of the projects.
+// crush returns the places of Crush: the database in each project, and the list of projects.
 func (e *Environment) crush() []place {
 	data := filepath.Join(e.data(), "crush")
 	switch dir := e.Getenv("CRUSH_GLOBAL_DATA"); {
@@ -30,7 +30,7 @@ func (e *Environment) crush() []place {
 		} `json:"projects"`
 	}
 	b, err := vfs.ReadFile(filepath.Join(data, "projects.json"), 16<<20)
-	if err != nil || json.Unmarshal(b, &projects) != nil { // it is written while it is read: it changes again then
+	if err != nil || json.Unmarshal(b, &projects) != nil { // it is being written, and will change again
 		return places
 	}
 	known := make(map[string]bool)
@@ -47,7 +47,7 @@ func (e *Environment) crush() []place {
 			continue
 		}
 		known[dir] = true
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() { // a project that is gone
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() { // the project is gone
 			continue
 		}
 		place := placeOf(dir, "crush.db")

@@ -22,33 +22,33 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
-// file is a file that is followed, or that was.
+// file is a followed file, or one that was followed.
 type file struct {
 	path    string
-	folder  *folder // nil if no folder that is followed has it
-	pattern int     // of the folder that matches it
-	state   *State  // nil before it was looked at
-	now     stamp   // as of the last look
+	folder  *folder // nil if the file is in no followed folder
+	pattern int     // index of the folder's pattern that matches it
+	state   *State  // nil until it is examined
+	now     stamp   // when it was last examined
 	queued  bool
 	unsaved bool
-	// partial is since when the file has ended without the end of a line, and size its size then.
+	// partial is the time since which the last line has been incomplete; size was the size of the file then.
 	partial     time.Time
 	partialSize int64
 	reader      *reader // nil unless the file is active
-	rows        *rowsOf // nil unless it is a database that was read lately
+	rows        *rowsOf // nil unless the file is a database that was read recently
 	failures    int
-	begunAgain  bool      // it is read again because a conversation is there that it waited for
-	rest        time.Time // until when a database that changes all the time is not read again
+	begunAgain  bool      // it is read again because the conversation that it waited for has appeared
+	rest        time.Time // until then a constantly changing database is not read again
 }
 
-// stamp is what changes when a file does.
+// stamp is what shows that a file has changed.
 type stamp struct {
 	size, modified int64
-	beside         int64 // of what belongs to it
+	beside         int64 // of what is read with it
 	mode           fs.FileMode
 }
 
-// stat sets now.
+// stat updates now.
 func (f *file) stat() error {
 	info, err := os.Lstat(f.path)
 	if err != nil {
@@ -61,8 +61,8 @@ func (f *file) stat() error {
 	return nil
 }
 
-// newest returns the time of a file, or of a folder with messages of OpenCode and the folders with their parts, the latest of them, in
-// nanoseconds since 1970. It is 0 if there is none.
+// newest returns the modification time of a file, in nanoseconds since 1970, or 0 if it does not exist. For a folder
+// with messages of OpenCode it returns the latest time of the folder and the folders with the messages' parts.
 func newest(name string) int64 {
 	info, err := os.Lstat(name)
 	if err != nil {
@@ -72,7 +72,7 @@ func newest(name string) int64 {
 	if !info.IsDir() {
 		return at
 	}
-	messages, _ := os.ReadDir(name) // what is not listed is read when the session itself changes
+	messages, _ := os.ReadDir(name) // what is missed here is read when the session itself changes
 	for _, m := range messages {
 		if id, ok := strings.CutSuffix(m.Name(), ".json"); ok {
 			if info, err := os.Lstat(filepath.Join(name, "..", "..", "part", id)); err == nil {
@@ -87,18 +87,18 @@ func stampOf(info fs.FileInfo) stamp {
 	return stamp{size: info.Size(), modified: info.ModTime().UnixNano(), mode: info.Mode()}
 }
 
-// walSuffix ends the name of the log that SQLite keeps beside a database.
+// walSuffix is the suffix of the log next to a SQLite database.
 const walSuffix = "-wal"
 
 func isDatabase(path string) bool {
 	return strings.HasSuffix(path, ".db") || strings.HasSuffix(path, ".vscdb")
 }
 
-// clineSuffix ends the name of a session of Cline, which has what else is known of it in a file beside it.
+// clineSuffix is the suffix of a session file of Cline, which has a second file with other data of the session.
 const clineSuffix = ".messages.json"
 
-// beside returns the path of what is read with a file, empty if there is nothing: the log of a database, what Cline states of a
-// session, the messages of OpenCode.
+// beside returns the path of what is read together with a file, or "": the log of a database, the second file of a
+// session of Cline, the messages of OpenCode.
 func beside(path string) string {
 	if session, ok := strings.CutSuffix(path, clineSuffix); ok {
 		return session + ".json"
@@ -112,7 +112,7 @@ func beside(path string) string {
 	return ""
 }
 
-// besideOf returns the name of the file that a name is beside of, or the name itself.
+// besideOf is the inverse of beside. It returns other names unchanged.
 func besideOf(name string) string {
 	if base := strings.TrimSuffix(name, ".json"); base != name && !strings.HasSuffix(name, clineSuffix) {
 		return base + clineSuffix
@@ -120,7 +120,7 @@ func besideOf(name string) string {
 	return strings.TrimSuffix(name, walSuffix)
 }
 
-// byLines reports whether a file consists of lines, of which the last may not be complete.
+// byLines reports whether a file consists of lines, the last of which may be incomplete.
 func (f *file) byLines() bool { return strings.HasSuffix(f.path, ".jsonl") }
 
 // move sets the path of the file.
@@ -131,7 +131,7 @@ func (f *file) move(path string) {
 	}
 }
 
-// otherPath returns the path of the file when its agent compresses it, or has it again as it was.
+// otherPath returns the path that the file has when its agent compresses it, or decompresses it.
 func (f *file) otherPath() string {
 	if plain := fileKey(f.path); plain != f.path {
 		return plain
@@ -139,13 +139,13 @@ func (f *file) otherPath() string {
 	return f.path + compressedSuffix
 }
 
-// unchanged reports whether all of the file was read as it is now.
+// unchanged reports whether the current content of the file was read completely.
 func (f *file) unchanged() bool {
 	s := f.state
 	return s != nil && s.Bytes == s.Size && s.Size == f.now.size && s.Modified == f.now.modified && s.Beside == f.now.beside
 }
 
-// look looks at a file that may have changed, and is read next if it has.
+// look examines a file that may have changed. If it has, it is read next.
 func (r *run) look(f *file) {
 	err := f.stat()
 	switch {
@@ -158,10 +158,10 @@ func (r *run) look(f *file) {
 	}
 }
 
-// seen is look for a file that was found by a scan, and is read after those found before.
+// seen is look for a file found by a scan, which is read after those found earlier.
 func (r *run) seen(f *file) { r.consider(f, false) }
 
-// consider enters a file into the queue if it has changed.
+// consider queues a file if it has changed.
 func (r *run) consider(f *file, first bool) {
 	if f.state == nil {
 		f.state = &State{}
@@ -188,7 +188,7 @@ func (r *run) consider(f *file, first bool) {
 	}
 }
 
-// gone notes that a file is missing.
+// gone records that a file is missing.
 func (r *run) gone(f *file) {
 	delete(r.waiting, f)
 	f.partial = time.Time{}
@@ -208,7 +208,7 @@ func (r *run) gone(f *file) {
 	}
 }
 
-// fail notes why a file cannot be read. It is tried again later.
+// fail records why a file cannot be read. It will be tried again.
 func (r *run) fail(f *file, err error) {
 	if f.state == nil {
 		f.state = &State{}
@@ -223,7 +223,7 @@ func (r *run) fail(f *file, err error) {
 	f.failures++
 }
 
-// A file that cannot be read is tried again after retryFirst, then after twice the time, up to retryLast.
+// A file that cannot be read is tried again after retryFirst, then after twice that time, and so on, up to retryLast.
 const (
 	retryFirst = 10 * time.Second
 	retryLast  = time.Hour
@@ -236,7 +236,7 @@ func (f *file) agent() string {
 	return f.folder.agent.Name
 }
 
-// read reads what is new in a file. An error is one of the store, or of the context.
+// read reads the new part of a file. It returns only errors of the store or the context.
 func (r *run) read(ctx context.Context, f *file) error {
 	f.queued, r.told = false, false
 	delete(r.waiting, f)
@@ -260,7 +260,7 @@ func (r *run) read(ctx context.Context, f *file) error {
 	return nil
 }
 
-// readFile reads what is new in a file.
+// readFile reads the new part of a file.
 func (r *run) readFile(ctx context.Context, f *file) error {
 	if f.now.mode&fs.ModeSymlink != 0 {
 		return errLink
@@ -304,7 +304,7 @@ func (r *run) readFile(ctx context.Context, f *file) error {
 
 var errNotRegular = fmt.Errorf("not a regular file: %w", archive.ErrRefused)
 
-// stillLeftOut reports whether a file that was left out before still is, without reading it.
+// stillLeftOut reports, without reading the file, whether a file that was left out must still be.
 func (r *run) stillLeftOut(ctx context.Context, f *file) (bool, error) {
 	switch s := f.state; s.LeftOut {
 	case OtherProject:
@@ -326,10 +326,10 @@ func (r *run) stillLeftOut(ctx context.Context, f *file) (bool, error) {
 	return true, nil
 }
 
-// lineWait is how long a file must not change before its last line is read without its end.
+// lineWait is how long a file must be unchanged before an incomplete last line is read.
 const lineWait = 10 * time.Second
 
-// end returns up to where a file of lines is read now: to the end of its last line. What follows waits.
+// end returns the offset up to which a file of lines is read now: the end of the last complete line.
 func (r *run) end(f *file, opened *os.File, now stamp) (int64, error) {
 	end, err := lastLineEnd(opened, now.size)
 	if err != nil || end == now.size {
@@ -339,7 +339,7 @@ func (r *run) end(f *file, opened *os.File, now stamp) (int64, error) {
 	if f.partial.IsZero() || f.partialSize != now.size {
 		f.partial, f.partialSize = r.clock.Now(), now.size
 		if r.options.Once {
-			f.partial = time.Unix(0, now.modified) // there is no later
+			f.partial = time.Unix(0, now.modified) // no later change is known
 		}
 	}
 	if at := f.partial.Add(lineWait); r.clock.Now().Before(at) {
@@ -367,8 +367,9 @@ func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
-// A database is read whole when it has changed. One that takes restFrom or longer is read again after restFactor times that, at most
-// after restMost, so that following an agent that writes all the time takes a small part of a processor.
+// A database is read as a whole when it has changed. If that takes restFrom or longer, the next read is at least
+// restFactor times that later, but at most restMost, so that following an agent that writes constantly takes a small
+// part of a processor.
 const (
 	restFrom   = 200 * time.Millisecond
 	restFactor = 10
@@ -435,12 +436,12 @@ func (r *run) archiveOptions(f *file, t *taking) importer.Options {
 	}
 }
 
-// settleTime is how long a file must be unchanged until its time says that: file systems count time in
-// steps of some milliseconds.
+// settleTime is how long a file must be unchanged before its modification time is reliable: file systems count time
+// in steps of some milliseconds.
 const settleTime = 100 * time.Millisecond
 
-// settled returns the time of a file that was read, or 0 if it may change without getting another one: then
-// the file is looked at again.
+// settled returns the modification time of a file that was read, or 0 if the file may change without getting another
+// time. Then it is examined again.
 func (r *run) settled(f *file, now stamp) int64 {
 	if time.Since(time.Unix(0, now.modified)).Abs() >= settleTime {
 		return now.modified
@@ -451,8 +452,8 @@ func (r *run) settled(f *file, now stamp) int64 {
 	return 0
 }
 
-// settle waits until the times of files that changed just before they were read say whether they changed since.
-// The next run reads those again.
+// settle waits until the modification times of recently changed files are reliable. The next run reads those that
+// changed meanwhile.
 func (r *run) settle(ctx context.Context) error {
 	var recent []*file
 	for f := range r.waiting {
@@ -487,7 +488,7 @@ func (r *run) settle(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// took sets the state of a file that was read up to an offset.
+// took records that a file was read up to an offset.
 func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end int64) {
 	was := f.state
 	is := &State{
@@ -504,7 +505,7 @@ func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end i
 	event := Event{
 		Kind: Read, Agent: is.Agent, Path: f.path, Bytes: max(end-was.Bytes, 0), Messages: report.NewMessages, Conversations: slices.Clone(t.stored),
 	}
-	if f.reader != nil && f.reader.rounds > 1 { // what was read before counts, too
+	if f.reader != nil && f.reader.rounds > 1 { // earlier reads count, too
 		is.Skipped, is.Error, is.Format, is.Waits = was.Skipped, was.Error, was.Format, was.Waits
 	}
 	for _, d := range report.Skipped {

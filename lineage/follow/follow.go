@@ -16,17 +16,17 @@ import (
 // Options configure a run. The zero value of each field is its default.
 type Options struct {
 	Choice
-	// Once ends the run when everything is read.
+	// Once ends the run when everything has been read.
 	Once bool
-	// Machine is the machine whose files these are. Default Environment.Machine().
+	// Machine is the machine that the files belong to. Default Environment.Machine().
 	Machine Machine
-	// Formats are those that are read. Default formats.All().
+	// Formats are the formats to read. Default formats.All().
 	Formats []archive.Format
 	// Limits protect against hostile files.
 	Limits archive.Limits
-	// Environment is where agents are looked for. Default NewEnvironment(nil).
+	// Environment determines the folders of agents. Default NewEnvironment(nil).
 	Environment *Environment
-	// Events, when not nil, is called with what happens, by one goroutine.
+	// Events, when not nil, is called with events, by one goroutine.
 	Events func(Event)
 	// Clock is for tests.
 	Clock Clock
@@ -50,47 +50,48 @@ type Kind string
 
 // The kinds of event.
 const (
-	// Found is a folder of an agent, with the number of its files and their size.
+	// Found is a folder of an agent, with the number and total size of its files.
 	Found Kind = "found"
-	// Reading is a file that is going to be read: Done and Total are bytes of all files to read.
+	// Reading is a file about to be read. Done and Total are bytes of all files to read.
 	Reading Kind = "reading"
 	// Read is a file that was read.
 	Read Kind = "read"
 	// Failed is a file or folder that could not be read.
 	Failed Kind = "failed"
-	// Gone is a file that is no longer there. The store keeps its sessions.
+	// Gone is a file that no longer exists. The store keeps its sessions.
 	Gone Kind = "gone"
-	// LeftOut is a file that is not read, for Reason.
+	// LeftOut is a file that is not read, with the Reason.
 	LeftOut Kind = "left out"
-	// Slow is a folder that is looked at from time to time, because the system does not report its changes, for Reason.
+	// Slow is a folder that is polled because the system does not report its changes, with the Reason.
 	Slow Kind = "slow"
-	// Waiting is sent when everything is read.
+	// Waiting is sent when everything has been read.
 	Waiting Kind = "waiting"
 )
 
-// Event is something that happens in a run. Kind determines which fields are set.
+// Event is something that happened in a run. Kind determines which fields are set.
 type Event struct {
 	Kind  Kind
 	Agent string // empty for a folder of Choice.From
 	Path  string
-	// Files and Bytes are the files of a folder and their size, or those that were read since the last Waiting.
+	// Files and Bytes are the number and size of the files of a folder, or of those read since the last Waiting.
 	Files, Bytes int64
-	// Soon is how many files of a folder its agent deletes within SoonTime that are not in the store yet: the agent
-	// keeps a file for Keeps when it does not change.
+	// Soon is the number of files in a folder that are not in the store yet and that the agent will delete within
+	// SoonTime. The agent keeps an unchanged file for the time Keeps.
 	Soon  int64
 	Keeps time.Duration
-	// Done and Total are bytes.
+	// Done and Total are numbers of bytes.
 	Done, Total int64
-	// Messages is how many messages the store did not have, Conversations are the source ids of their threads.
+	// Messages is the number of messages that were new to the store. Conversations are the source ids of their
+	// threads.
 	Messages      int64
 	Conversations []string
-	// Skipped is how many items of a file could not be used. Err is why, or why the file was not read.
+	// Skipped is the number of unusable items of a file. Err is the reason, or the reason why the file was not read.
 	Skipped int64
 	Err     error
 	Reason  string
 }
 
-// withDefaults returns the options with defaults in place of zero values.
+// withDefaults returns the options with defaults instead of zero values.
 func (o Options) withDefaults() (Options, error) {
 	var err error
 	if o.Environment == nil {
@@ -118,7 +119,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, o.Choice.Check()
 }
 
-// UnknownAgentError is returned for the name of an agent that is not known.
+// UnknownAgentError is returned for an unknown name of an agent.
 type UnknownAgentError struct{ Name string }
 
 func (e *UnknownAgentError) Error() string {
@@ -132,7 +133,7 @@ func (e *UnknownAgentError) Error() string {
 // Unwrap returns lineage.ErrInvalid.
 func (e *UnknownAgentError) Unwrap() error { return lineage.ErrInvalid }
 
-// Check returns an *UnknownAgentError for a name that no agent has.
+// Check returns an *UnknownAgentError if a name is not that of an agent.
 func (c *Choice) Check() error {
 	for _, name := range slices.Concat(c.Agents, c.Not) {
 		if !slices.ContainsFunc(Agents(), func(a Agent) bool { return a.Name == name }) {
@@ -147,7 +148,7 @@ func (c *Choice) follows(name string) bool {
 	return (len(c.Agents) == 0 || slices.Contains(c.Agents, name)) && !slices.Contains(c.Not, name)
 }
 
-// run is a run in progress. Everything in it belongs to one goroutine.
+// run is a run in progress. All of its fields belong to one goroutine.
 type run struct {
 	options Options
 	store   *lineage.Store // save syncs what is added
@@ -155,22 +156,22 @@ type run struct {
 	clock   Clock
 	places  []*folder
 	files   map[string]*file
-	// conversations are the source ids of the threads of all files, as of their states.
+	// conversations are the source ids of the threads of all files, according to their states.
 	conversations map[string]bool
 	watch         watching
-	queue         []*file // to be read, the next first
-	// waiting are the files to look at again at a time.
+	queue         []*file // files to read, in this order
+	// waiting are the files to examine again at a given time.
 	waiting map[*file]time.Time
-	active  []*file // with open readers, the one used last at the end
+	active  []*file // files with open readers, the most recently used last
 	// waits are the files that wait for a conversation: see State.Waits.
 	waits map[string][]*file
-	// withRows are the databases of which the rows that are in the store are known.
+	// withRows are the databases whose stored rows are cached.
 	withRows []*file
 	unsaved  []*file
 	saveAt   time.Time
 
-	// done and total are the bytes that were read, and that are going to be, since the last Waiting,
-	// and count is how many files were read. told is set if nothing happened since.
+	// done and total are numbers of bytes: those read, and those to read, since the last Waiting. count is the number
+	// of files read. told is set if nothing has happened since.
 	done, total, count int64
 	told               bool
 }
@@ -230,8 +231,8 @@ func Run(ctx context.Context, store *lineage.Store, o Options) (err error) {
 	}
 }
 
-// The states of files are saved when saveMost have changed, or after saveAfter; at the end of a run
-// in no more than saveTime.
+// The states of files are saved when saveMost of them have changed, or after saveAfter. At the end of a run this
+// takes at most saveTime.
 const (
 	saveMost  = 256
 	saveAfter = 5 * time.Second
@@ -264,7 +265,7 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 	return r, r.choosePlaces()
 }
 
-// wait waits for a change of a file, or until something is due, and does what is due.
+// wait waits for a change of a file or until something is due, and handles it.
 func (r *run) wait(ctx context.Context) error {
 	var timer <-chan time.Time
 	if next := r.next(); !next.IsZero() {
@@ -295,7 +296,7 @@ func (r *run) wait(ctx context.Context) error {
 	return nil
 }
 
-// next returns when something is due, zero if nothing is.
+// next returns the time when something is due, or zero.
 func (r *run) next() (next time.Time) {
 	due := func(at time.Time) {
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
@@ -316,7 +317,7 @@ func (r *run) next() (next time.Time) {
 	return next
 }
 
-// save saves what was recorded of files, and then the states that have changed.
+// save saves what was recorded of files, and then the changed states.
 func (r *run) save(ctx context.Context) error {
 	for _, f := range slices.Clone(r.active) {
 		if err := r.flush(ctx, f); err != nil {
@@ -344,7 +345,7 @@ func (r *run) save(ctx context.Context) error {
 	return nil
 }
 
-// changed notes that the state of a file has changed.
+// changed marks the state of a file as changed.
 func (r *run) changed(f *file) {
 	if f.unsaved {
 		return

@@ -11,37 +11,38 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Listing is a folder of an agent, and what the store knows of the files in it.
+// Listing describes a folder of an agent, and what the store has of its files.
 type Listing struct {
 	// Agent is zero for a folder of Choice.From.
 	Agent Agent
 	Path  string
 	State ListingState
-	// Tried says what the reader of the agent's format was tried on, empty if no session of the agent was.
+	// Tried describes what the reader of the agent's format was tried on. It is empty if that was no session of this
+	// agent.
 	Tried string
-	// Files are the files that are there, and Bytes is their size. Unread of them have something that
-	// was not read yet. LeftOut are not read.
+	// Files is the number of files and Bytes their size. Unread is the number of files with an unread part, LeftOut
+	// the number of those that are not read.
 	Files, Bytes, Unread, LeftOut int64
-	// Gone are the files that are no longer there: the store has their sessions.
+	// Gone is the number of files that no longer exist. The store has their sessions.
 	Gone int64
-	// Keeps is how long the agent keeps a file that does not change, 0 for ever. Soon of the files are
-	// deleted within SoonTime.
+	// Keeps is how long the agent keeps an unchanged file, 0 for ever. Soon is the number of files that it will
+	// delete within SoonTime.
 	Keeps time.Duration
 	Soon  int64
-	// Problems are files and folders that cannot be read, or have items that cannot be used.
+	// Problems are the files and folders that cannot be read or have unusable items.
 	Problems []Problem
 }
 
-// SoonTime is what counts as soon in a listing.
+// SoonTime is the time within which a deletion counts as soon.
 const SoonTime = 7 * 24 * time.Hour
 
-// ListingState says whether a folder is followed.
+// ListingState tells whether a folder is followed.
 type ListingState string
 
 // The states of folders.
 const (
 	Followed ListingState = "followed"
-	// NotThere is set if the folder does not exist. It is followed once it does.
+	// NotThere is set if the folder does not exist. It is followed once it is created.
 	NotThere ListingState = "not there"
 	// NotReadYet is set if there is no reader of the agent's format.
 	NotReadYet ListingState = "not read yet"
@@ -49,16 +50,16 @@ const (
 	NotChosen ListingState = "left out"
 )
 
-// Problem is what is wrong with a file or folder.
+// Problem is a problem of a file or folder.
 type Problem struct {
 	Path  string
 	Error string
-	// Skipped is how many items of the file could not be used.
+	// Skipped is the number of unusable items of the file.
 	Skipped int64
 }
 
-// List returns the folders of all agents, in the order of Agents, and then those of Choice.From. It
-// reads no session, and changes nothing.
+// List returns the folders of all agents, in the order of Agents, and then those of Choice.From. It reads no sessions
+// and changes nothing.
 func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, error) {
 	o.Events = nil
 	r, err := newRun(ctx, store, o)
@@ -98,7 +99,7 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 	return withoutAbsent(all), nil
 }
 
-// withoutAbsent leaves out folders that do not exist of agents that have several: the first stays if there is no other.
+// withoutAbsent removes missing folders of agents that have several. If all are missing, the first one stays.
 func withoutAbsent(all []Listing) (listed []Listing) {
 	absent := func(l *Listing) bool { return l.Agent.Name != "" && l.State == NotThere && l.Gone == 0 }
 	known := make(map[string]bool)
@@ -119,7 +120,7 @@ func withoutAbsent(all []Listing) (listed []Listing) {
 	return listed
 }
 
-// addNotChosen adds the places of the agents that are left out.
+// addNotChosen adds the places of agents that are not chosen.
 func (r *run) addNotChosen() {
 	chosen := r.places
 	r.places = nil
@@ -190,7 +191,7 @@ func (r *run) addTo(l *Listing, f *file, queued bool) {
 	}
 }
 
-// placeOf returns the place that a path belongs to, nil for none.
+// placeOf returns the place that contains a path, or nil.
 func (r *run) placeOf(path string) *folder {
 	for _, p := range r.places {
 		root := p.real
@@ -204,8 +205,8 @@ func (r *run) placeOf(path string) *folder {
 	return nil
 }
 
-// OnlyKept returns the source ids of the sessions of a machine that only the store has: their files were gone when a
-// follower last looked. With each comes the time of that.
+// OnlyKept returns the source ids of the sessions of a machine that only the store has, because their files were gone
+// when a follower last looked, with the time of that.
 func OnlyKept(ctx context.Context, store *lineage.Store, m Machine) (map[string]time.Time, error) {
 	states, err := keptFor(store, m).states(ctx)
 	if err != nil {
@@ -221,7 +222,7 @@ func OnlyKept(ctx context.Context, store *lineage.Store, m Machine) (map[string]
 	}
 	for _, s := range states {
 		for _, id := range s.Conversations {
-			if s.Gone.IsZero() { // another file has it
+			if s.Gone.IsZero() { // another file has the session
 				delete(gone, id)
 			}
 		}

@@ -14,19 +14,19 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Machine is the machine, and on it the user, whose files are followed.
+// Machine identifies the machine, and the user on it, whose files are followed.
 type Machine struct {
-	// ID is random. What is known of files belongs to it.
+	// ID is random. The states of files are stored under it.
 	ID string
-	// Name is the name of the machine for people: the metadata of threads has it.
+	// Name is the machine's name for people. It is in the metadata of threads.
 	Name string
-	// Secret proves that this machine has recorded a session file: see [Source.IsOf]. It never gets into a store. Without one
-	// nothing is proven.
+	// Secret proves that this machine recorded a session file: see [Source.IsOf]. It is never stored in a store.
+	// Without it nothing can be proven.
 	Secret string
 }
 
-// Machine returns this machine. Its id and its secret are in files of the user's configuration, which are created the
-// first time, for the user only.
+// Machine returns this machine. Its id and secret are in files of the user's configuration, which are created on
+// first use and readable by the user only.
 func (e *Environment) Machine() (Machine, error) {
 	id, err := randomIn(filepath.Join(e.config(), "lineage", "machine"), machineSize)
 	if err != nil {
@@ -49,7 +49,7 @@ const (
 	secretSize  = 32
 )
 
-// randomIn returns the random number in a file, and creates the file if it does not exist.
+// randomIn returns the random number in a file. It creates the file if necessary.
 func randomIn(file string, size int) (string, error) {
 	is, err := readRandom(file, size)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +58,7 @@ func randomIn(file string, size int) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return "", fmt.Errorf("machine: %w", err)
 	}
-	// The file gets its name when it is complete, and only if no other process was first.
+	// The file gets its name once it is complete, unless another process was first.
 	random := make([]byte, size)
 	rand.Read(random)                                                     // never fails
 	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+"-*") // for the user only

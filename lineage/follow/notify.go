@@ -11,7 +11,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notifications are the changes that the system reports.
+// notifications receives the changes that the system reports.
 type notifications struct {
 	watcher *fsnotify.Watcher
 	signal  chan struct{}
@@ -22,7 +22,7 @@ type notifications struct {
 	lost    bool
 }
 
-// maxChanged limits how many changed paths are kept. Beyond it, everything is looked at.
+// maxChanged limits the number of collected paths. If there are more, everything is examined.
 const maxChanged = 100_000
 
 func newNotifier() (notifier, error) {

@@ -4,7 +4,7 @@ package follow
 
 import "errors"
 
-// newNotifier refuses: on other systems, watching takes a descriptor for each file.
+// newNotifier returns an error: on other systems, watching takes a file descriptor for each file.
 func newNotifier() (notifier, error) {
 	return nil, errors.New("this system reports changes only for files that are held open")
 }

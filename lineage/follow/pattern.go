@@ -17,7 +17,7 @@ func placeOf(root string, patterns ...string) place {
 	return p
 }
 
-// literal returns the pattern of one name.
+// literal returns the pattern that matches one name.
 func literal(name string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
 }
@@ -25,7 +25,7 @@ func literal(name string) string {
 // file reports whether the pattern matches a file.
 func (p pattern) file(name []string) bool { return p.match(name, false) }
 
-// folder reports whether files that the pattern matches may be below a folder.
+// folder reports whether a folder may contain matching files, at any depth.
 func (p pattern) folder(name []string) bool { return p.match(name, true) }
 
 func (p pattern) match(name []string, begins bool) bool {
@@ -41,7 +41,7 @@ func (p pattern) match(name []string, begins bool) bool {
 	return ok && p[1:].match(name[1:], begins)
 }
 
-// file returns the number of the first pattern that matches a file, -1 if none does.
+// file returns the index of the first pattern that matches a file, or -1.
 func (p *place) file(name string) int {
 	parts := strings.Split(name, "/")
 	for i, pattern := range p.patterns {
@@ -52,7 +52,7 @@ func (p *place) file(name string) int {
 	return -1
 }
 
-// folder reports whether files may be below a folder.
+// folder reports whether a folder may contain matching files, at any depth.
 func (p *place) folder(name string) bool {
 	if name == "." {
 		return true

@@ -17,30 +17,29 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
-// reader reads a file of lines while it grows. After an error, or when the file does not continue what
-// was read, another one reads the file from its start.
+// reader reads a file of lines while it grows. After an error, or if the file no longer begins with what was read, a
+// new reader reads the file from its start.
 type reader struct {
 	growing *importer.Growing
 	taking  *taking
 	// record records the lines, so that the file can be given back byte for byte.
 	record *recorder
-	// at is the offset up to which the file was read: lines with these bytes, of which mark is a hash of
-	// some.
+	// at is the offset up to which the file was read. lines hashes these bytes, and mark some of them.
 	at       int64
 	mark     [sha256.Size]byte
-	modified int64 // the time of the file then
+	modified int64 // the file's time then
 	rounds   int
 	fresh    bool // nothing of the file was known
 	used     time.Time
 }
 
-// The readers that were used last stay open, maxReaders of them, each for readerTime.
+// The most recently used readers stay open: at most maxReaders, each for at most readerTime.
 const (
 	maxReaders = 64
 	readerTime = 10 * time.Minute
 )
 
-// closeReader closes the reader of a file. What it has recorded is kept.
+// closeReader closes the reader of a file, and keeps what it recorded.
 func (r *run) closeReader(ctx context.Context, f *file) error {
 	if f.reader == nil {
 		return nil
@@ -50,7 +49,7 @@ func (r *run) closeReader(ctx context.Context, f *file) error {
 	return err
 }
 
-// dropReader closes the reader of a file. If something was not recorded, the file is read again.
+// dropReader closes the reader of a file. If it had unsaved records, the file is read again.
 func (r *run) dropReader(f *file) {
 	if f.reader == nil {
 		return
@@ -64,8 +63,8 @@ func (r *run) dropReader(f *file) {
 	r.active = slices.DeleteFunc(r.active, func(is *file) bool { return is == f })
 }
 
-// flush commits what the reader of a file has recorded. If another process has recorded the file
-// meanwhile, the file is read again.
+// flush commits what the reader of a file recorded. If another process recorded the file meanwhile, the file is read
+// again.
 func (r *run) flush(ctx context.Context, f *file) error {
 	if f.reader == nil {
 		return nil
@@ -88,7 +87,7 @@ func (r *run) flush(ctx context.Context, f *file) error {
 	return err
 }
 
-// closeReaders closes the readers that were not used for a time, and those beyond a number.
+// closeReaders closes the readers that were not used for some time, and all but the most recently used.
 func (r *run) closeReaders(ctx context.Context, most int) error {
 	for len(r.withRows) > 0 && r.clock.Now().Sub(r.withRows[0].rows.used) >= readerTime {
 		r.dropRows(r.withRows[0])
@@ -101,14 +100,14 @@ func (r *run) closeReaders(ctx context.Context, most int) error {
 	return nil
 }
 
-// readLines reads the lines of a file from where its reader is, up to an offset. fresh leaves what the
-// store has of the file out of account.
+// readLines reads the lines of a file from the position of its reader up to an offset. With fresh, it ignores what
+// the store has of the file.
 func (r *run) readLines(ctx context.Context, f *file, opened *os.File, now stamp, end int64, fresh bool) (err error) {
 	continues, err := f.continues(opened, now, end)
 	if err != nil {
 		return err
 	}
-	if continues && f.reader.at == end { // at most an incomplete line was added
+	if continues && f.reader.at == end { // nothing but an incomplete line was added
 		f.state.Size, f.state.Modified = now.size, r.settled(f, now)
 		r.changed(f)
 		return nil
@@ -140,7 +139,7 @@ func (r *run) readLines(ctx context.Context, f *file, opened *os.File, now stamp
 	if is.mark, err = markOf(opened, end); err != nil {
 		return err
 	}
-	whole, err := endsLine(opened, end) // else it may grow: then the file does not continue what was read
+	whole, err := endsLine(opened, end) // otherwise the line may grow, and the file no longer begins with what was read
 	if err != nil {
 		return err
 	}
@@ -164,8 +163,7 @@ func endsLine(r io.ReaderAt, end int64) (bool, error) {
 	return last[0] == '\n', err
 }
 
-// continues reports whether a file has grown since its reader read it, or has only a new incomplete
-// line.
+// continues reports whether a file has grown since its reader read it, or has only a new incomplete line.
 func (f *file) continues(opened *os.File, now stamp, end int64) (bool, error) {
 	is := f.reader
 	if is == nil || end < is.at || now.size <= f.state.Size && now.modified != is.modified {
@@ -175,8 +173,8 @@ func (f *file) continues(opened *os.File, now stamp, end int64) (bool, error) {
 	return mark == is.mark, err
 }
 
-// openReader opens a reader at the start of a file. It reports whether the file has to wait until its
-// project is known.
+// openReader opens a reader at the start of a file. It reports whether the file has to wait until its project is
+// known.
 func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stamp, end int64, fresh bool) (wait bool, err error) {
 	t := &taking{ctx: ctx, run: r, path: f.path, alone: true}
 	name := filepath.Base(f.path)
@@ -239,7 +237,7 @@ func (r *run) sourceOf(f *file) SourceOf {
 	return SourceOf{Machine: r.options.Machine.Name, Agent: f.agent(), Path: f.path}
 }
 
-// recorded returns what is recorded of a file, nil for nothing, and its hash if the file begins with it.
+// recorded returns the stored source of a file, or nil, and its hash if the file begins with it.
 func (r *run) recorded(ctx context.Context, f *file, opened io.ReaderAt, now stamp) (found *Source, sum hash.Hash, err error) {
 	found, err = FindSource(ctx, r.store, r.options.Machine.ID, f.path)
 	if errors.Is(err, lineage.ErrNotFound) {
@@ -258,13 +256,13 @@ func (r *run) recorded(ctx context.Context, f *file, opened io.ReaderAt, now sta
 	return found, sum, nil
 }
 
-// projectWait is how long a file waits that does not say its project yet, if some are left out.
+// projectWait is how long a file without a known project waits, if some projects are left out.
 const projectWait = time.Minute
 
-// markSize is how much of a file before an offset is compared when the file has grown.
+// markSize is the number of bytes before an offset that are compared when a file has grown.
 const markSize = 4 << 10
 
-// markOf returns a hash of the beginning of a file and of what is before an offset.
+// markOf returns a hash of the beginning of a file and of the bytes before an offset.
 func markOf(r io.ReaderAt, end int64) (mark [sha256.Size]byte, err error) {
 	h := sha256.New()
 	n := min(end, markSize)

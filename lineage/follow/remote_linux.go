@@ -2,8 +2,8 @@ package follow
 
 import "golang.org/x/sys/unix"
 
-// isRemote reports whether a folder is on a file system of which other machines, or programs outside
-// of this system, change files without a report.
+// isRemote reports whether a folder is on a file system where other machines, or programs outside of this system, can
+// change files without notification.
 func isRemote(dir string) bool {
 	var at unix.Statfs_t
 	if unix.Statfs(dir, &at) != nil {

@@ -2,5 +2,5 @@
 
 package follow
 
-// isRemote reports whether changes in a folder may go unreported. The system says so itself here.
+// isRemote reports whether changes in a folder may go unnoticed. On other systems the notifier itself reports that.
 func isRemote(string) bool { return false }

@@ -21,13 +21,13 @@ import (
 // one on a line, in the order in which they were read: a row that has changed is there again. So the last state of every row is kept,
 // also of those that the database has no longer, and what is written is what has changed.
 
-// rowsOf are the rows of the sessions of a database that are in the store.
+// rowsOf caches the rows of a database's sessions that are in the store.
 type rowsOf struct {
 	sessions map[string]*sessionRows
 	used     time.Time
 }
 
-// sessionRows are the rows of a session: a hash of the last state of each, by a hash of its key.
+// sessionRows are the rows of a session: a hash of the last state of each row, by a hash of its key.
 type sessionRows struct {
 	record *recorder // nil if no rows are recorded
 	states map[rowHash]rowHash
@@ -41,10 +41,10 @@ func hashOf(b []byte) (h rowHash) {
 	return h
 }
 
-// rowsPath returns the name of the source with the rows of a session.
+// rowsPath returns the name of the source for the rows of a session.
 func rowsPath(database, session string) string { return database + "/" + session }
 
-// Database returns the path of the database that the rows are of, empty for a file.
+// Database returns the path of the database that the rows came from, or "" for a file.
 func (s *Source) Database() string {
 	if !s.About.Rows {
 		return ""
@@ -52,7 +52,7 @@ func (s *Source) Database() string {
 	return strings.TrimSuffix(s.About.Path, "/"+s.Is.Session)
 }
 
-// keepRows records the rows of a session of a database that are new or have changed.
+// keepRows records the new and changed rows of a session.
 func (r *run) keepRows(ctx context.Context, f *file, session string, rows []archive.Row) error {
 	if session == "" || f.folder.agent.Name == "" {
 		return nil
@@ -84,8 +84,8 @@ func (r *run) keepRows(ctx context.Context, f *file, session string, rows []arch
 	return s.record.err
 }
 
-// rowParts yields the parts of a row that follow each other: its cells that are JSON, so that their texts are stored once with those of
-// messages and go with them when they are erased, and what is between them. Only the last ends with a newline.
+// rowParts splits a row into parts: its JSON cells, which are stored once with the texts of messages and are erased
+// with them, and the bytes between them. Only the last part ends with a newline.
 func rowParts(line []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		done := 0
@@ -117,7 +117,7 @@ func rowParts(line []byte) iter.Seq[[]byte] {
 	}
 }
 
-// rows yields the rows that a source has recorded, with their ends, in order. A row is valid until the next one.
+// rows yields the recorded rows of a source with their line ends, in order. A row is valid until the next one.
 func (s *Source) rows(ctx context.Context) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		var row []byte
@@ -137,7 +137,7 @@ func (s *Source) rows(ctx context.Context) iter.Seq2[[]byte, error] {
 	}
 }
 
-// rowsInStore returns the rows of a session as they are in the store.
+// rowsInStore returns the stored rows of a session.
 func (r *run) rowsInStore(ctx context.Context, f *file, session string) (*sessionRows, error) {
 	about := r.sourceOf(f)
 	about.Path, about.Rows = rowsPath(f.path, session), true
@@ -177,12 +177,12 @@ func (r *run) rowsInStore(ctx context.Context, f *file, session string) (*sessio
 	return s, nil
 }
 
-// rowKey returns the key of a row that a source has: see archive.Row.
+// rowKey returns the key of a recorded row: see archive.Row.
 func rowKey(row []byte) string {
 	return rawjson.Str(rawjson.Get(row, "table")) + " " + rawjson.Str(rawjson.Get(row, "key"))
 }
 
-// flushRows commits what was recorded of the rows of a database. If another process has recorded some meanwhile, again is set.
+// flushRows commits the recorded rows of a database. again is set if another process recorded some meanwhile.
 func (r *run) flushRows(ctx context.Context, f *file) (again bool, err error) {
 	if f.rows == nil {
 		return false, nil
@@ -200,17 +200,17 @@ func (r *run) flushRows(ctx context.Context, f *file) (again bool, err error) {
 		}
 	}
 	f.rows.used = r.clock.Now()
-	r.withRows = append(slices.DeleteFunc(r.withRows, func(is *file) bool { return is == f }), f) // the one used last at the end
+	r.withRows = append(slices.DeleteFunc(r.withRows, func(is *file) bool { return is == f }), f) // the most recently used is last
 	return false, nil
 }
 
-// dropRows forgets what the store has of the rows of a database.
+// dropRows drops the cached rows of a database.
 func (r *run) dropRows(f *file) {
 	f.rows = nil
 	r.withRows = slices.DeleteFunc(r.withRows, func(is *file) bool { return is == f })
 }
 
-// exportRows writes the last state of each row, in the order in which they were first recorded as that.
+// exportRows writes the last state of each row, in the order in which these states were first recorded.
 func (s *Source) exportRows(ctx context.Context, w io.Writer) error {
 	last := make(map[rowHash]int)
 	n := 0

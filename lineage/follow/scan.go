@@ -15,27 +15,27 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// folder is a place that is followed.
+// folder is a followed place.
 type folder struct {
 	place
 	agent Agent // without a name for a folder of Choice.From
-	// unread is set if its files are not read: no reader of the agent's format is there, or with
-	// notChosen, the agent is left out.
+	// unread is set if its files are not read: because there is no reader for the agent's format or, with notChosen,
+	// because the agent is not chosen.
 	unread, notChosen bool
-	// there is set while the folder exists. errors are the errors of it and the folders below it.
+	// there is set while the folder exists. errors are those of the folder and the folders below it.
 	there  bool
 	errors map[string]error
-	real   string // root without links, while it is there
+	real   string // root with links resolved, while it exists
 	keeps  time.Duration
 }
 
-// deletedSoon reports whether the agent of a file deletes it soon.
+// deletedSoon reports whether the agent will delete a file soon.
 func (r *run) deletedSoon(f *file) bool {
 	keeps := f.folder.keeps
 	return keeps > 0 && r.clock.Now().Add(SoonTime).Sub(time.Unix(0, f.now.modified)) > keeps
 }
 
-// choosePlaces sets the places that are followed.
+// choosePlaces sets the places to follow.
 func (r *run) choosePlaces() error {
 	for _, agent := range Agents() {
 		if !r.options.follows(agent.Name) {
@@ -55,14 +55,14 @@ func (r *run) choosePlaces() error {
 	return nil
 }
 
-// folderOf returns a place of an agent as a folder to follow.
+// folderOf returns the folder to follow for a place of an agent.
 func (r *run) folderOf(agent Agent, p place) *folder {
 	p.format = cmp.Or(p.format, agent.Format)
 	known := slices.ContainsFunc(r.options.Formats, func(f archive.Format) bool { return f.Name == p.format })
 	return &folder{place: p, agent: agent, unread: !known}
 }
 
-// readIndex follows the places of an agent that are new in a file that lists them.
+// readIndex follows the places that are new in a file that lists places.
 func (r *run) readIndex(ctx context.Context, f *file) {
 	f.state.Agent, f.state.Bytes, f.state.Size, f.state.Modified = f.agent(), f.now.size, f.now.size, r.settled(f, f.now)
 	r.changed(f)
@@ -82,12 +82,12 @@ func (r *run) addPlace(p *folder) {
 	r.places = append(r.places, p)
 }
 
-// scanAll looks at all folders.
+// scanAll scans all folders.
 func (r *run) scanAll(ctx context.Context) {
 	for _, p := range r.places {
 		r.scan(ctx, p)
 	}
-	// What is known, and was not found, is gone, unless its folder cannot be read.
+	// Known files that were not found are gone, unless their folder cannot be read.
 	for _, f := range r.files {
 		if f.folder == nil && f.state.Gone.IsZero() && context.Cause(ctx) == nil {
 			r.look(f)
@@ -95,10 +95,10 @@ func (r *run) scanAll(ctx context.Context) {
 	}
 }
 
-// scan looks at everything in a place, or waits for the place to appear.
+// scan examines everything in a place, or waits for the place to appear.
 func (r *run) scan(ctx context.Context, p *folder) {
 	p.errors = make(map[string]error)
-	real, err := filepath.EvalSymlinks(p.root) // the user may have put it elsewhere
+	real, err := filepath.EvalSymlinks(p.root) // the user may have moved it
 	if p.there = err == nil; !p.there {
 		if !errors.Is(err, fs.ErrNotExist) {
 			r.failFolder(p, p.root, err)
@@ -107,7 +107,7 @@ func (r *run) scan(ctx context.Context, p *folder) {
 		if real, err = filepath.EvalSymlinks(p.root); err != nil {
 			return
 		}
-		p.there = true // it has appeared meanwhile
+		p.there = true // it appeared in the meantime
 	}
 	p.real = real
 	r.watch.await(p.root) // it may go, or be replaced
@@ -132,7 +132,7 @@ func (r *run) scan(ctx context.Context, p *folder) {
 	}
 }
 
-// walk returns the files in a folder of a place and below it, and watches these folders.
+// walk returns the matching files in and below a folder of a place, and watches these folders.
 func (r *run) walk(ctx context.Context, p *folder, name string, found []*file) []*file {
 	if context.Cause(ctx) != nil || !p.folder(name) {
 		return found
@@ -141,7 +141,7 @@ func (r *run) walk(ctx context.Context, p *folder, name string, found []*file) [
 	if reason := r.watch.add(dir, p); reason != "" {
 		r.options.Events(Event{Kind: Slow, Agent: p.agent.Name, Path: dir, Reason: reason})
 	}
-	entries, err := os.ReadDir(dir) // what appears later is reported
+	entries, err := os.ReadDir(dir) // later changes are reported
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			r.failFolder(p, dir, err)
@@ -172,7 +172,7 @@ func (r *run) walk(ctx context.Context, p *folder, name string, found []*file) [
 
 var errLink = fmt.Errorf("a symbolic link is not followed: %w", archive.ErrRefused)
 
-// failFolder notes that a folder cannot be read.
+// failFolder records that a folder cannot be read.
 func (r *run) failFolder(p *folder, dir string, err error) {
 	if was := p.errors[dir]; was == nil || was.Error() != err.Error() {
 		p.errors[dir] = err
@@ -180,7 +180,7 @@ func (r *run) failFolder(p *folder, dir string, err error) {
 	}
 }
 
-// fileAt returns the file with a name in a place, nil if it belongs to another place.
+// fileAt returns the file with a name in a place, or nil if it belongs to another place.
 func (r *run) fileAt(p *folder, name string) *file {
 	path := filepath.Join(p.real, filepath.FromSlash(name))
 	key := fileKey(path)
@@ -197,7 +197,7 @@ func (r *run) fileAt(p *folder, name string) *file {
 		f.move(path)
 	}
 	if f.path != path {
-		return nil // a compressed copy beside the file
+		return nil // the compressed copy of an existing file
 	}
 	return f
 }
@@ -207,13 +207,13 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// fileKey returns what identifies a file: its path, the same when its agent compresses it.
+// fileKey returns the identity of a file: its path, without the suffix of a compressed file.
 func fileKey(path string) string { return strings.TrimSuffix(path, compressedSuffix) }
 
-// compressedSuffix ends the names of files that an agent has compressed.
+// compressedSuffix is the suffix of files that an agent has compressed.
 const compressedSuffix = ".zst"
 
-// takeChanges looks at what has changed.
+// takeChanges handles the reported changes.
 func (r *run) takeChanges(ctx context.Context) {
 	paths, lost := r.watch.take()
 	if lost {
@@ -227,7 +227,7 @@ func (r *run) takeChanges(ctx context.Context) {
 	}
 }
 
-// pathChanged looks at what a change of a path means: a file, a folder, or a place that appears or goes.
+// pathChanged handles a change of a path: of a file, of a folder, or of a place that appeared or went away.
 func (r *run) pathChanged(ctx context.Context, path string) {
 	for _, p := range r.places {
 		if !p.there && within(p.root, path) {
@@ -263,7 +263,7 @@ func (r *run) pathChanged(ctx context.Context, path string) {
 	}
 }
 
-// name returns the name in a place of a path, with slashes.
+// name returns the path relative to the place, with slashes.
 func (p *folder) name(path string) (string, bool) {
 	if !p.there || !within(path, p.real) || path == p.real {
 		return "", false
@@ -272,8 +272,8 @@ func (p *folder) name(path string) (string, bool) {
 	return filepath.ToSlash(rel), err == nil
 }
 
-// folderChanged looks at a folder that is watched: at what is in it, because it may be another one of the
-// same name, or at what is gone with it.
+// folderChanged examines a watched folder: the files in it, because another folder may have taken its name, or the
+// files that went away with it.
 func (r *run) folderChanged(ctx context.Context, dir string) {
 	if !exists(dir) {
 		r.folderGone(dir)
@@ -297,7 +297,7 @@ func (r *run) folderChanged(ctx context.Context, dir string) {
 	}
 }
 
-// folderGone looks at the files that were in a folder, and waits for places that were in it.
+// folderGone examines the files that were in a folder, and waits for the places that were in it.
 func (r *run) folderGone(dir string) {
 	r.watch.forget(dir)
 	for _, f := range r.files {

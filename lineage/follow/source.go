@@ -22,31 +22,33 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Source is a session file as the store has it: how each of its lines follows from messages, and lines that none gives. It
-// is a context outside of threads, of which each span is a line that is kept whole, or a block of the manifest after the
-// lines that it needs.
+// Source is a session file as it is stored: how each of its lines follows from messages, and the lines that do not.
+// It is a context outside of threads. Each of its spans is a line that is kept whole, or a block of the manifest,
+// which follows the lines that it needs.
 type Source struct {
 	// Context is its context.
 	Context lineage.ContextID
 	About   SourceOf
-	// Is what was recorded.
+	// Is describes what is recorded.
 	Is Recorded
 
 	store *lineage.Store
 	tip   lineage.SpanRef
 }
 
-// SourceOf says which file a source is.
+// SourceOf identifies the file of a source.
 type SourceOf struct {
 	Machine string `json:"machine"`
 	Agent   string `json:"agent,omitempty"`
-	// Path is the path of the file. Of the rows of a session it is that of the database, a slash and the session.
+	// Path is the path of the file. For the rows of a session it is the path of the database, a slash and the
+	// session.
 	Path string `json:"path"`
-	// Rows is set if the lines are rows of a session in a database, of which a later one replaces an earlier one of the same table and key.
+	// Rows is set if the lines are rows of a session in a database. A later row replaces an earlier one with the same
+	// table and key.
 	Rows bool `json:"rows,omitempty"`
 }
 
-// Recorded says how much of a file is recorded. It is the metadata of each block of a manifest.
+// Recorded states how much of a file is recorded. It is the metadata of each block of a manifest.
 type Recorded struct {
 	Lines int64 `json:"lines"`
 	Bytes int64 `json:"bytes"`
@@ -56,14 +58,14 @@ type Recorded struct {
 	Session string `json:"sessionId,omitempty"`
 	// Lost is the number of lines that were too large to be kept.
 	Lost int64 `json:"lost,omitempty"`
-	// Spans is how many spans of the source the file has, counted from the last one, 0 for all: those before are of the file
-	// as it was.
+	// Spans is the number of spans at the end of the source that belong to the current file, 0 for all. Those before
+	// belong to the file before it was rewritten.
 	Spans int64 `json:"spans,omitempty"`
-	// Proof is a keyed hash of the block, what is recorded and the block before: see [Source.IsOf].
+	// Proof is a keyed hash of the block, of Recorded and of the proof before: see [Source.IsOf].
 	Proof string `json:"signature,omitempty"`
 }
 
-// ErrNotExact is returned for a source that cannot be given back byte for byte.
+// ErrNotExact is returned if a source cannot be restored byte for byte.
 var ErrNotExact = errors.New("not the same bytes")
 
 const (
@@ -75,15 +77,15 @@ const (
 // sourceKey is the key of SourceOf in the metadata of a context.
 const sourceKey = "source"
 
-// Sources yields the sources of all machines, in no order. A damaged one comes with an error that is ErrCorrupt, nil if
-// nothing of it can be read, and others follow it. After any other error there is none.
+// Sources yields the sources of all machines, in no order. A damaged source comes with an error that matches
+// ErrCorrupt, and is nil if nothing of it can be read; the next ones follow. Any other error ends the sequence.
 func Sources(ctx context.Context, store *lineage.Store) iter.Seq2[*Source, error] {
 	return func(yield func(*Source, error) bool) {
 		for c, err := range store.Contexts(ctx) {
 			var s *Source
 			if err == nil {
 				if s, err = sourceIn(ctx, store, c); errors.Is(err, lineage.ErrNotFound) || err == nil && s == nil {
-					continue // deleted meanwhile, or no source
+					continue // deleted in the meantime, or not a source
 				}
 			}
 			if !yield(s, err) || err != nil && !errors.Is(err, lineage.ErrCorrupt) {
@@ -93,7 +95,7 @@ func Sources(ctx context.Context, store *lineage.Store) iter.Seq2[*Source, error
 	}
 }
 
-// FindSource returns the source of a file, ErrNotFound if nothing of it is recorded.
+// FindSource returns the source of a file, or ErrNotFound if nothing is recorded.
 func FindSource(ctx context.Context, store *lineage.Store, machine string, path string) (*Source, error) {
 	c, err := store.Context(ctx, lineage.SourceBranch(sourceID(machine, path)))
 	if err != nil {
@@ -106,8 +108,9 @@ func FindSource(ctx context.Context, store *lineage.Store, machine string, path 
 	return s, err
 }
 
-// IsOf reports whether a machine has recorded all of the source: its id and path give the context, and its secret proves each
-// block. Whoever may write to the store can read the id of a machine there, and cannot prove a block.
+// IsOf reports whether a machine recorded all of the source: the context's id follows from the machine's id and the
+// path, and the machine's secret proves each block. Others who can write to the store can read the machine's id, but
+// cannot prove a block.
 func (s *Source) IsOf(ctx context.Context, m Machine) (bool, error) {
 	if m.ID == "" || m.Secret == "" || s.Context != lineage.SourceBranch(sourceID(m.ID, s.About.Path)) {
 		return false, nil
@@ -125,7 +128,7 @@ func (s *Source) IsOf(ctx context.Context, m Machine) (bool, error) {
 	return before != "", nil
 }
 
-// proof returns what proves that a machine has recorded a block, after the one with the proof before.
+// proof returns the proof that a machine recorded a block, given the proof of the block before.
 func (r Recorded) proof(secret string, store structure.StoreID, source lineage.ContextID, block content.ID, before string) string {
 	if secret == "" {
 		return ""
@@ -140,10 +143,10 @@ func (r Recorded) proof(secret string, store structure.StoreID, source lineage.C
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// sourceID returns the id that a machine gives to the source of a file.
+// sourceID returns the source id for a file of a machine.
 func sourceID(machine string, path string) string { return "source " + machine + " " + path }
 
-// sourceIn returns the source that a context is, nil if it is none, or nothing is recorded.
+// sourceIn returns the source in a context, or nil if the context is not a source or nothing is recorded.
 func sourceIn(ctx context.Context, store *lineage.Store, c *lineage.Context) (*Source, error) {
 	info, err := c.Info(ctx)
 	if err != nil {
@@ -175,7 +178,7 @@ func (s *Source) damaged(format string, args ...any) error {
 	return fmt.Errorf("source %s: %w: %s", s.About.Path, lineage.ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-// block is a block of a manifest with the lines that were kept whole for it.
+// block is a block of a manifest with the lines that are kept whole for it.
 type block struct {
 	*manifest.Block
 	is      Recorded
@@ -225,7 +228,7 @@ func (s *Source) blocks(ctx context.Context) iter.Seq2[block, error] {
 	}
 }
 
-// Spans returns the spans of the nodes of each line, in order.
+// Spans returns, for each line, the spans of its messages and records, in order.
 func (s *Source) Spans(ctx context.Context) ([][]lineage.SpanRef, error) {
 	var all [][]lineage.SpanRef
 	for b, err := range s.blocks(ctx) {
@@ -241,15 +244,15 @@ func (s *Source) Spans(ctx context.Context) ([][]lineage.SpanRef, error) {
 
 // SourceLine is a line of a session file.
 type SourceLine struct {
-	// Raw is the line with its end. It is valid until the next line.
+	// Raw is the line with its line end. It is valid until the next line.
 	Raw []byte
 	// Spans are the spans of the messages and records that were read from it.
 	Spans []lineage.SpanRef
 }
 
-// Lines yields the lines of the file as it was recorded. The last error says whether they are the bytes that were read:
-// ErrNotExact says that they differ. If a part of them was erased, the error is ErrErased, and if its thread was deleted,
-// ErrNotFound.
+// Lines yields the recorded lines of the file. The last error tells whether they are the bytes that were read:
+// ErrNotExact means that they differ. If part of them was erased, the error is ErrErased; if their thread was
+// deleted, ErrNotFound.
 func (s *Source) Lines(ctx context.Context) iter.Seq2[SourceLine, error] {
 	return func(yield func(SourceLine, error) bool) {
 		if s.Is.Session != "" {
@@ -307,7 +310,7 @@ func (s *Source) join(ctx context.Context, b block) iter.Seq2[[]byte, error] {
 	})
 }
 
-// Export writes the file as it was recorded, byte for byte: see Lines. Of rows it writes the last state of each.
+// Export writes the recorded file, byte for byte: see Lines. Of rows it writes the last state of each.
 func (s *Source) Export(ctx context.Context, w io.Writer) error {
 	if s.About.Rows {
 		return s.exportRows(ctx, w)
@@ -323,7 +326,7 @@ func (s *Source) Export(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// message returns what a line takes from a message.
+// message returns the data of a message that a line is joined from.
 func (s *Source) message(ctx context.Context, at lineage.SpanRef) (*manifest.Message, error) {
 	entries, err := s.store.Span(ctx, at)
 	if err != nil {
@@ -343,34 +346,34 @@ type recorder struct {
 	store   *lineage.Store
 	machine Machine
 	about   SourceOf
-	is      Recorded // with what is pending
+	is      Recorded // including what is not committed yet
 	context *lineage.Context
 	tip     lineage.SpanRef
-	// was is the tip of what is replaced, zero if nothing was recorded. If seen is not set, it is looked up
-	// when the first lines are committed.
+	// was is the tip of the source that is replaced, zero if nothing was recorded. Unless seen is set, it is looked
+	// up when the first lines are committed.
 	was  lineage.SpanRef
 	seen bool
-	// whole is set if a part of what is recorded is of no use: the source has all of it, or what it had.
+	// whole is set if a part of the recording is of no use: the source changes only when all of it is committed.
 	whole bool
-	// staged has what replaces the source, or what all of it is to go on with, nil if that is not too large to be committed at
-	// once: the source stays as it is until all is there.
+	// staged is the context for the new content of a source, if that is too large for one commit: the source does not
+	// change until all of it is committed. Otherwise nil.
 	staged *lineage.Context
 
 	builder *manifest.Builder
 	hash    hash.Hash
 	items   []lineage.Item                        // lines to keep whole, and whole blocks
-	kept    map[[sha256.Size]byte]lineage.SpanRef // lines that the file had before, nil if it goes on
-	rewrote bool                                  // the source goes on after the file as it was
+	kept    map[[sha256.Size]byte]lineage.SpanRef // lines of the file before it was rewritten; nil unless it was
+	rewrote bool                                  // the source continues after the content before the rewrite
 	size    int                                   // of items
-	spans   int64                                 // of the file that are committed
+	spans   int64                                 // committed spans of the current file
 	err     error
 }
 
-// flushSize is the size of lines and blocks that are committed together.
+// flushSize is the size of the lines and blocks in a commit.
 const flushSize = 4 << 20
 
-// record returns a recorder for a file. If known is not nil, it goes on after that; hash then has its bytes.
-// Otherwise what was recorded before is replaced.
+// record returns a recorder for a file. If known is not nil, it continues that source, and sum has hashed the bytes
+// so far. Otherwise it replaces what was recorded before.
 func record(store *lineage.Store, machine Machine, about SourceOf, known *Source, sum hash.Hash) *recorder {
 	r := &recorder{store: store, machine: machine, about: about, hash: sum}
 	if known != nil {
@@ -379,8 +382,9 @@ func record(store *lineage.Store, machine Machine, about SourceOf, known *Source
 	return r
 }
 
-// recordAgain returns a recorder for a file that was rewritten, as a whole, after what was recorded of it: lines that it had
-// before are not kept again. If a part of it was erased, the error is ErrErased: recording it again would bring that back.
+// recordAgain returns a recorder for a file that was rewritten: the new content follows the old one, whose lines are
+// not stored again. If part of the old content was erased, the error is ErrErased, because recording the file would
+// bring that back.
 func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, about SourceOf, was *Source) (*recorder, error) {
 	r := record(store, machine, about, nil, sha256.New())
 	r.tip, r.rewrote, r.kept = was.tip, true, make(map[[sha256.Size]byte]lineage.SpanRef)
@@ -409,7 +413,7 @@ func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, abo
 	return r, nil
 }
 
-// add records lines in order. session is the id of their session.
+// add records lines. session is the id of their session.
 func (r *recorder) add(ctx context.Context, session string, lines []importer.Line) {
 	if r.builder == nil || session != r.is.Session {
 		r.cut()
@@ -478,8 +482,8 @@ func (r *recorder) cut() {
 	r.size += len(block)
 }
 
-// flush commits what was recorded, which is all that was read. ErrTipMoved says that another process has recorded the file
-// meanwhile.
+// flush commits everything recorded, which must be everything that was read. ErrTipMoved means that another process
+// recorded the file meanwhile.
 func (r *recorder) flush(ctx context.Context) error {
 	if r.err != nil {
 		return r.err
@@ -488,7 +492,7 @@ func (r *recorder) flush(ctx context.Context) error {
 	return r.commit(ctx, true)
 }
 
-// commit commits items. all is set if they are up to the end of what was read.
+// commit commits items. all is set if they are the last ones that were read.
 func (r *recorder) commit(ctx context.Context, all bool) error {
 	if len(r.items) == 0 && r.staged == nil {
 		return nil
@@ -498,7 +502,7 @@ func (r *recorder) commit(ctx context.Context, all bool) error {
 			return err
 		}
 	}
-	large := !all || r.size >= 2*flushSize // for a transaction
+	large := !all || r.size >= 2*flushSize // for one transaction
 	if large && r.staged == nil && (r.whole || !r.was.IsZero()) {
 		if err := r.stage(ctx); err != nil {
 			return err
@@ -543,10 +547,10 @@ func (r *recorder) commit(ctx context.Context, all bool) error {
 	return nil
 }
 
-// rewritten is the reason for a move of a source.
+// rewritten is the reason for moving the tip of a source.
 const rewritten = "the file was rewritten"
 
-// replace changes the source if it is what was seen.
+// replace changes the source, unless another process has changed it.
 func (r *recorder) replace(ctx context.Context, change func(context.Context, *lineage.Context) error) error {
 	return r.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		c, err := tx.Context(ctx, r.context.ID())
@@ -563,7 +567,7 @@ func (r *recorder) replace(ctx context.Context, change func(context.Context, *li
 	})
 }
 
-// stage makes a context for what replaces the source, or goes on after it, or takes the one of a process that was killed.
+// stage creates the context for the new content of the source, or takes over the one of a process that was killed.
 func (r *recorder) stage(ctx context.Context) error {
 	if r.was.IsZero() {
 		r.was = r.tip

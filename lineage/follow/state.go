@@ -13,45 +13,46 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// State is what the store knows of a file.
+// State is what the store knows about a file.
 type State struct {
 	Agent  string `json:"agent,omitempty"`
 	Format string `json:"format,omitempty"`
-	// Path is the path of the file. Where it is not UTF-8, Raw has its bytes.
+	// Path is the path of the file. If it is not UTF-8, Raw has its bytes.
 	Path string `json:"path"`
 	Raw  []byte `json:"raw,omitempty"`
-	// Bytes is how much of the file was read. The file had Size bytes then: a last line without its end
-	// may wait. What was read of a file of lines is recorded in its [Source].
+	// Bytes is the size of the part that was read, of Size bytes that the file had then: an incomplete last line may
+	// be left. What was read of a file of lines is recorded in its [Source].
 	Bytes int64 `json:"bytes"`
 	Size  int64 `json:"size"`
-	// Modified is the time of the file in nanoseconds since 1970, Beside that of what is read with it: the log beside a
-	// database, the latest of files of a session.
+	// Modified is the file's modification time in nanoseconds since 1970. Beside is that of what is read with it: the
+	// log of a database, the latest of the files of a session.
 	Modified int64 `json:"modified"`
 	Beside   int64 `json:"beside,omitempty"`
-	// Conversations are the source ids of the threads that the file is in.
+	// Conversations are the source ids of the threads of the file.
 	Conversations []string `json:"conversations,omitempty"`
-	// Skipped is how many items could not be used, and Error why the file was not read or what is
-	// wrong with the first of them.
+	// Skipped is the number of unusable items. Error states why the file was not read, or what is wrong with the
+	// first of these items.
 	Skipped int64  `json:"skipped,omitempty"`
 	Error   string `json:"error,omitempty"`
-	// Waits is the source id of a conversation in which the one of the file begins, and which was not there when it was read.
+	// Waits is the source id of a conversation that the file's conversation continues, and that was missing when the file
+	// was read.
 	Waits string `json:"waits,omitempty"`
-	// Gone is when the file was found missing.
+	// Gone is the time at which the file was found missing.
 	Gone time.Time `json:"gone,omitzero"`
-	// LeftOut is why the file is not read, empty if it is. Project is the folder of a session that was
-	// left out for it.
+	// LeftOut is the reason why the file is not read, or "". Project is the working directory that is the reason, if
+	// it is.
 	LeftOut LeftOutReason `json:"left_out,omitempty"`
 	Project string        `json:"project,omitempty"`
 }
 
-// LeftOutReason is why a file is not read.
+// LeftOutReason is a reason not to read a file.
 type LeftOutReason string
 
-// The reasons for which files are left out.
+// The reasons not to read a file.
 const (
 	// Deleted is set if the threads of the file were deleted in the store.
 	Deleted LeftOutReason = "deleted in the store"
-	// OtherProject is set if the session belongs to a project of Choice.NotProjects.
+	// OtherProject is set if the session belongs to one of Choice.NotProjects.
 	OtherProject LeftOutReason = "project left out"
 )
 
@@ -71,13 +72,14 @@ func (s *State) path() string {
 	return s.Path
 }
 
-// kept is what the store keeps for a machine: the states of its files, and what is followed.
+// kept is what the store keeps for a machine: the states of its files, and the choice.
 type kept struct {
 	store *lineage.Store
 	owner lineage.Owner
 }
 
-// keptFor returns what a store keeps for a machine. A copy of it in another store means nothing there.
+// keptFor returns what a store keeps for a machine. The key contains the id of the store, so copies in other stores
+// have no effect.
 func keptFor(store *lineage.Store, m Machine) *kept {
 	name := fmt.Sprintf("lineage follow %s %s", store.ID(), m.ID)
 	return &kept{store, lineage.Owner{Scope: lineage.ApplicationScope, Name: name}}
@@ -96,7 +98,7 @@ func (k *kept) states(ctx context.Context) (map[string]*State, error) {
 			return nil, err
 		}
 		s := &State{}
-		if json.Unmarshal(value.JSON, s) == nil { // else somebody else has set it: the file is read again
+		if json.Unmarshal(value.JSON, s) == nil { // otherwise it is not ours, and the file is read again
 			all[s.path()] = s
 		}
 	}
@@ -120,18 +122,18 @@ func (k *kept) put(ctx context.Context, states []*State) error {
 	})
 }
 
-// Choice is what is followed.
+// Choice selects what is followed.
 type Choice struct {
-	// Agents are the names of the agents that are followed, all if empty, except Not.
+	// Agents are the names of the followed agents, all if empty, except those in Not.
 	Agents []string `json:"agents,omitempty"`
 	Not    []string `json:"not,omitempty"`
-	// From are more folders with session files, of any format.
+	// From are additional folders with session files of any format.
 	From []string `json:"from,omitempty"`
-	// NotProjects are folders: sessions that work in or below them are left out.
+	// NotProjects are folders. Sessions that work in or below them are left out.
 	NotProjects []string `json:"notProjects,omitempty"`
 }
 
-// Remembered returns the choice that was remembered for a machine, empty for none.
+// Remembered returns the stored choice for a machine, or an empty one.
 func Remembered(ctx context.Context, store *lineage.Store, m Machine) (c Choice, err error) {
 	k := keptFor(store, m)
 	value, err := store.Values(k.owner).Get(ctx, choiceKey)
@@ -144,7 +146,7 @@ func Remembered(ctx context.Context, store *lineage.Store, m Machine) (c Choice,
 	return c, err
 }
 
-// Remember keeps a choice for a machine.
+// Remember stores the choice for a machine.
 func Remember(ctx context.Context, store *lineage.Store, m Machine, c Choice) error {
 	b, err := json.Marshal(c)
 	if err != nil {

@@ -97,7 +97,7 @@ func start(t tester, store *lineage.Store, o Options) *following {
 // await waits for an event, and returns it.
 func (f *following) await(t tester, is func(Event) bool) Event {
 	t.Helper()
-	for hang := time.After(time.Minute); ; {
+	for hang := time.After(10 * time.Minute); ; {
 		select {
 		case e := <-f.events:
 			f.all = append(f.all, e)

@@ -16,28 +16,27 @@ import (
 type taking struct {
 	ctx context.Context
 	run *run
-	// ids are the source ids of the conversations in the file whose project is followed, and stored
-	// those that are stored.
+	// ids are the source ids of the conversations whose project is followed, and stored those that are stored.
 	ids, stored []string
 	taken       map[string]bool
-	// alone is set if the file has one conversation: nothing more is read once that is left out.
+	// alone is set if the file has a single conversation: if that is left out, reading stops.
 	alone bool
-	// path is that of the file, and resumed has the conversations that are branches of threads, nil for others.
+	// path is the path of the file. resumed has, for its conversations, the branches of threads that they are, or nil.
 	path    string
 	resumed map[string]*continuing
-	// known is the project of the first conversation, if it is known before.
+	// known is the project of the first conversation, if it is known in advance.
 	known string
-	// local, when not empty, tells the conversations from those of other machines: see archive.Conversation.
+	// local, if not empty, distinguishes the conversations from those of other machines: see archive.Conversation.
 	local string
-	// project is that of a conversation that was left out for it; deleted is set if one was deleted.
+	// project is that of a left-out conversation. deleted is set if a conversation was deleted.
 	project string
 	deleted bool
 	err     error // of the store
-	// rows, when not nil, keeps the rows of a part of a conversation that is stored.
+	// rows, when not nil, records the rows of a part of a stored conversation.
 	rows func(c *archive.Conversation) error
 }
 
-// formats returns the formats with readers that yield what is stored.
+// formats wraps the readers of formats, so that they yield only what is stored.
 func (t *taking) formats(formats []archive.Format) []archive.Format {
 	t.taken = make(map[string]bool)
 	wrapped := slices.Clone(formats)
@@ -111,10 +110,10 @@ func (t *taking) decide(id, project string) bool {
 	return true
 }
 
-// errLeftOut ends reading of a file of which nothing is stored.
+// errLeftOut stops reading a file of which nothing is stored.
 var errLeftOut = errors.New("left out")
 
-// outcome returns the error of an import. A file without conversations is none.
+// outcome returns the error of an import. A file without conversations is not an error.
 func (t *taking) outcome(err error) error {
 	if t.err != nil {
 		return t.err
@@ -125,10 +124,10 @@ func (t *taking) outcome(err error) error {
 	return err
 }
 
-// lost notes that the threads of the file were deleted.
+// lost records that the threads of the file were deleted.
 func (t *taking) lost() { t.stored, t.deleted = nil, true }
 
-// leftOut returns why the whole file is left out, empty if it is not.
+// leftOut returns why the whole file is left out, or "".
 func (t *taking) leftOut() LeftOutReason {
 	switch {
 	case len(t.stored) > 0:
@@ -141,7 +140,7 @@ func (t *taking) leftOut() LeftOutReason {
 	return ""
 }
 
-// projectOf returns the working directory of a conversation, empty if it is not known.
+// projectOf returns the working directory of a conversation, or "" if it is unknown.
 func projectOf(c *archive.Conversation) string {
 	return rawjson.Str(rawjson.Get(c.Metadata, archive.KeyProject))
 }

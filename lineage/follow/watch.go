@@ -12,32 +12,32 @@ import (
 
 // notifier reports changes in folders.
 type notifier interface {
-	// add reports changes of a folder, and of the names and files in it, from now on.
+	// add starts to report changes of a folder, and of the names and files in it.
 	add(dir string) error
-	// remove ends that.
+	// remove stops that.
 	remove(dir string)
-	// ready receives when there is something to take.
+	// ready receives when take has something to return.
 	ready() <-chan struct{}
-	// take returns the paths that have changed since the last call. lost is set if others have, too.
+	// take returns the paths that have changed since the last call. lost is set if some changes are missing.
 	take() (paths []string, lost bool)
 	close()
 }
 
-// watching is what is watched. Folders that the notifier cannot watch are polled.
+// watching has the watched folders. Folders that the notifier cannot watch are polled.
 type watching struct {
 	notify notifier // nil if all folders are polled
-	on     bool     // not only one scan
+	on     bool     // more than a single scan
 	none   string   // why there is no notifier
-	// folders are those in which files may be, with the places that they belong to.
+	// folders are the folders that may contain files, with the places that they belong to.
 	folders map[string][]*folder
 	polled  map[string]int64 // folders by the time of their last change
 	awaited map[string]bool  // folders in which a place may appear
-	said    map[string]bool  // reasons
+	said    map[string]bool  // reasons that were reported
 	next    time.Time        // when to poll
 	polls   int
 }
 
-// begin begins to watch.
+// begin starts watching.
 func (w *watching) begin(open func() (notifier, error)) error {
 	w.on = true
 	w.folders, w.polled = make(map[string][]*folder), make(map[string]int64)
@@ -71,8 +71,8 @@ func (w *watching) take() ([]string, bool) {
 	return w.notify.take()
 }
 
-// add watches a folder of a place. If the folder is polled, it returns why, each reason once. Adding a
-// folder again watches it again, because it may be another one of the same name.
+// add watches a folder of a place. If the folder is polled, it returns the reason, each reason once. A folder that is
+// added again is watched again, because another one may have taken its name.
 func (w *watching) add(dir string, p *folder) (reason string) {
 	if !w.on {
 		return ""
@@ -97,7 +97,7 @@ func (w *watching) observe(dir string) (reason string) {
 	return reason
 }
 
-// refused begins to watch a folder, or returns why that is not possible.
+// refused starts watching a folder, or returns why that is impossible.
 func (w *watching) refused(dir string) string {
 	if w.notify == nil {
 		return w.none
@@ -115,10 +115,10 @@ func (w *watching) refused(dir string) string {
 	}
 }
 
-// unreadable is why a folder is polled that cannot be read. That it cannot be read is reported otherwise.
+// unreadable is the reason to poll an unreadable folder, whose error is reported elsewhere.
 const unreadable = "permission denied"
 
-// await watches for a folder to appear, or to go.
+// await watches for a folder to appear or to go away.
 func (w *watching) await(root string) {
 	if !w.on {
 		return
@@ -130,11 +130,11 @@ func (w *watching) await(root string) {
 		if is == dir {
 			return
 		}
-		dir = is // it has appeared, or gone, meanwhile
+		dir = is // it appeared or went away in the meantime
 	}
 }
 
-// nearest returns the nearest folder above a path that exists.
+// nearest returns the nearest existing folder above a path.
 func nearest(path string) string {
 	dir := filepath.Dir(path)
 	for !isFolder(dir) && dir != filepath.Dir(dir) {
@@ -143,7 +143,7 @@ func nearest(path string) string {
 	return dir
 }
 
-// release ends watching folders that are no longer the nearest ones above a place.
+// release stops watching folders that are no longer the nearest ones above a place.
 func (w *watching) release(places []*folder) {
 	for dir := range w.awaited {
 		if slices.ContainsFunc(places, func(p *folder) bool { return nearest(p.root) == dir }) {
@@ -156,7 +156,7 @@ func (w *watching) release(places []*folder) {
 	}
 }
 
-// drop ends watching a folder.
+// drop stops watching a folder.
 func (w *watching) drop(dir string) {
 	delete(w.polled, dir)
 	if w.notify != nil {
@@ -169,7 +169,7 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// modified returns the time of a folder, 0 if there is none.
+// modified returns the modification time of a folder, or 0.
 func modified(dir string) int64 {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -182,7 +182,7 @@ func (w *watching) watches(dir string) bool { return len(w.folders[dir]) > 0 || 
 
 func (w *watching) placesOf(dir string) []*folder { return slices.Clone(w.folders[dir]) }
 
-// forget ends watching a folder that is gone, and those below it.
+// forget stops watching a folder that is gone, and those below it.
 func (w *watching) forget(dir string) {
 	for path := range w.folders {
 		if within(path, dir) {
@@ -198,15 +198,15 @@ func (w *watching) forget(dir string) {
 	}
 }
 
-// Folders that cannot be watched are looked at every pollEvery, and in them the files that have
-// changed within pollRecent. Every pollAll times, everything in them is looked at.
+// Folders that cannot be watched are listed every pollEvery, and their files that changed within pollRecent are
+// examined. Every pollAll times, all of their files are examined.
 const (
 	pollEvery  = 5 * time.Second
 	pollRecent = time.Hour
 	pollAll    = 60
 )
 
-// nextPoll returns when to poll, zero if nothing is polled.
+// nextPoll returns the time of the next poll, or zero if nothing is polled.
 func (w *watching) nextPoll(now time.Time) time.Time {
 	switch {
 	case len(w.polled) == 0:
@@ -217,7 +217,7 @@ func (w *watching) nextPoll(now time.Time) time.Time {
 	return w.next
 }
 
-// poll looks at the folders that cannot be watched, if it is time.
+// poll examines the folders that cannot be watched, when it is time.
 func (r *run) poll(ctx context.Context, now time.Time) {
 	w := &r.watch
 	if w.next.IsZero() || now.Before(w.next) {

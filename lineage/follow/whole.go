@@ -15,11 +15,11 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
-// maxWhole is the largest file that is recorded whole, in bytes.
+// maxWhole is the size in bytes of the largest file that is recorded as a whole.
 const maxWhole = 256 << 20
 
-// recordWhole records a session file that was imported whole, so that it can be given back byte for byte. A file that has changed
-// since is imported again. again is set if another process has recorded it meanwhile.
+// recordWhole records a session file that was imported as a whole, so that it can be restored byte for byte. A file
+// that has changed since is imported again. again is set if another process recorded it meanwhile.
 func (r *run) recordWhole(ctx context.Context, f *file, t *taking) (again bool, err error) {
 	ending := filepath.Ext(f.path)
 	if f.folder.agent.Name == "" || len(t.ids) != 1 || len(t.stored) != 1 || ending != ".json" && ending != ".jsonl" || f.now.size > maxWhole {
@@ -47,7 +47,7 @@ func (r *run) recordWhole(ctx context.Context, f *file, t *taking) (again bool, 
 		case errors.Is(err, lineage.ErrErased):
 			return false, nil
 		case errors.Is(err, lineage.ErrCorrupt), errors.Is(err, lineage.ErrNotFound):
-			is.was = found.tip // it begins anew
+			is.was = found.tip // it starts afresh
 		default:
 			return false, err
 		}
@@ -62,21 +62,21 @@ func (r *run) recordWhole(ctx context.Context, f *file, t *taking) (again bool, 
 	return false, err
 }
 
-// isOvertaken reports whether an error says that another process has recorded the file.
+// isOvertaken reports whether an error means that another process recorded the file.
 func isOvertaken(err error) bool {
 	return errors.Is(err, lineage.ErrConflict) || errors.Is(err, lineage.ErrExists) || errors.Is(err, lineage.ErrNotFound)
 }
 
-// Parts of a file that is not read by lines. A value of more than partSize bytes is divided into its members or elements, if
-// these have leastPart bytes in the mean, down to partLevels.
+// How a file that is not read by lines is split. A value larger than partSize bytes is split into its members or
+// elements if their average size is at least leastPart, down to a depth of partLevels.
 const (
 	partSize   = 16 << 10
 	leastPart  = 64
 	partLevels = 8
 )
 
-// parts yields the parts of a file that follow each other: values of JSON, so that their texts are stored once with those of
-// messages, and what is between them. What is not JSON is yielded by lines.
+// parts splits a file: into JSON values, whose texts are stored once with those of messages, and the bytes between
+// them. A file that is not JSON is split into lines.
 func parts(raw []byte, lines bool) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		if !lines && rawjson.Valid(raw) {
@@ -96,7 +96,7 @@ func parts(raw []byte, lines bool) iter.Seq[[]byte] {
 	}
 }
 
-// divide yields the parts of a value with what is around it.
+// divide yields the parts of a value and what is around it.
 func divide(raw []byte, from, to int, yield func([]byte) bool) bool {
 	done := 0
 	var visit func(from, to, level int) bool
@@ -131,8 +131,8 @@ func divide(raw []byte, from, to int, yield func([]byte) bool) bool {
 	return visit(from, to, 0) && (done == len(raw) || yield(raw[done:]))
 }
 
-// ForgetDeleted deletes what is kept of session files whose threads were deleted, so that a collection removes it. It returns how
-// many there were.
+// ForgetDeleted deletes the recorded session files of deleted threads, so that a collection can remove them. It
+// returns their number.
 func ForgetDeleted(ctx context.Context, store *lineage.Store) (n int, err error) {
 	var gone []*Source
 	for s, err := range Sources(ctx, store) {
@@ -140,7 +140,7 @@ func ForgetDeleted(ctx context.Context, store *lineage.Store) (n int, err error)
 			return 0, err
 		}
 		if s == nil || s.Is.Session == "" {
-			continue // what is damaged stays
+			continue // damaged sources stay
 		}
 		_, err := ThreadOf(ctx, store, s.Is.Session)
 		switch {

@@ -7,8 +7,8 @@ import (
 
 // judge decides whether a lock file is stale.
 type judge struct {
-	place place
-	probe func(pid int) process
+	location location
+	probe    func(pid int) process
 	// stale is the minimum time without a refresh after which a lock is stale.
 	stale time.Duration
 }
@@ -23,7 +23,7 @@ func (j judge) isStale(s *sighting, now time.Time, unchanged time.Duration) bool
 	if unchanged >= limit {
 		return true
 	}
-	if s.record != nil && j.place.contains(s.record) {
+	if s.record != nil && j.location.contains(s.record) {
 		holder := j.probe(s.record.PID)
 		if !holder.running {
 			return true

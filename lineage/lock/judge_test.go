@@ -15,7 +15,7 @@ func TestStaleness(t *testing.T) {
 	at := func(ago time.Duration) int64 { return now.Add(-ago).UnixMilli() }
 	running := process{running: true, started: "100"}
 	unknown := process{running: true}
-	home := place{hostname: "home", scope: "boot 1"}
+	home := location{hostname: "home", scope: "boot 1"}
 
 	for _, tc := range []struct {
 		name      string
@@ -51,7 +51,7 @@ func TestStaleness(t *testing.T) {
 		{name: "unreadable, from the future", modified: -time.Hour},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			j := judge{place: home, stale: limit, probe: func(int) process { return tc.process }}
+			j := judge{location: home, stale: limit, probe: func(int) process { return tc.process }}
 			s := &sighting{record: tc.record, modified: now.Add(-tc.modified)}
 			require.Equal(t, tc.stale, j.isStale(s, now, tc.unchanged))
 		})

@@ -125,7 +125,7 @@ func (l *Lock) Context(parent context.Context) (context.Context, context.CancelF
 }
 
 // locate returns the path of the lock file and where this process runs.
-func (l *Lock) locate() (lockFile string, at place, err error) {
+func (l *Lock) locate() (lockFile string, at location, err error) {
 	if err = l.opts.validate(); err == nil {
 		lockFile, err = lockFilePath(l.path)
 	}
@@ -157,7 +157,7 @@ func (l *Lock) attempt(ctx context.Context) (*Info, error) {
 
 // take enters the guard, judges the lock again and, if it is free or stale, creates the lock file.
 // Otherwise it returns the holder.
-func (l *Lock) take(ctx context.Context, lockFile string, at place) (*Info, error) {
+func (l *Lock) take(ctx context.Context, lockFile string, at location) (*Info, error) {
 	g, err := enterGuard(ctx, lockFile)
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func (l *Lock) stillOurs(ctx context.Context) (bool, error) {
 }
 
 // inspect reads the lock file and returns the holder, if any, and whether the file exists.
-func (l *Lock) inspect(lockFile string, at place) (holder *Info, found bool, err error) {
+func (l *Lock) inspect(lockFile string, at location) (holder *Info, found bool, err error) {
 	now := time.Now()
 	s, err := readLockFile(lockFile)
 	if err != nil {
@@ -213,7 +213,7 @@ func (l *Lock) inspect(lockFile string, at place) (holder *Info, found bool, err
 		l.watch = watch{}
 		return nil, false, nil
 	}
-	j := judge{place: at, probe: probe, stale: l.opts.Stale}
+	j := judge{location: at, probe: probe, stale: l.opts.Stale}
 	if j.isStale(s, now, l.watch.unchanged(s, now)) {
 		return nil, true, nil
 	}

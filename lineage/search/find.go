@@ -138,7 +138,7 @@ func (f *finding) enter(ctx context.Context) error {
 
 // collect finds the occurrences of the query's words.
 func (f *finding) collect(ctx context.Context) error {
-	f.found = make(map[place]*candidate)
+	f.found = make(map[address]*candidate)
 	scope, roles, wanted := f.visible()
 	for i, leaf := range f.matcher.Leaves() {
 		term, args := `v.term = ?`, []any{leaf.Term}
@@ -158,7 +158,7 @@ func (f *finding) collect(ctx context.Context) error {
 				return fmt.Errorf("word %d of a text: %w", at, derivedfile.ErrUseless)
 			}
 			const low = 1<<32 - 1
-			p := place{run: step >> 32, seq: step & low, head: int(head >> 32)}
+			p := address{run: step >> 32, seq: step & low, head: int(head >> 32)}
 			f.add(p, text&low, head&low, text>>32, int32(i), int32(at))
 			return nil
 		}, statement, append(args, wanted...)...)
@@ -170,7 +170,7 @@ func (f *finding) collect(ctx context.Context) error {
 }
 
 // add records an occurrence of a word.
-func (f *finding) add(p place, role, words, text int64, leaf, at int32) {
+func (f *finding) add(p address, role, words, text int64, leaf, at int32) {
 	if f.steps {
 		p.head = 0
 	}

@@ -19,7 +19,7 @@ func apply(ctx context.Context, w *derived.Window[*sql.Tx]) error {
 			return err
 		}
 		seen.Sees = func(metadata []byte) bool { return !lineage.BesideMessages(metadata) }
-		f := &writer{Writer: seen, words: words, roles: make(map[role]int64), contents: make(map[textID]known)}
+		f := &writer{Writer: seen, words: words, roles: make(map[role]int64), contents: make(map[textID]indexedText)}
 		_, err = f.Get(ctx, `SELECT spans, texts, model, EXISTS (SELECT 1 FROM erased) FROM meta`, nil, &f.spans, &f.text, &f.model, &f.erased)
 		if err != nil {
 			return err

@@ -35,21 +35,21 @@ type Hit struct {
 // errStale is returned for a hit that the store no longer has.
 var errStale = errors.New("changed since the index was brought up to date")
 
-// said is a text of a message.
-type said struct {
+// foundText is a text of a message.
+type foundText struct {
 	id   textID
 	text string
 }
 
 // show loads a hit. match returns its Text and Snippet, and whether it still matches.
-func (f *finding) show(ctx context.Context, p place, role int64, match func(texts []said, names []string) (text, snippet string, matches bool)) (h Hit, err error) {
+func (f *finding) show(ctx context.Context, p address, role int64, match func(texts []foundText, names []string) (text, snippet string, matches bool)) (h Hit, err error) {
 	var id []byte
 	var kind structure.UsageKind
 	err = f.conn.QueryRowContext(ctx, `SELECT r.id, o.kind FROM runs r, roles o WHERE r.number = ? AND o.number = ?`, p.run, role).Scan(&id, &kind)
 	if err != nil || len(id) != 16 {
 		return h, fmt.Errorf("run %d: %w: %w", p.run, derivedfile.ErrUseless, err)
 	}
-	var texts []said
+	var texts []foundText
 	var names []string
 	if kind == summary {
 		h.Summary = structure.SummaryID(id)
@@ -74,7 +74,7 @@ func (f *finding) show(ctx context.Context, p place, role int64, match func(text
 }
 
 // match looks for the words of the query in the texts of a message, and then also in the names.
-func (f *finding) match(found []said, names []string) (text, snippet string, matches bool) {
+func (f *finding) match(found []foundText, names []string) (text, snippet string, matches bool) {
 	var texts []string
 	for _, s := range found {
 		texts = append(texts, s.text)
@@ -104,7 +104,7 @@ func (f *finding) entry(ctx context.Context, at structure.SpanRef, head int) (*l
 }
 
 // texts returns the searched texts of a message or step, and the names of documents and files.
-func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (texts []said, names []string, err error) {
+func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (texts []foundText, names []string, err error) {
 	for step, err := range f.store.View().Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
 		if err != nil {
 			return nil, nil, err
@@ -124,7 +124,7 @@ func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (te
 				if err != nil {
 					return nil, nil, err
 				}
-				texts = append(texts, said{id, text})
+				texts = append(texts, foundText{id, text})
 			}
 			if named := nameOf(u); named != "" {
 				names = append(names, named)
@@ -135,7 +135,7 @@ func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (te
 }
 
 // summaryText returns the text of a summary.
-func (f *finding) summaryText(ctx context.Context, h *Hit) ([]said, error) {
+func (f *finding) summaryText(ctx context.Context, h *Hit) ([]foundText, error) {
 	var of []byte
 	if err := f.conn.QueryRowContext(ctx, `SELECT of FROM tips WHERE id = ?`, h.Summary[:]).Scan(&of); err != nil {
 		return nil, fmt.Errorf("summary %v: %w: %w", h.Summary, derivedfile.ErrUseless, err)
@@ -150,7 +150,7 @@ func (f *finding) summaryText(ctx context.Context, h *Hit) ([]said, error) {
 		return nil, errors.Join(err, errStale)
 	}
 	text, err := readText(ctx, f.store.View(), summary, b, form.Plain)
-	return []said{{textOf(r.Content, form.Plain), text}}, err
+	return []foundText{{textOf(r.Content, form.Plain), text}}, err
 }
 
 // summaryIn returns a summary, given column "of" of its tip. It returns ErrNotFound if the summary was
@@ -168,7 +168,7 @@ func summaryIn(ctx context.Context, store *lineage.Store, of []byte, id structur
 }
 
 // seenBy sets the threads and contexts in scope that see a hit.
-func (f *finding) seenBy(ctx context.Context, p place, h *Hit) error {
+func (f *finding) seenBy(ctx context.Context, p address, h *Hit) error {
 	if !f.Thread.IsZero() {
 		h.Threads = []lineage.ThreadID{f.Thread}
 		return nil

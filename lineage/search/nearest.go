@@ -49,18 +49,18 @@ func (f *finding) nearest(ctx context.Context) (hits []Hit, err error) {
 	slices.SortFunc(near, func(a, b nearText) int {
 		return cmp.Or(cmp.Compare(b.similarity, a.similarity), cmp.Compare(b.number, a.number))
 	})
-	shown := make(map[place]bool) // a message may have several texts
+	shown := make(map[address]bool) // a message may have several texts
 	for _, t := range near {
 		places, err := f.placesOf(ctx, t.number)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range places {
-			if shown[p.place] {
+			if shown[p.address] {
 				continue
 			}
-			shown[p.place] = true
-			h, err := f.show(ctx, p.place, p.role, t.match)
+			shown[p.address] = true
+			h, err := f.show(ctx, p.address, p.role, t.match)
 			if errors.Is(err, errStale) {
 				continue
 			}
@@ -77,7 +77,7 @@ func (f *finding) nearest(ctx context.Context) (hits []Hit, err error) {
 }
 
 // match finds the text among those of a message.
-func (t nearText) match(texts []said, _ []string) (text, snippet string, matches bool) {
+func (t nearText) match(texts []foundText, _ []string) (text, snippet string, matches bool) {
 	for _, s := range texts {
 		if s.id == t.id {
 			return s.text, query.Snippet(s.text, query.Words(s.text), nil), true
@@ -87,7 +87,7 @@ func (t nearText) match(texts []said, _ []string) (text, snippet string, matches
 }
 
 type placeOf struct {
-	place
+	address
 	role int64
 }
 

@@ -40,17 +40,17 @@ type finding struct {
 	matcher *query.Matcher
 	conn    *sql.Conn
 
-	found map[place]*candidate
-	order []place // the matches
+	found map[address]*candidate
+	order []address // the matches
 }
 
-// place is the address of a message, document, asset or summary in the index.
-type place struct {
+// address identifies a message, document, asset or summary in the index.
+type address struct {
 	run, seq int64
 	head     int
 }
 
-// candidate is a place with words of the query.
+// candidate is an address with words of the query.
 type candidate struct {
 	role, words int64
 	texts       []int64

@@ -106,7 +106,7 @@ func (f *writer) addSummary(ctx context.Context, run structure.RunID, r *structu
 	if b == nil {
 		return err
 	}
-	text, err := f.known(ctx, textOf(r.Content, form.Plain), func() (string, error) { return readText(ctx, f.Snapshot, summary, b, form.Plain) })
+	text, err := f.indexed(ctx, textOf(r.Content, form.Plain), func() (string, error) { return readText(ctx, f.Snapshot, summary, b, form.Plain) })
 	if err != nil {
 		return err
 	}

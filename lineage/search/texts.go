@@ -37,8 +37,8 @@ func textOf(id content.ID, r form.Reading) (t textID) {
 
 func (t textID) reading() form.Reading { return form.Reading(t[15]) }
 
-// known is an indexed text.
-type known struct{ number, words int64 }
+// indexedText is a text in the index: its number, and how many words it has.
+type indexedText struct{ number, words int64 }
 
 // role is the kind of a usage; for messages with the role.
 type role struct {
@@ -59,7 +59,7 @@ type writer struct {
 	erased      bool // table erased is not empty
 
 	roles    map[role]int64
-	contents map[textID]known
+	contents map[textID]indexedText
 }
 
 // addSpan indexes a step. blocks are those of its commit.
@@ -87,8 +87,8 @@ func (f *writer) addUsages(ctx context.Context, run int64, s *structure.Span, bl
 			}
 		}
 		if named := nameOf(u); named != "" {
-			text := known{}
-			text, err = f.known(ctx, textOf(content.Sum([]byte(named)), name), func() (string, error) { return named, nil })
+			text := indexedText{}
+			text, err = f.indexed(ctx, textOf(content.Sum([]byte(named)), name), func() (string, error) { return named, nil })
 			if err == nil {
 				err = f.use(ctx, at, text)
 			}
@@ -132,7 +132,7 @@ func (f *writer) addContent(ctx context.Context, at usage, u *structure.Usage, b
 	if r == form.Unread {
 		return nil
 	}
-	text, err := f.known(ctx, textOf(u.Content, r), func() (string, error) { return readText(ctx, f.Snapshot, u.Kind, b, r) })
+	text, err := f.indexed(ctx, textOf(u.Content, r), func() (string, error) { return readText(ctx, f.Snapshot, u.Kind, b, r) })
 	if err != nil {
 		return err
 	}
@@ -180,12 +180,12 @@ func readText(ctx context.Context, from form.Blocks, kind structure.UsageKind, b
 	return r.Text(body), nil
 }
 
-// known returns an indexed text. If it is not indexed, it is loaded with load and added.
-func (f *writer) known(ctx context.Context, id textID, load func() (string, error)) (known, error) {
+// indexed returns an indexed text. If it is not indexed, it is loaded with load and added.
+func (f *writer) indexed(ctx context.Context, id textID, load func() (string, error)) (indexedText, error) {
 	if k, ok := f.contents[id]; ok {
 		return k, nil
 	}
-	var k known
+	var k indexedText
 	found, err := f.Get(ctx, `SELECT number, words FROM texts WHERE id = ?`, []any{id[:]}, &k.number, &k.words)
 	if err == nil && !found {
 		var text string
@@ -199,19 +199,19 @@ func (f *writer) known(ctx context.Context, id textID, load func() (string, erro
 	return k, err
 }
 
-func (f *writer) addText(ctx context.Context, id textID, text string) (known, error) {
+func (f *writer) addText(ctx context.Context, id textID, text string) (indexedText, error) {
 	terms, words := f.terms(text)
 	if words == 0 {
-		return known{}, nil
+		return indexedText{}, nil
 	}
 	f.text++
 	if err := f.Exec(ctx, `INSERT INTO texts VALUES (?, ?, ?)`, id[:], f.text, words); err != nil {
-		return known{}, err
+		return indexedText{}, err
 	}
 	if err := f.Exec(ctx, `INSERT INTO terms (rowid, words) VALUES (?, ?)`, f.text, terms); err != nil {
-		return known{}, err
+		return indexedText{}, err
 	}
-	return known{f.text, words}, f.pend(ctx, id, f.text)
+	return indexedText{f.text, words}, f.pend(ctx, id, f.text)
 }
 
 // noTerm replaces a word without a term, to keep the positions of the others.
@@ -238,7 +238,7 @@ func (f *writer) terms(text string) (string, int64) {
 }
 
 // use records a usage of a text.
-func (f *writer) use(ctx context.Context, at usage, text known) error {
+func (f *writer) use(ctx context.Context, at usage, text indexedText) error {
 	if text.number == 0 {
 		return nil
 	}

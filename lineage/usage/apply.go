@@ -19,8 +19,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// applier returns a function that adds what the spans of the commits state, and then the state of the subjects that they
-// changed. A window is one transaction.
+// applier returns a function that applies a window in one transaction: it adds the answers in the commits' spans, and
+// then the state of the changed subjects.
 func applier(starts []int64) func(context.Context, *derived.Window[*sql.Tx]) error {
 	return func(ctx context.Context, w *derived.Window[*sql.Tx]) error {
 		return w.Finish(ctx, func(tx *sql.Tx) error {
@@ -55,22 +55,22 @@ type writer struct {
 	*derivedfile.Writer
 	forms *form.Reader
 
-	first    bool                      // no window was applied before
-	pending  []sighting                // to be stored
-	ofRun    map[int64][]*sighting     // those of the window, in order
-	fresh    map[answerKey][]*sighting // those of keys that no other window has
-	added    []*sighting               // those at places that are seen already
-	reaches  map[int64]int64           // the last step of a run that is seen
+	first    bool                      // no window was applied before this one
+	pending  []sighting                // sightings to store
+	ofRun    map[int64][]*sighting     // the window's sightings, in order
+	fresh    map[answerKey][]*sighting // those whose key no earlier window has
+	added    []*sighting               // those at positions that are visible already
+	reaches  map[int64]int64           // the last visible step of a run
 	models   map[modelName]int64
 	sessions map[structure.ThreadID]string
-	counters map[int64]*message.Tokens // the last of a run
-	totals   map[totalKey]*sums        // what is to be added
+	counters map[int64]*message.Tokens // the last counter of a run
+	totals   map[totalKey]*sums        // changes of the totals
 	starts   []int64
 }
 
 type modelName struct{ name, provider, tier string }
 
-// keepStarts refuses data whose totals are divided at other amounts of input.
+// keepStarts refuses data whose totals are split at other amounts of input.
 func (f *writer) keepStarts(ctx context.Context) error {
 	i, different := 0, false
 	err := f.Each(ctx, func(scan func(...any) error) error {
@@ -94,10 +94,10 @@ func (f *writer) keepStarts(ctx context.Context) error {
 	return nil
 }
 
-// maxBody is the largest body that is read for usage, in bytes, without its texts.
+// maxBody is the maximum size in bytes of a body that is read for usage, without its texts.
 const maxBody = 1 << 20
 
-// addSpan adds what the messages of a span state.
+// addSpan adds the answers that the messages of a span state.
 func (f *writer) addSpan(ctx context.Context, s *structure.Span, blocks map[content.ID]*structure.Block) error {
 	part := 0
 	for i := 0; i < len(s.Usages); i = form.End(s.Usages, i) {
@@ -122,7 +122,7 @@ func (f *writer) addSpan(ctx context.Context, s *structure.Span, blocks map[cont
 	return nil
 }
 
-// record returns a message without its texts, and when it was created.
+// record returns a message without its texts, and its creation time.
 func (f *writer) record(ctx context.Context, s *structure.Span, i int, blocks map[content.ID]*structure.Block) (r message.Record, created time.Time, err error) {
 	u := &s.Usages[i]
 	r = message.Record{Role: u.Role, Model: u.By.ModelID}
@@ -139,7 +139,7 @@ func (f *writer) record(ctx context.Context, s *structure.Span, i int, blocks ma
 	return r, created, nil
 }
 
-// sight adds an answer that a span states.
+// sight adds an answer stated by a span.
 func (f *writer) sight(ctx context.Context, s *structure.Span, u *structure.Usage, part int, created time.Time, a *message.Answer) error {
 	run, err := f.RunNumber(ctx, s.Ref.Run)
 	if err != nil {
@@ -193,8 +193,8 @@ func (f *writer) sight(ctx context.Context, s *structure.Span, u *structure.Usag
 	return nil
 }
 
-// count compares a counter with the one before it in the history. It returns false if no answer was counted since, and
-// else sets the tokens.
+// count computes the tokens of an answer from its counter and the one before it in the history. It returns false if
+// they are equal.
 func (f *writer) count(ctx context.Context, run int64, seq uint64, a *message.Answer) (is bool, err error) {
 	before, err := f.counter(ctx, run, seq)
 	if err != nil {
@@ -221,7 +221,7 @@ func (f *writer) count(ctx context.Context, run int64, seq uint64, a *message.An
 	return a.Tokens.Array() != [message.TokenKinds]int64{}, nil
 }
 
-// counter returns the last counter before a place, nil if there is none.
+// counter returns the last counter before a position, or nil.
 func (f *writer) counter(ctx context.Context, run int64, seq uint64) (*message.Tokens, error) {
 	if t, known := f.counters[run]; known {
 		return t, nil
@@ -267,8 +267,8 @@ func decode(b []byte) (*message.Tokens, error) {
 	return &t, nil
 }
 
-// session returns what tells the counters of a session from those of others: the id of the session that it was forked
-// from, whose counters it repeats, or else its own.
+// session returns the id under which counters are compared: that of the session that this one was forked from, whose
+// counters it repeats, or else its own.
 func (f *writer) session(ctx context.Context, run structure.RunID) (string, error) {
 	home, err := f.Home(ctx, run)
 	if err != nil {
@@ -296,7 +296,7 @@ func (f *writer) session(ctx context.Context, run structure.RunID) (string, erro
 	return id, nil
 }
 
-// keyOf returns a key of an answer.
+// keyOf returns the key of an answer.
 func keyOf(parts ...string) []byte {
 	h := sha256.New()
 	for _, p := range parts {
@@ -306,10 +306,10 @@ func keyOf(parts ...string) []byte {
 	return h.Sum(nil)[:16]
 }
 
-// maxName is the largest length of a name of a model in bytes.
+// maxName is the maximum length of a model's name in bytes.
 const maxName = 256
 
-// clean returns a name as reports show it.
+// clean returns a name for reports.
 func clean(name string) string {
 	name = string(bytes.ToValidUTF8([]byte(name), []byte("\ufffd")))
 	if len(name) > maxName {
@@ -318,10 +318,10 @@ func clean(name string) string {
 	return name
 }
 
-// maxStated is the largest cost of an answer that is believed, in 10^-12 dollars.
+// maxStated is the largest plausible cost of an answer, in 10^-12 dollars.
 const maxStated = 1_000_000_000_000_000
 
-// stated returns a cost in 10^-12 dollars.
+// stated parses a cost and returns it in 10^-12 dollars.
 func stated(decimal string) (int64, bool) {
 	if decimal == "" {
 		return 0, false

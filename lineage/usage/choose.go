@@ -7,34 +7,34 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// answerKey is by what copies of an answer are known.
+// answerKey identifies the copies of an answer.
 type answerKey [16]byte
 
-// sighting is an answer that a span states.
+// sighting is an occurrence of an answer in a span.
 type sighting struct {
 	key      answerKey
 	keyed    bool // has a key
 	run, seq int64
 	part     int64
-	time     int64 // in milliseconds, -1 if it is not known
+	time     int64 // in milliseconds, -1 if it is unknown
 	figures
 }
 
-// figures are what a sighting states of an answer.
+// figures are the numbers that a sighting states.
 type figures struct {
 	model int64
 	known uint8
 	sums
 }
 
-// sums are figures of answers that can be added.
+// sums are sums of figures.
 type sums struct {
 	answers, requests, covers int64
 	tokens                    [message.TokenKinds]int64
-	cost, costs               int64 // what sources state, in 10^-12 dollars, and of how many answers they do
+	cost, costs               int64 // the cost that sources state, in 10^-12 dollars, and the number of answers with one
 }
 
-// add adds sums, or with factor -1 subtracts them. Figures stay within most, in either direction.
+// add adds sums or, with factor -1, subtracts them. The results are limited to most in both directions.
 func (s *sums) add(o *sums, factor int64) {
 	add := func(to *int64, n int64) {
 		switch n *= factor; {
@@ -56,7 +56,7 @@ func (s *sums) add(o *sums, factor int64) {
 	add(&s.costs, o.costs)
 }
 
-// before is the order of sightings of an answer: by time, then by place.
+// before orders the sightings of an answer by time, then by position.
 func (s *sighting) before(o *sighting) bool {
 	switch {
 	case s.time != o.time:
@@ -69,13 +69,14 @@ func (s *sighting) before(o *sighting) bool {
 	return s.part < o.part
 }
 
-// counted is an answer as it counts: at the place and time of its first sighting, with the figures of its last one.
+// counted is an answer as it is counted: at the position and time of its first sighting, with the figures of its last
+// one.
 type counted struct {
 	run, time int64
 	figures
 }
 
-// choose returns how an answer counts, given its sightings that are seen. ok is false without any.
+// choose returns how an answer is counted, given its visible sightings. ok is false if there are none.
 func choose(all []sighting) (c counted, ok bool) {
 	if len(all) == 0 {
 		return c, false
@@ -92,14 +93,14 @@ func choose(all []sighting) (c counted, ok bool) {
 	return counted{first.run, first.time, last.figures}, true
 }
 
-// totalKey is the key of a row of totals.
+// totalKey is the key of a row of the totals.
 type totalKey struct {
 	run, quarter, model int64
 	bracket             int
 	known               uint8
 }
 
-// input returns the input of all kinds of a request: of a record that adds to several, the mean.
+// input returns the input of a request, of all kinds. For a record of several requests it is the mean.
 func (f *figures) input() int64 {
 	t := message.MakeTokens(f.tokens, f.known)
 	input, _ := t.Sums()
@@ -113,7 +114,7 @@ func quarterOf(time int64) int64 {
 	return time / quarter
 }
 
-// total adds an answer to the totals, or with factor -1 removes it.
+// total adds an answer to the totals or, with factor -1, removes it.
 func (f *writer) total(c *counted, factor int64) {
 	k := totalKey{run: c.run, quarter: quarterOf(c.time), model: c.model, known: c.known}
 	for _, start := range f.starts {
@@ -129,10 +130,10 @@ func (f *writer) total(c *counted, factor int64) {
 	s.add(&c.sums, factor)
 }
 
-// most limits sums, so that they stay integers.
+// most limits sums, so that they cannot overflow.
 const most = 9_000_000_000_000_000_000
 
-// addTotals writes what was added to the totals.
+// addTotals writes the changes of the totals.
 func (f *writer) addTotals(ctx context.Context) error {
 	for k, s := range f.totals {
 		if *s == (sums{}) {
@@ -161,9 +162,9 @@ func (f *writer) addTotals(ctx context.Context) error {
 
 var mostText = fmt.Sprint(int64(most))
 
-// seen returns the sightings of a key that are seen.
+// seen returns the visible sightings of a key.
 func (f *writer) seen(ctx context.Context, key answerKey) (all []sighting, err error) {
-	if of, known := f.fresh[key]; known { // no other window has any
+	if of, known := f.fresh[key]; known { // no other window has sightings of the key
 		for _, s := range of {
 			reached, err := f.reachOf(ctx, s.run)
 			if err != nil {
@@ -178,10 +179,10 @@ func (f *writer) seen(ctx context.Context, key answerKey) (all []sighting, err e
 	return f.sightings(ctx, seenOfKey, key[:])
 }
 
-// seenOfKey selects the sightings of an answer that are seen.
+// seenOfKey selects the visible sightings of an answer.
 const seenOfKey = `FROM sightings s JOIN runs r ON r.number = s.run WHERE s.key = ? AND s.seq <= r.reached`
 
-// sightings reads sightings: what follows their columns in a query.
+// sightings reads sightings, given the part of the query after the columns.
 func (f *writer) sightings(ctx context.Context, from string, args ...any) (all []sighting, err error) {
 	return all, f.Each(ctx, func(scan func(...any) error) error {
 		s, err := scanned(scan)
@@ -190,7 +191,7 @@ func (f *writer) sightings(ctx context.Context, from string, args ...any) (all [
 	}, `SELECT `+columns+` `+from, args...)
 }
 
-// reached counts answers again after the last step of a run that is seen has changed.
+// reached updates the totals after the last visible step of a run has changed.
 func (f *writer) reached(ctx context.Context, run, was, is int64) error {
 	f.reaches[run] = is
 	all, err := f.between(ctx, run, min(was, is), max(was, is))
@@ -217,7 +218,7 @@ func (f *writer) reached(ctx context.Context, run, was, is int64) error {
 			return err
 		}
 		before := make([]sighting, 0, len(now)+1)
-		for _, o := range now { // without those that are new
+		for _, o := range now { // without the new ones
 			if o.run != run || o.seq <= was {
 				before = append(before, o)
 			}
@@ -232,7 +233,7 @@ func (f *writer) reached(ctx context.Context, run, was, is int64) error {
 	return nil
 }
 
-// between returns the sightings of a run after a step up to another one, in order.
+// between returns the sightings of a run after one step and up to another, in order.
 func (f *writer) between(ctx context.Context, run, after, last int64) (all []sighting, err error) {
 	if !f.IsNewRun(run) {
 		return f.sightings(ctx, `FROM sightings s WHERE s.run = ? AND s.seq > ? AND s.seq <= ? ORDER BY s.seq, s.part`, run, after, last)
@@ -245,7 +246,7 @@ func (f *writer) between(ctx context.Context, run, after, last int64) (all []sig
 	return all, nil
 }
 
-// recount changes the totals from one set of sightings of an answer to another.
+// recount updates the totals for an answer whose visible sightings changed.
 func (f *writer) recount(before, now []sighting) {
 	if c, ok := choose(before); ok {
 		f.total(&c, -1)

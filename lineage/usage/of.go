@@ -7,14 +7,14 @@ import (
 	"github.com/lineage-store/lineage/lineage/usage/prices"
 )
 
-// Of returns the figures of answers that were given at a time.
+// Of returns the figures of answers given at a time.
 func Of(answers []message.Answer, at time.Time, table *prices.Table) Figures {
 	r := &reporter{q: &Query{Prices: table}, report: &Report{Unpriced: make(map[string]int64)}}
 	row := &Row{}
 	for i := range answers {
 		a := &answers[i]
 		if a.Total != nil && !a.LastStated {
-			continue // what it adds to the counter before it is not known here
+			continue // the counter before it is unknown here
 		}
 		is := figures{known: a.Tokens.Known(), sums: sums{1, a.Requests, a.Covers, a.Tokens.Array(), 0, 0}}
 		if cost, ok := stated(a.Cost); ok {

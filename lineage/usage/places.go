@@ -10,7 +10,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// place is where answers of a run count: in the thread of the run or, if that is gone, in the oldest one that sees it.
+// place is where the answers of a run are counted: in the run's thread or, if that is gone, in the oldest thread that
+// sees the run.
 type place struct {
 	number                          int64 // of the thread
 	thread                          string
@@ -19,7 +20,7 @@ type place struct {
 	ofBranch                        bool // branch and subagent are set
 }
 
-// places finds the places of runs.
+// places finds and caches the places of runs.
 type places struct {
 	tx      *sql.Tx
 	known   map[[2]int64]*place // by run and thread
@@ -30,7 +31,7 @@ func newPlaces(tx *sql.Tx) *places {
 	return &places{tx, make(map[[2]int64]*place), make(map[int64]*place)}
 }
 
-// of returns the place of a run. in, when not 0, is the thread.
+// of returns the place of a run. in, if not 0, is the thread to use.
 func (p *places) of(ctx context.Context, run int64, branch bool, in int64) (*place, error) {
 	key := [2]int64{run, in}
 	is := p.known[key]
@@ -57,10 +58,10 @@ func (p *places) of(ctx context.Context, run int64, branch bool, in int64) (*pla
 	return is, nil
 }
 
-// below are the runs that continue a run, and the run.
+// below selects a run and the runs that continue it, directly or indirectly.
 const below = `WITH RECURSIVE below (run) AS (VALUES (?) UNION SELECT r.number FROM below b JOIN runs r ON r.parent = b.run WHERE r.reached > 0) `
 
-// home returns the number of the thread in which a run counts, 0 for none.
+// home returns the number of the thread in which a run is counted, or 0.
 func (p *places) home(ctx context.Context, run int64) (n int64, err error) {
 	err = p.tx.QueryRowContext(ctx, `SELECT a.thread FROM runs r JOIN about a ON a.thread = r.thread WHERE r.number = ?`, run).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -90,10 +91,11 @@ func (p *places) thread(ctx context.Context, number int64) (*place, error) {
 	return is, nil
 }
 
-// maxAbove limits how many contexts above one are looked at for a branch.
+// maxAbove is the number of ancestors of a context that are searched for a branch.
 const maxAbove = 100
 
-// setBranch finds the oldest context that sees a run. Its branch, or that of the nearest context above it, is the branch.
+// setBranch finds the oldest context that sees a run. The branch is that of the context or of its nearest ancestor
+// with one.
 func (p *places) setBranch(ctx context.Context, run int64, is *place) error {
 	var id, parent []byte
 	err := p.tx.QueryRowContext(ctx, below+`SELECT c.id, c.parent, c.aside FROM below b JOIN tips p ON p.run = b.run AND p.of IS NULL JOIN contexts c ON c.id = p.id

@@ -12,8 +12,8 @@ import (
 
 var each = derivedfile.Each
 
-// fromTotals reports whether the totals have what the query asks for. They have it by quarters of an hour, by the
-// amounts of input at which the prices that come with the program change, and for the store as a whole.
+// fromTotals reports whether the query can be answered from the totals. They are kept for the whole store, by quarter
+// of an hour, and split at the amounts of input at which the built-in prices change.
 func (r *reporter) fromTotals(ctx context.Context) (bool, error) {
 	q := r.q
 	if !q.Thread.IsZero() || len(q.Users) > 0 || !q.Prices.ByQuarter() || !onQuarter(q.Since) || !onQuarter(q.Until) {
@@ -47,7 +47,7 @@ func onQuarter(t time.Time) bool {
 	return t.IsZero() || t.UnixMilli()%quarter == 0 && t.Nanosecond() == 0
 }
 
-// wholeQuarters reports whether the days of a zone have begun at a quarter of an hour since there are models.
+// wholeQuarters reports whether days in a zone have always begun at a quarter of an hour, since there are models.
 func wholeQuarters(zone *time.Location) bool {
 	for year := 2000; year < 2060; year++ {
 		for _, month := range []time.Month{time.January, time.July} {
@@ -59,7 +59,7 @@ func wholeQuarters(zone *time.Location) bool {
 	return true
 }
 
-// readTotals reports from the totals.
+// readTotals computes the report from the totals.
 func (r *reporter) readTotals(ctx context.Context) error {
 	starts, err := r.starts(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *reporter) readTotals(ctx context.Context) error {
 	}, `SELECT run, quarter, model, bracket, known, requests, covers, t0, t1, t2, t3, t4, t5, cost, costs FROM totals WHERE quarter >= ? AND quarter < ?`, since, until)
 }
 
-// inScope is what a query sees: runs up to a step.
+// inScope selects the history that a query covers: runs up to a step.
 const inScope = `WITH RECURSIVE
 	scope (thread) AS (%s),
 	seen (run, seq) AS (
@@ -103,7 +103,7 @@ const inScope = `WITH RECURSIVE
 	),
 	visible (run, seq) AS (SELECT run, MAX(seq) FROM seen GROUP BY run)`
 
-// readSightings reports from what spans state, chosen among those that the query sees.
+// readSightings computes the report from the sightings in the history that the query covers.
 func (r *reporter) readSightings(ctx context.Context) error {
 	query, args := `SELECT `+columns+` FROM sightings s JOIN runs r ON r.number = s.run AND s.seq <= r.reached`, []any(nil)
 	switch {
@@ -155,7 +155,7 @@ func (r *reporter) scoped(scope string) string {
 	return fmt.Sprintf(inScope, scope, int64(derivedfile.Forever)) + ` SELECT ` + columns + ` FROM visible v JOIN sightings s ON s.run = v.run AND s.seq <= v.seq`
 }
 
-// count reports an answer, given its sightings that the query sees.
+// count adds an answer to the report, given its sightings in the covered history.
 func (r *reporter) count(ctx context.Context, all []sighting, key []byte) error {
 	c, ok := choose(all)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// Record returns the record of the figures.
+// Record returns the figures as a record.
 func (f *Figures) Record() records.UsageFigures {
 	tokens := func(k message.TokenKind) *int64 {
 		if c := &f.Tokens[k]; c.Known {
@@ -33,7 +33,7 @@ func (f *Figures) Record() records.UsageFigures {
 	return r
 }
 
-// record returns the record of a row.
+// record returns a row as a record.
 func (row *Row) record(by []By) *records.Usage {
 	r := &records.Usage{Shared: row.Shared, UsageFigures: row.Figures.Record()}
 	into := map[By]**string{
@@ -46,7 +46,7 @@ func (row *Row) record(by []By) *records.Usage {
 	return r
 }
 
-// Records returns the records of the rows of a report by keys.
+// Records returns the rows of a report as records.
 func (r *Report) Records(by []By) (all []*records.Usage) {
 	for i := range r.Rows {
 		all = append(all, r.Rows[i].record(by))
@@ -54,7 +54,7 @@ func (r *Report) Records(by []By) (all []*records.Usage) {
 	return all
 }
 
-// TotalRecord returns the record of the sum of a report.
+// TotalRecord returns the sum of a report as a record.
 func (r *Report) TotalRecord() *records.Usage {
 	return &records.Usage{Total: true, UsageFigures: r.Total.Record(), UnpricedModels: slices.Sorted(maps.Keys(r.Unpriced)), Prices: r.Prices.Date}
 }

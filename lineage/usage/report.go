@@ -14,10 +14,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// By is what a report groups by.
+// By is a key to group by.
 type By string
 
-// What reports group by. Days, weeks (of ISO 8601) and months are those of the time zone of the query.
+// The keys to group by. Days, weeks (ISO 8601) and months are those of the query's time zone.
 const (
 	Day       By = "day"
 	Week      By = "week"
@@ -33,74 +33,75 @@ const (
 	User      By = "user"
 )
 
-// Keys are all that reports group by.
+// Keys are all keys to group by.
 var Keys = []By{Day, Week, Month, Agent, Model, Provider, Project, Thread, Branch, GitBranch, Subagent, User}
 
-// Query says what to report. The zero value reports everything in one row.
+// Query selects what to report. The zero value reports everything in one row.
 type Query struct {
 	By []By
-	// Since and Until limit the time of answers, Until exclusively. Zero is no limit. With a limit, answers of which
-	// the time is not known are left out.
+	// Since and Until limit the time of answers; Until is exclusive. Zero means no limit. With a limit, answers of
+	// unknown time are excluded.
 	Since, Until time.Time
 	// Zone is the time zone of days, weeks and months. Default UTC.
 	Zone *time.Location
-	// Thread, when not zero, reports the answers in the history of a thread, those that it shares with others included
-	// (see Row.Shared). Users, when not empty, reports those in the threads of these users.
+	// Thread, if not zero, limits the report to the answers in the history of a thread, including those that it
+	// shares with others (see Row.Shared). Users, if not empty, limits it to the threads of these users.
 	Thread structure.ThreadID
 	Users  []string
-	// Agent and Model, when not empty, are those to report; so are Projects, of which an answer is in one.
+	// Agent and Model, if not empty, limit the report to an agent and a model; Projects to the answers in one of
+	// these projects.
 	Agent, Model string
 	Projects     []string
-	// Prices are the prices. Default prices.Default.
+	// Prices is the price table. Default prices.Default.
 	Prices *prices.Table
 }
 
 // Report is the result of a query.
 type Report struct {
-	// Rows are in the order of their keys.
+	// Rows are sorted by their keys.
 	Rows []Row
 	// Total is the sum of the rows.
 	Total Figures
-	// Unpriced are the models without a price, with the number of their requests.
+	// Unpriced are the models without a price, with their numbers of requests.
 	Unpriced map[string]int64
-	// Prices are the prices that were used.
+	// Prices is the price table that was used.
 	Prices *prices.Table
 }
 
 // Row is a row of a report.
 type Row struct {
-	// Keys are the values that the row is of, in the order of Query.By. One that is not known is empty. A thread is its
-	// id.
+	// Keys are the row's values of the keys in Query.By, in that order. An unknown value is empty. A thread is
+	// represented by its id.
 	Keys []string
-	// Shared is set, with Query.Thread, for answers that count in another thread. They are in rows of their own.
+	// Shared is set, with Query.Thread, for answers that are counted in another thread. They have rows of their own.
 	Shared bool
 	Figures
 }
 
-// Figures are what answers cost.
+// Figures are the cost of answers.
 type Figures struct {
 	// Requests is the number of answers.
 	Requests int64
-	// Tokens are by kind of tokens.
+	// Tokens are the numbers of tokens by kind.
 	Tokens [message.TokenKinds]Count
-	// Cost is what the tokens cost by the prices, of the answers that have a price. Unpriced is the number of answers
-	// that have none, and Incomplete the number of those of which the input or the output is not known.
+	// Cost is the cost of the tokens of all answers with a price. Unpriced is the number of answers without a price,
+	// and Incomplete the number of those whose input or output is unknown.
 	Cost                 prices.Money
 	Unpriced, Incomplete int64
-	// Stated is the cost that sources state themselves, StatedBy of how many answers they do.
+	// Stated is the cost that sources state themselves, and StatedBy the number of answers with such a cost.
 	Stated   prices.Money
 	StatedBy int64
 }
 
 // Count is a number of tokens.
 type Count struct {
-	// N is the sum of what is known, Unknown the number of answers of which it is not known. Known is set if any
-	// answer states it.
+	// N is the sum of the known numbers, and Unknown the number of answers without one. Known is set if any answer
+	// has one.
 	N, Unknown int64
 	Known      bool
 }
 
-// Report brings the data up to date and reports.
+// Report brings the index up to date and reports.
 func (x *Index) Report(ctx context.Context, q Query) (*Report, error) {
 	if q.Prices == nil {
 		q.Prices = prices.Default()
@@ -119,7 +120,7 @@ func (x *Index) Report(ctx context.Context, q Query) (*Report, error) {
 	var report *Report
 	err := x.file.Repaired(ctx, func() error {
 		if report != nil {
-			if err := x.Update(ctx); err != nil { // it was replaced
+			if err := x.Update(ctx); err != nil { // the file was replaced
 				return err
 			}
 		}
@@ -137,7 +138,7 @@ func (x *Index) Report(ctx context.Context, q Query) (*Report, error) {
 	return report, err
 }
 
-// reporter makes a report in a transaction.
+// reporter computes a report in a transaction.
 type reporter struct {
 	tx     *sql.Tx
 	q      *Query
@@ -145,7 +146,7 @@ type reporter struct {
 	rows   map[string]*Row
 	models map[int64]modelName
 	places *places
-	thread int64 // the number of Query.Thread
+	thread int64 // number of Query.Thread
 }
 
 func (r *reporter) run(ctx context.Context) error {
@@ -162,7 +163,7 @@ func (r *reporter) run(ctx context.Context) error {
 		return err
 	}
 	for _, row := range r.rows {
-		r.report.Total.add(&row.Figures) // before it is settled: a record may add to answers of another row
+		r.report.Total.add(&row.Figures) // before settling: a record may add to the answers of another row
 		row.settle()
 		r.report.Rows = append(r.report.Rows, *row)
 	}
@@ -193,11 +194,11 @@ func (r *reporter) readModels(ctx context.Context) error {
 	}, `SELECT number, name, provider, tier FROM models`)
 }
 
-// group is answers that have the same run, time and model, so that they are in one row.
+// group is a set of answers with the same run, time and model, which belong to the same row.
 type group struct {
 	run, model int64
-	time       int64 // in milliseconds, -1 if it is not known
-	input      int64 // of one of them
+	time       int64 // in milliseconds, -1 if it is unknown
+	input      int64 // of one answer
 	known      uint8
 	shared     bool
 	sums
@@ -287,7 +288,7 @@ func (r *reporter) key(by By, at time.Time, m modelName, p *place) string {
 	return p.user
 }
 
-// price adds the figures and the cost of answers to a row.
+// price adds the figures and the cost of a group to a row.
 func (r *reporter) price(row *Row, g *group, m modelName, at time.Time) {
 	f := Figures{Requests: g.requests, Stated: prices.FromPico(g.cost), StatedBy: g.costs}
 	for k := range f.Tokens {
@@ -321,14 +322,14 @@ func (f *Figures) add(o *Figures) {
 	f.Stated, f.StatedBy = f.Stated.Add(o.Stated), f.StatedBy+o.StatedBy
 	for k := range f.Tokens {
 		c, d := &f.Tokens[k], &o.Tokens[k]
-		if c.N += d.N; c.N < 0 || c.N > most { // of absurd data
+		if c.N += d.N; c.N < 0 || c.N > most { // absurd data
 			c.N = most
 		}
 		c.Known, c.Unknown = c.Known || d.Known, c.Unknown+d.Unknown
 	}
 }
 
-// settle completes the figures when all is added.
+// settle completes the figures after everything was added.
 func (f *Figures) settle() {
 	for k := range f.Tokens {
 		f.Tokens[k].Unknown = max(f.Tokens[k].Unknown, 0)

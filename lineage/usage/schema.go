@@ -1,9 +1,9 @@
 package usage
 
-// format is the version of the tables and their content. Data of another version is rebuilt.
+// format is the version of the tables and their content. An index of another version is rebuilt.
 const format = 3
 
-// quarter is the unit of time of totals, in milliseconds.
+// quarter is the time resolution of the totals, in milliseconds.
 const quarter = 15 * 60 * 1000
 
 // schema creates the tables.

@@ -34,7 +34,7 @@ func (f *writer) settle(ctx context.Context) error {
 	return f.Reach(ctx)
 }
 
-// settleAbout stores what reports say of a thread. Of one that is gone nothing is left.
+// settleAbout stores the data about a thread that reports need, or deletes it if the thread is gone.
 func (f *writer) settleAbout(ctx context.Context, id structure.ThreadID) error {
 	t, err := f.Snapshot.Thread(ctx, id)
 	if !f.IsNew(id) {
@@ -69,7 +69,7 @@ func (f *writer) settleAbout(ctx context.Context, id structure.ThreadID) error {
 	return f.Exec(ctx, `INSERT INTO about VALUES (?, ?, ?, ?, ?)`, number, id[:], agent, project, branch)
 }
 
-// settleOrigin stores what a context comes from.
+// settleOrigin stores the origin of a context.
 func (f *writer) settleOrigin(ctx context.Context, id structure.ContextID) error {
 	c, err := f.Snapshot.Context(ctx, id)
 	if derivedfile.IsGone(err) {

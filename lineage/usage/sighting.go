@@ -9,10 +9,10 @@ import (
 	"github.com/lineage-store/lineage/internal/derivedfile"
 )
 
-// columns are those of a sighting.
+// columns are the columns of a sighting.
 const columns = `s.run, s.seq, s.part, s.key, s.figures`
 
-// scanned reads the columns of a sighting.
+// scanned scans a sighting.
 func scanned(scan func(...any) error) (s sighting, err error) {
 	var key, b []byte
 	if err := scan(&s.run, &s.seq, &s.part, &key, &b); err != nil {
@@ -31,7 +31,7 @@ func scanned(scan func(...any) error) (s sighting, err error) {
 	return s, nil
 }
 
-// encode returns the time and the figures.
+// encode encodes the time and the figures.
 func (s *sighting) encode() []byte {
 	b := make([]byte, 0, 48)
 	b = append(b, s.known)
@@ -73,7 +73,7 @@ func (s *sighting) decode(b []byte) bool {
 	return len(b) == 0
 }
 
-// reachOf returns the last step of a run that is seen.
+// reachOf returns the last visible step of a run.
 func (f *writer) reachOf(ctx context.Context, run int64) (reached int64, err error) {
 	reached, known := f.reaches[run]
 	if !known {
@@ -84,10 +84,10 @@ func (f *writer) reachOf(ctx context.Context, run int64) (reached int64, err err
 	return reached, err
 }
 
-// perStatement is how many rows and keys a statement has.
+// perStatement is the number of rows or keys in a statement.
 const perStatement = 64
 
-// keep stores the sightings of the window.
+// keep stores the window's sightings.
 func (f *writer) keep(ctx context.Context) error {
 	if err := f.findFresh(ctx); err != nil {
 		return err
@@ -110,8 +110,8 @@ func (f *writer) keep(ctx context.Context) error {
 	return f.countAdded(ctx)
 }
 
-// findFresh finds the keys that no window before has, and the sightings that are seen already: those of runs that
-// are seen as a whole, or whose tip is of a state that an earlier window read.
+// findFresh finds the keys that are in no earlier window, and the sightings that are visible already: in runs that
+// are visible as a whole, or whose tip is from a state that an earlier window read.
 func (f *writer) findFresh(ctx context.Context) error {
 	f.fresh = make(map[answerKey][]*sighting)
 	f.ofRun = make(map[int64][]*sighting)
@@ -148,7 +148,7 @@ func (f *writer) findFresh(ctx context.Context) error {
 		}
 		for _, s := range of {
 			if s.seq > reached {
-				break // it counts when its place is reached
+				break // it is counted when its position becomes visible
 			}
 			var there bool
 			_, err := f.Get(ctx, `SELECT EXISTS (SELECT 1 FROM sightings WHERE run = ? AND seq = ? AND part = ?)`, []any{s.run, s.seq, s.part}, &there)
@@ -163,10 +163,10 @@ func (f *writer) findFresh(ctx context.Context) error {
 	return nil
 }
 
-// at is where a sighting is.
+// at is the position of a sighting.
 type at struct{ run, seq, part int64 }
 
-// countAdded counts the sightings that were added at places which are seen already.
+// countAdded counts the sightings that were added at visible positions.
 func (f *writer) countAdded(ctx context.Context) error {
 	added := make(map[at]bool, len(f.added))
 	for _, s := range f.added {

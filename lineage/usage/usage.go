@@ -26,7 +26,7 @@ type Options struct {
 	Progress func(done, total uint64)
 }
 
-// Index has the usage of a store. It is safe for concurrent use.
+// Index is the usage index of a store. It is safe for concurrent use.
 type Index struct {
 	file    *derivedfile.File
 	store   *lineage.Store
@@ -39,7 +39,7 @@ func Open(ctx context.Context, store *lineage.Store, dir string, o Options) (*In
 	return &Index{file: file, store: store, options: o}, err
 }
 
-// Exists reports whether a directory has an index: whether somebody has asked for the usage of its store.
+// Exists reports whether a directory has an index, because someone has asked for the usage of its store before.
 func Exists(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, FileName))
 	return err == nil

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server"
 )
@@ -23,6 +24,8 @@ type Options struct {
 	Store *lineage.Store
 	// Search searches the store. It is nil if the store cannot be searched.
 	Search func(ctx context.Context, q SearchQuery) ([]*records.Hit, error)
+	// SearchChat searches a chat as chat.Store does. It is nil if chats cannot be searched.
+	SearchChat func(ctx context.Context, chatID, query string, o chat.SearchOptions) ([]chat.SearchResult, error)
 	// Usage reports usage. It is nil if there are no reports.
 	Usage func(ctx context.Context, q UsageQuery) ([]*records.Usage, error)
 	// Import adds an archive to the store. It is nil if imports are not possible.

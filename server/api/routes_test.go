@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
@@ -46,6 +47,16 @@ var requests = map[string]request{
 	"GET T/contexts":                            {},
 	"POST T/contexts":                           {body: `{"from":"main:1","subagent":true}`},
 	"GET T/graph":                               {},
+	"GET /v1/chats":                             {free: true},
+	"GET T/chat/messages":                       {query: "to=s-1"},
+	"POST T/chat/messages":                      {body: `{"id":"m","parent":"s-1","role":"user","data":{"a":1}}`},
+	"GET T/chat/branches":                       {},
+	"POST T/chat/branches":                      {body: `{"id":"b","name":"new","head":"s-1"}`},
+	"PATCH T/chat/branches/{id}":                {body: `{"active":true,"head":"s-1"}`},
+	"GET T/chat/checkpoints":                    {},
+	"POST T/chat/checkpoints":                   {body: `{"name":"c","message":"s-1"}`},
+	"GET T/chat/graph":                          {},
+	"GET T/chat/search":                         {query: "q=secret"},
 	"GET T/export":                              {query: "format=markdown"},
 	"GET T/native":                              {others: 404},
 	"POST T/resume":                             {body: `{"dry_run":true}`, others: 403},
@@ -130,6 +141,9 @@ func fixtureOptions() Options {
 			}
 			return []*records.Hit{{ID: "x/1", Kind: "message", Threads: []records.HitThread{}}}, nil
 		},
+		SearchChat: func(context.Context, string, string, chat.SearchOptions) ([]chat.SearchResult, error) {
+			return []chat.SearchResult{{Message: chat.Message{ID: "s-1", Data: json.RawMessage(`"secret"`)}}}, nil
+		},
 		Usage: func(context.Context, UsageQuery) ([]*records.Usage, error) {
 			return []*records.Usage{{Total: true}}, nil
 		},
@@ -169,7 +183,7 @@ func fixture(t *testing.T) (*harness, *strings.Replacer) {
 	message := added["ids"].([]any)[0].(string)
 	require.NotEmpty(t, main)
 	return h, strings.NewReplacer("{thread}", thread, "{context}", fork, "{branch}", "side", "{checkpoint}", "start", "{summary}", summary, "{key}", "k",
-		"{content}", content, "{document}", "plan", "{user}", "ada", "{application}", "app", "{message}", message, "{other}", main, "{alternative}", offered)
+		"{content}", content, "{document}", "plan", "{user}", "ada", "{application}", "app", "{message}", message, "{other}", main, "{id}", main, "{alternative}", offered)
 }
 
 // TestScopes calls every route as somebody who may use the whole store, as the user of the thread, as another user, for a

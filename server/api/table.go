@@ -187,6 +187,15 @@ func (a *API) table() []route {
 		change[fork, *records.Context]("POST "+thread+"/contexts", "fork", "Create a context that continues from a position."),
 		change[createContext, *records.Context]("POST /v1/contexts", "create_context", "Create a context outside threads.").of(whole),
 		get(thread+"/graph", "The histories of a thread as lines that fork off one another.", a.graph),
+		get("/v1/chats", "List threads as chats, the one that was updated last first.", a.listChats),
+		get(thread+"/chat/messages", "A message of a chat, or a message and those before it, the last first.", a.chatMessages),
+		change[addChatMessage, nothing]("POST "+thread+"/chat/messages", "add_chat_message", "Add a message after any other, or as the first of a history. No branch moves. A message that is there is left as it is, and refused if it is another."),
+		get(thread+"/chat/branches", "List the branches of a chat, oldest first.", a.chatBranches),
+		change[createChatBranch, nothing]("POST "+thread+"/chat/branches", "create_chat_branch", "Create a branch of a chat."),
+		change[updateChatBranch, nothing]("PATCH "+thread+"/chat/branches/{id}", "update_chat_branch", "Move a branch of a chat to a message, or make it the active one."),
+		get(thread+"/chat/checkpoints", "List the checkpoints of a chat, newest first.", a.chatCheckpoints),
+		change[setChatCheckpoint, nothing]("POST "+thread+"/chat/checkpoints", "set_chat_checkpoint", "Set a checkpoint of a chat."),
+		get(thread+"/chat/graph", "All messages of a chat, and its branches and checkpoints.", a.chatGraph),
 		raw("GET "+thread+"/export", "A thread in a format for other programs or for people.", "application/octet-stream", a.export),
 		raw("GET "+thread+"/native", "The session file of an agent, as it was.", "application/octet-stream", a.native),
 
@@ -202,6 +211,9 @@ func (a *API) table() []route {
 	}
 	if a.o.Search != nil {
 		all = append(all, get("/v1/search", "Search the texts of messages.", a.search))
+	}
+	if a.o.SearchChat != nil {
+		all = append(all, get(thread+"/chat/search", "Search the messages of a chat, the best first.", a.searchChat))
 	}
 	if a.o.Usage != nil {
 		all = append(all, get("/v1/usage", "What answers of models cost: rows, and the total last.", a.usage))

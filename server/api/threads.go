@@ -168,26 +168,25 @@ func (a *API) listThreads(ctx context.Context, c *call, in *threadsQuery) (*list
 		return nil, fmt.Errorf("after: %w: must be the next value of a page", lineage.ErrInvalid)
 	}
 	out, looked, last := &list[*records.Thread]{}, 0, ""
+	var ids []lineage.ThreadID
 	for t, err := range a.o.Store.Threads(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
-		if len(out.Items) == in.size() || looked == maxLooked {
+		if len(ids) == in.size() || looked == maxLooked {
 			out.Next = last
 			break
 		}
 		looked, last = looked+1, t.Page.String()
-		if !scope.Allows(&t.Was) || !strings.HasPrefix(scope.Chosen(t.Was.SourceID), in.SourcePrefix) {
-			continue
+		if scope.Allows(&t.Was) && strings.HasPrefix(scope.Chosen(t.Was.SourceID), in.SourcePrefix) {
+			ids = append(ids, t.ID())
 		}
-		r, err := c.threadRecord(ctx, t.Thread)
-		if errors.Is(err, lineage.ErrNotFound) {
-			continue // deleted in the meantime
-		}
-		if err != nil {
-			return nil, err
-		}
-		out.Items = append(out.Items, r)
+	}
+	if out.Items, err = records.OfThreads(ctx, a.o.Store, ids); err != nil {
+		return nil, err
+	}
+	for _, r := range out.Items {
+		r.SourceID = scope.Chosen(r.SourceID)
 	}
 	return out, nil
 }
@@ -306,14 +305,22 @@ func (o *updateThread) do(ctx context.Context, w *within) (made, error) {
 	return made{Thread: t.ID().String()}, err
 }
 
-type deleteThread struct{ ofThread }
+type deleteThread struct {
+	ofThread
+	User *string `json:"user,omitempty" query:"user" doc:"only if it belongs to this user"`
+}
 
 func (o *deleteThread) do(ctx context.Context, w *within) (made, error) {
 	t, err := w.thread(ctx, o.Thread)
 	if err != nil {
 		return made{}, err
 	}
-	return made{}, t.Delete(ctx)
+	return made{}, t.Delete(ctx, func(info *lineage.ThreadInfo) error {
+		if o.User != nil && info.UserID != *o.User {
+			return notFound("thread", o.Thread)
+		}
+		return nil
+	})
 }
 
 type copyThread struct {

@@ -14,13 +14,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxName limits names and titles that are given, and maxForm the form with them.
+// maxName limits the length of names and titles, and maxForm that of the form that has them.
 const (
 	maxName = 400
 	maxForm = 16 << 10
 )
 
-// form reads the form of a request.
+// form parses the form of a request.
 func form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
@@ -29,7 +29,7 @@ func form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 	return r.PostForm, nil
 }
 
-// given returns a text of a form.
+// given returns a text field of a form.
 func given(w http.ResponseWriter, r *http.Request, key string) (string, error) {
 	f, err := form(w, r)
 	if err != nil {
@@ -42,7 +42,7 @@ func given(w http.ResponseWriter, r *http.Request, key string) (string, error) {
 	return text, nil
 }
 
-// done goes to a view, which says what was done.
+// done redirects to a view, with a message about what was done.
 func done(w http.ResponseWriter, r *http.Request, to *place, what string) error {
 	q := url.Values{"did": {what}}
 	if to.In != "" {
@@ -75,17 +75,17 @@ func (p *Page) rename(w http.ResponseWriter, r *http.Request) error {
 	return done(w, r, &place{ID: t.ID().String()}, "Renamed")
 }
 
-// markOf returns a mark that differs for other texts. A text itself does not come back from a form as it was.
+// markOf returns a checksum of a text. Forms send the checksum, because the text itself does not come back unchanged.
 func markOf(text string) string {
 	hash := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(hash[:8])
 }
 
-// errMoved is about an act on what is not as it was shown any more.
+// errMoved is returned for an action on something that has changed since it was displayed.
 var errMoved = errors.New("changed after the page was loaded")
 
-// shown returns the history that a form is about, and the end that it had when the form was shown. The error is errMoved if
-// another branch is active now.
+// shown returns the history that a form refers to, and its tip when the form was displayed. The error is errMoved if
+// another branch has become active.
 func (p *Page) shown(w http.ResponseWriter, r *http.Request) (is *place, tip lineage.SpanRef, err error) {
 	f, err := form(w, r)
 	if err != nil {
@@ -103,8 +103,8 @@ func (p *Page) shown(w http.ResponseWriter, r *http.Request) (is *place, tip lin
 	return is, tip, nil
 }
 
-// nameAt returns the name in a form, and the message at its position in the history that it is about. The error is errMoved
-// if the history does not continue the one that was shown.
+// nameAt returns the name in a form, and the message at the form's position in its history. The error is errMoved if
+// the history is no longer a continuation of the displayed one.
 func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, is *place, ref lineage.SpanRef, err error) {
 	if name, err = given(w, r, "name"); err != nil {
 		return name, nil, ref, err
@@ -135,7 +135,7 @@ func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, is *
 	return name, is, ref, err
 }
 
-// fork creates a branch that continues after a message.
+// fork creates a branch after a message.
 func (p *Page) fork(w http.ResponseWriter, r *http.Request) error {
 	name, is, ref, err := p.nameAt(w, r)
 	if err != nil {
@@ -165,7 +165,7 @@ func (p *Page) checkpoint(w http.ResponseWriter, r *http.Request) error {
 	return done(w, r, is, "Checkpoint "+name+" set")
 }
 
-// contextOf returns the context of a place that has one.
+// contextOf returns the context of a place, which must have one.
 func (p *Page) contextOf(ctx context.Context, is *place) (*lineage.Context, error) {
 	id, err := structure.ParseID[lineage.ContextID](is.Context)
 	if err != nil {
@@ -174,7 +174,7 @@ func (p *Page) contextOf(ctx context.Context, is *place) (*lineage.Context, erro
 	return p.o.Store.Context(ctx, id)
 }
 
-// undo takes back the last move of a branch.
+// undo reverts the last move of a branch.
 func (p *Page) undo(w http.ResponseWriter, r *http.Request) error {
 	is, tip, err := p.shown(w, r)
 	if err != nil {
@@ -199,7 +199,7 @@ func (p *Page) undo(w http.ResponseWriter, r *http.Request) error {
 	return refuse("There is nothing to undo: this branch was never moved back or replaced.")
 }
 
-// deleteView asks before a thread is deleted.
+// deleteView asks for confirmation before a thread is deleted.
 type deleteView struct {
 	*place
 	Messages uint64
@@ -218,7 +218,7 @@ func (p *Page) askDelete(w http.ResponseWriter, r *http.Request) error {
 	return p.show(w, r, http.StatusOK, "delete", &view{Title: "Delete " + is.Title, Body: v})
 }
 
-// size returns how many messages and branches a thread has.
+// size returns the number of messages and branches of a thread.
 func (p *Page) size(ctx context.Context, t *lineage.Thread) (messages uint64, branches int, err error) {
 	reach, err := p.reach(ctx, t)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// besideRows is how many rows of a graph are beside a conversation, and besideLanes how many lanes.
+	// besideRows and besideLanes are the number of rows and lanes of the graph beside a conversation.
 	besideRows  = 40
 	besideLanes = 8
 )
 
 var narrow = scale{row: 24, lane: 11, start: 8, most: 66, least: 6}
 
-// besideOf returns the graph of a thread around a position of a history, as it is beside the conversation. It is nil if
-// nothing but the history is in it.
+// besideOf returns the part of a thread's graph around a position, to be displayed beside the conversation. It is nil
+// if the graph has nothing but this history.
 func (p *Page) besideOf(ctx context.Context, is *place, at uint64) (*graphView, error) {
 	v := &graphView{place: is}
 	err := p.graphs.Read(ctx, is.Info.ID, func(g *graph.Graph) error {
@@ -45,7 +45,7 @@ func (p *Page) besideOf(ctx context.Context, is *place, at uint64) (*graphView, 
 	return v, p.sayAll(ctx, v)
 }
 
-// sendBeside sends the graph beside a conversation again.
+// sendBeside sends an update of the graph beside a conversation.
 func (p *Page) sendBeside(w http.ResponseWriter, r *http.Request) error {
 	at, err := positionOf(r, "at")
 	if err != nil {

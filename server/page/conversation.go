@@ -21,17 +21,18 @@ import (
 )
 
 const (
-	// window is how many messages a page has, and most how many bytes of a text.
+	// window is the number of messages on a page. most is the number of bytes of a text that are displayed.
 	window = 100
 	most   = 32 << 10
-	// maxRead is how many bytes of bodies are read for a window, and maxBody of one body.
+	// maxRead is the number of bytes of bodies that are read for a window, and maxBody that of a single body.
 	maxRead = 32 << 20
 	maxBody = 8 << 20
-	// around is how many messages before and after a window are read for the calls and results that belong to those in it.
+	// around is the number of messages before and after a window in which matching calls and results are searched
+	// for.
 	around = 32
-	// highlighting is how long code of a window may be highlighted. What was highlighted is remembered.
+	// highlighting is the time limit for highlighting the code in a window. Highlighted code is cached.
 	highlighting = 2 * time.Second
-	// beside is how many branches and subagents are listed beside a conversation.
+	// beside is the number of branches and subagents listed beside a conversation.
 	beside = 60
 )
 
@@ -39,17 +40,17 @@ const (
 type conversationView struct {
 	*place
 	Messages []*render.Message
-	// From and To are the positions of the window, and Length that of the history.
+	// From and To are the positions of the window. Length is the length of the history.
 	From, To, Length uint64
-	// At is the message that was asked for, 0 for none.
+	// At is the position of the requested message, or 0.
 	At        uint64
 	Branches  []*besideRow
 	Subagents []*besideRow
-	// More is set if there are more branches than are listed.
+	// More is set if there are more branches than listed.
 	More    bool
 	Prompts []*render.Message
 	Notice  string
-	// Graph is the graph around the window, nil if there is nothing but the history.
+	// Graph is the part of the graph around the window, or nil if the graph has nothing but this history.
 	Graph *graphView
 
 	subagents []*subagent
@@ -61,21 +62,21 @@ type besideRow struct {
 	Here       bool
 }
 
-// place is a history of a thread that a view is about.
+// place is a history in a thread, the subject of a view.
 type place struct {
 	Thread *lineage.Thread `json:"-"`
 	Info   lineage.ThreadInfo
-	// ID is the thread's, Context the context's, empty if the history is that of a message, and In what follows ?in= in
-	// addresses: empty for the active branch.
+	// ID is the thread's id. Context is the context's id, empty for the history of a message. In is the value of ?in=
+	// in addresses, empty for the active branch.
 	ID, Context, In       string
 	Title, Agent, Project string
 	Branch                string
 	Tip                   lineage.SpanRef
 	Resume                string
-	// base is the message that the context was forked after, zero for none.
+	// base is the message after which the context was forked, or zero.
 	base lineage.SpanRef
 
-	prefix string // of the anchors of its messages, where a view has two histories
+	prefix string // of the anchors of its messages, in views of two histories
 }
 
 // Href returns the address of a position of the history.
@@ -95,7 +96,7 @@ func (p *place) Href(position uint64) string {
 	return "/t/" + p.ID + "?" + q.Encode() + anchor
 }
 
-// threadOf returns the thread of a request.
+// threadOf returns the thread that a request names.
 func (p *Page) threadOf(r *http.Request) (*lineage.Thread, error) {
 	id, err := structure.ParseID[lineage.ThreadID](r.PathValue("thread"))
 	if err != nil {
@@ -104,7 +105,7 @@ func (p *Page) threadOf(r *http.Request) (*lineage.Thread, error) {
 	return p.o.Store.Thread(r.Context(), id)
 }
 
-// placeOf returns the history that a request is about: that of the context or message in, else of the active branch.
+// placeOf returns the history that a request names: that of the context or message in, or else of the active branch.
 func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
 	ctx := r.Context()
 	t, err := p.threadOf(r)
@@ -154,7 +155,7 @@ func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
 	return is, nil
 }
 
-// belongs returns an error unless a thread has a message.
+// belongs returns an error unless the message is in a history of the thread.
 func (p *Page) belongs(ctx context.Context, t *lineage.Thread, ref lineage.SpanRef) error {
 	reach, err := p.reach(ctx, t)
 	if err != nil {
@@ -166,7 +167,7 @@ func (p *Page) belongs(ctx context.Context, t *lineage.Thread, ref lineage.SpanR
 	return nil
 }
 
-// reach returns which messages a thread has.
+// reach returns the set of messages in the histories of a thread.
 func (p *Page) reach(ctx context.Context, t *lineage.Thread) (backend.Reach, error) {
 	state, err := p.o.Store.View().Thread(ctx, t.ID())
 	if err != nil {
@@ -175,7 +176,7 @@ func (p *Page) reach(ctx context.Context, t *lineage.Thread) (backend.Reach, err
 	return backend.ReachOf(ctx, p.o.Store.View(), state)
 }
 
-// positionOf reads a position of a query, 0 for none.
+// positionOf returns a position from a query, or 0.
 func positionOf(r *http.Request, key string) (uint64, error) {
 	text := r.URL.Query().Get(key)
 	if text == "" {
@@ -253,7 +254,7 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 	return p.show(w, r, http.StatusOK, "conversation", &view{Title: is.Title, Body: v})
 }
 
-// windowOf returns the window of a history around a position, from or up to one, or at its end.
+// windowOf returns the window of a history around at, starting at from, ending at to, or at the end of the history.
 func windowOf(length, at, from, to uint64) (first, last uint64) {
 	switch {
 	case from > 0:
@@ -272,14 +273,14 @@ func windowOf(length, at, from, to uint64) (first, last uint64) {
 	return max(first, 1), min(last, length)
 }
 
-// messages returns a window of a history as messages.
+// messages returns the rendered messages of a window.
 func (p *Page) messages(ctx context.Context, is *place, w lineage.Window) ([]*render.Message, error) {
 	items, err := p.items(ctx, is, w, 0)
 	return p.rendered(ctx, is, items), err
 }
 
-// items returns what a window of a history says. Calls in it have the results, and results the calls, that are up to so many
-// messages outside.
+// items returns the transcript of a window. Calls are matched with results, and results with calls, up to the given
+// number of messages outside of the window.
 func (p *Page) items(ctx context.Context, is *place, w lineage.Window, outside uint64) (items []*transcript.Item, err error) {
 	if w.From > w.To || is.Tip.IsZero() {
 		return nil, nil
@@ -304,8 +305,8 @@ func (p *Page) rendered(ctx context.Context, is *place, items []*transcript.Item
 	return all
 }
 
-// transcribed yields a window of a history. Of messages that do not fit into the bytes that are read for a window, it has
-// only the starts of their texts.
+// transcribed yields the entries of a window. If they exceed the number of bytes that are read for a window, the rest
+// have only the starts of their texts.
 func (p *Page) transcribed(ctx context.Context, tip lineage.SpanRef, w lineage.Window) iter.Seq2[*transcript.Message, error] {
 	return func(yield func(*transcript.Message, error) bool) {
 		left := int64(maxRead)
@@ -325,7 +326,7 @@ func (p *Page) transcribed(ctx context.Context, tip lineage.SpanRef, w lineage.W
 	}
 }
 
-// besides lists the other contexts of a conversation.
+// besides lists the other contexts of the conversation.
 func (p *Page) besides(ctx context.Context, v *conversationView) error {
 	from := p.o.Store.View()
 	branches, err := backend.BranchesByCreation(ctx, from, v.Info.ID)

@@ -21,42 +21,43 @@ import (
 )
 
 const (
-	// maxEdited limits a text that is edited on the page, and maxEditForm the form with it, in which a byte may take three.
+	// maxEdited limits the size of a text that can be edited on the page. maxEditForm limits that of its form, in
+	// which a byte may take three.
 	maxEdited   = 256 << 10
 	maxEditForm = 3*maxEdited + maxForm
-	// following is how many messages after an edited one are listed.
+	// following is the number of listed messages after an edited one.
 	following = 100
-	// maxReplayed limits the messages that an edit on the page repeats.
+	// maxReplayed limits the number of messages that an edit on the page repeats.
 	maxReplayed = 10_000
-	// maxNames is how many names are tried for the branch of an edit.
+	// maxNames is the number of names that are tried for the branch of an edit.
 	maxNames = 100
 )
 
-// What of the messages after an edited one is repeated.
+// Which of the messages after an edited one are repeated.
 const (
 	replayNone    = ""
 	replayPrompts = "prompts"
 	replayAll     = "all"
 )
 
-// editView asks for another text of a message.
+// editView is the form for editing a message.
 type editView struct {
 	*place
 	At    uint64
 	Index int
 	Text  string
-	// JSON is set if the text is the message as it was given, because it is more than one text.
+	// JSON is set if the text is the JSON of the whole message, because the message has several texts.
 	JSON bool
-	// Mark is that of the text that is shown, and Name a free name of a branch.
+	// Mark is the checksum of the displayed text (markOf). Name is a free branch name.
 	Mark, Name string
-	// After is how many messages follow, and Prompts how many of them are prompts: with More at least so many. Rows are the
-	// first ones.
+	// After is the number of messages that follow, and Prompts the number of prompts among them, or a lower bound if
+	// More is set. Rows are the first of them.
 	After, Prompts uint64
 	More           bool
 	Rows           []*editRow
 }
 
-// editRow is a message after the edited one.
+// editRow is one of the messages after the edited one.
 type editRow struct {
 	Position       uint64
 	Class, Speaker string
@@ -64,17 +65,17 @@ type editRow struct {
 	Prompt         bool
 }
 
-// editable is a message with a text that can be changed on a page.
+// editable is a message with a text that can be edited on the page.
 type editable struct {
 	*lineage.Entry
 	text   string
 	isJSON bool
-	// with returns the body with another text.
+	// with returns the body with another text in place of this one.
 	with func(text string) ([]byte, error)
 }
 
-// editableOf returns the message of a span with an index as it is edited. The error is errRequest if a page cannot show it
-// as it is.
+// editableOf returns the editable form of the message with an index in a span. The error is errRequest if a form
+// cannot represent the message unchanged.
 func (p *Page) editableOf(ctx context.Context, ref lineage.SpanRef, index int) (*editable, error) {
 	entries, err := p.o.Store.Span(ctx, ref)
 	if err != nil {
@@ -102,14 +103,14 @@ func (p *Page) editableOf(ctx context.Context, ref lineage.SpanRef, index int) (
 	if rawjson.IsObject(body) && rawjson.Valid(body) {
 		e.json(body)
 	}
-	// Lines end in a form as they do here, and what a page replaces would be lost.
+	// Line ends and replaced characters would come back from a form in another form.
 	if render.Clean(e.text) != e.text {
 		return nil, refuse("This message has characters that are not seen on a page, and would be lost: 'lineage edit' changes it.")
 	}
 	return e, nil
 }
 
-// json makes the text the only one of a JSON message, or if it has several the message itself.
+// json makes the text of a JSON message editable if it has only one, or else the JSON of the message.
 func (e *editable) json(body []byte) {
 	e.isJSON = true
 	e.with = func(text string) ([]byte, error) {
@@ -143,7 +144,7 @@ func (e *editable) json(body []byte) {
 	}
 }
 
-// onlyString returns where in a JSON document a string is, if it is there once.
+// onlyString returns the position of a string in a JSON document, if it occurs exactly once.
 func onlyString(doc []byte, text string) (from, to int, found bool) {
 	for i := 0; i < len(doc); i++ {
 		if doc[i] != '"' {
@@ -161,7 +162,7 @@ func onlyString(doc []byte, text string) (from, to int, found bool) {
 	return from, to, found
 }
 
-// positionGiven returns a position of a form or query.
+// positionGiven returns the position and index in a form or query.
 func positionGiven(q url.Values) (at uint64, index int, err error) {
 	at, err = strconv.ParseUint(q.Get("at"), 10, 63)
 	if err != nil || at == 0 {
@@ -175,7 +176,7 @@ func positionGiven(q url.Values) (at uint64, index int, err error) {
 	return at, index, nil
 }
 
-// askEdit shows a message to be edited, and what follows it.
+// askEdit shows the form for editing a message, and the messages that follow it.
 func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	is, err := p.placeOf(r, r.URL.Query().Get("in"))
@@ -246,7 +247,7 @@ func (p *Page) listFollowing(ctx context.Context, v *editView) error {
 	return nil
 }
 
-// freeName returns a name that no branch of a thread has.
+// freeName returns a name that no branch of the thread has.
 func (p *Page) freeName(ctx context.Context, t *lineage.Thread) (string, error) {
 	for n := 1; n < maxNames; n++ {
 		name := fmt.Sprint("edit-", n)
@@ -261,7 +262,7 @@ func (p *Page) freeName(ctx context.Context, t *lineage.Thread) (string, error) 
 	return "", nil
 }
 
-// edit creates a branch in which a message reads differently.
+// edit creates a branch in which a message has another text.
 func (p *Page) edit(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	r.Body = http.MaxBytesReader(w, r.Body, maxEditForm)
@@ -302,7 +303,7 @@ func (p *Page) edit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if o.Replay != nil && is.Tip.String() != r.PostForm.Get("tip") {
-		return errMoved // more would be repeated than was shown
+		return errMoved // more messages would be repeated than the form showed
 	}
 	c, err := p.contextOf(ctx, is)
 	if err != nil {
@@ -320,7 +321,7 @@ func (p *Page) edit(w http.ResponseWriter, r *http.Request) error {
 	return done(w, r, &place{ID: is.ID, In: fork.ID().String()}, "Branch "+name+" has the other text")
 }
 
-// replay returns which of the messages after a position are repeated, nil for none.
+// replay returns a function that selects the messages after a position to repeat, or nil for none.
 func (p *Page) replay(ctx context.Context, what string, is *place, at uint64) (func(*lineage.Entry) bool, error) {
 	if what == replayNone {
 		return nil, nil

@@ -16,15 +16,16 @@ import (
 )
 
 const (
-	// rows is how many rows of a graph a page has, and lanes how many lanes.
+	// rows and lanes are the maximum number of rows and lanes of a graph on a page.
 	rows  = 300
 	lanes = 40
-	// maxContexts limits the contexts that the script of the page knows. With more, it looks at the graph after each append.
+	// maxContexts limits the number of contexts that are sent to the script. If there are more, the script reloads
+	// the graph after each append.
 	maxContexts = 1000
 )
 
-// scale is how large a picture is, in pixels: the heights of rows, the distances of lanes, and where the first one is. Lanes
-// that are wider than most together come closer, down to least.
+// scale has the sizes of a picture in pixels: the height of a row, the distance of lanes, and the position of the
+// first lane. If the lanes are wider than most together, their distance shrinks to at least least.
 type scale struct{ row, lane, start, most, least int }
 
 var whole = scale{row: 30, lane: 16, start: 14, most: 240, least: 6}
@@ -33,20 +34,21 @@ var whole = scale{row: 30, lane: 16, start: 14, most: 240, least: 6}
 type graphView struct {
 	*place
 	Rows []*graphRow
-	// Lines are the paths of the picture.
+	// Lines are the lines of the picture.
 	Lines         []graphLine
 	Width, Height int
 	Filter        string
-	// From is the first row, Total how many there are, and Next and Before the addresses of other parts, empty for none.
+	// From is the number of the first row and Total the number of all rows. Next and Before are the addresses of the
+	// adjacent parts, or empty.
 	From, Total  int
 	Next, Before string
-	// None is set if nothing has the name that was asked for.
+	// None is set if nothing has the requested name.
 	None bool
-	// Contexts are the contexts of the thread, for the script, none if there are too many.
+	// Contexts are the contexts of the thread for the script, or empty if there are too many.
 	Contexts []string
 }
 
-// graphRow is a row of the graph: a message, and how many are left out before it.
+// graphRow is a row of the graph: a message, and the number of messages left out before it.
 type graphRow struct {
 	X, Y           int
 	Color          int
@@ -59,11 +61,11 @@ type graphRow struct {
 	Hidden         int
 	Labels         []graph.Label
 	Current        bool
-	// On is set for a message of the history that is shown beside the graph.
+	// On is set if the message is in the history that is displayed beside the graph.
 	On bool
-	// Number and Of say which of several messages after the same one it is, 0 for the only one.
+	// Number is the index of the message among the Of messages after the same one. Of is 0 if it is the only one.
 	Number, Of int
-	// Merged is set for a copy that a merge made, and from is what it is a copy of.
+	// Merged is set for a copy made by a merge. from is the original.
 	Merged bool
 
 	from, before lineage.SpanRef
@@ -73,7 +75,7 @@ type graphRow struct {
 type graphLine struct {
 	Path  string
 	Color int
-	// Merge is set for a line from a message to its copy.
+	// Merge is set for a line from an original to its copy.
 	Merge bool
 }
 
@@ -103,7 +105,8 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	return p.show(w, r, http.StatusOK, "graph", &view{Title: is.Title + " · graph", Body: v})
 }
 
-// sayAll adds what the messages say to the rows, and the lines of merges. Rows of messages that were collected meanwhile go.
+// sayAll adds the texts of the messages to the rows, and the lines of merges. It removes rows whose messages were
+// collected in the meantime.
 func (p *Page) sayAll(ctx context.Context, v *graphView) error {
 	shown := v.Rows
 	v.Rows = nil
@@ -128,10 +131,10 @@ func (p *Page) sayAll(ctx context.Context, v *graphView) error {
 	return nil
 }
 
-// count says of rows which of several messages they are.
+// count sets Number and Of of the rows.
 func (p *Page) count(ctx context.Context, v *graphView) error {
 	if v.Context == "" {
-		return nil // nothing is active
+		return nil // there is no active branch
 	}
 	c, err := p.contextOf(ctx, v.place)
 	if err != nil {
@@ -145,7 +148,7 @@ func (p *Page) count(ctx context.Context, v *graphView) error {
 		all, known := after[row.before]
 		if !known {
 			if all, err = c.Continuations(ctx, row.before); errors.Is(err, lineage.ErrNotFound) {
-				all = nil // collected meanwhile
+				all = nil // collected in the meantime
 			} else if err != nil {
 				return err
 			}
@@ -158,7 +161,7 @@ func (p *Page) count(ctx context.Context, v *graphView) error {
 	return nil
 }
 
-// draw draws the rows of a graph from one on, without what the messages say.
+// draw draws the rows of a graph, starting at a row, without the texts of the messages.
 func (v *graphView) draw(g *graph.Graph, from uint64) {
 	o := graph.Options{Lanes: lanes}
 	if v.Filter != "" {
@@ -196,7 +199,7 @@ func (v *graphView) draw(g *graph.Graph, from uint64) {
 	}
 }
 
-// picture draws the rows of a drawing from v.From up to one.
+// picture draws the rows from v.From to end.
 func (v *graphView) picture(d *graph.Drawing, is scale, end int) {
 	distance := min(is.lane, max(is.least, is.most/max(d.Lanes, 1)))
 	y := func(row int) int { return (row-v.From)*is.row + is.row/2 }
@@ -217,11 +220,11 @@ func (v *graphView) picture(d *graph.Drawing, is scale, end int) {
 	v.Width, v.Height = widest+is.start, (end-v.From)*is.row
 }
 
-// colors is how many colours lanes have.
+// colors is the number of colors of lanes.
 const colors = 8
 
-// pathOf returns the line from a message to a later one: straight on one lane, else it changes the lane just below the
-// first.
+// pathOf returns the SVG path from a message to a later one. It is straight within a lane; otherwise it changes the
+// lane right below the first message.
 func pathOf(x1, y1, x2, y2, rowHeight int) string {
 	if x1 == x2 {
 		return fmt.Sprintf("M%d %dV%d", x1, y1, y2)
@@ -230,7 +233,7 @@ func pathOf(x1, y1, x2, y2, rowHeight int) string {
 	return fmt.Sprintf("M%d %dC%d %d %d %d %d %dV%d", x1, y1, x1, (y1+turn)/2+4, x2, (y1+turn)/2-4, x2, turn, y2)
 }
 
-// newGraphRow returns a row without what its message says.
+// newGraphRow returns a row without the text of its message.
 func newGraphRow(thread string, d *graph.Row) *graphRow {
 	row := &graphRow{
 		Color: d.Lane % colors, Position: d.Position(), Span: d.Ref(), Folded: d.Folded, Hidden: d.Hidden, Labels: d.Labels, Current: d.Current,
@@ -242,7 +245,7 @@ func newGraphRow(thread string, d *graph.Row) *graphRow {
 			there.In = l.Context.String()
 		}
 	}
-	if d.Line.Main >= d.At { // the active history has it
+	if d.Line.Main >= d.At { // the message is in the active history
 		there.In = ""
 	}
 	row.Href = there.Href(row.Position)

@@ -17,13 +17,14 @@ import (
 )
 
 const (
-	// listed is how many conversations a page of the list has.
+	// listed is the number of conversations on a page of the list.
 	listed = 60
-	// runs is how long after its last message a conversation is shown as running.
+	// runs is the time after its last message during which a conversation is displayed as running.
 	runs = 2 * time.Minute
-	// imported is the age up to which a conversation is not: an import without times makes it with all its messages.
+	// imported is the minimum age of a running conversation: an import of messages without times creates it together
+	// with all of its messages.
 	imported = time.Second
-	// preview is how much is read of a message for a line.
+	// preview is the number of bytes of a message that are read for a line.
 	preview = 64 << 10
 	// maxForks is how many branches of a conversation are counted for the list.
 	maxForks = 1000
@@ -32,18 +33,18 @@ const (
 // homeView is the list of conversations.
 type homeView struct {
 	Rows []*homeRow
-	// Next is the address of the next page, empty at the end.
+	// Next is the address of the next page, or empty.
 	Next   string
 	Filter homeFilter
 	First  bool
 }
 
-// homeFilter is what of the list is shown.
+// homeFilter selects the conversations in the list.
 type homeFilter struct{ Agent, Project, Branch, User, Title, Since string }
 
 func (f homeFilter) Given() bool { return f != homeFilter{} }
 
-// homeRow is a conversation in the list.
+// homeRow is a row of the list.
 type homeRow struct {
 	ID, Title, Agent, Project, Branch, User, Last, Speaker, Cost string
 	Messages                                                     uint64
@@ -52,7 +53,7 @@ type homeRow struct {
 	Running                                                      bool
 }
 
-// filterOf reads what of the list is asked for.
+// filterOf parses the filter in a query.
 func filterOf(q url.Values) (f homeFilter, query lineage.ThreadQuery, err error) {
 	f = homeFilter{Agent: q.Get("agent"), Project: q.Get("project"), Branch: q.Get("branch"), User: q.Get("user"), Title: q.Get("title"), Since: q.Get("since")}
 	for key, value := range map[string]string{archive.KeyAgent: f.Agent, archive.KeyProject: f.Project, archive.KeyGitBranch: f.Branch} {
@@ -110,7 +111,7 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 	return p.show(w, r, http.StatusOK, "home", &view{Title: "Conversations", Body: v})
 }
 
-// row returns a conversation as the list shows it.
+// row returns the row of a conversation.
 func (p *Page) row(ctx context.Context, t *lineage.Thread, info *lineage.ThreadInfo) (*homeRow, error) {
 	row := &homeRow{
 		ID: info.ID.String(), User: info.UserID, Updated: info.UpdatedAt, Agent: states(info, archive.KeyAgent), Project: states(info, archive.KeyProject),
@@ -157,7 +158,7 @@ func (p *Page) row(ctx context.Context, t *lineage.Thread, info *lineage.ThreadI
 	return row, nil
 }
 
-// title returns the title under which a conversation is shown.
+// title returns the displayed title of a conversation.
 func (p *Page) title(ctx context.Context, info *lineage.ThreadInfo) (string, error) {
 	title, err := p.o.Store.ShownTitle(ctx, *info)
 	if title == "" {
@@ -166,7 +167,7 @@ func (p *Page) title(ctx context.Context, info *lineage.ThreadInfo) (string, err
 	return short(title, 160), err
 }
 
-// states returns a text of a thread's metadata, empty for none.
+// states returns a text member of a thread's metadata, or "".
 func states(info *lineage.ThreadInfo, key string) string {
 	if !rawjson.Valid(info.Metadata) {
 		return ""
@@ -185,7 +186,7 @@ func short(line string, longest int) string {
 	return line
 }
 
-// words returns a line without the signs of Markdown that say how it looks.
+// words returns a line without the Markdown markup.
 func words(line string) string { return strings.Join(strings.Fields(signs.Replace(line)), " ") }
 
 var signs = strings.NewReplacer("**", "", "```", "", "`", "")

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// maxWhole limits a message that is shown as it is.
+	// maxWhole limits the size of a message that is sent unchanged.
 	maxWhole = 16 << 20
 )
 
-// entriesOf returns the entries of the message of a request. A message of several has the index after its address.
+// entriesOf returns the entry that a request names. If a span has several, the index follows the address.
 func (p *Page) entriesOf(r *http.Request) (*lineage.Entry, error) {
 	t, err := p.threadOf(r)
 	if err != nil {
@@ -55,7 +55,7 @@ func (p *Page) entriesOf(r *http.Request) (*lineage.Entry, error) {
 	return nil, fmt.Errorf("message %v.%d: %w", ref, index, lineage.ErrNotFound)
 }
 
-// message sends a message as it was given, as text.
+// message sends the original message as text.
 func (p *Page) message(w http.ResponseWriter, r *http.Request) error {
 	e, err := p.entriesOf(r)
 	if err != nil {
@@ -78,7 +78,8 @@ func (p *Page) message(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// imageOf returns how the images of a thread are found: by their message and the hash of their address.
+// imageOf returns a function for the addresses of images of a thread, which consist of the message and the hash of
+// the image's address.
 func (p *Page) imageOf(thread string) func(*transcript.Message, *transcript.FileInfo) template.URL {
 	return func(m *transcript.Message, f *transcript.FileInfo) template.URL {
 		if !attachment.Shows(f.Type) && !isShown(f.URL) {
@@ -88,7 +89,7 @@ func (p *Page) imageOf(thread string) func(*transcript.Message, *transcript.File
 	}
 }
 
-// isShown reports whether an address has an image that may be shown.
+// isShown reports whether an image with this address may be displayed.
 func isShown(address string) bool {
 	head, _, found := strings.Cut(strings.TrimPrefix(address, "data:"), ";base64,")
 	return found && strings.HasPrefix(address, "data:") && attachment.Shows(head)
@@ -98,7 +99,7 @@ func hashOf(f *transcript.FileInfo) string {
 	return markOf(f.URL + "\x00" + f.Name)
 }
 
-// image sends an image of a message. What cannot be decoded as one is saved and not shown.
+// image sends an image of a message. A file that cannot be decoded as an image is sent as a download.
 func (p *Page) image(w http.ResponseWriter, r *http.Request) error {
 	e, err := p.entriesOf(r)
 	if err != nil {
@@ -135,7 +136,7 @@ func (p *Page) image(w http.ResponseWriter, r *http.Request) error {
 	return fmt.Errorf("image of %v: %w", e.Span, lineage.ErrNotFound)
 }
 
-// filesOf returns the files in a message.
+// filesOf returns the files of a message.
 func filesOf(m *transcript.Message) (files []*transcript.FileInfo) {
 	for _, i := range transcript.Items(m, transcript.Options{}) {
 		switch {

@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// buckets is how many parts the picture of a history has at most.
+	// buckets is the maximum number of parts of the picture.
 	buckets = 1000
-	// The columns of the picture, in pixels: forks, what messages are, and what failed.
+	// X positions in the picture, in pixels, of the columns for forks, kinds of messages, and failures.
 	forksAt, messagesAt, failedAt, mapEnd = 0, 4, 15, 19
 )
 
-// mapView is the picture of a history.
+// mapView is a picture of a whole history.
 type mapView struct {
 	Length  uint64
 	Buckets int
 	Width   int
 	Paths   []mapPath
-	// Rest is set if more of the history is still to be read.
+	// Rest is set if part of the history has not been read yet.
 	Rest bool
 }
 
 type mapPath struct{ Class, Path string }
 
-// minimap sends the picture of a history: what its messages are, what failed, and where others fork off it.
+// minimap sends the picture of a history: the kinds of its messages, failures, and where other histories fork off.
 func (p *Page) minimap(w http.ResponseWriter, r *http.Request) error {
 	is, err := p.placeOf(r, r.URL.Query().Get("in"))
 	if err != nil {
@@ -50,7 +50,7 @@ func (p *Page) minimap(w http.ResponseWriter, r *http.Request) error {
 	return p.show(w, r, http.StatusOK, "map", &view{Title: is.Title, Body: v})
 }
 
-// forksOff returns the positions of a history after which another one forks off.
+// forksOff returns the positions after which other histories fork off.
 func forksOff(g *graph.Graph, tip lineage.SpanRef) (positions []uint64) {
 	var next *graph.Line
 	for at := g.Place(tip); at.Line != nil; next, at = at.Line, at.Line.After {
@@ -82,7 +82,7 @@ func (v *mapView) draw(signs []sign, forks []uint64) {
 		failed[b] = failed[b] || s == signFailed
 	}
 	for b := range is {
-		// A prompt is rare, and what people look for. Of the rest the most counts.
+		// Prompts are rare, and people look for them, so they win. Otherwise the most frequent sign wins.
 		for s := signOther; s <= signCall; s++ {
 			if counts[b][s] > counts[b][is[b]] {
 				is[b] = s
@@ -102,7 +102,7 @@ func (v *mapView) draw(signs []sign, forks []uint64) {
 	v.add("m-fork", forksAt, messagesAt-1, func(b int) bool { return forked[b] })
 }
 
-// add adds the buckets that are something, as one path.
+// add adds the selected buckets to the picture, as one path.
 func (v *mapView) add(class string, x, width int, is func(int) bool) {
 	var path strings.Builder
 	for b := 0; b < v.Buckets; b++ {

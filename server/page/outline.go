@@ -12,7 +12,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// sign says what a message is in an outline. Of a message that is several, the largest counts.
+// sign is the kind of a message in an outline. A message of several kinds has the largest sign.
 type sign byte
 
 const (
@@ -25,14 +25,13 @@ const (
 )
 
 const (
-	// maxSigns limits the messages whose signs are remembered, and outlining is how long a request may read messages for them.
+	// maxSigns limits the number of cached signs. outlining is the time limit for reading messages in a request.
 	maxSigns   = 32 << 20
 	outlining  = time.Second
 	signsAtOne = 512
 )
 
-// outlines remembers what the messages are that were looked at, a byte for each. It is kept by run: what was added to a run
-// does not change.
+// outlines caches the signs of messages, one byte each, by run. A sign never changes, because runs only grow.
 type outlines struct {
 	store *lineage.Store
 
@@ -41,8 +40,8 @@ type outlines struct {
 	size int
 }
 
-// of returns the signs of a history, from its first message. They are the first ones only, if reading them would take longer
-// than a request may: the next one continues.
+// of returns the signs of a history, from its first message on. If reading them exceeds the time limit, it returns
+// the first ones only; the next call continues.
 func (o *outlines) of(ctx context.Context, tip lineage.SpanRef) ([]sign, error) {
 	segments, err := structure.Segments(tip, structure.Window{}, backend.Runs(ctx, o.store.View()))
 	if err != nil {
@@ -63,7 +62,7 @@ func (o *outlines) of(ctx context.Context, tip lineage.SpanRef) ([]sign, error) 
 	return all, nil
 }
 
-// run returns the signs of a segment, which begins with the first message of its run.
+// run returns the signs of a segment, which starts at the first message of its run.
 func (o *outlines) run(ctx context.Context, s *structure.Segment, end time.Time) ([]sign, error) {
 	for {
 		o.mu.Lock()
@@ -95,7 +94,7 @@ func (o *outlines) run(ctx context.Context, s *structure.Segment, end time.Time)
 	}
 }
 
-// read returns the signs of the messages of a window of a history.
+// read returns the signs of the messages in a window of a history.
 func (o *outlines) read(ctx context.Context, tip lineage.SpanRef, w lineage.Window) ([]sign, error) {
 	signs := make([]sign, w.To-w.From+1)
 	for e, err := range o.store.History(ctx, tip, w) {
@@ -112,7 +111,7 @@ func (o *outlines) read(ctx context.Context, tip lineage.SpanRef, w lineage.Wind
 	return signs, nil
 }
 
-// signOf returns what a message is.
+// signOf returns the sign of a message.
 func signOf(m *transcript.Message) (is sign) {
 	for _, i := range transcript.Items(m, transcript.Options{MaxText: 1}) {
 		switch i.Kind {
@@ -132,8 +131,8 @@ func signOf(m *transcript.Message) (is sign) {
 	return is
 }
 
-// prompt returns the position of the next prompt after a position of a history, or with back of the one before it. It is 0 if
-// there is none, or if it is farther than a request may read.
+// prompt returns the position of the next prompt after a position or, with back, of the last one before it. It is 0
+// if there is none within the distance that a request may read.
 func (o *outlines) prompt(ctx context.Context, tip lineage.SpanRef, length, at uint64, back bool) (uint64, error) {
 	for end := time.Now().Add(outlining); time.Now().Before(end); {
 		w := lineage.Window{From: at + 1, To: min(at+signsAtOne, length)}

@@ -29,28 +29,28 @@ import (
 // Options configure a page. Store is required.
 type Options struct {
 	Store *lineage.Store
-	// Search finds the messages with a text, best first, among the threads that a query selects, nil for all. Without it
-	// the page has no search of texts. The package search has one.
+	// Search finds the messages with a text, best first, in the threads that match a query, or in all threads if it
+	// is nil. If Search is nil, texts cannot be searched. Package search provides one.
 	Search func(ctx context.Context, text string, among *lineage.ThreadQuery, limit int) ([]Hit, error)
-	// Usage reports what answers cost: rows by what the query says, and their sum. Without it the page has no usage. The
-	// package usage has one.
+	// Usage reports what answers cost: rows grouped as the query asks, and their sum. If it is nil, there is no usage
+	// view. Package usage provides one.
 	Usage func(ctx context.Context, q UsageQuery) (rows []*records.Usage, total *records.Usage, err error)
-	// Cost returns what the answers of a conversation cost, as people read it, empty if that is not known. It is called for
-	// each row of a list and must not take long. Without it lists have no costs.
+	// Cost returns the displayed cost of a conversation, or "" if it is unknown. It is called for each row of a list,
+	// so it must be fast. If it is nil, lists have no costs.
 	Cost func(id lineage.ThreadID) string
-	// Resume makes a session of an agent of a history, without writing it: see ErrNoSession. Agents are those that there may be.
-	// Without it the page says nothing about them but the command.
+	// Resume prepares a session of an agent from a history, without writing it: see ErrNoSession. Agents are the
+	// agents to offer. If it is nil, the page shows only the command.
 	Resume func(ctx context.Context, q ResumeQuery) (*Resumed, error)
 	Agents []string
-	// ReadOnly leaves out everything that changes the store.
+	// ReadOnly hides everything that changes the store.
 	ReadOnly bool
-	// Logger gets the details of errors, which are not sent. Default: they are dropped.
+	// Logger receives the details of errors, which are not sent to browsers. If it is nil, they are dropped.
 	Logger *slog.Logger
 
 	now func() time.Time
 }
 
-// Hit is a message that was found: the threads that have it, and a part of it with the words between <mark> and </mark>.
+// Hit is a found message: the threads that have it, and an excerpt with the found words between <mark> and </mark>.
 type Hit struct {
 	Entry   *lineage.Entry
 	Threads []lineage.ThreadID
@@ -153,7 +153,7 @@ func (p *Page) Routes() []server.Route {
 	)
 }
 
-// does returns the handler of a function. An error is shown as a page.
+// does returns a handler that calls a function. Errors are displayed as a page.
 func (p *Page) does(do func(w http.ResponseWriter, r *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := do(w, r)
@@ -185,30 +185,31 @@ func (p *Page) does(do func(w http.ResponseWriter, r *http.Request) error) http.
 	})
 }
 
-// headings are above what errors say.
+// headings are the headings of error pages, by status.
 var headings = map[int]string{
 	http.StatusBadRequest: "That cannot be done", http.StatusNotFound: "Not here", http.StatusGone: "Erased", http.StatusConflict: "Nothing was done",
 	http.StatusInternalServerError: "Something failed",
 }
 
-// view is what templates show.
+// view is the data of a template.
 type view struct {
 	Title string
-	// At is the view that is shown, for the script and the links at the top.
+	// At is the name of the current view, for the script and the links at the top.
 	At string
-	// Writes is set where the store can be changed, Searches where texts can be searched, and Counts where there is usage.
+	// Writes is set if the store can be changed, Searches if texts can be searched, and Counts if there is a usage
+	// view.
 	Writes, Searches, Counts bool
-	// Resumes is set where a session of an agent can be tried.
+	// Resumes is set if sessions of agents can be prepared.
 	Resumes             bool
 	Script, Style, Icon string
-	// Query is what is searched for.
+	// Query is the text in the search box.
 	Query string
-	// Back, when not empty, is where an error leads back to.
+	// Back is where an error page leads back to, or empty.
 	Back string
 	Body any
 }
 
-// show renders a template and sends it. Of a request of the script it is the part without the frame around it.
+// show renders a template and sends it. The script gets only the part inside the frame.
 func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, name string, v *view) error {
 	v.At, v.Writes, v.Searches, v.Counts, v.Resumes = name, !p.o.ReadOnly, p.o.Search != nil, p.o.Usage != nil, p.o.Resume != nil
 	v.Script, v.Style, v.Icon = p.script.path, p.style.path, p.icon.path
@@ -217,20 +218,20 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, name str
 		frame = name
 	}
 	var out bytes.Buffer
-	// The frame shows the view by its name.
+	// The frame renders the view by its name.
 	if err := p.templates.ExecuteTemplate(&out, frame, v); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, err := w.Write([]byte(render.Clean(out.String()))) // no character of a text reorders the page or is there unseen
+	_, err := w.Write([]byte(render.Clean(out.String()))) // no character of a text may reorder the page or be invisible
 	if err != nil {
 		return context.Cause(r.Context())
 	}
 	return nil
 }
 
-// asset is a file of the page. Its path changes with its content.
+// asset is a static file of the page. Its path contains a hash of its content.
 type asset struct {
 	path, mediaType string
 	body            []byte
@@ -256,7 +257,7 @@ func (a asset) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(a.body) // the browser has gone
 }
 
-// ago returns how long ago a time was.
+// ago formats how long ago a time was.
 func (p *Page) ago(at time.Time) string {
 	switch d := p.o.now().Sub(at); {
 	case at.IsZero():
@@ -275,7 +276,7 @@ func (p *Page) ago(at time.Time) string {
 	return at.UTC().Format("2 Jan 2006")
 }
 
-// number returns a number with spaces between thousands.
+// number formats a number with spaces between thousands.
 func number(n uint64) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -284,7 +285,7 @@ func number(n uint64) string {
 	return text
 }
 
-// count returns how many there are of a thing, as people write it.
+// count formats a number of things, with the right plural.
 func count[N int | int64 | uint64](n N, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -295,7 +296,7 @@ func count[N int | int64 | uint64](n N, thing string) string {
 	return number(uint64(n)) + " " + thing + "s"
 }
 
-// folder returns the last part of a path of any system.
+// folder returns the last element of a path of any operating system.
 func folder(path string) string {
 	path = strings.TrimRight(path, `/\`)
 	return path[strings.LastIndexAny(path, `/\`)+1:]

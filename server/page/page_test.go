@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"image"
 	"image/png"
 	"io"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -490,7 +492,9 @@ func TestUsage(t *testing.T) {
 
 // What a query says is answered, and never fails in the server.
 func FuzzQueries(f *testing.F) {
-	s := newSite(f, page.Options{})
+	s := newSite(f, page.Options{Agents: []string{"codex"}, Resume: func(context.Context, page.ResumeQuery) (*page.Resumed, error) {
+		return nil, page.ErrNoSession
+	}})
 	thread, main := s.thread(lineage.ThreadOptions{Title: "a"}, lineage.User("one"), lineage.Assistant("two"))
 	id := thread.ID().String()
 	tip, err := main.Tip(f.Context())
@@ -502,11 +506,36 @@ func FuzzQueries(f *testing.F) {
 		if _, err := url.ParseQuery(query); err != nil || strings.ContainsAny(query, " #\x7f") || strings.ContainsFunc(query, func(r rune) bool { return r < ' ' }) {
 			t.Skip()
 		}
-		for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/t/" + id + "/sides", "/search", "/usage", "/t/" + id + "/message/" + tip.String(), "/t/" + id + "/where/" + tip.String(), "/t/" + id + "/map", "/t/" + id + "/edit"} {
+		for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/t/" + id + "/sides", "/search", "/usage", "/t/" + id + "/message/" + tip.String(), "/t/" + id + "/where/" + tip.String(), "/t/" + id + "/map", "/t/" + id + "/edit", "/t/" + id + "/delete", "/t/" + id + "/resume", "/t/" + id + "/image/" + tip.String() + "/" + url.PathEscape(query), "/t/" + url.PathEscape(query)} {
 			r, err := s.client.Get(s.url + path + "?" + query)
 			require.NoError(t, err)
 			require.NoError(t, r.Body.Close())
 			require.Less(t, r.StatusCode, 500, path+"?"+query)
 		}
+	})
+}
+
+// FuzzForms sends any form to every act. None fails the server, and none deletes what it does not name.
+func FuzzForms(f *testing.F) {
+	s := newSite(f, page.Options{})
+	thread, main := s.thread(lineage.ThreadOptions{Title: "a"}, lineage.User("one"), lineage.Assistant("two"))
+	tip, err := main.Tip(f.Context())
+	require.NoError(f, err)
+	shown := "in=&context=" + main.ID().String() + "&tip=" + url.QueryEscape(tip.String())
+	for _, form := range []string{
+		"", "title=b&was=x", shown + "&name=x&at=1", shown + "&name=%00&at=99999999999", shown + "&name=main&at=2&index=-1&text=x&was=&replay=all", "sure=x", "name=" + strings.Repeat("n", 500), "%", "in=%ff&context=x&tip=0/0",
+	} {
+		f.Add(form)
+	}
+	f.Fuzz(func(t *testing.T, form string) {
+		for _, act := range []string{"rename", "fork", "checkpoint", "undo", "edit", "delete"} {
+			c := &http.Client{Transport: s.client.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+			r, err := c.Post(s.url+"/t/"+thread.ID().String()+"/"+act, "application/x-www-form-urlencoded", strings.NewReader(form))
+			require.NoError(t, err)
+			require.NoError(t, r.Body.Close())
+			require.Less(t, r.StatusCode, 500, act+" "+form)
+		}
+		_, err := thread.Info(t.Context())
+		require.NoError(t, err)
 	})
 }

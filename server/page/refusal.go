@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// errRequest is about a request that cannot be answered as it is.
+// errRequest is matched by the errors of requests that cannot be answered.
 var errRequest = errors.New("request refused")
 
-// refusal is an errRequest as a person reads it: sentences that say what is wrong, and what would be right.
+// refusal is an errRequest for people: sentences that state what is wrong and what would be right.
 type refusal string
 
 func (r refusal) Error() string        { return string(r) }
@@ -25,7 +25,7 @@ func notPosition(text string) error {
 
 func notDate(text string) error { return refuse("%.40q is no date: 2026-01-31 is one.", text) }
 
-// sentence returns an error as a sentence.
+// sentence formats an error as a sentence.
 func sentence(err error) string {
 	var is refusal
 	if errors.As(err, &is) {

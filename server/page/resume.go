@@ -13,32 +13,33 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// ErrNoSession is returned by Options.Resume where no session can be made of a history. Its text says why.
+// ErrNoSession is returned by Options.Resume if no session can be made from a history. The text of the error states
+// the reason.
 var ErrNoSession = errors.New("no session can be made")
 
-// Resumed is a session of an agent as it would be made of a history.
+// Resumed describes the session that would be made from a history.
 type Resumed struct {
 	*records.Resumed
 	Losses []lineage.Loss
-	// Note, when not empty, says what has to be chosen when it is made.
+	// Note describes a choice that has to be made when the session is created, or is empty.
 	Note string
 }
 
-// Size returns the size of the session's file.
+// Size returns the size of the session's file, formatted.
 func (r *Resumed) Size() string { return size(uint64(r.Bytes)) }
 
-// ResumeQuery says what a session would be made of.
+// ResumeQuery selects the history and the agent of a session.
 type ResumeQuery struct {
 	Thread lineage.ThreadID
 	At     lineage.SpanRef
-	// Agent is empty for the one that the thread came from.
+	// Agent is the agent, or empty for the one that the thread came from.
 	Agent string
 }
 
-// maxLosses limits the reasons for losses that are listed.
+// maxLosses limits the number of listed reasons for losses.
 const maxLosses = 40
 
-// resumeView is how a history goes on in an agent.
+// resumeView shows how a history can be continued in an agent.
 type resumeView struct {
 	*place
 	Position, Length uint64
@@ -50,14 +51,14 @@ type resumeView struct {
 	Problem          string
 }
 
-// lossRow is what an agent has no place for, by reason.
+// lossRow is a reason for losses.
 type lossRow struct {
-	First  uint64 // its first message, 0 for none
+	First  uint64 // the first message affected, or 0
 	Reason string
 	More   int
 }
 
-// resume shows the command that continues a history in an agent, and what is lost. Nothing is written.
+// resume shows the command that continues a history in an agent, and what would be lost. Nothing is written.
 func (p *Page) resume(w http.ResponseWriter, r *http.Request) error {
 	ctx, q := r.Context(), r.URL.Query()
 	is, err := p.placeOf(r, q.Get("in"))
@@ -110,7 +111,7 @@ func (p *Page) resume(w http.ResponseWriter, r *http.Request) error {
 	return p.show(w, r, http.StatusOK, "resume", &view{Title: "Resume · " + is.Title, Body: v})
 }
 
-// tryResume makes a session that is not written.
+// tryResume prepares a session without writing it.
 func (p *Page) tryResume(ctx context.Context, v *resumeView, q ResumeQuery) (err error) {
 	v.Made, err = p.o.Resume(ctx, q)
 	if errors.Is(err, ErrNoSession) {

@@ -10,12 +10,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxRetries limits the other versions of a message that are looked at.
+// maxRetries limits the number of other versions of a message that are read.
 const maxRetries = 200
 
-// addRetries sets which of several a message is: answers that were asked for again, edits, and branches that begin there.
+// addRetries numbers the messages that are one of several after the same message: repeated answers, edits, and starts
+// of branches.
 func (p *Page) addRetries(ctx context.Context, v *conversationView) error {
-	in := cmp.Or(v.Context, v.Info.Active.String()) // a message alone is of no context: any of the thread knows what follows
+	in := cmp.Or(v.Context, v.Info.Active.String()) // the history of a message has no context; any context of the thread knows what follows
 	id, err := structure.ParseID[lineage.ContextID](in)
 	if err != nil || id.IsZero() || len(v.Messages) == 0 {
 		return nil
@@ -28,13 +29,13 @@ func (p *Page) addRetries(ctx context.Context, v *conversationView) error {
 		return err
 	}
 	var ends map[lineage.SpanRef]string
-	var before lineage.SpanRef // the message before, and its position
+	var before lineage.SpanRef // the previous message, and its position
 	done := uint64(0)
 	for _, m := range v.Messages {
 		if m.Position == done {
 			continue // another part of the same message
 		}
-		if m.Position > done+1 { // results are shown with their calls
+		if m.Position > done+1 { // results are displayed with their calls
 			if before, err = p.o.Store.At(ctx, v.Tip, m.Position-1); err != nil {
 				return err
 			}
@@ -59,12 +60,12 @@ func (p *Page) addRetries(ctx context.Context, v *conversationView) error {
 		if m.Retries, err = p.retries(ctx, v.ID, m.Position, here, all, ends); err != nil {
 			return err
 		}
-		m.Continues = m.Continues && m.Retries == nil // its head is shown
+		m.Continues = m.Continues && m.Retries == nil // its head is displayed
 	}
 	return nil
 }
 
-// ends returns how the contexts of a thread are addressed, by their ends.
+// ends maps the tips of the contexts of a thread to their names in addresses.
 func (p *Page) ends(ctx context.Context, thread *lineage.ThreadInfo) (map[lineage.SpanRef]string, error) {
 	ends := make(map[lineage.SpanRef]string)
 	for c, err := range p.o.Store.View().Contexts(ctx, thread.ID, lineage.ContextID{}) {
@@ -80,7 +81,7 @@ func (p *Page) ends(ctx context.Context, thread *lineage.ThreadInfo) (map[lineag
 	return ends, nil
 }
 
-// retries returns a message as one of several.
+// retries returns the alternatives to a message.
 func (p *Page) retries(
 	ctx context.Context, thread string, position uint64, here lineage.SpanRef, all []lineage.SpanRef, ends map[lineage.SpanRef]string,
 ) (*render.Retries, error) {

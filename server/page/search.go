@@ -18,36 +18,36 @@ import (
 )
 
 const (
-	// found is how many hits a search shows, titled how many conversations by their titles, and maxQuery how long a query may
-	// be.
+	// found is the number of displayed hits, titled that of conversations found by title, and maxQuery the maximum
+	// length of a query.
 	found    = 60
 	titled   = 10
 	maxQuery = 1000
 )
 
-// searchView is what a search found, by conversation.
+// searchView is the result of a search, by conversation.
 type searchView struct {
 	Query  string
 	Groups []*searchGroup
 	Hits   int
-	// Problem says why a query cannot be searched for.
+	// Problem states why a query is not valid.
 	Problem string
 }
 
-// searchGroup is the hits in a conversation.
+// searchGroup has the hits in a conversation.
 type searchGroup struct {
 	*homeRow
 	Hits []*searchHit
 }
 
-// searchHit is a message that was found.
+// searchHit is a found message.
 type searchHit struct {
 	Href, Role, Class string
 	Time              time.Time
 	Parts             []snippetPart
 }
 
-// snippetPart is a part of a snippet. Mark is set for a word that was searched for.
+// snippetPart is a part of a snippet. Mark is set for a found word.
 type snippetPart struct {
 	Text string
 	Mark bool
@@ -57,7 +57,7 @@ func (p *Page) search(w http.ResponseWriter, r *http.Request) error {
 	v := &searchView{Query: strings.TrimSpace(r.URL.Query().Get("q"))}
 	status := http.StatusOK
 	err := p.find(r.Context(), v)
-	if errors.Is(err, errRequest) || errors.Is(err, lineage.ErrInvalid) { // it may be half of a query
+	if errors.Is(err, errRequest) || errors.Is(err, lineage.ErrInvalid) { // the query may be half typed
 		status, v.Problem = http.StatusBadRequest, sentence(err)
 		err = nil
 	}
@@ -67,14 +67,15 @@ func (p *Page) search(w http.ResponseWriter, r *http.Request) error {
 	return p.show(w, r, status, "search", &view{Title: "Search", Query: v.Query, Body: v})
 }
 
-// finding is a search.
+// finding is a search in progress.
 type finding struct {
 	*Page
 	*searchView
 	groups map[lineage.ThreadID]*searchGroup
 }
 
-// group returns the group of a conversation, and adds it if it is not there. ErrNotFound is for one that was deleted.
+// group returns the group of a conversation, adding it if necessary. The error is ErrNotFound for a deleted
+// conversation.
 func (f *finding) group(ctx context.Context, id lineage.ThreadID) (*searchGroup, error) {
 	if g := f.groups[id]; g != nil {
 		return g, nil
@@ -97,7 +98,7 @@ func (f *finding) group(ctx context.Context, id lineage.ThreadID) (*searchGroup,
 	return g, nil
 }
 
-// listed adds the conversations that a query lists, at most so many.
+// listed adds the first conversations that match a query.
 func (f *finding) listed(ctx context.Context, q lineage.ThreadQuery, most int) error {
 	for t, err := range f.o.Store.Threads(ctx, q) {
 		if err != nil {
@@ -113,7 +114,7 @@ func (f *finding) listed(ctx context.Context, q lineage.ThreadQuery, most int) e
 	return nil
 }
 
-// named adds the conversations that a text names: by the id, the end of it that is shown, the id of its source, or the
+// named adds the conversations that a text names: by id, by the displayed end of the id, by source id, or by the
 // start of the title.
 func (f *finding) named(ctx context.Context, text string, among *lineage.ThreadQuery) error {
 	var ids []lineage.ThreadID
@@ -151,7 +152,7 @@ func (f *finding) named(ctx context.Context, text string, among *lineage.ThreadQ
 	return f.listed(ctx, q, titled)
 }
 
-// find searches conversations by id or title, and then their texts. Filters alone list conversations.
+// find searches conversations by id and title, and then their texts. A query with filters only lists conversations.
 func (p *Page) find(ctx context.Context, v *searchView) error {
 	if len(v.Query) > maxQuery {
 		return refuse("The query has %d bytes. It may have %d.", len(v.Query), maxQuery)
@@ -193,7 +194,7 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 	return nil
 }
 
-// wordsOf divides a query at spaces, but not in quotes.
+// wordsOf splits a query at spaces outside of quotes.
 func wordsOf(query string) []string {
 	quoted := false
 	return strings.FieldsFunc(query, func(r rune) bool {
@@ -204,11 +205,11 @@ func wordsOf(query string) []string {
 	})
 }
 
-// filterKeys are the filters that are about the metadata of conversations.
+// filterKeys are the filters on metadata of conversations.
 var filterKeys = map[string]string{"agent": archive.KeyAgent, "project": archive.KeyProject, "branch": archive.KeyGitBranch}
 
-// readQuery divides a query into filters, such as agent:codex, agent:"claude code" or after:2026-10-01, and the text.
-// Without filters, the query is nil.
+// readQuery splits a query into filters, such as agent:codex, agent:"claude code" or after:2026-10-01, and the rest.
+// If there are no filters, among is nil.
 func readQuery(query string) (among *lineage.ThreadQuery, text string, err error) {
 	var words []string
 	among = &lineage.ThreadQuery{}
@@ -249,7 +250,7 @@ func readQuery(query string) (among *lineage.ThreadQuery, text string, err error
 	return among, strings.Join(words, " "), nil
 }
 
-// day reads a day, a month or a year.
+// day parses a day, a month or a year.
 func day(text string) (time.Time, error) {
 	for _, form := range []string{time.DateOnly, "2006-01", "2006"} {
 		if at, err := time.Parse(form, text); err == nil {
@@ -259,7 +260,7 @@ func day(text string) (time.Time, error) {
 	return time.Time{}, notDate(text)
 }
 
-// snippetOf divides a snippet at the marks of words.
+// snippetOf splits a snippet at the marks of found words.
 func snippetOf(snippet string) (parts []snippetPart) {
 	for i, text := range strings.Split(strings.NewReplacer("<mark>", "\x00", "</mark>", "\x00").Replace(strings.ReplaceAll(snippet, "\x00", "")), "\x00") {
 		if text != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// sidesView is two histories side by side, from where they part.
+// sidesView shows two histories side by side, from their common ancestor on.
 type sidesView struct {
 	*place
 	Common uint64
@@ -26,10 +26,10 @@ type side struct {
 	More       uint64
 }
 
-// before is how many messages of the common beginning are shown.
+// before is the number of displayed messages before the histories part.
 const before = 2
 
-// nameOf returns what a message is called: the names that point to it, else its position.
+// nameOf returns the displayed name of a position: the names that point to it, or else its number.
 func (p *Page) nameOf(ctx context.Context, is *place) (name string, err error) {
 	position, err := p.o.Store.Position(ctx, is.Tip)
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// insides is how many subagents a window opens in place, and insideAt how many at one message.
+	// insides is the number of subagents that can be opened within a window, and insideAt within a message.
 	insides  = 100
 	insideAt = 20
-	// maxCalled is for how many subagents the results of a window are searched.
+	// maxCalled is the number of subagents whose ids are searched for in the results of a window.
 	maxCalled = 1000
-	// minAgentID is how long the id of a subagent is at least, so that it is found in results of calls and not by chance.
+	// minAgentID is the minimum length of a subagent's id for that: shorter ids would be found by chance.
 	minAgentID = 6
 )
 
@@ -29,15 +29,16 @@ const (
 type subagent struct {
 	context lineage.ContextID
 	tip     lineage.SpanRef
-	// after is the position of the history after which it begins, 0 if it has a history of its own. length is that of its
-	// history.
+	// after is the position after which the subagent forks off, or 0 if it has a separate history. length is the
+	// length of its history.
 	after, length uint64
-	// agent is its id in the agent's files, empty if that is not known.
+	// agent is its id in the agent's files, or empty if it is unknown.
 	agent string
 	title string
 }
 
-// subagentsOf returns the subagents of a thread, those first that begin first. The positions are those in a history.
+// subagentsOf returns the subagents of a thread, in the order in which they begin. Positions refer to the given
+// history.
 func (p *Page) subagentsOf(ctx context.Context, is *place) (all []*subagent, err error) {
 	err = p.graphs.Read(ctx, is.Info.ID, func(g *graph.Graph) error {
 		here := make(map[*graph.Line]uint64)
@@ -66,8 +67,8 @@ func (p *Page) subagentsOf(ctx context.Context, is *place) (all []*subagent, err
 	return all, err
 }
 
-// addSubagents adds subagents to the messages of a window after which they begin: those that fork off there, and those whose
-// id is in the result of a call.
+// addSubagents attaches subagents to the messages of a window: those that fork off there, and those whose id is in
+// the result of a call.
 func (p *Page) addSubagents(ctx context.Context, v *conversationView, items []*transcript.Item) error {
 	if len(v.subagents) == 0 {
 		return nil
@@ -101,7 +102,7 @@ func (p *Page) addSubagents(ctx context.Context, v *conversationView, items []*t
 	return nil
 }
 
-// calledAt returns the position of the call whose result names a subagent, 0 if there is none.
+// calledAt returns the position of the call whose result names a subagent, or 0.
 func calledAt(items []*transcript.Item, agent string) uint64 {
 	for _, i := range items {
 		if i.Kind != transcript.Call {
@@ -116,7 +117,7 @@ func calledAt(items []*transcript.Item, agent string) uint64 {
 	return 0
 }
 
-// name sets the title of a subagent: the start of the first text of its own.
+// name sets the title of a subagent to the start of its first own text.
 func (p *Page) name(ctx context.Context, s *subagent) error {
 	s.title = s.agent
 	if s.title == "" {
@@ -140,7 +141,7 @@ func (p *Page) name(ctx context.Context, s *subagent) error {
 	return nil
 }
 
-// inside sends the start of a subagent's own messages, to be shown in those of the conversation.
+// inside sends the first own messages of a subagent, to be displayed within the conversation.
 func (p *Page) inside(w http.ResponseWriter, r *http.Request, v *conversationView) error {
 	before, err := p.o.Store.Position(r.Context(), v.base)
 	if err != nil {
@@ -154,7 +155,7 @@ func (p *Page) inside(w http.ResponseWriter, r *http.Request, v *conversationVie
 	return p.show(w, r, http.StatusOK, "inside", &view{Body: v})
 }
 
-// listSubagents lists the subagents beside a conversation.
+// listSubagents lists the subagents beside the conversation.
 func (p *Page) listSubagents(ctx context.Context, v *conversationView) error {
 	for _, s := range v.subagents {
 		if len(v.Subagents) == beside {

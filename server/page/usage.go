@@ -13,49 +13,52 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// UsageQuery says what of the usage of a store is asked for.
+// UsageQuery selects the usage to report.
 type UsageQuery struct {
 	// By is day, model, agent or project.
 	By string
-	// Since, when not zero, leaves out earlier answers.
+	// Since excludes earlier answers, unless it is zero.
 	Since time.Time
 }
 
-// usageView is what conversations cost.
+// usageView shows what conversations cost.
 type usageView struct {
 	By   string
 	Days int
-	// Spans and Groups are what can be chosen.
+	// Spans and Groups are the available choices.
 	Spans  []usageChoice
 	Groups []usageChoice
 	Total  *records.Usage
 	Rows   []*usageRow
 	Bars   []usageBar
-	// Width and BarWidth are those of the picture of days and of a day in it, and InMoney is set if its bars are money, else
-	// they are tokens. Most is the largest day. Dates and Months are below the days and above the year.
+	// Width is the width of the picture of days and BarWidth that of a day. InMoney is set if the bars are money;
+	// otherwise they are tokens. Most is the largest day. Dates and Months are the labels below the days and above
+	// the year.
 	Width, BarWidth int
 	InMoney         bool
 	Most            string
 	Dates, Months   []usageMark
 	Prices          string
-	// Year are the days of the last year by weeks, and WeekWidth the width of their picture. It is nil for fewer days.
+	// Year has the days of the last year by week, and WeekWidth the width of that picture. Year is nil for short
+	// periods.
 	Year      []heatDay
 	YearWidth int
-	// Saved is what is stored once though several messages have it, nil if nothing is.
+	// Saved shows what is saved by storing equal bodies once, or is nil if nothing is.
 	Saved *savings
 }
 
-// heatDay is a day in the picture of a year. Level is 0 for none to 4.
+// heatDay is a day in the picture of a year. Level is from 0, for none, to 4.
 type heatDay struct {
 	X, Y, Level int
 	Title       string
 }
 
-// savings says what bodies that were given again do not take. What forks share is one message, and in neither number.
+// savings shows the size of bodies that occur several times and are stored once. Messages shared by forks count once
+// in both numbers.
 type savings struct {
-	// Bytes is the size of the bodies of all messages, and Unique that of each body once.
+	// Bytes is the total size of the bodies of all messages. Unique is the size of the different bodies.
 	Bytes, Unique string
-	// Percent is the part that is not stored again.
+	// Percent is the part that is saved.
 	Percent int
 }
 
@@ -64,40 +67,40 @@ type usageChoice struct {
 	Here       bool
 }
 
-// Bar returns the width of a bar, which leaves a gap.
+// Bar returns the width of a bar without the gap.
 func (v *usageView) Bar() int { return max(v.BarWidth-max(1, v.BarWidth/6), 1) }
 
-// usageRow is a row of the table. Share is its part of the largest row, in percent.
+// usageRow is a row of the table. Share is its percentage of the largest row.
 type usageRow struct {
 	Name string
 	*records.Usage
 	Share int
 }
 
-// usageBar is a day in the picture.
+// usageBar is a day in the picture of days.
 type usageBar struct {
 	X, Y, Height int
 	Title        string
 }
 
-// usageGroups are what the table can be by.
+// usageGroups are the keys that the table can be grouped by.
 var usageGroups = []string{"model", "agent", "project"}
 
-// usageMark is a date below the days.
+// usageMark is a date label.
 type usageMark struct {
 	X    int
 	Text string
 }
 
 const (
-	// The picture of days, in pixels: its width unless there are many days, the widths of a day, and its height.
+	// Sizes of the picture of days, in pixels: its minimum width, the widths of a day, and its height.
 	barsWidth   = 1160
 	minBarWidth = 3
 	maxBarWidth = 44
 	barHeight   = 120
-	// maxBars limits the days that are drawn, the last ones.
+	// maxBars limits the number of days in the picture, which are the last ones.
 	maxBars = 400
-	// maxUsageRows limits the rows of the table, the largest ones.
+	// maxUsageRows limits the number of rows of the table, which are the largest ones.
 	maxUsageRows = 200
 )
 
@@ -152,7 +155,7 @@ func (p *Page) usage(w http.ResponseWriter, r *http.Request) error {
 	return p.show(w, r, http.StatusOK, "usage", &view{Title: "Usage", Body: v})
 }
 
-// weight returns what a row is measured by.
+// weight returns the number by which rows are compared.
 func (v *usageView) weight(u *records.Usage) float64 {
 	if v.InMoney {
 		spent, _ := dollars(u.Cost)
@@ -161,7 +164,7 @@ func (v *usageView) weight(u *records.Usage) float64 {
 	return tokens(u)
 }
 
-// dollars returns an amount, not known if there is none.
+// dollars parses an amount. known is false if there is none.
 func dollars(cost *json.Number) (amount float64, known bool) {
 	if cost == nil {
 		return 0, false
@@ -180,7 +183,8 @@ func tokens(u *records.Usage) float64 {
 	return float64(n)
 }
 
-// bars draws the days from since, or from the first that has answers, to today, or without since to the last.
+// bars draws the days from since to today. If since is zero, it draws the days from the first with answers to the
+// last.
 func (v *usageView) bars(days []*records.Usage, since, now time.Time) {
 	of := make(map[string]*records.Usage)
 	largest, first, last := 0.0, "", ""
@@ -225,7 +229,7 @@ func (v *usageView) bars(days []*records.Usage, since, now time.Time) {
 	v.Width = len(v.Bars) * v.BarWidth
 }
 
-// dateBelow returns what is written below a day of so many, empty for most.
+// dateBelow returns the label below a day, empty for most days. The interval depends on the number of days.
 func dateBelow(at time.Time, count int) string {
 	switch {
 	case count <= 10, count <= 100 && at.Weekday() == time.Monday:
@@ -236,10 +240,10 @@ func dateBelow(at time.Time, count int) string {
 	return ""
 }
 
-// heatSize is the distance of days in the picture of a year, in pixels.
+// heatSize is the distance between days in the picture of a year, in pixels.
 const heatSize = 13
 
-// year draws the last 53 weeks, a column for each, from Monday to Sunday. The levels are quarters of the largest day.
+// year draws the last 53 weeks, one column each, from Monday to Sunday. Levels are quarters of the largest day.
 func (v *usageView) year(days []*records.Usage, now time.Time) {
 	of := make(map[string]*records.Usage)
 	largest := 0.0
@@ -272,7 +276,7 @@ func titleOf(day string, u *records.Usage) string {
 	return fmt.Sprintf("%s: %s, %s", day, cmp.Or(u.Money(), "no cost"), count(u.Requests, "answer"))
 }
 
-// savingsOf returns what is stored once, nil if there is nothing else.
+// savingsOf returns the savings, or nil if there are none.
 func savingsOf(s *backend.Stats) *savings {
 	if s.UniqueBytes >= s.LogicalBytes {
 		return nil
@@ -281,7 +285,7 @@ func savingsOf(s *backend.Stats) *savings {
 	return &savings{Bytes: size(s.LogicalBytes), Unique: size(s.UniqueBytes), Percent: int(float64(saved) / float64(s.LogicalBytes) * 100)}
 }
 
-// size returns a number of bytes.
+// size formats a number of bytes.
 func size(n uint64) string {
 	switch {
 	case n >= 10<<30:
@@ -294,7 +298,7 @@ func size(n uint64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// table lists rows, the largest first.
+// table fills the table with rows, the largest first.
 func (v *usageView) table(rows []*records.Usage) {
 	slices.SortStableFunc(rows, func(a, b *records.Usage) int { return cmp.Compare(v.weight(b), v.weight(a)) })
 	for _, u := range rows[:min(len(rows), maxUsageRows)] {
@@ -310,7 +314,7 @@ func (v *usageView) table(rows []*records.Usage) {
 	}
 }
 
-// amount returns a number of tokens, and a dash for one that is not known.
+// amount formats a number of tokens, or a dash if it is unknown.
 func amount(n *int64) string {
 	switch {
 	case n == nil:

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// places is how many other places of a text are listed, and maxUses how many uses of it are looked at.
+	// places is the number of listed places, and maxUses the number of examined uses.
 	places  = 60
 	maxUses = 1000
 )
 
-// whereView is where else the text of a message is.
+// whereView lists the other places of a message's text.
 type whereView struct {
 	Text   string
 	Groups []*whereGroup
 	Places int
-	// More is set if there may be others.
+	// More is set if there may be more places.
 	More bool
 }
 
 // Count returns the number of places.
 func (v *whereView) Count() uint64 { return uint64(v.Places) }
 
-// whereGroup is the places in a conversation.
+// whereGroup has the places in a conversation.
 type whereGroup struct {
 	Title, Href string
 	Here        bool
@@ -44,7 +44,7 @@ type wherePlace struct {
 	Time          time.Time
 }
 
-// where lists the other messages with the text of a message, or with what else it has first.
+// where lists the other messages with the main content of a message.
 func (p *Page) where(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	e, err := p.entriesOf(r)
@@ -82,7 +82,7 @@ func (p *Page) where(w http.ResponseWriter, r *http.Request) error {
 	return p.show(w, r, http.StatusOK, "where", &view{Title: "Other places", Body: v})
 }
 
-// placing finds the conversations of messages.
+// placing groups messages by conversation.
 type placing struct {
 	*Page
 	*whereView
@@ -92,10 +92,11 @@ type placing struct {
 	last   lineage.SpanRef
 }
 
-// add adds a message, unless its conversation does not have it any more. ErrNotFound is for a conversation that was deleted.
+// add adds a message, unless it is no longer in its conversation. The error is ErrNotFound for a deleted
+// conversation.
 func (f *placing) add(ctx context.Context, e *lineage.Entry) error {
 	if e.Span == f.last {
-		return nil // the same message has it twice
+		return nil // the message uses the text twice
 	}
 	f.last = e.Span
 	run, err := f.runs(e.Span.Run)

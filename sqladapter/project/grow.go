@@ -37,7 +37,7 @@ func (w *projection) grow(ctx context.Context, s *scope) error {
 	if err := v.writeChat(ctx); err != nil {
 		return err
 	}
-	if err := v.writeLines(ctx); err != nil {
+	if err := v.writeRuns(ctx); err != nil {
 		return err
 	}
 	if err := v.writeContexts(ctx); err != nil {
@@ -75,24 +75,24 @@ func (v *view) writeChat(ctx context.Context) error {
 	return nil
 }
 
-// writeLines writes missing spans. A run comes after the run that it starts from.
-func (v *view) writeLines(ctx context.Context) error {
-	var grown []*line
+// writeRuns writes missing spans. A run comes after the run that it starts from.
+func (v *view) writeRuns(ctx context.Context) error {
+	var grown []*visibleRun
 	var runs []string
-	for _, l := range v.lines {
+	for _, l := range v.visible {
 		if l.last > l.has.last {
 			grown = append(grown, l)
 			runs = append(runs, l.run.ID.String())
 		}
 	}
-	slices.SortFunc(grown, func(a, b *line) int {
+	slices.SortFunc(grown, func(a, b *visibleRun) int {
 		return cmp.Or(cmp.Compare(a.run.Depth, b.run.Depth), a.run.ID.Compare(b.run.ID))
 	})
 	if err := v.w.farthest(ctx, runs); err != nil {
 		return err
 	}
 	for _, l := range grown {
-		if err := v.writeLine(ctx, l); err != nil {
+		if err := v.writeRun(ctx, l); err != nil {
 			return err
 		}
 	}
@@ -123,8 +123,8 @@ func (w *projection) farthest(ctx context.Context, runs []string) error {
 	return err
 }
 
-// writeLine writes the missing spans of a run.
-func (v *view) writeLine(ctx context.Context, l *line) error {
+// writeRun writes the missing spans of a run.
+func (v *view) writeRun(ctx context.Context, l *visibleRun) error {
 	var own uint64
 	if v.reader != nil {
 		var err error

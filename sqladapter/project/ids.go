@@ -17,13 +17,13 @@ import (
 
 // owned returns how many messages of a run, from the first on, may have their own ids.
 func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
-	l := v.lines[run]
+	l := v.visible[run]
 	if l == nil {
-		l = &line{}
+		l = &visibleRun{}
 		if err := v.recall(ctx, run, l); err != nil {
 			return 0, err
 		}
-		v.lines[run] = l
+		v.visible[run] = l
 	}
 	if l.counted {
 		return l.own, nil
@@ -34,7 +34,7 @@ func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 		l.own, err = v.count(ctx, run, l.own, l.last)
 	}
 	if v.w.check != nil { // existing rows keep their ids
-		var there line
+		var there visibleRun
 		if err := v.recall(ctx, run, &there); err != nil {
 			return 0, err
 		}

@@ -174,8 +174,8 @@ func (w *projection) drop(ctx context.Context, s *scope) error {
 
 // gone returns the runs of which the database has more than the scope sees. A run comes before the run that it starts
 // from.
-func (v *view) gone(ctx context.Context) (gone []*line, err error) {
-	for _, l := range v.lines {
+func (v *view) gone(ctx context.Context) (gone []*visibleRun, err error) {
+	for _, l := range v.visible {
 		if l.last >= l.has.last {
 			continue
 		}
@@ -184,7 +184,7 @@ func (v *view) gone(ctx context.Context) (gone []*line, err error) {
 		}
 		gone = append(gone, l)
 	}
-	slices.SortFunc(gone, func(a, b *line) int {
+	slices.SortFunc(gone, func(a, b *visibleRun) int {
 		return cmp.Or(cmp.Compare(b.run.Depth, a.run.Depth), a.run.ID.Compare(b.run.ID))
 	})
 	return gone, nil
@@ -203,7 +203,7 @@ func (v *view) clearPointers() {
 }
 
 // dropSpans deletes the messages and spans of a run that the scope does not see, backwards.
-func (v *view) dropSpans(ctx context.Context, l *line) error {
+func (v *view) dropSpans(ctx context.Context, l *visibleRun) error {
 	w, run := v.w, l.run.ID.String()
 	for left := l.has.last; left > l.last; {
 		tip, n := structure.SpanRef{Run: l.run.ID, Seq: left}, min(left-l.last, pruneStep)

@@ -64,8 +64,8 @@ func scanExtent(rows *sqladapter.Rows) (extent, error) {
 	return e, err
 }
 
-// line is the part of a run that a scope sees.
-type line struct {
+// visibleRun is the part of a run that a scope sees.
+type visibleRun struct {
 	run  structure.RunInfo
 	last uint64
 	// has is the part that the database has.
@@ -79,9 +79,9 @@ type line struct {
 type view struct {
 	w *projection
 	*scope
-	record *structure.Thread
-	reader *chat.ThreadReader
-	lines  map[structure.RunID]*line
+	record  *structure.Thread
+	reader  *chat.ThreadReader
+	visible map[structure.RunID]*visibleRun
 	// written are the contexts to write.
 	written []backend.Context
 }
@@ -103,7 +103,7 @@ func (v *view) metadata() any {
 }
 
 // recall reads which part of a run the database has.
-func (v *view) recall(ctx context.Context, run structure.RunID, l *line) error {
+func (v *view) recall(ctx context.Context, run structure.RunID, l *visibleRun) error {
 	return v.w.DB.Read(ctx, func(c *sqladapter.Conn) error {
 		has, err := lists.First(ctx, c, scanExtent, scopeSQL.reachOf, v.key, run.String())
 		if has != nil {

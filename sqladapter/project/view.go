@@ -14,7 +14,7 @@ import (
 
 // open reads the thread of a scope.
 func (w *projection) open(ctx context.Context, s *scope) (*view, error) {
-	v := &view{w: w, scope: s, lines: make(map[structure.RunID]*line)}
+	v := &view{w: w, scope: s, visible: make(map[structure.RunID]*visibleRun)}
 	if s.thread.IsZero() {
 		return v, nil
 	}
@@ -34,7 +34,7 @@ func (v *view) load(ctx context.Context) error {
 			return err
 		}
 		for _, e := range has {
-			v.lines[e.run] = &line{has: e}
+			v.visible[e.run] = &visibleRun{has: e}
 		}
 	}
 	for c, err := range v.changedContexts(ctx) {
@@ -55,10 +55,10 @@ func (v *view) load(ctx context.Context) error {
 			return err
 		}
 		for id, e := range reach {
-			l := v.lines[id]
+			l := v.visible[id]
 			if l == nil {
-				l = &line{}
-				v.lines[id] = l
+				l = &visibleRun{}
+				v.visible[id] = l
 			}
 			l.run, l.last = e.Run, e.Last
 		}
@@ -103,7 +103,7 @@ func (v *view) changedContexts(ctx context.Context) func(yield func(backend.Cont
 func (v *view) follow(ctx context.Context, at structure.SpanRef) error {
 	runs := backend.Runs(ctx, v.w.state)
 	for !at.IsZero() {
-		l := v.lines[at.Run]
+		l := v.visible[at.Run]
 		if l != nil && l.run.ID == at.Run {
 			l.last = max(l.last, at.Seq)
 			return nil
@@ -113,8 +113,8 @@ func (v *view) follow(ctx context.Context, at structure.SpanRef) error {
 			return err
 		}
 		if l == nil {
-			l = &line{}
-			v.lines[at.Run] = l
+			l = &visibleRun{}
+			v.visible[at.Run] = l
 			if !v.full {
 				if err := v.recall(ctx, at.Run, l); err != nil {
 					return err

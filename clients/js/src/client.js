@@ -204,6 +204,37 @@ export class Thread {
   graph(options) {
     return this.client.send("GET", `${this.path}/graph`, options);
   }
+  /**
+   * A message of the chat that the thread is, by its `id`, or the messages `to` one, the last first. Messages, branches and checkpoints of
+   * a chat go by the ids that their creators chose.
+   */
+  chatMessages(query, options) {
+    return this.client.list(`${this.path}/chat/messages`, query, options);
+  }
+  addChatMessage(body, options) {
+    return this.client.send("POST", `${this.path}/chat/messages`, { ...options, body });
+  }
+  chatBranches(query, options) {
+    return this.client.all(`${this.path}/chat/branches`, query, options);
+  }
+  createChatBranch(body, options) {
+    return this.client.send("POST", `${this.path}/chat/branches`, { ...options, body });
+  }
+  updateChatBranch(id, body, options) {
+    return this.client.send("PATCH", `${this.path}/chat/branches/${part(id)}`, { ...options, body });
+  }
+  chatCheckpoints(query, options) {
+    return this.client.all(`${this.path}/chat/checkpoints`, query, options);
+  }
+  setChatCheckpoint(body, options) {
+    return this.client.send("POST", `${this.path}/chat/checkpoints`, { ...options, body });
+  }
+  chatGraph(options) {
+    return this.client.send("GET", `${this.path}/chat/graph`, options);
+  }
+  searchChat(q, query, options) {
+    return this.client.all(`${this.path}/chat/search`, { ...query, q }, options);
+  }
   /** The thread as a file of a format. */
   export(query, options) {
     return this.client.send("GET", `${this.path}/export`, { ...options, query, bytes: true });
@@ -254,6 +285,10 @@ export class Client {
 
   threads(query, options) {
     return this.list("/v1/threads", query, options);
+  }
+  /** Threads as chats, with the number of all their messages. */
+  chats(query, options) {
+    return this.list("/v1/chats", query, options);
   }
   createThread(body = {}, options) {
     return this.send("POST", "/v1/threads", { ...options, body });

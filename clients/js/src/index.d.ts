@@ -218,7 +218,8 @@ export class Thread {
   readonly values: Values;
   get(options?: RequestOptions): Promise<ThreadRecord>;
   update(body: { title?: string; user?: string; metadata?: Json; merge?: { [member: string]: Json } }, options?: RequestOptions): Promise<ThreadRecord>;
-  delete(options?: RequestOptions): Promise<void>;
+  /** Deletes the thread; with `user` only if it belongs to that user. */
+  delete(options?: RequestOptions & { query?: { user?: string } }): Promise<void>;
   copy(body?: { id?: string; title?: string; user?: string; metadata?: Json; reuse?: boolean }, options?: RequestOptions): Promise<ThreadRecord>;
   branches(query?: Query, options?: ListOptions): AsyncGenerator<BranchRecord>;
   createBranch(body: { name: string; from?: string; empty?: boolean; switch?: boolean; [member: string]: unknown }, options?: RequestOptions): Promise<BranchRecord>;
@@ -233,6 +234,17 @@ export class Thread {
   context(name?: string): Context;
   /** The histories of the thread as lines that fork off one another. */
   graph(options?: RequestOptions): Promise<{ items: Record[] }>;
+  /** A message of the chat that the thread is, by its `id`, or the messages `to` one, the last first. */
+  chatMessages(query: { id: string } | { to: string; limit?: number; after?: string }, options?: ListOptions): AsyncGenerator<Record>;
+  /** Adds a message after any other, by the ids that their creators chose. No branch moves. */
+  addChatMessage(body: { id: string; parent?: string; role: string; kind?: string; data: Json; created_at?: string; replace?: boolean }, options?: RequestOptions): Promise<void>;
+  chatBranches(query?: { name?: string; active?: boolean }, options?: RequestOptions): AsyncGenerator<Record>;
+  createChatBranch(body: { id?: string; name: string; head?: string; active?: boolean; created_at?: string }, options?: RequestOptions): Promise<void>;
+  updateChatBranch(id: string, body: { active?: true; head?: string; along?: boolean }, options?: RequestOptions): Promise<void>;
+  chatCheckpoints(query?: { name?: string }, options?: RequestOptions): AsyncGenerator<Record>;
+  setChatCheckpoint(body: { id?: string; name: string; message: string; created_at?: string }, options?: RequestOptions): Promise<void>;
+  chatGraph(options?: RequestOptions): Promise<Record>;
+  searchChat(q: string, query?: { role?: string[]; limit?: number }, options?: RequestOptions): AsyncGenerator<Record>;
   export(query?: Query, options?: RequestOptions): Promise<Uint8Array>;
   native(options?: RequestOptions): Promise<Uint8Array>;
   resume(body?: { [member: string]: unknown }, options?: RequestOptions): Promise<Record>;
@@ -250,6 +262,8 @@ export class Client {
   list(path: string, query?: Query, options?: ListOptions): AsyncGenerator<any>;
   all(path: string, query?: Query, options?: RequestOptions): AsyncGenerator<Record>;
   threads(query?: Query, options?: ListOptions): AsyncGenerator<ThreadRecord>;
+  /** Threads as chats, with the number of all their messages. */
+  chats(query?: Query, options?: ListOptions): AsyncGenerator<Record>;
   createThread(body?: { id?: string; reuse?: boolean; user?: string; title?: string; metadata?: Json; [member: string]: unknown }, options?: RequestOptions): Promise<ThreadRecord>;
   /** A thread by its id, or by `=` and the id that its creator chose. */
   thread(ref: string): Thread;

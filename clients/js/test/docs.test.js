@@ -12,6 +12,7 @@ const printed = {
   langgraph: "",
   "openai-agents": "[ { type: 'message', role: 'user', content: 'hello' } ]\n",
   "claude-agent": "{ role: 'user', content: 'hello' }\n",
+  deepagents: "main-v2 2\n",
   "ai": "[ 'Where to?', 'To the sea.' ]\n[ 'Where to in winter?', 'To the sea.' ]\n",
 };
 

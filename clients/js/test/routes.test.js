@@ -68,6 +68,24 @@ it("calls every route", async () => {
   expect((await collect(thread.checkpoints())).map((c) => c.name)).toEqual(["start"]);
   await thread.deleteCheckpoint("start");
 
+  // The thread as a chat, by the ids that its creator chose.
+  const talk = await client.createThread({ user, keep: true });
+  const chat = client.thread(talk.id);
+  await chat.addChatMessage({ id: "q", role: "user", data: { text: `there ${word}` } });
+  await chat.addChatMessage({ id: "a", parent: "q", role: "assistant", data: "1", created_at: "2026-01-01T00:00:00Z" });
+  await chat.addChatMessage({ id: "a", parent: "q", role: "assistant", data: "1 2", replace: true });
+  await chat.createChatBranch({ id: word, name: "side", head: "q", active: true });
+  await chat.updateChatBranch(word, { head: "a", along: true });
+  await chat.setChatCheckpoint({ name: "k", message: "q" });
+  expect((await collect(chat.chatMessages({ to: "a", limit: 1 }))).map((m) => m.data)).toEqual(["1 2", { text: `there ${word}` }]);
+  expect(await collect(chat.chatMessages({ id: "q" }))).toMatchObject([{ followed: true, parent: null }]);
+  expect((await collect(chat.chatBranches())).map((b) => [b.name, b.head, b.active, b.length])).toEqual([["main", null, false, 0], ["side", "a", true, 2]]);
+  expect((await collect(chat.chatCheckpoints({ name: "k" }))).map((c) => c.message)).toEqual(["q"]);
+  expect((await chat.chatGraph()).nodes).toHaveLength(3);
+  expect((await collect(chat.searchChat(word, { limit: 1 }))).map((m) => m.id)).toEqual(["q"]);
+  expect((await collect(client.chats({ user, branch: word }))).map((c) => c.id)).toEqual([talk.id]);
+  await chat.delete();
+
   // Alternatives and summaries.
   const offered = (await aside.offer({ count: 2 })).items;
   for (const [i, o] of offered.entries()) await client.context(o.context).append([{ role: "assistant", text: `answer ${i}` }]);

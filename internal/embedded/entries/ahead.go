@@ -117,7 +117,9 @@ func (s *State) need(n *read.Need, k judge.Key) {
 	case judge.KeyBlock:
 		n.Keys = append(n.Keys, keys.Block(k.Hash))
 	case judge.KeyErased:
-		get(keys.TableErased, k.Hash[:])
+		if s.Source.AnyErased() {
+			get(keys.TableErased, k.Hash[:])
+		}
 	case judge.KeyChunk, judge.KeyTree:
 		n.Keys = append(n.Keys, keys.Chunk(k.Hash))
 	case judge.KeyOfThread:

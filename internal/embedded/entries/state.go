@@ -65,8 +65,8 @@ func (s *State) Get(key []byte) ([]byte, bool, error) {
 	return s.Source.Get(key)
 }
 
-// look is Get for a table and the parts of a key.
-func (s *State) look(table byte, parts ...[]byte) ([]byte, bool, error) {
+// lookup is Get for a table and the parts of a key.
+func (s *State) lookup(table byte, parts ...[]byte) ([]byte, bool, error) {
 	s.key = append(s.key[:0], table)
 	for _, p := range parts {
 		s.key = append(s.key, p...)
@@ -75,13 +75,13 @@ func (s *State) look(table byte, parts ...[]byte) ([]byte, bool, error) {
 }
 
 func (s *State) has(table byte, parts ...[]byte) (bool, error) {
-	_, ok, err := s.look(table, parts...)
+	_, ok, err := s.lookup(table, parts...)
 	return ok, err
 }
 
 // stored returns the record under a key, or nil.
 func stored[R structure.Record](s *State, kind structure.Kind, table byte, parts ...[]byte) (r R, err error) {
-	v, ok, err := s.look(table, parts...)
+	v, ok, err := s.lookup(table, parts...)
 	if err != nil || !ok {
 		return r, err
 	}
@@ -98,7 +98,7 @@ func (s *State) Context(id structure.ContextID) (*backend.Context, error) {
 	if c, ok := s.Cache.keep(id); ok {
 		return c, nil
 	}
-	v, ok, err := s.look(keys.TableContext, id[:])
+	v, ok, err := s.lookup(keys.TableContext, id[:])
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (s *State) Run(id structure.RunID) (structure.RunInfo, bool, error) {
 	if !s.replay && s.Source.NewRun(id) {
 		return structure.RunInfo{}, false, nil
 	}
-	v, ok, err := s.look(keys.TableRun, id[:])
+	v, ok, err := s.lookup(keys.TableRun, id[:])
 	if err != nil || !ok {
 		return structure.RunInfo{}, false, err
 	}
@@ -240,7 +240,7 @@ func (s *State) nameFrom(table byte, from judge.Source) (string, error) {
 
 // Block implements judge.View.
 func (s *State) Block(id content.ID) (size int64, known bool, err error) {
-	v, ok, err := s.look(keys.TableBlock, id[:keys.HashPrefix])
+	v, ok, err := s.lookup(keys.TableBlock, id[:keys.HashPrefix])
 	if err != nil || !ok {
 		return 0, false, err
 	}

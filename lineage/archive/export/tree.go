@@ -158,8 +158,8 @@ func (t *tree) branchesFrom(first lineage.SpanRef) []string {
 	return names
 }
 
-// place is a span of a line, with the branches that end at it and the lines that fork after it.
-type place struct {
+// lineStep is a span of a line, with the branches that end at it and the lines that fork after it.
+type lineStep struct {
 	entries []*lineage.Entry
 	// names are the branches whose tip is this span.
 	names []string
@@ -167,8 +167,8 @@ type place struct {
 }
 
 // walk yields the places of a line.
-func (t *tree) walk(ctx context.Context, l line) iter.Seq2[*place, error] {
-	return func(yield func(*place, error) bool) {
+func (t *tree) walk(ctx context.Context, l line) iter.Seq2[*lineStep, error] {
+	return func(yield func(*lineStep, error) bool) {
 		for first := l.first; !first.IsZero(); {
 			r := t.runs[first.Run]
 			last := lineage.SpanRef{Run: first.Run, Seq: r.last}
@@ -176,7 +176,7 @@ func (t *tree) walk(ctx context.Context, l line) iter.Seq2[*place, error] {
 				last.Seq = on.leaves
 			}
 			window := structure.Window{From: r.info.Position(first.Seq)}
-			for p, err := range places(t.store.History(ctx, last, window)) {
+			for p, err := range lineSteps(t.store.History(ctx, last, window)) {
 				if err != nil {
 					yield(nil, err)
 					return
@@ -199,10 +199,10 @@ func (t *tree) walk(ctx context.Context, l line) iter.Seq2[*place, error] {
 	}
 }
 
-// places groups entries by span.
-func places(entries iter.Seq2[*lineage.Entry, error]) iter.Seq2[*place, error] {
-	return func(yield func(*place, error) bool) {
-		var p *place
+// lineSteps groups entries by span.
+func lineSteps(entries iter.Seq2[*lineage.Entry, error]) iter.Seq2[*lineStep, error] {
+	return func(yield func(*lineStep, error) bool) {
+		var p *lineStep
 		for e, err := range entries {
 			if err != nil {
 				yield(nil, err)
@@ -215,7 +215,7 @@ func places(entries iter.Seq2[*lineage.Entry, error]) iter.Seq2[*place, error] {
 			if p != nil && !yield(p, nil) {
 				return
 			}
-			p = &place{entries: []*lineage.Entry{e}}
+			p = &lineStep{entries: []*lineage.Entry{e}}
 		}
 		if p != nil {
 			yield(p, nil)

@@ -64,7 +64,7 @@ it offers one more in the same set, such as another try of the same answer.`,
 			})
 		}),
 	}
-	c.Flags().IntVar(&o.count, "count", 0, "how many to offer")
+	c.Flags().IntVar(&o.count, "count", 0, "the number of alternatives")
 	c.Flags().StringSliceVar(&o.models, "model", nil, "offer one for this model")
 	c.Flags().StringVar(&o.to, "to", "", "list the alternatives to a message")
 	c.Flags().BoolVar(&o.retry, "retry", false, "offer one more alternative to the message of --to")

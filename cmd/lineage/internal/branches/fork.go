@@ -43,7 +43,7 @@ A fork is without a name unless --branch gives it one.`,
 	f := c.Flags()
 	f.StringVarP(&o.branch, "branch", "b", "", "name it, as a branch")
 	f.StringVar(&o.thread, "into", "", "the thread that it belongs to, if another")
-	f.IntVar(&o.count, "count", 1, "how many to make")
+	f.IntVar(&o.count, "count", 1, "the number of forks")
 	f.Var(&o.metadata, "metadata", "JSON to keep with it")
 	o.overrides.Bind(c)
 	return c

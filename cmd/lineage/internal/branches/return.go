@@ -28,7 +28,7 @@ subagent. Without a text it is the last message of the subagent.`,
 		}),
 	}
 	c.Flags().StringVarP(&o.role, "role", "r", "assistant", "the role in the parent")
-	c.Flags().StringVar(&o.name, "name", "", "the subagent's name there")
+	c.Flags().StringVar(&o.name, "name", "", "the name of the subagent in the parent")
 	return c
 }
 

@@ -19,8 +19,8 @@ func threadListCommand(a *app.App) *cobra.Command {
 	o := &threads.ThreadListOptions{}
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List the threads, the one that was updated last first",
-		Long: `List the threads, the one that was updated last first. A thread is updated when it
+		Short: "List the threads, last updated first",
+		Long: `Lists the threads, last updated first. A thread is updated when it
 is changed and when it gets a message. Messages count by their own times, so
 imported threads are sorted by the times of their archive.
 
@@ -44,14 +44,14 @@ which reads the whole store.`,
 	f := c.Flags()
 	f.StringVar(&o.User, "user", "", "only this user's")
 	f.StringVar(&o.Source, "source-prefix", "", "only those whose source id has this prefix")
-	f.StringVar(&o.Title, "title", "", "only those whose title has this prefix, in upper or lower case")
+	f.StringVar(&o.Title, "title", "", "only those whose title has this prefix, ignoring case")
 	f.Var(&o.Metadata, "metadata", "only those with this KEY=VALUE in their metadata, or with VALUE in the array there; VALUE is JSON, or else a string; may be repeated")
 	o.Session.Add(f)
 	f.Var(&o.Since, "since", "only those updated at this time or later: 2026-01-31, or as in RFC 3339")
 	f.Var(&o.Until, "until", "only those updated before this time")
 	f.BoolVar(&o.Gone, "gone", false, "only sessions of this machine whose files the agent has deleted, as 'lineage follow' saw it last")
-	f.BoolVar(&o.Oldest, "oldest", false, "list the one that was updated first first")
-	f.IntVarP(&o.Limit, "limit", "n", 0, "at most so many")
+	f.BoolVar(&o.Oldest, "oldest", false, "list the least recently updated one first")
+	f.IntVarP(&o.Limit, "limit", "n", 0, "list at most this many")
 	f.StringVar(&o.After, "after", "", "continue after the page that ended with this TOKEN")
 	return c
 }

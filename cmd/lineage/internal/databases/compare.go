@@ -36,7 +36,7 @@ the differences: rows that are missing, extra or different. Exits with 8 if any 
 			})
 		}),
 	}
-	c.Flags().IntVarP(&o.limit, "limit", "n", 0, "end after so many differences")
+	c.Flags().IntVarP(&o.limit, "limit", "n", 0, "stop after this many differences")
 	return c
 }
 

@@ -41,7 +41,7 @@ With --limit only a page is read, and the context to continue after is printed.`
 	}
 	f := c.Flags()
 	f.BoolVar(&o.Alone, "alone", false, "list the contexts that belong to no thread")
-	f.IntVarP(&o.Limit, "limit", "n", 0, "at most so many")
+	f.IntVarP(&o.Limit, "limit", "n", 0, "list at most this many")
 	f.StringVar(&o.After, "after", "", "continue after the page that ended with this CONTEXT")
 	return c
 }

@@ -42,7 +42,7 @@ is listed on standard error.`,
 	}
 	f := c.Flags()
 	f.Uint64VarP(&o.last, "last", "n", 0, "at most the last so many messages")
-	f.IntVar(&o.budget, "budget", 0, "the number of tokens it may take, by estimate")
+	f.IntVar(&o.budget, "budget", 0, "the maximum number of tokens, by estimate")
 	f.StringVar(&o.format, "format", "text", "text, xml, markdown, toml, toon, openai, responses or anthropic")
 	return c
 }

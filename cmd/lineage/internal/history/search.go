@@ -50,7 +50,7 @@ the store cannot be written. If nothing is found, the command exits with 9.`,
 	o.Session.Add(c.Flags())
 	c.Flags().Var(&o.Since, "since", "only in threads updated at this time or later: 2026-01-31, or as in RFC 3339")
 	c.Flags().Var(&o.Until, "until", "only in threads updated before this time")
-	c.Flags().IntVarP(&o.Limit, "limit", "n", 0, fmt.Sprintf("at most so many (default %d)", chat.DefaultSearchLimit))
+	c.Flags().IntVarP(&o.Limit, "limit", "n", 0, fmt.Sprintf("list at most this many (default %d)", chat.DefaultSearchLimit))
 	return c
 }
 
@@ -66,9 +66,9 @@ func printHits(a *app.App, hits []*threads.Hit) error {
 		}
 		what := cmp.Or(h.Role, strings.TrimSpace(h.Kind+" "+h.Name))
 		snippet := cmp.Or(h.Snippet, screen.Cut(screen.Line(h.Text), 200))
-		err := a.Print(&h.Hit, "%s  %s  %s\n    %s\n", a.Out.Paint(screen.OfRole(h.Role)+";1", screen.Line(what)),
+		err := a.Print(&h.Hit, "%s  %s  %s\n%s", a.Out.Paint(screen.OfRole(h.Role)+";1", screen.Line(what)),
 			a.Out.Paint(screen.Dim, screen.Line(refs.ShortAddress(h.ID))+"  "+screen.Time(h.CreatedAt)), screen.Line(strings.Join(in, ", ")),
-			marked(a, screen.Line(snippet)))
+			marked(a, a.Indented("    ", screen.Line(snippet))))
 		if err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ search' finds the texts of summaries too.`,
 	f.BoolVar(&o.list, "list", false, "list the summaries there are instead")
 	f.StringVar(&o.model, "model", "", "the model that summarizes")
 	f.StringVar(&o.url, "url", "", "the endpoint of the model, up to its version")
-	f.IntVar(&o.maxTokens, "max-tokens", 0, "how long the summary may be")
+	f.IntVar(&o.maxTokens, "max-tokens", 0, "the maximum length of the summary in tokens")
 	return c
 }
 

@@ -53,7 +53,7 @@ keep it until they are vacuumed or expire. Former titles and metadata of existin
 	f := c.Flags()
 	f.BoolVarP(&o.dryRun, "dry-run", "n", false, "only show what would be removed")
 	f.DurationVar(&o.keepReflog, "keep-reflog", backend.DefaultKeepReflog, "how long reflog entries keep old history alive; 0 keeps nothing")
-	f.DurationVar(&o.keepUnused, "keep-unused", backend.DefaultKeepUnused, "for how long content stays that nothing has used yet")
+	f.DurationVar(&o.keepUnused, "keep-unused", backend.DefaultKeepUnused, "how long content that nothing has used yet is kept")
 	return c
 }
 

@@ -46,7 +46,7 @@ func runPack(ctx context.Context, s *app.Session, dense bool) error {
 	}
 	gain := ""
 	if report.Fast > 0 {
-		gain = fmt.Sprintf("%s are in packs that are not dense; --dense usually saves a third to a half of that, and takes about 2 s for each MiB of text\n", screen.Bytes(report.Fast))
+		gain = fmt.Sprintf("%s are in packs that are not dense; --dense usually saves a third to a half of that,\nand takes about 2 s for each MiB of text\n", screen.Bytes(report.Fast))
 	}
 	return s.Print(&records.Packed{PackReport: report}, "%s: journal and index take %s, %s before\n%s", did, screen.Bytes(report.After), screen.Bytes(report.Before), gain)
 }

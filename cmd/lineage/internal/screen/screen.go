@@ -21,20 +21,23 @@ type Screen struct {
 	Colour bool
 }
 
-// Of returns the screen for w. Only a terminal has a width and colours. NO_COLOR and TERM=dumb turn colours off, and
-// COLUMNS overrides the width.
+// Of returns the screen for w. COLUMNS overrides the width of the terminal. Only a terminal has colours; NO_COLOR and
+// TERM=dumb turn them off.
 func Of(w io.Writer, getenv func(string) string) *Screen {
 	s := &Screen{W: NewFilter(w)}
+	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && n > 0 {
+		s.Width = n
+	}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return s
 	}
-	s.Terminal, s.Width = true, 80
-	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-		s.Width = width
-	}
-	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && n > 0 {
-		s.Width = n
+	s.Terminal = true
+	if s.Width == 0 {
+		s.Width = 80
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			s.Width = width
+		}
 	}
 	s.Colour = getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 	return s

@@ -57,7 +57,7 @@ everybody between can read what is sent.`,
 		RunE: a.Does(func(ctx context.Context, _ []string) error { return runServe(ctx, a, o) }),
 	}
 	f := c.Flags()
-	f.DurationVar(&o.idle, "idle", 0, "end after so long without another process or a request; 0 is never")
+	f.DurationVar(&o.idle, "idle", 0, "end after this time without another process or a request; 0 is never")
 	f.BoolVar(&o.open, "open", false, "open the page in the browser")
 	f.BoolVar(&o.link, "link", false, "print a new link of a server of this store that runs, and end")
 	f.StringVar(&o.listen, "listen", "", "the address to listen on (default "+server.DefaultListen+" or the next free port)")

@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
+	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/resume"
@@ -31,7 +32,8 @@ import (
 func apiRoutes(s *app.Session, logger *slog.Logger, from *pageIndexes) []server.Route {
 	to := &transfers{s}
 	return api.New(api.Options{
-		Store: s.Store, Logger: logger, Search: from.searchFor, Usage: from.usageFor, Import: to.importArchive, Resume: to.resume,
+		Store: s.Store, Logger: logger, Search: from.searchFor, SearchChat: from.searchChat, Usage: from.usageFor,
+		Import: to.importArchive, Resume: to.resume,
 	}).Routes()
 }
 
@@ -63,6 +65,15 @@ func (p *pageIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits []
 		hits = append(hits, r)
 	}
 	return hits, nil
+}
+
+// searchChat is api.Options.SearchChat.
+func (p *pageIndexes) searchChat(ctx context.Context, chatID, query string, o chat.SearchOptions) ([]chat.SearchResult, error) {
+	index, err := p.openTexts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return index.SearchMessages(ctx, chatID, query, o)
 }
 
 // usageFor is api.Options.Usage.

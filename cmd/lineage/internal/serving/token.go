@@ -53,7 +53,7 @@ one of the projects.`,
 	f.BoolVar(&o.write, "write", false, "let it change the store, too")
 	f.StringArrayVar(&o.users, "user", nil, "for threads of this user")
 	f.StringArrayVar(&o.projects, "project", nil, "for sessions that began in this folder")
-	f.DurationVar(&o.expires, "expires", 0, "end it after so long; 0 is never")
+	f.DurationVar(&o.expires, "expires", 0, "the time until it expires; 0 is never")
 	return c
 }
 

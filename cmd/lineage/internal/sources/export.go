@@ -76,7 +76,7 @@ last, also if the agent has deleted it. It is named by its path, the end of its 
 		}),
 	}
 	f := c.Flags()
-	f.StringVar(&o.format, "format", "", "how to write it (default: by the ending of --output, or markdown)")
+	f.StringVar(&o.format, "format", "", "the format (default: by the ending of --output, or markdown)")
 	f.StringVarP(&o.to, "output", "o", app.StdoutName, "the file to write; - is standard output")
 	f.BoolVar(&o.all, "all", false, "write every thread")
 	f.BoolVar(&o.given, "as-given", false, "write messages as they were given: openai and sharegpt")

@@ -2,7 +2,6 @@ package threads
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
@@ -19,9 +18,14 @@ import (
 func ThreadRecord(ctx context.Context, s *app.Session, t *lineage.Thread) (*records.Thread, error) {
 	r, err := records.OfThread(ctx, s.Store, t)
 	if err == nil {
-		r.Current = s.Thread != nil && s.Thread.ID() == t.ID()
+		InStore{s}.mark(r)
 	}
 	return r, err
+}
+
+// mark says whether a thread is the current one.
+func (s InStore) mark(r *records.Thread) {
+	r.Current = s.Thread != nil && s.Thread.ID().String() == r.ID
 }
 
 // CreateThread implements Keeper.
@@ -106,18 +110,18 @@ func (s InStore) ListThreads(ctx context.Context, o *ThreadListOptions) (list []
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range page {
-		r, err := ThreadRecord(ctx, s.Session, t.Thread)
-		if errors.Is(err, lineage.ErrNotFound) {
-			continue // deleted in the meantime
-		}
-		if err != nil {
-			return nil, err
-		}
-		if more && t == page[len(page)-1] {
-			r.Next = t.Page.String()
-		}
-		list = append(list, r)
+	ids := make([]lineage.ThreadID, len(page))
+	for i, t := range page {
+		ids[i] = t.ID()
+	}
+	if list, err = records.OfThreads(ctx, s.Store, ids); err != nil {
+		return nil, err
+	}
+	for _, r := range list {
+		s.mark(r)
+	}
+	if more && len(list) > 0 {
+		list[len(list)-1].Next = page[len(page)-1].Page.String()
 	}
 	return list, show.AddUsage(ctx, s.Session, list...)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-// line is the history that pending messages will be part of.
-type line struct {
+// pendingHistory is the history that pending messages will be part of.
+type pendingHistory struct {
 	// after is the saved message before them.
 	after chat.Ref
 	// fragments are the messages that are not in the history up to after.
@@ -18,15 +18,15 @@ type line struct {
 	versions map[string]bool
 }
 
-// line returns the history for messages that are pending on a branch. If they include new versions of saved messages,
-// the line forks before the earliest of these. An unchanged message counts as a new version if the line does not have
+// pendingHistory returns the history for messages that are pending on a branch. If they include new versions of saved messages,
+// the history forks before the earliest of these. An unchanged message counts as a new version if the history does not have
 // the saved one, because that is on another branch or after another new version.
-func (e *Engine) line(ctx context.Context, head chat.Ref, pending []Fragment) (line, error) {
+func (e *Engine) pendingHistory(ctx context.Context, head chat.Ref, pending []Fragment) (pendingHistory, error) {
 	saved, err := e.savedAmong(ctx, pending)
 	if err != nil || len(saved) == 0 {
-		return line{after: head, fragments: pending}, err
+		return pendingHistory{after: head, fragments: pending}, err
 	}
-	l := line{after: head, versions: make(map[string]bool)}
+	l := pendingHistory{after: head, versions: make(map[string]bool)}
 	var same []string
 	for _, f := range pending {
 		m, ok := saved[f.ID]
@@ -35,7 +35,7 @@ func (e *Engine) line(ctx context.Context, head chat.Ref, pending []Fragment) (l
 		}
 		again, err := isUnchanged(f, m)
 		if err != nil {
-			return line{}, err
+			return pendingHistory{}, err
 		}
 		if again {
 			same = append(same, f.ID)
@@ -45,10 +45,10 @@ func (e *Engine) line(ctx context.Context, head chat.Ref, pending []Fragment) (l
 	}
 	for more := true; more; {
 		if err := e.part(ctx, &l, pending, saved); err != nil {
-			return line{}, err
+			return pendingHistory{}, err
 		}
 		if more, err = e.addVersions(ctx, &l, same); err != nil {
-			return line{}, err
+			return pendingHistory{}, err
 		}
 	}
 	for _, f := range pending {
@@ -59,8 +59,8 @@ func (e *Engine) line(ctx context.Context, head chat.Ref, pending []Fragment) (l
 	return l, nil
 }
 
-// part makes the line fork before the earliest of the new versions.
-func (e *Engine) part(ctx context.Context, l *line, pending []Fragment, saved map[string]chat.Message) error {
+// part makes the history fork before the earliest of the new versions.
+func (e *Engine) part(ctx context.Context, l *pendingHistory, pending []Fragment, saved map[string]chat.Message) error {
 	position := 0
 	for _, f := range pending {
 		if !l.versions[f.ID] {
@@ -81,8 +81,8 @@ func (e *Engine) part(ctx context.Context, l *line, pending []Fragment, saved ma
 	return nil
 }
 
-// addVersions adds those messages to the versions that the line does not have, and reports whether there are any.
-func (e *Engine) addVersions(ctx context.Context, l *line, same []string) (more bool, err error) {
+// addVersions adds those messages to the versions that the history does not have, and reports whether there are any.
+func (e *Engine) addVersions(ctx context.Context, l *pendingHistory, same []string) (more bool, err error) {
 	if len(same) == 0 {
 		return false, nil
 	}

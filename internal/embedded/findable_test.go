@@ -1,0 +1,71 @@
+package embedded
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// densePacked returns the directory of a closed store of n messages that is packed dense and has no index.
+func densePacked(t *testing.T, n int) string {
+	dir := t.TempDir()
+	e := openPacked(t, dir, n)
+	_, err := e.Pack(background, backend.PackOptions{All: true, Dense: true})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	require.NoFileExists(t, filepath.Join(dir, indexFile))
+	return dir
+}
+
+// A pack without lookup tables gets them when the store is no longer small, and what it has is found then.
+func TestUnlistedPacksAreRewritten(t *testing.T) {
+	e := reopen(t, densePacked(t, 30), Options{Durability: backend.Normal, NoPacking: true})
+	listed := func() error {
+		v := e.journal.View()
+		defer v.Release()
+		_, err := v.Findable(0)
+		return err
+	}
+	require.Error(t, listed())
+	_, err := e.Pack(background, backend.PackOptions{})
+	require.NoError(t, err)
+	require.Error(t, listed(), "the store is small")
+
+	run := structure.NewID[structure.RunID]()
+	body := []byte("the same again and again")
+	c := &structure.Commit{Records: []structure.Record{
+		&structure.Run{ID: run},
+		&structure.Block{Block: content.Block{ID: content.Sum(body), Type: content.TypeText, Size: int64(len(body))}, Body: body},
+	}}
+	for seq := range uint64(spareSpans) {
+		c.Records = append(c.Records, &structure.Span{
+			Ref: structure.SpanRef{Run: run, Seq: seq + 1}, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: content.Sum(body)}},
+		})
+	}
+	_, err = e.Apply(background, c, backend.Options{})
+	require.NoError(t, err)
+	_, err = e.Pack(background, backend.PackOptions{})
+	require.NoError(t, err)
+	require.NoError(t, listed())
+	requireTalk(t, e, 30)
+	require.Empty(t, findings(t, e, true))
+}
+
+// A store without an index that is open for reading only is verified, deep too, and nothing is written to it.
+func TestVerifyWithoutIndex(t *testing.T) {
+	dir := densePacked(t, 30)
+	before, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	e := reopen(t, dir, Options{ReadOnly: true})
+	require.Empty(t, findings(t, e, true))
+	requireTalk(t, e, 30)
+	after, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Equal(t, len(before), len(after))
+}

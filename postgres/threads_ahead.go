@@ -1,0 +1,69 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+var _ backend.ThreadsAhead = (*snapshot)(nil)
+
+// ThreadsAhead implements backend.ThreadsAhead. Later reads of the snapshot find here what it has read.
+func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) error {
+	t, err := s.at(ctx, need{})
+	if err != nil {
+		return err
+	}
+	var n need
+	for _, id := range ids {
+		n.Keys = append(n.Keys, keys.Of(keys.TableThread, id[:]))
+	}
+	if err := t.Prefetch(ctx, n.Need); err != nil {
+		return err
+	}
+	n = need{}
+	var active []structure.ContextID
+	for _, id := range ids {
+		v, ok, err := t.Get(keys.Of(keys.TableThread, id[:]))
+		if err != nil || !ok {
+			continue // its reader is told
+		}
+		thread, err := keys.Record[*structure.Thread](structure.KindThread, v, id.String())
+		if err != nil {
+			continue
+		}
+		n.Keys = append(n.Keys, keys.AppendMessage(nil, thread.Home()))
+		if c := thread.Active; !c.IsZero() {
+			active = append(active, c)
+			n.Keys = append(n.Keys, keys.Of(keys.TableContext, c[:]), keys.Of(keys.TableTip, c[:]))
+		}
+		n.pages = append(n.pages, page{read.Under(keys.Branch(id, "")), firstPage, false})
+	}
+	f, err := t.fetch(ctx, n)
+	if err == nil {
+		err = t.take(n, f)
+	}
+	if err != nil {
+		return err
+	}
+	for i, p := range f.pages {
+		if !p.more { // those of others are read when they are asked for
+			t.ranges = append(t.ranges, fetchedRange{n.pages[i].Range, inRange(p.entries, n.pages[i].From, n.pages[i].To)})
+		}
+	}
+	n = need{}
+	for _, id := range active {
+		if c, err := read.Context(t, id); err == nil && !c.Tip.IsZero() {
+			n.Keys = append(n.Keys, bytes.Clone(keys.Of(keys.TableRun, c.Tip.Run[:])))
+		}
+	}
+	if err := t.Prefetch(ctx, n.Need); err != nil {
+		return err
+	}
+	s.ahead.Store(t)
+	return nil
+}
