@@ -179,6 +179,8 @@ func testConcurrentDeletion(t *testing.T, s *store) {
 
 // testConcurrentChanges lets many writers add members to the metadata of one chat while others change its title and
 // add messages. No member may get lost.
+//
+// feature: storage/metadata-merge
 func testConcurrentChanges(t *testing.T, s *store) {
 	const writers, turns = 8, 6
 	s.createChat("c")

@@ -30,6 +30,8 @@ var (
 )
 
 // testChatPages compares listings, whole and by page, with what the options mean for each chat.
+//
+// feature: storage/chat-list
 func testChatPages(t *testing.T, s *store) {
 	for i, id := range listedIDs {
 		c := chat.Chat{ID: id, UserID: []string{"ada", "bob", ""}[i%3]}

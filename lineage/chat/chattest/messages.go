@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
+//
 // feature: state/message
 // feature: storage/messages
 // feature: storage/nothing
@@ -65,6 +66,10 @@ func testMessages(t *testing.T, s *store) {
 }
 
 // testTrees adds messages in every place: at ends, in the middle, as further roots.
+//
+// feature: state/parent
+// feature: storage/add
+// feature: storage/children
 func testTrees(t *testing.T, s *store) {
 	s.createChat("c")
 	parents := map[string]chat.Ref{}
@@ -177,6 +182,7 @@ func testRefusedMessages(t *testing.T, s *store) {
 }
 
 // testAnyJSON keeps JSON byte for byte, whatever its layout and size.
+// feature: state/message
 func testAnyJSON(t *testing.T, s *store) {
 	s.createChat("c")
 	parent := chat.Ref("")
@@ -251,6 +257,8 @@ func testOddIDs(t *testing.T, s *store) {
 }
 
 // testLongChain reads a chain that exceeds common limits on depth and on parameters.
+//
+// feature: state/chain
 func testLongChain(t *testing.T, s *store) {
 	const step = 1_000
 	count := cmp.Or(s.config.LongChain, 33_000)
