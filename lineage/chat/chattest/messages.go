@@ -12,7 +12,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
-//
 // feature: state/message
 // feature: storage/messages
 // feature: storage/nothing
