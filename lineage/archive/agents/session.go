@@ -119,25 +119,12 @@ func (s *session) ordered(nodes []archive.Node) []archive.Node {
 			}
 		}
 	}
-	waits := make(map[int][]int) // for a node: those before it that it is the parent of
-	waiting := make([]bool, len(nodes))
-	for i := range nodes {
-		n := &nodes[i]
-		n.Parent = s.resolve(n.Parent)
-		if parent, known := at[n.Parent]; known && parent > i {
-			waits[parent], waiting[i] = append(waits[parent], i), true
-		}
-	}
-	if len(waits) == 0 {
-		return nodes
-	}
+	waits := make(map[int][]int) // for a node: its children that came before it
 	out, done := make([]archive.Node, 0, len(nodes)), make([]bool, len(nodes))
 	put := func(first int) {
 		for next := []int{first}; len(next) > 0; {
 			i := next[len(next)-1]
-			if next = next[:len(next)-1]; done[i] {
-				continue
-			}
+			next = next[:len(next)-1]
 			out, done[i] = append(out, nodes[i]), true
 			for _, child := range slices.Backward(waits[i]) {
 				next = append(next, child)
@@ -145,12 +132,20 @@ func (s *session) ordered(nodes []archive.Node) []archive.Node {
 		}
 	}
 	for i := range nodes {
-		if !waiting[i] {
+		n := &nodes[i]
+		n.Parent = s.resolve(n.Parent)
+		if parent, known := at[n.Parent]; known && parent != i && !done[parent] {
+			waits[parent] = append(waits[parent], i)
+			continue
+		}
+		put(i)
+	}
+	for i := range nodes { // those that are their own ancestors, and what follows them
+		if parent := at[nodes[i].Parent]; !done[i] {
+			waits[parent] = slices.DeleteFunc(waits[parent], func(child int) bool { return child == i })
+			nodes[i].Parent = ""
 			put(i)
 		}
-	}
-	for i := range nodes { // those that state each other as parents
-		put(i)
 	}
 	return out
 }
