@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/pgtest"
@@ -27,6 +29,17 @@ func threadCommits(n int) (ids []structure.ThreadID, batch []*pending) {
 	return ids, batch
 }
 
+// gate holds back synced writes until it is opened.
+func gate(t *testing.T, pool *pgxpool.Pool) (open func()) {
+	t.Helper()
+	tx, err := pool.Begin(background)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(background) }) // it may have been
+	_, err = tx.Exec(background, `SELECT FROM lineage_durable FOR UPDATE`, exec)
+	require.NoError(t, err)
+	return func() { require.NoError(t, tx.Rollback(background)) }
+}
+
 func countAnswered(batch []*pending) (n int) {
 	for _, p := range batch {
 		select {
@@ -39,34 +52,33 @@ func countAnswered(batch []*pending) (n int) {
 }
 
 // TestAnsweredWhenSynced holds back the synced write after a turn of several commits: they are in the log, and others can
-// write, but they are not answered before. When the server stops meanwhile and loses them, they are written again.
+// write, but they are not answered before. When the server stops meanwhile and loses them, they are written again, and so is
+// the synced write when it is cancelled.
 func TestAnsweredWhenSynced(t *testing.T) {
-	for name, loses := range map[string]bool{"synced": false, "lost": true} {
+	for name, end := range map[string]string{"synced": "", "lost": "pg_terminate_backend", "cancelled": "pg_cancel_backend"} {
 		t.Run(name, func(t *testing.T) {
+			loses := name == "lost"
 			pool := newPool(t, pgtest.DSN(t), nil)
 			e, other := handle(t, pool, "s"), handle(t, pool, "s")
 			_, first := createThread(t, e, backend.Full)
 			require.NoError(t, e.log.flush(background, e.head)) // there is a row
-			gate, err := pool.Begin(background)
-			require.NoError(t, err)
-			defer gate.Rollback(background) //nolint:errcheck // it may have been rolled back
-			_, err = gate.Exec(background, `SELECT FROM lineage_durable FOR UPDATE`, exec)
-			require.NoError(t, err)
-
+			open := gate(t, pool)
 			contend(e)
 			ids, batch := threadCommits(3)
 			require.Empty(t, e.turnOf(batch))
-			_, err = other.Thread(background, ids[2])
+			_, err := other.Thread(background, ids[2])
 			require.NoError(t, err)
 			eventually(t, pool, `SELECT count(*) = 1 FROM pg_locks WHERE NOT granted`)
 			createThread(t, other, backend.Normal)
 			require.Zero(t, countAnswered(batch))
 			if loses {
 				lose(t, pool, "s", first.Number+1)
-				_, err = pool.Exec(background, `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted`, exec)
+			}
+			if end != "" {
+				_, err = pool.Exec(background, `SELECT `+end+`(pid) FROM pg_locks WHERE NOT granted`, exec)
 				require.NoError(t, err)
 			}
-			require.NoError(t, gate.Rollback(background))
+			open()
 			for i, p := range batch {
 				<-p.done
 				require.NoError(t, p.err)
@@ -83,6 +95,42 @@ func TestAnsweredWhenSynced(t *testing.T) {
 			requireSound(t, e)
 		})
 	}
+}
+
+// The server loses a turn that waits for the synced write of one before it, and then another turn takes its numbers. No
+// receipt names a commit that is gone, though the last turn of those that wait is there.
+func TestAnsweredAfterALoss(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, other := handle(t, pool, "s"), handle(t, pool, "s")
+	createThread(t, e, backend.Full)
+	require.NoError(t, e.log.flush(background, e.head)) // there is a row
+	open := gate(t, pool)
+	var all []*pending
+	var ids []structure.ThreadID
+	turn := func() {
+		contend(e)
+		made, batch := threadCommits(3)
+		require.Empty(t, e.turnOf(batch))
+		ids, all = append(ids, made...), append(all, batch...)
+	}
+	turn()
+	eventually(t, pool, `SELECT count(*) = 1 FROM pg_locks WHERE NOT granted`)
+	turn()
+	lost := all[3].receipt.Number
+	lose(t, pool, "s", lost)
+	turn()
+	require.Equal(t, lost, all[6].receipt.Number)
+	require.Zero(t, countAnswered(all))
+	open()
+	for i, p := range all {
+		<-p.done
+		require.NoError(t, p.err)
+		_, err := other.Thread(background, ids[i])
+		require.NoError(t, err, "commit %d was acknowledged, and is not there", p.receipt.Number)
+		require.Contains(t, history(t, other)[p.receipt.Number-1], fmt.Sprintf("%d %x ", p.receipt.Number, p.receipt.ID))
+	}
+	require.Len(t, history(t, other), 1+len(all))
+	requireSound(t, e)
 }
 
 // The outcome of a request is durable when another process learns it.

@@ -71,7 +71,7 @@ func (e *Engine) Epoch(ctx context.Context) (epoch uint64, err error) {
 
 // elsewhere lists places from which a collection deletes nothing.
 var elsewhere = []string{
-	"dead rows of lineage_log and lineage_entry, until VACUUM FULL, or until their space is used again after VACUUM",
+	"dead rows of lineage_log, lineage_entry and lineage_former, until VACUUM FULL, or until their space is used again after VACUUM",
 	"the write-ahead log, standbys and backups of the server",
 	"the memory of other processes, until they next use the store",
 	"bundles, exports and other copies of the store",

@@ -248,13 +248,16 @@ func (l *log) queueStateAfter(b *pgx.Batch, k known, after uint64, is *state, ho
 		if is.epoch == k.epoch && is.folded == k.folded {
 			is.unfolded = k.unfolded
 		}
+		var later []index.Entry
+		size := 0
 		for _, some := range changes {
 			entries, err := decodeChanges(some)
 			if err != nil {
 				return err
 			}
-			is.unfolded = is.unfolded.with(entries, len(some))
+			later, size = append(later, entries...), size+len(some)
 		}
+		is.unfolded = is.unfolded.with(latestOf(later), size)
 		if n == nil {
 			return nil
 		}

@@ -208,6 +208,30 @@ func TestPruneTogether(t *testing.T) {
 	requireSound(t, e)
 }
 
+// Pruning ends though others write.
+func TestPruneEnds(t *testing.T) {
+	former := formerTime
+	formerTime = 0
+	t.Cleanup(func() { formerTime = former })
+	folding(t, 0)
+	dsn, after := pgtest.DSN(t), &afterBatch{afterQuery{func() {}}}
+	e := handle(t, newPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.Tracer = after }), "s")
+	main, err := tell(t, handle(t, newPool(t, dsn, nil), "s"), "0").Active(background)
+	require.NoError(t, err)
+	batches := 0
+	after.do = func() {
+		if batches++; batches < 20 {
+			_, err := main.Extend(background, lineage.User(fmt.Sprint(batches)))
+			require.NoError(t, err)
+		}
+	}
+	require.NoError(t, e.log.prune(background, 0))
+	after.do = func() {}
+	require.Positive(t, batches)
+	require.Less(t, batches, 20)
+	requireSound(t, e)
+}
+
 // endsMeanwhile is a context that ends after it was looked at.
 type endsMeanwhile struct {
 	context.Context

@@ -154,8 +154,8 @@ func (l *log) queueRow(b *pgx.Batch, epoch uint64, r *row) {
 		b.Queue(`SELECT 1 / (1 - count(*)) FROM (
   SELECT FROM unnest($3::bytea[]) AS k (key), LATERAL (SELECT FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key LIMIT 1) e LIMIT 1) known`, l.store, int64(epoch), storedKeys(r.assumed))
 	}
-	if r.judgedBefore && r.once {
-		b.Queue(`SELECT 1 / count(*) FROM lineage_head WHERE store = $1 AND epoch = $2 AND forgets = $3`, l.store, int64(epoch), int64(r.forgets))
+	if r.once {
+		b.Queue(`SELECT 1 / (coalesce((SELECT forgets FROM lineage_head WHERE store = $1 AND epoch = $2), 0) = $3)::int`, l.store, int64(epoch), int64(r.forgets))
 	}
 	b.Queue(`INSERT INTO lineage_log (store, n, count, id, data, entries) VALUES ($1, $2, $3, $4, $5, $6)`,
 		l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int32(len(r.entries)))
@@ -266,14 +266,33 @@ func (l *log) flush(ctx context.Context, h head) error {
 	if h.first == 0 {
 		return nil
 	}
-	err := l.transaction(ctx, backend.Full, func(b *pgx.Batch) {
-		b.Queue(`SELECT 1 / count(*) FROM lineage_log WHERE store = $1 AND n = $2 AND id = $3 AND count = $4`, l.store, int64(h.first), int64(h.ID), h.count())
-		b.Queue(`INSERT INTO lineage_durable AS d (store, n) VALUES ($1, $2) ON CONFLICT (store) DO UPDATE SET n = excluded.n`, l.store, int64(h.first))
-	})
-	if errors.Is(err, errBehind) {
-		return errDiverged
+	there, err := l.flushAll(ctx, []head{h})
+	if err == nil && !there[0] {
+		err = errDiverged
 	}
 	return err
+}
+
+// flushAll makes durable what the log has of some rows, which were written before it is called, and reports which it has.
+func (l *log) flushAll(ctx context.Context, heads []head) (there []bool, err error) {
+	there = make([]bool, len(heads))
+	n, id, count := make([]int64, len(heads)), make([]int64, len(heads)), make([]int64, len(heads))
+	for i, h := range heads {
+		n[i], id[i], count[i] = int64(h.first), int64(h.ID), h.count()
+		there[i] = h.first == 0
+	}
+	return there, l.transaction(ctx, backend.Full, func(b *pgx.Batch) {
+		b.Queue(`SELECT r.i FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS r (n, id, count, i), LATERAL (
+  SELECT FROM lineage_log WHERE store = $1 AND n = r.n AND id = r.id AND count = r.count LIMIT 1) l`, l.store, n, id, count).Query(func(rows pgx.Rows) error {
+			var i int64
+			_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
+				there[i-1] = true
+				return nil
+			})
+			return err
+		})
+		b.Queue(`INSERT INTO lineage_durable AS d (store, n) VALUES ($1, $2) ON CONFLICT (store) DO UPDATE SET n = excluded.n`, l.store, n[len(n)-1])
+	})
 }
 
 // newest returns the last row that begins at a number or before; without one, only the epoch.

@@ -20,8 +20,10 @@ var formerTime = 5 * time.Minute
 const (
 	// pruneEvery is the number of commits after which a process prunes.
 	pruneEvery = 256
-	// mostPruned limits the keys whose replaced versions are removed at once. Closing waits for that.
+	// mostPruned limits the keys whose replaced versions are removed at once, and mostFormer the rows that name them. Closing
+	// waits for that.
 	mostPruned = 4096
+	mostFormer = 1024
 )
 
 // pruning is the state of pruning in a process.
@@ -66,23 +68,25 @@ func (e *Engine) pruneLater(r *row) {
 // what it has begun: otherwise programs that end soon would never remove anything.
 func (l *log) prune(ctx context.Context, epoch uint64) error {
 	for ctx.Err() == nil {
-		n, err := l.pruneSome(context.WithoutCancel(ctx), epoch)
+		more, err := l.pruneSome(context.WithoutCancel(ctx), epoch)
 		if sqlState(err) == lockTimeout {
 			return nil
 		}
-		if err != nil || n == 0 {
+		if err != nil || !more {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *log) pruneSome(ctx context.Context, epoch uint64) (n int, err error) {
+// pruneSome is one step of prune. more is false if there was less to remove than a step may: what has become old enough
+// since is left to the next one who prunes.
+func (l *log) pruneSome(ctx context.Context, epoch uint64) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
 	t := &turn{l, conn, epoch}
 	defer t.rollback()
@@ -95,10 +99,10 @@ func (l *log) pruneSome(ctx context.Context, epoch uint64) (n int, err error) {
 	var parts []int32
 	b.Queue(`SELECT n, part, keys FROM (
   SELECT n, part, keys, sum(cardinality(keys)) OVER (ORDER BY n, part) - cardinality(keys) AS before FROM (
-    SELECT n, part, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND at < now() - $3::bigint * interval '1 millisecond'
-      AND n <= (SELECT folded FROM lineage_head WHERE store = $1 AND epoch = $2) ORDER BY n, part LIMIT 1024) oldest) f
+    SELECT n, part, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND made_at < now() - $3::bigint * interval '1 millisecond'
+      AND n <= (SELECT folded FROM lineage_head WHERE store = $1 AND epoch = $2) ORDER BY n, part LIMIT $5) oldest) f
 WHERE before < $4 ORDER BY n, part`,
-		l.store, int64(epoch), formerTime.Milliseconds(), mostPruned).Query(func(rows pgx.Rows) error {
+		l.store, int64(epoch), formerTime.Milliseconds(), mostPruned, mostFormer).Query(func(rows pgx.Rows) error {
 		var number int64
 		var part int32
 		var of [][]byte
@@ -110,8 +114,9 @@ WHERE before < $4 ORDER BY n, part`,
 		return err
 	})
 	if err := conn.SendBatch(ctx, &b).Close(); err != nil || len(numbers) == 0 {
-		return 0, err
+		return false, err
 	}
+	more = len(numbers) == mostFormer || len(ks) >= mostPruned
 	horizon := numbers[len(numbers)-1]
 	slices.SortFunc(ks, bytes.Compare) // all lock rows in this order
 	ks = slices.CompactFunc(ks, bytes.Equal)
@@ -126,7 +131,7 @@ WHERE e.store = $1 AND e.epoch = $2 AND e.key = newest.key AND (e.age > newest.a
 	d.Queue(`DELETE FROM lineage_former f USING unnest($3::bigint[], $4::integer[]) AS p (n, part) WHERE f.store = $1 AND f.epoch = $2 AND f.n = p.n AND f.part = p.part`,
 		l.store, int64(epoch), numbers, parts)
 	d.Queue(`UPDATE lineage_head SET horizon = greatest(horizon, $3) WHERE store = $1 AND epoch = $2`, l.store, int64(epoch), horizon)
-	return len(numbers), t.commit(ctx, &d)
+	return more, t.commit(ctx, &d)
 }
 
 // fence adds statements to a transaction, at its start. One of them is an error if the transaction may not happen.

@@ -28,10 +28,9 @@ type row struct {
 	made
 	counts  index.Counts
 	assumed [][]byte
-	// judgedBefore is set if the store was not held when it was judged, as of which forgets then says; once, if it has
-	// requests of sessions.
-	judgedBefore, once bool
-	forgets            uint64
+	// once is set if it has requests of sessions: it may be written only if sessions were forgotten so often.
+	once    bool
+	forgets uint64
 }
 
 // version is an entry to write.

@@ -93,6 +93,8 @@ var migrations = [][]string{{
 	// one, and can read no more: they would not see the changes.
 	`ALTER TABLE lineage_head ALTER COLUMN folded DROP DEFAULT`,
 	`ALTER TABLE lineage_head RENAME COLUMN counts TO totals`,
+	// They can prune no more: they would remove the changes.
+	`ALTER TABLE lineage_former RENAME COLUMN at TO made_at`,
 }}
 
 // SQLSTATE codes.

@@ -14,7 +14,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// session is a session, and the server's time of its last request in seconds. The entry begins with that.
+// session is a session, and the server's time of its last request in seconds. The entry begins with that, except in
+// version 3 of the tables.
 type session struct {
 	entries.Session
 	used uint64
@@ -23,6 +24,16 @@ type session struct {
 func (s *session) encode() []byte { return append(binary.AppendUvarint(nil, s.used), s.Encode()...) }
 
 func decodeSession(b []byte) (s session, err error) {
+	n := 0
+	for _, c := range b {
+		if c < 0x80 { // the end of a number
+			n++
+		}
+	}
+	if n%2 == 1 { // of version 3: a session has an odd number of them
+		s.Session, err = entries.DecodeSession(b)
+		return s, err
+	}
 	v := keys.ReadVarints(b)
 	if s.used, err = v.Next(), v.Err(); err == nil {
 		s.Session, err = entries.DecodeSession(v.Rest)
@@ -50,7 +61,7 @@ type clock struct {
 func (c *clock) saw(server uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.server, c.at = server, time.Now()
+	c.server, c.at = server, time.Now().Round(0) // the monotonic clock stops while a machine sleeps
 }
 
 // now is 0 until the time was seen.
@@ -60,7 +71,7 @@ func (c *clock) now() uint64 {
 	if c.server == 0 {
 		return 0
 	}
-	return c.server + uint64(time.Since(c.at)/time.Second)
+	return c.server + uint64(max(time.Since(c.at), 0)/time.Second)
 }
 
 // applied returns the commit of a request, or 0 if it was not applied. follows checks a cursor.
@@ -96,7 +107,7 @@ func (j *judging) request(c embedded.Sequenced) error {
 	}
 	if !known {
 		s.Session = entries.Session{Whole: true, First: c.Number}
-		if c.Number%forgetEvery == 0 { // to look for them takes time
+		if forgets(c.Once.Session) { // to look for them takes time
 			if err := j.forgetOld(); err != nil {
 				return err
 			}
@@ -108,8 +119,21 @@ func (j *judging) request(c embedded.Sequenced) error {
 	return nil
 }
 
-// forgetEvery is the number of commits one of which forgets old sessions, if it begins one.
-const forgetEvery = 16
+const (
+	// forgetEvery is the number of sessions one of which forgets old ones when it begins.
+	forgetEvery = 16
+	// mostForgotten limits what it forgets: the store is held.
+	mostForgotten = 4096
+)
+
+// forgets reports whether a session forgets old ones when it begins. Their ids are random; numbers of commits are not.
+func forgets(id [16]byte) bool {
+	sum := byte(0)
+	for _, b := range id {
+		sum ^= b
+	}
+	return sum%forgetEvery == 0
+}
 
 // forgetOld forgets the sessions that were not used for long, and the oldest if there are many.
 func (j *judging) forgetOld() error {
@@ -126,8 +150,14 @@ func (j *judging) forgetOld() error {
 	if many := len(last) - entries.MaxSessions + 1; many > 0 {
 		before = last[many]
 	}
-	now, age := j.clock.now(), uint64(entries.SessionAge/time.Second)
-	return j.forget(func(_ string, s session) bool { return s.Last < before || s.used+age < now }, 0)
+	now, age, left := j.clock.now(), uint64(entries.SessionAge/time.Second), mostForgotten
+	return j.forget(func(_ string, s session) bool {
+		if left == 0 || s.Last >= before && s.used+age >= now {
+			return false
+		}
+		left--
+		return true
+	}, 0)
 }
 
 // sessionsOf returns all sessions by their keys.

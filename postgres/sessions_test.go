@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/embedded/entries"
@@ -22,6 +23,7 @@ func TestSessionsAge(t *testing.T) {
 		head, err := e.Head(background)
 		require.NoError(t, err)
 		_, err = e.Apply(background, c, backend.Options{Once: &backend.Once{Session: [16]byte{session}, Since: head, Sequence: sequence}})
+		createThread(t, e, backend.Normal) // so that none begins at an even number
 		return err
 	}
 	sessions := func(e *Engine) (ids []byte) {
@@ -62,4 +64,47 @@ func TestSessionsAge(t *testing.T) {
 	_, err := a.Outcome(background, backend.Once{Session: [16]byte{1}, Sequence: 1})
 	require.ErrorIs(t, err, backend.ErrUncertain)
 	requireSound(t, b)
+}
+
+// A session is forgotten while a turn with its next request may have been written: the request is judged again.
+func TestForgottenMeanwhile(t *testing.T) {
+	dsn, after := pgtest.DSN(t), &afterBatch{afterQuery{func() {}}}
+	e := handle(t, newPool(t, dsn, func(c *pgxpool.Config) {
+		c.ConnConfig.Tracer, c.ConnConfig.RuntimeParams["application_name"] = after, "victim"
+	}), "s")
+	witnesses := newPool(t, dsn, nil)
+	other := handle(t, witnesses, "s")
+	session := [16]byte{1}
+	request := func(sequence uint64) *pending {
+		_, c := threadCommit()
+		return &pending{ctx: background, commit: c, o: backend.Options{Once: &backend.Once{Session: session, Sequence: sequence}}, done: make(chan struct{})}
+	}
+	first := request(1)
+	require.Empty(t, e.takeTurn([]*pending{first}))
+	require.NoError(t, first.err)
+	contend(e)
+	after.do = func() {
+		after.do = func() {}
+		_, err := witnesses.Exec(background, `SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'victim' AND datname = current_database()`, exec)
+		require.NoError(t, err)
+		require.NoError(t, other.Forget(background, session))
+	}
+	second := request(2)
+	require.Empty(t, e.takeTurn([]*pending{second}))
+	require.ErrorIs(t, second.err, backend.ErrUncertain)
+	_, err := other.Outcome(background, backend.Once{Session: session, Sequence: 1})
+	require.ErrorIs(t, err, backend.ErrUncertain)
+	require.Len(t, history(t, other), 1)
+	requireSound(t, e)
+}
+
+// The clock goes on while the machine sleeps, and never back.
+func TestClock(t *testing.T) {
+	var c clock
+	c.saw(1000)
+	require.NotContains(t, c.at.String(), "m=", "the monotonic clock")
+	c.at = c.at.Add(-time.Hour)
+	require.InDelta(t, 1000+3600, c.now(), 60)
+	c.at = c.at.Add(2 * time.Hour)
+	require.EqualValues(t, 1000, c.now())
 }

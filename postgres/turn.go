@@ -40,6 +40,8 @@ type pending struct {
 	taken    atomic.Bool // by the turn, or by a caller who no longer waits
 	receipt  backend.Receipt
 	err      error
+	cache    *cache // and head: the state that its turn made, and the cache of that, without an error
+	head     head
 	done     chan struct{}
 }
 
@@ -180,8 +182,8 @@ func newID() uint64 {
 	}
 }
 
-// together applies commits as one row, with more those that come until the store is locked as well. It returns the commits
-// with an outcome, and those that did not fit.
+// together applies commits as one row. If more is set, those that come until the store is locked join them. It returns the
+// commits with an outcome, and those that did not fit.
 func (e *Engine) together(batch []*pending, more bool) (done, rest []*pending) {
 	var err error
 	for range mostRetries {
@@ -239,7 +241,7 @@ func (e *Engine) attempt(batch []*pending, more bool) (done, rest []*pending, er
 		}
 	}
 	before := table.is
-	r := &row{first: before.next(), id: newID(), counts: before.counts, judgedBefore: warm, forgets: before.forgets}
+	r := &row{first: before.next(), id: newID(), counts: before.counts, forgets: before.forgets}
 	j.row = r
 	full, refused := false, false
 	done = batch
@@ -288,6 +290,9 @@ func (e *Engine) attempt(batch []*pending, more bool) (done, rest []*pending, er
 		return done, rest, behind(err)
 	}
 	e.taken(table, before, r, full)
+	for _, p := range done {
+		p.cache, p.head = table.cache, e.head
+	}
 	return done, rest, nil
 }
 
@@ -520,7 +525,7 @@ func (e *Engine) Forget(ctx context.Context, id [16]byte) error {
 		return errClosed
 	}
 	e.warm = nil
-	return again(ctx, func(ctx context.Context) error { // what was forgotten stays so
+	return again(ctx, func(ctx context.Context) error { // to forget twice is harmless
 		for range mostRetries {
 			if err := e.forgetOnce(ctx, id); !errors.Is(err, errDiverged) && !errors.Is(err, errBehind) {
 				return err

@@ -87,6 +87,19 @@ func (u *unfolded) with(later []index.Entry, size int) *unfolded {
 	return &unfolded{append(all, was...), size}
 }
 
+// latestOf sorts entries of rows, and keeps the last one of each key.
+func latestOf(all []index.Entry) []index.Entry {
+	slices.SortStableFunc(all, func(a, b index.Entry) int { return bytes.Compare(a.Key, b.Key) })
+	n := 0
+	for i, e := range all {
+		if i+1 == len(all) || !bytes.Equal(e.Key, all[i+1].Key) {
+			all[n] = e
+			n++
+		}
+	}
+	return all[:n]
+}
+
 // The changes of a row are
 //
 //	the version, 1 byte

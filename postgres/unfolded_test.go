@@ -47,6 +47,7 @@ func TestUnfoldedModel(t *testing.T) {
 		maps.DeleteFunc(stored, func(_ string, v []byte) bool { return v == nil })
 		model := maps.Clone(stored)
 		var u *unfolded
+		var later []index.Entry
 		size := 0
 		for range rapid.IntRange(0, 4).Draw(t, "rows") {
 			row := draw("row")
@@ -58,8 +59,10 @@ func TestUnfoldedModel(t *testing.T) {
 			next := u.with(decoded, len(b))
 			require.Equal(t, before, entriesOfUnfolded(u), "it does not change")
 			u, size = next, size+len(b)
+			later = append(later, decoded...)
 			maps.Copy(model, row)
 		}
+		require.Equal(t, entriesOfUnfolded(u), entriesOfUnfolded((*unfolded)(nil).with(latestOf(later), size)), "it is the same at once")
 		require.Equal(t, size, u.bytes())
 		tab := newTable(background, newCache(state{}, 0), [16]byte{}, state{unfolded: u}, func(_ context.Context, n need) (f found, err error) {
 			return fetchFrom(stored, n), nil
@@ -274,16 +277,26 @@ func TestDamagedChanges(t *testing.T) {
 }
 
 // TestOpenVersion3 opens tables of version 3, whose entries are all versions. Programs of that version that still run can
-// neither write nor read any more.
+// neither write nor read nor prune any more. Sessions of that version go on, and are forgotten.
 func TestOpenVersion3(t *testing.T) {
 	folding(t, 0) // as that version wrote
 	pool := newPool(t, pgtest.DSN(t), nil)
 	was := handle(t, pool, "s")
 	kept := tell(t, was, "one", "two", "three")
+	request := func(e *Engine, session byte, sequence uint64) (backend.Receipt, error) {
+		_, c := threadCommit()
+		return e.Apply(background, c, backend.Options{Once: &backend.Once{Session: [16]byte{session}, Sequence: sequence}})
+	}
+	first, err := request(was, 7, 1)
+	require.NoError(t, err)
+	_, err = request(was, 8, 1)
+	require.NoError(t, err)
 	want, order := history(t, was), inOrder(t, was)
 	for _, statement := range []string{
 		`ALTER TABLE lineage_former DROP COLUMN changes`, `ALTER TABLE lineage_head DROP COLUMN folded`,
-		`ALTER TABLE lineage_head RENAME COLUMN totals TO counts`, `UPDATE lineage_schema SET version = 3`,
+		`ALTER TABLE lineage_head RENAME COLUMN totals TO counts`, `ALTER TABLE lineage_former RENAME COLUMN made_at TO at`,
+		`UPDATE lineage_entry SET value = substr(value, 6) WHERE substr(key, 1, 1) = 'o' AND octet_length(key) = 17`, // the time
+		`UPDATE lineage_schema SET version = 3`,
 	} {
 		_, err := pool.Exec(background, statement, exec)
 		require.NoError(t, err)
@@ -302,9 +315,23 @@ func TestOpenVersion3(t *testing.T) {
 	require.Equal(t, want, history(t, e)[:len(want)])
 	require.Equal(t, order, inOrder(t, e)[2:])
 	requireSaid(t, e, kept, "one", "two", "three")
+	again, err := request(e, 7, 1)
+	require.NoError(t, err)
+	require.Equal(t, backend.Receipt{Cursor: first.Cursor, Repeated: true}, again)
+	second, err := request(e, 7, 2)
+	require.NoError(t, err)
+	_, err = request(e, forgetEvery, 1)
+	require.NoError(t, err)
+	_, err = e.Outcome(background, backend.Once{Session: [16]byte{8}, Sequence: 1})
+	require.ErrorIs(t, err, backend.ErrUncertain)
+	is, err := e.Outcome(background, backend.Once{Session: [16]byte{7}, Sequence: 2})
+	require.NoError(t, err)
+	require.Equal(t, second.Cursor, is.Cursor)
+	require.NoError(t, e.Forget(background, [16]byte{7}))
 	requireSound(t, e)
 	for statement, problem := range map[string]string{
-		`SELECT counts FROM lineage_head`: "counts",
+		`SELECT counts FROM lineage_head`:               "counts",
+		`SELECT n FROM lineage_former WHERE at < now()`: `column "at"`,
 		`INSERT INTO lineage_head (store, epoch, first, n, id, totals) SELECT store, 0, 1, 1, 1, '' FROM lineage_store ON CONFLICT (store, epoch) DO UPDATE SET n = excluded.n`: "folded",
 	} {
 		_, err := pool.Exec(background, statement, exec)
