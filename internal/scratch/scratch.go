@@ -25,11 +25,9 @@ type Dir struct {
 	lock *os.File
 }
 
-// New creates a directory, and removes those that ended processes left behind.
+// New creates a directory, and removes those that ended processes left behind, if it can.
 func New() (*Dir, error) {
-	if err := Clean(); err != nil {
-		return nil, err
-	}
+	_ = Clean() // housekeeping
 	for range 100 {
 		path, err := os.MkdirTemp("", pattern) // mode 0700
 		if err != nil {

@@ -106,3 +106,16 @@ func TestTaken(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, lockName))
 	require.NoError(t, d.Remove())
 }
+
+// A temporary directory that cannot be listed can be used.
+func TestUnlisted(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	t.Setenv("TMP", temporary)
+	t.Setenv("TEMP", temporary)
+	require.NoError(t, os.Chmod(temporary, 0o300))
+	defer os.Chmod(temporary, 0o700) //nolint:errcheck // the superuser needs none
+	d, err := New()
+	require.NoError(t, err)
+	require.NoError(t, d.Remove())
+}
