@@ -85,13 +85,13 @@ var migrations = [][]string{{
 	`ALTER TABLE lineage_collection ADD COLUMN entries boolean NOT NULL DEFAULT true`,
 	`ALTER TABLE lineage_collection ALTER COLUMN entries DROP DEFAULT`,
 }, {
+	// Entries of sessions, and keys with texts, have another form: they are made from the log again.
+	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
 	// What a row of the log changed and no version of an entry has yet: the rows after the last one that folded count.
 	`ALTER TABLE lineage_former ADD COLUMN changes bytea`,
-	`ALTER TABLE lineage_head ADD COLUMN folded bigint NOT NULL DEFAULT 0`,
-	`UPDATE lineage_head SET folded = n`,
 	// Programs of an earlier version that still run do not name this column, and can write no more. They name the other
 	// one, and can read no more: they would not see the changes.
-	`ALTER TABLE lineage_head ALTER COLUMN folded DROP DEFAULT`,
+	`ALTER TABLE lineage_head ADD COLUMN folded bigint NOT NULL`,
 	`ALTER TABLE lineage_head RENAME COLUMN counts TO totals`,
 	// They can prune no more: they would remove the changes.
 	`ALTER TABLE lineage_former RENAME COLUMN at TO made_at`,

@@ -14,8 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// session is a session, and the server's time of its last request in seconds. The entry begins with that, except in
-// version 3 of the tables.
+// session is a session, and the server's time of its last request in seconds. The entry begins with that.
 type session struct {
 	entries.Session
 	used uint64
@@ -24,16 +23,6 @@ type session struct {
 func (s *session) encode() []byte { return append(binary.AppendUvarint(nil, s.used), s.Encode()...) }
 
 func decodeSession(b []byte) (s session, err error) {
-	n := 0
-	for _, c := range b {
-		if c < 0x80 { // the end of a number
-			n++
-		}
-	}
-	if n%2 == 1 { // of version 3: a session has an odd number of them
-		s.Session, err = entries.DecodeSession(b)
-		return s, err
-	}
 	v := keys.ReadVarints(b)
 	if s.used, err = v.Next(), v.Err(); err == nil {
 		s.Session, err = entries.DecodeSession(v.Rest)
