@@ -67,11 +67,21 @@ type written struct {
 
 func write(t require.TestingT, shape Shape, all map[string][]byte) *written {
 	w := &written{}
+	var lent [][]byte // to the writer, until it emits
 	wr := NewWriter(shape, func(n uint32, b []byte) error {
+		for _, b := range lent {
+			clear(b)
+		}
+		lent = lent[:0]
 		require.Len(t, w.extents, int(n))
 		w.extents = append(w.extents, bytes.Clone(b))
 		return nil
-	}, w.load)
+	}, func(p Place) ([]byte, error) {
+		b, err := w.load(p)
+		b = bytes.Clone(b)
+		lent = append(lent, b)
+		return b, err
+	})
 	keys := sorted(all)
 	for _, k := range keys {
 		require.NoError(t, wr.Define([]byte(k)))
