@@ -306,6 +306,28 @@ func TestManyBlocks(t *testing.T) {
 	}
 }
 
+// The writer does not use lent bytes of a dictionary after it has emitted an extent: write clears them.
+func TestFewIDsAndManyExtents(t *testing.T) {
+	all := map[string][]byte{}
+	for i := range 100 {
+		all[fmt.Sprintf("c%016x", uint64(i)*0x9e3779b97f4a7c15)] = []byte{}
+	}
+	ids := sorted(all)
+	for i := range 40_000 {
+		h := fmt.Sprintf("%016x", uint64(i)*0xbf58476d1ce4e5b9)
+		all["T"+ids[i%100][1:]+h] = []byte(h)
+		all["S"+h[:5]+ids[i%100][1:]] = []byte(h)
+	}
+	w := write(t, testShape{}, all)
+	require.Greater(t, len(w.extents), 4)
+	for k, v := range all {
+		is, ok, err := w.Get([]byte(k))
+		require.NoError(t, err)
+		require.True(t, ok, "%q", k)
+		require.Equal(t, string(v), string(is))
+	}
+}
+
 func TestConcurrentReaders(t *testing.T) {
 	all := many()
 	w, keys := write(t, testShape{}, all), sorted(all)
