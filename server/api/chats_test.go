@@ -109,8 +109,9 @@ func TestChatReplies(t *testing.T) {
 	require.Empty(t, h.do("GET", at+"messages?id=late", nil).items())
 	h.do("POST", "/v1/threads/"+thread+"/chat/messages", add("late", "q", "x", false)).is(400) // op is no member of a body
 	nodes := h.do("GET", at+"graph", nil).is(200)["nodes"].([]any)
-	require.Len(t, nodes, 5) // with what a was before, twice
-	h.do("PATCH", at+"branches/"+branch, `{"head":"q","along":true}`).is(204)
+	require.Len(t, nodes, 5, "with what a was before, twice")
+	require.Equal(t, "b", h.do("PATCH", at+"branches/"+branch, `{"head":"q","along":true}`).is(412)["tip"], "b would be on no branch")
+	h.do("PATCH", at+"branches/"+branch, `{"head":"q"}`).is(204)
 	for _, n := range []any{nil, 1, 2, 1} { // only what is no text differs, and an earlier state comes back
 		grown := map[string]any{"id": "n", "parent": "b", "role": "r", "data": map[string]any{"text": "same", "n": n}, "replace": true}
 		h.do("POST", at+"messages", grown).is(204)
