@@ -179,7 +179,7 @@ func TestGraphOfManyFollowers(t *testing.T) {
 	more(190)
 	numbered := cost()
 	more(210)
-	require.Less(t, cost(), numbered-200)
+	require.Less(t, cost(), numbered/4)
 }
 
 // The graph beside a conversation follows other branches, leads to messages in place, and the whole one is gone through by
