@@ -25,11 +25,11 @@ type chatOf struct {
 	id     string
 	thread lineage.ThreadID
 	scope  *access.Scope
-	// space is before the ids of branches and checkpoints that the caller chooses: see access.Scope.
+	// space is before the ids of branches that the caller chooses: see access.Scope.
 	space string
 }
 
-// source returns the source id of a branch or checkpoint for which the caller chose an id.
+// source returns the source id of a branch for which the caller chose an id.
 func (of *chatOf) source(id string) string {
 	if id == "" {
 		return ""
@@ -49,7 +49,7 @@ func (of *chatOf) named(ctx context.Context, store *lineage.Store, id string) (s
 	return id, nil
 }
 
-// chosen returns the id of a branch or checkpoint as the caller chose it.
+// chosen returns the id of a branch as the caller chose it.
 func (of *chatOf) chosen(id string) string { return strings.TrimPrefix(id, of.space) }
 
 // chatOf returns the chat of a thread. A thread without a source id has no chat if its id is the source id of another one.
@@ -116,7 +116,7 @@ func (of *chatOf) problem(err error) error {
 	case chat.SubjectChat:
 		told.ID = of.scope.Chosen(is.ID)
 		return &told
-	case chat.SubjectBranch, chat.SubjectCheckpoint:
+	case chat.SubjectBranch:
 		told.ID = of.chosen(is.ID)
 	}
 	if errors.Is(err, chat.ErrOtherChat) && !of.scope.All() {
@@ -217,8 +217,8 @@ type chatCheckpoint struct {
 // RecordType implements records.Record.
 func (*chatCheckpoint) RecordType() string { return "chat_checkpoint" }
 
-func (of *chatOf) checkpoint(k *chat.Checkpoint) *chatCheckpoint {
-	return &chatCheckpoint{ID: of.chosen(k.ID), Name: k.Name, Message: k.MessageID, CreatedAt: at(k.CreatedAt)}
+func ofChatCheckpoint(k *chat.Checkpoint) *chatCheckpoint {
+	return &chatCheckpoint{ID: k.ID, Name: k.Name, Message: k.MessageID, CreatedAt: at(k.CreatedAt)}
 }
 
 type chatMessagesQuery struct {
@@ -396,13 +396,13 @@ func (a *API) chatCheckpoints(ctx context.Context, c *call, in *chatCheckpointsQ
 		if in.Name != "" {
 			one, err := chats.Checkpoint(ctx, of.id, in.Name)
 			if one != nil {
-				out.Items = append(out.Items, of.checkpoint(one))
+				out.Items = append(out.Items, ofChatCheckpoint(one))
 			}
 			return err
 		}
 		all, err := chats.ListCheckpoints(ctx, of.id)
 		for i := range all {
-			out.Items = append(out.Items, of.checkpoint(&all[i]))
+			out.Items = append(out.Items, ofChatCheckpoint(&all[i]))
 		}
 		return err
 	})
@@ -411,7 +411,7 @@ func (a *API) chatCheckpoints(ctx context.Context, c *call, in *chatCheckpointsQ
 
 type setChatCheckpoint struct {
 	ofThread
-	ID        string    `json:"id,omitempty" doc:"an id of your choice, unique in the store; a checkpoint that is moved keeps the one that it has"`
+	ID        string    `json:"id,omitempty" doc:"an id of your choice, unique in the chat; a checkpoint that is moved keeps the one that it has"`
 	Name      string    `json:"name" doc:"its name; a checkpoint of that name is moved"`
 	Message   string    `json:"message" doc:"the id of the message that it names"`
 	CreatedAt time.Time `json:"created_at,omitzero" doc:"default now"`
@@ -420,7 +420,7 @@ type setChatCheckpoint struct {
 func (o *setChatCheckpoint) do(ctx context.Context, w *within) (made, error) {
 	return w.changeChat(ctx, o.Thread, func(of *chatOf) error {
 		_, err := chat.On(w.store).CreateCheckpoint(ctx, chat.Checkpoint{
-			ID: of.source(o.ID), ChatID: of.id, Name: o.Name, MessageID: o.Message, CreatedAt: millis(o.CreatedAt),
+			ID: o.ID, ChatID: of.id, Name: o.Name, MessageID: o.Message, CreatedAt: millis(o.CreatedAt),
 		})
 		return err
 	})

@@ -82,6 +82,11 @@ func TestChatsByIDs(t *testing.T) {
 	require.Equal(t, []any{"k ada"}, idsOf(h.do("GET", ada+"checkpoints?name=k", nil).items(), "id"))
 	require.Equal(t, []any{"main", "~1"}, idsOf(h.do("GET", ada+"branches", nil).items(), "name"))
 	require.Equal(t, []any{2.0, 2.0}, idsOf(h.do("GET", ada+"branches", nil).items(), "length"))
+	set := func(user, name string) map[string]any {
+		return map[string]any{"op": "set_chat_checkpoint", "thread": "=chat/" + user, "id": "same", "name": name, "message": odd}
+	}
+	h.do("POST", "/v1/batch", map[string]any{"operations": []any{set("ada", "1"), set("bob", "1")}}).is(200) // unique in the chat
+	h.do("POST", "/v1/batch", map[string]any{"operations": []any{set("ada", "2")}}).is(409)
 	h.do("DELETE", at["ada"]+"?user=ada", nil).is(204)
 	require.Equal(t, []any{"chat/bob"}, idsOf(h.do("GET", "/v1/chats", nil).items(), "id"))
 }
