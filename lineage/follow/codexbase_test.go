@@ -204,7 +204,7 @@ func TestCodexHistoryBaseIsGone(t *testing.T) {
 	for i := range 100 {
 		said = append(said, fmt.Sprint("message ", i))
 	}
-	h.write(t, file("bbbb"), rolloutLines("bbbb", `,"history_base":{"thread_id":"aaaa","end_ordinal_exclusive":5}`, 5, said...))
+	h.write(t, file("bbbb"), rolloutLines("bbbb", `,"history_base":{"thread_id":"aaaa","end_ordinal_exclusive":5}`, 5, said...)+strings.Repeat("{not a record\n", 50)) // each is kept whole
 	once(t, store, h.options())
 	require.Len(t, texts(t, store, "bbbb"), 100)
 	spans := func() uint64 {
