@@ -139,15 +139,19 @@ func (c *Context) AlternativesTo(ctx context.Context, span SpanRef) ([]Alternati
 }
 
 // Continuations returns the spans that directly follow a position on histories of the context's thread, in the order
-// of their creation. It is AlternativesTo without the costs of the answers.
-func (c *Context) Continuations(ctx context.Context, at SpanRef) ([]SpanRef, error) {
+// of their creation. It is AlternativesTo without the costs of the answers. If most is not 0 and there are more, it
+// returns none, without reading them all.
+func (c *Context) Continuations(ctx context.Context, at SpanRef, most int) ([]SpanRef, error) {
 	state, err := c.store.engine.Context(ctx, c.id)
 	if err != nil {
 		return nil, err
 	}
-	spans, err := c.store.following(ctx, &state, at)
+	spans, err := c.store.following(ctx, &state, at, most)
 	if err != nil || len(spans) < 2 {
 		return spans, err
+	}
+	if most > 0 && len(spans) > most {
+		return nil, nil
 	}
 	commits := make(map[SpanRef]uint64, len(spans))
 	for _, span := range spans {
@@ -163,7 +167,7 @@ func (c *Context) Continuations(ctx context.Context, at SpanRef) ([]SpanRef, err
 
 // alternatives returns the continuations after a position in the context's thread.
 func (c *Context) alternatives(ctx context.Context, at SpanRef) ([]Alternative, error) {
-	spans, err := c.Continuations(ctx, at)
+	spans, err := c.Continuations(ctx, at, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -182,8 +186,9 @@ func (c *Context) alternatives(ctx context.Context, at SpanRef) ([]Alternative, 
 	return found, nil
 }
 
-// following returns the spans directly after a position that belong to the thread of a context.
-func (s *Store) following(ctx context.Context, of *backend.Context, at SpanRef) (found []SpanRef, err error) {
+// following returns the spans directly after a position that belong to the thread of a context. If most is not 0, it
+// may stop when there are more.
+func (s *Store) following(ctx context.Context, of *backend.Context, at SpanRef, most int) (found []SpanRef, err error) {
 	if at.IsZero() {
 		return s.beginnings(ctx, of)
 	}
@@ -195,8 +200,11 @@ func (s *Store) following(ctx context.Context, of *backend.Context, at SpanRef) 
 		if err != nil {
 			return nil, err
 		}
-		if run.Home.Thread == of.Thread {
-			found = append(found, span)
+		if run.Home.Thread != of.Thread {
+			continue
+		}
+		if found = append(found, span); most > 0 && len(found) > most {
+			break
 		}
 	}
 	return found, nil

@@ -105,6 +105,30 @@ func TestAlternativesToFirstMessageReadOneThread(t *testing.T) {
 	require.Equal(t, before, cost())
 }
 
+// Continuations that are more than were asked for are not all read.
+func TestContinuationsAreLimited(t *testing.T) {
+	engine := &reads{Engine: write.Of(newStore(t)).Engine()}
+	s := lineage.New(engine)
+	thread, c := newThread(t, s)
+	first := say(t, c, "q")
+	var answers []lineage.SpanRef
+	for i := range 40 {
+		b, err := thread.CreateBranch(bg, fmt.Sprint("b", i), lineage.BranchOptions{At: first})
+		require.NoError(t, err)
+		answers = append(answers, say(t, b, fmt.Sprint("a", i)))
+	}
+	cost := func(most int, want []lineage.SpanRef) int {
+		engine.n = 0
+		got, err := c.Continuations(bg, first, most)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		return engine.n
+	}
+	whole := cost(0, answers)
+	require.Equal(t, whole, cost(40, answers))
+	require.Less(t, cost(3, nil), whole/4)
+}
+
 // reads counts reads of runs and contexts.
 type reads struct {
 	backend.Engine

@@ -212,7 +212,7 @@ func TestCollectWhileOthersWrite(t *testing.T) {
 			for i := range 2 * len(writers) {
 				written.Go(func() {
 					choose := rand.New(rand.NewPCG(uint64(i), 1))
-					for n := range campaign.Rounds(25) {
+					for n := range campaign.Rounds(13) {
 						said := make([]string, 1+choose.IntN(3))
 						for i := range said {
 							said[i] = fmt.Sprint("text ", choose.IntN(6))
@@ -392,7 +392,7 @@ func TestCutCollections(t *testing.T) {
 			cut++
 		}
 	}
-	require.Greater(t, cut, 10)
+	require.Greater(t, cut, 6)
 	require.Equal(t, history(t, other), history(t, e))
 	requireSound(t, other)
 }
@@ -402,7 +402,7 @@ func step() int {
 	if campaign.Runs() {
 		return 1
 	}
-	return 6
+	return 9
 }
 
 // rewriteOneByOne has each row rewritten by a statement of its own.

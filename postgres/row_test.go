@@ -97,7 +97,7 @@ func TestCompressedRow(t *testing.T) {
 	bomb := row{first: 1, count: 1, data: checked(compressor().EncodeAll(make([]byte, maxRow+1), []byte{rowCompressed}))}
 	_, err := bomb.commits()
 	require.ErrorIs(t, err, backend.ErrCorrupt)
-	require.ErrorContains(t, err, "size")
+	require.ErrorContains(t, err, "too large")
 }
 
 // TestDamagedLog changes the log behind the back of a store: verifying says so, and so does reading it.

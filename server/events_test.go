@@ -42,8 +42,9 @@ func (h *harness) stream(query string, headers ...string) *stream {
 	return &stream{t: h.t, body: r.Body, in: bufio.NewReader(r.Body)}
 }
 
-// next returns the next message. A block without data only sets the last id.
+// next returns the next message. A block without data only sets the last id. It waits for a minute.
 func (s *stream) next() (m message, err error) {
+	defer time.AfterFunc(time.Minute, func() { s.body.Close() }).Stop()
 	for {
 		line, err := s.in.ReadString('\n')
 		if err != nil {
@@ -271,7 +272,10 @@ func TestStreamsAreLimited(t *testing.T) {
 	bearer := h.token(access.Token{})
 	h.stream("", bearer)
 	h.stream("", bearer)
-	require.Equal(t, http.StatusServiceUnavailable, h.get("/v1/events", bearer).status)
+	r, err := h.client.Do(h.request("GET", "/v1/events", "", bearer))
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close()) // a stream would not end
+	require.Equal(t, http.StatusServiceUnavailable, r.StatusCode)
 	require.Equal(t, 200, h.get("/", bearer).status)
 }
 

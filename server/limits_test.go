@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,6 +99,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 // What is more than the requests at once is refused at once; closing waits for those at work, for a while.
 func TestRequestsAreLimited(t *testing.T) {
 	began, finish := make(chan struct{}), make(chan struct{})
+	end := sync.OnceFunc(func() { close(finish) })
 	h := open(t, func(o *Options) {
 		o.Limits.Requests = 1
 		o.Routes = append(o.Routes, Route{Pattern: "GET /slow", Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -105,8 +107,9 @@ func TestRequestsAreLimited(t *testing.T) {
 			<-finish
 		})})
 	})
+	defer end() // before the server is closed
 	bearer := h.token(access.Token{})
-	done := make(chan int)
+	done := make(chan int, 1)
 	go func() {
 		r, err := h.client.Do(h.request("GET", "/slow", "", bearer))
 		if err != nil {
@@ -120,7 +123,7 @@ func TestRequestsAreLimited(t *testing.T) {
 	got := h.get("/", bearer)
 	require.Equal(t, http.StatusServiceUnavailable, got.status)
 	require.NotEmpty(t, got.header.Get("Retry-After"))
-	closed := make(chan error)
+	closed := make(chan error, 1)
 	go func() { closed <- h.Close(context.Background()) }()
 	require.Eventually(t, func() bool {
 		c, err := net.Dial("tcp", h.Addr().String())
@@ -129,7 +132,7 @@ func TestRequestsAreLimited(t *testing.T) {
 		}
 		return err != nil
 	}, time.Minute, time.Millisecond, "no connection is accepted any more")
-	close(finish)
+	end()
 	require.Equal(t, 200, <-done)
 	require.NoError(t, <-closed)
 }

@@ -51,7 +51,7 @@ func keyColumns(dst []bool, columns []byte) []bool {
 	return dst
 }
 
-// readBlock reads a block of so many entries.
+// read reads a block of so many entries.
 func (d *block) read(b []byte, count, kinds int) error {
 	r := varint.Reader{Rest: b}
 	var texts [16]bool

@@ -101,8 +101,9 @@ func Open(shape Shape, directory []byte, sum uint32) (*Table, error) {
 	}
 	t.whole = int64(v.AtMost(1 << 62))
 	extent, offset := uint32(0), 0
+	left := maxDirectory // of the first keys, which share bytes in the directory
 	for i := range t.sections {
-		if err := t.sections[i].read(&v, &extent, &offset); err != nil {
+		if err := t.sections[i].read(&v, &extent, &offset, &left); err != nil {
 			return nil, fmt.Errorf("directory: %w", err)
 		}
 		for _, at := range t.sections[i].blocks {
@@ -132,7 +133,7 @@ func (t *Table) complete() bool {
 	return true
 }
 
-func (s *section) read(v *varint.Reader, extent *uint32, offset *int) error {
+func (s *section) read(v *varint.Reader, extent *uint32, offset, left *int) error {
 	n := v.Size(len(v.Rest) / 9)
 	s.blocks, s.firsts = make([]blockAt, 0, n), make([][]byte, 0, n)
 	var before []byte
@@ -147,7 +148,7 @@ func (s *section) read(v *varint.Reader, extent *uint32, offset *int) error {
 		}
 		at.sum, v.Rest = binary.LittleEndian.Uint32(v.Rest), v.Rest[4:]
 		shared, differ := v.Size(len(before)), v.Size(len(v.Rest))
-		if v.Bad || differ > len(v.Rest) || shared > maxKeys {
+		if *left -= shared + differ; v.Bad || differ > len(v.Rest) || shared > maxKeys || *left < 0 {
 			return ErrDamaged
 		}
 		first := make([]byte, 0, shared+differ)

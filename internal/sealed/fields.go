@@ -201,7 +201,7 @@ func (c *cutter) bytes(b []byte) {
 
 // join appends the value of a row.
 func join(dst, layout []byte, in *dictionaries, g *group, row int, heap []byte) (_ []byte, err error) {
-	column := 0
+	column, start := 0, len(dst)
 	next := func() uint64 {
 		column++
 		return g.number(column-1, row)
@@ -256,7 +256,9 @@ func join(dst, layout []byte, in *dictionaries, g *group, row int, heap []byte) 
 			case Optional:
 				dst = binary.AppendUvarint(dst, uint64(len(t))+1)
 			}
-			dst = append(dst, t...)
+			if dst = append(dst, t...); len(dst)-start > maxBlock { // its texts cannot come from one heap
+				return nil, ErrDamaged
+			}
 		}
 	}
 	return dst, nil

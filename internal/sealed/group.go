@@ -31,7 +31,7 @@ type group struct {
 // maxColumns limits the columns of a group.
 const maxColumns = 128
 
-// readGroup reads a group from the start of r. texts says which columns have texts.
+// read reads a group from the start of r. texts says which columns have texts.
 func (g *group) read(r *varint.Reader, rows int, texts []bool) error {
 	g.rows, g.columns = rows, g.memory[:0]
 	for i, text := range texts {

@@ -52,8 +52,8 @@ type Place struct {
 	Offset, Length int
 }
 
-// Load returns the bytes at a place. They are valid until the method of the Reader returns, and are not
-// changed.
+// Load returns the bytes at a place. They are not changed, and valid until the method of the Reader returns, or until the
+// Writer emits the next extent.
 type Load func(Place) ([]byte, error)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -69,7 +69,7 @@ const (
 	extentSize = 128 << 10
 	// maxCount limits the number of entries of a block.
 	maxCount = 512
-	// maxKey limits the size of the first stored keys of blocks in a directory.
+	// maxKeys limits what the first stored key of a block shares with the one before it.
 	maxKeys = 64 << 10
 	// maxBlock limits the size of a heap.
 	maxBlock = 1 << 30

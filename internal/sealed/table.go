@@ -77,6 +77,13 @@ func (r *dictionaries) ids(kind, i int) (*idBlock, error) {
 	return &last.ids, nil
 }
 
+// forget forgets the blocks, whose bytes are valid for a time only.
+func (r *dictionaries) forget() {
+	for i := range r.last {
+		r.last[i].block = 0
+	}
+}
+
 // rank returns the number of ids of a kind that are less, and whether there is this id.
 func (r *dictionaries) rank(kind int, id *[idSize]byte) (uint64, bool, error) {
 	i := r.sections[kind].find(id[:])
@@ -127,9 +134,7 @@ func (r Reader) begin() *lookup {
 
 func (l *lookup) end() {
 	l.Reader = Reader{}
-	for i := range l.last {
-		l.last[i].block = 0
-	}
+	l.forget()
 	lookups.Put(l)
 }
 

@@ -67,11 +67,21 @@ type written struct {
 
 func write(t require.TestingT, shape Shape, all map[string][]byte) *written {
 	w := &written{}
+	var lent [][]byte // to the writer, until it emits
 	wr := NewWriter(shape, func(n uint32, b []byte) error {
+		for _, b := range lent {
+			clear(b)
+		}
+		lent = lent[:0]
 		require.Len(t, w.extents, int(n))
 		w.extents = append(w.extents, bytes.Clone(b))
 		return nil
-	}, w.load)
+	}, func(p Place) ([]byte, error) {
+		b, err := w.load(p)
+		b = bytes.Clone(b)
+		lent = append(lent, b)
+		return b, err
+	})
 	keys := sorted(all)
 	for _, k := range keys {
 		require.NoError(t, wr.Define([]byte(k)))
@@ -293,6 +303,28 @@ func TestManyBlocks(t *testing.T) {
 			require.True(t, ok)
 			require.Equal(t, keys[i-1], string(e.Key))
 		}
+	}
+}
+
+// The writer does not use lent bytes of a dictionary after it has emitted an extent: write clears them.
+func TestFewIDsAndManyExtents(t *testing.T) {
+	all := map[string][]byte{}
+	for i := range 100 {
+		all[fmt.Sprintf("c%016x", uint64(i)*0x9e3779b97f4a7c15)] = []byte{}
+	}
+	ids := sorted(all)
+	for i := range 40_000 {
+		h := fmt.Sprintf("%016x", uint64(i)*0xbf58476d1ce4e5b9)
+		all["T"+ids[i%100][1:]+h] = []byte(h)
+		all["S"+h[:5]+ids[i%100][1:]] = []byte(h)
+	}
+	w := write(t, testShape{}, all)
+	require.Greater(t, len(w.extents), 4)
+	for k, v := range all {
+		is, ok, err := w.Get([]byte(k))
+		require.NoError(t, err)
+		require.True(t, ok, "%q", k)
+		require.Equal(t, string(v), string(is))
 	}
 }
 

@@ -104,6 +104,7 @@ func (w *Writer) flush() error {
 		return nil
 	}
 	err := w.emit(w.number, w.extent)
+	w.dicts.forget()
 	w.extent = w.extent[:0]
 	w.number++
 	return err

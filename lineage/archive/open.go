@@ -252,7 +252,7 @@ func (o *opening) layer(at, name string, r io.Reader, onDisk *os.File, depth int
 		defer z.Close()
 		return o.layer(at, strings.TrimSuffix(name, ".gz"), g.reader(z), nil, depth+1, g)
 	case "zstd":
-		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(256<<20))
+		z, err := Zstd(buffered)
 		if err != nil {
 			return o.damage(at, fmt.Errorf("zstd: %w", err))
 		}
@@ -270,6 +270,15 @@ func (o *opening) layer(at, name string, r io.Reader, onDisk *os.File, depth int
 		defer f.Close()
 	}
 	return o.zip(name, f, depth+1, within)
+}
+
+// Zstd returns a reader of a zstd stream, which must be closed. The size of what it expands to is not limited.
+func Zstd(r io.Reader) (io.ReadCloser, error) {
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(256<<20))
+	if err != nil {
+		return nil, err
+	}
+	return z.IOReadCloser(), nil
 }
 
 // passedAll counts the whole of a file that is read in random order.

@@ -18,7 +18,7 @@ import (
 // thread, and its id is the source id that it was added with. Branches and checkpoints are those of the thread. So
 // threads and messages from other sources, such as an agent that uses the library, are visible too. If they have no
 // id of their own, or if a thread shares them with another one, their ids are derived from the thread and the span.
-// Message ids are unique in a chat, but not in the store: several chats may have messages with the same id. For
+// Ids of messages and checkpoints are unique in a chat, but not in the store: several chats may have the same. For
 // erased content see Message.Data. These chats cannot be searched: see OnSearchable.
 //
 // The store may be that of a transaction: changes are then part of it.

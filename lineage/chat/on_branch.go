@@ -152,9 +152,9 @@ func (s *onStore) UpdateBranchHead(ctx context.Context, chatID, branchID string,
 }
 
 // MoveAlong is UpdateBranchHead of On(store) for programs that added messages after a head that may have moved
-// since. The new head follows the present one, or the present one follows it, or it replaced it (see Replace).
-// Otherwise the branch would lose what another program added: that is a HeadError, whose Expected is the last
-// message that both histories share.
+// since. It only moves forwards: the new head follows the present one, or a message that replaced it (see Replace), or
+// is that message. Otherwise the branch would lose what another program added: that is a HeadError, whose Expected is
+// the last message that both histories share.
 func MoveAlong(ctx context.Context, store *lineage.Store, chatID, branchID string, head Ref) error {
 	s := latest(store)
 	return s.moveHead(ctx, chatID, branchID, head, true)
@@ -182,16 +182,18 @@ func (s *state) moveHead(ctx context.Context, chatID, branchID string, head Ref,
 	})
 }
 
-// along returns a HeadError if neither of two heads follows the other, unless the new one is a later version of the old
-// one or follows it.
+// along returns a HeadError unless the new head follows the old one, or is a later version of it, or follows such a
+// version.
 func (c *change) along(ctx context.Context, branchID string, tip, to structure.SpanRef) error {
 	common, err := structure.CommonAncestor(tip, to, c.runs(ctx))
-	if err != nil || common == tip || common == to {
+	if err != nil || common == tip {
 		return err
 	}
-	same, err := c.versions(ctx, common, tip, to)
-	if same || err != nil {
-		return err
+	if common != to {
+		replaced, err := c.replaced(ctx, common, tip, to)
+		if replaced || err != nil {
+			return err
+		}
 	}
 	r, e := c.reading(c.t), &HeadError{BranchID: branchID}
 	if e.Expected, err = r.IDAt(ctx, common); err == nil {
@@ -200,9 +202,9 @@ func (c *change) along(ctx context.Context, branchID string, tip, to structure.S
 	return cmp.Or[error](err, e)
 }
 
-// versions reports whether the tip and the message on the way to another span, both directly after their common
-// ancestor, were added with the same id.
-func (c *change) versions(ctx context.Context, common, tip, to structure.SpanRef) (bool, error) {
+// replaced reports whether the message on the way to another span is a later version of the tip. Both are directly
+// after their common ancestor.
+func (c *change) replaced(ctx context.Context, common, tip, to structure.SpanRef) (bool, error) {
 	after, err := c.store.Position(ctx, common)
 	if err != nil {
 		return false, err
@@ -216,14 +218,15 @@ func (c *change) versions(ctx context.Context, common, tip, to structure.SpanRef
 		return false, err
 	}
 	var ids [2]string
+	var versions [2]uint64
 	for i, at := range []structure.SpanRef{tip, next} {
 		step, err := c.step(ctx, at, backend.PathOptions{})
 		if err != nil {
 			return false, err
 		}
-		ids[i], _ = sourceOf(step.Span.Usages)
+		ids[i], versions[i] = sourceOf(step.Span.Usages)
 	}
-	return ids[0] != "" && ids[0] == ids[1], nil
+	return ids[0] != "" && ids[0] == ids[1] && versions[0] < versions[1], nil
 }
 
 // move points a branch to a span. Forward moves are not recorded.

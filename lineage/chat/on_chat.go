@@ -149,7 +149,7 @@ func (s *onStore) ChangeChat(ctx context.Context, id string, update func(Chat) (
 // Filters for values in nested objects of the metadata, and for missing values, are tested on each chat.
 func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatInfo, error] {
 	return func(yield func(ChatInfo, error) bool) {
-		q, err := o.query()
+		q, err := o.ThreadQuery()
 		if err := cmp.Or(o.Check(), err); err != nil {
 			yield(ChatInfo{}, err)
 			return
@@ -182,8 +182,9 @@ func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatIn
 	}
 }
 
-// query returns the part of the options that listings of threads support.
-func (o *ListOptions) query() (q lineage.ThreadQuery, err error) {
+// ThreadQuery returns the part of the options that listings of threads support. What a listing yields must still be
+// tested with Passes, and counted.
+func (o *ListOptions) ThreadQuery() (q lineage.ThreadQuery, err error) {
 	q = lineage.ThreadQuery{SourcePrefix: o.IDPrefix, TitlePrefix: o.TitlePrefix, Oldest: o.Oldest}
 	if o.UserID != "" {
 		q.User = &o.UserID
@@ -206,7 +207,21 @@ func (o *ListOptions) query() (q lineage.ThreadQuery, err error) {
 	return q, err
 }
 
-func (s *onStore) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo, error) {
+// OfThread returns the chat of On(store) that a thread is.
+func OfThread(t *lineage.ThreadInfo) Chat {
+	return Chat{
+		ID: cmp.Or(t.SourceID, t.ID.String()), UserID: t.UserID, Title: t.Title, Metadata: t.Metadata,
+		CreatedAt: t.CreatedAt.UnixMilli(), UpdatedAt: t.UpdatedAt.UnixMilli(),
+	}
+}
+
+// InfoOf returns the chat of On(store) that a thread is, with counts. The time of its update is that of the listing.
+func InfoOf(ctx context.Context, store *lineage.Store, t *lineage.ThreadInfo) (ChatInfo, error) {
+	s := latest(store)
+	return s.chatInfo(ctx, t)
+}
+
+func (s *state) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo, error) {
 	is, err := s.from.Thread(ctx, t.ID)
 	if err != nil {
 		return ChatInfo{}, err

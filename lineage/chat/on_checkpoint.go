@@ -36,7 +36,7 @@ func (c *change) putCheckpoint(ctx context.Context, at structure.SpanRef, k *Che
 		return err
 	}
 	if err != nil && k.ID != "" {
-		for _, err := range c.committed().from.CheckpointsBySource(ctx, k.ID, structure.ThreadID{}) {
+		for _, err := range c.from.CheckpointsBySource(ctx, k.ID, c.t.ID) {
 			if err == nil {
 				err = &Error{Subject: SubjectCheckpoint, ID: k.ID, Err: ErrExists}
 			}

@@ -117,7 +117,7 @@ func (s *onStore) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[Me
 			return
 		}
 		last := length
-		for step := uint64(firstStep); last > 0; step = min(2*step, maxStep) {
+		for step := uint64(firstStep); last > 0; {
 			if err := r.foresee(ctx, 2*(length-last)); err != nil {
 				yield(Message{}, err)
 				return
@@ -125,30 +125,40 @@ func (s *onStore) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[Me
 			first := last - min(step, last) + 1
 			// The previous message tells the parent of the first one.
 			var part []Message
+			size := 0
 			for m, err := range r.chain(ctx, at, structure.Window{From: max(first-1, 1), To: last}) {
 				if err != nil {
 					yield(Message{}, err)
 					return
 				}
 				part = append(part, m)
+				for size += len(m.Data); len(part) > 1 && size > maxPart; part = part[1:] {
+					size -= len(part[0].Data)
+					part[0] = Message{} // it is read again
+				}
 			}
-			if first > 1 {
+			if first > 1 && uint64(len(part)) > last-first+1 {
 				part = part[1:]
+				step = min(2*step, maxStep)
+			} else {
+				step = uint64(len(part))
 			}
+			last -= uint64(len(part))
 			for _, m := range slices.Backward(part) {
 				if !yield(m, nil) {
 					return
 				}
 			}
-			last = first - 1
 		}
 	}
 }
 
-// Numbers of messages that are read at once on the path to the root.
+// Numbers of messages that are read at once on the path to the root, and the approximate maximum of their data in
+// bytes. A single message may be larger.
 const (
-	firstStep = 16
+	firstStep = 4
 	maxStep   = 512
+	maxPart   = 1 << 20
 )
 
 // CountMessages implements Store.

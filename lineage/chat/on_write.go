@@ -10,6 +10,7 @@ import (
 	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -53,8 +54,12 @@ func (c *change) touch(ctx context.Context, added ...Message) error {
 func (s *onStore) AddMessage(ctx context.Context, m Message) error { return s.add(ctx, m, false) }
 
 // Replace is AddMessage of On(store) for replies that are saved again and again while they grow. If the chat has
-// another message with the id and the same parent, and no message follows it, the new message takes the id. The old
-// one stays in the chat under another id, and branches and checkpoints still point to it: see MoveAlong.
+// another message that was added with the id after the same parent, and no message follows it, the new message takes
+// the id. The old one stays in the chat under another id, and branches and checkpoints still point to it: see
+// MoveAlong.
+//
+// What other calls of Replace add, and what is appended to the active branch, counts as following even if it is added
+// at the same time. A message that AddMessage adds at the same time may be left after the old one.
 func Replace(ctx context.Context, store *lineage.Store, m Message) error {
 	for try := 1; ; try++ {
 		s := latest(store)
@@ -87,6 +92,12 @@ func (s *state) add(ctx context.Context, m Message, replace bool) error {
 			if err == nil || !replace || is.ParentID != m.ParentID {
 				return err
 			}
+			if own, failed := c.addedAs(ctx, at, m.ID); !own || failed != nil {
+				return cmp.Or(failed, err)
+			}
+			if failed := c.expectActive(ctx); failed != nil {
+				return failed
+			}
 			if followed, failed := c.followed(ctx, c.reading(c.t), at); followed || failed != nil {
 				return cmp.Or(failed, err)
 			}
@@ -108,8 +119,31 @@ func (s *state) add(ctx context.Context, m Message, replace bool) error {
 		if _, err = c.thread.AddAfter(ctx, parent, item); err != nil {
 			return err
 		}
+		if replace && !parent.IsZero() {
+			// The parent may be replaced at the same time. That expects the state of the thread, as this does.
+			return c.touch(ctx)
+		}
 		return c.touch(ctx, m)
 	})
+}
+
+// addedAs reports whether the message at a span was added with an id. Otherwise its id was derived from the span.
+func (c *change) addedAs(ctx context.Context, at structure.SpanRef, id string) (bool, error) {
+	step, err := c.step(ctx, at, backend.PathOptions{})
+	if err != nil {
+		return false, err
+	}
+	added, _ := sourceOf(step.Span.Usages)
+	return added == id, nil
+}
+
+// expectActive makes the transaction expect that the active branch stays where it is.
+func (c *change) expectActive(ctx context.Context) error {
+	if c.t.Active.IsZero() {
+		return nil
+	}
+	_, err := c.from.Context(ctx, c.t.Active) // the stage expects what it has read
+	return ignoreNotFound(err)
 }
 
 // addVersion adds a message whose id is known as the latest version of it.

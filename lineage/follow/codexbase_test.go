@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
@@ -184,4 +185,43 @@ func TestCodexHistoryBaseIsMissing(t *testing.T) {
 			require.Len(t, texts(t, store, "bbbb"), 1)
 		})
 	}
+}
+
+// A session whose beginning is gone costs what is new, in later runs, too. It is read again from its start when a file with the beginning is
+// there again, also one that has not changed since it was read.
+func TestCodexHistoryBaseIsGone(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	file := func(id string) string {
+		return h.path(".codex", "sessions", "2026", "11", "28", "rollout-2026-11-28T00-00-00-"+id+".jsonl")
+	}
+	h.write(t, file("aaaa"), rolloutLines("aaaa", "", 0, "one", "two"))
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(file("aaaa"), old, old))
+	once(t, store, h.options())
+	away := h.path("away")
+	require.NoError(t, os.Rename(file("aaaa"), away))
+	var said []string
+	for i := range 100 {
+		said = append(said, fmt.Sprint("message ", i))
+	}
+	h.write(t, file("bbbb"), rolloutLines("bbbb", `,"history_base":{"thread_id":"aaaa","end_ordinal_exclusive":5}`, 5, said...)+strings.Repeat("{not a record\n", 50)) // each is kept whole
+	once(t, store, h.options())
+	require.Len(t, texts(t, store, "bbbb"), 100)
+	spans := func() uint64 {
+		stats, err := store.Stats(t.Context())
+		require.NoError(t, err)
+		return stats.Spans
+	}
+	before := spans()
+	for i := range 3 {
+		more := rolloutLines("x", "", 300+10*i, fmt.Sprint("later ", i))
+		h.append(t, file("bbbb"), more[strings.Index(more, "\n")+1:])
+		once(t, store, h.options())
+	}
+	require.LessOrEqual(t, spans()-before, uint64(3*4))
+	require.Len(t, texts(t, store, "bbbb"), 103)
+	require.NoError(t, os.Rename(away, file("aaaa")))
+	once(t, store, h.options())
+	require.Len(t, texts(t, store, "bbbb"), 105)
+	requireKept(t, store, file("bbbb"))
 }

@@ -38,6 +38,7 @@ type file struct {
 	rows        *rowsOf // nil unless the file is a database that was read recently
 	failures    int
 	begunAgain  bool      // it is read again because the conversation that it waited for has appeared
+	undecided   stamp     // what it was when nothing told whether its project is left out
 	rest        time.Time // until then a constantly changing database is not read again
 }
 
@@ -170,9 +171,10 @@ func (r *run) consider(f *file, first bool) {
 	if !f.state.Gone.IsZero() {
 		f.state.Gone = time.Time{}
 		r.changed(f)
+		r.beginAgain(f.state.Conversations, f)
 	}
 	again := f.state.LeftOut == OtherProject && !r.options.leavesOut(f.state.Project)
-	if f.queued || f.folder == nil || f.folder.unread || f.unchanged() && !again {
+	if f.queued || f.folder == nil || f.folder.unread || f.unchanged() && !again || f.now == f.undecided {
 		return
 	}
 	if r.clock.Now().Before(f.rest) {
@@ -385,10 +387,10 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 			}
 		}()
 	}
-	t := &taking{ctx: ctx, run: r, path: f.path, known: f.folder.project}
+	t := &taking{ctx: ctx, run: r, path: f.path, agent: f.agent(), known: f.folder.project}
 	overtaken := false
 	t.rows = func(c *archive.Conversation) error {
-		err := r.keepRows(ctx, f, c.SourceID, c.Rows)
+		err := r.keepRows(ctx, f, c.SourceID, t.branchOf(c.SourceID), c.Rows)
 		overtaken = isOvertaken(err)
 		return err
 	}
@@ -507,6 +509,9 @@ func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end i
 	}
 	if f.reader != nil && f.reader.rounds > 1 { // earlier reads count, too
 		is.Skipped, is.Error, is.Format, is.Waits = was.Skipped, was.Error, was.Format, was.Waits
+	}
+	if f.reader != nil && !f.reader.fresh {
+		is.Waits = was.Waits // the beginning does not count now
 	}
 	for _, d := range report.Skipped {
 		if elsewhere := (*archive.ElsewhereError)(nil); errors.As(d, &elsewhere) && (f.reader == nil || f.reader.fresh) {

@@ -254,7 +254,7 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 		return nil, err
 	}
 	for path, state := range states {
-		f := &file{path: path, state: state}
+		f := &file{path: path, state: state, begunAgain: state.Waits != "" && state.Bytes == 0}
 		if r.files[fileKey(path)] = f; state.Waits != "" {
 			r.waits[state.Waits] = append(r.waits[state.Waits], f)
 		}

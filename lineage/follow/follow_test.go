@@ -384,11 +384,32 @@ func TestProjectsAreLeftOut(t *testing.T) {
 	_, err := store.FindThread(t.Context(), unknown)
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 
+	// A file without a message waits for longer than a session. Nothing is kept of it.
+	late, name := session(4)
+	silent := filepath.Join(h.project(), name)
+	h.write(t, silent, `{"type":"file-history-snapshot","messageId":"secret","snapshot":{}}`+"\n")
+	nothing := filepath.Join(h.project(), "nothing.jsonl")
+	h.write(t, nothing, `{"type":"summary","summary":"secret","leafUuid":"a"}`+"\n")
+	f = start(t, store, o)
+	clock.advance(2 * projectWait)
+	h.caughtUp(t, f)
+	h.append(t, silent, strings.ReplaceAll(line(late, "a", "", "user", "one"), "/src/app", "/private"))
+	h.caughtUp(t, f)
+	f.stop(t)
+	for _, path := range []string{silent, nothing} {
+		_, err = FindSource(t.Context(), store, o.Machine.ID, path)
+		require.ErrorIs(t, err, lineage.ErrNotFound)
+	}
+	_, err = store.FindThread(t.Context(), late)
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+
 	once(t, store, o)
 	require.Empty(t, of(once(t, store, o), Read), "it is not read again")
 	o.NotProjects = nil
 	once(t, store, o)
 	require.Equal(t, []string{"one", "two"}, texts(t, store, private), "it is no longer left out")
+	require.Equal(t, []string{"one"}, texts(t, store, late))
+	requireKept(t, store, nothing)
 }
 
 func TestCompressedFileReplacesThePlainOne(t *testing.T) {

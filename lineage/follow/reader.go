@@ -70,7 +70,7 @@ func (r *run) flush(ctx context.Context, f *file) error {
 		return nil
 	}
 	if lines := f.reader.growing.Unplaced(); len(lines) > 0 { // of no session: they are kept as they are
-		f.reader.record.add(ctx, "", lines)
+		f.reader.record.add(ctx, "", lineage.ThreadID{}, lines)
 	}
 	if !f.reader.record.pending() {
 		return nil
@@ -174,22 +174,29 @@ func (f *file) continues(opened *os.File, now stamp, end int64) (bool, error) {
 }
 
 // openReader opens a reader at the start of a file. It reports whether the file has to wait until its project is
-// known.
+// known, or until it changes, if it has neither a project nor a message.
 func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stamp, end int64, fresh bool) (wait bool, err error) {
-	t := &taking{ctx: ctx, run: r, path: f.path, alone: true}
+	t := &taking{ctx: ctx, run: r, path: f.path, agent: f.agent(), alone: true}
 	name := filepath.Base(f.path)
 	if len(r.options.NotProjects) > 0 {
 		source := archive.Stream(name, io.NewSectionReader(opened, 0, end))
+		said := false
 		for c, err := range archive.Read(ctx, source, archive.ReadOptions{Format: f.folder.format, Formats: r.options.Formats, Limits: r.options.Limits}) {
 			if err == nil {
 				if t.known = projectOf(c); t.known != "" {
 					break
 				}
+				said = said || slices.ContainsFunc(c.Nodes, func(n archive.Node) bool { return n.Aside != lineage.AsideLog })
 			}
 		}
 		known := time.Unix(0, now.modified).Add(projectWait)
-		if t.known == "" && r.clock.Now().Before(known) {
+		switch {
+		case t.known != "":
+		case r.clock.Now().Before(known):
 			r.waiting[f] = known
+			return true, nil
+		case !said:
+			f.undecided = now
 			return true, nil
 		}
 	}
@@ -197,7 +204,7 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 	if err != nil {
 		return false, err
 	}
-	fresh = fresh || f.state.Waits != "" // its messages may be after others now
+	fresh = fresh || f.begunAgain // its messages may be after others now
 	var known *Source
 	var spans [][]lineage.SpanRef
 	sum := sha256.New()
@@ -223,7 +230,10 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 		is.record.was = found.tip
 	}
 	o := r.archiveOptions(f, t)
-	o.Placed = func(lines []importer.Line) { is.record.add(ctx, is.growing.Session(), lines) }
+	o.Placed = func(lines []importer.Line) {
+		session := is.growing.Session()
+		is.record.add(ctx, session, t.branchOf(session), lines)
+	}
 	o.Path = f.path
 	is.growing = importer.Grow(r.store, name, o)
 	if known != nil {

@@ -6,9 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/vfs"
@@ -36,10 +36,9 @@ type Resumed struct {
 	Suffix string `json:"suffix,omitempty"`
 }
 
-// resumedBy is the owner of the values about sessions that were made from a store.
-func resumedBy(store *lineage.Store) lineage.Owner {
-	return lineage.Owner{Scope: lineage.ApplicationScope, Name: fmt.Sprintf("lineage resume %s", store.ID())}
-}
+// resumedBy is the owner of the values about sessions that were made from threads. Their copies in other stores count there, too: a
+// bundle of a store has the threads with their ids.
+var resumedBy = lineage.Owner{Scope: lineage.ApplicationScope, Name: "lineage resume"}
 
 // RememberResumed stores how a session was made. It must be called before the session is written, so that no follower
 // reads the session without it.
@@ -48,7 +47,7 @@ func RememberResumed(ctx context.Context, store *lineage.Store, session string, 
 	if err != nil {
 		return err
 	}
-	return store.Values(resumedBy(store)).Set(ctx, session, b)
+	return store.Values(resumedBy).Set(ctx, session, b)
 }
 
 // FindResumed returns how a session was made, or nil for a session that was not made from the store.
@@ -56,7 +55,7 @@ func FindResumed(ctx context.Context, store *lineage.Store, session string) (*Re
 	if session == "" || len(session) > maxSessionID {
 		return nil, nil
 	}
-	value, err := store.Values(resumedBy(store)).Get(ctx, session)
+	value, err := store.Values(resumedBy).Get(ctx, session)
 	if errors.Is(err, lineage.ErrNotFound) || errors.Is(err, lineage.ErrInvalid) {
 		return nil, nil
 	}
@@ -68,21 +67,6 @@ func FindResumed(ctx context.Context, store *lineage.Store, session string) (*Re
 		return nil, nil // another program has set it
 	}
 	return r, nil
-}
-
-// ResumedInto returns the sessions that were made from a store, by id, with their threads.
-func ResumedInto(ctx context.Context, store *lineage.Store) (map[string]lineage.ThreadID, error) {
-	all := make(map[string]lineage.ThreadID)
-	for value, err := range store.Values(resumedBy(store)).All(ctx, "") {
-		if err != nil {
-			return nil, err
-		}
-		var r Resumed
-		if json.Unmarshal(value.JSON, &r) == nil {
-			all[value.Key] = r.Thread
-		}
-	}
-	return all, nil
 }
 
 // maxSessionID exceeds the length of all ids of sessions that this program makes.
@@ -109,19 +93,48 @@ func (r *Resumed) branch(session string) string {
 	return r.Agent + "-" + strings.ToLower(session[max(0, len(session)-12):]) // what is random of a UUID
 }
 
-// isOf reports whether a file begins with what was written. For compressed files and databases it cannot tell.
-func (r *Resumed) isOf(path string) (bool, error) {
-	if r.Lines == 0 || !strings.HasSuffix(path, ".jsonl") {
-		return true, nil
+// in returns what a file has of the session: what was written is at its beginning, or its messages are told by their ids, or it is of a
+// subagent, and has nothing of that. in returns nil for any other file, which has another history.
+func (r *Resumed) in(path, agent string) (*Resumed, error) {
+	if r.Lines > 0 {
+		if begins, err := r.begins(path); begins || err != nil {
+			return r, err
+		}
 	}
+	switch {
+	case agent != r.Agent:
+	case r.Lines == 0:
+		return r, nil
+	case strings.HasPrefix(filepath.Base(path), "agent-"):
+		part := *r
+		part.Own, part.Lines = 0, 0
+		return &part, nil
+	}
+	return nil, nil
+}
+
+// begins reports whether a file begins with what was written.
+func (r *Resumed) begins(path string) (bool, error) {
 	f, err := vfs.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
+	var from io.Reader = f
+	if strings.HasSuffix(path, compressedSuffix) {
+		z, err := archive.Zstd(f)
+		if err != nil {
+			return false, err
+		}
+		defer z.Close()
+		from = z
+	}
 	sum := sha256.New()
-	n, err := io.Copy(sum, io.LimitReader(f, r.Bytes))
-	return n == r.Bytes && hex.EncodeToString(sum.Sum(nil)) == r.Digest, err
+	n, err := io.Copy(sum, io.LimitReader(from, r.Bytes))
+	if err != nil && from == f {
+		return false, err
+	}
+	return n == r.Bytes && hex.EncodeToString(sum.Sum(nil)) == r.Digest, nil
 }
 
 // wrote reports whether a node was written by this program and adds no message to the thread.
@@ -157,25 +170,38 @@ func (t *taking) continues(session string) (*continuing, error) {
 	return is, nil
 }
 
+// branchOf returns the thread that a session is a branch of, zero if it is its own.
+func (t *taking) branchOf(session string) (of lineage.ThreadID) {
+	if is := t.resumed[session]; is != nil {
+		of = is.Thread
+	}
+	return of
+}
+
 func (t *taking) findContinued(session string) (*continuing, error) {
 	r, err := FindResumed(t.ctx, t.run.store, session)
 	if r == nil || err != nil {
 		return nil, err
 	}
-	switch is, err := r.isOf(t.path); {
-	case err != nil:
+	if r, err = r.in(t.path, t.agent); r == nil || err != nil {
 		return nil, err
-	case !is:
-		return nil, nil
 	}
-	if _, err := t.run.store.Thread(t.ctx, r.Thread); err == nil {
+	_, err = t.run.store.Thread(t.ctx, r.Thread)
+	deleted := errors.Is(err, lineage.ErrNotFound)
+	if err != nil && !deleted {
+		return nil, err
+	}
+	if deleted || r.Suffix == "" && r.Lines == 0 { // the session may be a thread, by an import or a file with another history
+		if _, err := t.run.store.FindThread(t.ctx, session); !errors.Is(err, lineage.ErrNotFound) {
+			return nil, err
+		}
+	}
+	if !deleted {
 		if _, err := t.run.store.Span(t.ctx, r.At); errors.Is(err, lineage.ErrNotFound) {
 			return nil, nil // its branch was deleted
 		} else if err != nil {
 			return nil, err
 		}
-	} else if !errors.Is(err, lineage.ErrNotFound) {
-		return nil, err
 	}
 	return &continuing{Resumed: r, written: make(map[string]bool)}, nil
 }

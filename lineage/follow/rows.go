@@ -53,7 +53,7 @@ func (s *Source) Database() string {
 }
 
 // keepRows records the new and changed rows of a session.
-func (r *run) keepRows(ctx context.Context, f *file, session string, rows []archive.Row) error {
+func (r *run) keepRows(ctx context.Context, f *file, session string, thread lineage.ThreadID, rows []archive.Row) error {
 	if session == "" || f.folder.agent.Name == "" {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (r *run) keepRows(ctx context.Context, f *file, session string, rows []arch
 		}
 		s.states[key] = state
 		for part := range rowParts(append(rows[i].JSON, '\n')) {
-			s.record.add(ctx, session, []importer.Line{{RawLine: archive.RawLine{Raw: part}}})
+			s.record.add(ctx, session, thread, []importer.Line{{RawLine: archive.RawLine{Raw: part}}})
 		}
 	}
 	return s.record.err

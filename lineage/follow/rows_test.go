@@ -24,7 +24,7 @@ func TestRowsBeforeTheirThread(t *testing.T) {
 		r := &run{store: store, options: Options{Machine: Machine{ID: machine, Secret: "s"}, Clock: systemClock{}}}
 		r.clock = r.options.Clock
 		f := &file{path: database, folder: &folder{agent: Agent{Name: "cursor"}}}
-		require.NoError(t, r.keepRows(bg, f, "s1", rows))
+		require.NoError(t, r.keepRows(bg, f, "s1", lineage.ThreadID{}, rows))
 		again, err := r.flushRows(bg, f)
 		require.NoError(t, err)
 		require.False(t, again)

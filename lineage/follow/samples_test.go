@@ -67,7 +67,7 @@ func recordSample(t *testing.T, store *lineage.Store, path string, raw []byte, i
 				sum.Write(raw[:s.Is.Bytes])
 			}
 			rec = record(store, Machine{ID: machine}, SourceOf{Machine: machine, Path: path}, known, sum)
-			g = importer.Grow(store, filepath.Base(path), importer.Options{Placed: func(lines []importer.Line) { rec.add(bg, g.Session(), lines) }})
+			g = importer.Grow(store, filepath.Base(path), importer.Options{Placed: func(lines []importer.Line) { rec.add(bg, g.Session(), lineage.ThreadID{}, lines) }})
 			if known != nil {
 				spans, err := known.Spans(bg)
 				require.NoError(t, err)

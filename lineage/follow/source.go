@@ -54,8 +54,10 @@ type Recorded struct {
 	Bytes int64 `json:"bytes"`
 	// Digest is the SHA-256 of these bytes.
 	Digest string `json:"digest"`
-	// Session is the id of the session, which is left out of blocks.
-	Session string `json:"sessionId,omitempty"`
+	// Session is the id of the session, which is left out of blocks. Thread is the thread that the session is a branch
+	// of. Without it the session is the thread with its id.
+	Session string           `json:"sessionId,omitempty"`
+	Thread  lineage.ThreadID `json:"thread,omitzero"`
 	// Lost is the number of lines that were too large to be kept.
 	Lost int64 `json:"lost,omitempty"`
 	// Spans is the number of spans at the end of the source that belong to the current file, 0 for all. Those before
@@ -242,6 +244,17 @@ func (s *Source) Spans(ctx context.Context) ([][]lineage.SpanRef, error) {
 	return all, nil
 }
 
+// lookUp returns ErrNotFound if the thread of the file was deleted.
+func (r *Recorded) lookUp(ctx context.Context, store *lineage.Store) (err error) {
+	switch {
+	case !r.Thread.IsZero():
+		_, err = store.Thread(ctx, r.Thread)
+	case r.Session != "":
+		_, err = store.FindThread(ctx, r.Session)
+	}
+	return err
+}
+
 // SourceLine is a line of a session file.
 type SourceLine struct {
 	// Raw is the line with its line end. It is valid until the next line.
@@ -255,11 +268,9 @@ type SourceLine struct {
 // deleted, ErrNotFound.
 func (s *Source) Lines(ctx context.Context) iter.Seq2[SourceLine, error] {
 	return func(yield func(SourceLine, error) bool) {
-		if s.Is.Session != "" {
-			if _, err := ThreadOf(ctx, s.store, s.Is.Session); err != nil {
-				yield(SourceLine{}, fmt.Errorf("source %s: %w", s.About.Path, err))
-				return
-			}
+		if err := s.Is.lookUp(ctx, s.store); err != nil {
+			yield(SourceLine{}, fmt.Errorf("source %s: %w", s.About.Path, err))
+			return
 		}
 		sum := sha256.New()
 		var bytes int64
@@ -413,11 +424,11 @@ func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, abo
 	return r, nil
 }
 
-// add records lines. session is the id of their session.
-func (r *recorder) add(ctx context.Context, session string, lines []importer.Line) {
-	if r.builder == nil || session != r.is.Session {
+// add records lines. session is the id of their session, and thread the one that it is a branch of, zero if it is its own.
+func (r *recorder) add(ctx context.Context, session string, thread lineage.ThreadID, lines []importer.Line) {
+	if r.builder == nil || session != r.is.Session || thread != r.is.Thread {
 		r.cut()
-		r.builder, r.is.Session = manifest.NewBuilder(session), session
+		r.builder, r.is.Session, r.is.Thread = manifest.NewBuilder(session), session, thread
 	}
 	for i := range lines {
 		if r.err != nil {

@@ -76,7 +76,7 @@ func (f *sessionFile) recorded(known *Source) (*recorder, []importer.Line) {
 
 func (f *sessionFile) record(known *Source) error {
 	r, lines := f.recorded(known)
-	r.add(bg, f.id, lines)
+	r.add(bg, f.id, lineage.ThreadID{}, lines)
 	return r.flush(bg)
 }
 
@@ -247,7 +247,7 @@ func TestLargeWholeSource(t *testing.T) {
 		return r
 	}
 	killed := recorder() // it does not get to the end
-	killed.add(bg, f.id, f.lines[:4])
+	killed.add(bg, f.id, lineage.ThreadID{}, f.lines[:4])
 	require.NoError(t, killed.err)
 	require.NotNil(t, killed.staged)
 	_, err := FindSource(bg, store, machine, "/home/s1")
@@ -256,7 +256,7 @@ func TestLargeWholeSource(t *testing.T) {
 		t.Fatal(s.About.Path)
 	}
 	r := recorder()
-	r.add(bg, f.id, f.lines)
+	r.add(bg, f.id, lineage.ThreadID{}, f.lines)
 	require.NoError(t, r.flush(bg))
 	f.requireExact()
 	require.EqualValues(t, 5, f.source().Is.Lines)
@@ -266,12 +266,12 @@ func TestLargeWholeSource(t *testing.T) {
 		f.line(fmt.Sprint(i, " more ", large, "\n"))
 	}
 	killed = recorder()
-	killed.add(bg, f.id, f.lines[5:9])
+	killed.add(bg, f.id, lineage.ThreadID{}, f.lines[5:9])
 	require.NotNil(t, killed.staged)
 	f.requireExact()
 	require.EqualValues(t, 5, f.source().Is.Lines)
 	r = recorder()
-	r.add(bg, f.id, f.lines[5:])
+	r.add(bg, f.id, lineage.ThreadID{}, f.lines[5:])
 	f.requireExact()
 	require.NoError(t, r.flush(bg))
 	f.requireExact()
@@ -310,13 +310,13 @@ func TestLargeRewrittenSource(t *testing.T) {
 		return r
 	}
 	killed := again() // it does not get to the end
-	killed.add(bg, f.id, f.lines[:4])
+	killed.add(bg, f.id, lineage.ThreadID{}, f.lines[:4])
 	require.NoError(t, killed.err)
 	require.NotNil(t, killed.staged)
 	require.Equal(t, before, export())
 
 	r := again()
-	r.add(bg, f.id, f.lines)
+	r.add(bg, f.id, lineage.ThreadID{}, f.lines)
 	require.True(t, r.pending())
 	require.Equal(t, before, export())
 	require.NoError(t, r.flush(bg))
@@ -324,7 +324,7 @@ func TestLargeRewrittenSource(t *testing.T) {
 	require.Equal(t, string(f.raw), export())
 	require.Equal(t, had, contexts())
 	f.line("more\n")
-	r.add(bg, f.id, f.lines[5:])
+	r.add(bg, f.id, lineage.ThreadID{}, f.lines[5:])
 	require.NoError(t, r.flush(bg))
 	f.requireExact()
 	require.True(t, isOvertaken(killed.flush(bg)))

@@ -34,8 +34,8 @@ type State struct {
 	// first of these items.
 	Skipped int64  `json:"skipped,omitempty"`
 	Error   string `json:"error,omitempty"`
-	// Waits is the source id of a conversation that the file's conversation continues, and that was missing when the file
-	// was read.
+	// Waits is the source id of a conversation that the file's conversation continues, and that was missing when the beginning
+	// of the file was read. When it is there, the file is read again from its start.
 	Waits string `json:"waits,omitempty"`
 	// Gone is the time at which the file was found missing.
 	Gone time.Time `json:"gone,omitzero"`

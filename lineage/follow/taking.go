@@ -21,9 +21,10 @@ type taking struct {
 	taken       map[string]bool
 	// alone is set if the file has a single conversation: if that is left out, reading stops.
 	alone bool
-	// path is the path of the file. resumed has, for its conversations, the branches of threads that they are, or nil.
-	path    string
-	resumed map[string]*continuing
+	// path is the path of the file, and agent its agent. resumed has, for its conversations, the branches of threads that they
+	// are, or nil.
+	path, agent string
+	resumed     map[string]*continuing
 	// known is the project of the first conversation, if it is known in advance.
 	known string
 	// local, if not empty, distinguishes the conversations from those of other machines: see archive.Conversation.
@@ -96,11 +97,16 @@ func (t *taking) decide(id, project string) bool {
 		t.ids = append(t.ids, id)
 	}
 	resumed, err := t.continues(id)
-	if err == nil && (resumed != nil || t.run.conversations[id]) {
-		if _, err = ThreadOf(t.ctx, t.run.store, id); errors.Is(err, lineage.ErrNotFound) {
-			t.deleted = true
-			return false
-		}
+	switch {
+	case err != nil:
+	case resumed != nil:
+		_, err = t.run.store.Thread(t.ctx, resumed.Thread)
+	case t.run.conversations[id]:
+		_, err = ThreadOf(t.ctx, t.run.store, id)
+	}
+	if errors.Is(err, lineage.ErrNotFound) {
+		t.deleted = true
+		return false
 	}
 	if err != nil {
 		t.err = err

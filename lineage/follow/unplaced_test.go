@@ -82,3 +82,30 @@ func TestFilesWithoutASession(t *testing.T) {
 	require.Equal(t, []string{"hello", "hi"}, texts(t, store, "s"))
 	require.Equal(t, before+1, threads())
 }
+
+// A session that states its id after its first lines were kept has its messages from them, so that what is erased in a message is erased
+// in the file.
+func TestSessionThatBeginsLate(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		h, store := newHome(t), memory(t)
+		path := h.project() + "/named.jsonl"
+		first := `{"type":"user","uuid":"u1","parentUuid":null,"cwd":"/src/app","message":{"role":"user","content":"my secret"}}` + "\n"
+		h.write(t, path, first)
+		f := start(t, store, h.options())
+		if restarted {
+			f.stop(t)
+			requireKept(t, store, path)
+			f = start(t, store, h.options())
+		}
+		h.append(t, path, line("s", "u2", "u1", "assistant", "hi"))
+		h.caughtUp(t, f)
+		f.stop(t)
+		requireKept(t, store, path)
+		require.Equal(t, []string{"my secret", "hi"}, texts(t, store, "s"))
+		s, err := FindSource(bg, store, h.options().Machine.ID, path)
+		require.NoError(t, err)
+		spans, err := s.Spans(bg)
+		require.NoError(t, err)
+		require.Equal(t, []int{1, 1}, []int{len(spans[0]), len(spans[1])})
+	}
+}

@@ -54,7 +54,7 @@ func (r *run) recordWhole(ctx context.Context, f *file, t *taking) (again bool, 
 	}
 	is.seen, is.whole = true, true
 	for part := range parts(rest, ending == ".jsonl") {
-		is.add(ctx, t.ids[0], []importer.Line{{RawLine: archive.RawLine{Raw: part}}})
+		is.add(ctx, t.ids[0], t.branchOf(t.ids[0]), []importer.Line{{RawLine: archive.RawLine{Raw: part}}})
 	}
 	if err = is.flush(ctx); isOvertaken(err) {
 		return true, nil
@@ -139,11 +139,10 @@ func ForgetDeleted(ctx context.Context, store *lineage.Store) (n int, err error)
 		if err != nil && !errors.Is(err, lineage.ErrCorrupt) {
 			return 0, err
 		}
-		if s == nil || s.Is.Session == "" {
+		if s == nil {
 			continue // damaged sources stay
 		}
-		_, err := ThreadOf(ctx, store, s.Is.Session)
-		switch {
+		switch err := s.Is.lookUp(ctx, store); {
 		case errors.Is(err, lineage.ErrNotFound):
 			gone = append(gone, s)
 		case err != nil:
@@ -155,7 +154,7 @@ func ForgetDeleted(ctx context.Context, store *lineage.Store) (n int, err error)
 		err := store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 			deleted = false
 			// Another process may have stored the session and its file again.
-			if _, err := tx.FindThread(ctx, s.Is.Session); !errors.Is(err, lineage.ErrNotFound) {
+			if err := s.Is.lookUp(ctx, tx.Store); !errors.Is(err, lineage.ErrNotFound) {
 				return err
 			}
 			c, err := tx.Context(ctx, s.Context)

@@ -8,8 +8,9 @@ import (
 )
 
 // Drawing is a graph on lanes. It has a row for each message at which a line begins, ends or forks, or that has a
-// name, from top to bottom in the order of positions. Each line has a lane. The active history is on lane 0. A lane
-// is used again after its line has ended, except lane 0.
+// name. The beginnings of the thread follow one another, the active one first; the rows of each are in the order of
+// positions. Each line has a lane. The active history is on lane 0. A lane is used again after its line has ended,
+// except lane 0.
 type Drawing struct {
 	Rows  []Row
 	Edges []Edge

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -160,4 +162,117 @@ func TestResumedThreadOfAProgram(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{user, "Of " + user, `{"kind":"mine"}`}, []string{info.UserID, info.Title, string(info.Metadata)})
 	}
+}
+
+// kept returns what is kept of a session's file, nil for nothing.
+func (h *home) kept(path string) *follow.Source {
+	h.t.Helper()
+	source, err := follow.FindSource(bg, h.store, h.machine.ID, path)
+	if err != nil {
+		require.ErrorIs(h.t, err, lineage.ErrNotFound)
+	}
+	return source
+}
+
+// requireExact requires that a file comes back.
+func (h *home) requireExact(path string) {
+	h.t.Helper()
+	var out bytes.Buffer
+	source := h.kept(path)
+	require.NotNil(h.t, source, path)
+	require.NoError(h.t, source.Export(bg, &out))
+	raw, err := os.ReadFile(path)
+	require.NoError(h.t, err)
+	require.Equal(h.t, string(raw), out.String())
+}
+
+// subagent writes the file of a subagent of a session of Claude Code.
+func (h *home) subagent(s *resume.Session, said string) string {
+	h.t.Helper()
+	path := filepath.Join(strings.TrimSuffix(s.File(), ".jsonl"), "subagents", "agent-x.jsonl")
+	line := fmt.Sprintf(`{"parentUuid":null,"isSidechain":true,"agentId":"x","sessionId":%q,"cwd":%q,"type":"user","message":{"role":"user","content":%q},"uuid":%q,"timestamp":"2026-11-30T00:00:00.000Z"}`, s.ID, h.work, said, "new-"+said)
+	require.NoError(h.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(h.t, os.WriteFile(path, []byte(line+"\n"), 0o600))
+	return path
+}
+
+// What a thread's sessions say goes with the thread, also before anything was added to them and with their subagents. Those of another
+// thread stay.
+func TestResumedSessionsGoWithTheirThread(t *testing.T) {
+	h := newHome(t)
+	var threads []*lineage.Thread
+	var made [2][]*resume.Session
+	var files [2][]string
+	for i, user := range []string{"ada", "bo"} { // with equal ids of messages
+		thread, err := h.store.CreateThread(bg, lineage.ThreadOptions{UserID: user})
+		require.NoError(t, err)
+		active, err := thread.Active(bg)
+		require.NoError(t, err)
+		_, err = active.Extend(bg, lineage.Item{Kind: lineage.Message, Role: "user", SourceID: "m1", Body: []byte("hello of " + user)})
+		require.NoError(t, err)
+		for _, agent := range []string{"codex", "pi", "claude-code", "qwen", "gemini"} {
+			s := h.plan(agent, thread, h.tip(thread))
+			h.write(s)
+			made[i], files[i] = append(made[i], s), append(files[i], s.File())
+		}
+		threads = append(threads, thread)
+	}
+	h.follow()
+	for i := range files {
+		files[i] = append(files[i], h.subagent(made[i][2], "look"))
+	}
+	h.follow()
+	require.Len(t, h.threads(), 2)
+	n, err := follow.ForgetDeleted(bg, h.store)
+	require.NoError(t, err)
+	require.Zero(t, n)
+
+	require.NoError(t, threads[0].Delete(bg))
+	for _, path := range files[0] {
+		var out bytes.Buffer
+		require.ErrorIs(t, h.kept(path).Export(bg, &out), lineage.ErrNotFound, path)
+		require.Empty(t, out.Bytes())
+	}
+	n, err = follow.ForgetDeleted(bg, h.store)
+	require.NoError(t, err)
+	require.Equal(t, len(files[0]), n)
+	for i := range files[0] {
+		require.Nil(t, h.kept(files[0][i]))
+		h.requireExact(files[1][i])
+	}
+	raw, err := os.ReadFile(files[0][0])
+	require.NoError(t, err)
+	h.says(made[0][0], raw, "user", "and on")
+	h.follow() // the deleted one stays away
+	require.Nil(t, h.kept(files[0][0]))
+	require.Len(t, h.threads(), 1)
+}
+
+// A file of another agent, or a compressed one that does not begin with what was written, is not the session, whatever it says.
+func TestFileThatSaysItIsTheSession(t *testing.T) {
+	h := newHome(t)
+	h.sampleAlone(owned[4])
+	h.follow()
+	thread := h.threads()[0]
+	codex, gemini := h.plan("codex", thread, h.tip(thread)), h.plan("gemini", thread, h.tip(thread))
+	lines := h.write(codex)
+	h.write(gemini)
+	z, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	pack := func(content string) {
+		require.NoError(t, os.WriteFile(codex.File()+".zst", z.EncodeAll([]byte(content), nil), 0o600))
+		require.NoError(t, os.RemoveAll(codex.File()))
+	}
+	whole := string(bytes.Join(lines, []byte("\n"))) + "\n"
+	pack(whole)
+	h.follow()
+	require.Len(t, h.threads(), 1)
+	pack(strings.ReplaceAll(whole, `"text":"`, `"text":"Not `))
+	h.put("pi", "--w--/2026_1.jsonl", fmt.Appendf(nil, `{"type":"session","version":3,"id":%q,"timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w"}
+{"type":"message","id":%q,"parentId":null,"timestamp":"2026-11-30T00:00:00.000Z","message":{"role":"user","content":[{"type":"text","text":"mine"}],"timestamp":1}}
+`, gemini.ID, gemini.ID))
+	h.follow()
+	require.Len(t, h.threads(), 3)
+	require.NotEmpty(t, h.texts(h.tip(h.thread(codex.ID))))
+	require.Equal(t, []string{"mine"}, h.texts(h.tip(h.thread(gemini.ID))))
 }

@@ -48,20 +48,14 @@ func (h *history) sources(ctx context.Context, a about) (of []*follow.Source, er
 	if err != nil {
 		return nil, err
 	}
-	sessions[a.session], threads[a.thread] = true, true
-	resumed, err := follow.ResumedInto(ctx, h.store)
-	if err != nil {
-		return nil, err
-	}
-	for session, thread := range resumed {
-		sessions[session] = sessions[session] || threads[thread]
-	}
+	sessions[a.session], threads[a.thread] = true, !a.thread.IsZero()
 	for source, err := range follow.Sources(ctx, h.store) {
 		switch {
 		case errors.Is(err, lineage.ErrCorrupt):
 		case err != nil:
 			return nil, err
-		case !source.About.Rows && source.Is.Session != "" && sessions[source.Is.Session]:
+		case source.About.Rows || source.Is.Session == "":
+		case threads[source.Is.Thread], source.Is.Thread.IsZero() && sessions[source.Is.Session]:
 			of = append(of, source)
 		}
 	}

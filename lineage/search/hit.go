@@ -27,8 +27,9 @@ type Hit struct {
 	Contexts []lineage.ContextID
 	// Rank orders hits; higher is better. In a search for a vector it is the similarity, from -1 to 1.
 	Rank float64
-	// Snippet is a matching part, with words marked by <mark> and </mark>. Text is the whole searched text. In a
-	// search for a vector they are the start of the nearest text of the hit, and the whole of it.
+	// Snippet is a matching part, with words marked by <mark> and </mark>. It has data of the message, such as a
+	// language or a rating, only if nothing else matches. Text is the whole searched text, data included. In a search
+	// for a vector they are the start of the nearest text of the hit, and the whole of it.
 	Snippet, Text string
 }
 
@@ -39,6 +40,8 @@ var errStale = errors.New("changed since the index was brought up to date")
 type foundText struct {
 	id   textID
 	text string
+	// data is set for a text that is not shown where messages are read.
+	data bool
 }
 
 // show loads a hit. match returns its Text and Snippet, and whether it still matches.
@@ -73,18 +76,28 @@ func (f *finding) show(ctx context.Context, p address, role int64, match func(te
 	return h, f.seenBy(ctx, p, &h)
 }
 
-// match looks for the words of the query in the texts of a message, and then also in the names.
+// match looks for the words of the query in the texts of a message, and then also in the names. The snippet is of the
+// texts that are not data, if they match by themselves.
 func (f *finding) match(found []foundText, names []string) (text, snippet string, matches bool) {
-	var texts []string
+	var texts, said []string
 	for _, s := range found {
-		texts = append(texts, s.text)
+		if texts = append(texts, s.text); !s.data {
+			said = append(said, s.text)
+		}
 	}
 	text, words, matches := f.matcher.MatchPieces(texts)
 	if !matches && len(names) > 0 {
-		text, words, matches = f.matcher.MatchPieces(append(texts, names...))
+		texts = append(texts, names...)
+		text, words, matches = f.matcher.MatchPieces(texts)
 	}
 	if !matches {
 		return "", "", false
+	}
+	if len(said) < len(found) {
+		if shown, words, alone := f.matcher.MatchPieces(said); alone {
+			return text, query.Snippet(shown, words, f.matcher.Found), true
+		}
+		text, words, _ = f.matcher.MatchPieces(texts)
 	}
 	return text, query.Snippet(text, words, f.matcher.Found), true
 }
@@ -124,7 +137,7 @@ func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (te
 				if err != nil {
 					return nil, nil, err
 				}
-				texts = append(texts, foundText{id, text})
+				texts = append(texts, foundText{id, text, u.Piece == structure.DataPiece})
 			}
 			if named := nameOf(u); named != "" {
 				names = append(names, named)
@@ -150,7 +163,7 @@ func (f *finding) summaryText(ctx context.Context, h *Hit) ([]foundText, error) 
 		return nil, errors.Join(err, errStale)
 	}
 	text, err := readText(ctx, f.store.View(), summary, b, form.Plain)
-	return []foundText{{textOf(r.Content, form.Plain), text}}, err
+	return []foundText{{id: textOf(r.Content, form.Plain), text: text}}, err
 }
 
 // summaryIn returns a summary, given column "of" of its tip. It returns ErrNotFound if the summary was

@@ -209,18 +209,19 @@ func taskList(members map[string][]byte, used map[string]bool) (list, current st
 			if !unique {
 				return "", ""
 			}
-			box, said := "", ""
+			box, said, texts := "", "", 0
 			for name, value := range task {
 				switch {
-				case slices.Contains(sayKeys, name) && rawjson.IsString(value) && said == "":
-					said = oneLine(rawjson.Str(value), maxTitle)
+				case slices.Contains(sayKeys, name) && rawjson.IsString(value):
+					said = rawjson.Str(value)
+					texts++
 				case name == "status":
 					box = boxes[rawjson.Str(value)]
 				case name != "activeForm" && name != "id" && name != "priority":
 					return "", "" // it says more than a task
 				}
 			}
-			if box == "" || said == "" {
+			if box == "" || texts != 1 {
 				return "", ""
 			}
 			total++
@@ -230,7 +231,7 @@ func taskList(members map[string][]byte, used map[string]bool) (list, current st
 			case box == boxes["in_progress"] && now == "":
 				now = said
 			}
-			text.WriteString(box + " " + said + "\n")
+			text.WriteString(box + " " + strings.ReplaceAll(said, "\n", "\n    ") + "\n")
 		}
 		if total == 0 {
 			continue

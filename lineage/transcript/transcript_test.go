@@ -180,9 +180,10 @@ func TestInputsOfCalls(t *testing.T) {
 		`{"file_path":"a","edits":[{"old_string":"x","new_string":"y"},{"old_string":"","new_string":"z"}]}`: "→ T a\n  diff \"@@\\n-x\\n+y\\n@@\\n+z\\n\"\n",
 		`{"file_path":"a","edits":[{"old_string":"x","new_string":"y","all":true}]}`:                         "→ T a\n  rest {\"edits\":[{\"old_string\":\"x\",\"new_string\":\"y\",\"all\":true}]}\n",
 		`{"a":1,"a":2}`: "→ T {\"a\":1,\"a\":2}\n  rest {\"a\":1,\"a\":2}\n",
-		`{"todos":[{"content":"x","status":"completed","id":"1"},{"content":"y\nz","status":"in_progress","activeForm":"Y"},{"content":"v","status":"pending"}]}`: "→ T 1 of 3 done: y z\n  text \"[x] x\\n[>] y z\\n[ ] v\\n\"\n",
+		`{"todos":[{"content":"x","status":"completed","id":"1"},{"content":"y\nz","status":"in_progress","activeForm":"Y"},{"content":"v","status":"pending"}]}`: "→ T 1 of 3 done: y z\n  text \"[x] x\\n[>] y\\n    z\\n[ ] v\\n\"\n",
 		`{"plan":[{"step":"x","status":"completed"}],"explanation":"e"}`:                                                                                          "→ T 1 of 1 done\n  text \"[x] x\\n\"\n  rest {\"explanation\":\"e\"}\n",
 		`{"plan":[{"step":"x","status":"blocked"}]}`:                                                                                                              "→ T {\"plan\":[{\"step\":\"x\",\"status\":\"blocked\"}]}\n  rest {\"plan\":[{\"step\":\"x\",\"status\":\"blocked\"}]}\n",
+		`{"plan":[{"step":"","description":"y","status":"pending"}]}`:                                                                                             "→ T {\"plan\":[{\"step\":\"\",\"description\":\"y\",\"status\":\"pending\"}]}\n  rest {\"plan\":[{\"step\":\"\",\"description\":\"y\",\"status\":\"pending\"}]}\n",
 		`{"plan":[{"step":"x","description":"y","status":"pending"}]}`:                                                                                            "→ T {\"plan\":[{\"step\":\"x\",\"description\":\"y\",\"status\":\"pending\"}]}\n  rest {\"plan\":[{\"step\":\"x\",\"description\":\"y\",\"status\":\"pending\"}]}\n",
 		`{"todos":[{"content":"x"}]}`:                                                                                                                             "→ T {\"todos\":[{\"content\":\"x\"}]}\n  rest {\"todos\":[{\"content\":\"x\"}]}\n",
 	} {

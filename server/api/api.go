@@ -8,6 +8,7 @@ package api
 
 import (
 	"context"
+	"iter"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -24,8 +25,8 @@ type Options struct {
 	Store *lineage.Store
 	// Search searches the store. It is nil if the store cannot be searched.
 	Search func(ctx context.Context, q SearchQuery) ([]*records.Hit, error)
-	// SearchChat searches a chat as chat.Store does. It is nil if chats cannot be searched.
-	SearchChat func(ctx context.Context, chatID, query string, o chat.SearchOptions) ([]chat.SearchResult, error)
+	// SearchChat searches a chat as chat.Store does, and yields the results. It is nil if chats cannot be searched.
+	SearchChat func(ctx context.Context, chatID, query string, o chat.SearchOptions) iter.Seq2[chat.SearchResult, error]
 	// Usage reports usage. It is nil if there are no reports.
 	Usage func(ctx context.Context, q UsageQuery) ([]*records.Usage, error)
 	// Import adds an archive to the store. It is nil if imports are not possible.
@@ -36,6 +37,8 @@ type Options struct {
 	Heartbeat time.Duration
 	// Logger gets internal errors. Default none.
 	Logger *slog.Logger
+	// looked is used instead of maxLooked; for tests.
+	looked int
 	// now is the clock; for tests.
 	now func() time.Time
 }
@@ -54,6 +57,9 @@ type API struct {
 func New(o Options) *API {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.looked == 0 {
+		o.looked = maxLooked
 	}
 	if o.now == nil {
 		o.now = time.Now

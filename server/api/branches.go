@@ -93,24 +93,18 @@ func (o *createBranch) do(ctx context.Context, w *within) (made, error) {
 		}
 		options.Empty = o.Empty || options.At.IsZero()
 	}
-	if options.SourceID, err = w.branchSource(ctx, t, o.ID); err != nil {
-		return made{}, err
+	if o.ID != "" {
+		info, err := t.Info(ctx)
+		if err != nil {
+			return made{}, err
+		}
+		options.SourceID = w.caller.Scope.Space(&info) + o.ID
 	}
 	c, err := t.CreateBranch(ctx, o.Name, options)
 	if err != nil {
 		return made{}, err
 	}
 	return made{Thread: t.ID().String(), Context: c.ID().String(), Branch: true}, nil
-}
-
-// branchSource returns the source id of a branch for which the caller chose an id. For a caller of a part of the store, it is one of
-// the thread, so that nobody learns which ids others have.
-func (w *within) branchSource(ctx context.Context, t *lineage.Thread, id string) (string, error) {
-	if id == "" || w.caller.Scope.All() {
-		return id, nil
-	}
-	info, err := t.Info(ctx)
-	return w.caller.Scope.Space(&info) + t.ID().String() + "/" + id, err
 }
 
 type ofBranch struct {

@@ -43,9 +43,9 @@ type chatGraphPointer struct {
 
 func (a *API) chatGraph(ctx context.Context, c *call, in *ofThread) (*chatGraph, error) {
 	out := &chatGraph{Nodes: []chatGraphNode{}, Branches: []chatGraphBranch{}, Checkpoints: []chatGraphPointer{}}
-	err := c.inChat(ctx, in.Thread, func(chats chat.Store, id string) error {
-		g, err := chats.Graph(ctx, id)
-		out.Chat = id
+	err := c.inChat(ctx, in.Thread, func(chats chat.Store, of *chatOf) error {
+		g, err := chats.Graph(ctx, of.id)
+		out.Chat = of.scope.Chosen(of.id)
 		for _, n := range g.Nodes {
 			out.Nodes = append(out.Nodes, chatGraphNode{n.ID, orNull(n.ParentID), n.Role, n.Content, at(n.CreatedAt)})
 		}
@@ -72,14 +72,21 @@ func (a *API) searchChat(ctx context.Context, c *call, in *chatSearchQuery) (*li
 		return nil, fmt.Errorf("limit %d: %w", in.Limit, lineage.ErrInvalid)
 	}
 	p, out := page{Limit: in.Limit}, &list[*chatMessage]{}
-	err := c.inChat(ctx, in.Thread, func(_ chat.Store, id string) error {
-		found, err := a.o.SearchChat(ctx, id, in.Text, chat.SearchOptions{Roles: in.Roles, Limit: p.size()})
-		for i := range found {
-			r := ofChatMessage(&found[i].Message)
-			r.Rank, r.Snippet = &found[i].Rank, found[i].Snippet
+	err := c.inChat(ctx, in.Thread, func(_ chat.Store, of *chatOf) error {
+		texts := 0
+		for found, err := range a.o.SearchChat(ctx, of.id, in.Text, chat.SearchOptions{Roles: in.Roles, Limit: p.size()}) {
+			if err != nil {
+				return err
+			}
+			texts += len(found.Message.Data)
+			if len(out.Items) > 0 && texts > maxTexts {
+				break // the best are there
+			}
+			r := ofChatMessage(&found.Message)
+			r.Rank, r.Snippet = &found.Rank, found.Snippet
 			out.Items = append(out.Items, r)
 		}
-		return err
+		return nil
 	})
 	return out, err
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,67 +8,121 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/server/problem"
 )
 
 // A chat is a thread seen as a graph of messages, by the ids that their creators chose. Package chat has the rules.
 
-// inChat reads the chat of a thread. It is ErrNotFound if the thread was deleted meanwhile: another user's may have its source id.
-func (c *call) inChat(ctx context.Context, thread string, read func(chats chat.Store, id string) error) error {
-	t, err := c.thread(ctx, thread)
+// chatOf is the chat of a thread, as a caller may see it.
+type chatOf struct {
+	id     string
+	thread lineage.ThreadID
+	scope  *access.Scope
+	// space is before the ids of branches that the caller chooses: see access.Scope.
+	space string
+}
+
+// source returns the source id of a branch for which the caller chose an id.
+func (of *chatOf) source(id string) string {
+	if id == "" {
+		return ""
+	}
+	return of.space + id
+}
+
+// named returns the source id of the branch that the caller means by an id: one that such a caller chose, or that another one did.
+func (of *chatOf) named(ctx context.Context, store *lineage.Store, id string) (string, error) {
+	if of.space != "" {
+		for in, err := range chat.WithBranch(ctx, store, of.space+id) {
+			if err != nil || in.ID == of.id {
+				return of.space + id, err
+			}
+		}
+	}
+	return id, nil
+}
+
+// chosen returns the id of a branch as the caller chose it.
+func (of *chatOf) chosen(id string) string { return strings.TrimPrefix(id, of.space) }
+
+// chatOf returns the chat of a thread. A thread without a source id has no chat if its id is the source id of another one.
+func (w *within) chatOf(ctx context.Context, thread string) (*chatOf, error) {
+	t, err := w.thread(ctx, thread)
+	if err != nil {
+		return nil, err
+	}
+	info, err := t.Info(ctx)
+	if err != nil {
+		return nil, hidden(err, "thread", thread)
+	}
+	of := &chatOf{id: info.SourceID, thread: info.ID, scope: &w.caller.Scope, space: w.caller.Scope.Space(&info)}
+	if of.id != "" {
+		return of, nil
+	}
+	of.id = info.ID.String()
+	if _, err = w.store.FindThread(ctx, of.id); !errors.Is(err, lineage.ErrNotFound) {
+		return nil, cmp.Or(err, notFound("chat", of.id))
+	}
+	return of, nil
+}
+
+// inChat reads the chat of a thread. Chats are looked up by their ids: if meanwhile the thread was deleted, or another one has its id
+// as source id, what was read may be of another chat, and the error is ErrNotFound.
+func (c *call) inChat(ctx context.Context, thread string, read func(chats chat.Store, of *chatOf) error) error {
+	of, err := c.chatOf(ctx, thread)
 	if err != nil {
 		return err
 	}
-	id, err := chatID(ctx, t)
-	if err == nil {
-		err = read(chat.On(c.store), id)
+	failed := read(chat.On(c.store), of)
+	if again, err := c.chatOf(ctx, of.thread.String()); err != nil || again.id != of.id {
+		return cmp.Or(err, notFound("thread", thread))
 	}
-	if _, gone := c.thread(ctx, t.ID().String()); gone != nil {
-		return gone
-	}
-	return c.ofChat(err)
+	return of.problem(failed)
 }
 
 // changeChat changes the chat of a thread in the transaction.
-func (w *within) changeChat(ctx context.Context, thread string, change func(id string) error) (made, error) {
-	t, err := w.thread(ctx, thread)
+func (w *within) changeChat(ctx context.Context, thread string, change func(of *chatOf) error) (made, error) {
+	of, err := w.chatOf(ctx, thread)
 	if err != nil {
 		return made{}, err
 	}
-	id, err := chatID(ctx, t)
-	if err == nil {
-		err = change(id)
-	}
-	return made{}, w.ofChat(err)
+	return made{}, of.problem(change(of))
 }
 
-func chatID(ctx context.Context, t *lineage.Thread) (string, error) {
-	info, err := t.Info(ctx)
-	return cmp.Or(info.SourceID, info.ID.String()), err
-}
-
-// ofChat returns the error for a caller that may read the chat. It names what is missing there. What only another chat has is also missing
-// for a caller that may not read all chats.
-func (w *within) ofChat(err error) error {
-	if errors.Is(err, chat.ErrHeadMoved) {
-		p := problem.New(http.StatusPreconditionFailed, "tip moved", err.Error())
-		if head := new(chat.HeadError); errors.As(err, &head) {
-			p.Tip = (*string)(&head.Actual)
-		}
+// problem returns the error for a caller that may read the chat. It names what is missing there, by the ids that the caller chose.
+// What only another chat has is also missing for a caller that may not read all chats.
+func (of *chatOf) problem(err error) error {
+	if head := new(chat.HeadError); errors.As(err, &head) {
+		told := *head
+		told.BranchID = of.chosen(head.BranchID)
+		p := problem.New(http.StatusPreconditionFailed, "tip moved", told.Error())
+		p.Tip = (*string)(&told.Actual)
 		return p
 	}
 	is := new(chat.Error)
-	if !errors.As(err, &is) || is.Subject == chat.SubjectChat {
+	if !errors.As(err, &is) {
 		return err
 	}
-	if errors.Is(err, chat.ErrOtherChat) && !w.caller.Scope.All() {
-		err = &chat.Error{Subject: is.Subject, ID: is.ID, ChatID: is.ChatID, Err: chat.ErrNotFound}
+	told := *is
+	told.ChatID = of.scope.Chosen(is.ChatID)
+	switch is.Subject {
+	case chat.SubjectChat:
+		told.ID = of.scope.Chosen(is.ID)
+		return &told
+	case chat.SubjectBranch:
+		told.ID = of.chosen(is.ID)
 	}
+	if errors.Is(err, chat.ErrOtherChat) && !of.scope.All() {
+		told.Err, told.Detail = chat.ErrNotFound, ""
+	}
+	err = &told
 	switch {
 	case errors.Is(err, chat.ErrNotFound):
 		return problem.New(http.StatusNotFound, "not found", err.Error())
@@ -149,8 +202,8 @@ type chatBranch struct {
 // RecordType implements records.Record.
 func (*chatBranch) RecordType() string { return "chat_branch" }
 
-func ofChatBranch(b *chat.Branch) *chatBranch {
-	return &chatBranch{ID: b.ID, Name: b.Name, Head: orNull(b.HeadMessageID), Active: b.IsActive, CreatedAt: at(b.CreatedAt)}
+func (of *chatOf) branch(b *chat.Branch) *chatBranch {
+	return &chatBranch{ID: of.chosen(b.ID), Name: b.Name, Head: orNull(b.HeadMessageID), Active: b.IsActive, CreatedAt: at(b.CreatedAt)}
 }
 
 // chatCheckpoint is a checkpoint of a chat.
@@ -168,99 +221,6 @@ func ofChatCheckpoint(k *chat.Checkpoint) *chatCheckpoint {
 	return &chatCheckpoint{ID: k.ID, Name: k.Name, Message: k.MessageID, CreatedAt: at(k.CreatedAt)}
 }
 
-type chatsQuery struct {
-	User         string   `json:"-" query:"user" doc:"only those of this user"`
-	Metadata     []string `json:"-" query:"metadata" doc:"only those with this KEY=VALUE in their metadata; dots in KEY lead into objects; VALUE is JSON, or else a string"`
-	SourcePrefix string   `json:"-" query:"source_prefix" doc:"only those whose source id has this prefix"`
-	Message      string   `json:"-" query:"message" doc:"only those that have a message with this id"`
-	Branch       string   `json:"-" query:"branch" doc:"only the one that has a branch with this id"`
-	Offset       int      `json:"-" query:"offset" doc:"leave out so many, on the first page"`
-	page
-}
-
-func (a *API) listChats(ctx context.Context, c *call, in *chatsQuery) (*list[*chatRecord], error) {
-	o := chat.ListOptions{UserID: in.User, IDPrefix: in.SourcePrefix, After: in.After}
-	for _, pair := range in.Metadata {
-		is, err := metadataIs(pair)
-		if err != nil {
-			return nil, err
-		}
-		filter := chat.MetadataFilter{Key: is.Key}
-		d := json.NewDecoder(bytes.NewReader(is.Value))
-		d.UseNumber()
-		if err := d.Decode(&filter.Value); err != nil {
-			return nil, err
-		}
-		o.Metadata = append(o.Metadata, filter)
-	}
-	if in.Offset < 0 {
-		return nil, fmt.Errorf("offset %d: %w", in.Offset, lineage.ErrInvalid)
-	}
-	var all iter.Seq2[chat.Chat, error]
-	switch {
-	case in.Message != "" && in.Branch != "":
-		return nil, fmt.Errorf("branch: %w: it goes without message", lineage.ErrInvalid)
-	case in.Message != "":
-		all = chat.WithMessage(ctx, a.o.Store, in.Message)
-	case in.Branch != "":
-		all = chat.WithBranch(ctx, a.o.Store, in.Branch)
-	default:
-		return a.pageOfChats(ctx, c, o, in)
-	}
-	out := &list[*chatRecord]{}
-	for is, err := range all {
-		if err != nil {
-			return nil, err
-		}
-		if !o.Passes(is) || !c.mayRead(&is) {
-			continue
-		}
-		if out.Items = append(out.Items, ofChatRecord(&is)); len(out.Items) == in.size() {
-			break
-		}
-	}
-	return out, nil
-}
-
-// mayRead reports whether a chat is for the caller.
-func (w *within) mayRead(c *chat.Chat) bool {
-	return w.caller.Scope.Allows(&lineage.ThreadInfo{UserID: c.UserID, Metadata: c.Metadata})
-}
-
-func (a *API) pageOfChats(ctx context.Context, c *call, o chat.ListOptions, in *chatsQuery) (*list[*chatRecord], error) {
-	if users := c.caller.Scope.Users; o.UserID == "" && len(users) == 1 {
-		o.UserID = users[0]
-	}
-	out, skip, looked, last := &list[*chatRecord]{}, 0, 0, ""
-	if in.After == "" {
-		skip = in.Offset
-	}
-	if c.caller.Scope.All() { // what is left out need not be looked at
-		o.Offset, skip = skip, 0
-	}
-	for is, err := range chat.On(a.o.Store).ListChats(ctx, o) {
-		if err != nil {
-			return nil, err
-		}
-		if len(out.Items) == in.size() || looked == maxLooked && skip == 0 {
-			out.Next = last
-			break
-		}
-		looked, last = looked+1, is.Page
-		if !c.mayRead(&is.Chat) {
-			continue
-		}
-		if skip > 0 {
-			skip--
-			continue
-		}
-		r := ofChatRecord(&is.Chat)
-		r.Messages, r.Branches = &is.MessageCount, &is.BranchCount
-		out.Items = append(out.Items, r)
-	}
-	return out, nil
-}
-
 type chatMessagesQuery struct {
 	ofThread
 	ID string `json:"-" query:"id" doc:"only this message, if it is there"`
@@ -273,15 +233,15 @@ func (a *API) chatMessages(ctx context.Context, c *call, in *chatMessagesQuery) 
 		return nil, fmt.Errorf("query: %w: it has id, or to", lineage.ErrInvalid)
 	}
 	out := &list[*chatMessage]{}
-	err := c.inChat(ctx, in.Thread, func(chats chat.Store, id string) error {
+	err := c.inChat(ctx, in.Thread, func(chats chat.Store, of *chatOf) error {
 		if in.To != "" {
-			return orElsewhere(backFrom(chats.Ancestors(ctx, id, cmp.Or(in.After, in.To)), in.size(), out))
+			return orElsewhere(backFrom(chats.Ancestors(ctx, of.id, cmp.Or(in.After, in.To)), in.size(), out))
 		}
-		m, err := chats.Message(ctx, id, in.ID)
+		m, err := chats.Message(ctx, of.id, in.ID)
 		if err != nil || m == nil {
 			return orElsewhere(err)
 		}
-		followed, err := chats.HasChildren(ctx, id, in.ID)
+		followed, err := chats.HasChildren(ctx, of.id, in.ID)
 		r := ofChatMessage(m)
 		r.Followed = &followed
 		out.Items = append(out.Items, r)
@@ -327,8 +287,8 @@ type addChatMessage struct {
 }
 
 func (o *addChatMessage) do(ctx context.Context, w *within) (made, error) {
-	return w.changeChat(ctx, o.Thread, func(id string) error {
-		m := chat.Message{ID: o.ID, ChatID: id, ParentID: chat.Ref(o.Parent), Name: o.Role, Type: o.Kind, Data: o.Data, CreatedAt: millis(o.CreatedAt)}
+	return w.changeChat(ctx, o.Thread, func(of *chatOf) error {
+		m := chat.Message{ID: o.ID, ChatID: of.id, ParentID: chat.Ref(o.Parent), Name: o.Role, Type: o.Kind, Data: o.Data, CreatedAt: millis(o.CreatedAt)}
 		if o.Replace {
 			return chat.Replace(ctx, w.store, m)
 		}
@@ -351,27 +311,27 @@ type chatBranchesQuery struct {
 
 func (a *API) chatBranches(ctx context.Context, c *call, in *chatBranchesQuery) (*list[*chatBranch], error) {
 	out := &list[*chatBranch]{}
-	err := c.inChat(ctx, in.Thread, func(chats chat.Store, id string) error {
+	err := c.inChat(ctx, in.Thread, func(chats chat.Store, of *chatOf) error {
 		var one *chat.Branch
 		var err error
 		switch {
 		case in.Name != "":
-			if one, err = chats.Branch(ctx, id, in.Name); one != nil && in.Active && !one.IsActive {
+			if one, err = chats.Branch(ctx, of.id, in.Name); one != nil && in.Active && !one.IsActive {
 				one = nil
 			}
 		case in.Active:
-			one, err = chats.ActiveBranch(ctx, id)
+			one, err = chats.ActiveBranch(ctx, of.id)
 		default:
-			all, err := chats.ListBranches(ctx, id)
+			all, err := chats.ListBranches(ctx, of.id)
 			for i := range all {
-				r := ofChatBranch(&all[i].Branch)
+				r := of.branch(&all[i].Branch)
 				r.Length = &all[i].MessageCount
 				out.Items = append(out.Items, r)
 			}
 			return err
 		}
 		if one != nil {
-			out.Items = append(out.Items, ofChatBranch(one))
+			out.Items = append(out.Items, of.branch(one))
 		}
 		return err
 	})
@@ -388,9 +348,9 @@ type createChatBranch struct {
 }
 
 func (o *createChatBranch) do(ctx context.Context, w *within) (made, error) {
-	return w.changeChat(ctx, o.Thread, func(id string) error {
+	return w.changeChat(ctx, o.Thread, func(of *chatOf) error {
 		_, err := chat.On(w.store).CreateBranch(ctx, chat.Branch{
-			ID: o.ID, ChatID: id, Name: o.Name, HeadMessageID: chat.Ref(o.Head), IsActive: o.Active, CreatedAt: millis(o.CreatedAt),
+			ID: of.source(o.ID), ChatID: of.id, Name: o.Name, HeadMessageID: chat.Ref(o.Head), IsActive: o.Active, CreatedAt: millis(o.CreatedAt),
 		})
 		return err
 	})
@@ -401,23 +361,25 @@ type updateChatBranch struct {
 	Branch string  `json:"branch,omitempty" path:"id" doc:"the id of the branch"`
 	Active bool    `json:"active,omitempty" doc:"true makes it the active branch"`
 	Head   *string `json:"head,omitempty" doc:"the id of its last message; empty for none"`
-	Along  bool    `json:"along,omitempty" doc:"with head: only forwards or back; a head that does not follow the one that the branch has, which another program added, is tip-moved"`
+	Along  bool    `json:"along,omitempty" doc:"with head: only forwards; tip-moved if the head does not follow the one that the branch has, which another program may have added"`
 }
 
 func (o *updateChatBranch) do(ctx context.Context, w *within) (made, error) {
-	return w.changeChat(ctx, o.Thread, func(id string) error {
-		var err error
+	return w.changeChat(ctx, o.Thread, func(of *chatOf) error {
+		branch, err := of.named(ctx, w.store, o.Branch)
 		switch {
+		case err != nil:
+			return err
 		case o.Head != nil && o.Along:
-			err = chat.MoveAlong(ctx, w.store, id, o.Branch, chat.Ref(*o.Head))
+			err = chat.MoveAlong(ctx, w.store, of.id, branch, chat.Ref(*o.Head))
 		case o.Head != nil:
-			err = chat.On(w.store).UpdateBranchHead(ctx, id, o.Branch, chat.Ref(*o.Head))
+			err = chat.On(w.store).UpdateBranchHead(ctx, of.id, branch, chat.Ref(*o.Head))
 		}
 		if err == nil && (o.Active || o.Head == nil) {
 			if !o.Active {
 				return fmt.Errorf("branch %.100q: %w: active or head says what to change", o.Branch, lineage.ErrInvalid)
 			}
-			err = chat.On(w.store).SetActiveBranch(ctx, id, o.Branch)
+			err = chat.On(w.store).SetActiveBranch(ctx, of.id, branch)
 		}
 		return err
 	})
@@ -430,15 +392,15 @@ type chatCheckpointsQuery struct {
 
 func (a *API) chatCheckpoints(ctx context.Context, c *call, in *chatCheckpointsQuery) (*list[*chatCheckpoint], error) {
 	out := &list[*chatCheckpoint]{}
-	err := c.inChat(ctx, in.Thread, func(chats chat.Store, id string) error {
+	err := c.inChat(ctx, in.Thread, func(chats chat.Store, of *chatOf) error {
 		if in.Name != "" {
-			one, err := chats.Checkpoint(ctx, id, in.Name)
+			one, err := chats.Checkpoint(ctx, of.id, in.Name)
 			if one != nil {
 				out.Items = append(out.Items, ofChatCheckpoint(one))
 			}
 			return err
 		}
-		all, err := chats.ListCheckpoints(ctx, id)
+		all, err := chats.ListCheckpoints(ctx, of.id)
 		for i := range all {
 			out.Items = append(out.Items, ofChatCheckpoint(&all[i]))
 		}
@@ -449,16 +411,16 @@ func (a *API) chatCheckpoints(ctx context.Context, c *call, in *chatCheckpointsQ
 
 type setChatCheckpoint struct {
 	ofThread
-	ID        string    `json:"id,omitempty" doc:"an id of your choice, unique in the store; a checkpoint that is moved keeps the one that it has"`
+	ID        string    `json:"id,omitempty" doc:"an id of your choice, unique in the chat; a checkpoint that is moved keeps the one that it has"`
 	Name      string    `json:"name" doc:"its name; a checkpoint of that name is moved"`
 	Message   string    `json:"message" doc:"the id of the message that it names"`
 	CreatedAt time.Time `json:"created_at,omitzero" doc:"default now"`
 }
 
 func (o *setChatCheckpoint) do(ctx context.Context, w *within) (made, error) {
-	return w.changeChat(ctx, o.Thread, func(id string) error {
+	return w.changeChat(ctx, o.Thread, func(of *chatOf) error {
 		_, err := chat.On(w.store).CreateCheckpoint(ctx, chat.Checkpoint{
-			ID: o.ID, ChatID: id, Name: o.Name, MessageID: o.Message, CreatedAt: millis(o.CreatedAt),
+			ID: o.ID, ChatID: of.id, Name: o.Name, MessageID: o.Message, CreatedAt: millis(o.CreatedAt),
 		})
 		return err
 	})

@@ -82,6 +82,11 @@ func TestChatsByIDs(t *testing.T) {
 	require.Equal(t, []any{"k ada"}, idsOf(h.do("GET", ada+"checkpoints?name=k", nil).items(), "id"))
 	require.Equal(t, []any{"main", "~1"}, idsOf(h.do("GET", ada+"branches", nil).items(), "name"))
 	require.Equal(t, []any{2.0, 2.0}, idsOf(h.do("GET", ada+"branches", nil).items(), "length"))
+	set := func(user, name string) map[string]any {
+		return map[string]any{"op": "set_chat_checkpoint", "thread": "=chat/" + user, "id": "same", "name": name, "message": odd}
+	}
+	h.do("POST", "/v1/batch", map[string]any{"operations": []any{set("ada", "1"), set("bob", "1")}}).is(200) // unique in the chat
+	h.do("POST", "/v1/batch", map[string]any{"operations": []any{set("ada", "2")}}).is(409)
 	h.do("DELETE", at["ada"]+"?user=ada", nil).is(204)
 	require.Equal(t, []any{"chat/bob"}, idsOf(h.do("GET", "/v1/chats", nil).items(), "id"))
 }
@@ -109,8 +114,9 @@ func TestChatReplies(t *testing.T) {
 	require.Empty(t, h.do("GET", at+"messages?id=late", nil).items())
 	h.do("POST", "/v1/threads/"+thread+"/chat/messages", add("late", "q", "x", false)).is(400) // op is no member of a body
 	nodes := h.do("GET", at+"graph", nil).is(200)["nodes"].([]any)
-	require.Len(t, nodes, 5) // with what a was before, twice
-	h.do("PATCH", at+"branches/"+branch, `{"head":"q","along":true}`).is(204)
+	require.Len(t, nodes, 5, "with what a was before, twice")
+	require.Equal(t, "b", h.do("PATCH", at+"branches/"+branch, `{"head":"q","along":true}`).is(412)["tip"], "b would be on no branch")
+	h.do("PATCH", at+"branches/"+branch, `{"head":"q"}`).is(204)
 	for _, n := range []any{nil, 1, 2, 1} { // only what is no text differs, and an earlier state comes back
 		grown := map[string]any{"id": "n", "parent": "b", "role": "r", "data": map[string]any{"text": "same", "n": n}, "replace": true}
 		h.do("POST", at+"messages", grown).is(204)

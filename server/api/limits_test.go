@@ -115,6 +115,12 @@ func TestIDsOfOthers(t *testing.T) {
 	taken.do("POST", "/v1/threads", `{"id":"y","user":"ada"}`, "Caller: ada").is(201)
 	taken.do("POST", "/v1/threads", `{"id":"x"}`, "Caller: ada").is(409)
 	taken.do("POST", "/v1/threads/=x/branches", `{"name":"side","id":"b"}`).is(201)
+	for i, who := range []string{"", "ada"} {
+		at := fmt.Sprintf("/v1/threads/=%s/chat/", []string{"x", "y"}[i])
+		taken.do("POST", at+"messages", `{"id":"q","role":"user","data":1}`, "Caller: "+who).is(204)
+		taken.do("POST", at+"branches", fmt.Sprintf(`{"name":"n","id":"cb%d","head":"q"}`, i), "Caller: "+who).is(204)
+		taken.do("POST", at+"checkpoints", fmt.Sprintf(`{"name":"k","id":"ck%d","message":"q"}`, i), "Caller: "+who).is(204)
+	}
 	plain := func(a *answer) string { // without times and random ids; ids that are derived from source ids are there
 		is := a.is(a.Status)
 		for _, key := range []string{"active", "created_at", "updated_at", "head"} {
@@ -135,6 +141,13 @@ func TestIDsOfOthers(t *testing.T) {
 		for _, r := range [][3]string{
 			{"GET", "/v1/threads/=x"}, {"POST", "/v1/threads", body("")}, {"POST", "/v1/threads", body("")}, {"POST", "/v1/threads", body(`,"reuse":true`)},
 			{"GET", "/v1/threads/=x"}, {"POST", "/v1/threads/=x/branches", `{"name":"side","id":"b"}`}, {"POST", "/v1/threads/=x/branches", `{"name":"other","id":"b"}`},
+			{"POST", "/v1/threads/=x/chat/messages", `{"id":"q","role":"user","data":1}`},
+			{"PATCH", "/v1/threads/=x/chat/branches/cb0", `{"active":true}`}, {"PATCH", "/v1/threads/=x/chat/branches/cb1", `{"head":"q","along":true}`},
+			{"POST", "/v1/threads/=x/chat/branches", `{"name":"n0","id":"cb0","head":"q"}`}, {"POST", "/v1/threads/=x/chat/branches", `{"name":"n1","id":"cb1"}`},
+			{"POST", "/v1/threads/=x/chat/branches", `{"name":"again","id":"cb1"}`}, {"POST", "/v1/threads/=x/chat/branches", `{"name":"made","id":"b"}`},
+			{"PATCH", "/v1/threads/=x/chat/branches/cb1", `{"head":"q","along":true}`}, {"PATCH", "/v1/threads/=x/chat/branches/b", `{"active":true}`},
+			{"POST", "/v1/threads/=x/chat/checkpoints", `{"name":"k0","id":"ck0","message":"q"}`}, {"POST", "/v1/threads/=x/chat/checkpoints", `{"name":"k1","id":"ck1","message":"q"}`},
+			{"POST", "/v1/threads/=x/chat/checkpoints", `{"name":"again","id":"ck1","message":"q"}`},
 			{"POST", "/v1/threads/=x/copy", `{"id":"y"}`}, {"POST", "/v1/batch", `{"operations":[{"op":"create_thread",` + body("")[1:] + `]}`},
 			{"POST", "/v1/batch", `{"operations":[{"op":"append","thread":"=y","context":"main","messages":[{"text":"a"}]}]}`},
 		} {
@@ -149,6 +162,8 @@ func TestIDsOfOthers(t *testing.T) {
 			}
 			require.Equal(t, plain(want), plain(got), "%s: %v", who, r)
 		}
+		require.Subset(t, idsOf(taken.do("GET", "/v1/threads/=x/chat/branches", nil, "Caller: "+who).items(), "id"), []any{"b", "cb0", "cb1"})
+		require.ElementsMatch(t, []any{"ck0", "ck1"}, idsOf(taken.do("GET", "/v1/threads/=x/chat/checkpoints", nil, "Caller: "+who).items(), "id"))
 		list := taken.do("GET", "/v1/threads?source_prefix=x", nil, "Caller: "+who).items()
 		require.Len(t, list, 1)
 		require.Equal(t, "x", list[0]["source_id"])

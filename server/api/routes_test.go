@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"net/http"
 	"os"
@@ -141,8 +142,10 @@ func fixtureOptions() Options {
 			}
 			return []*records.Hit{{ID: "x/1", Kind: "message", Threads: []records.HitThread{}}}, nil
 		},
-		SearchChat: func(context.Context, string, string, chat.SearchOptions) ([]chat.SearchResult, error) {
-			return []chat.SearchResult{{Message: chat.Message{ID: "s-1", Data: json.RawMessage(`"secret"`)}}}, nil
+		SearchChat: func(context.Context, string, string, chat.SearchOptions) iter.Seq2[chat.SearchResult, error] {
+			return func(yield func(chat.SearchResult, error) bool) {
+				yield(chat.SearchResult{Message: chat.Message{ID: "s-1", Data: json.RawMessage(`"secret"`)}}, nil)
+			}
 		},
 		Usage: func(context.Context, UsageQuery) ([]*records.Usage, error) {
 			return []*records.Usage{{Total: true}}, nil

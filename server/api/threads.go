@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -154,6 +155,51 @@ func metadataIs(pair string) (is lineage.MetadataIs, err error) {
 	return is, nil
 }
 
+var errPage = fmt.Errorf("after: %w: must be the next value of a page", lineage.ErrInvalid)
+
+// pageOfThreads returns a page of the threads of a query: those that the caller may read, whose source id as the caller chose it has a
+// prefix, and that keep accepts. It also returns the token of the next page, if there may be one. A page ends after maxLooked threads. If
+// the last of them may be somebody else's, it ends with the last one of the same time, and the token names only the time. (Of twice
+// maxLooked of the same time, it names the last one.)
+func (c *call) pageOfThreads(ctx context.Context, q lineage.ThreadQuery, after string, size int, prefix string, keep func(*lineage.ThreadInfo) bool) (found []*lineage.ListedThread, next string, err error) {
+	scope := &c.caller.Scope
+	if scope.All() {
+		q.SourcePrefix = prefix
+	}
+	if q.After, err = backend.ParsePageToken(after); err != nil {
+		return nil, "", errPage
+	}
+	var last backend.PageToken
+	looked, kept := 0, false
+	for t, err := range c.store.Threads(ctx, q) {
+		if err != nil {
+			return nil, "", err
+		}
+		switch {
+		case len(found) == size, looked >= c.a.o.looked && (kept || scope.All()), looked == 2*c.a.o.looked:
+			return found, last.String(), nil
+		case looked >= c.a.o.looked && t.Page.Updated != last.Updated:
+			last.Thread = firstThread
+			if q.Oldest {
+				last.Thread = lastThread
+			}
+			return found, last.String(), nil
+		}
+		looked, last = looked+1, t.Page
+		kept = scope.Allows(&t.Was) && strings.HasPrefix(scope.Chosen(t.Was.SourceID), prefix) && keep(&t.Was)
+		if kept {
+			found = append(found, t)
+		}
+	}
+	return found, "", nil
+}
+
+// firstThread and lastThread are before and after all threads of the same time.
+var (
+	firstThread = lineage.ThreadID{len(lineage.ThreadID{}) - 1: 1}
+	lastThread  = lineage.ThreadID(bytes.Repeat([]byte{0xff}, len(lineage.ThreadID{})))
+)
+
 func (a *API) listThreads(ctx context.Context, c *call, in *threadsQuery) (*list[*records.Thread], error) {
 	scope := &c.caller.Scope
 	q, err := in.query(scope)
@@ -161,26 +207,14 @@ func (a *API) listThreads(ctx context.Context, c *call, in *threadsQuery) (*list
 		return nil, err
 	}
 	q.TitlePrefix, q.Oldest = in.Title, in.Oldest
-	if scope.All() {
-		q.SourcePrefix = in.SourcePrefix
+	found, next, err := c.pageOfThreads(ctx, q, in.After, in.size(), in.SourcePrefix, func(*lineage.ThreadInfo) bool { return true })
+	if err != nil {
+		return nil, err
 	}
-	if q.After, err = backend.ParsePageToken(in.After); err != nil {
-		return nil, fmt.Errorf("after: %w: must be the next value of a page", lineage.ErrInvalid)
-	}
-	out, looked, last := &list[*records.Thread]{}, 0, ""
-	var ids []lineage.ThreadID
-	for t, err := range a.o.Store.Threads(ctx, q) {
-		if err != nil {
-			return nil, err
-		}
-		if len(ids) == in.size() || looked == maxLooked {
-			out.Next = last
-			break
-		}
-		looked, last = looked+1, t.Page.String()
-		if scope.Allows(&t.Was) && strings.HasPrefix(scope.Chosen(t.Was.SourceID), in.SourcePrefix) {
-			ids = append(ids, t.ID())
-		}
+	out := &list[*records.Thread]{Next: next}
+	ids := make([]lineage.ThreadID, len(found))
+	for i, t := range found {
+		ids[i] = t.ID()
 	}
 	if out.Items, err = records.OfThreads(ctx, a.o.Store, ids); err != nil {
 		return nil, err

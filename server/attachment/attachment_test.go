@@ -44,9 +44,11 @@ func TestPictures(t *testing.T) {
 		"not so":     {encode(500, 500), "inline"},
 		"header":     {small[:33], "attachment"},
 		"no picture": {[]byte("<svg/>"), "attachment"},
+		"long":       {append(bytes.Clone(small), make([]byte, maxImage)...), "attachment"},
+		"just right": {append(bytes.Clone(small), make([]byte, maxImage-len(small))...), "inline"},
 	} {
 		w := httptest.NewRecorder()
-		require.NoError(t, s.Send(w, httptest.NewRequest("GET", "/", nil), File{Body: bytes.NewReader(is.body)}))
+		require.NoError(t, s.Send(w, httptest.NewRequest("HEAD", "/", nil), File{Body: bytes.NewReader(is.body)}))
 		disposition, _, err := mime.ParseMediaType(w.Header().Get("Content-Disposition"))
 		require.NoError(t, err)
 		require.Equal(t, is.want, disposition, name)

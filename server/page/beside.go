@@ -3,7 +3,6 @@ package page
 import (
 	"context"
 	"net/http"
-	"sort"
 
 	"github.com/lineage-store/lineage/lineage/graph"
 )
@@ -26,14 +25,18 @@ func (p *Page) besideOf(ctx context.Context, is *place, at uint64) (*graphView, 
 		if d.Lanes < 2 && v.Total < 3 {
 			return nil
 		}
-		near := sort.Search(v.Total, func(i int) bool { return d.Rows[i].Position() >= at })
+		near, on := 0, g.Place(is.Tip).On()
+		shown := func(r *graph.Row) bool { return r.At <= on[r.Line] }
+		for i := range d.Rows { // positions start again with each beginning of the thread
+			if r := &d.Rows[i]; shown(r) && r.Position() <= at {
+				near = i
+			}
+		}
 		v.From = max(0, min(near-besideRows/2, v.Total-besideRows))
 		end := min(v.From+besideRows, v.Total)
 		v.picture(d, narrow, end)
-		on := g.Place(is.Tip).On()
 		for i, row := range v.Rows {
-			of := &d.Rows[v.From+i]
-			if row.On = of.At <= on[of.Line]; row.On {
+			if row.On = shown(&d.Rows[v.From+i]); row.On {
 				row.Href = is.Href(row.Position)
 			}
 		}

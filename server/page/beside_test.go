@@ -10,7 +10,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend/backendtest"
+	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/server/page"
 )
 
@@ -80,6 +83,40 @@ func TestBeside(t *testing.T) {
 	require.Contains(t, body, "mark 56", "it is around the position")
 }
 
+// In a thread with several beginnings, the graph beside a conversation is around what is on the screen.
+func TestBesideOfBeginnings(t *testing.T) {
+	s := newSite(t, page.Options{})
+	var items []lineage.Item
+	for i := range 30 {
+		items = append(items, lineage.User(fmt.Sprint("message ", i+1)))
+	}
+	thread, main := s.thread(lineage.ThreadOptions{}, items...)
+	tip, err := main.Tip(t.Context())
+	require.NoError(t, err)
+	for i := range 10 {
+		ref, err := s.store.At(t.Context(), tip, uint64(2*i+2))
+		require.NoError(t, err)
+		_, err = thread.SetCheckpoint(t.Context(), fmt.Sprint("mark ", i), lineage.CheckpointOptions{At: ref})
+		require.NoError(t, err)
+	}
+	var last *lineage.Context
+	for i := range 25 {
+		last, err = thread.CreateBranch(t.Context(), fmt.Sprint("again ", i), lineage.BranchOptions{Empty: true})
+		require.NoError(t, err)
+		_, err = last.Extend(t.Context(), lineage.User(fmt.Sprint("another one ", i)), lineage.Assistant("two"))
+		require.NoError(t, err)
+	}
+	at := "/t/" + thread.ID().String()
+	for query, want := range map[string]string{"?at=29": "mark 9", "?at=2": "mark 0", "": "message 30", "?in=" + last.ID().String(): "another one"} {
+		_, body := s.get(at + query)
+		on := false
+		for _, row := range besideIn(body) {
+			on = on || strings.HasPrefix(row, `class="node on"`) && strings.Contains(row, want)
+		}
+		require.True(t, on, query)
+	}
+}
+
 // The graph says which of several a message is, as the conversation does, and which is a copy that a merge made.
 func TestGraphSaysRetriesAndMerges(t *testing.T) {
 	s := newSite(t, page.Options{})
@@ -116,6 +153,33 @@ func TestGraphSaysRetriesAndMerges(t *testing.T) {
 	_, body = s.get("/t/" + thread.ID().String() + "/graph")
 	require.Equal(t, 1, strings.Count(body, ">merged<"))
 	require.NotContains(t, body, `class="lane merge`)
+}
+
+// Of more messages than are numbered, the graph and the conversation read none.
+func TestGraphOfManyFollowers(t *testing.T) {
+	counting := backendtest.NewCounting(write.Of(lineagetest.New(t, lineage.Options{})).Engine())
+	s := newSite(t, page.Options{Store: lineage.New(counting)})
+	thread, main := s.thread(lineage.ThreadOptions{}, lineage.User("one"), lineage.Assistant("two"))
+	n := 1
+	more := func(until int) {
+		t.Helper()
+		for ; n < until; n++ {
+			b, err := thread.CreateBranch(t.Context(), fmt.Sprint("branch ", n), lineage.BranchOptions{At: s.first(main)})
+			require.NoError(t, err)
+			_, err = b.Extend(t.Context(), lineage.Assistant("another"))
+			require.NoError(t, err)
+		}
+	}
+	cost := func() int64 {
+		t.Helper()
+		path := "/t/" + thread.ID().String() + "/graph"
+		s.get(path) // the graph is read
+		return counting.Cost(func() { s.get(path) })
+	}
+	more(190)
+	numbered := cost()
+	more(210)
+	require.Less(t, cost(), numbered/4)
 }
 
 // The graph beside a conversation follows other branches, leads to messages in place, and the whole one is gone through by

@@ -69,7 +69,8 @@ type graphRow struct {
 	Merged bool
 
 	from, before lineage.SpanRef
-	several      bool
+	// several is set if the message may be one of several.
+	several bool
 }
 
 type graphLine struct {
@@ -147,14 +148,14 @@ func (p *Page) count(ctx context.Context, v *graphView) error {
 		}
 		all, known := after[row.before]
 		if !known {
-			if all, err = c.Continuations(ctx, row.before); errors.Is(err, lineage.ErrNotFound) {
+			if all, err = c.Continuations(ctx, row.before, maxRetries); errors.Is(err, lineage.ErrNotFound) {
 				all = nil // collected in the meantime
 			} else if err != nil {
 				return err
 			}
 			after[row.before] = all
 		}
-		if i := slices.Index(all, row.Span); i >= 0 && len(all) > 1 && len(all) <= maxRetries {
+		if i := slices.Index(all, row.Span); i >= 0 && len(all) > 1 {
 			row.Number, row.Of = i+1, len(all)
 		}
 	}
@@ -188,6 +189,11 @@ func (v *graphView) draw(g *graph.Graph, from uint64) {
 	v.From = int(min(from, uint64(v.Total)))
 	end := min(v.From+rows, v.Total)
 	v.picture(d, whole, end)
+	for i, row := range v.Rows {
+		at := &d.Rows[v.From+i]
+		n := at.Before().Followers()
+		row.several = n > 1 && n <= maxRetries || at.Root && len(g.Roots) > 1
+	}
 	href := func(from int) string {
 		return "/t/" + v.ID + "/graph?" + url.Values{"name": {v.Filter}, "from": {fmt.Sprint(from)}}.Encode()
 	}
@@ -237,7 +243,7 @@ func pathOf(x1, y1, x2, y2, rowHeight int) string {
 func newGraphRow(thread string, d *graph.Row) *graphRow {
 	row := &graphRow{
 		Color: d.Lane % colors, Position: d.Position(), Span: d.Ref(), Folded: d.Folded, Hidden: d.Hidden, Labels: d.Labels, Current: d.Current,
-		before: d.Before().Ref(), several: d.Before().Followers() > 1 || d.Root,
+		before: d.Before().Ref(),
 	}
 	there := &place{ID: thread, In: d.Line.At(d.Line.Last).Ref().String()}
 	for _, l := range d.Labels {

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/server/attachment"
 	"github.com/lineage-store/lineage/server/page"
 )
 
@@ -104,6 +105,42 @@ func TestImages(t *testing.T) {
 	require.Equal(t, "application/octet-stream", r.Header.Get("Content-Type"))
 	require.Contains(t, r.Header.Get("Content-Disposition"), "attachment")
 	require.Contains(t, r.Header.Get("Content-Security-Policy"), "sandbox")
+}
+
+// The exact message is a text in a sandbox, whatever it contains.
+func TestExactIsText(t *testing.T) {
+	s := newSite(t, page.Options{})
+	body := "<!doctype html><script>" + hostile[0] + "</script>"
+	thread, main := s.thread(lineage.ThreadOptions{}, lineage.Item{Role: "user", Body: []byte(body), Type: "text/html"})
+	r, err := s.client.Get(s.url + "/t/" + thread.ID().String() + "/message/" + s.first(main).String())
+	require.NoError(t, err)
+	got, err := io.ReadAll(r.Body)
+	require.NoError(t, errors.Join(err, r.Body.Close()))
+	require.Equal(t, body, string(got))
+	require.Equal(t, "text/plain; charset=utf-8", r.Header.Get("Content-Type"))
+	require.Equal(t, "nosniff", r.Header.Get("X-Content-Type-Options"))
+	require.Equal(t, attachment.Policy, r.Header.Get("Content-Security-Policy"))
+}
+
+// A form that is larger than what it may contain is refused before it is parsed.
+func TestFormsAreLimited(t *testing.T) {
+	s := newSite(t, page.Options{})
+	thread, _ := s.thread(lineage.ThreadOptions{}, lineage.User("one"))
+	at := "/t/" + thread.ID().String()
+	for act, form := range map[string]url.Values{
+		"/rename": s.with(at, at+"/rename", "title", "new"),
+		"/edit":   s.editing(at + "/edit?at=1"),
+	} {
+		form.Set("text", "two")
+		size := map[string]int{"/rename": 16 << 10, "/edit": 3*256<<10 + 16<<10}[act]
+		form.Set("more", strings.Repeat("x", size-len(form.Encode())-len("&more=")+1))
+		require.Len(t, form.Encode(), size+1)
+		status, _ := s.post(at+act, form)
+		require.Equal(t, 400, status, act)
+		form.Set("more", form.Get("more")[1:])
+		status, _ = s.post(at+act, form)
+		require.Equal(t, 303, status, act)
+	}
 }
 
 // A thread shows only its own messages, though another has equal ids.
@@ -367,6 +404,17 @@ func TestSearching(t *testing.T) {
 		require.ElementsMatch(t, want, shown(query), query)
 	}
 	require.Equal(t, "b", shown("second Lisbon")[0], "titles are first")
+	s.thread(lineage.ThreadOptions{}, lineage.Item{Role: "user", Type: "application/json", Body: []byte(`{"lang":"en","role":"prompter","text":"Porto by train","emojis":{"+1":1},"note":"of Porto"}`)})
+	hit := func(query string) string {
+		t.Helper()
+		_, body := s.get("/search?q=" + url.QueryEscape(query))
+		_, hit, found := strings.Cut(body, `<ol class="hits">`)
+		require.True(t, found)
+		hit, _, _ = strings.Cut(hit, "</a>")
+		return hit
+	}
+	require.Contains(t, hit("porto"), "<bdi><mark>Porto</mark> by train</bdi>", "and no data")
+	require.Contains(t, hit("porto en"), "<mark>en</mark>", "which is shown where it was found")
 	for _, query := range []string{"lisbon after:yesterday", strings.Repeat("é", 800)} {
 		status, body := s.get("/search?q=" + url.QueryEscape(query))
 		require.Equal(t, 400, status)

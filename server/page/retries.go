@@ -10,7 +10,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxRetries limits the number of other versions of a message that are read.
+// maxRetries is the maximum number of versions of a message that are counted and lead to one another.
 const maxRetries = 200
 
 // addRetries numbers the messages that are one of several after the same message: repeated answers, edits, and starts
@@ -45,11 +45,11 @@ func (p *Page) addRetries(ctx context.Context, v *conversationView) error {
 		if err != nil {
 			return err
 		}
-		all, err := c.Continuations(ctx, before)
+		all, err := c.Continuations(ctx, before, maxRetries)
 		if before = here; err != nil {
 			return err
 		}
-		if len(all) < 2 || len(all) > maxRetries {
+		if len(all) < 2 {
 			continue
 		}
 		if ends == nil {

@@ -34,8 +34,10 @@ type site struct {
 
 func newSite(t testing.TB, o page.Options) *site {
 	t.Helper()
-	s := &site{t: t, store: lineagetest.New(t, lineage.Options{})}
-	o.Store = s.store
+	if o.Store == nil {
+		o.Store = lineagetest.New(t, lineage.Options{})
+	}
+	s := &site{t: t, store: o.Store}
 	if o.Search == nil {
 		index, err := search.Open(t.Context(), s.store, t.TempDir(), search.Options{})
 		require.NoError(t, err)

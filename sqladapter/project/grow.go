@@ -247,6 +247,9 @@ func (v *view) writeNames(ctx context.Context) error {
 			return err
 		}
 		k, err := v.reader.Checkpoint(ctx, record)
+		if err == nil {
+			k.ID, err = v.checkpointID(ctx, record)
+		}
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
+	"github.com/lineage-store/lineage/sqladapter/internal/lists"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -99,4 +100,39 @@ func (v *view) isFree(ctx context.Context, id string) (bool, error) {
 		return err
 	})
 	return free, err
+}
+
+// checkpointID returns the id of a checkpoint in the database. It is the one that the caller chose, unless another chat
+// of the store has a checkpoint with that too: then it is that of the record. A row that exists keeps its id.
+func (v *view) checkpointID(ctx context.Context, k *structure.Checkpoint) (string, error) {
+	own := k.ID.String()
+	if k.SourceID == "" {
+		return own, nil
+	}
+	if v.checkpoints == nil {
+		rows, err := lists.Read(ctx, v.w.DB, func(c *sqladapter.Conn) ([]chat.Checkpoint, error) {
+			return chatrows.Checkpoints(ctx, c, chat.IDOfThread(v.record))
+		})
+		if err != nil {
+			return "", err
+		}
+		v.checkpoints = make(map[string]bool, len(rows))
+		for i := range rows {
+			v.checkpoints[rows[i].ID] = true
+		}
+	}
+	for _, id := range []string{k.SourceID, own} {
+		if v.checkpoints[id] {
+			return id, nil
+		}
+	}
+	for other, err := range v.w.state.CheckpointsBySource(ctx, k.SourceID, structure.ThreadID{}) {
+		if err != nil {
+			return "", err
+		}
+		if other.Thread != v.thread {
+			return own, nil
+		}
+	}
+	return k.SourceID, nil
 }

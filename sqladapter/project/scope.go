@@ -27,6 +27,8 @@ type scope struct {
 	key     string
 	thread  structure.ThreadID
 	context structure.ContextID // when there is no thread
+	// checkpoints are the ids of the checkpoints of the chat in the database, once they were read.
+	checkpoints map[string]bool
 	// fresh is set if the database has no rows of the scope.
 	fresh bool
 	// full is set if parts of the scope may have been deleted. renewed is set if messages have other ids now, because

@@ -83,6 +83,7 @@ var sequential = []test{
 	{"Refuses", (*suite).testRefuses},
 	{"Shrinks", (*suite).testShrinks},
 	{"StoredAgain", (*suite).testStoredAgain},
+	{"Checkpoints", (*suite).testCheckpoints},
 	{"Users", (*suite).testUsers},
 	{"Owners", (*suite).testOwners},
 	{"Texts", (*suite).testTexts},

@@ -189,6 +189,9 @@ it("two engines on one chat lose nothing", async () => {
   again.set(user(says(`again ${chatId}`, "user", "again")));
   await again.save();
   expect(texts(await store.getMessages(chatId))).toEqual(["start", `of ${1 - late}`, "again"]);
+  engines[1 - late].set(user(says(`${1 - late} ${chatId}`, "user", `of ${1 - late}`))); // it saves what it has saved
+  await expect(engines[1 - late].save({ branch: false })).rejects.toBeInstanceOf(HeadConflictError);
+  expect(texts(await store.getMessages(chatId))).toEqual(["start", `of ${1 - late}`, "again"]);
 });
 
 it("an answer that is lost changes nothing twice", async () => {

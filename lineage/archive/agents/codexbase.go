@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
@@ -165,7 +163,7 @@ func (r *rollout) openBase(session string) (io.ReadCloser, error) {
 		if err != nil || !strings.HasSuffix(name, compressedRollout) {
 			return file, err
 		}
-		z, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(256<<20))
+		z, err := archive.Zstd(file)
 		if err != nil {
 			file.Close()
 			return nil, err
@@ -208,13 +206,12 @@ func findRollout(root *os.Root, dir, session string, levels int) (found string) 
 // expanded is an open compressed file.
 type expanded struct {
 	io.Reader
-	decoder *zstd.Decoder
+	decoder io.Closer
 	file    io.Closer
 }
 
 func (e expanded) Close() error {
-	e.decoder.Close()
-	return e.file.Close()
+	return errors.Join(e.decoder.Close(), e.file.Close())
 }
 
 // isDay reports whether the names of a folder and of the two folders above it are numbers, which is how Codex names

@@ -124,7 +124,9 @@ func (s *session) ordered(nodes []archive.Node) []archive.Node {
 	put := func(first int) {
 		for next := []int{first}; len(next) > 0; {
 			i := next[len(next)-1]
-			next = next[:len(next)-1]
+			if next = next[:len(next)-1]; done[i] {
+				continue // it began its circle
+			}
 			out, done[i] = append(out, nodes[i]), true
 			for _, child := range slices.Backward(waits[i]) {
 				next = append(next, child)
@@ -140,11 +142,14 @@ func (s *session) ordered(nodes []archive.Node) []archive.Node {
 		}
 		put(i)
 	}
-	for i := range nodes { // those that are their own ancestors, and what follows them
-		if parent := at[nodes[i].Parent]; !done[i] {
-			waits[parent] = slices.DeleteFunc(waits[parent], func(child int) bool { return child == i })
-			nodes[i].Parent = ""
-			put(i)
+	for i, passed := 0, make([]bool, len(nodes)); i < len(nodes); i++ { // those that are their own ancestors, and what follows them
+		if !done[i] {
+			first := i
+			for ; !passed[first]; first = at[nodes[first].Parent] {
+				passed[first] = true
+			}
+			nodes[first].Parent = ""
+			put(first)
 		}
 	}
 	return out

@@ -11,7 +11,7 @@ var (
 	// ErrDeleted is returned by Growing.Read when the thread of the input was deleted from the store. It matches
 	// lineage.ErrConflict.
 	ErrDeleted = fmt.Errorf("the thread was deleted: %w", lineage.ErrConflict)
-	// ErrStale is returned by Growing.Read when the store no longer has messages that Known gave: read the
-	// input from its start, without Known.
-	ErrStale = errors.New("the store no longer has messages of the input")
+	// ErrStale is returned by Growing.Read when the store no longer has messages that Known gave, or when lines that were
+	// given without messages have some: read the input from its start, without Known.
+	ErrStale = errors.New("the store does not have the messages of the first lines")
 )

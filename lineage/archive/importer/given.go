@@ -2,6 +2,7 @@ package importer
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -28,6 +29,14 @@ func (g *given) of(nodes []archive.Node) []structure.SpanRef {
 		i = end
 	}
 	return spans
+}
+
+// lacks reports whether a node is on a known line without spans, or on one of the first lines up to another.
+func (g *given) lacks(nodes []archive.Node, upTo int64) bool {
+	return slices.ContainsFunc(nodes, func(n archive.Node) bool {
+		line := n.At.Line
+		return line > 0 && (line <= upTo || line <= g.lines && len(g.spans(line)) == 0)
+	})
 }
 
 // knowSpan records the known span of a node.

@@ -21,12 +21,15 @@ import (
 type Growing struct {
 	name    string
 	session string // its source id
-	loader  *loader
-	feed    *archive.Feed
-	next    func() (*archive.Conversation, error, bool) // nil until the format is known
-	stop    func()
-	cancel  context.CancelFunc
-	err     error // of the last Read
+	// unplaced is the number of the last line that Unplaced returned, and held the memory of these lines.
+	unplaced int64
+	held     int64
+	loader   *loader
+	feed     *archive.Feed
+	next     func() (*archive.Conversation, error, bool) // nil until the format is known
+	stop     func()
+	cancel   context.CancelFunc
+	err      error // of the last Read
 }
 
 // Grow returns a reader of a growing input. name is the name of the input, with its path in its archive. The
@@ -73,13 +76,18 @@ func (g *Growing) Read(ctx context.Context, r io.Reader) (Report, error) {
 // there is one, which there is in Options.Placed if a line has nodes.
 func (g *Growing) Session() string { return g.session }
 
-// Unplaced returns the lines that wait for the id of a session. Options.Placed does not get them any more: the input may have no
-// conversation at all.
+// Unplaced returns the lines that wait for the id of a session: the input may have no conversation at all. Options.Placed does not
+// get them any more. If they turn out to have messages, Read returns ErrStale.
 func (g *Growing) Unplaced() []Line {
 	if g.session != "" {
 		return nil
 	}
-	return linesOf(g.feed.Take())
+	g.held += g.feed.Waiting()
+	lines := linesOf(g.feed.Take())
+	if len(lines) > 0 {
+		g.unplaced = lines[len(lines)-1].Number
+	}
+	return lines
 }
 
 func linesOf(raw []archive.RawLine) []Line {
@@ -150,8 +158,13 @@ func (g *Growing) read() error {
 			return err
 		}
 		held := c.SourceID == "" && len(c.Nodes) == 0 // by the reader, until it knows the id
+		if c.Continues != nil {
+			g.session = c.SourceID // also if it adds no message
+		}
 		if len(c.Nodes) > 0 || g.feed.Lines() > 0 && g.loader.open != nil {
-			g.session = c.SourceID
+			if g.session = c.SourceID; g.loader.given.lacks(c.Nodes, g.unplaced) {
+				return ErrStale
+			}
 			if !resumed {
 				resumed = true
 				err = g.loader.resumeOpen()
@@ -167,7 +180,7 @@ func (g *Growing) read() error {
 		switch {
 		case !paused:
 		case held:
-			if most := g.loader.options.Limits.OrDefault().Item; g.feed.Waiting() > most {
+			if most := g.loader.options.Limits.OrDefault().Item; g.held+g.feed.Waiting() > most {
 				return &archive.LimitError{Limit: "item", Most: most, What: "bytes before the id of a session", Err: archive.ErrTooLarge}
 			}
 		case drained && g.feed.Lines() > 0:

@@ -624,16 +624,37 @@ func TestGrowingOddInputs(t *testing.T) {
 		require.Contains(t, string(again.Metadata), `"machine":"m"`)
 	})
 	t.Run("never an id", func(t *testing.T) {
-		read, _, _ := grow(t, "s.jsonl", importer.Options{Limits: archive.Limits{Item: 1000}})
-		var err error
-		for range 30 {
-			if _, err = read(summary); err != nil {
-				break
+		for _, taken := range []bool{false, true} {
+			read, g, _ := grow(t, "s.jsonl", importer.Options{Limits: archive.Limits{Item: 1000}, Placed: func([]importer.Line) {}})
+			var err error
+			for range 30 {
+				if _, err = read(summary); err != nil {
+					break
+				}
+				if taken {
+					require.Len(t, g.Unplaced(), 1)
+				}
 			}
+			var limit *archive.LimitError
+			require.ErrorAs(t, err, &limit)
+			require.Equal(t, "item", limit.Limit)
 		}
-		var limit *archive.LimitError
-		require.ErrorAs(t, err, &limit)
-		require.Equal(t, "item", limit.Limit)
+	})
+	t.Run("an id after the lines were taken", func(t *testing.T) {
+		record := `{"type":"permission-mode","permissionMode":"plan"}` + "\n"
+		read, g, s := grow(t, "s.jsonl", importer.Options{Placed: func([]importer.Line) {}})
+		_, err := read(summary + record)
+		require.NoError(t, err)
+		require.Len(t, g.Unplaced(), 2)
+		_, err = read(message)
+		require.ErrorIs(t, err, importer.ErrStale)
+		_, err = s.FindThread(ctx, "s")
+		require.ErrorIs(t, err, lineage.ErrNotFound)
+		again := importer.Grow(s, "s.jsonl", importer.Options{Placed: func([]importer.Line) {}})
+		defer again.Close()
+		again.Known(2, func(int64) []lineage.SpanRef { return nil })
+		_, err = again.Read(ctx, strings.NewReader(summary+record+message))
+		require.ErrorIs(t, err, importer.ErrStale)
 	})
 	t.Run("too long a line", func(t *testing.T) {
 		var lines []importer.Line

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -68,12 +69,12 @@ func (p *pageIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits []
 }
 
 // searchChat is api.Options.SearchChat.
-func (p *pageIndexes) searchChat(ctx context.Context, chatID, query string, o chat.SearchOptions) ([]chat.SearchResult, error) {
+func (p *pageIndexes) searchChat(ctx context.Context, chatID, query string, o chat.SearchOptions) iter.Seq2[chat.SearchResult, error] {
 	index, err := p.openTexts(ctx)
 	if err != nil {
-		return nil, err
+		return func(yield func(chat.SearchResult, error) bool) { yield(chat.SearchResult{}, err) }
 	}
-	return index.SearchMessages(ctx, chatID, query, o)
+	return index.MessagesOf(ctx, chatID, query, o)
 }
 
 // usageFor is api.Options.Usage.

@@ -188,7 +188,8 @@ func startBrowser(file string) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
-	return c.Process.Release()
+	go func() { _ = c.Wait() }() // it is no process of ours any more, whatever came of it
+	return nil
 }
 
 // removeOpened removes files that led browsers to the page, after their links have expired.

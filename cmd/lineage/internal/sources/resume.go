@@ -76,7 +76,9 @@ func runResume(ctx context.Context, a *app.App, o *resumeOptions) error {
 	if o.dryRun {
 		mode = app.Reading
 	}
-	if err := a.Open(ctx, mode, func(ctx context.Context, s *app.Session) error {
+	opened := false
+	write := func(ctx context.Context, s *app.Session) error {
+		opened = true
 		if made, err = newSession(ctx, s, o, environment); err != nil {
 			return err
 		}
@@ -86,7 +88,18 @@ func runResume(ctx context.Context, a *app.App, o *resumeOptions) error {
 			}
 		}
 		return writeSession(ctx, s, o, made)
-	}); err != nil || !o.run {
+	}
+	err = a.Open(ctx, mode, write)
+	if unchanged := err; err != nil && !opened && !o.dryRun && !errors.Is(err, lineage.ErrLocked) {
+		read := a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
+			s.Warn("the store does not remember the session: %s", app.Saying(unchanged))
+			return write(ctx, s)
+		})
+		if opened {
+			err = read
+		}
+	}
+	if err != nil || !o.run {
 		return err
 	}
 	if err := a.Flush(); err != nil {
