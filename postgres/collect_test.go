@@ -218,7 +218,7 @@ func TestCollectWhileOthersWrite(t *testing.T) {
 							said[i] = fmt.Sprint("text ", choose.IntN(6))
 						}
 						thread := tell(t, writers[i%len(writers)], said...)
-						if n%4 == 3 {
+						if n%4 == 2 {
 							due <- struct{}{}
 						}
 						if choose.IntN(4) > 0 {

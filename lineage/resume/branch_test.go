@@ -276,3 +276,43 @@ func TestFileThatSaysItIsTheSession(t *testing.T) {
 	require.NotEmpty(t, h.texts(h.tip(h.thread(codex.ID))))
 	require.Equal(t, []string{"mine"}, h.texts(h.tip(h.thread(gemini.ID))))
 }
+
+// Gemini CLI states its context in a file of its own when it resumes a session in another minute than that in which it was begun, and goes
+// on in the first file. The two files are one branch.
+func TestGeminiResumesInAnotherMinute(t *testing.T) {
+	for name, first := range map[string]string{"second": "session-2030-01-01T00-00-", "first": "session-2000-01-01T00-00-"} {
+		t.Run(name, func(t *testing.T) { geminiInAnotherMinute(t, first) })
+	}
+}
+
+func geminiInAnotherMinute(t *testing.T, name string) {
+	h := newHome(t)
+	thread := h.library()
+	spans := h.spans(h.tip(thread))
+	s := h.plan("gemini", thread, spans[4])
+	lines := h.write(s)
+	stated := `{"id":"d04923d38bb0f6017037e74183378ef4","timestamp":"2026-11-28T15:33:02.181Z","type":"user","content":[{"text":"<session_context>\nThis is the Gemini CLI."}]}`
+	second := filepath.Join(filepath.Dir(s.File()), name+s.ID[:8]+".jsonl")
+	require.NoError(t, os.WriteFile(second, fmt.Appendf(nil, `{"sessionId":%q,"projectHash":"p","startTime":"2030-01-01T00:00:00.000Z","lastUpdated":"2030-01-01T00:00:00.000Z","kind":"main"}`+"\n"+`{"$set":{"messages":[%s]}}`+"\n", s.ID, stated), 0o600))
+	f, err := os.OpenFile(s.File(), os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = fmt.Fprintf(f, `{"$set":{"messages":[%s,%s]}}`+"\n"+`{"id":"p1","timestamp":"2030-01-01T00:00:01Z","type":"user","content":[{"text":"And now?"}]}`+"\n"+`{"id":"p2","timestamp":"2030-01-01T00:00:02Z","type":"gemini","content":"Noted."}`+"\n", stated, bytes.Join(lines[1:], []byte(",")))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	for range 2 {
+		h.follow()
+		require.Len(t, h.threads(), 1)
+		added := h.spans(h.branch(thread, s))
+		require.Len(t, added, 7)
+		require.Equal(t, spans[:5], added[:5])
+	}
+	for _, file := range []string{s.File(), second} {
+		source, err := follow.FindSource(bg, h.store, h.machine.ID, file)
+		require.NoError(t, err)
+		var out bytes.Buffer
+		require.NoError(t, source.Export(bg, &out))
+		raw, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(raw), out.String())
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"strconv"
+	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -24,7 +25,7 @@ func Gemini() archive.Format {
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
 				s := geminiSession{session: newSession(in, yield), place: make(map[string]int), nodes: make(map[string]geminiNode)}
-				s.about.agent, s.ending = "gemini", s.settle
+				s.about.agent, s.ending = "gemini", s.finish
 				s.read(ctx)
 			}
 		},
@@ -256,6 +257,27 @@ func (s *geminiSession) cut(i int) {
 		delete(s.place, m.id)
 	}
 	s.order = s.order[:i]
+}
+
+// finish creates nodes for the messages that wait, unless the program has only stated its context. It does so in a file of
+// its own when it resumes a session, which goes on in its first file.
+func (s *geminiSession) finish() {
+	for i := range s.order {
+		if i < len(s.order)-s.waiting || !isSessionContext(s.order[i].n.Body) {
+			s.settle()
+			return
+		}
+	}
+}
+
+// isSessionContext reports whether a message is what the program states before a history.
+func isSessionContext(raw []byte) bool {
+	content := rawjson.Get(raw, "content")
+	for part := range rawjson.Elements(content) {
+		content = rawjson.Get(part, "text")
+		break
+	}
+	return strings.HasPrefix(rawjson.Str(content), "<session_context>")
 }
 
 // settle creates nodes for the messages that wait.
