@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lineage-store/lineage/internal/pgcluster"
 )
@@ -156,9 +157,15 @@ func createDatabase(admin string) (string, error) {
 }
 
 func dropDatabase(admin, name string) error {
-	return onServer(admin,
-		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'",
-		"DROP DATABASE IF EXISTS "+name)
+	for begun := time.Now(); ; { // the server waits for five seconds for connections to end, and a pooler may begin one meanwhile
+		err := onServer(admin,
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'",
+			"DROP DATABASE IF EXISTS "+name)
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != "55006" || time.Since(begun) > patience { // object_in_use
+			return err
+		}
+	}
 }
 
 // withDatabase returns a connection string with another database in it.
