@@ -189,6 +189,13 @@ func TestSummariesFitAndAreTheSameEachTime(t *testing.T) {
 	})
 }
 
+// A sentence that begins with another space than that of ASCII is quoted from its first character.
+func TestSentenceAfterWideSpace(t *testing.T) {
+	is, err := Extractive{MaxTokens: 1}.Summarize(context.Background(), []lineage.Passage{{Role: "user", Text: "? \u30000"}})
+	require.NoError(t, err)
+	require.Equal(t, "0", is.Text)
+}
+
 // Superlinear time runs into the test's timeout.
 func TestLargeTexts(t *testing.T) {
 	const size = 10 << 20

@@ -126,7 +126,7 @@ func cutSentence(line string) (first, rest string) {
 		if after, _ := utf8.DecodeRuneInString(next); unicode.IsLower(after) || r == '.' && abbreviated(line[:i]) {
 			continue
 		}
-		return line[:len(line)-len(tail)], next
+		return line[:len(line)-len(tail)], strings.TrimSpace(next)
 	}
 	return line, ""
 }
