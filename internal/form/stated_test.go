@@ -29,7 +29,9 @@ func (s stock) Blocks(_ context.Context, ids []content.ID) (all []*structure.Blo
 	return all, nil
 }
 
-func (stock) Chunks(context.Context, []content.Key) ([][]byte, error) { return nil, backend.ErrNotFound }
+func (stock) Chunks(context.Context, []content.Key) ([][]byte, error) {
+	return nil, backend.ErrNotFound
+}
 
 // What a message states is the message with empty texts, and with null for inputs and for values that are gone or too large,
 // whichever of its blocks the commit has.
