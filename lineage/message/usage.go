@@ -216,6 +216,10 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 		return a, false
 	}
 	a = Answer{Requests: 1, Model: info.first("model", "modelID"), Provider: info.first("provider", "providerID")}
+	if rawjson.IsObject(info["model"]) { // OpenCode
+		model := fieldsOf(info["model"])
+		a.Model, a.Provider = model.first("modelID", "id"), model.text("providerID")
+	}
 	if a.Model == "" {
 		a.Model = r.Model
 	}
