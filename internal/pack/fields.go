@@ -135,7 +135,7 @@ func (f *recordCoder) anID(kind int, id *[16]byte) uint32 {
 	if f.c.writing {
 		if *id == ([16]byte{}) {
 			how = idZero
-		} else if n = f.number(*id); n == f.at.nextID {
+		} else if n = f.ids.number(*id); n == f.at.nextID {
 			how = idNew
 		} else if i := slices.Index(recent[:], n); i >= 0 {
 			how = i
@@ -195,7 +195,7 @@ func (f *recordCoder) ref(r structure.SpanRef) structure.SpanRef {
 	if f.c.writing {
 		if r.IsZero() {
 			how = refNone
-		} else if r.Seq == f.at.seq && f.number(r.Run) == f.at.run {
+		} else if r.Seq == f.at.seq && f.ids.number(r.Run) == f.at.run {
 			how = refLast
 		}
 	}
@@ -251,4 +251,12 @@ func (f *recordCoder) attribution(by *content.Attribution) {
 	if has&4 != 0 {
 		by.SourceID = f.str(textSource, by.SourceID)
 	}
+}
+
+// known returns the number of an id that occurred before in this pack, or 0.
+func (f *recordCoder) known(id [16]byte) uint32 {
+	if n := f.ids.numbers[id]; n < f.at.nextID {
+		return n
+	}
+	return 0
 }

@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -10,13 +11,6 @@ import (
 // identity is a commit id and the first commit with it. Frames state ids after their
 // payloads, which a pack does not store.
 type identity struct{ commit, id uint64 }
-
-// identify records the id stated by a frame.
-func (w *Writer) identify(f Frame) {
-	if f.ID != 0 {
-		w.identities = append(w.identities, identity{f.Number, f.ID})
-	}
-}
 
 // appendIdentities writes the start of the table: the number of ids, and for each the
 // difference between its commit and the one before, and its 8 bytes.
@@ -51,19 +45,11 @@ func readIdentities(b []byte, h Header) (all []identity, rest []byte, err error)
 	return all, v.Rest, nil
 }
 
-// idFrom returns the id stated by a commit, or 0. The table must have been read.
-func (p *File) idFrom(commit uint64) uint64 {
-	i, ok := slices.BinarySearchFunc(p.identities, commit, func(x identity, n uint64) int {
-		switch {
-		case x.commit < n:
-			return -1
-		case x.commit > n:
-			return 1
-		}
-		return 0
-	})
+// statedBy returns the id stated by a commit, or 0.
+func statedBy(all []identity, commit uint64) uint64 {
+	i, ok := slices.BinarySearchFunc(all, commit, func(x identity, n uint64) int { return cmp.Compare(x.commit, n) })
 	if !ok {
 		return 0
 	}
-	return p.identities[i].id
+	return all[i].id
 }

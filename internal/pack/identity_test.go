@@ -31,11 +31,10 @@ func TestIdentities(t *testing.T) {
 				require.Fail(t, "read where it was cut", "%d of %d bytes", cut, len(b))
 			}
 		}
-		p := &File{identities: got}
 		for _, x := range all {
-			require.Equal(t, x.id, p.idFrom(x.commit))
+			require.Equal(t, x.id, statedBy(got, x.commit))
 		}
-		require.Zero(t, p.idFrom(h.LastCommit+1))
+		require.Zero(t, statedBy(got, h.LastCommit+1))
 	})
 	for name, all := range map[string][]identity{
 		"no id":           {{1000, 0}},

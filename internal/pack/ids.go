@@ -1,6 +1,10 @@
 package pack
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/lineage-store/lineage/structure"
+)
 
 // Codings of ids. Most ids are UUIDs of version 7 from one process, with ascending times
 // and an ascending number below.
@@ -92,4 +96,8 @@ func codeIDs(c *coder, ids []newID, n int) []newID {
 		}
 	}
 	return ids
+}
+
+func threadOf(source string) structure.ThreadID {
+	return structure.DeriveID[structure.ThreadID]("thread", source)
 }

@@ -134,7 +134,7 @@ func (f *recordCoder) thread(t *structure.Thread) *structure.Thread {
 		known := f.known(t.ID)
 		if last := f.at.threads[known]; known != 0 && last != nil && sameBut(last, t) {
 			how = threadSame
-		} else if t.SourceID != "" && t.ID == threadOf(t.SourceID) && f.derive(t.ID, t.SourceID) {
+		} else if t.SourceID != "" && t.ID == threadOf(t.SourceID) && f.ids.derive(t.ID, t.SourceID) {
 			how = threadDerived
 		}
 	}
@@ -188,19 +188,4 @@ func sameBut(a, b *structure.Thread) bool {
 func (f *recordCoder) incarnation(v uint64) uint64 {
 	f.at.incarnation += uint64(f.signed(fieldIncarnation, int64(v-f.at.incarnation)))
 	return f.at.incarnation
-}
-
-func threadOf(source string) structure.ThreadID {
-	return structure.DeriveID[structure.ThreadID]("thread", source)
-}
-
-// known returns the number of an id that occurred before in this pack, or 0.
-func (f *recordCoder) known(id [16]byte) uint32 {
-	if f.look == nil {
-		return 0
-	}
-	if n := f.look(id); n < f.at.nextID {
-		return n
-	}
-	return 0
 }

@@ -1,60 +1,8 @@
 package pack
 
 import (
-	"errors"
-	"sync"
-
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// commit is a commit in a pack: its records without bodies.
-type commit struct {
-	number  uint64
-	segment uint32
-	start   int64 // of its frame
-	end     int64 // of the original frame
-	lag     int   // bytes of the durable lag in the frame
-	millis  int64
-
-	records []structure.Record
-	// bodies has for each record the number of its body, or -1.
-	bodies []int64
-	// content has the content of each usage, in order.
-	content []contentRef
-	// offsets are the original offsets of the records, if they differ from the current
-	// ones.
-	offsets []int
-	// verbatim is set if the payload is stored unchanged, as body bodies[0].
-	verbatim bool
-	sizes    []int64 // of the bodies, parallel to bodies
-
-	// rest describes what precedes the records if the commit began in an earlier chapter.
-	// open is set if it continues in the next one.
-	rest *before
-	open bool
-
-	// Computed from the above; for a commit in several chapters on demand:
-	begins  []int // offsets of the records in the payload
-	payload int64 // its size, unless it continues in another chapter
-	once    sync.Once
-	err     error
-}
-
-// before is what precedes the rest of a commit.
-type before struct {
-	at   int // offset of the records in the payload
-	last structure.SpanRef
-}
-
-// contentRef names the content of a usage: a body of the pack, or an id.
-type contentRef struct {
-	body int64 // -1 if it is not in the pack
-	back int   // number of names since the commit last named it, or -1
-	id   content.ID
-}
-
-var errForm = errors.New("malformed record")
 
 // recordCoder codes the records of one chapter, in the direction of its coder.
 type recordCoder struct {
@@ -70,15 +18,10 @@ type recordCoder struct {
 	places, sizes []int64
 	// text is the text of the chapter: all so far for a writer, the rest for a reader.
 	text []byte
-	// id returns the id with a number, and number the number of an id, a new one if
-	// necessary.
-	id     func(number uint32) (newID, error)
-	number func(id [16]byte) uint32
-	// look returns the number of an id, or 0, for a writer.
-	look func(id [16]byte) uint32
-	// derive records the source that an id is derived from, for a writer. It returns false
-	// if a reader would not find it.
-	derive func(id [16]byte, source string) bool
+	// id returns the id with a number, for a reader.
+	id func(number uint32) (newID, error)
+	// ids numbers the ids, for a writer.
+	ids *IDs
 
 	arena arena
 

@@ -34,7 +34,7 @@ type packedSpan struct {
 // Spans returns spans of the commit whose frame was at a position, including with if the
 // commit has it.
 func (p *File) Spans(segment uint32, offset int64, with structure.SpanRef) (*Spans, error) {
-	n, err := p.find(segment, offset)
+	n, err := p.chapterAt(segment, offset)
 	if err != nil {
 		return nil, err
 	}
@@ -185,4 +185,24 @@ func (s *Spans) content(x *packedSpan, to func() *structure.Block) (content.ID, 
 		block.Body, block.ID = bytes.Clone(body), content.Sum(body)
 	}
 	return block.ID, nil
+}
+
+// begins returns the first stretch of a span's run if that helps to find the span and
+// is known.
+func (p *File) begins(rests []row, ref structure.SpanRef) (s stretch) {
+	if len(rests) == 0 {
+		return s
+	}
+	k := cacheKey{&p.source, cachedBegin, uint64(runFingerprint(ref.Run))}
+	known, ok := p.cache.get(k).(*listedRun)
+	if !ok && p.foot.directory > 0 {
+		if _, err := p.Run(ref.Run, ref.Seq); err != nil {
+			return s // without it the search takes longer
+		}
+		known, ok = p.cache.get(k).(*listedRun)
+	}
+	if ok && known.id == ref.Run {
+		s = known.stretches[0]
+	}
+	return s
 }

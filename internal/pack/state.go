@@ -163,3 +163,9 @@ func (m *mru) push(s string) {
 		m[0] = s
 	}
 }
+
+// maxRecords limits the number of records of a commit, and of usages of a span.
+const maxRecords = 1 << 26
+
+// maxBody is the largest size of a body or payload.
+const maxBody = 1 << 30

@@ -7,13 +7,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Bodies of a kind are stored together: texts, and everything else.
-const (
-	bodyText = iota
-	bodyOther
-	bodyKinds
-)
-
 // body codes the next body and returns its size. A zero byte ends it, and the coded size
 // is 0; a body that contains a zero byte has no terminator, and its size plus 1 is
 // coded.
@@ -140,7 +133,7 @@ const (
 func (f *recordCoder) span(s *structure.Span) {
 	how := 0
 	if f.c.writing {
-		if f.number(s.Ref.Run) == f.at.run && s.Ref.Seq == f.at.seq+1 {
+		if f.ids.number(s.Ref.Run) == f.at.run && s.Ref.Seq == f.at.seq+1 {
 			how |= spanNext
 		}
 		if !s.Set.IsZero() {
@@ -195,6 +188,3 @@ func (f *recordCoder) span(s *structure.Span) {
 		f.usage(&s.Usages[i])
 	}
 }
-
-// maxRecords limits the number of records of a commit, and of usages of a span.
-const maxRecords = 1 << 26

@@ -21,9 +21,6 @@ const (
 	methodBrotli // small
 )
 
-// maxPart limits the decompressed size of a part.
-const maxPart = 1 << 30
-
 // stopSlice is the number of bytes that are compressed or decompressed between two calls
 // of stop.
 const stopSlice = 4 << 10

@@ -2,6 +2,7 @@ package pack
 
 import (
 	"fmt"
+	"sort"
 
 	"github.com/lineage-store/lineage/structure"
 )
@@ -55,19 +56,6 @@ func (p *File) after(at piece) (piece, error) {
 	return next, err
 }
 
-// joinedPieces returns the whole commit.
-func joinedPieces(pieces []piece) *commit {
-	x := pieces[0].x
-	out := &commit{number: x.number, segment: x.segment, start: x.start, end: x.end, lag: x.lag, millis: x.millis}
-	for _, at := range pieces {
-		out.records = append(out.records, at.x.records...)
-		out.bodies = append(out.bodies, at.x.bodies...)
-		out.content = append(out.content, at.x.content...)
-		out.offsets = append(out.offsets, at.x.offsets...)
-	}
-	return out
-}
-
 // restsOf returns the rows of the chapters that continue a commit, and the chapter
 // where it begins.
 func (p *File) restsOf(number uint64) (rests []row, n int, err error) {
@@ -98,43 +86,37 @@ func guessPiece(rests []row, number uint64, ref structure.SpanRef, begins stretc
 	return guess
 }
 
-// begins returns the first stretch of a span's run if that helps to find the span and
-// is known.
-func (p *File) begins(rests []row, ref structure.SpanRef) (s stretch) {
-	if len(rests) == 0 {
-		return s
-	}
-	k := cacheKey{p, cachedBegin, uint64(runFingerprint(ref.Run))}
-	known, ok := p.cache.get(k).(*listedRun)
-	if !ok && p.foot.directory > 0 {
-		if _, err := p.Run(ref.Run, ref.Seq); err != nil {
-			return s // without it the search takes longer
-		}
-		known, ok = p.cache.get(k).(*listedRun)
-	}
-	if ok && known.id == ref.Run {
-		s = known.stretches[0]
-	}
-	return s
-}
-
-// runByte returns the byte that the table stores for a run.
-func runByte(id structure.RunID) byte { return byte(runFingerprint(id)) }
-
 // places returns the original offsets of the records of a piece in the payload.
 func (p *File) places(at piece) ([]int, error) {
-	x := at.x
-	x.once.Do(func() {
-		if x.begins == nil {
-			var e structure.Encoder
-			x.err = x.measure(&e)
-		}
-	})
-	switch {
-	case x.err != nil:
-		return nil, p.corrupt(at.c.offset, x.err.Error())
-	case x.offsets != nil:
-		return x.offsets, nil
+	places, err := at.x.places()
+	if err != nil {
+		return nil, p.corrupt(at.c.offset, err.Error())
 	}
-	return x.begins, nil
+	return places, nil
+}
+
+// chapterOf returns the chapter in which a commit begins.
+func (p *File) chapterOf(number uint64) (int, error) {
+	rows, err := p.table()
+	if err != nil {
+		return 0, err
+	}
+	n := sort.Search(len(rows), func(i int) bool { return rows[i].commit > number }) - 1
+	if n < 0 || number > p.LastCommit {
+		return 0, p.corrupt(p.foot.offset, fmt.Sprintf("commit %d is in no chapter", number))
+	}
+	return n, nil
+}
+
+// commit returns a commit, or its first piece.
+func (p *File) commit(number uint64) (piece, error) {
+	n, err := p.chapterOf(number)
+	if err != nil {
+		return piece{}, err
+	}
+	c, err := p.chapter(n)
+	if err != nil {
+		return piece{}, err
+	}
+	return piece{c, c.commits[number-c.first()], n}, nil
 }

@@ -1,0 +1,107 @@
+package pack
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/lineage-store/lineage/internal/varint"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// directory locates the lookup tables.
+type directory struct {
+	counts        []uint32 // numbers per chapter
+	starts        []uint32 // first number of each chapter
+	content, runs buckets
+	lists         []int64 // offset of each list; sizes while writing
+	// shared has, by number, the ids of runs that share a fingerprint.
+	shared map[uint32]structure.RunID
+}
+
+// encode writes the directory and its checksum: the number of chapters, and the number
+// of objects in each; for content and then for runs, the number of fingers and the
+// size of each bucket; the size of each list; the number of runs that share a
+// fingerprint, and the number and id of each. Numbers are varints.
+func (d *directory) encode() []byte {
+	b := binary.AppendUvarint(nil, uint64(len(d.counts)))
+	for _, n := range d.counts {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	for _, t := range []*buckets{&d.content, &d.runs} {
+		b = binary.AppendUvarint(b, t.fingers)
+		for _, size := range t.offsets {
+			b = binary.AppendUvarint(b, uint64(size))
+		}
+	}
+	for _, size := range d.lists {
+		b = binary.AppendUvarint(b, uint64(size))
+	}
+	b = binary.AppendUvarint(b, uint64(len(d.shared)))
+	for _, n := range slices.Sorted(maps.Keys(d.shared)) {
+		id := d.shared[n]
+		b = append(binary.AppendUvarint(b, uint64(n)), id[:]...)
+	}
+	return summed(b, 0)
+}
+
+// readDirectory decodes a directory without its checksum. The tables are between two
+// offsets of the file.
+func readDirectory(b []byte, from, to int64) (*directory, error) {
+	v := varint.Reader{Rest: b}
+	d := &directory{shared: map[uint32]structure.RunID{}}
+	var numbers uint64
+	for range v.AtMost(uint64(len(b))) {
+		n := v.AtMost(1<<32 - 1)
+		d.starts = append(d.starts, uint32(numbers))
+		d.counts = append(d.counts, uint32(n))
+		if numbers += n; numbers >= 1<<32 {
+			return nil, errLookup
+		}
+	}
+	at := from
+	size := func() int64 {
+		begin := at
+		at += int64(v.AtMost(uint64(to - from)))
+		if at > to {
+			v.Bad = true
+		}
+		return begin
+	}
+	for _, t := range []*buckets{&d.content, &d.runs} {
+		t.fingers, t.numbers = v.AtMost(1<<32-1), numbers
+		if t == &d.runs {
+			t.numbers = t.fingers
+		}
+		bucket := bucketBits(t.fingers)
+		if 1<<bucket > maxBuckets || 1<<bucket > len(v.Rest) {
+			return nil, errLookup
+		}
+		t.offsets = make([]int64, 0, 1<<bucket+1)
+		for range 1 << bucket {
+			t.offsets = append(t.offsets, size())
+		}
+		t.offsets = append(t.offsets, at)
+	}
+	lists := (d.runs.fingers + runsPerList - 1) / runsPerList
+	if lists > uint64(len(v.Rest)) {
+		return nil, errLookup
+	}
+	for range lists {
+		d.lists = append(d.lists, size())
+	}
+	for range v.AtMost(uint64(len(v.Rest))) {
+		n := v.AtMost(1<<32 - 1)
+		var id structure.RunID
+		if v.Bad = v.Bad || len(v.Rest) < len(id); v.Bad {
+			return nil, errLookup
+		}
+		v.Rest = v.Rest[copy(id[:], v.Rest):]
+		d.shared[uint32(n)] = id
+	}
+	if v.Bad || len(v.Rest) > 0 || at != to {
+		return nil, errLookup
+	}
+	d.lists = append(d.lists, at)
+	return d, nil
+}
