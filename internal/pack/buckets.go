@@ -112,3 +112,15 @@ const (
 	runsPerList = 64
 	maxBuckets  = 1 << 24
 )
+
+// count is the number of buckets, of a table that was read.
+func (b *buckets) count() int { return len(b.offsets) - 1 }
+
+// at returns the range of the i-th bucket in the file.
+func (b *buckets) at(i uint64) part { return part{b.offsets[i], b.offsets[i+1] - b.offsets[i]} }
+
+// of returns the bucket of a fingerprint.
+func (b *buckets) of(print uint32) uint64 {
+	bucket, _, _ := b.shape()
+	return uint64(print) >> (32 - bucket)
+}

@@ -16,19 +16,19 @@ func (p *File) CheckSums() error {
 		return p.lookupFault(err)
 	}
 	for _, t := range []*buckets{&d.content, &d.runs} {
-		for i := range len(t.offsets) - 1 {
+		for i := range t.count() {
 			if err := p.fingers(t, uint64(i), func(finger) bool { return true }); err != nil {
 				return p.lookupFault(err)
 			}
 		}
 	}
-	for i := range len(d.lists) - 1 {
-		at := part{d.lists[i], d.lists[i+1] - d.lists[i]}
+	for i := range d.listCount() {
+		at := d.list(i)
 		b, err := p.part(at)
 		if err != nil {
 			return p.lookupFault(err)
 		}
-		if _, err := readRuns(b, min(runsPerList, int(d.runs.fingers)-i*runsPerList), p.Header); err != nil {
+		if _, err := d.readList(b, i, p.Header); err != nil {
 			return p.lookupFault(p.corrupt(at.offset, err.Error()))
 		}
 	}

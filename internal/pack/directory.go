@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"sort"
 
 	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/structure"
@@ -104,4 +105,38 @@ func readDirectory(b []byte, from, to int64) (*directory, error) {
 	}
 	d.lists = append(d.lists, at)
 	return d, nil
+}
+
+// chapterOf returns the chapter of the object with a number, or -1, and its index there.
+func (d *directory) chapterOf(number uint32) (chapter, index int) {
+	n := sort.Search(len(d.starts), func(i int) bool { return d.starts[i] > number }) - 1
+	for n > 0 && d.counts[n] == 0 {
+		n--
+	}
+	if n < 0 {
+		return -1, 0
+	}
+	return n, int(number - d.starts[n])
+}
+
+// listCount is the number of lists of runs.
+func (d *directory) listCount() int { return len(d.lists) - 1 }
+
+// list returns the range of the i-th list in the file.
+func (d *directory) list(i int) part { return part{d.lists[i], d.lists[i+1] - d.lists[i]} }
+
+// readList decodes the i-th list.
+func (d *directory) readList(b []byte, i int, h Header) ([][]stretch, error) {
+	return readRuns(b, min(runsPerList, int(d.runs.fingers)-i*runsPerList), h)
+}
+
+// listOf returns the list of the run with a number, and its index there.
+func (d *directory) listOf(number uint32) (list, index int) {
+	return int(number / runsPerList), int(number % runsPerList)
+}
+
+// idOf returns the id of the run with a number, if it shares its fingerprint with another run.
+func (d *directory) idOf(number uint32) (id structure.RunID, shares bool) {
+	id, shares = d.shared[number]
+	return id, shares
 }

@@ -3,7 +3,6 @@ package pack
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -51,8 +50,8 @@ func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error)
 	if err == nil && !p.foot.fits(p.size) {
 		err = errTable
 	}
-	if err == nil && headerSum(head) != p.foot.header {
-		p.restore(head, 0, func(b []byte) bool { return headerSum(b) == p.foot.header })
+	if err == nil && checksum(head) != p.foot.header {
+		p.restore(head, 0, func(b []byte) bool { return checksum(b) == p.foot.header })
 	}
 	header, headErr := decodeHeader(head)
 	switch {
@@ -60,7 +59,7 @@ func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error)
 		return nil, fmt.Errorf("%s: %w", name, headErr)
 	case headErr != nil:
 		return nil, p.corrupt(0, headErr.Error())
-	case err == nil && headerSum(head) != p.foot.header:
+	case err == nil && checksum(head) != p.foot.header:
 		err = errors.New("header and footer do not belong together")
 	}
 	if err != nil {
@@ -94,7 +93,7 @@ func (p *File) tableLocked() ([]row, error) {
 	if err := p.read(b, p.foot.offset); err != nil {
 		return nil, err
 	}
-	right := func(b []byte) bool { return crc32.Checksum(b, castagnoli) == p.foot.sum }
+	right := func(b []byte) bool { return checksum(b) == p.foot.sum }
 	if !right(b) && !p.restore(b, p.foot.offset, right) {
 		return nil, p.corrupt(p.foot.offset, "checksum of the table does not match")
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sort"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -57,7 +56,7 @@ func (p *File) loadDirectory() (*directory, error) {
 
 // fingers calls show with the fingers of a bucket until it returns false.
 func (p *File) fingers(t *buckets, i uint64, show func(finger) bool) error {
-	at := part{t.offsets[i], t.offsets[i+1] - t.offsets[i]}
+	at := t.at(i)
 	if at.size == 0 {
 		return nil
 	}
@@ -73,8 +72,7 @@ func (p *File) fingers(t *buckets, i uint64, show func(finger) bool) error {
 
 // candidates returns in order the numbers of objects with a fingerprint.
 func (p *File) candidates(t *buckets, print uint32) (numbers []uint32, err error) {
-	bucket, _, _ := t.shape()
-	err = p.fingers(t, uint64(print)>>(32-bucket), func(f finger) bool {
+	err = p.fingers(t, t.of(print), func(f finger) bool {
 		if f.print == print {
 			numbers = append(numbers, f.number)
 		}
@@ -91,7 +89,7 @@ func (p *File) Fingerprints() iter.Seq2[uint32, error] {
 			yield(0, err)
 			return
 		}
-		for i := range len(d.content.offsets) - 1 {
+		for i := range d.content.count() {
 			more := true
 			err := p.fingers(&d.content, uint64(i), func(f finger) bool {
 				more = yield(f.print, nil)
@@ -144,10 +142,7 @@ func (p *File) numbered(d *directory, number uint32, kind structure.Kind, start 
 	if err != nil {
 		return o, false, err
 	}
-	n := sort.Search(len(d.starts), func(i int) bool { return d.starts[i] > number }) - 1
-	for n > 0 && d.counts[n] == 0 {
-		n--
-	}
+	n, i := d.chapterOf(number)
 	if n < 0 || n >= len(rows) {
 		return o, false, p.lookupFault(p.corrupt(p.foot.offset, errLookup.Error()))
 	}
@@ -158,7 +153,6 @@ func (p *File) numbered(d *directory, number uint32, kind structure.Kind, start 
 	if err != nil {
 		return o, false, err
 	}
-	i := int(number - d.starts[n])
 	if i >= len(c.objects) {
 		return o, false, p.lookupFault(p.corrupt(p.foot.offset, errLookup.Error()))
 	}

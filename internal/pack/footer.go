@@ -3,7 +3,6 @@ package pack
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 )
 
 // footer locates the rest of the file. It is stored twice, at the end of the file. Before
@@ -34,13 +33,13 @@ func (f footer) encode() []byte {
 	binary.LittleEndian.PutUint32(b[16:], f.directory)
 	binary.LittleEndian.PutUint32(b[20:], f.parity)
 	binary.LittleEndian.PutUint32(b[24:], f.header)
-	binary.LittleEndian.PutUint32(b[28:], crc32.Checksum(b[:28], castagnoli))
+	binary.LittleEndian.PutUint32(b[28:], checksum(b[:28]))
 	copy(b[32:], endMagic)
 	return b
 }
 
 func decodeFooter(b []byte) (f footer, err error) {
-	if len(b) != footerSize || string(b[32:]) != endMagic || crc32.Checksum(b[:28], castagnoli) != binary.LittleEndian.Uint32(b[28:]) {
+	if len(b) != footerSize || string(b[32:]) != endMagic || checksum(b[:28]) != binary.LittleEndian.Uint32(b[28:]) {
 		return f, errors.New("footer checksum does not match")
 	}
 	return footer{

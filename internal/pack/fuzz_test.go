@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -60,7 +58,7 @@ func mend(b []byte) {
 	}
 	copy(b, magic)
 	binary.LittleEndian.PutUint32(b[8:], FormatVersion)
-	binary.LittleEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
+	binary.LittleEndian.PutUint32(b[60:], checksum(b[:60]))
 	h, err := decodeHeader(b)
 	if err != nil {
 		return
@@ -72,27 +70,30 @@ func mend(b []byte) {
 	for paritySize(int64(len(b)-tailSize-4-spare)) > spare {
 		spare *= 2
 	}
-	f := footer{offset: at, length: length, directory: finds, parity: uint32(spare), header: headerSum(b[:headerSize])}
+	f := footer{offset: at, length: length, directory: finds, parity: uint32(spare), header: checksum(b[:headerSize])}
 	end := f.parityAt(int64(len(b)))
 	behind, to := at+int64(length), end-int64(finds)
 	if at < headerSize || at > int64(len(b)) || behind > to {
 		return
 	}
 	table := b[at:][:length]
-	f.sum = crc32.Checksum(table, castagnoli)
+	f.sum = checksum(table)
 	copy(foot, f.encode())
 	sum := func(p part) {
 		if p.size >= 4 {
 			end := p.offset + p.size - 4
-			binary.LittleEndian.PutUint32(b[end:], crc32.Checksum(b[p.offset:end], castagnoli))
+			binary.LittleEndian.PutUint32(b[end:], checksum(b[p.offset:end]))
 		}
 	}
 	sum(part{to, int64(finds)})
 	if d, err := readDirectory(b[to:][:max(finds, 4)-4], behind, to); err == nil {
-		for _, offsets := range [][]int64{d.content.offsets, d.runs.offsets, d.lists} {
-			for i := range len(offsets) - 1 {
-				sum(part{offsets[i], offsets[i+1] - offsets[i]})
+		for _, t := range []*buckets{&d.content, &d.runs} {
+			for i := range t.count() {
+				sum(t.at(uint64(i)))
 			}
+		}
+		for i := range d.listCount() {
+			sum(d.list(i))
 		}
 	}
 	_, table, err = readIdentities(table, h)
@@ -206,37 +207,4 @@ func TestInflatedPack(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Decompressing any part returns data of the claimed size or an error, and squeezed data is
-// restored.
-func FuzzExpand(f *testing.F) {
-	dict := []byte("what every chapter may refer to")
-	for _, raw := range []string{"", "abcabcabc", "what every chapter may refer to, and more", strings.Repeat("many times the same ", 400)} {
-		for _, c := range []*codec{{}, {dict: dict}, {dense: true}} {
-			b, err := c.squeeze([]byte(raw))
-			require.NoError(f, err)
-			f.Add(b, len(raw))
-			c.close()
-		}
-	}
-	f.Fuzz(func(t *testing.T, b []byte, size int) {
-		if size > 1<<22 {
-			return
-		}
-		for _, c := range []*codec{{}, {dict: dict}} {
-			if out, err := c.expand(b, int64(size)); err == nil {
-				require.Len(t, out, size)
-			}
-			c.close()
-		}
-		for _, c := range []*codec{{}, {dict: dict}, {dense: true}} {
-			packed, err := c.squeeze(b)
-			require.NoError(t, err)
-			out, err := c.expand(packed, int64(len(b)))
-			require.NoError(t, err)
-			require.True(t, bytes.Equal(b, out))
-			c.close()
-		}
-	})
 }

@@ -13,7 +13,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -80,7 +79,7 @@ func (h Header) encode() []byte {
 		b[52] |= flagCollected
 	}
 	copy(b[53:57], h.Salt[:])
-	binary.LittleEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
+	binary.LittleEndian.PutUint32(b[60:], checksum(b[:60]))
 	return b
 }
 
@@ -92,7 +91,7 @@ func decodeHeader(b []byte) (h Header, err error) {
 	if v > FormatVersion {
 		return h, fmt.Errorf("%w: pack format %d, this program reads up to %d", backend.ErrNewerFormat, v, FormatVersion)
 	}
-	if crc32.Checksum(b[:60], castagnoli) != binary.LittleEndian.Uint32(b[60:]) {
+	if checksum(b[:60]) != binary.LittleEndian.Uint32(b[60:]) {
 		return h, errors.New("header checksum does not match")
 	}
 	if v > 0 && v < FormatVersion {

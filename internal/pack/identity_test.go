@@ -45,21 +45,3 @@ func TestIdentities(t *testing.T) {
 		require.ErrorIs(t, err, errTable, name)
 	}
 }
-
-// A pack has the ids of its commits, stated by the same commits as in the
-// segments.
-func TestPackKeepsIdentities(t *testing.T) {
-	frames := framesOf(t, 4, goldenCommits())
-	p := write(t, frames, nil)
-	i := 0
-	for f, err := range p.Frames(0, 0) {
-		require.NoError(t, err)
-		require.Equal(t, frames[i].ID, f.ID, "commit %d", f.Number)
-		i++
-	}
-	require.Equal(t, len(frames), i)
-	require.NotZero(t, frames[0].ID)
-	f, err := p.Frame(frames[0].Segment, frames[0].Start)
-	require.NoError(t, err)
-	require.Equal(t, frames[0].ID, f.ID)
-}

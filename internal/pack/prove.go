@@ -3,7 +3,6 @@ package pack
 import (
 	"context"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"slices"
 
@@ -31,7 +30,7 @@ func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error
 			return err
 		}
 		w.Yield()
-		if i >= len(w.sums) || f.Number != w.h.FirstCommit+uint64(i) || crc32.Checksum(f.Payload, castagnoli) != w.sums[i] {
+		if i >= len(w.sums) || f.Number != w.h.FirstCommit+uint64(i) || checksum(f.Payload) != w.sums[i] {
 			return fmt.Errorf("pack %s: commit %d does not read back", name, f.Number)
 		}
 		i++

@@ -70,22 +70,22 @@ func (p *File) run(d *directory, number uint32, id structure.RunID, near uint64)
 	if s, ok := p.cache.get(k).(*listedRun); ok && s.id == id {
 		return s, nil
 	}
-	own, shared := d.shared[number]
+	own, shared := d.idOf(number)
 	if shared && own != id {
 		return nil, nil
 	}
-	list := int(number / runsPerList)
-	at := part{d.lists[list], d.lists[list+1] - d.lists[list]}
+	list, index := d.listOf(number)
+	at := d.list(list)
 	b, err := p.part(at)
 	if err != nil {
 		return nil, p.lookupFault(err)
 	}
-	runs, err := readRuns(b, min(runsPerList, int(d.runs.fingers)-list*runsPerList), p.Header)
+	runs, err := d.readList(b, list, p.Header)
 	if err != nil {
 		return nil, p.lookupFault(p.corrupt(at.offset, err.Error()))
 	}
 	s := &listedRun{id: id}
-	s.stretches = runs[number%runsPerList]
+	s.stretches = runs[index]
 	s.First, s.Last = s.stretches[0].first, s.stretches[len(s.stretches)-1].last()
 	if !shared {
 		near = min(max(near, s.First), s.Last)

@@ -7,12 +7,12 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// headerSum returns the checksum of a header in the footer.
-func headerSum(header []byte) uint32 { return crc32.Checksum(header, castagnoli) }
+// checksum returns the CRC-32C of bytes, the checksum of everything in a pack.
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // summed appends the checksum of the bytes from start.
 func summed(b []byte, start int) []byte {
-	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+	return binary.LittleEndian.AppendUint32(b, checksum(b[start:]))
 }
 
 // withSum returns the bytes with their checksum, or nothing for no bytes.
@@ -26,5 +26,5 @@ func withSum(b []byte) []byte {
 // sumMatches reports whether bytes end with their checksum.
 func sumMatches(b []byte) bool {
 	end := len(b) - 4
-	return crc32.Checksum(b[:end], castagnoli) == binary.LittleEndian.Uint32(b[end:])
+	return checksum(b[:end]) == binary.LittleEndian.Uint32(b[end:])
 }

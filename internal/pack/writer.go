@@ -3,7 +3,6 @@ package pack
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"slices"
 
@@ -50,7 +49,7 @@ func (w *Writer) Add(f Frame) error {
 	if err != nil {
 		return fmt.Errorf("pack commit %d: %w", f.Number, err)
 	}
-	w.sums = append(w.sums, crc32.Checksum(payload, castagnoli))
+	w.sums = append(w.sums, checksum(payload))
 	return w.end(x)
 }
 
@@ -125,7 +124,7 @@ func (w *Writer) Finish() (int64, error) {
 	}
 	w.h.LastCommit = w.next - 1
 	end := appendTable(appendIdentities(nil, w.h.FirstCommit, w.identities), w.rows)
-	f := footer{offset: w.at, length: uint32(len(end)), sum: crc32.Checksum(end, castagnoli)}
+	f := footer{offset: w.at, length: uint32(len(end)), sum: checksum(end)}
 	var finds, directory []byte
 	if !w.Unlisted {
 		finds, directory = w.lookup.encode(w.h.FirstCommit)
@@ -136,7 +135,7 @@ func (w *Writer) Finish() (int64, error) {
 	header := w.h.encode()
 	w.parity.add(header, 0)
 	spare := w.parity.fold(paritySize(w.at))
-	f.directory, f.parity, f.header = uint32(len(directory)), uint32(len(spare)), headerSum(header)
+	f.directory, f.parity, f.header = uint32(len(directory)), uint32(len(spare)), checksum(header)
 	if err := w.write(withSum(spare)); err != nil {
 		return 0, err
 	}

@@ -12,24 +12,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-func TestParityFolds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		b := rapid.SliceOfN(rapid.Byte(), 0, 3000).Draw(t, "bytes")
-		at := rapid.Int64Range(0, 5000).Draw(t, "offset")
-		size := 1 << rapid.IntRange(0, 9).Draw(t, "size")
-		whole, small := make(parity, 512), make(parity, size)
-		for left := b; len(left) > 0; { // in random pieces
-			n := rapid.IntRange(1, len(left)).Draw(t, "piece")
-			whole.add(left[:n], at+int64(len(b)-len(left)))
-			left = left[n:]
-		}
-		for i, x := range b {
-			small[(at+int64(i))%int64(size)] ^= x
-		}
-		require.Equal(t, small, whole.fold(size))
-	})
-}
-
 // A damaged block anywhere loses nothing: everything can be read, the file is reported as
 // damaged, and data is decoded as often as in a sound file.
 func TestDamagedBlockIsMended(t *testing.T) {
@@ -145,7 +127,7 @@ func TestHostileFooters(t *testing.T) {
 		f := footer{
 			offset: rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, max(size, 1))).Draw(t, "offset"),
 			length: number.Draw(t, "length"), sum: number.Draw(t, "sum"), directory: number.Draw(t, "finds"), parity: number.Draw(t, "parity"),
-			header: headerSum(Header{First: 1, Last: 1, FirstCommit: 1}.encode()),
+			header: checksum(Header{First: 1, Last: 1, FirstCommit: 1}.encode()),
 		}
 		h := &hollow{size: size, tail: append(f.encode(), f.encode()...)}
 		_, err := Open(h, size, "hostile.pack", NewCache(1<<20))
