@@ -131,3 +131,11 @@ func newCommit(number uint64, segment uint32, start, payload, end int64) (*commi
 	}
 	return x, nil
 }
+
+// continued returns the piece of the commit in the next chapter, without records. at is the offset of its records in
+// the payload, and last the last span before.
+func (x *commit) continued(at int, last structure.SpanRef) *commit {
+	return &commit{
+		number: x.number, segment: x.segment, start: x.start, end: x.end, lag: x.lag, millis: x.millis, rest: &before{at, last},
+	}
+}

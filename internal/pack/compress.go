@@ -40,6 +40,7 @@ type codec struct {
 	decoder *zstd.Decoder
 }
 
+// close releases memory. It may be called twice.
 func (d *codec) close() {
 	if d.encoder != nil {
 		d.encoder.Close()
@@ -47,6 +48,12 @@ func (d *codec) close() {
 	if d.decoder != nil {
 		d.decoder.Close()
 	}
+}
+
+// useDictionary makes what is compressed from now on refer to a dictionary.
+func (d *codec) useDictionary(dict []byte) {
+	d.close()
+	d.encoder, d.decoder, d.dict = nil, nil, dict
 }
 
 // squeeze returns the method and the compressed bytes; nothing for no bytes.

@@ -119,9 +119,7 @@ func (d *draft) nextPiece(x *commit, at, first int, last structure.SpanRef) (*co
 	}
 	begin := x.payloadAt() - x.start + int64(first)
 	d.row.rest = &rest{start: x.start, begin: begin, run: runByte(last.Run), seq: last.Seq}
-	return &commit{
-		number: x.number, segment: x.segment, start: x.start, end: x.end, lag: x.lag, millis: x.millis, rest: &before{at, last},
-	}, nil
+	return x.continued(at, last), nil
 }
 
 // flush writes the current chapter.
@@ -154,8 +152,7 @@ func (d *draft) flush() error {
 		}
 	}
 	if len(d.rows) == 0 && !d.h.Dense {
-		d.codec.close()
-		d.codec.encoder, d.codec.dict = nil, append(parts[partColumns], parts[partContent]...)
+		d.codec.useDictionary(append(parts[partColumns], parts[partContent]...))
 	}
 	d.lookup.chapter(len(numbered(d.list)))
 	d.rows = append(d.rows, *r)

@@ -53,10 +53,10 @@ func writeSamples(t require.TestingT) (out [][]byte) {
 
 // mend corrects all checksums, so that the code that they guard is tested.
 func mend(b []byte) {
-	if len(b) < headerSize+tailSize+minParity+4 {
+	if len(b) < headerSize+tailSize+paritySize(0)+4 {
 		return
 	}
-	copy(b, magic)
+	copy(b, "LINEAGEP")
 	binary.LittleEndian.PutUint32(b[8:], FormatVersion)
 	binary.LittleEndian.PutUint32(b[60:], checksum(b[:60]))
 	h, err := decodeHeader(b)
@@ -66,7 +66,7 @@ func mend(b []byte) {
 	foot := b[len(b)-footerSize:]
 	length, finds := binary.LittleEndian.Uint32(foot[8:])%uint32(len(b)), binary.LittleEndian.Uint32(foot[16:])%uint32(len(b))
 	at := int64(binary.LittleEndian.Uint64(foot))
-	spare := minParity
+	spare := paritySize(0)
 	for paritySize(int64(len(b)-tailSize-4-spare)) > spare {
 		spare *= 2
 	}

@@ -5,6 +5,7 @@ package pack
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -48,7 +49,7 @@ func framesOf(t require.TestingT, perSegment int, commits []*structure.Commit) [
 		require.NoError(t, err)
 		number := uint64(i + 1)
 		start := at
-		body := start + int64(frameHeader+uvarintSize(number<<1)+1+i%2)
+		body := start + int64(frameHeader+len(binary.AppendUvarint(nil, number<<1))+1+i%2)
 		at = body + int64(len(payload))
 		id := uint64(0)
 		if number%7 == 1 {
