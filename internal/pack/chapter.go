@@ -3,20 +3,24 @@ package pack
 import (
 	"errors"
 	"sort"
+
+	"github.com/lineage-store/lineage/internal/pack/columns"
+	"github.com/lineage-store/lineage/internal/pack/compress"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 )
 
 // chapter is a decoded chapter without bodies.
 type chapter struct {
-	row
+	layout.Row
 	n       int
-	commits []*commit
+	commits []*columns.Commit
 	places  []int64 // of the bodies in the content
 	sizes   []int64
-	objects []objectAt
+	objects []columns.Object
 }
 
 // codec returns the decompressor for the parts of a chapter.
-func (p *File) codec(n int) (*codec, error) {
+func (p *File) codec(n int) (*compress.Codec, error) {
 	if n == 0 || p.Dense {
 		return &p.alone, nil
 	}
@@ -24,41 +28,41 @@ func (p *File) codec(n int) (*codec, error) {
 }
 
 // dictionary returns the decompressor for all chapters but the first.
-func (p *File) dictionary() (*codec, error) {
+func (p *File) dictionary() (*compress.Codec, error) {
 	k := cacheKey{file: &p.source, kind: cachedDictionary}
-	if d, ok, err := getOr[*codec](p.cache, k); ok || err != nil {
+	if d, ok, err := getOr[*compress.Codec](p.cache, k); ok || err != nil {
 		return d, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if d, ok, err := getOr[*codec](p.cache, k); ok || err != nil {
+	if d, ok, err := getOr[*compress.Codec](p.cache, k); ok || err != nil {
 		return d, err
 	}
 	rows, err := p.tableLocked()
 	if err != nil {
 		return nil, err
 	}
-	fields, err := p.expand(&p.alone, rows[0].parts[partColumns], rows[0].columns)
+	fields, err := p.expand(&p.alone, rows[0].Parts[layout.PartColumns], rows[0].Columns)
 	if err != nil {
 		return nil, p.cache.fault(k, err)
 	}
-	b, err := p.expand(&p.alone, rows[0].parts[partContent], rows[0].size())
+	b, err := p.expand(&p.alone, rows[0].Parts[layout.PartContent], rows[0].ContentSize())
 	if err != nil {
 		return nil, p.cache.fault(k, err)
 	}
-	d := &codec{dict: append(fields, b...), stop: p.alone.stop}
-	p.cache.put(k, d, int64(len(d.dict))+1<<19)
+	d := &compress.Codec{Dict: append(fields, b...), Stop: p.alone.Stop}
+	p.cache.put(k, d, int64(len(d.Dict))+1<<19)
 	return d, nil
 }
 
 // content returns the bodies and texts of a chapter.
-func (p *File) content(rows []row, n int) ([]byte, error) {
+func (p *File) content(rows []layout.Row, n int) ([]byte, error) {
 	if n == 0 && !p.Dense {
 		d, err := p.dictionary()
 		if err != nil {
 			return nil, err
 		}
-		return d.dict[rows[0].columns:], nil
+		return d.Dict[rows[0].Columns:], nil
 	}
 	k := cacheKey{&p.source, cachedContent, uint64(n)}
 	if b, ok, err := getOr[[]byte](p.cache, k); ok || err != nil {
@@ -68,7 +72,7 @@ func (p *File) content(rows []row, n int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.expand(d, rows[n].parts[partContent], rows[n].size())
+	b, err := p.expand(d, rows[n].Parts[layout.PartContent], rows[n].ContentSize())
 	if err != nil {
 		return nil, p.cache.fault(k, err)
 	}
@@ -78,57 +82,57 @@ func (p *File) content(rows []row, n int) ([]byte, error) {
 
 // cost estimates the memory of a chapter.
 func (c *chapter) cost() int64 {
-	n := c.text + 1024
+	n := c.Text + 1024
 	for _, x := range c.commits {
-		n += 256 + 416*int64(len(x.records))
+		n += 256 + 416*int64(len(x.Records))
 	}
 	return n
 }
 
 // expand returns the decompressed content of a part of known size.
-func (p *File) expand(d *codec, at part, size int64) ([]byte, error) {
+func (p *File) expand(d *compress.Codec, at layout.Part, size int64) ([]byte, error) {
 	b, err := p.part(at)
 	if err != nil {
 		return nil, err
 	}
 	p.expanded.Add(1)
-	out, err := d.expand(b, size)
+	out, err := d.Expand(b, size)
 	if err != nil {
-		return nil, p.corrupt(at.offset, err.Error())
+		return nil, p.corrupt(at.Offset, err.Error())
 	}
 	return out, nil
 }
 
 // ids returns the new ids of a chapter.
-func (p *File) ids(rows []row, n int) ([]newID, error) {
+func (p *File) ids(rows []layout.Row, n int) ([]columns.ID, error) {
 	k := cacheKey{&p.source, cachedIDs, uint64(n)}
-	if ids, ok, err := getOr[[]newID](p.cache, k); ok || err != nil {
+	if ids, ok, err := getOr[[]columns.ID](p.cache, k); ok || err != nil {
 		return ids, err
 	}
 	ids, err := p.readIDs(rows, n)
 	if err != nil {
 		return nil, p.cache.fault(k, err)
 	}
-	p.cache.put(k, ids, 2*rows[n].idBytes+64)
+	p.cache.put(k, ids, 2*rows[n].IDBytes+64)
 	return ids, nil
 }
 
-func (p *File) readIDs(rows []row, n int) ([]newID, error) {
+func (p *File) readIDs(rows []layout.Row, n int) ([]columns.ID, error) {
 	r := &rows[n]
-	if r.ids == 0 {
+	if r.IDs == 0 {
 		return nil, nil
 	}
 	d, err := p.codec(n)
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.expand(d, r.parts[partIDs], r.idBytes)
+	b, err := p.expand(d, r.Parts[layout.PartIDs], r.IDBytes)
 	if err != nil {
 		return nil, err
 	}
-	ids, err := decodeIDs(b, r.ids)
+	ids, err := columns.DecodeIDs(b, r.IDs)
 	if err != nil {
-		return nil, p.corrupt(r.parts[partIDs].offset, err.Error())
+		return nil, p.corrupt(r.Parts[layout.PartIDs].Offset, err.Error())
 	}
 	return ids, nil
 }
@@ -156,7 +160,7 @@ func (p *File) readChapter(n int) (*chapter, error) {
 		return nil, err
 	}
 	if n >= len(rows) {
-		return nil, p.corrupt(p.foot.offset, "no such chapter")
+		return nil, p.corrupt(p.foot.TableAt, "no such chapter")
 	}
 	ids, err := p.ids(rows, n)
 	if err != nil {
@@ -167,7 +171,7 @@ func (p *File) readChapter(n int) (*chapter, error) {
 		return nil, err
 	}
 	r := &rows[n]
-	fields, err := p.expand(d, r.parts[partColumns], r.columns)
+	fields, err := p.expand(d, r.Parts[layout.PartColumns], r.Columns)
 	if err != nil {
 		return nil, err
 	}
@@ -176,29 +180,29 @@ func (p *File) readChapter(n int) (*chapter, error) {
 		return nil, err
 	}
 	p.decoded.Add(1)
-	decoded, err := decodeChapter(r, ids, fields, b, func(id uint32) (newID, error) {
-		at := sort.Search(n, func(i int) bool { return rows[i].id > id }) - 1
+	decoded, err := columns.Decode(r, ids, fields, b, func(id uint32) (columns.ID, error) {
+		at := sort.Search(n, func(i int) bool { return rows[i].ID > id }) - 1
 		if at < 0 {
-			return newID{}, errForm
+			return columns.ID{}, layout.ErrForm
 		}
 		ids, err := p.ids(rows, at)
-		if err != nil || int(id-rows[at].id) >= len(ids) {
-			return newID{}, errors.Join(err, errForm)
+		if err != nil || int(id-rows[at].ID) >= len(ids) {
+			return columns.ID{}, errors.Join(err, layout.ErrForm)
 		}
-		return ids[id-rows[at].id], nil
+		return ids[id-rows[at].ID], nil
 	})
 	if err != nil {
-		return nil, p.corrupt(r.parts[partColumns].offset, err.Error())
+		return nil, p.corrupt(r.Parts[layout.PartColumns].Offset, err.Error())
 	}
-	return &chapter{row: *r, n: n, commits: decoded.commits, places: decoded.places, sizes: decoded.sizes, objects: numbered(decoded.commits)}, nil
+	return &chapter{Row: *r, n: n, commits: decoded.Commits, places: decoded.Places, sizes: decoded.Sizes, objects: columns.Objects(decoded.Commits)}, nil
 }
 
 // bodyIn returns a body of a chapter.
 func (p *File) bodyIn(c *chapter, body uint64) ([]byte, error) {
-	if body-c.body >= c.bodies {
-		return nil, p.corrupt(c.offset, "a body is not in its chapter")
+	if body-c.Body >= c.Bodies {
+		return nil, p.corrupt(c.Offset, "a body is not in its chapter")
 	}
-	at, size := c.places[body-c.body], c.sizes[body-c.body]
+	at, size := c.places[body-c.Body], c.sizes[body-c.Body]
 	if size == 0 {
 		return []byte{}, nil
 	}
@@ -215,12 +219,12 @@ func (p *File) body(body uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := sort.Search(len(rows), func(i int) bool { return rows[i].body > body }) - 1
-	for n >= 0 && rows[n].bodies == 0 {
+	n := sort.Search(len(rows), func(i int) bool { return rows[i].Body > body }) - 1
+	for n >= 0 && rows[n].Bodies == 0 {
 		n--
 	}
-	if n < 0 || body >= rows[n].body+rows[n].bodies {
-		return nil, p.corrupt(p.foot.offset, "a body is in no chapter")
+	if n < 0 || body >= rows[n].Body+rows[n].Bodies {
+		return nil, p.corrupt(p.foot.TableAt, "a body is in no chapter")
 	}
 	c, err := p.chapter(n)
 	if err != nil {

@@ -4,6 +4,10 @@ import (
 	"io"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/columns"
+	"github.com/lineage-store/lineage/internal/pack/compress"
+	"github.com/lineage-store/lineage/internal/pack/layout"
+	"github.com/lineage-store/lineage/internal/pack/lookup"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -25,22 +29,22 @@ var (
 // draft is the chapter that is being written, and what was written before it.
 type draft struct {
 	file   io.WriterAt
-	h      Header
+	h      layout.Header
 	stop   func() error // may be nil
-	codec  codec
+	codec  compress.Codec
 	at     int64 // the end of the file
-	parity parity
-	rows   []row
-	ids    *IDs
+	parity layout.Parity
+	rows   []layout.Row
+	ids    *columns.IDs
 	known  map[content.ID]uint64 // the bodies of blocks
-	lookup lookup
+	lookup lookup.Builder
 
-	row     row
-	list    []*commit
+	row     layout.Row
+	list    []*columns.Commit
 	bodies  []byte
 	records int
 	text    int
-	packed  estimate
+	packed  compress.Estimate
 	thread  structure.ThreadID // stated last
 	next    uint64             // the number of the next commit
 	// Where the frame of the last commit ends.
@@ -48,18 +52,18 @@ type draft struct {
 	lastEnd     int64
 }
 
-func newDraft(file io.WriterAt, h Header) draft {
+func newDraft(file io.WriterAt, h layout.Header) draft {
 	return draft{
-		file: file, h: h, codec: codec{dense: h.Dense}, at: headerSize, parity: make(parity, maxParity),
-		ids: NewIDs(), known: map[content.ID]uint64{},
-		next: h.FirstCommit, row: row{commit: h.FirstCommit, id: 1, offset: headerSize},
+		file: file, h: h, codec: compress.Codec{Dense: h.Dense}, at: layout.HeaderSize, parity: make(layout.Parity, layout.MaxParity),
+		ids: columns.NewIDs(), known: map[content.ID]uint64{},
+		next: h.FirstCommit, row: layout.Row{Commit: h.FirstCommit, ID: 1, Offset: layout.HeaderSize},
 	}
 }
 
 // close releases memory. It may be called twice.
 func (d *draft) close() {
-	d.codec.close()
-	d.packed.close()
+	d.codec.Close()
+	d.packed.Close()
 }
 
 // limit returns the limits of the current chapter.
@@ -75,7 +79,7 @@ func (d *draft) limit() limits {
 
 // full reports whether the current chapter is large enough.
 func (d *draft) full(limit limits) bool {
-	return d.records >= limit.records || len(d.bodies) >= limit.bodies || d.text >= limit.text || limit.packed > 0 && d.packed.size >= limit.packed
+	return d.records >= limit.records || len(d.bodies) >= limit.bodies || d.text >= limit.text || limit.packed > 0 && d.packed.Size >= limit.packed
 }
 
 // endsBefore reports whether the chapter ends before a record inside a commit, with left
@@ -93,16 +97,16 @@ func (d *draft) endsBefore(r structure.Record, left int) bool {
 }
 
 // begin starts a commit in the current chapter.
-func (d *draft) begin(x *commit) {
-	d.row.commits++
+func (d *draft) begin(x *columns.Commit) {
+	d.row.Commits++
 	d.next++
-	d.lastSegment, d.lastEnd = x.segment, x.end
+	d.lastSegment, d.lastEnd = x.Segment, x.End
 }
 
 // end ends a commit, and the chapter if it is large enough.
-func (d *draft) end(x *commit) error {
+func (d *draft) end(x *columns.Commit) error {
 	d.list = append(d.list, x)
-	if limit := d.limit(); d.full(limit) || d.row.pieces() >= limit.commits {
+	if limit := d.limit(); d.full(limit) || d.row.Pieces() >= limit.commits {
 		return d.flush()
 	}
 	return nil
@@ -110,16 +114,16 @@ func (d *draft) end(x *commit) error {
 
 // nextPiece ends the chapter inside a commit and returns the commit's piece in the next
 // one.
-func (d *draft) nextPiece(x *commit, at, first int, last structure.SpanRef) (*commit, error) {
-	x.open = true
+func (d *draft) nextPiece(x *columns.Commit, at, first int, last structure.SpanRef) (*columns.Commit, error) {
+	x.Open = true
 	d.list = append(d.list, x)
-	d.row.until = x.end
+	d.row.Until = x.End
 	if err := d.flush(); err != nil {
 		return nil, err
 	}
-	begin := x.payloadAt() - x.start + int64(first)
-	d.row.rest = &rest{start: x.start, begin: begin, run: runByte(last.Run), seq: last.Seq}
-	return x.continued(at, last), nil
+	begin := x.PayloadAt() - x.Start + int64(first)
+	d.row.Rest = &layout.Rest{FrameStart: x.Start, RecordsAt: begin, Run: lookup.RunByte(last.Run), Seq: last.Seq}
+	return x.Continued(at, last), nil
 }
 
 // flush writes the current chapter.
@@ -128,38 +132,38 @@ func (d *draft) flush() error {
 		return nil
 	}
 	r := &d.row
-	r.offset = d.at
-	parts, err := encodeChapter(r, d.list, d.bodies, d.ids)
+	r.Offset = d.at
+	parts, err := columns.Encode(r, d.list, d.bodies, d.ids)
 	if err != nil {
 		return err
 	}
-	d.codec.stop = d.stop
+	d.codec.Stop = d.stop
 	var packed [3][]byte
 	for i, raw := range parts {
-		b, err := d.codec.squeeze(raw)
+		b, err := d.codec.Squeeze(raw)
 		if err != nil {
 			return err
 		}
-		packed[i] = withSum(b)
-		r.parts[i].size = int64(len(packed[i]))
+		packed[i] = layout.WithSum(b)
+		r.Parts[i].Size = int64(len(packed[i]))
 	}
-	head := r.encodeHead(d.h)
-	r.head = int64(len(head))
-	r.layOut()
+	head := r.EncodeHead(d.h)
+	r.Head = int64(len(head))
+	r.LayOut()
 	for _, b := range append([][]byte{head}, packed[:]...) {
 		if err := d.write(b); err != nil {
 			return err
 		}
 	}
 	if len(d.rows) == 0 && !d.h.Dense {
-		d.codec.useDictionary(append(parts[partColumns], parts[partContent]...))
+		d.codec.UseDictionary(append(parts[layout.PartColumns], parts[layout.PartContent]...))
 	}
-	d.lookup.chapter(len(numbered(d.list)))
+	d.lookup.Chapter(len(columns.Objects(d.list)))
 	d.rows = append(d.rows, *r)
-	d.row = row{commit: d.next, segment: d.lastSegment, end: d.lastEnd, id: r.id + uint32(r.ids), body: r.body + r.bodies}
+	d.row = layout.Row{Commit: d.next, Segment: d.lastSegment, End: d.lastEnd, ID: r.ID + uint32(r.IDs), Body: r.Body + r.Bodies}
 	d.ids.Next()
 	d.list, d.records, d.text, d.bodies = nil, 0, 0, d.bodies[:0]
-	d.packed.reset()
+	d.packed.Reset()
 	return nil
 }
 
@@ -168,7 +172,7 @@ func (d *draft) write(b []byte) error {
 	if _, err := d.file.WriteAt(b, d.at); err != nil {
 		return err
 	}
-	d.parity.add(b, d.at)
+	d.parity.Add(b, d.at)
 	d.at += int64(len(b))
 	return nil
 }

@@ -7,6 +7,9 @@ import (
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/columns"
+	"github.com/lineage-store/lineage/internal/pack/layout"
+	"github.com/lineage-store/lineage/internal/pack/lookup"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -26,7 +29,7 @@ func (p *File) lookupFault(err error) error {
 }
 
 // directory returns the directory of the lookup tables.
-func (p *File) directory() (*directory, error) {
+func (p *File) directory() (*lookup.Directory, error) {
 	if d := p.found.Load(); d != nil {
 		return d, nil
 	}
@@ -38,16 +41,16 @@ func (p *File) directory() (*directory, error) {
 	return d, nil
 }
 
-func (p *File) loadDirectory() (*directory, error) {
-	if p.foot.directory == 0 {
+func (p *File) loadDirectory() (*lookup.Directory, error) {
+	if p.foot.DirectorySize == 0 {
 		return nil, fmt.Errorf("%s: %w", p.name, ErrUnlisted)
 	}
-	to := p.foot.parityAt(p.size) - int64(p.foot.directory)
-	b, err := p.part(part{to, int64(p.foot.directory)})
+	to := p.foot.ParityAt(p.size) - int64(p.foot.DirectorySize)
+	b, err := p.part(layout.Part{Offset: to, Size: int64(p.foot.DirectorySize)})
 	if err != nil {
 		return nil, err
 	}
-	d, err := readDirectory(b, p.foot.lookupAt(), to)
+	d, err := lookup.ReadDirectory(b, p.foot.LookupAt(), to)
 	if err != nil {
 		return nil, p.corrupt(to, err.Error())
 	}
@@ -55,28 +58,28 @@ func (p *File) loadDirectory() (*directory, error) {
 }
 
 // fingers calls show with the fingers of a bucket until it returns false.
-func (p *File) fingers(t *buckets, i uint64, show func(finger) bool) error {
-	at := t.at(i)
-	if at.size == 0 {
+func (p *File) fingers(t *lookup.Buckets, i uint64, show func(lookup.Finger) bool) error {
+	at := t.At(i)
+	if at.Size == 0 {
 		return nil
 	}
 	b, err := p.part(at)
 	if err != nil {
 		return err
 	}
-	if err := t.read(b, i, show); err != nil {
-		return p.corrupt(at.offset, err.Error())
+	if err := t.Read(b, i, show); err != nil {
+		return p.corrupt(at.Offset, err.Error())
 	}
 	return nil
 }
 
 // candidates returns in order the numbers of objects with a fingerprint.
-func (p *File) candidates(t *buckets, print uint32) (numbers []uint32, err error) {
-	err = p.fingers(t, t.of(print), func(f finger) bool {
-		if f.print == print {
-			numbers = append(numbers, f.number)
+func (p *File) candidates(t *lookup.Buckets, print uint32) (numbers []uint32, err error) {
+	err = p.fingers(t, t.Of(print), func(f lookup.Finger) bool {
+		if f.Print == print {
+			numbers = append(numbers, f.Number)
 		}
-		return f.print <= print
+		return f.Print <= print
 	})
 	return numbers, err
 }
@@ -89,10 +92,10 @@ func (p *File) Fingerprints() iter.Seq2[uint32, error] {
 			yield(0, err)
 			return
 		}
-		for i := range d.content.count() {
+		for i := range d.Content.Count() {
 			more := true
-			err := p.fingers(&d.content, uint64(i), func(f finger) bool {
-				more = yield(f.print, nil)
+			err := p.fingers(&d.Content, uint64(i), func(f lookup.Finger) bool {
+				more = yield(f.Print, nil)
 				return more
 			})
 			if err != nil {
@@ -122,7 +125,7 @@ func (p *File) Find(kind structure.Kind, start []byte, before uint64) (Object, b
 	if err != nil {
 		return Object{}, false, err
 	}
-	numbers, err := p.candidates(&d.content, Fingerprint(start))
+	numbers, err := p.candidates(&d.Content, lookup.Fingerprint(start))
 	if err != nil {
 		return Object{}, false, p.lookupFault(err)
 	}
@@ -137,16 +140,16 @@ func (p *File) Find(kind structure.Kind, start []byte, before uint64) (Object, b
 
 // numbered reads the object with a number and reports whether it is the one
 // searched for.
-func (p *File) numbered(d *directory, number uint32, kind structure.Kind, start []byte, before uint64) (o Object, ok bool, err error) {
+func (p *File) numbered(d *lookup.Directory, number uint32, kind structure.Kind, start []byte, before uint64) (o Object, ok bool, err error) {
 	rows, err := p.table()
 	if err != nil {
 		return o, false, err
 	}
-	n, i := d.chapterOf(number)
+	n, i := d.ChapterOf(number)
 	if n < 0 || n >= len(rows) {
-		return o, false, p.lookupFault(p.corrupt(p.foot.offset, errLookup.Error()))
+		return o, false, p.lookupFault(p.corrupt(p.foot.TableAt, lookup.ErrMalformed.Error()))
 	}
-	if rows[n].first() >= before {
+	if rows[n].First() >= before {
 		return o, false, nil
 	}
 	c, err := p.chapter(n)
@@ -154,35 +157,35 @@ func (p *File) numbered(d *directory, number uint32, kind structure.Kind, start 
 		return o, false, err
 	}
 	if i >= len(c.objects) {
-		return o, false, p.lookupFault(p.corrupt(p.foot.offset, errLookup.Error()))
+		return o, false, p.lookupFault(p.corrupt(p.foot.TableAt, lookup.ErrMalformed.Error()))
 	}
-	x := c.commits[c.objects[i].commit]
-	if x.number >= before {
+	x := c.commits[c.objects[i].Commit]
+	if x.Number >= before {
 		return o, false, nil
 	}
-	o = Object{Commit: x.number, Segment: x.segment, Frame: x.start}
-	if x.verbatim {
+	o = Object{Commit: x.Number, Segment: x.Segment, Frame: x.Start}
+	if x.Verbatim {
 		return p.inVerbatim(o, c, x, kind, start)
 	}
-	at := c.objects[i].record
+	at := c.objects[i].Record
 	places, err := p.places(piece{c, x, n})
 	if err != nil {
 		return o, false, err
 	}
-	o.Offset = x.payloadAt() + int64(places[at])
-	if x.records[at].Kind() != kind {
+	o.Offset = x.PayloadAt() + int64(places[at])
+	if x.Records[at].Kind() != kind {
 		return o, false, nil
 	}
 	var body []byte
-	if x.bodies[at] >= 0 {
-		if body, err = p.bodyIn(c, uint64(x.bodies[at])); err != nil {
+	if x.Bodies[at] >= 0 {
+		if body, err = p.bodyIn(c, uint64(x.Bodies[at])); err != nil {
 			return o, false, err
 		}
 	}
-	switch r := x.records[at].(type) {
+	switch r := x.Records[at].(type) {
 	case *structure.Block:
 		out := *r
-		if x.bodies[at] >= 0 {
+		if x.Bodies[at] >= 0 {
 			if out.ID = content.Sum(body); bytes.HasPrefix(out.ID[:], start) {
 				out.Body = bytes.Clone(body)
 			}
@@ -199,8 +202,8 @@ func (p *File) numbered(d *directory, number uint32, kind structure.Kind, start 
 }
 
 // inVerbatim searches a verbatim payload. The last match counts.
-func (p *File) inVerbatim(o Object, c *chapter, x *commit, kind structure.Kind, start []byte) (Object, bool, error) {
-	body, err := p.bodyIn(c, uint64(x.bodies[0]))
+func (p *File) inVerbatim(o Object, c *chapter, x *columns.Commit, kind structure.Kind, start []byte) (Object, bool, error) {
+	body, err := p.bodyIn(c, uint64(x.Bodies[0]))
 	if err != nil {
 		return o, false, err
 	}
@@ -213,7 +216,7 @@ func (p *File) inVerbatim(o Object, c *chapter, x *commit, kind structure.Kind, 
 			continue
 		}
 		if hash := hashOf(r); bytes.HasPrefix(hash[:], start) {
-			o.Offset, o.Record, found = x.payloadAt()+int64(at), r, true
+			o.Offset, o.Record, found = x.PayloadAt()+int64(at), r, true
 		}
 	}
 	return o, found && err == nil, nil

@@ -3,12 +3,13 @@ package pack
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
-
+	"github.com/lineage-store/lineage/internal/pack/layout"
+	"github.com/lineage-store/lineage/internal/pack/lookup"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 	"github.com/lineage-store/lineage/structure/structuretest"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // Lookups in a pack agree with a walk over its commits.
@@ -103,7 +104,7 @@ func checkFound(t require.TestingT, p *File, frames []Frame, before uint64) {
 // Runs that share a fingerprint are distinguished.
 func TestSharedFingerprints(t *testing.T) {
 	ids := [2]structure.RunID{{0xcc, 0xa4, 1}, {0xbd, 0xd8, 1}}
-	require.Equal(t, runFingerprint(ids[0]), runFingerprint(ids[1]))
+	require.Equal(t, lookup.RunFingerprint(ids[0]), lookup.RunFingerprint(ids[1]))
 	var commits []*structure.Commit
 	for _, c := range goldenCommits()[1:2] {
 		for _, id := range ids {
@@ -134,7 +135,7 @@ func TestDamageOfLookup(t *testing.T) {
 		require.NoError(t, err)
 		_, err = p.directory()
 		require.NoError(t, err)
-		from, to := int(p.foot.lookupAt()), int(p.foot.parityAt(p.size))
+		from, to := int(p.foot.LookupAt()), int(p.foot.ParityAt(p.size))
 		// Without the parity nothing is restored.
 		m.b[to] ^= 1
 		for at := from; at < to; at += 1 + (to-from)/60 {
@@ -161,16 +162,18 @@ func TestDamageOfLookup(t *testing.T) {
 func TestCheck(t *testing.T) {
 	shrink(t)
 	frames := framesOf(t, 4, goldenCommits())
-	for name, spoil := range map[string]func(*lookup){
-		"nothing":          func(*lookup) {},
-		"of content":       func(l *lookup) { l.content[1].print ^= 1 },
-		"of a number":      func(l *lookup) { l.content[0].number, l.content[1].number = l.content[1].number, l.content[0].number },
-		"of a run":         func(l *lookup) { l.ids[0][5] ^= 1 },
-		"of a place":       func(l *lookup) { l.runs[0][0].first++ },
-		"something missed": func(l *lookup) { l.content = l.content[1:] },
+	for name, spoil := range map[string]func(*lookup.Builder){
+		"nothing":    func(*lookup.Builder) {},
+		"of content": func(l *lookup.Builder) { l.Content[1].Print ^= 1 },
+		"of a number": func(l *lookup.Builder) {
+			l.Content[0].Number, l.Content[1].Number = l.Content[1].Number, l.Content[0].Number
+		},
+		"of a run":         func(l *lookup.Builder) { l.IDs[0][5] ^= 1 },
+		"of a place":       func(l *lookup.Builder) { l.Runs[0][0].First++ },
+		"something missed": func(l *lookup.Builder) { l.Content = l.Content[1:] },
 	} {
 		m := &memory{}
-		w := NewWriter(m, Header{First: 1, Last: 2, FirstCommit: 1}, nil)
+		w := NewWriter(m, layout.Header{First: 1, Last: 2, FirstCommit: 1}, nil)
 		for _, f := range frames {
 			require.NoError(t, w.Add(f))
 		}

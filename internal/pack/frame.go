@@ -8,6 +8,8 @@ import (
 	"sort"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/columns"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -41,7 +43,7 @@ func (p *File) Frames(segment uint32, offset int64) iter.Seq2[Frame, error] {
 				return
 			}
 			for _, x := range c.commits {
-				if x.rest != nil || !x.startsFrom(segment, offset) {
+				if x.Rest != nil || !x.StartsFrom(segment, offset) {
 					continue
 				}
 				f, err := p.frame(piece{c, x, n})
@@ -57,14 +59,14 @@ func (p *File) Frames(segment uint32, offset int64) iter.Seq2[Frame, error] {
 func (p *File) End() (segment uint32, offset int64, err error) {
 	rows, err := p.table()
 	if err != nil || len(rows) == 0 {
-		return p.Last, segmentHeader, err
+		return p.Last, columns.SegmentHeader, err
 	}
 	c, err := p.chapter(len(rows) - 1)
 	if err != nil {
 		return 0, 0, err
 	}
 	x := c.commits[len(c.commits)-1]
-	return x.segment, x.end, nil
+	return x.Segment, x.End, nil
 }
 
 // chapterAt returns the chapter that contains a position or begins after it.
@@ -75,7 +77,7 @@ func (p *File) chapterAt(segment uint32, offset int64) (int, error) {
 	}
 	n := sort.Search(len(rows), func(i int) bool {
 		r := &rows[i]
-		return r.segment > segment || r.segment == segment && r.end > offset
+		return r.Segment > segment || r.Segment == segment && r.End > offset
 	}) - 1
 	return max(n, 0), nil
 }
@@ -91,11 +93,11 @@ func (p *File) locate(segment uint32, offset int64) (piece, error) {
 		if err != nil {
 			return piece{}, err
 		}
-		i := sort.Search(len(c.commits), func(i int) bool { return c.commits[i].startsFrom(segment, offset) })
+		i := sort.Search(len(c.commits), func(i int) bool { return c.commits[i].StartsFrom(segment, offset) })
 		if i == len(c.commits) {
 			continue
 		}
-		if x := c.commits[i]; x.segment == segment && x.start == offset {
+		if x := c.commits[i]; x.Segment == segment && x.Start == offset {
 			return piece{c, x, n}, nil
 		}
 		break
@@ -114,14 +116,14 @@ func (p *File) Frame(segment uint32, offset int64) (Frame, error) {
 
 func (p *File) frame(at piece) (Frame, error) {
 	x := at.x
-	f := Frame{Segment: x.segment, Start: x.start, End: x.end, Number: x.number, ID: statedBy(p.identities, x.number), PayloadOffset: x.payloadAt(), Offsets: x.offsets}
-	if x.verbatim {
-		body, err := p.bodyIn(at.c, uint64(x.bodies[0]))
+	f := Frame{Segment: x.Segment, Start: x.Start, End: x.End, Number: x.Number, ID: layout.StatedBy(p.identities, x.Number), PayloadOffset: x.PayloadAt(), Offsets: x.Offsets}
+	if x.Verbatim {
+		body, err := p.bodyIn(at.c, uint64(x.Bodies[0]))
 		f.Payload = bytes.Clone(body)
 		return f, err
 	}
-	pieces, commits := []piece{at}, []*commit{x}
-	for at.x.open {
+	pieces, commits := []piece{at}, []*columns.Commit{x}
+	for at.x.Open {
 		var err error
 		if at, err = p.after(at); err != nil {
 			return f, err
@@ -129,44 +131,44 @@ func (p *File) frame(at piece) (Frame, error) {
 		pieces, commits = append(pieces, at), append(commits, at.x)
 	}
 	if len(pieces) > 1 {
-		x = joinedCommit(commits)
-		f.Offsets = x.offsets
+		x = columns.Joined(commits)
+		f.Offsets = x.Offsets
 	}
 	var e structure.Encoder
-	payload, _, err := x.encode(&e, func(i int) (content.ID, []byte, error) {
-		for len(pieces) > 1 && uint64(x.bodies[i]) >= pieces[1].c.body {
+	payload, _, err := x.Encode(&e, func(i int) (content.ID, []byte, error) {
+		for len(pieces) > 1 && uint64(x.Bodies[i]) >= pieces[1].c.Body {
 			pieces = pieces[1:]
 		}
-		body, err := p.bodyIn(pieces[0].c, uint64(x.bodies[i]))
-		if _, block := x.records[i].(*structure.Block); !block || err != nil {
+		body, err := p.bodyIn(pieces[0].c, uint64(x.Bodies[i]))
+		if _, block := x.Records[i].(*structure.Block); !block || err != nil {
 			return content.ID{}, body, err
 		}
 		id := content.Sum(body)
-		if at := x.bodies[i]; at < int64(len(p.proven)) {
+		if at := x.Bodies[i]; at < int64(len(p.proven)) {
 			p.proven[at] = id
 		}
 		return id, body, nil
 	}, p.contentID)
-	if errors.Is(err, structure.ErrIncomplete) || errors.Is(err, errForm) { // no written pack has such a record
-		err = p.corrupt(at.c.offset, err.Error())
+	if errors.Is(err, structure.ErrIncomplete) || errors.Is(err, layout.ErrForm) { // no written pack has such a record
+		err = p.corrupt(at.c.Offset, err.Error())
 	}
 	f.Payload = payload
 	if err == nil {
-		if _, err = p.places(at); err == nil && int64(len(payload)) != at.x.payload {
-			err = p.corrupt(at.c.offset, errForm.Error())
+		if _, err = p.places(at); err == nil && int64(len(payload)) != at.x.Payload {
+			err = p.corrupt(at.c.Offset, layout.ErrForm.Error())
 		}
 	}
 	return f, err
 }
 
 // contentID returns the id of content that a commit names for the first time.
-func (p *File) contentID(r *contentRef) (content.ID, error) {
-	if r.body < 0 {
-		return r.id, nil
+func (p *File) contentID(r *columns.ContentRef) (content.ID, error) {
+	if r.Body < 0 {
+		return r.ID, nil
 	}
-	if r.body < int64(len(p.proven)) && p.proven[r.body] != (content.ID{}) {
-		return p.proven[r.body], nil
+	if r.Body < int64(len(p.proven)) && p.proven[r.Body] != (content.ID{}) {
+		return p.proven[r.Body], nil
 	}
-	b, err := p.body(uint64(r.body))
+	b, err := p.body(uint64(r.Body))
 	return content.Sum(b), err
 }

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/structure"
+	"github.com/stretchr/testify/require"
 )
 
 // goldenCommits has a thread with a conversation, a fork, several kinds of content, and
@@ -80,7 +80,7 @@ func TestGoldenPacks(t *testing.T) {
 func goldenPack(t *testing.T, name string, dense bool) {
 	frames := framesOf(t, 4, goldenCommits())
 	m := &memory{}
-	w := NewWriter(m, Header{First: 1, Last: 2, FirstCommit: 1, Store: [16]byte{9}, Dense: dense}, nil)
+	w := NewWriter(m, layout.Header{First: 1, Last: 2, FirstCommit: 1, Store: [16]byte{9}, Dense: dense}, nil)
 	for _, f := range frames {
 		require.NoError(t, w.Add(f))
 	}
@@ -102,12 +102,12 @@ func goldenPack(t *testing.T, name string, dense bool) {
 	require.NoError(t, err)
 	rows, err := p.table()
 	require.NoError(t, err)
-	require.Equal(t, name != "dense", rows[len(rows)-1].rest != nil)
+	require.Equal(t, name != "dense", rows[len(rows)-1].Rest != nil)
 	method := map[string]byte{"fast": 1, "dense": 2, "chapters": 2}[name] // zstd and brotli
 	methods := map[byte]int{}
 	for _, r := range rows {
-		for _, at := range r.parts {
-			methods[old[at.offset]]++
+		for _, at := range r.Parts {
+			methods[old[at.Offset]]++
 		}
 	}
 	require.NotZero(t, methods[method])

@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/pack/layout"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/lineage-store/lineage/internal/campaign"
-	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // A damaged block anywhere loses nothing: everything can be read, the file is reported as
@@ -22,8 +22,8 @@ func TestDamagedBlockIsMended(t *testing.T) {
 		require.NoError(t, err)
 		want := framesIn(t, sound)
 		require.NoError(t, sound.CheckParts(t.Context()))
-		end := int(sound.foot.parityAt(sound.size))
-		size := paritySize(int64(end))
+		end := int(sound.foot.ParityAt(sound.size))
+		size := layout.ParitySize(int64(end))
 		for _, n := range campaign.Sample(len(m.b), 120) {
 			at := n - 1
 			b := bytes.Clone(m.b)
@@ -69,13 +69,13 @@ func TestDamageIsRemembered(t *testing.T) {
 		rows, err := sound.table()
 		require.NoError(t, err)
 		for n, r := range rows {
-			for _, at := range r.parts {
-				if at.size == 0 {
+			for _, at := range r.Parts {
+				if at.Size == 0 {
 					continue
 				}
 				b := bytes.Clone(m.b)
-				b[at.offset] ^= 1
-				b[sound.foot.parityAt(sound.size)] ^= 1 // so that nothing can be repaired
+				b[at.Offset] ^= 1
+				b[sound.foot.ParityAt(sound.size)] ^= 1 // so that nothing can be repaired
 				p, err := Open(&memory{b}, int64(len(b)), "a.pack", NewCache(64<<20))
 				require.NoError(t, err)
 				read := func() (missing int) {
@@ -123,17 +123,17 @@ func (h *hollow) ReadAt(b []byte, at int64) (int, error) {
 func TestHostileFooters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.OneOf(rapid.Int64Range(0, 1<<12), rapid.Int64Range(0, 1<<62)).Draw(t, "size")
-		number := rapid.OneOf(rapid.Uint32(), rapid.SampledFrom([]uint32{0, 4, 64, maxParity, 1 << 28, 1<<32 - 1}))
-		f := footer{
-			offset: rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, max(size, 1))).Draw(t, "offset"),
-			length: number.Draw(t, "length"), sum: number.Draw(t, "sum"), directory: number.Draw(t, "finds"), parity: number.Draw(t, "parity"),
-			header: checksum(Header{First: 1, Last: 1, FirstCommit: 1}.encode()),
+		number := rapid.OneOf(rapid.Uint32(), rapid.SampledFrom([]uint32{0, 4, 64, layout.MaxParity, 1 << 28, 1<<32 - 1}))
+		f := layout.Footer{
+			TableAt:   rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, max(size, 1))).Draw(t, "offset"),
+			TableSize: number.Draw(t, "length"), TableSum: number.Draw(t, "sum"), DirectorySize: number.Draw(t, "finds"), ParitySize: number.Draw(t, "parity"),
+			HeaderSum: layout.Sum(layout.Header{First: 1, Last: 1, FirstCommit: 1}.Encode()),
 		}
-		h := &hollow{size: size, tail: append(f.encode(), f.encode()...)}
+		h := &hollow{size: size, tail: append(f.Encode(), f.Encode()...)}
 		_, err := Open(h, size, "hostile.pack", NewCache(1<<20))
 		require.ErrorIs(t, err, backend.ErrCorrupt)
-		if !f.fits(size) || size > maxFile {
-			require.LessOrEqual(t, h.read, int64(headerSize+tailSize))
+		if !f.Fits(size) || size > layout.MaxFile {
+			require.LessOrEqual(t, h.read, int64(layout.HeaderSize+layout.TailSize))
 		}
 	})
 }

@@ -17,7 +17,7 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 		return nil, err
 	}
 	rests := p.restsAt(n, segment, frame)
-	behind := sort.Search(len(rests), func(i int) bool { return rests[i].rest.start+rests[i].rest.begin > record })
+	behind := sort.Search(len(rests), func(i int) bool { return rests[i].Rest.FrameStart+rests[i].Rest.RecordsAt > record })
 	var is piece
 	if behind > 0 {
 		is, err = p.restIn(n + behind)
@@ -28,9 +28,9 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 		return nil, err
 	}
 	c, x := is.c, is.x
-	at := int(record - x.payloadAt())
-	if x.verbatim {
-		body, err := p.bodyIn(c, uint64(x.bodies[0]))
+	at := int(record - x.PayloadAt())
+	if x.Verbatim {
+		body, err := p.bodyIn(c, uint64(x.Bodies[0]))
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +39,7 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 			size = structure.RecordSize(body[at:])
 		}
 		if size == 0 || size > len(body)-at {
-			return nil, p.corrupt(c.offset, fmt.Sprintf("no record was at byte %d of segment %d", record, segment))
+			return nil, p.corrupt(c.Offset, fmt.Sprintf("no record was at byte %d of segment %d", record, segment))
 		}
 		return structure.DecodeObject(bytes.Clone(body[at:][:size]))
 	}
@@ -49,15 +49,15 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 	}
 	i := sort.SearchInts(begins, at)
 	if i == len(begins) || begins[i] != at {
-		return nil, p.corrupt(c.offset, fmt.Sprintf("no record was at byte %d of segment %d", record, segment))
+		return nil, p.corrupt(c.Offset, fmt.Sprintf("no record was at byte %d of segment %d", record, segment))
 	}
-	switch r := x.records[i].(type) {
+	switch r := x.Records[i].(type) {
 	case *structure.Block:
-		if x.bodies[i] < 0 {
+		if x.Bodies[i] < 0 {
 			out := *r
 			return &out, nil
 		}
-		body, err := p.bodyIn(c, uint64(x.bodies[i]))
+		body, err := p.bodyIn(c, uint64(x.Bodies[i]))
 		if err != nil {
 			return nil, err
 		}
@@ -65,11 +65,11 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 		out.Body, out.ID = bytes.Clone(body), content.Sum(body)
 		return &out, nil
 	case *structure.Chunk:
-		body, err := p.bodyIn(c, uint64(x.bodies[i]))
+		body, err := p.bodyIn(c, uint64(x.Bodies[i]))
 		if err != nil {
 			return nil, err
 		}
 		return &structure.Chunk{Key: content.KeyOf(body), Bytes: bytes.Clone(body)}, nil
 	}
-	return nil, p.corrupt(c.offset, fmt.Sprintf("no content was at byte %d of segment %d", record, segment))
+	return nil, p.corrupt(c.Offset, fmt.Sprintf("no content was at byte %d of segment %d", record, segment))
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/lineage-store/lineage/internal/pack/columns"
+	"github.com/lineage-store/lineage/internal/pack/layout"
+	"github.com/lineage-store/lineage/internal/pack/lookup"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -14,15 +17,15 @@ import (
 // piece is the part of a commit in a chapter.
 type piece struct {
 	c *chapter
-	x *commit
+	x *columns.Commit
 	n int // of the chapter
 }
 
 // rests returns the rows of the chapters that continue the last commit of a chapter.
-func (p *File) rests(n int) []row {
+func (p *File) rests(n int) []layout.Row {
 	end := n + 1
-	for end < len(p.rows) && p.rows[end].rest != nil {
-		if end++; p.rows[end-1].commits > 0 {
+	for end < len(p.rows) && p.rows[end].Rest != nil {
+		if end++; p.rows[end-1].Commits > 0 {
 			break
 		}
 	}
@@ -30,9 +33,9 @@ func (p *File) rests(n int) []row {
 }
 
 // restsAt is rests if the last commit has its frame at a position.
-func (p *File) restsAt(n int, segment uint32, offset int64) []row {
+func (p *File) restsAt(n int, segment uint32, offset int64) []layout.Row {
 	rests := p.rests(n)
-	if len(rests) > 0 && rests[0].segment == segment && rests[0].rest.start == offset {
+	if len(rests) > 0 && rests[0].Segment == segment && rests[0].Rest.FrameStart == offset {
 		return rests
 	}
 	return nil
@@ -50,16 +53,16 @@ func (p *File) restIn(n int) (piece, error) {
 // after returns the next piece of the same commit.
 func (p *File) after(at piece) (piece, error) {
 	next, err := p.restIn(at.n + 1)
-	if err == nil && (next.x.rest == nil || next.x.number != at.x.number) {
-		err = p.corrupt(at.c.fileEnd(), fmt.Sprintf("the rest of commit %d is missing", at.x.number))
+	if err == nil && (next.x.Rest == nil || next.x.Number != at.x.Number) {
+		err = p.corrupt(at.c.FileEnd(), fmt.Sprintf("the rest of commit %d is missing", at.x.Number))
 	}
 	return next, err
 }
 
 // restsOf returns the rows of the chapters that continue a commit, and the chapter
 // where it begins.
-func (p *File) restsOf(number uint64) (rests []row, n int, err error) {
-	if n, err = p.chapterOf(number); err == nil && p.rows[n].commit+uint64(p.rows[n].commits)-1 == number {
+func (p *File) restsOf(number uint64) (rests []layout.Row, n int, err error) {
+	if n, err = p.chapterOf(number); err == nil && p.rows[n].Commit+uint64(p.rows[n].Commits)-1 == number {
 		rests = p.rests(n)
 	}
 	return rests, n, err
@@ -69,15 +72,15 @@ func (p *File) restsOf(number uint64) (rests []row, n int, err error) {
 // or 0 for the chapter where the commit begins. begins is the first stretch of the
 // span's run. If the run is not the last one before any of the chapters, the guess is
 // the last chapter.
-func guessPiece(rests []row, number uint64, ref structure.SpanRef, begins stretch) int {
+func guessPiece(rests []layout.Row, number uint64, ref structure.SpanRef, begins lookup.Stretch) int {
 	guess, from := len(rests), 0
-	if begins.commit == number {
-		guess = min(begins.piece, len(rests))
+	if begins.Commit == number {
+		guess = min(begins.Piece, len(rests))
 		from = guess
 	}
 	for i := from; i < len(rests); i++ {
-		if x := rests[i].rest; x.seq > 0 && x.run == runByte(ref.Run) {
-			if x.seq >= ref.Seq {
+		if x := rests[i].Rest; x.Seq > 0 && x.Run == lookup.RunByte(ref.Run) {
+			if x.Seq >= ref.Seq {
 				return i
 			}
 			guess = i + 1
@@ -88,9 +91,9 @@ func guessPiece(rests []row, number uint64, ref structure.SpanRef, begins stretc
 
 // places returns the original offsets of the records of a piece in the payload.
 func (p *File) places(at piece) ([]int, error) {
-	places, err := at.x.places()
+	places, err := at.x.Places()
 	if err != nil {
-		return nil, p.corrupt(at.c.offset, err.Error())
+		return nil, p.corrupt(at.c.Offset, err.Error())
 	}
 	return places, nil
 }
@@ -101,9 +104,9 @@ func (p *File) chapterOf(number uint64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := sort.Search(len(rows), func(i int) bool { return rows[i].commit > number }) - 1
+	n := sort.Search(len(rows), func(i int) bool { return rows[i].Commit > number }) - 1
 	if n < 0 || number > p.LastCommit {
-		return 0, p.corrupt(p.foot.offset, fmt.Sprintf("commit %d is in no chapter", number))
+		return 0, p.corrupt(p.foot.TableAt, fmt.Sprintf("commit %d is in no chapter", number))
 	}
 	return n, nil
 }
@@ -118,5 +121,5 @@ func (p *File) commit(number uint64) (piece, error) {
 	if err != nil {
 		return piece{}, err
 	}
-	return piece{c, c.commits[number-c.first()], n}, nil
+	return piece{c, c.commits[number-c.First()], n}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 )
 
 // proofCache is the size of the cache in Prove, which reads each chapter once.
@@ -19,8 +20,8 @@ func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error
 	if err != nil {
 		return err
 	}
-	p.alone.stop = func() error { return context.Cause(ctx) }
-	p.proven = make([]content.ID, w.row.body)
+	p.alone.Stop = func() error { return context.Cause(ctx) }
+	p.proven = make([]content.ID, w.row.Body)
 	i := 0
 	for f, err := range p.Frames(0, 0) {
 		if ctx.Err() != nil {
@@ -30,7 +31,7 @@ func (w *Writer) Prove(ctx context.Context, file io.ReaderAt, name string) error
 			return err
 		}
 		w.Yield()
-		if i >= len(w.sums) || f.Number != w.h.FirstCommit+uint64(i) || checksum(f.Payload) != w.sums[i] {
+		if i >= len(w.sums) || f.Number != w.h.FirstCommit+uint64(i) || layout.Sum(f.Payload) != w.sums[i] {
 			return fmt.Errorf("pack %s: commit %d does not read back", name, f.Number)
 		}
 		i++

@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -13,15 +14,15 @@ import (
 func OpenDamaged(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error) {
 	p, err := Open(src, size, name, cache)
 	unhelpful := errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) || errors.Is(err, backend.ErrClosed)
-	if err == nil || unhelpful || size < headerSize || size > maxFile {
+	if err == nil || unhelpful || size < layout.HeaderSize || size > layout.MaxFile {
 		return p, err
 	}
 	p = &File{source: source{name: name, src: src, size: size, unfinished: err}, cache: cache}
-	head := make([]byte, headerSize)
+	head := make([]byte, layout.HeaderSize)
 	if err := p.read(head, 0); err != nil {
 		return nil, err
 	}
-	header, headErr := decodeHeader(head)
+	header, headErr := layout.DecodeHeader(head)
 	if headErr != nil {
 		return nil, err
 	}
@@ -43,9 +44,9 @@ func (p *File) findChapters() (missing []error) {
 	defer p.mu.Unlock()
 	end := p.size
 	if p.unfinished == nil {
-		end = p.foot.offset // only the table is damaged
+		end = p.foot.TableAt // only the table is damaged
 	}
-	p.rows = []row{}
+	p.rows = []layout.Row{}
 	more := 0
 	lost := func(at int64, what string, arguments ...any) {
 		if len(missing) == maxGaps {
@@ -59,7 +60,7 @@ func (p *File) findChapters() (missing []error) {
 			missing = append(missing, p.corrupt(end, fmt.Sprintf("%d further parts are missing or damaged", more)))
 		}
 	}()
-	at, commit := int64(headerSize), p.FirstCommit
+	at, commit := int64(layout.HeaderSize), p.FirstCommit
 	for at < end && commit <= p.LastCommit {
 		r, err := p.nextHead(at, end, commit)
 		if err != nil {
@@ -68,16 +69,16 @@ func (p *File) findChapters() (missing []error) {
 		if r == nil {
 			break
 		}
-		if r.offset > at {
-			lost(at, "no chapter begins in %d bytes", r.offset-at)
+		if r.Offset > at {
+			lost(at, "no chapter begins in %d bytes", r.Offset-at)
 		}
-		if len(p.rows) == 0 && r.offset != headerSize && !p.Dense {
-			lost(headerSize, "the first chapter is damaged, and the others cannot be read without it")
+		if len(p.rows) == 0 && r.Offset != layout.HeaderSize && !p.Dense {
+			lost(layout.HeaderSize, "the first chapter is damaged, and the others cannot be read without it")
 			return missing
 		}
 		p.rows = append(p.rows, *r)
-		at, commit = r.fileEnd(), r.commit+uint64(r.commits)
-		if r.until > 0 { // its last commit needs the next chapter
+		at, commit = r.FileEnd(), r.Commit+uint64(r.Commits)
+		if r.Until > 0 { // its last commit needs the next chapter
 			commit--
 		}
 	}
@@ -92,22 +93,22 @@ func (p *File) findChapters() (missing []error) {
 
 // nextHead returns the first chapter at or after an offset that is whole and has nothing from before
 // a commit, or nil if there is none.
-func (p *File) nextHead(at, end int64, commit uint64) (*row, error) {
-	head := func(b []byte, at int64) *row {
-		if r, ok := decodeHead(b, at, p.Header); ok && r.fileEnd() <= end && r.first() >= commit {
+func (p *File) nextHead(at, end int64, commit uint64) (*layout.Row, error) {
+	head := func(b []byte, at int64) *layout.Row {
+		if r, ok := layout.DecodeHead(b, at, p.Header); ok && r.FileEnd() <= end && r.First() >= commit {
 			return &r
 		}
 		return nil
 	}
 	// Mostly it follows directly.
-	b := make([]byte, min(end-at, maxHead))
+	b := make([]byte, min(end-at, layout.MaxHead))
 	if p.read(b, at) == nil {
 		if r := head(b, at); r != nil {
 			return r, nil
 		}
 	}
 	for size := int64(256); at < end; at, size = at+size, min(4*size, scanSize) {
-		b := make([]byte, min(end-at, size+maxHead))
+		b := make([]byte, min(end-at, size+layout.MaxHead))
 		if err := p.readSectors(b, at); err != nil {
 			return nil, err
 		}
@@ -164,7 +165,7 @@ func (p *File) Salvage() iter.Seq2[Frame, error] {
 				continue
 			}
 			for _, x := range c.commits {
-				if x.rest != nil || x.open && len(p.rests(n)) == 0 { // what is missing was said
+				if x.Rest != nil || x.Open && len(p.rests(n)) == 0 { // what is missing was said
 					continue
 				}
 				if !yield(p.frame(piece{c, x, n})) {

@@ -8,12 +8,12 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
-
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure/structuretest"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // salvaged returns what is left of a pack, and the reasons why the rest is missing.
@@ -37,11 +37,11 @@ func whole(t require.TestingT, p *File, frames []Frame, offset int64) (saved []F
 	require.NoError(t, err)
 	at := 0
 	for i := range rows {
-		if rows[i].fileEnd() > offset {
+		if rows[i].FileEnd() > offset {
 			break
 		}
-		at = int(rows[i].commit) + rows[i].commits - 1
-		if rows[i].until > 0 {
+		at = int(rows[i].Commit) + rows[i].Commits - 1
+		if rows[i].Until > 0 {
 			at--
 		}
 	}
@@ -56,7 +56,7 @@ func TestCutAnywhere(t *testing.T) {
 		p := write(t, frames, nil)
 		b := p.src.(*memory).b
 		for _, size := range campaign.Sample(len(b)-1, 60) {
-			if size < headerSize {
+			if size < layout.HeaderSize {
 				_, err := OpenDamaged(&memory{b[:size]}, int64(size), "salvaged", NewCache(1<<20))
 				require.ErrorIs(t, err, backend.ErrCorrupt)
 				continue
@@ -83,7 +83,7 @@ func TestDamagedTableAndHead(t *testing.T) {
 	for _, dense := range []bool{false, true} {
 		frames := framesOf(t, 7, exampleCommits(30))
 		m := &memory{}
-		w := NewWriter(m, Header{First: 1, Last: frames[len(frames)-1].Segment, FirstCommit: 1, Store: [16]byte{7}, Dense: dense}, nil)
+		w := NewWriter(m, layout.Header{First: 1, Last: frames[len(frames)-1].Segment, FirstCommit: 1, Store: [16]byte{7}, Dense: dense}, nil)
 		for _, f := range frames {
 			require.NoError(t, w.Add(f))
 		}
@@ -97,16 +97,16 @@ func TestDamagedTableAndHead(t *testing.T) {
 		require.Greater(t, len(rows), 4)
 
 		b := bytes.Clone(m.b)
-		for i := range p.foot.length {
-			b[p.foot.offset+int64(i)] ^= 0xff
+		for i := range p.foot.TableSize {
+			b[p.foot.TableAt+int64(i)] ^= 0xff
 		}
 		saved, missing := salvaged(t, b)
 		require.Len(t, saved, len(frames))
 		require.Len(t, missing, 1, "the table")
 
 		for damaged := range 3 {
-			b := bytes.Clone(m.b[:p.foot.offset])
-			b[rows[damaged].offset+3] ^= 1
+			b := bytes.Clone(m.b[:p.foot.TableAt])
+			b[rows[damaged].Offset+3] ^= 1
 			saved, missing := salvaged(t, b)
 			require.NotEmpty(t, missing)
 			if damaged == 0 && !dense {
@@ -129,16 +129,16 @@ func TestDamagedTableAndHead(t *testing.T) {
 // memory in proportion to its size, and reports the first of the gaps.
 func TestManyChaptersInLittle(t *testing.T) {
 	const n = 5_000
-	h := Header{First: 1, Last: 1, FirstCommit: 1, LastCommit: n}
+	h := layout.Header{First: 1, Last: 1, FirstCommit: 1, LastCommit: n}
 	var b bytes.Buffer
-	b.Write(h.encode())
-	r := row{commit: 1, id: 1, segment: 1, commits: 1, offset: headerSize}
-	r.parts[partColumns].size = crc32.Size + 1
+	b.Write(h.Encode())
+	r := layout.Row{Commit: 1, ID: 1, Segment: 1, Commits: 1, Offset: layout.HeaderSize}
+	r.Parts[layout.PartColumns].Size = crc32.Size + 1
 	for range n {
-		head := r.encodeHead(h)
+		head := r.EncodeHead(h)
 		b.Write(head)
 		b.Write(make([]byte, crc32.Size+2))
-		r.commit, r.offset = r.commit+1, int64(b.Len())
+		r.Commit, r.Offset = r.Commit+1, int64(b.Len())
 	}
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -197,9 +197,9 @@ func TestUnreadableSectors(t *testing.T) {
 	require.Equal(t, len(frames), salvage(end, len(b)), "only the end of the pack cannot be read")
 
 	middle := rows[2]
-	inside := &failing{memory{b[:len(b)-100]}, middle.offset, middle.offset + 1}
+	inside := &failing{memory{b[:len(b)-100]}, middle.Offset, middle.Offset + 1}
 	saved := salvage(inside, len(b)-100)
 	require.Less(t, saved, len(frames))
-	require.GreaterOrEqual(t, saved, rows[2].commits-1, "those before it")
-	require.Greater(t, saved, int(rows[2].commit)-1, "and some of those after it")
+	require.GreaterOrEqual(t, saved, rows[2].Commits-1, "those before it")
+	require.Greater(t, saved, int(rows[2].Commit)-1, "and some of those after it")
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -19,38 +20,38 @@ type source struct {
 	src  io.ReaderAt
 	size int64 // as written
 	cut  int64 // missing bytes at the end, of the second footer
-	foot footer
+	foot layout.Footer
 	// unfinished is why the footers cannot be used, in a pack that is only to be salvaged.
 	unfinished error
 
 	mending sync.Once
-	differs parity       // see difference
-	unknown error        // error of computing it
-	damaged atomic.Int64 // offset of the damaged block plus 1; 0 if unknown
+	differs layout.Parity // see difference
+	unknown error         // error of computing it
+	damaged atomic.Int64  // offset of the damaged block plus 1; 0 if unknown
 }
 
 // difference returns the difference between the damaged block and the original, or nil if no
 // block is damaged or the difference is unknown. It reads the file once.
-func (p *source) difference() parity {
+func (p *source) difference() layout.Parity {
 	if p.unfinished != nil {
 		return nil
 	}
 	p.mending.Do(func() {
-		end := p.foot.parityAt(p.size)
-		d := make(parity, p.foot.parity)
+		end := p.foot.ParityAt(p.size)
+		d := make(layout.Parity, p.foot.ParitySize)
 		b := make([]byte, min(end, 256<<10))
 		for at := int64(0); at < end; at += int64(len(b)) {
 			b = b[:min(end-at, int64(len(b)))]
 			if p.unknown = p.read(b, at); p.unknown != nil {
 				return
 			}
-			d.add(b, at)
+			d.Add(b, at)
 		}
 		var spare []byte
-		if spare, p.unknown = p.checked(part{end, int64(p.foot.parity) + 4}); p.unknown != nil {
+		if spare, p.unknown = p.checked(layout.Part{Offset: end, Size: int64(p.foot.ParitySize) + 4}); p.unknown != nil {
 			return
 		}
-		if d.add(spare[:p.foot.parity], 0); !bytes.Equal(d, make([]byte, len(d))) {
+		if d.Add(spare[:p.foot.ParitySize], 0); !bytes.Equal(d, make([]byte, len(d))) {
 			p.differs = d
 		}
 	})
@@ -94,18 +95,18 @@ func (p *source) restore(b []byte, at int64, right func([]byte) bool) bool {
 // findFooter finds a footer in the last bytes of a file. If the second one is damaged or cut short, the
 // first one is used.
 func (p *source) findFooter(tail []byte, size int64) (err error) {
-	cutBy := func(n int, foot footer) {
+	cutBy := func(n int, foot layout.Footer) {
 		p.foot, p.cut, p.size = foot, int64(n), size+int64(n)
 	}
-	foot, err := decodeFooter(tail[footerSize:])
+	foot, err := layout.DecodeFooter(tail[layout.FooterSize:])
 	if err == nil {
-		if cutBy(footerSize, foot); bytes.Equal(tail[:footerSize], tail[footerSize:]) || !p.parityMatches() {
+		if cutBy(layout.FooterSize, foot); bytes.Equal(tail[:layout.FooterSize], tail[layout.FooterSize:]) || !p.parityMatches() {
 			cutBy(0, foot)
 		}
 		return nil
 	}
-	for n := range footerSize {
-		if foot, ok := decodeFooter(tail[n:][:footerSize]); ok == nil {
+	for n := range layout.FooterSize {
+		if foot, ok := layout.DecodeFooter(tail[n:][:layout.FooterSize]); ok == nil {
 			cutBy(n, foot)
 			return nil
 		}
@@ -115,10 +116,10 @@ func (p *source) findFooter(tail []byte, size int64) (err error) {
 
 // parityMatches reports whether the parity is where the size of the file says.
 func (p *source) parityMatches() bool {
-	if !p.foot.fits(p.size) {
+	if !p.foot.Fits(p.size) {
 		return false
 	}
-	_, err := p.checked(part{offset: p.foot.parityAt(p.size), size: int64(p.foot.parity) + 4})
+	_, err := p.checked(layout.Part{Offset: p.foot.ParityAt(p.size), Size: int64(p.foot.ParitySize) + 4})
 	return err == nil
 }
 
@@ -140,35 +141,35 @@ func (p *source) read(b []byte, at int64) error {
 }
 
 // part returns the content of a part.
-func (p *source) part(at part) ([]byte, error) {
-	if at.size == 0 {
+func (p *source) part(at layout.Part) ([]byte, error) {
+	if at.Size == 0 {
 		return nil, nil
 	}
-	if at.size < 4 {
-		return nil, p.corrupt(at.offset, errForm.Error())
+	if at.Size < 4 {
+		return nil, p.corrupt(at.Offset, layout.ErrForm.Error())
 	}
 	b, err := p.checked(at)
 	if errors.Is(err, errSum) {
-		if !p.restore(b, at.offset, sumMatches) {
-			return nil, p.corrupt(at.offset, "checksum of a part does not match")
+		if !p.restore(b, at.Offset, layout.SumMatches) {
+			return nil, p.corrupt(at.Offset, "checksum of a part does not match")
 		}
 		err = nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return b[:at.size-4], nil
+	return b[:at.Size-4], nil
 }
 
 var errSum = errors.New("checksum does not match")
 
 // checked returns a part with its checksum, and errSum if the checksum is wrong.
-func (p *source) checked(at part) ([]byte, error) {
-	b := make([]byte, at.size)
-	if err := p.read(b, at.offset); err != nil {
+func (p *source) checked(at layout.Part) ([]byte, error) {
+	b := make([]byte, at.Size)
+	if err := p.read(b, at.Offset); err != nil {
 		return nil, err
 	}
-	if !sumMatches(b) {
+	if !layout.SumMatches(b) {
 		return b, errSum
 	}
 	return b, nil

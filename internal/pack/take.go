@@ -4,31 +4,32 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/columns"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // addBody adds a body.
-func (d *draft) addBody(x *commit, b []byte) {
-	x.bodies = append(x.bodies, int64(d.row.body+d.row.bodies))
-	x.sizes = append(x.sizes, int64(len(b)))
+func (d *draft) addBody(x *columns.Commit, b []byte) {
+	x.Bodies = append(x.Bodies, int64(d.row.Body+d.row.Bodies))
+	x.Sizes = append(x.Sizes, int64(len(b)))
 	d.bodies = append(d.bodies, b...)
-	d.row.bodies++
+	d.row.Bodies++
 	if d.h.Dense {
-		d.packed.add(b)
+		d.packed.Add(b)
 	}
 }
 
 // addRecords adds the records of a commit, and its content separately. begins are the
 // original offsets of the records, now the current ones. It returns the last piece of
 // the commit, which is in the current chapter.
-func (d *draft) addRecords(x *commit, c *structure.Commit, begins, now []int) (*commit, error) {
+func (d *draft) addRecords(x *columns.Commit, c *structure.Commit, begins, now []int) (*columns.Commit, error) {
 	moved := !slices.Equal(begins, now)
 	var names structure.Names
 	var last structure.SpanRef
 	from, piece := 0, 0
 	for i, r := range c.Records {
 		if i > 0 && d.endsBefore(r, len(c.Records)-i) {
-			d.lookup.add(x.number, piece, c.Records[from:i], false)
+			d.lookup.Add(x.Number, piece, c.Records[from:i], false)
 			from, piece = i, piece+1
 			var err error
 			if x, err = d.nextPiece(x, now[i], begins[i], last); err != nil {
@@ -36,7 +37,7 @@ func (d *draft) addRecords(x *commit, c *structure.Commit, begins, now []int) (*
 			}
 		}
 		if moved {
-			x.offsets = append(x.offsets, begins[i])
+			x.Offsets = append(x.Offsets, begins[i])
 		}
 		d.records++
 		switch r := r.(type) {
@@ -44,14 +45,14 @@ func (d *draft) addRecords(x *commit, c *structure.Commit, begins, now []int) (*
 			names.Add(r.ID)
 			b := *r
 			b.Body = nil
-			x.records = append(x.records, &b)
+			x.Records = append(x.Records, &b)
 			if r.Tree.Size == 0 && !r.Gone() {
-				d.known[r.ID] = d.row.body + d.row.bodies
+				d.known[r.ID] = d.row.Body + d.row.Bodies
 				d.addBody(x, r.Body)
 				continue
 			}
 		case *structure.Chunk:
-			x.records = append(x.records, &structure.Chunk{})
+			x.Records = append(x.Records, &structure.Chunk{})
 			d.addBody(x, r.Bytes)
 			continue
 		case *structure.Span:
@@ -60,26 +61,26 @@ func (d *draft) addRecords(x *commit, c *structure.Commit, begins, now []int) (*
 			for i := range r.Usages {
 				u := &r.Usages[i]
 				for _, id := range u.Named(named[:0]) {
-					x.content = append(x.content, d.contentOf(*id, &names))
+					x.Content = append(x.Content, d.contentOf(*id, &names))
 				}
 				d.text += len(u.Metadata) + len(u.SourceID)
 				for _, extra := range u.Extras {
 					d.text += len(extra)
 				}
 			}
-			x.records = append(x.records, copySpan(r))
+			x.Records = append(x.Records, copySpan(r))
 		case *structure.Thread:
 			d.thread = r.ID
 			d.text += len(r.Metadata) + len(r.Title) + len(r.SourceID)
-			x.records = append(x.records, copyPlain(r))
+			x.Records = append(x.Records, copyPlain(r))
 		default:
 			d.text += 16
-			x.records = append(x.records, copyPlain(r))
+			x.Records = append(x.Records, copyPlain(r))
 		}
-		x.bodies = append(x.bodies, -1)
-		x.sizes = append(x.sizes, 0)
+		x.Bodies = append(x.Bodies, -1)
+		x.Sizes = append(x.Sizes, 0)
 	}
-	d.lookup.add(x.number, piece, c.Records[from:], false)
+	d.lookup.Add(x.Number, piece, c.Records[from:], false)
 	return x, nil
 }
 
@@ -106,12 +107,12 @@ func copyPlain(r structure.Record) structure.Record {
 
 // contentOf returns how a usage's content is named: as in the encoding of commits if
 // the commit named it before.
-func (d *draft) contentOf(id content.ID, names *structure.Names) contentRef {
-	r := contentRef{body: -1, back: names.Back(id), id: id}
+func (d *draft) contentOf(id content.ID, names *structure.Names) columns.ContentRef {
+	r := columns.ContentRef{Body: -1, Back: names.Back(id), ID: id}
 	if body, ok := d.known[id]; ok {
-		r.body = int64(body)
+		r.Body = int64(body)
 	}
-	if r.back < 0 {
+	if r.Back < 0 {
 		names.Add(id)
 	}
 	return r

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/pack/columns"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -23,12 +25,12 @@ type Writer struct {
 	filter  Filter
 	encoder structure.Encoder
 	// identities are the stated commit ids.
-	identities []identity
+	identities []layout.Identity
 	sums       []uint32 // of the payloads, for Prove
 }
 
 // NewWriter starts a pack with the commit h.FirstCommit. LastCommit is set by Finish.
-func NewWriter(file io.WriterAt, h Header, filter Filter) *Writer {
+func NewWriter(file io.WriterAt, h layout.Header, filter Filter) *Writer {
 	return &Writer{draft: newDraft(file, h), filter: filter, Yield: func() {}}
 }
 
@@ -43,20 +45,20 @@ func (w *Writer) Add(f Frame) error {
 	w.Yield()
 	w.stop = w.Stop
 	if f.ID != 0 {
-		w.identities = append(w.identities, identity{f.Number, f.ID})
+		w.identities = append(w.identities, layout.Identity{Commit: f.Number, ID: f.ID})
 	}
 	x, payload, err := w.commit(f)
 	if err != nil {
 		return fmt.Errorf("pack commit %d: %w", f.Number, err)
 	}
-	w.sums = append(w.sums, checksum(payload))
+	w.sums = append(w.sums, layout.Sum(payload))
 	return w.end(x)
 }
 
 // commit converts a frame. It returns the commit or its last piece, and the resulting
 // payload. A payload that this program could not have written is stored verbatim.
-func (w *Writer) commit(f Frame) (*commit, []byte, error) {
-	x, err := newCommit(f.Number, f.Segment, f.Start, f.PayloadOffset, f.End)
+func (w *Writer) commit(f Frame) (*columns.Commit, []byte, error) {
+	x, err := columns.NewCommit(f.Number, f.Segment, f.Start, f.PayloadOffset, f.End)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,15 +79,15 @@ func (w *Writer) commit(f Frame) (*commit, []byte, error) {
 	}
 	if err != nil || !changed && string(payload) != string(f.Payload) {
 		if changed || f.Offsets != nil {
-			return nil, nil, errors.Join(err, errForm)
+			return nil, nil, errors.Join(err, layout.ErrForm)
 		}
-		x.verbatim, x.payload = true, int64(len(f.Payload))
+		x.Verbatim, x.Payload = true, int64(len(f.Payload))
 		w.begin(x)
 		w.addBody(x, f.Payload)
-		w.lookup.add(f.Number, 0, recordsOf(f.Payload), true)
+		w.lookup.Add(f.Number, 0, recordsOf(f.Payload), true)
 		return x, f.Payload, nil
 	}
-	x.millis, x.payload = c.Time.UnixMilli(), int64(len(payload))
+	x.Millis, x.Payload = c.Time.UnixMilli(), int64(len(payload))
 	w.begin(x)
 	x, err = w.addRecords(x, c, begins, now)
 	return x, payload, err
@@ -109,7 +111,7 @@ func decode(f Frame) (*structure.Commit, []int, error) {
 	}
 	if f.Offsets != nil {
 		if len(f.Offsets) != len(begins) {
-			return nil, nil, errForm
+			return nil, nil, layout.ErrForm
 		}
 		begins = f.Offsets
 	}
@@ -123,23 +125,23 @@ func (w *Writer) Finish() (int64, error) {
 		return 0, err
 	}
 	w.h.LastCommit = w.next - 1
-	end := appendTable(appendIdentities(nil, w.h.FirstCommit, w.identities), w.rows)
-	f := footer{offset: w.at, length: uint32(len(end)), sum: checksum(end)}
+	end := layout.AppendTable(layout.AppendIdentities(nil, w.h.FirstCommit, w.identities), w.rows)
+	f := layout.Footer{TableAt: w.at, TableSize: uint32(len(end)), TableSum: layout.Sum(end)}
 	var finds, directory []byte
 	if !w.Unlisted {
-		finds, directory = w.lookup.encode(w.h.FirstCommit)
+		finds, directory = w.lookup.Encode(w.h.FirstCommit)
 	}
 	if err := w.write(slices.Concat(end, finds, directory)); err != nil {
 		return 0, err
 	}
-	header := w.h.encode()
-	w.parity.add(header, 0)
-	spare := w.parity.fold(paritySize(w.at))
-	f.directory, f.parity, f.header = uint32(len(directory)), uint32(len(spare)), checksum(header)
-	if err := w.write(withSum(spare)); err != nil {
+	header := w.h.Encode()
+	w.parity.Add(header, 0)
+	spare := w.parity.Fold(layout.ParitySize(w.at))
+	f.DirectorySize, f.ParitySize, f.HeaderSum = uint32(len(directory)), uint32(len(spare)), layout.Sum(header)
+	if err := w.write(layout.WithSum(spare)); err != nil {
 		return 0, err
 	}
-	if err := w.write(slices.Concat(f.encode(), f.encode())); err != nil {
+	if err := w.write(slices.Concat(f.Encode(), f.Encode())); err != nil {
 		return 0, err
 	}
 	if _, err := w.file.WriteAt(header, 0); err != nil {
