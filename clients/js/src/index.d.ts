@@ -217,7 +217,7 @@ export class Thread {
   readonly path: string;
   readonly values: Values;
   get(options?: RequestOptions): Promise<ThreadRecord>;
-  update(body: { title?: string; user?: string; metadata?: Json; merge?: { [member: string]: Json } }, options?: RequestOptions): Promise<ThreadRecord>;
+  update(body: { title?: string; user?: string; metadata?: Json; merge?: { [member: string]: Json }; if_metadata?: Json }, options?: RequestOptions): Promise<ThreadRecord>;
   /** Deletes the thread; with `user` only if it belongs to that user. */
   delete(options?: RequestOptions & { query?: { user?: string } }): Promise<void>;
   copy(body?: { id?: string; title?: string; user?: string; metadata?: Json; reuse?: boolean }, options?: RequestOptions): Promise<ThreadRecord>;
