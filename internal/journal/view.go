@@ -83,7 +83,7 @@ func (j *Journal) retire(s *segment) {
 	doomed := s.doomed && !j.filesGone
 	j.segmentsMu.Unlock()
 	if s.pack != nil {
-		j.cache.Forget(s.pack)
+		s.pack.Forget()
 	}
 	if !doomed {
 		return
