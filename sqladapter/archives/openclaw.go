@@ -155,8 +155,12 @@ func (r *openClawReader) about(ctx context.Context, id string) (agents.OpenClawS
 	state("previousSession", window.text("previous_session_id"))
 	state("reason", window.text("reason"))
 	state("spawnedBy", window.text("spawned_by"), node.text("spawned_by"))
-	state("parentSession", window.text("parent_session_key"), node.text("parent_session_key"))
-	of.Title = cleanText([]byte(cmp.Or(node.text("label"), node.text("display_name"))))
+	state("parentSessionKey", window.text("parent_session_key"), node.text("parent_session_key"))
+	name := node.text("display_name")
+	if strings.HasSuffix(window.text("session_key"), ":"+name) { // OpenClaw has not found one yet
+		name = ""
+	}
+	of.Title = cleanText([]byte(cmp.Or(node.text("label"), name)))
 	of.ForkedFrom = cleanText([]byte(node.text("fork_source_session_id")))
 	return of, nil
 }

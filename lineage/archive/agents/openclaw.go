@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"iter"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -138,6 +139,10 @@ func (s *openClawSession) header(raw []byte, at archive.Position) {
 	s.headed = true
 	if id != "" { // the database's id is that of the session, whatever the header has
 		s.id = id
+	}
+	// The database states "sqlite:AGENT:SESSION:PATH" in place of a path.
+	if of := strings.SplitN(rawjson.Str(rawjson.Get(raw, "parentSession")), ":", 4); len(of) == 4 && of[0] == "sqlite" {
+		s.part.ForkedFrom = of[2]
 	}
 	if fork != "" {
 		s.part.ForkedFrom = fork
