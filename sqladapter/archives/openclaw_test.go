@@ -2,9 +2,11 @@ package archives_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"database/sql"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -309,8 +311,59 @@ func FuzzOpenClawEvents(f *testing.F) {
 	})
 }
 
-// The answers of OpenClaw count, each once.
-func requireUsage(t *testing.T, s *lineage.Store, requests, input, output int64) {
+// A database and a cold archive that OpenClaw 2026.9.6 wrote: a session with a subagent, a new window and a fork.
+func TestOpenClawSample(t *testing.T) {
+	const dir = "testdata/openclaw/"
+	f, err := os.Open(dir + "openclaw-agent.sql.gz")
+	require.NoError(t, err)
+	defer f.Close()
+	unpacked, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	script, err := io.ReadAll(unpacked)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "openclaw-agent.sqlite")
+	execute(t, path, string(script), `INSERT INTO auth_profile_store VALUES ('primary', '{"key":"SECRET"}', 1)`)
+	s := storeIn(t)
+	r := imported(t, s, path)
+	require.Empty(t, r.Skipped)
+	require.Empty(t, r.Repaired)
+	require.EqualValues(t, 4, r.Conversations)
+	require.EqualValues(t, 18, r.NewMessages) // those of the fork are those of the session
+
+	titles := make(map[string]string)
+	about := make(map[string]string)
+	for thread, err := range s.Threads(bg, lineage.ThreadQuery{}) {
+		require.NoError(t, err)
+		info, err := thread.Info(bg)
+		require.NoError(t, err)
+		titles[info.SourceID], about[info.SourceID] = info.Title, withoutArchive(t, info.Metadata)
+	}
+	const session, subagent, fork = "782fe8b2-63d1-4de5-8244-2417d134002c", "a32aa72c-e095-498e-9fa7-4f3d58e7d7b9", "0ef258b4-cb1c-4913-a61e-190a1864e58a"
+	require.Equal(t, map[string]string{session: "", subagent: "helper", fork: "My fork", "1234@c9b4b8605b81": ""}, titles)
+	require.JSONEq(t, `{"agent":"openclaw","cwd":"/home/ada/work","model":"stand-in","version":4,"sessionKey":"agent:main:subagent:99e02a51-ef06-48be-af57-a7eae20ac1a6","spawnedBy":"agent:main:main","parentSessionKey":"agent:main:main"}`, about[subagent])
+	thread, err := s.FindThread(bg, session)
+	require.NoError(t, err)
+	said := parts(t, thread)
+	require.Equal(t, []string{`user text Say hello with a tool. TOOL(exec) {"command":"echo hello"}`, "assistant text I look.", `assistant call exec {"command":"echo hello"}`, "tool result hello", "assistant text The tool said: hello"}, said[:5])
+	require.Equal(t, []string{"user text After new", "assistant text Answer 9."}, said[len(said)-2:])
+	// The stand-in reported 80 and 10 tokens and the number of the request, of which another agent made the eighth; 20 were cached.
+	requireUsage(t, s, 8, 8*80+37, 8*10+37, 8*20)
+	importedAgain(t, s, path)
+
+	before := count(t, s)
+	cold := dir + "d9e29bfcfa97e39a37853d5618e3cd06d4ca4e54d95f94b6e5f672701ee7a91e.jsonl.zst"
+	r = imported(t, s, cold)
+	require.Equal(t, []string{"openclaw-jsonl"}, r.Formats)
+	require.Empty(t, r.Skipped)
+	require.Equal(t, before, count(t, s))
+	alone := storeIn(t)
+	imported(t, alone, cold)
+	require.Equal(t, [2]int{1, 2}, count(t, alone))
+	requireUsage(t, alone, 1, 85, 15, 20)
+}
+
+// requireUsage requires what the answers in a store cost.
+func requireUsage(t *testing.T, s *lineage.Store, requests, input, output, cached int64) {
 	t.Helper()
 	x, err := usage.Open(bg, s, t.TempDir(), usage.Options{})
 	require.NoError(t, err)
@@ -318,5 +371,6 @@ func requireUsage(t *testing.T, s *lineage.Store, requests, input, output int64)
 	require.NoError(t, x.Update(bg))
 	report, err := x.Report(bg, usage.Query{})
 	require.NoError(t, err)
-	require.Equal(t, []int64{requests, input, output}, []int64{report.Total.Requests, report.Total.Tokens[messages.Input].N, report.Total.Tokens[messages.Output].N})
+	tokens := report.Total.Tokens
+	require.Equal(t, []int64{requests, input, output, cached}, []int64{report.Total.Requests, tokens[messages.Input].N, tokens[messages.Output].N, tokens[messages.CachedInput].N})
 }
