@@ -41,6 +41,8 @@ func (a Agent) Folder(e *Environment) string {
 type place struct {
 	root     string
 	patterns []pattern
+	// except are files that match one of patterns and have no session.
+	except []pattern
 	// format is the archive format of the files, if it differs from the agent's.
 	format string
 	// project is the working directory of the sessions, for an agent whose sessions do not state it.
@@ -180,7 +182,7 @@ func Agents() []Agent {
 				for _, dir := range e.openClaw() {
 					dir = filepath.Join(dir, "agents")
 					places = append(places, placeOf(dir, "*/agent/openclaw-agent.sqlite"),
-						placeOf(dir, "*/sessions/*.jsonl", "*/sessions/cold/*.jsonl.zst").in("openclaw-jsonl"))
+						placeOf(dir, "*/sessions/*.jsonl", "*/sessions/cold/*.jsonl.zst").without("*/sessions/*.trajectory.jsonl").in("openclaw-jsonl"))
 				}
 				return places
 			},

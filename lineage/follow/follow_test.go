@@ -644,8 +644,8 @@ func TestAntigravity(t *testing.T) {
 	}
 }
 
-// Older versions of OpenClaw have sessions in the form of pi. Their threads say so, and the listing says that none of these was tried. A
-// session of pi with equal ids of messages stays pi's. Each profile has a folder.
+// Older versions of OpenClaw have sessions in the form of pi, beside files that have none. Their threads say so. A session of pi with equal ids
+// of messages stays pi's. Each profile has a folder.
 func TestOpenClaw(t *testing.T) {
 	h, store := newHome(t), memory(t)
 	raw := func(id string) string {
@@ -655,6 +655,7 @@ func TestOpenClaw(t *testing.T) {
 	const id, other = "01a22001-697f-772f-b4f5-ea342d6823c1", "01a22001-697f-772f-b4f5-ea342d6823c2"
 	claw := h.path(".openclaw", "agents", "main", "sessions", id+".jsonl")
 	h.write(t, claw, raw(id))
+	h.write(t, h.path(".openclaw", "agents", "main", "sessions", id+".trajectory.jsonl"), `{"traceSchema":"openclaw-trajectory","type":"session.started","sessionId":"`+id+`"}`+"\n")
 	h.write(t, h.path(".openclaw-work", "agents", "main", "sessions", other+".jsonl"), raw(other))
 	h.write(t, h.path(".openclaw", "agents", "main", "sessions", "sessions.json"), `{"agent:main:main":{"sessionId":"claw"}}`)
 	h.write(t, h.path(".pi", "agent", "sessions", "--w--", "2026_pi.jsonl"), raw("pi"))
@@ -673,6 +674,6 @@ func TestOpenClaw(t *testing.T) {
 	require.NoError(t, err)
 	i := slices.IndexFunc(all, func(l Listing) bool { return l.Agent.Name == "openclaw" && l.Files > 0 })
 	require.EqualValues(t, 1, all[i].Files)
-	require.Empty(t, all[i].Tried)
+	require.NotEmpty(t, all[i].Tried)
 	require.Equal(t, Followed, all[i].State)
 }

@@ -311,7 +311,8 @@ func FuzzOpenClawEvents(f *testing.F) {
 	})
 }
 
-// A database and a cold archive that OpenClaw 2026.9.6 wrote: a session with a subagent, a new window and a fork.
+// A database and a cold archive that OpenClaw 2026.9.6 wrote: a session with a subagent, a new window and a fork; and a file of a version without
+// a database.
 func TestOpenClawSample(t *testing.T) {
 	const dir = "testdata/openclaw/"
 	f, err := os.Open(dir + "openclaw-agent.sql.gz")
@@ -360,6 +361,14 @@ func TestOpenClawSample(t *testing.T) {
 	imported(t, alone, cold)
 	require.Equal(t, [2]int{1, 2}, count(t, alone))
 	requireUsage(t, alone, 1, 85, 15, 20)
+
+	older := storeIn(t)
+	asLines(t, older, dir+"openclaw-2026.7.35.jsonl")
+	require.Equal(t, [2]int{1, 6}, count(t, older))
+	thread, err = older.FindThread(bg, "7d1a2b3c-0000-4000-8000-000000000007")
+	require.NoError(t, err)
+	require.Equal(t, said[:5], parts(t, thread)[:5])
+	requireUsage(t, older, 3, 81+82+83, 11+12+13, 60)
 }
 
 // requireUsage requires what the answers in a store cost.

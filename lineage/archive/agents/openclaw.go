@@ -18,6 +18,7 @@ import (
 func OpenClaw() archive.Format {
 	return archive.Format{
 		Name: "openclaw-jsonl", Grows: true,
+		Tried: "sessions that OpenClaw 2026.7.35 wrote, and cold archives of 2026.9.6",
 		Detect: func(h archive.Head) bool {
 			for _, line := range h.Lines(1) {
 				return isColdHeader(line)
