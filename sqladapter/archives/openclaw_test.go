@@ -363,7 +363,7 @@ func TestOpenClawSample(t *testing.T) {
 	requireUsage(t, alone, 1, 85, 15, 20)
 
 	older := storeIn(t)
-	asLines(t, older, dir+"openclaw-2026.7.35.jsonl")
+	imported(t, older, "../../lineage/archive/testdata/agents/openclaw")
 	require.Equal(t, [2]int{1, 6}, count(t, older))
 	thread, err = older.FindThread(bg, "7d1a2b3c-0000-4000-8000-000000000007")
 	require.NoError(t, err)

@@ -18,13 +18,8 @@ import (
 func OpenClaw() archive.Format {
 	return archive.Format{
 		Name: "openclaw-jsonl", Grows: true,
-		Tried: "sessions that OpenClaw 2026.7.35 wrote, and cold archives of 2026.9.6",
-		Detect: func(h archive.Head) bool {
-			for _, line := range h.Lines(1) {
-				return isColdHeader(line)
-			}
-			return false
-		},
+		Tried:  "sessions that OpenClaw 2026.7.35 wrote, and cold archives of 2026.9.6",
+		Detect: isOpenClaw,
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
 				s := openClawSession{piSession: newPiSession("openclaw", in, yield)}
@@ -66,6 +61,17 @@ type openClawSession struct {
 	// names as the parent of what it adds. They may differ: entries with that parent follow the leaf.
 	led        bool
 	leaf, next string
+}
+
+// isOpenClaw reports whether a file is a cold archive, or has entries that OpenClaw adds to those of pi.
+func isOpenClaw(h archive.Head) bool {
+	for i, line := range h.Lines(20) {
+		kind := rawjson.Str(rawjson.Get(line, "customType"))
+		if i == 0 && isColdHeader(line) || rawjson.Str(rawjson.Get(line, "type")) == "custom" && (kind == "model-snapshot" || strings.HasPrefix(kind, "openclaw")) {
+			return true
+		}
+	}
+	return false
 }
 
 // isColdHeader reports whether a line is the first of a cold archive.

@@ -21,7 +21,7 @@ func Pi() archive.Format {
 				switch {
 				case kind == "session" && rawjson.Has(line, "id", "timestamp", "cwd"),
 					kind == "message" && rawjson.Has(line, "id", "timestamp", "message") && rawjson.Has(rawjson.Get(line, "message"), "role"):
-					return true
+					return !isOpenClaw(h)
 				}
 			}
 			return false
