@@ -34,7 +34,7 @@ func (f *writer) settle(ctx context.Context) error {
 // settleContents updates content that was erased or stored again.
 func (f *writer) settleContents(ctx context.Context) error {
 	if f.erased {
-		for id := range f.Changes.Stored {
+		for _, id := range f.Changes.Stored {
 			var one int
 			was, err := f.Get(ctx, `SELECT 1 FROM erased WHERE id = ?`, []any{id[:]}, &one)
 			if err != nil {

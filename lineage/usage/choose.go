@@ -18,6 +18,7 @@ type sighting struct {
 	part     int64
 	time     int64 // in milliseconds, -1 if it is unknown
 	figures
+	same *sighting // the one before it with the same key, in a window
 }
 
 // figures are the numbers that a sighting states.
@@ -165,7 +166,7 @@ var mostText = fmt.Sprint(int64(most))
 // seen returns the visible sightings of a key.
 func (f *writer) seen(ctx context.Context, key answerKey) (all []sighting, err error) {
 	if of, known := f.fresh[key]; known { // no other window has sightings of the key
-		for _, s := range of {
+		for s := of; s != nil; s = s.same {
 			reached, err := f.reachOf(ctx, s.run)
 			if err != nil {
 				return nil, err

@@ -71,7 +71,12 @@ func TestConversation(t *testing.T) {
 	require.Len(t, h.do("GET", "/v1/threads?metadata=list=y", nil).items(), 1)
 	h.do("PATCH", "/v1/threads/=copy", `{"merge":[1]}`).is(400)
 	h.do("PATCH", "/v1/threads/=copy", `{"merge":{},"metadata":{}}`).is(400)
-	h.do("PATCH", "/v1/threads/=copy", `{"metadata":"text"}`).is(200)
+	n := `{"list":["x","y"],"n":{"a":[1.0]}}`
+	require.Equal(t, "urn:lineage:problem:conflict", h.do("PATCH", "/v1/threads/=copy", `{"if_metadata":{"n":1},"merge":{"m":1}}`).is(409)["type"])
+	require.Equal(t, "urn:lineage:problem:conflict", h.do("PATCH", "/v1/threads/=copy", `{"if_metadata":null,"title":"t"}`).is(409)["type"])
+	require.Equal(t, map[string]any{"m": 9007199254740992.0}, h.do("PATCH", "/v1/threads/=copy", `{"if_metadata":`+n+`,"metadata":{"m":9007199254740993}}`).is(200)["metadata"])
+	h.do("PATCH", "/v1/threads/=copy", `{"if_metadata":{"m":9007199254740992},"metadata":null}`).is(200)
+	h.do("PATCH", "/v1/threads/=copy", `{"if_metadata":null,"metadata":"text"}`).is(200)
 	h.do("PATCH", "/v1/threads/=copy", `{"merge":{"a":1}}`).is(400)
 	h.do("DELETE", c+"/values/a%2Fb", nil).is(204)
 	h.do("GET", c+"/values/a%2Fb", nil).is(404)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/refs"
@@ -173,15 +174,32 @@ func (o *appendMessages) do(ctx context.Context, w *within) (made, error) {
 		return made{}, err
 	}
 	var added []lineage.SpanRef
-	if expected {
-		added, err = found.Context.ExtendFrom(ctx, tip, items...)
+	if at := w.handles.of(found.Context); expected {
+		added, err = at.ExtendFrom(ctx, tip, items...)
 	} else {
-		added, err = found.Context.Extend(ctx, items...)
+		added, err = at.Extend(ctx, items...)
 	}
 	if err != nil {
 		return made{}, err
 	}
 	return w.appended(ctx, found, added)
+}
+
+// handles keeps the last handles of contexts that were extended: a handle knows where its next message goes.
+type handles [256]atomic.Pointer[lineage.Context]
+
+// of returns the handle that is kept for a context, else the given one, which is kept. It may be called for nil.
+func (h *handles) of(c *lineage.Context) *lineage.Context {
+	if h == nil {
+		return c
+	}
+	id := c.ID()
+	slot := &h[id[len(id)-1]]
+	if kept := slot.Load(); kept != nil && kept.ID() == id {
+		return kept
+	}
+	slot.Store(c)
+	return c
 }
 
 // appended returns the result of an extension.
