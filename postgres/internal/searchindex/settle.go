@@ -290,7 +290,7 @@ func (w *window) settleContents(ctx context.Context) error {
 func (w *window) storedAgain(ctx context.Context) (again []content.ID, err error) {
 	stored := make(map[searched.TextID]content.ID)
 	var marks [][]byte
-	for id := range w.w.Changes.Stored {
+	for _, id := range w.w.Changes.Stored {
 		if !w.w.Changes.Erased[id] {
 			mark := searched.TextOf(id, erasedMark)
 			stored[mark] = id
