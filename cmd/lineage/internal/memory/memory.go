@@ -21,7 +21,9 @@ func Bound() {
 }
 
 // isSet reports whether the environment decides.
-func isSet(getenv func(string) string) bool { return getenv("GOGC") != "" || getenv("GOMEMLIMIT") != "" }
+func isSet(getenv func(string) string) bool {
+	return getenv("GOGC") != "" || getenv("GOMEMLIMIT") != ""
+}
 
 // limit is the limit of a process that uses so many bytes.
 func limit(live uint64) int64 { return max(few, int64(live+live/2)) }
