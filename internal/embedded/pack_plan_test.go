@@ -238,14 +238,15 @@ func TestCrashWhilePacksMerge(t *testing.T) {
 // A pack that cannot be read is left as it is, and the others merge.
 func TestDamagedPackIsNotMerged(t *testing.T) {
 	dir := t.TempDir()
-	e := manySmallPacks(t, dir, Options{fullPack: 1 << 30}, 7)
+	const packs = manyPacks - 1 // four of them after the damaged one
+	e := manySmallPacks(t, dir, Options{fullPack: 1 << 30}, packs)
 	require.NoError(t, e.Close())
 	names, err := filepath.Glob(filepath.Join(dir, journalDir, "*.pack"))
 	require.NoError(t, err)
-	require.Len(t, names, 7)
+	require.Len(t, names, packs)
 	flip(t, names[2], 100)
 	spoilParity(t, names[2])
-	e = reopen(t, dir, Options{NoPacking: true, fullPack: 16 << 10})
+	e = reopen(t, dir, Options{NoPacking: true, fullPack: 4 << 10})
 	for range 2 {
 		_, err = e.Pack(background, backend.PackOptions{})
 		require.NoError(t, err)
@@ -254,6 +255,6 @@ func TestDamagedPackIsNotMerged(t *testing.T) {
 			left = append(left, filepath.Base(f.Name))
 		}
 		require.Contains(t, left, filepath.Base(names[2]))
-		require.Less(t, len(left), 7)
+		require.Less(t, len(left), packs)
 	}
 }
