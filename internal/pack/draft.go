@@ -2,6 +2,7 @@ package pack
 
 import (
 	"io"
+	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/pack/columns"
@@ -137,14 +138,24 @@ func (d *draft) flush() error {
 	if err != nil {
 		return err
 	}
+	d.lookup.Chapter(len(columns.Objects(d.list)))
+	d.list = nil
+	if d.h.Dense { // what takes memory goes before the compression, which needs much
+		d.bodies = nil
+		d.packed.Close()
+	}
 	d.codec.Stop = d.stop
+	var dict []byte
+	if len(d.rows) == 0 && !d.h.Dense {
+		dict = slices.Concat(parts[layout.PartColumns], parts[layout.PartContent])
+	}
 	var packed [3][]byte
 	for i, raw := range parts {
 		b, err := d.codec.Squeeze(raw)
 		if err != nil {
 			return err
 		}
-		packed[i] = layout.WithSum(b)
+		parts[i], packed[i] = nil, layout.WithSum(b)
 		r.Parts[i].Size = int64(len(packed[i]))
 	}
 	head := r.EncodeHead(d.h)
@@ -155,14 +166,13 @@ func (d *draft) flush() error {
 			return err
 		}
 	}
-	if len(d.rows) == 0 && !d.h.Dense {
-		d.codec.UseDictionary(append(parts[layout.PartColumns], parts[layout.PartContent]...))
+	if dict != nil {
+		d.codec.UseDictionary(dict)
 	}
-	d.lookup.Chapter(len(columns.Objects(d.list)))
 	d.rows = append(d.rows, *r)
 	d.row = layout.Row{Commit: d.next, Segment: d.lastSegment, End: d.lastEnd, ID: r.ID + uint32(r.IDs), Body: r.Body + r.Bodies}
 	d.ids.Next()
-	d.list, d.records, d.text, d.bodies = nil, 0, 0, d.bodies[:0]
+	d.records, d.text, d.bodies = 0, 0, d.bodies[:0]
 	d.packed.Reset()
 	return nil
 }

@@ -149,7 +149,7 @@ func (in *Input) LocalFile(ctx context.Context) (path string, done func(), err e
 	if err != nil {
 		return "", nil, err
 	}
-	return f.Name(), func() { f.Close(); os.Remove(f.Name()) }, nil
+	return f.Name(), func() { _ = f.Close() }, nil
 }
 
 // Unreadable returns the error for an input that cannot be read. It is a *Damage, so that other inputs are still

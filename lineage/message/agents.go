@@ -2,6 +2,9 @@ package message
 
 import "github.com/lineage-store/lineage/internal/rawjson"
 
+// SessionContext is the element in which Gemini CLI states its surroundings, in a message of the user before a history.
+const SessionContext = "session_context"
+
 // agentMessage reads a message in the format of a coding agent. ok is false for other messages. given is the role if
 // the message has none.
 func agentMessage(f fields, given string, depth int) (m Message, ok bool) {

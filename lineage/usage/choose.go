@@ -73,7 +73,7 @@ func (s *sighting) before(o *sighting) bool {
 // counted is an answer as it is counted: at the position and time of its first sighting, with the figures of its last
 // one.
 type counted struct {
-	run, time int64
+	run, seq, time int64
 	figures
 }
 
@@ -91,7 +91,7 @@ func choose(all []sighting) (c counted, ok bool) {
 			last = &all[i]
 		}
 	}
-	return counted{first.run, first.time, last.figures}, true
+	return counted{first.run, first.seq, first.time, last.figures}, true
 }
 
 // totalKey is the key of a row of the totals.
@@ -207,7 +207,7 @@ func (f *writer) reached(ctx context.Context, run, was, is int64) error {
 			if is < was {
 				factor = -1
 			}
-			f.total(&counted{s.run, s.time, s.figures}, factor)
+			f.total(&counted{s.run, s.seq, s.time, s.figures}, factor)
 			continue
 		}
 		if done[s.key] {

@@ -178,7 +178,7 @@ func (f *writer) countAdded(ctx context.Context) error {
 	for _, s := range f.added {
 		switch {
 		case !s.keyed:
-			f.total(&counted{s.run, s.time, s.figures}, 1)
+			f.total(&counted{s.run, s.seq, s.time, s.figures}, 1)
 			continue
 		case done[s.key]:
 			continue

@@ -157,3 +157,34 @@ func TestOperationsStandForWhatTheyMade(t *testing.T) {
 	h.do("POST", "/v1/batch", empty).is(200)
 	h.do("POST", "/v1/batch", empty).is(412)
 }
+
+// What a provider invents later can be appended with its dialect, and is kept as it is. It is no message of another shape.
+func TestDialectsOfTomorrow(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	messages := "/v1/threads/=t/contexts/main/messages"
+	thread, err := h.store.FindThread(t.Context(), "t")
+	require.NoError(t, err)
+	main, err := thread.Active(t.Context())
+	require.NoError(t, err)
+	for _, one := range []struct{ dialect, message, role string }{
+		{"responses", `{"type" : "invented_call","id":"z","status":"?"}`, "assistant"},
+		{"responses", `{"type":"function_call_output","call_id":"c","output":"o","n":1}`, "tool"},
+		{"openai", `{"role":"developer","invented":[1.0]}`, "developer"},
+		{"anthropic", `{"role":"assistant","content":[{"type":"invented","a":1}]}`, "assistant"},
+		{"ui", `{"id":"1","role":"user","invented":null}`, "user"},
+	} {
+		h.do("POST", messages+"?dialect="+one.dialect, `{"messages":[`+one.message+`]}`).is(201)
+		last := h.do("GET", messages+"?last=1", nil).items()[0]
+		require.Equal(t, one.role, last["role"], one.message)
+		all, err := main.All(t.Context())
+		require.NoError(t, err)
+		body, err := h.store.Original(t.Context(), all[len(all)-1])
+		require.NoError(t, err)
+		require.Equal(t, one.message, string(body))
+	}
+	for dialect, message := range map[string]string{"responses": `{"invented":1}`, "openai": `{"type":"invented"}`, "anthropic": `[1]`, "ui": `null`} {
+		h.do("POST", messages+"?dialect="+dialect, `{"messages":[`+message+`]}`).is(400)
+	}
+	h.do("POST", messages, `{"messages":[{"type":"invented_call","id":"z"}]}`).is(400)
+}

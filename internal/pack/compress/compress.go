@@ -86,7 +86,7 @@ func (d *Codec) Squeeze(raw []byte) ([]byte, error) {
 // brotli compresses with the smallest window that covers everything, because the encoder
 // needs about ten times its window in memory.
 func (d *Codec) brotli(raw []byte) ([]byte, error) {
-	const least, most = 16, 24
+	const least, most = 16, 23
 	var out bytes.Buffer
 	out.WriteByte(methodBrotli)
 	w := brotli.NewWriterOptions(&out, brotli.WriterOptions{
