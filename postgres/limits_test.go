@@ -68,15 +68,15 @@ func TestTablesWithoutKeys(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), nil)
 	e := handle(t, pool, "s")
 	createThread(t, e, backend.Normal)
-	drop := func(statement string) {
-		_, err := pool.Exec(background, statement, exec)
+	drop := func(statement string, args ...any) {
+		_, err := pool.Exec(background, statement, append([]any{exec}, args...)...)
 		require.NoError(t, err)
 	}
 	drop(`ALTER TABLE lineage_durable DROP CONSTRAINT lineage_durable_pkey`)
 	require.ErrorIs(t, e.Sync(background), ErrRestoring)
 	_, err := New(background, pool, Options{Store: "s", Unsafe: true})
 	require.ErrorIs(t, err, ErrRestoring)
-	drop(`ALTER TABLE lineage_durable ADD PRIMARY KEY (store)`)
+	drop(`ALTER TABLE lineage_durable ADD PRIMARY KEY (store, slot)`)
 	for _, key := range []string{"lineage_log", "lineage_store", "lineage_collection", "lineage_entry", "lineage_head", "lineage_former"} {
 		drop(`ALTER TABLE ` + key + ` RENAME CONSTRAINT ` + key + `_pkey TO was; ALTER TABLE ` + key + ` DROP CONSTRAINT was`)
 		_, err := New(background, pool, Options{Store: "s", Unsafe: true})
@@ -90,7 +90,7 @@ func TestTablesWithoutKeys(t *testing.T) {
 	drop(`DELETE FROM lineage_schema`)
 	_, err = New(background, pool, Options{Store: "s", Unsafe: true})
 	require.ErrorIs(t, err, ErrRestoring)
-	drop(`INSERT INTO lineage_schema (version) VALUES (4)`)
+	drop(`INSERT INTO lineage_schema (version) VALUES ($1)`, len(migrations))
 	createThread(t, e, backend.Full)
 	requireSound(t, handle(t, pool, "s"))
 }

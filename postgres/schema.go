@@ -95,6 +95,10 @@ var migrations = [][]string{{
 	`ALTER TABLE lineage_head RENAME COLUMN counts TO totals`,
 	// They can prune no more: they would remove the changes.
 	`ALTER TABLE lineage_former RENAME COLUMN at TO made_at`,
+}, {
+	// Synced writes at the same time change different rows.
+	`ALTER TABLE lineage_durable ADD COLUMN slot integer NOT NULL DEFAULT 0`,
+	`ALTER TABLE lineage_durable DROP CONSTRAINT lineage_durable_pkey, ADD PRIMARY KEY (store, slot)`,
 }}
 
 // SQLSTATE codes.
