@@ -16,9 +16,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/engine"
 	"github.com/lineage-store/lineage/lineage/search"
-	"github.com/lineage-store/lineage/sqladapter"
-	"github.com/lineage-store/lineage/sqladapter/sqlchat"
-	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
 // Operation is the cost of an operation of the context engine on a store, compared with the
@@ -28,8 +25,8 @@ type Operation struct {
 	Messages int // of the chat
 	System   string
 	// CPU is the CPU time of the operation, Package that of the package's; both are medians of the
-	// rounds.
-	CPU, Package time.Duration
+	// rounds. Bare is that of the same statements through the bare driver, for SQLite.
+	CPU, Package, Bare time.Duration
 }
 
 // Ratio returns the speed relative to the package.
@@ -38,6 +35,7 @@ func (o Operation) Ratio() float64 { return float64(o.Package) / float64(max(o.C
 const (
 	nameEmbedded     = "embedded"
 	nameSQLiteEngine = "sqlite"
+	nameBare         = "bare driver"
 )
 
 // operations are measured in this order. The first ones leave the chat slightly longer.
@@ -72,14 +70,13 @@ func CompareOperations(ctx context.Context, c Config) (all []Operation, err erro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, embedded.close()) }()
-	db, err := sqlite.Open(ctx, filepath.Join(dir, "ours.db"), sqladapter.Options{})
+	onSQLite, bare, err := newSQLiteEngines(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	onSQLite := &engines{chats: sqlchat.On(db), close: db.Close}
-	defer func() { err = errors.Join(err, onSQLite.close()) }()
+	defer func() { err = errors.Join(err, bare.close(), onSQLite.close()) }()
 	for _, size := range c.Sizes {
-		some, err := compareOperations(ctx, c, size, theirs, map[string]*engines{nameEmbedded: embedded, nameSQLiteEngine: onSQLite})
+		some, err := compareOperations(ctx, c, size, theirs, map[string]operator{nameEmbedded: embedded, nameSQLiteEngine: onSQLite, nameBare: bare})
 		if err != nil {
 			return nil, err
 		}
@@ -96,14 +93,14 @@ type operator interface {
 	measure(ctx context.Context, name string, times int) (time.Duration, error)
 }
 
-func compareOperations(ctx context.Context, c Config, size int, theirs operator, ours map[string]*engines) (all []Operation, err error) {
+func compareOperations(ctx context.Context, c Config, size int, theirs operator, ours map[string]operator) (all []Operation, err error) {
 	took := map[string]map[string][]time.Duration{}
 	texts := textsOf(newMessages(&c, uint64(size)).some(size))
 	systems := map[string]operator{nameDeepAgents: theirs}
 	for name, o := range ours {
 		systems[name] = o
 	}
-	names := []string{nameDeepAgents, nameEmbedded, nameSQLiteEngine}
+	names := []string{nameDeepAgents, nameEmbedded, nameSQLiteEngine, nameBare} // the last one repeats what the one before it ran
 	for round := range c.Rounds {
 		for _, system := range names {
 			if err := systems[system].load(ctx, fmt.Sprintf("chat-%d-%d", size, round), texts); err != nil {
@@ -126,10 +123,12 @@ func compareOperations(ctx context.Context, c Config, size int, theirs operator,
 		}
 	}
 	for _, name := range operations {
-		for _, system := range names[1:] {
-			all = append(all, Operation{
-				Name: name, Messages: size, System: system, CPU: middle(took[name][system]), Package: middle(took[name][nameDeepAgents]),
-			})
+		for _, system := range names[1:3] {
+			o := Operation{Name: name, Messages: size, System: system, CPU: middle(took[name][system]), Package: middle(took[name][nameDeepAgents])}
+			if system == nameSQLiteEngine {
+				o.Bare = middle(took[name][nameBare])
+			}
+			all = append(all, o)
 		}
 	}
 	return all, nil
@@ -278,10 +277,14 @@ func searched(i int) string { return words[(7*i)%len(words)] + " " + words[(11*i
 // WriteOperations prints a table.
 func WriteOperations(w io.Writer, all []Operation) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "operation\tmessages\tstore\tcpu\tpackage\ttimes as fast\t")
+	fmt.Fprintln(t, "operation\tmessages\tstore\tcpu\tpackage\ttimes as fast\tagainst the bare driver\t")
 	for _, o := range all {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%v\t%v\t%.1f\t\n", o.Name, o.Messages, o.System,
-			o.CPU.Round(time.Microsecond), o.Package.Round(time.Microsecond), o.Ratio())
+		bare := ""
+		if o.Bare > 0 {
+			bare = fmt.Sprintf("%.2f", float64(o.CPU)/float64(o.Bare))
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%v\t%v\t%.1f\t%s\t\n", o.Name, o.Messages, o.System,
+			o.CPU.Round(time.Microsecond), o.Package.Round(time.Microsecond), o.Ratio(), bare)
 	}
 	return t.Flush()
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"os"
 	"path/filepath"
 	"testing"
@@ -47,6 +48,7 @@ func TestCompareOperations(t *testing.T) {
 	for _, o := range all {
 		require.Positive(t, o.Package, o.Name)
 		require.Positive(t, o.Ratio(), o.Name)
+		require.Equal(t, o.System == nameSQLiteEngine, o.Bare > 0, o.Name)
 	}
 	var table bytes.Buffer
 	require.NoError(t, WriteOperations(&table, all))
@@ -54,4 +56,34 @@ func TestCompareOperations(t *testing.T) {
 	left, err := os.ReadDir(c.Dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// What a store on SQLite ran is repeated through the bare driver, changes included.
+func TestBareDriver(t *testing.T) {
+	ctx := context.Background()
+	c := small(t)
+	c.setDefaults()
+	ours, bare, err := newSQLiteEngines(ctx, t.TempDir())
+	require.NoError(t, err)
+	defer ours.close()
+	defer bare.close()
+	texts := textsOf(newMessages(&c, 1).some(60))
+	require.NoError(t, ours.load(ctx, "c", texts))
+	require.NoError(t, bare.load(ctx, "c", texts))
+	count := func(of interface {
+		QueryRowContext(context.Context, string, ...any) *sql.Row
+	}) (n int) {
+		require.NoError(t, of.QueryRowContext(ctx, "SELECT count(*) FROM messages").Scan(&n))
+		return n
+	}
+	for _, name := range operations {
+		_, err := ours.measure(ctx, name, 2)
+		require.NoError(t, err, name)
+		_, err = bare.measure(ctx, name, 2)
+		require.NoError(t, err, name)
+		require.Equal(t, count(bare.pool), count(bare.copied), name)
+		bare.r.take() // the count
+	}
+	_, err = bare.measure(ctx, "nothing", 1)
+	require.Error(t, err)
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -297,6 +298,7 @@ func TestOpenVersion3(t *testing.T) {
 		`DELETE FROM lineage_entry WHERE substr(key, 1, 1) = 'Y'`,                                                    // another form
 		`DELETE FROM lineage_durable`,
 		`ALTER TABLE lineage_durable DROP COLUMN slot, ADD PRIMARY KEY (store)`,
+		`DROP TABLE lineage_search, ` + strings.Join(searchTables, ", "),
 		`UPDATE lineage_schema SET version = 3`,
 	} {
 		_, err := pool.Exec(background, statement, exec)

@@ -92,12 +92,8 @@ func (s *Server) ourHost(r *http.Request) bool {
 	if err != nil {
 		return false
 	}
-	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok {
-		return false
-	}
-	local, err := netip.ParseAddrPort(at.String())
-	return err == nil && ip.Unmap() == local.Addr().Unmap().WithZone("")
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ok && ip.Unmap() == at.AddrPort().Addr().Unmap().WithZone("")
 }
 
 // ourOrigin reports whether an origin is that of the server, under the host name of the request.
@@ -146,13 +142,6 @@ func (c *caller) access() *access.Caller {
 		id = "local"
 	}
 	return &access.Caller{ID: id, Writes: c.writes, Scope: c.scope, Valid: c.valid}
-}
-
-type callerKey struct{}
-
-func callerOf(r *http.Request) *caller {
-	c, _ := r.Context().Value(callerKey{}).(*caller)
-	return c
 }
 
 var (
@@ -216,13 +205,12 @@ func (s *Server) allowed(who who, next http.Handler) http.Handler {
 			s.fail(w, r, err)
 			return
 		}
-		noteCaller(r, c)
+		requestOf(r).caller = c
 		if why := s.denies(who, c); why != "" {
 			s.refuse(w, r, http.StatusForbidden, "not allowed", why)
 			return
 		}
-		ctx := access.With(context.WithValue(r.Context(), callerKey{}, c), c.access())
-		next.ServeHTTP(w, r.WithContext(ctx))
+		next.ServeHTTP(w, r.WithContext(access.With(r.Context(), c.access())))
 	})
 }
 

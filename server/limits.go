@@ -73,41 +73,29 @@ func (c *limitConn) Close() error {
 	return c.Conn.Close()
 }
 
-type slotKey struct{}
-
-// slot is the state of a request in progress.
-type slot struct {
-	g    *gates
-	once sync.Once
-	// body is the body without the usual limit of its size.
-	body io.ReadCloser
-}
-
-func (s *slot) free() { s.once.Do(func() { s.g.requests.Add(-1) }) }
-
 // limited limits the resources of requests: their number, the size and time of their bodies, and the time in which
 // the caller must read the answer.
 func (s *Server) limited(next http.Handler) http.Handler {
 	g := &s.limits
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		own := &slot{g: g}
+		is := requestOf(r)
 		g.working.Add(1)
 		defer g.working.Done()
 		defer func() { s.used.Store(s.o.now().UnixNano()) }()
-		defer own.free()
-		if g.requests.Add(1) > int64(g.limits.Requests) {
+		defer is.free()
+		if !is.count() {
 			s.tooMany(w, r)
 			return
 		}
-		c := http.NewResponseController(w)
-		_ = c.SetWriteDeadline(time.Now().Add(g.limits.Write)) // every connection of a server has them
+		now := time.Now()
+		is.extend(now)
 		if r.Body != nil && r.Body != http.NoBody {
 			// The standard library removes this limit at the end of the body.
-			_ = c.SetReadDeadline(time.Now().Add(g.limits.Body))
-			own.body = r.Body
+			_ = is.conn.SetReadDeadline(now.Add(g.limits.Body)) // every connection of a server has them
+			is.body = r.Body
 			r.Body = http.MaxBytesReader(w, r.Body, g.limits.BodySize)
 		}
-		next.ServeHTTP(&patient{w, c, g.limits.Write}, r.WithContext(context.WithValue(r.Context(), slotKey{}, own)))
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -117,8 +105,8 @@ func (s *Server) sized(size int64, next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if own, is := r.Context().Value(slotKey{}).(*slot); is && own.body != nil {
-			body := &steady{ReadCloser: own.body, c: http.NewResponseController(w), began: time.Now(), least: s.o.Limits.Body}
+		if is := requestOf(r); is.body != nil {
+			body := &steady{ReadCloser: is.body, c: is.conn, began: time.Now(), least: s.o.Limits.Body}
 			r.Body = http.MaxBytesReader(w, body, size)
 		}
 		next.ServeHTTP(w, r)
@@ -135,11 +123,15 @@ type steady struct {
 	began time.Time
 	least time.Duration
 	bytes int64
+	more  int64 // seconds beyond least that the limit has now
 }
 
 // Read implements io.Reader.
 func (b *steady) Read(p []byte) (int, error) {
-	_ = b.c.SetReadDeadline(b.began.Add(b.least + time.Duration(b.bytes/slowest)*time.Second)) // every connection has them
+	if more := b.bytes / slowest; more > b.more {
+		b.more = more
+		_ = b.c.SetReadDeadline(b.began.Add(b.least + time.Duration(more)*time.Second)) // every connection has them
+	}
 	n, err := b.ReadCloser.Read(p)
 	b.bytes += int64(n)
 	return n, err
@@ -174,9 +166,7 @@ func (s *Server) stream(r *http.Request) (ctx context.Context, end func(), ok bo
 		g.streams.Add(-1)
 		return nil, nil, false
 	}
-	if own, is := r.Context().Value(slotKey{}).(*slot); is {
-		own.free()
-	}
+	requestOf(r).free()
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(g.stop, cancel)
 	return ctx, func() {
@@ -185,19 +175,3 @@ func (s *Server) stream(r *http.Request) (ctx context.Context, end func(), ok bo
 		g.streams.Add(-1)
 	}, true
 }
-
-// patient is an answer whose parts each have some time to be sent.
-type patient struct {
-	http.ResponseWriter
-	c       *http.ResponseController
-	atLeast time.Duration
-}
-
-// Write implements io.Writer.
-func (p *patient) Write(b []byte) (int, error) {
-	_ = p.c.SetWriteDeadline(time.Now().Add(p.atLeast)) // if this fails, the write fails
-	return p.ResponseWriter.Write(b)
-}
-
-// Unwrap is for http.ResponseController.
-func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }

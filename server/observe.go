@@ -43,54 +43,13 @@ func setHeaders(h http.Header) {
 	h["Cache-Control"] = noStore
 }
 
-// seen is what is logged about a request.
-type seen struct {
-	http.ResponseWriter
-	status  int
-	bytes   int64
-	caller  string
-	pattern string
-}
-
-type seenKey struct{}
-
 // noted records the route of a request for the log.
 func noted(pattern string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if is, ok := r.Context().Value(seenKey{}).(*seen); ok {
-			is.pattern = pattern
-		}
+		requestOf(r).pattern = pattern
 		next.ServeHTTP(w, r)
 	})
 }
-
-// noteCaller records the caller of a request for the log.
-func noteCaller(r *http.Request, c *caller) {
-	if is, ok := r.Context().Value(seenKey{}).(*seen); ok {
-		is.caller = c.name
-	}
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *seen) WriteHeader(status int) {
-	if w.status == 0 || w.status < http.StatusOK {
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements io.Writer.
-func (w *seen) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	n, err := w.ResponseWriter.Write(b)
-	w.bytes += int64(n)
-	return n, err
-}
-
-// Unwrap is for http.ResponseController.
-func (w *seen) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // observed logs and counts requests: the method, the route and the path, but not the query, headers or body. A panic
 // in a handler fails only its own request.
@@ -98,8 +57,7 @@ func (s *Server) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		setHeaders(w.Header())
-		is := &seen{ResponseWriter: w}
-		r = r.WithContext(context.WithValue(r.Context(), seenKey{}, is))
+		is, r := s.begin(w, r)
 		defer func() {
 			failed, answered := recover(), is.status != 0
 			if failed != nil && failed != http.ErrAbortHandler {
@@ -110,8 +68,10 @@ func (s *Server) observed(next http.Handler) http.Handler {
 			}
 			took := time.Since(began)
 			s.metrics.request(is.pattern, is.status, took)
-			s.o.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("method", r.Method), slog.String("path", r.URL.Path),
-				slog.String("route", is.pattern), slog.Int("status", is.status), slog.Int64("bytes", is.bytes), slog.Duration("took", took), slog.String("caller", is.caller))
+			if s.o.Logger.Enabled(r.Context(), slog.LevelInfo) {
+				s.o.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("method", r.Method), slog.String("path", r.URL.Path),
+					slog.String("route", is.pattern), slog.Int("status", is.status), slog.Int64("bytes", is.bytes), slog.Duration("took", took), slog.String("caller", is.name()))
+			}
 			if failed != nil && answered {
 				panic(http.ErrAbortHandler) // the answer is cut off, and the caller must notice that
 			}

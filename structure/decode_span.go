@@ -20,21 +20,6 @@ type names interface {
 
 var errNotNamed = fmt.Errorf("%w: usage of content that the commit does not name", ErrMalformed)
 
-func (d *Decoder) state(ids []byte) {
-	for ; len(ids) > 0; ids = ids[len(content.ID{}):] {
-		d.names = append(d.names, content.ID(ids))
-	}
-}
-
-func (d *Decoder) local(_ int, back uint64) (content.ID, error) { return d.aside(back) }
-
-func (d *Decoder) aside(back uint64) (content.ID, error) {
-	if back >= uint64(len(d.names)) {
-		return content.ID{}, errNotNamed
-	}
-	return d.names[len(d.names)-1-int(back)], nil
-}
-
 // spanReader decodes a span of a commit.
 type spanReader struct {
 	cursor

@@ -153,9 +153,6 @@ func appendMediaType(dst []byte, t string) []byte {
 	return appendString(append(dst, 0), t)
 }
 
-// maxOriginKind is the greatest kind of origin that can be encoded.
-const maxOriginKind = 127
-
 func appendBlockOrigin(dst []byte, o *content.BlockOrigin) []byte {
 	if o.ParentID.IsZero() {
 		return append(dst, byte(o.Kind)<<1)
@@ -318,9 +315,6 @@ func isQuoted(extra []byte, sourceID string) bool {
 	n := len(sourceID)
 	return n > 0 && len(extra) == n+2 && extra[0] == '"' && extra[n+1] == '"' && string(extra[1:n+1]) == sourceID
 }
-
-// kindByte is the kind of a usage with its piece, which is 0 for plain text.
-func kindByte(u *Usage) byte { return byte(u.Kind) | byte(u.Piece)<<4 }
 
 // named encodes the next name, counted backwards.
 func (e *Encoder) named(b []byte) []byte {

@@ -201,3 +201,34 @@ func NewPlain(kind Kind) Record {
 	}
 	return nil
 }
+
+func walkValue(r *Value, f Fields) {
+	f.Small("scope", (*uint8)(&r.Owner.Scope))
+	switch r.Owner.Scope {
+	case ApplicationScope, UserScope:
+		f.Text("owner", &r.Owner.Name)
+	case ThreadScope:
+		walkID(f, "thread id", KindThread, &r.Owner.Thread)
+		f.Uint("incarnation", &r.Incarnation)
+	case ContextScope:
+		walkID(f, "context id", KindContext, &r.Owner.Context)
+		f.Ref("seen", &r.Seen)
+	}
+	f.Text("key", &r.Key)
+	form := r.form()
+	f.Small("form", &form)
+	switch form {
+	case valueDeleted:
+	case valueInline:
+		f.Optional("json", &r.JSON)
+	case valueContent:
+		f.Content("content", &r.Content)
+	}
+	f.Time("time", &r.At)
+	if form != r.form() {
+		f.Refuse("value of another form")
+	}
+	if why := r.fault(); why != "" {
+		f.Refuse(why)
+	}
+}

@@ -2,16 +2,12 @@ package structure
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
 )
-
-// ErrIncomplete is returned when a record lacks what its kind requires.
-var ErrIncomplete = errors.New("incomplete record")
 
 // MarshalRecord returns the binary form of a single plain record: see Walk.
 func MarshalRecord(r Record) ([]byte, error) { return AppendRecord(nil, r) }
@@ -179,3 +175,19 @@ func (owner) Flag(string, *bool)                {}
 func (owner) Count(_ string, given, _ int) int  { return given }
 func (owner) Refuse(string)                     {}
 func (owner) Failed() bool                      { return false }
+
+func appendRef(dst []byte, r SpanRef) []byte {
+	dst = appendUint(dst, r.Seq)
+	if r.Seq != 0 {
+		dst = append(dst, r.Run[:]...)
+	}
+	return dst
+}
+
+func (c *cursor) ref(what string) SpanRef {
+	seq := c.uint(what)
+	if seq == 0 {
+		return SpanRef{}
+	}
+	return SpanRef{Seq: seq, Run: readID[RunID](c, what)}
+}

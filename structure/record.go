@@ -3,49 +3,10 @@ package structure
 import (
 	"bytes"
 	"cmp"
-	"strconv"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
 )
-
-// Kind is the kind of a record. The values are part of the disk format.
-type Kind uint8
-
-// The kinds of record.
-const (
-	KindBlock      Kind = 1
-	KindChunk      Kind = 2
-	KindThread     Kind = 3
-	KindContext    Kind = 4
-	KindTip        Kind = 5
-	KindRun        Kind = 6
-	KindSpan       Kind = 7
-	KindSpanSet    Kind = 8
-	KindBranch     Kind = 9
-	KindCheckpoint Kind = 10
-	KindSummary    Kind = 11
-	KindReflog     Kind = 12
-	KindDeletion   Kind = 13
-	KindCut        Kind = 14
-	KindValue      Kind = 15
-	KindRemnant    Kind = 16
-)
-
-var kindNames = [...]string{
-	KindBlock: "block", KindChunk: "chunk", KindThread: "thread", KindContext: "context",
-	KindTip: "tip", KindRun: "run", KindSpan: "span", KindSpanSet: "span set", KindBranch: "branch",
-	KindCheckpoint: "checkpoint", KindSummary: "summary", KindReflog: "reflog entry", KindDeletion: "deletion", KindCut: "cut",
-	KindValue: "value", KindRemnant: "remnant",
-}
-
-// String returns the name of the kind.
-func (k Kind) String() string {
-	if int(k) < len(kindNames) && kindNames[k] != "" {
-		return kindNames[k]
-	}
-	return "record kind " + strconv.Itoa(int(k))
-}
 
 // Record is one immutable statement in a commit. Records of threads, contexts, branches and
 // checkpoints state their subject completely: a later record with the same id replaces an
@@ -320,7 +281,6 @@ func (*Summary) Kind() Kind    { return KindSummary }
 func (*Reflog) Kind() Kind     { return KindReflog }
 func (*Deletion) Kind() Kind   { return KindDeletion }
 func (*Cut) Kind() Kind        { return KindCut }
-func (*Value) Kind() Kind      { return KindValue }
 func (*Remnant) Kind() Kind    { return KindRemnant }
 
 // Commit is an atomic list of records. The engine assigns the number; numbers start at 1

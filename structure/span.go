@@ -275,3 +275,9 @@ type Span struct {
 }
 
 func (*Span) Kind() Kind { return KindSpan }
+
+// maxOriginKind is the greatest kind of origin that can be encoded.
+const maxOriginKind = 127
+
+// kindByte is the kind of a usage with its piece, which is 0 for plain text.
+func kindByte(u *Usage) byte { return byte(u.Kind) | byte(u.Piece)<<4 }

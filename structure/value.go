@@ -97,52 +97,6 @@ func (v *Value) Deleted() bool { return v.JSON == nil && v.Content.IsZero() }
 // Home returns the thread that owns the value, or zero.
 func (v *Value) Home() Home { return Home{v.Owner.Thread, v.Incarnation} }
 
-// SetBefore reports whether the value was set before a span of its context was added: a
-// context that starts at the span inherits it, unless a later value was also set before the
-// span.
-//
-// It does not look up the run of Seen, which may have been collected.
-func (v *Value) SetBefore(span SpanRef, runs RunLookup) (bool, error) {
-	switch v.Seen {
-	case SpanRef{}:
-		return true, nil
-	case span, CollectedSpan:
-		return false, nil
-	}
-	for !span.IsZero() && span.Run != v.Seen.Run {
-		run, _, err := locate(span, runs)
-		if err != nil {
-			return false, err
-		}
-		if !run.Parent.IsZero() {
-			if _, _, err = parentRun(run, runs); err != nil {
-				return false, err
-			}
-		}
-		span = run.Parent
-	}
-	return v.Seen.Seq <= span.Seq, nil
-}
-
-// InheritedAt returns the position as of which a context reads the values of its parent,
-// given the position as of which its own are read: the base of the context, or the position
-// if that is before the base.
-func InheritedAt(at, base SpanRef, runs RunLookup) (SpanRef, error) {
-	before, err := Position(at, runs)
-	if err != nil {
-		return SpanRef{}, err
-	}
-	start, err := Position(base, runs)
-	if err != nil || before >= start {
-		return base, err
-	}
-	is, err := IsAncestor(at, base, runs)
-	if err != nil || !is {
-		return base, err
-	}
-	return at, nil
-}
-
 // Check returns an error for a value that cannot be stored.
 func (v *Value) Check() error {
 	if why := v.fault(); why != "" {
@@ -218,33 +172,4 @@ func (v *Value) form() uint8 {
 	return valueDeleted
 }
 
-func walkValue(r *Value, f Fields) {
-	f.Small("scope", (*uint8)(&r.Owner.Scope))
-	switch r.Owner.Scope {
-	case ApplicationScope, UserScope:
-		f.Text("owner", &r.Owner.Name)
-	case ThreadScope:
-		walkID(f, "thread id", KindThread, &r.Owner.Thread)
-		f.Uint("incarnation", &r.Incarnation)
-	case ContextScope:
-		walkID(f, "context id", KindContext, &r.Owner.Context)
-		f.Ref("seen", &r.Seen)
-	}
-	f.Text("key", &r.Key)
-	form := r.form()
-	f.Small("form", &form)
-	switch form {
-	case valueDeleted:
-	case valueInline:
-		f.Optional("json", &r.JSON)
-	case valueContent:
-		f.Content("content", &r.Content)
-	}
-	f.Time("time", &r.At)
-	if form != r.form() {
-		f.Refuse("value of another form")
-	}
-	if why := r.fault(); why != "" {
-		f.Refuse(why)
-	}
-}
+func (*Value) Kind() Kind { return KindValue }

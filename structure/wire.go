@@ -50,14 +50,6 @@ func appendOptionalString(dst []byte, s *string) []byte {
 
 func appendTime(dst []byte, t time.Time) []byte { return appendInt(dst, t.UnixMilli()) }
 
-func appendRef(dst []byte, r SpanRef) []byte {
-	dst = appendUint(dst, r.Seq)
-	if r.Seq != 0 {
-		dst = append(dst, r.Run[:]...)
-	}
-	return dst
-}
-
 // cursor decodes from front to back. The first error sticks: later reads return zero
 // values, so that a decoder checks err once at its end. Returned byte slices share
 // memory with the input.
@@ -138,14 +130,6 @@ func (c *cursor) optionalString(what string) *string {
 
 func (c *cursor) time(what string) time.Time { return time.UnixMilli(c.int(what)).UTC() }
 
-func (c *cursor) ref(what string) SpanRef {
-	seq := c.uint(what)
-	if seq == 0 {
-		return SpanRef{}
-	}
-	return SpanRef{Seq: seq, Run: readID[RunID](c, what)}
-}
-
 func (c *cursor) contentID(what string) (id content.ID) {
 	copy(id[:], c.take(uint64(len(id)), what))
 	return id
@@ -172,3 +156,6 @@ func (c *cursor) end() error {
 	}
 	return c.err
 }
+
+// ErrIncomplete is returned when a record lacks what its kind requires.
+var ErrIncomplete = errors.New("incomplete record")

@@ -71,7 +71,7 @@ func TestImportedConversationsGoOn(t *testing.T) {
 	for path, withCalls := range map[string]bool{
 		"tau-bench/runs.json": true, "swe-agent": true, "openai/chat.jsonl": true, "codex-made/rollout-base.jsonl": true,
 		"claude-code-made": true, "claude-code-spotter": true, "claude-made": true, "chatgpt-made": false, "open-webui": false, "librechat": false, "sharegpt": true,
-		"oasst/trees.jsonl": false, "hh-rlhf": false, "branch-files": false, "agents/pi": true, "agents/copilot": true, "agents/qwen": true, "agents/gemini": true,
+		"oasst/trees.jsonl": false, "hh-rlhf": false, "branch-files": false, "agents/pi": true, "agents/openclaw": true, "agents/copilot": true, "agents/qwen": true, "agents/gemini": true,
 	} {
 		t.Run(path, func(t *testing.T) {
 			s := imported(t, path)

@@ -10,9 +10,11 @@ import (
 	"os"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/memory"
 )
 
 func main() {
+	memory.Bound()
 	ctx := app.EndOnSignals(context.Background(), app.Grace)
 	os.Exit(execute(ctx, app.New(os.Stdin, os.Stdout, os.Stderr, os.Getenv), os.Args[1:]))
 }

@@ -76,8 +76,12 @@ var rooms = []room{
 	{path: "lineage/lock", ours: []string{"internal/vfs"}, libs: []string{sys, uuid}},
 	{path: "internal/vfs/memfs", ours: []string{"internal/vfs"}},
 	{path: "internal/vfs/crashfs", ours: []string{"internal/vfs"}},
-	{path: "internal/pack", ours: join(belowEngines, "internal/lru", "internal/varint", "internal/zframe"), libs: []string{brotli, compress}},
-	{path: "internal/journal", ours: join(belowEngines, "internal/vfs", "internal/varint", "internal/pack")},
+	{path: "internal/pack/layout", ours: []string{"lineage/backend", "internal/varint"}},
+	{path: "internal/pack/compress", ours: []string{"internal/pack/layout", "internal/zframe"}, libs: []string{brotli, compress}},
+	{path: "internal/pack/lookup", ours: []string{"structure", "internal/pack/layout", "internal/varint"}},
+	{path: "internal/pack/columns", ours: []string{"content", "structure", "internal/pack/layout", "internal/varint"}},
+	{path: "internal/pack", ours: join(belowEngines, "internal/lru", "internal/pack/layout", "internal/pack/compress", "internal/pack/lookup", "internal/pack/columns")},
+	{path: "internal/journal", ours: join(belowEngines, "internal/vfs", "internal/varint", "internal/pack", "internal/pack/layout", "internal/pack/lookup")},
 	{path: "internal/memtable"},
 	{path: "internal/sealed", ours: []string{"internal/lru", "internal/varint", "internal/zframe"}, libs: []string{compress}},
 	{path: "internal/index", ours: join(belowEngines, "internal/vfs", "internal/memtable", "internal/sealed"), libs: []string{bolt}},
@@ -91,7 +95,7 @@ var rooms = []room{
 	{path: "internal/embedded/entries", ours: join(belowEngines, "internal/embedded/keys", "internal/embedded/recent", "internal/embedded/read", "internal/judge", "internal/journal", "internal/index")},
 	{path: "internal/embedded/live", ours: join(belowEngines, "internal/embedded/keys", "internal/embedded/read", "internal/index", "internal/vfs")},
 	{path: "internal/embedded/salvage", ours: join(belowEngines, "internal/embedded/live", "internal/write", "internal/journal")},
-	{path: "internal/embedded", ours: join(belowEngines, "internal/embedded/keys", "internal/embedded/recent", "internal/embedded/read", "internal/embedded/entries", "internal/embedded/live", "internal/embedded/salvage", "internal/write", "internal/judge", "internal/vfs", "internal/vfs/memfs", "internal/journal", "internal/index", "internal/logline", "internal/yielding"), libs: []string{sys}},
+	{path: "internal/embedded", ours: join(belowEngines, "internal/embedded/keys", "internal/embedded/recent", "internal/embedded/read", "internal/embedded/entries", "internal/embedded/live", "internal/embedded/salvage", "internal/write", "internal/judge", "internal/scratch", "internal/vfs", "internal/vfs/memfs", "internal/journal", "internal/index", "internal/logline", "internal/yielding"), libs: []string{sys}},
 	{path: "internal/remote", ours: join(belowEngines, "internal/judge", "internal/varint"), libs: []string{sys}},
 	{path: "internal/resume", ours: belowEngines},
 	{path: "internal/localsocket", libs: []string{sys}},
@@ -104,12 +108,14 @@ var rooms = []room{
 	{path: "lineage/chat", ours: join(belowStore, "internal/place", "lineage/transcript")},
 	{path: "lineage/chat/chattest", ours: join(belowStore, "lineage/chat"), libs: []string{testify, rapid}},
 	{path: "internal/derivedfile", ours: join(belowStore, "internal/sqlitefile", "internal/vfs", "lineage/derived"), libs: []string{sqlite}},
-	{path: "lineage/search", ours: join(belowStore, "internal/query", "internal/sqlitefile", "internal/vector", "internal/vfs", "lineage/chat", "lineage/derived", "internal/derivedfile"), libs: []string{sqlite}},
+	{path: "internal/searched", ours: join(belowStore, "internal/query", "lineage/derived")},
+	{path: "lineage/search", ours: join(belowStore, "internal/query", "internal/searched", "internal/sqlitefile", "internal/vector", "internal/vfs", "lineage/chat", "lineage/derived", "internal/derivedfile"), libs: []string{sqlite}},
+	{path: "lineage/search/searchtest", ours: join(belowStore, "lineage/search"), libs: []string{testify, rapid}},
 	{path: "lineage/usage/prices", ours: []string{"lineage/message"}},
 	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},
 	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},
 	{path: "lineage/engine/enginetest", ours: join(belowStore, "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/chat/chattest", "lineage/engine"), libs: []string{testify, rapid}},
-	{path: "lineage/archive", ours: []string{"content", "internal/awaited", "internal/rawjson", "lineage"}, libs: []string{compress}},
+	{path: "lineage/archive", ours: []string{"content", "internal/awaited", "internal/rawjson", "internal/scratch", "lineage"}, libs: []string{compress}},
 	{path: "lineage/archive/agents", ours: []string{"content", "internal/rawjson", "internal/vfs", "lineage", "lineage/message", "lineage/archive"}, libs: []string{compress, uuid}},
 	{path: "lineage/archive/chats", ours: []string{"internal/rawjson", "lineage/archive"}},
 	{path: "lineage/archive/lists", ours: []string{"content", "internal/rawjson", "lineage/message", "lineage/archive"}},
@@ -120,7 +126,7 @@ var rooms = []room{
 	{path: "lineage/archive/export", ours: join(belowStore, "internal/vfs", "lineage/message", "lineage/transcript", "lineage/archive", "lineage/render")},
 	{path: "lineage/resume", ours: join(belowStore, "internal/vfs", "lineage/archive", "lineage/archive/export", "lineage/follow"), libs: []string{uuid}},
 	{path: "lineage/conversation", ours: join(belowStore, "lineage/lock")},
-	{path: "lineage/bundle", ours: join(belowStore, "internal/varint", "internal/zframe"), libs: []string{compress}},
+	{path: "lineage/bundle", ours: join(belowStore, "internal/scratch", "internal/varint", "internal/zframe"), libs: []string{compress}},
 	{path: "lineage/graph", ours: join(belowStore, "lineage/derived")},
 	{path: "lineage/records", ours: join(belowStore, "lineage/graph", "internal/plain", "internal/embedded/salvage", "internal/embedded", "lineage/bundle")},
 	{path: "lineage/usage", ours: join(belowStore, "lineage/derived", "internal/derivedfile", "lineage/archive", "lineage/usage/prices", "lineage/records")},
@@ -139,9 +145,10 @@ var rooms = []room{
 	{path: "sqladapter/internal/statements", ours: join(belowStore, "sqladapter", "sqladapter/internal/tables")},
 	{path: "sqladapter/projecttest", ours: join(belowStore, "internal/campaign", "lineage/derived/derivedtest", "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/engine", "sqladapter", "sqladapter/sqlchat", "sqladapter/project", "sqladapter/importing"), libs: []string{testify, rapid}},
 	{path: "sqladapter/sqlite", ours: join(belowStore, "internal/sqlitefile", "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlite}},
-	{path: "sqladapter/archives", ours: join(belowStore, "lineage/archive"), libs: []string{sqlite}},
+	{path: "sqladapter/archives", ours: join(belowStore, "internal/zframe", "lineage/archive", "lineage/archive/agents"), libs: []string{sqlite, compress}},
 	{path: "sqladapter/postgres", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{postgres}},
-	{path: "postgres", ours: join(belowStore, "internal/embedded", "internal/embedded/entries", "internal/embedded/keys", "internal/embedded/live", "internal/embedded/read", "internal/embedded/recent", "internal/index", "internal/journal", "internal/judge", "internal/lru", "internal/memtable", "internal/resume", "internal/zframe", "internal/scratch", "sqladapter", "sqladapter/postgres"), libs: []string{postgres, compress}},
+	{path: "postgres/internal/searchindex", ours: join(belowStore, "internal/query", "internal/searched", "lineage/derived"), libs: []string{postgres}},
+	{path: "postgres", ours: join(belowStore, "internal/searched", "postgres/internal/searchindex", "internal/embedded", "internal/embedded/entries", "internal/embedded/keys", "internal/embedded/live", "internal/embedded/read", "internal/embedded/recent", "internal/index", "internal/journal", "internal/judge", "internal/lru", "internal/memtable", "internal/resume", "internal/zframe", "internal/scratch", "sqladapter", "sqladapter/postgres"), libs: []string{postgres, compress}},
 	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlserver}},
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat", "sqladapter/sqlite", "sqladapter/sqlserver")},
 	{path: "internal/refs", ours: join(belowStore, "internal/plain", "lineage/chat")},
@@ -154,7 +161,7 @@ var rooms = []room{
 	{path: "server/problem", ours: belowStore},
 	{path: "server", ours: join(belowStore, "internal/localsocket", "internal/vfs", "lineage/records", "server/access", "server/attachment", "server/problem")},
 	{path: "server/page", ours: join(belowStore, "lineage/transcript", "lineage/archive", "lineage/graph", "lineage/records", "lineage/render", "server", "server/attachment")},
-	{path: "server/api", ours: join(belowStore, "internal/difference", "internal/erasure", "internal/rawjson", "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/chat", "lineage/follow", "lineage/graph", "lineage/records", "lineage/summarize", "lineage/transcript", "server", "server/access", "server/problem")},
+	{path: "server/api", ours: join(belowStore, "internal/difference", "internal/erasure", "internal/rawjson", "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/chat", "lineage/follow", "lineage/graph", "lineage/records", "lineage/summarize", "lineage/transcript", "server", "server/access", "server/attachment", "server/problem")},
 	{path: "cmd", tree: true, any: true},
 	{path: "internal/paths", any: true},
 	{path: "internal/processes", any: true},
@@ -162,7 +169,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/search", "lineage/summarize", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
+	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/search", "lineage/search/searchtest", "lineage/summarize", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
 	testLibs  = []string{testify, compress, rapid, goleak, chromedp, cdproto, jsonschema}
 )
 
@@ -174,13 +181,13 @@ type heavy struct {
 }
 
 var heavies = []heavy{
-	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "internal/derivedfile", "lineage/search", "lineage/usage", "sqladapter/archives", "cmd"}},
-	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "postgres", "internal/pgcluster", "internal/pgtest", "cmd"}},
+	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "internal/derivedfile", "lineage/search", "lineage/search/searchtest", "lineage/usage", "sqladapter/archives", "cmd"}},
+	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "postgres", "postgres/internal/searchindex", "internal/pgcluster", "internal/pgtest", "cmd"}},
 	{"a SQL driver", []string{sqlserver, "github.com/denisenkom/go-mssqldb"}, []string{"sqladapter/sqlserver", "cmd"}},
 	{"a SQL driver", []string{"github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3", "github.com/glebarez/go-sqlite"}, nil},
 	{
 		"the SQL library", []string{"database/sql"},
-		[]string{"sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected", "sqladapter/sqlchat", "sqladapter/project", "sqladapter/importing", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "postgres", "sqladapter/sqlserver", "sqladapter/projecttest", "internal/derivedfile", "lineage/search", "lineage/usage", "internal/pgcluster", "internal/pgtest", "cmd"},
+		[]string{"sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected", "sqladapter/sqlchat", "sqladapter/project", "sqladapter/importing", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "postgres", "postgres/internal/searchindex", "sqladapter/sqlserver", "sqladapter/projecttest", "internal/derivedfile", "lineage/search", "lineage/search/searchtest", "lineage/usage", "internal/pgcluster", "internal/pgtest", "cmd"},
 	},
 	{
 		"a command-line library",

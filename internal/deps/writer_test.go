@@ -37,6 +37,7 @@ var makers = []maker{
 	{"internal/sharing/", "passes commits on to the owner of a store"},
 	{"lineage/backend/upload.go", "cuts bodies for Upload, and makes commits of chunks"},
 	{"lineage/backend/backendtest/", "tests engines"},
+	{"server/api/chat_pages.go", "compares records with the place where a page ended"},
 }
 
 // TestOneWriter requires that everything above an engine writes through internal/write.

@@ -166,7 +166,10 @@ func planMerge(files []packFile) (packJob, bool) {
 				job = newJob(f)
 				continue
 			}
-			if job = job.and(newJob(f)); job.share >= tier || job.files >= manyPacks {
+			if job.share >= tier && job.share+f.share > 1 {
+				return job, true // the next one does not fit
+			}
+			if job = job.and(newJob(f)); job.files >= manyPacks || job.share >= tier && (job.files >= tierFactor || job.share >= 2*tier) {
 				return job, true
 			}
 		}

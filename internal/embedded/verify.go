@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/internal/scratch"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -219,16 +220,21 @@ func (v *verifier) indexFile() error {
 	return nil
 }
 
-// scratchPattern names the directories of temporary indexes.
+// scratchPattern names the directories of temporary indexes in the directory of a store.
 const scratchPattern = "verify-*"
 
-// scratchDir returns the directory for temporary indexes: the store's directory, or the system's temporary directory
-// if the store is read-only.
-func (e *Engine) scratchDir() string {
+// scratchDir creates a directory for a temporary index: on the volume of the store or, if that is read-only, among the
+// temporary files of the machine.
+func (e *Engine) scratchDir() (dir string, remove func(), err error) {
 	if e.opt.ReadOnly {
-		return os.TempDir()
+		d, err := scratch.New()
+		if err != nil {
+			return "", nil, err
+		}
+		return d.Path, func() { _ = d.Remove() }, nil // the next process that needs one tries again
 	}
-	return e.dir
+	dir, err = os.MkdirTemp(e.dir, scratchPattern)
+	return dir, func() { _ = os.RemoveAll(dir) }, err // opening the store tries again
 }
 
 // removeScratch removes temporary indexes of interrupted verifications.
@@ -245,9 +251,9 @@ func (e *Engine) removeScratch() error {
 // shadow returns an engine with the same journal and an empty index, and a function that closes
 // and removes that index.
 func (e *Engine) shadow() (s *Engine, discard func(), err error) {
-	dir := ""
+	dir, remove := "", func() {}
 	if !e.opt.InMemory {
-		if dir, err = os.MkdirTemp(e.scratchDir(), scratchPattern); err != nil {
+		if dir, remove, err = e.scratchDir(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -258,9 +264,7 @@ func (e *Engine) shadow() (s *Engine, discard func(), err error) {
 		if s.index != nil {
 			_ = s.index.Close() // it is deleted
 		}
-		if dir != "" {
-			_ = os.RemoveAll(dir) // opening the store tries again
-		}
+		remove()
 	}
 	if err != nil {
 		discard()

@@ -87,7 +87,7 @@ func (s *Said) joinsTo(message []byte) bool {
 			message = message[len(b):]
 		}
 	}
-	err := join(s.Form, s.Extras, bodies, take, func(is *style, text []byte) {
+	err := join(s.Form, s.Extras, bodies, take, take, func(is *style, text []byte) {
 		n := is.begins(message, text)
 		if same = same && n > 0; same {
 			message = message[n:]
@@ -114,15 +114,16 @@ func Join(form []byte, extras, pieces [][]byte) ([]byte, error) {
 		}
 	}
 	out := make([]byte, 0, size+size/16)
-	err := join(form, extras, pieces, func(b []byte) { out = append(out, b...) }, func(is *style, text []byte) { out = is.quote(out, text) })
+	put := func(b []byte) { out = append(out, b...) }
+	err := join(form, extras, pieces, put, put, func(is *style, text []byte) { out = is.quote(out, text) })
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// join gives the parts of a message in order: bytes to put, and texts to quote.
-func join(form []byte, extras, pieces [][]byte, put func([]byte), quote func(*style, []byte)) error {
+// join gives the parts of a message in order: bytes to put, pieces that are values, and pieces that are texts to quote.
+func join(form []byte, extras, pieces [][]byte, put, value func([]byte), quote func(*style, []byte)) error {
 	if len(form) > 0 && form[0] == toolMark && len(extras) > 0 {
 		form, extras = form[1:], extras[1:]
 	}
@@ -132,7 +133,7 @@ func join(form []byte, extras, pieces [][]byte, put func([]byte), quote func(*st
 		first, pieces, marked = pieces[0], pieces[1:], true
 	}
 	for len(form) > 0 {
-		next := bytes.IndexFunc(form, isHole)
+		next := nextHole(form)
 		if next < 0 {
 			put(form)
 			break
@@ -157,7 +158,7 @@ func join(form []byte, extras, pieces [][]byte, put func([]byte), quote func(*st
 		}
 		switch style := int(hole) - textHole; {
 		case hole == valueHole:
-			put(pieces[0])
+			value(pieces[0])
 		case style >= 0 && style < len(styles):
 			quote(&styles[style], pieces[0])
 		default:
@@ -186,7 +187,7 @@ func FirstAt(form []byte) int {
 	}
 	n := 0
 	for _, c := range form[:marked] {
-		if c != extraHole && c != toolMark && isHole(rune(c)) {
+		if c != extraHole && c != toolMark && isHole(c) {
 			n++
 		}
 	}
@@ -211,4 +212,14 @@ func firstFirst[P any](pieces []P, place int) {
 	}
 }
 
-func isHole(r rune) bool { return r < ' ' && r != '\t' && r != '\n' && r != '\r' }
+// nextHole returns the index of the first hole or mark, -1 if there is none.
+func nextHole(form []byte) int {
+	for i, c := range form {
+		if isHole(c) {
+			return i
+		}
+	}
+	return -1
+}
+
+func isHole(c byte) bool { return c < ' ' && c != '\t' && c != '\n' && c != '\r' }

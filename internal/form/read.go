@@ -194,7 +194,18 @@ func (m *Message) Outline() []byte {
 	if m.form == nil {
 		return nil
 	}
-	return m.Brief(-1)
+	bodies := make([][]byte, len(m.Pieces))
+	for i := range m.Pieces {
+		if m.Pieces[i].JSON {
+			bodies[i] = []byte("null")
+		}
+	}
+	firstFirst(bodies, m.first)
+	outline, err := Join(m.form, m.extras, bodies)
+	if err != nil {
+		return nil
+	}
+	return outline
 }
 
 // Original returns the original message, of any size. If part of it was erased, the error matches
@@ -298,33 +309,4 @@ func (m *Message) Excerpt(start func(*Stored) []byte) []byte {
 		return nil
 	}
 	return excerpt
-}
-
-// Brief is Outline with the bodies of the pieces that are JSON, if they were read and are not larger than a limit. A message
-// without a form is its body, under the same conditions.
-func (m *Message) Brief(limit int) []byte {
-	if !m.formed {
-		if p := &m.Pieces[0]; p.JSON && len(p.Body) <= limit {
-			return p.Body
-		}
-		return nil
-	}
-	if m.form == nil {
-		return nil
-	}
-	bodies := make([][]byte, len(m.Pieces))
-	for i := range m.Pieces {
-		switch p := &m.Pieces[i]; {
-		case p.JSON && p.Body != nil && len(p.Body) <= limit:
-			bodies[i] = p.Body
-		case p.JSON:
-			bodies[i] = []byte("null")
-		}
-	}
-	firstFirst(bodies, m.first)
-	brief, err := Join(m.form, m.extras, bodies)
-	if err != nil {
-		return nil
-	}
-	return brief
 }

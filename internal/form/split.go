@@ -45,8 +45,9 @@ type emptyAt struct {
 // holeAt is the place of a piece's hole in the form, and the original JSON of the piece: nil for
 // the empty piece of a message without content.
 type holeAt struct {
-	at  int
-	raw []byte
+	at     int
+	raw    []byte
+	common bool // the JSON is a string in the first style
 }
 
 // value is a value of the message.
@@ -224,12 +225,14 @@ func (s *splitter) text(v value, kind structure.Piece, tool string) {
 	if len(v.raw) <= 2 {
 		return
 	}
-	text, exact := rawjson.Unquote(v.raw)
+	text, exact, common := rawjson.UnquoteAs(v.raw)
 	if !exact || !utf8.Valid(text) {
 		s.cut(v, valueHole, Piece{Kind: kind, Name: tool, Body: v.raw, JSON: true})
 		return
 	}
-	s.cut(v, textHole, Piece{Kind: kind, Name: tool, Body: text})
+	if s.cut(v, textHole, Piece{Kind: kind, Name: tool, Body: text}); !s.over {
+		s.holes[len(s.holes)-1].common = common
+	}
 }
 
 // emptyText remembers the place of an empty value. The value stays in the form.
@@ -335,6 +338,9 @@ func (s *splitter) chooseStyles() {
 	written := func(i, style int) bool {
 		if s.pieces[i].JSON || s.holes[i].raw == nil {
 			return true
+		}
+		if style == 0 {
+			return s.holes[i].common
 		}
 		return styles[style].begins(s.holes[i].raw, s.pieces[i].Body) == len(s.holes[i].raw)
 	}

@@ -14,12 +14,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-var (
-	leavesBucket = []byte("leaves")
-	metaBucket   = []byte("meta")
-	stateKey     = []byte("state")
-)
-
 // leafKey is the bbolt key of the leaf with a lower bound. bbolt accepts no empty
 // keys, and the first leaf's bound is empty.
 func leafKey(low []byte) []byte {
@@ -200,6 +194,13 @@ func (b *base) page(key []byte, limit int) (entries []Entry, next []byte, err er
 	}
 	return entries, next, nil
 }
+
+const (
+	// minPage and maxPage limit what is read of the sealed table at once: most ranges are short,
+	// and others are read to their ends.
+	minPage = 4
+	maxPage = 512
+)
 
 // over returns the entries of a leaf before a key over those of the sealed table.
 func over(leaf []Entry, table []sealed.Entry, end []byte) []Entry {

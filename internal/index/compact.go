@@ -8,15 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 
 	"go.etcd.io/bbolt"
-
-	"github.com/lineage-store/lineage/internal/sealed"
 )
-
-// compactSuffix is the suffix of an index that is being rewritten.
-const compactSuffix = ".compact"
 
 // Compact folds everything applied so far and rewrites the file with all entries in a
 // sealed table, except those for which spare returns true (see Drop; nil spares none).
@@ -83,31 +77,6 @@ func (db *DB) leave() (release func()) {
 		db.replaced.Done()
 	}
 	return db.kept.release
-}
-
-// file is a bbolt file with readers. It is closed after its last base, because bbolt
-// cannot be closed while reads end one by one.
-type file struct {
-	path   string
-	bolt   *bbolt.DB
-	refs   atomic.Int64 // of its bases and, while it is current, the index
-	closed func(error)
-
-	sealing *sealing // nil without a sealed table
-	table   *sealed.Table
-}
-
-func newFile(path string, bolt *bbolt.DB) *file {
-	f := &file{path: path, bolt: bolt}
-	f.refs.Store(1)
-	return f
-}
-
-func (f *file) release() {
-	if f.refs.Add(-1) == 0 {
-		// The last reader does not wait for the unmapping.
-		go func() { f.closed(f.bolt.Close()) }()
-	}
 }
 
 // rewriteWith writes the sealed table, the leaves and the entries and state of came into

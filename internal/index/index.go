@@ -27,25 +27,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// Entry is a key and its value. Neither may be changed.
-type Entry struct {
-	Key, Value []byte // a nil Value in a batch deletes the key
-}
-
-// State is the position in the journal that an index accounts for.
-type State struct {
-	Store   [16]byte
-	Number  uint64 // of the last commit
-	ID      uint64 // of that commit and of the earlier ones from Since on
-	Since   uint64
-	Segment uint32 // position after that commit's frame
-	Offset  int64
-	Counts  Counts
-}
-
-// Counts are counters of the caller as of each commit.
-type Counts [12]uint64
-
 // Options configure an index. The zero value of each field is a default.
 type Options struct {
 	// OverlayBytes is the size of the overlay at which a checkpoint starts in the background.
@@ -76,12 +57,6 @@ type Options struct {
 	// Logger reports failures in the background; nil discards them.
 	Logger *slog.Logger
 }
-
-// ErrUnusable is returned if the file is damaged, of another version, or not an index: it
-// must be rebuilt.
-var ErrUnusable = errors.New("index cannot be used")
-
-var errClosed = fmt.Errorf("index: %w", backend.ErrClosed)
 
 // DB is an open index. Only one goroutine at a time may call Apply; everything else is safe
 // for concurrent use.

@@ -3,7 +3,6 @@ package index
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"hash/crc32"
 )
 
@@ -26,13 +25,6 @@ const (
 	// leafShare is the share of a leaf and its overhead in a page, so that pages are
 	// full.
 	leafShare = 1<<10 - pageHeader/4
-)
-
-var (
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-	errLeaf    = errors.New("leaf checksum does not match")
-	errBounds  = errors.New("key outside the bounds of its leaf")
-	errStale   = errors.New("leaf in a page that is free")
 )
 
 type leaf struct {

@@ -292,13 +292,6 @@ type baseSource struct {
 	pages    int    // read so far
 }
 
-const (
-	// minPage and maxPage limit what is read of the sealed table at once: most ranges are short,
-	// and others are read to their ends.
-	minPage = 4
-	maxPage = 512
-)
-
 func (s *baseSource) peek() (Entry, bool, error) {
 	for len(s.entries) == 0 {
 		if s.next == nil {

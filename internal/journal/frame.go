@@ -137,3 +137,56 @@ func decodeBody(b []byte) (f Frame, ok bool) {
 	}
 	return f, true
 }
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Position is where a frame starts.
+type Position struct {
+	Segment uint32
+	Offset  int64
+}
+
+// decodeTrailer decodes a trailer. It refuses everything that appendTrailer does not write.
+func (f *Frame) decodeTrailer(b []byte) bool {
+	flags := b[0]
+	if b = b[1:]; flags == 0 || flags > trailerID|trailerUnknown { // never a session and unknown
+		return false
+	}
+	if flags&trailerID != 0 {
+		if len(b) < 8 {
+			return false
+		}
+		f.ID, b = binary.LittleEndian.Uint64(b), b[8:]
+		if f.ID == 0 {
+			return false
+		}
+	}
+	if flags&trailerUnknown != 0 {
+		f.Once = &Once{Unknown: true}
+	}
+	if flags&trailerOnce == 0 {
+		return len(b) == 0
+	}
+	back, n := varint.Minimal(b)
+	if n == 0 {
+		return false
+	}
+	b = b[n:]
+	once := &Once{First: back == 0}
+	if back > 1 {
+		if once.Back = back - 1; once.Back >= f.Number {
+			return false
+		}
+		step, n := varint.Minimal(b)
+		once.Step = int64(step>>1) ^ -int64(step&1)
+		f.Once = once
+		return n > 0 && n == len(b)
+	}
+	if len(b) < len(once.Session) {
+		return false
+	}
+	b = b[copy(once.Session[:], b):]
+	once.Sequence, n = varint.Minimal(b)
+	f.Once = once
+	return n > 0 && n == len(b)
+}

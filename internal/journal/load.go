@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lineage-store/lineage/internal/pack"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -75,9 +75,9 @@ func (j *Journal) loadPacks(names []string) ([]*segment, error) {
 	var candidates []candidate
 	var gone []string
 	for _, name := range names {
-		if strings.HasSuffix(name, pack.Suffix+pack.Unfinished) {
+		if strings.HasSuffix(name, layout.Suffix+layout.Unfinished) {
 			gone = append(gone, name)
-		} else if first, last, generation, ok := pack.ParseName(name); ok {
+		} else if first, last, generation, ok := layout.ParseName(name); ok {
 			candidates = append(candidates, candidate{name, first, last, generation})
 		}
 	}

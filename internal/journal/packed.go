@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/pack"
+	"github.com/lineage-store/lineage/internal/pack/lookup"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -15,7 +16,7 @@ var ErrLookup = pack.ErrLookup
 var ErrUnlisted = pack.ErrUnlisted
 
 // Fingerprint returns the part of a content hash that packs store.
-func Fingerprint(hash []byte) uint32 { return pack.Fingerprint(hash) }
+func Fingerprint(hash []byte) uint32 { return lookup.Fingerprint(hash) }
 
 // Found is a block or chunk in a pack, with the position of its record.
 type Found struct {

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 
 	"github.com/lineage-store/lineage/internal/pack"
-	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -16,27 +15,6 @@ const (
 	firstRead = 4 << 10   // first read for a single frame
 	maxRead   = 256 << 10 // largest read-ahead for frames in order
 )
-
-func (s *segment) open(fsys vfs.FS) error {
-	if s.file != nil {
-		return nil
-	}
-	f, err := fsys.Open(s.name)
-	if err != nil {
-		return fmt.Errorf("open segment: %w", err)
-	}
-	s.file = f
-	return nil
-}
-
-func (s *segment) close() error {
-	if s.file == nil {
-		return nil
-	}
-	err := s.file.Close()
-	s.file = nil
-	return err
-}
 
 // Reader reads frames and parts of segments. It reads ahead when positions ascend. It
 // is not safe for concurrent use.
@@ -176,3 +154,6 @@ func packed(f pack.Frame) Frame {
 		Payload: f.Payload, PayloadOffset: f.PayloadOffset, Offsets: f.Offsets,
 	}
 }
+
+// NewReader returns a reader of the view.
+func (v *View) NewReader() *Reader { return &Reader{j: v.j, view: v, ahead: firstRead} }

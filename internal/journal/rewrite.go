@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/pack"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -125,8 +126,8 @@ func (j *Journal) Rewrite(ctx context.Context, first, last uint32, o RewriteOpti
 			generation = max(generation, s.generation+1)
 		}
 	}
-	name := filepath.Join(j.dir, pack.Name(first, last, generation))
-	header := pack.Header{First: first, Last: last, FirstCommit: old[0].first, Store: j.store, Dense: o.Dense, Collected: o.Filter != nil}
+	name := filepath.Join(j.dir, layout.Name(first, last, generation))
+	header := layout.Header{First: first, Last: last, FirstCommit: old[0].first, Store: j.store, Dense: o.Dense, Collected: o.Filter != nil}
 	if _, err := rand.Read(header.Salt[:]); err != nil {
 		return report, fmt.Errorf("rewrite segments %d to %d: %w", first, last, err)
 	}
@@ -136,7 +137,7 @@ func (j *Journal) Rewrite(ctx context.Context, first, last uint32, o RewriteOpti
 			header.Collected = header.Collected || s.pack.Collected
 		}
 	}
-	if report.Commits, report.After, err = j.writePack(ctx, v, name+pack.Unfinished, header, o); err != nil {
+	if report.Commits, report.After, err = j.writePack(ctx, v, name+layout.Unfinished, header, o); err != nil {
 		return report, fmt.Errorf("rewrite segments %d to %d: %w", first, last, err)
 	}
 	if err := j.replace(old, name, o.Prepared); err != nil {
@@ -160,7 +161,7 @@ func (v *View) sealed(first, last uint32) ([]*segment, error) {
 
 // writePack writes the pack of some segments under a temporary name, reads it back
 // and compares it.
-func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Header, o RewriteOptions) (commits uint64, size int64, err error) {
+func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h layout.Header, o RewriteOptions) (commits uint64, size int64, err error) {
 	if err := j.opt.FS.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, 0, err
 	}
@@ -227,7 +228,7 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h pack.Hea
 
 // replace replaces the old files by the new pack.
 func (j *Journal) replace(old []*segment, name string, prepared func() error) (err error) {
-	tmp := name + pack.Unfinished
+	tmp := name + layout.Unfinished
 	renamed := false
 	defer func() {
 		if err == nil {
@@ -292,6 +293,6 @@ func (j *Journal) openPack(name string) (*segment, error) {
 	s.header = header{segment: s.pack.First, first: s.pack.FirstCommit, store: s.pack.Store}
 	s.last = s.pack.Last
 	s.end.Store(size)
-	_, _, s.generation, _ = pack.ParseName(filepath.Base(name))
+	_, _, s.generation, _ = layout.ParseName(filepath.Base(name))
 	return s, nil
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/campaign"
-	"github.com/lineage-store/lineage/internal/pack"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -97,7 +97,7 @@ func TestRewriteKeepsEverything(t *testing.T) {
 	v.Release()
 	names, err = fs.List(dir)
 	require.NoError(t, err)
-	require.Equal(t, []string{pack.Name(1, j.Segments()[0].Last, 0), path.Base(j.Segments()[1].Name)}, names)
+	require.Equal(t, []string{layout.Name(1, j.Segments()[0].Last, 0), path.Base(j.Segments()[1].Name)}, names)
 
 	// It can be written to, packed again and reopened.
 	more := appendAll(t, j, commitPayload(t, 100, 100), commitPayload(t, 101, 100))

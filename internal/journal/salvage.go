@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/lineage-store/lineage/internal/pack"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -91,7 +92,7 @@ func salvageOrder(dir string, names []string) (files []salvageFile) {
 		f := salvageFile{name: filepath.Join(dir, name)}
 		if number, ok := segmentNumber(name); ok {
 			f.first, f.last = number, number
-		} else if f.first, f.last, f.generation, f.packed = pack.ParseName(name); !f.packed {
+		} else if f.first, f.last, f.generation, f.packed = layout.ParseName(name); !f.packed {
 			continue
 		}
 		files = append(files, f)

@@ -32,8 +32,6 @@ const maxSegment = 4<<30 + 64<<20
 // FirstOffset is the offset of the first frame of a segment.
 const FirstOffset = headerSize
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // errNoHeader is returned for a file that is too short for a header, or whose header
 // was never written.
 var errNoHeader = errors.New("no header")
@@ -157,4 +155,25 @@ func (s *segment) follows(f Frame, number uint64) error {
 
 func (s *segment) corrupt(offset int64, what string) error {
 	return &backend.CorruptError{File: s.name, Offset: offset, What: what}
+}
+
+func (s *segment) open(fsys vfs.FS) error {
+	if s.file != nil {
+		return nil
+	}
+	f, err := fsys.Open(s.name)
+	if err != nil {
+		return fmt.Errorf("open segment: %w", err)
+	}
+	s.file = f
+	return nil
+}
+
+func (s *segment) close() error {
+	if s.file == nil {
+		return nil
+	}
+	err := s.file.Close()
+	s.file = nil
+	return err
 }

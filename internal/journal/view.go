@@ -2,22 +2,11 @@ package journal
 
 import (
 	"fmt"
-	"iter"
 	"slices"
-	"sync/atomic"
 
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
-
-// View is the list of the journal's files when it was taken. A view continues
-// to read files that a rewrite has replaced since. Segments created later are
-// read too. It is safe for concurrent use and must be released.
-type View struct {
-	j        *Journal
-	segments []*segment
-	refs     atomic.Int64
-}
 
 // View returns the current files. It does not block.
 func (j *Journal) View() *View {
@@ -83,7 +72,7 @@ func (j *Journal) retire(s *segment) {
 	doomed := s.doomed && !j.filesGone
 	j.segmentsMu.Unlock()
 	if s.pack != nil {
-		j.cache.Forget(s.pack)
+		s.pack.Forget()
 	}
 	if !doomed {
 		return
@@ -132,13 +121,4 @@ func (v *View) at(number uint32) (*segment, vfs.File, int64, error) {
 		return nil, nil, 0, err
 	}
 	return s, s.file, s.end.Load(), nil
-}
-
-// NewReader returns a reader of the view.
-func (v *View) NewReader() *Reader { return &Reader{j: v.j, view: v, ahead: firstRead} }
-
-// Frames is [Journal.Frames] over the view.
-func (v *View) Frames(from Position) iter.Seq2[Frame, error] {
-	end := v.j.End()
-	return func(yield func(Frame, error) bool) { v.frames(from, end, yield) }
 }

@@ -203,3 +203,9 @@ func (r *Reader) Name() string {
 	}
 	return r.segment.name
 }
+
+// Frames is [Journal.Frames] over the view.
+func (v *View) Frames(from Position) iter.Seq2[Frame, error] {
+	end := v.j.End()
+	return func(yield func(Frame, error) bool) { v.frames(from, end, yield) }
+}

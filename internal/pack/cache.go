@@ -17,7 +17,7 @@ type Cache struct {
 }
 
 type cacheKey struct {
-	file *File
+	file *source
 	kind int
 	n    uint64
 }
@@ -26,6 +26,7 @@ const (
 	cachedDictionary = iota
 	cachedContent
 	cachedIDs
+	cachedFirst // the first chapter of a pack that has a dictionary
 	cachedChapter
 	cachedRun
 	cachedBegin // the start of a run, by its fingerprint
@@ -62,7 +63,7 @@ func (c *Cache) put(k cacheKey, value any, size int64) { c.shelf(k).Put(k, value
 
 func (c *Cache) shelf(k cacheKey) *lru.Cache[cacheKey, any] {
 	switch {
-	case k.kind == cachedDictionary, k.kind == cachedChapter && k.n == 0 && !k.file.Dense:
+	case k.kind == cachedDictionary, k.kind == cachedFirst:
 		return &c.dictionaries
 	case k.kind == cachedContent:
 		return &c.content
@@ -76,9 +77,9 @@ func (c *Cache) DropContent() {
 	c.rest.Clear()
 }
 
-// Forget drops everything decoded from a pack.
-func (c *Cache) Forget(f *File) {
+// forget drops everything decoded from a pack.
+func (c *Cache) forget(file *source) {
 	for _, shelf := range []*lru.Cache[cacheKey, any]{&c.dictionaries, &c.content, &c.rest} {
-		shelf.Delete(func(k cacheKey) bool { return k.file == f })
+		shelf.Delete(func(k cacheKey) bool { return k.file == file })
 	}
 }

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
+	"github.com/lineage-store/lineage/internal/pack/layout"
+	"github.com/lineage-store/lineage/internal/pack/lookup"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -14,21 +17,21 @@ func (p *File) CheckSums() error {
 	if err != nil {
 		return p.lookupFault(err)
 	}
-	for _, t := range []*buckets{&d.content, &d.runs} {
-		for i := range len(t.offsets) - 1 {
-			if err := p.fingers(t, uint64(i), func(finger) bool { return true }); err != nil {
+	for _, t := range []*lookup.Buckets{&d.Content, &d.Runs} {
+		for i := range t.Count() {
+			if err := p.fingers(t, uint64(i), func(lookup.Finger) bool { return true }); err != nil {
 				return p.lookupFault(err)
 			}
 		}
 	}
-	for i := range len(d.lists) - 1 {
-		at := part{d.lists[i], d.lists[i+1] - d.lists[i]}
+	for i := range d.ListCount() {
+		at := d.List(i)
 		b, err := p.part(at)
 		if err != nil {
 			return p.lookupFault(err)
 		}
-		if _, err := readRuns(b, min(runsPerList, int(d.runs.fingers)-i*runsPerList), p.Header); err != nil {
-			return p.lookupFault(p.corrupt(at.offset, err.Error()))
+		if _, err := d.ReadList(b, i, p.Header); err != nil {
+			return p.lookupFault(p.corrupt(at.Offset, err.Error()))
 		}
 	}
 	return nil
@@ -46,7 +49,7 @@ func (p *File) CheckParts(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		r := &rows[i]
-		for _, at := range r.parts {
+		for _, at := range r.Parts {
 			if _, err := p.part(at); err != nil {
 				return err
 			}
@@ -65,10 +68,10 @@ func (p *File) CheckParts(ctx context.Context) error {
 // order.
 type Check struct {
 	file   *File
-	rows   []row
+	rows   []layout.Row
 	row    int
 	next   uint64
-	lookup lookup
+	lookup lookup.Builder
 }
 
 // NewCheck starts a check with the first commit.
@@ -82,18 +85,18 @@ func (c *Check) Last() uint32 { return c.file.Last }
 
 // Add adds the next commit, with all of its records.
 func (c *Check) Add(number uint64, records []structure.Record) error {
-	for ; c.row+1 < len(c.rows) && c.rows[c.row+1].commit <= number; c.row++ {
+	for ; c.row+1 < len(c.rows) && c.rows[c.row+1].Commit <= number; c.row++ {
 		if err := c.chapter(); err != nil {
 			return err
 		}
 	}
 	at, err := c.file.commit(number)
-	for piece := 0; err == nil && at.x.open; piece++ {
-		n := min(len(at.x.records), len(records))
-		c.lookup.add(number, piece, records[:n], false)
+	for piece := 0; err == nil && at.x.Open; piece++ {
+		n := min(len(at.x.Records), len(records))
+		c.lookup.Add(number, piece, records[:n], false)
 		records = records[n:]
-		if at, err = c.file.after(at); err == nil && !at.x.open {
-			c.lookup.add(number, piece+1, records, false)
+		if at, err = c.file.after(at); err == nil && !at.x.Open {
+			c.lookup.Add(number, piece+1, records, false)
 			c.next = number + 1
 			return nil
 		}
@@ -101,7 +104,7 @@ func (c *Check) Add(number uint64, records []structure.Record) error {
 	if err != nil {
 		return err
 	}
-	c.lookup.add(number, 0, records, at.x.verbatim)
+	c.lookup.Add(number, 0, records, at.x.Verbatim)
 	c.next = number + 1
 	return nil
 }
@@ -110,7 +113,7 @@ func (c *Check) Add(number uint64, records []structure.Record) error {
 func (c *Check) chapter() error {
 	x, err := c.file.chapter(c.row)
 	if err == nil {
-		c.lookup.chapter(len(x.objects))
+		c.lookup.Chapter(len(x.objects))
 	}
 	return err
 }
@@ -127,8 +130,8 @@ func (c *Check) Done() error {
 			return err
 		}
 	}
-	parts, index := c.lookup.encode(p.FirstCommit)
-	from, to := p.foot.lookupAt(), p.foot.parityAt(p.size)
+	parts, index := c.lookup.Encode(p.FirstCommit)
+	from, to := p.foot.LookupAt(), p.foot.ParityAt(p.size)
 	is := make([]byte, to-from)
 	if err := p.read(is, from); err != nil {
 		return err
@@ -145,11 +148,43 @@ func (c *Check) Done() error {
 	return nil
 }
 
-// recordsOf returns the records of a payload, or none if it is not a commit.
-func recordsOf(payload []byte) []structure.Record {
-	c, err := structure.DecodeCommit(payload)
-	if err != nil {
-		return nil
+// Damage returns an error if the file is damaged, even if everything can be read. It reads the
+// file once.
+func (p *File) Damage() error {
+	const mends = "; nothing is lost as long as this is the only damage; 'lineage pack' rewrites the file"
+	if p.cut > 0 {
+		return p.corrupt(p.size-p.cut, fmt.Sprintf("the last %d bytes are missing", p.cut)+mends)
 	}
-	return c.Records
+	tail := make([]byte, layout.TailSize)
+	if err := p.read(tail, p.size-layout.TailSize); err != nil {
+		return err
+	}
+	differs := p.difference()
+	switch {
+	case !bytes.Equal(tail[:layout.FooterSize], tail[layout.FooterSize:]):
+		return p.corrupt(p.size-layout.TailSize, "one of two footers is damaged"+mends)
+	case errors.Is(p.unknown, errSum):
+		return p.corrupt(p.foot.ParityAt(p.size), "the parity is damaged"+mends)
+	case p.unknown != nil:
+		return p.unknown
+	case differs != nil:
+		return p.corrupt(max(p.damaged.Load()-1, 0), "a block is damaged"+mends)
+	}
+	return nil
+}
+
+// checkHeads compares the heads of all chapters with the table.
+func (p *File) checkHeads(rows []layout.Row) error {
+	for i := range rows {
+		r := &rows[i]
+		is, want := make([]byte, r.Head), r.EncodeHead(p.Header)
+		if err := p.read(is, r.Offset); err != nil {
+			return err
+		}
+		right := func(b []byte) bool { return bytes.Equal(b, want) }
+		if !right(is) && !p.restore(is, r.Offset, right) {
+			return p.corrupt(r.Offset, "the head of a chapter is damaged")
+		}
+	}
+	return nil
 }

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/structure"
+	"github.com/stretchr/testify/require"
 )
 
 // No part of a filtered pack, including dictionaries, contains filtered data.
@@ -71,9 +71,9 @@ func expanded(t *testing.T, p *File, text string) (found bool) {
 	for n := range rows {
 		d, err := p.codec(n)
 		require.NoError(t, err)
-		look(d.dict)
-		for i, size := range []int64{partIDs: rows[n].idBytes, partColumns: rows[n].columns, partContent: rows[n].size()} {
-			b, err := p.expand(d, rows[n].parts[i], size)
+		look(d.Dict)
+		for i, size := range []int64{layout.PartIDs: rows[n].IDBytes, layout.PartColumns: rows[n].Columns, layout.PartContent: rows[n].ContentSize()} {
+			b, err := p.expand(d, rows[n].Parts[i], size)
 			require.NoError(t, err)
 			look(b)
 		}

@@ -4,18 +4,17 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/pack/layout"
+	"github.com/lineage-store/lineage/internal/pack/lookup"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 	"github.com/lineage-store/lineage/structure/structuretest"
+	"github.com/stretchr/testify/require"
 )
 
 // samples returns packs of a few commits, dense and not, with small chapters. They are the caller's.
@@ -41,7 +40,7 @@ func writeSamples(t require.TestingT) (out [][]byte) {
 		}
 		m := &memory{}
 		frames := framesOf(t, 4, commits)
-		w := NewWriter(m, Header{First: 1, Last: frames[len(frames)-1].Segment, FirstCommit: 1, Dense: n%2 == 0}, nil)
+		w := NewWriter(m, layout.Header{First: 1, Last: frames[len(frames)-1].Segment, FirstCommit: 1, Dense: n%2 == 0}, nil)
 		for _, f := range frames {
 			require.NoError(t, w.Add(f))
 		}
@@ -55,56 +54,59 @@ func writeSamples(t require.TestingT) (out [][]byte) {
 
 // mend corrects all checksums, so that the code that they guard is tested.
 func mend(b []byte) {
-	if len(b) < headerSize+tailSize+minParity+4 {
+	if len(b) < layout.HeaderSize+layout.TailSize+layout.ParitySize(0)+4 {
 		return
 	}
-	copy(b, magic)
-	binary.LittleEndian.PutUint32(b[8:], FormatVersion)
-	binary.LittleEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
-	h, err := decodeHeader(b)
+	copy(b, "LINEAGEP")
+	binary.LittleEndian.PutUint32(b[8:], layout.FormatVersion)
+	binary.LittleEndian.PutUint32(b[60:], layout.Sum(b[:60]))
+	h, err := layout.DecodeHeader(b)
 	if err != nil {
 		return
 	}
-	foot := b[len(b)-footerSize:]
+	foot := b[len(b)-layout.FooterSize:]
 	length, finds := binary.LittleEndian.Uint32(foot[8:])%uint32(len(b)), binary.LittleEndian.Uint32(foot[16:])%uint32(len(b))
 	at := int64(binary.LittleEndian.Uint64(foot))
-	spare := minParity
-	for paritySize(int64(len(b)-tailSize-4-spare)) > spare {
+	spare := layout.ParitySize(0)
+	for layout.ParitySize(int64(len(b)-layout.TailSize-4-spare)) > spare {
 		spare *= 2
 	}
-	f := footer{offset: at, length: length, directory: finds, parity: uint32(spare), header: headerSum(b[:headerSize])}
-	end := f.parityAt(int64(len(b)))
+	f := layout.Footer{TableAt: at, TableSize: length, DirectorySize: finds, ParitySize: uint32(spare), HeaderSum: layout.Sum(b[:layout.HeaderSize])}
+	end := f.ParityAt(int64(len(b)))
 	behind, to := at+int64(length), end-int64(finds)
-	if at < headerSize || at > int64(len(b)) || behind > to {
+	if at < layout.HeaderSize || at > int64(len(b)) || behind > to {
 		return
 	}
 	table := b[at:][:length]
-	f.sum = crc32.Checksum(table, castagnoli)
-	copy(foot, f.encode())
-	sum := func(p part) {
-		if p.size >= 4 {
-			end := p.offset + p.size - 4
-			binary.LittleEndian.PutUint32(b[end:], crc32.Checksum(b[p.offset:end], castagnoli))
+	f.TableSum = layout.Sum(table)
+	copy(foot, f.Encode())
+	sum := func(p layout.Part) {
+		if p.Size >= 4 {
+			end := p.Offset + p.Size - 4
+			binary.LittleEndian.PutUint32(b[end:], layout.Sum(b[p.Offset:end]))
 		}
 	}
-	sum(part{to, int64(finds)})
-	if d, err := readDirectory(b[to:][:max(finds, 4)-4], behind, to); err == nil {
-		for _, offsets := range [][]int64{d.content.offsets, d.runs.offsets, d.lists} {
-			for i := range len(offsets) - 1 {
-				sum(part{offsets[i], offsets[i+1] - offsets[i]})
+	sum(layout.Part{Offset: to, Size: int64(finds)})
+	if d, err := lookup.ReadDirectory(b[to:][:max(finds, 4)-4], behind, to); err == nil {
+		for _, t := range []*lookup.Buckets{&d.Content, &d.Runs} {
+			for i := range t.Count() {
+				sum(t.At(uint64(i)))
 			}
 		}
+		for i := range d.ListCount() {
+			sum(d.List(i))
+		}
 	}
-	_, table, err = readIdentities(table, h)
+	_, table, err = layout.ReadIdentities(table, h)
 	if err != nil {
 		return
 	}
-	rows, err := readTable(table, h, at)
+	rows, err := layout.ReadTable(table, h, at)
 	if err != nil {
 		return
 	}
 	for _, r := range rows {
-		for _, p := range r.parts {
+		for _, p := range r.Parts {
 			sum(p)
 		}
 	}
@@ -171,9 +173,9 @@ func TestDamageBehindChecksums(t *testing.T) {
 			_ = readAll(b)
 		}
 		for _, n := range campaign.Sample(len(m.b), 30) {
-			require.Equal(t, len(m.b)-n+1 > footerSize, readAll(m.b[:n-1]) != nil, "%d bytes of %d", n-1, len(m.b))
+			require.Equal(t, len(m.b)-n+1 > layout.FooterSize, readAll(m.b[:n-1]) != nil, "%d bytes of %d", n-1, len(m.b))
 		}
-		for missing := range footerSize + 1 { // the other footer says all
+		for missing := range layout.FooterSize + 1 { // the other footer says all
 			require.NoError(t, readAll(m.b[:len(m.b)-missing]), "%d bytes are missing", missing)
 		}
 	}
@@ -190,8 +192,8 @@ var refusals = []error{backend.ErrCorrupt, ErrUnlisted, structure.ErrMalformed, 
 func TestInflatedPack(t *testing.T) {
 	shrink(t)
 	for _, m := range samples(t) {
-		for _, behind := range campaign.Sample(len(m.b)-headerSize, 14) {
-			at := headerSize + behind - 1
+		for _, behind := range campaign.Sample(len(m.b)-layout.HeaderSize, 14) {
+			at := layout.HeaderSize + behind - 1
 			for b := range structuretest.Inflated(m.b, at) {
 				if len(b) != len(m.b) {
 					continue // everything after it would move
@@ -206,37 +208,4 @@ func TestInflatedPack(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Decompressing any part returns data of the claimed size or an error, and squeezed data is
-// restored.
-func FuzzExpand(f *testing.F) {
-	dict := []byte("what every chapter may refer to")
-	for _, raw := range []string{"", "abcabcabc", "what every chapter may refer to, and more", strings.Repeat("many times the same ", 400)} {
-		for _, c := range []*codec{{}, {dict: dict}, {dense: true}} {
-			b, err := c.squeeze([]byte(raw))
-			require.NoError(f, err)
-			f.Add(b, len(raw))
-			c.close()
-		}
-	}
-	f.Fuzz(func(t *testing.T, b []byte, size int) {
-		if size > 1<<22 {
-			return
-		}
-		for _, c := range []*codec{{}, {dict: dict}} {
-			if out, err := c.expand(b, int64(size)); err == nil {
-				require.Len(t, out, size)
-			}
-			c.close()
-		}
-		for _, c := range []*codec{{}, {dict: dict}, {dense: true}} {
-			packed, err := c.squeeze(b)
-			require.NoError(t, err)
-			out, err := c.expand(packed, int64(len(b)))
-			require.NoError(t, err)
-			require.True(t, bytes.Equal(b, out))
-			c.close()
-		}
-	})
 }

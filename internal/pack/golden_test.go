@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"os"
 	"path/filepath"
@@ -8,17 +9,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/structure"
+	"github.com/stretchr/testify/require"
 )
 
 // goldenCommits has a thread with a conversation, a fork, several kinds of content, and
 // values.
 func goldenCommits() []*structure.Commit {
 	at := func(s int64) time.Time { return time.UnixMilli(1700000000000 + 1000*s).UTC() }
-	id := func(n byte) (id [16]byte) { return join(1700000000000, 5, 1<<40+uint64(n)) }
+	id := func(n byte) (id [16]byte) {
+		binary.BigEndian.PutUint64(id[:8], 1700000000000<<16|7<<12|5) // a UUID of version 7
+		binary.BigEndian.PutUint64(id[8:], 2<<62|(1<<40+uint64(n)))
+		return id
+	}
 	origin := content.BlockOrigin{Kind: content.OriginUser}
 	thread := structure.DeriveID[structure.ThreadID]("thread", "chat-1")
 	t := &structure.Thread{ID: thread, SourceID: "chat-1", UserID: "ann", Title: "Lisbon", Incarnation: 77, CreatedAt: at(0), UpdatedAt: at(0)}
@@ -75,7 +80,7 @@ func TestGoldenPacks(t *testing.T) {
 func goldenPack(t *testing.T, name string, dense bool) {
 	frames := framesOf(t, 4, goldenCommits())
 	m := &memory{}
-	w := NewWriter(m, Header{First: 1, Last: 2, FirstCommit: 1, Store: [16]byte{9}, Dense: dense}, nil)
+	w := NewWriter(m, layout.Header{First: 1, Last: 2, FirstCommit: 1, Store: [16]byte{9}, Dense: dense}, nil)
 	for _, f := range frames {
 		require.NoError(t, w.Add(f))
 	}
@@ -97,12 +102,12 @@ func goldenPack(t *testing.T, name string, dense bool) {
 	require.NoError(t, err)
 	rows, err := p.table()
 	require.NoError(t, err)
-	require.Equal(t, name != "dense", rows[len(rows)-1].rest != nil)
-	method := map[string]byte{"fast": methodZstd, "dense": methodBrotli, "chapters": methodBrotli}[name]
+	require.Equal(t, name != "dense", rows[len(rows)-1].Rest != nil)
+	method := map[string]byte{"fast": 1, "dense": 2, "chapters": 2}[name] // zstd and brotli
 	methods := map[byte]int{}
 	for _, r := range rows {
-		for _, at := range r.parts {
-			methods[old[at.offset]]++
+		for _, at := range r.Parts {
+			methods[old[at.Offset]]++
 		}
 	}
 	require.NotZero(t, methods[method])
@@ -124,4 +129,22 @@ func undump(t *testing.T, s string) (out []byte) {
 		out = append(out, b...)
 	}
 	return out
+}
+
+// A pack has the ids of its commits, stated by the same commits as in the
+// segments.
+func TestPackKeepsIdentities(t *testing.T) {
+	frames := framesOf(t, 4, goldenCommits())
+	p := write(t, frames, nil)
+	i := 0
+	for f, err := range p.Frames(0, 0) {
+		require.NoError(t, err)
+		require.Equal(t, frames[i].ID, f.ID, "commit %d", f.Number)
+		i++
+	}
+	require.Equal(t, len(frames), i)
+	require.NotZero(t, frames[0].ID)
+	f, err := p.Frame(frames[0].Segment, frames[0].Start)
+	require.NoError(t, err)
+	require.Equal(t, frames[0].ID, f.ID)
 }

@@ -5,6 +5,7 @@ package pack
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,13 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
-
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/columns"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 	"github.com/lineage-store/lineage/structure/structuretest"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // memory is a file in memory.
@@ -38,17 +40,17 @@ var _ io.ReaderAt = (*memory)(nil)
 // framesOf lays out commits as segments of a journal.
 func framesOf(t require.TestingT, perSegment int, commits []*structure.Commit) []Frame {
 	var out []Frame
-	segment, at := uint32(1), int64(segmentHeader)
+	segment, at := uint32(1), int64(columns.SegmentHeader)
 	for i, c := range commits {
 		if i > 0 && i%perSegment == 0 {
-			segment, at = segment+1, segmentHeader
+			segment, at = segment+1, columns.SegmentHeader
 		}
 		var e structure.Encoder
 		payload, _, err := e.Encode(c)
 		require.NoError(t, err)
 		number := uint64(i + 1)
 		start := at
-		body := start + int64(frameHeader+uvarintSize(number<<1)+1+i%2)
+		body := start + int64(columns.FrameHeader+len(binary.AppendUvarint(nil, number<<1))+1+i%2)
 		at = body + int64(len(payload))
 		id := uint64(0)
 		if number%7 == 1 {
@@ -64,7 +66,7 @@ func framesOf(t require.TestingT, perSegment int, commits []*structure.Commit) [
 
 func write(t require.TestingT, frames []Frame, filter Filter) *File {
 	m := &memory{}
-	h := Header{First: 1, Last: frames[len(frames)-1].Segment, FirstCommit: 1, Store: [16]byte{7}, Dense: len(frames)%2 == 0}
+	h := layout.Header{First: 1, Last: frames[len(frames)-1].Segment, FirstCommit: 1, Store: [16]byte{7}, Dense: len(frames)%2 == 0}
 	w := NewWriter(m, h, filter)
 	defer w.Close()
 	for _, f := range frames {
@@ -349,7 +351,7 @@ func TestLargeCommitIsReadInPieces(t *testing.T) {
 		run := commits[0].Records[1].(*structure.Span).Ref.Run
 		frames := framesOf(t, 1<<30, commits)
 		m := &memory{}
-		w := NewWriter(m, Header{First: 1, Last: 1, FirstCommit: 1, Dense: dense}, nil)
+		w := NewWriter(m, layout.Header{First: 1, Last: 1, FirstCommit: 1, Dense: dense}, nil)
 		defer w.Close()
 		for _, f := range frames {
 			require.NoError(t, w.Add(f))
@@ -362,7 +364,7 @@ func TestLargeCommitIsReadInPieces(t *testing.T) {
 		require.NoError(t, err)
 		require.Greater(t, len(rows), 10)
 		for _, r := range p.rows[1:] {
-			require.Less(t, r.bodies, 2*uint64(chapterLimits.records))
+			require.Less(t, r.Bodies, 2*uint64(chapterLimits.records))
 		}
 		decoded := func(read func(number int, r structure.Record, at int64)) {
 			for _, n := range []int{1, 1_234, 1_700, 1_999, 2_500, 2_999} {

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/layout"
+	"github.com/lineage-store/lineage/internal/pack/lookup"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -34,12 +36,12 @@ type packedSpan struct {
 // Spans returns spans of the commit whose frame was at a position, including with if the
 // commit has it.
 func (p *File) Spans(segment uint32, offset int64, with structure.SpanRef) (*Spans, error) {
-	n, err := p.find(segment, offset)
+	n, err := p.chapterAt(segment, offset)
 	if err != nil {
 		return nil, err
 	}
 	rests := p.restsAt(n, segment, offset)
-	if guess := guessPiece(rests, p.rows[n].commit+uint64(p.rows[n].commits)-1, with, p.begins(rests, with)); guess > 0 {
+	if guess := guessPiece(rests, p.rows[n].Commit+uint64(p.rows[n].Commits)-1, with, p.begins(rests, with)); guess > 0 {
 		at, err := p.restIn(n + guess)
 		if err != nil {
 			return nil, err
@@ -52,9 +54,9 @@ func (p *File) Spans(segment uint32, offset int64, with structure.SpanRef) (*Spa
 	if err != nil {
 		return nil, err
 	}
-	if at.x.verbatim {
-		s := &Spans{Number: at.x.number, Next: at.x.end, p: p, at: at, layout: new(structure.Layout)}
-		payload, err := p.bodyIn(at.c, uint64(at.x.bodies[0]))
+	if at.x.Verbatim {
+		s := &Spans{Number: at.x.Number, Next: at.x.End, p: p, at: at, layout: new(structure.Layout)}
+		payload, err := p.bodyIn(at.c, uint64(at.x.Bodies[0]))
 		if err == nil {
 			err = s.layout.Reset(payload)
 		}
@@ -65,7 +67,7 @@ func (p *File) Spans(segment uint32, offset int64, with structure.SpanRef) (*Spa
 		if s.Find(with) >= 0 {
 			return s, nil
 		}
-		if !at.x.open {
+		if !at.x.Open {
 			return first, nil
 		}
 		if at, err = p.after(at); err != nil {
@@ -75,12 +77,12 @@ func (p *File) Spans(segment uint32, offset int64, with structure.SpanRef) (*Spa
 }
 
 func (p *File) spansIn(at piece) *Spans {
-	s := &Spans{Number: at.x.number, Next: at.x.end, p: p, at: at}
-	if at.x.open {
-		s.Next = at.x.start
+	s := &Spans{Number: at.x.Number, Next: at.x.End, p: p, at: at}
+	if at.x.Open {
+		s.Next = at.x.Start
 	}
 	used := 0
-	for i, r := range at.x.records {
+	for i, r := range at.x.Records {
 		switch r := r.(type) {
 		case *structure.Block:
 			s.names = append(s.names, i)
@@ -89,7 +91,7 @@ func (p *File) spansIn(at piece) *Spans {
 			var named [3]*content.ID
 			for k := range r.Usages {
 				for range r.Usages[k].Named(named[:0]) {
-					if at.x.content[used].back < 0 {
+					if at.x.Content[used].Back < 0 {
 						s.names = append(s.names, -1)
 					}
 					used++
@@ -164,25 +166,45 @@ func (s *Spans) Read(i int, _ bool, into *structure.Reading) error {
 // content returns the id of the next content that the span names. If it is a block of the
 // commit in the same chapter, it also sets the block.
 func (s *Spans) content(x *packedSpan, to func() *structure.Block) (content.ID, error) {
-	r := &s.at.x.content[x.used]
+	r := &s.at.x.Content[x.used]
 	x.used++
 	record := -1
-	if r.back < 0 {
+	if r.Back < 0 {
 		x.names++
-	} else if r.back < x.names {
-		record = s.names[x.names-1-r.back]
+	} else if r.Back < x.names {
+		record = s.names[x.names-1-r.Back]
 	}
 	if record < 0 {
 		return s.p.contentID(r)
 	}
 	block := to()
-	*block = *s.at.x.records[record].(*structure.Block)
-	if s.at.x.bodies[record] >= 0 {
-		body, err := s.p.bodyIn(s.at.c, uint64(s.at.x.bodies[record]))
+	*block = *s.at.x.Records[record].(*structure.Block)
+	if s.at.x.Bodies[record] >= 0 {
+		body, err := s.p.bodyIn(s.at.c, uint64(s.at.x.Bodies[record]))
 		if err != nil {
 			return content.ID{}, err
 		}
 		block.Body, block.ID = bytes.Clone(body), content.Sum(body)
 	}
 	return block.ID, nil
+}
+
+// begins returns the first stretch of a span's run if that helps to find the span and
+// is known.
+func (p *File) begins(rests []layout.Row, ref structure.SpanRef) (s lookup.Stretch) {
+	if len(rests) == 0 {
+		return s
+	}
+	k := cacheKey{&p.source, cachedBegin, uint64(lookup.RunFingerprint(ref.Run))}
+	known, ok := p.cache.get(k).(*listedRun)
+	if !ok && p.foot.DirectorySize > 0 {
+		if _, err := p.Run(ref.Run, ref.Seq); err != nil {
+			return s // without it the search takes longer
+		}
+		known, ok = p.cache.get(k).(*listedRun)
+	}
+	if ok && known.id == ref.Run {
+		s = known.stretches[0]
+	}
+	return s
 }

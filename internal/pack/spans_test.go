@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
-
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/structure"
 	"github.com/lineage-store/lineage/structure/structuretest"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // Spans agree with decoding the whole payload.
@@ -72,7 +72,7 @@ func checkSpans(t require.TestingT, p *File, f Frame) {
 				continue
 			}
 			if got.Local[k] == nil { // it is in an earlier chapter
-				require.NotNil(t, s.at.x.rest)
+				require.NotNil(t, s.at.x.Rest)
 				continue
 			}
 			requireSame(t, b, got.Local[k])
@@ -147,7 +147,7 @@ func BenchmarkColdMessage(b *testing.B) {
 				run := commits[0].Records[1].(*structure.Span).Ref.Run
 				frames := framesOf(b, 1<<30, commits)
 				m := &memory{}
-				w := NewWriter(m, Header{First: 1, Last: 1, FirstCommit: 1, Dense: dense}, nil)
+				w := NewWriter(m, layout.Header{First: 1, Last: 1, FirstCommit: 1, Dense: dense}, nil)
 				defer w.Close()
 				for _, f := range frames {
 					require.NoError(b, w.Add(f))
@@ -160,7 +160,7 @@ func BenchmarkColdMessage(b *testing.B) {
 				require.NoError(b, err)
 				first := 0
 				if !dense { // after the dictionary
-					first = rows[0].commits
+					first = rows[0].Commits
 				}
 				random := rand.New(rand.NewPCG(3, 4))
 				next := func() (Frame, int) {

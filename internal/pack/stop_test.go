@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/structure"
+	"github.com/stretchr/testify/require"
 )
 
 // ending is a context that ends at the n-th call of Err.
@@ -56,7 +56,7 @@ func TestDensePacksCanBeStopped(t *testing.T) {
 			m := &memory{}
 			pack := func(left int) (w *Writer, asked int, err error) {
 				*m = memory{}
-				w = NewWriter(m, Header{First: 1, Last: 1, FirstCommit: 1, Dense: true}, nil)
+				w = NewWriter(m, layout.Header{First: 1, Last: 1, FirstCommit: 1, Dense: true}, nil)
 				t.Cleanup(w.Close)
 				w.Stop = func() error {
 					if asked++; asked > left {

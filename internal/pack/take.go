@@ -4,55 +4,56 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/columns"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // addBody adds a body.
-func (w *Writer) addBody(x *commit, b []byte) {
-	x.bodies = append(x.bodies, int64(w.row.body+w.row.bodies))
-	x.sizes = append(x.sizes, int64(len(b)))
-	w.bodies = append(w.bodies, b...)
-	w.row.bodies++
-	if w.h.Dense {
-		w.packed.add(b)
+func (d *draft) addBody(x *columns.Commit, b []byte) {
+	x.Bodies = append(x.Bodies, int64(d.row.Body+d.row.Bodies))
+	x.Sizes = append(x.Sizes, int64(len(b)))
+	d.bodies = append(d.bodies, b...)
+	d.row.Bodies++
+	if d.h.Dense {
+		d.packed.Add(b)
 	}
 }
 
 // addRecords adds the records of a commit, and its content separately. begins are the
 // original offsets of the records, now the current ones. It returns the last piece of
 // the commit, which is in the current chapter.
-func (w *Writer) addRecords(x *commit, c *structure.Commit, begins, now []int) (*commit, error) {
+func (d *draft) addRecords(x *columns.Commit, c *structure.Commit, begins, now []int) (*columns.Commit, error) {
 	moved := !slices.Equal(begins, now)
 	var names structure.Names
 	var last structure.SpanRef
 	from, piece := 0, 0
 	for i, r := range c.Records {
-		if i > 0 && w.endsBefore(r, len(c.Records)-i) {
-			w.lookup.add(x.number, piece, c.Records[from:i], false)
+		if i > 0 && d.endsBefore(r, len(c.Records)-i) {
+			d.lookup.Add(x.Number, piece, c.Records[from:i], false)
 			from, piece = i, piece+1
 			var err error
-			if x, err = w.nextPiece(x, now[i], begins[i], last); err != nil {
+			if x, err = d.nextPiece(x, now[i], begins[i], last); err != nil {
 				return nil, err
 			}
 		}
 		if moved {
-			x.offsets = append(x.offsets, begins[i])
+			x.Offsets = append(x.Offsets, begins[i])
 		}
-		w.records++
+		d.records++
 		switch r := r.(type) {
 		case *structure.Block:
 			names.Add(r.ID)
 			b := *r
 			b.Body = nil
-			x.records = append(x.records, &b)
+			x.Records = append(x.Records, &b)
 			if r.Tree.Size == 0 && !r.Gone() {
-				w.known[r.ID] = w.row.body + w.row.bodies
-				w.addBody(x, r.Body)
+				d.known[r.ID] = d.row.Body + d.row.Bodies
+				d.addBody(x, r.Body)
 				continue
 			}
 		case *structure.Chunk:
-			x.records = append(x.records, &structure.Chunk{})
-			w.addBody(x, r.Bytes)
+			x.Records = append(x.Records, &structure.Chunk{})
+			d.addBody(x, r.Bytes)
 			continue
 		case *structure.Span:
 			last = r.Ref
@@ -60,26 +61,26 @@ func (w *Writer) addRecords(x *commit, c *structure.Commit, begins, now []int) (
 			for i := range r.Usages {
 				u := &r.Usages[i]
 				for _, id := range u.Named(named[:0]) {
-					x.content = append(x.content, w.contentOf(*id, &names))
+					x.Content = append(x.Content, d.contentOf(*id, &names))
 				}
-				w.text += len(u.Metadata) + len(u.SourceID)
+				d.text += len(u.Metadata) + len(u.SourceID)
 				for _, extra := range u.Extras {
-					w.text += len(extra)
+					d.text += len(extra)
 				}
 			}
-			x.records = append(x.records, copySpan(r))
+			x.Records = append(x.Records, copySpan(r))
 		case *structure.Thread:
-			w.thread = r.ID
-			w.text += len(r.Metadata) + len(r.Title) + len(r.SourceID)
-			x.records = append(x.records, copyPlain(r))
+			d.thread = r.ID
+			d.text += len(r.Metadata) + len(r.Title) + len(r.SourceID)
+			x.Records = append(x.Records, copyPlain(r))
 		default:
-			w.text += 16
-			x.records = append(x.records, copyPlain(r))
+			d.text += 16
+			x.Records = append(x.Records, copyPlain(r))
 		}
-		x.bodies = append(x.bodies, -1)
-		x.sizes = append(x.sizes, 0)
+		x.Bodies = append(x.Bodies, -1)
+		x.Sizes = append(x.Sizes, 0)
 	}
-	w.lookup.add(x.number, piece, c.Records[from:], false)
+	d.lookup.Add(x.Number, piece, c.Records[from:], false)
 	return x, nil
 }
 
@@ -106,39 +107,13 @@ func copyPlain(r structure.Record) structure.Record {
 
 // contentOf returns how a usage's content is named: as in the encoding of commits if
 // the commit named it before.
-func (w *Writer) contentOf(id content.ID, names *structure.Names) contentRef {
-	r := contentRef{body: -1, back: names.Back(id), id: id}
-	if body, ok := w.known[id]; ok {
-		r.body = int64(body)
+func (d *draft) contentOf(id content.ID, names *structure.Names) columns.ContentRef {
+	r := columns.ContentRef{Body: -1, Back: names.Back(id), ID: id}
+	if body, ok := d.known[id]; ok {
+		r.Body = int64(body)
 	}
-	if r.back < 0 {
+	if r.Back < 0 {
 		names.Add(id)
 	}
 	return r
-}
-
-// derive records the source that an id is derived from. It returns false if an earlier
-// chapter has the id without the source.
-func (w *Writer) derive(id [16]byte, source string) bool {
-	n := w.number(id)
-	if n < w.row.id {
-		return w.derived[n]
-	}
-	w.newIDs[n-w.row.id].source = source
-	w.derived[n] = true
-	return true
-}
-
-// number returns the number of an id. A new id gets the next number.
-func (w *Writer) number(id [16]byte) uint32 {
-	if id == ([16]byte{}) {
-		return 0
-	}
-	n, ok := w.ids[id]
-	if !ok {
-		n = w.row.id + uint32(len(w.newIDs))
-		w.ids[id] = n
-		w.newIDs = append(w.newIDs, newID{id: id})
-	}
-	return n
 }

@@ -126,14 +126,16 @@ type Placer struct {
 	added    map[child]structure.SpanRef
 	versions map[string]version // the latest version of each id in the batch
 
-	runs    map[structure.RunID]*run                // of the store
-	read    int                                     // runs, and spans of them
-	roots   []*structure.Span                       // the first spans of Base; nil until they are read
-	forks   map[structure.SpanRef][]*structure.Span // the first spans of the runs after a span
-	cached  int                                     // number of spans in forks
-	message []byte                                  // what the message says that is looked for
-	other   []byte
-	forms   *form.Reader // nil until the first copy
+	runs   map[structure.RunID]*run                // of the store
+	read   int                                     // runs, and spans of them
+	roots  []*structure.Span                       // the first spans of Base; nil until they are read
+	forks  map[structure.SpanRef][]*structure.Span // the first spans of the runs after a span
+	cached int                                     // number of spans in forks
+	// followed are the spans after which runs of the thread begin, more than maxListed if it has many; nil until needed.
+	followed map[structure.SpanRef]bool
+	message  []byte // what the message says that is looked for
+	other    []byte
+	forms    *form.Reader // nil until the first copy
 }
 
 // child is a message after a span, identified by what it says.

@@ -114,8 +114,34 @@ func (p *Placer) isNew(run structure.RunID) bool {
 	return is
 }
 
+// maxListed limits the runs of a thread that are listed together.
+const maxListed = 64
+
+// beginsAfter reports whether a run of the thread may begin after a span. One list of the few runs of a thread answers
+// that for all spans.
+func (p *Placer) beginsAfter(after structure.SpanRef) (bool, error) {
+	if !p.rules.Own || p.rules.Base != nil {
+		return true, nil
+	}
+	if p.followed == nil {
+		p.followed = make(map[structure.SpanRef]bool)
+		for next, err := range p.from.RunsOf(p.ctx, p.thread.ID, structure.RunID{}) {
+			if err != nil {
+				return false, err
+			}
+			if p.followed[next.Parent] = true; len(p.followed) > maxListed {
+				break
+			}
+		}
+	}
+	return len(p.followed) > maxListed || p.followed[after], nil
+}
+
 // fork looks for the message at the beginning of runs.
 func (p *Placer) fork(s *search) (structure.SpanRef, error) {
+	if may, err := p.beginsAfter(s.after); !may || err != nil {
+		return structure.SpanRef{}, err
+	}
 	if s.after.IsZero() {
 		roots, err := p.baseRoots()
 		if err != nil {

@@ -1,6 +1,7 @@
 package rawjson_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"strings"
@@ -126,5 +127,34 @@ func TestRemoveDeep(t *testing.T) {
 	for _, broken := range []string{``, `{`, `{"k`, `{"k"`, `{"k":`, `{"k":1,`, `[`, `[{"k":1`, `{"a":{`, ` `} {
 		rawjson.RemoveDeep([]byte(broken), func(string) bool { return true })
 		rawjson.RemoveDeep([]byte(broken), func(string) bool { return false })
+	}
+}
+
+// UnquoteAs recognizes the strings that JSON.stringify writes, which are those of encoding/json without HTML escapes,
+// except for U+2028 and U+2029.
+func TestUnquoteAs(t *testing.T) {
+	fragment := rapid.SampledFrom([]string{`\n`, `\u000a`, `\u000A`, `\u001f`, `\u001F`, `\u0000`, `\u0008`, `\b`, `\f`, `\u007f`, `\/`, `/`, `\\`, `\"`, `\u0022`, `\u0041`, `é`, `\u00e9`, `\ud83d\ude00`, `\ud83d`, `a`, "\x7f", `<`, `\u003c`})
+	rapid.Check(t, func(t *rapid.T) {
+		raw := `"` + strings.Join(rapid.SliceOfN(fragment, 0, 8).Draw(t, "fragments"), "") + `"`
+		require.True(t, rawjson.Valid([]byte(raw)))
+		text, exact, common := rawjson.UnquoteAs([]byte(raw))
+		var want string
+		require.NoError(t, json.Unmarshal([]byte(raw), &want))
+		require.Equal(t, want, string(text))
+		var again bytes.Buffer
+		e := json.NewEncoder(&again)
+		e.SetEscapeHTML(false)
+		require.NoError(t, e.Encode(want))
+		require.Equal(t, exact && strings.TrimSuffix(again.String(), "\n") == raw, exact && common, raw)
+	})
+}
+
+// A string ends at its first quote that is not escaped.
+func TestStringEnd(t *testing.T) {
+	for text, want := range map[string]int{
+		`""`: 2, `"`: 1, `"a`: 2, `"\"`: 3, `"\""x`: 4, `"\\"x`: 4, `"\\\"`: 5, `"\\\""x`: 6, `"\\\\"`: 6, `"\n\\"y"`: 6, `"\`: 2, `"a"b\"`: 3,
+	} {
+		require.Equal(t, want, rawjson.StringEnd([]byte(text), 0), text)
+		require.Equal(t, want+2, rawjson.StringEnd([]byte(`\\`+text), 2), text)
 	}
 }

@@ -14,20 +14,19 @@ import (
 // input if the string is not closed.
 func StringEnd(b []byte, i int) int {
 	i++
-	quote := -1
-	for i < len(b) {
-		if quote < i {
-			n := bytes.IndexByte(b[i:], '"')
-			if n < 0 {
-				return len(b)
-			}
-			quote = i + n
-		}
-		n := bytes.IndexByte(b[i:quote], '\\')
+	for from := i; i < len(b); i++ {
+		n := bytes.IndexByte(b[i:], '"')
 		if n < 0 {
-			return quote + 1
+			return len(b)
 		}
-		i += n + 2
+		i += n
+		slash := i // a quote after an odd number of backslashes belongs to the string
+		for slash > from && b[slash-1] == '\\' {
+			slash--
+		}
+		if (i-slash)%2 == 0 {
+			return i + 1
+		}
 	}
 	return len(b)
 }
@@ -194,36 +193,44 @@ func Str(raw []byte) string {
 // Unquote returns the text of a JSON string. It is not exact if an escape is half of a
 // surrogate pair, which becomes U+FFFD. The result may share the input's memory.
 func Unquote(raw []byte) (b []byte, exact bool) {
+	b, exact, _ = UnquoteAs(raw)
+	return b, exact
+}
+
+// UnquoteAs is Unquote, and also reports whether JSON.stringify escapes the text in the same way.
+func UnquoteAs(raw []byte) (b []byte, exact, common bool) {
 	if len(raw) < 2 {
-		return nil, false
+		return nil, false, false
 	}
 	inner := raw[1 : len(raw)-1 : len(raw)-1]
 	next := bytes.IndexByte(inner, '\\')
 	if next < 0 {
-		return inner, true
+		return inner, true, true
 	}
-	out := make([]byte, 0, len(inner))
-	exact = true
+	out := make([]byte, len(inner)) // an escape is at least as long as what it stands for
+	n := 0
+	exact, common = true, true
 	for next >= 0 && next+1 < len(inner) {
-		out = append(out, inner[:next]...)
+		n += copy(out[n:], inner[:next])
 		c := inner[next+1]
 		inner = inner[next+2:]
 		switch c {
 		case 'n':
-			out = append(out, '\n')
+			c = '\n'
 		case 't':
-			out = append(out, '\t')
+			c = '\t'
 		case 'r':
-			out = append(out, '\r')
+			c = '\r'
 		case 'b':
-			out = append(out, '\b')
+			c = '\b'
 		case 'f':
-			out = append(out, '\f')
+			c = '\f'
 		case 'u':
 			r := hex4(inner)
 			if r < 0 {
-				return nil, false
+				return nil, false, false
 			}
+			common = common && isCommonEscape(inner[:4], r)
 			inner = inner[4:]
 			if utf16.IsSurrogate(r) {
 				var low rune = -1
@@ -236,13 +243,28 @@ func Unquote(raw []byte) (b []byte, exact bool) {
 					r, exact = utf8.RuneError, false
 				}
 			}
-			out = utf8.AppendRune(out, r)
+			n += utf8.EncodeRune(out[n:], r)
+			next = bytes.IndexByte(inner, '\\')
+			continue
 		default:
-			out = append(out, c)
+			common = common && (c == '"' || c == '\\')
 		}
+		out[n] = c
+		n++
 		next = bytes.IndexByte(inner, '\\')
 	}
-	return append(out, inner...), exact
+	n += copy(out[n:], inner)
+	return out[:n:n], exact, common
+}
+
+// isCommonEscape reports whether JSON.stringify writes a character with these hexadecimal digits: a control character
+// without a shorter escape, in lower case.
+func isCommonEscape(digits []byte, r rune) bool {
+	switch r {
+	case '\n', '\t', '\r', '\b', '\f':
+		return false
+	}
+	return r < ' ' && (digits[3] < 'A' || digits[3] > 'F')
 }
 
 func hex4(b []byte) rune {

@@ -24,15 +24,15 @@ func Nearest(text string, names []string) []string {
 		}
 		seen[name] = true
 		against := strings.ToLower(name)
-		if len(against) > 200 || len(lower) > 200 {
-			continue
-		}
-		far := distance(lower, against)
+		var far int
 		switch {
 		case lower != "" && (strings.HasPrefix(against, lower) || strings.HasPrefix(lower, against)):
-			far = 0
 		case len(lower) > 2 && strings.Contains(against, lower):
 			far = 1
+		case len(against) > 200 || len(lower) > 200:
+			continue
+		default:
+			far = distance(lower, against)
 		}
 		if far <= max(len(lower)/3, 1) {
 			guesses = append(guesses, guess{name, far})

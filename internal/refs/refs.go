@@ -324,7 +324,7 @@ func (r *Resolver) names(ctx context.Context) ([]string, error) {
 		}
 		names = append(names, contexts...)
 	}
-	threads, err := r.threadNames(ctx)
+	threads, err := r.threadNames(ctx, false)
 	return append(names, threads...), err
 }
 

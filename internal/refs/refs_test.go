@@ -89,6 +89,22 @@ func TestWhatIsUnknownOrAmbiguousIsAnsweredWithWhatWasClose(t *testing.T) {
 	_, err = r.Thread(ctx, "tripp")
 	require.ErrorAs(t, err, &unknown)
 	require.Equal(t, []string{"trip"}, unknown.Near)
+
+	// The start of a title is no name, also of one that is the first prompt, but close.
+	prompt := "Docker build fails on the runner" + strings.Repeat(" again", 50)
+	for _, o := range []lineage.ThreadOptions{{}, {Title: "docker networks"}} {
+		other, err := store.CreateThread(ctx, o)
+		require.NoError(t, err)
+		in, err := other.Active(ctx)
+		require.NoError(t, err)
+		_, err = in.Extend(ctx, lineage.User(prompt))
+		require.NoError(t, err)
+	}
+	_, err = r.Thread(ctx, "Docker")
+	require.ErrorAs(t, err, &unknown)
+	require.Len(t, unknown.Near, 2)
+	require.Contains(t, unknown.Hint(), "Docker build fails")
+	require.Contains(t, unknown.Hint(), "docker networks")
 	_, err = r.Find(ctx, strings.Repeat("x", 5000))
 	require.ErrorAs(t, err, &unknown)
 	require.Less(t, len(err.Error()), 200)

@@ -22,7 +22,7 @@ func (r *Resolver) Thread(ctx context.Context, text string) (*lineage.Thread, er
 	if t != nil || err != nil {
 		return t, err
 	}
-	names, err := r.threadNames(ctx)
+	names, err := r.threadNames(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -128,13 +128,20 @@ func isTitle(title, text string) bool {
 	return text != "" && (title == text || cut && start != "" && strings.HasPrefix(title, start))
 }
 
-func (r *Resolver) threadNames(ctx context.Context) ([]string, error) {
+// threadNames returns names of threads, with the titles under which they are listed if shown is set.
+func (r *Resolver) threadNames(ctx context.Context, shown bool) ([]string, error) {
 	var names []string
 	for t, err := range r.threads(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, t.SourceID, t.Title, Short(t.ID))
+		title := t.Title
+		if title == "" && shown {
+			if title, err = r.store.ShownTitle(ctx, lineage.ThreadInfo{SourceID: t.SourceID, Active: t.Active}); err != nil {
+				return nil, err
+			}
+		}
+		names = append(names, t.SourceID, plain.Line(title), Short(t.ID))
 		if len(names) >= 3*maxThreads {
 			break
 		}

@@ -82,65 +82,6 @@ func sequence2[X, Y, E any](code uint8, name string, x walker[X], y walker[Y], e
 	return sequence1(code, name, walkPair(x, y), element, func(t target, ctx context.Context, a pair[X, Y]) iter.Seq2[E, error] { return do(t, ctx, a.x, a.y) })
 }
 
-// Codes of methods. They are part of the protocol.
-const (
-	codeHead uint8 = iota + 1
-	codeThread
-	codeThreads
-	codeThreadsEnding
-	codeLastMessage
-	codeListThreads
-	codeContext
-	codeRemnant
-	codeContexts
-	codeContextsAlone
-	codeChildren
-	codeBranch
-	codeBranches
-	codeBranchesOf
-	codeBranchesBySource
-	codeCheckpoint
-	codeCheckpoints
-	codeCheckpointsBySource
-	codeFind
-	codeRun
-	codeAncestry
-	codeRunsOf
-	codeForks
-	codeForksAt
-	codeLast
-	codePath
-	codeDigest
-	codeSpanSet
-	codeAlternatives
-	codeSummaries
-	codeReflog
-	codeValue
-	codeValues
-	codeValueHistory
-	codeValueOwners
-	codeHas
-	codeBlocks
-	codeChunks
-	codeWhere
-	codeStats
-	codeSnapshot
-	codeFeed
-	codeWait
-	codeApply
-	codeOutcome
-	codeForget
-	codeUpload
-	codeSync
-	codeVerify
-	codePack
-	codeCollect
-	codeCopy
-	codeGuests
-	// codeNext requests more elements of a sequence.
-	codeNext
-)
-
 // serving maps codes to methods.
 var serving = byCode(
 	callHead, callThread, callThreads, callThreadsEnding, callLastMessage, callListThreads,

@@ -300,20 +300,6 @@ func (c *Client) try(ctx context.Context, a *ask) (*wire, error) {
 
 var errClosed = fmt.Errorf("store: %w", backend.ErrClosed)
 
-func acquire(ctx context.Context, slots chan struct{}) error {
-	select {
-	case slots <- struct{}{}:
-		return nil
-	default:
-	}
-	select {
-	case slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // register assigns a number to a request.
 func (c *Client) register(a *ask, p *pending) error {
 	c.mu.Lock()

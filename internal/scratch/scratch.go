@@ -1,4 +1,4 @@
-// Package scratch makes directories for temporary data that may be anybody's texts. They are among the temporary files of
+// Package scratch makes directories and files for temporary data that may be anybody's texts. They are among the temporary files of
 // the machine, for their owner only, and do not outlast their process for long: who makes one removes those whose
 // processes ended without doing so.
 package scratch
@@ -81,6 +81,28 @@ func (d *Dir) Remove() error {
 	err := removeContents(d.Path)
 	return errors.Join(err, d.lock.Close(), os.RemoveAll(d.Path)) // a locked file is removed last, and not everywhere
 }
+
+// File is a temporary file of this process, in a directory of its own.
+type File struct {
+	*os.File
+	dir *Dir
+}
+
+// NewFile creates an empty file.
+func NewFile() (*File, error) {
+	d, err := New()
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(d.Path, "data"), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, errors.Join(err, d.Remove())
+	}
+	return &File{f, d}, nil
+}
+
+// Close closes and removes the file.
+func (f *File) Close() error { return errors.Join(f.File.Close(), f.dir.Remove()) }
 
 // Clean removes the directories of this user whose processes have ended.
 func Clean() error {

@@ -119,3 +119,24 @@ func TestUnlisted(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, d.Remove())
 }
+
+// A file is gone with its directory when it is closed.
+func TestFile(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	t.Setenv("TMP", temporary)
+	t.Setenv("TEMP", temporary)
+	a, err := NewFile()
+	require.NoError(t, err)
+	b, err := NewFile()
+	require.NoError(t, err)
+	_, err = a.WriteString("what was said")
+	require.NoError(t, err)
+	require.FileExists(t, a.Name())
+	require.FileExists(t, b.Name())
+	require.NoError(t, a.Close())
+	require.NoError(t, b.Close())
+	left, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

@@ -12,8 +12,7 @@ import (
 // byte; the number of columns of the keys (varint) and their sizes; the number of layouts (varint), and
 // for each its length (varint), itself, and the number of its values (varint); if there are several, the
 // group of which layout each entry has, and which of its values; the group of the keys; of each layout
-// the size of its group (varint), and the group; the size of the heap (varint), and the heap: compressed
-// if that is smaller.
+// the size of its group (varint), and the group; the heap.
 
 // block reads a block of entries. It refers to the bytes of the block.
 type block struct {
@@ -23,9 +22,8 @@ type block struct {
 	keys    group
 	which   group
 	values  []values
-	whole   int // size of the heap
-	heap    []byte
-	opened  bool
+	heap    heap
+	opened  []byte // the texts, if they were read
 	cache   *cache // of heaps; may be nil
 	number  int    // of the block there
 	one     group  // of the values that were read first
@@ -58,7 +56,7 @@ func (d *block) read(b []byte, count, kinds int) error {
 	for _, c := range r.Take(1) {
 		d.first = c
 	}
-	d.count, d.opened, d.used, d.cache = count, false, false, nil
+	d.count, d.opened, d.used, d.cache = count, nil, false, nil
 	d.columns = r.Take(r.AtMost(maxColumns))
 	n := r.Size(maxLayouts)
 	d.values = append(d.values[:0], make([]values, n)...)
@@ -90,9 +88,11 @@ func (d *block) read(b []byte, count, kinds int) error {
 	for i := range d.values {
 		d.values[i].bytes = r.Take(r.Next())
 	}
-	d.whole = r.Size(maxBlock)
-	d.heap = r.Rest
-	if r.Bad || d.whole < len(d.heap) {
+	d.heap = readHeap(&r)
+	if d.heap.plain() {
+		d.opened = d.heap.stored
+	}
+	if r.Bad {
 		return ErrDamaged
 	}
 	return nil
@@ -100,18 +100,18 @@ func (d *block) read(b []byte, count, kinds int) error {
 
 // texts returns the heap.
 func (d *block) texts() ([]byte, error) {
-	if d.opened || d.whole == len(d.heap) {
-		return d.heap, nil
+	if d.opened != nil {
+		return d.opened, nil
 	}
 	b := d.cache.get(d.number)
 	if b == nil {
 		var err error
-		if b, err = expand(d.heap, d.whole); err != nil {
+		if b, err = d.heap.texts(); err != nil {
 			return nil, err
 		}
 		d.cache.put(d.number, b)
 	}
-	d.heap, d.opened = b, true
+	d.opened = b
 	return b, nil
 }
 
@@ -236,7 +236,7 @@ func (d *block) appendValue(dst []byte, in *dictionaries, row int) ([]byte, erro
 		}
 		v.group, d.used = g, true
 	}
-	heap := d.heap
+	var heap []byte
 	for i := range v.group.columns {
 		if v.group.columns[i].text {
 			var err error
@@ -353,7 +353,7 @@ func (w *blockWriter) finish(dst []byte) []byte {
 		b, heap = w.values[i].append(b[:0], heap, columnsOf(nil, []byte(l)))
 		dst = append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 	}
-	dst = compress(binary.AppendUvarint(dst, uint64(len(heap))), heap)
+	dst = appendHeap(dst, heap)
 	*w = blockWriter{columns: w.columns[:0], cells: w.cells[:0]}
 	return dst
 }

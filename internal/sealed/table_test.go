@@ -2,6 +2,7 @@ package sealed
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -254,6 +255,8 @@ func TestGolden(t *testing.T) {
 		all["T"+string(c[12:])+string(c[:12])] = []byte{}
 		all[fmt.Sprintf("f%s\x00\x01none of the ids!", r)] = []byte("value")
 		all[fmt.Sprintf("z%d", i)] = bytes.Repeat([]byte{'v'}, 200)
+		sum := sha256.Sum256([]byte{byte(i)})
+		all[fmt.Sprintf("z%d with ids", i)] = fmt.Appendf(nil, "\x01 %x-%x-%x-%x-%x %x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16], sum[:])
 	}
 	w := write(t, testShape{}, all)
 	got := w.directory

@@ -118,6 +118,12 @@ func (in *Input) MaxItem() int64 { return in.limits.Item }
 // MaxObjects is the maximum number of JSON objects in an item.
 func (in *Input) MaxObjects() int64 { return in.limits.Objects }
 
+// Item returns an item with a text that a format has read in another way than Lines or Items, with the limits of the
+// input.
+func (in *Input) Item(raw []byte, at Position) Item {
+	return Item{Raw: raw, At: at, objects: in.limits.Objects}
+}
+
 // Expand counts bytes that a format reads from a database of the given size. A database can refer to the same row
 // many times, so the limits for compressed files apply. Beyond them Expand returns a *LimitError.
 func (in *Input) Expand(n, size int64) error {
@@ -143,7 +149,7 @@ func (in *Input) LocalFile(ctx context.Context) (path string, done func(), err e
 	if err != nil {
 		return "", nil, err
 	}
-	return f.Name(), func() { f.Close(); os.Remove(f.Name()) }, nil
+	return f.Name(), func() { _ = f.Close() }, nil
 }
 
 // Unreadable returns the error for an input that cannot be read. It is a *Damage, so that other inputs are still

@@ -263,11 +263,12 @@ func (o *opening) layer(at, name string, r io.Reader, onDisk *os.File, depth int
 	if f != nil {
 		o.passedAll(f)
 	} else {
-		if f, err = spool(o.ctx, buffered); err != nil {
+		copied, err := spool(o.ctx, buffered)
+		if err != nil {
 			return o.damage(at, err)
 		}
-		defer os.Remove(f.Name())
-		defer f.Close()
+		defer copied.Close()
+		f = copied.File
 	}
 	return o.zip(name, f, depth+1, within)
 }

@@ -2,8 +2,10 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"io"
-	"os"
+
+	"github.com/lineage-store/lineage/internal/scratch"
 )
 
 type countingReader struct {
@@ -27,8 +29,8 @@ type readCloser struct {
 }
 
 // spool copies r to a temporary file.
-func spool(ctx context.Context, r io.Reader) (*os.File, error) {
-	f, err := os.CreateTemp("", "lineage-import-*")
+func spool(ctx context.Context, r io.Reader) (*scratch.File, error) {
+	f, err := scratch.NewFile()
 	if err != nil {
 		return nil, err
 	}
@@ -36,9 +38,7 @@ func spool(ctx context.Context, r io.Reader) (*os.File, error) {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		f.Close()
-		os.Remove(f.Name())
-		return nil, err
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/scratch"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -161,7 +161,7 @@ type source struct {
 	r        io.Reader
 	seeker   io.ReadSeeker
 	start    int64
-	spool    *os.File
+	spool    *scratch.File
 	progress func(done, total int64)
 	done     int64
 	size     int64 // 0 until the bundle was read once
@@ -173,7 +173,7 @@ func newSource(r io.Reader) (*source, error) {
 			return &source{r: r, seeker: s, start: start}, nil
 		}
 	}
-	f, err := os.CreateTemp("", "lineage-bundle-*")
+	f, err := scratch.NewFile()
 	if err != nil {
 		return nil, err
 	}
@@ -182,8 +182,7 @@ func newSource(r io.Reader) (*source, error) {
 
 func (s *source) close() {
 	if s.spool != nil {
-		_ = s.spool.Close()
-		_ = os.Remove(s.spool.Name())
+		_ = s.spool.Close() // the next process that needs one tries again
 	}
 }
 

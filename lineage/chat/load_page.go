@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/place"
@@ -316,55 +315,6 @@ func (f *filling) same(ctx context.Context, m *message, at structure.SpanRef) (b
 	}
 	erased := string(known.Data) == "null" || slices.ContainsFunc(step.Blocks, (*structure.Block).Gone)
 	return erased || m.Same(known), err
-}
-
-// message is a message being loaded.
-type message struct {
-	Message
-	content place.Message
-	said    bool // content is the original, not made from the data
-	asked   bool // the original was asked for
-}
-
-// version is a new version of a message.
-type version struct {
-	id     string
-	parent Ref
-	was    structure.SpanRef // the latest version in the store, zero for none
-	// message is nil if the content is the same and only the parent differs.
-	message *message
-}
-
-// derive states what the message was derived from, unless the content is the same.
-func (m *message) derive(from content.ID) {
-	u := &m.content.Usages[0]
-	if from == u.Content {
-		from = content.ID{}
-	}
-	u.Origin.ParentID = from
-	if b := m.content.Contents[0].Block; b != nil {
-		b.Origin.ParentID = from
-	}
-}
-
-// asData returns a message to place, made from its data.
-func asData(m *Message) (place.Message, error) {
-	i, created := itemOf(m), time.UnixMilli(m.CreatedAt).UTC()
-	origin := i.Origin.OfBlock()
-	origin.Kind = content.OriginOfRole(i.Role)
-	head := structure.Usage{
-		Kind: structure.MessageUsage, Role: i.Role, Type: i.Type, By: i.Origin.Attribution(), Origin: &origin,
-		SourceID: i.SourceID, Metadata: i.Metadata, CreatedAt: created,
-	}
-	is := place.Message{ID: m.ID}
-	var err error
-	is.Usages, err = write.Message(nil, head, i.Type, i.Body, is.Store)
-	for _, c := range is.Contents {
-		if c.Block != nil {
-			c.Block.CreatedAt = created
-		}
-	}
-	return is, err
 }
 
 // asSaid returns a message to place, made from its original content. It gets the id that it has in the chat.

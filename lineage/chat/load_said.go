@@ -13,14 +13,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Said is the original content of a message: the usages of its span, each with its type and origin, and the blocks
-// that they name.
-type Said struct {
-	Usages []structure.Usage
-	// From has the blocks, each with its whole body.
-	From form.Blocks
-}
-
 // Tell returns the message that the usages of a span make up. blocks are the blocks of the usages, in the same order.
 // The message has no chat and no parent. It is an error if a form does not match its pieces.
 func Tell(ctx context.Context, from form.Blocks, usages []structure.Usage, blocks []*structure.Block, id string) (Message, error) {

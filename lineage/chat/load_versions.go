@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"slices"
 
@@ -172,18 +171,6 @@ func (r *renewal) stages(ctx context.Context, fill func() error) error {
 		return fill()
 	})
 	return err
-}
-
-// staged is the state inside a transaction. Its lists are those from before the transaction. The placer finds the
-// runs that it started without them.
-type staged struct{ *write.Stage }
-
-func (s staged) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
-	return s.Reader.RunsOf(ctx, thread, after)
-}
-
-func (s staged) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
-	return s.Reader.ForksAt(ctx, at)
 }
 
 // version adds a new version, unless the store has it.

@@ -17,22 +17,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// thread returns the thread of a chat: the one whose source id is the chat's id, or the one without a source id whose
-// thread id is the chat's id.
-func (s *state) thread(ctx context.Context, chatID string) (*structure.Thread, error) {
-	t, err := s.from.Thread(ctx, write.SourceThread(chatID))
-	id, noID := structure.ParseID[structure.ThreadID](chatID)
-	if isNotFound(err) && noID == nil {
-		t, err = s.from.Thread(ctx, id)
-	}
-	if isNotFound(err) || err == nil && IDOfThread(t) != chatID {
-		return nil, noChat(chatID)
-	}
-	return t, err
-}
-
-func noChat(id string) error { return &Error{Subject: SubjectChat, ID: id, Err: ErrNotFound} }
-
 // chatOf returns the chat of a thread.
 func (s *state) chatOf(ctx context.Context, t *structure.Thread) (Chat, error) {
 	updated, err := backend.UpdatedAt(ctx, s.from, t)
@@ -256,3 +240,6 @@ func (s *onStore) DeleteChat(ctx context.Context, id string, o DeleteOptions) (b
 }
 
 var errNotTheirs = errors.New("the chat is another user's")
+
+// Chat returns the chat.
+func (r *ThreadReader) Chat(ctx context.Context) (Chat, error) { return r.chatOf(ctx, r.thread) }

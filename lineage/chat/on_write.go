@@ -3,10 +3,7 @@ package chat
 import (
 	"cmp"
 	"context"
-	"slices"
-	"time"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
@@ -14,40 +11,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// itemOf returns the content of a message, without its time and without what it was derived from.
-func itemOf(m *Message) lineage.Item {
-	i := lineage.Item{Role: m.Name, Body: m.Data, Type: content.TypeJSON, SourceID: m.ID}
-	if m.Type != TypeMessage {
-		i.Metadata = typeMetadata(m.Type)
-	}
-	i.Origin = lineage.Origin{UserID: m.Origin.UserID, ModelID: m.Origin.ModelID, SourceID: m.Origin.SourceID}
-	return i
-}
-
 // item returns the item that adds a message to the thread.
 func (c *change) item(ctx context.Context, m *Message) (i lineage.Item, err error) {
 	i = itemOf(m)
 	i.CreatedAt = moment(m.CreatedAt)
 	i.Origin.ParentID, err = c.source(ctx, m.Origin.DerivedFrom)
 	return i, err
-}
-
-// keep makes the thread keep all messages that are added from now on.
-func (c *change) keep(ctx context.Context) error {
-	if c.t.Keeps {
-		return nil
-	}
-	return c.thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Keeps = true; return nil })
-}
-
-// touch sets the update time of the chat to now. It does nothing if the added messages have about the current time,
-// which then counts.
-func (c *change) touch(ctx context.Context, added ...Message) error {
-	limit := now().Add(-time.Second).UnixMilli()
-	if slices.ContainsFunc(added, func(m Message) bool { return m.CreatedAt == 0 || m.CreatedAt > limit }) {
-		return nil
-	}
-	return c.thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.UpdatedAt = time.Time{}; return nil })
 }
 
 // AddMessage implements Store.

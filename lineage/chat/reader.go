@@ -1,14 +1,9 @@
 package chat
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"iter"
 
 	"github.com/lineage-store/lineage/internal/form"
-	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -116,95 +111,10 @@ func (r *ThreadReader) IDAt(ctx context.Context, at structure.SpanRef) (Ref, err
 	return Ref(id), err
 }
 
-// Chat returns the chat.
-func (r *ThreadReader) Chat(ctx context.Context) (Chat, error) { return r.chatOf(ctx, r.thread) }
-
 // step returns a span.
 func (s *state) step(ctx context.Context, at structure.SpanRef, o backend.PathOptions) (last *backend.Step, err error) {
 	for last, err = range s.from.Path(ctx, at, structure.Window{Last: 1}, o) {
 		// There is only one.
 	}
 	return last, err
-}
-
-// Message returns the message at a step, which must have been read with its bodies. parent is the id of the previous
-// message.
-func (r *ThreadReader) Message(ctx context.Context, step *backend.Step, parent Ref) (Message, error) {
-	id, err := r.MessageID(ctx, step)
-	if err != nil {
-		return Message{}, err
-	}
-	m, err := r.tell(ctx, step, id)
-	m.ChatID, m.ParentID = IDOfThread(r.thread), parent
-	return m, err
-}
-
-// MessageAt returns the message at a span.
-func (r *ThreadReader) MessageAt(ctx context.Context, at structure.SpanRef) (m Message, err error) {
-	for m, err = range r.chain(ctx, at, structure.Window{Last: 2}) {
-		// The last one is the message, with its parent.
-	}
-	return m, err
-}
-
-// whole yields the messages of the history that ends at a span.
-func (r *ThreadReader) whole(ctx context.Context, at structure.SpanRef) iter.Seq2[Message, error] {
-	return func(yield func(Message, error) bool) {
-		length, err := r.store.Position(ctx, at)
-		if err == nil {
-			err = r.foresee(ctx, length)
-		}
-		if err != nil {
-			yield(Message{}, err)
-			return
-		}
-		r.chain(ctx, at, structure.Window{})(yield)
-	}
-}
-
-// chain yields the messages in a window of the history that ends at a span. The first one has no parent.
-func (r *ThreadReader) chain(ctx context.Context, at structure.SpanRef, w structure.Window) iter.Seq2[Message, error] {
-	return func(yield func(Message, error) bool) {
-		parent := Ref("")
-		for step, err := range r.from.Path(ctx, at, w, backend.PathOptions{Bodies: true}) {
-			var m Message
-			if err == nil {
-				m, err = r.Message(ctx, step, parent)
-			}
-			if !yield(m, err) || err != nil {
-				return
-			}
-			parent = Ref(m.ID)
-		}
-	}
-}
-
-// tell returns the message at a step, with an id.
-func (r *ThreadReader) tell(ctx context.Context, step *backend.Step, id string) (Message, error) {
-	u := &step.Span.Usages[0]
-	m := Message{ID: id, Name: roleOf(step), CreatedAt: u.CreatedAt.UnixMilli(), Origin: originOf(step)}
-	var err error
-	if m.Type, err = r.typeOf(ctx, u); err == nil {
-		m.Data, err = r.data(ctx, step, id)
-	}
-	if err != nil {
-		return Message{}, fmt.Errorf("message %q: %w", id, err)
-	}
-	return m, nil
-}
-
-// typeMetadata returns the metadata of a message's usage. Only messages of an unusual type have any.
-func typeMetadata(of string) []byte {
-	b, _ := json.Marshal(map[string]string{"type": of}) // a string always marshals
-	return b
-}
-
-// typeOf returns the type of the message of a usage. If its metadata was erased, it is TypeMessage.
-func (r *ThreadReader) typeOf(ctx context.Context, u *structure.Usage) (string, error) {
-	metadata, err := r.messages.Metadata(ctx, u)
-	of := rawjson.Str(rawjson.Get(metadata, "type"))
-	if metadata == nil || !bytes.Equal(metadata, typeMetadata(of)) {
-		return TypeMessage, err // the metadata was not written by this package
-	}
-	return of, nil
 }

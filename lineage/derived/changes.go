@@ -13,8 +13,9 @@ type Changes struct {
 	Runs     map[structure.RunID]RunChange
 	// Branches and Checkpoints were set or deleted.
 	Branches, Checkpoints map[Name]bool
-	// Erased is content that was erased, Stored is content that was stored. Content can be in both.
-	Erased, Stored map[content.ID]bool
+	// Erased is content that was erased, Stored is content that was stored, possibly several times. Content can be in both.
+	Erased map[content.ID]bool
+	Stored []content.ID
 	// Values are the owners of values that were set or deleted.
 	Values map[structure.Owner]bool
 }
@@ -56,7 +57,7 @@ func NewChanges() *Changes {
 	return &Changes{
 		Threads: make(map[structure.ThreadID]ThreadChange), Contexts: make(map[structure.ContextID]ContextChange),
 		Runs: make(map[structure.RunID]RunChange), Branches: make(map[Name]bool), Checkpoints: make(map[Name]bool),
-		Erased: make(map[content.ID]bool), Stored: make(map[content.ID]bool), Values: make(map[structure.Owner]bool),
+		Erased: make(map[content.ID]bool), Values: make(map[structure.Owner]bool),
 	}
 }
 
@@ -84,7 +85,7 @@ func (c *Changes) Context(id structure.ContextID, more ContextChange) {
 func (c *Changes) add(r structure.Record) {
 	switch r := r.(type) {
 	case *structure.Block:
-		c.Stored[r.ID] = true
+		c.Stored = append(c.Stored, r.ID)
 	case *structure.Thread:
 		c.Thread(r.ID, ThreadChange{Keeps: r.Keeps})
 	case *structure.Context:

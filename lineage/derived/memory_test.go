@@ -185,11 +185,9 @@ func (h *handle) Apply(ctx context.Context, w *derived.Window[*transaction]) err
 			}
 		}
 	}
-	for _, ids := range []map[content.ID]bool{w.Changes.Erased, w.Changes.Stored} {
-		for id := range ids {
-			if err := add(contentRow(ctx, w.State, id)); err != nil {
-				return err
-			}
+	for _, id := range slices.AppendSeq(w.Changes.Stored, maps.Keys(w.Changes.Erased)) {
+		if err := add(contentRow(ctx, w.State, id)); err != nil {
+			return err
 		}
 	}
 	for owner := range w.Changes.Values {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/vfs"
@@ -40,6 +41,8 @@ func (a Agent) Folder(e *Environment) string {
 type place struct {
 	root     string
 	patterns []pattern
+	// except are files that match one of patterns and have no session.
+	except []pattern
 	// format is the archive format of the files, if it differs from the agent's.
 	format string
 	// project is the working directory of the sessions, for an agent whose sessions do not state it.
@@ -174,9 +177,14 @@ func Agents() []Agent {
 			},
 		},
 		{
-			Name: "openclaw", Title: "OpenClaw", Format: "pi", Shares: true,
-			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.Dir("OPENCLAW_STATE_DIR", ".openclaw"), "agents"), "*/sessions/*.jsonl")}
+			Name: "openclaw", Title: "OpenClaw", Format: "openclaw",
+			places: func(e *Environment) (places []place) {
+				for _, dir := range e.openClaw() {
+					dir = filepath.Join(dir, "agents")
+					places = append(places, placeOf(dir, "*/agent/openclaw-agent.sqlite"),
+						placeOf(dir, "*/sessions/*.jsonl", "*/sessions/cold/*.jsonl.zst").without("*/sessions/*.trajectory.jsonl").in("openclaw-jsonl"))
+				}
+				return places
 			},
 		},
 		{
@@ -222,6 +230,21 @@ func Agents() []Agent {
 		},
 		{Name: "crush", Title: "Crush", Format: "crush", places: (*Environment).crush},
 	}
+}
+
+// openClaw returns the folders of OpenClaw: that of each of its profiles, unless the environment names one.
+func (e *Environment) openClaw() []string {
+	if dir := e.Getenv("OPENCLAW_STATE_DIR"); filepath.IsAbs(dir) {
+		return []string{filepath.Clean(dir)}
+	}
+	dirs := []string{filepath.Join(e.Home, ".openclaw")}
+	entries, _ := os.ReadDir(e.Home) // a home that cannot be listed has no profiles that can be read
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".openclaw-") && entry.IsDir() && len(dirs) < maxProjects {
+			dirs = append(dirs, filepath.Join(e.Home, entry.Name()))
+		}
+	}
+	return dirs
 }
 
 // data returns the folder for programs' data. It is the same on macOS, as for most programs for terminals.

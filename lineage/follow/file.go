@@ -92,7 +92,7 @@ func stampOf(info fs.FileInfo) stamp {
 const walSuffix = "-wal"
 
 func isDatabase(path string) bool {
-	return strings.HasSuffix(path, ".db") || strings.HasSuffix(path, ".vscdb")
+	return strings.HasSuffix(path, ".db") || strings.HasSuffix(path, ".vscdb") || strings.HasSuffix(path, ".sqlite")
 }
 
 // clineSuffix is the suffix of a session file of Cline, which has a second file with other data of the session.

@@ -644,22 +644,25 @@ func TestAntigravity(t *testing.T) {
 	}
 }
 
-// OpenClaw has sessions in the form of pi. Its threads say so, and the listing says that none of its sessions was tried. A session of pi
-// with equal ids of messages stays pi's.
+// Older versions of OpenClaw have sessions in the form of pi, beside files that have none. Their threads say so. A session of pi with equal ids
+// of messages stays pi's. Each profile has a folder.
 func TestOpenClaw(t *testing.T) {
 	h, store := newHome(t), memory(t)
 	raw := func(id string) string {
 		return `{"type":"session","version":3,"id":"` + id + `","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w"}` + "\n" +
 			`{"type":"message","id":"m1","parentId":null,"timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":[{"type":"text","text":"I am ` + id + `"}],"timestamp":1}}` + "\n"
 	}
-	claw := h.path(".openclaw", "agents", "main", "sessions", "claw.jsonl")
-	h.write(t, claw, raw("claw"))
+	const id, other = "01a22001-697f-772f-b4f5-ea342d6823c1", "01a22001-697f-772f-b4f5-ea342d6823c2"
+	claw := h.path(".openclaw", "agents", "main", "sessions", id+".jsonl")
+	h.write(t, claw, raw(id))
+	h.write(t, h.path(".openclaw", "agents", "main", "sessions", id+".trajectory.jsonl"), `{"traceSchema":"openclaw-trajectory","type":"session.started","sessionId":"`+id+`"}`+"\n")
+	h.write(t, h.path(".openclaw-work", "agents", "main", "sessions", other+".jsonl"), raw(other))
 	h.write(t, h.path(".openclaw", "agents", "main", "sessions", "sessions.json"), `{"agent:main:main":{"sessionId":"claw"}}`)
 	h.write(t, h.path(".pi", "agent", "sessions", "--w--", "2026_pi.jsonl"), raw("pi"))
 	once(t, store, h.options())
 	h.append(t, claw, `{"type":"message","id":"m2","parentId":"m1","timestamp":"2026-01-01T00:00:02.000Z","message":{"role":"user","content":[{"type":"text","text":"more"}],"timestamp":1}}`+"\n")
 	once(t, store, h.options())
-	for id, agent := range map[string]string{"claw": "openclaw", "pi": "pi"} {
+	for id, agent := range map[string]string{id: "openclaw", other: "openclaw", "pi": "pi"} {
 		thread, err := store.FindThread(t.Context(), id)
 		require.NoError(t, err)
 		info, err := thread.Info(t.Context())
@@ -669,8 +672,8 @@ func TestOpenClaw(t *testing.T) {
 	requireKept(t, store, claw)
 	all, err := List(t.Context(), store, h.options())
 	require.NoError(t, err)
-	i := slices.IndexFunc(all, func(l Listing) bool { return l.Agent.Name == "openclaw" })
+	i := slices.IndexFunc(all, func(l Listing) bool { return l.Agent.Name == "openclaw" && l.Files > 0 })
 	require.EqualValues(t, 1, all[i].Files)
-	require.Empty(t, all[i].Tried)
+	require.NotEmpty(t, all[i].Tried)
 	require.Equal(t, Followed, all[i].State)
 }

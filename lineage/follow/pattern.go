@@ -2,6 +2,7 @@ package follow
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -14,6 +15,12 @@ func placeOf(root string, patterns ...string) place {
 	for _, text := range patterns {
 		p.patterns = append(p.patterns, strings.Split(text, "/"))
 	}
+	return p
+}
+
+// without returns the place without files that match one of these patterns.
+func (p place) without(patterns ...string) place {
+	p.except = placeOf("", patterns...).patterns
 	return p
 }
 
@@ -44,8 +51,9 @@ func (p pattern) match(name []string, begins bool) bool {
 // file returns the index of the first pattern that matches a file, or -1.
 func (p *place) file(name string) int {
 	parts := strings.Split(name, "/")
+	excepted := slices.ContainsFunc(p.except, func(pattern pattern) bool { return pattern.file(parts) })
 	for i, pattern := range p.patterns {
-		if pattern.file(parts) {
+		if !excepted && pattern.file(parts) {
 			return i
 		}
 	}

@@ -50,7 +50,7 @@ func (r *run) choosePlaces() error {
 		if err != nil {
 			return err
 		}
-		r.addPlace(&folder{place: placeOf(full, "**/*.jsonl", "**/*.jsonl.zst", "**/*.json", "**/*.db")})
+		r.addPlace(&folder{place: placeOf(full, "**/*.jsonl", "**/*.jsonl.zst", "**/*.json", "**/*.db", "**/*.sqlite")})
 	}
 	return nil
 }

@@ -73,16 +73,3 @@ func (f fields) contentOrText() []byte {
 	}
 	return f["text"]
 }
-
-// servedCall reads a call with its result: {id, name, args, output}.
-func servedCall(raw []byte, depth int) []Part {
-	call := toolCall(raw)
-	output := rawjson.Last(raw, "output")
-	if output == nil {
-		output = rawjson.Last(rawjson.Last(raw, "function"), "output")
-	}
-	if rawjson.IsNull(output) {
-		return []Part{call}
-	}
-	return []Part{call, {Kind: ResultKind, Tool: call.Tool, CallID: call.CallID, Output: outputValue(output, depth)}}
-}

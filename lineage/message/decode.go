@@ -1,16 +1,12 @@
 package message
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
-
-// maxDepth limits how deeply nested parts are read.
-const maxDepth = 8
 
 // Decode reads a stored body: a message or a list of messages. role applies if the body has none.
 // The result shares memory with the body.
@@ -27,31 +23,6 @@ func Decode(body []byte, mediaType, role string) []Message {
 	}
 	url := "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(body)
 	return one(Message{Role: role, Parts: []Part{{Kind: FileKind, MediaType: kind, URL: url}}})
-}
-
-func one(m Message) []Message { return []Message{m} }
-
-func trim(raw []byte) []byte { return bytes.TrimRight(raw[rawjson.SkipSpace(raw, 0):], " \t\r\n") }
-
-// plain returns the message for a text. For a tool, the text is a result.
-func plain(text, role string) Message {
-	return Message{Role: role, Parts: asSaid([]Part{{Kind: TextKind, Text: text}}, role, "")}
-}
-
-// isTool reports whether messages with a role are results of tools.
-func isTool(role string) bool { return role == "tool" || role == "function" }
-
-// asSaid wraps the parts of a tool's message in a result, unless they are results already.
-func asSaid(parts []Part, role, callID string) []Part {
-	if !isTool(role) {
-		return parts
-	}
-	for i := range parts {
-		if parts[i].Kind == ResultKind || parts[i].Kind == CallKind {
-			return parts
-		}
-	}
-	return []Part{{Kind: ResultKind, CallID: callID, Output: parts}}
 }
 
 func decodeValue(raw []byte, role string, depth int) []Message {
@@ -233,42 +204,6 @@ func withRole(raw []byte, role string) []byte {
 	return append(out, raw[1:]...)
 }
 
-// toolCall reads {id, function{name, arguments}}, {id, custom{name, input}} or {id, name, args}.
-func toolCall(raw []byte) Part {
-	f := fieldsOf(raw)
-	p := Part{Kind: CallKind, CallID: f.first("id", "tool_call_id"), Given: raw}
-	in := f
-	for _, key := range []string{"function", "custom"} {
-		if rawjson.IsObject(f[key]) {
-			in = fieldsOf(f[key])
-		}
-	}
-	p.Tool = in.text("name")
-	if text := in["input"]; text != nil && in["arguments"] == nil {
-		p.Text = rawjson.Str(text) // the input of a custom tool is text
-		return p
-	}
-	p.setInput(in.firstRaw("arguments", "args"))
-	return p
-}
-
-// setInput sets the input of a call, which is JSON or a string of JSON, depending on the format.
-func (p *Part) setInput(raw []byte) {
-	switch {
-	case raw == nil:
-		p.Input = []byte("{}")
-	case rawjson.IsString(raw):
-		text := rawjson.Str(raw)
-		if rawjson.Check([]byte(text)) == nil {
-			p.Input = []byte(text)
-		} else {
-			p.Text = text
-		}
-	default:
-		p.Input = raw
-	}
-}
-
 // decodeParts reads a message with parts: a UI message, or one of ChatGPT or Gemini.
 func decodeParts(m *Message, f fields) {
 	m.Parts = asSaid(contents(f["parts"], 0), m.Role, "")
@@ -280,41 +215,4 @@ func decodeParts(m *Message, f fields) {
 	if !isUI {
 		m.Given = nil
 	}
-}
-
-// contents reads the content of a message or result: a text, a list of parts, or one part.
-func contents(raw []byte, depth int) []Part {
-	switch {
-	case raw == nil || rawjson.IsNull(raw):
-		return nil
-	case rawjson.IsString(raw):
-		if text := rawjson.Str(raw); text != "" {
-			return []Part{{Kind: TextKind, Text: text}}
-		}
-		return nil
-	case rawjson.IsArray(raw):
-		var parts []Part
-		known := false
-		for e := range rawjson.Elements(raw) {
-			if rawjson.IsString(e) {
-				known = true
-				parts = append(parts, Part{Kind: TextKind, Text: rawjson.Str(e)})
-				continue
-			}
-			some, ok := decodePart(e, depth+1)
-			if !ok {
-				some = []Part{{Kind: DataKind, Data: e, Given: e}}
-			}
-			known = known || ok
-			parts = append(parts, some...)
-		}
-		if !known && len(parts) > 0 {
-			return []Part{{Kind: DataKind, Data: raw}}
-		}
-		return parts
-	}
-	if parts, ok := decodePart(raw, depth+1); ok {
-		return parts
-	}
-	return []Part{{Kind: DataKind, Data: raw, Given: raw}}
 }

@@ -25,14 +25,6 @@ func ItemRole(kind string) string {
 	return ""
 }
 
-func setOf(keys ...string) map[string]bool {
-	set := make(map[string]bool, len(keys))
-	for _, k := range keys {
-		set[k] = true
-	}
-	return set
-}
-
 // decodePart reads a part in any format by its type. It returns false for unknown parts.
 func decodePart(raw []byte, depth int) ([]Part, bool) {
 	if !rawjson.IsObject(raw) || depth > maxDepth {
@@ -268,6 +260,43 @@ func modelOutput(raw []byte, depth int) []Part {
 	return outputValue(raw, depth)
 }
 
+// contents reads the content of a message or result: a text, a list of parts, or one part.
+func contents(raw []byte, depth int) []Part {
+	switch {
+	case raw == nil || rawjson.IsNull(raw):
+		return nil
+	case rawjson.IsString(raw):
+		if text := rawjson.Str(raw); text != "" {
+			return []Part{{Kind: TextKind, Text: text}}
+		}
+		return nil
+	case rawjson.IsArray(raw):
+		var parts []Part
+		known := false
+		for e := range rawjson.Elements(raw) {
+			if rawjson.IsString(e) {
+				known = true
+				parts = append(parts, Part{Kind: TextKind, Text: rawjson.Str(e)})
+				continue
+			}
+			some, ok := decodePart(e, depth+1)
+			if !ok {
+				some = []Part{{Kind: DataKind, Data: e, Given: e}}
+			}
+			known = known || ok
+			parts = append(parts, some...)
+		}
+		if !known && len(parts) > 0 {
+			return []Part{{Kind: DataKind, Data: raw}}
+		}
+		return parts
+	}
+	if parts, ok := decodePart(raw, depth+1); ok {
+		return parts
+	}
+	return []Part{{Kind: DataKind, Data: raw, Given: raw}}
+}
+
 // textOf joins the texts of values.
 func textOf(values ...[]byte) string {
 	var said []string
@@ -279,4 +308,17 @@ func textOf(values ...[]byte) string {
 		}
 	}
 	return strings.Join(said, "\n\n")
+}
+
+// servedCall reads a call with its result: {id, name, args, output}.
+func servedCall(raw []byte, depth int) []Part {
+	call := toolCall(raw)
+	output := rawjson.Last(raw, "output")
+	if output == nil {
+		output = rawjson.Last(rawjson.Last(raw, "function"), "output")
+	}
+	if rawjson.IsNull(output) {
+		return []Part{call}
+	}
+	return []Part{call, {Kind: ResultKind, Tool: call.Tool, CallID: call.CallID, Output: outputValue(output, depth)}}
 }

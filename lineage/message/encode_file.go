@@ -165,3 +165,12 @@ func (p *Part) arguments() json.RawMessage {
 	}
 	return quote(string(p.Input))
 }
+
+// newText returns a text part.
+func (e *encoder) newText(text, role string) json.RawMessage {
+	kind := "text"
+	if e.to == Responses {
+		kind = "input_text"
+	}
+	return new(object).text("type", kind).text("text", text).bytes()
+}

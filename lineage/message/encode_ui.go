@@ -15,23 +15,6 @@ func (e *encoder) ui() {
 	}
 }
 
-// idOf returns the id of a message, or a generated one.
-func (e *encoder) idOf(i int) string {
-	if id := e.messages[i].ID; id != "" {
-		return id
-	}
-	return "message-" + strconv.Itoa(i+1)
-}
-
-// identified returns a message as given, with its id.
-func (e *encoder) identified(i int) json.RawMessage {
-	given, id := e.messages[i].Given, e.idOf(i)
-	if has := rawjson.Last(given, "id"); rawjson.IsString(has) && rawjson.Str(has) == e.messages[i].ID {
-		return given
-	}
-	return rawjson.Set(given, []byte(`"id"`), quote(id))
-}
-
 func (e *encoder) uiMessage(units []*unit) {
 	i := units[0].message
 	intact := e.whole[i] != nil && len(units) == len(e.messages[i].Parts)

@@ -111,3 +111,11 @@ func asUnicode(raw []byte) json.RawMessage {
 	}
 	return append(dst, raw[copied:]...)
 }
+
+func setOf(keys ...string) map[string]bool {
+	set := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		set[k] = true
+	}
+	return set
+}

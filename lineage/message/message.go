@@ -164,3 +164,15 @@ func (p *Part) OutputText() string {
 	}
 	return strings.Join(said, "\n\n")
 }
+
+// isTool reports whether messages with a role are results of tools.
+func isTool(role string) bool { return role == "tool" || role == "function" }
+
+// roles maps the role names of all formats.
+var roles = map[string]string{
+	"user": "user", "human": "user", "prompter": "user", "assistant": "assistant", "ai": "assistant", "gpt": "assistant", "model": "assistant", "bot": "assistant",
+	"chatbot": "assistant", "system": "system", "developer": "developer", "tool": "tool", "function": "tool",
+}
+
+// isPlaceholder reports whether a URL is valid only inside the store.
+func isPlaceholder(url string) bool { return strings.HasPrefix(url, "lineage:") }

@@ -2,8 +2,11 @@ package message
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
@@ -188,3 +191,14 @@ func (s *shape) takeObject(raw []byte, left *[]string) ([]byte, bool) {
 	*left = slices.AppendSeq(*left, maps.Keys(gone))
 	return rawjson.RemoveFunc(out, func(key string) bool { return gone[key] }), true
 }
+
+func isBlank(s string) bool { return strings.TrimFunc(s, unicode.IsSpace) == "" }
+
+func notPlaceholder(raw []byte) bool { return !isPlaceholder(rawjson.Str(raw)) }
+
+// never is the shape of a member that is not allowed.
+var never = &shape{}
+
+func isName(s string, longest int) bool { return len(s) <= longest && plainName.MatchString(s) }
+
+var plainName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)

@@ -15,11 +15,8 @@ const (
 )
 
 var (
-	plainName = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
-	saidName  = regexp.MustCompile(`^[^\s<|\\/>]+$`)
+	saidName = regexp.MustCompile(`^[^\s<|\\/>]+$`)
 )
-
-func isName(s string, longest int) bool { return len(s) <= longest && plainName.MatchString(s) }
 
 var (
 	openAITool = textThat(func(s string) bool { return isName(s, maxToolName) })

@@ -12,9 +12,6 @@ func openObject(need []string, m members) *shape {
 	return s
 }
 
-// never is the shape of a member that is not allowed.
-var never = &shape{}
-
 var (
 	uiApproval = openObject([]string{"id"}, members{"id": aText, "approved": aBool, "reason": aText, "signature": aText})
 	uiText     = openObject([]string{"type", "text"}, members{"type": aText, "text": aText, "state": streamState, "providerMetadata": providerData})

@@ -2,17 +2,9 @@ package message
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strconv"
 )
-
-// turn is a sequence of units from one side. For results of the previous turn's calls, its role is "tool".
-type turn struct {
-	role  string
-	units []*unit
-	calls bool
-}
 
 // pair assigns results to calls. A result without an id belongs to the first open call of its tool,
 // or else to the first open call.
@@ -283,13 +275,4 @@ func (e *encoder) shapeOf(role string) *shape {
 		return inputText
 	}
 	return nil
-}
-
-// newText returns a text part.
-func (e *encoder) newText(text, role string) json.RawMessage {
-	kind := "text"
-	if e.to == Responses {
-		kind = "input_text"
-	}
-	return new(object).text("type", kind).text("text", text).bytes()
 }

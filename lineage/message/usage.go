@@ -195,7 +195,13 @@ func Usage(r Record) []Answer {
 
 // answer reads a message that states its usage.
 func answer(f fields, r *Record) (a Answer, ok bool) {
-	around := fieldsOf(r.Metadata)
+	var all fields
+	around := func(key string) []byte {
+		if all == nil {
+			all = fieldsOf(r.Metadata)
+		}
+		return all[key]
+	}
 	info := f
 	if rawjson.IsObject(f["info"]) && rawjson.IsArray(f["parts"]) { // OpenCode
 		info = fieldsOf(f["info"])
@@ -210,6 +216,10 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 		return a, false
 	}
 	a = Answer{Requests: 1, Model: info.first("model", "modelID"), Provider: info.first("provider", "providerID")}
+	if rawjson.IsObject(info["model"]) { // OpenCode
+		model := fieldsOf(info["model"])
+		a.Model, a.Provider = model.first("modelID", "id"), model.text("providerID")
+	}
 	if a.Model == "" {
 		a.Model = r.Model
 	}
@@ -229,7 +239,7 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 		case f.text("responseId") != "": // pi
 			a.ID = "pi:" + f.text("responseId")
 		case strings.HasPrefix(id, "msg_") || f.text("type") == "message" && id != "": // Anthropic
-			a.ID = "anthropic:" + id + ":" + around.text("requestId")
+			a.ID = "anthropic:" + id + ":" + rawjson.Str(rawjson.Last(r.Metadata, "requestId"))
 		case strings.HasPrefix(id, "resp_"), strings.HasPrefix(id, "chatcmpl-"): // OpenAI, a whole response
 			a.ID = "response:" + id
 		}
@@ -254,28 +264,28 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 		ok = a.read(f["usage_metadata"])
 	case rawjson.IsObject(f["usageMetadata"]): // Gemini
 		ok = a.read(f["usageMetadata"])
-	case rawjson.IsObject(around["usageMetadata"]): // Qwen Code
-		ok = a.read(around["usageMetadata"])
+	case rawjson.IsObject(around("usageMetadata")): // Qwen Code
+		ok = a.read(around("usageMetadata"))
 	case rawjson.IsObject(rawjson.Last(f["metadata"], "usage")): // UI messages
 		ok = a.read(rawjson.Last(f["metadata"], "usage"))
 	case rawjson.IsObject(rawjson.Last(f["metadata"], "totalUsage")):
 		ok = a.read(rawjson.Last(f["metadata"], "totalUsage"))
-	case rawjson.IsObject(around["usage"]): // what a program states of a message that it appends
-		ok = a.read(around["usage"])
-	case rawjson.IsObject(around["totalUsage"]):
-		ok = a.read(around["totalUsage"])
-	case around["input_tokens"] != nil, around["inputTokens"] != nil, around["output_tokens"] != nil, around["outputTokens"] != nil, around["prompt_tokens"] != nil, around["promptTokens"] != nil:
+	case rawjson.IsObject(around("usage")): // what a program states of a message that it appends
+		ok = a.read(around("usage"))
+	case rawjson.IsObject(around("totalUsage")):
+		ok = a.read(around("totalUsage"))
+	case around("input_tokens") != nil, around("inputTokens") != nil, around("output_tokens") != nil, around("outputTokens") != nil, around("prompt_tokens") != nil, around("promptTokens") != nil:
 		ok = a.read(r.Metadata)
-	case rawjson.IsObject(rawjson.Last(around["result"], "usage")): // VS Code
-		ok = a.read(rawjson.Last(around["result"], "usage"))
+	case rawjson.IsObject(rawjson.Last(around("result"), "usage")): // VS Code
+		ok = a.read(rawjson.Last(around("result"), "usage"))
 	case f["outputTokens"] != nil: // Copilot CLI
 		ok = a.read(new(object).raw("outputTokens", f["outputTokens"]).bytes())
 	}
 	if a.Model == "unknown" && a.Provider == "unknown" && a.Tokens.of == [TokenKinds]int64{} { // translated for pi, no model wrote it
 		return a, false
 	}
-	if a.Cost == "" {
-		a.Cost = cost(around["costUSD"]) // Claude Code, of old versions
+	if a.Cost == "" && bytes.Contains(r.Metadata, []byte("costUSD")) {
+		a.Cost = cost(around("costUSD")) // Claude Code, of old versions
 	}
 	return a, ok || a.Cost != ""
 }
@@ -422,6 +432,21 @@ func first(f fields, keys ...string) *int64 {
 
 // number reads a number of tokens. It returns false for fractions, negative numbers and numbers above maxTokens.
 func number(raw []byte) (int64, bool) {
+	if len(raw) == 0 {
+		return 0, false
+	}
+	if len(raw) <= 12 { // almost always
+		n, digits := int64(0), true
+		for _, c := range raw {
+			n, digits = 10*n+int64(c-'0'), digits && '0' <= c && c <= '9'
+		}
+		if digits {
+			return n, true
+		}
+	}
+	if c := raw[0]; c != '-' && (c < '0' || c > '9') {
+		return 0, false
+	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil {
 		f, err := strconv.ParseFloat(string(raw), 64)

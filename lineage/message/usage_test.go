@@ -43,7 +43,7 @@ func TestUsage(t *testing.T) {
 		{"copied context of ATIF", "assistant", `{"step_id":5,"source":"agent","message":"x","is_copied_context":true,"metrics":{"prompt_tokens":100}}`, ``, ""},
 		{"Cursor", "assistant", `{"bubbleId":"b","type":2,"text":"x","tokenCount":{"inputTokens":100,"outputTokens":7}}`, ``, "cursor:b||given||1|100 - - - 7 -|"},
 		{"Goose", "usage_ledger", `{"usage_id":"goose:s:1:2","model":"m","input_tokens":100,"output_tokens":7,"cache_read_tokens":40,"cache_write_tokens":10,"cost":0.25}`, ``, "goose:s:1:2||m||1|50 40 10 - 7 -|0.25"},
-		{"OpenCode 2", "assistant", `{"type":"assistant","agent":"build","model":{"id":"m","providerID":"p"},"content":[],"cost":0.5,"tokens":{"input":10,"output":3,"reasoning":1,"cache":{"read":2,"write":0}},"time":{"created":1}}`, ``, "||given||1|10 2 0 - 4 1|0.5"},
+		{"OpenCode 2", "assistant", `{"type":"assistant","agent":"build","model":{"id":"m","providerID":"p"},"content":[],"cost":0.5,"tokens":{"input":10,"output":3,"reasoning":1,"cache":{"read":2,"write":0}},"time":{"created":1}}`, ``, "|p|m||1|10 2 0 - 4 1|0.5"},
 		{"Anthropic", "", `{"id":"msg_1","type":"message","role":"assistant","model":"c","content":[],"usage":{"input_tokens":3,"cache_creation_input_tokens":100,"cache_read_input_tokens":50,"cache_creation":{"ephemeral_5m_input_tokens":60,"ephemeral_1h_input_tokens":40},"output_tokens":7,"service_tier":"batch"}}`,
 			`{"requestId":"req_1"}`, "anthropic:msg_1:req_1||c|batch|1|3 50 60 40 7 -|"},
 		{"parts that are not the whole", "", `{"id":"msg_1","role":"assistant","usage":{"input_tokens":3,"cache_creation_input_tokens":100,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0},"output_tokens":7,"service_tier":"standard"}}`,

@@ -19,12 +19,15 @@ type Record interface {
 // Encode returns a record as a line of JSON that begins with its type. Except for the newline at its end, it has no
 // characters that control a terminal or reorder text.
 func Encode(r Record) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	kind := `{"type":"` + r.RecordType() + `"`
+	b := bytes.NewBuffer(make([]byte, 0, 512))
+	b.WriteString(kind)
+	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(r); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", r.RecordType(), err)
 	}
-	// Every record has a field that is never omitted, so a comma can follow.
-	return append([]byte(`{"type":"`+r.RecordType()+`",`), plain.JSON(bytes.TrimPrefix(b.Bytes(), []byte("{")))...), nil
+	// Every record is an object with a field that is never omitted, so a comma can follow instead of its brace.
+	b.Bytes()[len(kind)] = ','
+	return plain.JSON(b.Bytes()), nil
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
+	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/resume"
+	"github.com/lineage-store/lineage/lineage/usage"
 )
 
 // branch returns the end of the branch that a session became.
@@ -314,5 +316,45 @@ func geminiInAnotherMinute(t *testing.T, name string) {
 		raw, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Equal(t, string(raw), out.String())
+	}
+}
+
+// What a resumed session cost is that of its branch, also where its agent states it in a record of its own.
+func TestResumedSessionCosts(t *testing.T) {
+	for _, c := range []struct {
+		of     int
+		target string
+		line   string
+	}{
+		{2, "codex", `{"timestamp":"2026-11-30T00:00:01.000Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":70,"output_tokens":5},"last_token_usage":{"input_tokens":70,"output_tokens":5}}}}`},
+		{0, "pi", `{"type":"message","id":"answer01","parentId":"question","timestamp":"2026-11-30T00:00:01.000Z","message":{"role":"assistant","model":"m","content":[{"type":"text","text":"x"}],"usage":{"input":70,"output":5},"timestamp":1}}`},
+	} {
+		h := newHome(t)
+		h.sampleAlone(owned[c.of])
+		h.follow()
+		thread := h.threads()[0]
+		s := h.plan(c.target, thread, h.tip(thread))
+		lines := h.write(s)
+		h.says(s, lines[len(lines)-1], "user", "question")
+		h.follow()
+		f, err := os.OpenFile(s.File(), os.O_APPEND|os.O_WRONLY, 0)
+		require.NoError(t, err)
+		_, err = f.WriteString(c.line + "\n")
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		h.follow()
+		x, err := usage.Open(bg, h.store, t.TempDir(), usage.Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, x.Close()) })
+		for _, q := range []usage.Query{{}, {Thread: thread.ID()}} {
+			q.By = []usage.By{usage.Branch}
+			report, err := x.Report(bg, q)
+			require.NoError(t, err)
+			branches := make(map[string]int64)
+			for _, row := range report.Rows {
+				branches[row.Keys[0]] = row.Tokens[message.Input].N
+			}
+			require.EqualValues(t, 70, branches[s.Agent.Name+"-"+s.ID[len(s.ID)-12:]], "%v", branches)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 // gemini creates sessions of Gemini CLI. A session is a file of messages, in a folder per project. Its lines can change
@@ -121,7 +122,7 @@ func makeGemini(m *maker, p *part) error {
 // ignoredByGemini reports whether the agent would treat a text of the user as a command.
 func ignoredByGemini(said string) bool {
 	said = strings.TrimSpace(said)
-	for _, begin := range []string{"/", "?", "<session_context>", "<hook_context>"} {
+	for _, begin := range []string{"/", "?", "<" + message.SessionContext + ">", "<hook_context>"} {
 		if strings.HasPrefix(said, begin) {
 			return true
 		}

@@ -49,11 +49,12 @@ var targets = map[string]func() *target{
 
 // noWayIn states why no session can be created for an agent, where there is more to say than that it was not tried.
 var noWayIn = map[string]string{
-	"copilot": "its program has no free licence, and sessions that it did not write were not tried",
-	"vscode":  "it keeps its chats in a log that it rewrites while it runs",
-	"cursor":  "it keeps its chats in a database that also holds its credentials",
-	"goose":   "only the program may write its database",
-	"crush":   "only the program may write its database",
+	"copilot":  "its program has no free licence, and sessions that it did not write were not tried",
+	"vscode":   "it keeps its chats in a log that it rewrites while it runs",
+	"cursor":   "it keeps its chats in a database that also holds its credentials",
+	"goose":    "only the program may write its database",
+	"crush":    "only the program may write its database",
+	"openclaw": "only the program may write its database, which also holds its credentials",
 }
 
 func targetOf(name string) (*target, follow.Agent, error) {

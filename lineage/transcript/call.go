@@ -205,23 +205,8 @@ func taskList(members map[string][]byte, used map[string]bool) (list, current st
 		var text strings.Builder
 		done, total, now := 0, 0, ""
 		for e := range rawjson.Elements(members[key]) {
-			task, unique := membersOf(e)
-			if !unique {
-				return "", ""
-			}
-			box, said, texts := "", "", 0
-			for name, value := range task {
-				switch {
-				case slices.Contains(sayKeys, name) && rawjson.IsString(value):
-					said = rawjson.Str(value)
-					texts++
-				case name == "status":
-					box = boxes[rawjson.Str(value)]
-				case name != "activeForm" && name != "id" && name != "priority":
-					return "", "" // it says more than a task
-				}
-			}
-			if box == "" || texts != 1 {
+			box, said, ok := taskOf(e)
+			if !ok {
 				return "", ""
 			}
 			total++
@@ -244,6 +229,27 @@ func taskList(members map[string][]byte, used map[string]bool) (list, current st
 		return text.String(), current
 	}
 	return "", ""
+}
+
+// taskOf returns the box and the text of a task. ok is false for what says more or less than a task.
+func taskOf(raw []byte) (box, said string, ok bool) {
+	task, unique := membersOf(raw)
+	if !unique {
+		return "", "", false
+	}
+	texts := 0
+	for name, value := range task {
+		switch {
+		case slices.Contains(sayKeys, name) && rawjson.IsString(value):
+			said = rawjson.Str(value)
+			texts++
+		case name == "status":
+			box = boxes[rawjson.Str(value)]
+		case name != "activeForm" && name != "id" && name != "priority":
+			return "", "", false
+		}
+	}
+	return box, said, box != "" && texts == 1
 }
 
 // boxes are the marks of tasks by their status.

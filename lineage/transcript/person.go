@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 // Elements in which Claude Code, Codex, Gemini CLI and Cline put their own texts into messages of users.
@@ -13,7 +15,7 @@ var (
 		"system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat", "bash-stdout", "bash-stderr",
 		"task-notification", "subagent_notification", "user-prompt-submit-hook", "session-start-hook", "new-diagnostics",
 		"ide_opened_file", "ide_selection", "environment_context", "user_instructions", "permissions instructions", "collaboration_mode",
-		"turn_aborted", "user_action", "session_context", "environment_details",
+		"turn_aborted", "user_action", message.SessionContext, "environment_details",
 	}
 )
 

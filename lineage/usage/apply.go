@@ -55,12 +55,12 @@ type writer struct {
 	*derivedfile.Writer
 	forms *form.Reader
 
-	first    bool                      // no window was applied before this one
-	pending  []sighting                // sightings to store
-	ofRun    map[int64][]*sighting     // the window's sightings, in order
-	fresh    map[answerKey][]*sighting // those whose key no earlier window has
-	added    []*sighting               // those at positions that are visible already
-	reaches  map[int64]int64           // the last visible step of a run
+	first    bool                    // no window was applied before this one
+	pending  []sighting              // sightings to store
+	ofRun    map[int64][]*sighting   // the window's sightings, in order
+	fresh    map[answerKey]*sighting // the last ones with a key that no earlier window has
+	added    []*sighting             // those at positions that are visible already
+	reaches  map[int64]int64         // the last visible step of a run
 	models   map[modelName]int64
 	sessions map[structure.ThreadID]string
 	counters map[int64]*message.Tokens // the last counter of a run
@@ -145,7 +145,7 @@ func (f *writer) sight(ctx context.Context, s *structure.Span, u *structure.Usag
 	if err != nil {
 		return err
 	}
-	key := []byte(nil)
+	key, keyed := answerKey{}, true
 	if a.Total != nil {
 		is, err := f.count(ctx, run, s.Ref.Seq, a)
 		if err != nil || !is {
@@ -166,9 +166,11 @@ func (f *writer) sight(ctx context.Context, s *structure.Span, u *structure.Usag
 		if err != nil {
 			return err
 		}
-		if home != (structure.Home{}) {
+		if keyed = home != (structure.Home{}); keyed {
 			key = keyOf("message", home.Thread.String(), fmt.Sprint(home.Incarnation, part), u.SourceID)
 		}
+	default:
+		keyed = false
 	}
 	model, err := f.model(ctx, modelName{clean(a.Model), clean(a.Provider), clean(a.Tier)})
 	if err != nil {
@@ -182,14 +184,10 @@ func (f *writer) sight(ctx context.Context, s *structure.Span, u *structure.Usag
 	if !created.IsZero() {
 		at = max(created.UnixMilli(), 0)
 	}
-	is := sighting{
-		run: run, seq: int64(s.Ref.Seq), part: int64(part), time: at,
+	f.pending = append(f.pending, sighting{
+		key: key, keyed: keyed, run: run, seq: int64(s.Ref.Seq), part: int64(part), time: at,
 		figures: figures{model, a.Tokens.Known(), sums{1, a.Requests, a.Covers, a.Tokens.Array(), cost, int64(costs)}},
-	}
-	if key != nil {
-		is.key, is.keyed = answerKey(key), true
-	}
-	f.pending = append(f.pending, is)
+	})
 	return nil
 }
 
@@ -297,13 +295,13 @@ func (f *writer) session(ctx context.Context, run structure.RunID) (string, erro
 }
 
 // keyOf returns the key of an answer.
-func keyOf(parts ...string) []byte {
-	h := sha256.New()
+func keyOf(parts ...string) answerKey {
+	b := make([]byte, 0, 192)
 	for _, p := range parts {
-		_ = binary.Write(h, binary.BigEndian, uint64(len(p)))
-		h.Write([]byte(p))
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(p))), p...)
 	}
-	return h.Sum(nil)[:16]
+	sum := sha256.Sum256(b)
+	return answerKey(sum[:len(answerKey{})])
 }
 
 // maxName is the maximum length of a model's name in bytes.

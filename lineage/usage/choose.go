@@ -18,6 +18,7 @@ type sighting struct {
 	part     int64
 	time     int64 // in milliseconds, -1 if it is unknown
 	figures
+	same *sighting // the one before it with the same key, in a window
 }
 
 // figures are the numbers that a sighting states.
@@ -72,7 +73,7 @@ func (s *sighting) before(o *sighting) bool {
 // counted is an answer as it is counted: at the position and time of its first sighting, with the figures of its last
 // one.
 type counted struct {
-	run, time int64
+	run, seq, time int64
 	figures
 }
 
@@ -90,7 +91,7 @@ func choose(all []sighting) (c counted, ok bool) {
 			last = &all[i]
 		}
 	}
-	return counted{first.run, first.time, last.figures}, true
+	return counted{first.run, first.seq, first.time, last.figures}, true
 }
 
 // totalKey is the key of a row of the totals.
@@ -165,7 +166,7 @@ var mostText = fmt.Sprint(int64(most))
 // seen returns the visible sightings of a key.
 func (f *writer) seen(ctx context.Context, key answerKey) (all []sighting, err error) {
 	if of, known := f.fresh[key]; known { // no other window has sightings of the key
-		for _, s := range of {
+		for s := of; s != nil; s = s.same {
 			reached, err := f.reachOf(ctx, s.run)
 			if err != nil {
 				return nil, err
@@ -206,7 +207,7 @@ func (f *writer) reached(ctx context.Context, run, was, is int64) error {
 			if is < was {
 				factor = -1
 			}
-			f.total(&counted{s.run, s.time, s.figures}, factor)
+			f.total(&counted{s.run, s.seq, s.time, s.figures}, factor)
 			continue
 		}
 		if done[s.key] {

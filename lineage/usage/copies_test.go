@@ -134,3 +134,41 @@ func TestDeletedAfterMore(t *testing.T) {
 	require.NoError(t, thread.Delete(bg))
 	require.Zero(t, requests())
 }
+
+// Branches that continue where the main one ends are in the same run of the store. An answer is that of the oldest branch that
+// sees it, from the totals and from what spans state, and one that no branch sees any more counts where it was.
+func TestBranchesOfARun(t *testing.T) {
+	store, x, _ := opened(t)
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	_, err = main.Extend(bg, said("msg_1", "", "1"))
+	require.NoError(t, err)
+	for name, output := range map[string]string{"one": "10", "two": "100"} {
+		fork, err := main.Fork(bg, lineage.ForkOptions{})
+		require.NoError(t, err)
+		require.NoError(t, thread.NameBranch(bg, name, fork))
+		_, err = fork.Extend(bg, said("msg_"+name, "", output))
+		require.NoError(t, err)
+		_, err = fork.Extend(bg, said("", "", output), said("msg_1", "", "2")) // a line of the first answer again
+		require.NoError(t, err)
+	}
+	requireBranches := func(want map[string]int64) {
+		t.Helper()
+		for _, q := range []usage.Query{{}, {Since: time.UnixMilli(1)}, {Thread: thread.ID()}} {
+			q.By = []usage.By{usage.Branch}
+			report, err := x.Report(bg, q)
+			require.NoError(t, err)
+			got := make(map[string]int64)
+			for _, row := range report.Rows {
+				got[row.Keys[0]] = row.Tokens[message.Output].N
+			}
+			require.Equal(t, want, got)
+		}
+	}
+	requireBranches(map[string]int64{"main": 2, "one": 20, "two": 200})
+	_, err = main.Extend(bg, said("", "", "1000"))
+	require.NoError(t, err)
+	requireBranches(map[string]int64{"main": 1002, "one": 20, "two": 200})
+}

@@ -71,6 +71,12 @@ func (c *counting) change() {
 		}
 		fork, err := in.Fork(bg, at)
 		require.NoError(c, err)
+		if info, err := in.Info(bg); err == nil && !info.Thread.IsZero() && rapid.Bool().Draw(c.T, "named") {
+			thread, err := c.store.Thread(bg, info.Thread)
+			require.NoError(c, err)
+			c.number++
+			require.NoError(c, thread.NameBranch(bg, fmt.Sprint("b", c.number), fork))
+		}
 		if rapid.Bool().Draw(c.T, "goes on") {
 			_, err = fork.Extend(bg, c.answer())
 			require.NoError(c, err)
@@ -156,10 +162,18 @@ func (c *counting) require(x *usage.Index, q usage.Query, of func(*lineage.Conte
 		rows[r.Keys[0]+r.Keys[1]] = [3]int64{r.Requests, t[message.Input].N + t[message.CachedInput].N, t[message.Output].N}
 	}
 	require.Equal(c, c.naive(of), rows)
+	q.By = []usage.By{usage.Thread, usage.Branch, usage.Subagent, usage.Model}
+	report, err = x.Report(bg, q)
+	require.NoError(c, err)
+	q.Since = time.UnixMilli(1) // from what spans state, and not from the totals
+	each, err := x.Report(bg, q)
+	require.NoError(c, err)
+	require.Equal(c, each.Rows, report.Rows)
 }
 
 // Whatever happens to a store, an answer counts once as long as any context sees it. Two indexes of one file, which are
-// updated in any order, agree with one that is built at once, and the figures of a thread and a user with those of spans.
+// updated in any order, agree with one that is built at once, the figures of a thread and a user with those of spans, and those
+// of branches in the totals with those of each answer.
 func TestModel(t *testing.T) {
 	defer campaign.Checks(30)()
 	rapid.Check(t, func(r *rapid.T) {

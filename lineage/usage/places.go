@@ -16,8 +16,23 @@ type place struct {
 	number                          int64 // of the thread
 	thread                          string
 	agent, project, gitBranch, user string
-	branch, subagent                string
-	ofBranch                        bool // branch and subagent are set
+	ends                            []end // see places.ends, nil before it was called
+}
+
+// end is the end of what a context sees of a run: the answers up to seq that no older context of the thread sees.
+type end struct {
+	seq              int64
+	branch, subagent string
+}
+
+// at returns the end that an answer in the run is before. One that no context sees any more is before the last one.
+func (p *place) at(seq int64) *end {
+	for i := range p.ends {
+		if seq <= p.ends[i].seq || i == len(p.ends)-1 {
+			return &p.ends[i]
+		}
+	}
+	return &end{}
 }
 
 // places finds and caches the places of runs.
@@ -31,8 +46,8 @@ func newPlaces(tx *sql.Tx) *places {
 	return &places{tx, make(map[[2]int64]*place), make(map[int64]*place)}
 }
 
-// of returns the place of a run. in, if not 0, is the thread to use.
-func (p *places) of(ctx context.Context, run int64, branch bool, in int64) (*place, error) {
+// of returns the place of a run. in, if not 0, is the thread to use. With branches, its ends are set.
+func (p *places) of(ctx context.Context, run int64, branches bool, in int64) (*place, error) {
 	key := [2]int64{run, in}
 	is := p.known[key]
 	if is == nil {
@@ -51,11 +66,11 @@ func (p *places) of(ctx context.Context, run int64, branch bool, in int64) (*pla
 		is = &copied
 		p.known[key] = is
 	}
-	if branch && !is.ofBranch {
-		is.ofBranch = true
-		return is, p.setBranch(ctx, run, is)
+	var err error
+	if branches && is.ends == nil {
+		is.ends, err = p.ends(ctx, run, is.number)
 	}
-	return is, nil
+	return is, err
 }
 
 // below selects a run and the runs that continue it, directly or indirectly.
@@ -94,31 +109,56 @@ func (p *places) thread(ctx context.Context, number int64) (*place, error) {
 // maxAbove is the number of ancestors of a context that are searched for a branch.
 const maxAbove = 100
 
-// setBranch finds the oldest context that sees a run. The branch is that of the context or of its nearest ancestor
-// with one.
-func (p *places) setBranch(ctx context.Context, run int64, is *place) error {
-	var id, parent []byte
-	err := p.tx.QueryRowContext(ctx, below+`SELECT c.id, c.parent, c.aside FROM below b JOIN tips p ON p.run = b.run AND p.of IS NULL JOIN contexts c ON c.id = p.id
-		WHERE c.thread = ? ORDER BY c.created, c.id LIMIT 1`, run, is.number).Scan(&id, &parent, &is.subagent)
-	for range maxAbove {
-		if err != nil {
-			break
+// ends returns which context of a thread is the oldest that sees an answer in a run, and the branch of that context or of its
+// nearest ancestor with one.
+func (p *places) ends(ctx context.Context, run, thread int64) ([]end, error) {
+	type seeing struct {
+		id, parent []byte
+		aside      string
+		seq        int64
+	}
+	var all []seeing
+	err := each(ctx, p.tx, func(scan func(...any) error) error {
+		var s seeing
+		err := scan(&s.id, &s.parent, &s.aside, &s.seq)
+		if n := len(all); err == nil && (n == 0 || s.seq > all[n-1].seq) {
+			all = append(all, s)
 		}
-		err = p.tx.QueryRowContext(ctx, `SELECT name FROM branches WHERE context = ? ORDER BY made, name LIMIT 1`, id).Scan(&is.branch)
+		return err
+	}, `WITH RECURSIVE below (run, seq) AS (
+			VALUES (?, NULL) UNION SELECT r.number, IFNULL(b.seq, r.after) FROM below b JOIN runs r ON r.parent = b.run WHERE r.reached > 0)
+		SELECT c.id, c.parent, c.aside, IFNULL(b.seq, p.seq) FROM below b JOIN tips p ON p.run = b.run AND p.of IS NULL JOIN contexts c ON c.id = p.id
+		WHERE c.thread = ? ORDER BY c.created, c.id`, run, thread)
+	ends := make([]end, 0, len(all))
+	for i := range all {
+		s := &all[i]
+		is := end{seq: s.seq}
+		if is.branch, err = p.branch(ctx, s.id, s.parent); err != nil {
+			return nil, err
+		}
+		if name, agent := strings.CutPrefix(s.aside, "agent "); agent || s.aside == "sidechain" {
+			is.subagent = name
+		}
+		ends = append(ends, is)
+	}
+	return ends, err
+}
+
+// branch returns the name of the first branch of a context or of its nearest ancestor with one, empty if there is none.
+func (p *places) branch(ctx context.Context, id, parent []byte) (name string, err error) {
+	for range maxAbove {
+		err = p.tx.QueryRowContext(ctx, `SELECT name FROM branches WHERE context = ? ORDER BY made, name LIMIT 1`, id).Scan(&name)
 		if !errors.Is(err, sql.ErrNoRows) {
-			break
+			return name, err
 		}
 		id = parent
 		err = p.tx.QueryRowContext(ctx, `SELECT parent FROM contexts WHERE id = ?`, id).Scan(&parent)
-	}
-	if is.subagent != "sidechain" {
-		var agent bool
-		if is.subagent, agent = strings.CutPrefix(is.subagent, "agent "); !agent {
-			is.subagent = ""
+		if errors.Is(err, sql.ErrNoRows) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
 		}
 	}
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return err
+	return "", nil
 }

@@ -72,7 +72,8 @@ func (r *reporter) readTotals(ctx context.Context) error {
 	if !r.q.Until.IsZero() {
 		until = r.q.Until.UnixMilli() / quarter
 	}
-	return each(ctx, r.tx, func(scan func(...any) error) error {
+	several := make(map[int64]bool) // runs that several branches see parts of
+	err = each(ctx, r.tx, func(scan func(...any) error) error {
 		var g group
 		var bracket int
 		t := &g.tokens
@@ -89,8 +90,59 @@ func (r *reporter) readTotals(ctx context.Context) error {
 		if g.time >= 0 {
 			g.time *= quarter
 		}
+		if r.byBranch() {
+			p, err := r.places.of(ctx, g.run, true, 0)
+			if err != nil || len(p.ends) > 1 {
+				several[g.run] = true
+				return err
+			}
+		}
 		return r.add(ctx, &g)
 	}, `SELECT run, quarter, model, bracket, known, requests, covers, t0, t1, t2, t3, t4, t5, cost, costs FROM totals WHERE quarter >= ? AND quarter < ?`, since, until)
+	if err != nil {
+		return err
+	}
+	return r.readRuns(ctx, several)
+}
+
+// readRuns adds the answers that count in some runs, from the sightings.
+func (r *reporter) readRuns(ctx context.Context, runs map[int64]bool) error {
+	done := make(map[answerKey]bool)
+	for run := range runs {
+		here, err := r.sightings(ctx, `FROM sightings s JOIN runs r ON r.number = s.run AND s.seq <= r.reached WHERE s.run = ?`, run)
+		if err != nil {
+			return err
+		}
+		for i := range here {
+			s := &here[i]
+			all := here[i : i+1]
+			if s.keyed {
+				if done[s.key] {
+					continue
+				}
+				done[s.key] = true
+				if all, err = r.sightings(ctx, seenOfKey, s.key[:]); err != nil {
+					return err
+				}
+			}
+			if c, ok := choose(all); ok && runs[c.run] {
+				if err := r.count(ctx, all, nil); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// sightings reads sightings, given the part of the query after the columns.
+func (r *reporter) sightings(ctx context.Context, from string, args ...any) (all []sighting, err error) {
+	err = each(ctx, r.tx, func(scan func(...any) error) error {
+		s, err := scanned(scan)
+		all = append(all, s)
+		return err
+	}, `SELECT `+columns+` `+from, args...)
+	return all, err
 }
 
 // inScope selects the history that a query covers: runs up to a step.
@@ -161,16 +213,11 @@ func (r *reporter) count(ctx context.Context, all []sighting, key []byte) error 
 	if !ok {
 		return nil
 	}
-	g := &group{run: c.run, model: c.model, time: c.time, input: c.input(), known: c.known, sums: c.sums}
+	g := &group{run: c.run, seq: c.seq, model: c.model, time: c.time, input: c.input(), known: c.known, sums: c.sums}
 	if r.thread != 0 {
 		first := c.run
 		if key != nil {
-			var everywhere []sighting
-			err := each(ctx, r.tx, func(scan func(...any) error) error {
-				s, err := scanned(scan)
-				everywhere = append(everywhere, s)
-				return err
-			}, `SELECT `+columns+` `+seenOfKey, key)
+			everywhere, err := r.sightings(ctx, seenOfKey, key)
 			if err != nil {
 				return err
 			}

@@ -197,6 +197,7 @@ func (r *reporter) readModels(ctx context.Context) error {
 // group is a set of answers with the same run, time and model, which belong to the same row.
 type group struct {
 	run, model int64
+	seq        int64 // of one answer, 0 for those of a run whose place has one end
 	time       int64 // in milliseconds, -1 if it is unknown
 	input      int64 // of one answer
 	known      uint8
@@ -218,7 +219,7 @@ func (r *reporter) add(ctx context.Context, g *group) error {
 	var p *place
 	if q.Agent != "" || len(q.Projects) > 0 || slices.ContainsFunc(q.By, ofPlace) {
 		var err error
-		if p, err = r.places.of(ctx, g.run, slices.Contains(q.By, Branch) || slices.Contains(q.By, Subagent), r.thread); err != nil {
+		if p, err = r.places.of(ctx, g.run, r.byBranch(), r.thread); err != nil {
 			return err
 		}
 		if q.Agent != "" && p.agent != q.Agent || len(q.Projects) > 0 && !slices.Contains(q.Projects, p.project) {
@@ -227,7 +228,7 @@ func (r *reporter) add(ctx context.Context, g *group) error {
 	}
 	keys := make([]string, len(q.By))
 	for i, by := range q.By {
-		keys[i] = r.key(by, at, m, p)
+		keys[i] = r.key(by, at, m, p, g.seq)
 	}
 	id := strings.Join(keys, "\x00")
 	if g.shared {
@@ -250,7 +251,12 @@ func ofPlace(by By) bool {
 	return true
 }
 
-func (r *reporter) key(by By, at time.Time, m modelName, p *place) string {
+// byBranch reports whether the place in a run matters.
+func (r *reporter) byBranch() bool {
+	return slices.Contains(r.q.By, Branch) || slices.Contains(r.q.By, Subagent)
+}
+
+func (r *reporter) key(by By, at time.Time, m modelName, p *place, seq int64) string {
 	local := at.In(r.q.Zone)
 	switch by {
 	case Day, Week, Month:
@@ -279,11 +285,11 @@ func (r *reporter) key(by By, at time.Time, m modelName, p *place) string {
 	case Thread:
 		return p.thread
 	case Branch:
-		return p.branch
+		return p.at(seq).branch
 	case GitBranch:
 		return p.gitBranch
 	case Subagent:
-		return p.subagent
+		return p.at(seq).subagent
 	}
 	return p.user
 }

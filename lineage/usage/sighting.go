@@ -31,9 +31,8 @@ func scanned(scan func(...any) error) (s sighting, err error) {
 	return s, nil
 }
 
-// encode encodes the time and the figures.
-func (s *sighting) encode() []byte {
-	b := make([]byte, 0, 48)
+// appendTo appends the time and the figures.
+func (s *sighting) appendTo(b []byte) []byte {
 	b = append(b, s.known)
 	for _, n := range [...]int64{s.time, s.model, s.requests, s.covers, s.cost, s.costs} {
 		b = binary.AppendVarint(b, n)
@@ -92,16 +91,19 @@ func (f *writer) keep(ctx context.Context) error {
 	if err := f.findFresh(ctx); err != nil {
 		return err
 	}
+	args, figures := make([]any, 0, 5*perStatement), make([]byte, 0, 48*perStatement)
 	for len(f.pending) > 0 {
 		some := f.pending[:min(len(f.pending), perStatement)]
 		f.pending = f.pending[len(some):]
-		args := make([]any, 0, 5*len(some))
-		for _, s := range some {
+		args, figures = args[:0], figures[:0]
+		for i := range some {
+			s, at := &some[i], len(figures)
 			key := []byte(nil)
 			if s.keyed {
 				key = s.key[:]
 			}
-			args = append(args, s.run, s.seq, s.part, key, s.encode())
+			figures = s.appendTo(figures)
+			args = append(args, s.run, s.seq, s.part, key, figures[at:len(figures):len(figures)])
 		}
 		if err := f.Exec(ctx, `INSERT OR IGNORE INTO sightings VALUES (?, ?, ?, ?, ?)`+strings.Repeat(", (?, ?, ?, ?, ?)", len(some)-1), args...); err != nil {
 			return err
@@ -113,19 +115,19 @@ func (f *writer) keep(ctx context.Context) error {
 // findFresh finds the keys that are in no earlier window, and the sightings that are visible already: in runs that
 // are visible as a whole, or whose tip is from a state that an earlier window read.
 func (f *writer) findFresh(ctx context.Context) error {
-	f.fresh = make(map[answerKey][]*sighting)
+	f.fresh = make(map[answerKey]*sighting, len(f.pending))
 	f.ofRun = make(map[int64][]*sighting)
-	var keys []any
+	keys := make([]any, 0, len(f.pending))
 	for i := range f.pending {
 		s := &f.pending[i]
 		f.ofRun[s.run] = append(f.ofRun[s.run], s)
 		if !s.keyed {
 			continue
 		}
-		if f.fresh[s.key] == nil {
+		if s.same = f.fresh[s.key]; s.same == nil {
 			keys = append(keys, s.key[:])
 		}
-		f.fresh[s.key] = append(f.fresh[s.key], s)
+		f.fresh[s.key] = s
 	}
 	for ; len(keys) > 0 && !f.first; keys = keys[min(len(keys), perStatement):] {
 		some := keys[:min(len(keys), perStatement)]
@@ -176,7 +178,7 @@ func (f *writer) countAdded(ctx context.Context) error {
 	for _, s := range f.added {
 		switch {
 		case !s.keyed:
-			f.total(&counted{s.run, s.time, s.figures}, 1)
+			f.total(&counted{s.run, s.seq, s.time, s.figures}, 1)
 			continue
 		case done[s.key]:
 			continue

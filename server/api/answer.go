@@ -63,17 +63,18 @@ func encode(b *bytes.Buffer, r records.Record) error {
 
 // send answers with a record or a list.
 func (c *call) send(status int, out any) error {
-	var b bytes.Buffer
-	var err error
-	switch out := out.(type) {
-	case lister:
-		err = out.encode(&b)
-	case records.Record:
-		err = encode(&b, out)
-		b.WriteByte('\n')
+	if r, is := out.(records.Record); is {
+		line, err := records.Encode(r)
+		if err != nil {
+			return err
+		}
+		return c.sendJSON(status, line)
 	}
-	if err != nil {
-		return err
+	var b bytes.Buffer
+	if l, is := out.(lister); is {
+		if err := l.encode(&b); err != nil {
+			return err
+		}
 	}
 	return c.sendJSON(status, b.Bytes())
 }
@@ -85,7 +86,7 @@ const minCompressed = 1 << 10
 // nothing has changed.
 func (c *call) sendJSON(status int, body []byte) error {
 	h := c.w.Header()
-	h.Set("Content-Type", "application/json")
+	h["Content-Type"] = typeJSON
 	if c.r.Method == http.MethodGet {
 		h.Set("Cache-Control", "no-cache, private")
 		h.Add("Vary", "Accept-Encoding, Authorization")

@@ -49,8 +49,9 @@ type API struct {
 	routes  []route
 	openAPI func() []byte // returns the document
 	// bodies is the number of bytes of bodies in memory.
-	bodies atomic.Int64
-	keys   keeper
+	bodies  atomic.Int64
+	keys    keeper
+	handles handles
 }
 
 // New returns an API.

@@ -71,7 +71,12 @@ func TestConversation(t *testing.T) {
 	require.Len(t, h.do("GET", "/v1/threads?metadata=list=y", nil).items(), 1)
 	h.do("PATCH", "/v1/threads/=copy", `{"merge":[1]}`).is(400)
 	h.do("PATCH", "/v1/threads/=copy", `{"merge":{},"metadata":{}}`).is(400)
-	h.do("PATCH", "/v1/threads/=copy", `{"metadata":"text"}`).is(200)
+	n := `{"list":["x","y"],"n":{"a":[1.0]}}`
+	require.Equal(t, "urn:lineage:problem:conflict", h.do("PATCH", "/v1/threads/=copy", `{"if_metadata":{"n":1},"merge":{"m":1}}`).is(409)["type"])
+	require.Equal(t, "urn:lineage:problem:conflict", h.do("PATCH", "/v1/threads/=copy", `{"if_metadata":null,"title":"t"}`).is(409)["type"])
+	require.Equal(t, map[string]any{"m": 9007199254740992.0}, h.do("PATCH", "/v1/threads/=copy", `{"if_metadata":`+n+`,"metadata":{"m":9007199254740993}}`).is(200)["metadata"])
+	h.do("PATCH", "/v1/threads/=copy", `{"if_metadata":{"m":9007199254740992},"metadata":null}`).is(200)
+	h.do("PATCH", "/v1/threads/=copy", `{"if_metadata":null,"metadata":"text"}`).is(200)
 	h.do("PATCH", "/v1/threads/=copy", `{"merge":{"a":1}}`).is(400)
 	h.do("DELETE", c+"/values/a%2Fb", nil).is(204)
 	h.do("GET", c+"/values/a%2Fb", nil).is(404)
@@ -151,4 +156,35 @@ func TestOperationsStandForWhatTheyMade(t *testing.T) {
 	empty := `{"operations":[{"op":"append","thread":"=k","context":"none","messages":[{"text":"1"}],"if_tip":""}]}`
 	h.do("POST", "/v1/batch", empty).is(200)
 	h.do("POST", "/v1/batch", empty).is(412)
+}
+
+// What a provider invents later can be appended with its dialect, and is kept as it is. It is no message of another shape.
+func TestDialectsOfTomorrow(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	messages := "/v1/threads/=t/contexts/main/messages"
+	thread, err := h.store.FindThread(t.Context(), "t")
+	require.NoError(t, err)
+	main, err := thread.Active(t.Context())
+	require.NoError(t, err)
+	for _, one := range []struct{ dialect, message, role string }{
+		{"responses", `{"type" : "invented_call","id":"z","status":"?"}`, "assistant"},
+		{"responses", `{"type":"function_call_output","call_id":"c","output":"o","n":1}`, "tool"},
+		{"openai", `{"role":"developer","invented":[1.0]}`, "developer"},
+		{"anthropic", `{"role":"assistant","content":[{"type":"invented","a":1}]}`, "assistant"},
+		{"ui", `{"id":"1","role":"user","invented":null}`, "user"},
+	} {
+		h.do("POST", messages+"?dialect="+one.dialect, `{"messages":[`+one.message+`]}`).is(201)
+		last := h.do("GET", messages+"?last=1", nil).items()[0]
+		require.Equal(t, one.role, last["role"], one.message)
+		all, err := main.All(t.Context())
+		require.NoError(t, err)
+		body, err := h.store.Original(t.Context(), all[len(all)-1])
+		require.NoError(t, err)
+		require.Equal(t, one.message, string(body))
+	}
+	for dialect, message := range map[string]string{"responses": `{"invented":1}`, "openai": `{"type":"invented"}`, "anthropic": `[1]`, "ui": `null`} {
+		h.do("POST", messages+"?dialect="+dialect, `{"messages":[`+message+`]}`).is(400)
+	}
+	h.do("POST", messages, `{"messages":[{"type":"invented_call","id":"z"}]}`).is(400)
 }

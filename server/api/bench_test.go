@@ -4,8 +4,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,8 +15,6 @@ import (
 	"github.com/lineage-store/lineage/server/access"
 )
 
-// One append over loopback is compared with what it cannot be without: a request with the same body to a handler that does
-// nothing (BenchmarkRequest), and the append of the owner (BenchmarkOwner).
 const appended = `{"messages":[{"role":"user","text":"What is a directed acyclic graph, and what is it good for in a store of conversations?"}]}`
 
 func post(b *testing.B, client *http.Client, url, token string) {
@@ -40,36 +40,47 @@ func benchStore(b *testing.B) (*lineage.Store, *lineage.Context) {
 	return store, main
 }
 
+// BenchmarkAppend compares an append over loopback with what it cannot be without: a request with the same body to a
+// handler that does nothing, and the append of the owner. The three take turns.
 func BenchmarkAppend(b *testing.B) {
-	store, _ := benchStore(b)
+	store, main := benchStore(b)
 	url, tokens := served(b, store)
 	_, token, err := tokens.Create(b.Context(), access.Token{Writes: true})
 	require.NoError(b, err)
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	b.ReportAllocs()
-	for b.Loop() {
-		post(b, client, url+"/v1/threads/=t/contexts/main/messages", token)
-	}
-}
-
-func BenchmarkRequest(b *testing.B) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	nothing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		w.WriteHeader(http.StatusCreated)
 	}))
-	defer server.Close()
-	b.ReportAllocs()
-	for b.Loop() {
-		post(b, server.Client(), server.URL, "lineage_none")
+	defer nothing.Close()
+	sides := []func(){
+		func() { post(b, client, url+"/v1/threads/=t/contexts/main/messages", token) },
+		func() { post(b, nothing.Client(), nothing.URL, token) },
+		func() {
+			_, err := main.Extend(b.Context(), lineage.User("What is a directed acyclic graph, and what is it good for in a store of conversations?"))
+			require.NoError(b, err)
+		},
 	}
-}
-
-func BenchmarkOwner(b *testing.B) {
-	_, main := benchStore(b)
-	b.ReportAllocs()
+	var times [3][]time.Duration // of rounds
 	for b.Loop() {
-		_, err := main.Extend(b.Context(), lineage.User("What is a directed acyclic graph, and what is it good for in a store of conversations?"))
-		require.NoError(b, err)
+		for i, do := range sides {
+			began := time.Now()
+			for range 100 {
+				do()
+			}
+			times[i] = append(times[i], time.Since(began)/100)
+		}
 	}
+	var ratios []float64
+	for i := range times[0] {
+		ratios = append(ratios, float64(times[0][i])/float64(times[1][i]+times[2][i]))
+	}
+	slices.Sort(ratios)
+	for i, name := range []string{"append", "request", "owner"} {
+		slices.Sort(times[i])
+		b.ReportMetric(float64(times[i][len(times[i])/2]), name+"-ns")
+	}
+	b.ReportMetric(ratios[len(ratios)/2], "ratio")
+	b.ReportMetric(0, "ns/op")
 }

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
@@ -19,55 +19,60 @@ import (
 // bind fills the input of a route: from the body, then from the query, the path and the headers. Unknown members and
 // parameters are refused, because a misspelt one would otherwise be ignored silently.
 func (c *call) bind(in any) error {
-	if f := wholeBody(reflect.TypeOf(in).Elem()); f != nil {
+	v := reflect.ValueOf(in).Elem()
+	is := inputOf(v.Type())
+	switch {
+	case is.whole != nil:
 		if len(bytes.TrimSpace(c.body)) == 0 {
 			return fmt.Errorf("body: %w: must not be empty", lineage.ErrInvalid)
 		}
-		reflect.ValueOf(in).Elem().FieldByIndex(f.index).SetBytes(c.body)
-	} else if hasBody(reflect.TypeOf(in).Elem()) {
+		v.FieldByIndex(is.whole.index).SetBytes(c.body)
+	case is.body:
 		if err := decode(c.body, in); err != nil {
 			return err
 		}
-	} else if len(bytes.TrimSpace(c.body)) > 0 && c.r.Method != http.MethodGet {
+	case len(bytes.TrimSpace(c.body)) > 0 && c.r.Method != http.MethodGet:
 		return fmt.Errorf("body: %w: must be empty", lineage.ErrInvalid)
 	}
-	query := c.r.URL.Query()
+	var query url.Values
+	if c.r.URL.RawQuery != "" {
+		query = c.r.URL.Query()
+	}
 	used := 0 // number of query parameters used
-	for _, f := range fieldsOf(reflect.TypeOf(in).Elem()) {
-		v := reflect.ValueOf(in).Elem().FieldByIndex(f.index)
+	for i := range is.fields {
+		f := &is.fields[i]
 		var texts []string
 		switch f.from {
 		case fromPath:
-			if !v.IsZero() {
+			if !v.FieldByIndex(f.index).IsZero() {
 				return fmt.Errorf("%s: %w: it is not a member of the body", f.json, lineage.ErrInvalid)
 			}
-			texts = []string{c.r.PathValue(f.name)}
-			if f.name != "" && !strings.Contains(c.r.Pattern, "{"+f.name+"}") {
-				continue // the input belongs to two routes, one of which does not have this part
-			}
-			if texts[0] == "" {
+			text := c.r.PathValue(f.name)
+			if text == "" {
+				if !strings.Contains(c.r.Pattern, "{"+f.name+"}") {
+					continue // the input belongs to two routes, one of which does not have this part
+				}
 				return fmt.Errorf("%s: %w: must not be empty", f.name, lineage.ErrInvalid)
 			}
+			texts = []string{text}
 		case fromQuery:
 			if texts = query[f.name]; len(texts) > 0 {
 				used++
 			}
 		case fromHeader:
 			texts = c.r.Header.Values(f.name)
-		default:
-			continue
 		}
 		if len(texts) == 0 {
 			continue
 		}
-		if err := set(v, texts); err != nil {
+		if err := set(v.FieldByIndex(f.index), texts); err != nil {
 			return fmt.Errorf("%s %.100q: %w: %s", f.name, texts[0], lineage.ErrInvalid, err.Error())
 		}
 	}
 	if used == len(query) {
 		return nil
 	}
-	for _, f := range fieldsOf(reflect.TypeOf(in).Elem()) {
+	for _, f := range is.fields {
 		if f.from == fromQuery {
 			delete(query, f.name)
 		}
@@ -86,10 +91,8 @@ func decode(body []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
-	if err == nil {
-		if _, after := d.Token(); !errors.Is(after, io.EOF) {
-			err = errors.New("there is more after the object")
-		}
+	if err == nil && len(bytes.TrimSpace(body[d.InputOffset():])) > 0 {
+		err = errors.New("there is more after the object")
 	}
 	if err != nil {
 		return fmt.Errorf("body: %w: %s", lineage.ErrInvalid, strings.TrimPrefix(err.Error(), "json: "))
@@ -120,18 +123,35 @@ type field struct {
 	whole    bool // the member is the whole body
 }
 
-// knownFields caches the members of inputs by type.
-var knownFields sync.Map
+// inputType describes the type of an input.
+type inputType struct {
+	fields []field
+	whole  *field // the member for the whole body, nil if there is none
+	body   bool   // there are members that come from the body
+}
+
+// knownInputs caches inputs by type.
+var knownInputs sync.Map
+
+// inputOf returns the description of a type. It must not be changed.
+func inputOf(t reflect.Type) *inputType {
+	if is, known := knownInputs.Load(t); known {
+		return is.(*inputType)
+	}
+	is := &inputType{fields: readFields(t)}
+	for i := range is.fields {
+		f := &is.fields[i]
+		if f.whole {
+			is.whole = f
+		}
+		is.body = is.body || f.from == fromBody && f.json != ""
+	}
+	knownInputs.Store(t, is)
+	return is
+}
 
 // fieldsOf returns the members of an input, including those of embedded structs. They must not be changed.
-func fieldsOf(t reflect.Type) []field {
-	if all, known := knownFields.Load(t); known {
-		return all.([]field)
-	}
-	all := readFields(t)
-	knownFields.Store(t, all)
-	return all
-}
+func fieldsOf(t reflect.Type) []field { return inputOf(t).fields }
 
 func readFields(t reflect.Type) (all []field) {
 	for i := range t.NumField() {
@@ -156,26 +176,6 @@ func readFields(t reflect.Type) (all []field) {
 		all = append(all, is)
 	}
 	return all
-}
-
-// wholeBody returns the member for the whole body, nil if there is none.
-func wholeBody(t reflect.Type) *field {
-	for _, f := range fieldsOf(t) {
-		if f.whole {
-			return &f
-		}
-	}
-	return nil
-}
-
-// hasBody reports whether an input has members that come from the body.
-func hasBody(t reflect.Type) bool {
-	for _, f := range fieldsOf(t) {
-		if f.from == fromBody && f.json != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // set sets a member from texts.

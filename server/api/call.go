@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/server/access"
+	"github.com/lineage-store/lineage/server/attachment"
 	"github.com/lineage-store/lineage/server/problem"
 )
 
@@ -28,6 +29,7 @@ type call struct {
 // handler returns the handler of a route.
 func (a *API) handler(r *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		setHeaders(w.Header())
 		c := &call{a: a, route: r, w: w, r: req, caller: access.Of(req.Context())}
 		if c.caller == nil { // an error in the server: nobody may do anything
 			problem.New(http.StatusUnauthorized, "no credentials", "the caller is not known").Write(w)
@@ -47,6 +49,19 @@ func (a *API) handler(r *route) http.Handler {
 			a.fail(w, req, err)
 		}
 	})
+}
+
+// Values of the headers of every answer. They are shared: Set and Add of a header create new values.
+var (
+	policies = []string{attachment.Policy}
+	typeJSON = []string{"application/json"}
+)
+
+// setHeaders changes the headers that the server sets for documents: an answer of the API is none.
+func setHeaders(h http.Header) {
+	h["Content-Security-Policy"] = policies
+	delete(h, "Cross-Origin-Opener-Policy")
+	delete(h, "Referrer-Policy")
 }
 
 // may returns an error if the caller may not call a route.

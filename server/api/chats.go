@@ -307,6 +307,7 @@ type chatBranchesQuery struct {
 	ofThread
 	Name   string `json:"-" query:"name" doc:"only the one with this name"`
 	Active bool   `json:"-" query:"active" doc:"only the active one"`
+	page
 }
 
 func (a *API) chatBranches(ctx context.Context, c *call, in *chatBranchesQuery) (*list[*chatBranch], error) {
@@ -322,12 +323,7 @@ func (a *API) chatBranches(ctx context.Context, c *call, in *chatBranchesQuery) 
 		case in.Active:
 			one, err = chats.ActiveBranch(ctx, of.id)
 		default:
-			all, err := chats.ListBranches(ctx, of.id)
-			for i := range all {
-				r := of.branch(&all[i].Branch)
-				r.Length = &all[i].MessageCount
-				out.Items = append(out.Items, r)
-			}
+			out, err = c.pageOfBranches(ctx, of, &in.page)
 			return err
 		}
 		if one != nil {
@@ -388,6 +384,7 @@ func (o *updateChatBranch) do(ctx context.Context, w *within) (made, error) {
 type chatCheckpointsQuery struct {
 	ofThread
 	Name string `json:"-" query:"name" doc:"only the one with this name"`
+	page
 }
 
 func (a *API) chatCheckpoints(ctx context.Context, c *call, in *chatCheckpointsQuery) (*list[*chatCheckpoint], error) {
@@ -400,10 +397,8 @@ func (a *API) chatCheckpoints(ctx context.Context, c *call, in *chatCheckpointsQ
 			}
 			return err
 		}
-		all, err := chats.ListCheckpoints(ctx, of.id)
-		for i := range all {
-			out.Items = append(out.Items, ofChatCheckpoint(&all[i]))
-		}
+		var err error
+		out, err = c.pageOfCheckpoints(ctx, of, &in.page)
 		return err
 	})
 	return out, err

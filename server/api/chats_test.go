@@ -130,3 +130,57 @@ func TestChatReplies(t *testing.T) {
 	h.do("PATCH", at+"branches/"+branch, `{"head":""}`).is(204)
 	require.Nil(t, h.do("GET", at+"branches?active=true", nil).items()[0]["head"])
 }
+
+// Branches and checkpoints of a chat come in pages, in the order of their creation, whatever is created and deleted in between.
+func TestPagesOfBranches(t *testing.T) {
+	h := open(t)
+	chat := "/v1/threads/=c/chat/"
+	h.do("POST", "/v1/threads", `{"id":"c","keep":true}`).is(201)
+	h.do("POST", chat+"messages", `{"id":"m","role":"user","data":1}`).is(204)
+	branches, checkpoints := []any{"main"}, []any{}
+	for i := range 23 { // names in no order, and times that are equal or go back
+		name, at := fmt.Sprintf("n%d", i*7%23), fmt.Sprintf("2026-01-01T00:00:%02d.5Z", 59-i/8)
+		if i/8 == 0 {
+			at = "0001-01-01T00:00:01Z"
+		}
+		h.do("POST", chat+"branches", map[string]any{"id": "b" + name, "name": name, "head": "m"}).is(204)
+		h.do("POST", chat+"checkpoints", map[string]any{"name": name, "message": "m", "created_at": at}).is(204)
+		branches, checkpoints = append(branches, name), append(checkpoints, name)
+	}
+	walk := func(path string, between func(n int)) (all []any) {
+		for next, n := "", 0; ; n++ {
+			page := h.do("GET", path+"&after="+url.QueryEscape(next), nil).is(200)
+			for _, one := range page["items"].([]any) {
+				all = append(all, one.(map[string]any)["name"])
+			}
+			if page["next"] == nil {
+				return all
+			}
+			next = page["next"].(string)
+			between(n)
+		}
+	}
+	none := func(int) {}
+	for _, limit := range []string{"?limit=1", "?limit=5", "?limit=6", "?limit=24", "?limit=1000", "?"} {
+		require.Equal(t, branches, walk(chat+"branches"+limit, none), limit)
+		whole := idsOf(h.do("GET", chat+"checkpoints", nil).items(), "name")
+		require.ElementsMatch(t, checkpoints, whole)
+		require.Equal(t, whole, walk(chat+"checkpoints"+limit, none), limit)
+	}
+	whole := h.do("GET", chat+"checkpoints", nil).items()
+	require.Equal(t, "n13", whole[0]["name"], "the newest by its time: the last of those with an equal one")
+	require.Equal(t, "n0", whole[len(whole)-1]["name"])
+	require.Equal(t, 1.0, h.do("GET", chat+"branches?limit=2", nil).items()[1]["length"])
+	// The last one of a page is deleted before the next is read, and one is created.
+	seen := walk(chat+"branches?limit=5", func(n int) {
+		if n == 0 {
+			h.do("DELETE", "/v1/threads/=c/branches/"+branches[4].(string), nil).is(204)
+			h.do("POST", chat+"branches", `{"name":"a new one"}`).is(204)
+		}
+	})
+	require.Equal(t, append(branches, "a new one"), seen)
+	for _, after := range []string{"x", "1.2.3", "1.2.3.x", "1.2.-3.019c0000-0000-7000-8000-000000000000", "99999999999999999999.0.0.019c0000-0000-7000-8000-000000000000"} {
+		h.do("GET", chat+"branches?after="+after, nil).is(400)
+		h.do("GET", chat+"checkpoints?after="+after, nil).is(400)
+	}
+}

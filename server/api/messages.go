@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/message"
@@ -173,15 +175,32 @@ func (o *appendMessages) do(ctx context.Context, w *within) (made, error) {
 		return made{}, err
 	}
 	var added []lineage.SpanRef
-	if expected {
-		added, err = found.Context.ExtendFrom(ctx, tip, items...)
+	if at := w.handles.of(found.Context); expected {
+		added, err = at.ExtendFrom(ctx, tip, items...)
 	} else {
-		added, err = found.Context.Extend(ctx, items...)
+		added, err = at.Extend(ctx, items...)
 	}
 	if err != nil {
 		return made{}, err
 	}
 	return w.appended(ctx, found, added)
+}
+
+// handles keeps the last handles of contexts that were extended: a handle knows where its next message goes.
+type handles [256]atomic.Pointer[lineage.Context]
+
+// of returns the handle that is kept for a context, else the given one, which is kept. It may be called for nil.
+func (h *handles) of(c *lineage.Context) *lineage.Context {
+	if h == nil {
+		return c
+	}
+	id := c.ID()
+	slot := &h[id[len(id)-1]]
+	if kept := slot.Load(); kept != nil && kept.ID() == id {
+		return kept
+	}
+	slot.Store(c)
+	return c
 }
 
 // appended returns the result of an extension.
@@ -232,13 +251,30 @@ func (o *appendMessages) items(w *within) ([]lineage.Item, error) {
 
 func (o *appendMessages) item(w *within, m json.RawMessage) (lineage.Item, error) {
 	if o.Dialect != "" {
-		given := records.AsGiven(m, "user")
-		if given == nil {
+		item := lineage.Item{Kind: lineage.Message, Body: m, Type: content.TypeJSON}
+		if given := records.AsGiven(m, "user"); given != nil {
+			item.Role, item.Name = given.Role, given.Name
+		} else if item.Role = o.roleOf(m); item.Role == "" {
 			return lineage.Item{}, fmt.Errorf("%w: not a message of %s", lineage.ErrInvalid, o.Dialect)
 		}
-		return lineage.Item{Kind: lineage.Message, Role: given.Role, Name: given.Name, Body: m, Type: content.TypeJSON}, nil
+		return item, nil
 	}
 	return input(w, m)
+}
+
+// roleOf returns the role of a message whose parts are not known, such as an item of a new type: the one that it states. An item
+// of the Responses API need not state one, and is then something that the model did. It is empty for anything else.
+func (o *appendMessages) roleOf(m json.RawMessage) string {
+	if !rawjson.IsObject(m) {
+		return ""
+	}
+	if role := rawjson.Str(rawjson.Last(m, "role")); role != "" {
+		return role
+	}
+	if o.Dialect == "responses" && rawjson.Str(rawjson.Last(m, "type")) != "" {
+		return "assistant"
+	}
+	return ""
 }
 
 // input reads a message of the request.

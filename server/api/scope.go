@@ -21,6 +21,8 @@ type within struct {
 	// outside and outer are the store and the context outside of the transaction.
 	outside *lineage.Store
 	outer   context.Context
+	// handles is nil in a transaction, which has handles of its own.
+	handles *handles
 	// made is what earlier operations in the transaction have made.
 	made []made
 }

@@ -308,6 +308,7 @@ type updateThread struct {
 	User     *string         `json:"user,omitempty" doc:"the user it belongs to, if it has none yet"`
 	Metadata json.RawMessage `json:"metadata,omitempty" doc:"in place of what was there; null for none"`
 	Merge    json.RawMessage `json:"merge,omitempty" doc:"what to change in the metadata, which are an object or none: a merge patch (RFC 7396)"`
+	If       json.RawMessage `json:"if_metadata,omitempty" doc:"only if these are the metadata, null for none; conflict if another program has changed them"`
 }
 
 func (o *updateThread) do(ctx context.Context, w *within) (made, error) {
@@ -319,6 +320,9 @@ func (o *updateThread) do(ctx context.Context, w *within) (made, error) {
 		return made{}, fmt.Errorf("merge: %w: must be an object, and cannot be combined with metadata", lineage.ErrInvalid)
 	}
 	err = t.Update(ctx, func(info *lineage.ThreadInfo) error {
+		if o.If != nil && !sameJSON(orNil(o.If), info.Metadata) {
+			return fmt.Errorf("metadata of thread %s: %w", info.ID, lineage.ErrConflict)
+		}
 		if o.Merge != nil && info.Metadata != nil && !rawjson.IsObject(info.Metadata) {
 			return fmt.Errorf("merge: %w: the metadata of thread %s are no object", lineage.ErrInvalid, info.ID)
 		}

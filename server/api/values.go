@@ -1,9 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -210,4 +212,16 @@ func (o *deleteValue) do(ctx context.Context, w *within) (made, error) {
 		return made{}, err
 	}
 	return made{}, w.store.Values(owner).Delete(ctx, o.Key)
+}
+
+// sameJSON reports whether two values are equal as programs read them: numbers are of 64 bits with a floating point,
+// because many programs have no others. An empty value is null.
+func sameJSON(a, b json.RawMessage) bool {
+	values := make([]any, 2)
+	for i, raw := range []json.RawMessage{a, b} {
+		if len(raw) > 0 && json.Unmarshal(raw, &values[i]) != nil {
+			return bytes.Equal(a, b)
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1])
 }

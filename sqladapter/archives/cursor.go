@@ -27,24 +27,13 @@ func cursor() archive.Format {
 		Name:   "cursor",
 		Detect: func(h archive.Head) bool { return mentions(h, cursorTable) },
 		Read: func(ctx context.Context, in *archive.Input) conversations {
-			return func(yield func(*archive.Conversation, error) bool) {
-				if in.DiskPath() == "" {
-					yield(nil, &archive.Damage{At: archive.Position{File: in.Name}, Err: fmt.Errorf("%w: it may have credentials, and is read only where Cursor has it", archive.ErrRefused)})
-					return
+			return readInPlace(ctx, in, func(r reader) error {
+				if !r.has(cursorTable, "key", "value") {
+					return fmt.Errorf("%w: no table of conversations", archive.ErrMalformed)
 				}
-				db, done, err := openDatabase(ctx, in)
-				if err != nil {
-					yield(nil, whole(ctx, in, err))
-					return
-				}
-				defer done()
-				r := cursorReader{reader{database: db, in: in, yield: yield}}
-				if !db.has(cursorTable, "key", "value") {
-					r.end(ctx, fmt.Errorf("%w: no table of conversations", archive.ErrMalformed))
-					return
-				}
-				r.end(ctx, r.threads(ctx))
-			}
+				c := cursorReader{r}
+				return c.threads(ctx)
+			})
 		},
 	}
 }

@@ -84,17 +84,25 @@ func FuzzValues(f *testing.F) {
 // readValid reads a database, and requires that errors are damage, and that what is read is valid.
 func readValid(t *testing.T, format archive.Format, b []byte) {
 	for c, err := range format.Read(bg, archive.NewInput("in", bytes.NewReader(b))) {
-		var d *archive.Damage
-		if err != nil {
-			require.ErrorAs(t, err, &d)
-			continue
-		}
-		require.True(t, utf8.ValidString(c.SourceID) && utf8.ValidString(c.Title))
-		require.True(t, c.Metadata == nil || json.Valid(c.Metadata), "%q", c.Metadata)
-		for _, n := range c.Nodes {
-			require.True(t, utf8.ValidString(n.ID) && utf8.ValidString(n.Role) && utf8.ValidString(n.Name))
-			require.True(t, n.Metadata == nil || json.Valid(n.Metadata), "%q", n.Metadata)
-			require.True(t, n.Type != "application/json" || json.Valid(n.Body), "%q", n.Body)
-		}
+		valid(t, c, err)
+	}
+}
+
+// valid requires that an error is damage, and that what was read is valid.
+func valid(t *testing.T, c *archive.Conversation, err error) {
+	var d *archive.Damage
+	if err != nil {
+		require.ErrorAs(t, err, &d)
+		return
+	}
+	require.True(t, utf8.ValidString(c.SourceID) && utf8.ValidString(c.Title))
+	require.True(t, c.Metadata == nil || json.Valid(c.Metadata), "%q", c.Metadata)
+	for _, row := range c.Rows {
+		require.True(t, json.Valid(row.JSON) && utf8.Valid(row.JSON), "%q", row.JSON)
+	}
+	for _, n := range c.Nodes {
+		require.True(t, utf8.ValidString(n.ID) && utf8.ValidString(n.Role) && utf8.ValidString(n.Name))
+		require.True(t, n.Metadata == nil || json.Valid(n.Metadata), "%q", n.Metadata)
+		require.True(t, n.Type != "application/json" || json.Valid(n.Body), "%q", n.Body)
 	}
 }

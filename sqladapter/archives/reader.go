@@ -19,6 +19,25 @@ type reader struct {
 	over  error     // the reason why the rest of the input is not read
 }
 
+// readInPlace reads a database that may have credentials. It is read only where its program has it: a copy, such as a
+// file in an archive, would have to be written to disk again, and is refused.
+func readInPlace(ctx context.Context, in *archive.Input, read func(r reader) error) conversations {
+	return func(yield func(*archive.Conversation, error) bool) {
+		if in.DiskPath() == "" {
+			yield(nil, &archive.Damage{At: archive.Position{File: in.Name}, Err: fmt.Errorf("%w: it may have credentials, and is read only where its program has it", archive.ErrRefused)})
+			return
+		}
+		db, done, err := openDatabase(ctx, in)
+		if err != nil {
+			yield(nil, whole(ctx, in, err))
+			return
+		}
+		defer done()
+		r := reader{database: db, in: in, yield: yield}
+		r.end(ctx, read(r))
+	}
+}
+
 // allowance is what may still be read of an item.
 type allowance struct {
 	in      *archive.Input

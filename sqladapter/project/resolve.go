@@ -150,7 +150,7 @@ func (w *projection) resolveContent(ctx context.Context, c *derived.Changes) (id
 		return nil, w.noteErased(ctx, c)
 	}
 	var stored, changed []string
-	for id := range c.Stored {
+	for _, id := range c.Stored {
 		if !c.Erased[id] {
 			stored = append(stored, id.String())
 		}
@@ -162,7 +162,7 @@ func (w *projection) resolveContent(ctx context.Context, c *derived.Changes) (id
 		changed = append(changed, id.String())
 	}
 	slices.Sort(changed)
-	for _, text := range changed {
+	for _, text := range slices.Compact(changed) {
 		id, err := content.ParseID(text)
 		if err != nil {
 			return nil, fmt.Errorf("table lineage_erased: %w: %w", sqladapter.ErrCorrupt, err)

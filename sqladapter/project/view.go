@@ -26,7 +26,8 @@ func (w *projection) open(ctx context.Context, s *scope) (*view, error) {
 	return v, nil
 }
 
-// load determines what the scope sees: everything, or what changed contexts see in addition to what the database has.
+// load determines which spans the scope sees: all of them in a full view, otherwise those of changed contexts that
+// the database lacks.
 func (v *view) load(ctx context.Context) error {
 	if v.full && !v.fresh {
 		has, err := lists.ReadAll(ctx, v.w.DB, scanExtent, scopeSQL.reach, v.key)

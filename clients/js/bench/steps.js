@@ -1,6 +1,6 @@
 // Measures what a step and a fork cost at so many steps: with the storage that comes with a framework, and with this one.
 // LINEAGE_STORE=~/.lineage node bench/steps.js [STEPS]...     The store must be served; it gets threads that are deleted again.
-// SqliteSaver is measured if @langchain/langgraph-checkpoint-sqlite is installed.
+// SqliteSaver is measured if @langchain/langgraph-checkpoint-sqlite is installed, and deepagents if @deepagents/context is.
 import { MemorySaver, emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { HumanMessage } from "@langchain/core/messages";
 import { MemorySession } from "@openai/agents-core";
@@ -11,6 +11,8 @@ import { join } from "node:path";
 import { connect } from "@lineage-store/client";
 import { LineageSaver } from "@lineage-store/client/langgraph";
 import { LineageSession } from "@lineage-store/client/openai-agents";
+
+const deepagents = await import("@deepagents/context").catch(() => undefined);
 
 const store = process.env.LINEAGE_STORE;
 const client = await connect({ store, runtime: process.env.LINEAGE_RUNTIME });
@@ -77,6 +79,33 @@ async function sqlite() {
   return { saver, size, close: () => (saver.db.close(), rm(dir, { recursive: true })) };
 }
 
+/** A step of deepagents is a question and its answer, of 200 bytes each; a fork is a rewind to the middle, which both stores do without a copy. */
+async function contexts(steps, prefix) {
+  const { LineageContextStore } = await import("@lineage-store/client/deepagents");
+  const { ContextEngine, SqliteContextStore, assistantText, user } = deepagents;
+  const dir = await mkdtemp(join(tmpdir(), "steps-"));
+  const file = join(dir, "db.sqlite");
+  const { DatabaseSync } = await import("node:sqlite"); // the package needs it, too
+  const files = async () => {
+    const db = new DatabaseSync(file);
+    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    db.close();
+    return (await stat(file)).size;
+  };
+  for (const [name, store, size] of [["SqliteContextStore", new SqliteContextStore(file), files], ["LineageContextStore", new LineageContextStore(client, { prefix }).chat("c"), journal]]) {
+    const engine = new ContextEngine({ store, chatId: "c", userId: "ann" });
+    const step = async () => {
+      for (let i = 0; i < steps; i++) {
+        engine.set(user({ id: `q${i}`, role: "user", parts: [{ type: "text", text: `question ${i} `.padEnd(200, "x") }] }), assistantText(`answer ${i} `.padEnd(200, "x"), { id: `a${i}` }));
+        await engine.save();
+      }
+    };
+    await measure(name, steps, { size, step, fork: () => engine.rewind(`a${steps >> 1}`), forks });
+    await store.deleteChat("c");
+  }
+  await rm(dir, { recursive: true });
+}
+
 for (const steps of process.argv.slice(2).map(Number)) {
   const prefix = `bench/${randomUUID()}/`;
   const memory = new MemorySaver();
@@ -107,6 +136,7 @@ for (const steps of process.argv.slice(2).map(Number)) {
   } });
   const session = new LineageSession(client, { sessionId: prefix });
   await measure("LineageSession", steps, { size: journal, step: () => each(session), fork: () => session.fork(), forks });
+  if (deepagents !== undefined) await contexts(steps, prefix);
 }
 console.table(rows);
 client.close();

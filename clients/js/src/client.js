@@ -215,7 +215,7 @@ export class Thread {
     return this.client.send("POST", `${this.path}/chat/messages`, { ...options, body });
   }
   chatBranches(query, options) {
-    return this.client.all(`${this.path}/chat/branches`, query, options);
+    return this.client.list(`${this.path}/chat/branches`, query, options);
   }
   createChatBranch(body, options) {
     return this.client.send("POST", `${this.path}/chat/branches`, { ...options, body });
@@ -224,7 +224,7 @@ export class Thread {
     return this.client.send("PATCH", `${this.path}/chat/branches/${part(id)}`, { ...options, body });
   }
   chatCheckpoints(query, options) {
-    return this.client.all(`${this.path}/chat/checkpoints`, query, options);
+    return this.client.list(`${this.path}/chat/checkpoints`, query, options);
   }
   setChatCheckpoint(body, options) {
     return this.client.send("POST", `${this.path}/chat/checkpoints`, { ...options, body });

@@ -1,5 +1,6 @@
 import { ContextStore } from "@deepagents/context";
 import { LineageError, is } from "./errors.js";
+import { merged } from "./deepagents/merge.js";
 import { timeOf, branchOf, chatOf, checkpointOf, infoOf, messageOf, text, when } from "./deepagents/records.js";
 
 /** Another program has added to the branch, and the new head does not follow that. The message that was to be the head is in the chat. */
@@ -22,6 +23,7 @@ export class LineageContextStore extends ContextStore {
   #prefix;
   #user;
   #chat;
+  #read = new Map(); // the metadata of chats as they were last read
 
   constructor(client, { prefix = "deepagents/", user, chatId } = {}) {
     super();
@@ -89,11 +91,28 @@ export class LineageContextStore extends ContextStore {
 
   async getChat(chatId) {
     const found = await orNone(this.#thread(chatId).get());
-    return found && chatOf(this.#prefix, found);
+    if (found === undefined) return undefined;
+    this.#read.delete(chatId);
+    this.#read.set(chatId, found.metadata);
+    if (this.#read.size > 1000) this.#read.delete(this.#read.keys().next().value);
+    return chatOf(this.#prefix, found);
   }
 
+  /** Changes a chat. Of metadata that another program has changed since they were read, only what is different from those is changed. */
   async updateChat(chatId, { title, metadata }) {
-    return chatOf(this.#prefix, await this.#change(chatId, (thread) => thread.update({ title: title === null ? "" : title, metadata })));
+    const base = this.#read.get(chatId);
+    const known = metadata !== undefined && this.#read.has(chatId);
+    return this.#change(chatId, async (thread) => {
+      for (let now = base, next = metadata, left = 100; ; left--) {
+        try {
+          return chatOf(this.#prefix, await thread.update({ title: title === null ? "" : title, metadata: next, if_metadata: known ? (now ?? null) : undefined }));
+        } catch (err) {
+          if (!known || left === 0 || !is(err, "conflict")) throw err;
+          now = (await thread.get()).metadata;
+          next = merged(base, metadata, now);
+        }
+      }
+    });
   }
 
   async listChats({ userId, metadata, limit, offset } = {}) {

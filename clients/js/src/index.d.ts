@@ -217,7 +217,7 @@ export class Thread {
   readonly path: string;
   readonly values: Values;
   get(options?: RequestOptions): Promise<ThreadRecord>;
-  update(body: { title?: string; user?: string; metadata?: Json; merge?: { [member: string]: Json } }, options?: RequestOptions): Promise<ThreadRecord>;
+  update(body: { title?: string; user?: string; metadata?: Json; merge?: { [member: string]: Json }; if_metadata?: Json }, options?: RequestOptions): Promise<ThreadRecord>;
   /** Deletes the thread; with `user` only if it belongs to that user. */
   delete(options?: RequestOptions & { query?: { user?: string } }): Promise<void>;
   copy(body?: { id?: string; title?: string; user?: string; metadata?: Json; reuse?: boolean }, options?: RequestOptions): Promise<ThreadRecord>;
@@ -238,10 +238,10 @@ export class Thread {
   chatMessages(query: { id: string } | { to: string; limit?: number; after?: string }, options?: ListOptions): AsyncGenerator<Record>;
   /** Adds a message after any other, by the ids that their creators chose. No branch moves. */
   addChatMessage(body: { id: string; parent?: string; role: string; kind?: string; data: Json; created_at?: string; replace?: boolean }, options?: RequestOptions): Promise<void>;
-  chatBranches(query?: { name?: string; active?: boolean }, options?: RequestOptions): AsyncGenerator<Record>;
+  chatBranches(query?: { name?: string; active?: boolean; limit?: number }, options?: ListOptions): AsyncGenerator<Record>;
   createChatBranch(body: { id?: string; name: string; head?: string; active?: boolean; created_at?: string }, options?: RequestOptions): Promise<void>;
   updateChatBranch(id: string, body: { active?: true; head?: string; along?: boolean }, options?: RequestOptions): Promise<void>;
-  chatCheckpoints(query?: { name?: string }, options?: RequestOptions): AsyncGenerator<Record>;
+  chatCheckpoints(query?: { name?: string; limit?: number }, options?: ListOptions): AsyncGenerator<Record>;
   setChatCheckpoint(body: { id?: string; name: string; message: string; created_at?: string }, options?: RequestOptions): Promise<void>;
   chatGraph(options?: RequestOptions): Promise<Record>;
   searchChat(q: string, query?: { role?: string[]; limit?: number }, options?: RequestOptions): AsyncGenerator<Record>;

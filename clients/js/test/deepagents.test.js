@@ -194,6 +194,28 @@ it("two engines on one chat lose nothing", async () => {
   expect(texts(await store.getMessages(chatId))).toEqual(["start", `of ${1 - late}`, "again"]);
 });
 
+it("what several programs track and change in metadata at the same time is all there", async () => {
+  const chatId = randomUUID();
+  const engines = [client, other, client, other].map((c) => new ContextEngine({ store: new LineageContextStore(c), chatId, userId: "ann", metadata: { gone: 1, list: [{ a: 1 }] } }));
+  await engines[0].save();
+  await Promise.all(engines.map((e) => e.getTurnCount())); // each has read the chat
+  const track = async (e, i) => {
+    for (let n = 1; n <= 5; n++) await e.trackUsage({ inputTokens: n, outputTokens: i, inputTokenDetails: { cacheReadTokens: 1, noCacheTokens: undefined } });
+  };
+  const stores = [client, other].map((c) => new LineageContextStore(c).chat(chatId));
+  const change = async (store, key) => {
+    const { metadata } = await store.getChat(chatId);
+    const { gone: _, ...rest } = metadata;
+    await store.updateChat(chatId, { metadata: { ...rest, [key]: { __proto__: null, usage: 1 } } });
+  };
+  await Promise.all([...engines.map(track), change(stores[0], "x"), change(stores[1], "y")]);
+  const { metadata } = await stores[0].getChat(chatId);
+  expect(metadata).toEqual({ list: [{ a: 1 }], x: { usage: 1 }, y: { usage: 1 }, usage: { inputTokens: 60, outputTokens: 30, inputTokenDetails: { cacheReadTokens: 20 } } });
+  await stores[0].updateChat(chatId, { metadata: { only: true } });
+  await stores[1].updateChat(chatId, { title: "a title" });
+  expect(await stores[1].getChat(chatId)).toMatchObject({ title: "a title", metadata: { only: true } });
+});
+
 it("an answer that is lost changes nothing twice", async () => {
   const { socket } = await findServer({ store: process.env.LINEAGE_STORE, runtime: process.env.LINEAGE_RUNTIME });
   let lost = 0;

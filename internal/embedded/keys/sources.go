@@ -43,7 +43,7 @@ func LookupsIn(home structure.Home, sourceID string) []byte {
 	return append(k, sum[:HashPrefix-sourcePrefix]...)
 }
 
-// Lookup is the key of a lookup.
+// Lookup returns the key of the entry for a source id and the number of its version.
 func Lookup(l judge.Lookup) []byte { return AppendNumber(LookupsIn(l.Home, l.SourceID), l.Number) }
 
 // smallNumber is the greatest number that is encoded in one byte.

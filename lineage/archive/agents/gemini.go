@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 // Gemini reads sessions of Gemini CLI: a file of JSON lines per session or, of older versions, one
@@ -277,7 +278,7 @@ func isSessionContext(raw []byte) bool {
 		content = rawjson.Get(part, "text")
 		break
 	}
-	return strings.HasPrefix(rawjson.Str(content), "<session_context>")
+	return strings.HasPrefix(rawjson.Str(content), "<"+message.SessionContext+">")
 }
 
 // settle creates nodes for the messages that wait.

@@ -10,8 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// Pi reads sessions of pi and OpenClaw, which have the same form: a file of JSON lines per session, with entries that
-// form a tree.
+// Pi reads sessions of pi: a file of JSON lines per session, with entries that form a tree.
 func Pi() archive.Format {
 	return archive.Format{
 		Name: "pi", Grows: true,
@@ -22,42 +21,59 @@ func Pi() archive.Format {
 				switch {
 				case kind == "session" && rawjson.Has(line, "id", "timestamp", "cwd"),
 					kind == "message" && rawjson.Has(line, "id", "timestamp", "message") && rawjson.Has(rawjson.Get(line, "message"), "role"):
-					return true
+					return !isOpenClaw(h)
 				}
 			}
 			return false
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				s := piSession{session: newSession(in, yield)}
-				s.about.agent, s.known = "pi", make(map[string]bool)
+				s := newPiSession("pi", in, yield)
 				s.readLines(ctx, s.line)
 			}
 		},
 	}
 }
 
-// piSession is the state of reading a session of pi.
+// piSession is the state of reading a session of pi, or of another agent that writes such lines.
 type piSession struct {
 	session
 }
 
+func newPiSession(agent string, in *archive.Input, yield func(*archive.Conversation, error) bool) piSession {
+	s := piSession{session: newSession(in, yield)}
+	s.about.agent, s.known = agent, make(map[string]bool)
+	return s
+}
+
 // line reads the header or an entry.
 func (s *piSession) line(raw []byte, at archive.Position) error {
+	r := piRecord(raw, at)
+	if r.kind == "session" && s.id == "" {
+		s.header(raw, at)
+		return nil
+	}
+	s.part.Current = s.entry(&r, raw) // pi continues the last entry
+	return nil
+}
+
+func piRecord(raw []byte, at archive.Position) record {
 	r := record{Node: archive.Node{At: at}}
 	for m := range rawjson.Members(raw) {
 		if !r.take(m, keys{id: "id", parent: "parentId", message: "message"}) {
 			r.rest.Add(m)
 		}
 	}
+	return r
+}
+
+// entry reads an entry. It returns the id of the message that it is, or that stands for it as a parent.
+func (s *piSession) entry(r *record, raw []byte) string {
 	switch {
-	case r.kind == "session" && s.id == "":
-		s.header(raw, at)
-		return nil
 	case r.kind == "message" && rawjson.IsObject(r.message):
 		s.message(&r.Node, r.message)
 		r.Metadata = r.rest.Bytes()
-	case r.kind == "compaction" || r.kind == "branch_summary":
+	case r.kind == "compaction" || r.kind == "branch_summary" || r.kind == "reset":
 		r.Role, r.Name = "system", r.kind
 		r.Give(raw)
 	case r.kind == "custom_message":
@@ -65,14 +81,12 @@ func (s *piSession) line(raw []byte, at archive.Position) error {
 		r.Give(raw)
 	default:
 		s.setting(r.kind, raw)
-		s.logRecord(&r, raw)
-		s.part.Current = s.resolve(r.ID)
-		return nil
+		s.logRecord(r, raw)
+		return s.resolve(r.ID)
 	}
 	s.link(&r.Node, r.hasParent)
 	s.add(r.Node)
-	s.part.Current = r.ID // pi continues the last entry
-	return nil
+	return r.ID
 }
 
 // header reads the first line.

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"time"
 
@@ -43,7 +44,12 @@ func newSession(in *archive.Input, yield func(*archive.Conversation, error) bool
 // readLines calls line for each line with an object, and yields the nodes that line adds. An error of line is
 // reported as damage.
 func (s *session) readLines(ctx context.Context, line func(raw []byte, at archive.Position) error) {
-	for item, err := range s.in.Lines(ctx) {
+	s.readItems(s.in.Lines(ctx), line)
+}
+
+// readItems is readLines for lines that are in no file of lines.
+func (s *session) readItems(lines iter.Seq2[archive.Item, error], line func(raw []byte, at archive.Position) error) {
+	for item, err := range lines {
 		if item.Pause {
 			if !s.pause() {
 				return

@@ -17,6 +17,7 @@ func All() []archive.Format {
 		chats.LibreChat(),
 		agents.Codex(),
 		agents.ClaudeCode(),
+		agents.OpenClaw(),
 		agents.Pi(),
 		agents.Copilot(),
 		agents.GooseLines(),

@@ -20,6 +20,7 @@ func TestSessionsStateTheirAgent(t *testing.T) {
 		"codex-made/rollout-fork.jsonl":                                                 `{"agent":"codex","agentVersion":"0.50.0","cwd":"/w"}`,
 		"agentsview/standard_session.jsonl":                                             `{"agent":"codex","cwd":"/Users/alice/code/my-api"}`,
 		"agents/pi/2026-11-27T18-30-31-003Z_01a21e45-f55a-7165-8fa1-7f4a09997b5f.jsonl": `{"agent":"pi","model":"m-1","cwd":"/home/dev/work"}`,
+		"agents/openclaw/7d1a2b3c-0000-4000-8000-000000000007.jsonl":                    `{"agent":"openclaw","model":"stand-in","cwd":"/home/ada/work"}`,
 		"agents/copilot/made/events.jsonl":                                              `{"agent":"copilot","agentVersion":"1.0.80","model":"gpt-5","cwd":"/home/dev/app","gitBranch":"fix"}`,
 		"agents/cline/1795858456629_jd2u5/1795858456629_jd2u5.messages.json":            `{"agent":"cline","agentVersion":"3.0.65","model":"demo-1","cwd":"/home/ada/work"}`,
 		"agents/gemini/session-2026-11-27T19-00-be8bdd25.jsonl":                         `{"agent":"gemini","model":"gemini-2.5-pro"}`,

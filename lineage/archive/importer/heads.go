@@ -14,7 +14,7 @@ func (l *loader) heads(st *loading) []head {
 		if last := st.last[0]; last >= 0 && !st.nodes[last].adopted {
 			heads, at[last] = append(heads, head{namedHead: namedHead{node: last, name: c.Branch}}), true
 		}
-		return st.withLeaves(heads, at)
+		return st.withLeaves(heads, at, c.Branch)
 	}
 	current := int32(-1)
 	if c := st.header.Current; c != "" {
@@ -47,14 +47,14 @@ func (l *loader) heads(st *loading) []head {
 			heads, at[n.node] = append(heads, head{namedHead: n}), true
 		}
 	}
-	return st.withLeaves(heads, at)
+	return st.withLeaves(heads, at, "")
 }
 
-// withLeaves adds the leaves that are at no head.
-func (st *loading) withLeaves(heads []head, at map[int32]bool) []head {
+// withLeaves adds the leaves that are at no head. Their contexts are children of a branch, by default the main one.
+func (st *loading) withLeaves(heads []head, at map[int32]bool, branch string) []head {
 	for _, i := range st.leaves {
 		if !at[i] {
-			heads = append(heads, head{namedHead: namedHead{node: i}})
+			heads = append(heads, head{namedHead: namedHead{node: i, of: branch}})
 		}
 	}
 	return heads

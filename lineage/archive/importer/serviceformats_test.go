@@ -55,6 +55,7 @@ var serviceFixtures = []struct {
 	{"agents/pi/2026-11-27T18-26-47-420Z_01a21e42-8bf6-72fe-a07c-6a324557d85b.jsonl", "pi", 1, 8, 0, 0},
 	{"agents/pi/2026-11-27T18-30-31-003Z_01a21e45-f55a-7165-8fa1-7f4a09997b5f.jsonl", "pi", 1, 14, 0, 0},
 	{"agents/pi/2026-11-27T18-30-31-006Z_01a21e45-f55e-755b-8a3a-83892853cb0e.jsonl", "pi", 1, 16, 0, 0},
+	{"agents/openclaw/7d1a2b3c-0000-4000-8000-000000000007.jsonl", "openclaw-jsonl", 1, 6, 0, 0},
 	{"agents/copilot/049410b4-c1df-44ee-87a5-caa1c349091e/events.jsonl", "copilot", 1, 6, 0, 0},
 	{"agents/copilot/8b23eac7-b9d0-4c24-8e3c-90f5f8a8d02b/events.jsonl", "copilot", 1, 3, 0, 0},
 	{"agents/copilot/made/events.jsonl", "copilot", 1, 10, 0, 0},

@@ -138,7 +138,8 @@ func (t *Table) find(named, model string) *offer {
 	return o
 }
 
-// search finds a model of the named provider, or else of the first provider whose models have such names.
+// search finds a model of the named provider, or else of the provider before the slash in its name, or else of the first
+// provider whose models have such names.
 func (t *Table) search(named, model string) *offer {
 	if model == "" {
 		return nil
@@ -153,6 +154,9 @@ func (t *Table) search(named, model string) *offer {
 				return o
 			}
 		}
+	}
+	if maker, rest, ok := strings.Cut(model, "/"); ok && slices.ContainsFunc(t.providers, func(p *provider) bool { return p.id == maker }) {
+		return t.search(maker, rest)
 	}
 	for _, p := range t.providers {
 		if p.serves != nil && p.serves(model) {

@@ -63,6 +63,9 @@ func TestShipped(t *testing.T) {
 		"unknown provider":  {prices.Use{Provider: "a proxy", Model: "claude-haiku-4-5", Tokens: tokens(1_000_000)}, "1"},
 		"of Google's cloud": {prices.Use{Provider: "google-vertex", Model: "claude-haiku-4-5", Tokens: tokens(1_000_000)}, "1"},
 		"a dated name":      {prices.Use{Model: "claude-haiku-4-5-20251001", Tokens: tokens(1_000_000)}, "1"},
+		"of a named maker":  {prices.Use{Model: "anthropic/claude-haiku-4-5", Tokens: tokens(1_000_000)}, "1"},
+		"also of a proxy":   {prices.Use{Provider: "a proxy", Model: "openai/gpt-5", Tokens: tokens(1_000_000)}, "1.25"},
+		"of nobody":         {prices.Use{Model: "nobody/claude-haiku-4-5", Tokens: tokens(1)}, ""},
 		"nothing":           {prices.Use{Model: "claude-haiku-4-5"}, "0"},
 	} {
 		cost, ok := table.Price(c.use)

@@ -3,9 +3,9 @@ package app
 import (
 	"errors"
 	"io"
-	"os"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/scratch"
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
@@ -31,12 +31,12 @@ func OpenDerived[T any](dir string, open func(dir string) (T, error)) (is T, rem
 	if !vfs.IsUnwritable(err) {
 		return is, remove, err
 	}
-	own, err := os.MkdirTemp("", "lineage-derived-")
+	own, err := scratch.New()
 	if err != nil {
 		return is, remove, err
 	}
-	remove = func() error { return os.RemoveAll(own) }
-	if is, err = open(own); err != nil {
+	remove = own.Remove
+	if is, err = open(own.Path); err != nil {
 		err = errors.Join(err, remove())
 	}
 	return is, remove, err

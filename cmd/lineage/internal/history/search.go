@@ -26,7 +26,7 @@ searched for documents and text assets, by their names too, and for summaries; a
 threads. A message that several threads share is shown once, with their titles. Words are found in all their forms; "several words" in quotes
 are found as a phrase, word* finds words that begin with it, and AND, OR, NOT and NEAR(…) combine them. Text that is not a valid
 query is searched for its words. The search index is a file of the store, which is rebuilt if it is missing, or for each search if
-the store cannot be written. If nothing is found, the command exits with 9.`,
+the store cannot be written; a store on a server has it there, for all. If nothing is found, the command exits with 9.`,
 		Example: `  lineage search lisbon
   lineage search '"fish in" OR tram*' --role assistant -n 5 --json
   lineage search lisbon --since 2026-01-01`,

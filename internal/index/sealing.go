@@ -1,0 +1,37 @@
+package index
+
+import (
+	"encoding/binary"
+)
+
+// sealing identifies the sealed table of a file.
+type sealing struct{ sum uint32 } // of the directory
+
+// append appends what the state says of the table; nil if there is none.
+func (s *sealing) append(b []byte) []byte {
+	if s == nil {
+		return append(b, 0, 0, 0, 0, 0)
+	}
+	return binary.LittleEndian.AppendUint32(append(b, 1), s.sum)
+}
+
+func readSealing(b []byte) *sealing {
+	if b[0] == 0 {
+		return nil
+	}
+	return &sealing{sum: binary.LittleEndian.Uint32(b[1:])}
+}
+
+var (
+	sealedBucket = []byte("sealed")
+	directoryKey = []byte("directory")
+)
+
+// extentKey is the key of an extent of the sealed table.
+func extentKey(n uint32) []byte { return binary.BigEndian.AppendUint32([]byte("e"), n) }
+
+var (
+	leavesBucket = []byte("leaves")
+	metaBucket   = []byte("meta")
+	stateKey     = []byte("state")
+)

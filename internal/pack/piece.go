@@ -1,0 +1,125 @@
+package pack
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/lineage-store/lineage/internal/pack/columns"
+	"github.com/lineage-store/lineage/internal/pack/layout"
+	"github.com/lineage-store/lineage/internal/pack/lookup"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// A commit that is larger than a chapter is stored as pieces in consecutive chapters.
+// The table of chapters shows which piece is needed, so that only that chapter is
+// decoded.
+
+// piece is the part of a commit in a chapter.
+type piece struct {
+	c *chapter
+	x *columns.Commit
+	n int // of the chapter
+}
+
+// rests returns the rows of the chapters that continue the last commit of a chapter.
+func (p *File) rests(n int) []layout.Row {
+	end := n + 1
+	for end < len(p.rows) && p.rows[end].Rest != nil {
+		if end++; p.rows[end-1].Commits > 0 {
+			break
+		}
+	}
+	return p.rows[n+1 : end]
+}
+
+// restsAt is rests if the last commit has its frame at a position.
+func (p *File) restsAt(n int, segment uint32, offset int64) []layout.Row {
+	rests := p.rests(n)
+	if len(rests) > 0 && rests[0].Segment == segment && rests[0].Rest.FrameStart == offset {
+		return rests
+	}
+	return nil
+}
+
+// restIn returns the continued commit at the start of a chapter.
+func (p *File) restIn(n int) (piece, error) {
+	c, err := p.chapter(n)
+	if err != nil {
+		return piece{}, err
+	}
+	return piece{c, c.commits[0], n}, nil
+}
+
+// after returns the next piece of the same commit.
+func (p *File) after(at piece) (piece, error) {
+	next, err := p.restIn(at.n + 1)
+	if err == nil && (next.x.Rest == nil || next.x.Number != at.x.Number) {
+		err = p.corrupt(at.c.FileEnd(), fmt.Sprintf("the rest of commit %d is missing", at.x.Number))
+	}
+	return next, err
+}
+
+// restsOf returns the rows of the chapters that continue a commit, and the chapter
+// where it begins.
+func (p *File) restsOf(number uint64) (rests []layout.Row, n int, err error) {
+	if n, err = p.chapterOf(number); err == nil && p.rows[n].Commit+uint64(p.rows[n].Commits)-1 == number {
+		rests = p.rests(n)
+	}
+	return rests, n, err
+}
+
+// guessPiece returns the chapter that probably has a span: its index in rests plus 1,
+// or 0 for the chapter where the commit begins. begins is the first stretch of the
+// span's run. If the run is not the last one before any of the chapters, the guess is
+// the last chapter.
+func guessPiece(rests []layout.Row, number uint64, ref structure.SpanRef, begins lookup.Stretch) int {
+	guess, from := len(rests), 0
+	if begins.Commit == number {
+		guess = min(begins.Piece, len(rests))
+		from = guess
+	}
+	for i := from; i < len(rests); i++ {
+		if x := rests[i].Rest; x.Seq > 0 && x.Run == lookup.RunByte(ref.Run) {
+			if x.Seq >= ref.Seq {
+				return i
+			}
+			guess = i + 1
+		}
+	}
+	return guess
+}
+
+// places returns the original offsets of the records of a piece in the payload.
+func (p *File) places(at piece) ([]int, error) {
+	places, err := at.x.Places()
+	if err != nil {
+		return nil, p.corrupt(at.c.Offset, err.Error())
+	}
+	return places, nil
+}
+
+// chapterOf returns the chapter in which a commit begins.
+func (p *File) chapterOf(number uint64) (int, error) {
+	rows, err := p.table()
+	if err != nil {
+		return 0, err
+	}
+	n := sort.Search(len(rows), func(i int) bool { return rows[i].Commit > number }) - 1
+	if n < 0 || number > p.LastCommit {
+		return 0, p.corrupt(p.foot.TableAt, fmt.Sprintf("commit %d is in no chapter", number))
+	}
+	return n, nil
+}
+
+// commit returns a commit, or its first piece.
+func (p *File) commit(number uint64) (piece, error) {
+	n, err := p.chapterOf(number)
+	if err != nil {
+		return piece{}, err
+	}
+	c, err := p.chapter(n)
+	if err != nil {
+		return piece{}, err
+	}
+	return piece{c, c.commits[number-c.First()], n}, nil
+}

@@ -1,0 +1,179 @@
+package agents
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"iter"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// OpenClaw reads what OpenClaw keeps of its sessions in files: those of versions without a database, in the form of pi,
+// and cold archives, to which the records of old sessions are moved from the database.
+func OpenClaw() archive.Format {
+	return archive.Format{
+		Name: "openclaw-jsonl", Grows: true,
+		Tried:  "sessions that OpenClaw 2026.7.35 wrote, and cold archives of 2026.9.6",
+		Detect: isOpenClaw,
+		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return func(yield func(*archive.Conversation, error) bool) {
+				s := openClawSession{piSession: newPiSession("openclaw", in, yield)}
+				s.readLines(ctx, s.line)
+			}
+		},
+	}
+}
+
+// OpenClawStated is what the database of OpenClaw states of a session beside its records.
+type OpenClawStated struct {
+	ID, Title string
+	// ForkedFrom is the id of the session whose beginning was copied.
+	ForkedFrom string
+	// Metadata has other fields.
+	Metadata rawjson.Object
+}
+
+// ReadOpenClaw yields the parts of a session whose records are not in a file.
+func ReadOpenClaw(ctx context.Context, in *archive.Input, of OpenClawStated, records iter.Seq2[archive.Item, error]) iter.Seq2[*archive.Conversation, error] {
+	return func(yield func(*archive.Conversation, error) bool) {
+		s := openClawSession{piSession: newPiSession("openclaw", in, yield), stated: of}
+		s.id, s.title, s.part.ForkedFrom = of.ID, of.Title, of.ForkedFrom
+		s.about.more.Join(&of.Metadata)
+		s.readItems(records, s.line)
+	}
+}
+
+// openClawSession is the state of reading a session of OpenClaw. Its records are those of pi, and more: a "leaf" moves
+// the end of the session to an earlier entry, a "reset" begins a new window of what the model gets, and an entry with
+// the mode "side" does not continue the session.
+type openClawSession struct {
+	piSession
+	stated OpenClawStated
+	headed bool
+	// cold is set for a cold archive.
+	cold bool
+	// led is set after a "leaf". Then leaf is the entry at the end of the session, and next the one that the program
+	// names as the parent of what it adds. They may differ: entries with that parent follow the leaf.
+	led        bool
+	leaf, next string
+}
+
+// isOpenClaw reports whether a file is a cold archive, or has entries that OpenClaw adds to those of pi.
+func isOpenClaw(h archive.Head) bool {
+	for i, line := range h.Lines(20) {
+		kind := rawjson.Str(rawjson.Get(line, "customType"))
+		if i == 0 && isColdHeader(line) || rawjson.Str(rawjson.Get(line, "type")) == "custom" && (kind == "model-snapshot" || strings.HasPrefix(kind, "openclaw")) {
+			return true
+		}
+	}
+	return false
+}
+
+// isColdHeader reports whether a line is the first of a cold archive.
+func isColdHeader(line []byte) bool {
+	return rawjson.Str(rawjson.Get(line, "kind")) == "header" && rawjson.Has(line, "sessionId", "generation")
+}
+
+// line reads a line: a record, or a row of a cold archive.
+func (s *openClawSession) line(raw []byte, at archive.Position) error {
+	if !s.cold {
+		if s.stated.ID != "" || s.headed || s.begun() || !isColdHeader(raw) {
+			s.record(raw, at)
+			return nil
+		}
+		s.cold, s.id = true, rawjson.Str(rawjson.Get(raw, "sessionId"))
+		return nil
+	}
+	if rawjson.Str(rawjson.Get(raw, "kind")) != "event" { // indexes, which OpenClaw makes from the events
+		return nil
+	}
+	event := s.in.Item([]byte(rawjson.Str(rawjson.Get(rawjson.Get(raw, "row"), "event_json"))), at)
+	if err := event.Valid(); err != nil {
+		return err
+	}
+	if !rawjson.IsObject(event.Raw) {
+		return archive.Malformed("not an object")
+	}
+	s.record(event.Raw, at)
+	return nil
+}
+
+// record reads a record.
+func (s *openClawSession) record(raw []byte, at archive.Position) {
+	r := piRecord(raw, at)
+	if r.kind == "session" && !s.headed {
+		s.header(raw, at)
+		return
+	}
+	side := rawjson.Str(rawjson.Get(raw, "appendMode")) == "side"
+	if r.kind == "leaf" {
+		s.moved(&r, raw)
+		return
+	}
+	if s.led && r.hasParent && !side && r.Parent == s.next {
+		r.Parent = s.leaf
+	}
+	end := s.entry(&r, raw)
+	if s.stated.Title != "" {
+		s.title = s.stated.Title
+	}
+	if !side {
+		s.part.Current = end
+	}
+	if r.ID != "" {
+		if s.next = r.ID; !side && openClawEntries[r.kind] {
+			s.leaf = r.ID
+		}
+	}
+}
+
+// openClawEntries are the kinds of records that OpenClaw knows as entries of a session.
+var openClawEntries = map[string]bool{
+	"message": true, "thinking_level_change": true, "model_change": true, "compaction": true, "reset": true, "branch_summary": true,
+	"custom": true, "custom_message": true, "label": true, "session_info": true,
+}
+
+// header reads the header. If the id of the session is no UUID, a person has chosen it, and there may be others with
+// it: it is completed by what the header states.
+func (s *openClawSession) header(raw []byte, at archive.Position) {
+	id, fork := s.id, s.part.ForkedFrom
+	s.piSession.header(raw, at)
+	s.headed = true
+	if id != "" { // the database's id is that of the session, whatever the header has
+		s.id = id
+	}
+	// The database states "sqlite:AGENT:SESSION:PATH" in place of a path.
+	if of := strings.SplitN(rawjson.Str(rawjson.Get(raw, "parentSession")), ":", 4); len(of) == 4 && of[0] == "sqlite" {
+		s.part.ForkedFrom = of[2]
+	}
+	if fork != "" {
+		s.part.ForkedFrom = fork
+	}
+	if s.id != "" && !s.first && uuid.Validate(s.id) != nil {
+		sum := sha256.Sum256([]byte(rawjson.Str(rawjson.Get(raw, "timestamp")) + " " + rawjson.Str(rawjson.Get(raw, "cwd"))))
+		s.id += "@" + hex.EncodeToString(sum[:6])
+	}
+}
+
+// moved reads a record that moves the end of the session to an earlier entry, or to the start.
+func (s *openClawSession) moved(r *record, raw []byte) {
+	to := rawjson.Get(raw, "targetId")
+	target, none := rawjson.Str(to), string(to) == "null"
+	_, isRecord := s.standIn[target]
+	if !none && (target == "" || !s.known[target] && !isRecord) { // OpenClaw ignores it
+		s.logRecord(r, raw)
+		return
+	}
+	r.Parent = target
+	s.logRecord(r, raw)
+	s.led, s.leaf, s.next = true, target, target
+	if next := rawjson.Get(raw, "appendParentId"); next != nil {
+		s.next = rawjson.Str(next)
+	}
+	s.part.Current = s.resolve(target)
+}

@@ -1,0 +1,261 @@
+package archives
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/lineage-store/lineage/internal/zframe"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/agents"
+)
+
+// openClaw reads the sessions in the database of an agent of OpenClaw. A session is a list of events: the lines that
+// older versions wrote to a file. The database also has credentials and a copy of the agent's state, so only the tables
+// and columns named here are read, where OpenClaw has the file.
+func openClaw() archive.Format {
+	return archive.Format{
+		Name:  "openclaw",
+		Tried: "databases of OpenClaw 2026.9.6",
+		Detect: func(h archive.Head) bool {
+			named := h.Name == "openclaw-agent.sqlite" && bytes.HasPrefix(h.Bytes, magic)
+			return named || mentions(h, "transcript_events", "session_windows")
+		},
+		Read: func(ctx context.Context, in *archive.Input) conversations {
+			return readInPlace(ctx, in, func(r reader) error {
+				if !openClawEvents.in(r.database) {
+					return fmt.Errorf("%w: no table of events", archive.ErrMalformed)
+				}
+				c := openClawReader{reader: r, unpack: zframe.NewDecoder(maxOpenClawEvent)}
+				defer c.unpack.Close()
+				return c.sessions(ctx)
+			})
+		},
+	}
+}
+
+// Columns that change with each message without saying anything of the session are not among these.
+var (
+	openClawEvents  = table{"transcript_events", []string{"session_id", "seq", "event_json", "created_at"}, []string{"event_zstd", "event_utf8_bytes"}}
+	openClawWindows = table{"session_windows", []string{"session_id", "session_key"}, []string{
+		"previous_session_id", "reason", "created_at", "ended_at", "chat_type", "channel", "model_provider", "model", "agent_harness_id", "parent_session_key", "spawned_by",
+	}}
+	openClawNodes = table{"session_nodes", []string{"session_key"}, []string{
+		"created_at", "created_via", "parent_session_key", "spawned_by", "fork_source_session_key", "fork_source_session_id", "fork_source_entry_id",
+		"label", "display_name", "category", "archived_at",
+	}}
+)
+
+// maxOpenClawEvent is the size in bytes of the largest event that OpenClaw compresses.
+const maxOpenClawEvent = 4 << 20
+
+// maxOpenClawKey is the size in bytes of the longest id of a session that is read.
+const maxOpenClawKey = 512
+
+type openClawReader struct {
+	reader
+	unpack *zstd.Decoder
+	rows   []archive.Row // of the session, not yielded yet
+	size   int           // in bytes of these rows
+}
+
+// sessions reads all sessions, in the order in which they were created. It lists their ids first, so that no query
+// stays open longer than one session takes.
+func (r *openClawReader) sessions(ctx context.Context) error {
+	created := make(map[string]int64)
+	if r.has(openClawWindows.name, "session_id", "created_at") {
+		err := r.rowsOf(ctx, `SELECT session_id AS id, created_at AS at FROM session_windows WHERE octet_length(session_id) <= ?1`, func(v row) error {
+			created[v.text("id")], _ = v["at"].(int64)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var ids []string
+	err := r.rowsOf(ctx, `SELECT DISTINCT session_id AS id FROM transcript_events WHERE octet_length(session_id) <= ?1`, func(v row) error {
+		ids = append(ids, v.text("id"))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(created[a], created[b]), strings.Compare(a, b)) })
+	for _, id := range slices.Compact(ids) {
+		if err := r.session(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rowsOf calls visit for the rows of a query of ids.
+func (r *openClawReader) rowsOf(ctx context.Context, query string, visit func(row) error) error {
+	return r.database.rows(ctx, maxOpenClawKey, query, nil, func(v row) error {
+		if err := r.in.Expand(rowBytes, r.database.size); err != nil {
+			return err
+		}
+		return visit(v)
+	})
+}
+
+// session reads a session.
+func (r *openClawReader) session(ctx context.Context, id string) error {
+	r.rows, r.size = nil, 0
+	of, err := r.about(ctx, id)
+	if err != nil {
+		return err
+	}
+	var failed error
+	said := false
+	for c, err := range agents.ReadOpenClaw(ctx, r.in, of, r.events(ctx, id, &failed)) {
+		if failed != nil {
+			break
+		}
+		if err == nil {
+			said = said || c.More || slices.ContainsFunc(c.Nodes, func(n archive.Node) bool { return n.Aside != lineage.AsideLog })
+			if !said { // nobody has said anything in it yet
+				break
+			}
+			c.Rows, r.rows, r.size = r.rows, nil, 0
+		}
+		if !r.yield(c, err) {
+			return errStopped
+		}
+	}
+	return failed
+}
+
+// about reads what the tables of sessions state of a session.
+func (r *openClawReader) about(ctx context.Context, id string) (agents.OpenClawStated, error) {
+	of := agents.OpenClawStated{ID: cleanText([]byte(id))}
+	window, err := r.one(ctx, &openClawWindows, "session_id", id)
+	if err != nil || window == nil {
+		return of, err
+	}
+	node, err := r.one(ctx, &openClawNodes, "session_key", window.text("session_key"))
+	if err != nil {
+		return of, err
+	}
+	state := func(key string, values ...string) {
+		if value := cmp.Or(values...); value != "" {
+			of.Metadata.SetText(key, cleanText([]byte(value)))
+		}
+	}
+	state("sessionKey", window.text("session_key"))
+	state("channel", window.text("channel"))
+	state("previousSession", window.text("previous_session_id"))
+	state("reason", window.text("reason"))
+	state("spawnedBy", window.text("spawned_by"), node.text("spawned_by"))
+	state("parentSessionKey", window.text("parent_session_key"), node.text("parent_session_key"))
+	name := node.text("display_name")
+	if strings.HasSuffix(window.text("session_key"), ":"+name) { // OpenClaw has not found one yet
+		name = ""
+	}
+	of.Title = cleanText([]byte(cmp.Or(node.text("label"), name)))
+	of.ForkedFrom = cleanText([]byte(node.text("fork_source_session_id")))
+	return of, nil
+}
+
+// one reads the row of a table with a key, nil if there is none.
+func (r *openClawReader) one(ctx context.Context, t *table, column, key string) (found row, err error) {
+	if !t.in(r.database) || len(key) > maxOpenClawKey {
+		return nil, nil
+	}
+	r.begin()
+	query := `SELECT ` + r.list(t.name, append(slices.Clone(t.needed), t.columns...)...) + ` FROM ` + t.name + ` WHERE ` + quoted(column) + ` = ? LIMIT 1`
+	err = r.each(ctx, query, []any{key}, func(v row) error {
+		found = v
+		r.keep(t, key, v)
+		return nil
+	})
+	if isLimit(err) && r.over == nil { // it is too large, and tells nothing that is needed
+		return nil, nil
+	}
+	return found, err
+}
+
+// keep keeps a row, if the caller asked for rows.
+func (r *openClawReader) keep(t *table, key string, v row) {
+	if r.in.WantsRows() {
+		key = cleanText([]byte(key))
+		var columns []string
+		for _, c := range append(slices.Clone(t.needed), t.columns...) {
+			if _, there := v[c]; there {
+				columns = append(columns, c)
+			}
+		}
+		kept := archive.Row{Key: t.name + " " + key, JSON: rowJSON(t.name, key, columns, v)}
+		r.rows, r.size = append(r.rows, kept), r.size+len(kept.JSON)
+	}
+}
+
+// events yields the events of a session. An event that cannot be read is a *Damage. failed is set to an error that ends
+// reading.
+func (r *openClawReader) events(ctx context.Context, id string, failed *error) iter.Seq2[archive.Item, error] {
+	return func(yield func(archive.Item, error) bool) {
+		t := &openClawEvents
+		query := `SELECT ` + r.list(t.name, append(slices.Clone(t.needed), t.columns...)...) + ` FROM transcript_events WHERE session_id = ? ORDER BY seq`
+		err := r.eachItem(ctx, query, []any{id}, func(v row) error {
+			key := id + "/" + v.text("seq")
+			at := r.next("event " + key)
+			text, err := r.event(v)
+			if r.over != nil {
+				return r.over
+			}
+			if err == nil {
+				// The text is kept as OpenClaw wrote it: an erasure must find it, and the row does not change when OpenClaw compresses it.
+				delete(v, "event_zstd")
+				delete(v, "event_utf8_bytes")
+				v["event_json"] = string(text)
+				r.keep(t, key, v)
+				if !yield(r.in.Item(bytes.TrimSpace(text), at), nil) {
+					return errStopped
+				}
+				return nil
+			}
+			if !yield(archive.Item{}, &archive.Damage{At: at, Err: err}) {
+				return errStopped
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			*failed = err
+			yield(archive.Item{}, err) // what was read is not the end of the session
+		}
+	}
+}
+
+// event returns the text of an event.
+func (r *openClawReader) event(v row) ([]byte, error) {
+	if err := r.takeRow(v); err != nil {
+		return nil, err
+	}
+	if text, ok := v["event_json"].(string); ok {
+		return []byte(text), nil
+	}
+	packed, ok := v["event_zstd"].([]byte)
+	size, stated := v["event_utf8_bytes"].(int64)
+	if v["event_json"] != nil || !ok || !stated {
+		return nil, fmt.Errorf("%w: it is neither a text nor a compressed one", archive.ErrMalformed)
+	}
+	if size < 1 || size > maxOpenClawEvent {
+		return nil, archive.TooLarge("event", size, maxOpenClawEvent)
+	}
+	if err := r.take(size); err != nil {
+		return nil, err
+	}
+	text, err := zframe.Expand(r.unpack, packed, int(size))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", archive.ErrMalformed, err)
+	}
+	return text, nil
+}
