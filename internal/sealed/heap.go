@@ -1,6 +1,7 @@
 package sealed
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 
@@ -181,20 +182,25 @@ func joinDigits(skeleton, digits []byte, size int) ([]byte, error) {
 	dst := make([]byte, 0, size)
 	var last [0xff - sameRun + 1]struct{ from, to int } // runs in dst
 	runs := 0
-	for i := 0; i < len(skeleton); i++ {
-		c := skeleton[i]
-		if c != escape {
-			if len(dst) == size {
-				return nil, ErrDamaged
-			}
-			dst = append(dst, c)
-			continue
+	for {
+		n := bytes.IndexByte(skeleton, escape)
+		text := skeleton
+		if n >= 0 {
+			text = skeleton[:n]
 		}
-		if i++; i == len(skeleton) {
+		if len(text) > size-len(dst) {
 			return nil, ErrDamaged
 		}
+		if dst = append(dst, text...); n < 0 {
+			break
+		}
+		if n+1 == len(skeleton) {
+			return nil, ErrDamaged
+		}
+		code := int(skeleton[n+1])
+		skeleton = skeleton[n+2:]
 		from := len(dst)
-		switch code := int(skeleton[i]); {
+		switch {
 		case code == escapeItself:
 			if from == size {
 				return nil, ErrDamaged
