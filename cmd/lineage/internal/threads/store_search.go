@@ -17,11 +17,11 @@ import (
 
 // Search implements Keeper, with the index of the store.
 func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err error) {
-	among, err := o.among()
+	among, text, err := o.read()
 	if err != nil {
 		return nil, err
 	}
-	q := search.Query{Text: o.Query, User: o.User, Roles: o.Roles, Limit: min(o.Limit, maxHits)}
+	q := search.Query{Text: text, User: o.User, Roles: o.Roles, Limit: min(o.Limit, maxHits)}
 	if among != nil {
 		q.Among = s.Store.Threads(ctx, *among)
 	}
