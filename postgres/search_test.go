@@ -275,6 +275,30 @@ func TestSearchWaitsForAnother(t *testing.T) {
 	require.Len(t, snippets(t, x, "word"), 2)
 }
 
+// TestSearchLeavesTheWorkToAnother stops adding when another process has begun to, until that has ended.
+func TestSearchLeavesTheWorkToAnother(t *testing.T) {
+	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
+	searched.WindowLimit = 1
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	tell(t, e, "one word", "another word", "more", "the end")
+	limited, cancel := context.WithCancel(background)
+	defer cancel()
+	var taken int64
+	x := searching(t, lineage.New(e), search.Options{Progress: func(uint64, uint64) {
+		if taken == 0 {
+			require.NoError(t, pool.QueryRow(background, `UPDATE lineage_search SET turn = turn + 1, stamp = stamp # 1, busy_until = now() + interval '1 hour' RETURNING turn`, exec).Scan(&taken))
+			time.AfterFunc(300*time.Millisecond, cancel)
+		}
+	}})
+	_, err := x.Search(limited, search.Query{Text: "word"})
+	require.ErrorIs(t, err, context.Canceled)
+	var turn int64
+	require.NoError(t, pool.QueryRow(background, `UPDATE lineage_search SET busy_until = now() RETURNING turn`, exec).Scan(&turn))
+	require.Equal(t, taken, turn)
+	require.Len(t, snippets(t, x, "word"), 2)
+}
+
 // TestSearchWithoutRights searches what others have added, and says how much that is.
 func TestSearchWithoutRights(t *testing.T) {
 	dsn := pgtest.DSN(t)

@@ -146,14 +146,21 @@ func (x *Index) update(ctx context.Context, store *lineage.Store, progress func(
 	if err != nil {
 		return err
 	}
-	for range mostRepeated {
+	for cleared := 0; cleared < mostRepeated; cleared++ {
 		m, err := x.waited(ctx, head, progress)
 		if err != nil {
 			return err
 		}
 		if m.usable() {
+			if m.busy { // with what came later
+				return nil
+			}
 			f := derived.Follower[Tx]{Store: store, Target: &target{index: x}, Commits: true, Limit: searched.WindowLimit, Progress: progress}
 			_, err := f.Run(ctx)
+			if errors.Is(err, errWorking) {
+				cleared--
+				continue
+			}
 			if !useless(err) {
 				return err
 			}
@@ -189,6 +196,9 @@ func (x *Index) waited(ctx context.Context, head backend.Cursor, progress func(d
 		}
 	}
 }
+
+// errWorking means that another process is working.
+var errWorking = errors.New("another process is updating the search index")
 
 // errUseless means that the tables do not have what they must have.
 var errUseless = errors.New("the search index does not fit the store")
@@ -298,8 +308,12 @@ type target struct {
 // Mark implements derived.Target.
 func (t *target) Mark(ctx context.Context) (derived.Mark, error) {
 	m, err := t.index.meta(ctx)
-	if err == nil && !m.usable() {
+	switch {
+	case err != nil:
+	case !m.usable():
 		err = errCleared
+	case m.busy && m.stamp != t.is.stamp:
+		err = errWorking
 	}
 	t.is = m
 	return m.Mark, err
