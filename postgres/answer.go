@@ -12,16 +12,21 @@ import (
 
 // A turn of several commits, while other processes write as well, ends before the server has synced it: the others would
 // wait for that, too. Its commits are answered when a later synced write has made them durable. That is one write for all
-// turns that ended before it began. It looks for the row of each of them: the server may have lost some since.
+// turns that ended before it began and wait for no other. It looks for the row of each of them: the server may have lost
+// some since.
 
 // manyCommits is the number of commits of a turn that is synced later. Tests make it smaller.
 var manyCommits uint64 = 4
+
+// mostFlushes is the number of synced writes at the same time. Another one begins while there are fewer, so that commits do
+// not wait for the end of one that began before them. The server syncs what ends together at once. Tests change it.
+var mostFlushes = 3
 
 // answering answers the commits of turns in the background.
 type answering struct {
 	mu      sync.Mutex
 	waiting []*pending // in the order of their turns
-	going   bool
+	going   int        // synced writes
 	ended   sync.WaitGroup
 }
 
@@ -35,10 +40,11 @@ func (e *Engine) answer(batch []*pending) {
 			close(p.done)
 			continue
 		}
-		if a.waiting = append(a.waiting, p); !a.going {
-			a.going = true
-			a.ended.Go(e.answerAll)
-		}
+		a.waiting = append(a.waiting, p)
+	}
+	if len(a.waiting) > 0 && a.going < mostFlushes {
+		a.going++
+		a.ended.Go(e.answerAll)
 	}
 }
 
@@ -48,7 +54,10 @@ func (e *Engine) answerAll() {
 	for {
 		a.mu.Lock()
 		batch := a.waiting
-		a.waiting, a.going = nil, len(batch) > 0
+		a.waiting = nil
+		if len(batch) == 0 {
+			a.going--
+		}
 		a.mu.Unlock()
 		if len(batch) == 0 {
 			return

@@ -29,13 +29,21 @@ func threadCommits(n int) (ids []structure.ThreadID, batch []*pending) {
 	return ids, batch
 }
 
+// flushing makes a number of synced writes possible at the same time.
+func flushing(t *testing.T, most int) {
+	t.Helper()
+	was := mostFlushes
+	mostFlushes = most
+	t.Cleanup(func() { mostFlushes = was })
+}
+
 // gate holds back synced writes until it is opened.
 func gate(t *testing.T, pool *pgxpool.Pool) (open func()) {
 	t.Helper()
 	tx, err := pool.Begin(background)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = tx.Rollback(background) }) // it may have been
-	_, err = tx.Exec(background, `SELECT FROM lineage_durable FOR UPDATE`, exec)
+	_, err = tx.Exec(background, `LOCK TABLE lineage_durable IN SHARE MODE`, exec)
 	require.NoError(t, err)
 	return func() { require.NoError(t, tx.Rollback(background)) }
 }
@@ -100,6 +108,7 @@ func TestAnsweredWhenSynced(t *testing.T) {
 // The server loses a turn that waits for the synced write of one before it, and then another turn takes its numbers. No
 // receipt names a commit that is gone, though the last turn of those that wait is there.
 func TestAnsweredAfterALoss(t *testing.T) {
+	flushing(t, 1)
 	pool := newPool(t, pgtest.DSN(t), nil)
 	e, other := handle(t, pool, "s"), handle(t, pool, "s")
 	createThread(t, e, backend.Full)
@@ -131,6 +140,36 @@ func TestAnsweredAfterALoss(t *testing.T) {
 	}
 	require.Len(t, history(t, other), 1+len(all))
 	requireSound(t, e)
+}
+
+// Synced writes do not wait for one another, up to a number of them. Another process has its own.
+func TestSyncedWritesTogether(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), func(c *pgxpool.Config) { c.MaxConns = 20 })
+	e, other := handle(t, pool, "s"), handle(t, pool, "s")
+	createThread(t, e, backend.Full)
+	open := gate(t, pool)
+	var all []*pending
+	turn := func(e *Engine) {
+		contend(e)
+		_, batch := threadCommits(4)
+		require.Empty(t, e.turnOf(batch))
+		all = append(all, batch...)
+	}
+	for i := range mostFlushes {
+		turn(e)
+		eventually(t, pool, fmt.Sprintf(`SELECT count(*) = %d FROM pg_locks WHERE NOT granted`, i+1))
+	}
+	turn(e) // waits for one of them
+	turn(other)
+	eventually(t, pool, fmt.Sprintf(`SELECT count(*) = %d FROM pg_locks WHERE NOT granted`, mostFlushes+1))
+	require.Zero(t, countAnswered(all))
+	open()
+	for _, p := range all {
+		<-p.done
+		require.NoError(t, p.err)
+	}
+	require.Len(t, history(t, other), 1+len(all))
+	requireSound(t, other)
 }
 
 // The outcome of a request is durable when another process learns it.

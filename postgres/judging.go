@@ -51,8 +51,7 @@ func (j *judging) prefetch(ctx context.Context, all []*pending) error {
 	var ks []judge.Key
 	n := read.Need{}
 	for _, p := range all {
-		c := judge.Case{Commit: p.commit, WholeTrees: j.table.is.epoch != 0}
-		ks = append(ks, judge.Keys(c, p.o)...)
+		ks = append(ks, p.keys(j.table.is.epoch != 0)...)
 		j.needHomes(&n, p.commit)
 		if p.o.Once != nil {
 			n.Keys = append(n.Keys, keys.Of(keys.TableRequests, p.o.Once.Session[:]), keys.Of(keys.TableRequests))
@@ -177,8 +176,9 @@ func (t *table) settle(is state, written []version) {
 		}
 		t.set(k, v)
 		if k[0] == keys.TableSpan && v != nil {
-			from := string(k[:17])
-			if last, ok := t.lasts[from]; ok && bytes.Compare(last.Key, k) < 0 {
+			from := string(k[:spanPrefix])
+			last, known := t.lasts[from]
+			if known && bytes.Compare(last.Key, k) < 0 || !known && keys.ReadUint64(k[spanPrefix:]) == 1 { // it has no others
 				t.lasts[from] = index.Entry{Key: k, Value: v}
 			}
 		}

@@ -77,7 +77,7 @@ func TestTablesWithoutKeys(t *testing.T) {
 	require.ErrorIs(t, e.Sync(background), ErrRestoring)
 	_, err := New(background, pool, Options{Store: "s", Unsafe: true})
 	require.ErrorIs(t, err, ErrRestoring)
-	drop(`ALTER TABLE lineage_durable ADD PRIMARY KEY (store)`)
+	drop(`ALTER TABLE lineage_durable ADD PRIMARY KEY (store, slot)`)
 	for _, key := range []string{"lineage_log", "lineage_store", "lineage_collection", "lineage_entry", "lineage_head", "lineage_former"} {
 		drop(`ALTER TABLE ` + key + ` RENAME CONSTRAINT ` + key + `_pkey TO was; ALTER TABLE ` + key + ` DROP CONSTRAINT was`)
 		_, err := New(background, pool, Options{Store: "s", Unsafe: true})

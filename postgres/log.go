@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -133,27 +134,29 @@ func readRows(found pgx.Rows) (rows []row, err error) {
 // A writer that has not locked the store in an earlier round trip sends all its statements at once. The first one
 // locks the store and is an error, a division by zero, if the log has another epoch or not the head that the writer
 // knows. An error stops the statements after it: so nothing depends on a number of rows that a server reports, which
-// is wrong on some that distribute tables. The head is looked for before the wait for the lock, which the key of the
-// rows makes harmless; the epoch is that after it.
+// is wrong on some that distribute tables. It also is one if there are entries that the writer assumed not to be. The head
+// and the entries are looked for before the wait for the lock: a row that is written meanwhile has the same key as that of
+// the writer. The epoch is that after it.
 const (
 	lockAtSQL  = `SELECT 1 / count(*) FROM (SELECT epoch FROM lineage_store WHERE store = $1 FOR UPDATE) s WHERE s.epoch = $2`
 	hasHeadSQL = ` AND EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $3 AND id = $4 AND count = $5)`
+	noneSQL    = ` AND NOT EXISTS (
+  SELECT FROM unnest($6::bytea[]) AS k (key), LATERAL (SELECT FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key LIMIT 1) e)`
 )
 
-func (l *log) queueLockAt(b *pgx.Batch, h head) {
-	if h.first == 0 {
-		b.Queue(lockAtSQL, l.store, int64(h.epoch))
-	} else {
-		b.Queue(lockAtSQL+hasHeadSQL, l.store, int64(h.epoch), int64(h.first), int64(h.ID), h.count())
+func (l *log) queueLockAt(b *pgx.Batch, h head, assumed [][]byte) {
+	sql, args := lockAtSQL, []any{l.store, int64(h.epoch)}
+	if h.first > 0 { // there are no entries before
+		sql, args = sql+hasHeadSQL, append(args, int64(h.first), int64(h.ID), h.count())
+		if len(assumed) > 0 {
+			sql, args = sql+noneSQL, append(args, storedKeys(assumed))
+		}
 	}
+	b.Queue(sql, args...)
 }
 
 // queueRow adds the statements that write a row and its entries.
 func (l *log) queueRow(b *pgx.Batch, epoch uint64, r *row) {
-	if len(r.assumed) > 0 {
-		b.Queue(`SELECT 1 / (1 - count(*)) FROM (
-  SELECT FROM unnest($3::bytea[]) AS k (key), LATERAL (SELECT FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key LIMIT 1) e LIMIT 1) known`, l.store, int64(epoch), storedKeys(r.assumed))
-	}
 	if r.once {
 		b.Queue(`SELECT 1 / (coalesce((SELECT forgets FROM lineage_head WHERE store = $1 AND epoch = $2), 0) = $3)::int`, l.store, int64(epoch), int64(r.forgets))
 	}
@@ -201,7 +204,7 @@ ON CONFLICT (store, epoch) DO UPDATE SET first = excluded.first, n = excluded.n,
 // an earlier one: the log continues differently.
 func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) error {
 	return l.transaction(ctx, d, func(b *pgx.Batch) {
-		l.queueLockAt(b, h)
+		l.queueLockAt(b, h, r.assumed)
 		l.queueRow(b, h.epoch, r)
 	})
 }
@@ -276,24 +279,23 @@ func (l *log) flush(ctx context.Context, h head) error {
 // flushAll makes durable what the log has of some rows, which were written before it is called, and reports which it has.
 func (l *log) flushAll(ctx context.Context, heads []head) (there []bool, err error) {
 	there = make([]bool, len(heads))
-	n, id, count := make([]int64, len(heads)), make([]int64, len(heads)), make([]int64, len(heads))
-	for i, h := range heads {
-		n[i], id[i], count[i] = int64(h.first), int64(h.ID), h.count()
-		there[i] = h.first == 0
-	}
 	return there, l.transaction(ctx, backend.Full, func(b *pgx.Batch) {
-		b.Queue(`SELECT r.i FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS r (n, id, count, i), LATERAL (
-  SELECT FROM lineage_log WHERE store = $1 AND n = r.n AND id = r.id AND count = r.count LIMIT 1) l`, l.store, n, id, count).Query(func(rows pgx.Rows) error {
-			var i int64
-			_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
-				there[i-1] = true
-				return nil
+		for i, h := range heads {
+			if there[i] = h.first == 0; there[i] {
+				continue
+			}
+			b.Queue(`SELECT count(*) > 0 FROM lineage_log WHERE store = $1 AND n = $2 AND id = $3 AND count = $4`, l.store, int64(h.first), int64(h.ID), h.count()).QueryRow(func(row pgx.Row) error {
+				return row.Scan(&there[i])
 			})
-			return err
-		})
-		b.Queue(`INSERT INTO lineage_durable AS d (store, n) VALUES ($1, $2) ON CONFLICT (store) DO UPDATE SET n = excluded.n`, l.store, n[len(n)-1])
+		}
+		b.Queue(`INSERT INTO lineage_durable (store, slot, n) VALUES ($1, $2, $3) ON CONFLICT (store, slot) DO UPDATE SET n = excluded.n`,
+			l.store, mathrand.IntN(durableSlots), int64(heads[len(heads)-1].first))
 	})
 }
+
+// durableSlots is the number of rows of a store that synced writes change. Two that change the same row are synced one after
+// the other.
+const durableSlots = 64
 
 // newest returns the last row that begins at a number or before; without one, only the epoch.
 func (l *log) newest(ctx context.Context, upTo uint64) (head, error) {

@@ -58,16 +58,15 @@ const (
 // four times as much memory.
 const maxRow = 256 << 20
 
-// leastCompressed is the size from which the data of a row are compressed. Smaller data are stored
-// in the table itself, where compressing saves little.
-const leastCompressed = 2000
+// leastCompressed is the size from which the data of a row are compressed, if that makes them smaller.
+const leastCompressed = 200
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Processes compress the data, not the server that they share. The errors are for options only.
 var (
 	compressor = sync.OnceValue(func() *zstd.Encoder {
-		e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false))
+		e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithAllLitEntropyCompression(true))
 		return e
 	})
 	decompressor = sync.OnceValue(func() *zstd.Decoder {

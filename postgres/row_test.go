@@ -56,6 +56,11 @@ func TestRow(t *testing.T) {
 		_, err = fewer.commits()
 		require.ErrorIs(t, err, backend.ErrCorrupt)
 	})
+	text := "Letters of a language have different frequencies, so that a text of a few hundred bytes takes less when it is compressed, also without repetition of any word."
+	short := row{first: 1, count: 1, id: 1, data: appendCommit(nil, embedded.Sequenced{Payload: []byte(text + text[80:])})}
+	was := len(short.data)
+	require.NoError(t, short.seal())
+	require.Less(t, len(short.data), was*4/5)
 	newer := row{first: 1, count: 1, data: checked([]byte{rowCompressed + 1, 1, 1, 0})}
 	_, err := newer.commits()
 	require.ErrorIs(t, err, backend.ErrNewerFormat)

@@ -45,8 +45,8 @@ func (o *observer) TraceBatchStart(ctx context.Context, conn *pgx.Conn, data pgx
 	defer o.mu.Unlock()
 	queries := data.Batch.QueuedQueries
 	if conn.PgConn().TxStatus() == 'I' {
-		limited := len(queries) > 1 && strings.HasPrefix(queries[0].SQL, "BEGIN ISOLATION LEVEL ") && queries[1].SQL == limitsSQL
-		for i := 0; limited && i < len(queries[1].Arguments); i++ {
+		limited := len(queries) > 1 && strings.HasPrefix(queries[0].SQL, "BEGIN ISOLATION LEVEL ") && strings.HasPrefix(queries[1].SQL, limitsSQL)
+		for i := 0; limited && i < 3; i++ {
 			n, err := strconv.Atoi(queries[1].Arguments[i].(string))
 			limited = err == nil && n > 0
 		}

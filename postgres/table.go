@@ -203,6 +203,9 @@ func (t *table) look(key []byte) (value []byte, known bool) {
 	return t.lookStored(key)
 }
 
+// spanPrefix is the size of the start that the keys of the spans of a run share.
+const spanPrefix = 17
+
 // lookStored is look without what is unfolded.
 func (t *table) lookStored(key []byte) (value []byte, known bool) {
 	if value, known = t.values[string(key)]; known {
@@ -213,6 +216,11 @@ func (t *table) lookStored(key []byte) (value []byte, known bool) {
 	}
 	if value, known = t.cache.entry(key, t.is.Number); known {
 		return value, true
+	}
+	if key[0] == keys.TableSpan && len(key) > spanPrefix {
+		if last, known := t.lasts[string(key[:spanPrefix])]; known && bytes.Compare(key, last.Key) > 0 {
+			return nil, true
+		}
 	}
 	if r := t.covering(key, append(bytes.Clone(key), 0)); r != nil {
 		if i := r.search(key); i < len(r.entries) && bytes.Equal(r.entries[i].Key, key) {

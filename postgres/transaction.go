@@ -16,12 +16,17 @@ import (
 // lockSQL locks the store until the end of a transaction: no other process writes meanwhile.
 const lockSQL = `SELECT epoch FROM lineage_store WHERE store = $1 FOR UPDATE`
 
+const beginSQL = `BEGIN ISOLATION LEVEL READ COMMITTED`
+
 // limitsSQL limits the wait for a lock, a statement, and the wait for the client between statements.
 const limitsSQL = `SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true), set_config('idle_in_transaction_session_timeout', $3, true)`
 
+// limitsAndDurabilitySQL sets the durability too.
+const limitsAndDurabilitySQL = limitsSQL + `, set_config('synchronous_commit', $4, true)`
+
 // begin adds the first statements of a transaction that writes or locks.
 func begin(b *pgx.Batch) {
-	b.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED`)
+	b.Queue(beginSQL)
 	b.Queue(limitsSQL, milliseconds(lockTime), milliseconds(turnTime), milliseconds(idleTime))
 }
 
@@ -46,7 +51,7 @@ func (l *log) readOne(ctx context.Context, sql string, args []any, into ...any) 
 	})
 }
 
-// queueDurability sets the durability of a transaction.
+// queueDurability sets the durability of a transaction that has begun.
 func queueDurability(b *pgx.Batch, d backend.Durability) {
 	b.Queue(`SELECT set_config('synchronous_commit', $1, true)`, synchronous(d))
 }
@@ -68,8 +73,8 @@ func (l *log) transaction(ctx context.Context, d backend.Durability, statements 
 		return err
 	}
 	var b pgx.Batch
-	begin(&b)
-	queueDurability(&b, d)
+	b.Queue(beginSQL)
+	b.Queue(limitsAndDurabilitySQL, milliseconds(lockTime), milliseconds(turnTime), milliseconds(idleTime), synchronous(d))
 	statements(&b)
 	return (&turn{log: l, conn: conn}).commit(ctx, &b)
 }

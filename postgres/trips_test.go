@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -188,4 +189,33 @@ func TestRoundTripsOfThreads(t *testing.T) {
 		}
 	})
 	require.Equal(t, 39+40, branches)
+}
+
+// The span after the last one of a run is known not to be there, so the server does not look for it. When another process
+// adds it first, the next commit is judged again.
+func TestNextSpanIsNotLookedFor(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, other := handle(t, pool, "s"), handle(t, pool, "s")
+	thread := tell(t, e, "one", "two")
+	main, err := thread.Active(background)
+	require.NoError(t, err)
+	tip, err := main.Tip(background)
+	require.NoError(t, err)
+	e.turn.Lock()
+	is, known := e.warm.lookStored(keys.Span(tip))
+	require.True(t, known)
+	require.NotEmpty(t, is)
+	tip.Seq++
+	is, known = e.warm.lookStored(keys.Span(tip))
+	require.True(t, known)
+	require.Nil(t, is)
+	e.turn.Unlock()
+	theirs, err := lineage.New(other).Context(background, main.ID())
+	require.NoError(t, err)
+	_, err = theirs.Extend(background, lineage.User("three"))
+	require.NoError(t, err)
+	_, err = main.Extend(background, lineage.User("four"))
+	require.NoError(t, err)
+	requireSaid(t, other, thread, "one", "two", "three", "four")
+	requireSound(t, e)
 }

@@ -37,6 +37,8 @@ type pending struct {
 	// prepared is the commit without what is known. begun is set when its ids were checked.
 	prepared judge.Preparation
 	begun    bool
+	reads    []judge.Key // what judging may read, after a collection if whole is set
+	whole    bool
 	taken    atomic.Bool // by the turn, or by a caller who no longer waits
 	receipt  backend.Receipt
 	err      error
@@ -62,6 +64,7 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 	if err := p.begin(); err != nil { // without the turn, because it hashes what the commit brings
 		return backend.Receipt{}, err
 	}
+	p.keys(e.cache.Load().last().epoch != 0)
 	select {
 	case <-e.ctx.Done():
 		return backend.Receipt{}, errClosed
@@ -98,6 +101,14 @@ func (p *pending) begin() error {
 	}
 	p.begun = true
 	return p.prepared.Begin(p.commit)
+}
+
+// keys returns what judging the commit may read.
+func (p *pending) keys(whole bool) []judge.Key {
+	if p.reads == nil || p.whole != whole {
+		p.reads, p.whole = judge.Keys(judge.Case{Commit: p.commit, WholeTrees: whole}, p.o), whole
+	}
+	return p.reads
 }
 
 // lead takes turns for the commits that wait, until the engine is closed.

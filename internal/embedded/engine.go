@@ -83,8 +83,9 @@ type Options struct {
 	// an empty one. It never contains the index and the lock.
 	FS vfs.FS
 
-	packBytes int64 // size of sealed segments at which packing in the background starts; backgroundBytes when 0
-	fullPack  int64 // size of the largest pack; fullBytes when 0
+	packBytes int64         // size of sealed segments at which packing in the background starts; backgroundBytes when 0
+	packQuiet time.Duration // packing waits for so long without much writing; quietTime when packBytes is 0
+	fullPack  int64         // size of the largest pack; fullBytes when 0
 }
 
 // Engine is an open store. It is safe for concurrent use.
@@ -179,7 +180,7 @@ func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 		e.opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	if e.opt.packBytes == 0 {
-		e.opt.packBytes = backgroundBytes
+		e.opt.packBytes, e.opt.packQuiet = backgroundBytes, quietTime
 	}
 	e.submissions.New = func() any { return new(submission) }
 	if err := e.open(ctx); err != nil {

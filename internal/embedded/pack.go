@@ -42,7 +42,7 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 	if o.All {
 		plan = planAll(files, o.Dense)
 	}
-	if err := e.packJobs(ctx, plan, o, &report); err != nil {
+	if err := e.packJobs(ctx, plan, o, !o.All, &report); err != nil {
 		return report, fmt.Errorf("pack: %w", err)
 	}
 	if err := e.dropPacked(ctx); err != nil && ctx.Err() == nil {
@@ -73,8 +73,8 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 	return report, nil
 }
 
-// packJobs writes the packs of a plan.
-func (e *Engine) packJobs(ctx context.Context, plan []packJob, o backend.PackOptions, report *backend.PackReport) error {
+// packJobs writes the packs of a plan. Quick ones, for segments that are still young, take less time.
+func (e *Engine) packJobs(ctx context.Context, plan []packJob, o backend.PackOptions, quick bool, report *backend.PackReport) error {
 	var done, total int64
 	for _, p := range plan {
 		total += p.bytes
@@ -82,7 +82,7 @@ func (e *Engine) packJobs(ctx context.Context, plan []packJob, o backend.PackOpt
 	for _, p := range plan {
 		r, err := e.journal.Rewrite(ctx, p.first, p.last, journal.RewriteOptions{
 			Yield: e.giveWay(),
-			Dense: o.Dense, Unlisted: e.unlisted(p.first, o.Dense),
+			Dense: o.Dense, Quick: quick, Unlisted: e.unlisted(p.first, o.Dense),
 			Progress: func(n, of int64) {
 				if o.Progress != nil {
 					o.Progress(done+int64(float64(p.bytes)*float64(n)/float64(max(of, 1))), total)
@@ -116,7 +116,7 @@ func (e *Engine) mergePacks(ctx context.Context, report *backend.PackReport) err
 		if !ok {
 			return nil
 		}
-		err = e.packJobs(ctx, []packJob{job}, backend.PackOptions{}, report)
+		err = e.packJobs(ctx, []packJob{job}, backend.PackOptions{}, false, report)
 		if err == nil {
 			continue
 		}

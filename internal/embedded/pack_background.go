@@ -12,6 +12,12 @@ const (
 	// backgroundBytes is the default size of sealed segments at which packing in the
 	// background starts.
 	backgroundBytes = 32 << 20
+	// quietTime is how long a store must have been written little before its segments are packed, and bulkFactor times
+	// the size at which packing starts is packed in any case. So what is written at once becomes few large packs, which
+	// are not written again.
+	quietTime  = 2 * time.Second
+	quietBytes = 1 << 20
+	bulkFactor = 8
 	// packAfter is the delay after opening until segments sealed earlier are packed. A
 	// program that only writes a little and ends should not begin packing.
 	packAfter = time.Second
@@ -48,8 +54,24 @@ func (e *Engine) packLater() {
 	}()
 }
 
+// awaitQuiet waits until the store is written little, or has many segments to pack.
+func (e *Engine) awaitQuiet() {
+	for size := int64(-1); e.opt.packQuiet > 0; {
+		waiting, was := e.waitingToPack(), size
+		if size = e.journal.Size(); waiting < e.opt.packBytes || waiting >= bulkFactor*e.opt.packBytes || was >= 0 && size-was < quietBytes {
+			return
+		}
+		select {
+		case <-e.background.ctx.Done():
+			return
+		case <-time.After(e.opt.packQuiet):
+		}
+	}
+}
+
 // packWaiting packs sealed segments if there are enough.
 func (e *Engine) packWaiting() error {
+	e.awaitQuiet()
 	if e.begin() != nil {
 		return nil // the engine is being closed
 	}

@@ -60,6 +60,30 @@ func TestLeftoverSegmentsArePacked(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
+// Segments of a store that is being written wait, until they are many. Closing does not wait for them.
+func TestSegmentsOfABusyStoreWait(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{SegmentSize: 16 << 10, packBytes: enough, packQuiet: time.Hour}
+	e, err := Open(background, dir, o)
+	require.NoError(t, err)
+	random := newRandom(3)
+	fillTo(t, e, random, enough+32<<10)
+	waiting := e.waitingToPack()
+	require.NoError(t, e.Close())
+
+	e, err = Open(background, dir, Options{SegmentSize: 16 << 10, NoPacking: true, packBytes: enough})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, e.waitingToPack(), waiting)
+	fillTo(t, e, random, bulkFactor*enough)
+	require.NoError(t, e.Close())
+
+	e, err = Open(background, dir, o)
+	require.NoError(t, err)
+	e.packLater()
+	waitUntilPacked(t, e)
+	require.NoError(t, e.Close())
+}
+
 // heldFS blocks the creation of the first pack until it is released.
 type heldFS struct {
 	vfs.FS

@@ -8,8 +8,8 @@ import (
 )
 
 // A store should have few packs, because a lookup may have to try each of them. Packs are merged by size. Each is in
-// a tier, and neighbours of a tier or a lower one become one pack as soon as together they reach the next tier. So a
-// byte is rewritten about once per tier. Below the first tier, manyPacks can make that more often.
+// a tier, and tierFactor neighbours of a tier or lower ones become one pack when together they reach the next tier. So
+// a byte is rewritten about once per tier. Below the first tier, manyPacks can make that more often.
 
 const (
 	// fullBytes and fullObjects limit one pack: the size of its file, and the number of its
@@ -24,9 +24,9 @@ const (
 	tierFactor = 4
 )
 
-// Sizes of packs are shares of the largest one. tiers are the upper ends of the tiers. A pack of the largest size is
-// not merged any more. Two smaller ones always fit into one.
-var tiers = []float64{1. / 128, 1. / 32, 1. / 8, 1. / 2}
+// Sizes of packs are shares of the largest one. tiers are the upper ends of the tiers. A pack of a quarter of the largest
+// size is not merged any more, so those that a large import writes are not written again.
+var tiers = []float64{1. / 256, 1. / 64, 1. / 16, 1. / 4}
 
 // manyPacks is the number of neighbours that are merged even if together they stay small. It is larger than the
 // number of packs that a higher tier can have.
@@ -166,10 +166,7 @@ func planMerge(files []packFile) (packJob, bool) {
 				job = newJob(f)
 				continue
 			}
-			if job.share >= tier && job.share+f.share > 1 {
-				return job, true // the next one does not fit
-			}
-			if job = job.and(newJob(f)); job.files >= manyPacks || job.share >= tier && (job.files >= tierFactor || job.share >= 2*tier) {
+			if job = job.and(newJob(f)); job.files >= manyPacks || job.files >= tierFactor && job.share >= tier {
 				return job, true
 			}
 		}

@@ -131,15 +131,19 @@ func (w *batches) rollback() {
 // minLoose is the least size of leaves that IsLoose reports.
 const minLoose = 8 << 20
 
-// IsLoose reports whether the leaves have about as many entries as the sealed table, or more. Each
-// entry is written about twice by an index that is compacted whenever this is so.
+// IsLoose reports whether the leaves have about as many entries as the sealed table, or more, or most of
+// the file is free. Each entry is written about twice by an index that is compacted whenever this is so.
 func (db *DB) IsLoose() bool {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	if db.base == nil || db.closed || !db.folds() || !canReplace {
 		return false
 	}
-	loose, whole := int64(db.base.pages.used()*db.base.pages.size), int64(0)
+	used := int64(db.base.pages.used() * db.base.pages.size)
+	if int64(db.base.pages.inUse())-used >= max(db.limits.loose, used) {
+		return true
+	}
+	loose, whole := used, int64(0)
 	if table := db.base.file.table; table != nil {
 		stored, size := table.Size()
 		loose, whole = loose-stored, size

@@ -85,6 +85,8 @@ type RewriteOptions struct {
 	// Dense makes the pack smaller, but slower to write and read. A dense pack stays
 	// dense.
 	Dense bool
+	// Quick takes less time to write a pack, which is a little larger.
+	Quick bool
 	// Unlisted omits the lookup tables of the pack.
 	Unlisted bool
 	// Yield, if not nil, is called after every few microseconds of work.
@@ -170,7 +172,7 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h layout.H
 		return 0, 0, err
 	}
 	w := pack.NewWriter(f, h, o.Filter)
-	w.Unlisted = o.Unlisted
+	w.Unlisted, w.Quick = o.Unlisted, o.Quick
 	w.Stop = func() error { return context.Cause(ctx) }
 	if o.Yield != nil {
 		w.Yield = o.Yield

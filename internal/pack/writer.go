@@ -15,6 +15,8 @@ import (
 type Writer struct {
 	// Unlisted packs have no lookup tables.
 	Unlisted bool
+	// Quick packs take less time to write and are a little larger. Dense packs are not quick.
+	Quick bool
 	// Yield is called before each frame that is added or proven.
 	Yield func()
 	// Stop, if not nil, is called every few milliseconds during compression, which may
@@ -43,7 +45,7 @@ func (w *Writer) Add(f Frame) error {
 		return fmt.Errorf("pack: commit %d instead of %d", f.Number, w.next)
 	}
 	w.Yield()
-	w.stop = w.Stop
+	w.stop, w.codec.Quick = w.Stop, w.Quick
 	if f.ID != 0 {
 		w.identities = append(w.identities, layout.Identity{Commit: f.Number, ID: f.ID})
 	}

@@ -1,6 +1,7 @@
 package archives
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -8,10 +9,12 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/zframe"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -54,6 +57,9 @@ var (
 	}}
 )
 
+// openClawCold has the sessions whose events were moved to a file, or by a backup to a blob.
+var openClawCold = table{"session_transcript_cold_archives", []string{"session_id", "storage", "archive_blob"}, nil}
+
 // maxOpenClawEvent is the size in bytes of the largest event that OpenClaw compresses.
 const maxOpenClawEvent = 4 << 20
 
@@ -62,6 +68,7 @@ const maxOpenClawKey = 512
 
 type openClawReader struct {
 	reader
+	cold   map[string]bool // sessions whose events are in a blob
 	unpack *zstd.Decoder
 	rows   []archive.Row // of the session, not yielded yet
 	size   int           // in bytes of these rows
@@ -87,6 +94,18 @@ func (r *openClawReader) sessions(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if openClawCold.in(r.database) {
+		r.cold = make(map[string]bool)
+		err := r.rowsOf(ctx, `SELECT session_id AS id FROM session_transcript_cold_archives WHERE octet_length(session_id) <= ?1 AND storage = 'sqlite'
+			AND session_id NOT IN (SELECT session_id FROM transcript_events WHERE session_id IS NOT NULL)`, func(v row) error {
+			id := v.text("id")
+			ids, r.cold[id] = append(ids, id), true
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 	}
 	slices.SortFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(created[a], created[b]), strings.Compare(a, b)) })
 	for _, id := range slices.Compact(ids) {
@@ -116,7 +135,11 @@ func (r *openClawReader) session(ctx context.Context, id string) error {
 	}
 	var failed error
 	said := false
-	for c, err := range agents.ReadOpenClaw(ctx, r.in, of, r.events(ctx, id, &failed)) {
+	events := r.events
+	if r.cold[id] {
+		events = r.coldEvents
+	}
+	for c, err := range agents.ReadOpenClaw(ctx, r.in, of, events(ctx, id, &failed)) {
 		if failed != nil {
 			break
 		}
@@ -212,12 +235,7 @@ func (r *openClawReader) events(ctx context.Context, id string, failed *error) i
 				return r.over
 			}
 			if err == nil {
-				// The text is kept as OpenClaw wrote it: an erasure must find it, and the row does not change when OpenClaw compresses it.
-				delete(v, "event_zstd")
-				delete(v, "event_utf8_bytes")
-				v["event_json"] = string(text)
-				r.keep(t, key, v)
-				if !yield(r.in.Item(bytes.TrimSpace(text), at), nil) {
+				if !r.said(key, text, v, at, yield) {
 					return errStopped
 				}
 				return nil
@@ -233,6 +251,91 @@ func (r *openClawReader) events(ctx context.Context, id string, failed *error) i
 		}
 	}
 }
+
+// said keeps and yields an event. Its text is kept as OpenClaw wrote it: an erasure must find it, and the row does not
+// change when OpenClaw compresses or moves it.
+func (r *openClawReader) said(key string, text []byte, v row, at archive.Position, yield func(archive.Item, error) bool) bool {
+	delete(v, "event_zstd")
+	delete(v, "event_utf8_bytes")
+	v["event_json"] = string(text)
+	r.keep(&openClawEvents, key, v)
+	return yield(r.in.Item(bytes.TrimSpace(text), at), nil)
+}
+
+// coldEvents yields the events of a session that are in a blob: a compressed file of lines.
+func (r *openClawReader) coldEvents(ctx context.Context, id string, failed *error) iter.Seq2[archive.Item, error] {
+	return func(yield func(archive.Item, error) bool) {
+		query := `SELECT ` + r.list(openClawCold.name, openClawCold.needed...) + ` FROM session_transcript_cold_archives WHERE session_id = ? LIMIT 1`
+		var packed []byte
+		at := r.next("cold archive of " + id)
+		err := r.each(ctx, query, []any{id}, func(v row) error {
+			packed, _ = v["archive_blob"].([]byte)
+			return nil
+		})
+		switch {
+		case err != nil:
+		case len(packed) == 0:
+			err = fmt.Errorf("%w: it has no bytes", archive.ErrMalformed)
+		default:
+			err = r.coldLines(ctx, id, packed, yield)
+		}
+		switch {
+		case err == nil || errors.Is(err, errStopped):
+		case r.over != nil || context.Cause(ctx) != nil:
+			*failed = err
+			yield(archive.Item{}, err)
+		default:
+			yield(archive.Item{}, &archive.Damage{At: at, Err: err})
+		}
+	}
+}
+
+// coldLines yields the events in a compressed file of lines.
+func (r *openClawReader) coldLines(ctx context.Context, id string, packed []byte, yield func(archive.Item, error) bool) error {
+	unpacked, err := zstd.NewReader(bytes.NewReader(packed), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxOpenClawWindow))
+	if err != nil {
+		return err
+	}
+	defer unpacked.Close()
+	lines := bufio.NewScanner(r.in.Expanded(unpacked, int64(len(packed))))
+	lines.Buffer(nil, int(min(r.in.MaxItem(), maxOpenClawCold)))
+	for lines.Scan() {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		at := r.next("cold archive of " + id)
+		if err := r.take(int64(len(lines.Bytes()))); err != nil {
+			return err
+		}
+		if err := r.in.Item(lines.Bytes(), at).Valid(); err != nil {
+			if !yield(archive.Item{}, &archive.Damage{At: at, Err: err}) {
+				return errStopped
+			}
+			continue
+		}
+		event := agents.ColdEvent(lines.Bytes())
+		if event == nil {
+			continue
+		}
+		seq, _ := strconv.ParseInt(string(rawjson.Get(event, "seq")), 10, 64)
+		created, _ := strconv.ParseInt(string(rawjson.Get(event, "created_at")), 10, 64)
+		v := row{"session_id": id, "seq": seq, "created_at": created}
+		if !r.said(id+"/"+v.text("seq"), []byte(rawjson.Str(rawjson.Get(event, "event_json"))), v, at, yield) {
+			return errStopped
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%w: %w", archive.ErrMalformed, err)
+	}
+	return nil
+}
+
+// maxOpenClawCold is the size in bytes of the largest cold archive that OpenClaw makes, before compression. It compresses them with
+// the defaults of zstd, whose window is smaller than maxOpenClawWindow.
+const (
+	maxOpenClawCold   = 64 << 20
+	maxOpenClawWindow = 8 << 20
+)
 
 // event returns the text of an event.
 func (r *openClawReader) event(v row) ([]byte, error) {

@@ -1,6 +1,7 @@
 package archives_test
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"database/sql"
@@ -147,6 +148,16 @@ func TestOpenClawSessionIsOne(t *testing.T) {
 		require.Empty(t, r.Skipped)
 		require.Equal(t, before, count(t, s))
 
+		// A backup has the cold archive in its database.
+		backup := openClawFile(t, openClawColdTable, fmt.Sprintf(`INSERT INTO session_transcript_cold_archives VALUES ('%s', 'sqlite', x'%x')`, id, coldArchive(id, lines...)))
+		imported(t, s, backup)
+		require.Equal(t, before, count(t, s))
+		hot, cooled := rowsIn(t, path), rowsIn(t, backup)
+		require.Equal(t, hot[2:], cooled)
+		alone := storeIn(t)
+		imported(t, alone, backup)
+		require.Equal(t, before, count(t, alone))
+
 		lines[0] = strings.Replace(lines[0], "2026-01-01", "2026-01-02", 1)
 		lines[1], lines[2] = openClawSays("m1", "", "user", "Another"), openClawSays("m2", "m1", "assistant", "Conversation")
 		imported(t, s, openClawFile(t, openClawEvents(id, "agent:work:explicit:"+id, lines...)...))
@@ -156,6 +167,20 @@ func TestOpenClawSessionIsOne(t *testing.T) {
 		}
 		require.Equal(t, want, count(t, s))
 	}
+}
+
+const openClawColdTable = `CREATE TABLE session_transcript_cold_archives (session_id TEXT PRIMARY KEY, storage TEXT, archive_blob BLOB)`
+
+// rowsIn returns the rows of the sessions in a database.
+func rowsIn(t testing.TB, path string) (rows []string) {
+	t.Helper()
+	for c, err := range archive.Read(bg, archive.Path(path), archive.ReadOptions{Formats: archives.Formats(), Rows: true}) {
+		require.NoError(t, err)
+		for _, row := range c.Rows {
+			rows = append(rows, string(row.JSON))
+		}
+	}
+	return rows
 }
 
 // coldArchive returns a file to which OpenClaw moves the records of an old session.
@@ -239,7 +264,7 @@ func TestOpenClawHostile(t *testing.T) {
 	loose := strings.ReplaceAll(openClawSchema, ") STRICT", ")")
 	loose = strings.ReplaceAll(loose, "NOT NULL", "")
 	path := filepath.Join(t.TempDir(), "openclaw-agent.sqlite")
-	bomb := packed1(strings.Repeat("0", 64<<20))
+	bomb := packed1(strings.Repeat("0", 65<<20))
 	values := []string{
 		`NULL, 1, NULL, NULL`, `7, 1, NULL, NULL`, `x'00ff', 1, NULL, NULL`, `'', 1, NULL, NULL`, `'[]', 1, NULL, NULL`, `'{"type":', 1, NULL, NULL`, `CAST(x'7b22ff' AS TEXT), 1, NULL, NULL`,
 		`NULL, 1, x'` + hex.EncodeToString(bomb) + `', 4194304`, `NULL, 1, x'` + hex.EncodeToString(bomb) + `', 67108864`, `NULL, 1, x'` + hex.EncodeToString(bomb) + `', -1`, `NULL, 1, x'28b52ffd', 10`,
@@ -254,10 +279,12 @@ func TestOpenClawHostile(t *testing.T) {
 		openClawEvent("a", 101, openClawSays("m3", "m3", "user", "My own parent"), false), openClawEvent("a", 102, openClawSays("m4", "m5", "user", "Round"), false), openClawEvent("a", 103, openClawSays("m5", "m4", "user", "and round"), false),
 		`INSERT INTO transcript_events (session_id, seq, event_json) VALUES (NULL, 1, '{}'), (x'00', 1, '{}'), ('`+strings.Repeat("k", 1000)+`', 1, '{}'), (5, 'x', '{}')`,
 		`INSERT INTO session_windows (session_id, session_key) VALUES ('b', x'ff')`, openClawEvent("b", 0, openClawHeader("other"), false), openClawEvent("b", 1, openClawSays("m1", "", "user", "Another"), true))
+	statements = append(statements, openClawColdTable, fmt.Sprintf(`INSERT INTO session_transcript_cold_archives VALUES ('a', 'sqlite', x'00'), ('c', 'sqlite', NULL), ('d', 'sqlite', x'%x'), ('e', 'sqlite', 7), ('f', 'sqlite', x'%x'), ('g', 'file', x'00')`,
+		packed1(strings.Repeat("0", 8<<20)), packed1(`{"kind":"event","row":{"seq":{},"event_json":7}}`+"\n{broken\n")))
 	execute(t, path, statements...)
 	s := storeIn(t)
 	r := imported(t, s, path)
-	require.EqualValues(t, len(values), r.SkippedCount, "%v", r.Skipped)
+	require.EqualValues(t, len(values)+5, r.SkippedCount, "%v", r.Skipped[len(values):])
 	require.EqualValues(t, 2, r.Conversations)
 	a := said(t, s, "a@"+openClawHash)["main*"]
 	for _, text := range []string{"Before", "After", "My own parent", "Round", "and round"} {
@@ -265,6 +292,12 @@ func TestOpenClawHostile(t *testing.T) {
 	}
 	require.Contains(t, said(t, s, "b@"+openClawHash)["main*"], "Another")
 	importedAgain(t, s, path)
+
+	large := openClawFile(t, openClawColdTable, fmt.Sprintf(`INSERT INTO session_transcript_cold_archives VALUES ('a', 'sqlite', x'%x')`, bomb))
+	for _, err := range archive.Read(bg, archive.Path(large), archive.ReadOptions{Formats: archives.Formats()}) {
+		require.ErrorIs(t, err, archive.ErrMalformed)
+		require.ErrorIs(t, err, bufio.ErrTooLong)
+	}
 
 	// A view in place of the table is not read.
 	execute(t, path, `ALTER TABLE transcript_events RENAME TO other`, `CREATE VIEW transcript_events AS SELECT * FROM other`)

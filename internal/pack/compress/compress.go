@@ -34,6 +34,7 @@ func inflated(size int64, packed int) bool { return size > 1<<20 && size>>12 > i
 // Codec compresses and decompresses parts. It is safe for concurrent decompression.
 type Codec struct {
 	Dense bool
+	Quick bool         // zstd takes less time, and saves a little less
 	Dict  []byte       // dictionary of zstd
 	Stop  func() error // called during compression and decompression; may be nil
 
@@ -68,8 +69,12 @@ func (d *Codec) Squeeze(raw []byte) ([]byte, error) {
 		return believable(b, raw), err
 	}
 	if d.encoder == nil {
+		level := zstd.SpeedBetterCompression
+		if d.Quick {
+			level = zstd.SpeedDefault
+		}
 		o := []zstd.EOption{
-			zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
+			zstd.WithEncoderLevel(level), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
 			zstd.WithWindowSize(8 << 20), zstd.WithSingleSegment(true),
 		}
 		if len(d.Dict) > 0 {

@@ -79,6 +79,15 @@ func isColdHeader(line []byte) bool {
 	return rawjson.Str(rawjson.Get(line, "kind")) == "header" && rawjson.Has(line, "sessionId", "generation")
 }
 
+// ColdEvent returns the row of the database that a line of a cold archive has: an event. It returns nil for other
+// lines, which are indexes that OpenClaw makes from the events.
+func ColdEvent(line []byte) []byte {
+	if rawjson.Str(rawjson.Get(line, "kind")) != "event" {
+		return nil
+	}
+	return rawjson.Get(line, "row")
+}
+
 // line reads a line: a record, or a row of a cold archive.
 func (s *openClawSession) line(raw []byte, at archive.Position) error {
 	if !s.cold {
@@ -89,10 +98,11 @@ func (s *openClawSession) line(raw []byte, at archive.Position) error {
 		s.cold, s.id = true, rawjson.Str(rawjson.Get(raw, "sessionId"))
 		return nil
 	}
-	if rawjson.Str(rawjson.Get(raw, "kind")) != "event" { // indexes, which OpenClaw makes from the events
+	row := ColdEvent(raw)
+	if row == nil {
 		return nil
 	}
-	event := s.in.Item([]byte(rawjson.Str(rawjson.Get(rawjson.Get(raw, "row"), "event_json"))), at)
+	event := s.in.Item([]byte(rawjson.Str(rawjson.Get(row, "event_json"))), at)
 	if err := event.Valid(); err != nil {
 		return err
 	}

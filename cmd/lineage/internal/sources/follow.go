@@ -128,10 +128,22 @@ func Follow(ctx context.Context, s *app.Session, o follow.Options) error {
 	if err := follow.Run(ctx, s.Store, o); err != nil {
 		return unknownAgent(err)
 	}
+	p.line.Done()
+	packLarge(ctx, s)
 	if p.err == nil && p.problems > 0 {
 		return fmt.Errorf("%s: %w", screen.Plural(p.problems, "problem"), app.ErrPartial)
 	}
 	return p.err
+}
+
+// packLarge packs the full segments of the journal, which a command that ends at once leaves to later processes.
+func packLarge(ctx context.Context, s *app.Session) {
+	line := s.Progress("packing", screen.Bytes)
+	defer line.Done()
+	_, err := s.Store.Pack(ctx, lineage.PackOptions{Progress: line.Show})
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errors.ErrUnsupported) {
+		s.Warn("the store is not packed: %v", err) // everything is in it
+	}
 }
 
 // followPrinter prints the events of a run.

@@ -204,6 +204,9 @@ func importInto(ctx context.Context, a *app.App, o *importOptions, source archiv
 	return open(func(ctx context.Context, s *app.Session) error {
 		report, err := begun.Into(s.Store)
 		done()
+		if err == nil {
+			packLarge(ctx, s)
+		}
 		// What was imported before an error is in the store, and is reported.
 		return errors.Join(importFailure(err, o), imported(s.App, &report, err == nil))
 	})
