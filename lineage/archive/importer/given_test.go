@@ -149,9 +149,8 @@ var messageObjects = map[string]func(file raws) (objects raws, link string){
 	"codex": func(f raws) (raws, string) {
 		return append(f.having("type", "response_item").at("payload"), f.having("type", "compacted").at("payload", "replacement_history", "*")...), ""
 	},
-	"pi": func(f raws) (raws, string) {
-		return append(f.having("type", "message").at("message"), f.having("type", "compaction", "branch_summary", "custom_message")...), ""
-	},
+	"pi":             objectsOfPi,
+	"openclaw-jsonl": objectsOfPi,
 	"copilot": func(f raws) (raws, string) {
 		return f.having("type", "user.message", "assistant.message", "system.message", "tool.execution_complete").at("data"), ""
 	},
@@ -202,6 +201,10 @@ func originals(t testing.TB, s *lineage.Store) map[string]bool {
 		}
 	}
 	return out
+}
+
+func objectsOfPi(f raws) (raws, string) {
+	return append(f.having("type", "message").at("message"), f.having("type", "compaction", "branch_summary", "custom_message")...), ""
 }
 
 // requireGiven requires that a store returns each message object of an archive, and that the report

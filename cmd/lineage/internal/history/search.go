@@ -31,7 +31,7 @@ the store cannot be written; a store on a server has it there, for all. If nothi
 		Example: `  lineage search lisbon
   lineage search '"fish in" OR tram*' --role assistant -n 5 --json
   lineage search lisbon --since 2026-01-01
-  lineage search 'lisbon agent:codex after:2026-10'`,
+  lineage search 'lisbon after:2026-01'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.Does(func(ctx context.Context, args []string) error {
 			if o.Limit < 0 {
