@@ -176,21 +176,30 @@ func (e *Entry) FileLabel() string {
 	return fmt.Sprintf("file %s, %s, %d bytes", e.Filename, e.Type, e.Size)
 }
 
+// ownName returns the name of an entry, empty if it is the role, or the type of a call or result in a session of Codex.
+func (e *Entry) ownName() string {
+	if e.Name == e.Role || message.ItemRole(strings.TrimSuffix(e.Name, "_output")) != "" {
+		return ""
+	}
+	return e.Name
+}
+
 // name gives a message the name of the entry, unless it has its own. The name of a tool's message is the tool.
 func (e *Entry) name(m *message.Message) {
-	if e.Kind != Message || e.Name == "" || e.Name == e.Role || m.Name != "" {
+	name := e.ownName()
+	if e.Kind != Message || name == "" || m.Name != "" {
 		return
 	}
 	for i := range m.Parts {
 		if p := &m.Parts[i]; p.Kind == message.CallKind || p.Kind == message.ResultKind {
 			if p.Tool == "" {
-				p.Tool = e.Name
+				p.Tool = name
 			}
 			return
 		}
 	}
-	m.Name = e.Name
+	m.Name = name
 	if m.Given != nil {
-		m.Given = rawjson.Set(m.Given, []byte(`"name"`), rawjson.Quote(e.Name))
+		m.Given = rawjson.Set(m.Given, []byte(`"name"`), rawjson.Quote(name))
 	}
 }

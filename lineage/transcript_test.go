@@ -78,3 +78,25 @@ func TestTranscriptOfErasedTexts(t *testing.T) {
 	}
 	require.Equal(t, []string{"(erased)", "this stays as it is, whatever happens", "→ Bash [erased]"}, lines)
 }
+
+// The type of a call or result in a session of Codex is no name of its speaker; a tool's name is, whatever it is.
+func TestTypesAreNoSpeakers(t *testing.T) {
+	s := newStore(t)
+	_, c := newThread(t, s)
+	var items []lineage.Item
+	for _, name := range []string{"function_call", "function_call_output", "get_output", "Ada"} {
+		items = append(items, lineage.Item{Role: "assistant", Name: name, Body: []byte("x")})
+	}
+	_, err := c.Extend(bg, items...)
+	require.NoError(t, err)
+	entries, err := c.All(bg)
+	require.NoError(t, err)
+	var speakers []string
+	for _, e := range entries {
+		m, err := s.Transcribe(bg, e, 1000)
+		require.NoError(t, err)
+		speaker, _ := transcript.Line(m)
+		speakers = append(speakers, speaker)
+	}
+	require.Equal(t, []string{"assistant", "assistant", "assistant get_output", "assistant Ada"}, speakers)
+}

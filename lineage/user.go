@@ -11,7 +11,8 @@ import (
 // UserDeletion counts what DeleteUser deleted.
 type UserDeletion struct {
 	Threads int
-	// Messages are the messages that belonged to the threads, on any history.
+	// Messages counts the steps that belonged to the threads, on any history. A step is one message, or several that were
+	// added with Together.
 	Messages uint64
 	Values   int
 }

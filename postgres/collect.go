@@ -59,19 +59,9 @@ func (r *row) left(set *live.Set, gone *backend.CollectReport) (commits []embedd
 	return commits, changed, err
 }
 
-// Epoch returns a number that changes with each collection of the store.
-func (e *Engine) Epoch(ctx context.Context) (epoch uint64, err error) {
-	err = again(ctx, func(ctx context.Context) error {
-		h, err := e.log.newest(ctx, 0)
-		epoch = h.epoch
-		return err
-	})
-	return epoch, err
-}
-
 // elsewhere lists places from which a collection deletes nothing.
 var elsewhere = []string{
-	"dead rows of lineage_log, lineage_entry and lineage_former, until VACUUM FULL, or until their space is used again after VACUUM",
+	"dead rows of lineage_log, lineage_entry, lineage_former and the tables of the search index, until VACUUM FULL, or until their space is used again after VACUUM",
 	"the write-ahead log, standbys and backups of the server",
 	"the memory of other processes, until they next use the store",
 	"bundles, exports and other copies of the store",
@@ -184,7 +174,8 @@ func (e *Engine) requireRights(ctx context.Context) error {
 	var may bool
 	err := again(ctx, func(ctx context.Context) error {
 		return e.log.readOne(ctx, `SELECT has_column_privilege('lineage_store', 'epoch', 'UPDATE') AND has_column_privilege('lineage_log', 'data', 'UPDATE')
-AND has_table_privilege('lineage_collection', 'INSERT') AND has_column_privilege('lineage_collection', 'epoch', 'UPDATE') AND has_table_privilege('lineage_collection', 'DELETE')`, nil, &may)
+AND has_table_privilege('lineage_collection', 'INSERT') AND has_column_privilege('lineage_collection', 'epoch', 'UPDATE') AND has_table_privilege('lineage_collection', 'DELETE')
+AND has_table_privilege('lineage_search', 'UPDATE') AND has_table_privilege('lineage_search_text', 'DELETE')`, nil, &may)
 	})
 	if err == nil && !may {
 		err = errNoRights
@@ -437,6 +428,9 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 		return err
 	}
 	if err := c.log.dropEpochs(ctx, is.epoch); err != nil {
+		return err
+	}
+	if err := c.search.Collected(ctx); err != nil {
 		return err
 	}
 	return atLength(ctx, turnTime, func(ctx context.Context) error { return c.log.endCollection(ctx, is.epoch) })

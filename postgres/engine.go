@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/postgres/internal/searchindex"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -68,6 +69,8 @@ type Engine struct {
 
 	cache atomic.Pointer[cache]
 
+	search *searchindex.Index
+
 	collecting sync.Mutex // one collection of this process at a time
 
 	changed   changed
@@ -124,6 +127,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 	}
 	e := &Engine{log: &log{pool: pool, store: keyOf(o.Store)}, o: o, shared: shared, queue: make(chan *pending, mostGathered), led: make(chan struct{})}
 	e.readers = newReaders(e)
+	e.search = searchindex.New(searchServer{e}, e.log.store)
 	e.judging = newJudging(&e.log.clock)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	err := again(ctx, func(ctx context.Context) error { return e.log.prepare(ctx, o) })

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -90,7 +91,7 @@ func TestTablesWithoutKeys(t *testing.T) {
 	drop(`DELETE FROM lineage_schema`)
 	_, err = New(background, pool, Options{Store: "s", Unsafe: true})
 	require.ErrorIs(t, err, ErrRestoring)
-	drop(`INSERT INTO lineage_schema (version) VALUES (4)`)
+	drop(fmt.Sprintf(`INSERT INTO lineage_schema (version) VALUES (%d)`, len(migrations)))
 	createThread(t, e, backend.Full)
 	requireSound(t, handle(t, pool, "s"))
 }

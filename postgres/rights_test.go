@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
@@ -88,6 +90,8 @@ func TestLeastRights(t *testing.T) {
 	require.NoError(t, e.Sync(background))
 	require.Len(t, history(t, e), 4)
 	createThread(t, handle(t, app, "another"), backend.Full)
+	tell(t, e, "a word")
+	require.Len(t, snippets(t, searching(t, lineage.New(e), search.Options{}), "word"), 1)
 	for _, statement := range []string{`DELETE FROM lineage_log`, `UPDATE lineage_log SET id = 1`, `DROP TABLE lineage_log`, `DELETE FROM lineage_store`, `UPDATE lineage_schema SET version = 9`} {
 		_, err := app.Exec(background, statement, exec)
 		require.Equal(t, insufficient, sqlState(err), statement)
@@ -111,11 +115,13 @@ func TestTenants(t *testing.T) {
 		createThread(t, e, backend.Normal)
 		require.NoError(t, e.Sync(background))
 		require.Len(t, history(t, e), 3)
+		tell(t, e, "a word of "+mine)
+		require.Equal(t, []string{"a <mark>word</mark> of " + mine}, snippets(t, searching(t, lineage.New(e), search.Options{}), "word"))
 		_, err := New(background, pool, Options{Store: others, Unsafe: true, MustExist: true})
 		require.ErrorIs(t, err, backend.ErrNotFound)
 		_, err = New(background, pool, Options{Store: others, Unsafe: true})
 		require.Equal(t, insufficient, sqlState(err), "%v", err)
-		for _, table := range []string{"lineage_log", "lineage_store", "lineage_durable", "lineage_collection", "lineage_entry", "lineage_head", "lineage_former"} {
+		for _, table := range []string{"lineage_log", "lineage_store", "lineage_durable", "lineage_collection", "lineage_entry", "lineage_head", "lineage_former", "lineage_search", "lineage_search_text", "lineage_search_usage"} {
 			var n int
 			require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM `+table+` WHERE store <> $1`, exec, keyOf(mine)).Scan(&n))
 			require.Zero(t, n, table)

@@ -95,6 +95,87 @@ var migrations = [][]string{{
 	`ALTER TABLE lineage_head RENAME COLUMN counts TO totals`,
 	// They can prune no more: they would remove the changes.
 	`ALTER TABLE lineage_former RENAME COLUMN at TO made_at`,
+}, {
+	// The index for searches: see package searchindex.
+	`CREATE TABLE lineage_search (
+  store bytea PRIMARY KEY,
+  format integer NOT NULL,
+  epoch bigint NOT NULL,
+  clearing boolean NOT NULL DEFAULT false,
+  identity bytea NOT NULL DEFAULT '',
+  number bigint NOT NULL DEFAULT 0,
+  id bigint NOT NULL DEFAULT 0,
+  seen_number bigint NOT NULL DEFAULT 0,
+  seen_id bigint NOT NULL DEFAULT 0,
+  turn bigint NOT NULL DEFAULT 0,
+  stamp bigint NOT NULL,
+  spans bigint NOT NULL DEFAULT 0,
+  runs bigint NOT NULL DEFAULT 0,
+  threads bigint NOT NULL DEFAULT 0,
+  terms bigint NOT NULL,
+  erased boolean NOT NULL DEFAULT false,
+  busy_until timestamptz
+) WITH (fillfactor = 50)`,
+	`CREATE TABLE lineage_search_text (
+  store bytea NOT NULL,
+  id bytea NOT NULL,
+  words integer[],
+  PRIMARY KEY (store, id)
+)`,
+	`CREATE INDEX lineage_search_text_words ON lineage_search_text USING gin (words)`,
+	`CREATE TABLE lineage_search_term (
+  store bytea NOT NULL,
+  term bytea NOT NULL,
+  number integer NOT NULL,
+  PRIMARY KEY (store, term)
+)`,
+	`CREATE TABLE lineage_search_usage (
+  store bytea NOT NULL,
+  run bigint NOT NULL,
+  seq bigint NOT NULL,
+  head integer NOT NULL,
+  kind integer NOT NULL,
+  text bytea NOT NULL,
+  role bytea NOT NULL,
+  PRIMARY KEY (store, run, seq, head, text)
+)`,
+	`CREATE INDEX lineage_search_usage_text ON lineage_search_usage (store, text)`,
+	// The step reached is the last one that something sees.
+	`CREATE TABLE lineage_search_run (
+  store bytea NOT NULL,
+  number bigint NOT NULL,
+  id bytea NOT NULL,
+  parent bigint,
+  after bigint NOT NULL,
+  thread bytea,
+  last bigint NOT NULL,
+  reached bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (store, number),
+  UNIQUE (store, id)
+)`,
+	`CREATE INDEX lineage_search_run_parent ON lineage_search_run (store, parent, after) WHERE parent IS NOT NULL`,
+	`CREATE INDEX lineage_search_run_thread ON lineage_search_run (store, thread) WHERE thread IS NOT NULL`,
+	`CREATE TABLE lineage_search_tip (
+  store bytea NOT NULL,
+  id bytea NOT NULL,
+  thread bytea,
+  run bigint NOT NULL,
+  seq bigint NOT NULL,
+  of bytea,
+  PRIMARY KEY (store, id)
+)`,
+	`CREATE INDEX lineage_search_tip_run ON lineage_search_tip (store, run, seq)`,
+	`CREATE INDEX lineage_search_tip_thread ON lineage_search_tip (store, thread) WHERE thread IS NOT NULL`,
+	`CREATE INDEX lineage_search_tip_of ON lineage_search_tip (store, of) WHERE of IS NOT NULL`,
+	`CREATE TABLE lineage_search_thread (
+  store bytea NOT NULL,
+  id bytea NOT NULL,
+  number bigint NOT NULL,
+  username bytea NOT NULL,
+  keeps boolean NOT NULL,
+  PRIMARY KEY (store, id)
+)`,
+	`CREATE INDEX lineage_search_thread_user ON lineage_search_thread (store, username)`,
 }}
 
 // SQLSTATE codes.
@@ -109,6 +190,8 @@ const (
 	divisionByZero    = "22012"
 	noSuchKey         = "42P10"
 	lockTimeout       = "55P03"
+
+	readOnlyTransaction = "25006"
 )
 
 func sqlState(err error) string {
@@ -141,7 +224,8 @@ func (l *log) look(ctx context.Context) (is opened, err error) {
 			}
 			return err
 		})
-		b.Queue(`SELECT (SELECT count(*) FROM unnest('{lineage_store, lineage_log, lineage_durable, lineage_collection, lineage_entry, lineage_head, lineage_former}'::text[]) AS t (name)
+		b.Queue(`SELECT (SELECT count(*) FROM unnest('{lineage_store, lineage_log, lineage_durable, lineage_collection, lineage_entry, lineage_head, lineage_former, lineage_search, lineage_search_text, lineage_search_term, lineage_search_usage,
+  lineage_search_run, lineage_search_tip, lineage_search_thread}'::text[]) AS t (name)
   WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid = to_regclass(t.name) AND indisprimary AND indisvalid)),
   (SELECT identity FROM lineage_store WHERE store = $1), current_setting('fsync'), to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL`, l.store).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&is.missing, &is.identity, &is.fsync, &is.distributes)

@@ -133,9 +133,8 @@ func tour(t *testing.T, pool *pgxpool.Pool) *Engine {
 	_, err = e.log.settledEpoch(background, e.head)
 	require.NoError(t, err)
 	require.NoError(t, e.log.dropEpoch(background, 1, e.log.undecided(1)), "as after a collection that failed")
-	_, err = e.Epoch(background)
-	require.NoError(t, err)
 	requireSound(t, e)
+	tourSearch(t, e, other)
 	return e
 }
 
@@ -174,6 +173,12 @@ func TestStatements(t *testing.T) {
 	for _, store := range [][]byte{e.log.store, keyOf("another")} { // in the epoch that the arguments name, and beside it
 		do(`INSERT INTO lineage_log SELECT $1, 1000 + i, 1, i, '', 0 FROM generate_series(1, 10000) i`, store)
 		do(`INSERT INTO lineage_entry SELECT $1, (SELECT epoch FROM lineage_store), convert_to('~' || i, 'UTF8'), -i, '' FROM generate_series(1, 20000) i`, store)
+		do(`INSERT INTO lineage_search_text SELECT $1, int8send(i), ARRAY[i, i % 1000, 1] FROM generate_series(1, 20000) i`, store)
+		do(`INSERT INTO lineage_search_term SELECT $1, int8send(i), i FROM generate_series(1, 20000) i`, store)
+		do(`INSERT INTO lineage_search_usage SELECT $1, 1000 + i / 10, i % 10, 0, 1, int8send(i), 'user' FROM generate_series(1, 20000) i`, store)
+		do(`INSERT INTO lineage_search_run SELECT $1, 1000 + i, int8send(i), 999 + i, 1, int8send(i / 10), 10, 10 FROM generate_series(1, 20000) i`, store)
+		do(`INSERT INTO lineage_search_tip SELECT $1, int8send(i), int8send(i / 10), 1000 + i, 5, CASE WHEN i % 10 = 0 THEN int8send(i) END FROM generate_series(1, 20000) i`, store)
+		do(`INSERT INTO lineage_search_thread SELECT $1, int8send(i), i, int8send(i / 10), i % 10 = 0 FROM generate_series(1, 20000) i`, store)
 		do(`INSERT INTO lineage_former SELECT $1, (SELECT epoch FROM lineage_store), 1000 + i, 0, '{}' FROM generate_series(1, 10000) i`, store)
 	}
 	for _, statistics := range []bool{false, true} {
@@ -181,11 +186,18 @@ func TestStatements(t *testing.T) {
 			do(`ANALYZE`)
 		}
 		for sql, args := range o.seen {
-			if !regexp.MustCompile(`^(SELECT|INSERT|UPDATE|DELETE)\b`).MatchString(sql) || !strings.Contains(sql, "lineage_") || wholeStore.MatchString(sql) {
+			if !regexp.MustCompile(`^(SELECT|INSERT|UPDATE|DELETE|WITH)\b`).MatchString(sql) || !strings.Contains(sql, "lineage_") || wholeStore.MatchString(sql) {
 				continue
 			}
 			var plan []byte
-			require.NoError(t, plain.QueryRow(background, `EXPLAIN (FORMAT JSON) `+sql, args...).Scan(&plan), sql)
+			tx, err := plain.Begin(background)
+			require.NoError(t, err)
+			if strings.Contains(sql, "lineage_search") {
+				_, err = tx.Exec(background, plansSQL)
+				require.NoError(t, err)
+			}
+			require.NoError(t, tx.QueryRow(background, `EXPLAIN (FORMAT JSON) `+sql, args...).Scan(&plan), sql)
+			require.NoError(t, tx.Rollback(background))
 			var node any
 			require.NoError(t, json.Unmarshal(plan, &node))
 			requireIndexed(t, node, fmt.Sprintf("statistics %v: %s\n%v\n%s", statistics, sql, args, plan))
@@ -203,7 +215,10 @@ func requireIndexed(t *testing.T, node any, about string) {
 		}
 	case map[string]any:
 		if node["Node Type"] == "Seq Scan" {
-			require.NotContains(t, []string{"lineage_log", "lineage_entry", "lineage_former"}, node["Relation Name"], about)
+			require.NotContains(t, []string{
+				"lineage_log", "lineage_entry", "lineage_former", "lineage_search_text", "lineage_search_term", "lineage_search_usage", "lineage_search_run",
+				"lineage_search_tip", "lineage_search_thread",
+			}, node["Relation Name"], about)
 		}
 		for _, n := range node {
 			requireIndexed(t, n, about)
@@ -216,6 +231,9 @@ func statementsOf(t *testing.T) (all []string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
+	of, err := filepath.Glob("internal/searchindex/*.go")
+	require.NoError(t, err)
+	files = append(files, of...)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -295,6 +296,7 @@ func TestOpenVersion3(t *testing.T) {
 		`ALTER TABLE lineage_head RENAME COLUMN totals TO counts`, `ALTER TABLE lineage_former RENAME COLUMN made_at TO at`,
 		`UPDATE lineage_entry SET value = substr(value, 6) WHERE substr(key, 1, 1) = 'o' AND octet_length(key) = 17`, // the time
 		`DELETE FROM lineage_entry WHERE substr(key, 1, 1) = 'Y'`,                                                    // another form
+		`DROP TABLE lineage_search, ` + strings.Join(searchTables, ", "),
 		`UPDATE lineage_schema SET version = 3`,
 	} {
 		_, err := pool.Exec(background, statement, exec)

@@ -108,7 +108,9 @@ var rooms = []room{
 	{path: "lineage/chat", ours: join(belowStore, "internal/place", "lineage/transcript")},
 	{path: "lineage/chat/chattest", ours: join(belowStore, "lineage/chat"), libs: []string{testify, rapid}},
 	{path: "internal/derivedfile", ours: join(belowStore, "internal/sqlitefile", "internal/vfs", "lineage/derived"), libs: []string{sqlite}},
-	{path: "lineage/search", ours: join(belowStore, "internal/query", "internal/sqlitefile", "internal/vector", "internal/vfs", "lineage/chat", "lineage/derived", "internal/derivedfile"), libs: []string{sqlite}},
+	{path: "internal/searched", ours: join(belowStore, "internal/query", "lineage/derived")},
+	{path: "lineage/search", ours: join(belowStore, "internal/query", "internal/searched", "internal/sqlitefile", "internal/vector", "internal/vfs", "lineage/chat", "lineage/derived", "internal/derivedfile"), libs: []string{sqlite}},
+	{path: "lineage/search/searchtest", ours: join(belowStore, "lineage/search"), libs: []string{testify, rapid}},
 	{path: "lineage/usage/prices", ours: []string{"lineage/message"}},
 	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},
 	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},
@@ -145,9 +147,11 @@ var rooms = []room{
 	{path: "sqladapter/sqlite", ours: join(belowStore, "internal/sqlitefile", "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlite}},
 	{path: "sqladapter/archives", ours: join(belowStore, "internal/zframe", "lineage/archive", "lineage/archive/agents"), libs: []string{sqlite, compress}},
 	{path: "sqladapter/postgres", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{postgres}},
-	{path: "postgres", ours: join(belowStore, "internal/embedded", "internal/embedded/entries", "internal/embedded/keys", "internal/embedded/live", "internal/embedded/read", "internal/embedded/recent", "internal/index", "internal/journal", "internal/judge", "internal/lru", "internal/memtable", "internal/resume", "internal/zframe", "internal/scratch", "sqladapter", "sqladapter/postgres"), libs: []string{postgres, compress}},
+	{path: "postgres/internal/searchindex", ours: join(belowStore, "internal/query", "internal/searched", "lineage/derived"), libs: []string{postgres}},
+	{path: "postgres", ours: join(belowStore, "internal/searched", "postgres/internal/searchindex", "internal/embedded", "internal/embedded/entries", "internal/embedded/keys", "internal/embedded/live", "internal/embedded/read", "internal/embedded/recent", "internal/index", "internal/journal", "internal/judge", "internal/lru", "internal/memtable", "internal/resume", "internal/zframe", "internal/scratch", "sqladapter", "sqladapter/postgres"), libs: []string{postgres, compress}},
 	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlserver}},
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat", "sqladapter/sqlite", "sqladapter/sqlserver")},
+	{path: "internal/filters", ours: join(belowStore, "lineage/archive")},
 	{path: "internal/refs", ours: join(belowStore, "internal/plain", "lineage/chat")},
 	{path: "internal/erasure", ours: join(belowStore, "lineage/records")},
 	{path: "server/access", ours: join(belowStore, "internal/vfs", "lineage/archive")},
@@ -157,7 +161,7 @@ var rooms = []room{
 	{path: "server/attachment"},
 	{path: "server/problem", ours: belowStore},
 	{path: "server", ours: join(belowStore, "internal/localsocket", "internal/vfs", "lineage/records", "server/access", "server/attachment", "server/problem")},
-	{path: "server/page", ours: join(belowStore, "lineage/transcript", "lineage/archive", "lineage/graph", "lineage/records", "lineage/render", "server", "server/attachment")},
+	{path: "server/page", ours: join(belowStore, "internal/filters", "lineage/transcript", "lineage/archive", "lineage/graph", "lineage/records", "lineage/render", "server", "server/attachment")},
 	{path: "server/api", ours: join(belowStore, "internal/difference", "internal/erasure", "internal/rawjson", "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/chat", "lineage/follow", "lineage/graph", "lineage/records", "lineage/summarize", "lineage/transcript", "server", "server/access", "server/attachment", "server/problem")},
 	{path: "cmd", tree: true, any: true},
 	{path: "internal/paths", any: true},
@@ -166,7 +170,7 @@ var rooms = []room{
 
 // Test files may also import these, and every room below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/search", "lineage/summarize", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
+	testRooms = []string{"internal/campaign", "internal/browser", "lineage/records", "lineage/search", "lineage/search/searchtest", "lineage/summarize", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
 	testLibs  = []string{testify, compress, rapid, goleak, chromedp, cdproto, jsonschema}
 )
 
@@ -178,13 +182,13 @@ type heavy struct {
 }
 
 var heavies = []heavy{
-	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "internal/derivedfile", "lineage/search", "lineage/usage", "sqladapter/archives", "cmd"}},
-	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "postgres", "internal/pgcluster", "internal/pgtest", "cmd"}},
+	{"a SQL driver", []string{sqlite}, []string{"sqladapter/sqlite", "internal/derivedfile", "lineage/search", "lineage/search/searchtest", "lineage/usage", "sqladapter/archives", "cmd"}},
+	{"a SQL driver", []string{"github.com/jackc/pgx", "github.com/lib/pq"}, []string{"sqladapter/postgres", "postgres", "postgres/internal/searchindex", "internal/pgcluster", "internal/pgtest", "cmd"}},
 	{"a SQL driver", []string{sqlserver, "github.com/denisenkom/go-mssqldb"}, []string{"sqladapter/sqlserver", "cmd"}},
 	{"a SQL driver", []string{"github.com/mattn/go-sqlite3", "github.com/ncruces/go-sqlite3", "github.com/glebarez/go-sqlite"}, nil},
 	{
 		"the SQL library", []string{"database/sql"},
-		[]string{"sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected", "sqladapter/sqlchat", "sqladapter/project", "sqladapter/importing", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "postgres", "sqladapter/sqlserver", "sqladapter/projecttest", "internal/derivedfile", "lineage/search", "lineage/usage", "internal/pgcluster", "internal/pgtest", "cmd"},
+		[]string{"sqladapter", "sqladapter/internal/lists", "sqladapter/internal/tables", "sqladapter/internal/chatrows", "sqladapter/internal/projected", "sqladapter/sqlchat", "sqladapter/project", "sqladapter/importing", "sqladapter/sqltest", "sqladapter/internal/statements", "sqladapter/sqlite", "sqladapter/archives", "sqladapter/postgres", "postgres", "postgres/internal/searchindex", "sqladapter/sqlserver", "sqladapter/projecttest", "internal/derivedfile", "lineage/search", "lineage/search/searchtest", "lineage/usage", "internal/pgcluster", "internal/pgtest", "cmd"},
 	},
 	{
 		"a command-line library",

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/structure"
@@ -118,18 +117,6 @@ func (f *Writer) Home(ctx context.Context, run structure.RunID) (structure.Home,
 		f.homeOf[run] = info.Home
 	}
 	return info.Home, err
-}
-
-// BlockIn returns a block, or nil if it was erased or collected.
-func BlockIn(ctx context.Context, from form.Blocks, id content.ID) (*structure.Block, error) {
-	blocks, err := from.Blocks(ctx, []content.ID{id})
-	if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return blocks[0], nil
 }
 
 // addRun adds a run. Its parent run is already indexed.

@@ -15,6 +15,15 @@ import (
 // Searched returns the searchable text of a message, one or more lines for each piece. Equal pieces
 // count once.
 func Searched(message []byte, role string) string {
+	return searched(message, role, func(*Piece) bool { return true })
+}
+
+// SearchedFirst is Searched without the data of the message, such as its language.
+func SearchedFirst(message []byte, role string) string {
+	return searched(message, role, func(p *Piece) bool { return p.Kind != structure.DataPiece })
+}
+
+func searched(message []byte, role string, wanted func(*Piece) bool) string {
 	said, ok := Split(message, role)
 	if !ok {
 		return Plain.Text(message)
@@ -24,6 +33,9 @@ func Searched(message []byte, role string) string {
 	known := make(map[string]bool, len(said.Pieces))
 	for i := range said.Pieces {
 		p := &said.Pieces[i]
+		if !wanted(p) {
+			continue
+		}
 		if text := ReadingOf(p.Kind, p.JSON).Text(p.Body); text != "" && !known[text] {
 			known[text] = true
 			texts = append(texts, text)

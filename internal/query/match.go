@@ -65,6 +65,9 @@ func (q *Query) eachWord(do func(phrase *Query, i int, l Leaf)) {
 // Leaves returns the leaves, in the order of their numbers.
 func (m *Matcher) Leaves() []Leaf { return m.leaves }
 
+// Condition returns the condition of the query.
+func (m *Matcher) Condition() Condition { return m.q.Condition() }
+
 // PieceWords is the maximum number of words of a piece of a message. The first word
 // of piece n, counted from 0, has the place n * PieceWords, so that no phrase spans
 // pieces.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived/derivedtest"
 	"github.com/lineage-store/lineage/lineage/search"
@@ -36,6 +37,7 @@ func (i indexed) Number(t require.TestingT) (n int) {
 }
 
 func TestDerived(t *testing.T) {
-	defer search.SetWindowLimit(search.SetWindowLimit(1))
+	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
+	searched.WindowLimit = 1
 	derivedtest.Run(t, derivedtest.Config{New: func(t testing.TB) derivedtest.Data { return indexed{t.TempDir()} }, Rebuilds: true, Checks: 8})
 }

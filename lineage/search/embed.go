@@ -11,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/derivedfile"
+	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/internal/vector"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
@@ -27,9 +28,8 @@ const (
 	embedBytes = 256 << 10
 )
 
-// Embed updates the index and its embeddings. A text is embedded once, however often it is used, and only if a thread
-// or context sees it. Each batch is stored, so after an error the next call continues with the rest.
-func (x *Index) Embed(ctx context.Context) error {
+// Embed implements Index.Embed.
+func (x *fileIndex) Embed(ctx context.Context) error {
 	if x.options.Embedder.Embed == nil {
 		return fmt.Errorf("the search index has no embedder: %w", lineage.ErrInvalid)
 	}
@@ -54,7 +54,7 @@ const embedPatience = 2 * time.Minute
 
 // lockEmbedding waits for other processes that embed texts, so that no text is embedded twice. Closing the
 // file releases the lock.
-func (x *Index) lockEmbedding(ctx context.Context) (*os.File, error) {
+func (x *fileIndex) lockEmbedding(ctx context.Context) (*os.File, error) {
 	f, err := derivedfile.OpenOrCreate(x.file.Path() + lockFile)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (x *Index) lockEmbedding(ctx context.Context) (*os.File, error) {
 
 // embedAll embeds the texts that are pending after an update. It starts again if a collection removes the index in
 // the meantime.
-func (x *Index) embedAll(ctx context.Context) error {
+func (x *fileIndex) embedAll(ctx context.Context) error {
 	var in, was *sql.DB
 	for {
 		if err := x.Update(ctx); err != nil {
@@ -102,7 +102,7 @@ func (x *Index) embedAll(ctx context.Context) error {
 }
 
 // embedPending embeds the texts that are pending now.
-func (x *Index) embedPending(ctx context.Context) error {
+func (x *fileIndex) embedPending(ctx context.Context) error {
 	var upto int64
 	if err := x.file.With(func(db *sql.DB) (err error) { upto, err = x.useModel(ctx, db); return err }); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (x *Index) embedPending(ctx context.Context) error {
 
 // useModel makes all texts pending if their vectors are from another model. It returns the highest number of a
 // pending text.
-func (x *Index) useModel(ctx context.Context, db *sql.DB) (upto int64, err error) {
+func (x *fileIndex) useModel(ctx context.Context, db *sql.DB) (upto int64, err error) {
 	var model string
 	err = db.QueryRowContext(ctx, `SELECT model FROM meta`).Scan(&model)
 	if err == nil && model != x.options.Embedder.Model {
@@ -168,7 +168,7 @@ func changeModel(ctx context.Context, db *sql.DB, model string) error {
 	}
 	// Erased texts have no terms.
 	_, err = tx.ExecContext(ctx, `DELETE FROM vectors; DELETE FROM pending;
-		INSERT INTO pending SELECT number, id FROM texts WHERE substr(id, 16) <> ? AND number IN (SELECT rowid FROM terms)`, []byte{byte(name)})
+		INSERT INTO pending SELECT number, id FROM texts WHERE substr(id, 16) <> ? AND number IN (SELECT rowid FROM terms)`, []byte{byte(searched.Name)})
 	if err != nil {
 		return err
 	}
@@ -178,7 +178,7 @@ func changeModel(ctx context.Context, db *sql.DB, model string) error {
 // unembedded is a text to embed, and one of its usages.
 type unembedded struct {
 	number int64
-	id     textID
+	id     searched.TextID
 	run    [16]byte
 	seq    uint64
 	kind   structure.UsageKind
@@ -188,7 +188,7 @@ type unembedded struct {
 
 // nextPending returns pending texts with numbers greater than after, and the number to continue after. It leaves out
 // texts that nothing sees and texts that were erased since the last update.
-func (x *Index) nextPending(ctx context.Context, db *sql.DB, after, upto int64) (batch []unembedded, last int64, err error) {
+func (x *fileIndex) nextPending(ctx context.Context, db *sql.DB, after, upto int64) (batch []unembedded, last int64, err error) {
 	err = derivedfile.Each(ctx, db, func(scan func(...any) error) error {
 		var p unembedded
 		var id, run []byte
@@ -199,7 +199,7 @@ func (x *Index) nextPending(ctx context.Context, db *sql.DB, after, upto int64) 
 		if len(id) != len(p.id) || len(run) != len(p.run) {
 			return fmt.Errorf("text %d: %w", p.number, derivedfile.ErrUseless)
 		}
-		p.id, p.run, p.seq = textID(id), [16]byte(run), uint64(seq)
+		p.id, p.run, p.seq = searched.TextID(id), [16]byte(run), uint64(seq)
 		batch = append(batch, p)
 		return nil
 	}, `SELECT p.text, p.id, r.id, u.seq, o.kind, (SELECT of FROM tips WHERE id = r.id)
@@ -231,11 +231,11 @@ func (x *Index) nextPending(ctx context.Context, db *sql.DB, after, upto int64) 
 }
 
 // textToEmbed returns the start of a text, "" if the store no longer has it.
-func (x *Index) textToEmbed(ctx context.Context, p *unembedded) (string, error) {
+func (x *fileIndex) textToEmbed(ctx context.Context, p *unembedded) (string, error) {
 	id, err := x.contentOf(ctx, p)
 	var b *structure.Block
 	if err == nil {
-		b, err = derivedfile.BlockIn(ctx, x.store.View(), id)
+		b, err = searched.BlockIn(ctx, x.store.View(), id)
 	}
 	if b == nil || err != nil {
 		if errors.Is(err, backend.ErrNotFound) {
@@ -243,7 +243,7 @@ func (x *Index) textToEmbed(ctx context.Context, p *unembedded) (string, error) 
 		}
 		return "", err
 	}
-	text, err := readText(ctx, x.store.View(), p.kind, b, p.id.reading())
+	text, err := searched.ReadText(ctx, x.store.View(), p.kind, b, p.id.Reading())
 	if len(text) > MaxEmbedded {
 		end := MaxEmbedded
 		for !utf8.RuneStart(text[end]) {
@@ -255,9 +255,12 @@ func (x *Index) textToEmbed(ctx context.Context, p *unembedded) (string, error) 
 }
 
 // contentOf returns the id of the content of a text.
-func (x *Index) contentOf(ctx context.Context, p *unembedded) (content.ID, error) {
-	if p.kind == summary {
-		r, err := summaryIn(ctx, x.store, p.of, p.run)
+func (x *fileIndex) contentOf(ctx context.Context, p *unembedded) (content.ID, error) {
+	if p.kind == searched.Summary {
+		if len(p.of) != 17 {
+			return content.ID{}, fmt.Errorf("summary %v: %w", structure.SummaryID(p.run), derivedfile.ErrUseless)
+		}
+		r, err := summaryIn(ctx, x.store, structure.ContextID(p.of[1:]), p.run)
 		if err != nil {
 			return content.ID{}, err
 		}
@@ -269,7 +272,7 @@ func (x *Index) contentOf(ctx context.Context, p *unembedded) (content.ID, error
 			return content.ID{}, err
 		}
 		for _, u := range step.Span.Usages {
-			if textOf(u.Content, p.id.reading()) == p.id {
+			if searched.TextOf(u.Content, p.id.Reading()) == p.id {
 				return u.Content, nil
 			}
 		}
@@ -279,7 +282,7 @@ func (x *Index) contentOf(ctx context.Context, p *unembedded) (content.ID, error
 
 // keep stores vectors of texts that are still pending. In the meantime, a text may have been erased, or the index
 // rebuilt or used with another model.
-func (x *Index) keep(ctx context.Context, db *sql.DB, batch []unembedded, vectors [][]float32) error {
+func (x *fileIndex) keep(ctx context.Context, db *sql.DB, batch []unembedded, vectors [][]float32) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -12,10 +12,3 @@ func SetPatience(d time.Duration) time.Duration {
 	derivedfile.Patience = d
 	return was
 }
-
-// SetWindowLimit sets the number of changed subjects and records at which a transaction ends. It returns what it was.
-func SetWindowLimit(n int) int {
-	was := windowLimit
-	windowLimit = n
-	return was
-}

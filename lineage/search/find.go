@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/internal/vector"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -17,18 +17,16 @@ import (
 
 // Search updates the index, and its embeddings if it searches for a vector, and returns the matches, best first. The
 // rank of words depends only on what is in scope. A damaged index is rebuilt.
-func (x *Index) Search(ctx context.Context, q Query) (hits []Hit, err error) {
+func (x *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if q.Limit < 0 {
 		return nil, fmt.Errorf("limit %d: %w", q.Limit, lineage.ErrInvalid)
 	}
 	q.Limit = cmp.Or(q.Limit, chat.DefaultSearchLimit)
-	f := &finding{store: x.store, Query: q}
-	update := x.Update
+	f := &finding{store: x.store, Query: q, scope: q.scope()}
 	if q.Vector != nil {
 		if q.Text != "" || !vector.HasDirection(q.Vector) {
 			return nil, fmt.Errorf("search for a vector: %w: finite numbers that are not all 0, and no text", lineage.ErrInvalid)
 		}
-		update = x.Embed
 	} else {
 		parsed, err := query.Parse(q.Text)
 		if err != nil {
@@ -39,12 +37,29 @@ func (x *Index) Search(ctx context.Context, q Query) (hits []Hit, err error) {
 		}
 		f.matcher = query.NewMatcher(parsed)
 	}
+	if q.Among != nil {
+		for t, err := range q.Among {
+			if err != nil {
+				return nil, err
+			}
+			f.scope.Among = append(f.scope.Among, t.ID())
+		}
+	}
+	return x.index.search(ctx, f)
+}
+
+// search implements index.
+func (x *fileIndex) search(ctx context.Context, f *finding) (hits []Hit, err error) {
+	update := x.Update
+	if f.Vector != nil {
+		update = x.Embed
+	}
 	err = x.file.Repaired(ctx, func() error { // for damage that the update does not find
 		for {
 			if err := update(ctx); err != nil {
 				return err
 			}
-			if hits, err = x.find(ctx, f); !errors.Is(err, errUnsettled) {
+			if hits, err = x.findIn(ctx, f); !errors.Is(err, searched.ErrUnsettled) {
 				return err
 			}
 		}
@@ -52,149 +67,77 @@ func (x *Index) Search(ctx context.Context, q Query) (hits []Hit, err error) {
 	return hits, err
 }
 
-// errUnsettled is returned if another process is updating the index, so that it does not match any state of the
-// store.
-var errUnsettled = errors.New("the search index is being updated")
-
-// find runs a search on one state of the index.
-func (x *Index) find(ctx context.Context, f *finding) (hits []Hit, err error) {
+// findIn runs a search on one state of the file.
+func (x *fileIndex) findIn(ctx context.Context, f *finding) (hits []Hit, err error) {
 	err = x.file.With(func(db *sql.DB) error {
-		if f.conn, err = db.Conn(ctx); err != nil {
+		conn, err := db.Conn(ctx)
+		if err != nil {
 			return err
 		}
-		defer f.conn.Close()
-		if _, err := f.conn.ExecContext(ctx, `BEGIN`); err != nil {
+		defer conn.Close()
+		if _, err := conn.ExecContext(ctx, `BEGIN`); err != nil {
 			return err
 		}
-		defer f.conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+		defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
 		var settled bool
-		if err := f.conn.QueryRowContext(ctx, `SELECT number = seen_number AND id = seen_id FROM meta`).Scan(&settled); err != nil {
+		if err := conn.QueryRowContext(ctx, `SELECT number = seen_number AND id = seen_id FROM meta`).Scan(&settled); err != nil {
 			return err
 		}
 		if !settled {
-			return errUnsettled
+			return searched.ErrUnsettled
 		}
-		if err := f.enter(ctx); err != nil {
+		view := &fileView{conn}
+		if err := view.enter(ctx, &f.scope); err != nil {
 			return err
 		}
+		f.view = view
 		if f.Vector != nil {
-			hits, err = f.nearest(ctx)
+			hits, err = f.nearest(ctx, view)
 			return err
 		}
-		if err := f.collect(ctx); err != nil {
-			return err
-		}
-		hits, err = f.hits(ctx)
+		hits, err = f.find(ctx)
 		return err
 	})
 	return hits, err
 }
 
-// selectAmong determines the threads that Among yields.
-func (f *finding) selectAmong(ctx context.Context) error {
-	if f.Among == nil {
-		return nil
-	}
-	for _, statement := range []string{`CREATE TEMP TABLE IF NOT EXISTS among (id BLOB PRIMARY KEY) WITHOUT ROWID`, `DELETE FROM temp.among`} {
-		if _, err := f.conn.ExecContext(ctx, statement); err != nil {
-			return err
-		}
-	}
-	for t, err := range f.Among {
-		if err != nil {
-			return err
-		}
-		id := t.ID()
-		if _, err := f.conn.ExecContext(ctx, `INSERT OR IGNORE INTO temp.among VALUES (?1)`, id[:]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// enter determines how far the threads in scope see each run.
-func (f *finding) enter(ctx context.Context) error {
-	if !f.scoped() {
-		return nil
-	}
-	if _, err := f.conn.ExecContext(ctx, `CREATE TEMP TABLE IF NOT EXISTS scope (run INTEGER PRIMARY KEY, upto INTEGER NOT NULL)`); err != nil {
-		return err
-	}
-	if err := f.selectAmong(ctx); err != nil {
-		return err
-	}
-	of := f.inScope()
-	_, err := f.conn.ExecContext(ctx, `DELETE FROM temp.scope`)
-	if err == nil {
-		_, err = f.conn.ExecContext(ctx, `INSERT INTO temp.scope
-			WITH RECURSIVE seen (run, upto) AS (
-				SELECT p.run, p.seq FROM threads h JOIN tips p ON p.thread = h.number WHERE `+of+`
-				UNION SELECT r.number, ?3 FROM threads h JOIN runs r ON r.thread = h.number WHERE `+of+` AND h.keeps
-				UNION SELECT r.parent, r.after FROM seen JOIN runs r ON r.number = seen.run WHERE r.parent > 0)
-			SELECT run, MAX(upto) FROM seen GROUP BY run`, f.Thread[:], f.User, int64(derivedfile.Forever))
-	}
-	return err
-}
-
-// collect finds the occurrences of the query's words.
-func (f *finding) collect(ctx context.Context) error {
+// find returns the best matches in a view.
+func (f *finding) find(ctx context.Context) ([]Hit, error) {
 	f.found = make(map[address]*candidate)
-	scope, roles, wanted := f.visible()
-	for i, leaf := range f.matcher.Leaves() {
-		term, args := `v.term = ?`, []any{leaf.Term}
-		if leaf.Prefix {
-			term, args = `v.term >= ? AND v.term < ?`, []any{leaf.Term, leaf.Term + "\U0010ffff"}
-		}
-		// Reading a column costs as much as finding its row, so columns are combined. Numbers in a search index are
-		// below 1<<31.
-		statement := `SELECT u.run << 32 | u.seq, u.text << 32 | u.role, u.head << 32 | u.words, v.offset
-			FROM places v CROSS JOIN usages u ON u.text = v.doc ` + scope + ` WHERE ` + term + roles
-		err := derivedfile.Each(ctx, f.conn, func(scan func(...any) error) error {
-			var step, text, head, at int64
-			if err := scan(&step, &text, &head, &at); err != nil {
-				return fmt.Errorf("%w: %w", derivedfile.ErrUseless, err)
-			}
-			if at < 0 || at >= maxWords {
-				return fmt.Errorf("word %d of a text: %w", at, derivedfile.ErrUseless)
-			}
-			const low = 1<<32 - 1
-			p := address{run: step >> 32, seq: step & low, head: int(head >> 32)}
-			f.add(p, text&low, head&low, text>>32, int32(i), int32(at))
-			return nil
-		}, statement, append(args, wanted...)...)
-		if err != nil {
-			return err
-		}
+	size, err := f.view.Find(ctx, &f.scope, f.matcher.Leaves(), f.matcher.Condition(), f.add)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return f.hits(ctx, size)
 }
 
 // add records an occurrence of a word.
-func (f *finding) add(p address, role, words, text int64, leaf, at int32) {
+func (f *finding) add(o searched.Occurrence) {
+	p := address{o.Run, o.Seq, o.Head}
 	if f.steps {
 		p.head = 0
 	}
 	c := f.found[p]
 	if c == nil {
-		c = &candidate{role: role}
+		c = &candidate{role: o.Role}
 		f.found[p] = c
 	}
 	n := len(c.texts) - 1
-	for n >= 0 && c.texts[n] != text {
+	for n >= 0 && c.texts[n] != o.Text {
 		n--
 	}
 	if n < 0 {
 		if n = len(c.texts); n == query.MaxPieces {
 			return
 		}
-		c.texts = append(c.texts, text)
-		c.words += words
+		c.texts = append(c.texts, o.Text)
+		c.words += o.Words
 	}
-	c.places = append(c.places, leafAt{leaf, int32(n)*query.PieceWords + at})
+	c.places = append(c.places, leafAt{o.Leaf, int32(n)*query.PieceWords + o.At})
 }
 
 // hits returns the best matches, with their content in the store.
-func (f *finding) hits(ctx context.Context) ([]Hit, error) {
+func (f *finding) hits(ctx context.Context, size int) ([]Hit, error) {
 	var matches query.Matches
 	f.order = nil
 	for p, c := range f.found {
@@ -212,17 +155,16 @@ func (f *finding) hits(ctx context.Context) ([]Hit, error) {
 	if len(f.order) == 0 {
 		return nil, nil
 	}
-	size, err := f.size(ctx)
-	if err != nil {
-		return nil, err
-	}
 	matches.Rank(map[string]int{"": size})
 	var hits []Hit
 	for done, ask := 0, f.Limit; len(hits) < f.Limit && done < len(f.order); ask *= 2 {
 		best := matches.Best(ask)
-		for _, m := range best[done:] {
-			p := f.order[binary.BigEndian.Uint64(matches.ID(&m))]
-			h, err := f.show(ctx, p, f.found[p].role, f.match)
+		places, err := f.places(ctx, &matches, best[done:])
+		if err != nil {
+			return nil, err
+		}
+		for i, m := range best[done:] {
+			h, err := f.show(ctx, f.order[binary.BigEndian.Uint64(matches.ID(&m))], &places[i], f.match)
 			if errors.Is(err, errStale) {
 				continue
 			}
@@ -239,12 +181,12 @@ func (f *finding) hits(ctx context.Context) ([]Hit, error) {
 	return hits, nil
 }
 
-// size returns the number of steps in scope.
-func (f *finding) size(ctx context.Context) (n int, err error) {
-	statement := `SELECT spans FROM meta`
-	if f.scoped() {
-		statement = `SELECT IFNULL(SUM(MIN(s.upto, r.last)), 0) FROM temp.scope s JOIN runs r ON r.number = s.run`
+// places describes matches.
+func (f *finding) places(ctx context.Context, all *query.Matches, some []query.Match) ([]searched.Place, error) {
+	of := make([]searched.Address, len(some))
+	for i := range some {
+		p := f.order[binary.BigEndian.Uint64(all.ID(&some[i]))]
+		of[i] = searched.Address{Run: p.run, Seq: p.seq, Head: p.head, Role: f.found[p].role}
 	}
-	err = f.conn.QueryRowContext(ctx, statement).Scan(&n)
-	return n, err
+	return f.view.Places(ctx, &f.scope, of)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived"
 )
@@ -19,7 +20,7 @@ func apply(ctx context.Context, w *derived.Window[*sql.Tx]) error {
 			return err
 		}
 		seen.Sees = func(metadata []byte) bool { return !lineage.BesideMessages(metadata) }
-		f := &writer{Writer: seen, words: words, roles: make(map[role]int64), contents: make(map[textID]indexedText)}
+		f := &writer{Writer: seen, words: words, roles: make(map[role]int64), contents: make(map[searched.TextID]indexedText)}
 		_, err = f.Get(ctx, `SELECT spans, texts, model, EXISTS (SELECT 1 FROM erased) FROM meta`, nil, &f.spans, &f.text, &f.model, &f.erased)
 		if err != nil {
 			return err

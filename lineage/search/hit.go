@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -38,27 +38,25 @@ var errStale = errors.New("changed since the index was brought up to date")
 
 // foundText is a text of a message.
 type foundText struct {
-	id   textID
+	id   searched.TextID
 	text string
 	// data is set for a text that is not shown where messages are read.
 	data bool
 }
 
 // show loads a hit. match returns its Text and Snippet, and whether it still matches.
-func (f *finding) show(ctx context.Context, p address, role int64, match func(texts []foundText, names []string) (text, snippet string, matches bool)) (h Hit, err error) {
-	var id []byte
-	var kind structure.UsageKind
-	err = f.conn.QueryRowContext(ctx, `SELECT r.id, o.kind FROM runs r, roles o WHERE r.number = ? AND o.number = ?`, p.run, role).Scan(&id, &kind)
-	if err != nil || len(id) != 16 {
-		return h, fmt.Errorf("run %d: %w: %w", p.run, derivedfile.ErrUseless, err)
+func (f *finding) show(ctx context.Context, p address, is *searched.Place, match func(texts []foundText, names []string) (text, snippet string, matches bool)) (h Hit, err error) {
+	h.Threads, h.Contexts = is.Threads, is.Contexts
+	if len(h.Threads)+len(h.Contexts) == 0 {
+		return h, errStale
 	}
 	var texts []foundText
 	var names []string
-	if kind == summary {
-		h.Summary = structure.SummaryID(id)
-		texts, err = f.summaryText(ctx, &h)
+	if is.Kind == searched.Summary {
+		h.Summary = structure.SummaryID(is.Run)
+		texts, err = f.summaryText(ctx, is.Owner, &h)
 	} else {
-		at := structure.SpanRef{Run: structure.RunID(id), Seq: uint64(p.seq)}
+		at := structure.SpanRef{Run: is.Run, Seq: uint64(p.seq)}
 		if h.Entry, err = f.entry(ctx, at, p.head); err == nil {
 			texts, names, err = f.texts(ctx, at, p.head)
 		}
@@ -73,7 +71,7 @@ func (f *finding) show(ctx context.Context, p address, role int64, match func(te
 	if h.Text, h.Snippet, matches = match(texts, names); !matches {
 		return h, errStale
 	}
-	return h, f.seenBy(ctx, p, &h)
+	return h, nil
 }
 
 // match looks for the words of the query in the texts of a message, and then also in the names. The snippet is of the
@@ -127,19 +125,19 @@ func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (te
 		if !f.steps {
 			end = form.End(usages, head)
 		}
-		known := make(map[textID]bool)
+		known := make(map[searched.TextID]bool)
 		for i := head; i < end; i++ {
 			u, b := &usages[i], step.Blocks[i]
-			r := readingOf(u, b)
-			if id := textOf(u.Content, r); !known[id] && (b.Body != nil || b.Tree.Size > 0) {
+			r := searched.ReadingOf(u, b)
+			if id := searched.TextOf(u.Content, r); !known[id] && (b.Body != nil || b.Tree.Size > 0) {
 				known[id] = true
-				text, err := readText(ctx, f.store.View(), u.Kind, b, r)
+				text, err := searched.ReadText(ctx, f.store.View(), u.Kind, b, r)
 				if err != nil {
 					return nil, nil, err
 				}
 				texts = append(texts, foundText{id, text, u.Piece == structure.DataPiece})
 			}
-			if named := nameOf(u); named != "" {
+			if named := searched.NameOf(u); named != "" {
 				names = append(names, named)
 			}
 		}
@@ -147,79 +145,27 @@ func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (te
 	return texts, names, nil
 }
 
-// summaryText returns the text of a summary.
-func (f *finding) summaryText(ctx context.Context, h *Hit) ([]foundText, error) {
-	var of []byte
-	if err := f.conn.QueryRowContext(ctx, `SELECT of FROM tips WHERE id = ?`, h.Summary[:]).Scan(&of); err != nil {
-		return nil, fmt.Errorf("summary %v: %w: %w", h.Summary, derivedfile.ErrUseless, err)
-	}
+// summaryText returns the text of a summary of a context.
+func (f *finding) summaryText(ctx context.Context, of structure.ContextID, h *Hit) ([]foundText, error) {
 	r, err := summaryIn(ctx, f.store, of, h.Summary)
 	if err != nil {
 		return nil, err
 	}
 	h.SummarizedAt = r.CreatedAt
-	b, err := derivedfile.BlockIn(ctx, f.store.View(), r.Content)
+	b, err := searched.BlockIn(ctx, f.store.View(), r.Content)
 	if b == nil {
 		return nil, errors.Join(err, errStale)
 	}
-	text, err := readText(ctx, f.store.View(), summary, b, form.Plain)
-	return []foundText{{id: textOf(r.Content, form.Plain), text: text}}, err
+	text, err := searched.ReadText(ctx, f.store.View(), searched.Summary, b, form.Plain)
+	return []foundText{{id: searched.TextOf(r.Content, form.Plain), text: text}}, err
 }
 
-// summaryIn returns a summary, given column "of" of its tip. It returns ErrNotFound if the summary was
-// deleted since the last update.
-func summaryIn(ctx context.Context, store *lineage.Store, of []byte, id structure.SummaryID) (*structure.Summary, error) {
-	if len(of) != 17 {
-		return nil, fmt.Errorf("summary %v: %w", id, derivedfile.ErrUseless)
-	}
-	for r, err := range store.View().Summaries(ctx, structure.ContextID(of[1:])) {
+// summaryIn returns a summary of a context. It returns ErrNotFound if the summary was deleted since the last update.
+func summaryIn(ctx context.Context, store *lineage.Store, of structure.ContextID, id structure.SummaryID) (*structure.Summary, error) {
+	for r, err := range store.View().Summaries(ctx, of) {
 		if err != nil || r.ID == id {
 			return r, err
 		}
 	}
 	return nil, fmt.Errorf("summary %v: %w", id, lineage.ErrNotFound)
-}
-
-// seenBy sets the threads and contexts in scope that see a hit.
-func (f *finding) seenBy(ctx context.Context, p address, h *Hit) error {
-	if !f.Thread.IsZero() {
-		h.Threads = []lineage.ThreadID{f.Thread}
-		return nil
-	}
-	contexts := make(map[lineage.ContextID]bool)
-	where := `TRUE`
-	if f.scoped() {
-		where = f.inScope()
-	}
-	err := derivedfile.Each(ctx, f.conn, func(scan func(...any) error) error {
-		var thread, id, of []byte
-		if err := scan(&thread, &id, &of); err != nil {
-			return fmt.Errorf("%w: %w", derivedfile.ErrUseless, err)
-		}
-		if len(of) == 17 && of[0] == ofSummary {
-			id = of[1:]
-		}
-		switch {
-		case len(thread) == 16:
-			if n := len(h.Threads); n == 0 || h.Threads[n-1] != lineage.ThreadID(thread) {
-				h.Threads = append(h.Threads, lineage.ThreadID(thread))
-			}
-		case len(id) == 16 && !contexts[lineage.ContextID(id)]:
-			contexts[lineage.ContextID(id)] = true
-			h.Contexts = append(h.Contexts, lineage.ContextID(id))
-		}
-		return nil
-	}, `WITH RECURSIVE behind (run, seq) AS (
-			SELECT ?3, ?4
-			UNION SELECT r.number, 0 FROM behind b JOIN runs r ON r.parent = b.run AND r.parent > 0 AND r.after >= b.seq WHERE r.reached > 0),
-		seen (thread, id, of) AS (
-			SELECT p.thread, CASE WHEN p.thread = 0 THEN p.id END, CASE WHEN p.thread = 0 THEN p.of END
-			FROM behind b CROSS JOIN tips p ON p.run = b.run AND p.seq >= b.seq
-			UNION SELECT r.thread, NULL, NULL FROM behind b CROSS JOIN runs r ON r.number = b.run JOIN threads h ON h.number = r.thread AND h.keeps)
-		SELECT h.id, s.id, s.of FROM seen s LEFT JOIN threads h ON h.number = s.thread
-		WHERE `+where+` ORDER BY s.thread, s.id`, f.Thread[:], f.User, p.run, p.seq)
-	if err == nil && len(h.Threads)+len(h.Contexts) == 0 {
-		err = errStale
-	}
-	return err
 }

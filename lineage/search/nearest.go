@@ -10,23 +10,24 @@ import (
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/internal/vector"
 )
 
 // nearText is a text with a vector, and its similarity to the vector searched for.
 type nearText struct {
-	id         textID
+	id         searched.TextID
 	number     int64
 	similarity float64
 }
 
 // nearest returns the hits whose texts are nearest to the vector. It compares the vectors of all texts
 // in scope.
-func (f *finding) nearest(ctx context.Context) (hits []Hit, err error) {
-	scope, roles, args := f.visible()
+func (f *finding) nearest(ctx context.Context, view *fileView) (hits []Hit, err error) {
+	scope, roles, args := visible(&f.scope)
 	var near []nearText
 	var v []float32
-	err = derivedfile.Each(ctx, f.conn, func(scan func(...any) error) error {
+	err = derivedfile.Each(ctx, view.conn, func(scan func(...any) error) error {
 		var t nearText
 		var id, b sql.RawBytes
 		if err := scan(&t.number, &id, &b); err != nil {
@@ -38,7 +39,7 @@ func (f *finding) nearest(ctx context.Context) (hits []Hit, err error) {
 		v = vector.Decode(v[:0], b)
 		var ok bool
 		if t.similarity, ok = vector.Cosine(v, f.Vector); ok {
-			t.id = textID(id)
+			t.id = searched.TextID(id)
 			near = append(near, t)
 		}
 		return nil
@@ -51,16 +52,21 @@ func (f *finding) nearest(ctx context.Context) (hits []Hit, err error) {
 	})
 	shown := make(map[address]bool) // a message may have several texts
 	for _, t := range near {
-		places, err := f.placesOf(ctx, t.number)
+		used, err := view.usesOf(ctx, &f.scope, t.number)
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range places {
-			if shown[p.address] {
+		for _, a := range used {
+			p := address{a.Run, a.Seq, a.Head}
+			if shown[p] {
 				continue
 			}
-			shown[p.address] = true
-			h, err := f.show(ctx, p.address, p.role, t.match)
+			shown[p] = true
+			is, err := view.Places(ctx, &f.scope, []searched.Address{a})
+			if err != nil {
+				return nil, err
+			}
+			h, err := f.show(ctx, p, &is[0], t.match)
 			if errors.Is(err, errStale) {
 				continue
 			}
@@ -86,18 +92,13 @@ func (t nearText) match(texts []foundText, _ []string) (text, snippet string, ma
 	return "", "", false
 }
 
-type placeOf struct {
-	address
-	role int64
-}
-
-// placesOf returns the places in scope that use a text, the latest first.
-func (f *finding) placesOf(ctx context.Context, text int64) (all []placeOf, err error) {
-	scope, roles, args := f.visible()
-	err = derivedfile.Each(ctx, f.conn, func(scan func(...any) error) error {
-		var p placeOf
-		err := scan(&p.run, &p.seq, &p.head, &p.role)
-		all = append(all, p)
+// usesOf returns the addresses in scope that use a text, the latest first.
+func (v *fileView) usesOf(ctx context.Context, s *searched.Scope, text int64) (all []searched.Address, err error) {
+	scope, roles, args := visible(s)
+	err = derivedfile.Each(ctx, v.conn, func(scan func(...any) error) error {
+		var a searched.Address
+		err := scan(&a.Run, &a.Seq, &a.Head, &a.Role)
+		all = append(all, a)
 		return err
 	}, `SELECT u.run, u.seq, u.head, u.role FROM usages u `+scope+` WHERE u.text = ?`+roles+` ORDER BY u.run DESC, u.seq DESC, u.head`,
 		append([]any{text}, args...)...)

@@ -20,6 +20,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vector"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/lineage/search/searchtest"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -92,8 +93,8 @@ func nearest(t testing.TB, x *search.Index, vector ...float32) (texts []string) 
 }
 
 // compareNearest compares the nearest texts in a scope with those of all texts that are seen there.
-func (m *machine) compareNearest(x *search.Index, q search.Query, seen map[string]string) {
-	q.Text, q.Vector, q.Limit = "", []float32{1, m.axis, -0.5, 0.25}, 10_000
+func compareNearest(t require.TestingT, x *search.Index, axis float32, q search.Query, seen map[string]string) {
+	q.Text, q.Vector, q.Limit = "", []float32{1, axis, -0.5, 0.25}, 10_000
 	want, ranks := []string{}, []float64{}
 	for id, text := range seen {
 		cosine, _ := vector.Cosine(counts(text), q.Vector)
@@ -101,24 +102,24 @@ func (m *machine) compareNearest(x *search.Index, q search.Query, seen map[strin
 	}
 	got := []string{}
 	hits, err := x.Search(bg, q)
-	m.must(err)
+	require.NoError(t, err)
 	for i, h := range hits {
 		id := h.Summary.String()
 		if h.Entry != nil {
 			id = h.Entry.Span.String()
 		}
 		got = append(got, fmt.Sprintf("%s %s %.6f", id, h.Text, h.Rank))
-		require.True(m.t, i == 0 || hits[i-1].Rank >= h.Rank)
+		require.True(t, i == 0 || hits[i-1].Rank >= h.Rank)
 	}
-	require.ElementsMatch(m.t, want, got, "%+v", q)
+	require.ElementsMatch(t, want, got, "%+v", q)
 	slices.Sort(ranks)
 	slices.Reverse(ranks)
 	q.Limit = 2
 	hits, err = x.Search(bg, q)
-	m.must(err)
-	require.Len(m.t, hits, min(2, len(ranks)))
+	require.NoError(t, err)
+	require.Len(t, hits, min(2, len(ranks)))
 	for i, h := range hits {
-		require.InDelta(m.t, ranks[i], h.Rank, 1e-9)
+		require.InDelta(t, ranks[i], h.Rank, 1e-9)
 	}
 }
 
@@ -128,9 +129,9 @@ func (m *machine) compareNearest(x *search.Index, q search.Query, seen map[strin
 func TestNearest(t *testing.T) {
 	c, store, x, _ := openNearest(t)
 	thread, main := newMain(t, store, lineage.User("ant ant bee"), lineage.Assistant("bee cat"), lineage.User("nothing of the kind"),
-		item(structure.DocumentUsage, "cat.md", content.TypeMarkdown, "ant cat cat"),
-		item(structure.MessageUsage, "", content.TypeJSON, `{"role":"user","parts":[{"type":"text","text":"bee bee bee cat"},{"type":"text","text":"ant"}]}`))
-	summed, err := main.Summarize(bg, saying("sum ant"), lineage.SummarizeOptions{})
+		searchtest.Item(structure.DocumentUsage, "cat.md", content.TypeMarkdown, "ant cat cat"),
+		searchtest.Item(structure.MessageUsage, "", content.TypeJSON, `{"role":"user","parts":[{"type":"text","text":"bee bee bee cat"},{"type":"text","text":"ant"}]}`))
+	summed, err := main.Summarize(bg, searchtest.Saying("sum ant"), lineage.SummarizeOptions{})
 	require.NoError(t, err)
 	alone, err := store.NewContext(bg, lineage.ContextOptions{})
 	require.NoError(t, err)

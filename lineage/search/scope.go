@@ -1,13 +1,11 @@
 package search
 
 import (
-	"database/sql"
 	"iter"
-	"strings"
 
 	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // Query is a search query and its scope.
@@ -33,12 +31,18 @@ type Query struct {
 	steps bool
 }
 
+// scope returns the scope of the query. The threads of Among are added by the caller.
+func (q *Query) scope() searched.Scope {
+	return searched.Scope{Thread: q.Thread, User: q.User, Listed: q.Among != nil, Roles: q.Roles, NoSummaries: q.steps && len(q.Roles) == 0}
+}
+
 // finding is a search in progress.
 type finding struct {
 	Query
 	store   *lineage.Store
+	scope   searched.Scope
 	matcher *query.Matcher
-	conn    *sql.Conn
+	view    searched.View
 
 	found map[address]*candidate
 	order []address // the matches
@@ -58,40 +62,3 @@ type candidate struct {
 }
 
 type leafAt struct{ leaf, at int32 }
-
-// scoped reports whether the search is restricted to a part of the store.
-func (f *finding) scoped() bool { return !f.Thread.IsZero() || f.User != "" || f.Among != nil }
-
-// inScope is the condition of the scope for threads h. ?1 is a thread, ?2 a user.
-func (f *finding) inScope() string {
-	of := []string{`TRUE`}
-	if !f.Thread.IsZero() {
-		of = append(of, `h.id = ?1`)
-	}
-	if f.User != "" {
-		of = append(of, `h.user = ?2`)
-	}
-	if f.Among != nil {
-		of = append(of, `h.id IN temp.among`)
-	}
-	return strings.Join(of, ` AND `)
-}
-
-// visible returns the join and the condition that restrict usages u to the scope, and the arguments of
-// the condition.
-func (f *finding) visible() (scope, roles string, args []any) {
-	scope = `CROSS JOIN runs s ON s.number = u.run AND u.seq <= s.reached`
-	if f.scoped() {
-		scope = `CROSS JOIN temp.scope s ON s.run = u.run AND u.seq <= s.upto`
-	}
-	if len(f.Roles) > 0 {
-		roles = ` AND u.role IN (SELECT number FROM roles WHERE kind = ? AND name IN (?` + strings.Repeat(", ?", len(f.Roles)-1) + `))`
-		args = append(args, int(structure.MessageUsage))
-		for _, r := range f.Roles {
-			args = append(args, r)
-		}
-	} else if f.steps {
-		roles, args = ` AND u.role NOT IN (SELECT number FROM roles WHERE kind = ?)`, []any{int(summary)}
-	}
-	return scope, roles, args
-}

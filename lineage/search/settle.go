@@ -7,6 +7,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/structure"
@@ -99,14 +100,14 @@ func (f *writer) addSummary(ctx context.Context, run structure.RunID, r *structu
 		return err
 	}
 	at := usage{run: n, seq: 1}
-	if at.role, err = f.roleNumber(ctx, role{kind: summary}); err != nil {
+	if at.role, err = f.roleNumber(ctx, role{kind: searched.Summary}); err != nil {
 		return err
 	}
-	b, err := derivedfile.BlockIn(ctx, f.Snapshot, r.Content)
+	b, err := searched.BlockIn(ctx, f.Snapshot, r.Content)
 	if b == nil {
 		return err
 	}
-	text, err := f.indexed(ctx, textOf(r.Content, form.Plain), func() (string, error) { return readText(ctx, f.Snapshot, summary, b, form.Plain) })
+	text, err := f.indexed(ctx, searched.TextOf(r.Content, form.Plain), func() (string, error) { return searched.ReadText(ctx, f.Snapshot, searched.Summary, b, form.Plain) })
 	if err != nil {
 		return err
 	}
@@ -115,15 +116,15 @@ func (f *writer) addSummary(ctx context.Context, run structure.RunID, r *structu
 
 // settleContent removes erased texts from the index, and adds those that were stored again.
 func (f *writer) settleContent(ctx context.Context, id [32]byte) error {
-	b, err := derivedfile.BlockIn(ctx, f.Snapshot, id)
+	b, err := searched.BlockIn(ctx, f.Snapshot, id)
 	if err != nil {
 		return err
 	}
 	if err := f.Exec(ctx, `DELETE FROM erased WHERE id = ?`, id[:]); err != nil {
 		return err
 	}
-	for _, r := range readings {
-		of := textOf(id, r)
+	for _, r := range searched.Readings {
+		of := searched.TextOf(id, r)
 		var text int64
 		if is, err := f.Get(ctx, `SELECT number FROM texts WHERE id = ?`, []any{of[:]}, &text); err != nil || !is {
 			if err != nil {
@@ -140,7 +141,7 @@ func (f *writer) settleContent(ctx context.Context, id [32]byte) error {
 		if b == nil {
 			continue
 		}
-		said, err := readText(ctx, f.Snapshot, structure.PartUsage, b, r)
+		said, err := searched.ReadText(ctx, f.Snapshot, structure.PartUsage, b, r)
 		if err != nil {
 			return err
 		}

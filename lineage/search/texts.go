@@ -1,41 +1,17 @@
 package search
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"io"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// Limits for the indexed part of a text, in bytes and words.
-const (
-	maxText  = form.MaxMessage
-	maxWords = query.PieceWords - 1
-)
-
-// name is the reading for names of documents and files, distinct from those of content.
-const name form.Reading = 0xff
-
-// readings are the readings of content.
-var readings = [...]form.Reading{form.Plain, form.Values, form.Call, form.Data}
-
-// textID identifies a text: the first 15 bytes of its content id, and the reading.
-type textID [16]byte
-
-func textOf(id content.ID, r form.Reading) (t textID) {
-	copy(t[:15], id[:])
-	t[15] = byte(r)
-	return t
-}
-
-func (t textID) reading() form.Reading { return form.Reading(t[15]) }
 
 // indexedText is a text in the index: its number, and how many words it has.
 type indexedText struct{ number, words int64 }
@@ -45,9 +21,6 @@ type role struct {
 	kind structure.UsageKind
 	name string
 }
-
-// summary is the kind for summaries.
-const summary structure.UsageKind = 0
 
 // writer applies a window in a transaction.
 type writer struct {
@@ -59,7 +32,7 @@ type writer struct {
 	erased      bool // table erased is not empty
 
 	roles    map[role]int64
-	contents map[textID]indexedText
+	contents map[searched.TextID]indexedText
 }
 
 // addSpan indexes a step. blocks are those of its commit.
@@ -76,39 +49,22 @@ func (f *writer) addSpan(ctx context.Context, s *structure.Span, blocks map[cont
 }
 
 // addUsages indexes the usages of a step that are not indexed yet.
-func (f *writer) addUsages(ctx context.Context, run int64, s *structure.Span, blocks map[content.ID]*structure.Block) (err error) {
+func (f *writer) addUsages(ctx context.Context, run int64, s *structure.Span, blocks map[content.ID]*structure.Block) error {
 	at := usage{run: run, seq: s.Ref.Seq}
-	for i := range s.Usages {
-		u := &s.Usages[i]
-		if u.Kind != structure.PartUsage {
-			at.head = i
-			if at.role, err = f.roleNumber(ctx, role{u.Kind, u.Role}); err != nil {
-				return err
-			}
-		}
-		if named := nameOf(u); named != "" {
-			text := indexedText{}
-			text, err = f.indexed(ctx, textOf(content.Sum([]byte(named)), name), func() (string, error) { return named, nil })
-			if err == nil {
-				err = f.use(ctx, at, text)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if err := f.addContent(ctx, at, u, blocks); err != nil {
+	return searched.Mentions(s, func(m searched.Mention) (err error) {
+		at.head = m.Head
+		if at.role, err = f.roleNumber(ctx, role{m.Kind, m.Role}); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// nameOf returns the name of a document or file.
-func nameOf(u *structure.Usage) string {
-	if u.Kind == structure.DocumentUsage {
-		return u.Document
-	}
-	return u.Filename
+		if m.Name == "" {
+			return f.addContent(ctx, at, m.Usage, blocks)
+		}
+		text, err := f.indexed(ctx, searched.TextOfName(m.Name), func() (string, error) { return m.Name, nil })
+		if err != nil {
+			return err
+		}
+		return f.use(ctx, at, text)
+	})
 }
 
 // usage is the place of a usage.
@@ -121,67 +77,26 @@ type usage struct {
 
 func (f *writer) addContent(ctx context.Context, at usage, u *structure.Usage, blocks map[content.ID]*structure.Block) error {
 	b := blocks[u.Content]
-	if b == nil || b.Body == nil && b.Tree.Size == 0 {
+	if !searched.HasBody(b) {
 		var err error
-		if b, err = derivedfile.BlockIn(ctx, f.Snapshot, u.Content); b == nil {
+		if b, err = searched.BlockIn(ctx, f.Snapshot, u.Content); b == nil {
 			return err
 		}
 		blocks[u.Content] = b
 	}
-	r := readingOf(u, b)
+	r := searched.ReadingOf(u, b)
 	if r == form.Unread {
 		return nil
 	}
-	text, err := f.indexed(ctx, textOf(u.Content, r), func() (string, error) { return readText(ctx, f.Snapshot, u.Kind, b, r) })
+	text, err := f.indexed(ctx, searched.TextOf(u.Content, r), func() (string, error) { return searched.ReadText(ctx, f.Snapshot, u.Kind, b, r) })
 	if err != nil {
 		return err
 	}
 	return f.use(ctx, at, text)
 }
 
-// readingOf returns how to read the content of a usage.
-func readingOf(u *structure.Usage, b *structure.Block) form.Reading {
-	if u.Kind != structure.MessageUsage && u.Kind != structure.PartUsage || u.Opaque {
-		return form.Plain
-	}
-	mediaType := u.Type
-	if mediaType == "" {
-		mediaType = b.Type
-	}
-	return form.ReadingOf(u.Piece, mediaType == content.TypeJSON)
-}
-
-// readText returns the searched text of a block. It is empty for documents, files and messages that
-// are not text.
-func readText(ctx context.Context, from form.Blocks, kind structure.UsageKind, b *structure.Block, r form.Reading) (string, error) {
-	body := b.Body
-	if b.Tree.Size > 0 {
-		var err error
-		if body, err = io.ReadAll(io.LimitReader(content.OpenTree(ctx, b.Tree, from.Chunks), maxText)); err != nil {
-			return "", err
-		}
-		for range utf8.UTFMax - 1 { // an incomplete character at the end
-			if last, size := utf8.DecodeLastRune(body); last != utf8.RuneError || size != 1 {
-				break
-			}
-			body = body[:len(body)-1]
-		}
-	}
-	switch kind {
-	case structure.DocumentUsage, structure.AssetUsage:
-		if bytes.IndexByte(body, 0) >= 0 || !utf8.Valid(body) {
-			return "", nil
-		}
-	case structure.MessageUsage:
-		if r == form.Plain && !utf8.Valid(body) {
-			return "", nil
-		}
-	}
-	return r.Text(body), nil
-}
-
 // indexed returns an indexed text. If it is not indexed, it is loaded with load and added.
-func (f *writer) indexed(ctx context.Context, id textID, load func() (string, error)) (indexedText, error) {
+func (f *writer) indexed(ctx context.Context, id searched.TextID, load func() (string, error)) (indexedText, error) {
 	if k, ok := f.contents[id]; ok {
 		return k, nil
 	}
@@ -199,7 +114,7 @@ func (f *writer) indexed(ctx context.Context, id textID, load func() (string, er
 	return k, err
 }
 
-func (f *writer) addText(ctx context.Context, id textID, text string) (indexedText, error) {
+func (f *writer) addText(ctx context.Context, id searched.TextID, text string) (indexedText, error) {
 	terms, words := f.terms(text)
 	if words == 0 {
 		return indexedText{}, nil
@@ -222,16 +137,9 @@ func (f *writer) terms(text string) (string, int64) {
 	var b strings.Builder
 	b.Grow(len(text))
 	words := int64(0)
-	query.EachWord(text, func(start, end int) {
-		if words == maxWords {
-			return
-		}
+	searched.EachTerm(f.words, text, func(term string) {
 		words++
-		if term := f.words.Of(text[start:end]); term != "" {
-			b.WriteString(term)
-		} else {
-			b.WriteString(noTerm)
-		}
+		b.WriteString(cmp.Or(term, noTerm))
 		b.WriteByte(' ')
 	})
 	return b.String(), words
@@ -257,8 +165,8 @@ func (f *writer) roleNumber(ctx context.Context, r role) (n int64, err error) {
 }
 
 // pend makes a text pending if the index has embeddings. Names are not embedded.
-func (f *writer) pend(ctx context.Context, id textID, text int64) error {
-	if f.model == "" || id.reading() == name {
+func (f *writer) pend(ctx context.Context, id searched.TextID, text int64) error {
+	if f.model == "" || id.Reading() == searched.Name {
 		return nil
 	}
 	return f.Exec(ctx, `INSERT INTO pending VALUES (?, ?)`, text, id[:])

@@ -13,9 +13,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/searched"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived/derivedtest"
 	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/lineage/search/searchtest"
 )
 
 // openLate opens a second index on the file of another, whose snapshots are late.
@@ -148,7 +150,8 @@ func TestSnapshotOlderThanPartOfTheIndex(t *testing.T) {
 
 // A search does not use an index that another handle has updated in part since. It completes the update first.
 func TestSearchOfPartOfAnUpdate(t *testing.T) {
-	defer search.SetWindowLimit(search.SetWindowLimit(1))
+	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
+	searched.WindowLimit = 1
 	dir := t.TempDir()
 	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)
@@ -188,7 +191,7 @@ func change(t testing.TB, store *lineage.Store, i int) {
 	case 2:
 		require.NoError(t, thread.Delete(bg))
 	case 4:
-		_, err = main.Summarize(bg, saying(fmt.Sprintf("sum %d", i)), lineage.SummarizeOptions{Whole: true})
+		_, err = main.Summarize(bg, searchtest.Saying(fmt.Sprintf("sum %d", i)), lineage.SummarizeOptions{Whole: true})
 		require.NoError(t, err)
 	}
 }

@@ -3,15 +3,13 @@ package page
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/lineage-store/lineage/internal/filters"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/render"
 	"github.com/lineage-store/lineage/structure"
@@ -157,7 +155,10 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 	if len(v.Query) > maxQuery {
 		return refuse("The query has %d bytes. It may have %d.", len(v.Query), maxQuery)
 	}
-	among, text, err := readQuery(v.Query)
+	among, text, err := filters.Read(v.Query)
+	if e := (*filters.NotDateError)(nil); errors.As(err, &e) {
+		return notDate(e.Text)
+	}
 	if err != nil {
 		return err
 	}
@@ -192,72 +193,6 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 		v.Hits++
 	}
 	return nil
-}
-
-// wordsOf splits a query at spaces outside of quotes.
-func wordsOf(query string) []string {
-	quoted := false
-	return strings.FieldsFunc(query, func(r rune) bool {
-		if r == '"' {
-			quoted = !quoted
-		}
-		return unicode.IsSpace(r) && !quoted
-	})
-}
-
-// filterKeys are the filters on metadata of conversations.
-var filterKeys = map[string]string{"agent": archive.KeyAgent, "project": archive.KeyProject, "branch": archive.KeyGitBranch}
-
-// readQuery splits a query into filters, such as agent:codex, agent:"claude code" or after:2026-10-01, and the rest.
-// If there are no filters, among is nil.
-func readQuery(query string) (among *lineage.ThreadQuery, text string, err error) {
-	var words []string
-	among = &lineage.ThreadQuery{}
-	given := false
-	for _, word := range wordsOf(query) {
-		key, value, isFilter := strings.Cut(word, ":")
-		if value = strings.Trim(value, `"`); value == "" {
-			isFilter = false
-		}
-		switch {
-		case isFilter && filterKeys[key] != "":
-			is, err := json.Marshal(value)
-			if err != nil {
-				return nil, "", err
-			}
-			among.Metadata = append(among.Metadata, lineage.MetadataIs{Key: filterKeys[key], Value: is})
-		case isFilter && key == "user":
-			among.User = &value
-		case isFilter && (key == "after" || key == "before"):
-			at, err := day(value)
-			if err != nil {
-				return nil, "", err
-			}
-			if key == "after" {
-				among.From = at
-			} else {
-				among.To = at
-			}
-		default:
-			words = append(words, word)
-			continue
-		}
-		given = true
-	}
-	if !given {
-		among = nil
-	}
-	return among, strings.Join(words, " "), nil
-}
-
-// day parses a day, a month or a year.
-func day(text string) (time.Time, error) {
-	for _, form := range []string{time.DateOnly, "2006-01", "2006"} {
-		if at, err := time.Parse(form, text); err == nil {
-			return at, nil
-		}
-	}
-	return time.Time{}, notDate(text)
 }
 
 // snippetOf splits a snippet at the marks of found words.

@@ -296,8 +296,19 @@ func (f *finding) results(ctx context.Context, best []query.Match) (results []ch
 				gone[id] = true
 				continue
 			}
-			results = append(results, chat.SearchResult{Message: m, Rank: batch[i].Rank, Snippet: query.Snippet(text, words, f.matcher.Found)})
+			results = append(results, chat.SearchResult{Message: m, Rank: batch[i].Rank, Snippet: f.snippet(&m, text, words)})
 		}
 	}
 	return results, gone, nil
+}
+
+// snippet returns the snippet of a message that matches. It is of the texts that are not data, if they match by themselves.
+func (f *finding) snippet(m *chat.Message, text string, words []query.Word) string {
+	if said := form.SearchedFirst(m.Data, m.Name); said != text {
+		if alone := query.Words(said); f.matcher.MatchWords(alone) {
+			return query.Snippet(said, alone, f.matcher.Found)
+		}
+		f.matcher.MatchWords(words)
+	}
+	return query.Snippet(text, words, f.matcher.Found)
 }

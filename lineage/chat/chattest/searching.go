@@ -107,6 +107,19 @@ func testSearch(t *testing.T, s *store) {
 	require.Len(t, results, 1)
 	require.Contains(t, results[0].Snippet, "<mark>ast</mark>")
 
+	// A snippet has data of a message only if nothing else matches.
+	require.NoError(t, s.AddMessage(background, chat.Message{
+		ID: "data", ChatID: "c", ParentID: "q", Name: "user", Type: chat.TypeMessage,
+		Data: json.RawMessage(`{"metadata":{"of":"kingfisher in German"},"parts":[{"type":"text","text":"a kingfisher over the pond"}]}`),
+	}))
+	for query, snippet := range map[string]string{"kingfisher": "a <mark>kingfisher</mark> over the pond", "german": "<mark>German</mark>", "pond german": "<mark>German</mark>"} {
+		results, err = s.SearchMessages(background, "c", query, chat.SearchOptions{})
+		require.NoError(t, err)
+		require.Len(t, results, 1, query)
+		require.Contains(t, results[0].Snippet, snippet)
+		require.Equal(t, query != "kingfisher", strings.Contains(results[0].Snippet, "German"), results[0].Snippet)
+	}
+
 	for i := range chat.DefaultSearchLimit + 5 {
 		require.NoError(t, s.AddMessage(background, text("c", fmt.Sprint("m", i), "q", "user", "walrus")))
 	}

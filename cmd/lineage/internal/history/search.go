@@ -25,11 +25,13 @@ func SearchCommand(a *app.App) *cobra.Command {
 searched for documents and text assets, by their names too, and for summaries; and, without --thread and --user, in contexts outside
 threads. A message that several threads share is shown once, with their titles. Words are found in all their forms; "several words" in quotes
 are found as a phrase, word* finds words that begin with it, and AND, OR, NOT and NEAR(…) combine them. Text that is not a valid
-query is searched for its words. The search index is a file of the store, which is rebuilt if it is missing, or for each search if
-the store cannot be written. If nothing is found, the command exits with 9.`,
+query is searched for its words. In a store, agent:NAME, project:FOLDER, branch:NAME, user:ID, after:DATE and before:DATE in the query limit
+the search as the flags do. The search index is a file of the store, which is rebuilt if it is missing, or for each search if
+the store cannot be written; a store on a server has it there, for all. If nothing is found, the command exits with 9.`,
 		Example: `  lineage search lisbon
   lineage search '"fish in" OR tram*' --role assistant -n 5 --json
-  lineage search lisbon --since 2026-01-01`,
+  lineage search lisbon --since 2026-01-01
+  lineage search 'lisbon agent:codex after:2026-10'`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.Does(func(ctx context.Context, args []string) error {
 			if o.Limit < 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/internal/filters"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -108,13 +109,40 @@ type SearchOptions struct {
 	Limit        int
 }
 
-// among returns the threads to search, nil for all.
+// among returns the threads to search that the flags name, nil for all.
 func (o *SearchOptions) among() (*lineage.ThreadQuery, error) {
 	if !o.Session.Given() && o.Since.IsZero() && o.Until.IsZero() {
 		return nil, nil
 	}
 	is, err := o.Session.Metadata()
 	return &lineage.ThreadQuery{Metadata: is, From: o.Since.Time, To: o.Until.Time}, err
+}
+
+// read returns the text to search for, and the threads to search, nil for all: those that the flags and the filters in the
+// query name.
+func (o *SearchOptions) read() (among *lineage.ThreadQuery, text string, err error) {
+	if among, err = o.among(); err != nil {
+		return nil, "", err
+	}
+	more, text, err := filters.Read(o.Query)
+	switch {
+	case err != nil:
+		return nil, "", app.Usagef("%w", err)
+	case more == nil:
+		return among, text, nil
+	case text == "":
+		return nil, "", app.Hint(app.Usagef("%.60q says where to search, and not what for", o.Query), "'lineage thread list' lists the threads of an agent, a project or a time")
+	case among == nil:
+		return more, text, nil
+	}
+	among.User, among.Metadata = more.User, append(among.Metadata, more.Metadata...)
+	if more.From.After(among.From) {
+		among.From = more.From
+	}
+	if !more.To.IsZero() && (among.To.IsZero() || more.To.Before(among.To)) {
+		among.To = more.To
+	}
+	return among, text, nil
 }
 
 // ThreadCreateOptions are the settings of a new thread.

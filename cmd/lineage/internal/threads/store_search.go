@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
@@ -14,13 +15,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Search implements Keeper, with an index beside the store.
+// Search implements Keeper, with the index of the store.
 func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err error) {
-	among, err := o.among()
+	among, text, err := o.read()
 	if err != nil {
 		return nil, err
 	}
-	q := search.Query{Text: o.Query, User: o.User, Roles: o.Roles, Limit: min(o.Limit, maxHits)}
+	q := search.Query{Text: text, User: o.User, Roles: o.Roles, Limit: min(o.Limit, maxHits)}
 	if among != nil {
 		q.Among = s.Store.Threads(ctx, *among)
 	}
@@ -28,7 +29,9 @@ func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err
 		q.Thread = s.Thread.ID()
 	}
 	open := func(dir string, progress func(done, total uint64)) (*search.Index, error) {
-		return search.Open(ctx, s.Store, dir, search.Options{Progress: progress})
+		return search.Open(ctx, s.Store, dir, search.Options{Progress: progress, Behind: func(commits uint64) {
+			s.Warn("the last %s cannot be found: the store may only be read, and nobody else has searched since", screen.Plural(int64(commits), "commit"))
+		}})
 	}
 	err = app.WithDerived(s.Session, "indexing", open, func(index *search.Index) error {
 		found, err := index.Search(ctx, q)

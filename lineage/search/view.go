@@ -1,0 +1,182 @@
+package search
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/derivedfile"
+	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/internal/searched"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// fileView is one state of a file, as a transaction of a connection sees it. It implements searched.View.
+type fileView struct{ conn *sql.Conn }
+
+// inScope is the condition of the scope for threads h. ?1 is a thread, ?2 a user.
+func inScope(s *searched.Scope) string {
+	of := []string{`TRUE`}
+	if !s.Thread.IsZero() {
+		of = append(of, `h.id = ?1`)
+	}
+	if s.User != "" {
+		of = append(of, `h.user = ?2`)
+	}
+	if s.Listed {
+		of = append(of, `h.id IN temp.among`)
+	}
+	return strings.Join(of, ` AND `)
+}
+
+// visible returns the join and the condition that restrict usages u to the scope, and the arguments of
+// the condition.
+func visible(s *searched.Scope) (scope, roles string, args []any) {
+	scope = `CROSS JOIN runs s ON s.number = u.run AND u.seq <= s.reached`
+	if s.Restricted() {
+		scope = `CROSS JOIN temp.scope s ON s.run = u.run AND u.seq <= s.upto`
+	}
+	if len(s.Roles) > 0 {
+		roles = ` AND u.role IN (SELECT number FROM roles WHERE kind = ? AND name IN (?` + strings.Repeat(", ?", len(s.Roles)-1) + `))`
+		args = append(args, int(structure.MessageUsage))
+		for _, r := range s.Roles {
+			args = append(args, r)
+		}
+	} else if s.NoSummaries {
+		roles, args = ` AND u.role NOT IN (SELECT number FROM roles WHERE kind = ?)`, []any{int(searched.Summary)}
+	}
+	return scope, roles, args
+}
+
+// enter determines how far the threads in scope see each run.
+func (v *fileView) enter(ctx context.Context, s *searched.Scope) error {
+	if !s.Restricted() {
+		return nil
+	}
+	statements := []string{`CREATE TEMP TABLE IF NOT EXISTS scope (run INTEGER PRIMARY KEY, upto INTEGER NOT NULL)`, `DELETE FROM temp.scope`}
+	if s.Listed {
+		statements = append(statements, `CREATE TEMP TABLE IF NOT EXISTS among (id BLOB PRIMARY KEY) WITHOUT ROWID`, `DELETE FROM temp.among`)
+	}
+	for _, statement := range statements {
+		if _, err := v.conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	for _, id := range s.Among {
+		if _, err := v.conn.ExecContext(ctx, `INSERT OR IGNORE INTO temp.among VALUES (?1)`, id[:]); err != nil {
+			return err
+		}
+	}
+	of := inScope(s)
+	_, err := v.conn.ExecContext(ctx, `INSERT INTO temp.scope
+			WITH RECURSIVE seen (run, upto) AS (
+				SELECT p.run, p.seq FROM threads h JOIN tips p ON p.thread = h.number WHERE `+of+`
+				UNION SELECT r.number, ?3 FROM threads h JOIN runs r ON r.thread = h.number WHERE `+of+` AND h.keeps
+				UNION SELECT r.parent, r.after FROM seen JOIN runs r ON r.number = seen.run WHERE r.parent > 0)
+			SELECT run, MAX(upto) FROM seen GROUP BY run`, s.Thread[:], s.User, int64(derivedfile.Forever))
+	return err
+}
+
+// Find implements searched.View.
+func (v *fileView) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf, _ query.Condition, add func(searched.Occurrence)) (steps int, err error) {
+	scope, roles, wanted := visible(s)
+	for i, leaf := range leaves {
+		term, args := `v.term = ?`, []any{leaf.Term}
+		if leaf.Prefix {
+			term, args = `v.term >= ? AND v.term < ?`, []any{leaf.Term, leaf.Term + "\U0010ffff"}
+		}
+		// Reading a column costs as much as finding its row, so columns are combined. Numbers in a search index are
+		// below 1<<31.
+		statement := `SELECT u.run << 32 | u.seq, u.text << 32 | u.role, u.head << 32 | u.words, v.offset
+			FROM places v CROSS JOIN usages u ON u.text = v.doc ` + scope + ` WHERE ` + term + roles
+		err := derivedfile.Each(ctx, v.conn, func(scan func(...any) error) error {
+			var step, text, head, at int64
+			if err := scan(&step, &text, &head, &at); err != nil {
+				return fmt.Errorf("%w: %w", derivedfile.ErrUseless, err)
+			}
+			if at < 0 || at >= searched.MaxWords {
+				return fmt.Errorf("word %d of a text: %w", at, derivedfile.ErrUseless)
+			}
+			const low = 1<<32 - 1
+			add(searched.Occurrence{
+				Address: searched.Address{Run: step >> 32, Seq: step & low, Head: int(head >> 32), Role: text & low},
+				Text:    text >> 32, Words: head & low, Leaf: int32(i), At: int32(at),
+			})
+			return nil
+		}, statement, append(args, wanted...)...)
+		if err != nil {
+			return 0, err
+		}
+	}
+	statement := `SELECT spans FROM meta`
+	if s.Restricted() {
+		statement = `SELECT IFNULL(SUM(MIN(s.upto, r.last)), 0) FROM temp.scope s JOIN runs r ON r.number = s.run`
+	}
+	err = v.conn.QueryRowContext(ctx, statement).Scan(&steps)
+	return steps, err
+}
+
+// Places implements searched.View.
+func (v *fileView) Places(ctx context.Context, s *searched.Scope, of []searched.Address) ([]searched.Place, error) {
+	places := make([]searched.Place, len(of))
+	for i, a := range of {
+		p := &places[i]
+		var id, owner []byte
+		err := v.conn.QueryRowContext(ctx, `SELECT r.id, o.kind, (SELECT of FROM tips WHERE id = r.id) FROM runs r, roles o WHERE r.number = ? AND o.number = ?`, a.Run, a.Role).Scan(&id, &p.Kind, &owner)
+		if err != nil || len(id) != 16 {
+			return nil, fmt.Errorf("run %d: %w: %w", a.Run, derivedfile.ErrUseless, err)
+		}
+		if p.Run = structure.RunID(id); p.Kind == searched.Summary {
+			if len(owner) != 17 {
+				return nil, fmt.Errorf("summary %v: %w", structure.SummaryID(id), derivedfile.ErrUseless)
+			}
+			p.Owner = structure.ContextID(owner[1:])
+		}
+		if err := v.seenBy(ctx, s, a, p); err != nil {
+			return nil, err
+		}
+	}
+	return places, nil
+}
+
+// seenBy sets the threads and contexts in scope that see an address.
+func (v *fileView) seenBy(ctx context.Context, s *searched.Scope, a searched.Address, p *searched.Place) error {
+	if !s.Thread.IsZero() {
+		p.Threads = []lineage.ThreadID{s.Thread}
+		return nil
+	}
+	contexts := make(map[lineage.ContextID]bool)
+	where := `TRUE`
+	if s.Restricted() {
+		where = inScope(s)
+	}
+	return derivedfile.Each(ctx, v.conn, func(scan func(...any) error) error {
+		var thread, id, of []byte
+		if err := scan(&thread, &id, &of); err != nil {
+			return fmt.Errorf("%w: %w", derivedfile.ErrUseless, err)
+		}
+		if len(of) == 17 && of[0] == ofSummary {
+			id = of[1:]
+		}
+		switch {
+		case len(thread) == 16:
+			if n := len(p.Threads); n == 0 || p.Threads[n-1] != lineage.ThreadID(thread) {
+				p.Threads = append(p.Threads, lineage.ThreadID(thread))
+			}
+		case len(id) == 16 && !contexts[lineage.ContextID(id)]:
+			contexts[lineage.ContextID(id)] = true
+			p.Contexts = append(p.Contexts, lineage.ContextID(id))
+		}
+		return nil
+	}, `WITH RECURSIVE behind (run, seq) AS (
+			SELECT ?3, ?4
+			UNION SELECT r.number, 0 FROM behind b JOIN runs r ON r.parent = b.run AND r.parent > 0 AND r.after >= b.seq WHERE r.reached > 0),
+		seen (thread, id, of) AS (
+			SELECT p.thread, CASE WHEN p.thread = 0 THEN p.id END, CASE WHEN p.thread = 0 THEN p.of END
+			FROM behind b CROSS JOIN tips p ON p.run = b.run AND p.seq >= b.seq
+			UNION SELECT r.thread, NULL, NULL FROM behind b CROSS JOIN runs r ON r.number = b.run JOIN threads h ON h.number = r.thread AND h.keeps)
+		SELECT h.id, s.id, s.of FROM seen s LEFT JOIN threads h ON h.number = s.thread
+		WHERE `+where+` ORDER BY s.thread, s.id`, s.Thread[:], s.User, a.Run, a.Seq)
+}

@@ -1,0 +1,387 @@
+package searchindex
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/internal/searched"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// A search takes three round trips: the numbers of its terms, the texts with the rarest of those that a match must have,
+// and the words of the messages that have it.
+
+// seenSQL determines how far the threads in scope see each run. $2 is a thread, $3 a user, $4 a list of threads; null is
+// no restriction.
+const (
+	inScope = ` ($2::bytea IS NULL OR h.id = $2) AND ($3::bytea IS NULL OR h.username = $3) AND ($4::bytea[] IS NULL OR h.id = ANY($4)) `
+	seenSQL = `WITH RECURSIVE seen (run, upto) AS (
+  SELECT p.run, p.seq FROM lineage_search_thread h JOIN lineage_search_tip p ON p.store = $1 AND p.thread = h.id WHERE h.store = $1 AND` + inScope + `
+  UNION SELECT r.number, 9223372036854775807 FROM lineage_search_thread h JOIN lineage_search_run r ON r.store = $1 AND r.thread = h.id WHERE h.store = $1 AND h.keeps AND` + inScope + `
+  UNION SELECT r.parent, r.after FROM seen JOIN lineage_search_run r ON r.store = $1 AND r.number = seen.run WHERE r.parent IS NOT NULL),
+s (run, upto) AS MATERIALIZED (SELECT run, max(upto) FROM seen GROUP BY run) `
+	sizeSQL = seenSQL + `SELECT coalesce(sum(least(s.upto, r.last)), 0)::bigint FROM s JOIN lineage_search_run r ON r.store = $1 AND r.number = s.run`
+)
+
+// Parts of the statement for the words of messages. $5 are the terms, $6 the roles of messages, $7 leaves out summaries,
+// and $8 are the texts, one of which a message must have.
+const (
+	// Up to placed terms have their places found by the server.
+	placed     = 4
+	placesSQL  = `array_positions(t.words, $9::integer), array_positions(t.words, $10::integer), array_positions(t.words, $11::integer), array_positions(t.words, $12::integer)`
+	wordsSQL   = `t.words`
+	columnsSQL = `u.run, u.seq, u.head, u.kind, u.text, cardinality(t.words), `
+	withText   = `FROM lineage_search_text t JOIN lineage_search_usage u ON u.store = $1 AND u.text = t.id `
+	withDriver = `FROM (SELECT DISTINCT d.run, d.seq FROM lineage_search_usage d WHERE d.store = $1 AND d.text = ANY($8::bytea[])) d
+JOIN lineage_search_usage u ON u.store = $1 AND u.run = d.run AND u.seq = d.seq JOIN lineage_search_text t ON t.store = $1 AND t.id = u.text `
+	inRuns   = `JOIN lineage_search_run s ON s.store = $1 AND s.number = u.run AND u.seq <= s.reached `
+	inSeen   = `JOIN s ON s.run = u.run AND u.seq <= s.upto `
+	whereSQL = `WHERE t.store = $1 AND t.words && $5::integer[] AND ($6::bytea[] IS NULL OR u.kind = 1 AND u.role = ANY($6)) AND NOT ($7::boolean AND u.kind = 0)`
+	// The types of parameters that a statement does not use otherwise.
+	typesSQL = ` AND ($2::bytea IS NULL OR true) AND ($3::bytea IS NULL OR true) AND ($4::bytea[] IS NULL OR true) AND ($8::bytea[] IS NULL OR true)`
+)
+
+// occurrencesSQL returns the statement for the words of messages.
+func occurrencesSQL(restricted, driven, places bool) string {
+	head, from, scope, columns := ``, withText, inRuns, columnsSQL+wordsSQL
+	if restricted {
+		head, scope = seenSQL, inSeen
+	}
+	if driven {
+		from = withDriver
+	}
+	if places {
+		columns = columnsSQL + placesSQL
+	}
+	return head + `SELECT ` + columns + ` ` + from + scope + whereSQL + typesSQL
+}
+
+// mostDriving is the largest number of texts with a term that the messages are found by.
+const mostDriving = 5000
+
+// finding is a search.
+type finding struct {
+	index  *Index
+	scope  *searched.Scope
+	add    func(searched.Occurrence)
+	of     map[int32][]int32 // the leaves of a term
+	by     [][]int32         // the terms of a leaf
+	all    []int32           // all terms
+	driver [][]byte          // texts, one of which a message must have
+	driven bool
+	at     meta
+}
+
+// Find implements searched.View.
+func (x *Index) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf, condition query.Condition, add func(searched.Occurrence)) (steps int, err error) {
+	f := &finding{index: x, scope: s, add: add, of: make(map[int32][]int32), by: make([][]int32, len(leaves))}
+	if err := f.findTerms(ctx, leaves); err != nil {
+		return 0, err
+	}
+	if len(f.all) == 0 {
+		return 0, nil
+	}
+	if possible, err := f.findDriver(ctx, leaves, condition); err != nil || !possible {
+		return 0, err
+	}
+	return f.findOccurrences(ctx)
+}
+
+// findTerms finds the terms of the leaves.
+func (f *finding) findTerms(ctx context.Context, leaves []query.Leaf) error {
+	var exact, low, high [][]byte
+	of := make(map[string]int32)
+	var prefixes []int32
+	for i, l := range leaves {
+		if l.Prefix {
+			low, high = append(low, []byte(l.Term)), append(high, []byte(l.Term+"\U0010ffff"))
+			prefixes = append(prefixes, int32(i))
+		} else {
+			of[l.Term] = int32(i)
+			exact = append(exact, []byte(l.Term))
+		}
+	}
+	found := func(leaf, number int32) {
+		if len(f.of[number]) == 0 {
+			f.all = append(f.all, number)
+		}
+		f.of[number] = append(f.of[number], leaf)
+		f.by[leaf] = append(f.by[leaf], number)
+	}
+	return f.index.server.Read(ctx, func(b *pgx.Batch) {
+		f.of, f.all, f.by = make(map[int32][]int32), nil, make([][]int32, len(leaves))
+		f.index.queueUsable(b, &f.at, f.scope)
+		if len(exact) > 0 {
+			b.Queue(termsSQL, f.index.store, exact).Query(func(rows pgx.Rows) error {
+				var term []byte
+				var n int32
+				_, err := pgx.ForEachRow(rows, []any{&term, &n}, func() error { found(of[string(term)], n); return nil })
+				return err
+			})
+		}
+		if len(low) > 0 {
+			b.Queue(`SELECT p.i, t.number FROM unnest($2::bytea[], $3::bytea[]) WITH ORDINALITY AS p (low, high, i)
+JOIN lineage_search_term t ON t.store = $1 AND t.term >= p.low AND t.term < p.high`, f.index.store, low, high).Query(func(rows pgx.Rows) error {
+				var i int64
+				var n int32
+				_, err := pgx.ForEachRow(rows, []any{&i, &n}, func() error { found(prefixes[i-1], n); return nil })
+				return err
+			})
+		}
+	})
+}
+
+// queueUsable reads the row of the index, and is ErrUnsettled if the index cannot be searched.
+func (x *Index) queueUsable(b *pgx.Batch, m *meta, s *searched.Scope) {
+	x.queueMeta(b, m)
+	q := b.QueuedQueries[b.Len()-1]
+	read := q.Fn
+	q.Fn = func(r pgx.BatchResults) error {
+		err := read(r)
+		if err == nil && (!m.usable() || !m.Settled() && !s.Unsettled) {
+			err = searched.ErrUnsettled
+		}
+		return err
+	}
+}
+
+// required returns sets of leaves, of each of which a match has one.
+func required(c query.Condition, numbers map[query.Leaf]int) [][]int {
+	switch {
+	case c.IsAny():
+		return nil
+	case len(c.Parts) == 0:
+		return [][]int{{numbers[query.Leaf{Term: c.Term, Prefix: c.Prefix}]}}
+	}
+	var sets [][]int
+	var either []int
+	for _, part := range c.Parts {
+		of := required(part, numbers)
+		if !c.Or {
+			sets = append(sets, of...)
+			continue
+		}
+		if len(of) == 0 {
+			return nil
+		}
+		either = append(either, of[0]...)
+	}
+	if c.Or {
+		return [][]int{either}
+	}
+	return sets
+}
+
+// findDriver finds the texts by which messages are found: those with the rarest of the terms that a match must have, if
+// there are few. It reports false if nothing matches.
+func (f *finding) findDriver(ctx context.Context, leaves []query.Leaf, condition query.Condition) (possible bool, err error) {
+	numbers := make(map[query.Leaf]int, len(leaves))
+	for i, l := range leaves {
+		numbers[l] = i
+	}
+	var sets [][]int32
+	for _, set := range required(condition, numbers) {
+		var terms []int32
+		for _, leaf := range set {
+			terms = append(terms, f.by[leaf]...)
+		}
+		if len(terms) == 0 {
+			return false, nil
+		}
+		if len(terms) < len(f.all) { // else it would find all that is read anyway
+			sets = append(sets, terms)
+		}
+	}
+	if len(sets) == 0 {
+		return true, nil
+	}
+	return true, f.index.server.Read(ctx, func(b *pgx.Batch) {
+		for _, terms := range sets {
+			b.Queue(`SELECT id FROM lineage_search_text WHERE store = $1 AND words && $2::integer[] LIMIT $3`, f.index.store, terms, mostDriving+1).Query(func(rows pgx.Rows) error {
+				var id []byte
+				var ids [][]byte
+				_, err := pgx.ForEachRow(rows, []any{&id}, func() error { ids = append(ids, append([]byte(nil), id...)); return nil })
+				if err == nil && len(ids) <= mostDriving && (!f.driven || len(ids) < len(f.driver)) {
+					f.driver, f.driven = ids, true
+				}
+				return err
+			})
+		}
+	})
+}
+
+// arguments returns the parameters of the scope.
+func (x *Index) arguments(s *searched.Scope) []any {
+	var thread, user []byte
+	var among [][]byte
+	if !s.Thread.IsZero() {
+		thread = s.Thread[:]
+	}
+	if s.User != "" {
+		user = []byte(s.User)
+	}
+	if s.Listed {
+		among = make([][]byte, len(s.Among))
+		for i := range s.Among {
+			among[i] = s.Among[i][:]
+		}
+	}
+	return []any{x.store, thread, user, among}
+}
+
+// findOccurrences calls add with the places of the terms, and returns the number of steps in scope.
+func (f *finding) findOccurrences(ctx context.Context) (steps int, err error) {
+	s := f.scope
+	places := len(f.all) <= placed
+	var roles [][]byte
+	for _, r := range s.Roles {
+		roles = append(roles, []byte(r))
+	}
+	scope := f.index.arguments(s)
+	args := append(scope[:len(scope):len(scope)], f.all, roles, s.NoSummaries, f.driver)
+	var terms [placed]any
+	if places {
+		for i, n := range f.all {
+			terms[i] = n
+		}
+		args = append(args, terms[:]...)
+	}
+	var m meta
+	err = f.index.server.Read(ctx, func(b *pgx.Batch) {
+		f.index.queueUsable(b, &m, s)
+		b.Queue(occurrencesSQL(s.Restricted(), f.driven, places), args...).Query(func(rows pgx.Rows) error {
+			if m.epoch != f.at.epoch { // the numbers of terms are others
+				rows.Close()
+				return searched.ErrUnsettled
+			}
+			return f.read(rows, places)
+		})
+		if s.Restricted() {
+			b.Queue(sizeSQL, scope...).QueryRow(func(row pgx.Row) error { return row.Scan(&steps) })
+		}
+	})
+	if !s.Restricted() {
+		steps = int(m.spans)
+	}
+	return steps, err
+}
+
+// read calls add with the rows of a statement.
+func (f *finding) read(rows pgx.Rows, places bool) error {
+	defer rows.Close()
+	var o searched.Occurrence
+	var text []byte
+	var head int32
+	var words []int32
+	var at [placed][]int32
+	into := []any{&o.Run, &o.Seq, &head, &o.Role, &text, &o.Words}
+	if places {
+		into = append(into, &at[0], &at[1], &at[2], &at[3])
+	} else {
+		into = append(into, &words)
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		if len(text) != 16 {
+			return fmt.Errorf("text %x: %w", text, errUseless)
+		}
+		o.Head = int(head)
+		o.Text = 0
+		for _, c := range [...]byte{text[0], text[1], text[2], text[3], text[4], text[5], text[6], text[15]} {
+			o.Text = o.Text<<8 | int64(c)
+		}
+		give := func(term int32, word int) {
+			for _, leaf := range f.of[term] {
+				o.Leaf, o.At = leaf, int32(word)
+				f.add(o)
+			}
+		}
+		if !places {
+			for i, n := range words {
+				give(n, i)
+			}
+			continue
+		}
+		for i, n := range f.all {
+			for _, word := range at[i] {
+				give(n, int(word)-1)
+			}
+		}
+	}
+	return rows.Err()
+}
+
+const placeSQL = `SELECT a.n, r.id, (SELECT p.of FROM lineage_search_tip p WHERE p.store = $1 AND p.id = r.id) FROM unnest($2::integer[], $3::bigint[]) AS a (n, run)
+JOIN lineage_search_run r ON r.store = $1 AND r.number = a.run`
+
+const viewersSQL = `WITH RECURSIVE behind (n, run, seq) AS (
+  SELECT a.n, a.run, a.seq FROM unnest($5::integer[], $6::bigint[], $7::bigint[]) AS a (n, run, seq)
+  UNION SELECT b.n, r.number, 0 FROM behind b JOIN lineage_search_run r ON r.store = $1 AND r.parent = b.run AND r.after >= b.seq WHERE r.reached > 0),
+seen (n, thread, id, of) AS (
+  SELECT b.n, p.thread, CASE WHEN p.thread IS NULL THEN p.id END, CASE WHEN p.thread IS NULL THEN p.of END
+    FROM behind b JOIN lineage_search_tip p ON p.store = $1 AND p.run = b.run AND p.seq >= b.seq
+  UNION SELECT b.n, r.thread, NULL, NULL FROM behind b JOIN lineage_search_run r ON r.store = $1 AND r.number = b.run
+    JOIN lineage_search_thread h ON h.store = $1 AND h.id = r.thread AND h.keeps)
+SELECT DISTINCT s.n, h.number, h.id, s.id, s.of FROM seen s LEFT JOIN lineage_search_thread h ON h.store = $1 AND h.id = s.thread WHERE` + inScope + `ORDER BY s.n, h.number, s.id`
+
+// Places implements searched.View.
+func (x *Index) Places(ctx context.Context, s *searched.Scope, of []searched.Address) ([]searched.Place, error) {
+	places := make([]searched.Place, len(of))
+	ns, runs, seqs := make([]int32, len(of)), make([]int64, len(of)), make([]int64, len(of))
+	for i, a := range of {
+		ns[i], runs[i], seqs[i] = int32(i), a.Run, a.Seq
+		places[i].Kind = structure.UsageKind(a.Role)
+		if !s.Thread.IsZero() {
+			places[i].Threads = []lineage.ThreadID{s.Thread}
+		}
+	}
+	err := x.server.Read(ctx, func(b *pgx.Batch) {
+		b.Queue(placeSQL, x.store, ns, runs).Query(func(rows pgx.Rows) error {
+			var n int32
+			var id, owner []byte
+			_, err := pgx.ForEachRow(rows, []any{&n, &id, &owner}, func() error {
+				places[n].Run = structure.RunID(id)
+				if len(owner) == 17 {
+					places[n].Owner = structure.ContextID(owner[1:])
+				}
+				return nil
+			})
+			return err
+		})
+		if !s.Thread.IsZero() {
+			return
+		}
+		b.Queue(viewersSQL, append(x.arguments(s), ns, runs, seqs)...).Query(func(rows pgx.Rows) error {
+			var n int32
+			var number *int64
+			var thread, id, owner []byte
+			for i := range places {
+				places[i].Threads, places[i].Contexts = nil, nil
+			}
+			contexts := make(map[structure.ContextID]int32)
+			_, err := pgx.ForEachRow(rows, []any{&n, &number, &thread, &id, &owner}, func() error {
+				if len(owner) == 17 && owner[0] == 's' {
+					id = owner[1:]
+				}
+				p := &places[n]
+				if len(thread) == 16 {
+					p.Threads = append(p.Threads, lineage.ThreadID(thread))
+				} else if len(id) == 16 {
+					if was, known := contexts[structure.ContextID(id)]; !known || was != n {
+						contexts[structure.ContextID(id)] = n
+						p.Contexts = append(p.Contexts, structure.ContextID(id))
+					}
+				}
+				return nil
+			})
+			return err
+		})
+	})
+	return places, err
+}

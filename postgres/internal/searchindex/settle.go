@@ -1,0 +1,314 @@
+package searchindex
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/searched"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Subjects that a window changed are written as they are in the snapshot.
+
+// threadChanges are changes of threads.
+type threadChanges struct {
+	seen  []structure.ThreadID // in the order of the commits
+	known map[structure.ThreadID]bool
+
+	gone   [][]byte // deleted; the thread may exist again
+	kept   [][]byte // those that keep their runs from now on, or no longer
+	ids    [][]byte
+	number []int64
+	user   [][]byte
+	keeps  []bool
+}
+
+func (t *threadChanges) saw(id structure.ThreadID) {
+	if t.known == nil {
+		t.known = make(map[structure.ThreadID]bool)
+	}
+	if !id.IsZero() && !t.known[id] {
+		t.known[id] = true
+		t.seen = append(t.seen, id)
+	}
+}
+
+// tip is a step that a context, checkpoint or summary points to.
+type tip struct {
+	id     [16]byte
+	thread structure.ThreadID // zero outside threads
+	span   structure.SpanRef
+	of     []byte
+}
+
+func (t *tip) isSummary() bool { return len(t.of) > 0 && t.of[0] == 's' }
+
+// tipChanges are changes of tips: those with the ids, of the owners, and of the checkpoints are replaced.
+type tipChanges struct {
+	ids     map[[16]byte]bool
+	owners  map[string]bool
+	threads [][]byte // of checkpoints, with their names
+	names   [][]byte
+	are     []tip
+}
+
+func (t *tipChanges) init() {
+	t.ids, t.owners = make(map[[16]byte]bool), make(map[string]bool)
+}
+
+// add adds a tip. It is outside threads if its thread does not exist.
+func (w *window) addTip(ctx context.Context, id [16]byte, thread structure.ThreadID, at structure.SpanRef, of []byte) error {
+	if at.IsZero() {
+		return nil
+	}
+	home, err := w.home(ctx, thread)
+	if err != nil {
+		return err
+	}
+	w.tips.ids[id] = true
+	w.tips.are = append(w.tips.are, tip{id, home.Thread, at, of})
+	return nil
+}
+
+// home returns the present home of a thread, zero if there is none.
+func (w *window) home(ctx context.Context, id structure.ThreadID) (structure.Home, error) {
+	h, known := w.homes[id]
+	if known || id.IsZero() {
+		return h, nil
+	}
+	t, err := w.w.State.Thread(ctx, id)
+	if err == nil {
+		h = t.Home()
+	} else if !errors.Is(err, lineage.ErrNotFound) {
+		return h, err
+	}
+	w.homes[id] = h
+	return h, nil
+}
+
+// settleThreads reads the changed threads.
+func (w *window) settleThreads(ctx context.Context) error {
+	t := &w.threads
+	for id := range w.w.Changes.Threads {
+		t.saw(id)
+	}
+	was := make(map[structure.ThreadID]bool) // whether it keeps its runs, of those that are indexed
+	if len(t.seen) > 0 {
+		ids := make([][]byte, len(t.seen))
+		for i := range t.seen {
+			ids[i] = t.seen[i][:]
+		}
+		err := w.index.server.Read(ctx, func(b *pgx.Batch) {
+			b.Queue(`SELECT id, keeps FROM lineage_search_thread WHERE store = $1 AND id = ANY($2::bytea[])`, w.index.store, ids).Query(func(rows pgx.Rows) error {
+				var id []byte
+				var keeps bool
+				_, err := pgx.ForEachRow(rows, []any{&id, &keeps}, func() error {
+					was[structure.ThreadID(id)] = keeps
+					return nil
+				})
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, id := range t.seen {
+		change, changed := w.w.Changes.Threads[id]
+		is, err := w.w.State.Thread(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			is, err = nil, nil
+		}
+		if err != nil {
+			return err
+		}
+		if is == nil || change.Deleted {
+			t.gone = append(t.gone, id[:])
+		}
+		if is == nil {
+			w.homes[id] = structure.Home{}
+			continue
+		}
+		w.homes[id] = is.Home()
+		keeps, known := was[id]
+		if known && !changed {
+			continue
+		}
+		w.next.threads++
+		t.ids, t.number = append(t.ids, id[:]), append(t.number, w.next.threads)
+		t.user, t.keeps = append(t.user, []byte(is.UserID)), append(t.keeps, is.Keeps)
+		if known && keeps != is.Keeps {
+			t.kept = append(t.kept, id[:])
+		}
+	}
+	return nil
+}
+
+// settleContexts reads the tips of changed contexts.
+func (w *window) settleContexts(ctx context.Context) error {
+	for id, change := range w.w.Changes.Contexts {
+		if !change.Stated && !change.Moved {
+			continue
+		}
+		w.tips.ids[id] = true
+		c, err := w.w.State.Context(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if lineage.BesideMessages(c.Metadata) {
+			continue
+		}
+		if err := w.addTip(ctx, id, c.Thread, c.Tip, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleCheckpoints reads changed checkpoints.
+func (w *window) settleCheckpoints(ctx context.Context) error {
+	for name := range w.w.Changes.Checkpoints {
+		of := checkpointOf(name.Name)
+		w.tips.threads, w.tips.names = append(w.tips.threads, name.Thread[:]), append(w.tips.names, of)
+		c, err := w.w.State.Checkpoint(ctx, name.Thread, name.Name)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			err = w.addTip(ctx, c.ID, name.Thread, c.Span, of)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleSummaries reads the summaries of changed contexts. Each is a run with one step, which its context sees.
+func (w *window) settleSummaries(ctx context.Context) error {
+	for id, change := range w.w.Changes.Contexts {
+		if !change.Stated && !change.Summarized {
+			continue
+		}
+		of := summaryOf(id)
+		w.tips.owners[string(of)] = true
+		c, err := w.w.State.Context(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for r, err := range w.w.State.Summaries(ctx, id) {
+			if err != nil {
+				return err
+			}
+			at := structure.SpanRef{Run: structure.RunID(r.ID), Seq: 1}
+			if err := w.addTip(ctx, r.ID, c.Thread, at, of); err != nil {
+				return err
+			}
+			b, err := searched.BlockIn(ctx, w.w.State, r.Content)
+			if err != nil {
+				return err
+			}
+			if b != nil {
+				w.mention(mention{text: searched.TextOf(r.Content, form.Plain), run: at.Run, seq: 1, kind: searched.Summary}, text{content: r.Content, kind: searched.Summary})
+			}
+		}
+	}
+	return nil
+}
+
+// settleContents finds content that was erased, or stored again.
+func (w *window) settleContents(ctx context.Context) error {
+	changed := make([]content.ID, 0, len(w.w.Changes.Erased))
+	for id := range w.w.Changes.Erased {
+		changed = append(changed, id)
+	}
+	if w.is.erased {
+		again, err := w.storedAgain(ctx)
+		if err != nil {
+			return err
+		}
+		changed = append(changed, again...)
+	}
+	for _, id := range changed {
+		b, err := searched.BlockIn(ctx, w.w.State, id)
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			w.erased, w.next.erased = append(w.erased, id), true
+			for _, r := range searched.Readings {
+				t := searched.TextOf(id, r)
+				w.gone = append(w.gone, t[:])
+			}
+			continue
+		}
+		w.restored[id] = true
+		for u, err := range w.w.State.Where(ctx, id) {
+			if err != nil {
+				return err
+			}
+			for step, err := range w.w.State.Path(ctx, u.Span, structure.Window{Last: 1}, backend.PathOptions{}) {
+				if err != nil {
+					return err
+				}
+				w.spans = append(w.spans, step.Span)
+			}
+		}
+	}
+	if len(w.restored) == 0 {
+		return nil
+	}
+	return w.index.server.Read(ctx, func(b *pgx.Batch) { // summaries may use it
+		b.Queue(`SELECT DISTINCT of FROM lineage_search_tip WHERE store = $1 AND of >= 's' AND of < 't'`, w.index.store).Query(func(rows pgx.Rows) error {
+			var of []byte
+			_, err := pgx.ForEachRow(rows, []any{&of}, func() error {
+				if len(of) != 17 {
+					return errUseless
+				}
+				w.w.Changes.Context(structure.ContextID(of[1:]), derived.ContextChange{Summarized: true})
+				return nil
+			})
+			return err
+		})
+	})
+}
+
+// storedAgain returns the content that was erased and that the window stores.
+func (w *window) storedAgain(ctx context.Context) (again []content.ID, err error) {
+	stored := make(map[searched.TextID]content.ID)
+	var marks [][]byte
+	for _, id := range w.w.Changes.Stored {
+		if !w.w.Changes.Erased[id] {
+			mark := searched.TextOf(id, erasedMark)
+			stored[mark] = id
+			marks = append(marks, mark[:])
+		}
+	}
+	if len(marks) == 0 {
+		return nil, nil
+	}
+	err = w.index.server.Read(ctx, func(b *pgx.Batch) {
+		b.Queue(`SELECT id FROM lineage_search_text WHERE store = $1 AND id = ANY($2::bytea[])`, w.index.store, marks).Query(func(rows pgx.Rows) error {
+			var id []byte
+			_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
+				again = append(again, stored[searched.TextID(id)])
+				return nil
+			})
+			return err
+		})
+	})
+	return again, err
+}

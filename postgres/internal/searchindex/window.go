@@ -1,0 +1,358 @@
+package searchindex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/form"
+	"github.com/lineage-store/lineage/internal/query"
+	"github.com/lineage-store/lineage/internal/searched"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// window is what a window changes. It is prepared from the store and the tables, and then written by one transaction.
+type window struct {
+	index    *Index
+	is, next meta // before and after
+	stamp    int64
+	w        *derived.Window[Tx]
+
+	blocks  map[content.ID]*structure.Block
+	spans   []*structure.Span
+	homes   map[structure.ThreadID]structure.Home // of threads that exist
+	runs    map[structure.RunID]int64             // numbers; 0 for those that are not indexed
+	created []run
+	lasts   map[structure.RunID]uint64
+
+	threads threadChanges
+	tips    tipChanges
+
+	gone     [][]byte                 // texts that are erased, with the marks of their content
+	erased   []content.ID             // the content
+	restored map[content.ID]bool      // content that was stored again
+	mentions []mention                // of steps and summaries
+	sources  map[searched.TextID]text // of texts that may be new
+	order    []searched.TextID
+	ids      [][]byte // new texts, and their words
+	words    []string
+	added    map[string]int32 // numbers of terms that were looked up or given
+	terms    [][]byte         // new terms, and their numbers
+	numbers  []int32
+}
+
+// run is a new run.
+type run struct {
+	id     structure.RunID
+	parent structure.SpanRef
+	home   structure.Home
+}
+
+// mention is a text in a message.
+type mention struct {
+	text searched.TextID
+	run  structure.RunID
+	seq  uint64
+	head int
+	kind structure.UsageKind
+	role string
+}
+
+// text says where a text is found: a name, or content.
+type text struct {
+	name    string
+	content content.ID
+	kind    structure.UsageKind
+}
+
+// erasedMark is the reading of a row that marks content as erased, whether or not it is indexed.
+const erasedMark form.Reading = 0xfe
+
+// prepare reads what the window needs.
+func (w *window) prepare(ctx context.Context) error {
+	w.blocks, w.homes, w.runs = make(map[content.ID]*structure.Block), make(map[structure.ThreadID]structure.Home), make(map[structure.RunID]int64)
+	w.lasts, w.restored, w.sources = make(map[structure.RunID]uint64), make(map[content.ID]bool), make(map[searched.TextID]text)
+	w.tips.init()
+	for _, c := range w.w.Commits {
+		for _, r := range c.Records {
+			switch r := r.(type) {
+			case *structure.Block:
+				w.blocks[r.ID] = r
+			case *structure.Run:
+				w.next.runs++
+				w.runs[r.ID] = w.next.runs
+				w.created = append(w.created, run{r.ID, r.Parent, r.Home})
+				w.threads.saw(r.Home.Thread)
+			case *structure.Thread:
+				w.threads.saw(r.ID)
+			case *structure.Span:
+				w.next.spans++
+				w.spans = append(w.spans, r)
+				w.lasts[r.Ref.Run] = r.Ref.Seq
+			}
+		}
+	}
+	for _, step := range []func(context.Context) error{
+		w.settleContents, w.settleThreads, w.settleContexts, w.settleCheckpoints, w.settleSummaries, w.findRuns, w.mentionSpans, w.findTexts,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findRuns looks up the numbers of runs that the window refers to. A run of a later window has none, and the later window
+// has what refers to it again.
+func (w *window) findRuns(ctx context.Context) error {
+	var ids [][]byte
+	want := func(id structure.RunID) {
+		if _, known := w.runs[id]; !known && !id.IsZero() {
+			w.runs[id] = 0
+			ids = append(ids, id[:])
+		}
+	}
+	for _, r := range w.created {
+		want(r.parent.Run)
+	}
+	for _, s := range w.spans {
+		want(s.Ref.Run)
+	}
+	for i := range w.tips.are {
+		want(w.tips.are[i].span.Run)
+	}
+	if len(ids) > 0 {
+		err := w.index.server.Read(ctx, func(b *pgx.Batch) {
+			b.Queue(`SELECT id, number FROM lineage_search_run WHERE store = $1 AND id = ANY($2::bytea[])`, w.index.store, ids).Query(func(rows pgx.Rows) error {
+				var id []byte
+				var n int64
+				_, err := pgx.ForEachRow(rows, []any{&id, &n}, func() error {
+					w.runs[structure.RunID(id)] = n
+					return nil
+				})
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, r := range w.created {
+		if !r.parent.IsZero() && w.runs[r.parent.Run] == 0 {
+			return fmt.Errorf("run %v is missing: %w", r.parent.Run, errUseless)
+		}
+	}
+	for id := range w.lasts {
+		if w.runs[id] == 0 {
+			return fmt.Errorf("run %v is missing: %w", id, errUseless)
+		}
+	}
+	for i := range w.tips.are {
+		t := &w.tips.are[i]
+		if w.runs[t.span.Run] != 0 {
+			continue
+		}
+		if t.isSummary() { // its run is itself
+			w.next.runs++
+			w.runs[t.span.Run] = w.next.runs
+			w.created = append(w.created, run{id: t.span.Run})
+			w.lasts[t.span.Run] = 1
+		} else if w.w.To == w.w.Head {
+			return fmt.Errorf("run %v is missing: %w", t.span.Run, errUseless)
+		}
+	}
+	return nil
+}
+
+// mentionSpans finds what is indexed of the steps.
+func (w *window) mentionSpans(ctx context.Context) error {
+	if err := w.fetchBlocks(ctx); err != nil {
+		return err
+	}
+	for _, s := range w.spans {
+		if w.runs[s.Ref.Run] == 0 { // of a later window
+			continue
+		}
+		_ = searched.Mentions(s, func(m searched.Mention) error {
+			id, from := searched.TextID{}, text{name: m.Name}
+			if m.Name != "" {
+				id = searched.TextOfName(m.Name)
+			} else {
+				b := w.blocks[m.Usage.Content]
+				if b == nil { // erased or collected
+					return nil
+				}
+				r := searched.ReadingOf(m.Usage, b)
+				if r == form.Unread {
+					return nil
+				}
+				id, from = searched.TextOf(m.Usage.Content, r), text{content: m.Usage.Content, kind: m.Usage.Kind}
+			}
+			w.mention(mention{id, s.Ref.Run, s.Ref.Seq, m.Head, m.Kind, m.Role}, from)
+			return nil
+		})
+	}
+	return nil
+}
+
+func (w *window) mention(m mention, from text) {
+	w.mentions = append(w.mentions, m)
+	if _, known := w.sources[m.text]; !known {
+		w.sources[m.text] = from
+		w.order = append(w.order, m.text)
+	}
+}
+
+// Limits of one read of blocks, and of a body that is kept until its text is needed.
+const (
+	mostBlocks = 200
+	mostKept   = 4 << 10
+)
+
+// fetchBlocks reads the blocks that the steps use and the window does not have. Those that are gone are nil.
+func (w *window) fetchBlocks(ctx context.Context) error {
+	var missing []content.ID
+	for _, s := range w.spans {
+		for i := range s.Usages {
+			id := s.Usages[i].Content
+			if b, known := w.blocks[id]; !known || b != nil && !searched.HasBody(b) {
+				w.blocks[id] = nil
+				missing = append(missing, id)
+			}
+		}
+	}
+	for len(missing) > 0 {
+		some := missing[:min(len(missing), mostBlocks)]
+		missing = missing[len(some):]
+		blocks, err := w.w.State.Blocks(ctx, some)
+		if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
+			blocks = blocks[:0]
+			for _, id := range some {
+				b, err := searched.BlockIn(ctx, w.w.State, id)
+				if err != nil {
+					return err
+				}
+				blocks = append(blocks, b)
+			}
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+		for i, b := range blocks {
+			if b != nil && len(b.Body) > mostKept {
+				less := *b
+				less.Body = nil
+				b = &less
+			}
+			w.blocks[some[i]] = b
+		}
+	}
+	return nil
+}
+
+// findTexts makes the words of texts that the index does not have.
+func (w *window) findTexts(ctx context.Context) error {
+	ask := make([][]byte, 0, len(w.order))
+	for i := range w.order {
+		ask = append(ask, w.order[i][:])
+	}
+	for id := range w.restored {
+		for _, r := range searched.Readings {
+			t := searched.TextOf(id, r)
+			ask = append(ask, t[:])
+		}
+	}
+	known := make(map[searched.TextID]bool) // false without words
+	if len(ask) > 0 {
+		err := w.index.server.Read(ctx, func(b *pgx.Batch) {
+			b.Queue(`SELECT id, words IS NOT NULL FROM lineage_search_text WHERE store = $1 AND id = ANY($2::bytea[])`, w.index.store, ask).Query(func(rows pgx.Rows) error {
+				var id []byte
+				var has bool
+				_, err := pgx.ForEachRow(rows, []any{&id, &has}, func() error {
+					known[searched.TextID(id)] = has
+					return nil
+				})
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for id := range w.restored {
+		for _, r := range searched.Readings {
+			t := searched.TextOf(id, r)
+			if has, is := known[t]; is && !has {
+				delete(known, t)
+				if _, is := w.sources[t]; !is {
+					w.sources[t] = text{content: id, kind: structure.PartUsage}
+					w.order = append(w.order, t)
+				}
+			}
+		}
+	}
+	terms := make(query.Terms)
+	at := make(map[string]int) // of a term in all
+	var all []string
+	var texts [][]int
+	for _, id := range w.order {
+		if _, is := known[id]; is {
+			continue
+		}
+		said, err := w.read(ctx, id)
+		if err != nil {
+			return err
+		}
+		var words []int
+		searched.EachTerm(terms, said, func(term string) {
+			n, is := at[term]
+			if !is {
+				n = len(all)
+				all, at[term] = append(all, term), n
+			}
+			words = append(words, n)
+		})
+		if len(words) > 0 {
+			w.ids, texts = append(w.ids, id[:]), append(texts, words)
+		}
+	}
+	numbers, err := w.number(ctx, all)
+	if err != nil {
+		return err
+	}
+	for _, words := range texts {
+		b := make([]byte, 0, 11*len(words)+2)
+		b = append(b, '{')
+		for i, n := range words {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendInt(b, int64(numbers[n]), 10)
+		}
+		w.words = append(w.words, string(append(b, '}')))
+	}
+	return nil
+}
+
+// read returns a text, "" if it is gone.
+func (w *window) read(ctx context.Context, id searched.TextID) (string, error) {
+	from := w.sources[id]
+	if from.name != "" {
+		return from.name, nil
+	}
+	b := w.blocks[from.content]
+	if !searched.HasBody(b) {
+		var err error
+		if b, err = searched.BlockIn(ctx, w.w.State, from.content); b == nil {
+			return "", err
+		}
+	}
+	return searched.ReadText(ctx, w.w.State, from.kind, b, id.Reading())
+}

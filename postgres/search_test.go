@@ -1,0 +1,302 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/internal/searched"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/lineage/search/searchtest"
+)
+
+// searching opens the search index of a store.
+func searching(t require.TestingT, s *lineage.Store, o search.Options) *search.Index {
+	x, err := search.Open(background, s, "/nowhere", o)
+	require.NoError(t, err)
+	return x
+}
+
+// own makes an index in a file of its own, which has what the index on the server has.
+func own(t require.TestingT, s *lineage.Store, dir string) *search.Index {
+	x, err := search.Open(background, s, dir, search.Options{Embedder: search.Embedder{Model: "none", Embed: func(_ context.Context, texts []string) ([][]float32, error) {
+		return make([][]float32, len(texts)), nil
+	}}})
+	require.NoError(t, err)
+	return x
+}
+
+func TestSearchEverything(t *testing.T) {
+	s := lineage.New(handle(t, newPool(t, pgtest.DSN(t), nil), "s"))
+	searchtest.Everything(t, s, searching(t, s, search.Options{}))
+}
+
+// TestSearchesAgree changes stores in one database at random, and compares the index on the server, as two processes use
+// it, with one in a file.
+//
+//test:norace
+func TestSearchesAgree(t *testing.T) {
+	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
+	defer campaign.Checks(1)()
+	pool := newPool(t, pgtest.DSN(t), nil)
+	stores := 0
+	rapid.Check(t, func(r *rapid.T) {
+		stores++
+		searched.WindowLimit = rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "window")
+		open := func() *lineage.Store {
+			e, err := New(background, pool, Options{Store: fmt.Sprint("s", stores), Unsafe: true})
+			require.NoError(r, err)
+			return lineage.New(e)
+		}
+		one, other := open(), open()
+		defer one.Close()
+		defer other.Close()
+		file := own(r, one, t.TempDir())
+		defer file.Close()
+		a, b := searching(r, one, search.Options{}), searching(r, other, search.Options{})
+		m := searchtest.NewMachine(r, one)
+		for range rapid.IntRange(10, 60).Draw(r, "steps") {
+			m.Step()
+			if rapid.IntRange(0, 5).Draw(r, "search") == 0 {
+				m.Agree(file, rapid.SampledFrom([]*search.Index{a, b}).Draw(r, "index"))
+			}
+		}
+		m.Agree(file, a)
+		if rapid.Bool().Draw(r, "collect") {
+			_, err := one.Collect(background, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+			require.NoError(r, err)
+			fresh := own(r, one, t.TempDir())
+			defer fresh.Close()
+			m.Agree(fresh, b)
+		}
+	})
+}
+
+// tourSearch does with a store whatever sends another statement of the index.
+func tourSearch(t *testing.T, e, other *Engine) {
+	t.Helper()
+	s := lineage.New(e)
+	x, y := searching(t, s, search.Options{}), searching(t, lineage.New(other), search.Options{})
+	find := func(x *search.Index, q search.Query) int {
+		t.Helper()
+		hits, err := x.Search(background, q)
+		require.NoError(t, err)
+		return len(hits)
+	}
+	thread := tell(t, e, "words to search for", "many more words", "an elephant")
+	main, err := thread.Active(background)
+	require.NoError(t, err)
+	_, err = thread.SetCheckpoint(background, "here", lineage.CheckpointOptions{})
+	require.NoError(t, err)
+	_, err = main.Summarize(background, searchtest.Saying("sum of words"), lineage.SummarizeOptions{})
+	require.NoError(t, err)
+	among := func() search.Query {
+		return search.Query{Text: "word*", Among: s.Threads(background, lineage.ThreadQuery{})}
+	}
+	require.Equal(t, 3, find(x, among()))
+	require.Equal(t, 2, find(x, search.Query{Text: "words", Thread: thread.ID(), Roles: []string{"user"}}))
+	require.Equal(t, 1, find(y, search.Query{Text: "words AND many"}))
+	require.Zero(t, find(y, search.Query{Text: "many", User: "nobody"}))
+	require.NotZero(t, find(y, search.Query{Text: "many OR words OR a* OR said OR more OR for"}))
+	require.Equal(t, 1, find(y, search.Query{Text: "many AND (more words)", Thread: thread.ID()}))
+	require.Equal(t, 1, find(y, search.Query{Text: "elephant AND (an OR a* OR said OR words OR more OR many)"}))
+	require.NoError(t, thread.Update(background, func(i *lineage.ThreadInfo) error { i.Keeps = !i.Keeps; return nil }))
+	require.Equal(t, 1, find(y, search.Query{Text: "elephant"}))
+	require.NoError(t, thread.DeleteCheckpoint(background, "here"))
+	_, err = main.Fork(background, lineage.ForkOptions{})
+	require.NoError(t, err)
+	require.NoError(t, s.Erase(background, content.Sum([]byte("an elephant"))))
+	require.Zero(t, find(x, search.Query{Text: "elephant"}))
+	_, err = main.Extend(background, lineage.User("an elephant"))
+	require.NoError(t, err)
+	require.Equal(t, 2, find(x, search.Query{Text: "elephant"}), "it was stored again")
+	gone := tell(t, e, "a walrus")
+	require.Equal(t, 1, find(y, search.Query{Text: "walrus"}))
+	require.NoError(t, gone.Delete(background))
+	require.Zero(t, find(x, search.Query{Text: "walrus"}))
+	_, err = e.Collect(background, all)
+	require.NoError(t, err)
+	require.Equal(t, 2, find(y, search.Query{Text: "elephant"}))
+}
+
+// searchTables are the tables of the index.
+var searchTables = []string{"lineage_search_text", "lineage_search_term", "lineage_search_usage", "lineage_search_run", "lineage_search_tip", "lineage_search_thread"}
+
+// rowsOf counts the rows of a store in the tables of the index.
+func rowsOf(t *testing.T, pool *pgxpool.Pool, store string) (n int) {
+	t.Helper()
+	for _, table := range searchTables {
+		var rows int
+		require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM `+table+` WHERE store = $1`, exec, keyOf(store)).Scan(&rows))
+		n += rows
+	}
+	return n
+}
+
+func snippets(t *testing.T, x *search.Index, text string) (all []string) {
+	t.Helper()
+	hits, err := x.Search(background, search.Query{Text: text})
+	require.NoError(t, err)
+	for _, h := range hits {
+		all = append(all, h.Snippet)
+	}
+	return all
+}
+
+// TestSearchWhileOthersWrite has several handles write and search at once: each finds at once what it has written, also
+// while another one adds much to the index.
+func TestSearchWhileOthersWrite(t *testing.T) {
+	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
+	searched.WindowLimit = 1
+	pool := newPool(t, pgtest.DSN(t), nil)
+	parallel(4, func(i int) {
+		s := lineage.New(handle(t, pool, fmt.Sprint("s", i%2))) // two stores
+		x := searching(t, s, search.Options{})
+		for n := range 4 {
+			word := fmt.Sprintf("word%dx%d", i, n)
+			thread, err := s.CreateThread(background, lineage.ThreadOptions{UserID: "ada\x00"})
+			if err == nil {
+				var c *lineage.Context
+				if c, err = thread.Active(background); err == nil {
+					_, err = c.Extend(background, lineage.User("the "+word), lineage.User("everywhere"))
+				}
+			}
+			var hits []search.Hit
+			if err == nil {
+				hits, err = x.Search(background, search.Query{Text: word, User: "ada\x00"})
+			}
+			if err != nil || len(hits) != 1 {
+				t.Errorf("%s: %d hits, %v", word, len(hits), err)
+			}
+		}
+	})
+	for i := range 2 {
+		x := searching(t, lineage.New(handle(t, pool, fmt.Sprint("s", i))), search.Options{})
+		hits, err := x.Search(background, search.Query{Text: "everywhere"})
+		require.NoError(t, err)
+		require.Len(t, hits, 8)
+	}
+}
+
+// TestSearchForgets removes what is erased from the index, and everything with a collection, also when the process that
+// empties the index ends early. Another store in the database keeps what it has.
+func TestSearchForgets(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e, sleeper, beside := handle(t, pool, "s"), handle(t, pool, "s"), handle(t, pool, "beside")
+	tell(t, e, "the word "+secret, "another word", "the end")
+	tell(t, beside, "the word "+secret)
+	x, y, z := searching(t, lineage.New(e), search.Options{}), searching(t, lineage.New(sleeper), search.Options{}), searching(t, lineage.New(beside), search.Options{})
+	for _, x := range []*search.Index{x, y, z} {
+		require.Len(t, snippets(t, x, secret), 1)
+	}
+	kept := rowsOf(t, pool, "beside")
+	terms := func() (all []string) {
+		rows, err := pool.Query(background, `SELECT convert_from(term, 'UTF8') FROM lineage_search_term WHERE store = $1 ORDER BY term`, exec, keyOf("s"))
+		require.NoError(t, err)
+		all, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		return all
+	}
+	was := terms()
+	require.NoError(t, lineage.New(e).Erase(background, content.Sum([]byte("the word "+secret))))
+	require.Empty(t, snippets(t, y, secret))
+	require.Equal(t, []string{"anoth", "end", "the", "word"}, terms(), "of %v", was)
+	tell(t, sleeper, "more "+secret)
+	require.Len(t, snippets(t, x, secret), 1, "the term has another number")
+
+	require.NoError(t, lineage.New(e).Erase(background, content.Sum([]byte("more "+secret))))
+	_, err := e.Collect(background, all)
+	require.NoError(t, err)
+	require.Zero(t, rowsOf(t, pool, "s"))
+	require.Equal(t, kept, rowsOf(t, pool, "beside"))
+	for _, x := range []*search.Index{y, x} {
+		require.Empty(t, snippets(t, x, secret))
+		require.Equal(t, []string{"<mark>another</mark> word"}, snippets(t, x, "another"))
+	}
+
+	// A process began to empty the index and ended.
+	_, err = pool.Exec(background, `UPDATE lineage_search SET clearing = true, turn = turn + 1 WHERE store = $1`, exec, keyOf("s"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"<mark>another</mark> word"}, snippets(t, y, "another"))
+	require.Len(t, snippets(t, z, secret), 1)
+}
+
+// TestSearchOfAnotherHistory makes an index again that does not fit the store, and leaves a newer one alone.
+func TestSearchOfAnotherHistory(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	tell(t, e, "one word", "another")
+	x := searching(t, lineage.New(e), search.Options{})
+	for _, change := range []string{
+		`UPDATE lineage_search SET id = id + 1, seen_id = seen_id + 1`, `UPDATE lineage_search SET number = number + 10, seen_number = seen_number + 10`,
+		`UPDATE lineage_search SET identity = 'another'`, `UPDATE lineage_search SET format = 0`, `UPDATE lineage_search SET epoch = epoch + 1`,
+		`UPDATE lineage_search SET number = 1, id = (SELECT id FROM lineage_log WHERE n = 1); DELETE FROM lineage_search_run`, `DELETE FROM lineage_search`,
+	} {
+		require.Len(t, snippets(t, x, "word"), 1)
+		_, err := pool.Exec(background, change, pgx.QueryExecModeSimpleProtocol)
+		require.NoError(t, err)
+		tell(t, e, "more")
+		require.Equal(t, []string{"one <mark>word</mark>"}, snippets(t, x, "word"), change)
+		require.NotEmpty(t, snippets(t, x, "more"), change)
+	}
+	_, err := pool.Exec(background, `UPDATE lineage_search SET format = 1000`, exec)
+	require.NoError(t, err)
+	_, err = x.Search(background, search.Query{Text: "word"})
+	require.ErrorIs(t, err, backend.ErrNewerFormat)
+}
+
+// TestSearchWaitsForAnother does not add what another process is adding, until that has ended.
+func TestSearchWaitsForAnother(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	tell(t, e, "one word")
+	x := searching(t, lineage.New(e), search.Options{})
+	require.Len(t, snippets(t, x, "word"), 1)
+	tell(t, e, "another word")
+	_, err := pool.Exec(background, `UPDATE lineage_search SET busy_until = now() + interval '1 hour'`, exec)
+	require.NoError(t, err)
+	limited, cancel := context.WithTimeout(background, 200*time.Millisecond)
+	defer cancel()
+	_, err = x.Search(limited, search.Query{Text: "word"})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, err = pool.Exec(background, `UPDATE lineage_search SET busy_until = now()`, exec)
+	require.NoError(t, err)
+	require.Len(t, snippets(t, x, "word"), 2)
+}
+
+// TestSearchWithoutRights searches what others have added, and says how much that is.
+func TestSearchWithoutRights(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	admin := newPool(t, dsn, nil)
+	e := handle(t, admin, "s")
+	tell(t, e, "one word")
+	role := roles(t, admin, "reader")
+	_, err := admin.Exec(background, role.Replace(`GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader`), pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	behind := uint64(0)
+	x := searching(t, lineage.New(handle(t, as(t, dsn, role.Replace("reader")), "s")), search.Options{Behind: func(commits uint64) { behind = commits }})
+	_, err = x.Search(background, search.Query{Text: "word"})
+	require.ErrorIs(t, err, searched.ErrReadOnly, "nobody has made an index")
+	require.ErrorIs(t, err, searched.ErrUnsettled)
+
+	mine := searching(t, lineage.New(e), search.Options{})
+	require.Len(t, snippets(t, mine, "word"), 1)
+	require.Len(t, snippets(t, x, "word"), 1)
+	require.Zero(t, behind)
+	tell(t, e, "another word")
+	require.Len(t, snippets(t, x, "word"), 1)
+	require.EqualValues(t, 2, behind)
+	require.Len(t, snippets(t, mine, "word"), 2)
+	require.Len(t, snippets(t, x, "word"), 2)
+}
