@@ -89,7 +89,8 @@ func (s *Store) start(ctx context.Context, id ContentID) ([]byte, error) {
 // ShownTitle returns the title under which a thread is listed and exported, in one line. It is the title of the
 // thread; else the start of its first prompt, if one of the first messages is a prompt; else its first command or
 // text; else its source id. If there is none of these, it is empty. If only subagents have messages in the thread,
-// their messages are used.
+// their messages are used. Of thread only ID, SourceID, Title and Active are read; without an ID no messages of
+// subagents are used.
 func (s *Store) ShownTitle(ctx context.Context, thread ThreadInfo) (string, error) {
 	return transcript.Title(thread.Title, thread.SourceID, func(yield func(*transcript.Message, error) bool) {
 		active, err := s.engine.Context(ctx, thread.Active)
@@ -97,6 +98,7 @@ func (s *Store) ShownTitle(ctx context.Context, thread ThreadInfo) (string, erro
 		case isNotFound(err):
 		case err != nil:
 			yield(nil, err)
+		case active.Tip.IsZero() && thread.ID.IsZero(): // the contexts of no thread are those of all
 		case active.Tip.IsZero():
 			s.besideTranscript(ctx, thread.ID)(yield)
 		default:

@@ -100,3 +100,17 @@ func TestTypesAreNoSpeakers(t *testing.T) {
 	}
 	require.Equal(t, []string{"assistant", "assistant", "assistant get_output", "assistant Ada"}, speakers)
 }
+
+// Only messages of the thread itself name it: without an id there are none.
+func TestTitleOfAnEmptyThread(t *testing.T) {
+	s := newStore(t)
+	_, c := newThread(t, s)
+	_, err := c.Extend(bg, lineage.User("of another thread"))
+	require.NoError(t, err)
+	_, empty := newThread(t, s)
+	for _, info := range []lineage.ThreadInfo{{Active: empty.ID()}, {}} {
+		title, err := s.ShownTitle(bg, info)
+		require.NoError(t, err)
+		require.Empty(t, title)
+	}
+}

@@ -233,7 +233,7 @@ func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, er
 		if h.Threads = append(h.Threads, records.HitThread{ID: chat.IDOfThread(t), Title: cut(t.Title, maxHitTitle)}); len(h.Threads) > 1 {
 			continue
 		}
-		title, err := c.title(ctx, &lineage.ThreadInfo{SourceID: t.SourceID, Title: t.Title, Active: t.Active})
+		title, err := c.title(ctx, &lineage.ThreadInfo{ID: t.ID, SourceID: t.SourceID, Title: t.Title, Active: t.Active})
 		if err != nil {
 			return false, err
 		}

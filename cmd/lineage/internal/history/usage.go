@@ -309,7 +309,7 @@ func usageTitle(ctx context.Context, s *app.Session, id string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	title, err := show.ShownTitle(ctx, s, lineage.ThreadInfo{SourceID: t.SourceID, Title: t.Title, Active: t.Active})
+	title, err := show.ShownTitle(ctx, s, lineage.ThreadInfo{ID: t.ID, SourceID: t.SourceID, Title: t.Title, Active: t.Active})
 	return refs.Short(is) + " " + title, err
 }
 

@@ -70,7 +70,7 @@ func hit(ctx context.Context, s *app.Session, found *search.Hit) (*Hit, error) {
 		if err != nil {
 			return nil, err
 		}
-		title, err := show.ShownTitle(ctx, s, lineage.ThreadInfo{SourceID: t.SourceID, Title: t.Title, Active: t.Active})
+		title, err := show.ShownTitle(ctx, s, lineage.ThreadInfo{ID: t.ID, SourceID: t.SourceID, Title: t.Title, Active: t.Active})
 		if err != nil {
 			return nil, err
 		}

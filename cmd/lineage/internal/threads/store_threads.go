@@ -150,8 +150,11 @@ func onlyGone(ctx context.Context, s *app.Session, all iter.Seq2[*lineage.Listed
 // TitleOf implements Keeper.
 func (s InStore) TitleOf(ctx context.Context, r *records.Thread) (string, error) {
 	info := lineage.ThreadInfo{SourceID: r.SourceID, Title: r.Title}
+	var err error
+	if info.ID, err = structure.ParseID[lineage.ThreadID](r.ID); err != nil {
+		return "", err
+	}
 	if r.Context != "" {
-		var err error
 		if info.Active, err = structure.ParseID[lineage.ContextID](r.Context); err != nil {
 			return "", err
 		}
