@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/search/searchtest"
+	"github.com/lineage-store/lineage/postgres/internal/searchindex"
 )
 
 // searching opens the search index of a store.
@@ -42,8 +45,38 @@ func TestSearchEverything(t *testing.T) {
 	searchtest.Everything(t, s, searching(t, s, search.Options{}))
 }
 
+func TestSearchEqualIDs(t *testing.T) {
+	s := lineage.New(handle(t, newPool(t, pgtest.DSN(t), nil), "s"))
+	searchtest.EqualIDs(t, s, searching(t, s, search.Options{}))
+}
+
+// repeating executes each transaction for the index twice, as after the server refused the first one.
+type repeating struct{ searchServer }
+
+var errRefused = errors.New("refused for the test")
+
+func (s repeating) Write(ctx context.Context, do func(searchindex.Tx) error) error {
+	err := s.searchServer.Write(ctx, func(tx searchindex.Tx) error { return cmp.Or(do(tx), errRefused) })
+	if !errors.Is(err, errRefused) {
+		return err
+	}
+	return s.searchServer.Write(ctx, do)
+}
+
+// TestSearchRepeatsTransactions counts the steps of runs once.
+func TestSearchRepeatsTransactions(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	e.search = searchindex.New(repeating{searchServer{e}}, e.log.store)
+	tell(t, e, "one word", "another word")
+	require.Len(t, snippets(t, searching(t, lineage.New(e), search.Options{}), "word"), 2)
+	var steps int
+	require.NoError(t, pool.QueryRow(background, `SELECT sum(last) FROM lineage_search_run`, exec).Scan(&steps))
+	require.Equal(t, 2, steps)
+}
+
 // TestSearchesAgree changes stores in one database at random, and compares the index on the server, as two processes use
-// it, with one in a file.
+// it, with one in a file. The transactions of one of them are repeated.
 //
 //test:norace
 func TestSearchesAgree(t *testing.T) {
@@ -54,12 +87,15 @@ func TestSearchesAgree(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		stores++
 		searched.WindowLimit = rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "window")
-		open := func() *lineage.Store {
+		open := func(repeats bool) *lineage.Store {
 			e, err := New(background, pool, Options{Store: fmt.Sprint("s", stores), Unsafe: true})
 			require.NoError(r, err)
+			if repeats {
+				e.search = searchindex.New(repeating{searchServer{e}}, e.log.store)
+			}
 			return lineage.New(e)
 		}
-		one, other := open(), open()
+		one, other := open(false), open(true)
 		defer one.Close()
 		defer other.Close()
 		file := own(r, one, t.TempDir())
