@@ -49,8 +49,12 @@ func (x *sharedIndex) search(ctx context.Context, f *finding) ([]Hit, error) {
 				return nil, errors.Join(err, denied)
 			}
 		}
-		hits, err := f.find(ctx)
-		if !errors.Is(err, searched.ErrUnsettled) || denied != nil {
+		changed := searched.ErrUnsettled
+		if denied != nil {
+			changed = lineage.ErrExpired // what the store had when the search began
+		}
+		hits, err := x.find(ctx, f)
+		if !errors.Is(err, changed) {
 			return hits, err
 		}
 		select {
@@ -59,6 +63,16 @@ func (x *sharedIndex) search(ctx context.Context, f *finding) ([]Hit, error) {
 		case <-time.After(settlePause):
 		}
 	}
+}
+
+// find searches the index. What it finds in one that may be behind, it compares with the store.
+func (x *sharedIndex) find(ctx context.Context, f *finding) ([]Hit, error) {
+	f.present = nil
+	if f.scope.Unsettled {
+		f.present = newPresent(x.store, f.scope.User)
+		defer f.present.close()
+	}
+	return f.find(ctx)
 }
 
 // tellBehind reports how many commits the index does not have.

@@ -123,22 +123,31 @@ func (v *fileView) Places(ctx context.Context, s *searched.Scope, of []searched.
 	places := make([]searched.Place, len(of))
 	for i, a := range of {
 		p := &places[i]
-		var id, owner []byte
-		err := v.conn.QueryRowContext(ctx, `SELECT r.id, o.kind, (SELECT of FROM tips WHERE id = r.id) FROM runs r, roles o WHERE r.number = ? AND o.number = ?`, a.Run, a.Role).Scan(&id, &p.Kind, &owner)
-		if err != nil || len(id) != 16 {
+		var key []byte
+		err := v.conn.QueryRowContext(ctx, `SELECT r.id, o.kind FROM runs r, roles o WHERE r.number = ? AND o.number = ?`, a.Run, a.Role).Scan(&key, &p.Kind)
+		if err != nil {
 			return nil, fmt.Errorf("run %d: %w: %w", a.Run, derivedfile.ErrUseless, err)
 		}
-		if p.Run = structure.RunID(id); p.Kind == searched.Summary {
-			if len(owner) != 17 {
-				return nil, fmt.Errorf("summary %v: %w", structure.SummaryID(id), derivedfile.ErrUseless)
-			}
-			p.Owner = structure.ContextID(owner[1:])
+		if p.Run, p.Owner, err = runOf(key, p.Kind); err != nil {
+			return nil, err
 		}
 		if err := v.seenBy(ctx, s, a, p); err != nil {
 			return nil, err
 		}
 	}
 	return places, nil
+}
+
+// runOf returns the run with a key, or the summary and its context.
+func runOf(key []byte, kind structure.UsageKind) (id structure.RunID, of structure.ContextID, err error) {
+	if kind != searched.Summary && len(key) == len(id) {
+		return structure.RunID(key), of, nil
+	}
+	of, summary, is := searched.SummaryOf(key)
+	if !is || kind != searched.Summary {
+		err = fmt.Errorf("run %x: %w", key, derivedfile.ErrUseless)
+	}
+	return structure.RunID(summary), of, err
 }
 
 // seenBy sets the threads and contexts in scope that see an address.

@@ -1,7 +1,7 @@
 package usage
 
 // format is the version of the tables and their content. An index of another version is rebuilt.
-const format = 3
+const format = 4
 
 // quarter is the time resolution of the totals, in milliseconds.
 const quarter = 15 * 60 * 1000

@@ -317,7 +317,7 @@ func (f *finding) read(rows pgx.Rows, places bool) error {
 	return rows.Err()
 }
 
-const placeSQL = `SELECT a.n, r.id, (SELECT p.of FROM lineage_search_tip p WHERE p.store = $1 AND p.id = r.id) FROM unnest($2::integer[], $3::bigint[]) AS a (n, run)
+const placeSQL = `SELECT a.n, r.id FROM unnest($2::integer[], $3::bigint[]) AS a (n, run)
 JOIN lineage_search_run r ON r.store = $1 AND r.number = a.run`
 
 const viewersSQL = `WITH RECURSIVE behind (n, run, seq) AS (
@@ -344,11 +344,15 @@ func (x *Index) Places(ctx context.Context, s *searched.Scope, of []searched.Add
 	err := x.server.Read(ctx, func(b *pgx.Batch) {
 		b.Queue(placeSQL, x.store, ns, runs).Query(func(rows pgx.Rows) error {
 			var n int32
-			var id, owner []byte
-			_, err := pgx.ForEachRow(rows, []any{&n, &id, &owner}, func() error {
-				places[n].Run = structure.RunID(id)
-				if len(owner) == 17 {
-					places[n].Owner = structure.ContextID(owner[1:])
+			var id []byte
+			_, err := pgx.ForEachRow(rows, []any{&n, &id}, func() error {
+				p := &places[n]
+				if of, summary, is := searched.SummaryOf(id); is {
+					p.Owner, p.Run = of, structure.RunID(summary)
+				} else if len(id) == len(p.Run) {
+					p.Run = structure.RunID(id)
+				} else {
+					return fmt.Errorf("run %x: %w", id, errUseless)
 				}
 				return nil
 			})
@@ -366,17 +370,18 @@ func (x *Index) Places(ctx context.Context, s *searched.Scope, of []searched.Add
 			}
 			contexts := make(map[structure.ContextID]int32)
 			_, err := pgx.ForEachRow(rows, []any{&n, &number, &thread, &id, &owner}, func() error {
-				if len(owner) == 17 && owner[0] == 's' {
-					id = owner[1:]
-				}
 				p := &places[n]
 				if len(thread) == 16 {
 					p.Threads = append(p.Threads, lineage.ThreadID(thread))
-				} else if len(id) == 16 {
-					if was, known := contexts[structure.ContextID(id)]; !known || was != n {
-						contexts[structure.ContextID(id)] = n
-						p.Contexts = append(p.Contexts, structure.ContextID(id))
-					}
+					return nil
+				}
+				context, is := contextOf(owner)
+				if !is && len(id) == len(context) {
+					context, is = structure.ContextID(id), true
+				}
+				if was, known := contexts[context]; is && (!known || was != n) {
+					contexts[context] = n
+					p.Contexts = append(p.Contexts, context)
 				}
 				return nil
 			})

@@ -25,11 +25,10 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/derived"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // format is the version of the content of the tables. An index with a lower one is made again.
-const format = 1
+const format = 2
 
 // Server executes statements.
 type Server interface {
@@ -353,12 +352,10 @@ func (t *target) Apply(ctx context.Context, w *derived.Window[Tx]) error {
 		return err
 	}
 	adding.next.Turn, adding.next.stamp = t.is.Turn+1, adding.stamp
+	if len(adding.gone) > 0 { // terms of erased texts may be gone
+		adding.added = nil
+	}
 	t.index.known.learn(&t.is, &adding.next, adding.added)
 	t.is = adding.next
 	return nil
 }
-
-// summaryOf returns column "of" of the tip of a summary, and checkpointOf that of a checkpoint.
-func summaryOf(id structure.ContextID) []byte { return append([]byte{'s'}, id[:]...) }
-
-func checkpointOf(name string) []byte { return append([]byte{'k'}, name...) }
