@@ -48,7 +48,7 @@ func TestOpenDerived(t *testing.T) {
 		return 0, errors.New("damaged")
 	})
 	require.ErrorContains(t, err, "damaged")
-	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	left, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "*", "*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
 	_, _, err = OpenDerived(dir, func(string) (int, error) { return 0, errors.New("damaged") })
