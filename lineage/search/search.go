@@ -82,10 +82,6 @@ func (x *Index) Embed(ctx context.Context) error { return x.index.Embed(ctx) }
 // Close closes the index. Its data stays.
 func (x *Index) Close() error { return x.index.Close() }
 
-// Remove removes the index in a directory, if any. A process that has it open rebuilds it before the
-// next answer.
-func Remove(dir string) error { return derivedfile.Remove(dir, FileName) }
-
 // fileIndex is an index in a file.
 type fileIndex struct {
 	file    *derivedfile.File
