@@ -3,6 +3,8 @@ package sealed
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -98,6 +100,27 @@ func TestRunsFarBack(t *testing.T) {
 	got, err := storedHeap(appendHeap(nil, b))
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(b, got))
+}
+
+// TestHeapsAtTheLimit stores heaps whose compressed size is about that of a bomb.
+func TestHeapsAtTheLimit(t *testing.T) {
+	const id = "f662da2b-a965-44da-a9f0-f6d6b4ad8c45"
+	random := rand.New(rand.NewPCG(1, 2))
+	b := []byte(strings.Repeat(id, 2<<20/len(id)))
+	for range 440 {
+		b = append(b, byte(128+random.IntN(128)))
+	}
+	var sizes []int
+	for range 50 {
+		b = append(b, byte(128+random.IntN(128)))
+		stored := appendHeap(nil, b)
+		got, err := storedHeap(stored)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(b, got))
+		sizes = append(sizes, len(stored)-len(b)/4096)
+	}
+	require.Less(t, slices.Min(sizes), 0, "below the limit")
+	require.Greater(t, slices.Max(sizes), 0, "above it")
 }
 
 // FuzzHeap reads anything as a heap.
