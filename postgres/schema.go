@@ -180,6 +180,11 @@ var migrations = [][]string{{
 	// Synced writes at the same time change different rows.
 	`ALTER TABLE lineage_durable ADD COLUMN slot integer NOT NULL DEFAULT 0`,
 	`ALTER TABLE lineage_durable DROP CONSTRAINT lineage_durable_pkey, ADD PRIMARY KEY (store, slot)`,
+}, {
+	// Entries that find messages by source ids have another form: all entries are made from the log again.
+	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
+	// Programs of an earlier version that still run name this column, and can neither write nor read any more.
+	`ALTER TABLE lineage_head RENAME COLUMN totals TO sums`,
 }}
 
 // SQLSTATE codes.
