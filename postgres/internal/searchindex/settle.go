@@ -276,7 +276,7 @@ func (w *window) settleContents(ctx context.Context) error {
 			var of []byte
 			_, err := pgx.ForEachRow(rows, []any{&of}, func() error {
 				if len(of) != 17 {
-					return errUseless
+					return searched.ErrDamaged
 				}
 				w.w.Changes.Context(structure.ContextID(of[1:]), derived.ContextChange{Summarized: true})
 				return nil
@@ -301,6 +301,7 @@ func (w *window) storedAgain(ctx context.Context) (again []content.ID, err error
 		return nil, nil
 	}
 	err = w.index.server.Read(ctx, func(b *pgx.Batch) {
+		again = nil
 		b.Queue(`SELECT id FROM lineage_search_text WHERE store = $1 AND id = ANY($2::bytea[])`, w.index.store, marks).Query(func(rows pgx.Rows) error {
 			var id []byte
 			_, err := pgx.ForEachRow(rows, []any{&id}, func() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -105,6 +106,9 @@ func (w *window) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	if len(w.gone) > 0 { // a term may lose its number, and get another one later
+		w.next.generation = rand.Int64()
+	}
 	return nil
 }
 
@@ -145,12 +149,12 @@ func (w *window) findRuns(ctx context.Context) error {
 	}
 	for _, r := range w.created {
 		if !r.parent.IsZero() && w.runs[r.parent.Run] == 0 {
-			return fmt.Errorf("run %v is missing: %w", r.parent.Run, errUseless)
+			return fmt.Errorf("run %v is missing: %w", r.parent.Run, searched.ErrDamaged)
 		}
 	}
 	for id := range w.lasts {
 		if w.runs[id] == 0 {
-			return fmt.Errorf("run %v is missing: %w", id, errUseless)
+			return fmt.Errorf("run %v is missing: %w", id, searched.ErrDamaged)
 		}
 	}
 	for i := range w.tips.are {
@@ -164,7 +168,7 @@ func (w *window) findRuns(ctx context.Context) error {
 			w.created = append(w.created, run{id: t.span.Run})
 			w.lasts[t.span.Run] = 1
 		} else if w.w.To == w.w.Head {
-			return fmt.Errorf("run %v is missing: %w", t.span.Run, errUseless)
+			return fmt.Errorf("run %v is missing: %w", t.span.Run, searched.ErrDamaged)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lineage-store/lineage/internal/searched"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // write executes the changes of the window, after its position was replaced.
@@ -73,11 +74,12 @@ func (w *window) writeRuns(b *pgx.Batch) {
 	store := w.index.store
 	var numbers, parents, afters, lasts []int64
 	var ids, threads [][]byte
+	created := make(map[structure.RunID]bool)
 	for _, r := range w.created {
+		created[r.id] = true
 		numbers, ids = append(numbers, w.runs[r.id]), append(ids, r.id[:])
 		parents, afters = append(parents, w.runs[r.parent.Run]), append(afters, int64(r.parent.Seq))
 		lasts = append(lasts, int64(w.lasts[r.id]))
-		delete(w.lasts, r.id)
 		var thread []byte
 		if h := w.homes[r.home.Thread]; !h.Thread.IsZero() && h == r.home {
 			thread = h.Thread[:]
@@ -91,7 +93,9 @@ AS r (number, id, parent, after, thread, last)`, store, numbers, ids, parents, a
 	}
 	numbers, lasts = nil, nil
 	for id, last := range w.lasts {
-		numbers, lasts = append(numbers, w.runs[id]), append(lasts, int64(last))
+		if !created[id] {
+			numbers, lasts = append(numbers, w.runs[id]), append(lasts, int64(last))
+		}
 	}
 	if len(numbers) > 0 {
 		b.Queue(`UPDATE lineage_search_run r SET last = n.last FROM unnest($2::bigint[], $3::bigint[]) AS n (number, last) WHERE r.store = $1 AND r.number = n.number`, store, numbers, lasts)
