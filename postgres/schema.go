@@ -109,6 +109,8 @@ var migrations = [][]string{{
   seen_id bigint NOT NULL DEFAULT 0,
   turn bigint NOT NULL DEFAULT 0,
   stamp bigint NOT NULL,
+  generation bigint NOT NULL,
+  owner bigint NOT NULL DEFAULT 0,
   spans bigint NOT NULL DEFAULT 0,
   runs bigint NOT NULL DEFAULT 0,
   threads bigint NOT NULL DEFAULT 0,

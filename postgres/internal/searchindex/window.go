@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -110,6 +111,9 @@ func (w *window) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	if len(w.gone) > 0 { // a term may lose its number, and get another one later
+		w.next.generation = rand.Int64()
+	}
 	return nil
 }
 
@@ -150,12 +154,12 @@ func (w *window) findRuns(ctx context.Context) error {
 	}
 	for _, r := range w.created {
 		if r.parent != "" && w.runs[r.parent] == 0 {
-			return fmt.Errorf("run %x is missing: %w", r.parent, errUseless)
+			return fmt.Errorf("run %x is missing: %w", r.parent, searched.ErrDamaged)
 		}
 	}
 	for key := range w.lasts {
 		if w.runs[key] == 0 {
-			return fmt.Errorf("run %x is missing: %w", key, errUseless)
+			return fmt.Errorf("run %x is missing: %w", key, searched.ErrDamaged)
 		}
 	}
 	for i := range w.tips.are {
@@ -169,7 +173,7 @@ func (w *window) findRuns(ctx context.Context) error {
 			w.created = append(w.created, run{key: t.run})
 			w.lasts[t.run] = 1
 		} else if w.w.To == w.w.Head {
-			return fmt.Errorf("run %x is missing: %w", t.run, errUseless)
+			return fmt.Errorf("run %x is missing: %w", t.run, searched.ErrDamaged)
 		}
 	}
 	return nil
