@@ -176,8 +176,8 @@ func (e *Entry) FileLabel() string {
 	return fmt.Sprintf("file %s, %s, %d bytes", e.Filename, e.Type, e.Size)
 }
 
-// ownName returns the name of an entry, empty if it is the role, or the type of a call or result in a session of Codex.
-func (e *Entry) ownName() string {
+// OwnName returns the name of an entry, empty if it is the role, or the type of a call or result in a session of Codex.
+func (e *Entry) OwnName() string {
 	if e.Name == e.Role || message.ItemRole(strings.TrimSuffix(e.Name, "_output")) != "" {
 		return ""
 	}
@@ -186,7 +186,7 @@ func (e *Entry) ownName() string {
 
 // name gives a message the name of the entry, unless it has its own. The name of a tool's message is the tool.
 func (e *Entry) name(m *message.Message) {
-	name := e.ownName()
+	name := e.OwnName()
 	if e.Kind != Message || name == "" || m.Name != "" {
 		return
 	}

@@ -43,7 +43,7 @@ func (s *Store) Transcribe(ctx context.Context, e *Entry, most int64) (*transcri
 		Position: e.Position, ID: e.Span.String(), Role: e.Role, Model: e.Origin.ModelID, Created: e.CreatedAt,
 		Type: e.Type, Body: e.Body, Size: e.Size, Metadata: e.Metadata, Document: e.Document, Revision: e.Revision, Filename: e.Filename,
 	}
-	m.Name = e.ownName()
+	m.Name = e.OwnName()
 	if e.Index > 0 {
 		m.ID = structure.UsageID{Span: e.Span, Index: e.Index}.String()
 	}

@@ -246,7 +246,7 @@ func TestDamagedPackIsNotMerged(t *testing.T) {
 	require.Len(t, names, packs)
 	flip(t, names[2], 100)
 	spoilParity(t, names[2])
-	e = reopen(t, dir, Options{NoPacking: true, fullPack: 4 << 10})
+	e = reopen(t, dir, Options{NoPacking: true, fullPack: 8 << 10})
 	for range 2 {
 		_, err = e.Pack(background, backend.PackOptions{})
 		require.NoError(t, err)

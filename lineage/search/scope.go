@@ -10,7 +10,7 @@ import (
 
 // Query is a search query and its scope.
 type Query struct {
-	// Text is a query in the language of chat.Store.SearchMessages.
+	// Text is a query in the language of chat.Store.SearchMessages. It has no filters such as agent:codex: Among is for them.
 	Text string
 	// Vector is used instead of Text. It searches for the texts whose embeddings are nearest to it, by cosine
 	// similarity. The index needs an Embedder. The search is exact: it compares the vectors of all texts in scope

@@ -172,3 +172,41 @@ func TestBranchesOfARun(t *testing.T) {
 	require.NoError(t, err)
 	requireBranches(map[string]int64{"main": 1002, "one": 20, "two": 200})
 }
+
+// A report by branch, or about a thread, takes as many statements for many answers as for a few.
+func TestStatementsOfAReport(t *testing.T) {
+	store, x, _ := opened(t)
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	main, err := thread.Active(bg)
+	require.NoError(t, err)
+	_, err = main.Extend(bg, said("msg_0", "", "1"))
+	require.NoError(t, err)
+	fork, err := main.Fork(bg, lineage.ForkOptions{})
+	require.NoError(t, err)
+	require.NoError(t, thread.NameBranch(bg, "other", fork))
+	queries := []usage.Query{{By: []usage.By{usage.Branch}}, {By: []usage.By{usage.Branch}, Thread: thread.ID()}, {Thread: thread.ID()}}
+	var few []int
+	answers := 1
+	for round := range 2 {
+		for range 1 + 30*round {
+			_, err := fork.Extend(bg, said("msg_"+strconv.Itoa(answers), "", "1"), said("", "", "1"))
+			require.NoError(t, err)
+			answers += 2
+		}
+		for i, q := range queries {
+			require.NoError(t, x.Update(bg))
+			n := usage.CountStatements(func() {
+				report, err := x.Report(bg, q)
+				require.NoError(t, err)
+				require.EqualValues(t, answers, report.Total.Requests)
+			})
+			require.Positive(t, n)
+			if round == 0 {
+				few = append(few, n)
+			} else {
+				require.Equal(t, few[i], n, "%v", q)
+			}
+		}
+	}
+}

@@ -1,5 +1,11 @@
 package usage
 
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/internal/derivedfile"
+)
+
 // SetWindowLimit sets the number of changed subjects and records at which a transaction ends. It returns what it was.
 func SetWindowLimit(n int) int {
 	was := windowLimit
@@ -9,3 +15,15 @@ func SetWindowLimit(n int) int {
 
 // Format is the format of the file.
 const Format = format
+
+// CountStatements returns the number of queries for several rows of the reports that do makes.
+func CountStatements(do func()) (n int) {
+	was := each
+	defer func() { each = was }()
+	each = func(ctx context.Context, q derivedfile.Querier, do func(scan func(...any) error) error, query string, args ...any) error {
+		n++
+		return was(ctx, q, do, query, args...)
+	}
+	do()
+	return n
+}

@@ -1,8 +1,11 @@
 package usage
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -107,42 +110,55 @@ func (r *reporter) readTotals(ctx context.Context) error {
 
 // readRuns adds the answers that count in some runs, from the sightings.
 func (r *reporter) readRuns(ctx context.Context, runs map[int64]bool) error {
-	done := make(map[answerKey]bool)
-	for run := range runs {
-		here, err := r.sightings(ctx, `FROM sightings s JOIN runs r ON r.number = s.run AND s.seq <= r.reached WHERE s.run = ?`, run)
+	if len(runs) == 0 {
+		return nil
+	}
+	numbers, err := json.Marshal(slices.Collect(maps.Keys(runs)))
+	if err != nil {
+		return err
+	}
+	const among = `(SELECT value FROM json_each(?))`
+	err = r.eachSighting(ctx, func(s sighting) error { return r.count(ctx, []sighting{s}, 0) }, // without a key, one is the answer
+		`SELECT `+columns+` FROM sightings s JOIN runs r ON r.number = s.run AND s.seq <= r.reached WHERE s.run IN `+among+` AND s.key IS NULL`, string(numbers))
+	if err != nil {
+		return err
+	}
+	return r.eachAnswer(ctx, func(all []sighting) error {
+		if c, ok := choose(all); !ok || !runs[c.run] {
+			return nil // it is in the totals
+		}
+		return r.count(ctx, all, 0)
+	}, `SELECT key FROM sightings WHERE run IN `+among+` AND key IS NOT NULL`, string(numbers))
+}
+
+// eachAnswer calls a function with the visible sightings of each of the answers whose keys a query selects, in one pass.
+func (r *reporter) eachAnswer(ctx context.Context, do func(all []sighting) error, keys string, args ...any) error {
+	var all []sighting
+	err := r.eachSighting(ctx, func(s sighting) error {
+		if len(all) > 0 && all[0].key != s.key {
+			if err := do(all); err != nil {
+				return err
+			}
+			all = all[:0]
+		}
+		all = append(all, s)
+		return nil
+	}, `SELECT `+columns+` FROM sightings s JOIN runs r ON r.number = s.run WHERE s.key IN (`+keys+`) AND s.seq <= r.reached ORDER BY s.key`, args...)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	return do(all)
+}
+
+// eachSighting calls a function with each sighting of a query.
+func (r *reporter) eachSighting(ctx context.Context, do func(sighting) error, query string, args ...any) error {
+	return each(ctx, r.tx, func(scan func(...any) error) error {
+		s, err := scanned(scan)
 		if err != nil {
 			return err
 		}
-		for i := range here {
-			s := &here[i]
-			all := here[i : i+1]
-			if s.keyed {
-				if done[s.key] {
-					continue
-				}
-				done[s.key] = true
-				if all, err = r.sightings(ctx, seenOfKey, s.key[:]); err != nil {
-					return err
-				}
-			}
-			if c, ok := choose(all); ok && runs[c.run] {
-				if err := r.count(ctx, all, nil); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// sightings reads sightings, given the part of the query after the columns.
-func (r *reporter) sightings(ctx context.Context, from string, args ...any) (all []sighting, err error) {
-	err = each(ctx, r.tx, func(scan func(...any) error) error {
-		s, err := scanned(scan)
-		all = append(all, s)
-		return err
-	}, `SELECT `+columns+` `+from, args...)
-	return all, err
+		return do(s)
+	}, query, args...)
 }
 
 // inScope selects the history that a query covers: runs up to a step.
@@ -157,15 +173,14 @@ const inScope = `WITH RECURSIVE
 
 // readSightings computes the report from the sightings in the history that the query covers.
 func (r *reporter) readSightings(ctx context.Context) error {
-	query, args := `SELECT `+columns+` FROM sightings s JOIN runs r ON r.number = s.run AND s.seq <= r.reached`, []any(nil)
+	query, scope, args := `SELECT `+columns+` FROM sightings s JOIN runs r ON r.number = s.run AND s.seq <= r.reached`, "", []any(nil)
 	switch {
 	case !r.q.Thread.IsZero():
-		scope := `SELECT thread FROM about WHERE id = ?`
+		scope = `SELECT thread FROM about WHERE id = ?`
 		args = append(args, r.q.Thread[:])
 		if err := each(ctx, r.tx, func(scan func(...any) error) error { return scan(&r.thread) }, scope, args...); err != nil {
 			return err
 		}
-		query = r.scoped(scope)
 	case len(r.q.Users) > 0:
 		marks := ""
 		for i, user := range r.q.Users {
@@ -174,58 +189,63 @@ func (r *reporter) readSightings(ctx context.Context) error {
 			}
 			marks += "?"
 		}
-		query = r.scoped(`SELECT a.thread FROM about a JOIN threads t ON t.number = a.thread WHERE t.user IN (` + marks + `)`)
+		scope = `SELECT a.thread FROM about a JOIN threads t ON t.number = a.thread WHERE t.user IN (` + marks + `)`
+	}
+	if scope != "" {
+		query = scoped(scope, columns)
 	}
 	byKey := make(map[answerKey][]sighting)
 	var alone []sighting
-	err := each(ctx, r.tx, func(scan func(...any) error) error {
-		s, err := scanned(scan)
+	err := r.eachSighting(ctx, func(s sighting) error {
 		if s.keyed {
 			byKey[s.key] = append(byKey[s.key], s)
-		} else if err == nil {
+		} else {
 			alone = append(alone, s)
 		}
-		return err
+		return nil
 	}, query, args...)
 	if err != nil {
 		return err
 	}
+	first := make(map[answerKey]int64) // the runs in which the answers of a thread count
+	if r.thread != 0 {
+		err = r.eachAnswer(ctx, func(everywhere []sighting) error {
+			c, _ := choose(everywhere)
+			first[everywhere[0].key] = c.run
+			return nil
+		}, scoped(scope, `s.key`)+` WHERE s.key IS NOT NULL`, args...)
+		if err != nil {
+			return err
+		}
+	}
 	for i := range alone {
-		if err := r.count(ctx, alone[i:i+1], nil); err != nil {
+		if err := r.count(ctx, alone[i:i+1], 0); err != nil {
 			return err
 		}
 	}
 	for key, all := range byKey {
-		if err := r.count(ctx, all, key[:]); err != nil {
+		if err := r.count(ctx, all, first[key]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reporter) scoped(scope string) string {
+// scoped selects columns of the sightings in the history of the threads that a query selects.
+func scoped(scope, columns string) string {
 	return fmt.Sprintf(inScope, scope, int64(derivedfile.Forever)) + ` SELECT ` + columns + ` FROM visible v JOIN sightings s ON s.run = v.run AND s.seq <= v.seq`
 }
 
-// count adds an answer to the report, given its sightings in the covered history.
-func (r *reporter) count(ctx context.Context, all []sighting, key []byte) error {
+// count adds an answer to the report, given its sightings in the covered history. first is the run in which it counts, 0 if that is
+// the run of one of them.
+func (r *reporter) count(ctx context.Context, all []sighting, first int64) error {
 	c, ok := choose(all)
 	if !ok {
 		return nil
 	}
 	g := &group{run: c.run, seq: c.seq, model: c.model, time: c.time, input: c.input(), known: c.known, sums: c.sums}
 	if r.thread != 0 {
-		first := c.run
-		if key != nil {
-			everywhere, err := r.sightings(ctx, seenOfKey, key)
-			if err != nil {
-				return err
-			}
-			if c, ok := choose(everywhere); ok {
-				first = c.run
-			}
-		}
-		p, err := r.places.of(ctx, first, false, 0)
+		p, err := r.places.of(ctx, cmp.Or(first, c.run), false, 0)
 		if err != nil {
 			return err
 		}

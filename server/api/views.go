@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/filters"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/graph"
@@ -66,7 +67,7 @@ type SearchQuery struct {
 }
 
 type searchInput struct {
-	Text   string   `json:"-" query:"q" doc:"what to search for"`
+	Text   string   `json:"-" query:"q" doc:"what to search for, with the filters of lineage search; their days are of UTC"`
 	Thread string   `json:"-" query:"thread" doc:"only in this thread"`
 	Roles  []string `json:"-" query:"role" doc:"only messages of this role"`
 	Limit  int      `json:"-" query:"limit" doc:"at most so many; default 100, at most 1000"`
@@ -74,11 +75,18 @@ type searchInput struct {
 }
 
 func (a *API) search(ctx context.Context, c *call, in *searchInput) (*list[*records.Hit], error) {
-	if in.Text == "" {
-		return nil, fmt.Errorf("q: %w: must not be empty", lineage.ErrInvalid)
+	filter, text, err := filters.Read(in.Text, time.UTC)
+	if err != nil {
+		return nil, fmt.Errorf("q: %w", err)
+	}
+	if text == "" {
+		return nil, fmt.Errorf("q: %w: must have words to search for", lineage.ErrInvalid)
+	}
+	if filter != nil && filter.User != nil && in.User == nil {
+		in.User = filter.User
 	}
 	p := page{Limit: in.Limit}
-	q := SearchQuery{Text: in.Text, Roles: in.Roles, Scope: c.caller.Scope, Limit: p.size()}
+	q := SearchQuery{Text: text, Roles: in.Roles, Scope: c.caller.Scope, Limit: p.size()}
 	if in.Thread != "" {
 		t, err := c.thread(ctx, in.Thread)
 		if err != nil {
@@ -86,8 +94,11 @@ func (a *API) search(ctx context.Context, c *call, in *searchInput) (*list[*reco
 		}
 		q.Thread = t.ID()
 	}
-	if !in.all() || !q.Scope.All() && in.Thread == "" {
+	if filter != nil || !in.all() || !q.Scope.All() && in.Thread == "" {
 		of, err := in.query(&q.Scope)
+		if err == nil && filter != nil {
+			err = filters.Add(&of, filter)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -40,24 +40,34 @@ func TestFilters(t *testing.T) {
 		h.do("POST", "/v1/threads", body).is(201)
 	}
 	for query, want := range map[string]map[string][]string{
-		"":                                {"": nil, "ada": {"a", "b"}, "proj": {"a"}},
-		"&agent=codex":                    {"": {"a", "c"}, "ada": {"a"}, "proj": {"a"}},
-		"&user=ada":                       {"": {"a", "b"}, "ada": {"a", "b"}, "bob": nil, "proj": {"a"}},
-		"&project=/projects/b":            {"": {"b", "c"}, "bob": {"c"}, "proj": nil},
-		"&metadata=gitBranch=x":           {"": {"c"}, "ada": nil},
-		"&until=2001-01-01T00:00:00Z":     {"": nil},
-		"&since=2001-01-01T00:00:00Z":     {"": {"a", "b", "c"}},
-		"&role=user&role=tool&agent=none": {"": nil},
+		"":                                  {"": nil, "ada": {"a", "b"}, "proj": {"a"}},
+		"&agent=codex":                      {"": {"a", "c"}, "ada": {"a"}, "proj": {"a"}},
+		"&user=ada":                         {"": {"a", "b"}, "ada": {"a", "b"}, "bob": nil, "proj": {"a"}},
+		"&project=/projects/b":              {"": {"b", "c"}, "bob": {"c"}, "proj": nil},
+		"&metadata=gitBranch=x":             {"": {"c"}, "ada": nil},
+		"&until=2001-01-01T00:00:00Z":       {"": nil},
+		"&since=2001-01-01T00:00:00Z":       {"": {"a", "b", "c"}},
+		"&role=user&role=tool&agent=none":   {"": nil},
+		"%20agent:codex":                    {"": {"a", "c"}, "ada": {"a"}, "proj": {"a"}},
+		"%20user:bob":                       {"": {"c"}, "ada": nil, "bob": {"c"}, "proj": nil},
+		"%20user:ada&agent=pi":              {"": {"b"}},
+		"%20branch:x&user=bob":              {"": {"c"}},
+		"%20before:2001":                    {"": nil},
+		"%20after:2001&project=/projects/b": {"": {"b", "c"}},
 	} {
 		for who, threads := range want {
 			h.do("GET", "/v1/search?q=x"+query, nil, "Caller: "+who).is(200)
 			require.ElementsMatch(t, threads, found, "%s %s", who, query)
 			require.Equal(t, who == "" && query == "", searched.Among == nil)
+			require.Equal(t, "x", searched.Text)
 		}
 	}
 	h.do("GET", "/v1/search?q=x&role=user&role=tool", nil).is(200)
 	require.Equal(t, []string{"user", "tool"}, searched.Roles)
 	h.do("GET", "/v1/search?q=x&metadata=none", nil).is(400)
+	for _, q := range []string{"", "%20", "agent:codex", "x%20OR%20agent:codex", "x%20agent:codex%20agent:pi", "x%20after:then", "x%20user:ada&user=bob"} {
+		h.do("GET", "/v1/search?q="+q, nil).is(400)
+	}
 	h.do("GET", "/v1/search?q=x&thread=%3Da", nil, "Caller: bob").is(404)
 
 	h.do("GET", "/v1/usage?by=day&agent=codex&model=m&user=ada&project=/p&zone=Europe/Lisbon", nil).is(200)

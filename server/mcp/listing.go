@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/filters"
 	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
@@ -37,7 +37,7 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 type threadsInput struct {
 	Title string `json:"title,omitempty" jsonschema:"only those whose title begins so"`
 	Agent string `json:"agent,omitempty" jsonschema:"only sessions of this agent, such as claude-code or codex"`
-	Since string `json:"since,omitempty" jsonschema:"only those that changed at this time or later: 2026-01-31, or as in RFC 3339"`
+	Since string `json:"since,omitempty" jsonschema:"only those that changed at this time or later: 2026-01-31 in UTC, or as in RFC 3339"`
 	Until string `json:"until,omitempty" jsonschema:"only those that changed before this time"`
 	Limit int    `json:"limit,omitempty" jsonschema:"at most so many (default 20, at most 100)"`
 	After string `json:"after,omitempty" jsonschema:"continue after the page that ended with this token"`
@@ -136,11 +136,11 @@ func (c *call) title(ctx context.Context, info *lineage.ThreadInfo) (string, err
 }
 
 type searchInput struct {
-	Query  string   `json:"query" jsonschema:"what to search for"`
+	Query  string   `json:"query" jsonschema:"what to search for: words, \"a phrase\", AND, OR, NOT, and the filters agent:NAME, branch:NAME, after:DATE and before:DATE"`
 	Thread string   `json:"thread,omitempty" jsonschema:"only in this conversation: its id or title"`
 	Roles  []string `json:"roles,omitempty" jsonschema:"only messages of these roles: user, assistant, system, tool"`
 	Agent  string   `json:"agent,omitempty" jsonschema:"only in sessions of this agent"`
-	Since  string   `json:"since,omitempty" jsonschema:"only in conversations that changed at this time or later"`
+	Since  string   `json:"since,omitempty" jsonschema:"only in conversations that changed at this time or later: 2026-01-31 in UTC, or as in RFC 3339"`
 	Until  string   `json:"until,omitempty" jsonschema:"only in conversations that changed before this time"`
 	Limit  int      `json:"limit,omitempty" jsonschema:"at most so many (default 20, at most 100)"`
 }
@@ -149,17 +149,26 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 	if err := checked(append([]string{in.Query, in.Thread}, in.Roles...)...); err != nil {
 		return nil, err
 	}
-	if strings.TrimSpace(in.Query) == "" {
-		return nil, fmt.Errorf("query: %w: must not be empty", lineage.ErrInvalid)
+	given, text, err := filters.Read(in.Query, time.UTC)
+	if err != nil {
+		return nil, fmt.Errorf("query: %w", err)
+	}
+	if text == "" {
+		return nil, fmt.Errorf("query: %w: must have words to search for", lineage.ErrInvalid)
 	}
 	limit := rows(in.Limit)
-	q := SearchQuery{Text: in.Query, Roles: in.Roles, Limit: limit}
+	q := SearchQuery{Text: text, Roles: in.Roles, Limit: limit}
 	filter := threadsInput{Agent: in.Agent, Since: in.Since, Until: in.Until}
 	among, err := filter.query()
 	if err != nil {
 		return nil, err
 	}
-	if !c.scope.All() || in.Agent+in.Since+in.Until != "" {
+	if given != nil {
+		if err := filters.Add(&among, given); err != nil {
+			return nil, err
+		}
+	}
+	if given != nil || !c.scope.All() || in.Agent+in.Since+in.Until != "" {
 		q.Among = c.threads(ctx, among)
 	}
 	if in.Thread != "" {

@@ -46,7 +46,7 @@ func (c *call) names(t *lineage.Thread) *refs.Resolver {
 
 // threads yields the threads in the scope that match a query.
 func (c *call) threads(ctx context.Context, q lineage.ThreadQuery) iter.Seq2[*lineage.ListedThread, error] {
-	if len(c.scope.Users) == 1 {
+	if q.User == nil && len(c.scope.Users) == 1 {
 		q.User = &c.scope.Users[0]
 	}
 	if len(c.scope.Projects) == 1 {

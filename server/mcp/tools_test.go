@@ -48,8 +48,15 @@ func TestTools(t *testing.T) {
 	require.Empty(t, c.ok("search", map[string]any{"query": "lisbon", "roles": []string{"assistant"}}).Records)
 	require.Empty(t, c.ok("search", map[string]any{"query": "lisbon", "agent": "pi"}).Records)
 	require.Empty(t, c.ok("search", map[string]any{"query": "lisbon", "until": "2001-01-01"}).Records)
-	c.fails("search", map[string]any{"query": " "}, "empty")
+	c.fails("search", map[string]any{"query": " "}, "words")
 	c.fails("search", map[string]any{"query": "x", "since": "soon"}, "2026-01-31")
+	require.NotEmpty(t, c.ok("search", map[string]any{"query": "lisbon after:2001"}).Records)
+	require.Empty(t, c.ok("search", map[string]any{"query": "lisbon before:2001-02"}).Records)
+	require.Empty(t, c.ok("search", map[string]any{"query": "agent:pi AND lisbon"}).Records)
+	require.Empty(t, c.ok("search", map[string]any{"query": "lisbon user:nobody"}).Records)
+	c.fails("search", map[string]any{"query": "agent:pi"}, "words")
+	c.fails("search", map[string]any{"query": "lisbon NOT agent:pi"}, "after NOT")
+	c.fails("search", map[string]any{"query": "lisbon agent:pi agent:codex"}, "twice")
 
 	fork := c.ok("fork", map[string]any{"at": ":2", "branch": "museums"}).Records[0]
 	require.Equal(t, "museums", fork["branch"])

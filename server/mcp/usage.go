@@ -21,7 +21,7 @@ var (
 type usageInput struct {
 	By     []string `json:"by,omitempty" jsonschema:"what to group by: day, week, month, agent, model, provider, project, thread, branch, git-branch, subagent, user (default day)"`
 	Thread string   `json:"thread,omitempty" jsonschema:"only this conversation: its id or title"`
-	Since  string   `json:"since,omitempty" jsonschema:"only answers of this time or later: 2026-01-31, or as in RFC 3339"`
+	Since  string   `json:"since,omitempty" jsonschema:"only answers of this time or later: 2026-01-31 in UTC, or as in RFC 3339"`
 	Until  string   `json:"until,omitempty" jsonschema:"only answers before this time"`
 	From   int      `json:"from,omitempty" jsonschema:"continue with this row"`
 }

@@ -397,7 +397,7 @@ func TestSearching(t *testing.T) {
 	require.Contains(t, body, "3 messages in 2 conversations")
 	require.Contains(t, body, "<mark>Lisbon</mark>")
 	for query, want := range map[string][]string{
-		"lisbon agent:codex": {"a"}, "agent:codex": {"a"}, `project:"/home/ada/my app" tram`: {"a"}, "agent:nobody": nil, "after:2020 before:2021": nil,
+		"lisbon agent:codex": {"a"}, "agent:codex": {"a"}, "agent:codex AND (lisbon OR nothing)": {"a"}, `project:"/home/ada/my app" tram`: {"a"}, "agent:nobody": nil, "after:2020 before:2021": nil,
 		"after:2020": {"b", "a"}, `"agent:codex"`: {"b"}, `"what agent:codex means"`: {"b"}, b.ID().String(): {"b"}, a.ID().Short(): {"a"}, "session-1": {"a"},
 		"second": {"b"}, "SECOND lis": {"b"}, "second agent:codex": nil, "nothing-like-that": nil, "": nil, "agent:": {"b"},
 	} {
@@ -415,7 +415,7 @@ func TestSearching(t *testing.T) {
 	}
 	require.Contains(t, hit("porto"), "<bdi><mark>Porto</mark> by train</bdi>", "and no data")
 	require.Contains(t, hit("porto en"), "<mark>en</mark>", "which is shown where it was found")
-	for _, query := range []string{"lisbon after:yesterday", strings.Repeat("é", 800)} {
+	for _, query := range []string{"lisbon after:yesterday", "lisbon OR agent:codex", "lisbon NOT agent:codex", "lisbon agent:codex agent:pi", strings.Repeat("é", 800)} {
 		status, body := s.get("/search?q=" + url.QueryEscape(query))
 		require.Equal(t, 400, status)
 		require.Contains(t, body, `<span role="alert">`)

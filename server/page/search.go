@@ -155,10 +155,7 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 	if len(v.Query) > maxQuery {
 		return refuse("The query has %d bytes. It may have %d.", len(v.Query), maxQuery)
 	}
-	among, text, err := filters.Read(v.Query)
-	if e := (*filters.NotDateError)(nil); errors.As(err, &e) {
-		return notDate(e.Text)
-	}
+	among, text, err := filters.Read(v.Query, time.UTC)
 	if err != nil {
 		return err
 	}

@@ -128,6 +128,7 @@ func (a *App) Facts(r records.Record, pairs ...[2]string) error {
 		return a.Emit(r)
 	}
 	table := screen.NewTable(a.Out, "", "")
+	table.Whole = true // a command is copied
 	for _, pair := range pairs {
 		if pair[1] != "" {
 			table.Row(pair[0], pair[1])

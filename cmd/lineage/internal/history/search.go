@@ -22,12 +22,17 @@ func SearchCommand(a *app.App) *cobra.Command {
 		Use:   "search QUERY",
 		Short: "Find messages, documents, assets and summaries by text",
 		Long: `Finds messages by their words, the best first: in all threads, or in the one that --thread names. A store is also
-searched for documents and text assets, by their names too, and for summaries; and, without --thread and --user, in contexts outside
+searched for documents and text assets, by their names too, and for summaries; and, if nothing limits the threads, in contexts outside
 threads. A message that several threads share is shown once, with their titles. Words are found in all their forms; "several words" in quotes
 are found as a phrase, word* finds words that begin with it, and AND, OR, NOT and NEAR(…) combine them. Text that is not a valid
-query is searched for its words. In a store, agent:NAME, project:FOLDER, branch:NAME, user:ID, after:DATE and before:DATE in the query limit
-the search as the flags do. The search index is a file of the store, which is rebuilt if it is missing, or for each search if
-the store cannot be written; a store on a server has it there, for all. If nothing is found, the command exits with 9.`,
+query is searched for its words.
+
+In a store, the query may have filters beside its words: agent:NAME, project:FOLDER, branch:NAME, user:ID, after:DATE and
+before:DATE, each once. They limit all of the search as --agent, --project, --git-branch, --user, --since and --until do. A DATE is a
+day, a month or a year of the system's time zone. With OR, the words are in parentheses: (one OR two) agent:codex.
+
+The search index is a file of the store, which is rebuilt if it is missing, or for each search if the store cannot be written; a
+store on a server has it there, for all. If nothing is found, the command exits with 9.`,
 		Example: `  lineage search lisbon
   lineage search '"fish in" OR tram*' --role assistant -n 5 --json
   lineage search lisbon --since 2026-01-01

@@ -41,6 +41,11 @@ func TestTableAligns(t *testing.T) {
 	table.Cells(Cell{Text: "x", Style: Red}, Cell{Text: "a long text is cut"})
 	require.NoError(t, table.Print())
 	require.Equal(t, "\x1b[31mx\x1b[0m  a long tex…\n", out.String())
+
+	out.Reset()
+	table.Whole = true
+	require.NoError(t, table.Print())
+	require.Equal(t, "\x1b[31mx\x1b[0m  a long text is cut\n", out.String())
 }
 
 func TestAmounts(t *testing.T) {

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Table is a table with aligned columns. On a terminal the last column is cut to the remaining width.
+// Table is a table with aligned columns. On a terminal the last column is cut to the remaining width, unless Whole is set.
 type Table struct {
+	Whole  bool
 	screen *Screen
 	head   []string
 	rows   [][]Cell
@@ -76,7 +77,7 @@ func (t *Table) print(w *bufio.Writer, row []Cell, widths []int) {
 	for i, c := range row {
 		text := c.Text
 		last := i == len(row)-1 || i == len(row)-2 && row[i+1].Text == ""
-		if last && t.screen.Width > 0 {
+		if last && t.screen.Width > 0 && !t.Whole {
 			text = Cut(text, max(t.screen.Width-used, 8))
 		}
 		gap := widths[i] - Width(text)

@@ -93,13 +93,11 @@ func (m *ReadMessage) Line() (screen.Cell, string) {
 
 // Speaker returns the speaker of an entry, or its name if it is a document or file.
 func Speaker(e *lineage.Entry) string {
-	switch {
-	case e.Kind == lineage.Document:
+	switch e.Kind {
+	case lineage.Document:
 		return "document " + e.Document
-	case e.Kind == lineage.Asset:
+	case lineage.Asset:
 		return "file " + e.Filename
-	case e.Name != "" && e.Name != e.Role:
-		return e.Role + " " + e.Name
 	}
-	return e.Role
+	return strings.TrimSuffix(e.Role+" "+e.OwnName(), " ")
 }

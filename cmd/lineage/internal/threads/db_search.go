@@ -2,7 +2,6 @@ package threads
 
 import (
 	"context"
-	"errors"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -11,15 +10,19 @@ import (
 
 // Search implements Keeper. It searches the named thread, or all.
 func (d *database) Search(ctx context.Context, o *SearchOptions) ([]*Hit, error) {
-	if among, err := o.among(); err != nil || among != nil {
-		return nil, errors.Join(err, app.Usagef("a search in a database is limited by --thread, --user and --role only"))
+	among, text, err := o.read()
+	if err != nil {
+		return nil, err
+	}
+	if among != nil {
+		return nil, app.Usagef("a search in a database is limited by --thread, --user and --role only")
 	}
 	hits, err := FindHits(o.Limit, func(limit int) ([]chat.SearchResult, error) {
 		options := chat.SearchOptions{Roles: o.Roles, Limit: limit}
 		if d.NamedThread() != "" {
-			return d.chats.SearchMessages(ctx, d.current, o.Query, options)
+			return d.chats.SearchMessages(ctx, d.current, text, options)
 		}
-		return sqlchat.SearchAll(ctx, d.db, o.User, o.Query, options)
+		return sqlchat.SearchAll(ctx, d.db, o.User, text, options)
 	})
 	if err != nil {
 		return nil, err

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/internal/filters"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
@@ -109,40 +111,44 @@ type SearchOptions struct {
 	Limit        int
 }
 
-// among returns the threads to search that the flags name, nil for all.
-func (o *SearchOptions) among() (*lineage.ThreadQuery, error) {
-	if !o.Session.Given() && o.Since.IsZero() && o.Until.IsZero() {
-		return nil, nil
-	}
-	is, err := o.Session.Metadata()
-	return &lineage.ThreadQuery{Metadata: is, From: o.Since.Time, To: o.Until.Time}, err
-}
-
 // read returns the text to search for, and the threads to search, nil for all: those that the flags and the filters in the
 // query name.
 func (o *SearchOptions) read() (among *lineage.ThreadQuery, text string, err error) {
-	if among, err = o.among(); err != nil {
-		return nil, "", err
-	}
-	more, text, err := filters.Read(o.Query)
+	more, text, err := filters.Read(o.Query, time.Local)
 	switch {
 	case err != nil:
 		return nil, "", app.Usagef("%w", err)
-	case more == nil:
-		return among, text, nil
-	case text == "":
+	case more != nil && text == "":
 		return nil, "", app.Hint(app.Usagef("%.60q says where to search, and not what for", o.Query), "'lineage thread list' lists the threads of an agent, a project or a time")
-	case among == nil:
-		return more, text, nil
+	case more == nil && !o.Session.Given() && o.Since.IsZero() && o.Until.IsZero():
+		return nil, text, nil
 	}
-	among.User, among.Metadata = more.User, append(among.Metadata, more.Metadata...)
-	if more.From.After(among.From) {
-		among.From = more.From
+	is, err := o.Session.Metadata()
+	among = &lineage.ThreadQuery{Metadata: is, From: o.Since.Time, To: o.Until.Time}
+	if err != nil || more == nil {
+		return among, text, err
 	}
-	if !more.To.IsZero() && (among.To.IsZero() || more.To.Before(among.To)) {
-		among.To = more.To
+	for i := range more.Metadata {
+		if is := &more.Metadata[i]; is.Key == archive.KeyProject {
+			if is.Value, err = fullProject(is.Value); err != nil {
+				return nil, "", err
+			}
+		}
 	}
-	return among, text, nil
+	return among, text, filters.Add(among, more)
+}
+
+// fullProject returns the full path of a project, as JSON.
+func fullProject(named json.RawMessage) (json.RawMessage, error) {
+	var project string
+	if err := json.Unmarshal(named, &project); err != nil {
+		return nil, err
+	}
+	project, err := app.ProjectPath(project)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(project)
 }
 
 // ThreadCreateOptions are the settings of a new thread.
