@@ -281,7 +281,7 @@ END $$`)
 	for i, damage := range []string{
 		`INSERT INTO lineage_search_run SELECT store, runs + 1, 'another', NULL, 0, NULL, 1 FROM lineage_search`, // 23505
 		`INSERT INTO lineage_search_term SELECT store, 'twice', 1 FROM lineage_search`,                           // 21000
-		`UPDATE lineage_search_text SET id = substring(id FOR 3); UPDATE lineage_search_usage SET text = substring(text FOR 3)`,
+		`UPDATE lineage_search_text SET id = id || '\x00'; UPDATE lineage_search_usage SET text = text || '\x00'`,
 	} {
 		require.Len(t, snippets(t, x, "word"), i+1)
 		was := generation(t, e)

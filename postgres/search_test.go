@@ -166,7 +166,7 @@ func tourSearch(t *testing.T, e, other *Engine) {
 	require.Equal(t, 2, find(y, search.Query{Text: "elephant"}))
 
 	plain := newPool(t, e.log.pool.Config().ConnString(), nil)
-	_, err = plain.Exec(background, `UPDATE lineage_search_text SET id = substring(id FOR 3); UPDATE lineage_search_usage SET text = substring(text FOR 3)`, pgx.QueryExecModeSimpleProtocol)
+	_, err = plain.Exec(background, `UPDATE lineage_search_text SET id = id || '\x00'; UPDATE lineage_search_usage SET text = text || '\x00'`, pgx.QueryExecModeSimpleProtocol)
 	require.NoError(t, err)
 	require.Equal(t, 2, find(y, search.Query{Text: "elephant"}), "it was made again")
 	_, err = plain.Exec(background, `UPDATE lineage_search SET format = 0`, exec)
