@@ -1,5 +1,5 @@
 // Package derivedfile keeps derived data in a SQLite file next to the journal of a store. It opens and guards the
-// file, replaces one that is damaged or belongs to another store or format, and keeps its mark. Several processes may
+// file, replaces one that is damaged or belongs to another store or an older format, and keeps its mark. Several processes may
 // use it.
 //
 // The file also records which spans of the store are visible: see Writer.
@@ -27,7 +27,8 @@ import (
 type Config struct {
 	// Name is the file name. Label is its name in errors.
 	Name, Label string
-	// Format is the version of the tables and their content. A file with another version is rebuilt.
+	// Format is the version of the tables and their content, from 1 on. A file of an older one is replaced by an empty one. One of a
+	// newer program is left alone: the error matches backend.ErrNewerFormat.
 	Format int
 	// Schema creates the caller's tables. Meta declares the caller's columns in table meta, each preceded by a comma
 	// and with a default.
@@ -245,7 +246,7 @@ func NewOutside(err error) Outside { return Outside{err} }
 // Unwrap returns the wrapped error.
 func (e Outside) Unwrap() error { return e.error }
 
-// ErrUseless is returned for a file of another store, history or format, and for impossible content. The file is then
+// ErrUseless is returned for a file of another store, another history or an older format, and for impossible content. The file is then
 // replaced.
 var ErrUseless = errors.New("the data does not fit the store")
 

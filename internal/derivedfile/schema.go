@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/sqlitefile"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // Forever is a sequence number after the last step of any run.
@@ -16,7 +17,7 @@ const Forever = math.MaxInt64
 
 // schema creates the tables of every file. "tips" are the steps at which contexts, checkpoints and summaries point;
 // everything before them is visible too. Runs of threads that keep their messages are visible as a whole. "reached"
-// is the last visible step of a run. A run with the id of a summary has one step.
+// is the last visible step of a run. A run that stands for a summary has one step.
 const schema = `
 CREATE TABLE meta (
 	one INTEGER PRIMARY KEY, store BLOB NOT NULL, number INTEGER NOT NULL, id INTEGER NOT NULL, seen_number INTEGER NOT NULL, seen_id INTEGER NOT NULL,
@@ -67,6 +68,8 @@ func (x *File) connect(ctx context.Context) (_ *sql.DB, err error) {
 	switch version, err := is(tx); {
 	case err != nil || version == x.config.Format:
 		return db, err
+	case version > x.config.Format:
+		return nil, fmt.Errorf("%s has format %d, this program reads %d: %w", x.config.Name, version, x.config.Format, backend.ErrNewerFormat)
 	case version != 0:
 		return nil, fmt.Errorf("format %d: %w", version, ErrUseless)
 	}

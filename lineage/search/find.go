@@ -11,16 +11,18 @@ import (
 
 // find returns the best matches in a view.
 func (f *finding) find(ctx context.Context) ([]Hit, error) {
-	f.found = make(map[address]*candidate)
-	size, err := f.view.Find(ctx, &f.scope, f.matcher.Leaves(), f.matcher.Condition(), f.add)
+	size, err := f.view.Find(ctx, &f.scope, f.matcher.Leaves(), f.matcher.Condition(), f)
 	if err != nil {
 		return nil, err
 	}
 	return f.hits(ctx, size)
 }
 
-// add records an occurrence of a word.
-func (f *finding) add(o searched.Occurrence) {
+// Reset implements searched.Collector.
+func (f *finding) Reset() { f.found = make(map[address]*candidate) }
+
+// Add implements searched.Collector.
+func (f *finding) Add(o searched.Occurrence) {
 	p := address{o.Run, o.Seq, o.Head}
 	if f.steps {
 		p.head = 0
