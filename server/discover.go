@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	_ "embed"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -55,19 +56,17 @@ type discovery struct {
 	path   string       // of the socket
 }
 
-// publish creates the socket of a server, and the file that names it. Their names contain the store, the process, and
-// random digits, because process ids are reused.
-func publish(s *Server) (d *discovery, err error) {
-	dir := s.o.Runtime
+// publish creates the socket of a server in a directory, and the file that describes the server. Their names contain
+// the store, the process, and random digits, because process ids are reused.
+func publish(dir string, store structure.StoreID, is Found) (d *discovery, err error) {
 	if err := privateDir(dir); err != nil {
 		return nil, err
 	}
 	tidy(dir)
 	var digits [4]byte
 	rand.Read(digits[:]) // never fails
-	name := fmt.Sprintf("%s-%d-%s", s.o.Store.ID(), os.Getpid(), hex.EncodeToString(digits[:]))
+	name := fmt.Sprintf("%s-%d-%s", store, is.PID, hex.EncodeToString(digits[:]))
 	d = &discovery{file: filepath.Join(dir, name+".json")}
-	is := Found{PID: os.Getpid(), Store: s.o.Name, URL: s.URL(), ReadOnly: s.o.ReadOnly, Started: s.o.now().UTC()}
 	switch l, err := localsocket.Listen(dir, name+".sock"); {
 	case err == nil:
 		is.Socket, d.path = name+".sock", filepath.Join(dir, name+".sock")
@@ -287,4 +286,9 @@ func (f *Found) Link(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("server of process %d: %w", f.PID, err)
 	}
 	return is.Link, nil
+}
+
+// linkRecord is the answer to a request for a link.
+type linkRecord struct {
+	Link string `json:"link"`
 }

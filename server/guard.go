@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -104,44 +103,6 @@ func (s *Server) ourOrigin(r *http.Request, origin string) bool {
 		scheme = "https"
 	}
 	return err == nil && u.Scheme == scheme && strings.EqualFold(u.Host, r.Host)
-}
-
-// certificateNames returns the names that the certificates are valid for.
-func certificateNames(c *tls.Config) (names []string) {
-	if c == nil {
-		return nil
-	}
-	for i := range c.Certificates {
-		if leaf := c.Certificates[i].Leaf; leaf != nil {
-			for _, name := range leaf.DNSNames {
-				if !strings.Contains(name, "*") {
-					names = append(names, name)
-				}
-			}
-		}
-	}
-	return names
-}
-
-// caller is the authenticated sender of a request.
-type caller struct {
-	// name is for the log: "socket", "page", or the id of a token.
-	name string
-	// page is set for a session of the page.
-	page   bool
-	writes bool
-	scope  access.Scope
-	// valid reports whether the caller may still read. It is for long answers.
-	valid func(now time.Time) bool
-}
-
-// access returns the caller in the form for handlers of other packages.
-func (c *caller) access() *access.Caller {
-	id, isToken := strings.CutPrefix(c.name, "token ")
-	if !isToken {
-		id = "local"
-	}
-	return &access.Caller{ID: id, Writes: c.writes, Scope: c.scope, Valid: c.valid}
 }
 
 var (

@@ -80,11 +80,6 @@ func (s *Server) cookie(secret string, age int) *http.Cookie {
 	}
 }
 
-// linkRecord is the answer to a request for a link.
-type linkRecord struct {
-	Link string `json:"link"`
-}
-
 // newLink returns a new link.
 func (s *Server) newLink(w http.ResponseWriter, r *http.Request) {
 	if len(s.o.Routes) == 0 {

@@ -9,15 +9,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
-
-const levelError = slog.LevelError
-
-func attrErr(err error) slog.Attr { return slog.Any("err", err) }
-
-func attrPattern(r *http.Request) slog.Attr { return slog.String("route", r.Pattern) }
 
 // pagePolicy is the Content-Security-Policy of the page: everything that it shows comes from the server, and no
 // script or style is in its markup.
@@ -105,56 +98,6 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	s.healthz(w, r)
 }
 
-// metrics are the counters of the server.
-type metrics struct {
-	mu       sync.Mutex
-	requests map[requestLabels]*requestCounts
-	refusals map[string]uint64
-	events   uint64
-	dropped  uint64
-}
-
-type requestLabels struct {
-	route  string
-	status int
-}
-
-type requestCounts struct {
-	n       uint64
-	seconds float64
-}
-
-func (m *metrics) request(route string, status int, took time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.requests == nil {
-		m.requests = make(map[requestLabels]*requestCounts)
-	}
-	l := requestLabels{route, status}
-	c := m.requests[l]
-	if c == nil {
-		c = &requestCounts{}
-		m.requests[l] = c
-	}
-	c.n++
-	c.seconds += took.Seconds()
-}
-
-func (m *metrics) refused(why string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.refusals == nil {
-		m.refusals = make(map[string]uint64)
-	}
-	m.refusals[why]++
-}
-
-func (m *metrics) add(counter *uint64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	*counter++
-}
-
 // showMetrics answers in the text format of Prometheus.
 func (s *Server) showMetrics(w http.ResponseWriter, _ *http.Request) {
 	var b strings.Builder
@@ -187,4 +130,10 @@ func (s *Server) showMetrics(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(&b, "lineage_event_streams %d\n", s.limits.streams.Load())
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write([]byte(b.String())) // the caller may be gone
+}
+
+// begin returns the state of a request, and the request with the state.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request) (*request, *http.Request) {
+	is := &request{ResponseWriter: w, conn: http.NewResponseController(w), atLeast: s.o.Limits.Write, g: &s.limits}
+	return is, r.WithContext(context.WithValue(r.Context(), requestKey{}, is))
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -126,4 +127,21 @@ var ErrNeedsTLS = errors.New("other machines reach this address, and without TLS
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// certificateNames returns the names that the certificates are valid for.
+func certificateNames(c *tls.Config) (names []string) {
+	if c == nil {
+		return nil
+	}
+	for i := range c.Certificates {
+		if leaf := c.Certificates[i].Leaf; leaf != nil {
+			for _, name := range leaf.DNSNames {
+				if !strings.Contains(name, "*") {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"log/slog"
 	"net/http"
 
 	"github.com/lineage-store/lineage/server/problem"
@@ -21,3 +22,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	s.metrics.refused(p.Title)
 	p.Write(w)
 }
+
+const levelError = slog.LevelError
+
+func attrErr(err error) slog.Attr { return slog.Any("err", err) }
+
+func attrPattern(r *http.Request) slog.Attr { return slog.String("route", r.Pattern) }

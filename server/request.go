@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"time"
@@ -29,12 +28,6 @@ type request struct {
 }
 
 type requestKey struct{}
-
-// begin returns the state of a request, and the request with the state.
-func (s *Server) begin(w http.ResponseWriter, r *http.Request) (*request, *http.Request) {
-	is := &request{ResponseWriter: w, conn: http.NewResponseController(w), atLeast: s.o.Limits.Write, g: &s.limits}
-	return is, r.WithContext(context.WithValue(r.Context(), requestKey{}, is))
-}
 
 // requestOf returns the state of a request.
 func requestOf(r *http.Request) *request {

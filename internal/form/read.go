@@ -310,3 +310,9 @@ func (m *Message) Excerpt(start func(*Stored) []byte) []byte {
 	}
 	return excerpt
 }
+
+// Erased replaces an erased text.
+const Erased = "[erased]"
+
+// note is the text for a piece that is not shown.
+func (p *Stored) note() string { return fmt.Sprintf("[%v, %d bytes]", p.Kind, p.Size) }

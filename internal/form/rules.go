@@ -183,3 +183,11 @@ func hasParts(raw []byte) bool {
 	return rawjson.IsObject(first) && rawjson.IsString(rawjson.Get(first, "type")) &&
 		(len(rawjson.Get(first, "text")) > 0 || len(rawjson.Get(first, "value")) > 0 || len(rawjson.Get(first, "source")) > 0)
 }
+
+// PlainPiece returns the kind of plain texts of a role.
+func PlainPiece(role string) structure.Piece {
+	if role == "tool" || role == "function" || role == "toolResult" {
+		return structure.OutputPiece
+	}
+	return structure.TextPiece
+}

@@ -8,19 +8,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Sizes of values without a rule. A longer text counts as worth splitting for, even in a message
-// with nothing else; a larger value is one piece, whatever it contains.
-const (
-	longText  = 256
-	longValue = 1 << 10
-)
-
-// Limits of the depth in which pieces are found, and of the names of tools.
-const (
-	maxDepth = 32
-	maxName  = 128
-)
-
 // splitter splits a message from left to right.
 type splitter struct {
 	src    []byte

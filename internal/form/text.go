@@ -1,16 +1,12 @@
 package form
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// Erased replaces an erased text.
-const Erased = "[erased]"
 
 // Text returns the text of a message for people and models: its texts, a line for each call
 // of a tool and each result, and a note in brackets for files. Data is left out, unless there
@@ -63,9 +59,6 @@ func (p *Stored) tell(b *strings.Builder) {
 	}
 	b.WriteString(body)
 }
-
-// note is the text for a piece that is not shown.
-func (p *Stored) note() string { return fmt.Sprintf("[%v, %d bytes]", p.Kind, p.Size) }
 
 // isAddress reports whether the text of a file is its address, not its content.
 func isAddress(text string) bool {

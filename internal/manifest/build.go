@@ -3,7 +3,6 @@ package manifest
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"sync"
 	"time"
 
@@ -280,18 +279,6 @@ func uuidIn(v []byte) (id uuid.UUID, ok bool) {
 	return id, err == nil
 }
 
-// appendUUID appends a UUID as a JSON string in lower case.
-func appendUUID(b []byte, id uuid.UUID) []byte {
-	var text [38]byte
-	hex.Encode(text[1:], id[:4])
-	hex.Encode(text[10:], id[4:6])
-	hex.Encode(text[15:], id[6:8])
-	hex.Encode(text[20:], id[8:10])
-	hex.Encode(text[25:], id[10:])
-	text[0], text[9], text[14], text[19], text[24], text[37] = '"', '-', '-', '-', '-', '"'
-	return append(b, text[:]...)
-}
-
 // timeIn parses a JSON string that is a time exactly as appendTime writes it, and returns it in milliseconds.
 func timeIn(v []byte) (ms int64, ok bool) {
 	if len(v) != len(timeForm) || v[5] != '-' || v[11] != 'T' {
@@ -301,8 +288,6 @@ func timeIn(v []byte) (ms int64, ok bool) {
 	var again [len(timeForm)]byte
 	return at.UnixMilli(), err == nil && bytes.Equal(appendTime(again[:0], at), v)
 }
-
-func appendTime(b []byte, at time.Time) []byte { return at.UTC().AppendFormat(b, timeForm) }
 
 func (c *cutter) object(v []byte) bool {
 	c.depth++

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
 	"iter"
 	"sync"
@@ -372,3 +373,17 @@ func (r *reader) signed() int64 {
 
 // bytes returns a length-prefixed byte string of at most most bytes.
 func (r *reader) bytes(most uint64) []byte { return r.Take(r.AtMost(most)) }
+
+// appendUUID appends a UUID as a JSON string in lower case.
+func appendUUID(b []byte, id uuid.UUID) []byte {
+	var text [38]byte
+	hex.Encode(text[1:], id[:4])
+	hex.Encode(text[10:], id[4:6])
+	hex.Encode(text[15:], id[6:8])
+	hex.Encode(text[20:], id[8:10])
+	hex.Encode(text[25:], id[10:])
+	text[0], text[9], text[14], text[19], text[24], text[37] = '"', '-', '-', '-', '-', '"'
+	return append(b, text[:]...)
+}
+
+func appendTime(b []byte, at time.Time) []byte { return at.UTC().AppendFormat(b, timeForm) }

@@ -2,14 +2,7 @@ package vfs
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
-)
-
-// Conversations are private: only the owner may read a store.
-const (
-	fileMode fs.FileMode = 0o600
-	dirMode  fs.FileMode = 0o700
 )
 
 // OS returns the file system of the operating system.

@@ -146,3 +146,9 @@ func IsUnwritable(err error) bool {
 	}
 	return false
 }
+
+// Conversations are private: only the owner may read a store.
+const (
+	fileMode fs.FileMode = 0o600
+	dirMode  fs.FileMode = 0o700
+)

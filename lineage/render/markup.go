@@ -186,3 +186,6 @@ func (r *texts) toHTML(source []byte) (made template.HTML, ok, all bool) {
 	}
 	return template.HTML(policy.SanitizeBytes(out.Bytes())), true, all
 }
+
+// newlines normalises line ends.
+var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")

@@ -313,9 +313,6 @@ func start(line string) string {
 	return line
 }
 
-// newlines normalises line ends.
-var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
-
 // Clean returns HTML without invisible characters and characters that reorder a page. It is the last step before HTML
 // is sent or written.
 func Clean(html string) string { return plain.Text(newlines.Replace(html)) }

@@ -1,7 +1,6 @@
 package resume
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -128,26 +127,4 @@ func ignoredByGemini(said string) bool {
 		}
 	}
 	return said == ""
-}
-
-// file is an additional file of a session.
-type file struct {
-	path    string
-	content []byte
-}
-
-// exclusive writes a file that must not exist yet.
-func (f file) exclusive(root *os.Root) error {
-	if err := root.MkdirAll(path.Dir(f.path), 0o700); err != nil {
-		return err
-	}
-	to, err := root.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = to.ReadFrom(bytes.NewReader(f.content))
-	if closed := to.Close(); err == nil {
-		err = closed
-	}
-	return err
 }

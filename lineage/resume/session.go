@@ -1,53 +1,12 @@
 package resume
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/follow"
 )
-
-var (
-	// ErrNoWayIn is returned for an agent for which no session can be created.
-	ErrNoWayIn = errors.New("no session can be made for this agent")
-	// ErrNothing is returned for a history without messages.
-	ErrNothing = errors.New("there is no message to resume from")
-	// ErrNoFolder is returned if the folder in which the agent should start does not exist.
-	ErrNoFolder = errors.New("no folder to continue in")
-)
-
-// maxMade is the default of Options.MaxMade.
-const maxMade = 64 << 20
-
-// Options configure a session. Environment is required.
-type Options struct {
-	// Agent is the name of the agent. Default: the agent that the thread came from.
-	Agent string
-	// Thread is the thread of the history, zero if it has none.
-	Thread lineage.ThreadID
-	// Dir is the folder in which the agent starts. Default: the folder of the thread's session.
-	Dir string
-	// Environment states where the folders of agents are.
-	Environment *follow.Environment
-	// Now is the time of the session. Default time.Now.
-	Now time.Time
-	// MaxMade limits the total size of bodies to translate, in bytes. Default 64 MiB, which is more than models read.
-	// The agent's own lines do not count.
-	MaxMade int64
-}
 
 // Session is a session of an agent before it is written.
 type Session struct {
@@ -79,106 +38,6 @@ type Session struct {
 	also []file
 }
 
-// New prepares a session of the history that ends at a span. It writes nothing.
-func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Options) (*Session, error) {
-	if tip.IsZero() {
-		return nil, ErrNothing
-	}
-	if o.Now.IsZero() {
-		o.Now = time.Now()
-	}
-	about, err := aboutThread(ctx, store, o.Thread)
-	if err != nil {
-		return nil, err
-	}
-	if o.Agent == "" {
-		if o.Agent = about.agent; o.Agent == "" {
-			return nil, fmt.Errorf("%w: the thread did not come from an agent", ErrNoWayIn)
-		}
-	}
-	t, agent, err := targetOf(o.Agent)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := folder(o.Dir, about.dir)
-	if err != nil {
-		return nil, err
-	}
-	s := &Session{target: t, now: o.Now, Agent: agent, ID: t.newID(), Dir: dir, Root: agent.Folder(o.Environment), Machine: about.machine, about: about, environment: o.Environment}
-	if t.root != nil {
-		s.Root = t.root(s)
-	}
-	if s.Path, err = t.path(s, o.Now); err != nil {
-		return nil, err
-	}
-	s.Commands = t.commands(s)
-	h, err := readHistory(ctx, store, tip)
-	if err != nil {
-		return nil, err
-	}
-	h.most = cmp.Or(o.MaxMade, maxMade)
-	s.Messages, s.history = len(h.spans), h
-	if s.own, err = findOwn(ctx, h, t, agent, about); err != nil {
-		return nil, err
-	}
-	return s, s.complete(ctx, h)
-}
-
-// IsFrom reports whether all of the history was read from session files on a machine. The machine's secret proves
-// that. The names of machines in threads and sources do not count, because anyone may have written them.
-func (s *Session) IsFrom(ctx context.Context, m follow.Machine) (bool, error) {
-	sources, err := s.history.sources(ctx, s.about)
-	if err != nil {
-		return false, err
-	}
-	read := make(map[lineage.SpanRef]bool)
-	for _, source := range sources {
-		is, err := source.IsOf(ctx, m)
-		if err == nil && !is {
-			continue
-		}
-		var lines [][]lineage.SpanRef
-		if err == nil {
-			lines, err = source.Spans(ctx)
-		}
-		switch {
-		case notUsable(err):
-		case err != nil:
-			return false, err
-		}
-		for _, spans := range lines {
-			for _, span := range spans {
-				read[span] = true
-			}
-		}
-	}
-	return !slices.ContainsFunc(s.history.spans, func(span lineage.SpanRef) bool { return !read[span] }), nil
-}
-
-// complete adds the lines that are not the agent's own.
-func (s *Session) complete(ctx context.Context, h *history) error {
-	rest, err := h.rest(ctx, s)
-	if err != nil {
-		return err
-	}
-	m := &maker{s: s}
-	if s.own != nil {
-		if s.Own = s.own.upTo; len(rest.messages) == 0 {
-			return nil
-		}
-		if err := s.ownEdited(ctx, func(line []byte) error { return m.after.see(s.target, line) }); err != nil {
-			return err
-		}
-	}
-	if err := s.target.make(m, rest); err != nil {
-		return err
-	}
-	if s.made = m.lines; s.own == nil && m.said == 0 {
-		return ErrNothing
-	}
-	return nil
-}
-
 // ownEdited calls visit for each of the agent's own lines, as changed for the session.
 func (s *Session) ownEdited(ctx context.Context, visit func(line []byte) error) error {
 	if s.target.first != nil {
@@ -199,59 +58,79 @@ func (s *Session) ownEdited(ctx context.Context, visit func(line []byte) error) 
 	})
 }
 
-// about is what a thread states about its session.
-type about struct {
-	thread                              lineage.ThreadID
-	session, title, agent, dir, machine string
+// target describes how sessions are created for an agent. Package follow describes its folders.
+type target struct {
+	newID func() string
+	// root, when not nil, returns the folder of the file. It is a folder of this program, for an agent that imports
+	// the file.
+	root func(s *Session) string
+	// path is the path of the file below that folder.
+	path     func(s *Session, now time.Time) (string, error)
+	commands func(s *Session) [][]string
+	// line reads an own line into l. It is nil if sessions are never made of own lines. An error means that the lines
+	// of the source cannot be used.
+	line func(raw []byte, l *ownLine) error
+	// stored is for an agent without files of lines. It reports whether the body of a message is one of its records.
+	// These bodies are its own lines.
+	stored func(raw []byte) bool
+	// marked is set if the agent writes the messages again, so that not their place but their ids tell which were made: these end as that
+	// of the session does.
+	marked bool
+	// tree is set if lines state their parents, so that a file can have several histories.
+	tree bool
+	// first, when not nil, returns a line to write before the own ones.
+	first func(s *Session) ([]byte, error)
+	// editor returns a function that changes an own line for the new session. The function returns nil for a line
+	// that is left out.
+	editor func(s *Session) func(raw []byte) []byte
+	// make adds lines for messages.
+	make func(m *maker, p *part) error
+	// frame, when not nil, returns the text before and after the lines. The lines are then the elements of an array.
+	frame func(s *Session) (head, tail []byte, err error)
 }
 
-func aboutThread(ctx context.Context, store *lineage.Store, id lineage.ThreadID) (a about, err error) {
-	if id.IsZero() {
-		return a, nil
-	}
-	thread, err := store.Thread(ctx, id)
-	if err != nil {
-		return a, err
-	}
-	info, err := thread.Info(ctx)
-	if err != nil {
-		return a, err
-	}
-	a.thread, a.session, a.title = id, info.SourceID, info.Title
-	if rawjson.Valid(info.Metadata) {
-		text := func(key string) string { return rawjson.Str(rawjson.Get(info.Metadata, key)) }
-		a.agent, a.dir, a.machine = text(archive.KeyAgent), text(archive.KeyProject), text(archive.KeyMachine)
-	}
-	return a, nil
+// maker creates the lines that follow the agent's own.
+type maker struct {
+	s *Session
+	// after is the state of the lines before these.
+	after lineState
+	lines [][]byte
+	// said is the number of messages written.
+	said int
 }
 
-// folder returns the folder in which the agent starts, in the form that the agent sees.
-func folder(given, threads string) (string, error) {
-	dir := given
-	if dir == "" {
-		dir = threads
-	}
-	if dir == "" {
-		return "", fmt.Errorf("%w: the thread does not say in which it worked", ErrNoFolder)
-	}
-	if strings.ContainsFunc(dir, unicode.IsControl) || !utf8.ValidString(dir) {
-		return "", fmt.Errorf("%w: %q has characters that no command is printed with", ErrNoFolder, dir)
-	}
-	if !filepath.IsAbs(dir) {
-		return "", fmt.Errorf("%w: %q is not a full path", ErrNoFolder, dir)
-	}
-	real, err := filepath.EvalSymlinks(dir)
-	if err == nil {
-		var info os.FileInfo
-		if info, err = os.Stat(real); err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is a file", dir)
-		}
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("%w: %s does not exist", ErrNoFolder, dir)
-	case err != nil:
-		return "", fmt.Errorf("%w: %w", ErrNoFolder, err)
-	}
-	return real, nil
+// lineState is what must be known about earlier lines.
+type lineState struct {
+	lines int64
+	// id is the last id. line is the line with that id.
+	id   string
+	line []byte
+	// first is the first line.
+	first []byte
 }
+
+// see records a written line.
+func (a *lineState) see(t *target, line []byte) error {
+	var l ownLine
+	if err := t.line(line, &l); err != nil {
+		return err
+	}
+	if a.lines == 0 {
+		a.first = append([]byte(nil), line...)
+	}
+	if l.id != "" {
+		a.id, a.line = l.id, append(a.line[:0], line...)
+	}
+	a.lines++
+	return nil
+}
+
+// add adds a line.
+func (m *maker) add(line []byte) { m.lines = append(m.lines, line) }
+
+// lose reports a loss in a message of a part.
+func (m *maker) lose(p *part, i int, reason string) {
+	m.s.lose(lineage.Loss{Position: uint64(p.from[i]) + 1, Reason: reason})
+}
+
+func (s *Session) lose(l lineage.Loss) { s.Losses = append(s.Losses, l) }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/server/attachment"
 )
 
 const levelError = slog.LevelError
@@ -139,3 +140,9 @@ func accepts(r *http.Request, encoding string) bool {
 	}
 	return false
 }
+
+// Values of the headers of every answer. They are shared: Set and Add of a header create new values.
+var (
+	policies = []string{attachment.Policy}
+	typeJSON = []string{"application/json"}
+)

@@ -1,47 +1,13 @@
-// Package api is the JSON API of the server. It offers over HTTP what the command line does with conversations.
-//
-// Every route is a row of one table (table.go), with the types of its input and answer. The OpenAPI document, the
-// operations of a batch and the tests are derived from the table. A change is an operation: a route runs one
-// operation, and a batch runs several in one commit. Threads, contexts and positions are looked up only in scope.go,
-// which respects the scope of the caller.
 package api
 
 import (
-	"context"
-	"iter"
-	"log/slog"
-	"sync"
+	"net/http"
+	"reflect"
+	"strings"
 	"sync/atomic"
-	"time"
 
-	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/lineage/records"
-	"github.com/lineage-store/lineage/server"
+	"github.com/lineage-store/lineage/server/access"
 )
-
-// Options configure the API. Store is required.
-type Options struct {
-	Store *lineage.Store
-	// Search searches the store. It is nil if the store cannot be searched.
-	Search func(ctx context.Context, q SearchQuery) ([]*records.Hit, error)
-	// SearchChat searches a chat as chat.Store does, and yields the results. It is nil if chats cannot be searched.
-	SearchChat func(ctx context.Context, chatID, query string, o chat.SearchOptions) iter.Seq2[chat.SearchResult, error]
-	// Usage reports usage. It is nil if there are no reports.
-	Usage func(ctx context.Context, q UsageQuery) ([]*records.Usage, error)
-	// Import adds an archive to the store. It is nil if imports are not possible.
-	Import func(ctx context.Context, q ImportQuery) (*records.Imported, error)
-	// Resume creates a session of an agent. It is nil if that is not possible.
-	Resume func(ctx context.Context, q ResumeQuery) (*records.Resumed, error)
-	// Heartbeat is the interval of heartbeats on a stream. Default 15 s.
-	Heartbeat time.Duration
-	// Logger gets internal errors. Default none.
-	Logger *slog.Logger
-	// looked is used instead of maxLooked; for tests.
-	looked int
-	// now is the clock; for tests.
-	now func() time.Time
-}
 
 // API answers requests.
 type API struct {
@@ -54,34 +20,73 @@ type API struct {
 	handles handles
 }
 
-// New returns an API.
-func New(o Options) *API {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.looked == 0 {
-		o.looked = maxLooked
-	}
-	if o.now == nil {
-		o.now = time.Now
-	}
-	if o.Heartbeat == 0 {
-		o.Heartbeat = 15 * time.Second
-	}
-	a := &API{o: o}
-	a.routes = a.table()
-	a.openAPI = sync.OnceValue(func() []byte { return document(a.routes) })
-	return a
+// needs states what a route requires of its caller.
+type needs struct {
+	writes bool
+	// whole is set for routes that concern more than single threads. The caller must have access to the whole store.
+	whole bool
 }
 
-// Routes returns the routes of the API.
-func (a *API) Routes() (all []server.Route) {
-	for i := range a.routes {
-		r := &a.routes[i]
-		if r.serve == nil { // the server itself serves it
-			continue
-		}
-		all = append(all, server.Route{Pattern: r.pattern, Writes: r.needs.writes, Scoped: !r.needs.whole, Streams: r.streams, BodySize: r.bodySize(), Handler: a.handler(r)})
+// route is a row of the table.
+type route struct {
+	pattern string
+	needs   needs
+	doc     string
+	// in is the type of the input: a struct with members from the path, the query and the body.
+	in reflect.Type
+	// answer is the kind of answer: a record, a list of records, or bytes of a media type.
+	answer answers
+	// op is the name of the operation in a batch, empty if the route is not an operation.
+	op      string
+	streams bool
+	// upload is set for a body that is not JSON and is read while it arrives.
+	upload bool
+	serve  func(a *API, c *call) error
+}
+
+// answers is the kind of a route's answer.
+type answers struct {
+	status int
+	// record is the type of the record, or of the records in a list. It is nil for none.
+	record reflect.Type
+	list   bool
+	// media is the media type, if the answer is not a record.
+	media string
+	// or is set if the answer may also be a request for another API.
+	or bool
+}
+
+// method returns the method of the pattern, path its path.
+func (r *route) method() string { return strings.Fields(r.pattern)[0] }
+
+func (r *route) path() string { return strings.Fields(r.pattern)[1] }
+
+const (
+	// maxBody is the maximum size of a JSON body. maxUpload is that of a body that is read while it arrives.
+	maxBody   = 16 << 20
+	maxUpload = 4 << 30
+)
+
+func (r *route) bodySize() int64 {
+	switch {
+	case r.upload:
+		return maxUpload
+	case r.needs.writes && r.method() != http.MethodDelete:
+		return maxBody
 	}
-	return all
+	return 0
+}
+
+// call is a request in progress.
+type call struct {
+	a      *API
+	route  *route
+	w      http.ResponseWriter
+	r      *http.Request
+	caller *access.Caller
+	within
+	// body is the JSON body, once it was read.
+	body []byte
+	// tag is prepended to the hash in the ETag of the answer.
+	tag string
 }

@@ -9,7 +9,6 @@ import (
 	"reflect"
 
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/records"
 )
 
 // maxOperations limits the operations of a batch.
@@ -62,32 +61,6 @@ func (a *API) batch(ctx context.Context, c *call, in *batchOf) error {
 	return c.sendJSON(http.StatusOK, b.Bytes())
 }
 
-// encodeMade writes the record of what an operation made, or null if it made nothing or that is gone.
-func (w *within) encodeMade(ctx context.Context, b *bytes.Buffer, m *made) error {
-	if m.Contexts != nil {
-		l, err := w.offered(ctx, m)
-		if isGone(err) {
-			b.WriteString("null")
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		err = l.encode(b)
-		b.Truncate(b.Len() - 1) // the newline
-		return err
-	}
-	r, err := w.record(ctx, m)
-	if isGone(err) || err == nil && r == nil {
-		b.WriteString("null")
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return encode(b, r)
-}
-
 // parseOperation reads an operation: an object with its name and the members of its route's path and body.
 func parseOperation(types map[string]reflect.Type, text json.RawMessage) (operation, error) {
 	var named struct {
@@ -116,25 +89,4 @@ func parseOperation(types map[string]reflect.Type, text json.RawMessage) (operat
 		return nil, fmt.Errorf("%s: %w: %w", named.Op, lineage.ErrInvalid, err)
 	}
 	return v.Interface().(operation), nil
-}
-
-// offered returns the records of alternatives that were made.
-func (w *within) offered(ctx context.Context, m *made) (*list[*records.Alternative], error) {
-	out := &list[*records.Alternative]{}
-	for _, id := range m.Contexts {
-		in, err := w.contextByID(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		info, err := in.Context.Info(ctx)
-		if err != nil {
-			return nil, err
-		}
-		r := &records.Alternative{SpanSet: records.ID(info.Set), Context: id}
-		if info.Overrides.Model != nil {
-			r.Model = *info.Overrides.Model
-		}
-		out.Items = append(out.Items, r)
-	}
-	return out, nil
 }

@@ -8,23 +8,8 @@ import (
 
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/server/access"
-	"github.com/lineage-store/lineage/server/attachment"
 	"github.com/lineage-store/lineage/server/problem"
 )
-
-// call is a request in progress.
-type call struct {
-	a      *API
-	route  *route
-	w      http.ResponseWriter
-	r      *http.Request
-	caller *access.Caller
-	within
-	// body is the JSON body, once it was read.
-	body []byte
-	// tag is prepended to the hash in the ETag of the answer.
-	tag string
-}
 
 // handler returns the handler of a route.
 func (a *API) handler(r *route) http.Handler {
@@ -50,12 +35,6 @@ func (a *API) handler(r *route) http.Handler {
 		}
 	})
 }
-
-// Values of the headers of every answer. They are shared: Set and Add of a header create new values.
-var (
-	policies = []string{attachment.Policy}
-	typeJSON = []string{"application/json"}
-)
 
 // setHeaders changes the headers that the server sets for documents: an answer of the API is none.
 func setHeaders(h http.Header) {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync/atomic"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -15,11 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/records"
-	"github.com/lineage-store/lineage/server/problem"
 )
-
-// errWhole is the error for requests that concern the whole store.
-var errWhole = problem.New(http.StatusForbidden, "not allowed", "the token is for a part of the store")
 
 // maxTexts is the approximate maximum of text in a page, in bytes. A single message may be larger.
 const maxTexts = 8 << 20
@@ -184,23 +179,6 @@ func (o *appendMessages) do(ctx context.Context, w *within) (made, error) {
 		return made{}, err
 	}
 	return w.appended(ctx, found, added)
-}
-
-// handles keeps the last handles of contexts that were extended: a handle knows where its next message goes.
-type handles [256]atomic.Pointer[lineage.Context]
-
-// of returns the handle that is kept for a context, else the given one, which is kept. It may be called for nil.
-func (h *handles) of(c *lineage.Context) *lineage.Context {
-	if h == nil {
-		return c
-	}
-	id := c.ID()
-	slot := &h[id[len(id)-1]]
-	if kept := slot.Load(); kept != nil && kept.ID() == id {
-		return kept
-	}
-	slot.Store(c)
-	return c
 }
 
 // appended returns the result of an extension.

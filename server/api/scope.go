@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server/access"
+	"github.com/lineage-store/lineage/server/problem"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -247,4 +249,14 @@ func (w *within) start(ctx context.Context, t *lineage.Thread, text string) (fro
 		found.Context = active.Context
 	}
 	return found.Context, found.Span, nil
+}
+
+// isGone reports whether an error says that something does not exist any more.
+func isGone(err error) bool { return errors.Is(err, lineage.ErrNotFound) }
+
+// errWhole is the error for requests that concern the whole store.
+var errWhole = problem.New(http.StatusForbidden, "not allowed", "the token is for a part of the store")
+
+type ofThread struct {
+	Thread string `json:"thread,omitempty" path:"thread" doc:"the id of the thread, or = and the source id"`
 }

@@ -4,19 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/follow"
 )
-
-// ImportQuery is an archive to import.
-type ImportQuery struct {
-	Archive              io.Reader
-	Format, User, Prefix string
-}
 
 type importInput struct {
 	Format string `json:"-" query:"format" doc:"read it as this format; default what it looks like"`
@@ -98,14 +91,6 @@ func (c *call) isOf(ctx context.Context, source *follow.Source, t *lineage.Threa
 		}
 	}
 	return false, nil
-}
-
-// ResumeQuery describes a session to create for an agent.
-type ResumeQuery struct {
-	At         lineage.SpanRef
-	Thread     lineage.ThreadID
-	Agent, Dir string
-	DryRun     bool
 }
 
 type resumeInput struct {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // ofOwner identifies the owner of values: a context, a thread, a user or an application. If it is empty, the owner is
@@ -157,15 +156,6 @@ func (a *API) valueHistory(ctx context.Context, c *call, in *valueHistoryQuery) 
 		out.Items = append(out.Items, records.OfValue(&v))
 	}
 	return out, nil
-}
-
-// valueOf is a value that was set.
-type valueOf struct {
-	Scope   structure.Scope `json:"scope"`
-	Name    string          `json:"name,omitempty"`
-	Thread  string          `json:"thread,omitempty"`
-	Context string          `json:"context,omitempty"`
-	Key     string          `json:"key"`
 }
 
 // valueRecord returns the record of a value that was set.

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"fmt"
-	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
-	"github.com/lineage-store/lineage/server/access"
 )
 
 type resolvedQuery struct {
@@ -52,18 +50,6 @@ func (a *API) resolved(ctx context.Context, c *call, in *resolvedQuery) (*list[r
 		Omitted: resolved.Omitted, Digest: resolved.Digest.String(),
 	})
 	return out, nil
-}
-
-// SearchQuery describes a search.
-type SearchQuery struct {
-	Text  string
-	Roles []string
-	// Thread, when not zero, is the thread to search. Among, when not nil, selects the threads to search. Threads
-	// that Scope does not allow are not named in the answer.
-	Thread lineage.ThreadID
-	Among  iter.Seq2[*lineage.ListedThread, error]
-	Scope  access.Scope
-	Limit  int
 }
 
 type searchInput struct {
@@ -106,16 +92,6 @@ func (a *API) search(ctx context.Context, c *call, in *searchInput) (*list[*reco
 	}
 	hits, err := a.o.Search(ctx, q)
 	return &list[*records.Hit]{Items: hits}, err
-}
-
-// UsageQuery describes a usage report. Empty and zero fields do not restrict it.
-type UsageQuery struct {
-	By              []string
-	Since, Until    time.Time
-	Zone            *time.Location
-	Thread          lineage.ThreadID
-	Agent, Model    string
-	Users, Projects []string
 }
 
 type usageInput struct {

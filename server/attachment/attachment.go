@@ -22,8 +22,6 @@ const (
 	// maxImage and maxPixels limit the images that are decoded, in bytes and pixels. Larger ones are saved.
 	maxImage  = 32 << 20
 	maxPixels = 24 << 20
-	// decoding is the number of images that are decoded at once, each with up to 8 bytes per pixel.
-	decoding = 2
 	// maxName limits the names of files, in bytes.
 	maxName = 200
 )
@@ -48,7 +46,7 @@ func Shows(mediaType string) bool {
 
 // Sender sends files. The zero value is ready, and safe for concurrent use.
 type Sender struct {
-	turns turns
+	gate gate
 
 	mu    sync.Mutex
 	kinds map[string]string // by tag, of files that were sent
@@ -127,7 +125,7 @@ func (s *Sender) image(r *http.Request, body io.ReadSeeker) (string, error) {
 	if !Shows(kind) {
 		return "", nil
 	}
-	done, err := s.turns.wait(r)
+	done, err := s.gate.enter(r)
 	if err != nil {
 		return "", err
 	}

@@ -2,8 +2,6 @@ package page
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"net/url"
@@ -74,15 +72,6 @@ func (p *Page) rename(w http.ResponseWriter, r *http.Request) error {
 	}
 	return done(w, r, &place{ID: t.ID().String()}, "Renamed")
 }
-
-// markOf returns a checksum of a text. Forms send the checksum, because the text itself does not come back unchanged.
-func markOf(text string) string {
-	hash := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(hash[:8])
-}
-
-// errMoved is returned for an action on something that has changed since it was displayed.
-var errMoved = errors.New("changed after the page was loaded")
 
 // shown returns the history that a form refers to, and its tip when the form was displayed. The error is errMoved if
 // another branch has become active.
@@ -163,15 +152,6 @@ func (p *Page) checkpoint(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return done(w, r, is, "Checkpoint "+name+" set")
-}
-
-// contextOf returns the context of a place, which must have one.
-func (p *Page) contextOf(ctx context.Context, is *place) (*lineage.Context, error) {
-	id, err := structure.ParseID[lineage.ContextID](is.Context)
-	if err != nil {
-		return nil, err
-	}
-	return p.o.Store.Context(ctx, id)
 }
 
 // undo reverts the last move of a branch.

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -24,8 +22,6 @@ const (
 	// imported is the minimum age of a running conversation: an import of messages without times creates it together
 	// with all of its messages.
 	imported = time.Second
-	// preview is the number of bytes of a message that are read for a line.
-	preview = 64 << 10
 	// maxForks is how many branches of a conversation are counted for the list.
 	maxForks = 1000
 )
@@ -157,36 +153,3 @@ func (p *Page) row(ctx context.Context, t *lineage.Thread, info *lineage.ThreadI
 	row.Last = short(words(row.Last), 200)
 	return row, nil
 }
-
-// title returns the displayed title of a conversation.
-func (p *Page) title(ctx context.Context, info *lineage.ThreadInfo) (string, error) {
-	title, err := p.o.Store.ShownTitle(ctx, *info)
-	if title == "" {
-		title = "Untitled"
-	}
-	return short(title, 160), err
-}
-
-// states returns a text member of a thread's metadata, or "".
-func states(info *lineage.ThreadInfo, key string) string {
-	if !rawjson.Valid(info.Metadata) {
-		return ""
-	}
-	return rawjson.Str(rawjson.Get(info.Metadata, key))
-}
-
-// short returns the start of a line.
-func short(line string, longest int) string {
-	if len(line) <= longest {
-		return line
-	}
-	if runes := []rune(line); len(runes) > longest {
-		return string(runes[:longest-1]) + "…"
-	}
-	return line
-}
-
-// words returns a line without the Markdown markup.
-func words(line string) string { return strings.Join(strings.Fields(signs.Replace(line)), " ") }
-
-var signs = strings.NewReplacer("**", "", "```", "", "`", "")

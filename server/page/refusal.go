@@ -35,3 +35,6 @@ func sentence(err error) string {
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:] + "."
 }
+
+// errMoved is returned for an action on something that has changed since it was displayed.
+var errMoved = errors.New("changed after the page was loaded")

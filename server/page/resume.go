@@ -8,33 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/records"
 )
-
-// ErrNoSession is returned by Options.Resume if no session can be made from a history. The text of the error states
-// the reason.
-var ErrNoSession = errors.New("no session can be made")
-
-// Resumed describes the session that would be made from a history.
-type Resumed struct {
-	*records.Resumed
-	Losses []lineage.Loss
-	// Note describes a choice that has to be made when the session is created, or is empty.
-	Note string
-}
-
-// Size returns the size of the session's file, formatted.
-func (r *Resumed) Size() string { return size(uint64(r.Bytes)) }
-
-// ResumeQuery selects the history and the agent of a session.
-type ResumeQuery struct {
-	Thread lineage.ThreadID
-	At     lineage.SpanRef
-	// Agent is the agent, or empty for the one that the thread came from.
-	Agent string
-}
 
 // maxLosses limits the number of listed reasons for losses.
 const maxLosses = 40

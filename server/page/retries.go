@@ -10,9 +10,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// maxRetries is the maximum number of versions of a message that are counted and lead to one another.
-const maxRetries = 200
-
 // addRetries numbers the messages that are one of several after the same message: repeated answers, edits, and starts
 // of branches.
 func (p *Page) addRetries(ctx context.Context, v *conversationView) error {

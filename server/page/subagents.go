@@ -25,18 +25,6 @@ const (
 	minAgentID = 6
 )
 
-// subagent is a subagent of a conversation.
-type subagent struct {
-	context lineage.ContextID
-	tip     lineage.SpanRef
-	// after is the position after which the subagent forks off, or 0 if it has a separate history. length is the
-	// length of its history.
-	after, length uint64
-	// agent is its id in the agent's files, or empty if it is unknown.
-	agent string
-	title string
-}
-
 // subagentsOf returns the subagents of a thread, in the order in which they begin. Positions refer to the given
 // history.
 func (p *Page) subagentsOf(ctx context.Context, is *place) (all []*subagent, err error) {

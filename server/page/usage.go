@@ -13,14 +13,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
-// UsageQuery selects the usage to report.
-type UsageQuery struct {
-	// By is day, model, agent or project.
-	By string
-	// Since excludes earlier answers, unless it is zero.
-	Since time.Time
-}
-
 // usageView shows what conversations cost.
 type usageView struct {
 	By   string
@@ -285,19 +277,6 @@ func savingsOf(s *backend.Stats) *savings {
 	return &savings{Bytes: size(s.LogicalBytes), Unique: size(s.UniqueBytes), Percent: int(float64(saved) / float64(s.LogicalBytes) * 100)}
 }
 
-// size formats a number of bytes.
-func size(n uint64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%d GiB", n>>30)
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	case n >= 10<<10:
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
 // table fills the table with rows, the largest first.
 func (v *usageView) table(rows []*records.Usage) {
 	slices.SortStableFunc(rows, func(a, b *records.Usage) int { return cmp.Compare(v.weight(b), v.weight(a)) })
@@ -312,19 +291,4 @@ func (v *usageView) table(rows []*records.Usage) {
 		}
 		v.Rows = append(v.Rows, row)
 	}
-}
-
-// amount formats a number of tokens, or a dash if it is unknown.
-func amount(n *int64) string {
-	switch {
-	case n == nil:
-		return "–"
-	case *n >= 10_000_000:
-		return fmt.Sprintf("%.0fM", float64(*n)/1e6)
-	case *n >= 1_000_000:
-		return fmt.Sprintf("%.1fM", float64(*n)/1e6)
-	case *n >= 10_000:
-		return fmt.Sprintf("%.0fk", float64(*n)/1e3)
-	}
-	return fmt.Sprint(*n)
 }

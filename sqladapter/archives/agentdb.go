@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -12,9 +11,6 @@ import (
 
 	"github.com/lineage-store/lineage/lineage/archive"
 )
-
-// conversations is the sequence that a format yields.
-type conversations = iter.Seq2[*archive.Conversation, error]
 
 // agentDatabase describes how an agent stores its sessions in a database: in a table of sessions, where a subagent's
 // session has a parent, and a table of messages.

@@ -3,20 +3,11 @@ package archives
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"time"
 )
-
-var (
-	errPacked  = errors.New("malformed packed value")
-	errTooDeep = fmt.Errorf("%w: nested too deeply", errPacked)
-)
-
-// maxPackedDepth is the maximum nesting depth of values.
-const maxPackedDepth = 256
 
 // Extension types of LangGraph for objects of classes. Each contains a packed list that begins with
 // module and class.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/lineage-store/lineage/lineage/archive"
 )
@@ -36,36 +37,6 @@ func readInPlace(ctx context.Context, in *archive.Input, read func(r reader) err
 		r := reader{database: db, in: in, yield: yield}
 		r.end(ctx, read(r))
 	}
-}
-
-// allowance is what may still be read of an item.
-type allowance struct {
-	in      *archive.Input
-	bytes   int64
-	objects int64
-	values  int // nested values
-}
-
-// maxValues is the maximum number of nested values in an item. A value takes up to 40 bytes of
-// memory and at least one of the file.
-const maxValues = 8 << 20
-
-var errTooMany = fmt.Errorf("%w: too many values in it", errPacked)
-
-// object counts an object.
-func (a *allowance) object() error {
-	if a.objects--; a.objects < 0 {
-		return &archive.LimitError{Limit: "objects", Most: a.in.MaxObjects(), What: "objects in an item", Err: archive.ErrTooLarge}
-	}
-	return nil
-}
-
-// value counts a value.
-func (a *allowance) value() error {
-	if a.values--; a.values < 0 {
-		return errTooMany
-	}
-	return nil
 }
 
 // next begins the next item of the input.
@@ -202,3 +173,6 @@ func (p *part) send(c *archive.Conversation) error {
 	}
 	return nil
 }
+
+// conversations is the sequence that a format yields.
+type conversations = iter.Seq2[*archive.Conversation, error]

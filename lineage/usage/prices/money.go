@@ -1,6 +1,8 @@
 package prices
 
 import (
+	_ "embed"
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -97,3 +99,6 @@ func (m Money) Pico() (n int64, ok bool) {
 
 // FromPico returns an amount given in 10^-12 dollars.
 func FromPico(n int64) Money { return Money{new(big.Int).Mul(big.NewInt(n), big.NewInt(1e12))} }
+
+// ErrInvalid is returned for a table that cannot be used.
+var ErrInvalid = errors.New("invalid prices")

@@ -10,21 +10,6 @@ import (
 	"time"
 )
 
-type jsonProvider struct {
-	ID       string                 `json:"id"`
-	Serves   json.RawMessage        `json:"model_match"`
-	Named    json.RawMessage        `json:"provider_match"`
-	Fallback []string               `json:"fallback_model_providers"`
-	Tiers    map[string]json.Number `json:"service_tiers"`
-	Models   json.RawMessage        `json:"models"`
-}
-
-type jsonModel struct {
-	ID     string          `json:"id"`
-	Match  json.RawMessage `json:"match"`
-	Prices json.RawMessage `json:"prices"`
-}
-
 type jsonPeriod struct {
 	Constraint *struct {
 		Type      string `json:"type"`
@@ -223,9 +208,6 @@ func (t *Table) rate(raw json.RawMessage, per int64) (*rate, error) {
 	slices.SortStableFunc(r.tiers, func(a, b tier) int { return int(min(max(a.start-b.start, -1), 1)) })
 	return r, nil
 }
-
-// matcher reports whether a name matches.
-type matcher func(name string) bool
 
 // maxNested limits how deeply matches are nested.
 const maxNested = 16

@@ -10,7 +10,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// The entries of agents with JSON.
+// The entries of agents whose configuration is JSON.
 
 func plainEntry(s Server) any { return map[string]any{"command": s.Command, "args": s.Args} }
 
@@ -162,4 +162,13 @@ func jsonOf(value any) (is any) {
 		return nil
 	}
 	return is
+}
+
+// Name is the name of the entry.
+const Name = "lineage"
+
+// Server is the program that an agent starts.
+type Server struct {
+	Command string
+	Args    []string
 }

@@ -21,17 +21,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/follow"
 )
 
-// Name is the name of the entry.
-const Name = "lineage"
-
 // maxConfiguration limits the size of a configuration file, in bytes.
 const maxConfiguration = 16 << 20
-
-// Server is the program that an agent starts.
-type Server struct {
-	Command string
-	Args    []string
-}
 
 // Plan is what has to be added for an agent.
 type Plan struct {
@@ -44,17 +35,6 @@ type Plan struct {
 	base, name string // a folder that links must not lead out of, and the file below it
 	add        func(was []byte) ([]byte, error)
 }
-
-var (
-	// ErrNoServers is returned for an agent that cannot start servers.
-	ErrNoServers = errors.New("it has no MCP")
-	// ErrByHand is returned for an agent whose configuration this package does not know.
-	ErrByHand = errors.New("its configuration is not known here: add the command 'lineage mcp' to it by hand")
-	// ErrDiffers is returned if there is an entry of the name with other content.
-	ErrDiffers = errors.New("there is an entry of this name that says something else")
-	// ErrUnreadable is returned for a file that is not in its format. It is not changed.
-	ErrUnreadable = errors.New("it cannot be read as configuration")
-)
 
 // agent describes the configuration of an agent.
 type agent struct {

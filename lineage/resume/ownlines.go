@@ -3,12 +3,9 @@ package resume
 import (
 	"bytes"
 	"context"
-	"errors"
 	"iter"
-	"slices"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/follow"
 )
 
@@ -17,7 +14,7 @@ type ownLines struct {
 	// source is the file of the lines, nil for bodies of messages.
 	source *follow.Source
 	all    linesOf
-	target *target
+	tree   bool // lines state their parents
 	lines  []ownLine
 	// lineOf maps the spans of the history to their lines, as far as there are lines.
 	lineOf []int
@@ -42,102 +39,6 @@ type ownLine struct {
 	id, parent string
 }
 
-// findOwn returns the agent's own lines with which a history begins, nil if there are none.
-func findOwn(ctx context.Context, h *history, t *target, agent follow.Agent, a about) (*ownLines, error) {
-	if t.line == nil {
-		return nil, nil
-	}
-	if t.stored != nil {
-		o, err := matchOwn(ctx, func(ctx context.Context) iter.Seq2[follow.SourceLine, error] { return h.stored(ctx, t.stored) }, h, t)
-		switch {
-		case notUsable(err):
-			return nil, nil
-		case err != nil || !o.cut(len(h.spans)):
-			return nil, err
-		}
-		return o, nil
-	}
-	sources, err := h.sources(ctx, a)
-	if err != nil {
-		return nil, err
-	}
-	sources = slices.DeleteFunc(sources, func(s *follow.Source) bool { return s.About.Agent != "" && s.About.Agent != agent.Name })
-	return bestOwn(ctx, h, t, sources)
-}
-
-// bestOwn returns the lines of the source that has most of the history.
-func bestOwn(ctx context.Context, h *history, t *target, sources []*follow.Source) (best *ownLines, err error) {
-	for _, source := range sources {
-		o, err := matchOwn(ctx, source.Lines, h, t)
-		switch {
-		case notUsable(err):
-		case err != nil:
-			return nil, err
-		case o.cut(len(h.spans)) && (best == nil || o.upTo > best.upTo):
-			best = o
-			best.source = source
-		}
-	}
-	return best, nil
-}
-
-// notUsable reports whether the lines of a source cannot be used, so that the messages must be translated.
-func notUsable(err error) bool {
-	for _, is := range []error{follow.ErrNotExact, lineage.ErrErased, lineage.ErrNotFound, lineage.ErrCorrupt, errElsewhere, errAmbiguous} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return false
-}
-
-// errElsewhere is returned for a session that begins in another file.
-var errElsewhere = errors.New("the session begins in another file")
-
-// errChanged is returned if messages were erased after the session was planned.
-var errChanged = errors.New("the history changed meanwhile")
-
-// errAmbiguous is returned for a session with a record that has a key twice, which programs read differently.
-var errAmbiguous = errors.New("a record has a key twice")
-
-// matchOwn matches the lines of a source with the messages of a history.
-func matchOwn(ctx context.Context, all linesOf, h *history, t *target) (*ownLines, error) {
-	o := &ownLines{all: all, target: t, lineOf: make([]int, len(h.spans))}
-	for i := range o.lineOf {
-		o.lineOf[i] = -1
-	}
-	for line, err := range all(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		l := ownLine{first: -1, last: -1}
-		if rawjson.Valid(line.Raw) && rawjson.IsObject(bytes.TrimSpace(line.Raw)) {
-			if ambiguous(line.Raw) {
-				return nil, errAmbiguous
-			}
-			if err := t.line(line.Raw, &l); err != nil {
-				return nil, err
-			}
-		}
-		for _, span := range line.Spans {
-			i, ok := h.index[span]
-			switch {
-			case !ok:
-				l.others++
-				continue
-			case l.first < 0:
-				l.first = i
-			}
-			l.last = max(l.last, i)
-			if o.lineOf[i] < 0 {
-				o.lineOf[i] = len(o.lines)
-			}
-		}
-		o.lines = append(o.lines, l)
-	}
-	return o, nil
-}
-
 // cut limits the lines to those of at most n spans of the history, and reports whether any are left.
 func (o *ownLines) cut(n int) bool {
 	covered, end := 0, -1 // end is the line on which the kept spans end
@@ -153,7 +54,7 @@ func (o *ownLines) cut(n int) bool {
 		return false
 	}
 	o.keep = make([]bool, end+1, len(o.lines))
-	if o.target.tree {
+	if o.tree {
 		o.keepTree()
 		return true
 	}

@@ -1,0 +1,29 @@
+package server
+
+import (
+	"strings"
+	"time"
+
+	"github.com/lineage-store/lineage/server/access"
+)
+
+// caller is the authenticated sender of a request.
+type caller struct {
+	// name is for the log: "socket", "page", or the id of a token.
+	name string
+	// page is set for a session of the page.
+	page   bool
+	writes bool
+	scope  access.Scope
+	// valid reports whether the caller may still read. It is for long answers.
+	valid func(now time.Time) bool
+}
+
+// access returns the caller in the form for handlers of other packages.
+func (c *caller) access() *access.Caller {
+	id, isToken := strings.CutPrefix(c.name, "token ")
+	if !isToken {
+		id = "local"
+	}
+	return &access.Caller{ID: id, Writes: c.writes, Scope: c.scope, Valid: c.valid}
+}

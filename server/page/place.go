@@ -1,0 +1,161 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/graph"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// place is a history in a thread, the subject of a view.
+type place struct {
+	Thread *lineage.Thread `json:"-"`
+	Info   lineage.ThreadInfo
+	// ID is the thread's id. Context is the context's id, empty for the history of a message. In is the value of ?in=
+	// in addresses, empty for the active branch.
+	ID, Context, In       string
+	Title, Agent, Project string
+	Branch                string
+	Tip                   lineage.SpanRef
+	Resume                string
+	// base is the message after which the context was forked, or zero.
+	base lineage.SpanRef
+
+	prefix string // of the anchors of its messages, in views of two histories
+}
+
+// Href returns the address of a position of the history.
+func (p *place) Href(position uint64) string {
+	q := url.Values{}
+	if p.In != "" {
+		q.Set("in", p.In)
+	}
+	anchor := ""
+	if position > 0 {
+		q.Set("at", strconv.FormatUint(position, 10))
+		anchor = fmt.Sprintf("#m%d", position)
+	}
+	if len(q) == 0 {
+		return "/t/" + p.ID + anchor
+	}
+	return "/t/" + p.ID + "?" + q.Encode() + anchor
+}
+
+// threadOf returns the thread that a request names.
+func (p *Page) threadOf(r *http.Request) (*lineage.Thread, error) {
+	id, err := structure.ParseID[lineage.ThreadID](r.PathValue("thread"))
+	if err != nil {
+		return nil, fmt.Errorf("thread %.60q: %w", r.PathValue("thread"), lineage.ErrNotFound)
+	}
+	return p.o.Store.Thread(r.Context(), id)
+}
+
+// placeOf returns the history that a request names: that of the context or message in, or else of the active branch.
+func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
+	ctx := r.Context()
+	t, err := p.threadOf(r)
+	if err != nil {
+		return nil, err
+	}
+	info, err := t.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	is := &place{Thread: t, Info: info, ID: info.ID.String(), In: in, Agent: states(&info, archive.KeyAgent), Project: states(&info, archive.KeyProject)}
+	is.Resume = "lineage resume " + info.ID.Short()
+	if is.Title, err = p.title(ctx, &info); err != nil {
+		return nil, err
+	}
+	if ref, err := structure.ParseSpanRef(in); err == nil && !ref.IsZero() {
+		is.Tip = ref
+		return is, p.belongs(ctx, t, ref)
+	}
+	id := info.Active
+	if in != "" {
+		if id, err = structure.ParseID[lineage.ContextID](in); err != nil {
+			return nil, fmt.Errorf("in %.60q: %w", in, lineage.ErrNotFound)
+		}
+	}
+	if id.IsZero() {
+		return is, nil
+	}
+	c, err := p.o.Store.Context(ctx, id)
+	if err != nil {
+		if in == "" && errors.Is(err, lineage.ErrNotFound) { // the active branch was deleted
+			return is, nil
+		}
+		return nil, err
+	}
+	about, err := c.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if about.Thread != info.ID {
+		return nil, fmt.Errorf("context %v is of another thread: %w", id, lineage.ErrNotFound)
+	}
+	is.Context, is.Branch, is.Tip, is.base = id.String(), about.Branch, about.Tip, about.Base
+	if is.Branch == "" {
+		is.Branch = string(graph.KindOf(&about)) + " " + id.Short()
+	}
+	return is, nil
+}
+
+// belongs returns an error unless the message is in a history of the thread.
+func (p *Page) belongs(ctx context.Context, t *lineage.Thread, ref lineage.SpanRef) error {
+	reach, err := p.reach(ctx, t)
+	if err != nil {
+		return err
+	}
+	if !reach.Has(ref) {
+		return fmt.Errorf("message %v of thread %v: %w", ref, t.ID(), lineage.ErrNotFound)
+	}
+	return nil
+}
+
+// reach returns the set of messages in the histories of a thread.
+func (p *Page) reach(ctx context.Context, t *lineage.Thread) (backend.Reach, error) {
+	state, err := p.o.Store.View().Thread(ctx, t.ID())
+	if err != nil {
+		return nil, err
+	}
+	return backend.ReachOf(ctx, p.o.Store.View(), state)
+}
+
+// positionOf returns a position from a query, or 0.
+func positionOf(r *http.Request, key string) (uint64, error) {
+	text := r.URL.Query().Get(key)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, notPosition(text)
+	}
+	return n, nil
+}
+
+// title returns the displayed title of a conversation.
+func (p *Page) title(ctx context.Context, info *lineage.ThreadInfo) (string, error) {
+	title, err := p.o.Store.ShownTitle(ctx, *info)
+	if title == "" {
+		title = "Untitled"
+	}
+	return short(title, 160), err
+}
+
+// contextOf returns the context of a place, which must have one.
+func (p *Page) contextOf(ctx context.Context, is *place) (*lineage.Context, error) {
+	id, err := structure.ParseID[lineage.ContextID](is.Context)
+	if err != nil {
+		return nil, err
+	}
+	return p.o.Store.Context(ctx, id)
+}
