@@ -130,6 +130,11 @@ func readAll(b []byte) error {
 			}
 		}
 	}
+	for _, err := range p.Commits(p.FirstCommit) {
+		if err != nil {
+			return err
+		}
+	}
 	if _, _, err = p.End(); err != nil {
 		return err
 	}
