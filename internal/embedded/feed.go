@@ -42,7 +42,7 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 			yield(nil, err)
 			return
 		}
-		for f, err := range v.at.files.Frames(start) {
+		for f, err := range v.at.files.Commits(start, from) {
 			var c *structure.Commit
 			switch {
 			case err != nil:
@@ -71,11 +71,14 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 // summaries, and records that are hidden from the view.
 func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 	e := v.at.engine
-	c, err := structure.DecodeCommit(f.Payload)
-	if err != nil {
-		return nil, e.frameFault(f, err)
+	c := f.Commit
+	if c == nil {
+		var err error
+		if c, err = structure.DecodeCommit(f.Payload); err != nil {
+			return nil, e.frameFault(f, err)
+		}
+		c.Number = f.Number
 	}
-	c.Number = f.Number
 	if hidden := v.at.packs.hidden; hidden != nil {
 		hidden.live.Strip(c)
 	}

@@ -5,6 +5,7 @@ import (
 	"hash/crc32"
 
 	"github.com/lineage-store/lineage/internal/varint"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // A frame is, integers little-endian:
@@ -53,6 +54,8 @@ type Frame struct {
 	ID uint64
 	// Once is the commit's request in a session, or nil.
 	Once *Once
+	// Commit is the decoded commit in place of the payload and where it was, in a frame of Commits from a pack.
+	Commit *structure.Commit
 	// Payload is the commit's binary form. It must not be changed.
 	Payload []byte
 	// PayloadOffset is the offset of the payload in the segment.

@@ -15,11 +15,12 @@ func (j *Journal) Frames(from Position) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		v := j.View()
 		defer v.Release()
-		v.frames(from, end, yield)
+		v.frames(from, end, 0, yield)
 	}
 }
 
-func (v *View) frames(from, end Position, yield func(Frame, error) bool) {
+// frames yields frames. With a commit, those of packs begin with it and are decoded.
+func (v *View) frames(from, end Position, commit uint64, yield func(Frame, error) bool) {
 	segments := v.from(from.Segment)
 	if len(segments) == 0 || end.Segment > segments[len(segments)-1].last {
 		now := v.j.View() // segments created since
@@ -30,7 +31,7 @@ func (v *View) frames(from, end Position, yield func(Frame, error) bool) {
 			segments = slices.Concat(segments, now.from(segments[len(segments)-1].last+1))
 		}
 	}
-	w := walk{r: &Reader{j: v.j, view: v, ahead: maxRead}, yield: yield}
+	w := walk{r: &Reader{j: v.j, view: v, ahead: maxRead}, yield: yield, commit: commit}
 	for i, s := range segments {
 		if s.pack != nil {
 			if !w.packed(s, from) || i+1 < len(segments) && !w.reaches(s, s.end.Load(), segments[i+1]) {
@@ -61,6 +62,7 @@ type walk struct {
 	yield  func(Frame, error) bool
 	number uint64 // of the last commit
 	known  bool   // number is set
+	commit uint64 // see frames
 }
 
 // segment yields the frames of a segment and reports whether to continue.
@@ -88,6 +90,9 @@ func (w *walk) segment(s *segment, from Position, stop int64) bool {
 // packed yields the frames of a pack from a position on and reports whether to
 // continue.
 func (w *walk) packed(s *segment, from Position) bool {
+	if w.commit > 0 {
+		return w.commits(s, max(w.commit, s.first))
+	}
 	if from.Segment < s.segment || from.Segment == s.segment && from.Offset <= headerSize {
 		w.number, w.known = s.first-1, true
 	}
@@ -106,6 +111,29 @@ func (w *walk) packed(s *segment, from Position) bool {
 	}
 	if !w.known { // the position is after all commits of the pack
 		w.number, w.known = s.pack.LastCommit, true
+	}
+	return true
+}
+
+// commits yields the commits of a pack from one on, decoded, and reports whether to continue.
+func (w *walk) commits(s *segment, from uint64) bool {
+	w.number, w.known = s.pack.LastCommit, true
+	if from > s.pack.LastCommit {
+		return true
+	}
+	w.number = from - 1
+	for c, err := range s.pack.Commits(from) {
+		if err == nil && c.Number != w.number+1 {
+			err = s.corrupt(0, fmt.Sprintf("commit %d follows commit %d", c.Number, w.number))
+		}
+		if err != nil {
+			w.yield(Frame{}, err)
+			return false
+		}
+		if !w.yield(Frame{Number: c.Number, ID: c.ID, Durable: c.Number, Packed: true, Commit: c}, nil) {
+			return false
+		}
+		w.number = c.Number
 	}
 	return true
 }
@@ -207,5 +235,12 @@ func (r *Reader) Name() string {
 // Frames is [Journal.Frames] over the view.
 func (v *View) Frames(from Position) iter.Seq2[Frame, error] {
 	end := v.j.End()
-	return func(yield func(Frame, error) bool) { v.frames(from, end, yield) }
+	return func(yield func(Frame, error) bool) { v.frames(from, end, 0, yield) }
+}
+
+// Commits yields the frames from a position at or before a commit on. Those of packs begin with the commit and are
+// decoded: see Frame.Commit.
+func (v *View) Commits(from Position, commit uint64) iter.Seq2[Frame, error] {
+	end := v.j.End()
+	return func(yield func(Frame, error) bool) { v.frames(from, end, commit, yield) }
 }

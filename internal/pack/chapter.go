@@ -146,7 +146,7 @@ func (p *File) chapter(n int) (*chapter, error) {
 	if c, ok, err := getOr[*chapter](p.cache, k); ok || err != nil {
 		return c, err
 	}
-	c, err := p.readChapter(n)
+	c, err := p.readChapter(n, true)
 	if err != nil {
 		return nil, p.cache.fault(k, err)
 	}
@@ -154,7 +154,8 @@ func (p *File) chapter(n int) (*chapter, error) {
 	return c, nil
 }
 
-func (p *File) readChapter(n int) (*chapter, error) {
+// readChapter decodes a chapter, with or without the places of its frames and records.
+func (p *File) readChapter(n int, places bool) (*chapter, error) {
 	rows, err := p.table()
 	if err != nil {
 		return nil, err
@@ -180,7 +181,7 @@ func (p *File) readChapter(n int) (*chapter, error) {
 		return nil, err
 	}
 	p.decoded.Add(1)
-	decoded, err := columns.Decode(r, ids, fields, b, func(id uint32) (columns.ID, error) {
+	decoded, err := columns.Decode(r, ids, fields, b, places, func(id uint32) (columns.ID, error) {
 		at := sort.Search(n, func(i int) bool { return rows[i].ID > id }) - 1
 		if at < 0 {
 			return columns.ID{}, layout.ErrForm
@@ -194,7 +195,11 @@ func (p *File) readChapter(n int) (*chapter, error) {
 	if err != nil {
 		return nil, p.corrupt(r.Parts[layout.PartColumns].Offset, err.Error())
 	}
-	return &chapter{Row: *r, n: n, commits: decoded.Commits, places: decoded.Places, sizes: decoded.Sizes, objects: columns.Objects(decoded.Commits)}, nil
+	c := &chapter{Row: *r, n: n, commits: decoded.Commits, places: decoded.Places, sizes: decoded.Sizes}
+	if places {
+		c.objects = columns.Objects(decoded.Commits)
+	}
+	return c, nil
 }
 
 // bodyIn returns a body of a chapter.

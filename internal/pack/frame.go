@@ -108,23 +108,21 @@ func (p *File) frame(at piece) (Frame, error) {
 		f.Payload = bytes.Clone(body)
 		return f, err
 	}
-	pieces, commits := []piece{at}, []*columns.Commit{x}
+	pieces := []piece{at}
 	for at.x.Open {
 		var err error
 		if at, err = p.after(at); err != nil {
 			return f, err
 		}
-		pieces, commits = append(pieces, at), append(commits, at.x)
+		pieces = append(pieces, at)
 	}
 	if len(pieces) > 1 {
-		x = columns.Joined(commits)
+		x = joined(pieces)
 		f.Offsets = x.Offsets
 	}
 	var e structure.Encoder
 	payload, _, err := x.Encode(&e, func(i int) (content.ID, []byte, error) {
-		for len(pieces) > 1 && uint64(x.Bodies[i]) >= pieces[1].c.Body {
-			pieces = pieces[1:]
-		}
+		pieces = pieceOf(pieces, x.Bodies[i])
 		body, err := p.bodyIn(pieces[0].c, uint64(x.Bodies[i]))
 		if _, block := x.Records[i].(*structure.Block); !block || err != nil {
 			return content.ID{}, body, err

@@ -130,6 +130,11 @@ func readAll(b []byte) error {
 			}
 		}
 	}
+	for _, err := range p.Commits(p.FirstCommit) {
+		if err != nil {
+			return err
+		}
+	}
 	for i := range 8 {
 		_, _, _ = p.Find(structure.KindBlock, bytes.Repeat([]byte{byte(i << 5)}, 16), 1<<63)
 	}

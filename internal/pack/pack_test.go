@@ -327,6 +327,10 @@ func TestChaptersAreDecodedOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, chapters, p.decoded.Load())
+	for _, err := range p.Commits(1) {
+		require.NoError(t, err)
+	}
+	require.Equal(t, 2*chapters, p.decoded.Load())
 
 	small, err := Open(p.src, p.size, "small cache", NewCache(1))
 	require.NoError(t, err)

@@ -54,7 +54,7 @@ func (p *File) restIn(n int) (piece, error) {
 func (p *File) after(at piece) (piece, error) {
 	next, err := p.restIn(at.n + 1)
 	if err == nil && (next.x.Rest == nil || next.x.Number != at.x.Number) {
-		err = p.corrupt(at.c.FileEnd(), fmt.Sprintf("the rest of commit %d is missing", at.x.Number))
+		err = p.corrupt(at.c.FileEnd(), missingRest(at.x.Number))
 	}
 	return next, err
 }

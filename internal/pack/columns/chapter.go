@@ -42,9 +42,10 @@ func DecodeIDs(b []byte, n int) ([]ID, error) {
 	return ids, nil
 }
 
-// Decode returns the records of a chapter without their bodies. far returns the ids of earlier chapters.
-func Decode(r *layout.Row, ids []ID, fields, b []byte, far func(uint32) (ID, error)) (out Chapter, err error) {
-	f := &recordCoder{state: newState(r.ID, r.Body), c: newReader(fields, columns)}
+// Decode returns the records of a chapter without their bodies. far returns the ids of earlier chapters. Without places,
+// the commits cannot tell where their frames and records were.
+func Decode(r *layout.Row, ids []ID, fields, b []byte, places bool, far func(uint32) (ID, error)) (out Chapter, err error) {
+	f := &recordCoder{state: newState(r.ID, r.Body), c: newReader(fields, columns), unplaced: !places}
 	for kind, n := range r.Laid {
 		f.laid[kind], b = b[:n:n], b[n:]
 		if kind+1 < layout.BodyKinds {

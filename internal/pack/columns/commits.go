@@ -94,7 +94,7 @@ func (f *recordCoder) frame(x *Commit, at place, e *structure.Encoder) place {
 	default:
 		x.End = tight
 	}
-	if x.End < x.Start {
+	if x.End < x.Start && !f.unplaced {
 		f.fail(layout.ErrForm)
 	}
 	return place{number: at.number + 1, segment: at.segment, end: x.End, until: at.until}
@@ -135,7 +135,7 @@ func (f *recordCoder) within(x *Commit, flags int, e *structure.Encoder) {
 	if f.err != nil {
 		return
 	}
-	if !f.c.writing {
+	if !f.c.writing && !f.unplaced {
 		x.setPlaceholders()
 		if x.Rest == nil && !x.Open { // otherwise its end is computed when needed
 			if err := x.measure(e); err != nil {

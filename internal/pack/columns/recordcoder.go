@@ -20,7 +20,8 @@ type recordCoder struct {
 	// text is the text of the chapter: all so far for a writer, the rest for a reader.
 	text []byte
 	// id returns the id with a number, for a reader.
-	id func(number uint32) (ID, error)
+	id       func(number uint32) (ID, error)
+	unplaced bool // a reader computes no places of frames and records
 	// ids numbers the ids, for a writer.
 	ids *IDs
 

@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -10,47 +11,61 @@ import (
 
 // Encode returns the payload, with bodies and ids from the functions.
 func (x *Commit) Encode(e *structure.Encoder, body func(i int) (content.ID, []byte, error), id func(r *ContentRef) (content.ID, error)) ([]byte, []int, error) {
-	out, err := x.whole(body, id)
+	out, err := x.whole(body, id, false)
 	if err != nil {
 		return nil, nil, err
 	}
 	return e.Encode(out)
 }
 
-// whole returns the commit, with bodies and ids from the functions.
-func (x *Commit) whole(body func(i int) (content.ID, []byte, error), id func(r *ContentRef) (content.ID, error)) (*structure.Commit, error) {
-	out := &structure.Commit{Number: x.Number, Time: time.UnixMilli(x.Millis).UTC(), Records: make([]structure.Record, len(x.Records))}
+// Complete returns the commit as a decoder of its payload does, with bodies and ids from the functions. It has the records
+// of x, which must not be used afterwards.
+func (x *Commit) Complete(body func(i int) (content.ID, []byte, error), id func(r *ContentRef) (content.ID, error)) (*structure.Commit, error) {
+	return x.whole(body, id, true)
+}
+
+// whole returns the commit, with bodies and ids from the functions. It has records of its own, or those of x.
+func (x *Commit) whole(body func(i int) (content.ID, []byte, error), id func(r *ContentRef) (content.ID, error), same bool) (*structure.Commit, error) {
+	out := &structure.Commit{Number: x.Number, Time: time.UnixMilli(x.Millis).UTC(), Records: x.Records}
+	if !same {
+		out.Records = slices.Clone(x.Records)
+	}
 	names := naming{refs: x.Content, id: id}
-	for i, r := range x.Records {
+	for i, r := range out.Records {
 		switch r := r.(type) {
 		case *structure.Block:
 			if x.Bodies[i] < 0 {
 				names.ids = append(names.ids, r.ID)
-				out.Records[i] = r
 				continue
 			}
 			known, b, err := body(i)
 			if err != nil {
 				return nil, err
 			}
-			c := *r
-			c.ID, c.Body, c.Size = known, b, int64(len(b))
+			if !same {
+				c := *r
+				r, out.Records[i] = &c, &c
+			}
+			r.ID, r.Body, r.Size = known, b, int64(len(b))
 			names.ids = append(names.ids, known)
-			out.Records[i] = &c
 		case *structure.Chunk:
 			_, b, err := body(i)
 			if err != nil {
 				return nil, err
 			}
-			out.Records[i] = &structure.Chunk{Bytes: b}
+			if !same {
+				r = new(structure.Chunk)
+				out.Records[i] = r
+			}
+			r.Key, r.Bytes = content.KeyOf(b), b
 		case *structure.Span:
-			s := &structure.Span{Ref: r.Ref, Set: r.Set, Usages: append([]structure.Usage(nil), r.Usages...)}
-			if err := names.fill(s.Usages); err != nil {
+			if !same {
+				r = &structure.Span{Ref: r.Ref, Set: r.Set, Usages: slices.Clone(r.Usages)}
+				out.Records[i] = r
+			}
+			if err := names.fill(r.Usages); err != nil {
 				return nil, err
 			}
-			out.Records[i] = s
-		default:
-			out.Records[i] = r
 		}
 	}
 	return out, nil

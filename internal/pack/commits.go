@@ -1,0 +1,167 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/pack/columns"
+	"github.com/lineage-store/lineage/internal/pack/layout"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// Commits yields the commits from a number on, in order, as decoding their frames does, but without encoding these.
+// Checksums of the parts protect what is read, and the ids of content are computed from it. The bodies share memory
+// with the pack and must not be changed. An error ends the sequence.
+func (p *File) Commits(from uint64) iter.Seq2[*structure.Commit, error] {
+	return func(yield func(*structure.Commit, error) bool) {
+		n, err := p.chapterOf(from)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		known := p.newBodyIDs()
+		var pieces []piece
+		for ; n < len(p.rows); n++ {
+			c, err := p.readChapter(n, false) // each is read once: a cache would keep what nobody needs again
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, x := range c.commits {
+				if x.Number < from {
+					continue
+				}
+				if len(pieces) > 0 && x.Rest == nil {
+					yield(nil, p.corrupt(c.Offset, missingRest(pieces[0].x.Number)))
+					return
+				}
+				if pieces = append(pieces, piece{c, x, n}); x.Open {
+					continue
+				}
+				commit, err := p.complete(pieces, known)
+				if !yield(commit, err) || err != nil {
+					return
+				}
+				pieces = pieces[:0]
+			}
+		}
+		if len(pieces) > 0 {
+			yield(nil, p.corrupt(p.foot.TableAt, missingRest(pieces[0].x.Number)))
+		}
+	}
+}
+
+func missingRest(commit uint64) string {
+	return fmt.Sprintf("the rest of commit %d is missing", commit)
+}
+
+// complete returns the commit of pieces, which it uses up.
+func (p *File) complete(pieces []piece, known *bodyIDs) (*structure.Commit, error) {
+	at, x := pieces[0], pieces[0].x
+	var c *structure.Commit
+	var err error
+	if x.Verbatim {
+		var payload []byte
+		if payload, err = p.bodyIn(at.c, uint64(x.Bodies[0])); err != nil {
+			return nil, err
+		}
+		if c, err = structure.DecodeCommit(payload); err != nil {
+			return nil, p.undecodable(at, err)
+		}
+	} else {
+		if len(pieces) > 1 {
+			x = joined(pieces)
+		}
+		c, err = x.Complete(func(i int) (content.ID, []byte, error) {
+			pieces = pieceOf(pieces, x.Bodies[i])
+			body, err := p.bodyIn(pieces[0].c, uint64(x.Bodies[i]))
+			if _, block := x.Records[i].(*structure.Block); !block || err != nil {
+				return content.ID{}, body, err
+			}
+			id := content.Sum(body)
+			known.add(uint64(x.Bodies[i]), id)
+			return id, body, nil
+		}, func(r *columns.ContentRef) (content.ID, error) {
+			if r.Body < 0 {
+				return r.ID, nil
+			}
+			if id, ok := known.get(uint64(r.Body)); ok {
+				return id, nil
+			}
+			b, err := p.body(uint64(r.Body))
+			if err != nil {
+				return content.ID{}, err
+			}
+			id := content.Sum(b)
+			known.add(uint64(r.Body), id)
+			return id, nil
+		})
+	}
+	if errors.Is(err, layout.ErrForm) { // no written pack has such a record
+		err = p.corrupt(at.c.Offset, err.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Records) == 0 {
+		c.Records = nil // as the decoder returns it
+	}
+	c.Number, c.ID = x.Number, layout.StatedBy(p.identities, x.Number)
+	return c, nil
+}
+
+// undecodable returns the error of decoding a payload that the pack holds as it was.
+func (p *File) undecodable(at piece, err error) error {
+	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
+		return fmt.Errorf("commit %d: %w", at.x.Number, err)
+	}
+	return p.corrupt(at.c.Offset, err.Error())
+}
+
+// joined returns the commit of several pieces.
+func joined(pieces []piece) *columns.Commit {
+	commits := make([]*columns.Commit, len(pieces))
+	for i := range pieces {
+		commits[i] = pieces[i].x
+	}
+	return columns.Joined(commits)
+}
+
+// pieceOf returns the pieces of a commit from the one that has a body.
+func pieceOf(pieces []piece, body int64) []piece {
+	for len(pieces) > 1 && uint64(body) >= pieces[1].c.Body {
+		pieces = pieces[1:]
+	}
+	return pieces
+}
+
+// bodyIDs has the ids of bodies that were read, so that content that is used often, such as a form, is not hashed
+// again. Of bodies whose numbers share a slot it has the last one.
+type bodyIDs struct {
+	slots []bodyID
+}
+
+type bodyID struct {
+	after uint64 // the number of the body plus 1
+	id    content.ID
+}
+
+// maxBodyIDs is the number of slots, of 40 bytes each.
+const maxBodyIDs = 1 << 16
+
+func (p *File) newBodyIDs() *bodyIDs {
+	last := &p.rows[len(p.rows)-1]
+	return &bodyIDs{make([]bodyID, min(last.Body+last.Bodies, maxBodyIDs)+1)}
+}
+
+func (b *bodyIDs) slot(body uint64) *bodyID { return &b.slots[body%uint64(len(b.slots))] }
+
+func (b *bodyIDs) add(body uint64, id content.ID) { *b.slot(body) = bodyID{body + 1, id} }
+
+func (b *bodyIDs) get(body uint64) (content.ID, bool) {
+	s := b.slot(body)
+	return s.id, s.after == body+1
+}
