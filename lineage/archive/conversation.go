@@ -14,10 +14,11 @@ import (
 // fields are zero.
 type Conversation struct {
 	// SourceID is its id in the archive. Conversations with the same source id are merged, also
-	// across archives. If it is empty, an id is derived from the content.
+	// across archives. If it is empty, an id is derived from the content. One that is long or cannot be shown is
+	// shortened, with a hash.
 	SourceID string
 	// Local, when not empty, is added to SourceID. It distinguishes sessions of different machines when an agent
-	// numbers sessions per machine.
+	// numbers sessions per machine, or people name them: see Mark.
 	Local  string
 	Title  string
 	UserID string
@@ -33,7 +34,8 @@ type Conversation struct {
 	// Current is the id of the current node. Default: the node whose Branch is "main", else the
 	// last node. If the branch "main" is empty, it is current.
 	Current string
-	// ForkedFrom is the source id of the conversation that this one was forked from.
+	// ForkedFrom is the source id of the conversation that this one was forked from, or the id of which ChosenID made
+	// it.
 	ForkedFrom string
 	// Continues, when not nil, says that this is no conversation of its own.
 	Continues *Continues
@@ -162,7 +164,7 @@ type Attachment struct {
 // clean replaces invalid UTF-8 in text fields by U+FFFD, so that they are read back as stored.
 // Bodies are not changed.
 func (c *Conversation) clean() {
-	for _, s := range []*string{&c.SourceID, &c.Title, &c.UserID, &c.Model, &c.Current, &c.ForkedFrom} {
+	for _, s := range []*string{&c.Title, &c.UserID, &c.Model, &c.Current} {
 		*s = strings.ToValidUTF8(*s, "\uFFFD")
 	}
 	for i := range c.Empty {

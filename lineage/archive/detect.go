@@ -38,9 +38,7 @@ func (f Format) Conversations(ctx context.Context, in *Input) iter.Seq2[*Convers
 				return
 			}
 			if err == nil {
-				if c.Local != "" && c.SourceID != "" {
-					c.SourceID, c.Local = c.SourceID+"@"+c.Local, ""
-				}
+				c.Identify("")
 				c.clean()
 			}
 			var damage *Damage

@@ -240,8 +240,12 @@ func (e *Environment) openClaw() []string {
 	dirs := []string{filepath.Join(e.Home, ".openclaw")}
 	entries, _ := os.ReadDir(e.Home) // a home that cannot be listed has no profiles that can be read
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), ".openclaw-") && entry.IsDir() && len(dirs) < maxProjects {
-			dirs = append(dirs, filepath.Join(e.Home, entry.Name()))
+		if !strings.HasPrefix(entry.Name(), ".openclaw-") || len(dirs) == maxProjects {
+			continue
+		}
+		dir := filepath.Join(e.Home, entry.Name())
+		if info, err := os.Stat(dir); err == nil && info.IsDir() { // the user may have moved it, and left a link
+			dirs = append(dirs, dir)
 		}
 	}
 	return dirs

@@ -644,6 +644,34 @@ func TestAntigravity(t *testing.T) {
 	}
 }
 
+// The folder of a profile of OpenClaw may be a link, and two names of a profile are one. What is below it may not be a link.
+func TestLinkedProfile(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	file := func(i int, below ...string) string {
+		id := fmt.Sprintf("%08d-0000-4000-8000-000000000000", i)
+		text := `{"type":"session","version":3,"id":"` + id + `","timestamp":"2026-01-01T00:00:00.000Z","cwd":"/w"}` + "\n" +
+			`{"type":"message","id":"m1","parentId":null,"timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":"one"}}` + "\n"
+		h.write(t, filepath.Join(append([]string{h.dir}, append(below, id+".jsonl")...)...), text)
+		return id
+	}
+	moved := file(1, "moved", "agents", "main", "sessions")
+	outside := file(2, "outside", "sessions")
+	require.NoError(t, os.Symlink(h.path("moved"), h.path(".openclaw-work")))
+	require.NoError(t, os.Symlink(h.path("moved"), h.path(".openclaw-work2")))
+	require.NoError(t, os.Symlink(h.path("outside"), h.path("moved", "agents", "out")))
+	require.NoError(t, os.Symlink(h.path("gone"), h.path(".openclaw-gone")))
+	events := once(t, store, h.options())
+	require.Len(t, of(events, Read), 1)
+	for _, e := range of(events, Failed) {
+		require.ErrorIs(t, e.Err, archive.ErrRefused)
+	}
+	require.NotEmpty(t, of(events, Failed))
+	_, err := store.FindThread(t.Context(), moved)
+	require.NoError(t, err)
+	_, err = store.FindThread(t.Context(), outside)
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+}
+
 // Older versions of OpenClaw have sessions in the form of pi, beside files that have none. Their threads say so. A session of pi with equal ids
 // of messages stays pi's. Each profile has a folder.
 func TestOpenClaw(t *testing.T) {

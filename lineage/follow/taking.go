@@ -46,8 +46,8 @@ func (t *taking) formats(formats []archive.Format) []archive.Format {
 		wrapped[i].Read = func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
 				for c, err := range read(ctx, in) {
-					if err == nil && t.local != "" && c.SourceID != "" {
-						c.SourceID, c.Local = c.SourceID+"@"+t.local, ""
+					if err == nil {
+						c.Identify(t.local)
 					}
 					if err == nil && !t.take(c) {
 						if !t.alone && t.err == nil {

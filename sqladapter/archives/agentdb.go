@@ -22,7 +22,7 @@ type agentDatabase struct {
 	// parent is the column of a session table that holds the id of the session that started a subagent.
 	parent string
 	// session takes title, times and metadata from a row of a session table.
-	session func(s *agentSession, v row)
+	session func(ctx context.Context, s *agentSession, v row) error
 	// messages are the tables of messages. A session is read from the first table that has any of its rows.
 	messages []messageTable
 	// more, if not nil, reads the other data of a session, after its messages.
@@ -131,7 +131,9 @@ func (r *agentReader) roots(ctx context.Context, i int) error {
 		}
 		s := &agentSession{part: part{Conversation: &archive.Conversation{SourceID: id}, r: &r.reader}, r: r, table: t, calls: make(map[string]string)}
 		s.about = fields{{archive.KeyAgent, r.of.agent}}
-		r.of.session(s, v)
+		if err := r.of.session(ctx, s, v); err != nil {
+			return r.skip(ctx, at, err)
+		}
 		s.Metadata = appendJSON(nil, s.about)
 		s.keep(t.name, v)
 		err := r.content(ctx, s, v["id"])
@@ -187,8 +189,12 @@ func (r *agentReader) messagesOf(ctx context.Context, s *agentSession, id any) e
 	s.last = ""
 	var t *messageTable
 	for _, t = range r.messages {
-		var there bool
-		if err := r.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM `+quoted(t.name)+` WHERE session_id = ?)`, id).Scan(&there); err != nil {
+		there := false
+		err := r.rows(ctx, 0, `SELECT 1 FROM `+quoted(t.name)+` WHERE session_id = ?2 LIMIT 1`, []any{id}, func(row) error {
+			there = true
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 		if there {

@@ -34,12 +34,13 @@ func crush() archive.Format {
 	}
 }
 
-func crushSession(s *agentSession, v row) {
+func crushSession(_ context.Context, s *agentSession, v row) error {
 	s.Created, s.Updated = agentTime(v["created_at"]), agentTime(v["updated_at"])
 	if title := v.text("title"); title != "Untitled Session" && title != "New Session" {
 		s.Title = cleanText([]byte(title))
 	}
 	s.count("cost", v["cost"]) // of the whole session: Crush states no more
+	return nil
 }
 
 // crushMessage reads a message. Its body is an object with the columns of the row.

@@ -38,11 +38,14 @@ func cursor() archive.Format {
 	}
 }
 
+// maxCursorKey is the size in bytes of the longest key of a conversation that is read.
+const maxCursorKey = 256
+
 type cursorReader struct{ reader }
 
 // between selects the rows whose keys have a prefix. keysOf returns its arguments: the prefix ends with a colon, and
 // a semicolon is the next character.
-const between = ` FROM cursorDiskKV WHERE key >= ? AND key < ?`
+const between = ` FROM cursorDiskKV WHERE key >= ?2 AND key < ?3`
 
 func keysOf(prefix string) []any { return []any{prefix, prefix[:len(prefix)-1] + ";"} }
 
@@ -50,22 +53,14 @@ func keysOf(prefix string) []any { return []any{prefix, prefix[:len(prefix)-1] +
 // takes.
 func (r *cursorReader) threads(ctx context.Context) error {
 	var keys []string
-	rows, err := r.QueryContext(ctx, `SELECT key`+between+` AND octet_length(key) <= 256 ORDER BY key`, keysOf(cursorThread)...)
+	query := `SELECT DISTINCT key` + between + ` AND octet_length(key) <= ?1 ORDER BY key`
+	err := r.rows(ctx, maxCursorKey, query, keysOf(cursorThread), func(v row) error {
+		keys = append(keys, v.text("key"))
+		return r.in.Expand(rowBytes, r.size)
+	})
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var key string
-		if err := rows.Scan(&key); err != nil {
-			return err
-		}
-		keys = append(keys, key)
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	rows.Close()
 	for _, key := range keys {
 		id := strings.TrimPrefix(key, cursorThread)
 		at := r.next("conversation " + cleanText([]byte(id)))

@@ -25,6 +25,8 @@ type database struct {
 	// tables has the columns of each table, by table name.
 	tables map[string][]string
 	size   int64 // in bytes
+	// counts has the number of rows of tables, visits by query the number of rows that it visits without an index.
+	counts, visits map[string]int64
 }
 
 // openDatabase opens the file of an input. done closes it.
@@ -76,7 +78,7 @@ func fileSize(name string) int64 {
 
 // readTables lists the tables that may be read: ordinary tables only.
 func (db *database) readTables(ctx context.Context) error {
-	db.tables = make(map[string][]string)
+	db.tables, db.counts, db.visits = make(map[string][]string), make(map[string]int64), make(map[string]int64)
 	rows, err := db.QueryContext(ctx, `SELECT m.name, c.name FROM sqlite_schema m, pragma_table_xinfo(m.name) c
 		WHERE m.type = 'table' AND m.sql NOT LIKE 'CREATE VIRTUAL%' AND c.hidden = 0 ORDER BY m.name, c.cid LIMIT 20000`)
 	if err != nil {
@@ -92,7 +94,64 @@ func (db *database) readTables(ctx context.Context) error {
 			db.tables[table] = append(db.tables[table], column)
 		}
 	}
+	for table, columns := range db.tables {
+		if len(columns) > maxColumns {
+			delete(db.tables, table)
+		}
+	}
 	return rows.Err()
+}
+
+// maxColumns is the maximum number of columns of a table that is read. Each query names them.
+const maxColumns = 256
+
+// visited returns the number of rows that a query visits without an index, whatever its arguments.
+func (db *database) visited(ctx context.Context, query string, args []any) (int64, error) {
+	if n, known := db.visits[query]; known {
+		return n, nil
+	}
+	tables, err := db.scanned(ctx, query, args)
+	if err != nil {
+		return 0, err
+	}
+	total := int64(0)
+	for _, table := range tables {
+		n, known := db.counts[table]
+		if !known {
+			if err := db.QueryRowContext(ctx, `SELECT count(*) FROM `+quoted(table)).Scan(&n); err != nil {
+				return 0, err
+			}
+			db.counts[table] = n
+		}
+		total += n
+	}
+	db.visits[query] = total
+	return total, nil
+}
+
+// scanned returns the tables that a query reads as a whole. An index that is made for the query reads its table, too,
+// and one that skips columns may visit all of its entries.
+func (db *database) scanned(ctx context.Context, query string, args []any) (tables []string, err error) {
+	rows, err := db.QueryContext(ctx, `EXPLAIN QUERY PLAN `+query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, parent, unused int64
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			return nil, err
+		}
+		words := strings.Fields(detail)
+		if len(words) < 2 || words[0] != "SCAN" && !strings.Contains(detail, " AUTOMATIC ") && !strings.Contains(detail, "(ANY(") {
+			continue
+		}
+		if _, is := db.tables[words[1]]; is {
+			tables = append(tables, words[1])
+		}
+	}
+	return tables, rows.Err()
 }
 
 // has reports whether there is a table with the given columns.

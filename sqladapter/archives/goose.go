@@ -3,8 +3,6 @@ package archives
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -41,12 +39,16 @@ func goose() archive.Format {
 	}
 }
 
-func gooseSession(s *agentSession, v row) {
+func gooseSession(ctx context.Context, s *agentSession, v row) error {
 	s.Created, s.Updated = agentTime(v["created_at"]), agentTime(v["updated_at"])
-	if dir := v.text("working_dir"); !s.Created.IsZero() && dir != "" { // ids are counted by the day
-		sum := sha256.Sum256([]byte(s.Created.Format(time.RFC3339Nano) + " " + dir))
-		s.Local = hex.EncodeToString(sum[:6])
+	began := s.Created.Format(time.RFC3339Nano)
+	if s.Created.IsZero() {
+		var err error
+		if began, err = gooseBeginning(ctx, s, v["id"]); err != nil {
+			return err
+		}
 	}
+	s.Local = archive.Mark(began + " " + v.text("working_dir")) // ids are counted by the day
 	s.Title = cleanText([]byte(v.text("name")))
 	if s.Title == "" {
 		s.Title = cleanText([]byte(v.text("description")))
@@ -64,6 +66,24 @@ func gooseSession(s *agentSession, v row) {
 			s.count(c, v[c])
 		}
 	}
+	return nil
+}
+
+// gooseBeginning returns the first message of a session, as text.
+func gooseBeginning(ctx context.Context, s *agentSession, id any) (text string, err error) {
+	r := s.r
+	if len(r.messages) == 0 {
+		return "", nil
+	}
+	query := `SELECT ` + r.list("messages", "content_json", "created_timestamp") + ` FROM messages WHERE session_id = ? ORDER BY messages.id LIMIT 1`
+	err = r.each(ctx, query, []any{id}, func(v row) error {
+		text = v.text("created_timestamp") + " " + v.text("content_json")
+		return nil
+	})
+	if isLimit(err) && r.over == nil { // it is reported with the messages
+		err = nil
+	}
+	return text, err
 }
 
 func gooseModel(v row) string {

@@ -2,6 +2,7 @@ package archives_test
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -120,12 +121,20 @@ INSERT INTO sessions VALUES ('a', 'A', '/a', NULL, NULL), ('b', 'B', '/b', NULL,
 INSERT INTO messages (session_id, role, content_json, created_timestamp) VALUES ('a', 'user', '[{"type":"text","text":"One"}]', 1767225600), ('b', 'user', '[{"type":"text","text":"Two"}]', 1767225600), ('a', 'assistant', '[{"type":"text","text":"Three"}]', 1767225600);`)
 	s := storeIn(t)
 	require.EqualValues(t, 2, imported(t, s, path).NewConversations)
-	thread, err := s.FindThread(bg, "a")
-	require.NoError(t, err)
+	thread := theThread(t, s, "a@")
 	require.Equal(t, []string{"user text One", "assistant text Three"}, parts(t, thread))
 	e, err := thread.Find(bg, "msg_a_3")
 	require.NoError(t, err)
 	require.NotNil(t, e)
+
+	// The session of another machine with the same id is another one. It does not state when it was created.
+	other := t.TempDir() + "/sessions.db"
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(other, b, 0o600))
+	execute(t, other, `UPDATE messages SET content_json = '[{"type":"text","text":"Other"}]' WHERE id = 1`)
+	require.EqualValues(t, 1, imported(t, s, other).NewConversations)
+	importedAgain(t, s, path)
 }
 
 // withoutArchive returns metadata without what the import keeps in it.

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -162,6 +163,75 @@ func TestLimitOfExpansion(t *testing.T) {
 			requireLimit(t, r.Skipped[0], "ratio")
 		})
 	}
+}
+
+// A database without the indexes that its program has is left after a while: each lookup would read all of it. With the indexes all is read.
+func TestLimitOfVisitedRows(t *testing.T) {
+	const n = 3000
+	numbers := times(n)
+	say := openClawSays("m", "", "user", "x")
+	cursor := func(what string) string {
+		return `INSERT INTO cursorDiskKV SELECT 'composerData:c' || i, '{"conversation":[{"bubbleId":"b","type":1,"text":"x"}]}' FROM ` + numbers + what
+	}
+	for name, c := range map[string]struct {
+		file    string
+		tables  []string
+		indexes []string
+	}{
+		"openclaw": {"openclaw-agent.sqlite", []string{`CREATE TABLE transcript_events (session_id TEXT, seq INTEGER, event_json TEXT, created_at INTEGER); CREATE TABLE session_windows (session_id TEXT, session_key TEXT); CREATE TABLE session_nodes (session_key TEXT)`,
+			`INSERT INTO transcript_events SELECT 's' || i, 0, '` + say + `', 1 FROM ` + numbers, `INSERT INTO session_windows SELECT 's' || i, 'k' || i FROM ` + numbers, `INSERT INTO session_nodes SELECT 'k' || i FROM ` + numbers},
+			[]string{`CREATE INDEX a ON transcript_events (session_id)`, `CREATE INDEX b ON session_windows (session_id)`, `CREATE INDEX c ON session_nodes (session_key)`}},
+		"opencode": {"opencode.db", []string{`CREATE TABLE session (id TEXT, parent_id TEXT); CREATE TABLE message (id TEXT, session_id TEXT, data TEXT); CREATE TABLE part (id TEXT, message_id TEXT, data TEXT)`,
+			`INSERT INTO session SELECT 's' || i, NULL FROM ` + numbers, `INSERT INTO message SELECT 'm' || i, 's' || i, '{"role":"user"}' FROM ` + numbers, `INSERT INTO part SELECT 'p' || i, 'm' || i, '{"type":"text","text":"x"}' FROM ` + numbers},
+			[]string{`CREATE INDEX a ON session (parent_id)`, `CREATE INDEX b ON message (session_id)`, `CREATE INDEX c ON part (message_id)`}},
+		"goose": {"sessions.db", []string{`CREATE TABLE sessions (id TEXT, working_dir TEXT, parent_session_id TEXT); CREATE TABLE messages (id INTEGER, session_id TEXT, role TEXT, content_json TEXT, created_timestamp INTEGER); CREATE TABLE usage_ledger (id INTEGER, session_id TEXT)`,
+			`INSERT INTO sessions SELECT 's' || i, '/w', NULL FROM ` + numbers, `INSERT INTO messages SELECT i, 's' || i, 'user', '[{"type":"text","text":"x"}]', 1 FROM ` + numbers, `INSERT INTO usage_ledger SELECT i, 's' || i FROM ` + numbers},
+			[]string{`CREATE INDEX a ON sessions (parent_session_id)`, `CREATE INDEX b ON messages (session_id)`, `CREATE INDEX c ON usage_ledger (session_id)`}},
+		"crush": {"crush.db", []string{`CREATE TABLE sessions (id TEXT, parent_session_id TEXT); CREATE TABLE messages (id TEXT, session_id TEXT, role TEXT, parts TEXT, created_at INTEGER)`,
+			`INSERT INTO sessions SELECT 's' || i, NULL FROM ` + numbers, `INSERT INTO messages SELECT 'm' || i, 's' || i, 'user', '[]', 1 FROM ` + numbers},
+			[]string{`CREATE INDEX a ON sessions (parent_session_id)`, `CREATE INDEX b ON messages (session_id)`}},
+		"cursor": {"state.vscdb", []string{`CREATE TABLE cursorDiskKV (key TEXT, value BLOB)`, cursor("")}, []string{`CREATE INDEX a ON cursorDiskKV (key)`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), c.file)
+			execute(t, path, c.tables...)
+			info, err := os.Stat(path)
+			require.NoError(t, err)
+			// A lookup visits n rows, of which each counts 4 bytes. The limit is the size of the file.
+			limits := archive.Limits{Ratio: 1, RatioFrom: 1}
+			read := func() (conversations int, err error) {
+				seen := make(map[string]bool)
+				for c, failed := range archive.Read(bg, archive.Path(path), archive.ReadOptions{Formats: archives.Formats(), Format: name, Limits: limits}) {
+					if failed != nil {
+						err = failed
+						continue
+					}
+					seen[c.SourceID] = true
+				}
+				return len(seen), err
+			}
+			got, err := read()
+			requireLimit(t, err, "ratio")
+			require.Less(t, int64(got)*n*4, 2*info.Size())
+			limits = archive.Limits{Ratio: 4, RatioFrom: 1 << 20}
+			_, err = read()
+			requireLimit(t, err, "ratio")
+			execute(t, path, c.indexes...)
+			got, err = read()
+			require.NoError(t, err)
+			require.Equal(t, n, got)
+		})
+	}
+
+	// Equal keys of Cursor are one conversation.
+	path := filepath.Join(t.TempDir(), "state.vscdb")
+	execute(t, path, `CREATE TABLE cursorDiskKV (key TEXT, value BLOB); CREATE INDEX a ON cursorDiskKV (key)`, strings.Replace(cursor(""), "|| i", "|| (i % 2)", 1))
+	n1 := 0
+	for _, err := range archive.Read(bg, archive.Path(path), archive.ReadOptions{Formats: archives.Formats()}) {
+		require.NoError(t, err)
+		n1++
+	}
+	require.Equal(t, 2, n1)
 }
 
 func TestLimitOfObjects(t *testing.T) {

@@ -118,7 +118,7 @@ func (r *openClawReader) sessions(ctx context.Context) error {
 
 // rowsOf calls visit for the rows of a query of ids.
 func (r *openClawReader) rowsOf(ctx context.Context, query string, visit func(row) error) error {
-	return r.database.rows(ctx, maxOpenClawKey, query, nil, func(v row) error {
+	return r.reader.rows(ctx, maxOpenClawKey, query, nil, func(v row) error {
 		if err := r.in.Expand(rowBytes, r.database.size); err != nil {
 			return err
 		}

@@ -10,8 +10,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
@@ -223,6 +225,116 @@ func TestOpenClawColdArchiveChangesNothing(t *testing.T) {
 	require.JSONEq(t, strings.Replace(strings.Replace(set, "/elsewhere", "/home/ada/work", 1), `"version"`, `"spawnedBy":"other","version"`, 1), metadata)
 	importedAgain(t, s, hot)
 	importedAgain(t, s, cold)
+}
+
+// A fork of a session has its history, also if a person has chosen the id of the session, in whatever order and form they are read. If it is
+// read later, the fork is below the session.
+func TestOpenClawForkOfChosen(t *testing.T) {
+	const fork = "01a22001-697f-772f-b4f5-ea342d6823c2"
+	for _, id := range []string{"1234", "my_own id", strings.Repeat("long\n", 80), openClawID} {
+		quoted := strings.ReplaceAll(id, "\n", `\n`)
+		said := []string{openClawSays("m1", "", "user", "Say hello"), openClawSays("m2", "m1", "assistant", "Hello")}
+		parent := append([]string{openClawHeader(quoted)}, said...)
+		forked := append(append([]string{strings.TrimSuffix(openClawHeader(fork), "}") + `,"parentSession":"sqlite:main:` + quoted + `:/a:b/c.sqlite"}`}, said...), openClawSays("m3", "m2", "user", "More"))
+		dir := t.TempDir()
+		write := func(name string, b []byte) string {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
+			return filepath.Join(dir, name)
+		}
+		asFile := func(lines []string) []byte { return []byte(strings.Join(lines, "\n") + "\n") }
+		parents := []string{openClawFile(t, openClawEvents(id, "k", parent...)...), write("p.jsonl", asFile(parent)), write("p.jsonl.zst", coldArchive(quoted, parent...))}
+		forks := []string{openClawFile(t, openClawEvents(fork, "f", forked...)...), write("f.jsonl", asFile(forked)), write("f.jsonl.zst", coldArchive(fork, forked...))}
+		for i, one := range parents {
+			for k, other := range forks {
+				if id != "1234" && i != k {
+					continue
+				}
+				for _, order := range [][]string{{one, other}, {other, one}} {
+					s := storeIn(t)
+					for _, path := range order {
+						if strings.HasSuffix(path, ".jsonl") {
+							asLines(t, s, path)
+						} else {
+							imported(t, s, path)
+						}
+					}
+					require.Equal(t, 3, distinct(t, s), "%q: %d %d, %v", id, i, k, order[0] == one)
+					thread, err := s.FindThread(bg, fork)
+					require.NoError(t, err)
+					active, err := thread.Active(bg)
+					require.NoError(t, err)
+					info, err := active.Info(bg)
+					require.NoError(t, err)
+					require.Equal(t, order[0] == one, !info.Parent.IsZero())
+				}
+			}
+		}
+		both := openClawFile(t, append(openClawEvents(id, "k", parent...), openClawEvents(fork, "f", forked...)...)...)
+		s := storeIn(t)
+		imported(t, s, both)
+		require.Equal(t, 3, distinct(t, s))
+		importedAgain(t, s, both)
+	}
+}
+
+// distinct returns the number of messages of all threads, of which each counts once.
+func distinct(t testing.TB, s *lineage.Store) int {
+	t.Helper()
+	seen := make(map[lineage.SpanRef]bool)
+	for thread, err := range s.Threads(bg, lineage.ThreadQuery{}) {
+		require.NoError(t, err)
+		active, err := thread.Active(bg)
+		require.NoError(t, err)
+		entries, err := active.All(bg)
+		require.NoError(t, err)
+		for _, e := range entries {
+			seen[e.Span] = true
+		}
+	}
+	return len(seen)
+}
+
+// Sessions whose equal ids people have chosen are not one, also where they have no header, or one without a time. What cannot be shown, or is
+// long, is not in the id in the store.
+func TestOpenClawChosenIDs(t *testing.T) {
+	noTime := func(id string) string { return `{"type":"session","version":4,"id":"` + id + `"}` }
+	for _, id := range []string{"1234", `a\u001b[31mb`, `a\u202eb`, strings.Repeat("x", 500), "main"} {
+		raw := rawjson.Str([]byte(`"` + id + `"`))
+		s := storeIn(t)
+		for _, name := range []string{"One", "Two"} { // of two machines
+			for i, head := range [][]string{nil, {noTime(id)}, {strings.Replace(openClawHeader(id), "work", name, 1)}} {
+				lines := append(slices.Clone(head), openClawSays("m1", "", "user", fmt.Sprint(name, i)), openClawSays("m2", "m1", "assistant", "Hello"))
+				before := count(t, s)
+				imported(t, s, openClawFile(t, openClawEvents(raw, "k", lines...)...))
+				hot := count(t, s)
+				require.Equal(t, before[0]+1, hot[0], "%s %s", name, head)
+				cold := filepath.Join(t.TempDir(), "c.jsonl.zst")
+				require.NoError(t, os.WriteFile(cold, coldArchive(id, lines...), 0o600))
+				imported(t, s, cold)
+				require.Equal(t, hot, count(t, s))
+				if head != nil {
+					file := filepath.Join(t.TempDir(), "c.jsonl")
+					require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+					asLines(t, s, file)
+					require.Equal(t, hot, count(t, s))
+				}
+			}
+		}
+		for thread, err := range s.Threads(bg, lineage.ThreadQuery{}) {
+			require.NoError(t, err)
+			info, err := thread.Info(bg)
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(info.SourceID), 256)
+			require.NotContains(t, strings.Map(func(r rune) rune {
+				if unicode.IsPrint(r) {
+					return 'x'
+				}
+				return '!'
+			}, info.SourceID), "!")
+			require.True(t, archive.IsOf(info.SourceID, raw), info.SourceID)
+			require.False(t, archive.IsOf(info.SourceID, raw+"y"))
+		}
+	}
 }
 
 const openClawColdTable = `CREATE TABLE session_transcript_cold_archives (session_id TEXT PRIMARY KEY, storage TEXT, archive_blob BLOB)`

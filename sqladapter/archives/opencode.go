@@ -45,7 +45,7 @@ func isOpenCode(h archive.Head) bool {
 	return (named || mentions(h, "session", "message", "part") || mentions(h, "session_message")) && !langGraph().Detect(h) && !llm().Detect(h)
 }
 
-func openCodeSession(s *agentSession, v row) {
+func openCodeSession(_ context.Context, s *agentSession, v row) error {
 	s.Created, s.Updated = agentTime(v["time_created"]), agentTime(v["time_updated"])
 	if title := v.text("title"); !strings.HasPrefix(title, "New session - ") { // what it has before the program finds one
 		s.Title = title
@@ -59,6 +59,7 @@ func openCodeSession(s *agentSession, v row) {
 	s.state(archive.KeyProject, v.text("directory"))
 	s.state("slug", v.text("slug"))
 	s.state("mode", v.text("agent"))
+	return nil
 }
 
 // openCodeMessage reads a message. Its body is in the form of OpenCode's export: its data as "info", and the data of

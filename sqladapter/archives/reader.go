@@ -72,6 +72,25 @@ func (r *reader) takeRow(v row) error {
 	return r.take(size)
 }
 
+// visitBytes is charged for each row that a query visits without an index. The programs' own databases have indexes for
+// all that is looked up for each session or message; without them many lookups would read the whole database each.
+const visitBytes = 4
+
+// rows calls visit for each row of a query, and charges the rows that it visits to the input.
+func (r *reader) rows(ctx context.Context, limit int64, query string, args []any, visit func(row) error) error {
+	n, err := r.visited(ctx, query, append([]any{limit}, args...))
+	if err != nil {
+		return err
+	}
+	if r.over == nil && n > 0 {
+		r.over = r.in.Expand(n*visitBytes, r.size)
+	}
+	if r.over != nil {
+		return r.over
+	}
+	return r.database.rows(ctx, limit, query, args, visit)
+}
+
 // each calls visit for each row of a query and charges it to the item. An error of visit stops it.
 func (r *reader) each(ctx context.Context, query string, args []any, visit func(row) error) error {
 	return r.rows(ctx, r.item.bytes, query, args, func(v row) error {

@@ -3,8 +3,6 @@ package agents
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"iter"
 	"path"
 	"path/filepath"
@@ -250,10 +248,7 @@ func clineText(message []byte) string {
 }
 
 // clineLocal returns what tells a task from others that were begun in the same millisecond, on other machines: a hash of its text.
-func clineLocal(text string) string {
-	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
-	return hex.EncodeToString(sum[:6])
-}
+func clineLocal(text string) string { return archive.Mark(strings.TrimSpace(text)) }
 
 // clineTexts yields the texts of a message.
 func clineTexts(message []byte) iter.Seq[string] {

@@ -26,8 +26,9 @@ func GooseLines() archive.Format {
 				s := gooseSession{session: newSession(in, yield)}
 				s.about.agent = "goose"
 				if name := archive.BaseName(in.Name); name != "-" {
-					s.id = strings.TrimSuffix(name, ".jsonl")
+					s.name = strings.TrimSuffix(name, ".jsonl")
 				}
+				s.ending = func() { s.began("") }
 				s.readLines(ctx, s.line)
 			}
 		},
@@ -37,6 +38,15 @@ func GooseLines() archive.Format {
 // gooseSession is the state of reading a session of Goose.
 type gooseSession struct {
 	session
+	// name is that of the file: a time, or what a person has chosen. Other sessions may have the same.
+	name string
+}
+
+// began sets the id of the session, with a mark of where and how it began.
+func (s *gooseSession) began(how string) {
+	if s.id == "" && s.name != "" {
+		s.id, s.local = s.name, archive.Mark(how+" "+s.about.cwd)
+	}
 }
 
 // line reads the header or a message.
@@ -52,6 +62,7 @@ func (s *gooseSession) line(raw []byte, at archive.Position) error {
 		s.log(cmp.Or(n.Role, "unknown"), "", "", raw, n.Created, at)
 		return nil
 	}
+	s.began(cmp.Or(string(rawjson.Get(raw, "created")), string(raw)))
 	n.Give(raw)
 	s.link(&n, false)
 	s.add(n)

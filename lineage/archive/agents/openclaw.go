@@ -1,9 +1,8 @@
 package agents
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"iter"
 	"strings"
 
@@ -22,7 +21,7 @@ func OpenClaw() archive.Format {
 		Detect: isOpenClaw,
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				s := openClawSession{piSession: newPiSession("openclaw", in, yield)}
+				s := newOpenClawSession(in, yield)
 				s.readLines(ctx, s.line)
 			}
 		},
@@ -41,8 +40,9 @@ type OpenClawStated struct {
 // ReadOpenClaw yields the parts of a session whose records are not in a file.
 func ReadOpenClaw(ctx context.Context, in *archive.Input, of OpenClawStated, records iter.Seq2[archive.Item, error]) iter.Seq2[*archive.Conversation, error] {
 	return func(yield func(*archive.Conversation, error) bool) {
-		s := openClawSession{piSession: newPiSession("openclaw", in, yield), stated: of}
-		s.id, s.title, s.part.ForkedFrom = of.ID, of.Title, of.ForkedFrom
+		s := newOpenClawSession(in, yield)
+		s.stated, s.title, s.part.ForkedFrom = of, of.Title, of.ForkedFrom
+		s.named(of.ID)
 		s.about.more.Join(&of.Metadata)
 		s.readItems(records, s.line)
 	}
@@ -55,12 +55,20 @@ type openClawSession struct {
 	piSession
 	stated OpenClawStated
 	headed bool
+	// name is the id that OpenClaw uses. It may be one that a person has chosen.
+	name string
 	// cold is set for a cold archive.
 	cold bool
 	// led is set after a "leaf". Then leaf is the entry at the end of the session, and next the one that the program
 	// names as the parent of what it adds. They may differ: entries with that parent follow the leaf.
 	led        bool
 	leaf, next string
+}
+
+func newOpenClawSession(in *archive.Input, yield func(*archive.Conversation, error) bool) openClawSession {
+	s := openClawSession{piSession: newPiSession("openclaw", in, yield)}
+	s.sharedIDs = true // a fork has the entries of the other session with their ids
+	return s
 }
 
 // isOpenClaw reports whether a file is a cold archive, or has entries that OpenClaw adds to those of pi.
@@ -95,7 +103,8 @@ func (s *openClawSession) line(raw []byte, at archive.Position) error {
 			s.record(raw, at)
 			return nil
 		}
-		s.cold, s.id = true, rawjson.Str(rawjson.Get(raw, "sessionId"))
+		s.cold = true
+		s.named(rawjson.Str(rawjson.Get(raw, "sessionId")))
 		return nil
 	}
 	row := ColdEvent(raw)
@@ -120,6 +129,7 @@ func (s *openClawSession) record(raw []byte, at archive.Position) {
 		s.header(raw, at)
 		return
 	}
+	s.began(string(raw))
 	side := rawjson.Str(rawjson.Get(raw, "appendMode")) == "side"
 	if r.kind == "leaf" {
 		s.moved(&r, raw)
@@ -148,25 +158,41 @@ var openClawEntries = map[string]bool{
 	"custom": true, "custom_message": true, "label": true, "session_info": true,
 }
 
-// header reads the header. If the id of the session is no UUID, a person has chosen it, and there may be others with
-// it: it is completed by what the header states.
+// header reads the header.
 func (s *openClawSession) header(raw []byte, at archive.Position) {
 	id, fork := s.id, s.part.ForkedFrom
+	s.id = ""
 	s.piSession.header(raw, at)
 	s.headed = true
-	if id != "" { // the database's id is that of the session, whatever the header has
-		s.id = id
+	own := s.id
+	s.id = id
+	if s.name == "" { // else that is its id, whatever the header has
+		s.named(own)
+	}
+	if at := rawjson.Str(rawjson.Get(raw, "timestamp")); at != "" {
+		s.began(at + " " + rawjson.Str(rawjson.Get(raw, "cwd")))
 	}
 	// The database states "sqlite:AGENT:SESSION:PATH" in place of a path.
 	if of := strings.SplitN(rawjson.Str(rawjson.Get(raw, "parentSession")), ":", 4); len(of) == 4 && of[0] == "sqlite" {
 		s.part.ForkedFrom = of[2]
 	}
-	if fork != "" {
-		s.part.ForkedFrom = fork
+	s.part.ForkedFrom = cmp.Or(fork, s.part.ForkedFrom)
+}
+
+// named sets the id that OpenClaw uses.
+func (s *openClawSession) named(id string) {
+	if s.name = id; len(id) == uuidLength && uuid.Validate(id) == nil {
+		s.id = id
 	}
-	if s.id != "" && !s.first && uuid.Validate(s.id) != nil {
-		sum := sha256.Sum256([]byte(rawjson.Str(rawjson.Get(raw, "timestamp")) + " " + rawjson.Str(rawjson.Get(raw, "cwd"))))
-		s.id += "@" + hex.EncodeToString(sum[:6])
+}
+
+const uuidLength = 36
+
+// began completes an id that a person has chosen by how the session began: in its header, or in its first record if
+// that does not tell. All forms of a session have the same.
+func (s *openClawSession) began(how string) {
+	if s.id == "" && s.name != "" {
+		s.id = archive.ChosenID(s.name, how)
 	}
 }
 

@@ -76,14 +76,21 @@ func (s *piSession) header(raw []byte, at archive.Position) {
 		case "cwd":
 			s.about.cwd = rawjson.Str(m.Value)
 		case "parentSession":
-			// The value is a path. The name of the file has the time and the session id.
-			name := strings.TrimSuffix(archive.BaseName(rawjson.Str(m.Value)), ".jsonl")
-			s.part.ForkedFrom = name[strings.LastIndexByte(name, '_')+1:]
+			s.part.ForkedFrom = piSessionOf(rawjson.Str(m.Value))
 			s.field(m, at)
 		default:
 			s.field(m, at)
 		}
 	}
+}
+
+// piSessionOf returns the id of the session in a file. Its name is the id, or has the time before it.
+func piSessionOf(path string) string {
+	name := strings.TrimSuffix(archive.BaseName(path), ".jsonl")
+	if at, id, ok := strings.Cut(name, "_"); ok && len(at) == len("2006-01-02T15-04-05-000Z") && at[10] == 'T' {
+		return id
+	}
+	return name
 }
 
 // setting reads an entry that changes a setting of the session.

@@ -2,9 +2,11 @@ package importer
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/place"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -102,12 +104,34 @@ func (l *loader) shareWithCopied(st *loading, id string, search func(backend.Rea
 	if err != nil {
 		return false, err
 	}
-	thread, err := search(state, func(t *structure.Thread) bool {
-		return t.ID != st.thread.record.ID && archivedIn(t).Format == l.format
-	})
+	like := func(t *structure.Thread) bool { return t.ID != st.thread.record.ID && l.isOfProgram(st, t) }
+	var thread *structure.Thread
+	if st.header.ForkedFrom != "" {
+		thread, err = search(state, func(t *structure.Thread) bool { return like(t) && l.isFork(st, t) })
+	}
+	if thread == nil && err == nil {
+		thread, err = search(state, like)
+	}
 	if thread == nil || err != nil {
 		return false, err
 	}
 	st.copiedFrom = thread.ID
+	if main := st.thread.contexts; st.thread.stage == absent && len(main) > 0 && l.isFork(st, thread) {
+		main[0].Parent = thread.Active
+	}
 	return true, l.shareWith(st.thread, thread, state)
+}
+
+// isFork reports whether the archive says that the conversation was forked from a thread.
+func (l *loader) isFork(st *loading, from *structure.Thread) bool {
+	id, ok := strings.CutPrefix(from.SourceID, l.options.Prefix)
+	return ok && st.header.ForkedFrom != "" && archive.IsOf(id, st.header.ForkedFrom)
+}
+
+// isOfProgram reports whether a thread was imported from the format of the current input, or from another one of the same
+// agent.
+func (l *loader) isOfProgram(st *loading, t *structure.Thread) bool {
+	is := archivedIn(t).Format
+	agent := rawjson.Str(rawjson.Get(st.header.Metadata, archive.KeyAgent))
+	return is == l.format || is != "" && agent != "" && agent == rawjson.Str(rawjson.Get(t.Metadata, archive.KeyAgent))
 }

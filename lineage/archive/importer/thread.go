@@ -137,7 +137,7 @@ func (l *loader) newThread(st *loading, t *threadState, state backend.Reader) er
 	if err != nil {
 		return err
 	}
-	if of != st.copiedFrom {
+	if of != st.copiedFrom || l.isFork(st, from) {
 		main.Parent = from.Active
 	}
 	return l.shareWith(t, from, state)
