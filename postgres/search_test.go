@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/search/searchtest"
+	"github.com/lineage-store/lineage/postgres/internal/searchindex"
 )
 
 // searching opens the search index of a store.
@@ -42,8 +45,38 @@ func TestSearchEverything(t *testing.T) {
 	searchtest.Everything(t, s, searching(t, s, search.Options{}))
 }
 
+func TestSearchEqualIDs(t *testing.T) {
+	s := lineage.New(handle(t, newPool(t, pgtest.DSN(t), nil), "s"))
+	searchtest.EqualIDs(t, s, searching(t, s, search.Options{}))
+}
+
+// repeating executes each transaction for the index twice, as after the server refused the first one.
+type repeating struct{ searchServer }
+
+var errRefused = errors.New("refused for the test")
+
+func (s repeating) Write(ctx context.Context, do func(searchindex.Tx) error) error {
+	err := s.searchServer.Write(ctx, func(tx searchindex.Tx) error { return cmp.Or(do(tx), errRefused) })
+	if !errors.Is(err, errRefused) {
+		return err
+	}
+	return s.searchServer.Write(ctx, do)
+}
+
+// TestSearchRepeatsTransactions counts the steps of runs once.
+func TestSearchRepeatsTransactions(t *testing.T) {
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	e.search = searchindex.New(repeating{searchServer{e}}, e.log.store)
+	tell(t, e, "one word", "another word")
+	require.Len(t, snippets(t, searching(t, lineage.New(e), search.Options{}), "word"), 2)
+	var steps int
+	require.NoError(t, pool.QueryRow(background, `SELECT sum(last) FROM lineage_search_run`, exec).Scan(&steps))
+	require.Equal(t, 2, steps)
+}
+
 // TestSearchesAgree changes stores in one database at random, and compares the index on the server, as two processes use
-// it, with one in a file.
+// it, with one in a file. The transactions of one of them are repeated.
 //
 //test:norace
 func TestSearchesAgree(t *testing.T) {
@@ -54,12 +87,15 @@ func TestSearchesAgree(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		stores++
 		searched.WindowLimit = rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "window")
-		open := func() *lineage.Store {
+		open := func(repeats bool) *lineage.Store {
 			e, err := New(background, pool, Options{Store: fmt.Sprint("s", stores), Unsafe: true})
 			require.NoError(r, err)
+			if repeats {
+				e.search = searchindex.New(repeating{searchServer{e}}, e.log.store)
+			}
 			return lineage.New(e)
 		}
-		one, other := open(), open()
+		one, other := open(false), open(true)
 		defer one.Close()
 		defer other.Close()
 		file := own(r, one, t.TempDir())
@@ -127,6 +163,18 @@ func tourSearch(t *testing.T, e, other *Engine) {
 	require.Zero(t, find(x, search.Query{Text: "walrus"}))
 	_, err = e.Collect(background, all)
 	require.NoError(t, err)
+	require.Equal(t, 2, find(y, search.Query{Text: "elephant"}))
+
+	plain := newPool(t, e.log.pool.Config().ConnString(), nil)
+	_, err = plain.Exec(background, `UPDATE lineage_search_text SET id = substring(id FOR 3); UPDATE lineage_search_usage SET text = substring(text FOR 3)`, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	require.Equal(t, 2, find(y, search.Query{Text: "elephant"}), "it was made again")
+	_, err = plain.Exec(background, `UPDATE lineage_search SET format = 0`, exec)
+	require.NoError(t, err)
+	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
+	searched.WindowLimit = 1
+	ctx, cancel := context.WithCancel(background)
+	require.ErrorIs(t, searching(t, s, search.Options{Progress: func(uint64, uint64) { cancel() }}).Update(ctx), context.Canceled)
 	require.Equal(t, 2, find(y, search.Query{Text: "elephant"}))
 }
 
@@ -287,7 +335,7 @@ func TestSearchLeavesTheWorkToAnother(t *testing.T) {
 	var taken int64
 	x := searching(t, lineage.New(e), search.Options{Progress: func(uint64, uint64) {
 		if taken == 0 {
-			require.NoError(t, pool.QueryRow(background, `UPDATE lineage_search SET turn = turn + 1, stamp = stamp # 1, busy_until = now() + interval '1 hour' RETURNING turn`, exec).Scan(&taken))
+			require.NoError(t, pool.QueryRow(background, `UPDATE lineage_search SET turn = turn + 1, stamp = stamp # 1, owner = owner # 1, busy_until = now() + interval '1 hour' RETURNING turn`, exec).Scan(&taken))
 			time.AfterFunc(300*time.Millisecond, cancel)
 		}
 	}})
@@ -299,18 +347,24 @@ func TestSearchLeavesTheWorkToAnother(t *testing.T) {
 	require.Len(t, snippets(t, x, "word"), 2)
 }
 
+// reading returns connections of a role that may only read the tables of a database, which are there.
+func reading(t *testing.T, dsn string, admin *pgxpool.Pool) *pgxpool.Pool {
+	t.Helper()
+	role := roles(t, admin, "reader")
+	_, err := admin.Exec(background, role.Replace(`GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader`), pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	return as(t, dsn, role.Replace("reader"))
+}
+
 // TestSearchWithoutRights searches what others have added, and says how much that is.
 func TestSearchWithoutRights(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	admin := newPool(t, dsn, nil)
 	e := handle(t, admin, "s")
 	tell(t, e, "one word")
-	role := roles(t, admin, "reader")
-	_, err := admin.Exec(background, role.Replace(`GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader`), pgx.QueryExecModeSimpleProtocol)
-	require.NoError(t, err)
 	behind := uint64(0)
-	x := searching(t, lineage.New(handle(t, as(t, dsn, role.Replace("reader")), "s")), search.Options{Behind: func(commits uint64) { behind = commits }})
-	_, err = x.Search(background, search.Query{Text: "word"})
+	x := searching(t, lineage.New(handle(t, reading(t, dsn, admin), "s")), search.Options{Behind: func(commits uint64) { behind = commits }})
+	_, err := x.Search(background, search.Query{Text: "word"})
 	require.ErrorIs(t, err, searched.ErrReadOnly, "nobody has made an index")
 	require.ErrorIs(t, err, searched.ErrUnsettled)
 
@@ -323,4 +377,94 @@ func TestSearchWithoutRights(t *testing.T) {
 	require.EqualValues(t, 2, behind)
 	require.Len(t, snippets(t, mine, "word"), 2)
 	require.Len(t, snippets(t, x, "word"), 2)
+
+	// What the store does not have any more is not found, although the index has it.
+	s := lineage.New(e)
+	gone, sharing := tell(t, e, "a walrus"), tell(t, e, "a tapir")
+	shared, err := sharing.Active(background)
+	require.NoError(t, err)
+	fork, err := shared.Fork(background, lineage.ForkOptions{})
+	require.NoError(t, err)
+	alone, err := s.NewContext(background, lineage.ContextOptions{})
+	require.NoError(t, err)
+	_, err = alone.Extend(background, lineage.User("a numbat"))
+	require.NoError(t, err)
+	ofUser := func(user string) *lineage.Thread { // which sees the tapir, too
+		thread, err := s.CreateThread(background, lineage.ThreadOptions{SourceID: "one", UserID: user})
+		require.NoError(t, err)
+		_, err = fork.Fork(background, lineage.ForkOptions{Thread: thread.ID()})
+		require.NoError(t, err)
+		return thread
+	}
+	again := ofUser("ada")
+	sum, err := shared.Summarize(background, searchtest.Saying("of a quokka"), lineage.SummarizeOptions{})
+	require.NoError(t, err)
+	_, err = fork.Extend(background, lineage.User("a dingo"))
+	require.NoError(t, err)
+	for _, text := range []string{"walrus", "tapir", "numbat", "quokka", "dingo"} {
+		require.Len(t, snippets(t, mine, text), 1)
+		require.Len(t, snippets(t, x, text), 1)
+	}
+	find := func(q search.Query) []search.Hit {
+		t.Helper()
+		hits, err := x.Search(background, q)
+		require.NoError(t, err)
+		return hits
+	}
+	require.NoError(t, gone.Delete(background))
+	require.Len(t, find(search.Query{Text: "tapir", User: "ada"}), 1)
+	require.NoError(t, again.Delete(background))
+	require.Equal(t, again.ID(), ofUser("bob").ID())
+	require.NoError(t, alone.Delete(background))
+	require.NoError(t, shared.DeleteSummary(background, sum.ID))
+	require.NoError(t, s.Erase(background, content.Sum([]byte("another word"))))
+	for _, text := range []string{"walrus", "numbat", "quokka", "another"} {
+		require.Empty(t, find(search.Query{Text: text}), text)
+	}
+	require.Empty(t, find(search.Query{Text: "walrus", Thread: gone.ID()}))
+	require.Empty(t, find(search.Query{Text: "tapir", User: "ada"}))
+	hits := find(search.Query{Text: "tapir"})
+	require.Len(t, hits, 1)
+	require.Equal(t, []lineage.ThreadID{sharing.ID(), again.ID()}, hits[0].Threads)
+	require.NoError(t, again.Delete(background))
+	require.NoError(t, fork.Delete(background))
+	require.Len(t, find(search.Query{Text: "tapir", Thread: sharing.ID()}), 1)
+	require.Empty(t, find(search.Query{Text: "dingo"}))
+	require.NotZero(t, behind)
+}
+
+// TestSearchBehind changes a store at random. A role that may not update the index finds nothing that the store does not
+// have any more, and no thread that does not see a message.
+//
+//test:norace
+func TestSearchBehind(t *testing.T) {
+	defer campaign.Checks(1)()
+	dsn := pgtest.DSN(t)
+	admin := newPool(t, dsn, nil)
+	handle(t, admin, "s") // makes the tables
+	reader := reading(t, dsn, admin)
+	stores := 0
+	rapid.Check(t, func(r *rapid.T) {
+		stores++
+		open := func(pool *pgxpool.Pool) *lineage.Store {
+			e, err := New(background, pool, Options{Store: fmt.Sprint("s", stores), Unsafe: true})
+			require.NoError(r, err)
+			return lineage.New(e)
+		}
+		s := open(admin)
+		defer s.Close()
+		m := searchtest.NewMachine(r, s)
+		for range rapid.IntRange(1, 30).Draw(r, "steps") {
+			m.Step()
+		}
+		theirs := open(reader)
+		defer theirs.Close()
+		mine, x := searching(r, s, search.Options{}), searching(r, theirs, search.Options{})
+		require.NoError(r, mine.Update(background))
+		m.Check(x)
+		for m.Behind = true; rapid.IntRange(0, 9).Draw(r, "more") > 0; {
+			m.Step()
+		}
+		m.Check(x)
+	})
 }

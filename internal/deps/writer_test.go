@@ -37,6 +37,7 @@ var makers = []maker{
 	{"internal/sharing/", "passes commits on to the owner of a store"},
 	{"lineage/backend/upload.go", "cuts bodies for Upload, and makes commits of chunks"},
 	{"lineage/backend/backendtest/", "tests engines"},
+	{"lineage/search/searchtest/ids.go", "tests indexes with ids that no program chooses"},
 	{"server/api/chat_pages.go", "compares records with the place where a page ended"},
 }
 

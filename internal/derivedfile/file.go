@@ -76,7 +76,7 @@ func (x *File) open(ctx context.Context) error {
 	}
 	err := Patiently(ctx, open)
 	if err != nil && ctx.Err() == nil && isUseless(err) {
-		if err := Remove(filepath.Dir(x.path), x.config.Name); err != nil {
+		if err := remove(filepath.Dir(x.path), x.config.Name); err != nil {
 			return err
 		}
 		err = Patiently(ctx, open)
@@ -135,9 +135,9 @@ func OpenOrCreate(path string) (*os.File, error) {
 	}
 }
 
-// Remove removes the file with a name in a directory, if any. A process that has it open rebuilds it before the
+// remove removes the file with a name in a directory, if any. A process that has it open rebuilds it before the
 // next answer.
-func Remove(dir, name string) error {
+func remove(dir, name string) error {
 	for _, suffix := range companions {
 		if err := os.Remove(filepath.Join(dir, name) + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove %s: %w", name, err)
@@ -276,7 +276,7 @@ func (x *File) renew(ctx context.Context) error {
 	}
 	closeErr := x.closeDB()
 	if is, err := os.Lstat(x.path); err == nil && os.SameFile(is, x.file) {
-		if err := Remove(filepath.Dir(x.path), x.config.Name); err != nil {
+		if err := remove(filepath.Dir(x.path), x.config.Name); err != nil {
 			return errors.Join(err, closeErr)
 		}
 	}

@@ -17,7 +17,7 @@ const Forever = math.MaxInt64
 
 // schema creates the tables of every file. "tips" are the steps at which contexts, checkpoints and summaries point;
 // everything before them is visible too. Runs of threads that keep their messages are visible as a whole. "reached"
-// is the last visible step of a run. A run with the id of a summary has one step.
+// is the last visible step of a run. A run that stands for a summary has one step.
 const schema = `
 CREATE TABLE meta (
 	one INTEGER PRIMARY KEY, store BLOB NOT NULL, number INTEGER NOT NULL, id INTEGER NOT NULL, seen_number INTEGER NOT NULL, seen_id INTEGER NOT NULL,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived"
@@ -154,24 +155,29 @@ func (f *Writer) settleContext(ctx context.Context, id structure.ContextID) erro
 	if err != nil || f.Sees != nil && !f.Sees(c.Metadata) {
 		return err
 	}
-	return f.See(ctx, id, c.Thread, c.Tip, nil)
+	return f.seeStep(ctx, id[:], c.Thread, c.Tip, nil)
 }
 
-// See adds a tip.
-func (f *Writer) See(ctx context.Context, id [16]byte, thread structure.ThreadID, at structure.SpanRef, of []byte) error {
+func (f *Writer) seeStep(ctx context.Context, key []byte, thread structure.ThreadID, at structure.SpanRef, of []byte) error {
 	if at.IsZero() {
 		return nil
-	}
-	home, err := f.home(ctx, thread)
-	if err != nil {
-		return err
 	}
 	run, err := f.Indexed(ctx, at.Run)
 	if err != nil || run == 0 { // the window with the run has the subject again
 		return err
 	}
+	return f.See(ctx, key, thread, run, at.Seq, of)
+}
+
+// See adds a tip: a step of a run. The key of a context is its id. Those of others are longer, because ids of one kind may
+// be those of another.
+func (f *Writer) See(ctx context.Context, key []byte, thread structure.ThreadID, run int64, seq uint64, of []byte) error {
+	home, err := f.home(ctx, thread)
+	if err != nil {
+		return err
+	}
 	f.moved[run] = true
-	return f.Exec(ctx, `INSERT OR REPLACE INTO tips (id, thread, run, seq, of) VALUES (?, ?, ?, ?, ?)`, id[:], home, run, int64(at.Seq), of)
+	return f.Exec(ctx, `INSERT OR REPLACE INTO tips (id, thread, run, seq, of) VALUES (?, ?, ?, ?, ?)`, key, home, run, int64(seq), of)
 }
 
 // settleCheckpoint stores the span of a checkpoint.
@@ -191,7 +197,7 @@ func (f *Writer) settleCheckpoint(ctx context.Context, name derived.Name) error 
 	if err != nil {
 		return err
 	}
-	return f.See(ctx, c.ID, thread, c.Span, of)
+	return f.seeStep(ctx, slices.Concat([]byte{OfCheckpoint}, thread[:], []byte(name.Name)), thread, c.Span, of)
 }
 
 // Reach updates column reached of moved runs and of the runs before them.

@@ -133,15 +133,15 @@ func (f *Writer) addRun(ctx context.Context, r *structure.Run) error {
 			return err
 		}
 	}
-	_, err = f.NewRun(ctx, r.ID, parent, r.Parent.Seq, thread)
+	f.runs[r.ID], err = f.NewRun(ctx, r.ID[:], parent, r.Parent.Seq, thread)
 	return err
 }
 
-func (f *Writer) NewRun(ctx context.Context, id [16]byte, parent int64, after uint64, thread int64) (int64, error) {
+// NewRun adds a run. Its key is its id, or that of something that a run stands for.
+func (f *Writer) NewRun(ctx context.Context, key []byte, parent int64, after uint64, thread int64) (int64, error) {
 	f.run++
-	f.runs[structure.RunID(id)] = f.run
 	f.moved[f.run] = true // the thread may keep its runs
-	return f.run, f.Exec(ctx, `INSERT INTO runs VALUES (?, ?, ?, ?, ?, 0, 0)`, f.run, id[:], parent, int64(after), thread)
+	return f.run, f.Exec(ctx, `INSERT INTO runs VALUES (?, ?, ?, ?, ?, 0, 0)`, f.run, key, parent, int64(after), thread)
 }
 
 // Indexed returns the number of a run, or 0 for a run of a later window.

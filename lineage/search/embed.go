@@ -179,10 +179,10 @@ func changeModel(ctx context.Context, db *sql.DB, model string) error {
 type unembedded struct {
 	number int64
 	id     searched.TextID
-	run    [16]byte
+	run    structure.RunID // or the summary
 	seq    uint64
 	kind   structure.UsageKind
-	of     []byte // column "of" of a summary's tip
+	of     structure.ContextID // of a summary
 	text   string
 }
 
@@ -191,18 +191,22 @@ type unembedded struct {
 func (x *fileIndex) nextPending(ctx context.Context, db *sql.DB, after, upto int64) (batch []unembedded, last int64, err error) {
 	err = derivedfile.Each(ctx, db, func(scan func(...any) error) error {
 		var p unembedded
-		var id, run []byte
+		var id, key []byte
 		var seq int64
-		if err := scan(&p.number, &id, &run, &seq, &p.kind, &p.of); err != nil {
+		err := scan(&p.number, &id, &key, &seq, &p.kind)
+		if err == nil && len(id) != len(p.id) {
+			err = fmt.Errorf("text %d: %w", p.number, derivedfile.ErrUseless)
+		}
+		if err == nil {
+			p.run, p.of, err = runOf(key, p.kind)
+		}
+		if err != nil {
 			return err
 		}
-		if len(id) != len(p.id) || len(run) != len(p.run) {
-			return fmt.Errorf("text %d: %w", p.number, derivedfile.ErrUseless)
-		}
-		p.id, p.run, p.seq = searched.TextID(id), [16]byte(run), uint64(seq)
+		p.id, p.seq = searched.TextID(id), uint64(seq)
 		batch = append(batch, p)
 		return nil
-	}, `SELECT p.text, p.id, r.id, u.seq, o.kind, (SELECT of FROM tips WHERE id = r.id)
+	}, `SELECT p.text, p.id, r.id, u.seq, o.kind
 		FROM pending p CROSS JOIN usages u ON u.text = p.text
 		CROSS JOIN runs r ON r.number = u.run AND u.seq <= r.reached CROSS JOIN roles o ON o.number = u.role
 		WHERE p.text > ? AND p.text <= ? GROUP BY p.text ORDER BY p.text LIMIT ?`, after, upto, embedTexts)
@@ -257,10 +261,7 @@ func (x *fileIndex) textToEmbed(ctx context.Context, p *unembedded) (string, err
 // contentOf returns the id of the content of a text.
 func (x *fileIndex) contentOf(ctx context.Context, p *unembedded) (content.ID, error) {
 	if p.kind == searched.Summary {
-		if len(p.of) != 17 {
-			return content.ID{}, fmt.Errorf("summary %v: %w", structure.SummaryID(p.run), derivedfile.ErrUseless)
-		}
-		r, err := summaryIn(ctx, x.store, structure.ContextID(p.of[1:]), p.run)
+		r, err := summaryIn(ctx, x.store, p.of, structure.SummaryID(p.run))
 		if err != nil {
 			return content.ID{}, err
 		}

@@ -20,6 +20,13 @@ func TestEverythingIsFound(t *testing.T) {
 	searchtest.Everything(t, store, x)
 }
 
+func TestEqualIDs(t *testing.T) {
+	store, x := open(t, t.TempDir())
+	defer store.Close()
+	defer x.Close()
+	searchtest.EqualIDs(t, store, x)
+}
+
 // TestFindsWhatIsSeen changes threads of two users at random, with forks across them, and compares
 // search results, of words and nearest to a vector, with what threads and contexts see. An updated
 // index returns the same results as a new one.

@@ -46,6 +46,11 @@ type foundText struct {
 
 // show loads a hit. match returns its Text and Snippet, and whether it still matches.
 func (f *finding) show(ctx context.Context, p address, is *searched.Place, match func(texts []foundText, names []string) (text, snippet string, matches bool)) (h Hit, err error) {
+	if f.present != nil {
+		if err := f.present.narrow(ctx, is, p.seq); err != nil {
+			return h, err
+		}
+	}
 	h.Threads, h.Contexts = is.Threads, is.Contexts
 	if len(h.Threads)+len(h.Contexts) == 0 {
 		return h, errStale

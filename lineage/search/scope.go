@@ -43,6 +43,7 @@ type finding struct {
 	scope   searched.Scope
 	matcher *query.Matcher
 	view    searched.View
+	present *present // set if the index is behind the store
 
 	found map[address]*candidate
 	order []address // the matches

@@ -77,41 +77,42 @@ func (f *writer) settleSummaries(ctx context.Context, id structure.ContextID) er
 		if err != nil {
 			return err
 		}
-		run := structure.RunID(r.ID)
-		if err := f.addSummary(ctx, run, r); err != nil {
+		key := searched.SummaryKey(id, r.ID)
+		run, err := f.addSummary(ctx, key, r)
+		if err != nil {
 			return err
 		}
-		if err := f.See(ctx, r.ID, c.Thread, structure.SpanRef{Run: run, Seq: 1}, of); err != nil {
+		if err := f.See(ctx, key, c.Thread, run, 1, of); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *writer) addSummary(ctx context.Context, run structure.RunID, r *structure.Summary) error {
-	var n int64
-	is, err := f.Get(ctx, `SELECT number FROM runs WHERE id = ?`, []any{run[:]}, &n)
+// addSummary returns the number of the run of a summary.
+func (f *writer) addSummary(ctx context.Context, key []byte, r *structure.Summary) (n int64, err error) {
+	is, err := f.Get(ctx, `SELECT number FROM runs WHERE id = ?`, []any{key}, &n)
 	if err == nil && !is {
-		if n, err = f.NewRun(ctx, run, 0, 0, 0); err == nil {
+		if n, err = f.NewRun(ctx, key, 0, 0, 0); err == nil {
 			err = f.Exec(ctx, `UPDATE runs SET last = 1 WHERE number = ?`, n)
 		}
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	at := usage{run: n, seq: 1}
 	if at.role, err = f.roleNumber(ctx, role{kind: searched.Summary}); err != nil {
-		return err
+		return 0, err
 	}
 	b, err := searched.BlockIn(ctx, f.Snapshot, r.Content)
 	if b == nil {
-		return err
+		return n, err
 	}
 	text, err := f.indexed(ctx, searched.TextOf(r.Content, form.Plain), func() (string, error) { return searched.ReadText(ctx, f.Snapshot, searched.Summary, b, form.Plain) })
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return f.use(ctx, at, text)
+	return n, f.use(ctx, at, text)
 }
 
 // settleContent removes erased texts from the index, and adds those that were stored again.

@@ -80,7 +80,8 @@ func (v *fileView) enter(ctx context.Context, s *searched.Scope) error {
 }
 
 // Find implements searched.View.
-func (v *fileView) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf, _ query.Condition, add func(searched.Occurrence)) (steps int, err error) {
+func (v *fileView) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf, _ query.Condition, into searched.Collector) (steps int, err error) {
+	into.Reset()
 	scope, roles, wanted := visible(s)
 	for i, leaf := range leaves {
 		term, args := `v.term = ?`, []any{leaf.Term}
@@ -100,7 +101,7 @@ func (v *fileView) Find(ctx context.Context, s *searched.Scope, leaves []query.L
 				return fmt.Errorf("word %d of a text: %w", at, derivedfile.ErrUseless)
 			}
 			const low = 1<<32 - 1
-			add(searched.Occurrence{
+			into.Add(searched.Occurrence{
 				Address: searched.Address{Run: step >> 32, Seq: step & low, Head: int(head >> 32), Role: text & low},
 				Text:    text >> 32, Words: head & low, Leaf: int32(i), At: int32(at),
 			})
@@ -123,22 +124,31 @@ func (v *fileView) Places(ctx context.Context, s *searched.Scope, of []searched.
 	places := make([]searched.Place, len(of))
 	for i, a := range of {
 		p := &places[i]
-		var id, owner []byte
-		err := v.conn.QueryRowContext(ctx, `SELECT r.id, o.kind, (SELECT of FROM tips WHERE id = r.id) FROM runs r, roles o WHERE r.number = ? AND o.number = ?`, a.Run, a.Role).Scan(&id, &p.Kind, &owner)
-		if err != nil || len(id) != 16 {
+		var key []byte
+		err := v.conn.QueryRowContext(ctx, `SELECT r.id, o.kind FROM runs r, roles o WHERE r.number = ? AND o.number = ?`, a.Run, a.Role).Scan(&key, &p.Kind)
+		if err != nil {
 			return nil, fmt.Errorf("run %d: %w: %w", a.Run, derivedfile.ErrUseless, err)
 		}
-		if p.Run = structure.RunID(id); p.Kind == searched.Summary {
-			if len(owner) != 17 {
-				return nil, fmt.Errorf("summary %v: %w", structure.SummaryID(id), derivedfile.ErrUseless)
-			}
-			p.Owner = structure.ContextID(owner[1:])
+		if p.Run, p.Owner, err = runOf(key, p.Kind); err != nil {
+			return nil, err
 		}
 		if err := v.seenBy(ctx, s, a, p); err != nil {
 			return nil, err
 		}
 	}
 	return places, nil
+}
+
+// runOf returns the run with a key, or the summary and its context.
+func runOf(key []byte, kind structure.UsageKind) (id structure.RunID, of structure.ContextID, err error) {
+	if kind != searched.Summary && len(key) == len(id) {
+		return structure.RunID(key), of, nil
+	}
+	of, summary, is := searched.SummaryOf(key)
+	if !is || kind != searched.Summary {
+		err = fmt.Errorf("run %x: %w", key, derivedfile.ErrUseless)
+	}
+	return structure.RunID(summary), of, err
 }
 
 // seenBy sets the threads and contexts in scope that see an address.

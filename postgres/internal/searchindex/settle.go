@@ -42,38 +42,35 @@ func (t *threadChanges) saw(id structure.ThreadID) {
 
 // tip is a step that a context, checkpoint or summary points to.
 type tip struct {
-	id     [16]byte
+	key    string
 	thread structure.ThreadID // zero outside threads
-	span   structure.SpanRef
-	of     []byte
+	run    string             // its key
+	seq    uint64
+	of     []byte // of a summary
 }
 
-func (t *tip) isSummary() bool { return len(t.of) > 0 && t.of[0] == 's' }
-
-// tipChanges are changes of tips: those with the ids, of the owners, and of the checkpoints are replaced.
+// tipChanges are changes of tips: those with the keys, and those of the owners, are replaced.
 type tipChanges struct {
-	ids     map[[16]byte]bool
-	owners  map[string]bool
-	threads [][]byte // of checkpoints, with their names
-	names   [][]byte
-	are     []tip
+	keys   map[string]bool
+	owners map[string]bool
+	are    []tip
 }
 
 func (t *tipChanges) init() {
-	t.ids, t.owners = make(map[[16]byte]bool), make(map[string]bool)
+	t.keys, t.owners = make(map[string]bool), make(map[string]bool)
 }
 
-// add adds a tip. It is outside threads if its thread does not exist.
-func (w *window) addTip(ctx context.Context, id [16]byte, thread structure.ThreadID, at structure.SpanRef, of []byte) error {
-	if at.IsZero() {
+// addTip adds a tip. It is outside threads if its thread does not exist.
+func (w *window) addTip(ctx context.Context, t tip) error {
+	if t.seq == 0 {
 		return nil
 	}
-	home, err := w.home(ctx, thread)
+	home, err := w.home(ctx, t.thread)
 	if err != nil {
 		return err
 	}
-	w.tips.ids[id] = true
-	w.tips.are = append(w.tips.are, tip{id, home.Thread, at, of})
+	t.thread = home.Thread
+	w.tips.are = append(w.tips.are, t)
 	return nil
 }
 
@@ -157,7 +154,8 @@ func (w *window) settleContexts(ctx context.Context) error {
 		if !change.Stated && !change.Moved {
 			continue
 		}
-		w.tips.ids[id] = true
+		key := string(id[:])
+		w.tips.keys[key] = true
 		c, err := w.w.State.Context(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue
@@ -168,7 +166,7 @@ func (w *window) settleContexts(ctx context.Context) error {
 		if lineage.BesideMessages(c.Metadata) {
 			continue
 		}
-		if err := w.addTip(ctx, id, c.Thread, c.Tip, nil); err != nil {
+		if err := w.addTip(ctx, tip{key: key, thread: c.Thread, run: string(c.Tip.Run[:]), seq: c.Tip.Seq}); err != nil {
 			return err
 		}
 	}
@@ -178,14 +176,14 @@ func (w *window) settleContexts(ctx context.Context) error {
 // settleCheckpoints reads changed checkpoints.
 func (w *window) settleCheckpoints(ctx context.Context) error {
 	for name := range w.w.Changes.Checkpoints {
-		of := checkpointOf(name.Name)
-		w.tips.threads, w.tips.names = append(w.tips.threads, name.Thread[:]), append(w.tips.names, of)
+		key := checkpointKey(name)
+		w.tips.keys[key] = true
 		c, err := w.w.State.Checkpoint(ctx, name.Thread, name.Name)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue
 		}
 		if err == nil {
-			err = w.addTip(ctx, c.ID, name.Thread, c.Span, of)
+			err = w.addTip(ctx, tip{key: key, thread: name.Thread, run: string(c.Span.Run[:]), seq: c.Span.Seq})
 		}
 		if err != nil {
 			return err
@@ -200,7 +198,7 @@ func (w *window) settleSummaries(ctx context.Context) error {
 		if !change.Stated && !change.Summarized {
 			continue
 		}
-		of := summaryOf(id)
+		of := summariesOf(id)
 		w.tips.owners[string(of)] = true
 		c, err := w.w.State.Context(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) {
@@ -213,16 +211,19 @@ func (w *window) settleSummaries(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			at := structure.SpanRef{Run: structure.RunID(r.ID), Seq: 1}
-			if err := w.addTip(ctx, r.ID, c.Thread, at, of); err != nil {
-				return err
+			key := string(searched.SummaryKey(id, r.ID))
+			if !w.tips.keys[key] { // two summaries may have one id
+				w.tips.keys[key] = true
+				if err := w.addTip(ctx, tip{key: key, thread: c.Thread, run: key, seq: 1, of: of}); err != nil {
+					return err
+				}
 			}
 			b, err := searched.BlockIn(ctx, w.w.State, r.Content)
 			if err != nil {
 				return err
 			}
 			if b != nil {
-				w.mention(mention{text: searched.TextOf(r.Content, form.Plain), run: at.Run, seq: 1, kind: searched.Summary}, text{content: r.Content, kind: searched.Summary})
+				w.mention(mention{text: searched.TextOf(r.Content, form.Plain), run: key, seq: 1, kind: searched.Summary}, text{content: r.Content, kind: searched.Summary})
 			}
 		}
 	}
@@ -272,13 +273,14 @@ func (w *window) settleContents(ctx context.Context) error {
 		return nil
 	}
 	return w.index.server.Read(ctx, func(b *pgx.Batch) { // summaries may use it
-		b.Queue(`SELECT DISTINCT of FROM lineage_search_tip WHERE store = $1 AND of >= 's' AND of < 't'`, w.index.store).Query(func(rows pgx.Rows) error {
+		b.Queue(`SELECT DISTINCT of FROM lineage_search_tip WHERE store = $1 AND of IS NOT NULL`, w.index.store).Query(func(rows pgx.Rows) error {
 			var of []byte
 			_, err := pgx.ForEachRow(rows, []any{&of}, func() error {
-				if len(of) != 17 {
-					return errUseless
+				id, is := contextOf(of)
+				if !is {
+					return searched.ErrDamaged
 				}
-				w.w.Changes.Context(structure.ContextID(of[1:]), derived.ContextChange{Summarized: true})
+				w.w.Changes.Context(id, derived.ContextChange{Summarized: true})
 				return nil
 			})
 			return err
@@ -301,6 +303,7 @@ func (w *window) storedAgain(ctx context.Context) (again []content.ID, err error
 		return nil, nil
 	}
 	err = w.index.server.Read(ctx, func(b *pgx.Batch) {
+		again = nil
 		b.Queue(`SELECT id FROM lineage_search_text WHERE store = $1 AND id = ANY($2::bytea[])`, w.index.store, marks).Query(func(rows pgx.Rows) error {
 			var id []byte
 			_, err := pgx.ForEachRow(rows, []any{&id}, func() error {

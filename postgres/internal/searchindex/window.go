@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -27,9 +28,9 @@ type window struct {
 	blocks  map[content.ID]*structure.Block
 	spans   []*structure.Span
 	homes   map[structure.ThreadID]structure.Home // of threads that exist
-	runs    map[structure.RunID]int64             // numbers; 0 for those that are not indexed
+	runs    map[string]int64                      // numbers, by key; 0 for those that are not indexed
 	created []run
-	lasts   map[structure.RunID]uint64
+	lasts   map[string]uint64
 
 	threads threadChanges
 	tips    tipChanges
@@ -49,15 +50,16 @@ type window struct {
 
 // run is a new run.
 type run struct {
-	id     structure.RunID
-	parent structure.SpanRef
+	key    string
+	parent string // its key, "" if there is none
+	after  uint64
 	home   structure.Home
 }
 
 // mention is a text in a message.
 type mention struct {
 	text searched.TextID
-	run  structure.RunID
+	run  string // its key
 	seq  uint64
 	head int
 	kind structure.UsageKind
@@ -76,8 +78,8 @@ const erasedMark form.Reading = 0xfe
 
 // prepare reads what the window needs.
 func (w *window) prepare(ctx context.Context) error {
-	w.blocks, w.homes, w.runs = make(map[content.ID]*structure.Block), make(map[structure.ThreadID]structure.Home), make(map[structure.RunID]int64)
-	w.lasts, w.restored, w.sources = make(map[structure.RunID]uint64), make(map[content.ID]bool), make(map[searched.TextID]text)
+	w.blocks, w.homes, w.runs = make(map[content.ID]*structure.Block), make(map[structure.ThreadID]structure.Home), make(map[string]int64)
+	w.lasts, w.restored, w.sources = make(map[string]uint64), make(map[content.ID]bool), make(map[searched.TextID]text)
 	w.tips.init()
 	for _, c := range w.w.Commits {
 		for _, r := range c.Records {
@@ -86,15 +88,19 @@ func (w *window) prepare(ctx context.Context) error {
 				w.blocks[r.ID] = r
 			case *structure.Run:
 				w.next.runs++
-				w.runs[r.ID] = w.next.runs
-				w.created = append(w.created, run{r.ID, r.Parent, r.Home})
+				is := run{key: string(r.ID[:]), after: r.Parent.Seq, home: r.Home}
+				if !r.Parent.IsZero() {
+					is.parent = string(r.Parent.Run[:])
+				}
+				w.runs[is.key] = w.next.runs
+				w.created = append(w.created, is)
 				w.threads.saw(r.Home.Thread)
 			case *structure.Thread:
 				w.threads.saw(r.ID)
 			case *structure.Span:
 				w.next.spans++
 				w.spans = append(w.spans, r)
-				w.lasts[r.Ref.Run] = r.Ref.Seq
+				w.lasts[string(r.Ref.Run[:])] = r.Ref.Seq
 			}
 		}
 	}
@@ -105,6 +111,9 @@ func (w *window) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	if len(w.gone) > 0 { // a term may lose its number, and get another one later
+		w.next.generation = rand.Int64()
+	}
 	return nil
 }
 
@@ -112,20 +121,20 @@ func (w *window) prepare(ctx context.Context) error {
 // has what refers to it again.
 func (w *window) findRuns(ctx context.Context) error {
 	var ids [][]byte
-	want := func(id structure.RunID) {
-		if _, known := w.runs[id]; !known && !id.IsZero() {
-			w.runs[id] = 0
-			ids = append(ids, id[:])
+	want := func(key string) {
+		if _, known := w.runs[key]; !known && key != "" {
+			w.runs[key] = 0
+			ids = append(ids, []byte(key))
 		}
 	}
 	for _, r := range w.created {
-		want(r.parent.Run)
+		want(r.parent)
 	}
 	for _, s := range w.spans {
-		want(s.Ref.Run)
+		want(string(s.Ref.Run[:]))
 	}
 	for i := range w.tips.are {
-		want(w.tips.are[i].span.Run)
+		want(w.tips.are[i].run)
 	}
 	if len(ids) > 0 {
 		err := w.index.server.Read(ctx, func(b *pgx.Batch) {
@@ -133,7 +142,7 @@ func (w *window) findRuns(ctx context.Context) error {
 				var id []byte
 				var n int64
 				_, err := pgx.ForEachRow(rows, []any{&id, &n}, func() error {
-					w.runs[structure.RunID(id)] = n
+					w.runs[string(id)] = n
 					return nil
 				})
 				return err
@@ -144,27 +153,27 @@ func (w *window) findRuns(ctx context.Context) error {
 		}
 	}
 	for _, r := range w.created {
-		if !r.parent.IsZero() && w.runs[r.parent.Run] == 0 {
-			return fmt.Errorf("run %v is missing: %w", r.parent.Run, errUseless)
+		if r.parent != "" && w.runs[r.parent] == 0 {
+			return fmt.Errorf("run %x is missing: %w", r.parent, searched.ErrDamaged)
 		}
 	}
-	for id := range w.lasts {
-		if w.runs[id] == 0 {
-			return fmt.Errorf("run %v is missing: %w", id, errUseless)
+	for key := range w.lasts {
+		if w.runs[key] == 0 {
+			return fmt.Errorf("run %x is missing: %w", key, searched.ErrDamaged)
 		}
 	}
 	for i := range w.tips.are {
 		t := &w.tips.are[i]
-		if w.runs[t.span.Run] != 0 {
+		if w.runs[t.run] != 0 {
 			continue
 		}
-		if t.isSummary() { // its run is itself
+		if t.of != nil { // the run of a summary
 			w.next.runs++
-			w.runs[t.span.Run] = w.next.runs
-			w.created = append(w.created, run{id: t.span.Run})
-			w.lasts[t.span.Run] = 1
+			w.runs[t.run] = w.next.runs
+			w.created = append(w.created, run{key: t.run})
+			w.lasts[t.run] = 1
 		} else if w.w.To == w.w.Head {
-			return fmt.Errorf("run %v is missing: %w", t.span.Run, errUseless)
+			return fmt.Errorf("run %x is missing: %w", t.run, searched.ErrDamaged)
 		}
 	}
 	return nil
@@ -176,7 +185,8 @@ func (w *window) mentionSpans(ctx context.Context) error {
 		return err
 	}
 	for _, s := range w.spans {
-		if w.runs[s.Ref.Run] == 0 { // of a later window
+		run := string(s.Ref.Run[:])
+		if w.runs[run] == 0 { // of a later window
 			continue
 		}
 		_ = searched.Mentions(s, func(m searched.Mention) error {
@@ -194,7 +204,7 @@ func (w *window) mentionSpans(ctx context.Context) error {
 				}
 				id, from = searched.TextOf(m.Usage.Content, r), text{content: m.Usage.Content, kind: m.Usage.Kind}
 			}
-			w.mention(mention{id, s.Ref.Run, s.Ref.Seq, m.Head, m.Kind, m.Role}, from)
+			w.mention(mention{id, run, s.Ref.Seq, m.Head, m.Kind, m.Role}, from)
 			return nil
 		})
 	}

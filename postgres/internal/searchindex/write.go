@@ -6,11 +6,12 @@ import (
 	"github.com/lineage-store/lineage/internal/searched"
 )
 
-// write executes the changes of the window, after its position was replaced.
+// write executes the changes of the window, after its position was replaced. It does not change the window: the transaction
+// may be repeated.
 func (w *window) write(tx Tx) error {
 	store, moved := w.index.store, make(map[int64]bool)
 	for _, r := range w.created {
-		moved[w.runs[r.id]] = true // its thread may keep its runs
+		moved[w.runs[r.key]] = true // its thread may keep its runs
 	}
 	var olds []int32 // terms of erased texts
 	err := tx(func(b *pgx.Batch) {
@@ -31,7 +32,6 @@ func (w *window) write(tx Tx) error {
 		return err
 	}
 	if len(olds) > 0 { // a term may be a secret
-		w.added = nil
 		err := tx(func(b *pgx.Batch) {
 			b.Queue(`DELETE FROM lineage_search_term t WHERE t.store = $1 AND t.number = ANY($2::integer[])
 AND NOT EXISTS (SELECT FROM lineage_search_text x WHERE x.store = $1 AND x.words @> ARRAY[t.number])`, store, olds)
@@ -73,11 +73,12 @@ func (w *window) writeRuns(b *pgx.Batch) {
 	store := w.index.store
 	var numbers, parents, afters, lasts []int64
 	var ids, threads [][]byte
+	isNew := make(map[string]bool, len(w.created))
 	for _, r := range w.created {
-		numbers, ids = append(numbers, w.runs[r.id]), append(ids, r.id[:])
-		parents, afters = append(parents, w.runs[r.parent.Run]), append(afters, int64(r.parent.Seq))
-		lasts = append(lasts, int64(w.lasts[r.id]))
-		delete(w.lasts, r.id)
+		isNew[r.key] = true
+		numbers, ids = append(numbers, w.runs[r.key]), append(ids, []byte(r.key))
+		parents, afters = append(parents, w.runs[r.parent]), append(afters, int64(r.after))
+		lasts = append(lasts, int64(w.lasts[r.key]))
 		var thread []byte
 		if h := w.homes[r.home.Thread]; !h.Thread.IsZero() && h == r.home {
 			thread = h.Thread[:]
@@ -90,8 +91,10 @@ SELECT $1, r.number, r.id, nullif(r.parent, 0), r.after, r.thread, r.last FROM u
 AS r (number, id, parent, after, thread, last)`, store, numbers, ids, parents, afters, threads, lasts)
 	}
 	numbers, lasts = nil, nil
-	for id, last := range w.lasts {
-		numbers, lasts = append(numbers, w.runs[id]), append(lasts, int64(last))
+	for key, last := range w.lasts {
+		if !isNew[key] {
+			numbers, lasts = append(numbers, w.runs[key]), append(lasts, int64(last))
+		}
 	}
 	if len(numbers) > 0 {
 		b.Queue(`UPDATE lineage_search_run r SET last = n.last FROM unnest($2::bigint[], $3::bigint[]) AS n (number, last) WHERE r.store = $1 AND r.number = n.number`, store, numbers, lasts)
@@ -100,10 +103,6 @@ AS r (number, id, parent, after, thread, last)`, store, numbers, ids, parents, a
 
 func (w *window) writeTips(b *pgx.Batch, moved map[int64]bool) {
 	store, t := w.index.store, &w.tips
-	if len(t.threads) > 0 {
-		b.Queue(`DELETE FROM lineage_search_tip t USING unnest($2::bytea[], $3::bytea[]) AS k (thread, of) WHERE t.store = $1 AND t.of = k.of AND t.thread = k.thread RETURNING t.run`,
-			store, t.threads, t.names).Query(movedBy(moved))
-	}
 	if len(t.owners) > 0 {
 		var owners [][]byte
 		for of := range t.owners {
@@ -111,10 +110,10 @@ func (w *window) writeTips(b *pgx.Batch, moved map[int64]bool) {
 		}
 		b.Queue(`DELETE FROM lineage_search_tip WHERE store = $1 AND of = ANY($2::bytea[]) RETURNING run`, store, owners).Query(movedBy(moved))
 	}
-	if len(t.ids) > 0 {
+	if len(t.keys) > 0 {
 		var ids [][]byte
-		for id := range t.ids {
-			ids = append(ids, id[:])
+		for key := range t.keys {
+			ids = append(ids, []byte(key))
 		}
 		b.Queue(`DELETE FROM lineage_search_tip WHERE store = $1 AND id = ANY($2::bytea[]) RETURNING run`, store, ids).Query(movedBy(moved))
 	}
@@ -122,7 +121,7 @@ func (w *window) writeTips(b *pgx.Batch, moved map[int64]bool) {
 	var runs, seqs []int64
 	for i := range t.are {
 		is := &t.are[i]
-		run := w.runs[is.span.Run]
+		run := w.runs[is.run]
 		if run == 0 {
 			continue
 		}
@@ -131,8 +130,8 @@ func (w *window) writeTips(b *pgx.Batch, moved map[int64]bool) {
 		if !is.thread.IsZero() {
 			thread = is.thread[:]
 		}
-		ids, threads, ofs = append(ids, is.id[:]), append(threads, thread), append(ofs, is.of)
-		runs, seqs = append(runs, run), append(seqs, int64(is.span.Seq))
+		ids, threads, ofs = append(ids, []byte(is.key)), append(threads, thread), append(ofs, is.of)
+		runs, seqs = append(runs, run), append(seqs, int64(is.seq))
 	}
 	if len(ids) > 0 {
 		b.Queue(`INSERT INTO lineage_search_tip (store, id, thread, run, seq, of)
