@@ -151,7 +151,7 @@ var rooms = []room{
 	{path: "postgres", ours: join(belowStore, "internal/searched", "postgres/internal/searchindex", "internal/embedded", "internal/embedded/entries", "internal/embedded/keys", "internal/embedded/live", "internal/embedded/read", "internal/embedded/recent", "internal/index", "internal/journal", "internal/judge", "internal/lru", "internal/memtable", "internal/resume", "internal/zframe", "internal/scratch", "sqladapter", "sqladapter/postgres"), libs: []string{postgres, compress}},
 	{path: "sqladapter/sqlserver", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlserver}},
 	{path: "sqladapter/internal/elsewhere", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat", "sqladapter/sqlite", "sqladapter/sqlserver")},
-	{path: "internal/filters", ours: join(belowStore, "lineage/archive")},
+	{path: "internal/filters", ours: join(belowStore, "internal/query", "lineage/archive")},
 	{path: "internal/refs", ours: join(belowStore, "internal/plain", "lineage/chat")},
 	{path: "internal/erasure", ours: join(belowStore, "lineage/records")},
 	{path: "server/access", ours: join(belowStore, "internal/vfs", "lineage/archive")},

@@ -89,7 +89,9 @@ func (t *transfers) tryResume(ctx context.Context, q page.ResumeQuery) (*page.Re
 
 // cost is page.Options.Cost. It returns nothing before someone has asked for the usage of the store, which reads all
 // of it.
-func (p *sharedIndexes) cost(id lineage.ThreadID) string { return p.threads.cost(id, p.dir, p.costsByThread) }
+func (p *sharedIndexes) cost(id lineage.ThreadID) string {
+	return p.threads.cost(id, p.dir, p.costsByThread)
+}
 
 // costsByThread returns the cost of conversations. It returns nil if that cannot be computed, as in a damaged store.
 func (p *sharedIndexes) costsByThread(ctx context.Context) map[lineage.ThreadID]string {
