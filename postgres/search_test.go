@@ -50,6 +50,26 @@ func TestSearchEqualIDs(t *testing.T) {
 	searchtest.EqualIDs(t, s, searching(t, s, search.Options{}))
 }
 
+// A prefix that stands for too many words is refused.
+func TestSearchOfBroadPrefixes(t *testing.T) {
+	defer func(was int) { searched.MostExpanded = was }(searched.MostExpanded)
+	searched.MostExpanded = 3
+	e := handle(t, newPool(t, pgtest.DSN(t), nil), "s")
+	x := searching(t, lineage.New(e), search.Options{})
+	tell(t, e, "aa ab ac ba", "bb")
+	require.Len(t, snippets(t, x, "a*"), 1)
+	require.Len(t, snippets(t, x, "b* aa"), 1)
+	for _, query := range []string{"a* OR b*", "a* b*"} { // together
+		_, err := x.Search(background, search.Query{Text: query})
+		require.ErrorIs(t, err, searched.ErrTooBroad)
+		require.ErrorIs(t, err, lineage.ErrInvalid)
+	}
+	tell(t, e, "ad")
+	_, err := x.Search(background, search.Query{Text: "a*"})
+	require.ErrorIs(t, err, searched.ErrTooBroad)
+	require.Len(t, snippets(t, x, "aa"), 1)
+}
+
 // repeating executes each transaction for the index twice, as after the server refused the first one.
 type repeating struct{ searchServer }
 
