@@ -18,8 +18,9 @@ import (
 // manyCommits is the number of commits of a turn that is synced later. Tests make it smaller.
 var manyCommits uint64 = 4
 
-// mostFlushes is the number of synced writes at the same time. Another one begins while there are fewer, so that commits do
-// not wait for the end of one that began before them. The server syncs what ends together at once. Tests change it.
+// mostFlushes is the number of synced writes at the same time, if there is another connection for turns. One more begins
+// while there are fewer, so that commits do not wait for the end of one that began before them. The server syncs what ends
+// together at once. Tests change it.
 var mostFlushes = 3
 
 // answering answers the commits of turns in the background.
@@ -42,7 +43,7 @@ func (e *Engine) answer(batch []*pending) {
 		}
 		a.waiting = append(a.waiting, p)
 	}
-	if len(a.waiting) > 0 && a.going < mostFlushes {
+	if len(a.waiting) > 0 && a.going < min(mostFlushes, cap(e.log.flushing)) {
 		a.going++
 		a.ended.Go(e.answerAll)
 	}

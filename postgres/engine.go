@@ -69,7 +69,8 @@ type Engine struct {
 
 	cache atomic.Pointer[cache]
 
-	search *searchindex.Index
+	search    *searchindex.Index
+	searching share // of the connections
 
 	collecting sync.Mutex // one collection of this process at a time
 
@@ -125,7 +126,8 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Engine{log: &log{pool: pool, store: keyOf(o.Store)}, o: o, shared: shared, queue: make(chan *pending, mostGathered), led: make(chan struct{})}
+	connections := pool.Stat().MaxConns()
+	e := &Engine{log: &log{pool: pool, flushing: newShare(connections - 1), store: keyOf(o.Store)}, o: o, searching: newShare(connections / 2), shared: shared, queue: make(chan *pending, mostGathered), led: make(chan struct{})}
 	e.readers = newReaders(e)
 	e.search = searchindex.New(searchServer{e}, e.log.store)
 	e.judging = newJudging(&e.log.clock)

@@ -27,8 +27,8 @@ const lockTime = 45 * time.Second
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// patience is how long an operation is retried when the server cannot be reached.
-const patience = 10 * time.Second
+// patience is how long an operation is retried when the server cannot be reached. Tests make it shorter.
+var patience = 10 * time.Second
 
 const (
 	shortPause = 5 * time.Millisecond
@@ -37,7 +37,7 @@ const (
 
 // uncertain reports whether a write with this error may have been done.
 func uncertain(err error) bool {
-	if err == nil || pgconn.SafeToRetry(err) {
+	if err == nil || pgconn.SafeToRetry(err) || errors.As(err, new(unsentError)) {
 		return false
 	}
 	state := sqlState(err)
@@ -61,7 +61,7 @@ func lost(err error) bool {
 	case sqladapter.Lost, sqladapter.Busy:
 		return true
 	}
-	return pgconn.SafeToRetry(err)
+	return pgconn.SafeToRetry(err) || errors.Is(err, sqladapter.ErrBusy)
 }
 
 // again retries an idempotent operation until the server answers, or patience ends.

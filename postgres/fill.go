@@ -192,7 +192,7 @@ type served struct {
 func (s *served) begin(ctx context.Context, epoch uint64) (is state, fetch func(context.Context, need) (found, error), err error) {
 	ctx, cancel := context.WithTimeout(ctx, turnTime)
 	defer cancel()
-	conn, err := s.log.pool.Acquire(ctx)
+	conn, err := s.log.acquire(ctx)
 	if err != nil {
 		return is, nil, err
 	}

@@ -20,6 +20,7 @@ import (
 // All statements are in transactions with an explicit isolation level: see transaction.go.
 type log struct {
 	pool     *pgxpool.Pool
+	flushing share // of the connections, for synced writes
 	store    []byte
 	identity [16]byte
 	clock    clock
@@ -278,6 +279,10 @@ func (l *log) flush(ctx context.Context, h head) error {
 
 // flushAll makes durable what the log has of some rows, which were written before it is called, and reports which it has.
 func (l *log) flushAll(ctx context.Context, heads []head) (there []bool, err error) {
+	if err := l.flushing.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer l.flushing.leave()
 	there = make([]bool, len(heads))
 	return there, l.transaction(ctx, backend.Full, func(b *pgx.Batch) {
 		for i, h := range heads {
@@ -371,7 +376,7 @@ type turn struct {
 // lock begins a turn, and reads the state and what is needed in it. there reports whether the log has the row of a state
 // that is known. It is errCollected if the epoch is another one.
 func (l *log) lock(ctx context.Context, k known, n need) (t *turn, is state, f found, there bool, err error) {
-	conn, err := l.pool.Acquire(ctx)
+	conn, err := l.acquire(ctx)
 	if err != nil {
 		return nil, is, f, false, err
 	}

@@ -84,7 +84,7 @@ func (l *log) prune(ctx context.Context, epoch uint64) error {
 func (l *log) pruneSome(ctx context.Context, epoch uint64) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	conn, err := l.pool.Acquire(ctx)
+	conn, err := l.acquire(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -19,16 +19,35 @@ func (e *Engine) SearchIndex() searched.Index { return e.search }
 // searchServer executes statements for the search index.
 type searchServer struct{ *Engine }
 
+// begin keeps Close waiting, and waits for a connection of those for searches.
+func (s searchServer) begin(ctx context.Context) (end func(), err error) {
+	if err := s.Engine.begin(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	if err := s.searching.enter(ctx); err != nil {
+		s.going.Done()
+		return nil, s.ended(err)
+	}
+	return func() {
+		s.searching.leave()
+		s.going.Done()
+	}, nil
+}
+
 // plansSQL has the tables of the index read through their indexes, of which each begins with the store, also without
 // statistics. Compiling a statement takes longer than most searches.
 const plansSQL = `SELECT set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`
 
 // Read implements searchindex.Server.
 func (s searchServer) Read(ctx context.Context, statements func(*pgx.Batch)) error {
-	if err := s.begin(); err != nil {
+	end, err := s.begin(ctx)
+	if err != nil {
 		return err
 	}
-	defer s.going.Done()
+	defer end()
 	return s.ended(atLength(ctx, readTime, func(ctx context.Context) error {
 		return s.log.read(ctx, func(b *pgx.Batch) {
 			b.Queue(plansSQL)
@@ -39,12 +58,13 @@ func (s searchServer) Read(ctx context.Context, statements func(*pgx.Batch)) err
 
 // Write implements searchindex.Server. What is written can be made from the log again, so it need not be synced.
 func (s searchServer) Write(ctx context.Context, do func(searchindex.Tx) error) error {
-	if err := s.begin(); err != nil {
+	end, err := s.begin(ctx)
+	if err != nil {
 		return err
 	}
-	defer s.going.Done()
+	defer end()
 	return s.ended(atLength(ctx, turnTime, func(ctx context.Context) error {
-		conn, err := s.log.pool.Acquire(ctx)
+		conn, err := s.log.acquire(ctx)
 		if err != nil {
 			return err
 		}

@@ -319,11 +319,11 @@ END $$`)
 	require.Len(t, snippets(t, x, "word"), 5)
 }
 
-// counting counts occurrences.
-type counting struct{ n int }
+// occurrences counts what is found.
+type occurrences struct{ n int }
 
-func (c *counting) Reset()                  { c.n = 0 }
-func (c *counting) Add(searched.Occurrence) { c.n++ }
+func (c *occurrences) Reset()                  { c.n = 0 }
+func (c *occurrences) Add(searched.Occurrence) { c.n++ }
 
 // TestSearchRepeatsSteps does everything twice.
 func TestSearchRepeatsSteps(t *testing.T) {
@@ -340,8 +340,8 @@ func TestSearchRepeatsSteps(t *testing.T) {
 	require.Equal(t, want, indexed(t, plain))
 
 	leaves := []query.Leaf{{Term: "okapi"}}
-	var once, twice counting
-	for e, c := range map[*Engine]*counting{plain: &once, e: &twice} {
+	var once, twice occurrences
+	for e, c := range map[*Engine]*occurrences{plain: &once, e: &twice} {
 		_, err := e.search.View().Find(background, &searched.Scope{}, leaves, query.Condition{Term: "okapi"}, c)
 		require.NoError(t, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +51,26 @@ func TestSearchEqualIDs(t *testing.T) {
 	searchtest.EqualIDs(t, s, searching(t, s, search.Options{}))
 }
 
+// A prefix that stands for too many words is refused.
+func TestSearchOfBroadPrefixes(t *testing.T) {
+	defer func(was int) { searched.MostExpanded = was }(searched.MostExpanded)
+	searched.MostExpanded = 3
+	e := handle(t, newPool(t, pgtest.DSN(t), nil), "s")
+	x := searching(t, lineage.New(e), search.Options{})
+	tell(t, e, "aa ab ac ba", "bb")
+	require.Len(t, snippets(t, x, "a*"), 1)
+	require.Len(t, snippets(t, x, "b* aa"), 1)
+	for _, query := range []string{"a* OR b*", "a* b*"} { // together
+		_, err := x.Search(background, search.Query{Text: query})
+		require.ErrorIs(t, err, searched.ErrTooBroad)
+		require.ErrorIs(t, err, lineage.ErrInvalid)
+	}
+	tell(t, e, "ad")
+	_, err := x.Search(background, search.Query{Text: "a*"})
+	require.ErrorIs(t, err, searched.ErrTooBroad)
+	require.Len(t, snippets(t, x, "aa"), 1)
+}
+
 // repeating executes each transaction for the index twice, as after the server refused the first one.
 type repeating struct{ searchServer }
 
@@ -75,18 +96,119 @@ func TestSearchRepeatsTransactions(t *testing.T) {
 	require.Equal(t, 2, steps)
 }
 
+// counting counts what transactions for the index insert, and ends one of them.
+type counting struct {
+	searchServer
+	left             int // transactions until that one
+	rows, words, all int // the most rows and words of a transaction, and the number of transactions
+}
+
+func (s *counting) Write(ctx context.Context, do func(searchindex.Tx) error) error {
+	s.all++
+	s.left--
+	rows, words := 0, 0
+	err := s.searchServer.Write(ctx, func(tx searchindex.Tx) error {
+		rows, words = 0, 0
+		err := do(func(statements func(*pgx.Batch)) error {
+			return tx(func(b *pgx.Batch) {
+				was := b.Len()
+				statements(b)
+				for _, q := range b.QueuedQueries[was:] {
+					if !strings.HasPrefix(q.SQL, "INSERT") {
+						continue
+					}
+					for _, arg := range q.Arguments {
+						switch arg := arg.(type) {
+						case [][]byte:
+							rows = max(rows, len(arg))
+						case []string:
+							words += len(strings.FieldsFunc(strings.Join(arg, ""), func(r rune) bool { return r < '-' || r > '9' }))
+						}
+					}
+				}
+			})
+		})
+		if s.left == 0 {
+			err = cmp.Or(err, errRefused)
+		}
+		return err
+	})
+	s.rows, s.words = max(s.rows, rows), max(s.words, words)
+	return err
+}
+
+// TestSearchWritesInParts adds commits of any size, a message of any size among them, in transactions of a limited size. When
+// an update ends early, the next one continues.
+func TestSearchWritesInParts(t *testing.T) {
+	defer func(was int) { searchindex.MostWritten = was }(searchindex.MostWritten)
+	searchindex.MostWritten = 10
+	pool := newPool(t, pgtest.DSN(t), nil)
+	e := handle(t, pool, "s")
+	thread := tell(t, e, "the first message")
+	main, err := thread.Active(background)
+	require.NoError(t, err)
+	var items []lineage.Item
+	for i := range 50 {
+		items = append(items, lineage.User(fmt.Sprintf("message %d of many", i)))
+	}
+	long := ""
+	for i := range 40 {
+		long += fmt.Sprint(" word", i)
+	}
+	_, err = main.Extend(background, append(items, lineage.User(long))...) // one commit
+	require.NoError(t, err)
+	_, err = main.Fork(background, lineage.ForkOptions{})
+	require.NoError(t, err)
+	_, err = main.Summarize(background, searchtest.Saying("sum of many"), lineage.SummarizeOptions{})
+	require.NoError(t, err)
+	ended := 0
+	for {
+		server := &counting{searchServer: searchServer{e}, left: ended + 1}
+		e.search = searchindex.New(server, e.log.store)
+		err := searching(t, lineage.New(e), search.Options{}).Update(background)
+		require.LessOrEqual(t, server.rows, 10)
+		require.LessOrEqual(t, server.words, 10+40)
+		if err == nil {
+			break
+		}
+		require.ErrorIs(t, err, errRefused)
+		ended++
+		_, err = pool.Exec(background, `UPDATE lineage_search SET busy_until = NULL`, exec)
+		require.NoError(t, err)
+	}
+	require.Greater(t, ended, 10)
+	file := own(t, lineage.New(e), t.TempDir())
+	defer file.Close()
+	x := searching(t, lineage.New(e), search.Options{})
+	for _, query := range []string{"message", "many", "word0 word39", "word1*", "sum", "first OR 49"} {
+		for _, q := range []search.Query{{Text: query, Limit: 100}, {Text: query, Limit: 100, Thread: thread.ID()}} {
+			want, err := file.Search(background, q)
+			require.NoError(t, err)
+			got, err := x.Search(background, q)
+			require.NoError(t, err)
+			require.NotEmpty(t, want, query)
+			require.Len(t, got, len(want), query)
+			for i := range want {
+				require.Equal(t, want[i].Text, got[i].Text, query)
+				require.InDelta(t, want[i].Rank, got[i].Rank, 1e-9, query)
+			}
+		}
+	}
+}
+
 // TestSearchesAgree changes stores in one database at random, and compares the index on the server, as two processes use
 // it, with one in a file. The transactions of one of them are repeated.
 //
 //test:norace
 func TestSearchesAgree(t *testing.T) {
-	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
+	defer func(limit, written int) { searched.WindowLimit, searchindex.MostWritten = limit, written }(searched.WindowLimit, searchindex.MostWritten)
 	defer campaign.Checks(1)()
 	pool := newPool(t, pgtest.DSN(t), nil)
 	stores := 0
 	rapid.Check(t, func(r *rapid.T) {
 		stores++
 		searched.WindowLimit = rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "window")
+		searchindex.MostWritten = rapid.SampledFrom([]int{1 << 17, 1, 7}).Draw(r, "written")
 		open := func(repeats bool) *lineage.Store {
 			e, err := New(background, pool, Options{Store: fmt.Sprint("s", stores), Unsafe: true})
 			require.NoError(r, err)

@@ -41,7 +41,12 @@ func (l *log) read(ctx context.Context, statements func(*pgx.Batch)) error {
 	b.Queue(limitsSQL, milliseconds(min(most, lockTime)), milliseconds(most), milliseconds(idleTime))
 	statements(&b)
 	b.Queue(`ROLLBACK`)
-	return l.pool.SendBatch(ctx, &b).Close()
+	conn, err := l.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return conn.SendBatch(ctx, &b).Close()
 }
 
 // readOne reads one row in the same way.
@@ -66,12 +71,12 @@ func synchronous(d backend.Durability) string {
 // transaction executes statements in a transaction, in one round trip: it never waits for its client, only for
 // locks. It is errBehind if one of them finds that the log has changed.
 func (l *log) transaction(ctx context.Context, d backend.Durability, statements func(*pgx.Batch)) error {
-	ctx, cancel := context.WithTimeout(ctx, turnTime)
-	defer cancel()
-	conn, err := l.pool.Acquire(ctx)
+	conn, err := l.acquire(ctx)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
 	var b pgx.Batch
 	b.Queue(beginSQL)
 	b.Queue(limitsAndDurabilitySQL, milliseconds(lockTime), milliseconds(turnTime), milliseconds(idleTime), synchronous(d))

@@ -31,12 +31,18 @@ type Index interface {
 // the follower. Tests make it smaller.
 var WindowLimit = 0
 
+// MostExpanded is the largest number of terms that the prefixes of a query stand for in a shared index. Tests make it smaller.
+var MostExpanded = 20_000
+
 // ErrReadOnly is returned when a process may read a shared index and not change it.
 var ErrReadOnly = errors.New("the search index cannot be changed")
 
 // ErrUnsettled is returned when an index is not in a state that can be searched, because another process is changing
 // it. The search begins again.
 var ErrUnsettled = errors.New("the search index is being updated")
+
+// ErrTooBroad is returned for a query whose prefixes stand for more than MostExpanded terms.
+var ErrTooBroad = errors.New("prefixes of too many words")
 
 // ErrRebuilt is returned when an index was made again after a search began. The search begins again.
 var ErrRebuilt = fmt.Errorf("it was made again: %w", ErrUnsettled)

@@ -177,10 +177,17 @@ func (f *finding) findTerms(ctx context.Context, leaves []query.Leaf) error {
 		}
 		if len(low) > 0 {
 			b.Queue(`SELECT p.i, t.number FROM unnest($2::bytea[], $3::bytea[]) WITH ORDINALITY AS p (low, high, i)
-JOIN lineage_search_term t ON t.store = $1 AND t.term >= p.low AND t.term < p.high`, f.store, low, high).Query(func(rows pgx.Rows) error {
+JOIN lineage_search_term t ON t.store = $1 AND t.term >= p.low AND t.term < p.high LIMIT $4`, f.store, low, high, searched.MostExpanded+1).Query(func(rows pgx.Rows) error {
 				var i int64
 				var n int32
-				_, err := pgx.ForEachRow(rows, []any{&i, &n}, func() error { found(prefixes[i-1], n); return nil })
+				all := 0
+				_, err := pgx.ForEachRow(rows, []any{&i, &n}, func() error {
+					if all++; all > searched.MostExpanded {
+						return fmt.Errorf("%w, at most %d: %w", searched.ErrTooBroad, searched.MostExpanded, lineage.ErrInvalid)
+					}
+					found(prefixes[i-1], n)
+					return nil
+				})
 				return err
 			})
 		}

@@ -265,7 +265,7 @@ func (t *target) Swap(_ context.Context, tx Tx, was, is derived.Mark) (swapped b
 	w.stamp = rand.Int64()
 	t.begun = true
 	err = tx(func(b *pgx.Batch) {
-		if is.At != is.Seen { // the server sorts more words at once; the last window has it sort those that are left
+		if is.At != is.Seen && !w.sorts { // the server sorts more words at once; the last window has it sort those that are left
 			b.Queue(`SELECT set_config('gin_pending_list_limit', $1, true)`, manyWords)
 		}
 		b.Queue(`UPDATE lineage_search SET identity = $4, number = $5, id = $6, seen_number = $7, seen_id = $8, turn = $9, stamp = $10,
@@ -280,21 +280,98 @@ WHERE store = $1 AND turn = $2 AND stamp = $3 AND NOT clearing AND epoch = $18 A
 	return swapped, err
 }
 
-// Apply implements derived.Target.
+// MostWritten is the largest number of words, terms or mentions that a transaction writes, but for the words of one text. The
+// time of a transaction is limited, and nothing limits the size of a commit. Tests make it smaller.
+var MostWritten = 1 << 17
+
+// Apply implements derived.Target. What is much is written by transactions of its own, before the last one of the window. It
+// is the same when it is written again.
 func (t *target) Apply(ctx context.Context, w *derived.Window[Tx]) error {
-	adding := &window{index: t.Index, is: t.is, next: t.is, w: w}
-	if err := adding.prepare(ctx); err != nil {
+	t.adding = &window{index: t.Index, is: t.is, next: t.is, w: w}
+	if err := t.adding.prepare(ctx); err != nil {
 		return err
 	}
-	t.adding = adding
-	if err := w.Finish(ctx, adding.write); err != nil {
+	if err := t.applyTexts(ctx); err != nil {
 		return err
 	}
-	adding.next.Turn, adding.next.stamp, adding.next.owner = t.is.Turn+1, adding.stamp, t.owner
-	if len(adding.gone) > 0 { // terms of erased texts may be gone
-		adding.added = nil
+	if err := t.applyMentions(ctx); err != nil {
+		return err
 	}
-	t.known.learn(&t.is, &adding.next, adding.added)
-	t.is = adding.next
+	if err := w.Finish(ctx, t.adding.write); err != nil {
+		return err
+	}
+	t.wrote(t.adding.next, t.adding.added)
 	return nil
+}
+
+// applyTexts writes texts and terms, but for those of the last transaction.
+func (t *target) applyTexts(ctx context.Context) error {
+	w := t.adding
+	for {
+		more, err := w.findTexts(ctx)
+		if err != nil {
+			return err
+		}
+		for len(w.terms) > MostWritten {
+			rest, numbers := w.terms[MostWritten:], w.numbers[MostWritten:]
+			w.terms, w.numbers = w.terms[:MostWritten], w.numbers[:MostWritten]
+			if err := t.write(ctx, nil, w.writeTerms); err != nil { // the others have no numbers yet
+				return err
+			}
+			w.terms, w.numbers = rest, numbers
+		}
+		if !more {
+			return nil
+		}
+		if err := t.write(ctx, w.added, func(b *pgx.Batch) { w.writeTerms(b); w.writeWords(b) }); err != nil {
+			return err
+		}
+	}
+}
+
+// applyMentions writes mentions, but for those of the last transaction, and the runs that they are in. Nothing sees these yet.
+func (t *target) applyMentions(ctx context.Context) error {
+	w := t.adding
+	if len(w.mentions) <= MostWritten {
+		return nil
+	}
+	w.sorts = w.w.To == w.w.Head
+	err := t.write(ctx, w.added, func(b *pgx.Batch) { w.writeTerms(b); w.writeWords(b); w.writeRuns(b) })
+	if err != nil {
+		return err
+	}
+	w.terms, w.numbers, w.ids, w.words, w.repeats = nil, nil, nil, nil, true
+	for len(w.mentions) > MostWritten {
+		rest := w.mentions[MostWritten:]
+		w.mentions = w.mentions[:MostWritten]
+		if err := t.write(ctx, w.added, w.writeMentions); err != nil {
+			return err
+		}
+		w.mentions = rest
+	}
+	return nil
+}
+
+// write writes a part of the window. The index then has the added terms.
+func (t *target) write(ctx context.Context, added map[string]int32, statements func(*pgx.Batch)) error {
+	w := t.adding
+	last := w.next
+	w.next = t.is
+	w.next.terms, w.next.runs = last.terms, last.runs
+	err := w.w.Write(ctx, func(tx Tx) error { return tx(statements) })
+	if err == nil {
+		t.wrote(w.next, added)
+	}
+	w.is, w.next = t.is, last
+	return err
+}
+
+// wrote records the state after a transaction.
+func (t *target) wrote(next meta, added map[string]int32) {
+	next.Turn, next.stamp, next.owner = t.is.Turn+1, t.adding.stamp, t.owner
+	if len(t.adding.gone) > 0 { // terms of erased texts may be gone
+		added = nil
+	}
+	t.known.learn(&t.is, &next, added)
+	t.is = next
 }

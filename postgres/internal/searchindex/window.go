@@ -41,6 +41,10 @@ type window struct {
 	mentions []mention                // of steps and summaries
 	sources  map[searched.TextID]text // of texts that may be new
 	order    []searched.TextID
+	unread   []searched.TextID // new texts, the words of which are still to be found
+	parser   query.Terms
+	sorts    bool     // the transaction writes the last texts
+	repeats  bool     // runs may have been written
 	ids      [][]byte // new texts, and their words
 	words    []string
 	added    map[string]int32 // numbers of terms that were looked up or given
@@ -105,7 +109,7 @@ func (w *window) prepare(ctx context.Context) error {
 		}
 	}
 	for _, step := range []func(context.Context) error{
-		w.settleContents, w.settleThreads, w.settleContexts, w.settleCheckpoints, w.settleSummaries, w.findRuns, w.mentionSpans, w.findTexts,
+		w.settleContents, w.settleThreads, w.settleContexts, w.settleCheckpoints, w.settleSummaries, w.findRuns, w.mentionSpans, w.findNew,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -127,8 +131,12 @@ func (w *window) findRuns(ctx context.Context) error {
 			ids = append(ids, []byte(key))
 		}
 	}
+	w.repeats = !w.is.Settled() // by an interrupted update
 	for _, r := range w.created {
 		want(r.parent)
+		if w.repeats {
+			ids = append(ids, []byte(r.key))
+		}
 	}
 	for _, s := range w.spans {
 		want(string(s.Ref.Run[:]))
@@ -267,8 +275,8 @@ func (w *window) fetchBlocks(ctx context.Context) error {
 	return nil
 }
 
-// findTexts makes the words of texts that the index does not have.
-func (w *window) findTexts(ctx context.Context) error {
+// findNew finds the texts that the index does not have.
+func (w *window) findNew(ctx context.Context) error {
 	ask := make([][]byte, 0, len(w.order))
 	for i := range w.order {
 		ask = append(ask, w.order[i][:])
@@ -308,20 +316,29 @@ func (w *window) findTexts(ctx context.Context) error {
 			}
 		}
 	}
-	terms := make(query.Terms)
+	for _, id := range w.order {
+		if _, is := known[id]; !is {
+			w.unread = append(w.unread, id)
+		}
+	}
+	w.parser = make(query.Terms)
+	return nil
+}
+
+// findTexts finds the words of the next texts, as many as a transaction writes. more reports whether there are others.
+func (w *window) findTexts(ctx context.Context) (more bool, err error) {
+	w.ids, w.words, w.terms, w.numbers = nil, nil, nil, nil
 	at := make(map[string]int) // of a term in all
 	var all []string
 	var texts [][]int
-	for _, id := range w.order {
-		if _, is := known[id]; is {
-			continue
-		}
+	for size := 0; len(w.unread) > 0 && size < MostWritten; w.unread = w.unread[1:] {
+		id := w.unread[0]
 		said, err := w.read(ctx, id)
 		if err != nil {
-			return err
+			return false, err
 		}
 		var words []int
-		searched.EachTerm(terms, said, func(term string) {
+		searched.EachTerm(w.parser, said, func(term string) {
 			n, is := at[term]
 			if !is {
 				n = len(all)
@@ -329,13 +346,13 @@ func (w *window) findTexts(ctx context.Context) error {
 			}
 			words = append(words, n)
 		})
-		if len(words) > 0 {
+		if size += len(words); len(words) > 0 {
 			w.ids, texts = append(w.ids, id[:]), append(texts, words)
 		}
 	}
 	numbers, err := w.number(ctx, all)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, words := range texts {
 		b := make([]byte, 0, 11*len(words)+2)
@@ -348,7 +365,7 @@ func (w *window) findTexts(ctx context.Context) error {
 		}
 		w.words = append(w.words, string(append(b, '}')))
 	}
-	return nil
+	return len(w.unread) > 0, nil
 }
 
 // read returns a text, "" if it is gone.

@@ -26,7 +26,10 @@ func (w *window) write(tx Tx) error {
 			})
 			b.Queue(`UPDATE lineage_search_text SET words = NULL WHERE store = $1 AND id = ANY($2::bytea[])`, store, w.gone)
 		}
-		w.writeTexts(b)
+		w.writeTerms(b)
+		w.writeWords(b)
+		w.writeMarks(b)
+		w.writeMentions(b)
 	})
 	if err != nil {
 		return err
@@ -86,9 +89,14 @@ func (w *window) writeRuns(b *pgx.Batch) {
 		threads = append(threads, thread)
 	}
 	if len(numbers) > 0 {
+		known := ``
+		if w.repeats {
+			known = `
+ON CONFLICT (store, number) DO UPDATE SET parent = excluded.parent, after = excluded.after, thread = excluded.thread, last = excluded.last`
+		}
 		b.Queue(`INSERT INTO lineage_search_run (store, number, id, parent, after, thread, last)
 SELECT $1, r.number, r.id, nullif(r.parent, 0), r.after, r.thread, r.last FROM unnest($2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bigint[])
-AS r (number, id, parent, after, thread, last)`, store, numbers, ids, parents, afters, threads, lasts)
+AS r (number, id, parent, after, thread, last)`+known, store, numbers, ids, parents, afters, threads, lasts)
 	}
 	numbers, lasts = nil, nil
 	for key, last := range w.lasts {
@@ -140,15 +148,22 @@ ON CONFLICT (store, id) DO UPDATE SET thread = excluded.thread, run = excluded.r
 	}
 }
 
-func (w *window) writeTexts(b *pgx.Batch) {
-	store := w.index.store
+func (w *window) writeTerms(b *pgx.Batch) {
 	if len(w.terms) > 0 {
-		b.Queue(`INSERT INTO lineage_search_term (store, term, number) SELECT $1, t.term, t.number FROM unnest($2::bytea[], $3::integer[]) AS t (term, number)`, store, w.terms, w.numbers)
+		b.Queue(`INSERT INTO lineage_search_term (store, term, number) SELECT $1, t.term, t.number FROM unnest($2::bytea[], $3::integer[]) AS t (term, number)`, w.index.store, w.terms, w.numbers)
 	}
+}
+
+func (w *window) writeWords(b *pgx.Batch) {
 	if len(w.ids) > 0 {
 		b.Queue(`INSERT INTO lineage_search_text (store, id, words) SELECT $1, t.id, t.words::integer[] FROM unnest($2::bytea[], $3::text[]) AS t (id, words)
-ON CONFLICT (store, id) DO UPDATE SET words = excluded.words`, store, w.ids, w.words)
+ON CONFLICT (store, id) DO UPDATE SET words = excluded.words`, w.index.store, w.ids, w.words)
 	}
+}
+
+// writeMarks writes which content is erased.
+func (w *window) writeMarks(b *pgx.Batch) {
+	store := w.index.store
 	var erased, restored [][]byte
 	for _, id := range w.erased {
 		mark := searched.TextOf(id, erasedMark)
@@ -164,6 +179,9 @@ ON CONFLICT (store, id) DO UPDATE SET words = excluded.words`, store, w.ids, w.w
 	if len(erased) > 0 {
 		b.Queue(`INSERT INTO lineage_search_text (store, id) SELECT $1, t.id FROM unnest($2::bytea[]) AS t (id) ON CONFLICT DO NOTHING`, store, erased)
 	}
+}
+
+func (w *window) writeMentions(b *pgx.Batch) {
 	var texts, roles [][]byte
 	var runs, seqs []int64
 	var heads, kinds []int32
@@ -180,7 +198,7 @@ ON CONFLICT (store, id) DO UPDATE SET words = excluded.words`, store, w.ids, w.w
 	if len(texts) > 0 { // texts without words are not in the index
 		b.Queue(`INSERT INTO lineage_search_usage (store, text, run, seq, head, kind, role)
 SELECT $1, u.text, u.run, u.seq, u.head, u.kind, u.role FROM unnest($2::bytea[], $3::bigint[], $4::bigint[], $5::integer[], $6::integer[], $7::bytea[])
-AS u (text, run, seq, head, kind, role) JOIN lineage_search_text t ON t.store = $1 AND t.id = u.text ON CONFLICT DO NOTHING`, store, texts, runs, seqs, heads, kinds, roles)
+AS u (text, run, seq, head, kind, role) JOIN lineage_search_text t ON t.store = $1 AND t.id = u.text ON CONFLICT DO NOTHING`, w.index.store, texts, runs, seqs, heads, kinds, roles)
 	}
 }
 
