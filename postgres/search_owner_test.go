@@ -123,10 +123,10 @@ func TestSearchClearingHasAnOwner(t *testing.T) {
 	e, other := handle(t, pool, "s"), handle(t, pool, "s")
 	tell(t, e, "one word", "another")
 	tell(t, e, "and a word")
-	x, y := searching(t, lineage.New(e), search.Options{}), searching(t, lineage.New(other), search.Options{})
+	y := searching(t, lineage.New(other), search.Options{})
 	require.NoError(t, y.Update(background))
 	want, server := indexed(t, e), watched(e)
-	x = searching(t, lineage.New(e), search.Options{})
+	x := searching(t, lineage.New(e), search.Options{})
 	for stop, stopped := 1, true; stopped; stop++ {
 		spoil(t, e, `format = 0`)
 		writes, made := 0, int64(0)
