@@ -83,8 +83,9 @@ func (f *Writer) Get(ctx context.Context, statement string, args []any, into ...
 // Add adds the runs of commits and calls span for each of their spans, with the blocks of its commit. span may add
 // blocks that it reads itself.
 func (f *Writer) Add(ctx context.Context, commits []*structure.Commit, span func(context.Context, *structure.Span, map[content.ID]*structure.Block) error) error {
+	blocks := make(map[content.ID]*structure.Block)
 	for _, c := range commits {
-		blocks := make(map[content.ID]*structure.Block)
+		clear(blocks)
 		for _, r := range c.Records {
 			var err error
 			switch r := r.(type) {

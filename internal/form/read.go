@@ -129,7 +129,7 @@ func (r *Reader) form(ctx context.Context, id content.ID) ([]byte, error) {
 	return f, nil
 }
 
-// Know adds a form, or content with metadata, that the caller has.
+// Know adds a copy of a form, or of content with metadata, that the caller has. A body may share its memory with much else.
 func (r *Reader) Know(id content.ID, body []byte) {
 	if _, known := r.forms[id]; known {
 		return
@@ -138,7 +138,7 @@ func (r *Reader) Know(id content.ID, body []byte) {
 		clear(r.forms)
 		r.size = len(body)
 	}
-	r.forms[id] = body
+	r.forms[id] = bytes.Clone(body)
 }
 
 // Metadata returns the metadata of a usage, or nil if there is none or it was erased. The result

@@ -75,7 +75,7 @@ func (s *sighting) decode(b []byte) bool {
 // reachOf returns the last visible step of a run.
 func (f *writer) reachOf(ctx context.Context, run int64) (reached int64, err error) {
 	reached, known := f.reaches[run]
-	if !known {
+	if !known && !f.IsNewRun(run) { // nothing of a new run is visible before Reach
 		if _, err = f.Get(ctx, `SELECT reached FROM runs WHERE number = ?`, []any{run}, &reached); err == nil {
 			f.reaches[run] = reached
 		}

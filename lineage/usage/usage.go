@@ -48,9 +48,9 @@ func Exists(dir string) bool {
 // Close closes the index. The file stays.
 func (x *Index) Close() error { return x.file.Close() }
 
-// windowLimit is the number of changed subjects and records at which a transaction ends. 0 is the default of the
-// follower.
-var windowLimit = 0
+// windowLimit is the number of changed subjects and records at which a transaction ends. It is more than the follower's
+// default because an answer is a short row.
+var windowLimit = 50_000
 
 // Update brings the index up to date.
 func (x *Index) Update(ctx context.Context) error {

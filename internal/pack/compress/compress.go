@@ -174,14 +174,13 @@ func (d *Codec) expandBrotli(b []byte, size int64) ([]byte, error) {
 }
 
 func (d *Codec) expandZstd(b []byte, size int64) ([]byte, error) {
+	if len(d.Dict) > 0 {
+		return zframe.ExpandBehind(d.Dict, b, int(size))
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.decoder == nil {
-		o := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true)}
-		if len(d.Dict) > 0 {
-			o = append(o, zstd.WithDecoderDictRaw(1, d.Dict))
-		}
-		d.decoder = zframe.NewDecoder(layout.MaxPart+1<<20, o...)
+		d.decoder = zframe.NewDecoder(layout.MaxPart+1<<20, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true))
 	}
 	return zframe.Expand(d.decoder, b, int(size))
 }
