@@ -10,9 +10,8 @@ import (
 // Goal is a target for the store, with the measured value.
 type Goal struct {
 	Goal string `json:"goal"`
-	// Ratio is the measured value, in Unit if it is not a ratio.
+	// Ratio is the measured value.
 	Ratio float64 `json:"ratio"`
-	Unit  string  `json:"unit,omitempty"`
 	Limit float64 `json:"limit"`
 	// AtLeast is set if the limit is a minimum.
 	AtLeast bool `json:"at_least,omitempty"`

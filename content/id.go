@@ -7,7 +7,7 @@ import (
 	"hash"
 )
 
-// shortLen is the number of hexadecimal digits in the short form of an id or key.
+// shortLen is the number of hexadecimal digits in the short form of an id.
 const shortLen = 12
 
 // ID identifies a content block: the SHA-256 of its body. The zero ID means none.

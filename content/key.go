@@ -1,7 +1,6 @@
 package content
 
 import (
-	"bytes"
 	"encoding/hex"
 
 	"github.com/zeebo/blake3"
@@ -22,14 +21,8 @@ func ParseKey(s string) (Key, error) { return parseHash("chunk key", s) }
 // IsZero reports whether the key is absent.
 func (k Key) IsZero() bool { return k == Key{} }
 
-// Compare orders keys by their bytes.
-func (k Key) Compare(other Key) int { return bytes.Compare(k[:], other[:]) }
-
 // String returns the key as 64 lower-case hexadecimal digits.
 func (k Key) String() string { return hex.EncodeToString(k[:]) }
-
-// Short returns the first 12 digits, for display and not for lookups.
-func (k Key) Short() string { return hex.EncodeToString(k[:shortLen/2]) }
 
 // AppendText implements encoding.TextAppender.
 func (k Key) AppendText(b []byte) ([]byte, error) { return hex.AppendEncode(b, k[:]), nil }

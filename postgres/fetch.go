@@ -83,7 +83,7 @@ type foundPage struct {
 
 // stateSQL reads the latest state. horizon says as of which states it can be read. The last columns are whether the log has
 // a row that is known, and what is unfolded after a commit of an epoch.
-const stateSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.totals, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
+const stateSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.sums, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
   h.n IS NULL AND (SELECT l.n FROM lineage_log l WHERE l.store = $1 ORDER BY l.n LIMIT 1) IS NOT NULL,
   EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
   EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4),

@@ -109,6 +109,8 @@ var migrations = [][]string{{
   seen_id bigint NOT NULL DEFAULT 0,
   turn bigint NOT NULL DEFAULT 0,
   stamp bigint NOT NULL,
+  generation bigint NOT NULL,
+  owner bigint NOT NULL DEFAULT 0,
   spans bigint NOT NULL DEFAULT 0,
   runs bigint NOT NULL DEFAULT 0,
   threads bigint NOT NULL DEFAULT 0,
@@ -180,6 +182,11 @@ var migrations = [][]string{{
 	// Synced writes at the same time change different rows.
 	`ALTER TABLE lineage_durable ADD COLUMN slot integer NOT NULL DEFAULT 0`,
 	`ALTER TABLE lineage_durable DROP CONSTRAINT lineage_durable_pkey, ADD PRIMARY KEY (store, slot)`,
+}, {
+	// Entries that find messages by source ids have another form: all entries are made from the log again.
+	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
+	// Programs of an earlier version that still run name this column, and can neither write nor read any more.
+	`ALTER TABLE lineage_head RENAME COLUMN totals TO sums`,
 }}
 
 // SQLSTATE codes.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -92,4 +93,10 @@ func (s searchServer) Write(ctx context.Context, do func(searchindex.Tx) error) 
 func (searchServer) Denied(err error) bool {
 	state := sqlState(err)
 	return state == insufficient || state == readOnlyTransaction
+}
+
+// Damaged implements searchindex.Server.
+func (searchServer) Damaged(err error) bool {
+	state := sqlState(err)
+	return strings.HasPrefix(state, "21") || strings.HasPrefix(state, "23") // cardinality, constraints
 }

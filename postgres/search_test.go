@@ -96,14 +96,14 @@ func TestSearchRepeatsTransactions(t *testing.T) {
 	require.Equal(t, 2, steps)
 }
 
-// counting counts what transactions for the index insert, and ends one of them.
-type counting struct {
+// parted counts what transactions for the index insert, and ends one of them.
+type parted struct {
 	searchServer
 	left             int // transactions until that one
 	rows, words, all int // the most rows and words of a transaction, and the number of transactions
 }
 
-func (s *counting) Write(ctx context.Context, do func(searchindex.Tx) error) error {
+func (s *parted) Write(ctx context.Context, do func(searchindex.Tx) error) error {
 	s.all++
 	s.left--
 	rows, words := 0, 0
@@ -163,7 +163,7 @@ func TestSearchWritesInParts(t *testing.T) {
 	require.NoError(t, err)
 	ended := 0
 	for {
-		server := &counting{searchServer: searchServer{e}, left: ended + 1}
+		server := &parted{searchServer: searchServer{e}, left: ended + 1}
 		e.search = searchindex.New(server, e.log.store)
 		err := searching(t, lineage.New(e), search.Options{}).Update(background)
 		require.LessOrEqual(t, server.rows, 10)
@@ -285,6 +285,18 @@ func tourSearch(t *testing.T, e, other *Engine) {
 	require.Zero(t, find(x, search.Query{Text: "walrus"}))
 	_, err = e.Collect(background, all)
 	require.NoError(t, err)
+	require.Equal(t, 2, find(y, search.Query{Text: "elephant"}))
+
+	plain := newPool(t, e.log.pool.Config().ConnString(), nil)
+	_, err = plain.Exec(background, `UPDATE lineage_search_text SET id = substring(id FOR 3); UPDATE lineage_search_usage SET text = substring(text FOR 3)`, pgx.QueryExecModeSimpleProtocol)
+	require.NoError(t, err)
+	require.Equal(t, 2, find(y, search.Query{Text: "elephant"}), "it was made again")
+	_, err = plain.Exec(background, `UPDATE lineage_search SET format = 0`, exec)
+	require.NoError(t, err)
+	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
+	searched.WindowLimit = 1
+	ctx, cancel := context.WithCancel(background)
+	require.ErrorIs(t, searching(t, s, search.Options{Progress: func(uint64, uint64) { cancel() }}).Update(ctx), context.Canceled)
 	require.Equal(t, 2, find(y, search.Query{Text: "elephant"}))
 }
 
@@ -445,7 +457,7 @@ func TestSearchLeavesTheWorkToAnother(t *testing.T) {
 	var taken int64
 	x := searching(t, lineage.New(e), search.Options{Progress: func(uint64, uint64) {
 		if taken == 0 {
-			require.NoError(t, pool.QueryRow(background, `UPDATE lineage_search SET turn = turn + 1, stamp = stamp # 1, busy_until = now() + interval '1 hour' RETURNING turn`, exec).Scan(&taken))
+			require.NoError(t, pool.QueryRow(background, `UPDATE lineage_search SET turn = turn + 1, stamp = stamp # 1, owner = owner # 1, busy_until = now() + interval '1 hour' RETURNING turn`, exec).Scan(&taken))
 			time.AfterFunc(300*time.Millisecond, cancel)
 		}
 	}})

@@ -362,8 +362,7 @@ func (t *table) related(page []index.Entry) error {
 		case keys.TableCheckpointBySource:
 			n.Keys = append(n.Keys, keys.Of(keys.TableCheckpoint, k[len(k)-16:], e.Value))
 		case keys.TableSpanBySource:
-			v := keys.ReadVarints(e.Value)
-			if ref := keys.ReadRef(&v); v.Err() == nil {
+			if _, ref, err := keys.ReadLookup(k); err == nil {
 				get(keys.TableRun, ref.Run[:])
 			}
 		}

@@ -1,5 +1,5 @@
 // Package derivedfile keeps derived data in a SQLite file next to the journal of a store. It opens and guards the
-// file, replaces one that is damaged or belongs to another store or format, and keeps its mark. Several processes may
+// file, replaces one that is damaged or belongs to another store or an older format, and keeps its mark. Several processes may
 // use it.
 //
 // The file also records which spans of the store are visible: see Writer.
@@ -27,7 +27,8 @@ import (
 type Config struct {
 	// Name is the file name. Label is its name in errors.
 	Name, Label string
-	// Format is the version of the tables and their content. A file with another version is rebuilt.
+	// Format is the version of the tables and their content, from 1 on. A file of an older one is replaced by an empty one. One of a
+	// newer program is left alone: the error matches backend.ErrNewerFormat.
 	Format int
 	// Schema creates the caller's tables. Meta declares the caller's columns in table meta, each preceded by a comma
 	// and with a default.
@@ -75,7 +76,7 @@ func (x *File) open(ctx context.Context) error {
 	}
 	err := Patiently(ctx, open)
 	if err != nil && ctx.Err() == nil && isUseless(err) {
-		if err := Remove(filepath.Dir(x.path), x.config.Name); err != nil {
+		if err := remove(filepath.Dir(x.path), x.config.Name); err != nil {
 			return err
 		}
 		err = Patiently(ctx, open)
@@ -134,9 +135,9 @@ func OpenOrCreate(path string) (*os.File, error) {
 	}
 }
 
-// Remove removes the file with a name in a directory, if any. A process that has it open rebuilds it before the
+// remove removes the file with a name in a directory, if any. A process that has it open rebuilds it before the
 // next answer.
-func Remove(dir, name string) error {
+func remove(dir, name string) error {
 	for _, suffix := range companions {
 		if err := os.Remove(filepath.Join(dir, name) + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove %s: %w", name, err)
@@ -245,7 +246,7 @@ func NewOutside(err error) Outside { return Outside{err} }
 // Unwrap returns the wrapped error.
 func (e Outside) Unwrap() error { return e.error }
 
-// ErrUseless is returned for a file of another store, history or format, and for impossible content. The file is then
+// ErrUseless is returned for a file of another store, another history or an older format, and for impossible content. The file is then
 // replaced.
 var ErrUseless = errors.New("the data does not fit the store")
 
@@ -275,7 +276,7 @@ func (x *File) renew(ctx context.Context) error {
 	}
 	closeErr := x.closeDB()
 	if is, err := os.Lstat(x.path); err == nil && os.SameFile(is, x.file) {
-		if err := Remove(filepath.Dir(x.path), x.config.Name); err != nil {
+		if err := remove(filepath.Dir(x.path), x.config.Name); err != nil {
 			return errors.Join(err, closeErr)
 		}
 	}

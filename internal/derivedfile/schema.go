@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/sqlitefile"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // Forever is a sequence number after the last step of any run.
@@ -67,6 +68,8 @@ func (x *File) connect(ctx context.Context) (_ *sql.DB, err error) {
 	switch version, err := is(tx); {
 	case err != nil || version == x.config.Format:
 		return db, err
+	case version > x.config.Format:
+		return nil, fmt.Errorf("%s has format %d, this program reads %d: %w", x.config.Name, version, x.config.Format, backend.ErrNewerFormat)
 	case version != 0:
 		return nil, fmt.Errorf("format %d: %w", version, ErrUseless)
 	}

@@ -115,8 +115,8 @@ func (b *barrier) dead(key, value []byte) bool {
 	case keys.TableSpanSet:
 		return b.set(structure.SpanSetID(key[1:]))
 	case keys.TableSpanBySource:
-		v := keys.ReadVarints(value)
-		return b.span(keys.ReadRef(&v))
+		_, ref, err := keys.ReadLookup(key)
+		return err == nil && b.span(ref)
 	}
 	return false
 }

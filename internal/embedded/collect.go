@@ -282,6 +282,9 @@ func (c *collection) change(is, will *index.Snapshot) error {
 		if err != nil {
 			return err
 		}
+		if !d.Gone && !d.New && keys.SameSealed(d.Key, d.Was, d.Is) {
+			continue
+		}
 		if err := p.add([2]index.Entry{{Key: d.Key, Value: d.Was}, {Key: d.Key, Value: d.Is}}); err != nil {
 			return err
 		}

@@ -138,9 +138,10 @@ type Engine struct {
 	background  struct {
 		ctx    context.Context
 		cancel context.CancelCauseFunc
-		busy   atomic.Bool // packing
-		sealed atomic.Bool // segments were sealed since packing last looked
-		opened *time.Timer // starts packing of segments that were sealed before the store was opened
+		busy   atomic.Bool  // packing
+		sealed atomic.Bool  // segments were sealed since packing last looked
+		opened *time.Timer  // starts packing of segments that were sealed before the store was opened
+		left   atomic.Int64 // one more than the size of the journal that had such segments, until it was asked
 		wait   sync.WaitGroup
 	}
 

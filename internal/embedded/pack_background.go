@@ -54,9 +54,10 @@ func (e *Engine) packLater() {
 	}()
 }
 
-// awaitQuiet waits until the store is written little, or has many segments to pack.
+// awaitQuiet waits until the store is written little, or has many segments to pack. What was left when the store was
+// opened waits only if it is written again.
 func (e *Engine) awaitQuiet() {
-	for size := int64(-1); e.opt.packQuiet > 0; {
+	for size := e.background.left.Swap(0) - 1; e.opt.packQuiet > 0; {
 		waiting, was := e.waitingToPack(), size
 		if size = e.journal.Size(); waiting < e.opt.packBytes || waiting >= bulkFactor*e.opt.packBytes || was >= 0 && size-was < quietBytes {
 			return
@@ -101,6 +102,7 @@ func (e *Engine) packLeftovers() {
 	if e.opt.NoPacking || e.opt.ReadOnly || e.waitingToPack() < e.opt.packBytes {
 		return
 	}
+	e.background.left.Store(e.journal.Size() + 1)
 	e.background.opened = time.AfterFunc(packAfter, func() {
 		if e.begin() == nil {
 			e.packLater()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -60,28 +61,55 @@ func TestLeftoverSegmentsArePacked(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// Segments of a store that is being written wait, until they are many. Closing does not wait for them.
+// Segments of a store that is being written wait until it is quiet. Closing does not wait for them.
 func TestSegmentsOfABusyStoreWait(t *testing.T) {
-	dir := t.TempDir()
-	o := Options{SegmentSize: 16 << 10, packBytes: enough, packQuiet: time.Hour}
-	e, err := Open(background, dir, o)
-	require.NoError(t, err)
-	random := newRandom(3)
-	fillTo(t, e, random, enough+32<<10)
-	waiting := e.waitingToPack()
-	require.NoError(t, e.Close())
+	synctest.Test(t, func(t *testing.T) {
+		const some = quietBytes + 256<<10
+		o := Options{SegmentSize: 128 << 10, packBytes: quietBytes, packQuiet: time.Hour}
+		e, err := Open(background, t.TempDir(), o)
+		require.NoError(t, err)
+		random := newRandom(3)
+		waits := func() {
+			t.Helper()
+			synctest.Wait() // all goroutines wait, so nothing is being packed
+			require.GreaterOrEqual(t, e.waitingToPack(), o.packBytes)
+		}
+		fillTo(t, e, random, some)
+		waits()
+		time.Sleep(o.packQuiet - time.Second)
+		fillTo(t, e, random, some)
+		time.Sleep(2 * time.Second)
+		waits() // it was written since it was looked at
+		time.Sleep(o.packQuiet)
+		synctest.Wait()
+		require.Less(t, e.waitingToPack(), o.packBytes)
+		fillTo(t, e, random, some)
+		waits()
+		require.NoError(t, e.Close())
+	})
+}
 
-	e, err = Open(background, dir, Options{SegmentSize: 16 << 10, NoPacking: true, packBytes: enough})
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, e.waitingToPack(), waiting)
-	fillTo(t, e, random, bulkFactor*enough)
-	require.NoError(t, e.Close())
-
-	e, err = Open(background, dir, o)
-	require.NoError(t, err)
-	e.packLater()
-	waitUntilPacked(t, e)
-	require.NoError(t, e.Close())
+// Many segments are packed at once, and so are those that an earlier process left.
+func TestManyOrOldSegmentsDoNotWait(t *testing.T) {
+	for _, size := range []int{enough + 32<<10, bulkFactor*enough + 32<<10} {
+		dir := t.TempDir()
+		e, err := Open(background, dir, Options{SegmentSize: 16 << 10, NoPacking: true, packBytes: enough})
+		require.NoError(t, err)
+		fillTo(t, e, newRandom(4), size)
+		require.NoError(t, e.Close())
+		synctest.Test(t, func(t *testing.T) {
+			e, err := Open(background, dir, Options{SegmentSize: 16 << 10, packBytes: enough, packQuiet: time.Hour})
+			require.NoError(t, err)
+			if size < bulkFactor*enough {
+				time.Sleep(packAfter)
+			} else {
+				e.packLater()
+			}
+			synctest.Wait()
+			require.Less(t, e.waitingToPack(), int64(enough))
+			require.NoError(t, e.Close())
+		})
+	}
 }
 
 // heldFS blocks the creation of the first pack until it is released.

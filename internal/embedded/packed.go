@@ -380,10 +380,15 @@ func (e *Engine) dropPacked(ctx context.Context) error {
 	return e.index.Drop(ctx, packedTables, func(key, value []byte) bool { return inPacks(key, value, last) })
 }
 
-// compactIndex compacts the index, without entries that packs replace.
+// compactIndex compacts the index, without entries that packs replace and values that follow from messages.
 func (e *Engine) compactIndex(ctx context.Context) error {
 	last := e.packs.Load().last
-	return e.index.Compact(ctx, func(key, value []byte) bool { return inPacks(key, value, last) })
+	return e.index.Compact(ctx, func(key, value []byte) []byte {
+		if inPacks(key, value, last) {
+			return nil
+		}
+		return keys.Sealed(key, value)
+	})
 }
 
 // findable returns the last segment that packs can answer for, given a known lower

@@ -13,11 +13,11 @@ import (
 )
 
 // Compact folds everything applied so far and rewrites the file with all entries in a
-// sealed table, except those for which spare returns true (see Drop; nil spares none).
+// sealed table. What keep, if not nil, returns of a value is sealed; a nil value leaves the entry out.
 // Deleted data is in no page of the new file. Readers continue, those of older states
 // with the old file. On systems that cannot replace an open file it returns an error
 // and keeps the file. In memory it does nothing.
-func (db *DB) Compact(ctx context.Context, spare func(key, value []byte) bool) error {
+func (db *DB) Compact(ctx context.Context, keep func(key, value []byte) []byte) error {
 	if db.opt.InMemory {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (db *DB) Compact(ctx context.Context, spare func(key, value []byte) bool) e
 		if err != nil {
 			return nil, err
 		}
-		return db.seal(ctx, fresh, s, spare)
+		return db.seal(ctx, fresh, s, keep)
 	})
 	if err == nil {
 		err = db.syncName()

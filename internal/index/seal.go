@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/internal/sealed"
 )
 
-// seal writes all entries but spare ones into the sealed table of a new file.
-func (db *DB) seal(ctx context.Context, fresh *DB, s State, spare func(key, value []byte) bool) (*sealing, error) {
+// seal writes what keep returns of all entries into the sealed table of a new file.
+func (db *DB) seal(ctx context.Context, fresh *DB, s State, keep func(key, value []byte) []byte) (*sealing, error) {
 	to := batches{bolt: fresh.bolt, maxBytes: db.limits.bytes}
 	defer to.rollback()
 	w := sealed.NewWriter(db.opt.Shape, func(n uint32, b []byte) error {
@@ -30,8 +30,10 @@ func (db *DB) seal(ctx context.Context, fresh *DB, s State, spare func(key, valu
 	}
 	if err := db.base.each(ctx, nil, func(key, value []byte) error {
 		yield()
-		if spare != nil && spare(key, value) {
-			return nil
+		if keep != nil {
+			if value = keep(key, value); value == nil {
+				return nil
+			}
 		}
 		return w.Add(key, value)
 	}); err != nil {

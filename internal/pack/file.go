@@ -88,9 +88,6 @@ func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error)
 // Forget drops everything decoded from the pack from its cache.
 func (p *File) Forget() { p.cache.forget(&p.source) }
 
-// Name returns the file's path.
-func (p *File) Name() string { return p.name }
-
 // table returns the rows of all chapters.
 func (p *File) table() ([]layout.Row, error) {
 	p.mu.Lock()

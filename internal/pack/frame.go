@@ -55,20 +55,6 @@ func (p *File) Frames(segment uint32, offset int64) iter.Seq2[Frame, error] {
 	}
 }
 
-// End returns the end of the last frame.
-func (p *File) End() (segment uint32, offset int64, err error) {
-	rows, err := p.table()
-	if err != nil || len(rows) == 0 {
-		return p.Last, columns.SegmentHeader, err
-	}
-	c, err := p.chapter(len(rows) - 1)
-	if err != nil {
-		return 0, 0, err
-	}
-	x := c.commits[len(c.commits)-1]
-	return x.Segment, x.End, nil
-}
-
 // chapterAt returns the chapter that contains a position or begins after it.
 func (p *File) chapterAt(segment uint32, offset int64) (int, error) {
 	rows, err := p.table()

@@ -130,9 +130,6 @@ func readAll(b []byte) error {
 			}
 		}
 	}
-	if _, _, err = p.End(); err != nil {
-		return err
-	}
 	for i := range 8 {
 		_, _, _ = p.Find(structure.KindBlock, bytes.Repeat([]byte{byte(i << 5)}, 16), 1<<63)
 	}

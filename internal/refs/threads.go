@@ -105,7 +105,7 @@ func (r *Resolver) threadsShown(ctx context.Context, text string) (found []*stru
 		if err != nil {
 			return nil, err
 		}
-		title, err := r.store.ShownTitle(ctx, lineage.ThreadInfo{Title: t.Title, SourceID: t.SourceID, Active: t.Active})
+		title, err := r.store.ShownTitle(ctx, lineage.ThreadInfo{ID: t.ID, Title: t.Title, SourceID: t.SourceID, Active: t.Active})
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func (r *Resolver) threadNames(ctx context.Context, shown bool) ([]string, error
 		}
 		title := t.Title
 		if title == "" && shown {
-			if title, err = r.store.ShownTitle(ctx, lineage.ThreadInfo{SourceID: t.SourceID, Active: t.Active}); err != nil {
+			if title, err = r.store.ShownTitle(ctx, lineage.ThreadInfo{ID: t.ID, SourceID: t.SourceID, Active: t.Active}); err != nil {
 				return nil, err
 			}
 		}

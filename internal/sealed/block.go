@@ -100,7 +100,7 @@ func (d *block) read(b []byte, count, kinds int) error {
 
 // texts returns the heap.
 func (d *block) texts() ([]byte, error) {
-	if d.opened != nil {
+	if d.opened != nil || d.heap.size == 0 {
 		return d.opened, nil
 	}
 	b := d.cache.get(d.number)

@@ -43,7 +43,9 @@ func appendHeap(dst, texts []byte) []byte {
 	}
 	b := binary.AppendUvarint(nil, uint64(len(digits)))
 	b = binary.AppendUvarint(append(b, digits...), uint64(len(skeleton)))
-	if b = compress(b, skeleton); len(b) < len(dst)-start && !bomb(len(b), len(texts)) {
+	before := len(b)
+	b = compress(b, skeleton)
+	if stored := len(b) - before; len(b) < len(dst)-start && !bomb(len(digits)+stored, len(texts)) {
 		dst = append(dst[:start], b...)
 	}
 	return dst

@@ -3,6 +3,7 @@ package sealed
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -98,6 +99,22 @@ func TestRunsFarBack(t *testing.T) {
 	got, err := storedHeap(appendHeap(nil, b))
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(b, got))
+}
+
+// TestHeapsAtTheLimit stores heaps whose compressed size is about that of a bomb.
+func TestHeapsAtTheLimit(t *testing.T) {
+	const id = "f662da2b-a965-44da-a9f0-f6d6b4ad8c45"
+	random := rand.New(rand.NewPCG(1, 2))
+	b := []byte(strings.Repeat(id, 2<<20/len(id)))
+	for range 440 {
+		b = append(b, byte(128+random.IntN(128)))
+	}
+	for range 50 {
+		b = append(b, byte(128+random.IntN(128)))
+		got, err := storedHeap(appendHeap(nil, b))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(b, got))
+	}
 }
 
 // FuzzHeap reads anything as a heap.

@@ -5,6 +5,7 @@ package searched
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/lineage"
@@ -17,7 +18,8 @@ type Engine interface{ SearchIndex() Index }
 
 // Index is a search index that the processes of a store share.
 type Index interface {
-	View
+	// View returns a view for one search.
+	View() View
 	// Update brings the index up to date. progress, when not nil, is that of derived.Follower. It is ErrReadOnly if this process may not change it.
 	Update(ctx context.Context, store *lineage.Store, progress func(done, total uint64)) error
 	// Mark returns the position of the index. It is ErrUnsettled if the index cannot be searched: there is none yet, or it
@@ -42,13 +44,26 @@ var ErrUnsettled = errors.New("the search index is being updated")
 // ErrTooBroad is returned for a query whose prefixes stand for more than MostExpanded terms.
 var ErrTooBroad = errors.New("prefixes of too many words")
 
-// View answers searches.
+// ErrRebuilt is returned when an index was made again after a search began. The search begins again.
+var ErrRebuilt = fmt.Errorf("it was made again: %w", ErrUnsettled)
+
+// ErrDamaged is returned when the content of an index is impossible. The next update makes it again.
+var ErrDamaged = errors.New("the search index is damaged")
+
+// View answers a search.
 type View interface {
-	// Find calls add with the occurrences of leaves in a scope, and returns the number of steps in the scope. It may leave
+	// Find collects the occurrences of leaves in a scope, and returns the number of steps in the scope. It may leave
 	// out those of messages that do not fulfil the condition.
-	Find(ctx context.Context, s *Scope, leaves []query.Leaf, condition query.Condition, add func(Occurrence)) (steps int, err error)
-	// Places describes addresses that were found.
+	Find(ctx context.Context, s *Scope, leaves []query.Leaf, condition query.Condition, into Collector) (steps int, err error)
+	// Places describes addresses that were found by this view.
 	Places(ctx context.Context, s *Scope, of []Address) ([]Place, error)
+}
+
+// Collector collects occurrences.
+type Collector interface {
+	// Reset forgets what was added. Find calls it when it begins, and again when it starts over.
+	Reset()
+	Add(o Occurrence)
 }
 
 // Scope is the part of the store that is searched.

@@ -27,6 +27,9 @@ type Format struct {
 	Grows bool
 	// Beside is set if the reader also reads files beside an input, which may change when the input does not.
 	Beside bool
+	// Bare is set if the program also keeps its sessions in another format, which states more of them. What that has
+	// stated of a conversation stays: an input of a bare format only adds what was not stated.
+	Bare bool
 	// Tried names the programs whose sessions the reader was tried with. It is empty if the reader follows a
 	// description only.
 	Tried string

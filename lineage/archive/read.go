@@ -97,13 +97,13 @@ type Opened struct {
 	// Title is the path of the input in the source, without extension. It is used for an untitled conversation that
 	// is alone in its input.
 	Title string
-	// Beside is Format.Beside of the input's format.
-	Beside bool
+	// Beside and Bare are those of the input's format.
+	Beside, Bare bool
 }
 
 // Opened describes the input as one of format f.
 func (in *Input) Opened(f Format) *Opened {
-	return &Opened{Format: f.Name, File: in.place(), Title: in.title(), Beside: f.Beside}
+	return &Opened{Format: f.Name, File: in.place(), Title: in.title(), Beside: f.Beside, Bare: f.Bare}
 }
 
 // reading reads a source.

@@ -1,6 +1,6 @@
 package search
 
-// format is the version of the tables and their content. An index with another version is rebuilt.
+// format is the version of the tables and their content. An index of an older version is rebuilt.
 const format = 6
 
 // metaColumns are the number of steps, the highest number of a text, and the model of the vectors.

@@ -10,38 +10,18 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
+	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/internal/searched"
+	"github.com/lineage-store/lineage/internal/vector"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 )
-
-// FileName is the name of the index in a store's directory.
-const FileName = "search.db"
-
-// Embedder embeds texts. Both fields are required.
-type Embedder struct {
-	// Model names the model. All texts are embedded again when it changes.
-	Model string
-	// Embed returns a vector for each text, in the same order. Searches do not find a text whose
-	// vector is empty, all zeros, or not finite. Embed is not called concurrently by one index.
-	Embed func(ctx context.Context, texts []string) ([][]float32, error)
-}
-
-// Options configure an index.
-type Options struct {
-	// Progress, when not nil, is called during updates with the number of indexed commits.
-	Progress func(done, total uint64)
-	// Behind, when not nil, is called by a search of an index on a server that this process may not change, with the
-	// number of commits that the index does not have.
-	Behind func(commits uint64)
-	// Embedder embeds texts for searches by vector. Word searches do not call it.
-	Embedder Embedder
-}
 
 // Index finds messages, documents, assets and summaries. It is safe for concurrent use.
 type Index struct {
@@ -82,23 +62,35 @@ func (x *Index) Embed(ctx context.Context) error { return x.index.Embed(ctx) }
 // Close closes the index. Its data stays.
 func (x *Index) Close() error { return x.index.Close() }
 
-// Remove removes the index in a directory, if any. A process that has it open rebuilds it before the
-// next answer.
-func Remove(dir string) error { return derivedfile.Remove(dir, FileName) }
-
-// fileIndex is an index in a file.
-type fileIndex struct {
-	file    *derivedfile.File
-	store   *lineage.Store
-	options Options
-
-	embedding chan struct{} // has an element while a goroutine embeds texts
-}
-
-// Close implements index.
-func (x *fileIndex) Close() error { return x.file.Close() }
-
-// Update implements index.
-func (x *fileIndex) Update(ctx context.Context) error {
-	return x.file.Update(ctx, derivedfile.Updating{Apply: apply, Limit: searched.WindowLimit, Progress: x.options.Progress})
+// Search updates the index, and its embeddings if it searches for a vector, and returns the matches, best first. The
+// rank of words depends only on what is in scope. A damaged index is rebuilt.
+func (x *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
+	if q.Limit < 0 {
+		return nil, fmt.Errorf("limit %d: %w", q.Limit, lineage.ErrInvalid)
+	}
+	q.Limit = cmp.Or(q.Limit, chat.DefaultSearchLimit)
+	f := &finding{store: x.store, Query: q, scope: q.scope()}
+	if q.Vector != nil {
+		if q.Text != "" || !vector.HasDirection(q.Vector) {
+			return nil, fmt.Errorf("search for a vector: %w: finite numbers that are not all 0, and no text", lineage.ErrInvalid)
+		}
+	} else {
+		parsed, err := query.Parse(q.Text)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", err, lineage.ErrInvalid)
+		}
+		if parsed == nil {
+			return nil, nil
+		}
+		f.matcher = query.NewMatcher(parsed)
+	}
+	if q.Among != nil {
+		for t, err := range q.Among {
+			if err != nil {
+				return nil, err
+			}
+			f.scope.Among = append(f.scope.Among, t.ID())
+		}
+	}
+	return x.index.search(ctx, f)
 }

@@ -30,6 +30,9 @@ func (x *sharedIndex) Update(ctx context.Context) error {
 	return x.shared.Update(ctx, x.store, x.options.Progress)
 }
 
+// mostRestarts limits how often a search begins again because the index was made again meanwhile.
+const mostRestarts = 10
+
 // settlePause is the pause before a search begins again while another process changes the index.
 const settlePause = 20 * time.Millisecond
 
@@ -38,24 +41,40 @@ func (x *sharedIndex) search(ctx context.Context, f *finding) ([]Hit, error) {
 	if f.Vector != nil {
 		return nil, x.Embed(ctx)
 	}
-	f.view = x.shared
-	for {
+	repaired := false
+	for restarts := 0; ; {
 		denied := x.Update(ctx)
 		if denied != nil && !errors.Is(denied, searched.ErrReadOnly) {
 			return nil, denied
 		}
+		var behind uint64
 		if f.scope.Unsettled = denied != nil; denied != nil {
-			if err := x.tellBehind(ctx); err != nil {
+			var err error
+			if behind, err = x.behind(ctx); err != nil {
 				return nil, errors.Join(err, denied)
 			}
 		}
-		changed := searched.ErrUnsettled
-		if denied != nil {
-			changed = lineage.ErrExpired // what the store had when the search began
-		}
+		f.view = x.shared.View()
 		hits, err := x.find(ctx, f)
-		if !errors.Is(err, changed) {
+		switch {
+		case errors.Is(err, searched.ErrDamaged):
+			if repaired {
+				return nil, err
+			}
+			repaired = true
+		case denied != nil && errors.Is(err, lineage.ErrExpired): // what the store had when the search began
+			if restarts++; restarts > mostRestarts {
+				return nil, err
+			}
+		case !errors.Is(err, searched.ErrUnsettled):
+			if err == nil && behind > 0 && x.options.Behind != nil {
+				x.options.Behind(behind)
+			}
 			return hits, err
+		case denied != nil || errors.Is(err, searched.ErrRebuilt):
+			if restarts++; restarts > mostRestarts {
+				return nil, err
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -75,15 +94,15 @@ func (x *sharedIndex) find(ctx context.Context, f *finding) ([]Hit, error) {
 	return f.find(ctx)
 }
 
-// tellBehind reports how many commits the index does not have.
-func (x *sharedIndex) tellBehind(ctx context.Context) error {
+// behind returns how many commits the index does not have.
+func (x *sharedIndex) behind(ctx context.Context) (uint64, error) {
 	mark, err := x.shared.Mark(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	head, err := x.store.View().Head(ctx)
-	if err == nil && x.options.Behind != nil && head.Number > mark.At.Number {
-		x.options.Behind(head.Number - mark.At.Number)
+	if err != nil {
+		return 0, err
 	}
-	return err
+	return head.Number - min(mark.At.Number, head.Number), nil
 }

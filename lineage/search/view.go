@@ -80,7 +80,8 @@ func (v *fileView) enter(ctx context.Context, s *searched.Scope) error {
 }
 
 // Find implements searched.View.
-func (v *fileView) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf, _ query.Condition, add func(searched.Occurrence)) (steps int, err error) {
+func (v *fileView) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf, _ query.Condition, into searched.Collector) (steps int, err error) {
+	into.Reset()
 	scope, roles, wanted := visible(s)
 	for i, leaf := range leaves {
 		term, args := `v.term = ?`, []any{leaf.Term}
@@ -100,7 +101,7 @@ func (v *fileView) Find(ctx context.Context, s *searched.Scope, leaves []query.L
 				return fmt.Errorf("word %d of a text: %w", at, derivedfile.ErrUseless)
 			}
 			const low = 1<<32 - 1
-			add(searched.Occurrence{
+			into.Add(searched.Occurrence{
 				Address: searched.Address{Run: step >> 32, Seq: step & low, Head: int(head >> 32), Role: text & low},
 				Text:    text >> 32, Words: head & low, Leaf: int32(i), At: int32(at),
 			})

@@ -3,6 +3,8 @@ package usage_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -10,7 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/derived/derivedtest"
+	"github.com/lineage-store/lineage/lineage/lineagetest"
+	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/usage"
 )
 
@@ -62,4 +67,57 @@ func (i figures) Number(t require.TestingT) (n int) {
 func TestDerived(t *testing.T) {
 	defer usage.SetWindowLimit(usage.SetWindowLimit(1))
 	derivedtest.Run(t, derivedtest.Config{New: func(t testing.TB) derivedtest.Data { return figures{t.TempDir()} }, Rebuilds: true, Checks: 8})
+}
+
+// A file of an older format is rebuilt. One of a newer program is left alone, also by a program that has the file open that it
+// replaced.
+func TestOtherFormats(t *testing.T) {
+	store, dir := lineagetest.New(t, lineage.Options{}), t.TempDir()
+	thread, err := store.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	active, err := thread.Active(bg)
+	require.NoError(t, err)
+	_, err = active.Extend(bg, lineage.Item{Kind: lineage.Message, Role: "assistant", Type: "application/json",
+		Body: []byte(`{"role":"assistant","model":"m","content":"x","usage":{"input_tokens":7,"output_tokens":1}}`)})
+	require.NoError(t, err)
+	path := filepath.Join(dir, usage.FileName)
+	change := func(statement string, args ...any) {
+		db, err := sql.Open("sqlite", "file:"+path)
+		require.NoError(t, err)
+		_, err = db.Exec(fmt.Sprintf(statement, args...))
+		require.NoError(t, err)
+		require.NoError(t, db.Close())
+	}
+	open := func() (*usage.Index, error) { return usage.Open(bg, store, dir, usage.Options{}) }
+	input := func(x *usage.Index) int64 {
+		report, err := x.Report(bg, usage.Query{})
+		require.NoError(t, err)
+		return report.Total.Tokens[message.Input].N
+	}
+	for _, format := range []int{usage.Format - 1, 1, -1} {
+		x, err := open()
+		require.NoError(t, err)
+		require.EqualValues(t, 7, input(x))
+		require.NoError(t, x.Close())
+		change(`UPDATE totals SET t0 = 1000; PRAGMA user_version = %d`, format)
+		x, err = open()
+		require.NoError(t, err)
+		require.EqualValues(t, 7, input(x), "format %d", format)
+		require.NoError(t, x.Close())
+	}
+	before, err := open()
+	require.NoError(t, err)
+	defer before.Close()
+	require.EqualValues(t, 7, input(before))
+	require.NoError(t, os.Rename(path, path+".replaced"))
+	change(`CREATE TABLE later (row TEXT); PRAGMA user_version = %d`, usage.Format+1)
+	for range 2 {
+		_, err = open()
+		require.ErrorIs(t, err, backend.ErrNewerFormat)
+		_, err = before.Report(bg, usage.Query{})
+		require.ErrorIs(t, err, backend.ErrNewerFormat)
+	}
+	change(`INSERT INTO later VALUES ('%s')`, "is there")
+	require.NoError(t, os.Remove(path))
+	require.EqualValues(t, 7, input(before))
 }

@@ -6,3 +6,6 @@ func SetWindowLimit(n int) int {
 	windowLimit = n
 	return was
 }
+
+// Format is the format of the file.
+const Format = format

@@ -1,6 +1,7 @@
 package usage
 
-// format is the version of the tables and their content. An index of another version is rebuilt.
+// format is the version of the tables and of what is read of messages. It is raised with each change of either: an index of an older
+// version is rebuilt.
 const format = 4
 
 // quarter is the time resolution of the totals, in milliseconds.
@@ -9,9 +10,9 @@ const quarter = 15 * 60 * 1000
 // schema creates the tables.
 //
 // "sightings" are the answers that spans state, with the key by which copies of an answer are known, NULL for none, and
-// the figures as sighting.encode writes them.
+// the time and the figures as sighting.appendTo writes them.
 // "counters" are the counters of sessions that spans state. "totals" are sums of the answers that are seen, each counted
-// once: by the run in which it is counted, the quarter of an hour (NULL times are -1), the model, how many of "starts" its input is
+// once: by the run in which it is counted, the quarter of an hour (-1 for an unknown time), the model, how many of "starts" its input is
 // beyond, and the kinds of tokens that are known. "about" is what reports say of threads that exist, "contexts" and
 // "branches" lead from runs to the branches that see them.
 const schema = `

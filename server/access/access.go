@@ -140,9 +140,6 @@ func Open(config string, store structure.StoreID) *File {
 	return &File{path: filepath.Join(config, "lineage", "access", store.String()+".json")}
 }
 
-// Path returns the path of the file.
-func (f *File) Path() string { return f.path }
-
 // Host returns the host name of the store's page. It is a random name below localhost that never changes.
 func (f *File) Host(ctx context.Context) (string, error) {
 	c, err := f.load()

@@ -55,12 +55,12 @@ func TestFile(t *testing.T) {
 	_, err = a.Check(secret, now)
 	require.ErrorIs(t, err, ErrRefused, "the other handle has deleted it")
 
-	info, err := os.Stat(a.Path())
+	info, err := os.Stat(a.path)
 	require.NoError(t, err)
 	require.EqualValues(t, 0o600, info.Mode().Perm())
 	_, secret, err = a.Create(ctx, Token{})
 	require.NoError(t, err)
-	text, err := os.ReadFile(a.Path())
+	text, err := os.ReadFile(a.path)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), strings.TrimPrefix(secret, prefix), "only hashes are kept")
 }
@@ -85,7 +85,7 @@ func TestBadFiles(t *testing.T) {
 	f := Open(t.TempDir(), id(1))
 	_, secret, err := f.Create(t.Context(), Token{})
 	require.NoError(t, err)
-	good, err := os.ReadFile(f.Path())
+	good, err := os.ReadFile(f.path)
 	require.NoError(t, err)
 	for name, text := range map[string]string{
 		"nothing":         "",
@@ -95,19 +95,19 @@ func TestBadFiles(t *testing.T) {
 		"another host":    strings.Replace(string(good), ".localhost", ".example", 1),
 		"a short hash":    strings.Replace(string(good), `"hash": "`, `"hash": "0`, 1),
 	} {
-		require.NoError(t, os.WriteFile(f.Path(), []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(f.path, []byte(text), 0o600))
 		_, err := f.Check(secret, time.Now())
 		require.ErrorIs(t, err, ErrDamaged, name)
 		_, _, err = f.Create(t.Context(), Token{})
 		require.ErrorIs(t, err, ErrDamaged, name)
-		left, err := os.ReadFile(f.Path())
+		left, err := os.ReadFile(f.path)
 		require.NoError(t, err)
 		require.Equal(t, text, string(left), "a damaged file is kept")
 	}
-	require.NoError(t, os.Remove(f.Path()))
+	require.NoError(t, os.Remove(f.path))
 	outside := filepath.Join(t.TempDir(), "outside")
 	require.NoError(t, os.WriteFile(outside, good, 0o600))
-	require.NoError(t, os.Symlink(outside, f.Path()))
+	require.NoError(t, os.Symlink(outside, f.path))
 	_, err = f.Check(secret, time.Now())
 	require.ErrorIs(t, err, lineage.ErrNotRegular)
 }

@@ -23,7 +23,7 @@ func (c *call) bind(in any) error {
 	is := inputOf(v.Type())
 	switch {
 	case is.whole != nil:
-		if len(bytes.TrimSpace(c.body)) == 0 {
+		if isBlank(c.body) {
 			return fmt.Errorf("body: %w: must not be empty", lineage.ErrInvalid)
 		}
 		v.FieldByIndex(is.whole.index).SetBytes(c.body)
@@ -31,7 +31,7 @@ func (c *call) bind(in any) error {
 		if err := decode(c.body, in); err != nil {
 			return err
 		}
-	case len(bytes.TrimSpace(c.body)) > 0 && c.r.Method != http.MethodGet:
+	case !isBlank(c.body) && c.r.Method != http.MethodGet:
 		return fmt.Errorf("body: %w: must be empty", lineage.ErrInvalid)
 	}
 	var query url.Values
@@ -83,15 +83,18 @@ func (c *call) bind(in any) error {
 	return nil
 }
 
+// isBlank reports whether b is white space of JSON.
+func isBlank(b []byte) bool { return len(bytes.Trim(b, " \t\r\n")) == 0 }
+
 // decode reads a JSON body. An empty body is an empty object.
 func decode(body []byte, into any) error {
-	if len(bytes.TrimSpace(body)) == 0 {
+	if isBlank(body) {
 		return nil
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
-	if err == nil && len(bytes.TrimSpace(body[d.InputOffset():])) > 0 {
+	if err == nil && !isBlank(body[d.InputOffset():]) {
 		err = errors.New("there is more after the object")
 	}
 	if err != nil {

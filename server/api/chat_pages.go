@@ -150,6 +150,9 @@ func (c *call) pageOfCheckpoints(ctx context.Context, of *chatOf, p *page) (*lis
 	r, out := chat.NewThreadReader(c.store, view, t, nil), &list[*chatCheckpoint]{}
 	for _, k := range page {
 		is, err := r.Checkpoint(ctx, k)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue // deleted meanwhile
+		}
 		if err != nil {
 			return nil, err
 		}

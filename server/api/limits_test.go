@@ -35,7 +35,7 @@ func TestHostile(t *testing.T) {
 		``, `null`, `[]`, `"x"`, `{`, `{"messages":null}`, `{"messages":{}}`, `{"messages":[1]}`, `{"messages":[null]}`, `{"messages":[{}]}`, `{"messages":[{"text":1}]}`,
 		`{"messages":[{"text":"a","content":"b"}]}`, `{"messages":[{"data":"*"}]}`, `{"messages":[{"content_id":"x"}]}`, `{"messages":[{"text":"a","created_at":"now"}]}`,
 		`{"messages":[{"text":"a"}]} {}`, `{"messages":[{"text":"a"}],"x":1}`, `{"messages":[{"text":"a","metadata":1}],"if_tip":"../x"}`, `{"messages":[` + deep + `]}`,
-		"\x00", "\xff\xfe", `{"messages":[{"text":"a"}],"thread":"=other"}`,
+		"\x00", "\xff\xfe", `{"messages":[{"text":"a"}]}` + "\u00a0", "\v", `{"messages":[{"text":"a"}],"thread":"=other"}`,
 	} {
 		a := h.do("POST", path, body)
 		require.Equal(t, http.StatusBadRequest, a.Status, "%.80q: %s", body, a.Body)

@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -167,6 +168,61 @@ func TestOpenClawSessionIsOne(t *testing.T) {
 		}
 		require.Equal(t, want, count(t, s))
 	}
+}
+
+// What the database stated of a session, and what people set, stays when the session goes to a cold archive, which states less: in whatever
+// order the forms are read.
+func TestOpenClawColdArchiveChangesNothing(t *testing.T) {
+	const key = "agent:main:main"
+	lines := []string{openClawHeader(openClawID), openClawSays("m1", "", "user", "Say hello"), openClawSays("m2", "m1", "assistant", "Hello"),
+		`{"type":"session_info","id":"i","parentId":"m2","timestamp":"2026-01-01T00:00:01.000Z","name":"An old name"}`}
+	hot := openClawFile(t, openClawEvents(openClawID, key, lines...)...)
+	execute(t, hot, `UPDATE session_nodes SET label = 'Greet'`)
+	cold := filepath.Join(t.TempDir(), strings.Repeat("a", 64)+".jsonl.zst")
+	require.NoError(t, os.WriteFile(cold, coldArchive(openClawID, lines...), 0o600))
+	about := func(s *lineage.Store) (title, metadata string) {
+		thread, err := s.FindThread(bg, openClawID)
+		require.NoError(t, err)
+		info, err := thread.Info(bg)
+		require.NoError(t, err)
+		return info.Title, withoutArchive(t, info.Metadata)
+	}
+	const want = `{"agent":"openclaw","cwd":"/home/ada/work","sessionKey":"` + key + `","version":4}`
+	for _, order := range [][]string{{hot, cold}, {cold, hot}, {cold, hot, cold}} {
+		s := storeIn(t)
+		for _, path := range order {
+			imported(t, s, path)
+		}
+		title, metadata := about(s)
+		require.Equal(t, "Greet", title)
+		require.JSONEq(t, want, metadata)
+		for _, path := range order {
+			importedAgain(t, s, path)
+		}
+	}
+
+	s := storeIn(t)
+	imported(t, s, hot)
+	thread, err := s.FindThread(bg, openClawID)
+	require.NoError(t, err)
+	require.NoError(t, thread.Update(bg, func(info *lineage.ThreadInfo) error {
+		info.Title = "Mine"
+		info.Metadata = rawjson.MergePatch(info.Metadata, []byte(`{"label":"x","cwd":"/elsewhere"}`))
+		return nil
+	}))
+	set := `{"agent":"openclaw","cwd":"/elsewhere","sessionKey":"` + key + `","version":4,"label":"x"}`
+	imported(t, s, cold)
+	title, metadata := about(s)
+	require.Equal(t, "Mine", title)
+	require.JSONEq(t, set, metadata)
+	// What the program changes later does not remove what only people have set.
+	execute(t, hot, `UPDATE session_nodes SET label = 'Greet again', spawned_by = 'other'`)
+	imported(t, s, hot)
+	title, metadata = about(s)
+	require.Equal(t, "Mine", title)
+	require.JSONEq(t, strings.Replace(strings.Replace(set, "/elsewhere", "/home/ada/work", 1), `"version"`, `"spawnedBy":"other","version"`, 1), metadata)
+	importedAgain(t, s, hot)
+	importedAgain(t, s, cold)
 }
 
 const openClawColdTable = `CREATE TABLE session_transcript_cold_archives (session_id TEXT PRIMARY KEY, storage TEXT, archive_blob BLOB)`

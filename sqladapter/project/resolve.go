@@ -162,7 +162,8 @@ func (w *projection) resolveContent(ctx context.Context, c *derived.Changes) (id
 		changed = append(changed, id.String())
 	}
 	slices.Sort(changed)
-	for _, text := range slices.Compact(changed) {
+	changed = slices.Compact(changed)
+	for _, text := range changed {
 		id, err := content.ParseID(text)
 		if err != nil {
 			return nil, fmt.Errorf("table lineage_erased: %w: %w", sqladapter.ErrCorrupt, err)

@@ -23,7 +23,7 @@ export class LineageContextStore extends ContextStore {
   #prefix;
   #user;
   #chat;
-  #read = new Map(); // the metadata of chats as they were last read
+  #read = new Map(); // the metadata of chats as they were last returned
 
   constructor(client, { prefix = "deepagents/", user, chatId } = {}) {
     super();
@@ -71,12 +71,20 @@ export class LineageContextStore extends ContextStore {
     throw new Error(`${what} ${JSON.stringify(id)} is in several chats: ${[chat, ...more].slice(0, 10).map((c) => JSON.stringify(c)).join(", ")}\nstore.chat(chatId) is the store for one of them`);
   }
 
+  /** Remembers the metadata of a chat that is returned: changes of them are told by these. */
+  #returned(chat) {
+    this.#read.delete(chat.id);
+    this.#read.set(chat.id, structuredClone(chat.metadata));
+    if (this.#read.size > 1000) this.#read.delete(this.#read.keys().next().value);
+    return chat;
+  }
+
   async createChat(chat) {
-    return chatOf(this.#prefix, await this.#create(chat, false));
+    return this.#returned(chatOf(this.#prefix, await this.#create(chat, false)));
   }
 
   async upsertChat(chat) {
-    return chatOf(this.#prefix, await this.#create(chat, true));
+    return this.#returned(chatOf(this.#prefix, await this.#create(chat, true)));
   }
 
   async #create({ id, userId, title, metadata }, reuse) {
@@ -91,11 +99,7 @@ export class LineageContextStore extends ContextStore {
 
   async getChat(chatId) {
     const found = await orNone(this.#thread(chatId).get());
-    if (found === undefined) return undefined;
-    this.#read.delete(chatId);
-    this.#read.set(chatId, found.metadata);
-    if (this.#read.size > 1000) this.#read.delete(this.#read.keys().next().value);
-    return chatOf(this.#prefix, found);
+    return found && this.#returned(chatOf(this.#prefix, found));
   }
 
   /** Changes a chat. Of metadata that another program has changed since they were read, only what is different from those is changed. */
@@ -105,7 +109,7 @@ export class LineageContextStore extends ContextStore {
     return this.#change(chatId, async (thread) => {
       for (let now = base, next = metadata, left = 100; ; left--) {
         try {
-          return chatOf(this.#prefix, await thread.update({ title: title === null ? "" : title, metadata: next, if_metadata: known ? (now ?? null) : undefined }));
+          return this.#returned(chatOf(this.#prefix, await thread.update({ title: title === null ? "" : title, metadata: next, if_metadata: known ? (now ?? null) : undefined })));
         } catch (err) {
           if (!known || left === 0 || !is(err, "conflict")) throw err;
           now = (await thread.get()).metadata;
@@ -120,7 +124,7 @@ export class LineageContextStore extends ContextStore {
     const query = { user: userId ?? this.#user, source_prefix: this.#prefix, offset };
     if (metadata !== undefined) query.metadata = `${metadata.key}=${JSON.stringify(metadata.value)}`;
     const chats = [];
-    for await (const c of this.#client.chats(query, { max: limit })) chats.push(infoOf(this.#prefix, c));
+    for await (const c of this.#client.chats(query, { max: limit })) chats.push(this.#returned(infoOf(this.#prefix, c)));
     return chats;
   }
 

@@ -216,6 +216,23 @@ it("what several programs track and change in metadata at the same time is all t
   expect(await stores[1].getChat(chatId)).toMatchObject({ title: "a title", metadata: { only: true } });
 });
 
+it("metadata that a change, a creation or a list returned are what the next change is told by", async () => {
+  const chatId = randomUUID();
+  const store = new LineageContextStore(client);
+  const add = (chat, n) => ({ metadata: { ...chat.metadata, usage: { totalTokens: (chat.metadata?.usage?.totalTokens ?? 0) + n } } });
+  let chat = await store.createChat({ id: chatId, userId: "ann", metadata: { a: 1 } });
+  chat = await store.updateChat(chatId, add(chat, 10));
+  chat = await store.updateChat(chatId, add(chat, 5));
+  expect(chat.metadata).toEqual({ a: 1, usage: { totalTokens: 15 } });
+  chat = (await store.listChats({ userId: "ann" })).find((c) => c.id === chatId);
+  chat = await store.updateChat(chatId, add(chat, 1));
+  chat = await store.upsertChat({ id: chatId, userId: "ann" });
+  chat = await store.updateChat(chatId, add(chat, 1));
+  chat.metadata.usage.totalTokens += 100; // the caller's own
+  chat = await store.updateChat(chatId, { metadata: chat.metadata });
+  expect((await new LineageContextStore(other).getChat(chatId)).metadata).toEqual({ a: 1, usage: { totalTokens: 117 } });
+});
+
 it("an answer that is lost changes nothing twice", async () => {
   const { socket } = await findServer({ store: process.env.LINEAGE_STORE, runtime: process.env.LINEAGE_RUNTIME });
   let lost = 0;

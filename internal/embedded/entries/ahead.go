@@ -2,6 +2,7 @@ package entries
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/read"
@@ -172,11 +173,11 @@ func (s *State) needNext(n *read.Need, k judge.Key) error {
 
 // needFound adds the runs of the usages with a source id in any home. Their threads are read one by one.
 func (s *State) needFound(n *read.Need, sourceID string) error {
-	return s.list(keys.Lookups(sourceID), func(_, value []byte) error {
-		v := keys.ReadVarints(value)
-		ref := keys.ReadRef(&v)
+	prefix := keys.Lookups(sourceID)
+	return s.list(prefix, func(rest, _ []byte) error {
+		_, ref, err := keys.ReadLookup(slices.Concat(prefix, rest))
 		n.Keys = append(n.Keys, keys.Of(keys.TableRun, ref.Run[:]))
-		return v.Err()
+		return err
 	})
 }
 

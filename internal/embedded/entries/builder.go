@@ -130,7 +130,7 @@ func (b *Builder) Entries(records int) error {
 		b.putRecord(b.slab.key(keys.TableSpanSet, id[:]), s)
 	}
 	for l, span := range b.Lookups.All() {
-		b.Put(keys.Lookup(l), keys.AppendRef(nil, span))
+		b.Put(keys.AppendLookup(nil, nil, l, span))
 	}
 	b.notes()
 	if err := b.values(); err != nil {

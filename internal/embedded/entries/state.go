@@ -199,9 +199,37 @@ func (s *State) HasSet(id structure.SpanSetID) (bool, error) {
 }
 
 // HasLookup implements judge.View.
-func (s *State) HasLookup(l judge.Lookup) (bool, error) {
-	_, ok, err := s.Get(keys.Lookup(l))
-	return ok, err
+func (s *State) HasLookup(l judge.Lookup) (has bool, err error) {
+	hash := keys.HashOfSource(l.Home, l.SourceID)
+	prefix := keys.AppendNumber(hash.Prefix(), l.Number)
+	for e, err := range s.Source.Scan(prefix, keys.PrefixEnd(prefix)) {
+		if err != nil {
+			return false, err
+		}
+		s.Scanned++
+		is, sure := hash.Has(e.Value)
+		if is {
+			_, is, err = s.Get(e.Key)
+		}
+		if is && !sure && err == nil {
+			is, err = s.holds(e.Key, l)
+		}
+		if is || err != nil {
+			return is, err
+		}
+	}
+	return false, nil
+}
+
+// holds reports whether the span in a sealed entry has a lookup.
+func (s *State) holds(key []byte, l judge.Lookup) (bool, error) {
+	v := s.Source.View()
+	defer v.Close()
+	number, span, err := keys.ReadLookup(key)
+	if err != nil {
+		return false, err
+	}
+	return v.HasUsage(l.Home, l.SourceID, number, span)
 }
 
 // Find implements judge.View.

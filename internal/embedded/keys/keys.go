@@ -14,7 +14,7 @@ import (
 
 // The tables of the index. A key is the table's letter followed by:
 const (
-	TableSpanBySource       = 'a' // start of the hash of a source id, start of the hash of the home and the source id, number unless it is 1 → span
+	TableSpanBySource       = 'a' // start of the hash of a source id, start of the hash of the home and the source id, number, run, place → the rest of the hashes; sealed: nothing
 	TableBranch             = 'b' // thread, name → branch record
 	TableBranchBySource     = 'B' // start of the hash of a source id, thread → name of the branch
 	TableContext            = 'c' // context → since which commit it has the tip in its record, the record

@@ -64,15 +64,35 @@ func TestValuesAreReadAsWritten(t *testing.T) {
 	})
 }
 
-// Numbers of lookups sort in descending order and can be decoded.
-func TestNumbersSort(t *testing.T) {
+// The entries of a source id sort by their numbers, the greatest first, and can be decoded.
+func TestLookupsSort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(rapid.Uint64Range(1, 300), rapid.Uint64Range(1, 1<<64-1))
-		a, b := number.Draw(t, "a"), number.Draw(t, "b")
-		ka, kb := keys.AppendNumber(nil, a), keys.AppendNumber(nil, b)
-		require.Equal(t, a, keys.NumberOf(ka))
-		if a > 1 && b > 1 { // 1 is the prefix of the others
-			require.Equal(t, cmp.Compare(b, a), bytes.Compare(ka, kb))
+		l := judge.Lookup{Home: structure.Home{Thread: id[structure.ThreadID](t, "thread")}, SourceID: rapid.String().Draw(t, "source"), Number: number.Draw(t, "a")}
+		span := ref(t)
+		span.Seq |= 1
+		hash := keys.HashOfSource(l.Home, l.SourceID)
+		ka, value := keys.AppendLookup(nil, nil, l, span)
+		require.True(t, bytes.HasPrefix(ka, hash.Prefix()))
+		require.True(t, bytes.HasPrefix(ka, keys.Lookups(l.SourceID)))
+		gotNumber, gotSpan, err := keys.ReadLookup(ka)
+		require.NoError(t, err)
+		require.Equal(t, l.Number, gotNumber)
+		require.Equal(t, span, gotSpan)
+		has, sure := hash.Has(value)
+		require.True(t, has && sure)
+		has, sure = hash.Has(keys.Sealed(ka, value))
+		require.True(t, has && !sure)
+		other := keys.HashOfSource(l.Home, l.SourceID+"'")
+		has, sure = other.Has(value)
+		require.True(t, !has && sure)
+		_, _, err = keys.ReadLookup(ka[:30])
+		require.ErrorIs(t, err, keys.ErrValue)
+
+		a := l.Number
+		l.Number = number.Draw(t, "b")
+		if kb, _ := keys.AppendLookup(nil, nil, l, span); a != l.Number {
+			require.Equal(t, cmp.Compare(l.Number, a), bytes.Compare(ka, kb))
 		}
 	})
 }

@@ -34,7 +34,7 @@ var parts = [256][]sealed.Part{
 	TableCommitID:           {rawPart(8)},
 	TableErased:             {rawPart(32)},
 	TableRequests:           {rawPart(16)},
-	TableSpanBySource:       {rawPart(sourcePrefix), rawPart(HashPrefix - sourcePrefix)},
+	TableSpanBySource:       {rawPart(sourcePrefix + homePrefix), rawPart(1), runPart, rawPart(8)},
 	TableSpanSet:            {rawPart(16)},
 	TableUsageOfContent:     {rawPart(HashPrefix), rawPart(8), rawPart(4)},
 	TableThreadByTime:       {rawPart(filterSize), rawPart(timeSize), threadPart},
@@ -87,7 +87,6 @@ var valueFields = [256][]sealed.Field{
 	TableLastMessage:    {timeField},
 	TableRun:            {runField, numberField, bytesField(32), {Form: sealed.ID, Kind: threadKind}, numberField},
 	TableSpan:           {numberField, numberField, bytesField(32)},
-	TableSpanBySource:   {runField},
 	TableTip:            {runField, numberField, numberField},
 	TableUsageOfContent: {runField, numberField},
 }

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 
@@ -15,60 +16,115 @@ func Source(table byte, sourceID string, thread ...byte) []byte {
 	return Of(table, sum[:HashPrefix], thread)
 }
 
+// The key that finds a usage by its source id has the start of two hashes: of the source id, and of the home and the
+// source id. Its value is the rest of them, with as many bytes together as other hashes in keys. A sealed entry has no
+// value: the span and the home of its run are compared instead.
 const (
-	// sourcePrefix is the number of bytes of a source id's hash at the start of a lookup key.
-	// The hash of the home and the source id that follows distinguishes source ids that share
-	// them: both together have as many bytes as other hashes in keys.
-	sourcePrefix = HashPrefix / 2
+	sourcePrefix = 3
+	homePrefix   = 2
 	// LookupsInSize is the size of the result of LookupsIn.
-	LookupsInSize = 1 + HashPrefix
+	LookupsInSize = 1 + sourcePrefix + homePrefix
+	refSize       = 16 + 8
 )
 
-// Lookups is the key prefix of the usages with a source id in all homes.
+// SourceHash finds the usages with a source id in a home.
+type SourceHash struct{ bySource, byHome [HashPrefix / 2]byte }
+
+// HashOfSource returns the SourceHash of a source id in a home.
+func HashOfSource(home structure.Home, sourceID string) (s SourceHash) {
+	sum := sha256.Sum256([]byte(sourceID))
+	copy(s.bySource[:], sum[:])
+	of := make([]byte, 0, 128)
+	of = append(of, home.Thread[:]...)
+	of = binary.BigEndian.AppendUint64(of, home.Incarnation)
+	sum = sha256.Sum256(append(of, sourceID...))
+	copy(s.byHome[:], sum[:])
+	return s
+}
+
+// Prefix is the key prefix of the usages. Greater lookups come first. Other source ids and homes may have the same.
+func (s *SourceHash) Prefix() []byte {
+	k := make([]byte, 0, LookupsInSize+9+refSize)
+	return append(append(append(k, TableSpanBySource), s.bySource[:sourcePrefix]...), s.byHome[:homePrefix]...)
+}
+
+// appendRest appends the value of the entries.
+func (s *SourceHash) appendRest(dst []byte) []byte {
+	return append(append(dst, s.bySource[sourcePrefix:]...), s.byHome[homePrefix:]...)
+}
+
+// Has reports whether an entry with the prefix belongs to the usages. It is unsure of a sealed entry.
+func (s *SourceHash) Has(value []byte) (has, sure bool) {
+	if len(value) == 0 {
+		return true, false
+	}
+	var rest [HashPrefix]byte
+	return bytes.Equal(value, s.appendRest(rest[:0])), true
+}
+
+// Lookups is the key prefix of the usages with a source id in all homes, and of some with other source ids.
 func Lookups(sourceID string) []byte {
 	sum := sha256.Sum256([]byte(sourceID))
 	k := make([]byte, 0, LookupsInSize+9)
 	return append(append(k, TableSpanBySource), sum[:sourcePrefix]...)
 }
 
-// LookupsIn is the key prefix of the usages with a source id in a home, and the key of lookup
-// 1. Greater lookups follow in descending order.
+// LookupsIn is the key prefix of the usages with a source id in a home.
 func LookupsIn(home structure.Home, sourceID string) []byte {
-	k := Lookups(sourceID)
-	of := make([]byte, 0, 128)
-	of = append(of, home.Thread[:]...)
-	of = binary.BigEndian.AppendUint64(of, home.Incarnation)
-	of = append(of, sourceID...)
-	sum := sha256.Sum256(of)
-	return append(k, sum[:HashPrefix-sourcePrefix]...)
+	s := HashOfSource(home, sourceID)
+	return s.Prefix()
 }
 
-// Lookup returns the key of the entry for a source id and the number of its version.
-func Lookup(l judge.Lookup) []byte { return AppendNumber(LookupsIn(l.Home, l.SourceID), l.Number) }
+// AppendLookup appends the entry of a span with a source id and the number of its version.
+func AppendLookup(key, value []byte, l judge.Lookup, span structure.SpanRef) (k, v []byte) {
+	s := HashOfSource(l.Home, l.SourceID)
+	key = append(append(append(key, TableSpanBySource), s.bySource[:sourcePrefix]...), s.byHome[:homePrefix]...)
+	key = append(AppendNumber(key, l.Number), span.Run[:]...)
+	return binary.BigEndian.AppendUint64(key, span.Seq), s.appendRest(value)
+}
+
+// ReadLookup returns the number of the version and the span in a key.
+func ReadLookup(k []byte) (number uint64, span structure.SpanRef, err error) {
+	at := len(k) - refSize
+	if at <= LookupsInSize {
+		return 0, span, ErrValue
+	}
+	number = numberOf(k[LookupsInSize:at])
+	span.Seq = ReadUint64(k[at+copy(span.Run[:], k[at:]):])
+	if number == 0 || span.Seq == 0 {
+		return 0, span, ErrValue
+	}
+	return number, span, nil
+}
+
+// Sealed returns what the sealed table keeps of a value.
+func Sealed(key, value []byte) []byte {
+	if key[0] == TableSpanBySource {
+		return Present
+	}
+	return value
+}
+
+// SameSealed reports whether two values of a key are the same in the sealed table.
+func SameSealed(key, a, b []byte) bool { return bytes.Equal(Sealed(key, a), Sealed(key, b)) }
 
 // smallNumber is the greatest number that is encoded in one byte.
 const smallNumber = 240
 
-// AppendNumber appends a number so that keys sort in descending order. 1 is encoded in no
-// bytes.
+// AppendNumber appends a number, which is not 0, so that keys sort in descending order.
 func AppendNumber(k []byte, number uint64) []byte {
-	switch {
-	case number <= 1:
-		return k
-	case number <= smallNumber:
+	if number <= smallNumber {
 		return append(k, 0xff-byte(number))
 	}
 	return binary.BigEndian.AppendUint64(append(k, 0), ^number)
 }
 
-// NumberOf is the inverse of AppendNumber. It returns 0 for other bytes.
-func NumberOf(b []byte) uint64 {
-	switch len(b) {
-	case 0:
-		return 1
-	case 1:
+// numberOf is the inverse of AppendNumber. It returns 0 for other bytes.
+func numberOf(b []byte) uint64 {
+	switch {
+	case len(b) == 1 && b[0] >= 0xff-smallNumber:
 		return uint64(0xff - b[0])
-	case 9:
+	case len(b) == 9 && b[0] == 0:
 		return ^binary.BigEndian.Uint64(b[1:])
 	}
 	return 0

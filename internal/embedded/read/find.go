@@ -2,8 +2,10 @@ package read
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
@@ -67,6 +69,25 @@ func (v *View) Find(ctx context.Context, sourceID string, thread structure.Threa
 	}
 }
 
+// HasUsage reports whether a span is in a run of a home and has a usage with a source id and a Lookup.
+func (v *View) HasUsage(home structure.Home, sourceID string, lookup uint64, span structure.SpanRef) (bool, error) {
+	run, err := Run(v.Index, span.Run)
+	if err != nil || run.Home != home {
+		return false, err
+	}
+	if v.Commits.Collecting() { // the span may be gone already
+		_, ok, err := v.Index.Get(keys.Span(span))
+		if err != nil || !ok {
+			return false, err
+		}
+	}
+	var r structure.Reading
+	if err := v.NewSpanReader().Read(span, span.Seq, &r); err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(r.Span.Usages, func(u structure.Usage) bool { return u.Lookup == lookup && u.SourceID == sourceID }), nil
+}
+
 // finder finds the usages with a source id.
 type finder struct {
 	ctx      context.Context
@@ -79,99 +100,120 @@ type finder struct {
 // in finds the usages in a thread.
 func (f *finder) in(thread structure.ThreadID, after backend.Found) error {
 	is, ok, err := homeOf(f.view.Index, thread)
-	if err != nil || !ok {
+	if err != nil || !ok || after.Home == is && after.Lookup == 1 {
 		return err
 	}
-	return f.home(is, after)
-}
-
-// everywhere finds the usages in all threads, home by home.
-func (f *finder) everywhere(after backend.Found) error {
-	prefix := keys.Lookups(f.sourceID)
-	from := prefix
-	if after.Lookup != 0 {
-		from = keys.LookupsIn(after.Home, f.sourceID)
-	}
-	for from != nil && !f.done {
-		e, ok, err := f.first(from, keys.PrefixEnd(prefix))
-		if err != nil || !ok {
-			return err
-		}
-		at := e.Key[:min(keys.LookupsInSize, len(e.Key))]
-		if err := f.entry(at, e.Value, after); err != nil {
-			return err
-		}
-		from = keys.PrefixEnd(at)
-	}
-	return nil
-}
-
-// first returns the first entry between two keys, if any.
-func (f *finder) first(from, to []byte) (index.Entry, bool, error) {
-	if f.ctx.Err() != nil {
-		return index.Entry{}, false, context.Cause(f.ctx)
-	}
-	for e, err := range f.view.Index.Scan(from, to) {
-		return index.Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(e.Value)}, err == nil, err
-	}
-	return index.Entry{}, false, nil
-}
-
-// entry finds the usages of a home, given the prefix of its keys and the value of one of
-// them. Another source id may share the prefix.
-func (f *finder) entry(at, value []byte, after backend.Found) error {
-	values := keys.ReadVarints(value)
-	ref := keys.ReadRef(&values)
-	if err := values.Err(); err != nil {
-		return err
-	}
-	run, err := Run(f.view.Index, ref.Run)
-	if err != nil || !bytes.Equal(at, keys.LookupsIn(run.Home, f.sourceID)) {
-		return err
-	}
-	is, ok, err := homeOf(f.view.Index, run.Home.Thread)
-	if err != nil || !ok || is != run.Home {
-		return err
-	}
-	return f.home(is, after)
-}
-
-// home finds the usages in an existing home.
-func (f *finder) home(is structure.Home, after backend.Found) error {
-	if after.Home != is {
-		after = backend.Found{}
-	}
-	if after.Lookup == 1 {
-		return nil
-	}
-	prefix := keys.LookupsIn(is, f.sourceID)
-	behind := prefix
-	if after.Lookup != 0 {
-		behind = keys.AppendNumber(bytes.Clone(prefix), after.Lookup)
-	}
-	for e, err := range f.view.entriesAfter(f.ctx, prefix, behind) {
+	hash := keys.HashOfSource(is, f.sourceID)
+	prefix := hash.Prefix()
+	for e, err := range f.view.entriesAfter(f.ctx, prefix, behind(prefix, is, after)) {
 		if err == nil {
-			err = f.found(is, keys.NumberOf(e.Key[len(prefix):]), e.Value)
+			err = f.entry(is, &hash, e)
 		}
 		if err != nil || f.done {
 			return err
 		}
 	}
-	value, ok, err := f.view.Index.Get(prefix)
-	if err != nil || !ok {
-		return err
-	}
-	return f.found(is, 1, value)
+	return nil
 }
 
-func (f *finder) found(is structure.Home, number uint64, value []byte) error {
-	values := keys.ReadVarints(value)
-	found := backend.Found{Home: is, Lookup: number, Span: keys.ReadRef(&values)}
-	if err := values.Err(); err != nil {
+// behind returns a key before the usages of a home that follow one of them, and after all others; nil for all.
+func behind(prefix []byte, is structure.Home, after backend.Found) []byte {
+	if after.Home != is || after.Lookup == 0 {
+		return nil
+	}
+	return keys.PrefixEnd(keys.AppendNumber(bytes.Clone(prefix), after.Lookup))
+}
+
+// entry yields the usage of an entry if it has the source id in the home.
+func (f *finder) entry(is structure.Home, hash *keys.SourceHash, e index.Entry) error {
+	found := backend.Found{Home: is}
+	has, sure := hash.Has(e.Value)
+	if !has {
+		return nil
+	}
+	var err error
+	if found.Lookup, found.Span, err = keys.ReadLookup(e.Key); err != nil {
 		return err
+	}
+	if !sure {
+		if has, err = f.view.HasUsage(is, f.sourceID, found.Lookup, found.Span); err != nil || !has {
+			return err
+		}
 	}
 	f.done = !f.yield(found, nil)
 	return nil
+}
+
+// everywhere finds the usages in all threads, home by home. Homes whose usages have the same prefix are few; they come in
+// the order of their ids.
+func (f *finder) everywhere(after backend.Found) error {
+	prefix := keys.Lookups(f.sourceID)
+	from := []byte(nil)
+	if after.Lookup != 0 {
+		from = keys.LookupsIn(after.Home, f.sourceID)
+	}
+	var group []index.Entry // with the same prefix
+	for e, err := range f.view.entriesAfter(f.ctx, prefix, from) {
+		if err != nil {
+			return err
+		}
+		if len(group) > 0 && !bytes.Equal(group[0].Key[:keys.LookupsInSize], e.Key[:min(len(e.Key), keys.LookupsInSize)]) {
+			if err := f.group(group, after); err != nil || f.done {
+				return err
+			}
+			group = group[:0]
+		}
+		group = append(group, index.Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(e.Value)})
+	}
+	return f.group(group, after)
+}
+
+// group finds the usages in the homes of entries with the same prefix.
+func (f *finder) group(entries []index.Entry, after backend.Found) error {
+	in := map[structure.Home][]index.Entry{}
+	for _, e := range entries {
+		_, span, err := keys.ReadLookup(e.Key)
+		if err != nil {
+			return err
+		}
+		run, err := Run(f.view.Index, span.Run)
+		if err != nil {
+			return err
+		}
+		in[run.Home] = append(in[run.Home], e)
+	}
+	homes := slices.SortedFunc(maps.Keys(in), compareHomes)
+	for _, is := range homes {
+		hash := keys.HashOfSource(is, f.sourceID)
+		prefix := hash.Prefix()
+		if !bytes.Equal(prefix, entries[0].Key[:keys.LookupsInSize]) {
+			continue // of another source id
+		}
+		from := behind(prefix, is, after)
+		if after.Lookup != 0 && bytes.Equal(prefix, keys.LookupsIn(after.Home, f.sourceID)) && compareHomes(is, after.Home) < 0 {
+			continue
+		}
+		now, ok, err := homeOf(f.view.Index, is.Thread)
+		if err != nil {
+			return err
+		}
+		if !ok || now != is {
+			continue
+		}
+		for _, e := range in[is] {
+			if bytes.Compare(e.Key, from) < 0 {
+				continue
+			}
+			if err := f.entry(is, &hash, e); err != nil || f.done {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func compareHomes(a, b structure.Home) int {
+	return cmp.Or(a.Thread.Compare(b.Thread), cmp.Compare(a.Incarnation, b.Incarnation))
 }
 
 // RunsOf implements backend.Reader.

@@ -14,7 +14,7 @@ import (
 // describes the session and is rewritten with every message.
 func GooseLines() archive.Format {
 	return archive.Format{
-		Name: "goose-jsonl", Grows: true,
+		Name: "goose-jsonl", Grows: true, Bare: true,
 		Detect: func(h archive.Head) bool {
 			for _, line := range h.Lines(1) {
 				return rawjson.Has(line, "working_dir") && !rawjson.Has(line, "role") && (rawjson.Has(line, "message_count") || rawjson.Has(line, "description"))

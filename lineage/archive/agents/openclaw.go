@@ -17,7 +17,7 @@ import (
 // and cold archives, to which the records of old sessions are moved from the database.
 func OpenClaw() archive.Format {
 	return archive.Format{
-		Name: "openclaw-jsonl", Grows: true,
+		Name: "openclaw-jsonl", Grows: true, Bare: true,
 		Tried:  "sessions that OpenClaw 2026.7.35 wrote, and cold archives of 2026.9.6",
 		Detect: isOpenClaw,
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {

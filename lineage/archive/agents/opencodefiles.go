@@ -22,7 +22,7 @@ import (
 func OpenCodeFiles() archive.Format {
 	known := openCodeParents{of: make(map[string]string)}
 	return archive.Format{
-		Name: "opencode-files", Beside: true,
+		Name: "opencode-files", Beside: true, Bare: true,
 		Tried: "published sessions",
 		Detect: func(h archive.Head) bool {
 			return strings.HasPrefix(h.Name, "ses_") && rawjson.Has(h.Object(), "id", "time") && rawjson.Has(h.Object(), "projectID")

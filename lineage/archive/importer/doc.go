@@ -26,9 +26,12 @@
 //
 // Stored messages are recognised: importing an archive twice makes no commit. A newer export adds
 // new messages, advances grown branches, and updates changed titles, metadata and the current
-// branch; an older one changes none of these. A message with changed content, metadata or time is a
-// new version and begins a branch; its id finds the version of the later export. Changes that others
-// made to the thread are kept, also those made during the import.
+// branch; an older one changes none of these. A title that others have set stays, and so do members
+// of the metadata that the archive does not state. An input of a format that states less than another
+// one of the same program (archive.Format.Bare) changes nothing that the other has stated. A message
+// with changed content, metadata or time is a new version and begins a branch; its id finds the
+// version of the later export. Changes that others made to the thread are kept, also those made
+// during the import.
 //
 // A conversation without an id gets one derived from its whole content, including times and
 // metadata, and from the number of equal ones before it in the file.

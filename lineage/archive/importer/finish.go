@@ -63,6 +63,9 @@ func (l *loader) finish(st *loading) error {
 	heads := l.heads(st)
 	was := t.archived
 	is := st.archiveState(heads)
+	if st.bare && was.Format != "" && was.Format != is.Format {
+		is.Format, is.Title, is.Model, is.Metadata = was.Format, firstOf(was.Title, is.Title), firstOf(was.Model, is.Model), firstOf(was.Metadata, is.Metadata)
+	}
 	// Fields that the archive does not have stay unchanged.
 	is.Title = firstOf(is.Title, was.Title, st.runOf)
 	is.Model = firstOf(is.Model, was.Model)
@@ -96,7 +99,7 @@ func (l *loader) finish(st *loading) error {
 		return err
 	}
 	if is.sum() != was.sum() && !older {
-		if is.Title != was.Title && (known || t.record.Title == "") {
+		if t.record.Title == was.Title { // else others have set it
 			t.record.Title = is.Title
 		}
 		if len(heads) > 0 && heads[0].current && heads[0].context != nil && !stays {
@@ -225,16 +228,25 @@ func (st *loading) archiveState(heads []head) archiveState {
 	return s
 }
 
-// metadata returns the metadata of the thread with a state in it. If replace is set, the archive's metadata replaces
-// that of the thread.
-func (st *loading) metadata(s archiveState, replace bool) []byte {
-	from := st.thread.record.Metadata
-	if replace || !json.Valid(from) || !rawjson.IsObject(from) {
-		from = st.header.Metadata
+// metadata returns the metadata of the thread with a state in it. If changed is set, the members that the archive
+// states replace those of the thread; others stay.
+func (st *loading) metadata(s archiveState, changed bool) []byte {
+	is, stated := st.thread.record.Metadata, st.header.Metadata
+	if !json.Valid(is) || !rawjson.IsObject(is) {
+		is, changed = nil, true
 	}
 	var o rawjson.Object
-	for m := range rawjson.Members(from) {
-		if m.Key != archiveKey {
+	has := map[string]bool{archiveKey: true}
+	if changed {
+		for m := range rawjson.Members(stated) {
+			if m.Key != archiveKey {
+				has[m.Key] = true
+				o.Add(m)
+			}
+		}
+	}
+	for m := range rawjson.Members(is) {
+		if !has[m.Key] {
 			o.Add(m)
 		}
 	}

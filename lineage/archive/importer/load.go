@@ -232,6 +232,6 @@ func (l *loader) beginAfresh(st *loading) error {
 			return err
 		}
 	}
-	st.format = l.format
+	st.format, st.bare = l.format, l.bare
 	return l.begin(st)
 }

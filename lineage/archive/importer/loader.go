@@ -57,6 +57,7 @@ func (l *loader) repair(d *archive.Damage) {
 type seen struct {
 	report Report
 	format string
+	bare   bool // Format.Bare
 	file   string
 	title  string // for an untitled conversation that is alone in its file
 	read   int64
@@ -81,7 +82,7 @@ func (s *seen) take(e archive.Event) {
 			s.report.Ignored = append(s.report.Ignored, e.Ignored)
 		}
 	case e.Input != nil:
-		s.format, s.file, s.title = e.Input.Format, e.Input.File, e.Input.Title
+		s.format, s.bare, s.file, s.title = e.Input.Format, e.Input.Bare, e.Input.File, e.Input.Title
 		if !slices.Contains(s.report.Formats, e.Input.Format) {
 			s.report.Formats = append(s.report.Formats, e.Input.Format)
 		}

@@ -28,6 +28,7 @@ type loading struct {
 	// lost is set if the thread was deleted during the import. The rest of the conversation is left out.
 	lost   bool
 	format string
+	bare   bool // archive.Format.Bare
 	// runOf is the title of an agent's run, if the file has only this run.
 	runOf   string
 	thread  *threadState

@@ -56,18 +56,6 @@ func (m Money) Add(more Money) Money {
 // IsZero reports whether the amount is zero.
 func (m Money) IsZero() bool { return m.n == nil || m.n.Sign() == 0 }
 
-// Cmp compares two amounts.
-func (m Money) Cmp(other Money) int {
-	a, b := m.n, other.n
-	if a == nil {
-		a = new(big.Int)
-	}
-	if b == nil {
-		b = new(big.Int)
-	}
-	return a.Cmp(b)
-}
-
 // String returns all decimals.
 func (m Money) String() string {
 	s := m.Fixed(scale)

@@ -156,7 +156,8 @@ func TestMoney(t *testing.T) {
 		require.NoError(r, err)
 		back, err := prices.ParseMoney(string(b))
 		require.NoError(r, err)
-		require.Zero(r, back.Cmp(m))
-		require.Zero(r, m.Add(prices.Money{}).Cmp(prices.Money{}.Add(m)))
+		require.Equal(r, m.String(), back.String())
+		require.Equal(r, m, m.Add(prices.Money{}))
+		require.Equal(r, m, prices.Money{}.Add(m))
 	})
 }

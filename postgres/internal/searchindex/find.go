@@ -2,6 +2,7 @@ package searchindex
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -63,22 +64,66 @@ func occurrencesSQL(restricted, driven, places bool) string {
 // mostDriving is the largest number of texts with a term that the messages are found by.
 const mostDriving = 5000
 
+// view is the index as one search sees it: all its statements read the same generation.
+type view struct {
+	*Index
+	at meta // as of the first statement of Find
+}
+
+// View implements searched.Index.
+func (x *Index) View() searched.View { return &view{Index: x} }
+
+// queueSame reads the row of the index. It is ErrUnsettled if the index cannot be searched, and ErrRebuilt if it has
+// another generation than the view.
+func (v *view) queueSame(b *pgx.Batch, m *meta) {
+	v.queueMeta(b, m)
+	then(b, func() error {
+		switch {
+		case !m.usable():
+			return searched.ErrUnsettled
+		case m.generation != v.at.generation:
+			return searched.ErrRebuilt
+		}
+		return nil
+	})
+}
+
+// then calls a function after the result of the last statement was read.
+func then(b *pgx.Batch, check func() error) {
+	q := b.QueuedQueries[b.Len()-1]
+	read := q.Fn
+	q.Fn = func(r pgx.BatchResults) error {
+		if err := read(r); err != nil {
+			return err
+		}
+		return check()
+	}
+}
+
+// mended discards the index after an error that says that it is damaged.
+func (v *view) mended(ctx context.Context, err error) error {
+	if errors.Is(err, searched.ErrDamaged) {
+		err = errors.Join(err, v.discard(ctx, v.at.generation))
+	}
+	return err
+}
+
 // finding is a search.
 type finding struct {
-	index  *Index
+	*view
 	scope  *searched.Scope
-	add    func(searched.Occurrence)
+	into   searched.Collector
 	of     map[int32][]int32 // the leaves of a term
 	by     [][]int32         // the terms of a leaf
 	all    []int32           // all terms
 	driver [][]byte          // texts, one of which a message must have
 	driven bool
-	at     meta
 }
 
 // Find implements searched.View.
-func (x *Index) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf, condition query.Condition, add func(searched.Occurrence)) (steps int, err error) {
-	f := &finding{index: x, scope: s, add: add, of: make(map[int32][]int32), by: make([][]int32, len(leaves))}
+func (v *view) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf, condition query.Condition, into searched.Collector) (steps int, err error) {
+	into.Reset()
+	f := &finding{view: v, scope: s, into: into, of: make(map[int32][]int32), by: make([][]int32, len(leaves))}
 	if err := f.findTerms(ctx, leaves); err != nil {
 		return 0, err
 	}
@@ -88,7 +133,8 @@ func (x *Index) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf
 	if possible, err := f.findDriver(ctx, leaves, condition); err != nil || !possible {
 		return 0, err
 	}
-	return f.findOccurrences(ctx)
+	steps, err = f.findOccurrences(ctx)
+	return steps, v.mended(ctx, err)
 }
 
 // findTerms finds the terms of the leaves.
@@ -112,11 +158,17 @@ func (f *finding) findTerms(ctx context.Context, leaves []query.Leaf) error {
 		f.of[number] = append(f.of[number], leaf)
 		f.by[leaf] = append(f.by[leaf], number)
 	}
-	return f.index.server.Read(ctx, func(b *pgx.Batch) {
+	return f.server.Read(ctx, func(b *pgx.Batch) {
 		f.of, f.all, f.by = make(map[int32][]int32), nil, make([][]int32, len(leaves))
-		f.index.queueUsable(b, &f.at, f.scope)
+		f.queueMeta(b, &f.at)
+		then(b, func() error {
+			if !f.at.usable() || !f.at.Settled() && !f.scope.Unsettled {
+				return searched.ErrUnsettled
+			}
+			return nil
+		})
 		if len(exact) > 0 {
-			b.Queue(termsSQL, f.index.store, exact).Query(func(rows pgx.Rows) error {
+			b.Queue(termsSQL, f.store, exact).Query(func(rows pgx.Rows) error {
 				var term []byte
 				var n int32
 				_, err := pgx.ForEachRow(rows, []any{&term, &n}, func() error { found(of[string(term)], n); return nil })
@@ -125,7 +177,7 @@ func (f *finding) findTerms(ctx context.Context, leaves []query.Leaf) error {
 		}
 		if len(low) > 0 {
 			b.Queue(`SELECT p.i, t.number FROM unnest($2::bytea[], $3::bytea[]) WITH ORDINALITY AS p (low, high, i)
-JOIN lineage_search_term t ON t.store = $1 AND t.term >= p.low AND t.term < p.high LIMIT $4`, f.index.store, low, high, searched.MostExpanded+1).Query(func(rows pgx.Rows) error {
+JOIN lineage_search_term t ON t.store = $1 AND t.term >= p.low AND t.term < p.high LIMIT $4`, f.store, low, high, searched.MostExpanded+1).Query(func(rows pgx.Rows) error {
 				var i int64
 				var n int32
 				all := 0
@@ -140,20 +192,6 @@ JOIN lineage_search_term t ON t.store = $1 AND t.term >= p.low AND t.term < p.hi
 			})
 		}
 	})
-}
-
-// queueUsable reads the row of the index, and is ErrUnsettled if the index cannot be searched.
-func (x *Index) queueUsable(b *pgx.Batch, m *meta, s *searched.Scope) {
-	x.queueMeta(b, m)
-	q := b.QueuedQueries[b.Len()-1]
-	read := q.Fn
-	q.Fn = func(r pgx.BatchResults) error {
-		err := read(r)
-		if err == nil && (!m.usable() || !m.Settled() && !s.Unsettled) {
-			err = searched.ErrUnsettled
-		}
-		return err
-	}
 }
 
 // required returns sets of leaves, of each of which a match has one.
@@ -206,9 +244,12 @@ func (f *finding) findDriver(ctx context.Context, leaves []query.Leaf, condition
 	if len(sets) == 0 {
 		return true, nil
 	}
-	return true, f.index.server.Read(ctx, func(b *pgx.Batch) {
+	var m meta
+	return true, f.server.Read(ctx, func(b *pgx.Batch) {
+		f.driver, f.driven = nil, false
+		f.queueSame(b, &m)
 		for _, terms := range sets {
-			b.Queue(`SELECT id FROM lineage_search_text WHERE store = $1 AND words && $2::integer[] LIMIT $3`, f.index.store, terms, mostDriving+1).Query(func(rows pgx.Rows) error {
+			b.Queue(`SELECT id FROM lineage_search_text WHERE store = $1 AND words && $2::integer[] LIMIT $3`, f.store, terms, mostDriving+1).Query(func(rows pgx.Rows) error {
 				var id []byte
 				var ids [][]byte
 				_, err := pgx.ForEachRow(rows, []any{&id}, func() error { ids = append(ids, append([]byte(nil), id...)); return nil })
@@ -240,7 +281,7 @@ func (x *Index) arguments(s *searched.Scope) []any {
 	return []any{x.store, thread, user, among}
 }
 
-// findOccurrences calls add with the places of the terms, and returns the number of steps in scope.
+// findOccurrences collects the places of the terms, and returns the number of steps in scope.
 func (f *finding) findOccurrences(ctx context.Context) (steps int, err error) {
 	s := f.scope
 	places := len(f.all) <= placed
@@ -248,7 +289,7 @@ func (f *finding) findOccurrences(ctx context.Context) (steps int, err error) {
 	for _, r := range s.Roles {
 		roles = append(roles, []byte(r))
 	}
-	scope := f.index.arguments(s)
+	scope := f.arguments(s)
 	args := append(scope[:len(scope):len(scope)], f.all, roles, s.NoSummaries, f.driver)
 	var terms [placed]any
 	if places {
@@ -258,10 +299,11 @@ func (f *finding) findOccurrences(ctx context.Context) (steps int, err error) {
 		args = append(args, terms[:]...)
 	}
 	var m meta
-	err = f.index.server.Read(ctx, func(b *pgx.Batch) {
-		f.index.queueUsable(b, &m, s)
+	err = f.server.Read(ctx, func(b *pgx.Batch) {
+		f.into.Reset()
+		f.queueSame(b, &m)
 		b.Queue(occurrencesSQL(s.Restricted(), f.driven, places), args...).Query(func(rows pgx.Rows) error {
-			if m.epoch != f.at.epoch { // the numbers of terms are others
+			if !m.Settled() && !s.Unsettled {
 				rows.Close()
 				return searched.ErrUnsettled
 			}
@@ -277,7 +319,7 @@ func (f *finding) findOccurrences(ctx context.Context) (steps int, err error) {
 	return steps, err
 }
 
-// read calls add with the rows of a statement.
+// read collects the rows of a statement.
 func (f *finding) read(rows pgx.Rows, places bool) error {
 	defer rows.Close()
 	var o searched.Occurrence
@@ -296,7 +338,7 @@ func (f *finding) read(rows pgx.Rows, places bool) error {
 			return err
 		}
 		if len(text) != 16 {
-			return fmt.Errorf("text %x: %w", text, errUseless)
+			return fmt.Errorf("text %x: %w", text, searched.ErrDamaged)
 		}
 		o.Head = int(head)
 		o.Text = 0
@@ -306,7 +348,7 @@ func (f *finding) read(rows pgx.Rows, places bool) error {
 		give := func(term int32, word int) {
 			for _, leaf := range f.of[term] {
 				o.Leaf, o.At = leaf, int32(word)
-				f.add(o)
+				f.into.Add(o)
 			}
 		}
 		if !places {
@@ -338,18 +380,22 @@ seen (n, thread, id, of) AS (
 SELECT DISTINCT s.n, h.number, h.id, s.id, s.of FROM seen s LEFT JOIN lineage_search_thread h ON h.store = $1 AND h.id = s.thread WHERE` + inScope + `ORDER BY s.n, h.number, s.id`
 
 // Places implements searched.View.
-func (x *Index) Places(ctx context.Context, s *searched.Scope, of []searched.Address) ([]searched.Place, error) {
+func (v *view) Places(ctx context.Context, s *searched.Scope, of []searched.Address) ([]searched.Place, error) {
 	places := make([]searched.Place, len(of))
 	ns, runs, seqs := make([]int32, len(of)), make([]int64, len(of)), make([]int64, len(of))
 	for i, a := range of {
 		ns[i], runs[i], seqs[i] = int32(i), a.Run, a.Seq
-		places[i].Kind = structure.UsageKind(a.Role)
-		if !s.Thread.IsZero() {
-			places[i].Threads = []lineage.ThreadID{s.Thread}
-		}
 	}
-	err := x.server.Read(ctx, func(b *pgx.Batch) {
-		b.Queue(placeSQL, x.store, ns, runs).Query(func(rows pgx.Rows) error {
+	var m meta
+	err := v.server.Read(ctx, func(b *pgx.Batch) {
+		for i, a := range of {
+			places[i] = searched.Place{Kind: structure.UsageKind(a.Role)}
+			if !s.Thread.IsZero() {
+				places[i].Threads = []lineage.ThreadID{s.Thread}
+			}
+		}
+		v.queueSame(b, &m)
+		b.Queue(placeSQL, v.store, ns, runs).Query(func(rows pgx.Rows) error {
 			var n int32
 			var id []byte
 			_, err := pgx.ForEachRow(rows, []any{&n, &id}, func() error {
@@ -359,7 +405,7 @@ func (x *Index) Places(ctx context.Context, s *searched.Scope, of []searched.Add
 				} else if len(id) == len(p.Run) {
 					p.Run = structure.RunID(id)
 				} else {
-					return fmt.Errorf("run %x: %w", id, errUseless)
+					return fmt.Errorf("run %x: %w", id, searched.ErrDamaged)
 				}
 				return nil
 			})
@@ -368,13 +414,10 @@ func (x *Index) Places(ctx context.Context, s *searched.Scope, of []searched.Add
 		if !s.Thread.IsZero() {
 			return
 		}
-		b.Queue(viewersSQL, append(x.arguments(s), ns, runs, seqs)...).Query(func(rows pgx.Rows) error {
+		b.Queue(viewersSQL, append(v.arguments(s), ns, runs, seqs)...).Query(func(rows pgx.Rows) error {
 			var n int32
 			var number *int64
 			var thread, id, owner []byte
-			for i := range places {
-				places[i].Threads, places[i].Contexts = nil, nil
-			}
 			contexts := make(map[structure.ContextID]int32)
 			_, err := pgx.ForEachRow(rows, []any{&n, &number, &thread, &id, &owner}, func() error {
 				p := &places[n]
@@ -395,5 +438,10 @@ func (x *Index) Places(ctx context.Context, s *searched.Scope, of []searched.Add
 			return err
 		})
 	})
-	return places, err
+	for i := 0; i < len(places) && err == nil; i++ {
+		if places[i].Run.IsZero() {
+			err = fmt.Errorf("run %d is missing: %w", of[i].Run, searched.ErrDamaged)
+		}
+	}
+	return places, v.mended(ctx, err)
 }

@@ -8,8 +8,12 @@
 //	lineage_search_run, lineage_search_tip, lineage_search_thread
 //	                      which steps the threads and contexts see, as in the index in a file
 //
-// The terms are those of package query, as in the index in a file, so that a search finds the same with the same ranks. An
-// index of another epoch or history is not searched. It is cleared, in steps, and made again.
+// The terms are those of package query, as in the index in a file, so that a search finds the same with the same ranks.
+//
+// An index of another epoch or history, and a damaged one, is cleared and made again. It is not searched meanwhile. One
+// process owns the clearing: it marks the row of the index, from when on nobody adds, and each step locks the row and does
+// nothing if the owner is another one. When an owner is not heard of for a while, another process takes the clearing over.
+// Numbers of runs, threads and terms are valid in one generation of the index. A search is of one generation.
 package searchindex
 
 import (
@@ -32,12 +36,14 @@ const format = 2
 
 // Server executes statements.
 type Server interface {
-	// Read executes statements that read in one snapshot of the server, in one round trip.
+	// Read executes statements that read in one snapshot of the server, in one round trip. It may do so more than once.
 	Read(ctx context.Context, statements func(*pgx.Batch)) error
 	// Write calls a function in a transaction. It may call it more than once.
 	Write(ctx context.Context, do func(Tx) error) error
 	// Denied reports whether an error says that the role, or the server, may not write.
 	Denied(err error) bool
+	// Damaged reports whether an error says that rows contradict each other.
+	Damaged(err error) bool
 }
 
 // Tx executes statements in a transaction, in one round trip.
@@ -62,10 +68,15 @@ type meta struct {
 	format                 int
 	epoch, current         int64 // of the index, and of the store
 	stamp                  int64 // random for each turn
+	generation             int64 // random for each time that numbers get another meaning
+	owner                  int64 // who works on it while it is busy, or did last
 	spans                  int64 // the number of steps
 	runs, threads, terms   int64 // the last numbers that were given
 	erased                 bool  // some content is erased
 }
+
+// working reports whether somebody else than w works on the index.
+func (m *meta) working(w *work) bool { return m.busy && m.owner != w.owner }
 
 // usable reports whether the index is of the present epoch of the store.
 func (m *meta) usable() bool {
@@ -74,7 +85,7 @@ func (m *meta) usable() bool {
 
 const metaSQL = `SELECT s.epoch, m.store IS NOT NULL, coalesce(m.format, 0), coalesce(m.epoch, 0), coalesce(m.clearing, false), coalesce(m.busy_until > clock_timestamp(), false),
   coalesce(m.identity, ''), coalesce(m.number, 0), coalesce(m.id, 0), coalesce(m.seen_number, 0), coalesce(m.seen_id, 0), coalesce(m.turn, 0), coalesce(m.stamp, 0),
-  coalesce(m.spans, 0), coalesce(m.runs, 0), coalesce(m.threads, 0), coalesce(m.terms, 0), coalesce(m.erased, false)
+  coalesce(m.generation, 0), coalesce(m.owner, 0), coalesce(m.spans, 0), coalesce(m.runs, 0), coalesce(m.threads, 0), coalesce(m.terms, 0), coalesce(m.erased, false)
 FROM lineage_store s LEFT JOIN lineage_search m ON m.store = s.store WHERE s.store = $1`
 
 // queueMeta reads the row of the index.
@@ -84,7 +95,7 @@ func (x *Index) queueMeta(b *pgx.Batch, m *meta) {
 		var at, id, seen, seenID int64
 		*m = meta{}
 		err := row.Scan(&m.current, &m.exists, &m.format, &m.epoch, &m.clearing, &m.busy, &identity, &at, &id, &seen, &seenID, &m.Turn, &m.stamp,
-			&m.spans, &m.runs, &m.threads, &m.terms, &m.erased)
+			&m.generation, &m.owner, &m.spans, &m.runs, &m.threads, &m.terms, &m.erased)
 		if err != nil {
 			return err
 		}
@@ -112,8 +123,11 @@ func (x *Index) Mark(ctx context.Context) (derived.Mark, error) {
 	return m.Mark, err
 }
 
-// busyTime is for how long a process that has written a part of the index is expected to write the next one.
+// busyTime is for how long a process that has written or removed a part of the index is expected to do more.
 const busyTime = 15 * time.Second
+
+// releaseTime is for how long a process that was cancelled tries to tell the others.
+const releaseTime = 5 * time.Second
 
 // manyWords is the size in KiB of the list of words that the server has not sorted into its index, while there is much to
 // add. Searches read all of the list.
@@ -140,157 +154,79 @@ func (x *Index) Update(ctx context.Context, store *lineage.Store, progress func(
 	return nil
 }
 
-func (x *Index) update(ctx context.Context, store *lineage.Store, progress func(done, total uint64)) error {
+func (x *Index) update(ctx context.Context, store *lineage.Store, progress func(done, total uint64)) (err error) {
 	head, err := store.View().Head(ctx)
 	if err != nil {
 		return err
 	}
+	w := x.work()
+	defer func() {
+		if err != nil {
+			w.release(ctx)
+		}
+	}()
+	repaired := false
 	for cleared := 0; cleared < mostRepeated; cleared++ {
-		m, err := x.waited(ctx, head, progress)
+		m, err := w.waited(ctx, head, progress)
 		if err != nil {
 			return err
 		}
 		if m.usable() {
-			if m.busy { // with what came later
+			if m.working(w) { // with what came later
 				return nil
 			}
-			f := derived.Follower[Tx]{Store: store, Target: &target{index: x}, Commits: true, Limit: searched.WindowLimit, Progress: progress}
+			t := &target{work: w}
+			f := derived.Follower[Tx]{Store: store, Target: t, Commits: true, Limit: searched.WindowLimit, Progress: progress}
 			_, err := f.Run(ctx)
-			if errors.Is(err, errWorking) {
+			damaged := errors.Is(err, searched.ErrDamaged) || x.server.Damaged(err)
+			switch {
+			case errors.Is(err, errWorking):
 				cleared--
 				continue
-			}
-			if !useless(err) {
+			case errors.Is(err, errCleared):
+				continue
+			case damaged && repaired:
+				return fmt.Errorf("it was made again, and still: %w", err)
+			case !damaged && !useless(err):
 				return err
 			}
-			if m, err = x.meta(ctx); err != nil {
-				return err
+			repaired = repaired || damaged
+			if m = t.is; !m.usable() {
+				continue
 			}
 		}
-		if err := x.clear(ctx, m); err != nil {
+		if err := w.clear(ctx, m); err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("other processes kept clearing it: %w", searched.ErrUnsettled)
 }
 
-// waited returns the row when no other process is working, or when the index has a commit.
-func (x *Index) waited(ctx context.Context, head backend.Cursor, progress func(done, total uint64)) (meta, error) {
-	var first *meta
-	for {
-		m, err := x.meta(ctx)
-		if err != nil || !m.busy || !m.usable() || m.At.Number >= head.Number {
-			return m, err
-		}
-		if first == nil {
-			first = &m
-		}
-		if progress != nil && m.At.Number > first.At.Number {
-			progress(m.At.Number-first.At.Number, head.Number-first.At.Number)
-		}
-		select {
-		case <-ctx.Done():
-			return m, context.Cause(ctx)
-		case <-time.After(waitPause):
-		}
-	}
-}
-
 // errWorking means that another process is working.
 var errWorking = errors.New("another process is updating the search index")
 
-// errUseless means that the tables do not have what they must have.
-var errUseless = errors.New("the search index does not fit the store")
-
+// useless reports whether an error says that the index is not one of the store.
 func useless(err error) bool {
-	return errors.Is(err, errUseless) || errors.Is(err, lineage.ErrDiverged) || errors.Is(err, derived.ErrOtherStore) || errors.Is(err, errCleared)
+	return errors.Is(err, lineage.ErrDiverged) || errors.Is(err, derived.ErrOtherStore)
 }
 
 // errCleared means that another process has begun to clear the index, or that the store has another epoch.
 var errCleared = errors.New("the search index is of another epoch")
 
-// tables are those that a cleared index has no rows in, with the column by which they are deleted.
-var tables = []struct{ name, key string }{
-	{"lineage_search_text", "id"},
-	{"lineage_search_usage", "text"},
-	{"lineage_search_term", "term"},
-	{"lineage_search_tip", "id"},
-	{"lineage_search_run", "number"},
-	{"lineage_search_thread", "id"},
-}
-
-// clearStep is the number of rows that are deleted at once.
-var clearStep = 5000
-
-// clear empties an index that was as in m, and begins it for the present epoch. It does nothing if another process has
-// changed it.
-func (x *Index) clear(ctx context.Context, m meta) error {
-	if !m.exists { // there may be rows of one whose row was removed
-		return x.server.Write(ctx, func(tx Tx) error {
-			return tx(func(b *pgx.Batch) {
-				b.Queue(`INSERT INTO lineage_search (store, format, epoch, clearing, stamp, terms) SELECT store, $2, epoch, true, $3, 0 FROM lineage_store WHERE store = $1 ON CONFLICT DO NOTHING`,
-					x.store, format, rand.Int64())
-			})
-		})
-	}
-	next := rand.Int64()
-	changed := false
-	err := x.server.Write(ctx, func(tx Tx) error { // from now on, nobody adds to it
-		changed = false
-		return tx(func(b *pgx.Batch) {
-			b.Queue(`UPDATE lineage_search SET clearing = true, turn = turn + 1, stamp = $4 WHERE store = $1 AND turn = $2 AND stamp = $3 RETURNING turn`,
-				x.store, m.Turn, m.stamp, next).Query(func(rows pgx.Rows) error { changed = rows.Next(); rows.Close(); return rows.Err() })
-		})
-	})
-	if err != nil || !changed {
-		return err
-	}
-	if err := x.empty(ctx); err != nil {
-		return err
-	}
-	return x.server.Write(ctx, func(tx Tx) error {
-		return tx(func(b *pgx.Batch) {
-			b.Queue(`UPDATE lineage_search SET clearing = false, format = $4, epoch = (SELECT epoch FROM lineage_store WHERE store = $1), identity = '',
-  number = 0, id = 0, seen_number = 0, seen_id = 0, turn = turn + 1, spans = 0, runs = 0, threads = 0, terms = $5, erased = false, busy_until = NULL
-WHERE store = $1 AND turn = $2 AND stamp = $3`, x.store, m.Turn+1, next, format, firstTerm())
-		})
-	})
-}
-
-// firstTerm returns the number before the first term. It is random, so that the stores of a database have different
-// numbers, which share an index of the server.
-func firstTerm() int64 { return rand.Int64N(1 << 32) }
-
-// empty deletes what an index has, in steps.
-func (x *Index) empty(ctx context.Context) error {
-	for _, t := range tables {
-		for {
-			deleted := 0
-			err := x.server.Write(ctx, func(tx Tx) error {
-				return tx(func(b *pgx.Batch) {
-					b.Queue(`WITH gone AS (DELETE FROM `+t.name+` WHERE store = $1 AND `+t.key+` = ANY(ARRAY(SELECT `+t.key+` FROM `+t.name+` WHERE store = $1 ORDER BY `+t.key+` LIMIT $2)) RETURNING store) SELECT count(*) FROM gone`,
-						x.store, clearStep).QueryRow(func(row pgx.Row) error { return row.Scan(&deleted) })
-				})
-			})
-			if err != nil {
-				return err
-			}
-			if deleted == 0 {
-				break
-			}
-		}
-	}
-	return nil
-}
-
 // Collected clears an index from before the last collection. The text that the collection removed goes with it.
-func (x *Index) Collected(ctx context.Context) error {
+func (x *Index) Collected(ctx context.Context) (err error) {
+	w := x.work()
+	defer func() {
+		if err != nil {
+			w.release(ctx)
+		}
+	}()
 	for range mostRepeated {
-		m, err := x.meta(ctx)
+		m, err := w.waited(ctx, backend.Cursor{}, nil)
 		if err != nil || !m.exists || m.usable() {
 			return err
 		}
-		if err := x.clear(ctx, m); err != nil {
+		if err := w.clear(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -299,19 +235,19 @@ func (x *Index) Collected(ctx context.Context) error {
 
 // target implements derived.Target.
 type target struct {
-	index  *Index
+	*work
 	is     meta // as of the last call of Mark
 	adding *window
 }
 
 // Mark implements derived.Target.
 func (t *target) Mark(ctx context.Context) (derived.Mark, error) {
-	m, err := t.index.meta(ctx)
+	m, err := t.meta(ctx)
 	switch {
 	case err != nil:
 	case !m.usable():
 		err = errCleared
-	case m.busy && m.stamp != t.is.stamp:
+	case m.working(t.work):
 		err = errWorking
 	}
 	t.is = m
@@ -320,22 +256,25 @@ func (t *target) Mark(ctx context.Context) (derived.Mark, error) {
 
 // Write implements derived.Target.
 func (t *target) Write(ctx context.Context, do func(Tx) error) error {
-	return t.index.server.Write(ctx, do)
+	return t.server.Write(ctx, do)
 }
 
 // Swap implements derived.Target.
 func (t *target) Swap(_ context.Context, tx Tx, was, is derived.Mark) (swapped bool, err error) {
 	w := t.adding
 	w.stamp = rand.Int64()
+	t.begun = true
 	err = tx(func(b *pgx.Batch) {
 		if is.At != is.Seen && !w.sorts { // the server sorts more words at once; the last window has it sort those that are left
 			b.Queue(`SELECT set_config('gin_pending_list_limit', $1, true)`, manyWords)
 		}
 		b.Queue(`UPDATE lineage_search SET identity = $4, number = $5, id = $6, seen_number = $7, seen_id = $8, turn = $9, stamp = $10,
-  spans = $11, runs = $12, threads = $13, terms = $14, erased = $15, busy_until = CASE WHEN $16 THEN clock_timestamp() + make_interval(secs => $17) END
+  spans = $11, runs = $12, threads = $13, terms = $14, erased = $15, busy_until = CASE WHEN $16 THEN clock_timestamp() + make_interval(secs => $17) END,
+  generation = $19, owner = $20
 WHERE store = $1 AND turn = $2 AND stamp = $3 AND NOT clearing AND epoch = $18 AND epoch = (SELECT epoch FROM lineage_store WHERE store = $1) RETURNING turn`,
-			t.index.store, was.Turn, t.is.stamp, is.Store[:], int64(is.At.Number), int64(is.At.ID), int64(is.Seen.Number), int64(is.Seen.ID), is.Turn, w.stamp,
-			w.next.spans, w.next.runs, w.next.threads, w.next.terms, w.next.erased, is.At != is.Seen, busyTime.Seconds(), t.is.epoch).
+			t.store, was.Turn, t.is.stamp, is.Store[:], int64(is.At.Number), int64(is.At.ID), int64(is.Seen.Number), int64(is.Seen.ID), is.Turn, w.stamp,
+			w.next.spans, w.next.runs, w.next.threads, w.next.terms, w.next.erased, is.At != is.Seen, busyTime.Seconds(), t.is.epoch,
+			w.next.generation, t.owner).
 			Query(func(rows pgx.Rows) error { swapped = rows.Next(); rows.Close(); return rows.Err() })
 	})
 	return swapped, err
@@ -348,7 +287,7 @@ var MostWritten = 1 << 17
 // Apply implements derived.Target. What is much is written by transactions of its own, before the last one of the window. It
 // is the same when it is written again.
 func (t *target) Apply(ctx context.Context, w *derived.Window[Tx]) error {
-	t.adding = &window{index: t.index, is: t.is, next: t.is, w: w}
+	t.adding = &window{index: t.Index, is: t.is, next: t.is, w: w}
 	if err := t.adding.prepare(ctx); err != nil {
 		return err
 	}
@@ -401,7 +340,7 @@ func (t *target) applyMentions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.terms, w.numbers, w.ids, w.words = nil, nil, nil, nil
+	w.terms, w.numbers, w.ids, w.words, w.repeats = nil, nil, nil, nil, true
 	for len(w.mentions) > MostWritten {
 		rest := w.mentions[MostWritten:]
 		w.mentions = w.mentions[:MostWritten]
@@ -429,10 +368,10 @@ func (t *target) write(ctx context.Context, added map[string]int32, statements f
 
 // wrote records the state after a transaction.
 func (t *target) wrote(next meta, added map[string]int32) {
-	next.Turn, next.stamp = t.is.Turn+1, t.adding.stamp
+	next.Turn, next.stamp, next.owner = t.is.Turn+1, t.adding.stamp, t.owner
 	if len(t.adding.gone) > 0 { // terms of erased texts may be gone
 		added = nil
 	}
-	t.index.known.learn(&t.is, &next, added)
+	t.known.learn(&t.is, &next, added)
 	t.is = next
 }

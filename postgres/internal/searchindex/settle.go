@@ -278,7 +278,7 @@ func (w *window) settleContents(ctx context.Context) error {
 			_, err := pgx.ForEachRow(rows, []any{&of}, func() error {
 				id, is := contextOf(of)
 				if !is {
-					return errUseless
+					return searched.ErrDamaged
 				}
 				w.w.Changes.Context(id, derived.ContextChange{Summarized: true})
 				return nil
@@ -303,6 +303,7 @@ func (w *window) storedAgain(ctx context.Context) (again []content.ID, err error
 		return nil, nil
 	}
 	err = w.index.server.Read(ctx, func(b *pgx.Batch) {
+		again = nil
 		b.Queue(`SELECT id FROM lineage_search_text WHERE store = $1 AND id = ANY($2::bytea[])`, w.index.store, marks).Query(func(rows pgx.Rows) error {
 			var id []byte
 			_, err := pgx.ForEachRow(rows, []any{&id}, func() error {

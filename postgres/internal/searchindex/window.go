@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -43,6 +44,7 @@ type window struct {
 	unread   []searched.TextID // new texts, the words of which are still to be found
 	parser   query.Terms
 	sorts    bool     // the transaction writes the last texts
+	repeats  bool     // runs may have been written
 	ids      [][]byte // new texts, and their words
 	words    []string
 	added    map[string]int32 // numbers of terms that were looked up or given
@@ -113,6 +115,9 @@ func (w *window) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	if len(w.gone) > 0 { // a term may lose its number, and get another one later
+		w.next.generation = rand.Int64()
+	}
 	return nil
 }
 
@@ -126,9 +131,10 @@ func (w *window) findRuns(ctx context.Context) error {
 			ids = append(ids, []byte(key))
 		}
 	}
+	w.repeats = !w.is.Settled() // by an interrupted update
 	for _, r := range w.created {
 		want(r.parent)
-		if !w.is.Settled() { // an interrupted update may have written it
+		if w.repeats {
 			ids = append(ids, []byte(r.key))
 		}
 	}
@@ -156,12 +162,12 @@ func (w *window) findRuns(ctx context.Context) error {
 	}
 	for _, r := range w.created {
 		if r.parent != "" && w.runs[r.parent] == 0 {
-			return fmt.Errorf("run %x is missing: %w", r.parent, errUseless)
+			return fmt.Errorf("run %x is missing: %w", r.parent, searched.ErrDamaged)
 		}
 	}
 	for key := range w.lasts {
 		if w.runs[key] == 0 {
-			return fmt.Errorf("run %x is missing: %w", key, errUseless)
+			return fmt.Errorf("run %x is missing: %w", key, searched.ErrDamaged)
 		}
 	}
 	for i := range w.tips.are {
@@ -175,7 +181,7 @@ func (w *window) findRuns(ctx context.Context) error {
 			w.created = append(w.created, run{key: t.run})
 			w.lasts[t.run] = 1
 		} else if w.w.To == w.w.Head {
-			return fmt.Errorf("run %x is missing: %w", t.run, errUseless)
+			return fmt.Errorf("run %x is missing: %w", t.run, searched.ErrDamaged)
 		}
 	}
 	return nil

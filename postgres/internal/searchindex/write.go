@@ -89,10 +89,14 @@ func (w *window) writeRuns(b *pgx.Batch) {
 		threads = append(threads, thread)
 	}
 	if len(numbers) > 0 {
+		known := ``
+		if w.repeats {
+			known = `
+ON CONFLICT (store, number) DO UPDATE SET parent = excluded.parent, after = excluded.after, thread = excluded.thread, last = excluded.last`
+		}
 		b.Queue(`INSERT INTO lineage_search_run (store, number, id, parent, after, thread, last)
 SELECT $1, r.number, r.id, nullif(r.parent, 0), r.after, r.thread, r.last FROM unnest($2::bigint[], $3::bytea[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bigint[])
-AS r (number, id, parent, after, thread, last)
-ON CONFLICT (store, number) DO UPDATE SET parent = excluded.parent, after = excluded.after, thread = excluded.thread, last = excluded.last`, store, numbers, ids, parents, afters, threads, lasts)
+AS r (number, id, parent, after, thread, last)`+known, store, numbers, ids, parents, afters, threads, lasts)
 	}
 	numbers, lasts = nil, nil
 	for key, last := range w.lasts {

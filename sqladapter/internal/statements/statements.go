@@ -92,12 +92,24 @@ func Of() ([]Statement, error) {
 		}
 	}
 	for _, t := range tables.All {
-		for name, text := range t.Statements() {
+		for name, text := range statementsOf(t) {
 			found = append(found, Statement{t.Name + "." + name, text})
 		}
 	}
 	slices.SortFunc(found, func(a, b Statement) int { return strings.Compare(a.Name, b.Name) })
 	return found, nil
+}
+
+// statementsOf returns the statements of a table by name.
+func statementsOf(t *tables.Table) map[string]sqladapter.Statement {
+	all := map[string]sqladapter.Statement{"insert": t.Insert, "select": t.Select, "known": t.Known, "page": t.Page, "count": t.Count, "remove": t.Remove}
+	if t.Update != "" {
+		all["update"] = t.Update
+	}
+	if t.Of != nil {
+		all["of"] = t.SelectOf
+	}
+	return all
 }
 
 func collect(found []Statement, file *ast.File, path string) ([]Statement, error) {

@@ -100,18 +100,6 @@ func (t *Table) selectBy(columns ...string) sqladapter.Statement {
 	return statement(`SELECT %s FROM %q WHERE %s%q IN ({list})`, list(t.Columns, ""), t.Name, conditions, columns[last])
 }
 
-// Statements returns the statements by name.
-func (t *Table) Statements() map[string]sqladapter.Statement {
-	all := map[string]sqladapter.Statement{"insert": t.Insert, "select": t.Select, "known": t.Known, "page": t.Page, "count": t.Count, "remove": t.Remove}
-	if t.Update != "" {
-		all["update"] = t.Update
-	}
-	if t.Of != nil {
-		all["of"] = t.SelectOf
-	}
-	return all
-}
-
 func statement(format string, args ...any) sqladapter.Statement {
 	return sqladapter.Statement(fmt.Sprintf(format, args...))
 }

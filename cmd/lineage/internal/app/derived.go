@@ -7,10 +7,11 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/scratch"
 	"github.com/lineage-store/lineage/internal/vfs"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // WithDerived calls do with data that is derived from the store and kept in a file beside it. If that file cannot be
-// written, a temporary one is created for this call. A progress line is shown while the data is updated.
+// written, or is of a newer program, a temporary one is created for this call. A progress line is shown while the data is updated.
 func WithDerived[T io.Closer](s *Session, what string, open func(dir string, progress func(done, total uint64)) (T, error), do func(T) error) (err error) {
 	line := s.Progress(what, func(n int64) string { return screen.Plural(n, "commit") })
 	defer line.Done()
@@ -24,11 +25,11 @@ func WithDerived[T io.Closer](s *Session, what string, open func(dir string, pro
 }
 
 // OpenDerived opens data that is derived from a store. Its file is in the store's directory or, if that cannot be
-// written, in a temporary one. The caller must call remove after closing the data.
+// written or has the file of a newer program, in a temporary one. The caller must call remove after closing the data.
 func OpenDerived[T any](dir string, open func(dir string) (T, error)) (is T, remove func() error, err error) {
 	remove = func() error { return nil }
 	is, err = open(dir)
-	if !vfs.IsUnwritable(err) {
+	if !vfs.IsUnwritable(err) && !errors.Is(err, backend.ErrNewerFormat) {
 		return is, remove, err
 	}
 	own, err := scratch.New()

@@ -152,7 +152,7 @@ func printLog(a *app.App, o *threads.LogOptions, r *show.Reader, read func(visit
 		r.End()
 	}
 	if printed == 0 && !o.Follow {
-		a.Note("no messages; 'lineage append TEXT' adds one")
+		a.Note("no messages here; 'lineage tree' shows other branches and subagents, 'lineage append TEXT' adds a message")
 	}
 	return lines.End("")
 }

@@ -65,7 +65,7 @@ func runMCP(ctx context.Context, a *app.App, o *mcpOptions) error {
 		mode = app.Changing | app.NoThread
 	}
 	return a.Open(ctx, mode, func(ctx context.Context, s *app.Session) (err error) {
-		indexes := &pageIndexes{store: s.Store, dir: s.Dir}
+		indexes := &sharedIndexes{store: s.Store, dir: s.Dir}
 		defer func() { err = errors.Join(err, indexes.close()) }()
 		logger := logline.New(slog.LevelWarn, func(line string) { s.Warn("%s", line) })
 		return mcpService(s, indexes, logger).Run(ctx, *client, io.NopCloser(awaited.NewReader(ctx, a.Stdin)), nopWriteCloser{a.Raw(), a.Flush})
@@ -101,18 +101,18 @@ func (w nopWriteCloser) Write(b []byte) (int, error) {
 func (nopWriteCloser) Close() error { return nil }
 
 // mcpService returns the service of the store.
-func mcpService(s *app.Session, indexes *pageIndexes, logger *slog.Logger) *mcp.Service {
+func mcpService(s *app.Session, indexes *sharedIndexes, logger *slog.Logger) *mcp.Service {
 	build, _ := debug.ReadBuildInfo()
 	return mcp.New(mcp.Options{Store: s.Store, Version: app.NewVersion(build).Version, Logger: logger, Search: indexes.find, Usage: indexes.report})
 }
 
 // mcpRoute returns the route for agents.
-func mcpRoute(s *app.Session, o *serveOptions, logger *slog.Logger, indexes *pageIndexes) server.Route {
-	return server.Route{Pattern: "/mcp", Scoped: true, BodySize: mcp.MaxRequest, Handler: mcpService(s, indexes, logger).Handler(o.mcpWrite)}
+func mcpRoute(s *app.Session, logger *slog.Logger, indexes *sharedIndexes, write []string) server.Route {
+	return server.Route{Pattern: "/mcp", Scoped: true, BodySize: mcp.MaxRequest, Handler: mcpService(s, indexes, logger).Handler(write)}
 }
 
 // find is mcp.Options.Search.
-func (p *pageIndexes) find(ctx context.Context, q mcp.SearchQuery) (hits []mcp.Hit, err error) {
+func (p *sharedIndexes) find(ctx context.Context, q mcp.SearchQuery) (hits []mcp.Hit, err error) {
 	index, err := p.openTexts(ctx)
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (p *pageIndexes) find(ctx context.Context, q mcp.SearchQuery) (hits []mcp.H
 }
 
 // report is mcp.Options.Usage.
-func (p *pageIndexes) report(ctx context.Context, q mcp.UsageQuery) (rows []*records.Usage, total *records.Usage, err error) {
+func (p *sharedIndexes) report(ctx context.Context, q mcp.UsageQuery) (rows []*records.Usage, total *records.Usage, err error) {
 	index, err := p.openCosts(ctx)
 	if err != nil {
 		return nil, nil, err

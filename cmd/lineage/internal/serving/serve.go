@@ -112,7 +112,7 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 		return app.Usagef("%s: the server keeps this store open", app.Redact(dir))
 	}
 	if o.link {
-		return printLink(ctx, a, o)
+		return printLink(ctx, a, o.open)
 	}
 	options, err := o.options()
 	if err != nil {
@@ -128,7 +128,7 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 		var http *server.Server
 		if !o.alone {
 			options.Ready = alive
-			indexes := &pageIndexes{store: s.Store, dir: s.Dir}
+			indexes := &sharedIndexes{store: s.Store, dir: s.Dir}
 			defer func() { err = errors.Join(err, indexes.close()) }()
 			if http, err = listen(ctx, s, o, options, indexes); err != nil {
 				return err
@@ -163,7 +163,7 @@ func stillThere(dir string) error {
 }
 
 // listen starts the HTTP server and prints its address.
-func listen(ctx context.Context, s *app.Session, o *serveOptions, options server.Options, indexes *pageIndexes) (*server.Server, error) {
+func listen(ctx context.Context, s *app.Session, o *serveOptions, options server.Options, indexes *sharedIndexes) (*server.Server, error) {
 	tokens, err := tokens(s)
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func listen(ctx context.Context, s *app.Session, o *serveOptions, options server
 		return nil, err
 	}
 	options.Routes = append(options.Routes, apiRoutes(s, options.Logger, indexes)...)
-	options.Routes = append(options.Routes, mcpRoute(s, o, options.Logger, indexes))
+	options.Routes = append(options.Routes, mcpRoute(s, options.Logger, indexes, o.mcpWrite))
 	http, err := server.Open(ctx, options)
 	if errors.Is(err, server.ErrNeedsTLS) {
 		err = app.Hint(&app.UsageError{Err: err}, "--tls-cert and --tls-key name a certificate; --plain does without")

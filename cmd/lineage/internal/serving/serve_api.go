@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -18,19 +16,17 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/resume"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/lineage/usage"
 	"github.com/lineage-store/lineage/server"
 	"github.com/lineage-store/lineage/server/api"
-	"github.com/lineage-store/lineage/server/page"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // apiRoutes returns the routes of the API.
-func apiRoutes(s *app.Session, logger *slog.Logger, from *pageIndexes) []server.Route {
+func apiRoutes(s *app.Session, logger *slog.Logger, from *sharedIndexes) []server.Route {
 	to := &transfers{s}
 	return api.New(api.Options{
 		Store: s.Store, Logger: logger, Search: from.searchFor, SearchChat: from.searchChat, Usage: from.usageFor,
@@ -39,7 +35,7 @@ func apiRoutes(s *app.Session, logger *slog.Logger, from *pageIndexes) []server.
 }
 
 // searchFor is api.Options.Search.
-func (p *pageIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits []*records.Hit, err error) {
+func (p *sharedIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits []*records.Hit, err error) {
 	index, err := p.openTexts(ctx)
 	if err != nil {
 		return nil, err
@@ -69,7 +65,7 @@ func (p *pageIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits []
 }
 
 // searchChat is api.Options.SearchChat.
-func (p *pageIndexes) searchChat(ctx context.Context, chatID, query string, o chat.SearchOptions) iter.Seq2[chat.SearchResult, error] {
+func (p *sharedIndexes) searchChat(ctx context.Context, chatID, query string, o chat.SearchOptions) iter.Seq2[chat.SearchResult, error] {
 	index, err := p.openTexts(ctx)
 	if err != nil {
 		return func(yield func(chat.SearchResult, error) bool) { yield(chat.SearchResult{}, err) }
@@ -78,7 +74,7 @@ func (p *pageIndexes) searchChat(ctx context.Context, chatID, query string, o ch
 }
 
 // usageFor is api.Options.Usage.
-func (p *pageIndexes) usageFor(ctx context.Context, q api.UsageQuery) ([]*records.Usage, error) {
+func (p *sharedIndexes) usageFor(ctx context.Context, q api.UsageQuery) ([]*records.Usage, error) {
 	by := []usage.By{}
 	for _, name := range q.By {
 		if !slices.Contains(usage.Keys, usage.By(name)) {
@@ -98,9 +94,6 @@ func (p *pageIndexes) usageFor(ctx context.Context, q api.UsageQuery) ([]*record
 	}
 	return append(report.Records(by), report.TotalRecord()), nil
 }
-
-// transfers implements the API's imports and sessions.
-type transfers struct{ *app.Session }
 
 // importArchive is api.Options.Import.
 func (t *transfers) importArchive(ctx context.Context, q api.ImportQuery) (*records.Imported, error) {
@@ -149,46 +142,4 @@ func (t *transfers) resume(ctx context.Context, q api.ResumeQuery) (*records.Res
 	size, err := made.Write(ctx)
 	r.Lines, r.Bytes = size.Lines, size.Bytes
 	return r, err
-}
-
-// session creates a session of an agent on this machine.
-func (t *transfers) session(ctx context.Context, at lineage.SpanRef, o resume.Options) (made *resume.Session, err error) {
-	if o.Environment, _, err = t.Machine(); err != nil {
-		return nil, err
-	}
-	return resume.New(ctx, t.Store, at, o)
-}
-
-// isNoSession reports whether an error says that no session is possible, or that something must be chosen first.
-func isNoSession(err error) bool {
-	return errors.Is(err, resume.ErrNoWayIn) || errors.Is(err, resume.ErrNoFolder) || errors.As(err, new(*follow.UnknownAgentError))
-}
-
-// tried returns the record of a session that is not written.
-func tried(ctx context.Context, made *resume.Session) (*records.Resumed, error) {
-	r := sources.ResumedRecord(made, false)
-	size, err := made.Content(ctx, io.Discard)
-	r.Lines, r.Bytes = size.Lines, size.Bytes
-	return r, err
-}
-
-// tryResume is page.Options.Resume.
-func (t *transfers) tryResume(ctx context.Context, q page.ResumeQuery) (*page.Resumed, error) {
-	o := resume.Options{Agent: q.Agent, Thread: q.Thread}
-	made, err := t.session(ctx, q.At, o)
-	note := ""
-	if errors.Is(err, resume.ErrNoFolder) { // the command names another folder
-		note = err.Error() + ": the command continues in the folder that it is run in, or that --dir names"
-		if o.Dir, err = os.UserHomeDir(); err == nil {
-			made, err = t.session(ctx, q.At, o)
-		}
-	}
-	if isNoSession(err) || errors.Is(err, resume.ErrNothing) {
-		err = fmt.Errorf("%w: %w", page.ErrNoSession, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	r, err := tried(ctx, made)
-	return &page.Resumed{Resumed: r, Losses: made.Losses, Note: note}, err
 }

@@ -22,7 +22,7 @@ func TestSearchOfAnother(t *testing.T) {
 		_, err = main.Extend(t.Context(), lineage.User("the secret of "+user))
 		require.NoError(t, err)
 	}
-	p := &pageIndexes{store: store, dir: t.TempDir()}
+	p := &sharedIndexes{store: store, dir: t.TempDir()}
 	q := api.SearchQuery{Text: "secret", Limit: 10}
 	hits, err := p.searchFor(t.Context(), q)
 	require.NoError(t, err)

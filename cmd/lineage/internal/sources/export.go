@@ -70,7 +70,10 @@ last, also if the agent has deleted it. It is named by its path, the end of its 
   lineage export --native lisbon.jsonl --output lisbon.jsonl`,
 		RunE: a.On(app.Reading, func(ctx context.Context, s *app.Session, args []string) error {
 			if o.what = args; o.native {
-				return exportNative(ctx, s, o)
+				if o.format != "" || o.all || o.given || o.prune || o.title != "" {
+					return app.Usagef("--native writes a file as it is: only with --output")
+				}
+				return exportNative(ctx, s, o.what, o.to)
 			}
 			return runExport(ctx, s, o)
 		}),
@@ -240,23 +243,4 @@ func exportScope(ctx context.Context, s *app.Session, o *exportOptions) (export.
 		scope.Context = found.Context
 	}
 	return scope, nil
-}
-
-// writeBinary is app.WriteOutput for bytes that a terminal cannot show.
-func writeBinary(a *app.App, name string, write func(io.Writer) error) error {
-	if name == app.StdoutName && a.Out.Terminal {
-		return app.Usagef("this is not for a terminal: send it to a file")
-	}
-	return a.WriteOutput(name, write)
-}
-
-type countingWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *countingWriter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
 }

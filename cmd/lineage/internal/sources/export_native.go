@@ -18,14 +18,11 @@ import (
 )
 
 // exportNative writes a session file as it was last read.
-func exportNative(ctx context.Context, s *app.Session, o *exportOptions) error {
-	if o.format != "" || o.all || o.given || o.prune || o.title != "" {
-		return app.Usagef("--native writes a file as it is: only with --output")
-	}
-	if len(o.what) > 1 {
+func exportNative(ctx context.Context, s *app.Session, what []string, to string) error {
+	if len(what) > 1 {
 		return app.Usagef("--native writes one file: name one")
 	}
-	sources, err := sourcesToExport(ctx, s, o.what)
+	sources, err := sourcesToExport(ctx, s, what)
 	if err != nil {
 		return err
 	}
@@ -33,8 +30,8 @@ func exportNative(ctx context.Context, s *app.Session, o *exportOptions) error {
 	if len(sources) > 1 {
 		path = sources[0].Database()
 	}
-	r := records.Exported{File: o.to, Format: "native"}
-	err = writeBinary(s.App, o.to, func(w io.Writer) error {
+	r := records.Exported{File: to, Format: "native"}
+	err = writeBinary(s.App, to, func(w io.Writer) error {
 		counted := &countingWriter{w: w}
 		for _, source := range sources {
 			if err := source.Export(ctx, counted); err != nil {
@@ -49,7 +46,7 @@ func exportNative(ctx context.Context, s *app.Session, o *exportOptions) error {
 		return app.Hint(err, "'lineage export' writes the conversation in other formats")
 	case errors.Is(err, lineage.ErrErased):
 		return app.Hint(err, "a part of it was erased from the store: 'lineage export' writes the rest in other formats")
-	case err != nil || o.to == app.StdoutName:
+	case err != nil || to == app.StdoutName:
 		return err
 	}
 	return s.Print(&r, "wrote %s as %s was, %s\n", r.File, path, screen.Bytes(r.Bytes))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/usage"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // costsAge is the age at which the costs of conversations are computed again.
@@ -24,18 +23,17 @@ type threadCosts struct {
 	stop   context.CancelFunc
 }
 
-// cost is page.Options.Cost. It returns nothing before someone has asked for the usage of the store, which reads all
-// of it.
-func (p *pageIndexes) cost(id lineage.ThreadID) string {
-	c := &p.threads
+// cost returns the cost of a conversation. It reads the costs in the background, if the directory of the store has
+// usage, and returns nothing until it has them.
+func (c *threadCosts) cost(id lineage.ThreadID, dir string, read func(context.Context) map[lineage.ThreadID]string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.looks && !c.ended && time.Since(c.looked) > costsAge && usage.Exists(p.dir) {
+	if !c.looks && !c.ended && time.Since(c.looked) > costsAge && usage.Exists(dir) {
 		ctx, stop := context.WithCancel(context.Background())
 		c.looks, c.stop = true, stop
 		c.done.Go(func() {
 			defer stop()
-			of := p.costsByThread(ctx)
+			of := read(ctx)
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.looks, c.looked = false, time.Now()
@@ -45,27 +43,6 @@ func (p *pageIndexes) cost(id lineage.ThreadID) string {
 		})
 	}
 	return c.of[id]
-}
-
-// costsByThread returns the cost of conversations. It returns nil if that cannot be computed, as in a damaged store.
-func (p *pageIndexes) costsByThread(ctx context.Context) map[lineage.ThreadID]string {
-	index, err := p.openCosts(ctx)
-	if err != nil {
-		return nil
-	}
-	report, err := index.Report(ctx, usage.Query{By: []usage.By{usage.Thread}})
-	if err != nil {
-		return nil
-	}
-	of := make(map[lineage.ThreadID]string)
-	for i := range report.Rows {
-		row := &report.Rows[i]
-		figures := row.Figures.Record()
-		if id, err := structure.ParseID[lineage.ThreadID](row.Keys[0]); err == nil {
-			of[id] = figures.Money()
-		}
-	}
-	return of
 }
 
 // end stops the computation.

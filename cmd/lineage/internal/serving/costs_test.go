@@ -20,7 +20,7 @@ func TestCost(t *testing.T) {
 	_, err = main.Extend(t.Context(), lineage.Item{Role: "assistant", Type: "application/json",
 		Body: []byte(`{"id":"m","model":"claude-sonnet-4-5","role":"assistant","content":"a","usage":{"input_tokens":100000,"output_tokens":0}}`)})
 	require.NoError(t, err)
-	p := &pageIndexes{store: store, dir: t.TempDir()}
+	p := &sharedIndexes{store: store, dir: t.TempDir()}
 	require.Empty(t, p.cost(thread.ID()))
 	require.False(t, p.threads.looks)
 	index, err := p.openCosts(t.Context())

@@ -1,0 +1,126 @@
+package searchindex
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// work is an update or clearing of an index by a process.
+type work struct {
+	*Index
+	owner int64 // random
+	begun bool  // others may wait for it
+}
+
+func (x *Index) work() *work { return &work{Index: x, owner: rand.Int64()} }
+
+// waited returns the row when no other process is working, or when the index has a commit.
+func (w *work) waited(ctx context.Context, head backend.Cursor, progress func(done, total uint64)) (meta, error) {
+	var first *meta
+	for {
+		m, err := w.meta(ctx)
+		if err != nil || !m.working(w) || !m.clearing && (!m.usable() || m.At.Number >= head.Number) {
+			return m, err
+		}
+		if m.clearing {
+			first = nil
+		} else if first == nil {
+			first = &m
+		}
+		if progress != nil && first != nil && m.At.Number > first.At.Number {
+			progress(m.At.Number-first.At.Number, head.Number-first.At.Number)
+		}
+		select {
+		case <-ctx.Done():
+			return m, context.Cause(ctx)
+		case <-time.After(waitPause):
+		}
+	}
+}
+
+// release tells the others not to wait. It is needed when the work ended early.
+func (w *work) release(ctx context.Context) {
+	if !w.begun {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	_, _ = w.write(ctx, nil, `UPDATE lineage_search SET busy_until = NULL WHERE store = $1 AND owner = $2 RETURNING turn`, w.owner) // else they wait for busyTime
+}
+
+// write executes a statement that changes the row of the index, and then others, in a transaction. It reports false, and
+// executes no others, if the statement does not find the row.
+func (x *Index) write(ctx context.Context, then func(*pgx.Batch), sql string, args ...any) (found bool, err error) {
+	err = x.server.Write(ctx, func(tx Tx) error {
+		found = false
+		err := tx(func(b *pgx.Batch) {
+			b.Queue(sql, append([]any{x.store}, args...)...).Query(func(rows pgx.Rows) error { found = rows.Next(); rows.Close(); return rows.Err() })
+		})
+		if err != nil || !found || then == nil {
+			return err
+		}
+		return tx(then)
+	})
+	return found, err
+}
+
+// tables are those that a cleared index has no rows in, with the column by which they are deleted.
+var tables = []struct{ name, key string }{
+	{"lineage_search_text", "id"},
+	{"lineage_search_usage", "text"},
+	{"lineage_search_term", "term"},
+	{"lineage_search_tip", "id"},
+	{"lineage_search_run", "number"},
+	{"lineage_search_thread", "id"},
+}
+
+// clearStep is the number of rows that are deleted at once.
+const clearStep = 5000
+
+// clear empties an index that was as in m, and begins it for the present epoch. It does nothing if another process has
+// changed it, and stops when another one has taken it over.
+func (w *work) clear(ctx context.Context, m meta) error {
+	if !m.exists { // there may be rows of one whose row was removed
+		_, err := w.write(ctx, nil, `INSERT INTO lineage_search (store, format, epoch, clearing, stamp, generation, terms) SELECT store, $2, epoch, true, $3, 0, 0 FROM lineage_store WHERE store = $1 ON CONFLICT DO NOTHING RETURNING turn`,
+			format, rand.Int64())
+		return err
+	}
+	w.begun = true
+	// From now on, nobody adds to it. The second state is that after an attempt whose answer was lost.
+	owned, err := w.write(ctx, nil, `UPDATE lineage_search SET clearing = true, turn = $2::bigint + 1, stamp = $4, owner = $5, busy_until = clock_timestamp() + make_interval(secs => $6)
+WHERE store = $1 AND (turn = $2 AND stamp = $3 AND (NOT clearing OR coalesce(busy_until <= clock_timestamp(), true) OR owner = $5) OR turn = $2::bigint + 1 AND stamp = $4) RETURNING turn`,
+		m.Turn, m.stamp, rand.Int64(), w.owner, busyTime.Seconds())
+	for i := 0; i < len(tables) && owned && err == nil; {
+		t, deleted := tables[i], 0
+		owned, err = w.write(ctx, func(b *pgx.Batch) {
+			b.Queue(`WITH gone AS (DELETE FROM `+t.name+` WHERE store = $1 AND `+t.key+` = ANY(ARRAY(SELECT `+t.key+` FROM `+t.name+` WHERE store = $1 ORDER BY `+t.key+` LIMIT $2)) RETURNING store) SELECT count(*) FROM gone`,
+				w.store, clearStep).QueryRow(func(row pgx.Row) error { return row.Scan(&deleted) })
+		}, `UPDATE lineage_search SET busy_until = clock_timestamp() + make_interval(secs => $3) WHERE store = $1 AND clearing AND owner = $2 RETURNING turn`, w.owner, busyTime.Seconds())
+		if deleted == 0 {
+			i++
+		}
+	}
+	if err != nil || !owned {
+		return err
+	}
+	_, err = w.write(ctx, nil, `UPDATE lineage_search SET clearing = false, format = $3, epoch = (SELECT epoch FROM lineage_store WHERE store = $1), identity = '',
+  number = 0, id = 0, seen_number = 0, seen_id = 0, turn = turn + 1, generation = $4, spans = 0, runs = 0, threads = 0, terms = $5, erased = false, busy_until = NULL
+WHERE store = $1 AND clearing AND owner = $2 RETURNING turn`, w.owner, format, rand.Int64(), firstTerm())
+	return err
+}
+
+// firstTerm returns the number before the first term. It is random, so that the stores of a database have different
+// numbers, which share an index of the server.
+func firstTerm() int64 { return rand.Int64N(1 << 32) }
+
+// discard has the next update clear a damaged index, unless it has another generation.
+func (x *Index) discard(ctx context.Context, generation int64) error {
+	_, err := x.write(ctx, nil, `UPDATE lineage_search SET clearing = true, turn = turn + 1, stamp = $3, busy_until = NULL WHERE store = $1 AND generation = $2 AND NOT clearing RETURNING turn`,
+		generation, rand.Int64())
+	return err
+}
