@@ -35,6 +35,7 @@ func TestNoConnectionIsFree(t *testing.T) {
 		for range 2 {
 			conn, err := pool.Acquire(background)
 			require.NoError(t, err)
+			t.Cleanup(conn.Release) // also after a failure, because closing the pool waits for it
 			held = append(held, conn)
 		}
 		connectionTime, patience = 20*time.Millisecond, 50*time.Millisecond

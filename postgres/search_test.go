@@ -96,14 +96,14 @@ func TestSearchRepeatsTransactions(t *testing.T) {
 	require.Equal(t, 2, steps)
 }
 
-// counting counts what transactions for the index insert, and ends one of them.
-type counting struct {
+// parted counts what transactions for the index insert, and ends one of them.
+type parted struct {
 	searchServer
 	left             int // transactions until that one
 	rows, words, all int // the most rows and words of a transaction, and the number of transactions
 }
 
-func (s *counting) Write(ctx context.Context, do func(searchindex.Tx) error) error {
+func (s *parted) Write(ctx context.Context, do func(searchindex.Tx) error) error {
 	s.all++
 	s.left--
 	rows, words := 0, 0
@@ -163,7 +163,7 @@ func TestSearchWritesInParts(t *testing.T) {
 	require.NoError(t, err)
 	ended := 0
 	for {
-		server := &counting{searchServer: searchServer{e}, left: ended + 1}
+		server := &parted{searchServer: searchServer{e}, left: ended + 1}
 		e.search = searchindex.New(server, e.log.store)
 		err := searching(t, lineage.New(e), search.Options{}).Update(background)
 		require.LessOrEqual(t, server.rows, 10)
