@@ -41,19 +41,12 @@ func TestListingByMetadata(t *testing.T) {
 	conn, err := pgx.Connect(ctx, dsn)
 	require.NoError(t, err)
 	defer conn.Close(ctx)
-	exec := func(statement string) { // in a connection of its own, whose reads are counted when it ends
-		own, err := pgx.Connect(ctx, dsn)
-		require.NoError(t, err)
-		_, err = own.Exec(ctx, statement)
-		require.NoError(t, err)
-		require.NoError(t, own.Close(ctx))
-	}
-	exec(fmt.Sprintf(`INSERT INTO chats (id, userid, metadata, createdat, updatedat) SELECT 'c' || n, 'user' || n %% 2,
+	execApart(t, dsn, fmt.Sprintf(`INSERT INTO chats (id, userid, metadata, createdat, updatedat) SELECT 'c' || n, 'user' || n %% 2,
 		jsonb_build_object('archived', n %% 2 = 0, 'n', n, 'tags', jsonb_build_array('all', n %% 1000, 'half ' || n %% 2), 'nested', jsonb_build_object('k', jsonb_build_array(n %% 500))),
 		n / 3, n / 3 FROM generate_series(1, %d) AS n`, chats))
 	for _, analyzed := range []bool{false, true} {
 		if analyzed {
-			exec(`VACUUM ANALYZE chats`)
+			execApart(t, dsn, `VACUUM ANALYZE chats`)
 		}
 		for _, test := range sqltest.MetadataListings() {
 			want, matching := test.Want(chats)
@@ -85,6 +78,15 @@ func TestListingByMetadata(t *testing.T) {
 			}
 		}
 	}
+}
+
+// execApart executes a statement in a connection of its own, whose reads are counted when it ends.
+func execApart(t *testing.T, dsn, statement string) {
+	own, err := pgx.Connect(context.Background(), dsn)
+	require.NoError(t, err)
+	_, err = own.Exec(context.Background(), statement)
+	require.NoError(t, err)
+	require.NoError(t, own.Close(context.Background()))
 }
 
 // pagesRead returns how many pages of table chats and its indexes were read by connections that have

@@ -35,9 +35,8 @@ func TestPagesByKey(t *testing.T) {
 	conn, err := pgx.Connect(ctx, dsn)
 	require.NoError(t, err)
 	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, fmt.Sprintf(`INSERT INTO chats (id, userid, title, createdat, updatedat)
+	execApart(t, dsn, fmt.Sprintf(`INSERT INTO chats (id, userid, title, createdat, updatedat)
 		SELECT 'c' || lpad(n::text, 6, '0'), CASE WHEN n %% 3000 = 0 THEN 'rare' ELSE 'user' || n %% 10 END, 'title ' || n, n / 3, n / 3 FROM generate_series(0, %d) AS n`, chats-1))
-	require.NoError(t, err)
 	// ids are those of the chats that the options choose, newest first.
 	ids := func(o chat.ListOptions) (ids []string) {
 		for n := chats - 1; n >= 0; n-- {
@@ -53,8 +52,7 @@ func TestPagesByKey(t *testing.T) {
 	}
 	for _, analyzed := range []bool{false, true} {
 		if analyzed {
-			_, err = conn.Exec(ctx, `VACUUM ANALYZE chats`)
-			require.NoError(t, err)
+			execApart(t, dsn, `VACUUM ANALYZE chats`)
 		}
 		for name, o := range map[string]chat.ListOptions{
 			"all": {}, "a user's": {UserID: "user3"}, "few": {UserID: "rare"}, "by id": {IDPrefix: "c00"}, "a user's by id": {UserID: "user3", IDPrefix: "c"},
