@@ -225,7 +225,7 @@ func TestMonitoring(t *testing.T) {
 		require.NoError(t, rows.Err(), query)
 		found = append(found, n)
 	}
-	require.Equal(t, []int{1, 8, 1, 1, 0, 0}, found)
+	require.Equal(t, []int{1, 15, 1, 1, 0, 0}, found)
 	require.NoError(t, holder.Rollback(background))
 	require.NoError(t, <-done)
 }
