@@ -170,23 +170,27 @@ func (b *base) get(key []byte) (value []byte, ok bool, err error) {
 	return value, ok, err
 }
 
-// page returns the next entries from a key on, and the key from which others follow (nil at the
-// end), at most limit of the sealed table. The caller owns the memory.
-func (b *base) page(key []byte, limit int) (entries []Entry, next []byte, err error) {
+// page returns the next entries with from <= key < to, and the key from which others follow (nil at the end), at most limit
+// of the sealed table. A nil to has no end. The caller owns the memory.
+func (b *base) page(from, to []byte, limit int) (entries []Entry, next []byte, err error) {
 	err = b.read(func(c *bbolt.Cursor) error {
-		l, err := seekLeaf(c, b.pages, key)
+		l, err := seekLeaf(c, b.pages, from)
 		if err != nil {
 			return err
 		}
 		next = bytes.Clone(l.high)
-		if entries, err = l.list(key); err != nil || b.file.table == nil {
+		end, last := next, to != nil && (next == nil || bytes.Compare(to, next) <= 0)
+		if last {
+			end, next = to, nil
+		}
+		if entries, err = l.list(from, end); err != nil || b.file.table == nil {
 			return err
 		}
-		old, end, err := b.table().Page(key, next, limit)
-		if end != nil {
-			next = end
+		old, more, err := b.table().Page(from, end, limit)
+		if more != nil {
+			end, next = more, more
 		}
-		entries = over(entries, old, next)
+		entries = over(entries, old, end)
 		return err
 	})
 	if err != nil {

@@ -96,6 +96,26 @@ func BenchmarkScan(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/entry")
 }
 
+// BenchmarkScanShort reads ranges of one entry and of none.
+func BenchmarkScanShort(b *testing.B) {
+	db := benchIndex(b, benchKeys)
+	for name, tail := range map[string]string{"one": "", "none": "?"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				s := db.Snapshot()
+				from := []byte(key(i%benchKeys) + tail)
+				for _, err := range s.Scan(from, append(from, 0)) {
+					require.NoError(b, err)
+				}
+				s.Close()
+				i += 7
+			}
+		})
+	}
+}
+
 func BenchmarkLast(b *testing.B) {
 	db := benchIndex(b, benchKeys)
 	s := db.Snapshot()

@@ -107,7 +107,7 @@ func (d *dropper) batch(f *folder) (b dropped, err error) {
 	b.low = bytes.Clone(l.low)
 	var last []byte
 	for read := 0; ; {
-		entries, err := l.list(l.low)
+		entries, err := l.list(l.low, nil)
 		if err != nil {
 			return b, err
 		}

@@ -376,7 +376,7 @@ func (f *folder) merge(old leaf) (merged []Entry, size int, err error) {
 		size += entrySize(last, e.Key, e.Value)
 		merged, last = append(merged, e), e.Key
 	}
-	kept, err := old.list(old.low)
+	kept, err := old.list(old.low, nil)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -57,7 +57,7 @@ func TestSplit(t *testing.T) {
 			leaves, sizes := walkLeaves(t, db)
 			entries := 0
 			for i, l := range leaves {
-				list, err := l.list(l.low)
+				list, err := l.list(l.low, nil)
 				require.NoError(t, err)
 				entries += len(list)
 				for _, e := range list {

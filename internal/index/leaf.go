@@ -143,16 +143,16 @@ func (l leaf) get(key []byte) ([]byte, bool, error) {
 	return nil, false, nil
 }
 
-// list returns copies of the entries from a key on.
-func (l leaf) list(from []byte) ([]Entry, error) {
-	var (
-		out []Entry
-		mem = make([]byte, 0, len(l.entries)+leafTarget) // keys are longer than their stored parts
-	)
+// list returns copies of the entries with from <= key < to; a nil to has no end.
+func (l leaf) list(from, to []byte) (out []Entry, err error) {
+	var mem []byte
 	c := l.cursor()
-	for c.next() {
+	for c.next() && (to == nil || bytes.Compare(c.key, to) < 0) {
 		if bytes.Compare(c.key, from) < 0 {
 			continue
+		}
+		if mem == nil && to == nil {
+			mem = make([]byte, 0, len(l.entries)+leafTarget) // keys are longer than their stored parts
 		}
 		start := len(mem)
 		mem = append(append(mem, c.key...), c.value...)

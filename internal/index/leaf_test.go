@@ -60,7 +60,7 @@ func TestLeafRoundTrip(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, high, l.high)
 
-		entries, err := l.list(low)
+		entries, err := l.list(low, nil)
 		require.NoError(t, err)
 		require.Len(t, entries, len(m))
 		for i, e := range entries {
@@ -189,7 +189,7 @@ func FuzzDecodeLeaf(f *testing.F) {
 		v, ok, err := l.get(key)
 		require.False(t, err != nil && ok)
 		require.LessOrEqual(t, len(v), len(b))
-		entries, err := l.list(low)
+		entries, err := l.list(low, nil)
 		if err == nil {
 			require.LessOrEqual(t, len(entries), n)
 		}

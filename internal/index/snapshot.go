@@ -134,7 +134,7 @@ func (s *Snapshot) Cursor(from, to []byte) *Cursor {
 		c.m.layers = append(c.m.layers, newMemorySource(m, from))
 	}
 	if s.view.base != nil {
-		c.m.layers = append(c.m.layers, &baseSource{snapshot: s, next: from})
+		c.m.layers = append(c.m.layers, &baseSource{snapshot: s, next: from, to: to})
 	}
 	return c
 }
@@ -288,7 +288,7 @@ func (s *memorySource) skipTo(key []byte) {
 type baseSource struct {
 	snapshot *Snapshot
 	entries  []Entry
-	next     []byte // where the next ones start; nil after the last
+	next, to []byte // the range of the next ones; a nil next is the end, a nil to has none
 	pages    int    // read so far
 }
 
@@ -301,7 +301,7 @@ func (s *baseSource) peek() (Entry, bool, error) {
 		if err != nil {
 			return Entry{}, false, err
 		}
-		s.entries, s.next, err = b.page(s.next, min(minPage<<min(s.pages, 16), maxPage))
+		s.entries, s.next, err = b.page(s.next, s.to, min(minPage<<min(s.pages, 16), maxPage))
 		s.pages++
 		b.release()
 		if err != nil {

@@ -91,18 +91,15 @@ func (b *base) each(ctx context.Context, prefixes []byte, fn func(key, value []b
 		if len(prefixes) > 0 {
 			from, to = prefixes[n:n+1], []byte{prefixes[n] + 1}
 		}
-		for from != nil && (to == nil || bytes.Compare(from, to) < 0) {
+		for from != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			entries, next, err := b.page(from, maxPage)
+			entries, next, err := b.page(from, to, maxPage)
 			if err != nil {
 				return err
 			}
 			for _, e := range entries {
-				if to != nil && bytes.Compare(e.Key, to) >= 0 {
-					break
-				}
 				if err := fn(e.Key, e.Value); err != nil {
 					return err
 				}
