@@ -5,16 +5,28 @@ import "github.com/lineage-store/lineage/structure"
 // Ids are chosen by whoever makes a commit: those of a run and of a summary may be equal, and so may those of summaries of
 // several contexts. A run with one step stands for a summary in an index, and has a key that no id is.
 
-const ofSummary = 's'
+// OfSummary begins the key of a summary, and column "of" of its tip.
+const OfSummary = 's'
+
+// SummariesOf returns column "of" of the tips of the summaries of a context.
+func SummariesOf(id structure.ContextID) []byte { return append([]byte{OfSummary}, id[:]...) }
+
+// SummarizedIn returns the context of such a column.
+func SummarizedIn(of []byte) (id structure.ContextID, is bool) {
+	if is = len(of) == 1+len(id) && of[0] == OfSummary; is {
+		copy(id[:], of[1:])
+	}
+	return id, is
+}
 
 // SummaryKey returns the key of a summary of a context.
 func SummaryKey(of structure.ContextID, id structure.SummaryID) []byte {
-	return append(append([]byte{ofSummary}, of[:]...), id[:]...)
+	return append(SummariesOf(of), id[:]...)
 }
 
 // SummaryOf returns the context and the id of a summary from its key.
 func SummaryOf(key []byte) (of structure.ContextID, id structure.SummaryID, is bool) {
-	if is = len(key) == 1+len(of)+len(id) && key[0] == ofSummary; is {
+	if is = len(key) == 1+len(of)+len(id) && key[0] == OfSummary; is {
 		copy(of[:], key[1:])
 		copy(id[:], key[1+len(of):])
 	}

@@ -53,13 +53,10 @@ func (f *writer) settleContents(ctx context.Context) error {
 	return nil
 }
 
-// ofSummary is the first byte of column "of" in the tip of a summary. The id of its context follows.
-const ofSummary = 's'
-
 // settleSummaries stores the summaries of a context. Each is a run with one step that the context
 // sees.
 func (f *writer) settleSummaries(ctx context.Context, id structure.ContextID) error {
-	of := append([]byte{ofSummary}, id[:]...)
+	of := searched.SummariesOf(id)
 	if err := f.MoveAll(ctx, `SELECT run FROM tips WHERE of = ?`, of); err != nil {
 		return err
 	}
@@ -187,12 +184,13 @@ func (f *writer) restore(ctx context.Context, id [32]byte) error {
 			}
 		}
 	}
-	all, err := f.Blobs(ctx, `SELECT DISTINCT of FROM tips WHERE of >= ? AND of < ?`, []byte{ofSummary}, []byte{ofSummary + 1})
+	all, err := f.Blobs(ctx, `SELECT DISTINCT of FROM tips WHERE of >= ? AND of < ?`, []byte{searched.OfSummary}, []byte{searched.OfSummary + 1})
 	for _, of := range all {
-		if len(of) != 17 {
+		id, is := searched.SummarizedIn(of)
+		if !is {
 			return fmt.Errorf("summaries of context %x: %w", of, derivedfile.ErrUseless)
 		}
-		f.Changes.Context(structure.ContextID(of[1:]), derived.ContextChange{Summarized: true})
+		f.Changes.Context(id, derived.ContextChange{Summarized: true})
 	}
 	return err
 }

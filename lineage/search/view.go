@@ -167,8 +167,8 @@ func (v *fileView) seenBy(ctx context.Context, s *searched.Scope, a searched.Add
 		if err := scan(&thread, &id, &of); err != nil {
 			return fmt.Errorf("%w: %w", derivedfile.ErrUseless, err)
 		}
-		if len(of) == 17 && of[0] == ofSummary {
-			id = of[1:]
+		if context, is := searched.SummarizedIn(of); is {
+			id = context[:]
 		}
 		switch {
 		case len(thread) == 16:

@@ -425,7 +425,7 @@ func (v *view) Places(ctx context.Context, s *searched.Scope, of []searched.Addr
 					p.Threads = append(p.Threads, lineage.ThreadID(thread))
 					return nil
 				}
-				context, is := contextOf(owner)
+				context, is := searched.SummarizedIn(owner)
 				if !is && len(id) == len(context) {
 					context, is = structure.ContextID(id), true
 				}

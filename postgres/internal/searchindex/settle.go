@@ -198,7 +198,7 @@ func (w *window) settleSummaries(ctx context.Context) error {
 		if !change.Stated && !change.Summarized {
 			continue
 		}
-		of := summariesOf(id)
+		of := searched.SummariesOf(id)
 		w.tips.owners[string(of)] = true
 		c, err := w.w.State.Context(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) {
@@ -276,7 +276,7 @@ func (w *window) settleContents(ctx context.Context) error {
 		b.Queue(`SELECT DISTINCT of FROM lineage_search_tip WHERE store = $1 AND of IS NOT NULL`, w.index.store).Query(func(rows pgx.Rows) error {
 			var of []byte
 			_, err := pgx.ForEachRow(rows, []any{&of}, func() error {
-				id, is := contextOf(of)
+				id, is := searched.SummarizedIn(of)
 				if !is {
 					return searched.ErrDamaged
 				}
