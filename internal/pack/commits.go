@@ -22,7 +22,7 @@ func (p *File) Commits(from uint64) iter.Seq2[*structure.Commit, error] {
 			yield(nil, err)
 			return
 		}
-		known := p.newBodyIDs()
+		known := make(bodyIDs)
 		var pieces []piece
 		for ; n < len(p.rows); n++ {
 			c, err := p.readChapter(n, false) // each is read once: a cache would keep what nobody needs again
@@ -59,7 +59,7 @@ func missingRest(commit uint64) string {
 }
 
 // complete returns the commit of pieces, which it uses up.
-func (p *File) complete(pieces []piece, known *bodyIDs) (*structure.Commit, error) {
+func (p *File) complete(pieces []piece, known bodyIDs) (*structure.Commit, error) {
 	at, x := pieces[0], pieces[0].x
 	var c *structure.Commit
 	var err error
@@ -88,7 +88,7 @@ func (p *File) complete(pieces []piece, known *bodyIDs) (*structure.Commit, erro
 			if r.Body < 0 {
 				return r.ID, nil
 			}
-			if id, ok := known.get(uint64(r.Body)); ok {
+			if id, ok := known[uint64(r.Body)]; ok {
 				return id, nil
 			}
 			b, err := p.body(uint64(r.Body))
@@ -138,30 +138,16 @@ func pieceOf(pieces []piece, body int64) []piece {
 	return pieces
 }
 
-// bodyIDs has the ids of bodies that were read, so that content that is used often, such as a form, is not hashed
-// again. Of bodies whose numbers share a slot it has the last one.
-type bodyIDs struct {
-	slots []bodyID
-}
+// bodyIDs has the ids of bodies that were read, by number, so that content that is used often, such as a form, is not
+// hashed again.
+type bodyIDs map[uint64]content.ID
 
-type bodyID struct {
-	after uint64 // the number of the body plus 1
-	id    content.ID
-}
-
-// maxBodyIDs is the number of slots, of 40 bytes each.
+// maxBodyIDs is the number of ids that are remembered.
 const maxBodyIDs = 1 << 16
 
-func (p *File) newBodyIDs() *bodyIDs {
-	last := &p.rows[len(p.rows)-1]
-	return &bodyIDs{make([]bodyID, min(last.Body+last.Bodies, maxBodyIDs)+1)}
-}
-
-func (b *bodyIDs) slot(body uint64) *bodyID { return &b.slots[body%uint64(len(b.slots))] }
-
-func (b *bodyIDs) add(body uint64, id content.ID) { *b.slot(body) = bodyID{body + 1, id} }
-
-func (b *bodyIDs) get(body uint64) (content.ID, bool) {
-	s := b.slot(body)
-	return s.id, s.after == body+1
+func (b bodyIDs) add(body uint64, id content.ID) {
+	if len(b) >= maxBodyIDs {
+		clear(b)
+	}
+	b[body] = id
 }
