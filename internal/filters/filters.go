@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
@@ -197,10 +198,8 @@ func isFilter(word string) bool {
 	return ok
 }
 
-// isBare reports whether a character is part of a word of the query language.
-func isBare(r rune) bool {
-	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r >= utf8.RuneSelf && !unicode.IsSpace(r)
-}
+// isBare reports whether a character is part of a word of the query language, and no space.
+func isBare(r rune) bool { return query.IsBare(byte(min(r, utf8.RuneSelf))) && !unicode.IsSpace(r) }
 
 // word returns the text up to the first space outside of quotes.
 func word(text string) string {

@@ -170,9 +170,9 @@ func (p *queryParser) next() {
 	case strings.IndexByte("()*+^,:", c) >= 0:
 		p.kind, p.text = tokenMark, p.rest[:1]
 		p.rest = p.rest[1:]
-	case isBare(c):
+	case IsBare(c):
 		n := 1
-		for n < len(p.rest) && isBare(p.rest[n]) {
+		for n < len(p.rest) && IsBare(p.rest[n]) {
 			n++
 		}
 		p.kind, p.text, p.rest = tokenWord, p.rest[:n], p.rest[n:]
@@ -185,7 +185,8 @@ func (p *queryParser) next() {
 	}
 }
 
-func isBare(c byte) bool {
+// IsBare reports whether a byte is part of a word outside of quotes.
+func IsBare(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c >= utf8.RuneSelf
 }
 
