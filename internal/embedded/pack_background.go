@@ -54,17 +54,20 @@ func (e *Engine) packLater() {
 	}()
 }
 
-// awaitQuiet waits until the store is written little, or has many segments to pack. What was left when the store was
-// opened waits only if it is written again.
-func (e *Engine) awaitQuiet() {
-	for size := e.background.left.Swap(0) - 1; e.opt.packQuiet > 0; {
+// awaitQuiet waits until the store is written little, or has many segments to pack, and reports whether there are enough.
+// What was left when the store was opened waits only if it is written again.
+func (e *Engine) awaitQuiet() bool {
+	for size := e.background.left.Swap(0) - 1; ; {
 		waiting, was := e.waitingToPack(), size
-		if size = e.journal.Size(); waiting < e.opt.packBytes || waiting >= bulkFactor*e.opt.packBytes || was >= 0 && size-was < quietBytes {
-			return
+		if waiting < e.opt.packBytes {
+			return false
+		}
+		if size = e.journal.Size(); e.opt.packQuiet <= 0 || waiting >= bulkFactor*e.opt.packBytes || was >= 0 && size-was < quietBytes {
+			return true
 		}
 		select {
 		case <-e.background.ctx.Done():
-			return
+			return false
 		case <-time.After(e.opt.packQuiet):
 		}
 	}
@@ -72,9 +75,8 @@ func (e *Engine) awaitQuiet() {
 
 // packWaiting packs sealed segments if there are enough.
 func (e *Engine) packWaiting() error {
-	e.awaitQuiet()
-	if e.begin() != nil {
-		return nil // the engine is being closed
+	if !e.awaitQuiet() || e.begin() != nil {
+		return nil // too little, or the engine is being closed
 	}
 	defer e.end()
 	e.packing.Lock()
