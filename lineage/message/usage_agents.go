@@ -1,8 +1,6 @@
 package message
 
-import (
-	"github.com/lineage-store/lineage/internal/rawjson"
-)
+import "github.com/lineage-store/lineage/internal/rawjson"
 
 // codexCount reads an event of Codex that counts tokens.
 func codexCount(payload fields, model string) []Answer {
