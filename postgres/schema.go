@@ -187,6 +187,8 @@ var migrations = [][]string{{
 	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
 	// Programs of an earlier version that still run name this column, and can neither write nor read any more.
 	`ALTER TABLE lineage_head RENAME COLUMN totals TO sums`,
+}, {
+	`ALTER TABLE lineage_search RENAME COLUMN turn TO version`,
 }}
 
 // SQLSTATE codes.
@@ -296,7 +298,7 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 
 func (l *log) migrateOnce(ctx context.Context) error {
 	return pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, limitsSQL, milliseconds(2*time.Second), milliseconds(turnTime), milliseconds(idleTime)); err != nil {
+		if _, err := tx.Exec(ctx, limitsSQL, milliseconds(2*time.Second), milliseconds(writeTime), milliseconds(idleTime)); err != nil {
 			return err
 		}
 		for _, s := range []string{

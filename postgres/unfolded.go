@@ -16,8 +16,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A turn writes the entries that the next commits replace, such as tips, as one value beside its row of the log. They are
-// unfolded until a turn folds them: it writes the latest of each key as a version. Readers fetch what is unfolded with the
+// A batch writes the entries that the next commits replace, such as tips, as one value beside its row of the log. They are
+// unfolded until a batch folds them: it writes the latest of each key as a version. Readers fetch what is unfolded with the
 // state, and look there first.
 
 // mostUnfolded limits what is unfolded, in bytes. Tests change it.
@@ -156,7 +156,7 @@ func decodeChanges(b []byte) ([]index.Entry, error) {
 	return all, nil
 }
 
-// made is what the commits of a turn write beside the log.
+// made is what the commits of a batch write beside the log.
 type made struct {
 	entries  []version // by key
 	changes  []byte    // nil if it folds
@@ -179,7 +179,7 @@ func (j *judging) made(number uint64, fold bool) (m made, err error) {
 	was := j.table.is.unfolded
 	changes := encodeChanges(later)
 	if !fold && was.bytes()+len(changes) <= mostUnfolded {
-		later, err = decodeChanges(changes) // the memory of the others is that of the turn
+		later, err = decodeChanges(changes) // the memory of the others is that of the batch
 		m.changes, m.folded, m.unfolded = changes, j.table.is.folded, was.with(later, len(changes))
 		return m, err
 	}

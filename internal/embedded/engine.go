@@ -32,9 +32,6 @@ import (
 const (
 	journalDir = "journal"
 	indexFile  = "index.bolt"
-	// LockFile is locked by the process that has the store open. Its modification time is the last time that another
-	// process failed to get the lock.
-	LockFile = "LOCK"
 	// SocketFile is the socket on which the process with the lock serves other processes. Longer names with this
 	// prefix are sockets being created.
 	SocketFile = "SOCKET"
@@ -258,7 +255,7 @@ func (e *Engine) enterDir(ctx context.Context) error {
 			return err
 		}
 	}
-	if e.lock, err = e.waitForLock(ctx); err != nil {
+	if e.lock, err = waitForLock(ctx, e.dir, e.opt.ReadOnly, e.opt.Wait, e.opt.Waiting); err != nil {
 		return err
 	}
 	if !exists {
