@@ -112,6 +112,7 @@ type Engine struct {
 	builder         entries.Builder
 	createdContexts createdIDs
 	createdRuns     createdIDs
+	createdLookups  createdLookups
 	queue           commitQueue
 	closed          atomic.Bool
 
@@ -212,6 +213,7 @@ func (e *Engine) open(ctx context.Context) error {
 	}
 	// Until now another engine in this process may have had the store open.
 	e.createdContexts, e.createdRuns = newCreatedIDs(structure.LastMade()), newCreatedIDs(structure.LastMade())
+	e.createdLookups = newCreatedLookups()
 	err := e.openFiles(ctx, false)
 	if fault := e.indexFault(err); fault != nil {
 		switch {
