@@ -444,11 +444,13 @@ func (e *Engine) release() error {
 			spare = false
 		}
 	}
+	if spare {
+		if err := e.removeSpare(); err != nil {
+			e.opt.Logger.Warn("index and lookup tables of a dense store are kept", "err", err)
+		}
+	}
 	if e.journal != nil {
 		errs = append(errs, e.journal.Close())
-	}
-	if spare && errors.Join(errs...) == nil {
-		errs = append(errs, index.Remove(e.indexPath()))
 	}
 	if e.lock != nil {
 		if e.opt.Unlocking != nil {
