@@ -225,7 +225,7 @@ func (s *sqlStore) insertConversation(ctx context.Context, c *archive.Conversati
 	message, text := tx.StmtContext(ctx, s.message), tx.StmtContext(ctx, s.text)
 	rows := make(map[string]string, len(c.Nodes)) // node id → row id
 	last := ""
-	for _, n := range c.Nodes {
+	insert := func(n *archive.Node) error {
 		id := s.id("m")
 		parent := last
 		if n.Root {
@@ -244,6 +244,14 @@ func (s *sqlStore) insertConversation(ctx context.Context, c *archive.Conversati
 		last = id
 		if n.ID != "" {
 			rows[n.ID] = id
+		}
+		return nil
+	}
+	for nodes := range c.Parts() {
+		for i := range nodes {
+			if err := insert(&nodes[i]); err != nil {
+				return err
+			}
 		}
 	}
 	if last != "" {

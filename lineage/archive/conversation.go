@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -27,8 +28,10 @@ type Conversation struct {
 	Created, Updated time.Time
 	// Metadata is a JSON object with all other fields, nil for none.
 	Metadata []byte
-	// Nodes are its messages, each after its parent.
+	// Nodes are its messages, each after its parent. Rest, when not nil, yields more of them, in parts, the same
+	// each time: see Conversation.AddRest.
 	Nodes []Node
+	Rest  iter.Seq[[]Node]
 	// Empty are branches without messages.
 	Empty []EmptyBranch
 	// Current is the id of the current node. Default: the node whose Branch is "main", else the
@@ -46,7 +49,7 @@ type Conversation struct {
 	// lines. An answer with the same provider id proves the copy.
 	Copies bool
 	// More is set if the next conversation yielded continues this one with more nodes, so that a reader need not hold
-	// all nodes. Non-zero fields of the next one replace those of this one; Updated is the later of the two.
+	// all of its input. Non-zero fields of the next one replace those of this one; Updated is the later of the two.
 	More bool
 	// Rows are the database rows that the conversation was read from, if ReadOptions.Rows is set.
 	Rows []Row
@@ -65,17 +68,73 @@ func (c *Conversation) Skip(at Position, err error) {
 	c.Skipped = append(c.Skipped, Damaged(at, err))
 }
 
-// Size estimates the memory of the conversation.
-func (c *Conversation) Size() int64 {
-	n := 256 + len(c.Metadata) + len(c.Title)
-	for i := range c.Nodes {
-		node := &c.Nodes[i]
-		n += 256 + len(node.Body) + len(node.Metadata)
-		for k := range node.Attachments {
-			n += 64 + len(node.Attachments[k].Body)
+// AddRest adds nodes after all others. They are made whenever they are read, the same each time. So a large conversation in
+// memory is its text, and not some hundred bytes more for each message.
+func (c *Conversation) AddRest(nodes iter.Seq[Node]) {
+	before := c.Rest
+	c.Rest = func(yield func([]Node) bool) {
+		if before != nil {
+			for some := range before {
+				if !yield(some) {
+					return
+				}
+			}
+		}
+		var some []Node
+		for n := range nodes {
+			if some = append(some, n); len(some) < PartNodes {
+				continue
+			}
+			if !yield(some) {
+				return
+			}
+			some = nil // the caller may keep them
+		}
+		if len(some) > 0 {
+			yield(some)
 		}
 	}
-	return int64(n)
+}
+
+// Parts yields all nodes: Nodes, and the parts of Rest.
+func (c *Conversation) Parts() iter.Seq[[]Node] {
+	return func(yield func([]Node) bool) {
+		if !yield(c.Nodes) || c.Rest == nil {
+			return
+		}
+		for some := range c.Rest {
+			if cleanNodes(some); !yield(some) {
+				return
+			}
+		}
+	}
+}
+
+// Says reports whether the conversation has messages, and not only records beside them.
+func (c *Conversation) Says() bool {
+	for some := range c.Parts() {
+		if slices.ContainsFunc(some, func(n Node) bool { return n.Aside != lineage.AsideLog }) {
+			return true
+		}
+	}
+	return false
+}
+
+// Size estimates the memory of the conversation, without Rest.
+func (c *Conversation) Size() int64 {
+	return int64(256+len(c.Metadata)+len(c.Title)) + NodesSize(c.Nodes)
+}
+
+// NodesSize estimates the memory of nodes.
+func NodesSize(nodes []Node) (n int64) {
+	for i := range nodes {
+		node := &nodes[i]
+		n += int64(256 + len(node.Body) + len(node.Metadata))
+		for k := range node.Attachments {
+			n += int64(64 + len(node.Attachments[k].Body))
+		}
+	}
+	return n
 }
 
 // Continues says which thread of the store a conversation continues, as a branch of that thread. What it states of itself, such as a
@@ -171,8 +230,12 @@ func (c *Conversation) clean() {
 		b := &c.Empty[i]
 		b.Name, b.Of = strings.ToValidUTF8(b.Name, "\uFFFD"), strings.ToValidUTF8(b.Of, "\uFFFD")
 	}
-	for i := range c.Nodes {
-		n := &c.Nodes[i]
+	cleanNodes(c.Nodes)
+}
+
+func cleanNodes(nodes []Node) {
+	for i := range nodes {
+		n := &nodes[i]
 		for _, s := range [...]*string{&n.ID, &n.Parent, &n.Role, &n.Name, &n.Type, &n.Model, &n.UserID, &n.Branch, &n.Aside} {
 			*s = strings.ToValidUTF8(*s, "\uFFFD")
 		}

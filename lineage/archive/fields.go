@@ -1,6 +1,8 @@
 package archive
 
 import (
+	"slices"
+
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
@@ -29,9 +31,17 @@ func (f *Fields) Add(m rawjson.Member) {
 // message with the role "field" and the name of the field.
 func (c *Conversation) Keep(f *Fields, at Position) {
 	c.Metadata = f.small.Bytes()
-	for i, m := range f.large {
-		c.Nodes = append(c.Nodes, Node{
-			Aside: lineage.AsideLog, Root: i == 0, Role: "field", Name: m.Key, Body: rawjson.Compact(m.Value), Type: content.TypeJSON, At: at,
-		})
+	large := func(yield func(Node) bool) {
+		for i, m := range f.large {
+			n := Node{Aside: lineage.AsideLog, Root: i == 0, Role: "field", Name: m.Key, Body: rawjson.Compact(m.Value), Type: content.TypeJSON, At: at}
+			if !yield(n) {
+				return
+			}
+		}
+	}
+	if c.Rest == nil {
+		c.Nodes = slices.AppendSeq(c.Nodes, large)
+	} else if len(f.large) > 0 {
+		c.AddRest(large)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -192,10 +193,12 @@ func TestOrderOfTrees(t *testing.T) {
 				tr.Skip(ids("void"), ids("parent"))
 			} else {
 				messages++
-				tr.Add(Node{ID: ids("id"), Parent: ids("parent")})
+				tr.Add(Node{ID: ids("id"), Parent: ids("parent")}, nil)
 			}
 		}
-		out := tr.Ordered(ids("current"))
+		c := Conversation{Current: ids("current")}
+		tr.Fill(&c)
+		out := c.Nodes
 		require.Len(t, out, messages, "every message is there, once")
 		seen := make(map[string]bool)
 		for _, node := range out {
@@ -215,10 +218,9 @@ func TestDeepTreesDoNotRecurse(t *testing.T) {
 	const n = 200_000
 	var tr Tree
 	for i := range n {
-		tr.Add(Node{ID: string(rune('a')) + time.Duration(i).String(), Parent: string(rune('a')) + time.Duration(i+1).String()})
+		tr.Add(Node{ID: fmt.Sprint("a", i), Parent: fmt.Sprint("a", (i+1)%n)}, nil) // a circle
 	}
-	tr.Nodes[n-1].Parent = tr.Nodes[0].ID // a circle
-	require.Len(t, tr.Ordered(""), n)
+	require.Len(t, tr.order(""), n)
 }
 
 // jsonSeeds are values as archives have them.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-
-	"github.com/lineage-store/lineage/lineage"
 )
 
 // ReadOptions configure how an archive is read. A zero field means its default, but Formats must be set.
@@ -166,7 +164,7 @@ func (r *reading) input(in *Input) error {
 			reported = true
 			err = r.send(Event{Damage: damage})
 		case err == nil:
-			said = said || len(c.Empty) > 0 || slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Aside != lineage.AsideLog })
+			said = said || len(c.Empty) > 0 || c.Says()
 			kept = kept || len(c.Nodes) > 0
 			reported = reported || len(c.Skipped) > 0
 			err = r.send(Event{Conversation: c})

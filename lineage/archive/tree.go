@@ -2,16 +2,27 @@ package archive
 
 // Tree orders the messages of a conversation that its archive stores as a table with parents.
 type Tree struct {
-	// Nodes are the messages added with Add.
-	Nodes []Node
-	// void maps entries that are not messages to their parents. Children of such an entry follow its parent.
-	void map[string]string
+	// At is the position of the conversation.
+	At Position
+	// Node makes the node of a message again, given its id and what was added with it. It is needed if that is not nil.
+	Node func(id string, raw []byte) Node
 	// Repairs are the irregularities found.
 	Repairs []*Damage
 	// RepairsMore counts those beyond the first MaxReported.
 	RepairsMore int64
-	// At is the position of the conversation.
-	At Position
+
+	messages []treeMessage
+	kept     []Node
+	// void maps entries that are not messages to their parents. Children of such an entry follow its parent.
+	void map[string]string
+}
+
+// treeMessage is a message of a tree.
+type treeMessage struct {
+	id, parent string
+	root       bool
+	kept       int32 // its node in Tree.kept, -1 for none
+	raw        []byte
 }
 
 // Repair records an irregularity of a message.
@@ -25,8 +36,31 @@ func (t *Tree) Repair(inside string, err error) {
 	t.Repairs = append(t.Repairs, Damaged(at, err))
 }
 
-// Add adds a message with its id and parent.
-func (t *Tree) Add(n Node) { t.Nodes = append(t.Nodes, n) }
+// Add adds a message with its id and parent. If raw is not nil, and there are many messages, Node makes the node of it
+// again when it is read.
+func (t *Tree) Add(n Node, raw []byte) {
+	m := treeMessage{id: n.ID, parent: n.Parent, kept: -1, raw: raw}
+	if raw == nil || len(t.kept) < PartNodes {
+		m.kept, m.raw = int32(len(t.kept)), nil
+		t.kept = append(t.kept, n)
+	}
+	t.messages = append(t.messages, m)
+}
+
+// Len returns the number of messages.
+func (t *Tree) Len() int { return len(t.messages) }
+
+// node returns the node of a message.
+func (t *Tree) node(i int32) (n Node) {
+	m := &t.messages[i]
+	if m.kept >= 0 {
+		n = t.kept[m.kept]
+	} else {
+		n = t.Node(m.id, m.raw)
+	}
+	n.ID, n.Parent, n.Root = m.id, m.parent, m.root
+	return n
+}
 
 // Skip adds an entry that is not a message.
 func (t *Tree) Skip(id, parent string) {
@@ -38,59 +72,71 @@ func (t *Tree) Skip(id, parent string) {
 	}
 }
 
-// Fill sets the nodes of the conversation in the order of Ordered, the current message, and the repairs.
+// Fill sets the nodes of the conversation, each after its parent, and adds the repairs. Those on the path to the current
+// one come first. A missing or circular parent is reported, and its child begins a history.
 func (t *Tree) Fill(c *Conversation) {
-	c.Nodes = t.Ordered(c.Current)
+	order := t.order(c.Current)
+	first := min(len(order), PartNodes)
+	c.Nodes = make([]Node, first)
+	for i := range first {
+		c.Nodes[i] = t.node(order[i])
+	}
+	if order = order[first:]; len(order) > 0 {
+		c.AddRest(func(yield func(Node) bool) {
+			for _, i := range order {
+				if !yield(t.node(i)) {
+					return
+				}
+			}
+		})
+	}
 	c.Repairs, c.RepairsMore = append(c.Repairs, t.Repairs...), c.RepairsMore+t.RepairsMore
 }
 
-// Ordered returns the messages, each after its parent. Those on the path to the current one come first. A missing or
-// circular parent is reported, and its child begins a history.
-func (t *Tree) Ordered(current string) []Node {
-	index := make(map[string]int, len(t.Nodes))
-	for i := range t.Nodes {
-		n := &t.Nodes[i]
-		if n.ID == "" {
+// order returns the messages in the order of Fill.
+func (t *Tree) order(current string) []int32 {
+	index := make(map[string]int32, len(t.messages))
+	for i := range t.messages {
+		m := &t.messages[i]
+		if m.id == "" {
 			continue
 		}
-		if _, taken := index[n.ID]; taken {
-			t.Repair("message "+n.ID, Malformed("duplicate message id; kept without its id"))
-			n.ID = ""
+		if _, taken := index[m.id]; taken {
+			t.Repair("message "+m.id, Malformed("duplicate message id; kept without its id"))
+			m.id = ""
 			continue
 		}
-		index[n.ID] = i
+		index[m.id] = int32(i)
 	}
-	parents := make([]int, len(t.Nodes))
-	children := make([]int, len(t.Nodes)) // counts
-	for i := range t.Nodes {
-		parents[i] = t.parent(i, index)
+	parents := make([]int32, len(t.messages))
+	starts := make([]int32, len(t.messages)+2) // of the children of a message among all, from the second on
+	for i := range t.messages {
+		parents[i] = t.parent(int32(i), index)
 		if p := parents[i]; p >= 0 {
-			children[p]++
+			starts[p+2]++
 		}
 	}
-	// Children of a node are adjacent, in the order of their parents.
-	starts := make([]int, len(t.Nodes)+1)
-	for i, n := range children {
-		starts[i+1] = starts[i] + n
+	// Children of a message are adjacent, in the order of their parents.
+	for i := range t.messages {
+		starts[i+2] += starts[i+1]
 	}
-	lists := make([]int, starts[len(t.Nodes)])
-	filled := make([]int, len(t.Nodes))
+	lists := make([]int32, starts[len(t.messages)+1])
 	for i, p := range parents {
 		if p >= 0 {
-			lists[starts[p]+filled[p]] = i
-			filled[p]++
+			lists[starts[p+1]] = int32(i)
+			starts[p+1]++
 		}
 	}
-	onWay := make([]bool, len(t.Nodes))
+	onWay := make([]bool, len(t.messages))
 	if i, ok := index[current]; ok {
 		for ; i >= 0 && !onWay[i]; i = parents[i] {
 			onWay[i] = true
 		}
 	}
-	out := make([]Node, 0, len(t.Nodes))
-	done := make([]bool, len(t.Nodes))
-	var stack []int
-	visit := func(root int) {
+	out := make([]int32, 0, len(t.messages))
+	done := make([]bool, len(t.messages))
+	var stack []int32
+	visit := func(root int32) {
 		stack = append(stack[:0], root)
 		for len(stack) > 0 {
 			i := stack[len(stack)-1]
@@ -99,9 +145,9 @@ func (t *Tree) Ordered(current string) []Node {
 				continue
 			}
 			done[i] = true
-			out = append(out, t.Nodes[i])
+			out = append(out, i)
 			below := lists[starts[i]:starts[i+1]]
-			way := -1
+			way := int32(-1)
 			for k := len(below) - 1; k >= 0; k-- {
 				if onWay[below[k]] {
 					way = below[k]
@@ -114,42 +160,44 @@ func (t *Tree) Ordered(current string) []Node {
 			}
 		}
 	}
+	begin := func(i int32) {
+		t.messages[i].root, t.messages[i].parent = true, ""
+		visit(i)
+	}
 	for _, wanted := range []bool{true, false} {
 		for i, p := range parents {
 			if p < 0 && onWay[i] == wanted {
-				t.Nodes[i].Root, t.Nodes[i].Parent = true, ""
-				visit(i)
+				begin(int32(i))
 			}
 		}
 	}
-	for i := range t.Nodes {
+	for i := range t.messages {
 		if !done[i] {
-			t.Repair("message "+t.Nodes[i].ID, Malformed("it is an ancestor of itself; it begins a history"))
-			t.Nodes[i].Root, t.Nodes[i].Parent = true, ""
-			visit(i)
+			t.Repair("message "+t.messages[i].id, Malformed("it is an ancestor of itself; it begins a history"))
+			begin(int32(i))
 		}
 	}
 	return out
 }
 
-// parent returns the index of a message's parent, -1 for none, and sets Parent of the node.
-func (t *Tree) parent(i int, index map[string]int) int {
-	n := &t.Nodes[i]
-	if n.Parent == "" {
+// parent returns the index of a message's parent, -1 for none, and sets its parent.
+func (t *Tree) parent(i int32, index map[string]int32) int32 {
+	n := &t.messages[i]
+	if n.parent == "" {
 		return -1
 	}
-	above, known := t.above(n.Parent)
+	above, known := t.above(n.parent)
 	if above == "" && known {
 		return -1
 	}
 	p, there := index[above]
 	switch {
 	case above == "" || p == i && there:
-		t.Repair("message "+n.ID, Malformed("it is an ancestor of itself; it begins a history"))
+		t.Repair("message "+n.id, Malformed("it is an ancestor of itself; it begins a history"))
 	case !there:
-		t.Repair("message "+n.ID, Malformed("its parent %q is missing; it begins a history", above))
+		t.Repair("message "+n.id, Malformed("its parent %q is missing; it begins a history", above))
 	default:
-		n.Parent = above
+		n.parent = above
 		return p
 	}
 	return -1

@@ -186,7 +186,7 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 				if t.known = projectOf(c); t.known != "" {
 					break
 				}
-				said = said || slices.ContainsFunc(c.Nodes, func(n archive.Node) bool { return n.Aside != lineage.AsideLog })
+				said = said || c.Says()
 			}
 		}
 		known := time.Unix(0, now.modified).Add(projectWait)

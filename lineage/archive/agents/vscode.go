@@ -199,12 +199,16 @@ func (c *vscodeChat) finish() {
 		}
 	}
 	c.tree.At = c.at
-	for _, n := range c.tree.Ordered(before) {
-		c.add(n)
-	}
 	c.part.Current = before
-	c.part.Repairs = append(c.part.Repairs, c.tree.Repairs...)
-	c.part.RepairsMore += c.tree.RepairsMore
+	chat := archive.Conversation{Current: before}
+	c.tree.Fill(&chat)
+	for nodes := range chat.Parts() {
+		for _, n := range nodes {
+			c.add(n)
+		}
+	}
+	c.part.Repairs = append(c.part.Repairs, chat.Repairs...)
+	c.part.RepairsMore += chat.RepairsMore
 }
 
 // ofResponse are the members of a request that belong to its response.
@@ -249,11 +253,11 @@ func (c *vscodeChat) request(raw []byte, before string, at archive.Position) str
 	id, last := prompt.ID, before
 	if rawjson.IsObject(message) || rawjson.IsString(message) {
 		if prompt.ID == "" {
-			prompt.ID = "request-" + strconv.Itoa(len(c.tree.Nodes))
+			prompt.ID = "request-" + strconv.Itoa(c.tree.Len())
 		}
 		prompt.Give(message)
 		prompt.Metadata = asked.Bytes()
-		c.tree.Add(prompt)
+		c.tree.Add(prompt, nil)
 		last = prompt.ID
 	}
 	for range rawjson.Elements(response) {
@@ -264,7 +268,7 @@ func (c *vscodeChat) request(raw []byte, before string, at archive.Position) str
 		answer.Give(response)
 		answer.Metadata = answered.Bytes()
 		c.about.model = cmp.Or(answer.Model, c.about.model)
-		c.tree.Add(answer)
+		c.tree.Add(answer, nil)
 		last = answer.ID
 		break
 	}

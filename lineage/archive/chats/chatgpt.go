@@ -1,7 +1,6 @@
 package chats
 
 import (
-	"bytes"
 	"context"
 	"iter"
 
@@ -80,11 +79,12 @@ func readItems(ctx context.Context, in *archive.Input, read func(archive.Item, f
 	}
 }
 
-var authorKey = []byte(`"author"`)
-
 func chatGPTConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
 	c := &archive.Conversation{}
-	t := archive.Tree{At: at}
+	t := archive.Tree{At: at, Node: func(id string, raw []byte) archive.Node {
+		n, _, _ := chatGPTEntry(id, raw, at)
+		return n
+	}}
 	var rest rawjson.Object
 	var mapping []byte
 	var id string
@@ -116,9 +116,15 @@ func chatGPTConversation(raw []byte, at archive.Position) (*archive.Conversation
 	case id != "" && id != c.SourceID:
 		rest.SetText("id", id)
 	}
-	t.Nodes = make([]archive.Node, 0, min(bytes.Count(mapping, authorKey), 1<<12)) // an estimate
 	for m := range rawjson.Members(mapping) {
-		if bad := chatGPTEntry(&t, m, at); bad != nil {
+		n, said, bad := chatGPTEntry(m.Key, m.Value, at)
+		switch {
+		case said:
+			t.Add(n, m.Value)
+		case rawjson.IsObject(m.Value):
+			t.Skip(n.ID, n.Parent)
+		}
+		if bad != nil {
 			at := at
 			at.Inside = "entry " + m.Key
 			c.Skip(at, bad)
@@ -130,16 +136,15 @@ func chatGPTConversation(raw []byte, at archive.Position) (*archive.Conversation
 	return c, nil
 }
 
-// chatGPTEntry adds an entry of the mapping to the tree. An entry with a null message, such as the root, is not a
-// message.
-func chatGPTEntry(t *archive.Tree, entry rawjson.Member, at archive.Position) error {
-	if !rawjson.IsObject(entry.Value) {
-		return archive.Malformed("it is not an object")
+// chatGPTEntry reads an entry of the mapping. An entry with a null message, such as the root, says nothing.
+func chatGPTEntry(id string, raw []byte, at archive.Position) (n archive.Node, said bool, bad error) {
+	n = archive.Node{ID: id, At: at}
+	if !rawjson.IsObject(raw) {
+		return n, false, archive.Malformed("it is not an object")
 	}
-	n := archive.Node{ID: entry.Key, At: at}
 	var message []byte
 	var rest rawjson.Object
-	for m := range rawjson.Members(entry.Value) {
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "id", "children":
 		case "parent":
@@ -151,11 +156,10 @@ func chatGPTEntry(t *archive.Tree, entry rawjson.Member, at archive.Position) er
 		}
 	}
 	if !rawjson.IsObject(message) {
-		t.Skip(n.ID, n.Parent)
 		if !rawjson.IsNull(message) {
-			return archive.Malformed("its message is not an object")
+			bad = archive.Malformed("its message is not an object")
 		}
-		return nil
+		return n, false, bad
 	}
 	for m := range rawjson.Members(message) {
 		switch m.Key {
@@ -169,6 +173,5 @@ func chatGPTEntry(t *archive.Tree, entry rawjson.Member, at archive.Position) er
 	}
 	n.Give(message)
 	n.Metadata = rest.Bytes()
-	t.Add(n)
-	return nil
+	return n, true, nil
 }

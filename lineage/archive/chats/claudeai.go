@@ -3,7 +3,6 @@ package chats
 import (
 	"context"
 	"iter"
-	"slices"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -27,7 +26,10 @@ func ClaudeAI() archive.Format {
 
 func claudeConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
 	c := &archive.Conversation{}
-	t := archive.Tree{At: at}
+	t := archive.Tree{At: at, Node: func(_ string, raw []byte) archive.Node {
+		n, _ := claudeMessage(raw, at)
+		return n
+	}}
 	var rest rawjson.Object
 	var messages []byte
 	for m := range rawjson.Members(raw) {
@@ -57,7 +59,7 @@ func claudeConversation(raw []byte, at archive.Position) (*archive.Conversation,
 		at.Inside = "conversation " + c.SourceID
 		return nil, archive.Damaged(at, archive.Malformed("conversation without chat_messages"))
 	}
-	before := ""
+	before, current := "", false
 	for message := range rawjson.Elements(messages) {
 		if !rawjson.IsObject(message) {
 			c.Skip(at, archive.Malformed("message is not an object"))
@@ -70,10 +72,10 @@ func claudeConversation(raw []byte, at archive.Position) (*archive.Conversation,
 		if !linked {
 			n.Parent = before
 		}
-		before = n.ID
-		t.Add(n)
+		before, current = n.ID, current || n.ID == c.Current
+		t.Add(n, message)
 	}
-	if !slices.ContainsFunc(t.Nodes, func(n archive.Node) bool { return n.ID == c.Current }) {
+	if !current {
 		c.Current = ""
 	}
 	t.Fill(c)

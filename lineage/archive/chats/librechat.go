@@ -55,7 +55,11 @@ func libreChatConversation(raw []byte, at archive.Position) (*archive.Conversati
 		at.Inside = "conversation " + c.SourceID
 		return nil, archive.Damaged(at, archive.Malformed("conversation without messages"))
 	}
-	t := archive.Tree{At: at}
+	t := archive.Tree{At: at, Node: func(_ string, raw []byte) archive.Node {
+		n, _ := libreChatMessage(raw, at)
+		return n
+	}}
+	var oldest, newest time.Time // of the messages
 	// list is a list of messages with a common parent. The replies of a message are queued as another list.
 	type list struct {
 		raw    []byte
@@ -81,7 +85,13 @@ func libreChatConversation(raw []byte, at archive.Position) (*archive.Conversati
 				n.Parent = ""
 			}
 			before = n.ID
-			t.Add(n)
+			if !n.Created.IsZero() && (oldest.IsZero() || n.Created.Before(oldest)) {
+				oldest = n.Created
+			}
+			if t.Len() == 0 || !n.Created.Before(newest) { // the last one if times are equal
+				c.Current, newest = n.ID, n.Created
+			}
+			t.Add(n, raw)
 			if rawjson.IsArray(children) && n.ID != "" {
 				open = append(open, list{children, n.ID})
 			} else if rawjson.First(children) != nil {
@@ -90,39 +100,14 @@ func libreChatConversation(raw []byte, at archive.Position) (*archive.Conversati
 		}
 	}
 	if c.Created.IsZero() {
-		c.Created = oldestTime(t.Nodes)
+		c.Created = oldest
 	}
-	c.Current = newest(t.Nodes)
 	t.Fill(c)
 	c.Metadata = rest.Bytes()
 	return c, nil
 }
 
 const zeroUUID = "00000000-0000-0000-0000-000000000000"
-
-// newest returns the id of the newest message, the last one if times are equal.
-func newest(nodes []archive.Node) string {
-	at := -1
-	for i := range nodes {
-		if at < 0 || !nodes[i].Created.Before(nodes[at].Created) {
-			at = i
-		}
-	}
-	if at < 0 {
-		return ""
-	}
-	return nodes[at].ID
-}
-
-// oldestTime returns the earliest time of a message, zero if none has a time.
-func oldestTime(nodes []archive.Node) (oldest time.Time) {
-	for i := range nodes {
-		if at := nodes[i].Created; !at.IsZero() && (oldest.IsZero() || at.Before(oldest)) {
-			oldest = at
-		}
-	}
-	return oldest
-}
 
 func libreChatMessage(raw []byte, at archive.Position) (n archive.Node, children []byte) {
 	n.At = at

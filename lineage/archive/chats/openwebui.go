@@ -26,7 +26,7 @@ func OpenWebUI() archive.Format {
 
 func openWebUIConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
 	c := &archive.Conversation{}
-	t := archive.Tree{At: at}
+	t := archive.Tree{At: at, Node: func(id string, raw []byte) archive.Node { return openWebUIMessage(id, raw, at) }}
 	var rest rawjson.Object
 	var history []byte
 	chat := func(raw []byte) {
@@ -89,7 +89,7 @@ func openWebUIConversation(raw []byte, at archive.Position) (*archive.Conversati
 			c.Skip(at, archive.Malformed("message is not an object"))
 			continue
 		}
-		t.Add(openWebUIMessage(m, at))
+		t.Add(openWebUIMessage(m.Key, m.Value, at), m.Value)
 	}
 	c.Current = rawjson.Str(rawjson.Get(history, "currentId"))
 	t.Fill(c)
@@ -97,10 +97,10 @@ func openWebUIConversation(raw []byte, at archive.Position) (*archive.Conversati
 	return c, nil
 }
 
-func openWebUIMessage(entry rawjson.Member, at archive.Position) archive.Node {
-	n := archive.Node{ID: entry.Key, At: at}
-	n.Give(entry.Value, "childrenIds")
-	for m := range rawjson.Members(entry.Value) {
+func openWebUIMessage(id string, raw []byte, at archive.Position) archive.Node {
+	n := archive.Node{ID: id, At: at}
+	n.Give(raw, "childrenIds")
+	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "parentId":
 			n.Parent = rawjson.Str(m.Value)

@@ -21,8 +21,7 @@ func (l *loader) derivedID(c *archive.Conversation) string {
 	h.buf.Time(c.Updated)
 	h.buf.Bytes(c.Metadata)
 	sum := sha256.New()
-	for i := range c.Nodes {
-		n := &c.Nodes[i]
+	node := func(n *archive.Node) {
 		for _, s := range [...]string{n.ID, n.Parent, n.Role, n.Name, n.Type, n.Model, n.UserID, n.Branch, n.Aside} {
 			h.buf.Text(s)
 		}
@@ -41,6 +40,11 @@ func (l *loader) derivedID(c *archive.Conversation) string {
 		h.buf.Number(int64(len(n.Attachments)))
 		sum.Write(h.buf)
 		h.buf = h.buf[:0]
+	}
+	for nodes := range c.Parts() {
+		for i := range nodes {
+			node(&nodes[i])
+		}
 	}
 	sum.Write(h.buf)
 	id := derivedPrefix + hex.EncodeToString(sum.Sum(nil)[:10])

@@ -34,10 +34,10 @@ func (f *filling) retain(i item, bytes int64) {
 	f.items, f.retained = append(f.items, i), f.retained+bytes
 }
 
-// retainPart counts a part of a conversation that has been loaded, if items keep it. Before, it is in memory anyway.
-func (f *filling) retainPart(c *archive.Conversation) {
+// retainPart counts nodes that have been loaded, if items keep them. Before, they are in memory anyway.
+func (f *filling) retainPart(nodes []archive.Node) {
 	if f.partial {
-		f.retained, f.partial = f.retained+c.Size(), false
+		f.retained, f.partial = f.retained+archive.NodesSize(nodes), false
 	}
 }
 

@@ -307,7 +307,7 @@ func requireNothingNew(t require.TestingT, s *lineage.Store, all []*archive.Conv
 	require.Zero(t, again.NewConversations)
 }
 
-// Conversations yielded in parts are imported like whole ones.
+// Conversations yielded in parts, or with a rest, are imported like whole ones.
 //
 //test:norace
 func TestPartsAreTheWhole(t *testing.T) {
@@ -321,10 +321,23 @@ func TestPartsAreTheWhole(t *testing.T) {
 			return s
 		}
 		all := conversations(t, 3)
-		whole, parts := open("whole"), open("parts")
+		whole, parts, rests := open("whole"), open("parts"), open("rests")
 		defer whole.Close()
 		defer parts.Close()
-		var cut []*archive.Conversation
+		defer rests.Close()
+		var cut, rest []*archive.Conversation
+		for _, c := range all {
+			first, size := rapid.IntRange(0, len(c.Nodes)).Draw(t, "first"), rapid.IntRange(1, 4).Draw(t, "part of the rest")
+			is := *c
+			is.Nodes, is.Rest = c.Nodes[:first], func(yield func([]archive.Node) bool) {
+				for some := range slices.Chunk(c.Nodes[first:], size) {
+					if !yield(slices.Clone(some)) {
+						return
+					}
+				}
+			}
+			rest = append(rest, &is)
+		}
 		for _, c := range all {
 			for i := 0; i < len(c.Nodes); {
 				size := rapid.IntRange(1, 4).Draw(t, "part")
@@ -337,14 +350,18 @@ func TestPartsAreTheWhole(t *testing.T) {
 		}
 		importMade(t, whole, all)
 		importMade(t, parts, cut)
-		requireImported(t, parts, all)
+		importMade(t, rests, rest)
 		a, err := whole.Stats(context.Background())
 		require.NoError(t, err)
-		b, err := parts.Stats(context.Background())
-		require.NoError(t, err)
-		require.Equal(t, a.Spans, b.Spans)
-		require.Equal(t, a.Contexts, b.Contexts)
-		requireNothingNew(t, parts, all)
+		for _, s := range []*lineage.Store{parts, rests} {
+			requireImported(t, s, all)
+			b, err := s.Stats(context.Background())
+			require.NoError(t, err)
+			require.Equal(t, a.Spans, b.Spans)
+			require.Equal(t, a.Contexts, b.Contexts)
+			requireNothingNew(t, s, all)
+		}
+		requireNothingNew(t, whole, rest)
 	})
 }
 

@@ -102,10 +102,12 @@ func (l *loader) conversation(c *archive.Conversation) error {
 	if err := l.findCopied(st, c.Nodes); err != nil || st.lost {
 		return err
 	}
-	if err := l.nodes(st, c); err != nil || st.lost {
-		return err
+	for nodes := range c.Parts() {
+		if err := l.nodes(st, nodes); err != nil || st.lost {
+			return err
+		}
+		l.next.retainPart(nodes)
 	}
-	l.next.retainPart(c)
 	if !c.More && !(st.derived && l.inFile == 1) { // its title depends on whether another one follows
 		return l.finishOpen()
 	}
@@ -142,10 +144,10 @@ func (l *loader) continued(c *archive.Conversation) (*loading, error) {
 	return st, l.beginAfresh(st)
 }
 
-// nodes loads the nodes of a part.
-func (l *loader) nodes(st *loading, c *archive.Conversation) error {
-	leaves, known := leaveWay(c), l.given.of(c.Nodes)
-	for nodes := range slices.Chunk(c.Nodes, loadedAtOnce) {
+// nodes loads nodes.
+func (l *loader) nodes(st *loading, all []archive.Node) error {
+	leaves, known := leaveWay(all, st.header.Current), l.given.of(all)
+	for nodes := range slices.Chunk(all, loadedAtOnce) {
 		if err := context.Cause(l.ctx); err != nil {
 			return err
 		}

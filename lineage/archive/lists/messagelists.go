@@ -1,7 +1,6 @@
 package lists
 
 import (
-	"bytes"
 	"context"
 	"iter"
 	"slices"
@@ -190,26 +189,62 @@ func chatListConversation(item archive.Item) *archive.Conversation {
 	return c
 }
 
-var roleKey = []byte(`"role"`)
-
 // addChatMessages adds the messages of a list, and records elements that are not messages.
 func addChatMessages(c *archive.Conversation, list []byte, at archive.Position) {
-	c.Nodes = slices.Grow(c.Nodes, min(bytes.Count(list, roleKey), 1<<12)) // an estimate
 	addNodes(c, list, at, "message", chatNode)
-	withoutRepeats(c.Nodes)
 }
 
-// addNodes adds a node for each element of a list, and records elements that have none.
+// addNodes adds a node for each element of a list, and records elements that have none. Ids that an earlier element has
+// are left out, because ids must be unique in a conversation.
 func addNodes(c *archive.Conversation, list []byte, at archive.Position, what string, node func(raw []byte, at archive.Position) (archive.Node, error)) {
-	i := 0
-	for raw := range rawjson.Elements(list) {
-		i++
+	elements := func(yield func(int, []byte) bool) {
+		i := 0
+		for raw := range rawjson.Elements(list) {
+			if i++; !yield(i, raw) {
+				return
+			}
+		}
+	}
+	first := 0 // of the elements that are made again
+	seen, repeated := make(map[string]bool), make(map[int]bool)
+	for i, raw := range elements {
 		at := at.Element(what, i)
 		n, err := node(raw, at)
 		if err != nil {
 			c.Skip(at, err)
 			continue
 		}
-		c.Nodes = append(c.Nodes, n)
+		if n.ID != "" && seen[n.ID] {
+			n.ID, repeated[i] = "", true
+		} else if n.ID != "" {
+			seen[n.ID] = true
+		}
+		switch {
+		case first > 0:
+		case c.Rest != nil || len(c.Nodes) >= archive.PartNodes:
+			first = i
+		default:
+			c.Nodes = append(c.Nodes, n)
+		}
 	}
+	if first == 0 {
+		return
+	}
+	c.AddRest(func(yield func(archive.Node) bool) {
+		for i, raw := range elements {
+			if i < first {
+				continue
+			}
+			n, err := node(raw, at.Element(what, i))
+			if err != nil {
+				continue
+			}
+			if repeated[i] {
+				n.ID = ""
+			}
+			if !yield(n) {
+				return
+			}
+		}
+	})
 }

@@ -86,10 +86,13 @@ func dialogue(raw []byte, at archive.Position) (nodes []archive.Node, whole bool
 		if len(c.Skipped) > 0 {
 			return nil, false, c.Skipped[0].Err
 		}
-		for i := range c.Nodes {
-			c.Nodes[i].ID = ""
+		for some := range c.Parts() {
+			nodes = append(nodes, some...)
 		}
-		return c.Nodes, len(c.Nodes) > 1, nil
+		for i := range nodes {
+			nodes[i].ID = ""
+		}
+		return nodes, len(nodes) > 1, nil
 	}
 	said, mediaType := archive.TextBody(raw)
 	if mediaType != content.TypeText {
