@@ -13,6 +13,8 @@ import (
 )
 
 // However large a conversation is, its messages share commits: one for each of them would cost their fixed cost.
+//
+//test:norace
 func TestLargeConversationsHaveFewCommits(t *testing.T) {
 	large := strings.Repeat("large ", 4<<20)
 	conversation := func(id string, bodies ...string) *archive.Conversation {
