@@ -32,9 +32,10 @@ func (l *loader) newFilling() *filling {
 // retain keeps a node, or the end of a conversation, until the commit has been made.
 func (f *filling) retain(i item, bytes int64) {
 	f.items, f.retained = append(f.items, i), f.retained+bytes
+	f.partial = f.partial || i.node != nil
 }
 
-// retainPart counts nodes that have been loaded, if items keep them. Before, they are in memory anyway.
+// retainPart counts nodes after they were loaded, if items keep them. While they are loaded, they are in memory anyway.
 func (f *filling) retainPart(nodes []archive.Node) {
 	if f.partial {
 		f.retained, f.partial = f.retained+archive.NodesSize(nodes), false
