@@ -18,7 +18,7 @@ const (
 // Suffixes of the keys of ids and times, in lower case.
 var (
 	idEnds   = []string{"uuid", "hash", "digest", "signature", "fingerprint", "etag", "cursor"}
-	timeEnds = []string{"time", "timestamp", "date", "_at"}
+	timeEnds = []string{"time", "timestamp", "date", "_at", "$numberlong"} // the last one of MongoDB
 )
 
 // IsQuiet reports whether a string has no content: it is empty, the name of a kind, or an id

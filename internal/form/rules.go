@@ -11,14 +11,14 @@ import (
 var textKeys = setOf("content", "text", "refusal", "parts", "transcript", "value", "output_text", "result", "thoughts", "extracted_content")
 
 // mayBeEmpty are those of these keys that a message without text may have.
-var mayBeEmpty = setOf("content", "text", "parts", "value")
+var mayBeEmpty = setOf("content", "text", "parts", "value", "fragments")
 
 // nestedKeys are the keys of objects and lists that may contain texts. Values of other keys are
 // aside.
 var nestedKeys = setOf("content", "text", "parts", "message", "tool_calls", "function", "functionCall", "functionResponse", "function_call", "function_response",
 	"kwargs", "source", "output", "summary", "item", "payload", "inlineData", "inline_data", "fileData", "file_data", "file", "image_url",
 	"input_audio", "audio", "thoughts", "choices", "toolInvocation", "toolInvocations", "blob", "value", "reasoning", "reasoning_details",
-	"tool_call", "attachments", "toolRequests", "toolCalls", "toolCall", "toolResult", "state")
+	"tool_call", "attachments", "toolRequests", "toolCalls", "toolCall", "toolResult", "state", "fragments", "create_time", "$date")
 
 // kindKeys are the keys of texts that describe the kind of an object. They repeat, so they
 // stay in the form.
@@ -62,6 +62,8 @@ type object struct {
 	returns bool
 	// copies is set if its text repeats the list of its contents.
 	copies bool
+	// sent is set if it names its sender.
+	sent bool
 }
 
 // readObject reads the members that describe an object.
@@ -87,6 +89,8 @@ func readObject(raw []byte) object {
 			name = rawjson.Str(m.Value)
 		case "tool":
 			tool = rawjson.Str(m.Value)
+		case "sender":
+			o.sent = true
 		case "toolCallId":
 			callID = true
 		case "success":
@@ -124,7 +128,7 @@ func (o *object) calls() bool {
 // textKind returns the kind of texts in the object, given the kind of those around it.
 func (o *object) textKind(around structure.Piece) structure.Piece {
 	switch {
-	case strings.Contains(o.kind, "reasoning"), strings.Contains(o.kind, "thinking"), strings.Contains(o.kind, "thought"), o.kind == "summary_text":
+	case strings.Contains(o.kind, "reasoning"), strings.Contains(o.kind, "thinking"), strings.Contains(o.kind, "thought"), o.kind == "summary_text", o.kind == "THINK":
 		return structure.ReasoningPiece
 	case strings.HasSuffix(o.kind, "tool_result"), strings.HasSuffix(o.kind, "_output"), strings.HasSuffix(o.kind, "tool-result"), o.kind == "toolResponse":
 		return structure.OutputPiece

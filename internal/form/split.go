@@ -123,10 +123,20 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 			s.text(v, structure.DataPiece, "")
 			return true
 		}
+	case "message":
+		switch { // of Grok
+		case !of.sent:
+		case isEmpty(v.raw):
+			s.emptyText(v, kind)
+			return true
+		case simple:
+			s.text(v, kind, tool)
+			return true
+		}
 	case "attachments":
 		s.value(v, structure.DataPiece, "")
 		return true
-	case "thinking", "reasoning", "reasoning_content", "reasoning_text", "reasoningText", "think":
+	case "thinking", "reasoning", "reasoning_content", "reasoning_text", "reasoningText", "think", "thinking_trace":
 		if simple {
 			s.text(v, structure.ReasoningPiece, "")
 			return true

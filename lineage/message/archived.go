@@ -2,6 +2,7 @@ package message
 
 import (
 	"cmp"
+	"encoding/json"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
@@ -44,6 +45,10 @@ func archived(f fields, given string) (message []byte, role string) {
 		}
 	case f["parentId"] != nil && f.has("role") && content != nil && !f.saysMore(): // Open WebUI
 		role = f.text("role")
+	case rawjson.IsArray(f["fragments"]): // DeepSeek
+		role, content = fragments(f["fragments"])
+	case f["_id"] != nil && f.has("sender") && f["message"] != nil: // Grok
+		role, content = grokMessage(f)
 	default:
 		return nil, ""
 	}
@@ -51,6 +56,58 @@ func archived(f fields, given string) (message []byte, role string) {
 		content = []byte("null")
 	}
 	return new(object).textIf("role", role).textIf("name", name).raw("content", content).bytes(), role
+}
+
+// fragments reads the content of a message of DeepSeek.
+func fragments(raw []byte) (role string, content []byte) {
+	role = "assistant"
+	var parts []json.RawMessage
+	for e := range rawjson.Elements(raw) {
+		f := fieldsOf(e)
+		said, isText := f.text("content"), rawjson.IsString(f["content"])
+		switch kind := f.text("type"); {
+		case kind == "THINK" && isText:
+			parts = append(parts, new(object).text("type", "thinking").text("thinking", said).bytes())
+			continue
+		case kind == "SEARCH" && f["results"] != nil: // by the service
+			parts = append(parts, new(object).text("type", "server_tool_use").text("name", "search").raw("input", []byte("{}")).bytes(),
+				new(object).text("type", "search_tool_result").text("content", string(f["results"])).bytes())
+			continue
+		case kind == "REQUEST":
+			role = "user"
+		}
+		if isText {
+			e = new(object).text("type", "text").text("text", said).bytes()
+		}
+		parts = append(parts, e)
+	}
+	if len(parts) == 0 {
+		return role, quote("")
+	}
+	return role, list(parts)
+}
+
+// grokMessage reads the content of a message of Grok.
+func grokMessage(f fields) (role string, content []byte) {
+	if role = roles[f.text("sender")]; role != "user" {
+		role = "assistant" // other senders are models
+	}
+	var parts []json.RawMessage
+	if trace := f.text("thinking_trace"); trace != "" {
+		parts = append(parts, new(object).text("type", "thinking").text("thinking", trace).bytes())
+	}
+	if said := f.text("message"); said != "" {
+		parts = append(parts, new(object).text("type", "text").text("text", said).bytes())
+	}
+	for url := range rawjson.Elements(f["generated_image_urls"]) {
+		if rawjson.IsString(url) {
+			parts = append(parts, new(object).text("type", "image_url").raw("image_url", new(object).raw("url", url).bytes()).bytes())
+		}
+	}
+	if len(parts) == 0 {
+		return role, quote("")
+	}
+	return role, list(parts)
 }
 
 // saysMore reports whether a message also has members of provider formats.

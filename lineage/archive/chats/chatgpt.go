@@ -15,7 +15,7 @@ func ChatGPT() archive.Format {
 		Detect: func(h archive.Head) bool {
 			object := h.Object()
 			if rawjson.Has(object, "mapping") {
-				return true
+				return !isDeepSeek(object)
 			}
 			for m := range rawjson.Members(object) {
 				return rawjson.Has(m.Value, "mapping")
@@ -116,8 +116,17 @@ func chatGPTConversation(raw []byte, at archive.Position) (*archive.Conversation
 	case id != "" && id != c.SourceID:
 		rest.SetText("id", id)
 	}
+	addMapping(c, &t, mapping, chatGPTEntry)
+	c.Current = t.Resolve(c.Current)
+	t.Fill(c)
+	c.Metadata = rest.Bytes()
+	return c, nil
+}
+
+// addMapping adds the entries of a mapping by id, as read reads them.
+func addMapping(c *archive.Conversation, t *archive.Tree, mapping []byte, read func(id string, raw []byte, at archive.Position) (archive.Node, bool, error)) {
 	for m := range rawjson.Members(mapping) {
-		n, said, bad := chatGPTEntry(m.Key, m.Value, at)
+		n, said, bad := read(m.Key, m.Value, t.At)
 		switch {
 		case said:
 			t.Add(n, m.Value)
@@ -125,24 +134,38 @@ func chatGPTConversation(raw []byte, at archive.Position) (*archive.Conversation
 			t.Skip(n.ID, n.Parent)
 		}
 		if bad != nil {
-			at := at
+			at := t.At
 			at.Inside = "entry " + m.Key
 			c.Skip(at, bad)
 		}
 	}
-	c.Current = t.Resolve(c.Current)
-	t.Fill(c)
-	c.Metadata = rest.Bytes()
-	return c, nil
 }
 
 // chatGPTEntry reads an entry of the mapping. An entry with a null message, such as the root, says nothing.
 func chatGPTEntry(id string, raw []byte, at archive.Position) (n archive.Node, said bool, bad error) {
+	n, message, bad := mappingEntry(id, raw, at)
+	if message == nil {
+		return n, false, bad
+	}
+	for m := range rawjson.Members(message) {
+		switch m.Key {
+		case "author":
+			n.Role, n.Name = rawjson.Str(rawjson.Last(m.Value, "role")), rawjson.Str(rawjson.Last(m.Value, "name"))
+		case "create_time":
+			n.Created = archive.ParseTime(m.Value)
+		case "metadata":
+			n.Model = rawjson.Str(rawjson.Get(m.Value, "model_slug"))
+		}
+	}
+	return n, true, nil
+}
+
+// mappingEntry reads what stands around the message of an entry. The message is nil if there is none.
+func mappingEntry(id string, raw []byte, at archive.Position) (n archive.Node, message []byte, bad error) {
 	n = archive.Node{ID: id, At: at}
 	if !rawjson.IsObject(raw) {
-		return n, false, archive.Malformed("it is not an object")
+		return n, nil, archive.Malformed("it is not an object")
 	}
-	var message []byte
 	var rest rawjson.Object
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
@@ -159,19 +182,9 @@ func chatGPTEntry(id string, raw []byte, at archive.Position) (n archive.Node, s
 		if !rawjson.IsNull(message) {
 			bad = archive.Malformed("its message is not an object")
 		}
-		return n, false, bad
-	}
-	for m := range rawjson.Members(message) {
-		switch m.Key {
-		case "author":
-			n.Role, n.Name = rawjson.Str(rawjson.Last(m.Value, "role")), rawjson.Str(rawjson.Last(m.Value, "name"))
-		case "create_time":
-			n.Created = archive.ParseTime(m.Value)
-		case "metadata":
-			n.Model = rawjson.Str(rawjson.Get(m.Value, "model_slug"))
-		}
+		return n, nil, bad
 	}
 	n.Give(message)
 	n.Metadata = rest.Bytes()
-	return n, true, nil
+	return n, message, nil
 }

@@ -13,6 +13,8 @@ func All() []archive.Format {
 	return []archive.Format{
 		chats.ChatGPT(),
 		chats.ClaudeAI(),
+		chats.DeepSeek(),
+		chats.Grok(),
 		chats.OpenWebUI(),
 		chats.LibreChat(),
 		agents.Codex(),

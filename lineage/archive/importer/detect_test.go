@@ -32,6 +32,7 @@ func TestSessionsOfOtherAgents(t *testing.T) {
 func TestFilesWithoutMessages(t *testing.T) {
 	for name, source := range map[string]string{
 		"claude-code": otherAgent, "chatgpt": `[{"mapping":{}}]`, "claude": `[{"uuid":"c","chat_messages":[]}]`, "openai": `{"messages":[]}`,
+		"deepseek": `[{"id":"c","inserted_at":"x","mapping":{}}]`, "grok": `{"conversation":{"id":"c"},"responses":[]}`,
 		"sharegpt": `{"conversations":[]}`, "turns": `{"history":[]}`,
 	} {
 		report, err := importer.Import(t.Context(), storeIn(t), archive.Stream("f", strings.NewReader(source)), importer.Options{Format: name})
@@ -93,6 +94,8 @@ func TestSkippedPartsAreReported(t *testing.T) {
 		"chatgpt":    `[{"conversation_id":"c","mapping":{"x":7,"y":{"message":"text"},"z":{"message":null},"m":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]}}}}}]`,
 		"open-webui": `[{"id":"c","chat":{"history":{"currentId":"m","messages":{"x":7,"y":[],"m":{"role":"user","content":"hi"}}}}}]`,
 		"claude":     `[{"uuid":"c","chat_messages":[7,[],{"uuid":"m","text":"hi","sender":"human"}]}]`,
+		"deepseek":   `[{"id":"c","inserted_at":"x","mapping":{"x":7,"y":{"message":"text"},"z":{"message":null},"m":{"message":{"fragments":[{"type":"REQUEST","content":"hi"}]}}}}]`,
+		"grok":       `{"conversations":[{"conversation":{"id":"c"},"responses":[7,{"response":[]},{"response":{"_id":"m","message":"hi","sender":"human"}}]}]}`,
 		"librechat":  `{"conversationId":"c","endpoint":"e","messages":[7,{"text":"hi","isCreatedByUser":true,"children":[{"messageId":"n","text":"lost"}]}]}`,
 		"openai":     `{"messages":[{"role":"user","content":"hi"},{"content":"x"},7]}`,
 		"sharegpt":   `{"conversations":[{"from":"human"},{"from":"human","value":"hi"},7]}`,

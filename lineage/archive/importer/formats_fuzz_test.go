@@ -81,7 +81,7 @@ func readAny(t *testing.T, format archive.Format, file string, b []byte) {
 			nodes++
 			require.True(t, utf8.ValidString(n.ID) && utf8.ValidString(n.Role) && utf8.ValidString(n.Name))
 			requireObject(t, n.Metadata)
-			if slices.Contains([]string{"chatgpt", "claude", "open-webui", "librechat"}, format.Name) {
+			if slices.Contains([]string{"chatgpt", "deepseek", "claude", "open-webui", "librechat", "grok"}, format.Name) {
 				require.True(t, n.Root || ids[n.Parent], "each message comes after its parent")
 			}
 			ids[n.ID] = true
@@ -97,6 +97,8 @@ func requireObject(t *testing.T, raw []byte) {
 }
 
 func FuzzChatGPT(f *testing.F)    { fuzzServiceFormat(f, "chatgpt") }
+func FuzzDeepSeek(f *testing.F)   { fuzzServiceFormat(f, "deepseek") }
+func FuzzGrok(f *testing.F)       { fuzzServiceFormat(f, "grok") }
 func FuzzClaudeAI(f *testing.F)   { fuzzServiceFormat(f, "claude") }
 func FuzzOpenWebUI(f *testing.F)  { fuzzServiceFormat(f, "open-webui") }
 func FuzzLibreChat(f *testing.F)  { fuzzServiceFormat(f, "librechat") }

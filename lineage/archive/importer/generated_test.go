@@ -133,6 +133,29 @@ var families = map[string]struct {
 		}
 		return [][]object{list}
 	}},
+	"deepseek": {true, func(all [][]generated) any {
+		var list []object
+		for i, c := range all {
+			mapping := object{"root": object{"id": "root", "message": nil, "parent": nil}}
+			for _, g := range c {
+				mapping[g.id] = object{"id": g.id, "parent": g.parentID(c, "root"), "message": g.weighted(object{
+					"inserted_at": g.rfc3339(), "model": "m", "fragments": []object{{"type": g.role("REQUEST", "RESPONSE"), "content": g.text}},
+				})}
+			}
+			list = append(list, object{"id": fmt.Sprint("c", i), "title": fmt.Sprint("t", i), "inserted_at": "2024-01-01T00:00:00+08:00", "mapping": mapping})
+		}
+		return [][]object{list}
+	}},
+	"grok": {true, func(all [][]generated) any {
+		var list []object
+		for i, c := range all {
+			list = append(list, object{"conversation": object{"id": fmt.Sprint("c", i), "title": "n", "user_id": fmt.Sprint("u", i%2)}, "responses": each(c, func(g generated) object {
+				return object{"response": g.weighted(object{"_id": g.id, "message": g.text, "sender": g.role("human", "grok-4"),
+					"create_time": object{"$date": object{"$numberLong": fmt.Sprint(int64(g.seconds() * 1000))}}, "parent_response_id": g.parentID(c, "")})}
+			})})
+		}
+		return []object{{"conversations": list}}
+	}},
 	"claude": {true, func(all [][]generated) any {
 		var list []object
 		for i, c := range all {

@@ -135,6 +135,10 @@ var messageObjects = map[string]func(file raws) (objects raws, link string){
 		named := f.at("*") // conversations by name
 		return append(f.items(), named...).at("mapping", "*", "message").having("author"), ""
 	},
+	"deepseek": func(f raws) (raws, string) { return f.items().at("mapping", "*", "message").having("fragments"), "" },
+	"grok": func(f raws) (raws, string) {
+		return append(f.at("conversations", "*"), f...).at("responses", "*", "response").having("sender"), ""
+	},
 	"claude": func(f raws) (raws, string) { return f.items().at("chat_messages", "*").having("uuid"), "" },
 	"open-webui": func(f raws) (raws, string) {
 		return f.items().at("chat", "history", "messages", "*").having("id"), "childrenIds"

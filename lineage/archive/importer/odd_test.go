@@ -1,6 +1,7 @@
 package importer_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -98,6 +99,20 @@ var oddFormats = map[string]struct {
 			nodes = append(nodes, fmt.Sprintf(`%q:{"id":%q,"parent":%s,"message":%s}`, m.id, m.id, parent, objects[k]))
 		}
 		return []string{fmt.Sprintf(`{"id":"c%d","mapping":{`, i) + strings.Join(nodes, ",") + `}}`}
+	}},
+	"deepseek": {true, false, `{"files":[],·"fragments":[{"type":"ROLE","content":·TEXT}]}`, "REQUEST", "RESPONSE", func(i int, of []oddMessage, objects []string) []string {
+		nodes := []string{`"root":{"id":"root","parent":null,"message":null}`}
+		for k, m := range of {
+			nodes = append(nodes, fmt.Sprintf(`%q:{"id":%q,"parent":%q,"message":%s}`, m.id, m.id, cmp.Or(m.parent, "root"), objects[k]))
+		}
+		return []string{fmt.Sprintf(`{"id":"c%d","inserted_at":"2024-01-01T00:00:00Z","mapping":{`, i) + strings.Join(nodes, ",") + `}}`}
+	}},
+	"grok": {true, false, `{"_id":ID,·"message":TEXT,"sender":"ROLE","parent_response_id":PARENT}`, "human", "ASSISTANT", func(i int, _ []oddMessage, objects []string) []string {
+		var responses []string
+		for _, o := range objects {
+			responses = append(responses, `{"response":`+o+`}`)
+		}
+		return []string{fmt.Sprintf(`{"conversation":{"id":"c%d"},"responses":[`, i) + strings.Join(responses, ",") + `]}`}
 	}},
 	"claude": {true, false, `{"uuid":ID,·"text":TEXT,"sender":"ROLE","parent_message_uuid":PARENT}`, "human", "assistant", func(i int, _ []oddMessage, objects []string) []string {
 		return []string{fmt.Sprintf(`{"uuid":"c%d","name":"n","account":{},"chat_messages":[`, i) + strings.Join(objects, ",") + `]}`}

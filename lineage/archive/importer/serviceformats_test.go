@@ -39,6 +39,8 @@ var serviceFixtures = []struct {
 	{"claude-chat-viewer/conversation-with-errors.json", "claude", 1, 10, 0, 0},
 	{"claude-chat-viewer/conversation-rendering-tests.json", "claude", 1, 10, 0, 0},
 	{"claude-made/conversations.json", "claude", 1, 5, 0, 0},
+	{"deepseek-made/conversations.json", "deepseek", 2, 5, 0, 0},
+	{"grok-made/prod-grok-backend.json", "grok", 2, 7, 2, 0},
 	{"open-webui/export.json", "open-webui", 2, 7, 1, 0},
 	{"claude-code-log/edge_cases.jsonl", "claude-code", 1, 13, 3, 3},
 	{"claude-code-log/representative_messages.jsonl", "claude-code", 1, 11, 0, 1},

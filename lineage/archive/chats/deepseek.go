@@ -1,0 +1,89 @@
+package chats
+
+import (
+	"context"
+	"iter"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
+)
+
+// DeepSeek reads DeepSeek exports: conversations.json.
+func DeepSeek() archive.Format {
+	return archive.Format{
+		Name:   "deepseek",
+		Detect: func(h archive.Head) bool { return isDeepSeek(h.Object()) },
+		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
+			return readItems(ctx, in, func(item archive.Item, yield func(*archive.Conversation, error) bool) bool {
+				return yield(deepSeekConversation(item.Raw, item.At))
+			})
+		},
+	}
+}
+
+// isDeepSeek reports whether a conversation, possibly truncated, is one of DeepSeek. Those of ChatGPT have a mapping, too.
+func isDeepSeek(raw []byte) bool { return rawjson.Has(raw, "inserted_at", "mapping") }
+
+func deepSeekConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
+	c := &archive.Conversation{}
+	var last newest
+	t := archive.Tree{At: at, Node: func(id string, raw []byte) archive.Node {
+		n, _, _ := deepSeekEntry(id, raw, at)
+		return n
+	}}
+	var rest rawjson.Object
+	var mapping []byte
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "id":
+			c.SourceID = rawjson.Str(m.Value)
+		case "title":
+			c.Title = rawjson.Str(m.Value)
+		case "inserted_at":
+			c.Created = archive.ParseTime(m.Value)
+		case "updated_at":
+			c.Updated = archive.ParseTime(m.Value)
+		case "mapping":
+			mapping = m.Value
+		default:
+			rest.Add(m)
+		}
+	}
+	if !rawjson.IsObject(mapping) {
+		at.Inside = "conversation " + c.SourceID
+		return nil, archive.Damaged(at, archive.Malformed("conversation without a mapping"))
+	}
+	addMapping(c, &t, mapping, func(id string, raw []byte, at archive.Position) (archive.Node, bool, error) {
+		n, said, bad := deepSeekEntry(id, raw, at)
+		if said {
+			last.see(&n)
+		}
+		return n, said, bad
+	})
+	c.Current = last.id
+	t.Fill(c)
+	c.Metadata = rest.Bytes()
+	return c, nil
+}
+
+// deepSeekEntry reads an entry of the mapping. The root has no message.
+func deepSeekEntry(id string, raw []byte, at archive.Position) (n archive.Node, said bool, bad error) {
+	n, message, bad := mappingEntry(id, raw, at)
+	if message == nil {
+		return n, false, bad
+	}
+	n.Role = "assistant"
+	for m := range rawjson.Members(message) {
+		switch m.Key {
+		case "fragments":
+			if rawjson.Str(rawjson.Get(rawjson.First(m.Value), "type")) == "REQUEST" {
+				n.Role = "user"
+			}
+		case "inserted_at":
+			n.Created = archive.ParseTime(m.Value)
+		case "model":
+			n.Model = rawjson.Str(m.Value)
+		}
+	}
+	return n, true, nil
+}
