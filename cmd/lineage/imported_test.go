@@ -70,7 +70,7 @@ func calls(history []message.Message) (called map[string]int, answered int) {
 func TestImportedConversationsGoOn(t *testing.T) {
 	for path, withCalls := range map[string]bool{
 		"tau-bench/runs.json": true, "swe-agent": true, "openai/chat.jsonl": true, "codex-made/rollout-base.jsonl": true,
-		"claude-code-made": true, "claude-code-spotter": true, "claude-made": true, "chatgpt-made": false, "deepseek-made": false, "grok-made": false, "open-webui": false, "librechat": false, "sharegpt": true,
+		"claude-code-made": true, "claude-code-spotter": true, "claude-made": true, "chatgpt-made": false, "deepseek-made": true, "grok-made": false, "open-webui": false, "librechat": false, "sharegpt": true,
 		"oasst/trees.jsonl": false, "hh-rlhf": false, "branch-files": false, "agents/pi": true, "agents/openclaw": true, "agents/copilot": true, "agents/qwen": true, "agents/gemini": true,
 	} {
 		t.Run(path, func(t *testing.T) {
