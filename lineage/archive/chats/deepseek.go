@@ -85,5 +85,8 @@ func deepSeekEntry(id string, raw []byte, at archive.Position) (n archive.Node, 
 			n.Model = rawjson.Str(m.Value)
 		}
 	}
+	if n.Role == "user" {
+		n.Model = "" // the one that was asked
+	}
 	return n, true, nil
 }

@@ -120,6 +120,9 @@ func grokMessage(raw []byte, at archive.Position) (n archive.Node, linked bool) 
 			n.Model = rawjson.Str(m.Value)
 		}
 	}
+	if n.Role == "user" {
+		n.Model = "" // the one that was asked
+	}
 	return n, linked
 }
 
