@@ -28,8 +28,8 @@ type Conversation struct {
 	Created, Updated time.Time
 	// Metadata is a JSON object with all other fields, nil for none.
 	Metadata []byte
-	// Nodes are its messages, each after its parent. Rest, when not nil, yields more of them, in parts, the same
-	// each time: see Conversation.AddRest.
+	// Nodes are its messages, each after its parent. Rest, when not nil, yields those after them in parts, the same each
+	// time: see AddRest and Parts.
 	Nodes []Node
 	Rest  iter.Seq[[]Node]
 	// Empty are branches without messages.
@@ -57,6 +57,8 @@ type Conversation struct {
 	Repairs, Skipped []*Damage
 	// RepairsMore and SkippedMore count those beyond the first MaxReported.
 	RepairsMore, SkippedMore int64
+
+	restSize int64 // memory of Rest
 }
 
 // Skip records a part of the conversation that was left out.
@@ -68,10 +70,12 @@ func (c *Conversation) Skip(at Position, err error) {
 	c.Skipped = append(c.Skipped, Damaged(at, err))
 }
 
-// AddRest adds nodes after all others. They are made whenever they are read, the same each time. So a large conversation in
-// memory is its text, and not some hundred bytes more for each message.
-func (c *Conversation) AddRest(nodes iter.Seq[Node]) {
+// AddRest adds nodes after all others, in parts of about PartNodes or PartBytes. They are made whenever they are read, the
+// same each time. So a large conversation in memory is its text, of the given size, and not some hundred bytes more for
+// each message.
+func (c *Conversation) AddRest(size int64, nodes iter.Seq[Node]) {
 	before := c.Rest
+	c.restSize += size
 	c.Rest = func(yield func([]Node) bool) {
 		if before != nil {
 			for some := range before {
@@ -81,14 +85,16 @@ func (c *Conversation) AddRest(nodes iter.Seq[Node]) {
 			}
 		}
 		var some []Node
+		bytes := int64(0)
 		for n := range nodes {
-			if some = append(some, n); len(some) < PartNodes {
+			some = append(some, n)
+			if bytes += NodesSize(some[len(some)-1:]); len(some) < PartNodes && bytes < PartBytes {
 				continue
 			}
 			if !yield(some) {
 				return
 			}
-			some = nil // the caller may keep them
+			some, bytes = nil, 0 // the caller may keep them
 		}
 		if len(some) > 0 {
 			yield(some)
@@ -120,9 +126,9 @@ func (c *Conversation) Says() bool {
 	return false
 }
 
-// Size estimates the memory of the conversation, without Rest.
+// Size estimates the memory of the conversation.
 func (c *Conversation) Size() int64 {
-	return int64(256+len(c.Metadata)+len(c.Title)) + NodesSize(c.Nodes)
+	return int64(256+len(c.Metadata)+len(c.Title)) + NodesSize(c.Nodes) + c.restSize
 }
 
 // NodesSize estimates the memory of nodes.

@@ -2,7 +2,7 @@
 //
 // A source is a file, a folder or a stream. gzip, zstd and zip are decompressed, and the format of
 // each file is detected from its content. Reading is streamed: an archive may be larger than
-// memory. One conversation or line is held at a time, up to Limits.Item.
+// memory. The text of one conversation or line is held at a time, up to Limits.Item.
 //
 // A Format is a value: a name, a detector and a reader of an Input, which yields Conversations. Package formats lists those
 // there are, and package importer imports archives into a store.

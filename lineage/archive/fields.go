@@ -42,6 +42,10 @@ func (c *Conversation) Keep(f *Fields, at Position) {
 	if c.Rest == nil {
 		c.Nodes = slices.AppendSeq(c.Nodes, large)
 	} else if len(f.large) > 0 {
-		c.AddRest(large)
+		size := int64(0)
+		for _, m := range f.large {
+			size += int64(len(m.Value))
+		}
+		c.AddRest(size, large)
 	}
 }

@@ -165,7 +165,7 @@ func (r *reading) input(in *Input) error {
 			err = r.send(Event{Damage: damage})
 		case err == nil:
 			said = said || len(c.Empty) > 0 || c.Says()
-			kept = kept || len(c.Nodes) > 0
+			kept = kept || len(c.Nodes) > 0 || c.Rest != nil
 			reported = reported || len(c.Skipped) > 0
 			err = r.send(Event{Conversation: c})
 		}

@@ -25,6 +25,9 @@ type treeMessage struct {
 	raw        []byte
 }
 
+// treeMessageSize is the memory of a treeMessage and its id.
+const treeMessageSize = 80
+
 // Repair records an irregularity of a message.
 func (t *Tree) Repair(inside string, err error) {
 	if len(t.Repairs) >= MaxReported {
@@ -82,7 +85,14 @@ func (t *Tree) Fill(c *Conversation) {
 		c.Nodes[i] = t.node(order[i])
 	}
 	if order = order[first:]; len(order) > 0 {
-		c.AddRest(func(yield func(Node) bool) {
+		size := int64(0)
+		for _, i := range order {
+			m := &t.messages[i]
+			if size += int64(len(m.raw)) + treeMessageSize; m.kept >= 0 {
+				size += NodesSize(t.kept[m.kept : m.kept+1])
+			}
+		}
+		c.AddRest(size, func(yield func(Node) bool) {
 			for _, i := range order {
 				if !yield(t.node(i)) {
 					return
@@ -112,9 +122,14 @@ func (t *Tree) order(current string) []int32 {
 	starts := make([]int32, len(t.messages)+2) // of the children of a message among all, from the second on
 	for i := range t.messages {
 		parents[i] = t.parent(int32(i), index)
-		if p := parents[i]; p >= 0 {
-			starts[p+2]++
+	}
+	t.cutCircles(parents)
+	for i, p := range parents {
+		if t.messages[i].root = p < 0; p < 0 {
+			t.messages[i].parent = ""
+			continue
 		}
+		starts[p+2]++
 	}
 	// Children of a message are adjacent, in the order of their parents.
 	for i := range t.messages {
@@ -129,22 +144,17 @@ func (t *Tree) order(current string) []int32 {
 	}
 	onWay := make([]bool, len(t.messages))
 	if i, ok := index[current]; ok {
-		for ; i >= 0 && !onWay[i]; i = parents[i] {
+		for ; i >= 0; i = parents[i] {
 			onWay[i] = true
 		}
 	}
 	out := make([]int32, 0, len(t.messages))
-	done := make([]bool, len(t.messages))
 	var stack []int32
 	visit := func(root int32) {
 		stack = append(stack[:0], root)
 		for len(stack) > 0 {
 			i := stack[len(stack)-1]
 			stack = stack[:len(stack)-1]
-			if done[i] {
-				continue
-			}
-			done[i] = true
 			out = append(out, i)
 			below := lists[starts[i]:starts[i+1]]
 			way := int32(-1)
@@ -160,24 +170,43 @@ func (t *Tree) order(current string) []int32 {
 			}
 		}
 	}
-	begin := func(i int32) {
-		t.messages[i].root, t.messages[i].parent = true, ""
-		visit(i)
-	}
 	for _, wanted := range []bool{true, false} {
 		for i, p := range parents {
 			if p < 0 && onWay[i] == wanted {
-				begin(int32(i))
+				visit(int32(i))
 			}
 		}
 	}
-	for i := range t.messages {
-		if !done[i] {
-			t.Repair("message "+t.messages[i].id, Malformed("it is an ancestor of itself; it begins a history"))
-			begin(int32(i))
+	return out
+}
+
+// cutCircles makes the first message of each circle the beginning of a history.
+func (t *Tree) cutCircles(parents []int32) {
+	const (
+		walking = 1 + iota
+		walked
+	)
+	state := make([]uint8, len(parents))
+	for i := range parents {
+		at := int32(i)
+		for ; at >= 0 && state[at] == 0; at = parents[at] {
+			state[at] = walking
+		}
+		first := int32(-1)
+		if at >= 0 && state[at] == walking {
+			first = at
+			for p := parents[at]; p != at; p = parents[p] {
+				first = min(first, p)
+			}
+		}
+		for at = int32(i); at >= 0 && state[at] == walking; at = parents[at] {
+			state[at] = walked
+		}
+		if first >= 0 {
+			t.Repair("message "+t.messages[first].id, Malformed("it is an ancestor of itself; it begins a history"))
+			parents[first] = -1
 		}
 	}
-	return out
 }
 
 // parent returns the index of a message's parent, -1 for none, and sets its parent.
@@ -197,7 +226,7 @@ func (t *Tree) parent(i int32, index map[string]int32) int32 {
 	case !there:
 		t.Repair("message "+n.id, Malformed("its parent %q is missing; it begins a history", above))
 	default:
-		n.parent = above
+		n.parent = t.messages[p].id // the same text, in one place of memory
 		return p
 	}
 	return -1

@@ -16,7 +16,6 @@ import (
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/zframe"
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/agents"
 )
@@ -144,7 +143,7 @@ func (r *openClawReader) session(ctx context.Context, id string) error {
 			break
 		}
 		if err == nil {
-			said = said || c.More || slices.ContainsFunc(c.Nodes, func(n archive.Node) bool { return n.Aside != lineage.AsideLog })
+			said = said || c.More || c.Says()
 			if !said { // nobody has said anything in it yet
 				break
 			}

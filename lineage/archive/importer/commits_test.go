@@ -49,3 +49,21 @@ func TestLargeConversationsHaveFewCommits(t *testing.T) {
 		})
 	}
 }
+
+// Messages in a commit keep the text of their conversation in memory, so a commit has those of few large ones.
+func TestLargeTextsAreReleased(t *testing.T) {
+	var all []*archive.Conversation
+	for i := range 6 {
+		c := &archive.Conversation{SourceID: fmt.Sprint("c", i), Nodes: []archive.Node{{ID: fmt.Sprint("first", i), Role: "user", Body: []byte("first")}}}
+		c.AddRest(20<<20, func(yield func(archive.Node) bool) {
+			yield(archive.Node{ID: fmt.Sprint("last", i), Role: "user", Body: []byte("last")})
+		})
+		all = append(all, c)
+	}
+	s := storeIn(t)
+	importMade(t, s, all)
+	head, err := s.View().Head(context.Background())
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, head.Number, uint64(len(all)), "commits")
+	requireNothingNew(t, s, all)
+}

@@ -42,6 +42,13 @@ func (f *filling) retainPart(nodes []archive.Node) {
 	}
 }
 
+// retainRest counts the text of a conversation's rest after it was loaded, if nodes of items are parts of it.
+func (f *filling) retainRest(st *loading, c *archive.Conversation) {
+	if last := len(f.items) - 1; c.Rest != nil && last >= 0 && f.items[last].loading == st {
+		f.retained += c.Size() - archive.NodesSize(c.Nodes)
+	}
+}
+
 // release drops the items of a commit that turned out empty, because the store has all of them.
 func (f *filling) release() { f.items, f.retained, f.partial = nil, 0, false }
 

@@ -77,14 +77,16 @@ func readAny(t *testing.T, format archive.Format, file string, b []byte) {
 		require.True(t, utf8.ValidString(c.SourceID) && utf8.ValidString(c.Title))
 		requireObject(t, c.Metadata)
 		ids := make(map[string]bool)
-		for _, n := range c.Nodes {
-			nodes++
-			require.True(t, utf8.ValidString(n.ID) && utf8.ValidString(n.Role) && utf8.ValidString(n.Name))
-			requireObject(t, n.Metadata)
-			if slices.Contains([]string{"chatgpt", "deepseek", "claude", "open-webui", "librechat", "grok"}, format.Name) {
-				require.True(t, n.Root || ids[n.Parent], "each message comes after its parent")
+		for some := range c.Parts() {
+			for _, n := range some {
+				nodes++
+				require.True(t, utf8.ValidString(n.ID) && utf8.ValidString(n.Role) && utf8.ValidString(n.Name))
+				requireObject(t, n.Metadata)
+				if slices.Contains([]string{"chatgpt", "deepseek", "claude", "open-webui", "librechat", "grok"}, format.Name) {
+					require.True(t, n.Root || ids[n.Parent], "each message comes after its parent")
+				}
+				ids[n.ID] = true
 			}
-			ids[n.ID] = true
 		}
 	}
 	require.LessOrEqual(t, nodes, len(b)/2+1)

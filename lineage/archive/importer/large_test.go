@@ -17,14 +17,16 @@ import (
 // anything special, odd are others with a %s for their id and their parent's.
 var largeFormats = []struct {
 	name       string
-	join       func(messages []string) string
+	join       func(messages []string, current string) string
 	fill       string
 	odd        []string
 	unlinked   bool // messages do not name their parents
 	identified bool // the conversation has an id
 }{
 	{
-		"chatgpt", func(m []string) string { return `[{"conversation_id":"c","mapping":{` + strings.Join(m, ",") + `}}]` },
+		"chatgpt", func(m []string, current string) string {
+			return `[{"conversation_id":"c","current_node":"` + current + `","mapping":{` + strings.Join(m, ",") + `}}]`
+		},
 		`"%[1]s":{"id":"%[1]s","parent":"%[2]s","message":{"author":{"role":"user"},"content":{"parts":["fill"]}}}`,
 		[]string{
 			`"%[1]s":{"parent":"%[2]s","message":{"author":{"role":"tool","name":"\u00fc"},"create_time":1.5e9,"metadata":{"model_slug":"gpt"},"content":{"parts":["odd"]}},"other":[1]}`,
@@ -32,7 +34,27 @@ var largeFormats = []struct {
 		}, false, true,
 	},
 	{
-		"librechat", func(m []string) string {
+		"deepseek", func(m []string, current string) string {
+			return `[{"id":"c","inserted_at":"2026-01-01T00:00:00Z","mapping":{` + strings.Join(m, ",") + `}}]`
+		},
+		`"%[1]s":{"parent":"%[2]s","message":{"fragments":[{"type":"RESPONSE","content":"fill"}],"inserted_at":"2026-02-02T03:04:05Z"}}`,
+		[]string{
+			`"%[1]s":{"parent":"%[2]s","message":{"fragments":[{"type":"REQUEST","content":"odd"}],"inserted_at":"2026-01-02T03:04:05Z","model":"m"},"other":[1]}`,
+			`"%[1]s":{"parent":"%[2]s","message":{"fragments":[]}}`,
+		}, false, true,
+	},
+	{
+		"grok", func(m []string, current string) string {
+			return `{"conversations":[{"conversation":{"id":"c","leaf_response_id":"` + current + `"},"responses":[` + strings.Join(m, ",") + `]}]}`
+		},
+		`{"response":{"_id":"%[1]s","parent_response_id":"%[2]s","message":"fill","sender":"assistant"}}`,
+		[]string{
+			`{"response":{"_id":"%[1]s","parent_response_id":"%[2]s","message":"odd","sender":"human","create_time":{"$date":{"$numberLong":"1752112685600"}}},"share_link":{"id":"s"}}`,
+			`{"response":{"_id":"%[1]s","parent_response_id":"%[2]s","message":"","model":"m"}}`,
+		}, false, true,
+	},
+	{
+		"librechat", func(m []string, current string) string {
 			return `{"conversationId":"c","endpoint":"e","messages":[` + strings.Join(m, ",") + `]}`
 		},
 		`{"messageId":"%[1]s","parentMessageId":"%[2]s","text":"fill"}`,
@@ -42,8 +64,8 @@ var largeFormats = []struct {
 		}, false, true,
 	},
 	{
-		"open-webui", func(m []string) string {
-			return `[{"id":"c","chat":{"history":{"messages":{` + strings.Join(m, ",") + `}}}}]`
+		"open-webui", func(m []string, current string) string {
+			return `[{"id":"c","chat":{"history":{"messages":{` + strings.Join(m, ",") + `},"currentId":"` + current + `"}}}]`
 		},
 		`"%[1]s":{"id":"%[1]s","parentId":"%[2]s","role":"user","content":"fill"}`,
 		[]string{
@@ -52,8 +74,8 @@ var largeFormats = []struct {
 		}, false, true,
 	},
 	{
-		"claude", func(m []string) string {
-			return `[{"uuid":"c","name":"n","chat_messages":[` + strings.Join(m, ",") + `]}]`
+		"claude", func(m []string, current string) string {
+			return `[{"uuid":"c","name":"n","current_leaf_message_uuid":"` + current + `","chat_messages":[` + strings.Join(m, ",") + `]}]`
 		},
 		`{"uuid":"%[1]s","parent_message_uuid":"%[2]s","sender":"human","text":"fill"}`,
 		[]string{
@@ -62,18 +84,20 @@ var largeFormats = []struct {
 		}, false, true,
 	},
 	{
-		"openai", func(m []string) string {
+		"openai", func(m []string, current string) string {
 			return `{"messages":[` + strings.Join(m, ",") + `],"large":"` + strings.Repeat("x", 4096) + `"}`
 		},
 		`{"role":"user","content":"fill","id":"%[1]s"}`,
 		[]string{
 			`{"role":"assistant","content":"odd","id":"%[1]s","model":"m","timestamp":1700000000}`,
-			`{"type":"reasoning","summary":[],"id":"%[1]s"}`,
+			`{"type":"reasoning","summary":["odd"],"id":"%[1]s"}`,
 			`{"role":"tool","name":"t","content":"no id"}`,
 		}, true, false,
 	},
 	{
-		"sharegpt", func(m []string) string { return `{"id":"c","conversations":[` + strings.Join(m, ",") + `]}` },
+		"sharegpt", func(m []string, current string) string {
+			return `{"id":"c","conversations":[` + strings.Join(m, ",") + `]}`
+		},
 		`{"from":"human","value":"fill"}`,
 		[]string{`{"from":"gpt","value":"odd","weight":1}`, `{"from":"system","value":"odd"}`}, true, false,
 	},
@@ -113,7 +137,7 @@ func TestLargeConversations(t *testing.T) {
 			}
 
 			read := func(messages []string) (*archive.Conversation, []archive.Node) {
-				all, damages := readAll(t, archive.Stream("made.json", strings.NewReader(f.join(messages))), importer.Options{Format: f.name})
+				all, damages := readAll(t, archive.Stream("made.json", strings.NewReader(f.join(messages, ""))), importer.Options{Format: f.name})
 				require.Empty(t, damages)
 				require.Len(t, all, 1)
 				var nodes []archive.Node
@@ -147,7 +171,7 @@ func TestLargeConversations(t *testing.T) {
 			}
 
 			s := storeIn(t)
-			source := func() archive.Source { return archive.Stream("made.json", strings.NewReader(f.join(after))) }
+			source := func() archive.Source { return archive.Stream("made.json", strings.NewReader(f.join(after, ""))) }
 			report, err := importer.Import(context.Background(), s, source(), importer.Options{Format: f.name})
 			require.NoError(t, err)
 			require.EqualValues(t, large, report.NewMessages)

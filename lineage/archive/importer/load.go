@@ -108,6 +108,7 @@ func (l *loader) conversation(c *archive.Conversation) error {
 		}
 		l.next.retainPart(nodes)
 	}
+	l.next.retainRest(st, c)
 	if !c.More && !(st.derived && l.inFile == 1) { // its title depends on whether another one follows
 		return l.finishOpen()
 	}

@@ -31,11 +31,13 @@ func checkRead(t *testing.T, open func() iter.Seq2[*archive.Conversation, error]
 				damages = append(damages, d)
 				continue
 			}
-			for _, m := range c.Nodes {
-				require.NotEmpty(t, m.Role)
-				require.True(t, m.Metadata == nil || json.Valid(m.Metadata), "%q", m.Metadata)
-				if m.Type == "application/json" {
-					require.True(t, json.Valid(m.Body), "%q", m.Body)
+			for some := range c.Parts() {
+				for _, m := range some {
+					require.NotEmpty(t, m.Role)
+					require.True(t, m.Metadata == nil || json.Valid(m.Metadata), "%q", m.Metadata)
+					if m.Type == "application/json" {
+						require.True(t, json.Valid(m.Body), "%q", m.Body)
+					}
 				}
 			}
 			require.True(t, c.Metadata == nil || json.Valid(c.Metadata), "%q", c.Metadata)

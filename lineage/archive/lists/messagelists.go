@@ -230,7 +230,7 @@ func addNodes(c *archive.Conversation, list []byte, at archive.Position, what st
 	if first == 0 {
 		return
 	}
-	c.AddRest(func(yield func(archive.Node) bool) {
+	c.AddRest(int64(len(list)), func(yield func(archive.Node) bool) {
 		for i, raw := range elements {
 			if i < first {
 				continue
