@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -83,7 +84,7 @@ type foundPage struct {
 
 // stateSQL reads the latest state. horizon says as of which states it can be read. The last columns are whether the log has
 // a row that is known, and what is unfolded after a commit of an epoch.
-const stateSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.sums, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
+const stateSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.tally, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
   h.n IS NULL AND (SELECT l.n FROM lineage_log l WHERE l.store = $1 ORDER BY l.n LIMIT 1) IS NOT NULL,
   EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
   EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4),
@@ -100,9 +101,10 @@ const (
 	rangesSQL = `SELECT r.i, e.key, e.value FROM unnest($4::bytea[], $5::bytea[]) WITH ORDINALITY AS r (low, high, i), LATERAL (
   SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= r.low AND key < r.high AND age >= $3 ORDER BY key, age) e
 WHERE e.value IS NOT NULL ORDER BY r.i, e.key`
-	// lastsSQL is for keys of spans, which are never deleted in an epoch.
+	// lastsSQL is for groups of spans, which are never deleted in an epoch.
 	lastsSQL = `SELECT r.i, e.key, e.value FROM unnest($4::bytea[], $5::bytea[]) WITH ORDINALITY AS r (low, high, i), LATERAL (
-  SELECT key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= r.low AND key < r.high AND age >= $3 AND value IS NOT NULL ORDER BY key DESC LIMIT 1) e`
+  SELECT key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND age >= $3
+    AND key = (SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= r.low AND key < r.high AND age >= $3 ORDER BY key DESC LIMIT 1) ORDER BY age LIMIT 1) e`
 	pageSQL = `SELECT key, value FROM (
   SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3 ORDER BY key, age) e
 WHERE value IS NOT NULL ORDER BY key LIMIT $6`
@@ -130,8 +132,8 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 			var i int64
 			var value []byte
 			_, err := pgx.ForEachRow(rows, []any{&i, &value}, func() error {
-				is, err := restored(storedKey(n.Keys[i-1]), value)
-				into.keys[string(n.Keys[i-1])] = is.Value
+				key := n.Keys[i-1]
+				err := eachRestored(storedKey(key), value, func(e index.Entry) { into.keys[string(e.Key)] = e.Value })
 				value = nil
 				return err
 			})
@@ -164,7 +166,7 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 		}
 		low, to := storedBounds(p.From, p.To)
 		b.Queue(sql, store, e, age, low, to, p.limit).Query(func(rows pgx.Rows) error {
-			return into.pages[i].read(rows, p.limit)
+			return into.pages[i].read(rows, p.limit, p.descending)
 		})
 	}
 	if len(n.rows) > 0 {
@@ -179,16 +181,31 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 	}
 }
 
-func (p *foundPage) read(rows pgx.Rows, limit int) error {
+func (p *foundPage) read(rows pgx.Rows, limit int, descending bool) error {
 	var key, value []byte
+	n := 0
 	_, err := pgx.ForEachRow(rows, []any{&key, &value}, func() error {
-		p.next = key
-		e, err := restored(key, value)
-		p.entries = append(p.entries, e)
+		n++
+		err := p.add(key, value, descending)
 		key, value = nil, nil
 		return err
 	})
-	p.more = len(p.entries) == limit
+	p.more = n == limit
+	return err
+}
+
+// add adds what the next row has.
+func (p *foundPage) add(key, value []byte, descending bool) error {
+	from := len(p.entries)
+	err := eachRestored(key, value, func(e index.Entry) { p.entries = append(p.entries, e) })
+	p.next = key
+	switch {
+	case !isSpan(key):
+	case descending:
+		slices.Reverse(p.entries[from:])
+	default:
+		p.next = lastInGroup(key)
+	}
 	return err
 }
 
@@ -212,10 +229,7 @@ func eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
 	var i int64
 	var key, value []byte
 	_, err := pgx.ForEachRow(rows, []any{&i, &key, &value}, func() error {
-		e, err := restored(key, value)
-		if err == nil {
-			take(i, e)
-		}
+		err := eachRestored(key, value, func(e index.Entry) { take(i, e) })
 		key, value = nil, nil
 		return err
 	})

@@ -196,8 +196,8 @@ const mostEntries = 1 << 13
 
 // queueHead adds the statement that records for which row of the log there are entries.
 func (l *log) queueHead(b *pgx.Batch, h head, counts index.Counts, folded uint64) {
-	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, sums, folded) VALUES ($1, $2, $3, $4, $5, $6, $7)
-ON CONFLICT (store, epoch) DO UPDATE SET first = excluded.first, n = excluded.n, id = excluded.id, sums = excluded.sums, folded = excluded.folded`,
+	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, tally, folded) VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (store, epoch) DO UPDATE SET first = excluded.first, n = excluded.n, id = excluded.id, tally = excluded.tally, folded = excluded.folded`,
 		l.store, int64(h.epoch), int64(h.first), int64(h.Number), int64(h.ID), encodeCounts(counts), int64(folded))
 }
 

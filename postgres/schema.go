@@ -187,6 +187,14 @@ var migrations = [][]string{{
 	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
 	// Programs of an earlier version that still run name this column, and can neither write nor read any more.
 	`ALTER TABLE lineage_head RENAME COLUMN totals TO sums`,
+}, {
+	// Entries of spans are in groups: all entries are made from the log again.
+	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
+	// Columns of any size come first, so that fewer bytes of a row are empty.
+	`ALTER TABLE lineage_entry DROP COLUMN epoch, DROP COLUMN age`,
+	`ALTER TABLE lineage_entry ADD COLUMN epoch bigint NOT NULL, ADD COLUMN age bigint NOT NULL CHECK (age < 0), ADD PRIMARY KEY (store, epoch, key, age)`,
+	// As before, programs of an earlier version can neither write nor read any more.
+	`ALTER TABLE lineage_head RENAME COLUMN sums TO tally`,
 }}
 
 // SQLSTATE codes.

@@ -101,6 +101,11 @@ func (t *table) take(n need, f found) error {
 	for _, k := range n.Keys {
 		t.set(k, f.keys[string(k)])
 	}
+	for k, v := range f.keys { // others of the same groups
+		if _, known := t.values[k]; !known {
+			t.set([]byte(k), v)
+		}
+	}
 	for i, r := range n.Ranges {
 		t.ranges = append(t.ranges, fetchedRange{r, f.ranges[i]})
 		for _, e := range f.ranges[i] {
@@ -131,7 +136,9 @@ func (t *table) forgetPages() {
 
 // Prefetch implements read.Prefetcher.
 func (t *table) Prefetch(ctx context.Context, want read.Need) error {
-	return t.prefetch(ctx, want, t.look)
+	some := want
+	some.Lasts = slices.DeleteFunc(slices.Clone(want.Lasts), t.unfoldedLast)
+	return t.prefetch(ctx, some, t.look)
 }
 
 // prefetch fetches what is not known, of keys by a function.
@@ -197,14 +204,11 @@ func (t *table) assumed(key []byte) bool {
 
 // look looks up a key in what is unfolded and was fetched; a nil value means that there is no entry.
 func (t *table) look(key []byte) (value []byte, known bool) {
-	if value, known = t.is.unfolded.get(key); known {
+	if value, known = t.is.unfolded.get(key); known || t.spansEnd(key) {
 		return value, true
 	}
 	return t.lookStored(key)
 }
-
-// spanPrefix is the size of the start that the keys of the spans of a run share.
-const spanPrefix = 17
 
 // lookStored is look without what is unfolded.
 func (t *table) lookStored(key []byte) (value []byte, known bool) {
@@ -217,7 +221,7 @@ func (t *table) lookStored(key []byte) (value []byte, known bool) {
 	if value, known = t.cache.entry(key, t.is.Number); known {
 		return value, true
 	}
-	if key[0] == keys.TableSpan && len(key) > spanPrefix {
+	if isSpan(key) {
 		if last, known := t.lasts[string(key[:spanPrefix])]; known && bytes.Compare(key, last.Key) > 0 {
 			return nil, true
 		}
@@ -456,21 +460,25 @@ func merged(below iter.Seq2[index.Entry, error], above func() sorted, to []byte)
 
 // Last implements read.Index.
 func (t *table) Last(from, to []byte) (index.Entry, bool, error) {
-	if len(t.is.unfolded.between(from, to)) > 0 {
-		return t.lastScanned(from, to)
+	below := t.lastStored
+	if some := t.is.unfolded.between(from, to); len(some) > 0 {
+		if !t.unfoldedLast(read.Range{From: from, To: to}) {
+			return t.lastScanned(from, to)
+		}
+		below = func([]byte, []byte) (index.Entry, bool, error) { return some[len(some)-1], true, nil }
 	}
 	if t.over != nil && t.over.Len() > 0 {
 		if k, v, ok := t.over.Latest().Last(to); ok && bytes.Compare(k, from) >= 0 {
 			if v == nil { // the last one was deleted
 				return t.lastScanned(from, to)
 			}
-			if e, ok, err := t.lastStored(from, to); err != nil || ok && bytes.Compare(e.Key, k) > 0 {
+			if e, ok, err := below(from, to); err != nil || ok && bytes.Compare(e.Key, k) > 0 {
 				return e, ok, err
 			}
 			return index.Entry{Key: k, Value: v}, true, nil
 		}
 	}
-	return t.lastStored(from, to)
+	return below(from, to)
 }
 
 // lastScanned is Last by reading the range.

@@ -16,9 +16,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A turn writes the entries that the next commits replace, such as tips, as one value beside its row of the log. They are
-// unfolded until a turn folds them: it writes the latest of each key as a version. Readers fetch what is unfolded with the
-// state, and look there first.
+// A turn writes the entries that the next commits replace, such as tips, and those that are stored in groups, spans, as one
+// value beside its row of the log. They are unfolded until a turn folds them: it writes the latest of each key, or group, as
+// a version. Readers fetch what is unfolded with the state, and look there first.
 
 // mostUnfolded limits what is unfolded, in bytes. Tests change it.
 var mostUnfolded = 64 << 10
@@ -26,7 +26,7 @@ var mostUnfolded = 64 << 10
 // foldsLater reports whether the entries of a key are unfolded at first.
 func foldsLater(key []byte) bool {
 	switch key[0] {
-	case keys.TableTip, keys.TableLastMessage, keys.TableThread:
+	case keys.TableTip, keys.TableLastMessage, keys.TableThread, keys.TableSpan:
 		return true
 	}
 	return false
@@ -177,16 +177,28 @@ func (j *judging) made(number uint64, fold bool) (m made, err error) {
 		}
 	}
 	was := j.table.is.unfolded
+	if !fold {
+		if later, err = m.completeGroups(later); err != nil {
+			return m, err
+		}
+	}
 	changes := encodeChanges(later)
 	if !fold && was.bytes()+len(changes) <= mostUnfolded {
+		slices.SortFunc(m.entries, func(a, b version) int { return bytes.Compare(a.Key, b.Key) })
 		later, err = decodeChanges(changes) // the memory of the others is that of the turn
 		m.changes, m.folded, m.unfolded = changes, j.table.is.folded, was.with(later, len(changes))
 		return m, err
 	}
 	m.folded = number
 	all := was.with(later, 0)
+	spans := all.between(keys.Of(keys.TableSpan), keys.Of(keys.TableSpan+1))
+	if err := m.fold(j.table, spans); err != nil {
+		return m, err
+	}
 	for _, e := range all.between(nil, nil) {
-		m.add(j.table, e)
+		if !isSpan(e.Key) {
+			m.add(j.table, e)
+		}
 	}
 	orders, err := j.table.orders(all)
 	for _, e := range orders {

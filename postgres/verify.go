@@ -282,11 +282,7 @@ func (s *temporary) begin(context.Context, uint64) (state, func(context.Context,
 
 func (s *temporary) end(_ context.Context, is state, made []version) error {
 	s.is = is
-	batch := make([]index.Entry, len(made))
-	for i := range made {
-		batch[i] = made[i].Entry
-	}
-	s.db.Apply(index.State{Store: s.engine.log.identity, Number: is.Number, ID: is.ID, Since: is.first, Counts: is.counts}, batch)
+	s.db.Apply(index.State{Store: s.engine.log.identity, Number: is.Number, ID: is.ID, Since: is.first, Counts: is.counts}, ungrouped(made))
 	return s.db.Throttle()
 }
 
