@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -83,13 +84,13 @@ type foundPage struct {
 }
 
 // stateSQL reads the latest state. horizon says as of which states it can be read. The last columns are whether the log has
-// a row that is known, and what is unfolded after a commit of an epoch.
+// a row that is known, and what is unfolded, without so many changes if they were after the same fold.
 const stateSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.tally, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
   h.n IS NULL AND (SELECT l.n FROM lineage_log l WHERE l.store = $1 ORDER BY l.n LIMIT 1) IS NOT NULL,
   EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
   EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4),
-  (SELECT array_agg(f.changes ORDER BY f.n) FROM lineage_former f WHERE f.store = $1 AND f.epoch = s.epoch AND f.changes IS NOT NULL
-    AND f.n > greatest(h.folded, CASE WHEN s.epoch = $5 THEN $6::bigint ELSE 0 END))
+  (SELECT array_agg(f.changes ORDER BY f.part) FROM lineage_former f WHERE f.store = $1 AND f.epoch = s.epoch AND f.n = 0
+    AND f.part >= CASE WHEN s.epoch = $5 AND ($6::bigint < 0 OR h.folded = $6) THEN $7::integer ELSE 0 END AND f.part < h.unfolded)
 FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch WHERE s.store = $1`
 
 // The lookups of entries as of a state. $3 is minus its number: older versions have a larger age, so the first version
@@ -239,12 +240,12 @@ func eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
 // queueState adds the statement that reads the state. If the log does not have the row that is known, a part of what is
 // unfolded may be missing.
 func (l *log) queueState(b *pgx.Batch, k known, is *state, horizon *uint64, there *bool) {
-	l.queueStateAfter(b, k, k.Number, is, horizon, there)
+	l.queueStateAfter(b, k, int64(k.folded), k.unfolded.rows(), is, horizon, there)
 }
 
-// queueStateAfter is queueState without what is unfolded up to a commit.
-func (l *log) queueStateAfter(b *pgx.Batch, k known, after uint64, is *state, horizon *uint64, there *bool) {
-	b.Queue(stateSQL, l.store, int64(k.first), int64(k.ID), k.count(), int64(k.epoch), int64(after)).QueryRow(func(r pgx.Row) error {
+// queueStateAfter is queueState without so many changes after a fold, or any fold if it is negative.
+func (l *log) queueStateAfter(b *pgx.Batch, k known, folded int64, changes int, is *state, horizon *uint64, there *bool) {
+	b.Queue(stateSQL, l.store, int64(k.first), int64(k.ID), k.count(), int64(k.epoch), folded, int32(changes)).QueryRow(func(r pgx.Row) error {
 		var now, epoch, forgets, folded int64
 		var first, n, id, gone *int64
 		var counts []byte
@@ -271,7 +272,7 @@ func (l *log) queueStateAfter(b *pgx.Batch, k known, after uint64, is *state, ho
 			}
 			later, size = append(later, entries...), size+len(some)
 		}
-		is.unfolded = is.unfolded.with(latestOf(later), size)
+		is.unfolded = is.unfolded.with(latestOf(later), size, len(changes))
 		if n == nil {
 			return nil
 		}
@@ -321,7 +322,7 @@ func (l *log) at(ctx context.Context, at head, n need) (f found, err error) {
 	var there bool
 	err = l.snapshot(ctx, func(b *pgx.Batch) {
 		is, f, there, horizon = state{}, found{}, false, 0
-		l.queueStateAfter(b, known{head: at}, newest, &is, &horizon, &there) // its unfolded entries are known
+		l.queueStateAfter(b, known{head: at}, -1, math.MaxInt32, &is, &horizon, &there) // its unfolded entries are known
 		n.queue(b, l, at.epoch, int64(at.Number), &f)
 	})
 	if err == nil && (is.epoch != at.epoch || !there || horizon > at.Number) {

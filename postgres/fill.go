@@ -199,7 +199,7 @@ func (s *served) begin(ctx context.Context, epoch uint64) (is state, fetch func(
 	s.t = &turn{s.log, conn, epoch}
 	var b pgx.Batch
 	begin(&b)
-	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, tally, folded) VALUES ($1, $2, 0, 0, 0, $3, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(is.counts))
+	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, tally, folded, unfolded) VALUES ($1, $2, 0, 0, 0, $3, 0, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(is.counts))
 	b.Queue(`SELECT h.first, h.n, h.id, h.tally, EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1) FROM lineage_head h WHERE h.store = $1 AND h.epoch = $2 FOR UPDATE OF h`,
 		s.log.store, int64(epoch)).QueryRow(func(r pgx.Row) error {
 		var first, n, id int64
@@ -232,7 +232,7 @@ func (s *served) end(ctx context.Context, is state, entries []version) error {
 	var b pgx.Batch
 	queueDurability(&b, backend.Normal)
 	s.log.queueMade(&b, is.epoch, is.Number, made{entries: entries})
-	s.log.queueHead(&b, is.head, is.counts, is.folded)
+	s.log.queueHead(&b, is.head, is.counts, is.folded, 0)
 	return s.t.commit(ctx, &b)
 }
 

@@ -44,9 +44,9 @@ func TestGroupsModel(t *testing.T) {
 		fetch := func(_ context.Context, n need) (found, error) { return grouped(t, rows, n), nil }
 		warm := newTable(background, newCache(state{}, 0), [16]byte{}, is, fetch)
 		most := rapid.SampledFrom([]int{0, 400, 4000, 1 << 20}).Draw(t, "most")
-		was := mostUnfolded
-		mostUnfolded = most
-		defer func() { mostUnfolded = was }()
+		was, rowsWas := mostUnfolded, mostChanges
+		mostUnfolded, mostChanges = most, rapid.SampledFrom([]int{1, 3, 512}).Draw(t, "changes")
+		defer func() { mostUnfolded, mostChanges = was, rowsWas }()
 		turns := rapid.Uint64Range(1, 10).Draw(t, "turns")
 		for number := uint64(1); number <= turns; number++ {
 			if rapid.IntRange(0, 3).Draw(t, "cold") == 0 {
@@ -65,6 +65,7 @@ func TestGroupsModel(t *testing.T) {
 			}
 			m, err := j.made(number, rapid.IntRange(0, 9).Draw(t, "fold") == 0)
 			require.NoError(t, err)
+			require.LessOrEqual(t, m.unfolded.rows(), mostChanges)
 			for i, e := range m.entries {
 				require.Equal(t, rows[string(e.Key)] != nil, e.replaces, "what it replaces is removed later")
 				require.True(t, i == 0 || bytes.Compare(m.entries[i-1].Key, e.Key) < 0, "by key")

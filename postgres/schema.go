@@ -193,6 +193,9 @@ var migrations = [][]string{{
 	// Columns of any size come first, so that fewer bytes of a row are empty.
 	`ALTER TABLE lineage_entry DROP COLUMN epoch, DROP COLUMN age`,
 	`ALTER TABLE lineage_entry ADD COLUMN epoch bigint NOT NULL, ADD COLUMN age bigint NOT NULL CHECK (age < 0), ADD PRIMARY KEY (store, epoch, key, age)`,
+	// Changes of rows of the log take the places of earlier ones, which are folded. This is how many are not.
+	`ALTER TABLE lineage_head ADD COLUMN unfolded integer NOT NULL`,
+	`ALTER TABLE lineage_former SET (fillfactor = 50)`,
 	// As before, programs of an earlier version can neither write nor read any more.
 	`ALTER TABLE lineage_head RENAME COLUMN sums TO tally`,
 }}

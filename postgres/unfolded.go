@@ -20,8 +20,11 @@ import (
 // value beside its row of the log. They are unfolded until a turn folds them: it writes the latest of each key, or group, as
 // a version. Readers fetch what is unfolded with the state, and look there first.
 
-// mostUnfolded limits what is unfolded, in bytes. Tests change it.
-var mostUnfolded = 64 << 10
+// mostUnfolded limits what is unfolded, in bytes, and mostChanges the rows that changed it. Tests change them.
+var (
+	mostUnfolded = 64 << 10
+	mostChanges  = 512
+)
 
 // foldsLater reports whether the entries of a key are unfolded at first.
 func foldsLater(key []byte) bool {
@@ -36,6 +39,7 @@ func foldsLater(key []byte) bool {
 type unfolded struct {
 	entries []index.Entry // by key; without a value it is a deletion
 	size    int           // as they are stored
+	changes int           // of so many rows of the log
 }
 
 // search returns the place of the first entry with a key not less than one.
@@ -66,14 +70,14 @@ func (u *unfolded) get(key []byte) (value []byte, ok bool) {
 	return nil, false
 }
 
-// with returns the entries after later ones, which are sorted and were stored in so many bytes.
-func (u *unfolded) with(later []index.Entry, size int) *unfolded {
+// with returns the entries after later ones, which are sorted and were stored in so many bytes, of rows.
+func (u *unfolded) with(later []index.Entry, size, changes int) *unfolded {
 	if len(later) == 0 {
 		return u
 	}
 	var was []index.Entry
 	if u != nil {
-		was, size = u.entries, size+u.size
+		was, size, changes = u.entries, size+u.size, changes+u.changes
 	}
 	all := make([]index.Entry, 0, len(was)+len(later))
 	for _, e := range later {
@@ -84,7 +88,7 @@ func (u *unfolded) with(later []index.Entry, size int) *unfolded {
 		}
 		all = append(all, e)
 	}
-	return &unfolded{append(all, was...), size}
+	return &unfolded{append(all, was...), size, changes}
 }
 
 // latestOf sorts entries of rows, and keeps the last one of each key.
@@ -183,14 +187,14 @@ func (j *judging) made(number uint64, fold bool) (m made, err error) {
 		}
 	}
 	changes := encodeChanges(later)
-	if !fold && was.bytes()+len(changes) <= mostUnfolded {
+	if !fold && was.bytes()+len(changes) <= mostUnfolded && (changes == nil || was.rows() < mostChanges) {
 		slices.SortFunc(m.entries, func(a, b version) int { return bytes.Compare(a.Key, b.Key) })
 		later, err = decodeChanges(changes) // the memory of the others is that of the turn
-		m.changes, m.folded, m.unfolded = changes, j.table.is.folded, was.with(later, len(changes))
+		m.changes, m.folded, m.unfolded = changes, j.table.is.folded, was.with(later, len(changes), 1)
 		return m, err
 	}
 	m.folded = number
-	all := was.with(later, 0)
+	all := was.with(later, 0, 0)
 	spans := all.between(keys.Of(keys.TableSpan), keys.Of(keys.TableSpan+1))
 	if err := m.fold(j.table, spans); err != nil {
 		return m, err
@@ -213,6 +217,13 @@ func (u *unfolded) bytes() int {
 		return 0
 	}
 	return u.size
+}
+
+func (u *unfolded) rows() int {
+	if u == nil {
+		return 0
+	}
+	return u.changes
 }
 
 // add adds an entry to what is written, unless it changes nothing.

@@ -57,13 +57,13 @@ func TestUnfoldedModel(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, entriesOf(row), decoded)
 			before := entriesOfUnfolded(u)
-			next := u.with(decoded, len(b))
+			next := u.with(decoded, len(b), 1)
 			require.Equal(t, before, entriesOfUnfolded(u), "it does not change")
 			u, size = next, size+len(b)
 			later = append(later, decoded...)
 			maps.Copy(model, row)
 		}
-		require.Equal(t, entriesOfUnfolded(u), entriesOfUnfolded((*unfolded)(nil).with(latestOf(later), size)), "it is the same at once")
+		require.Equal(t, entriesOfUnfolded(u), entriesOfUnfolded((*unfolded)(nil).with(latestOf(later), size, 1)), "it is the same at once")
 		require.Equal(t, size, u.bytes())
 		tab := newTable(background, newCache(state{}, 0), [16]byte{}, state{unfolded: u}, func(_ context.Context, n need) (f found, err error) {
 			return fetchFrom(stored, n), nil
@@ -202,7 +202,7 @@ func TestFold(t *testing.T) {
 			}
 			var folded, n uint64
 			var left int
-			require.NoError(t, pool.QueryRow(background, `SELECT folded, n, (SELECT count(*) FROM lineage_former f WHERE f.changes IS NOT NULL AND f.n > h.folded) FROM lineage_head h`, exec).Scan(&folded, &n, &left))
+			require.NoError(t, pool.QueryRow(background, `SELECT folded, n, unfolded FROM lineage_head h`, exec).Scan(&folded, &n, &left))
 			switch most {
 			case 0:
 				require.Equal(t, n, folded)
@@ -252,6 +252,46 @@ func TestPruneLeavesTheUnfolded(t *testing.T) {
 	requireSound(t, e)
 }
 
+// Changes take the places of those that are folded: two processes write, a third one reads after each commit, and a state from
+// before is read as it was. There are never more rows than may be unfolded.
+func TestChangesTakePlaces(t *testing.T) {
+	folding(t, 64<<10)
+	was := mostChanges
+	mostChanges = 5
+	t.Cleanup(func() { mostChanges = was })
+	dsn := pgtest.DSN(t)
+	pool := newPool(t, dsn, nil)
+	engines := []*Engine{handle(t, pool, "s"), handle(t, newPool(t, dsn, nil), "s")}
+	reader := handle(t, newPool(t, dsn, nil), "s")
+	thread := tell(t, engines[0], "0")
+	said := []string{"0"}
+	var old backend.Snapshot
+	var order []string
+	for i := range 23 {
+		main, err := lineage.New(engines[i%2]).Thread(background, thread.ID())
+		require.NoError(t, err)
+		of, err := main.Active(background)
+		require.NoError(t, err)
+		said = append(said, fmt.Sprint(i+1))
+		_, err = of.Extend(background, lineage.User(said[i+1]))
+		require.NoError(t, err)
+		createThread(t, engines[i/3%2], backend.Full)
+		requireSaid(t, reader, thread, said...)
+		requireSaid(t, handle(t, pool, "s"), thread, said...)
+		require.Len(t, inOrder(t, reader), i+2)
+		if i == 10 {
+			old, err = reader.Snapshot(background)
+			require.NoError(t, err)
+			order = inOrder(t, old)
+		}
+		var rows int
+		require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM lineage_former WHERE changes IS NOT NULL`, exec).Scan(&rows))
+		require.LessOrEqual(t, rows, 5)
+	}
+	require.Equal(t, order, inOrder(t, old))
+	requireSound(t, reader)
+}
+
 // Damage of what is unfolded is found, by readers and by a verification.
 func TestDamagedChanges(t *testing.T) {
 	folding(t, 64<<10)
@@ -259,15 +299,15 @@ func TestDamagedChanges(t *testing.T) {
 	e := handle(t, pool, "s")
 	tell(t, e, "one", "two")
 	requireSound(t, e)
-	_, err := pool.Exec(background, `UPDATE lineage_former SET changes = set_byte(changes, 0, 9) WHERE n = 1`, exec)
+	_, err := pool.Exec(background, `UPDATE lineage_former SET changes = set_byte(changes, 0, 9) WHERE n = 0 AND part = 0`, exec)
 	require.NoError(t, err)
 	_, err = New(background, pool, Options{Store: "s", Unsafe: true})
 	require.ErrorIs(t, err, backend.ErrNewerFormat)
-	_, err = pool.Exec(background, `UPDATE lineage_former SET changes = '\x01ff' WHERE n = 1`, exec)
+	_, err = pool.Exec(background, `UPDATE lineage_former SET changes = '\x01ff' WHERE n = 0 AND part = 0`, exec)
 	require.NoError(t, err)
 	_, err = New(background, pool, Options{Store: "s", Unsafe: true})
 	require.ErrorIs(t, err, backend.ErrCorrupt)
-	_, err = pool.Exec(background, `UPDATE lineage_former SET changes = NULL WHERE n = 1`, exec)
+	_, err = pool.Exec(background, `UPDATE lineage_former SET changes = NULL WHERE n = 0 AND part = 0`, exec)
 	require.NoError(t, err)
 	found := 0
 	for _, err := range handle(t, pool, "s").Verify(background, backend.VerifyOptions{Deep: true}) {
@@ -292,7 +332,7 @@ func TestOpenVersion3(t *testing.T) {
 	require.NoError(t, err)
 	want, order := history(t, was), inOrder(t, was)
 	for _, statement := range []string{
-		`ALTER TABLE lineage_former DROP COLUMN changes`, `ALTER TABLE lineage_head DROP COLUMN folded`,
+		`ALTER TABLE lineage_former DROP COLUMN changes`, `ALTER TABLE lineage_head DROP COLUMN folded, DROP COLUMN unfolded`,
 		`ALTER TABLE lineage_head RENAME COLUMN tally TO counts`, `ALTER TABLE lineage_former RENAME COLUMN made_at TO at`,
 		`UPDATE lineage_entry SET value = substr(value, 6) WHERE substr(key, 1, 1) = 'o' AND octet_length(key) = 17`, // the time
 		`DELETE FROM lineage_entry WHERE substr(key, 1, 1) IN ('Y', 'a')`,                                            // another form
