@@ -10,28 +10,28 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// A turn of several commits, while other processes write as well, ends before the server has synced it: the others would
+// A batch of several commits, while other processes write as well, ends before the server has synced it: the others would
 // wait for that, too. Its commits are answered when a later synced write has made them durable. That is one write for all
-// turns that ended before it began and wait for no other. It looks for the row of each of them: the server may have lost
+// batches that ended before it began and wait for no other. It looks for the row of each of them: the server may have lost
 // some since.
 
-// manyCommits is the number of commits of a turn that is synced later. Tests make it smaller.
+// manyCommits is the number of commits of a batch that is synced later. Tests make it smaller.
 var manyCommits uint64 = 4
 
-// mostFlushes is the number of synced writes at the same time, if there is another connection for turns. One more begins
+// mostFlushes is the number of synced writes at the same time, if there is another connection for batches. One more begins
 // while there are fewer, so that commits do not wait for the end of one that began before them. The server syncs what ends
 // together at once. Tests change it.
 var mostFlushes = 3
 
-// answering answers the commits of turns in the background.
+// answering answers the commits of batches in the background.
 type answering struct {
 	mu      sync.Mutex
-	waiting []*pending // in the order of their turns
+	waiting []*pending // in the order of their batches
 	going   int        // synced writes
 	ended   sync.WaitGroup
 }
 
-// answer answers the commits of a turn: those of full durability when they are durable. The turn is held.
+// answer answers the commits of a batch: those of full durability when they are durable. writing is held.
 func (e *Engine) answer(batch []*pending) {
 	a := &e.answering
 	a.mu.Lock()
@@ -63,7 +63,7 @@ func (e *Engine) answerAll() {
 		if len(batch) == 0 {
 			return
 		}
-		var heads []head // of turns
+		var heads []head // of batches
 		of := make([]int, len(batch))
 		for i, p := range batch {
 			if len(heads) == 0 || p.head != heads[len(heads)-1] {
@@ -98,7 +98,7 @@ func (e *Engine) flushAll(heads []head) (there []bool, err error) {
 	}
 }
 
-// answerOne answers a commit after an attempt to make it durable. One that the server lost waits for another turn.
+// answerOne answers a commit after an attempt to make it durable. One that the server lost waits for another batch.
 func (e *Engine) answerOne(p *pending, err error) {
 	if errors.Is(err, errDiverged) {
 		p.receipt = backend.Receipt{}

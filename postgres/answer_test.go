@@ -12,14 +12,14 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// contend makes the next turns of a handle lock the store first, as while others write.
+// contend makes the next batches of a handle lock the store first, as while others write.
 func contend(e *Engine) {
-	e.turn.Lock()
-	defer e.turn.Unlock()
+	e.writing.Lock()
+	defer e.writing.Unlock()
 	e.contended = mostContended
 }
 
-// threadCommits are commits of full durability that wait for a turn.
+// threadCommits are commits of full durability that wait to be written.
 func threadCommits(n int) (ids []structure.ThreadID, batch []*pending) {
 	for range n {
 		id, commit := threadCommit()
@@ -59,7 +59,7 @@ func countAnswered(batch []*pending) (n int) {
 	return n
 }
 
-// TestAnsweredWhenSynced holds back the synced write after a turn of several commits: they are in the log, and others can
+// TestAnsweredWhenSynced holds back the synced write after a batch of several commits: they are in the log, and others can
 // write, but they are not answered before. When the server stops meanwhile and loses them, they are written again, and so is
 // the synced write when it is cancelled.
 func TestAnsweredWhenSynced(t *testing.T) {
@@ -73,7 +73,7 @@ func TestAnsweredWhenSynced(t *testing.T) {
 			open := gate(t, pool)
 			contend(e)
 			ids, batch := threadCommits(3)
-			require.Empty(t, e.turnOf(batch))
+			require.Empty(t, e.commitBatch(batch))
 			_, err := other.Thread(background, ids[2])
 			require.NoError(t, err)
 			eventually(t, pool, `SELECT count(*) = 1 FROM pg_locks WHERE NOT granted`)
@@ -105,8 +105,8 @@ func TestAnsweredWhenSynced(t *testing.T) {
 	}
 }
 
-// The server loses a turn that waits for the synced write of one before it, and then another turn takes its numbers. No
-// receipt names a commit that is gone, though the last turn of those that wait is there.
+// The server loses a batch that waits for the synced write of one before it, and then another batch takes its numbers. No
+// receipt names a commit that is gone, though the last batch of those that wait is there.
 func TestAnsweredAfterALoss(t *testing.T) {
 	flushing(t, 1)
 	pool := newPool(t, pgtest.DSN(t), nil)
@@ -116,18 +116,18 @@ func TestAnsweredAfterALoss(t *testing.T) {
 	open := gate(t, pool)
 	var all []*pending
 	var ids []structure.ThreadID
-	turn := func() {
+	write := func() {
 		contend(e)
 		made, batch := threadCommits(3)
-		require.Empty(t, e.turnOf(batch))
+		require.Empty(t, e.commitBatch(batch))
 		ids, all = append(ids, made...), append(all, batch...)
 	}
-	turn()
+	write()
 	eventually(t, pool, `SELECT count(*) = 1 FROM pg_locks WHERE NOT granted`)
-	turn()
+	write()
 	lost := all[3].receipt.Number
 	lose(t, pool, "s", lost)
-	turn()
+	write()
 	require.Equal(t, lost, all[6].receipt.Number)
 	require.Zero(t, countAnswered(all))
 	open()
@@ -149,18 +149,18 @@ func TestSyncedWritesTogether(t *testing.T) {
 	createThread(t, e, backend.Full)
 	open := gate(t, pool)
 	var all []*pending
-	turn := func(e *Engine) {
+	write := func(e *Engine) {
 		contend(e)
 		_, batch := threadCommits(4)
-		require.Empty(t, e.turnOf(batch))
+		require.Empty(t, e.commitBatch(batch))
 		all = append(all, batch...)
 	}
 	for i := range mostFlushes {
-		turn(e)
+		write(e)
 		eventually(t, pool, fmt.Sprintf(`SELECT count(*) = %d FROM pg_locks WHERE NOT granted`, i+1))
 	}
-	turn(e) // waits for one of them
-	turn(other)
+	write(e) // waits for one of them
+	write(other)
 	eventually(t, pool, fmt.Sprintf(`SELECT count(*) = %d FROM pg_locks WHERE NOT granted`, mostFlushes+1))
 	require.Zero(t, countAnswered(all))
 	open()
@@ -194,7 +194,7 @@ func TestClosedWhileSyncing(t *testing.T) {
 	createThread(t, e, backend.Full)
 	contend(e)
 	_, batch := threadCommits(3)
-	require.Empty(t, e.turnOf(batch))
+	require.Empty(t, e.commitBatch(batch))
 	require.NoError(t, e.Close())
 	require.Equal(t, 3, countAnswered(batch))
 	for _, p := range batch {

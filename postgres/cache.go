@@ -112,7 +112,7 @@ func (c *cache) putEntry(key, value []byte, at uint64) {
 	}
 }
 
-// contextsChanged returns the contexts that the turn changed.
+// contextsChanged returns the contexts that the batch changed.
 func (t *table) contextsChanged() (ids []structure.ContextID) {
 	for _, table := range []byte{keys.TableContext, keys.TableTip} {
 		prefix := []byte{table}

@@ -272,8 +272,8 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, copied *lo
 			break
 		}
 	}
-	c.turn.Lock()
-	defer c.turn.Unlock()
+	c.writing.Lock()
+	defer c.writing.Unlock()
 	table, t, err := c.lock(ctx, nil)
 	if err != nil {
 		return err
@@ -298,7 +298,7 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, copied *lo
 		return err
 	}
 	c.warm = nil
-	limited, cancel := context.WithTimeout(ctx, turnTime)
+	limited, cancel := context.WithTimeout(ctx, writeTime)
 	err = t.publish(limited, next.epoch, is.epoch, live)
 	cancel()
 	if !errors.Is(err, errBehind) && (uncertain(err) || lost(err)) {
@@ -316,9 +316,9 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, copied *lo
 	return err
 }
 
-// publish stores the list of what is in use and ends the turn. After an error it may have been stored.
+// publish stores the list of what is in use and ends the transaction. After an error it may have been stored.
 // It is errBehind while the collection of the epoch is pending.
-func (t *turn) publish(ctx context.Context, epoch, former uint64, live []byte) error {
+func (t *writeTx) publish(ctx context.Context, epoch, former uint64, live []byte) error {
 	var b pgx.Batch
 	queueDurability(&b, backend.Full)
 	b.Queue(`SELECT 1 / (1 - count(*)) FROM lineage_collection WHERE store = $1 AND epoch = $2`, t.log.store, int64(former))
@@ -380,7 +380,7 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 		}
 	}()
 	rewrite := func() error {
-		err := atLength(ctx, turnTime, func(ctx context.Context) error { return c.log.rewrite(ctx, is.epoch, rows) })
+		err := atLength(ctx, writeTime, func(ctx context.Context) error { return c.log.rewrite(ctx, is.epoch, rows) })
 		if rows, size = nil, 0; err == nil {
 			done = c.report
 		}
@@ -433,7 +433,7 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 	if err := c.search.Collected(ctx); err != nil {
 		return err
 	}
-	return atLength(ctx, turnTime, func(ctx context.Context) error { return c.log.endCollection(ctx, is.epoch) })
+	return atLength(ctx, writeTime, func(ctx context.Context) error { return c.log.endCollection(ctx, is.epoch) })
 }
 
 // rewrite replaces the data of rows. It is errCollected if the collection is no longer pending. Its

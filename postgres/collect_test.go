@@ -328,10 +328,10 @@ func TestCommitsBehindCollection(t *testing.T) {
 				}}}
 				batch[i].o.Durability = backend.Normal
 			}
-			e.turn.Lock()
+			e.writing.Lock()
 			e.contended = contended
-			e.turn.Unlock()
-			require.Empty(t, e.takeTurn(batch))
+			e.writing.Unlock()
+			require.Empty(t, e.commitAndWait(batch))
 			for i, p := range batch {
 				require.NoError(t, p.err)
 				if i == 0 {

@@ -28,9 +28,9 @@ func TestNoConnectionIsFree(t *testing.T) {
 	e := handle(t, pool, "s")
 	createThread(t, e, backend.Full)
 	for _, contended := range []int{0, mostContended} {
-		e.turn.Lock()
+		e.writing.Lock()
 		e.contended = contended
-		e.turn.Unlock()
+		e.writing.Unlock()
 		var held []*pgxpool.Conn
 		for range 2 {
 			conn, err := pool.Acquire(background)
@@ -104,7 +104,7 @@ func TestSyncedWritesLeaveConnections(t *testing.T) {
 	for range 3 {
 		contend(e)
 		_, batch := threadCommits(3)
-		require.Empty(t, e.turnOf(batch))
+		require.Empty(t, e.commitBatch(batch))
 		all = append(all, batch...)
 	}
 	synced := make(chan error, 3)

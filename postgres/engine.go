@@ -57,14 +57,14 @@ type Engine struct {
 	closed atomic.Bool
 	calls  sync.Mutex // held while a call begins, and while Close does
 
-	// turn is held while commits are judged and written. It guards the fields up to contended.
-	turn    sync.Mutex
+	// writing is held while commits are judged and written. It guards the fields up to contended.
+	writing sync.Mutex
 	judging *judging
 	// judgedIn is of the history whose runs and digests the cache of judging has, and head the state that it has.
 	judgedIn *cache
 	head     head
 	warm     *table // of that state, if the last commit was made here
-	// contended is the number of turns that lock the store first, because other processes write.
+	// contended is the number of batches that lock the store first, because other processes write.
 	contended int
 
 	cache atomic.Pointer[cache]
@@ -167,8 +167,8 @@ func (e *Engine) Close() error {
 	e.changed.announce()
 	<-e.led
 	e.going.Wait()
-	e.turn.Lock() // waits for who has it
-	defer e.turn.Unlock()
+	e.writing.Lock() // waits for who has it
+	defer e.writing.Unlock()
 	if !e.shared {
 		e.log.pool.Close()
 	}

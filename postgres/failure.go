@@ -13,10 +13,10 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/postgres"
 )
 
-// turnTime is how long the server may take to write a row, readTime to read a part of the log.
+// writeTime is how long the server may take to write a row, readTime to read a part of the log.
 const (
-	turnTime = time.Minute
-	readTime = 5 * time.Minute
+	writeTime = time.Minute
+	readTime  = 5 * time.Minute
 )
 
 // idleTime is how long a client may leave a transaction idle that holds the store. Tests make it shorter.

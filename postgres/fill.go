@@ -186,17 +186,17 @@ func (j *judging) replayAll(ctx context.Context, all []replayed) error {
 // served is a sink on the server. Each begin locks the entries of the epoch against others who fill them.
 type served struct {
 	log *log
-	t   *turn
+	t   *writeTx
 }
 
 func (s *served) begin(ctx context.Context, epoch uint64) (is state, fetch func(context.Context, need) (found, error), err error) {
-	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	conn, err := s.log.acquire(ctx)
 	if err != nil {
 		return is, nil, err
 	}
-	s.t = &turn{s.log, conn, epoch}
+	s.t = &writeTx{s.log, conn, epoch}
 	var b pgx.Batch
 	begin(&b)
 	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, tally, folded, unfolded) VALUES ($1, $2, 0, 0, 0, $3, 0, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(is.counts))
@@ -227,7 +227,7 @@ func decodeCounts(b []byte, into *index.Counts) error {
 }
 
 func (s *served) end(ctx context.Context, is state, entries []version) error {
-	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	var b pgx.Batch
 	queueDurability(&b, backend.Normal)

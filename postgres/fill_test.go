@@ -40,7 +40,7 @@ func TestFillStoreOfAnEarlierVersion(t *testing.T) {
 			batch[k] = &pending{ctx: background, commit: commit, done: make(chan struct{})}
 		}
 		for len(batch) > 0 {
-			batch = was.takeTurn(batch)
+			batch = was.commitAndWait(batch)
 		}
 		tell(t, was, fmt.Sprint("more ", i))
 	}
@@ -154,7 +154,7 @@ func TestPruneLater(t *testing.T) {
 		batch[i] = &pending{ctx: background, commit: c, done: make(chan struct{})}
 	}
 	for len(batch) > 0 {
-		batch = e.takeTurn(batch)
+		batch = e.commitAndWait(batch)
 	}
 	require.Eventually(t, func() bool {
 		var horizon int64

@@ -148,7 +148,7 @@ func complete(spans []index.Entry) int {
 	return n
 }
 
-// completeGroups writes groups of which a turn has everything, and returns the other entries.
+// completeGroups writes groups of which a batch has everything, and returns the other entries.
 func (m *made) completeGroups(later []index.Entry) (rest []index.Entry, err error) {
 	for i := 0; i < len(later); {
 		n := 0

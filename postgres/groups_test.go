@@ -209,7 +209,7 @@ func FuzzDecodeGroup(f *testing.F) {
 	})
 }
 
-// Two processes extend one run in turn, by one message and by many, with folds between, while snapshots and forks of places
+// Two processes extend one run in batch, by one message and by many, with folds between, while snapshots and forks of places
 // in the middle of groups are read. A third one finds all of it, and the entries are what the log makes.
 func TestGroupsOfTwoProcesses(t *testing.T) {
 	folding(t, 2000)

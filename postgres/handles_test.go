@@ -92,16 +92,16 @@ func TestAgainstOneHandle(t *testing.T) {
 			e := rapid.SampledFrom(engines).Draw(rt, "handle")
 			switch rapid.IntRange(0, 5).Draw(rt, "step") {
 			case 0: // an older one loses its caches
-				e.turn.Lock()
+				e.writing.Lock()
 				e.warm = nil
 				e.judging.state.Cache.Forget()
 				err := e.forget(background, e.cache.Load())
-				e.turn.Unlock()
+				e.writing.Unlock()
 				require.NoError(rt, err)
 			case 1: // as after others wrote
-				e.turn.Lock()
+				e.writing.Lock()
 				e.contended = rapid.IntRange(0, 2).Draw(rt, "contended")
-				e.turn.Unlock()
+				e.writing.Unlock()
 			case 2: // several at once
 				batch := make([]*pending, rapid.IntRange(1, 4).Draw(rt, "batch"))
 				for i := range batch {
@@ -117,7 +117,7 @@ func TestAgainstOneHandle(t *testing.T) {
 					}
 				}
 				for rest := batch; len(rest) > 0; {
-					rest = e.takeTurn(rest)
+					rest = e.commitAndWait(rest)
 				}
 				for _, p := range batch {
 					if p.err != nil { // it was deleted before
@@ -182,9 +182,9 @@ func TestLostCommits(t *testing.T) {
 			_, another := createThread(t, other, backend.Full)
 			require.Equal(t, lost.Number, another.Number)
 			require.NotEqual(t, lost.ID, another.ID)
-			old.turn.Lock()
+			old.writing.Lock()
 			old.contended = contended
-			old.turn.Unlock()
+			old.writing.Unlock()
 			// A writer that knows the lost commit goes on after the other.
 			_, next := createThread(t, old, backend.Full)
 			require.Equal(t, another.Number+1, next.Number)

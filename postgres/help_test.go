@@ -38,10 +38,10 @@ func handle(t testing.TB, pool *pgxpool.Pool, store string) *Engine {
 	return e
 }
 
-// takeTurn commits a batch, waits until it is answered, and returns what did not fit.
-func (e *Engine) takeTurn(batch []*pending) []*pending {
+// commitAndWait commits a batch, waits until it is answered, and returns what did not fit.
+func (e *Engine) commitAndWait(batch []*pending) []*pending {
 	all := slices.Clone(batch)
-	rest := e.turnOf(batch)
+	rest := e.commitBatch(batch)
 	for _, p := range all {
 		if !slices.Contains(rest, p) {
 			<-p.done

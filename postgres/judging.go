@@ -20,7 +20,7 @@ import (
 )
 
 // judging judges commits, one after another, and makes the entries of their row. Entries are on the server and in the
-// table of the turn.
+// table of the batch.
 type judging struct {
 	table   *table
 	state   entries.State
@@ -168,7 +168,7 @@ func replaces(e index.Entry) bool {
 	return false
 }
 
-// settle makes the table that of the state after the row, for the next turn.
+// settle makes the table that of the state after the row, for the next batch.
 func (t *table) settle(is state, made []version) {
 	written := ungrouped(made)
 	t.is = is

@@ -19,9 +19,9 @@ func TestStoppedClient(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	a, b := handle(t, newPool(t, dsn, nil), "s"), handle(t, newPool(t, dsn, nil), "s")
 	createThread(t, a, backend.Full)
-	a.turn.Lock()
+	a.writing.Lock()
 	_, held, err := a.lock(background, nil)
-	a.turn.Unlock()
+	a.writing.Unlock()
 	require.NoError(t, err)
 	createThread(t, b, backend.Full)
 	held.rollback()
@@ -46,9 +46,9 @@ END $$`, exec)
 		require.NoError(t, err)
 	}
 	for _, contended := range []int{0, 2} {
-		e.turn.Lock()
+		e.writing.Lock()
 		e.contended = contended
-		e.turn.Unlock()
+		e.writing.Unlock()
 		createThread(t, e, backend.Normal)
 		createThread(t, e, backend.Full)
 	}

@@ -367,21 +367,21 @@ func (l *log) has(ctx context.Context, h head) error {
 	return err
 }
 
-// turn is a transaction that locks the store: no other process writes meanwhile.
-type turn struct {
+// writeTx is a transaction that locks the store: no other process writes meanwhile.
+type writeTx struct {
 	log   *log
 	conn  *pgxpool.Conn
 	epoch uint64
 }
 
-// lock begins a turn, and reads the state and what is needed in it. there reports whether the log has the row of a state
+// lock begins a write transaction, and reads the state and what is needed in it. there reports whether the log has the row of a state
 // that is known. It is errCollected if the epoch is another one.
-func (l *log) lock(ctx context.Context, k known, n need) (t *turn, is state, f found, there bool, err error) {
+func (l *log) lock(ctx context.Context, k known, n need) (t *writeTx, is state, f found, there bool, err error) {
 	conn, err := l.acquire(ctx)
 	if err != nil {
 		return nil, is, f, false, err
 	}
-	t = &turn{l, conn, k.epoch}
+	t = &writeTx{l, conn, k.epoch}
 	// What follows the lock are separate statements, so that their snapshots are taken when the lock is held. They are
 	// sent together.
 	var b pgx.Batch
@@ -402,25 +402,25 @@ func (l *log) lock(ctx context.Context, k known, n need) (t *turn, is state, f f
 	return t, is, f, there, err
 }
 
-// read reads in the turn, whose state nobody changes.
-func (t *turn) read(ctx context.Context, n need) (f found, err error) {
-	ctx, cancel := context.WithTimeout(ctx, turnTime)
+// read reads in the transaction, whose state nobody changes.
+func (t *writeTx) read(ctx context.Context, n need) (f found, err error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	var b pgx.Batch
 	n.queue(&b, t.log, t.epoch, newest, &f)
 	return f, t.conn.SendBatch(ctx, &b).Close()
 }
 
-// append writes a row and ends the turn. After an error the row may have been written.
-func (t *turn) append(ctx context.Context, r *row, d backend.Durability) error {
+// append writes a row and ends the transaction. After an error the row may have been written.
+func (t *writeTx) append(ctx context.Context, r *row, d backend.Durability) error {
 	var b pgx.Batch
 	queueDurability(&b, d)
 	t.log.queueRow(&b, t.epoch, r)
 	return t.commit(ctx, &b)
 }
 
-// rollback ends the turn. After append it only releases the connection.
-func (t *turn) rollback() {
+// rollback ends the transaction. After append it only releases the connection.
+func (t *writeTx) rollback() {
 	if t == nil || t.conn == nil {
 		return
 	}

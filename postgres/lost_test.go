@@ -102,9 +102,9 @@ func TestCutConnections(t *testing.T) {
 	witnesses := newPool(t, dsn, nil)
 	one := func(e *Engine, contended int, full bool) func() (int, error) {
 		return func() (int, error) {
-			e.turn.Lock()
+			e.writing.Lock()
 			e.contended = contended
-			e.turn.Unlock()
+			e.writing.Unlock()
 			d := backend.Normal
 			if full {
 				d = backend.Full
@@ -138,7 +138,7 @@ func TestCutConnections(t *testing.T) {
 					batch[i] = &pending{ctx: background, commit: commit, full: true, done: make(chan struct{})}
 					batch[i].o.Durability = backend.Normal
 				}
-				rest := e.takeTurn(batch)
+				rest := e.commitAndWait(batch)
 				return len(batch) - len(rest), errors.Join(batch[0].err, batch[1].err, batch[2].err)
 			}
 		},
@@ -217,7 +217,7 @@ func TestRefusedByTheServer(t *testing.T) {
 			_, commit := threadCommit()
 			batch[i] = &pending{ctx: background, commit: commit, full: true, done: make(chan struct{})}
 		}
-		require.Empty(t, e.takeTurn(batch))
+		require.Empty(t, e.commitAndWait(batch))
 		return batch
 	}
 	_, err := pool.Exec(background, `ALTER TABLE lineage_log ADD CONSTRAINT full_disk CHECK (n < 2)`, exec)
@@ -229,7 +229,7 @@ func TestRefusedByTheServer(t *testing.T) {
 		same[i] = &pending{ctx: background, commit: &structure.Commit{Records: []structure.Record{textBlock("said")}}, done: make(chan struct{})}
 	}
 	same[2].commit = &structure.Commit{Records: []structure.Record{&structure.Deletion{Subject: structure.KindThread, Thread: block}}}
-	require.Empty(t, e.takeTurn(same))
+	require.Empty(t, e.commitAndWait(same))
 	for _, p := range same[:2] {
 		require.ErrorContains(t, p.err, "full_disk")
 		require.Zero(t, p.receipt)
@@ -256,7 +256,7 @@ func TestRefusedByTheServer(t *testing.T) {
 	requireSound(t, e)
 }
 
-// TestCommitsThatComeDuringALock has commits come while a turn waits for the store: they share its row.
+// TestCommitsThatComeDuringALock has commits come while a batch waits for the store: they share its row.
 func TestCommitsThatComeDuringALock(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), nil)
 	e := handle(t, pool, "s")
@@ -264,11 +264,11 @@ func TestCommitsThatComeDuringALock(t *testing.T) {
 		_, commit := threadCommit()
 		return &pending{ctx: background, commit: commit, full: true, done: make(chan struct{})}
 	}
-	e.turn.Lock()
+	e.writing.Lock()
 	first, late, given := waiting(), []*pending{waiting(), waiting(), waiting()}, []*pending{waiting(), waiting()}
 	late[1].taken.Store(true) // its caller no longer waits
 	e.queue <- first
-	for len(e.queue) > 0 { // until the goroutine that takes turns has it
+	for len(e.queue) > 0 { // until the goroutine that writes batches has it
 		runtime.Gosched()
 	}
 	for _, p := range late {
@@ -280,7 +280,7 @@ func TestCommitsThatComeDuringALock(t *testing.T) {
 	for _, p := range done {
 		require.NoError(t, p.err)
 	}
-	e.turn.Unlock()
+	e.writing.Unlock()
 	<-first.done
 	require.NoError(t, first.err)
 	rows, err := pool.Query(background, `SELECT count FROM lineage_log ORDER BY n`, exec)
@@ -301,10 +301,10 @@ func TestRefusedWithThoseThatCame(t *testing.T) {
 		_, commit := threadCommit()
 		return &pending{ctx: background, commit: commit, full: true, done: make(chan struct{})}
 	}
-	e.turn.Lock()
+	e.writing.Lock()
 	first, late, given := waiting(), []*pending{waiting(), waiting(), waiting()}, []*pending{waiting(), waiting()}
 	e.queue <- first
-	for len(e.queue) > 0 { // until the goroutine that takes turns has it
+	for len(e.queue) > 0 { // until the goroutine that writes batches has it
 		runtime.Gosched()
 	}
 	e.queue <- late[0]
@@ -319,14 +319,14 @@ func TestRefusedWithThoseThatCame(t *testing.T) {
 	}
 	_, err = pool.Exec(background, `ALTER TABLE lineage_log DROP CONSTRAINT alone`, exec)
 	require.NoError(t, err)
-	e.turn.Unlock()
+	e.writing.Unlock()
 	<-first.done
 	<-late[2].done
 	require.Len(t, history(t, e), 5)
 	requireSound(t, e)
 }
 
-// The server ends the connection of a turn that holds the store, and another process writes. The batch is judged
+// The server ends the connection of a batch that holds the store, and another process writes. The batch is judged
 // again: its outcome is known.
 func TestOvertakenBatchIsJudgedAgain(t *testing.T) {
 	dsn, after := pgtest.DSN(t), &afterBatch{afterQuery{func() {}}}
@@ -349,7 +349,7 @@ func TestOvertakenBatchIsJudgedAgain(t *testing.T) {
 	}
 	rest := batch
 	for len(rest) > 0 {
-		rest = e.takeTurn(rest)
+		rest = e.commitAndWait(rest)
 	}
 	for _, p := range batch {
 		require.NoError(t, p.err)

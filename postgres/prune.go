@@ -32,7 +32,7 @@ type pruning struct {
 	no   bool          // the role may not
 }
 
-// pruneLater prunes if it is time to. The turn is held.
+// pruneLater prunes if it is time to. writing is held.
 func (e *Engine) pruneLater(r *row) {
 	if r.last().Number/pruneEvery == (r.first-1)/pruneEvery || e.pruning.no {
 		return
@@ -54,9 +54,9 @@ func (e *Engine) pruneLater(r *row) {
 		err := e.log.prune(e.ctx, epoch)
 		<-e.pruning.busy
 		if sqlState(err) == insufficient {
-			e.turn.Lock()
+			e.writing.Lock()
 			e.pruning.no = true
-			e.turn.Unlock()
+			e.writing.Unlock()
 		}
 		if err != nil && e.ctx.Err() == nil {
 			e.o.Logger.Warn("replaced versions of entries were not removed", "store", e.o.Store, "err", err)
@@ -88,7 +88,7 @@ func (l *log) pruneSome(ctx context.Context, epoch uint64) (more bool, err error
 	if err != nil {
 		return false, err
 	}
-	t := &turn{l, conn, epoch}
+	t := &writeTx{l, conn, epoch}
 	defer t.rollback()
 	var b pgx.Batch
 	begin(&b)
@@ -192,7 +192,7 @@ func (l *log) dropEpoch(ctx context.Context, epoch uint64, check fence) error {
 			return err
 		})
 		if err == nil {
-			err = atLength(ctx, turnTime, func(ctx context.Context) error {
+			err = atLength(ctx, writeTime, func(ctx context.Context) error {
 				return l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
 					check(b)
 					b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 AND key <= $4`, l.store, int64(epoch), last, upTo)

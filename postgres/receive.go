@@ -55,8 +55,8 @@ func (e *Engine) receive(ctx context.Context, r *row) error {
 	if err := next.seal(); err != nil {
 		return err
 	}
-	e.turn.Lock()
-	defer e.turn.Unlock()
+	e.writing.Lock()
+	defer e.writing.Unlock()
 	if e.closed.Load() {
 		return errClosed
 	}
@@ -114,7 +114,7 @@ func (e *Engine) receiveOnce(ctx context.Context, r *row) (err error) {
 		return err
 	}
 	// A lost row and another with fewer commits have the same id.
-	if err := e.writeTurn(ctx, t, before.head, r, backend.Full); err != nil {
+	if err := e.writeRow(ctx, t, before.head, r, backend.Full); err != nil {
 		return err
 	}
 	e.taken(table, before, r, true)

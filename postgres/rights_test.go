@@ -83,9 +83,9 @@ func TestLeastRights(t *testing.T) {
 	e := handle(t, app, "s")
 	createThread(t, e, backend.Full)
 	createThread(t, e, backend.Normal)
-	e.turn.Lock()
+	e.writing.Lock()
 	e.contended = 1
-	e.turn.Unlock()
+	e.writing.Unlock()
 	createThread(t, e, backend.Full)
 	require.NoError(t, e.Sync(background))
 	require.Len(t, history(t, e), 4)

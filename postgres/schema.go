@@ -198,6 +198,8 @@ var migrations = [][]string{{
 	`ALTER TABLE lineage_former SET (fillfactor = 50)`,
 	// As before, programs of an earlier version can neither write nor read any more.
 	`ALTER TABLE lineage_head RENAME COLUMN sums TO tally`,
+}, {
+	`ALTER TABLE lineage_search RENAME COLUMN turn TO version`,
 }}
 
 // SQLSTATE codes.
@@ -307,7 +309,7 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 
 func (l *log) migrateOnce(ctx context.Context) error {
 	return pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, limitsSQL, milliseconds(2*time.Second), milliseconds(turnTime), milliseconds(idleTime)); err != nil {
+		if _, err := tx.Exec(ctx, limitsSQL, milliseconds(2*time.Second), milliseconds(writeTime), milliseconds(idleTime)); err != nil {
 			return err
 		}
 		for _, s := range []string{

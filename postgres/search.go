@@ -63,12 +63,12 @@ func (s searchServer) Write(ctx context.Context, do func(searchindex.Tx) error) 
 		return err
 	}
 	defer end()
-	return s.ended(atLength(ctx, turnTime, func(ctx context.Context) error {
+	return s.ended(atLength(ctx, writeTime, func(ctx context.Context) error {
 		conn, err := s.log.acquire(ctx)
 		if err != nil {
 			return err
 		}
-		t := &turn{log: s.log, conn: conn}
+		t := &writeTx{log: s.log, conn: conn}
 		defer t.rollback()
 		begun := false
 		send := func(statements func(*pgx.Batch)) error {

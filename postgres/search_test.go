@@ -396,7 +396,7 @@ func TestSearchForgets(t *testing.T) {
 	}
 
 	// A process began to empty the index and ended.
-	_, err = pool.Exec(background, `UPDATE lineage_search SET clearing = true, turn = turn + 1 WHERE store = $1`, exec, keyOf("s"))
+	_, err = pool.Exec(background, `UPDATE lineage_search SET clearing = true, version = version + 1 WHERE store = $1`, exec, keyOf("s"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"<mark>another</mark> word"}, snippets(t, y, "another"))
 	require.Len(t, snippets(t, z, secret), 1)
@@ -457,15 +457,15 @@ func TestSearchLeavesTheWorkToAnother(t *testing.T) {
 	var taken int64
 	x := searching(t, lineage.New(e), search.Options{Progress: func(uint64, uint64) {
 		if taken == 0 {
-			require.NoError(t, pool.QueryRow(background, `UPDATE lineage_search SET turn = turn + 1, stamp = stamp # 1, owner = owner # 1, busy_until = now() + interval '1 hour' RETURNING turn`, exec).Scan(&taken))
+			require.NoError(t, pool.QueryRow(background, `UPDATE lineage_search SET version = version + 1, stamp = stamp # 1, owner = owner # 1, busy_until = now() + interval '1 hour' RETURNING version`, exec).Scan(&taken))
 			time.AfterFunc(300*time.Millisecond, cancel)
 		}
 	}})
 	_, err := x.Search(limited, search.Query{Text: "word"})
 	require.ErrorIs(t, err, context.Canceled)
-	var turn int64
-	require.NoError(t, pool.QueryRow(background, `UPDATE lineage_search SET busy_until = now() RETURNING turn`, exec).Scan(&turn))
-	require.Equal(t, taken, turn)
+	var version int64
+	require.NoError(t, pool.QueryRow(background, `UPDATE lineage_search SET busy_until = now() RETURNING version`, exec).Scan(&version))
+	require.Equal(t, taken, version)
 	require.Len(t, snippets(t, x, "word"), 2)
 }
 

@@ -181,9 +181,9 @@ func TestCancelledWait(t *testing.T) {
 		for _, contended := range []int{0, 2} {
 			away := end == "pg_terminate_backend" && contended == 0 // one case, because it takes all of patience
 			e := handle(t, newPool(t, first.DSN("postgres"), nil), "s")
-			e.turn.Lock()
+			e.writing.Lock()
 			e.contended = contended
-			e.turn.Unlock()
+			e.writing.Unlock()
 			require.NoError(t, second.Stop(false))
 			id, commit := threadCommit()
 			done := make(chan error, 1)

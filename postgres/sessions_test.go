@@ -66,7 +66,7 @@ func TestSessionsAge(t *testing.T) {
 	requireSound(t, b)
 }
 
-// A session is forgotten while a turn with its next request may have been written: the request is judged again.
+// A session is forgotten while a batch with its next request may have been written: the request is judged again.
 func TestForgottenMeanwhile(t *testing.T) {
 	dsn, after := pgtest.DSN(t), &afterBatch{afterQuery{func() {}}}
 	e := handle(t, newPool(t, dsn, func(c *pgxpool.Config) {
@@ -80,7 +80,7 @@ func TestForgottenMeanwhile(t *testing.T) {
 		return &pending{ctx: background, commit: c, o: backend.Options{Once: &backend.Once{Session: session, Sequence: sequence}}, done: make(chan struct{})}
 	}
 	first := request(1)
-	require.Empty(t, e.takeTurn([]*pending{first}))
+	require.Empty(t, e.commitAndWait([]*pending{first}))
 	require.NoError(t, first.err)
 	contend(e)
 	after.do = func() {
@@ -90,7 +90,7 @@ func TestForgottenMeanwhile(t *testing.T) {
 		require.NoError(t, other.Forget(background, session))
 	}
 	second := request(2)
-	require.Empty(t, e.takeTurn([]*pending{second}))
+	require.Empty(t, e.commitAndWait([]*pending{second}))
 	require.ErrorIs(t, second.err, backend.ErrUncertain)
 	_, err := other.Outcome(background, backend.Once{Session: session, Sequence: 1})
 	require.ErrorIs(t, err, backend.ErrUncertain)

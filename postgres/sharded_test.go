@@ -108,9 +108,9 @@ func TestUnknownErrorOfACommit(t *testing.T) {
 	commits := uint64(1)
 	for _, d := range []backend.Durability{backend.Full, backend.Normal} {
 		for _, contended := range []int{0, 2} {
-			e.turn.Lock()
+			e.writing.Lock()
 			e.contended = contended
-			e.turn.Unlock()
+			e.writing.Unlock()
 			refuse.Store(1)
 			_, at := createThread(t, e, d)
 			require.Less(t, refuse.Load(), int64(1), "a commit was refused")
@@ -124,7 +124,7 @@ func TestUnknownErrorOfACommit(t *testing.T) {
 		batch[i] = &pending{ctx: background, commit: commit, full: true, done: make(chan struct{})}
 	}
 	refuse.Store(1)
-	require.Empty(t, e.takeTurn(batch))
+	require.Empty(t, e.commitAndWait(batch))
 	for _, p := range batch {
 		require.NoError(t, p.err)
 	}

@@ -53,8 +53,8 @@ func (*afterBatch) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.Trace
 func (*afterBatch) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 func (a *afterBatch) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)   { a.do() }
 
-// A turn that is cancelled just when it has locked the store leaves no lock behind.
-func TestCancelledTurnLeavesNoLock(t *testing.T) {
+// A batch that is cancelled just when it has locked the store leaves no lock behind.
+func TestCancelledBatchLeavesNoLock(t *testing.T) {
 	dsn, after := pgtest.DSN(t), &afterBatch{afterQuery{func() {}}}
 	a := handle(t, newPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.Tracer = after }), "s")
 	b := handle(t, newPool(t, dsn, nil), "s")
@@ -62,11 +62,11 @@ func TestCancelledTurnLeavesNoLock(t *testing.T) {
 	require.NoError(t, a.Sync(background))
 
 	ctx, cancel := context.WithCancel(background)
-	a.turn.Lock()
+	a.writing.Lock()
 	after.do = cancel
 	_, _, err := a.lock(ctx, nil)
 	after.do = func() {}
-	a.turn.Unlock()
+	a.writing.Unlock()
 	require.ErrorIs(t, err, context.Canceled)
 	require.Zero(t, a.log.pool.Stat().AcquiredConns())
 	tell(t, b, "still writable")

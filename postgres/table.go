@@ -16,7 +16,7 @@ import (
 )
 
 // table is the entries and commits as of a state, as package read reads them: what was fetched, and the server for the
-// rest. It serves one call or one turn, and is not safe for concurrent use.
+// rest. It serves one call or one batch, and is not safe for concurrent use.
 type table struct {
 	ctx   context.Context
 	cache *cache
@@ -33,7 +33,7 @@ type table struct {
 		values map[string][]byte
 		ranges []fetchedRange
 	}
-	bytes   int64                   // of entries that turns brought
+	bytes   int64                   // of entries that batches brought
 	ordered map[string]*orderedPage // of listings, by direction and the end of the range
 	last    orderedPage             // of scans, which may begin again in it
 
@@ -42,7 +42,7 @@ type table struct {
 	wanted   []uint64    // rows that were announced and did not fit into what was fetched
 	current  *decodedRow // that was read last
 
-	// Of a turn: entries of the commits that were judged, and the commits of the rows that are being made.
+	// Of a batch: entries of the commits that were judged, and the commits of the rows that are being made.
 	over *memtable.Table
 	own  map[uint64][]embedded.Sequenced
 	// assume, when not nil, collects keys that are looked up and not known. They are taken to have no entries.
@@ -90,7 +90,7 @@ func (t *table) view() *read.View {
 // mostKept limits the entries that a table keeps, in bytes. Tests make it smaller.
 var mostKept = 4 << 20
 
-// take keeps what was fetched. Outside of a turn, what was fetched long before is dropped when it is much: listings and
+// take keeps what was fetched. Outside of a batch, what was fetched long before is dropped when it is much: listings and
 // paths no longer need it.
 func (t *table) take(n need, f found) error {
 	if t.over == nil && t.size > mostKept {
@@ -129,7 +129,7 @@ func (t *table) set(key, value []byte) {
 	}
 }
 
-// forgetPages forgets what only one turn or call needs.
+// forgetPages forgets what only one batch or call needs.
 func (t *table) forgetPages() {
 	t.ordered, t.last, t.rows, t.rowBytes, t.wanted, t.current = nil, orderedPage{}, nil, 0, nil, nil
 }
@@ -431,7 +431,7 @@ func (l *list) Next()         { l.entries = l.entries[1:] }
 func merged(below iter.Seq2[index.Entry, error], above func() sorted, to []byte) iter.Seq2[index.Entry, error] {
 	return func(yield func(index.Entry, error) bool) {
 		mine := above()
-		upTo := func(key []byte) bool { // yields entries of the turn before a key; nil for no end
+		upTo := func(key []byte) bool { // yields entries of the batch before a key; nil for no end
 			for ; mine.Valid() && (key == nil || bytes.Compare(mine.Key(), key) < 0); mine.Next() {
 				if v := mine.Value(); v != nil && !yield(index.Entry{Key: mine.Key(), Value: v}, nil) {
 					return false

@@ -27,7 +27,7 @@ const limitsAndDurabilitySQL = limitsSQL + `, set_config('synchronous_commit', $
 // begin adds the first statements of a transaction that writes or locks.
 func begin(b *pgx.Batch) {
 	b.Queue(beginSQL)
-	b.Queue(limitsSQL, milliseconds(lockTime), milliseconds(turnTime), milliseconds(idleTime))
+	b.Queue(limitsSQL, milliseconds(lockTime), milliseconds(writeTime), milliseconds(idleTime))
 }
 
 // read executes statements that read in one snapshot of the server, in one round trip.
@@ -75,13 +75,13 @@ func (l *log) transaction(ctx context.Context, d backend.Durability, statements 
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	var b pgx.Batch
 	b.Queue(beginSQL)
-	b.Queue(limitsAndDurabilitySQL, milliseconds(lockTime), milliseconds(turnTime), milliseconds(idleTime), synchronous(d))
+	b.Queue(limitsAndDurabilitySQL, milliseconds(lockTime), milliseconds(writeTime), milliseconds(idleTime), synchronous(d))
 	statements(&b)
-	return (&turn{log: l, conn: conn}).commit(ctx, &b)
+	return (&writeTx{log: l, conn: conn}).commit(ctx, &b)
 }
 
 // commitError is the error of a commit. Unless the server says that it refused, it is not known whether the
@@ -90,8 +90,8 @@ type commitError struct{ error }
 
 func (e commitError) Unwrap() error { return e.error }
 
-// commit executes statements and ends the turn. After an error they may have been applied.
-func (t *turn) commit(ctx context.Context, b *pgx.Batch) error {
+// commit executes statements and ends the transaction. After an error they may have been applied.
+func (t *writeTx) commit(ctx context.Context, b *pgx.Batch) error {
 	committing := false
 	last := b.QueuedQueries[b.Len()-1]
 	read := last.Fn

@@ -16,8 +16,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A turn writes the entries that the next commits replace, such as tips, and those that are stored in groups, spans, as one
-// value beside its row of the log. They are unfolded until a turn folds them: it writes the latest of each key, or group, as
+// A batch writes the entries that the next commits replace, such as tips, and those that are stored in groups, spans, as one
+// value beside its row of the log. They are unfolded until a batch folds them: it writes the latest of each key, or group, as
 // a version. Readers fetch what is unfolded with the state, and look there first.
 
 // mostUnfolded limits what is unfolded, in bytes, and mostChanges the rows that changed it. Tests change them.
@@ -160,7 +160,7 @@ func decodeChanges(b []byte) ([]index.Entry, error) {
 	return all, nil
 }
 
-// made is what the commits of a turn write beside the log.
+// made is what the commits of a batch write beside the log.
 type made struct {
 	entries  []version // by key
 	changes  []byte    // nil if it folds
@@ -189,7 +189,7 @@ func (j *judging) made(number uint64, fold bool) (m made, err error) {
 	changes := encodeChanges(later)
 	if !fold && was.bytes()+len(changes) <= mostUnfolded && (changes == nil || was.rows() < mostChanges) {
 		slices.SortFunc(m.entries, func(a, b version) int { return bytes.Compare(a.Key, b.Key) })
-		later, err = decodeChanges(changes) // the memory of the others is that of the turn
+		later, err = decodeChanges(changes) // the memory of the others is that of the batch
 		m.changes, m.folded, m.unfolded = changes, j.table.is.folded, was.with(later, len(changes), 1)
 		return m, err
 	}

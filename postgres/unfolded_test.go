@@ -38,13 +38,13 @@ var (
 	changedValue = rapid.OneOf(rapid.Just([]byte(nil)), rapid.SliceOfN(rapid.Byte(), 0, 3).Filter(func(b []byte) bool { return b != nil }))
 )
 
-// Rows change entries that a turn and the server have as well: what a table reads is what a map has.
+// Rows change entries that a batch and the server have as well: what a table reads is what a map has.
 func TestUnfoldedModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) map[string][]byte {
 			return rapid.MapOfN(changedKey, changedValue, 0, 12).Draw(t, name)
 		}
-		stored, turn := draw("stored"), draw("turn")
+		stored, batch := draw("stored"), draw("batch")
 		maps.DeleteFunc(stored, func(_ string, v []byte) bool { return v == nil })
 		model := maps.Clone(stored)
 		var u *unfolded
@@ -95,7 +95,7 @@ func TestUnfoldedModel(t *testing.T) {
 		}
 		check()
 		tab.over = memtable.New()
-		for k, v := range turn {
+		for k, v := range batch {
 			tab.over.Set([]byte(k), v)
 			model[k] = v
 		}
@@ -158,7 +158,7 @@ func FuzzDecodeChanges(f *testing.F) {
 	})
 }
 
-// TestFold has two processes write in turn, with folds between: each reads what both wrote, and a process that opens the
+// TestFold has two processes write alternately, with folds between: each reads what both wrote, and a process that opens the
 // store then as well. A snapshot from before the folds reads the same after them.
 func TestFold(t *testing.T) {
 	for _, most := range []int{0, 300, 64 << 10} {

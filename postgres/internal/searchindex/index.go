@@ -67,7 +67,7 @@ type meta struct {
 	exists, clearing, busy bool
 	format                 int
 	epoch, current         int64 // of the index, and of the store
-	stamp                  int64 // random for each turn
+	stamp                  int64 // random for each version
 	generation             int64 // random for each time that numbers get another meaning
 	owner                  int64 // who works on it while it is busy, or did last
 	spans                  int64 // the number of steps
@@ -84,7 +84,7 @@ func (m *meta) usable() bool {
 }
 
 const metaSQL = `SELECT s.epoch, m.store IS NOT NULL, coalesce(m.format, 0), coalesce(m.epoch, 0), coalesce(m.clearing, false), coalesce(m.busy_until > clock_timestamp(), false),
-  coalesce(m.identity, ''), coalesce(m.number, 0), coalesce(m.id, 0), coalesce(m.seen_number, 0), coalesce(m.seen_id, 0), coalesce(m.turn, 0), coalesce(m.stamp, 0),
+  coalesce(m.identity, ''), coalesce(m.number, 0), coalesce(m.id, 0), coalesce(m.seen_number, 0), coalesce(m.seen_id, 0), coalesce(m.version, 0), coalesce(m.stamp, 0),
   coalesce(m.generation, 0), coalesce(m.owner, 0), coalesce(m.spans, 0), coalesce(m.runs, 0), coalesce(m.threads, 0), coalesce(m.terms, 0), coalesce(m.erased, false)
 FROM lineage_store s LEFT JOIN lineage_search m ON m.store = s.store WHERE s.store = $1`
 
@@ -94,7 +94,7 @@ func (x *Index) queueMeta(b *pgx.Batch, m *meta) {
 		var identity []byte
 		var at, id, seen, seenID int64
 		*m = meta{}
-		err := row.Scan(&m.current, &m.exists, &m.format, &m.epoch, &m.clearing, &m.busy, &identity, &at, &id, &seen, &seenID, &m.Turn, &m.stamp,
+		err := row.Scan(&m.current, &m.exists, &m.format, &m.epoch, &m.clearing, &m.busy, &identity, &at, &id, &seen, &seenID, &m.Version, &m.stamp,
 			&m.generation, &m.owner, &m.spans, &m.runs, &m.threads, &m.terms, &m.erased)
 		if err != nil {
 			return err
@@ -268,11 +268,11 @@ func (t *target) Swap(_ context.Context, tx Tx, was, is derived.Mark) (swapped b
 		if is.At != is.Seen && !w.sorts { // the server sorts more words at once; the last window has it sort those that are left
 			b.Queue(`SELECT set_config('gin_pending_list_limit', $1, true)`, manyWords)
 		}
-		b.Queue(`UPDATE lineage_search SET identity = $4, number = $5, id = $6, seen_number = $7, seen_id = $8, turn = $9, stamp = $10,
+		b.Queue(`UPDATE lineage_search SET identity = $4, number = $5, id = $6, seen_number = $7, seen_id = $8, version = $9, stamp = $10,
   spans = $11, runs = $12, threads = $13, terms = $14, erased = $15, busy_until = CASE WHEN $16 THEN clock_timestamp() + make_interval(secs => $17) END,
   generation = $19, owner = $20
-WHERE store = $1 AND turn = $2 AND stamp = $3 AND NOT clearing AND epoch = $18 AND epoch = (SELECT epoch FROM lineage_store WHERE store = $1) RETURNING turn`,
-			t.store, was.Turn, t.is.stamp, is.Store[:], int64(is.At.Number), int64(is.At.ID), int64(is.Seen.Number), int64(is.Seen.ID), is.Turn, w.stamp,
+WHERE store = $1 AND version = $2 AND stamp = $3 AND NOT clearing AND epoch = $18 AND epoch = (SELECT epoch FROM lineage_store WHERE store = $1) RETURNING version`,
+			t.store, was.Version, t.is.stamp, is.Store[:], int64(is.At.Number), int64(is.At.ID), int64(is.Seen.Number), int64(is.Seen.ID), is.Version, w.stamp,
 			w.next.spans, w.next.runs, w.next.threads, w.next.terms, w.next.erased, is.At != is.Seen, busyTime.Seconds(), t.is.epoch,
 			w.next.generation, t.owner).
 			Query(func(rows pgx.Rows) error { swapped = rows.Next(); rows.Close(); return rows.Err() })
@@ -368,7 +368,7 @@ func (t *target) write(ctx context.Context, added map[string]int32, statements f
 
 // wrote records the state after a transaction.
 func (t *target) wrote(next meta, added map[string]int32) {
-	next.Turn, next.stamp, next.owner = t.is.Turn+1, t.adding.stamp, t.owner
+	next.Version, next.stamp, next.owner = t.is.Version+1, t.adding.stamp, t.owner
 	if len(t.adding.gone) > 0 { // terms of erased texts may be gone
 		added = nil
 	}

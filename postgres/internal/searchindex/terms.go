@@ -11,7 +11,7 @@ import (
 // terms are numbers of terms that the index has. They are valid until another process writes.
 type terms struct {
 	mu      sync.Mutex
-	turn    int64
+	version int64
 	stamp   int64
 	numbers map[string]int32
 }
@@ -23,7 +23,7 @@ const mostTerms = 200_000
 func (t *terms) of(m *meta) map[string]int32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.turn != m.Turn || t.stamp != m.stamp {
+	if t.version != m.Version || t.stamp != m.stamp {
 		return nil
 	}
 	return t.numbers
@@ -34,11 +34,11 @@ func (t *terms) learn(was, is *meta, more map[string]int32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	next := make(map[string]int32, len(more))
-	if more != nil && t.turn == was.Turn && t.stamp == was.stamp && len(t.numbers)+len(more) <= mostTerms {
+	if more != nil && t.version == was.Version && t.stamp == was.stamp && len(t.numbers)+len(more) <= mostTerms {
 		maps.Copy(next, t.numbers)
 	}
 	maps.Copy(next, more)
-	t.turn, t.stamp, t.numbers = is.Turn, is.stamp, next
+	t.version, t.stamp, t.numbers = is.Version, is.stamp, next
 }
 
 // number returns the numbers of terms. Those that are not in the index get the next ones.

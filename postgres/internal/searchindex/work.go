@@ -50,7 +50,7 @@ func (w *work) release(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
-	_, _ = w.write(ctx, nil, `UPDATE lineage_search SET busy_until = NULL WHERE store = $1 AND owner = $2 RETURNING turn`, w.owner) // else they wait for busyTime
+	_, _ = w.write(ctx, nil, `UPDATE lineage_search SET busy_until = NULL WHERE store = $1 AND owner = $2 RETURNING version`, w.owner) // else they wait for busyTime
 }
 
 // write executes a statement that changes the row of the index, and then others, in a transaction. It reports false, and
@@ -86,21 +86,21 @@ const clearStep = 5000
 // changed it, and stops when another one has taken it over.
 func (w *work) clear(ctx context.Context, m meta) error {
 	if !m.exists { // there may be rows of one whose row was removed
-		_, err := w.write(ctx, nil, `INSERT INTO lineage_search (store, format, epoch, clearing, stamp, generation, terms) SELECT store, $2, epoch, true, $3, 0, 0 FROM lineage_store WHERE store = $1 ON CONFLICT DO NOTHING RETURNING turn`,
+		_, err := w.write(ctx, nil, `INSERT INTO lineage_search (store, format, epoch, clearing, stamp, generation, terms) SELECT store, $2, epoch, true, $3, 0, 0 FROM lineage_store WHERE store = $1 ON CONFLICT DO NOTHING RETURNING version`,
 			format, rand.Int64())
 		return err
 	}
 	w.begun = true
 	// From now on, nobody adds to it. The second state is that after an attempt whose answer was lost.
-	owned, err := w.write(ctx, nil, `UPDATE lineage_search SET clearing = true, turn = $2::bigint + 1, stamp = $4, owner = $5, busy_until = clock_timestamp() + make_interval(secs => $6)
-WHERE store = $1 AND (turn = $2 AND stamp = $3 AND (NOT clearing OR coalesce(busy_until <= clock_timestamp(), true) OR owner = $5) OR turn = $2::bigint + 1 AND stamp = $4) RETURNING turn`,
-		m.Turn, m.stamp, rand.Int64(), w.owner, busyTime.Seconds())
+	owned, err := w.write(ctx, nil, `UPDATE lineage_search SET clearing = true, version = $2::bigint + 1, stamp = $4, owner = $5, busy_until = clock_timestamp() + make_interval(secs => $6)
+WHERE store = $1 AND (version = $2 AND stamp = $3 AND (NOT clearing OR coalesce(busy_until <= clock_timestamp(), true) OR owner = $5) OR version = $2::bigint + 1 AND stamp = $4) RETURNING version`,
+		m.Version, m.stamp, rand.Int64(), w.owner, busyTime.Seconds())
 	for i := 0; i < len(tables) && owned && err == nil; {
 		t, deleted := tables[i], 0
 		owned, err = w.write(ctx, func(b *pgx.Batch) {
 			b.Queue(`WITH gone AS (DELETE FROM `+t.name+` WHERE store = $1 AND `+t.key+` = ANY(ARRAY(SELECT `+t.key+` FROM `+t.name+` WHERE store = $1 ORDER BY `+t.key+` LIMIT $2)) RETURNING store) SELECT count(*) FROM gone`,
 				w.store, clearStep).QueryRow(func(row pgx.Row) error { return row.Scan(&deleted) })
-		}, `UPDATE lineage_search SET busy_until = clock_timestamp() + make_interval(secs => $3) WHERE store = $1 AND clearing AND owner = $2 RETURNING turn`, w.owner, busyTime.Seconds())
+		}, `UPDATE lineage_search SET busy_until = clock_timestamp() + make_interval(secs => $3) WHERE store = $1 AND clearing AND owner = $2 RETURNING version`, w.owner, busyTime.Seconds())
 		if deleted == 0 {
 			i++
 		}
@@ -109,8 +109,8 @@ WHERE store = $1 AND (turn = $2 AND stamp = $3 AND (NOT clearing OR coalesce(bus
 		return err
 	}
 	_, err = w.write(ctx, nil, `UPDATE lineage_search SET clearing = false, format = $3, epoch = (SELECT epoch FROM lineage_store WHERE store = $1), identity = '',
-  number = 0, id = 0, seen_number = 0, seen_id = 0, turn = turn + 1, generation = $4, spans = 0, runs = 0, threads = 0, terms = $5, erased = false, busy_until = NULL
-WHERE store = $1 AND clearing AND owner = $2 RETURNING turn`, w.owner, format, rand.Int64(), firstTerm())
+  number = 0, id = 0, seen_number = 0, seen_id = 0, version = version + 1, generation = $4, spans = 0, runs = 0, threads = 0, terms = $5, erased = false, busy_until = NULL
+WHERE store = $1 AND clearing AND owner = $2 RETURNING version`, w.owner, format, rand.Int64(), firstTerm())
 	return err
 }
 
@@ -120,7 +120,7 @@ func firstTerm() int64 { return rand.Int64N(1 << 32) }
 
 // discard has the next update clear a damaged index, unless it has another generation.
 func (x *Index) discard(ctx context.Context, generation int64) error {
-	_, err := x.write(ctx, nil, `UPDATE lineage_search SET clearing = true, turn = turn + 1, stamp = $3, busy_until = NULL WHERE store = $1 AND generation = $2 AND NOT clearing RETURNING turn`,
+	_, err := x.write(ctx, nil, `UPDATE lineage_search SET clearing = true, version = version + 1, stamp = $3, busy_until = NULL WHERE store = $1 AND generation = $2 AND NOT clearing RETURNING version`,
 		generation, rand.Int64())
 	return err
 }

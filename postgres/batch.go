@@ -24,11 +24,11 @@ import (
 const (
 	// mostGathered is the largest number of commits in a row.
 	mostGathered = 256
-	// mostContended is the number of turns that lock the store first after another process wrote.
+	// mostContended is the number of batches that lock the store first after another process wrote.
 	mostContended = 16
 )
 
-// pending is a commit that waits for its turn.
+// pending is a commit that waits to be written.
 type pending struct {
 	ctx    context.Context
 	commit *structure.Commit
@@ -39,15 +39,15 @@ type pending struct {
 	begun    bool
 	reads    []judge.Key // what judging may read, after a collection if whole is set
 	whole    bool
-	taken    atomic.Bool // by the turn, or by a caller who no longer waits
+	taken    atomic.Bool // by the batch, or by a caller who no longer waits
 	receipt  backend.Receipt
 	err      error
-	cache    *cache // and head: the state that its turn made, and the cache of that, without an error
+	cache    *cache // and head: the state that its batch made, and the cache of that, without an error
 	head     head
 	done     chan struct{}
 }
 
-// Apply implements backend.Engine. Commits that arrive during a turn share the next.
+// Apply implements backend.Engine. Commits that arrive during a batch share the next.
 func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
 	if ctx.Err() != nil {
 		return backend.Receipt{}, context.Cause(ctx)
@@ -61,7 +61,7 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 			return backend.Receipt{}, err
 		}
 	}
-	if err := p.begin(); err != nil { // without the turn, because it hashes what the commit brings
+	if err := p.begin(); err != nil { // without the lock, because it hashes what the commit brings
 		return backend.Receipt{}, err
 	}
 	p.keys(e.cache.Load().last().epoch != 0)
@@ -81,7 +81,7 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 		}
 	case <-e.led:
 	}
-	// The turn has it now and uses the memory of the commit.
+	// The batch has it now and uses the memory of the commit.
 	select {
 	case <-p.done:
 	case <-e.led:
@@ -111,7 +111,7 @@ func (p *pending) keys(whole bool) []judge.Key {
 	return p.reads
 }
 
-// lead takes turns for the commits that wait, until the engine is closed.
+// lead writes the commits that wait, in batches, until the engine is closed.
 func (e *Engine) lead() {
 	defer func() {
 		e.answering.ended.Wait()
@@ -126,7 +126,7 @@ func (e *Engine) lead() {
 			batch = append(batch, p)
 		}
 		for len(batch) > 0 {
-			batch = e.turnOf(batch)
+			batch = e.commitBatch(batch)
 		}
 	}
 }
@@ -159,10 +159,10 @@ func take(batch []*pending) []*pending {
 	return slices.DeleteFunc(batch, func(p *pending) bool { return !p.taken.CompareAndSwap(false, true) })
 }
 
-// turnOf commits a batch and what waits, and returns what did not fit into the row.
-func (e *Engine) turnOf(batch []*pending) (rest []*pending) {
-	e.turn.Lock()
-	defer e.turn.Unlock()
+// commitBatch commits a batch and what waits, and returns what did not fit into the row.
+func (e *Engine) commitBatch(batch []*pending) (rest []*pending) {
+	e.writing.Lock()
+	defer e.writing.Unlock()
 	mine := take(e.gather(batch))
 	if len(mine) == 0 {
 		return nil
@@ -225,9 +225,9 @@ var errFull = errors.New("the row is full")
 // attempt is together for one attempt. It is errBehind or errDiverged if the state in which the commits were judged was
 // not the latest. After any error, it is that of all commits.
 func (e *Engine) attempt(batch []*pending, more bool) (done, rest []*pending, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*turnTime)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*writeTime)
 	defer cancel()
-	table, t := e.warm, (*turn)(nil)
+	table, t := e.warm, (*writeTx)(nil)
 	e.warm = nil // unless this succeeds
 	warm := table != nil && e.contended == 0 && table.cache == e.cache.Load()
 	j := e.judging
@@ -292,7 +292,7 @@ func (e *Engine) attempt(batch []*pending, more bool) (done, rest []*pending, er
 			if warm {
 				err = e.log.write(ctx, before.head, r, durabilityOf(full))
 			} else {
-				err = e.writeTurn(ctx, t, before.head, r, durabilityOf(full))
+				err = e.writeRow(ctx, t, before.head, r, durabilityOf(full))
 			}
 		}
 	}
@@ -406,15 +406,15 @@ func (e *Engine) taken(t *table, before state, r *row, full bool) {
 	e.pruneLater(r)
 }
 
-// mostWarm and mostWarmBytes limit the entries that are kept from one turn to the next.
+// mostWarm and mostWarmBytes limit the entries that are kept from one batch to the next.
 const (
 	mostWarm      = 1 << 16
 	mostWarmBytes = 16 << 20
 )
 
-// lock begins a turn that holds the store, and reads what judging the commits reads.
-func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, error) {
-	var t *turn
+// lock begins a write transaction, and reads what judging the commits reads.
+func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *writeTx, error) {
+	var t *writeTx
 	c := e.cache.Load()
 	table := newTable(ctx, c, e.log.identity, c.last().state(), nil) // what it has is at least that old
 	j := e.judging
@@ -480,9 +480,9 @@ func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *turn, err
 	return table, t, nil
 }
 
-// writeTurn writes a row in a turn and ends the turn.
-func (e *Engine) writeTurn(ctx context.Context, t *turn, h head, r *row, d backend.Durability) error {
-	limited, cancel := context.WithTimeout(ctx, turnTime)
+// writeRow writes a row in a transaction and ends the transaction.
+func (e *Engine) writeRow(ctx context.Context, t *writeTx, h head, r *row, d backend.Durability) error {
+	limited, cancel := context.WithTimeout(ctx, writeTime)
 	err := t.append(limited, r, d)
 	cancel()
 	if err == nil || !uncertain(err) && !lost(err) {
@@ -530,8 +530,8 @@ func (e *Engine) Outcome(ctx context.Context, o backend.Once) (r backend.Receipt
 
 // Forget implements backend.Engine.
 func (e *Engine) Forget(ctx context.Context, id [16]byte) error {
-	e.turn.Lock()
-	defer e.turn.Unlock()
+	e.writing.Lock()
+	defer e.writing.Unlock()
 	if e.closed.Load() {
 		return errClosed
 	}
@@ -556,7 +556,7 @@ func (e *Engine) forgetOnce(ctx context.Context, id [16]byte) error {
 	if err != nil || len(gone) == 0 {
 		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, turnTime)
+	limited, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	var b pgx.Batch
 	queueDurability(&b, backend.Normal)
