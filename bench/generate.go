@@ -24,6 +24,7 @@ var Shapes = map[string]string{
 	"prose":     "n conversations of 12 long messages without repetition",
 	"base64":    "n conversations of 10 messages of random bytes in base64",
 	"languages": "n conversations of 12 messages in six scripts",
+	"branches":  "5 session files of a coding agent of 100 lines, each with n forks of two lines somewhere",
 	"long":      "one conversation of n messages",
 }
 
@@ -34,8 +35,11 @@ var ErrShape = errors.New("unknown shape of an archive")
 func Generate(dir, shape string, n int, seed uint64) error {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(len(shape))))} // reproducible, and no secret
 	g.words = g.vocabulary(20_000, 'a', 'z')
-	if shape == "sessions" {
-		return g.sessions(dir, n)
+	switch shape {
+	case "sessions":
+		return g.sessions(dir, n, 0)
+	case "branches":
+		return g.sessions(dir, 5, n)
 	}
 	write, ok := map[string]func(*json.Encoder, io.Writer, int) error{
 		"chats": g.chats, "runs": g.runs, "forks": g.forks, "prose": g.prose, "base64": g.base64, "languages": g.languages, "long": g.long,
@@ -231,15 +235,22 @@ func (g *generator) long(_ *json.Encoder, w io.Writer, n int) error {
 	return err
 }
 
-// sessions writes session files as Claude Code does.
-func (g *generator) sessions(dir string, n int) error {
+// sessions writes session files as Claude Code does, with so many forks each.
+func (g *generator) sessions(dir string, n, forks int) error {
 	at := time.UnixMilli(1_700_000_000_000).UTC()
 	for i := range n {
 		session, project := g.uuid(), fmt.Sprintf("p%d", i%20)
 		err := toFile(filepath.Join(dir, "-home-user-"+project, session+".jsonl"), func(w io.Writer) error {
 			e := json.NewEncoder(w)
-			var parent any
-			for j := range 100 {
+			var ids []any
+			for j := range 100 + 2*forks {
+				var parent any
+				switch {
+				case j >= 100 && j%2 == 0: // a fork, after an answer
+					parent = ids[2*g.IntN(50)+1]
+				case j > 0:
+					parent = ids[j-1]
+				}
 				at = at.Add(time.Duration(g.between(1000, 30_000)) * time.Millisecond)
 				id := g.uuid()
 				line := map[string]any{
@@ -259,7 +270,7 @@ func (g *generator) sessions(dir string, n int) error {
 				if err := e.Encode(line); err != nil {
 					return err
 				}
-				parent = id
+				ids = append(ids, id)
 			}
 			return nil
 		})

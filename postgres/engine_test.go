@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 }
 
 //test:norace
-func TestConformanceOfReads(t *testing.T) { conform(t, backendtest.Run) }
+func TestConformanceOfReads(t *testing.T) { conform(t, backendtest.RunSequential) }
 
 func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {
 	for _, variant := range []struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -173,7 +174,7 @@ func TestCutConnections(t *testing.T) {
 	}
 }
 
-// TestTerminatedBackends ends the server's processes while several handles write. Every commit
+// TestTerminatedBackends ends processes of the server while several handles write, again after a few commits. Every commit
 // that was acknowledged is there once, and those of which it is not known at most once.
 func TestTerminatedBackends(t *testing.T) {
 	dsn := pgtest.DSN(t)
@@ -181,27 +182,11 @@ func TestTerminatedBackends(t *testing.T) {
 	witnesses := newPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["application_name"] = "witness" })
 	engines := []*Engine{handle(t, pools[0], "s"), handle(t, pools[1], "s")}
 	l := newLoad(engines...)
-	ended := make(chan struct{})
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-ended:
-				return
-			default:
-			}
-			_, err := witnesses.Exec(background, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE datname = current_database() AND application_name <> 'witness' AND pid <> pg_backend_pid() AND random() < 0.3`, exec)
-			if err != nil {
-				t.Errorf("%v", err)
-				return
-			}
-		}
-	}()
-	l.write(25)
-	close(ended)
-	<-stopped
+	underLoad(t, l, campaign.Rounds(40), 3, func(int) {
+		_, err := witnesses.Exec(background, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name <> 'witness' AND pid <> pg_backend_pid() AND random() < 0.6`, exec)
+		require.NoError(t, err)
+	})
 	l.check(t, handle(t, witnesses, "s"), false)
 }
 

@@ -16,9 +16,9 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// underLoad does something to the server while several handles write, n times, each after some more
-// commits were acknowledged.
-func underLoad(t *testing.T, l *load, n int, disturb func(i int)) {
+// underLoad does something to the server while several handles write, n times, each after so many more commits were
+// acknowledged.
+func underLoad(t *testing.T, l *load, n int, commits int64, disturb func(i int)) {
 	t.Helper()
 	enough := make(chan struct{})
 	var writing sync.WaitGroup
@@ -26,17 +26,17 @@ func underLoad(t *testing.T, l *load, n int, disturb func(i int)) {
 	defer writing.Wait()
 	defer close(enough)
 	for i := range n {
-		l.progress(t)
+		l.progress(t, commits)
 		disturb(i)
 	}
-	l.progress(t)
+	l.progress(t, commits)
 }
 
-// progress waits until commits were acknowledged.
-func (l *load) progress(t *testing.T) {
+// progress waits until so many more commits were acknowledged.
+func (l *load) progress(t *testing.T, commits int64) {
 	t.Helper()
 	limit := time.Now().Add(10 * time.Minute)
-	for from := l.done.Load(); l.done.Load() < from+20; time.Sleep(time.Millisecond) {
+	for from := l.done.Load(); l.done.Load() < from+commits; time.Sleep(time.Millisecond) {
 		require.True(t, time.Now().Before(limit), "nobody writes any more")
 	}
 }
@@ -51,7 +51,7 @@ func TestStoppedServer(t *testing.T) {
 	old := handle(t, pools[2], "s") // it caches the head and does nothing meanwhile
 	l := newLoad(handle(t, pools[0], "s"), handle(t, pools[1], "s"))
 	var heads []backend.Cursor
-	underLoad(t, l, campaign.Rounds(4), func(i int) {
+	underLoad(t, l, campaign.Rounds(4), 20, func(i int) {
 		head, err := old.Head(background)
 		require.NoError(t, err)
 		heads = append(heads, head)
@@ -157,7 +157,7 @@ func TestPromotedStandby(t *testing.T) {
 		dsn := first.FailoverDSN(second, "postgres")
 		l := newLoad(handle(t, newPool(t, dsn, nil), "s"), handle(t, newPool(t, dsn, nil), "s"))
 		old := handle(t, newPool(t, dsn, nil), "s")
-		underLoad(t, l, 1, func(int) {
+		underLoad(t, l, 1, 20, func(int) {
 			_, err := old.Head(background)
 			require.NoError(t, err)
 			require.NoError(t, first.Stop(true))

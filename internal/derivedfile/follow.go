@@ -39,7 +39,7 @@ func (t *target) Apply(ctx context.Context, w *derived.Window[*sql.Tx]) error { 
 func (t *target) Mark(ctx context.Context) (m derived.Mark, err error) {
 	var of []byte
 	var at, id, seen, seenID int64
-	err = t.db.QueryRowContext(ctx, `SELECT store, number, id, seen_number, seen_id, turn FROM meta`).Scan(&of, &at, &id, &seen, &seenID, &m.Turn)
+	err = t.db.QueryRowContext(ctx, `SELECT store, number, id, seen_number, seen_id, version FROM meta`).Scan(&of, &at, &id, &seen, &seenID, &m.Version)
 	if err == nil && len(of) != len(m.Store) {
 		err = fmt.Errorf("store %x: %w", of, ErrUseless)
 	}
@@ -69,8 +69,8 @@ func (t *target) Write(ctx context.Context, do func(*sql.Tx) error) error {
 
 // Swap implements derived.Target.
 func (t *target) Swap(ctx context.Context, tx *sql.Tx, was, is derived.Mark) (bool, error) {
-	changed, err := tx.ExecContext(ctx, `UPDATE meta SET store = ?, number = ?, id = ?, seen_number = ?, seen_id = ?, turn = ? WHERE turn = ?`,
-		is.Store[:], int64(is.At.Number), int64(is.At.ID), int64(is.Seen.Number), int64(is.Seen.ID), is.Turn, was.Turn)
+	changed, err := tx.ExecContext(ctx, `UPDATE meta SET store = ?, number = ?, id = ?, seen_number = ?, seen_id = ?, version = ? WHERE version = ?`,
+		is.Store[:], int64(is.At.Number), int64(is.At.ID), int64(is.Seen.Number), int64(is.Seen.ID), is.Version, was.Version)
 	if err != nil {
 		return false, err
 	}

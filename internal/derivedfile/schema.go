@@ -21,9 +21,9 @@ const Forever = math.MaxInt64
 const schema = `
 CREATE TABLE meta (
 	one INTEGER PRIMARY KEY, store BLOB NOT NULL, number INTEGER NOT NULL, id INTEGER NOT NULL, seen_number INTEGER NOT NULL, seen_id INTEGER NOT NULL,
-	turn INTEGER NOT NULL%s
+	version INTEGER NOT NULL%s
 );
-INSERT INTO meta (one, store, number, id, seen_number, seen_id, turn) VALUES (1, zeroblob(16), 0, 0, 0, 0, 0);
+INSERT INTO meta (one, store, number, id, seen_number, seen_id, version) VALUES (1, zeroblob(16), 0, 0, 0, 0, 0);
 CREATE TABLE threads (
 	number INTEGER PRIMARY KEY, id BLOB NOT NULL, incarnation INTEGER NOT NULL, user TEXT NOT NULL, keeps INTEGER NOT NULL,
 	UNIQUE (id, incarnation)

@@ -362,3 +362,6 @@ func (f *copiedFile) write(b []byte) error {
 func (f *copiedFile) finish() (sum string, err error) {
 	return hex.EncodeToString(f.hash.Sum(nil)), errors.Join(f.out.Sync(), f.out.Close())
 }
+
+// isJournalFile reports whether a file in the journal's directory is needed to read the journal.
+func isJournalFile(name string) bool { return name == pendingFile || journal.IsFileName(name) }

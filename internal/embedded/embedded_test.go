@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 //test:norace
 func TestConformanceOfOptions(t *testing.T) {
 	campaign.Long(t)
-	variant{"default", Options{}, false}.conform(t, backendtest.Run)
+	variant{"default", Options{}, false}.conform(t, backendtest.RunSequential)
 	variant{"reopened", Options{Durability: backend.Normal}, true}.conform(t, backendtest.Run)
 	if campaign.Runs() { // each option is tested on disk too, and sharing and replication are tested in memory
 		variant{"in memory", Options{InMemory: true}, false}.conform(t, backendtest.Run)

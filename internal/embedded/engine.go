@@ -32,9 +32,6 @@ import (
 const (
 	journalDir = "journal"
 	indexFile  = "index.bolt"
-	// LockFile is locked by the process that has the store open. Its modification time is the last time that another
-	// process failed to get the lock.
-	LockFile = "LOCK"
 	// SocketFile is the socket on which the process with the lock serves other processes. Longer names with this
 	// prefix are sockets being created.
 	SocketFile = "SOCKET"
@@ -115,6 +112,7 @@ type Engine struct {
 	builder         entries.Builder
 	createdContexts createdIDs
 	createdRuns     createdIDs
+	createdLookups  createdLookups
 	queue           commitQueue
 	closed          atomic.Bool
 
@@ -215,6 +213,7 @@ func (e *Engine) open(ctx context.Context) error {
 	}
 	// Until now another engine in this process may have had the store open.
 	e.createdContexts, e.createdRuns = newCreatedIDs(structure.LastMade()), newCreatedIDs(structure.LastMade())
+	e.createdLookups = newCreatedLookups()
 	err := e.openFiles(ctx, false)
 	if fault := e.indexFault(err); fault != nil {
 		switch {
@@ -256,7 +255,7 @@ func (e *Engine) enterDir(ctx context.Context) error {
 			return err
 		}
 	}
-	if e.lock, err = e.waitForLock(ctx); err != nil {
+	if e.lock, err = waitForLock(ctx, e.dir, e.opt.ReadOnly, e.opt.Wait, e.opt.Waiting); err != nil {
 		return err
 	}
 	if !exists {
@@ -445,11 +444,13 @@ func (e *Engine) release() error {
 			spare = false
 		}
 	}
+	if spare {
+		if err := e.removeSpare(); err != nil {
+			e.opt.Logger.Warn("index and lookup tables of a dense store are kept", "err", err)
+		}
+	}
 	if e.journal != nil {
 		errs = append(errs, e.journal.Close())
-	}
-	if spare && errors.Join(errs...) == nil {
-		errs = append(errs, index.Remove(e.indexPath()))
 	}
 	if e.lock != nil {
 		if e.opt.Unlocking != nil {

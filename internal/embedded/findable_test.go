@@ -69,3 +69,57 @@ func TestVerifyWithoutIndex(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, len(before), len(after))
 }
+
+// A small store that was packed before it became dense loses the lookup tables of its packs when it is closed, and is
+// found by its index then. An index that relies on these tables, as it is there after a power failure, is rebuilt.
+func TestSpareTablesAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 200)
+	want := feedOf(t, e)
+	_, err := e.Pack(background, backend.PackOptions{All: true})
+	require.NoError(t, err)
+	require.Positive(t, e.packs.Load().last)
+	report, err := e.Pack(background, backend.PackOptions{All: true, Dense: true})
+	require.NoError(t, err)
+	require.Positive(t, e.journal.Spare())
+	requireTalk(t, e, 200)
+	relying, err := os.ReadFile(filepath.Join(dir, indexFile))
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	require.NoFileExists(t, filepath.Join(dir, indexFile))
+
+	for range 2 {
+		e = reopen(t, dir, Options{Durability: backend.Normal, NoPacking: true})
+		require.Zero(t, e.journal.Spare())
+		require.InDelta(t, e.journal.Size(), report.After, 100, "what pack reports")
+		require.Equal(t, want, feedOf(t, e))
+		requireTalk(t, e, 200)
+		require.Empty(t, findings(t, e, true))
+		require.NoError(t, e.Close())
+		require.NoError(t, os.WriteFile(filepath.Join(dir, indexFile), relying, 0o600))
+	}
+}
+
+// A damaged pack keeps its lookup tables, and its parity, which restores it.
+func TestDamagedPackKeepsItsTables(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 200)
+	_, err := e.Pack(background, backend.PackOptions{All: true})
+	require.NoError(t, err)
+	_, err = e.Pack(background, backend.PackOptions{All: true, Dense: true})
+	require.NoError(t, err)
+	f, err := os.OpenFile(filepath.Join(dir, journalDir, filepath.Base(e.journal.Segments()[0].Name)), os.O_RDWR, 0)
+	require.NoError(t, err)
+	at, b := e.journal.Segments()[0].Bytes/2, make([]byte, 1)
+	_, err = f.ReadAt(b, at)
+	require.NoError(t, err)
+	b[0] ^= 0x40
+	_, err = f.WriteAt(b, at)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.NoError(t, e.Close())
+	e = reopen(t, dir, Options{Durability: backend.Normal, NoPacking: true})
+	require.Positive(t, e.journal.Spare())
+	requireTalk(t, e, 200)
+	require.NotEmpty(t, findings(t, e, true))
+}

@@ -15,6 +15,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
+// LockFile is the name of the file that is locked by the process that has the store open. Its modification time is the
+// last time that another process failed to get the lock.
+const LockFile = "LOCK"
+
 // dirLock locks a store: writers exclude all other processes, readers exclude writers. The
 // operating system holds the lock and releases it when the process ends; the content of the
 // file is only information for processes that are refused.
@@ -73,19 +77,19 @@ func Held(dir string) error {
 // maxLockPause is the longest pause between two attempts to lock.
 const maxLockPause = time.Second / 4
 
-// waitForLock locks the store. While another process holds the lock, it tries again for up to
-// Options.Wait.
-func (e *Engine) waitForLock(ctx context.Context) (*dirLock, error) {
-	deadline := time.Now().Add(e.opt.Wait)
+// waitForLock locks a store. While another process holds the lock, it tries again for up to wait. waiting, when not
+// nil, is called once before that.
+func waitForLock(ctx context.Context, dir string, shared bool, wait time.Duration, waiting func(error)) (*dirLock, error) {
+	deadline := time.Now().Add(wait)
 	for pause := time.Millisecond; ; pause = min(2*pause, maxLockPause) {
-		lock, err := lockDir(e.dir, e.opt.ReadOnly)
+		lock, err := lockDir(dir, shared)
 		left := time.Until(deadline)
 		if !errors.Is(err, backend.ErrLocked) || left <= 0 {
 			return lock, err
 		}
-		if e.opt.Waiting != nil {
-			e.opt.Waiting(err)
-			e.opt.Waiting = nil
+		if waiting != nil {
+			waiting(err)
+			waiting = nil
 		}
 		select {
 		case <-ctx.Done():
@@ -142,7 +146,8 @@ func lockedBy(dir string, f *os.File) error {
 		held.PID, held.Host, held.Command, held.Since = owner.PID, owner.Host, owner.Command, owner.Since
 	}
 	if held.PID == 0 {
-		held.PID, held.Command = holder(f)
+		pid, line := holder(f)
+		held.PID, held.Command = pid, shortCommand(line)
 	}
 	return held
 }

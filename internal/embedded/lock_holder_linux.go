@@ -34,7 +34,7 @@ func holder(f *os.File) (pid int, command string) {
 		pid, err := strconv.Atoi(fields[4])
 		if err == nil && pid > 0 && hasOpen(pid, info) {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty if it just ended
-			return pid, shortCommand(strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " ")))
+			return pid, strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " "))
 		}
 	}
 	return 0, ""

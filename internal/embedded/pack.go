@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -62,7 +63,9 @@ func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 		return report, fmt.Errorf("pack: %w", context.Cause(ctx))
 	}
 	report.After = e.journal.Size()
-	if !e.indexIsSpare() { // a spare index is deleted when the store is closed
+	if e.indexIsSpare() {
+		report.After -= e.journal.Spare() // as of Close
+	} else {
 		report.After += e.index.Size()
 	}
 	for _, f := range e.journal.Segments() {
@@ -164,6 +167,15 @@ func (e *Engine) indexIsSpare() bool {
 	}
 	last := files[len(files)-1]
 	return len(files) > 1 && last.LastCommit < last.Commit
+}
+
+// removeSpare deletes the index, which is closed, and after it the lookup tables of packs, which only an index relies on.
+// An index that is there again after a power failure is not used: see openPacks.
+func (e *Engine) removeSpare() error {
+	if err := index.Remove(e.indexPath()); err != nil {
+		return err
+	}
+	return e.journal.Unlist(context.Background())
 }
 
 // isSmall reports whether the store is small enough for its index to be deleted on

@@ -326,7 +326,7 @@ func packedEntry(last uint32) index.Entry {
 	return index.Entry{Key: keys.Of(keys.TablePackedUpTo), Value: binary.AppendUvarint(nil, uint64(last))}
 }
 
-var errPacks = errors.New("the index relies on packs that do not exist")
+var errPacks = errors.New("the index relies on packs that do not exist or have no lookup tables")
 
 // openPacks determines which packs answer below an index that was just opened. Below
 // an empty index these are all sound packs.
@@ -347,7 +347,7 @@ func (e *Engine) openPacks() error {
 	}
 	values := keys.ReadVarints(value)
 	last := uint32(values.Next())
-	if values.Bad || last > v.Packed() && e.damage == nil {
+	if values.Bad || last > v.Listed() && e.damage == nil {
 		return errPacks
 	}
 	e.packs.Store(newPackLayer(last, e.index.State().Number, e.packs.Load().hidden))

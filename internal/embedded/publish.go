@@ -36,6 +36,9 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame) {
 			e.createdRuns.add(made)
 		}
 	}
+	for l := range b.Lookups.All() {
+		e.createdLookups.add(l)
+	}
 	for id, change := range b.Contexts.All() {
 		if change.Created {
 			e.noteContext(id)

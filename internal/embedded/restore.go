@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -164,9 +163,6 @@ func readManifest(dir string) (names []string, facts []manifestFact, m *manifest
 	return names, m.Files, m, nil
 }
 
-// isJournalFile reports whether a file in the journal's directory is needed to read the journal.
-func isJournalFile(name string) bool { return name == pendingFile || journal.IsFileName(name) }
-
 // listJournal returns the journal files of a store, with their sizes as facts.
 func listJournal(store string) (names []string, facts []manifestFact, m *manifest, err error) {
 	dir := filepath.Join(store, journalDir)
@@ -201,8 +197,7 @@ func listJournal(store string) (names []string, facts []manifestFact, m *manifes
 
 // Lock locks a store until unlock is called. It waits while another process has it open.
 func Lock(ctx context.Context, dir string, wait time.Duration) (unlock func() error, err error) {
-	e := &Engine{dir: dir, opt: Options{Wait: wait}}
-	l, err := e.waitForLock(ctx)
+	l, err := waitForLock(ctx, dir, false, wait, nil)
 	if err != nil {
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}

@@ -28,7 +28,7 @@ func Split(message []byte, role string) (Said, bool) {
 		return Said{}, false
 	}
 	at := rawjson.SkipSpace(message, 0)
-	whole := value{raw: message[at:rawjson.ValueEnd(message, at)], at: at, key: "content"}
+	whole := value{raw: bytes.TrimRight(message[at:], " \t\r\n"), at: at, key: "content"} // the message is this value and space
 	s := splitter{src: message, size: maxName}
 	s.value(whole, PlainPiece(role), "")
 	if s.worth == 0 && !s.over && s.empty == nil {
@@ -36,11 +36,12 @@ func Split(message []byte, role string) (Said, bool) {
 		s.cut(whole, valueHole, Piece{Kind: structure.DataPiece, Body: whole.raw, JSON: true})
 	}
 	said, ok := s.said()
-	return said, ok && said.joinsTo(message)
+	return said, ok && said.joinsTo(message, s.holes)
 }
 
-// joinsTo reports whether joining returns the message.
-func (s *Said) joinsTo(message []byte) bool {
+// joinsTo reports whether joining returns the message. holes are those of the pieces, in the order of the message: if a text
+// was read from the place where it is put, in the first style, it is not quoted again.
+func (s *Said) joinsTo(message []byte, holes []holeAt) bool {
 	bodies := make([][]byte, len(s.Pieces))
 	for i := range bodies {
 		bodies[i] = s.Pieces[i].Body
@@ -51,14 +52,30 @@ func (s *Said) joinsTo(message []byte) bool {
 			message = message[len(b):]
 		}
 	}
-	err := join(s.Form, s.Extras, bodies, take, take, func(is *style, text []byte) {
-		n := is.begins(message, text)
+	value := func(b []byte) {
+		take(b)
+		holes = holes[min(1, len(holes)):]
+	}
+	err := join(s.Form, s.Extras, bodies, take, value, func(is *style, text []byte) {
+		n := 0
+		if len(holes) > 0 {
+			if h := &holes[0]; is == &styles[0] && h.common && sameMemory(h.text, text) && sameMemory(h.raw, message[:min(len(h.raw), len(message))]) {
+				n = len(h.raw)
+			}
+			holes = holes[1:]
+		}
+		if n == 0 {
+			n = is.begins(message, text)
+		}
 		if same = same && n > 0; same {
 			message = message[n:]
 		}
 	})
 	return err == nil && same && len(message) == 0
 }
+
+// sameMemory reports whether two slices are the same bytes in memory.
+func sameMemory(a, b []byte) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 // Join joins a message. It allocates memory for all pieces first: callers must limit their
 // sizes.

@@ -34,7 +34,8 @@ type emptyAt struct {
 type holeAt struct {
 	at     int
 	raw    []byte
-	common bool // the JSON is a string in the first style
+	text   []byte // what the JSON says, if it is a string in the first style
+	common bool   // it is
 }
 
 // value is a value of the message.
@@ -218,7 +219,8 @@ func (s *splitter) text(v value, kind structure.Piece, tool string) {
 		return
 	}
 	if s.cut(v, textHole, Piece{Kind: kind, Name: tool, Body: text}); !s.over {
-		s.holes[len(s.holes)-1].common = common
+		h := &s.holes[len(s.holes)-1]
+		h.text, h.common = text, common
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 )
 
 // Drop deletes entries from the file whose keys start with one of the prefixes and
-// for which spare returns true: entries that the caller can find elsewhere, as
-// recorded by what it applied before. First everything applied so far is folded,
-// so that this record is in the file first; then the entries are deleted in
-// transactions of limited size. Readers of older states keep them.
+// for which spare returns true. The caller finds them elsewhere, and has applied an
+// entry that says so: Drop folds everything applied so far, so that this entry is in
+// the file first. Then it deletes, in transactions of limited size. Readers of older
+// states keep the entries.
 func (db *DB) Drop(ctx context.Context, prefixes []byte, spare func(key, value []byte) bool) error {
 	if err := db.claim(); err != nil {
 		return err

@@ -148,10 +148,10 @@ func (v *View) Findable(known uint32) (uint32, error) {
 	return known, nil
 }
 
-// Packed returns the last segment up to which the journal consists of packs.
-func (v *View) Packed() (last uint32) {
+// Listed returns the last segment up to which the journal consists of packs with lookup tables.
+func (v *View) Listed() (last uint32) {
 	for _, s := range v.segments {
-		if s.pack == nil {
+		if s.pack == nil || !s.pack.Listed() {
 			break
 		}
 		last = s.last

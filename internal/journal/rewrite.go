@@ -11,6 +11,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/pack"
 	"github.com/lineage-store/lineage/internal/pack/layout"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -139,13 +140,55 @@ func (j *Journal) Rewrite(ctx context.Context, first, last uint32, o RewriteOpti
 			header.Collected = header.Collected || s.pack.Collected
 		}
 	}
-	if report.Commits, report.After, err = j.writePack(ctx, v, name+layout.Unfinished, header, o); err != nil {
+	tmp := name + layout.Unfinished
+	if err := j.newFile(tmp, func(f vfs.File) (err error) {
+		report.Commits, report.After, err = j.writePack(ctx, v, f, tmp, header, o)
+		return err
+	}); err != nil {
 		return report, fmt.Errorf("rewrite segments %d to %d: %w", first, last, err)
 	}
 	if err := j.replace(old, name, o.Prepared); err != nil {
 		return report, fmt.Errorf("rewrite segments %d to %d: %w", first, last, err)
 	}
 	return report, nil
+}
+
+// Spare returns the size of the lookup tables that Unlist removes.
+func (j *Journal) Spare() (bytes int64) {
+	v := j.View()
+	defer v.Release()
+	for _, s := range v.segments {
+		if s.pack != nil {
+			bytes += s.pack.Spare()
+		}
+	}
+	return bytes
+}
+
+// Unlist writes packs again without their lookup tables, if that makes them clearly smaller. Nothing may rely on the tables.
+// Like rewrites, it runs alone, and leaves a pack as it is or complete without tables.
+func (j *Journal) Unlist(ctx context.Context) error {
+	j.rewriting.Lock()
+	defer j.rewriting.Unlock()
+	v := j.View()
+	defer v.Release()
+	for _, s := range v.segments {
+		if s.pack == nil || s.pack.Spare() == 0 {
+			continue
+		}
+		name := filepath.Join(j.dir, layout.Name(s.segment, s.last, s.generation+1))
+		err := j.newFile(name+layout.Unfinished, func(f vfs.File) error {
+			_, err := s.pack.Unlist(ctx, f)
+			return err
+		})
+		if err == nil {
+			err = j.replace([]*segment{s}, name, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("remove the lookup tables of %s: %w", filepath.Base(s.name), err)
+		}
+	}
+	return nil
 }
 
 // sealed returns the files that contain exactly the given segments.
@@ -161,24 +204,16 @@ func (v *View) sealed(first, last uint32) ([]*segment, error) {
 	return v.segments[from : to+1], nil
 }
 
-// writePack writes the pack of some segments under a temporary name, reads it back
-// and compares it.
-func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h layout.Header, o RewriteOptions) (commits uint64, size int64, err error) {
+// newFile writes a file under a temporary name, and syncs it. After an error it leaves nothing.
+func (j *Journal) newFile(tmp string, write func(f vfs.File) error) (err error) {
 	if err := j.opt.FS.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, 0, err
+		return err
 	}
 	f, err := j.opt.FS.Create(tmp)
 	if err != nil {
-		return 0, 0, err
-	}
-	w := pack.NewWriter(f, h, o.Filter)
-	w.Unlisted, w.Quick = o.Unlisted, o.Quick
-	w.Stop = func() error { return context.Cause(ctx) }
-	if o.Yield != nil {
-		w.Yield = o.Yield
+		return err
 	}
 	defer func() {
-		w.Close()
 		if closeErr := f.Close(); err == nil {
 			err = closeErr
 		}
@@ -188,6 +223,21 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h layout.H
 			}
 		}
 	}()
+	if err := write(f); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// writePack writes the pack of some segments, named for messages, reads it back and compares it.
+func (j *Journal) writePack(ctx context.Context, v *View, f vfs.File, name string, h layout.Header, o RewriteOptions) (commits uint64, size int64, err error) {
+	w := pack.NewWriter(f, h, o.Filter)
+	defer w.Close()
+	w.Unlisted, w.Quick = o.Unlisted, o.Quick
+	w.Stop = func() error { return context.Cause(ctx) }
+	if o.Yield != nil {
+		w.Yield = o.Yield
+	}
 	next := v.find(h.Last + 1)
 	total := j.SizeFrom(Position{Segment: h.First}) - j.SizeFrom(Position{Segment: h.Last + 1})
 	var done int64
@@ -222,10 +272,7 @@ func (j *Journal) writePack(ctx context.Context, v *View, tmp string, h layout.H
 	if size, err = w.Finish(); err != nil {
 		return 0, 0, err
 	}
-	if err := w.Prove(ctx, f, tmp); err != nil {
-		return 0, 0, err
-	}
-	return commits, size, f.Sync()
+	return commits, size, w.Prove(ctx, f, name)
 }
 
 // replace replaces the old files by the new pack.

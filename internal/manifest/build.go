@@ -55,15 +55,16 @@ func (b *Builder) Full() bool {
 	return b.lines == maxLines || len(b.table)+len(b.own)+len(b.spans)+len(b.runTable) >= fullBlock
 }
 
-// Add adds a line with its line end. spans are the spans with its messages, and m is the first message, or nil. It
-// returns the line if the caller has to keep it whole, or nil if it follows from the message.
-func (b *Builder) Add(line []byte, spans []structure.SpanRef, m *Message) (whole []byte) {
+// Add adds a line with its line end. spans are the spans with its messages, and m is the first message, or nil. valid is set
+// if the line is known to be JSON: see IsObject. Add returns the line if the caller has to keep it whole, or nil if it follows from the
+// message.
+func (b *Builder) Add(line []byte, spans []structure.SpanRef, m *Message, valid bool) (whole []byte) {
 	text, end := CutEnd(line)
 	b.filling.set(m)
 	c := cutter{builder: b, filling: &b.filling}
 	c.out = binary.AppendUvarint(c.out, uint64(min(len(spans), maxSpans)))
 	start := len(c.out)
-	if !c.line(text) || len(c.out)+len(end) > maxTemplate || !c.joinsTo(c.out[start:], text) {
+	if !c.line(text, valid) || len(c.out)+len(end) > maxTemplate || !c.joinsTo(c.out[start:], text) {
 		c = cutter{out: append(c.out[:start], holeWhole)}
 		whole = text
 	}
@@ -105,6 +106,9 @@ func CutEnd(line []byte) (text, end []byte) {
 	text = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 	return text, line[len(text):]
 }
+
+// IsObject reports whether bytes are an object, given that they are JSON with any bytes around it that Unicode or JSON calls space.
+func IsObject(b []byte) bool { return len(b) > 1 && b[0] == '{' && b[len(b)-1] == '}' }
 
 func (b *Builder) span(span structure.SpanRef) {
 	run, known := b.runs[span.Run]
@@ -162,7 +166,7 @@ type cutter struct {
 }
 
 // line cuts a line without its line end, and reports whether the rest says nothing.
-func (c *cutter) line(text []byte) bool {
+func (c *cutter) line(text []byte, valid bool) bool {
 	mark := len(text) - len(bytes.TrimPrefix(text, byteOrderMark))
 	trimmed := bytes.Trim(text[mark:], " \t\r\n")
 	before := bytes.Index(text[mark:], trimmed) + mark
@@ -171,7 +175,7 @@ func (c *cutter) line(text []byte) bool {
 	case len(trimmed) == 0:
 	case isAround(trimmed):
 		c.out = append(c.out, trimmed...)
-	case rawjson.Check(trimmed) != nil, !c.value("", trimmed):
+	case !(valid && IsObject(trimmed)) && rawjson.Check(trimmed) != nil, !c.value("", trimmed):
 		return false
 	}
 	c.out = append(c.out, text[before+len(trimmed):]...)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/manifest"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -43,7 +44,8 @@ func (f *file) add(line string, m *manifest.Message, spans ...structure.SpanRef)
 func (f *file) blocks() (blocks [][]byte, whole [][]byte) {
 	b := manifest.NewBuilder(f.session)
 	for i, line := range f.lines {
-		if w := b.Add(line, f.spans[i], f.of[i]); w != nil {
+		known := rawjson.Valid(bytes.TrimPrefix(bytes.TrimSpace(line), []byte("\ufeff"))) // as readers of lines find out
+		if w := b.Add(line, f.spans[i], f.of[i], known); w != nil {
 			whole = append(whole, bytes.Clone(w))
 		}
 		if b.Full() {
@@ -292,4 +294,22 @@ func FuzzRead(f *testing.F) {
 			_ = line
 		}
 	})
+}
+
+// That a line is known to be JSON changes nothing but the time: not what is kept whole, and not the block. Space that JSON does not have is
+// not taken for JSON.
+func TestKnownToBeJSON(t *testing.T) {
+	for _, line := range []string{
+		`{"uuid":"a","n":1}`, ` {"uuid":"a"} `, "\v{\"uuid\":\"a\"}", "{\"uuid\":\"a\"}\u00a0", "\ufeff{\"uuid\":\"a\"}", "\ufeff {\"uuid\":\"a\"}", " \ufeff{\"uuid\":\"a\"}",
+		`{"text":"what somebody said"}`, `[1]`, `7`,
+	} {
+		f := &file{session: "s"}
+		f.add(line+"\n", nil)
+		blocks, whole := f.blocks()
+		f.check(t, blocks, whole)
+		b := manifest.NewBuilder("s")
+		w := b.Add([]byte(line+"\n"), nil, nil, false)
+		require.Equal(t, w != nil, len(whole) == 1, "%q", line)
+		require.Equal(t, b.Block(), blocks[0], "%q", line)
+	}
 }

@@ -25,6 +25,8 @@ var (
 	// firstLimits apply to the first chapter of other packs, their dictionary.
 	firstLimits   = limits{commits: 1 << 12, records: 1 << 12, bodies: 1 << 20, text: 1 << 19}
 	chapterLimits = limits{commits: 1 << 7, records: 1 << 8, bodies: 1 << 16, text: 1 << 13}
+	// quickLimits halve what each chapter costs in addition to its content: tables of the compressor, copies of the dictionary.
+	quickLimits = limits{commits: 1 << 8, records: 1 << 9, bodies: 1 << 17, text: 1 << 14}
 )
 
 // draft is the chapter that is being written, and what was written before it.
@@ -74,6 +76,8 @@ func (d *draft) limit() limits {
 		return denseLimits
 	case len(d.rows) == 0:
 		return firstLimits
+	case d.codec.Quick:
+		return quickLimits
 	}
 	return chapterLimits
 }

@@ -42,7 +42,7 @@ func (p *File) directory() (*lookup.Directory, error) {
 }
 
 func (p *File) loadDirectory() (*lookup.Directory, error) {
-	if p.foot.DirectorySize == 0 {
+	if !p.Listed() {
 		return nil, fmt.Errorf("%s: %w", p.name, ErrUnlisted)
 	}
 	to := p.foot.ParityAt(p.size) - int64(p.foot.DirectorySize)

@@ -86,9 +86,9 @@ func write(t require.TestingT, frames []Frame, filter Filter) *File {
 
 // shrink makes chapters small for a test.
 func shrink(t *testing.T) {
-	c, d, f := chapterLimits, denseLimits, firstLimits
-	firstLimits, chapterLimits, denseLimits = smallFirst, smallOthers, smallOthers
-	t.Cleanup(func() { chapterLimits, denseLimits, firstLimits = c, d, f })
+	c, d, f, q := chapterLimits, denseLimits, firstLimits, quickLimits
+	firstLimits, chapterLimits, denseLimits, quickLimits = smallFirst, smallOthers, smallOthers, smallOthers
+	t.Cleanup(func() { chapterLimits, denseLimits, firstLimits, quickLimits = c, d, f, q })
 }
 
 var (
@@ -486,4 +486,23 @@ func exampleCommits(n int) (commits []*structure.Commit) {
 		commits = append(commits, structuretest.Commits().Example(i))
 	}
 	return commits
+}
+
+// Quick packs have half as many chapters after the first one.
+func TestChaptersOfQuickPacks(t *testing.T) {
+	frames := framesOf(t, 1<<30, historyOf(6_000, 10))
+	chapters := func(quick bool) int {
+		m := &memory{}
+		w := NewWriter(m, layout.Header{First: 1, Last: 1, FirstCommit: 1}, nil)
+		defer w.Close()
+		w.Quick = quick
+		for _, f := range frames {
+			require.NoError(t, w.Add(f))
+		}
+		_, err := w.Finish()
+		require.NoError(t, err)
+		require.NoError(t, w.Prove(context.Background(), m, "test.pack"))
+		return len(w.rows) - 1
+	}
+	require.InDelta(t, chapters(false), 2*chapters(true), 4)
 }

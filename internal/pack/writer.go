@@ -138,18 +138,21 @@ func (w *Writer) Finish() (int64, error) {
 	}
 	header := w.h.Encode()
 	w.parity.Add(header, 0)
-	spare := w.parity.Fold(layout.ParitySize(w.at))
-	f.DirectorySize, f.ParitySize, f.HeaderSum = uint32(len(directory)), uint32(len(spare)), layout.Sum(header)
-	if err := w.write(layout.WithSum(spare)); err != nil {
-		return 0, err
-	}
-	if err := w.write(slices.Concat(f.Encode(), f.Encode())); err != nil {
+	f.DirectorySize, f.HeaderSum = uint32(len(directory)), layout.Sum(header)
+	if err := w.write(endOf(f, w.parity, w.at)); err != nil {
 		return 0, err
 	}
 	if _, err := w.file.WriteAt(header, 0); err != nil {
 		return 0, err
 	}
 	return w.at, nil
+}
+
+// endOf returns what follows the lookup tables, which end at an offset. The parity is that of all bytes before it.
+func endOf(f layout.Footer, parity layout.Parity, at int64) []byte {
+	spare := parity.Fold(layout.ParitySize(at))
+	f.ParitySize = uint32(len(spare))
+	return slices.Concat(layout.WithSum(spare), f.Encode(), f.Encode())
 }
 
 // recordsOf returns the records of a payload, or none if it is not a commit.

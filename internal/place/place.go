@@ -210,7 +210,8 @@ func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
 			return f, err
 		}
 	}
-	// With an id, only an earlier version that an older source brought, or a span of another thread, is not among them.
+	// The versions of an id are all that can be it, except an earlier version that an older source brought, and spans of
+	// other threads.
 	if m.ID == "" || !latest && (len(p.rules.Base) > 0 && (after.IsZero() || p.rules.Base.Has(after)) || f.How != Absent) {
 		at, err := p.fork(&s)
 		if err != nil {

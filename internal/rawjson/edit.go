@@ -3,16 +3,31 @@ package rawjson
 import (
 	"bytes"
 	"encoding/json"
+	"unicode/utf8"
 )
 
 // Quote returns text as a JSON string with the fewest escapes. Each byte that is not valid
 // UTF-8 becomes an escaped U+FFFD.
 func Quote(text string) []byte {
+	if isPlain(text) {
+		quoted := make([]byte, 0, len(text)+2)
+		return append(append(append(quoted, '"'), text...), '"')
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(text) // a string always encodes
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// isPlain reports whether a text is ASCII without anything to escape, as ids, times and most names are.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // Last returns the last value of a key in an object, nil if there is none. Of duplicate keys,

@@ -158,3 +158,23 @@ func TestStringEnd(t *testing.T) {
 		require.Equal(t, want+2, rawjson.StringEnd([]byte(`\\`+text), 2), text)
 	}
 }
+
+// A text is quoted as encoding/json does it without escapes for HTML, and a plain one with a single allocation.
+func TestQuotePlain(t *testing.T) {
+	encoded := func(text string) string {
+		var b strings.Builder
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		require.NoError(t, e.Encode(text))
+		return strings.TrimSuffix(b.String(), "\n")
+	}
+	for c := range 256 {
+		for _, text := range []string{string([]byte{byte(c)}), "a" + string([]byte{byte(c)}) + "b", string(rune(c))} {
+			require.Equal(t, encoded(text), string(rawjson.Quote(text)))
+		}
+	}
+	for _, text := range []string{"", "msg_01", "<&>", "é", "\u2028", "\u2029", "\U0001f600", "\x7f", "a\xff"} {
+		require.Equal(t, encoded(text), string(rawjson.Quote(text)))
+	}
+	require.EqualValues(t, 1, testing.AllocsPerRun(100, func() { rawjson.Quote("258c7280-ae70-4798-800f-63464d01a85d") }))
+}

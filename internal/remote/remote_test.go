@@ -92,7 +92,7 @@ func TestConformance(t *testing.T) { conform(t, backendtest.RunConcurrent) }
 // TestConformanceOfCalls runs the suite, which calls one method after another.
 //
 //test:norace
-func TestConformanceOfCalls(t *testing.T) { conform(t, backendtest.Run) }
+func TestConformanceOfCalls(t *testing.T) { conform(t, backendtest.RunSequential) }
 
 func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {
 	for _, variant := range []struct {

@@ -52,7 +52,7 @@ func TestUnreadAnswers(t *testing.T) {
 	}})
 	defer s.Close()
 	l, in := raw(t, s)
-	const n = 100
+	const n = 3 * peerAnswers / answerBytes
 	for id := range uint64(n) {
 		require.NoError(t, l.write(background, feedRequest(id+1)))
 	}
@@ -74,7 +74,7 @@ func TestCommitsBesideUnreadAnswers(t *testing.T) {
 	s.Open(applying{feeding{memory(t), func() {}}, applied})
 	defer s.Close()
 	l, in := raw(t, s)
-	const n = 100
+	const n = 3 * peerAnswers / answerBytes
 	for id := range uint64(n) {
 		require.NoError(t, l.write(background, feedRequest(id+1)))
 	}

@@ -102,6 +102,7 @@ type groupWriter struct {
 	numbers [][]uint64          // of each column
 	texts   [][][]byte          // of each column; nil for numbers
 	known   []map[string]uint64 // which text
+	wide    []map[uint64]bool   // numbers that differ much from the one before
 }
 
 // cell is a number or a text of a row.
@@ -115,7 +116,7 @@ type cell struct {
 // add adds a row. All rows have the same kinds of cells. It returns about what the row adds to the size.
 func (g *groupWriter) add(cells []cell) (size int) {
 	for len(g.numbers) < len(cells) {
-		g.numbers, g.texts, g.known = append(g.numbers, nil), append(g.texts, nil), append(g.known, nil)
+		g.numbers, g.texts, g.known, g.wide = append(g.numbers, nil), append(g.texts, nil), append(g.known, nil), append(g.wide, nil)
 	}
 	for i, c := range cells {
 		n := c.number
@@ -133,12 +134,24 @@ func (g *groupWriter) add(cells []cell) (size int) {
 			n += at
 		}
 		if k := len(g.numbers[i]); k > 0 && n != g.numbers[i][k-1] {
-			size += 1 + bits.Len64(n^g.numbers[i][k-1])/16
+			size += 1 + g.more(i, n, bits.Len64(n^g.numbers[i][k-1])/16)
 		}
 		g.numbers[i] = append(g.numbers[i], n)
 	}
 	g.rows++
 	return size
+}
+
+// more returns the bytes beyond one that a number takes, which are n unless the column has it as a choice.
+func (g *groupWriter) more(column int, number uint64, n int) int {
+	if n == 0 || g.wide[column][number] {
+		return 0
+	}
+	if g.wide[column] == nil {
+		g.wide[column] = map[uint64]bool{}
+	}
+	g.wide[column][number] = true
+	return n
 }
 
 // append appends the group, and its texts to the heap.

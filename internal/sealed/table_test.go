@@ -364,6 +364,21 @@ func TestSize(t *testing.T) {
 	require.Less(t, stored, size/3, "of %d bytes", size)
 }
 
+// A block has as many entries as fit in what it takes: a hash that repeats is stored once.
+func TestRepeatedHashesFillABlock(t *testing.T) {
+	var w blockWriter
+	var value cutter
+	for n := range maxCount {
+		sum := sha256.Sum256([]byte{byte(n * 7 % 40)})
+		value.layout, value.cells = value.layout[:0], value.cells[:0]
+		value.bytes(sum[:])
+		key := []byte{'k', byte(n >> 8), byte(n)}
+		require.True(t, w.takes(key, []byte{2}, &value, 35), "entry %d", n)
+		w.add(key, []byte{2}, &value)
+	}
+	require.Less(t, len(w.finish(nil)), blockSize)
+}
+
 func TestOrder(t *testing.T) {
 	w := NewWriter(testShape{}, func(uint32, []byte) error { return nil }, nil)
 	require.NoError(t, w.Add([]byte("b"), nil))

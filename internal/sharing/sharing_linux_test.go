@@ -48,7 +48,7 @@ func TestConformance(t *testing.T) { conform(t, backendtest.RunConcurrent) }
 // owner. That of internal/remote runs it over a connection in every run.
 //
 //test:norace
-func TestConformanceOfEnds(t *testing.T) { conform(t, backendtest.Run) }
+func TestConformanceOfEnds(t *testing.T) { conform(t, backendtest.RunSequential) }
 
 func conform(t *testing.T, run func(*testing.T, backendtest.Config)) {
 	campaign.Long(t)

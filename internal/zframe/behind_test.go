@@ -1,6 +1,7 @@
 package zframe_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -100,25 +101,28 @@ func TestExpandBehindTogether(t *testing.T) {
 	all.Wait()
 }
 
+// BenchmarkExpandBehind compares both ways to decompress with a dictionary: Expanded chooses by the size.
 func BenchmarkExpandBehind(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
 	dict := prose(random, 1<<20)
 	e := withDictionary(b, dict, zstd.SpeedDefault, false)
-	raw := prose(random, 80<<10)
-	frame := e.EncodeAll(raw, nil)
-	b.Run("behind", func(b *testing.B) {
-		b.SetBytes(int64(len(raw)))
-		for b.Loop() {
-			_, err := zframe.ExpandBehind(dict, frame, len(raw))
-			require.NoError(b, err)
-		}
-	})
-	b.Run("dictionary", func(b *testing.B) {
-		d := zframe.NewDecoder(1<<21, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true), zstd.WithDecoderDictRaw(1, dict))
-		b.SetBytes(int64(len(raw)))
-		for b.Loop() {
-			_, err := zframe.Expand(d, frame, len(raw))
-			require.NoError(b, err)
-		}
-	})
+	for _, size := range []int{1 << 10, 4 << 10, 16 << 10, 80 << 10} {
+		raw := prose(random, size)
+		frame := e.EncodeAll(raw, nil)
+		b.Run(fmt.Sprint("behind/", size), func(b *testing.B) {
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				_, err := zframe.ExpandBehind(dict, frame, size)
+				require.NoError(b, err)
+			}
+		})
+		b.Run(fmt.Sprint("dictionary/", size), func(b *testing.B) {
+			d := zframe.NewDecoder(1<<21, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true), zstd.WithDecoderDictRaw(1, dict))
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				_, err := zframe.Expand(d, frame, size)
+				require.NoError(b, err)
+			}
+		})
+	}
 }

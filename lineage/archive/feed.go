@@ -36,6 +36,8 @@ type RawLine struct {
 	Number int64
 	// Raw is the line with its end, byte for byte. It is nil if the line is larger than Limits.Item.
 	Raw []byte
+	// Valid is set if the line was found to be JSON, apart from a byte order mark and white space around it.
+	Valid bool
 }
 
 // NewFeed returns a feed. If keep is set, it keeps lines until Take returns them.
@@ -97,6 +99,13 @@ func (f *Feed) line(number int64, raw []byte) {
 	f.size += lineMemory + int64(len(raw))
 	if f.keep && number > f.known {
 		f.lines = append(f.lines, RawLine{Number: number, Raw: raw})
+	}
+}
+
+// valid records that the current line is JSON.
+func (f *Feed) valid(number int64) {
+	if last := len(f.lines) - 1; last >= 0 && f.lines[last].Number == number {
+		f.lines[last].Valid = true
 	}
 }
 

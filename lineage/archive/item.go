@@ -17,6 +17,7 @@ type Item struct {
 
 	objects int64 // limit of objects
 	open    bool  // last line, without a line end
+	feed    *Feed // of the line, or nil
 }
 
 // Valid returns an error unless the item is valid JSON within the limits.
@@ -25,6 +26,9 @@ func (i Item) Valid() error {
 		return err
 	}
 	err := rawjson.Check(i.Raw)
+	if err == nil && i.feed != nil {
+		i.feed.valid(i.At.Line)
+	}
 	var syntax *rawjson.SyntaxError
 	if errors.As(err, &syntax) {
 		return Malformed("%v", syntax)

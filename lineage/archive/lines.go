@@ -49,7 +49,7 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 						yield(Item{}, in.Unreadable(at, err))
 						return
 					}
-					if !yield(Item{Raw: trimmed, At: at, objects: in.limits.Objects, open: err == io.EOF}, nil) {
+					if !yield(Item{Raw: trimmed, At: at, objects: in.limits.Objects, open: err == io.EOF, feed: in.feed}, nil) {
 						return
 					}
 				}

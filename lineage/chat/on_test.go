@@ -17,7 +17,7 @@ import (
 // feature: storage/custom
 //
 //test:norace
-func TestChats(t *testing.T) { chats(t, chattest.Run) }
+func TestChats(t *testing.T) { chats(t, chattest.RunSequential) }
 
 // TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.
 func TestConformance(t *testing.T) {

@@ -47,8 +47,8 @@ type Mark struct {
 	// Seen is the newest commit whose state was read for applied changes. While it differs from At, some subjects are
 	// newer than others.
 	Seen backend.Cursor
-	// Turn counts transactions.
-	Turn int64
+	// Version counts transactions.
+	Version int64
 }
 
 // Settled reports whether all data is of one state of the store.
@@ -168,7 +168,7 @@ func (f *Follower[Tx]) pass(ctx context.Context, r *Report) error {
 	if mark.Seen.Number > head.Number {
 		return errOvertaken
 	}
-	p := &pass[Tx]{Follower: f, state: state, head: head, mark: mark, fresh: mark.Turn == 0, report: r}
+	p := &pass[Tx]{Follower: f, state: state, head: head, mark: mark, fresh: mark.Version == 0, report: r}
 	if !mark.Settled() {
 		p.seen = mark.Seen.Number
 	}

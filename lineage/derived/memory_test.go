@@ -70,7 +70,7 @@ func (h *handle) commit(tx *transaction, was derived.Mark) bool {
 	require.GreaterOrEqual(h.t, tx.mark.At.Number, was.At.Number)
 	require.GreaterOrEqual(h.t, tx.mark.Seen.Number, was.Seen.Number)
 	require.LessOrEqual(h.t, tx.mark.At.Number, tx.mark.Seen.Number)
-	require.Equal(h.t, was.Turn+1, tx.mark.Turn)
+	require.Equal(h.t, was.Version+1, tx.mark.Version)
 	h.mark, h.rows = tx.mark, tx.rows
 	return true
 }

@@ -93,7 +93,7 @@ func (w *Window[Tx]) Finish(ctx context.Context, do func(tx Tx) error) error {
 
 func (w *Window[Tx]) write(ctx context.Context, at backend.Cursor, do func(tx Tx) error) error {
 	p := w.pass
-	is := Mark{Store: p.Store.ID(), At: at, Seen: w.Head, Turn: p.mark.Turn + 1}
+	is := Mark{Store: p.Store.ID(), At: at, Seen: w.Head, Version: p.mark.Version + 1}
 	p.next = is
 	err := p.Target.Write(ctx, func(tx Tx) error {
 		swapped, err := p.Target.Swap(ctx, tx, p.mark, is)

@@ -161,9 +161,3 @@ func (e *Engine) branchFrom(ctx context.Context, at chat.Branch, head chat.Ref, 
 		p.taken = append(p.taken, b.Name)
 	}
 }
-
-// isTaken reports whether an error says that a branch name is taken.
-func isTaken(err error) bool {
-	var e *chat.Error
-	return errors.As(err, &e) && e.Subject == chat.SubjectBranch && errors.Is(err, chat.ErrExists)
-}

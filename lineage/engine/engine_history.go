@@ -303,3 +303,11 @@ func hasContent(m *message.Message) bool {
 	}
 	return false
 }
+
+// cost returns the tokens of a text as a message, 0 for an empty one.
+func cost(tokens func(string) int, text string) int {
+	if text == "" {
+		return 0
+	}
+	return tokens(text) + fit.Overhead
+}

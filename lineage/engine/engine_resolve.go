@@ -9,22 +9,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// ResolveOptions configure Resolve.
-type ResolveOptions struct {
-	// Renderer renders the context. Default XMLRenderer.
-	Renderer Renderer
-	// Last, when not zero, limits the number of messages: the last ones with content are sent,
-	// including pending ones.
-	Last int
-	// Budget, when not zero, limits the total number of tokens. As many of the latest messages as
-	// fit are sent.
-	Budget int
-	// Tokens counts the tokens of a text. Default lineage.EstimateTokens.
-	Tokens func(text string) int
-	// AllRevisions sends all revisions of a document, and not only the latest.
-	AllRevisions bool
-}
-
 // Resolved is what to send to a model.
 type Resolved struct {
 	// SystemPrompt is the rendered context, followed by the summaries that replace omitted
@@ -156,12 +140,4 @@ func (r *Resolved) encode() error {
 		r.Messages = append(r.Messages, m)
 	}
 	return nil
-}
-
-// cost returns the tokens of a text as a message, 0 for an empty one.
-func cost(tokens func(string) int, text string) int {
-	if text == "" {
-		return 0
-	}
-	return tokens(text) + fit.Overhead
 }

@@ -307,3 +307,9 @@ func (e *Engine) settle(ctx context.Context) (chat.Ref, error) {
 	e.saved(a)
 	return chat.Ref(wanted.ID), nil
 }
+
+// isTaken reports whether an error says that a branch name is taken.
+func isTaken(err error) bool {
+	var e *chat.Error
+	return errors.As(err, &e) && e.Subject == chat.SubjectBranch && errors.Is(err, chat.ErrExists)
+}

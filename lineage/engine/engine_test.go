@@ -25,7 +25,7 @@ func newStore(t testing.TB) *lineage.Store {
 }
 
 //test:norace
-func TestEngine(t *testing.T) { engines(t, enginetest.Run) }
+func TestEngine(t *testing.T) { engines(t, enginetest.RunSequential) }
 
 func TestEngineConcurrent(t *testing.T) {
 	campaign.Long(t)

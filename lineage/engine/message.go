@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -16,9 +15,6 @@ const (
 	RoleUser      = "user"
 	RoleAssistant = "assistant"
 )
-
-// ErrBadMessage is returned when bytes are not a message, or a message cannot be encoded as JSON.
-var ErrBadMessage = errors.New("malformed message")
 
 // UIMessage is a structured message. A decoded one keeps its bytes: encoding it returns the same
 // bytes, except for edited fields. Unknown fields and parts are kept as well.

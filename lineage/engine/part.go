@@ -3,11 +3,15 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
+
+// ErrBadMessage is returned when bytes are not a message, or a message cannot be encoded as JSON.
+var ErrBadMessage = errors.New("malformed message")
 
 // The types of parts with a fixed name. A call of a named tool has the type "tool-<name>",
 // application data "data-<name>".

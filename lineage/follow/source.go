@@ -465,12 +465,12 @@ func (r *recorder) line(l *importer.Line) {
 			spans, m = []lineage.SpanRef{span}, &manifest.Message{Body: text}
 		}
 	}
-	whole := r.builder.Add(l.Raw, spans, m)
+	whole := r.builder.Add(l.Raw, spans, m, l.Valid)
 	if whole == nil {
 		return
 	}
 	kept := lineage.Item{Kind: lineage.Message, Role: lineRole, Type: content.TypeBinary, Body: whole}
-	if rawjson.Valid(whole) {
+	if l.Valid && manifest.IsObject(whole) || rawjson.Valid(whole) {
 		kept.Type = content.TypeJSON
 	}
 	r.items = append(r.items, kept)

@@ -154,7 +154,7 @@ func (l *Live) update(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.graphs) == 0 || l.mark.At.Number+maxBehind < head.Number {
-		if l.mark.Turn == 0 || l.mark.At.Number < head.Number {
+		if l.mark.Version == 0 || l.mark.At.Number < head.Number {
 			l.restart(head)
 		}
 		return nil
@@ -170,7 +170,7 @@ func (l *Live) update(ctx context.Context) error {
 
 // restart drops all graphs. The feed is then read from a commit on.
 func (l *Live) restart(at backend.Cursor) {
-	l.mark = derived.Mark{Store: l.store.ID(), At: at, Seen: at, Turn: l.mark.Turn + 1}
+	l.mark = derived.Mark{Store: l.store.ID(), At: at, Seen: at, Version: l.mark.Version + 1}
 	l.forget()
 }
 

@@ -26,14 +26,18 @@ func OfStats(ctx context.Context, store *lineage.Store, exact bool, progress fun
 func (r *Stats) countCopies(ctx context.Context, store *lineage.Store, progress func(done, total int64)) error {
 	var tips []lineage.SpanRef
 	done := int64(0)
+	var last lineage.SpanRef
+	var length uint64 // of the history up to last
 	for c, err := range store.View().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
 		if err != nil {
 			return err
 		}
-		length, err := store.Position(ctx, c.Tip)
-		if err != nil {
+		if !last.IsZero() && c.Tip.Run == last.Run { // as of forks of one context
+			length += c.Tip.Seq - last.Seq
+		} else if length, err = store.Position(ctx, c.Tip); err != nil {
 			return err
 		}
+		last = c.Tip
 		r.CopiedMessages += length
 		if length > 0 && r.CopiedExact {
 			tips = append(tips, c.Tip)

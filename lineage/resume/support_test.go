@@ -38,8 +38,14 @@ func newHome(t *testing.T) *home {
 	// The real name, as agents see it.
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
+	return homeIn(t, dir)
+}
+
+// homeIn returns a home in a directory, with a store of its own.
+func homeIn(t *testing.T, dir string) *home {
 	h := &home{t: t, dir: dir, work: filepath.Join(dir, "my work"), store: lineagetest.New(t, lineage.Options{})}
 	require.NoError(t, os.MkdirAll(h.work, 0o755))
+	var err error
 	h.environment, err = follow.NewEnvironment(func(name string) string {
 		if name == "HOME" || name == "USERPROFILE" {
 			return h.dir

@@ -28,7 +28,7 @@ var bg = context.Background()
 // TestChats runs the chat tests on an embedded store with search.
 //
 //test:norace
-func TestChats(t *testing.T) { chats(t, chattest.Run) }
+func TestChats(t *testing.T) { chats(t, chattest.RunSequential) }
 
 // TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.
 func TestConformance(t *testing.T) {

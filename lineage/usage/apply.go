@@ -19,10 +19,12 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// applier returns a function that applies a window in one transaction: it adds the answers in the commits' spans, and
+// applier returns a function that applies the windows of an update, each in one transaction: it adds the answers in the commits' spans, and
 // then the state of the changed subjects.
 func applier(starts []int64) func(context.Context, *derived.Window[*sql.Tx]) error {
+	var known knownKeys
 	return func(ctx context.Context, w *derived.Window[*sql.Tx]) error {
+		known.begin(w.Fresh, w.From.Number == 0)
 		return w.Finish(ctx, func(tx *sql.Tx) error {
 			seen, err := derivedfile.NewWriter(ctx, w, tx)
 			if err != nil {
@@ -30,7 +32,7 @@ func applier(starts []int64) func(context.Context, *derived.Window[*sql.Tx]) err
 			}
 			f := &writer{
 				Writer: seen, forms: form.NewReader(w.State), models: make(map[modelName]int64), reaches: make(map[int64]int64), sessions: make(map[structure.ThreadID]string),
-				counters: make(map[int64]*message.Tokens), totals: make(map[totalKey]*sums), starts: starts,
+				counters: make(map[int64]*message.Tokens), totals: make(map[totalKey]*sums), starts: starts, known: &known,
 			}
 			seen.Reached, f.first = f.reached, w.From.Number == 0
 			if err := f.keepStarts(ctx); err != nil {
@@ -66,6 +68,7 @@ type writer struct {
 	counters map[int64]*message.Tokens // the last counter of a run
 	totals   map[totalKey]*sums        // changes of the totals
 	starts   []int64
+	known    *knownKeys
 }
 
 type modelName struct{ name, provider, tier string }

@@ -125,11 +125,14 @@ func (f *writer) findFresh(ctx context.Context) error {
 			continue
 		}
 		if s.same = f.fresh[s.key]; s.same == nil {
-			keys = append(keys, s.key[:])
+			if !f.first && !f.known.lacks(&s.key) {
+				keys = append(keys, s.key[:])
+			}
 		}
+		f.known.add(&s.key)
 		f.fresh[s.key] = s
 	}
-	for ; len(keys) > 0 && !f.first; keys = keys[min(len(keys), perStatement):] {
+	for ; len(keys) > 0; keys = keys[min(len(keys), perStatement):] {
 		some := keys[:min(len(keys), perStatement)]
 		err := f.Each(ctx, func(scan func(...any) error) error {
 			var key []byte

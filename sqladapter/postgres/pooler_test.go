@@ -24,7 +24,7 @@ import (
 //
 //test:norace
 func TestPooler(t *testing.T) {
-	throughPooler(t, chattest.Run)
+	throughPooler(t, chattest.RunSequential)
 	pooled := pgtest.Pooled(t)
 	for _, mode := range []string{"exec", "simple_protocol", "cache_describe"} {
 		t.Run(mode, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 // feature: lineage/tables
 //
 //test:norace
-func TestProject(t *testing.T) { projects(t, projecttest.Run) }
+func TestProject(t *testing.T) { projects(t, projecttest.RunSequential) }
 
 func TestProjectConcurrent(t *testing.T) { projects(t, projecttest.RunConcurrent) }
 

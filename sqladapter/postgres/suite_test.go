@@ -70,7 +70,7 @@ func config(t testing.TB, quoted bool) sqltest.Config {
 //test:norace
 func TestSuite(t *testing.T) {
 	campaign.Long(t)
-	sqltest.Run(t, config(t, false))
+	sqltest.RunSequential(t, config(t, false))
 }
 
 func TestSuiteConcurrent(t *testing.T) {

@@ -17,10 +17,10 @@ import (
 var markSQL = struct {
 	create, swap, anyChat sqladapter.Statement
 }{
-	create: `INSERT INTO "lineage_projection" ("id", "store_id", "format", "lineage", "commit_number", "commit_id", "seen_number", "seen_id", "turn") ` +
+	create: `INSERT INTO "lineage_projection" ("id", "store_id", "format", "lineage", "commit_number", "commit_id", "seen_number", "seen_id", "version") ` +
 		`VALUES (1, ?, ?, ?, 0, 0, 0, 0, 0)`,
-	swap: `UPDATE "lineage_projection" SET "commit_number" = ?, "commit_id" = ?, "seen_number" = ?, "seen_id" = ?, "turn" = ? ` +
-		`WHERE "id" = 1 AND "turn" = ?`,
+	swap: `UPDATE "lineage_projection" SET "commit_number" = ?, "commit_id" = ?, "seen_number" = ?, "seen_id" = ?, "version" = ? ` +
+		`WHERE "id" = 1 AND "version" = ?`,
 	anyChat: `SELECT COUNT(*) AS "count" FROM "chats"`,
 }
 
@@ -74,7 +74,7 @@ func (t *target) Write(ctx context.Context, do func(*sqladapter.Conn) error) err
 
 // Swap implements derived.Target.
 func (t *target) Swap(ctx context.Context, c *sqladapter.Conn, was, is derived.Mark) (bool, error) {
-	n, err := c.Exec(ctx, markSQL.swap, is.At.Number, int64(is.At.ID), is.Seen.Number, int64(is.Seen.ID), is.Turn, was.Turn)
+	n, err := c.Exec(ctx, markSQL.swap, is.At.Number, int64(is.At.ID), is.Seen.Number, int64(is.Seen.ID), is.Version, was.Version)
 	return n == 1, err
 }
 

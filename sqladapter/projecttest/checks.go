@@ -422,7 +422,7 @@ func (s *suite) testRefuses(t *testing.T) {
 	require.ErrorIs(t, err, project.ErrOtherStore)
 	_, err = (&project.Projector{Store: store, DB: db, ChatsOnly: true}).Run(bg)
 	require.ErrorIs(t, err, sqladapter.ErrOtherTables)
-	for _, earlier := range []string{`UPDATE "lineage_projection" SET "format" = 8`, `ALTER TABLE "lineage_projection" DROP COLUMN "seen_id"`} {
+	for _, earlier := range []string{`UPDATE "lineage_projection" SET "format" = 8`, `ALTER TABLE "lineage_projection" DROP COLUMN "version"`} {
 		exec(t, place, "%s", earlier)
 		_, err = (&project.Projector{Store: store, DB: db}).Run(bg)
 		require.ErrorIs(t, err, sqladapter.ErrOtherTables)

@@ -57,6 +57,15 @@ func Run(t *testing.T, config Config) {
 // whose messages are indexed by several goroutines, and random histories.
 func RunConcurrent(t *testing.T, config Config) { runTests(t, config, concurrent) }
 
+// RunSequential runs the other tests: those of a package that has another test for RunConcurrent. In a short run, where
+// that one is left out, it runs all.
+func RunSequential(t *testing.T, config Config) {
+	runTests(t, config, sequential)
+	if testing.Short() {
+		RunConcurrent(t, config)
+	}
+}
+
 func runTests(t *testing.T, config Config, tests []test) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(&suite{config}, t) })

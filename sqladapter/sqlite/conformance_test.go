@@ -23,7 +23,7 @@ import (
 //test:norace
 func TestChats(t *testing.T) {
 	t.Parallel()
-	chattest.Run(t, inFile)
+	chattest.RunSequential(t, inFile)
 }
 
 // feature: storage/memory
@@ -32,7 +32,7 @@ func TestChats(t *testing.T) {
 func TestChatsInMemory(t *testing.T) {
 	campaign.Long(t)
 	t.Parallel()
-	chattest.Run(t, inMemory)
+	chattest.RunSequential(t, inMemory)
 }
 
 // TestChatsSharedPool uses a plain pool of the caller, whose transactions begin without the write
@@ -42,7 +42,7 @@ func TestChatsInMemory(t *testing.T) {
 func TestChatsSharedPool(t *testing.T) {
 	campaign.Long(t)
 	t.Parallel()
-	chattest.Run(t, inSharedPool)
+	chattest.RunSequential(t, inSharedPool)
 }
 
 // TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.

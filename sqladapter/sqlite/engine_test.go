@@ -13,7 +13,7 @@ import (
 )
 
 //test:norace
-func TestEngine(t *testing.T) { engines(t, enginetest.Run) }
+func TestEngine(t *testing.T) { engines(t, enginetest.RunSequential) }
 
 func TestEngineConcurrent(t *testing.T) {
 	campaign.Long(t)

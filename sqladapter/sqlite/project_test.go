@@ -25,7 +25,7 @@ import (
 // feature: lineage/tables
 //
 //test:norace
-func TestProject(t *testing.T) { projects(t, projecttest.Run) }
+func TestProject(t *testing.T) { projects(t, projecttest.RunSequential) }
 
 func TestProjectConcurrent(t *testing.T) {
 	campaign.Long(t)

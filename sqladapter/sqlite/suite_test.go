@@ -61,7 +61,7 @@ func config(t testing.TB) sqltest.Config {
 //test:norace
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	sqltest.Run(t, config(t))
+	sqltest.RunSequential(t, config(t))
 }
 
 func TestSuiteConcurrent(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 //test:norace
-func TestProject(t *testing.T) { projects(t, projecttest.Run) }
+func TestProject(t *testing.T) { projects(t, projecttest.RunSequential) }
 
 func TestProjectConcurrent(t *testing.T) { projects(t, projecttest.RunConcurrent) }
 

@@ -1,5 +1,5 @@
 -- How far a store has been brought here. There is one row: everything up to the
--- commit is here. Every transaction that brings something counts the turn up.
+-- commit is here. Every transaction that brings something adds 1 to the version.
 CREATE TABLE [lineage_projection] (
   [id] BIGINT NOT NULL PRIMARY KEY,
   [store_id] NVARCHAR(MAX) NOT NULL,
@@ -9,7 +9,7 @@ CREATE TABLE [lineage_projection] (
   [commit_id] BIGINT NOT NULL, -- tells it from another commit with that number
   [seen_number] BIGINT NOT NULL, -- the commit or, while a newer state is written, the commit of that
   [seen_id] BIGINT NOT NULL,
-  [turn] BIGINT NOT NULL
+  [version] BIGINT NOT NULL
 );
 
 -- What has been brought. A scope is a thread, or a context that is in none.

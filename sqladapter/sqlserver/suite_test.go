@@ -58,7 +58,7 @@ func config(t testing.TB) sqltest.Config {
 }
 
 //test:norace
-func TestSuite(t *testing.T) { sqltest.Run(t, config(t)) }
+func TestSuite(t *testing.T) { sqltest.RunSequential(t, config(t)) }
 
 func TestSuiteConcurrent(t *testing.T) { sqltest.RunConcurrent(t, config(t)) }
 

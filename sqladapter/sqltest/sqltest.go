@@ -51,6 +51,15 @@ func Run(t *testing.T, c Config) {
 // RunConcurrent runs the tests that the race detector is useful for: those with many goroutines.
 func RunConcurrent(t *testing.T, c Config) { runTests(t, c, concurrent) }
 
+// RunSequential runs the other tests: those of a package that has another test for RunConcurrent. In a short run, where
+// that one is left out, it runs all.
+func RunSequential(t *testing.T, c Config) {
+	runTests(t, c, sequential)
+	if testing.Short() {
+		RunConcurrent(t, c)
+	}
+}
+
 func runTests(t *testing.T, c Config, tests []test) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })

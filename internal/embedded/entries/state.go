@@ -40,6 +40,8 @@ type Source interface {
 	// NewContext and NewRun report that an id is certainly unused.
 	NewContext(structure.ContextID) bool
 	NewRun(structure.RunID) bool
+	// NewLookup reports that certainly no usage in a home has a source id and number.
+	NewLookup(judge.Lookup) bool
 	// AnyErased reports whether any content may be erased.
 	AnyErased() bool
 
@@ -200,6 +202,9 @@ func (s *State) HasSet(id structure.SpanSetID) (bool, error) {
 
 // HasLookup implements judge.View.
 func (s *State) HasLookup(l judge.Lookup) (has bool, err error) {
+	if s.Source.NewLookup(l) {
+		return false, nil
+	}
 	hash := keys.HashOfSource(l.Home, l.SourceID)
 	prefix := keys.AppendNumber(hash.Prefix(), l.Number)
 	for e, err := range s.Source.Scan(prefix, keys.PrefixEnd(prefix)) {

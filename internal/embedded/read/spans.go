@@ -155,7 +155,7 @@ func (r *SpanReader) corrupt(what string) error {
 }
 
 // guess decides whether to try the next commit for the next span of a run before using the index. If only one context
-// grows, the guess is right. If several grow in turns, it is wrong, and is tried ever less often.
+// grows, the guess is right. If several grow alternately, it is wrong, and is tried ever less often.
 type guess struct {
 	seen, need int
 }

@@ -173,14 +173,22 @@ func (d *Codec) expandBrotli(b []byte, size int64) ([]byte, error) {
 	return out, nil
 }
 
+// A frame is decompressed behind its dictionary if it is not behindFrom times smaller: to copy the dictionary then takes less
+// time than the decoder saves.
+const behindFrom = 32
+
 func (d *Codec) expandZstd(b []byte, size int64) ([]byte, error) {
-	if len(d.Dict) > 0 {
+	if len(d.Dict) > 0 && size >= int64(len(d.Dict)/behindFrom) {
 		return zframe.ExpandBehind(d.Dict, b, int(size))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.decoder == nil {
-		d.decoder = zframe.NewDecoder(layout.MaxPart+1<<20, zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true))
+		o := []zstd.DOption{zstd.WithDecoderConcurrency(1), zstd.IgnoreChecksum(true)}
+		if len(d.Dict) > 0 {
+			o = append(o, zstd.WithDecoderDictRaw(1, d.Dict))
+		}
+		d.decoder = zframe.NewDecoder(layout.MaxPart+1<<20, o...)
 	}
 	return zframe.Expand(d.decoder, b, int(size))
 }

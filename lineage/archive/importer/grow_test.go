@@ -598,6 +598,17 @@ func TestGrowingOddInputs(t *testing.T) {
 		_, err = read("c\n")
 		require.ErrorIs(t, err, archive.ErrCannotGrow)
 	})
+	t.Run("lines that are JSON", func(t *testing.T) {
+		var valid []bool
+		read, _, _ := grow(t, "s.jsonl", importer.Options{Placed: func(placed []importer.Line) {
+			for _, l := range placed {
+				valid = append(valid, l.Valid)
+			}
+		}})
+		_, err := read(message + "{\"broken\n" + "\n 7 \n" + summary)
+		require.NoError(t, err)
+		require.Equal(t, []bool{true, false, false, true, true}, valid)
+	})
 	t.Run("without an id", func(t *testing.T) {
 		var lines []importer.Line
 		o := importer.Options{Placed: func(placed []importer.Line) { lines = append(lines, placed...) }, Metadata: []byte(`{"machine":"m"}`)}

@@ -52,7 +52,7 @@ func (l *loader) heads(st *loading) []head {
 
 // withLeaves adds the leaves that are at no head. Their contexts are children of a branch, by default the main one.
 func (st *loading) withLeaves(heads []head, at map[int32]bool, branch string) []head {
-	for _, i := range st.leaves {
+	for _, i := range st.leaves.all(func(node int32) bool { return st.nodes[node].kids }) {
 		if !at[i] {
 			heads = append(heads, head{namedHead: namedHead{node: i, of: branch}})
 		}

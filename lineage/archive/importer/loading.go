@@ -37,10 +37,9 @@ type loading struct {
 	asides  []string // names; 0 is the conversation itself
 	asideOf map[string]int32
 	// named are the nodes with named branches.
-	named []namedHead
-	last  []int32 // by aside, the last node, -1 for none
-	// leaves are the nodes without children, in order.
-	leaves []int32
+	named  []namedHead
+	last   []int32 // by aside, the last node, -1 for none
+	leaves leaves
 	round  uint32 // number of times that contexts were matched
 	// grew is set if a node was added since resume. state is the checksum of the archive's state that finish leaves
 	// in the thread. settled is the state that a growing input found in the thread at the start, or left there in its

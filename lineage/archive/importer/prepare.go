@@ -14,8 +14,8 @@ import (
 )
 
 // prepare creates the usages of nodes, finds their parents, and appends the nodes to st.nodes without placing them.
-// leaves is the result of leaveWay for these nodes.
-func (l *loader) prepare(st *loading, nodes []archive.Node, leaves []bool) ([]prepared, error) {
+// apart is the result of leaveWay for these nodes.
+func (l *loader) prepare(st *loading, nodes []archive.Node, apart []bool) ([]prepared, error) {
 	// A few large allocations are cheaper than many small ones.
 	out := make([]prepared, len(nodes))
 	most := len(nodes)
@@ -39,7 +39,7 @@ func (l *loader) prepare(st *loading, nodes []archive.Node, leaves []bool) ([]pr
 		if p.parent, err = l.parentOf(st, n, aside); err != nil {
 			return nil, err
 		}
-		p.index, p.Apart = int32(len(st.nodes)), i < len(leaves) && leaves[i]
+		p.index, p.Apart = int32(len(st.nodes)), i < len(apart) && apart[i]
 		p.Message.Body, p.Record = n.Body, n.Aside == lineage.AsideLog
 		if n.Role == "" {
 			n.Role = "unknown"
@@ -55,8 +55,7 @@ func (l *loader) prepare(st *loading, nodes []archive.Node, leaves []bool) ([]pr
 		if p.parent >= 0 {
 			if parent := &st.nodes[p.parent]; parent.aside == aside && !parent.kids {
 				parent.kids = true
-				at, _ := slices.BinarySearch(st.leaves, p.parent)
-				st.leaves = slices.Delete(st.leaves, at, at+1)
+				st.leaves.grew(p.parent)
 			}
 		}
 		if n.ID != "" {
@@ -72,7 +71,7 @@ func (l *loader) prepare(st *loading, nodes []archive.Node, leaves []bool) ([]pr
 		}
 		st.nodes = append(st.nodes, loaded{parent: p.parent, aside: aside, mark: mark, created: n.Created})
 		st.last[aside] = p.index
-		st.leaves = append(st.leaves, p.index)
+		st.leaves.add(p.index)
 	}
 	return out, nil
 }

@@ -29,16 +29,25 @@ type Config struct {
 
 // Run tests an engine.
 func Run(t *testing.T, c Config) {
-	for _, test := range sequential {
-		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
-	}
+	runTests(t, c, sequential)
 	RunConcurrent(t, c)
 }
 
 // RunConcurrent runs the tests that the race detector is useful for: those that use an engine from several
 // goroutines, and random commits, which reach every part of an engine that has goroutines of its own.
-func RunConcurrent(t *testing.T, c Config) {
-	for _, test := range concurrent {
+func RunConcurrent(t *testing.T, c Config) { runTests(t, c, concurrent) }
+
+// RunSequential runs the other tests: those of a package that has another test for RunConcurrent. In a short run, where
+// that one is left out, it runs all.
+func RunSequential(t *testing.T, c Config) {
+	runTests(t, c, sequential)
+	if testing.Short() {
+		RunConcurrent(t, c)
+	}
+}
+
+func runTests(t *testing.T, c Config, tests []test) {
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}
 }

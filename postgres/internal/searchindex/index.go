@@ -75,7 +75,7 @@ type meta struct {
 	erased                 bool  // some content is erased
 }
 
-// working reports whether somebody else than w works on the index.
+// working reports whether another owner than w works on the index.
 func (m *meta) working(w *work) bool { return m.busy && m.owner != w.owner }
 
 // usable reports whether the index is of the present epoch of the store.

@@ -11,7 +11,7 @@ import (
 )
 
 // Format is the version of the projection's format. A projection in another format must be rebuilt.
-const Format = 9
+const Format = 10
 
 // Mark is the state of a projection: its store and the last projected commit. Lineage is set if it has content and
 // structure.
@@ -21,7 +21,7 @@ type Mark struct {
 }
 
 var markSQL = struct{ read sqladapter.Statement }{
-	read: `SELECT "store_id", "format", "lineage", "commit_number", "commit_id", "seen_number", "seen_id", "turn" FROM "lineage_projection" WHERE "id" = 1`,
+	read: `SELECT "store_id", "format", "lineage", "commit_number", "commit_id", "seen_number", "seen_id", "version" FROM "lineage_projection" WHERE "id" = 1`,
 }
 
 // ReadMark returns the state of a projection, nil if there is none.
@@ -33,8 +33,8 @@ func ReadMark(ctx context.Context, c *sqladapter.Conn) (*Mark, error) {
 	m := &Mark{}
 	var store string
 	var format, id, seen int64
-	if slices.Contains(columns, "seen_id") {
-		found, err := c.Get(ctx, markSQL.read, nil, &store, &format, &m.Lineage, &m.At.Number, &id, &m.Seen.Number, &seen, &m.Turn)
+	if slices.Contains(columns, "version") {
+		found, err := c.Get(ctx, markSQL.read, nil, &store, &format, &m.Lineage, &m.At.Number, &id, &m.Seen.Number, &seen, &m.Version)
 		if err != nil || !found {
 			return nil, err
 		}

@@ -26,8 +26,8 @@ type ExitCode struct {
 func ExitCodes() []ExitCode {
 	return []ExitCode{
 		{ExitOK, "done"},
-		{ExitFailure, "failed for another reason than those below"},
-		{ExitUsage, "the command line is not right, or cannot be satisfied"},
+		{ExitFailure, "failed for a reason that is not below"},
+		{ExitUsage, "the command line is wrong, or asks for something impossible"},
 		{ExitNotFound, "a store, thread, context, message or content is not there, is ambiguous, or was erased"},
 		{ExitConflict, "a name is taken, something is protected or belongs to another user, or another writer changed it first"},
 		{ExitLocked, "another process has the store open"},

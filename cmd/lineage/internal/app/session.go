@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
@@ -56,12 +57,41 @@ func (s *Session) Positions(ctx context.Context, nameA, nameB string) (a, b *ref
 	return a, b, err
 }
 
-// Home returns the thread in which a position was found, or the current one.
-func (s *Session) Home(found *refs.Ref) (*lineage.Thread, error) {
-	if found.Thread != nil {
+// Home returns the thread in which a position was found, or the current one. A message that was named by its address
+// is in the current thread if that has it in a history, else in the thread that it was written for.
+func (s *Session) Home(ctx context.Context, found *refs.Ref) (*lineage.Thread, error) {
+	if found.Thread != nil && found.Thread != s.Thread {
 		return found.Thread, nil
 	}
+	if found.Context == nil && found.Checkpoint == "" && !found.Span.IsZero() {
+		if t, err := s.writtenFor(ctx, found.Span); t != nil || err != nil {
+			return t, err
+		}
+	}
 	return s.NeedThread()
+}
+
+// writtenFor returns the thread that a message was written for. It returns nil if that is the current one or is gone,
+// or if the current one has the message in a history.
+func (s *Session) writtenFor(ctx context.Context, message lineage.SpanRef) (*lineage.Thread, error) {
+	view := s.Store.View()
+	run, err := view.Run(ctx, message.Run)
+	if err != nil || run.Home.Thread.IsZero() || s.Thread != nil && s.Thread.ID() == run.Home.Thread {
+		return nil, err
+	}
+	if s.Thread != nil {
+		if _, err := refs.New(s.Store, s.Thread).Alone().Find(ctx, message.String()); !errors.Is(err, lineage.ErrNotFound) {
+			return nil, err
+		}
+	}
+	t, err := view.Thread(ctx, run.Home.Thread)
+	if errors.Is(err, lineage.ErrNotFound) || err == nil && t.Home() != run.Home {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Store.Thread(ctx, t.ID)
 }
 
 // ContextOf returns the context of a position, or else the active branch of the thread in which the position was
@@ -70,7 +100,7 @@ func (s *Session) ContextOf(ctx context.Context, found *refs.Ref) (*refs.Ref, er
 	if found.Context != nil {
 		return found, nil
 	}
-	home, err := s.Home(found)
+	home, err := s.Home(ctx, found)
 	if err != nil {
 		return nil, err
 	}

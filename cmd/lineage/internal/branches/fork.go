@@ -8,6 +8,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -57,7 +58,7 @@ func runFork(ctx context.Context, s *app.Session, o *forkOptions) error {
 	if err != nil {
 		return err
 	}
-	home, err := s.Home(found)
+	home, err := s.Home(ctx, found)
 	if err != nil {
 		return err
 	}
@@ -88,6 +89,14 @@ func runFork(ctx context.Context, s *app.Session, o *forkOptions) error {
 			return err
 		}
 	}
-	s.Note("%s of %s", screen.Plural(o.count, "fork"), show.NameOf(found))
+	where := ""
+	if s.Thread == nil || home.ID() != s.Thread.ID() {
+		title, err := threads.QuotedTitle(ctx, s, home)
+		if err != nil {
+			return err
+		}
+		where = ", in thread " + title
+	}
+	s.Note("%s of %s%s", screen.Plural(o.count, "fork"), show.NameOf(found), where)
 	return nil
 }

@@ -81,7 +81,7 @@ func runInfo(ctx context.Context, s *app.Session) error {
 	}
 	facts := [][2]string{
 		{"store", r.Store}, {"threads", screen.Count(r.Threads)}, {"contexts", screen.Count(r.Contexts)}, {"branches", screen.Count(r.Branches)},
-		{"checkpoints", screen.Count(r.Checkpoints)}, {"messages", screen.Count(r.Messages)}, {"commits", screen.Count(r.LastCommit)},
+		{"checkpoints", screen.Count(r.Checkpoints)}, {"messages and records", screen.Count(r.Messages)}, {"commits", screen.Count(r.LastCommit)},
 		{"on disk", screen.Bytes(r.StoredBytes)},
 	}
 	if r.Thread != "" {

@@ -46,7 +46,7 @@ func runStats(ctx context.Context, s *app.Session, exact bool) error {
 	}
 	row("threads", app.CountCell(r.Threads), "")
 	row("contexts", app.CountCell(r.Contexts), fmt.Sprintf("%s of them branches", screen.Count(r.Branches)))
-	row("messages", app.CountCell(r.Usages), "")
+	row("messages", app.CountCell(r.Usages), "with what agents record beside them, document revisions and files")
 	row("logical", app.SizeCell(r.LogicalBytes), "the bytes of all messages")
 	row("unique", app.SizeCell(r.UniqueBytes), uniqueNote(r))
 	row("on disk", app.SizeCell(r.StoredBytes), fmt.Sprintf("journal %s, index %s, other files %s",

@@ -115,7 +115,7 @@ func (s InStore) NameToDelete(ctx context.Context, o *DeleteOptions) (*app.Destr
 	if err != nil {
 		return nil, err
 	}
-	home, err := s.Home(found)
+	home, err := s.Home(ctx, found)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (s InStore) NameToDelete(ctx context.Context, o *DeleteOptions) (*app.Destr
 		return s.Deletion(fmt.Sprintf("delete context %s %s", refs.Short(found.Context.ID()), history),
 			&records.Deleted{What: "context", ID: found.Context.ID().String()}, found.Context.Delete), nil
 	}
-	title, err := quotedTitle(ctx, s.Session, home)
+	title, err := QuotedTitle(ctx, s.Session, home)
 	return s.Deletion(fmt.Sprintf("delete branch %q of thread %s %s", found.Branch, title, history),
 		&records.Deleted{What: "branch", ID: found.Context.ID().String(), Name: found.Branch},
 		func(ctx context.Context) error { return home.DeleteBranch(ctx, found.Branch) }), err
@@ -148,14 +148,14 @@ func checkpointToDelete(ctx context.Context, s *app.Session, t *lineage.Thread, 
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint %q: %w", name, err)
 	}
-	title, err := quotedTitle(ctx, s, t)
+	title, err := QuotedTitle(ctx, s, t)
 	return s.Deletion(fmt.Sprintf("delete checkpoint %q of thread %s", name, title),
 		&records.Deleted{What: "checkpoint", ID: c.ID.String(), Name: name},
 		func(ctx context.Context) error { return t.DeleteCheckpoint(ctx, name) }), err
 }
 
-// quotedTitle returns the name of a thread in a question.
-func quotedTitle(ctx context.Context, s *app.Session, t *lineage.Thread) (string, error) {
+// QuotedTitle returns the name of a thread in a sentence.
+func QuotedTitle(ctx context.Context, s *app.Session, t *lineage.Thread) (string, error) {
 	info, err := t.Info(ctx)
 	if err != nil {
 		return "", err
@@ -170,7 +170,7 @@ func (s InStore) Rewind(ctx context.Context, to string) (*records.Branch, error)
 	if err != nil {
 		return nil, err
 	}
-	home, err := s.Home(found)
+	home, err := s.Home(ctx, found)
 	if err != nil {
 		return nil, err
 	}
@@ -237,6 +237,6 @@ func NamedBranch(ctx context.Context, s *app.Session, name string) (*refs.Ref, *
 		return nil, nil, app.Hint(app.Usagef("context %s has no name, so it is not a branch", found.Context.ID()),
 			"'lineage branch NAME --from %s' makes a branch of it", found.Context.ID())
 	}
-	home, err := s.Home(found)
+	home, err := s.Home(ctx, found)
 	return found, home, err
 }

@@ -61,7 +61,7 @@ func BranchHome(ctx context.Context, s *app.Session, found *refs.Ref, of *lineag
 		return nil, err
 	}
 	if info.Thread.IsZero() {
-		return s.Home(found)
+		return s.Home(ctx, found)
 	}
 	return s.Store.Thread(ctx, info.Thread)
 }

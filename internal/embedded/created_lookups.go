@@ -1,0 +1,77 @@
+package embedded
+
+import (
+	"hash/maphash"
+
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/judge"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// createdLookups has the source ids in homes that had no run when they were first asked about: what it lacks of such a home
+// needs no lookup. It may have ids that the store has not. The write lock must be held.
+type createdLookups struct {
+	seed  maphash.Seed
+	homes map[structure.Home]map[uint64]struct{} // nil for a home that had runs
+	size  int                                    // of all sets
+}
+
+// Limits of createdLookups. Beyond them it starts over, and homes that have runs by then are looked up.
+const (
+	mostCreatedHomes   = 1 << 10
+	mostCreatedLookups = 1 << 17
+)
+
+func newCreatedLookups() createdLookups {
+	return createdLookups{seed: maphash.MakeSeed(), homes: make(map[structure.Home]map[uint64]struct{})}
+}
+
+func (c *createdLookups) hash(l judge.Lookup) uint64 {
+	return maphash.String(c.seed, l.SourceID) ^ l.Number*0x9e3779b97f4a7c15
+}
+
+// isNew reports that no usage in the home has the source id and number. false means that this is unknown. had tells whether
+// the home has runs.
+func (c *createdLookups) isNew(l judge.Lookup, had func(structure.Home) bool) bool {
+	in, asked := c.homes[l.Home]
+	if !asked {
+		if len(c.homes) >= mostCreatedHomes || c.size >= mostCreatedLookups {
+			clear(c.homes)
+			c.size = 0
+		}
+		if !had(l.Home) {
+			in = make(map[uint64]struct{})
+		}
+		c.homes[l.Home] = in
+	}
+	_, has := in[c.hash(l)]
+	return in != nil && !has
+}
+
+// add records that a usage is being stored.
+func (c *createdLookups) add(l judge.Lookup) {
+	in := c.homes[l.Home]
+	if in == nil {
+		return
+	}
+	if c.size++; c.size > mostCreatedLookups {
+		c.homes[l.Home] = nil // others have their own
+		c.size -= len(in) + 1
+		return
+	}
+	in[c.hash(l)] = struct{}{}
+}
+
+// NewLookup implements entries.Source.
+func (s *source) NewLookup(l judge.Lookup) bool {
+	return s.createdLookups.isNew(l, func(home structure.Home) bool {
+		if s.barrier.Load() != nil {
+			return true // a collection is removing runs before what they hold
+		}
+		prefix := keys.Of(keys.TableRunOfThread, home.Thread[:])
+		for range s.Scan(prefix, keys.PrefixEnd(prefix)) {
+			return true // a run of the thread, whatever its home, or an error
+		}
+		return false
+	})
+}

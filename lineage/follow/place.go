@@ -1,0 +1,67 @@
+package follow
+
+import (
+	"slices"
+	"strings"
+)
+
+// place is a folder in which an agent keeps its sessions.
+type place struct {
+	root     string
+	patterns []pattern
+	// except are files that match one of patterns and have no session.
+	except []pattern
+	// format is the archive format of the files, if it differs from the agent's.
+	format string
+	// project is the working directory of the sessions, for an agent whose sessions do not state it.
+	project string
+	// index is set for files without sessions that list other places of the agent.
+	index bool
+}
+
+// placeOf returns the place of the files below a folder that match one of the patterns.
+func placeOf(root string, patterns ...string) place {
+	p := place{root: root}
+	for _, text := range patterns {
+		p.patterns = append(p.patterns, strings.Split(text, "/"))
+	}
+	return p
+}
+
+// in returns the place with another format.
+func (p place) in(format string) place {
+	p.format = format
+	return p
+}
+
+// without returns the place without files that match one of these patterns.
+func (p place) without(patterns ...string) place {
+	p.except = placeOf("", patterns...).patterns
+	return p
+}
+
+// file returns the index of the first pattern that matches a file, or -1.
+func (p *place) file(name string) int {
+	parts := strings.Split(name, "/")
+	excepted := slices.ContainsFunc(p.except, func(pattern pattern) bool { return pattern.file(parts) })
+	for i, pattern := range p.patterns {
+		if !excepted && pattern.file(parts) {
+			return i
+		}
+	}
+	return -1
+}
+
+// folder reports whether a folder may contain matching files, at any depth.
+func (p *place) folder(name string) bool {
+	if name == "." {
+		return true
+	}
+	parts := strings.Split(name, "/")
+	for _, pattern := range p.patterns {
+		if pattern.folder(parts) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,92 @@
+package follow
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+)
+
+// look examines a file that may have changed. If it has, it is read next.
+func (r *run) look(f *file) {
+	err := f.stat()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r.gone(f)
+	case err != nil:
+		r.fail(f, err)
+	default:
+		r.consider(f, true)
+	}
+}
+
+// seen is look for a file found by a scan, which is read after those found earlier.
+func (r *run) seen(f *file) { r.consider(f, false) }
+
+// consider queues a file if it has changed.
+func (r *run) consider(f *file, first bool) {
+	if f.state == nil {
+		f.state = &State{}
+		f.state.setPath(f.path)
+	}
+	if !f.state.Gone.IsZero() {
+		f.state.Gone = time.Time{}
+		r.changed(f)
+		r.beginAgain(f.state.Conversations, f)
+	}
+	again := f.state.LeftOut == OtherProject && !r.options.leavesOut(f.state.Project)
+	if f.queued || f.folder == nil || f.folder.unread || f.unchanged() && !again || f.now == f.undecided {
+		return
+	}
+	if r.clock.Now().Before(f.rest) {
+		r.waiting[f] = f.rest
+		return
+	}
+	f.queued = true
+	r.total += f.now.size
+	if first {
+		r.queue = append([]*file{f}, r.queue...)
+	} else {
+		r.queue = append(r.queue, f)
+	}
+}
+
+// gone records that a file is missing.
+func (r *run) gone(f *file) {
+	delete(r.waiting, f)
+	f.partial = time.Time{}
+	if other := f.otherPath(); f.folder != nil && exists(other) {
+		f.move(other)
+		r.look(f)
+		return
+	}
+	if f.state == nil {
+		delete(r.files, fileKey(f.path))
+		return
+	}
+	if f.state.Gone.IsZero() {
+		f.state.Gone = r.clock.Now()
+		r.changed(f)
+		r.options.Events(Event{Kind: Gone, Agent: f.state.Agent, Path: f.path})
+	}
+}
+
+// fail records why a file cannot be read. It will be tried again.
+func (r *run) fail(f *file, err error) {
+	if f.state == nil {
+		f.state = &State{}
+		f.state.setPath(f.path)
+	}
+	if f.state.Error != err.Error() {
+		f.state.Error = err.Error()
+		r.changed(f)
+		r.options.Events(Event{Kind: Failed, Agent: f.agent(), Path: f.path, Err: err})
+	}
+	r.waiting[f] = r.clock.Now().Add(min(retryFirst<<min(f.failures, 20), retryLast))
+	f.failures++
+}
+
+// A file that cannot be read is tried again after retryFirst, then after twice that time, and so on, up to retryLast.
+const (
+	retryFirst = 10 * time.Second
+	retryLast  = time.Hour
+)

@@ -1,0 +1,90 @@
+package message
+
+import "github.com/lineage-store/lineage/internal/rawjson"
+
+// Answer is an answer of a model, as stated by a record.
+type Answer struct {
+	// ID is the provider's id of the answer, after a prefix for the kind of record. It is empty if the record states
+	// none.
+	ID string
+	// Model and Provider are empty if the record does not state them. Tier is the class of service, such as "batch",
+	// empty for the standard one.
+	Model, Provider, Tier string
+	Tokens                Tokens
+	// Requests is 1 for an answer. It is 0 for a record that adds tokens to answers stated elsewhere. Covers is the
+	// number of these answers.
+	Requests, Covers int64
+	// Cost is the cost that the record states, in dollars as a decimal number, empty for none.
+	Cost string
+	// Total, when not nil, is a counter: the tokens of the session up to this answer. Two records of a session with
+	// the same total state the same answer. Then Tokens belong to the last answer only if LastStated is set.
+	Total      *Tokens
+	LastStated bool
+}
+
+// read reads an object with numbers of tokens. Its keys identify the format. ok is false if it has no numbers.
+func (a *Answer) read(raw []byte) (ok bool) {
+	u := fieldsOf(raw)
+	details := func(keys ...string) fields {
+		for _, key := range keys {
+			if rawjson.IsObject(u[key]) {
+				return fieldsOf(u[key])
+			}
+		}
+		return nil
+	}
+	c := counts{}
+	in := details("input_tokens_details", "prompt_tokens_details", "input_token_details", "inputTokenDetails", "cache")
+	out := details("output_tokens_details", "completion_tokens_details", "output_token_details", "outputTokenDetails")
+	c.input = first(u, "input_tokens", "prompt_tokens", "promptTokenCount", "inputTokens", "promptTokens", "input")
+	c.output = first(u, "output_tokens", "completion_tokens", "candidatesTokenCount", "outputTokens", "completionTokens", "output")
+	c.total = first(u, "total_tokens", "totalTokenCount", "totalTokens", "total")
+	c.cached = first(u, "cache_read_input_tokens", "cached_input_tokens", "cachedContentTokenCount", "cacheReadTokens", "cachedInputTokens", "cacheRead", "cached", "prompt_cache_hit_tokens", "cache_read_tokens", "cached_tokens")
+	if c.cached == nil {
+		c.cached = first(in, "cached_tokens", "cache_read", "cacheReadTokens", "read")
+	}
+	c.written = first(u, "cache_creation_input_tokens", "cache_write_input_tokens", "cacheWriteTokens", "cacheWrite", "cache_write_tokens")
+	if c.written == nil {
+		c.written = first(in, "cache_write_tokens", "cache_creation", "cacheWriteTokens", "write")
+	}
+	c.reasoning = first(u, "reasoning_output_tokens", "thoughtsTokenCount", "thoughts", "reasoningTokens", "reasoning")
+	if c.reasoning == nil {
+		c.reasoning = first(out, "reasoning_tokens", "reasoning", "reasoningTokens")
+	}
+	c.tool = first(u, "toolUsePromptTokenCount", "tool")
+	switch {
+	case u["cache_read_input_tokens"] != nil, u["cache_creation_input_tokens"] != nil, u["cacheRead"] != nil, rawjson.IsObject(u["cache"]):
+		c.apart = true // Anthropic, pi, OpenCode: the input does not include cached tokens
+	}
+	if u["candidatesTokenCount"] != nil || u["thoughts"] != nil || rawjson.IsObject(u["cache"]) {
+		c.outputApart() // Gemini, OpenCode
+	}
+	c.into(&a.Tokens)
+	if split := details("cache_creation"); split != nil {
+		short, hour := first(split, "ephemeral_5m_input_tokens"), first(split, "ephemeral_1h_input_tokens")
+		if hour != nil {
+			a.Tokens.Set(CacheWrite1h, *hour)
+			rest := int64(0)
+			if c.written != nil && *c.written > *hour {
+				rest = *c.written - *hour
+			} else if c.written == nil && short != nil {
+				rest = *short
+			}
+			a.Tokens.Set(CacheWrite, rest)
+		}
+	}
+	switch tier := u.text("service_tier"); tier {
+	case "", "standard", "default", "auto":
+	default:
+		a.Tier = tier
+	}
+	if speed := u.text("speed"); speed != "" && speed != "standard" && a.Tier == "" {
+		a.Tier = speed
+	}
+	if a.Cost == "" {
+		if a.Cost = cost(u["cost"]); a.Cost == "" {
+			a.Cost = cost(rawjson.Last(u["cost"], "total"))
+		}
+	}
+	return a.Tokens.known != 0 || c.total != nil
+}

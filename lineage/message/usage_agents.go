@@ -1,0 +1,68 @@
+package message
+
+import "github.com/lineage-store/lineage/internal/rawjson"
+
+// codexCount reads an event of Codex that counts tokens.
+func codexCount(payload fields, model string) []Answer {
+	if payload.text("type") != "token_count" {
+		return nil
+	}
+	if rawjson.IsObject(payload["info"]) {
+		return codexUsage(fieldsOf(payload["info"]), "last_token_usage", "total_token_usage", model)
+	}
+	if payload["input_tokens"] != nil { // early versions
+		var total Answer
+		if total.read(new(object).raw("input_tokens", payload["input_tokens"]).raw("cached_input_tokens", orNull(payload["cached_input_tokens"])).
+			raw("output_tokens", orNull(payload["output_tokens"])).raw("reasoning_output_tokens", orNull(payload["reasoning_output_tokens"])).bytes()) {
+			return []Answer{{Model: model, Requests: 1, Total: &total.Tokens}}
+		}
+	}
+	return nil
+}
+
+func orNull(raw []byte) []byte {
+	if raw == nil {
+		return []byte("null")
+	}
+	return raw
+}
+
+// codexUsage reads the usage of an answer and the counter of the session.
+func codexUsage(f fields, last, total string, model string) []Answer {
+	a := Answer{Model: model, Requests: 1}
+	a.LastStated = rawjson.IsObject(f[last]) && a.read(f[last])
+	if id := f.text("response_id"); id != "" {
+		a.ID = "codex:" + id
+	}
+	var sum Answer
+	if rawjson.IsObject(f[total]) && sum.read(f[total]) {
+		a.Total = &sum.Tokens
+	}
+	if !a.LastStated && a.Total == nil {
+		return nil
+	}
+	return []Answer{a}
+}
+
+// copilotTotals reads the tokens per model that Copilot CLI states at the end of a session. Its messages state the
+// output only.
+func copilotTotals(metrics []byte) (all []Answer) {
+	for m := range rawjson.Members(metrics) {
+		a := Answer{Model: m.Key}
+		if !a.read(rawjson.Last(m.Value, "usage")) {
+			continue
+		}
+		a.Tokens.known &^= 1<<Output | 1<<Reasoning
+		a.Tokens.of[Output], a.Tokens.of[Reasoning] = 0, 0
+		if n, ok := number(rawjson.Last(rawjson.Last(m.Value, "requests"), "count")); ok {
+			a.Covers = n
+		}
+		if len(all) < maxAnswers {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// maxAnswers limits the answers of one record.
+const maxAnswers = 64
