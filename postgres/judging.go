@@ -218,6 +218,9 @@ func (j *judging) NewContext(structure.ContextID) bool { return false }
 // NewRun implements entries.Source.
 func (j *judging) NewRun(structure.RunID) bool { return false }
 
+// NewLookup implements entries.Source. Other processes store source ids, too.
+func (j *judging) NewLookup(judge.Lookup) bool { return false }
+
 // AnyErased implements entries.Source.
 func (j *judging) AnyErased() bool { return j.counts.Erased > 0 }
 
