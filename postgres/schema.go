@@ -188,6 +188,8 @@ var migrations = [][]string{{
 	// Programs of an earlier version that still run name this column, and can neither write nor read any more.
 	`ALTER TABLE lineage_head RENAME COLUMN totals TO sums`,
 }, {
+	`ALTER TABLE lineage_search RENAME COLUMN turn TO version`,
+}, {
 	// Entries of spans are in groups: all entries are made from the log again.
 	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
 	// Columns of any size come first, so that fewer bytes of a row are empty.
@@ -198,8 +200,6 @@ var migrations = [][]string{{
 	`ALTER TABLE lineage_former SET (fillfactor = 50)`,
 	// As before, programs of an earlier version can neither write nor read any more.
 	`ALTER TABLE lineage_head RENAME COLUMN sums TO tally`,
-}, {
-	`ALTER TABLE lineage_search RENAME COLUMN turn TO version`,
 }}
 
 // SQLSTATE codes.
