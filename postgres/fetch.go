@@ -58,6 +58,18 @@ type need struct {
 	read.Need
 	pages []page
 	rows  []uint64 // of the log, by number; perhaps only the first ones are found
+	// damaged, when not nil, takes what is damaged in ranges and pages, perhaps again. Else that is an error.
+	damaged func(key []byte, what string)
+}
+
+// tolerate returns an error of a row of the table, unless it is damage that is taken.
+func (n *need) tolerate(key []byte, err error) error {
+	var damage *backend.CorruptError
+	if n.damaged == nil || !errors.As(err, &damage) {
+		return err
+	}
+	n.damaged(key, damage.What)
+	return nil
 }
 
 // page is the first or, if descending, the last entries of a range.
@@ -84,11 +96,12 @@ type foundPage struct {
 }
 
 // stateSQL reads the latest state. horizon says as of which states it can be read. The last columns are whether the log has
-// a row that is known, and what is unfolded, without so many changes if they were after the same fold.
+// a row that is known, how many changes are unfolded, and these, without so many if they were after the same fold.
 const stateSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.tally, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
   h.n IS NULL AND (SELECT l.n FROM lineage_log l WHERE l.store = $1 ORDER BY l.n LIMIT 1) IS NOT NULL,
   EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
   EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4),
+  coalesce(h.unfolded, 0),
   (SELECT array_agg(f.changes ORDER BY f.part) FROM lineage_former f WHERE f.store = $1 AND f.epoch = s.epoch AND f.n = 0
     AND f.part >= CASE WHEN s.epoch = $5 AND ($6::bigint < 0 OR h.folded = $6) THEN $7::integer ELSE 0 END AND f.part < h.unfolded)
 FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch WHERE s.store = $1`
@@ -129,12 +142,12 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 	store, e, age := l.store, int64(epoch), -number
 	if len(n.Keys) > 0 {
 		into.keys = make(map[string][]byte, len(n.Keys))
-		b.Queue(keysSQL, store, e, age, storedKeys(n.Keys)).Query(func(rows pgx.Rows) error {
+		ks := storedKeys(n.Keys)
+		b.Queue(keysSQL, store, e, age, ks).Query(func(rows pgx.Rows) error {
 			var i int64
 			var value []byte
 			_, err := pgx.ForEachRow(rows, []any{&i, &value}, func() error {
-				key := n.Keys[i-1]
-				err := eachRestored(storedKey(key), value, func(e index.Entry) { into.keys[string(e.Key)] = e.Value })
+				err := eachRestored(ks[i-1], value, func(e index.Entry) { into.keys[string(e.Key)] = e.Value })
 				value = nil
 				return err
 			})
@@ -145,7 +158,7 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 		into.ranges = make([][]index.Entry, len(n.Ranges))
 		low, to := bounds(n.Ranges)
 		b.Queue(rangesSQL, store, e, age, low, to).Query(func(rows pgx.Rows) error {
-			err := eachOf(rows, func(i int64, e index.Entry) { into.ranges[i-1] = append(into.ranges[i-1], e) })
+			err := n.eachOf(rows, func(i int64, e index.Entry) { into.ranges[i-1] = append(into.ranges[i-1], e) })
 			for i, r := range n.Ranges {
 				into.ranges[i] = inRange(into.ranges[i], r.From, r.To)
 			}
@@ -156,7 +169,7 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 		into.lasts = make([]index.Entry, len(n.Lasts))
 		low, to := bounds(n.Lasts)
 		b.Queue(lastsSQL, store, e, age, low, to).Query(func(rows pgx.Rows) error {
-			return eachOf(rows, func(i int64, e index.Entry) { into.lasts[i-1] = e })
+			return n.eachOf(rows, func(i int64, e index.Entry) { into.lasts[i-1] = e })
 		})
 	}
 	into.pages = make([]foundPage, len(n.pages))
@@ -167,7 +180,7 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 		}
 		low, to := storedBounds(p.From, p.To)
 		b.Queue(sql, store, e, age, low, to, p.limit).Query(func(rows pgx.Rows) error {
-			return into.pages[i].read(rows, p.limit, p.descending)
+			return into.pages[i].read(rows, n, p)
 		})
 	}
 	if len(n.rows) > 0 {
@@ -182,16 +195,16 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 	}
 }
 
-func (p *foundPage) read(rows pgx.Rows, limit int, descending bool) error {
+func (p *foundPage) read(rows pgx.Rows, n *need, of page) error {
 	var key, value []byte
-	n := 0
+	count := 0
 	_, err := pgx.ForEachRow(rows, []any{&key, &value}, func() error {
-		n++
-		err := p.add(key, value, descending)
+		count++
+		err := n.tolerate(key, p.add(key, value, of.descending))
 		key, value = nil, nil
 		return err
 	})
-	p.more = n == limit
+	p.more = count == of.limit
 	return err
 }
 
@@ -226,11 +239,11 @@ func bounds(ranges []read.Range) (low, to [][]byte) {
 	return low, to
 }
 
-func eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
+func (n *need) eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
 	var i int64
 	var key, value []byte
 	_, err := pgx.ForEachRow(rows, []any{&i, &key, &value}, func() error {
-		err := eachRestored(key, value, func(e index.Entry) { take(i, e) })
+		err := n.tolerate(key, eachRestored(key, value, func(e index.Entry) { take(i, e) }))
 		key, value = nil, nil
 		return err
 	})
@@ -243,14 +256,15 @@ func (l *log) queueState(b *pgx.Batch, k known, is *state, horizon *uint64, ther
 	l.queueStateAfter(b, k, int64(k.folded), k.unfolded.rows(), is, horizon, there)
 }
 
-// queueStateAfter is queueState without so many changes after a fold, or any fold if it is negative.
-func (l *log) queueStateAfter(b *pgx.Batch, k known, folded int64, changes int, is *state, horizon *uint64, there *bool) {
-	b.Queue(stateSQL, l.store, int64(k.first), int64(k.ID), k.count(), int64(k.epoch), folded, int32(changes)).QueryRow(func(r pgx.Row) error {
-		var now, epoch, forgets, folded int64
+// queueStateAfter is queueState without so many changes after a fold, or any fold if it is negative: then what is unfolded is
+// not read.
+func (l *log) queueStateAfter(b *pgx.Batch, k known, fold int64, without int, is *state, horizon *uint64, there *bool) {
+	b.Queue(stateSQL, l.store, int64(k.first), int64(k.ID), k.count(), int64(k.epoch), fold, int32(without)).QueryRow(func(r pgx.Row) error {
+		var now, epoch, forgets, folded, unfolded int64
 		var first, n, id, gone *int64
 		var counts []byte
 		var changes [][]byte
-		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &folded, &is.unfilled, &is.collecting, there, &changes)
+		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &folded, &is.unfilled, &is.collecting, there, &unfolded, &changes)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errRemoved
 		}
@@ -267,6 +281,9 @@ func (l *log) queueStateAfter(b *pgx.Batch, k known, folded int64, changes int, 
 		size := 0
 		for _, some := range changes {
 			entries, err := decodeChanges(some)
+			if err == nil && len(entries) == 0 {
+				err = errChanges
+			}
 			if err != nil {
 				return err
 			}
@@ -275,6 +292,9 @@ func (l *log) queueStateAfter(b *pgx.Batch, k known, folded int64, changes int, 
 		is.unfolded = is.unfolded.with(latestOf(later), size, len(changes))
 		if n == nil {
 			return nil
+		}
+		if has := is.unfolded.rows(); *there && fold >= 0 && int64(has) != unfolded { // the next ones would take the place of others
+			return &backend.CorruptError{File: "lineage_former", What: fmt.Sprintf("the changes of %d rows instead of %d", has, unfolded)}
 		}
 		is.first, is.Cursor, *horizon = uint64(*first), backend.Cursor{Number: uint64(*n), ID: uint64(*id)}, uint64(*gone)
 		return decodeCounts(counts, &is.counts)

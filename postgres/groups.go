@@ -3,9 +3,10 @@ package postgres
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"iter"
 	"math"
 	"math/bits"
-	"slices"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/read"
@@ -63,11 +64,19 @@ func appendSpan(group []byte, key []byte, p keys.SpanPlace, before int64) []byte
 	return append(group, p.Digest[:]...)
 }
 
+// readSpan reads the value of a span that a group can have.
+func readSpan(value []byte) (p keys.SpanPlace, err error) {
+	if p, err = keys.ReadSpanPlace(value); err == nil && p.Frame.Offset < 0 {
+		err = keys.ErrValue
+	}
+	return p, err
+}
+
 // encodeGroup returns the value of a group of entries, which are sorted.
 func encodeGroup(all []index.Entry) (value []byte, err error) {
 	before := int64(0)
 	for _, e := range all {
-		p, err := keys.ReadSpanPlace(e.Value)
+		p, err := readSpan(e.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -187,41 +196,52 @@ func (m *made) fold(t *table, spans []index.Entry) error {
 		parts = append(parts, spans[from:to])
 		from = to
 	}
-	earlier := func(part []index.Entry) func(func([]byte) bool) { // the keys of earlier places, the last one first
-		return func(yield func([]byte) bool) {
-			k := bytes.Clone(part[0].Key)
-			for k[spanKey-1]%inGroup > 0 {
-				if k[spanKey-1]--; keys.ReadUint64(k[spanPrefix:]) == 0 || !yield(k) {
-					return
-				}
-			}
-		}
-	}
+	// What is known is kept: while the rest is read, the cache may drop it.
+	stored := make(map[string][]byte)
 	var n need
 	for _, part := range parts {
-		for k := range earlier(part) {
-			if _, known := t.lookStored(k); !known {
-				n.Keys = append(n.Keys, bytes.Clone(k)) // brings the group
-				break
+		for k := range earlier(part[0].Key) {
+			if v, known := t.lookStored(k); known {
+				stored[string(k)] = v
+			} else {
+				n.Keys = append(n.Keys, k)
 			}
 		}
 	}
 	if err := t.read(t.ctx, n); err != nil {
 		return err
 	}
+	for _, k := range n.Keys {
+		v, known := t.values[string(k)]
+		if !known {
+			return fmt.Errorf("the span %x was not read", k)
+		}
+		stored[string(k)] = v
+	}
 	for _, part := range parts {
 		var all []index.Entry
-		for k := range earlier(part) {
-			if v, _ := t.lookStored(k); v != nil {
-				all = append(all, index.Entry{Key: bytes.Clone(k), Value: v})
+		for k := range earlier(part[0].Key) {
+			if v := stored[string(k)]; v != nil {
+				all = append(all, index.Entry{Key: k, Value: v})
 			}
 		}
-		slices.Reverse(all)
 		if err := m.group(append(all, part...), len(all) > 0); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// earlier yields the keys of the places of a group before a key, in order.
+func earlier(key []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		prefix, end := key[:spanPrefix], keys.ReadUint64(key[spanPrefix:])
+		for place := max(1, end-end%inGroup); place < end; place++ {
+			if !yield(binary.BigEndian.AppendUint64(bytes.Clone(prefix), place)) {
+				return
+			}
+		}
+	}
 }
 
 // spansEnd reports whether a key is after the last span of its run, as far as that is known.
@@ -236,7 +256,12 @@ func (t *table) spansEnd(key []byte) bool {
 	return known && bytes.Compare(key, last.Key) > 0
 }
 
+// ofRun reports whether a range has the spans of a run.
+func ofRun(r read.Range) bool {
+	return len(r.From) == spanPrefix && r.From[0] == keys.TableSpan && bytes.Equal(r.To, keys.PrefixEnd(r.From))
+}
+
 // unfoldedLast reports whether what is unfolded has the last entry of a range.
 func (t *table) unfoldedLast(r read.Range) bool {
-	return len(r.From) == spanPrefix && r.From[0] == keys.TableSpan && len(t.is.unfolded.spansOf(r.From)) > 0
+	return ofRun(r) && len(t.is.unfolded.spansOf(r.From)) > 0
 }

@@ -31,15 +31,14 @@ func storedKey(key []byte) []byte {
 	return append(bytes.Clone(key[:longKey]), sum[:]...)
 }
 
+// storedKeys returns what the table has of keys, each once.
 func storedKeys(ks [][]byte) [][]byte {
-	if !slices.ContainsFunc(ks, func(k []byte) bool { return isLong(k) || isSpan(k) }) {
-		return ks
-	}
 	all := make([][]byte, len(ks))
 	for i, k := range ks {
 		all[i] = storedKey(k)
 	}
-	return all
+	slices.SortFunc(all, bytes.Compare)
+	return slices.CompactFunc(all, bytes.Equal)
 }
 
 // stored returns key and value of an entry as the table has them.

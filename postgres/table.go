@@ -22,12 +22,14 @@ type table struct {
 	cache *cache
 	store [16]byte
 	is    state
+	// damaged, when not nil, takes what is damaged in pages. Else that is an error.
+	damaged func(key []byte, what string)
 	// fetch reads as of the state.
 	fetch func(context.Context, need) (found, error)
 
 	values map[string][]byte // of keys; nil for none
 	ranges []fetchedRange
-	lasts  map[string]index.Entry // by the start of the range
+	lasts  map[string]index.Entry // of the spans of a run, by their prefix
 	size   int                    // of values and ranges
 	former struct {               // what was fetched before that
 		values map[string][]byte
@@ -101,9 +103,9 @@ func (t *table) take(n need, f found) error {
 	for _, k := range n.Keys {
 		t.set(k, f.keys[string(k)])
 	}
-	for k, v := range f.keys { // others of the same groups
+	for k, v := range f.keys { // others of the same groups, which perhaps nobody asks for: they are not cached
 		if _, known := t.values[k]; !known {
-			t.set([]byte(k), v)
+			t.keep([]byte(k), v)
 		}
 	}
 	for i, r := range n.Ranges {
@@ -121,9 +123,14 @@ func (t *table) take(n need, f found) error {
 	return nil
 }
 
-func (t *table) set(key, value []byte) {
+func (t *table) keep(key, value []byte) {
 	t.values[string(key)] = value
 	t.size += len(key) + len(value) + overhead
+}
+
+// set keeps an entry, and caches it for others.
+func (t *table) set(key, value []byte) {
+	t.keep(key, value)
 	if value != nil {
 		t.cache.putEntry(key, value, t.is.Number)
 	}
@@ -155,7 +162,7 @@ func (t *table) prefetch(ctx context.Context, want read.Need, look func(key []by
 		}
 	}
 	for _, r := range want.Lasts {
-		if _, known := t.lasts[string(r.From)]; !known {
+		if _, known := t.lasts[string(r.From)]; !known && ofRun(r) { // others are read when they are asked for
 			n.Lasts = append(n.Lasts, r)
 		}
 	}
@@ -319,7 +326,7 @@ func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 
 // page returns the first entries of a range, and where it continues; nil for the end.
 func (t *table) page(from, to []byte, limit int) (some []index.Entry, next []byte, err error) {
-	f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, limit, false}}})
+	f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, limit, false}}, damaged: t.damaged})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -332,7 +339,7 @@ func (t *table) page(from, to []byte, limit int) (some []index.Entry, next []byt
 	}
 	// Long keys with this start are not in order, and there may be more of them.
 	start := p.next[:longKey]
-	group, err := t.fetch(t.ctx, need{Need: read.Need{Ranges: []read.Range{read.Under(start)}}})
+	group, err := t.fetch(t.ctx, need{Need: read.Need{Ranges: []read.Range{read.Under(start)}}, damaged: t.damaged})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -483,7 +490,11 @@ func (t *table) Last(from, to []byte) (index.Entry, bool, error) {
 
 // lastScanned is Last by reading the range.
 func (t *table) lastScanned(from, to []byte) (last index.Entry, ok bool, err error) {
-	for e, err := range t.Scan(from, to) {
+	return lastOf(t.Scan(from, to))
+}
+
+func lastOf(all iter.Seq2[index.Entry, error]) (last index.Entry, ok bool, err error) {
+	for e, err := range all {
 		if err != nil {
 			return e, false, err
 		}
@@ -493,7 +504,7 @@ func (t *table) lastScanned(from, to []byte) (last index.Entry, ok bool, err err
 }
 
 func (t *table) lastStored(from, to []byte) (index.Entry, bool, error) {
-	if e, known := t.lasts[string(from)]; known && bytes.Equal(to, keys.PrefixEnd(from)) {
+	if e, known := t.lasts[string(from)]; known && ofRun(read.Range{From: from, To: to}) {
 		return e, e.Key != nil, nil
 	}
 	if r := t.covering(from, to); r != nil {
@@ -510,7 +521,12 @@ func (t *table) lastStored(from, to []byte) (index.Entry, bool, error) {
 	if err != nil || len(f.pages[0].entries) == 0 {
 		return index.Entry{}, false, err
 	}
-	return f.pages[0].entries[0], true, nil
+	for _, e := range f.pages[0].entries { // those of a group, the last one first
+		if bytes.Compare(e.Key, from) >= 0 && (to == nil || bytes.Compare(e.Key, to) < 0) && !isLong(e.Key) {
+			return e, true, nil
+		}
+	}
+	return lastOf(t.stored(from, to)) // the last row has none of the range, or long keys, which are not in order
 }
 
 // Cursor implements read.Index.

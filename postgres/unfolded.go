@@ -26,14 +26,11 @@ var (
 	mostChanges  = 512
 )
 
+// laterKeys has the size of the keys of the tables whose entries are unfolded at first.
+var laterKeys = [256]int{keys.TableTip: 17, keys.TableLastMessage: 25, keys.TableThread: 17, keys.TableSpan: spanKey}
+
 // foldsLater reports whether the entries of a key are unfolded at first.
-func foldsLater(key []byte) bool {
-	switch key[0] {
-	case keys.TableTip, keys.TableLastMessage, keys.TableThread, keys.TableSpan:
-		return true
-	}
-	return false
-}
+func foldsLater(key []byte) bool { return laterKeys[key[0]] > 0 }
 
 // unfolded are the unfolded entries of a state. It does not change; nil has none.
 type unfolded struct {
@@ -128,6 +125,17 @@ func encodeChanges(all []index.Entry) []byte {
 	return b
 }
 
+var errChanges = &backend.CorruptError{File: "lineage_former", What: "the changes of a row"}
+
+// unfoldable reports whether a change can be folded: a span needs a place.
+func unfoldable(e index.Entry) bool {
+	if !isSpan(e.Key) {
+		return true
+	}
+	_, err := readSpan(e.Value)
+	return err == nil
+}
+
 // decodeChanges is the inverse of encodeChanges. The entries share the memory.
 func decodeChanges(b []byte) ([]index.Entry, error) {
 	if len(b) == 0 {
@@ -150,12 +158,12 @@ func decodeChanges(b []byte) ([]index.Entry, error) {
 		if size := v.Next(); size > 0 {
 			e.Value = present(take(size - 1))
 		}
-		if v.Bad = v.Bad || len(e.Key) == 0 || !foldsLater(e.Key) || len(all) > 0 && bytes.Compare(all[len(all)-1].Key, e.Key) >= 0; !v.Bad {
+		if v.Bad = v.Bad || len(e.Key) == 0 || laterKeys[e.Key[0]] != len(e.Key) || !unfoldable(e) || len(all) > 0 && bytes.Compare(all[len(all)-1].Key, e.Key) >= 0; !v.Bad {
 			all = append(all, e)
 		}
 	}
 	if v.Bad || len(all) == 0 {
-		return nil, &backend.CorruptError{File: "lineage_former", What: "the changes of a row"}
+		return nil, errChanges
 	}
 	return all, nil
 }
