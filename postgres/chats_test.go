@@ -23,7 +23,11 @@ func TestChats(t *testing.T) {
 	campaign.Long(t)
 	pool := newPool(t, pgtest.DSN(t), nil)
 	var stores atomic.Int64
-	chattest.Run(t, chattest.Config{LongChain: 2000, New: func(t testing.TB) chattest.OpenFunc {
+	run := chattest.RunConcurrent // random calls do all operations
+	if campaign.Runs() {
+		run = chattest.Run
+	}
+	run(t, chattest.Config{LongChain: 2000, New: func(t testing.TB) chattest.OpenFunc {
 		o := Options{Store: fmt.Sprint("store ", stores.Add(1)), Unsafe: true, Durability: backend.Normal}
 		return func(ctx context.Context) (chat.Store, func() error, error) {
 			e, err := New(ctx, pool, o)

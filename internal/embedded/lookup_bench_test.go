@@ -14,6 +14,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -49,7 +50,7 @@ func BenchmarkLookups(b *testing.B) {
 			}))
 		}
 		s.Close()
-		require.NoError(b, db.Compact(context.Background(), nil))
+		require.NoError(b, db.Compact(context.Background(), keys.Sealed))
 	}
 	for b.Loop() {
 	}
@@ -75,7 +76,9 @@ func entriesOfChat(b *testing.B, n uint64) []index.Entry {
 		ID: thread, SourceID: fmt.Sprint("chat ", n), Title: fmt.Sprintf("How to make %d of %d", n*7919%1009, n), Active: c, Incarnation: n,
 		Keeps: true, Named: 1, CreatedAt: at, UpdatedAt: at.Add(time.Minute),
 	}
+	lookup, rest := keys.AppendLookup(nil, nil, judge.Lookup{Home: structure.Home{Thread: thread, Incarnation: n}, SourceID: fmt.Sprint("message ", n), Number: 1}, ref)
 	entries := []index.Entry{
+		{Key: lookup, Value: rest},
 		{Key: keys.Of(keys.TableThread, thread[:]), Value: record(nil, t)},
 		{Key: keys.Of(keys.TableContext, c[:]), Value: record(moved, &structure.Context{ID: c, Thread: thread, Tip: ref, CreatedAt: at})},
 		{Key: keys.Of(keys.TableRun, r[:]), Value: keys.AppendRun(nil, structure.RunInfo{Run: structure.Run{ID: r, Home: structure.Home{Thread: thread, Incarnation: n}}})},

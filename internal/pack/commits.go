@@ -54,10 +54,6 @@ func (p *File) Commits(from uint64) iter.Seq2[*structure.Commit, error] {
 	}
 }
 
-func missingRest(commit uint64) string {
-	return fmt.Sprintf("the rest of commit %d is missing", commit)
-}
-
 // complete returns the commit of pieces, which it uses up.
 func (p *File) complete(pieces []piece, known bodyIDs) (*structure.Commit, error) {
 	at, x := pieces[0], pieces[0].x

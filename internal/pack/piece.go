@@ -123,3 +123,7 @@ func (p *File) commit(number uint64) (piece, error) {
 	}
 	return piece{c, c.commits[number-c.First()], n}, nil
 }
+
+func missingRest(commit uint64) string {
+	return fmt.Sprintf("the rest of commit %d is missing", commit)
+}

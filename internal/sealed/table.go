@@ -3,6 +3,7 @@ package sealed
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"sync"
 )
 
@@ -28,6 +29,30 @@ func (t *Table) entries() *section { return &t.sections[t.kinds] }
 
 // Size returns the size of all blocks, and that of the keys and values of all entries.
 func (t *Table) Size() (stored, whole int64) { return t.stored, t.whole }
+
+// Block is a block of ids or entries.
+type Block struct {
+	Place
+	Kind  int // of ids; -1 for entries
+	Count int
+}
+
+// Blocks yields all blocks in their order.
+func (t *Table) Blocks() iter.Seq[Block] {
+	return func(yield func(Block) bool) {
+		for i := range t.sections {
+			kind := i
+			if i == t.kinds {
+				kind = -1
+			}
+			for _, at := range t.sections[i].blocks {
+				if !yield(Block{at.Place, kind, at.count}) {
+					return
+				}
+			}
+		}
+	}
+}
 
 func (t *Table) width(kind int) int { return t.widths[kind] }
 

@@ -9,6 +9,20 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
+// Target keeps derived data. Tx is its transaction.
+type Target[Tx any] interface {
+	// Mark returns the mark after the last transaction.
+	Mark(ctx context.Context) (Mark, error)
+	// Write runs a function in a transaction, which is committed completely or not at all. It may run the function
+	// more than once.
+	Write(ctx context.Context, do func(tx Tx) error) error
+	// Swap replaces the mark in a transaction if it still equals was, and reports whether it did. It is the first
+	// statement of a transaction. Of two concurrent transactions, the second one waits or fails.
+	Swap(ctx context.Context, tx Tx, was, is Mark) (bool, error)
+	// Apply applies a window. It must write only with Window.Write and Window.Finish.
+	Apply(ctx context.Context, w *Window[Tx]) error
+}
+
 // Window is a range of commits to apply.
 type Window[Tx any] struct {
 	// State is the state of the store at commit Head. It is valid until Apply returns.

@@ -2,7 +2,6 @@ package importer
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/place"
@@ -120,12 +119,6 @@ func (l *loader) shareWithCopied(st *loading, id string, search func(backend.Rea
 		main[0].Parent = thread.Active
 	}
 	return true, l.shareWith(st.thread, thread, state)
-}
-
-// isFork reports whether the archive says that the conversation was forked from a thread.
-func (l *loader) isFork(st *loading, from *structure.Thread) bool {
-	id, ok := strings.CutPrefix(from.SourceID, l.options.Prefix)
-	return ok && st.header.ForkedFrom != "" && archive.IsOf(id, st.header.ForkedFrom)
 }
 
 // isOfProgram reports whether a thread was imported from the format of the current input, or from another one of the same

@@ -3,6 +3,7 @@ package importer
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
@@ -260,4 +261,10 @@ func (l *loader) hold(t *threadState) error {
 func asideMetadata(aside string) []byte {
 	b, _ := json.Marshal(map[string]string{"aside": aside})
 	return b
+}
+
+// isFork reports whether the archive says that the conversation was forked from a thread.
+func (l *loader) isFork(st *loading, from *structure.Thread) bool {
+	id, ok := strings.CutPrefix(from.SourceID, l.options.Prefix)
+	return ok && st.header.ForkedFrom != "" && archive.IsOf(id, st.header.ForkedFrom)
 }

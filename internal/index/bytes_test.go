@@ -1,7 +1,6 @@
-package sealed
+package index
 
 import (
-	"encoding/binary"
 	"fmt"
 	"os"
 	"testing"
@@ -9,16 +8,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
+
+	"github.com/lineage-store/lineage/internal/sealed"
 )
 
 // indexShape has as many kinds of ids as the table of an index.
-type indexShape struct{ Shape }
+type indexShape struct{ sealed.Shape }
 
 func (indexShape) Owners() []byte { return []byte("crt") }
 
 // TestBytesByTable prints what the tables of a closed index take in its sealed table, in its order:
 //
-//	LINEAGE_TEST_INDEX=STORE/index.bolt go test -v -run TestBytesByTable ./internal/sealed
+//	LINEAGE_TEST_INDEX=STORE/index.bolt go test -v -run TestBytesByTable ./internal/index
 func TestBytesByTable(t *testing.T) {
 	path := os.Getenv("LINEAGE_TEST_INDEX")
 	if path == "" {
@@ -28,8 +29,8 @@ func TestBytesByTable(t *testing.T) {
 	require.NoError(t, err)
 	defer db.Close()
 	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
-		directory := tx.Bucket([]byte("sealed")).Get([]byte("directory"))
-		table, err := Open(indexShape{}, directory, Sum(directory))
+		directory := tx.Bucket(sealedBucket).Get(directoryKey)
+		table, err := sealed.Open(indexShape{}, directory, sealed.Sum(directory))
 		require.NoError(t, err)
 		var name string
 		var blocks, count, bytes, all int
@@ -39,19 +40,18 @@ func TestBytesByTable(t *testing.T) {
 			}
 			blocks, count, bytes = 0, 0, 0
 		}
-		for kind := range table.sections {
-			for _, at := range table.sections[kind].blocks {
-				of := "ids of " + string(indexShape{}.Owners()[min(kind, 2)])
-				if kind == table.kinds {
-					extent := tx.Bucket([]byte("sealed")).Get(binary.BigEndian.AppendUint32([]byte("e"), at.Extent))
-					of = string(extent[at.Offset])
-				}
-				if of != name {
-					show()
-					name = of
-				}
-				blocks, count, bytes, all = blocks+1, count+at.count, bytes+at.Length, all+at.Length
+		for at := range table.Blocks() {
+			of := "entries"
+			if at.Kind >= 0 {
+				of = "ids of " + string(indexShape{}.Owners()[at.Kind])
+			} else if b, err := extentAt(tx, at.Place); err == nil {
+				of = string(b[0])
 			}
+			if of != name {
+				show()
+				name = of
+			}
+			blocks, count, bytes, all = blocks+1, count+at.Count, bytes+at.Length, all+at.Length
 		}
 		show()
 		fmt.Printf("directory %d, together %d of a file of %d bytes\n", len(directory), all+len(directory), tx.Size())
