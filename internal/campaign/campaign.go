@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -58,6 +59,15 @@ func Sample(n, about int) (sample []int) {
 		sample = append(sample, i)
 	}
 	return sample
+}
+
+// Sequential returns the tests of a conformance suite for a test that is marked norace, given that another test of the
+// package runs the concurrent ones: the sequential tests, and with -short, where Long skips the other, all.
+func Sequential[T any](sequential, concurrent []T) []T {
+	if testing.Short() {
+		return slices.Concat(sequential, concurrent)
+	}
+	return sequential
 }
 
 // Long skips a test with -short.

@@ -8,15 +8,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// createdLookups has the source ids in homes that had no run when they were first asked about: what it lacks of such a home
-// needs no lookup. It may have ids that the store has not. The write lock must be held.
+// createdLookups records the source ids in homes that began after the store was opened, so that a new one in them needs no
+// lookup. It may have ids that the store does not have. The write lock must be held.
 type createdLookups struct {
 	seed  maphash.Seed
-	homes map[structure.Home]map[uint64]struct{} // nil for a home that had runs
+	homes map[structure.Home]map[uint64]struct{} // nil for a home whose ids are looked up: it had runs, or has too many ids
 	size  int                                    // of all sets
 }
 
-// Limits of createdLookups. Beyond them it starts over, and homes that have runs by then are looked up.
+// Limits of createdLookups. It starts over with the next home beyond them.
 const (
 	mostCreatedHomes   = 1 << 10
 	mostCreatedLookups = 1 << 17
@@ -55,7 +55,7 @@ func (c *createdLookups) add(l judge.Lookup) {
 		return
 	}
 	if c.size++; c.size > mostCreatedLookups {
-		c.homes[l.Home] = nil // others have their own
+		c.homes[l.Home] = nil
 		c.size -= len(in) + 1
 		return
 	}

@@ -34,8 +34,8 @@ type emptyAt struct {
 type holeAt struct {
 	at     int
 	raw    []byte
-	text   []byte // what the JSON says, if it is a string in the first style
-	common bool   // it is
+	common bool   // the JSON is a string in the first style
+	text   []byte // which says this
 }
 
 // value is a value of the message.

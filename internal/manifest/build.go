@@ -56,8 +56,8 @@ func (b *Builder) Full() bool {
 }
 
 // Add adds a line with its line end. spans are the spans with its messages, and m is the first message, or nil. valid is set
-// if the line is known to be JSON: see IsObject. Add returns the line if the caller has to keep it whole, or nil if it follows from the
-// message.
+// if the line is known to be JSON, but for a byte order mark and white space around it. Add returns the line if the caller has
+// to keep it whole, or nil if it follows from the message.
 func (b *Builder) Add(line []byte, spans []structure.SpanRef, m *Message, valid bool) (whole []byte) {
 	text, end := CutEnd(line)
 	b.filling.set(m)
@@ -107,7 +107,7 @@ func CutEnd(line []byte) (text, end []byte) {
 	return text, line[len(text):]
 }
 
-// IsObject reports whether bytes are an object, given that they are JSON with any bytes around it that Unicode or JSON calls space.
+// IsObject reports whether bytes are an object without space around it. They must be JSON, but for white space of Unicode around it.
 func IsObject(b []byte) bool { return len(b) > 1 && b[0] == '{' && b[len(b)-1] == '}' }
 
 func (b *Builder) span(span structure.SpanRef) {

@@ -106,7 +106,7 @@ func TestCommitsOfDamage(t *testing.T) {
 }
 
 func BenchmarkCommits(b *testing.B) {
-	p := write(b, framesOf(b, 500, historyOf(20_000, 20)), nil)
+	p := writeAs(b, framesOf(b, 500, historyOf(20_000, 20)), nil, false)
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, err := range p.Commits(1) {

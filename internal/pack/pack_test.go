@@ -64,9 +64,14 @@ func framesOf(t require.TestingT, perSegment int, commits []*structure.Commit) [
 	return out
 }
 
+// write writes a pack, which is dense if the number of frames is even.
 func write(t require.TestingT, frames []Frame, filter Filter) *File {
+	return writeAs(t, frames, filter, len(frames)%2 == 0)
+}
+
+func writeAs(t require.TestingT, frames []Frame, filter Filter, dense bool) *File {
 	m := &memory{}
-	h := layout.Header{First: 1, Last: frames[len(frames)-1].Segment, FirstCommit: 1, Store: [16]byte{7}, Dense: len(frames)%2 == 0}
+	h := layout.Header{First: 1, Last: frames[len(frames)-1].Segment, FirstCommit: 1, Store: [16]byte{7}, Dense: dense}
 	w := NewWriter(m, h, filter)
 	defer w.Close()
 	for _, f := range frames {

@@ -187,18 +187,14 @@ func (r *Resolver) Sees(ctx context.Context, at lineage.SpanRef) (bool, error) {
 	if r.allows == nil || at.IsZero() {
 		return true, nil
 	}
-	run, err := r.view.Run(ctx, at.Run)
+	home, err := backend.HomeOf(ctx, r.view, at.Run)
 	if isNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	home, err := orNone(r.view.Thread(ctx, run.Home.Thread))
-	if err != nil {
-		return false, err
-	}
-	if home != nil && home.Home() == run.Home && r.allows(home) {
+	if home != nil && r.allows(home) {
 		return true, nil
 	}
 	// It may have been forked from another thread.

@@ -101,7 +101,7 @@ func TestExpandBehindTogether(t *testing.T) {
 	all.Wait()
 }
 
-// BenchmarkExpandBehind compares both ways to decompress with a dictionary: Expanded chooses by the size.
+// BenchmarkExpandBehind compares both ways to decompress with a dictionary. A reader of packs chooses by the size.
 func BenchmarkExpandBehind(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
 	dict := prose(random, 1<<20)

@@ -3,6 +3,7 @@ package backend
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/lineage-store/lineage/structure"
@@ -48,6 +49,20 @@ func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, erro
 		}
 	}
 	return reach, nil
+}
+
+// HomeOf returns the thread that a run was written for, nil if it is gone or there was none. A later thread with its id is
+// another one.
+func HomeOf(ctx context.Context, from Reader, id structure.RunID) (*structure.Thread, error) {
+	run, err := from.Run(ctx, id)
+	if err != nil || run.Home.Thread.IsZero() {
+		return nil, err
+	}
+	t, err := from.Thread(ctx, run.Home.Thread)
+	if errors.Is(err, ErrNotFound) || err == nil && t.Home() != run.Home {
+		return nil, nil
+	}
+	return t, err
 }
 
 // OwnReach returns the spans that belong to a thread, whether or not anything leads to them.

@@ -27,12 +27,12 @@ func (r *Stats) countCopies(ctx context.Context, store *lineage.Store, progress 
 	var tips []lineage.SpanRef
 	done := int64(0)
 	var last lineage.SpanRef
-	var length uint64 // of the history up to last
+	var length uint64 // of the history that ends with last
 	for c, err := range store.View().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
 		if err != nil {
 			return err
 		}
-		if !last.IsZero() && c.Tip.Run == last.Run { // as of forks of one context
+		if !last.IsZero() && c.Tip.Run == last.Run { // often: forks of one context share a run
 			length += c.Tip.Seq - last.Seq
 		} else if length, err = store.Position(ctx, c.Tip); err != nil {
 			return err

@@ -19,8 +19,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// applier returns a function that applies the windows of an update, each in one transaction: it adds the answers in the commits' spans, and
-// then the state of the changed subjects.
+// applier returns a function that applies the windows of an update, each in one transaction: it adds the answers in the
+// commits' spans, and then the state of the changed subjects.
 func applier(starts []int64) func(context.Context, *derived.Window[*sql.Tx]) error {
 	var known knownKeys
 	return func(ctx context.Context, w *derived.Window[*sql.Tx]) error {

@@ -2,8 +2,8 @@ package usage
 
 import "encoding/binary"
 
-// knownKeys are the keys of answers in the windows of an update that began with empty data. A key that is not among them is in no
-// earlier window, which needs no query. There may be others.
+// knownKeys records the keys of answers in an update that began with empty data, so that a new one needs no query. It may have
+// keys that were not stored.
 type knownKeys struct {
 	complete bool
 	keys     map[uint64]struct{} // the start of each, which is of a hash
@@ -17,7 +17,7 @@ func (k *knownKeys) begin(fresh, first bool) {
 	if fresh && first {
 		*k = knownKeys{complete: true, keys: make(map[uint64]struct{})}
 	}
-	k.complete = k.complete && fresh // another process may have written otherwise
+	k.complete = k.complete && fresh // else another process may have written
 }
 
 func (k *knownKeys) lacks(key *answerKey) bool {
@@ -25,7 +25,7 @@ func (k *knownKeys) lacks(key *answerKey) bool {
 	return k.complete && !has
 }
 
-// add adds a key that is being stored, maybe for nothing.
+// add records a key that may be stored.
 func (k *knownKeys) add(key *answerKey) {
 	if !k.complete {
 		return

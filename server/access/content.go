@@ -17,15 +17,8 @@ func (s *Scope) HasRun(ctx context.Context, view backend.View, id structure.RunI
 	if s.All() {
 		return true, nil
 	}
-	run, err := view.Run(ctx, id)
-	if err != nil || run.Home.Thread.IsZero() {
-		return false, err
-	}
-	t, err := view.Thread(ctx, run.Home.Thread)
-	if errors.Is(err, lineage.ErrNotFound) || err == nil && t.Home() != run.Home { // an earlier thread had the id
-		return false, nil
-	}
-	return err == nil && s.allows(t), err
+	t, err := backend.HomeOf(ctx, view, id)
+	return t != nil && s.allows(t), err
 }
 
 // HasContent reports whether a content is in a message in the scope: one that was written for a thread in the scope

@@ -57,13 +57,9 @@ func Run(t *testing.T, config Config) {
 // whose messages are indexed by several goroutines, and random histories.
 func RunConcurrent(t *testing.T, config Config) { runTests(t, config, concurrent) }
 
-// RunSequential runs the other tests: those of a package that has another test for RunConcurrent. In a short run, where
-// that one is left out, it runs all.
+// RunSequential runs the other tests: see campaign.Sequential.
 func RunSequential(t *testing.T, config Config) {
-	runTests(t, config, sequential)
-	if testing.Short() {
-		RunConcurrent(t, config)
-	}
+	runTests(t, config, campaign.Sequential(sequential, concurrent))
 }
 
 func runTests(t *testing.T, config Config, tests []test) {

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"github.com/lineage-store/lineage/internal/place"
+	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -33,8 +34,15 @@ func (f *filling) retain(i item, bytes int64) {
 	f.items, f.retained = append(f.items, i), f.retained+bytes
 }
 
+// retainPart counts a part of a conversation that has been loaded, if items keep it. Before, it is in memory anyway.
+func (f *filling) retainPart(c *archive.Conversation) {
+	if f.partial {
+		f.retained, f.partial = f.retained+c.Size(), false
+	}
+}
+
 // release drops the items of a commit that turned out empty, because the store has all of them.
-func (f *filling) release() { f.items, f.retained = nil, 0 }
+func (f *filling) release() { f.items, f.retained, f.partial = nil, 0, false }
 
 func (f *filling) empty() bool {
 	records, _ := f.Size()

@@ -6,7 +6,7 @@ import "slices"
 // removing them one by one would cost the length of the list each.
 type leaves struct {
 	nodes []int32
-	grown int // of nodes, those that have children
+	grown bool // some of them have children
 }
 
 // add adds a node, which is after all others.
@@ -18,13 +18,13 @@ func (l *leaves) grew(node int32) {
 		l.nodes = l.nodes[:last]
 		return
 	}
-	l.grown++
+	l.grown = true
 }
 
 // all returns the leaves, given which nodes have children. It is valid until the next change.
 func (l *leaves) all(hasKids func(node int32) bool) []int32 {
-	if l.grown > 0 {
-		l.nodes, l.grown = slices.DeleteFunc(l.nodes, hasKids), 0
+	if l.grown {
+		l.nodes, l.grown = slices.DeleteFunc(l.nodes, hasKids), false
 	}
 	return l.nodes
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -37,13 +38,9 @@ func Run(t *testing.T, c Config) {
 // goroutines, and random commits, which reach every part of an engine that has goroutines of its own.
 func RunConcurrent(t *testing.T, c Config) { runTests(t, c, concurrent) }
 
-// RunSequential runs the other tests: those of a package that has another test for RunConcurrent. In a short run, where
-// that one is left out, it runs all.
+// RunSequential runs the other tests: see campaign.Sequential.
 func RunSequential(t *testing.T, c Config) {
-	runTests(t, c, sequential)
-	if testing.Short() {
-		RunConcurrent(t, c)
-	}
+	runTests(t, c, campaign.Sequential(sequential, concurrent))
 }
 
 func runTests(t *testing.T, c Config, tests []test) {

@@ -2,10 +2,10 @@ package app
 
 import (
 	"context"
-	"errors"
 
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // Session is an open store that a command works on.
@@ -74,22 +74,14 @@ func (s *Session) Home(ctx context.Context, found *refs.Ref) (*lineage.Thread, e
 // writtenFor returns the thread that a message was written for. It returns nil if that is the current one or is gone,
 // or if the current one has the message in a history.
 func (s *Session) writtenFor(ctx context.Context, message lineage.SpanRef) (*lineage.Thread, error) {
-	view := s.Store.View()
-	run, err := view.Run(ctx, message.Run)
-	if err != nil || run.Home.Thread.IsZero() || s.Thread != nil && s.Thread.ID() == run.Home.Thread {
+	t, err := backend.HomeOf(ctx, s.Store.View(), message.Run)
+	if t == nil || err != nil {
 		return nil, err
 	}
 	if s.Thread != nil {
-		if _, err := refs.New(s.Store, s.Thread).Alone().Find(ctx, message.String()); !errors.Is(err, lineage.ErrNotFound) {
+		if sees, err := refs.New(s.Store, s.Thread).Alone().Sees(ctx, message); sees || err != nil {
 			return nil, err
 		}
-	}
-	t, err := view.Thread(ctx, run.Home.Thread)
-	if errors.Is(err, lineage.ErrNotFound) || err == nil && t.Home() != run.Home {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
 	}
 	return s.Store.Thread(ctx, t.ID)
 }

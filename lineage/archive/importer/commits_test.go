@@ -1,0 +1,53 @@
+package importer_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/backend"
+)
+
+// However large a conversation is, its messages share commits: one for each of them would cost their fixed cost.
+func TestLargeConversationsHaveFewCommits(t *testing.T) {
+	large := strings.Repeat("large ", 4<<20)
+	conversation := func(id string, bodies ...string) *archive.Conversation {
+		c := &archive.Conversation{SourceID: id}
+		for i, body := range bodies {
+			c.Nodes = append(c.Nodes, archive.Node{Role: "user", Body: []byte(body), ID: fmt.Sprint(id, "-", i)})
+		}
+		return c
+	}
+	var small []string
+	for i := range 600 {
+		small = append(small, fmt.Sprint("message ", i))
+	}
+	begun := conversation("parts", append([]string{large}, small[:300]...)...)
+	begun.More = true
+	rest := conversation("parts", append([]string{large + "too"}, small[300:]...)...)
+	for i := range rest.Nodes {
+		rest.Nodes[i].ID += "rest"
+	}
+	after := conversation("after", small...)
+	for name, all := range map[string][]*archive.Conversation{
+		"whole":    {conversation("whole", append([]string{large}, small...)...), after},
+		"in parts": {begun, rest, after},
+		"no id":    {conversation("", append([]string{large}, small...)...), after},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storeIn(t)
+			importMade(t, s, all)
+			commits := 0
+			for _, err := range s.View().Feed(context.Background(), backend.Cursor{}) {
+				require.NoError(t, err)
+				commits++
+			}
+			require.Less(t, commits, 15)
+			requireNothingNew(t, s, all)
+		})
+	}
+}
