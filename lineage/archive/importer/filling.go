@@ -32,9 +32,11 @@ func (l *loader) newFilling() *filling {
 // retain keeps a node, or the end of a conversation, until the commit has been made.
 func (f *filling) retain(i item, bytes int64) {
 	f.items, f.retained = append(f.items, i), f.retained+bytes
+	f.partial = f.partial || i.node != nil
 }
 
-// retainPart counts a part of a conversation that has been loaded, if items keep it. Before, it is in memory anyway.
+// retainPart counts a part of a conversation after it was loaded, if items keep it. While it is loaded, it is in memory
+// anyway.
 func (f *filling) retainPart(c *archive.Conversation) {
 	if f.partial {
 		f.retained, f.partial = f.retained+c.Size(), false

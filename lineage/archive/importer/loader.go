@@ -100,8 +100,8 @@ type filling struct {
 	state    backend.Snapshot
 	known    int
 	items    []item
-	retained int64 // bytes that items keep in memory, apart from the part of a conversation that is being loaded
-	partial  bool  // items keep that part
+	retained int64 // bytes that items keep in memory, without the part of a conversation that is being loaded
+	partial  bool  // items have nodes of that part
 	refilled bool  // another process changed the store first
 	// held is the conversation that continues in the next commit.
 	held *loading

@@ -29,7 +29,6 @@ func (l *loader) place(st *loading, p *prepared) error {
 	}
 	if found.Batch {
 		l.next.retain(item{st, p}, int64(len(p.Usages))<<9)
-		l.next.partial = true
 	}
 	switch {
 	case !found.How.Has():
