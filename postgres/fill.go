@@ -213,7 +213,7 @@ func (s *served) begin(ctx context.Context, epoch uint64) (is state, fetch func(
 	// Nothing of an earlier attempt may be there.
 	b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
 	b.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
-	return is, s.t.read, conn.SendBatch(ctx, &b).Close()
+	return is, s.t.read, send(ctx, conn, &b)
 }
 
 func decodeCounts(b []byte, into *index.Counts) error {

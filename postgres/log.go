@@ -390,7 +390,7 @@ func (l *log) lock(ctx context.Context, k known, n need) (t *writeTx, is state, 
 	var horizon uint64
 	l.queueState(&b, k, &is, &horizon, &there)
 	n.queue(&b, l, k.epoch, newest, &f)
-	if err = conn.SendBatch(ctx, &b).Close(); err == nil && is.unfilled {
+	if err = send(ctx, conn, &b); err == nil && is.unfilled {
 		err = errUnfilled
 	} else if err == nil && is.epoch != k.epoch {
 		err = errCollected
@@ -408,7 +408,7 @@ func (t *writeTx) read(ctx context.Context, n need) (f found, err error) {
 	defer cancel()
 	var b pgx.Batch
 	n.queue(&b, t.log, t.epoch, newest, &f)
-	return f, t.conn.SendBatch(ctx, &b).Close()
+	return f, send(ctx, t.conn, &b)
 }
 
 // append writes a row and ends the transaction. After an error the row may have been written.

@@ -113,7 +113,7 @@ WHERE before < $4 ORDER BY n, part`,
 		})
 		return err
 	})
-	if err := conn.SendBatch(ctx, &b).Close(); err != nil || len(numbers) == 0 {
+	if err := send(ctx, conn, &b); err != nil || len(numbers) == 0 {
 		return false, err
 	}
 	more = len(numbers) == mostFormer || len(ks) >= mostPruned

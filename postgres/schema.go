@@ -205,6 +205,7 @@ var migrations = [][]string{{
 // SQLSTATE codes.
 const (
 	undefinedTable    = "42P01"
+	undefinedColumn   = "42703"
 	duplicateTable    = "42P07"
 	duplicateObject   = "42710"
 	uniqueViolation   = "23505"
@@ -270,7 +271,7 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 		case err != nil:
 			return err
 		case is.version > len(migrations):
-			return fmt.Errorf("the tables have version %d, this program knows up to %d: %w", is.version, len(migrations), backend.ErrNewerFormat)
+			return newerTables(is.version)
 		case is.version == len(migrations) && is.missing > 0: // a row could be written twice
 			return ErrRestoring
 		case is.version == len(migrations) && is.identity != nil:
@@ -305,6 +306,10 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 		}
 	}
 	return errors.New("create tables and store: other processes kept changing them")
+}
+
+func newerTables(version int) error {
+	return fmt.Errorf("the tables have version %d, this program knows up to %d: %w", version, len(migrations), backend.ErrNewerFormat)
 }
 
 func (l *log) migrateOnce(ctx context.Context) error {
