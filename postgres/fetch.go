@@ -96,15 +96,18 @@ type foundPage struct {
 }
 
 // stateSQL reads the latest state. horizon says as of which states it can be read. The last columns are whether the log has
-// a row that is known, how many changes are unfolded, and these, without so many if they were after the same fold.
+// a row that is known, how many changes are unfolded, and these, without so many if they were after the same fold: their sizes,
+// and all in one value, since arrays of bytes come as text, which takes long to decode.
 const stateSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.tally, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
   h.n IS NULL AND (SELECT l.n FROM lineage_log l WHERE l.store = $1 ORDER BY l.n LIMIT 1) IS NOT NULL,
   EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
   EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4),
-  coalesce(h.unfolded, 0),
-  (SELECT array_agg(f.changes ORDER BY f.part) FROM lineage_former f WHERE f.store = $1 AND f.epoch = s.epoch AND f.n = 0
-    AND f.part >= CASE WHEN s.epoch = $5 AND ($6::bigint < 0 OR h.folded = $6) THEN $7::integer ELSE 0 END AND f.part < h.unfolded)
-FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch WHERE s.store = $1`
+  coalesce(h.unfolded, 0), u.sizes, u.changes
+FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch LEFT JOIN LATERAL (
+  SELECT array_agg(coalesce(octet_length(f.changes), 0) ORDER BY f.part) AS sizes, string_agg(f.changes, '' ORDER BY f.part) AS changes
+  FROM lineage_former f WHERE f.store = $1 AND f.epoch = s.epoch AND f.n = 0
+    AND f.part >= CASE WHEN s.epoch = $5 AND ($6::bigint < 0 OR h.folded = $6) THEN $7::integer ELSE 0 END AND f.part < h.unfolded) u ON true
+WHERE s.store = $1`
 
 // The lookups of entries as of a state. $3 is minus its number: older versions have a larger age, so the first version
 // that a lookup finds is the newest that counts. Each lookup has a limit, so that a server without statistics uses the
@@ -263,8 +266,9 @@ func (l *log) queueStateAfter(b *pgx.Batch, k known, fold int64, without int, is
 		var now, epoch, forgets, folded, unfolded int64
 		var first, n, id, gone *int64
 		var counts []byte
-		var changes [][]byte
-		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &folded, &is.unfilled, &is.collecting, there, &unfolded, &changes)
+		var sizes []int32
+		var changes []byte
+		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &folded, &is.unfilled, &is.collecting, there, &unfolded, &sizes, &changes)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errRemoved
 		}
@@ -278,18 +282,18 @@ func (l *log) queueStateAfter(b *pgx.Batch, k known, fold int64, without int, is
 			is.unfolded = k.unfolded
 		}
 		var later []index.Entry
-		size := 0
-		for _, some := range changes {
-			entries, err := decodeChanges(some)
+		size := len(changes)
+		for _, length := range sizes {
+			entries, err := decodeChanges(changes[:length:length])
 			if err == nil && len(entries) == 0 {
 				err = errChanges
 			}
 			if err != nil {
 				return err
 			}
-			later, size = append(later, entries...), size+len(some)
+			later, changes = append(later, entries...), changes[length:]
 		}
-		is.unfolded = is.unfolded.with(latestOf(later), size, len(changes))
+		is.unfolded = is.unfolded.with(latestOf(later), size, len(sizes))
 		if n == nil {
 			return nil
 		}
