@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -97,17 +96,23 @@ type foundPage struct {
 
 // stateSQL reads the latest state. horizon says as of which states it can be read. The last columns are whether the log has
 // a row that is known, how many changes are unfolded, and these, without so many if they were after the same fold: their sizes,
-// and all in one value, since arrays of bytes come as text, which takes long to decode.
-const stateSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.tally, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
+// and all in one value, since arrays of bytes come as text, which takes long to decode. atSQL does not read changes.
+const (
+	stateSQL = stateColumnsSQL + `, u.sizes, u.changes` + stateFromSQL + ` LEFT JOIN LATERAL (
+  SELECT array_agg(coalesce(octet_length(f.changes), 0) ORDER BY f.part) AS sizes, string_agg(f.changes, '' ORDER BY f.part) AS changes
+  FROM lineage_former f WHERE f.store = $1 AND f.epoch = s.epoch AND f.n = 0
+    AND f.part >= CASE WHEN s.epoch = $5 AND h.folded = $6 THEN $7::integer ELSE 0 END AND f.part < h.unfolded) u ON true` + stateWhereSQL
+	atSQL = stateColumnsSQL + `, NULL::integer[], NULL::bytea` + stateFromSQL + stateWhereSQL
+
+	stateColumnsSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.tally, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
   h.n IS NULL AND (SELECT l.n FROM lineage_log l WHERE l.store = $1 ORDER BY l.n LIMIT 1) IS NOT NULL,
   EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
   EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4),
-  coalesce(h.unfolded, 0), u.sizes, u.changes
-FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch LEFT JOIN LATERAL (
-  SELECT array_agg(coalesce(octet_length(f.changes), 0) ORDER BY f.part) AS sizes, string_agg(f.changes, '' ORDER BY f.part) AS changes
-  FROM lineage_former f WHERE f.store = $1 AND f.epoch = s.epoch AND f.n = 0
-    AND f.part >= CASE WHEN s.epoch = $5 AND ($6::bigint < 0 OR h.folded = $6) THEN $7::integer ELSE 0 END AND f.part < h.unfolded) u ON true
-WHERE s.store = $1`
+  coalesce(h.unfolded, 0)`
+	stateFromSQL = `
+FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch`
+	stateWhereSQL = ` WHERE s.store = $1`
+)
 
 // The lookups of entries as of a state. $3 is minus its number: older versions have a larger age, so the first version
 // that a lookup finds is the newest that counts. Each lookup has a limit, so that a server without statistics uses the
@@ -256,13 +261,18 @@ func (n *need) eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
 // queueState adds the statement that reads the state. If the log does not have the row that is known, a part of what is
 // unfolded may be missing.
 func (l *log) queueState(b *pgx.Batch, k known, is *state, horizon *uint64, there *bool) {
-	l.queueStateAfter(b, k, int64(k.folded), k.unfolded.rows(), is, horizon, there)
+	b.Queue(stateSQL, l.store, int64(k.first), int64(k.ID), k.count(), int64(k.epoch), int64(k.folded), int32(k.unfolded.rows())).
+		QueryRow(l.readState(k, true, is, horizon, there))
 }
 
-// queueStateAfter is queueState without so many changes after a fold, or any fold if it is negative: then what is unfolded is
-// not read.
-func (l *log) queueStateAfter(b *pgx.Batch, k known, fold int64, without int, is *state, horizon *uint64, there *bool) {
-	b.Queue(stateSQL, l.store, int64(k.first), int64(k.ID), k.count(), int64(k.epoch), fold, int32(without)).QueryRow(func(r pgx.Row) error {
+// queueAt is queueState without what is unfolded.
+func (l *log) queueAt(b *pgx.Batch, at head, is *state, horizon *uint64, there *bool) {
+	b.Queue(atSQL, l.store, int64(at.first), int64(at.ID), at.count()).QueryRow(l.readState(known{head: at}, false, is, horizon, there))
+}
+
+// readState reads the row of these statements. Without changes what is unfolded is incomplete.
+func (l *log) readState(k known, changed bool, is *state, horizon *uint64, there *bool) func(pgx.Row) error {
+	return func(r pgx.Row) error {
 		var now, epoch, forgets, folded, unfolded int64
 		var first, n, id, gone *int64
 		var counts []byte
@@ -297,12 +307,12 @@ func (l *log) queueStateAfter(b *pgx.Batch, k known, fold int64, without int, is
 		if n == nil {
 			return nil
 		}
-		if has := is.unfolded.rows(); *there && fold >= 0 && int64(has) != unfolded { // the next ones would take the place of others
+		if has := is.unfolded.rows(); *there && changed && int64(has) != unfolded { // the next ones would take the place of others
 			return &backend.CorruptError{File: "lineage_former", What: fmt.Sprintf("the changes of %d rows instead of %d", has, unfolded)}
 		}
 		is.first, is.Cursor, *horizon = uint64(*first), backend.Cursor{Number: uint64(*n), ID: uint64(*id)}, uint64(*gone)
 		return decodeCounts(counts, &is.counts)
-	})
+	}
 }
 
 func encodeCounts(c index.Counts) []byte {
@@ -346,7 +356,7 @@ func (l *log) at(ctx context.Context, at head, n need) (f found, err error) {
 	var there bool
 	err = l.snapshot(ctx, func(b *pgx.Batch) {
 		is, f, there, horizon = state{}, found{}, false, 0
-		l.queueStateAfter(b, known{head: at}, -1, math.MaxInt32, &is, &horizon, &there) // its unfolded entries are known
+		l.queueAt(b, at, &is, &horizon, &there) // its unfolded entries are known
 		n.queue(b, l, at.epoch, int64(at.Number), &f)
 	})
 	if err == nil && (is.epoch != at.epoch || !there || horizon > at.Number) {
