@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -56,6 +57,18 @@ type need struct {
 	read.Need
 	pages []page
 	rows  []uint64 // of the log, by number; perhaps only the first ones are found
+	// damaged, when not nil, takes what is damaged in ranges and pages, perhaps again. Else that is an error.
+	damaged func(key []byte, what string)
+}
+
+// tolerate returns an error of a row of the table, unless it is damage that is taken.
+func (n *need) tolerate(key []byte, err error) error {
+	var damage *backend.CorruptError
+	if n.damaged == nil || !errors.As(err, &damage) {
+		return err
+	}
+	n.damaged(key, damage.What)
+	return nil
 }
 
 // page is the first or, if descending, the last entries of a range.
@@ -82,14 +95,24 @@ type foundPage struct {
 }
 
 // stateSQL reads the latest state. horizon says as of which states it can be read. The last columns are whether the log has
-// a row that is known, and what is unfolded after a commit of an epoch.
-const stateSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.sums, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
+// a row that is known, how many changes are unfolded, and these, without so many if they were after the same fold: their sizes,
+// and all in one value, since arrays of bytes come as text, which takes long to decode. atSQL does not read changes.
+const (
+	stateSQL = stateColumnsSQL + `, u.sizes, u.changes` + stateFromSQL + ` LEFT JOIN LATERAL (
+  SELECT array_agg(coalesce(octet_length(f.changes), 0) ORDER BY f.part) AS sizes, string_agg(f.changes, '' ORDER BY f.part) AS changes
+  FROM lineage_former f WHERE f.store = $1 AND f.epoch = s.epoch AND f.n = 0
+    AND f.part >= CASE WHEN s.epoch = $5 AND h.folded = $6 THEN $7::integer ELSE 0 END AND f.part < h.unfolded) u ON true` + stateWhereSQL
+	atSQL = stateColumnsSQL + `, NULL::integer[], NULL::bytea` + stateFromSQL + stateWhereSQL
+
+	stateColumnsSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.tally, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
   h.n IS NULL AND (SELECT l.n FROM lineage_log l WHERE l.store = $1 ORDER BY l.n LIMIT 1) IS NOT NULL,
   EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
   EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4),
-  (SELECT array_agg(f.changes ORDER BY f.n) FROM lineage_former f WHERE f.store = $1 AND f.epoch = s.epoch AND f.changes IS NOT NULL
-    AND f.n > greatest(h.folded, CASE WHEN s.epoch = $5 THEN $6::bigint ELSE 0 END))
-FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch WHERE s.store = $1`
+  coalesce(h.unfolded, 0)`
+	stateFromSQL = `
+FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch`
+	stateWhereSQL = ` WHERE s.store = $1`
+)
 
 // The lookups of entries as of a state. $3 is minus its number: older versions have a larger age, so the first version
 // that a lookup finds is the newest that counts. Each lookup has a limit, so that a server without statistics uses the
@@ -100,9 +123,10 @@ const (
 	rangesSQL = `SELECT r.i, e.key, e.value FROM unnest($4::bytea[], $5::bytea[]) WITH ORDINALITY AS r (low, high, i), LATERAL (
   SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= r.low AND key < r.high AND age >= $3 ORDER BY key, age) e
 WHERE e.value IS NOT NULL ORDER BY r.i, e.key`
-	// lastsSQL is for keys of spans, which are never deleted in an epoch.
+	// lastsSQL is for groups of spans, which are never deleted in an epoch.
 	lastsSQL = `SELECT r.i, e.key, e.value FROM unnest($4::bytea[], $5::bytea[]) WITH ORDINALITY AS r (low, high, i), LATERAL (
-  SELECT key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= r.low AND key < r.high AND age >= $3 AND value IS NOT NULL ORDER BY key DESC LIMIT 1) e`
+  SELECT key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND age >= $3
+    AND key = (SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= r.low AND key < r.high AND age >= $3 ORDER BY key DESC LIMIT 1) ORDER BY age LIMIT 1) e`
 	pageSQL = `SELECT key, value FROM (
   SELECT DISTINCT ON (key) key, value FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key >= $4 AND key < $5 AND age >= $3 ORDER BY key, age) e
 WHERE value IS NOT NULL ORDER BY key LIMIT $6`
@@ -126,12 +150,12 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 	store, e, age := l.store, int64(epoch), -number
 	if len(n.Keys) > 0 {
 		into.keys = make(map[string][]byte, len(n.Keys))
-		b.Queue(keysSQL, store, e, age, storedKeys(n.Keys)).Query(func(rows pgx.Rows) error {
+		ks := storedKeys(n.Keys)
+		b.Queue(keysSQL, store, e, age, ks).Query(func(rows pgx.Rows) error {
 			var i int64
 			var value []byte
 			_, err := pgx.ForEachRow(rows, []any{&i, &value}, func() error {
-				is, err := restored(storedKey(n.Keys[i-1]), value)
-				into.keys[string(n.Keys[i-1])] = is.Value
+				err := eachRestored(ks[i-1], value, func(e index.Entry) { into.keys[string(e.Key)] = e.Value })
 				value = nil
 				return err
 			})
@@ -142,7 +166,7 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 		into.ranges = make([][]index.Entry, len(n.Ranges))
 		low, to := bounds(n.Ranges)
 		b.Queue(rangesSQL, store, e, age, low, to).Query(func(rows pgx.Rows) error {
-			err := eachOf(rows, func(i int64, e index.Entry) { into.ranges[i-1] = append(into.ranges[i-1], e) })
+			err := n.eachOf(rows, func(i int64, e index.Entry) { into.ranges[i-1] = append(into.ranges[i-1], e) })
 			for i, r := range n.Ranges {
 				into.ranges[i] = inRange(into.ranges[i], r.From, r.To)
 			}
@@ -153,7 +177,7 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 		into.lasts = make([]index.Entry, len(n.Lasts))
 		low, to := bounds(n.Lasts)
 		b.Queue(lastsSQL, store, e, age, low, to).Query(func(rows pgx.Rows) error {
-			return eachOf(rows, func(i int64, e index.Entry) { into.lasts[i-1] = e })
+			return n.eachOf(rows, func(i int64, e index.Entry) { into.lasts[i-1] = e })
 		})
 	}
 	into.pages = make([]foundPage, len(n.pages))
@@ -164,7 +188,7 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 		}
 		low, to := storedBounds(p.From, p.To)
 		b.Queue(sql, store, e, age, low, to, p.limit).Query(func(rows pgx.Rows) error {
-			return into.pages[i].read(rows, p.limit)
+			return into.pages[i].read(rows, n, p)
 		})
 	}
 	if len(n.rows) > 0 {
@@ -179,16 +203,31 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 	}
 }
 
-func (p *foundPage) read(rows pgx.Rows, limit int) error {
+func (p *foundPage) read(rows pgx.Rows, n *need, of page) error {
 	var key, value []byte
+	count := 0
 	_, err := pgx.ForEachRow(rows, []any{&key, &value}, func() error {
-		p.next = key
-		e, err := restored(key, value)
-		p.entries = append(p.entries, e)
+		count++
+		err := n.tolerate(key, p.add(key, value, of.descending))
 		key, value = nil, nil
 		return err
 	})
-	p.more = len(p.entries) == limit
+	p.more = count == of.limit
+	return err
+}
+
+// add adds what the next row has.
+func (p *foundPage) add(key, value []byte, descending bool) error {
+	from := len(p.entries)
+	err := eachRestored(key, value, func(e index.Entry) { p.entries = append(p.entries, e) })
+	p.next = key
+	switch {
+	case !isSpan(key):
+	case descending:
+		slices.Reverse(p.entries[from:])
+	default:
+		p.next = lastInGroup(key)
+	}
 	return err
 }
 
@@ -208,14 +247,11 @@ func bounds(ranges []read.Range) (low, to [][]byte) {
 	return low, to
 }
 
-func eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
+func (n *need) eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
 	var i int64
 	var key, value []byte
 	_, err := pgx.ForEachRow(rows, []any{&i, &key, &value}, func() error {
-		e, err := restored(key, value)
-		if err == nil {
-			take(i, e)
-		}
+		err := n.tolerate(key, eachRestored(key, value, func(e index.Entry) { take(i, e) }))
 		key, value = nil, nil
 		return err
 	})
@@ -225,17 +261,24 @@ func eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
 // queueState adds the statement that reads the state. If the log does not have the row that is known, a part of what is
 // unfolded may be missing.
 func (l *log) queueState(b *pgx.Batch, k known, is *state, horizon *uint64, there *bool) {
-	l.queueStateAfter(b, k, k.Number, is, horizon, there)
+	b.Queue(stateSQL, l.store, int64(k.first), int64(k.ID), k.count(), int64(k.epoch), int64(k.folded), int32(k.unfolded.rows())).
+		QueryRow(l.readState(k, true, is, horizon, there))
 }
 
-// queueStateAfter is queueState without what is unfolded up to a commit.
-func (l *log) queueStateAfter(b *pgx.Batch, k known, after uint64, is *state, horizon *uint64, there *bool) {
-	b.Queue(stateSQL, l.store, int64(k.first), int64(k.ID), k.count(), int64(k.epoch), int64(after)).QueryRow(func(r pgx.Row) error {
-		var now, epoch, forgets, folded int64
+// queueAt is queueState without what is unfolded.
+func (l *log) queueAt(b *pgx.Batch, at head, is *state, horizon *uint64, there *bool) {
+	b.Queue(atSQL, l.store, int64(at.first), int64(at.ID), at.count()).QueryRow(l.readState(known{head: at}, false, is, horizon, there))
+}
+
+// readState reads the row of these statements. Without changes what is unfolded is incomplete.
+func (l *log) readState(k known, changed bool, is *state, horizon *uint64, there *bool) func(pgx.Row) error {
+	return func(r pgx.Row) error {
+		var now, epoch, forgets, folded, unfolded int64
 		var first, n, id, gone *int64
 		var counts []byte
-		var changes [][]byte
-		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &folded, &is.unfilled, &is.collecting, there, &changes)
+		var sizes []int32
+		var changes []byte
+		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &folded, &is.unfilled, &is.collecting, there, &unfolded, &sizes, &changes)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errRemoved
 		}
@@ -249,21 +292,27 @@ func (l *log) queueStateAfter(b *pgx.Batch, k known, after uint64, is *state, ho
 			is.unfolded = k.unfolded
 		}
 		var later []index.Entry
-		size := 0
-		for _, some := range changes {
-			entries, err := decodeChanges(some)
+		size := len(changes)
+		for _, length := range sizes {
+			entries, err := decodeChanges(changes[:length:length])
+			if err == nil && len(entries) == 0 {
+				err = errChanges
+			}
 			if err != nil {
 				return err
 			}
-			later, size = append(later, entries...), size+len(some)
+			later, changes = append(later, entries...), changes[length:]
 		}
-		is.unfolded = is.unfolded.with(latestOf(later), size)
+		is.unfolded = is.unfolded.with(latestOf(later), size, len(sizes))
 		if n == nil {
 			return nil
 		}
+		if has := is.unfolded.rows(); *there && changed && int64(has) != unfolded { // the next ones would take the place of others
+			return &backend.CorruptError{File: "lineage_former", What: fmt.Sprintf("the changes of %d rows instead of %d", has, unfolded)}
+		}
 		is.first, is.Cursor, *horizon = uint64(*first), backend.Cursor{Number: uint64(*n), ID: uint64(*id)}, uint64(*gone)
 		return decodeCounts(counts, &is.counts)
-	})
+	}
 }
 
 func encodeCounts(c index.Counts) []byte {
@@ -307,7 +356,7 @@ func (l *log) at(ctx context.Context, at head, n need) (f found, err error) {
 	var there bool
 	err = l.snapshot(ctx, func(b *pgx.Batch) {
 		is, f, there, horizon = state{}, found{}, false, 0
-		l.queueStateAfter(b, known{head: at}, newest, &is, &horizon, &there) // its unfolded entries are known
+		l.queueAt(b, at, &is, &horizon, &there) // its unfolded entries are known
 		n.queue(b, l, at.epoch, int64(at.Number), &f)
 	})
 	if err == nil && (is.epoch != at.epoch || !there || horizon > at.Number) {

@@ -199,8 +199,8 @@ func (s *served) begin(ctx context.Context, epoch uint64) (is state, fetch func(
 	s.t = &writeTx{s.log, conn, epoch}
 	var b pgx.Batch
 	begin(&b)
-	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, sums, folded) VALUES ($1, $2, 0, 0, 0, $3, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(is.counts))
-	b.Queue(`SELECT h.first, h.n, h.id, h.sums, EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1) FROM lineage_head h WHERE h.store = $1 AND h.epoch = $2 FOR UPDATE OF h`,
+	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, tally, folded, unfolded) VALUES ($1, $2, 0, 0, 0, $3, 0, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(is.counts))
+	b.Queue(`SELECT h.first, h.n, h.id, h.tally, EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1) FROM lineage_head h WHERE h.store = $1 AND h.epoch = $2 FOR UPDATE OF h`,
 		s.log.store, int64(epoch)).QueryRow(func(r pgx.Row) error {
 		var first, n, id int64
 		var counts []byte
@@ -213,7 +213,7 @@ func (s *served) begin(ctx context.Context, epoch uint64) (is state, fetch func(
 	// Nothing of an earlier attempt may be there.
 	b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
 	b.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
-	return is, s.t.read, conn.SendBatch(ctx, &b).Close()
+	return is, s.t.read, send(ctx, conn, &b)
 }
 
 func decodeCounts(b []byte, into *index.Counts) error {
@@ -232,7 +232,7 @@ func (s *served) end(ctx context.Context, is state, entries []version) error {
 	var b pgx.Batch
 	queueDurability(&b, backend.Normal)
 	s.log.queueMade(&b, is.epoch, is.Number, made{entries: entries})
-	s.log.queueHead(&b, is.head, is.counts, is.folded)
+	s.log.queueHead(&b, is.head, is.counts, is.folded, 0)
 	return s.t.commit(ctx, &b)
 }
 

@@ -148,7 +148,9 @@ func (j *judging) seal() error {
 	}
 	r.counts = j.counts.Values()
 	for k := range j.table.assume {
-		r.assumed = append(r.assumed, []byte(k))
+		if k := []byte(k); !j.table.spansEnd(k) { // else its group may have others
+			r.assumed = append(r.assumed, k)
+		}
 	}
 	return r.seal()
 }
@@ -167,7 +169,8 @@ func replaces(e index.Entry) bool {
 }
 
 // settle makes the table that of the state after the row, for the next batch.
-func (t *table) settle(is state, written []version) {
+func (t *table) settle(is state, made []version) {
+	written := ungrouped(made)
 	t.is = is
 	for _, e := range written {
 		k, v := bytes.Clone(e.Key), e.Value
@@ -175,10 +178,8 @@ func (t *table) settle(is state, written []version) {
 			v = bytes.Clone(v)
 		}
 		t.set(k, v)
-		if k[0] == keys.TableSpan && v != nil {
-			from := string(k[:spanPrefix])
-			last, known := t.lasts[from]
-			if known && bytes.Compare(last.Key, k) < 0 || !known && keys.ReadUint64(k[spanPrefix:]) == 1 { // it has no others
+		if isSpan(k) { // spans are written in their order
+			if from := string(k[:spanPrefix]); bytes.Compare(t.lasts[from].Key, k) < 0 {
 				t.lasts[from] = index.Entry{Key: k, Value: v}
 			}
 		}

@@ -21,6 +21,9 @@ func isLong(key []byte) bool { return len(key) > longKey }
 
 // storedKey returns what the table has of a key.
 func storedKey(key []byte) []byte {
+	if isSpan(key) {
+		return groupKey(key)
+	}
 	if !isLong(key) {
 		return key
 	}
@@ -28,15 +31,14 @@ func storedKey(key []byte) []byte {
 	return append(bytes.Clone(key[:longKey]), sum[:]...)
 }
 
+// storedKeys returns what the table has of keys, each once.
 func storedKeys(ks [][]byte) [][]byte {
-	if !slices.ContainsFunc(ks, isLong) {
-		return ks
-	}
 	all := make([][]byte, len(ks))
 	for i, k := range ks {
 		all[i] = storedKey(k)
 	}
-	return all
+	slices.SortFunc(all, bytes.Compare)
+	return slices.CompactFunc(all, bytes.Equal)
 }
 
 // stored returns key and value of an entry as the table has them.
@@ -48,7 +50,23 @@ func stored(e index.Entry) (key, value []byte) {
 	return storedKey(e.Key), append(value, e.Value...)
 }
 
-// restored is the inverse of stored, for an entry with a value.
+// eachRestored passes what a row of the table has, by key.
+func eachRestored(key, value []byte, take func(index.Entry)) error {
+	if len(key) == 0 || key[0] != keys.TableSpan {
+		e, err := restored(key, value)
+		if err == nil {
+			take(e)
+		}
+		return err
+	}
+	all, err := decodeGroup(key, value)
+	for _, e := range all {
+		take(e)
+	}
+	return err
+}
+
+// restored is the inverse of stored, for an entry with a value that is not a group.
 func restored(key, value []byte) (index.Entry, error) {
 	if !isLong(key) {
 		return index.Entry{Key: key, Value: present(value)}, nil
@@ -63,7 +81,10 @@ func restored(key, value []byte) (index.Entry, error) {
 // storedBounds returns a range of the table that has all entries of a range. It may have others.
 func storedBounds(from, to []byte) (low, high []byte) {
 	low, high = from, to
-	if isLong(from) {
+	switch {
+	case isSpan(from):
+		low = groupKey(from)
+	case isLong(from):
 		low = from[:longKey]
 	}
 	switch {
@@ -77,7 +98,7 @@ func storedBounds(from, to []byte) (low, high []byte) {
 
 // inRange sorts entries from a range of the table, and keeps those of a range.
 func inRange(all []index.Entry, from, to []byte) []index.Entry {
-	if !isLong(from) && !isLong(to) && !slices.ContainsFunc(all, func(e index.Entry) bool { return isLong(e.Key) }) {
+	if !isLong(from) && !isLong(to) && !slices.ContainsFunc(all, func(e index.Entry) bool { return isLong(e.Key) || e.Key[0] == keys.TableSpan }) {
 		return all
 	}
 	slices.SortFunc(all, func(a, b index.Entry) int { return bytes.Compare(a.Key, b.Key) })

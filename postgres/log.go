@@ -164,13 +164,14 @@ func (l *log) queueRow(b *pgx.Batch, epoch uint64, r *row) {
 	b.Queue(`INSERT INTO lineage_log (store, n, count, id, data, entries) VALUES ($1, $2, $3, $4, $5, $6)`,
 		l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int32(len(r.entries)))
 	l.queueMade(b, epoch, r.last().Number, r.made)
-	l.queueHead(b, head{r.first, r.last(), epoch}, r.counts, r.folded)
+	l.queueHead(b, head{r.first, r.last(), epoch}, r.counts, r.folded, r.unfolded.rows())
 }
 
 // queueMade adds the statements that write versions of entries, and what is unfolded.
 func (l *log) queueMade(b *pgx.Batch, epoch, number uint64, m made) {
-	if m.changes != nil {
-		b.Queue(`INSERT INTO lineage_former (store, epoch, n, part, keys, changes) VALUES ($1, $2, $3, 0, '{}', $4)`, l.store, int64(epoch), int64(number), m.changes)
+	if m.changes != nil { // in the place of some that are folded, on the same page
+		b.Queue(`INSERT INTO lineage_former (store, epoch, n, part, keys, changes) VALUES ($1, $2, 0, $3, '{}', $4) ON CONFLICT (store, epoch, n, part) DO UPDATE SET changes = excluded.changes`,
+			l.store, int64(epoch), int32(m.unfolded.rows()-1), m.changes)
 	}
 	entries := m.entries
 	for part := int32(1); len(entries) > 0; part++ {
@@ -194,11 +195,11 @@ func (l *log) queueMade(b *pgx.Batch, epoch, number uint64, m made) {
 // mostEntries limits the entries that a statement writes.
 const mostEntries = 1 << 13
 
-// queueHead adds the statement that records for which row of the log there are entries.
-func (l *log) queueHead(b *pgx.Batch, h head, counts index.Counts, folded uint64) {
-	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, sums, folded) VALUES ($1, $2, $3, $4, $5, $6, $7)
-ON CONFLICT (store, epoch) DO UPDATE SET first = excluded.first, n = excluded.n, id = excluded.id, sums = excluded.sums, folded = excluded.folded`,
-		l.store, int64(h.epoch), int64(h.first), int64(h.Number), int64(h.ID), encodeCounts(counts), int64(folded))
+// queueHead adds the statement that records for which row of the log there are entries, and how many changes are unfolded.
+func (l *log) queueHead(b *pgx.Batch, h head, counts index.Counts, folded uint64, unfolded int) {
+	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, tally, folded, unfolded) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (store, epoch) DO UPDATE SET first = excluded.first, n = excluded.n, id = excluded.id, tally = excluded.tally, folded = excluded.folded, unfolded = excluded.unfolded`,
+		l.store, int64(h.epoch), int64(h.first), int64(h.Number), int64(h.ID), encodeCounts(counts), int64(folded), int32(unfolded))
 }
 
 // append writes a row after the head. After errBehind no attempt can write the row any more, not even
@@ -389,7 +390,7 @@ func (l *log) lock(ctx context.Context, k known, n need) (t *writeTx, is state, 
 	var horizon uint64
 	l.queueState(&b, k, &is, &horizon, &there)
 	n.queue(&b, l, k.epoch, newest, &f)
-	if err = conn.SendBatch(ctx, &b).Close(); err == nil && is.unfilled {
+	if err = send(ctx, conn, &b); err == nil && is.unfilled {
 		err = errUnfilled
 	} else if err == nil && is.epoch != k.epoch {
 		err = errCollected
@@ -407,7 +408,7 @@ func (t *writeTx) read(ctx context.Context, n need) (f found, err error) {
 	defer cancel()
 	var b pgx.Batch
 	n.queue(&b, t.log, t.epoch, newest, &f)
-	return f, t.conn.SendBatch(ctx, &b).Close()
+	return f, send(ctx, t.conn, &b)
 }
 
 // append writes a row and ends the transaction. After an error the row may have been written.

@@ -93,13 +93,13 @@ func (l *log) pruneSome(ctx context.Context, epoch uint64) (more bool, err error
 	var b pgx.Batch
 	begin(&b)
 	// Whoever has the oldest row prunes.
-	b.Queue(`SELECT FROM lineage_former WHERE store = $1 AND epoch = $2 ORDER BY n, part LIMIT 1 FOR UPDATE NOWAIT`, l.store, int64(epoch))
+	b.Queue(`SELECT FROM lineage_former WHERE store = $1 AND epoch = $2 AND n > 0 ORDER BY n, part LIMIT 1 FOR UPDATE NOWAIT`, l.store, int64(epoch))
 	var numbers []int64
 	var ks [][]byte
 	var parts []int32
 	b.Queue(`SELECT n, part, keys FROM (
   SELECT n, part, keys, sum(cardinality(keys)) OVER (ORDER BY n, part) - cardinality(keys) AS before FROM (
-    SELECT n, part, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND made_at < now() - $3::bigint * interval '1 millisecond'
+    SELECT n, part, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND n > 0 AND made_at < now() - $3::bigint * interval '1 millisecond'
       AND n <= (SELECT folded FROM lineage_head WHERE store = $1 AND epoch = $2) ORDER BY n, part LIMIT $5) oldest) f
 WHERE before < $4 ORDER BY n, part`,
 		l.store, int64(epoch), formerTime.Milliseconds(), mostPruned, mostFormer).Query(func(rows pgx.Rows) error {
@@ -113,7 +113,7 @@ WHERE before < $4 ORDER BY n, part`,
 		})
 		return err
 	})
-	if err := conn.SendBatch(ctx, &b).Close(); err != nil || len(numbers) == 0 {
+	if err := send(ctx, conn, &b); err != nil || len(numbers) == 0 {
 		return false, err
 	}
 	more = len(numbers) == mostFormer || len(ks) >= mostPruned

@@ -36,7 +36,8 @@ type row struct {
 // version is an entry to write.
 type version struct {
 	index.Entry
-	replaces bool // perhaps: there may be an earlier version
+	replaces bool          // perhaps: there may be an earlier version
+	group    []index.Entry // the spans of a group
 }
 
 func (r *row) last() backend.Cursor { return backend.Cursor{Number: r.first + r.count - 1, ID: r.id} }

@@ -189,11 +189,23 @@ var migrations = [][]string{{
 	`ALTER TABLE lineage_head RENAME COLUMN totals TO sums`,
 }, {
 	`ALTER TABLE lineage_search RENAME COLUMN turn TO version`,
+}, {
+	// Entries of spans are in groups: all entries are made from the log again.
+	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
+	// Columns of any size come first, so that fewer bytes of a row are empty.
+	`ALTER TABLE lineage_entry DROP COLUMN epoch, DROP COLUMN age`,
+	`ALTER TABLE lineage_entry ADD COLUMN epoch bigint NOT NULL, ADD COLUMN age bigint NOT NULL CHECK (age < 0), ADD PRIMARY KEY (store, epoch, key, age)`,
+	// Changes of rows of the log take the places of earlier ones, which are folded. This is how many are not.
+	`ALTER TABLE lineage_head ADD COLUMN unfolded integer NOT NULL`,
+	`ALTER TABLE lineage_former SET (fillfactor = 50)`,
+	// As before, programs of an earlier version can neither write nor read any more.
+	`ALTER TABLE lineage_head RENAME COLUMN sums TO tally`,
 }}
 
 // SQLSTATE codes.
 const (
 	undefinedTable    = "42P01"
+	undefinedColumn   = "42703"
 	duplicateTable    = "42P07"
 	duplicateObject   = "42710"
 	uniqueViolation   = "23505"
@@ -259,7 +271,7 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 		case err != nil:
 			return err
 		case is.version > len(migrations):
-			return fmt.Errorf("the tables have version %d, this program knows up to %d: %w", is.version, len(migrations), backend.ErrNewerFormat)
+			return newerTables(is.version)
 		case is.version == len(migrations) && is.missing > 0: // a row could be written twice
 			return ErrRestoring
 		case is.version == len(migrations) && is.identity != nil:
@@ -294,6 +306,10 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 		}
 	}
 	return errors.New("create tables and store: other processes kept changing them")
+}
+
+func newerTables(version int) error {
+	return fmt.Errorf("the tables have version %d, this program knows up to %d: %w", version, len(migrations), backend.ErrNewerFormat)
 }
 
 func (l *log) migrateOnce(ctx context.Context) error {

@@ -71,7 +71,7 @@ func (s searchServer) Write(ctx context.Context, do func(searchindex.Tx) error) 
 		t := &writeTx{log: s.log, conn: conn}
 		defer t.rollback()
 		begun := false
-		send := func(statements func(*pgx.Batch)) error {
+		execute := func(statements func(*pgx.Batch)) error {
 			var b pgx.Batch
 			if !begun {
 				begin(&b)
@@ -80,12 +80,12 @@ func (s searchServer) Write(ctx context.Context, do func(searchindex.Tx) error) 
 				begun = true
 			}
 			statements(&b)
-			return conn.SendBatch(ctx, &b).Close()
+			return send(ctx, conn, &b)
 		}
-		if err := do(send); err != nil {
+		if err := do(execute); err != nil {
 			return err
 		}
-		return send(func(b *pgx.Batch) { b.Queue(`COMMIT`) })
+		return execute(func(b *pgx.Batch) { b.Queue(`COMMIT`) })
 	}))
 }
 

@@ -172,7 +172,7 @@ func TestStatements(t *testing.T) {
 	}
 	for _, store := range [][]byte{e.log.store, keyOf("another")} { // in the epoch that the arguments name, and beside it
 		do(`INSERT INTO lineage_log SELECT $1, 1000 + i, 1, i, '', 0 FROM generate_series(1, 10000) i`, store)
-		do(`INSERT INTO lineage_entry SELECT $1, (SELECT epoch FROM lineage_store), convert_to('~' || i, 'UTF8'), -i, '' FROM generate_series(1, 20000) i`, store)
+		do(`INSERT INTO lineage_entry (store, epoch, key, age, value) SELECT $1, (SELECT epoch FROM lineage_store), convert_to('~' || i, 'UTF8'), -i, '' FROM generate_series(1, 20000) i`, store)
 		do(`INSERT INTO lineage_search_text SELECT $1, int8send(i), ARRAY[i, i % 1000, 1] FROM generate_series(1, 20000) i`, store)
 		do(`INSERT INTO lineage_search_term SELECT $1, int8send(i), i FROM generate_series(1, 20000) i`, store)
 		do(`INSERT INTO lineage_search_usage SELECT $1, 1000 + i / 10, i % 10, 0, 1, int8send(i), 'user' FROM generate_series(1, 20000) i`, store)

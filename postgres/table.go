@@ -22,12 +22,14 @@ type table struct {
 	cache *cache
 	store [16]byte
 	is    state
+	// damaged, when not nil, takes what is damaged in pages. Else that is an error.
+	damaged func(key []byte, what string)
 	// fetch reads as of the state.
 	fetch func(context.Context, need) (found, error)
 
 	values map[string][]byte // of keys; nil for none
 	ranges []fetchedRange
-	lasts  map[string]index.Entry // by the start of the range
+	lasts  map[string]index.Entry // of the spans of a run, by their prefix
 	size   int                    // of values and ranges
 	former struct {               // what was fetched before that
 		values map[string][]byte
@@ -101,6 +103,11 @@ func (t *table) take(n need, f found) error {
 	for _, k := range n.Keys {
 		t.set(k, f.keys[string(k)])
 	}
+	for k, v := range f.keys { // others of the same groups, which perhaps nobody asks for: they are not cached
+		if _, known := t.values[k]; !known {
+			t.keep([]byte(k), v)
+		}
+	}
 	for i, r := range n.Ranges {
 		t.ranges = append(t.ranges, fetchedRange{r, f.ranges[i]})
 		for _, e := range f.ranges[i] {
@@ -116,9 +123,14 @@ func (t *table) take(n need, f found) error {
 	return nil
 }
 
-func (t *table) set(key, value []byte) {
+func (t *table) keep(key, value []byte) {
 	t.values[string(key)] = value
 	t.size += len(key) + len(value) + overhead
+}
+
+// set keeps an entry, and caches it for others.
+func (t *table) set(key, value []byte) {
+	t.keep(key, value)
 	if value != nil {
 		t.cache.putEntry(key, value, t.is.Number)
 	}
@@ -131,7 +143,9 @@ func (t *table) forgetPages() {
 
 // Prefetch implements read.Prefetcher.
 func (t *table) Prefetch(ctx context.Context, want read.Need) error {
-	return t.prefetch(ctx, want, t.look)
+	some := want
+	some.Lasts = slices.DeleteFunc(slices.Clone(want.Lasts), t.unfoldedLast)
+	return t.prefetch(ctx, some, t.look)
 }
 
 // prefetch fetches what is not known, of keys by a function.
@@ -148,7 +162,7 @@ func (t *table) prefetch(ctx context.Context, want read.Need, look func(key []by
 		}
 	}
 	for _, r := range want.Lasts {
-		if _, known := t.lasts[string(r.From)]; !known {
+		if _, known := t.lasts[string(r.From)]; !known && ofRun(r) { // others are read when they are asked for
 			n.Lasts = append(n.Lasts, r)
 		}
 	}
@@ -197,14 +211,11 @@ func (t *table) assumed(key []byte) bool {
 
 // look looks up a key in what is unfolded and was fetched; a nil value means that there is no entry.
 func (t *table) look(key []byte) (value []byte, known bool) {
-	if value, known = t.is.unfolded.get(key); known {
+	if value, known = t.is.unfolded.get(key); known || t.spansEnd(key) {
 		return value, true
 	}
 	return t.lookStored(key)
 }
-
-// spanPrefix is the size of the start that the keys of the spans of a run share.
-const spanPrefix = 17
 
 // lookStored is look without what is unfolded.
 func (t *table) lookStored(key []byte) (value []byte, known bool) {
@@ -217,7 +228,7 @@ func (t *table) lookStored(key []byte) (value []byte, known bool) {
 	if value, known = t.cache.entry(key, t.is.Number); known {
 		return value, true
 	}
-	if key[0] == keys.TableSpan && len(key) > spanPrefix {
+	if isSpan(key) {
 		if last, known := t.lasts[string(key[:spanPrefix])]; known && bytes.Compare(key, last.Key) > 0 {
 			return nil, true
 		}
@@ -315,7 +326,7 @@ func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 
 // page returns the first entries of a range, and where it continues; nil for the end.
 func (t *table) page(from, to []byte, limit int) (some []index.Entry, next []byte, err error) {
-	f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, limit, false}}})
+	f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, limit, false}}, damaged: t.damaged})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -328,7 +339,7 @@ func (t *table) page(from, to []byte, limit int) (some []index.Entry, next []byt
 	}
 	// Long keys with this start are not in order, and there may be more of them.
 	start := p.next[:longKey]
-	group, err := t.fetch(t.ctx, need{Need: read.Need{Ranges: []read.Range{read.Under(start)}}})
+	group, err := t.fetch(t.ctx, need{Need: read.Need{Ranges: []read.Range{read.Under(start)}}, damaged: t.damaged})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -456,26 +467,34 @@ func merged(below iter.Seq2[index.Entry, error], above func() sorted, to []byte)
 
 // Last implements read.Index.
 func (t *table) Last(from, to []byte) (index.Entry, bool, error) {
-	if len(t.is.unfolded.between(from, to)) > 0 {
-		return t.lastScanned(from, to)
+	below := t.lastStored
+	if some := t.is.unfolded.between(from, to); len(some) > 0 {
+		if !t.unfoldedLast(read.Range{From: from, To: to}) {
+			return t.lastScanned(from, to)
+		}
+		below = func([]byte, []byte) (index.Entry, bool, error) { return some[len(some)-1], true, nil }
 	}
 	if t.over != nil && t.over.Len() > 0 {
 		if k, v, ok := t.over.Latest().Last(to); ok && bytes.Compare(k, from) >= 0 {
 			if v == nil { // the last one was deleted
 				return t.lastScanned(from, to)
 			}
-			if e, ok, err := t.lastStored(from, to); err != nil || ok && bytes.Compare(e.Key, k) > 0 {
+			if e, ok, err := below(from, to); err != nil || ok && bytes.Compare(e.Key, k) > 0 {
 				return e, ok, err
 			}
 			return index.Entry{Key: k, Value: v}, true, nil
 		}
 	}
-	return t.lastStored(from, to)
+	return below(from, to)
 }
 
 // lastScanned is Last by reading the range.
 func (t *table) lastScanned(from, to []byte) (last index.Entry, ok bool, err error) {
-	for e, err := range t.Scan(from, to) {
+	return lastOf(t.Scan(from, to))
+}
+
+func lastOf(all iter.Seq2[index.Entry, error]) (last index.Entry, ok bool, err error) {
+	for e, err := range all {
 		if err != nil {
 			return e, false, err
 		}
@@ -485,7 +504,7 @@ func (t *table) lastScanned(from, to []byte) (last index.Entry, ok bool, err err
 }
 
 func (t *table) lastStored(from, to []byte) (index.Entry, bool, error) {
-	if e, known := t.lasts[string(from)]; known && bytes.Equal(to, keys.PrefixEnd(from)) {
+	if e, known := t.lasts[string(from)]; known && ofRun(read.Range{From: from, To: to}) {
 		return e, e.Key != nil, nil
 	}
 	if r := t.covering(from, to); r != nil {
@@ -502,7 +521,12 @@ func (t *table) lastStored(from, to []byte) (index.Entry, bool, error) {
 	if err != nil || len(f.pages[0].entries) == 0 {
 		return index.Entry{}, false, err
 	}
-	return f.pages[0].entries[0], true, nil
+	for _, e := range f.pages[0].entries { // those of a group, the last one first
+		if bytes.Compare(e.Key, from) >= 0 && (to == nil || bytes.Compare(e.Key, to) < 0) && !isLong(e.Key) {
+			return e, true, nil
+		}
+	}
+	return lastOf(t.stored(from, to)) // the last row has none of the range, or long keys, which are not in order
 }
 
 // Cursor implements read.Index.

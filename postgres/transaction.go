@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -30,6 +31,23 @@ func begin(b *pgx.Batch) {
 	b.Queue(limitsSQL, milliseconds(lockTime), milliseconds(writeTime), milliseconds(idleTime))
 }
 
+// send executes statements. It is ErrNewerFormat if a newer program has changed the tables since this one opened the store:
+// each version that older programs must not use renames a column that they name.
+func send(ctx context.Context, conn *pgxpool.Conn, statements *pgx.Batch) error {
+	err := conn.SendBatch(ctx, statements).Close()
+	if sqlState(err) != undefinedColumn {
+		return err
+	}
+	version := 0
+	var b pgx.Batch
+	b.Queue(`ROLLBACK`)
+	b.Queue(`SELECT version FROM lineage_schema`).QueryRow(func(row pgx.Row) error { return row.Scan(&version) })
+	if conn.SendBatch(ctx, &b).Close() == nil && version > len(migrations) {
+		err = fmt.Errorf("%w: %w", newerTables(version), err)
+	}
+	return err
+}
+
 // read executes statements that read in one snapshot of the server, in one round trip.
 func (l *log) read(ctx context.Context, statements func(*pgx.Batch)) error {
 	most := readTime
@@ -46,7 +64,7 @@ func (l *log) read(ctx context.Context, statements func(*pgx.Batch)) error {
 		return err
 	}
 	defer conn.Release()
-	return conn.SendBatch(ctx, &b).Close()
+	return send(ctx, conn, &b)
 }
 
 // readOne reads one row in the same way.
@@ -105,7 +123,7 @@ func (t *writeTx) commit(ctx context.Context, b *pgx.Batch) error {
 		return err
 	}
 	b.Queue(`COMMIT`)
-	err := t.conn.SendBatch(ctx, b).Close()
+	err := send(ctx, t.conn, b)
 	switch state := sqlState(err); {
 	case err == nil:
 		err = replicated(t.conn)

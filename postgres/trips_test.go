@@ -202,11 +202,11 @@ func TestNextSpanIsNotLookedFor(t *testing.T) {
 	tip, err := main.Tip(background)
 	require.NoError(t, err)
 	e.writing.Lock()
-	is, known := e.warm.lookStored(keys.Span(tip))
+	is, known := e.warm.look(keys.Span(tip))
 	require.True(t, known)
 	require.NotEmpty(t, is)
 	tip.Seq++
-	is, known = e.warm.lookStored(keys.Span(tip))
+	is, known = e.warm.look(keys.Span(tip))
 	require.True(t, known)
 	require.Nil(t, is)
 	e.writing.Unlock()

@@ -16,26 +16,27 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A batch writes the entries that the next commits replace, such as tips, as one value beside its row of the log. They are
-// unfolded until a batch folds them: it writes the latest of each key as a version. Readers fetch what is unfolded with the
-// state, and look there first.
+// A batch writes the entries that the next commits replace, such as tips, and those that are stored in groups, spans, as one
+// value beside its row of the log. They are unfolded until a batch folds them: it writes the latest of each key, or group, as
+// a version. Readers fetch what is unfolded with the state, and look there first.
 
-// mostUnfolded limits what is unfolded, in bytes. Tests change it.
-var mostUnfolded = 64 << 10
+// mostUnfolded limits what is unfolded, in bytes, and mostChanges the rows that changed it. Tests change them.
+var (
+	mostUnfolded = 64 << 10
+	mostChanges  = 512
+)
+
+// laterKeys has the size of the keys of the tables whose entries are unfolded at first.
+var laterKeys = [256]int{keys.TableTip: 17, keys.TableLastMessage: 25, keys.TableThread: 17, keys.TableSpan: spanKey}
 
 // foldsLater reports whether the entries of a key are unfolded at first.
-func foldsLater(key []byte) bool {
-	switch key[0] {
-	case keys.TableTip, keys.TableLastMessage, keys.TableThread:
-		return true
-	}
-	return false
-}
+func foldsLater(key []byte) bool { return laterKeys[key[0]] > 0 }
 
 // unfolded are the unfolded entries of a state. It does not change; nil has none.
 type unfolded struct {
 	entries []index.Entry // by key; without a value it is a deletion
 	size    int           // as they are stored
+	changes int           // of so many rows of the log
 }
 
 // search returns the place of the first entry with a key not less than one.
@@ -66,14 +67,14 @@ func (u *unfolded) get(key []byte) (value []byte, ok bool) {
 	return nil, false
 }
 
-// with returns the entries after later ones, which are sorted and were stored in so many bytes.
-func (u *unfolded) with(later []index.Entry, size int) *unfolded {
+// with returns the entries after later ones, which are sorted and were stored in so many bytes, of rows.
+func (u *unfolded) with(later []index.Entry, size, changes int) *unfolded {
 	if len(later) == 0 {
 		return u
 	}
 	var was []index.Entry
 	if u != nil {
-		was, size = u.entries, size+u.size
+		was, size, changes = u.entries, size+u.size, changes+u.changes
 	}
 	all := make([]index.Entry, 0, len(was)+len(later))
 	for _, e := range later {
@@ -84,7 +85,7 @@ func (u *unfolded) with(later []index.Entry, size int) *unfolded {
 		}
 		all = append(all, e)
 	}
-	return &unfolded{append(all, was...), size}
+	return &unfolded{append(all, was...), size, changes}
 }
 
 // latestOf sorts entries of rows, and keeps the last one of each key.
@@ -124,6 +125,17 @@ func encodeChanges(all []index.Entry) []byte {
 	return b
 }
 
+var errChanges = &backend.CorruptError{File: "lineage_former", What: "the changes of a row"}
+
+// unfoldable reports whether a change can be folded: a span needs a place.
+func unfoldable(e index.Entry) bool {
+	if !isSpan(e.Key) {
+		return true
+	}
+	_, err := readSpan(e.Value)
+	return err == nil
+}
+
 // decodeChanges is the inverse of encodeChanges. The entries share the memory.
 func decodeChanges(b []byte) ([]index.Entry, error) {
 	if len(b) == 0 {
@@ -146,12 +158,12 @@ func decodeChanges(b []byte) ([]index.Entry, error) {
 		if size := v.Next(); size > 0 {
 			e.Value = present(take(size - 1))
 		}
-		if v.Bad = v.Bad || len(e.Key) == 0 || !foldsLater(e.Key) || len(all) > 0 && bytes.Compare(all[len(all)-1].Key, e.Key) >= 0; !v.Bad {
+		if v.Bad = v.Bad || len(e.Key) == 0 || laterKeys[e.Key[0]] != len(e.Key) || !unfoldable(e) || len(all) > 0 && bytes.Compare(all[len(all)-1].Key, e.Key) >= 0; !v.Bad {
 			all = append(all, e)
 		}
 	}
 	if v.Bad || len(all) == 0 {
-		return nil, &backend.CorruptError{File: "lineage_former", What: "the changes of a row"}
+		return nil, errChanges
 	}
 	return all, nil
 }
@@ -177,16 +189,28 @@ func (j *judging) made(number uint64, fold bool) (m made, err error) {
 		}
 	}
 	was := j.table.is.unfolded
+	if !fold {
+		if later, err = m.completeGroups(later); err != nil {
+			return m, err
+		}
+	}
 	changes := encodeChanges(later)
-	if !fold && was.bytes()+len(changes) <= mostUnfolded {
+	if !fold && was.bytes()+len(changes) <= mostUnfolded && (changes == nil || was.rows() < mostChanges) {
+		slices.SortFunc(m.entries, func(a, b version) int { return bytes.Compare(a.Key, b.Key) })
 		later, err = decodeChanges(changes) // the memory of the others is that of the batch
-		m.changes, m.folded, m.unfolded = changes, j.table.is.folded, was.with(later, len(changes))
+		m.changes, m.folded, m.unfolded = changes, j.table.is.folded, was.with(later, len(changes), 1)
 		return m, err
 	}
 	m.folded = number
-	all := was.with(later, 0)
+	all := was.with(later, 0, 0)
+	spans := all.between(keys.Of(keys.TableSpan), keys.Of(keys.TableSpan+1))
+	if err := m.fold(j.table, spans); err != nil {
+		return m, err
+	}
 	for _, e := range all.between(nil, nil) {
-		m.add(j.table, e)
+		if !isSpan(e.Key) {
+			m.add(j.table, e)
+		}
 	}
 	orders, err := j.table.orders(all)
 	for _, e := range orders {
@@ -201,6 +225,13 @@ func (u *unfolded) bytes() int {
 		return 0
 	}
 	return u.size
+}
+
+func (u *unfolded) rows() int {
+	if u == nil {
+		return 0
+	}
+	return u.changes
 }
 
 // add adds an entry to what is written, unless it changes nothing.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/memtable"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage"
@@ -32,8 +34,11 @@ func entriesOf(model map[string][]byte) (all []index.Entry) {
 
 var (
 	changedKey = rapid.Custom(func(t *rapid.T) string {
-		return string(rapid.SampledFrom([]byte{keys.TableTip, keys.TableLastMessage, keys.TableThread}).Draw(t, "table")) +
-			string(rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 3).Draw(t, "rest"))
+		table := rapid.SampledFrom([]byte{keys.TableTip, keys.TableLastMessage, keys.TableThread}).Draw(t, "table")
+		key := make([]byte, laterKeys[table])
+		key[0] = table
+		copy(key[1:], rapid.SliceOfN(rapid.ByteRange(0, 3), 0, 3).Draw(t, "rest"))
+		return string(key)
 	})
 	changedValue = rapid.OneOf(rapid.Just([]byte(nil)), rapid.SliceOfN(rapid.Byte(), 0, 3).Filter(func(b []byte) bool { return b != nil }))
 )
@@ -57,13 +62,13 @@ func TestUnfoldedModel(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, entriesOf(row), decoded)
 			before := entriesOfUnfolded(u)
-			next := u.with(decoded, len(b))
+			next := u.with(decoded, len(b), 1)
 			require.Equal(t, before, entriesOfUnfolded(u), "it does not change")
 			u, size = next, size+len(b)
 			later = append(later, decoded...)
 			maps.Copy(model, row)
 		}
-		require.Equal(t, entriesOfUnfolded(u), entriesOfUnfolded((*unfolded)(nil).with(latestOf(later), size)), "it is the same at once")
+		require.Equal(t, entriesOfUnfolded(u), entriesOfUnfolded((*unfolded)(nil).with(latestOf(later), size, 1)), "it is the same at once")
 		require.Equal(t, size, u.bytes())
 		tab := newTable(background, newCache(state{}, 0), [16]byte{}, state{unfolded: u}, func(_ context.Context, n need) (f found, err error) {
 			return fetchFrom(stored, n), nil
@@ -134,9 +139,16 @@ func fetchFrom(stored map[string][]byte, n need) (f found) {
 	return f
 }
 
-// What is decoded is encoded to the same bytes, if each number has the least length; what is damaged is refused.
+// What is decoded is encoded to the same bytes, if each number has the least length, and can be folded: groups have its spans.
+// What is damaged is refused.
 func FuzzDecodeChanges(f *testing.F) {
 	key := keys.Of(keys.TableTip, make([]byte, 16))
+	for _, k := range [][]byte{keys.Of(keys.TableSpan, make([]byte, 24)), {keys.TableSpan, 1, 2}, {keys.TableThread, 1}, {keys.TableLastMessage, 1}, keys.Of(keys.TableSpan, make([]byte, 25))} {
+		f.Add(encodeChanges([]index.Entry{{Key: k, Value: []byte{0, 0}}}))
+		f.Add(encodeChanges([]index.Entry{{Key: k}}))
+	}
+	f.Add(encodeChanges([]index.Entry{{Key: keys.Of(keys.TableSpan, make([]byte, 23), []byte{1}), Value: keys.AppendPosition(nil, journal.Position{Offset: -1})}}))
+	f.Add(encodeChanges([]index.Entry{spanEntry(1, 15, journal.Position{Segment: 1, Offset: 3}), spanEntry(1, 16, journal.Position{Offset: math.MaxInt64}), spanEntry(1, 17, journal.Position{})}))
 	f.Add(encodeChanges([]index.Entry{{Key: key, Value: []byte("tip")}, {Key: keys.Of(keys.TableThread, make([]byte, 16))}}))
 	f.Add([]byte{changesVersion, 1, 'p', 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Add([]byte{changesVersion + 1})
@@ -155,6 +167,34 @@ func FuzzDecodeChanges(f *testing.F) {
 		again, err := decodeChanges(encodeChanges(all))
 		require.NoError(t, err)
 		require.Equal(t, all, again)
+		tab := newTable(background, newCache(state{}, 0), [16]byte{}, state{unfolded: (*unfolded)(nil).with(all, len(b), 1)}, func(context.Context, need) (found, error) { return found{}, nil })
+		tab.over = memtable.New()
+		m, err := (&judging{table: tab}).made(2, true)
+		if err != nil { // a record of a thread
+			require.ErrorIs(t, err, backend.ErrCorrupt)
+			return
+		}
+		var spans []index.Entry
+		for _, e := range m.entries {
+			if e.Key[0] == keys.TableSpan {
+				some, err := decodeGroup(e.Key, e.Value)
+				require.NoError(t, err)
+				spans = append(spans, some...)
+			}
+		}
+		for _, e := range all {
+			if e.Key[0] == keys.TableSpan {
+				require.NotEmpty(t, spans)
+				require.Equal(t, e.Key, spans[0].Key)
+				was, err := keys.ReadSpanPlace(e.Value)
+				require.NoError(t, err)
+				is, err := keys.ReadSpanPlace(spans[0].Value)
+				require.NoError(t, err)
+				require.Equal(t, was, is)
+				spans = spans[1:]
+			}
+		}
+		require.Empty(t, spans)
 	})
 }
 
@@ -202,7 +242,7 @@ func TestFold(t *testing.T) {
 			}
 			var folded, n uint64
 			var left int
-			require.NoError(t, pool.QueryRow(background, `SELECT folded, n, (SELECT count(*) FROM lineage_former f WHERE f.changes IS NOT NULL AND f.n > h.folded) FROM lineage_head h`, exec).Scan(&folded, &n, &left))
+			require.NoError(t, pool.QueryRow(background, `SELECT folded, n, unfolded FROM lineage_head h`, exec).Scan(&folded, &n, &left))
 			switch most {
 			case 0:
 				require.Equal(t, n, folded)
@@ -252,6 +292,46 @@ func TestPruneLeavesTheUnfolded(t *testing.T) {
 	requireSound(t, e)
 }
 
+// Changes take the places of those that are folded: two processes write, a third one reads after each commit, and a state from
+// before is read as it was. There are never more rows than may be unfolded.
+func TestChangesTakePlaces(t *testing.T) {
+	folding(t, 64<<10)
+	was := mostChanges
+	mostChanges = 5
+	t.Cleanup(func() { mostChanges = was })
+	dsn := pgtest.DSN(t)
+	pool := newPool(t, dsn, nil)
+	engines := []*Engine{handle(t, pool, "s"), handle(t, newPool(t, dsn, nil), "s")}
+	reader := handle(t, newPool(t, dsn, nil), "s")
+	thread := tell(t, engines[0], "0")
+	said := []string{"0"}
+	var old backend.Snapshot
+	var order []string
+	for i := range 23 {
+		main, err := lineage.New(engines[i%2]).Thread(background, thread.ID())
+		require.NoError(t, err)
+		of, err := main.Active(background)
+		require.NoError(t, err)
+		said = append(said, fmt.Sprint(i+1))
+		_, err = of.Extend(background, lineage.User(said[i+1]))
+		require.NoError(t, err)
+		createThread(t, engines[i/3%2], backend.Full)
+		requireSaid(t, reader, thread, said...)
+		requireSaid(t, handle(t, pool, "s"), thread, said...)
+		require.Len(t, inOrder(t, reader), i+2)
+		if i == 10 {
+			old, err = reader.Snapshot(background)
+			require.NoError(t, err)
+			order = inOrder(t, old)
+		}
+		var rows int
+		require.NoError(t, pool.QueryRow(background, `SELECT count(*) FROM lineage_former WHERE changes IS NOT NULL`, exec).Scan(&rows))
+		require.LessOrEqual(t, rows, 5)
+	}
+	require.Equal(t, order, inOrder(t, old))
+	requireSound(t, reader)
+}
+
 // Damage of what is unfolded is found, by readers and by a verification.
 func TestDamagedChanges(t *testing.T) {
 	folding(t, 64<<10)
@@ -259,15 +339,19 @@ func TestDamagedChanges(t *testing.T) {
 	e := handle(t, pool, "s")
 	tell(t, e, "one", "two")
 	requireSound(t, e)
-	_, err := pool.Exec(background, `UPDATE lineage_former SET changes = set_byte(changes, 0, 9) WHERE n = 1`, exec)
+	_, err := pool.Exec(background, `UPDATE lineage_former SET changes = set_byte(changes, 0, 9) WHERE n = 0 AND part = 0`, exec)
 	require.NoError(t, err)
 	_, err = New(background, pool, Options{Store: "s", Unsafe: true})
 	require.ErrorIs(t, err, backend.ErrNewerFormat)
-	_, err = pool.Exec(background, `UPDATE lineage_former SET changes = '\x01ff' WHERE n = 1`, exec)
+	_, err = pool.Exec(background, `UPDATE lineage_former SET changes = '\x01ff' WHERE n = 0 AND part = 0`, exec)
 	require.NoError(t, err)
 	_, err = New(background, pool, Options{Store: "s", Unsafe: true})
 	require.ErrorIs(t, err, backend.ErrCorrupt)
-	_, err = pool.Exec(background, `UPDATE lineage_former SET changes = NULL WHERE n = 1`, exec)
+	_, err = pool.Exec(background, `UPDATE lineage_former SET changes = NULL WHERE n = 0 AND part = 0`, exec)
+	require.NoError(t, err)
+	_, err = New(background, pool, Options{Store: "s", Unsafe: true})
+	require.ErrorIs(t, err, backend.ErrCorrupt)
+	_, err = pool.Exec(background, `UPDATE lineage_former SET changes = $1 WHERE n = 0 AND part = 0`, exec, encodeChanges([]index.Entry{{Key: keys.Of(keys.TableTip, make([]byte, 16))}}))
 	require.NoError(t, err)
 	found := 0
 	for _, err := range handle(t, pool, "s").Verify(background, backend.VerifyOptions{Deep: true}) {
@@ -275,6 +359,48 @@ func TestDamagedChanges(t *testing.T) {
 		found++
 	}
 	require.Positive(t, found)
+}
+
+// Changes that are missing are found by whoever reads the state: readers, and the next writer, who would take the place of
+// others.
+func TestMissingChanges(t *testing.T) {
+	for _, part := range []int{0, 3, 5} {
+		t.Run(fmt.Sprint(part), func(t *testing.T) {
+			folding(t, 64<<10)
+			pool := newPool(t, pgtest.DSN(t), nil)
+			e := handle(t, pool, "s")
+			var old *Engine
+			for i := range 6 {
+				if i == 3 {
+					old = handle(t, pool, "s") // it knows the first parts
+				}
+				createThread(t, e, backend.Full)
+			}
+			changes := func() (all [][]byte) {
+				require.NoError(t, pool.QueryRow(background, `SELECT array_agg(changes ORDER BY part) FROM lineage_former WHERE n = 0`, exec).Scan(&all))
+				return all
+			}
+			require.Len(t, changes(), 6)
+			_, err := pool.Exec(background, `DELETE FROM lineage_former WHERE n = 0 AND part = $1`, exec, part)
+			require.NoError(t, err)
+			left := changes()
+			missing := func(err error) {
+				t.Helper()
+				require.ErrorIs(t, err, backend.ErrCorrupt)
+				require.ErrorContains(t, err, "lineage_former")
+			}
+			_, err = New(background, pool, Options{Store: "s", Unsafe: true})
+			missing(err)
+			if part >= 3 {
+				_, err = old.Head(background)
+				missing(err)
+				_, commit := threadCommit()
+				_, err = old.Apply(background, commit, backend.Options{})
+				missing(err)
+			}
+			require.Equal(t, left, changes(), "nobody took the place of others")
+		})
+	}
 }
 
 // TestOpenVersion3 opens tables of version 3, whose entries are all versions. Programs of that version that still run can
@@ -292,8 +418,8 @@ func TestOpenVersion3(t *testing.T) {
 	require.NoError(t, err)
 	want, order := history(t, was), inOrder(t, was)
 	for _, statement := range []string{
-		`ALTER TABLE lineage_former DROP COLUMN changes`, `ALTER TABLE lineage_head DROP COLUMN folded`,
-		`ALTER TABLE lineage_head RENAME COLUMN sums TO counts`, `ALTER TABLE lineage_former RENAME COLUMN made_at TO at`,
+		`ALTER TABLE lineage_former DROP COLUMN changes`, `ALTER TABLE lineage_head DROP COLUMN folded, DROP COLUMN unfolded`,
+		`ALTER TABLE lineage_head RENAME COLUMN tally TO counts`, `ALTER TABLE lineage_former RENAME COLUMN made_at TO at`,
 		`UPDATE lineage_entry SET value = substr(value, 6) WHERE substr(key, 1, 1) = 'o' AND octet_length(key) = 17`, // the time
 		`DELETE FROM lineage_entry WHERE substr(key, 1, 1) IN ('Y', 'a')`,                                            // another form
 		`DELETE FROM lineage_durable`,
@@ -332,10 +458,11 @@ func TestOpenVersion3(t *testing.T) {
 	requireSound(t, e)
 	for statement, problem := range map[string]string{
 		`SELECT counts FROM lineage_head`: "counts",
-		`INSERT INTO lineage_durable (store, n) SELECT store, 1 FROM lineage_store ON CONFLICT (store) DO UPDATE SET n = 1`:                                                   "no unique or exclusion constraint",
-		`SELECT n FROM lineage_former WHERE at < now()`:                                                                                                                       `column "at"`,
-		`INSERT INTO lineage_head (store, epoch, first, n, id, sums) SELECT store, 0, 1, 1, 1, '' FROM lineage_store ON CONFLICT (store, epoch) DO UPDATE SET n = excluded.n`: "folded",
+		`INSERT INTO lineage_durable (store, n) SELECT store, 1 FROM lineage_store ON CONFLICT (store) DO UPDATE SET n = 1`:                                                    "no unique or exclusion constraint",
+		`SELECT n FROM lineage_former WHERE at < now()`:                                                                                                                        `column "at"`,
+		`INSERT INTO lineage_head (store, epoch, first, n, id, tally) SELECT store, 0, 1, 1, 1, '' FROM lineage_store ON CONFLICT (store, epoch) DO UPDATE SET n = excluded.n`: "folded",
 		`SELECT totals FROM lineage_head`: "totals",
+		`SELECT sums FROM lineage_head`:   "sums",
 	} {
 		_, err := pool.Exec(background, statement, exec)
 		require.ErrorContains(t, err, problem)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -47,6 +48,9 @@ type verifier struct {
 	o      backend.VerifyOptions
 	yield  func(backend.Finding, error) bool
 	found  bool
+
+	damaged map[string]string // what is damaged in lineage_entry, by key
+	waiting []string          // keys of that which were not reported
 }
 
 func (v *verifier) report(f backend.Finding) error {
@@ -180,7 +184,11 @@ func (v *verifier) compare(t *table, db *index.DB, from []byte) ([]byte, error) 
 			from = append(bytes.Clone(e.Key), 0) // compared, when the next is asked for
 		}
 	}
+	t.damaged = v.damage
 	for d, err := range index.Differences(served, s.Scan(from, nil)) {
+		if err := v.reportDamage(d.Key); err != nil {
+			return from, err
+		}
 		if err != nil {
 			return from, err
 		}
@@ -190,16 +198,45 @@ func (v *verifier) compare(t *table, db *index.DB, from []byte) ([]byte, error) 
 			continue
 		case d.Key[0] == keys.TableThreadByTime && len(d.Key) == keys.OrderKeySize && changed[keys.OrderPlace(d.Key).Thread]: // until the next fold
 			continue
+		case d.New && v.damaged[string(storedKey(d.Key))] != "": // reported
+			continue
 		case d.Gone:
 			problem = "entry that the log does not account for"
 		case d.New:
 			problem = "entry is missing"
 		}
-		if err := v.report(backend.Finding{Subject: "index", File: "lineage_entry", ID: fmt.Sprintf("%c:%x", d.Key[0], d.Key[1:]), Problem: problem}); err != nil {
+		if err := v.reportEntry(d.Key, problem); err != nil {
 			return from, err
 		}
 	}
-	return from, nil
+	return from, v.reportDamage(nil)
+}
+
+func (v *verifier) reportEntry(key []byte, problem string) error {
+	return v.report(backend.Finding{Subject: "index", File: "lineage_entry", ID: fmt.Sprintf("%c:%x", key[0], key[1:]), Problem: problem})
+}
+
+// damage takes what is damaged in lineage_entry.
+func (v *verifier) damage(key []byte, what string) {
+	if v.damaged == nil {
+		v.damaged = make(map[string]string)
+	}
+	if v.damaged[string(key)] == "" {
+		v.damaged[string(key)], v.waiting = what, append(v.waiting, string(key))
+	}
+}
+
+// reportDamage reports damage up to a key; nil for all.
+func (v *verifier) reportDamage(upTo []byte) error {
+	slices.Sort(v.waiting)
+	for len(v.waiting) > 0 && (upTo == nil || v.waiting[0] <= string(upTo)) {
+		key := v.waiting[0]
+		v.waiting = v.waiting[1:]
+		if err := v.reportEntry([]byte(key), v.damaged[key]+" is damaged"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // all yields all entries from a key on.
@@ -282,11 +319,7 @@ func (s *temporary) begin(context.Context, uint64) (state, func(context.Context,
 
 func (s *temporary) end(_ context.Context, is state, made []version) error {
 	s.is = is
-	batch := make([]index.Entry, len(made))
-	for i := range made {
-		batch[i] = made[i].Entry
-	}
-	s.db.Apply(index.State{Store: s.engine.log.identity, Number: is.Number, ID: is.ID, Since: is.first, Counts: is.counts}, batch)
+	s.db.Apply(index.State{Store: s.engine.log.identity, Number: is.Number, ID: is.ID, Since: is.first, Counts: is.counts}, ungrouped(made))
 	return s.db.Throttle()
 }
 

@@ -1,0 +1,267 @@
+package postgres
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math"
+	"math/bits"
+
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/index"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// A row takes some 200 bytes beside an entry, so the table has the entries of spans in groups: those of a run whose places
+// are the same but for the last bits. The key of a group is that of its first place. A fold that adds spans to a group
+// writes a later version of all of it.
+
+// inGroup is the number of places of a group. Digests are most of it, so that larger ones would save little.
+const inGroup = 16
+
+// spanPrefix is the size of the start that the keys of the spans of a run share, and spanKey that of such a key.
+const (
+	spanPrefix = 17
+	spanKey    = spanPrefix + 8
+)
+
+// isSpan reports whether a key is at or after that of a span in its run.
+func isSpan(key []byte) bool { return len(key) >= spanKey && key[0] == keys.TableSpan }
+
+// groupKey returns the key of the group with the first span from a key on.
+func groupKey(key []byte) []byte {
+	place := keys.ReadUint64(key[spanPrefix:])
+	if len(key) > spanKey && place < math.MaxUint64 {
+		place++
+	}
+	return binary.BigEndian.AppendUint64(bytes.Clone(key[:spanPrefix]), place-place%inGroup)
+}
+
+// lastInGroup returns the key of the last place of a group.
+func lastInGroup(group []byte) []byte {
+	return binary.BigEndian.AppendUint64(bytes.Clone(group[:spanPrefix]), keys.ReadUint64(group[spanPrefix:])|(inGroup-1))
+}
+
+// The value of a group is
+//
+//	the places that have a span, a bit for each, 2 bytes, little-endian
+//	for each span: the place of its commit in the row of the log, a varint; the number of the row, from that of the span
+//	before it, a signed varint; its digest
+//
+// appendSpan adds the next span to a group.
+func appendSpan(group []byte, key []byte, p keys.SpanPlace, before int64) []byte {
+	if len(group) == 0 {
+		group = []byte{0, 0}
+	}
+	places := binary.LittleEndian.Uint16(group)
+	binary.LittleEndian.PutUint16(group, places|1<<(key[spanKey-1]%inGroup))
+	group = binary.AppendUvarint(group, uint64(p.Frame.Segment))
+	group = binary.AppendVarint(group, p.Frame.Offset-before)
+	return append(group, p.Digest[:]...)
+}
+
+// readSpan reads the value of a span that a group can have.
+func readSpan(value []byte) (p keys.SpanPlace, err error) {
+	if p, err = keys.ReadSpanPlace(value); err == nil && p.Frame.Offset < 0 {
+		err = keys.ErrValue
+	}
+	return p, err
+}
+
+// encodeGroup returns the value of a group of entries, which are sorted.
+func encodeGroup(all []index.Entry) (value []byte, err error) {
+	before := int64(0)
+	for _, e := range all {
+		p, err := readSpan(e.Value)
+		if err != nil {
+			return nil, err
+		}
+		value = appendSpan(value, e.Key, p, before)
+		before = p.Frame.Offset
+	}
+	return value, nil
+}
+
+var errGroup = &backend.CorruptError{File: "lineage_entry", What: "a group of spans"}
+
+// decodeGroup is the inverse of encodeGroup.
+func decodeGroup(key, value []byte) (all []index.Entry, err error) {
+	if len(key) != spanKey || key[spanKey-1]%inGroup != 0 || len(value) < 2 {
+		return nil, errGroup
+	}
+	places, rest := binary.LittleEndian.Uint16(value), value[2:]
+	first := keys.ReadUint64(key[spanPrefix:])
+	all = make([]index.Entry, 0, bits.OnesCount16(places))
+	at := int64(0)
+	for ; places != 0; places &= places - 1 {
+		segment, n := binary.Uvarint(rest)
+		if n <= 0 || segment > math.MaxUint32 {
+			return nil, errGroup
+		}
+		rest = rest[n:]
+		step, n := binary.Varint(rest)
+		if at += step; n <= 0 || at < 0 || len(rest)-n < len(structure.Digest{}) {
+			return nil, errGroup
+		}
+		rest = rest[n:]
+		v := keys.AppendPosition(make([]byte, 0, 2*binary.MaxVarintLen64+len(structure.Digest{})), journal.Position{Segment: uint32(segment), Offset: at})
+		v = append(v, rest[:len(structure.Digest{})]...)
+		rest = rest[len(structure.Digest{}):]
+		k := binary.BigEndian.AppendUint64(bytes.Clone(key[:spanPrefix]), first+uint64(bits.TrailingZeros16(places)))
+		all = append(all, index.Entry{Key: k, Value: v})
+	}
+	if len(all) == 0 || len(rest) > 0 {
+		return nil, errGroup
+	}
+	return all, nil
+}
+
+// ungrouped returns entries with the spans of groups in their places.
+func ungrouped(written []version) []index.Entry {
+	all := make([]index.Entry, 0, len(written))
+	for _, e := range written {
+		if e.group != nil {
+			all = append(all, e.group...)
+		} else {
+			all = append(all, e.Entry)
+		}
+	}
+	return all
+}
+
+// spansOf returns the spans of a run that are unfolded. The last one is the last of the run.
+func (u *unfolded) spansOf(key []byte) []index.Entry {
+	prefix := key[:spanPrefix]
+	return u.between(prefix, keys.PrefixEnd(prefix))
+}
+
+// complete reports whether sorted spans begin with all of a group and more of the run. Such a group need not be unfolded.
+func complete(spans []index.Entry) int {
+	first := spans[0].Key
+	n := inGroup
+	switch keys.ReadUint64(first[spanPrefix:]) {
+	case 1: // there is no place 0
+		n--
+	default:
+		if first[spanKey-1]%inGroup != 0 {
+			return 0
+		}
+	}
+	if n >= len(spans) || !bytes.HasPrefix(spans[n].Key, first[:spanPrefix]) || !bytes.Equal(spans[n-1].Key, lastInGroup(groupKey(first))) {
+		return 0
+	}
+	return n
+}
+
+// completeGroups writes groups of which a batch has everything, and returns the other entries.
+func (m *made) completeGroups(later []index.Entry) (rest []index.Entry, err error) {
+	for i := 0; i < len(later); {
+		n := 0
+		if isSpan(later[i].Key) {
+			n = complete(later[i:])
+		}
+		if n == 0 {
+			rest = append(rest, later[i])
+			i++
+			continue
+		}
+		if err := m.group(later[i:i+n], false); err != nil {
+			return nil, err
+		}
+		i += n
+	}
+	return rest, nil
+}
+
+// group adds the version of a group with some spans.
+func (m *made) group(spans []index.Entry, replaces bool) error {
+	value, err := encodeGroup(spans)
+	m.entries = append(m.entries, version{index.Entry{Key: groupKey(spans[0].Key), Value: value}, replaces, spans})
+	return err
+}
+
+// fold adds the versions of the groups that get unfolded spans, and reads what these groups have already.
+func (m *made) fold(t *table, spans []index.Entry) error {
+	var parts [][]index.Entry // by group
+	for from := 0; from < len(spans); {
+		end := lastInGroup(groupKey(spans[from].Key))
+		to := from + 1
+		for to < len(spans) && bytes.Compare(spans[to].Key, end) <= 0 {
+			to++
+		}
+		parts = append(parts, spans[from:to])
+		from = to
+	}
+	// What is known is kept: while the rest is read, the cache may drop it.
+	stored := make(map[string][]byte)
+	var n need
+	for _, part := range parts {
+		for k := range earlier(part[0].Key) {
+			if v, known := t.lookStored(k); known {
+				stored[string(k)] = v
+			} else {
+				n.Keys = append(n.Keys, k)
+			}
+		}
+	}
+	if err := t.read(t.ctx, n); err != nil {
+		return err
+	}
+	for _, k := range n.Keys {
+		v, known := t.values[string(k)]
+		if !known {
+			return fmt.Errorf("the span %x was not read", k)
+		}
+		stored[string(k)] = v
+	}
+	for _, part := range parts {
+		var all []index.Entry
+		for k := range earlier(part[0].Key) {
+			if v := stored[string(k)]; v != nil {
+				all = append(all, index.Entry{Key: k, Value: v})
+			}
+		}
+		if err := m.group(append(all, part...), len(all) > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// earlier yields the keys of the places of a group before a key, in order.
+func earlier(key []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		prefix, end := key[:spanPrefix], keys.ReadUint64(key[spanPrefix:])
+		for place := max(1, end-end%inGroup); place < end; place++ {
+			if !yield(binary.BigEndian.AppendUint64(bytes.Clone(prefix), place)) {
+				return
+			}
+		}
+	}
+}
+
+// spansEnd reports whether a key is after the last span of its run, as far as that is known.
+func (t *table) spansEnd(key []byte) bool {
+	if !isSpan(key) {
+		return false
+	}
+	if u := t.is.unfolded.spansOf(key); len(u) > 0 {
+		return bytes.Compare(key, u[len(u)-1].Key) > 0
+	}
+	last, known := t.lasts[string(key[:spanPrefix])]
+	return known && bytes.Compare(key, last.Key) > 0
+}
+
+// ofRun reports whether a range has the spans of a run.
+func ofRun(r read.Range) bool {
+	return len(r.From) == spanPrefix && r.From[0] == keys.TableSpan && bytes.Equal(r.To, keys.PrefixEnd(r.From))
+}
+
+// unfoldedLast reports whether what is unfolded has the last entry of a range.
+func (t *table) unfoldedLast(r read.Range) bool {
+	return ofRun(r) && len(t.is.unfolded.spansOf(r.From)) > 0
+}
