@@ -115,20 +115,75 @@ func (s *store) refuse(want error, records ...structure.Record) error {
 	return s.refuseCommit(want, s.commit(records...), backend.Options{})
 }
 
+// A refusal is a case: commits that are refused with the same error.
+type refusal struct {
+	name    string
+	want    error
+	commits [][]structure.Record
+}
+
+// refuses has a new store refuse all cases, and returns it. The stored state is compared after several cases: if it
+// differs, each of them is refused again by a store of its own, so that the failure names the one that changed something.
+func refuses(t *testing.T, c Config, begin func(*store), cases []refusal) *store {
+	t.Helper()
+	const together = 16
+	s := newStore(t, c)
+	begin(s)
+	for some := range slices.Chunk(cases, together) {
+		for _, r := range some {
+			t.Run(r.name, func(t *testing.T) {
+				s.t = t
+				s.refuseOnly(r)
+			})
+		}
+		if t.Run("state", func(t *testing.T) {
+			s.t = t
+			s.check()
+		}) {
+			continue
+		}
+		for _, r := range some {
+			t.Run(r.name+" alone", func(t *testing.T) {
+				s := newStore(t, c)
+				begin(s)
+				s.refuseOnly(r)
+				s.check()
+			})
+		}
+		t.FailNow()
+	}
+	s.t = t
+	return s
+}
+
+// refuseOnly has the commits of a case refused without comparing the stored state.
+func (s *store) refuseOnly(r refusal) {
+	s.t.Helper()
+	for _, records := range r.commits {
+		s.refusedOnly(r.want, s.commit(records...), backend.Options{})
+	}
+}
+
 // refuseCommit is refuse for a commit. Without want, any refusal is accepted: a
 // commit with several errors may be refused for any of them. With -short, only
 // each fourth refusal is followed by a check, and what the others left is found
 // later.
 func (s *store) refuseCommit(want error, c *structure.Commit, o backend.Options) error {
 	s.t.Helper()
+	err := s.refusedOnly(want, c, o)
+	if s.refused++; !testing.Short() || s.refused%4 == 0 {
+		s.check()
+	}
+	return err
+}
+
+func (s *store) refusedOnly(want error, c *structure.Commit, o backend.Options) error {
+	s.t.Helper()
 	s.seen.Add(c)
 	_, err := s.model.apply(c, o)
 	requireRefusal(s.t, want, err)
 	_, err = s.Apply(background, c, o)
 	requireRefusal(s.t, want, err)
-	if s.refused++; !testing.Short() || s.refused%4 == 0 {
-		s.check()
-	}
 	return err
 }
 
