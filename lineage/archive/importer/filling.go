@@ -2,6 +2,7 @@ package importer
 
 import (
 	"github.com/lineage-store/lineage/internal/place"
+	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -31,10 +32,19 @@ func (l *loader) newFilling() *filling {
 // retain keeps a node, or the end of a conversation, until the commit has been made.
 func (f *filling) retain(i item, bytes int64) {
 	f.items, f.retained = append(f.items, i), f.retained+bytes
+	f.partial = f.partial || i.node != nil
+}
+
+// retainPart counts a part of a conversation after it was loaded, if items keep it. While it is loaded, it is in memory
+// anyway.
+func (f *filling) retainPart(c *archive.Conversation) {
+	if f.partial {
+		f.retained, f.partial = f.retained+c.Size(), false
+	}
 }
 
 // release drops the items of a commit that turned out empty, because the store has all of them.
-func (f *filling) release() { f.items, f.retained = nil, 0 }
+func (f *filling) release() { f.items, f.retained, f.partial = nil, 0, false }
 
 func (f *filling) empty() bool {
 	records, _ := f.Size()

@@ -204,7 +204,6 @@ func (g *Growing) read() error {
 // load loads a part of a conversation.
 func (g *Growing) load(c *archive.Conversation) error {
 	l := g.loader
-	l.part, l.partIn = c.Size(), nil
 	if err := l.conversation(c); err != nil {
 		return err
 	}

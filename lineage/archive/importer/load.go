@@ -26,7 +26,7 @@ func (l *loader) all(events iter.Seq[archive.Event]) error {
 	for e := range events {
 		switch {
 		case e.Conversation != nil:
-			l.read, l.part, l.partIn, l.of = e.Read, e.Conversation.Size(), nil, e.File
+			l.read, l.of = e.Read, e.File
 			if len(e.Conversation.Skipped) > 0 {
 				l.files.leftOut(e.File)
 			}
@@ -105,6 +105,7 @@ func (l *loader) conversation(c *archive.Conversation) error {
 	if err := l.nodes(st, c); err != nil || st.lost {
 		return err
 	}
+	l.next.retainPart(c)
 	if !c.More && !(st.derived && l.inFile == 1) { // its title depends on whether another one follows
 		return l.finishOpen()
 	}

@@ -32,10 +32,7 @@ type loader struct {
 	tick    int
 	created int64 // new messages
 
-	// part is the size of the part of a conversation being loaded. partIn is the commit that retains it.
-	part   int64
-	partIn *filling
-	open   *loading // the current conversation, which may continue in the next part
+	open *loading // the current conversation, which may continue in the next part
 	// replaying is set while a commit is filled again. Repairs were reported before.
 	replaying bool
 
@@ -103,7 +100,8 @@ type filling struct {
 	state    backend.Snapshot
 	known    int
 	items    []item
-	retained int64 // bytes that items keep in memory
+	retained int64 // bytes that items keep in memory, without the part of a conversation that is being loaded
+	partial  bool  // items have nodes of that part
 	refilled bool  // another process changed the store first
 	// held is the conversation that continues in the next commit.
 	held *loading

@@ -28,13 +28,7 @@ func (l *loader) place(st *loading, p *prepared) error {
 		l.repair(archive.Damaged(p.At.In("message "+p.Node.ID), archive.Malformed("duplicate message id; the id finds the first")))
 	}
 	if found.Batch {
-		// The node keeps the whole part in memory, which is counted once per commit.
-		size := l.part
-		if l.partIn == l.next {
-			size = int64(len(p.Usages)) << 9
-		}
-		l.partIn = l.next
-		l.next.retain(item{st, p}, size)
+		l.next.retain(item{st, p}, int64(len(p.Usages))<<9)
 	}
 	switch {
 	case !found.How.Has():
