@@ -37,7 +37,7 @@ func TestCompareOperations(t *testing.T) {
 	if modules == "" {
 		modules = filepath.Join("..", ".bin", "deepagents")
 	}
-	c := Config{Dir: t.TempDir(), Sizes: []int{10, 30}, Rounds: 2, NodeModules: modules}
+	c := Config{Dir: t.TempDir(), Sizes: []int{100, 300}, Rounds: 2, NodeModules: modules} // an operation is repeated the less the longer the chat is
 	c.setDefaults()
 	if _, err := (&run{config: c}).nodeSystem(); err != nil {
 		t.Skipf("NOT RUN with @deepagents/context: %v; scripts/deepagents.sh fetches it", err)

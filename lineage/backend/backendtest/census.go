@@ -76,6 +76,40 @@ func (s *Census) Add(c *structure.Commit) {
 	}
 }
 
+// addSubjects adds the ids of what the records of a commit belong to, change or delete.
+func (s *Census) addSubjects(c *structure.Commit) {
+	for _, r := range c.Records {
+		switch r := r.(type) {
+		case *structure.Context:
+			s.threads.add(r.Thread)
+			s.contexts.add(r.Parent)
+		case *structure.Tip:
+			s.contexts.add(r.Context)
+		case *structure.Run:
+			s.runs.add(r.Parent.Run)
+		case *structure.Span:
+			s.runs.add(r.Ref.Run)
+		case *structure.Branch:
+			s.threads.add(r.Thread)
+			s.contexts.add(r.Context)
+		case *structure.Checkpoint:
+			s.threads.add(r.Thread)
+		case *structure.Summary:
+			s.contexts.add(r.Context)
+		case *structure.Reflog:
+			s.contexts.add(r.Context)
+		case *structure.Value:
+			s.threads.add(r.Owner.Thread)
+			s.contexts.add(r.Owner.Context)
+		case *structure.Deletion:
+			s.threads.add(r.Thread)
+			s.contexts.add(r.Context)
+			s.names.add(r.Name)
+			s.blocks.add(r.Content)
+		}
+	}
+}
+
 func (s *Census) span(r *structure.Span) {
 	s.spans.add(r.Ref)
 	for _, u := range r.Usages {

@@ -32,16 +32,17 @@ func testEmpty(t *testing.T, c Config) {
 // testRefused applies invalid commits and checks that they leave nothing behind
 // and consume no commit number.
 func testRefused(t *testing.T, c Config) {
-	s := newStore(t, c)
-	s.apply(talk()...)
-	s.apply(
-		set("set", at("r", 1)), checkpoint("t", "here", at("r", 2)),
-		&structure.Block{
-			Block: content.Block{ID: content.Sum([]byte("aliased")), Type: content.TypeText, Size: 7, CreatedAt: moment(0)},
-			Body:  []byte("aliased"),
-		},
-		sourcedSpan(at("r", 4), "aliased", "source"),
-	)
+	begin := func(s *store) {
+		s.apply(talk()...)
+		s.apply(
+			set("set", at("r", 1)), checkpoint("t", "here", at("r", 2)),
+			&structure.Block{
+				Block: content.Block{ID: content.Sum([]byte("aliased")), Type: content.TypeText, Size: 7, CreatedAt: moment(0)},
+				Body:  []byte("aliased"),
+			},
+			sourcedSpan(at("r", 4), "aliased", "source"),
+		)
+	}
 	missing := at("missing", 1)
 	noPlace := structure.SpanRef{Run: id[structure.RunID]("r")}
 	with := func(change func(*structure.Context)) *structure.Context {
@@ -164,21 +165,18 @@ func testRefused(t *testing.T, c Config) {
 		{"deletion of a missing summary", backend.ErrNotFound, []structure.Record{deleteSummary("c", "missing")}},
 		{"deletion of missing content", backend.ErrNotFound, []structure.Record{erase("missing")}},
 	}
+	var cases []refusal
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			s.t = t
-			s.refuse(tt.want, tt.records...)
-			// The same after a record that is valid by itself.
-			allowed := []structure.Record{
+		commits := [][]structure.Record{tt.records}
+		if len(tt.records) > 0 { // the same after records that are valid by themselves
+			commits = append(commits, append([]structure.Record{
 				text("new"), chunk("new"), thread("new"), run("new", at("r", 1)), says(at("new", 1), "new"),
 				move("c", at("new", 1)), deleteName(structure.KindCheckpoint, "t", "here"), checkpoint("t", "here", at("r", 2)),
-			}
-			if len(tt.records) > 0 {
-				s.refuse(tt.want, append(allowed, tt.records...)...)
-			}
-		})
+			}, tt.records...))
+		}
+		cases = append(cases, refusal{tt.name, tt.want, commits})
 	}
-	s.t = t
+	s := refuses(t, c, begin, cases)
 	s.apply(append(told("r", 5, "five"), move("c", at("r", 5)))...)
 	s.restart()
 	s.check()

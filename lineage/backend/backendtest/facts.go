@@ -90,6 +90,14 @@ func (f Facts) put(t tester, question string, answer any) {
 	f[question] = answer
 }
 
+// once is put for a question that several ids lead to: it is asked for the first of them.
+func (f Facts) once(t tester, question string, ask func() any) {
+	t.Helper()
+	if _, asked := f[question]; !asked {
+		f.put(t, question, ask())
+	}
+}
+
 // Ask queries a reader about all ids of a census. An unexpected error is recorded as a
 // failure.
 func Ask(t require.TestingT, r backend.Reader, seen *Census) Facts {
@@ -162,7 +170,7 @@ func (f Facts) threads(t tester, r backend.Reader, seen *Census) {
 		}
 		for _, name := range several(seen.names.list()) {
 			for _, prefix := range prefixes(name) {
-				f.put(t, fmt.Sprintf("branches named %q… in %v", prefix, id), values(t, r.Branches(background, id, prefix, "")))
+				f.once(t, fmt.Sprintf("branches named %q… in %v", prefix, id), func() any { return values(t, r.Branches(background, id, prefix, "")) })
 			}
 			f.named(t, r, named{id, name})
 		}
@@ -174,10 +182,14 @@ func (f Facts) threads(t tester, r backend.Reader, seen *Census) {
 
 func (f Facts) named(t tester, r backend.Reader, n named) {
 	t.Helper()
-	branch, err := r.Branch(background, n.thread, n.name)
-	f.put(t, fmt.Sprintf("branch %q of %v", n.name, n.thread), answer(t, deref(branch), err))
-	checkpoint, err := r.Checkpoint(background, n.thread, n.name)
-	f.put(t, fmt.Sprintf("checkpoint %q of %v", n.name, n.thread), answer(t, deref(checkpoint), err))
+	f.once(t, fmt.Sprintf("branch %q of %v", n.name, n.thread), func() any {
+		branch, err := r.Branch(background, n.thread, n.name)
+		return answer(t, deref(branch), err)
+	})
+	f.once(t, fmt.Sprintf("checkpoint %q of %v", n.name, n.thread), func() any {
+		checkpoint, err := r.Checkpoint(background, n.thread, n.name)
+		return answer(t, deref(checkpoint), err)
+	})
 }
 
 // prefixes returns prefixes of a name, including the whole name.

@@ -167,25 +167,33 @@ func testWhere(t *testing.T, c Config) {
 	s.check()
 }
 
-// testOrder adds the elements of every listing out of order.
+// testOrder adds the elements of every listing out of order. The whole state is compared after each third of them.
 func testOrder(t *testing.T, c Config) {
 	s := newStore(t, c)
+	apply := func(i int, records ...structure.Record) {
+		t.Helper()
+		if i%3 == 2 {
+			s.apply(records...)
+		} else {
+			s.applyBriefly(records...)
+		}
+	}
 	s.apply(tree()...)
 	for i := range 9 {
 		name := fmt.Sprint("thread ", i)
-		s.apply(thread(name), view(name+" a", name, at("a", 1)), view(name+" b", name, structure.SpanRef{}))
+		apply(i, thread(name), view(name+" a", name, at("a", 1)), view(name+" b", name, structure.SpanRef{}))
 	}
 	child := view("child", "thread 1", at("a", 1))
 	child.Parent = id[structure.ContextID]("thread 0 a")
 	loose := view("loose", "thread 1", at("a", 1))
 	loose.Thread, loose.Parent = structure.ThreadID{}, child.Parent
 	s.apply(child, loose)
-	for _, name := range []string{"zeta", "a", "main", "Main", "ma", "é", "a b", "\xff", "m"} {
-		s.apply(branch("thread 3", name, "thread 3 b"), branch("t", name, "child"), checkpoint("t", name, at("b", 1)))
+	for i, name := range []string{"zeta", "a", "main", "Main", "ma", "é", "a b", "\xff", "m"} {
+		apply(i, branch("thread 3", name, "thread 3 b"), branch("t", name, "child"), checkpoint("t", name, at("b", 1)))
 	}
 	for i := range 4 {
-		for _, context := range []string{"child", "loose"} {
-			s.apply(
+		for j, context := range []string{"child", "loose"} {
+			apply(2*i+j,
 				summary(fmt.Sprint(context, 9-i, "a"), context, "a1", at("a", 1)), reflog(context, at("a", 1), at("b", uint64(i%3)+1)),
 				summary(fmt.Sprint(context, 9-i, "b"), context, "a2", at("a", 1)), reflog(context, at("c", 1), structure.SpanRef{}),
 			)

@@ -132,21 +132,21 @@ func (m *Model) strictlyBefore(a, b structure.SpanRef) bool {
 
 func (m *Model) valueFacts(f Facts, seen *Census) {
 	for _, key := range seen.values.list() {
-		f[fmt.Sprint("value ", key)] = backend.ErrNotFound.Error()
+		f[fmt.Sprintf("value %q of %s", key.Key, exactly(key.Owner))] = backend.ErrNotFound.Error()
 		history := slices.Clone(m.named[key])
 		slices.Reverse(history)
 		if len(history) > 0 {
-			f[fmt.Sprint("value ", key)] = history[0]
+			f[fmt.Sprintf("value %q of %s", key.Key, exactly(key.Owner))] = history[0]
 		}
-		f[fmt.Sprint("history of ", key)] = append([]backend.Value{}, history...)
+		f[fmt.Sprintf("history of %q of %s", key.Key, exactly(key.Owner))] = append([]backend.Value{}, history...)
 		for _, other := range some(seen.values.list()) {
 			for _, prefix := range prefixes(key.Key) {
-				f[fmt.Sprintf("values %q… of %v after %q", prefix, key.Owner, other.Key)] = filter(m.latest(key.Owner), func(v backend.Value) bool {
+				f[fmt.Sprintf("values %q… of %s after %q", prefix, exactly(key.Owner), other.Key)] = filter(m.latest(key.Owner), func(v backend.Value) bool {
 					return strings.HasPrefix(v.Key, prefix) && v.Key > other.Key
 				})
 			}
 		}
-		f[fmt.Sprint("values of ", key.Owner)] = m.latest(key.Owner)
+		f[fmt.Sprint("values of ", exactly(key.Owner))] = m.latest(key.Owner)
 	}
 	for _, scope := range scopes {
 		for _, after := range append(some(seen.owners.list()), "") {

@@ -92,6 +92,18 @@ func (s *store) applyCommit(c *structure.Commit, o backend.Options) backend.Rece
 	return got
 }
 
+// applyBriefly is apply that compares only the answers about the commit.
+func (s *store) applyBriefly(records ...structure.Record) {
+	s.t.Helper()
+	c := s.commit(records...)
+	s.applyOnly(c, backend.Options{})
+	s.checkAbout(c)
+	if s.config.Reopen {
+		s.restart()
+		s.checkAbout(c)
+	}
+}
+
 // applyOnly applies a commit without comparing the stored state.
 func (s *store) applyOnly(c *structure.Commit, o backend.Options) backend.Receipt {
 	s.t.Helper()
@@ -115,20 +127,79 @@ func (s *store) refuse(want error, records ...structure.Record) error {
 	return s.refuseCommit(want, s.commit(records...), backend.Options{})
 }
 
+// A refusal is a case: commits that are refused with the same error. The last one has the records of the others too.
+type refusal struct {
+	name    string
+	want    error
+	commits [][]structure.Record
+}
+
+// refuses has a new store refuse all cases, and returns it. After each case, only the answers about its last commit are compared;
+// after several cases, the whole state. If that differs, each of them is refused again by a store of its own, so that the
+// failure names the one that changed something.
+func refuses(t *testing.T, c Config, begin func(*store), cases []refusal) *store {
+	t.Helper()
+	const together = 16
+	s := newStore(t, c)
+	begin(s)
+	for some := range slices.Chunk(cases, together) {
+		for _, r := range some {
+			t.Run(r.name, func(t *testing.T) {
+				s.t = t
+				s.checkAbout(s.refuseCase(r))
+			})
+		}
+		if t.Run("state", func(t *testing.T) {
+			s.t = t
+			s.check()
+		}) {
+			continue
+		}
+		for _, r := range some {
+			t.Run(r.name+" alone", func(t *testing.T) {
+				s := newStore(t, c)
+				begin(s)
+				s.refuseCase(r)
+				s.check()
+			})
+		}
+		t.FailNow()
+	}
+	s.t = t
+	return s
+}
+
+// refuseCase has the commits of a case refused and returns the last.
+func (s *store) refuseCase(r refusal) (c *structure.Commit) {
+	s.t.Helper()
+	for _, records := range r.commits {
+		c = s.commit(records...)
+		s.refuseOnly(r.want, c, backend.Options{})
+	}
+	return c
+}
+
 // refuseCommit is refuse for a commit. Without want, any refusal is accepted: a
 // commit with several errors may be refused for any of them. With -short, only
 // each fourth refusal is followed by a check, and what the others left is found
 // later.
 func (s *store) refuseCommit(want error, c *structure.Commit, o backend.Options) error {
 	s.t.Helper()
+	err := s.refuseOnly(want, c, o)
+	if s.refused++; !testing.Short() || s.refused%4 == 0 {
+		s.check()
+	}
+	return err
+}
+
+// refuseOnly is refuseCommit without comparing the stored state.
+func (s *store) refuseOnly(want error, c *structure.Commit, o backend.Options) error {
+	s.t.Helper()
 	s.seen.Add(c)
 	_, err := s.model.apply(c, o)
 	requireRefusal(s.t, want, err)
 	_, err = s.Apply(background, c, o)
 	requireRefusal(s.t, want, err)
-	if s.refused++; !testing.Short() || s.refused%4 == 0 {
-		s.check()
-	}
 	return err
 }
 
@@ -147,6 +218,20 @@ func requireRefusal(t tester, want, got error) {
 // check compares all query results with the model.
 func (s *store) check() {
 	s.t.Helper()
+	s.checkOn(s.seen)
+}
+
+// checkAbout compares the query results about the ids of a commit and about what it changes.
+func (s *store) checkAbout(c *structure.Commit) {
+	s.t.Helper()
+	seen := &Census{}
+	seen.Add(c)
+	seen.addSubjects(c)
+	s.checkOn(seen)
+}
+
+func (s *store) checkOn(seen *Census) {
+	s.t.Helper()
 	var r backend.Reader = s.Engine
 	if s.config.RoundTrips && s.checked {
 		snapshot, err := s.Snapshot(background)
@@ -155,7 +240,7 @@ func (s *store) check() {
 		r = snapshot
 	}
 	s.checked = true
-	compareFacts(s.t, s.model.Facts(s.seen), readFacts(s.t, r, s.seen))
+	compareFacts(s.t, s.model.Facts(seen), readFacts(s.t, r, seen))
 }
 
 func compareFacts(t tester, want, got Facts) {
