@@ -20,7 +20,11 @@ import (
 
 // withPath returns a DSN with a schema as the search path.
 func withPath(dsn, schema string) string {
-	return dsn + map[bool]string{true: "&", false: "?"}[strings.Contains(dsn, "?")] + "search_path=" + schema
+	separator := " "
+	if strings.Contains(dsn, "://") {
+		separator = map[bool]string{true: "&", false: "?"}[strings.Contains(dsn, "?")]
+	}
+	return dsn + separator + "search_path=" + schema
 }
 
 func opened(t *testing.T, dsn string) *sqladapter.DB {
