@@ -22,7 +22,7 @@ func (l *loader) finishOpen() error {
 	if st.derived && l.inFile == 1 {
 		st.runOf = l.title
 	}
-	l.next.retain(item{st, nil}, int64(len(st.nodes))<<8)
+	l.next.retain(item{st, nil}, int64(st.nodes.len())<<8)
 	if err := l.finish(st); err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (st *loading) archiveState(heads []head) archiveState {
 		s.Updated = st.header.Updated.UnixMilli()
 	}
 	if len(heads) > 0 && heads[0].current && (!st.derived && !st.again || st.header.Current != "") {
-		s.Current = fmt.Sprintf("%08x", st.nodes[heads[0].node].mark)
+		s.Current = fmt.Sprintf("%08x", st.nodes.at(heads[0].node).mark)
 	}
 	return s
 }

@@ -63,7 +63,7 @@ func (l *loader) knowSpan(st *loading, p *prepared, at structure.SpanRef) error 
 	if at.Seq > last {
 		return ErrStale
 	}
-	n := &st.nodes[p.index]
+	n := st.nodes.at(p.index)
 	n.ref, n.stored = at, true
 	return nil
 }

@@ -11,7 +11,7 @@ func (l *loader) heads(st *loading) []head {
 	var heads []head
 	at := make(map[int32]bool)
 	if c := st.header.Continues; c != nil {
-		if last := st.last[0]; last >= 0 && !st.nodes[last].adopted {
+		if last := st.last[0]; last >= 0 && !st.nodes.at(last).adopted {
 			heads, at[last] = append(heads, head{namedHead: namedHead{node: last, name: c.Branch}}), true
 		}
 		return st.withLeaves(heads, at, c.Branch)
@@ -33,7 +33,7 @@ func (l *loader) heads(st *loading) []head {
 			}
 		}
 	}
-	if current >= 0 && st.nodes[current].aside == 0 {
+	if current >= 0 && st.nodes.at(current).aside == 0 {
 		h := head{namedHead: namedHead{node: current}, current: true}
 		for _, n := range st.named {
 			if n.node == current {
@@ -52,7 +52,7 @@ func (l *loader) heads(st *loading) []head {
 
 // withLeaves adds the leaves that are at no head. Their contexts are children of a branch, by default the main one.
 func (st *loading) withLeaves(heads []head, at map[int32]bool, branch string) []head {
-	for _, i := range st.leaves.all(func(node int32) bool { return st.nodes[node].kids }) {
+	for _, i := range st.leaves.all(func(node int32) bool { return st.nodes.at(node).kids }) {
 		if !at[i] {
 			heads = append(heads, head{namedHead: namedHead{node: i, of: branch}})
 		}

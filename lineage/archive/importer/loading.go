@@ -32,7 +32,7 @@ type loading struct {
 	// runOf is the title of an agent's run, if the file has only this run.
 	runOf   string
 	thread  *threadState
-	nodes   []loaded
+	nodes   nodeList
 	byID    map[string]int32
 	asides  []string // names; 0 is the conversation itself
 	asideOf map[string]int32
@@ -163,7 +163,7 @@ func (st *loading) refOf(node int32) structure.SpanRef {
 	if node < 0 {
 		return structure.SpanRef{}
 	}
-	return st.nodes[node].ref
+	return st.nodes.at(node).ref
 }
 
 // older reports whether the archive's version of the conversation is older than the store's.
@@ -174,8 +174,8 @@ func (st *loading) older() bool {
 
 // follows reports whether a node is the message or a descendant of it.
 func (st *loading) follows(node int32, message structure.SpanRef) bool {
-	for ; node >= 0; node = st.nodes[node].parent {
-		if st.nodes[node].ref == message {
+	for ; node >= 0; node = st.nodes.at(node).parent {
+		if st.nodes.at(node).ref == message {
 			return true
 		}
 	}

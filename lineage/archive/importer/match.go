@@ -80,7 +80,7 @@ func (m *matching) inner(n *loaded) bool {
 
 // claim assigns to a head the context of its branch, or one that points to its message.
 func (m *matching) claim(h *head) {
-	at := m.pointOf(&m.nodes[h.node], h)
+	at := m.pointOf(m.nodes.at(h.node), h)
 	if is := m.named[h.name]; is != nil {
 		is.rename(h.metadata)
 	}
@@ -106,7 +106,7 @@ func (m *matching) advance(h *head, stays bool) {
 	if from := m.branches[h.of]; from != nil {
 		m.advance(from, stays)
 	}
-	n := &m.nodes[h.node]
+	n := m.nodes.at(h.node)
 	if c := h.context; c != nil {
 		if !c.stored {
 			c.Metadata = h.metadata
@@ -144,7 +144,7 @@ func (m *matching) advance(h *head, stays bool) {
 
 // pointOf returns the point of a message in the aside of a head.
 func (m *matching) pointOf(n *loaded, h *head) point {
-	return point{n.ref, m.asides[m.nodes[h.node].aside]}
+	return point{n.ref, m.asides[m.nodes.at(h.node).aside]}
 }
 
 // free returns a context that points to a message and has no head yet.
@@ -160,8 +160,8 @@ func (m *matching) free(at point) *contextState {
 // walk visits a node and its ancestors. It stops at a node that was visited before or is in another aside, or when
 // found returns true, and returns the span there.
 func (m *matching) walk(node int32, found func(*loaded) bool) structure.SpanRef {
-	for aside := m.nodes[node].aside; node >= 0; node = m.nodes[node].parent {
-		n := &m.nodes[node]
+	for aside := m.nodes.at(node).aside; node >= 0; node = m.nodes.at(node).parent {
+		n := m.nodes.at(node)
 		if n.visited == m.round || n.aside != aside {
 			return n.ref
 		}
@@ -175,7 +175,7 @@ func (m *matching) walk(node int32, found func(*loaded) bool) structure.SpanRef 
 
 // newContext creates a context for a head.
 func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *contextState {
-	t, n := m.thread, &m.nodes[h.node]
+	t, n := m.thread, m.nodes.at(h.node)
 	c := &contextState{
 		Context: write.Context{
 			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, At: fork, CreatedAt: n.created,

@@ -20,11 +20,11 @@ func (l *loader) place(st *loading, p *prepared) error {
 	if err != nil {
 		return err
 	}
-	n := &st.nodes[p.index]
+	n := st.nodes.at(p.index)
 	if n.kept {
 		l.report.Kept++
 	}
-	if first, known := st.byID[p.Node.ID]; known && first != p.index && st.nodes[first].ref != n.ref {
+	if first, known := st.byID[p.Node.ID]; known && first != p.index && st.nodes.at(first).ref != n.ref {
 		l.repair(archive.Damaged(p.At.In("message "+p.Node.ID), archive.Malformed("duplicate message id; the id finds the first")))
 	}
 	if found.Batch {
@@ -43,7 +43,7 @@ func (l *loader) place(st *loading, p *prepared) error {
 
 // placeOne finds or adds the span of a node in the current commit.
 func (l *loader) placeOne(st *loading, p *prepared) (place.Found, error) {
-	t, n := st.thread, &st.nodes[p.index]
+	t, n := st.thread, st.nodes.at(p.index)
 	if p.Created.IsZero() {
 		for i := range p.Usages {
 			p.Usages[i].CreatedAt = t.record.CreatedAt

@@ -2,7 +2,6 @@ package importer
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/place"
@@ -23,7 +22,7 @@ func (l *loader) prepare(st *loading, nodes []archive.Node, apart []bool) ([]pre
 		most += len(nodes[i].Attachments)
 	}
 	usages, contents, origins := make([]structure.Usage, most), make([]place.Content, most), make([]content.BlockOrigin, most)
-	st.nodes = slices.Grow(st.nodes, len(nodes))
+	st.nodes.grow(len(nodes))
 	for i := range nodes {
 		n, p := &nodes[i], &out[i]
 		p.Node = n
@@ -39,7 +38,7 @@ func (l *loader) prepare(st *loading, nodes []archive.Node, apart []bool) ([]pre
 		if p.parent, err = l.parentOf(st, n, aside); err != nil {
 			return nil, err
 		}
-		p.index, p.Apart = int32(len(st.nodes)), i < len(apart) && apart[i]
+		p.index, p.Apart = int32(st.nodes.len()), i < len(apart) && apart[i]
 		p.Message.Body, p.Record = n.Body, n.Aside == lineage.AsideLog
 		if n.Role == "" {
 			n.Role = "unknown"
@@ -49,11 +48,11 @@ func (l *loader) prepare(st *loading, nodes []archive.Node, apart []bool) ([]pre
 		}
 		mark := uint32(0)
 		if n.ID == "" && p.parent >= 0 {
-			mark = st.nodes[p.parent].mark
+			mark = st.nodes.at(p.parent).mark
 		}
 		mark = l.hash.mark(mark, p.Usages)
 		if p.parent >= 0 {
-			if parent := &st.nodes[p.parent]; parent.aside == aside && !parent.kids {
+			if parent := st.nodes.at(p.parent); parent.aside == aside && !parent.kids {
 				parent.kids = true
 				st.leaves.grew(p.parent)
 			}
@@ -69,7 +68,7 @@ func (l *loader) prepare(st *loading, nodes []archive.Node, apart []bool) ([]pre
 		if n.Branch != "" {
 			st.named = append(st.named, namedHead{p.index, n.Branch, n.BranchOf, n.BranchMetadata})
 		}
-		st.nodes = append(st.nodes, loaded{parent: p.parent, aside: aside, mark: mark, created: n.Created})
+		st.nodes.add(loaded{parent: p.parent, aside: aside, mark: mark, created: n.Created})
 		st.last[aside] = p.index
 		st.leaves.add(p.index)
 	}
@@ -127,8 +126,7 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 
 // adopted adds a node for a message of the store.
 func (st *loading) adopted(at structure.SpanRef) int32 {
-	st.nodes = append(st.nodes, loaded{ref: at, parent: -1, stored: true, kids: true, adopted: true})
-	return int32(len(st.nodes)) - 1
+	return st.nodes.add(loaded{ref: at, parent: -1, stored: true, kids: true, adopted: true})
 }
 
 // usages creates the usages of a node. Each usage states its type and origin, because a block may have been stored
