@@ -1,6 +1,9 @@
 package server
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // routes returns all routes of the server except those of the page and the API.
 func (s *Server) routes() []route {
@@ -33,5 +36,24 @@ func (s *Server) handler() http.Handler {
 	for _, r := range s.o.Routes {
 		add(r.Pattern, r.who(), s.sized(r.BodySize, s.streaming(r.Streams, r.Handler)))
 	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.unrouted(mux, w, r) })
 	return s.observed(s.limited(s.guarded(mux)))
+}
+
+// unrouted answers a request that no route is for.
+func (s *Server) unrouted(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{"DELETE", "GET", "PATCH", "POST", "PUT"} {
+		other := *r
+		other.Method = method
+		if _, pattern := mux.Handler(&other); pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		s.refuse(w, r, http.StatusNotFound, "not found", "no route has this path")
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	s.refuse(w, r, http.StatusMethodNotAllowed, "method not allowed", "the path has other methods: "+strings.Join(allowed, ", "))
 }

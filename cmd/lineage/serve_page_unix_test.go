@@ -168,3 +168,48 @@ func TestServeFlags(t *testing.T) {
 	require.Equal(t, app.ExitUsage, runLine(t.Context(), "token", "create", "--user", "", "--store", dir).code)
 	require.Equal(t, app.ExitUsage, runLine(t.Context(), "token", "create", "--expires", "-1s", "--store", dir).code)
 }
+
+// TestSearchOfTokens searches with a token of each of two users, who chose the same id for a thread, and with one of the whole store.
+func TestSearchOfTokens(t *testing.T) {
+	ownHome(t)
+	dir := newStore(t)
+	c, at := startServing(t, dir)
+	base := "http://127.0.0.1:" + at.URL[strings.LastIndex(at.URL, ":")+1:]
+	do := func(method, path, body, token string) string {
+		r, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Close = true
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		b, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		require.Less(t, answer.StatusCode, 300, "%s %s: %s", method, path, b)
+		return string(b)
+	}
+	threads := make(map[string][]records.HitThread)
+	for _, user := range []string{"", "ada", "bob"} {
+		line := []string{"token", "create", "--write", "--json", "--store", dir}
+		if user != "" {
+			line = append(line, "--user", user)
+		}
+		created := runLine(t.Context(), line...)
+		require.Equal(t, 0, created.code, created.err)
+		var token records.Token
+		require.NoError(t, json.Unmarshal([]byte(created.out), &token))
+		var thread records.Thread
+		require.NoError(t, json.Unmarshal([]byte(do("POST", "/v1/threads", `{"id":"same"}`, token.Secret)), &thread))
+		do("POST", "/v1/threads/=same/contexts/main/messages", `{"messages":[{"role":"user","text":"quokka"}]}`, token.Secret)
+		if user == "" {
+			continue
+		}
+		var found struct{ Items []records.Hit }
+		require.NoError(t, json.Unmarshal([]byte(do("GET", "/v1/search?q=quokka", "", token.Secret)), &found))
+		require.Len(t, found.Items, 1)
+		threads[user] = found.Items[0].Threads
+		require.Equal(t, []records.HitThread{{ID: thread.ID, SourceID: "same"}}, threads[user])
+	}
+	require.NotEqual(t, threads["ada"], threads["bob"])
+	stopped(t, c)
+}

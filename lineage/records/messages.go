@@ -3,6 +3,8 @@ package records
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/lineage-store/lineage/structure"
 )
 
 // Erased is the result of erase, or of its dry run.
@@ -131,10 +133,17 @@ type Hit struct {
 	Contexts []string `json:"contexts,omitempty"`
 }
 
-// HitThread is a thread with a hit.
+// HitThread is a thread with a hit. In a database its id is that of the chat.
 type HitThread struct {
-	ID    string `json:"id"`
-	Title string `json:"title,omitempty"`
+	ID string `json:"id"`
+	// SourceID is the id chosen by the creator.
+	SourceID string `json:"source_id,omitempty"`
+	Title    string `json:"title,omitempty"`
+}
+
+// NewHitThread returns the record of a thread with a hit.
+func NewHitThread(t *structure.Thread) HitThread {
+	return HitThread{ID: t.ID.String(), SourceID: t.SourceID, Title: t.Title}
 }
 
 func (*Hit) RecordType() string { return "hit" }

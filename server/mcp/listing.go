@@ -13,7 +13,6 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
@@ -90,6 +89,7 @@ func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, erro
 		if err != nil {
 			return nil, err
 		}
+		r.SourceID = c.scope.Chosen(r.SourceID)
 		title, err := c.title(ctx, &t.Was)
 		if err != nil {
 			return nil, err
@@ -131,7 +131,9 @@ const maxTitle = 200
 
 // title returns the title under which a thread is shown.
 func (c *call) title(ctx context.Context, info *lineage.ThreadInfo) (string, error) {
-	title, err := c.o.Store.ShownTitle(ctx, *info)
+	is := *info
+	is.SourceID = c.scope.Chosen(is.SourceID)
+	title, err := c.o.Store.ShownTitle(ctx, is)
 	return cut(plain.Line(title), maxTitle), err
 }
 
@@ -239,7 +241,9 @@ func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, er
 		if err != nil {
 			return false, err
 		}
-		if h.Threads = append(h.Threads, records.HitThread{ID: chat.IDOfThread(t), Title: cut(t.Title, maxHitTitle)}); len(h.Threads) > 1 {
+		is := records.NewHitThread(t)
+		is.SourceID, is.Title = c.scope.Chosen(is.SourceID), cut(is.Title, maxHitTitle)
+		if h.Threads = append(h.Threads, is); len(h.Threads) > 1 {
 			continue
 		}
 		title, err := c.title(ctx, &lineage.ThreadInfo{ID: t.ID, SourceID: t.SourceID, Title: t.Title, Active: t.Active})

@@ -290,3 +290,43 @@ func TestWriteTools(t *testing.T) {
 }
 
 func escape(name string) string { return url.PathEscape(name) }
+
+// TestOwnIDs has two users whose callers chose the same id for a thread, beside one of somebody with the whole store. Each finds
+// the own one by it, and sees it as it was chosen.
+func TestOwnIDs(t *testing.T) {
+	b := newBench(t)
+	made := make(map[string]*lineage.Thread)
+	for _, user := range []string{"", "ada", "bob"} {
+		id := "same"
+		if user != "" {
+			scope := access.Scope{Users: []string{user}}
+			id = scope.Names(id)[0]
+		}
+		thread, err := b.store.CreateThread(t.Context(), lineage.ThreadOptions{SourceID: id, UserID: user})
+		require.NoError(t, err)
+		main, err := thread.Active(t.Context())
+		require.NoError(t, err)
+		_, err = main.Extend(t.Context(), lineage.User("lisbon of "+user))
+		require.NoError(t, err)
+		made[user] = thread
+	}
+	for user, thread := range made {
+		scope := access.Scope{}
+		if user != "" {
+			scope.Users = []string{user}
+		}
+		c := b.connect(Client{Scope: fixed(scope)}, nil)
+		require.Equal(t, "lisbon of "+user, c.ok("read", map[string]any{"thread": "same"}).Records[0]["text"], user)
+		found := c.ok("search", map[string]any{"query": "lisbon"})
+		listed := c.ok("threads", nil)
+		if user == "" {
+			require.Len(t, found.Records, 3)
+			continue
+		}
+		require.Len(t, found.Records, 1)
+		require.Equal(t, []any{map[string]any{"id": thread.ID().String(), "source_id": "same"}}, found.Records[0]["threads"])
+		require.Len(t, listed.Records, 1)
+		require.Equal(t, "same", listed.Records[0]["source_id"])
+		require.NotContains(t, found.all+listed.all, "scope:")
+	}
+}

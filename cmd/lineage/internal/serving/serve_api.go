@@ -41,10 +41,12 @@ func (p *sharedIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits 
 		return nil, err
 	}
 	of := search.Query{Text: q.Text, Roles: q.Roles, Thread: q.Thread, Among: q.Among, Limit: q.Limit}
-	var allows func(*structure.Thread) bool
+	var sees func(*structure.Thread) (records.HitThread, bool)
 	if !q.Scope.All() {
-		allows = func(t *structure.Thread) bool {
-			return q.Scope.Allows(&lineage.ThreadInfo{UserID: t.UserID, Metadata: t.Metadata})
+		sees = func(t *structure.Thread) (records.HitThread, bool) {
+			is := records.NewHitThread(t)
+			is.SourceID = q.Scope.Chosen(is.SourceID)
+			return is, q.Scope.Allows(&lineage.ThreadInfo{UserID: t.UserID, Metadata: t.Metadata})
 		}
 	}
 	found, err := index.Search(ctx, of)
@@ -52,11 +54,11 @@ func (p *sharedIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits 
 		return nil, err
 	}
 	for i := range found {
-		r, err := threads.HitRecord(ctx, p.store, &found[i], allows)
+		r, err := threads.HitRecord(ctx, p.store, &found[i], sees)
 		if err != nil {
 			return nil, err
 		}
-		if allows != nil && len(r.Threads) == 0 {
+		if sees != nil && len(r.Threads) == 0 {
 			continue // no thread of the caller contains it any more
 		}
 		hits = append(hits, r)

@@ -9,7 +9,6 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/search"
 	"github.com/lineage-store/lineage/structure"
@@ -84,9 +83,9 @@ func hit(ctx context.Context, s *app.Session, found *search.Hit) (*Hit, error) {
 	return h, nil
 }
 
-// HitRecord returns the record of a hit. It names only threads for which allows returns true. If allows is nil, it
-// names all, and also contexts outside threads.
-func HitRecord(ctx context.Context, store *lineage.Store, found *search.Hit, allows func(*structure.Thread) bool) (*records.Hit, error) {
+// HitRecord returns the record of a hit. It names only threads for which sees returns true, as sees returns them. If sees is
+// nil, it names all, and also contexts outside threads.
+func HitRecord(ctx context.Context, store *lineage.Store, found *search.Hit, sees func(*structure.Thread) (records.HitThread, bool)) (*records.Hit, error) {
 	h := &records.Hit{Rank: found.Rank, Snippet: found.Snippet, Text: found.Text}
 	if e := found.Entry; e != nil {
 		h.ID, h.Kind, h.Text = e.Span.String(), e.Kind.String(), e.Excerpt()
@@ -116,11 +115,15 @@ func HitRecord(ctx context.Context, store *lineage.Store, found *search.Hit, all
 		if err != nil {
 			return nil, err
 		}
-		if allows == nil || allows(t) {
-			h.Threads = append(h.Threads, records.HitThread{ID: chat.IDOfThread(t), Title: t.Title})
+		is, seen := records.NewHitThread(t), true
+		if sees != nil {
+			is, seen = sees(t)
+		}
+		if seen {
+			h.Threads = append(h.Threads, is)
 		}
 	}
-	if allows == nil {
+	if sees == nil {
 		for _, id := range found.Contexts {
 			h.Contexts = append(h.Contexts, id.String())
 		}
