@@ -40,7 +40,7 @@ var largeFormats = []struct {
 		`"%[1]s":{"parent":"%[2]s","message":{"fragments":[{"type":"RESPONSE","content":"fill"}],"inserted_at":"2026-02-02T03:04:05Z"}}`,
 		[]string{
 			`"%[1]s":{"parent":"%[2]s","message":{"fragments":[{"type":"REQUEST","content":"odd"}],"inserted_at":"2026-01-02T03:04:05Z","model":"m"},"other":[1]}`,
-			`"%[1]s":{"parent":"%[2]s","message":{"fragments":[]}}`,
+			`"%[1]s":{"parent":"%[2]s","message":{"fragments":[{"type":"THINK","content":"odd"}]}}`,
 		}, false, true,
 	},
 	{
@@ -50,7 +50,7 @@ var largeFormats = []struct {
 		`{"response":{"_id":"%[1]s","parent_response_id":"%[2]s","message":"fill","sender":"assistant"}}`,
 		[]string{
 			`{"response":{"_id":"%[1]s","parent_response_id":"%[2]s","message":"odd","sender":"human","create_time":{"$date":{"$numberLong":"1752112685600"}}},"share_link":{"id":"s"}}`,
-			`{"response":{"_id":"%[1]s","parent_response_id":"%[2]s","message":"","model":"m"}}`,
+			`{"response":{"_id":"%[1]s","parent_response_id":"%[2]s","message":"odd","model":"m"}}`,
 		}, false, true,
 	},
 	{
