@@ -1,4 +1,4 @@
-// The examples of the documentation run as they are.
+// The examples of the documentation run as they are, and can be repeated.
 import { execFile } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -20,8 +20,10 @@ it.each(Object.entries(printed).map(([name, text], i) => [name, text, examples[i
   const file = join(import.meta.dirname, `example-${name}.mjs`);
   await writeFile(file, example);
   const env = { ...process.env, XDG_RUNTIME_DIR: dirname(process.env.LINEAGE_RUNTIME) };
-  const { stdout } = await promisify(execFile)(process.execPath, [file], { env });
-  expect(stdout).toBe(text);
+  for (const run of ["first", "second"]) {
+    const { stdout } = await promisify(execFile)(process.execPath, [file], { env });
+    expect(stdout, run).toBe(text);
+  }
 });
 
 it("every example", () => expect(examples).toHaveLength(Object.keys(printed).length));
