@@ -117,7 +117,7 @@ var rooms = []room{
 	{path: "lineage/engine/enginetest", ours: join(belowStore, "internal/campaign", "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/chat/chattest", "lineage/engine"), libs: []string{testify, rapid}},
 	{path: "lineage/archive", ours: []string{"content", "internal/awaited", "internal/rawjson", "internal/scratch", "lineage"}, libs: []string{compress}},
 	{path: "lineage/archive/agents", ours: []string{"content", "internal/rawjson", "internal/vfs", "lineage", "lineage/message", "lineage/archive"}, libs: []string{compress, uuid}},
-	{path: "lineage/archive/chats", ours: []string{"internal/rawjson", "lineage/archive"}},
+	{path: "lineage/archive/chats", ours: []string{"internal/rawjson", "lineage/message", "lineage/archive"}},
 	{path: "lineage/archive/lists", ours: []string{"content", "internal/rawjson", "lineage/message", "lineage/archive"}},
 	{path: "lineage/archive/formats", ours: []string{"lineage/archive", "lineage/archive/agents", "lineage/archive/chats", "lineage/archive/lists"}},
 	{path: "lineage/archive/importer", ours: join(belowStore, "internal/place", "lineage/archive", "lineage/archive/formats")},

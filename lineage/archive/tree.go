@@ -1,5 +1,7 @@
 package archive
 
+import "time"
+
 // Tree orders the messages of a conversation that its archive stores as a table with parents.
 type Tree struct {
 	// At is the position of the conversation.
@@ -13,6 +15,10 @@ type Tree struct {
 
 	messages []treeMessage
 	kept     []Node
+	newest   struct {
+		id string
+		at time.Time
+	}
 	// void maps entries that are not messages to their parents. Children of such an entry follow its parent.
 	void map[string]string
 }
@@ -47,8 +53,14 @@ func (t *Tree) Add(n Node, raw []byte) {
 		m.kept, m.raw = int32(len(t.kept)), nil
 		t.kept = append(t.kept, n)
 	}
+	if len(t.messages) == 0 || !n.Created.Before(t.newest.at) {
+		t.newest.id, t.newest.at = n.ID, n.Created
+	}
 	t.messages = append(t.messages, m)
 }
+
+// Newest returns the id of the newest message, the last one if times are equal.
+func (t *Tree) Newest() string { return t.newest.id }
 
 // Len returns the number of messages.
 func (t *Tree) Len() int { return len(t.messages) }

@@ -46,9 +46,9 @@ func archived(f fields, given string) (message []byte, role string) {
 	case f["parentId"] != nil && f.has("role") && content != nil && !f.saysMore(): // Open WebUI
 		role = f.text("role")
 	case rawjson.IsArray(f["fragments"]): // DeepSeek
-		role, content = fragments(f["fragments"])
+		role, content = DeepSeekRole(f["fragments"]), deepSeekContent(f["fragments"])
 	case f["_id"] != nil && f.has("sender") && f["message"] != nil: // Grok
-		role, content = grokMessage(f)
+		role, content = GrokRole(f.text("sender")), grokContent(f)
 	default:
 		return nil, ""
 	}
@@ -58,56 +58,77 @@ func archived(f fields, given string) (message []byte, role string) {
 	return new(object).textIf("role", role).textIf("name", name).raw("content", content).bytes(), role
 }
 
-// fragments reads the content of a message of DeepSeek.
-func fragments(raw []byte) (role string, content []byte) {
-	role = "assistant"
-	var parts []json.RawMessage
-	for e := range rawjson.Elements(raw) {
-		f := fieldsOf(e)
-		said, isText := f.text("content"), rawjson.IsString(f["content"])
-		switch kind := f.text("type"); {
-		case kind == "THINK" && isText:
-			parts = append(parts, new(object).text("type", "thinking").text("thinking", said).bytes())
-			continue
-		case kind == "SEARCH" && f["results"] != nil: // by the service
-			parts = append(parts, new(object).text("type", "server_tool_use").text("name", "search").raw("input", []byte("{}")).bytes(),
-				new(object).text("type", "search_tool_result").text("content", string(f["results"])).bytes())
-			continue
-		case kind == "REQUEST":
-			role = "user"
+// DeepSeekRole returns the role of a message of DeepSeek by its fragments.
+func DeepSeekRole(fragments []byte) string {
+	for e := range rawjson.Elements(fragments) {
+		if fieldsOf(e).text("type") == "REQUEST" {
+			return "user"
 		}
-		if isText {
-			e = new(object).text("type", "text").text("text", said).bytes()
-		}
-		parts = append(parts, e)
 	}
-	if len(parts) == 0 {
-		return role, quote("")
-	}
-	return role, list(parts)
+	return "assistant"
 }
 
-// grokMessage reads the content of a message of Grok.
-func grokMessage(f fields) (role string, content []byte) {
-	if role = roles[f.text("sender")]; role != "user" {
-		role = "assistant" // other senders are models
+// GrokRole returns the role of a sender of Grok. Those that are not the user are models.
+func GrokRole(sender string) string {
+	if roles[sender] == "user" {
+		return "user"
 	}
-	var parts []json.RawMessage
+	return "assistant"
+}
+
+// deepSeekContent reads the fragments of a message of DeepSeek.
+func deepSeekContent(fragments []byte) []byte {
+	var said saying
+	for e := range rawjson.Elements(fragments) {
+		f := fieldsOf(e)
+		kind, isText := f.text("type"), rawjson.IsString(f["content"])
+		switch {
+		case kind == "THINK" && isText:
+			said.thinking(f.text("content"))
+		case kind == "SEARCH" && f["results"] != nil: // by the service
+			said.part(new(object).text("type", "server_tool_use").text("name", "search").raw("input", []byte("{}")))
+			said.part(new(object).text("type", "search_tool_result").text("content", string(f["results"])))
+		case isText:
+			said.text(f.text("content"))
+		default:
+			said = append(said, e)
+		}
+	}
+	return said.content()
+}
+
+// grokContent reads the content of a message of Grok.
+func grokContent(f fields) []byte {
+	var said saying
 	if trace := f.text("thinking_trace"); trace != "" {
-		parts = append(parts, new(object).text("type", "thinking").text("thinking", trace).bytes())
+		said.thinking(trace)
 	}
-	if said := f.text("message"); said != "" {
-		parts = append(parts, new(object).text("type", "text").text("text", said).bytes())
+	if text := f.text("message"); text != "" {
+		said.text(text)
 	}
 	for url := range rawjson.Elements(f["generated_image_urls"]) {
 		if rawjson.IsString(url) {
-			parts = append(parts, new(object).text("type", "image_url").raw("image_url", new(object).raw("url", url).bytes()).bytes())
+			said.part(new(object).text("type", "image_url").raw("image_url", new(object).raw("url", url).bytes()))
 		}
 	}
-	if len(parts) == 0 {
-		return role, quote("")
+	return said.content()
+}
+
+// saying is the content of a message that is put together of parts.
+type saying []json.RawMessage
+
+func (s *saying) part(is *object)  { *s = append(*s, is.bytes()) }
+func (s *saying) text(text string) { s.part(new(object).text("type", "text").text("text", text)) }
+func (s *saying) thinking(text string) {
+	s.part(new(object).text("type", "thinking").text("thinking", text))
+}
+
+// content returns the parts, or an empty text for none.
+func (s saying) content() []byte {
+	if len(s) == 0 {
+		return quote("")
 	}
-	return role, list(parts)
+	return list(s)
 }
 
 // saysMore reports whether a message also has members of provider formats.

@@ -123,7 +123,7 @@ func chatGPTConversation(raw []byte, at archive.Position) (*archive.Conversation
 	return c, nil
 }
 
-// addMapping adds the entries of a mapping by id, as read reads them.
+// addMapping adds the entries of a mapping, which are by id. read reads one.
 func addMapping(c *archive.Conversation, t *archive.Tree, mapping []byte, read func(id string, raw []byte, at archive.Position) (archive.Node, bool, error)) {
 	for m := range rawjson.Members(mapping) {
 		n, said, bad := read(m.Key, m.Value, t.At)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 // DeepSeek reads DeepSeek exports: conversations.json.
@@ -26,7 +27,6 @@ func isDeepSeek(raw []byte) bool { return rawjson.Has(raw, "inserted_at", "mappi
 
 func deepSeekConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
 	c := &archive.Conversation{}
-	var last newest
 	t := archive.Tree{At: at, Node: func(id string, raw []byte) archive.Node {
 		n, _, _ := deepSeekEntry(id, raw, at)
 		return n
@@ -53,14 +53,8 @@ func deepSeekConversation(raw []byte, at archive.Position) (*archive.Conversatio
 		at.Inside = "conversation " + c.SourceID
 		return nil, archive.Damaged(at, archive.Malformed("conversation without a mapping"))
 	}
-	addMapping(c, &t, mapping, func(id string, raw []byte, at archive.Position) (archive.Node, bool, error) {
-		n, said, bad := deepSeekEntry(id, raw, at)
-		if said {
-			last.see(&n)
-		}
-		return n, said, bad
-	})
-	c.Current = last.id
+	addMapping(c, &t, mapping, deepSeekEntry)
+	c.Current = t.Newest()
 	t.Fill(c)
 	c.Metadata = rest.Bytes()
 	return c, nil
@@ -68,17 +62,15 @@ func deepSeekConversation(raw []byte, at archive.Position) (*archive.Conversatio
 
 // deepSeekEntry reads an entry of the mapping. The root has no message.
 func deepSeekEntry(id string, raw []byte, at archive.Position) (n archive.Node, said bool, bad error) {
-	n, message, bad := mappingEntry(id, raw, at)
-	if message == nil {
+	n, inner, bad := mappingEntry(id, raw, at)
+	if inner == nil {
 		return n, false, bad
 	}
 	n.Role = "assistant"
-	for m := range rawjson.Members(message) {
+	for m := range rawjson.Members(inner) {
 		switch m.Key {
 		case "fragments":
-			if rawjson.Str(rawjson.Get(rawjson.First(m.Value), "type")) == "REQUEST" {
-				n.Role = "user"
-			}
+			n.Role = message.DeepSeekRole(m.Value)
 		case "inserted_at":
 			n.Created = archive.ParseTime(m.Value)
 		case "model":

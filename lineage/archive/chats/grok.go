@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 // Grok reads Grok exports: prod-grok-backend.json, or one of its conversations.
@@ -64,7 +65,6 @@ func grokConversation(raw []byte, at archive.Position) (*archive.Conversation, e
 		n, _ := grokMessage(raw, at)
 		return n
 	}}
-	var last newest
 	before, current := "", false
 	for raw := range rawjson.Elements(responses) {
 		n, linked := grokMessage(raw, at)
@@ -76,11 +76,10 @@ func grokConversation(raw []byte, at archive.Position) (*archive.Conversation, e
 			n.Parent = before
 		}
 		before, current = n.ID, current || n.ID == c.Current
-		last.see(&n)
 		t.Add(n, raw)
 	}
 	if !current {
-		c.Current = last.id
+		c.Current = t.Newest()
 	}
 	t.Fill(c)
 	c.Metadata = rest.Bytes()
@@ -91,11 +90,11 @@ func grokConversation(raw []byte, at archive.Position) (*archive.Conversation, e
 // message.
 func grokMessage(raw []byte, at archive.Position) (n archive.Node, linked bool) {
 	n = archive.Node{At: at, Role: "assistant"}
-	message := rawjson.Last(raw, "response")
-	if !rawjson.IsObject(message) {
+	inner := rawjson.Last(raw, "response")
+	if !rawjson.IsObject(inner) {
 		return n, false
 	}
-	n.Give(message)
+	n.Give(inner)
 	var rest rawjson.Object
 	for m := range rawjson.Members(raw) {
 		if m.Key != "response" && !rawjson.IsNull(m.Value) {
@@ -103,7 +102,7 @@ func grokMessage(raw []byte, at archive.Position) (n archive.Node, linked bool) 
 		}
 	}
 	n.Metadata = rest.Bytes()
-	for m := range rawjson.Members(message) {
+	for m := range rawjson.Members(inner) {
 		switch m.Key {
 		case "_id":
 			n.ID = rawjson.Str(m.Value)
@@ -111,9 +110,7 @@ func grokMessage(raw []byte, at archive.Position) (n archive.Node, linked bool) 
 			n.Parent = rawjson.Str(m.Value)
 			linked = n.Parent != ""
 		case "sender":
-			if by := rawjson.Str(m.Value); by == "human" || by == "user" {
-				n.Role = "user"
-			}
+			n.Role = message.GrokRole(rawjson.Str(m.Value))
 		case "create_time":
 			n.Created = grokTime(m.Value)
 		case "model":

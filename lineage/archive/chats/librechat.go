@@ -60,7 +60,6 @@ func libreChatConversation(raw []byte, at archive.Position) (*archive.Conversati
 		return n
 	}}
 	var oldest time.Time // of the messages
-	var last newest
 	// list is a list of messages with a common parent. The replies of a message are queued as another list.
 	type list struct {
 		raw    []byte
@@ -89,7 +88,6 @@ func libreChatConversation(raw []byte, at archive.Position) (*archive.Conversati
 			if !n.Created.IsZero() && (oldest.IsZero() || n.Created.Before(oldest)) {
 				oldest = n.Created
 			}
-			last.see(&n)
 			t.Add(n, raw)
 			if rawjson.IsArray(children) && n.ID != "" {
 				open = append(open, list{children, n.ID})
@@ -101,23 +99,10 @@ func libreChatConversation(raw []byte, at archive.Position) (*archive.Conversati
 	if c.Created.IsZero() {
 		c.Created = oldest
 	}
-	c.Current = last.id
+	c.Current = t.Newest()
 	t.Fill(c)
 	c.Metadata = rest.Bytes()
 	return c, nil
-}
-
-// newest is the newest message of a conversation, the last one if times are equal.
-type newest struct {
-	id   string
-	at   time.Time
-	seen bool
-}
-
-func (l *newest) see(n *archive.Node) {
-	if !l.seen || !n.Created.Before(l.at) {
-		*l = newest{n.ID, n.Created, true}
-	}
 }
 
 const zeroUUID = "00000000-0000-0000-0000-000000000000"

@@ -66,16 +66,17 @@ func isChatMessage(raw []byte) bool {
 	return false
 }
 
-// withoutRepeats clears ids that an earlier node has, because ids must be unique in a conversation.
-func withoutRepeats(nodes []archive.Node) {
-	seen := make(map[string]bool)
-	for i := range nodes {
-		if id := nodes[i].ID; id != "" && seen[id] {
-			nodes[i].ID = ""
-		} else {
-			seen[id] = true
-		}
+// idSet has the ids of nodes, which must be unique in a conversation.
+type idSet map[string]bool
+
+// add adds the id of a node, or clears it if an earlier node has it.
+func (s idSet) add(n *archive.Node) (repeated bool) {
+	if repeated = n.ID != "" && s[n.ID]; repeated {
+		n.ID = ""
+	} else {
+		s[n.ID] = true
 	}
+	return repeated
 }
 
 // scalar returns a text, number or boolean as text, or "" for other values.

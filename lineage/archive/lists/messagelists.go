@@ -134,7 +134,10 @@ func readChatLists(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Co
 			}
 		}
 		if loose != nil {
-			withoutRepeats(loose.Nodes)
+			seen := make(idSet)
+			for i := range loose.Nodes {
+				seen.add(&loose.Nodes[i])
+			}
 			yield(loose, nil)
 		}
 	}
@@ -206,7 +209,7 @@ func addNodes(c *archive.Conversation, list []byte, at archive.Position, what st
 		}
 	}
 	first := 0 // of the elements that are made again
-	seen, repeated := make(map[string]bool), make(map[int]bool)
+	seen, repeated := make(idSet), make(map[int]bool)
 	for i, raw := range elements {
 		at := at.Element(what, i)
 		n, err := node(raw, at)
@@ -214,10 +217,8 @@ func addNodes(c *archive.Conversation, list []byte, at archive.Position, what st
 			c.Skip(at, err)
 			continue
 		}
-		if n.ID != "" && seen[n.ID] {
-			n.ID, repeated[i] = "", true
-		} else if n.ID != "" {
-			seen[n.ID] = true
+		if seen.add(&n) {
+			repeated[i] = true
 		}
 		switch {
 		case first > 0:
