@@ -43,7 +43,7 @@ func (s *Server) handler() http.Handler {
 // unrouted answers a request that no route is for.
 func (s *Server) unrouted(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
-	for _, method := range []string{"DELETE", "GET", "PATCH", "POST", "PUT"} {
+	for _, method := range []string{"DELETE", "GET", "HEAD", "PATCH", "POST", "PUT"} {
 		other := *r
 		other.Method = method
 		if _, pattern := mux.Handler(&other); pattern != "/" {

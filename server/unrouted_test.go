@@ -20,8 +20,8 @@ func TestUnrouted(t *testing.T) {
 		}{
 			{"GET", "/v1/nothing", "not found", "", 404},
 			{"POST", "/nothing/at/all", "not found", "", 404},
-			{"PUT", "/v1/events", "method not allowed", "GET", 405},
-			{"DELETE", "/login", "method not allowed", "GET, POST", 405},
+			{"PUT", "/v1/events", "method not allowed", "GET, HEAD", 405},
+			{"DELETE", "/login", "method not allowed", "GET, HEAD, POST", 405},
 		} {
 			got := h.do(is.method, is.path, "", who...)
 			require.Equal(t, is.status, got.status, is.path)
