@@ -37,6 +37,28 @@ func startServing(t *testing.T, dir string, more ...string) (*exec.Cmd, *records
 	return c, &r
 }
 
+// sent sends a request with a token to a server, and returns the answer.
+func sent(t *testing.T, at *records.Serving, method, path, body, token string) *http.Response {
+	t.Helper()
+	base := "http://127.0.0.1:" + at.URL[strings.LastIndex(at.URL, ":")+1:]
+	r, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Close = true
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	return answer
+}
+
+// newToken creates a token.
+func newToken(t *testing.T, dir string, flags ...string) (token records.Token) {
+	t.Helper()
+	created := runLine(t.Context(), append([]string{"token", "create", "--json", "--store", dir}, flags...)...)
+	require.Equal(t, 0, created.code, created.err)
+	require.NoError(t, json.Unmarshal([]byte(created.out), &token))
+	return token
+}
+
 // stopped interrupts a server and waits for its end.
 func stopped(t *testing.T, c *exec.Cmd) {
 	t.Helper()
@@ -98,14 +120,8 @@ func TestServeToPrograms(t *testing.T) {
 	ownHome(t)
 	dir := newStore(t)
 	c, at := startServing(t, dir, "--read-only")
-	base := "http://127.0.0.1:" + at.URL[strings.LastIndex(at.URL, ":")+1:]
 	get := func(path, token string) (int, string) {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", base+path, nil)
-		require.NoError(t, err)
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Close = true
-		answer, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
+		answer := sent(t, at, "GET", path, "", token)
 		defer answer.Body.Close()
 		body, err := bufio.NewReader(answer.Body).ReadString('}')
 		if err != nil {
@@ -113,10 +129,7 @@ func TestServeToPrograms(t *testing.T) {
 		}
 		return answer.StatusCode, body
 	}
-	created := runLine(t.Context(), "token", "create", "--name", "ci", "--json", "--store", dir)
-	require.Equal(t, 0, created.code, created.err)
-	var token records.Token
-	require.NoError(t, json.Unmarshal([]byte(created.out), &token))
+	token := newToken(t, dir, "--name", "ci")
 	status, event := get("/v1/events?from=1", token.Secret)
 	require.Equal(t, 200, status)
 	require.Contains(t, event, "thread created")
@@ -174,14 +187,8 @@ func TestSearchOfTokens(t *testing.T) {
 	ownHome(t)
 	dir := newStore(t)
 	c, at := startServing(t, dir)
-	base := "http://127.0.0.1:" + at.URL[strings.LastIndex(at.URL, ":")+1:]
 	do := func(method, path, body, token string) string {
-		r, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
-		require.NoError(t, err)
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Close = true
-		answer, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
+		answer := sent(t, at, method, path, body, token)
 		defer answer.Body.Close()
 		b, err := io.ReadAll(answer.Body)
 		require.NoError(t, err)
@@ -190,14 +197,11 @@ func TestSearchOfTokens(t *testing.T) {
 	}
 	threads := make(map[string][]records.HitThread)
 	for _, user := range []string{"", "ada", "bob"} {
-		line := []string{"token", "create", "--write", "--json", "--store", dir}
+		flags := []string{"--write"}
 		if user != "" {
-			line = append(line, "--user", user)
+			flags = append(flags, "--user", user)
 		}
-		created := runLine(t.Context(), line...)
-		require.Equal(t, 0, created.code, created.err)
-		var token records.Token
-		require.NoError(t, json.Unmarshal([]byte(created.out), &token))
+		token := newToken(t, dir, flags...)
 		var thread records.Thread
 		require.NoError(t, json.Unmarshal([]byte(do("POST", "/v1/threads", `{"id":"same"}`, token.Secret)), &thread))
 		do("POST", "/v1/threads/=same/contexts/main/messages", `{"messages":[{"role":"user","text":"quokka"}]}`, token.Secret)
