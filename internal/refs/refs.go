@@ -32,18 +32,22 @@ type Resolver struct {
 	view   backend.View
 	thread *lineage.Thread
 	allows func(*structure.Thread) bool // nil for all
-	alone  bool                         // there is no other thread
-	kept   *reaches                     // nil where all is allowed
+	find   finder
+	alone  bool     // there is no other thread
+	kept   *reaches // nil where all is allowed
 }
 
 // New returns a resolver for names as used in thread, which may be nil.
 func New(store *lineage.Store, thread *lineage.Thread) *Resolver {
-	return &Resolver{store: store, view: store.View(), thread: thread}
+	return &Resolver{store: store, view: store.View(), thread: thread, find: store.FindThread}
 }
+
+// finder finds a thread by the id that its creator chose.
+type finder = func(ctx context.Context, id string) (*lineage.Thread, error)
 
 // inside returns a resolver for names as used in another thread.
 func (r *Resolver) inside(t *lineage.Thread) *Resolver {
-	return &Resolver{store: r.store, view: r.view, thread: t, allows: r.allows, alone: r.alone, kept: r.kept}
+	return &Resolver{store: r.store, view: r.view, thread: t, allows: r.allows, find: r.find, alone: r.alone, kept: r.kept}
 }
 
 // Ref is the meaning of a name: a position, and usually a context with that position.

@@ -34,7 +34,7 @@ func (r *Resolver) threadNamed(ctx context.Context, text string) (*lineage.Threa
 	if text == "" {
 		return nil, nil
 	}
-	t, err := orNone(r.store.FindThread(ctx, text))
+	t, err := orNone(r.find(ctx, text))
 	if t != nil && err == nil {
 		t, err = r.allowedThread(ctx, t.ID())
 	}

@@ -9,19 +9,19 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Within returns a resolver for which there are only the threads that allows selects. No name stands for
-// anything else, and no error lists anything else. There is a message if one of these threads wrote it or has it
-// in its history. The thread of the resolver must be one of them. It is for one request of one goroutine: what the
-// histories lead to is read once.
-func (r *Resolver) Within(allows func(*structure.Thread) bool) *Resolver {
-	return &Resolver{store: r.store, view: r.view, thread: r.thread, allows: allows, kept: newReaches()}
+// Within returns a resolver for which there are only the threads that allows selects. find finds a thread by the id that its
+// creator chose. No name stands for anything else, and no error lists anything else. There is a message if one of these threads
+// wrote it or has it in its history. The thread of the resolver must be one of them. It is for one request of one goroutine:
+// what the histories lead to is read once.
+func (r *Resolver) Within(allows func(*structure.Thread) bool, find finder) *Resolver {
+	return &Resolver{store: r.store, view: r.view, thread: r.thread, allows: allows, find: find, kept: newReaches()}
 }
 
 // Alone returns a resolver that knows only its own thread and reads no other.
 func (r *Resolver) Alone() *Resolver {
 	id := r.thread.ID()
 	return &Resolver{
-		store: r.store, view: r.view, thread: r.thread, alone: true, allows: func(t *structure.Thread) bool { return t.ID == id }, kept: newReaches(),
+		store: r.store, view: r.view, thread: r.thread, find: r.find, alone: true, allows: func(t *structure.Thread) bool { return t.ID == id }, kept: newReaches(),
 	}
 }
 

@@ -40,7 +40,7 @@ func TestWithin(t *testing.T) {
 	require.NoError(t, err)
 
 	within := func() *Resolver {
-		return New(store, ours).Within(func(t *structure.Thread) bool { return t.UserID == "ours" })
+		return New(store, ours).Within(func(t *structure.Thread) bool { return t.UserID == "ours" }, store.FindThread)
 	}
 	r := within()
 	run := foreign[1].Run.String()

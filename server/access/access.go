@@ -84,6 +84,18 @@ func (s *Scope) Allows(t *lineage.ThreadInfo) bool {
 	return len(s.Projects) == 0 || slices.Contains(s.Projects, projectOf(t))
 }
 
+// Check returns ErrNotFound for a thread that is not in the scope.
+func (s *Scope) Check(ctx context.Context, t *lineage.Thread) error {
+	if s.All() {
+		return nil
+	}
+	info, err := t.Info(ctx)
+	if err == nil && !s.Allows(&info) {
+		err = fmt.Errorf("thread %q: %w", t.ID(), lineage.ErrNotFound)
+	}
+	return err
+}
+
 // projectOf returns the folder in which the session of a thread began, empty if unknown.
 func projectOf(t *lineage.ThreadInfo) (project string) {
 	var members map[string]json.RawMessage

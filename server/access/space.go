@@ -1,8 +1,10 @@
 package access
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -43,6 +45,20 @@ func (s *Scope) Chosen(sourceID string) string {
 		}
 	}
 	return sourceID
+}
+
+// FindThread returns the thread in the scope whose id its caller or another one chose.
+func (s *Scope) FindThread(ctx context.Context, store *lineage.Store, id string) (*lineage.Thread, error) {
+	for _, name := range s.Names(id) {
+		t, err := store.FindThread(ctx, name)
+		if err == nil {
+			err = s.Check(ctx, t)
+		}
+		if !errors.Is(err, lineage.ErrNotFound) {
+			return t, err
+		}
+	}
+	return nil, fmt.Errorf("thread %.100q: %w", id, lineage.ErrNotFound)
 }
 
 // spaceOf has a hash, so that no two names make one space, and names are as long as they like.

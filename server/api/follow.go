@@ -144,7 +144,7 @@ func (s *stream) messages(ctx context.Context, after lineage.SpanRef) error {
 			continue // sent with the first entry of its step
 		}
 		if s.found.Thread != nil {
-			if err := s.c.allowed(ctx, s.found.Thread); err != nil {
+			if err := s.c.caller.Scope.Check(ctx, s.found.Thread); err != nil {
 				return err
 			}
 		}

@@ -47,34 +47,20 @@ func (w *within) thread(ctx context.Context, name string) (*lineage.Thread, erro
 		name = before.Thread
 	}
 	if key, is := strings.CutPrefix(name, sourceMark); is {
-		t, err = w.chosen(ctx, key)
+		t, err = w.caller.Scope.FindThread(ctx, w.store, key)
 	} else {
 		id, parsed := structure.ParseID[lineage.ThreadID](name)
 		if parsed != nil {
 			return nil, notFound("thread", name)
 		}
 		if t, err = w.store.Thread(ctx, id); err == nil {
-			err = w.allowed(ctx, t)
+			err = w.caller.Scope.Check(ctx, t)
 		}
 	}
 	if errors.Is(err, lineage.ErrNotFound) {
 		return nil, notFound("thread", name)
 	}
 	return t, err
-}
-
-// chosen returns the thread whose id was chosen by the caller or by another caller.
-func (w *within) chosen(ctx context.Context, id string) (*lineage.Thread, error) {
-	for _, name := range w.caller.Scope.Names(id) {
-		t, err := w.store.FindThread(ctx, name)
-		if err == nil {
-			err = w.allowed(ctx, t)
-		}
-		if !errors.Is(err, lineage.ErrNotFound) {
-			return t, err
-		}
-	}
-	return nil, notFound("thread", id)
 }
 
 // threadRecord returns the record of a thread, with its source id as the caller chose it.
@@ -85,18 +71,6 @@ func (w *within) threadRecord(ctx context.Context, t *lineage.Thread) (*records.
 	}
 	r.SourceID = w.caller.Scope.Chosen(r.SourceID)
 	return r, nil
-}
-
-// allowed returns ErrNotFound for a thread that the caller may not see.
-func (w *within) allowed(ctx context.Context, t *lineage.Thread) error {
-	if w.caller.Scope.All() {
-		return nil
-	}
-	info, err := t.Info(ctx)
-	if err == nil && !w.caller.Scope.Allows(&info) {
-		err = notFound("thread", t.ID().String())
-	}
-	return err
 }
 
 // before returns what an earlier operation of this request made, nil if the name is not of that form.
@@ -191,7 +165,7 @@ func (w *within) contextByID(ctx context.Context, name string) (*refs.Ref, error
 		return found, nil
 	}
 	if found.Thread, err = w.store.Thread(ctx, info.Thread); err == nil {
-		err = w.allowed(ctx, found.Thread)
+		err = w.caller.Scope.Check(ctx, found.Thread)
 	}
 	return found, hidden(err, "context", name)
 }

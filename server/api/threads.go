@@ -76,7 +76,7 @@ func (o *createThread) do(ctx context.Context, w *within) (made, error) {
 
 // found returns the thread for which the id was chosen already, nothing if there is none that the caller may see.
 func (o *createThread) found(ctx context.Context, w *within) (made, error) {
-	t, err := w.chosen(ctx, o.ID)
+	t, err := w.caller.Scope.FindThread(ctx, w.store, o.ID)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return made{}, nil
 	}

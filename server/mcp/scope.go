@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -42,7 +41,9 @@ func (c *call) names(t *lineage.Thread) *refs.Resolver {
 	if c.scope.All() {
 		return r
 	}
-	return r.Within(c.allows)
+	return r.Within(c.allows, func(ctx context.Context, id string) (*lineage.Thread, error) {
+		return c.scope.FindThread(ctx, c.o.Store, id)
+	})
 }
 
 // threads yields the threads in the scope that match a query.
@@ -69,9 +70,6 @@ func (c *call) threads(ctx context.Context, q lineage.ThreadQuery) iter.Seq2[*li
 // thread returns a thread by name. For an empty name it returns the thread that changed last.
 func (c *call) thread(ctx context.Context, name string) (*lineage.Thread, error) {
 	if name != "" {
-		if t, err := c.chosen(ctx, name); err == nil || !errors.Is(err, lineage.ErrNotFound) {
-			return t, err
-		}
 		return c.names(nil).Thread(ctx, name)
 	}
 	for t, err := range c.threads(ctx, lineage.ThreadQuery{}) {
@@ -81,23 +79,6 @@ func (c *call) thread(ctx context.Context, name string) (*lineage.Thread, error)
 		return t.Thread, nil
 	}
 	return nil, fmt.Errorf("conversation: %w: there is none in %s", lineage.ErrNotFound, c.where())
-}
-
-// chosen returns the thread in the scope whose id a caller of the scope chose.
-func (c *call) chosen(ctx context.Context, id string) (*lineage.Thread, error) {
-	for _, name := range c.scope.Names(id) {
-		t, err := c.o.Store.FindThread(ctx, name)
-		if errors.Is(err, lineage.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if info, err := t.Info(ctx); err != nil || c.scope.Allows(&info) {
-			return t, err
-		}
-	}
-	return nil, lineage.ErrNotFound
 }
 
 // where describes the scope.

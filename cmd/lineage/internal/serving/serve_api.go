@@ -22,7 +22,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/usage"
 	"github.com/lineage-store/lineage/server"
 	"github.com/lineage-store/lineage/server/api"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // apiRoutes returns the routes of the API.
@@ -41,24 +40,16 @@ func (p *sharedIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits 
 		return nil, err
 	}
 	of := search.Query{Text: q.Text, Roles: q.Roles, Thread: q.Thread, Among: q.Among, Limit: q.Limit}
-	var sees func(*structure.Thread) (records.HitThread, bool)
-	if !q.Scope.All() {
-		sees = func(t *structure.Thread) (records.HitThread, bool) {
-			is := records.NewHitThread(t)
-			is.SourceID = q.Scope.Chosen(is.SourceID)
-			return is, q.Scope.Allows(&lineage.ThreadInfo{UserID: t.UserID, Metadata: t.Metadata})
-		}
-	}
 	found, err := index.Search(ctx, of)
 	if err != nil {
 		return nil, err
 	}
 	for i := range found {
-		r, err := threads.HitRecord(ctx, p.store, &found[i], sees)
+		r, err := threads.HitRecord(ctx, p.store, &found[i], &q.Scope)
 		if err != nil {
 			return nil, err
 		}
-		if sees != nil && len(r.Threads) == 0 {
+		if !q.Scope.All() && len(r.Threads) == 0 {
 			continue // no thread of the caller contains it any more
 		}
 		hits = append(hits, r)

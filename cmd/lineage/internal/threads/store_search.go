@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/search"
+	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -50,7 +51,7 @@ func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err
 }
 
 func hit(ctx context.Context, s *app.Session, found *search.Hit) (*Hit, error) {
-	r, err := HitRecord(ctx, s.Store, found, nil)
+	r, err := HitRecord(ctx, s.Store, found, &access.Scope{})
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +84,9 @@ func hit(ctx context.Context, s *app.Session, found *search.Hit) (*Hit, error) {
 	return h, nil
 }
 
-// HitRecord returns the record of a hit. It names only threads for which sees returns true, as sees returns them. If sees is
-// nil, it names all, and also contexts outside threads.
-func HitRecord(ctx context.Context, store *lineage.Store, found *search.Hit, sees func(*structure.Thread) (records.HitThread, bool)) (*records.Hit, error) {
+// HitRecord returns the record of a hit for a caller of a scope. It names the threads in the scope, with the ids that their
+// callers chose, and contexts outside threads if the scope is the whole store.
+func HitRecord(ctx context.Context, store *lineage.Store, found *search.Hit, scope *access.Scope) (*records.Hit, error) {
 	h := &records.Hit{Rank: found.Rank, Snippet: found.Snippet, Text: found.Text}
 	if e := found.Entry; e != nil {
 		h.ID, h.Kind, h.Text = e.Span.String(), e.Kind.String(), e.Excerpt()
@@ -115,15 +116,13 @@ func HitRecord(ctx context.Context, store *lineage.Store, found *search.Hit, see
 		if err != nil {
 			return nil, err
 		}
-		is, seen := records.NewHitThread(t), true
-		if sees != nil {
-			is, seen = sees(t)
-		}
-		if seen {
+		if scope.Allows(&lineage.ThreadInfo{UserID: t.UserID, Metadata: t.Metadata}) {
+			is := records.NewHitThread(t)
+			is.SourceID = scope.Chosen(is.SourceID)
 			h.Threads = append(h.Threads, is)
 		}
 	}
-	if sees == nil {
+	if scope.All() {
 		for _, id := range found.Contexts {
 			h.Contexts = append(h.Contexts, id.String())
 		}
