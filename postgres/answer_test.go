@@ -62,6 +62,8 @@ func countAnswered(batch []*pending) (n int) {
 // TestAnsweredWhenSynced holds back the synced write after a batch of several commits: they are in the log, and others can
 // write, but they are not answered before. When the server stops meanwhile and loses them, they are written again, and so is
 // the synced write when it is cancelled.
+//
+//test:norace
 func TestAnsweredWhenSynced(t *testing.T) {
 	for name, end := range map[string]string{"synced": "", "lost": "pg_terminate_backend", "cancelled": "pg_cancel_backend"} {
 		t.Run(name, func(t *testing.T) {

@@ -116,6 +116,8 @@ func copyTo(t testing.TB, from, to *lineage.Store) lineage.CopyReport {
 
 // TestCopy copies a store with erased, collected and packed commits to a server and back, and
 // between places of one kind, and continues the copies when the store has grown.
+//
+//test:norace
 func TestCopy(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), nil)
 	dir := t.TempDir()
@@ -182,6 +184,8 @@ func mustFind(t testing.TB, s *lineage.Store, sourceID string) *lineage.Thread {
 }
 
 // TestCopyRefused copies into stores that are no beginnings of a copy: they stay as they are.
+//
+//test:norace
 func TestCopyRefused(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), nil)
 	dir := t.TempDir()

@@ -248,6 +248,8 @@ func (c *endsMeanwhile) Err() error {
 
 // TestCacheIsBounded reads more than the cache holds, more than is read at once, and more than a table keeps. A damaged row
 // is an error when it is reached.
+//
+//test:norace
 func TestCacheIsBounded(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), nil)
 	writer := handle(t, pool, "s")

@@ -35,6 +35,8 @@ func spanEntry(run byte, place uint64, at journal.Position) index.Entry {
 
 // Turns of several runs are folded now and then: what is read of a state before and after, by key, by range and from the end,
 // is what a map has. The table has one entry for the places that share all but their last bits, with all that was folded.
+//
+//test:norace
 func TestGroupsModel(t *testing.T) {
 	defer campaign.Checks(200)() // none opens a store
 	rapid.Check(t, func(t *rapid.T) {
@@ -340,6 +342,8 @@ func TestFoldKeepsWhatTheCacheDrops(t *testing.T) {
 }
 
 // A fold with a cache that has less than it reads.
+//
+//test:norace
 func TestFoldWithASmallCache(t *testing.T) {
 	folding(t, 1)
 	pool := newPool(t, pgtest.DSN(t), nil)

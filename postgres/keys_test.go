@@ -14,6 +14,8 @@ import (
 
 // TestLongNames gives checkpoints names of up to 4 KiB that the server cannot compress, many with the same start, and lists
 // them in pages. They are collected, made again from the log, and found one by one.
+//
+//test:norace
 func TestLongNames(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), nil)
 	e := handle(t, pool, "s")

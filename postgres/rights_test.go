@@ -164,6 +164,8 @@ func TestManyOpenAtOnce(t *testing.T) {
 }
 
 // TestPartitionedLog spreads the log over partitions, as the manual says: stores go on as before.
+//
+//test:norace
 func TestPartitionedLog(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), nil)
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}

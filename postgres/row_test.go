@@ -73,6 +73,8 @@ func checked(data []byte) []byte {
 
 // TestCompressedRow has rows that are compressed, rows for which that is of no use, and rows that are
 // too large when they are expanded.
+//
+//test:norace
 func TestCompressedRow(t *testing.T) {
 	of := func(payload []byte) row {
 		return row{first: 1, count: 1, data: appendCommit(nil, embedded.Sequenced{Payload: payload})}
@@ -106,6 +108,8 @@ func TestCompressedRow(t *testing.T) {
 }
 
 // TestDamagedLog changes the log behind the back of a store: verifying says so, and so does reading it.
+//
+//test:norace
 func TestDamagedLog(t *testing.T) {
 	for name, statement := range map[string]string{
 		"a byte":  `UPDATE lineage_log SET data = set_byte(data, 5, get_byte(data, 5) # 1) WHERE n = 2`,

@@ -13,6 +13,8 @@ import (
 
 // A page of a long log costs that page, also on a server that has no statistics, and a gap of any
 // size is noticed.
+//
+//test:norace
 func TestTailOfALongLog(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), nil)
 	e := handle(t, pool, "s")

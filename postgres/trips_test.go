@@ -16,6 +16,8 @@ import (
 )
 
 // TestRoundTrips counts what is sent to the server: it does not depend on what is in the store.
+//
+//test:norace
 func TestRoundTrips(t *testing.T) {
 	folding(t, 64<<10)
 	dsn := pgtest.DSN(t)
@@ -85,6 +87,8 @@ func countedTrips(t testing.TB, dsn string) (*pgxpool.Pool, func(most int, what 
 
 // A path takes a few round trips for hundreds of messages, also when something was erased, when messages repeat what other
 // commits have, and when their rows are more than is read at once. So do the named values of a thread.
+//
+//test:norace
 func TestRoundTripsOfPaths(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	writer := handle(t, newPool(t, dsn, nil), "s")
@@ -149,6 +153,8 @@ func TestRoundTripsOfPaths(t *testing.T) {
 
 // What is read of many threads in one state takes a few round trips. A thread with many branches, and one that is gone,
 // are read like others.
+//
+//test:norace
 func TestRoundTripsOfThreads(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	writer := handle(t, newPool(t, dsn, nil), "s")

@@ -200,6 +200,8 @@ func FuzzDecodeChanges(f *testing.F) {
 
 // TestFold has two processes write alternately, with folds between: each reads what both wrote, and a process that opens the
 // store then as well. A snapshot from before the folds reads the same after them.
+//
+//test:norace
 func TestFold(t *testing.T) {
 	for _, most := range []int{0, 300, 64 << 10} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
@@ -294,6 +296,8 @@ func TestPruneLeavesTheUnfolded(t *testing.T) {
 
 // Changes take the places of those that are folded: two processes write, a third one reads after each commit, and a state from
 // before is read as it was. There are never more rows than may be unfolded.
+//
+//test:norace
 func TestChangesTakePlaces(t *testing.T) {
 	folding(t, 64<<10)
 	was := mostChanges

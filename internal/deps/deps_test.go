@@ -54,6 +54,14 @@ func TestRoomsImportOnlyRoomsListedBefore(t *testing.T) {
 	}
 }
 
+// The program does not import packages that read all of their data whenever it starts.
+func TestStartReadsNoTables(t *testing.T) {
+	all := list(t, "linux")
+	program := slices.IndexFunc(all, func(p pkg) bool { return below(p.ImportPath) == "cmd/lineage" })
+	require.Contains(t, all[program].Deps, chroma)
+	require.NotContains(t, all[program].Deps, chroma+"/styles")
+}
+
 func TestViolations(t *testing.T) {
 	ours := func(path string) string { return module + "/" + path }
 	tests := []struct {

@@ -31,6 +31,7 @@ func requireBackup(t *testing.T, dir string, messages uint64) {
 	require.Empty(t, findings(t, e, true))
 }
 
+//test:norace
 func TestBackup(t *testing.T) {
 	for _, messages := range []uint64{0, 1, 400} {
 		t.Run(fmt.Sprint(messages), func(t *testing.T) {

@@ -214,6 +214,8 @@ func TestDamagedPendingCollection(t *testing.T) {
 
 // The next collection finishes one that failed before or after it changed the index, also if
 // it keeps more.
+//
+//test:norace
 func TestCollectAfterFailedPrune(t *testing.T) {
 	for _, changed := range []bool{false, true} {
 		s := newCollectStore(t, t.TempDir(), rand.New(rand.NewPCG(2, 9)))

@@ -92,6 +92,8 @@ func TestCreatedLookups(t *testing.T) {
 }
 
 // What is remembered is limited, and what was forgotten is looked up.
+//
+//test:norace
 func TestLimitOfCreatedLookups(t *testing.T) {
 	c := newCreatedLookups()
 	had := make(map[structure.Home]bool)

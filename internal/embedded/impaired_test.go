@@ -62,6 +62,8 @@ func spoilParity(t *testing.T, name string) {
 
 // A damaged block of a pack loses nothing, is reported, and is repaired when everything is
 // packed again.
+//
+//test:norace
 func TestDamagedBlockOfAPack(t *testing.T) {
 	for _, dense := range []bool{false, true} {
 		dir := packedStore(t, backend.PackOptions{All: true, Dense: dense})

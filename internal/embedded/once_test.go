@@ -140,6 +140,8 @@ func TestOnceAfterPack(t *testing.T) {
 }
 
 // The number of known sessions is limited; beyond it the longest idle session is forgotten.
+//
+//test:norace
 func TestSessionsAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	e, err := Open(background, dir, Options{})

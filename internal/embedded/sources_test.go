@@ -79,6 +79,8 @@ func values(t *testing.T, e *Engine) (sizes []int) {
 // Sealed entries of source ids keep the start of a hash. What has the same start is not mistaken for them: it is neither
 // found nor refused. Versions, threads with the same ids, and pages are as before, in fast and dense packs, in an index
 // that is compacted twice, and after a collection.
+//
+//test:norace
 func TestSealedSourceIDs(t *testing.T) {
 	for _, dense := range []bool{false, true} {
 		t.Run(fmt.Sprint("dense ", dense), func(t *testing.T) {

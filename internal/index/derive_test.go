@@ -78,6 +78,8 @@ func requireDerived(t *rapid.T, s *Snapshot, as model) {
 }
 
 // In every snapshot, derived entries agree with the entries as of the last fold.
+//
+//test:norace
 func TestDerive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "index")

@@ -17,6 +17,8 @@ func tenth(i int) Entry {
 
 // Dropped entries are gone and no others, also after an interruption; a
 // snapshot keeps its state.
+//
+//test:norace
 func TestDrop(t *testing.T) {
 	for _, stopAt := range []int{0, 500, 2500} {
 		path := newPath(t)

@@ -98,6 +98,8 @@ func TestFoldRewritesTheFile(t *testing.T) {
 }
 
 // A process that dies during a rewrite leaves the old file unchanged.
+//
+//test:norace
 func TestKillDuringRewrite(t *testing.T) {
 	path := newPath(t)
 	choose := rand.New(rand.NewPCG(3, 4))
@@ -160,6 +162,8 @@ func TestKillDuringRewrite(t *testing.T) {
 
 // If no new file can be written, the old one is changed in place, and the rewrite is
 // not retried.
+//
+//test:norace
 func TestFoldWithoutSecondFile(t *testing.T) {
 	path := newPath(t)
 	choose := rand.New(rand.NewPCG(5, 6))
@@ -186,6 +190,8 @@ func TestFoldWithoutSecondFile(t *testing.T) {
 
 // The new file name must be durable before a fold is done: otherwise the old file
 // could reappear after the fold was relied on.
+//
+//test:norace
 func TestNameOfTheNewFileIsSynced(t *testing.T) {
 	path := newPath(t)
 	choose := rand.New(rand.NewPCG(7, 8))
@@ -231,6 +237,8 @@ func TestNameOfTheNewFileIsSynced(t *testing.T) {
 
 // If there is no address space for a second file of the possible size, the first one
 // is changed in place, and its address space stays.
+//
+//test:norace
 func TestFoldWithoutAddressSpace(t *testing.T) {
 	if strconv.IntSize == 32 {
 		t.Skip("no size is as large")
@@ -264,6 +272,8 @@ func TestFoldWithoutAddressSpace(t *testing.T) {
 }
 
 // Replaced files that are still read take address space: their number is limited.
+//
+//test:norace
 func TestFewFilesAreReadAtOnce(t *testing.T) {
 	db := open(t, newPath(t), Options{OverlayBytes: 1 << 30})
 	db.limits.rewrite = 16 << 10

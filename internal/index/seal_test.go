@@ -118,6 +118,8 @@ func TestIsLoose(t *testing.T) {
 }
 
 // Damage of the sealed table is an error, of its directory when the index is opened.
+//
+//test:norace
 func TestDamagedTable(t *testing.T) {
 	path := newPath(t)
 	db := open(t, path, Options{})

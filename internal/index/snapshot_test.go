@@ -181,6 +181,8 @@ func TestReadsAreCopies(t *testing.T) {
 }
 
 // Last skips any number of deletions without recursion.
+//
+//test:norace
 func TestLastSkipsDeletions(t *testing.T) {
 	db := open(t, newPath(t), Options{})
 	m := model{}

@@ -118,6 +118,8 @@ func TestCrashAtEveryByte(t *testing.T) {
 }
 
 // Every operation fails once, in several ways, followed by a crash.
+//
+//test:norace
 func TestFailureOfEveryOperation(t *testing.T) {
 	for _, how := range []through{calls, memory, both} {
 		failEveryOperation(t, how)

@@ -56,6 +56,7 @@ func hints(ends []Position) map[string]Options {
 	}
 }
 
+//test:norace
 func TestEveryFlippedByteIsFound(t *testing.T) {
 	fsys, want, ends := closedJournal(t)
 	for name, hint := range hints(ends) {

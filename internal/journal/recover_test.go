@@ -300,6 +300,8 @@ func TestSaltsDiffer(t *testing.T) {
 }
 
 // A torn tail of many MiB with arbitrary bytes is not taken for corruption.
+//
+//test:norace
 func TestLargeTornTail(t *testing.T) {
 	fsys := crashfs.New()
 	o := options(fsys)

@@ -191,6 +191,8 @@ func TestDenseRewriteIsCancelled(t *testing.T) {
 }
 
 // The power or the disk fails at each operation of work that packs.
+//
+//test:norace
 func TestRewriteCrashAtEveryOperation(t *testing.T) {
 	work := func(fs *crashfs.FS) (durable uint64) {
 		j, err := Open(dir, options(fs))

@@ -70,6 +70,8 @@ func TestFramesAmong(t *testing.T) {
 
 // A tail in which every byte might start a frame takes linear time; otherwise
 // the test would not end.
+//
+//test:norace
 func TestFramesAmongManyCandidates(t *testing.T) {
 	const n = 4 << 20
 	b := make([]byte, n)

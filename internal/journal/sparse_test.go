@@ -13,6 +13,8 @@ import (
 )
 
 // A sparse file can report any size. It is neither read to its end nor kept in memory.
+//
+//test:norace
 func TestFilesOfAnySize(t *testing.T) {
 	campaign.Long(t)
 	for _, c := range []struct {

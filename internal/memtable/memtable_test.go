@@ -162,6 +162,8 @@ func TestReadersAndWriter(t *testing.T) {
 }
 
 // All nodes are reachable on every level after inserts in many orders.
+//
+//test:norace
 func TestLevels(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))

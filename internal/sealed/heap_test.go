@@ -102,6 +102,8 @@ func TestRunsFarBack(t *testing.T) {
 }
 
 // TestHeapsAtTheLimit stores heaps whose compressed size is about that of a bomb.
+//
+//test:norace
 func TestHeapsAtTheLimit(t *testing.T) {
 	const id = "f662da2b-a965-44da-a9f0-f6d6b4ad8c45"
 	random := rand.New(rand.NewPCG(1, 2))

@@ -310,6 +310,8 @@ func TestManyBlocks(t *testing.T) {
 }
 
 // The writer does not use lent bytes of a dictionary after it has emitted an extent: write clears them.
+//
+//test:norace
 func TestFewIDsAndManyExtents(t *testing.T) {
 	all := map[string][]byte{}
 	for i := range 100 {

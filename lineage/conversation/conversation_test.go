@@ -260,6 +260,7 @@ func TestMergeTwiceAddsNothingTwice(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c", "d"}, said(t, c))
 }
 
+//test:norace
 func TestMergeLarge(t *testing.T) {
 	const n = 10_000
 	c := newConversation(t, "a")

@@ -9,7 +9,6 @@ import (
 	"github.com/alecthomas/chroma/v2"
 	"github.com/alecthomas/chroma/v2/formatters/html"
 	"github.com/alecthomas/chroma/v2/lexers"
-	"github.com/alecthomas/chroma/v2/styles"
 )
 
 const (
@@ -89,13 +88,17 @@ func highlighted(ctx context.Context, language, code string) (made template.HTML
 		all = append(all, token)
 	}
 	var out strings.Builder
-	if err := formatter.Format(&out, styles.Fallback, chroma.Literator(all...)); err != nil {
+	if err := formatter.Format(&out, classesOnly, chroma.Literator(all...)); err != nil {
 		return plainCode(code), true
 	}
 	return template.HTML(`<pre class="code"><code>` + out.String() + `</code></pre>`), true
 }
 
 var formatter = html.New(html.WithClasses(true), html.PreventSurroundingPre(true), html.ClassPrefix("k-"))
+
+// classesOnly has no colours: the page's style sheet gives them to the classes. Importing the library's styles would read
+// all of them whenever the program starts.
+var classesOnly = chroma.MustNewStyle("", chroma.StyleEntries{})
 
 func plainCode(code string) template.HTML {
 	return template.HTML(`<pre class="code"><code>` + template.HTMLEscapeString(code) + `</code></pre>`)

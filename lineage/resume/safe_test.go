@@ -19,6 +19,8 @@ import (
 )
 
 // A stored session never switches a safety off: for each agent, whatever gives permissions is left out, however it is written.
+//
+//test:norace
 func TestNoPermissionComesBack(t *testing.T) {
 	cases := []struct{ agent, path, lines, twice string }{ // twice is a line with a key twice: then nothing is the agent's own
 		{"codex", "2026/01/01/rollout-2026-01-01T00-00-00-01a21e42-0000-7492-bf98-cb89e6a74924.jsonl", `

@@ -13,6 +13,8 @@ import (
 )
 
 // feature: storage/search-all
+//
+//test:norace
 func TestEverythingIsFound(t *testing.T) {
 	store, x := open(t, t.TempDir())
 	defer store.Close()

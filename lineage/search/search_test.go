@@ -109,6 +109,8 @@ func TestFollowsTheStore(t *testing.T) {
 }
 
 // TestDamagedIndexIsRebuilt damages the index in every way that can occur.
+//
+//test:norace
 func TestDamagedIndexIsRebuilt(t *testing.T) {
 	dir := t.TempDir()
 	store, x := open(t, dir)

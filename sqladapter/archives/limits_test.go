@@ -166,6 +166,8 @@ func TestLimitOfExpansion(t *testing.T) {
 }
 
 // A database without the indexes that its program has is left after a while: each lookup would read all of it. With the indexes all is read.
+//
+//test:norace
 func TestLimitOfVisitedRows(t *testing.T) {
 	const n = 3000
 	numbers := times(n)
@@ -234,6 +236,7 @@ func TestLimitOfVisitedRows(t *testing.T) {
 	require.Equal(t, 2, n1)
 }
 
+//test:norace
 func TestLimitOfObjects(t *testing.T) {
 	many := `'[' || (SELECT group_concat('{}') FROM ` + times(2000) + `) || ']'`
 	for name, statements := range map[string][]string{
@@ -258,6 +261,8 @@ func TestLimitOfObjects(t *testing.T) {
 }
 
 // A long conversation is yielded in parts of a few items.
+//
+//test:norace
 func TestParts(t *testing.T) {
 	for name, statements := range map[string][]string{
 		"responses": {llmSchema, `INSERT INTO responses (id, prompt, response, conversation_id) SELECT 1000 + i, i, i || hex(zeroblob(500000)), 'c' FROM ` + times(40)},

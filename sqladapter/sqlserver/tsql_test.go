@@ -350,6 +350,8 @@ func checkKey(name string, on table, columns string, most int) []string {
 }
 
 // TestCheckTSQL requires that the checker refuses invalid batches and accepts valid ones.
+//
+//test:norace
 func TestCheckTSQL(t *testing.T) {
 	for _, bad := range []string{
 		"SELECT [id] FROM [chats] LIMIT 1",

@@ -202,6 +202,8 @@ func TestPageHoldsNoForeignMarkup(t *testing.T) {
 }
 
 // Nothing of any message, whatever its shape, is markup of a page.
+//
+//test:norace
 func TestPageOfAnyHistory(t *testing.T) {
 	name := rapid.SampledFrom([]string{"x", hostile, "</summary><script>", "\"onload=\"x", "a\nb", ""})
 	rapid.Check(t, func(rt *rapid.T) {

@@ -128,6 +128,7 @@ func TestRoundTripOfArchives(t *testing.T) {
 	}
 }
 
+//test:norace
 func TestRoundTripOfAnyText(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		from := open(t)

@@ -257,6 +257,8 @@ func requireImported(t require.TestingT, s *lineage.Store, conversations []*arch
 
 // For any conversations, in one import or several, the stored content is that of the archive,
 // importing again adds nothing, and a newer export adds what is new.
+//
+//test:norace
 func TestImportModel(t *testing.T) {
 	dir := t.TempDir()
 	n := 0

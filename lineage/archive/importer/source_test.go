@@ -66,6 +66,8 @@ func chatGPTExport(t testing.TB) []byte {
 }
 
 // The compression of an archive, and whether it is a file or a stream, makes no difference.
+//
+//test:norace
 func TestWrappings(t *testing.T) {
 	ctx := context.Background()
 	plain := chatGPTExport(t)

@@ -24,6 +24,9 @@ var shipped []byte
 // MaxFile is the maximum size of a table in bytes.
 const MaxFile = 64 << 20
 
+// Date is the date of the table in the program. It is stated here so that help can tell it without reading the table.
+const Date = "2026-09-23"
+
 // Default returns the table in the program.
 var Default = sync.OnceValue(func() *Table {
 	t, err := read(shipped)

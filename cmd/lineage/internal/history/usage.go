@@ -51,7 +51,7 @@ another thread are shown in rows of their own, as shared.
 
 --by takes several of ` + byText() + `. Input is what
 was neither read from a cache nor written to one; output includes reasoning. What a source does not state is unknown: a - where
-nothing is known, and a + where a part is. Costs are by a table of prices of ` + prices.Default().Date + ` that comes with the program; --prices
+nothing is known, and a + where a part is. Costs are by a table of prices of ` + prices.Date + ` that comes with the program; --prices
 FILE replaces it. Models without a price are listed. See docs/usage.md.`,
 		Example: `  lineage usage
   lineage usage --by month,model --since 2026-01-01
