@@ -13,6 +13,8 @@ const (
 	// KeyProject is the folder in which the session began. KeyGitBranch is the branch that was checked out then.
 	KeyProject   = "cwd"
 	KeyGitBranch = "gitBranch"
+	// KeyCopiedFrom is the id of the session whose lines this one begins with. If that one is a copy, too, it is the first of them.
+	KeyCopiedFrom = "copiedFrom"
 	// KeyMachine is the name of the machine on which the session was found.
 	KeyMachine = "machine"
 )

@@ -41,8 +41,12 @@ func Agents() []Agent {
 			Name: "claude-code", Title: "Claude Code", Format: "claude-code",
 			places: func(e *Environment) []place {
 				// Sessions come before their subagents, whose contexts are below them.
-				return []place{placeOf(filepath.Join(e.claude(), "projects"),
-					"*/????????-????-????-????-????????????.jsonl", "*/*.jsonl", "*/*/subagents/**/*.jsonl")}
+				patterns := []string{"*/????????-????-????-????-????????????.jsonl", "*/*.jsonl", "*/*/subagents/**/*.jsonl"}
+				places := []place{placeOf(filepath.Join(e.claude(), "projects"), patterns...)}
+				if !filepath.IsAbs(e.Getenv("CLAUDE_CONFIG_DIR")) { // some versions of 2025 had their sessions with the configurations
+					places = append(places, placeOf(filepath.Join(e.Dir("XDG_CONFIG_HOME", ".config"), "claude", "projects"), patterns...))
+				}
+				return places
 			},
 			keeps: (*Environment).claudeKeeps,
 		},
@@ -74,7 +78,7 @@ func Agents() []Agent {
 		{
 			Name: "copilot", Title: "Copilot CLI", Format: "copilot",
 			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.Dir("COPILOT_HOME", ".copilot"), "session-state"), "*/events.jsonl")}
+				return []place{placeOf(filepath.Join(e.Dir("COPILOT_HOME", ".copilot"), "session-state"), "*/events.jsonl", "*.jsonl")}
 			},
 		},
 		{
@@ -97,7 +101,7 @@ func Agents() []Agent {
 		{
 			Name: "gemini", Title: "Gemini CLI", Format: "gemini",
 			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.Dir("GEMINI_CLI_HOME"), ".gemini", "tmp"), "*/chats/*.jsonl", "*/chats/*.json")}
+				return []place{placeOf(filepath.Join(e.Dir("GEMINI_CLI_HOME"), ".gemini", "tmp"), "*/chats/*.jsonl", "*/chats/*.json", "*/chats/*/*.jsonl")} // the last are subagents, by session
 			},
 		},
 		{

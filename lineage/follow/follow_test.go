@@ -134,6 +134,38 @@ func TestOtherMachineReadsForItself(t *testing.T) {
 	require.Zero(t, read[0].Messages, "the store has them")
 }
 
+// Sessions are found where other versions of their agents keep them, and so are those of subagents.
+func TestFoldersOfVersions(t *testing.T) {
+	id, name := session(1)
+	for path, text := range map[string]string{
+		".config/claude/projects/-work/" + name: line(id, "a", "", "user", "one"),
+		".copilot/session-state/" + id + ".jsonl": `{"type":"session.start","data":{"sessionId":"` + id + `","context":{"cwd":"/src/app"}},"id":"1","timestamp":"2025-11-01T10:00:00Z","parentId":null}` + "\n" +
+			`{"type":"user.message","data":{"content":"one"},"id":"2","timestamp":"2025-11-01T10:00:01Z","parentId":"1"}` + "\n",
+		".gemini/tmp/p/chats/of/" + id + ".jsonl": `{"sessionId":"` + id + `","projectHash":"p","startTime":"2026-05-01T10:00:00Z","lastUpdated":"2026-05-01T10:00:00Z","kind":"subagent"}` + "\n" +
+			`{"id":"m","timestamp":"2026-05-01T10:00:01Z","type":"user","content":"one"}` + "\n",
+	} {
+		t.Run(path, func(t *testing.T) {
+			h, store := newHome(t), memory(t)
+			h.write(t, h.path(path), text)
+			once(t, store, h.options())
+			require.Equal(t, []string{"one"}, texts(t, store, id))
+			listed, err := List(t.Context(), store, h.options())
+			require.NoError(t, err)
+			i := slices.IndexFunc(listed, func(l Listing) bool { return l.Files > 0 })
+			require.GreaterOrEqual(t, i, 0)
+			require.Empty(t, listed[i].Problems)
+			require.Zero(t, listed[i].Unread)
+		})
+	}
+	h, store := newHome(t), memory(t)
+	h.write(t, h.path(".config/claude/projects/-work", name), line(id, "a", "", "user", "one"))
+	o := h.options()
+	o.Environment.Getenv = func(variable string) string {
+		return map[string]string{"CLAUDE_CONFIG_DIR": h.path(".claude-work")}[variable]
+	}
+	require.Empty(t, of(once(t, store, o), Read), "another folder was named")
+}
+
 func TestFollowsGrowingFiles(t *testing.T) {
 	h, store := newHome(t), memory(t)
 	id, name := session(1)

@@ -28,6 +28,9 @@ func codex() *target {
 		commands: func(s *Session) [][]string { return [][]string{{"codex", "resume", s.ID}} },
 		line: func(raw []byte, l *ownLine) error {
 			payload := rawjson.Last(raw, "payload")
+			if payload == nil && rawjson.Last(raw, "record_type") == nil {
+				return errOldForm
+			}
 			switch text(raw, "type") {
 			case "session_meta":
 				if base := rawjson.Last(payload, "history_base"); rawjson.IsObject(base) {
@@ -58,6 +61,9 @@ func codexEditor(s *Session) func(raw []byte) []byte {
 	was, begun, ordinal := s.own.source.Is.Session, false, 0
 	return func(raw []byte) []byte {
 		payload := rawjson.Last(raw, "payload")
+		if payload == nil {
+			return nil // a state, which older versions wrote between records
+		}
 		kind := text(raw, "type")
 		switch kind {
 		case "response_item", "compacted":

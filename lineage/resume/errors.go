@@ -18,7 +18,7 @@ var (
 
 // notUsable reports whether the lines of a source cannot be used, so that the messages must be translated.
 func notUsable(err error) bool {
-	for _, is := range []error{follow.ErrNotExact, lineage.ErrErased, lineage.ErrNotFound, lineage.ErrCorrupt, errElsewhere, errAmbiguous} {
+	for _, is := range []error{follow.ErrNotExact, lineage.ErrErased, lineage.ErrNotFound, lineage.ErrCorrupt, errElsewhere, errOldForm, errAmbiguous} {
 		if errors.Is(err, is) {
 			return true
 		}
@@ -28,6 +28,9 @@ func notUsable(err error) bool {
 
 // errElsewhere is returned for a session that begins in another file.
 var errElsewhere = errors.New("the session begins in another file")
+
+// errOldForm is returned for a session in a form that its agent no longer reads.
+var errOldForm = errors.New("the session has an old form")
 
 // errChanged is returned if messages were erased after the session was planned.
 var errChanged = errors.New("the history changed meanwhile")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/resume"
 )
@@ -157,6 +158,36 @@ func TestForkElsewhere(t *testing.T) {
 
 	// Not in another agent.
 	require.Zero(t, h.plan("codex", thread, tip).Own)
+}
+
+// A session of Codex whose lines are bare items is translated, because Codex does not read it any more. Of one whose lines are
+// records, states between them are left out.
+func TestOldSessionsOfCodex(t *testing.T) {
+	item := `{"type":"message","role":"user","content":[{"type":"input_text","text":"List the files."}]}`
+	for name, session := range map[string]string{
+		"bare":   `{"id":"01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d","timestamp":"2025-08-12T09:00:00Z","instructions":null}` + "\n" + item + "\n",
+		"states": `{"timestamp":"2025-10-12T09:00:00Z","type":"session_meta","payload":{"id":"01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d","cwd":"/w"}}` + "\n" + `{"record_type":"state"}` + "\n" + `{"timestamp":"2025-10-12T09:00:00Z","type":"response_item","payload":` + item + "}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHome(t)
+			h.put("codex", "2025/08/12/rollout-2025-08-12T09-00-00-01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d.jsonl", []byte(session))
+			h.follow()
+			thread := h.threads()[0]
+			s := h.plan("codex", thread, h.tip(thread))
+			require.Empty(t, s.Losses)
+			var kinds []string
+			for _, line := range h.write(s) {
+				kind := text(rawjson.Get(line, "type"))
+				kinds = append(kinds, kind)
+				require.NotEmpty(t, rawjson.Get(line, "payload"))
+			}
+			want := map[string][]string{"bare": {"session_meta", "response_item", "event_msg"}, "states": {"session_meta", "response_item"}}
+			require.Equal(t, want[name], kinds)
+			h.follow()
+			require.Len(t, h.threads(), 1)
+			require.Len(t, h.spans(h.tip(thread)), 1)
+		})
+	}
 }
 
 // Sessions of pi with random branches, records between messages and broken lines: from any message of any branch, the file has the

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -13,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/usage/prices"
@@ -268,8 +270,8 @@ func decode(b []byte) (*message.Tokens, error) {
 	return &t, nil
 }
 
-// session returns the id under which counters are compared: that of the session that this one was forked from, whose
-// counters it repeats, or else its own.
+// session returns the id under which counters are compared: that of the first session of those that were copied from one another,
+// whose counters they repeat, or else its own.
 func (f *writer) session(ctx context.Context, run structure.RunID) (string, error) {
 	home, err := f.Home(ctx, run)
 	if err != nil {
@@ -286,7 +288,8 @@ func (f *writer) session(ctx context.Context, run structure.RunID) (string, erro
 			id = t.UserID + "\x00" + t.SourceID
 		}
 		if rawjson.Valid(t.Metadata) {
-			if from := rawjson.Str(rawjson.Get(t.Metadata, "forked_from_id")); from != "" {
+			from := rawjson.Str(rawjson.Get(t.Metadata, archive.KeyCopiedFrom))
+			if from = cmp.Or(from, rawjson.Str(rawjson.Get(t.Metadata, "forked_from_id"))); from != "" {
 				id = t.UserID + "\x00" + from
 			}
 		}

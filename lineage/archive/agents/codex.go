@@ -10,7 +10,10 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -21,9 +24,12 @@ import (
 func Codex() archive.Format {
 	return archive.Format{
 		Name: "codex", Grows: true,
-		Tried: "published sessions, and one that Codex 0.171.0 wrote and resumed",
+		Tried: "published sessions, and one that Codex 0.171.0 wrote and resumed; those of before September 2025: documents",
 		Detect: func(h archive.Head) bool {
 			for _, line := range h.Lines(3) {
+				if isBareHeader(line) {
+					return true
+				}
 				if !rawjson.Has(line, "type", "payload") {
 					continue
 				}
@@ -48,6 +54,9 @@ func Codex() archive.Format {
 type rollout struct {
 	session
 	restart bool // the next message begins a history
+	bare    bool // see isBareHeader
+	forked  bool // it is known which session this one was forked from
+	said    bool // an item was read
 	// base, when not nil, returns the messages of the session that this one was forked from. missing is the reason
 	// why they cannot be read.
 	base    func(rolloutBase) ([]archive.Node, error)
@@ -56,7 +65,7 @@ type rollout struct {
 
 func (r *rollout) line(raw []byte, at archive.Position) error {
 	if !rawjson.Has(raw, "type", "payload") {
-		return archive.Malformed("not a line of a rollout")
+		return r.bareLine(raw, at)
 	}
 	created := archive.ParseTime(rawjson.Get(raw, "timestamp"))
 	payload := rawjson.Get(raw, "payload")
@@ -73,17 +82,14 @@ func (r *rollout) line(raw []byte, at archive.Position) error {
 			}
 			return nil
 		}
+		r.copiedFrom(rawjson.Str(rawjson.Get(payload, "id")))
 	case "turn_context":
 		if model := rawjson.Str(rawjson.Get(payload, "model")); model != "" {
 			r.about.model, r.part.Model = model, model
 		}
 	case "response_item":
 		if rawjson.IsObject(payload) {
-			n := rolloutItem(payload, r.about.model)
-			n.Created, n.At, n.Root = created, at, r.restart
-			n.Metadata = besidePayload(raw)
-			r.restart = false
-			r.part.Nodes = append(r.part.Nodes, n)
+			r.item(payload, besidePayload(raw), created, at)
 			return nil
 		}
 	case "compacted":
@@ -94,6 +100,73 @@ func (r *rollout) line(raw []byte, at archive.Position) error {
 		r.part.Nodes[len(r.part.Nodes)-1].Model = r.about.model // the model whose tokens the record counts
 	}
 	return nil
+}
+
+// item adds a message, a call or a result.
+func (r *rollout) item(item, metadata []byte, created time.Time, at archive.Position) {
+	n := rolloutItem(item, r.about.model)
+	n.Created, n.At, n.Root, n.Metadata = created, at, r.restart, metadata
+	r.restart, r.said = false, true
+	r.part.Nodes = append(r.part.Nodes, n)
+}
+
+// copiedFrom reads the header of another session. A fork by copy begins with the lines of the session that it was forked from, and
+// so with the header of that one, which may be a fork itself. Older versions of Codex state nowhere else what was forked.
+func (r *rollout) copiedFrom(session string) {
+	if r.said || session == "" || session == r.id {
+		return
+	}
+	if !r.forked {
+		r.forked, r.part.ForkedFrom = true, session
+	}
+	r.about.copied = session
+}
+
+// isBareHeader reports whether a line, possibly truncated, is the header of a session that Codex wrote before September 2025:
+// its lines are items without a time or anything else around them.
+func isBareHeader(line []byte) bool {
+	return rawjson.Has(line, "id", "timestamp") && !rawjson.Has(line, "type") && (rawjson.Has(line, "instructions") || rawjson.Has(line, "git")) &&
+		uuid.Validate(rawjson.Str(rawjson.Get(line, "id"))) == nil
+}
+
+// bareLine reads a line of a session with a bare header. Newer sessions may have states between their lines.
+func (r *rollout) bareLine(raw []byte, at archive.Position) error {
+	kind := rawjson.Str(rawjson.Get(raw, "type"))
+	switch {
+	case r.id == "" && isBareHeader(raw):
+		r.bare = true
+		r.meta(raw, at)
+		r.part.Updated = r.part.Created
+	case rawjson.Has(raw, "record_type"):
+		r.log(rawjson.Str(rawjson.Get(raw, "record_type")), "", "", raw, time.Time{}, at)
+	case !r.bare:
+		return archive.Malformed("not a line of a rollout")
+	case kind == "message" || message.ItemRole(kind) != "":
+		r.item(raw, nil, time.Time{}, at)
+		r.about.cwd = cmp.Or(r.about.cwd, bareFolder(raw))
+	default:
+		r.log(kind, "", "", raw, time.Time{}, at)
+	}
+	return nil
+}
+
+// bareFolder returns the working directory that Codex states to the model in an item, empty if it does not. A bare header does
+// not have it.
+func bareFolder(item []byte) string {
+	for part := range rawjson.Elements(rawjson.Get(item, "content")) {
+		said := strings.TrimSpace(rawjson.Str(rawjson.Get(part, "text")))
+		if !strings.HasPrefix(said, "<environment_context>") {
+			continue
+		}
+		_, dir, stated := strings.Cut(said, "<cwd>")
+		if dir, _, ends := strings.Cut(dir, "</cwd>"); stated && ends {
+			return strings.TrimSpace(dir)
+		}
+		_, dir, _ = strings.Cut(said, "\nCurrent working directory: ")
+		dir, _, _ = strings.Cut(dir, "\n")
+		return strings.TrimSpace(dir)
+	}
+	return ""
 }
 
 // besidePayload returns what a line states of its item besides the payload. The ordinal is left out: it is the number of
@@ -129,6 +202,7 @@ func (r *rollout) meta(payload []byte, at archive.Position) {
 			r.part.Created = archive.ParseTime(m.Value)
 		case "forked_from_id":
 			r.part.ForkedFrom = rawjson.Str(m.Value)
+			r.forked = r.part.ForkedFrom != ""
 			r.field(m, at)
 		case "history_base":
 			base = rolloutBaseOf(m.Value)
@@ -208,7 +282,7 @@ func (r *rollout) begins(base rolloutBase, at archive.Position) {
 		left := r.in.MaxItem()
 		r.base = func(of rolloutBase) ([]archive.Node, error) { return r.baseNodes(of, nil, &left) }
 	}
-	r.part.ForkedFrom = base.session
+	r.part.ForkedFrom, r.forked = base.session, true
 	nodes, err := r.base(base)
 	if err != nil {
 		r.missing = err

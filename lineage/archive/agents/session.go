@@ -246,7 +246,9 @@ type about struct {
 	// agent is the name of the format, version the version of the program, model the model used last. cwd and
 	// gitBranch are the working directory and branch in which the session began.
 	agent, version, model, cwd, gitBranch string
-	more                                  rawjson.Object // other fields
+	// copied is the session with which the copies began that led to this one.
+	copied string
+	more   rawjson.Object // other fields
 }
 
 // bytes returns the metadata, nil while the agent is unknown.
@@ -260,6 +262,7 @@ func (a *about) bytes() []byte {
 	o.SetText(archive.KeyModel, a.model)
 	o.SetText(archive.KeyProject, a.cwd)
 	o.SetText(archive.KeyGitBranch, a.gitBranch)
+	o.SetText(archive.KeyCopiedFrom, a.copied)
 	o.Join(&a.more)
 	return o.Bytes()
 }

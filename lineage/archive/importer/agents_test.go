@@ -1,9 +1,11 @@
 package importer_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,6 +49,47 @@ func TestCodexKeepsWhatIsBesideItems(t *testing.T) {
 			`{"timestamp":"2026-01-01T00:00:00Z","ordinal":1,"type":"response_item","payload":{"type":"message","role":"user","content":"a"},"metadata":{"history_sequence":3}}`+"\n")), importer.Options{})
 	require.Empty(t, damages)
 	require.Equal(t, `{"metadata":{"history_sequence":3}}`, string(conversations[0].Nodes[0].Metadata))
+}
+
+// Codex wrote sessions whose lines are bare items: the messages are those of the session, which states its folder to the model.
+func TestBareSessionsOfCodex(t *testing.T) {
+	for name, environment := range map[string]string{
+		"elements": "<environment_context>\n  <cwd>/src/my app</cwd>\n  <approval_policy>never</approval_policy>\n</environment_context>",
+		"lines":    "<environment_context>\nCurrent working directory: /src/my app\nApproval policy: never\n</environment_context>",
+	} {
+		t.Run(name, func(t *testing.T) {
+			stated, err := json.Marshal(environment)
+			require.NoError(t, err)
+			session := `{"id":"01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d","timestamp":"2025-08-12T09:00:00.000Z","instructions":null,"git":{"branch":"fix"}}
+{"record_type":"state"}
+{"type":"message","id":null,"role":"user","content":[{"type":"input_text","text":` + string(stated) + `}]}
+{"type":"message","id":null,"role":"user","content":[{"type":"input_text","text":"List the files."}]}
+{"type":"function_call","id":"fc_1","name":"shell","arguments":"{\"command\":[\"ls\"]}","call_id":"call_1"}
+{"type":"function_call_output","call_id":"call_1","output":"a.go"}
+{"type":"something_new","x":1}
+{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"There is a.go."}]}
+{"record_type":"state"}
+`
+			conversations, damages := readAll(t, archive.Stream("r.jsonl", strings.NewReader(session)), importer.Options{})
+			require.Empty(t, damages)
+			require.Len(t, conversations, 1)
+			c := conversations[0]
+			require.Equal(t, "01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d", c.SourceID)
+			require.Equal(t, time.Date(2025, 8, 12, 9, 0, 0, 0, time.UTC), c.Created.UTC())
+			require.Equal(t, c.Created, c.Updated)
+			require.Contains(t, string(c.Metadata), `"agent":"codex","cwd":"/src/my app","gitBranch":"fix"`)
+			var roles, beside []string
+			for _, n := range c.Nodes {
+				if n.Aside == "" {
+					roles = append(roles, n.Role)
+				} else {
+					beside = append(beside, n.Role)
+				}
+			}
+			require.Equal(t, []string{"user", "user", "assistant", "tool", "assistant"}, roles)
+			require.Equal(t, []string{"state", "something_new", "state"}, beside)
+		})
+	}
 }
 
 // A large field of a session is stored as content, once for all sessions.
