@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Shapes are the shapes of generated archives, with what n is for each.
@@ -24,6 +25,9 @@ var Shapes = map[string]string{
 	"prose":     "n conversations of 12 long messages without repetition",
 	"base64":    "n conversations of 10 messages of random bytes in base64",
 	"languages": "n conversations of 12 messages in six scripts",
+	"mixed":     "n conversations of 12 messages in ten languages and emoji, some in several",
+	"essays":    "n conversations of 4 messages of 500 to 3,000 words in sentences",
+	"images":    "n conversations of 8 messages, every second one with an image as a URL of base64, one in four an earlier image",
 	"branches":  "5 session files of a coding agent of 100 lines, each with n forks of two lines somewhere",
 	"long":      "one conversation of n messages",
 }
@@ -43,6 +47,7 @@ func Generate(dir, shape string, n int, seed uint64) error {
 	}
 	write, ok := map[string]func(*json.Encoder, io.Writer, int) error{
 		"chats": g.chats, "runs": g.runs, "forks": g.forks, "prose": g.prose, "base64": g.base64, "languages": g.languages, "long": g.long,
+		"mixed": g.mixed, "essays": g.essays, "images": g.images,
 	}[shape]
 	if !ok {
 		return fmt.Errorf("%w: %s", ErrShape, shape)
@@ -74,7 +79,7 @@ type generator struct {
 // generated is a message, and conversation a list of them, as chat completions have them.
 type generated struct {
 	Role    string `json:"role"`
-	Content string `json:"content"`
+	Content any    `json:"content"` // a text, or a list of parts
 }
 
 type conversation struct {
@@ -210,6 +215,142 @@ func (g *generator) languages(e *json.Encoder, _ io.Writer, n int) error {
 	for range n {
 		words := all[g.IntN(len(all))]
 		if err := e.Encode(conversation{Messages: turns(12, func(int) string { return g.text(words, g.between(10, 100)) })}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// language is how a language is written.
+type language struct {
+	from, to    rune
+	least, most int // letters of a word
+	space, stop string
+	words       []string
+	frequent    *rand.Zipf
+}
+
+// languageOf returns a language with so many words.
+func (g *generator) languageOf(words int, l language) *language {
+	known := map[string]bool{}
+	for len(l.words) < words {
+		word := make([]rune, g.between(l.least, l.most))
+		for i := range word {
+			word[i] = l.from + g.Int32N(l.to-l.from+1)
+		}
+		if w := string(word); !known[w] {
+			known[w] = true
+			l.words = append(l.words, w)
+		}
+	}
+	l.frequent = rand.NewZipf(g.Rand, 1.2, 4, uint64(words-1))
+	return &l
+}
+
+// sentences returns sentences of so many words together.
+func (g *generator) sentences(l *language, words int) string {
+	var b strings.Builder
+	for words > 0 {
+		n := min(words, g.between(4, 25))
+		words -= n
+		for i := range n {
+			w := l.words[l.frequent.Uint64()]
+			if i == 0 && l.from < 0x500 {
+				w = strings.ToUpper(w[:utf8Size(w)]) + w[utf8Size(w):]
+			} else if i > 0 {
+				b.WriteString(l.space)
+			}
+			b.WriteString(w)
+		}
+		if b.WriteString(l.stop); words > 0 && g.IntN(6) == 0 {
+			b.WriteString("\n\n")
+		} else if words > 0 {
+			b.WriteString(l.space)
+		}
+	}
+	return b.String()
+}
+
+// utf8Size is the size of the first letter.
+func utf8Size(s string) int {
+	_, n := utf8.DecodeRuneInString(s)
+	return n
+}
+
+func (g *generator) essays(e *json.Encoder, _ io.Writer, n int) error {
+	l := g.languageOf(60_000, language{from: 'a', to: 'z', least: 2, most: 11, space: " ", stop: "."})
+	for range n {
+		if err := e.Encode(conversation{Messages: turns(4, func(int) string { return g.sentences(l, g.between(500, 3000)) })}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *generator) mixed(e *json.Encoder, _ io.Writer, n int) error {
+	var all []*language
+	for _, l := range []language{
+		{from: 'а', to: 'я', least: 2, most: 10, space: " ", stop: "."},
+		{from: 'α', to: 'ω', least: 2, most: 10, space: " ", stop: "."},
+		{from: 'à', to: 'ö', least: 2, most: 8, space: " ", stop: "!"},
+		{from: 'ء', to: 'ي', least: 2, most: 7, space: " ", stop: "۔"},
+		{from: 'א', to: 'ת', least: 2, most: 7, space: " ", stop: "."},
+		{from: 'अ', to: 'ह', least: 2, most: 6, space: " ", stop: "।"},
+		{from: 'ก', to: 'ฮ', least: 2, most: 6, stop: " "},
+		{from: '一', to: '龥', least: 1, most: 3, stop: "。"},
+		{from: 'ぁ', to: 'ん', least: 1, most: 4, stop: "。"},
+		{from: '가', to: '힣', least: 1, most: 4, space: " ", stop: "."},
+	} {
+		all = append(all, g.languageOf(4000, l))
+	}
+	for range n {
+		one := all[g.IntN(len(all))]
+		several := g.IntN(3) == 0
+		text := func(int) string {
+			l := one
+			if several {
+				l = all[g.IntN(len(all))]
+			}
+			s := g.sentences(l, g.between(10, 120))
+			for range g.IntN(4) {
+				s += " " + string('\U0001F600'+g.Int32N(80))
+			}
+			if g.IntN(10) == 0 { // of several characters that are shown as one
+				s += "\U0001F469\U0001F3FD\u200D\U0001F4BB"
+			}
+			return s
+		}
+		if err := e.Encode(conversation{Title: g.sentences(one, 4), Messages: turns(12, text)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *generator) images(e *json.Encoder, _ io.Writer, n int) error {
+	var urls []string
+	image := func() string {
+		if len(urls) > 0 && g.IntN(4) == 0 {
+			return urls[g.IntN(len(urls))]
+		}
+		b := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
+		for range g.between(2000, 50_000) {
+			b = append(b, byte(g.Uint32()))
+		}
+		urls = append(urls, "data:image/png;base64,"+base64.StdEncoding.EncodeToString(b))
+		return urls[len(urls)-1]
+	}
+	for range n {
+		all := turns(8, func(int) string { return g.text(g.words, g.between(5, 150)) })
+		for i := range all {
+			if i%2 == 0 {
+				all[i].Content = []any{
+					map[string]any{"type": "text", "text": all[i].Content},
+					map[string]any{"type": "image_url", "image_url": map[string]any{"url": image()}},
+				}
+			}
+		}
+		if err := e.Encode(conversation{Messages: all}); err != nil {
 			return err
 		}
 	}

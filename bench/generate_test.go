@@ -14,7 +14,7 @@ import (
 
 // Generated archives can be imported and have what they say; the same seed gives the same bytes.
 func TestGenerate(t *testing.T) {
-	want := map[string]int64{"chats": 6, "runs": 600, "sessions": 300, "forks": 0, "prose": 36, "base64": 30, "languages": 36, "long": 3, "branches": 530}
+	want := map[string]int64{"chats": 6, "runs": 600, "sessions": 300, "forks": 0, "prose": 36, "base64": 30, "languages": 36, "long": 3, "branches": 530, "mixed": 36, "essays": 12, "images": 24}
 	for shape := range Shapes {
 		t.Run(shape, func(t *testing.T) {
 			dir := t.TempDir()

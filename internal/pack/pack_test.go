@@ -158,6 +158,49 @@ func TestTimesInExtrasTakeNothing(t *testing.T) {
 	require.Greater(t, size(func(at time.Time) string { return at.Format(`"2006-01-02T15:04:05.000000Z"`) }), none+3000)
 }
 
+// Histories that repeat others, and forms that messages share, take next to nothing for what they name, in one commit and in many.
+func TestRepeatedHistoriesTakeNothing(t *testing.T) {
+	const length, repeats = 300, 40
+	rng := rand.New(rand.NewPCG(3, 4))
+	at := time.UnixMilli(1_700_000_000_000).UTC()
+	base := make([]*structure.Block, length)
+	for i := range base {
+		base[i] = structure.NewBlock(content.TypeText, content.BlockOrigin{}, at, fmt.Appendf(nil, "text %x", rng.Uint64()))
+	}
+	forms := make([]*structure.Block, 6)
+	for i := range forms {
+		forms[i] = structure.NewBlock(content.TypeText, content.BlockOrigin{}, at, fmt.Appendf(nil, "form %d", i))
+	}
+	size := func(n, perCommit int) int64 {
+		known := map[content.ID]bool{}
+		c := &structure.Commit{Time: at}
+		commits := []*structure.Commit{c}
+		for run := range n {
+			if run%perCommit == 0 && run > 0 {
+				c = &structure.Commit{Time: at}
+				commits = append(commits, c)
+			}
+			for i := range 1 + rand.New(rand.NewPCG(uint64(run), 5)).IntN(length) {
+				form := forms[i%2+i/50%3*2]
+				for _, b := range []*structure.Block{base[i], form} {
+					if !known[b.ID] {
+						known[b.ID] = true
+						c.Records = append(c.Records, b)
+					}
+				}
+				c.Records = append(c.Records, &structure.Span{Ref: structure.SpanRef{Run: structure.RunID{1, byte(run)}, Seq: uint64(i + 1)}, Usages: []structure.Usage{{
+					Kind: structure.MessageUsage, Role: "user", Content: base[i].ID, CreatedAt: at, Form: form.ID, Extras: [][]byte{[]byte("1")},
+				}}})
+			}
+		}
+		return writeAs(t, framesOf(t, 1<<20, commits), nil, true).size
+	}
+	for _, perCommit := range []int{1, repeats} {
+		few, many := size(20, perCommit), size(20+repeats, perCommit)
+		require.Less(t, many-few, int64(repeats*35)) // of some 150 messages each
+	}
+}
+
 // Usages of near or far content, in the same commit, in the same pack or elsewhere, can be
 // read back, in one chapter and in many.
 func TestNamesReadBack(t *testing.T) {

@@ -77,15 +77,16 @@ const (
 	symbolUsageCommon
 	symbolUsageOther
 	symbolUsageRare
-	symbolContent
 	symbolExtra
 	symbolFlag
 	symbolPresent
 	symbolSmall
 	symbolThread
-	symbolIDs   // one for each kind of id
-	symbolTexts = symbolIDs + kinds
-	symbols     = symbolTexts + texts
+	symbolIDs     // one for each kind of id
+	symbolTexts   = symbolIDs + kinds
+	symbolContent = symbolTexts + texts // one for each kind of name
+	symbolRecent  = symbolContent + nameKinds
+	symbols       = symbolRecent + nameKinds
 )
 
 // Kinds of id.
@@ -136,6 +137,7 @@ type progress struct {
 	nextID      uint32
 	incarnation uint64
 	nextBody    uint64
+	names       [nameKinds]names
 }
 
 // mru has the most recently used texts of a kind.

@@ -13,7 +13,7 @@ import (
 func (f *recordCoder) usage(u *structure.Usage) {
 	u.Kind = structure.UsageKind(f.symbol(symbolUsage, int(u.Kind)))
 	has := f.present(u)
-	f.contentOf()
+	f.contentOf(namesContent)
 	f.named(u, has)
 	if !f.ofKind(u) {
 		f.fail(layout.ErrForm)
@@ -99,13 +99,14 @@ var pending = content.ID{0: 0xff}
 // named codes the other content that a usage names, after its own.
 func (f *recordCoder) named(u *structure.Usage, has structure.Present) {
 	for _, field := range [...]struct {
-		bit structure.Present
-		id  *content.ID
-	}{{structure.HasForm, &u.Form}, {structure.HasMetadataContent, &u.MetadataContent}} {
+		bit  structure.Present
+		kind int
+		id   *content.ID
+	}{{structure.HasForm, namesForm, &u.Form}, {structure.HasMetadataContent, namesMetadata, &u.MetadataContent}} {
 		if has&field.bit == 0 {
 			continue
 		}
-		f.contentOf()
+		f.contentOf(field.kind)
 		if !f.c.writing {
 			*field.id = pending
 		}
@@ -162,79 +163,105 @@ func spellingOf(extra []byte, at time.Time) int {
 	return extraText
 }
 
-// Content is the last that the commit named, an earlier one, a body of the pack, or any id.
+// Content is the last that the commit named, an earlier name, a body of the pack, or any id. Histories that repeat others
+// use one name or body after the other, and few forms are used again and again.
 const (
 	contentLatest = iota
 	contentBack
 	contentBody
 	contentID
+	contentNextName // after the last one of its kind
+	contentNextBody
+	contentRecentName // one of the recent ones of its kind
+	contentRecentBody
 )
 
 // contentOf codes the next content that a usage of the commit names.
-func (f *recordCoder) contentOf() {
+func (f *recordCoder) contentOf(kind int) {
 	var r ContentRef
-	how := contentID
+	how, recent := contentID, 0
+	last := &f.at.names[kind]
 	if f.c.writing {
-		switch r = f.commit.Content[f.used]; {
-		case r.Back == 0:
-			how = contentLatest
-		case r.Back > 0:
-			how = contentBack
-		default:
-			how = r.elsewhere()
+		if r = f.commit.Content[f.used]; r.Back < 0 {
+			how, recent = last.elsewhere(&r)
+		} else {
+			how, recent = last.back(r.Back, len(f.names))
 		}
 	}
 	f.used++
-	switch how = f.symbol(symbolContent, how); how {
+	isBack := true
+	switch how = f.symbol(symbolContent+kind, how); how {
 	case contentLatest:
 		r.Back = 0
-		f.namedBack(&r)
 	case contentBack:
 		r.Back = f.count(fieldBack, r.Back, structure.NamesBack-1)
-		f.namedBack(&r)
+	case contentNextName:
+		r.Back = len(f.names) - 1 - last.next.name
+	case contentRecentName:
+		r.Back = len(f.names) - 1 - last.recent[f.recent(kind, recent)].name
 	default:
-		r.Back = -1
-		f.elsewhere(how, &r)
+		isBack, r.Back = false, -1
+		f.elsewhere(kind, how, recent, &r)
 		f.names = append(f.names, r)
 	}
+	place := len(f.names) - 1
+	if isBack {
+		if r.Back < 0 || r.Back >= structure.NamesBack {
+			f.fail(layout.ErrForm)
+			return
+		}
+		place -= r.Back
+		f.namedBack(kind, place, &r)
+	}
+	last.used(named{place, r.Body})
 	if !f.c.writing {
 		f.commit.Content = append(f.commit.Content, r)
 	}
 }
 
-// elsewhere returns the coding of content that the commit did not name before.
-func (r *ContentRef) elsewhere() int {
-	if r.Body >= 0 {
-		return contentBody
-	}
-	return contentID
-}
-
-func (f *recordCoder) elsewhere(how int, r *ContentRef) {
+func (f *recordCoder) elsewhere(kind, how, recent int, r *ContentRef) {
+	last := &f.at.names[kind]
 	switch how {
 	case contentBody:
 		r.Body = int64(f.at.nextBody - f.num(fieldBody, f.at.nextBody-uint64(r.Body)))
-		if r.Body < 0 || uint64(r.Body) >= f.at.nextBody {
-			f.fail(layout.ErrForm)
-		}
+	case contentNextBody:
+		r.Body = last.next.body
+	case contentRecentBody:
+		r.Body = last.recent[f.recent(kind, recent)].body
 	case contentID:
 		f.bytes(r.ID[:])
 		r.Body = -1
+		return
 	default:
+		f.fail(layout.ErrForm)
+		return
+	}
+	if r.Body < 0 || uint64(r.Body) >= f.at.nextBody {
 		f.fail(layout.ErrForm)
 	}
 }
 
+// recent codes which of the recent names of a kind.
+func (f *recordCoder) recent(kind, i int) int {
+	if i = f.symbol(symbolRecent+kind, i); i >= recentNames {
+		f.fail(layout.ErrForm)
+		return 0
+	}
+	return i
+}
+
 // namedBack resolves a name that the commit used before, possibly in an earlier chapter.
-func (f *recordCoder) namedBack(r *ContentRef) {
-	switch at := len(f.names) - 1 - r.Back; {
-	case at >= 0:
-		if !f.c.writing {
-			r.Body, r.ID = f.names[at].Body, f.names[at].ID
-		}
+func (f *recordCoder) namedBack(kind, place int, r *ContentRef) {
+	switch {
+	case place >= 0:
+		r.Body, r.ID = f.names[place].Body, f.names[place].ID
 	case f.commit.Rest == nil:
 		f.fail(layout.ErrForm)
 	default:
-		f.elsewhere(f.symbol(symbolContent, r.elsewhere()), r)
+		how, recent := contentID, 0
+		if f.c.writing {
+			how, recent = f.at.names[kind].elsewhere(r)
+		}
+		f.elsewhere(kind, f.symbol(symbolContent+kind, how), recent, r)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // FormatVersion is the version of the layout that this program writes, and the newest that
 // it reads.
-const FormatVersion = 7
+const FormatVersion = 8
 
 const (
 	HeaderSize = 64
