@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -78,46 +79,60 @@ func serveForTests(t *testing.T) (store, runtime string) {
 	return store, filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "lineage")
 }
 
-// testedJS is what vitest reports.
-type testedJS struct {
-	Files []struct {
-		Name    string `json:"name"`
-		Message string `json:"message"`
-		Tests   []struct {
-			Name     string   `json:"fullName"`
-			Status   string   `json:"status"`
-			Failures []string `json:"failureMessages"`
-		} `json:"assertionResults"`
-	} `json:"testResults"`
+// javaScriptTests is a copy of clients/js with the packages that it is tested with, and a server of a new store.
+type javaScriptTests struct {
+	dir, client, modules, deepagents, node string
+	env                                    []string
 }
 
-// TestClientForJavaScript runs the tests of clients/js against a server: the client, and its adapters with the suites that the
-// frameworks publish for what is adapted. None of their tests is left out.
-//
-//test:norace
-func TestClientForJavaScript(t *testing.T) {
-	modules, deepagents, node := javaScript(t)
+func newJavaScript(t *testing.T) *javaScriptTests {
+	t.Helper()
+	js := &javaScriptTests{dir: t.TempDir()}
+	js.modules, js.deepagents, js.node = javaScript(t)
 	store, runtime := serveForTests(t)
-	dir := t.TempDir()
-	client := filepath.Join(dir, "client")
-	require.NoError(t, os.CopyFS(client, os.DirFS(filepath.Join("..", "..", "clients", "js"))))
-	modulesIn(t, filepath.Join(dir, "node_modules"), modules, deepagents)
+	js.client = filepath.Join(js.dir, "client")
+	require.NoError(t, os.CopyFS(js.client, os.DirFS(filepath.Join("..", "..", "clients", "js"))))
+	modulesIn(t, filepath.Join(js.dir, "node_modules"), js.modules, js.deepagents)
 	docs, err := filepath.Abs(filepath.Join("..", "..", "docs"))
 	require.NoError(t, err)
-	report := filepath.Join(dir, "report.json")
-	c := exec.Command(node, filepath.Join(modules, "vitest", "vitest.mjs"), "run", "--reporter=json", "--outputFile="+report)
-	c.Dir = client
-	c.Env = append(os.Environ(), "LINEAGE_STORE="+store, "LINEAGE_RUNTIME="+runtime, "LINEAGE_DOCS="+docs, "CI=1", "NO_COLOR=1")
+	js.env = append(os.Environ(), "LINEAGE_STORE="+store, "LINEAGE_RUNTIME="+runtime, "LINEAGE_DOCS="+docs, "CI=1", "NO_COLOR=1")
+	return js
+}
+
+// testedJS is what vitest reports of a file.
+type testedJS struct {
+	Name    string `json:"name"`
+	Message string `json:"message"`
+	Tests   []struct {
+		Name     string   `json:"fullName"`
+		Status   string   `json:"status"`
+		Failures []string `json:"failureMessages"`
+	} `json:"assertionResults"`
+}
+
+func readTestedJS(t *testing.T, report string, output fmt.Stringer) []testedJS {
+	t.Helper()
+	written, err := os.ReadFile(report)
+	require.NoError(t, err, output.String())
+	var tested struct {
+		Files []testedJS `json:"testResults"`
+	}
+	require.NoError(t, json.Unmarshal(written, &tested), output.String())
+	return tested.Files
+}
+
+// vitest runs tests, and returns how many each file has. All have to pass.
+func (js *javaScriptTests) vitest(t *testing.T, args ...string) map[string]int {
+	t.Helper()
+	report := filepath.Join(js.dir, "report.json")
+	c := exec.Command(js.node, append([]string{filepath.Join(js.modules, "vitest", "vitest.mjs"), "run", "--reporter=json", "--outputFile=" + report}, args...)...)
+	c.Dir, c.Env = js.client, js.env
 	var output bytes.Buffer
 	c.Stdout, c.Stderr = &output, &output
 	failed := c.Run()
-	written, err := os.ReadFile(report)
-	require.NoError(t, err, output.String())
-	var tested testedJS
-	require.NoError(t, json.Unmarshal(written, &tested))
 	passed := make(map[string]int)
-	for _, f := range tested.Files {
-		name := strings.TrimSuffix(filepath.Base(f.Name), ".test.js")
+	for _, f := range readTestedJS(t, report, &output) {
+		name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(f.Name), ".js"), ".test")
 		if f.Message != "" {
 			t.Errorf("%s: %s", name, f.Message)
 		}
@@ -129,13 +144,23 @@ func TestClientForJavaScript(t *testing.T) {
 		}
 	}
 	require.NoError(t, failed, output.String())
-	compiler := exec.Command(node, filepath.Join(modules, "typescript", "bin", "tsc"), "--noEmit", "--strict", "--target", "es2023", "--module", "nodenext", "--skipLibCheck", "test/types.ts")
-	compiler.Dir = client
+	return passed
+}
+
+// TestClientForJavaScript runs the tests of clients/js against a server: the client, and its adapters with the suites that the
+// frameworks publish for what is adapted. None of their tests is left out.
+//
+//test:norace
+func TestClientForJavaScript(t *testing.T) {
+	js := newJavaScript(t)
+	passed := js.vitest(t)
+	compiler := exec.Command(js.node, filepath.Join(js.modules, "typescript", "bin", "tsc"), "--noEmit", "--strict", "--target", "es2023", "--module", "nodenext", "--skipLibCheck", "test/types.ts")
+	compiler.Dir = js.client
 	problems, err := compiler.CombinedOutput()
 	require.NoError(t, err, string(problems))
 	// 718 of savers, and 4 of the history of delta channels for each of two namespaces.
 	require.Equal(t, 726, passed["langgraph.suite"])
-	files, err := filepath.Glob(filepath.Join(client, "test", "*.test.js"))
+	files, err := filepath.Glob(filepath.Join(js.client, "test", "*.test.js"))
 	require.NoError(t, err)
 	require.Len(t, passed, len(files), "%v", passed)
 }

@@ -7,7 +7,7 @@ import { aboutOf, entriesOf, idOf, messagesOf, titleOf } from "./claude-agent/en
 const maxAttempts = 50;
 const maxRemembered = 64; // transcripts
 const maxBytes = 8 << 20; // of entries that are appended in one commit; a single one may be larger
-const maxEntries = 4000;
+const maxEntries = 3000; // mostly three records each, of the 10,000 that a commit has at most
 
 /**
  * A session store of the Claude Agent SDK. A session is a thread of the store: what was said is its branch `main`, as an import of the
@@ -48,8 +48,20 @@ export class LineageSessionStore {
   async append(key, entries) {
     const at = this.#place(key);
     await this.#alone(at.key, async () => {
-      for (const some of divide(entries)) await this.#append(at, key, some);
+      for (const some of divide(entries)) await this.#appendHalves(at, key, some);
     });
+  }
+
+  /** Appends entries, in more than one commit if they have too many records for one, as those with many texts. */
+  async #appendHalves(at, key, entries) {
+    try {
+      await this.#append(at, key, entries);
+    } catch (err) {
+      if (!is(err, "too-large") || entries.length === 1) throw err;
+      const half = entries.length >> 1;
+      await this.#appendHalves(at, key, entries.slice(0, half));
+      await this.#appendHalves(at, key, entries.slice(half));
+    }
   }
 
   async #append(at, key, entries) {

@@ -193,3 +193,13 @@ it("divides what is larger than a request", async () => {
   expect(loaded.slice(3)).toEqual(many);
   await expect(store.append(key, [user("x".repeat(17 << 20))])).rejects.toMatchObject({ type: "too-large" });
 });
+
+it("divides what has more records than a commit", async () => {
+  const said = Array.from({ length: 4000 }, (_, i) => user(`${i}`));
+  const texts = Array.from({ length: 12 }, (_, i) => ({ type: "text", text: `text ${i}` }));
+  const many = Array.from({ length: 2000 }, (_, i) => user(texts.map(({ type, text }) => ({ type, text: `${text} of ${i}` }))));
+  const store = newStore();
+  await store.append(key, said);
+  await store.append(key, many);
+  expect(await store.load(key)).toEqual([...said, ...many]);
+});
