@@ -132,7 +132,7 @@ func check(t require.TestingT, to message.Dialect, items []json.RawMessage, from
 // The checks refuse what the libraries do not know.
 func TestTypesRefuse(t *testing.T) {
 	for d, items := range map[message.Dialect][]string{
-		message.OpenAI:      {`{"role":"user","content":"x","weight":1}`, `{"role":"tool","content":"x"}`},
+		message.OpenAI:    {`{"role":"user","content":"x","weight":1}`, `{"role":"tool","content":"x"}`},
 		message.Responses: {`{"role":"user","content":"x","name":"ada"}`, `{"type":"new"}`, `{"type":"reasoning","summary":[]}`},
 		message.Anthropic: {`{"role":"user","content":[{"type":"text","text":"x","annotations":[]}]}`, `{"role":"assistant","content":[{"type":"new"}]}`},
 	} {
