@@ -121,7 +121,7 @@ func (a *API) table() []route {
 		change[copyThread, *records.Thread]("POST "+thread+"/copy", "copy_thread", "Create a thread whose branches have the histories, settings and values of those of another."),
 
 		get(thread+"/branches", "List the branches of a thread.", a.listBranches),
-		change[createBranch, *records.Branch]("POST "+thread+"/branches", "create_branch", "Create a branch."),
+		change[createBranch, *records.Branch]("POST "+thread+"/branches", "create_branch", "Create a branch, or with reuse get the one with the name."),
 		change[updateBranch, *records.Branch]("PATCH "+thread+"/branches/{branch}", "update_branch", "Rename a branch, or make it the active one."),
 		change[deleteBranch, nothing]("DELETE "+thread+"/branches/{branch}", "delete_branch", "Delete a branch."),
 		get(thread+"/checkpoints", "List the checkpoints of a thread.", a.listCheckpoints),

@@ -222,7 +222,7 @@ export class Thread {
   delete(options?: RequestOptions & { query?: { user?: string } }): Promise<void>;
   copy(body?: { id?: string; title?: string; user?: string; metadata?: Json; reuse?: boolean }, options?: RequestOptions): Promise<ThreadRecord>;
   branches(query?: Query, options?: ListOptions): AsyncGenerator<BranchRecord>;
-  createBranch(body: { name: string; from?: string; empty?: boolean; switch?: boolean; [member: string]: unknown }, options?: RequestOptions): Promise<BranchRecord>;
+  createBranch(body: { name: string; reuse?: boolean; from?: string; empty?: boolean; switch?: boolean; [member: string]: unknown }, options?: RequestOptions): Promise<BranchRecord>;
   updateBranch(name: string, body: { name?: string; active?: true }, options?: RequestOptions): Promise<BranchRecord>;
   deleteBranch(name: string, options?: RequestOptions): Promise<void>;
   checkpoints(query?: Query, options?: ListOptions): AsyncGenerator<Record>;
