@@ -8,10 +8,14 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// BackupOptions configure a backup. Progress is called with the number of bytes copied.
+// BackupOptions configure a backup.
+//
+//	Progress func(done, total int64) // if not nil, called with the number of bytes copied
 type BackupOptions = backend.BackupOptions
 
-// RestoreOptions configure a restore. Progress is called with the work done.
+// RestoreOptions configure a restore.
+//
+//	Progress func(done, total int64) // if not nil, called with the work done, in bytes of the journal
 type RestoreOptions = embedded.RestoreOptions
 
 // Backup copies the store, as of one commit, into a new or empty directory. The store can be used meanwhile. The copy

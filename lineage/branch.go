@@ -132,15 +132,31 @@ func SourceBranch(sourceID string) ContextID { return write.SourceBranch(sourceI
 // example a checkpoint, and later messages stay on the branches that have them. Context.MoveTo moves an existing
 // branch instead.
 func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions) (*Context, error) {
+	c, _, err := t.createBranch(ctx, name, o, false)
+	return c, err
+}
+
+// OpenBranch returns the branch with the name, and creates it if there is none; created says which. An existing branch
+// stays as it is. If its history does not have the span that a new one would start at, or if it has another source id
+// than the one in the options, the error is ErrExists. Of concurrent calls, one creates it.
+func (t *Thread) OpenBranch(ctx context.Context, name string, o BranchOptions) (c *Context, created bool, err error) {
+	if name == "" {
+		return nil, false, fmt.Errorf("open a branch without a name: %w", ErrInvalid)
+	}
+	return t.createBranch(ctx, name, o, true)
+}
+
+func (t *Thread) createBranch(ctx context.Context, name string, o BranchOptions, reuse bool) (*Context, bool, error) {
 	if o.From != nil {
 		if err := t.store.sameStore(o.From); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var created ContextID
+	var is ContextID
+	var created bool
 	err := t.change(ctx, func(b *write.Batch, thread *structure.Thread) error {
 		from := thread.Active
 		if o.From != nil {
@@ -161,6 +177,13 @@ func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions)
 			}
 		}
 		fork := forked(&parent.Context, &ForkOptions{At: o.At, Empty: o.Empty, Thread: t.id, Overrides: o.Overrides, Metadata: o.Metadata})
+		if reuse {
+			there, err := t.branchFrom(ctx, name, o.SourceID, fork.At)
+			if !isNotFound(err) {
+				is, created = there, false
+				return err
+			}
+		}
 		fork.CreatedAt = o.CreatedAt
 		if o.SourceID != "" {
 			id, err := t.store.branchContext(ctx, o.SourceID)
@@ -169,17 +192,38 @@ func (t *Thread) CreateBranch(ctx context.Context, name string, o BranchOptions)
 			}
 			fork.ID = id
 		}
-		is := b.NewContext(fork)
-		b.Branch(thread, name, o.SourceID, is.ID, is.CreatedAt)
-		if created = is.ID; o.Switch || thread.Active.IsZero() {
-			thread.Active = created
+		record := b.NewContext(fork)
+		b.Branch(thread, name, o.SourceID, record.ID, record.CreatedAt)
+		if is, created = record.ID, true; o.Switch || thread.Active.IsZero() {
+			thread.Active = is
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return &Context{store: t.store, id: created}, nil
+	return &Context{store: t.store, id: is}, created, nil
+}
+
+// branchFrom returns the context of the branch with the name. The error is ErrExists if it is not a branch that a call with
+// these arguments could have created.
+func (t *Thread) branchFrom(ctx context.Context, name, sourceID string, start SpanRef) (ContextID, error) {
+	b, err := t.store.engine.Branch(ctx, t.id, name)
+	if err != nil {
+		return ContextID{}, err
+	}
+	if sourceID != "" && b.SourceID != sourceID {
+		return ContextID{}, subjectError("branch", name, ErrExists, "it has another source id")
+	}
+	state, err := t.store.engine.Context(ctx, b.Context)
+	if err != nil {
+		return ContextID{}, err
+	}
+	continues, err := structure.IsAncestor(start, state.Tip, t.store.runs(ctx))
+	if err == nil && !continues {
+		err = subjectError("branch", name, ErrExists, "it does not continue from message "+start.String())
+	}
+	return b.Context, err
 }
 
 // branchContext returns the id of the context of a new branch with a source id. It is that of

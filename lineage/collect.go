@@ -7,9 +7,13 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// CollectOptions configure a collection. DryRun only reports what would be deleted. KeepReflog is how long reflog
-// entries keep old history alive, and KeepUnused how long unused content is kept; negative values mean not at all.
-// Now is the time at which ages are measured. Progress is called with the work done.
+// CollectOptions configure a collection.
+//
+//	DryRun     bool                    // only report what would be deleted
+//	KeepReflog time.Duration           // how long reflog entries keep old history alive; default 30 days, negative: not at all
+//	KeepUnused time.Duration           // how long unused content is kept; default 24 hours, negative: not at all
+//	Now        time.Time               // the time at which ages are measured; default time.Now()
+//	Progress   func(done, total int64) // if not nil, called with the work done, in bytes of the journal
 type CollectOptions = backend.CollectOptions
 
 // Default retention times of a collection.

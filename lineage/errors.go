@@ -56,15 +56,32 @@ var (
 
 // Errors with details, for errors.As.
 type (
-	// SubjectError names the subject of an error: what it is (Subject), its ID, the sentinel that it
-	// matches (Err), and a Detail.
+	// SubjectError names the subject of an error.
+	//
+	//	Subject string // what it is: "branch", "thread"
+	//	ID      string
+	//	Err     error  // the sentinel that it matches
+	//	Detail  string // if not empty, explains the error
 	SubjectError = backend.SubjectError
-	// CorruptError locates damaged bytes: the File, the Offset in it, and What is wrong.
+	// CorruptError locates damaged bytes. It matches ErrCorrupt.
+	//
+	//	File   string
+	//	Offset int64
+	//	What   string // is wrong
 	CorruptError = backend.CorruptError
-	// LockedError names the process that has the store at Path open: its PID and Command and, for a process that
-	// writes, the Host and Since when. Unreachable is set if the store could not be used through that process.
+	// LockedError names the process that has a store open. It matches ErrLocked.
+	//
+	//	Path        string
+	//	PID         int // 0 if it is not known
+	//	Command     string
+	//	Host        string    // of a process that writes
+	//	Since       time.Time // when a process that writes opened it
+	//	Unreachable bool      // the store could not be used through that process
 	LockedError = backend.LockedError
-	// TipError has the Context, the Expected tip and the Actual one. It matches ErrTipMoved.
+	// TipError is returned when a context does not have the expected tip. It matches ErrTipMoved.
+	//
+	//	Context          ContextID
+	//	Expected, Actual SpanRef
 	TipError = backend.TipError
 )
 

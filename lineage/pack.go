@@ -7,9 +7,11 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// PackOptions configure packing. All packs everything up to the latest commit; otherwise only whole
-// files are packed. Dense compresses as much as possible, which makes reading a message slower.
-// Progress is called with the work done.
+// PackOptions configure packing.
+//
+//	All      bool                    // pack everything up to the latest commit; otherwise only whole files
+//	Dense    bool                    // compress as much as possible, which makes reading a message slower
+//	Progress func(done, total int64) // if not nil, called with the bytes of the journal that were read
 type PackOptions = backend.PackOptions
 
 // Pack compresses full segments: bodies in groups, structure field by field. Every message stays

@@ -9,12 +9,20 @@ import (
 )
 
 type (
-	// ThreadQuery selects threads. The zero value selects all, last updated first. User is their user. SourcePrefix
-	// and TitlePrefix are prefixes of their source id and title. Metadata are values that they must have. From and To
-	// limit the time of their last update. Oldest reverses the order. After continues after a listed thread.
+	// ThreadQuery selects threads. The zero value selects all, last updated first.
+	//
+	//	User         *string           // if not nil, their user
+	//	SourcePrefix string            // a prefix of their source id
+	//	TitlePrefix  string            // a prefix of their title, ignoring case
+	//	Metadata     []MetadataIs      // values that their metadata must all have
+	//	From, To     time.Time         // not updated before From, and updated before To; zero times are no limits
+	//	Oldest       bool              // reverses the order
+	//	After        backend.PageToken // continues after a listed thread: ListedThread.Page
 	ThreadQuery = backend.ThreadQuery
-	// MetadataIs is a value that the metadata must have. Key is a member of the metadata. Value is a string, number
-	// or bool as JSON.
+	// MetadataIs is a value that the metadata must have, at a key or in the array at that key.
+	//
+	//	Key   string          // a member of the metadata
+	//	Value json.RawMessage // a string, number or bool
 	MetadataIs = backend.MetadataIs
 )
 

@@ -3,9 +3,11 @@ package lineage_test
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -112,6 +114,56 @@ func TestOpenThread(t *testing.T) {
 	require.Equal(t, was, is)
 	_, err = s.CreateThread(bg, lineage.ThreadOptions{SourceID: "one"})
 	require.ErrorIs(t, err, lineage.ErrExists)
+}
+
+func TestOpenBranch(t *testing.T) {
+	s := newStore(t)
+	thread, main := newThread(t, s)
+	spans, err := main.Extend(bg, lineage.User("a"), lineage.User("b"))
+	require.NoError(t, err)
+	_, _, err = thread.OpenBranch(bg, "", lineage.BranchOptions{})
+	require.ErrorIs(t, err, lineage.ErrInvalid)
+	const callers = 16
+	ids := make([]lineage.ContextID, callers)
+	var created atomic.Int32
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			c, made, err := thread.OpenBranch(bg, "one", lineage.BranchOptions{At: spans[0]})
+			if assert.NoError(t, err) {
+				ids[i] = c.ID()
+			}
+			if made {
+				created.Add(1)
+			}
+			_, err = c.Extend(bg, lineage.User("c")) // others open it while it grows
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+	require.EqualValues(t, 1, created.Load())
+	one, err := thread.On(bg, "one")
+	require.NoError(t, err)
+	for _, id := range ids {
+		require.Equal(t, one.ID(), id)
+	}
+	length, err := one.Len(bg)
+	require.NoError(t, err)
+	require.EqualValues(t, 1+callers, length)
+	before, err := s.View().Head(bg)
+	require.NoError(t, err)
+	for _, o := range []lineage.BranchOptions{{At: spans[0]}, {Empty: true}, {From: one}} {
+		_, made, err := thread.OpenBranch(bg, "one", o)
+		require.NoError(t, err)
+		require.False(t, made)
+	}
+	for _, o := range []lineage.BranchOptions{{At: spans[1]}, {}, {At: spans[0], SourceID: "x"}} {
+		_, _, err := thread.OpenBranch(bg, "one", o)
+		require.ErrorIs(t, err, lineage.ErrExists)
+	}
+	after, err := s.View().Head(bg)
+	require.NoError(t, err)
+	require.Equal(t, before, after, "opening writes nothing")
 }
 
 // feature: lineage/contexts-alone

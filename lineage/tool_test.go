@@ -21,7 +21,7 @@ func TestToolCalls(t *testing.T) {
 		lineage.Calls("Done."),
 	)
 	require.NoError(t, err)
-	for _, api := range []message.Dialect{message.Chat, message.Responses, message.Anthropic} {
+	for _, api := range []message.Dialect{message.OpenAI, message.Responses, message.Anthropic} {
 		r, err := c.Request(bg, api, lineage.ResolveOptions{})
 		require.NoError(t, err)
 		require.Empty(t, r.Losses, api)
@@ -70,12 +70,12 @@ func TestEncodeIsBounded(t *testing.T) {
 	large := make([]byte, 100<<10)
 	_, err := c.Extend(bg, lineage.User("see"), lineage.Item{Kind: lineage.Asset, Filename: "a.mp4", Type: "video/mp4", Body: large})
 	require.NoError(t, err)
-	r, err := s.Encode(bg, message.Chat, 1<<10, c.Entries(bg, lineage.Window{}))
+	r, err := s.Encode(bg, message.OpenAI, 1<<10, c.Entries(bg, lineage.Window{}))
 	require.NoError(t, err)
 	require.Contains(t, string(r.Messages[len(r.Messages)-1]), "a.mp4")
 	_, err = c.Extend(bg, lineage.Item{Kind: lineage.Asset, Filename: "a.png", Type: "image/png", Body: large})
 	require.NoError(t, err)
-	_, err = s.Encode(bg, message.Chat, 1<<10, c.Entries(bg, lineage.Window{}))
+	_, err = s.Encode(bg, message.OpenAI, 1<<10, c.Entries(bg, lineage.Window{}))
 	require.ErrorIs(t, err, lineage.ErrTooLarge)
 }
 

@@ -57,8 +57,10 @@ type Event struct {
 	Set        structure.SpanSetID
 }
 
-// Cursor is a position in the commits of a store: the Number and the ID of the last commit that was
-// seen. The zero cursor is before the first. A cursor with only a Number matches any commit with it.
+// Cursor is a position in the commits of a store: the last commit that was seen. The zero cursor is before the first.
+//
+//	Number uint64
+//	ID     uint64 // 0 stands for any commit with the number
 type Cursor = backend.Cursor
 
 // Change is a commit as seen by a watcher.

@@ -41,7 +41,13 @@ type SearchSyntax struct {
 	Condition func(chatID string, most bool, q Condition) (args []any, n int)
 }
 
-// Condition is a condition that every match of a query meets and that an index can check.
+// Condition is a condition that every match of a query meets and that an index can check: a term of the message, or several
+// conditions. With neither, every message meets it.
+//
+//	Term   string
+//	Prefix bool        // the term is the beginning of a word
+//	Or     bool        // one of Parts is enough
+//	Parts  []Condition
 type Condition = query.Condition
 
 // ManyTerms is the term of messages with too many terms to store. Such messages match every term.

@@ -162,7 +162,7 @@ var rooms = []room{
 	{path: "server/problem", ours: belowStore},
 	{path: "server", ours: join(belowStore, "internal/localsocket", "internal/vfs", "lineage/records", "server/access", "server/attachment", "server/problem")},
 	{path: "server/page", ours: join(belowStore, "internal/filters", "lineage/transcript", "lineage/archive", "lineage/graph", "lineage/records", "lineage/render", "server", "server/attachment")},
-	{path: "server/api", ours: join(belowStore, "internal/difference", "internal/erasure", "internal/filters", "internal/rawjson", "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/chat", "lineage/follow", "lineage/graph", "lineage/records", "lineage/summarize", "lineage/transcript", "server", "server/access", "server/attachment", "server/problem")},
+	{path: "server/api", ours: join(belowStore, "internal/difference", "internal/erasure", "internal/filters", "internal/rawjson", "internal/refs", "lineage/archive", "lineage/archive/export", "lineage/bundle", "lineage/chat", "lineage/follow", "lineage/graph", "lineage/records", "lineage/summarize", "lineage/transcript", "server", "server/access", "server/attachment", "server/problem")},
 	{path: "cmd", tree: true, any: true},
 	{path: "internal/paths", any: true},
 	{path: "internal/processes", any: true},

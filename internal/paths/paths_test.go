@@ -102,7 +102,7 @@ func lines(message func(text string) string) writer {
 
 var paths = []path{
 	{"thread", onThreads(lineage.User)},
-	{"thread, chat-completions", onThreads(func(text string) lineage.Item {
+	{"thread, chat completions", onThreads(func(text string) lineage.Item {
 		return lineage.Item{Role: "user", Type: content.TypeJSON, Body: []byte(`{"role":"user","content":` + quoted(text) + `}`)}
 	})},
 	{"thread, blocks", onThreads(func(text string) lineage.Item {
@@ -147,7 +147,7 @@ var paths = []path{
 			}
 		}
 	}},
-	{"import of chat-completions", lines(func(text string) string { return `{"role":"user","content":` + quoted(text) + `}` })},
+	{"import of chat completions", lines(func(text string) string { return `{"role":"user","content":` + quoted(text) + `}` })},
 	{"import of content lists", lines(func(text string) string {
 		return `{"role":"user","content":[{"type":"text","text":` + quoted(text) + `},{"type":"image_url","image_url":{"url":"https://a/b"}}]}`
 	})},

@@ -103,7 +103,7 @@ type spelling struct {
 
 var spellings = []spelling{
 	{"plain text", 0, nil},
-	{"chat-completions", 0, func(m said) string { return fmt.Sprintf(`{"role":%q,"content":%s}`, m.role, quoted(m.text)) }},
+	{"chat completions", 0, func(m said) string { return fmt.Sprintf(`{"role":%q,"content":%s}`, m.role, quoted(m.text)) }},
 	{"content list", 0, func(m said) string {
 		return fmt.Sprintf(`{"role":%q,"content":[{"type":"text","text":%s}]}`, m.role, quoted(m.text))
 	}},

@@ -88,7 +88,7 @@ func TestImportedConversationsGoOn(t *testing.T) {
 		calls[format] += goOn(t, s, "and now?")
 
 		for format, to := range map[export.Format]message.Dialect{
-			export.OpenAI: message.Chat, export.Responses: message.Responses, export.Anthropic: message.Anthropic,
+			export.OpenAI: message.OpenAI, export.Responses: message.Responses, export.Anthropic: message.Anthropic,
 		} {
 			var lines bytes.Buffer
 			require.NoError(t, export.Write(bg, s, &lines, format, export.Options{}))

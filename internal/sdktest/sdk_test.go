@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 func fits(d message.Dialect, item json.RawMessage) error {
 	var into any
 	switch d {
-	case message.Chat:
+	case message.OpenAI:
 		into = new(openai.ChatCompletionMessageParamUnion)
 	case message.Responses:
 		into, item = responsesType(item)
@@ -120,7 +120,7 @@ func withoutNulls(v any) any {
 	return v
 }
 
-var apis = []message.Dialect{message.Chat, message.Responses, message.Anthropic}
+var apis = []message.Dialect{message.OpenAI, message.Responses, message.Anthropic}
 
 func check(t require.TestingT, to message.Dialect, items []json.RawMessage, from any) {
 	require.NoError(t, messagetest.Check(to, items), "%s\nfrom %q", items, from)
@@ -132,7 +132,7 @@ func check(t require.TestingT, to message.Dialect, items []json.RawMessage, from
 // The checks refuse what the libraries do not know.
 func TestTypesRefuse(t *testing.T) {
 	for d, items := range map[message.Dialect][]string{
-		message.Chat:      {`{"role":"user","content":"x","weight":1}`, `{"role":"tool","content":"x"}`},
+		message.OpenAI:    {`{"role":"user","content":"x","weight":1}`, `{"role":"tool","content":"x"}`},
 		message.Responses: {`{"role":"user","content":"x","name":"ada"}`, `{"type":"new"}`, `{"type":"reasoning","summary":[]}`},
 		message.Anthropic: {`{"role":"user","content":[{"type":"text","text":"x","annotations":[]}]}`, `{"role":"assistant","content":[{"type":"new"}]}`},
 	} {

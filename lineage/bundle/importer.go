@@ -25,6 +25,19 @@ const (
 	TakeTheirs
 )
 
+// ParseOnConflict returns the choice with a name: keep-both, take-theirs or fail.
+func ParseOnConflict(name string) (OnConflict, error) {
+	switch name {
+	case "keep-both":
+		return KeepBoth, nil
+	case "take-theirs":
+		return TakeTheirs, nil
+	case "fail":
+		return Fail, nil
+	}
+	return 0, fmt.Errorf("%.100q: %w: must be keep-both, take-theirs or fail", name, backend.ErrInvalid)
+}
+
 // ImportOptions configure an import. A zero field means its default.
 type ImportOptions struct {
 	OnConflict OnConflict

@@ -126,7 +126,7 @@ func TestDecode(t *testing.T) {
 // A conversation with calls is converted from every dialect to every other.
 func TestCallsAndResults(t *testing.T) {
 	same := map[message.Dialect][]string{
-		message.Chat: {
+		message.OpenAI: {
 			`{"role":"user","content":"weather?"}`,
 			`{"role":"assistant","content":"Looking.","tool_calls":[{"id":"c1","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Oslo\"}"}}]}`,
 			`{"role":"tool","content":"3 degrees","tool_call_id":"c1"}`,
@@ -157,7 +157,7 @@ func TestCallsAndResults(t *testing.T) {
 			require.Empty(t, out.Losses, "%s from %s", to, from)
 			require.NoError(t, messagetest.Check(to, out.Items))
 			require.Equal(t, said(decodeAll(want, "")), said(decodeAll(texts(out.Items), "")), "%s from %s", to, from)
-			if from == message.Chat {
+			if from == message.OpenAI {
 				require.Equal(t, want, texts(out.Items))
 			}
 		}
@@ -174,22 +174,22 @@ func TestLosses(t *testing.T) {
 		want  []string
 		loss  string
 	}{
-		{"a call in the middle", message.Chat, []string{call, text("go on")}, []string{`{"role":"assistant","content":"[call of f] {}"}`, text("go on")}, "0.0 a call without a result: written as text"},
-		{"a call at the end", message.Chat, []string{text("go"), call}, []string{text("go"), call}, ""},
+		{"a call in the middle", message.OpenAI, []string{call, text("go on")}, []string{`{"role":"assistant","content":"[call of f] {}"}`, text("go on")}, "0.0 a call without a result: written as text"},
+		{"a call at the end", message.OpenAI, []string{text("go"), call}, []string{text("go"), call}, ""},
 		{"a result alone", message.Anthropic, []string{`{"role":"tool","tool_call_id":"x","content":"3"}`}, []string{`{"role":"user","content":"[result of a tool] 3"}`}, "0.0 a result without a call: written as text of the user"},
-		{"a text between", message.Chat, []string{call, text("wait"), `{"role":"tool","tool_call_id":"c1","content":"3"}`},
+		{"a text between", message.OpenAI, []string{call, text("wait"), `{"role":"tool","tool_call_id":"c1","content":"3"}`},
 			[]string{call, `{"role":"tool","tool_call_id":"c1","content":"3"}`, text("wait")}, ""},
-		{"calls of two messages", message.Chat, []string{call, strings.ReplaceAll(call, "c1", "c2"), `{"role":"tool","tool_call_id":"c2","content":"3"}`, `{"role":"tool","tool_call_id":"c1","content":"4"}`},
+		{"calls of two messages", message.OpenAI, []string{call, strings.ReplaceAll(call, "c1", "c2"), `{"role":"tool","tool_call_id":"c2","content":"3"}`, `{"role":"tool","tool_call_id":"c1","content":"4"}`},
 			[]string{`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"c2","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
 				`{"role":"tool","tool_call_id":"c2","content":"3"}`, `{"role":"tool","tool_call_id":"c1","content":"4"}`}, ""},
 		{"system inside", message.Anthropic, []string{text("a"), `{"role":"system","content":"b"}`}, []string{`{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}`}, "1.-1 no system messages within a conversation: sent as user"},
 		{"the assistant first", message.Anthropic, []string{`{"role":"assistant","content":"a "}`}, []string{`{"role":"user","content":"(The assistant begins.)"}`, `{"role":"assistant","content":"a"}`}, "0.0 no space at the end of a last text of the assistant: left out"},
-		{"unknown members", message.Chat, []string{`{"role":"user", "content":"a" ,"weight":1, "id":"x"}`}, []string{`{"role":"user", "content":"a"}`}, "0.-1 no place for weight"},
+		{"unknown members", message.OpenAI, []string{`{"role":"user", "content":"a" ,"weight":1, "id":"x"}`}, []string{`{"role":"user", "content":"a"}`}, "0.-1 no place for weight"},
 		{"no ids", message.Responses, []string{`{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}`, `{"role":"function","name":"f","content":"3"}`},
 			[]string{`{"type":"function_call","call_id":"call_1","name":"f","arguments":"{}"}`, `{"type":"function_call_output","call_id":"call_1","output":"3"}`}, ""},
-		{"a name of a tool", message.Chat, []string{text("a"), strings.ReplaceAll(call, `"f"`, `"my tool"`)}, []string{text("a"), strings.ReplaceAll(call, `"f"`, `"my_tool"`)}, `1.0 no tool "my tool": called my_tool`},
+		{"a name of a tool", message.OpenAI, []string{text("a"), strings.ReplaceAll(call, `"f"`, `"my tool"`)}, []string{text("a"), strings.ReplaceAll(call, `"f"`, `"my_tool"`)}, `1.0 no tool "my tool": called my_tool`},
 		{"a placeholder", message.UI, []string{`{"id":"1","role":"user","parts":[{"type":"file","mediaType":"image/png","url":"lineage:content/1"}]}`}, []string{`{"id":"1","role":"user","parts":[{"type":"text","text":"[image/png]"}]}`}, "0.0 no place for image/png there: written as text"},
-		{"half a character", message.Chat, []string{`{"role":"user","content":"\ud83d"}`}, []string{`{"role":"user","content":"` + "\ufffd" + `"}`}, ""},
+		{"half a character", message.OpenAI, []string{`{"role":"user","content":"\ud83d"}`}, []string{`{"role":"user","content":"` + "\ufffd" + `"}`}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			out := encode(t, test.to, decodeAll(test.items, ""))

@@ -35,7 +35,7 @@ func Encode(to Dialect, history []Message) (*Encoded, error) {
 	turns := e.turns()
 	e.closeCalls(turns)
 	switch to {
-	case Chat:
+	case OpenAI:
 		e.chat(turns)
 	case Responses:
 		e.responses(turns)

@@ -22,7 +22,7 @@ func (e *encoder) file(p *Part, role string) json.RawMessage {
 		return nil
 	}
 	switch e.to {
-	case Chat:
+	case OpenAI:
 		if role == "user" {
 			return chatFile(p)
 		}
@@ -121,7 +121,7 @@ func (e *encoder) outputs(u *unit) (text string, parts []json.RawMessage) {
 		o := &u.p.Output[k]
 		onlyText = onlyText && (o.Kind == TextKind || o.Kind == DataKind || o.Kind == ReasoningKind)
 	}
-	if onlyText || e.to == Chat {
+	if onlyText || e.to == OpenAI {
 		for k := range u.p.Output {
 			if o := &u.p.Output[k]; o.Kind == FileKind {
 				e.lose(u, "no place for %s in a result: written as text", o.Label())

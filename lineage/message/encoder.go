@@ -122,7 +122,7 @@ func (e *encoder) collect() {
 			}
 			e.units = append(e.units, u)
 		}
-		if m.Name != "" && m.Name != m.Role && e.whole[i] == nil && role != "tool" && (e.to != Chat || !isSpeaker(m.Name)) && len(m.Parts) > 0 {
+		if m.Name != "" && m.Name != m.Role && e.whole[i] == nil && role != "tool" && (e.to != OpenAI || !isSpeaker(m.Name)) && len(m.Parts) > 0 {
 			e.loseWhole(i, "no place for the name %q", m.Name)
 		}
 	}
@@ -136,7 +136,7 @@ func (e *encoder) roleOf(role string) string {
 	switch {
 	case is == "":
 		return "user"
-	case is == "developer" && e.to != Chat && e.to != Responses:
+	case is == "developer" && e.to != OpenAI && e.to != Responses:
 		return "system"
 	}
 	return is
@@ -168,7 +168,7 @@ func (e *encoder) asGiven(i int) json.RawMessage {
 	if m.Given == nil || len(m.Parts) == 0 {
 		return nil
 	}
-	is := map[Dialect]*shape{Chat: chatMessage, Responses: responsesItem, Anthropic: anthropicMessage, UI: uiMessage}[e.to]
+	is := map[Dialect]*shape{OpenAI: chatMessage, Responses: responsesItem, Anthropic: anthropicMessage, UI: uiMessage}[e.to]
 	given := m.Given
 	if e.to == UI {
 		given = e.identified(i)

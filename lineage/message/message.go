@@ -12,8 +12,8 @@ type Dialect string
 const (
 	// Text is plain text. An item is a JSON string.
 	Text Dialect = "text"
-	// Chat is the messages of OpenAI's chat completions.
-	Chat Dialect = "chat-completions"
+	// OpenAI is the messages of OpenAI's chat completions.
+	OpenAI Dialect = "openai"
 	// Responses is the input items of OpenAI's Responses API.
 	Responses Dialect = "responses"
 	// Anthropic is the messages of Anthropic's Messages API.
@@ -23,7 +23,7 @@ const (
 )
 
 // Dialects lists the dialects.
-func Dialects() []Dialect { return []Dialect{Text, Chat, Responses, Anthropic, UI} }
+func Dialects() []Dialect { return []Dialect{Text, OpenAI, Responses, Anthropic, UI} }
 
 // Message is one message of a conversation.
 type Message struct {

@@ -130,7 +130,7 @@ func input(t require.TestingT, p *message.Part) string {
 // Conversion neither loses nor invents content, and keeps the order.
 func TestEveryDialectSaysTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		dialects := []message.Dialect{message.Chat, message.Responses, message.Anthropic, message.UI}
+		dialects := []message.Dialect{message.OpenAI, message.Responses, message.Anthropic, message.UI}
 		from := rapid.SampledFrom(dialects).Draw(t, "from")
 		items := messagetest.History(t, from)
 		history := decodeAll(items, "user")

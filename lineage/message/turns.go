@@ -59,7 +59,7 @@ func (e *encoder) note(u *unit, role, text string) {
 
 // identify assigns each call a unique id and a tool name that the dialect accepts.
 func (e *encoder) identify() {
-	accepts := map[Dialect]*shape{Chat: chatCallID, Responses: callID, Anthropic: anthropicID, UI: notEmpty}[e.to]
+	accepts := map[Dialect]*shape{OpenAI: chatCallID, Responses: callID, Anthropic: anthropicID, UI: notEmpty}[e.to]
 	longest := maxToolName
 	if e.to == Anthropic {
 		longest = maxAnthropicTool
@@ -219,7 +219,7 @@ func (e *encoder) content(u *unit) {
 		u.gone = true
 		return
 	}
-	if raw, ok := e.given(u, is); ok && (p.Kind != DataKind || e.to != Chat) {
+	if raw, ok := e.given(u, is); ok && (p.Kind != DataKind || e.to != OpenAI) {
 		u.raw = raw
 		u.isText = false
 		return
@@ -257,7 +257,7 @@ func (e *encoder) shapeOf(role string) *shape {
 			return anthropicAssistantBlock
 		}
 		return anthropicUserBlock
-	case Chat:
+	case OpenAI:
 		switch {
 		case role == "assistant":
 			return chatAssistantPart

@@ -53,7 +53,7 @@ var programs = []program{
 		},
 	},
 	{
-		agent: "pi", file: "pi", dialect: message.Chat, own: 1,
+		agent: "pi", file: "pi", dialect: message.OpenAI, own: 1,
 		configure: func(h *home, url string) {
 			h.write0(".pi/agent/models.json", fmt.Sprintf(`{"providers":{"demo":{"baseUrl":%q,"api":"openai-completions","apiKey":"DEMO_KEY","models":[{"id":"demo-1","name":"demo","reasoning":false,"input":["text","image"],"contextWindow":100000,"maxTokens":1000,"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0}}]}}}`, url+"/v1"))
 			h.write0(".pi/agent/settings.json", `{"defaultProvider":"demo","defaultModel":"demo-1"}`)
@@ -61,14 +61,14 @@ var programs = []program{
 		started: func(command []string, prompt string) []string { return append(command, "-p", prompt) },
 	},
 	{
-		agent: "qwen", file: "qwen", dialect: message.Chat, own: 1, before: "user <system-reminder>",
+		agent: "qwen", file: "qwen", dialect: message.OpenAI, own: 1, before: "user <system-reminder>",
 		configure: func(h *home, url string) {
 			h.write0(".qwen/settings.json", fmt.Sprintf(`{"security":{"auth":{"selectedType":"openai","apiKey":"none","baseUrl":%q}},"model":{"name":"demo-1"},"telemetry":{"enabled":false},"privacy":{"usageStatisticsEnabled":false}}`, url+"/v1"))
 		},
 		started: func(command []string, prompt string) []string { return append(command, "-p", prompt) },
 	},
 	{
-		agent: "gemini", file: "gemini", dialect: message.Chat, before: "user <session_context>",
+		agent: "gemini", file: "gemini", dialect: message.OpenAI, before: "user <session_context>",
 		configure: func(h *home, url string) {
 			h.write0(".gemini/settings.json", `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"disableAutoUpdate":true,"enableAutoUpdate":false}}`)
 			h.url = url
@@ -76,7 +76,7 @@ var programs = []program{
 		started: func(command []string, prompt string) []string { return append(command, "-p", prompt) },
 	},
 	{
-		agent: "opencode", file: "../opencode-linux-x64/bin/opencode", dialect: message.Chat, own: 1,
+		agent: "opencode", file: "../opencode-linux-x64/bin/opencode", dialect: message.OpenAI, own: 1,
 		configure: func(h *home, url string) {
 			h.write0(".config/opencode/opencode.json", fmt.Sprintf(`{"model":"demo/demo-1","autoupdate":false,"share":"disabled","provider":{"demo":{"npm":"@ai-sdk/openai-compatible","name":"demo","options":{"baseURL":%q,"apiKey":"none"},"models":{"demo-1":{"name":"demo"}}}}}`, url+"/v1"))
 		},

@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage/archive/export"
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 func TestConversation(t *testing.T) {
@@ -187,4 +190,22 @@ func TestDialectsOfTomorrow(t *testing.T) {
 		h.do("POST", messages+"?dialect="+dialect, `{"messages":[`+message+`]}`).is(400)
 	}
 	h.do("POST", messages, `{"messages":[{"type":"invented_call","id":"z"}]}`).is(400)
+}
+
+// The API takes the names that the library has for dialects, except plain text.
+func TestDialectNames(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	messages := "/v1/threads/=t/contexts/main/messages?dialect="
+	for _, d := range message.Dialects() {
+		if d == message.Text {
+			h.do("GET", messages+string(d), nil).is(400)
+			continue
+		}
+		h.do("POST", messages+string(d), `{"messages":[{"role":"user","content":"a"}]}`).is(201)
+		h.do("GET", messages+string(d), nil).is(200)
+	}
+	for _, format := range []export.Format{export.OpenAI, export.Responses, export.Anthropic} {
+		require.Contains(t, message.Dialects(), message.Dialect(format))
+	}
 }

@@ -69,6 +69,7 @@ func newName(name string) error {
 type createBranch struct {
 	ofThread
 	Name   string `json:"name" doc:"its name"`
+	Reuse  bool   `json:"reuse,omitempty" doc:"if there is a branch of this name whose history has the position that a new one would start at, it is the answer, unchanged"`
 	From   string `json:"from,omitempty" doc:"the position it starts at; default the tip of the active branch"`
 	Empty  bool   `json:"empty,omitempty" doc:"start with an empty history"`
 	Switch bool   `json:"switch,omitempty" doc:"make it the active branch"`
@@ -100,11 +101,17 @@ func (o *createBranch) do(ctx context.Context, w *within) (made, error) {
 		}
 		options.SourceID = w.caller.Scope.Space(&info) + o.ID
 	}
-	c, err := t.CreateBranch(ctx, o.Name, options)
+	var c *lineage.Context
+	created := true
+	if o.Reuse {
+		c, created, err = t.OpenBranch(ctx, o.Name, options)
+	} else {
+		c, err = t.CreateBranch(ctx, o.Name, options)
+	}
 	if err != nil {
 		return made{}, err
 	}
-	return made{Thread: t.ID().String(), Context: c.ID().String(), Branch: true}, nil
+	return made{Thread: t.ID().String(), Context: c.ID().String(), Branch: true, Found: !created}, nil
 }
 
 type ofBranch struct {

@@ -127,9 +127,9 @@ func (a *API) request(ctx context.Context, c *call, found *refs.Ref, in *message
 	if in.At != "" || in.First != 0 || in.After != "" || len(in.Roles) > 0 || in.Limit != 0 {
 		return fmt.Errorf("dialect: %w: of the other parameters only budget and last go with it", lineage.ErrInvalid)
 	}
-	to, known := dialects[in.Dialect]
-	if !known {
-		return fmt.Errorf("dialect %.100q: %w: must be openai, responses, anthropic or ui", in.Dialect, lineage.ErrInvalid)
+	to, err := dialect(in.Dialect)
+	if err != nil {
+		return err
 	}
 	request, err := found.Context.Request(ctx, to, lineage.ResolveOptions{Last: in.Last, Budget: in.Budget})
 	if err != nil {
@@ -148,9 +148,13 @@ type appendMessages struct {
 	ifTip
 }
 
-// dialects are the dialects in which messages can be appended.
-var dialects = map[string]message.Dialect{
-	"openai": message.Chat, "responses": message.Responses, "anthropic": message.Anthropic, "ui": message.UI,
+// dialect returns the dialect of that name. It refuses plain text, which has no roles.
+func dialect(name string) (message.Dialect, error) {
+	d := message.Dialect(name)
+	if d == message.Text || !slices.Contains(message.Dialects(), d) {
+		return "", fmt.Errorf("dialect %.100q: %w: must be openai, responses, anthropic or ui", name, lineage.ErrInvalid)
+	}
+	return d, nil
 }
 
 // alone implements alone. An append is a single call of the library.
@@ -208,8 +212,10 @@ func (o *appendMessages) items(w *within) ([]lineage.Item, error) {
 	if len(o.Messages) == 0 {
 		return nil, fmt.Errorf("messages: %w: there are none", lineage.ErrInvalid)
 	}
-	if _, known := dialects[o.Dialect]; o.Dialect != "" && !known {
-		return nil, fmt.Errorf("dialect %.100q: %w: must be openai, responses, anthropic or ui", o.Dialect, lineage.ErrInvalid)
+	if o.Dialect != "" {
+		if _, err := dialect(o.Dialect); err != nil {
+			return nil, err
+		}
 	}
 	if len(o.Messages) > maxAppended {
 		return nil, fmt.Errorf("messages: %d: %w: at most %d at once", len(o.Messages), lineage.ErrTooLarge, maxAppended)

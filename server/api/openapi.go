@@ -142,7 +142,7 @@ func (s *schemas) responses(r *route) object {
 	if r.method() == http.MethodGet && r.answer.record != nil {
 		is["304"] = object{"description": "as If-None-Match has it"}
 	}
-	if r.op == "create_thread" || r.op == "copy_thread" {
+	if _, may := r.in.FieldByName("Reuse"); may {
 		is["200"] = object{"description": "it was there", "content": done["content"]}
 	}
 	return is

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -11,10 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/records"
 )
@@ -72,6 +76,8 @@ var requests = map[string]request{
 	"GET /v1/search":                            {query: "q=secret", free: true},
 	"GET /v1/usage":                             {query: "by=model", free: true},
 	"POST /v1/import":                           {body: "{}", others: 403, upload: true},
+	"GET /v1/bundle":                            {query: "thread={thread}", others: 403},
+	"POST /v1/bundle":                           {body: "{bundle}", others: 403, upload: true},
 	"GET C":                                     {},
 	"PATCH C":                                   {body: `{"model":"m"}`},
 	"DELETE C":                                  {},
@@ -186,8 +192,23 @@ func fixture(t *testing.T) (*harness, *strings.Replacer) {
 	message := added["ids"].([]any)[0].(string)
 	require.NotEmpty(t, main)
 	return h, strings.NewReplacer("{thread}", thread, "{context}", fork, "{branch}", "side", "{checkpoint}", "start", "{summary}", summary, "{key}", "k",
-		"{content}", content, "{document}", "plan", "{user}", "ada", "{application}", "app", "{message}", message, "{other}", main, "{id}", main, "{alternative}", offered)
+		"{content}", content, "{document}", "plan", "{bundle}", emptyBundle(), "{user}", "ada", "{application}", "app", "{message}", message, "{other}", main, "{id}", main, "{alternative}", offered)
 }
+
+// emptyBundle returns the bundle of an empty store.
+var emptyBundle = sync.OnceValue(func() string {
+	ctx := context.Background()
+	store, err := lineage.OpenMemory(ctx, lineage.Options{})
+	var b strings.Builder
+	if err == nil {
+		_, err = bundle.Write(ctx, store, &b, bundle.WriteOptions{})
+		err = errors.Join(err, store.Close())
+	}
+	if err != nil {
+		panic(err)
+	}
+	return b.String()
+})
 
 // TestScopes calls every route as somebody who may use the whole store, as the user of the thread, as another user, for a
 // project that it is not of, and with a token for reading. Others do not learn whether the thread is there.

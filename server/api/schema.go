@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -21,6 +22,7 @@ var (
 	numberType = reflect.TypeFor[json.Number]()
 	recordType = reflect.TypeFor[records.Record]()
 	bytesType  = reflect.TypeFor[[]byte]()
+	textType   = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
 // of returns the schema of a type.
@@ -34,6 +36,9 @@ func (s *schemas) of(t reflect.Type) object {
 		return object{"type": "number"}
 	case bytesType:
 		return object{"type": "string", "contentEncoding": "base64"}
+	}
+	if t.Kind() == reflect.Array && t.Implements(textType) { // an id
+		return object{"type": "string"}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

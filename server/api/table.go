@@ -121,7 +121,7 @@ func (a *API) table() []route {
 		change[copyThread, *records.Thread]("POST "+thread+"/copy", "copy_thread", "Create a thread whose branches have the histories, settings and values of those of another."),
 
 		get(thread+"/branches", "List the branches of a thread.", a.listBranches),
-		change[createBranch, *records.Branch]("POST "+thread+"/branches", "create_branch", "Create a branch."),
+		change[createBranch, *records.Branch]("POST "+thread+"/branches", "create_branch", "Create a branch, or with reuse get the one with the name."),
 		change[updateBranch, *records.Branch]("PATCH "+thread+"/branches/{branch}", "update_branch", "Rename a branch, or make it the active one."),
 		change[deleteBranch, nothing]("DELETE "+thread+"/branches/{branch}", "delete_branch", "Delete a branch."),
 		get(thread+"/checkpoints", "List the checkpoints of a thread.", a.listCheckpoints),
@@ -149,6 +149,8 @@ func (a *API) table() []route {
 		raw("DELETE /v1/content/{content}", "Erase a content from every history. A collection removes its bytes.", "", a.eraseContent).of(writes).of(whole).of(answersWith[*list[*records.Erased]](http.StatusOK)),
 		get("/v1/content/{content}/provenance", "List a content and what it was derived from.", a.provenance),
 		get("/v1/content/{content}/uses", "List the messages that have a content.", a.contentUses),
+		raw("GET /v1/bundle", "Threads, or the whole store, as a bundle for another store. Nothing is lost.", "application/octet-stream", a.bundle).of(whole),
+		raw("POST /v1/bundle", "Import a bundle: the body is the bundle. Every byte is checked before anything is added.", "", a.importBundle).of(writes).of(whole).of(upload).of(answersWith[*records.Unbundled](http.StatusOK)),
 		get("/v1/stats", "How much is stored.", a.stats).of(whole),
 		raw("DELETE /v1/users/{user}", "Delete everything of a user, in several commits.", "application/json", a.deleteUser).of(writes),
 		raw("POST /v1/batch", "Several changes in one commit: all or none.", "application/json", a.batch).of(writes),

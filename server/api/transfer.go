@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -54,15 +55,7 @@ func (a *API) native(ctx context.Context, c *call, in *ofThread) error {
 			}
 			continue
 		}
-		h := c.w.Header()
-		h.Set("Content-Type", "application/octet-stream")
-		h.Set("Content-Disposition", "attachment; filename=\"session\"")
-		w := &late{w: c.w}
-		if err = source.Export(ctx, w); err != nil && w.began {
-			a.o.Logger.LogAttrs(ctx, levelError, "export failed", attr("err", err.Error()))
-			panic(http.ErrAbortHandler) // the answer is cut off, and the caller must notice that
-		}
-		return err
+		return c.attach("application/octet-stream", "session", func(w io.Writer) error { return source.Export(ctx, w) })
 	}
 	return notFound("session file of thread", in.Thread)
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -240,14 +241,21 @@ func (a *API) export(ctx context.Context, c *call, in *exportQuery) error {
 		}
 		scope = export.Scope{Context: found.Context}
 	}
+	return c.attach(kind, "export", func(w io.Writer) error {
+		return export.Write(ctx, a.o.Store, w, format, export.Options{Scope: scope})
+	})
+}
+
+// attach answers with bytes that write makes, as a file: no browser opens it as a document of the page.
+func (c *call) attach(kind, name string, write func(io.Writer) error) error {
 	h := c.w.Header()
 	h.Set("Content-Type", kind)
-	h.Set("Content-Disposition", "attachment; filename=\"export\"") // no browser opens it as a document of the page
+	h.Set("Content-Disposition", "attachment; filename=\""+name+"\"")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
 	w := &late{w: c.w}
-	err = export.Write(ctx, a.o.Store, w, format, export.Options{Scope: scope})
+	err := write(w)
 	if err != nil && w.began {
-		a.o.Logger.LogAttrs(ctx, levelError, "export failed", attr("err", err.Error()))
+		c.a.o.Logger.LogAttrs(c.r.Context(), levelError, "export failed", attr("err", err.Error()))
 		panic(http.ErrAbortHandler) // the answer is cut off, and the caller must notice that
 	}
 	if err != nil {

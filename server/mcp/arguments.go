@@ -1,7 +1,12 @@
 package mcp
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -31,4 +36,47 @@ func moment(name, text string) (time.Time, error) {
 		}
 	}
 	return time.Time{}, fmt.Errorf("%s %.40q: %w: must be like 2026-01-31, or as in RFC 3339", name, text, lineage.ErrInvalid)
+}
+
+// checkArguments returns an error that a client understands if a tool with the input In cannot have the arguments. What
+// it does not find is found by the schema, whose errors are written for programmers.
+func checkArguments[In any](raw json.RawMessage) error {
+	args := make(map[string]json.RawMessage)
+	if len(raw) > 0 && json.Unmarshal(raw, &args) != nil {
+		return fmt.Errorf("arguments: %w: must be an object", lineage.ErrInvalid)
+	}
+	var wrong, names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[In]()) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+		value, given := args[name]
+		delete(args, name)
+		kind := f.Type.Kind()
+		none := kind == reflect.Pointer || kind == reflect.Slice // null is allowed
+		if kind == reflect.Pointer {
+			kind = f.Type.Elem().Kind()
+		}
+		text := ""
+		switch {
+		case !given && options == "":
+			text = "is missing"
+		case given && (json.Unmarshal(value, reflect.New(f.Type).Interface()) != nil || string(value) == "null" && !none):
+			text = "must be " + kinds[kind]
+		default:
+			continue
+		}
+		wrong = append(wrong, name+" "+text+" ("+f.Tag.Get("jsonschema")+")")
+	}
+	if len(args) > 0 {
+		wrong = append(wrong, fmt.Sprintf("%.40q is not one of them: %s", slices.Min(slices.Collect(maps.Keys(args))), strings.Join(names, ", ")))
+	}
+	if wrong == nil {
+		return nil
+	}
+	return fmt.Errorf("arguments: %w: %s", lineage.ErrInvalid, strings.Join(wrong, "; "))
+}
+
+// kinds has the words for the types of arguments.
+var kinds = map[reflect.Kind]string{
+	reflect.String: "a text", reflect.Bool: "true or false", reflect.Int: "a whole number", reflect.Uint64: "a whole number that is not negative", reflect.Slice: "a list of texts",
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -100,4 +101,6 @@ type registry struct {
 	*Service
 	client *Client
 	server *mcp.Server
+	// checks are the checks of arguments, by the names of tools.
+	checks map[string]func(json.RawMessage) error
 }

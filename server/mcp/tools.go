@@ -24,6 +24,21 @@ func (r *registry) tools() {
 	writing(r, "append", "Add a message to the end of a branch or context.", (*call).append)
 	writing(r, "checkpoint", "Give a message a name. A checkpoint that has the name is moved.", (*call).checkpoint)
 	writing(r, "return", "Append the result of a subagent's context to the context that it was made from.", (*call).return_)
+	r.server.AddReceivingMiddleware(r.checkCalls)
+}
+
+// checkCalls refuses calls of tools with wrong arguments.
+func (r *registry) checkCalls(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
+		if c, is := request.(*mcp.CallToolRequest); is && c.Params != nil && r.checks[c.Params.Name] != nil {
+			if err := r.checks[c.Params.Name](c.Params.Arguments); err != nil {
+				result := &mcp.CallToolResult{}
+				result.SetError(r.failure(ctx, c.Params.Name, err))
+				return result, nil
+			}
+		}
+		return next(ctx, method, request)
+	}
 }
 
 func tool[In any](r *registry, name, description string, run func(*call, context.Context, *In) (*answer, error)) {
@@ -42,6 +57,7 @@ func writing[In any](r *registry, name, description string, run func(*call, cont
 
 func register[In any](r *registry, t *mcp.Tool, run func(*call, context.Context, *In) (*answer, error)) {
 	s, client := r.Service, r.client
+	r.checks[t.Name] = checkArguments[In]
 	mcp.AddTool(r.server, t, func(ctx context.Context, request *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		result, err := guarded(s, t.Name, func() (*mcp.CallToolResult, error) {
 			c, err := s.call(ctx, client, request.Session)

@@ -17,6 +17,7 @@ type forkInput struct {
 	Thread string `json:"thread,omitempty" jsonschema:"the conversation: its id or title (default the one that changed last)"`
 	At     string `json:"at,omitempty" jsonschema:"the position to continue from (default the end of the active branch)"`
 	Branch string `json:"branch,omitempty" jsonschema:"the name of the new branch; without one the fork is named by its id"`
+	Reuse  bool   `json:"reuse,omitempty" jsonschema:"if there is a branch of this name whose history has the position, return it unchanged"`
 }
 
 func (c *call) fork(ctx context.Context, in *forkInput) (*answer, error) {
@@ -25,6 +26,9 @@ func (c *call) fork(ctx context.Context, in *forkInput) (*answer, error) {
 	}
 	if err := refs.CheckName(in.Branch); err != nil {
 		return nil, err
+	}
+	if in.Reuse && in.Branch == "" {
+		return nil, fmt.Errorf("reuse: %w: of a branch with a name", lineage.ErrInvalid)
 	}
 	at, err := c.find(ctx, in.Thread, in.At)
 	if err != nil {
@@ -37,9 +41,14 @@ func (c *call) fork(ctx context.Context, in *forkInput) (*answer, error) {
 		}
 	}
 	var fork *lineage.Context
-	if in.Branch != "" {
-		fork, err = at.home.CreateBranch(ctx, in.Branch, lineage.BranchOptions{From: from, At: at.Span, Empty: at.Span.IsZero()})
-	} else {
+	created := true
+	options := lineage.BranchOptions{From: from, At: at.Span, Empty: at.Span.IsZero()}
+	switch {
+	case in.Reuse:
+		fork, created, err = at.home.OpenBranch(ctx, in.Branch, options)
+	case in.Branch != "":
+		fork, err = at.home.CreateBranch(ctx, in.Branch, options)
+	default:
 		fork, err = from.Fork(ctx, lineage.ForkOptions{At: at.Span, Empty: at.Span.IsZero(), Thread: at.home.ID()})
 	}
 	if err != nil {
@@ -50,7 +59,11 @@ func (c *call) fork(ctx context.Context, in *forkInput) (*answer, error) {
 		return nil, err
 	}
 	a := newAnswer(0)
-	a.head = fmt.Sprintf("Created context %s, which has %d messages.", refs.Short(fork.ID()), r.Length)
+	what := "Created"
+	if !created {
+		what = "There was"
+	}
+	a.head = fmt.Sprintf("%s context %s, which has %d messages.", what, refs.Short(fork.ID()), r.Length)
 	_, err = a.add(r)
 	return a, err
 }

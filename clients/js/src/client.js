@@ -347,6 +347,13 @@ export class Client {
   import(archive, query, options) {
     return this.send("POST", "/v1/import", { ...options, query, body: archive, key: null });
   }
+  /** Threads, or the whole store, as a bundle for another store. */
+  bundle(threads, options) {
+    return this.send("GET", "/v1/bundle", { ...options, query: { thread: threads }, bytes: true });
+  }
+  importBundle(bundle, query, options) {
+    return this.send("POST", "/v1/bundle", { ...options, query, body: bundle, key: null });
+  }
   /** Yields `{id, event, data}` for each commit from `from` on, or from now on; `data` are the records of what changed. */
   events({ from, thread, lastEventID, signal } = {}) {
     return events(this.transport, "/v1/events", { from, thread }, { lastEventID, signal });

@@ -222,7 +222,7 @@ export class Thread {
   delete(options?: RequestOptions & { query?: { user?: string } }): Promise<void>;
   copy(body?: { id?: string; title?: string; user?: string; metadata?: Json; reuse?: boolean }, options?: RequestOptions): Promise<ThreadRecord>;
   branches(query?: Query, options?: ListOptions): AsyncGenerator<BranchRecord>;
-  createBranch(body: { name: string; from?: string; empty?: boolean; switch?: boolean; [member: string]: unknown }, options?: RequestOptions): Promise<BranchRecord>;
+  createBranch(body: { name: string; reuse?: boolean; from?: string; empty?: boolean; switch?: boolean; [member: string]: unknown }, options?: RequestOptions): Promise<BranchRecord>;
   updateBranch(name: string, body: { name?: string; active?: true }, options?: RequestOptions): Promise<BranchRecord>;
   deleteBranch(name: string, options?: RequestOptions): Promise<void>;
   checkpoints(query?: Query, options?: ListOptions): AsyncGenerator<Record>;
@@ -284,6 +284,8 @@ export class Client {
   search(q: string, query?: Query, options?: ListOptions): AsyncGenerator<Record>;
   usage(query?: Query, options?: RequestOptions): AsyncGenerator<Record>;
   stats(options?: RequestOptions): Promise<Record>;
+  bundle(threads?: string[], options?: RequestOptions): Promise<Uint8Array>;
+  importBundle(bundle: Bytes, query?: { on_conflict?: "keep-both" | "take-theirs" | "fail" }, options?: RequestOptions): Promise<Record>;
   import(archive: Bytes, query?: { format?: string; user?: string; prefix?: string }, options?: RequestOptions): Promise<Record>;
   events(options?: { from?: number; thread?: string | string[]; lastEventID?: string; signal?: AbortSignal }): AsyncGenerator<StreamEvent<Record[]>>;
 }

@@ -23,7 +23,7 @@ var lists = map[export.Format]struct {
 	dialect message.Dialect
 	member  string
 }{
-	export.OpenAI:    {message.Chat, "messages"},
+	export.OpenAI:    {message.OpenAI, "messages"},
 	export.Responses: {message.Responses, "input"},
 	export.Anthropic: {message.Anthropic, "messages"},
 }

@@ -57,7 +57,7 @@ func (x *exporter) given(ctx context.Context, e *lineage.Entry) (json.RawMessage
 	case e.Erased:
 		m = wrapped(rawjson.Quote(form.Erased))
 	case e.Kind != lineage.Message:
-		out, err := message.Encode(message.Chat, e.Messages(body))
+		out, err := message.Encode(message.OpenAI, e.Messages(body))
 		if err != nil {
 			return nil, err
 		}

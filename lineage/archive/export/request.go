@@ -10,7 +10,7 @@ import (
 
 // dialects are the dialects of the formats for programs.
 var dialects = map[Format]message.Dialect{
-	OpenAI: message.Chat, Responses: message.Responses, Anthropic: message.Anthropic, ShareGPT: message.Chat,
+	OpenAI: message.OpenAI, Responses: message.Responses, Anthropic: message.Anthropic, ShareGPT: message.OpenAI,
 }
 
 // ForPrograms reports whether the format is JSON for programs, not for people.

@@ -223,7 +223,7 @@ func testForeignRows(t *testing.T, s *store) {
 	require.Equal(t, 2, out.Losses[0].Message, "of the history")
 	require.Len(t, out.Items, 3)
 	require.Equal(t, `{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":{}}]}`, string(out.Items[1]))
-	out, err = r.Encode(message.Chat)
+	out, err = r.Encode(message.OpenAI)
 	require.NoError(t, err)
 	require.Equal(t, `{"role":"system","content":"<role>r</role>"}`, string(out.Items[0]))
 	require.Equal(t, chat.Ref("q"), c.save(user("q")))

@@ -36,7 +36,7 @@ func Check(d message.Dialect, items []json.RawMessage) error {
 		all = append(all, f)
 	}
 	switch d {
-	case message.Chat:
+	case message.OpenAI:
 		return checkChat(all)
 	case message.Responses:
 		return checkResponses(all)

@@ -106,7 +106,7 @@ func History(t *rapid.T, d message.Dialect) []string {
 		switch d {
 		case message.Text:
 			items = append(items, quoted(t, s.system+s.user+s.said))
-		case message.Chat:
+		case message.OpenAI:
 			items = append(items, chat(t, s)...)
 		case message.Responses:
 			items = append(items, responses(t, s, i)...)

@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -52,13 +53,13 @@ var renderers = map[string]engine.Renderer{
 	"text": nil, "xml": engine.XMLRenderer{}, "markdown": engine.MarkdownRenderer{}, "toml": engine.TOMLRenderer{}, "toon": engine.TOONRenderer{},
 }
 
-// requests maps formats to API dialects.
-var requests = map[string]message.Dialect{"openai": message.Chat, "responses": message.Responses, "anthropic": message.Anthropic}
+// requests lists the formats that are API dialects.
+var requests = []message.Dialect{message.OpenAI, message.Responses, message.Anthropic}
 
 func runResolve(ctx context.Context, s *app.Session, found *refs.Ref, o *resolveOptions) error {
 	renderer, known := renderers[o.format]
-	request := requests[o.format]
-	if !known && request == "" {
+	request := slices.Contains(requests, message.Dialect(o.format))
+	if !known && !request {
 		return app.Usagef("--format %q: must be text, xml, markdown, toml, toon, openai, responses or anthropic", o.format)
 	}
 	if o.budget < 0 {
@@ -68,8 +69,8 @@ func runResolve(ctx context.Context, s *app.Session, found *refs.Ref, o *resolve
 		return app.Usagef("--json prints records: --format %s is not for it", o.format)
 	}
 	options := lineage.ResolveOptions{Last: o.last, Budget: o.budget}
-	if request != "" {
-		return printRequest(ctx, s, found.Context, request, options)
+	if request {
+		return printRequest(ctx, s, found.Context, message.Dialect(o.format), options)
 	}
 	resolved, err := found.Context.Resolve(ctx, options)
 	if err != nil {

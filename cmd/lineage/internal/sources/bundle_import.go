@@ -37,9 +37,8 @@ A store that is named by --store is created if it does not exist.`,
 }
 
 func runBundleImport(ctx context.Context, a *app.App, o *bundleImportOptions) error {
-	on := map[string]bundle.OnConflict{"keep-both": bundle.KeepBoth, "take-theirs": bundle.TakeTheirs, "fail": bundle.Fail}
-	conflict, known := on[o.onConflict]
-	if !known {
+	conflict, err := bundle.ParseOnConflict(o.onConflict)
+	if err != nil {
 		return app.Usagef("--on-conflict %q: must be keep-both, take-theirs or fail", o.onConflict)
 	}
 	in, err := a.Input(ctx, o.file)
