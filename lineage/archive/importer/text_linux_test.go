@@ -25,7 +25,7 @@ func TestLargeTextsAreInFiles(t *testing.T) {
 		require.NoError(t, err)
 		return strings.Contains(string(maps), dir)
 	}
-	text := `{"messages":[{"role":"user","content":"fill"}` + strings.Repeat(" ", archive.LargeItem) + `]}`
+	text := `{"messages":[{"role":"user","content":"fill"}` + strings.Repeat(" ", archive.LargeItem) + `],"field":"` + strings.Repeat("x", archive.LargeField) + `"}` // the field is read when it is imported
 	begun, err := importer.Begin(context.Background(), archive.Stream("made.json", strings.NewReader(text)), importer.Options{Formats: formats.All()})
 	require.NoError(t, err)
 	defer begun.Close()
