@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,6 +84,10 @@ func TestTreesOfMany(t *testing.T) {
 			for nodes := range a.Parts() {
 				require.LessOrEqual(t, len(nodes), PartNodes)
 				got = append(got, nodes...)
+			}
+			for i := range got {
+				at, from := reflect.ValueOf(got[i].Body).Pointer(), reflect.ValueOf(again.Of.Raw).Pointer()
+				require.False(t, again.Of.isMapped() && at >= from && at < from+uintptr(len(again.Of.Raw)), "a node has its own text")
 			}
 			require.True(t, slices.EqualFunc(want, got, func(a, b Node) bool {
 				return a.ID == b.ID && a.Parent == b.Parent && a.Root == b.Root && a.Role == b.Role && string(a.Body) == string(b.Body)
