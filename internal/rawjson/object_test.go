@@ -41,3 +41,20 @@ func TestCompactJSON(t *testing.T) {
 	require.Equal(t, `{"a":[1.0,"<"]}`, string(Compact([]byte("{ \"a\" :\n[1.0, \"<\"] }"))))
 	require.Equal(t, `{x`, string(Compact([]byte(`{x`))))
 }
+
+// A member is read again from its part of the object.
+func TestMemberOf(t *testing.T) {
+	for _, object := range []string{`{"a":1}`, `{ "a" : [1, 2] , "b\u00fc":{"a":"}"} }`, "{\"\"\n:\tnull,\"x\": \"y\"}"} {
+		n := 0
+		for m := range Members([]byte(object)) {
+			n++
+			is := MemberOf(m.In([]byte(object)))
+			require.Equal(t, m.Key, is.Key)
+			require.Equal(t, string(m.Quoted), string(is.Quoted))
+			require.Equal(t, string(m.Value), string(is.Value))
+		}
+		require.NotZero(t, n)
+	}
+	MemberOf(nil)
+	MemberOf([]byte(`"a`))
+}

@@ -81,6 +81,22 @@ type Member struct {
 	KeyAt, At int
 }
 
+// In returns the member, its key and its value, in the object that it is a member of.
+func (m Member) In(object []byte) []byte {
+	end := m.At + len(m.Value)
+	return object[m.KeyAt:end:end]
+}
+
+// MemberOf reads a member that In returned.
+func MemberOf(raw []byte) Member {
+	var m Member
+	end := StringEnd(raw, 0)
+	m.Quoted = raw[:end:end]
+	m.Key, m.At = KeyText(m.Quoted), min(SkipSpace(raw, SkipSpace(raw, end)+1), len(raw))
+	m.Value = raw[m.At:]
+	return m
+}
+
 // Members yields the members of an object, nothing for another value.
 func Members(raw []byte) iter.Seq[Member] {
 	return func(yield func(Member) bool) {

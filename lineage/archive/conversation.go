@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"iter"
 	"slices"
 	"strings"
@@ -217,6 +218,14 @@ func (n *Node) Give(object []byte, links ...string) {
 		n.Body = rawjson.RemoveFunc(object, func(key string) bool { return slices.Contains(links, key) })
 	}
 	n.Converted = len(n.Body) != len(object)
+}
+
+// own copies what may be part of another text.
+func (n *Node) own() {
+	n.Body, n.Metadata, n.BranchMetadata = bytes.Clone(n.Body), bytes.Clone(n.Metadata), bytes.Clone(n.BranchMetadata)
+	for i := range n.Attachments {
+		n.Attachments[i].Body = bytes.Clone(n.Attachments[i].Body)
+	}
 }
 
 // Attachment is a file that came with a message.

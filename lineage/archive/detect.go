@@ -32,6 +32,9 @@ const detectTries = 64
 // an error that is no *Damage.
 func (f Format) Conversations(ctx context.Context, in *Input) iter.Seq2[*Conversation, error] {
 	return func(yield func(*Conversation, error) bool) {
+		if f.Large {
+			in.inMemory = LargeItem
+		}
 		for c, err := range f.Read(ctx, in) {
 			if cause := context.Cause(ctx); err != nil && cause != nil {
 				yield(nil, cause) // the error is a consequence

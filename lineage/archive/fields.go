@@ -28,23 +28,23 @@ func (f *Fields) Add(m rawjson.Member) {
 }
 
 // Keep adds the fields to the conversation. Small ones go to its metadata. Each large one goes to its log, as a
-// message with the role "field" and the name of the field.
-func (c *Conversation) Keep(f *Fields, at Position) {
+// message with the role "field" and the name of the field. Their values are in the text of an item.
+func (c *Conversation) Keep(f *Fields, of Item) {
 	c.Metadata = f.small.Bytes()
 	large := func(yield func(Node) bool) {
 		for i, m := range f.large {
-			n := Node{Aside: lineage.AsideLog, Root: i == 0, Role: "field", Name: m.Key, Body: rawjson.Compact(m.Value), Type: content.TypeJSON, At: at}
+			n := Node{Aside: lineage.AsideLog, Root: i == 0, Role: "field", Name: m.Key, Body: rawjson.Compact(of.Keep(m.Value)), Type: content.TypeJSON, At: of.At}
 			if !yield(n) {
 				return
 			}
 		}
 	}
-	if c.Rest == nil {
+	if c.Rest == nil && !of.isMapped() {
 		c.Nodes = slices.AppendSeq(c.Nodes, large)
 	} else if len(f.large) > 0 {
 		size := int64(0)
 		for _, m := range f.large {
-			size += int64(len(m.Value))
+			size += of.Memory(m.Value)
 		}
 		c.AddRest(size, large)
 	}

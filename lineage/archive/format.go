@@ -27,6 +27,9 @@ type Format struct {
 	Grows bool
 	// Beside is set if the reader also reads files beside an input, which may change when the input does not.
 	Beside bool
+	// Large is set if the reader keeps of an item only what Item.Keep and Item.Elements return, Fields and the messages of a
+	// Tree. Then a large item takes no memory of its own: see Item.Raw.
+	Large bool
 	// Bare is set if the program also keeps its sessions in another format, which states more of them. What that has
 	// stated of a conversation stays: an input of a bare format only adds what was not stated.
 	Bare bool

@@ -31,6 +31,7 @@ type Input struct {
 	format   string // the format that grouped the files
 	feed     *Feed  // what the reader reads, if the input grows
 	rows     bool   // rows are wanted
+	inMemory int    // the size from which on the text of an item is in a file, 0 for none
 }
 
 // NewInput returns an input that reads from r, for tests of formats.

@@ -3,20 +3,23 @@ package archive
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"runtime"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/internal/scratch"
 )
 
 // Items yields the values of the input: the elements of an outer array, or consecutive values as in JSON lines. Each
 // is valid JSON. A value that is damaged or too large is reported as a *Damage.
 func (in *Input) Items(ctx context.Context) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		s := splitter{r: in.reader, limit: in.limits.Item, at: Position{File: in.place()}}
+		s := splitter{r: in.reader, limit: in.limits.Item, inMemory: in.inMemory, at: Position{File: in.place()}}
 		if s.begin() != nil {
 			return // empty
 		}
@@ -25,7 +28,7 @@ func (in *Input) Items(ctx context.Context) iter.Seq2[Item, error] {
 				yield(Item{}, err)
 				return
 			}
-			raw, err := s.next()
+			text, err := s.next()
 			if err == io.EOF {
 				return
 			}
@@ -37,8 +40,9 @@ func (in *Input) Items(ctx context.Context) iter.Seq2[Item, error] {
 				yield(Item{}, in.Unreadable(s.at, err))
 				return
 			}
-			item := Item{Raw: raw, At: s.at, objects: in.limits.Objects}
+			item := Item{At: s.at, objects: in.limits.Objects, text: text}
 			if err == nil {
+				item.Raw = text.Bytes()
 				if bad := item.Valid(); bad != nil {
 					err = Damaged(s.at, bad)
 				}
@@ -52,18 +56,20 @@ func (in *Input) Items(ctx context.Context) iter.Seq2[Item, error] {
 			if !yield(item, nil) {
 				return
 			}
+			runtime.KeepAlive(text)
 		}
 	}
 }
 
 // splitter splits a stream of JSON into values by their brackets. It holds one value.
 type splitter struct {
-	r      *bufio.Reader
-	limit  int64
-	at     Position // of the last value returned
-	offset int64
-	array  bool // the values are elements of an array
-	lost   bool // the rest cannot be split
+	r        *bufio.Reader
+	limit    int64
+	inMemory int      // size from which on a value is in a file, 0 for none
+	at       Position // of the last value returned
+	offset   int64
+	array    bool // the values are elements of an array
+	lost     bool // the rest cannot be split
 }
 
 // begin reads up to the first value.
@@ -99,7 +105,7 @@ func (s *splitter) skip(n int) {
 }
 
 // next returns the next value, io.EOF after the last.
-func (s *splitter) next() ([]byte, error) {
+func (s *splitter) next() (*scratch.Text, error) {
 	for {
 		c, err := s.peek()
 		if err == io.EOF && s.array {
@@ -121,7 +127,7 @@ func (s *splitter) next() ([]byte, error) {
 	}
 	s.at.Item++
 	s.at.Offset = s.offset
-	raw, size, depth, err := s.value()
+	text, size, depth, err := s.value()
 	switch {
 	case err == io.EOF && depth > 0:
 		return nil, s.lose("the value does not end")
@@ -131,10 +137,10 @@ func (s *splitter) next() ([]byte, error) {
 		return nil, s.lose("a closing bracket has no opening one")
 	case depth > rawjson.MaxDepth:
 		return nil, Damaged(s.at, fmt.Errorf("value: %w", ErrTooDeep))
-	case raw == nil:
+	case text == nil:
 		return nil, Damaged(s.at, TooLarge("value", size, s.limit))
 	}
-	return raw, nil
+	return text, nil
 }
 
 // lose reports damage after which the rest cannot be split.
@@ -147,7 +153,9 @@ func (s *splitter) lose(what string) error {
 
 // value reads a value, nil if it exceeds the limit. depth is the number of open brackets at the
 // end, or when it exceeded the maximum.
-func (s *splitter) value() (raw []byte, size int64, depth int, err error) {
+func (s *splitter) value() (text *scratch.Text, size int64, depth int, err error) {
+	w := scratch.TextWriter{Most: s.inMemory}
+	defer w.Close()
 	deepest := 0
 	inString, escaped, scalar := false, false, false
 	for {
@@ -159,7 +167,11 @@ func (s *splitter) value() (raw []byte, size int64, depth int, err error) {
 			if inString {
 				depth++
 			}
-			return raw, size, depth, err
+			if size > s.limit || depth > 0 {
+				return nil, size, depth, err
+			}
+			text, lost := w.Text()
+			return text, size, depth, cmp.Or(lost, err)
 		}
 		n, quote, done := 0, -1, false // quote is the position of the next one, if known
 		for n < len(buf) && !done {
@@ -227,13 +239,11 @@ func (s *splitter) value() (raw []byte, size int64, depth int, err error) {
 		}
 		size += int64(n)
 		s.offset += int64(n)
-		switch {
-		case size > s.limit:
-			raw = nil
-		case raw == nil && size > int64(n):
-			// The limit is already exceeded, or this is the first piece.
-		default:
-			raw = append(raw, buf[:n]...)
+		if size <= s.limit {
+			w.Write(buf[:n])
+		} else {
+			w.Close()
+			w = scratch.TextWriter{}
 		}
 		if _, err := s.r.Discard(n); err != nil {
 			return nil, size, depth, err
@@ -242,7 +252,11 @@ func (s *splitter) value() (raw []byte, size int64, depth int, err error) {
 			if deepest > rawjson.MaxDepth {
 				depth = deepest
 			}
-			return raw, size, depth, nil
+			if size > s.limit {
+				return nil, size, depth, nil
+			}
+			text, err := w.Text()
+			return text, size, depth, err
 		}
 	}
 }

@@ -193,7 +193,7 @@ func TestOrderOfTrees(t *testing.T) {
 				tr.Skip(ids("void"), ids("parent"))
 			} else {
 				messages++
-				tr.Add(Node{ID: ids("id"), Parent: ids("parent")}, nil)
+				tr.Add(Node{ID: ids("id"), Parent: ids("parent")}, nil, true)
 			}
 		}
 		c := Conversation{Current: ids("current")}
@@ -218,7 +218,7 @@ func TestDeepTreesDoNotRecurse(t *testing.T) {
 	const n = 200_000
 	var tr Tree
 	for i := range n {
-		tr.Add(Node{ID: fmt.Sprint("a", i), Parent: fmt.Sprint("a", (i+1)%n)}, nil) // a circle
+		tr.Add(Node{ID: fmt.Sprint("a", i), Parent: fmt.Sprint("a", (i+1)%n)}, nil, true) // a circle
 	}
 	require.Len(t, tr.order(""), n)
 }

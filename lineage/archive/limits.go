@@ -10,7 +10,8 @@ import (
 // reported as a *LimitError.
 type Limits struct {
 	// Item is the maximum size of a conversation or line. In a database it is the maximum size of a checkpoint, or of
-	// a request with its response. Default 256 MiB. An item of that size needs a few times as much memory.
+	// a request with its response. Default 256 MiB. A message of that size needs a few times as much memory, a
+	// conversation of many a temporary file: see Format.Large.
 	Item int64
 	// Objects is the maximum number of JSON objects, such as messages, in an item. Default
 	// 1,000,000.

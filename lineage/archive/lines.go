@@ -6,6 +6,9 @@ import (
 	"context"
 	"io"
 	"iter"
+	"runtime"
+
+	"github.com/lineage-store/lineage/internal/scratch"
 )
 
 // Lines yields the lines of the input that are not blank, and pauses. A line that is too long is a *Damage.
@@ -21,7 +24,11 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 			if in.feed != nil && in.feed.size >= PartBytes && !in.feed.pause(false, yield) {
 				return
 			}
-			line, size, err := readLine(in.reader, in.limits.Item)
+			text, size, err := readLine(in.reader, in.limits.Item, in.inMemory)
+			var line []byte
+			if text != nil {
+				line = text.Bytes()
+			}
 			if in.feed != nil && size == 0 && err == io.EOF {
 				if !in.feed.pause(true, yield) {
 					return
@@ -49,11 +56,12 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 						yield(Item{}, in.Unreadable(at, err))
 						return
 					}
-					if !yield(Item{Raw: trimmed, At: at, objects: in.limits.Objects, open: err == io.EOF, feed: in.feed}, nil) {
+					if !yield(Item{Raw: trimmed, At: at, objects: in.limits.Objects, open: err == io.EOF, feed: in.feed, text: text}, nil) {
 						return
 					}
 				}
 			}
+			runtime.KeepAlive(text)
 			switch {
 			case err == nil || err == io.EOF && in.feed != nil:
 			case err == io.EOF:
@@ -67,23 +75,27 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 }
 
 // readLine reads a line including its end. If it exceeds the limit, it is skipped and nil is
-// returned.
-func readLine(r *bufio.Reader, limit int64) (line []byte, size int64, err error) {
-	tooLong := false
+// returned. A line of more than inMemory bytes is in a file, if that is not 0.
+func readLine(r *bufio.Reader, limit int64, inMemory int) (text *scratch.Text, size int64, err error) {
+	w := scratch.TextWriter{Most: inMemory}
+	defer w.Close()
 	for {
 		part, err := r.ReadSlice('\n')
-		size += int64(len(part))
-		switch {
-		case size > limit:
-			line, tooLong = nil, true
-		case !tooLong:
-			if line == nil {
-				line = make([]byte, 0, len(part))
+		if size += int64(len(part)); size <= limit {
+			w.Write(part)
+		} else {
+			w.Close()
+			w = scratch.TextWriter{}
+		}
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if size <= limit {
+			var lost error
+			if text, lost = w.Text(); lost != nil {
+				err = lost
 			}
-			line = append(line, part...)
 		}
-		if err != bufio.ErrBufferFull {
-			return line, size, err
-		}
+		return text, size, err
 	}
 }

@@ -1,38 +1,61 @@
 package archive
 
-import "time"
+import (
+	"hash/maphash"
+	"iter"
+	"runtime"
+	"slices"
+	"time"
+)
 
 // Tree orders the messages of a conversation that its archive stores as a table with parents.
 type Tree struct {
 	// At is the position of the conversation.
 	At Position
-	// Node makes the node of a message again, given its id and what was added with it. It is needed if that is not nil.
-	Node func(id string, raw []byte) Node
+	// Of is the item whose text has the messages, and Node makes the node of a message again, given its text. Node is needed if
+	// messages are added with their texts.
+	Of   Item
+	Node func(raw []byte) Node
 	// Repairs are the irregularities found.
 	Repairs []*Damage
 	// RepairsMore counts those beyond the first MaxReported.
 	RepairsMore int64
 
 	messages []treeMessage
-	kept     []Node
+	kept     []Node // of the first messages
+	keptSize int64
+	index    map[uint64]int32 // by the key of an id, the first message that has it
+	stated   []uint64         // the keys of the parents that messages were added with
 	newest   struct {
 		id string
 		at time.Time
 	}
-	// void maps entries that are not messages to their parents. Children of such an entry follow its parent.
-	void map[string]string
+	// void maps entries that are not messages, by the keys of their ids, to their parents. Children of such an entry follow its
+	// parent.
+	void map[uint64]string
 }
 
-// treeMessage is a message of a tree.
+// treeMessage is a message of a tree. Its id and that of its parent are in its text.
 type treeMessage struct {
-	id, parent string
-	root       bool
-	kept       int32 // its node in Tree.kept, -1 for none
-	raw        []byte
+	raw    []byte // nil if the node is kept
+	parent int32  // -1 for none
+	alone  bool   // another message has its id
+	moved  bool   // its text does not state the id of its parent
 }
 
-// treeMessageSize is the memory of a treeMessage and its id.
-const treeMessageSize = 80
+// treeMessageSize is the memory of a treeMessage with its place in the order.
+const treeMessageSize = 36
+
+// keySeed makes the keys of ids.
+var keySeed = maphash.MakeSeed()
+
+// keyOf returns a number for an id, instead of the id itself, in the maps of large conversations. It is 0 for no id.
+func keyOf(id string) uint64 {
+	if id == "" {
+		return 0
+	}
+	return max(1, maphash.String(keySeed, id))
+}
 
 // Repair records an irregularity of a message.
 func (t *Tree) Repair(inside string, err error) {
@@ -45,18 +68,31 @@ func (t *Tree) Repair(inside string, err error) {
 	t.Repairs = append(t.Repairs, Damaged(at, err))
 }
 
-// Add adds a message with its id and parent. If raw is not nil, and there are many messages, Node makes the node of it
-// again when it is read.
-func (t *Tree) Add(n Node, raw []byte) {
-	m := treeMessage{id: n.ID, parent: n.Parent, kept: -1, raw: raw}
-	if raw == nil || len(t.kept) < PartNodes {
-		m.kept, m.raw = int32(len(t.kept)), nil
+// Add adds a message with its id and parent. If raw is not nil, it is the text of the message, which Node reads again if there
+// are many; linked reports whether it states the parent, else the parent is a message of the tree. All messages are added with their
+// texts, or none.
+func (t *Tree) Add(n Node, raw []byte, linked bool) {
+	i, m := int32(len(t.messages)), treeMessage{raw: raw, parent: -1, moved: !linked}
+	if raw == nil || !t.Of.isMapped() && len(t.kept) == len(t.messages) && len(t.kept) < PartNodes && t.keptSize < PartBytes {
+		m.raw = nil
 		t.kept = append(t.kept, n)
+		t.keptSize += NodesSize(t.kept[i:])
 	}
-	if len(t.messages) == 0 || !n.Created.Before(t.newest.at) {
+	if i == 0 || !n.Created.Before(t.newest.at) {
 		t.newest.id, t.newest.at = n.ID, n.Created
 	}
-	t.messages = append(t.messages, m)
+	if key := keyOf(n.ID); key != 0 {
+		if t.index == nil {
+			t.index = make(map[uint64]int32)
+		}
+		if _, taken := t.index[key]; taken {
+			m.alone = true
+			t.Repair("message "+n.ID, Malformed("duplicate message id; kept without its id"))
+		} else {
+			t.index[key] = i
+		}
+	}
+	t.messages, t.stated = append(t.messages, m), append(t.stated, keyOf(n.Parent))
 }
 
 // Newest returns the id of the newest message, the last one if times are equal.
@@ -65,25 +101,51 @@ func (t *Tree) Newest() string { return t.newest.id }
 // Len returns the number of messages.
 func (t *Tree) Len() int { return len(t.messages) }
 
-// node returns the node of a message.
-func (t *Tree) node(i int32) (n Node) {
-	m := &t.messages[i]
-	if m.kept >= 0 {
-		n = t.kept[m.kept]
-	} else {
-		n = t.Node(m.id, m.raw)
+// given returns the node of a message with the id and the parent that its text states.
+func (t *Tree) given(i int32) Node {
+	if int(i) < len(t.kept) {
+		return t.kept[i]
 	}
-	n.ID, n.Parent, n.Root = m.id, m.parent, m.root
+	n := t.Node(t.messages[i].raw)
+	if t.Of.isMapped() {
+		n.own()
+		runtime.KeepAlive(t.Of.text)
+	}
 	return n
+}
+
+// nodes yields the nodes of messages.
+func (t *Tree) nodes(order []int32) iter.Seq[Node] {
+	return func(yield func(Node) bool) {
+		before, id := int32(-1), "" // the message before, and its id
+		for _, i := range order {
+			n, m := t.given(i), &t.messages[i]
+			if m.alone {
+				n.ID = ""
+			}
+			switch n.Root = m.parent < 0; {
+			case n.Root:
+				n.Parent = ""
+			case m.parent == before:
+				n.Parent = id
+			case m.moved:
+				n.Parent = t.given(m.parent).ID
+			}
+			before, id = i, n.ID
+			if !yield(n) {
+				return
+			}
+		}
+	}
 }
 
 // Skip adds an entry that is not a message.
 func (t *Tree) Skip(id, parent string) {
 	if t.void == nil {
-		t.void = make(map[string]string)
+		t.void = make(map[uint64]string)
 	}
-	if _, taken := t.void[id]; !taken {
-		t.void[id] = parent
+	if _, taken := t.void[keyOf(id)]; !taken {
+		t.void[keyOf(id)] = parent
 	}
 }
 
@@ -91,72 +153,57 @@ func (t *Tree) Skip(id, parent string) {
 // one come first. A missing or circular parent is reported, and its child begins a history.
 func (t *Tree) Fill(c *Conversation) {
 	order := t.order(c.Current)
-	first := min(len(order), PartNodes)
-	c.Nodes = make([]Node, first)
-	for i := range first {
-		c.Nodes[i] = t.node(order[i])
+	t.index, t.stated = nil, nil
+	c.Nodes = slices.Grow(c.Nodes, min(len(order), PartNodes))
+	size := int64(0)
+	for n := range t.nodes(order) {
+		if c.Nodes = append(c.Nodes, n); len(c.Nodes) == PartNodes {
+			break
+		}
+		if size += NodesSize(c.Nodes[len(c.Nodes)-1:]); size >= PartBytes {
+			break
+		}
 	}
-	if order = order[first:]; len(order) > 0 {
-		size := int64(0)
-		for _, i := range order {
-			m := &t.messages[i]
-			if size += int64(len(m.raw)) + treeMessageSize; m.kept >= 0 {
-				size += NodesSize(t.kept[m.kept : m.kept+1])
+	if first := len(c.Nodes); first < len(order) {
+		size = 0
+		for _, i := range order[first:] {
+			if size += treeMessageSize; int(i) < len(t.kept) {
+				size += NodesSize(t.kept[i : i+1])
+			} else {
+				size += t.Of.Memory(t.messages[i].raw)
 			}
 		}
-		c.AddRest(size, func(yield func(Node) bool) {
-			for _, i := range order {
-				if !yield(t.node(i)) {
-					return
-				}
-			}
-		})
+		c.AddRest(size, t.nodes(order[first:]))
 	}
 	c.Repairs, c.RepairsMore = append(c.Repairs, t.Repairs...), c.RepairsMore+t.RepairsMore
 }
 
 // order returns the messages in the order of Fill.
 func (t *Tree) order(current string) []int32 {
-	index := make(map[string]int32, len(t.messages))
 	for i := range t.messages {
-		m := &t.messages[i]
-		if m.id == "" {
-			continue
-		}
-		if _, taken := index[m.id]; taken {
-			t.Repair("message "+m.id, Malformed("duplicate message id; kept without its id"))
-			m.id = ""
-			continue
-		}
-		index[m.id] = int32(i)
+		t.messages[i].parent = t.parent(int32(i))
 	}
-	parents := make([]int32, len(t.messages))
+	t.cutCircles()
 	starts := make([]int32, len(t.messages)+2) // of the children of a message among all, from the second on
 	for i := range t.messages {
-		parents[i] = t.parent(int32(i), index)
-	}
-	t.cutCircles(parents)
-	for i, p := range parents {
-		if t.messages[i].root = p < 0; p < 0 {
-			t.messages[i].parent = ""
-			continue
+		if p := t.messages[i].parent; p >= 0 {
+			starts[p+2]++
 		}
-		starts[p+2]++
 	}
 	// Children of a message are adjacent, in the order of their parents.
 	for i := range t.messages {
 		starts[i+2] += starts[i+1]
 	}
 	lists := make([]int32, starts[len(t.messages)+1])
-	for i, p := range parents {
-		if p >= 0 {
+	for i := range t.messages {
+		if p := t.messages[i].parent; p >= 0 {
 			lists[starts[p+1]] = int32(i)
 			starts[p+1]++
 		}
 	}
 	onWay := make([]bool, len(t.messages))
-	if i, ok := index[current]; ok {
-		for ; i >= 0; i = parents[i] {
+	if i, ok := t.index[keyOf(current)]; ok {
+		for ; i >= 0; i = t.messages[i].parent {
 			onWay[i] = true
 		}
 	}
@@ -183,8 +230,8 @@ func (t *Tree) order(current string) []int32 {
 		}
 	}
 	for _, wanted := range []bool{true, false} {
-		for i, p := range parents {
-			if p < 0 && onWay[i] == wanted {
+		for i := range t.messages {
+			if t.messages[i].parent < 0 && onWay[i] == wanted {
 				visit(int32(i))
 			}
 		}
@@ -193,52 +240,60 @@ func (t *Tree) order(current string) []int32 {
 }
 
 // cutCircles makes the first message of each circle the beginning of a history.
-func (t *Tree) cutCircles(parents []int32) {
+func (t *Tree) cutCircles() {
 	const (
 		walking = 1 + iota
 		walked
 	)
-	state := make([]uint8, len(parents))
-	for i := range parents {
+	state := make([]uint8, len(t.messages))
+	for i := range t.messages {
 		at := int32(i)
-		for ; at >= 0 && state[at] == 0; at = parents[at] {
+		for ; at >= 0 && state[at] == 0; at = t.messages[at].parent {
 			state[at] = walking
 		}
 		first := int32(-1)
 		if at >= 0 && state[at] == walking {
 			first = at
-			for p := parents[at]; p != at; p = parents[p] {
+			for p := t.messages[at].parent; p != at; p = t.messages[p].parent {
 				first = min(first, p)
 			}
 		}
-		for at = int32(i); at >= 0 && state[at] == walking; at = parents[at] {
+		for at = int32(i); at >= 0 && state[at] == walking; at = t.messages[at].parent {
 			state[at] = walked
 		}
 		if first >= 0 {
-			t.Repair("message "+t.messages[first].id, Malformed("it is an ancestor of itself; it begins a history"))
-			parents[first] = -1
+			t.Repair("message "+t.given(first).ID, Malformed("it is an ancestor of itself; it begins a history"))
+			t.messages[first].parent = -1
 		}
 	}
 }
 
-// parent returns the index of a message's parent, -1 for none, and sets its parent.
-func (t *Tree) parent(i int32, index map[string]int32) int32 {
-	n := &t.messages[i]
-	if n.parent == "" {
+// parent returns the index of a message's parent, -1 for none.
+func (t *Tree) parent(i int32) int32 {
+	key := t.stated[i]
+	if key == 0 {
 		return -1
 	}
-	above, known := t.above(n.parent)
+	p, there := t.index[key]
+	if _, void := t.void[key]; !void && there && p != i {
+		return p
+	}
+	m, n := &t.messages[i], t.given(i) // its text states this parent, because the parents of others are messages
+	if m.alone {
+		n.ID = ""
+	}
+	above, known := t.above(n.Parent)
 	if above == "" && known {
 		return -1
 	}
-	p, there := index[above]
+	p, there = t.index[keyOf(above)]
 	switch {
 	case above == "" || p == i && there:
-		t.Repair("message "+n.id, Malformed("it is an ancestor of itself; it begins a history"))
+		t.Repair("message "+n.ID, Malformed("it is an ancestor of itself; it begins a history"))
 	case !there:
-		t.Repair("message "+n.id, Malformed("its parent %q is missing; it begins a history", above))
+		t.Repair("message "+n.ID, Malformed("its parent %q is missing; it begins a history", above))
 	default:
-		n.parent = t.messages[p].id // the same text, in one place of memory
+		m.moved = true
 		return p
 	}
 	return -1
@@ -249,7 +304,7 @@ func (t *Tree) parent(i int32, index map[string]int32) int32 {
 func (t *Tree) above(id string) (string, bool) {
 	top, circular := id, false
 	for steps := 0; ; steps++ {
-		next, void := t.void[top]
+		next, void := t.void[keyOf(top)]
 		if !void {
 			break
 		}
@@ -258,15 +313,15 @@ func (t *Tree) above(id string) (string, bool) {
 		}
 		top = next
 	}
-	for t.void[id] != id && id != top { // an entry that points to itself is circular
-		next := t.void[id]
-		if t.void[id] = top; circular {
-			t.void[id] = id
+	for t.void[keyOf(id)] != id && id != top { // an entry that points to itself is circular
+		next := t.void[keyOf(id)]
+		if t.void[keyOf(id)] = top; circular {
+			t.void[keyOf(id)] = id
 		}
 		id = next
 	}
 	if circular {
-		t.void[top] = top
+		t.void[keyOf(top)] = top
 		return "", false
 	}
 	return top, true

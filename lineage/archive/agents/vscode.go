@@ -257,7 +257,7 @@ func (c *vscodeChat) request(raw []byte, before string, at archive.Position) str
 		}
 		prompt.Give(message)
 		prompt.Metadata = asked.Bytes()
-		c.tree.Add(prompt, nil)
+		c.tree.Add(prompt, nil, true)
 		last = prompt.ID
 	}
 	for range rawjson.Elements(response) {
@@ -268,7 +268,7 @@ func (c *vscodeChat) request(raw []byte, before string, at archive.Position) str
 		answer.Give(response)
 		answer.Metadata = answered.Bytes()
 		c.about.model = cmp.Or(answer.Model, c.about.model)
-		c.tree.Add(answer, nil)
+		c.tree.Add(answer, nil, true)
 		last = answer.ID
 		break
 	}

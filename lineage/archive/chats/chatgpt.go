@@ -22,10 +22,11 @@ func ChatGPT() archive.Format {
 			}
 			return false
 		},
+		Large: true,
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return readItems(ctx, in, func(item archive.Item, yield func(*archive.Conversation, error) bool) bool {
 				if rawjson.IsObject(rawjson.Get(item.Raw, "mapping")) {
-					return yield(chatGPTConversation(item.Raw, item.At))
+					return yield(chatGPTConversation(item))
 				}
 				// The input is an object with conversations by name.
 				named := false
@@ -38,7 +39,9 @@ func ChatGPT() archive.Format {
 						continue
 					}
 					named = true
-					if !yield(chatGPTConversation(m.Value, at)) {
+					one := item.Within(m.Value)
+					one.At = at
+					if !yield(chatGPTConversation(one)) {
 						return false
 					}
 				}
@@ -79,12 +82,10 @@ func readItems(ctx context.Context, in *archive.Input, read func(archive.Item, f
 	}
 }
 
-func chatGPTConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
+func chatGPTConversation(item archive.Item) (*archive.Conversation, error) {
+	raw := item.Raw
 	c := &archive.Conversation{}
-	t := archive.Tree{At: at, Node: func(id string, raw []byte) archive.Node {
-		n, _, _ := chatGPTEntry(id, raw, at)
-		return n
-	}}
+	t := mappingTree(item, chatGPTEntry)
 	var rest rawjson.Object
 	var mapping []byte
 	var id string
@@ -123,13 +124,25 @@ func chatGPTConversation(raw []byte, at archive.Position) (*archive.Conversation
 	return c, nil
 }
 
+// entryReader reads an entry of a mapping. said reports whether it has a message.
+type entryReader func(id string, raw []byte, at archive.Position) (n archive.Node, said bool, bad error)
+
+// mappingTree returns a tree of the entries of a mapping in an item.
+func mappingTree(item archive.Item, read entryReader) archive.Tree {
+	return archive.Tree{At: item.At, Of: item, Node: func(raw []byte) archive.Node {
+		m := rawjson.MemberOf(raw)
+		n, _, _ := read(m.Key, m.Value, item.At)
+		return n
+	}}
+}
+
 // addMapping adds the entries of a mapping, which are by id. read reads one.
-func addMapping(c *archive.Conversation, t *archive.Tree, mapping []byte, read func(id string, raw []byte, at archive.Position) (archive.Node, bool, error)) {
+func addMapping(c *archive.Conversation, t *archive.Tree, mapping []byte, read entryReader) {
 	for m := range rawjson.Members(mapping) {
 		n, said, bad := read(m.Key, m.Value, t.At)
 		switch {
 		case said:
-			t.Add(n, m.Value)
+			t.Add(n, m.In(mapping), true)
 		case rawjson.IsObject(m.Value):
 			t.Skip(n.ID, n.Parent)
 		}

@@ -16,17 +16,19 @@ func ClaudeAI() archive.Format {
 			o := h.Object()
 			return rawjson.Has(o, "chat_messages") || rawjson.Has(o, "uuid", "account", "name")
 		},
+		Large: true,
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return readItems(ctx, in, func(item archive.Item, yield func(*archive.Conversation, error) bool) bool {
-				return yield(claudeConversation(item.Raw, item.At))
+				return yield(claudeConversation(item))
 			})
 		},
 	}
 }
 
-func claudeConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
+func claudeConversation(item archive.Item) (*archive.Conversation, error) {
+	raw, at := item.Raw, item.At
 	c := &archive.Conversation{}
-	t := archive.Tree{At: at, Node: func(_ string, raw []byte) archive.Node {
+	t := archive.Tree{At: at, Of: item, Node: func(raw []byte) archive.Node {
 		n, _ := claudeMessage(raw, at)
 		return n
 	}}
@@ -73,7 +75,7 @@ func claudeConversation(raw []byte, at archive.Position) (*archive.Conversation,
 			n.Parent = before
 		}
 		before, current = n.ID, current || n.ID == c.Current
-		t.Add(n, message)
+		t.Add(n, message, linked)
 	}
 	if !current {
 		c.Current = ""

@@ -14,9 +14,10 @@ func DeepSeek() archive.Format {
 	return archive.Format{
 		Name:   "deepseek",
 		Detect: func(h archive.Head) bool { return isDeepSeek(h.Object()) },
+		Large:  true,
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return readItems(ctx, in, func(item archive.Item, yield func(*archive.Conversation, error) bool) bool {
-				return yield(deepSeekConversation(item.Raw, item.At))
+				return yield(deepSeekConversation(item))
 			})
 		},
 	}
@@ -25,12 +26,10 @@ func DeepSeek() archive.Format {
 // isDeepSeek reports whether a conversation, possibly truncated, is one of DeepSeek. Those of ChatGPT have a mapping, too.
 func isDeepSeek(raw []byte) bool { return rawjson.Has(raw, "inserted_at", "mapping") }
 
-func deepSeekConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
+func deepSeekConversation(item archive.Item) (*archive.Conversation, error) {
+	raw, at := item.Raw, item.At
 	c := &archive.Conversation{}
-	t := archive.Tree{At: at, Node: func(id string, raw []byte) archive.Node {
-		n, _, _ := deepSeekEntry(id, raw, at)
-		return n
-	}}
+	t := mappingTree(item, deepSeekEntry)
 	var rest rawjson.Object
 	var mapping []byte
 	for m := range rawjson.Members(raw) {

@@ -18,14 +18,15 @@ func Grok() archive.Format {
 			o := h.Object()
 			return rawjson.Has(o, "conversation", "responses") || rawjson.Has(rawjson.First(rawjson.Get(o, "conversations")), "conversation")
 		},
+		Large: true,
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return readItems(ctx, in, func(item archive.Item, yield func(*archive.Conversation, error) bool) bool {
 				all := rawjson.Get(item.Raw, "conversations")
 				if all == nil {
-					return yield(grokConversation(item.Raw, item.At))
+					return yield(grokConversation(item))
 				}
 				for raw := range rawjson.Elements(all) {
-					if !yield(grokConversation(raw, item.At)) {
+					if !yield(grokConversation(item.Within(raw))) {
 						return false
 					}
 				}
@@ -35,7 +36,8 @@ func Grok() archive.Format {
 	}
 }
 
-func grokConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
+func grokConversation(item archive.Item) (*archive.Conversation, error) {
+	raw, at := item.Raw, item.At
 	c := &archive.Conversation{}
 	var rest rawjson.Object
 	for m := range rawjson.Members(rawjson.Last(raw, "conversation")) {
@@ -61,7 +63,7 @@ func grokConversation(raw []byte, at archive.Position) (*archive.Conversation, e
 	if !rawjson.IsArray(responses) {
 		return nil, archive.Damaged(at, archive.Malformed("conversation without responses"))
 	}
-	t := archive.Tree{At: at, Node: func(_ string, raw []byte) archive.Node {
+	t := archive.Tree{At: at, Of: item, Node: func(raw []byte) archive.Node {
 		n, _ := grokMessage(raw, at)
 		return n
 	}}
@@ -76,7 +78,7 @@ func grokConversation(raw []byte, at archive.Position) (*archive.Conversation, e
 			n.Parent = before
 		}
 		before, current = n.ID, current || n.ID == c.Current
-		t.Add(n, raw)
+		t.Add(n, raw, linked)
 	}
 	if !current {
 		c.Current = t.Newest()

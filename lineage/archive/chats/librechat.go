@@ -17,15 +17,17 @@ func LibreChat() archive.Format {
 			o := h.Object()
 			return rawjson.Has(o, "conversationId", "exportAt") || rawjson.Has(o, "conversationId", "endpoint") || rawjson.Has(o, "conversationId", "messagesTree")
 		},
+		Large: true,
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return readItems(ctx, in, func(item archive.Item, yield func(*archive.Conversation, error) bool) bool {
-				return yield(libreChatConversation(item.Raw, item.At))
+				return yield(libreChatConversation(item))
 			})
 		},
 	}
 }
 
-func libreChatConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
+func libreChatConversation(item archive.Item) (*archive.Conversation, error) {
+	raw, at := item.Raw, item.At
 	c := &archive.Conversation{}
 	var rest rawjson.Object
 	var messages []byte
@@ -55,7 +57,7 @@ func libreChatConversation(raw []byte, at archive.Position) (*archive.Conversati
 		at.Inside = "conversation " + c.SourceID
 		return nil, archive.Damaged(at, archive.Malformed("conversation without messages"))
 	}
-	t := archive.Tree{At: at, Node: func(_ string, raw []byte) archive.Node {
+	t := archive.Tree{At: at, Of: item, Node: func(raw []byte) archive.Node {
 		n, _ := libreChatMessage(raw, at)
 		return n
 	}}
@@ -76,6 +78,7 @@ func libreChatConversation(raw []byte, at archive.Position) (*archive.Conversati
 				continue
 			}
 			n, children := libreChatMessage(raw, at)
+			linked := false
 			switch {
 			case siblings.parent != "":
 				n.Parent = siblings.parent
@@ -83,12 +86,14 @@ func libreChatConversation(raw []byte, at archive.Position) (*archive.Conversati
 				n.Parent = before // a list without parents
 			case n.Parent == zeroUUID:
 				n.Parent = ""
+			default:
+				linked = true
 			}
 			before = n.ID
 			if !n.Created.IsZero() && (oldest.IsZero() || n.Created.Before(oldest)) {
 				oldest = n.Created
 			}
-			t.Add(n, raw)
+			t.Add(n, raw, linked)
 			if rawjson.IsArray(children) && n.ID != "" {
 				open = append(open, list{children, n.ID})
 			} else if rawjson.First(children) != nil {

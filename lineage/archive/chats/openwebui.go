@@ -16,17 +16,22 @@ func OpenWebUI() archive.Format {
 			o := h.Object()
 			return rawjson.Has(rawjson.Get(o, "chat"), "history") || rawjson.Has(o, "chat", "user_id") || rawjson.Has(rawjson.Get(o, "history"), "messages", "currentId")
 		},
+		Large: true,
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return readItems(ctx, in, func(item archive.Item, yield func(*archive.Conversation, error) bool) bool {
-				return yield(openWebUIConversation(item.Raw, item.At))
+				return yield(openWebUIConversation(item))
 			})
 		},
 	}
 }
 
-func openWebUIConversation(raw []byte, at archive.Position) (*archive.Conversation, error) {
+func openWebUIConversation(item archive.Item) (*archive.Conversation, error) {
+	raw, at := item.Raw, item.At
 	c := &archive.Conversation{}
-	t := archive.Tree{At: at, Node: func(id string, raw []byte) archive.Node { return openWebUIMessage(id, raw, at) }}
+	t := archive.Tree{At: at, Of: item, Node: func(raw []byte) archive.Node {
+		m := rawjson.MemberOf(raw)
+		return openWebUIMessage(m.Key, m.Value, at)
+	}}
 	var rest rawjson.Object
 	var history []byte
 	chat := func(raw []byte) {
@@ -89,7 +94,7 @@ func openWebUIConversation(raw []byte, at archive.Position) (*archive.Conversati
 			c.Skip(at, archive.Malformed("message is not an object"))
 			continue
 		}
-		t.Add(openWebUIMessage(m.Key, m.Value, at), m.Value)
+		t.Add(openWebUIMessage(m.Key, m.Value, at), m.In(messages), true)
 	}
 	c.Current = rawjson.Str(rawjson.Get(history, "currentId"))
 	t.Fill(c)

@@ -72,7 +72,9 @@ func (b *Begun) Close() { b.reading.Stop(nil) }
 // events yields the events from the first conversation on.
 func (b *Begun) events() iter.Seq[archive.Event] {
 	return func(yield func(archive.Event) bool) {
-		for e, ok := *b.first, true; ok; e, ok = b.reading.Next() {
+		first := *b.first
+		b.first = &archive.Event{} // it is needed once, and may be large
+		for e, ok := first, true; ok; e, ok = b.reading.Next() {
 			if !yield(e) {
 				return
 			}

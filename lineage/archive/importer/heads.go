@@ -18,7 +18,7 @@ func (l *loader) heads(st *loading) []head {
 	}
 	current := int32(-1)
 	if c := st.header.Current; c != "" {
-		if i, ok := st.byID[c]; ok {
+		if i, ok := st.node(c); ok {
 			current = i
 		} else {
 			l.repair(archive.Damaged(archive.Position{File: l.file, Inside: "conversation " + st.header.SourceID},

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/write"
@@ -178,7 +179,7 @@ func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *co
 	t, n := m.thread, m.nodes.at(h.node)
 	c := &contextState{
 		Context: write.Context{
-			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, At: fork, CreatedAt: n.created,
+			ID: structure.NewID[structure.ContextID](), Thread: t.record.ID, Parent: t.main, At: fork, CreatedAt: time.UnixMilli(n.created).UTC(),
 		},
 		aside: aside, dirty: true,
 	}

@@ -563,10 +563,10 @@ func TestListOfMessagesThatIsTooLarge(t *testing.T) {
 	report, err := importer.Import(context.Background(), s, archive.Stream("in", strings.NewReader(strings.Repeat(line, 20))),
 		importer.Options{Format: "openai", Limits: archive.Limits{Item: 5000}})
 	require.NoError(t, err)
-	require.EqualValues(t, 5, report.Messages)
+	require.EqualValues(t, 11, report.Messages)
 	require.Len(t, report.Skipped, 1)
 	require.ErrorIs(t, report.Skipped[0], archive.ErrTooLarge)
-	require.Contains(t, report.Skipped[0].Error(), "line 6")
+	require.Contains(t, report.Skipped[0].Error(), "line 12")
 }
 
 func TestPromptLogsWithGaps(t *testing.T) {

@@ -24,7 +24,7 @@ func (l *loader) place(st *loading, p *prepared) error {
 	if n.kept {
 		l.report.Kept++
 	}
-	if first, known := st.byID[p.Node.ID]; known && first != p.index && st.nodes.at(first).ref != n.ref {
+	if first, known := st.node(p.Node.ID); p.Node.ID != "" && known && first != p.index && st.nodes.at(first).ref != n.ref {
 		l.repair(archive.Damaged(p.At.In("message "+p.Node.ID), archive.Malformed("duplicate message id; the id finds the first")))
 	}
 	if found.Batch {

@@ -58,17 +58,14 @@ func (l *loader) prepare(st *loading, nodes []archive.Node, apart []bool) ([]pre
 			}
 		}
 		if n.ID != "" {
-			if st.byID == nil {
-				st.byID = make(map[string]int32, len(nodes))
-			}
-			if _, taken := st.byID[n.ID]; !taken {
-				st.byID[n.ID], p.Message.ID = p.index, n.ID
+			if st.identify(n.ID, p.index, len(nodes)) {
+				p.Message.ID = n.ID
 			}
 		}
 		if n.Branch != "" {
 			st.named = append(st.named, namedHead{p.index, n.Branch, n.BranchOf, n.BranchMetadata})
 		}
-		st.nodes.add(loaded{parent: p.parent, aside: aside, mark: mark, created: n.Created})
+		st.nodes.add(loaded{parent: p.parent, aside: aside, mark: mark, created: n.Created.UnixMilli()})
 		st.last[aside] = p.index
 		st.leaves.add(p.index)
 	}
@@ -83,7 +80,7 @@ func (l *loader) parentOf(st *loading, n *archive.Node, aside int32) (int32, err
 	case n.Root:
 		return -1, nil
 	case n.Parent != "":
-		if parent, ok := st.byID[n.Parent]; ok {
+		if parent, ok := st.node(n.Parent); ok {
 			return parent, nil
 		}
 		if n.Parent != n.ID {
@@ -117,10 +114,7 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 		return -1, err
 	}
 	index := st.adopted(found.Span)
-	if st.byID == nil {
-		st.byID = make(map[string]int32)
-	}
-	st.byID[id] = index
+	st.identify(id, index, 0)
 	return index, nil
 }
 

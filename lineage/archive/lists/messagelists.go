@@ -13,7 +13,7 @@ import (
 // […]} per line), and agent runs, which have the list under another name together with results. A
 // file that is a single list of messages is a conversation.
 func MessageLists() archive.Format {
-	return archive.Format{Name: "openai", Detect: detectChatLists, Read: readChatLists}
+	return archive.Format{Name: "openai", Detect: detectChatLists, Read: readChatLists, Large: true}
 }
 
 // listNames are the usual names of message lists, best first. In a file with none of these names, the first list of
@@ -85,8 +85,9 @@ func chatList(raw []byte) (list []byte, name string) {
 
 func readChatLists(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 	return func(yield func(*archive.Conversation, error) bool) {
-		var loose *archive.Conversation // the file is a list of messages
-		var held int64
+		loose := in.NewList() // of messages, if the file is one list
+		defer loose.Close()
+		full := false
 		for item, err := range in.Values(ctx) {
 			if err != nil {
 				if !yield(nil, err) {
@@ -97,29 +98,26 @@ func readChatLists(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Co
 			var c *archive.Conversation
 			switch {
 			case isChatMessage(item.Raw):
-				n, err := chatNode(item.Raw, item.At)
-				if err != nil {
+				if _, err := chatNode(item.Raw, item.At); err != nil {
 					if !yield(nil, archive.Damaged(item.At, err)) {
 						return
 					}
 					continue
 				}
-				// The file is one item and held in memory.
-				const node = 512
-				if held += int64(len(item.Raw)) + node; held > in.MaxItem() {
-					if held-int64(len(item.Raw))-node <= in.MaxItem() && !yield(nil, archive.Damaged(item.At, archive.TooLarge("list of messages", held, in.MaxItem()))) {
+				// The file is one item.
+				size := loose.Size() + int64(len(item.Raw)) + 2
+				if !full && size <= in.MaxItem() {
+					loose.Add(item.Raw)
+				} else if !full {
+					full = true
+					if !yield(nil, archive.Damaged(item.At, archive.TooLarge("list of messages", size, in.MaxItem()))) {
 						return
 					}
-					continue
 				}
-				if loose == nil {
-					loose = &archive.Conversation{}
-				}
-				loose.Nodes = append(loose.Nodes, n)
 				continue
 			case rawjson.IsArray(item.Raw) && isChatMessage(rawjson.First(item.Raw)):
 				c = &archive.Conversation{}
-				addChatMessages(c, item.Raw, item.At)
+				addChatMessages(c, item.Raw, item)
 			default:
 				c = chatListConversation(item)
 			}
@@ -133,13 +131,17 @@ func readChatLists(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Co
 				return
 			}
 		}
-		if loose != nil {
-			seen := make(idSet)
-			for i := range loose.Nodes {
-				seen.add(&loose.Nodes[i])
-			}
-			yield(loose, nil)
+		if loose.Size() == 0 {
+			return
 		}
+		item, err := loose.Item()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		c := &archive.Conversation{}
+		addChatMessages(c, item.Raw, item)
+		yield(c, nil)
 	}
 }
 
@@ -187,31 +189,23 @@ func chatListConversation(item archive.Item) *archive.Conversation {
 			c.Title += ", trial " + trial
 		}
 	}
-	addChatMessages(c, list, item.At)
-	c.Keep(&more, item.At)
+	addChatMessages(c, list, item)
+	c.Keep(&more, item)
 	return c
 }
 
 // addChatMessages adds the messages of a list, and records elements that are not messages.
-func addChatMessages(c *archive.Conversation, list []byte, at archive.Position) {
-	addNodes(c, list, at, "message", chatNode)
+func addChatMessages(c *archive.Conversation, list []byte, of archive.Item) {
+	addNodes(c, list, of, "message", chatNode)
 }
 
-// addNodes adds a node for each element of a list, and records elements that have none. Ids that an earlier element has
+// addNodes adds a node for each element of a list in the text of an item, and records elements that have none. Ids that an earlier element has
 // are left out, because ids must be unique in a conversation.
-func addNodes(c *archive.Conversation, list []byte, at archive.Position, what string, node func(raw []byte, at archive.Position) (archive.Node, error)) {
-	elements := func(yield func(int, []byte) bool) {
-		i := 0
-		for raw := range rawjson.Elements(list) {
-			if i++; !yield(i, raw) {
-				return
-			}
-		}
-	}
-	first := 0 // of the elements that are made again
+func addNodes(c *archive.Conversation, list []byte, of archive.Item, what string, node func(raw []byte, at archive.Position) (archive.Node, error)) {
+	first, size := 0, int64(0) // of the elements that are made again, and of those before
 	seen, repeated := make(idSet), make(map[int]bool)
-	for i, raw := range elements {
-		at := at.Element(what, i)
+	for i, raw := range of.Elements(list) {
+		at := of.At.Element(what, i)
 		n, err := node(raw, at)
 		if err != nil {
 			c.Skip(at, err)
@@ -222,21 +216,22 @@ func addNodes(c *archive.Conversation, list []byte, at archive.Position, what st
 		}
 		switch {
 		case first > 0:
-		case c.Rest != nil || len(c.Nodes) >= archive.PartNodes:
+		case c.Rest != nil || len(c.Nodes) >= archive.PartNodes || size >= archive.PartBytes:
 			first = i
 		default:
 			c.Nodes = append(c.Nodes, n)
+			size += archive.NodesSize(c.Nodes[len(c.Nodes)-1:])
 		}
 	}
 	if first == 0 {
 		return
 	}
-	c.AddRest(int64(len(list)), func(yield func(archive.Node) bool) {
-		for i, raw := range elements {
+	c.AddRest(of.Memory(list), func(yield func(archive.Node) bool) {
+		for i, raw := range of.Elements(list) {
 			if i < first {
 				continue
 			}
-			n, err := node(raw, at.Element(what, i))
+			n, err := node(raw, of.At.Element(what, i))
 			if err != nil {
 				continue
 			}

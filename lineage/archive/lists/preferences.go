@@ -51,12 +51,12 @@ func preferencePair(item archive.Item) (*archive.Conversation, error) {
 		branch string
 		said   []byte
 	}{{"main", chosen}, {"rejected", rejected}} {
-		nodes, whole, err := dialogue(side.said, item.At)
+		nodes, whole, err := dialogue(side.said, item)
 		if err != nil {
 			return nil, err
 		}
 		if !whole && prompt != nil {
-			before, _, err := dialogue(prompt, item.At)
+			before, _, err := dialogue(prompt, item)
 			if err == nil {
 				if len(before) > 0 {
 					before[len(before)-1].Role = "user"
@@ -71,7 +71,7 @@ func preferencePair(item archive.Item) (*archive.Conversation, error) {
 		nodes[len(nodes)-1].Branch = side.branch
 		c.Nodes = append(c.Nodes, nodes...)
 	}
-	c.Keep(&more, item.At)
+	c.Keep(&more, item)
 	return c, nil
 }
 
@@ -79,10 +79,10 @@ var speakers = []struct{ mark, role string }{{"\n\nHuman:", "user"}, {"\n\nAssis
 
 // dialogue reads one side of a pair. whole is set if it contains the question and not only an
 // answer.
-func dialogue(raw []byte, at archive.Position) (nodes []archive.Node, whole bool, err error) {
+func dialogue(raw []byte, of archive.Item) (nodes []archive.Node, whole bool, err error) {
 	if rawjson.IsArray(raw) {
 		var c archive.Conversation
-		addChatMessages(&c, raw, at)
+		addChatMessages(&c, raw, of)
 		if len(c.Skipped) > 0 {
 			return nil, false, c.Skipped[0].Err
 		}
@@ -123,7 +123,7 @@ func dialogue(raw []byte, at archive.Position) (nodes []archive.Node, whole bool
 		said, role = said[at+len(mark):], next
 	}
 	for i := range nodes {
-		nodes[i].At = at
+		nodes[i].At = of.At
 	}
 	return nodes, whole, nil
 }

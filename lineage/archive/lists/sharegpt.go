@@ -22,6 +22,7 @@ func ShareGPT() archive.Format {
 			}
 			return false
 		},
+		Large: true,
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return archive.EachItem(ctx, in, shareGPTConversation)
 		},
@@ -46,13 +47,13 @@ func shareGPTConversation(item archive.Item) (*archive.Conversation, error) {
 	found := false
 	if prompt := rawjson.Get(item.Raw, "system"); rawjson.IsString(prompt) && len(prompt) > 2 {
 		n := archive.Node{Role: "system", At: item.At, Metadata: []byte(`{"field":"system"}`)}
-		n.Body, n.Type = archive.TextBody(prompt)
+		n.Body, n.Type = archive.TextBody(item.Keep(prompt))
 		c.Nodes = append(c.Nodes, n)
 	}
 	for m := range rawjson.Members(item.Raw) {
 		if !found && (isTurns(m.Value) || m.Key == "conversations" && rawjson.IsArray(m.Value)) {
 			found = true
-			addNodes(c, m.Value, item.At, "turn", shareGPTNode)
+			addNodes(c, m.Value, item, "turn", shareGPTNode)
 			continue
 		}
 		switch m.Key {
@@ -74,7 +75,7 @@ func shareGPTConversation(item archive.Item) (*archive.Conversation, error) {
 	if !found {
 		return nil, archive.Malformed("no conversations")
 	}
-	c.Keep(&more, item.At)
+	c.Keep(&more, item)
 	return c, nil
 }
 

@@ -81,6 +81,6 @@ func turnsConversation(item archive.Item) (*archive.Conversation, error) {
 			extra = rawjson.Object{}
 		}
 	}
-	c.Keep(&more, item.At)
+	c.Keep(&more, item)
 	return c, nil
 }
