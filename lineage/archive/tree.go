@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"hash/maphash"
 	"iter"
 	"runtime"
 	"slices"
@@ -24,15 +23,15 @@ type Tree struct {
 	messages []treeMessage
 	kept     []Node // of the first messages
 	keptSize int64
-	index    map[uint64]int32 // by the key of an id, the first message that has it
-	stated   []uint64         // the keys of the parents that messages were added with
+	index    map[IDHash]int32 // the first message that has an id
+	stated   []IDHash         // the parents that messages were added with
 	newest   struct {
 		id string
 		at time.Time
 	}
-	// void maps entries that are not messages, by the keys of their ids, to their parents. Children of such an entry follow its
+	// void maps the ids of entries that are not messages to their parents. Children of such an entry follow its
 	// parent.
-	void map[uint64]string
+	void map[IDHash]string
 }
 
 // treeMessage is a message of a tree. Its id and that of its parent are in its text.
@@ -45,17 +44,6 @@ type treeMessage struct {
 
 // treeMessageSize is the memory of a treeMessage with its place in the order.
 const treeMessageSize = 36
-
-// keySeed makes the keys of ids.
-var keySeed = maphash.MakeSeed()
-
-// keyOf returns a number for an id, instead of the id itself, in the maps of large conversations. It is 0 for no id.
-func keyOf(id string) uint64 {
-	if id == "" {
-		return 0
-	}
-	return max(1, maphash.String(keySeed, id))
-}
 
 // Repair records an irregularity of a message.
 func (t *Tree) Repair(inside string, err error) {
@@ -81,9 +69,9 @@ func (t *Tree) Add(n Node, raw []byte, linked bool) {
 	if i == 0 || !n.Created.Before(t.newest.at) {
 		t.newest.id, t.newest.at = n.ID, n.Created
 	}
-	if key := keyOf(n.ID); key != 0 {
+	if key := HashID(n.ID); key != (IDHash{}) {
 		if t.index == nil {
-			t.index = make(map[uint64]int32)
+			t.index = make(map[IDHash]int32)
 		}
 		if _, taken := t.index[key]; taken {
 			m.alone = true
@@ -92,7 +80,7 @@ func (t *Tree) Add(n Node, raw []byte, linked bool) {
 			t.index[key] = i
 		}
 	}
-	t.messages, t.stated = append(t.messages, m), append(t.stated, keyOf(n.Parent))
+	t.messages, t.stated = append(t.messages, m), append(t.stated, HashID(n.Parent))
 }
 
 // Newest returns the id of the newest message, the last one if times are equal.
@@ -142,10 +130,10 @@ func (t *Tree) nodes(order []int32) iter.Seq[Node] {
 // Skip adds an entry that is not a message.
 func (t *Tree) Skip(id, parent string) {
 	if t.void == nil {
-		t.void = make(map[uint64]string)
+		t.void = make(map[IDHash]string)
 	}
-	if _, taken := t.void[keyOf(id)]; !taken {
-		t.void[keyOf(id)] = parent
+	if _, taken := t.void[HashID(id)]; !taken {
+		t.void[HashID(id)] = parent
 	}
 }
 
@@ -202,7 +190,7 @@ func (t *Tree) order(current string) []int32 {
 		}
 	}
 	onWay := make([]bool, len(t.messages))
-	if i, ok := t.index[keyOf(current)]; ok {
+	if i, ok := t.index[HashID(current)]; ok {
 		for ; i >= 0; i = t.messages[i].parent {
 			onWay[i] = true
 		}
@@ -271,7 +259,7 @@ func (t *Tree) cutCircles() {
 // parent returns the index of a message's parent, -1 for none.
 func (t *Tree) parent(i int32) int32 {
 	key := t.stated[i]
-	if key == 0 {
+	if key == (IDHash{}) {
 		return -1
 	}
 	p, there := t.index[key]
@@ -286,7 +274,7 @@ func (t *Tree) parent(i int32) int32 {
 	if above == "" && known {
 		return -1
 	}
-	p, there = t.index[keyOf(above)]
+	p, there = t.index[HashID(above)]
 	switch {
 	case above == "" || p == i && there:
 		t.Repair("message "+n.ID, Malformed("it is an ancestor of itself; it begins a history"))
@@ -304,7 +292,7 @@ func (t *Tree) parent(i int32) int32 {
 func (t *Tree) above(id string) (string, bool) {
 	top, circular := id, false
 	for steps := 0; ; steps++ {
-		next, void := t.void[keyOf(top)]
+		next, void := t.void[HashID(top)]
 		if !void {
 			break
 		}
@@ -313,15 +301,15 @@ func (t *Tree) above(id string) (string, bool) {
 		}
 		top = next
 	}
-	for t.void[keyOf(id)] != id && id != top { // an entry that points to itself is circular
-		next := t.void[keyOf(id)]
-		if t.void[keyOf(id)] = top; circular {
-			t.void[keyOf(id)] = id
+	for t.void[HashID(id)] != id && id != top { // an entry that points to itself is circular
+		next := t.void[HashID(id)]
+		if t.void[HashID(id)] = top; circular {
+			t.void[HashID(id)] = id
 		}
 		id = next
 	}
 	if circular {
-		t.void[keyOf(top)] = top
+		t.void[HashID(top)] = top
 		return "", false
 	}
 	return top, true

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"hash/maphash"
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/place"
@@ -33,8 +32,8 @@ type loading struct {
 	runOf   string
 	thread  *threadState
 	nodes   nodeList
-	byID    map[uint64]int32 // by the key of an id
-	asides  []string         // names; 0 is the conversation itself
+	byID    map[archive.IDHash]int32
+	asides  []string // names; 0 is the conversation itself
 	asideOf map[string]int32
 	// named are the nodes with named branches.
 	named  []namedHead
@@ -63,24 +62,18 @@ type loaded struct {
 	created               int64  // in Unix milliseconds
 }
 
-// keySeed makes the keys of ids.
-var keySeed = maphash.MakeSeed()
-
-// keyOf returns a number for the id of a message, instead of the id itself, for large conversations.
-func keyOf(id string) uint64 { return maphash.String(keySeed, id) }
-
 // node returns the first node with an id.
 func (st *loading) node(id string) (int32, bool) {
-	i, ok := st.byID[keyOf(id)]
+	i, ok := st.byID[archive.HashID(id)]
 	return i, ok
 }
 
 // identify gives a node an id, unless one has it, and reports whether the node has it. There may be as many ids as given at first.
 func (st *loading) identify(id string, node int32, ids int) bool {
 	if st.byID == nil {
-		st.byID = make(map[uint64]int32, ids)
+		st.byID = make(map[archive.IDHash]int32, ids)
 	}
-	key := keyOf(id)
+	key := archive.HashID(id)
 	_, taken := st.byID[key]
 	if !taken {
 		st.byID[key] = node
