@@ -85,6 +85,17 @@ func TestThreadsWithTheSameNames(t *testing.T) {
 				require.Equal(t, id, info.Thread)
 				return err
 			},
+			"OpenBranch": func() error {
+				c, created, err := own.OpenBranch(bg, "side", lineage.BranchOptions{Empty: true, SourceID: "side of " + user})
+				require.NoError(t, err)
+				require.False(t, created)
+				info, err := c.Info(bg)
+				require.NoError(t, err)
+				require.Equal(t, id, info.Thread)
+				_, _, err = own.OpenBranch(bg, "side", lineage.BranchOptions{Empty: true, SourceID: map[string]string{"alice": "side of bob", "bob": "side of alice"}[user]})
+				require.ErrorIs(t, err, lineage.ErrExists)
+				return nil
+			},
 			"SetCheckpoint": func() error { _, err := own.SetCheckpoint(bg, "there", lineage.CheckpointOptions{}); return err },
 			"Switch":        func() error { return own.Switch(bg, "side") },
 		}
