@@ -1,8 +1,8 @@
 // Package eino keeps the checkpoints of graphs and agents that are built with Eino (github.com/cloudwego/eino) in a store.
 //
 // A checkpoint id is a thread with the source id PREFIX/ID, the id escaped as in a URL. What Eino saves under the id is a file of the
-// history of its branch main, one after the other, so that earlier ones can be returned to. What they have in common is stored once from
-// 64 KiB on; smaller ones are compressed together when the store is packed.
+// history of its branch main, one after the other, so that earlier ones can be returned to. Checkpoints
+// of 64 KiB and more are stored in pieces, each of them once; smaller ones are compressed together when the store is packed.
 // The bytes are those of Eino's serializer.
 package eino
 

@@ -23,7 +23,7 @@ func (s *Service) Server(c Client) *mcp.Server {
 		// Lists may differ for each client and moment.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope, c.TTLMs = "private", 0 },
 	})
-	r := &registry{s, &c, server, make(map[string]func(json.RawMessage) error)}
+	r := &registry{Service: s, client: &c, server: server, checks: make(map[string]func(json.RawMessage) error)}
 	r.tools()
 	r.resources()
 	r.prompts()

@@ -24,8 +24,10 @@ func (l *loader) place(st *loading, p *prepared) error {
 	if n.kept {
 		l.report.Kept++
 	}
-	if first, known := st.node(p.Node.ID); p.Node.ID != "" && known && first != p.index && st.nodes.at(first).ref != n.ref {
-		l.repair(archive.Damaged(p.At.In("message "+p.Node.ID), archive.Malformed("duplicate message id; the id finds the first")))
+	if p.Message.ID != p.Node.ID { // another node has the id
+		if first, known := st.node(p.Node.ID); known && st.nodes.at(first).ref != n.ref {
+			l.repair(archive.Damaged(p.At.In("message "+p.Node.ID), archive.Malformed("duplicate message id; the id finds the first")))
+		}
 	}
 	if found.Batch {
 		l.next.retain(item{st, p}, int64(len(p.Usages))<<9)
