@@ -9,9 +9,6 @@ COUNT ?= 6
 # More flags for make bench, as in BENCH='--archive FOLDER --postgres postgres://…'.
 BENCH ?=
 
-# The packages that depend on the operating system or the processor, vetted for several.
-PORTABLE := $(wildcard lineage/lock internal/vfs internal/sharing internal/remote structure)
-
 # Packages and tests that are marked in their test files.
 LONG = $(shell scripts/marked.sh packages long)
 RACED = $(shell scripts/marked.sh packages race)
@@ -84,14 +81,12 @@ lint: tools ## Check the formatting, vet, staticcheck
 	$(BIN)/staticcheck ./...
 	for module in $(MODULES); do go -C $$module vet ./...; (cd $$module && $(CURDIR)/$(BIN)/staticcheck ./...); done
 
-# The benchmarks are compiled only: linking them takes longer, and nobody ships them.
 .PHONY: cross
-cross: ## Compile for other operating systems and processors
+cross: tools ## Type-check, with the tests, for other operating systems and processors
 	for target in darwin/arm64 windows/amd64 linux/386; do \
 	  export GOOS=$${target%/*} GOARCH=$${target#*/}; \
-	  go build ./...; \
-	  go -C bench list -export ./... >/dev/null; \
-	  $(if $(PORTABLE),go vet $(PORTABLE:%=./%/...);) \
+	  $(BIN)/typecheck ./...; \
+	  (cd bench && ../$(BIN)/typecheck ./...); \
 	done
 
 .PHONY: bench

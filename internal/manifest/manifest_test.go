@@ -93,7 +93,7 @@ func session(id string, lines int) *file {
 	parent := "null"
 	run, log := structure.RunID{1}, structure.RunID{2}
 	for i := range lines {
-		uuid := fmt.Sprintf("10000000-0000-4000-8000-%012x", i*0x9e3779b1)
+		uuid := fmt.Sprintf("10000000-0000-4000-8000-%012x", int64(i)*0x9e3779b1)
 		at := time.UnixMilli(1770000000000 + int64(i)*1713).UTC()
 		body := fmt.Sprintf(`{"role":"user","content":"line %d says something"}`, i)
 		m := &manifest.Message{ID: uuid, Created: at, Body: []byte(body), Metadata: fmt.Appendf(nil, `{"cwd":"/home/ada","toolUseResult":{"stdout":"out %d"},"slug":"a name"}`, i)}

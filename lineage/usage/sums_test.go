@@ -80,7 +80,7 @@ func TestAbsurdCosts(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 10_000, report.Total.Requests)
 	require.Equal(t, "9000000", report.Total.Stated.String())
-	require.EqualValues(t, 10_000_000_000_000_000, report.Total.Tokens[message.Input].N)
+	require.EqualValues(t, int64(10_000_000_000_000_000), report.Total.Tokens[message.Input].N)
 }
 
 // What was translated for pi was written by no model. An answer of a model that the program does not know has tokens.

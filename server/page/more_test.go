@@ -95,7 +95,7 @@ func TestPrompts(t *testing.T) {
 	at := regexp.MustCompile(`data-from="(\d+)" data-to="(\d+)".* data-at="(\d+)"`)
 	for _, c := range []struct {
 		query      string
-		want       int
+		want       uint64
 		from, upTo int
 	}{
 		{"prompt=next&at=1", 302, 269, 368}, {"prompt=next&at=301", 302, 269, 368}, {"prompt=next&at=302", 302, 269, 368},

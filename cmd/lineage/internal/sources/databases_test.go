@@ -220,7 +220,7 @@ CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text, time_c
 		}
 		require.NoError(t, json.Unmarshal(raw, &made))
 		require.Len(t, made.Messages, 2)
-		at := 1767225600000
+		at := int64(1767225600000)
 		add := func(id, info string, parts ...json.RawMessage) {
 			at++
 			statements = append(statements, fmt.Sprintf(`INSERT INTO message VALUES ('%s', '%s', %d, %d, '%s')`, id, s.ID, at, at, info))
