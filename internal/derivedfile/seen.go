@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -35,12 +36,34 @@ func (f *Writer) Blobs(ctx context.Context, statement string, args ...any) (all 
 	return all, err
 }
 
+// Thread returns a thread of the snapshot, which is read once and must not be changed.
+func (f *Writer) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
+	return once(f.threads, id, func() (*structure.Thread, error) { return f.Snapshot.Thread(ctx, id) })
+}
+
+// Context returns a context of the snapshot, which is read once and must not be changed.
+func (f *Writer) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
+	return once(f.contexts, id, func() (backend.Context, error) { return f.Snapshot.Context(ctx, id) })
+}
+
+// once returns what is known of a key, or else reads it.
+func once[K comparable, V any](known map[K]V, key K, read func() (V, error)) (V, error) {
+	if is, ok := known[key]; ok {
+		return is, nil
+	}
+	is, err := read()
+	if err == nil {
+		known[key] = is
+	}
+	return is, err
+}
+
 // home returns the number of an existing thread, 0 if there is none.
 func (f *Writer) home(ctx context.Context, id structure.ThreadID) (int64, error) {
 	if n, known := f.homes[id]; known || id.IsZero() {
 		return n, nil
 	}
-	t, err := f.Snapshot.Thread(ctx, id)
+	t, err := f.Thread(ctx, id)
 	n := int64(0)
 	if err == nil {
 		n, err = f.ThreadNumber(ctx, t.Home())
@@ -84,7 +107,7 @@ func (f *Writer) settleThread(ctx context.Context, id structure.ThreadID) error 
 		return err
 	}
 	if is != 0 {
-		t, err := f.Snapshot.Thread(ctx, id)
+		t, err := f.Thread(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -148,7 +171,7 @@ func (f *Writer) settleContext(ctx context.Context, id structure.ContextID) erro
 			return err
 		}
 	}
-	c, err := f.Snapshot.Context(ctx, id)
+	c, err := f.Context(ctx, id)
 	if IsGone(err) {
 		return nil
 	}

@@ -34,6 +34,8 @@ type Writer struct {
 	isNew       map[structure.ThreadID]bool // see IsNew
 	homeOf      map[structure.RunID]structure.Home
 	moved       map[int64]bool // runs whose reached may change
+	threads     map[structure.ThreadID]*structure.Thread
+	contexts    map[structure.ContextID]backend.Context
 }
 
 // NewWriter returns a writer for a transaction of a window.
@@ -42,6 +44,7 @@ func NewWriter(ctx context.Context, w *derived.Window[*sql.Tx], tx *sql.Tx) (*Wr
 		Snapshot: w.State, Changes: w.Changes, last: w.To == w.Head, tx: tx, prepared: make(map[string]*sql.Stmt),
 		runs: make(map[structure.RunID]int64), homes: make(map[structure.ThreadID]int64), homeOf: make(map[structure.RunID]structure.Home),
 		numbers: make(map[structure.Home]int64), isNew: make(map[structure.ThreadID]bool), moved: make(map[int64]bool),
+		threads: make(map[structure.ThreadID]*structure.Thread), contexts: make(map[structure.ContextID]backend.Context),
 	}
 	_, err := f.Get(ctx, `SELECT (SELECT IFNULL(MAX(number), 0) FROM runs), (SELECT IFNULL(MAX(number), 0) FROM threads)`, nil, &f.run, &f.thread)
 	f.before = f.run

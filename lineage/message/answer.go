@@ -24,11 +24,11 @@ type Answer struct {
 
 // read reads an object with numbers of tokens. Its keys identify the format. ok is false if it has no numbers.
 func (a *Answer) read(raw []byte) (ok bool) {
-	u := fieldsOf(raw)
-	details := func(keys ...string) fields {
+	u := pairsOf(raw)
+	details := func(keys ...string) pairs {
 		for _, key := range keys {
-			if rawjson.IsObject(u[key]) {
-				return fieldsOf(u[key])
+			if rawjson.IsObject(u.get(key)) {
+				return pairsOf(u.get(key))
 			}
 		}
 		return nil
@@ -53,10 +53,10 @@ func (a *Answer) read(raw []byte) (ok bool) {
 	}
 	c.tool = first(u, "toolUsePromptTokenCount", "tool")
 	switch {
-	case u["cache_read_input_tokens"] != nil, u["cache_creation_input_tokens"] != nil, u["cacheRead"] != nil, rawjson.IsObject(u["cache"]):
+	case u.get("cache_read_input_tokens") != nil, u.get("cache_creation_input_tokens") != nil, u.get("cacheRead") != nil, rawjson.IsObject(u.get("cache")):
 		c.apart = true // Anthropic, pi, OpenCode: the input does not include cached tokens
 	}
-	if u["candidatesTokenCount"] != nil || u["thoughts"] != nil || rawjson.IsObject(u["cache"]) {
+	if u.get("candidatesTokenCount") != nil || u.get("thoughts") != nil || rawjson.IsObject(u.get("cache")) {
 		c.outputApart() // Gemini, OpenCode
 	}
 	c.into(&a.Tokens)
@@ -82,8 +82,8 @@ func (a *Answer) read(raw []byte) (ok bool) {
 		a.Tier = speed
 	}
 	if a.Cost == "" {
-		if a.Cost = cost(u["cost"]); a.Cost == "" {
-			a.Cost = cost(rawjson.Last(u["cost"], "total"))
+		if a.Cost = cost(u.get("cost")); a.Cost == "" {
+			a.Cost = cost(rawjson.Last(u.get("cost"), "total"))
 		}
 	}
 	return a.Tokens.known != 0 || c.total != nil

@@ -79,6 +79,48 @@ func (f fields) first(keys ...string) string {
 	return ""
 }
 
+// pairs are the members of an object, in order. They serve where an object has few members and most of the searched keys are
+// missing, as with numbers of tokens: that is faster than fields.
+type pairs []pair
+
+type pair struct {
+	key   string
+	value []byte
+}
+
+func pairsOf(raw []byte) pairs {
+	var all pairs
+	for m := range rawjson.Members(raw) {
+		if all == nil {
+			all = make(pairs, 0, 8)
+		}
+		all = append(all, pair{m.Key, m.Value})
+	}
+	return all
+}
+
+// get returns the value of a member, nil if there is none. Of duplicate keys the last counts.
+func (all pairs) get(key string) []byte {
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].key == key {
+			return all[i].value
+		}
+	}
+	return nil
+}
+
+func (all pairs) text(key string) string { return rawjson.Str(all.get(key)) }
+
+// firstText returns the first text under some keys that is not empty.
+func (all pairs) firstText(keys ...string) string {
+	for _, k := range keys {
+		if s := all.text(k); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
 // firstRaw returns the first of the members that exists.
 func (f fields) firstRaw(keys ...string) json.RawMessage {
 	for _, k := range keys {

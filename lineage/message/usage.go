@@ -63,30 +63,30 @@ func Usage(r Record) []Answer {
 	if r.Body == nil && r.Metadata == nil {
 		return nil
 	}
-	f := fieldsOf(r.Body)
+	f := pairsOf(r.Body)
 	switch kind := f.text("type"); {
-	case kind == "token_usage_record" && rawjson.IsObject(f["payload"]): // Codex, from 0.171
-		return codexUsage(fieldsOf(f["payload"]), "usage", "thread_token_usage", r.Model)
-	case kind == "event_msg" && rawjson.IsObject(f["payload"]): // Codex
-		return codexCount(fieldsOf(f["payload"]), r.Model)
+	case kind == "token_usage_record" && rawjson.IsObject(f.get("payload")): // Codex, from 0.171
+		return codexUsage(pairsOf(f.get("payload")), "usage", "thread_token_usage", r.Model)
+	case kind == "event_msg" && rawjson.IsObject(f.get("payload")): // Codex
+		return codexCount(pairsOf(f.get("payload")), r.Model)
 	case r.Role == "api_req_started": // a task of Cline or Roo Code
 		return clineRequest(f)
 	case r.Role == "usage_ledger": // Goose
-		a := Answer{ID: f.text("usage_id"), Model: f.text("model"), Requests: 1, Cost: cost(f["cost"])}
+		a := Answer{ID: f.text("usage_id"), Model: f.text("model"), Requests: 1, Cost: cost(f.get("cost"))}
 		if !a.read(r.Body) && a.Cost == "" {
 			return nil
 		}
 		return []Answer{a}
-	case kind == "session.shutdown" && rawjson.IsObject(f["data"]): // Copilot CLI
-		return copilotTotals(rawjson.Last(f["data"], "modelMetrics"))
-	case kind == "progress" && rawjson.Str(rawjson.Last(f["data"], "type")) == "agent_progress": // Claude Code, of a subagent
-		line := rawjson.Last(f["data"], "message")
+	case kind == "session.shutdown" && rawjson.IsObject(f.get("data")): // Copilot CLI
+		return copilotTotals(rawjson.Last(f.get("data"), "modelMetrics"))
+	case kind == "progress" && rawjson.Str(rawjson.Last(f.get("data"), "type")) == "agent_progress": // Claude Code, of a subagent
+		line := rawjson.Last(f.get("data"), "message")
 		if rawjson.Str(rawjson.Last(line, "type")) != "assistant" {
 			return nil
 		}
 		return Usage(Record{Body: line, Role: "assistant", Model: r.Model})
-	case (kind == "assistant" || kind == "response_item") && (rawjson.IsObject(f["message"]) || rawjson.IsObject(f["payload"])):
-		inner, _ := enveloped(f) // a whole line
+	case (kind == "assistant" || kind == "response_item") && (rawjson.IsObject(f.get("message")) || rawjson.IsObject(f.get("payload"))):
+		inner, _ := enveloped(fieldsOf(r.Body)) // a whole line
 		if inner == nil {
 			return nil
 		}
@@ -100,17 +100,17 @@ func Usage(r Record) []Answer {
 }
 
 // answer reads a message that states its usage.
-func answer(f fields, r *Record) (a Answer, ok bool) {
-	var all fields
+func answer(f pairs, r *Record) (a Answer, ok bool) {
+	var all pairs
 	around := func(key string) []byte {
 		if all == nil {
-			all = fieldsOf(r.Metadata)
+			all = pairsOf(r.Metadata)
 		}
-		return all[key]
+		return all.get(key)
 	}
 	info := f
-	if rawjson.IsObject(f["info"]) && rawjson.IsArray(f["parts"]) { // OpenCode
-		info = fieldsOf(f["info"])
+	if rawjson.IsObject(f.get("info")) && rawjson.IsArray(f.get("parts")) { // OpenCode
+		info = pairsOf(f.get("info"))
 	}
 	switch role := info.text("role"); {
 	case r.Role == "tool" && (role == "" || role == "tool"): // a program that ran a model may state it of its result
@@ -121,10 +121,10 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 	default:
 		return a, false
 	}
-	a = Answer{Requests: 1, Model: info.first("model", "modelID"), Provider: info.first("provider", "providerID")}
-	if rawjson.IsObject(info["model"]) { // OpenCode
-		model := fieldsOf(info["model"])
-		a.Model, a.Provider = model.first("modelID", "id"), model.text("providerID")
+	a = Answer{Requests: 1, Model: info.firstText("model", "modelID"), Provider: info.firstText("provider", "providerID")}
+	if rawjson.IsObject(info.get("model")) { // OpenCode
+		model := pairsOf(info.get("model"))
+		a.Model, a.Provider = model.firstText("modelID", "id"), model.text("providerID")
 	}
 	if a.Model == "" {
 		a.Model = r.Model
@@ -133,14 +133,14 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 		return a, false
 	}
 	switch {
-	case rawjson.IsObject(info["tokens"]): // OpenCode, Gemini CLI
-		ok = a.read(info["tokens"])
+	case rawjson.IsObject(info.get("tokens")): // OpenCode, Gemini CLI
+		ok = a.read(info.get("tokens"))
 		if id := f.text("id"); id != "" && f.text("type") == "gemini" {
 			a.ID = "gemini:" + id // the program writes an answer again under its id
 		}
-		a.Cost = cost(info["cost"])
-	case rawjson.IsObject(f["usage"]):
-		ok = a.read(f["usage"])
+		a.Cost = cost(info.get("cost"))
+	case rawjson.IsObject(f.get("usage")):
+		ok = a.read(f.get("usage"))
 		switch id := f.text("id"); {
 		case f.text("responseId") != "": // pi
 			a.ID = "pi:" + f.text("responseId")
@@ -149,33 +149,33 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 		case strings.HasPrefix(id, "resp_"), strings.HasPrefix(id, "chatcmpl-"): // OpenAI, a whole response
 			a.ID = "response:" + id
 		}
-	case rawjson.IsString(f["bubbleId"]) && rawjson.IsObject(f["tokenCount"]): // Cursor, which states zeros where it does not know
-		if ok = a.read(f["tokenCount"]); a.Tokens.of == [TokenKinds]int64{} {
+	case rawjson.IsString(f.get("bubbleId")) && rawjson.IsObject(f.get("tokenCount")): // Cursor, which states zeros where it does not know
+		if ok = a.read(f.get("tokenCount")); a.Tokens.of == [TokenKinds]int64{} {
 			return a, false
 		}
 		a.ID = "cursor:" + f.text("bubbleId")
-	case f["step_id"] != nil && rawjson.IsObject(f["metrics"]): // ATIF
-		if rawjson.IsTrue(f["is_copied_context"]) {
+	case f.get("step_id") != nil && rawjson.IsObject(f.get("metrics")): // ATIF
+		if rawjson.IsTrue(f.get("is_copied_context")) {
 			return a, false
 		}
-		ok = a.read(f["metrics"])
-		a.Cost = cmp.Or(a.Cost, cost(rawjson.Get(f["metrics"], "cost_usd")))
-	case rawjson.Get(f["metrics"], "inputTokens") != nil: // Cline
-		ok = a.read(f["metrics"])
-		a.Provider = rawjson.Str(rawjson.Get(f["modelInfo"], "provider"))
+		ok = a.read(f.get("metrics"))
+		a.Cost = cmp.Or(a.Cost, cost(rawjson.Get(f.get("metrics"), "cost_usd")))
+	case rawjson.Get(f.get("metrics"), "inputTokens") != nil: // Cline
+		ok = a.read(f.get("metrics"))
+		a.Provider = rawjson.Str(rawjson.Get(f.get("modelInfo"), "provider"))
 		if id := f.text("id"); id != "" {
 			a.ID = "cline:" + id
 		}
-	case rawjson.IsObject(f["usage_metadata"]): // LangChain
-		ok = a.read(f["usage_metadata"])
-	case rawjson.IsObject(f["usageMetadata"]): // Gemini
-		ok = a.read(f["usageMetadata"])
+	case rawjson.IsObject(f.get("usage_metadata")): // LangChain
+		ok = a.read(f.get("usage_metadata"))
+	case rawjson.IsObject(f.get("usageMetadata")): // Gemini
+		ok = a.read(f.get("usageMetadata"))
 	case rawjson.IsObject(around("usageMetadata")): // Qwen Code
 		ok = a.read(around("usageMetadata"))
-	case rawjson.IsObject(rawjson.Last(f["metadata"], "usage")): // UI messages
-		ok = a.read(rawjson.Last(f["metadata"], "usage"))
-	case rawjson.IsObject(rawjson.Last(f["metadata"], "totalUsage")):
-		ok = a.read(rawjson.Last(f["metadata"], "totalUsage"))
+	case rawjson.IsObject(rawjson.Last(f.get("metadata"), "usage")): // UI messages
+		ok = a.read(rawjson.Last(f.get("metadata"), "usage"))
+	case rawjson.IsObject(rawjson.Last(f.get("metadata"), "totalUsage")):
+		ok = a.read(rawjson.Last(f.get("metadata"), "totalUsage"))
 	case rawjson.IsObject(around("usage")): // what a program states of a message that it appends
 		ok = a.read(around("usage"))
 	case rawjson.IsObject(around("totalUsage")):
@@ -184,8 +184,8 @@ func answer(f fields, r *Record) (a Answer, ok bool) {
 		ok = a.read(r.Metadata)
 	case rawjson.IsObject(rawjson.Last(around("result"), "usage")): // VS Code
 		ok = a.read(rawjson.Last(around("result"), "usage"))
-	case f["outputTokens"] != nil: // Copilot CLI
-		ok = a.read(new(object).raw("outputTokens", f["outputTokens"]).bytes())
+	case f.get("outputTokens") != nil: // Copilot CLI
+		ok = a.read(new(object).raw("outputTokens", f.get("outputTokens")).bytes())
 	}
 	if a.Model == "unknown" && a.Provider == "unknown" && a.Tokens.of == [TokenKinds]int64{} { // translated for pi, no model wrote it
 		return a, false

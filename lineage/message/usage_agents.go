@@ -3,17 +3,17 @@ package message
 import "github.com/lineage-store/lineage/internal/rawjson"
 
 // codexCount reads an event of Codex that counts tokens.
-func codexCount(payload fields, model string) []Answer {
+func codexCount(payload pairs, model string) []Answer {
 	if payload.text("type") != "token_count" {
 		return nil
 	}
-	if rawjson.IsObject(payload["info"]) {
-		return codexUsage(fieldsOf(payload["info"]), "last_token_usage", "total_token_usage", model)
+	if rawjson.IsObject(payload.get("info")) {
+		return codexUsage(pairsOf(payload.get("info")), "last_token_usage", "total_token_usage", model)
 	}
-	if payload["input_tokens"] != nil { // early versions
+	if payload.get("input_tokens") != nil { // early versions
 		var total Answer
-		if total.read(new(object).raw("input_tokens", payload["input_tokens"]).raw("cached_input_tokens", orNull(payload["cached_input_tokens"])).
-			raw("output_tokens", orNull(payload["output_tokens"])).raw("reasoning_output_tokens", orNull(payload["reasoning_output_tokens"])).bytes()) {
+		if total.read(new(object).raw("input_tokens", payload.get("input_tokens")).raw("cached_input_tokens", orNull(payload.get("cached_input_tokens"))).
+			raw("output_tokens", orNull(payload.get("output_tokens"))).raw("reasoning_output_tokens", orNull(payload.get("reasoning_output_tokens"))).bytes()) {
 			return []Answer{{Model: model, Requests: 1, Total: &total.Tokens}}
 		}
 	}
@@ -28,14 +28,14 @@ func orNull(raw []byte) []byte {
 }
 
 // codexUsage reads the usage of an answer and the counter of the session.
-func codexUsage(f fields, last, total string, model string) []Answer {
+func codexUsage(f pairs, last, total string, model string) []Answer {
 	a := Answer{Model: model, Requests: 1}
-	a.LastStated = rawjson.IsObject(f[last]) && a.read(f[last])
+	a.LastStated = rawjson.IsObject(f.get(last)) && a.read(f.get(last))
 	if id := f.text("response_id"); id != "" {
 		a.ID = "codex:" + id
 	}
 	var sum Answer
-	if rawjson.IsObject(f[total]) && sum.read(f[total]) {
+	if rawjson.IsObject(f.get(total)) && sum.read(f.get(total)) {
 		a.Total = &sum.Tokens
 	}
 	if !a.LastStated && a.Total == nil {

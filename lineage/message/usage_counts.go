@@ -69,9 +69,9 @@ func value(n *int64) int64 {
 }
 
 // first returns the number in the first member that is one, nil if there is none.
-func first(f fields, keys ...string) *int64 {
+func first(f pairs, keys ...string) *int64 {
 	for _, key := range keys {
-		if n, ok := number(f[key]); ok {
+		if n, ok := number(f.get(key)); ok {
 			return &n
 		}
 	}

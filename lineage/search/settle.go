@@ -63,7 +63,7 @@ func (f *writer) settleSummaries(ctx context.Context, id structure.ContextID) er
 	if err := f.Exec(ctx, `DELETE FROM tips WHERE of = ?`, of); err != nil {
 		return err
 	}
-	c, err := f.Snapshot.Context(ctx, id)
+	c, err := f.Context(ctx, id)
 	if derivedfile.IsGone(err) {
 		return nil
 	}

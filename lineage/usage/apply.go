@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -24,9 +25,7 @@ import (
 // applier returns a function that applies the windows of an update, each in one transaction: it adds the answers in the
 // commits' spans, and then the state of the changed subjects.
 func applier(starts []int64) func(context.Context, *derived.Window[*sql.Tx]) error {
-	var known knownKeys
 	return func(ctx context.Context, w *derived.Window[*sql.Tx]) error {
-		known.begin(w.Fresh, w.From.Number == 0)
 		return w.Finish(ctx, func(tx *sql.Tx) error {
 			seen, err := derivedfile.NewWriter(ctx, w, tx)
 			if err != nil {
@@ -34,13 +33,16 @@ func applier(starts []int64) func(context.Context, *derived.Window[*sql.Tx]) err
 			}
 			f := &writer{
 				Writer: seen, forms: form.NewReader(w.State), models: make(map[modelName]int64), reaches: make(map[int64]int64), sessions: make(map[structure.ThreadID]string),
-				counters: make(map[int64]*message.Tokens), totals: make(map[totalKey]*sums), starts: starts, known: &known,
+				counters: make(map[int64][]counter), totals: make(map[totalKey]*sums), starts: starts,
 			}
-			seen.Reached, f.first = f.reached, w.From.Number == 0
+			seen.Reached = f.reached
 			if err := f.keepStarts(ctx); err != nil {
 				return err
 			}
 			if err := f.Add(ctx, w.Commits, f.addSpan); err != nil {
+				return err
+			}
+			if err := f.storeCounters(ctx); err != nil {
 				return err
 			}
 			if err := f.keep(ctx); err != nil {
@@ -59,18 +61,17 @@ type writer struct {
 	*derivedfile.Writer
 	forms *form.Reader
 
-	first    bool                    // no window was applied before this one
 	pending  []sighting              // sightings to store
-	ofRun    map[int64][]*sighting   // the window's sightings, in order
+	ofRun    map[int64][]*sighting   // the window's sightings of a run, in order
 	fresh    map[answerKey]*sighting // the last ones with a key that no earlier window has
 	added    []*sighting             // those at positions that are visible already
 	reaches  map[int64]int64         // the last visible step of a run
 	models   map[modelName]int64
 	sessions map[structure.ThreadID]string
-	counters map[int64]*message.Tokens // the last counter of a run
-	totals   map[totalKey]*sums        // changes of the totals
+	counters map[int64][]counter // of a run, in order: those that the window adds
+	totals   map[totalKey]*sums  // changes of the totals
 	starts   []int64
-	known    *knownKeys
+	firstRow int64 // the number of the first row of sightings that the window adds
 }
 
 type modelName struct{ name, provider, tier string }
@@ -165,7 +166,7 @@ func (f *writer) sight(ctx context.Context, s *structure.Span, u *structure.Usag
 		if err != nil {
 			return err
 		}
-		key = keyOf("counter", session, string(encode(a.Total)))
+		key = keyOf("counter", session, string(encode(nil, a.Total)))
 	case u.SourceID != "":
 		home, err := f.Home(ctx, s.Ref.Run)
 		if err != nil {
@@ -203,10 +204,7 @@ func (f *writer) count(ctx context.Context, run int64, seq uint64, a *message.An
 	if err != nil {
 		return false, err
 	}
-	f.counters[run] = a.Total
-	if err := f.Exec(ctx, `INSERT OR IGNORE INTO counters VALUES (?, ?, ?)`, run, int64(seq), encode(a.Total)); err != nil {
-		return false, err
-	}
+	f.counters[run] = append(f.counters[run], counter{int64(seq), a.Total})
 	switch {
 	case before == nil && !a.LastStated:
 		a.Tokens = *a.Total
@@ -224,19 +222,40 @@ func (f *writer) count(ctx context.Context, run int64, seq uint64, a *message.An
 	return a.Tokens.Array() != [message.TokenKinds]int64{}, nil
 }
 
-// counter returns the last counter before a position, or nil.
+// counter is the counter of a session at a step of a run.
+type counter struct {
+	seq   int64
+	total *message.Tokens
+}
+
+// lastBefore returns the last of some counters before a step, or nil.
+func lastBefore(all []counter, seq int64) *message.Tokens {
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].seq < seq {
+			return all[i].total
+		}
+	}
+	return nil
+}
+
+// counter returns the last counter before a position, or nil. Of several in one span, the last one is before the next.
 func (f *writer) counter(ctx context.Context, run int64, seq uint64) (*message.Tokens, error) {
-	if t, known := f.counters[run]; known {
-		return t, nil
+	if of := f.counters[run]; len(of) > 0 {
+		return of[len(of)-1].total, nil
 	}
 	for at := int64(seq); run > 0; {
+		if total := lastBefore(f.counters[run], at); total != nil {
+			return total, nil
+		}
+		var first int64
 		var b []byte
-		is, err := f.Get(ctx, `SELECT total FROM counters WHERE run = ? AND seq < ? ORDER BY seq DESC LIMIT 1`, []any{run, at}, &b)
+		is, err := f.Get(ctx, `SELECT first, totals FROM counters WHERE run = ? AND first < ? ORDER BY first DESC LIMIT 1`, []any{run, at}, &first, &b)
 		if err != nil {
 			return nil, err
 		}
 		if is {
-			return decode(b)
+			all, err := decodeCounters(first, b)
+			return lastBefore(all, at), err
 		}
 		if is, err = f.Get(ctx, `SELECT parent, after + 1 FROM runs WHERE number = ?`, []any{run}, &run, &at); err != nil || !is {
 			return nil, err
@@ -245,29 +264,55 @@ func (f *writer) counter(ctx context.Context, run int64, seq uint64) (*message.T
 	return nil, nil
 }
 
-func encode(t *message.Tokens) []byte {
-	b := []byte{t.Known()}
+// storeCounters stores the window's counters.
+func (f *writer) storeCounters(ctx context.Context) error {
+	for run, all := range f.counters {
+		for some := range slices.Chunk(all, perRow) {
+			if err := f.Exec(ctx, `INSERT OR IGNORE INTO counters VALUES (?, ?, ?)`, run, some[0].seq, appendCounters(nil, some)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// appendCounters appends counters of a run, in order.
+func appendCounters(b []byte, all []counter) []byte {
+	before := all[0].seq
+	for _, c := range all {
+		b = binary.AppendUvarint(b, uint64(c.seq-before))
+		b = encode(b, c.total)
+		before = c.seq
+	}
+	return b
+}
+
+// encode appends tokens.
+func encode(b []byte, t *message.Tokens) []byte {
+	b = append(b, t.Known())
 	for _, n := range t.Array() {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	return b
 }
 
-func decode(b []byte) (*message.Tokens, error) {
-	var of [message.TokenKinds]int64
-	if len(b) == 0 {
-		return nil, fmt.Errorf("a counter: %w", derivedfile.ErrUseless)
-	}
-	rest := b[1:]
-	for k := range of {
-		n, size := binary.Uvarint(rest)
-		if size <= 0 {
-			return nil, fmt.Errorf("a counter: %w", derivedfile.ErrUseless)
+// decodeCounters returns the counters of a row, given the step of the first one.
+func decodeCounters(first int64, b []byte) (all []counter, err error) {
+	r := reader{rest: b}
+	for seq := first; len(r.rest) > 0; {
+		seq += int64(r.uvarint())
+		var of [message.TokenKinds]int64
+		known := r.bytes(1)
+		for k := range of {
+			of[k] = int64(r.uvarint())
 		}
-		of[k], rest = int64(n), rest[size:]
+		if r.bad {
+			return nil, fmt.Errorf("counters from %d on: %w", first, derivedfile.ErrUseless)
+		}
+		t := message.MakeTokens(of, known[0])
+		all = append(all, counter{seq, &t})
 	}
-	t := message.MakeTokens(of, b[0])
-	return &t, nil
+	return all, nil
 }
 
 // session returns the id under which counters are compared: that of the first session of those that were copied from one another,
@@ -281,7 +326,7 @@ func (f *writer) session(ctx context.Context, run structure.RunID) (string, erro
 		return id, nil
 	}
 	id := home.Thread.String()
-	t, err := f.Snapshot.Thread(ctx, home.Thread)
+	t, err := f.Thread(ctx, home.Thread)
 	switch {
 	case err == nil:
 		if t.SourceID != "" {

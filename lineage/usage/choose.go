@@ -177,19 +177,43 @@ func (f *writer) seen(ctx context.Context, key answerKey) (all []sighting, err e
 		}
 		return all, nil
 	}
-	return f.sightings(ctx, seenOfKey, key[:])
+	rows, err := f.rowsOf(ctx, key)
+	for _, row := range rows {
+		if err == nil {
+			err = f.sightings(ctx, func(s *sighting) error {
+				if s.key != key || !s.keyed {
+					return nil
+				}
+				reached, err := f.reachOf(ctx, s.run)
+				if s.seq <= reached {
+					all = append(all, *s)
+				}
+				return err
+			}, `WHERE number = ?`, row)
+		}
+	}
+	return all, err
 }
 
-// seenOfKey selects the visible sightings of an answer.
-const seenOfKey = `FROM sightings s JOIN runs r ON r.number = s.run WHERE s.key = ? AND s.seq <= r.reached`
-
-// sightings reads sightings, given the part of the query after the columns.
-func (f *writer) sightings(ctx context.Context, from string, args ...any) (all []sighting, err error) {
-	return all, f.Each(ctx, func(scan func(...any) error) error {
-		s, err := scanned(scan)
-		all = append(all, s)
+// sightings calls a function with each of the sightings in some rows, given the end of the query.
+func (f *writer) sightings(ctx context.Context, do func(*sighting) error, where string, args ...any) error {
+	type row struct {
+		run     int64
+		answers []byte
+	}
+	var rows []row // do may make queries
+	err := f.Each(ctx, func(scan func(...any) error) error {
+		var r row
+		err := scan(&r.run, &r.answers)
+		rows = append(rows, r)
 		return err
-	}, `SELECT `+columns+` `+from, args...)
+	}, `SELECT run, answers FROM sightings `+where, args...)
+	for _, r := range rows {
+		if err == nil {
+			err = decodeSightings(r.run, r.answers, do)
+		}
+	}
+	return err
 }
 
 // reached updates the totals after the last visible step of a run has changed.
@@ -237,7 +261,12 @@ func (f *writer) reached(ctx context.Context, run, was, is int64) error {
 // between returns the sightings of a run after one step and up to another, in order.
 func (f *writer) between(ctx context.Context, run, after, last int64) (all []sighting, err error) {
 	if !f.IsNewRun(run) {
-		return f.sightings(ctx, `FROM sightings s WHERE s.run = ? AND s.seq > ? AND s.seq <= ? ORDER BY s.seq, s.part`, run, after, last)
+		return all, f.sightings(ctx, func(s *sighting) error {
+			if s.seq > after && s.seq <= last {
+				all = append(all, *s)
+			}
+			return nil
+		}, `WHERE run = ? AND last > ? AND first <= ? ORDER BY last, number`, run, after, last)
 	}
 	for _, s := range f.ofRun[run] {
 		if s.seq > after && s.seq <= last {

@@ -27,3 +27,10 @@ func CountStatements(do func()) (n int) {
 	do()
 	return n
 }
+
+// SetTogether sets the number of answers whose sightings are in memory together. It returns what it was.
+func SetTogether(n int) int {
+	was := mostTogether
+	mostTogether = n
+	return was
+}

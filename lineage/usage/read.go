@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -117,47 +118,106 @@ func (r *reporter) readRuns(ctx context.Context, runs map[int64]bool) error {
 	if err != nil {
 		return err
 	}
-	const among = `(SELECT value FROM json_each(?))`
-	err = r.eachSighting(ctx, func(s sighting) error { return r.count(ctx, []sighting{s}, 0) }, // without a key, one is the answer
-		`SELECT `+columns+` FROM sightings s JOIN runs r ON r.number = s.run AND s.seq <= r.reached WHERE s.run IN `+among+` AND s.key IS NULL`, string(numbers))
+	keys := make(map[answerKey]bool)
+	err = r.eachSighting(ctx, func(s *sighting) error {
+		if s.keyed {
+			keys[s.key] = true
+			return nil
+		}
+		return r.count(ctx, []sighting{*s}, 0) // without a key, one is the answer
+	}, reached+` WHERE s.run IN (SELECT value FROM json_each(?)) AND s.first <= r.reached`, string(numbers))
 	if err != nil {
 		return err
 	}
-	return r.eachAnswer(ctx, func(all []sighting) error {
+	return r.eachAnswer(ctx, keys, func(all []sighting) error {
 		if c, ok := choose(all); !ok || !runs[c.run] {
 			return nil // it is in the totals
 		}
 		return r.count(ctx, all, 0)
-	}, `SELECT key FROM sightings WHERE run IN `+among+` AND key IS NOT NULL`, string(numbers))
+	})
 }
 
-// eachAnswer calls a function with the visible sightings of each of the answers whose keys a query selects, in one pass.
-func (r *reporter) eachAnswer(ctx context.Context, do func(all []sighting) error, keys string, args ...any) error {
-	var all []sighting
-	err := r.eachSighting(ctx, func(s sighting) error {
-		if len(all) > 0 && all[0].key != s.key {
-			if err := do(all); err != nil {
-				return err
-			}
-			all = all[:0]
-		}
-		all = append(all, s)
-		return nil
-	}, `SELECT `+columns+` FROM sightings s JOIN runs r ON r.number = s.run WHERE s.key IN (`+keys+`) AND s.seq <= r.reached ORDER BY s.key`, args...)
-	if err != nil || len(all) == 0 {
-		return err
-	}
-	return do(all)
-}
+// mostTogether is the number of answers whose sightings are in memory together.
+var mostTogether = 1 << 16
 
-// eachSighting calls a function with each sighting of a query.
-func (r *reporter) eachSighting(ctx context.Context, do func(sighting) error, query string, args ...any) error {
-	return each(ctx, r.tx, func(scan func(...any) error) error {
-		s, err := scanned(scan)
-		if err != nil {
+// eachAnswer calls a function with the visible sightings of each of the answers with some keys.
+func (r *reporter) eachAnswer(ctx context.Context, keys map[answerKey]bool, do func(all []sighting) error) error {
+	inOrder := slices.SortedFunc(maps.Keys(keys), func(a, b answerKey) int { return bytes.Compare(a[:], b[:]) })
+	for some := range slices.Chunk(inOrder, mostTogether) {
+		if err := r.eachOf(ctx, some, do); err != nil {
 			return err
 		}
-		return do(s)
+	}
+	return nil
+}
+
+// eachOf is eachAnswer for a few answers, given their keys in order.
+func (r *reporter) eachOf(ctx context.Context, keys []answerKey, do func(all []sighting) error) error {
+	hashes := make(map[int64]bool, len(keys))
+	of := make(map[answerKey][]sighting, len(keys))
+	for i := range keys {
+		hashes[keys[i].hash()] = true
+		of[keys[i]] = nil
+	}
+	list, err := json.Marshal(slices.Sorted(maps.Keys(hashes)))
+	if err != nil {
+		return err
+	}
+	rows := make(map[int64]bool)
+	err = each(ctx, r.tx, func(scan func(...any) error) error {
+		var start int64
+		var b []byte
+		if err := scan(&start, &b); err != nil {
+			return err
+		}
+		all, err := decodeKeys(start, b)
+		for _, k := range all {
+			if hashes[k.hash] {
+				rows[k.row] = true
+			}
+		}
+		return err
+	}, `SELECT start, sightings FROM keys WHERE start IN (SELECT (SELECT MAX(start) FROM keys WHERE start <= h.value) FROM json_each(?) h)`, string(list))
+	if err != nil {
+		return err
+	}
+	if list, err = json.Marshal(slices.Sorted(maps.Keys(rows))); err != nil {
+		return err
+	}
+	err = r.eachSighting(ctx, func(s *sighting) error {
+		if all, wanted := of[s.key]; wanted && s.keyed {
+			of[s.key] = append(all, *s)
+		}
+		return nil
+	}, reached+` WHERE s.number IN (SELECT value FROM json_each(?)) AND s.first <= r.reached`, string(list))
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := do(of[key]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reached selects sightings at visible steps.
+const reached = `SELECT s.run, r.reached, s.answers FROM sightings s JOIN runs r ON r.number = s.run`
+
+// eachSighting calls a function with each sighting of a query for runs, last steps and rows, up to that step.
+func (r *reporter) eachSighting(ctx context.Context, do func(*sighting) error, query string, args ...any) error {
+	return each(ctx, r.tx, func(scan func(...any) error) error {
+		var run, last int64
+		var answers []byte
+		if err := scan(&run, &last, &answers); err != nil {
+			return err
+		}
+		return decodeSightings(run, answers, func(s *sighting) error {
+			if s.seq > last {
+				return nil
+			}
+			return do(s)
+		})
 	}, query, args...)
 }
 
@@ -173,7 +233,7 @@ const inScope = `WITH RECURSIVE
 
 // readSightings computes the report from the sightings in the history that the query covers.
 func (r *reporter) readSightings(ctx context.Context) error {
-	query, scope, args := `SELECT `+columns+` FROM sightings s JOIN runs r ON r.number = s.run AND s.seq <= r.reached`, "", []any(nil)
+	query, scope, args := reached+` WHERE s.first <= r.reached`, "", []any(nil)
 	switch {
 	case !r.q.Thread.IsZero():
 		scope = `SELECT thread FROM about WHERE id = ?`
@@ -192,15 +252,15 @@ func (r *reporter) readSightings(ctx context.Context) error {
 		scope = `SELECT a.thread FROM about a JOIN threads t ON t.number = a.thread WHERE t.user IN (` + marks + `)`
 	}
 	if scope != "" {
-		query = scoped(scope, columns)
+		query = fmt.Sprintf(inScope, scope, int64(derivedfile.Forever)) + ` SELECT s.run, v.seq, s.answers FROM visible v JOIN sightings s ON s.run = v.run AND s.first <= v.seq`
 	}
 	byKey := make(map[answerKey][]sighting)
 	var alone []sighting
-	err := r.eachSighting(ctx, func(s sighting) error {
+	err := r.eachSighting(ctx, func(s *sighting) error {
 		if s.keyed {
-			byKey[s.key] = append(byKey[s.key], s)
+			byKey[s.key] = append(byKey[s.key], *s)
 		} else {
-			alone = append(alone, s)
+			alone = append(alone, *s)
 		}
 		return nil
 	}, query, args...)
@@ -209,11 +269,16 @@ func (r *reporter) readSightings(ctx context.Context) error {
 	}
 	first := make(map[answerKey]int64) // the runs in which the answers of a thread count
 	if r.thread != 0 {
-		err = r.eachAnswer(ctx, func(everywhere []sighting) error {
-			c, _ := choose(everywhere)
-			first[everywhere[0].key] = c.run
+		keys := make(map[answerKey]bool, len(byKey))
+		for key := range byKey {
+			keys[key] = true
+		}
+		err = r.eachAnswer(ctx, keys, func(everywhere []sighting) error {
+			if c, ok := choose(everywhere); ok {
+				first[everywhere[0].key] = c.run
+			}
 			return nil
-		}, scoped(scope, `s.key`)+` WHERE s.key IS NOT NULL`, args...)
+		})
 		if err != nil {
 			return err
 		}
@@ -229,11 +294,6 @@ func (r *reporter) readSightings(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// scoped selects columns of the sightings in the history of the threads that a query selects.
-func scoped(scope, columns string) string {
-	return fmt.Sprintf(inScope, scope, int64(derivedfile.Forever)) + ` SELECT ` + columns + ` FROM visible v JOIN sightings s ON s.run = v.run AND s.seq <= v.seq`
 }
 
 // count adds an answer to the report, given its sightings in the covered history. first is the run in which it counts, 0 if that is

@@ -2,26 +2,26 @@ package usage
 
 // format is the version of the tables and of what is read of messages. It is raised with each change of either: an index of an older
 // version is rebuilt.
-const format = 5
+const format = 6
 
 // quarter is the time resolution of the totals, in milliseconds.
 const quarter = 15 * 60 * 1000
 
 // schema creates the tables.
 //
-// "sightings" are the answers that spans state, with the key by which copies of an answer are known, NULL for none, and
-// the time and the figures as sighting.appendTo writes them.
-// "counters" are the counters of sessions that spans state. "totals" are sums of the answers that are seen, each counted
+// "sightings" are the answers that spans of a run state: each row has those of some spans that follow each other, from step "first"
+// to "last", as appendSightings writes them. "keys" lead from the keys by which copies of an answer are known to the numbers of
+// the rows that have them: each row has those from hash "start" to the start of the next, as storeKeys writes them.
+// "counters" are the counters of sessions that spans of a run state, from step "first" on, as appendCounters writes them. "totals" are sums of the answers that are seen, each counted
 // once: by the run in which it is counted, the quarter of an hour (-1 for an unknown time), the model, how many of "starts" its input is
 // beyond, and the kinds of tokens that are known. "about" is what reports say of threads that exist, "contexts" and
 // "branches" lead from runs to the branches that see them.
 const schema = `
 CREATE TABLE models (number INTEGER PRIMARY KEY, name TEXT NOT NULL, provider TEXT NOT NULL, tier TEXT NOT NULL, UNIQUE (name, provider, tier));
-CREATE TABLE sightings (
-	run INTEGER NOT NULL, seq INTEGER NOT NULL, part INTEGER NOT NULL, key BLOB, figures BLOB NOT NULL, PRIMARY KEY (run, seq, part)
-) WITHOUT ROWID;
-CREATE INDEX sightings_of ON sightings (key) WHERE key IS NOT NULL;
-CREATE TABLE counters (run INTEGER NOT NULL, seq INTEGER NOT NULL, total BLOB NOT NULL, PRIMARY KEY (run, seq)) WITHOUT ROWID;
+CREATE TABLE sightings (number INTEGER PRIMARY KEY, run INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, answers BLOB NOT NULL);
+CREATE INDEX sightings_of ON sightings (run, last);
+CREATE TABLE keys (start INTEGER PRIMARY KEY, sightings BLOB NOT NULL);
+CREATE TABLE counters (run INTEGER NOT NULL, first INTEGER NOT NULL, totals BLOB NOT NULL, PRIMARY KEY (run, first)) WITHOUT ROWID;
 CREATE TABLE totals (
 	run INTEGER NOT NULL, quarter INTEGER NOT NULL, model INTEGER NOT NULL, bracket INTEGER NOT NULL, known INTEGER NOT NULL,
 	answers INTEGER NOT NULL, requests INTEGER NOT NULL, covers INTEGER NOT NULL, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, t2 INTEGER NOT NULL,

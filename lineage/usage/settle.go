@@ -36,7 +36,7 @@ func (f *writer) settle(ctx context.Context) error {
 
 // settleAbout stores the data about a thread that reports need, or deletes it if the thread is gone.
 func (f *writer) settleAbout(ctx context.Context, id structure.ThreadID) error {
-	t, err := f.Snapshot.Thread(ctx, id)
+	t, err := f.Thread(ctx, id)
 	if !f.IsNew(id) {
 		if err := f.Exec(ctx, `DELETE FROM about WHERE id = ?`, id[:]); err != nil {
 			return err
@@ -71,14 +71,14 @@ func (f *writer) settleAbout(ctx context.Context, id structure.ThreadID) error {
 
 // settleOrigin stores the origin of a context.
 func (f *writer) settleOrigin(ctx context.Context, id structure.ContextID) error {
-	c, err := f.Snapshot.Context(ctx, id)
+	c, err := f.Context(ctx, id)
 	if derivedfile.IsGone(err) {
 		return f.Exec(ctx, `DELETE FROM contexts WHERE id = ?`, id[:])
 	}
 	if err != nil || c.Thread.IsZero() {
 		return err
 	}
-	t, err := f.Snapshot.Thread(ctx, c.Thread)
+	t, err := f.Thread(ctx, c.Thread)
 	if err != nil {
 		return err
 	}

@@ -4,72 +4,103 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
 )
 
-// columns are the columns of a sighting.
-const columns = `s.run, s.seq, s.part, s.key, s.figures`
+// perRow is the number of sightings or counters in a row.
+const perRow = 64
 
-// scanned scans a sighting.
-func scanned(scan func(...any) error) (s sighting, err error) {
-	var key, b []byte
-	if err := scan(&s.run, &s.seq, &s.part, &key, &b); err != nil {
-		return s, err
-	}
-	switch {
-	case key == nil:
-	case len(key) != len(s.key):
-		return s, fmt.Errorf("key %x: %w", key, derivedfile.ErrUseless)
-	default:
-		s.key, s.keyed = answerKey(key), true
-	}
-	if !s.decode(b) {
-		return s, fmt.Errorf("figures %x: %w", b, derivedfile.ErrUseless)
-	}
-	return s, nil
-}
-
-// appendTo appends the time and the figures.
-func (s *sighting) appendTo(b []byte) []byte {
-	b = append(b, s.known)
-	for _, n := range [...]int64{s.time, s.model, s.requests, s.covers, s.cost, s.costs} {
-		b = binary.AppendVarint(b, n)
-	}
-	for k, n := range s.tokens {
-		if s.known&(1<<k) != 0 {
+// appendSightings appends sightings in a run, in order.
+func appendSightings(b []byte, all []*sighting) []byte {
+	before := &sighting{}
+	for _, s := range all {
+		b = binary.AppendUvarint(b, uint64(s.seq-before.seq))
+		if s.keyed {
+			b = append(binary.AppendUvarint(b, uint64(s.part)<<1|1), s.key[:]...)
+		} else {
+			b = binary.AppendUvarint(b, uint64(s.part)<<1)
+		}
+		b = append(b, s.known)
+		for _, n := range [...]int64{s.time - before.time, s.model, s.requests, s.covers, s.cost, s.costs} {
 			b = binary.AppendVarint(b, n)
 		}
+		for k, n := range s.tokens {
+			if s.known&(1<<k) != 0 {
+				b = binary.AppendVarint(b, n)
+			}
+		}
+		before = s
 	}
 	return b
 }
 
-func (s *sighting) decode(b []byte) bool {
-	if len(b) == 0 {
-		return false
-	}
-	s.known, s.answers = b[0], 1
-	b = b[1:]
-	next := func(into *int64) bool {
-		n, size := binary.Varint(b)
-		if size <= 0 {
-			return false
+// decodeSightings calls a function with each of the sightings of a run in a row, in order. They share its memory with the next.
+func decodeSightings(run int64, b []byte, do func(*sighting) error) error {
+	r := reader{rest: b}
+	s := sighting{run: run}
+	for len(r.rest) > 0 && !r.bad {
+		s.seq += int64(r.uvarint())
+		part := r.uvarint()
+		s.part, s.keyed, s.key = int64(part>>1), part&1 != 0, answerKey{}
+		if s.keyed {
+			copy(s.key[:], r.bytes(len(s.key)))
 		}
-		*into, b = n, b[size:]
-		return true
-	}
-	for _, into := range [...]*int64{&s.time, &s.model, &s.requests, &s.covers, &s.cost, &s.costs} {
-		if !next(into) {
-			return false
+		s.figures = figures{sums: sums{answers: 1}}
+		if known := r.bytes(1); known != nil {
+			s.known = known[0]
+		}
+		s.time += r.varint()
+		for _, into := range [...]*int64{&s.model, &s.requests, &s.covers, &s.cost, &s.costs} {
+			*into = r.varint()
+		}
+		for k := range s.tokens {
+			if s.known&(1<<k) != 0 {
+				s.tokens[k] = r.varint()
+			}
+		}
+		if r.bad {
+			break
+		}
+		if err := do(&s); err != nil {
+			return err
 		}
 	}
-	for k := range s.tokens {
-		if s.known&(1<<k) != 0 && !next(&s.tokens[k]) {
-			return false
-		}
+	if r.bad {
+		return fmt.Errorf("sightings of run %d: %w", run, derivedfile.ErrUseless)
 	}
-	return len(b) == 0
+	return nil
+}
+
+// reader reads the parts of a row. After the end it is bad.
+type reader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *reader) uvarint() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	r.bytes(size)
+	return n
+}
+
+func (r *reader) varint() int64 {
+	n, size := binary.Varint(r.rest)
+	r.bytes(size)
+	return n
+}
+
+// bytes returns the next n bytes, nil if there are fewer. n is not positive for a number that cannot be read.
+func (r *reader) bytes(n int) (b []byte) {
+	if n <= 0 || n > len(r.rest) {
+		r.bad, r.rest = true, nil
+		return nil
+	}
+	b, r.rest = r.rest[:n], r.rest[n:]
+	return b
 }
 
 // reachOf returns the last visible step of a run.
@@ -83,67 +114,35 @@ func (f *writer) reachOf(ctx context.Context, run int64) (reached int64, err err
 	return reached, err
 }
 
-// perStatement is the number of rows or keys in a statement.
-const perStatement = 64
+// perStatement is the number of rows in a statement.
+const perStatement = 16
 
 // keep stores the window's sightings.
 func (f *writer) keep(ctx context.Context) error {
-	if err := f.findFresh(ctx); err != nil {
-		return err
+	if len(f.pending) == 0 {
+		return nil
 	}
-	args, figures := make([]any, 0, 5*perStatement), make([]byte, 0, 48*perStatement)
-	for len(f.pending) > 0 {
-		some := f.pending[:min(len(f.pending), perStatement)]
-		f.pending = f.pending[len(some):]
-		args, figures = args[:0], figures[:0]
-		for i := range some {
-			s, at := &some[i], len(figures)
-			key := []byte(nil)
-			if s.keyed {
-				key = s.key[:]
-			}
-			figures = s.appendTo(figures)
-			args = append(args, s.run, s.seq, s.part, key, figures[at:len(figures):len(figures)])
-		}
-		if err := f.Exec(ctx, `INSERT OR IGNORE INTO sightings VALUES (?, ?, ?, ?, ?)`+strings.Repeat(", (?, ?, ?, ?, ?)", len(some)-1), args...); err != nil {
-			return err
-		}
-	}
-	return f.countAdded(ctx)
-}
-
-// findFresh finds the keys that are in no earlier window, and the sightings that are visible already: in runs that
-// are visible as a whole, or whose tip is from a state that an earlier window read.
-func (f *writer) findFresh(ctx context.Context) error {
 	f.fresh = make(map[answerKey]*sighting, len(f.pending))
 	f.ofRun = make(map[int64][]*sighting)
-	keys := make([]any, 0, len(f.pending))
 	for i := range f.pending {
 		s := &f.pending[i]
 		f.ofRun[s.run] = append(f.ofRun[s.run], s)
-		if !s.keyed {
-			continue
+		if s.keyed {
+			s.same = f.fresh[s.key]
+			f.fresh[s.key] = s
 		}
-		if s.same = f.fresh[s.key]; s.same == nil {
-			if !f.first && !f.known.lacks(&s.key) {
-				keys = append(keys, s.key[:])
-			}
-		}
-		f.known.add(&s.key)
-		f.fresh[s.key] = s
 	}
-	for ; len(keys) > 0; keys = keys[min(len(keys), perStatement):] {
-		some := keys[:min(len(keys), perStatement)]
-		err := f.Each(ctx, func(scan func(...any) error) error {
-			var key []byte
-			if err := scan(&key); err != nil || len(key) != len(answerKey{}) {
-				return err
-			}
-			delete(f.fresh, answerKey(key))
-			return nil
-		}, `SELECT DISTINCT key FROM sightings WHERE key IN (?`+strings.Repeat(", ?", len(some)-1)+`)`, some...)
-		if err != nil {
-			return err
+	keys, err := f.storeSightings(ctx)
+	if err != nil {
+		return err
+	}
+	had, err := f.addKeys(ctx, keys)
+	if err != nil {
+		return err
+	}
+	for key := range f.fresh {
+		if had[key.hash()] {
+			delete(f.fresh, key)
 		}
 	}
 	for run, of := range f.ofRun {
@@ -155,17 +154,44 @@ func (f *writer) findFresh(ctx context.Context) error {
 			if s.seq > reached {
 				break // it is counted when its position becomes visible
 			}
-			var there bool
-			_, err := f.Get(ctx, `SELECT EXISTS (SELECT 1 FROM sightings WHERE run = ? AND seq = ? AND part = ?)`, []any{s.run, s.seq, s.part}, &there)
-			if err != nil {
-				return err
+			f.added = append(f.added, s)
+		}
+	}
+	return f.countAdded(ctx)
+}
+
+// storeSightings stores the rows of the window's sightings, and returns their keys.
+func (f *writer) storeSightings(ctx context.Context) (keys []keyed, err error) {
+	if _, err := f.Get(ctx, `SELECT IFNULL(MAX(number), 0) + 1 FROM sightings`, nil, &f.firstRow); err != nil {
+		return nil, err
+	}
+	row := f.firstRow
+	var args []any
+	flush := func() error {
+		if len(args) == 0 {
+			return nil
+		}
+		statement := `INSERT INTO sightings VALUES (?, ?, ?, ?, ?)` + strings.Repeat(", (?, ?, ?, ?, ?)", len(args)/5-1)
+		err := f.Exec(ctx, statement, args...)
+		args = args[:0]
+		return err
+	}
+	for _, run := range slices.Sorted(maps.Keys(f.ofRun)) {
+		for some := range slices.Chunk(f.ofRun[run], perRow) {
+			args = append(args, row, run, some[0].seq, some[len(some)-1].seq, appendSightings(make([]byte, 0, 48*len(some)), some))
+			for _, s := range some {
+				if s.keyed {
+					keys = append(keys, keyed{s.key.hash(), row})
+				}
 			}
-			if !there {
-				f.added = append(f.added, s)
+			if row++; len(args) == 5*perStatement {
+				if err := flush(); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
-	return nil
+	return keys, flush()
 }
 
 // at is the position of a sighting.
