@@ -8,16 +8,12 @@ import (
 	"runtime/metrics"
 )
 
-const (
-	// few is the memory that the process may always have, garbage included, in addition to what is not heap.
-	few = 200 << 20
-	// leastGarbage is the garbage that may always be there, because each collection has a fixed cost.
-	leastGarbage = 32 << 20
-)
+// few is the memory that the process may always have, garbage included, in addition to what is not heap.
+const few = 200 << 20
 
-// Bound limits garbage from now on: the heap grows to few bytes, or by half of what a collection reads. That is what is live
-// without what has no pointers, which costs a collection nothing. Programs that use little collect garbage as seldom as without
-// a limit. GOGC and GOMEMLIMIT decide instead if they are set.
+// Bound limits garbage from now on: the heap grows to few bytes, or by a quarter of what is live, or by half of what a collection
+// reads of that. What has no pointers is not read, so that collections cost no more. Programs that use little collect garbage as
+// seldom as without a limit. GOGC and GOMEMLIMIT decide instead if they are set.
 func Bound() {
 	if !isSet(os.Getenv) {
 		adapt()
@@ -35,7 +31,7 @@ type use struct{ live, read, others uint64 }
 
 // limit returns the limit of a process, which counts all of its memory.
 func (u use) limit() int64 {
-	return int64(max(few, u.live+max(leastGarbage, min(u.read, u.live)/2)) + u.others)
+	return int64(max(few, u.live+max(u.live/4, min(u.read, u.live)/2)) + u.others)
 }
 
 // adapt sets the limit after this and each further collection, which runs the finalizers.
