@@ -126,6 +126,7 @@ func TestTreesOfManyAreSmall(t *testing.T) {
 	var c Conversation
 	tree.Fill(&c)
 	after, readAfter := liveHeap()
+	require.LessOrEqual(t, treeMessageSize, int64(20))
 	first := 2 * NodesSize(c.Nodes)
 	require.Less(t, after-before, n*treeMessageSize*5/4+first)
 	require.Less(t, readAfter-readBefore, n+first)
