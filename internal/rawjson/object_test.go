@@ -48,12 +48,21 @@ func TestMemberOf(t *testing.T) {
 		n := 0
 		for m := range Members([]byte(object)) {
 			n++
+			require.Equal(t, string(m.In([]byte(object))), string(PartAt([]byte(object), m.KeyAt)))
+			require.Equal(t, string(m.Value), string(PartAt([]byte(object), m.At)))
 			is := MemberOf(m.In([]byte(object)))
 			require.Equal(t, m.Key, is.Key)
 			require.Equal(t, string(m.Quoted), string(is.Quoted))
 			require.Equal(t, string(m.Value), string(is.Value))
 		}
 		require.NotZero(t, n)
+	}
+	for at, e := range ElementsAt([]byte(`[1 , "a" ,{"b":[2]}, ["c" ] ]`)) {
+		require.Equal(t, string(e), string(PartAt([]byte(`[1 , "a" ,{"b":[2]}, ["c" ] ]`), at)))
+	}
+	for cut := range `{"a" : [1]` { // a text that ends early
+		PartAt([]byte(`{"a" : [1]`)[:cut+1], 0)
+		PartAt([]byte(`{"a" : [1]`)[:cut+1], min(cut, 1))
 	}
 	MemberOf(nil)
 	MemberOf([]byte(`"a`))

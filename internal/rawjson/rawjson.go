@@ -87,6 +87,15 @@ func (m Member) In(object []byte) []byte {
 	return object[m.KeyAt:end:end]
 }
 
+// PartAt returns the value that begins at a position of a JSON text, or the member if this is its key.
+func PartAt(raw []byte, at int) []byte {
+	end := ValueEnd(raw, at)
+	if colon := SkipSpace(raw, end); raw[at] == '"' && colon < len(raw) && raw[colon] == ':' {
+		end = ValueEnd(raw, SkipSpace(raw, colon+1))
+	}
+	return raw[at:end:end]
+}
+
 // MemberOf reads a member that In returned.
 func MemberOf(raw []byte) Member {
 	var m Member

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"runtime"
+	"unsafe"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/scratch"
@@ -54,6 +55,15 @@ func (i Item) Elements(list []byte) iter.Seq2[int, []byte] {
 func (i Item) Within(part []byte) Item {
 	i.Raw = part
 	return i
+}
+
+// offset returns where a part of the item's text begins in it.
+func (i Item) offset(part []byte) int {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(part))) - uintptr(unsafe.Pointer(unsafe.SliceData(i.Raw)))
+	if at >= uintptr(len(i.Raw)) {
+		panic("archive: the text of a message is not in that of its item")
+	}
+	return int(at)
 }
 
 // Memory returns how much memory a part of the item's text takes.

@@ -5,13 +5,16 @@ import (
 	"runtime"
 	"slices"
 	"time"
+	"unsafe"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
 // Tree orders the messages of a conversation that its archive stores as a table with parents.
 type Tree struct {
 	// At is the position of the conversation.
 	At Position
-	// Of is the item whose text has the messages, and Node makes the node of a message again, given its text. Node is needed if
+	// Of is the item whose text has the messages, and Node makes the node of a message again, given its text. They are needed if
 	// messages are added with their texts.
 	Of   Item
 	Node func(raw []byte) Node
@@ -34,16 +37,17 @@ type Tree struct {
 	void map[IDHash]string
 }
 
-// treeMessage is a message of a tree. Its id and that of its parent are in its text.
+// treeMessage is a message of a tree. Its id and that of its parent are in its text. It has no pointers, so that many cost the
+// garbage collector nothing.
 type treeMessage struct {
-	raw    []byte // nil if the node is kept
-	parent int32  // -1 for none
-	alone  bool   // another message has its id
-	moved  bool   // its text does not state the id of its parent
+	at     int64 // where its text begins in that of the item
+	parent int32 // -1 for none
+	alone  bool  // another message has its id
+	moved  bool  // its text does not state the id of its parent
 }
 
 // treeMessageSize is the memory of a treeMessage with its place in the order.
-const treeMessageSize = 36
+const treeMessageSize = int64(unsafe.Sizeof(treeMessage{}) + unsafe.Sizeof(int32(0)))
 
 // Repair records an irregularity of a message.
 func (t *Tree) Repair(inside string, err error) {
@@ -56,13 +60,15 @@ func (t *Tree) Repair(inside string, err error) {
 	t.Repairs = append(t.Repairs, Damaged(at, err))
 }
 
-// Add adds a message with its id and parent. If raw is not nil, it is the text of the message, which Node reads again if there
-// are many; linked reports whether it states the parent, else the parent is a message of the tree. All messages are added with their
-// texts, or none.
+// Add adds a message with its id and parent. If raw is not nil, it is the text of the message, a value or a member in the text of
+// the item, which Node reads again if there are many; linked reports whether it states the parent, else the parent is a message of
+// the tree. All messages are added with their texts, or none.
 func (t *Tree) Add(n Node, raw []byte, linked bool) {
-	i, m := int32(len(t.messages)), treeMessage{raw: raw, parent: -1, moved: !linked}
+	i, m := int32(len(t.messages)), treeMessage{parent: -1, moved: !linked}
+	if raw != nil {
+		m.at = int64(t.Of.offset(raw))
+	}
 	if raw == nil || !t.Of.isMapped() && len(t.kept) == len(t.messages) && len(t.kept) < PartNodes && t.keptSize < PartBytes {
-		m.raw = nil
 		t.kept = append(t.kept, n)
 		t.keptSize += NodesSize(t.kept[i:])
 	}
@@ -94,7 +100,7 @@ func (t *Tree) given(i int32) Node {
 	if int(i) < len(t.kept) {
 		return t.kept[i]
 	}
-	n := t.Node(t.messages[i].raw)
+	n := t.Node(rawjson.PartAt(t.Of.Raw, int(t.messages[i].at)))
 	if t.Of.isMapped() {
 		n.own()
 		runtime.KeepAlive(t.Of.text)
@@ -153,12 +159,10 @@ func (t *Tree) Fill(c *Conversation) {
 		}
 	}
 	if first := len(c.Nodes); first < len(order) {
-		size = 0
+		size = t.Of.Memory(t.Of.Raw) + treeMessageSize*int64(len(order))
 		for _, i := range order[first:] {
-			if size += treeMessageSize; int(i) < len(t.kept) {
+			if int(i) < len(t.kept) {
 				size += NodesSize(t.kept[i : i+1])
-			} else {
-				size += t.Of.Memory(t.messages[i].raw)
 			}
 		}
 		c.AddRest(size, t.nodes(order[first:]))

@@ -2,6 +2,8 @@ package archive
 
 import (
 	"reflect"
+	"runtime"
+	"runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/scratch"
 )
 
@@ -19,7 +22,7 @@ import (
 func TestTreesOfMany(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		node := func(raw []byte) Node {
-			stated := strings.Split(string(raw), " ")
+			stated := strings.Split(rawjson.Str(raw), " ")
 			return Node{ID: stated[0], Parent: stated[1], Role: stated[2], Body: raw}
 		}
 		again, whole := Tree{Node: node}, Tree{}
@@ -36,7 +39,7 @@ func TestTreesOfMany(t *testing.T) {
 					continue
 				}
 				raw := text.Bytes()[ends[i]:ends[i+1]]
-				again.Add(is, raw, !strings.HasSuffix(string(raw), "unlinked"))
+				again.Add(is, raw, !strings.HasSuffix(rawjson.Str(raw), "unlinked"))
 				whole.Add(is, nil, true)
 			}
 		}
@@ -57,16 +60,16 @@ func TestTreesOfMany(t *testing.T) {
 			case 7:
 				parent = "missing"
 			case 8:
-				raw := id + "  unlinked"
-				w.Write([]byte(raw))
-				is := node([]byte(raw))
+				raw := rawjson.Quote(id + "  unlinked")
+				w.Write(raw)
+				is := node(raw)
 				is.Parent = strconv.Itoa(i - 1)
 				texts, ends = append(texts, is), append(ends, w.Len())
 				continue
 			}
-			raw := id + " " + parent + " message" + strconv.Itoa(i)
-			w.Write([]byte(raw))
-			texts, ends = append(texts, node([]byte(raw))), append(ends, w.Len())
+			raw := rawjson.Quote(id + " " + parent + " message" + strconv.Itoa(i))
+			w.Write(raw)
+			texts, ends = append(texts, node(raw)), append(ends, w.Len())
 		}
 		add()
 		current := strconv.Itoa(rapid.IntRange(0, n).Draw(t, "current"))
@@ -94,4 +97,46 @@ func TestTreesOfMany(t *testing.T) {
 			}))
 		}
 	})
+}
+
+// A message of a large conversation costs few bytes, which a collection of garbage does not read.
+func TestTreesOfManyAreSmall(t *testing.T) {
+	const n = 1 << 17
+	w := scratch.TextWriter{Most: 1}
+	ends := []int{0}
+	for i := range n {
+		w.Write(rawjson.Quote(strconv.Itoa(i) + " " + strconv.Itoa(i-1)))
+		ends = append(ends, w.Len())
+	}
+	text, err := w.Text()
+	require.NoError(t, err)
+	if !text.Mapped() {
+		t.Skip("no file can be mapped here")
+	}
+	node := func(raw []byte) Node {
+		id, parent, _ := strings.Cut(rawjson.Str(raw), " ")
+		return Node{ID: id, Parent: parent, Body: raw}
+	}
+	before, readBefore := liveHeap()
+	tree := Tree{Node: node, Of: Item{Raw: text.Bytes(), text: text}}
+	for i := range n {
+		raw := text.Bytes()[ends[i]:ends[i+1]]
+		tree.Add(node(raw), raw, true)
+	}
+	var c Conversation
+	tree.Fill(&c)
+	after, readAfter := liveHeap()
+	require.LessOrEqual(t, treeMessageSize, int64(20))
+	first := 2 * NodesSize(c.Nodes)
+	require.Less(t, after-before, n*treeMessageSize*5/4+first)
+	require.Less(t, readAfter-readBefore, n+first)
+	runtime.KeepAlive(&c)
+}
+
+// liveHeap returns the bytes that are in use, and those of them that a collection of garbage reads.
+func liveHeap() (live, read int64) {
+	runtime.GC()
+	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64()), int64(s[1].Value.Uint64())
 }

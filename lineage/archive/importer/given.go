@@ -63,7 +63,6 @@ func (l *loader) knowSpan(st *loading, p *prepared, at structure.SpanRef) error 
 	if at.Seq > last {
 		return ErrStale
 	}
-	n := st.nodes.at(p.index)
-	n.ref, n.stored = at, true
+	st.setRef(st.nodes.at(p.index), at)
 	return nil
 }

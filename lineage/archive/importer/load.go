@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/structure"
 )
 
 func newLoader(ctx context.Context, store *lineage.Store, o Options) *loader {
@@ -123,7 +124,7 @@ func (l *loader) continued(c *archive.Conversation) (*loading, error) {
 		if err := l.finishOpen(); err != nil {
 			return nil, err
 		}
-		st = &loading{asides: []string{""}, asideOf: map[string]int32{"": 0}, last: []int32{-1}}
+		st = &loading{asides: []string{""}, asideOf: map[string]int32{"": 0}, last: []int32{-1}, runs: make([]structure.RunID, 1)}
 		l.open = st
 	}
 	merge(&st.header, c)

@@ -32,6 +32,7 @@ type loading struct {
 	runOf   string
 	thread  *threadState
 	nodes   nodeList
+	runs    []structure.RunID // of the nodes; the first is none
 	byID    map[archive.IDHash]int32
 	asides  []string // names; 0 is the conversation itself
 	asideOf map[string]int32
@@ -47,19 +48,35 @@ type loading struct {
 	state, settled string
 }
 
-// loaded is the part of a node that is retained.
+// loaded is the part of a node that is retained. It is small and has no pointers, because a conversation may have millions.
 type loaded struct {
-	ref    structure.SpanRef
-	parent int32
-	aside  int32
-	mark   uint32 // distinguishes the node from others in the metadata of threads
-	kids   bool   // has children in this archive
-	// stored is set if the span was in the store before, foreign if it belongs to another thread. kept is set if the
-	// store has the message in another serialization.
-	stored, foreign, kept bool
-	adopted               bool   // read from the store, not from this archive
-	visited               uint32 // the last loading.round in which walk visited it
-	created               int64  // in Unix milliseconds
+	seq     uint64 // of its span
+	created int64  // in Unix milliseconds
+	run     int32  // of its span, in loading.runs
+	parent  int32
+	aside   int32
+	mark    uint32 // distinguishes the node from others in the metadata of threads
+	visited uint32 // the last loading.round in which walk visited it
+	kids    bool   // has children in this archive
+	// foreign is set if the span belongs to another thread, kept if the store has the message in another serialization.
+	foreign, kept bool
+	adopted       bool // read from the store, not from this archive
+}
+
+// ref returns the span of a node, zero if it has none yet.
+func (st *loading) ref(n *loaded) structure.SpanRef {
+	return structure.SpanRef{Run: st.runs[n.run], Seq: n.seq}
+}
+
+// setRef sets the span of a node. Most spans are in the run of their parent, or of the span before.
+func (st *loading) setRef(n *loaded, ref structure.SpanRef) {
+	n.seq, n.run = ref.Seq, int32(len(st.runs)-1)
+	if n.parent >= 0 && st.runs[st.nodes.at(n.parent).run] == ref.Run {
+		n.run = st.nodes.at(n.parent).run
+	} else if st.runs[n.run] != ref.Run {
+		n.run++
+		st.runs = append(st.runs, ref.Run)
+	}
 }
 
 // node returns the first node with an id.
@@ -181,7 +198,7 @@ func (st *loading) refOf(node int32) structure.SpanRef {
 	if node < 0 {
 		return structure.SpanRef{}
 	}
-	return st.nodes.at(node).ref
+	return st.ref(st.nodes.at(node))
 }
 
 // older reports whether the archive's version of the conversation is older than the store's.
@@ -193,7 +210,7 @@ func (st *loading) older() bool {
 // follows reports whether a node is the message or a descendant of it.
 func (st *loading) follows(node int32, message structure.SpanRef) bool {
 	for ; node >= 0; node = st.nodes.at(node).parent {
-		if st.nodes.at(node).ref == message {
+		if st.refOf(node) == message {
 			return true
 		}
 	}
@@ -221,9 +238,9 @@ func (t *threadState) sharesOthers() bool {
 	return false
 }
 
-func (c *contextState) moveTo(n *loaded) {
-	if c.Tip != n.ref {
-		c.Tip, c.dirty = n.ref, true
+func (c *contextState) moveTo(tip structure.SpanRef) {
+	if c.Tip != tip {
+		c.Tip, c.dirty = tip, true
 	}
 }
 

@@ -76,7 +76,8 @@ func (l *loader) match(st *loading, state backend.Reader, heads []head, stays bo
 
 // inner reports whether a history in the store continues after a message.
 func (m *matching) inner(n *loaded) bool {
-	return m.followed[n.ref] || m.reach.Has(structure.SpanRef{Run: n.ref.Run, Seq: n.ref.Seq + 1})
+	at := m.ref(n)
+	return m.followed[at] || m.reach.Has(structure.SpanRef{Run: at.Run, Seq: at.Seq + 1})
 }
 
 // claim assigns to a head the context of its branch, or one that points to its message.
@@ -112,7 +113,7 @@ func (m *matching) advance(h *head, stays bool) {
 		if !c.stored {
 			c.Metadata = h.metadata
 		}
-		c.moveTo(n)
+		c.moveTo(m.ref(n))
 		m.claimed[n.aside] = append(m.claimed[n.aside], h.node)
 		return
 	}
@@ -140,12 +141,12 @@ func (m *matching) advance(h *head, stays bool) {
 	}
 	behind.taken = true
 	h.context = behind
-	behind.moveTo(n)
+	behind.moveTo(m.ref(n))
 }
 
 // pointOf returns the point of a message in the aside of a head.
 func (m *matching) pointOf(n *loaded, h *head) point {
-	return point{n.ref, m.asides[m.nodes.at(h.node).aside]}
+	return point{m.ref(n), m.asides[m.nodes.at(h.node).aside]}
 }
 
 // free returns a context that points to a message and has no head yet.
@@ -164,10 +165,10 @@ func (m *matching) walk(node int32, found func(*loaded) bool) structure.SpanRef 
 	for aside := m.nodes.at(node).aside; node >= 0; node = m.nodes.at(node).parent {
 		n := m.nodes.at(node)
 		if n.visited == m.round || n.aside != aside {
-			return n.ref
+			return m.ref(n)
 		}
 		if found != nil && (found(n) || n.foreign || n.adopted) {
-			return n.ref
+			return m.ref(n)
 		}
 		n.visited = m.round
 	}
@@ -189,9 +190,10 @@ func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *co
 	if from := m.named[h.of]; from != nil {
 		c.Parent = from.ID
 	}
-	if held, ok := t.held[n.ref.Run]; ok && held.Parent == c.Parent && held.Base == c.At {
+	run := m.ref(n).Run
+	if held, ok := t.held[run]; ok && held.Parent == c.Parent && held.Base == c.At {
 		c.ID, t.reused[held.ID] = held.ID, true
-		delete(t.held, n.ref.Run)
+		delete(t.held, run)
 	}
 	if aside != "" {
 		c.Metadata = asideMetadata(aside)

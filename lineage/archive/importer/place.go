@@ -25,7 +25,7 @@ func (l *loader) place(st *loading, p *prepared) error {
 		l.report.Kept++
 	}
 	if p.Message.ID != p.Node.ID { // another node has the id
-		if first, known := st.node(p.Node.ID); known && st.nodes.at(first).ref != n.ref {
+		if first, known := st.node(p.Node.ID); known && st.refOf(first) != st.ref(n) {
 			l.repair(archive.Damaged(p.At.In("message "+p.Node.ID), archive.Malformed("duplicate message id; the id finds the first")))
 		}
 	}
@@ -62,13 +62,14 @@ func (l *loader) placeOne(st *loading, p *prepared) (place.Found, error) {
 		return place.Found{}, err
 	}
 	p.copy = found.Copy
-	n.ref, n.stored, n.kept = found.Span, found.How.Has() && !found.Batch, found.How == place.Kept
+	st.setRef(n, found.Span)
+	n.kept = found.How == place.Kept
 	if found.How.Has() {
-		n.foreign = !t.existed && t.base.Has(n.ref)
+		n.foreign = !t.existed && t.base.Has(found.Span)
 		return found, nil
 	}
 	st.grew = true
-	t.grown[n.ref.Run] = true
+	t.grown[found.Span.Run] = true
 	if p.Aside != lineage.AsideLog {
 		l.next.added.messages++
 	}

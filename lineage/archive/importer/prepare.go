@@ -120,7 +120,9 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 
 // adopted adds a node for a message of the store.
 func (st *loading) adopted(at structure.SpanRef) int32 {
-	return st.nodes.add(loaded{ref: at, parent: -1, stored: true, kids: true, adopted: true})
+	node := st.nodes.add(loaded{parent: -1, kids: true, adopted: true})
+	st.setRef(st.nodes.at(node), at)
+	return node
 }
 
 // usages creates the usages of a node. Each usage states its type and origin, because a block may have been stored

@@ -11,8 +11,9 @@ import (
 // few is the memory that the process may always have, garbage included, in addition to what is not heap.
 const few = 200 << 20
 
-// Bound limits garbage from now on: the heap grows to half as much again as what is live, or to few bytes. Programs that
-// use little collect it as seldom as without a limit. GOGC and GOMEMLIMIT decide instead if they are set.
+// Bound limits garbage from now on: the heap grows to few bytes, or by a quarter of what is live, or by half of what a collection
+// reads of that. What has no pointers is not read, so that collections cost no more. Programs that use little collect garbage as
+// seldom as without a limit. GOGC and GOMEMLIMIT decide instead if they are set.
 func Bound() {
 	if !isSet(os.Getenv) {
 		adapt()
@@ -24,26 +25,31 @@ func isSet(getenv func(string) string) bool {
 	return getenv("GOGC") != "" || getenv("GOMEMLIMIT") != ""
 }
 
-// limit is the limit of a process with so many live bytes, and others that are not heap. The runtime counts both.
-func limit(live, others uint64) int64 { return max(few, int64(live+live/2)) + int64(others) }
+// use is the memory of the process: the bytes that were live in the last collection, those of them that it has read, and those
+// that are not heap, such as stacks.
+type use struct{ live, read, others uint64 }
+
+// limit returns the limit of a process, which counts all of its memory.
+func (u use) limit() int64 {
+	return int64(max(few, u.live+max(u.live/4, min(u.read, u.live)/2)) + u.others)
+}
 
 // adapt sets the limit after this and each further collection, which runs the finalizers.
 func adapt() {
-	debug.SetMemoryLimit(limit(used()))
+	debug.SetMemoryLimit(used().limit())
 	runtime.SetFinalizer(new([64]byte), func(*[64]byte) { adapt() })
 }
 
-// used returns the bytes that were live in the last collection, and those that are not heap, such as stacks.
-func used() (live, others uint64) {
+func used() use {
 	all := []metrics.Sample{
-		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"},
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}, {Name: "/memory/classes/total:bytes"},
 		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
 		{Name: "/memory/classes/heap/free:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
 	}
 	metrics.Read(all)
-	others = all[1].Value.Uint64()
-	for _, heap := range all[2:] {
+	others := all[2].Value.Uint64()
+	for _, heap := range all[3:] {
 		others -= heap.Value.Uint64()
 	}
-	return all[0].Value.Uint64(), others
+	return use{all[0].Value.Uint64(), all[1].Value.Uint64(), others}
 }

@@ -6,21 +6,33 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestLimit(t *testing.T) {
-	require.EqualValues(t, few, limit(0, 0))
-	require.EqualValues(t, few, limit(few/2, 0))
-	require.EqualValues(t, 1500<<20, limit(1000<<20, 0), "garbage may be half of what is used")
-	require.EqualValues(t, 1600<<20, limit(1000<<20, 100<<20), "what is not heap leaves no less for garbage")
+	for _, c := range []struct {
+		use
+		want int64
+		why  string
+	}{
+		{use{}, few, ""},
+		{use{live: few / 2, read: few / 2}, few, ""},
+		{use{live: 1000 << 20, read: 1000 << 20}, 1500 << 20, "garbage may be half of what a collection reads"},
+		{use{live: 1000 << 20, read: 600 << 20}, 1300 << 20, "garbage may be half of what a collection reads"},
+		{use{live: 1000 << 20, read: 10 << 20}, 1250 << 20, "what has no pointers allows a quarter"},
+		{use{live: 300 << 20, read: 900 << 20}, 450 << 20, "garbage that was made since is no reason for more"},
+		{use{live: 1000 << 20, read: 1000 << 20, others: 100 << 20}, 1600 << 20, "what is not heap leaves no less for garbage"},
+	} {
+		require.Equal(t, c.want, c.limit(), c.why)
+	}
 }
 
 // TestStacksAreNotHeap has many goroutines with large stacks.
 func TestStacksAreNotHeap(t *testing.T) {
 	const each, goroutines = 64 << 10, 500
-	_, before := used()
+	before := used().others
 	var started, ended sync.WaitGroup
 	end := make(chan struct{})
 	for range goroutines {
@@ -41,29 +53,37 @@ func TestStacksAreNotHeap(t *testing.T) {
 		})
 	}
 	started.Wait()
-	_, during := used()
+	during := used().others
 	close(end)
 	ended.Wait()
 	require.Greater(t, during, before+each*goroutines)
 }
 
-// TestBound sees the limit grow with what is used, and shrink again.
+// TestBound sees the limit grow with what is used, and shrink again. What has pointers allows more garbage.
 func TestBound(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	Bound()
-	near := func(limit int64) bool { return limit >= few && limit < few+few/4 }
-	require.True(t, near(debug.SetMemoryLimit(-1)))
-	heap := make([]byte, few) // never touched, so it takes no memory of the machine
+	const small = few / 4 // more than what this test and its stacks take
+	near := func(want int64) func(limit int64) bool {
+		return func(limit int64) bool { return limit >= want && limit < want+small }
+	}
+	require.True(t, near(few)(debug.SetMemoryLimit(-1)))
 	reached := func(ok func(limit int64) bool) {
 		require.Eventually(t, func() bool { runtime.GC(); return ok(debug.SetMemoryLimit(-1)) }, time.Minute, time.Millisecond)
 	}
-	reached(func(limit int64) bool { return limit >= few+few/2 })
+	heap := make([]byte, few) // never touched, so it takes no memory of the machine
+	reached(near(few + few/4))
 	runtime.KeepAlive(heap)
 	heap = nil
-	reached(near)
+	reached(near(few))
+	pointers := make([]*byte, few/unsafe.Sizeof((*byte)(nil)))
+	reached(near(few + few/2))
+	runtime.KeepAlive(pointers)
+	pointers = nil
+	reached(near(few))
 }
 
 func TestIsSet(t *testing.T) {
