@@ -20,7 +20,7 @@ func (a *API) handler(r *route) http.Handler {
 			problem.New(http.StatusUnauthorized, "no credentials", "the caller is not known").Write(w)
 			return
 		}
-		c.within = within{store: a.o.Store, caller: c.caller}
+		c.within = within{store: a.o.Store, caller: c.caller, handles: &a.handles}
 		if err := c.may(r); err != nil { // the server checks this too
 			a.fail(w, req, err)
 			return
