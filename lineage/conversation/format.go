@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/lineage-store/lineage/internal/amount"
 )
 
 // timeFormat is how times are shown, in UTC.
@@ -27,7 +29,7 @@ func (c *Conversation) FormatBranches(ctx context.Context) (string, error) {
 		if b.ParentID != "" {
 			fmt.Fprintf(&s, "from %s at %d · ", printable(b.ParentID), b.ParentMessageIndex)
 		}
-		fmt.Fprintf(&s, "%s · %s\n", count(b.MessageCount), b.UpdatedAt.UTC().Format(timeFormat))
+		fmt.Fprintf(&s, "%s · %s\n", amount.Plural(b.MessageCount, "message"), b.UpdatedAt.UTC().Format(timeFormat))
 	}
 	return s.String(), nil
 }
@@ -48,7 +50,7 @@ func (c *Conversation) FormatTree(ctx context.Context) (string, error) {
 
 // writeTree writes a branch after one prefix and its children after another.
 func writeTree(s *strings.Builder, t *Tree, first, rest string) {
-	fmt.Fprintf(s, "%s%s · %s", first, title(&t.Branch), count(t.MessageCount))
+	fmt.Fprintf(s, "%s%s · %s", first, title(&t.Branch), amount.Plural(t.MessageCount, "message"))
 	if t.Current {
 		s.WriteString(" *")
 	}
@@ -63,13 +65,6 @@ func writeTree(s *strings.Builder, t *Tree, first, rest string) {
 }
 
 func title(b *Branch) string { return printable(b.Name) + " [" + printable(b.ID) + "]" }
-
-func count(messages int) string {
-	if messages == 1 {
-		return "1 message"
-	}
-	return fmt.Sprintf("%d messages", messages)
-}
 
 // printable escapes what a terminal would act on or not show: control and formatting
 // characters, line breaks, bytes that are no text.

@@ -55,7 +55,8 @@ func Agents() []Agent {
 			places: func(e *Environment) []place {
 				home := e.Dir("CODEX_HOME", ".codex")
 				patterns := []string{"**/rollout-*.jsonl", "**/rollout-*.jsonl.zst"}
-				return []place{placeOf(filepath.Join(home, "sessions"), patterns...), placeOf(filepath.Join(home, "archived_sessions"), patterns...)}
+				sessions := placeOf(filepath.Join(home, "sessions"), patterns...).also("codex-json", "**/rollout-*.json")
+				return []place{sessions, placeOf(filepath.Join(home, "archived_sessions"), patterns...)}
 			},
 		},
 		{

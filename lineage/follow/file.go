@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -141,5 +142,8 @@ func (f *file) agent() string {
 	}
 	return f.folder.agent.Name
 }
+
+// format returns the archive format of the file, empty if it has to be detected.
+func (f *file) format() string { return cmp.Or(f.folder.formats[f.pattern], f.folder.format) }
 
 var errNotRegular = fmt.Errorf("not a regular file: %w", archive.ErrRefused)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
@@ -330,7 +331,7 @@ func (r *run) save(ctx context.Context) error {
 			put = append(put, f.state)
 		}
 		if err := r.kept.put(ctx, put); err != nil {
-			return fmt.Errorf("save the state of %d files: %w", len(put), err)
+			return fmt.Errorf("save the state of %s: %w", amount.Plural(len(put), "file"), err)
 		}
 	}
 	if len(r.unsaved) > 0 { // readers leave it to this

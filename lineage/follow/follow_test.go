@@ -145,11 +145,14 @@ func TestFoldersOfVersions(t *testing.T) {
 			`{"type":"user.message","data":{"content":"one"},"id":"2","timestamp":"2025-11-01T10:00:01Z","parentId":"1"}` + "\n",
 		".gemini/tmp/p/chats/of/" + id + ".jsonl": `{"sessionId":"` + id + `","projectHash":"p","startTime":"2026-05-01T10:00:00Z","lastUpdated":"2026-05-01T10:00:00Z","kind":"subagent"}` + "\n" +
 			`{"id":"m","timestamp":"2026-05-01T10:00:01Z","type":"user","content":"one"}` + "\n",
+		".codex/sessions/rollout-2025-04-20-" + id + ".json": "{\n  \"session\": {\n    \"timestamp\": \"2025-04-20T10:00:00.000Z\",\n    \"id\": \"" + id + "\"\n  },\n" +
+			"  \"items\": [\n    {\n      \"type\": \"message\",\n      \"role\": \"user\",\n      \"content\": \"one\"\n    }\n  ]\n}",
 	} {
 		t.Run(path, func(t *testing.T) {
 			h, store := newHome(t), memory(t)
 			h.write(t, h.path(path), text)
 			once(t, store, h.options())
+			requireExport(t, store, h, h.path(path), text)
 			require.Equal(t, []string{"one"}, texts(t, store, id))
 			listed, err := List(t.Context(), store, h.options())
 			require.NoError(t, err)
@@ -166,6 +169,44 @@ func TestFoldersOfVersions(t *testing.T) {
 		return map[string]string{"CLAUDE_CONFIG_DIR": h.path(".claude-work")}[variable]
 	}
 	require.Empty(t, of(once(t, store, o), Read), "another folder was named")
+}
+
+// The first Codex wrote its whole session at each save, with the time of the save, and at first with a new id and so to a new file.
+func TestDocumentsOfCodex(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	document := func(id string, said int) string {
+		var items []json.RawMessage
+		for n := range said {
+			items = append(items, fmt.Appendf(nil, `{"type":"message","role":"user","content":"said %d"}`, n))
+		}
+		of := map[string]any{"session": map[string]any{"timestamp": fmt.Sprintf("2025-04-20T10:00:%02d.000Z", said), "id": id, "instructions": "Be brief."}, "items": items}
+		text, err := json.MarshalIndent(of, "", "  ")
+		require.NoError(t, err)
+		return string(text)
+	}
+	var said []string
+	written := make(map[string]string)
+	save := func(id string, n int) {
+		path := h.path(".codex", "sessions", "rollout-2025-04-20-"+id+".json")
+		written[path] = document(id, n)
+		h.write(t, path, written[path])
+		once(t, store, h.options())
+	}
+	for n := range 5 {
+		said = append(said, fmt.Sprint("said ", n))
+		id, _ := session(1)
+		save(id, n+1)
+		require.Equal(t, said, texts(t, store, id))
+		again, _ := session(n + 2)
+		save(again, n+1)
+		require.Equal(t, said, texts(t, store, again))
+	}
+	for path, want := range written {
+		requireExport(t, store, h, path, want)
+	}
+	stats, err := store.View().Stats(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, stats.Spans)
 }
 
 func TestFollowsGrowingFiles(t *testing.T) {

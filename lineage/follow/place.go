@@ -13,6 +13,8 @@ type place struct {
 	except []pattern
 	// format is the archive format of the files, if it differs from the agent's.
 	format string
+	// formats are those of the files of some patterns, by their index.
+	formats map[int]string
 	// project is the working directory of the sessions, for an agent whose sessions do not state it.
 	project string
 	// index is set for files without sessions that list other places of the agent.
@@ -31,6 +33,13 @@ func placeOf(root string, patterns ...string) place {
 // in returns the place with another format.
 func (p place) in(format string) place {
 	p.format = format
+	return p
+}
+
+// also returns the place with the files of another format that match a pattern.
+func (p place) also(format, text string) place {
+	p.formats = map[int]string{len(p.patterns): format}
+	p.patterns = append(p.patterns, strings.Split(text, "/"))
 	return p
 }
 

@@ -181,7 +181,7 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 	if len(r.options.NotProjects) > 0 {
 		source := archive.Stream(name, io.NewSectionReader(opened, 0, end))
 		said := false
-		for c, err := range archive.Read(ctx, source, archive.ReadOptions{Format: f.folder.format, Formats: r.options.Formats, Limits: r.options.Limits}) {
+		for c, err := range archive.Read(ctx, source, archive.ReadOptions{Format: f.format(), Formats: r.options.Formats, Limits: r.options.Limits}) {
 			if err == nil {
 				if t.known = projectOf(c); t.known != "" {
 					break

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/manifest"
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
@@ -296,7 +297,7 @@ func (s *Source) Lines(ctx context.Context) iter.Seq2[SourceLine, error] {
 		var err error
 		switch {
 		case s.Is.Lost > 0:
-			err = fmt.Errorf("source %s: %w: %d lines were too large to be kept", s.About.Path, ErrNotExact, s.Is.Lost)
+			err = fmt.Errorf("source %s: %w: %s too large to be kept", s.About.Path, ErrNotExact, amount.Plural(s.Is.Lost, "line"))
 		case bytes != s.Is.Bytes || hex.EncodeToString(sum.Sum(nil)) != s.Is.Digest && s.Is.Bytes > 0:
 			err = fmt.Errorf("source %s: %w: %d bytes of another checksum than the %d bytes that were read", s.About.Path, ErrNotExact, bytes, s.Is.Bytes)
 		}

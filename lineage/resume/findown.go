@@ -67,6 +67,8 @@ func matchOwn(ctx context.Context, all linesOf, h *history, t *target) (*ownLine
 			if err := t.line(line.Raw, &l); err != nil {
 				return nil, err
 			}
+		} else if len(line.Spans) > 0 { // the messages are not on lines of their own
+			return nil, errOldForm
 		}
 		for _, span := range line.Spans {
 			i, ok := h.index[span]

@@ -117,7 +117,7 @@ func folder(given, threads string) (string, error) {
 		return "", fmt.Errorf("%w: the thread does not say in which it worked", ErrNoFolder)
 	}
 	if strings.ContainsFunc(dir, unicode.IsControl) || !utf8.ValidString(dir) {
-		return "", fmt.Errorf("%w: %q has characters that no command is printed with", ErrNoFolder, dir)
+		return "", fmt.Errorf("%w: %q has control characters or is not UTF-8, and no command is printed with such a name", ErrNoFolder, dir)
 	}
 	if !filepath.IsAbs(dir) {
 		return "", fmt.Errorf("%w: %q is not a full path", ErrNoFolder, dir)

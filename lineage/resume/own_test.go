@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -158,17 +159,23 @@ func TestForkElsewhere(t *testing.T) {
 	require.Zero(t, h.plan("codex", thread, tip).Own)
 }
 
-// A session of Codex whose lines are bare items is translated, because Codex does not read it any more. Of one whose lines are
+// A session of Codex whose lines are bare items, or that is one object, is translated, because Codex does not read it any more. Of one whose lines are
 // records, states between them are left out.
 func TestOldSessionsOfCodex(t *testing.T) {
 	item := `{"type":"message","role":"user","content":[{"type":"input_text","text":"List the files."}]}`
 	for name, session := range map[string]string{
-		"bare":   `{"id":"01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d","timestamp":"2025-08-12T09:00:00Z","instructions":null}` + "\n" + item + "\n",
-		"states": `{"timestamp":"2025-10-12T09:00:00Z","type":"session_meta","payload":{"id":"01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d","cwd":"/w"}}` + "\n" + `{"record_type":"state"}` + "\n" + `{"timestamp":"2025-10-12T09:00:00Z","type":"response_item","payload":` + item + "}\n",
+		"bare":          `{"id":"01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d","timestamp":"2025-08-12T09:00:00Z","instructions":null}` + "\n" + item + "\n",
+		"compact.json":  `{"session":{"timestamp":"2025-04-20T09:00:00Z","id":"01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d"},"items":[` + item + "]}",
+		"document.json": "{\n  \"session\": {\n    \"timestamp\": \"2025-04-20T09:00:00Z\",\n    \"id\": \"01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d\"\n  },\n  \"items\": [\n    " + item + "\n  ]\n}",
+		"states":        `{"timestamp":"2025-10-12T09:00:00Z","type":"session_meta","payload":{"id":"01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d","cwd":"/w"}}` + "\n" + `{"record_type":"state"}` + "\n" + `{"timestamp":"2025-10-12T09:00:00Z","type":"response_item","payload":` + item + "}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHome(t)
-			h.put("codex", "2025/08/12/rollout-2025-08-12T09-00-00-01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d.jsonl", []byte(session))
+			path := "2025/08/12/rollout-2025-08-12T09-00-00-01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d.jsonl"
+			if filepath.Ext(name) == ".json" {
+				path = "rollout-2025-04-20-01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d.json"
+			}
+			h.put("codex", path, []byte(session))
 			h.follow()
 			thread := h.threads()[0]
 			s := h.plan("codex", thread, h.tip(thread))
@@ -179,8 +186,11 @@ func TestOldSessionsOfCodex(t *testing.T) {
 				kinds = append(kinds, kind)
 				require.NotEmpty(t, rawjson.Get(line, "payload"))
 			}
-			want := map[string][]string{"bare": {"session_meta", "response_item", "event_msg"}, "states": {"session_meta", "response_item"}}
-			require.Equal(t, want[name], kinds)
+			want := []string{"session_meta", "response_item", "event_msg"}
+			if name == "states" {
+				want = want[:2]
+			}
+			require.Equal(t, want, kinds)
 			h.follow()
 			require.Len(t, h.threads(), 1)
 			require.Len(t, h.spans(h.tip(thread)), 1)

@@ -1,11 +1,12 @@
 package summarize
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/lineage-store/lineage/internal/amount"
 )
 
 // maxSentence is the maximum length of a quoted sentence in bytes.
@@ -75,10 +76,7 @@ func (b *block) appendTo(sentences []string) []string {
 	if b.lines == 0 {
 		return sentences
 	}
-	note := fmt.Sprintf("[%d lines of code]", b.lines)
-	if b.lines == 1 {
-		note = "[1 line of code]"
-	}
+	note := "[" + amount.Plural(b.lines, "line") + " of code]"
 	if last := len(sentences) - 1; last >= 0 && !strings.HasSuffix(sentences[last], " of code]") {
 		sentences[last] += " " + note
 	} else {

@@ -20,7 +20,40 @@ type bundleQuery struct {
 
 // bundle sends a bundle of threads, or of the whole store.
 func (a *API) bundle(ctx context.Context, c *call, in *bundleQuery) error {
-	var o bundle.WriteOptions
+	return c.sendBundle(ctx, in, nil)
+}
+
+// inventory sends the list of what the store has.
+func (a *API) inventory(ctx context.Context, c *call, _ *struct{}) error {
+	inventory, err := bundle.Take(ctx, a.o.Store)
+	if err != nil {
+		return err
+	}
+	return c.attach("application/octet-stream", "lineage.inventory", func(w io.Writer) error {
+		_, err := inventory.WriteTo(w)
+		return err
+	})
+}
+
+// bundleAgainst sends a bundle of what a store with the inventory in the body does not have.
+func (a *API) bundleAgainst(ctx context.Context, c *call, in *bundleQuery) error {
+	if err := c.refuseKey("it changes nothing"); err != nil {
+		return err
+	}
+	release, err := c.hold(maxBodies)
+	if err != nil {
+		return err
+	}
+	defer release()
+	have := bundle.NewInventory()
+	if _, err := have.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, maxBodies)); err != nil {
+		return refused(err)
+	}
+	return c.sendBundle(ctx, in, have)
+}
+
+func (c *call) sendBundle(ctx context.Context, in *bundleQuery, have *bundle.Inventory) error {
+	o := bundle.WriteOptions{Have: have}
 	for _, name := range in.Threads {
 		t, err := c.thread(ctx, name)
 		if err != nil {
@@ -29,7 +62,7 @@ func (a *API) bundle(ctx context.Context, c *call, in *bundleQuery) error {
 		o.Threads = append(o.Threads, t.ID())
 	}
 	return c.attach("application/octet-stream", "lineage.bundle", func(w io.Writer) error {
-		_, err := bundle.Write(ctx, a.o.Store, w, o)
+		_, err := bundle.Write(ctx, c.a.o.Store, w, o)
 		return err
 	})
 }
@@ -57,7 +90,7 @@ func (a *API) importBundle(ctx context.Context, c *call, in *importBundle) error
 	return c.send(http.StatusOK, &records.Unbundled{ImportReport: report})
 }
 
-// refused returns the error for a bundle that is not imported. Damage of the store is not the caller's fault.
+// refused returns the error for a bundle or inventory that is not read. Damage of the store is not the caller's fault.
 func refused(err error) error {
 	var damage *lineage.CorruptError
 	var missing *bundle.MissingError
@@ -70,7 +103,7 @@ func refused(err error) error {
 		return problem.New(http.StatusConflict, "conflict", err.Error())
 	case errors.As(err, &missing):
 		return fmt.Errorf("%w: %s: the bundle leaves it out, because it was written for a store that has it", lineage.ErrInvalid, err)
-	case errors.As(err, &damage) && damage.File == "bundle", errors.Is(err, backend.ErrNewerFormat), errors.Is(err, backend.ErrOlderFormat):
+	case errors.Is(err, bundle.ErrNoInventory), errors.As(err, &damage) && (damage.File == "bundle" || damage.File == "inventory"), errors.Is(err, backend.ErrNewerFormat), errors.Is(err, backend.ErrOlderFormat):
 		return fmt.Errorf("%w: %s", lineage.ErrInvalid, err)
 	}
 	return err

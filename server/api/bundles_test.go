@@ -1,8 +1,9 @@
 package api
 
 import (
-	"bytes"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,13 +64,9 @@ func TestBundles(t *testing.T) {
 		invalid(string(damaged))
 	}
 	from.do("POST", "/v1/threads/=a/contexts/main/messages", `{"messages":[{"text":"theirs"}]}`).is(201)
-	inventory, err := bundle.Take(t.Context(), from.store)
-	require.NoError(t, err)
+	newer := inventoryOf(from)
 	from.do("POST", "/v1/threads/=a/contexts/main/messages", `{"messages":[{"text":"later"}]}`).is(201)
-	var rest bytes.Buffer
-	_, err = bundle.Write(t.Context(), from.store, &rest, bundle.WriteOptions{Have: inventory})
-	require.NoError(t, err)
-	invalid(rest.String())
+	invalid(against(from, "", newer))
 	to.do("POST", "/v1/bundle?on_conflict=mine", all).is(400)
 	to.do("POST", "/v1/bundle", all, "Idempotency-Key: k").is(400)
 	unchanged()
@@ -80,4 +77,59 @@ func TestBundles(t *testing.T) {
 	require.Len(t, both["conflicts"], 1)
 	require.Len(t, to.do("GET", "/v1/threads/=a/branches", nil).items(), 3, "theirs became a branch")
 	require.Equal(t, "ours", to.do("GET", "/v1/threads/=a/contexts/main/messages?last=1", nil).items()[0]["text"])
+}
+
+func inventoryOf(h *harness) string {
+	h.Helper()
+	a := h.do("GET", "/v1/bundle/inventory", nil)
+	require.Equal(h, http.StatusOK, a.Status, "%s", a.Body)
+	return string(a.Body)
+}
+
+// against returns the bundle of what a store with an inventory lacks.
+func against(h *harness, query, inventory string) string {
+	h.Helper()
+	a := h.do("POST", "/v1/bundle/against"+query, inventory)
+	require.Equal(h, http.StatusOK, a.Status, "%s", a.Body)
+	return string(a.Body)
+}
+
+// TestInventories brings a second store up to date by bundles of what it lacks.
+func TestInventories(t *testing.T) {
+	from, to := open(t), open(t)
+	for _, id := range []string{"a", "b"} {
+		from.do("POST", "/v1/threads", `{"id":"`+id+`"}`).is(201)
+	}
+	const path = "/v1/threads/=a/contexts/main/messages"
+	for n := range 4 {
+		for _, id := range []string{"a", "b"} {
+			from.do("POST", "/v1/threads/="+id+"/contexts/main/messages", fmt.Sprintf(`{"messages":[{"text":%q}]}`, fmt.Sprint(n, id, strings.Repeat(" said", 1000*(4-n))))).is(201)
+		}
+		whole := string(from.do("GET", "/v1/bundle", nil).Body)
+		rest := against(from, "", inventoryOf(to))
+		require.Equal(t, n == 0, len(rest) == len(whole), "an empty store lacks everything, and then it has the larger texts")
+		to.do("POST", "/v1/bundle", rest).is(200)
+		require.Equal(t, string(from.do("GET", path, nil).Body), string(to.do("GET", path, nil).Body))
+		require.Equal(t, whole, string(to.do("GET", "/v1/bundle", nil).Body))
+		require.Equal(t, inventoryOf(from), inventoryOf(to))
+	}
+	require.Less(t, len(against(from, "?thread=%3Da", emptyInventory())), len(against(from, "", emptyInventory())))
+
+	is := inventoryOf(to)
+	for n := 0; n < len(is); n += 1 + len(is)/30 {
+		damaged := []byte(is)
+		damaged[n] ^= 0x20
+		for _, body := range []string{is[:n], string(damaged)} {
+			require.Equal(t, "urn:lineage:problem:invalid", from.do("POST", "/v1/bundle/against", body).is(400)["type"])
+		}
+	}
+	from.do("POST", "/v1/bundle/against?thread=%3Dnone", is).is(404)
+	from.do("POST", "/v1/bundle/against", is, "Idempotency-Key: k").is(400)
+	large := is + strings.Repeat("a", smallBody)
+	from.api.bodies.Add(maxBodies)
+	from.do("POST", "/v1/bundle/against", large).is(503)
+	from.do("POST", "/v1/bundle/against", "small").is(400)
+	from.api.bodies.Add(-maxBodies)
+	from.do("POST", "/v1/bundle/against", large).is(400)
+	require.Zero(t, from.api.bodies.Load(), "all is given back")
 }

@@ -20,7 +20,7 @@ func (a *API) handler(r *route) http.Handler {
 			problem.New(http.StatusUnauthorized, "no credentials", "the caller is not known").Write(w)
 			return
 		}
-		c.within = within{store: a.o.Store, caller: c.caller}
+		c.within = within{store: a.o.Store, caller: c.caller, handles: &a.handles}
 		if err := c.may(r); err != nil { // the server checks this too
 			a.fail(w, req, err)
 			return
@@ -76,20 +76,11 @@ const (
 
 // readBody reads the body of a route with a JSON body.
 func (c *call) readBody(r *route) (release func(), err error) {
-	release = func() {}
 	if r.upload || c.r.Body == nil || c.r.Body == http.NoBody || c.r.ContentLength == 0 {
-		return release, nil
+		return func() {}, nil
 	}
-	size := c.r.ContentLength
-	if size < 0 || size > maxBody {
-		size = maxBody // the reader stops there
-	}
-	if size > smallBody {
-		if c.a.bodies.Add(size) > maxBodies {
-			c.a.bodies.Add(-size)
-			return nil, problem.New(http.StatusServiceUnavailable, "too many requests", "try again in a moment")
-		}
-		release = func() { c.a.bodies.Add(-size) }
+	if release, err = c.hold(maxBody); err != nil {
+		return nil, err
 	}
 	if c.body, err = io.ReadAll(c.r.Body); err != nil {
 		release()
@@ -100,4 +91,20 @@ func (c *call) readBody(r *route) (release func(), err error) {
 		return nil, problem.New(http.StatusBadRequest, "invalid", "the body did not arrive whole")
 	}
 	return release, nil
+}
+
+// hold counts a body that will be in memory until release is called. Its reader stops after most bytes.
+func (c *call) hold(most int64) (release func(), err error) {
+	size := c.r.ContentLength
+	if size < 0 || size > most {
+		size = most
+	}
+	if size <= smallBody {
+		return func() {}, nil
+	}
+	if c.a.bodies.Add(size) > maxBodies {
+		c.a.bodies.Add(-size)
+		return nil, problem.New(http.StatusServiceUnavailable, "too many requests", "try again in a moment")
+	}
+	return func() { c.a.bodies.Add(-size) }, nil
 }

@@ -30,8 +30,7 @@ func (a *API) commit(c *call, all []operation) (done []made, _ error) {
 	}
 	if len(keys) == 0 && len(all) == 1 {
 		if _, is := all[0].(alone); is {
-			w := &within{store: a.o.Store, caller: c.caller, handles: &a.handles}
-			m, err := all[0].do(ctx, w)
+			m, err := all[0].do(ctx, &c.within)
 			return []made{m}, err
 		}
 	}

@@ -190,7 +190,7 @@ var routesOf = map[string]string{
 	"thread": "GET T", "thread create": "POST /v1/threads", "thread delete": "DELETE T", "thread list": "GET /v1/threads", "thread set": "PATCH T",
 	"thread show": "GET T", "thread use": "- is the command line's", "import": "POST /v1/import", "export": "GET T/export, GET T/native", "resume": "POST T/resume",
 	"init": "- maintenance", "info": "- maintenance", "follow": "- reads files of this machine: lineage serve --follow",
-	"bundle": "GET /v1/bundle", "bundle create": "GET /v1/bundle", "bundle import": "POST /v1/bundle", "bundle inventory": "- keeps a second store up to date",
+	"bundle": "GET /v1/bundle", "bundle create": "GET /v1/bundle, POST /v1/bundle/against", "bundle import": "POST /v1/bundle", "bundle inventory": "GET /v1/bundle/inventory",
 	"log": "GET C/messages", "show": "GET C/messages", "tree": "GET T/graph", "contexts": "GET T/contexts", "usage": "GET /v1/usage", "cat": "GET /v1/content/{content}",
 	"document": "GET C/documents", "document diff": "GET C/documents/{document}/diff", "document list": "GET C/documents", "document show": "GET C/documents/{document}",
 	"diff": "GET C/diff", "common-prefix": "GET C/diff", "resolve": "GET C/resolved", "search": "GET /v1/search", "where": "GET /v1/content/{content}/uses",

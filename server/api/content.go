@@ -50,24 +50,7 @@ func (a *API) files(ctx context.Context, c *call, in *filesQuery) error {
 	default:
 		return fmt.Errorf("as %.100q: %w: must be asset, document or message", in.As, lineage.ErrInvalid)
 	}
-	found, err := c.context(ctx, in.of)
-	if err != nil {
-		return err
-	}
-	tip, expected, err := in.tip()
-	if err != nil {
-		return err
-	}
-	var added []lineage.SpanRef
-	if expected {
-		added, err = found.Context.ExtendFrom(ctx, tip, item)
-	} else {
-		added, err = found.Context.Extend(ctx, item)
-	}
-	if err != nil {
-		return err
-	}
-	m, err := c.appended(ctx, found, added)
+	m, err := c.extend(ctx, in.of, &in.ifTip, item)
 	if err != nil {
 		return err
 	}

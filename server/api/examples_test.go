@@ -33,9 +33,14 @@ func served(t testing.TB, store *lineage.Store, change ...func(*server.Options))
 func TestRequestsOfDocuments(t *testing.T) {
 	text, err := os.ReadFile("../../docs/api.md")
 	require.NoError(t, err)
-	url, tokens := served(t, lineagetest.New(t, lineage.Options{}))
-	_, secret, err := tokens.Create(t.Context(), access.Token{Name: "me", Writes: true})
-	require.NoError(t, err)
+	var values []string // of the variables
+	for _, server := range []string{"", "THERE_"} {
+		url, tokens := served(t, lineagetest.New(t, lineage.Options{}))
+		_, secret, err := tokens.Create(t.Context(), access.Token{Name: "me", Writes: true})
+		require.NoError(t, err)
+		values = append(values, "$"+server+"LINEAGE", url, "$"+server+"AUTH", "Authorization: Bearer "+secret)
+	}
+	files := make(map[string]string)
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	sent := 0
@@ -45,21 +50,22 @@ func TestRequestsOfDocuments(t *testing.T) {
 			continue
 		}
 		for _, command := range strings.Split(strings.ReplaceAll("\n"+block, "\ncurl ", "\x00"), "\x00")[1:] {
-			r := curl(t, words(strings.NewReplacer("$LINEAGE", url, "$AUTH", "Authorization: Bearer "+secret).Replace(command)))
+			r, output := curl(t, files, words(strings.NewReplacer(values...).Replace(command)))
 			a, err := client.Do(r)
 			require.NoError(t, err)
 			body, err := io.ReadAll(a.Body)
 			require.NoError(t, err)
 			require.NoError(t, a.Body.Close())
 			require.Less(t, a.StatusCode, 300, "%s: %s", command, body)
+			files[output] = string(body)
 			sent++
 		}
 	}
 	require.Greater(t, sent, 16)
 }
 
-// curl returns the request of a command.
-func curl(t *testing.T, args []string) *http.Request {
+// curl returns the request of a command, and the name of the file for the answer.
+func curl(t *testing.T, files map[string]string, args []string) (r *http.Request, output string) {
 	method, url, body := http.MethodGet, "", ""
 	header := make(http.Header)
 	for i := 0; i < len(args); i++ {
@@ -74,6 +80,13 @@ func curl(t *testing.T, args []string) *http.Request {
 		case "-d", "--data-binary":
 			i++
 			method, body = http.MethodPost, args[i]
+			if name, is := strings.CutPrefix(body, "@"); is {
+				require.Contains(t, files, name)
+				body = files[name]
+			}
+		case "-o":
+			i++
+			output = args[i]
 		default:
 			require.Empty(t, url, "%q", args[i])
 			url = args[i]
@@ -82,7 +95,7 @@ func curl(t *testing.T, args []string) *http.Request {
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	require.NoError(t, err)
 	r.Header = header
-	return r
+	return r, output
 }
 
 // words splits a command as a shell does, which knows quotes and nothing else.

@@ -165,41 +165,37 @@ func (o *appendMessages) do(ctx context.Context, w *within) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	found, err := w.context(ctx, o.of)
+	return w.extend(ctx, o.of, &o.ifTip, items...)
+}
+
+// extend appends items to the context that o identifies.
+func (w *within) extend(ctx context.Context, o of, at *ifTip, items ...lineage.Item) (made, error) {
+	to, err := w.target(ctx, o)
 	if err != nil {
 		return made{}, err
 	}
-	tip, expected, err := o.tip()
+	tip, expected, err := at.tip()
 	if err != nil {
 		return made{}, err
 	}
 	var added []lineage.SpanRef
-	if at := w.handles.of(found.Context); expected {
-		added, err = at.ExtendFrom(ctx, tip, items...)
+	if expected {
+		added, err = to.ExtendFrom(ctx, tip, items...)
 	} else {
-		added, err = at.Extend(ctx, items...)
+		added, err = to.Extend(ctx, items...)
 	}
 	if err != nil {
 		return made{}, err
 	}
-	return w.appended(ctx, found, added)
-}
-
-// appended returns the result of an extension.
-func (w *within) appended(ctx context.Context, found *refs.Ref, added []lineage.SpanRef) (made, error) {
-	r := &records.Appended{Context: found.Context.ID().String()}
-	if found.Thread != nil {
-		r.Thread = found.Thread.ID().String()
-	}
+	r := &records.Appended{Context: to.ID().String(), Thread: records.ID(to.thread)}
 	for _, ref := range added {
 		r.IDs = append(r.IDs, ref.String())
 	}
 	r.Tip = r.IDs[len(r.IDs)-1]
-	var err error
-	r.Length, err = w.store.Position(ctx, added[len(added)-1])
+	r.Length, err = to.position(ctx, w.store, added[len(added)-1])
 	m := made{Appended: r}
 	if w.outside == nil { // a later operation may change the name
-		m.branch = &found.Branch
+		m.branch = &to.branch
 	}
 	return m, err
 }

@@ -77,6 +77,8 @@ var requests = map[string]request{
 	"GET /v1/usage":                             {query: "by=model", free: true},
 	"POST /v1/import":                           {body: "{}", others: 403, upload: true},
 	"GET /v1/bundle":                            {query: "thread={thread}", others: 403},
+	"GET /v1/bundle/inventory":                  {others: 403},
+	"POST /v1/bundle/against":                   {query: "thread={thread}", body: "{inventory}", others: 403, upload: true},
 	"POST /v1/bundle":                           {body: "{bundle}", others: 403, upload: true},
 	"GET C":                                     {},
 	"PATCH C":                                   {body: `{"model":"m"}`},
@@ -192,8 +194,17 @@ func fixture(t *testing.T) (*harness, *strings.Replacer) {
 	message := added["ids"].([]any)[0].(string)
 	require.NotEmpty(t, main)
 	return h, strings.NewReplacer("{thread}", thread, "{context}", fork, "{branch}", "side", "{checkpoint}", "start", "{summary}", summary, "{key}", "k",
-		"{content}", content, "{document}", "plan", "{bundle}", emptyBundle(), "{user}", "ada", "{application}", "app", "{message}", message, "{other}", main, "{id}", main, "{alternative}", offered)
+		"{content}", content, "{document}", "plan", "{bundle}", emptyBundle(), "{inventory}", emptyInventory(), "{user}", "ada", "{application}", "app", "{message}", message, "{other}", main, "{id}", main, "{alternative}", offered)
 }
+
+// emptyInventory returns the inventory of an empty store.
+var emptyInventory = sync.OnceValue(func() string {
+	var b strings.Builder
+	if _, err := bundle.NewInventory().WriteTo(&b); err != nil {
+		panic(err)
+	}
+	return b.String()
+})
 
 // emptyBundle returns the bundle of an empty store.
 var emptyBundle = sync.OnceValue(func() string {
@@ -254,7 +265,7 @@ func testScope(t *testing.T, pattern string, row request) {
 		require.NoError(t, err)
 		said := fmt.Sprintf("%s %s as %q: %d %s", method, path, who, a.Status, a.Body)
 		whole := row.others == http.StatusForbidden
-		writes := method != "GET"
+		writes := method != "GET" && pattern != "POST /v1/bundle/against"
 		switch {
 		case pattern == "GET /v1/threads/{thread}/native": // the thread is not of a file
 			require.Equal(t, 404, a.Status, said)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server/access"
@@ -111,6 +112,56 @@ func (w *within) context(ctx context.Context, o of) (*refs.Ref, error) {
 	return w.named(ctx, t, func(ctx context.Context, names *refs.Resolver) (*refs.Ref, error) {
 		return names.Context(ctx, o.Context)
 	})
+}
+
+// target is a context that is extended.
+type target struct {
+	*handle
+	thread lineage.ThreadID // zero outside threads
+	branch string
+}
+
+// target returns the context that o identifies. Its tip is not looked up, because the append does that.
+func (w *within) target(ctx context.Context, o of) (target, error) {
+	if t, err := w.branch(ctx, o); err == nil || !isGone(err) {
+		return t, err
+	}
+	found, err := w.context(ctx, o)
+	if err != nil {
+		return target{}, err
+	}
+	t := target{handle: w.handles.of(found.Context), branch: found.Branch}
+	if found.Thread != nil {
+		t.thread = found.Thread.ID()
+	}
+	return t, nil
+}
+
+// branch returns the context of a branch, by one read if its handle is kept. Only callers that may use the whole store can get one
+// without a look at the thread. The error is ErrNotFound if o may be anything else.
+func (w *within) branch(ctx context.Context, o of) (t target, err error) {
+	if !w.caller.Scope.All() || o.Thread == "" || o.Context == "" || o.Context == "@" || w.before(o.Thread) != nil || w.before(o.Context) != nil {
+		return t, lineage.ErrNotFound
+	}
+	if key, is := strings.CutPrefix(o.Thread, sourceMark); is {
+		t.thread = write.SourceThread(key)
+	} else if t.thread, err = structure.ParseID[lineage.ThreadID](o.Thread); err != nil {
+		return t, lineage.ErrNotFound
+	}
+	b, err := w.store.View().Branch(ctx, t.thread, o.Context)
+	if err != nil {
+		return t, err
+	}
+	t.branch = b.Name
+	if t.handle = w.handles.kept(b.Context); t.handle != nil {
+		return t, nil
+	}
+	c, err := w.store.Context(ctx, b.Context)
+	if err != nil {
+		return t, err
+	}
+	t.handle = w.handles.of(c)
+	return t, nil
 }
 
 // named looks up a name in a thread only. A transaction cannot list, which the search for a part of an id requires,

@@ -150,6 +150,8 @@ func (a *API) table() []route {
 		get("/v1/content/{content}/provenance", "List a content and what it was derived from.", a.provenance),
 		get("/v1/content/{content}/uses", "List the messages that have a content.", a.contentUses),
 		raw("GET /v1/bundle", "Threads, or the whole store, as a bundle for another store. Nothing is lost.", "application/octet-stream", a.bundle).of(whole),
+		raw("GET /v1/bundle/inventory", "A list of what the store has. A bundle made against it leaves that out.", "application/octet-stream", a.inventory).of(whole),
+		raw("POST /v1/bundle/against", "As GET /v1/bundle, but without what another store has: the body is the inventory of that store.", "application/octet-stream", a.bundleAgainst).of(whole).of(upload),
 		raw("POST /v1/bundle", "Import a bundle: the body is the bundle. Every byte is checked before anything is added.", "", a.importBundle).of(writes).of(whole).of(upload).of(answersWith[*records.Unbundled](http.StatusOK)),
 		get("/v1/stats", "How much is stored.", a.stats).of(whole),
 		raw("DELETE /v1/users/{user}", "Delete everything of a user, in several commits.", "application/json", a.deleteUser).of(writes),

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/difference"
 	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/internal/refs"
@@ -102,10 +103,10 @@ func (c *call) row(ctx context.Context, a *answer, r *graph.Row) (fits bool, err
 	}
 	before := ""
 	if r.Folded > 0 {
-		before = fmt.Sprintf("%*s┊ %d messages\n", 2*r.Lane, "", r.Folded)
+		before = fmt.Sprintf("%*s┊ %s\n", 2*r.Lane, "", amount.Plural(r.Folded, "message"))
 	}
 	if r.Hidden > 0 {
-		names += fmt.Sprintf(" (and %d forks more)", r.Hidden)
+		names += fmt.Sprintf(" (and %s more)", amount.Plural(r.Hidden, "fork"))
 	}
 	fits, err = a.add(&records.Node{
 		ID: records.EntryID(e), Parent: records.SpanID(parent), Position: e.Position, Role: e.Role, ContentID: e.Content.String(),
@@ -172,7 +173,7 @@ func (c *call) where_(ctx context.Context, in *whereInput) (*answer, error) {
 	if a.full {
 		a.next = given(map[string]any{"thread": in.Thread, "content": in.Content, "from": found - 1})
 	}
-	a.head = fmt.Sprintf("%d uses of content %s.", len(a.records), id.Short())
+	a.head = fmt.Sprintf("%s of content %s.", amount.Plural(len(a.records), "use"), id.Short())
 	return a, nil
 }
 
@@ -258,7 +259,7 @@ func (c *call) compare(ctx context.Context, a *answer, from, to *position) error
 			}
 		}
 	}
-	a.head = fmt.Sprintf("%d messages in common, then %d only in a (-) and %d only in b (+); %d after the fork say the same.", summary.Common, summary.OnlyA, summary.OnlyB, summary.Same)
+	a.head = fmt.Sprintf("%s in common, then %d only in a (-) and %d only in b (+); %d after the fork say the same.", amount.Plural(summary.Common, "message"), summary.OnlyA, summary.OnlyB, summary.Same)
 	if d.Cut {
 		a.note("Only the first %d messages of each after the fork were compared.", maxCompared)
 	}

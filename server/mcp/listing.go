@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/filters"
 	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/internal/refs"
@@ -94,7 +95,7 @@ func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, erro
 		if err != nil {
 			return nil, err
 		}
-		line := fmt.Sprintf("%s  %s  %d messages, %d branches  %s", refs.Short(t.ID()), stamp(r.UpdatedAt), r.Messages, r.Branches, title)
+		line := fmt.Sprintf("%s  %s  %s, %s  %s", refs.Short(t.ID()), stamp(r.UpdatedAt), amount.Plural(r.Messages, "message"), amount.Plural(r.Branches, "branch"), title)
 		if agent := r.States(archive.KeyAgent); agent != "" {
 			line += "  (" + plain.Line(agent) + ")"
 		}
@@ -112,7 +113,7 @@ func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, erro
 			a.next["limit"] = limit
 		}
 	}
-	a.head = fmt.Sprintf("%d conversations of %s, the one that changed last first.", len(a.text), plain.Line(c.where()))
+	a.head = fmt.Sprintf("%s of %s, the one that changed last first.", amount.Plural(len(a.text), "conversation"), plain.Line(c.where()))
 	return a, nil
 }
 

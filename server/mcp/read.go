@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
@@ -120,7 +121,7 @@ func (c *call) window(ctx context.Context, at *position, in *readInput, a *answe
 		w.To = min(in.To, length)
 	}
 	if w.From > w.To {
-		return w, 0, fmt.Errorf("from %d: %w: the history has %d messages", w.From, lineage.ErrNotFound, w.To)
+		return w, 0, fmt.Errorf("from %d: %w: the history has %s", w.From, lineage.ErrNotFound, amount.Plural(w.To, "message"))
 	}
 	if w.From > 0 {
 		return w, length, nil

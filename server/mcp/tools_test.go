@@ -168,7 +168,7 @@ func TestResources(t *testing.T) {
 	require.Contains(t, p.Messages[0].Content.(*sdk.TextContent).Text, "Plan a weekend.")
 	p, err = c.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "compare", Arguments: map[string]string{"thread": short(thread), "a": ":1"}})
 	require.NoError(t, err)
-	require.Contains(t, p.Messages[0].Content.(*sdk.TextContent).Text, "1 messages in common")
+	require.Contains(t, p.Messages[0].Content.(*sdk.TextContent).Text, "1 message in common")
 }
 
 // TestTextIsQuoted: no text that is stored can end the quotation, which has another word each time.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -131,8 +132,8 @@ func figures(f *records.UsageFigures) string {
 		cost = "$" + f.Cost.String()
 	}
 	if f.Unpriced > 0 {
-		cost += fmt.Sprintf(" and %d requests without a price", f.Unpriced)
+		cost += fmt.Sprintf(" and %s without a price", amount.Plural(f.Unpriced, "request"))
 	}
-	return fmt.Sprintf("%d requests, input %s, cached %s, written %s, output %s tokens, cost %s", f.Requests, number(f.InputTokens), number(f.CachedInputTokens),
+	return fmt.Sprintf("%s, input %s, cached %s, written %s, output %s tokens, cost %s", amount.Plural(f.Requests, "request"), number(f.InputTokens), number(f.CachedInputTokens),
 		number(f.CacheWriteTokens), number(f.OutputTokens), cost)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
@@ -63,7 +64,7 @@ func (c *call) fork(ctx context.Context, in *forkInput) (*answer, error) {
 	if !created {
 		what = "There was"
 	}
-	a.head = fmt.Sprintf("%s context %s, which has %d messages.", what, refs.Short(fork.ID()), r.Length)
+	a.head = fmt.Sprintf("%s context %s, which has %s.", what, refs.Short(fork.ID()), amount.Plural(r.Length, "message"))
 	_, err = a.add(r)
 	return a, err
 }
@@ -111,7 +112,7 @@ func (c *call) append(ctx context.Context, in *appendInput) (*answer, error) {
 		return nil, err
 	}
 	a := newAnswer(0)
-	a.head = fmt.Sprintf("Added message %s. The history has %d messages now.", refs.ShortSpan(added[0]), r.Length)
+	a.head = fmt.Sprintf("Added message %s. The history has %s now.", refs.ShortSpan(added[0]), amount.Plural(r.Length, "message"))
 	_, err = a.add(r)
 	return a, err
 }

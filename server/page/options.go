@@ -62,7 +62,7 @@ type Resumed struct {
 }
 
 // Size returns the size of the session's file, formatted.
-func (r *Resumed) Size() string { return size(uint64(r.Bytes)) }
+func (r *Resumed) Size() string { return count(r.Lines, "line") + ", " + size(uint64(r.Bytes)) }
 
 // ResumeQuery selects the history and the agent of a session.
 type ResumeQuery struct {

@@ -347,9 +347,13 @@ export class Client {
   import(archive, query, options) {
     return this.send("POST", "/v1/import", { ...options, query, body: archive, key: null });
   }
-  /** Threads, or the whole store, as a bundle for another store. */
-  bundle(threads, options) {
-    return this.send("GET", "/v1/bundle", { ...options, query: { thread: threads }, bytes: true });
+  /** Threads, or the whole store, as a bundle for another store; with its inventory in `against` only what that store lacks. */
+  bundle(threads, { against, ...options } = {}) {
+    const [method, path] = against === undefined ? ["GET", "/v1/bundle"] : ["POST", "/v1/bundle/against"];
+    return this.send(method, path, { ...options, query: { thread: threads }, body: against, key: null, bytes: true });
+  }
+  inventory(options) {
+    return this.send("GET", "/v1/bundle/inventory", { ...options, bytes: true });
   }
   importBundle(bundle, query, options) {
     return this.send("POST", "/v1/bundle", { ...options, query, body: bundle, key: null });

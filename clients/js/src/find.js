@@ -1,8 +1,8 @@
 import { lstat, open, readdir, realpath } from "node:fs/promises";
-import { connect } from "node:net";
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve, sep } from "node:path";
 import { ConnectionError } from "./errors.js";
+import { dial } from "./socket.js";
 
 const maxFile = 64 << 10;
 
@@ -38,7 +38,7 @@ export async function findServers({ store, runtime = runtimeDir() } = {}) {
     const server = await readServer(runtime, name);
     if (server === undefined) continue;
     if (wanted !== undefined && (await canonical(server.store)) !== wanted) continue;
-    if (server.socket === undefined || (await listens(server.socket))) found.push(server);
+    if (server.socket === undefined || (await listens(server.socket).catch(() => false))) found.push(server);
   }
   return found.sort((a, b) => (a.started < b.started ? 1 : -1));
 }
@@ -77,7 +77,7 @@ async function readServer(dir, name) {
 
 function listens(socket) {
   return new Promise((done) => {
-    const c = connect({ path: socket });
+    const c = dial(socket);
     c.once("connect", () => (c.destroy(), done(true)));
     c.once("error", () => done(false));
   });

@@ -284,7 +284,10 @@ export class Client {
   search(q: string, query?: Query, options?: ListOptions): AsyncGenerator<Record>;
   usage(query?: Query, options?: RequestOptions): AsyncGenerator<Record>;
   stats(options?: RequestOptions): Promise<Record>;
-  bundle(threads?: string[], options?: RequestOptions): Promise<Uint8Array>;
+  /** Threads, or the whole store, as a bundle for another store; with its inventory in `against` only what that store lacks. */
+  bundle(threads?: string[], options?: RequestOptions & { against?: Bytes }): Promise<Uint8Array>;
+  /** What the store has. */
+  inventory(options?: RequestOptions): Promise<Uint8Array>;
   importBundle(bundle: Bytes, query?: { on_conflict?: "keep-both" | "take-theirs" | "fail" }, options?: RequestOptions): Promise<Record>;
   import(archive: Bytes, query?: { format?: string; user?: string; prefix?: string }, options?: RequestOptions): Promise<Record>;
   events(options?: { from?: number; thread?: string | string[]; lastEventID?: string; signal?: AbortSignal }): AsyncGenerator<StreamEvent<Record[]>>;

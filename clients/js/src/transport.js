@@ -3,6 +3,7 @@ import * as http from "node:http";
 import * as https from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ConnectionError, LineageError } from "./errors.js";
+import { SocketAgent } from "./socket.js";
 
 const maxAnswer = 1 << 30;
 
@@ -10,20 +11,19 @@ const maxAnswer = 1 << 30;
 export class Transport {
   #base;
   #agent;
-  #socket;
   #token;
   #retries;
   #timeout;
 
   constructor({ url, socket, token, retries = 3, timeout = 120_000 }) {
-    this.#socket = socket;
     this.#base = new URL(socket === undefined ? url : "http://localhost");
     if (!/^https?:$/.test(this.#base.protocol)) throw new TypeError(`url ${url}: only http and https`);
     this.#token = token;
     this.#retries = retries;
     this.#timeout = timeout;
-    const Agent = this.#base.protocol === "https:" ? https.Agent : http.Agent;
-    this.#agent = new Agent({ keepAlive: true, maxSockets: 32 });
+    const options = { keepAlive: true, maxSockets: 32 };
+    const { Agent } = this.#base.protocol === "https:" ? https : http;
+    this.#agent = socket === undefined ? new Agent(options) : new SocketAgent(socket, options);
   }
 
   /** Ends idle connections. */
@@ -71,9 +71,7 @@ export class Transport {
       const options = { method, agent: this.#agent, headers: { Accept: "application/json", ...headers }, signal, timeout };
       if (this.#token !== undefined) options.headers.Authorization = `Bearer ${this.#token}`;
       if (body instanceof Uint8Array) options.headers["Content-Length"] = body.byteLength;
-      const request = this.#socket === undefined
-        ? lib.request(at, options)
-        : lib.request({ ...options, socketPath: this.#socket, path: at.pathname + at.search, host: "localhost" });
+      const request = lib.request(at, options);
       request.on("error", fail);
       request.on("timeout", () => request.destroy(new Error(`no answer for ${timeout / 1000} s`)));
       request.on("response", (answer) => {

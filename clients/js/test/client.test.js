@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readlink, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randomUUID } from "node:crypto";
@@ -33,6 +33,20 @@ describe("finding a server", () => {
     expect(await findServers({ runtime: dir })).toHaveLength(1);
     await chmod(dir, 0o777); // somebody else may have put it there
     expect(await findServers({ runtime: dir })).toEqual([]);
+  });
+  it.runIf(process.platform === "linux")("reaches a socket whose path is longer than Node accepts", async () => {
+    const real = await findServer({ store: process.env.LINEAGE_STORE, runtime });
+    const dir = join(await mkdtemp(join(tmpdir(), "found-")), "a".repeat(200));
+    await mkdir(dir);
+    await symlink(real.socket, join(dir, "s.sock"));
+    await writeFile(join(dir, "a.json"), JSON.stringify({ store: real.store, url: "http://127.0.0.1:9", socket: "s.sock", started: "1" }));
+    const long = await connect({ store: real.store, runtime: dir });
+    const { id } = await long.createThread({});
+    expect((await client.thread(id).get()).id).toBe(id);
+    long.close();
+    await expect(new Client({ socket: join(dir, "none", "s.sock"), retries: 0 }).stats()).rejects.toThrow(ConnectionError);
+    const open = await Promise.all((await readdir("/proc/self/fd")).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => "")));
+    expect(open).not.toContain(dir);
   });
 });
 

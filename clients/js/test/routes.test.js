@@ -135,6 +135,9 @@ it("calls every route", async () => {
   await expect(thread.native()).rejects.toMatchObject({ type: "not-found" }); // it is of no file
   expect((await thread.resume({ agent: "codex", dir: "/tmp", dry_run: true })).type).toBe("resumed");
   expect(await client.importBundle(await client.bundle([made.id]))).toMatchObject({ threads: 0, conflicts: [] });
+  const rest = await client.bundle([made.id], { against: await client.inventory() });
+  expect(rest.length).toBeLessThan((await client.bundle([made.id])).length);
+  expect(await client.importBundle(rest)).toMatchObject({ threads: 0, conflicts: [] });
   const archive = Buffer.from(`{"messages":[{"role":"user","content":"${word} again"},{"role":"assistant","content":"yes"}]}\n`);
   expect((await client.import(archive, { prefix: word, user })).type).toBe("import");
   expect(await collect(client.threads({ user }))).toHaveLength(2);

@@ -131,7 +131,6 @@ func isBareHeader(line []byte) bool {
 
 // bareLine reads a line of a session with a bare header. Newer sessions may have states between their lines.
 func (r *rollout) bareLine(raw []byte, at archive.Position) error {
-	kind := rawjson.Str(rawjson.Get(raw, "type"))
 	switch {
 	case r.id == "" && isBareHeader(raw):
 		r.bare = true
@@ -141,13 +140,21 @@ func (r *rollout) bareLine(raw []byte, at archive.Position) error {
 		r.log(rawjson.Str(rawjson.Get(raw, "record_type")), "", "", raw, time.Time{}, at)
 	case !r.bare:
 		return archive.Malformed("not a line of a rollout")
+	default:
+		r.bareItem(raw, at)
+	}
+	return nil
+}
+
+// bareItem adds an item that has no time, or keeps it in the log if it is of an unknown type.
+func (r *rollout) bareItem(raw []byte, at archive.Position) {
+	switch kind := rawjson.Str(rawjson.Get(raw, "type")); {
 	case kind == "message" || message.ItemRole(kind) != "":
 		r.item(raw, nil, time.Time{}, at)
 		r.about.cwd = cmp.Or(r.about.cwd, bareFolder(raw))
 	default:
 		r.log(kind, "", "", raw, time.Time{}, at)
 	}
-	return nil
 }
 
 // bareFolder returns the working directory that Codex states to the model in an item, empty if it does not. A bare header does

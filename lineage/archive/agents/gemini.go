@@ -79,19 +79,7 @@ func (s *geminiSession) read(ctx context.Context) {
 		})
 		return
 	}
-	for item, err := range s.in.Items(ctx) {
-		if err == nil && !rawjson.IsObject(item.Raw) {
-			err = archive.Damaged(item.At, archive.Malformed("not an object"))
-		}
-		if err != nil {
-			if !s.yield(nil, err) {
-				return
-			}
-			continue
-		}
-		s.record(item.Raw, item.At)
-	}
-	s.end()
+	s.readObjects(ctx, s.record)
 }
 
 // record reads a record.

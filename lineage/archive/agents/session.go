@@ -82,6 +82,23 @@ func (s *session) readItems(lines iter.Seq2[archive.Item, error], line func(raw 
 	s.end()
 }
 
+// readObjects calls object for each object of an input that is not read line by line, and yields the nodes that it adds.
+func (s *session) readObjects(ctx context.Context, object func(raw []byte, at archive.Position)) {
+	for item, err := range s.in.Items(ctx) {
+		if err == nil && !rawjson.IsObject(item.Raw) {
+			err = archive.Damaged(item.At, archive.Malformed("not an object"))
+		}
+		if err != nil {
+			if !s.yield(nil, err) {
+				return
+			}
+			continue
+		}
+		object(item.Raw, item.At)
+	}
+	s.end()
+}
+
 // end yields the last part.
 func (s *session) end() {
 	if s.ending != nil {

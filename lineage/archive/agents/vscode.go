@@ -55,19 +55,7 @@ func (c *vscodeChat) read(ctx context.Context) {
 		c.readLines(ctx, c.change)
 		return
 	}
-	for item, err := range c.in.Items(ctx) {
-		if err == nil && !rawjson.IsObject(item.Raw) {
-			err = archive.Damaged(item.At, archive.Malformed("not an object"))
-		}
-		if err != nil {
-			if !c.yield(nil, err) {
-				return
-			}
-			continue
-		}
-		c.initial(item.Raw, item.At)
-	}
-	c.end()
+	c.readObjects(ctx, c.initial)
 }
 
 // change applies an entry of the log.

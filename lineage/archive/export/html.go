@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/render"
 	"github.com/lineage-store/lineage/lineage/transcript"
 )
@@ -156,7 +157,7 @@ func (p *page) index() {
 	}
 	p.put("</ol>\n")
 	if p.more > 0 {
-		p.put("<p class=\"note\">", fmt.Sprintf("%d more prompts", p.more), "</p>\n")
+		p.put("<p class=\"note\">", amount.Plural(p.more, "more prompt"), "</p>\n")
 	}
 	p.put("</section>\n")
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
@@ -215,9 +216,9 @@ func (r *siteRow) write(x *exporter) {
 			x.put("<bdi>", escape(about), "</bdi> ")
 		}
 	}
-	x.put(fmt.Sprintf("<span class=\"n\">%d messages</span>", r.messages))
+	x.put("<span class=\"n\">", amount.Plural(r.messages, "message"), "</span>")
 	if r.branches > 1 {
-		x.put(fmt.Sprintf(" <span class=\"n\">%d branches</span>", r.branches))
+		x.put(" <span class=\"n\">", amount.Plural(r.branches, "branch"), "</span>")
 	}
 	x.put("</span></li>\n")
 }

@@ -18,6 +18,7 @@ func All() []archive.Format {
 		chats.OpenWebUI(),
 		chats.LibreChat(),
 		agents.Codex(),
+		agents.CodexDocuments(),
 		agents.ClaudeCode(),
 		agents.OpenClaw(),
 		agents.Pi(),

@@ -92,6 +92,54 @@ func TestBareSessionsOfCodex(t *testing.T) {
 	}
 }
 
+// The first Codex wrote a session as one object. Its items are those of a session with bare items.
+func TestDocumentsOfCodex(t *testing.T) {
+	items := []string{
+		`{"type":"message","role":"user","content":[{"type":"input_text","text":"<environment_context>\nCurrent working directory: /src/my app\n</environment_context>"}]}`,
+		`{"type":"message","role":"user","content":[{"type":"input_text","text":"List the files."}]}`,
+		`{"type":"function_call","id":"fc_1","name":"shell","arguments":"{}","call_id":"call_1"}`,
+		`{"type":"function_call_output","call_id":"call_1","output":"a.go"}`,
+		`{"type":"something_new","x":1}`,
+		`{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"There is a.go."}]}`,
+	}
+	header := `"timestamp":"2025-04-20T09:00:00.000Z","id":"01989f7c-8f5a-7a31-9c8e-0a3f5d1b2c4d","instructions":"Be brief.`
+	bare := "{" + header + "\"}\n" + strings.Join(items, "\n") + "\n"
+	want, damages := readAll(t, archive.Stream("r.jsonl", strings.NewReader(bare)), importer.Options{})
+	require.Empty(t, damages)
+	for name, text := range map[string]string{
+		"compact":   `{"session":{` + header + `"},"items":[` + strings.Join(items, ",") + `]}`,
+		"pretty":    "{\n  \"session\": {" + header + "\"\n  },\n  \"items\": [\n    " + strings.Join(items, ",\n    ") + "\n  ]\n}",
+		"reordered": `{"items":[` + strings.Join(items, ",") + `],"session":{` + header + `"}}`,
+		"long":      `{"session":{` + header + strings.Repeat("a", archive.HeadSize) + `"},"items":[` + strings.Join(items, ",") + `]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			conversations, damages := readAll(t, archive.Stream("r.json", strings.NewReader(text)), importer.Options{})
+			require.Empty(t, damages)
+			require.Len(t, conversations, 1)
+			c := conversations[0]
+			require.Equal(t, want[0].SourceID, c.SourceID)
+			require.Equal(t, want[0].Created, c.Created)
+			require.Equal(t, c.Created, c.Updated)
+			require.Contains(t, string(c.Metadata), `"agent":"codex","cwd":"/src/my app"`)
+			var got, expected []archive.Node
+			for _, n := range c.Nodes {
+				if n.Aside == "" {
+					n.At = archive.Position{}
+					got = append(got, n)
+				}
+			}
+			for _, n := range want[0].Nodes {
+				if n.Aside == "" {
+					n.At = archive.Position{}
+					expected = append(expected, n)
+				}
+			}
+			require.Equal(t, expected, got)
+			require.Len(t, got, 5)
+		})
+	}
+}
+
 // A large field of a session is stored as content, once for all sessions.
 func TestLargeFieldsOfSessions(t *testing.T) {
 	s := storeIn(t)

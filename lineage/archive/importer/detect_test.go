@@ -97,6 +97,7 @@ func TestSkippedPartsAreReported(t *testing.T) {
 		"deepseek":   `[{"id":"c","inserted_at":"x","mapping":{"x":7,"y":{"message":"text"},"z":{"message":null},"m":{"message":{"fragments":[{"type":"REQUEST","content":"hi"}]}}}}]`,
 		"grok":       `{"conversations":[{"conversation":{"id":"c"},"responses":[7,{"response":[]},{"response":{"_id":"m","message":"hi","sender":"human"}}]}]}`,
 		"librechat":  `{"conversationId":"c","endpoint":"e","messages":[7,{"text":"hi","isCreatedByUser":true,"children":[{"messageId":"n","text":"lost"}]}]}`,
+		"codex-json": `{"session":{"timestamp":"2025-04-20T09:00:00.000Z","id":"s"},"items":[7,{"type":"message","role":"user","content":"hi"},[]]}`,
 		"openai":     `{"messages":[{"role":"user","content":"hi"},{"content":"x"},7]}`,
 		"sharegpt":   `{"conversations":[{"from":"human"},{"from":"human","value":"hi"},7]}`,
 	} {

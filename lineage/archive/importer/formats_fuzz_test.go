@@ -106,6 +106,7 @@ func FuzzOpenWebUI(f *testing.F)  { fuzzServiceFormat(f, "open-webui") }
 func FuzzLibreChat(f *testing.F)  { fuzzServiceFormat(f, "librechat") }
 func FuzzClaudeCode(f *testing.F) { fuzzServiceFormat(f, "claude-code") }
 func FuzzCodex(f *testing.F)      { fuzzServiceFormat(f, "codex") }
+func FuzzCodexJSON(f *testing.F)  { fuzzServiceFormat(f, "codex-json") }
 func FuzzPi(f *testing.F)         { fuzzServiceFormat(f, "pi") }
 func FuzzQwen(f *testing.F)       { fuzzServiceFormat(f, "qwen") }
 func FuzzGemini(f *testing.F)     { fuzzServiceFormat(f, "gemini") }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/lineage/follow"
@@ -91,7 +91,7 @@ func journalState(dir string) string {
 	state := ""
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil {
-			state += e.Name() + info.ModTime().String() + screen.Count(info.Size())
+			state += e.Name() + info.ModTime().String() + amount.Count(info.Size())
 		}
 	}
 	return state

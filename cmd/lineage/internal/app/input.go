@@ -11,8 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/awaited"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -72,7 +72,7 @@ func ReadAll(name string, in io.Reader, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if int64(len(body)) > limit {
-		return nil, fmt.Errorf("%s: more than %s: %w", name, screen.Bytes(limit), lineage.ErrTooLarge)
+		return nil, fmt.Errorf("%s: more than %s: %w", name, amount.Bytes(limit), lineage.ErrTooLarge)
 	}
 	return body, nil
 }

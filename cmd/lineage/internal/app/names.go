@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/refs"
 )
 
@@ -24,7 +24,7 @@ func CheckArguments(c *cobra.Command) {
 		case len(c.ValidArgs) > 0 || c.HasSubCommands():
 			return err
 		default:
-			return Usagef("%s: the usage is '%s %s'", screen.Plural(len(args), "argument"), c.Parent().CommandPath(), c.Use)
+			return Usagef("%s: the usage is '%s %s'", amount.Plural(len(args), "argument"), c.Parent().CommandPath(), c.Use)
 		}
 		if err := namesInFlags(c); err != nil {
 			return err

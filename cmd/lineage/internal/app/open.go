@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
@@ -101,7 +101,7 @@ func (a *App) OpenStore(ctx context.Context, dir string, mode OpenMode, id struc
 	default:
 		return nil, Usagef("durability %q: must be full or normal", a.Durability)
 	}
-	line := a.Progress("opening", screen.Bytes)
+	line := a.Progress("opening", amount.Bytes)
 	defer line.Close() // the store reports progress again if this process becomes its owner
 	o := lineage.Options{
 		Durability: durability, ReadOnly: mode.Has(Reading), MustExist: !mode.Has(Create), ID: id,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -86,11 +87,11 @@ func IDCell(text string) screen.Cell { return screen.Cell{Text: text, Style: scr
 func TimeCell(at time.Time) screen.Cell { return screen.Cell{Text: screen.Time(at), Style: screen.Dim} }
 
 func SizeCell(bytes uint64) screen.Cell {
-	return screen.Cell{Text: screen.Bytes(bytes), Right: true}
+	return screen.Cell{Text: amount.Bytes(bytes), Right: true}
 }
 
 func CountCell(number uint64) screen.Cell {
-	return screen.Cell{Text: screen.Count(number), Right: true}
+	return screen.Cell{Text: amount.Count(number), Right: true}
 }
 
 // RoleCell is the cell of a message's speaker, in the style of the role.

@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -97,6 +97,6 @@ func runFork(ctx context.Context, s *app.Session, o *forkOptions) error {
 		}
 		where = ", in thread " + title
 	}
-	s.Note("%s of %s%s", screen.Plural(o.count, "fork"), show.NameOf(found), where)
+	s.Note("%s of %s%s", amount.Plural(o.count, "fork"), show.NameOf(found), where)
 	return nil
 }

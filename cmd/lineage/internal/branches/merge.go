@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -79,7 +79,7 @@ func runMerge(ctx context.Context, s *app.Session, o *mergeOptions) error {
 		r.Added = append(r.Added, ref.String())
 	}
 	if o.replace {
-		return s.Print(&r, "%s is at the tip of %s, %s\n", show.NameOf(target), show.NameOf(source), screen.Plural(r.Length, "message"))
+		return s.Print(&r, "%s is at the tip of %s, %s\n", show.NameOf(target), show.NameOf(source), amount.Plural(r.Length, "message"))
 	}
-	return s.Print(&r, "added %s of %s to %s, which has %d now\n", screen.Plural(len(r.Added), "message"), show.NameOf(source), show.NameOf(target), r.Length)
+	return s.Print(&r, "added %s of %s to %s, which has %d now\n", amount.Plural(len(r.Added), "message"), show.NameOf(source), show.NameOf(target), r.Length)
 }

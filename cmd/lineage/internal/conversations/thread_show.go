@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
@@ -32,7 +33,7 @@ func printThread(a *app.App, r *records.Thread, err error) error {
 	}
 	return a.Facts(r, [][2]string{
 		{"thread", r.ID}, {"id", r.SourceID}, {"title", r.Title}, {"user", r.User},
-		{"branch", r.Branch}, {"branches", screen.Count(r.Branches)}, {"messages", screen.Count(r.Messages)}, {"used", show.UsedText(r.Usage)},
+		{"branch", r.Branch}, {"branches", amount.Count(r.Branches)}, {"messages", amount.Count(r.Messages)}, {"used", show.UsedText(r.Usage)},
 		{"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)}, {"metadata", string(r.Metadata)},
 	}...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/project"
@@ -42,7 +43,7 @@ the differences: rows that are missing, extra or different. Exits with 8 if any 
 
 func runCompare(ctx context.Context, s *app.Session, db *sqladapter.DB, o *compareOptions) error {
 	r := records.Compared{Database: app.Redact(o.dsn), Complete: true}
-	line := s.Progress("comparing", func(n int64) string { return screen.Plural(n, "thread") })
+	line := s.Progress("comparing", func(n int64) string { return amount.Plural(n, "thread") })
 	for d, err := range project.Compare(ctx, db, s.Store, project.CompareOptions{Progress: func(done, total int) {
 		line.Show(int64(done), int64(total))
 	}}) {
@@ -63,7 +64,7 @@ func runCompare(ctx context.Context, s *app.Session, db *sqladapter.DB, o *compa
 	line.Done()
 	text := r.Database + " agrees with the store"
 	if r.Differences > 0 {
-		text = screen.Plural(r.Differences, "difference") + " in " + r.Database
+		text = amount.Plural(r.Differences, "difference") + " in " + r.Database
 	}
 	if err := s.Print(&r, "%s\n", text); err != nil {
 		return err

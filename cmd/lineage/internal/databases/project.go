@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/project"
@@ -86,7 +86,7 @@ func runProject(ctx context.Context, a *app.App, o *projectOptions) (err error) 
 }
 
 func projectOnce(ctx context.Context, s *app.Session, o *projectOptions, db *sqladapter.DB) (*records.Projected, error) {
-	line := s.Progress("projecting", func(n int64) string { return screen.Plural(n, "thread") })
+	line := s.Progress("projecting", func(n int64) string { return amount.Plural(n, "thread") })
 	report, err := (&project.Projector{Store: s.Store, DB: db, ChatsOnly: o.chatsOnly, Progress: func(r project.Report) {
 		line.Show(int64(r.Threads), int64(r.Total))
 	}}).Run(ctx)
@@ -102,5 +102,5 @@ func tellProjected(a *app.App, r *records.Projected) error {
 		return a.Print(r, "%s has everything up to commit %d already\n", r.Database, r.To)
 	}
 	return a.Print(r, "%s is at commit %d: %s added, %d changed, %d removed in %s\n", r.Database, r.To,
-		screen.Plural(r.Added, "message"), r.Changed, r.Removed, screen.Plural(r.Threads, "thread"))
+		amount.Plural(r.Added, "message"), r.Changed, r.Removed, amount.Plural(r.Threads, "thread"))
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 )
@@ -113,7 +113,7 @@ func runAppend(ctx context.Context, a *app.App, o *threads.AppendOptions) error 
 			return err
 		}
 		err = a.Print(r, "%s\n", strings.Join(r.IDs, "\n"))
-		a.Note("added to %s, which has %s now", cmp.Or(r.Branch, show.ShortID(r.Context)), screen.Plural(r.Length, "message"))
+		a.Note("added to %s, which has %s now", cmp.Or(r.Branch, show.ShortID(r.Context)), amount.Plural(r.Length, "message"))
 		return err
 	})
 }
@@ -204,7 +204,7 @@ func lines(o *threads.AppendOptions, in io.Reader) ([]lineage.Item, error) {
 		items = append(items, item)
 	}
 	if errors.Is(r.Err(), bufio.ErrTooLong) {
-		return nil, fmt.Errorf("%s: a line of more than %s: %w", o.JSONL, screen.Bytes(app.MaxInput), lineage.ErrTooLarge)
+		return nil, fmt.Errorf("%s: a line of more than %s: %w", o.JSONL, amount.Bytes(app.MaxInput), lineage.ErrTooLarge)
 	}
 	if r.Err() != nil {
 		return nil, fmt.Errorf("read %s: %w", o.JSONL, r.Err())

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
@@ -46,7 +46,7 @@ func runCat(ctx context.Context, s *app.Session, name string) error {
 		return s.Emit(newContentRecord(&block.Block))
 	}
 	if s.Out.Terminal && !records.IsText(block.Type) {
-		return app.Usagef("%s of %s are not for a terminal: send them to a file", screen.Bytes(block.Size), block.Type)
+		return app.Usagef("%s of %s are not for a terminal: send them to a file", amount.Bytes(block.Size), block.Type)
 	}
 	var body io.Reader
 	if e != nil && len(e.Pieces) > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
@@ -52,6 +52,6 @@ func runCommonPrefix(ctx context.Context, s *app.Session, nameA, nameB string) e
 	}
 	r.Digest = digest.String()
 	err = s.Print(&r, "%d\n", r.Length)
-	s.Note("of %s and %s", screen.Plural(r.LengthA, "message"), screen.Plural(r.LengthB, "message"))
+	s.Note("of %s and %s", amount.Plural(r.LengthA, "message"), amount.Plural(r.LengthB, "message"))
 	return err
 }

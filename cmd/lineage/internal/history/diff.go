@@ -9,6 +9,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/difference"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
@@ -42,9 +43,9 @@ func runDiff(ctx context.Context, s *app.Session, nameA, nameB string) error {
 		return err
 	}
 	if !s.JSON {
-		line := screen.Plural(d.Common, "message") + " in common"
+		line := amount.Plural(d.Common, "message") + " in common"
 		if d.Same > 0 {
-			line += fmt.Sprintf(", %s after the fork the same", screen.Count(d.Same))
+			line += fmt.Sprintf(", %s after the fork the same", amount.Count(d.Same))
 		}
 		s.Printf("%s\n", s.Out.Paint(screen.Dim, line))
 	}
@@ -70,7 +71,7 @@ func runDiff(ctx context.Context, s *app.Session, nameA, nameB string) error {
 			}
 			speaker, text := m.Line()
 			list.Add(&records.Diff{Side: side.name, Message: &m.Message}, screen.Cell{Text: side.mark, Style: side.style},
-				screen.Cell{Text: screen.Count(m.Position), Right: true, Style: screen.Dim}, app.IDCell(show.ShortID(m.ID)), speaker, screen.Cell{Text: text, Style: side.style})
+				screen.Cell{Text: amount.Count(m.Position), Right: true, Style: screen.Dim}, app.IDCell(show.ShortID(m.ID)), speaker, screen.Cell{Text: text, Style: side.style})
 		}
 		if err := list.End(""); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/engine"
@@ -96,9 +97,9 @@ func runResolve(ctx context.Context, s *app.Session, found *refs.Ref, o *resolve
 	}
 	if resolved.Omitted > 0 && o.budget > 0 {
 		s.Warn("%s did not fit and have no summary that fits; 'lineage summarize' creates summaries",
-			screen.Plural(resolved.Omitted, "message"))
+			amount.Plural(resolved.Omitted, "message"))
 	}
-	s.Note("about %s tokens", screen.Count(resolved.Tokens))
+	s.Note("about %s tokens", amount.Count(resolved.Tokens))
 	return nil
 }
 

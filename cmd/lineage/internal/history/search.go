@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -69,7 +70,7 @@ func printHits(a *app.App, hits []*threads.Hit) error {
 		}
 		in := h.In
 		if more := len(h.Threads) + len(h.Contexts) - len(in); more > 0 {
-			in = append(in, fmt.Sprintf("and %s more", screen.Count(more)))
+			in = append(in, fmt.Sprintf("and %s more", amount.Count(more)))
 		}
 		what := cmp.Or(h.Role, strings.TrimSpace(h.Kind+" "+h.Name))
 		snippet := cmp.Or(h.Snippet, screen.Cut(screen.Line(h.Text), 200))

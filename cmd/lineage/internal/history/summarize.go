@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -147,7 +148,7 @@ func listSummaries(ctx context.Context, s *app.Session, found *refs.Ref) error {
 		behind := length - min(i.Last, length)
 		note := ""
 		if behind > 0 {
-			note = screen.Plural(behind, "message") + " since"
+			note = amount.Plural(behind, "message") + " since"
 		}
 		r := records.NewSummary(i)
 		r.Behind = &behind

@@ -19,6 +19,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/internal/vfs"
@@ -223,7 +224,7 @@ func printUsage(ctx context.Context, s *app.Session, by []usage.By, report *usag
 		s.Printf("no price: %s\n", screen.Cut(strings.Join(names, ", "), 300))
 	}
 	if n := total.Incomplete; n > 0 {
-		s.Printf("of %s not all tokens are known\n", screen.Plural(n, "answer"))
+		s.Printf("of %s not all tokens are known\n", amount.Plural(n, "answer"))
 	}
 	return nil
 }
@@ -340,7 +341,7 @@ func tokensText(n int64) string {
 			return strconv.FormatFloat(float64(n)/unit.of, 'f', 1, 64) + unit.name
 		}
 	}
-	return screen.Count(uint64(max(n, 0)))
+	return amount.Count(uint64(max(n, 0)))
 }
 
 // printUsageCSV prints a report as comma-separated values.

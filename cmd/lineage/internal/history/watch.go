@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 )
@@ -103,7 +104,7 @@ func printEvent(a *app.App, c *lineage.Change, e *lineage.Event) error {
 			line += "  " + a.Out.Paint(screen.Dim, id[0]) + " " + show.ShortID(id[1])
 		}
 	}
-	return a.Print(r, "%s  %s  %s\n", a.Out.Paint(screen.Yellow, screen.Count(r.Commit)), a.Out.Paint(screen.Dim, c.Time.Local().Format("15:04:05")), line)
+	return a.Print(r, "%s  %s  %s\n", a.Out.Paint(screen.Yellow, amount.Count(r.Commit)), a.Out.Paint(screen.Dim, c.Time.Local().Format("15:04:05")), line)
 }
 
 // maxMessages limits the messages of a commit that are shown to people.

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -27,7 +27,7 @@ itself, and gets its name only when it is complete. 'lineage restore' restores i
 }
 
 func runBackup(ctx context.Context, s *app.Session, dir string) error {
-	line := s.Progress("copying", screen.Bytes)
+	line := s.Progress("copying", amount.Bytes)
 	report, err := s.Store.Backup(ctx, dir, lineage.BackupOptions{Progress: line.Show})
 	line.Done()
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -41,5 +41,5 @@ func runBackup(ctx context.Context, s *app.Session, dir string) error {
 
 func copied(a *app.App, dir string, report backend.BackupReport) error {
 	dir = app.ShownStore(dir)
-	return a.Print(&records.Copied{Store: dir, BackupReport: report}, "copied %s, %s, into %s\n", screen.Plural(report.Commit, "commit"), screen.Bytes(report.Bytes), dir)
+	return a.Print(&records.Copied{Store: dir, BackupReport: report}, "copied %s, %s, into %s\n", amount.Plural(report.Commit, "commit"), amount.Bytes(report.Bytes), dir)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
@@ -52,7 +52,7 @@ func runCopy(ctx context.Context, a *app.App, source, target string) (err error)
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
 	named = app.ShownStore(named)
-	line := a.Progress("copying", screen.Count)
+	line := a.Progress("copying", amount.Count)
 	report, err := lineage.Copy(ctx, from, to, lineage.CopyOptions{Progress: line.Show})
 	line.Done()
 	switch {
@@ -66,5 +66,5 @@ func runCopy(ctx context.Context, a *app.App, source, target string) (err error)
 		return err
 	}
 	return a.Print(&records.StoreCopied{Store: named, CopyReport: report},
-		"copied %s into %s, which has %s\n", screen.Plural(report.Added, "commit"), named, screen.Plural(report.Commit, "commit"))
+		"copied %s into %s, which has %s\n", amount.Plural(report.Added, "commit"), named, amount.Plural(report.Commit, "commit"))
 }

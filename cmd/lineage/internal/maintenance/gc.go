@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/follow"
@@ -86,7 +86,7 @@ func collect(ctx context.Context, s *app.Session, o *gcOptions, dryRun bool) (ba
 			return backend.CollectReport{}, err
 		}
 	}
-	line := s.Progress("collecting", screen.Bytes)
+	line := s.Progress("collecting", amount.Bytes)
 	defer line.Done()
 	return s.Store.Collect(ctx, lineage.CollectOptions{
 		DryRun: dryRun, KeepReflog: kept(o.keepReflog), KeepUnused: kept(o.keepUnused), Progress: line.Show,
@@ -94,8 +94,8 @@ func collect(ctx context.Context, s *app.Session, o *gcOptions, dryRun bool) (ba
 }
 
 func collectedText(r *backend.CollectReport) string {
-	return fmt.Sprintf("%s in %s: %s, %s", screen.Bytes(r.Bytes), screen.Plural(r.Records, "record"),
-		screen.Plural(r.Spans, "message"), screen.Plural(r.Blocks, "content"))
+	return fmt.Sprintf("%s in %s: %s, %s", amount.Bytes(r.Bytes), amount.Plural(r.Records, "record"),
+		amount.Plural(r.Spans, "message"), amount.Plural(r.Blocks, "content"))
 }
 
 func runGC(ctx context.Context, s *app.Session, o *gcOptions) error {
@@ -116,7 +116,7 @@ func runGC(ctx context.Context, s *app.Session, o *gcOptions) error {
 		s.Printf("%s %s\n", did, collectedText(&report))
 	}
 	if !o.dryRun {
-		s.Printf("%s on disk, %s before\n", screen.Bytes(report.After), screen.Bytes(report.Before))
+		s.Printf("%s on disk, %s before\n", amount.Bytes(report.After), amount.Bytes(report.Before))
 	}
 	for _, name := range report.Removed {
 		s.Printf("removed %s\n", name)

@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 )
@@ -80,9 +81,9 @@ func runInfo(ctx context.Context, s *app.Session) error {
 		return err
 	}
 	facts := [][2]string{
-		{"store", r.Store}, {"threads", screen.Count(r.Threads)}, {"contexts", screen.Count(r.Contexts)}, {"branches", screen.Count(r.Branches)},
-		{"checkpoints", screen.Count(r.Checkpoints)}, {"messages and records", screen.Count(r.Messages)}, {"commits", screen.Count(r.LastCommit)},
-		{"on disk", screen.Bytes(r.StoredBytes)},
+		{"store", r.Store}, {"threads", amount.Count(r.Threads)}, {"contexts", amount.Count(r.Contexts)}, {"branches", amount.Count(r.Branches)},
+		{"checkpoints", amount.Count(r.Checkpoints)}, {"messages and records", amount.Count(r.Messages)}, {"commits", amount.Count(r.LastCommit)},
+		{"on disk", amount.Bytes(r.StoredBytes)},
 	}
 	if r.Thread != "" {
 		facts = append(facts, [2]string{"current thread", title + ", on branch " + r.Branch})

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 )
@@ -31,7 +31,7 @@ Neighboring packs are merged, so that few are left, each several times larger th
 }
 
 func runPack(ctx context.Context, s *app.Session, dense bool) error {
-	line := s.Progress("packing", screen.Bytes)
+	line := s.Progress("packing", amount.Bytes)
 	report, err := s.Store.Pack(ctx, lineage.PackOptions{All: true, Dense: dense, Progress: line.Show})
 	line.Done()
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -42,11 +42,11 @@ func runPack(ctx context.Context, s *app.Session, dense bool) error {
 	}
 	did := "nothing to pack"
 	if report.Files > 0 {
-		did = fmt.Sprintf("packed %s into %s", screen.Plural(report.Commits, "commit"), screen.Plural(report.Files, "pack"))
+		did = fmt.Sprintf("packed %s into %s", amount.Plural(report.Commits, "commit"), amount.Plural(report.Files, "pack"))
 	}
 	gain := ""
 	if report.Fast > 0 {
-		gain = fmt.Sprintf("%s are in packs that are not dense; --dense usually saves a third to a half of that,\nand takes about 2 s for each MiB of text\n", screen.Bytes(report.Fast))
+		gain = fmt.Sprintf("%s are in packs that are not dense; --dense usually saves a third to a half of that,\nand takes about 2 s for each MiB of text\n", amount.Bytes(report.Fast))
 	}
-	return s.Print(&records.Packed{PackReport: report}, "%s: journal and index take %s, %s before\n%s", did, screen.Bytes(report.After), screen.Bytes(report.Before), gain)
+	return s.Print(&records.Packed{PackReport: report}, "%s: journal and index take %s, %s before\n%s", did, amount.Bytes(report.After), amount.Bytes(report.Before), gain)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -61,7 +62,7 @@ func runRepair(ctx context.Context, a *app.App) error {
 	if err := store.Close(); err != nil {
 		return err
 	}
-	return a.Print(&records.Repaired{Store: dir, Commits: head.Number}, "rebuilt the index from %d commits\n", head.Number)
+	return a.Print(&records.Repaired{Store: dir, Commits: head.Number}, "rebuilt the index from %s\n", amount.Plural(head.Number, "commit"))
 }
 
 // setIndexAside renames the index. It is kept under the new name until the next repair. restore undoes that: if the

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -26,7 +26,7 @@ checks every byte. A store that is there already is left alone.`,
 }
 
 func runRestore(ctx context.Context, a *app.App, from, dir string) error {
-	line := a.Progress("restoring", screen.Bytes)
+	line := a.Progress("restoring", amount.Bytes)
 	report, err := lineage.Restore(ctx, from, dir, lineage.RestoreOptions{Progress: line.Show})
 	line.Done()
 	if errors.Is(err, lineage.ErrCorrupt) {

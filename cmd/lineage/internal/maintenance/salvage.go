@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/lineage/records"
 )
@@ -34,7 +35,7 @@ A backup is better: 'lineage restore' loses nothing.`,
 }
 
 func runSalvage(ctx context.Context, a *app.App, from, dir string) error {
-	line := a.Progress("salvaging", screen.Bytes)
+	line := a.Progress("salvaging", amount.Bytes)
 	var failure error
 	lost := func(l embedded.Loss) {
 		line.Done()
@@ -61,16 +62,16 @@ func salvageOutcome(r *embedded.SalvageReport) error {
 	}
 	lost := "no commit is"
 	if r.Missing > 0 {
-		lost = screen.Plural(r.Missing, "commit")
+		lost = amount.Plural(r.Missing, "commit")
 	}
-	return fmt.Errorf("%s of the files could not be read, %s known to be lost: %w", screen.Plural(r.Losses, "part"), lost, app.ErrPartial)
+	return fmt.Errorf("%s of the files could not be read, %s known to be lost: %w", amount.Plural(r.Losses, "part"), lost, app.ErrPartial)
 }
 
 func printSalvaged(a *app.App, r *records.Salvaged) error {
 	if a.JSON {
 		return a.Emit(r)
 	}
-	a.Printf("salvaged %s into %s\n", screen.Plural(r.Commits, "commit"), r.Store)
+	a.Printf("salvaged %s into %s\n", amount.Plural(r.Commits, "commit"), r.Store)
 	for _, part := range []struct {
 		n           uint64
 		thing, what string
@@ -81,7 +82,7 @@ func printSalvaged(a *app.App, r *records.Salvaged) error {
 		{r.Records, "other record", "left out: what they were about is lost"},
 	} {
 		if part.n > 0 {
-			a.Printf("  %s %s\n", screen.Plural(part.n, part.thing), part.what)
+			a.Printf("  %s %s\n", amount.Plural(part.n, part.thing), part.what)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/records"
 )
 
@@ -31,7 +32,7 @@ part of the journal that 'lineage pack' would compress; it is shown while it is 
 }
 
 func runStats(ctx context.Context, s *app.Session, exact bool) error {
-	line := s.Progress("counting", func(n int64) string { return screen.Plural(n, "context") })
+	line := s.Progress("counting", func(n int64) string { return amount.Plural(n, "context") })
 	r, err := records.OfStats(ctx, s.Store, exact, line.Show)
 	line.Done()
 	if err != nil {
@@ -45,18 +46,18 @@ func runStats(ctx context.Context, s *app.Session, exact bool) error {
 		list.Row(app.PlainCell(name), c, screen.Cell{Text: note, Style: screen.Dim})
 	}
 	row("threads", app.CountCell(r.Threads), "")
-	row("contexts", app.CountCell(r.Contexts), fmt.Sprintf("%s of them branches", screen.Count(r.Branches)))
+	row("contexts", app.CountCell(r.Contexts), fmt.Sprintf("%s of them branches", amount.Count(r.Branches)))
 	row("messages", app.CountCell(r.Usages), "with what agents record beside them, document revisions and files")
 	row("logical", app.SizeCell(r.LogicalBytes), "the bytes of all messages")
 	row("unique", app.SizeCell(r.UniqueBytes), uniqueNote(r))
 	row("on disk", app.SizeCell(r.StoredBytes), fmt.Sprintf("journal %s, index %s, other files %s",
-		screen.Bytes(journalBytes(r)), screen.Bytes(r.IndexBytes), screen.Bytes(r.OtherBytes)))
+		amount.Bytes(journalBytes(r)), amount.Bytes(r.IndexBytes), amount.Bytes(r.OtherBytes)))
 	about := ""
 	if !r.CopiedExact {
 		about = "about "
 	}
 	row("as copies", app.SizeCell(r.CopiedBytes), fmt.Sprintf("%s%s, if every context held a copy of its history%s",
-		about, screen.Plural(r.CopiedMessages, "message"), comparison(r)))
+		about, amount.Plural(r.CopiedMessages, "message"), comparison(r)))
 	if packingDue(r) {
 		row("not packed", app.SizeCell(r.UnpackedBytes), "'lineage pack' compresses it")
 	}

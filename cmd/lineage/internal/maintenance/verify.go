@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -72,7 +73,7 @@ func runVerify(ctx context.Context, s *app.Session, deep bool) error {
 			return err
 		}
 	}
-	line := s.Progress("verifying", screen.Bytes)
+	line := s.Progress("verifying", amount.Bytes)
 	for f, err := range s.Store.Verify(ctx, lineage.VerifyOptions{Deep: deep, Progress: func(done, total int64) {
 		r.CheckedBytes = max(r.CheckedBytes, done)
 		line.Show(done, total)
@@ -102,7 +103,7 @@ func runVerify(ctx context.Context, s *app.Session, deep bool) error {
 	if deep {
 		how = "every byte is what was written"
 	}
-	return s.Print(&r, "%s: %s, %s\n", s.Out.Paint(screen.Green, "ok"), screen.Plural(head.Number, "commit"), how)
+	return s.Print(&r, "%s: %s, %s\n", s.Out.Paint(screen.Green, "ok"), amount.Plural(head.Number, "commit"), how)
 }
 
 // finding prints and counts a problem.

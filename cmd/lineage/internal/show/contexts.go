@@ -5,6 +5,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -62,7 +63,7 @@ func PrintBranch(a *app.App, b *records.Branch, ofActive string, err error) erro
 	if b.Active {
 		what = ofActive
 	}
-	return a.Print(b, "%s %s, %s\n", what, screen.Line(b.Name), screen.Plural(b.Length, "message"))
+	return a.Print(b, "%s %s, %s\n", what, screen.Line(b.Name), amount.Plural(b.Length, "message"))
 }
 
 // Sent prints a message that one context sent to another.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/message"
@@ -31,7 +32,7 @@ func PrintContext(ctx context.Context, s *app.Session, found *refs.Ref) error {
 		return err
 	}
 	return s.Facts(r, [][2]string{
-		{"context", r.ID}, {"branch", r.Branch}, {"thread", r.Thread}, {"parent", r.Parent}, {"messages", screen.Count(r.Length)},
+		{"context", r.ID}, {"branch", r.Branch}, {"thread", r.Thread}, {"parent", r.Parent}, {"messages", amount.Count(r.Length)},
 		{"base", OrEmpty(r.Base)}, {"tip", OrEmpty(r.Tip)}, {"span set", r.SpanSet}, {"model", OrEmpty(inForce.Model)},
 		{"system prompt", OrEmpty(inForce.SystemPrompt)}, {"overrides", string(inForce.JSON)}, {"metadata", string(r.Metadata)},
 		{"digest", digest.String()}, {"created", screen.Time(r.CreatedAt)}, {"changed", screen.Time(r.UpdatedAt)},
@@ -78,7 +79,7 @@ func PrintSpan(ctx context.Context, s *app.Session, found *refs.Ref) error {
 			by = *m.Origin
 		}
 		if err := s.Facts(m, [][2]string{
-			{"message", m.ID}, {"parent", OrEmpty(m.Parent)}, {"content", m.ContentID}, {"type", m.MediaType + ", " + screen.Bytes(m.Size)},
+			{"message", m.ID}, {"parent", OrEmpty(m.Parent)}, {"content", m.ContentID}, {"type", m.MediaType + ", " + amount.Bytes(m.Size)},
 			{"origin", by.Kind}, {"user", by.User}, {"model", by.Model}, {"source", by.Source}, {"derived from", by.DerivedFrom},
 			{"used", UsedText(m.Usage)}, {"added by", addedBy}, {"source id", m.SourceID}, {"span set", m.SpanSet}, {"metadata", string(m.Metadata)},
 		}...); err != nil {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -31,7 +31,7 @@ const maxLosses = 20
 func (l *Losses) Warn(a *app.App) {
 	for i, loss := range l.first {
 		if i == maxLosses {
-			a.Warn("lost: … and %s more", screen.Plural(len(l.first)-i, "reason"))
+			a.Warn("lost: … and %s more", amount.Plural(len(l.first)-i, "reason"))
 			return
 		}
 		where := ""
@@ -39,7 +39,7 @@ func (l *Losses) Warn(a *app.App) {
 			where = fmt.Sprintf("message %d: ", loss.Position)
 		}
 		if n := l.count[loss.Reason]; n > 1 {
-			a.Warn("lost: %s%s; and %s more", where, loss.Reason, screen.Count(n-1))
+			a.Warn("lost: %s%s; and %s more", where, loss.Reason, amount.Count(n-1))
 		} else {
 			a.Warn("lost: %s%s", where, loss.Reason)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/transcript"
@@ -173,7 +174,7 @@ func (r *Reader) beginning(text string, style screen.Style, m *loggedMessage) {
 // left prints how much of a text is not shown.
 func (r *Reader) left(indent string, n int, m *ReadMessage) {
 	if n > 0 {
-		r.Printf("%s%s\n", indent, r.dim(fmt.Sprintf("… %s more: lineage cat %s", screen.Bytes(n), m.ContentID)))
+		r.Printf("%s%s\n", indent, r.dim(fmt.Sprintf("… %s more: lineage cat %s", amount.Bytes(n), m.ContentID)))
 	}
 }
 

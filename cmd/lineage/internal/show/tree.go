@@ -9,6 +9,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/graph"
 )
 
@@ -54,7 +55,7 @@ func (f *Forest) withoutRecords() []*graph.Line {
 		name, is := records[root]
 		if is {
 			rest := strings.TrimPrefix(name, string(graph.KindRecords))
-			f.drawNote("┊ ", screen.Plural(root.Messages(1), "record")+rest)
+			f.drawNote("┊ ", amount.Plural(root.Messages(1), "record")+rest)
 		}
 		return is
 	})
@@ -65,7 +66,7 @@ func (f *Forest) drawLine(ctx context.Context, from graph.Place, prefix string, 
 	l, forks := from.Line, from.Line.ForksFrom(from.At)
 	for seq := from.At; seq <= l.Last; seq++ {
 		if fold := f.foldable(l, from.At, seq, forks); fold > 0 {
-			f.drawNote(prefix+"┊ ", screen.Plural(fold, "message"))
+			f.drawNote(prefix+"┊ ", amount.Plural(fold, "message"))
 			seq += fold - 1
 			continue
 		}
@@ -99,11 +100,11 @@ func (f *Forest) drawLine(ctx context.Context, from graph.Place, prefix string, 
 func (f *Forest) drawForks(ctx context.Context, forks []graph.Place, prefix string, depth int) error {
 	for i, fork := range forks {
 		if i == maxForks && !f.Full {
-			f.drawNote(prefix+"├╌ ", fmt.Sprintf("… %d more forks", len(forks)-i))
+			f.drawNote(prefix+"├╌ ", "… "+amount.Plural(len(forks)-i, "more fork"))
 			break
 		}
 		if depth == maxDepth && !f.Full {
-			f.drawNote(prefix+"├╌ ", fmt.Sprintf("… %s deeper", screen.Plural(fork.Line.Messages(fork.At), "message")))
+			f.drawNote(prefix+"├╌ ", fmt.Sprintf("… %s deeper", amount.Plural(fork.Line.Messages(fork.At), "message")))
 			continue
 		}
 		f.drawNote(prefix+"├─╮", "")

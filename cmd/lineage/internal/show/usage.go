@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/lineage/usage"
 )
@@ -71,7 +72,7 @@ func UsedText(f *records.UsageFigures) string {
 			}
 		}
 		if known {
-			parts = append(parts, fmt.Sprintf("%s %s", screen.Count(uint64(n)), of.name))
+			parts = append(parts, fmt.Sprintf("%s %s", amount.Count(uint64(n)), of.name))
 		}
 	}
 	if cost := CostText(f); cost != "-" {

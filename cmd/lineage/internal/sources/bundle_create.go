@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/threads"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -61,7 +61,7 @@ func inventoryFailure(file string, err error) error {
 }
 
 func runBundleCreate(ctx context.Context, s *app.Session, o *bundleCreateOptions) error {
-	line := s.Progress("writing", func(n int64) string { return screen.Plural(n, "message") })
+	line := s.Progress("writing", func(n int64) string { return amount.Plural(n, "message") })
 	options := bundle.WriteOptions{Progress: func(spans uint64) { line.Show(int64(spans), 0) }}
 	if o.against != "" {
 		f, err := os.Open(o.against)
@@ -95,6 +95,6 @@ func runBundleCreate(ctx context.Context, s *app.Session, o *bundleCreateOptions
 	if err != nil || o.file == app.StdoutName {
 		return err
 	}
-	return s.Print(&records.Bundled{File: o.file, WriteReport: report}, "wrote %s: %s, %s, %s\n", o.file, screen.Plural(report.Threads, "thread"),
-		screen.Plural(report.Spans, "message"), screen.Bytes(report.Bytes))
+	return s.Print(&records.Bundled{File: o.file, WriteReport: report}, "wrote %s: %s, %s, %s\n", o.file, amount.Plural(report.Threads, "thread"),
+		amount.Plural(report.Spans, "message"), amount.Bytes(report.Bytes))
 }

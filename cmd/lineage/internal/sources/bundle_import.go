@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/bundle"
@@ -39,7 +39,7 @@ A store that is named by --store is created if it does not exist.`,
 func runBundleImport(ctx context.Context, a *app.App, o *bundleImportOptions) error {
 	conflict, err := bundle.ParseOnConflict(o.onConflict)
 	if err != nil {
-		return app.Usagef("--on-conflict %q: must be keep-both, take-theirs or fail", o.onConflict)
+		return app.Usagef("--on-conflict %s", err)
 	}
 	in, err := a.Input(ctx, o.file)
 	if err != nil {
@@ -47,7 +47,7 @@ func runBundleImport(ctx context.Context, a *app.App, o *bundleImportOptions) er
 	}
 	defer in.Close()
 	return a.Open(ctx, a.CreateIfNamed(), func(ctx context.Context, s *app.Session) error {
-		line := s.Progress("importing", screen.Bytes)
+		line := s.Progress("importing", amount.Bytes)
 		report, err := bundle.Import(ctx, s.Store, in, bundle.ImportOptions{OnConflict: conflict, Progress: line.Show})
 		line.Done()
 		var missing *bundle.MissingError
@@ -68,8 +68,8 @@ func runBundleImport(ctx context.Context, a *app.App, o *bundleImportOptions) er
 		for _, c := range report.Conflicts {
 			s.Printf("context %s was extended in both; theirs is %s\n", refs.Short(c.Context), refs.Short(c.Theirs))
 		}
-		s.Printf("added %s, %s, %s; %s advanced\n", screen.Plural(report.Threads, "thread"), screen.Plural(report.Contexts, "context"),
-			screen.Plural(report.Spans, "message"), screen.Plural(report.Moved, "context"))
+		s.Printf("added %s, %s, %s; %s advanced\n", amount.Plural(report.Threads, "thread"), amount.Plural(report.Contexts, "context"),
+			amount.Plural(report.Spans, "message"), amount.Plural(report.Moved, "context"))
 		return nil
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/lineage/records"
 )
@@ -40,5 +40,5 @@ func runBundleInventory(ctx context.Context, s *app.Session, file string) error 
 	if err != nil || file == app.StdoutName {
 		return err
 	}
-	return s.Print(&r, "wrote %s, %s\n", file, screen.Bytes(r.Bytes))
+	return s.Print(&r, "wrote %s, %s\n", file, amount.Bytes(r.Bytes))
 }

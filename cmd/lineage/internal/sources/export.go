@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/conversation"
@@ -164,7 +164,7 @@ func runExport(ctx context.Context, s *app.Session, o *exportOptions) error {
 	if o.to == app.StdoutName {
 		return nil
 	}
-	return s.Print(&r, "wrote %s as %s, %s\n", r.File, r.Format, screen.Bytes(r.Bytes))
+	return s.Print(&r, "wrote %s as %s, %s\n", r.File, r.Format, amount.Bytes(r.Bytes))
 }
 
 // exportSite writes threads as a folder of pages.
@@ -180,7 +180,7 @@ func exportSite(ctx context.Context, s *app.Session, o *exportOptions, options e
 		return err
 	}
 	r := records.Exported{File: o.to, Format: string(export.HTML), Bytes: is.Bytes, Conversations: is.Conversations}
-	return s.Print(&r, "wrote %s as %s, %s, %s\n", r.File, r.Format, screen.Plural(r.Conversations, "conversation"), screen.Bytes(r.Bytes))
+	return s.Print(&r, "wrote %s as %s, %s, %s\n", r.File, r.Format, amount.Plural(r.Conversations, "conversation"), amount.Bytes(r.Bytes))
 }
 
 // exportBranchFiles writes the branches of threads as files.
@@ -207,9 +207,9 @@ func exportBranchFiles(ctx context.Context, s *app.Session, o *exportOptions, sc
 		s.Warn("%v", p)
 	}
 	r := records.Exported{File: o.to, Format: branchFilesFormat, Branches: report.Branches, Pruned: report.Pruned}
-	err = s.Print(&r, "wrote %s as %s, %s\n", r.File, r.Format, screen.Plural(r.Branches, "branch"))
+	err = s.Print(&r, "wrote %s as %s, %s\n", r.File, r.Format, amount.Plural(r.Branches, "branch"))
 	if n := len(report.Problems); err == nil && n > 0 {
-		err = fmt.Errorf("%s reported: %w", screen.Plural(n, "problem"), app.ErrPartial)
+		err = fmt.Errorf("%s reported: %w", amount.Plural(n, "problem"), app.ErrPartial)
 	}
 	return err
 }

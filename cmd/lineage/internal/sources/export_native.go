@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -49,7 +50,7 @@ func exportNative(ctx context.Context, s *app.Session, what []string, to string)
 	case err != nil || to == app.StdoutName:
 		return err
 	}
-	return s.Print(&r, "wrote %s as %s was, %s\n", r.File, path, screen.Bytes(r.Bytes))
+	return s.Print(&r, "wrote %s as %s was, %s\n", r.File, path, amount.Bytes(r.Bytes))
 }
 
 // sourcesToExport returns the session file with a path, or with the end of a path, or that of a thread. For a
@@ -122,5 +123,5 @@ func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*fol
 	for i, f := range found {
 		paths[i] = f.About.Path + " of " + f.About.Machine
 	}
-	return nil, app.Hint(app.Usagef("%s session files are %s: name one by its path, or its thread", screen.Count(len(found)), name), "%s", screen.Line(strings.Join(paths, ", ")))
+	return nil, app.Hint(app.Usagef("%s session files are %s: name one by its path, or its thread", amount.Count(len(found)), name), "%s", screen.Line(strings.Join(paths, ", ")))
 }

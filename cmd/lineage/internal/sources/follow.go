@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -121,7 +122,7 @@ func unknownAgent(err error) error {
 
 // Follow follows agents, and prints the events.
 func Follow(ctx context.Context, s *app.Session, o follow.Options) error {
-	p := &followPrinter{Session: s, ctx: ctx, line: s.Progress("reading", screen.Bytes)}
+	p := &followPrinter{Session: s, ctx: ctx, line: s.Progress("reading", amount.Bytes)}
 	defer p.line.Done()
 	o.Events = p.event
 	if err := follow.Run(ctx, s.Store, o); err != nil {
@@ -130,7 +131,7 @@ func Follow(ctx context.Context, s *app.Session, o follow.Options) error {
 	p.line.Done()
 	packLarge(ctx, s)
 	if p.err == nil && p.problems > 0 {
-		return fmt.Errorf("%s: %w", screen.Plural(p.problems, "problem"), app.ErrPartial)
+		return fmt.Errorf("%s: %w", amount.Plural(p.problems, "problem"), app.ErrPartial)
 	}
 	return p.err
 }
@@ -202,13 +203,13 @@ func printFollowed(a *app.App, all []follow.Listing) error {
 	for i := range all {
 		is := &all[i]
 		if is.Soon > 0 {
-			a.Printf("%s deletes sessions %d days after their last change: %s within a week\n", is.Agent.Title, int(is.Keeps.Hours()/24), screen.Count(is.Soon))
+			a.Printf("%s deletes sessions %s after their last change: %s within a week\n", is.Agent.Title, amount.Plural(int(is.Keeps.Hours()/24), "day"), amount.Count(is.Soon))
 		}
 		var lines []string
 		for _, p := range is.Problems {
 			line := screen.Line(p.Path) + ": "
 			if p.Skipped > 0 {
-				line += screen.Plural(p.Skipped, "item") + " left out: "
+				line += amount.Plural(p.Skipped, "item") + " left out: "
 			}
 			lines = append(lines, line+screen.Line(p.Error))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
 )
@@ -70,10 +71,10 @@ func (p *followPrinter) show(e follow.Event) {
 		if e.Reason != "" {
 			reason = ", " + e.Reason
 		}
-		p.Printf("%s  %s, %s%s  %s\n", p.agentName(e.Agent), screen.Plural(e.Files, "session"), screen.Bytes(e.Bytes), reason, p.Out.Paint(screen.Dim, path))
+		p.Printf("%s  %s, %s%s  %s\n", p.agentName(e.Agent), amount.Plural(e.Files, "session"), amount.Bytes(e.Bytes), reason, p.Out.Paint(screen.Dim, path))
 		if e.Soon > 0 {
-			p.Printf("  %s deletes sessions %d days after their last change: %s of these within a week. They are kept here.\n",
-				p.agentName(e.Agent), int(e.Keeps.Hours()/24), screen.Count(e.Soon))
+			p.Printf("  %s deletes sessions %s after their last change: %s of these within a week. They are kept here.\n",
+				p.agentName(e.Agent), amount.Plural(int(e.Keeps.Hours()/24), "day"), amount.Count(e.Soon))
 		}
 	case follow.Read:
 		p.messages += e.Messages
@@ -82,7 +83,7 @@ func (p *followPrinter) show(e follow.Event) {
 		}
 		if p.waiting && e.Messages > 0 {
 			p.Printf("%s  %s  %s  %s\n", p.Out.Paint(screen.Dim, time.Now().Format("15:04:05")), p.agentName(e.Agent),
-				screen.Plural(e.Messages, "new message"), p.titles(e))
+				amount.Plural(e.Messages, "new message"), p.titles(e))
 		}
 	case follow.Failed:
 		p.problem(e)
@@ -110,7 +111,7 @@ func (p *followPrinter) read(e follow.Event) {
 	case e.Files == 0:
 		p.Printf("nothing is new\n")
 	default:
-		p.Printf("read %s: %s\n", screen.Plural(e.Files, "session"), screen.Plural(p.messages, "new message"))
+		p.Printf("read %s: %s\n", amount.Plural(e.Files, "session"), amount.Plural(p.messages, "new message"))
 	}
 	if p.problems > 0 {
 		p.Note("'lineage follow --list' shows what could not be read")
@@ -122,7 +123,7 @@ func (p *followPrinter) problem(e follow.Event) {
 	p.line.Done()
 	what := ""
 	if e.Skipped > 0 {
-		what = screen.Plural(e.Skipped, "item") + " left out: "
+		what = amount.Plural(e.Skipped, "item") + " left out: "
 	}
 	p.Warn("%s: %s%s", e.Path, what, app.Saying(e.Err))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -90,7 +90,7 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 	if err != nil {
 		return err
 	}
-	line := a.Progress("importing", screen.Bytes)
+	line := a.Progress("importing", amount.Bytes)
 	defer line.Done()
 	archived := importer.Options{
 		Format: o.format, Formats: Formats(), UserID: o.user, Prefix: o.prefix, Limits: limits,

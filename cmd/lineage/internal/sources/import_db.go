@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/importing"
@@ -29,7 +29,7 @@ func importChats(ctx context.Context, s *app.Session, db *sqladapter.DB, o *impo
 		return err
 	}
 	r := records.Imported{Formats: []string{"database"}, Skipped: []records.SkippedItem{}, Repaired: []records.SkippedItem{}, Ignored: []string{}}
-	line := s.Progress("importing", func(n int64) string { return screen.Plural(n, "message") })
+	line := s.Progress("importing", func(n int64) string { return amount.Plural(n, "message") })
 	report, err := importing.Run(ctx, db, s.Store, importing.Options{
 		UserID:   o.user,
 		Progress: func(r importing.Report) { line.Show(int64(r.Messages), 0) },

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -49,7 +50,7 @@ func ImportedRecord(report *importer.Report) *records.Imported {
 // partly returns an error if items were left out or there are no messages. The import was then done in part, or not
 // at all if nothing remained to import.
 func partly(r *records.Imported) error {
-	left := screen.Plural(r.SkippedCount, "item") + " left out"
+	left := amount.Plural(r.SkippedCount, "item") + " left out"
 	stored := r.Messages > 0 || r.NewBytes > 0 || r.RepairedCount > 0
 	switch {
 	case r.SkippedCount > 0 && !stored:
@@ -57,7 +58,7 @@ func partly(r *records.Imported) error {
 	case r.SkippedCount > 0:
 		return fmt.Errorf("%s: %w", left, app.ErrPartial)
 	case r.Messages == 0 && r.RepairedCount > 0:
-		return fmt.Errorf("no messages, %s of other records: %w", screen.Plural(r.Conversations, "conversation"), app.ErrPartial)
+		return fmt.Errorf("no messages, %s of other records: %w", amount.Plural(r.Conversations, "conversation"), app.ErrPartial)
 	}
 	return nil
 }
@@ -65,15 +66,15 @@ func partly(r *records.Imported) error {
 func printImported(a *app.App, r *records.Imported, whole bool) error {
 	count := func(n, more int64) string {
 		if more == n {
-			return screen.Count(n)
+			return amount.Count(n)
 		}
-		return fmt.Sprintf("%s, %s of them new", screen.Count(n), screen.Count(more))
+		return fmt.Sprintf("%s, %s of them new", amount.Count(n), amount.Count(more))
 	}
 	some := func(n int64, thing, how string) string {
 		if n == 0 {
 			return ""
 		}
-		return screen.Plural(n, thing) + " " + how
+		return amount.Plural(n, thing) + " " + how
 	}
 	err := a.Facts(r, [][2]string{
 		{"read as", strings.Join(r.Formats, ", ")},
@@ -81,7 +82,7 @@ func printImported(a *app.App, r *records.Imported, whole bool) error {
 		{"messages", count(r.Messages, r.NewMessages)},
 		{"shared", some(r.SharedMessages, "message", "of the conversation that theirs was forked from")},
 		{"kept", some(r.Kept, "message", "that the store has, written in another way")},
-		{"new bytes", screen.Bytes(r.NewBytes)},
+		{"new bytes", amount.Bytes(r.NewBytes)},
 		{"converted", some(r.Converted, "message", "without links to the messages after them")},
 		{"opaque", some(r.Opaque, "message", "stored whole")},
 		{"unchanged", some(r.Unchanged, "file", "not read again")},
@@ -117,6 +118,6 @@ func listSome(a *app.App, what string, lines []string, count int64, most int) {
 		a.Printf("%s  %s\n", a.Out.Paint(screen.Yellow, what), screen.Line(line))
 	}
 	if more := count - int64(most); more > 0 {
-		a.Printf("%s  … and %s more; --json lists them\n", what, screen.Count(more))
+		a.Printf("%s  … and %s more; --json lists them\n", what, amount.Count(more))
 	}
 }

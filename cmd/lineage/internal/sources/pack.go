@@ -5,13 +5,13 @@ import (
 	"errors"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 )
 
 // packLarge packs the full segments of the journal, which a command that ends at once leaves to later processes.
 func packLarge(ctx context.Context, s *app.Session) {
-	line := s.Progress("packing", screen.Bytes)
+	line := s.Progress("packing", amount.Bytes)
 	defer line.Done()
 	_, err := s.Store.Pack(ctx, lineage.PackOptions{Progress: line.Show})
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errors.ErrUnsupported) {

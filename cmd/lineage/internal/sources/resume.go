@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/follow"
@@ -172,8 +173,8 @@ func writeSession(ctx context.Context, s *app.Session, o *resumeOptions, made *r
 		r.Lines, r.Bytes = size.Lines, size.Bytes
 		return s.Facts(r, [][2]string{
 			{"agent", made.Agent.Title}, {"folder", r.Dir}, {"file", r.File},
-			{"lines", screen.Count(r.Lines) + ", " + screen.Bytes(r.Bytes)},
-			{"messages", screen.Count(r.Messages) + ", of which " + screen.Count(r.Own) + " as the agent wrote them"},
+			{"lines", amount.Count(r.Lines) + ", " + amount.Bytes(r.Bytes)},
+			{"messages", amount.Count(r.Messages) + ", of which " + amount.Count(r.Own) + " as the agent wrote them"},
 			{"command", r.Command},
 		}...)
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -132,7 +132,7 @@ func (s InStore) NameToDelete(ctx context.Context, o *DeleteOptions) (*app.Destr
 	if err != nil {
 		return nil, err
 	}
-	history := "with " + screen.Plural(length, "message") + ", but for those that other histories share"
+	history := "with " + amount.Plural(length, "message") + ", but for those that other histories share"
 	if found.Branch == "" {
 		return s.Deletion(fmt.Sprintf("delete context %s %s", refs.Short(found.Context.ID()), history),
 			&records.Deleted{What: "context", ID: found.Context.ID().String()}, found.Context.Delete), nil

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -30,7 +30,7 @@ func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err
 	}
 	open := func(dir string, progress func(done, total uint64)) (*search.Index, error) {
 		return search.Open(ctx, s.Store, dir, search.Options{Progress: progress, Behind: func(commits uint64) {
-			s.Warn("the last %s cannot be found: the store may only be read, and nobody else has searched since", screen.Plural(int64(commits), "commit"))
+			s.Warn("the last %s cannot be found: the store may only be read, and nobody else has searched since", amount.Plural(int64(commits), "commit"))
 		}})
 	}
 	err = app.WithDerived(s.Session, "indexing", open, func(index *search.Index) error {

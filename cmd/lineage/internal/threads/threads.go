@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -93,7 +94,7 @@ func PageOf[T any](all iter.Seq2[T, error], limit int) (page []T, more bool, err
 }
 
 func deleteChatText(title, id string, messages, branches int64) string {
-	return fmt.Sprintf("delete thread %q (%s) with %s and %s", title, id, screen.Plural(messages, "message"), screen.Plural(branches, "branch"))
+	return fmt.Sprintf("delete thread %q (%s) with %s and %s", title, id, amount.Plural(messages, "message"), amount.Plural(branches, "branch"))
 }
 
 // firstThread creates the first thread of a store or database. Its title comes from the first items.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/records"
@@ -87,19 +88,19 @@ func deleteUserText(user string, threads, values int) string {
 
 // userCounts describes how much a user has.
 func userCounts(r *records.Deleted) string {
-	text := []string{screen.Plural(r.Threads, "thread")}
+	text := []string{amount.Plural(r.Threads, "thread")}
 	if r.Messages > 0 {
-		text = append(text, screen.Plural(r.Messages, "message"))
+		text = append(text, amount.Plural(r.Messages, "message"))
 	}
 	if r.Values > 0 {
-		text = append(text, screen.Plural(r.Values, "value"))
+		text = append(text, amount.Plural(r.Values, "value"))
 	}
 	return strings.Join(text, ", ")
 }
 
 // deletedInPart adds a hint to an error that some threads are deleted already.
 func deletedInPart(err error, threads int) error {
-	return app.Hint(err, "%s deleted so far; the same command deletes the rest", screen.Plural(threads, "thread"))
+	return app.Hint(err, "%s deleted so far; the same command deletes the rest", amount.Plural(threads, "thread"))
 }
 
 func printDeletedUser(a *app.App, r *records.Deleted) error {

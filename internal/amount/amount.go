@@ -1,9 +1,7 @@
-package screen
+// Package amount writes numbers, sizes and counts of things for people.
+package amount
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // integer is any type that things are counted in.
 type integer interface{ ~int | ~int64 | ~uint64 }
@@ -46,12 +44,4 @@ func Plural[N integer](n N, thing string) string {
 		thing = thing[:len(thing)-1] + "ie"
 	}
 	return Count(n) + " " + thing + "s"
-}
-
-// Time writes a time in the local zone, to the minute.
-func Time(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.Local().Format("2006-01-02 15:04")
 }
