@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/internal/amount"
 	"pgregory.net/rapid"
 )
 
@@ -51,7 +53,7 @@ func TestTableAligns(t *testing.T) {
 func TestProgressIsForTerminals(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
-	p := NewProgress(&Screen{W: NewFilter(&out)}, "reading", Bytes)
+	p := NewProgress(&Screen{W: NewFilter(&out)}, "reading", amount.Bytes[int64])
 	p.now, p.started = func() time.Time { return now.Add(time.Minute) }, now
 	p.Show(10, 100)
 	p.Done()
