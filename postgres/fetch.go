@@ -104,7 +104,7 @@ const (
     AND f.part >= CASE WHEN s.epoch = $5 AND h.folded = $6 THEN $7::integer ELSE 0 END AND f.part < h.unfolded) u ON true` + stateWhereSQL
 	atSQL = stateColumnsSQL + `, NULL::integer[], NULL::bytea` + stateFromSQL + stateWhereSQL
 
-	stateColumnsSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.tally, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
+	stateColumnsSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.numbers, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
   h.n IS NULL AND (SELECT l.n FROM lineage_log l WHERE l.store = $1 ORDER BY l.n LIMIT 1) IS NOT NULL,
   EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
   EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4),

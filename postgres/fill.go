@@ -199,8 +199,8 @@ func (s *served) begin(ctx context.Context, epoch uint64) (is state, fetch func(
 	s.t = &writeTx{s.log, conn, epoch}
 	var b pgx.Batch
 	begin(&b)
-	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, tally, folded, unfolded) VALUES ($1, $2, 0, 0, 0, $3, 0, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(is.counts))
-	b.Queue(`SELECT h.first, h.n, h.id, h.tally, EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1) FROM lineage_head h WHERE h.store = $1 AND h.epoch = $2 FOR UPDATE OF h`,
+	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, numbers, folded, unfolded) VALUES ($1, $2, 0, 0, 0, $3, 0, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(is.counts))
+	b.Queue(`SELECT h.first, h.n, h.id, h.numbers, EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1) FROM lineage_head h WHERE h.store = $1 AND h.epoch = $2 FOR UPDATE OF h`,
 		s.log.store, int64(epoch)).QueryRow(func(r pgx.Row) error {
 		var first, n, id int64
 		var counts []byte

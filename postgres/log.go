@@ -197,8 +197,8 @@ const mostEntries = 1 << 13
 
 // queueHead adds the statement that records for which row of the log there are entries, and how many changes are unfolded.
 func (l *log) queueHead(b *pgx.Batch, h head, counts index.Counts, folded uint64, unfolded int) {
-	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, tally, folded, unfolded) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (store, epoch) DO UPDATE SET first = excluded.first, n = excluded.n, id = excluded.id, tally = excluded.tally, folded = excluded.folded, unfolded = excluded.unfolded`,
+	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, numbers, folded, unfolded) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT (store, epoch) DO UPDATE SET first = excluded.first, n = excluded.n, id = excluded.id, numbers = excluded.numbers, folded = excluded.folded, unfolded = excluded.unfolded`,
 		l.store, int64(h.epoch), int64(h.first), int64(h.Number), int64(h.ID), encodeCounts(counts), int64(folded), int32(unfolded))
 }
 

@@ -200,6 +200,11 @@ var migrations = [][]string{{
 	`ALTER TABLE lineage_former SET (fillfactor = 50)`,
 	// As before, programs of an earlier version can neither write nor read any more.
 	`ALTER TABLE lineage_head RENAME COLUMN sums TO tally`,
+}, {
+	// Keys with texts and filters of lists are shorter: all entries are made from the log again.
+	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
+	// As before, programs of an earlier version can neither write nor read any more.
+	`ALTER TABLE lineage_head RENAME COLUMN tally TO numbers`,
 }}
 
 // SQLSTATE codes.

@@ -120,7 +120,7 @@ func TestNewerTablesUnderHandles(t *testing.T) {
 		})
 	}
 	<-enough
-	_, err := pool.Exec(background, `BEGIN; TRUNCATE lineage_former; ALTER TABLE lineage_head RENAME COLUMN tally TO total; UPDATE lineage_schema SET version = version + 1; COMMIT`, pgx.QueryExecModeSimpleProtocol)
+	_, err := pool.Exec(background, `BEGIN; TRUNCATE lineage_former; ALTER TABLE lineage_head RENAME COLUMN numbers TO total; UPDATE lineage_schema SET version = version + 1; COMMIT`, pgx.QueryExecModeSimpleProtocol)
 	require.NoError(t, err)
 	writers.Wait()
 	refused := func(err error) {
@@ -144,7 +144,7 @@ func TestNewerTablesUnderHandles(t *testing.T) {
 	}
 	_, err = New(background, pool, Options{Store: "s", Unsafe: true})
 	refused(err)
-	_, err = pool.Exec(background, `BEGIN; TRUNCATE lineage_entry, lineage_head; ALTER TABLE lineage_head RENAME COLUMN total TO tally; UPDATE lineage_schema SET version = version - 1; COMMIT`, pgx.QueryExecModeSimpleProtocol)
+	_, err = pool.Exec(background, `BEGIN; TRUNCATE lineage_entry, lineage_head; ALTER TABLE lineage_head RENAME COLUMN total TO numbers; UPDATE lineage_schema SET version = version - 1; COMMIT`, pgx.QueryExecModeSimpleProtocol)
 	require.NoError(t, err)
 	e := handle(t, pool, "s")
 	var is []structure.ThreadID

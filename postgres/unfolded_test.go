@@ -423,7 +423,7 @@ func TestOpenVersion3(t *testing.T) {
 	want, order := history(t, was), inOrder(t, was)
 	for _, statement := range []string{
 		`ALTER TABLE lineage_former DROP COLUMN changes`, `ALTER TABLE lineage_head DROP COLUMN folded, DROP COLUMN unfolded`,
-		`ALTER TABLE lineage_head RENAME COLUMN tally TO counts`, `ALTER TABLE lineage_former RENAME COLUMN made_at TO at`,
+		`ALTER TABLE lineage_head RENAME COLUMN numbers TO counts`, `ALTER TABLE lineage_former RENAME COLUMN made_at TO at`,
 		`UPDATE lineage_entry SET value = substr(value, 6) WHERE substr(key, 1, 1) = 'o' AND octet_length(key) = 17`, // the time
 		`DELETE FROM lineage_entry WHERE substr(key, 1, 1) IN ('Y', 'a')`,                                            // another form
 		`DELETE FROM lineage_durable`,
@@ -462,11 +462,12 @@ func TestOpenVersion3(t *testing.T) {
 	requireSound(t, e)
 	for statement, problem := range map[string]string{
 		`SELECT counts FROM lineage_head`: "counts",
-		`INSERT INTO lineage_durable (store, n) SELECT store, 1 FROM lineage_store ON CONFLICT (store) DO UPDATE SET n = 1`:                                                    "no unique or exclusion constraint",
-		`SELECT n FROM lineage_former WHERE at < now()`:                                                                                                                        `column "at"`,
-		`INSERT INTO lineage_head (store, epoch, first, n, id, tally) SELECT store, 0, 1, 1, 1, '' FROM lineage_store ON CONFLICT (store, epoch) DO UPDATE SET n = excluded.n`: "folded",
+		`INSERT INTO lineage_durable (store, n) SELECT store, 1 FROM lineage_store ON CONFLICT (store) DO UPDATE SET n = 1`:                                                      "no unique or exclusion constraint",
+		`SELECT n FROM lineage_former WHERE at < now()`:                                                                                                                          `column "at"`,
+		`INSERT INTO lineage_head (store, epoch, first, n, id, numbers) SELECT store, 0, 1, 1, 1, '' FROM lineage_store ON CONFLICT (store, epoch) DO UPDATE SET n = excluded.n`: "folded",
 		`SELECT totals FROM lineage_head`: "totals",
 		`SELECT sums FROM lineage_head`:   "sums",
+		`SELECT tally FROM lineage_head`:  "tally",
 	} {
 		_, err := pool.Exec(background, statement, exec)
 		require.ErrorContains(t, err, problem)

@@ -20,6 +20,7 @@ type block struct {
 	count   int
 	columns []byte // of the keys
 	keys    group
+	in      *dictionaries // of ids whose tails are in keys
 	which   group
 	values  []values
 	heap    heap
@@ -44,9 +45,23 @@ const maxLayouts = 64
 // keyColumns reports for each column of keys whether it has texts.
 func keyColumns(dst []bool, columns []byte) []bool {
 	for _, c := range columns {
-		dst = append(dst, c > 8)
+		dst = append(dst, c >= textColumn)
 	}
 	return dst
+}
+
+// keyNumber returns the number in a column of keys.
+func (d *block) keyNumber(column, row int) (uint64, error) {
+	c := d.columns[column]
+	if !isTail(c) {
+		return d.keys.number(column, row), nil
+	}
+	n := d.keys.number(column+1, row)
+	if n%2 == 0 {
+		return 0, ErrDamaged
+	}
+	id, err := d.in.id(int(c-tailColumn), n/2)
+	return readNumber(id[idSize-tailSize+tailStart:]), err
 }
 
 // read reads a block of so many entries.
@@ -73,7 +88,13 @@ func (d *block) read(b []byte, count, kinds int) error {
 		return ErrDamaged
 	}
 	for i, c := range d.columns {
-		if c == 0 || c > 8 && c < textColumn || c == restColumn && i+1 < len(d.columns) {
+		last := i+1 == len(d.columns)
+		switch {
+		case isTail(c):
+			if last || d.columns[i+1] > 8 || int(c-tailColumn) >= kinds {
+				return ErrDamaged
+			}
+		case c == 0 || c > 8 && c < textColumn || c == restColumn && !last:
 			return ErrDamaged
 		}
 	}
@@ -132,8 +153,12 @@ func (d *block) keyText(column, row int) ([]byte, error) {
 func (d *block) appendKey(dst []byte, row int) ([]byte, error) {
 	dst = append(dst, d.first)
 	for i, c := range d.columns {
-		if c <= 8 {
-			dst = appendNumber(dst, d.keys.number(i, row), int(c))
+		if c < textColumn {
+			x, err := d.keyNumber(i, row)
+			if err != nil {
+				return nil, err
+			}
+			dst = appendNumber(dst, x, sizeOf(c))
 			continue
 		}
 		t, err := d.keyText(i, row)
@@ -160,8 +185,12 @@ func (d *block) compare(row int, key []byte) (int, error) {
 	key = key[1:]
 	var memory [restColumn - textColumn]byte
 	for i, c := range d.columns {
-		if c <= 8 {
-			x, size := d.keys.number(i, row), int(c)
+		if c < textColumn {
+			x, err := d.keyNumber(i, row)
+			if err != nil {
+				return 0, err
+			}
+			size := sizeOf(c)
 			if len(key) < size {
 				return bytes.Compare(appendNumber(memory[:0], x, size), key), nil
 			}
@@ -181,7 +210,7 @@ func (d *block) compare(row int, key []byte) (int, error) {
 		if c == restColumn {
 			return bytes.Compare(t, key), nil
 		}
-		size := int(c - textColumn)
+		size := sizeOf(c)
 		clear(memory[copy(memory[:size], t):size])
 		if n := bytes.Compare(memory[:size], key[:min(size, len(key))]); n != 0 {
 			return n, nil
@@ -320,13 +349,16 @@ func (w *blockWriter) key(key []byte) {
 	key = key[1:]
 	for _, c := range w.columns {
 		switch {
-		case c <= 8:
+		case isTail(c):
+			w.cells = append(w.cells, cell{})
+			key = key[sizeOf(c):]
+		case c < textColumn:
 			w.cells = append(w.cells, cell{number: readNumber(key[:c])})
 			key = key[c:]
 		case c == restColumn:
 			w.cells = append(w.cells, cell{text: key, isText: true})
 		default:
-			n := int(c - textColumn)
+			n := sizeOf(c)
 			w.cells = append(w.cells, cell{text: bytes.TrimRight(key[:n], "\x00"), isText: true})
 			key = key[n:]
 		}

@@ -17,6 +17,7 @@ import (
 type column struct {
 	vector
 	choices int // 0 if the vector has the numbers
+	depth   int // how many earlier vectors follow from each other before this one
 	text    bool
 	from    vector // the choices
 }
@@ -28,8 +29,12 @@ type group struct {
 	memory  [12]column // of columns, if they are few
 }
 
-// maxColumns limits the columns of a group.
-const maxColumns = 128
+const (
+	// maxColumns limits the columns of a group.
+	maxColumns = 128
+	// maxDepth limits the vectors that follow from each other.
+	maxDepth = 3
+)
 
 // read reads a group from the start of r. texts says which columns have texts.
 func (g *group) read(r *varint.Reader, rows int, texts []bool) error {
@@ -51,8 +56,10 @@ func (g *group) read(r *varint.Reader, rows int, texts []bool) error {
 			if c.of >= 0 || c.from.of >= 0 {
 				return ErrDamaged
 			}
-		} else if c.of >= 0 && (g.columns[c.of].of >= 0 || g.columns[c.of].text) {
-			return ErrDamaged
+		} else if c.of >= 0 {
+			if c.depth = g.columns[c.of].depth + 1; c.depth > maxDepth || g.columns[c.of].text {
+				return ErrDamaged
+			}
 		}
 		g.columns = append(g.columns, c)
 	}
@@ -73,11 +80,11 @@ func (g *group) read(r *varint.Reader, rows int, texts []bool) error {
 // number returns the number in a column, of texts which one.
 func (g *group) number(column, row int) uint64 {
 	c := &g.columns[column]
+	if c.of >= 0 {
+		return c.after(g.number(c.of, row), row)
+	}
 	x := c.at(row)
-	switch {
-	case c.of >= 0:
-		x += g.number(c.of, row)
-	case x < uint64(c.choices) && !c.text:
+	if x < uint64(c.choices) && !c.text {
 		x = c.from.at(int(x))
 	}
 	return x
@@ -157,7 +164,7 @@ func (g *groupWriter) more(column int, number uint64, n int) int {
 // append appends the group, and its texts to the heap.
 func (g *groupWriter) append(dst, heap []byte, texts []bool) (_, _ []byte) {
 	var head, data []byte
-	earlier := make([][]uint64, 0, len(g.numbers))
+	earlier, depths := make([][]uint64, 0, len(g.numbers)), make([]int, len(g.numbers))
 	for i, numbers := range g.numbers {
 		if texts[i] {
 			earlier = append(earlier, nil)
@@ -181,8 +188,11 @@ func (g *groupWriter) append(dst, heap []byte, texts []bool) (_, _ []byte) {
 			head, data = appendChoices(head, data, picks, choices)
 		} else {
 			head, data = appendVector(head, data, numbers, earlier, f)
+			if f.mode == withEarlier {
+				depths[i] = depths[i-f.back] + 1
+			}
 		}
-		if f.mode == withEarlier {
+		if depths[i] == maxDepth {
 			numbers = nil
 		}
 		earlier = append(earlier, numbers)

@@ -39,7 +39,25 @@ func widthOf(ids uint64) int {
 const (
 	restColumn = 0xff // what follows the parts
 	textColumn = 0x80 // plus the size of a text
+	tailColumn = 0x10 // plus the kind of the id of which these are the last tailSize-tailStart bytes; its number is the next column
 )
+
+// tailStart is how many bytes of a tail are stored, so that a search seldom reads ids.
+const tailStart = 2
+
+// isTail reports whether the bytes of a column follow from the next one.
+func isTail(column byte) bool { return column&^(MaxKinds-1) == tailColumn }
+
+// sizeOf is the size of a column in a stored key; not of restColumn.
+func sizeOf(column byte) int {
+	switch {
+	case isTail(column):
+		return tailSize - tailStart
+	case column < textColumn:
+		return int(column)
+	}
+	return int(column - textColumn)
+}
 
 // appendSize appends the columns of so many bytes.
 func appendSize(columns []byte, n int) []byte {
@@ -73,7 +91,7 @@ func appendStored(dst, columns []byte, shape Shape, in *dictionaries, key []byte
 		tail := 0
 		if p.Tail {
 			tail = min(tailSize, len(rest))
-			dst, columns = append(dst, rest[:tail]...), append(columns, tailSize)
+			dst, columns = append(dst, rest[:tail]...), append(columns, tailStart, byte(tailColumn+p.Kind))
 		}
 		if len(rest) == tail {
 			return short()
@@ -94,7 +112,8 @@ func appendStored(dst, columns []byte, shape Shape, in *dictionaries, key []byte
 			dst = append(appendNumber(dst, 2*n, width), rest[tail:given]...)
 			columns = appendSize(columns, idSize-tail)
 		}
-		if rest = rest[given:]; given < idSize {
+		if rest = rest[given:]; given < idSize || p.Tail && !ok {
+			dst = append(dst, rest...)
 			return short()
 		}
 	}

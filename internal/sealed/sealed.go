@@ -62,11 +62,11 @@ const (
 	// blockSize is about the size at which a block ends, before its texts are compressed. Up to fewCount
 	// entries may have four times that size: large ones have much in common.
 	blockSize = 4 << 10
-	fewCount  = 32
+	fewCount  = 48
 	// blockIDs is the number of ids in a block of a dictionary.
 	blockIDs = 128
 	// extentSize is the size at which an extent ends.
-	extentSize = 128 << 10
+	extentSize = 512 << 10
 	// maxCount limits the number of entries of a block.
 	maxCount = 512
 	// maxKeys limits what the first stored key of a block shares with the one before it.

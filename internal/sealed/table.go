@@ -172,7 +172,7 @@ func (l *lookup) enter(i int) error {
 	if err := l.block.read(b, l.entries().blocks[i].count, l.kinds); err != nil {
 		return damaged(l.kinds, i)
 	}
-	l.block.cache, l.block.number = &l.Table.cache, i
+	l.block.cache, l.block.number, l.in = &l.Table.cache, i, &l.dictionaries
 	return nil
 }
 

@@ -309,6 +309,40 @@ func TestManyBlocks(t *testing.T) {
 	}
 }
 
+// Of a tail, the dictionary has what distinguishes it. A key whose id is in no dictionary is there as well.
+func TestTails(t *testing.T) {
+	tail := func(id string) string { return "T" + id[idSize-tailSize:] + id[:idSize-tailSize] }
+	all, few := map[string][]byte{}, map[string][]byte{}
+	for i := range 2000 {
+		sum := sha256.Sum256(fmt.Append(nil, i))
+		copy(sum[idSize-tailSize:], []byte{0, byte(i % 3), byte(i >> 8), byte(i)}) // many share the first two bytes
+		id := string(sum[:idSize])
+		few["c"+id], all["c"+id], all[tail(id)] = nil, nil, nil
+	}
+	w := write(t, testShape{}, all)
+	require.Less(t, w.stored-write(t, testShape{}, few).stored, int64(2000*2), "each takes its number, and little else")
+
+	other := string(bytes.Repeat([]byte{1}, idSize))
+	all[tail(other)], all[tail(other)+"more"], all[tail(other)[:9]] = []byte("another"), nil, nil
+	w = write(t, testShape{}, all)
+	keys := sorted(all)
+	for _, k := range keys {
+		_, ok, err := w.Get([]byte(k))
+		require.NoError(t, err)
+		require.True(t, ok, "%q", k)
+		_, ok, err = w.Get([]byte(k[:4] + string([]byte{k[4] ^ 0x55}) + k[5:]))
+		require.NoError(t, err)
+		require.False(t, ok)
+	}
+	entries, _, err := w.Page([]byte("T\x00\x01"), []byte("T\x00\x02"), 1<<20)
+	require.NoError(t, err)
+	require.NotEmpty(t, entries)
+	for _, e := range entries {
+		require.Contains(t, all, string(e.Key))
+		require.Equal(t, "T\x00\x01", string(e.Key[:3]))
+	}
+}
+
 // The writer does not use lent bytes of a dictionary after it has emitted an extent: write clears them.
 //
 //test:norace
@@ -318,13 +352,13 @@ func TestFewIDsAndManyExtents(t *testing.T) {
 		all[fmt.Sprintf("c%016x", uint64(i)*0x9e3779b97f4a7c15)] = []byte{}
 	}
 	ids := sorted(all)
-	for i := range 40_000 {
+	for i := range 80_000 {
 		h := fmt.Sprintf("%016x", uint64(i)*0xbf58476d1ce4e5b9)
 		all["T"+ids[i%100][1:]+h] = []byte(h)
 		all["S"+h[:5]+ids[i%100][1:]] = []byte(h)
 	}
 	w := write(t, testShape{}, all)
-	require.Greater(t, len(w.extents), 4)
+	require.Greater(t, len(w.extents), 2)
 	for k, v := range all {
 		is, ok, err := w.Get([]byte(k))
 		require.NoError(t, err)
@@ -473,8 +507,10 @@ func FuzzBlock(f *testing.F) {
 		w.add([]byte{'k', byte(n), 'x'}, []byte{1, restColumn}, &value)
 	}
 	f.Add(w.finish(nil), 40)
+	w.add([]byte{'T', 1, 2, 3, 4, 5}, []byte{tailStart, tailColumn, 1}, &cutter{})
+	f.Add(w.finish(nil), 1)
 	f.Fuzz(func(t *testing.T, b []byte, count int) {
-		var d block
+		d := block{in: in}
 		if count < 0 || count > maxCount {
 			return
 		}

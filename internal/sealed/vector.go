@@ -7,21 +7,34 @@ import (
 	"github.com/lineage-store/lineage/internal/varint"
 )
 
-// vector is numbers, each of which is read by itself: number i is a base, plus i times a slope, plus
+// vector is numbers, each of which is read by itself: number i is a base, plus a slope times i or times
 // the number at the same place in an earlier vector, plus some bits.
 type vector struct {
 	base  uint64
-	slope int64 // in units of 2^-slopeBits
+	slope int64 // in units of 2^-slopeBits, of i if there is no earlier vector
 	of    int   // earlier vector of the group, or -1
 	width int   // of the bits
 	bits  []byte
 }
 
-const slopeBits = 16
+const (
+	slopeBits = 16
+	same      = 1 << slopeBits // the slope that adds the number in an earlier vector as it is
+)
 
-// at returns number i without the earlier vector. Numbers after the last are anything.
-func (v *vector) at(i int) uint64 {
-	return v.base + uint64(int64(i)*v.slope>>slopeBits) + readBits(v.bits, i*v.width, v.width)
+// at returns number i of a vector without an earlier one. Numbers after the last are anything.
+func (v *vector) at(i int) uint64 { return v.after(uint64(i), i) }
+
+// after returns number i, where x is i, or the number in the earlier vector.
+func (v *vector) after(x uint64, i int) uint64 {
+	return v.base + steps(x, v.slope) + readBits(v.bits, i*v.width, v.width)
+}
+
+func steps(x uint64, slope int64) uint64 {
+	if slope == same {
+		return x
+	}
+	return uint64(int64(x) * slope >> slopeBits)
 }
 
 // readBits returns bits, of which there are at most 64. Those after the end are zero.
@@ -73,8 +86,9 @@ func (w *bitWriter) finish() []byte {
 // bytesOf returns the size of n numbers of so many bits.
 func bytesOf(n, width int) int { return (n*width + 7) / 8 }
 
-// A vector has a head and its bits. The head is varints: 4 times the width, plus 1 with a slope or 2
-// with an earlier vector; the slope (zigzag), or how many vectors back; the base (zigzag).
+// A vector has a head and its bits. The head is varints: 4 times the width, plus 1 with a slope of i or 2
+// with an earlier vector; of that, twice how many vectors back, plus 1 if its slope is not 1; the slope (zigzag);
+// the base (zigzag).
 const (
 	withSlope   = 1
 	withEarlier = 2
@@ -89,20 +103,20 @@ type fit struct {
 	width      int
 }
 
-// residual returns what is left of number i, and earlier the number in the earlier vector.
-func (f *fit) residual(numbers []uint64, i int, earlier uint64) int64 {
-	return int64(numbers[i] - earlier - uint64(int64(i)*f.slope>>slopeBits))
+// residual returns what is left of number i. earlier is the earlier vector, if there is one.
+func (f *fit) residual(numbers, earlier []uint64, i int) int64 {
+	x := uint64(i)
+	if earlier != nil {
+		x = earlier[i]
+	}
+	return int64(numbers[i] - steps(x, f.slope))
 }
 
 // measure sets the base and the width.
 func (f *fit) measure(numbers, earlier []uint64) {
 	least, most := int64(1<<63-1), int64(-1<<63)
 	for i := range numbers {
-		var e uint64
-		if earlier != nil {
-			e = earlier[i]
-		}
-		r := f.residual(numbers, i, e)
+		r := f.residual(numbers, earlier, i)
 		least, most = min(least, r), max(most, r)
 	}
 	if len(numbers) > 0 {
@@ -120,29 +134,51 @@ func (f *fit) cost(n int) int {
 }
 
 // fitOf returns the smallest way to write numbers. earlier has the earlier vectors of the group, nil
-// for those that are relative themselves.
+// for those from which none may follow.
 func fitOf(numbers []uint64, earlier [][]uint64) (best fit) {
 	best.measure(numbers, nil)
 	n := len(numbers)
 	if n < 3 || best.width == 0 {
 		return best
 	}
-	if d := int64(numbers[n-1] - numbers[0]); d > -1<<46 && d < 1<<46 {
-		f := fit{mode: withSlope, slope: d << slopeBits / int64(n-1)}
-		if f.measure(numbers, nil); f.cost(n) < best.cost(n) {
+	try := func(f fit, e []uint64) {
+		if f.measure(numbers, e); f.cost(n) < best.cost(n) {
 			best = f
 		}
+	}
+	if slope, ok := slopeOf(numbers[n-1]-numbers[0], uint64(n-1)); ok {
+		try(fit{mode: withSlope, slope: slope}, nil)
 	}
 	for i, e := range earlier {
 		if e == nil || best.width < 4 {
 			continue
 		}
-		f := fit{mode: withEarlier, back: len(earlier) - i}
-		if f.measure(numbers, e); f.cost(n) < best.cost(n) {
-			best = f
+		f := fit{mode: withEarlier, back: len(earlier) - i, slope: same}
+		try(f, e)
+		least, most := 0, 0
+		for k, x := range e {
+			if x < e[least] {
+				least = k
+			}
+			if x > e[most] {
+				most = k
+			}
+		}
+		if slope, ok := slopeOf(numbers[most]-numbers[least], e[most]-e[least]); ok && slope != 0 && slope != same {
+			f.slope = slope
+			try(f, e)
 		}
 	}
 	return best
+}
+
+// slopeOf returns the slope of a difference over some distance, if both are small enough for one.
+func slopeOf(differ, over uint64) (slope int64, ok bool) {
+	const limit = 1 << 46
+	if d := int64(differ); over > 0 && over < limit && -limit < d && d < limit {
+		return d << slopeBits / int64(over), true
+	}
+	return 0, false
 }
 
 // appendVector appends the head and the bits of a vector.
@@ -153,18 +189,18 @@ func appendVector(head, data []byte, numbers []uint64, earlier [][]uint64, f fit
 	case withSlope:
 		head = binary.AppendVarint(head, f.slope)
 	case withEarlier:
-		head = binary.AppendUvarint(head, uint64(f.back))
 		from = earlier[len(earlier)-f.back]
+		if f.slope == same {
+			head = binary.AppendUvarint(head, uint64(f.back)<<1)
+		} else {
+			head = binary.AppendVarint(binary.AppendUvarint(head, uint64(f.back)<<1|1), f.slope)
+		}
 	}
 	head = binary.AppendVarint(head, f.base)
 	w := bitWriter{dst: data}
 	if f.width > 0 {
 		for i := range numbers {
-			var e uint64
-			if from != nil {
-				e = from[i]
-			}
-			w.put(uint64(f.residual(numbers, i, e)-f.base), f.width)
+			w.put(uint64(f.residual(numbers, from, i)-f.base), f.width)
 		}
 	}
 	return head, w.finish()
@@ -178,7 +214,11 @@ func readVector(r *varint.Reader, earlier int) (v vector) {
 	case withSlope:
 		v.slope = unzigzag(r.Next())
 	case withEarlier:
-		if v.of = earlier - r.Size(earlier); v.of == earlier {
+		back := r.Size(2*earlier + 1)
+		if v.of, v.slope = earlier-back>>1, same; back&1 != 0 {
+			v.slope = unzigzag(r.Next())
+		}
+		if v.of == earlier {
 			r.Bad = true
 		}
 	case ofChoices:

@@ -36,8 +36,14 @@ func TestGroups(t *testing.T) {
 		n := rapid.IntRange(1, 60).Draw(t, "rows")
 		texts := rapid.SliceOfN(rapid.Bool(), 1, 14).Draw(t, "columns")
 		var numbers [][]uint64
-		for range texts {
+		for i := range texts {
 			numbers = append(numbers, drawNumbers(t, n))
+			if i > 0 && rapid.Bool().Draw(t, "follows") {
+				from, times := numbers[rapid.IntRange(0, i-1).Draw(t, "from")], rapid.Uint64Range(0, 9).Draw(t, "times")
+				for k, x := range from {
+					numbers[i][k] = x*times/4 + rapid.Uint64Range(0, 2).Draw(t, "differs")
+				}
+			}
 		}
 		text := func(column, row int) []byte { return bytes.Repeat([]byte{'a'}, int(numbers[column][row]%5)) }
 		var w groupWriter
@@ -79,6 +85,45 @@ func TestGroups(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What increases with another column takes few bits, and so does what follows from that, up to maxDepth.
+func TestColumnsThatFollow(t *testing.T) {
+	const rows = 500
+	size := func(columns int) int {
+		var w groupWriter
+		for i := range uint64(rows) {
+			x := i * 7919 % 20_000
+			cells := []cell{{number: x}, {number: 1<<63 + 3*x}, {number: 1_700_000_000_000 + x*17/4}, {number: 99 + 3*(1_700_000_000_000+x*17/4)}, {number: 5 * (1<<63 + 3*x)}}
+			w.add(cells[:columns])
+		}
+		b, _ := w.append(nil, nil, make([]bool, columns))
+		var g group
+		require.NoError(t, g.read(&varint.Reader{Rest: b}, rows, make([]bool, columns)))
+		for i := range columns {
+			require.LessOrEqual(t, g.columns[i].depth, maxDepth)
+			for row := range rows {
+				require.Equal(t, w.numbers[i][row], g.number(i, row))
+			}
+		}
+		return len(b)
+	}
+	one := size(1)
+	require.Less(t, size(5)-one, rows*(3+2*8)/8)
+}
+
+// A vector follows from at most maxDepth others.
+func TestDepthOfColumns(t *testing.T) {
+	b := []byte{8 << 2, 0} // a number of 8 bits in each row
+	for range maxDepth {
+		b = append(b, withEarlier, 1<<1, 0)
+	}
+	deeper := append(slices.Clone(b), withEarlier, 1<<1, 0)
+	texts := make([]bool, maxDepth+2)
+	var g group
+	require.NoError(t, g.read(&varint.Reader{Rest: append(b, 42)}, 1, texts[1:]))
+	require.EqualValues(t, 42, g.number(maxDepth, 0))
+	require.ErrorIs(t, g.read(&varint.Reader{Rest: append(deeper, 42)}, 1, texts), ErrDamaged)
 }
 
 // Ids are read as they were written, and any id is found at its place in their order.

@@ -14,7 +14,7 @@ import (
 // stale if the time of the thread has changed since.
 
 const (
-	filterSize = 6
+	filterSize = 4
 	timeSize   = 6
 	// OrderKeySize is the size of the keys of TableThreadByTime.
 	OrderKeySize = 1 + filterSize + timeSize + 16
@@ -22,7 +22,7 @@ const (
 	// an entry under FilterMore.
 	indexedScalars = 16
 	// textSize is the number of bytes of a source id or title in a key. A shorter text is followed by zeros.
-	textSize = 24
+	textSize = 16
 )
 
 // OrderFilter is a filter of a listing.

@@ -124,10 +124,10 @@ func TestShapeIsFrozen(t *testing.T) {
 	}
 	require.Equal(t, "crt", string(keys.Shape{}.Owners()))
 	require.Equal(t, map[string]string{
-		"a": "5;1;run;8;", "A": "6;6;thread;", "b": "thread;", "B": "16;thread;", "c": "context;", "d": "context;context;", "e": "32;", "f": "run;8;run;",
+		"a": "5;1;run;8;", "A": "4;6;thread;", "b": "thread;", "B": "16;thread;", "c": "context;", "d": "context;context;", "e": "32;", "f": "run;8;run;",
 		"g": "16;", "G": "16;8;8;", "h": "16;", "i": "8;", "k": "thread;", "K": "16;thread;", "l": "context;8;8;", "m": "context;8;8;", "n": "8;",
-		"o": "16;", "O": "thread;run;", "p": "context;", "q": "run;", "r": "run;", "R": "context;", "s": "run;8;", "S": "24 of text;thread;",
+		"o": "16;", "O": "thread;run;", "p": "context;", "q": "run;", "r": "run;", "R": "context;", "s": "run;8;", "S": "16 of text;thread;",
 		"t": "thread;", "T": "thread by its end;", "u": "16;8;4;", "v": "thread;8;", "w": "thread;context;", "x": "thread;context;", "y": "16;",
-		"Y": "24 of text;thread;",
+		"Y": "16 of text;thread;",
 	}, all)
 }

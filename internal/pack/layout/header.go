@@ -12,7 +12,7 @@ import (
 
 // FormatVersion is the version of the layout that this program writes, and the newest that
 // it reads.
-const FormatVersion = 8
+const FormatVersion = 9
 
 const (
 	HeaderSize = 64

@@ -23,19 +23,24 @@ type Stretch struct {
 
 func (s *Stretch) Last() uint64 { return s.First + s.Commits*s.Spans - 1 }
 
-// appendRuns writes a list of runs, ordered by their first commits. For each run: the
-// number of its stretches; its first place; its first commit, as the difference to
-// that of the run before; its piece. For each stretch: the number of commits skipped
-// since the one before × 4, plus 1 if it has several commits and 2 if it has several
-// spans per commit; then, if so, the number of commits less 2, and of spans less 2.
+// appendRuns writes a list of runs, ordered by their first commits. For each run: the difference of its first
+// commit to that of the run before × 2, plus 1 if both are one stretch and differ in nothing else. Otherwise:
+// the number of its stretches, its first place and its piece. For each stretch: the number of commits skipped
+// since the one before × 4, plus 1 if it has several commits and 2 if it has several spans per commit; then, if
+// so, the number of commits less 2, and of spans less 2.
 func appendRuns(dst []byte, list [][]Stretch, commit uint64) []byte {
-	for _, run := range list {
+	for i, run := range list {
+		next := run[0].Commit
+		differ := (next - commit) << 1
+		commit = next
+		if i > 0 && alike(list[i-1], run) {
+			dst = binary.AppendUvarint(dst, differ|1)
+			continue
+		}
+		dst = binary.AppendUvarint(dst, differ)
 		dst = binary.AppendUvarint(dst, uint64(len(run)))
 		dst = binary.AppendUvarint(dst, run[0].First)
-		next := run[0].Commit
-		dst = binary.AppendUvarint(dst, next-commit)
 		dst = binary.AppendUvarint(dst, uint64(run[0].Piece))
-		commit = next
 		for _, s := range run {
 			v := (s.Commit - next) << 2
 			if s.Commits > 1 {
@@ -57,19 +62,41 @@ func appendRuns(dst []byte, list [][]Stretch, commit uint64) []byte {
 	return dst
 }
 
+// alike reports whether two runs are one stretch each, and differ in their commits only.
+func alike(a, b []Stretch) bool {
+	if len(a) != 1 || len(b) != 1 {
+		return false
+	}
+	s := a[0]
+	s.Commit = b[0].Commit
+	return s == b[0]
+}
+
 // readRuns decodes a list of n runs.
 func readRuns(b []byte, n int, h layout.Header) ([][]Stretch, error) {
 	v := varint.Reader{Rest: b}
 	commit := h.FirstCommit
 	var list [][]Stretch
-	for range n {
+	for i := range n {
+		differ := v.AtMost(h.LastCommit<<1 | 1)
+		commit += differ >> 1
+		if differ&1 != 0 {
+			if v.Bad || i == 0 || len(list[i-1]) != 1 {
+				return nil, ErrMalformed
+			}
+			s := list[i-1][0]
+			if s.Commit = commit; commit+s.Commits-1 > h.LastCommit {
+				return nil, ErrMalformed
+			}
+			list = append(list, []Stretch{s})
+			continue
+		}
 		stretches := v.AtMost(uint64(len(v.Rest)))
 		if stretches == 0 {
 			return nil, ErrMalformed
 		}
 		run := make([]Stretch, 0, stretches)
 		place := v.AtMost(1<<64 - 1)
-		commit += v.AtMost(h.LastCommit)
 		next, piece := commit, int(v.AtMost(1<<31))
 		for range stretches {
 			head := v.AtMost(1 << 62)

@@ -8,6 +8,7 @@ import (
 	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/structure"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // The directory has the ids of the runs that share a fingerprint.
@@ -63,6 +64,44 @@ func TestBuckets(t *testing.T) {
 			require.Less(t, len(raw), 5*n)
 		}
 	}
+}
+
+// Lists are read as they were written, and runs that differ in their commits only take a byte each.
+func TestListsOfRuns(t *testing.T) {
+	h := layout.Header{FirstCommit: 5, LastCommit: 10_000}
+	rapid.Check(t, func(t *rapid.T) {
+		var list [][]Stretch
+		commit := h.FirstCommit
+		for range rapid.IntRange(1, runsPerList).Draw(t, "runs") {
+			var run []Stretch
+			commit += rapid.Uint64Range(0, 3).Draw(t, "skipped")
+			next, place := commit, rapid.Uint64Range(1, 2).Draw(t, "place")
+			for range rapid.IntRange(1, 2).Draw(t, "stretches") {
+				s := Stretch{Commit: next, Commits: rapid.Uint64Range(1, 3).Draw(t, "commits"), Spans: rapid.Uint64Range(1, 3).Draw(t, "spans"), First: place}
+				if len(run) == 0 {
+					s.Piece = rapid.IntRange(0, 1).Draw(t, "piece")
+				}
+				next, place = s.Commit+s.Commits+rapid.Uint64Range(0, 2).Draw(t, "gap"), s.Last()+1
+				run = append(run, s)
+			}
+			list = append(list, run)
+		}
+		b := appendRuns(nil, list, h.FirstCommit)
+		got, err := readRuns(b, len(list), h)
+		require.NoError(t, err)
+		require.Equal(t, list, got)
+		_, err = readRuns(b, len(list)+1, h)
+		require.ErrorIs(t, err, ErrMalformed)
+		_, err = readRuns(b, len(list), layout.Header{FirstCommit: 5, LastCommit: list[len(list)-1][0].Commit - 1})
+		require.ErrorIs(t, err, ErrMalformed)
+	})
+	var list [][]Stretch
+	for i := range uint64(runsPerList) {
+		list = append(list, []Stretch{{Commit: 5 + i/3, Commits: 1, Spans: 2, First: 1}})
+	}
+	require.Len(t, appendRuns(nil, list, h.FirstCommit), 6+runsPerList-1)
+	_, err := readRuns([]byte{1, 1}, 2, h) // like none
+	require.ErrorIs(t, err, ErrMalformed)
 }
 
 func FuzzLookup(f *testing.F) {
