@@ -194,7 +194,7 @@ JOIN lineage_search_term t ON t.store = $1 AND t.term >= p.low AND t.term < p.hi
 	})
 }
 
-// required returns sets of leaves, of each of which a match has one.
+// required returns sets of leaves. A match has at least one leaf of each set.
 func required(c query.Condition, numbers map[query.Leaf]int) [][]int {
 	switch {
 	case c.IsAny():
@@ -400,7 +400,7 @@ func (v *view) Places(ctx context.Context, s *searched.Scope, of []searched.Addr
 			var id []byte
 			_, err := pgx.ForEachRow(rows, []any{&n, &id}, func() error {
 				p := &places[n]
-				if of, summary, is := searched.SummaryOf(id); is {
+				if of, summary, ok := searched.SummaryOf(id); ok {
 					p.Owner, p.Run = of, structure.RunID(summary)
 				} else if len(id) == len(p.Run) {
 					p.Run = structure.RunID(id)
@@ -425,11 +425,11 @@ func (v *view) Places(ctx context.Context, s *searched.Scope, of []searched.Addr
 					p.Threads = append(p.Threads, lineage.ThreadID(thread))
 					return nil
 				}
-				context, is := searched.SummarizedIn(owner)
-				if !is && len(id) == len(context) {
-					context, is = structure.ContextID(id), true
+				context, ok := searched.SummarizedIn(owner)
+				if !ok && len(id) == len(context) {
+					context, ok = structure.ContextID(id), true
 				}
-				if was, known := contexts[context]; is && (!known || was != n) {
+				if was, known := contexts[context]; ok && (!known || was != n) {
 					contexts[context] = n
 					p.Contexts = append(p.Contexts, context)
 				}
