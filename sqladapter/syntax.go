@@ -259,10 +259,10 @@ func (x *Syntax) after(operator string, ofUser bool, parameter func() string) st
 	}
 	given, columns, position := "", []string{x.Identifier("updatedAt"), x.Identifier("id")}, []string(nil)
 	if ofUser {
-		user, is := x.Identifier("userId"), key(parameter())
-		given = user + " = " + is + " AND "
+		user, userValue := x.Identifier("userId"), key(parameter())
+		given = user + " = " + userValue + " AND "
 		if x.RowValues == AllColumns {
-			columns, position = append([]string{user}, columns...), append(position, is)
+			columns, position = append([]string{user}, columns...), append(position, userValue)
 		}
 	}
 	updated, id := parameter(), key(parameter())
@@ -273,7 +273,8 @@ func (x *Syntax) after(operator string, ofUser bool, parameter func() string) st
 	return given + "(" + strings.Join(columns, ", ") + ") " + operator + " (" + strings.Join(position, ", ") + ")"
 }
 
-// rows returns n rows of parameters, as described by the argument.
+// rows returns n rows of parameters. The argument is the number of columns, and may continue with "t" and the number of the column
+// that has terms, from 1.
 func (x *Syntax) rows(argument string, n int, parameter func() string) (string, error) {
 	columns, terms, _ := strings.Cut(argument, "t")
 	width, err := strconv.Atoi(columns)

@@ -40,7 +40,7 @@ func (s *Scope) Names(name string) (all []string) {
 // Chosen returns a source id as a caller of the scope chose it.
 func (s *Scope) Chosen(sourceID string) string {
 	for _, space := range s.Names("") {
-		if chosen, is := strings.CutPrefix(sourceID, space); is {
+		if chosen, ok := strings.CutPrefix(sourceID, space); ok {
 			return chosen
 		}
 	}

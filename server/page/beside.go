@@ -54,11 +54,11 @@ func (p *Page) sendBeside(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	is, err := p.placeOf(r, r.URL.Query().Get("in"))
+	place, err := p.placeOf(r, r.URL.Query().Get("in"))
 	if err != nil {
 		return err
 	}
-	v, err := p.besideOf(r.Context(), is, at)
+	v, err := p.besideOf(r.Context(), place, at)
 	if err != nil {
 		return err
 	}

@@ -82,9 +82,9 @@ func (p *Page) editableOf(ctx context.Context, ref lineage.SpanRef, index int) (
 		return nil, err
 	}
 	e := &editable{}
-	for _, is := range entries {
-		if is.Index == index {
-			e.Entry = is
+	for _, entry := range entries {
+		if entry.Index == index {
+			e.Entry = entry
 		}
 	}
 	switch {
@@ -179,18 +179,18 @@ func positionGiven(q url.Values) (at uint64, index int, err error) {
 // askEdit shows the form for editing a message, and the messages that follow it.
 func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	is, err := p.placeOf(r, r.URL.Query().Get("in"))
+	place, err := p.placeOf(r, r.URL.Query().Get("in"))
 	if err != nil {
 		return err
 	}
-	if is.Context == "" {
+	if place.Context == "" {
 		return refuse("Only a message of a branch can be edited: open the branch.")
 	}
-	v := &editView{place: is}
+	v := &editView{place: place}
 	if v.At, v.Index, err = positionGiven(r.URL.Query()); err != nil {
 		return err
 	}
-	ref, err := p.o.Store.At(ctx, is.Tip, v.At)
+	ref, err := p.o.Store.At(ctx, place.Tip, v.At)
 	if err != nil {
 		return err
 	}
@@ -199,12 +199,12 @@ func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v.Text, v.JSON, v.Mark = e.text, e.isJSON, markOf(e.text)
-	length, err := p.o.Store.Position(ctx, is.Tip)
+	length, err := p.o.Store.Position(ctx, place.Tip)
 	if err != nil {
 		return err
 	}
 	v.After = length - v.At
-	signs, err := p.outlines.of(ctx, is.Tip)
+	signs, err := p.outlines.of(ctx, place.Tip)
 	if err != nil {
 		return err
 	}
@@ -219,10 +219,10 @@ func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if v.Name, err = p.freeName(ctx, is.Thread); err != nil {
+	if v.Name, err = p.freeName(ctx, place.Thread); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "edit", &view{Title: "Edit · " + is.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "edit", &view{Title: "Edit · " + place.Title, Body: v})
 }
 
 // listFollowing lists the first messages after the edited one.

@@ -55,16 +55,16 @@ func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 	var places [2]*place
 	for i, key := range []string{"a", "b"} {
 		in := r.URL.Query().Get(key)
-		is, err := p.placeOf(r, in)
+		side, err := p.placeOf(r, in)
 		if err != nil {
 			return err
 		}
 		if _, err := structure.ParseSpanRef(in); err == nil {
-			if is.Branch, err = p.nameOf(ctx, is); err != nil {
+			if side.Branch, err = p.nameOf(ctx, side); err != nil {
 				return err
 			}
 		}
-		places[i] = is
+		places[i] = side
 	}
 	if places[0].Tip.IsZero() || places[1].Tip.IsZero() {
 		return refuse("A branch without messages cannot be compared.")
@@ -80,16 +80,16 @@ func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	for i, is := range places {
+	for i, side := range places {
 		s := &v.Sides[i]
-		if s.Length, err = p.o.Store.Position(ctx, is.Tip); err != nil {
+		if s.Length, err = p.o.Store.Position(ctx, side.Tip); err != nil {
 			return err
 		}
-		is.prefix = string("ab"[i]) + "-"
-		s.Name, s.Href = is.Branch, is.Href(common+1)
+		side.prefix = string("ab"[i]) + "-"
+		s.Name, s.Href = side.Branch, side.Href(common+1)
 		to := min(common+window/2, s.Length)
 		s.More = s.Length - to
-		if s.Messages, err = p.messages(ctx, is, lineage.Window{From: common + 1, To: to}); err != nil {
+		if s.Messages, err = p.messages(ctx, side, lineage.Window{From: common + 1, To: to}); err != nil {
 			return err
 		}
 	}

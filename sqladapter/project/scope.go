@@ -72,9 +72,9 @@ type visibleRun struct {
 	last uint64
 	// has is the part that the database has.
 	has extent
-	// counted is set if own is known: the number of messages, from the first on, that have their own ids.
-	counted bool
+	// own is the number of messages, from the first on, that have their own ids. It is known if counted is set.
 	own     uint64
+	counted bool
 }
 
 // view is what a scope sees.

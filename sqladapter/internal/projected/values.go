@@ -68,8 +68,8 @@ func HashText(id content.ID) any {
 }
 
 // Boolean returns 1 for true and 0 for false.
-func Boolean(is bool) int {
-	if is {
+func Boolean(b bool) int {
+	if b {
 		return 1
 	}
 	return 0
