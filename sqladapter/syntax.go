@@ -70,13 +70,14 @@ type Syntax struct {
 	Integrity Statement
 }
 
-// RowValues tells for which comparisons of row values, such as (a, b) < (1, 2), a database uses an index.
+// RowValues says with which comparisons of row values, such as (a, b) < (1, 2), a page is read from an index. The page is one of
+// all rows, or of the rows that have given values in the first columns of the index.
 type RowValues uint8
 
 const (
 	// NoRowValues means that the database has no row values.
 	NoRowValues RowValues = iota
-	// OrderedColumns means comparisons of the columns that follow columns with given values.
+	// OrderedColumns means comparisons without the columns that have given values.
 	OrderedColumns
 	// AllColumns means comparisons that include the columns with given values. They keep a planner that does not know
 	// the values from choosing an index with only the other columns.

@@ -260,11 +260,11 @@ func (c *collection) prune(raised *catalog) error {
 	e.write.Lock()
 	e.hide(c.barrier)
 	e.write.Unlock()
-	will := shadow.index.Snapshot()
-	defer will.Close()
+	after := shadow.index.Snapshot()
+	defer after.Close()
 	e.collecting.pruned.Lock()
 	defer e.collecting.pruned.Unlock()
-	if err := c.change(raised.Snapshot, will); err != nil {
+	if err := c.change(raised.Snapshot, after); err != nil {
 		return err
 	}
 	e.collecting.done = true
@@ -276,9 +276,9 @@ const batchEntries = 4 << 10
 
 // change applies the difference between two states to the index, except for entries
 // that later commits have changed.
-func (c *collection) change(now, will *index.Snapshot) error {
-	p := pruning{engine: c.engine, will: will}
-	for d, err := range index.Differences(now.Scan(nil, nil), will.Scan(nil, nil)) {
+func (c *collection) change(now, after *index.Snapshot) error {
+	p := pruning{engine: c.engine, will: after}
+	for d, err := range index.Differences(now.Scan(nil, nil), after.Scan(nil, nil)) {
 		if err != nil {
 			return err
 		}
@@ -291,7 +291,7 @@ func (c *collection) change(now, will *index.Snapshot) error {
 	}
 	return p.flush(func() {
 		e := c.engine
-		e.counts = e.counts.Since(keys.CountersOf(now.State().Counts), keys.CountersOf(will.State().Counts))
+		e.counts = e.counts.Since(keys.CountersOf(now.State().Counts), keys.CountersOf(after.State().Counts))
 		e.cache.ForgetCurrent()
 	}, pendingEntry(c.live))
 }

@@ -75,30 +75,30 @@ func (p *Page) rename(w http.ResponseWriter, r *http.Request) error {
 
 // shown returns the history that a form refers to, and its tip when the form was displayed. The error is errMoved if
 // another branch has become active.
-func (p *Page) shown(w http.ResponseWriter, r *http.Request) (is *place, tip lineage.SpanRef, err error) {
+func (p *Page) shown(w http.ResponseWriter, r *http.Request) (place *place, tip lineage.SpanRef, err error) {
 	f, err := form(w, r)
 	if err != nil {
 		return nil, tip, err
 	}
-	if is, err = p.placeOf(r, f.Get("in")); err != nil {
+	if place, err = p.placeOf(r, f.Get("in")); err != nil {
 		return nil, tip, err
 	}
-	if is.Context != f.Get("context") {
+	if place.Context != f.Get("context") {
 		return nil, tip, errMoved
 	}
 	if tip, err = structure.ParseSpanRef(f.Get("tip")); err != nil {
 		return nil, tip, refuse("%.80q is no message.", f.Get("tip"))
 	}
-	return is, tip, nil
+	return place, tip, nil
 }
 
 // nameAt returns the name in a form, and the message at the form's position in its history. The error is errMoved if
 // the history is no longer a continuation of the displayed one.
-func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, is *place, ref lineage.SpanRef, err error) {
+func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, place *place, ref lineage.SpanRef, err error) {
 	if name, err = given(w, r, "name"); err != nil {
 		return name, nil, ref, err
 	}
-	is, tip, err := p.shown(w, r)
+	place, tip, err := p.shown(w, r)
 	if err != nil {
 		return name, nil, ref, err
 	}
@@ -109,7 +109,7 @@ func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, is *
 	if err != nil {
 		return name, nil, ref, err
 	}
-	common, err := p.o.Store.CommonPrefix(r.Context(), tip, is.Tip)
+	common, err := p.o.Store.CommonPrefix(r.Context(), tip, place.Tip)
 	if err != nil {
 		return name, nil, ref, err
 	}
@@ -121,7 +121,7 @@ func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, is *
 		return name, nil, ref, notPosition(r.PostForm.Get("at"))
 	}
 	ref, err = p.o.Store.At(r.Context(), tip, at)
-	return name, is, ref, err
+	return name, place, ref, err
 }
 
 // fork creates a branch after a message.

@@ -30,13 +30,13 @@ type side struct {
 const before = 2
 
 // nameOf returns the displayed name of a position: the names that point to it, or else its number.
-func (p *Page) nameOf(ctx context.Context, is *place) (name string, err error) {
-	position, err := p.o.Store.Position(ctx, is.Tip)
+func (p *Page) nameOf(ctx context.Context, place *place) (name string, err error) {
+	position, err := p.o.Store.Position(ctx, place.Tip)
 	if err != nil {
 		return "", err
 	}
-	err = p.graphs.Read(ctx, is.Info.ID, func(g *graph.Graph) error {
-		for _, l := range g.Labels[g.Place(is.Tip)] {
+	err = p.graphs.Read(ctx, place.Info.ID, func(g *graph.Graph) error {
+		for _, l := range g.Labels[g.Place(place.Tip)] {
 			if name == "" || l.Active {
 				name = l.String()
 			}

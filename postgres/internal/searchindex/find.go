@@ -46,7 +46,8 @@ JOIN lineage_search_usage u ON u.store = $1 AND u.run = d.run AND u.seq = d.seq 
 	typesSQL = ` AND ($2::bytea IS NULL OR true) AND ($3::bytea IS NULL OR true) AND ($4::bytea[] IS NULL OR true) AND ($8::bytea[] IS NULL OR true)`
 )
 
-// occurrencesSQL returns the statement for the words of messages.
+// occurrencesSQL returns the statement that reads the words of messages: only of those in scope if restricted is set, only of those
+// that have a text of the driver if driven is set (see findDriver), and with the places of each term if places is set.
 func occurrencesSQL(restricted, driven, places bool) string {
 	head, from, scope, columns := ``, withText, inRuns, columnsSQL+wordsSQL
 	if restricted {
@@ -61,7 +62,7 @@ func occurrencesSQL(restricted, driven, places bool) string {
 	return head + `SELECT ` + columns + ` ` + from + scope + whereSQL + typesSQL
 }
 
-// mostDriving is the largest number of texts with a term that the messages are found by.
+// mostDriving is the largest number of texts of a driver: see findDriver.
 const mostDriving = 5000
 
 // view is the index as one search sees it: all its statements read the same generation.
