@@ -14,15 +14,16 @@ PORTABLE := $(wildcard lineage/lock internal/vfs internal/sharing internal/remot
 
 # Packages and tests that are marked in their test files.
 LONG = $(shell scripts/marked.sh packages long)
-SEQUENTIAL = $(shell scripts/marked.sh packages sequential)
-NORACE = $(shell scripts/marked.sh packages norace)
-NORACETESTS = $$(scripts/marked.sh tests norace)
+RACED = $(shell scripts/marked.sh packages race)
+NORACE = $$(scripts/marked.sh tests norace)
+# Packages in which something runs without the race detector though the tests run with it: marked tests, or benchmarks.
+UNWATCHED = $(foreach p,$(RACED),$(if $(shell grep -lE '^(//test:norace$$|func Benchmark)' $(p)/*_test.go),$(p)))
 
 # Libraries that only compute are not watched by the race detector, with which SQLite takes ten times as long. Ours are,
 # and so is rapid: the linker may keep its copy of a generic function of the standard library for all packages, and
 # synchronisation that is not watched looks like a race. Conversions of pointers are checked, except in the standard library.
-UNWATCHED := modernc.org/... github.com/klauspost/compress/... github.com/andybalholm/brotli/...
-RACE := -race -gcflags=std=-d=checkptr=0 $(UNWATCHED:%=-gcflags=%=-race=false)
+LIBRARIES := modernc.org/... github.com/klauspost/compress/... github.com/andybalholm/brotli/...
+RACE := -race -gcflags=std=-d=checkptr=0 $(LIBRARIES:%=-gcflags=%=-race=false)
 # Modules of their own.
 MODULES := bench adapters/adk adapters/eino internal/sdktest tools
 
@@ -30,13 +31,14 @@ MODULES := bench adapters/adk adapters/eino internal/sdktest tools
 QUICK := -vet=off -ldflags=-w
 TESTFLAGS := $(QUICK) -count=1 -timeout 2h -json
 # Tests run in two lanes at the same time, with the race detector and without: while a lane waits, or has but one package
-# left, the other one has the processors. Long packages are first.
-WATCHED = scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip "$(NORACETESTS)" \
-  $$(go list $(LONG) ./... | grep -vxFf <(go list $(SEQUENTIAL)))
+# left, the other one has the processors. Long packages are first. Benchmarks run once, with little.
+PACKAGES = go list $(LONG) ./... | grep $(1) <(go list $(RACED))
+WATCHED = scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip "$(NORACE)" $$($(call PACKAGES,-xFf))
+ONCE = scripts/inmemory.sh go test $(TESTFLAGS) -bench . -benchtime 1x
 PLAIN = status=0; \
-  scripts/inmemory.sh go test $(TESTFLAGS) -run "$(NORACETESTS)" $$(go list $(LONG) $(NORACE)) || status=1; \
+  $(ONCE) $$($(call PACKAGES,-vxFf)) || status=1; \
+  $(ONCE) -run "$(NORACE)" $$(go list $(UNWATCHED)) || status=1; \
   for module in $(MODULES); do scripts/inmemory.sh go -C $$module test $(TESTFLAGS) ./... || status=1; done; \
-  scripts/inmemory.sh go test $(TESTFLAGS) $(SEQUENTIAL) || status=1; \
   exit $$status
 CAMPAIGN = LINEAGE_CAMPAIGN=$(ROUNDS) scripts/inmemory.sh go test -count=1 -timeout 0 -json
 
@@ -53,8 +55,9 @@ build: ## Compile every package, and the commands into .bin/
 test: export GORACE := atexit_sleep_ms=0
 # Tests leave much garbage and keep little, so that collecting it less often saves more time than it takes memory.
 test: export GOGC := 300
+test: export LINEAGE_BENCH_MESSAGES := 2000
 .PHONY: test
-test: ## Install what tests need, then run every test with the race detector
+test: ## Install what tests need, then run every test, with the race detector where goroutines share memory
 	@echo 'Installed first, where missing: the Debian packages postgresql, pgbouncer and chromium (as root); npm packages, and Node, into $(BIN)/' >&2
 	@scripts/postgres.sh
 	@scripts/chromium.sh
@@ -66,6 +69,10 @@ test: ## Install what tests need, then run every test with the race detector
 	@scripts/js.sh
 	@$(MAKE) --no-print-directory tools
 	@scripts/lanes.sh $(BIN)/testsummary '$(WATCHED)' '$(PLAIN)'
+
+.PHONY: race
+race: tools ## Run every test with the race detector (about an hour)
+	GORACE=atexit_sleep_ms=0 scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) ./... | $(BIN)/testsummary
 
 .PHONY: lint
 lint: tools ## Check the formatting, vet, staticcheck
@@ -104,11 +111,6 @@ operations: ## Measure the context engine beside the TypeScript package, by proc
 microbench: ## Run the Go benchmarks COUNT times each (default 6)
 	go test -run '^$$' -bench . -benchmem -count $(COUNT) ./...
 
-.PHONY: bench-smoke
-bench-smoke: ## Prove that the benchmarks run; the figures mean nothing
-	LINEAGE_BENCH_MESSAGES=2000 scripts/inmemory.sh go test $(QUICK) -short -run '^$$' -bench . -benchtime 1x \
-	  $$(grep -rl --include='*_test.go' '^func Benchmark' . --exclude-dir=bench --exclude-dir=adapters | xargs -n 1 dirname | sort -u)
-
 .PHONY: vuln
 vuln: tools ## Look for known vulnerabilities, where the database can be reached
 	scripts/vulncheck.sh
@@ -117,7 +119,7 @@ vuln: tools ## Look for known vulnerabilities, where the database can be reached
 ci: ## Run every check, as .ci/run does
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory build
-	@$(MAKE) --no-print-directory -j 2 -O cross bench-smoke # benchmarks run one after another
+	@$(MAKE) --no-print-directory cross
 	@$(MAKE) --no-print-directory vuln
 	@$(MAKE) --no-print-directory test
 

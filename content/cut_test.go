@@ -46,7 +46,6 @@ func TestCutOfLittle(t *testing.T) {
 	require.Equal(t, chunkMap{KeyOf(body): body}, store)
 }
 
-//test:norace
 func TestEditCostsLittle(t *testing.T) {
 	body := randomBytes(11, 10<<20)
 	middle := len(body) / 2

@@ -25,7 +25,6 @@ func TestTreeReaderIsAReader(t *testing.T) {
 	}
 }
 
-//test:norace
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := drawBody(t, 1<<20)
@@ -46,8 +45,6 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // Reads after any moves in a deep tree return the bytes of the body.
-//
-//test:norace
 func TestMovesInDeepTree(t *testing.T) {
 	store := make(chunkMap)
 	root := store.build(t, tinyChunks(40_000))

@@ -5,13 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -66,12 +66,7 @@ const largeStore = 200_000
 // measurement, and rounds are too short for a checkpoint.
 func BenchmarkExtendInLargeStore(b *testing.B) {
 	const rounds, extends = 15, 500
-	n := largeStore
-	if text := os.Getenv("LINEAGE_BENCH_MESSAGES"); text != "" {
-		var err error
-		n, err = strconv.Atoi(text)
-		require.NoError(b, err)
-	}
+	n := campaign.BenchMessages(b, largeStore)
 	contexts := make([]*lineage.Context, 2)
 	for i, length := range []int{10_000, n} {
 		s := newStore(b)

@@ -149,8 +149,6 @@ func (js *javaScriptTests) vitest(t *testing.T, args ...string) map[string]int {
 
 // TestClientForJavaScript runs the tests of clients/js against a server: the client, and its adapters with the suites that the
 // frameworks publish for what is adapted. None of their tests is left out.
-//
-//test:norace
 func TestClientForJavaScript(t *testing.T) {
 	js := newJavaScript(t)
 	passed := js.vitest(t)

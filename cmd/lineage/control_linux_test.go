@@ -201,8 +201,6 @@ func requireSafe(t *testing.T, text, what string) {
 
 // Whatever is stored, named or typed, no command writes control characters to a terminal,
 // in JSON or in errors.
-//
-//test:norace
 func TestNoControlCharactersReachATerminal(t *testing.T) {
 	ownHome(t)
 	parent := t.TempDir()

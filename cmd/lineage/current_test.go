@@ -43,8 +43,6 @@ func listedFirst(t require.TestingT, dir string) (first, current string) {
 }
 
 // The thread that was updated last is listed first, and is the current one.
-//
-//test:norace
 func TestTheLatestChatIsCurrent(t *testing.T) {
 	outer := t
 	rapid.Check(t, func(t *rapid.T) {
@@ -145,8 +143,6 @@ func TestTheLatestChatIsFoundWithoutTheOthers(t *testing.T) {
 }
 
 // No command works on another thread because the file that names the chosen one is damaged.
-//
-//test:norace
 func TestDamagedCurrentChat(t *testing.T) {
 	dir := newStore(t)
 	run := func(args ...string) result { return runLine(t.Context(), append(args, "--store", dir)...) }

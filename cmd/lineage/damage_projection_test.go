@@ -76,8 +76,6 @@ func addRows(db *sql.DB, table string, all map[string]int) error {
 // TestDamageOfAProjection flips single bytes of a store with a projection beside it, in a SQLite file, and brings the
 // projection up to date or compares it. Damage to the store never reaches the database: what it has then are rows of a
 // sound one. Damage to the database is reported by a comparison, or no row shows it.
-//
-//test:norace
 func TestDamageOfAProjection(t *testing.T) {
 	for _, prepare := range []string{"", "pack", "pack --dense"} {
 		t.Run("store "+prepare, func(t *testing.T) {
@@ -130,8 +128,6 @@ func damageProjection(t *testing.T, prepare string) {
 }
 
 // The id of a row may be right in an index of the database and damaged in the table, or the other way round.
-//
-//test:norace
 func TestCompareFindsADamagedID(t *testing.T) {
 	room := t.TempDir()
 	dir, path := filepath.Join(room, "store"), filepath.Join(room, projectionFile)

@@ -131,8 +131,6 @@ func endlessly(w io.WriteCloser) {
 }
 
 // Commands that would work for long end with the first signal, and the store is whole.
-//
-//test:norace
 func TestSignalsEndCommands(t *testing.T) {
 	large := largeStore(t)
 	for _, line := range []string{

@@ -38,8 +38,6 @@ func sizeOf(t *testing.T, dir string) (size int64) {
 
 // A large body that comes through a pipe goes in and out whole. When the process is killed while it comes, nothing that was
 // said before is lost, and what came of it is collected.
-//
-//test:norace
 func TestKilledWhileALargeBodyComes(t *testing.T) {
 	body := make([]byte, largeBody)
 	random := rand.NewChaCha8([32]byte{1})
@@ -94,8 +92,6 @@ func TestKilledWhileALargeBodyComes(t *testing.T) {
 }
 
 // A text that is too large is refused by edit, and not cut.
-//
-//test:norace
 func TestEditRefusesWhatIsTooLarge(t *testing.T) {
 	campaign.Long(t)
 	dir, large := newStore(t), filepath.Join(t.TempDir(), "large")

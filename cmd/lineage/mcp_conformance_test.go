@@ -237,8 +237,6 @@ func lineageProgram(t *testing.T) string {
 
 // TestAgentsListTheServer adds the entry for real agents, which then list it. Gemini CLI and Qwen Code start the server to
 // see whether it answers.
-//
-//test:norace
 func TestAgentsListTheServer(t *testing.T) {
 	modules := os.Getenv("LINEAGE_TEST_AGENTS")
 	if modules == "" {

@@ -15,7 +15,6 @@ import (
 	"github.com/lineage-store/lineage/internal/pgtest"
 )
 
-//test:norace
 func TestCommandsWorkOnPostgres(t *testing.T) {
 	campaign.Long(t)
 	dsn := pgtest.DSN(t)

@@ -91,7 +91,6 @@ func scriptParams(dir string) testscript.Params {
 	}
 }
 
-//test:norace
 func TestScripts(t *testing.T) { testscript.Run(t, scriptParams("testdata/script")) }
 
 // sqlite FILE SCRIPT runs a script on a SQLite file, as another program would.
@@ -228,8 +227,6 @@ const aSession = `{"parentUuid":null,"type":"user","uuid":"u1","sessionId":"s1",
 
 // Every command's examples are run on the same small store, and only in full runs, because TestScripts runs
 // every command.
-//
-//test:norace
 func TestExamples(t *testing.T) {
 	campaign.Long(t)
 	store, dir := exampleStore(t), t.TempDir()
@@ -272,8 +269,6 @@ func TestExitCodesAreDocumentedOnce(t *testing.T) {
 }
 
 // The demonstration works, and leaves alone what is not its own.
-//
-//test:norace
 func TestDemo(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the demonstration is a shell script")
@@ -297,8 +292,6 @@ func TestDemo(t *testing.T) {
 }
 
 // The commands that the README shows work one after the other, and the search finds what was said before.
-//
-//test:norace
 func TestReadmeCommands(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)

@@ -24,8 +24,6 @@ func cloned(t *testing.T, variable, repository, folder string) string {
 }
 
 // TestSuiteOfClaudeAgent runs the suite of the repository of the Claude Agent SDK for session stores, unmodified.
-//
-//test:norace
 func TestSuiteOfClaudeAgent(t *testing.T) {
 	from := cloned(t, "LINEAGE_TEST_CLAUDE_AGENT_CLONE", "github.com/anthropics/claude-agent-sdk-typescript", filepath.Join("examples", "session-stores", "shared"))
 	js := newJavaScript(t)
@@ -37,8 +35,6 @@ func TestSuiteOfClaudeAgent(t *testing.T) {
 
 // TestSuitesOfDeepAgents runs the suites of the repository of deepagents that work on a store, unmodified, with ours for its own. Those of
 // the kinds of its own storage, as its tables, are not among them.
-//
-//test:norace
 func TestSuitesOfDeepAgents(t *testing.T) {
 	from := cloned(t, "LINEAGE_TEST_DEEPAGENTS_CLONE", "github.com/JanuaryLabs/deepagents, release/0.29.1", filepath.Join("packages", "context"))
 	js := newJavaScript(t)

@@ -61,13 +61,30 @@ func Sample(n, about int) (sample []int) {
 	return sample
 }
 
-// Sequential returns the tests of a conformance suite for a test that is marked norace, given that another test of the
-// package runs the concurrent ones: the sequential tests, and with -short, where Long skips the other, all.
+// Sequential returns the tests of a conformance suite for one of two tests of a package, of which the other runs the
+// concurrent ones: the sequential tests, and with -short, where Long skips the other, all.
 func Sequential[T any](sequential, concurrent []T) []T {
 	if testing.Short() {
 		return slices.Concat(sequential, concurrent)
 	}
 	return sequential
+}
+
+// Messages is the environment variable with the number of messages for benchmarks.
+const Messages = "LINEAGE_BENCH_MESSAGES"
+
+// BenchMessages returns the number of messages for a benchmark, ordinary unless the variable Messages sets another.
+func BenchMessages(b *testing.B, ordinary int) int {
+	b.Helper()
+	text := os.Getenv(Messages)
+	if text == "" {
+		return ordinary
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		b.Fatalf("%s is %q, which is not a positive number", Messages, text)
+	}
+	return n
 }
 
 // Long skips a test with -short.

@@ -1,4 +1,5 @@
 //test:long
+//test:race
 
 package embedded
 

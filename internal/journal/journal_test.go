@@ -1,3 +1,5 @@
+//test:race
+
 package journal
 
 import (

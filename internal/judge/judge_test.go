@@ -1,5 +1,3 @@
-//test:sequential
-
 package judge_test
 
 import (

@@ -1,3 +1,5 @@
+//test:race
+
 package logline_test
 
 import (

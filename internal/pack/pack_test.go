@@ -1,5 +1,3 @@
-//test:sequential
-
 package pack
 
 import (

@@ -114,8 +114,6 @@ func feedOf(t require.TestingT, s *lineage.Store) []byte {
 
 // What was erased is nowhere, once the store was collected and what follows it has followed:
 // not in a file of the store, its search or a database. What others said is still there.
-//
-//test:norace
 func TestEraseReaches(t *testing.T) {
 	testEraseReaches(t, func(dir string) (*sqladapter.DB, func() string) {
 		db, err := sqlite.Open(bg, filepath.Join(dir, "chats.db"), sqladapter.Options{})
@@ -125,8 +123,6 @@ func TestEraseReaches(t *testing.T) {
 }
 
 // TestEraseReachesPostgres does the same with a projection in Postgres, whose rows are looked at.
-//
-//test:norace
 func TestEraseReachesPostgres(t *testing.T) {
 	campaign.Long(t)
 	dsn := pgtest.DSN(t)

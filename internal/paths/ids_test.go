@@ -64,8 +64,6 @@ func textsTo(c *archive.Conversation, id string) (texts []string) {
 
 // Whatever ids the messages of other chats have, a chat that was imported is read, continued and searched as it was in
 // the archive, in a store and in a database that the store is projected to.
-//
-//test:norace
 func TestImportedChatsHaveTheirOwnMessages(t *testing.T) {
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {

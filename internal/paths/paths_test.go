@@ -174,8 +174,6 @@ var paths = []path{
 
 // A text is kept once by whatever way it comes: the journal has it once, and little for each
 // message.
-//
-//test:norace
 func TestOneTextByEveryPath(t *testing.T) {
 	for _, size := range []int{1 << 10, 8 << 10, 30 << 10, 60 << 10, 100 << 10} {
 		n := 300
@@ -208,8 +206,6 @@ func TestOneTextByEveryPath(t *testing.T) {
 
 // What is written by each way is read alike by each way, before and after the store was opened
 // again, packed, collected, and moved in a bundle.
-//
-//test:norace
 func TestReadByEveryPath(t *testing.T) {
 	threads := []string{"a", "b"}
 	for _, p := range paths {

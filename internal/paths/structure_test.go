@@ -53,8 +53,6 @@ func sameTexts(conversations, messages int) (all [][]said) {
 
 // TestStructureOfManyConversations imports as many conversations as an archive of a busy service has: ten
 // thousand, of a hundred messages each, with the same texts at times that do not repeat.
-//
-//test:norace
 func TestStructureOfManyConversations(t *testing.T) {
 	campaign.Long(t)
 	const conversations, messages = 10_000, 100
@@ -293,8 +291,6 @@ func journalSize(t *testing.T, dir string) (n int) {
 
 // Conversations that have the same texts at different times take little beside what differs,
 // whichever way they come and however their messages are spelled.
-//
-//test:norace
 func TestStructureOfEqualTexts(t *testing.T) {
 	all := sameTexts(20, 100)
 	n, text := len(all)*len(all[0]), 0

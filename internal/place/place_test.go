@@ -138,8 +138,6 @@ func (w *world) place(t require.TestingT, keys []key, rival func()) {
 }
 
 // What several writers place is in the store once, whatever they commit between the reading and the commit of another.
-//
-//test:norace
 func TestPlacesOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
@@ -199,8 +197,6 @@ func TestBehind(t *testing.T) {
 }
 
 // The cost of a message does not depend on the number of its siblings, nor on the number of messages of the thread.
-//
-//test:norace
 func TestManySiblings(t *testing.T) {
 	for _, id := range []string{"", "id"} {
 		costs := make(map[int]int64)

@@ -121,8 +121,6 @@ func (w *present) place(t require.TestingT, messages []stated, rival func()) {
 }
 
 // The ids of a source that has the present state lead to what it states last, and each state is added once.
-//
-//test:norace
 func TestPresentState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &present{world: newWorld(t), ids: make(map[string][]placedAs), others: make(map[placedAs]structure.SpanRef)}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -12,21 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/bundle"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// benchMessages is how many messages of 500 bytes the benchmarks copy.
-func benchMessages(b *testing.B) int {
-	n, err := strconv.Atoi(os.Getenv("LINEAGE_BENCH_MESSAGES"))
-	if err != nil {
-		n = 20_000
-	}
-	return n
-}
 
 // filledStore creates a store of threads with 100 messages each.
 func filledStore(b *testing.B, messages int) *lineage.Store {
@@ -65,7 +56,7 @@ func perMessage(b *testing.B, messages int) {
 }
 
 func BenchmarkWrite(b *testing.B) {
-	n := benchMessages(b)
+	n := campaign.BenchMessages(b, 20_000)
 	s := filledStore(b, n)
 	for b.Loop() {
 		report, err := bundle.Write(bg, s, io.Discard, bundle.WriteOptions{})
@@ -76,7 +67,7 @@ func BenchmarkWrite(b *testing.B) {
 }
 
 func BenchmarkImport(b *testing.B) {
-	n := benchMessages(b)
+	n := campaign.BenchMessages(b, 20_000)
 	var whole bytes.Buffer
 	_, err := bundle.Write(bg, filledStore(b, n), &whole, bundle.WriteOptions{})
 	require.NoError(b, err)
@@ -91,7 +82,7 @@ func BenchmarkImport(b *testing.B) {
 }
 
 func BenchmarkImportAgain(b *testing.B) {
-	n := benchMessages(b)
+	n := campaign.BenchMessages(b, 20_000)
 	s := filledStore(b, n)
 	var whole bytes.Buffer
 	_, err := bundle.Write(bg, s, &whole, bundle.WriteOptions{})
@@ -104,7 +95,7 @@ func BenchmarkImportAgain(b *testing.B) {
 }
 
 func BenchmarkTake(b *testing.B) {
-	n := benchMessages(b)
+	n := campaign.BenchMessages(b, 20_000)
 	s := filledStore(b, n)
 	for b.Loop() {
 		_, err := bundle.Take(bg, s)

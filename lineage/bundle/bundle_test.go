@@ -96,7 +96,6 @@ func TestChosenContext(t *testing.T) {
 	require.ErrorIs(t, err, lineage.ErrNotFound)
 }
 
-//test:norace
 func TestInventory(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	_, main := newThread(t, a, "one")
@@ -298,8 +297,6 @@ func TestConflict(t *testing.T) {
 
 // TestConflictBothWays imports in both directions, at the same time or one after the other. The
 // copy of a context that one import created meets the copy that the other import creates.
-//
-//test:norace
 func TestConflictBothWays(t *testing.T) {
 	start := time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC)
 	for name, clock := range map[string]func() func() time.Time{
@@ -364,7 +361,6 @@ func TestSameSaidApart(t *testing.T) {
 	requireSound(t, b)
 }
 
-//test:norace
 func TestLongRunApart(t *testing.T) {
 	a, b, main := copies(t)
 	for i := range 700 {
@@ -386,8 +382,6 @@ func TestLongRunApart(t *testing.T) {
 }
 
 // TestRunWasCut imports into a run whose end was collected. Nothing is added to that run.
-//
-//test:norace
 func TestRunWasCut(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	c, err := a.NewContext(bg, lineage.ContextOptions{})
@@ -407,7 +401,6 @@ func TestRunWasCut(t *testing.T) {
 	requireSound(t, b)
 }
 
-//test:norace
 func TestErased(t *testing.T) {
 	a, b := newStore(t), newStore(t)
 	_, main := newThread(t, a, "one")

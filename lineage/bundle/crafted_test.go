@@ -33,8 +33,6 @@ type rawEntry struct {
 // TestCraftedFields changes fields, lengths, counts, references and records of bundles and gives the
 // result valid checksums, most often digests too. It is imported, or refused with a typed error and
 // leaves nothing. The store is sound, also one that has the original.
-//
-//test:norace
 func TestCraftedFields(t *testing.T) {
 	var bundles [][]rawEntry
 	for _, name := range []string{"store.bundle", "nothing-new.bundle"} {
@@ -112,8 +110,6 @@ func TestCraftedFields(t *testing.T) {
 
 // TestManyEntriesInLittle imports a small bundle with millions of entries. It is refused before they take
 // time.
-//
-//test:norace
 func TestManyEntriesInLittle(t *testing.T) {
 	var b bytes.Buffer
 	out, err := newWriter(&b)

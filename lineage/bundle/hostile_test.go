@@ -62,8 +62,6 @@ func goldenBundle(t testing.TB) []byte {
 
 // TestDamage imports bundles that are cut short anywhere, or have any bit flipped. Nothing of them
 // is applied.
-//
-//test:norace
 func TestDamage(t *testing.T) {
 	whole, s := goldenBundle(t), emptyStore(t)
 	try := func(b []byte, what string, at int) {
@@ -322,8 +320,6 @@ func TestContradictions(t *testing.T) {
 }
 
 // TestImpossibleFrames reads frames with wrong headers.
-//
-//test:norace
 func TestImpossibleFrames(t *testing.T) {
 	frame := func(kind byte, stored []byte, size uint32) []byte {
 		c := craft(t)
@@ -341,7 +337,6 @@ func TestImpossibleFrames(t *testing.T) {
 	}
 }
 
-//test:norace
 func TestTooLarge(t *testing.T) {
 	s := emptyStore(t)
 	_, err := s.CreateThread(bg, lineage.ThreadOptions{Metadata: bytes.Repeat([]byte("1"), maxEntry)})
@@ -425,8 +420,6 @@ func FuzzEntries(f *testing.F) {
 }
 
 // An inventory with wrong counts and the right hash is refused with little memory.
-//
-//test:norace
 func TestInflatedInventory(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("testdata", "store.inventory"))
 	require.NoError(t, err)

@@ -330,8 +330,6 @@ func TestModel(t *testing.T) {
 }
 
 // TestModelApart changes two copies of a store, and imports the changes of each into the other.
-//
-//test:norace
 func TestModelApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, other := newMachine(t), newMachine(t)

@@ -53,8 +53,6 @@ func history(t *testing.T, s *lineage.Store, key structure.ValueKey) string {
 }
 
 // TestValuesMeet imports values into a store that has none, the same, older or newer ones.
-//
-//test:norace
 func TestValuesMeet(t *testing.T) {
 	v := func(second int64, text string) *structure.Value {
 		if text != "" {

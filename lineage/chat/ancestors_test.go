@@ -31,8 +31,6 @@ func sized(t *testing.T, chats chat.Store, chatID string, sizes []int) (last str
 }
 
 // TestAncestorsOfAnySize: messages come back to the first one whatever their sizes, and few of the large ones are in memory at once.
-//
-//test:norace
 func TestAncestorsOfAnySize(t *testing.T) {
 	chats := chat.On(lineagetest.New(t, lineage.Options{}))
 	random := rand.New(rand.NewPCG(1, 2))

@@ -217,8 +217,6 @@ func TestIDsOfSeveralThreads(t *testing.T) {
 }
 
 // That many threads have messages of one id, or many are forked from one, costs nothing.
-//
-//test:norace
 func TestSharedIDsDoNotGrow(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
 		store := openStore(t)
@@ -332,8 +330,6 @@ func TestEmptyName(t *testing.T) {
 }
 
 // What is given at once has no bound but memory.
-//
-//test:norace
 func TestAppendMany(t *testing.T) {
 	chats := chat.On(openStore(t))
 	_, err := chats.CreateChat(background, chat.Chat{ID: "c", UserID: "ada"})

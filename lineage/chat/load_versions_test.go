@@ -174,8 +174,6 @@ func TestAppendedWhileReplaced(t *testing.T) {
 
 // New versions come into force together: a loading that is stopped anywhere leaves the earlier
 // ones or has all new ones, and nobody sees some of each.
-//
-//test:norace
 func TestVersionsComeTogether(t *testing.T) {
 	ctx := context.Background()
 	for left := 0; ; left++ {

@@ -15,8 +15,6 @@ import (
 // TestChats runs the suite.
 //
 // feature: storage/custom
-//
-//test:norace
 func TestChats(t *testing.T) { chats(t, chattest.RunSequential) }
 
 // TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.

@@ -54,8 +54,6 @@ func manyBranches(t testing.TB, n int) (chat.Store, *backendtest.Counting) {
 func says(id string) chat.Message { return chat.Message{ID: id, Name: "user", Data: []byte(`{}`)} }
 
 // No operation on one thing looks at all branches, checkpoints, messages or chats.
-//
-//test:norace
 func TestOperationsDoNotGrow(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
 		chats, counting := manyBranches(t, n)
@@ -135,8 +133,6 @@ func TestOperationsDoNotGrow(t *testing.T) {
 
 // In a thread that the library or an import made, messages of the active branch are
 // found without a look at the others.
-//
-//test:norace
 func TestForeignMessagesDoNotGrow(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
 		store, err := lineage.Open(background, t.TempDir(), lineage.Options{Durability: lineage.Normal})
@@ -174,8 +170,6 @@ func TestForeignMessagesDoNotGrow(t *testing.T) {
 
 // Loading a chat again looks each message up and reads its span, most of them together. Only if the store has more than
 // the chat, the spans are read once more.
-//
-//test:norace
 func TestLoadAgainReadsOnce(t *testing.T) {
 	store, err := lineage.Open(background, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(t, err)

@@ -42,8 +42,6 @@ func requireForeseen(t require.TestingT, store *lineage.Store, chatID string) (l
 
 // Long histories with versions of messages read as short ones do, forwards, backwards and as a graph, also in a
 // thread that shares them.
-//
-//test:norace
 func TestForesee(t *testing.T) {
 	ctx := context.Background()
 	rapid.Check(t, func(r *rapid.T) {

@@ -62,8 +62,6 @@ func (h *home) says(s *resume.Session, after []byte, role, said string) []byte {
 
 // A session that was made for another agent, at any position and with its own lines or without, becomes a branch of the thread: also one
 // of two at a position. What was translated is no message again, and the file comes back byte for byte.
-//
-//test:norace
 func TestResumedSessionIsABranch(t *testing.T) {
 	for o, targets := range map[int][]string{0: {"codex", "pi"}, 2: {"pi", "claude-code"}, 4: {"claude-code", "qwen"}, 5: {"qwen", "codex"}} {
 		for _, target := range targets {

@@ -38,8 +38,6 @@ func (h *home) sampleAlone(o struct{ agent, path, sample, session string }) []by
 
 // A session that is resumed in its own agent at any position has the agent's own lines, and when it is followed, its messages are
 // those of the session that it was made of.
-//
-//test:norace
 func TestOwnLinesAreRecognised(t *testing.T) {
 	for _, o := range owned {
 		t.Run(path.Base(o.sample), func(t *testing.T) {
@@ -192,8 +190,6 @@ func TestOldSessionsOfCodex(t *testing.T) {
 
 // Sessions of pi with random branches, records between messages and broken lines: from any message of any branch, the file has the
 // entries that lead to it and no other messages, and its end is the message.
-//
-//test:norace
 func TestRandomTrees(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var b bytes.Buffer

@@ -193,8 +193,6 @@ func (h *home) resolved(thread *lineage.Thread, at lineage.SpanRef, dialect mess
 
 // The real programs load the sessions that are made for them, by the command that is printed, from another folder, and send the
 // history of the position.
-//
-//test:norace
 func TestProgramsContinue(all *testing.T) {
 	// OpenCode's session is made once: each start of that program takes more than ten seconds of processor time.
 	var openCode *home

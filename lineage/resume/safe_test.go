@@ -19,8 +19,6 @@ import (
 )
 
 // A stored session never switches a safety off: for each agent, whatever gives permissions is left out, however it is written.
-//
-//test:norace
 func TestNoPermissionComesBack(t *testing.T) {
 	cases := []struct{ agent, path, lines, twice string }{ // twice is a line with a key twice: then nothing is the agent's own
 		{"codex", "2026/01/01/rollout-2026-01-01T00-00-00-01a21e42-0000-7492-bf98-cb89e6a74924.jsonl", `
@@ -186,8 +184,6 @@ func TestEqualIDs(t *testing.T) {
 }
 
 // What was erased is left out, and the rest is translated.
-//
-//test:norace
 func TestErased(t *testing.T) {
 	h := newHome(t)
 	o := owned[2]
@@ -258,8 +254,6 @@ func TestCodexKnowsTheProvider(t *testing.T) {
 }
 
 // What would take too much memory to translate is refused before it is read, and own lines are not.
-//
-//test:norace
 func TestTooLarge(t *testing.T) {
 	h := newHome(t)
 	o := owned[2]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/search"
@@ -16,10 +17,7 @@ import (
 // BenchmarkCatchUp searches a store of 100,000 messages, in one chat or in a thousand, after one
 // more was added. ExtendUpdate only updates the index, Nothing searches without changes.
 func BenchmarkCatchUp(b *testing.B) {
-	messages := 100_000
-	if testing.Short() {
-		messages = 2000
-	}
+	messages := campaign.BenchMessages(b, 100_000)
 	for _, chats := range []int{1, 1000} {
 		b.Run(fmt.Sprint("chats=", chats), func(b *testing.B) {
 			store, x := open(b, b.TempDir())
@@ -82,10 +80,7 @@ func BenchmarkCatchUp(b *testing.B) {
 // BenchmarkNearest searches a store of 100,000 messages by vectors of two lengths: all of it, and one of
 // its 100 threads.
 func BenchmarkNearest(b *testing.B) {
-	messages := 100_000
-	if testing.Short() {
-		messages = 2000
-	}
+	messages := campaign.BenchMessages(b, 100_000)
 	for _, length := range []int{384, 1536} {
 		b.Run(fmt.Sprint("length=", length), func(b *testing.B) {
 			random := rand.New(rand.NewPCG(1, 2))

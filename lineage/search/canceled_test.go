@@ -89,8 +89,6 @@ func TestEndsWhileOthersWrite(t *testing.T) {
 
 // TestEndsAnywhere ends the context of a first search at many places. The error is always why it ended,
 // and the next search finds everything.
-//
-//test:norace
 func TestEndsAnywhere(t *testing.T) {
 	dir := t.TempDir()
 	store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})

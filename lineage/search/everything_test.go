@@ -13,8 +13,6 @@ import (
 )
 
 // feature: storage/search-all
-//
-//test:norace
 func TestEverythingIsFound(t *testing.T) {
 	store, x := open(t, t.TempDir())
 	defer store.Close()
@@ -34,8 +32,6 @@ func TestEqualIDs(t *testing.T) {
 // index returns the same results as a new one.
 //
 // feature: lineage/nearest
-//
-//test:norace
 func TestFindsWhatIsSeen(t *testing.T) {
 	defer func(was int) { searched.WindowLimit = was }(searched.WindowLimit)
 	rapid.Check(t, func(r *rapid.T) {

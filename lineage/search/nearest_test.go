@@ -287,8 +287,6 @@ func TestUselessVectors(t *testing.T) {
 }
 
 // The start of a long text is embedded, in whole characters.
-//
-//test:norace
 func TestLongTextsAreEmbedded(t *testing.T) {
 	c, store, x, _ := openNearest(t)
 	var items []lineage.Item

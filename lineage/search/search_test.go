@@ -26,8 +26,6 @@ import (
 var bg = context.Background()
 
 // TestChats runs the chat tests on an embedded store with search.
-//
-//test:norace
 func TestChats(t *testing.T) { chats(t, chattest.RunSequential) }
 
 // TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.
@@ -109,8 +107,6 @@ func TestFollowsTheStore(t *testing.T) {
 }
 
 // TestDamagedIndexIsRebuilt damages the index in every way that can occur.
-//
-//test:norace
 func TestDamagedIndexIsRebuilt(t *testing.T) {
 	dir := t.TempDir()
 	store, x := open(t, dir)

@@ -1,3 +1,5 @@
+//test:race
+
 package attachment
 
 import (

@@ -84,8 +84,6 @@ func TestLangGraphGrows(t *testing.T) {
 }
 
 // A thread with a thousand checkpoints, each with all messages so far.
-//
-//test:norace
 func TestLangGraphSharesSnapshots(t *testing.T) {
 	var checkpoints []checkpoint
 	var messages []any

@@ -103,8 +103,6 @@ const graphRows = `INSERT INTO checkpoints VALUES
 
 // An item that exceeds the limit is reported and left out before it takes memory; the others are
 // read.
-//
-//test:norace
 func TestLimitOfItems(t *testing.T) {
 	for name, statements := range largeItems {
 		t.Run(name, func(t *testing.T) {
@@ -124,8 +122,6 @@ func TestLimitOfItems(t *testing.T) {
 }
 
 // A database from which much more would be read than it holds is left after a while.
-//
-//test:norace
 func TestLimitOfExpansion(t *testing.T) {
 	for name, statements := range map[string][]string{
 		"fragments": {llmSchema, `INSERT INTO fragments VALUES (1, 'h', replace(hex(zeroblob(500000)), '0', 'y'), '', '')`,
@@ -166,8 +162,6 @@ func TestLimitOfExpansion(t *testing.T) {
 }
 
 // A database without the indexes that its program has is left after a while: each lookup would read all of it. With the indexes all is read.
-//
-//test:norace
 func TestLimitOfVisitedRows(t *testing.T) {
 	const n = 3000
 	numbers := times(n)
@@ -236,7 +230,6 @@ func TestLimitOfVisitedRows(t *testing.T) {
 	require.Equal(t, 2, n1)
 }
 
-//test:norace
 func TestLimitOfObjects(t *testing.T) {
 	many := `'[' || (SELECT group_concat('{}') FROM ` + times(2000) + `) || ']'`
 	for name, statements := range map[string][]string{
@@ -261,8 +254,6 @@ func TestLimitOfObjects(t *testing.T) {
 }
 
 // A long conversation is yielded in parts of a few items.
-//
-//test:norace
 func TestParts(t *testing.T) {
 	for name, statements := range map[string][]string{
 		"responses": {llmSchema, `INSERT INTO responses (id, prompt, response, conversation_id) SELECT 1000 + i, i, i || hex(zeroblob(500000)), 'c' FROM ` + times(40)},

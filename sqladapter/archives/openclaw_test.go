@@ -229,8 +229,6 @@ func TestOpenClawColdArchiveChangesNothing(t *testing.T) {
 
 // A fork of a session has its history, also if a person has chosen the id of the session, in whatever order and form they are read. If it is
 // read later, the fork is below the session.
-//
-//test:norace
 func TestOpenClawForkOfChosen(t *testing.T) {
 	const fork = "01a22001-697f-772f-b4f5-ea342d6823c2"
 	for _, id := range []string{"1234", "my_own id", strings.Repeat("long\n", 80), openClawID} {
@@ -298,8 +296,6 @@ func distinct(t testing.TB, s *lineage.Store) int {
 
 // Sessions whose equal ids people have chosen are not one, also where they have no header, or one without a time. What cannot be shown, or is
 // long, is not in the id in the store.
-//
-//test:norace
 func TestOpenClawChosenIDs(t *testing.T) {
 	noTime := func(id string) string { return `{"type":"session","version":4,"id":"` + id + `"}` }
 	for _, id := range []string{"1234", `a\u001b[31mb`, `a\u202eb`, strings.Repeat("x", 500), "main"} {
@@ -432,8 +428,6 @@ func TestOpenClawBranches(t *testing.T) {
 }
 
 // Rows that OpenClaw would not write are damage, the others of the session and other sessions are read, and nothing is decompressed beyond its limits.
-//
-//test:norace
 func TestOpenClawHostile(t *testing.T) {
 	loose := strings.ReplaceAll(openClawSchema, ") STRICT", ")")
 	loose = strings.ReplaceAll(loose, "NOT NULL", "")
@@ -520,8 +514,6 @@ func FuzzOpenClawEvents(f *testing.F) {
 
 // A database and a cold archive that OpenClaw 2026.9.6 wrote: a session with a subagent, a new window and a fork; and a file of a version without
 // a database.
-//
-//test:norace
 func TestOpenClawSample(t *testing.T) {
 	const dir = "testdata/openclaw/"
 	f, err := os.Open(dir + "openclaw-agent.sql.gz")

@@ -13,8 +13,6 @@ import (
 // TestBranchingReadsFewRows makes branches in a long chat: no chain is counted, so a few messages are read.
 //
 // feature: storage/branching
-//
-//test:norace
 func TestBranchingReadsFewRows(t *testing.T) {
 	p := place{pgtest.DSN(t), false}
 	b := sqltest.Branching{Config: config(t, false), Place: p, Chat: "c", Messages: 3_000, Branches: 3}

@@ -16,8 +16,6 @@ import (
 // TestChats runs the suite for chat stores.
 //
 // feature: storage/postgres
-//
-//test:norace
 func TestChats(t *testing.T) { chats(t, chattest.RunSequential) }
 
 // TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.

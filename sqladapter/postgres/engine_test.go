@@ -15,7 +15,6 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
-//test:norace
 func TestEngine(t *testing.T) { engines(t, enginetest.RunSequential) }
 
 func TestEngineConcurrent(t *testing.T) {

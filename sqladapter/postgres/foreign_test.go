@@ -183,8 +183,6 @@ INSERT INTO lineage_messages VALUES ('m1', 'c', 1, '', '')`))
 
 // TestDeepAgents lets the TypeScript package open a database created here, in a separate schema,
 // fill a known message and continue; and opens one of its databases.
-//
-//test:norace
 func TestDeepAgents(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	config, err := pgx.ParseConfig(dsn)

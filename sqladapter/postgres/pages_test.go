@@ -22,8 +22,6 @@ import (
 // out first is counted in an index.
 //
 // feature: storage/chat-index
-//
-//test:norace
 func TestPagesByKey(t *testing.T) {
 	const chats = 6_000
 	ctx, dsn := context.Background(), pgtest.DSN(t)

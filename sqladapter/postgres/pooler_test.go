@@ -21,8 +21,6 @@ import (
 // TestPooler runs the suite through PgBouncer in transaction mode.
 //
 // feature: storage/pooler
-//
-//test:norace
 func TestPooler(t *testing.T) {
 	throughPooler(t, chattest.RunSequential)
 	pooled := pgtest.Pooled(t)

@@ -19,8 +19,6 @@ import (
 )
 
 // feature: lineage/tables
-//
-//test:norace
 func TestProject(t *testing.T) { projects(t, projecttest.RunSequential) }
 
 func TestProjectConcurrent(t *testing.T) { projects(t, projecttest.RunConcurrent) }

@@ -67,7 +67,6 @@ func config(t testing.TB, quoted bool) sqltest.Config {
 	}
 }
 
-//test:norace
 func TestSuite(t *testing.T) {
 	campaign.Long(t)
 	sqltest.RunSequential(t, config(t, false))
@@ -79,8 +78,6 @@ func TestSuiteConcurrent(t *testing.T) {
 }
 
 // TestQuoted adopts a database with quoted names, spelled as in the documented script.
-//
-//test:norace
 func TestQuoted(t *testing.T) {
 	campaign.Long(t)
 	c := config(t, true)

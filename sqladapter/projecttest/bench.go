@@ -3,22 +3,17 @@ package projecttest
 import (
 	"database/sql"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter/project"
 )
-
-// BenchmarkMessages names the environment variable with the number of messages for Bench. Default
-// 100,000.
-const BenchmarkMessages = "LINEAGE_BENCH_MESSAGES"
 
 // Bench projects messages into an empty database and, interleaved, inserts the same rows with
 // prepared multi-row statements: those of the documented tables and, for a whole projection, those
@@ -26,12 +21,7 @@ const BenchmarkMessages = "LINEAGE_BENCH_MESSAGES"
 // n of a statement.
 func Bench(b *testing.B, config Config, placeholder func(n int) string) {
 	s := &suite{config}
-	n := 100_000
-	if text := os.Getenv(BenchmarkMessages); text != "" {
-		var err error
-		n, err = strconv.Atoi(text)
-		require.NoError(b, err)
-	}
+	n := campaign.BenchMessages(b, 100_000)
 	store, err := lineage.Open(bg, b.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(b, err)
 	defer store.Close()

@@ -19,16 +19,12 @@ import (
 // TestChats runs the suite for chat stores.
 //
 // feature: storage/sqlite
-//
-//test:norace
 func TestChats(t *testing.T) {
 	t.Parallel()
 	chattest.RunSequential(t, inFile)
 }
 
 // feature: storage/memory
-//
-//test:norace
 func TestChatsInMemory(t *testing.T) {
 	campaign.Long(t)
 	t.Parallel()
@@ -37,8 +33,6 @@ func TestChatsInMemory(t *testing.T) {
 
 // TestChatsSharedPool uses a plain pool of the caller, whose transactions begin without the write
 // lock.
-//
-//test:norace
 func TestChatsSharedPool(t *testing.T) {
 	campaign.Long(t)
 	t.Parallel()

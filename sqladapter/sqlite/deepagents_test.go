@@ -142,8 +142,6 @@ func hits(t *testing.T, s chat.Store, chatID, query string) []string {
 // package: created there and extended here, and the reverse.
 //
 // feature: storage/sqlite
-//
-//test:norace
 func TestDeepAgents(t *testing.T) {
 	ctx := context.Background()
 	file := filepath.Join(t.TempDir(), "context.db")
@@ -225,8 +223,6 @@ func TestDeepAgents(t *testing.T) {
 
 // TestDeepAgentsImport imports a file of the package into a store and projects it into another
 // file, which the package reads like its own.
-//
-//test:norace
 func TestDeepAgentsImport(t *testing.T) {
 	ctx := context.Background()
 	file := filepath.Join(t.TempDir(), "context.db")

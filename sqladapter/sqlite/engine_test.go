@@ -12,7 +12,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine/enginetest"
 )
 
-//test:norace
 func TestEngine(t *testing.T) { engines(t, enginetest.RunSequential) }
 
 func TestEngineConcurrent(t *testing.T) {

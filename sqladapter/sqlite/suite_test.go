@@ -58,7 +58,6 @@ func config(t testing.TB) sqltest.Config {
 	}
 }
 
-//test:norace
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	sqltest.RunSequential(t, config(t))

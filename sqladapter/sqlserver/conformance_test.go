@@ -54,8 +54,6 @@ func newDatabase(t testing.TB) string {
 // TestChats runs the suite for chat stores.
 //
 // feature: storage/sqlserver
-//
-//test:norace
 func TestChats(t *testing.T) { chats(t, chattest.RunSequential) }
 
 // TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.

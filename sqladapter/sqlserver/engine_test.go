@@ -14,7 +14,6 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
 
-//test:norace
 func TestEngine(t *testing.T) { engines(t, enginetest.RunSequential) }
 
 func TestEngineConcurrent(t *testing.T) { engines(t, enginetest.RunConcurrent) }

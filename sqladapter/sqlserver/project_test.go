@@ -13,7 +13,6 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
 )
 
-//test:norace
 func TestProject(t *testing.T) { projects(t, projecttest.RunSequential) }
 
 func TestProjectConcurrent(t *testing.T) { projects(t, projecttest.RunConcurrent) }

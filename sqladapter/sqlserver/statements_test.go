@@ -93,8 +93,6 @@ func all(t *testing.T) []statements.Statement {
 // TestSchema checks every script.
 //
 // feature: storage/schema
-//
-//test:norace
 func TestSchema(t *testing.T) {
 	scripts, err := filepath.Glob("*.sql")
 	require.NoError(t, err)

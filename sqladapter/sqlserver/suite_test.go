@@ -57,7 +57,6 @@ func config(t testing.TB) sqltest.Config {
 	}
 }
 
-//test:norace
 func TestSuite(t *testing.T) { sqltest.RunSequential(t, config(t)) }
 
 func TestSuiteConcurrent(t *testing.T) { sqltest.RunConcurrent(t, config(t)) }

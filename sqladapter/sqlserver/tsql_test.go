@@ -350,8 +350,6 @@ func checkKey(name string, on table, columns string, most int) []string {
 }
 
 // TestCheckTSQL requires that the checker refuses invalid batches and accepts valid ones.
-//
-//test:norace
 func TestCheckTSQL(t *testing.T) {
 	for _, bad := range []string{
 		"SELECT [id] FROM [chats] LIMIT 1",

@@ -190,7 +190,7 @@ func (s *summary) addPackage(in *input, e event, r *run) {
 	verdict := ""
 	switch e.Action {
 	case "output":
-		if !isVerdict(e.Output) {
+		if !isVerdict(e.Output) && !isHeader(e.Output) {
 			r.output = append(r.output, e.Output)
 		}
 		return
@@ -223,10 +223,14 @@ func (s *summary) fail(key testKey, output []string) {
 	}
 }
 
-// failUnfinished fails the tests of a package that have no result, by name.
+// failUnfinished fails the tests of a package that have no result, by name. Benchmarks never have one, unless they fail.
 func (s *summary) failUnfinished(in *input, pkg string) {
 	r := in.runs[pkg]
+	known := slices.ContainsFunc(s.failed, func(f failure) bool { return f.pkg == pkg })
 	for _, name := range slices.Sorted(maps.Keys(r.running)) {
+		if known && strings.HasPrefix(name, "Benchmark") {
+			continue
+		}
 		s.fail(testKey{pkg, name}, r.running[name])
 		r.tests++
 	}
@@ -314,4 +318,10 @@ func isProgress(line string) bool {
 func isVerdict(line string) bool {
 	return line == "PASS\n" || line == "FAIL\n" || strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "?   \t") ||
 		strings.HasPrefix(line, "FAIL\t") && !strings.HasSuffix(line, " failed]\n")
+}
+
+// isHeader reports whether a line says where benchmarks run.
+func isHeader(line string) bool {
+	key, _, _ := strings.Cut(line, ": ")
+	return slices.Contains([]string{"goos", "goarch", "pkg", "cpu"}, key)
 }

@@ -25,12 +25,30 @@ func TestSummary(t *testing.T) {
 {"Action":"output","Package":"x/a","Test":"TestA","Output":"=== RUN   TestA\n"}
 {"Action":"output","Package":"x/a","Test":"TestA","Output":"    a_test.go:3: quiet\n"}
 {"Action":"pass","Package":"x/a","Test":"TestA"}
+{"Action":"output","Package":"x/a","Output":"goos: linux\n"}
+{"Action":"output","Package":"x/a","Output":"cpu: of some name\n"}
+{"Action":"run","Package":"x/a","Test":"BenchmarkA"}
+{"Action":"output","Package":"x/a","Test":"BenchmarkA","Output":"BenchmarkA\n"}
+{"Action":"output","Package":"x/a","Test":"BenchmarkA","Output":"BenchmarkA  1  9 ns/op\n"}
+{"Action":"bench","Package":"x/a","Test":"BenchmarkA"}
 {"Action":"output","Package":"x/a","Output":"PASS\n"}
 {"Action":"output","Package":"x/a","Output":"ok  \tx/a\t0.01s\n"}
 {"Action":"pass","Package":"x/a","Elapsed":1.26}
 `,
 			want: "ok    x/a  1 tests  1.3 s\n\n1 passed, 0 failed, 0 skipped in 0 s\n",
 			ok:   true,
+		},
+		{
+			name: "a benchmark fails after another",
+			events: `{"Action":"run","Package":"x/a","Test":"BenchmarkA"}
+{"Action":"output","Package":"x/a","Test":"BenchmarkA","Output":"BenchmarkA  1  9 ns/op\n"}
+{"Action":"run","Package":"x/a","Test":"BenchmarkB"}
+{"Action":"output","Package":"x/a","Test":"BenchmarkB","Output":"    b_test.go:3: wrong\n"}
+{"Action":"fail","Package":"x/a","Test":"BenchmarkB"}
+{"Action":"output","Package":"x/a","Output":"FAIL\n"}
+{"Action":"fail","Package":"x/a","Elapsed":1}
+`,
+			want: "    b_test.go:3: wrong\nFAIL  x/a  1 tests  1.0 s\n\n==== FAILED: 1 ====\n  x/a BenchmarkB\n        b_test.go:3: wrong\n\n0 passed, 1 failed, 0 skipped in 0 s\n",
 		},
 		{
 			name: "slow tests are listed, slowest first, without subtests",

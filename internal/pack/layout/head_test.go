@@ -1,5 +1,3 @@
-//test:sequential
-
 package layout
 
 import (

@@ -52,8 +52,6 @@ func samples(t *testing.T) []string {
 }
 
 // The API of a format accepts the export of an archive of any format.
-//
-//test:norace
 func TestArchivesAreAccepted(t *testing.T) {
 	for _, path := range samples(t) {
 		if filepath.Base(path) == "golden" {
@@ -88,8 +86,6 @@ func TestAnyHistoryIsAccepted(t *testing.T) {
 }
 
 // A turn of ShareGPT has one of its roles, and the results of calls follow the calls.
-//
-//test:norace
 func TestTurnsOfShareGPT(t *testing.T) {
 	for _, path := range samples(t) {
 		if filepath.Base(path) == "golden" {
@@ -154,8 +150,6 @@ func TestLossesAreReported(t *testing.T) {
 }
 
 // Every part of every message of an archive is in a transcript once, with results in calls or by themselves.
-//
-//test:norace
 func TestTranscriptsOfArchives(t *testing.T) {
 	for _, path := range samples(t) {
 		if filepath.Base(path) == "golden" {

@@ -202,8 +202,6 @@ func TestPageHoldsNoForeignMarkup(t *testing.T) {
 }
 
 // Nothing of any message, whatever its shape, is markup of a page.
-//
-//test:norace
 func TestPageOfAnyHistory(t *testing.T) {
 	name := rapid.SampledFrom([]string{"x", hostile, "</summary><script>", "\"onload=\"x", "a\nb", ""})
 	rapid.Check(t, func(rt *rapid.T) {
@@ -313,8 +311,6 @@ func TestLargeBodies(t *testing.T) {
 }
 
 // Forks of forks, deeper than a page nests.
-//
-//test:norace
 func TestDeepBranches(t *testing.T) {
 	s := open(t)
 	thread, err := s.CreateThread(bg, lineage.ThreadOptions{})

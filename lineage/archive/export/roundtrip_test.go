@@ -85,8 +85,6 @@ func importedFrom(t require.TestingT, from, to *lineage.Store, format export.For
 }
 
 // Histories from these formats are the same after export and import.
-//
-//test:norace
 func TestRoundTripOfArchives(t *testing.T) {
 	calls := map[string]export.Format{
 		"tau-bench/runs.json": export.OpenAI, "swe-agent/function_calling_simple.traj": export.OpenAI, "sharegpt/conversations.json": export.ShareGPT,
@@ -128,7 +126,6 @@ func TestRoundTripOfArchives(t *testing.T) {
 	}
 }
 
-//test:norace
 func TestRoundTripOfAnyText(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		from := open(t)

@@ -120,8 +120,6 @@ func TestWriteSite(t *testing.T) {
 }
 
 // In a browser, without a server: the list is searched by words of titles and prompts, and what it finds leads to the message.
-//
-//test:norace
 func TestBrowserSite(t *testing.T) {
 	s, _ := siteStore(t)
 	dir := filepath.Join(t.TempDir(), "site")

@@ -114,8 +114,6 @@ func TestLargeFieldsOfSessions(t *testing.T) {
 }
 
 // Branches, forks, subagents and logs of the sessions of agents, and what people read of them.
-//
-//test:norace
 func TestSessionsOfAgents(t *testing.T) {
 	for name, want := range map[string]struct{ conversations, shared int64 }{
 		"pi":          {3, 14}, // a fork shares its messages

@@ -70,8 +70,6 @@ func (d *watched) Apply(ctx context.Context, c *structure.Commit, o backend.Opti
 
 // A branch costs the same in large and small conversations: the context that protects it becomes
 // its context. No commit grows with the conversation.
-//
-//test:norace
 func TestImportOfManyBranches(t *testing.T) {
 	const few, many = 60, 1_500
 	costs := make(map[string]float64)
@@ -98,8 +96,6 @@ func TestImportOfManyBranches(t *testing.T) {
 
 // The history of the current message is a single run, or a run per part of a conversation in parts,
 // for any order of messages.
-//
-//test:norace
 func TestCurrentMessageIsAtTheEndOfOneRun(t *testing.T) {
 	for name, c := range branchyShapes(200) {
 		s := storeIn(t)

@@ -42,8 +42,6 @@ func BenchmarkImportBranchy(b *testing.B) {
 }
 
 // The cost of importing such a conversation, once or again, grows linearly.
-//
-//test:norace
 func TestImportOfBranchesDoesNotGrow(t *testing.T) {
 	backendtest.RequireScale(t, func(n int) map[string]int64 {
 		store, err := lineage.Open(context.Background(), t.TempDir(), lineage.Options{Durability: lineage.Normal})

@@ -12,8 +12,6 @@ import (
 )
 
 // However large a conversation is, its messages share commits: one for each of them would cost too much.
-//
-//test:norace
 func TestLargeConversationsHaveFewCommits(t *testing.T) {
 	large := strings.Repeat("large ", 4<<20)
 	conversation := func(id string, bodies ...string) *archive.Conversation {

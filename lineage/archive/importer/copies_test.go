@@ -38,8 +38,6 @@ func copiedSession(id, prefix string, day int, answers string, last ...string) s
 
 // A copy of a session in which the lines have other ids and times shares the messages of the one it was copied from, up to the
 // first that is another one. The id that a provider gave an answer says what a copy is: nothing else does.
-//
-//test:norace
 func TestCopiesUnderOtherIDs(t *testing.T) {
 	const one, two = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 	first := copiedSession(one, "a", 1, "abc", "and then?")

@@ -52,8 +52,6 @@ func TestFilesWithoutMessages(t *testing.T) {
 }
 
 // The format is detected from what follows a header or empty conversations.
-//
-//test:norace
 func TestDetectionBeyondTheFirstItem(t *testing.T) {
 	first := map[string]struct {
 		header string

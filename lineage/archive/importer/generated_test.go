@@ -293,8 +293,6 @@ func shownOwn(id, title, user string, metadata map[string]json.RawMessage, histo
 
 // For every format, and for very similar conversations, each thread has exactly the archive's ids,
 // times, metadata and branches, and importing again adds nothing.
-//
-//test:norace
 func TestEveryFormatKeepsConversationsApart(t *testing.T) {
 	check := func(name string, tree bool, write func(t *rapid.T, all [][]generated) []byte) {
 		t.Run(name, func(t *testing.T) {

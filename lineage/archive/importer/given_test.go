@@ -243,8 +243,6 @@ func requireGiven(t testing.TB, format string, s *lineage.Store, report importer
 }
 
 // For every format, message objects are returned byte for byte.
-//
-//test:norace
 func TestMessageObjectsAreKept(t *testing.T) {
 	paths := make(map[string]string)
 	for _, f := range messageFixtures {

@@ -255,8 +255,6 @@ func (f *follower) step(t *rapid.T, most int) error {
 }
 
 // A session that is read in any pieces, by readers that are closed and opened again, is stored like its whole file.
-//
-//test:norace
 func TestGrowingIsTheWhole(t *testing.T) {
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -309,8 +307,6 @@ func requireFollowed(t *rapid.T, f *follower, dir string, n int) {
 }
 
 // Two readers of one file, each in its own process, store each message once.
-//
-//test:norace
 func TestTwoGrowing(t *testing.T) {
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -345,8 +341,6 @@ func TestTwoGrowing(t *testing.T) {
 }
 
 // A reader that fails between two commits is followed by one that continues, with what was placed or from the start.
-//
-//test:norace
 func TestGrowingIsInterrupted(t *testing.T) {
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -379,8 +373,6 @@ func TestGrowingIsInterrupted(t *testing.T) {
 
 // The files of several sessions and their subagents, read by a reader each in any order, become what an import of all
 // of them makes.
-//
-//test:norace
 func TestGrowingFilesOfOneConversation(t *testing.T) {
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -425,8 +417,6 @@ func TestGrowingFilesOfOneConversation(t *testing.T) {
 }
 
 // People continue, rename and delete what a reader brings in, between its rounds.
-//
-//test:norace
 func TestGrowingBesidesPeople(t *testing.T) {
 	ctx := context.Background()
 	lines := longSession(0, 10)
@@ -712,8 +702,6 @@ func TestGrowingOddInputs(t *testing.T) {
 }
 
 // Lines without any message are given out in pieces, so that they take bounded memory.
-//
-//test:norace
 func TestGrowingManyBlankLines(t *testing.T) {
 	most, all := 0, 0
 	g := importer.Grow(storeIn(t), "s.jsonl", importer.Options{Format: "claude-code", Placed: func(lines []importer.Line) { most, all = max(most, len(lines)), all+len(lines) }})
@@ -725,8 +713,6 @@ func TestGrowingManyBlankLines(t *testing.T) {
 }
 
 // Each sample of a format that grows is stored alike if it is read line by line.
-//
-//test:norace
 func TestSamplesGrow(t *testing.T) {
 	inputs := make(map[string]int)
 	err := filepath.WalkDir("../testdata", func(path string, entry fs.DirEntry, err error) error {
@@ -795,8 +781,6 @@ func longSession(from, to int) [][]byte {
 
 // A round costs what its lines cost: the messages before are not read again, neither by a reader that is open nor by
 // one that is opened with Known.
-//
-//test:norace
 func TestGrowingCostsWhatIsNew(t *testing.T) {
 	costs := make(map[string][]int64)
 	for _, size := range []int{1_000, 8_000} {

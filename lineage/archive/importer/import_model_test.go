@@ -257,8 +257,6 @@ func requireImported(t require.TestingT, s *lineage.Store, conversations []*arch
 
 // For any conversations, in one import or several, the stored content is that of the archive,
 // importing again adds nothing, and a newer export adds what is new.
-//
-//test:norace
 func TestImportModel(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
@@ -310,8 +308,6 @@ func requireNothingNew(t require.TestingT, s *lineage.Store, all []*archive.Conv
 }
 
 // Conversations yielded in parts, or with a rest, are imported like whole ones.
-//
-//test:norace
 func TestPartsAreTheWhole(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
@@ -386,8 +382,6 @@ func (f *failing) Apply(ctx context.Context, c *structure.Commit, o backend.Opti
 var base = regexp.MustCompile(`base=\d+ `)
 
 // Importing again continues an import that was interrupted at any commit.
-//
-//test:norace
 func TestInterruptedImportContinues(t *testing.T) {
 	dir := t.TempDir()
 	var all []*archive.Conversation
@@ -433,8 +427,6 @@ func TestInterruptedImportContinues(t *testing.T) {
 
 // The report of an interrupted import counts what is in the store, including a partial
 // conversation.
-//
-//test:norace
 func TestReportOfInterruptedImport(t *testing.T) {
 	var all []*archive.Conversation
 	for i := range 12 {
@@ -527,8 +519,6 @@ func (m *meddling) Apply(ctx context.Context, c *structure.Commit, o backend.Opt
 }
 
 // Changes that others make to a thread during its import, also to a new one, are not overwritten, and do not end it.
-//
-//test:norace
 func TestImportDoesNotOverwriteOthers(t *testing.T) {
 	c := &archive.Conversation{SourceID: "c", Title: "theirs"}
 	for k := range 900 {

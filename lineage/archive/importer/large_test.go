@@ -104,8 +104,6 @@ var largeFormats = []struct {
 }
 
 // Messages are read the same way wherever they are in a large conversation, each time; and importing it again adds nothing.
-//
-//test:norace
 func TestLargeConversations(t *testing.T) {
 	const large = 2*archive.PartNodes + 100
 	for _, f := range largeFormats {

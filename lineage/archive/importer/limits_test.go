@@ -37,8 +37,6 @@ func limited(t *testing.T, source []byte, o importer.Options, name string) impor
 }
 
 // A small archive with millions of conversations is stopped with an error.
-//
-//test:norace
 func TestManyItemsInLittle(t *testing.T) {
 	campaign.Long(t)
 	text := []byte(strings.Repeat(oneConversation, 60_000))
@@ -97,8 +95,6 @@ func TestNumberOfObjects(t *testing.T) {
 }
 
 // Entries of a mapping that are not messages, in chains and circles, take linear time.
-//
-//test:norace
 func TestChainsOfEmptyEntries(t *testing.T) {
 	campaign.Long(t)
 	const n = 60_000

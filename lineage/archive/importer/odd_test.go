@@ -177,8 +177,6 @@ var oddFormats = map[string]struct {
 
 // For every format and any serialisation of a message, its bytes and text are returned, and equal
 // conversations stay separate.
-//
-//test:norace
 func TestOddMessagesAreKept(t *testing.T) {
 	for name, format := range oddFormats {
 		t.Run(name, func(t *testing.T) {

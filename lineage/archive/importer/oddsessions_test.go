@@ -58,8 +58,6 @@ var oddSessions = map[string]struct {
 
 // A session with missing, circular and repeated ids, odd values, records of unknown kinds and half a
 // last line loses nothing, and is recognised when it is imported again and when it has grown.
-//
-//test:norace
 func TestOddSessions(t *testing.T) {
 	for name, format := range oddSessions {
 		t.Run(name, func(t *testing.T) {

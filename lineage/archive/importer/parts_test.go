@@ -145,8 +145,6 @@ func numberOf(t require.TestingT, n *archive.Node) int {
 }
 
 // The nodes of a large conversation are those of its messages in small ones, in the tree that the messages state.
-//
-//test:norace
 func TestNodesOfLargeConversations(t *testing.T) {
 	defer campaign.Checks(2)()
 	for k, f := range largeFormats {
@@ -244,8 +242,6 @@ func circles(parents []int, circular []bool) (n int) {
 
 // A large conversation that is read in parts makes the store that it makes as a whole, also if two handles import it at the
 // same time.
-//
-//test:norace
 func TestLargeConversationsAreWhole(t *testing.T) {
 	defer campaign.Checks(1)()
 	for k, f := range largeFormats {

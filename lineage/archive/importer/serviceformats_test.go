@@ -87,8 +87,6 @@ func TestServiceFormatsGolden(t *testing.T) {
 }
 
 // No fixture is detected as two formats, and each is imported once.
-//
-//test:norace
 func TestServiceFormatsImport(t *testing.T) {
 	ctx := context.Background()
 	for _, f := range serviceFixtures {

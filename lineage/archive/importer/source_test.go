@@ -66,8 +66,6 @@ func chatGPTExport(t testing.TB) []byte {
 }
 
 // The compression of an archive, and whether it is a file or a stream, makes no difference.
-//
-//test:norace
 func TestWrappings(t *testing.T) {
 	ctx := context.Background()
 	plain := chatGPTExport(t)
@@ -217,7 +215,6 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-//test:norace
 func TestBombs(t *testing.T) {
 	ctx := context.Background()
 	limits := archive.Limits{Item: 1 << 20, Total: 64 << 20, Ratio: 100, RatioFrom: 4 << 20}

@@ -68,8 +68,6 @@ func TestFilesNameTheirRuns(t *testing.T) {
 
 // A session of Claude Code has the title of a summary whose leaf is in it, wherever the summary is, and not that of another session's.
 // What the person has named it is its title.
-//
-//test:norace
 func TestSummariesNameTheirSession(t *testing.T) {
 	message := `{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"a"}}` + "\n"
 	mine, other := `{"type":"summary","summary":"mine","leafUuid":"1"}`+"\n", `{"type":"summary","summary":"another's","leafUuid":"2"}`+"\n"

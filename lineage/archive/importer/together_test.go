@@ -35,8 +35,6 @@ func openIn(t require.TestingT, dir string) *lineage.Store {
 
 // An import during which another import of the same archive runs, before any of its commits, makes the store that one
 // import makes.
-//
-//test:norace
 func TestImportDuringAnother(t *testing.T) {
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -105,8 +105,6 @@ func (f file) dsn() string {
 func place(t testing.TB) sqltest.Place { return file(filepath.Join(t.TempDir(), "chats.db")) }
 
 // In short runs TestChats alone tests this dialect.
-//
-//test:norace
 func TestSuite(t *testing.T) { suite(t, sqltest.RunSequential) }
 
 func TestSuiteConcurrent(t *testing.T) { suite(t, sqltest.RunConcurrent) }
@@ -137,8 +135,6 @@ func suite(t *testing.T, run func(*testing.T, sqltest.Config)) {
 }
 
 // TestChats runs the suite for chat stores.
-//
-//test:norace
 func TestChats(t *testing.T) { chats(t, chattest.RunSequential) }
 
 // TestConformance runs what the suite does from many goroutines, and random calls, under the race detector.
