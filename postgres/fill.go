@@ -204,31 +204,31 @@ type served struct {
 	t   *writeTx
 }
 
-func (s *served) begin(ctx context.Context, epoch uint64) (st state, fetch func(context.Context, need) (found, error), err error) {
+func (s *served) begin(ctx context.Context, epoch uint64) (is state, fetch func(context.Context, need) (found, error), err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	conn, err := s.log.acquire(ctx)
 	if err != nil {
-		return st, nil, err
+		return is, nil, err
 	}
 	s.t = &writeTx{s.log, conn, epoch}
 	var b pgx.Batch
 	begin(&b)
-	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, tally, folded, unfolded) VALUES ($1, $2, 0, 0, 0, $3, 0, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(st.counts))
+	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, tally, folded, unfolded) VALUES ($1, $2, 0, 0, 0, $3, 0, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(is.counts))
 	b.Queue(`SELECT h.first, h.n, h.id, h.tally, EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1) FROM lineage_head h WHERE h.store = $1 AND h.epoch = $2 FOR UPDATE OF h`,
 		s.log.store, int64(epoch)).QueryRow(func(r pgx.Row) error {
 		var first, n, id int64
 		var counts []byte
-		if err := r.Scan(&first, &n, &id, &counts, &st.collecting); err != nil {
+		if err := r.Scan(&first, &n, &id, &counts, &is.collecting); err != nil {
 			return err
 		}
-		st.head = head{uint64(first), backend.Cursor{Number: uint64(n), ID: uint64(id)}, epoch}
-		return decodeCounts(counts, &st.counts)
+		is.head = head{uint64(first), backend.Cursor{Number: uint64(n), ID: uint64(id)}, epoch}
+		return decodeCounts(counts, &is.counts)
 	})
 	// Nothing of an earlier attempt may be there.
 	b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
 	b.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
-	return st, s.t.read, send(ctx, conn, &b)
+	return is, s.t.read, send(ctx, conn, &b)
 }
 
 func decodeCounts(b []byte, into *index.Counts) error {
