@@ -36,8 +36,8 @@ func (s *step) part(off int64) subtree {
 	return subtree{key: c.key, height: s.height - 1, start: start, end: start + c.size}
 }
 
-// parts appends to dst children of a step of height 1, from the one that covers off to the
-// one that covers the last of so many bytes.
+// parts appends to dst the children of a step of height 1 that cover a number of bytes from off on, up to maxAhead and
+// maxLeaves.
 func (s *step) parts(dst []subtree, off, bytes int64) []subtree {
 	end := off + min(bytes, maxAhead)
 	start := s.start

@@ -36,12 +36,12 @@ func (t *Thread) AddAfter(ctx context.Context, parent SpanRef, items ...Item) (s
 		if thread.Keeps {
 			b.ExpectThread(t.id, thread)
 		} else {
-			is := *thread
-			is.Keeps = true
-			if err := t.store.clearDeletedActive(ctx, &is); err != nil {
+			changed := *thread
+			changed.Keeps = true
+			if err := t.store.clearDeletedActive(ctx, &changed); err != nil {
 				return err
 			}
-			b.ChangeThread(thread, is)
+			b.ChangeThread(thread, changed)
 		}
 		spans = b.Extend(place, m.content, m.steps)
 		return nil

@@ -305,9 +305,9 @@ func (t *Thread) noMessages() error {
 // Switch makes a branch the active one.
 func (t *Thread) Switch(ctx context.Context, name string) error {
 	return t.change(ctx, func(_ *write.Batch, thread *structure.Thread) error {
-		is, err := t.store.engine.Branch(ctx, t.id, name)
+		branch, err := t.store.engine.Branch(ctx, t.id, name)
 		if err == nil {
-			thread.Active = is.Context
+			thread.Active = branch.Context
 		}
 		return err
 	})

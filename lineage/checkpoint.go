@@ -53,15 +53,15 @@ func (t *Thread) SetCheckpoint(ctx context.Context, name string, o CheckpointOpt
 	}
 	var c *structure.Checkpoint
 	err := t.change(ctx, func(b *write.Batch, thread *structure.Thread) error {
-		is := write.Checkpoint{Name: name, SourceID: o.SourceID, At: o.At, CreatedAt: o.CreatedAt}
+		checkpoint := write.Checkpoint{Name: name, SourceID: o.SourceID, At: o.At, CreatedAt: o.CreatedAt}
 		was, err := t.store.engine.Checkpoint(ctx, t.id, name)
 		switch {
 		case err == nil:
-			is.ID, is.SourceID = was.ID, was.SourceID
+			checkpoint.ID, checkpoint.SourceID = was.ID, was.SourceID
 		case !isNotFound(err):
 			return err
 		}
-		c = b.Checkpoint(thread, is)
+		c = b.Checkpoint(thread, checkpoint)
 		return nil
 	})
 	if err != nil {

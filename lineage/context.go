@@ -61,19 +61,19 @@ func (s *Store) NewContext(ctx context.Context, o ContextOptions) (*Context, err
 	}
 	var id ContextID
 	err := s.change(ctx, func(b *write.Batch, _ write.Try) error {
-		is := write.Context{Overrides: o.Overrides, Metadata: o.Metadata}
+		made := write.Context{Overrides: o.Overrides, Metadata: o.Metadata}
 		if o.SourceID != "" {
-			is.ID = SourceBranch(o.SourceID)
-			_, err := s.engine.Context(ctx, is.ID)
+			made.ID = SourceBranch(o.SourceID)
+			_, err := s.engine.Context(ctx, made.ID)
 			if err == nil {
 				return subjectError("context", o.SourceID, ErrExists, "")
 			}
 			if !errors.Is(err, ErrNotFound) {
 				return err
 			}
-			b.ExpectContext(is.ID, nil)
+			b.ExpectContext(made.ID, nil)
 		}
-		id = b.NewContext(is).ID
+		id = b.NewContext(made).ID
 		return nil
 	})
 	if err != nil {
@@ -138,17 +138,17 @@ func (c *Context) Update(ctx context.Context, change func(*ContextInfo) error) e
 		if err := change(&info); err != nil {
 			return err
 		}
-		is := state.Context
-		is.Overrides, is.Metadata = info.Overrides, info.Metadata
-		if err := checkChanged("context", c.id.String(), "overrides", state.Overrides.JSON, is.Overrides.JSON); err != nil {
+		changed := state.Context
+		changed.Overrides, changed.Metadata = info.Overrides, info.Metadata
+		if err := checkChanged("context", c.id.String(), "overrides", state.Overrides.JSON, changed.Overrides.JSON); err != nil {
 			return err
 		}
-		if err := checkChanged("context", c.id.String(), "metadata", state.Metadata, is.Metadata); err != nil {
+		if err := checkChanged("context", c.id.String(), "metadata", state.Metadata, changed.Metadata); err != nil {
 			return err
 		}
-		if !structure.Equal(&state.Context, &is) {
+		if !structure.Equal(&state.Context, &changed) {
 			b.ExpectContext(c.id, &state.Context)
-			b.StateContext(is)
+			b.StateContext(changed)
 		}
 		return nil
 	})
@@ -170,12 +170,12 @@ func (c *Context) Delete(ctx context.Context) error {
 	}
 	// The thread is changed too, so that its UpdatedAt does not depend on which context moved last.
 	return (&Thread{store: c.store, id: state.Thread}).change(ctx, func(b *write.Batch, t *structure.Thread) error {
-		is, err := backend.BranchOf(ctx, c.store.engine, t.ID, c.id)
+		named, err := backend.BranchOf(ctx, c.store.engine, t.ID, c.id)
 		if err != nil {
 			return err
 		}
-		if is != nil {
-			return subjectError("context", c.id.String(), ErrConflict, fmt.Sprintf("it is branch %q", is.Name))
+		if named != nil {
+			return subjectError("context", c.id.String(), ErrConflict, fmt.Sprintf("it is branch %q", named.Name))
 		}
 		b.DeleteContext(c.id)
 		if t.Active == c.id {

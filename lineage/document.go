@@ -51,11 +51,11 @@ func (s *Store) Revisions(ctx context.Context, tip SpanRef, document string) ([]
 		}
 		for i := range step.Span.Usages {
 			u := &step.Span.Usages[i]
-			is := revision{u.Document, u.Revision, u.Content}
-			if u.Kind != structure.DocumentUsage || document != "" && u.Document != document || seen[is] {
+			r := revision{u.Document, u.Revision, u.Content}
+			if u.Kind != structure.DocumentUsage || document != "" && u.Document != document || seen[r] {
 				continue
 			}
-			seen[is] = true
+			seen[r] = true
 			found = append(found, Revision{u.Document, u.Revision, u.Content, step.Span.Ref, i})
 		}
 	}
@@ -212,22 +212,22 @@ func (s *Store) revisedAfter(ctx context.Context, after SpanRef, items []Item) (
 	if err != nil {
 		return nil, err
 	}
-	is := new(documentIndex)
-	if err := is.advance(ctx, s, after); err != nil {
+	index := new(documentIndex)
+	if err := index.advance(ctx, s, after); err != nil {
 		return nil, err
 	}
-	return is.revised(items)
+	return index.revised(items)
 }
 
 // numbered returns the number for a copied revision: its own, or the next free one if that has
 // other content. It adds the revision to the index.
-func (s *documentIndex) numbered(document string, number uint64, is ContentID) uint64 {
+func (s *documentIndex) numbered(document string, number uint64, id ContentID) uint64 {
 	if r := s.documents[document]; r != nil {
-		if known, taken := r.contents[number]; taken && known != is {
+		if known, taken := r.contents[number]; taken && known != id {
 			number = r.latest + 1
 		}
 	}
-	s.put(document, number, is)
+	s.put(document, number, id)
 	return number
 }
 
@@ -248,7 +248,7 @@ func (s *documentIndex) revised(items []Item) ([]Item, error) {
 			adds = &revisions{contents: make(map[uint64]ContentID)}
 			added[item.Document] = adds
 		}
-		is := item.id()
+		id := item.id()
 		if item.Revision == 0 {
 			item.Revision = max(has.latest, adds.latest) + 1
 		}
@@ -256,30 +256,30 @@ func (s *documentIndex) revised(items []Item) ([]Item, error) {
 		if !taken {
 			known, taken = adds.contents[item.Revision]
 		}
-		if taken && known != is {
+		if taken && known != id {
 			return nil, subjectError("document", item.Document, ErrExists, fmt.Sprintf("revision %d has other content", item.Revision))
 		}
 		if item.Origin.ParentID.IsZero() {
 			item.Origin.ParentID = before(item.Revision, has, adds)
 		}
-		adds.contents[item.Revision], adds.latest = is, max(adds.latest, item.Revision)
+		adds.contents[item.Revision], adds.latest = id, max(adds.latest, item.Revision)
 	}
 	return items, nil
 }
 
 // before returns the content of the latest revision below a number, zero if there is none.
-func before(number uint64, all ...*revisions) (is ContentID) {
+func before(number uint64, all ...*revisions) (id ContentID) {
 	last := uint64(0)
 	for _, r := range all {
 		if r.latest < number && r.latest >= last && r.contents != nil {
-			last, is = r.latest, r.contents[r.latest]
+			last, id = r.latest, r.contents[r.latest]
 			continue
 		}
 		for n, content := range r.contents {
 			if n < number && n >= last {
-				last, is = n, content
+				last, id = n, content
 			}
 		}
 	}
-	return is
+	return id
 }

@@ -14,15 +14,15 @@ const maxCachedIndexes = 64
 func (s *documentCache) get(id ContextID) *documentIndex {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	is := s.of[id]
-	if is == nil {
+	index := s.of[id]
+	if index == nil {
 		if s.of == nil || len(s.of) >= maxCachedIndexes {
 			s.of = make(map[ContextID]*documentIndex)
 		}
-		is = new(documentIndex)
-		s.of[id] = is
+		index = new(documentIndex)
+		s.of[id] = index
 	}
-	return is
+	return index
 }
 
 // documentIndex has the document revisions on the history up to a span.
@@ -40,14 +40,14 @@ type revisions struct {
 }
 
 // put adds a revision. If several have the same number, the first one counts.
-func (s *documentIndex) put(document string, number uint64, is ContentID) {
+func (s *documentIndex) put(document string, number uint64, id ContentID) {
 	r := s.documents[document]
 	if r == nil {
 		r = &revisions{contents: make(map[uint64]ContentID)}
 		s.documents[document] = r
 	}
 	if _, known := r.contents[number]; !known {
-		r.contents[number] = is
+		r.contents[number] = id
 	}
 	r.latest = max(r.latest, number)
 }

@@ -95,13 +95,13 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 		if err := m.prepare(ctx, c.store, items, b, t); err != nil {
 			return err
 		}
-		is := b.NewContext(created)
-		id = is.ID
-		home, _, err := c.store.home(ctx, is)
+		made := b.NewContext(created)
+		id = made.ID
+		home, _, err := c.store.home(ctx, made)
 		if err != nil {
 			return err
 		}
-		appendStepsAfter(b, is, is.Tip, home, m.content, append(m.steps, replayed.usages()...), true)
+		appendStepsAfter(b, made, made.Tip, home, m.content, append(m.steps, replayed.usages()...), true)
 		return nil
 	})
 	if err != nil {

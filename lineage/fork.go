@@ -163,17 +163,17 @@ func (c *Context) forkSome(ctx context.Context, o ForkOptions) (*Context, error)
 	fork := forked(&state.Context, &o)
 	var created ContextID
 	err = c.store.change(ctx, func(b *write.Batch, _ write.Try) error {
-		is := b.NewContext(fork)
-		if created = is.ID; len(chosen) == 0 && len(summaries) == 0 {
+		made := b.NewContext(fork)
+		if created = made.ID; len(chosen) == 0 && len(summaries) == 0 {
 			return nil
 		}
 		steps := chosen.withSummaries(summaries, b)
 		if len(steps) == 0 {
 			return nil
 		}
-		home, _, err := c.store.home(ctx, is)
+		home, _, err := c.store.home(ctx, made)
 		if err == nil {
-			appendStepsAfter(b, is, SpanRef{}, home, nil, steps, true)
+			appendStepsAfter(b, made, SpanRef{}, home, nil, steps, true)
 		}
 		return err
 	})

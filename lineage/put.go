@@ -75,11 +75,11 @@ func (s *Store) block(ctx context.Context, i *Item, b *structure.Block) error {
 		b.Hold(i.Type, i.Origin.OfBlock(), i.CreatedAt, body)
 		return nil
 	}
-	is, err := s.writer.Upload(ctx, content.Block{Type: i.Type, Origin: i.Origin.OfBlock(), CreatedAt: i.CreatedAt}, r)
+	stored, err := s.writer.Upload(ctx, content.Block{Type: i.Type, Origin: i.Origin.OfBlock(), CreatedAt: i.CreatedAt}, r)
 	if err != nil {
 		return fmt.Errorf("store body: %w", err)
 	}
-	*b = *is
+	*b = *stored
 	return nil
 }
 

@@ -19,8 +19,8 @@ func checkSettings(o *Overrides, metadata []byte) error {
 
 // checkChanged refuses changed overrides or metadata that are not JSON. Unchanged ones may come
 // from an import, which does not check them.
-func checkChanged(subject, id, what string, was, is []byte) error {
-	if isSetting(is) || bytes.Equal(was, is) {
+func checkChanged(subject, id, what string, was, now []byte) error {
+	if isSetting(now) || bytes.Equal(was, now) {
 		return nil
 	}
 	return subjectError(subject, id, ErrInvalid, what+": not JSON")

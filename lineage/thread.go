@@ -165,24 +165,24 @@ func (t *Thread) Update(ctx context.Context, change func(*ThreadInfo) error) err
 
 // change restates a thread and adds the records of fill, if there is any change. Only one change of a given state of
 // a thread succeeds, so fill may rely on the state that it gets.
-func (t *Thread) change(ctx context.Context, fill func(b *write.Batch, is *structure.Thread) error) error {
+func (t *Thread) change(ctx context.Context, fill func(b *write.Batch, thread *structure.Thread) error) error {
 	return t.store.change(ctx, func(b *write.Batch, _ write.Try) error {
 		was, err := t.store.engine.Thread(ctx, t.id)
 		if err != nil {
 			return err
 		}
-		is := *was
-		if err := t.store.clearDeletedActive(ctx, &is); err != nil {
+		thread := *was
+		if err := t.store.clearDeletedActive(ctx, &thread); err != nil {
 			return err
 		}
-		if err := fill(b, &is); err != nil {
+		if err := fill(b, &thread); err != nil {
 			if now, again := t.store.engine.Thread(ctx, t.id); again == nil && !now.UpdatedAt.Equal(was.UpdatedAt) {
 				return write.ErrPassed // that may be why the change failed
 			}
 			return err
 		}
-		if len(b.Records()) > 0 || !structure.Equal(was, &is) {
-			b.ChangeThread(was, is)
+		if len(b.Records()) > 0 || !structure.Equal(was, &thread) {
+			b.ChangeThread(was, thread)
 		}
 		return nil
 	})

@@ -82,17 +82,17 @@ func (v *Values) missing(key string) error {
 
 // Get returns a value.
 func (v *Values) Get(ctx context.Context, key string) (Value, error) {
-	is, err := v.read(ctx, key)
-	if isNotFound(err) || err == nil && is.Deleted() {
+	stored, err := v.read(ctx, key)
+	if isNotFound(err) || err == nil && stored.Deleted() {
 		return Value{}, v.missing(key)
 	}
 	if err != nil {
 		return Value{}, err
 	}
-	return v.value(ctx, &is)
+	return v.value(ctx, &stored)
 }
 
-func (v *Values) read(ctx context.Context, key string) (is backend.Value, err error) {
+func (v *Values) read(ctx context.Context, key string) (stored backend.Value, err error) {
 	if v.owner.Scope != ContextScope {
 		return v.store.engine.Value(ctx, v.key(key))
 	}
@@ -108,17 +108,17 @@ func (v *Values) inherited(ctx context.Context, from backend.Reader) *backend.Co
 }
 
 // value returns a value with its JSON, which may be in a block.
-func (v *Values) value(ctx context.Context, is *backend.Value) (Value, error) {
-	value := Value{Key: is.Key, JSON: is.JSON, Context: is.Owner.Context, SetAt: is.At, Commit: is.Commit}
-	if is.Content.IsZero() {
+func (v *Values) value(ctx context.Context, stored *backend.Value) (Value, error) {
+	value := Value{Key: stored.Key, JSON: stored.JSON, Context: stored.Owner.Context, SetAt: stored.At, Commit: stored.Commit}
+	if stored.Content.IsZero() {
 		return value, nil
 	}
-	body, err := v.store.Body(ctx, is.Content)
+	body, err := v.store.Body(ctx, stored.Content)
 	if err == nil {
 		value.JSON, err = io.ReadAll(body)
 	}
 	if err != nil {
-		return Value{}, fmt.Errorf("value %s: %w", is.ValueKey.Name(), err)
+		return Value{}, fmt.Errorf("value %s: %w", stored.ValueKey.Name(), err)
 	}
 	return value, nil
 }
@@ -129,21 +129,21 @@ func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error]
 	return func(yield func(Value, error) bool) {
 		after := "" // where to continue when the snapshot expires
 		all := func(values iter.Seq2[backend.Value, error]) error {
-			for is, err := range values {
+			for stored, err := range values {
 				if err != nil {
 					return err
 				}
-				if is.Deleted() {
+				if stored.Deleted() {
 					continue
 				}
-				value, err := v.value(ctx, &is)
+				value, err := v.value(ctx, &stored)
 				if err != nil {
 					return err
 				}
 				if !yield(value, nil) {
 					return nil
 				}
-				after = is.Key
+				after = stored.Key
 			}
 			return nil
 		}
@@ -165,13 +165,13 @@ func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error]
 // kept as long as the reflog. If before is not zero, only values set by earlier commits are read.
 func (v *Values) History(ctx context.Context, key string, before uint64) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
-		for is, err := range v.store.engine.ValueHistory(ctx, v.key(key)) {
-			if err == nil && before > 0 && is.Commit >= before {
+		for stored, err := range v.store.engine.ValueHistory(ctx, v.key(key)) {
+			if err == nil && before > 0 && stored.Commit >= before {
 				continue
 			}
 			var value Value
 			if err == nil {
-				value, err = v.value(ctx, &is)
+				value, err = v.value(ctx, &stored)
 			}
 			if !yield(value, err) || err != nil {
 				return
@@ -201,8 +201,8 @@ func (v *Values) Set(ctx context.Context, key string, value []byte) error {
 // Delete deletes a value. In a context it also hides an inherited one.
 func (v *Values) Delete(ctx context.Context, key string) error {
 	return v.set(ctx, key, func(ctx context.Context, _ *write.Batch) ([]byte, ContentID, error) {
-		is, err := v.read(ctx, key)
-		if isNotFound(err) || err == nil && is.Deleted() {
+		stored, err := v.read(ctx, key)
+		if isNotFound(err) || err == nil && stored.Deleted() {
 			return nil, ContentID{}, v.missing(key)
 		}
 		return nil, ContentID{}, err
@@ -217,21 +217,21 @@ func (v *Values) DeleteRange(ctx context.Context, after, before string, most int
 		return "", 0, subjectError("values of", v.owner.Context.String(), ErrInvalid, "values of a context are deleted one by one")
 	}
 	var keys []string
-	for is, err := range v.store.engine.Values(ctx, v.owner, "", after) {
+	for stored, err := range v.store.engine.Values(ctx, v.owner, "", after) {
 		if err != nil {
 			return after, 0, err
 		}
-		if before != "" && is.Key >= before {
+		if before != "" && stored.Key >= before {
 			break
 		}
-		if is.Deleted() {
+		if stored.Deleted() {
 			continue
 		}
 		if len(keys) == most {
 			next = keys[most-1]
 			break
 		}
-		keys = append(keys, is.Key)
+		keys = append(keys, stored.Key)
 	}
 	if len(keys) == 0 {
 		return "", 0, nil

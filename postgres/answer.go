@@ -79,7 +79,7 @@ func (e *Engine) answerAll() {
 			case !there[of[i]]:
 				e.answerOne(p, errDiverged)
 			default:
-				p.cache.durable.know(p.head.Cursor)
+				p.cache.durable.advance(p.head.Cursor)
 				e.answerOne(p, nil)
 			}
 		}
@@ -91,7 +91,7 @@ func (e *Engine) flushAll(heads []head) (there []bool, err error) {
 	begun := time.Now()
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
 		there, err = e.log.flushAll(context.Background(), heads)
-		if err == nil || !lost(err) && !uncertain(err) || time.Since(begun)+pause > patience {
+		if err == nil || !isTransient(err) && !mayHaveWritten(err) || time.Since(begun)+pause > patience {
 			return there, explain(err)
 		}
 		time.Sleep(pause)
@@ -102,7 +102,7 @@ func (e *Engine) flushAll(heads []head) (there []bool, err error) {
 func (e *Engine) answerOne(p *pending, err error) {
 	if errors.Is(err, errDiverged) {
 		p.receipt = backend.Receipt{}
-		p.taken.Store(false)
+		p.claimed.Store(false)
 		select {
 		case e.queue <- p:
 			return

@@ -24,7 +24,7 @@ import (
 const (
 	// mostGathered is the largest number of commits in a row.
 	mostGathered = 256
-	// mostContended is the number of batches that lock the store first after another process wrote.
+	// mostContended is the number of batches that lock the store before they are judged, after another process wrote.
 	mostContended = 16
 )
 
@@ -37,13 +37,13 @@ type pending struct {
 	// prepared is the commit without what is known. begun is set when its ids were checked.
 	prepared judge.Preparation
 	begun    bool
-	reads    []judge.Key // what judging may read, after a collection if whole is set
-	whole    bool
-	taken    atomic.Bool // by the batch, or by a caller who no longer waits
+	reads    []judge.Key // what judging may read
+	whole    bool        // reads has whole trees, as after a collection
+	claimed  atomic.Bool // by the batch, or by a caller who no longer waits
 	receipt  backend.Receipt
 	err      error
-	cache    *cache // and head: the state that its batch made, and the cache of that, without an error
-	head     head
+	cache    *cache // without an error, the cache in which its batch was judged
+	head     head   // and the state after the batch
 	done     chan struct{}
 }
 
@@ -76,15 +76,15 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 	case <-p.done:
 		return p.receipt, p.err
 	case <-ctx.Done():
-		if p.taken.CompareAndSwap(false, true) {
+		if p.claimed.CompareAndSwap(false, true) {
 			return backend.Receipt{}, context.Cause(ctx)
 		}
-	case <-e.led:
+	case <-e.stopped:
 	}
 	// The batch has it now and uses the memory of the commit.
 	select {
 	case <-p.done:
-	case <-e.led:
+	case <-e.stopped:
 		select {
 		case <-p.done:
 		default:
@@ -115,7 +115,7 @@ func (p *pending) keys(whole bool) []judge.Key {
 func (e *Engine) lead() {
 	defer func() {
 		e.answering.ended.Wait()
-		close(e.led)
+		close(e.stopped)
 	}()
 	var batch []*pending
 	for {
@@ -136,13 +136,13 @@ func (e *Engine) lead() {
 func (e *Engine) gather(batch []*pending) []*pending {
 	for range 2 {
 		runtime.Gosched()
-		batch = e.waiting(batch)
+		batch = e.addQueued(batch)
 	}
 	return batch
 }
 
-// waiting adds the commits in the queue.
-func (e *Engine) waiting(batch []*pending) []*pending {
+// addQueued adds the commits in the queue.
+func (e *Engine) addQueued(batch []*pending) []*pending {
 	for len(batch) < mostGathered {
 		select {
 		case p := <-e.queue:
@@ -154,23 +154,23 @@ func (e *Engine) waiting(batch []*pending) []*pending {
 	return batch
 }
 
-// take removes the commits whose callers no longer wait, and takes the others.
-func take(batch []*pending) []*pending {
-	return slices.DeleteFunc(batch, func(p *pending) bool { return !p.taken.CompareAndSwap(false, true) })
+// claim removes the commits whose callers no longer wait, and claims the others.
+func claim(batch []*pending) []*pending {
+	return slices.DeleteFunc(batch, func(p *pending) bool { return !p.claimed.CompareAndSwap(false, true) })
 }
 
 // commitBatch commits a batch and what waits, and returns what did not fit into the row.
 func (e *Engine) commitBatch(batch []*pending) (rest []*pending) {
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	mine := take(e.gather(batch))
+	mine := claim(e.gather(batch))
 	if len(mine) == 0 {
 		return nil
 	}
-	mine, rest = e.together(mine, true)
+	mine, rest = e.commitAsRow(mine, true)
 	e.answer(mine)
 	for _, p := range rest {
-		p.taken.Store(false)
+		p.claimed.Store(false)
 	}
 	return rest
 }
@@ -193,12 +193,12 @@ func newID() uint64 {
 	}
 }
 
-// together applies commits as one row. If more is set, those that come until the store is locked join them. It returns the
-// commits with an outcome, and those that did not fit.
-func (e *Engine) together(batch []*pending, more bool) (done, rest []*pending) {
+// commitAsRow writes commits as one row of the log. If more is set, commits that come until the store is locked join them.
+// It returns the commits with an outcome, and those that did not fit.
+func (e *Engine) commitAsRow(batch []*pending, more bool) (done, rest []*pending) {
 	var err error
 	for range mostRetries {
-		done, rest, err = e.attempt(batch, more)
+		done, rest, err = e.tryRow(batch, more)
 		batch = append(done[:len(done):len(done)], rest...)
 		if !errors.Is(err, errBehind) && !errors.Is(err, errDiverged) {
 			break
@@ -209,9 +209,9 @@ func (e *Engine) together(batch []*pending, more bool) (done, rest []*pending) {
 		return done, rest
 	case errors.Is(err, errBehind), errors.Is(err, errDiverged):
 		err = fmt.Errorf("%d attempts: %w: %w", mostRetries, err, backend.ErrConflict)
-	case len(done) > 1 && !errors.Is(err, backend.ErrUncertain) && !lost(err): // perhaps because of one of them
+	case len(done) > 1 && !errors.Is(err, backend.ErrUncertain) && !isTransient(err): // perhaps because of one of them
 		for _, p := range done { // one commit always fits
-			e.together([]*pending{p}, false)
+			e.commitAsRow([]*pending{p}, false)
 		}
 		return done, rest
 	}
@@ -219,105 +219,123 @@ func (e *Engine) together(batch []*pending, more bool) (done, rest []*pending) {
 	return done, rest
 }
 
-// errFull is returned for a commit that does not fit into the row that is being made.
+// errFull is returned for a commit that does not fit into the row.
 var errFull = errors.New("the row is full")
 
-// attempt is together for one attempt. It is errBehind or errDiverged if the state in which the commits were judged was
-// not the latest. After any error, it is that of all commits.
-func (e *Engine) attempt(batch []*pending, more bool) (done, rest []*pending, err error) {
+// tryRow is one attempt of commitAsRow. It is errBehind or errDiverged if the state in which the commits were judged was not
+// the latest. An error is the outcome of all commits in done.
+func (e *Engine) tryRow(batch []*pending, more bool) (done, rest []*pending, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*writeTime)
 	defer cancel()
-	table, t := e.warm, (*writeTx)(nil)
-	e.warm = nil // unless this succeeds
-	warm := table != nil && e.contended == 0 && table.cache == e.cache.Load()
-	j := e.judging
-	if warm {
-		table.ctx, table.assume = ctx, make(map[string]struct{})
-		j.begin(table)
-		err = j.prefetch(ctx, batch)
-	} else {
-		table, t, err = e.lock(ctx, batch)
-		defer func() { t.rollback() }()
+	table, t, err := e.beginRow(ctx, batch)
+	defer func() { t.rollback() }()
+	if err == nil && t != nil && more { // they came while another process held the store
+		batch, err = e.addLate(ctx, batch)
 	}
 	if err != nil {
-		j.state.Cache.Forget()
-		return batch, nil, behind(err)
+		e.judging.state.Cache.Forget()
+		return batch, nil, asBehind(err)
 	}
-	if !warm && more { // they came while another process held the store
-		taken := len(batch)
-		batch = e.waiting(batch)
-		batch = batch[:taken+len(take(batch[taken:]))]
-		if late := batch[taken:]; len(late) > 0 {
-			err = j.prefetch(ctx, late)
-		}
-	}
-	before := table.is
+	before := table.state
 	r := &row{first: before.next(), id: newID(), counts: before.counts, forgets: before.forgets}
-	j.row = r
-	full, refused := false, false
-	done = batch
-	for i, p := range batch {
-		was := r.count
-		if err == nil {
-			p.receipt, p.err = e.judge(p)
-		}
-		if errors.Is(p.err, errFull) {
-			done, rest, p.err = batch[:i], batch[i:], nil
-			break
-		}
-		refused = refused || p.err != nil
-		if broken(p.err) {
-			err = p.err
-		}
-		if r.count > was {
-			full = full || p.full
-		}
+	e.judging.row = r
+	done, rest, full, refused, err := e.judgeBatch(batch)
+	if t != nil && r.count >= manyCommits { // other processes wait for the store: see answering
+		full = false
 	}
-	switch {
-	case err != nil:
-	case warm && refused && len(table.assume) > 0:
-		err = errBehind // perhaps because of what was assumed
-	case r.count == 0 && warm:
-		if len(table.assume) > 0 {
-			err = errBehind
-		} else {
-			err = again(ctx, func(ctx context.Context) error { return e.log.has(ctx, before.head) })
-		}
-	case r.count == 0:
-	default:
-		if !warm && r.count >= manyCommits { // others wait for the store
-			full = false
-		}
-		if err = j.seal(); err == nil {
-			if warm {
-				err = e.log.write(ctx, before.head, r, durabilityOf(full))
-			} else {
-				err = e.writeRow(ctx, t, before.head, r, durabilityOf(full))
-			}
-		}
+	if err == nil {
+		err = e.writeJudged(ctx, table, t, full, refused)
 	}
 	if err != nil {
-		j.state.Cache.Forget()
-		return done, rest, behind(err)
+		e.judging.state.Cache.Forget()
+		return done, rest, asBehind(err)
 	}
-	e.taken(table, before, r, full)
+	e.advance(table, before, r, full)
 	for _, p := range done {
 		p.cache, p.head = table.cache, e.head
 	}
 	return done, rest, nil
 }
 
-// behind returns errBehind for a state that can no longer be read.
-func behind(err error) error {
+// beginRow returns the state in which a batch is judged, with what judging reads. While no other process writes, it is the
+// state after the last batch. Writing the row then checks that the state is still the latest, and the transaction is nil.
+// Otherwise the transaction locks the store.
+func (e *Engine) beginRow(ctx context.Context, batch []*pending) (*table, *writeTx, error) {
+	warm := e.warm
+	e.warm = nil // until the row is written
+	if warm == nil || e.contended > 0 || warm.cache != e.cache.Load() {
+		return e.lock(ctx, batch)
+	}
+	warm.ctx, warm.absent = ctx, make(map[string]struct{})
+	e.judging.begin(warm)
+	return warm, nil, e.judging.prefetch(ctx, batch)
+}
+
+// addLate adds the commits that came since a batch was gathered, and reads what judging them reads.
+func (e *Engine) addLate(ctx context.Context, batch []*pending) ([]*pending, error) {
+	n := len(batch)
+	batch = e.addQueued(batch)
+	late := claim(batch[n:])
+	batch = batch[:n+len(late)]
+	if len(late) == 0 {
+		return batch, nil
+	}
+	return batch, e.judging.prefetch(ctx, late)
+}
+
+// judgeBatch judges commits and adds them to the row. It returns those with an outcome, and those that do not fit. full is
+// set if a commit in the row asks for full durability, and refused if a commit was refused. An error is one of the server or
+// the store.
+func (e *Engine) judgeBatch(batch []*pending) (done, rest []*pending, full, refused bool, err error) {
+	r := e.judging.row
+	for i, p := range batch {
+		before := r.count
+		p.receipt, p.err = e.judge(p)
+		switch {
+		case errors.Is(p.err, errFull):
+			p.err = nil
+			return batch[:i], batch[i:], full, refused, nil
+		case isServerError(p.err):
+			return batch, nil, full, refused, p.err
+		}
+		refused = refused || p.err != nil
+		full = full || p.full && r.count > before
+	}
+	return batch, nil, full, refused, nil
+}
+
+// writeJudged writes the row. Without a transaction it is errBehind if the commits were judged in a state that is not the
+// latest, or if a commit may have been refused because of an entry that was assumed to be absent.
+func (e *Engine) writeJudged(ctx context.Context, table *table, t *writeTx, full, refused bool) error {
+	r, before := e.judging.row, table.state.head
+	switch {
+	case t == nil && len(table.absent) > 0 && (refused || r.count == 0):
+		return errBehind
+	case r.count == 0 && t == nil:
+		return withRetry(ctx, func(ctx context.Context) error { return e.log.requireHead(ctx, before) })
+	case r.count == 0:
+		return nil
+	}
+	if err := e.judging.seal(); err != nil {
+		return err
+	}
+	if t == nil {
+		return e.log.write(ctx, before, r, durabilityOf(full))
+	}
+	return e.writeRow(ctx, t, before, r, durabilityOf(full))
+}
+
+// asBehind returns errBehind for a state that can no longer be read.
+func asBehind(err error) error {
 	if errors.Is(err, errGone) {
 		return fmt.Errorf("%w: %w", errBehind, err)
 	}
 	return err
 }
 
-// broken reports whether an error in judging is of the server or the store, and not of the commit.
-func broken(err error) bool {
-	return err != nil && (errors.Is(err, errBehind) || errors.Is(err, errGone) || errors.Is(err, backend.ErrCorrupt) || lost(err) || sqlState(err) != "")
+// isServerError reports whether an error in judging is of the server or the store, and not of the commit.
+func isServerError(err error) bool {
+	return err != nil && (errors.Is(err, errBehind) || errors.Is(err, errGone) || errors.Is(err, backend.ErrCorrupt) || isTransient(err) || sqlState(err) != "")
 }
 
 // judge judges a commit and adds it to the row.
@@ -330,7 +348,7 @@ func (e *Engine) judge(p *pending) (receipt backend.Receipt, err error) {
 		return receipt, err
 	}
 	if o := p.o.Once; o != nil {
-		number, err := applied(j.table, o, func(c backend.Cursor) error { return e.log.follows(j.table.ctx, c) })
+		number, err := applied(j.table, o, func(c backend.Cursor) error { return e.log.checkCursor(j.table.ctx, c) })
 		if err != nil {
 			return receipt, err
 		}
@@ -349,7 +367,7 @@ func (e *Engine) judge(p *pending) (receipt backend.Receipt, err error) {
 	receipt.Known, receipt.KnownChunks = p.prepared.Known, p.prepared.KnownChunks
 	c := p.prepared.Commit
 	if len(c.Records) == 0 { // all of it is known content
-		if receipt.Cursor = j.table.is.Cursor; j.row.count > 0 {
+		if receipt.Cursor = j.table.state.Cursor; j.row.count > 0 {
 			receipt.Cursor = j.row.last()
 		}
 		return receipt, nil
@@ -372,7 +390,7 @@ func (e *Engine) judge(p *pending) (receipt backend.Receipt, err error) {
 	return receipt, nil
 }
 
-// cursorOf returns the cursor of a commit, possibly in the row that is being made.
+// cursorOf returns the cursor of a commit, which may be in the row that is not written yet.
 func (e *Engine) cursorOf(j *judging, number uint64) (backend.Cursor, error) {
 	if number >= j.row.first {
 		return backend.Cursor{Number: number, ID: j.row.id}, nil
@@ -380,27 +398,27 @@ func (e *Engine) cursorOf(j *judging, number uint64) (backend.Cursor, error) {
 	return e.log.cursorOf(j.table.ctx, number)
 }
 
-// taken records a row that the log has, if it has commits. The table is then that of the state after it.
-func (e *Engine) taken(t *table, before state, r *row, full bool) {
-	is := before
+// advance moves the engine and the table to the state after a row that is in the log. The row may have no commits.
+func (e *Engine) advance(t *table, before state, r *row, full bool) {
+	after := before
 	if r.count > 0 {
-		is = before.after(r)
+		after = before.after(r)
 	}
 	changed := t.contextsChanged()
-	made := t.over.Bytes()
-	t.settle(is, r.entries)
-	t.fetch = func(ctx context.Context, n need) (found, error) { return e.log.at(ctx, t.is.head, n) }
-	if t.bytes += made; len(t.values) < mostWarm && t.bytes < mostWarmBytes {
+	size := t.overlay.Bytes()
+	t.settle(after, r.entries)
+	t.fetch = func(ctx context.Context, n need) (found, error) { return e.log.at(ctx, t.state.head, n) }
+	if t.bytes += size; len(t.values) < mostWarm && t.bytes < mostWarmBytes {
 		e.warm = t
 	}
-	e.head = is.head
-	t.cache.saw(is)
+	e.head = after.head
+	t.cache.advance(after)
 	t.cache.remember(changed, t)
 	if r.count == 0 {
 		return
 	}
 	if full {
-		t.cache.durable.know(r.last())
+		t.cache.durable.advance(r.last())
 	}
 	e.changed.announce()
 	e.pruneLater(r)
@@ -412,7 +430,7 @@ const (
 	mostWarmBytes = 16 << 20
 )
 
-// lock begins a write transaction, and reads what judging the commits reads.
+// lock begins a write transaction, which locks the store, and reads what judging the commits reads.
 func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *writeTx, error) {
 	var t *writeTx
 	c := e.cache.Load()
@@ -420,16 +438,16 @@ func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *writeTx, 
 	j := e.judging
 	table.fetch = func(ctx context.Context, n need) (f found, err error) {
 		if t != nil {
-			if f, err = t.read(ctx, n); lost(err) || uncertain(err) { // nothing was written yet
+			if f, err = t.read(ctx, n); isTransient(err) || mayHaveWritten(err) { // nothing was written yet
 				err = fmt.Errorf("%w: %w", errBehind, err)
 			}
 			return f, err
 		}
 		known := c.last()
-		var is state
+		var st state
 		var there bool
-		err = again(ctx, func(ctx context.Context) (err error) {
-			t, is, f, there, err = e.log.lock(ctx, known, n)
+		err = withRetry(ctx, func(ctx context.Context) (err error) {
+			t, st, f, there, err = e.log.lock(ctx, known, n)
 			return err
 		})
 		if errors.Is(err, errUnfilled) { // a program of an earlier version wrote
@@ -451,26 +469,25 @@ func (e *Engine) lock(ctx context.Context, batch []*pending) (*table, *writeTx, 
 		case c != e.judgedIn:
 			j.state.Cache.Forget()
 			e.judgedIn = c
-		case is.head != e.head:
+		case st.head != e.head:
 			j.state.Cache.ForgetCurrent()
 		}
-		if e.contended = max(e.contended-1, 0); is.head != e.head {
-			if e.head != (head{}) {
-				e.contended = mostContended
-			}
+		e.contended = max(e.contended-1, 0)
+		if st.head != e.head && e.head != (head{}) { // another process wrote
+			e.contended = mostContended
 		}
-		table.is = is
-		j.counts = keys.CountersOf(is.counts)
-		c.saw(is)
+		table.state = st
+		j.counts = keys.CountersOf(st.counts)
+		c.advance(st)
 		return f, nil
 	}
 	j.begin(table)
-	folded := table.is.folded
+	folded := table.state.folded
 	err := j.prefetch(ctx, batch)
 	if err == nil && t == nil { // nothing had to be read
 		_, err = table.fetch(ctx, need{})
 	}
-	if err == nil && table.is.folded != folded { // what was unfolded before was left out
+	if err == nil && table.state.folded != folded { // what was unfolded before was left out
 		err = j.prefetch(ctx, batch)
 	}
 	if err != nil {
@@ -485,13 +502,13 @@ func (e *Engine) writeRow(ctx context.Context, t *writeTx, h head, r *row, d bac
 	limited, cancel := context.WithTimeout(ctx, writeTime)
 	err := t.append(limited, r, d)
 	cancel()
-	if err == nil || !uncertain(err) && !lost(err) {
+	if err == nil || !mayHaveWritten(err) && !isTransient(err) {
 		return explain(err)
 	}
 	return e.log.resolve(ctx, h, r, d, err)
 }
 
-// fail fails commits.
+// fail makes an error the outcome of commits.
 func fail(batch []*pending, err error) {
 	for _, p := range batch {
 		p.receipt, p.err = backend.Receipt{}, err
@@ -511,7 +528,7 @@ func (e *Engine) Outcome(ctx context.Context, o backend.Once) (r backend.Receipt
 	}
 	n := need{Need: read.Need{Keys: [][]byte{keys.Of(keys.TableRequests, o.Session[:]), keys.Of(keys.TableRequests)}}}
 	return latest(ctx, e, n, func(t *table) (backend.Receipt, error) {
-		number, err := applied(t, &o, func(c backend.Cursor) error { return e.log.follows(ctx, c) })
+		number, err := applied(t, &o, func(c backend.Cursor) error { return e.log.checkCursor(ctx, c) })
 		if err == nil && number == 0 {
 			err = fmt.Errorf("request %d of session %x: %w", o.Sequence, o.Session, backend.ErrNotFound)
 		}
@@ -520,7 +537,7 @@ func (e *Engine) Outcome(ctx context.Context, o backend.Once) (r backend.Receipt
 		}
 		at, err := e.log.cursorOf(ctx, number)
 		if err == nil && e.o.Durability == backend.Full {
-			if err = e.flush(ctx, t.cache, t.is.head); errors.Is(err, errDiverged) {
+			if err = e.flush(ctx, t.cache, t.state.head); errors.Is(err, errDiverged) {
 				err = errGone // so that it is looked up again
 			}
 		}
@@ -536,7 +553,7 @@ func (e *Engine) Forget(ctx context.Context, id [16]byte) error {
 		return errClosed
 	}
 	e.warm = nil
-	return again(ctx, func(ctx context.Context) error { // to forget twice is harmless
+	return withRetry(ctx, func(ctx context.Context) error { // to forget twice is harmless
 		for range mostRetries {
 			if err := e.forgetOnce(ctx, id); !errors.Is(err, errDiverged) && !errors.Is(err, errBehind) {
 				return err
@@ -563,11 +580,11 @@ func (e *Engine) forgetOnce(ctx context.Context, id [16]byte) error {
 	var former [][]byte
 	for _, change := range gone { // a version of this state may be there
 		b.Queue(`INSERT INTO lineage_entry (store, epoch, key, age, value) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (store, epoch, key, age) DO UPDATE SET value = excluded.value`,
-			e.log.store, int64(t.is.epoch), change.Key, -int64(t.is.Number), change.Value)
+			e.log.store, int64(t.state.epoch), change.Key, -int64(t.state.Number), change.Value)
 		former = append(former, change.Key)
 	}
 	b.Queue(`INSERT INTO lineage_former (store, epoch, n, part, keys) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (store, epoch, n, part) DO NOTHING`,
-		e.log.store, int64(t.is.epoch), int64(t.is.Number), -1-int32(t.is.forgets%(1<<30)), former)
-	b.Queue(`UPDATE lineage_head SET forgets = forgets + 1 WHERE store = $1 AND epoch = $2`, e.log.store, int64(t.is.epoch)) // whoever judged before has another horizon
+		e.log.store, int64(t.state.epoch), int64(t.state.Number), -1-int32(t.state.forgets%(1<<30)), former)
+	b.Queue(`UPDATE lineage_head SET forgets = forgets + 1 WHERE store = $1 AND epoch = $2`, e.log.store, int64(t.state.epoch)) // whoever judged before has another horizon
 	return held.commit(limited, &b)
 }

@@ -27,11 +27,11 @@ type cache struct {
 	limit int // of items, in bytes
 
 	mu    sync.Mutex
-	known known // a state as of which everything here was read, or a later one
+	known known // the state as of which everything here was read, or a later one
 }
 
-func newCache(is state, limit int) *cache {
-	return &cache{known: is.known(), limit: limit, digests: recent.NewShared[structure.SpanRef, structure.Digest](recent.PlaceOfSpan), contexts: recent.NewShared[structure.ContextID, backend.Context](func(id structure.ContextID) uint64 { return recent.PlaceOfID(id) })}
+func newCache(st state, limit int) *cache {
+	return &cache{known: st.known(), limit: limit, digests: recent.NewShared[structure.SpanRef, structure.Digest](recent.PlaceOfSpan), contexts: recent.NewShared[structure.ContextID, backend.Context](func(id structure.ContextID) uint64 { return recent.PlaceOfID(id) })}
 }
 
 // Digest implements read.Digests.
@@ -40,19 +40,19 @@ func (c *cache) Digest(r structure.SpanRef) (structure.Digest, bool) { return c.
 // SetDigest implements read.Digests.
 func (c *cache) SetDigest(r structure.SpanRef, d structure.Digest) { c.digests.Set(r, d) }
 
-// last returns a state: if the log has its row, everything here is still true.
+// last returns the latest state that was read. If the log has its row, everything in the cache is still true.
 func (c *cache) last() known {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.known
 }
 
-// saw records a later state of the same history.
-func (c *cache) saw(is state) {
+// advance records a later state of the same history.
+func (c *cache) advance(later state) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if is.epoch == c.known.epoch && is.Number > c.known.Number {
-		c.known = is.known()
+	if later.epoch == c.known.epoch && later.Number > c.known.Number {
+		c.known = later.known()
 	}
 }
 
@@ -85,10 +85,10 @@ func (c *cache) putRow(first uint64, commits []embedded.Sequenced) {
 	c.put(rowKey(first), commits, size)
 }
 
-// fixed reports whether the entry of a key, once it is there, is the same in all later states of the epoch.
+// fixed reports whether the entry of a key never changes in an epoch.
 func fixed(key []byte) bool { return key[0] == keys.TableSpan || key[0] == keys.TableRun }
 
-// fixedEntry is an entry that does not change, and a state in which it is there.
+// fixedEntry is an entry that does not change, and the number of a state that has it.
 type fixedEntry struct {
 	value []byte
 	since uint64
@@ -116,14 +116,14 @@ func (c *cache) putEntry(key, value []byte, at uint64) {
 func (t *table) contextsChanged() (ids []structure.ContextID) {
 	for _, table := range []byte{keys.TableContext, keys.TableTip} {
 		prefix := []byte{table}
-		for at := t.over.Latest().Seek(prefix); at.Valid() && at.Key()[0] == table; at.Next() {
+		for at := t.overlay.Latest().Seek(prefix); at.Valid() && at.Key()[0] == table; at.Next() {
 			ids = append(ids, structure.ContextID(at.Key()[1:]))
 		}
 	}
 	return ids
 }
 
-// remember keeps contexts as they are in a table, for commits that go on from them.
+// remember caches contexts as they are in a table, for the commits that continue from them.
 func (c *cache) remember(ids []structure.ContextID, t *table) {
 	for _, id := range ids {
 		v, known := t.look(keys.Of(keys.TableContext, id[:]))
@@ -134,11 +134,11 @@ func (c *cache) remember(ids []structure.ContextID, t *table) {
 			c.contexts.Set(id, backend.Context{})
 			continue
 		}
-		if is, err := read.ContextOf(read.GetterFunc(func(key []byte) ([]byte, bool, error) {
+		if current, err := read.ContextOf(read.GetterFunc(func(key []byte) ([]byte, bool, error) {
 			v, _ := t.look(key)
 			return v, v != nil, nil
 		}), id, v); err == nil {
-			c.contexts.Set(id, is)
+			c.contexts.Set(id, current)
 		}
 	}
 }

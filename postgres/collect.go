@@ -33,7 +33,7 @@ type collected struct {
 func (l *log) collected(ctx context.Context) (c collected, err error) {
 	var epoch int64
 	var encoded []byte
-	err = atLength(ctx, readTime, func(ctx context.Context) error { // the list may be large
+	err = withLongRetry(ctx, readTime, func(ctx context.Context) error { // the list may be large
 		return l.readOne(ctx, `SELECT s.epoch, c.live FROM lineage_store s LEFT JOIN lineage_collection c ON c.store = s.store AND c.epoch = s.epoch WHERE s.store = $1`,
 			[]any{l.store}, &epoch, &encoded)
 	})
@@ -46,9 +46,9 @@ func (l *log) collected(ctx context.Context) (c collected, err error) {
 	return c, err
 }
 
-// left returns the commits of a row without what is not in use, which is added to a report, and
-// whether there was any. A nil set keeps everything.
-func (r *row) left(set *live.Set, gone *backend.CollectReport) (commits []embedded.Sequenced, changed bool, err error) {
+// remaining returns the commits of a row without what is not in use, and reports whether there was any. What it removes is
+// added to a report. A nil set keeps everything.
+func (r *row) remaining(set *live.Set, gone *backend.CollectReport) (commits []embedded.Sequenced, changed bool, err error) {
 	commits, err = r.commits()
 	for i := 0; err == nil && set != nil && i < len(commits); i++ {
 		var less bool
@@ -158,7 +158,7 @@ func (c *collection) decide(ctx context.Context) error {
 	if would.Records+would.Erased == 0 {
 		return nil
 	}
-	next := &filling{log: c.log, judging: newJudging(&c.log.clock), epoch: newID(), of: copied.at.epoch, filter: s.LiveSet(), into: &served{log: c.log}}
+	next := &filling{log: c.log, judging: newJudging(&c.log.clock), epoch: newID(), reads: copied.at.epoch, filter: s.LiveSet(), into: &served{log: c.log}}
 	next.at = head{epoch: next.epoch}
 	err = c.publish(ctx, s, copied, next)
 	if err != nil && !errors.Is(err, backend.ErrUncertain) {
@@ -172,7 +172,7 @@ var errNoRights = fmt.Errorf("a collection changes the log, which this role may 
 // requireRights checks the rights of the role before a collection does anything.
 func (e *Engine) requireRights(ctx context.Context) error {
 	var may bool
-	err := again(ctx, func(ctx context.Context) error {
+	err := withRetry(ctx, func(ctx context.Context) error {
 		return e.log.readOne(ctx, `SELECT has_column_privilege('lineage_store', 'epoch', 'UPDATE') AND has_column_privilege('lineage_log', 'data', 'UPDATE')
 AND has_table_privilege('lineage_collection', 'INSERT') AND has_column_privilege('lineage_collection', 'epoch', 'UPDATE') AND has_table_privilege('lineage_collection', 'DELETE')
 AND has_table_privilege('lineage_search', 'UPDATE') AND has_table_privilege('lineage_search_text', 'DELETE')`, nil, &may)
@@ -197,7 +197,7 @@ func (c *logCopy) close() {
 
 // copyLog copies the log.
 func (c *collection) copyLog(ctx context.Context) (*logCopy, error) {
-	is, err := c.log.collected(ctx)
+	pending, err := c.log.collected(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -209,8 +209,8 @@ func (c *collection) copyLog(ctx context.Context) (*logCopy, error) {
 	if err != nil {
 		return nil, errors.Join(err, dir.Remove())
 	}
-	to := &logCopy{engine, head{epoch: is.epoch}, dir}
-	if err := c.follow(ctx, to, is.live); err != nil {
+	to := &logCopy{engine, head{epoch: pending.epoch}, dir}
+	if err := c.follow(ctx, to, pending.live); err != nil {
 		to.close()
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func (c *collection) copyLog(ctx context.Context) (*logCopy, error) {
 func (c *collection) follow(ctx context.Context, to *logCopy, filter *live.Set) error {
 	for more := true; more; {
 		var rows []row
-		err := atLength(ctx, readTime, func(ctx context.Context) (err error) {
+		err := withLongRetry(ctx, readTime, func(ctx context.Context) (err error) {
 			rows, more, err = c.log.tail(ctx, to.at, mostCommits)
 			return err
 		})
@@ -229,7 +229,7 @@ func (c *collection) follow(ctx context.Context, to *logCopy, filter *live.Set) 
 			return err
 		}
 		for i := range rows {
-			commits, _, err := rows[i].left(filter, new(backend.CollectReport))
+			commits, _, err := rows[i].remaining(filter, new(backend.CollectReport))
 			if err != nil {
 				return err
 			}
@@ -279,14 +279,14 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, copied *lo
 		return err
 	}
 	defer t.rollback()
-	is := table.is
-	if is.epoch != copied.at.epoch {
+	st := table.state
+	if st.epoch != copied.at.epoch {
 		return errBehind
 	}
 	if err := catchUp(); err != nil {
 		return err
 	}
-	if copied.at.Cursor != is.Cursor || next.at.Cursor != is.Cursor {
+	if copied.at.Cursor != st.Cursor || next.at.Cursor != st.Cursor {
 		return errBehind
 	}
 	c.report.Commit = s.LiveSet().Until
@@ -299,13 +299,13 @@ func (c *collection) publish(ctx context.Context, s *embedded.Survey, copied *lo
 	}
 	c.warm = nil
 	limited, cancel := context.WithTimeout(ctx, writeTime)
-	err = t.publish(limited, next.epoch, is.epoch, live)
+	err = t.publish(limited, next.epoch, st.epoch, live)
 	cancel()
-	if !errors.Is(err, errBehind) && (uncertain(err) || lost(err)) {
-		switch epoch, unknown := c.log.settledEpoch(context.WithoutCancel(ctx), is.head); {
+	if !errors.Is(err, errBehind) && (mayHaveWritten(err) || isTransient(err)) {
+		switch epoch, unknown := c.log.settledEpoch(context.WithoutCancel(ctx), st.head); {
 		case unknown != nil:
 			return fmt.Errorf("%w: %w", backend.ErrUncertain, errors.Join(err, unknown))
-		case epoch != is.epoch: // perhaps of a later collection
+		case epoch != st.epoch: // perhaps of a later collection
 			err = nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -329,8 +329,8 @@ func (t *writeTx) publish(ctx context.Context, epoch, former uint64, live []byte
 }
 
 // settledEpoch waits until nobody is changing the epoch, makes it durable and returns it.
-func (l *log) settledEpoch(ctx context.Context, h head) (is uint64, err error) {
-	err = again(ctx, func(ctx context.Context) error {
+func (l *log) settledEpoch(ctx context.Context, h head) (current uint64, err error) {
+	err = withRetry(ctx, func(ctx context.Context) error {
 		var epoch int64
 		err := l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
 			b.Queue(lockSQL, l.store).QueryRow(func(row pgx.Row) error { return row.Scan(&epoch) })
@@ -341,10 +341,10 @@ func (l *log) settledEpoch(ctx context.Context, h head) (is uint64, err error) {
 		if errors.Is(err, errDiverged) { // what the server has after a restart is durable
 			err = nil
 		}
-		is = uint64(epoch)
+		current = uint64(epoch)
 		return err
 	})
-	return is, err
+	return current, err
 }
 
 // maxLive is the largest size of the list of what a collection leaves, in bytes. Tests make it smaller.
@@ -356,11 +356,11 @@ var mostRewritten = 4 << 20
 // finish rewrites the rows of a published collection, if there is one, and ends it.
 func (c *collection) finish(ctx context.Context) error {
 	for range mostRetries {
-		is, err := c.log.collected(ctx)
-		if err != nil || is.live == nil {
+		pending, err := c.log.collected(ctx)
+		if err != nil || pending.live == nil {
 			return err
 		}
-		if err = c.sweep(ctx, is); !errors.Is(err, errDiverged) {
+		if err = c.sweep(ctx, pending); !errors.Is(err, errDiverged) {
 			return err
 		}
 	}
@@ -369,8 +369,8 @@ func (c *collection) finish(ctx context.Context) error {
 
 // sweep rewrites the rows with something that is not in use, and ends the collection. It is
 // errDiverged if another process did so, or the history is different.
-func (c *collection) sweep(ctx context.Context, is collected) (err error) {
-	at := head{epoch: is.epoch}
+func (c *collection) sweep(ctx context.Context, pending collected) (err error) {
+	at := head{epoch: pending.epoch}
 	var rows []row // to rewrite
 	var size int
 	done := c.report
@@ -380,15 +380,15 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 		}
 	}()
 	rewrite := func() error {
-		err := atLength(ctx, writeTime, func(ctx context.Context) error { return c.log.rewrite(ctx, is.epoch, rows) })
+		err := withLongRetry(ctx, writeTime, func(ctx context.Context) error { return c.log.rewrite(ctx, pending.epoch, rows) })
 		if rows, size = nil, 0; err == nil {
 			done = c.report
 		}
 		return err
 	}
-	for more := true; more && at.Number < is.live.Until; {
+	for more := true; more && at.Number < pending.live.Until; {
 		var found []row
-		err := atLength(ctx, readTime, func(ctx context.Context) (err error) {
+		err := withLongRetry(ctx, readTime, func(ctx context.Context) (err error) {
 			found, more, err = c.log.tail(ctx, at, mostCommits)
 			return err
 		})
@@ -397,7 +397,7 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 		}
 		for i := range found {
 			r := &found[i]
-			commits, changed, err := r.left(is.live, &c.report)
+			commits, changed, err := r.remaining(pending.live, &c.report)
 			if err != nil {
 				return err
 			}
@@ -420,20 +420,20 @@ func (c *collection) sweep(ctx context.Context, is collected) (err error) {
 			}
 		}
 		if c.o.Progress != nil && c.total > 0 { // the survey is two thirds of the work
-			share := min(float64(at.Number)/float64(is.live.Until), 1)
+			share := min(float64(at.Number)/float64(pending.live.Until), 1)
 			c.o.Progress(int64((2+share)/3*float64(c.total)), c.total)
 		}
 	}
 	if err := rewrite(); err != nil {
 		return err
 	}
-	if err := c.log.dropEpochs(ctx, is.epoch); err != nil {
+	if err := c.log.dropEpochs(ctx, pending.epoch); err != nil {
 		return err
 	}
 	if err := c.search.Collected(ctx); err != nil {
 		return err
 	}
-	return atLength(ctx, writeTime, func(ctx context.Context) error { return c.log.endCollection(ctx, is.epoch) })
+	return withLongRetry(ctx, writeTime, func(ctx context.Context) error { return c.log.endCollection(ctx, pending.epoch) })
 }
 
 // rewrite replaces the data of rows. It is errCollected if the collection is no longer pending. Its

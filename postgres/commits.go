@@ -20,7 +20,7 @@ func (t *table) FileOf(p journal.Position) string { return fmt.Sprintf("row %d o
 func (t *table) Damage() error { return nil }
 
 // Collecting implements read.Commits.
-func (t *table) Collecting() bool { return t.is.collecting }
+func (t *table) Collecting() bool { return t.state.collecting }
 
 // NewReader implements read.Commits.
 func (t *table) NewReader() read.Reader { return &reader{t: t} }
@@ -60,23 +60,23 @@ type decodedRow struct {
 	commits []embedded.Sequenced
 }
 
-// hasRow reports whether a row of the log is here.
+// hasRow reports whether a row of the log was fetched or is cached.
 func (t *table) hasRow(first uint64) bool {
 	_, known := t.known(first)
 	_, fetched := t.rows[first]
 	return known || fetched
 }
 
-// known returns the commits of a row of the log, if they are here. While rows may have what a collection removed, they are
-// not shared with later states, in which they do not.
+// known returns the commits of a row of the log, if they are here. While rows may have what a collection removed, the cache is
+// not used: later states read the row without that.
 func (t *table) known(first uint64) ([]embedded.Sequenced, bool) {
-	if own, ok := t.own[first]; ok {
+	if own, ok := t.ownCommits[first]; ok {
 		return own, true
 	}
 	if t.current != nil && t.current.first == first {
 		return t.current.commits, true
 	}
-	if t.is.collecting {
+	if t.state.collecting {
 		return nil, false
 	}
 	return t.cache.row(first)
@@ -125,7 +125,7 @@ func (t *table) commits(first uint64) ([]embedded.Sequenced, error) {
 		return nil, err
 	}
 	t.current = &decodedRow{first, commits}
-	if !t.is.collecting {
+	if !t.state.collecting {
 		t.cache.putRow(first, commits)
 	}
 	return commits, nil

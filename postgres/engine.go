@@ -49,22 +49,22 @@ type Engine struct {
 	o      Options
 	shared bool // the pool is the caller's to close
 
-	queue  chan *pending
-	ctx    context.Context // ends when the engine is closed
-	cancel context.CancelCauseFunc
-	going  sync.WaitGroup
-	led    chan struct{} // closed when no more commits are taken
-	closed atomic.Bool
-	calls  sync.Mutex // held while a call begins, and while Close does
+	queue   chan *pending
+	ctx     context.Context // ends when the engine is closed
+	cancel  context.CancelCauseFunc
+	going   sync.WaitGroup
+	stopped chan struct{} // closed when no more commits are taken
+	closed  atomic.Bool
+	calls   sync.Mutex // held while a call begins, and while Close does
 
 	// writing is held while commits are judged and written. It guards the fields up to contended.
 	writing sync.Mutex
 	judging *judging
-	// judgedIn is of the history whose runs and digests the cache of judging has, and head the state that it has.
+	// judgedIn identifies the history whose contexts and runs the cache of judging has, and head the state of that cache.
 	judgedIn *cache
 	head     head
-	warm     *table // of that state, if the last commit was made here
-	// contended is the number of batches that lock the store first, because other processes write.
+	warm     *table // the table of that state, if this process wrote last
+	// contended is the number of the next batches that lock the store before they are judged, because other processes write.
 	contended int
 
 	cache atomic.Pointer[cache]
@@ -127,12 +127,12 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	connections := pool.Stat().MaxConns()
-	e := &Engine{log: &log{pool: pool, flushing: newShare(connections - 1), store: keyOf(o.Store)}, o: o, searching: newShare(connections / 2), shared: shared, queue: make(chan *pending, mostGathered), led: make(chan struct{})}
+	e := &Engine{log: &log{pool: pool, flushing: newShare(connections - 1), store: keyOf(o.Store)}, o: o, searching: newShare(connections / 2), shared: shared, queue: make(chan *pending, mostGathered), stopped: make(chan struct{})}
 	e.readers = newReaders(e)
 	e.search = searchindex.New(searchServer{e}, e.log.store)
 	e.judging = newJudging(&e.log.clock)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
-	err := again(ctx, func(ctx context.Context) error { return e.log.prepare(ctx, o) })
+	err := withRetry(ctx, func(ctx context.Context) error { return e.log.prepare(ctx, o) })
 	if err == nil {
 		err = e.fill(ctx)
 	}
@@ -143,11 +143,11 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 	return e, nil
 }
 
-// forget replaces caches after a collection, or when the history is another one.
+// forget replaces the cache after a collection, or when the log has another history.
 func (e *Engine) forget(ctx context.Context, was *cache) error {
-	is, _, _, err := e.log.latest(ctx, known{}, need{})
+	st, _, _, err := e.log.latest(ctx, known{}, need{})
 	if err == nil {
-		e.cache.CompareAndSwap(was, newCache(is, e.o.CacheBytes))
+		e.cache.CompareAndSwap(was, newCache(st, e.o.CacheBytes))
 	}
 	return err
 }
@@ -165,9 +165,9 @@ func (e *Engine) Close() error {
 	}
 	e.cancel(errClosed)
 	e.changed.announce()
-	<-e.led
+	<-e.stopped
 	e.going.Wait()
-	e.writing.Lock() // waits for who has it
+	e.writing.Lock() // waits for a batch or a collection
 	defer e.writing.Unlock()
 	if !e.shared {
 		e.log.pool.Close()

@@ -35,8 +35,8 @@ const (
 	longPause  = 500 * time.Millisecond
 )
 
-// uncertain reports whether a write with this error may have been done.
-func uncertain(err error) bool {
+// mayHaveWritten reports whether a write with this error may have been done.
+func mayHaveWritten(err error) bool {
 	if err == nil || pgconn.SafeToRetry(err) || errors.As(err, new(unsentError)) {
 		return false
 	}
@@ -51,9 +51,8 @@ func uncertain(err error) bool {
 	return postgres.Dialect{}.Classify(err) == sqladapter.Lost
 }
 
-// lost reports whether an error is of the connection or the server, so that the operation can be
-// retried.
-func lost(err error) bool {
+// isTransient reports whether an error is one of the connection or the server, so that the operation can be retried.
+func isTransient(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -64,16 +63,16 @@ func lost(err error) bool {
 	return pgconn.SafeToRetry(err) || errors.Is(err, sqladapter.ErrBusy)
 }
 
-// again retries an idempotent operation until the server answers, or patience ends.
-func again(ctx context.Context, op func(context.Context) error) error {
+// withRetry retries an idempotent operation until the server answers, or patience ends.
+func withRetry(ctx context.Context, op func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return retry(ctx, func(context.Context) error { return op(limited) })
 }
 
-// atLength is again for an operation on much data, an attempt of which may take longer than patience. One that fails later
-// is not repeated.
-func atLength(ctx context.Context, limit time.Duration, op func(context.Context) error) error {
+// withLongRetry is withRetry for an operation on much data, an attempt of which may take longer than patience. An attempt
+// that fails after that time is not repeated.
+func withLongRetry(ctx context.Context, limit time.Duration, op func(context.Context) error) error {
 	return retry(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -88,7 +87,7 @@ func retry(ctx context.Context, op func(context.Context) error) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if !lost(err) {
+		if !isTransient(err) {
 			return err
 		}
 		if time.Since(begun)+pause > patience {

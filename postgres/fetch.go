@@ -56,12 +56,13 @@ func (s *state) of(store [16]byte) index.State {
 type need struct {
 	read.Need
 	pages []page
-	rows  []uint64 // of the log, by number; perhaps only the first ones are found
-	// damaged, when not nil, takes what is damaged in ranges and pages, perhaps again. Else that is an error.
+	rows  []uint64 // of the log, by number; if they are large, only the first ones are found
+	// damaged, when not nil, is called for what is damaged in ranges and pages, perhaps more than once. If it is nil, damage is
+	// an error.
 	damaged func(key []byte, what string)
 }
 
-// tolerate returns an error of a row of the table, unless it is damage that is taken.
+// tolerate returns an error of a row of the table, unless it is damage that damaged accepts.
 func (n *need) tolerate(key []byte, err error) error {
 	var damage *backend.CorruptError
 	if n.damaged == nil || !errors.As(err, &damage) {
@@ -94,9 +95,10 @@ type foundPage struct {
 	next    []byte // the last key that was read
 }
 
-// stateSQL reads the latest state. horizon says as of which states it can be read. The last columns are whether the log has
-// a row that is known, how many changes are unfolded, and these, without so many if they were after the same fold: their sizes,
-// and all in one value, since arrays of bytes come as text, which takes long to decode. atSQL does not read changes.
+// stateSQL reads the latest state. Entries can be read as of states from the horizon on. The last columns are whether the log
+// has a row that is known, the number of unfolded changes, the sizes of these, and the changes as one value: arrays of bytes
+// come as text, which takes long to decode. Changes that the reader knows from a state after the same fold are left out. atSQL
+// does not read changes.
 const (
 	stateSQL = stateColumnsSQL + `, u.sizes, u.changes` + stateFromSQL + ` LEFT JOIN LATERAL (
   SELECT array_agg(coalesce(octet_length(f.changes), 0) ORDER BY f.part) AS sizes, string_agg(f.changes, '' ORDER BY f.part) AS changes
@@ -258,38 +260,38 @@ func (n *need) eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
 	return err
 }
 
-// queueState adds the statement that reads the state. If the log does not have the row that is known, a part of what is
-// unfolded may be missing.
-func (l *log) queueState(b *pgx.Batch, k known, is *state, horizon *uint64, there *bool) {
+// queueState adds the statement that reads the state. there is set if the log has the row of the known state. If it is not set,
+// a part of what is unfolded may be missing.
+func (l *log) queueState(b *pgx.Batch, k known, st *state, horizon *uint64, there *bool) {
 	b.Queue(stateSQL, l.store, int64(k.first), int64(k.ID), k.count(), int64(k.epoch), int64(k.folded), int32(k.unfolded.rows())).
-		QueryRow(l.readState(k, true, is, horizon, there))
+		QueryRow(l.readState(k, true, st, horizon, there))
 }
 
 // queueAt is queueState without what is unfolded.
-func (l *log) queueAt(b *pgx.Batch, at head, is *state, horizon *uint64, there *bool) {
-	b.Queue(atSQL, l.store, int64(at.first), int64(at.ID), at.count()).QueryRow(l.readState(known{head: at}, false, is, horizon, there))
+func (l *log) queueAt(b *pgx.Batch, at head, st *state, horizon *uint64, there *bool) {
+	b.Queue(atSQL, l.store, int64(at.first), int64(at.ID), at.count()).QueryRow(l.readState(known{head: at}, false, st, horizon, there))
 }
 
-// readState reads the row of these statements. Without changes what is unfolded is incomplete.
-func (l *log) readState(k known, changed bool, is *state, horizon *uint64, there *bool) func(pgx.Row) error {
+// readState reads the row of queueState, or that of queueAt, which has no changes.
+func (l *log) readState(k known, withChanges bool, st *state, horizon *uint64, there *bool) func(pgx.Row) error {
 	return func(r pgx.Row) error {
 		var now, epoch, forgets, folded, unfolded int64
 		var first, n, id, gone *int64
 		var counts []byte
 		var sizes []int32
 		var changes []byte
-		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &folded, &is.unfilled, &is.collecting, there, &unfolded, &sizes, &changes)
+		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &folded, &st.unfilled, &st.collecting, there, &unfolded, &sizes, &changes)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return errRemoved
 		}
 		if err != nil {
 			return err
 		}
-		l.clock.saw(uint64(now))
+		l.clock.set(uint64(now))
 		*there = *there || k.first == 0
-		is.head, is.forgets, is.folded = head{epoch: uint64(epoch)}, uint64(forgets), uint64(folded)
-		if is.epoch == k.epoch && is.folded == k.folded {
-			is.unfolded = k.unfolded
+		st.head, st.forgets, st.folded = head{epoch: uint64(epoch)}, uint64(forgets), uint64(folded)
+		if st.epoch == k.epoch && st.folded == k.folded {
+			st.unfolded = k.unfolded
 		}
 		var later []index.Entry
 		size := len(changes)
@@ -303,15 +305,15 @@ func (l *log) readState(k known, changed bool, is *state, horizon *uint64, there
 			}
 			later, changes = append(later, entries...), changes[length:]
 		}
-		is.unfolded = is.unfolded.with(latestOf(later), size, len(sizes))
+		st.unfolded = st.unfolded.with(latestOf(later), size, len(sizes))
 		if n == nil {
 			return nil
 		}
-		if has := is.unfolded.rows(); *there && changed && int64(has) != unfolded { // the next ones would take the place of others
-			return &backend.CorruptError{File: "lineage_former", What: fmt.Sprintf("the changes of %d rows instead of %d", has, unfolded)}
+		if got := st.unfolded.rows(); *there && withChanges && int64(got) != unfolded { // the next changes would overwrite others
+			return &backend.CorruptError{File: "lineage_former", What: fmt.Sprintf("the changes of %d rows instead of %d", got, unfolded)}
 		}
-		is.first, is.Cursor, *horizon = uint64(*first), backend.Cursor{Number: uint64(*n), ID: uint64(*id)}, uint64(*gone)
-		return decodeCounts(counts, &is.counts)
+		st.first, st.Cursor, *horizon = uint64(*first), backend.Cursor{Number: uint64(*n), ID: uint64(*id)}, uint64(*gone)
+		return decodeCounts(counts, &st.counts)
 	}
 }
 
@@ -323,43 +325,43 @@ func encodeCounts(c index.Counts) []byte {
 	return b
 }
 
-// newest is the number of a state that is not limited: in one snapshot of the server all versions count.
-const newest = 1<<63 - 1
+// unlimited is the number of a state that is read without a limit: all versions in the snapshot of the server count.
+const unlimited = 1<<63 - 1
 
 // latest reads the latest state, and in it what is needed, in one round trip unless there was a collection after a state
 // that is known, or the log does not have its row. there reports whether it has.
-func (l *log) latest(ctx context.Context, k known, n need) (is state, f found, there bool, err error) {
+func (l *log) latest(ctx context.Context, k known, n need) (st state, f found, there bool, err error) {
 	there = true
 	for range mostRetries {
 		var has bool
 		err = l.snapshot(ctx, func(b *pgx.Batch) {
 			var horizon uint64
-			is, f, has = state{}, found{}, false
-			l.queueState(b, k, &is, &horizon, &has)
-			n.queue(b, l, k.epoch, newest, &f)
+			st, f, has = state{}, found{}, false
+			l.queueState(b, k, &st, &horizon, &has)
+			n.queue(b, l, k.epoch, unlimited, &f)
 		})
-		if err != nil || has && is.epoch == k.epoch {
+		if err != nil || has && st.epoch == k.epoch {
 			break
 		}
-		there, k = false, known{head: head{epoch: is.epoch}}
+		there, k = false, known{head: head{epoch: st.epoch}}
 	}
-	if err == nil && is.unfilled {
+	if err == nil && st.unfilled {
 		err = errUnfilled
 	}
-	return is, f, there, err
+	return st, f, there, err
 }
 
 // at reads what is needed as of a state. It is errGone if that can no longer be read.
 func (l *log) at(ctx context.Context, at head, n need) (f found, err error) {
-	var is state
+	var st state
 	var horizon uint64
 	var there bool
 	err = l.snapshot(ctx, func(b *pgx.Batch) {
-		is, f, there, horizon = state{}, found{}, false, 0
-		l.queueAt(b, at, &is, &horizon, &there) // its unfolded entries are known
+		st, f, there, horizon = state{}, found{}, false, 0
+		l.queueAt(b, at, &st, &horizon, &there) // its unfolded entries are known
 		n.queue(b, l, at.epoch, int64(at.Number), &f)
 	})
-	if err == nil && (is.epoch != at.epoch || !there || horizon > at.Number) {
+	if err == nil && (st.epoch != at.epoch || !there || horizon > at.Number) {
 		err = errGone
 	}
 	return f, err
@@ -367,5 +369,5 @@ func (l *log) at(ctx context.Context, at head, n need) (f found, err error) {
 
 // snapshot is read until the server answers, or patience ends.
 func (l *log) snapshot(ctx context.Context, statements func(*pgx.Batch)) error {
-	return again(ctx, func(ctx context.Context) error { return l.read(ctx, statements) })
+	return withRetry(ctx, func(ctx context.Context) error { return l.read(ctx, statements) })
 }

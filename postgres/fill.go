@@ -20,15 +20,15 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Filling makes the entries of an epoch from the log: of a store that an earlier version wrote, of the next epoch during a
-// collection, and of a check. It takes many rows at once.
+// Filling makes the entries of an epoch from the log, many rows at once: for a store that an earlier version wrote, for the
+// next epoch of a collection, and for a check.
 
-// filling replays the log into entries, from where they are.
+// filling replays the log into entries. It starts after the row up to which there are entries.
 type filling struct {
 	log     *log
 	judging *judging
 	epoch   uint64 // of the entries
-	of      uint64 // the epoch in which the log is read
+	reads   uint64 // the epoch in which the log is read
 	filter  *live.Set
 	report  backend.CollectReport // of what was filtered
 	changed []uint64              // rows with something that was filtered
@@ -36,22 +36,22 @@ type filling struct {
 	at      head // the row up to which there are entries
 }
 
-// sink takes entries.
+// sink stores the entries that are made.
 type sink interface {
-	// begin returns the state that the entries account for, with its epoch, and how it is read.
+	// begin returns the state of the entries that are stored, and a function that reads them.
 	begin(ctx context.Context, epoch uint64) (state, func(context.Context, need) (found, error), error)
-	// end writes entries, with the state that they make. It may not end without begin.
-	end(ctx context.Context, is state, entries []version) error
-	// abandon ends without writing.
+	// end stores entries, and the state after them. It follows a begin.
+	end(ctx context.Context, st state, entries []version) error
+	// abandon ends what begin began without storing anything.
 	abandon()
 }
 
 // fillTo replays rows until the entries account for a commit, and reports how far it is.
 func (f *filling) fillTo(ctx context.Context, number uint64, progress func(done uint64) error) error {
-	failed := time.Now() // or when it last got on
+	since := time.Now() // the start, or the last progress
 	for pause := shortPause; ; {
-		more, err := f.some(ctx, number)
-		if (lost(err) || uncertain(err)) && ctx.Err() == nil && time.Since(failed) < patience { // it begins where the entries are
+		more, err := f.fillNext(ctx, number)
+		if (isTransient(err) || mayHaveWritten(err)) && ctx.Err() == nil && time.Since(since) < patience { // it begins where the entries are
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):
@@ -59,7 +59,7 @@ func (f *filling) fillTo(ctx context.Context, number uint64, progress func(done 
 			pause = min(2*pause, longPause)
 			continue
 		}
-		pause, failed = shortPause, time.Now()
+		pause, since = shortPause, time.Now()
 		if err == nil && progress != nil {
 			err = progress(f.at.Number)
 		}
@@ -69,25 +69,14 @@ func (f *filling) fillTo(ctx context.Context, number uint64, progress func(done 
 	}
 }
 
-// some replays some rows, and reports whether there may be more before a number. It reads the log before it begins, so that
-// it needs one connection at a time.
-func (f *filling) some(ctx context.Context, number uint64) (more bool, err error) {
-	from := f.at
-	from.epoch = f.of
-	var rows []row
-	if from.Number < number {
-		err = again(ctx, func(ctx context.Context) (err error) {
-			rows, _, err = f.log.tail(ctx, from, fewCommits)
-			return err
-		})
-		if errors.Is(err, errDiverged) && !errors.Is(err, errCollected) {
-			err = &backend.CorruptError{File: "the log", What: fmt.Sprintf("it does not have row %d, for which there are entries", from.first)}
-		}
-	}
+// fillNext replays the next rows up to a number, and reports whether there may be more. It reads the log before it begins to
+// write entries, so that it needs one connection at a time.
+func (f *filling) fillNext(ctx context.Context, number uint64) (more bool, err error) {
+	rows, err := f.nextRows(ctx, number)
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
-	is, fetch, err := f.into.begin(ctx, f.epoch)
+	st, fetch, err := f.into.begin(ctx, f.epoch)
 	defer func() {
 		if err != nil {
 			f.judging.state.Cache.Forget()
@@ -97,53 +86,79 @@ func (f *filling) some(ctx context.Context, number uint64) (more bool, err error
 	if err != nil {
 		return false, err
 	}
-	if is.head != f.at { // there were entries before, or another process makes them as well
+	if st.head != f.at { // there were entries before, or another process makes them as well
 		f.judging.state.Cache.Forget()
-		f.at = is.head
+		f.at = st.head
 		f.into.abandon()
 		return true, nil
 	}
-	table := newTable(ctx, newCache(is, DefaultCache), f.log.identity, is, fetch)
-	f.judging.begin(table)
-	var all []replayed
+	f.judging.begin(newTable(ctx, newCache(st, DefaultCache), f.log.identity, st, fetch))
+	commits, last, err := f.decode(rows, number)
+	if err != nil {
+		return false, err
+	}
+	if err := f.judging.replayAll(ctx, commits); err != nil {
+		return false, err
+	}
+	st.head = st.head.after(last)
+	st.counts = f.judging.counts.Values()
+	out, err := f.judging.output(st.Number, true)
+	if err != nil {
+		return false, err
+	}
+	st.folded = out.folded
+	if err := f.into.end(ctx, st, out.entries); err != nil {
+		return false, err
+	}
+	f.at = st.head
+	return st.Number < number, nil
+}
+
+// nextRows reads rows of the log after those for which there are entries. It returns none if these reach a number.
+func (f *filling) nextRows(ctx context.Context, number uint64) (rows []row, err error) {
+	if f.at.Number >= number {
+		return nil, nil
+	}
+	at := f.at
+	at.epoch = f.reads
+	err = withRetry(ctx, func(ctx context.Context) (err error) {
+		rows, _, err = f.log.tail(ctx, at, fewCommits)
+		return err
+	})
+	if errors.Is(err, errDiverged) && !errors.Is(err, errCollected) {
+		err = &backend.CorruptError{File: "the log", What: fmt.Sprintf("it does not have row %d, for which there are entries", at.first)}
+	}
+	return rows, err
+}
+
+// decode returns the commits of the first rows, up to a number and a limit of bytes, without what the filter removes, and
+// the last row that it decoded.
+func (f *filling) decode(rows []row, number uint64) (all []replayed, last *row, err error) {
 	size := 0
 	for i := range rows {
-		if size > mostFilled || rows[i].first > number {
-			rows = rows[:i]
+		r := &rows[i]
+		if size > mostFilled || r.first > number {
 			break
 		}
-		commits, changed, err := rows[i].left(f.filter, &f.report)
+		commits, changed, err := r.remaining(f.filter, &f.report)
 		if err != nil {
-			return false, err
+			return nil, nil, err
 		}
 		if changed {
-			f.changed = append(f.changed, rows[i].first)
+			f.changed = append(f.changed, r.first)
 		}
 		for _, s := range commits {
 			c, offsets, err := embedded.DecodeOffsets(s.Payload)
 			if err != nil {
-				return false, fmt.Errorf("commit %d: %w", s.Number, &backend.CorruptError{File: fmt.Sprintf("row %d of the log", rows[i].first), What: err.Error()})
+				return nil, nil, fmt.Errorf("commit %d: %w", s.Number, &backend.CorruptError{File: fmt.Sprintf("row %d of the log", r.first), What: err.Error()})
 			}
 			c.Number = s.Number
 			size += len(s.Payload)
-			all = append(all, replayed{&rows[i], s, c, offsets})
+			all = append(all, replayed{r, s, c, offsets})
 		}
+		last = r
 	}
-	if err := f.judging.replayAll(ctx, all); err != nil {
-		return false, err
-	}
-	is.head = is.head.after(&rows[len(rows)-1])
-	is.counts = f.judging.counts.Values()
-	m, err := f.judging.made(is.Number, true)
-	if err != nil {
-		return false, err
-	}
-	is.folded = m.folded
-	if err := f.into.end(ctx, is, m.entries); err != nil {
-		return false, err
-	}
-	f.at = is.head
-	return is.Number < number, nil
+	return all, last, nil
 }
 
 // mostFilled limits the commits whose entries are made at once, in bytes. Their entries take several times as much memory.
@@ -183,7 +198,7 @@ func (j *judging) replayAll(ctx context.Context, all []replayed) error {
 	return nil
 }
 
-// served is a sink on the server. Each begin locks the entries of the epoch against others who fill them.
+// served is a sink in the tables of the server. From begin on, no other process can fill the epoch.
 type served struct {
 	log *log
 	t   *writeTx
@@ -226,29 +241,29 @@ func decodeCounts(b []byte, into *index.Counts) error {
 	return nil
 }
 
-func (s *served) end(ctx context.Context, is state, entries []version) error {
+func (s *served) end(ctx context.Context, st state, entries []version) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	var b pgx.Batch
 	queueDurability(&b, backend.Normal)
-	s.log.queueMade(&b, is.epoch, is.Number, made{entries: entries})
-	s.log.queueHead(&b, is.head, is.counts, is.folded, 0)
+	s.log.queueOutput(&b, st.epoch, st.Number, output{entries: entries})
+	s.log.queueHead(&b, st.head, st.counts, st.folded, 0)
 	return s.t.commit(ctx, &b)
 }
 
 func (s *served) abandon() { s.t.rollback() }
 
-// fill adds the entries that a store of an earlier version does not have. One process does it at a time; another one waits
-// and goes on where the first one ended.
+// fill makes the entries that a store of an earlier version does not have. One process does it at a time. Another one waits,
+// and continues where the first one ended.
 func (e *Engine) fill(ctx context.Context) error {
-	var is state
+	var st state
 	var last uint64
 	for range mostRetries {
 		err := e.log.snapshot(ctx, func(b *pgx.Batch) {
 			var horizon uint64
 			var there bool
-			is, last = state{}, 0
-			e.log.queueState(b, known{}, &is, &horizon, &there)
+			st, last = state{}, 0
+			e.log.queueState(b, known{}, &st, &horizon, &there)
 			b.Queue(`SELECT coalesce((SELECT n + count - 1 FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1), 0)`, e.log.store).QueryRow(func(r pgx.Row) error {
 				return r.Scan(&last)
 			})
@@ -256,23 +271,23 @@ func (e *Engine) fill(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if is.Number >= last {
-			e.cache.Store(newCache(is, e.o.CacheBytes))
+		if st.Number >= last {
+			e.cache.Store(newCache(st, e.o.CacheBytes))
 			return nil
 		}
 		pending, err := e.log.collected(ctx)
 		if err != nil {
 			return err
 		}
-		e.o.Logger.Info("the store of an earlier version is prepared", "store", e.o.Store, "commits", last-is.Number)
-		f := &filling{log: e.log, judging: newJudging(&e.log.clock), epoch: pending.epoch, of: pending.epoch, filter: pending.live, into: &served{log: e.log}, at: head{epoch: pending.epoch}}
+		e.o.Logger.Info("the store of an earlier version is prepared", "store", e.o.Store, "commits", last-st.Number)
+		f := &filling{log: e.log, judging: newJudging(&e.log.clock), epoch: pending.epoch, reads: pending.epoch, filter: pending.live, into: &served{log: e.log}, at: head{epoch: pending.epoch}}
 		err = f.fillTo(ctx, last, func(done uint64) error {
 			if e.o.Progress != nil {
 				e.o.Progress(int64(done), int64(max(last, done)))
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, errCollected) && !lost(err) {
+		if err != nil && !errors.Is(err, errCollected) && !isTransient(err) {
 			return err
 		}
 	}
@@ -281,9 +296,9 @@ func (e *Engine) fill(ctx context.Context) error {
 
 // before returns the row before the one with a commit.
 func (l *log) before(ctx context.Context, number, epoch uint64) (h head, err error) {
-	err = again(ctx, func(ctx context.Context) error {
-		if h, err = l.newest(ctx, number); err == nil && h.first > 0 && h.Number >= number {
-			h, err = l.newest(ctx, h.first-1)
+	err = withRetry(ctx, func(ctx context.Context) error {
+		if h, err = l.lastRow(ctx, number); err == nil && h.first > 0 && h.Number >= number {
+			h, err = l.lastRow(ctx, h.first-1)
 		}
 		h.epoch = epoch
 		return err

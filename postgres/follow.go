@@ -29,7 +29,7 @@ func (d *durable) at() backend.Cursor {
 	return d.to
 }
 
-func (d *durable) know(at backend.Cursor) {
+func (d *durable) advance(at backend.Cursor) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if at.Number > d.to.Number {
@@ -66,9 +66,9 @@ func (e *Engine) flush(ctx context.Context, c *cache, h head) error {
 	if h.Cursor == c.durable.at() {
 		return nil
 	}
-	err := again(ctx, func(ctx context.Context) error { return e.log.flush(ctx, h) })
+	err := withRetry(ctx, func(ctx context.Context) error { return e.log.flush(ctx, h) })
 	if err == nil {
-		c.durable.know(h.Cursor)
+		c.durable.advance(h.Cursor)
 	}
 	return err
 }
@@ -80,8 +80,8 @@ func (e *Engine) settle(ctx context.Context) (backend.Cursor, error) {
 		if err != nil {
 			return backend.Cursor{}, err
 		}
-		if err := e.flush(ctx, t.cache, t.is.head); !errors.Is(err, errDiverged) {
-			return t.is.Cursor, e.ended(err)
+		if err := e.flush(ctx, t.cache, t.state.head); !errors.Is(err, errDiverged) {
+			return t.state.Cursor, e.ended(err)
 		}
 	}
 	return backend.Cursor{}, backend.ErrDiverged
@@ -98,7 +98,7 @@ func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*stru
 	to, err := e.settle(ctx)
 	return func(yield func(*structure.Commit, error) bool) {
 		if err == nil {
-			err = expired(e.ended(e.feed(ctx, after, to.Number, func(c *structure.Commit) bool { return yield(c, nil) })))
+			err = asExpired(e.ended(e.feed(ctx, after, to.Number, func(c *structure.Commit) bool { return yield(c, nil) })))
 		}
 		if err != nil {
 			yield(nil, err)
@@ -108,12 +108,12 @@ func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*stru
 
 // feed calls take with the commits after a cursor and up to a number, until it returns false.
 func (e *Engine) feed(ctx context.Context, after backend.Cursor, to uint64, take func(*structure.Commit) bool) error {
-	if err := e.log.follows(ctx, after); err != nil || after.Number >= to {
+	if err := e.log.checkCursor(ctx, after); err != nil || after.Number >= to {
 		return err
 	}
 	var filter *live.Set
 	var at head
-	var rows []row // after that
+	var rows []row // after at
 	begun := false
 	for after.Number < to {
 		if ctx.Err() != nil {
@@ -123,18 +123,18 @@ func (e *Engine) feed(ctx context.Context, after backend.Cursor, to uint64, take
 			return errClosed
 		}
 		if !begun {
-			is, err := e.log.collected(ctx)
+			pending, err := e.log.collected(ctx)
 			if err != nil {
 				return err
 			}
-			if at, err = e.log.before(ctx, after.Number+1, is.epoch); err != nil {
+			if at, err = e.log.before(ctx, after.Number+1, pending.epoch); err != nil {
 				return err
 			}
-			filter, begun = is.live, true
+			filter, begun = pending.live, true
 		}
 		var err error
 		if len(rows) == 0 {
-			err = again(ctx, func(ctx context.Context) (err error) {
+			err = withRetry(ctx, func(ctx context.Context) (err error) {
 				rows, _, err = e.log.tail(ctx, at, fewCommits)
 				return err
 			})
@@ -143,13 +143,13 @@ func (e *Engine) feed(ctx context.Context, after backend.Cursor, to uint64, take
 		var of []row
 		if err == nil {
 			if len(rows) == 0 { // the server lost commits
-				return e.log.follows(ctx, backend.Cursor{Number: to, ID: after.ID})
+				return e.log.checkCursor(ctx, backend.Cursor{Number: to, ID: after.ID})
 			}
 			commits, of, err = e.commits(ctx, rows, filter, after.Number, to, at.epoch)
 		}
 		if errors.Is(err, errDiverged) { // a collection, or the server lost the row
 			begun, rows = false, nil
-			if err = e.log.follows(ctx, after); err == nil {
+			if err = e.log.checkCursor(ctx, after); err == nil {
 				continue
 			}
 		}
@@ -207,7 +207,7 @@ func (e *Engine) commits(ctx context.Context, rows []row, filter *live.Set, afte
 		}
 	}
 	_, err = latest(ctx, e, need{}, func(t *table) (struct{}, error) {
-		if t.is.epoch != epoch {
+		if t.state.epoch != epoch {
 			return struct{}{}, errCollected
 		}
 		return struct{}{}, t.stripErased(ctx, all)
@@ -240,7 +240,7 @@ func erasable(r structure.Record) (id content.ID, ok bool) {
 
 // stripErased removes bodies that are erased now, and embeddings of erased summaries.
 func (t *table) stripErased(ctx context.Context, commits []*structure.Commit) error {
-	if keys.CountersOf(t.is.counts).Erased == 0 {
+	if keys.CountersOf(t.state.counts).Erased == 0 {
 		return nil
 	}
 	var n read.Need
@@ -291,13 +291,13 @@ func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor
 		if err != nil {
 			return backend.Cursor{}, err
 		}
-		if t.is.head != seen || pause == shortWait {
-			seen = t.is.head
-			if err := e.log.follows(ctx, after); err != nil {
+		if t.state.head != seen || pause == shortWait {
+			seen = t.state.head
+			if err := e.log.checkCursor(ctx, after); err != nil {
 				return backend.Cursor{}, e.ended(err)
 			}
 		}
-		if t.is.Number > after.Number {
+		if t.state.Number > after.Number {
 			at, err := e.settle(ctx)
 			if err != nil || at.Number > after.Number {
 				return at, err

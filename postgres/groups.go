@@ -16,9 +16,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A row takes some 200 bytes beside an entry, so the table has the entries of spans in groups: those of a run whose places
-// are the same but for the last bits. The key of a group is that of its first place. A fold that adds spans to a group
-// writes a later version of all of it.
+// A row of the table takes some 200 bytes beside its entry, so the entries of spans are in groups of consecutive places of a
+// run. The key of a group is that of its first place. A fold that adds spans to a group writes a new version of all of it.
 
 // inGroup is the number of places of a group. Digests are most of it, so that larger ones would save little.
 const inGroup = 16
@@ -29,7 +28,7 @@ const (
 	spanKey    = spanPrefix + 8
 )
 
-// isSpan reports whether a key is at or after that of a span in its run.
+// isSpan reports whether a key is that of a span, or a longer one that sorts between two spans.
 func isSpan(key []byte) bool { return len(key) >= spanKey && key[0] == keys.TableSpan }
 
 // groupKey returns the key of the group with the first span from a key on.
@@ -139,7 +138,8 @@ func (u *unfolded) spansOf(key []byte) []index.Entry {
 	return u.between(prefix, keys.PrefixEnd(prefix))
 }
 
-// complete reports whether sorted spans begin with all of a group and more of the run. Such a group need not be unfolded.
+// complete returns the number of spans of the first group, if the sorted spans begin with all of it and continue the run.
+// Otherwise it returns 0. A complete group need not be unfolded.
 func complete(spans []index.Entry) int {
 	first := spans[0].Key
 	n := inGroup
@@ -158,7 +158,7 @@ func complete(spans []index.Entry) int {
 }
 
 // completeGroups writes groups of which a batch has everything, and returns the other entries.
-func (m *made) completeGroups(later []index.Entry) (rest []index.Entry, err error) {
+func (m *output) completeGroups(later []index.Entry) (rest []index.Entry, err error) {
 	for i := 0; i < len(later); {
 		n := 0
 		if isSpan(later[i].Key) {
@@ -178,14 +178,14 @@ func (m *made) completeGroups(later []index.Entry) (rest []index.Entry, err erro
 }
 
 // group adds the version of a group with some spans.
-func (m *made) group(spans []index.Entry, replaces bool) error {
+func (m *output) group(spans []index.Entry, replaces bool) error {
 	value, err := encodeGroup(spans)
 	m.entries = append(m.entries, version{index.Entry{Key: groupKey(spans[0].Key), Value: value}, replaces, spans})
 	return err
 }
 
 // fold adds the versions of the groups that get unfolded spans, and reads what these groups have already.
-func (m *made) fold(t *table, spans []index.Entry) error {
+func (m *output) fold(t *table, spans []index.Entry) error {
 	var parts [][]index.Entry // by group
 	for from := 0; from < len(spans); {
 		end := lastInGroup(groupKey(spans[from].Key))
@@ -244,12 +244,12 @@ func earlier(key []byte) iter.Seq[[]byte] {
 	}
 }
 
-// spansEnd reports whether a key is after the last span of its run, as far as that is known.
-func (t *table) spansEnd(key []byte) bool {
+// afterLastSpan reports whether a key is known to be after the last span of its run.
+func (t *table) afterLastSpan(key []byte) bool {
 	if !isSpan(key) {
 		return false
 	}
-	if u := t.is.unfolded.spansOf(key); len(u) > 0 {
+	if u := t.state.unfolded.spansOf(key); len(u) > 0 {
 		return bytes.Compare(key, u[len(u)-1].Key) > 0
 	}
 	last, known := t.lasts[string(key[:spanPrefix])]
@@ -263,5 +263,5 @@ func ofRun(r read.Range) bool {
 
 // unfoldedLast reports whether what is unfolded has the last entry of a range.
 func (t *table) unfoldedLast(r read.Range) bool {
-	return ofRun(r) && len(t.is.unfolded.spansOf(r.From)) > 0
+	return ofRun(r) && len(t.state.unfolded.spansOf(r.From)) > 0
 }

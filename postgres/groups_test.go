@@ -57,20 +57,20 @@ func TestGroupsModel(t *testing.T) {
 		turns := rapid.Uint64Range(1, 10).Draw(t, "turns")
 		for number := uint64(1); number <= turns; number++ {
 			if rapid.Bool().Draw(t, "cold") { // it knows what the cache has
-				warm = newTable(background, c, [16]byte{}, warm.is, fetch)
+				warm = newTable(background, c, [16]byte{}, warm.state, fetch)
 			}
 			j := &judging{table: warm}
-			warm.over = memtable.New()
+			warm.overlay = memtable.New()
 			for range rapid.IntRange(1, 4).Draw(t, "commits") {
 				run := rapid.IntRange(0, len(next)-1).Draw(t, "run")
 				for range rapid.SampledFrom([]int{1, 2, 7, 15, 16, 33, 50}).Draw(t, "spans") {
 					e := spanEntry(byte(run), next[run], journal.Position{Segment: uint32(number) % 3, Offset: int64(number)})
-					warm.over.Set(e.Key, e.Value)
+					warm.overlay.Set(e.Key, e.Value)
 					model[string(e.Key)] = e.Value
 					next[run]++
 				}
 			}
-			m, err := j.made(number, rapid.IntRange(0, 3).Draw(t, "fold") == 0)
+			m, err := j.output(number, rapid.IntRange(0, 3).Draw(t, "fold") == 0)
 			require.NoError(t, err)
 			require.LessOrEqual(t, m.unfolded.rows(), mostChanges)
 			for i, e := range m.entries {
@@ -83,7 +83,7 @@ func TestGroupsModel(t *testing.T) {
 				}
 				rows[string(e.Key)] = e.Value
 			}
-			is := warm.is
+			is := warm.state
 			is.Number, is.folded, is.unfolded = number, m.folded, m.unfolded
 			warm.settle(is, m.entries)
 
@@ -325,12 +325,12 @@ func TestFoldKeepsWhatTheCacheDrops(t *testing.T) {
 				e := spanEntry(1, place, journal.Position{Offset: 1})
 				c.putEntry(e.Key, e.Value, 1)
 			}
-			fold.over = memtable.New()
+			fold.overlay = memtable.New()
 			for run := byte(1); run <= 6; run++ {
 				e := spanEntry(run, 15, journal.Position{Offset: 2})
-				fold.over.Set(e.Key, e.Value)
+				fold.overlay.Set(e.Key, e.Value)
 			}
-			m, err := (&judging{table: fold}).made(2, true)
+			m, err := (&judging{table: fold}).output(2, true)
 			require.NoError(t, err)
 			require.Len(t, m.entries, 6)
 			for _, e := range m.entries {
@@ -387,7 +387,7 @@ func TestGroupIsReadOnce(t *testing.T) {
 	other := keys.Of(keys.TableTip, make([]byte, 16))
 	var b pgx.Batch
 	n := need{Need: read.Need{Keys: append(ks, other, other)}}
-	n.queue(&b, &log{}, 0, newest, &found{})
+	n.queue(&b, &log{}, 0, unlimited, &found{})
 	require.ElementsMatch(t, [][]byte{groupKey(ks[0]), groupKey(ks[19]), other}, b.QueuedQueries[0].Arguments[3])
 	b = pgx.Batch{}
 	(&log{}).queueLockAt(&b, head{first: 1}, n.Keys)

@@ -40,10 +40,10 @@ func newJudging(c *clock) *judging {
 	return j
 }
 
-// begin begins in a state.
+// begin sets the state in which the next commits are judged.
 func (j *judging) begin(t *table) {
-	t.over, t.own = memtable.New(), make(map[uint64][]embedded.Sequenced)
-	j.table, j.counts = t, keys.CountersOf(t.is.counts)
+	t.overlay, t.ownCommits = memtable.New(), make(map[uint64][]embedded.Sequenced)
+	j.table, j.counts = t, keys.CountersOf(t.state.counts)
 }
 
 // prefetch reads what judging commits may read, at once.
@@ -51,13 +51,13 @@ func (j *judging) prefetch(ctx context.Context, all []*pending) error {
 	var ks []judge.Key
 	n := read.Need{}
 	for _, p := range all {
-		ks = append(ks, p.keys(j.table.is.epoch != 0)...)
+		ks = append(ks, p.keys(j.table.state.epoch != 0)...)
 		j.needHomes(&n, p.commit)
 		if p.o.Once != nil {
 			n.Keys = append(n.Keys, keys.Of(keys.TableRequests, p.o.Once.Session[:]), keys.Of(keys.TableRequests))
 		}
 	}
-	if err := j.state.Prefetch(ctx, &together{j.table, n}, ks); err != nil {
+	if err := j.state.Prefetch(ctx, &extraKeys{j.table, n.Keys}, ks); err != nil {
 		return err
 	}
 	n = read.Need{} // of homes that are known only now
@@ -67,15 +67,15 @@ func (j *judging) prefetch(ctx context.Context, all []*pending) error {
 	return j.table.Prefetch(ctx, n)
 }
 
-// together adds something to the first prefetch.
-type together struct {
+// extraKeys adds keys to the first prefetch of a table.
+type extraKeys struct {
 	*table
-	also read.Need
+	keys [][]byte
 }
 
-func (t *together) Prefetch(ctx context.Context, n read.Need) error {
-	n.Keys = append(n.Keys, t.also.Keys...)
-	t.also = read.Need{}
+func (t *extraKeys) Prefetch(ctx context.Context, n read.Need) error {
+	n.Keys = append(n.Keys, t.keys...)
+	t.keys = nil
 	return t.table.Prefetch(ctx, n)
 }
 
@@ -91,7 +91,7 @@ func (j *judging) needHomes(n *read.Need, c *structure.Commit) {
 		k := keys.Of(keys.TableRun, last[:])
 		v, _ := j.table.look(k)
 		if v == nil { // the state is not known yet, but a run keeps its home
-			if v, _ = j.table.cache.entry(k, newest); v == nil {
+			if v, _ = j.table.cache.entry(k, unlimited); v == nil {
 				continue
 			}
 		}
@@ -109,7 +109,7 @@ func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Seque
 	c.Number = j.next()
 	j.state.Begin(c.Number, replay)
 	defer j.judge.Release()
-	effects, err := j.judge.Judge(ctx, judge.Case{Commit: c, View: &j.state, Replay: replay, WholeTrees: j.table.is.epoch != 0})
+	effects, err := j.judge.Judge(ctx, judge.Case{Commit: c, View: &j.state, Replay: replay, WholeTrees: j.table.state.epoch != 0})
 	if err != nil {
 		return err
 	}
@@ -130,10 +130,10 @@ func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Seque
 		later.Make(nil, func(e index.Entry) { b.Put(e.Key, e.Value) })
 	}
 	j.counts = j.counts.Plus(&b.Counts)
-	j.table.own[j.row.first] = append(j.table.own[j.row.first], s)
+	j.table.ownCommits[j.row.first] = append(j.table.ownCommits[j.row.first], s)
 	j.state.Cache.Apply(b, func() {
 		for _, e := range b.Batch {
-			j.table.over.Set(e.Key, e.Value)
+			j.table.overlay.Set(e.Key, e.Value)
 		}
 	})
 	return nil
@@ -143,19 +143,19 @@ func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Seque
 func (j *judging) seal() error {
 	r := j.row
 	var err error
-	if r.made, err = j.made(r.last().Number, false); err != nil {
+	if r.output, err = j.output(r.last().Number, false); err != nil {
 		return err
 	}
 	r.counts = j.counts.Values()
-	for k := range j.table.assume {
-		if k := []byte(k); !j.table.spansEnd(k) { // else its group may have others
-			r.assumed = append(r.assumed, k)
+	for k := range j.table.absent {
+		if k := []byte(k); !j.table.afterLastSpan(k) { // otherwise its group may have other spans
+			r.absent = append(r.absent, k)
 		}
 	}
 	return r.seal()
 }
 
-// replaces reports whether an entry takes the place of an earlier one, as a rule.
+// replaces reports whether an entry usually replaces an earlier one.
 func replaces(e index.Entry) bool {
 	if e.Value == nil {
 		return true
@@ -168,10 +168,10 @@ func replaces(e index.Entry) bool {
 	return false
 }
 
-// settle makes the table that of the state after the row, for the next batch.
-func (t *table) settle(is state, made []version) {
-	written := ungrouped(made)
-	t.is = is
+// settle moves the table to the state after the row that wrote the entries, for the next batch.
+func (t *table) settle(st state, entries []version) {
+	written := ungrouped(entries)
+	t.state = st
 	for _, e := range written {
 		k, v := bytes.Clone(e.Key), e.Value
 		if v != nil {
@@ -188,7 +188,7 @@ func (t *table) settle(is state, made []version) {
 		i := sort.Search(len(written), func(i int) bool { return bytes.Compare(written[i].Key, r.From) >= 0 })
 		return i < len(written) && (r.To == nil || bytes.Compare(written[i].Key, r.To) < 0)
 	})
-	t.over, t.own, t.assume = nil, nil, nil
+	t.overlay, t.ownCommits, t.absent = nil, nil, nil
 	t.forgetPages()
 }
 
@@ -237,7 +237,7 @@ func (j *judging) Deleting([]byte) (bool, error) { return false, nil }
 func (j *judging) OwnUsages(state read.Getter, id content.ID, _ uint64) ([]read.Usage, error) {
 	var failed error
 	var hidden func(structure.SpanRef) bool
-	if j.table.is.collecting { // the commit may still have spans that are gone
+	if j.table.state.collecting { // the commit may still have spans that are gone
 		hidden = func(r structure.SpanRef) bool {
 			_, ok, err := j.table.Get(keys.Span(r))
 			if err != nil {

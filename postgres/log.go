@@ -132,12 +132,12 @@ func readRows(found pgx.Rows) (rows []row, err error) {
 	return rows, err
 }
 
-// A writer that has not locked the store in an earlier round trip sends all its statements at once. The first one
-// locks the store and is an error, a division by zero, if the log has another epoch or not the head that the writer
-// knows. An error stops the statements after it: so nothing depends on a number of rows that a server reports, which
-// is wrong on some that distribute tables. It also is one if there are entries that the writer assumed not to be. The head
-// and the entries are looked for before the wait for the lock: a row that is written meanwhile has the same key as that of
-// the writer. The epoch is that after it.
+// A writer that has not locked the store in an earlier round trip sends all its statements at once. The first one locks the
+// store, and fails with a division by zero if the epoch or the head of the log is not the one that the writer knows, or if
+// there are entries that the writer assumed to be absent. The error stops the statements after it. So nothing depends on a
+// number of rows that a server reports, which is wrong on some servers that distribute tables. The head and the entries are
+// read before the wait for the lock, which is safe: a row that another process writes meanwhile has the key of the writer's
+// own row. The epoch is read after the wait.
 const (
 	lockAtSQL  = `SELECT 1 / count(*) FROM (SELECT epoch FROM lineage_store WHERE store = $1 FOR UPDATE) s WHERE s.epoch = $2`
 	hasHeadSQL = ` AND EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $3 AND id = $4 AND count = $5)`
@@ -163,12 +163,12 @@ func (l *log) queueRow(b *pgx.Batch, epoch uint64, r *row) {
 	}
 	b.Queue(`INSERT INTO lineage_log (store, n, count, id, data, entries) VALUES ($1, $2, $3, $4, $5, $6)`,
 		l.store, int64(r.first), int64(r.count), int64(r.id), r.data, int32(len(r.entries)))
-	l.queueMade(b, epoch, r.last().Number, r.made)
+	l.queueOutput(b, epoch, r.last().Number, r.output)
 	l.queueHead(b, head{r.first, r.last(), epoch}, r.counts, r.folded, r.unfolded.rows())
 }
 
-// queueMade adds the statements that write versions of entries, and what is unfolded.
-func (l *log) queueMade(b *pgx.Batch, epoch, number uint64, m made) {
+// queueOutput adds the statements that write versions of entries, and what is unfolded.
+func (l *log) queueOutput(b *pgx.Batch, epoch, number uint64, m output) {
 	if m.changes != nil { // in the place of some that are folded, on the same page
 		b.Queue(`INSERT INTO lineage_former (store, epoch, n, part, keys, changes) VALUES ($1, $2, 0, $3, '{}', $4) ON CONFLICT (store, epoch, n, part) DO UPDATE SET changes = excluded.changes`,
 			l.store, int64(epoch), int32(m.unfolded.rows()-1), m.changes)
@@ -206,7 +206,7 @@ ON CONFLICT (store, epoch) DO UPDATE SET first = excluded.first, n = excluded.n,
 // an earlier one: the log continues differently.
 func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) error {
 	return l.transaction(ctx, d, func(b *pgx.Batch) {
-		l.queueLockAt(b, h, r.assumed)
+		l.queueLockAt(b, h, r.absent)
 		l.queueRow(b, h.epoch, r)
 	})
 }
@@ -216,7 +216,7 @@ func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) 
 // patience ends.
 func (l *log) write(ctx context.Context, h head, r *row, d backend.Durability) error {
 	err := l.append(ctx, h, r, d)
-	if err == nil || !uncertain(err) && !lost(err) {
+	if err == nil || !mayHaveWritten(err) && !isTransient(err) {
 		return explain(err)
 	}
 	return l.resolve(ctx, h, r, d, err)
@@ -227,7 +227,7 @@ func (l *log) write(ctx context.Context, h head, r *row, d backend.Durability) e
 func (l *log) resolve(ctx context.Context, h head, r *row, d backend.Durability, failed error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	maybe := uncertain(failed)
+	maybe := mayHaveWritten(failed)
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
 		select {
 		case <-ctx.Done():
@@ -236,13 +236,13 @@ func (l *log) resolve(ctx context.Context, h head, r *row, d backend.Durability,
 		}
 		err := l.append(ctx, h, r, d)
 		if errors.Is(err, errBehind) {
-			err = l.own(ctx, r)
+			err = l.confirm(ctx, r)
 		}
 		if err == nil || errors.Is(err, errBehind) {
 			return err
 		}
 		failed = err
-		if maybe = maybe || uncertain(err); !uncertain(err) && !lost(err) {
+		if maybe = maybe || mayHaveWritten(err); !mayHaveWritten(err) && !isTransient(err) {
 			return unresolved(maybe, failed)
 		}
 	}
@@ -255,9 +255,9 @@ func unresolved(maybe bool, failed error) error {
 	return failed
 }
 
-// own makes a row durable that may be in the log: the server may have restarted since, or a standby
+// confirm finds a row that may have been written, and makes it durable: the server may have restarted since, or a standby
 // may not have answered. It is errBehind if the row is not there.
-func (l *log) own(ctx context.Context, r *row) error {
+func (l *log) confirm(ctx context.Context, r *row) error {
 	err := l.flush(ctx, head{first: r.first, Cursor: r.last()})
 	if errors.Is(err, errDiverged) {
 		return errBehind
@@ -303,8 +303,8 @@ func (l *log) flushAll(ctx context.Context, heads []head) (there []bool, err err
 // the other.
 const durableSlots = 64
 
-// newest returns the last row that begins at a number or before; without one, only the epoch.
-func (l *log) newest(ctx context.Context, upTo uint64) (head, error) {
+// lastRow returns the head after the last row that begins at a number or before; without one, only the epoch.
+func (l *log) lastRow(ctx context.Context, upTo uint64) (head, error) {
 	var epoch int64
 	var first, count, id *int64
 	err := l.readOne(ctx, `SELECT epoch, n, count, id FROM lineage_store LEFT JOIN LATERAL (
@@ -322,8 +322,8 @@ func (l *log) newest(ctx context.Context, upTo uint64) (head, error) {
 
 // cursorOf returns the cursor of an existing commit.
 func (l *log) cursorOf(ctx context.Context, number uint64) (at backend.Cursor, err error) {
-	err = again(ctx, func(ctx context.Context) error {
-		h, err := l.newest(ctx, number)
+	err = withRetry(ctx, func(ctx context.Context) error {
+		h, err := l.lastRow(ctx, number)
 		if err == nil && (h.first == 0 || h.Number < number) {
 			err = &backend.CorruptError{File: "the log", What: fmt.Sprintf("commit %d is missing", number)}
 		}
@@ -333,13 +333,13 @@ func (l *log) cursorOf(ctx context.Context, number uint64) (at backend.Cursor, e
 	return at, err
 }
 
-// follows returns an error if a cursor does not belong to the history of the log.
-func (l *log) follows(ctx context.Context, c backend.Cursor) error {
+// checkCursor returns an error if a cursor does not belong to the history of the log.
+func (l *log) checkCursor(ctx context.Context, c backend.Cursor) error {
 	if c.Number == 0 || c.ID == 0 {
 		return nil
 	}
-	return again(ctx, func(ctx context.Context) error {
-		h, err := l.newest(ctx, c.Number)
+	return withRetry(ctx, func(ctx context.Context) error {
+		h, err := l.lastRow(ctx, c.Number)
 		if err != nil || h.first > 0 && h.Number >= c.Number && h.ID == c.ID {
 			return err
 		}
@@ -358,10 +358,10 @@ func (l *log) common(ctx context.Context, c backend.Cursor) (backend.Cursor, err
 	return backend.Cursor{Number: uint64(*last), ID: c.ID}, nil
 }
 
-// has is errBehind unless a row is the last of the log.
-func (l *log) has(ctx context.Context, h head) error {
-	is, err := l.newest(ctx, math.MaxInt64)
-	if err == nil && is != h {
+// requireHead is errBehind unless the log ends with a row.
+func (l *log) requireHead(ctx context.Context, h head) error {
+	last, err := l.lastRow(ctx, math.MaxInt64)
+	if err == nil && last != h {
 		return errBehind
 	}
 	return err
@@ -376,10 +376,10 @@ type writeTx struct {
 
 // lock begins a write transaction, and reads the state and what is needed in it. there reports whether the log has the row of a state
 // that is known. It is errCollected if the epoch is another one.
-func (l *log) lock(ctx context.Context, k known, n need) (t *writeTx, is state, f found, there bool, err error) {
+func (l *log) lock(ctx context.Context, k known, n need) (t *writeTx, st state, f found, there bool, err error) {
 	conn, err := l.acquire(ctx)
 	if err != nil {
-		return nil, is, f, false, err
+		return nil, st, f, false, err
 	}
 	t = &writeTx{l, conn, k.epoch}
 	// What follows the lock are separate statements, so that their snapshots are taken when the lock is held. They are
@@ -388,18 +388,18 @@ func (l *log) lock(ctx context.Context, k known, n need) (t *writeTx, is state, 
 	begin(&b)
 	b.Queue(lockSQL, l.store)
 	var horizon uint64
-	l.queueState(&b, k, &is, &horizon, &there)
-	n.queue(&b, l, k.epoch, newest, &f)
-	if err = send(ctx, conn, &b); err == nil && is.unfilled {
+	l.queueState(&b, k, &st, &horizon, &there)
+	n.queue(&b, l, k.epoch, unlimited, &f)
+	if err = send(ctx, conn, &b); err == nil && st.unfilled {
 		err = errUnfilled
-	} else if err == nil && is.epoch != k.epoch {
+	} else if err == nil && st.epoch != k.epoch {
 		err = errCollected
 	}
 	if err != nil {
 		t.rollback()
 		t = nil
 	}
-	return t, is, f, there, err
+	return t, st, f, there, err
 }
 
 // read reads in the transaction, whose state nobody changes.
@@ -407,7 +407,7 @@ func (t *writeTx) read(ctx context.Context, n need) (f found, err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	var b pgx.Batch
-	n.queue(&b, t.log, t.epoch, newest, &f)
+	n.queue(&b, t.log, t.epoch, unlimited, &f)
 	return f, send(ctx, t.conn, &b)
 }
 

@@ -251,7 +251,7 @@ func TestCommitsThatComeDuringALock(t *testing.T) {
 	}
 	e.writing.Lock()
 	first, late, given := waiting(), []*pending{waiting(), waiting(), waiting()}, []*pending{waiting(), waiting()}
-	late[1].taken.Store(true) // its caller no longer waits
+	late[1].claimed.Store(true) // its caller no longer waits
 	e.queue <- first
 	for len(e.queue) > 0 { // until the goroutine that writes batches has it
 		runtime.Gosched()
@@ -259,7 +259,7 @@ func TestCommitsThatComeDuringALock(t *testing.T) {
 	for _, p := range late {
 		e.queue <- p
 	}
-	done, rest := e.together(given, true)
+	done, rest := e.commitAsRow(given, true)
 	require.Equal(t, []*pending{given[0], given[1], late[0], late[2]}, done)
 	require.Empty(t, rest)
 	for _, p := range done {
@@ -293,8 +293,8 @@ func TestRefusedWithThoseThatCame(t *testing.T) {
 		runtime.Gosched()
 	}
 	e.queue <- late[0]
-	late[1].taken.Store(true)
-	done, rest := e.together(given, true)
+	late[1].claimed.Store(true)
+	done, rest := e.commitAsRow(given, true)
 	e.queue <- late[2]
 	require.Equal(t, []*pending{given[0], given[1], late[0]}, done)
 	require.Empty(t, rest)

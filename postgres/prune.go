@@ -157,7 +157,7 @@ func (l *log) undecided(epoch uint64) fence {
 // longer pending.
 func (l *log) dropEpochs(ctx context.Context, current uint64) error {
 	var others []int64
-	err := again(ctx, func(ctx context.Context) error {
+	err := withRetry(ctx, func(ctx context.Context) error {
 		return l.read(ctx, func(b *pgx.Batch) {
 			b.Queue(`SELECT epoch FROM lineage_head WHERE store = $1 AND epoch <> $2`, l.store, int64(current)).Query(func(rows pgx.Rows) (err error) {
 				others, err = pgx.CollectRows(rows, pgx.RowTo[int64])
@@ -183,7 +183,7 @@ var mostDropped = 20_000
 func (l *log) dropEpoch(ctx context.Context, epoch uint64, check fence) error {
 	for last := []byte{}; ; {
 		var upTo []byte
-		err := atLength(ctx, readTime, func(ctx context.Context) error {
+		err := withLongRetry(ctx, readTime, func(ctx context.Context) error {
 			err := l.readOne(ctx, `SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 ORDER BY key LIMIT 1 OFFSET $4`,
 				[]any{l.store, int64(epoch), last, mostDropped - 1}, &upTo)
 			if errors.Is(err, pgx.ErrNoRows) {
@@ -192,7 +192,7 @@ func (l *log) dropEpoch(ctx context.Context, epoch uint64, check fence) error {
 			return err
 		})
 		if err == nil {
-			err = atLength(ctx, writeTime, func(ctx context.Context) error {
+			err = withLongRetry(ctx, writeTime, func(ctx context.Context) error {
 				return l.transaction(ctx, backend.Normal, func(b *pgx.Batch) {
 					check(b)
 					b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 AND key <= $4`, l.store, int64(epoch), last, upTo)

@@ -63,7 +63,7 @@ func (e *Engine) receive(ctx context.Context, r *row) error {
 	err := error(errDiverged)
 	for range mostRetries {
 		err = e.receiveOnce(context.WithoutCancel(ctx), &next)
-		interrupted := errors.Is(err, errBehind) && (lost(err) || uncertain(err)) // before it wrote
+		interrupted := errors.Is(err, errBehind) && (isTransient(err) || mayHaveWritten(err)) // before it wrote
 		if !interrupted && !errors.Is(err, errDiverged) {
 			break
 		}
@@ -86,7 +86,7 @@ func (e *Engine) receiveOnce(ctx context.Context, r *row) (err error) {
 			e.judging.state.Cache.Forget()
 		}
 	}()
-	before := table.is
+	before := table.state
 	switch {
 	case before.epoch > 0:
 		return backend.ErrCollected
@@ -110,13 +110,13 @@ func (e *Engine) receiveOnce(ctx context.Context, r *row) (err error) {
 		return err
 	}
 	r.counts = e.judging.counts.Values()
-	if r.made, err = e.judging.made(r.last().Number, false); err != nil {
+	if r.output, err = e.judging.output(r.last().Number, false); err != nil {
 		return err
 	}
 	// A lost row and another with fewer commits have the same id.
 	if err := e.writeRow(ctx, t, before.head, r, backend.Full); err != nil {
 		return err
 	}
-	e.taken(table, before, r, true)
+	e.advance(table, before, r, true)
 	return nil
 }

@@ -23,12 +23,12 @@ type row struct {
 	data  []byte // see appendCommit
 	epoch uint64 // of the store when the row was read
 
-	// Of a row that is written: what it writes beside the log, the counts of the state after it, and keys that must have
-	// no entries.
-	made
-	counts  index.Counts
-	assumed [][]byte
-	// once is set if it has requests of sessions: it may be written only if sessions were forgotten so often.
+	// The fields below are for a row that is being written.
+	output
+	counts index.Counts // of the state after it
+	absent [][]byte     // keys that must have no entries
+	// once is set if the row has requests of sessions. It is then written only if forgets is still the number of times that
+	// sessions were forgotten.
 	once    bool
 	forgets uint64
 }
@@ -36,8 +36,8 @@ type row struct {
 // version is an entry to write.
 type version struct {
 	index.Entry
-	replaces bool          // perhaps: there may be an earlier version
-	group    []index.Entry // the spans of a group
+	replaces bool          // there may be an earlier version
+	group    []index.Entry // the spans of a group, if it is one
 }
 
 func (r *row) last() backend.Cursor { return backend.Cursor{Number: r.first + r.count - 1, ID: r.id} }

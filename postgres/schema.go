@@ -245,10 +245,10 @@ type opened struct {
 }
 
 // look reads what opening a store needs, in one round trip.
-func (l *log) look(ctx context.Context) (is opened, err error) {
+func (l *log) look(ctx context.Context) (db opened, err error) {
 	err = l.read(ctx, func(b *pgx.Batch) {
 		b.Queue(`SELECT version FROM lineage_schema`).QueryRow(func(row pgx.Row) error {
-			err := row.Scan(&is.version)
+			err := row.Scan(&db.version)
 			if errors.Is(err, pgx.ErrNoRows) { // a restore has not filled it yet
 				err = ErrRestoring
 			}
@@ -258,40 +258,40 @@ func (l *log) look(ctx context.Context) (is opened, err error) {
   lineage_search_run, lineage_search_tip, lineage_search_thread}'::text[]) AS t (name)
   WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid = to_regclass(t.name) AND indisprimary AND indisvalid)),
   (SELECT identity FROM lineage_store WHERE store = $1), current_setting('fsync'), to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL`, l.store).QueryRow(func(row pgx.Row) error {
-			return row.Scan(&is.missing, &is.identity, &is.fsync, &is.distributes)
+			return row.Scan(&db.missing, &db.identity, &db.fsync, &db.distributes)
 		})
 	})
-	if sqlState(err) == undefinedTable && is.version == 0 {
+	if sqlState(err) == undefinedTable && db.version == 0 {
 		err = nil
 	}
-	return is, err
+	return db, err
 }
 
 // prepare creates the tables, or updates them to the version of this program, and finds or creates the store. Many
 // processes may do so at once.
 func (l *log) prepare(ctx context.Context, o Options) error {
 	for range mostRetries {
-		is, err := l.look(ctx)
+		db, err := l.look(ctx)
 		switch {
 		case err != nil:
 			return err
-		case is.version > len(migrations):
-			return newerTables(is.version)
-		case is.version == len(migrations) && is.missing > 0: // a row could be written twice
+		case db.version > len(migrations):
+			return newerTables(db.version)
+		case db.version == len(migrations) && db.missing > 0: // a row could be written twice
 			return ErrRestoring
-		case is.version == len(migrations) && is.identity != nil:
-			if copy(l.identity[:], is.identity) != len(l.identity) {
+		case db.version == len(migrations) && db.identity != nil:
+			if copy(l.identity[:], db.identity) != len(l.identity) {
 				return &backend.CorruptError{File: "lineage_store", What: "the identity of the store"}
 			}
 			if o.Unsafe {
 				return nil
 			}
-			return l.requireSafe(ctx, is)
-		case is.version == 0 && o.MustExist:
+			return l.requireSafe(ctx, db)
+		case db.version == 0 && o.MustExist:
 			return fmt.Errorf("the database has no tables of stores: %w", backend.ErrNotFound)
-		case is.version == len(migrations) && o.MustExist:
+		case db.version == len(migrations) && o.MustExist:
 			return backend.ErrNotFound
-		case is.version == len(migrations):
+		case db.version == len(migrations):
 			if err = l.register(ctx, o.Store, o.ID); err != nil {
 				return err
 			}
@@ -364,8 +364,8 @@ func (l *log) register(ctx context.Context, name string, id [16]byte) error {
 
 // requireSafe refuses a server that can lose acknowledged commits. Durability is set where a client is connected;
 // the servers to which tables are distributed commit as they are configured.
-func (l *log) requireSafe(ctx context.Context, is opened) error {
-	distributed := is.distributes
+func (l *log) requireSafe(ctx context.Context, db opened) error {
+	distributed := db.distributes
 	if distributed {
 		if err := l.readOne(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = 'lineage_log'::regclass)`, nil, &distributed); err != nil {
 			return err
@@ -374,7 +374,7 @@ func (l *log) requireSafe(ctx context.Context, is opened) error {
 	switch {
 	case distributed:
 		return errDistributed
-	case is.fsync != "on":
+	case db.fsync != "on":
 		return errUnsafe
 	}
 	return nil

@@ -48,7 +48,7 @@ func (s searchServer) Read(ctx context.Context, statements func(*pgx.Batch)) err
 		return err
 	}
 	defer end()
-	return s.ended(atLength(ctx, readTime, func(ctx context.Context) error {
+	return s.ended(withLongRetry(ctx, readTime, func(ctx context.Context) error {
 		return s.log.read(ctx, func(b *pgx.Batch) {
 			b.Queue(plansSQL)
 			statements(b)
@@ -63,7 +63,7 @@ func (s searchServer) Write(ctx context.Context, do func(searchindex.Tx) error) 
 		return err
 	}
 	defer end()
-	return s.ended(atLength(ctx, writeTime, func(ctx context.Context) error {
+	return s.ended(withLongRetry(ctx, writeTime, func(ctx context.Context) error {
 		conn, err := s.log.acquire(ctx)
 		if err != nil {
 			return err

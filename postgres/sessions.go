@@ -46,14 +46,14 @@ type clock struct {
 	at     time.Time
 }
 
-// saw records the time that the server had just now.
-func (c *clock) saw(server uint64) {
+// set records the current time of the server.
+func (c *clock) set(server uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.server, c.at = server, time.Now().Round(0) // the monotonic clock stops while a machine sleeps
 }
 
-// now is 0 until the time was seen.
+// now returns the time of the server, 0 while it is not known.
 func (c *clock) now() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,8 +63,8 @@ func (c *clock) now() uint64 {
 	return c.server + uint64(max(time.Since(c.at), 0)/time.Second)
 }
 
-// applied returns the commit of a request, or 0 if it was not applied. follows checks a cursor.
-func applied(state read.Getter, o *backend.Once, follows func(backend.Cursor) error) (uint64, error) {
+// applied returns the commit of a request, or 0 if it was not applied. checkCursor is log.checkCursor.
+func applied(state read.Getter, o *backend.Once, checkCursor func(backend.Cursor) error) (uint64, error) {
 	s, known, err := sessionOf(state, o.Session)
 	if err != nil || known {
 		if err == nil {
@@ -79,10 +79,10 @@ func applied(state read.Getter, o *backend.Once, follows func(backend.Cursor) er
 	if horizon := keys.ReadVarints(v); ok && o.Since.Number < horizon.Next() {
 		return 0, entries.Uncertain(o.Session, o.Sequence)
 	}
-	return 0, follows(o.Since)
+	return 0, checkCursor(o.Since)
 }
 
-// request adds the entry of a commit's request, and forgets old sessions.
+// request adds the entry for the request that a commit answers, and forgets old sessions.
 func (j *judging) request(c embedded.Sequenced) error {
 	switch {
 	case c.Unknown: // it may have been a request
@@ -185,20 +185,20 @@ func forgotten(t *table, which func(key string, s session) bool, number uint64) 
 	if err != nil {
 		return nil, err
 	}
-	was := keys.ReadVarints(v)
+	stored := keys.ReadVarints(v)
 	horizon := uint64(0)
 	if ok {
-		horizon = was.Next()
+		horizon = stored.Next()
 	}
-	is := max(horizon, number)
+	forgotUpTo := max(horizon, number)
 	for key, s := range all {
 		if which(key, s) {
 			batch = append(batch, index.Entry{Key: []byte(key)})
-			is = max(is, s.First)
+			forgotUpTo = max(forgotUpTo, s.First)
 		}
 	}
-	if is != horizon {
-		batch = append(batch, index.Entry{Key: keys.Of(keys.TableRequests), Value: binary.AppendUvarint(nil, is)})
+	if forgotUpTo != horizon {
+		batch = append(batch, index.Entry{Key: keys.Of(keys.TableRequests), Value: binary.AppendUvarint(nil, forgotUpTo)})
 	}
 	return batch, nil
 }

@@ -101,7 +101,7 @@ func TestForgottenMeanwhile(t *testing.T) {
 // The clock goes on while the machine sleeps, and never back.
 func TestClock(t *testing.T) {
 	var c clock
-	c.saw(1000)
+	c.set(1000)
 	require.NotContains(t, c.at.String(), "m=", "the monotonic clock")
 	c.at = c.at.Add(-time.Hour)
 	require.InDelta(t, 1000+3600, c.now(), 60)

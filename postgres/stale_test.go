@@ -120,7 +120,7 @@ func madeRow(t testing.TB, e *Engine) *row {
 	require.NoError(t, err)
 	j := newJudging(&e.log.clock)
 	j.begin(at)
-	j.row = &row{first: at.is.next(), id: newID()}
+	j.row = &row{first: at.state.next(), id: newID()}
 	e.judging = j
 	_, commit := threadCommit()
 	receipt, err := e.judge(&pending{ctx: background, commit: commit})

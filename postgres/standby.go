@@ -25,7 +25,7 @@ var errNotReplicated = errors.New("the wait for the standby was cancelled")
 // replicated is errNotReplicated if the wait of the last commit was cancelled.
 func replicated(conn *pgxpool.Conn) error {
 	data := conn.Conn().PgConn().CustomData()
-	if _, is := data[cancelledWait]; !is {
+	if _, cancelled := data[cancelledWait]; !cancelled {
 		return nil
 	}
 	delete(data, cancelledWait)

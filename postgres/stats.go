@@ -31,7 +31,7 @@ func (e *Engine) storedBytes(ctx context.Context) uint64 {
 
 func (e *Engine) stored(ctx context.Context) (log, entries uint64, err error) {
 	var ofLog, ofEntries int64
-	err = atLength(ctx, readTime, func(ctx context.Context) error {
+	err = withLongRetry(ctx, readTime, func(ctx context.Context) error {
 		return e.log.readOne(ctx, `SELECT
   (SELECT coalesce(sum(pg_column_size(data) + $2::bigint), 0)::bigint FROM lineage_log WHERE store = $1),
   (SELECT coalesce(sum(2 * octet_length(key) + coalesce(octet_length(value), 0) + $3::bigint), 0)::bigint FROM lineage_entry WHERE store = $1)

@@ -15,14 +15,14 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// table is the entries and commits as of a state, as package read reads them: what was fetched, and the server for the
-// rest. It serves one call or one batch, and is not safe for concurrent use.
+// table has the entries and commits of a state, for package read. It keeps what was fetched, and fetches the rest from the
+// server. It serves one call or one batch, and is not safe for concurrent use.
 type table struct {
 	ctx   context.Context
 	cache *cache
 	store [16]byte
-	is    state
-	// damaged, when not nil, takes what is damaged in pages. Else that is an error.
+	state state
+	// damaged, when not nil, is called for what is damaged in pages. If it is nil, damage is an error.
 	damaged func(key []byte, what string)
 	// fetch reads as of the state.
 	fetch func(context.Context, need) (found, error)
@@ -31,24 +31,24 @@ type table struct {
 	ranges []fetchedRange
 	lasts  map[string]index.Entry // of the spans of a run, by their prefix
 	size   int                    // of values and ranges
-	former struct {               // what was fetched before that
+	older  struct {               // what was fetched before that
 		values map[string][]byte
 		ranges []fetchedRange
 	}
 	bytes   int64                   // of entries that batches brought
 	ordered map[string]*orderedPage // of listings, by direction and the end of the range
-	last    orderedPage             // of scans, which may begin again in it
+	scanned orderedPage             // the last page of a scan: another scan may begin in it
 
 	rows     map[uint64]*row // of the log, by number, as they were fetched
 	rowBytes int
-	wanted   []uint64    // rows that were announced and did not fit into what was fetched
-	current  *decodedRow // that was read last
+	wanted   []uint64    // rows that were asked for and were not fetched, because others were large
+	current  *decodedRow // the row that was read last
 
-	// Of a batch: entries of the commits that were judged, and the commits of the rows that are being made.
-	over *memtable.Table
-	own  map[uint64][]embedded.Sequenced
-	// assume, when not nil, collects keys that are looked up and not known. They are taken to have no entries.
-	assume map[string]struct{}
+	// For a batch: the entries of the commits that were judged, and these commits, by the first number of their row.
+	overlay    *memtable.Table
+	ownCommits map[uint64][]embedded.Sequenced
+	// absent, when not nil, collects keys that are assumed to have no entries: see assumeAbsent.
+	absent map[string]struct{}
 }
 
 type fetchedRange struct {
@@ -56,11 +56,11 @@ type fetchedRange struct {
 	entries []index.Entry
 }
 
-// orderedPage is a page of entries in the direction of a listing or a scan. low and high say what was read; high is nil
-// for the end of the range of a scan.
+// orderedPage is a page of a listing or a scan. It has all entries from low to high. high is nil at the end of the range of a
+// scan.
 type orderedPage struct {
 	low, high []byte
-	to        []byte // of a scan
+	to        []byte // the end of the range of a scan
 	entries   []index.Entry
 }
 
@@ -69,8 +69,8 @@ func (p *orderedPage) has(from, to []byte) bool {
 	return p.low != nil && bytes.Equal(p.to, to) && bytes.Compare(p.low, from) <= 0 && (p.high == nil || bytes.Compare(from, p.high) < 0)
 }
 
-func newTable(ctx context.Context, c *cache, store [16]byte, is state, fetch func(context.Context, need) (found, error)) *table {
-	return &table{ctx: ctx, cache: c, store: store, is: is, fetch: fetch, values: make(map[string][]byte), lasts: make(map[string]index.Entry)}
+func newTable(ctx context.Context, c *cache, store [16]byte, st state, fetch func(context.Context, need) (found, error)) *table {
+	return &table{ctx: ctx, cache: c, store: store, state: st, fetch: fetch, values: make(map[string][]byte), lasts: make(map[string]index.Entry)}
 }
 
 var (
@@ -83,7 +83,7 @@ var (
 // view returns the view that reads from the table.
 func (t *table) view() *read.View {
 	v := &read.View{Index: t, Commits: t, Packs: t, Ahead: t, Digests: t.cache}
-	if !t.is.collecting { // else frames may have what a collection removed
+	if !t.state.collecting { // else frames may have what a collection removed
 		v.Frames = &t.cache.frames
 	}
 	return v
@@ -92,18 +92,18 @@ func (t *table) view() *read.View {
 // mostKept limits the entries that a table keeps, in bytes. Tests make it smaller.
 var mostKept = 4 << 20
 
-// take keeps what was fetched. Outside of a batch, what was fetched long before is dropped when it is much: listings and
-// paths no longer need it.
+// take keeps what was fetched. Outside of a batch, what was fetched long before is dropped when it takes much memory: listings
+// and paths no longer need it.
 func (t *table) take(n need, f found) error {
-	if t.over == nil && t.size > mostKept {
-		t.former.values, t.former.ranges = t.values, t.ranges
+	if t.overlay == nil && t.size > mostKept {
+		t.older.values, t.older.ranges = t.values, t.ranges
 		t.values, t.ranges, t.size = make(map[string][]byte), nil, 0
 		clear(t.lasts)
 	}
 	for _, k := range n.Keys {
 		t.set(k, f.keys[string(k)])
 	}
-	for k, v := range f.keys { // others of the same groups, which perhaps nobody asks for: they are not cached
+	for k, v := range f.keys { // others of the same groups, which perhaps nobody reads: they are not cached
 		if _, known := t.values[k]; !known {
 			t.keep([]byte(k), v)
 		}
@@ -132,13 +132,13 @@ func (t *table) keep(key, value []byte) {
 func (t *table) set(key, value []byte) {
 	t.keep(key, value)
 	if value != nil {
-		t.cache.putEntry(key, value, t.is.Number)
+		t.cache.putEntry(key, value, t.state.Number)
 	}
 }
 
 // forgetPages forgets what only one batch or call needs.
 func (t *table) forgetPages() {
-	t.ordered, t.last, t.rows, t.rowBytes, t.wanted, t.current = nil, orderedPage{}, nil, 0, nil, nil
+	t.ordered, t.scanned, t.rows, t.rowBytes, t.wanted, t.current = nil, orderedPage{}, nil, 0, nil, nil
 }
 
 // Prefetch implements read.Prefetcher.
@@ -148,11 +148,11 @@ func (t *table) Prefetch(ctx context.Context, want read.Need) error {
 	return t.prefetch(ctx, some, t.look)
 }
 
-// prefetch fetches what is not known, of keys by a function.
+// prefetch fetches what is not known. look returns the values of known keys.
 func (t *table) prefetch(ctx context.Context, want read.Need, look func(key []byte) (value []byte, known bool)) error {
 	var n need
 	for _, k := range want.Keys {
-		if _, known := look(k); !known && !t.assumed(k) {
+		if _, known := look(k); !known && !t.assumeAbsent(k) {
 			n.Keys = append(n.Keys, k)
 		}
 	}
@@ -190,7 +190,7 @@ func (t *table) read(ctx context.Context, n need) error {
 	return t.take(n, f)
 }
 
-// assumable are the tables of what most commits bring: nobody else has it, as a rule.
+// assumable reports whether a key is in a table for which a lookup usually finds nothing, because commits bring new ids.
 func assumable(key []byte) bool {
 	switch key[0] {
 	case keys.TableBlock, keys.TableChunk, keys.TableSpan, keys.TableRun, keys.TableCutRun, keys.TableContext, keys.TableTip, keys.TableRemnant, keys.TableSpanSet, keys.TableThread, keys.TableErased:
@@ -199,33 +199,34 @@ func assumable(key []byte) bool {
 	return false
 }
 
-// assumed reports whether a key that is not known is taken to have no entry.
-func (t *table) assumed(key []byte) bool {
-	if t.assume == nil || !assumable(key) {
+// assumeAbsent assumes that a key that is not known has no entry, if that is likely and allowed, and reports whether it does.
+// Writing the row checks the assumptions.
+func (t *table) assumeAbsent(key []byte) bool {
+	if t.absent == nil || !assumable(key) {
 		return false
 	}
-	t.assume[string(key)] = struct{}{}
+	t.absent[string(key)] = struct{}{}
 	t.values[string(key)] = nil
 	return true
 }
 
-// look looks up a key in what is unfolded and was fetched; a nil value means that there is no entry.
+// look looks up a key in what is unfolded and in what was fetched. A nil value means that there is no entry.
 func (t *table) look(key []byte) (value []byte, known bool) {
-	if value, known = t.is.unfolded.get(key); known || t.spansEnd(key) {
+	if value, known = t.state.unfolded.get(key); known || t.afterLastSpan(key) {
 		return value, true
 	}
 	return t.lookStored(key)
 }
 
-// lookStored is look without what is unfolded.
+// lookStored is look in what was fetched only.
 func (t *table) lookStored(key []byte) (value []byte, known bool) {
 	if value, known = t.values[string(key)]; known {
 		return value, true
 	}
-	if value, known = t.former.values[string(key)]; known {
+	if value, known = t.older.values[string(key)]; known {
 		return value, true
 	}
-	if value, known = t.cache.entry(key, t.is.Number); known {
+	if value, known = t.cache.entry(key, t.state.Number); known {
 		return value, true
 	}
 	if isSpan(key) {
@@ -248,7 +249,7 @@ func (r *fetchedRange) search(key []byte) int {
 
 // covering returns a fetched range that has all entries with from <= key < to.
 func (t *table) covering(from, to []byte) *fetchedRange {
-	for _, ranges := range [][]fetchedRange{t.ranges, t.former.ranges} {
+	for _, ranges := range [][]fetchedRange{t.ranges, t.older.ranges} {
 		for i := range ranges {
 			r := &ranges[i]
 			if bytes.Compare(r.From, from) <= 0 && (r.To == nil || to != nil && bytes.Compare(to, r.To) <= 0) {
@@ -261,18 +262,18 @@ func (t *table) covering(from, to []byte) *fetchedRange {
 
 // Get implements read.Getter.
 func (t *table) Get(key []byte) ([]byte, bool, error) {
-	if t.over != nil {
-		if v, ok := t.over.Latest().Get(key); ok {
+	if t.overlay != nil {
+		if v, ok := t.overlay.Latest().Get(key); ok {
 			return v, v != nil, nil
 		}
 	}
 	v, known := t.look(key)
-	if !known && !t.assumed(key) {
+	if !known && !t.assumeAbsent(key) {
 		key = bytes.Clone(key)
 		if err := t.read(t.ctx, need{Need: read.Need{Keys: [][]byte{key}}}); err != nil {
 			return nil, false, err
 		}
-		v, _ = t.look(key) // reading may have locked a later state
+		v, _ = t.look(key) // reading may have moved the table to a later state
 	}
 	return v, v != nil, nil
 }
@@ -301,7 +302,7 @@ func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 				}
 				return
 			}
-			p := t.last
+			p := t.scanned
 			if !p.has(from, to) {
 				some, next, err := t.page(from, to, limit)
 				if err == nil {
@@ -312,7 +313,7 @@ func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 					return
 				}
 				p = orderedPage{bytes.Clone(from), next, to, some}
-				t.last = p
+				t.scanned = p
 			}
 			for _, e := range p.entries {
 				if bytes.Compare(e.Key, from) >= 0 && !yield(e, nil) {
@@ -324,7 +325,7 @@ func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 	}
 }
 
-// page returns the first entries of a range, and where it continues; nil for the end.
+// page returns the first entries of a range, and the key at which the range continues; nil at its end.
 func (t *table) page(from, to []byte, limit int) (some []index.Entry, next []byte, err error) {
 	f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, limit, false}}, damaged: t.damaged})
 	if err != nil {
@@ -337,7 +338,7 @@ func (t *table) page(from, to []byte, limit int) (some []index.Entry, next []byt
 	if !isLong(p.next) {
 		return inRange(p.entries, from, to), append(p.next, 0), nil
 	}
-	// Long keys with this start are not in order, and there may be more of them.
+	// Long keys with the same start are not in order, and there may be more of them: read all of them.
 	start := p.next[:longKey]
 	group, err := t.fetch(t.ctx, need{Need: read.Need{Ranges: []read.Range{read.Under(start)}}, damaged: t.damaged})
 	if err != nil {
@@ -347,7 +348,7 @@ func (t *table) page(from, to []byte, limit int) (some []index.Entry, next []byt
 	return inRange(append(all, group.ranges[0]...), from, to), keys.PrefixEnd(start), nil
 }
 
-// related fetches the entries to which those of a page lead: readers of lists read them next.
+// related fetches the entries that the entries of a page refer to: readers of lists read them next.
 func (t *table) related(page []index.Entry) error {
 	var n read.Need
 	get := func(table byte, id []byte) { n.Keys = append(n.Keys, keys.Of(table, id)) }
@@ -409,16 +410,16 @@ func (t *table) needLastMessage(n *read.Need, id structure.ThreadID) error {
 // Scan implements read.Scanner.
 func (t *table) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
 	below := t.stored(from, to)
-	if u := t.is.unfolded.between(from, to); len(u) > 0 {
+	if u := t.state.unfolded.between(from, to); len(u) > 0 {
 		below = merged(below, func() sorted { return &list{u} }, to)
 	}
-	if t.over == nil || t.over.Len() == 0 {
+	if t.overlay == nil || t.overlay.Len() == 0 {
 		return below
 	}
-	return merged(below, func() sorted { c := t.over.Latest().Seek(from); return &c }, to)
+	return merged(below, func() sorted { c := t.overlay.Latest().Seek(from); return &c }, to)
 }
 
-// sorted are entries in order, of which those without a value are deletions.
+// sorted iterates over entries in order. An entry without a value is a deletion.
 type sorted interface {
 	Valid() bool
 	Key() []byte
@@ -468,14 +469,14 @@ func merged(below iter.Seq2[index.Entry, error], above func() sorted, to []byte)
 // Last implements read.Index.
 func (t *table) Last(from, to []byte) (index.Entry, bool, error) {
 	below := t.lastStored
-	if some := t.is.unfolded.between(from, to); len(some) > 0 {
+	if some := t.state.unfolded.between(from, to); len(some) > 0 {
 		if !t.unfoldedLast(read.Range{From: from, To: to}) {
 			return t.lastScanned(from, to)
 		}
 		below = func([]byte, []byte) (index.Entry, bool, error) { return some[len(some)-1], true, nil }
 	}
-	if t.over != nil && t.over.Len() > 0 {
-		if k, v, ok := t.over.Latest().Last(to); ok && bytes.Compare(k, from) >= 0 {
+	if t.overlay != nil && t.overlay.Len() > 0 {
+		if k, v, ok := t.overlay.Latest().Last(to); ok && bytes.Compare(k, from) >= 0 {
 			if v == nil { // the last one was deleted
 				return t.lastScanned(from, to)
 			}
@@ -650,7 +651,7 @@ func (t *table) orderedFrom(p page) (foundPage, error) {
 // Changed implements read.Derived. What the listing of changed threads needs is fetched at once.
 func (t *table) Changed(prefix []byte) iter.Seq[index.Entry] {
 	of := func(prefix []byte) iter.Seq[index.Entry] {
-		return slices.Values(t.is.unfolded.between(prefix, keys.PrefixEnd(prefix)))
+		return slices.Values(t.state.unfolded.between(prefix, keys.PrefixEnd(prefix)))
 	}
 	var n read.Need
 	ids := slices.Compact(read.ChangedThreads(of))
@@ -671,7 +672,7 @@ func (t *table) Changed(prefix []byte) iter.Seq[index.Entry] {
 func (t *table) ManyChanged() {}
 
 // State implements read.Index.
-func (t *table) State() index.State { return t.is.of(t.store) }
+func (t *table) State() index.State { return t.state.of(t.store) }
 
 // Name implements read.Index.
 func (t *table) Name() string { return "lineage_entry" }

@@ -23,7 +23,7 @@ func TestTailOfALongLog(t *testing.T) {
 	_, err := pool.Exec(background, `INSERT INTO lineage_log SELECT store, next, 1, id, data, 0 FROM lineage_log, generate_series(2, $1::int) next`, rows)
 	require.NoError(t, err)
 
-	first, err := e.log.newest(background, 1)
+	first, err := e.log.lastRow(background, 1)
 	require.NoError(t, err)
 	var plan string
 	require.NoError(t, pool.QueryRow(background, `EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) `+tailSQL, e.log.store, int64(1), int64(first.next()+mostCommits), mostRead).Scan(&plan))

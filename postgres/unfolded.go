@@ -16,17 +16,17 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// A batch writes the entries that the next commits replace, such as tips, and those that are stored in groups, spans, as one
-// value beside its row of the log. They are unfolded until a batch folds them: it writes the latest of each key, or group, as
-// a version. Readers fetch what is unfolded with the state, and look there first.
+// Some entries are soon replaced by the next commits, such as tips, and spans are stored in groups. A batch writes these
+// entries as one value beside its row of the log. They are then unfolded, until a later batch folds them: it writes the latest
+// version of each key, or group. Readers fetch what is unfolded with the state, and look there first.
 
-// mostUnfolded limits what is unfolded, in bytes, and mostChanges the rows that changed it. Tests change them.
+// mostUnfolded limits what is unfolded, in bytes, and mostChanges the number of rows that brought it. Tests change them.
 var (
 	mostUnfolded = 64 << 10
 	mostChanges  = 512
 )
 
-// laterKeys has the size of the keys of the tables whose entries are unfolded at first.
+// laterKeys has the size of keys, for the tables whose entries are unfolded at first.
 var laterKeys = [256]int{keys.TableTip: 17, keys.TableLastMessage: 25, keys.TableThread: 17, keys.TableSpan: spanKey}
 
 // foldsLater reports whether the entries of a key are unfolded at first.
@@ -36,10 +36,10 @@ func foldsLater(key []byte) bool { return laterKeys[key[0]] > 0 }
 type unfolded struct {
 	entries []index.Entry // by key; without a value it is a deletion
 	size    int           // as they are stored
-	changes int           // of so many rows of the log
+	changes int           // the number of rows of the log that brought them
 }
 
-// search returns the place of the first entry with a key not less than one.
+// search returns the index of the first entry at or after a key.
 func (u *unfolded) search(key []byte) int {
 	if u == nil {
 		return 0
@@ -67,7 +67,8 @@ func (u *unfolded) get(key []byte) (value []byte, ok bool) {
 	return nil, false
 }
 
-// with returns the entries after later ones, which are sorted and were stored in so many bytes, of rows.
+// with returns the unfolded entries after later ones are added. These are sorted. size is the number of bytes in which they are
+// stored, and changes the number of their rows.
 func (u *unfolded) with(later []index.Entry, size, changes int) *unfolded {
 	if len(later) == 0 {
 		return u
@@ -168,19 +169,19 @@ func decodeChanges(b []byte) ([]index.Entry, error) {
 	return all, nil
 }
 
-// made is what the commits of a batch write beside the log.
-type made struct {
+// output is what the commits of a batch write beside the log.
+type output struct {
 	entries  []version // by key
-	changes  []byte    // nil if it folds
-	folded   uint64    // the last commit that folded then
-	unfolded *unfolded // and what is unfolded
+	changes  []byte    // what becomes unfolded; nil if the batch folds
+	folded   uint64    // the last commit that folded, after the batch
+	unfolded *unfolded // what is unfolded, after the batch
 }
 
-// made returns what the commits that were judged write, the last of which has a number. If too much were unfolded, or fold
-// is set, it folds.
-func (j *judging) made(number uint64, fold bool) (m made, err error) {
+// output returns what the judged commits write. number is that of the last one. If fold is set, or too much would be
+// unfolded, it folds.
+func (j *judging) output(number uint64, fold bool) (m output, err error) {
 	var later []index.Entry
-	for at := j.table.over.Latest().Seek(nil); at.Valid(); at.Next() {
+	for at := j.table.overlay.Latest().Seek(nil); at.Valid(); at.Next() {
 		e := index.Entry{Key: at.Key(), Value: at.Value()}
 		if !foldsLater(e.Key) {
 			m.add(j.table, e)
@@ -188,7 +189,7 @@ func (j *judging) made(number uint64, fold bool) (m made, err error) {
 			later = append(later, e)
 		}
 	}
-	was := j.table.is.unfolded
+	was := j.table.state.unfolded
 	if !fold {
 		if later, err = m.completeGroups(later); err != nil {
 			return m, err
@@ -198,7 +199,7 @@ func (j *judging) made(number uint64, fold bool) (m made, err error) {
 	if !fold && was.bytes()+len(changes) <= mostUnfolded && (changes == nil || was.rows() < mostChanges) {
 		slices.SortFunc(m.entries, func(a, b version) int { return bytes.Compare(a.Key, b.Key) })
 		later, err = decodeChanges(changes) // the memory of the others is that of the batch
-		m.changes, m.folded, m.unfolded = changes, j.table.is.folded, was.with(later, len(changes), 1)
+		m.changes, m.folded, m.unfolded = changes, j.table.state.folded, was.with(later, len(changes), 1)
 		return m, err
 	}
 	m.folded = number
@@ -235,12 +236,12 @@ func (u *unfolded) rows() int {
 }
 
 // add adds an entry to what is written, unless it changes nothing.
-func (m *made) add(t *table, e index.Entry) {
+func (m *output) add(t *table, e index.Entry) {
 	was, known := t.lookStored(e.Key)
 	v := version{Entry: e}
 	if !known || was != nil {
 		v.replaces = replaces(e)
-	} else if e.Value == nil { // it came and went
+	} else if e.Value == nil { // it was added and deleted in between
 		return
 	}
 	m.entries = append(m.entries, v)

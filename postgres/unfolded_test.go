@@ -99,9 +99,9 @@ func TestUnfoldedModel(t *testing.T) {
 			}
 		}
 		check()
-		tab.over = memtable.New()
+		tab.overlay = memtable.New()
 		for k, v := range batch {
-			tab.over.Set([]byte(k), v)
+			tab.overlay.Set([]byte(k), v)
 			model[k] = v
 		}
 		check()
@@ -168,8 +168,8 @@ func FuzzDecodeChanges(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, all, again)
 		tab := newTable(background, newCache(state{}, 0), [16]byte{}, state{unfolded: (*unfolded)(nil).with(all, len(b), 1)}, func(context.Context, need) (found, error) { return found{}, nil })
-		tab.over = memtable.New()
-		m, err := (&judging{table: tab}).made(2, true)
+		tab.overlay = memtable.New()
+		m, err := (&judging{table: tab}).output(2, true)
 		if err != nil { // a record of a thread
 			require.ErrorIs(t, err, backend.ErrCorrupt)
 			return

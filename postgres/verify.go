@@ -66,13 +66,13 @@ func (v *verifier) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	is, err := v.engine.log.collected(ctx)
+	pending, err := v.engine.log.collected(ctx)
 	if err != nil {
 		return err
 	}
 	var damage *backend.CorruptError
-	if err = v.log(ctx, is, t.is.Number); err == nil && v.o.Deep {
-		err = v.deep(ctx, is, t)
+	if err = v.log(ctx, pending, t.state.Number); err == nil && v.o.Deep {
+		err = v.deep(ctx, pending, t)
 	}
 	if errors.As(err, &damage) { // what follows cannot be judged
 		return v.report(backend.Finding{Subject: "journal", File: damage.File, Problem: damage.What})
@@ -81,16 +81,16 @@ func (v *verifier) run(ctx context.Context) error {
 }
 
 // log checks the rows of the log up to a commit.
-func (v *verifier) log(ctx context.Context, is collected, last uint64) error {
-	at := head{epoch: is.epoch}
+func (v *verifier) log(ctx context.Context, pending collected, last uint64) error {
+	at := head{epoch: pending.epoch}
 	for more := true; more; {
 		var rows []row
-		err := atLength(ctx, readTime, func(ctx context.Context) (err error) {
+		err := withLongRetry(ctx, readTime, func(ctx context.Context) (err error) {
 			rows, more, err = v.engine.log.tail(ctx, at, mostCommits)
 			return err
 		})
 		for i := 0; err == nil && i < len(rows); i++ {
-			if err = checkRow(&rows[i], is.live); err == nil {
+			if err = checkRow(&rows[i], pending.live); err == nil {
 				at = at.after(&rows[i])
 			}
 		}
@@ -108,7 +108,7 @@ func (v *verifier) log(ctx context.Context, is collected, last uint64) error {
 }
 
 func checkRow(r *row, filter *live.Set) error {
-	commits, _, err := r.left(filter, new(backend.CollectReport))
+	commits, _, err := r.remaining(filter, new(backend.CollectReport))
 	for i := 0; err == nil && i < len(commits); i++ {
 		_, err = decode(&commits[i])
 	}
@@ -116,7 +116,7 @@ func checkRow(r *row, filter *live.Set) error {
 }
 
 // deep compares the entries of a state with those that the log makes.
-func (v *verifier) deep(ctx context.Context, is collected, t *table) error {
+func (v *verifier) deep(ctx context.Context, pending collected, t *table) error {
 	dir, err := scratch.New()
 	if err != nil {
 		return err
@@ -127,16 +127,16 @@ func (v *verifier) deep(ctx context.Context, is collected, t *table) error {
 		return err
 	}
 	defer db.Close() //nolint:errcheck // it is removed
-	into := &temporary{engine: v.engine, db: db, epoch: is.epoch}
-	f := &filling{log: v.engine.log, judging: newJudging(&v.engine.log.clock), epoch: is.epoch, of: is.epoch, filter: is.live, into: into, at: head{epoch: is.epoch}}
-	err = v.throughout(ctx, t, []byte{0}, func(t *table, from []byte) ([]byte, error) {
-		if err := f.fillTo(ctx, t.is.Number, nil); err != nil {
+	into := &temporary{engine: v.engine, db: db, epoch: pending.epoch}
+	f := &filling{log: v.engine.log, judging: newJudging(&v.engine.log.clock), epoch: pending.epoch, reads: pending.epoch, filter: pending.live, into: into, at: head{epoch: pending.epoch}}
+	err = v.checkLatest(ctx, t, []byte{0}, func(t *table, from []byte) ([]byte, error) {
+		if err := f.fillTo(ctx, t.state.Number, nil); err != nil {
 			return from, err
 		}
-		if f.at.Number != t.is.Number {
-			return from, fmt.Errorf("the entries account for commit %d, which does not end a row: %w", t.is.Number, backend.ErrCorrupt)
+		if f.at.Number != t.state.Number {
+			return from, fmt.Errorf("the entries account for commit %d, which does not end a row: %w", t.state.Number, backend.ErrCorrupt)
 		}
-		if into.is.counts != t.is.counts {
+		if into.state.counts != t.state.counts {
 			if err := v.report(backend.Finding{Subject: "index", File: "lineage_head", Problem: "its counts differ from the log"}); err != nil {
 				return from, err
 			}
@@ -146,25 +146,25 @@ func (v *verifier) deep(ctx context.Context, is collected, t *table) error {
 	if err != nil {
 		return err
 	}
-	return v.throughout(ctx, t, keys.Of(keys.TableBlock), func(t *table, from []byte) ([]byte, error) { return v.trees(ctx, t, from) })
+	return v.checkLatest(ctx, t, keys.Of(keys.TableBlock), func(t *table, from []byte) ([]byte, error) { return v.trees(ctx, t, from) })
 }
 
-// throughout calls a function that checks entries from a key on and returns how far it came. When its state expires, it
-// goes on in the latest one.
-func (v *verifier) throughout(ctx context.Context, t *table, from []byte, check func(t *table, from []byte) ([]byte, error)) error {
+// checkLatest calls check, which checks the entries of a state from a key on and returns how far it came. When the state
+// expires, the check continues in the latest one.
+func (v *verifier) checkLatest(ctx context.Context, t *table, from []byte, check func(t *table, from []byte) ([]byte, error)) error {
 	for {
 		next, err := check(t, from)
 		if !errors.Is(err, backend.ErrExpired) {
 			return err
 		}
-		is, failed := v.engine.latest(ctx, need{})
+		later, failed := v.engine.latest(ctx, need{})
 		if failed != nil {
 			return failed
 		}
-		if is.is.epoch != t.is.epoch || is.is.head == t.is.head { // it begins again
+		if later.state.epoch != t.state.epoch || later.state.head == t.state.head { // verification begins again
 			return err
 		}
-		t, from = is, next
+		t, from = later, next
 	}
 }
 
@@ -256,7 +256,7 @@ func (t *table) all(from []byte) iter.Seq2[index.Entry, error] {
 			from = next
 		}
 	}
-	return merged(stored, func() sorted { return &list{t.is.unfolded.between(from, nil)} }, nil)
+	return merged(stored, func() sorted { return &list{t.state.unfolded.between(from, nil)} }, nil)
 }
 
 // trees reads every chunked body from a block on and compares it with its id. It returns how far it came.
@@ -309,17 +309,17 @@ type temporary struct {
 	engine *Engine
 	db     *index.DB
 	epoch  uint64
-	is     state
+	state  state
 }
 
 func (s *temporary) begin(context.Context, uint64) (state, func(context.Context, need) (found, error), error) {
-	s.is.epoch = s.epoch
-	return s.is, s.fetch, nil
+	s.state.epoch = s.epoch
+	return s.state, s.fetch, nil
 }
 
-func (s *temporary) end(_ context.Context, is state, made []version) error {
-	s.is = is
-	s.db.Apply(index.State{Store: s.engine.log.identity, Number: is.Number, ID: is.ID, Since: is.first, Counts: is.counts}, ungrouped(made))
+func (s *temporary) end(_ context.Context, st state, entries []version) error {
+	s.state = st
+	s.db.Apply(index.State{Store: s.engine.log.identity, Number: st.Number, ID: st.ID, Since: st.first, Counts: st.counts}, ungrouped(entries))
 	return s.db.Throttle()
 }
 
@@ -393,7 +393,7 @@ func (s *temporary) fetch(ctx context.Context, n need) (f found, err error) {
 	if len(n.rows) > 0 {
 		of := need{rows: n.rows}
 		var read found
-		if err := s.engine.log.snapshot(ctx, func(b *pgx.Batch) { of.queue(b, s.engine.log, s.epoch, newest, &read) }); err != nil {
+		if err := s.engine.log.snapshot(ctx, func(b *pgx.Batch) { of.queue(b, s.engine.log, s.epoch, unlimited, &read) }); err != nil {
 			return f, err
 		}
 		f.rows = read.rows

@@ -58,18 +58,18 @@ type discovery struct {
 
 // publish creates the socket of a server in a directory, and the file that describes the server. Their names contain
 // the store, the process, and random digits, because process ids are reused.
-func publish(dir string, store structure.StoreID, is Found) (d *discovery, err error) {
+func publish(dir string, store structure.StoreID, found Found) (d *discovery, err error) {
 	if err := privateDir(dir); err != nil {
 		return nil, err
 	}
 	tidy(dir)
 	var digits [4]byte
 	rand.Read(digits[:]) // never fails
-	name := fmt.Sprintf("%s-%d-%s", store, is.PID, hex.EncodeToString(digits[:]))
+	name := fmt.Sprintf("%s-%d-%s", store, found.PID, hex.EncodeToString(digits[:]))
 	d = &discovery{file: filepath.Join(dir, name+".json")}
 	switch l, err := localsocket.Listen(dir, name+".sock"); {
 	case err == nil:
-		is.Socket, d.path = name+".sock", filepath.Join(dir, name+".sock")
+		found.Socket, d.path = name+".sock", filepath.Join(dir, name+".sock")
 		l.SetUnlinkOnClose(false) // remove does it
 		d.socket = &userListener{l}
 		if err := os.Chmod(d.path, 0o600); err != nil {
@@ -78,7 +78,7 @@ func publish(dir string, store structure.StoreID, is Found) (d *discovery, err e
 	case !errors.Is(err, localsocket.ErrUnsupported):
 		return nil, fmt.Errorf("socket: %w", err)
 	}
-	text, err := json.Marshal(is)
+	text, err := json.Marshal(found)
 	if err == nil {
 		err = writePrivate(d.file, append(text, '\n'))
 	}
@@ -164,8 +164,8 @@ func Find(dir string, store structure.StoreID) ([]Found, error) {
 	files, err := filepath.Glob(filepath.Join(dir, store.String()+"-*.json"))
 	var all []Found
 	for _, file := range files {
-		if is, err := readFound(file); err == nil && is.alive() {
-			all = append(all, is)
+		if found, err := readFound(file); err == nil && found.alive() {
+			all = append(all, found)
 		}
 	}
 	for i := range all { // there are few
@@ -182,25 +182,25 @@ func readFound(file string) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	is, err := decodeFound(b)
+	found, err := decodeFound(b)
 	if err != nil {
 		return Found{}, fmt.Errorf("%s: %w", file, err)
 	}
-	is.dir, is.file = filepath.Dir(file), file
-	return is, nil
+	found.dir, found.file = filepath.Dir(file), file
+	return found, nil
 }
 
 var errFound = errors.New("not the file of a server")
 
-func decodeFound(b []byte) (is Found, err error) {
-	if err := json.Unmarshal(b, &is); err != nil {
+func decodeFound(b []byte) (found Found, err error) {
+	if err := json.Unmarshal(b, &found); err != nil {
 		return Found{}, fmt.Errorf("%w: %w", errFound, err)
 	}
 	// The socket is in the same directory.
-	if is.Socket != "" && (filepath.Base(is.Socket) != is.Socket || !strings.HasSuffix(is.Socket, ".sock")) {
-		return Found{}, fmt.Errorf("%w: socket %q", errFound, is.Socket)
+	if found.Socket != "" && (filepath.Base(found.Socket) != found.Socket || !strings.HasSuffix(found.Socket, ".sock")) {
+		return Found{}, fmt.Errorf("%w: socket %q", errFound, found.Socket)
 	}
-	return is, nil
+	return found, nil
 }
 
 // alive reports whether the server listens on its socket. A server without a socket counts as alive.
@@ -232,8 +232,8 @@ func (f *Found) gone() bool {
 func tidy(dir string) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json")) // only the pattern can be wrong
 	for _, file := range files {
-		if is, err := readFound(file); err == nil && is.gone() {
-			_ = os.Remove(filepath.Join(dir, is.Socket)) // the next server tries again
+		if found, err := readFound(file); err == nil && found.gone() {
+			_ = os.Remove(filepath.Join(dir, found.Socket)) // the next server tries again
 			_ = os.Remove(file)
 		}
 	}
@@ -281,11 +281,11 @@ func (f *Found) Link(ctx context.Context) (string, error) {
 	if answer.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("server of process %d: %s: %s", f.PID, answer.Status, bytes.TrimSpace(b))
 	}
-	var is linkRecord
-	if err := json.Unmarshal(b, &is); err != nil {
+	var record linkRecord
+	if err := json.Unmarshal(b, &record); err != nil {
 		return "", fmt.Errorf("server of process %d: %w", f.PID, err)
 	}
-	return is.Link, nil
+	return record.Link, nil
 }
 
 // linkRecord is the answer to a request for a link.

@@ -25,8 +25,8 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 
 // fromSocket reports whether a request came through the socket, whose listener has checked the user.
 func fromSocket(r *http.Request) bool {
-	is, _ := r.Context().Value(connKey{}).(bool)
-	return is
+	ok, _ := r.Context().Value(connKey{}).(bool)
+	return ok
 }
 
 // guarded refuses requests that a page of another origin may have caused. The host must be one of ours, so that a

@@ -12,21 +12,21 @@ import (
 func (s *Server) limited(next http.Handler) http.Handler {
 	g := &s.limits
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		is := requestOf(r)
+		request := requestOf(r)
 		g.working.Add(1)
 		defer g.working.Done()
 		defer func() { s.used.Store(s.o.now().UnixNano()) }()
-		defer is.free()
-		if !is.count() {
+		defer request.free()
+		if !request.count() {
 			s.tooMany(w, r)
 			return
 		}
 		now := time.Now()
-		is.extend(now)
+		request.extend(now)
 		if r.Body != nil && r.Body != http.NoBody {
 			// The standard library removes this limit at the end of the body.
-			_ = is.conn.SetReadDeadline(now.Add(g.limits.Body)) // every connection of a server has them
-			is.body = r.Body
+			_ = request.conn.SetReadDeadline(now.Add(g.limits.Body)) // every connection of a server has them
+			request.body = r.Body
 			r.Body = http.MaxBytesReader(w, r.Body, g.limits.BodySize)
 		}
 		next.ServeHTTP(w, r)
@@ -39,8 +39,8 @@ func (s *Server) sized(size int64, next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if is := requestOf(r); is.body != nil {
-			body := &steady{ReadCloser: is.body, c: is.conn, began: time.Now(), least: s.o.Limits.Body}
+		if request := requestOf(r); request.body != nil {
+			body := &steady{ReadCloser: request.body, c: request.conn, began: time.Now(), least: s.o.Limits.Body}
 			r.Body = http.MaxBytesReader(w, body, size)
 		}
 		next.ServeHTTP(w, r)
@@ -72,8 +72,8 @@ func (b *steady) Read(p []byte) (int, error) {
 }
 
 // streaming turns the requests of a route into streams, which end when the server closes.
-func (s *Server) streaming(is bool, next http.Handler) http.Handler {
-	if !is {
+func (s *Server) streaming(long bool, next http.Handler) http.Handler {
+	if !long {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

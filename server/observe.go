@@ -50,26 +50,26 @@ func (s *Server) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		setHeaders(w.Header())
-		is, r := s.begin(w, r)
+		started, r := s.begin(w, r)
 		defer func() {
-			failed, answered := recover(), is.status != 0
+			failed, answered := recover(), started.status != 0
 			if failed != nil && failed != http.ErrAbortHandler {
-				s.o.Logger.Error("request panicked", "err", fmt.Sprint(failed), "route", is.pattern, "stack", string(debug.Stack()))
+				s.o.Logger.Error("request panicked", "err", fmt.Sprint(failed), "route", started.pattern, "stack", string(debug.Stack()))
 				if !answered {
-					s.refuse(is, r, http.StatusInternalServerError, "failed", "the log of the server says why")
+					s.refuse(started, r, http.StatusInternalServerError, "failed", "the log of the server says why")
 				}
 			}
 			took := time.Since(began)
-			s.metrics.request(is.pattern, is.status, took)
+			s.metrics.request(started.pattern, started.status, took)
 			if s.o.Logger.Enabled(r.Context(), slog.LevelInfo) {
 				s.o.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request", slog.String("method", r.Method), slog.String("path", r.URL.Path),
-					slog.String("route", is.pattern), slog.Int("status", is.status), slog.Int64("bytes", is.bytes), slog.Duration("took", took), slog.String("caller", is.name()))
+					slog.String("route", started.pattern), slog.Int("status", started.status), slog.Int64("bytes", started.bytes), slog.Duration("took", took), slog.String("caller", started.name()))
 			}
 			if failed != nil && answered {
 				panic(http.ErrAbortHandler) // the answer is cut off, and the caller must notice that
 			}
 		}()
-		next.ServeHTTP(is, r)
+		next.ServeHTTP(started, r)
 	})
 }
 
@@ -134,6 +134,6 @@ func (s *Server) showMetrics(w http.ResponseWriter, _ *http.Request) {
 
 // begin returns the state of a request, and the request with the state.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request) (*request, *http.Request) {
-	is := &request{ResponseWriter: w, conn: http.NewResponseController(w), atLeast: s.o.Limits.Write, g: &s.limits}
-	return is, r.WithContext(context.WithValue(r.Context(), requestKey{}, is))
+	started := &request{ResponseWriter: w, conn: http.NewResponseController(w), atLeast: s.o.Limits.Write, g: &s.limits}
+	return started, r.WithContext(context.WithValue(r.Context(), requestKey{}, started))
 }

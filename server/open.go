@@ -54,8 +54,8 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 		listeners[0] = tls.NewListener(listeners[0], withProtocols(o.TLS))
 	}
 	if o.Runtime != "" {
-		is := Found{PID: os.Getpid(), Store: o.Name, URL: s.URL(), ReadOnly: o.ReadOnly, Started: o.now().UTC()}
-		if s.found, err = publish(o.Runtime, o.Store.ID(), is); err != nil {
+		found := Found{PID: os.Getpid(), Store: o.Name, URL: s.URL(), ReadOnly: o.ReadOnly, Started: o.now().UTC()}
+		if s.found, err = publish(o.Runtime, o.Store.ID(), found); err != nil {
 			s.end()
 			return nil, errors.Join(err, s.tcp.Close())
 		}

@@ -65,9 +65,9 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	set := func(d *time.Duration, is time.Duration) {
+	set := func(d *time.Duration, value time.Duration) {
 		if *d == 0 {
-			*d = is
+			*d = value
 		}
 	}
 	set(&l.Header, 10*time.Second)
@@ -75,9 +75,9 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Write, 30*time.Second)
 	set(&l.Idle, 2*time.Minute)
 	set(&l.Heartbeat, 15*time.Second)
-	count := func(n *int, is int) {
+	count := func(n *int, value int) {
 		if *n == 0 {
-			*n = is
+			*n = value
 		}
 	}
 	count(&l.Connections, 2048)

@@ -31,8 +31,8 @@ type requestKey struct{}
 
 // requestOf returns the state of a request.
 func requestOf(r *http.Request) *request {
-	is, _ := r.Context().Value(requestKey{}).(*request)
-	return is
+	of, _ := r.Context().Value(requestKey{}).(*request)
+	return of
 }
 
 func callerOf(r *http.Request) *caller { return requestOf(r).caller }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// documented are the documented tables, which other programs may have created, with their columns.
+// documented lists the documented tables with their columns. Other programs may have created them.
 var documented = []struct {
 	table   string
 	columns []string

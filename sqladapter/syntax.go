@@ -70,13 +70,14 @@ type Syntax struct {
 	Integrity Statement
 }
 
-// RowValues tells for which comparisons of row values, such as (a, b) < (1, 2), a database uses an index.
+// RowValues says with which comparisons of row values, such as (a, b) < (1, 2), a page is read from an index. The page is one of
+// all rows, or of the rows that have given values in the first columns of the index.
 type RowValues uint8
 
 const (
 	// NoRowValues means that the database has no row values.
 	NoRowValues RowValues = iota
-	// OrderedColumns means comparisons of the columns that follow columns with given values.
+	// OrderedColumns means comparisons without the columns that have given values.
 	OrderedColumns
 	// AllColumns means comparisons that include the columns with given values. They keep a planner that does not know
 	// the values from choosing an index with only the other columns.
@@ -259,10 +260,10 @@ func (x *Syntax) after(operator string, ofUser bool, parameter func() string) st
 	}
 	given, columns, position := "", []string{x.Identifier("updatedAt"), x.Identifier("id")}, []string(nil)
 	if ofUser {
-		user, is := x.Identifier("userId"), key(parameter())
-		given = user + " = " + is + " AND "
+		user, userValue := x.Identifier("userId"), key(parameter())
+		given = user + " = " + userValue + " AND "
 		if x.RowValues == AllColumns {
-			columns, position = append([]string{user}, columns...), append(position, is)
+			columns, position = append([]string{user}, columns...), append(position, userValue)
 		}
 	}
 	updated, id := parameter(), key(parameter())
@@ -273,7 +274,8 @@ func (x *Syntax) after(operator string, ofUser bool, parameter func() string) st
 	return given + "(" + strings.Join(columns, ", ") + ") " + operator + " (" + strings.Join(position, ", ") + ")"
 }
 
-// rows returns n rows of parameters, as described by the argument.
+// rows returns n rows of parameters. The argument is the number of columns, and may continue with "t" and the number of the column
+// that has terms, from 1.
 func (x *Syntax) rows(argument string, n int, parameter func() string) (string, error) {
 	columns, terms, _ := strings.Cut(argument, "t")
 	width, err := strconv.Atoi(columns)

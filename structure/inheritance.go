@@ -39,8 +39,8 @@ func InheritedAt(at, base SpanRef, runs RunLookup) (SpanRef, error) {
 	if err != nil || before >= start {
 		return base, err
 	}
-	is, err := IsAncestor(at, base, runs)
-	if err != nil || !is {
+	ok, err := IsAncestor(at, base, runs)
+	if err != nil || !ok {
 		return base, err
 	}
 	return at, nil

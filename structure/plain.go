@@ -82,11 +82,11 @@ func (a *appender) Small(_ string, v *uint8)          { a.dst = append(a.dst, *v
 func (a *appender) Time(_ string, t *time.Time)       { a.dst = appendTime(a.dst, *t) }
 
 func (a *appender) Flag(_ string, v *bool) {
-	is := byte(0)
+	b := byte(0)
 	if *v {
-		is = 1
+		b = 1
 	}
-	a.dst = append(a.dst, is)
+	a.dst = append(a.dst, b)
 }
 
 func (a *appender) Ref(name string, ref *SpanRef) {
@@ -141,8 +141,8 @@ func (c *cursor) Small(name string, v *uint8)          { *v = c.byte(name) }
 func (c *cursor) Time(name string, t *time.Time)       { *t = c.time(name) }
 
 func (c *cursor) Flag(name string, v *bool) {
-	is := c.byte(name)
-	if *v = is == 1; is > 1 {
+	b := c.byte(name)
+	if *v = b == 1; b > 1 {
 		c.fail(name + " is neither set nor not")
 	}
 }

@@ -96,7 +96,7 @@ func openAwaited(ctx context.Context, path string) (*os.File, error) {
 			}
 		}()
 		return nil, context.Cause(ctx)
-	case is := <-done:
-		return is.file, is.err
+	case result := <-done:
+		return result.file, result.err
 	}
 }

@@ -172,7 +172,7 @@ func (x *File) current(ctx context.Context) error {
 	if x.closed {
 		return x.errClosed()
 	}
-	if is, err := os.Lstat(x.path); x.db != nil && err == nil && os.SameFile(is, x.file) {
+	if now, err := os.Lstat(x.path); x.db != nil && err == nil && os.SameFile(now, x.file) {
 		return nil
 	}
 	_ = x.closeDB() // its content is not needed
@@ -275,7 +275,7 @@ func (x *File) renew(ctx context.Context) error {
 		return x.errClosed()
 	}
 	closeErr := x.closeDB()
-	if is, err := os.Lstat(x.path); err == nil && os.SameFile(is, x.file) {
+	if now, err := os.Lstat(x.path); err == nil && os.SameFile(now, x.file) {
 		if err := remove(filepath.Dir(x.path), x.config.Name); err != nil {
 			return errors.Join(err, closeErr)
 		}

@@ -68,9 +68,9 @@ func (t *target) Write(ctx context.Context, do func(*sql.Tx) error) error {
 }
 
 // Swap implements derived.Target.
-func (t *target) Swap(ctx context.Context, tx *sql.Tx, was, is derived.Mark) (bool, error) {
+func (t *target) Swap(ctx context.Context, tx *sql.Tx, was, now derived.Mark) (bool, error) {
 	changed, err := tx.ExecContext(ctx, `UPDATE meta SET store = ?, number = ?, id = ?, seen_number = ?, seen_id = ?, version = ? WHERE version = ?`,
-		is.Store[:], int64(is.At.Number), int64(is.At.ID), int64(is.Seen.Number), int64(is.Seen.ID), is.Version, was.Version)
+		now.Store[:], int64(now.At.Number), int64(now.At.ID), int64(now.Seen.Number), int64(now.Seen.ID), now.Version, was.Version)
 	if err != nil {
 		return false, err
 	}

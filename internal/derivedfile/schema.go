@@ -53,11 +53,11 @@ func (x *File) connect(ctx context.Context) (_ *sql.DB, err error) {
 		}
 	}()
 	db.SetMaxOpenConns(4)
-	is := func(q Querier) (version int, err error) {
+	versionOf := func(q Querier) (version int, err error) {
 		err = q.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
 		return version, err
 	}
-	if version, err := is(db); err != nil || version == x.config.Format {
+	if version, err := versionOf(db); err != nil || version == x.config.Format {
 		return db, err
 	}
 	tx, err := db.BeginTx(ctx, nil)
@@ -65,7 +65,7 @@ func (x *File) connect(ctx context.Context) (_ *sql.DB, err error) {
 		return nil, err
 	}
 	defer tx.Rollback()
-	switch version, err := is(tx); {
+	switch version, err := versionOf(tx); {
 	case err != nil || version == x.config.Format:
 		return db, err
 	case version > x.config.Format:

@@ -30,8 +30,8 @@ func (d *Difference) OnlyA() uint64 { return count(d.A) }
 func (d *Difference) OnlyB() uint64 { return count(d.B) }
 
 func count(only []bool) (n uint64) {
-	for _, is := range only {
-		if is {
+	for _, m := range only {
+		if m {
 			n++
 		}
 	}

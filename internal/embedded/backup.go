@@ -233,13 +233,15 @@ func (w *copyWriter) part(p backend.CopyPart) error {
 
 // upTo finishes the files before the given one, and creates the given one.
 func (w *copyWriter) upTo(file int) error {
-	for len(w.facts) < min(file, len(w.plan.Files)) || w.file == nil && len(w.facts) < len(w.plan.Files) {
-		if w.file == nil {
+	for {
+		if w.file == nil && len(w.facts) < len(w.plan.Files) {
 			var err error
 			if w.file, err = createCopied(filepath.Join(w.dir, w.plan.Files[len(w.facts)].Name)); err != nil {
 				return err
 			}
-			continue
+		}
+		if len(w.facts) >= min(file, len(w.plan.Files)) {
+			return nil
 		}
 		f := w.plan.Files[len(w.facts)]
 		if w.file.size != f.Size {
@@ -252,7 +254,6 @@ func (w *copyWriter) upTo(file int) error {
 		}
 		w.facts = append(w.facts, manifestFact{Name: f.Name, Size: f.Size, SHA256: sum})
 	}
-	return nil
 }
 
 func writeManifest(dir string, m manifest) error {

@@ -42,7 +42,7 @@ func (b *barrier) noteMessages(effects *judge.Effects) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for home, at := range effects.LastMessages.All() {
-		if is, ok := b.messages[home]; !ok || is < at {
+		if known, ok := b.messages[home]; !ok || known < at {
 			b.messages[home] = at
 		}
 	}

@@ -118,12 +118,12 @@ func (c *collection) run() error {
 		c.live = c.marker.Live
 		return c.filter(e.commitsAt(journal.Position{}, 1, c.live.Until, e.barrier.Load()), nothing)
 	}
-	is, err := c.raise()
+	raised, err := c.raise()
 	if err != nil {
 		return err
 	}
-	defer is.Close()
-	if err := c.prune(is); err != nil {
+	defer raised.Close()
+	if err := c.prune(raised); err != nil {
 		return err
 	}
 	if err := c.sweep(); err != nil {
@@ -239,7 +239,7 @@ func (e *Engine) forgetRecent() {
 }
 
 // prune builds the index of the filtered journal, and changes the current index to match it.
-func (c *collection) prune(is *catalog) error {
+func (c *collection) prune(raised *catalog) error {
 	e := c.engine
 	shadow, discard, err := e.shadow()
 	if err != nil {
@@ -247,8 +247,8 @@ func (c *collection) prune(is *catalog) error {
 	}
 	defer discard()
 	shadow.setBarrier(newBarrier(c.live))
-	shadow.beginWith(is.packs.last)
-	err = c.filter(e.commitsAt(journal.Position{}, 1, is.State().Number, nil), func(f commitFrame) error {
+	shadow.beginWith(raised.packs.last)
+	err = c.filter(e.commitsAt(journal.Position{}, 1, raised.State().Number, nil), func(f commitFrame) error {
 		if err := shadow.replayCommit(f); err != nil {
 			return fmt.Errorf("commit %d without what is dead: %w", f.Number, err)
 		}
@@ -260,11 +260,11 @@ func (c *collection) prune(is *catalog) error {
 	e.write.Lock()
 	e.hide(c.barrier)
 	e.write.Unlock()
-	will := shadow.index.Snapshot()
-	defer will.Close()
+	after := shadow.index.Snapshot()
+	defer after.Close()
 	e.collecting.pruned.Lock()
 	defer e.collecting.pruned.Unlock()
-	if err := c.change(is.Snapshot, will); err != nil {
+	if err := c.change(raised.Snapshot, after); err != nil {
 		return err
 	}
 	e.collecting.done = true
@@ -276,9 +276,9 @@ const batchEntries = 4 << 10
 
 // change applies the difference between two states to the index, except for entries
 // that later commits have changed.
-func (c *collection) change(is, will *index.Snapshot) error {
-	p := pruning{engine: c.engine, will: will}
-	for d, err := range index.Differences(is.Scan(nil, nil), will.Scan(nil, nil)) {
+func (c *collection) change(now, after *index.Snapshot) error {
+	p := pruning{engine: c.engine, will: after}
+	for d, err := range index.Differences(now.Scan(nil, nil), after.Scan(nil, nil)) {
 		if err != nil {
 			return err
 		}
@@ -291,7 +291,7 @@ func (c *collection) change(is, will *index.Snapshot) error {
 	}
 	return p.flush(func() {
 		e := c.engine
-		e.counts = e.counts.Since(keys.CountersOf(is.State().Counts), keys.CountersOf(will.State().Counts))
+		e.counts = e.counts.Since(keys.CountersOf(now.State().Counts), keys.CountersOf(after.State().Counts))
 		e.cache.ForgetCurrent()
 	}, pendingEntry(c.live))
 }

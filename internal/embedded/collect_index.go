@@ -192,11 +192,11 @@ func (p *pruning) list(now *index.Snapshot, prefix []byte) (batch []index.Entry,
 		if err != nil {
 			return nil, err
 		}
-		is, err := listed(e)
+		inList, err := listed(e)
 		if err != nil {
 			return nil, err
 		}
-		there[is]++
+		there[inList]++
 		batch = append(batch, index.Entry{Key: e.Key})
 	}
 	for e, err := range p.will.Scan(prefix, keys.PrefixEnd(prefix)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Sequenced is a commit of another log.
+// Sequenced is an encoded commit with its number and id, as a log has it.
 type Sequenced struct {
 	Number  uint64
 	ID      uint64

@@ -16,7 +16,7 @@ func holder(f *os.File) (pid int, command string) {
 	if err != nil {
 		return 0, ""
 	}
-	is, ok := info.Sys().(*syscall.Stat_t)
+	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return 0, ""
 	}
@@ -24,7 +24,7 @@ func holder(f *os.File) (pid int, command string) {
 	if err != nil {
 		return 0, ""
 	}
-	inode := ":" + strconv.FormatUint(is.Ino, 10)
+	inode := ":" + strconv.FormatUint(stat.Ino, 10)
 	for line := range strings.Lines(string(locks)) {
 		// Example: 1: FLOCK ADVISORY READ 1234 fd:01:5678 0 EOF
 		fields := strings.Fields(line)

@@ -368,9 +368,9 @@ func (e *Engine) beginWith(last uint32) {
 // new limit; if the deletion is interrupted, the remaining entries agree with the
 // packs. The caller holds packing.
 func (e *Engine) dropPacked(ctx context.Context) error {
-	is := e.packs.Load().last
-	last, err := e.findable(ctx, is)
-	if err != nil || last == is {
+	upTo := e.packs.Load().last
+	last, err := e.findable(ctx, upTo)
+	if err != nil || last == upTo {
 		return err
 	}
 	e.write.Lock()
@@ -464,6 +464,6 @@ func (e *Engine) matchesPacks(l *packLayer, k, value []byte) (bool, error) {
 		p, ok, err := v.Commit(l.last, keys.ReadUint64(k[1:]))
 		return ok && bytes.Equal(keys.AppendPosition(nil, p), value), err
 	}
-	is, ok, err := l.get(e, nil, k, anyCommit)
-	return ok && bytes.Equal(is, value), err
+	packed, ok, err := l.get(e, nil, k, anyCommit)
+	return ok && bytes.Equal(packed, value), err
 }

@@ -12,7 +12,7 @@ import (
 
 var _ backend.Receiver = (*Engine)(nil)
 
-// Receive implements backend.Receiver. It keeps off collections meanwhile.
+// Receive implements backend.Receiver. Collections wait until it returns.
 func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commit, error]) error {
 	e.collecting.one.Lock()
 	defer e.collecting.one.Unlock()

@@ -102,8 +102,8 @@ func (c *copying) prove(dir string, known *manifest) (commit uint64, err error) 
 		return 0, &backend.CorruptError{File: dir, What: cut}
 	}
 	id := e.StoreID()
-	if is := hex.EncodeToString(id[:]); known != nil && is != known.Store {
-		return 0, &backend.CorruptError{File: manifestFile, What: fmt.Sprintf("it is of the store %.80q, and the journal of %s", known.Store, is)}
+	if actual := hex.EncodeToString(id[:]); known != nil && actual != known.Store {
+		return 0, &backend.CorruptError{File: manifestFile, What: fmt.Sprintf("it is of the store %.80q, and the journal of %s", known.Store, actual)}
 	}
 	before += c.total / restorePasses
 	for finding, err := range e.Verify(c.ctx, backend.VerifyOptions{Deep: true, Progress: report}) {

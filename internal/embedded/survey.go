@@ -50,8 +50,8 @@ func (s *Survey) Revived() bool { return s.c.marker.Revived }
 // LiveSet returns what is live as of the last followed commit.
 func (s *Survey) LiveSet() *live.Set { return s.c.live }
 
-// FilterDead removes from a commit what is not in a set, and adds that to a report. A commit that was filtered before
-// stays unchanged.
+// FilterDead removes from a commit what is not in a set, and adds what it removed to a report. It reports whether the commit
+// changed.
 func FilterDead(s *Sequenced, set *live.Set, r *backend.CollectReport) (changed bool, err error) {
 	if s.Number > set.Until {
 		return false, nil

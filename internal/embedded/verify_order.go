@@ -40,11 +40,11 @@ func (v *verifier) order(used *index.Snapshot) error {
 			if changed[id] {
 				continue
 			}
-			is, ok, err := read.Listing(used, id)
+			listing, ok, err := read.Listing(used, id)
 			if err != nil {
 				return err
 			}
-			if ok && slices.ContainsFunc(keys.Orders(is), func(k []byte) bool { return bytes.Equal(k, e.Key) }) {
+			if ok && slices.ContainsFunc(keys.Orders(listing), func(k []byte) bool { return bytes.Equal(k, e.Key) }) {
 				if len(e.Value) == 0 {
 					continue
 				}
@@ -63,11 +63,11 @@ func (v *verifier) order(used *index.Snapshot) error {
 		if changed[id] {
 			continue
 		}
-		is, _, err := read.Listing(used, id)
+		listing, _, err := read.Listing(used, id)
 		if err != nil {
 			return err
 		}
-		for _, k := range keys.Orders(is) {
+		for _, k := range keys.Orders(listing) {
 			if _, ok, err := used.FirstDerived(k, append(k[:len(k):len(k)], 0)); err != nil {
 				return err
 			} else if !ok {

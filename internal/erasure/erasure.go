@@ -156,12 +156,12 @@ func (u uses) addSummaries(ctx context.Context, store *lineage.Store, found []*r
 		}
 		for _, s := range segments {
 			in := u[s.Run.ID]
-			i, _ := slices.BinarySearchFunc(in, s.First, func(is use, seq uint64) int { return cmp.Compare(is.seq, seq) })
+			i, _ := slices.BinarySearchFunc(in, s.First, func(r use, seq uint64) int { return cmp.Compare(r.seq, seq) })
 			for ; i < len(in) && in[i].seq <= s.Last; i++ {
-				is := repeat{summary.Content, in[i].of}
-				if !known[is] {
-					known[is] = true
-					found[is.of].Summaries = append(found[is.of].Summaries, summary.Content.String())
+				r := repeat{summary.Content, in[i].of}
+				if !known[r] {
+					known[r] = true
+					found[r.of].Summaries = append(found[r.of].Summaries, summary.Content.String())
 				}
 			}
 		}

@@ -143,8 +143,8 @@ func clauses(query string) (all []*clause, err error) {
 			if n = strings.IndexFunc(rest, func(r rune) bool { return !isBare(r) }); n < 0 {
 				n = len(rest)
 			}
-			if is := rest[:n]; depth == 0 && (is == "AND" || is == "OR" || is == "NOT") {
-				c = &clause{after: is}
+			if operator := rest[:n]; depth == 0 && (operator == "AND" || operator == "OR" || operator == "NOT") {
+				c = &clause{after: operator}
 				all = append(all, c)
 				rest, start = rest[n:], true
 				continue

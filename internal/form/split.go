@@ -99,16 +99,16 @@ func (s *splitter) unknown(v value) {
 
 // object splits an object.
 func (s *splitter) object(v value, kind structure.Piece, tool string) {
-	is := readObject(v.raw)
-	if kind = is.textKind(kind); v.key == "thoughts" {
+	o := readObject(v.raw)
+	if kind = o.textKind(kind); v.key == "thoughts" {
 		kind = structure.ReasoningPiece
 	}
-	if is.tool != "" && len(is.tool) <= maxName {
-		tool = is.tool
+	if o.tool != "" && len(o.tool) <= maxName {
+		tool = o.tool
 	}
 	for m := range rawjson.Members(v.raw) {
 		member := value{m.Value, v.at + m.At, m.Key, v.aside}
-		if v.aside || len(m.Value) == 0 || !s.member(member, &is, kind, tool) {
+		if v.aside || len(m.Value) == 0 || !s.member(member, &o, kind, tool) {
 			s.value(member, kind, tool)
 		}
 	}

@@ -79,10 +79,10 @@ func (db *DB) leave() (release func()) {
 	return db.kept.release
 }
 
-// rewriteWith writes the sealed table, the leaves and the entries and state of came into
+// rewriteWith writes the sealed table, the leaves and the entries and state of later into
 // a new file, which replaces the current one.
-func (db *DB) rewriteWith(ctx context.Context, came *overlay) (*DB, error) {
-	return db.rewrite(func(fresh *DB) (*sealing, error) { return db.kept.sealing, db.copyEntries(ctx, fresh, came) })
+func (db *DB) rewriteWith(ctx context.Context, later *overlay) (*DB, error) {
+	return db.rewrite(func(fresh *DB) (*sealing, error) { return db.kept.sealing, db.copyEntries(ctx, fresh, later) })
 }
 
 // rewrite replaces the file by one that fill writes.
@@ -112,9 +112,9 @@ func (db *DB) rewrite(fill func(fresh *DB) (*sealing, error)) (_ *DB, err error)
 	}
 	fresh.base.release()
 	fresh.base = nil
-	var is *sealing
+	var table *sealing
 	if err := guard(func() (err error) {
-		is, err = fill(fresh)
+		table, err = fill(fresh)
 		return err
 	}); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (db *DB) rewrite(fill func(fresh *DB) (*sealing, error)) (_ *DB, err error)
 	if fresh.base, err = openBase(fresh.kept, fresh.pages); err != nil {
 		return nil, err
 	}
-	if err := fresh.base.openTable(db.opt.Shape, is); err != nil {
+	if err := fresh.base.openTable(db.opt.Shape, table); err != nil {
 		return nil, err
 	}
 	if err := removeSums(db.path); err != nil {
@@ -158,10 +158,9 @@ func (db *DB) syncName() error {
 	return nil
 }
 
-// copyEntries writes the checked entries of the leaves and those of came into new
-// leaves, with the state of came and the sealed table. The bounds of the old leaves are dropped, since
-// they may be deleted keys.
-func (db *DB) copyEntries(ctx context.Context, fresh *DB, came *overlay) error {
+// copyEntries writes the checked entries of the leaves and those of later into new leaves, with the state of later and the
+// sealed table. The bounds of the old leaves are dropped, since they may be deleted keys.
+func (db *DB) copyEntries(ctx context.Context, fresh *DB, later *overlay) error {
 	from, err := db.bolt.Begin(false)
 	if err != nil {
 		return err
@@ -172,7 +171,7 @@ func (db *DB) copyEntries(ctx context.Context, fresh *DB, came *overlay) error {
 	if err := db.copyTable(ctx, from, &w.batches); err != nil {
 		return err
 	}
-	m := merger{into: &w, newer: newMemorySource(came.Latest(), nil), sealed: db.base.has}
+	m := merger{into: &w, newer: newMemorySource(later.Latest(), nil), sealed: db.base.has}
 	low := []byte{}
 	c := from.Bucket(leavesBucket).Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
@@ -203,7 +202,7 @@ func (db *DB) copyEntries(ctx context.Context, fresh *DB, came *overlay) error {
 	if err := m.rest(nil); err != nil {
 		return err
 	}
-	return w.end(came.state, db.kept.sealing)
+	return w.end(later.state, db.kept.sealing)
 }
 
 // merger merges ordered entries with newer ones, which take precedence.
@@ -268,9 +267,9 @@ func (w *leavesWriter) write(leaf []byte) error {
 }
 
 // end writes the last leaf and then the state.
-func (w *leavesWriter) end(s State, is *sealing) error {
+func (w *leavesWriter) end(s State, table *sealing) error {
 	if err := w.write(w.leaf.finish(w.low, nil)); err != nil {
 		return err
 	}
-	return w.finish(s, is)
+	return w.finish(s, table)
 }

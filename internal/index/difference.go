@@ -14,11 +14,11 @@ type Difference struct {
 
 // Differences yields the keys whose entries differ between two sequences that are in order. It ends with the first error
 // of one of them.
-func Differences(was, is iter.Seq2[Entry, error]) iter.Seq2[Difference, error] {
+func Differences(was, now iter.Seq2[Entry, error]) iter.Seq2[Difference, error] {
 	return func(yield func(Difference, error) bool) {
 		nextWas, stopWas := iter.Pull2(was)
 		defer stopWas()
-		nextIs, stopIs := iter.Pull2(is)
+		nextIs, stopIs := iter.Pull2(now)
 		defer stopIs()
 		a, aErr, aOK := nextWas()
 		b, bErr, bOK := nextIs()

@@ -238,9 +238,9 @@ func (db *DB) openBolt(free *pages) (err error) {
 			return fmt.Errorf("open index: %w", err)
 		}
 	}
-	var is *sealing
+	var table *sealing
 	if err := db.bolt.View(func(tx *bbolt.Tx) (err error) {
-		is, err = db.state.load(tx)
+		table, err = db.state.load(tx)
 		return err
 	}); err != nil {
 		return err
@@ -250,7 +250,7 @@ func (db *DB) openBolt(free *pages) (err error) {
 	if db.base, err = openBase(db.kept, db.pages); err != nil {
 		return err
 	}
-	if err := db.base.openTable(db.opt.Shape, is); err != nil {
+	if err := db.base.openTable(db.opt.Shape, table); err != nil {
 		db.base.release()
 		db.base = nil
 		return fmt.Errorf("%w: %w", ErrUnusable, err)

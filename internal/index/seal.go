@@ -43,11 +43,11 @@ func (db *DB) seal(ctx context.Context, fresh *DB, s State, keep func(key, value
 	if err != nil {
 		return nil, err
 	}
-	is := &sealing{sum: sealed.Sum(directory)}
+	table := &sealing{sum: sealed.Sum(directory)}
 	if err := to.put(sealedBucket, directoryKey, directory); err != nil {
 		return nil, err
 	}
-	return is, to.finish(s, is)
+	return table, to.finish(s, table)
 }
 
 // copyTable copies the sealed table into a new file.
@@ -114,11 +114,11 @@ func (w *batches) commit() error {
 }
 
 // finish writes the state.
-func (w *batches) finish(s State, is *sealing) error {
+func (w *batches) finish(s State, table *sealing) error {
 	if w.tx == nil {
-		return w.bolt.Update(func(tx *bbolt.Tx) error { return s.save(tx, is) })
+		return w.bolt.Update(func(tx *bbolt.Tx) error { return s.save(tx, table) })
 	}
-	if err := s.save(w.tx, is); err != nil {
+	if err := s.save(w.tx, table); err != nil {
 		return err
 	}
 	return w.commit()

@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 )
 
-// sealing identifies the sealed table of a file.
-type sealing struct{ sum uint32 } // of the directory
+// sealing identifies the sealed table of a file by the checksum of its directory.
+type sealing struct{ sum uint32 }
 
-// append appends what the state says of the table; nil if there is none.
+// append appends the encoding of a sealing. It is nil if there is no table.
 func (s *sealing) append(b []byte) []byte {
 	if s == nil {
 		return append(b, 0, 0, 0, 0, 0)

@@ -18,7 +18,7 @@ const stateVersion = 12
 const stateSize = 65 + 8*len(Counts{})
 
 // save saves the state, and which sealed table is in the file.
-func (s State) save(tx *bbolt.Tx, is *sealing) error {
+func (s State) save(tx *bbolt.Tx, table *sealing) error {
 	b := make([]byte, 0, stateSize)
 	b = binary.LittleEndian.AppendUint32(b, stateVersion)
 	b = append(b, s.Store[:]...)
@@ -30,13 +30,13 @@ func (s State) save(tx *bbolt.Tx, is *sealing) error {
 	for _, n := range s.Counts {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
-	b = is.append(b)
+	b = table.append(b)
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	return tx.Bucket(metaBucket).Put(stateKey, b)
 }
 
 // load loads the state. The table is nil if there is none.
-func (s *State) load(tx *bbolt.Tx) (is *sealing, err error) {
+func (s *State) load(tx *bbolt.Tx) (table *sealing, err error) {
 	meta := tx.Bucket(metaBucket)
 	if meta == nil || tx.Bucket(leavesBucket) == nil {
 		return nil, fmt.Errorf("%w: not an index", ErrUnusable)

@@ -126,7 +126,7 @@ func extentAt(tx *bbolt.Tx, p sealed.Place) ([]byte, error) {
 	return partOf(tx.Bucket(sealedBucket).Get(extentKey(p.Extent)), p)
 }
 
-// partOf returns bytes of an extent.
+// partOf returns the bytes of a place in its extent.
 func partOf(v []byte, p sealed.Place) ([]byte, error) {
 	if p.Offset+p.Length > len(v) {
 		return nil, sealed.ErrDamaged

@@ -94,8 +94,8 @@ func (j *Judge) requireBlock(id content.ID) error {
 }
 
 func (j *Judge) erased(id content.ID) (bool, error) {
-	if is, ok := j.effects.Erased.Get(id); ok {
-		return is, nil
+	if erased, ok := j.effects.Erased.Get(id); ok {
+		return erased, nil
 	}
 	return j.View.Erased(id)
 }
@@ -109,7 +109,7 @@ func (j *Judge) erase(id content.ID) error {
 	if err := required(known, err, "block", id); err != nil {
 		return err
 	}
-	if is, err := j.erased(id); err != nil || is {
+	if erased, err := j.erased(id); err != nil || erased {
 		return err
 	}
 	j.effects.Erased.set(id, true)
@@ -126,7 +126,7 @@ func (k *keys) erase(id content.ID) {
 
 // revive ends the erasure of content that is stored again.
 func (j *Judge) revive(id content.ID) error {
-	if is, err := j.erased(id); err != nil || !is {
+	if erased, err := j.erased(id); err != nil || !erased {
 		return err
 	}
 	j.effects.Erased.set(id, false)

@@ -40,12 +40,12 @@ func (j *Judge) context(c *structure.Context) error {
 	if err := j.contextRefs(c, known); err != nil {
 		return err
 	}
-	is := Tip{Span: c.Tip, Commit: j.Commit.Number, At: j.millis}
+	moved := Tip{Span: c.Tip, Commit: j.Commit.Number, At: j.millis}
 	if was != nil { // stated again: that alone does not move it
 		if tip := j.tipOf(was); tip.Span == c.Tip {
-			is = tip
+			moved = tip
 		}
-		j.effects.Tips.set(c.ID, is)
+		j.effects.Tips.set(c.ID, moved)
 	} else {
 		j.effects.Counts.Contexts++
 		j.members.add(c.Thread, c.ID)
@@ -54,7 +54,7 @@ func (j *Judge) context(c *structure.Context) error {
 		}
 		change.Created = true
 	}
-	change.Stated = &backend.Context{Context: *c, Moved: is.Commit, MovedAt: is.At}
+	change.Stated = &backend.Context{Context: *c, Moved: moved.Commit, MovedAt: moved.At}
 	structure.Own(&change.Stated.Context)
 	j.effects.Contexts.set(c.ID, change)
 	return nil

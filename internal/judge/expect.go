@@ -20,40 +20,40 @@ func Expect(v View, o backend.Options) error {
 		}
 	}
 	for _, expect := range o.Threads {
-		is, err := v.Thread(expect.ID)
+		now, err := v.Thread(expect.ID)
 		if err == nil {
-			err = asExpected("thread", expect.ID, expect.Was, is)
+			err = asExpected("thread", expect.ID, expect.Was, now)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	for _, expect := range o.Contexts {
-		var is *structure.Context
+		var now *structure.Context
 		c, err := v.Context(expect.ID)
 		if c != nil {
-			is = &c.Context
+			now = &c.Context
 		}
 		if err == nil {
-			err = asExpected("context", expect.ID, expect.Was, is)
+			err = asExpected("context", expect.ID, expect.Was, now)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	for _, expect := range o.Branches {
-		is, err := v.Branch(Name{expect.Thread, expect.Name})
+		now, err := v.Branch(Name{expect.Thread, expect.Name})
 		if err == nil {
-			err = asExpected("branch", quoted(expect.Name), expect.Was, is)
+			err = asExpected("branch", quoted(expect.Name), expect.Was, now)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	for _, expect := range o.Checkpoints {
-		is, err := v.Checkpoint(Name{expect.Thread, expect.Name})
+		now, err := v.Checkpoint(Name{expect.Thread, expect.Name})
 		if err == nil {
-			err = asExpected("checkpoint", quoted(expect.Name), expect.Was, is)
+			err = asExpected("checkpoint", quoted(expect.Name), expect.Was, now)
 		}
 		if err != nil {
 			return err
@@ -126,17 +126,17 @@ func (k *keys) options(o backend.Options) {
 func asExpected[R interface {
 	comparable
 	structure.Record
-}](subject string, id fmt.Stringer, was, is R) error {
+}](subject string, id fmt.Stringer, was, now R) error {
 	var absent R
 	switch {
-	case was == absent && is == absent:
+	case was == absent && now == absent:
 		return nil
 	case was == absent:
 		return refusal(subject, id, backend.ErrExists, "")
-	case is == absent:
+	case now == absent:
 		return refusal(subject, id, backend.ErrNotFound, "")
 	}
-	if !structure.Equal(was, is) {
+	if !structure.Equal(was, now) {
 		return refusal(subject, id, backend.ErrConflict, "it has changed")
 	}
 	return nil

@@ -24,7 +24,7 @@ func (j *Judge) remnantNow(id structure.ContextID) (*structure.Remnant, error) {
 }
 
 // setRemnant sets what is left of a context; nil for nothing.
-func (j *Judge) setRemnant(id structure.ContextID, is *structure.Remnant) error {
+func (j *Judge) setRemnant(id structure.ContextID, remnant *structure.Remnant) error {
 	change, ok := j.effects.Remnants.Get(id)
 	if !ok {
 		var err error
@@ -32,7 +32,7 @@ func (j *Judge) setRemnant(id structure.ContextID, is *structure.Remnant) error 
 			return err
 		}
 	}
-	change.Now = is
+	change.Now = remnant
 	j.effects.Remnants.set(id, change)
 	return nil
 }
@@ -90,8 +90,8 @@ func (j *Judge) remnantRefs(r, was *structure.Remnant) error {
 func (j *Judge) isStated(id structure.ContextID) (bool, error) {
 	for _, s := range j.stated {
 		if s == id {
-			is, err := j.remnantNow(id)
-			return is != nil, err
+			remnant, err := j.remnantNow(id)
+			return remnant != nil, err
 		}
 	}
 	return false, nil
@@ -100,8 +100,8 @@ func (j *Judge) isStated(id structure.ContextID) (bool, error) {
 // requireUsed refuses remnants that the commit states and that have no children.
 func (j *Judge) requireUsed() error {
 	for _, id := range j.stated {
-		is, err := j.remnantNow(id)
-		if err == nil && is == nil {
+		remnant, err := j.remnantNow(id)
+		if err == nil && remnant == nil {
 			continue
 		}
 		used := false
@@ -188,8 +188,8 @@ func (j *Judge) leave(c *backend.Context) error {
 // release drops a remnant that has lost its last child, and then its parent.
 func (j *Judge) release(id structure.ContextID) error {
 	for !id.IsZero() {
-		is, err := j.remnantNow(id)
-		if err != nil || is == nil {
+		remnant, err := j.remnantNow(id)
+		if err != nil || remnant == nil {
 			return err
 		}
 		has, err := j.hasChild(id)
@@ -199,7 +199,7 @@ func (j *Judge) release(id structure.ContextID) error {
 		if err := j.setRemnant(id, nil); err != nil {
 			return err
 		}
-		id = is.Parent
+		id = remnant.Parent
 	}
 	return nil
 }

@@ -19,18 +19,18 @@ func sourceRefusal(id string, why error, detail string) error {
 }
 
 // claimSource changes the source id of a name. No other name of the thread may have it.
-func claimSource(j *Judge, now *Table[Source, string], stored func(Source) (string, error), n Name, was, is string) error {
-	if was == is {
+func claimSource(j *Judge, now *Table[Source, string], stored func(Source) (string, error), n Name, was, id string) error {
+	if was == id {
 		return nil
 	}
 	freeSource(now, n, was)
-	if is == "" {
+	if id == "" {
 		return nil
 	}
-	if err := checkSource(is); err != nil {
+	if err := checkSource(id); err != nil {
 		return err
 	}
-	source := Source{n.Thread, is}
+	source := Source{n.Thread, id}
 	if !j.Replay {
 		name, mine := now.Get(source)
 		if !mine {
@@ -40,7 +40,7 @@ func claimSource(j *Judge, now *Table[Source, string], stored func(Source) (stri
 			}
 		}
 		if name != "" {
-			return sourceRefusal(is, backend.ErrExists, fmt.Sprintf("%.80q has it", name))
+			return sourceRefusal(id, backend.ErrExists, fmt.Sprintf("%.80q has it", name))
 		}
 	}
 	now.set(source, n.Name)

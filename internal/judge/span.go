@@ -184,7 +184,7 @@ func (j *Judge) lastMessage(s *structure.Span, home structure.Home) {
 	for i := range s.Usages[1:] {
 		at = max(at, s.Usages[1+i].CreatedAt.UnixMilli())
 	}
-	if is, ok := j.effects.LastMessages.Get(home); !ok || is < at {
+	if known, ok := j.effects.LastMessages.Get(home); !ok || known < at {
 		j.effects.LastMessages.set(home, at)
 	}
 }

@@ -99,9 +99,9 @@ func (j *Judge) dropMember(id structure.ThreadID, context structure.ContextID, w
 	if change.Stated == nil || change.Stated.Thread != id {
 		return nil
 	}
-	is := change.Stated
+	stated := change.Stated
 	j.dropContext(context, change)
-	return j.leave(is)
+	return j.leave(stated)
 }
 
 // deleteThread adds the keys of everything that belongs to the thread.

@@ -90,13 +90,13 @@ func (j *Judge) dropThreadValues(id structure.ThreadID) {
 
 // expectValue compares a value with the expectation of a commit.
 func expectValue(v View, expect backend.ExpectValue) error {
-	is, err := v.Value(expect.Key)
+	now, err := v.Value(expect.Key)
 	switch {
-	case err != nil || is == expect.Commit:
+	case err != nil || now == expect.Commit:
 		return err
 	case expect.Commit == 0:
 		return valueRefusal(expect.Key, backend.ErrExists, "")
-	case is == 0:
+	case now == 0:
 		return valueRefusal(expect.Key, backend.ErrNotFound, "")
 	}
 	return valueRefusal(expect.Key, backend.ErrConflict, "it has changed")

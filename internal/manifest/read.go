@@ -74,9 +74,9 @@ func Read(block []byte) (*Block, error) {
 			if r.Bad || run >= uint64(len(runs)) {
 				return nil, errShort
 			}
-			is := structure.SpanRef{Run: runs[run], Seq: next[run] + uint64(seq)}
-			next[run] = is.Seq + 1
-			b.lines[i].spans = append(b.lines[i].spans, is)
+			ref := structure.SpanRef{Run: runs[run], Seq: next[run] + uint64(seq)}
+			next[run] = ref.Seq + 1
+			b.lines[i].spans = append(b.lines[i].spans, ref)
 		}
 	}
 	if r.Bad {
@@ -192,8 +192,8 @@ func (m *members) read(raw []byte) {
 	if !rawjson.IsObject(raw) {
 		return
 	}
-	for is := range rawjson.Members(raw) {
-		m.list = append(m.list, is)
+	for member := range rawjson.Members(raw) {
+		m.list = append(m.list, member)
 	}
 	if len(m.list) > fewMembers {
 		m.index = make(map[string][]byte, len(m.list))

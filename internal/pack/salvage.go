@@ -140,8 +140,8 @@ func (p *File) readSectors(b []byte, at int64) error {
 	return nil
 }
 
-// Salvage yields every readable commit in order, and before them and instead of others the
-// reasons why some are missing.
+// Salvage yields every readable commit in order. It yields an error before them, or in place of missing ones, for each reason why
+// commits are missing.
 func (p *File) Salvage() iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		rows, err := p.table()

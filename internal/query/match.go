@@ -231,7 +231,7 @@ func (m *Matcher) find(q *Query, hits []Hit) []Hit {
 // place.
 func (m *Matcher) follow(q *Query, at int32) bool {
 	for i, l := range q.leaves[1:] {
-		if _, is := slices.BinarySearch(m.places[l], at+1+int32(i)); !is {
+		if _, ok := slices.BinarySearch(m.places[l], at+1+int32(i)); !ok {
 			return false
 		}
 	}

@@ -134,8 +134,8 @@ func (d *deepRemover) object(i int) int {
 	for i < len(d.raw) && d.raw[i] == '"' {
 		end := StringEnd(d.raw, i)
 		at := SkipSpace(d.raw, SkipSpace(d.raw, end)+1)
-		is := d.gone(KeyText(d.raw[i:end:end]))
-		if is {
+		gone := d.gone(KeyText(d.raw[i:end:end]))
+		if gone {
 			end = ValueEnd(d.raw, at)
 		} else {
 			end = d.value(at)
@@ -146,7 +146,7 @@ func (d *deepRemover) object(i int) int {
 			next = SkipSpace(d.raw, next+1)
 		}
 		switch {
-		case !is:
+		case !gone:
 			kept = end
 		case kept > 0:
 			d.cut(kept, end)

@@ -70,12 +70,12 @@ func (r *Resolver) allowedContext(ctx context.Context, id lineage.ContextID) (*l
 	if c == nil || err != nil || r.allows == nil {
 		return c, err
 	}
-	is, err := r.view.Context(ctx, id)
+	found, err := r.view.Context(ctx, id)
 	if isNotFound(err) {
 		return nil, nil
 	}
 	if known := false; err == nil {
-		if known, err = r.knows(ctx, is.Thread); known {
+		if known, err = r.knows(ctx, found.Thread); known {
 			return c, nil
 		}
 	}

@@ -183,9 +183,9 @@ func (p *peer) admission() admission {
 			return false
 		},
 		// A client that stops in the middle of a message is disconnected.
-		partial: func(is bool) error {
+		partial: func(started bool) error {
 			var until time.Time
-			if is {
+			if started {
 				until = time.Now().Add(p.server.o.WriteTimeout)
 			}
 			return p.link.conn.SetReadDeadline(until)

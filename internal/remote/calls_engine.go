@@ -27,9 +27,9 @@ type applied struct {
 	contexts []backend.Context
 }
 
-func walkApplied(w *wire, is *applied) {
-	receipt(w, &is.receipt)
-	list(w, "contexts", &is.contexts, len(structure.ContextID{}), contextState)
+func walkApplied(w *wire, a *applied) {
+	receipt(w, &a.receipt)
+	list(w, "contexts", &a.contexts, len(structure.ContextID{}), contextState)
 }
 
 // feedArgs request at most a number of commits after a cursor.
@@ -73,16 +73,16 @@ func onEngine[A, R any](do func(backend.Engine, context.Context, A) (R, error)) 
 // maxApplied limits the contexts in the answer to a commit.
 const maxApplied = 8
 
-func (t target) apply(ctx context.Context, a applyArgs) (is applied, err error) {
-	if is.receipt, err = t.engine.Apply(ctx, a.commit, a.options); err != nil {
-		return is, err
+func (t target) apply(ctx context.Context, a applyArgs) (answer applied, err error) {
+	if answer.receipt, err = t.engine.Apply(ctx, a.commit, a.options); err != nil {
+		return answer, err
 	}
 	for _, expected := range a.options.Tips[:min(len(a.options.Tips), maxApplied)] {
 		if c, err := t.engine.Context(ctx, expected.Context); err == nil {
-			is.contexts = append(is.contexts, c)
+			answer.contexts = append(answer.contexts, c)
 		}
 	}
-	return is, nil
+	return answer, nil
 }
 
 func (t target) feed(ctx context.Context, a feedArgs) iter.Seq2[*structure.Commit, error] {

@@ -148,7 +148,7 @@ func (l *link) interrupt(ctx context.Context) func() bool {
 	}
 }
 
-// ready sets the deadline for writing a frame.
+// ready sets the deadline for writing a frame, unless the connection is broken.
 func (l *link) ready() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -44,7 +44,7 @@ func (c call[A, R]) ask(ctx context.Context, r *reader, args A) (result R, err e
 	return c.report(ctx, r, args, nil)
 }
 
-// report is ask with reports of progress.
+// report calls a method, and passes reports of its progress on.
 func (c call[A, R]) report(ctx context.Context, r *reader, args A, progress func(done, total int64)) (result R, err error) {
 	if err := r.alive(); err != nil {
 		return result, err

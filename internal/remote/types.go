@@ -50,7 +50,7 @@ func bodies(w *wire, all *[][]byte) {
 }
 
 func flags(w *wire, all *[]bool) {
-	list(w, "flags", all, 1, func(w *wire, is *bool) { w.Flag("flag", is) })
+	list(w, "flags", all, 1, func(w *wire, flag *bool) { w.Flag("flag", flag) })
 }
 
 func usageID(w *wire, u *structure.UsageID) {
@@ -283,12 +283,12 @@ func records[R structure.Record](w *wire, all *[]R) {
 	}
 	*all = make([]R, len(c.Records))
 	for i, r := range c.Records {
-		is, ok := r.(R)
+		record, ok := r.(R)
 		if !ok {
 			w.fail("record of another kind")
 			return
 		}
-		(*all)[i] = is
+		(*all)[i] = record
 	}
 }
 
@@ -298,14 +298,14 @@ func step(w *wire, s **backend.Step) {
 	if w.reading {
 		*s = new(backend.Step)
 	}
-	is := *s
-	w.Uint("position", &is.Position)
-	w.Uint("commit", &is.Commit)
-	bodies := is.Blocks != nil
+	copied := *s
+	w.Uint("position", &copied.Position)
+	w.Uint("commit", &copied.Commit)
+	bodies := copied.Blocks != nil
 	w.Flag("bodies", &bodies)
 	if !w.reading {
-		c := structure.Commit{Time: epoch, Records: []structure.Record{is.Span}}
-		for _, b := range is.Blocks {
+		c := structure.Commit{Time: epoch, Records: []structure.Record{copied.Span}}
+		for _, b := range copied.Blocks {
 			c.Records = append(c.Records, b)
 		}
 		w.encode(&c)
@@ -318,18 +318,18 @@ func step(w *wire, s **backend.Step) {
 	for i, r := range c.Records {
 		switch r := r.(type) {
 		case *structure.Span:
-			is.Span = r
+			copied.Span = r
 		case *structure.Block:
-			is.Blocks = append(is.Blocks, r)
+			copied.Blocks = append(copied.Blocks, r)
 		}
-		if i == 0 && is.Span == nil || len(is.Blocks) != i || i > 0 && !bodies {
+		if i == 0 && copied.Span == nil || len(copied.Blocks) != i || i > 0 && !bodies {
 			w.fail("records that are no step")
 			return
 		}
 	}
-	if is.Span == nil {
+	if copied.Span == nil {
 		w.fail("step without a span")
-	} else if bodies && is.Blocks == nil {
-		is.Blocks = []*structure.Block{}
+	} else if bodies && copied.Blocks == nil {
+		copied.Blocks = []*structure.Block{}
 	}
 }

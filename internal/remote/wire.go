@@ -136,9 +136,9 @@ func (w *wire) Text(name string, s *string) {
 }
 
 // present writes or reads whether an optional value is present.
-func present(w *wire, name string, is bool) bool {
-	w.Flag(name, &is)
-	return is && w.err == nil
+func present(w *wire, name string, has bool) bool {
+	w.Flag(name, &has)
+	return has && w.err == nil
 }
 
 // OptionalText implements structure.Fields.

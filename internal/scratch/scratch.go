@@ -114,9 +114,9 @@ func directoryOf(lock string) string { return strings.TrimSuffix(lock, lockSuffi
 
 // same reports whether a name refers to an open file.
 func same(f *os.File, name string) bool {
-	is, err := f.Stat()
+	opened, err := f.Stat()
 	named, nameErr := os.Lstat(name)
-	return err == nil && nameErr == nil && os.SameFile(is, named)
+	return err == nil && nameErr == nil && os.SameFile(opened, named)
 }
 
 // removeAll is os.RemoveAll, also in tests.

@@ -12,11 +12,11 @@ const OfSummary = 's'
 func SummariesOf(id structure.ContextID) []byte { return append([]byte{OfSummary}, id[:]...) }
 
 // SummarizedIn returns the context of such a column.
-func SummarizedIn(of []byte) (id structure.ContextID, is bool) {
-	if is = len(of) == 1+len(id) && of[0] == OfSummary; is {
+func SummarizedIn(of []byte) (id structure.ContextID, ok bool) {
+	if ok = len(of) == 1+len(id) && of[0] == OfSummary; ok {
 		copy(id[:], of[1:])
 	}
-	return id, is
+	return id, ok
 }
 
 // SummaryKey returns the key of a summary of a context.
@@ -25,10 +25,10 @@ func SummaryKey(of structure.ContextID, id structure.SummaryID) []byte {
 }
 
 // SummaryOf returns the context and the id of a summary from its key.
-func SummaryOf(key []byte) (of structure.ContextID, id structure.SummaryID, is bool) {
-	if is = len(key) == 1+len(of)+len(id) && key[0] == OfSummary; is {
+func SummaryOf(key []byte) (of structure.ContextID, id structure.SummaryID, ok bool) {
+	if ok = len(key) == 1+len(of)+len(id) && key[0] == OfSummary; ok {
 		copy(of[:], key[1:])
 		copy(id[:], key[1+len(of):])
 	}
-	return of, id, is
+	return of, id, ok
 }

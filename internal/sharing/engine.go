@@ -132,7 +132,7 @@ func (e *Engine) Close() error {
 
 var errClosed = fmt.Errorf("store: %w", backend.ErrClosed)
 
-// handle returns the current handle. It waits for a search until the context ends.
+// handle returns the current handle. If there is none, it waits until one is found or the context ends.
 func (e *Engine) handle(ctx context.Context) (*handle, error) {
 	for {
 		if h := e.current.Load(); h != nil {

@@ -115,22 +115,22 @@ func CheckDir(name string) error {
 }
 
 func notRegular(name string, mode fs.FileMode, want string) error {
-	is := "a special file"
+	kind := "a special file"
 	switch {
 	case mode.IsRegular():
-		is = "a regular file"
+		kind = "a regular file"
 	case mode.IsDir():
-		is = "a directory"
+		kind = "a directory"
 	case mode&fs.ModeSymlink != 0:
-		is = "a symbolic link"
+		kind = "a symbolic link"
 	case mode&fs.ModeNamedPipe != 0:
-		is = "a named pipe"
+		kind = "a named pipe"
 	case mode&fs.ModeSocket != 0:
-		is = "a socket"
+		kind = "a socket"
 	case mode&fs.ModeDevice != 0:
-		is = "a device"
+		kind = "a device"
 	}
-	return &NotRegularError{Path: name, Is: is, Want: want}
+	return &NotRegularError{Path: name, Is: kind, Want: want}
 }
 
 // NotSocket returns the error for a file that should be a socket of a store.

@@ -21,16 +21,16 @@ func Give(f *os.File) {
 		return
 	}
 	if info, err := os.Lstat(filepath.Dir(f.Name())); err == nil {
-		if is, ok := info.Sys().(*syscall.Stat_t); ok {
-			_ = f.Chown(int(is.Uid), int(is.Gid))
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			_ = f.Chown(int(stat.Uid), int(stat.Gid))
 		}
 	}
 }
 
 // links returns the number of names of a file.
 func links(info fs.FileInfo) uint64 {
-	if is, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(is.Nlink)
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Nlink)
 	}
 	return 1
 }

@@ -18,9 +18,9 @@ func Message(dst []structure.Usage, head structure.Usage, mediaType string, body
 	var err error
 	var said form.Said
 	if mediaType == content.TypeJSON {
-		is, ok := form.Split(body, head.Role)
+		split, ok := form.Split(body, head.Role)
 		if head.Opaque = !ok; ok {
-			said = is
+			said = split
 		}
 	}
 	if len(said.Pieces) == 0 {

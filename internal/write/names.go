@@ -39,13 +39,13 @@ func (b *Batch) NewThread(t Thread) *structure.Thread {
 	if t.UpdatedAt.IsZero() {
 		t.UpdatedAt = b.Time()
 	}
-	is := &structure.Thread{
+	thread := &structure.Thread{
 		ID: t.ID, SourceID: t.SourceID, UserID: t.UserID, Title: t.Title, Metadata: t.Metadata, Keeps: t.Keeps,
 		CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, Incarnation: t.Incarnation,
 	}
 	b.ExpectThread(t.ID, nil)
-	b.add(is)
-	return is
+	b.add(thread)
+	return thread
 }
 
 // SourceThread returns the id of the thread with a source id.
@@ -70,12 +70,12 @@ func (b *Batch) StateThread(t structure.Thread) *structure.Thread {
 
 // ChangeThread adds the new state of a thread, and the old one as an expectation. UpdatedAt always increases,
 // so that an old state never returns.
-func (b *Batch) ChangeThread(was *structure.Thread, is structure.Thread) *structure.Thread {
+func (b *Batch) ChangeThread(was *structure.Thread, now structure.Thread) *structure.Thread {
 	b.ExpectThread(was.ID, was)
-	if is.UpdatedAt = b.Time(); !is.UpdatedAt.After(was.UpdatedAt) {
-		is.UpdatedAt = was.UpdatedAt.Add(time.Millisecond)
+	if now.UpdatedAt = b.Time(); !now.UpdatedAt.After(was.UpdatedAt) {
+		now.UpdatedAt = was.UpdatedAt.Add(time.Millisecond)
 	}
-	return b.StateThread(is)
+	return b.StateThread(now)
 }
 
 // Context describes a new context. A zero ID is replaced by a new one.
@@ -111,16 +111,16 @@ func (b *Batch) NewContext(c Context) *structure.Context {
 	if c.Tip.IsZero() {
 		c.Tip = c.At
 	}
-	is := &b.context
-	if !is.ID.IsZero() {
-		is = new(structure.Context)
+	made := &b.context
+	if !made.ID.IsZero() {
+		made = new(structure.Context)
 	}
-	*is = structure.Context{
+	*made = structure.Context{
 		ID: c.ID, Thread: c.Thread, Parent: c.Parent, Base: c.At, Tip: c.Tip, Set: c.Set,
 		Overrides: c.Overrides, Metadata: c.Metadata, CreatedAt: c.CreatedAt,
 	}
-	b.add(is)
-	return is
+	b.add(made)
+	return made
 }
 
 // StateContext adds the new state of a context.
@@ -133,17 +133,17 @@ func (b *Batch) Remnant(id structure.ContextID) { b.add(&structure.Remnant{ID: i
 // the thread's record.
 func (b *Batch) Branch(thread *structure.Thread, name, sourceID string, id structure.ContextID, created time.Time) *structure.Branch {
 	thread.Named++
-	is := &structure.Branch{Thread: thread.ID, Name: name, SourceID: sourceID, Context: id, Order: thread.Named, CreatedAt: created}
-	b.add(is)
-	return is
+	branch := &structure.Branch{Thread: thread.ID, Name: name, SourceID: sourceID, Context: id, Order: thread.Named, CreatedAt: created}
+	b.add(branch)
+	return branch
 }
 
 // RenameBranch replaces the name of a branch.
 func (b *Batch) RenameBranch(was *structure.Branch, name string) {
 	b.DeleteBranch(was.Thread, was.Name)
-	is := *was
-	is.Name = name
-	b.add(&is)
+	branch := *was
+	branch.Name = name
+	b.add(&branch)
 }
 
 // Checkpoint describes a checkpoint that is created, or moved if it exists. A zero ID is replaced by a new
@@ -167,18 +167,18 @@ func (b *Batch) Checkpoint(thread *structure.Thread, c Checkpoint) *structure.Ch
 		c.CreatedAt = b.Time()
 	}
 	thread.Named++
-	is := &structure.Checkpoint{
+	checkpoint := &structure.Checkpoint{
 		ID: c.ID, Thread: thread.ID, Name: c.Name, SourceID: c.SourceID, Span: c.At, Order: thread.Named, CreatedAt: c.CreatedAt,
 	}
-	b.add(is)
-	return is
+	b.add(checkpoint)
+	return checkpoint
 }
 
 // SpanSet adds a set of count alternatives after a span.
 func (b *Batch) SpanSet(after structure.SpanRef, count int) structure.SpanSetID {
-	is := &structure.SpanSet{ID: structure.NewIDAt[structure.SpanSetID](b.commit.Time), Parent: after, Count: uint64(count), CreatedAt: b.Time()}
-	b.add(is)
-	return is.ID
+	set := &structure.SpanSet{ID: structure.NewIDAt[structure.SpanSetID](b.commit.Time), Parent: after, Count: uint64(count), CreatedAt: b.Time()}
+	b.add(set)
+	return set.ID
 }
 
 // Summary adds a summary with an id of its own and the time of the commit, and returns the

@@ -129,57 +129,57 @@ func (s *Stage) Apply(ctx context.Context, c *structure.Commit, o backend.Option
 }
 
 // put sets an entry of a map. A refused commit is undone.
-func put[K comparable, V any](s *Stage, m map[K]V, key K, is V) {
+func put[K comparable, V any](s *Stage, m map[K]V, key K, value V) {
 	was, had := m[key]
 	s.undo = append(s.undo, func() {
 		if delete(m, key); had {
 			m[key] = was
 		}
 	})
-	m[key] = is
+	m[key] = value
 }
 
 // check compares the expectations of a commit with the stage.
 func (s *Stage) check(ctx context.Context, o *backend.Options) error {
 	for _, e := range o.Tips {
-		is, err := s.Context(ctx, e.Context)
+		now, err := s.Context(ctx, e.Context)
 		if err != nil {
 			return err
 		}
-		if is.Tip != e.Tip {
-			return &backend.TipError{Context: e.Context, Expected: e.Tip, Actual: is.Tip}
+		if now.Tip != e.Tip {
+			return &backend.TipError{Context: e.Context, Expected: e.Tip, Actual: now.Tip}
 		}
 	}
 	for _, e := range o.Threads {
-		is, err := s.Thread(ctx, e.ID)
-		if err := same("thread", e.ID.String(), is, e.Was, e.Was == nil, err); err != nil {
+		now, err := s.Thread(ctx, e.ID)
+		if err := same("thread", e.ID.String(), now, e.Was, e.Was == nil, err); err != nil {
 			return err
 		}
 	}
 	for _, e := range o.Contexts {
-		is, err := s.Context(ctx, e.ID)
-		if err := same("context", e.ID.String(), &is.Context, e.Was, e.Was == nil, err); err != nil {
+		now, err := s.Context(ctx, e.ID)
+		if err := same("context", e.ID.String(), &now.Context, e.Was, e.Was == nil, err); err != nil {
 			return err
 		}
 	}
 	for _, e := range o.Branches {
-		is, err := s.Branch(ctx, e.Thread, e.Name)
-		if err := same("branch", e.Name, is, e.Was, e.Was == nil, err); err != nil {
+		now, err := s.Branch(ctx, e.Thread, e.Name)
+		if err := same("branch", e.Name, now, e.Was, e.Was == nil, err); err != nil {
 			return err
 		}
 	}
 	for _, e := range o.Checkpoints {
-		is, err := s.Checkpoint(ctx, e.Thread, e.Name)
-		if err := same("checkpoint", e.Name, is, e.Was, e.Was == nil, err); err != nil {
+		now, err := s.Checkpoint(ctx, e.Thread, e.Name)
+		if err := same("checkpoint", e.Name, now, e.Was, e.Was == nil, err); err != nil {
 			return err
 		}
 	}
 	for _, e := range o.Values {
-		is, err := s.Value(ctx, e.Key)
+		now, err := s.Value(ctx, e.Key)
 		if err != nil && !isNotFound(err) {
 			return err
 		}
-		if is.Commit != e.Commit {
+		if now.Commit != e.Commit {
 			return &backend.SubjectError{Subject: "value", ID: e.Key.Name(), Err: backend.ErrConflict, Detail: "it was changed"}
 		}
 	}
@@ -192,13 +192,13 @@ func (s *Stage) check(ctx context.Context, o *backend.Options) error {
 }
 
 // same compares the state that was read with the expected one. none means that it must not exist.
-func same(subject, id string, is, was structure.Record, none bool, err error) error {
+func same(subject, id string, now, was structure.Record, none bool, err error) error {
 	switch missing := isNotFound(err); {
 	case err != nil && !missing:
 		return err
 	case none && !missing:
 		return &backend.SubjectError{Subject: subject, ID: id, Err: backend.ErrExists}
-	case !none && (missing || !structure.Equal(is, was)):
+	case !none && (missing || !structure.Equal(now, was)):
 		return &backend.SubjectError{Subject: subject, ID: id, Err: backend.ErrConflict, Detail: "it was changed"}
 	}
 	return nil
@@ -212,11 +212,11 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, given map[content
 		keep(s, s.threads, r.ID, r)
 	case *structure.Context:
 		own := owned(*r)
-		is := backend.Context{Context: *own, MovedAt: s.batch.commit.Time.UnixMilli()}
+		c := backend.Context{Context: *own, MovedAt: s.batch.commit.Time.UnixMilli()}
 		if was := s.contexts[r.ID]; was != nil {
-			is.Moved, is.MovedAt = was.Moved, was.MovedAt
+			c.Moved, c.MovedAt = was.Moved, was.MovedAt
 		}
-		put(s, s.contexts, r.ID, &is)
+		put(s, s.contexts, r.ID, &c)
 		s.batch.add(own)
 	case *structure.Remnant:
 		keep(s, s.remnants, r.ID, r)
@@ -231,13 +231,13 @@ func (s *Stage) stage(ctx context.Context, r structure.Record, given map[content
 	case *structure.Span:
 		return s.span(ctx, r, given)
 	case *structure.Tip:
-		is, err := s.Context(ctx, r.Context)
+		c, err := s.Context(ctx, r.Context)
 		if err != nil {
 			return err
 		}
 		own := *r
-		is.Tip, is.MovedAt = r.Span, s.batch.commit.Time.UnixMilli()
-		put(s, s.contexts, r.Context, &is)
+		c.Tip, c.MovedAt = r.Span, s.batch.commit.Time.UnixMilli()
+		put(s, s.contexts, r.Context, &c)
 		s.batch.add(&own)
 	case *structure.Branch:
 		keep(s, s.branches, branchName{r.Thread, r.Name}, r)
@@ -297,9 +297,9 @@ func (s *Stage) deleted(ctx context.Context, d *structure.Deletion) error {
 	case structure.KindThread:
 		return s.deletedThread(ctx, d.Thread)
 	case structure.KindContext:
-		is, err := s.Context(ctx, d.Context)
+		c, err := s.Context(ctx, d.Context)
 		if err == nil {
-			s.deletedContext(&is)
+			s.deletedContext(&c)
 		}
 		return err
 	case structure.KindBranch:
@@ -310,9 +310,9 @@ func (s *Stage) deleted(ctx context.Context, d *structure.Deletion) error {
 	return nil
 }
 
-func (s *Stage) deletedContext(is *backend.Context) {
-	put(s, s.contexts, is.ID, nil)
-	put(s, s.remnants, is.ID, owned(*is.Remnant()))
+func (s *Stage) deletedContext(c *backend.Context) {
+	put(s, s.contexts, c.ID, nil)
+	put(s, s.remnants, c.ID, owned(*c.Remnant()))
 }
 
 // deletedThread makes the deletion of a thread, its names and its contexts visible to reads. The commit also
@@ -363,9 +363,9 @@ func (s *Stage) span(ctx context.Context, r *structure.Span, given map[content.I
 	if s.fresh && !own && len(s.spans[r.Ref.Run]) == 0 || r.Ref.Seq != last.Seq+1 {
 		return &backend.SubjectError{Subject: "span", ID: r.Ref.String(), Err: backend.ErrConflict, Detail: "its run goes on elsewhere"}
 	}
-	is := &structure.Span{Ref: r.Ref, Set: r.Set, Usages: make([]structure.Usage, len(r.Usages))}
+	span := &structure.Span{Ref: r.Ref, Set: r.Set, Usages: make([]structure.Usage, len(r.Usages))}
 	for i := range r.Usages {
-		u := &is.Usages[i]
+		u := &span.Usages[i]
 		*u = r.Usages[i]
 		u.CloneBytes()
 		if u.Origin != nil {
@@ -382,8 +382,8 @@ func (s *Stage) span(ctx context.Context, r *structure.Span, given map[content.I
 			put(s, s.sources, u.SourceID, append(s.sources[u.SourceID], backend.Found{Home: run.Home, Lookup: u.Lookup, Span: r.Ref}))
 		}
 	}
-	put(s, s.spans, r.Ref.Run, append(s.spans[r.Ref.Run], is))
-	s.batch.add(is)
+	put(s, s.spans, r.Ref.Run, append(s.spans[r.Ref.Run], span))
+	s.batch.add(span)
 	return nil
 }
 
@@ -436,8 +436,8 @@ func outside(what string) error {
 
 // StoreID implements backend.Identified.
 func (s *Stage) StoreID() (id [16]byte) {
-	if is, ok := s.engine.(backend.Identified); ok {
-		id = is.StoreID()
+	if identified, ok := s.engine.(backend.Identified); ok {
+		id = identified.StoreID()
 	}
 	return id
 }

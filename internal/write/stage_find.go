@@ -32,8 +32,8 @@ func (s *Stage) Find(ctx context.Context, sourceID string, thread structure.Thre
 		if after != (backend.Found{}) {
 			all = all[slices.Index(all, after)+1:]
 		}
-		for _, is := range all {
-			if !yield(is, nil) {
+		for _, f := range all {
+			if !yield(f, nil) {
 				return
 			}
 		}
@@ -49,24 +49,24 @@ func (s *Stage) findAnywhere(ctx context.Context, sourceID string, after backend
 			return
 		}
 		in := func(thread structure.ThreadID) bool {
-			for is, err := range s.Find(ctx, sourceID, thread, backend.Found{}) {
-				if !yield(is, err) || err != nil {
+			for f, err := range s.Find(ctx, sourceID, thread, backend.Found{}) {
+				if !yield(f, err) || err != nil {
 					return false
 				}
 			}
 			return true
 		}
 		seen := make(map[structure.ThreadID]bool)
-		for is, err := range s.Reader.Find(ctx, sourceID, structure.ThreadID{}, after) {
+		for f, err := range s.Reader.Find(ctx, sourceID, structure.ThreadID{}, after) {
 			if err != nil {
 				yield(backend.Found{}, err)
 				return
 			}
-			if seen[is.Home.Thread] {
+			if seen[f.Home.Thread] {
 				continue
 			}
-			seen[is.Home.Thread] = true
-			if !in(is.Home.Thread) {
+			seen[f.Home.Thread] = true
+			if !in(f.Home.Thread) {
 				return
 			}
 		}
@@ -91,24 +91,24 @@ func (s *Stage) found(ctx context.Context, sourceID string, thread structure.Thr
 	}
 	var all []backend.Found
 	var spans []structure.SpanRef
-	for is, err := range s.Reader.Find(ctx, sourceID, thread, backend.Found{}) {
+	for f, err := range s.Reader.Find(ctx, sourceID, thread, backend.Found{}) {
 		if err != nil {
 			return nil, err
 		}
 		if len(all) == mostFound {
 			return nil, &backend.SubjectError{Subject: "source id", ID: sourceID, Err: backend.ErrTooLarge, Detail: "too many messages have it"}
 		}
-		spans = append(spans, is.Span)
-		if !s.isOver(is.Home) {
-			all = append(all, is)
+		spans = append(spans, f.Span)
+		if !s.isOver(f.Home) {
+			all = append(all, f)
 		}
 	}
 	if s.first(sourceRead{thread, sourceID}) {
 		s.batch.Sources = append(s.batch.Sources, backend.ExpectSource{SourceID: sourceID, Thread: thread, Spans: spans})
 	}
-	for _, is := range s.sources[sourceID] {
-		if is.Home.Thread == thread && !s.isOver(is.Home) {
-			all = append(all, is)
+	for _, f := range s.sources[sourceID] {
+		if f.Home.Thread == thread && !s.isOver(f.Home) {
+			all = append(all, f)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b backend.Found) int {

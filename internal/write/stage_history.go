@@ -134,8 +134,8 @@ func (s *Stage) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
 // SpanSet implements backend.Reader.
 func (s *Stage) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
 	if own := s.sets[id]; own != nil {
-		is := *own
-		return &is, nil
+		set := *own
+		return &set, nil
 	}
 	return s.Reader.SpanSet(ctx, id)
 }
@@ -173,7 +173,7 @@ func (s *Stage) Digest(ctx context.Context, tip structure.SpanRef) (structure.Di
 func (s *Stage) LastMessage(ctx context.Context, home structure.Home) (time.Time, error) {
 	last, err := s.Reader.LastMessage(ctx, home)
 	for run, spans := range s.spans {
-		if is, err := s.Run(ctx, run); err != nil || is.Home != home {
+		if info, err := s.Run(ctx, run); err != nil || info.Home != home {
 			continue
 		}
 		for _, span := range spans {

@@ -106,12 +106,12 @@ func listed[K branchName | checkpointName, T any](
 			return
 		}
 		own := make(map[string]*T)
-		for key, is := range changed {
+		for key, record := range changed {
 			k := branchName(key)
 			if k.thread != thread {
 				continue
 			}
-			if own[k.name] = is; is != nil && !match(is) {
+			if own[k.name] = record; record != nil && !match(record) {
 				own[k.name] = nil
 			}
 		}
@@ -124,30 +124,30 @@ func listed[K branchName | checkpointName, T any](
 func merged[T any](found iter.Seq2[*T, error], own map[string]*T, nameOf func(*T) string) iter.Seq2[*T, error] {
 	return func(yield func(*T, error) bool) {
 		var rest []*T
-		for _, is := range own {
-			if is != nil {
-				rest = append(rest, is)
+		for _, record := range own {
+			if record != nil {
+				rest = append(rest, record)
 			}
 		}
 		slices.SortFunc(rest, func(a, b *T) int { return strings.Compare(nameOf(a), nameOf(b)) })
 		next := func(before string, all bool) bool {
 			for len(rest) > 0 && (all || nameOf(rest[0]) < before) {
-				is := *rest[0]
-				if rest = rest[1:]; !yield(&is, nil) {
+				record := *rest[0]
+				if rest = rest[1:]; !yield(&record, nil) {
 					return false
 				}
 			}
 			return true
 		}
-		for is, err := range found {
+		for record, err := range found {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if _, changed := own[nameOf(is)]; changed {
+			if _, changed := own[nameOf(record)]; changed {
 				continue
 			}
-			if !next(nameOf(is), false) || !yield(is, nil) {
+			if !next(nameOf(record), false) || !yield(record, nil) {
 				return
 			}
 		}

@@ -35,25 +35,25 @@ func read[K comparable, T any, P interface {
 	if err := s.alive(); err != nil {
 		return nil, err
 	}
-	if own, is := changed[key]; is {
+	if own, ok := changed[key]; ok {
 		if own == nil {
 			return nil, missing(subject, id)
 		}
-		is := *own
-		return &is, nil
+		ok := *own
+		return &ok, nil
 	}
-	is, err := stored()
+	ok, err := stored()
 	if err != nil && !isNotFound(err) {
 		return nil, err
 	}
 	if s.first(key) {
 		var was P
 		if err == nil {
-			was = owned[T, P](*is)
+			was = owned[T, P](*ok)
 		}
 		expect(was)
 	}
-	return is, err
+	return ok, err
 }
 
 // Thread implements backend.Reader.
@@ -74,18 +74,18 @@ func (s *Stage) Context(ctx context.Context, id structure.ContextID) (backend.Co
 		}
 		return *own, nil
 	}
-	is, err := s.Reader.Context(ctx, id)
+	c, err := s.Reader.Context(ctx, id)
 	if err != nil && !isNotFound(err) {
 		return backend.Context{}, err
 	}
 	if s.first(id) {
 		var was *structure.Context
 		if err == nil {
-			was = owned(is.Context)
+			was = owned(c.Context)
 		}
 		s.batch.ExpectContext(id, was)
 	}
-	return is, err
+	return c, err
 }
 
 // Remnant implements backend.Reader. A context that the transaction deleted counts as a remnant, with or
@@ -98,14 +98,14 @@ func (s *Stage) Remnant(ctx context.Context, id structure.ContextID) (*structure
 	if changed && own != nil {
 		return nil, missing("remnant", id.String())
 	}
-	if is := s.remnants[id]; is != nil {
-		return owned(*is), nil
+	if remnant := s.remnants[id]; remnant != nil {
+		return owned(*remnant), nil
 	}
 	return s.Reader.Remnant(ctx, id)
 }
 
 // isOver reports whether the transaction deleted a home, or replaced it.
 func (s *Stage) isOver(home structure.Home) bool {
-	is, changed := s.threads[home.Thread]
-	return changed && (is == nil || is.Home() != home)
+	thread, changed := s.threads[home.Thread]
+	return changed && (thread == nil || thread.Home() != home)
 }

@@ -14,8 +14,8 @@ import (
 func (s *Stage) refuse(ctx context.Context, r structure.Record) error {
 	switch r := r.(type) {
 	case *structure.Branch:
-		is, err := s.Branch(ctx, r.Thread, r.Name)
-		if err == nil && is.Context != r.Context {
+		stored, err := s.Branch(ctx, r.Thread, r.Name)
+		if err == nil && stored.Context != r.Context {
 			return s.taken("branch", r.Name)
 		}
 		if err != nil && !isNotFound(err) {
@@ -26,8 +26,8 @@ func (s *Stage) refuse(ctx context.Context, r structure.Record) error {
 		if err := s.requireSpan(ctx, r.Span); err != nil {
 			return err
 		}
-		is, err := s.Checkpoint(ctx, r.Thread, r.Name)
-		if err == nil && is.ID != r.ID {
+		stored, err := s.Checkpoint(ctx, r.Thread, r.Name)
+		if err == nil && stored.ID != r.ID {
 			return s.taken("checkpoint", r.Name)
 		}
 		if err != nil && !isNotFound(err) {
@@ -98,8 +98,8 @@ func (s *Stage) requireFree(ctx context.Context, u *structure.Usage, home struct
 		return nil
 	}
 	all, err := s.found(ctx, u.SourceID, home.Thread)
-	for _, is := range all {
-		if is.Lookup == u.Lookup {
+	for _, f := range all {
+		if f.Lookup == u.Lookup {
 			return s.taken("source id", u.SourceID)
 		}
 	}

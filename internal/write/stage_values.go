@@ -11,8 +11,8 @@ import (
 
 // Value implements backend.Reader.
 func (s *Stage) Value(ctx context.Context, key structure.ValueKey) (backend.Value, error) {
-	for is, err := range s.ValueHistory(ctx, key) {
-		return is, err
+	for v, err := range s.ValueHistory(ctx, key) {
+		return v, err
 	}
 	return backend.Value{}, missing("value", key.Name())
 }
@@ -25,24 +25,24 @@ func (s *Stage) ValueHistory(ctx context.Context, key structure.ValueKey) iter.S
 			yield(backend.Value{}, err)
 			return
 		}
-		for _, is := range slices.Backward(s.values[key]) {
-			if !s.lapsed(&is) && !yield(is, nil) {
+		for _, v := range slices.Backward(s.values[key]) {
+			if !s.lapsed(&v) && !yield(v, nil) {
 				return
 			}
 		}
 		if s.first(key) {
-			is, err := s.Reader.Value(ctx, key)
+			v, err := s.Reader.Value(ctx, key)
 			if err != nil && !isNotFound(err) {
 				yield(backend.Value{}, err)
 				return
 			}
-			s.batch.Values = append(s.batch.Values, backend.ExpectValue{Key: key, Commit: is.Commit})
+			s.batch.Values = append(s.batch.Values, backend.ExpectValue{Key: key, Commit: v.Commit})
 		}
-		for is, err := range s.Reader.ValueHistory(ctx, key) {
-			if err == nil && s.lapsed(&is) {
+		for v, err := range s.Reader.ValueHistory(ctx, key) {
+			if err == nil && s.lapsed(&v) {
 				return
 			}
-			if !yield(is, err) || err != nil {
+			if !yield(v, err) || err != nil {
 				return
 			}
 		}
@@ -55,8 +55,8 @@ func (s *Stage) lapsed(v *backend.Value) bool {
 	case structure.ThreadScope:
 		return s.isOver(v.Home())
 	case structure.ContextScope:
-		is, changed := s.contexts[v.Owner.Context]
-		return changed && is == nil
+		c, changed := s.contexts[v.Owner.Context]
+		return changed && c == nil
 	}
 	return false
 }

@@ -183,15 +183,15 @@ func (w *Writer) meet(ctx context.Context) (done func()) {
 // passed reports whether a commit was refused because the state changed after it was read.
 func passed(err error, b *Batch, t Try) bool {
 	var tip *backend.TipError
-	var is *backend.SubjectError
+	var subject *backend.SubjectError
 	switch {
 	case errors.As(err, &tip), errors.Is(err, ErrPassed):
 		return true
-	case !errors.As(err, &is):
+	case !errors.As(err, &subject):
 		return false
 	case errors.Is(err, backend.ErrConflict):
 	case errors.Is(err, backend.ErrExists):
-		return b.expectsNone(is.Subject)
+		return b.expectsNone(subject.Subject)
 	case errors.Is(err, backend.ErrNotFound):
 		if t.Number >= metOften {
 			return false // what is not there will not come by asking for it again
@@ -199,7 +199,7 @@ func passed(err error, b *Batch, t Try) bool {
 	default:
 		return false
 	}
-	switch is.Subject {
+	switch subject.Subject {
 	case "span":
 		return b.places
 	case "thread", "context", "branch", "checkpoint", "source id", "value", "run":
@@ -213,14 +213,14 @@ func About(err error, subject string, reason error) bool {
 	if err == nil {
 		return false // without memory for what is not there
 	}
-	var is *backend.SubjectError
-	return errors.As(err, &is) && is.Subject == subject && errors.Is(err, reason)
+	var failed *backend.SubjectError
+	return errors.As(err, &failed) && failed.Subject == subject && errors.Is(err, reason)
 }
 
 // Upload stores the chunks of a large body. It returns the description as a block for a commit, with id and
 // size filled in.
-func (w *Writer) Upload(ctx context.Context, is content.Block, body io.Reader) (*structure.Block, error) {
-	b := structure.Described(is)
+func (w *Writer) Upload(ctx context.Context, block content.Block, body io.Reader) (*structure.Block, error) {
+	b := structure.Described(block)
 	var err error
 	b.ID, b.Tree, err = backend.Cut(ctx, w.engine, body)
 	b.Size = b.Tree.Size

@@ -90,11 +90,11 @@ func (l valueLevel) owner() structure.Owner {
 func (v *ContextValues) inForce(l valueLevel, key string) (Value, bool, error) {
 	of := structure.ValueKey{Owner: l.owner(), Key: key}
 	if !l.asOf {
-		is, err := v.reader.Value(v.ctx, of)
+		value, err := v.reader.Value(v.ctx, of)
 		if errors.Is(err, ErrNotFound) {
 			return Value{}, false, nil
 		}
-		return is, err == nil, err
+		return value, err == nil, err
 	}
 	for was, err := range v.reader.ValueHistory(v.ctx, of) {
 		before := false
@@ -119,15 +119,15 @@ func (v *ContextValues) Value(key string) (Value, error) {
 				break
 			}
 		}
-		is, ok, err := v.inForce(v.levels[i], key)
+		value, ok, err := v.inForce(v.levels[i], key)
 		if err != nil {
 			return Value{}, err
 		}
-		if ok && is.Deleted() {
+		if ok && value.Deleted() {
 			break
 		}
 		if ok {
-			return is, nil
+			return value, nil
 		}
 	}
 	return Value{}, &SubjectError{Subject: "value", ID: fmt.Sprintf("%.80q", key), Err: ErrNotFound}
@@ -143,11 +143,11 @@ func (v *ContextValues) All(prefix, after string) iter.Seq2[Value, error] {
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(from)) {
-			is, ok, err := v.inForce(v.levels[from[key]], key)
-			if err == nil && (!ok || is.Deleted()) {
+			value, ok, err := v.inForce(v.levels[from[key]], key)
+			if err == nil && (!ok || value.Deleted()) {
 				continue
 			}
-			if !yield(is, err) || err != nil {
+			if !yield(value, err) || err != nil {
 				return
 			}
 		}
@@ -164,21 +164,21 @@ func (v *ContextValues) keys(prefix, after string) (map[string]int, error) {
 			}
 		}
 		level := v.levels[i]
-		for is, err := range v.reader.Values(v.ctx, level.owner(), prefix, after) {
+		for value, err := range v.reader.Values(v.ctx, level.owner(), prefix, after) {
 			if err != nil {
 				return nil, err
 			}
-			if _, known := from[is.Key]; known {
+			if _, known := from[value.Key]; known {
 				continue
 			}
 			ok := true
 			if level.asOf {
-				if _, ok, err = v.inForce(level, is.Key); err != nil {
+				if _, ok, err = v.inForce(level, value.Key); err != nil {
 					return nil, err
 				}
 			}
 			if ok {
-				from[is.Key] = i
+				from[value.Key] = i
 			}
 		}
 	}

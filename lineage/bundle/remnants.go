@@ -22,11 +22,11 @@ func (im *importer) remnant(r *structure.Remnant) error {
 		if lives && own.ID != r.ID {
 			continue
 		}
-		is, err := im.engine.Remnant(im.ctx, own.ID)
+		stored, err := im.engine.Remnant(im.ctx, own.ID)
 		if err != nil && !errors.Is(err, backend.ErrNotFound) {
 			return err
 		}
-		if lives || err != nil || structure.Equal(is, &own) {
+		if lives || err != nil || structure.Equal(stored, &own) {
 			break
 		}
 	}
@@ -49,11 +49,11 @@ func (im *importer) lives(id structure.ContextID) (bool, error) {
 // isFree reports whether nothing in the store has the id of a context, or only a remnant equal to the one that this
 // context would leave.
 func (im *importer) isFree(t *theirs) (bool, error) {
-	is, err := im.engine.Remnant(im.ctx, t.ID)
+	stored, err := im.engine.Remnant(im.ctx, t.ID)
 	if errors.Is(err, backend.ErrNotFound) {
 		return true, nil
 	}
-	return err == nil && structure.Equal(is, t.Remnant()), err
+	return err == nil && structure.Equal(stored, t.Remnant()), err
 }
 
 // stateParent adds the remnants above a new context, the topmost first.

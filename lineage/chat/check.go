@@ -22,8 +22,8 @@ func (c Chat) Check() error {
 }
 
 // CheckOpen returns an error if the existing chat has another user than c.
-func (c Chat) CheckOpen(is Chat) error {
-	switch is.UserID {
+func (c Chat) CheckOpen(stored Chat) error {
+	switch stored.UserID {
 	case c.UserID:
 		return nil
 	case "":

@@ -23,7 +23,7 @@ func (s *state) findForeign(ctx context.Context, id string) (backend.Found, bool
 	if err != nil {
 		return backend.Found{}, false, ignoreNotFound(err)
 	}
-	if is, err := s.committed().sees(ctx, t, at); err != nil || !is {
+	if visible, err := s.committed().sees(ctx, t, at); err != nil || !visible {
 		return backend.Found{}, false, err
 	}
 	known, err := s.reading(t).IDAt(ctx, at)
@@ -45,9 +45,9 @@ func (s *state) sees(ctx context.Context, t *structure.Thread, at structure.Span
 	if err != nil && !isNotFound(err) {
 		return false, err
 	}
-	is, err := structure.IsAncestor(at, active.Tip, s.runs(ctx))
-	if is || err != nil {
-		return is, err
+	visible, err := structure.IsAncestor(at, active.Tip, s.runs(ctx))
+	if visible || err != nil {
+		return visible, err
 	}
 	reach, err := backend.ReachOf(ctx, s.from, t)
 	return reach.Has(at), err

@@ -70,10 +70,10 @@ func previewText(data json.RawMessage) string {
 		return ""
 	}
 	data = data[rawjson.SkipSpace(data, 0):]
-	if text, is := rawjson.Text(bytes.TrimRight(data, " \t\r\n")); is {
+	if text, ok := rawjson.Text(bytes.TrimRight(data, " \t\r\n")); ok {
 		return text
 	}
-	if text, is := textOfParts(rawjson.Last(data, "parts")); is {
+	if text, ok := textOfParts(rawjson.Last(data, "parts")); ok {
 		return text
 	}
 	_, line := transcript.Line(&transcript.Message{Type: content.TypeJSON, Body: data})
@@ -82,7 +82,7 @@ func previewText(data json.RawMessage) string {
 
 // textOfParts returns the start of the text parts in a list of parts. It returns false if the JSON is not a list of
 // parts.
-func textOfParts(parts []byte) (text string, is bool) {
+func textOfParts(parts []byte) (text string, ok bool) {
 	if !rawjson.IsArray(parts) {
 		return "", false
 	}

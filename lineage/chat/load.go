@@ -35,7 +35,7 @@ func Load(ctx context.Context, store *lineage.Store, l Loading) (Loaded, error) 
 			continue
 		}
 		if l.Problem != nil {
-			for _, problem := range append(s.problems, s.ofNames...) {
+			for _, problem := range append(s.problems, s.nameProblems...) {
 				l.Problem(problem)
 			}
 		}
@@ -68,16 +68,15 @@ func (s *loading) load(ctx context.Context) error {
 // begin creates the thread if there is none.
 func (s *loading) begin(ctx context.Context) error {
 	c := s.from.Chat
-	// The commits of a loading count as changes of the chat at its time of update. All commits before the last one
-	// get an earlier time. Otherwise a loading that continues an interrupted one would not find the chat to be later.
+	// The time of a commit becomes the time of update of the stored chat. Commits before the last one get an earlier time:
+	// if the loading is interrupted, the next one must see that its chat was updated later.
 	s.at = time.UnixMilli(c.UpdatedAt).UTC()
 	s.underway = time.UnixMilli(max(c.UpdatedAt-1, 0)).UTC()
 	return s.update(ctx, func(in *state) error {
 		in.stage().Load(s.underway, backend.Normal)
 		t, err := in.thread(ctx, c.ID)
 		s.done.Changed = isNotFound(err)
-		if s.done.Changed {
-			// Branches are created at the end.
+		if s.done.Changed { // there is no thread yet; its branches are created at the end
 			_, err := write.Of(in.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
 				t = b.NewThread(write.Thread{
 					SourceID: c.ID, UserID: c.UserID, Title: c.Title, Metadata: c.Metadata, Keeps: true, CreatedAt: time.UnixMilli(c.CreatedAt).UTC(),
@@ -112,12 +111,12 @@ func (s *loading) add(ctx context.Context, m Message) error {
 		s.problems = append(s.problems, err)
 		return nil
 	}
-	is := &message{Message: m}
+	added := &message{Message: m}
 	var err error
-	if is.content, err = asData(&m); err != nil {
+	if added.content, err = asData(&m); err != nil {
 		return err
 	}
-	s.page, s.inPage[m.ID] = append(s.page, is), is
+	s.page, s.inPage[m.ID] = append(s.page, added), added
 	if s.bytes += len(m.Data); len(s.page) >= pageMessages || s.bytes > pageBytes {
 		return s.flush(ctx)
 	}

@@ -31,7 +31,7 @@ func (s *loading) finish(ctx context.Context) error {
 }
 
 func (s *loading) finishOnce(ctx context.Context, c *change) (*renewal, error) {
-	s.ofNames = nil
+	s.nameProblems = nil
 	r, err := s.renew(ctx, c)
 	if err == nil {
 		err = s.names(ctx, c, r)
@@ -39,25 +39,25 @@ func (s *loading) finishOnce(ctx context.Context, c *change) (*renewal, error) {
 	if err != nil {
 		return nil, err
 	}
-	is, err := c.from.Thread(ctx, c.t.ID)
+	thread, err := c.from.Thread(ctx, c.t.ID)
 	if err == nil {
-		err = s.checkUser(is.UserID)
+		err = s.checkUser(thread.UserID)
 	}
 	if err != nil {
 		return nil, err
 	}
-	is.UserID, is.UpdatedAt = cmp.Or(is.UserID, s.from.Chat.UserID), c.t.UpdatedAt
+	thread.UserID, thread.UpdatedAt = cmp.Or(thread.UserID, s.from.Chat.UserID), c.t.UpdatedAt
 	if s.later {
-		is.Title, is.Metadata, is.UpdatedAt = s.from.Chat.Title, s.from.Chat.Metadata, s.at
+		thread.Title, thread.Metadata, thread.UpdatedAt = s.from.Chat.Title, s.from.Chat.Metadata, s.at
 	}
-	if c.stage().Changes() == 0 && structure.Equal(is, c.t) {
+	if c.stage().Changes() == 0 && structure.Equal(thread, c.t) {
 		return r, nil
 	}
-	if is.UpdatedAt.Equal(c.t.UpdatedAt) {
-		is.UpdatedAt = is.UpdatedAt.Add(time.Millisecond) // every state has another time
+	if thread.UpdatedAt.Equal(c.t.UpdatedAt) {
+		thread.UpdatedAt = thread.UpdatedAt.Add(time.Millisecond) // every state has another time
 	}
 	_, err = write.Of(c.store).Make(ctx, func(b *write.Batch, _ write.Try) error {
-		b.StateThread(*is)
+		b.StateThread(*thread)
 		return nil
 	})
 	return r, err
@@ -69,7 +69,7 @@ func (s *loading) note(err error) error {
 		return err
 	}
 	if errors.Is(err, ErrExists) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrOtherChat) {
-		s.ofNames = append(s.ofNames, err)
+		s.nameProblems = append(s.nameProblems, err)
 		return nil
 	}
 	return err
@@ -114,18 +114,18 @@ func (s *loading) names(ctx context.Context, c *change, r *renewal) error {
 
 // moveNames moves branches and checkpoints from earlier versions to the new ones.
 func (c *change) moveNames(ctx context.Context, r *renewal) error {
-	if len(r.to) == 0 {
+	if len(r.renewed) == 0 {
 		return nil
 	}
 	for b, err := range c.from.Branches(ctx, c.t.ID, "", "") {
 		if err != nil {
 			return err
 		}
-		is, err := c.from.Context(ctx, b.Context)
+		head, err := c.from.Context(ctx, b.Context)
 		if err != nil {
 			return err
 		}
-		if err := c.move(ctx, &is, r.now(is.Tip), "load"); err != nil {
+		if err := c.move(ctx, &head, r.latestVersion(head.Tip), "load"); err != nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func (c *change) moveNames(ctx context.Context, r *renewal) error {
 		if err != nil {
 			return err
 		}
-		if to := r.now(k.Span); to != k.Span {
+		if to := r.latestVersion(k.Span); to != k.Span {
 			_, err := c.thread.SetCheckpoint(ctx, k.Name, lineage.CheckpointOptions{At: to, CreatedAt: k.CreatedAt})
 			if err != nil {
 				return err
@@ -163,16 +163,16 @@ func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
 	if err != nil {
 		return err
 	}
-	is, err := c.from.Context(ctx, known.Context)
+	current, err := c.from.Context(ctx, known.Context)
 	if err != nil {
 		return err
 	}
-	passed, err := structure.IsAncestor(head, is.Tip, c.runs(ctx))
+	passed, err := structure.IsAncestor(head, current.Tip, c.runs(ctx))
 	if err != nil {
 		return err
 	}
 	if passed {
-		last, err := c.reading(c.t).IDAt(ctx, is.Tip)
+		last, err := c.reading(c.t).IDAt(ctx, current.Tip)
 		if err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
 			return nil // the messages after it are the store's own
 		}
 	}
-	return c.move(ctx, &is, head, "load")
+	return c.move(ctx, &current, head, "load")
 }
 
 // nameContext makes a branch from the context that the loading creates for it. It returns nil if there is none.
@@ -204,10 +204,10 @@ func (s *loading) nameContext(ctx context.Context, c *change, b *Branch) (*struc
 		if err != nil {
 			return err
 		}
-		is := *was
-		named = w.Branch(&is, b.Name, b.ID, id, moment(b.CreatedAt))
-		is.Active = cmp.Or(is.Active, id)
-		w.StateThread(is)
+		thread := *was
+		named = w.Branch(&thread, b.Name, b.ID, id, moment(b.CreatedAt))
+		thread.Active = cmp.Or(thread.Active, id)
+		w.StateThread(thread)
 		return nil
 	})
 	return named, err

@@ -24,7 +24,7 @@ func (s *loading) flush(ctx context.Context) error {
 	if len(s.page) == 0 {
 		return nil
 	}
-	f := &filling{loading: s, beside: s.inPage}
+	f := &placing{loading: s, inCommit: s.inPage}
 	_, err := write.Of(s.store).Make(ctx, func(b *write.Batch, try write.Try) error { return f.fill(ctx, b, try) })
 	if errors.Is(err, errIncomplete) {
 		if err := f.complete(ctx); err != nil {
@@ -46,48 +46,49 @@ func (s *loading) flush(ctx context.Context) error {
 	return nil
 }
 
-// filling is the state of placing a page in one state of the store, and its commit.
-type filling struct {
+// placing finds or adds the messages of a page, or new versions, in one state of the store and in one commit.
+type placing struct {
 	*loading
-	beside map[string]*message // messages placed together, by id
-	c      *change             // for reading only
-	reader *ThreadReader
-	placer *place.Placer
-	looked *message // the message being looked up
+	inCommit map[string]*message // the messages of the commit, by id
+	c        *change             // for reading only
+	reader   *ThreadReader
+	placer   *place.Placer
+	wanted   *message // the message that is looked up
 
 	placed   map[string]standing
 	versions []version
 	problems []error
 	added    int
-	unasked  []*message
+	needSaid []*message // new messages whose original content was not asked for yet
 
-	// last is set in the last transaction, in which no message waits. to then maps earlier versions to later ones.
-	last bool
-	to   map[structure.SpanRef]structure.SpanRef
+	// final is set in the last transaction, in which no message waits.
+	final bool
+	// renewed maps earlier versions to later ones, in the last transaction.
+	renewed map[structure.SpanRef]structure.SpanRef
 }
 
-// errIncomplete is returned if placing a page needs more than was read: see complete.
+// errIncomplete is returned if placing a page has to be repeated after complete.
 var errIncomplete = errors.New("the page is not complete")
 
-// complete gets the original content of new messages, and makes the thread keep them.
-func (f *filling) complete(ctx context.Context) error {
+// complete does what placing new messages needs: it gets their original content, and makes the thread keep its runs.
+func (f *placing) complete(ctx context.Context) error {
 	if f.added > 0 && !f.c.t.Keeps {
 		if err := f.commit(ctx, f.underway, func(c *change) error { return c.keep(ctx) }); err != nil {
 			return err
 		}
 	}
-	if len(f.unasked) == 0 {
+	if len(f.needSaid) == 0 {
 		return nil
 	}
-	messages := make([]Message, len(f.unasked))
-	for i, m := range f.unasked {
+	messages := make([]Message, len(f.needSaid))
+	for i, m := range f.needSaid {
 		messages[i] = m.Message
 	}
 	said, err := f.from.Said(ctx, messages)
 	if err != nil {
 		return err
 	}
-	for i, m := range f.unasked {
+	for i, m := range f.needSaid {
 		if m.asked = true; said[i] == nil {
 			continue
 		}
@@ -101,7 +102,7 @@ func (f *filling) complete(ctx context.Context) error {
 
 // read starts reading a state of the store. If the chat was deleted in the meantime, the error is ErrNotFound, even
 // if another one was created with its id.
-func (f *filling) read(ctx context.Context, from backend.Reader, b *write.Batch, fresh bool) error {
+func (f *placing) read(ctx context.Context, from backend.Reader, b *write.Batch, fresh bool) error {
 	in := &state{store: f.store, from: from}
 	t, err := in.thread(ctx, f.from.Chat.ID)
 	if err == nil && t.Home() != f.home {
@@ -114,19 +115,19 @@ func (f *filling) read(ctx context.Context, from backend.Reader, b *write.Batch,
 	f.placer = place.New(ctx, write.Of(f.store), from, b, make(place.Contents), t, place.Rules{
 		Fresh: fresh, Latest: true, ByContent: true,
 		Same: func(_ *place.Message, version *structure.Span) (bool, error) {
-			return f.same(ctx, f.looked, version.Ref)
+			return f.same(ctx, f.wanted, version.Ref)
 		},
 	})
 	return nil
 }
 
-func (f *filling) find(after structure.SpanRef, m *message) (place.Found, error) {
-	f.looked = m
+func (f *placing) find(after structure.SpanRef, m *message) (place.Found, error) {
+	f.wanted = m
 	return f.placer.Find(after, &m.content)
 }
 
 // fill fills the commit of the page.
-func (f *filling) fill(ctx context.Context, b *write.Batch, try write.Try) error {
+func (f *placing) fill(ctx context.Context, b *write.Batch, try write.Try) error {
 	state, err := write.Of(f.store).Engine().Snapshot(ctx)
 	if err != nil {
 		return err
@@ -135,7 +136,7 @@ func (f *filling) fill(ctx context.Context, b *write.Batch, try write.Try) error
 	b.Reset(f.underway)
 	b.Durability = backend.Normal
 	b.Places()
-	*f = filling{loading: f.loading, beside: f.beside, placed: make(map[string]standing, len(f.page))}
+	*f = placing{loading: f.loading, inCommit: f.inCommit, placed: make(map[string]standing, len(f.page))}
 	if err := f.read(ctx, state, b, try.Fresh); err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (f *filling) fill(ctx context.Context, b *write.Batch, try write.Try) error
 			return err
 		}
 	}
-	if len(f.unasked) > 0 || f.added > 0 && !f.c.t.Keeps {
+	if len(f.needSaid) > 0 || f.added > 0 && !f.c.t.Keeps {
 		return errIncomplete
 	}
 	return nil
@@ -153,12 +154,12 @@ func (f *filling) fill(ctx context.Context, b *write.Batch, try write.Try) error
 
 // place finds or adds a message. A message that differs from that in the store, or that follows such a message, waits
 // for the last transaction.
-func (f *filling) place(ctx context.Context, m *message) (standing, error) {
+func (f *placing) place(ctx context.Context, m *message) (standing, error) {
 	skip := func(err error) (standing, error) {
 		f.problems = append(f.problems, err)
 		return standing{skipped: true}, nil
 	}
-	parent, known, err := f.above(ctx, m)
+	parent, known, err := f.parentOf(ctx, m)
 	if err != nil {
 		return standing{}, err
 	}
@@ -170,11 +171,11 @@ func (f *filling) place(ctx context.Context, m *message) (standing, error) {
 		return standing{}, err
 	}
 	if found.How == place.Absent {
-		foreign, is, err := f.c.findForeign(ctx, m.ID)
+		foreign, exists, err := f.c.findForeign(ctx, m.ID)
 		if err != nil {
 			return standing{}, err
 		}
-		if is && foreign.Home == f.home {
+		if exists && foreign.Home == f.home {
 			same, err := f.same(ctx, m, foreign.Span)
 			if err == nil && !same {
 				f.problems = append(f.problems, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrExists, Detail: "with other content; without an id of its own it has no versions"})
@@ -188,10 +189,10 @@ func (f *filling) place(ctx context.Context, m *message) (standing, error) {
 	other := found.How == place.Absent || found.How == place.Version
 	switch {
 	case other && f.from.Said != nil && !m.asked:
-		f.unasked = append(f.unasked, m)
+		f.needSaid = append(f.needSaid, m)
 	case !parent.waits && found.How.Has():
 		return standing{at: found.Span}, nil
-	case !parent.waits && (f.last || found.How == place.Absent):
+	case !parent.waits && (f.final || found.How == place.Absent):
 		return f.addNew(ctx, parent.at, m, found)
 	case f.listed[m.ID].waits: // the message was stated twice
 	default:
@@ -205,13 +206,13 @@ func (f *filling) place(ctx context.Context, m *message) (standing, error) {
 }
 
 // addNew adds a new message, or a new version of one.
-func (f *filling) addNew(ctx context.Context, after structure.SpanRef, m *message, found place.Found) (standing, error) {
+func (f *placing) addNew(ctx context.Context, after structure.SpanRef, m *message, found place.Found) (standing, error) {
 	var err error
 	if found.How == place.Absent {
 		err = f.derive(ctx, m)
 	} else {
 		var follows bool
-		if follows, err = f.follows(after, found.Span); follows {
+		if follows, err = f.comesAfter(after, found.Span); follows {
 			f.problems = append(f.problems, &Error{Subject: SubjectMessage, ID: m.ID, ChatID: m.ChatID, Err: ErrInvalid, Detail: "it would follow itself"})
 			return standing{waits: true}, nil
 		}
@@ -226,16 +227,16 @@ func (f *filling) addNew(ctx context.Context, after structure.SpanRef, m *messag
 	}
 	at, err := f.placer.Add(after, &m.content, found)
 	if found.How != place.Absent {
-		f.to[found.Span] = at
+		f.renewed[found.Span] = at
 	}
 	f.added++
 	return standing{at: at}, err
 }
 
-// now returns the latest version of the message at a span.
-func (f *filling) now(at structure.SpanRef) structure.SpanRef {
+// latestVersion returns the latest version of the message at a span.
+func (f *placing) latestVersion(at structure.SpanRef) structure.SpanRef {
 	for {
-		to, earlier := f.to[at]
+		to, earlier := f.renewed[at]
 		if !earlier {
 			return at
 		}
@@ -243,11 +244,11 @@ func (f *filling) now(at structure.SpanRef) structure.SpanRef {
 	}
 }
 
-// follows reports whether a message at a span follows a version of another message, taking the latest version of
-// each. It returns false if that version's parent is the message at the span already.
-func (f *filling) follows(at, version structure.SpanRef) (bool, error) {
+// comesAfter reports whether a message at a span is in the history after a version of another message, if every message on the
+// way is replaced by its latest version. It returns false if the parent of that version is the message at the span.
+func (f *placing) comesAfter(at, version structure.SpanRef) (bool, error) {
 	after, err := f.placer.Before(version)
-	if err != nil || f.now(after) == at {
+	if err != nil || f.latestVersion(after) == at {
 		return false, err
 	}
 	seen := make(map[structure.SpanRef]bool)
@@ -256,38 +257,37 @@ func (f *filling) follows(at, version structure.SpanRef) (bool, error) {
 		if after, err = f.placer.Before(at); err != nil {
 			return false, err
 		}
-		at = f.now(after)
+		at = f.latestVersion(after)
 	}
 	return !at.IsZero(), nil
 }
 
-// above returns the state of a message's parent, and whether there is one. A root has the empty position as its
-// parent.
-func (f *filling) above(ctx context.Context, m *message) (standing, bool, error) {
+// parentOf returns where the parent of a message is, and whether it exists. The parent of a root is the empty position.
+func (f *placing) parentOf(ctx context.Context, m *message) (standing, bool, error) {
 	id := string(m.ParentID)
 	if id == "" {
 		return standing{}, true, nil
 	}
-	is, listed := f.placed[id]
+	parent, listed := f.placed[id]
 	if !listed {
-		is, listed = f.listed[id]
+		parent, listed = f.listed[id]
 	}
-	if listed && !(f.last && is.at.IsZero()) {
-		is.at = f.now(is.at)
-		return is, true, nil
+	if listed && !(f.final && parent.at.IsZero()) {
+		parent.at = f.latestVersion(parent.at)
+		return parent, true, nil
 	}
 	at, known, err := f.c.find(ctx, id, f.home.Thread)
-	return standing{at: f.now(at)}, known, err
+	return standing{at: f.latestVersion(at)}, known, err
 }
 
 // derive sets the content that a new message was derived from. If that does not exist, it is left out.
-func (f *filling) derive(ctx context.Context, m *message) error {
+func (f *placing) derive(ctx context.Context, m *message) error {
 	from := m.Origin.DerivedFrom
 	if m.said || from == "" {
 		return nil
 	}
 	id, err := f.c.source(ctx, from)
-	if other := f.beside[from]; other != nil && isMissing(err) {
+	if other := f.inCommit[from]; other != nil && isMissing(err) {
 		id, err = other.content.Usages[0].Content, nil
 	}
 	if isMissing(err) {
@@ -300,12 +300,12 @@ func (f *filling) derive(ctx context.Context, m *message) error {
 
 // same reports whether a message equals the one at a span although their bytes differ. Erased content counts as
 // equal.
-func (f *filling) same(ctx context.Context, m *message, at structure.SpanRef) (bool, error) {
+func (f *placing) same(ctx context.Context, m *message, at structure.SpanRef) (bool, error) {
 	step, err := f.c.step(ctx, at, backend.PathOptions{Bodies: true})
 	if err != nil {
 		return false, err
 	}
-	known, err := f.reader.tell(ctx, step, m.ID)
+	known, err := f.reader.message(ctx, step, m.ID)
 	known.ChatID, known.ParentID = m.ChatID, m.ParentID
 	if u := &step.Span.Usages[0]; err == nil && !u.MetadataContent.IsZero() {
 		var metadata []byte
@@ -319,25 +319,25 @@ func (f *filling) same(ctx context.Context, m *message, at structure.SpanRef) (b
 
 // asSaid returns a message to place, made from its original content. It gets the id that it has in the chat.
 func (s *loading) asSaid(ctx context.Context, m *Message, said *Said) (place.Message, error) {
-	is := place.Message{ID: m.ID, Usages: slices.Clone(said.Usages)}
-	id, _ := sourceOf(is.Usages)
-	for i := range is.Usages {
-		u := &is.Usages[i]
+	out := place.Message{ID: m.ID, Usages: slices.Clone(said.Usages)}
+	id, _ := sourceOf(out.Usages)
+	for i := range out.Usages {
+		u := &out.Usages[i]
 		if id != m.ID {
 			u.SourceID, u.Lookup = "", 0
 		}
 		for _, id := range u.Named(nil) {
 			c, err := s.contentOf(ctx, said, *id)
 			if err != nil {
-				return is, err
+				return out, err
 			}
 			if c != nil {
-				is.Contents = append(is.Contents, *c)
+				out.Contents = append(out.Contents, *c)
 			}
 		}
 	}
 	if id != m.ID {
-		is.Usages[0].SourceID = m.ID
+		out.Usages[0].SourceID = m.ID
 	}
-	return is, nil
+	return out, nil
 }

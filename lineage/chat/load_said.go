@@ -13,14 +13,14 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Tell returns the message that the usages of a span make up. blocks are the blocks of the usages, in the same order.
+// MessageOf returns the message that the usages of a span make up. blocks are the blocks of the usages, in the same order.
 // The message has no chat and no parent. It is an error if a form does not match its pieces.
-func Tell(ctx context.Context, from form.Blocks, usages []structure.Usage, blocks []*structure.Block, id string) (Message, error) {
+func MessageOf(ctx context.Context, from form.Blocks, usages []structure.Usage, blocks []*structure.Block, id string) (Message, error) {
 	r := &ThreadReader{messages: form.NewReader(from), exact: true}
 	var span structure.Span
 	span.Usages = usages
 	step := &backend.Step{Span: &span, Blocks: blocks}
-	return r.tell(ctx, step, id)
+	return r.message(ctx, step, id)
 }
 
 // contentOf returns a block of a message's original content. It returns nil for erased content, for which it stores a
@@ -33,13 +33,13 @@ func (s *loading) contentOf(ctx context.Context, said *Said, id content.ID) (*pl
 	if err != nil {
 		return nil, err
 	}
-	is := blocks[0].Block
-	b := structure.NewBlock(is.Type, is.Origin, is.CreatedAt, blocks[0].Body)
+	stored := blocks[0].Block
+	b := structure.NewBlock(stored.Type, stored.Origin, stored.CreatedAt, blocks[0].Body)
 	if b.ID != id {
 		return nil, fmt.Errorf("content %v is not what its id says: %w", id, ErrInvalid)
 	}
 	if len(b.Body) > content.InlineLimit {
-		return &place.Content{ID: id, Type: is.Type, Kind: is.Origin.Kind, Body: b.Body}, nil
+		return &place.Content{ID: id, Type: stored.Type, Kind: stored.Origin.Kind, Body: b.Body}, nil
 	}
 	return &place.Content{ID: id, Block: b}, nil
 }

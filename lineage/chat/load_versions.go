@@ -16,12 +16,12 @@ import (
 // follows an earlier version. The exception is a message that was itself added after an earlier version; the next
 // loading adds it again.
 
-// renewal adds the new versions, and again the messages that follow earlier versions, in one state of the store.
+// renewal adds new versions, and again the messages that follow earlier versions. It is the last transaction of a loading.
 type renewal struct {
-	*filling
-	stage *change // the changes of the transaction
-	spans uint64  // number of spans of the thread before
-	again int     // number of messages added again
+	*placing
+	stage    *change // the changes of the transaction
+	spans    uint64  // number of spans of the thread before
+	repeated int     // number of messages added again
 }
 
 // follower is a span that may have to follow a later version of its parent.
@@ -29,9 +29,9 @@ type follower struct{ at, after structure.SpanRef }
 
 // renew adds the new versions, and again the messages that follow earlier ones.
 func (s *loading) renew(ctx context.Context, c *change) (*renewal, error) {
-	r := &renewal{stage: c, filling: &filling{
-		loading: s, last: true, to: make(map[structure.SpanRef]structure.SpanRef),
-		beside: make(map[string]*message), placed: make(map[string]standing),
+	r := &renewal{stage: c, placing: &placing{
+		loading: s, final: true, renewed: make(map[structure.SpanRef]structure.SpanRef),
+		inCommit: make(map[string]*message), placed: make(map[string]standing),
 	}}
 	reach, err := backend.OwnReach(ctx, c.committed().from, c.t.ID)
 	if err != nil {
@@ -54,9 +54,9 @@ func (s *loading) renew(ctx context.Context, c *change) (*renewal, error) {
 // spansIn returns the number of spans of a reach that are messages of the chat.
 func (s *loading) spansIn(reach backend.Reach) uint64 {
 	spans := make(map[structure.SpanRef]bool)
-	for _, is := range s.listed {
-		if reach.Has(is.at) {
-			spans[is.at] = true
+	for _, m := range s.listed {
+		if reach.Has(m.at) {
+			spans[m.at] = true
 		}
 	}
 	return uint64(len(spans))
@@ -70,11 +70,11 @@ func (r *renewal) end(ctx context.Context) (bool, error) {
 	s.done.New += r.added
 	maps.Copy(s.listed, r.placed)
 	s.versions = nil
-	if r.added+r.again == 0 {
+	if r.added+r.repeated == 0 {
 		return true, nil
 	}
 	reach, err := backend.OwnReach(ctx, s.state.from, s.home.Thread)
-	return r.again == 0 && reach.Spans() == r.spans+uint64(r.added), err
+	return r.repeated == 0 && reach.Spans() == r.spans+uint64(r.added), err
 }
 
 // followers returns the spans of the thread that are not earlier versions, each after its parent. It also records the
@@ -83,29 +83,29 @@ func (r *renewal) followers(ctx context.Context, reach backend.Reach) ([]followe
 	var all []follower
 	from := r.stage.committed().from
 	for _, e := range reach.Extents() {
-		is := follower{after: e.Run.Parent}
+		f := follower{after: e.Run.Parent}
 		for step, err := range from.Path(ctx, structure.SpanRef{Run: e.Run.ID, Seq: e.Last}, structure.Window{From: e.Run.Position(1)}, backend.PathOptions{}) {
 			if err != nil {
 				return nil, err
 			}
-			is.at = step.Span.Ref
+			f.at = step.Span.Ref
 			id, _ := sourceOf(step.Span.Usages)
 			listed := r.listed[id]
-			if id != "" && listed.at != is.at {
+			if id != "" && listed.at != f.at {
 				latest, err := backend.FindFirst(ctx, from, id, r.stage.t.ID)
 				if err != nil {
 					return nil, err
 				}
-				if latest.Span != is.at {
-					r.to[is.at] = latest.Span
+				if latest.Span != f.at {
+					r.renewed[f.at] = latest.Span
 				} else if !listed.at.IsZero() { // another loading has added a new version
-					r.to[listed.at] = is.at
+					r.renewed[listed.at] = f.at
 				}
 			}
 			if !listed.waits {
-				all = append(all, is)
+				all = append(all, f)
 			}
-			is.after = is.at
+			f.after = f.at
 		}
 	}
 	return all, nil
@@ -115,11 +115,11 @@ func (r *renewal) followers(ctx context.Context, reach backend.Reach) ([]followe
 func (r *renewal) add(ctx context.Context, followers []follower) error {
 	for _, v := range r.loading.versions {
 		if v.message != nil {
-			r.beside[v.id] = v.message
+			r.inCommit[v.id] = v.message
 		}
 	}
 	for part := range slices.Chunk(r.loading.versions, pageMessages) {
-		err := r.stages(ctx, func() error {
+		err := r.inStage(ctx, func() error {
 			for _, v := range part {
 				if err := r.version(ctx, v); err != nil {
 					return err
@@ -138,9 +138,9 @@ func (r *renewal) add(ctx context.Context, followers []follower) error {
 		}
 		part := followers[first:min(first+pageMessages, len(followers))]
 		followers = followers[first+len(part):]
-		err := r.stages(ctx, func() error {
-			for _, is := range part {
-				if err := r.follower(ctx, is); err != nil {
+		err := r.inStage(ctx, func() error {
+			for _, f := range part {
+				if err := r.follower(ctx, f); err != nil {
 					return err
 				}
 			}
@@ -154,12 +154,12 @@ func (r *renewal) add(ctx context.Context, followers []follower) error {
 
 // isBehind reports whether a follower follows an earlier version and is not an earlier version itself.
 func (r *renewal) isBehind(f follower) bool {
-	_, earlier := r.to[f.at]
-	return !earlier && r.now(f.after) != f.after
+	_, earlier := r.renewed[f.at]
+	return !earlier && r.latestVersion(f.after) != f.after
 }
 
-// stages runs a part of the transaction.
-func (r *renewal) stages(ctx context.Context, fill func() error) error {
+// inStage runs a part of the transaction.
+func (r *renewal) inStage(ctx context.Context, fill func() error) error {
 	stage := r.stage.stage()
 	_, err := write.Of(r.stage.store).Make(ctx, func(b *write.Batch, try write.Try) error {
 		if try.Err != nil {
@@ -182,30 +182,30 @@ func (r *renewal) version(ctx context.Context, v version) (err error) {
 		}
 		m.ParentID = v.parent
 	}
-	is, err := r.place(ctx, m)
-	r.placed[v.id] = is
-	if !v.was.IsZero() && !is.at.IsZero() && v.was != is.at {
-		r.to[v.was] = is.at // also if another loading has added the version
+	placed, err := r.place(ctx, m)
+	r.placed[v.id] = placed
+	if !v.was.IsZero() && !placed.at.IsZero() && v.was != placed.at {
+		r.renewed[v.was] = placed.at // also if another loading has added the version
 	}
 	return err
 }
 
 // follower adds a follower again if it is behind.
-func (r *renewal) follower(ctx context.Context, is follower) error {
-	if !r.isBehind(is) {
+func (r *renewal) follower(ctx context.Context, f follower) error {
+	if !r.isBehind(f) {
 		return nil
 	}
-	m, err := r.stored(ctx, is.at)
+	m, err := r.stored(ctx, f.at)
 	if err != nil {
 		return err
 	}
-	after := r.now(is.after)
+	after := r.latestVersion(f.after)
 	found, err := r.find(after, m)
 	if err == nil && !found.How.Has() {
 		found.Span, err = r.placer.Add(after, &m.content, found)
-		r.again++
+		r.repeated++
 	}
-	r.to[is.at] = found.Span
+	r.renewed[f.at] = found.Span
 	return err
 }
 

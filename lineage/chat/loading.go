@@ -29,21 +29,21 @@ type loading struct {
 	// visible together, at the end.
 	versions []version
 
-	page   []*message // to be placed next, of so many bytes
+	page   []*message // the messages to place next
 	inPage map[string]*message
-	bytes  int
+	bytes  int // the size of the page
 
-	problems, ofNames []error // of messages, and of branches and checkpoints
+	problems, nameProblems []error // of messages, and of branches and checkpoints
 }
 
-// standing is the state of a listed message in the store.
+// standing says where a listed message is in the store.
 type standing struct {
 	at      structure.SpanRef // its span; zero if the message waits or was skipped
-	waits   bool              // it is one of the versions
+	waits   bool              // it is placed at the end, with the versions
 	skipped bool              // it was left out
 }
 
-// commit commits the changes that fill makes to the chat, as of a time. It records whether there were any.
+// commit commits the changes that fill makes to the chat, with a time. It records whether there were any.
 func (s *loading) commit(ctx context.Context, at time.Time, fill func(c *change) error) error {
 	changed := false
 	err := s.change(ctx, s.from.Chat.ID, func(c *change) error {
@@ -60,13 +60,13 @@ func (s *loading) commit(ctx context.Context, at time.Time, fill func(c *change)
 }
 
 // checkUser returns an error if the store's chat has another user.
-func (s *loading) checkUser(is string) error {
-	user := cmp.Or(s.from.Chat.UserID, is)
-	return ChatUpdate{UserID: &user}.CheckUser(s.from.Chat.ID, is)
+func (s *loading) checkUser(stored string) error {
+	user := cmp.Or(s.from.Chat.UserID, stored)
+	return ChatUpdate{UserID: &user}.CheckUser(s.from.Chat.ID, stored)
 }
 
-// maxRounds limits how often a loading starts again after collections, and how often it looks for messages that
-// others have added after earlier versions in the meantime. The next loading does the rest.
+// maxRounds limits how often a loading starts again after collections. It also limits how often a loading adds messages
+// again that others have added after earlier versions in the meantime. The next loading does the rest.
 const maxRounds = 10
 
 // isCollected reports whether an error says that a span that existed is gone: it was deleted and collected in the

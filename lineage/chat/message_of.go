@@ -23,7 +23,7 @@ func (r *ThreadReader) Message(ctx context.Context, step *backend.Step, parent R
 	if err != nil {
 		return Message{}, err
 	}
-	m, err := r.tell(ctx, step, id)
+	m, err := r.message(ctx, step, id)
 	m.ChatID, m.ParentID = IDOfThread(r.thread), parent
 	return m, err
 }
@@ -41,7 +41,7 @@ func (r *ThreadReader) whole(ctx context.Context, at structure.SpanRef) iter.Seq
 	return func(yield func(Message, error) bool) {
 		length, err := r.store.Position(ctx, at)
 		if err == nil {
-			err = r.foresee(ctx, length)
+			err = r.findLaterVersions(ctx, length)
 		}
 		if err != nil {
 			yield(Message{}, err)
@@ -68,8 +68,8 @@ func (r *ThreadReader) chain(ctx context.Context, at structure.SpanRef, w struct
 	}
 }
 
-// tell returns the message at a step, with an id.
-func (r *ThreadReader) tell(ctx context.Context, step *backend.Step, id string) (Message, error) {
+// message returns the message at a step, with an id.
+func (r *ThreadReader) message(ctx context.Context, step *backend.Step, id string) (Message, error) {
 	u := &step.Span.Usages[0]
 	m := Message{ID: id, Name: roleOf(step), CreatedAt: u.CreatedAt.UnixMilli(), Origin: originOf(step)}
 	var err error

@@ -65,7 +65,7 @@ func (c *change) newBranch(ctx context.Context, b *Branch) (*lineage.Context, er
 	})
 	if errors.Is(err, ErrExists) {
 		taken := &Error{Subject: SubjectBranch, ID: b.Name, ChatID: b.ChatID, Err: ErrExists}
-		if is := new(lineage.SubjectError); errors.As(err, &is) && is.ID == b.ID {
+		if subject := new(lineage.SubjectError); errors.As(err, &subject) && subject.ID == b.ID {
 			taken.ID = b.ID
 		}
 		err = taken
@@ -162,20 +162,20 @@ func MoveAlong(ctx context.Context, store *lineage.Store, chatID, branchID strin
 
 func (s *state) moveHead(ctx context.Context, chatID, branchID string, head Ref, along bool) error {
 	return s.change(ctx, chatID, func(c *change) error {
-		_, is, err := c.branch(ctx, c.t, branchID)
+		_, current, err := c.branch(ctx, c.t, branchID)
 		if err != nil {
 			return err
 		}
 		to, err := c.position(ctx, head)
-		if err != nil || to == is.Tip {
+		if err != nil || to == current.Tip {
 			return err
 		}
 		if along {
-			if err := c.along(ctx, branchID, is.Tip, to); err != nil {
+			if err := c.along(ctx, branchID, current.Tip, to); err != nil {
 				return err
 			}
 		}
-		if err := c.move(ctx, is, to, "update branch head"); err != nil {
+		if err := c.move(ctx, current, to, "update branch head"); err != nil {
 			return err
 		}
 		return c.touch(ctx)

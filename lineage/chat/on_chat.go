@@ -37,14 +37,14 @@ func (s *onStore) CreateChat(ctx context.Context, c Chat) (Chat, error) {
 
 // UpsertChat implements Store.
 func (s *onStore) UpsertChat(ctx context.Context, c Chat) (Chat, error) {
-	is, err := s.newChat(ctx, c, true)
+	stored, err := s.newChat(ctx, c, true)
 	if err == nil {
-		err = c.CheckOpen(is)
+		err = c.CheckOpen(stored)
 	}
 	if err != nil {
 		return Chat{}, err
 	}
-	return is, nil
+	return stored, nil
 }
 
 // newChat creates a chat. An existing one is returned if reuse is set, else refused.
@@ -99,11 +99,11 @@ func (s *onStore) UpdateChat(ctx context.Context, id string, u ChatUpdate) (Chat
 // ChangeChat implements Store.
 func (s *onStore) ChangeChat(ctx context.Context, id string, update func(Chat) (ChatUpdate, error)) (Chat, error) {
 	err := s.change(ctx, id, func(c *change) error {
-		is, err := c.chatOf(ctx, c.t)
+		current, err := c.chatOf(ctx, c.t)
 		if err != nil {
 			return err
 		}
-		u, err := update(is)
+		u, err := update(current)
 		if err != nil {
 			return err
 		}
@@ -206,25 +206,25 @@ func InfoOf(ctx context.Context, store *lineage.Store, t *lineage.ThreadInfo) (C
 }
 
 func (s *state) chatInfo(ctx context.Context, t *lineage.ThreadInfo) (ChatInfo, error) {
-	is, err := s.from.Thread(ctx, t.ID)
+	thread, err := s.from.Thread(ctx, t.ID)
 	if err != nil {
 		return ChatInfo{}, err
 	}
-	reach, err := backend.ReachOf(ctx, s.from, is)
+	reach, err := backend.ReachOf(ctx, s.from, thread)
 	if err != nil {
 		return ChatInfo{}, err
 	}
 	branches, err := backend.BranchNames(ctx, s.from, t.ID, "", math.MaxInt)
-	return ChatInfo{Chat: chatAsOf(is, t.UpdatedAt), MessageCount: int(reach.Spans()), BranchCount: len(branches)}, err
+	return ChatInfo{Chat: chatAsOf(thread, t.UpdatedAt), MessageCount: int(reach.Spans()), BranchCount: len(branches)}, err
 }
 
 // DeleteChat implements Store.
 func (s *onStore) DeleteChat(ctx context.Context, id string, o DeleteOptions) (bool, error) {
-	is, err := s.thread(ctx, id)
+	thread, err := s.thread(ctx, id)
 	if err != nil {
 		return false, ignoreNotFound(err)
 	}
-	t, err := s.store.Thread(ctx, is.ID)
+	t, err := s.store.Thread(ctx, thread.ID)
 	if err == nil {
 		err = t.Delete(ctx, func(t *lineage.ThreadInfo) error {
 			if o.UserID != "" && o.UserID != t.UserID {

@@ -35,16 +35,16 @@ func (c *change) putCheckpoint(ctx context.Context, at structure.SpanRef, k *Che
 	if err != nil && !isNotFound(err) {
 		return err
 	}
-	if err != nil && k.ID != "" {
-		for _, err := range c.from.CheckpointsBySource(ctx, k.ID, c.t.ID) {
+	if isNew := err != nil; isNew && k.ID != "" {
+		for _, err := range c.from.CheckpointsBySource(ctx, k.ID, c.t.ID) { // the first one decides
 			if err == nil {
 				err = &Error{Subject: SubjectCheckpoint, ID: k.ID, Err: ErrExists}
 			}
 			return err
 		}
 	}
-	is, err := c.thread.SetCheckpoint(ctx, k.Name, lineage.CheckpointOptions{At: at, SourceID: k.ID, CreatedAt: moment(k.CreatedAt)})
-	k.ID = cmp.Or(is.SourceID, is.ID.String())
+	set, err := c.thread.SetCheckpoint(ctx, k.Name, lineage.CheckpointOptions{At: at, SourceID: k.ID, CreatedAt: moment(k.CreatedAt)})
+	k.ID = cmp.Or(set.SourceID, set.ID.String())
 	return err
 }
 

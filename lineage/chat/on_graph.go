@@ -50,7 +50,7 @@ func (s *state) nodes(ctx context.Context, t *structure.Thread) ([]GraphNode, er
 	for _, part := range reach.Extents() {
 		total += part.Last
 	}
-	if err := r.foresee(ctx, total); err != nil {
+	if err := r.findLaterVersions(ctx, total); err != nil {
 		return nil, err
 	}
 	var all []node

@@ -49,7 +49,7 @@ func (s *onStore) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[Me
 		}
 		last := length
 		for step := uint64(firstStep); last > 0; {
-			if err := r.foresee(ctx, 2*(length-last)); err != nil {
+			if err := r.findLaterVersions(ctx, 2*(length-last)); err != nil {
 				yield(Message{}, err)
 				return
 			}

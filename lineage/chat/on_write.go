@@ -53,12 +53,12 @@ func (s *state) add(ctx context.Context, m Message, replace bool) error {
 			return err
 		}
 		if known {
-			is, err := c.reading(c.t).MessageAt(ctx, at)
+			added, err := c.reading(c.t).MessageAt(ctx, at)
 			if err != nil {
 				return err
 			}
-			err = m.AgreesWith(is)
-			if err == nil || !replace || is.ParentID != m.ParentID {
+			err = m.AgreesWith(added)
+			if err == nil || !replace || added.ParentID != m.ParentID {
 				return err
 			}
 			if own, failed := c.addedAs(ctx, at, m.ID); !own || failed != nil {
@@ -96,7 +96,7 @@ func (s *state) add(ctx context.Context, m Message, replace bool) error {
 	})
 }
 
-// addedAs reports whether the message at a span was added with an id. Otherwise its id was derived from the span.
+// addedAs reports whether the message at a span was added with the id. Otherwise the id was derived from the span.
 func (c *change) addedAs(ctx context.Context, at structure.SpanRef, id string) (bool, error) {
 	step, err := c.step(ctx, at, backend.PathOptions{})
 	if err != nil {
@@ -193,7 +193,7 @@ func (s *onStore) Append(ctx context.Context, r AppendRequest) (Ref, error) {
 
 // branchToExtend returns the branch of a request. It must have the head that the request expects.
 func (c *change) branchToExtend(ctx context.Context, r *AppendRequest) (*lineage.Context, error) {
-	_, is, err := c.branch(ctx, c.t, r.BranchID)
+	_, head, err := c.branch(ctx, c.t, r.BranchID)
 	if err != nil {
 		return nil, err
 	}
@@ -201,12 +201,12 @@ func (c *change) branchToExtend(ctx context.Context, r *AppendRequest) (*lineage
 	if err != nil {
 		return nil, err
 	}
-	if at != is.Tip {
-		actual, err := c.reading(c.t).IDAt(ctx, is.Tip)
+	if at != head.Tip {
+		actual, err := c.reading(c.t).IDAt(ctx, head.Tip)
 		if err != nil {
 			return nil, err
 		}
 		return nil, &HeadError{BranchID: r.BranchID, Expected: r.ExpectedHead, Actual: actual}
 	}
-	return c.store.Context(ctx, is.ID)
+	return c.store.Context(ctx, head.ID)
 }

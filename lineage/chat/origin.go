@@ -6,10 +6,10 @@ import (
 
 // originOf returns the origin of the message at a step.
 func originOf(step *backend.Step) Origin {
-	is := step.Span.Usages[0].OriginWith(step.Blocks[0].Origin)
-	o := Origin{UserID: is.UserID, ModelID: is.ModelID, SourceID: is.SourceID}
-	if !is.ParentID.IsZero() {
-		o.DerivedFrom = is.ParentID.String()
+	origin := step.Span.Usages[0].OriginWith(step.Blocks[0].Origin)
+	o := Origin{UserID: origin.UserID, ModelID: origin.ModelID, SourceID: origin.SourceID}
+	if !origin.ParentID.IsZero() {
+		o.DerivedFrom = origin.ParentID.String()
 	}
 	return o
 }

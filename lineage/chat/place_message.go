@@ -27,7 +27,7 @@ type version struct {
 	message *message
 }
 
-// derive states what the message was derived from, unless the content is the same.
+// derive sets the content that the message was derived from, unless its own content is equal.
 func (m *message) derive(from content.ID) {
 	u := &m.content.Usages[0]
 	if from == u.Content {
@@ -48,15 +48,15 @@ func asData(m *Message) (place.Message, error) {
 		Kind: structure.MessageUsage, Role: i.Role, Type: i.Type, By: i.Origin.Attribution(), Origin: &origin,
 		SourceID: i.SourceID, Metadata: i.Metadata, CreatedAt: created,
 	}
-	is := place.Message{ID: m.ID}
+	out := place.Message{ID: m.ID}
 	var err error
-	is.Usages, err = write.Message(nil, head, i.Type, i.Body, is.Store)
-	for _, c := range is.Contents {
+	out.Usages, err = write.Message(nil, head, i.Type, i.Body, out.Store)
+	for _, c := range out.Contents {
 		if c.Block != nil {
 			c.Block.CreatedAt = created
 		}
 	}
-	return is, err
+	return out, err
 }
 
 // itemOf returns the content of a message, without its time and without what it was derived from.

@@ -21,8 +21,8 @@ type ThreadReader struct {
 	exact bool
 	// owned, when not nil, returns the number of spans of a run that may have ids of their own.
 	owned func(context.Context, structure.RunID) (uint64, error)
-	// later, when not nil, has the ids of messages that have later versions: see foresee.
-	later map[string]bool
+	// laterVersions, when not nil, has the ids of messages that have later versions: see findLaterVersions.
+	laterVersions map[string]bool
 }
 
 // NewThreadReader returns a reader of a thread in a state of a store. owned, when not nil, returns how many spans of
@@ -77,7 +77,7 @@ func (r *ThreadReader) isOwn(ctx context.Context, id string, at structure.SpanRe
 	if err != nil || !home || !r.thread.Keeps {
 		return home, err // only threads that keep their messages have versions
 	}
-	if r.later != nil && !r.later[id] {
+	if r.laterVersions != nil && !r.laterVersions[id] {
 		return true, nil
 	}
 	found, err := backend.FindFirst(ctx, r.from, id, r.thread.ID)
@@ -88,11 +88,11 @@ func (r *ThreadReader) isOwn(ctx context.Context, id string, at structure.SpanRe
 func (r *ThreadReader) isHome(ctx context.Context, run structure.RunID) (bool, error) {
 	home, known := r.home[run]
 	if !known {
-		is, err := r.from.Run(ctx, run)
+		info, err := r.from.Run(ctx, run)
 		if err != nil {
 			return false, err
 		}
-		home = is.Home == r.thread.Home()
+		home = info.Home == r.thread.Home()
 		r.home[run] = home
 	}
 	return home, nil

@@ -18,10 +18,10 @@ const (
 	lookupCost = 4
 )
 
-// foresee finds the messages of the chat that have later versions, if that costs less than looking up n messages. It
-// does nothing in a transaction, because what was added there is not among the runs.
-func (r *ThreadReader) foresee(ctx context.Context, n uint64) error {
-	if _, staged := r.from.(*write.Stage); staged || r.later != nil || r.owned != nil || !r.thread.Keeps || n <= fewMessages {
+// findLaterVersions finds the messages of the chat that have later versions, if that costs less than n lookups. It does nothing in
+// a transaction, because what the transaction adds is not in the runs that it reads.
+func (r *ThreadReader) findLaterVersions(ctx context.Context, n uint64) error {
+	if _, staged := r.from.(*write.Stage); staged || r.laterVersions != nil || r.owned != nil || !r.thread.Keeps || n <= fewMessages {
 		return nil
 	}
 	var runs []backend.Extent
@@ -54,6 +54,6 @@ func (r *ThreadReader) foresee(ctx context.Context, n uint64) error {
 			}
 		}
 	}
-	r.later = later
+	r.laterVersions = later
 	return nil
 }

@@ -19,8 +19,8 @@ func requireForeseen(t require.TestingT, store *lineage.Store, chatID string) (l
 	thread, err := s.thread(ctx, chatID)
 	require.NoError(t, err)
 	one, all := s.reading(thread), s.reading(thread)
-	require.NoError(t, all.foresee(ctx, 1<<20))
-	require.Equal(t, thread.Keeps, all.later != nil)
+	require.NoError(t, all.findLaterVersions(ctx, 1<<20))
+	require.Equal(t, thread.Keeps, all.laterVersions != nil)
 	for c, err := range s.from.Contexts(ctx, thread.ID, structure.ContextID{}) {
 		require.NoError(t, err)
 		if c.Tip.IsZero() {
@@ -37,7 +37,7 @@ func requireForeseen(t require.TestingT, store *lineage.Store, chatID string) (l
 		}
 		require.Equal(t, want, got)
 	}
-	return len(all.later)
+	return len(all.laterVersions)
 }
 
 // Long histories with versions of messages read as short ones do, forwards, backwards and as a graph, also in a

@@ -218,8 +218,8 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 		return err
 	}
 	at := write.Kept(write.Of(c.store).Now())
-	err = of.Update(ctx, func(is *lineage.ContextInfo) (err error) {
-		is.Metadata, err = renamed(is.Metadata, &b, name, at)
+	err = of.Update(ctx, func(info *lineage.ContextInfo) (err error) {
+		info.Metadata, err = renamed(info.Metadata, &b, name, at)
 		return err
 	})
 	if err != nil {

@@ -68,16 +68,16 @@ func (c *Changes) len() int {
 
 // Thread adds a change of a thread.
 func (c *Changes) Thread(id structure.ThreadID, more ThreadChange) {
-	is := c.Threads[id]
-	c.Threads[id] = ThreadChange{Deleted: is.Deleted || more.Deleted, Keeps: is.Keeps || more.Keeps}
+	change := c.Threads[id]
+	c.Threads[id] = ThreadChange{Deleted: change.Deleted || more.Deleted, Keeps: change.Keeps || more.Keeps}
 }
 
 // Context adds a change of a context.
 func (c *Changes) Context(id structure.ContextID, more ContextChange) {
-	is := c.Contexts[id]
+	change := c.Contexts[id]
 	c.Contexts[id] = ContextChange{
-		Stated: is.Stated || more.Stated, Moved: is.Moved || more.Moved, Summarized: is.Summarized || more.Summarized,
-		Deleted: is.Deleted || more.Deleted,
+		Stated: change.Stated || more.Stated, Moved: change.Moved || more.Moved, Summarized: change.Summarized || more.Summarized,
+		Deleted: change.Deleted || more.Deleted,
 	}
 }
 
@@ -110,15 +110,15 @@ func (c *Changes) add(r structure.Record) {
 }
 
 func (c *Changes) span(s *structure.Span) {
-	is, known := c.Runs[s.Ref.Run]
+	home, known := c.Runs[s.Ref.Run]
 	if !known {
-		is.First = s.Ref.Seq
+		home.First = s.Ref.Seq
 	}
-	is.Last = s.Ref.Seq
+	home.Last = s.Ref.Seq
 	for i := range s.Usages {
-		is.Renewed = is.Renewed || s.Usages[i].Lookup > 1
+		home.Renewed = home.Renewed || s.Usages[i].Lookup > 1
 	}
-	c.Runs[s.Ref.Run] = is
+	c.Runs[s.Ref.Run] = home
 }
 
 func (c *Changes) deletion(d *structure.Deletion) {

@@ -44,8 +44,8 @@ func (m Mark) Check(ctx context.Context, s *lineage.Store) error {
 }
 
 func (m Mark) checkStore(s *lineage.Store) error {
-	if is := s.ID(); !m.Store.IsZero() && m.Store != is {
-		return fmt.Errorf("store %v, derived data of store %v: %w", is, m.Store, ErrOtherStore)
+	if id := s.ID(); !m.Store.IsZero() && m.Store != id {
+		return fmt.Errorf("store %v, derived data of store %v: %w", id, m.Store, ErrOtherStore)
 	}
 	return nil
 }

@@ -107,10 +107,10 @@ func (w *Window[Tx]) Finish(ctx context.Context, do func(tx Tx) error) error {
 
 func (w *Window[Tx]) write(ctx context.Context, at backend.Cursor, do func(tx Tx) error) error {
 	p := w.pass
-	is := Mark{Store: p.Store.ID(), At: at, Seen: w.Head, Version: p.mark.Version + 1}
-	p.next = is
+	mark := Mark{Store: p.Store.ID(), At: at, Seen: w.Head, Version: p.mark.Version + 1}
+	p.next = mark
 	err := p.Target.Write(ctx, func(tx Tx) error {
-		swapped, err := p.Target.Swap(ctx, tx, p.mark, is)
+		swapped, err := p.Target.Swap(ctx, tx, p.mark, mark)
 		if err == nil && !swapped {
 			err = errOvertaken
 		}
@@ -122,7 +122,7 @@ func (w *Window[Tx]) write(ctx context.Context, at backend.Cursor, do func(tx Tx
 	if err != nil {
 		return err
 	}
-	p.mark = is
+	p.mark = mark
 	p.report.To = at
 	p.report.Transactions++
 	return nil

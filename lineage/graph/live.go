@@ -181,11 +181,11 @@ func (l *Live) Mark(context.Context) (derived.Mark, error) { return l.mark, nil 
 func (l *Live) Write(_ context.Context, do func(*Live) error) error { return do(l) }
 
 // Swap implements derived.Target.
-func (l *Live) Swap(_ context.Context, _ *Live, was, is derived.Mark) (bool, error) {
+func (l *Live) Swap(_ context.Context, _ *Live, was, now derived.Mark) (bool, error) {
 	if l.mark != was {
 		return false, nil
 	}
-	l.mark = is
+	l.mark = now
 	return true, nil
 }
 
@@ -319,17 +319,17 @@ func (k *kept) move(m *move) {
 		k.size++
 		k.Add(&Line{Run: e.Run.ID, After: k.Place(e.Run.Parent), Before: e.Run.Depth, Last: e.Last})
 	}
-	was, is := k.Place(k.tips[m.context]), k.Place(m.to)
+	was, now := k.Place(k.tips[m.context]), k.Place(m.to)
 	k.tips[m.context] = m.to
 	if m.context == k.active {
-		k.SetCurrent(is)
+		k.SetCurrent(now)
 	}
-	if was == is {
+	if was == now {
 		return
 	}
 	for _, l := range k.Labels[was] {
 		if l.Context == m.context {
-			k.Label(is, l)
+			k.Label(now, l)
 		}
 	}
 	// Labels may be in use by a caller, so they are not changed in place.

@@ -86,11 +86,11 @@ func Contexts(ctx context.Context, from backend.Reader, thread lineage.ThreadID,
 				yield(Context{}, err)
 				return
 			}
-			is := Context{c, KindBranch}
+			found := Context{c, KindBranch}
 			if !named[c.ID] {
-				is.Kind = KindOf(&lineage.ContextInfo{Set: c.Set, Base: c.Base, Parent: c.Parent, Metadata: c.Metadata})
+				found.Kind = KindOf(&lineage.ContextInfo{Set: c.Set, Base: c.Base, Parent: c.Parent, Metadata: c.Metadata})
 			}
-			if !yield(is, nil) {
+			if !yield(found, nil) {
 				return
 			}
 		}

@@ -57,10 +57,10 @@ func (t *Tokens) Sums() (input, output int64) {
 // Since returns the tokens between an earlier counter and this one. ok is false if the counter has decreased.
 func (t *Tokens) Since(before *Tokens) (d Tokens, ok bool) {
 	for k := range TokenKinds {
-		n, is := t.Get(k)
+		n, found := t.Get(k)
 		was, had := before.Get(k)
 		switch {
-		case !is:
+		case !found:
 			continue
 		case !had:
 			was = 0

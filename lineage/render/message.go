@@ -252,11 +252,11 @@ func (o *page) call(b *Block, c *transcript.ToolCall) {
 
 // result adds a result to a block.
 func (o *page) result(b *Block, r *transcript.ToolResult) {
-	is := &Result{Text: r.Text, Failed: r.Failed, Left: r.Left}
+	result := &Result{Text: r.Text, Failed: r.Failed, Left: r.Left}
 	for _, f := range r.Files {
-		is.Files = append(is.Files, o.file(r.From, f))
+		result.Files = append(result.Files, o.file(r.From, f))
 	}
-	b.Results = append(b.Results, is)
+	b.Results = append(b.Results, result)
 	b.Failed = b.Failed || r.Failed
 	switch {
 	case r.Exit != nil && *r.Exit != 0:
@@ -267,11 +267,11 @@ func (o *page) result(b *Block, r *transcript.ToolResult) {
 }
 
 func (o *page) file(from *transcript.Message, f *transcript.FileInfo) *File {
-	is := &File{Name: transcript.Start(f.String())}
+	file := &File{Name: transcript.Start(f.String())}
 	if o.Image != nil {
-		is.Src = o.Image(from, f)
+		file.Src = o.Image(from, f)
 	}
-	return is
+	return file
 }
 
 // languageOf returns the language of the input of a tool.

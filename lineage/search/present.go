@@ -30,17 +30,17 @@ func (p *present) close() {
 }
 
 // narrow removes from a place the threads and contexts that do not see it now, or are not in scope.
-func (p *present) narrow(ctx context.Context, is *searched.Place, seq int64) (err error) {
+func (p *present) narrow(ctx context.Context, place *searched.Place, seq int64) (err error) {
 	if p.state == nil {
 		if p.state, err = p.store.View().Snapshot(ctx); err != nil {
 			return err
 		}
 	}
-	threads, contexts := is.Threads, is.Contexts
-	is.Threads, is.Contexts = nil, nil
-	sees := func(r backend.Reach) bool { return r.Has(structure.SpanRef{Run: is.Run, Seq: uint64(seq)}) }
-	if is.Kind == searched.Summary {
-		_, err := p.state.Context(ctx, is.Owner)
+	threads, contexts := place.Threads, place.Contexts
+	place.Threads, place.Contexts = nil, nil
+	sees := func(r backend.Reach) bool { return r.Has(structure.SpanRef{Run: place.Run, Seq: uint64(seq)}) }
+	if place.Kind == searched.Summary {
+		_, err := p.state.Context(ctx, place.Owner)
 		if errors.Is(err, lineage.ErrNotFound) {
 			return nil
 		}
@@ -55,7 +55,7 @@ func (p *present) narrow(ctx context.Context, is *searched.Place, seq int64) (er
 			return err
 		}
 		if sees(r) {
-			is.Threads = append(is.Threads, id)
+			place.Threads = append(place.Threads, id)
 		}
 	}
 	for _, id := range contexts {
@@ -64,7 +64,7 @@ func (p *present) narrow(ctx context.Context, is *searched.Place, seq int64) (er
 			return err
 		}
 		if sees(r) {
-			is.Contexts = append(is.Contexts, id)
+			place.Contexts = append(place.Contexts, id)
 		}
 	}
 	return nil

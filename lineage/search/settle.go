@@ -88,8 +88,8 @@ func (f *writer) settleSummaries(ctx context.Context, id structure.ContextID) er
 
 // addSummary returns the number of the run of a summary.
 func (f *writer) addSummary(ctx context.Context, key []byte, r *structure.Summary) (n int64, err error) {
-	is, err := f.Get(ctx, `SELECT number FROM runs WHERE id = ?`, []any{key}, &n)
-	if err == nil && !is {
+	found, err := f.Get(ctx, `SELECT number FROM runs WHERE id = ?`, []any{key}, &n)
+	if err == nil && !found {
 		if n, err = f.NewRun(ctx, key, 0, 0, 0); err == nil {
 			err = f.Exec(ctx, `UPDATE runs SET last = 1 WHERE number = ?`, n)
 		}
@@ -124,7 +124,7 @@ func (f *writer) settleContent(ctx context.Context, id [32]byte) error {
 	for _, r := range searched.Readings {
 		of := searched.TextOf(id, r)
 		var text int64
-		if is, err := f.Get(ctx, `SELECT number FROM texts WHERE id = ?`, []any{of[:]}, &text); err != nil || !is {
+		if found, err := f.Get(ctx, `SELECT number FROM texts WHERE id = ?`, []any{of[:]}, &text); err != nil || !found {
 			if err != nil {
 				return err
 			}
@@ -186,8 +186,8 @@ func (f *writer) restore(ctx context.Context, id [32]byte) error {
 	}
 	all, err := f.Blobs(ctx, `SELECT DISTINCT of FROM tips WHERE of >= ? AND of < ?`, []byte{searched.OfSummary}, []byte{searched.OfSummary + 1})
 	for _, of := range all {
-		id, is := searched.SummarizedIn(of)
-		if !is {
+		id, ok := searched.SummarizedIn(of)
+		if !ok {
 			return fmt.Errorf("summaries of context %x: %w", of, derivedfile.ErrUseless)
 		}
 		f.Changes.Context(id, derived.ContextChange{Summarized: true})

@@ -144,8 +144,8 @@ func runOf(key []byte, kind structure.UsageKind) (id structure.RunID, of structu
 	if kind != searched.Summary && len(key) == len(id) {
 		return structure.RunID(key), of, nil
 	}
-	of, summary, is := searched.SummaryOf(key)
-	if !is || kind != searched.Summary {
+	of, summary, ok := searched.SummaryOf(key)
+	if !ok || kind != searched.Summary {
 		err = fmt.Errorf("run %x: %w", key, derivedfile.ErrUseless)
 	}
 	return structure.RunID(summary), of, err
@@ -167,7 +167,7 @@ func (v *fileView) seenBy(ctx context.Context, s *searched.Scope, a searched.Add
 		if err := scan(&thread, &id, &of); err != nil {
 			return fmt.Errorf("%w: %w", derivedfile.ErrUseless, err)
 		}
-		if context, is := searched.SummarizedIn(of); is {
+		if context, ok := searched.SummarizedIn(of); ok {
 			id = context[:]
 		}
 		switch {

@@ -257,9 +257,9 @@ var boxes = map[string]string{"completed": "[x]", "in_progress": "[>]", "pending
 
 // replaced returns a replacement of a text as the lines of a diff. Of the lines that both texts share at the start
 // and the end, only the nearest three are kept.
-func replaced(was, is string) string {
+func replaced(was, now string) string {
 	const context = 3
-	old, current := lines(was), lines(is)
+	old, current := lines(was), lines(now)
 	same := min(len(old), len(current))
 	head := 0
 	for head < same && old[head] == current[head] {

@@ -11,42 +11,42 @@ import (
 
 // result returns the description of a result.
 func (r *reader) result(p *message.Part) *ToolResult {
-	is := &ToolResult{From: r.m, ID: p.CallID, Tool: p.Tool, Failed: p.Failed}
+	result := &ToolResult{From: r.m, ID: p.CallID, Tool: p.Tool, Failed: p.Failed}
 	var said []string
 	for i := range p.Output {
 		switch out := &p.Output[i]; {
 		case out.Kind == message.FileKind:
-			is.Files = append(is.Files, fileOf(out))
+			result.Files = append(result.Files, fileOf(out))
 		default:
 			if text := out.String(); text != "" {
 				said = append(said, text)
 			}
 		}
 	}
-	text := is.status(strings.Join(said, "\n\n"))
+	text := result.status(strings.Join(said, "\n\n"))
 	if r.meta.result != nil {
-		is.recorded(r.meta.result)
+		result.recorded(r.meta.result)
 		r.meta.result = nil // it describes the first result of the message
 	}
-	is.Failed = is.Failed || is.Exit != nil && *is.Exit != 0
-	is.Text, is.Left = r.o.cut(text)
-	return is
+	result.Failed = result.Failed || result.Exit != nil && *result.Exit != 0
+	result.Text, result.Left = r.o.cut(text)
+	return result
 }
 
 // statusLines are the first lines of results with an exit status.
 var statusLines = []string{"Exit code ", "Exit code: ", "Process exited with code "}
 
 // status sets Exit and Failed from the text of a result, and returns the text without a wrapper.
-func (is *ToolResult) status(text string) string {
+func (r *ToolResult) status(text string) string {
 	if inside, ok := strings.CutPrefix(text, "<tool_use_error>"); ok {
-		is.Failed = true
+		r.Failed = true
 		return strings.TrimSuffix(strings.TrimRight(inside, "\n"), "</tool_use_error>")
 	}
 	if raw := bytes.TrimSpace([]byte(text)); rawjson.IsObject(raw) && rawjson.Check(raw) == nil {
 		exit, output := rawjson.Get(rawjson.Get(raw, "metadata"), "exit_code"), rawjson.Get(raw, "output")
 		members, _ := membersOf(raw)
 		if exit != nil && rawjson.IsString(output) && len(members) == 2 {
-			is.exited(string(exit))
+			r.exited(string(exit))
 			return rawjson.Str(output)
 		}
 		return text
@@ -54,25 +54,25 @@ func (is *ToolResult) status(text string) string {
 	first, _, _ := strings.Cut(text, "\n")
 	for _, start := range statusLines {
 		if code, ok := strings.CutPrefix(first, start); ok {
-			is.exited(code)
+			r.exited(code)
 		}
 	}
 	return text
 }
 
-func (is *ToolResult) exited(code string) {
+func (r *ToolResult) exited(code string) {
 	if n, err := strconv.Atoi(strings.TrimSpace(code)); err == nil {
-		is.Exit = &n
+		r.Exit = &n
 	}
 }
 
 // recorded sets what the metadata of a message states about its result.
-func (is *ToolResult) recorded(record []byte) {
+func (r *ToolResult) recorded(record []byte) {
 	if !rawjson.IsObject(record) {
 		return
 	}
-	is.diff = hunks(record)
+	r.diff = hunks(record)
 	if code := rawjson.Get(record, "exitCode"); code != nil {
-		is.exited(string(code))
+		r.exited(string(code))
 	}
 }

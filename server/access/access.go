@@ -156,8 +156,8 @@ func Open(config string, store structure.StoreID) *File {
 func (f *File) Host(ctx context.Context) (string, error) {
 	c, err := f.load()
 	if err == nil && c.Host == "" {
-		err = f.change(ctx, func(is *content) error {
-			c = *is
+		err = f.change(ctx, func(tokens *content) error {
+			c = *tokens
 			return nil
 		})
 	}
@@ -215,9 +215,9 @@ func (f *File) Check(secret string, now time.Time) (Token, error) {
 	if err != nil {
 		return Token{}, err
 	}
-	is, found := []byte(hash(secret)), -1
+	sum, found := []byte(hash(secret)), -1
 	for i := range c.Tokens {
-		if subtle.ConstantTimeCompare(is, []byte(c.Tokens[i].Hash)) == 1 {
+		if subtle.ConstantTimeCompare(sum, []byte(c.Tokens[i].Hash)) == 1 {
 			found = i
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Space returns what is before the source ids that callers of a scope choose in a thread of it: each user, or with projects alone
-// each project, has a space of ids. So an id that is taken elsewhere is free here, and no caller learns which ids others have: ids
-// are derived from source ids. It is empty for the whole store.
+// Space returns the prefix of the source ids that callers of the scope choose in a thread. Each user, or with projects alone each
+// project, has a space of ids of its own. So an id that is taken elsewhere is free here, and no caller learns which ids others
+// have, though ids are derived from source ids. The prefix is empty for the whole store.
 func (s *Scope) Space(t *lineage.ThreadInfo) string {
 	switch {
 	case s.All():
@@ -24,8 +24,8 @@ func (s *Scope) Space(t *lineage.ThreadInfo) string {
 	return spaceOf("project", projectOf(t))
 }
 
-// Names returns the source ids that a name of a caller can stand for, the likeliest first: in the spaces of the scope, and in the
-// one of the store, where what is not of the scope may have it.
+// Names returns the source ids that a name of a caller can stand for, the likeliest first: that in each space of the scope, and
+// the name itself. The last one may belong to a thread outside the scope.
 func (s *Scope) Names(name string) (all []string) {
 	kind, of := "user", s.Users
 	if len(of) == 0 {
@@ -40,7 +40,7 @@ func (s *Scope) Names(name string) (all []string) {
 // Chosen returns a source id as a caller of the scope chose it.
 func (s *Scope) Chosen(sourceID string) string {
 	for _, space := range s.Names("") {
-		if chosen, is := strings.CutPrefix(sourceID, space); is {
+		if chosen, ok := strings.CutPrefix(sourceID, space); ok {
 			return chosen
 		}
 	}

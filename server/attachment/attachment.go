@@ -117,8 +117,8 @@ func (s *Sender) image(r *http.Request, body io.ReadSeeker) (string, error) {
 		return "", err
 	}
 	read := &reader{r: body}
-	is, format, err := image.DecodeConfig(read)
-	if err != nil || is.Width <= 0 || is.Height <= 0 || is.Width > maxPixels/is.Height {
+	config, format, err := image.DecodeConfig(read)
+	if err != nil || config.Width <= 0 || config.Height <= 0 || config.Width > maxPixels/config.Height {
 		return "", read.err
 	}
 	kind := "image/" + format

@@ -38,7 +38,7 @@ func (c *answeringConnection) Read(ctx context.Context) (jsonrpc.Message, error)
 		c.drain(ctx)
 		return nil, err
 	}
-	if r, is := message.(*jsonrpc.Request); is {
+	if r, ok := message.(*jsonrpc.Request); ok {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		switch {
@@ -47,7 +47,7 @@ func (c *answeringConnection) Read(ctx context.Context) (jsonrpc.Message, error)
 		case r.Method == "notifications/cancelled": // it has no answer
 			var of struct{ RequestID any }
 			if json.Unmarshal(r.Params, &of) == nil {
-				if n, is := of.RequestID.(float64); is {
+				if n, ok := of.RequestID.(float64); ok {
 					of.RequestID = int64(n)
 				}
 				delete(c.waiting, of.RequestID)
@@ -59,7 +59,7 @@ func (c *answeringConnection) Read(ctx context.Context) (jsonrpc.Message, error)
 
 func (c *answeringConnection) Write(ctx context.Context, message jsonrpc.Message) error {
 	err := c.Connection.Write(ctx, message)
-	if r, is := message.(*jsonrpc.Response); is {
+	if r, ok := message.(*jsonrpc.Response); ok {
 		c.mu.Lock()
 		delete(c.waiting, r.ID.Raw())
 		c.mu.Unlock()

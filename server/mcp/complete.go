@@ -30,18 +30,18 @@ func (s *Service) complete(ctx context.Context, client *Client, r *mcp.CompleteR
 		if r.Params.Context != nil {
 			given = r.Params.Context.Arguments
 		}
-		is := r.Params.Argument
-		if err := checked(is.Name, is.Value, given["thread"]); err != nil {
+		argument := r.Params.Argument
+		if err := checked(argument.Name, argument.Value, given["thread"]); err != nil {
 			return nil, err
 		}
 		var values []string
-		switch is.Name {
+		switch argument.Name {
 		case "thread":
-			values, err = c.completeThread(ctx, is.Value)
+			values, err = c.completeThread(ctx, argument.Value)
 		case "position", "a", "b":
-			values, err = c.completePosition(ctx, given["thread"], is.Value)
+			values, err = c.completePosition(ctx, given["thread"], argument.Value)
 		case "name":
-			values, err = c.completeDocument(ctx, given["thread"], is.Value)
+			values, err = c.completeDocument(ctx, given["thread"], argument.Value)
 		}
 		if err != nil {
 			return nil, err

@@ -36,7 +36,7 @@ func (s *Service) failure(ctx context.Context, what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if !slices.ContainsFunc(said, func(is error) bool { return errors.Is(err, is) }) {
+	if !slices.ContainsFunc(said, func(known error) bool { return errors.Is(err, known) }) {
 		s.o.Logger.Error("failed", "tool", what, "err", err)
 		return errInside
 	}

@@ -56,11 +56,11 @@ func (in *threadsInput) query() (q lineage.ThreadQuery, err error) {
 		return q, err
 	}
 	if in.Agent != "" {
-		is, err := json.Marshal(in.Agent)
+		value, err := json.Marshal(in.Agent)
 		if err != nil {
 			return q, err
 		}
-		q.Metadata = []lineage.MetadataIs{{Key: archive.KeyAgent, Value: is}}
+		q.Metadata = []lineage.MetadataIs{{Key: archive.KeyAgent, Value: value}}
 	}
 	if q.After, err = backend.ParsePageToken(in.After); err != nil {
 		return q, fmt.Errorf("after: %w: %w", lineage.ErrInvalid, err)
@@ -132,9 +132,9 @@ const maxTitle = 200
 
 // title returns the title under which a thread is shown.
 func (c *call) title(ctx context.Context, info *lineage.ThreadInfo) (string, error) {
-	is := *info
-	is.SourceID = c.scope.Chosen(is.SourceID)
-	title, err := c.o.Store.ShownTitle(ctx, is)
+	shown := *info
+	shown.SourceID = c.scope.Chosen(shown.SourceID)
+	title, err := c.o.Store.ShownTitle(ctx, shown)
 	return cut(plain.Line(title), maxTitle), err
 }
 
@@ -242,9 +242,9 @@ func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, er
 		if err != nil {
 			return false, err
 		}
-		is := records.NewHitThread(t)
-		is.SourceID, is.Title = c.scope.Chosen(is.SourceID), cut(is.Title, maxHitTitle)
-		if h.Threads = append(h.Threads, is); len(h.Threads) > 1 {
+		thread := records.NewHitThread(t)
+		thread.SourceID, thread.Title = c.scope.Chosen(thread.SourceID), cut(thread.Title, maxHitTitle)
+		if h.Threads = append(h.Threads, thread); len(h.Threads) > 1 {
 			continue
 		}
 		title, err := c.title(ctx, &lineage.ThreadInfo{ID: t.ID, SourceID: t.SourceID, Title: t.Title, Active: t.Active})

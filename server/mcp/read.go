@@ -278,8 +278,8 @@ func (p *printer) print(items []*transcript.Item) {
 	}
 }
 
-func blank(is bool) string {
-	if is {
+func blank(yes bool) string {
+	if yes {
 		return "\n"
 	}
 	return ""

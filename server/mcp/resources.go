@@ -39,13 +39,13 @@ func (r *registry) resources() {
 	list := r.listResources
 	r.server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
-			if asked, is := request.(*mcp.ListResourcesRequest); is && method == "resources/list" {
+			if asked, ok := request.(*mcp.ListResourcesRequest); ok && method == "resources/list" {
 				result, err := guarded(r.Service, method, func() (*mcp.ListResourcesResult, error) { return list(ctx, asked) })
 				if err != nil || r.o.More == nil {
 					return result, err
 				}
 				more, err := next(ctx, method, request)
-				if further, is := more.(*mcp.ListResourcesResult); is && err == nil {
+				if further, ok := more.(*mcp.ListResourcesResult); ok && err == nil {
 					result.Resources = append(further.Resources, result.Resources...)
 				}
 				return result, err
@@ -124,9 +124,9 @@ func (r *registry) readResource(ctx context.Context, request *mcp.ReadResourceRe
 
 // splitURI splits the URI of a resource. kind is empty for a conversation; otherwise it is at or document.
 func splitURI(uri string) (thread, kind, name string, err error) {
-	rest, is := strings.CutPrefix(uri, uriPrefix)
+	rest, ok := strings.CutPrefix(uri, uriPrefix)
 	parts := strings.SplitN(rest, "/", 3)
-	if !is || len(uri) > maxText || len(parts) != 1 && (len(parts) != 3 || parts[1] != "at" && parts[1] != "document") {
+	if !ok || len(uri) > maxText || len(parts) != 1 && (len(parts) != 3 || parts[1] != "at" && parts[1] != "document") {
 		return "", "", "", fmt.Errorf("resource %.80q: %w", uri, lineage.ErrNotFound)
 	}
 	for i := range parts {
@@ -161,12 +161,12 @@ func (c *call) document(ctx context.Context, uri, thread, name string) (*mcp.Rea
 	if err != nil {
 		return nil, err
 	}
-	is := &mcp.ResourceContents{URI: uri, MIMEType: plain.Line(e.Type), Meta: mcp.Meta{"lineage/notice": quotedNotice}}
+	contents := &mcp.ResourceContents{URI: uri, MIMEType: plain.Line(e.Type), Meta: mcp.Meta{"lineage/notice": quotedNotice}}
 	if records.IsText(e.Type) && string(body) == plain.Text(string(body)) {
-		is.Text = string(body)
+		contents.Text = string(body)
 	} else {
-		is.Blob = body
+		contents.Blob = body
 	}
 	note := fmt.Sprintf("Revision %d of a document, %s.", e.Revision, quotedNotice)
-	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri + "#notice", MIMEType: "text/plain", Text: note}, is}}, nil
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri + "#notice", MIMEType: "text/plain", Text: note}, contents}}, nil
 }

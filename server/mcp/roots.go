@@ -80,7 +80,7 @@ func roots(ctx context.Context, s *mcp.ServerSession) (folders []string, err err
 	if s == nil || s.InitializeParams() == nil {
 		return nil, nil
 	}
-	if is := s.InitializeParams(); is.ProtocolVersion >= withoutRoots || is.Capabilities == nil || is.Capabilities.RootsV2 == nil {
+	if client := s.InitializeParams(); client.ProtocolVersion >= withoutRoots || client.Capabilities == nil || client.Capabilities.RootsV2 == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, rootsTime)

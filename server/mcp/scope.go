@@ -52,8 +52,8 @@ func (c *call) threads(ctx context.Context, q lineage.ThreadQuery) iter.Seq2[*li
 		q.User = &c.scope.Users[0]
 	}
 	if len(c.scope.Projects) == 1 {
-		is, _ := json.Marshal(c.scope.Projects[0]) // strings always marshal
-		q.Metadata = append(q.Metadata, lineage.MetadataIs{Key: archive.KeyProject, Value: is})
+		value, _ := json.Marshal(c.scope.Projects[0]) // strings always marshal
+		q.Metadata = append(q.Metadata, lineage.MetadataIs{Key: archive.KeyProject, Value: value})
 	}
 	return func(yield func(*lineage.ListedThread, error) bool) {
 		for t, err := range c.o.Store.Threads(ctx, q) {

@@ -30,7 +30,7 @@ func (r *registry) tools() {
 // checkCalls refuses calls of tools with wrong arguments.
 func (r *registry) checkCalls(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
-		if c, is := request.(*mcp.CallToolRequest); is && c.Params != nil && r.checks[c.Params.Name] != nil {
+		if c, ok := request.(*mcp.CallToolRequest); ok && c.Params != nil && r.checks[c.Params.Name] != nil {
 			if err := r.checks[c.Params.Name](c.Params.Arguments); err != nil {
 				result := &mcp.CallToolResult{}
 				result.SetError(r.failure(ctx, c.Params.Name, err))

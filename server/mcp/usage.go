@@ -107,8 +107,8 @@ func keysOf(r *records.Usage, by []string) string {
 	var keys []string
 	for _, key := range by {
 		text := "-"
-		if is := all[key]; is != nil && *is != "" {
-			text = *is
+		if value := all[key]; value != nil && *value != "" {
+			text = *value
 		}
 		keys = append(keys, text)
 	}

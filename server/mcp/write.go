@@ -152,16 +152,16 @@ func (c *call) checkpoint(ctx context.Context, in *checkpointInput) (*answer, er
 	if at.Span.IsZero() {
 		return nil, fmt.Errorf("checkpoint %q: no message at %q: %w", in.Name, in.At, lineage.ErrInvalid)
 	}
-	is, err := at.home.SetCheckpoint(ctx, in.Name, lineage.CheckpointOptions{At: at.Span})
+	set, err := at.home.SetCheckpoint(ctx, in.Name, lineage.CheckpointOptions{At: at.Span})
 	if err != nil {
 		return nil, err
 	}
-	r, err := records.OfCheckpoint(ctx, c.o.Store, at.home, is)
+	r, err := records.OfCheckpoint(ctx, c.o.Store, at.home, set)
 	if err != nil {
 		return nil, err
 	}
 	a := newAnswer(0)
-	a.head = fmt.Sprintf("Checkpoint %q names message %d.", plain.Line(is.Name), r.Position)
+	a.head = fmt.Sprintf("Checkpoint %q names message %d.", plain.Line(set.Name), r.Position)
 	_, err = a.add(r)
 	return a, err
 }

@@ -75,30 +75,30 @@ func (p *Page) rename(w http.ResponseWriter, r *http.Request) error {
 
 // shown returns the history that a form refers to, and its tip when the form was displayed. The error is errMoved if
 // another branch has become active.
-func (p *Page) shown(w http.ResponseWriter, r *http.Request) (is *place, tip lineage.SpanRef, err error) {
+func (p *Page) shown(w http.ResponseWriter, r *http.Request) (place *place, tip lineage.SpanRef, err error) {
 	f, err := form(w, r)
 	if err != nil {
 		return nil, tip, err
 	}
-	if is, err = p.placeOf(r, f.Get("in")); err != nil {
+	if place, err = p.placeOf(r, f.Get("in")); err != nil {
 		return nil, tip, err
 	}
-	if is.Context != f.Get("context") {
+	if place.Context != f.Get("context") {
 		return nil, tip, errMoved
 	}
 	if tip, err = structure.ParseSpanRef(f.Get("tip")); err != nil {
 		return nil, tip, refuse("%.80q is no message.", f.Get("tip"))
 	}
-	return is, tip, nil
+	return place, tip, nil
 }
 
 // nameAt returns the name in a form, and the message at the form's position in its history. The error is errMoved if
 // the history is no longer a continuation of the displayed one.
-func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, is *place, ref lineage.SpanRef, err error) {
+func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, place *place, ref lineage.SpanRef, err error) {
 	if name, err = given(w, r, "name"); err != nil {
 		return name, nil, ref, err
 	}
-	is, tip, err := p.shown(w, r)
+	place, tip, err := p.shown(w, r)
 	if err != nil {
 		return name, nil, ref, err
 	}
@@ -109,7 +109,7 @@ func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, is *
 	if err != nil {
 		return name, nil, ref, err
 	}
-	common, err := p.o.Store.CommonPrefix(r.Context(), tip, is.Tip)
+	common, err := p.o.Store.CommonPrefix(r.Context(), tip, place.Tip)
 	if err != nil {
 		return name, nil, ref, err
 	}
@@ -121,49 +121,49 @@ func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, is *
 		return name, nil, ref, notPosition(r.PostForm.Get("at"))
 	}
 	ref, err = p.o.Store.At(r.Context(), tip, at)
-	return name, is, ref, err
+	return name, place, ref, err
 }
 
 // fork creates a branch after a message.
 func (p *Page) fork(w http.ResponseWriter, r *http.Request) error {
-	name, is, ref, err := p.nameAt(w, r)
+	name, at, ref, err := p.nameAt(w, r)
 	if err != nil {
 		return err
 	}
 	o := lineage.BranchOptions{At: ref}
-	if is.Context != "" {
-		if o.From, err = p.contextOf(r.Context(), is); err != nil {
+	if at.Context != "" {
+		if o.From, err = p.contextOf(r.Context(), at); err != nil {
 			return err
 		}
 	}
-	c, err := is.Thread.CreateBranch(r.Context(), name, o)
+	c, err := at.Thread.CreateBranch(r.Context(), name, o)
 	if err != nil {
 		return err
 	}
-	return done(w, r, &place{ID: is.ID, In: c.ID().String()}, "Branch "+name+" continues here")
+	return done(w, r, &place{ID: at.ID, In: c.ID().String()}, "Branch "+name+" continues here")
 }
 
 func (p *Page) checkpoint(w http.ResponseWriter, r *http.Request) error {
-	name, is, ref, err := p.nameAt(w, r)
+	name, place, ref, err := p.nameAt(w, r)
 	if err != nil {
 		return err
 	}
-	if _, err := is.Thread.SetCheckpoint(r.Context(), name, lineage.CheckpointOptions{At: ref}); err != nil {
+	if _, err := place.Thread.SetCheckpoint(r.Context(), name, lineage.CheckpointOptions{At: ref}); err != nil {
 		return err
 	}
-	return done(w, r, is, "Checkpoint "+name+" set")
+	return done(w, r, place, "Checkpoint "+name+" set")
 }
 
 // undo reverts the last move of a branch.
 func (p *Page) undo(w http.ResponseWriter, r *http.Request) error {
-	is, tip, err := p.shown(w, r)
+	place, tip, err := p.shown(w, r)
 	if err != nil {
 		return err
 	}
-	if is.Context == "" {
+	if place.Context == "" {
 		return refuse("There is no branch here that could be moved.")
 	}
-	c, err := p.contextOf(r.Context(), is)
+	c, err := p.contextOf(r.Context(), place)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (p *Page) undo(w http.ResponseWriter, r *http.Request) error {
 		if err := c.UndoFrom(r.Context(), tip); err != nil {
 			return err
 		}
-		return done(w, r, is, "Undone")
+		return done(w, r, place, "Undone")
 	}
 	return refuse("There is nothing to undo: this branch was never moved back or replaced.")
 }
@@ -187,15 +187,15 @@ type deleteView struct {
 }
 
 func (p *Page) askDelete(w http.ResponseWriter, r *http.Request) error {
-	is, err := p.placeOf(r, "")
+	place, err := p.placeOf(r, "")
 	if err != nil {
 		return err
 	}
-	v := &deleteView{place: is}
-	if v.Messages, v.Branches, err = p.size(r.Context(), is.Thread); err != nil {
+	v := &deleteView{place: place}
+	if v.Messages, v.Branches, err = p.size(r.Context(), place.Thread); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "delete", &view{Title: "Delete " + is.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "delete", &view{Title: "Delete " + place.Title, Body: v})
 }
 
 // size returns the number of messages and branches of a thread.

@@ -17,15 +17,15 @@ var narrow = scale{row: 24, lane: 11, start: 8, most: 66, least: 6}
 
 // besideOf returns the part of a thread's graph around a position, to be displayed beside the conversation. It is nil
 // if the graph has nothing but this history.
-func (p *Page) besideOf(ctx context.Context, is *place, at uint64) (*graphView, error) {
-	v := &graphView{place: is}
-	err := p.graphs.Read(ctx, is.Info.ID, func(g *graph.Graph) error {
+func (p *Page) besideOf(ctx context.Context, place *place, at uint64) (*graphView, error) {
+	v := &graphView{place: place}
+	err := p.graphs.Read(ctx, place.Info.ID, func(g *graph.Graph) error {
 		d := g.Draw(graph.Options{Lanes: besideLanes})
 		v.Total = len(d.Rows)
 		if d.Lanes < 2 && v.Total < 3 {
 			return nil
 		}
-		near, on := 0, g.Place(is.Tip).On()
+		near, on := 0, g.Place(place.Tip).On()
 		shown := func(r *graph.Row) bool { return r.At <= on[r.Line] }
 		for i := range d.Rows { // positions start again with each beginning of the thread
 			if r := &d.Rows[i]; shown(r) && r.Position() <= at {
@@ -37,7 +37,7 @@ func (p *Page) besideOf(ctx context.Context, is *place, at uint64) (*graphView, 
 		v.picture(d, narrow, end)
 		for i, row := range v.Rows {
 			if row.On = shown(&d.Rows[v.From+i]); row.On {
-				row.Href = is.Href(row.Position)
+				row.Href = place.Href(row.Position)
 			}
 		}
 		return nil
@@ -54,11 +54,11 @@ func (p *Page) sendBeside(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	is, err := p.placeOf(r, r.URL.Query().Get("in"))
+	place, err := p.placeOf(r, r.URL.Query().Get("in"))
 	if err != nil {
 		return err
 	}
-	v, err := p.besideOf(r.Context(), is, at)
+	v, err := p.besideOf(r.Context(), place, at)
 	if err != nil {
 		return err
 	}

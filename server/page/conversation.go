@@ -24,16 +24,16 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	is, err := p.placeOf(r, r.URL.Query().Get("in"))
+	place, err := p.placeOf(r, r.URL.Query().Get("in"))
 	if err != nil {
 		return err
 	}
-	v := &conversationView{place: is, Notice: r.URL.Query().Get("did")}
-	if v.Length, err = p.o.Store.Position(ctx, is.Tip); err != nil {
+	v := &conversationView{place: place, Notice: r.URL.Query().Get("did")}
+	if v.Length, err = p.o.Store.Position(ctx, place.Tip); err != nil {
 		return err
 	}
 	if to := r.URL.Query().Get("prompt"); to != "" { // the next or previous one, or if there is none the message itself
-		found, err := p.outlines.prompt(ctx, is.Tip, v.Length, min(at, v.Length+1), to == "previous")
+		found, err := p.outlines.prompt(ctx, place.Tip, v.Length, min(at, v.Length+1), to == "previous")
 		if err != nil {
 			return err
 		}
@@ -45,14 +45,14 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 		return p.inside(w, r, v)
 	}
 	var items []*transcript.Item
-	if items, err = p.items(ctx, is, lineage.Window{From: v.From, To: v.To}, around); err != nil {
+	if items, err = p.items(ctx, place, lineage.Window{From: v.From, To: v.To}, around); err != nil {
 		return err
 	}
-	v.Messages = p.rendered(ctx, is, items)
+	v.Messages = p.rendered(ctx, place, items)
 	if err := p.addRetries(ctx, v); err != nil {
 		return err
 	}
-	if v.subagents, err = p.subagentsOf(ctx, is); err != nil {
+	if v.subagents, err = p.subagentsOf(ctx, place); err != nil {
 		return err
 	}
 	if err := p.addSubagents(ctx, v, items); err != nil {
@@ -69,10 +69,10 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 	if err := p.besides(ctx, v); err != nil {
 		return err
 	}
-	if v.Graph, err = p.besideOf(ctx, is, cmp.Or(at, v.To)); err != nil {
+	if v.Graph, err = p.besideOf(ctx, place, cmp.Or(at, v.To)); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "conversation", &view{Title: is.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "conversation", &view{Title: place.Title, Body: v})
 }
 
 // windowOf returns the window of a history around at, starting at from, ending at to, or at the end of the history.

@@ -82,9 +82,9 @@ func (p *Page) editableOf(ctx context.Context, ref lineage.SpanRef, index int) (
 		return nil, err
 	}
 	e := &editable{}
-	for _, is := range entries {
-		if is.Index == index {
-			e.Entry = is
+	for _, entry := range entries {
+		if entry.Index == index {
+			e.Entry = entry
 		}
 	}
 	switch {
@@ -179,18 +179,18 @@ func positionGiven(q url.Values) (at uint64, index int, err error) {
 // askEdit shows the form for editing a message, and the messages that follow it.
 func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	is, err := p.placeOf(r, r.URL.Query().Get("in"))
+	place, err := p.placeOf(r, r.URL.Query().Get("in"))
 	if err != nil {
 		return err
 	}
-	if is.Context == "" {
+	if place.Context == "" {
 		return refuse("Only a message of a branch can be edited: open the branch.")
 	}
-	v := &editView{place: is}
+	v := &editView{place: place}
 	if v.At, v.Index, err = positionGiven(r.URL.Query()); err != nil {
 		return err
 	}
-	ref, err := p.o.Store.At(ctx, is.Tip, v.At)
+	ref, err := p.o.Store.At(ctx, place.Tip, v.At)
 	if err != nil {
 		return err
 	}
@@ -199,12 +199,12 @@ func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v.Text, v.JSON, v.Mark = e.text, e.isJSON, markOf(e.text)
-	length, err := p.o.Store.Position(ctx, is.Tip)
+	length, err := p.o.Store.Position(ctx, place.Tip)
 	if err != nil {
 		return err
 	}
 	v.After = length - v.At
-	signs, err := p.outlines.of(ctx, is.Tip)
+	signs, err := p.outlines.of(ctx, place.Tip)
 	if err != nil {
 		return err
 	}
@@ -219,10 +219,10 @@ func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if v.Name, err = p.freeName(ctx, is.Thread); err != nil {
+	if v.Name, err = p.freeName(ctx, place.Thread); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "edit", &view{Title: "Edit · " + is.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "edit", &view{Title: "Edit · " + place.Title, Body: v})
 }
 
 // listFollowing lists the first messages after the edited one.
@@ -269,11 +269,11 @@ func (p *Page) edit(w http.ResponseWriter, r *http.Request) error {
 	if err := r.ParseForm(); err != nil {
 		return refuse("The form cannot be read: %v.", err)
 	}
-	name, is, ref, err := p.nameAt(w, r)
+	name, shown, ref, err := p.nameAt(w, r)
 	if err != nil {
 		return err
 	}
-	if is.Context == "" {
+	if shown.Context == "" {
 		return refuse("Only a message of a branch can be edited: open the branch.")
 	}
 	at, index, err := positionGiven(r.PostForm)
@@ -298,14 +298,14 @@ func (p *Page) edit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o := lineage.EditOptions{Index: index, Thread: is.Info.ID, Metadata: []byte(`{"made_by":"` + string(graph.KindEdit) + `"}`)}
-	if o.Replay, err = p.replay(ctx, r.PostForm.Get("replay"), is, at); err != nil {
+	o := lineage.EditOptions{Index: index, Thread: shown.Info.ID, Metadata: []byte(`{"made_by":"` + string(graph.KindEdit) + `"}`)}
+	if o.Replay, err = p.replay(ctx, r.PostForm.Get("replay"), shown, at); err != nil {
 		return err
 	}
-	if o.Replay != nil && is.Tip.String() != r.PostForm.Get("tip") {
+	if o.Replay != nil && shown.Tip.String() != r.PostForm.Get("tip") {
 		return errMoved // more messages would be repeated than the form showed
 	}
-	c, err := p.contextOf(ctx, is)
+	c, err := p.contextOf(ctx, shown)
 	if err != nil {
 		return err
 	}
@@ -315,18 +315,18 @@ func (p *Page) edit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := is.Thread.NameBranch(ctx, name, fork); err != nil {
+	if err := shown.Thread.NameBranch(ctx, name, fork); err != nil {
 		return errors.Join(err, fork.Delete(context.WithoutCancel(ctx)))
 	}
-	return done(w, r, &place{ID: is.ID, In: fork.ID().String()}, "Branch "+name+" has the other text")
+	return done(w, r, &place{ID: shown.ID, In: fork.ID().String()}, "Branch "+name+" has the other text")
 }
 
 // replay returns a function that selects the messages after a position to repeat, or nil for none.
-func (p *Page) replay(ctx context.Context, what string, is *place, at uint64) (func(*lineage.Entry) bool, error) {
+func (p *Page) replay(ctx context.Context, what string, place *place, at uint64) (func(*lineage.Entry) bool, error) {
 	if what == replayNone {
 		return nil, nil
 	}
-	length, err := p.o.Store.Position(ctx, is.Tip)
+	length, err := p.o.Store.Position(ctx, place.Tip)
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +341,7 @@ func (p *Page) replay(ctx context.Context, what string, is *place, at uint64) (f
 		return nil, refuse("%.40q cannot be repeated: nothing, the prompts or all can.", what)
 	}
 	prompts := make(map[uint64]bool)
-	for m, err := range p.transcribed(ctx, is.Tip, lineage.Window{From: at + 1}) {
+	for m, err := range p.transcribed(ctx, place.Tip, lineage.Window{From: at + 1}) {
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Get("part") == "beside" {
 		return p.sendBeside(w, r)
 	}
-	is, err := p.placeOf(r, "")
+	place, err := p.placeOf(r, "")
 	if err != nil {
 		return err
 	}
@@ -23,8 +23,8 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := &graphView{place: is, Filter: r.URL.Query().Get("name")}
-	if err := p.graphs.Read(ctx, is.Info.ID, func(g *graph.Graph) error { v.draw(g, from); return nil }); err != nil {
+	v := &graphView{place: place, Filter: r.URL.Query().Get("name")}
+	if err := p.graphs.Read(ctx, place.Info.ID, func(g *graph.Graph) error { v.draw(g, from); return nil }); err != nil {
 		return err
 	}
 	if err := p.sayAll(ctx, v); err != nil {
@@ -33,7 +33,7 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	if err := p.count(ctx, v); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "graph", &view{Title: is.Title + " · graph", Body: v})
+	return p.show(w, r, http.StatusOK, "graph", &view{Title: place.Title + " · graph", Body: v})
 }
 
 // count sets Number and Of of the rows.

@@ -138,15 +138,15 @@ func (v *graphView) draw(g *graph.Graph, from uint64) {
 }
 
 // picture draws the rows from v.From to end.
-func (v *graphView) picture(d *graph.Drawing, is scale, end int) {
-	distance := min(is.lane, max(is.least, is.most/max(d.Lanes, 1)))
-	y := func(row int) int { return (row-v.From)*is.row + is.row/2 }
-	x := func(row int) int { return d.Rows[row].Lane*distance + is.start }
+func (v *graphView) picture(d *graph.Drawing, s scale, end int) {
+	distance := min(s.lane, max(s.least, s.most/max(d.Lanes, 1)))
+	y := func(row int) int { return (row-v.From)*s.row + s.row/2 }
+	x := func(row int) int { return d.Rows[row].Lane*distance + s.start }
 	for _, e := range d.Edges {
 		if e.To < v.From || e.From >= end {
 			continue
 		}
-		v.Lines = append(v.Lines, graphLine{Path: pathOf(x(e.From), y(e.From), x(e.To), y(e.To), is.row), Color: d.Rows[e.To].Lane % colors})
+		v.Lines = append(v.Lines, graphLine{Path: pathOf(x(e.From), y(e.From), x(e.To), y(e.To), s.row), Color: d.Rows[e.To].Lane % colors})
 	}
 	widest := 0
 	for i := v.From; i < end; i++ {
@@ -155,7 +155,7 @@ func (v *graphView) picture(d *graph.Drawing, is scale, end int) {
 		widest = max(widest, row.X)
 		v.Rows = append(v.Rows, row)
 	}
-	v.Width, v.Height = widest+is.start, (end-v.From)*is.row
+	v.Width, v.Height = widest+s.start, (end-v.From)*s.row
 }
 
 // colors is the number of colors of lanes.

@@ -54,11 +54,11 @@ func filterOf(q url.Values) (f homeFilter, query lineage.ThreadQuery, err error)
 	f = homeFilter{Agent: q.Get("agent"), Project: q.Get("project"), Branch: q.Get("branch"), User: q.Get("user"), Title: q.Get("title"), Since: q.Get("since")}
 	for key, value := range map[string]string{archive.KeyAgent: f.Agent, archive.KeyProject: f.Project, archive.KeyGitBranch: f.Branch} {
 		if value != "" {
-			is, err := json.Marshal(value)
+			quoted, err := json.Marshal(value)
 			if err != nil {
 				return f, query, err
 			}
-			query.Metadata = append(query.Metadata, lineage.MetadataIs{Key: key, Value: is})
+			query.Metadata = append(query.Metadata, lineage.MetadataIs{Key: key, Value: quoted})
 		}
 	}
 	if f.User != "" {

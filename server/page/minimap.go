@@ -30,24 +30,24 @@ type mapPath struct{ Class, Path string }
 
 // minimap sends the picture of a history: the kinds of its messages, failures, and where other histories fork off.
 func (p *Page) minimap(w http.ResponseWriter, r *http.Request) error {
-	is, err := p.placeOf(r, r.URL.Query().Get("in"))
+	place, err := p.placeOf(r, r.URL.Query().Get("in"))
 	if err != nil {
 		return err
 	}
 	v := &mapView{Width: mapEnd}
-	if v.Length, err = p.o.Store.Position(r.Context(), is.Tip); err != nil {
+	if v.Length, err = p.o.Store.Position(r.Context(), place.Tip); err != nil {
 		return err
 	}
-	signs, err := p.outlines.of(r.Context(), is.Tip)
+	signs, err := p.outlines.of(r.Context(), place.Tip)
 	if err != nil {
 		return err
 	}
 	var forks []uint64
-	if err := p.graphs.Read(r.Context(), is.Info.ID, func(g *graph.Graph) error { forks = forksOff(g, is.Tip); return nil }); err != nil {
+	if err := p.graphs.Read(r.Context(), place.Info.ID, func(g *graph.Graph) error { forks = forksOff(g, place.Tip); return nil }); err != nil {
 		return err
 	}
 	v.draw(signs, forks)
-	return p.show(w, r, http.StatusOK, "map", &view{Title: is.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "map", &view{Title: place.Title, Body: v})
 }
 
 // forksOff returns the positions after which other histories fork off.
@@ -74,43 +74,43 @@ func (v *mapView) draw(signs []sign, forks []uint64) {
 		return
 	}
 	bucket := func(position uint64) int { return int((position - 1) * uint64(v.Buckets) / v.Length) }
-	is, failed, forked := make([]sign, v.Buckets), make([]bool, v.Buckets), make([]bool, v.Buckets)
+	kinds, failed, forked := make([]sign, v.Buckets), make([]bool, v.Buckets), make([]bool, v.Buckets)
 	counts := make([][signFailed + 1]int, v.Buckets)
 	for i, s := range signs {
 		b := bucket(uint64(i) + 1)
 		counts[b][s]++
 		failed[b] = failed[b] || s == signFailed
 	}
-	for b := range is {
+	for b := range kinds {
 		// Prompts are rare, and people look for them, so they win. Otherwise the most frequent sign wins.
 		for s := signOther; s <= signCall; s++ {
-			if counts[b][s] > counts[b][is[b]] {
-				is[b] = s
+			if counts[b][s] > counts[b][kinds[b]] {
+				kinds[b] = s
 			}
 		}
 		if counts[b][signPrompt] > 0 {
-			is[b] = signPrompt
+			kinds[b] = signPrompt
 		}
 	}
 	for _, position := range forks {
 		forked[bucket(position)] = true
 	}
-	v.add("m-prompt", messagesAt, failedAt-messagesAt, func(b int) bool { return is[b] == signPrompt })
-	v.add("m-answer", messagesAt, failedAt-messagesAt, func(b int) bool { return is[b] == signAnswer })
-	v.add("m-call", messagesAt, failedAt-messagesAt, func(b int) bool { return is[b] == signCall || is[b] == signResult && counts[b][signResult] > 0 })
+	v.add("m-prompt", messagesAt, failedAt-messagesAt, func(b int) bool { return kinds[b] == signPrompt })
+	v.add("m-answer", messagesAt, failedAt-messagesAt, func(b int) bool { return kinds[b] == signAnswer })
+	v.add("m-call", messagesAt, failedAt-messagesAt, func(b int) bool { return kinds[b] == signCall || kinds[b] == signResult && counts[b][signResult] > 0 })
 	v.add("m-failed", failedAt, mapEnd-failedAt, func(b int) bool { return failed[b] })
 	v.add("m-fork", forksAt, messagesAt-1, func(b int) bool { return forked[b] })
 }
 
 // add adds the selected buckets to the picture, as one path.
-func (v *mapView) add(class string, x, width int, is func(int) bool) {
+func (v *mapView) add(class string, x, width int, marked func(int) bool) {
 	var path strings.Builder
 	for b := 0; b < v.Buckets; b++ {
-		if !is(b) {
+		if !marked(b) {
 			continue
 		}
 		from := b
-		for b+1 < v.Buckets && is(b+1) {
+		for b+1 < v.Buckets && marked(b+1) {
 			b++
 		}
 		fmt.Fprintf(&path, "M%d %dh%dv%dh-%dz", x, from, width, b+1-from, width)

@@ -112,23 +112,23 @@ func (o *outlines) read(ctx context.Context, tip lineage.SpanRef, w lineage.Wind
 }
 
 // signOf returns the sign of a message.
-func signOf(m *transcript.Message) (is sign) {
+func signOf(m *transcript.Message) (s sign) {
 	for _, i := range transcript.Items(m, transcript.Options{MaxText: 1}) {
 		switch i.Kind {
 		case transcript.Prompt:
-			is = max(is, signPrompt)
+			s = max(s, signPrompt)
 		case transcript.Answer, transcript.Thinking:
-			is = max(is, signAnswer)
+			s = max(s, signAnswer)
 		case transcript.Call:
-			is = max(is, signCall)
+			s = max(s, signCall)
 		case transcript.Result:
-			is = max(is, signResult)
+			s = max(s, signResult)
 			if i.Result.Failed || i.Result.Exit != nil && *i.Result.Exit != 0 {
-				is = signFailed
+				s = signFailed
 			}
 		}
 	}
-	return is
+	return s
 }
 
 // prompt returns the position of the next prompt after a position or, with back, of the last one before it. It is 0
@@ -157,9 +157,9 @@ func (o *outlines) prompt(ctx context.Context, tip lineage.SpanRef, length, at u
 	return 0, nil
 }
 
-func lastIndex(signs []sign, is sign) int {
+func lastIndex(signs []sign, wanted sign) int {
 	for i, s := range slices.Backward(signs) {
-		if s == is {
+		if s == wanted {
 			return i
 		}
 	}

@@ -69,14 +69,14 @@ func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	is := &place{Thread: t, Info: info, ID: info.ID.String(), In: in, Agent: states(&info, archive.KeyAgent), Project: states(&info, archive.KeyProject)}
-	is.Resume = "lineage resume " + info.ID.Short()
-	if is.Title, err = p.title(ctx, &info); err != nil {
+	found := &place{Thread: t, Info: info, ID: info.ID.String(), In: in, Agent: states(&info, archive.KeyAgent), Project: states(&info, archive.KeyProject)}
+	found.Resume = "lineage resume " + info.ID.Short()
+	if found.Title, err = p.title(ctx, &info); err != nil {
 		return nil, err
 	}
 	if ref, err := structure.ParseSpanRef(in); err == nil && !ref.IsZero() {
-		is.Tip = ref
-		return is, p.belongs(ctx, t, ref)
+		found.Tip = ref
+		return found, p.belongs(ctx, t, ref)
 	}
 	id := info.Active
 	if in != "" {
@@ -85,12 +85,12 @@ func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
 		}
 	}
 	if id.IsZero() {
-		return is, nil
+		return found, nil
 	}
 	c, err := p.o.Store.Context(ctx, id)
 	if err != nil {
 		if in == "" && errors.Is(err, lineage.ErrNotFound) { // the active branch was deleted
-			return is, nil
+			return found, nil
 		}
 		return nil, err
 	}
@@ -101,11 +101,11 @@ func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
 	if about.Thread != info.ID {
 		return nil, fmt.Errorf("context %v is of another thread: %w", id, lineage.ErrNotFound)
 	}
-	is.Context, is.Branch, is.Tip, is.base = id.String(), about.Branch, about.Tip, about.Base
-	if is.Branch == "" {
-		is.Branch = string(graph.KindOf(&about)) + " " + id.Short()
+	found.Context, found.Branch, found.Tip, found.base = id.String(), about.Branch, about.Tip, about.Base
+	if found.Branch == "" {
+		found.Branch = string(graph.KindOf(&about)) + " " + id.Short()
 	}
-	return is, nil
+	return found, nil
 }
 
 // belongs returns an error unless the message is in a history of the thread.
@@ -152,8 +152,8 @@ func (p *Page) title(ctx context.Context, info *lineage.ThreadInfo) (string, err
 }
 
 // contextOf returns the context of a place, which must have one.
-func (p *Page) contextOf(ctx context.Context, is *place) (*lineage.Context, error) {
-	id, err := structure.ParseID[lineage.ContextID](is.Context)
+func (p *Page) contextOf(ctx context.Context, place *place) (*lineage.Context, error) {
+	id, err := structure.ParseID[lineage.ContextID](place.Context)
 	if err != nil {
 		return nil, err
 	}

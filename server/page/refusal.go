@@ -27,9 +27,9 @@ func notDate(text string) error { return refuse("%.40q is no date: 2026-01-31 is
 
 // sentence formats an error as a sentence.
 func sentence(err error) string {
-	var is refusal
-	if errors.As(err, &is) {
-		return string(is)
+	var refused refusal
+	if errors.As(err, &refused) {
+		return string(refused)
 	}
 	text := strings.TrimRight(err.Error(), ".")
 	first, size := utf8.DecodeRuneInString(text)

@@ -35,7 +35,7 @@ type lossRow struct {
 // resume shows the command that continues a history in an agent, and what would be lost. Nothing is written.
 func (p *Page) resume(w http.ResponseWriter, r *http.Request) error {
 	ctx, q := r.Context(), r.URL.Query()
-	is, err := p.placeOf(r, q.Get("in"))
+	place, err := p.placeOf(r, q.Get("in"))
 	if err != nil {
 		return err
 	}
@@ -43,46 +43,46 @@ func (p *Page) resume(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := &resumeView{place: is}
-	if v.Length, err = p.o.Store.Position(ctx, is.Tip); err != nil {
+	v := &resumeView{place: place}
+	if v.Length, err = p.o.Store.Position(ctx, place.Tip); err != nil {
 		return err
 	}
 	agent := q.Get("agent")
 	if agent != "" && !slices.Contains(p.o.Agents, agent) {
 		return refuse("There is no agent %.60q. There are %s.", agent, strings.Join(p.o.Agents, ", "))
 	}
-	of := ResumeQuery{is.Info.ID, is.Tip, agent}
-	v.Position, v.Command = v.Length, is.Resume
+	of := ResumeQuery{place.Info.ID, place.Tip, agent}
+	v.Position, v.Command = v.Length, place.Resume
 	switch {
 	case at > 0 && at < v.Length:
-		if of.At, err = p.o.Store.At(ctx, is.Tip, at); err != nil {
+		if of.At, err = p.o.Store.At(ctx, place.Tip, at); err != nil {
 			return err
 		}
-		v.Position, v.Command = at, "lineage resume --thread "+is.Info.ID.Short()+" "+of.At.String()
-	case is.Context != "" && is.Context != is.Info.Active.String():
-		v.Command = "lineage resume --thread " + is.Info.ID.Short() + " " + is.Context
-	case is.Context == "" && is.In != "":
-		v.Command = "lineage resume --thread " + is.Info.ID.Short() + " " + is.Tip.String()
+		v.Position, v.Command = at, "lineage resume --thread "+place.Info.ID.Short()+" "+of.At.String()
+	case place.Context != "" && place.Context != place.Info.Active.String():
+		v.Command = "lineage resume --thread " + place.Info.ID.Short() + " " + place.Context
+	case place.Context == "" && place.In != "":
+		v.Command = "lineage resume --thread " + place.Info.ID.Short() + " " + place.Tip.String()
 	}
 	if agent != "" {
 		v.Command += " --agent " + agent
 	}
 	for _, name := range p.o.Agents {
 		choice := url.Values{"agent": {name}}
-		if is.In != "" {
-			choice.Set("in", is.In)
+		if place.In != "" {
+			choice.Set("in", place.In)
 		}
 		if at > 0 {
 			choice.Set("at", fmt.Sprint(at))
 		}
-		v.Agents = append(v.Agents, usageChoice{name, "/t/" + is.ID + "/resume?" + choice.Encode(), name == agent || agent == "" && name == is.Agent})
+		v.Agents = append(v.Agents, usageChoice{name, "/t/" + place.ID + "/resume?" + choice.Encode(), name == agent || agent == "" && name == place.Agent})
 	}
 	if v.Length == 0 {
 		v.Problem = "There is no message to resume from."
 	} else if err := p.tryResume(ctx, v, of); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "resume", &view{Title: "Resume · " + is.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "resume", &view{Title: "Resume · " + place.Title, Body: v})
 }
 
 // tryResume prepares a session without writing it.

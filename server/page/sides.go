@@ -30,13 +30,13 @@ type side struct {
 const before = 2
 
 // nameOf returns the displayed name of a position: the names that point to it, or else its number.
-func (p *Page) nameOf(ctx context.Context, is *place) (name string, err error) {
-	position, err := p.o.Store.Position(ctx, is.Tip)
+func (p *Page) nameOf(ctx context.Context, place *place) (name string, err error) {
+	position, err := p.o.Store.Position(ctx, place.Tip)
 	if err != nil {
 		return "", err
 	}
-	err = p.graphs.Read(ctx, is.Info.ID, func(g *graph.Graph) error {
-		for _, l := range g.Labels[g.Place(is.Tip)] {
+	err = p.graphs.Read(ctx, place.Info.ID, func(g *graph.Graph) error {
+		for _, l := range g.Labels[g.Place(place.Tip)] {
 			if name == "" || l.Active {
 				name = l.String()
 			}
@@ -55,16 +55,16 @@ func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 	var places [2]*place
 	for i, key := range []string{"a", "b"} {
 		in := r.URL.Query().Get(key)
-		is, err := p.placeOf(r, in)
+		side, err := p.placeOf(r, in)
 		if err != nil {
 			return err
 		}
 		if _, err := structure.ParseSpanRef(in); err == nil {
-			if is.Branch, err = p.nameOf(ctx, is); err != nil {
+			if side.Branch, err = p.nameOf(ctx, side); err != nil {
 				return err
 			}
 		}
-		places[i] = is
+		places[i] = side
 	}
 	if places[0].Tip.IsZero() || places[1].Tip.IsZero() {
 		return refuse("A branch without messages cannot be compared.")
@@ -80,16 +80,16 @@ func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	for i, is := range places {
+	for i, side := range places {
 		s := &v.Sides[i]
-		if s.Length, err = p.o.Store.Position(ctx, is.Tip); err != nil {
+		if s.Length, err = p.o.Store.Position(ctx, side.Tip); err != nil {
 			return err
 		}
-		is.prefix = string("ab"[i]) + "-"
-		s.Name, s.Href = is.Branch, is.Href(common+1)
+		side.prefix = string("ab"[i]) + "-"
+		s.Name, s.Href = side.Branch, side.Href(common+1)
 		to := min(common+window/2, s.Length)
 		s.More = s.Length - to
-		if s.Messages, err = p.messages(ctx, is, lineage.Window{From: common + 1, To: to}); err != nil {
+		if s.Messages, err = p.messages(ctx, side, lineage.Window{From: common + 1, To: to}); err != nil {
 			return err
 		}
 	}

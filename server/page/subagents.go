@@ -27,15 +27,15 @@ const (
 
 // subagentsOf returns the subagents of a thread, in the order in which they begin. Positions refer to the given
 // history.
-func (p *Page) subagentsOf(ctx context.Context, is *place) (all []*subagent, err error) {
-	err = p.graphs.Read(ctx, is.Info.ID, func(g *graph.Graph) error {
+func (p *Page) subagentsOf(ctx context.Context, place *place) (all []*subagent, err error) {
+	err = p.graphs.Read(ctx, place.Info.ID, func(g *graph.Graph) error {
 		here := make(map[*graph.Line]uint64)
-		for at := g.Place(is.Tip); at.Line != nil; at = at.Line.After {
+		for at := g.Place(place.Tip); at.Line != nil; at = at.Line.After {
 			here[at.Line] = at.At
 		}
 		for at, labels := range g.Labels {
 			for _, l := range labels {
-				if l.Kind != graph.KindSubagent || at.Line == nil || at.Ref() == is.Tip {
+				if l.Kind != graph.KindSubagent || at.Line == nil || at.Ref() == place.Tip {
 					continue
 				}
 				s := &subagent{context: l.Context, tip: at.Ref(), length: at.Position(), agent: strings.TrimPrefix(l.About, "agent ")}

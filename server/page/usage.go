@@ -249,18 +249,18 @@ func (v *usageView) year(days []*records.Usage, now time.Time) {
 	}
 	for at, i := first, 0; !at.After(today); at, i = at.AddDate(0, 0, 1), i+1 {
 		day := at.Format(time.DateOnly)
-		is := heatDay{X: i / 7 * heatSize, Y: i % 7 * heatSize, Title: day}
+		cell := heatDay{X: i / 7 * heatSize, Y: i % 7 * heatSize, Title: day}
 		if u := of[day]; u != nil {
-			is.Title = titleOf(day, u)
+			cell.Title = titleOf(day, u)
 			if largest > 0 {
-				is.Level = min(4, 1+int(v.weight(u)/largest*4))
+				cell.Level = min(4, 1+int(v.weight(u)/largest*4))
 			}
 		}
 		if at.Day() == 1 {
-			v.Months = append(v.Months, usageMark{is.X, at.Format("Jan")})
+			v.Months = append(v.Months, usageMark{cell.X, at.Format("Jan")})
 		}
-		v.Year = append(v.Year, is)
-		v.YearWidth = is.X + heatSize
+		v.Year = append(v.Year, cell)
+		v.YearWidth = cell.X + heatSize
 	}
 }
 

@@ -130,11 +130,11 @@ func (f *placing) add(ctx context.Context, e *lineage.Entry) error {
 		}
 		f.groups[id], f.Groups = g, append(f.Groups, g)
 	}
-	is := &place{ID: id.String(), In: e.Span.String()}
+	found := &place{ID: id.String(), In: e.Span.String()}
 	if active {
-		is.In = ""
+		found.In = ""
 	}
-	g.Places = append(g.Places, wherePlace{Href: is.Href(e.Position), Speaker: e.Role, Position: e.Position, Time: e.CreatedAt})
+	g.Places = append(g.Places, wherePlace{Href: found.Href(e.Position), Speaker: e.Role, Position: e.Position, Time: e.CreatedAt})
 	f.Places++
 	return nil
 }

@@ -44,13 +44,13 @@ func crushSession(_ context.Context, s *agentSession, v row) error {
 }
 
 // crushMessage reads a message. Its body is an object with the columns of the row.
-func crushMessage(_ context.Context, s *agentSession, v row) (is archive.Node, err error) {
+func crushMessage(_ context.Context, s *agentSession, v row) (n archive.Node, err error) {
 	parts := v.bytes("parts")
 	if rawjson.Check(parts) != nil || !rawjson.IsArray(parts) {
-		return is, fmt.Errorf("%w: its parts are not a JSON list", archive.ErrMalformed)
+		return n, fmt.Errorf("%w: its parts are not a JSON list", archive.ErrMalformed)
 	}
-	is = archive.Node{ID: v.text("id"), Role: v.text("role"), Model: cleanText([]byte(v.text("model"))), Created: agentTime(v["created_at"])}
-	body := append(append([]byte(`{"role":`), rawjson.Quote(is.Role)...), `,"parts":`...)
+	n = archive.Node{ID: v.text("id"), Role: v.text("role"), Model: cleanText([]byte(v.text("model"))), Created: agentTime(v["created_at"])}
+	body := append(append([]byte(`{"role":`), rawjson.Quote(n.Role)...), `,"parts":`...)
 	body = append(body, parts...)
 	if provider := v.text("provider"); provider != "" {
 		body = append(append(body, `,"provider":`...), rawjson.Quote(provider)...)
@@ -60,9 +60,9 @@ func crushMessage(_ context.Context, s *agentSession, v row) (is archive.Node, e
 	}
 	for part := range rawjson.Elements(parts) {
 		if rawjson.Str(rawjson.Get(part, "type")) == "tool_call" {
-			s.starts(is.ID + "$$" + rawjson.Str(rawjson.Get(rawjson.Get(part, "data"), "id")))
+			s.starts(n.ID + "$$" + rawjson.Str(rawjson.Get(rawjson.Get(part, "data"), "id")))
 		}
 	}
-	is.Give(append(body, '}'))
-	return is, nil
+	n.Give(append(body, '}'))
+	return n, nil
 }

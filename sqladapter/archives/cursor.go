@@ -106,7 +106,7 @@ func (r *cursorReader) thread(ctx context.Context, id string, at archive.Positio
 			v["value"] = string(value)
 		}
 		key := v.text("key")
-		if bubble, is := strings.CutPrefix(key, prefix); is {
+		if bubble, ok := strings.CutPrefix(key, prefix); ok {
 			bubbles[bubble] = value
 		} else {
 			about = value
@@ -157,15 +157,15 @@ func (r *cursorReader) thread(ctx context.Context, id string, at archive.Positio
 	}
 	c.Title = cleanText([]byte(rawjson.Str(rawjson.Get(about, "name"))))
 	c.Created, c.Updated = agentTime(cursorNumber(rawjson.Get(about, "createdAt"))), agentTime(cursorNumber(rawjson.Get(about, "lastUpdatedAt")))
-	is := fields{{archive.KeyAgent, "cursor"}}
+	ok := fields{{archive.KeyAgent, "cursor"}}
 	for _, f := range []struct{ key, value string }{
 		{archive.KeyModel, cmp.Or(model, rawjson.Str(rawjson.Get(rawjson.Get(about, "modelConfig"), "modelName")))}, {archive.KeyProject, cwd}, {"mode", rawjson.Str(rawjson.Get(about, "unifiedMode"))},
 	} {
 		if f.value != "" {
-			is = append(is, field{f.key, cleanText([]byte(f.value))})
+			ok = append(ok, field{f.key, cleanText([]byte(f.value))})
 		}
 	}
-	c.Metadata = appendJSON(nil, is)
+	c.Metadata = appendJSON(nil, ok)
 	return c.finish()
 }
 

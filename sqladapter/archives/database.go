@@ -147,7 +147,7 @@ func (db *database) scanned(ctx context.Context, query string, args []any) (tabl
 		if len(words) < 2 || words[0] != "SCAN" && !strings.Contains(detail, " AUTOMATIC ") && !strings.Contains(detail, "(ANY(") {
 			continue
 		}
-		if _, is := db.tables[words[1]]; is {
+		if _, ok := db.tables[words[1]]; ok {
 			tables = append(tables, words[1])
 		}
 	}

@@ -95,20 +95,20 @@ func gooseModel(v row) string {
 }
 
 // gooseMessage reads a message. Its body has the members of Goose's own export that do not change.
-func gooseMessage(_ context.Context, s *agentSession, v row) (is archive.Node, err error) {
+func gooseMessage(_ context.Context, s *agentSession, v row) (n archive.Node, err error) {
 	content := v.bytes("content_json")
 	if rawjson.Check(content) != nil || !rawjson.IsArray(content) {
-		return is, fmt.Errorf("%w: its content is not a JSON list", archive.ErrMalformed)
+		return n, fmt.Errorf("%w: its content is not a JSON list", archive.ErrMalformed)
 	}
 	// Versions of Goose before message ids: newer versions give these messages the same ids.
-	is = archive.Node{ID: cmp.Or(v.text("message_id"), "msg_"+v.text("session_id")+"_"+v.text("id")), Role: v.text("role"), Created: agentTime(v["created_timestamp"])}
-	if is.Role == "assistant" {
-		is.Model = s.model
+	n = archive.Node{ID: cmp.Or(v.text("message_id"), "msg_"+v.text("session_id")+"_"+v.text("id")), Role: v.text("role"), Created: agentTime(v["created_timestamp"])}
+	if n.Role == "assistant" {
+		n.Model = s.model
 	}
-	body := append(append([]byte(`{"role":`), rawjson.Quote(is.Role)...), `,"content":`...)
-	is.Give(append(append(body, content...), '}'))
-	is.Metadata = gooseMetadata(v.bytes("metadata_json"))
-	return is, nil
+	body := append(append([]byte(`{"role":`), rawjson.Quote(n.Role)...), `,"content":`...)
+	n.Give(append(append(body, content...), '}'))
+	n.Metadata = gooseMetadata(v.bytes("metadata_json"))
+	return n, nil
 }
 
 // gooseMetadata returns the metadata of a message without the flag that compaction changes (whether the model still

@@ -206,7 +206,8 @@ func (t *graphThread) name(namespace, id string, key nodeKey) string {
 	return id
 }
 
-// state adds the state of a checkpoint, without messages, to the log.
+// state adds a checkpoint to the log: its record, metadata and channel values. messages is the name of the channel that has the
+// messages, whose value is left out, and tip the id of the last message.
 func (g *graphReader) state(t *graphThread, r row, state, channels fields, messages, tip, name string, ts time.Time, at archive.Position) error {
 	kept := fields{{"id", r.text("checkpoint_id")}, {"namespace", r.text("checkpoint_ns")}, {"parent", r.text("parent_checkpoint_id")}, {"tip", tip}}
 	for _, f := range state {

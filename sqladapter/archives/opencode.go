@@ -64,15 +64,15 @@ func openCodeSession(_ context.Context, s *agentSession, v row) error {
 
 // openCodeMessage reads a message. Its body is in the form of OpenCode's export: its data as "info", and the data of
 // its parts.
-func openCodeMessage(ctx context.Context, s *agentSession, v row) (is archive.Node, err error) {
+func openCodeMessage(ctx context.Context, s *agentSession, v row) (node archive.Node, err error) {
 	r := s.r
 	info := v.bytes("data")
 	if rawjson.Check(info) != nil || !rawjson.IsObject(info) {
-		return is, fmt.Errorf("%w: its data is not a JSON object", archive.ErrMalformed)
+		return node, fmt.Errorf("%w: its data is not a JSON object", archive.ErrMalformed)
 	}
 	parts := table{"part", []string{"id", "message_id", "data"}, nil}
 	if !parts.in(r.database) {
-		return is, fmt.Errorf("%w: no table of parts", archive.ErrMalformed)
+		return node, fmt.Errorf("%w: no table of parts", archive.ErrMalformed)
 	}
 	body := append([]byte(`{"info":`), info...)
 	body = append(body, `,"parts":[`...)
@@ -94,40 +94,40 @@ func openCodeMessage(ctx context.Context, s *agentSession, v row) (is archive.No
 		return nil
 	})
 	if err != nil {
-		return is, err
+		return node, err
 	}
-	is = archive.Node{ID: v.text("id"), Role: rawjson.Str(rawjson.Get(info, "role")), Created: agentTime(v["time_created"])}
-	if is.Role == "assistant" {
-		is.Model = rawjson.Str(rawjson.Get(info, "modelID"))
+	node = archive.Node{ID: v.text("id"), Role: rawjson.Str(rawjson.Get(info, "role")), Created: agentTime(v["time_created"])}
+	if node.Role == "assistant" {
+		node.Model = rawjson.Str(rawjson.Get(info, "modelID"))
 	}
-	is.Give(append(body, "]}"...))
-	return is, nil
+	node.Give(append(body, "]}"...))
+	return node, nil
 }
 
 // openCodeWhole reads a message of version 2. Its body is the data column with the type added.
-func openCodeWhole(_ context.Context, s *agentSession, v row) (is archive.Node, err error) {
+func openCodeWhole(_ context.Context, s *agentSession, v row) (n archive.Node, err error) {
 	data := v.bytes("data")
 	if rawjson.Check(data) != nil || !rawjson.IsObject(data) {
-		return is, fmt.Errorf("%w: its data is not a JSON object", archive.ErrMalformed)
+		return n, fmt.Errorf("%w: its data is not a JSON object", archive.ErrMalformed)
 	}
 	kind := v.text("type")
 	if rawjson.Get(data, "type") == nil {
 		data = rawjson.Set(data, []byte(`"type"`), rawjson.Quote(kind))
 	}
-	is = archive.Node{ID: v.text("id"), Role: kind, Created: agentTime(v["time_created"])}
+	n = archive.Node{ID: v.text("id"), Role: kind, Created: agentTime(v["time_created"])}
 	switch kind {
 	case "assistant":
 		model := rawjson.Get(data, "model")
-		is.Model = cmp.Or(rawjson.Str(rawjson.Get(model, "id")), rawjson.Str(rawjson.Get(model, "modelID")))
+		n.Model = cmp.Or(rawjson.Str(rawjson.Get(model, "id")), rawjson.Str(rawjson.Get(model, "modelID")))
 		for part := range rawjson.Elements(rawjson.Get(data, "content")) {
 			s.starts(rawjson.Str(rawjson.Get(rawjson.Get(rawjson.Get(part, "state"), "structured"), "sessionID")))
 		}
 	case "user", "system":
 	case "synthetic", "shell", "compaction": // what the program says in place of the user
 	default: // such as a change of the model
-		s.log(is.ID, kind, data, is.Created, s.at)
+		s.log(n.ID, kind, data, n.Created, s.at)
 		return archive.Node{}, nil
 	}
-	is.Give(data)
-	return is, nil
+	n.Give(data)
+	return n, nil
 }

@@ -42,29 +42,29 @@ func scanContext(rows *sqladapter.Rows) (storedContext, error) {
 }
 
 // context returns the context without its thread and base.
-func (row *storedContext) context() (is write.Context, err error) {
-	is.CreatedAt = time.UnixMilli(row.createdAt).UTC()
-	if is.ID, err = structure.ParseID[lineage.ContextID](row.id); err != nil {
-		return is, err
+func (row *storedContext) context() (c write.Context, err error) {
+	c.CreatedAt = time.UnixMilli(row.createdAt).UTC()
+	if c.ID, err = structure.ParseID[lineage.ContextID](row.id); err != nil {
+		return c, err
 	}
 	if row.parent.Valid {
-		if is.Parent, err = structure.ParseID[lineage.ContextID](row.parent.String); err != nil {
-			return is, err
+		if c.Parent, err = structure.ParseID[lineage.ContextID](row.parent.String); err != nil {
+			return c, err
 		}
 	}
 	if row.prompt.Valid {
-		is.Overrides.SystemPrompt = &row.prompt.String
+		c.Overrides.SystemPrompt = &row.prompt.String
 	}
 	if row.model.Valid {
-		is.Overrides.Model = &row.model.String
+		c.Overrides.Model = &row.model.String
 	}
 	if row.json.Valid {
-		is.Overrides.JSON = []byte(row.json.String)
+		c.Overrides.JSON = []byte(row.json.String)
 	}
 	if row.metadata.Valid {
-		is.Metadata = []byte(row.metadata.String)
+		c.Metadata = []byte(row.metadata.String)
 	}
-	return is, nil
+	return c, nil
 }
 
 // inherited returns the overrides that forks inherit from a context or remnant in the database, nil if there is
@@ -74,8 +74,8 @@ func (s *source) inherited(ctx context.Context, id structure.ContextID) (*struct
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	is, err := rows[0].context()
-	return is.Remnant(), err
+	c, err := rows[0].context()
+	return c.Remnant(), err
 }
 
 // importContexts imports the contexts of the chat, and reports whether anything changed.
@@ -120,14 +120,14 @@ func (s *source) branchContext(rows []storedContext) func(context.Context, *line
 		if isContextProblem(err) { // importContexts reports it
 			return structure.ContextID{}, nil
 		}
-		return l.is.ID, err
+		return l.context.ID, err
 	}
 }
 
 // contextLoading is a context to import. It began at one message of a chat and points to another.
 type contextLoading struct {
 	chatID    string
-	is        write.Context
+	context   write.Context
 	base, tip chat.Ref
 	// inherited returns the overrides that forks inherit from a context in the database, nil if there is none.
 	inherited func(context.Context, structure.ContextID) (*structure.Remnant, error)
@@ -153,8 +153,8 @@ func (l *contextLoading) into(ctx context.Context, store *lineage.Store) (change
 
 // loadingContext returns the context of a row.
 func (s *source) loadingContext(ctx context.Context, row *storedContext) (*contextLoading, error) {
-	is, err := row.context()
-	l := &contextLoading{chatID: s.chatID, is: is, inherited: s.inherited}
+	c, err := row.context()
+	l := &contextLoading{chatID: s.chatID, context: c, inherited: s.inherited}
 	if err != nil {
 		return l, err
 	}
@@ -175,24 +175,24 @@ func (l *contextLoading) load(ctx context.Context, tx *lineage.Store) error {
 	if err != nil {
 		return err
 	}
-	is, tip := l.is, at[1]
-	is.Thread, is.At = t.ID, at[0]
+	c, tip := l.context, at[1]
+	c.Thread, c.At = t.ID, at[0]
 	writer := write.Of(tx)
-	known, err := writer.Engine().Context(ctx, is.ID)
+	known, err := writer.Engine().Context(ctx, c.ID)
 	if errors.Is(err, lineage.ErrNotFound) {
 		_, err = writer.Make(ctx, func(b *write.Batch, _ write.Try) error {
-			if err := l.stateParents(ctx, writer.Engine(), b, &is); err != nil {
+			if err := l.stateParents(ctx, writer.Engine(), b, &c); err != nil {
 				return err
 			}
-			if b.NewContext(is); tip != is.At {
-				b.Point(is.ID, tip)
+			if b.NewContext(c); tip != c.At {
+				b.Point(c.ID, tip)
 			}
 			return nil
 		})
 		return err
 	}
-	if err == nil && known.Thread != is.Thread {
-		err = &chat.Error{Subject: "context", ID: is.ID.String(), Err: chat.ErrOtherChat}
+	if err == nil && known.Thread != c.Thread {
+		err = &chat.Error{Subject: "context", ID: c.ID.String(), Err: chat.ErrOtherChat}
 	}
 	if err != nil {
 		return err
@@ -202,14 +202,14 @@ func (l *contextLoading) load(ctx context.Context, tx *lineage.Store) error {
 		return err
 	}
 	_, err = writer.Make(ctx, func(b *write.Batch, _ write.Try) error {
-		if known.Overrides.IsZero() && !is.Overrides.IsZero() {
+		if known.Overrides.IsZero() && !c.Overrides.IsZero() {
 			now := known.Context
-			now.Overrides = is.Overrides // overrides need not be JSON
+			now.Overrides = c.Overrides // overrides need not be JSON
 			b.StateContext(now)
 		}
 		if forward && tip != known.Tip {
-			b.Expect(is.ID, known.Tip)
-			b.Point(is.ID, tip)
+			b.Expect(c.ID, known.Tip)
+			b.Point(c.ID, tip)
 		}
 		return nil
 	})
@@ -218,10 +218,10 @@ func (l *contextLoading) load(ctx context.Context, tx *lineage.Store) error {
 
 // stateParents adds remnants for the ancestors of a new context, the topmost first. An ancestor that the store does
 // not have was deleted, is not imported, or is imported later and then replaces its remnant.
-func (l *contextLoading) stateParents(ctx context.Context, from backend.Reader, b *write.Batch, is *write.Context) error {
-	own, err := from.Remnant(ctx, is.ID)
+func (l *contextLoading) stateParents(ctx context.Context, from backend.Reader, b *write.Batch, c *write.Context) error {
+	own, err := from.Remnant(ctx, c.ID)
 	switch {
-	case err == nil && structure.Equal(own, is.Remnant()):
+	case err == nil && structure.Equal(own, c.Remnant()):
 		return nil
 	case err == nil:
 		return fmt.Errorf("it was deleted in the store, where forks inherit other overrides: %w", lineage.ErrExists)
@@ -229,8 +229,8 @@ func (l *contextLoading) stateParents(ctx context.Context, from backend.Reader, 
 		return err
 	}
 	var line []*structure.Remnant
-	seen := map[structure.ContextID]bool{is.ID: true} // the database may be damaged
-	for parent := &is.Parent; !parent.IsZero(); {
+	seen := map[structure.ContextID]bool{c.ID: true} // the database may be damaged
+	for parent := &c.Parent; !parent.IsZero(); {
 		_, err := from.Context(ctx, *parent)
 		if err == nil {
 			break

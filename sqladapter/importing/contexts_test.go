@@ -51,7 +51,7 @@ func loadContext(ctx context.Context, store *lineage.Store, is write.Context, ba
 
 // loadBelow is loadContext with the contexts of the database from which others inherit.
 func loadBelow(ctx context.Context, store *lineage.Store, is write.Context, base, tip chat.Ref, from map[structure.ContextID]*structure.Remnant) (bool, error) {
-	l := &contextLoading{chatID: "c", is: is, base: base, tip: tip}
+	l := &contextLoading{chatID: "c", context: is, base: base, tip: tip}
 	l.inherited = func(_ context.Context, id structure.ContextID) (*structure.Remnant, error) {
 		if r := from[id]; r != nil {
 			return new(*r), nil

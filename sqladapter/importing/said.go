@@ -48,8 +48,8 @@ func readerOf(ctx context.Context, db *sqladapter.DB, of *chat.Chat) (*saidReade
 		if err != nil || !known {
 			return err
 		}
-		if is := json.RawMessage(metadata.String); metadata.Valid && projected.SameJSON(projected.CleanJSON(is), of.Metadata) {
-			of.Metadata = is
+		if stored := json.RawMessage(metadata.String); metadata.Valid && projected.SameJSON(projected.CleanJSON(stored), of.Metadata) {
+			of.Metadata = stored
 		}
 		own, err := lists.Collect(ctx, c, chatrows.ScanLink, saidSQL.ownSpans, r.thread)
 		for _, l := range own { // the latest version comes last
@@ -113,11 +113,11 @@ func (r *saidReader) read(ctx context.Context, messages []chat.Message) ([]*chat
 		if len(of) == 0 {
 			continue
 		}
-		is, err := r.isSaid(ctx, m, of, blocks)
+		same, err := r.isSaid(ctx, m, of, blocks)
 		if err != nil {
 			return nil, err
 		}
-		if is {
+		if same {
 			said[i] = &chat.Said{Usages: of, From: projectedContent{r.db}}
 		}
 	}
@@ -155,7 +155,7 @@ func (r *saidReader) isSaid(ctx context.Context, m chat.Message, usages []struct
 		}
 		said[i] = blocks[usages[i].Content.String()]
 	}
-	original, err := chat.Tell(ctx, projectedContent{r.db}, usages, said, m.ID)
+	original, err := chat.MessageOf(ctx, projectedContent{r.db}, usages, said, m.ID)
 	if errors.Is(err, sqladapter.ErrCorrupt) || errors.Is(err, lineage.ErrNotFound) || errors.Is(err, form.ErrMismatch) {
 		return false, nil
 	}

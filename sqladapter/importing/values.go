@@ -76,82 +76,82 @@ func (s *source) importValues(ctx context.Context, store *lineage.Store, userID 
 
 // importValue imports a value, and reports whether anything changed.
 func (s *source) importValue(ctx context.Context, store *lineage.Store, row storedValue) (changed bool, err error) {
-	var is structure.Value
-	if is.Key = row.key; row.value.Valid {
-		is.JSON = []byte(row.value.String)
+	var value structure.Value
+	if value.Key = row.key; row.value.Valid {
+		value.JSON = []byte(row.value.String)
 	} else if row.content.Valid {
 		return false, fmt.Errorf("the database does not have it: %w", chat.ErrNotFound)
 	}
 	for scope := structure.StoreScope; scope <= structure.ContextScope; scope++ {
 		if scope.String() == row.scope {
-			is.Owner.Scope = scope
+			value.Owner.Scope = scope
 		}
 	}
 	var seen chat.Ref
-	switch is.Owner.Scope {
+	switch value.Owner.Scope {
 	case structure.ApplicationScope, structure.UserScope:
-		is.Owner.Name = row.owner
+		value.Owner.Name = row.owner
 	case structure.ContextScope:
-		if is.Owner.Context, err = structure.ParseID[lineage.ContextID](row.owner); err != nil {
+		if value.Owner.Context, err = structure.ParseID[lineage.ContextID](row.owner); err != nil {
 			return false, err
 		}
 		seen, err = s.messageAt(ctx, row.seenAt)
 		if errors.Is(err, chat.ErrNotFound) {
-			is.Seen, err = structure.CollectedSpan, nil
+			value.Seen, err = structure.CollectedSpan, nil
 		}
 		if err != nil {
 			return false, err
 		}
 	}
-	is.At = time.UnixMilli(row.setAt).UTC()
-	return loadAt(ctx, store, is.At, func(tx *lineage.Store) error { return loadValue(ctx, tx, s.chatID, is, seen) })
+	value.At = time.UnixMilli(row.setAt).UTC()
+	return loadAt(ctx, store, value.At, func(tx *lineage.Store) error { return loadValue(ctx, tx, s.chatID, value, seen) })
 }
 
 // loadValue adds a value in a transaction, unless the store has it as the latest or an earlier value, or has a value
 // that was set later. Values of one key must come in the order in which they were set. seen is the message that the
 // context of the value pointed to.
-func loadValue(ctx context.Context, tx *lineage.Store, chatID string, is structure.Value, seen chat.Ref) error {
+func loadValue(ctx context.Context, tx *lineage.Store, chatID string, value structure.Value, seen chat.Ref) error {
 	writer := write.Of(tx)
-	if is.Owner.Scope == structure.ThreadScope || is.Owner.Scope == structure.ContextScope {
+	if value.Owner.Scope == structure.ThreadScope || value.Owner.Scope == structure.ContextScope {
 		t, at, err := chat.Spans(ctx, tx, chatID, seen)
 		if err != nil {
 			return err
 		}
-		if is.Owner.Scope == structure.ThreadScope {
-			is.Owner.Thread, is.Incarnation = t.ID, t.Incarnation
-		} else if _, err := writer.Engine().Context(ctx, is.Owner.Context); err != nil {
+		if value.Owner.Scope == structure.ThreadScope {
+			value.Owner.Thread, value.Incarnation = t.ID, t.Incarnation
+		} else if _, err := writer.Engine().Context(ctx, value.Owner.Context); err != nil {
 			return err
-		} else if is.Seen.IsZero() {
-			is.Seen = at[0]
+		} else if value.Seen.IsZero() {
+			value.Seen = at[0]
 		}
 	}
 	newest := true
-	for known, err := range writer.Engine().ValueHistory(ctx, is.ValueKey) {
-		if err != nil || newest && known.At.After(is.At) || known.At.Equal(is.At) && isSet(&known, is.JSON) {
+	for known, err := range writer.Engine().ValueHistory(ctx, value.ValueKey) {
+		if err != nil || newest && known.At.After(value.At) || known.At.Equal(value.At) && isSet(&known, value.JSON) {
 			return err
 		}
 		newest = false
 	}
 	_, err := writer.Make(ctx, func(b *write.Batch, _ write.Try) error {
-		inline, large := is.JSON, content.ID{}
+		inline, large := value.JSON, content.ID{}
 		if len(inline) > structure.MaxInlineValue {
-			block, err := writer.Upload(ctx, content.Block{Type: content.TypeJSON, CreatedAt: is.At}, bytes.NewReader(inline))
+			block, err := writer.Upload(ctx, content.Block{Type: content.TypeJSON, CreatedAt: value.At}, bytes.NewReader(inline))
 			if err != nil {
 				return err
 			}
 			b.Adopt(block)
 			inline, large = nil, block.ID
 		}
-		b.Value(is.ValueKey, is.Incarnation, inline, large, is.Seen)
+		b.Value(value.ValueKey, value.Incarnation, inline, large, value.Seen)
 		return nil
 	})
 	return err
 }
 
 // isSet reports whether a value has some JSON. nil JSON stands for a deleted value.
-func isSet(is *backend.Value, value []byte) bool {
-	if is.Content.IsZero() || value == nil {
-		return is.Deleted() == (value == nil) && bytes.Equal(is.JSON, value)
+func isSet(stored *backend.Value, value []byte) bool {
+	if stored.Content.IsZero() || value == nil {
+		return stored.Deleted() == (value == nil) && bytes.Equal(stored.JSON, value)
 	}
-	return is.Content == content.Sum(value)
+	return stored.Content == content.Sum(value)
 }

@@ -26,8 +26,7 @@ func metadataSyntax() sqladapter.MetadataSyntax {
 	}
 }
 
-// metadataArgs returns the objects of which the metadata must contain one: with the value, or with
-// an array containing it.
+// metadataArgs returns two objects: one with the value, and one with an array of it. The metadata must contain one of them.
 func metadataArgs(v sqladapter.MetadataValue) []any {
 	var args []any
 	for _, object := range []json.RawMessage{v.JSON, json.RawMessage("[" + string(v.JSON) + "]")} {

@@ -94,9 +94,9 @@ func insertBlocks(ctx context.Context, c *sqladapter.Conn, b *batch) error {
 	var added, changed [][]any
 	for _, id := range b.blockOrder {
 		row := b.blocks[id]
-		if is, known := there[id]; !known {
+		if stored, known := there[id]; !known {
 			added = append(added, row)
-		} else if !isBare(row) && (row[blockType] != is.mediaType || row[blockCreated] != is.created) || row[blockErased] == 1 && !is.erased {
+		} else if !isBare(row) && (row[blockType] != stored.mediaType || row[blockCreated] != stored.created) || row[blockErased] == 1 && !stored.erased {
 			changed = append(changed, row)
 		}
 	}

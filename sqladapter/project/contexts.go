@@ -97,7 +97,7 @@ func (w *projection) parentOf(ctx context.Context, parent structure.ContextID) (
 	if parent.IsZero() {
 		return nil, nil
 	}
-	if is, err := exists(backend.AncestorOf(ctx, w.state, parent)); !is {
+	if ok, err := exists(backend.AncestorOf(ctx, w.state, parent)); !ok {
 		return nil, err
 	}
 	return parent.String(), nil
@@ -250,17 +250,17 @@ func (w *projection) place(ctx context.Context, rows [][]any, id, parent structu
 // placeRow adds the row of a context to the batch, or appends it to rows if the database has one.
 func (w *projection) placeRow(rows [][]any, id structure.ContextID, row []any, remnant bool) [][]any {
 	was, there := w.places[id]
-	is := placed{id: id.String(), remnant: remnant}
+	fork := placed{id: id.String(), remnant: remnant}
 	if row[contextParent] != nil {
-		is.parent = sql.NullString{String: row[contextParent].(string), Valid: true}
+		fork.parent = sql.NullString{String: row[contextParent].(string), Valid: true}
 	}
-	w.places[id] = is
+	w.places[id] = fork
 	w.batch.bytes += 500
 	if !there {
 		w.batch.add(tables.Contexts, row...)
 		return rows
 	}
-	if was.parent.Valid && was.parent != is.parent {
+	if was.parent.Valid && was.parent != fork.parent {
 		w.batch.after = append(w.batch.after, func(ctx context.Context, c *sqladapter.Conn) error {
 			return w.pruneContexts(ctx, c, []string{was.parent.String})
 		})
@@ -324,11 +324,11 @@ func (w *projection) goneContexts(ctx context.Context, ids []string) (map[string
 		if err != nil {
 			return nil, err
 		}
-		is, err := exists(backend.AncestorOf(ctx, w.state, id))
+		ok, err := exists(backend.AncestorOf(ctx, w.state, id))
 		if err != nil {
 			return nil, err
 		}
-		if !is {
+		if !ok {
 			gone[text] = true
 		}
 	}

@@ -125,20 +125,18 @@ func (w *projection) farthest(ctx context.Context, runs []string) error {
 
 // writeRun writes the missing spans of a run.
 func (v *view) writeRun(ctx context.Context, l *visibleRun) error {
+	from := l.has.last + 1
+	parentSpan := l.run.Parent
+	if from > 1 {
+		parentSpan = structure.SpanRef{Run: l.run.ID, Seq: from - 1}
+	}
 	var own uint64
-	if v.reader != nil {
+	var parent chat.Ref
+	if v.reader != nil { // the scope is a chat
 		var err error
 		if own, err = v.owned(ctx, l.run.ID); err != nil {
 			return err
 		}
-	}
-	from := l.has.last + 1
-	parent, parentSpan := chat.Ref(""), l.run.Parent
-	if from > 1 {
-		parentSpan = structure.SpanRef{Run: l.run.ID, Seq: from - 1}
-	}
-	if v.reader != nil {
-		var err error
 		if parent, err = v.reader.IDAt(ctx, parentSpan); err != nil {
 			return err
 		}

@@ -49,12 +49,12 @@ func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 // count returns the number of messages at the start of a run that can have their own ids in the database. The first
 // known ones are known to.
 func (v *view) count(ctx context.Context, run structure.RunID, known, last uint64) (uint64, error) {
-	is, err := v.w.state.Run(ctx, run)
-	if err != nil || is.Home != v.record.Home() {
+	info, err := v.w.state.Run(ctx, run)
+	if err != nil || info.Home != v.record.Home() {
 		return 0, err
 	}
 	tip := structure.SpanRef{Run: run, Seq: last}
-	for step, err := range v.w.state.Path(ctx, tip, structure.Window{From: is.Position(known + 1)}, backend.PathOptions{}) {
+	for step, err := range v.w.state.Path(ctx, tip, structure.Window{From: info.Position(known + 1)}, backend.PathOptions{}) {
 		if err != nil {
 			return 0, err
 		}

@@ -44,12 +44,12 @@ func (w *projection) touchAll(ctx context.Context, c *derived.Changes, touch fun
 	if w.ChatsOnly {
 		return nil
 	}
-	for is, err := range w.state.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}) {
+	for found, err := range w.state.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}) {
 		if err != nil {
 			return err
 		}
-		if is.Thread.IsZero() {
-			touch(scope{key: keyOfContext(is.ID), context: is.ID}).full = true
+		if found.Thread.IsZero() {
+			touch(scope{key: keyOfContext(found.ID), context: found.ID}).full = true
 		}
 	}
 	c.Values[structure.Owner{Scope: structure.StoreScope}] = true

@@ -73,8 +73,8 @@ func (t *target) Write(ctx context.Context, do func(*sqladapter.Conn) error) err
 }
 
 // Swap implements derived.Target.
-func (t *target) Swap(ctx context.Context, c *sqladapter.Conn, was, is derived.Mark) (bool, error) {
-	n, err := c.Exec(ctx, markSQL.swap, is.At.Number, int64(is.At.ID), is.Seen.Number, int64(is.Seen.ID), is.Version, was.Version)
+func (t *target) Swap(ctx context.Context, c *sqladapter.Conn, was, now derived.Mark) (bool, error) {
+	n, err := c.Exec(ctx, markSQL.swap, now.At.Number, int64(now.At.ID), now.Seen.Number, int64(now.Seen.ID), now.Version, was.Version)
 	return n == 1, err
 }
 

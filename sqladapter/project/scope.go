@@ -72,9 +72,9 @@ type visibleRun struct {
 	last uint64
 	// has is the part that the database has.
 	has extent
-	// counted is set if own is known: the number of messages, from the first on, that have their own ids.
-	counted bool
+	// own is the number of messages, from the first on, that have their own ids. It is known if counted is set.
 	own     uint64
+	counted bool
 }
 
 // view is what a scope sees.
@@ -115,7 +115,7 @@ func (v *view) recall(ctx context.Context, run structure.RunID, l *visibleRun) e
 	})
 }
 
-// put adds rows that the scope should have. With an owner they are all of its rows: see batch.want.
+// put adds rows that the scope should have to the batch. If there is an owner, it should have no other rows: see batch.want.
 func (v *view) put(t *tables.Table, owner []any, rows ...[]any) {
 	v.w.put(v.fresh, t, owner, rows...)
 }

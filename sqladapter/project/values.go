@@ -180,16 +180,16 @@ func (w *projection) forksOf(ctx context.Context, id structure.ContextID) (*fork
 
 // addFork adds the earlier values that a context inherits. It reads no other forks.
 func (w *projection) addFork(ctx context.Context, id structure.ContextID) error {
-	is, err := w.state.Context(ctx, id)
+	fork, err := w.state.Context(ctx, id)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	forks := &forkPositions{at: []structure.SpanRef{is.Base}, runs: backend.Runs(ctx, w.state)}
+	forks := &forkPositions{at: []structure.SpanRef{fork.Base}, runs: backend.Runs(ctx, w.state)}
 	seen := map[structure.ContextID]bool{id: true}
-	for of := is.Parent; !of.IsZero() && !seen[of]; {
+	for of := fork.Parent; !of.IsZero() && !seen[of]; {
 		seen[of] = true
 		above, err := w.state.Context(ctx, of)
 		if errors.Is(err, lineage.ErrNotFound) {

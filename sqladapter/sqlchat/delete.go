@@ -18,11 +18,11 @@ func (s *store) DeleteChat(ctx context.Context, id string, o chat.DeleteOptions)
 	inParts := false
 	err = chatrows.Write(ctx, s.db, func(c *sqladapter.Conn) error {
 		deleted, inParts = false, false
-		is, err := chatByID(ctx, c, id)
+		found, err := chatByID(ctx, c, id)
 		if err != nil {
 			return err
 		}
-		if is == nil {
+		if found == nil {
 			if inParts, err = chatrows.IsBeingDeleted(ctx, c, id); err != nil {
 				return err
 			}
@@ -36,7 +36,7 @@ func (s *store) DeleteChat(ctx context.Context, id string, o chat.DeleteOptions)
 			deleted = inParts
 			return sqladapter.ErrUnchanged
 		}
-		if o.UserID != "" && o.UserID != is.UserID {
+		if o.UserID != "" && o.UserID != found.UserID {
 			return sqladapter.ErrUnchanged
 		}
 		if err := touch(ctx, c, id); errors.Is(err, chat.ErrNotFound) {

@@ -236,14 +236,14 @@ func (l *listing) nextOfKeys(ctx context.Context, limit int) (page []chat.Chat, 
 	found := make(map[string]chat.Chat, len(ids))
 	err = l.db.Read(ctx, func(c *sqladapter.Conn) error {
 		chats, err := lists.CollectList(ctx, c, chatrows.ScanChat, listSQL.byIDs, ids)
-		for _, is := range chats {
-			found[is.ID] = is
+		for _, info := range chats {
+			found[info.ID] = info
 		}
 		return err
 	})
 	for _, id := range ids {
-		if is, ok := found[id]; ok && l.Passes(is) {
-			page = append(page, is)
+		if info, ok := found[id]; ok && l.Passes(info) {
+			page = append(page, info)
 		}
 	}
 	return page, len(l.keys) > 0, err
@@ -369,14 +369,14 @@ func metadataValue(f chat.MetadataFilter) (v sqladapter.MetadataValue, ok bool) 
 	if d.Decode(&v.Value) != nil {
 		return v, false
 	}
-	switch is := v.Value.(type) {
+	switch value := v.Value.(type) {
 	case string:
-		if !utf8.ValidString(is) {
+		if !utf8.ValidString(value) {
 			return v, false
 		}
 	case json.Number:
-		n, err := strconv.ParseFloat(string(is), 64)
-		_, exponent, ok := backend.Decimal(string(is))
+		n, err := strconv.ParseFloat(string(value), 64)
+		_, exponent, ok := backend.Decimal(string(value))
 		if err != nil || !ok || exponent < -300 || exponent > 300 {
 			return v, false
 		}

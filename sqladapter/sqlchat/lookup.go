@@ -54,7 +54,7 @@ func touch(ctx context.Context, c *sqladapter.Conn, id string) error {
 		return noChat(id)
 	}
 	if c.Dialect().Limits().Loose {
-		if is, err := chatByID(ctx, c, id); err != nil || is == nil {
+		if found, err := chatByID(ctx, c, id); err != nil || found == nil {
 			return cmp.Or(err, noChat(id))
 		}
 	}
@@ -92,11 +92,11 @@ func messageOf(ctx context.Context, c *sqladapter.Conn, chatID, id string) (*cha
 // hasMessage reports whether a message is in a chat.
 func hasMessage(ctx context.Context, c *sqladapter.Conn, chatID, id string) (bool, error) {
 	chats, err := chatrows.ChatsOf(ctx, c, []string{id})
-	found, is := chats[id]
-	if is && found != chatID {
+	found, in := chats[id]
+	if in && found != chatID {
 		return false, otherChat(chatID, id)
 	}
-	return is, err
+	return in, err
 }
 
 // mustMessage returns an error if a message is not in a chat. An empty id is allowed.
@@ -104,8 +104,8 @@ func mustMessage(ctx context.Context, c *sqladapter.Conn, chatID string, id chat
 	if id == "" {
 		return nil
 	}
-	is, err := hasMessage(ctx, c, chatID, string(id))
-	if err == nil && !is {
+	found, err := hasMessage(ctx, c, chatID, string(id))
+	if err == nil && !found {
 		err = &chat.Error{Subject: chat.SubjectMessage, ID: string(id), ChatID: chatID, Err: chat.ErrNotFound}
 	}
 	return err

@@ -54,7 +54,7 @@ func (s *store) Message(ctx context.Context, chatID, id string) (*chat.Message, 
 // HasChildren implements chat.Store.
 func (s *store) HasChildren(ctx context.Context, chatID, id string) (bool, error) {
 	return lists.Read(ctx, s.db, func(c *sqladapter.Conn) (bool, error) {
-		if is, err := hasMessage(ctx, c, chatID, id); err != nil || !is {
+		if found, err := hasMessage(ctx, c, chatID, id); err != nil || !found {
 			return false, err
 		}
 		child, err := lists.First(ctx, c, lists.ScanString, messageSQL.children, id, chatID, 1)
@@ -123,9 +123,9 @@ func (s *store) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[chat
 				if err != nil || len(links) > 0 {
 					return links, err
 				}
-				is, err := hasMessage(ctx, c, chatID, w.at)
-				if err == nil && !is && w.at != id {
-					if is, err = hasMessage(ctx, c, chatID, id); err == nil && !is {
+				found, err := hasMessage(ctx, c, chatID, w.at)
+				if err == nil && !found && w.at != id {
+					if found, err = hasMessage(ctx, c, chatID, id); err == nil && !found {
 						err = noChat(chatID) // messages are only deleted with their chat
 					}
 				}
@@ -151,7 +151,7 @@ func (s *store) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[chat
 // CountMessages implements chat.Store.
 func (s *store) CountMessages(ctx context.Context, chatID, id string) (int, error) {
 	return lists.Read(ctx, s.db, func(c *sqladapter.Conn) (int, error) {
-		if is, err := hasMessage(ctx, c, chatID, id); err != nil || !is {
+		if found, err := hasMessage(ctx, c, chatID, id); err != nil || !found {
 			return 0, err
 		}
 		depths, err := chatrows.Depths(ctx, c, chatID, []string{id})

@@ -69,6 +69,7 @@ func refreshChat(ctx context.Context, db *sqladapter.DB, chatID string) (unknown
 		return nil, messages, err
 	}
 	if messages > refreshedMessages {
+		// Other errors come back in the transaction below, or that does what is left.
 		if err := refreshInParts(ctx, db, chatID); ctx.Err() != nil {
 			return nil, messages, err
 		}
@@ -108,7 +109,7 @@ func refreshInParts(ctx context.Context, db *sqladapter.DB, chatID string) error
 	return err
 }
 
-// refreshSome indexes those of some messages that belong to a chat.
+// refreshSome indexes messages, except those that do not belong to the chat.
 func refreshSome(ctx context.Context, c *sqladapter.Conn, chatID string, ids []string) error {
 	if err := hold(ctx, c, chatID); err != nil {
 		return err

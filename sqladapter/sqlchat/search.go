@@ -39,7 +39,7 @@ type finding struct {
 	deleting []string
 	// unknown are messages that could not be indexed. Their cards are outdated.
 	unknown map[string]bool
-	// unlisted are messages without a card, or with a card that lacks some words.
+	// unlisted are messages whose card does not exist, or lacks some words.
 	unlisted []string
 }
 

@@ -16,10 +16,10 @@ func hasMetadata(parameter func() string) string {
 
 func metadataArgs(v sqladapter.MetadataValue) []any {
 	key := v.Path[len(v.Path)-1]
-	switch is := v.Value.(type) {
+	switch value := v.Value.(type) {
 	case bool:
-		name := map[bool]string{true: "true", false: "false"}[is]
-		return []any{key, name, name, is, nil, nil}
+		name := map[bool]string{true: "true", false: "false"}[value]
+		return []any{key, name, name, value, nil, nil}
 	case json.Number:
 		return []any{key, "integer", "real", nil, v.Least, v.Greatest}
 	}

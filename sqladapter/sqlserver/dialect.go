@@ -80,9 +80,8 @@ func (Dialect) Migrations() []sqladapter.Migration {
 	}
 }
 
-// version is a hash of the indexed columns of a message. A trigger cannot delete index rows of
-// overwritten messages: a table with triggers refuses OUTPUT without INTO, which other programs may
-// use.
+// version is a hash of the indexed columns of a message. It shows that a message was overwritten since it was indexed. A trigger
+// could delete the index rows instead, but a table with triggers refuses OUTPUT without INTO, which other programs may use.
 const version = `CONVERT(NVARCHAR(64), HASHBYTES('SHA2_256', CONCAT(m.[createdAt], N'|', ` +
 	`DATALENGTH(m.[chatId]), N'|', m.[chatId] COLLATE Latin1_General_BIN2, DATALENGTH(m.[name]), N'|', m.[name] COLLATE Latin1_General_BIN2, ` +
 	`m.[data] COLLATE Latin1_General_BIN2)), 2)`

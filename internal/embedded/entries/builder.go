@@ -248,9 +248,9 @@ func (b *Builder) tip(id structure.ContextID, at judge.Tip) {
 }
 
 // texts updates the entries that find a thread by a prefix of its source id or title.
-func (b *Builder) texts(was, is *structure.Thread) {
+func (b *Builder) texts(was, now *structure.Thread) {
 	for _, of := range [...]func(*structure.Thread) []byte{keys.SourceText, keys.TitleText} {
-		from, to := of(was), of(is)
+		from, to := of(was), of(now)
 		if bytes.Equal(from, to) {
 			continue
 		}
@@ -267,15 +267,15 @@ func (b *Builder) texts(was, is *structure.Thread) {
 // need only one entry.
 func (b *Builder) messages() error {
 	for home, at := range b.LastMessages.All() {
-		is, known := b.state.Cache.messages.Get(home)
+		last, known := b.state.Cache.messages.Get(home)
 		if !known {
 			var err error
-			if is, known, err = read.LastMessage(b.state, home); err != nil {
+			if last, known, err = read.LastMessage(b.state, home); err != nil {
 				return err
 			}
 		}
-		if known && is >= at {
-			b.last = append(b.last, lastOf{home, is})
+		if known && last >= at {
+			b.last = append(b.last, lastOf{home, last})
 			continue
 		}
 		b.last = append(b.last, lastOf{home, at})
@@ -291,16 +291,16 @@ func (b *Builder) messages() error {
 
 func (b *Builder) names() {
 	for n, change := range b.Branches.All() {
-		was, is := change.Was, change.Now
-		moved := was == nil || is == nil || was.Context != is.Context
+		was, now := change.Was, change.Now
+		moved := was == nil || now == nil || was.Context != now.Context
 		if was != nil && moved {
 			b.Put(keys.Named(n.Thread, was.Context, n.Name), nil)
 		}
-		if is != nil && moved {
-			b.Put(keys.Named(n.Thread, is.Context, n.Name), keys.Present)
+		if now != nil && moved {
+			b.Put(keys.Named(n.Thread, now.Context, n.Name), keys.Present)
 		}
-		if k := keys.Branch(n.Thread, n.Name); is != nil {
-			b.putRecord(k, is)
+		if k := keys.Branch(n.Thread, n.Name); now != nil {
+			b.putRecord(k, now)
 		} else {
 			b.Put(k, nil)
 		}

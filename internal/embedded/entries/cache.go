@@ -44,9 +44,9 @@ func NewCache() *Cache {
 // Context copies a context into to, if it is cached.
 func (c *Cache) Context(id structure.ContextID, to *backend.Context) bool {
 	c.mu.Lock()
-	is, ok := c.contexts.Get(id)
+	found, ok := c.contexts.Get(id)
 	if ok {
-		*to = *is.Context
+		*to = *found.Context
 	}
 	c.mu.Unlock()
 	return ok
@@ -70,21 +70,21 @@ func (c *Cache) end(run structure.RunID) (judge.End, bool) {
 	return c.ends.Get(run)
 }
 
-// keep returns a context and keeps it in the cache. For the writer.
+// keep returns a context of the cache and marks it as recently used. For the writer.
 func (c *Cache) keep(id structure.ContextID) (*backend.Context, bool) {
-	is, ok := c.contexts.First(id)
+	found, ok := c.contexts.First(id)
 	if !ok {
 		c.mu.Lock()
-		is, ok = c.contexts.Keep(id)
+		found, ok = c.contexts.Keep(id)
 		c.mu.Unlock()
 	}
-	return is.Context, ok
+	return found.Context, ok
 }
 
 // add caches a context. For the writer.
-func (c *Cache) add(is *backend.Context) {
+func (c *Cache) add(added *backend.Context) {
 	c.mu.Lock()
-	c.contexts.Set(is.ID, liveContext{Context: is})
+	c.contexts.Set(added.ID, liveContext{Context: added})
 	c.mu.Unlock()
 }
 
@@ -122,16 +122,16 @@ func (c *Cache) Apply(b *Builder, publish func()) {
 
 // move sets the tip of a context, if it is cached.
 func (c *Cache) move(id structure.ContextID, to judge.Tip) {
-	is, ok := c.contexts.Get(id)
+	moved, ok := c.contexts.Get(id)
 	if !ok {
 		return
 	}
-	if is.shared {
-		own := *is.Context
-		is = liveContext{Context: &own}
-		c.contexts.Set(id, is)
+	if moved.shared {
+		own := *moved.Context
+		moved = liveContext{Context: &own}
+		c.contexts.Set(id, moved)
 	}
-	is.Tip, is.Moved, is.MovedAt = to.Span, to.Commit, to.At
+	moved.Tip, moved.Moved, moved.MovedAt = to.Span, to.Commit, to.At
 }
 
 // Forget empties the cache. For the writer.

@@ -21,13 +21,13 @@ func (b *Builder) Locate(f journal.Frame, offsets []int, below Below) {
 		b.slab.buf = keys.AppendPosition(b.slab.buf, f.Position)
 		b.Put(k, b.slab.end(start))
 	}
-	for id, is := range b.Blocks.All() {
-		at := f.PayloadOffset + int64(offsets[is.Record])
-		b.object(b.slab.key(keys.TableBlock, id[:keys.HashPrefix]), keys.Place{Frame: f.Position, Record: at, Size: is.Size})
+	for id, place := range b.Blocks.All() {
+		at := f.PayloadOffset + int64(offsets[place.Record])
+		b.object(b.slab.key(keys.TableBlock, id[:keys.HashPrefix]), keys.Place{Frame: f.Position, Record: at, Size: place.Size})
 	}
-	for k, is := range b.Chunks.All() {
-		at := f.PayloadOffset + int64(offsets[is.Record])
-		b.object(b.slab.key(keys.TableChunk, k[:keys.HashPrefix]), keys.Place{Frame: f.Position, Record: at, Size: int64(len(is.Bytes))})
+	for k, place := range b.Chunks.All() {
+		at := f.PayloadOffset + int64(offsets[place.Record])
+		b.object(b.slab.key(keys.TableChunk, k[:keys.HashPrefix]), keys.Place{Frame: f.Position, Record: at, Size: int64(len(place.Bytes))})
 	}
 	usages := uint32(0)
 	for _, s := range b.Spans.All() {

@@ -212,15 +212,15 @@ func (s *State) HasLookup(l judge.Lookup) (has bool, err error) {
 			return false, err
 		}
 		s.Scanned++
-		is, sure := hash.Has(e.Value)
-		if is {
-			_, is, err = s.Get(e.Key)
+		found, sure := hash.Has(e.Value)
+		if found {
+			_, found, err = s.Get(e.Key)
 		}
-		if is && !sure && err == nil {
-			is, err = s.holds(e.Key, l)
+		if found && !sure && err == nil {
+			found, err = s.holds(e.Key, l)
 		}
-		if is || err != nil {
-			return is, err
+		if found || err != nil {
+			return found, err
 		}
 	}
 	return false, nil

@@ -59,8 +59,8 @@ func (c Counters) Plus(by *judge.Counts) Counters {
 
 // Since returns the counters plus the difference between two other states. It combines changes that were made in
 // parallel.
-func (c Counters) Since(was, is Counters) Counters {
-	to, from, now := c.fields(), was.fields(), is.fields()
+func (c Counters) Since(was, after Counters) Counters {
+	to, from, now := c.fields(), was.fields(), after.fields()
 	for i := range to {
 		*to[i] += *now[i] - *from[i]
 	}

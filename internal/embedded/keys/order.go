@@ -29,8 +29,8 @@ const (
 type OrderFilter [filterSize]byte
 
 var (
-	// FilterAll is the filter of all threads. FilterMore is the filter of threads with more metadata values than
-	// entries.
+	// FilterAll is the filter of all threads. FilterMore is that of threads that have more metadata values than
+	// indexedScalars.
 	FilterAll  = OrderFilter{}
 	FilterMore = OrderFilter{1}
 )
@@ -93,7 +93,7 @@ func AppendMessage(k []byte, home structure.Home) []byte {
 	return binary.BigEndian.AppendUint64(k, home.Incarnation)
 }
 
-// HomeOfMessage returns the home in the key of a last message.
+// HomeOfMessage returns the home in a key that AppendMessage made.
 func HomeOfMessage(k []byte) (home structure.Home) {
 	home.Incarnation = ReadUint64(k[1+copy(home.Thread[:], k[1:]):])
 	return home

@@ -93,7 +93,7 @@ func (l *Set) context(id structure.ContextID, c *structure.Commit, i int) bool {
 	return isOf(l.contexts, id, c, i)
 }
 
-// remnant is context for remnants.
+// remnant reports whether record i is about a remnant that is kept, as context does.
 func (l *Set) remnant(id structure.ContextID, c *structure.Commit, i int) bool {
 	return isOf(l.remnants, id, c, i)
 }

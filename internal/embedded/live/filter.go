@@ -185,8 +185,8 @@ func (t *Counts) AddTo(r *backend.CollectReport) {
 	r.Bytes += t.bytes
 }
 
-func (t *Counts) count(was, is structure.Record) {
-	if is == nil {
+func (t *Counts) count(was, now structure.Record) {
+	if now == nil {
 		t.records++
 	}
 	switch r := was.(type) {
@@ -196,7 +196,7 @@ func (t *Counts) count(was, is structure.Record) {
 		t.chunks++
 		t.bytes += uint64(len(r.Bytes))
 	case *structure.Block:
-		if is == nil {
+		if now == nil {
 			t.blocks++
 		} else {
 			t.erased++

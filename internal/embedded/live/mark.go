@@ -40,8 +40,8 @@ type Marker struct {
 	view View // of the state that roots were read from
 	opt  backend.CollectOptions
 
-	// inherits is set if any context has values. inherited has the positions in contexts whose values were marked for
-	// the forks that inherit them there.
+	// inherits is set if any context has values. inherited has the positions at which forks inherit values, as far as these were
+	// marked.
 	inherits  bool
 	inherited map[inherited]struct{}
 	runs      map[structure.RunID]structure.RunInfo // cached

@@ -99,15 +99,15 @@ type finder struct {
 
 // in finds the usages in a thread.
 func (f *finder) in(thread structure.ThreadID, after backend.Found) error {
-	is, ok, err := homeOf(f.view.Index, thread)
-	if err != nil || !ok || after.Home == is && after.Lookup == 1 {
+	home, ok, err := homeOf(f.view.Index, thread)
+	if err != nil || !ok || after.Home == home && after.Lookup == 1 {
 		return err
 	}
-	hash := keys.HashOfSource(is, f.sourceID)
+	hash := keys.HashOfSource(home, f.sourceID)
 	prefix := hash.Prefix()
-	for e, err := range f.view.entriesAfter(f.ctx, prefix, behind(prefix, is, after)) {
+	for e, err := range f.view.entriesAfter(f.ctx, prefix, behind(prefix, home, after)) {
 		if err == nil {
-			err = f.entry(is, &hash, e)
+			err = f.entry(home, &hash, e)
 		}
 		if err != nil || f.done {
 			return err
@@ -117,16 +117,16 @@ func (f *finder) in(thread structure.ThreadID, after backend.Found) error {
 }
 
 // behind returns a key before the usages of a home that follow one of them, and after all others; nil for all.
-func behind(prefix []byte, is structure.Home, after backend.Found) []byte {
-	if after.Home != is || after.Lookup == 0 {
+func behind(prefix []byte, home structure.Home, after backend.Found) []byte {
+	if after.Home != home || after.Lookup == 0 {
 		return nil
 	}
 	return keys.PrefixEnd(keys.AppendNumber(bytes.Clone(prefix), after.Lookup))
 }
 
 // entry yields the usage of an entry if it has the source id in the home.
-func (f *finder) entry(is structure.Home, hash *keys.SourceHash, e index.Entry) error {
-	found := backend.Found{Home: is}
+func (f *finder) entry(home structure.Home, hash *keys.SourceHash, e index.Entry) error {
+	found := backend.Found{Home: home}
 	has, sure := hash.Has(e.Value)
 	if !has {
 		return nil
@@ -136,7 +136,7 @@ func (f *finder) entry(is structure.Home, hash *keys.SourceHash, e index.Entry) 
 		return err
 	}
 	if !sure {
-		if has, err = f.view.HasUsage(is, f.sourceID, found.Lookup, found.Span); err != nil || !has {
+		if has, err = f.view.HasUsage(home, f.sourceID, found.Lookup, found.Span); err != nil || !has {
 			return err
 		}
 	}
@@ -183,28 +183,28 @@ func (f *finder) group(entries []index.Entry, after backend.Found) error {
 		in[run.Home] = append(in[run.Home], e)
 	}
 	homes := slices.SortedFunc(maps.Keys(in), compareHomes)
-	for _, is := range homes {
-		hash := keys.HashOfSource(is, f.sourceID)
+	for _, home := range homes {
+		hash := keys.HashOfSource(home, f.sourceID)
 		prefix := hash.Prefix()
 		if !bytes.Equal(prefix, entries[0].Key[:keys.LookupsInSize]) {
 			continue // of another source id
 		}
-		from := behind(prefix, is, after)
-		if after.Lookup != 0 && bytes.Equal(prefix, keys.LookupsIn(after.Home, f.sourceID)) && compareHomes(is, after.Home) < 0 {
+		from := behind(prefix, home, after)
+		if after.Lookup != 0 && bytes.Equal(prefix, keys.LookupsIn(after.Home, f.sourceID)) && compareHomes(home, after.Home) < 0 {
 			continue
 		}
-		now, ok, err := homeOf(f.view.Index, is.Thread)
+		now, ok, err := homeOf(f.view.Index, home.Thread)
 		if err != nil {
 			return err
 		}
-		if !ok || now != is {
+		if !ok || now != home {
 			continue
 		}
-		for _, e := range in[is] {
+		for _, e := range in[home] {
 			if bytes.Compare(e.Key, from) < 0 {
 				continue
 			}
-			if err := f.entry(is, &hash, e); err != nil || f.done {
+			if err := f.entry(home, &hash, e); err != nil || f.done {
 				return err
 			}
 		}
@@ -219,7 +219,7 @@ func compareHomes(a, b structure.Home) int {
 // RunsOf implements backend.Reader.
 func (v *View) RunsOf(ctx context.Context, thread structure.ThreadID, after structure.RunID) iter.Seq2[structure.RunInfo, error] {
 	return func(yield func(structure.RunInfo, error) bool) {
-		is, ok, err := homeOf(v.Index, thread)
+		home, ok, err := homeOf(v.Index, thread)
 		if err != nil {
 			yield(structure.RunInfo{}, err)
 		}
@@ -228,7 +228,7 @@ func (v *View) RunsOf(ctx context.Context, thread structure.ThreadID, after stru
 		}
 		prefix := keys.Of(keys.TableRunOfThread, thread[:])
 		for r, err := range v.runsUnder(ctx, prefix, slices.Concat(prefix, after[:])) {
-			if err == nil && r.Home != is {
+			if err == nil && r.Home != home {
 				continue // of an earlier thread with the same id
 			}
 			if !yield(r, err) {

@@ -17,8 +17,8 @@ func Derive(f *index.Folding) error {
 	return DeriveOrder(f.Changed, GetterFunc(f.Before), GetterFunc(f.After), f.Put)
 }
 
-// DeriveOrder is Derive for the entries that a fold changes, the states before and after it, and what sets or deletes
-// entries, of which the last for a key counts.
+// DeriveOrder is Derive with the parts of a fold: the entries that it changes, the states before and after it, and a function
+// that sets an entry, or deletes it if the value is nil. The last call for a key counts.
 func DeriveOrder(changed func(prefix []byte) iter.Seq[index.Entry], before, after Getter, put func(key, value []byte)) error {
 	last := structure.ThreadID{}
 	for _, id := range ChangedThreads(changed) {
@@ -30,7 +30,7 @@ func DeriveOrder(changed func(prefix []byte) iter.Seq[index.Entry], before, afte
 		if err != nil {
 			return err
 		}
-		is, isThere, err := Listing(after, id)
+		now, exists, err := Listing(after, id)
 		if err != nil {
 			return err
 		}
@@ -39,8 +39,8 @@ func DeriveOrder(changed func(prefix []byte) iter.Seq[index.Entry], before, afte
 				put(k, nil)
 			}
 		}
-		if isThere {
-			for _, k := range keys.Orders(is) {
+		if exists {
+			for _, k := range keys.Orders(now) {
 				put(k, keys.Present)
 			}
 		}

@@ -35,11 +35,11 @@ func ContextOf(state Getter, id structure.ContextID, value []byte) (c backend.Co
 		return c, err
 	}
 	if ok {
-		is, err := keys.ReadTip(moved)
+		tip, err := keys.ReadTip(moved)
 		if err != nil {
 			return c, err
 		}
-		c.Tip, c.Moved, c.MovedAt = is.Span, is.Commit, is.At
+		c.Tip, c.Moved, c.MovedAt = tip.Span, tip.Commit, tip.At
 	}
 	return c, nil
 }

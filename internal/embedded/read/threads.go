@@ -93,13 +93,13 @@ func (l *lister) list() error {
 		if _, changed := l.changed[next.Thread]; changed {
 			continue
 		}
-		is, ok, err := Listing(l.Index, next.Thread)
+		listing, ok, err := Listing(l.Index, next.Thread)
 		if err != nil {
 			return err
 		}
-		if ok && is.Token() == next && l.q.Matches(is) {
+		if ok && listing.Token() == next && l.q.Matches(listing) {
 			l.upTo(&next)
-			l.put(is)
+			l.put(listing)
 		}
 	}
 	return nil
@@ -258,9 +258,9 @@ func (l *lister) byText(table byte, text string) (few bool, err error) {
 
 // consider adds a thread to recent if it matches.
 func (l *lister) consider(id structure.ThreadID) error {
-	is, ok, err := Listing(l.Index, id)
-	if err == nil && ok && l.includes(is.Token()) && l.q.Matches(is) {
-		l.recent = append(l.recent, is)
+	listing, ok, err := Listing(l.Index, id)
+	if err == nil && ok && l.includes(listing.Token()) && l.q.Matches(listing) {
+		l.recent = append(l.recent, listing)
 	}
 	return err
 }
@@ -282,6 +282,6 @@ func (l *lister) upTo(at *backend.PageToken) {
 	}
 }
 
-func (l *lister) put(is backend.ThreadListing) {
-	l.done = l.done || !l.yield(is, nil)
+func (l *lister) put(listing backend.ThreadListing) {
+	l.done = l.done || !l.yield(listing, nil)
 }

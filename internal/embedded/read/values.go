@@ -65,8 +65,8 @@ func (v *View) Values(ctx context.Context, owner structure.Owner, prefix, after 
 			from = slices.MaxFunc([][]byte{from, behind}, bytes.Compare)
 		}
 		v.skipping(ctx, from, to, func(e index.Entry) ([]byte, bool) {
-			is, err := ReadValue(e)
-			return keys.PrefixEnd(e.Key[:len(e.Key)-8]), yield(is, err) && err == nil
+			value, err := ReadValue(e)
+			return keys.PrefixEnd(e.Key[:len(e.Key)-8]), yield(value, err) && err == nil
 		}, func(err error) { yield(backend.Value{}, err) })
 	}
 }

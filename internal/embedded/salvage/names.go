@@ -85,13 +85,13 @@ func (m *Mender) above(parent *structure.ContextID) (above []structure.Record, e
 		if !errors.Is(err, backend.ErrNotFound) {
 			return nil, err
 		}
-		is, ok := m.remnants[*at]
+		remnant, ok := m.remnants[*at]
 		if !ok || seen[*at] {
 			*at = structure.ContextID{}
 			return above, nil
 		}
 		seen[*at] = true
-		own := *is
+		own := *remnant
 		above, at = slices.Insert(above, 0, structure.Record(&own)), &own.Parent
 	}
 	return above, nil
@@ -136,8 +136,8 @@ func (m *Mender) instead(above []structure.Record, c *structure.Context) error {
 		about = append(about, r)
 	}
 	return m.put(func(b *write.Batch) {
-		for _, is := range branches {
-			b.DeleteBranch(is.Thread, is.Name)
+		for _, branch := range branches {
+			b.DeleteBranch(branch.Thread, branch.Name)
 		}
 		b.DeleteContext(c.ID)
 		b.Adopt(above...)
@@ -237,8 +237,8 @@ func (m *Mender) branch(r *structure.Branch) error {
 		return err
 	}
 	others := map[string]bool{}
-	if is, err := m.to.Branch(m.ctx, r.Thread, r.Name); err == nil && is.Context != r.Context {
-		others[is.Name] = true
+	if stored, err := m.to.Branch(m.ctx, r.Thread, r.Name); err == nil && stored.Context != r.Context {
+		others[stored.Name] = true
 	}
 	for b, err := range m.to.BranchesBySource(m.ctx, r.SourceID, r.Thread) {
 		if err != nil {
@@ -256,8 +256,8 @@ func (m *Mender) checkpoint(r *structure.Checkpoint) error {
 		return err
 	}
 	others := map[string]bool{}
-	if is, err := m.to.Checkpoint(m.ctx, r.Thread, r.Name); err == nil && is.ID != r.ID {
-		others[is.Name] = true
+	if stored, err := m.to.Checkpoint(m.ctx, r.Thread, r.Name); err == nil && stored.ID != r.ID {
+		others[stored.Name] = true
 	}
 	for k, err := range m.to.CheckpointsBySource(m.ctx, r.SourceID, r.Thread) {
 		if err != nil {

@@ -133,8 +133,8 @@ func NewCommit(number uint64, segment uint32, start, payload, end int64) (*Commi
 	return x, nil
 }
 
-// Continued returns the piece of the commit in the next chapter, without records. at is the offset of its records in
-// the payload, and last the last span before.
+// Continued returns the part of a commit that is in the next chapter, without its records. at is the offset of these records in
+// the payload, and last is the last span before them.
 func (x *Commit) Continued(at int, last structure.SpanRef) *Commit {
 	return &Commit{
 		Number: x.Number, Segment: x.Segment, Start: x.Start, End: x.End, lag: x.lag, Millis: x.Millis, Rest: &before{at, last},

@@ -125,7 +125,7 @@ func newState(nextID uint32, nextBody uint64) *state {
 	return &state{at: progress{seqs: map[uint32]uint64{}, threads: map[uint32]*structure.Thread{}, nextID: nextID, nextBody: nextBody}}
 }
 
-// progress is the current state of the coding.
+// progress is what the coder of a record knows from the records before it.
 type progress struct {
 	millis      int64 // of the commit
 	when        int64 // the last coded time

@@ -46,7 +46,8 @@ JOIN lineage_search_usage u ON u.store = $1 AND u.run = d.run AND u.seq = d.seq 
 	typesSQL = ` AND ($2::bytea IS NULL OR true) AND ($3::bytea IS NULL OR true) AND ($4::bytea[] IS NULL OR true) AND ($8::bytea[] IS NULL OR true)`
 )
 
-// occurrencesSQL returns the statement for the words of messages.
+// occurrencesSQL returns the statement that reads the words of messages: only of those in scope if restricted is set, only of those
+// that have a text of the driver if driven is set (see findDriver), and with the places of each term if places is set.
 func occurrencesSQL(restricted, driven, places bool) string {
 	head, from, scope, columns := ``, withText, inRuns, columnsSQL+wordsSQL
 	if restricted {
@@ -61,7 +62,7 @@ func occurrencesSQL(restricted, driven, places bool) string {
 	return head + `SELECT ` + columns + ` ` + from + scope + whereSQL + typesSQL
 }
 
-// mostDriving is the largest number of texts with a term that the messages are found by.
+// mostDriving is the largest number of texts of a driver: see findDriver.
 const mostDriving = 5000
 
 // view is the index as one search sees it: all its statements read the same generation.
@@ -194,7 +195,7 @@ JOIN lineage_search_term t ON t.store = $1 AND t.term >= p.low AND t.term < p.hi
 	})
 }
 
-// required returns sets of leaves, of each of which a match has one.
+// required returns sets of leaves. A match has at least one leaf of each set.
 func required(c query.Condition, numbers map[query.Leaf]int) [][]int {
 	switch {
 	case c.IsAny():
@@ -400,7 +401,7 @@ func (v *view) Places(ctx context.Context, s *searched.Scope, of []searched.Addr
 			var id []byte
 			_, err := pgx.ForEachRow(rows, []any{&n, &id}, func() error {
 				p := &places[n]
-				if of, summary, is := searched.SummaryOf(id); is {
+				if of, summary, ok := searched.SummaryOf(id); ok {
 					p.Owner, p.Run = of, structure.RunID(summary)
 				} else if len(id) == len(p.Run) {
 					p.Run = structure.RunID(id)
@@ -425,11 +426,11 @@ func (v *view) Places(ctx context.Context, s *searched.Scope, of []searched.Addr
 					p.Threads = append(p.Threads, lineage.ThreadID(thread))
 					return nil
 				}
-				context, is := searched.SummarizedIn(owner)
-				if !is && len(id) == len(context) {
-					context, is = structure.ContextID(id), true
+				context, ok := searched.SummarizedIn(owner)
+				if !ok && len(id) == len(context) {
+					context, ok = structure.ContextID(id), true
 				}
-				if was, known := contexts[context]; is && (!known || was != n) {
+				if was, known := contexts[context]; ok && (!known || was != n) {
 					contexts[context] = n
 					p.Contexts = append(p.Contexts, context)
 				}

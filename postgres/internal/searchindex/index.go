@@ -191,7 +191,7 @@ func (x *Index) update(ctx context.Context, store *lineage.Store, progress func(
 				return err
 			}
 			repaired = repaired || damaged
-			if m = t.is; !m.usable() {
+			if m = t.marked; !m.usable() {
 				continue
 			}
 		}
@@ -236,7 +236,7 @@ func (x *Index) Collected(ctx context.Context) (err error) {
 // target implements derived.Target.
 type target struct {
 	*work
-	is     meta // as of the last call of Mark
+	marked meta // as of the last call of Mark
 	adding *window
 }
 
@@ -250,7 +250,7 @@ func (t *target) Mark(ctx context.Context) (derived.Mark, error) {
 	case m.working(t.work):
 		err = errWorking
 	}
-	t.is = m
+	t.marked = m
 	return m.Mark, err
 }
 
@@ -260,20 +260,20 @@ func (t *target) Write(ctx context.Context, do func(Tx) error) error {
 }
 
 // Swap implements derived.Target.
-func (t *target) Swap(_ context.Context, tx Tx, was, is derived.Mark) (swapped bool, err error) {
+func (t *target) Swap(_ context.Context, tx Tx, was, now derived.Mark) (swapped bool, err error) {
 	w := t.adding
 	w.stamp = rand.Int64()
 	t.begun = true
 	err = tx(func(b *pgx.Batch) {
-		if is.At != is.Seen && !w.sorts { // the server sorts more words at once; the last window has it sort those that are left
+		if now.At != now.Seen && !w.sorts { // the server sorts more words at once; the last window has it sort those that are left
 			b.Queue(`SELECT set_config('gin_pending_list_limit', $1, true)`, manyWords)
 		}
 		b.Queue(`UPDATE lineage_search SET identity = $4, number = $5, id = $6, seen_number = $7, seen_id = $8, version = $9, stamp = $10,
   spans = $11, runs = $12, threads = $13, terms = $14, erased = $15, busy_until = CASE WHEN $16 THEN clock_timestamp() + make_interval(secs => $17) END,
   generation = $19, owner = $20
 WHERE store = $1 AND version = $2 AND stamp = $3 AND NOT clearing AND epoch = $18 AND epoch = (SELECT epoch FROM lineage_store WHERE store = $1) RETURNING version`,
-			t.store, was.Version, t.is.stamp, is.Store[:], int64(is.At.Number), int64(is.At.ID), int64(is.Seen.Number), int64(is.Seen.ID), is.Version, w.stamp,
-			w.next.spans, w.next.runs, w.next.threads, w.next.terms, w.next.erased, is.At != is.Seen, busyTime.Seconds(), t.is.epoch,
+			t.store, was.Version, t.marked.stamp, now.Store[:], int64(now.At.Number), int64(now.At.ID), int64(now.Seen.Number), int64(now.Seen.ID), now.Version, w.stamp,
+			w.next.spans, w.next.runs, w.next.threads, w.next.terms, w.next.erased, now.At != now.Seen, busyTime.Seconds(), t.marked.epoch,
 			w.next.generation, t.owner).
 			Query(func(rows pgx.Rows) error { swapped = rows.Next(); rows.Close(); return rows.Err() })
 	})
@@ -287,7 +287,7 @@ var MostWritten = 1 << 17
 // Apply implements derived.Target. What is much is written by transactions of its own, before the last one of the window. It
 // is the same when it is written again.
 func (t *target) Apply(ctx context.Context, w *derived.Window[Tx]) error {
-	t.adding = &window{index: t.Index, is: t.is, next: t.is, w: w}
+	t.adding = &window{index: t.Index, before: t.marked, next: t.marked, w: w}
 	if err := t.adding.prepare(ctx); err != nil {
 		return err
 	}
@@ -356,22 +356,22 @@ func (t *target) applyMentions(ctx context.Context) error {
 func (t *target) write(ctx context.Context, added map[string]int32, statements func(*pgx.Batch)) error {
 	w := t.adding
 	last := w.next
-	w.next = t.is
+	w.next = t.marked
 	w.next.terms, w.next.runs = last.terms, last.runs
 	err := w.w.Write(ctx, func(tx Tx) error { return tx(statements) })
 	if err == nil {
 		t.wrote(w.next, added)
 	}
-	w.is, w.next = t.is, last
+	w.before, w.next = t.marked, last
 	return err
 }
 
 // wrote records the state after a transaction.
 func (t *target) wrote(next meta, added map[string]int32) {
-	next.Version, next.stamp, next.owner = t.is.Version+1, t.adding.stamp, t.owner
+	next.Version, next.stamp, next.owner = t.marked.Version+1, t.adding.stamp, t.owner
 	if len(t.adding.gone) > 0 { // terms of erased texts may be gone
 		added = nil
 	}
-	t.known.learn(&t.is, &next, added)
-	t.is = next
+	t.known.learn(&t.marked, &next, added)
+	t.marked = next
 }

@@ -119,29 +119,29 @@ func (w *window) settleThreads(ctx context.Context) error {
 	}
 	for _, id := range t.seen {
 		change, changed := w.w.Changes.Threads[id]
-		is, err := w.w.State.Thread(ctx, id)
+		thread, err := w.w.State.Thread(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) {
-			is, err = nil, nil
+			thread, err = nil, nil
 		}
 		if err != nil {
 			return err
 		}
-		if is == nil || change.Deleted {
+		if thread == nil || change.Deleted {
 			t.gone = append(t.gone, id[:])
 		}
-		if is == nil {
+		if thread == nil {
 			w.homes[id] = structure.Home{}
 			continue
 		}
-		w.homes[id] = is.Home()
+		w.homes[id] = thread.Home()
 		keeps, known := was[id]
 		if known && !changed {
 			continue
 		}
 		w.next.threads++
 		t.ids, t.number = append(t.ids, id[:]), append(t.number, w.next.threads)
-		t.user, t.keeps = append(t.user, []byte(is.UserID)), append(t.keeps, is.Keeps)
-		if known && keeps != is.Keeps {
+		t.user, t.keeps = append(t.user, []byte(thread.UserID)), append(t.keeps, thread.Keeps)
+		if known && keeps != thread.Keeps {
 			t.kept = append(t.kept, id[:])
 		}
 	}
@@ -236,7 +236,7 @@ func (w *window) settleContents(ctx context.Context) error {
 	for id := range w.w.Changes.Erased {
 		changed = append(changed, id)
 	}
-	if w.is.erased {
+	if w.before.erased {
 		again, err := w.storedAgain(ctx)
 		if err != nil {
 			return err
@@ -276,8 +276,8 @@ func (w *window) settleContents(ctx context.Context) error {
 		b.Queue(`SELECT DISTINCT of FROM lineage_search_tip WHERE store = $1 AND of IS NOT NULL`, w.index.store).Query(func(rows pgx.Rows) error {
 			var of []byte
 			_, err := pgx.ForEachRow(rows, []any{&of}, func() error {
-				id, is := searched.SummarizedIn(of)
-				if !is {
+				id, ok := searched.SummarizedIn(of)
+				if !ok {
 					return searched.ErrDamaged
 				}
 				w.w.Changes.Context(id, derived.ContextChange{Summarized: true})

@@ -30,7 +30,7 @@ func (t *terms) of(m *meta) map[string]int32 {
 }
 
 // learn replaces the terms of the state was, with more terms, by those of the state is. Without more it has none.
-func (t *terms) learn(was, is *meta, more map[string]int32) {
+func (t *terms) learn(was, now *meta, more map[string]int32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	next := make(map[string]int32, len(more))
@@ -38,12 +38,12 @@ func (t *terms) learn(was, is *meta, more map[string]int32) {
 		maps.Copy(next, t.numbers)
 	}
 	maps.Copy(next, more)
-	t.version, t.stamp, t.numbers = is.Version, is.stamp, next
+	t.version, t.stamp, t.numbers = now.Version, now.stamp, next
 }
 
 // number returns the numbers of terms. Those that are not in the index get the next ones.
 func (w *window) number(ctx context.Context, all []string) ([]int32, error) {
-	known := w.index.known.of(&w.is)
+	known := w.index.known.of(&w.before)
 	numbers := make([]int32, len(all))
 	at := make(map[string]int)
 	var unknown [][]byte
@@ -74,8 +74,8 @@ func (w *window) number(ctx context.Context, all []string) ([]int32, error) {
 		return nil, err
 	}
 	for _, term := range unknown {
-		n, is := w.added[string(term)]
-		if !is {
+		n, added := w.added[string(term)]
+		if !added {
 			for n == 0 { // no term
 				w.next.terms++
 				n = int32(uint32(w.next.terms))

@@ -18,12 +18,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// window is what a window changes. It is prepared from the store and the tables, and then written by one transaction.
+// window has the changes that one window of the feed makes to the index. They are prepared from the store and the tables, and
+// then written by one transaction.
 type window struct {
-	index    *Index
-	is, next meta // before and after
-	stamp    int64
-	w        *derived.Window[Tx]
+	index        *Index
+	before, next meta // of the index
+	stamp        int64
+	w            *derived.Window[Tx]
 
 	blocks  map[content.ID]*structure.Block
 	spans   []*structure.Span
@@ -36,7 +37,7 @@ type window struct {
 	tips    tipChanges
 
 	gone     [][]byte                 // texts that are erased, with the marks of their content
-	erased   []content.ID             // the content
+	erased   []content.ID             // the content of these texts
 	restored map[content.ID]bool      // content that was stored again
 	mentions []mention                // of steps and summaries
 	sources  map[searched.TextID]text // of texts that may be new
@@ -60,7 +61,7 @@ type run struct {
 	home   structure.Home
 }
 
-// mention is a text in a message.
+// mention says that a message or a summary has a text.
 type mention struct {
 	text searched.TextID
 	run  string // its key
@@ -92,12 +93,12 @@ func (w *window) prepare(ctx context.Context) error {
 				w.blocks[r.ID] = r
 			case *structure.Run:
 				w.next.runs++
-				is := run{key: string(r.ID[:]), after: r.Parent.Seq, home: r.Home}
+				found := run{key: string(r.ID[:]), after: r.Parent.Seq, home: r.Home}
 				if !r.Parent.IsZero() {
-					is.parent = string(r.Parent.Run[:])
+					found.parent = string(r.Parent.Run[:])
 				}
-				w.runs[is.key] = w.next.runs
-				w.created = append(w.created, is)
+				w.runs[found.key] = w.next.runs
+				w.created = append(w.created, found)
 				w.threads.saw(r.Home.Thread)
 			case *structure.Thread:
 				w.threads.saw(r.ID)
@@ -131,7 +132,7 @@ func (w *window) findRuns(ctx context.Context) error {
 			ids = append(ids, []byte(key))
 		}
 	}
-	w.repeats = !w.is.Settled() // by an interrupted update
+	w.repeats = !w.before.Settled() // by an interrupted update
 	for _, r := range w.created {
 		want(r.parent)
 		if w.repeats {
@@ -307,9 +308,9 @@ func (w *window) findNew(ctx context.Context) error {
 	for id := range w.restored {
 		for _, r := range searched.Readings {
 			t := searched.TextOf(id, r)
-			if has, is := known[t]; is && !has {
+			if has, ok := known[t]; ok && !has {
 				delete(known, t)
-				if _, is := w.sources[t]; !is {
+				if _, ok := w.sources[t]; !ok {
 					w.sources[t] = text{content: id, kind: structure.PartUsage}
 					w.order = append(w.order, t)
 				}
@@ -317,7 +318,7 @@ func (w *window) findNew(ctx context.Context) error {
 		}
 	}
 	for _, id := range w.order {
-		if _, is := known[id]; !is {
+		if _, ok := known[id]; !ok {
 			w.unread = append(w.unread, id)
 		}
 	}
@@ -339,8 +340,8 @@ func (w *window) findTexts(ctx context.Context) (more bool, err error) {
 		}
 		var words []int
 		searched.EachTerm(w.parser, said, func(term string) {
-			n, is := at[term]
-			if !is {
+			n, ok := at[term]
+			if !ok {
 				n = len(all)
 				all, at[term] = append(all, term), n
 			}

@@ -128,18 +128,18 @@ func (w *window) writeTips(b *pgx.Batch, moved map[int64]bool) {
 	var ids, threads, ofs [][]byte
 	var runs, seqs []int64
 	for i := range t.are {
-		is := &t.are[i]
-		run := w.runs[is.run]
+		tip := &t.are[i]
+		run := w.runs[tip.run]
 		if run == 0 {
 			continue
 		}
 		moved[run] = true
 		var thread []byte
-		if !is.thread.IsZero() {
-			thread = is.thread[:]
+		if !tip.thread.IsZero() {
+			thread = tip.thread[:]
 		}
-		ids, threads, ofs = append(ids, []byte(is.key)), append(threads, thread), append(ofs, is.of)
-		runs, seqs = append(runs, run), append(seqs, int64(is.seq))
+		ids, threads, ofs = append(ids, []byte(tip.key)), append(threads, thread), append(ofs, tip.of)
+		runs, seqs = append(runs, run), append(seqs, int64(tip.seq))
 	}
 	if len(ids) > 0 {
 		b.Queue(`INSERT INTO lineage_search_tip (store, id, thread, run, seq, of)

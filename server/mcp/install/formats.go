@@ -33,7 +33,7 @@ func jsonAdder(below string, entry func(Server) any) func([]byte, Server) ([]byt
 }
 
 func addJSON(was []byte, below string, entry any) ([]byte, error) {
-	is, err := json.MarshalIndent(entry, "", "  ")
+	text, err := json.MarshalIndent(entry, "", "  ")
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +61,9 @@ func addJSON(was []byte, below string, entry any) ([]byte, error) {
 		}
 		return nil, ErrDiffers
 	}
-	patch := fmt.Sprintf(`[{"op":"add","path":"/%s/%s","value":%s}]`, below, Name, is)
+	patch := fmt.Sprintf(`[{"op":"add","path":"/%s/%s","value":%s}]`, below, Name, text)
 	if before[below] == nil {
-		patch = fmt.Sprintf(`[{"op":"add","path":"/%s","value":{%q:%s}}]`, below, Name, is)
+		patch = fmt.Sprintf(`[{"op":"add","path":"/%s","value":{%q:%s}}]`, below, Name, text)
 	}
 	if err := value.Patch([]byte(patch)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
@@ -92,22 +92,22 @@ func addJSON(was []byte, below string, entry any) ([]byte, error) {
 }
 
 // members returns the members of an object in JSON with comments.
-func members(file []byte) (is map[string]any, err error) {
+func members(file []byte) (all map[string]any, err error) {
 	standard, err := hujson.Standardize(bytes.Clone(file))
 	if err == nil {
-		err = json.Unmarshal(standard, &is)
+		err = json.Unmarshal(standard, &all)
 	}
-	if err != nil || is == nil {
+	if err != nil || all == nil {
 		return nil, fmt.Errorf("%w: it is not a JSON object", ErrUnreadable)
 	}
-	return is, nil
+	return all, nil
 }
 
 // same reports whether a value that was read equals an entry.
 func same(read, entry any) bool {
 	b, err := json.Marshal(entry)
-	var is any
-	return err == nil && json.Unmarshal(b, &is) == nil && reflect.DeepEqual(read, is)
+	var decoded any
+	return err == nil && json.Unmarshal(b, &decoded) == nil && reflect.DeepEqual(read, decoded)
 }
 
 // addTOML adds an entry at the end of a TOML file, as a table of its own.
@@ -156,12 +156,12 @@ func addTOML(was []byte, s Server) ([]byte, error) {
 }
 
 // jsonOf returns a value in its JSON form.
-func jsonOf(value any) (is any) {
+func jsonOf(value any) (decoded any) {
 	b, err := json.Marshal(value)
-	if err != nil || json.Unmarshal(b, &is) != nil {
+	if err != nil || json.Unmarshal(b, &decoded) != nil {
 		return nil
 	}
-	return is
+	return decoded
 }
 
 // Name is the name of the entry.

@@ -92,7 +92,7 @@ func For(name string, e *follow.Environment, s Server) (*Plan, error) {
 	if name == "claude-code" {
 		return &Plan{Agent: name, Command: append([]string{"claude", "mcp", "add", "--scope", "user", Name, "--", s.Command}, s.Args...)}, nil
 	}
-	is, known := agents[name]
+	agent, known := agents[name]
 	if !known {
 		for _, other := range follow.Agents() {
 			if other.Name == name {
@@ -101,10 +101,10 @@ func For(name string, e *follow.Environment, s Server) (*Plan, error) {
 		}
 		return nil, &follow.UnknownAgentError{Name: name}
 	}
-	p := &Plan{Agent: name, base: is.base(e), name: is.name, add: func(was []byte) ([]byte, error) { return is.add(was, s) }}
-	if is.other != "" {
-		if _, err := os.Lstat(filepath.Join(p.base, filepath.FromSlash(is.other))); err == nil {
-			p.name = is.other
+	p := &Plan{Agent: name, base: agent.base(e), name: agent.name, add: func(was []byte) ([]byte, error) { return agent.add(was, s) }}
+	if agent.other != "" {
+		if _, err := os.Lstat(filepath.Join(p.base, filepath.FromSlash(agent.other))); err == nil {
+			p.name = agent.other
 		}
 	}
 	p.Path = filepath.Join(p.base, filepath.FromSlash(p.name))
@@ -131,14 +131,14 @@ func (p *Plan) Write() (changed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", p.Path, err)
 	}
-	is, err := p.add(was)
+	now, err := p.add(was)
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", p.Path, err)
 	}
-	if string(is) == string(was) {
+	if string(now) == string(was) {
 		return false, nil
 	}
-	if err := replace(root, p.name, was, is, mode); err != nil {
+	if err := replace(root, p.name, was, now, mode); err != nil {
 		return false, fmt.Errorf("%s: %w", p.Path, err)
 	}
 	return true, nil
@@ -170,7 +170,7 @@ func read(root *os.Root, name string) ([]byte, fs.FileMode, error) {
 }
 
 // replace replaces the content of a file atomically, if it is still as expected.
-func replace(root *os.Root, name string, was, is []byte, mode fs.FileMode) error {
+func replace(root *os.Root, name string, was, content []byte, mode fs.FileMode) error {
 	if dir := path.Dir(name); dir != "." {
 		if err := root.MkdirAll(dir, 0o700); err != nil {
 			return err
@@ -183,7 +183,7 @@ func replace(root *os.Root, name string, was, is []byte, mode fs.FileMode) error
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(is)
+	_, err = f.Write(content)
 	if err == nil {
 		err = errors.Join(f.Chmod(mode), f.Sync())
 	}

@@ -71,8 +71,9 @@ func depthsIn(ctx context.Context, c *sqladapter.Conn, chatID string, ids []stri
 // depthSteps is the number of messages that depth follows to find an indexed one.
 const depthSteps = 1000
 
-// depth returns the length of the chain of a message that is not indexed, 0 if it is not in the chat. near is false
-// if no indexed message is near. rooted is set if the chain begins with a message without a parent.
+// depth returns the number of messages from the start of a chat to a message that is not indexed, 0 if the chat does not have
+// the message. It follows parents to the first indexed one. near is false if it found none in depthSteps messages. rooted is set
+// if the first message has no parent.
 func depth(ctx context.Context, c *sqladapter.Conn, chatID, id string) (depth int, near, rooted bool, err error) {
 	var above sql.NullInt64
 	var parent sql.NullString

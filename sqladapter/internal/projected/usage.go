@@ -64,16 +64,16 @@ func ScanUsage(rows *sqladapter.Rows) (u Usage, err error) {
 	if origin.Kind, err = content.ParseOriginKind(originKind); err != nil {
 		return corrupt("origin_kind", err)
 	}
-	for _, is := range []struct {
+	for _, part := range []struct {
 		column string
 		from   sql.NullString
 		to     *content.ID
 	}{
 		{"content_id", contentID, &u.Content}, {"form_id", form, &u.Form}, {"metadata_id", metadataID, &u.MetadataContent}, {"origin_parent_id", parent, &origin.ParentID},
 	} {
-		if is.from.Valid {
-			if *is.to, err = content.ParseID(is.from.String); err != nil {
-				return corrupt(is.column, err)
+		if part.from.Valid {
+			if *part.to, err = content.ParseID(part.from.String); err != nil {
+				return corrupt(part.column, err)
 			}
 		}
 	}

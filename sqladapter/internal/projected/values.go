@@ -24,7 +24,7 @@ func CleanOptional(s *string) any {
 	return Clean(*s)
 }
 
-// BytesText is Clean for JSON in a text column, where it stays byte for byte; null for nil.
+// BytesText is Clean for JSON that a text column keeps byte for byte. It returns null for nil.
 func BytesText(b []byte) any {
 	if b == nil {
 		return nil
@@ -68,8 +68,8 @@ func HashText(id content.ID) any {
 }
 
 // Boolean returns 1 for true and 0 for false.
-func Boolean(is bool) int {
-	if is {
+func Boolean(b bool) int {
+	if b {
 		return 1
 	}
 	return 0

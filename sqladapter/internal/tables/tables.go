@@ -14,7 +14,7 @@ type Table struct {
 	Columns []string
 	// Fixed is the number of leading columns that are not updated.
 	Fixed int
-	// Of are the columns by which the rows of an owner are looked up, if any.
+	// Of lists the columns that name the owner of a row, if it has one.
 	Of []string
 
 	// Insert inserts rows.

@@ -16,29 +16,29 @@ func WithDerived[T io.Closer](s *Session, what string, open func(dir string, pro
 	line := s.Progress(what, func(n int64) string { return amount.Plural(n, "commit") })
 	defer line.Done()
 	progress := func(done, total uint64) { line.Show(int64(done), int64(total)) }
-	is, remove, err := OpenDerived(s.Dir, func(dir string) (T, error) { return open(dir, progress) })
+	index, remove, err := OpenDerived(s.Dir, func(dir string) (T, error) { return open(dir, progress) })
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, is.Close(), remove()) }()
-	return do(is)
+	defer func() { err = errors.Join(err, index.Close(), remove()) }()
+	return do(index)
 }
 
 // OpenDerived opens data that is derived from a store. Its file is in the store's directory or, if that cannot be
 // written or has the file of a newer program, in a temporary one. The caller must call remove after closing the data.
-func OpenDerived[T any](dir string, open func(dir string) (T, error)) (is T, remove func() error, err error) {
+func OpenDerived[T any](dir string, open func(dir string) (T, error)) (opened T, remove func() error, err error) {
 	remove = func() error { return nil }
-	is, err = open(dir)
+	opened, err = open(dir)
 	if !vfs.IsUnwritable(err) && !errors.Is(err, backend.ErrNewerFormat) {
-		return is, remove, err
+		return opened, remove, err
 	}
 	own, err := scratch.New()
 	if err != nil {
-		return is, remove, err
+		return opened, remove, err
 	}
 	remove = own.Remove
-	if is, err = open(own.Path); err != nil {
+	if opened, err = open(own.Path); err != nil {
 		err = errors.Join(err, remove())
 	}
-	return is, remove, err
+	return opened, remove, err
 }

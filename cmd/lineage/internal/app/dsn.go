@@ -38,8 +38,8 @@ func servedStore(named string) (served, bool) {
 
 // IsServed reports whether a name is that of a store on a PostgreSQL server.
 func IsServed(store string) bool {
-	_, is := servedStore(store)
-	return is
+	_, ok := servedStore(store)
+	return ok
 }
 
 // sqliteFile returns the file of a SQLite database.

@@ -80,11 +80,11 @@ func (f *MetadataFlag) Set(pair string) error {
 	if !ok {
 		return errors.New("must be KEY=VALUE")
 	}
-	is := lineage.MetadataIs{Key: key, Value: json.RawMessage(text)}
-	if _, ok := is.Scalar(); !ok {
-		is.Value, _ = json.Marshal(text) // strings always marshal
+	filter := lineage.MetadataIs{Key: key, Value: json.RawMessage(text)}
+	if _, ok := filter.Scalar(); !ok {
+		filter.Value, _ = json.Marshal(text) // strings always marshal
 	}
-	*f = append(*f, is)
+	*f = append(*f, filter)
 	return nil
 }
 
@@ -112,7 +112,7 @@ func ProjectPath(project string) (string, error) {
 func (o *SessionFlags) Given() bool { return *o != SessionFlags{} }
 
 // Metadata returns the metadata that the threads must have.
-func (o *SessionFlags) Metadata() (is MetadataFlag, err error) {
+func (o *SessionFlags) Metadata() (flag MetadataFlag, err error) {
 	project := o.project
 	if project != "" {
 		if project, err = ProjectPath(project); err != nil {
@@ -125,10 +125,10 @@ func (o *SessionFlags) Metadata() (is MetadataFlag, err error) {
 	} {
 		if m.value != "" {
 			text, _ := json.Marshal(m.value) // strings always marshal
-			is = append(is, lineage.MetadataIs{Key: m.key, Value: text})
+			flag = append(flag, lineage.MetadataIs{Key: m.key, Value: text})
 		}
 	}
-	return is, nil
+	return flag, nil
 }
 
 // Ordinal reads a number from 1 on. An empty text is 0.
@@ -153,8 +153,8 @@ func FlagFailure(err error) error {
 	case errors.Is(err, ErrNotJSON):
 		return Usagef("--%s: %w", name, ErrNotJSON)
 	}
-	if is, known := valuesOfFlags[wrong.GetFlag().Value.Type()]; known {
-		return Usagef("--%s %q: must be %s", name, value, is)
+	if values, known := valuesOfFlags[wrong.GetFlag().Value.Type()]; known {
+		return Usagef("--%s %q: must be %s", name, value, values)
 	}
 	return Usagef("--%s %q: %w", name, value, errors.Unwrap(wrong))
 }

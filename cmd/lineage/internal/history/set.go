@@ -39,18 +39,18 @@ removes a setting.`,
 
 func runSet(ctx context.Context, s *app.Session, found *refs.Ref, o *setOptions) error {
 	wanted := o.overrides.Build()
-	err := found.Context.Update(ctx, func(is *lineage.ContextInfo) error {
+	err := found.Context.Update(ctx, func(info *lineage.ContextInfo) error {
 		if o.given("model") {
-			is.Overrides.Model = wanted.Model
+			info.Overrides.Model = wanted.Model
 		}
 		if o.given("system") {
-			is.Overrides.SystemPrompt = wanted.SystemPrompt
+			info.Overrides.SystemPrompt = wanted.SystemPrompt
 		}
 		if o.given("overrides") {
-			is.Overrides.JSON = wanted.JSON
+			info.Overrides.JSON = wanted.JSON
 		}
 		if o.given("metadata") {
-			is.Metadata = o.metadata
+			info.Metadata = o.metadata
 		}
 		return nil
 	})

@@ -299,19 +299,19 @@ func fitted(heads []string, rows [][]screen.Cell, columns int) [][]screen.Cell {
 
 // usageTitle returns the title and the short id of a thread.
 func usageTitle(ctx context.Context, s *app.Session, id string) (string, error) {
-	is, err := structure.ParseID[lineage.ThreadID](id)
+	thread, err := structure.ParseID[lineage.ThreadID](id)
 	if err != nil {
 		return id, nil
 	}
-	t, err := s.Store.View().Thread(ctx, is)
+	t, err := s.Store.View().Thread(ctx, thread)
 	if errors.Is(err, lineage.ErrNotFound) {
-		return refs.Short(is), nil
+		return refs.Short(thread), nil
 	}
 	if err != nil {
 		return "", err
 	}
 	title, err := show.ShownTitle(ctx, s, lineage.ThreadInfo{ID: t.ID, SourceID: t.SourceID, Title: t.Title, Active: t.Active})
-	return refs.Short(is) + " " + title, err
+	return refs.Short(thread) + " " + title, err
 }
 
 // tokensCell returns the cell for a sum of kinds of tokens. A + means that there are more, a - that nothing is known.

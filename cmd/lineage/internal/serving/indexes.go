@@ -27,17 +27,17 @@ type sharedIndexes struct {
 }
 
 // opened returns an index, opening it if necessary.
-func opened[T any](p *sharedIndexes, is **T, open func(dir string) (*T, error)) (*T, error) {
+func opened[T any](p *sharedIndexes, slot **T, open func(dir string) (*T, error)) (*T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if *is == nil {
+	if *slot == nil {
 		index, remove, err := app.OpenDerived(p.dir, open)
 		if err != nil {
 			return nil, err
 		}
-		*is, p.remove = index, append(p.remove, remove)
+		*slot, p.remove = index, append(p.remove, remove)
 	}
-	return *is, nil
+	return *slot, nil
 }
 
 func (p *sharedIndexes) openTexts(ctx context.Context) (*search.Index, error) {

@@ -25,8 +25,8 @@ func printLink(ctx context.Context, a *app.App, open bool) error {
 		if len(all) == 0 {
 			return app.Hint(fmt.Errorf("server of %s: %w", s.Name, lineage.ErrNotFound), "'lineage serve' starts one")
 		}
-		is := &all[len(all)-1]
-		link, err := is.Link(ctx)
+		last := &all[len(all)-1]
+		link, err := last.Link(ctx)
 		if err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func printLink(ctx context.Context, a *app.App, open bool) error {
 				s.Warn("the browser was not opened: %v", err)
 			}
 		}
-		r := &records.Serving{Store: s.Name, URL: is.URL, Link: link, ReadOnly: is.ReadOnly}
+		r := &records.Serving{Store: s.Name, URL: last.URL, Link: link, ReadOnly: last.ReadOnly}
 		return s.Print(r, "%s\n", screen.Line(link))
 	})
 }

@@ -57,10 +57,10 @@ func (r *Reader) Learn(m *transcript.Message) {
 
 // Add adds a message, and prints items that are complete.
 func (r *Reader) Add(m *ReadMessage, names []graph.Label) {
-	is := &loggedMessage{ReadMessage: m, names: names}
-	r.open[m.Said] = is
+	logged := &loggedMessage{ReadMessage: m, names: names}
+	r.open[m.Said] = logged
 	r.pairer.Add(m.Said)
-	r.pairer.Mark(is)
+	r.pairer.Mark(logged)
 	r.print(r.pairer.Ready())
 }
 
@@ -78,7 +78,7 @@ func (r *Reader) End() {
 
 func (r *Reader) print(items []*transcript.Item) {
 	for _, i := range items {
-		is, ended := i.Value.(*loggedMessage)
+		logged, ended := i.Value.(*loggedMessage)
 		if !ended {
 			m := r.open[i.From]
 			m.shown = true
@@ -88,13 +88,13 @@ func (r *Reader) print(items []*transcript.Item) {
 		}
 		// Results are shown with their calls, so a message with only results has a head only if a name points to it.
 		switch {
-		case is.shown && len(is.names) > 0 && !is.headed:
-			r.head(is)
+		case logged.shown && len(logged.names) > 0 && !logged.headed:
+			r.head(logged)
 			r.Printf("    %s\n", r.dim("(shown with its call)"))
-		case !is.shown:
-			r.head(is)
+		case !logged.shown:
+			r.head(logged)
 		}
-		delete(r.open, is.Said)
+		delete(r.open, logged.Said)
 	}
 }
 

@@ -52,12 +52,12 @@ func (f *Forest) Draw(ctx context.Context, title, id string) error {
 func (f *Forest) withoutRecords() []*graph.Line {
 	records := f.Records()
 	return slices.DeleteFunc(slices.Clone(f.Roots), func(root *graph.Line) bool {
-		name, is := records[root]
-		if is {
+		name, ok := records[root]
+		if ok {
 			rest := strings.TrimPrefix(name, string(graph.KindRecords))
 			f.drawNote("┊ ", amount.Plural(root.Messages(1), "record")+rest)
 		}
-		return is
+		return ok
 	})
 }
 
@@ -149,8 +149,9 @@ func (f *Forest) drawMessage(ctx context.Context, at graph.Place, prefix string)
 	return nil
 }
 
-// foldable returns the number of messages from seq on that can be left out: a long part in the middle of a line
-// without forks and names.
+// foldable returns the number of messages from seq on that can be left out of a line that is drawn from the message at from on.
+// It is 0 unless they are a long part without forks and names, with shown messages before and after it. forks are the forks
+// that are not drawn yet.
 func (f *Forest) foldable(l *graph.Line, from, seq uint64, forks []*graph.Line) uint64 {
 	if f.Full || seq < from+shown {
 		return 0

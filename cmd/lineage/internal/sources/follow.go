@@ -90,11 +90,11 @@ func (o *followOptions) choose(remembered follow.Choice) (choice follow.Choice, 
 	if o.reset {
 		choice, changed = follow.Choice{}, true
 	}
-	for _, list := range []struct{ is, given *[]string }{
+	for _, list := range []struct{ chosen, given *[]string }{
 		{&choice.Agents, &o.chosen.Agents}, {&choice.Not, &o.chosen.Not}, {&choice.From, &o.chosen.From}, {&choice.NotProjects, &o.chosen.NotProjects},
 	} {
 		if len(*list.given) > 0 {
-			*list.is, changed = *list.given, true
+			*list.chosen, changed = *list.given, true
 		}
 	}
 	return choice, changed

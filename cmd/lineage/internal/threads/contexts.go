@@ -24,17 +24,17 @@ func ListContexts(ctx context.Context, s *app.Session, of lineage.ThreadID, o *C
 	}
 	list := s.List("", "ID", "KIND", "NAME", "MESSAGES", "CREATED")
 	listed, more := 0, false
-	for is, err := range s.Store.View().Contexts(ctx, of, after) {
+	for found, err := range s.Store.View().Contexts(ctx, of, after) {
 		if err != nil {
 			return err
 		}
-		if is.Thread != of { // without a thread, all contexts are listed
+		if found.Thread != of { // without a thread, all contexts are listed
 			continue
 		}
 		if more = o.Limit > 0 && listed == o.Limit; more {
 			break
 		}
-		c, err := s.Store.Context(ctx, is.ID)
+		c, err := s.Store.Context(ctx, found.ID)
 		if err != nil {
 			return err
 		}
@@ -42,8 +42,8 @@ func ListContexts(ctx context.Context, s *app.Session, of lineage.ThreadID, o *C
 		if err != nil {
 			return err
 		}
-		list.Add(r, app.MarkCell(r.Active), app.IDCell(refs.Short(is.ID)), app.PlainCell(r.Kind), app.PlainCell(contextName(r)), app.CountCell(r.Length), app.TimeCell(r.CreatedAt))
-		listed, after = listed+1, is.ID
+		list.Add(r, app.MarkCell(r.Active), app.IDCell(refs.Short(found.ID)), app.PlainCell(r.Kind), app.PlainCell(contextName(r)), app.CountCell(r.Length), app.TimeCell(r.CreatedAt))
+		listed, after = listed+1, found.ID
 	}
 	if err := list.End("no contexts"); err != nil || !more {
 		return err

@@ -65,9 +65,9 @@ func (o *ThreadListOptions) inDatabase() (chat.ListOptions, error) {
 	if !o.Until.IsZero() {
 		list.To = o.Until.UnixMilli()
 	}
-	for _, is := range o.Metadata {
-		filter := chat.MetadataFilter{Key: is.Key}
-		decoder := json.NewDecoder(bytes.NewReader(is.Value))
+	for _, wanted := range o.Metadata {
+		filter := chat.MetadataFilter{Key: wanted.Key}
+		decoder := json.NewDecoder(bytes.NewReader(wanted.Value))
 		decoder.UseNumber()
 		if err := decoder.Decode(&filter.Value); err != nil {
 			return list, err
@@ -123,14 +123,14 @@ func (o *SearchOptions) read() (among *lineage.ThreadQuery, text string, err err
 	case more == nil && !o.Session.Given() && o.Since.IsZero() && o.Until.IsZero():
 		return nil, text, nil
 	}
-	is, err := o.Session.Metadata()
-	among = &lineage.ThreadQuery{Metadata: is, From: o.Since.Time, To: o.Until.Time}
+	filter, err := o.Session.Metadata()
+	among = &lineage.ThreadQuery{Metadata: filter, From: o.Since.Time, To: o.Until.Time}
 	if err != nil || more == nil {
 		return among, text, err
 	}
 	for i := range more.Metadata {
-		if is := &more.Metadata[i]; is.Key == archive.KeyProject {
-			if is.Value, err = fullProject(is.Value); err != nil {
+		if filter := &more.Metadata[i]; filter.Key == archive.KeyProject {
+			if filter.Value, err = fullProject(filter.Value); err != nil {
 				return nil, "", err
 			}
 		}

@@ -66,8 +66,8 @@ func BranchHome(ctx context.Context, s *app.Session, found *refs.Ref, of *lineag
 	return s.Store.Thread(ctx, info.Thread)
 }
 
-// Holder returns a context with a position on its history: the named one, the one in which the position was found, or
-// one of its thread.
+// Holder returns a context whose history has a position. It is the context that is named, else the one in which the position was
+// found, else one of its thread.
 func Holder(ctx context.Context, s *app.Session, found *refs.Ref, name string) (*lineage.Context, error) {
 	if name != "" {
 		in, err := s.Refs.Context(ctx, name)

@@ -117,9 +117,9 @@ func HitRecord(ctx context.Context, store *lineage.Store, found *search.Hit, sco
 			return nil, err
 		}
 		if scope.Allows(&lineage.ThreadInfo{UserID: t.UserID, Metadata: t.Metadata}) {
-			is := records.NewHitThread(t)
-			is.SourceID = scope.Chosen(is.SourceID)
-			h.Threads = append(h.Threads, is)
+			record := records.NewHitThread(t)
+			record.SourceID = scope.Chosen(record.SourceID)
+			h.Threads = append(h.Threads, record)
 		}
 	}
 	if scope.All() {

@@ -136,7 +136,7 @@ func onlyGone(ctx context.Context, s *app.Session, all iter.Seq2[*lineage.Listed
 	return func(yield func(*lineage.ListedThread, error) bool) {
 		for t, err := range all {
 			if err == nil {
-				if _, is := gone[t.Was.SourceID]; !is {
+				if _, ok := gone[t.Was.SourceID]; !ok {
 					continue
 				}
 			}
