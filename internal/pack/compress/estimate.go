@@ -18,7 +18,7 @@ func (e *Estimate) Write(b []byte) (int, error) {
 func (e *Estimate) Add(b []byte) {
 	if e.encoder == nil {
 		// The options are valid, and Write never fails.
-		e.encoder, _ = zstd.NewWriter(e, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithWindowSize(16<<20))
+		e.encoder, _ = zstd.NewWriter(e, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false), zstd.WithWindowSize(16<<20), zstd.WithLowerEncoderMem(true))
 	}
 	_, _ = e.encoder.Write(b)
 }
