@@ -28,13 +28,14 @@ MODULES := bench adapters/adk adapters/eino internal/sdktest tools
 QUICK := -vet=off -ldflags=-w
 TESTFLAGS := $(QUICK) -count=1 -timeout 2h -json
 # Tests run in two lanes at the same time, with the race detector and without: while a lane waits, or has but one package
-# left, the other one has the processors. Long packages are first. Benchmarks run once, with little.
+# left, the other one has the processors. Long packages are first. Benchmarks run once, with little; go test does not see
+# these flags, for it would run one package at a time.
 PACKAGES = go list $(LONG) ./... | grep $(1) <(go list $(RACED))
 WATCHED = scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip "$(NORACE)" $$($(call PACKAGES,-xFf))
-ONCE = scripts/inmemory.sh go test $(TESTFLAGS) -bench . -benchtime 1x
+ONCE := -args -test.bench . -test.benchtime 1x
 PLAIN = status=0; \
-  $(ONCE) $$($(call PACKAGES,-vxFf)) || status=1; \
-  $(ONCE) -run "$(NORACE)" $$(go list $(UNWATCHED)) || status=1; \
+  scripts/inmemory.sh go test $(TESTFLAGS) $$($(call PACKAGES,-vxFf)) $(ONCE) || status=1; \
+  scripts/inmemory.sh go test $(TESTFLAGS) -run "$(NORACE)" $$(go list $(UNWATCHED)) $(ONCE) || status=1; \
   for module in $(MODULES); do scripts/inmemory.sh go -C $$module test $(TESTFLAGS) ./... || status=1; done; \
   exit $$status
 CAMPAIGN = LINEAGE_CAMPAIGN=$(ROUNDS) scripts/inmemory.sh go test -count=1 -timeout 0 -json
