@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
@@ -201,5 +203,18 @@ func TestClosedWhileSyncing(t *testing.T) {
 	require.Equal(t, 3, countAnswered(batch))
 	for _, p := range batch {
 		require.NoError(t, p.err)
+	}
+}
+
+// A read that takes longer than its deadline ends with the error of the context, and not with that of the server, which would
+// stop it a moment before.
+func TestDeadlineOfAReadIsThatOfTheContext(t *testing.T) {
+	e := handle(t, newPool(t, pgtest.DSN(t), nil), "s")
+	for i := range 60 {
+		ctx, cancel := context.WithTimeout(background, time.Duration(20_000+i*97)*time.Microsecond)
+		var nothing string
+		err := e.log.readOne(ctx, `SELECT pg_sleep(60)::text`, nil, &nothing)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		cancel()
 	}
 }

@@ -51,8 +51,8 @@ func send(ctx context.Context, conn *pgxpool.Conn, statements *pgx.Batch) error 
 // read executes statements that read in one snapshot of the server, in one round trip.
 func (l *log) read(ctx context.Context, statements func(*pgx.Batch)) error {
 	most := readTime
-	if end, ok := ctx.Deadline(); ok { // nobody waits for longer
-		most = min(most, max(time.Until(end), time.Millisecond))
+	if end, ok := ctx.Deadline(); ok { // nobody waits for longer; the context ends first, so that its error is the answer
+		most = min(most, max(time.Until(end), 0)+time.Second)
 	}
 	var b pgx.Batch
 	b.Queue(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
