@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -43,10 +44,7 @@ func TestChatsOfADatabaseAreFoundByTheirTitles(t *testing.T) {
 
 // BenchmarkTitle finds one of many threads by its title, in a store and in a database.
 func BenchmarkTitle(b *testing.B) {
-	count := 10_000
-	if testing.Short() {
-		count = 20
-	}
+	count := campaign.BenchMessages(b, 10_000)
 	ctx := context.Background()
 	store, err := lineage.Open(ctx, b.TempDir(), lineage.Options{Durability: lineage.Normal})
 	require.NoError(b, err)

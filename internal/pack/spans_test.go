@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/structure"
 	"github.com/lineage-store/lineage/structure/structuretest"
@@ -137,11 +138,8 @@ func BenchmarkColdMessage(b *testing.B) {
 		for _, together := range []int{1, 128, 1000} {
 			b.Run(fmt.Sprintf("dense=%v/%d together", dense, together), func(b *testing.B) {
 				messages := 4_000 // more than a first chapter has
-				switch {
-				case dense && testing.Short():
-					messages = 1_000
-				case dense:
-					messages = 10_000
+				if dense {
+					messages = campaign.BenchMessages(b, 10_000)
 				}
 				commits := historyOf(messages, together)
 				run := commits[0].Records[1].(*structure.Span).Ref.Run

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -28,7 +29,7 @@ func branchy(n int) *archive.Conversation {
 }
 
 func BenchmarkImportBranchy(b *testing.B) {
-	for _, n := range []int{100, 1_000, 10_000} {
+	for _, n := range []int{100, 1_000, campaign.BenchMessages(b, 10_000)} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
 				s, err := lineage.Open(context.Background(), b.TempDir(), lineage.Options{Durability: lineage.Normal})

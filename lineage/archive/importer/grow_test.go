@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -812,7 +813,7 @@ func TestGrowingCostsWhatIsNew(t *testing.T) {
 
 // Starting again on a session of which all but some lines are known.
 func BenchmarkGrowingAgain(b *testing.B) {
-	const size = 100_000
+	size := campaign.BenchMessages(b, 100_000)
 	f := &follower{t: b, store: storeIn(b), name: "s.jsonl", lines: longSession(0, size), reached: new(int)}
 	f.start(0)
 	_, err := f.read(size)
@@ -837,7 +838,7 @@ func BenchmarkGrowingAgain(b *testing.B) {
 }
 
 func BenchmarkGrowing(b *testing.B) {
-	for _, size := range []int{1_000, 100_000} {
+	for _, size := range []int{1_000, campaign.BenchMessages(b, 100_000)} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			f := &follower{t: b, store: storeIn(b), name: "s.jsonl"}
 			g := importer.Grow(f.store, "s.jsonl", importer.Options{Format: "claude-code", Placed: func([]importer.Line) {}})
