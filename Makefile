@@ -31,12 +31,14 @@ TESTFLAGS := $(QUICK) -count=1 -timeout 2h -json
 # left, the other one has the processors. Long packages are first. Benchmarks run once, with little; go test does not see
 # these flags, for it would run one package at a time.
 PACKAGES = go list $(LONG) ./... | grep $(1) <(go list $(RACED))
-WATCHED = scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip "$(NORACE)" $$($(call PACKAGES,-xFf))
 ONCE := -args -test.bench . -test.benchtime 1x
+WATCHED = status=0; \
+  scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) -skip "$(NORACE)" $$($(call PACKAGES,-xFf)) || status=1; \
+  for module in $(MODULES); do scripts/inmemory.sh go -C $$module test $(TESTFLAGS) ./... || status=1; done; \
+  exit $$status
 PLAIN = status=0; \
   scripts/inmemory.sh go test $(TESTFLAGS) $$($(call PACKAGES,-vxFf)) $(ONCE) || status=1; \
   scripts/inmemory.sh go test $(TESTFLAGS) -run "$(NORACE)" $$(go list $(UNWATCHED)) $(ONCE) || status=1; \
-  for module in $(MODULES); do scripts/inmemory.sh go -C $$module test $(TESTFLAGS) ./... || status=1; done; \
   exit $$status
 CAMPAIGN = LINEAGE_CAMPAIGN=$(ROUNDS) scripts/inmemory.sh go test -count=1 -timeout 0 -json
 
