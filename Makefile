@@ -13,7 +13,7 @@ BENCH ?=
 LONG = $(shell scripts/marked.sh packages long)
 RACED = $(shell scripts/marked.sh packages race)
 NORACE = $$(scripts/marked.sh tests norace)
-# Packages in which something runs without the race detector though the tests run with it: marked tests, or benchmarks.
+# Raced packages with marked tests or benchmarks, which run without the race detector.
 UNWATCHED = $(foreach p,$(RACED),$(if $(shell grep -lE '^(//test:norace$$|func Benchmark)' $(p)/*_test.go),$(p)))
 
 # Libraries that only compute are not watched by the race detector, with which SQLite takes ten times as long. Ours are,

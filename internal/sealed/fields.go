@@ -105,7 +105,7 @@ func (c *cutter) all(in *dictionaries, value []byte) (rest []byte, err error) {
 				return value, nil
 			}
 			if value = value[n:]; f.Form == Time {
-				x = uint64(unzigzag(x))
+				x = uint64(varint.Unzigzag(x))
 			}
 			c.put(f.Form, 0, cell{number: x})
 		case ID:

@@ -212,11 +212,11 @@ func readVector(r *varint.Reader, earlier int) (v vector) {
 	v.width, v.of = int(first>>2), -1
 	switch first & 3 {
 	case withSlope:
-		v.slope = unzigzag(r.Next())
+		v.slope = r.Signed()
 	case withEarlier:
 		back := r.Size(2*earlier + 1)
 		if v.of, v.slope = earlier-back>>1, same; back&1 != 0 {
-			v.slope = unzigzag(r.Next())
+			v.slope = r.Signed()
 		}
 		if v.of == earlier {
 			r.Bad = true
@@ -224,8 +224,6 @@ func readVector(r *varint.Reader, earlier int) (v vector) {
 	case ofChoices:
 		r.Bad = true
 	}
-	v.base = uint64(unzigzag(r.Next()))
+	v.base = uint64(r.Signed())
 	return v
 }
-
-func unzigzag(x uint64) int64 { return int64(x>>1) ^ -int64(x&1) }

@@ -1,4 +1,4 @@
-// Package varint reads unsigned varints from bytes that may be damaged.
+// Package varint reads varints from bytes that may be damaged.
 package varint
 
 import "encoding/binary"
@@ -12,6 +12,21 @@ func Minimal(b []byte) (v uint64, n int) {
 	}
 	return v, n
 }
+
+// Len is the size of the varint of v.
+func Len(v uint64) int {
+	n := 1
+	for ; v >= 0x80; v >>= 7 {
+		n++
+	}
+	return n
+}
+
+// Zigzag maps numbers to unsigned ones that are small for small numbers of either sign, as binary.AppendVarint does.
+func Zigzag(v int64) uint64 { return uint64(v)<<1 ^ uint64(v>>63) }
+
+// Unzigzag is the inverse of Zigzag.
+func Unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
 // Reader reads varints and bytes. After the first that is missing or too large, Bad is set, Rest is empty, and all
 // further results are zero.
@@ -34,6 +49,9 @@ func (r *Reader) Next() uint64 {
 	r.Rest = r.Rest[n:]
 	return v
 }
+
+// Signed returns the next signed varint.
+func (r *Reader) Signed() int64 { return Unzigzag(r.Next()) }
 
 // AtMost returns the next varint, which must not be larger than most.
 func (r *Reader) AtMost(most uint64) uint64 {

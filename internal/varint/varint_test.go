@@ -40,3 +40,18 @@ func TestReader(t *testing.T) {
 	require.Nil(t, r.Take(2))
 	require.True(t, r.Bad)
 }
+
+func TestSigned(t *testing.T) {
+	for _, v := range []int64{0, -1, 1, 63, -64, 64, -65, 1 << 40, 1<<63 - 1, -1 << 63} {
+		b := binary.AppendVarint(nil, v)
+		r := varint.Reader{Rest: b}
+		require.Equal(t, v, r.Signed())
+		require.False(t, r.Bad)
+		require.Empty(t, r.Rest)
+		require.Equal(t, v, varint.Unzigzag(varint.Zigzag(v)))
+		require.Equal(t, len(b), varint.Len(varint.Zigzag(v)))
+		r = varint.Reader{Rest: b[:len(b)-1]}
+		require.Zero(t, r.Signed())
+		require.True(t, r.Bad)
+	}
+}

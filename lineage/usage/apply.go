@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/lineage/message"
@@ -298,15 +299,15 @@ func encode(b []byte, t *message.Tokens) []byte {
 
 // decodeCounters returns the counters of a row, given the step of the first one.
 func decodeCounters(first int64, b []byte) (all []counter, err error) {
-	r := reader{rest: b}
-	for seq := first; len(r.rest) > 0; {
-		seq += int64(r.uvarint())
+	r := varint.Reader{Rest: b}
+	for seq := first; len(r.Rest) > 0; {
+		seq += int64(r.Next())
 		var of [message.TokenKinds]int64
-		known := r.bytes(1)
+		known := r.Take(1)
 		for k := range of {
-			of[k] = int64(r.uvarint())
+			of[k] = int64(r.Next())
 		}
-		if r.bad {
+		if r.Bad {
 			return nil, fmt.Errorf("counters from %d on: %w", first, derivedfile.ErrUseless)
 		}
 		t := message.MakeTokens(of, known[0])

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
+	"github.com/lineage-store/lineage/internal/varint"
 )
 
 // keyed says that a row of the sightings has an answer whose key has a hash.
@@ -71,7 +72,7 @@ func (f *writer) storeKeys(ctx context.Context, start int64, all []keyed) error 
 	b := make([]byte, 0, 2*mostKeys)
 	size, hash := 0, start
 	for _, k := range all {
-		size += uvarintSize(k.hash-hash) + uvarintSize(k.row)
+		size += varint.Len(uint64(k.hash-hash)) + varint.Len(uint64(k.row))
 		hash = k.hash
 	}
 	before := start
@@ -89,24 +90,15 @@ func (f *writer) storeKeys(ctx context.Context, start int64, all []keyed) error 
 	return f.Exec(ctx, `INSERT OR REPLACE INTO keys VALUES (?, ?)`, start, b)
 }
 
-func uvarintSize(n int64) int {
-	size := 1
-	for ; n >= 0x80; n >>= 7 {
-		size++
-	}
-	return size
-}
-
 // decodeKeys returns the keys of a row.
 func decodeKeys(start int64, b []byte) (all []keyed, err error) {
 	all = make([]keyed, 0, len(b)/6)
-	for k := (keyed{hash: start}); len(b) > 0; {
-		more, n := binary.Uvarint(b)
-		row, m := binary.Uvarint(b[max(n, 0):])
-		if k.hash += int64(more); n <= 0 || m <= 0 || k.hash < 0 {
+	r := varint.Reader{Rest: b}
+	for k := (keyed{hash: start}); len(r.Rest) > 0; {
+		k.hash += int64(r.Next())
+		if k.row = int64(r.Next()); r.Bad || k.hash < 0 {
 			return nil, fmt.Errorf("keys from %d on: %w", start, derivedfile.ErrUseless)
 		}
-		k.row, b = int64(row), b[n+m:]
 		all = append(all, k)
 	}
 	return all, nil

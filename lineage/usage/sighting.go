@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
+	"github.com/lineage-store/lineage/internal/varint"
 )
 
 // perRow is the number of sightings or counters in a row.
@@ -40,67 +41,39 @@ func appendSightings(b []byte, all []*sighting) []byte {
 
 // decodeSightings calls a function with each of the sightings of a run in a row, in order. They share its memory with the next.
 func decodeSightings(run int64, b []byte, do func(*sighting) error) error {
-	r := reader{rest: b}
+	r := varint.Reader{Rest: b}
 	s := sighting{run: run}
-	for len(r.rest) > 0 && !r.bad {
-		s.seq += int64(r.uvarint())
-		part := r.uvarint()
+	for len(r.Rest) > 0 && !r.Bad {
+		s.seq += int64(r.Next())
+		part := r.Next()
 		s.part, s.keyed, s.key = int64(part>>1), part&1 != 0, answerKey{}
 		if s.keyed {
-			copy(s.key[:], r.bytes(len(s.key)))
+			copy(s.key[:], r.Take(uint64(len(s.key))))
 		}
 		s.figures = figures{sums: sums{answers: 1}}
-		if known := r.bytes(1); known != nil {
+		if known := r.Take(1); known != nil {
 			s.known = known[0]
 		}
-		s.time += r.varint()
+		s.time += r.Signed()
 		for _, into := range [...]*int64{&s.model, &s.requests, &s.covers, &s.cost, &s.costs} {
-			*into = r.varint()
+			*into = r.Signed()
 		}
 		for k := range s.tokens {
 			if s.known&(1<<k) != 0 {
-				s.tokens[k] = r.varint()
+				s.tokens[k] = r.Signed()
 			}
 		}
-		if r.bad {
+		if r.Bad {
 			break
 		}
 		if err := do(&s); err != nil {
 			return err
 		}
 	}
-	if r.bad {
+	if r.Bad {
 		return fmt.Errorf("sightings of run %d: %w", run, derivedfile.ErrUseless)
 	}
 	return nil
-}
-
-// reader reads the parts of a row. After the end it is bad.
-type reader struct {
-	rest []byte
-	bad  bool
-}
-
-func (r *reader) uvarint() uint64 {
-	n, size := binary.Uvarint(r.rest)
-	r.bytes(size)
-	return n
-}
-
-func (r *reader) varint() int64 {
-	n, size := binary.Varint(r.rest)
-	r.bytes(size)
-	return n
-}
-
-// bytes returns the next n bytes, nil if there are fewer. n is not positive for a number that cannot be read.
-func (r *reader) bytes(n int) (b []byte) {
-	if n <= 0 || n > len(r.rest) {
-		r.bad, r.rest = true, nil
-		return nil
-	}
-	b, r.rest = r.rest[:n], r.rest[n:]
-	return b
 }
 
 // reachOf returns the last visible step of a run.

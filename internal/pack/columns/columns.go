@@ -119,6 +119,3 @@ func (c *coder) number(column int, v uint64) uint64 {
 	*at = (*at)[n:]
 	return v
 }
-
-func zigzag(v int64) uint64   { return uint64(v)<<1 ^ uint64(v>>63) }
-func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/pack/layout"
+	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -64,15 +65,7 @@ func (x *Commit) tight() int64 { return x.PayloadAt() + x.Payload }
 
 // PayloadAt is the start of the payload.
 func (x *Commit) PayloadAt() int64 {
-	return x.Start + FrameHeader + int64(uvarintSize(x.Number<<1)) + int64(x.lag)
-}
-
-func uvarintSize(v uint64) int {
-	n := 1
-	for ; v >= 0x80; v >>= 7 {
-		n++
-	}
-	return n
+	return x.Start + FrameHeader + int64(varint.Len(x.Number<<1)) + int64(x.lag)
 }
 
 // StartsFrom reports whether a commit's frame starts at or after a position.
@@ -126,7 +119,7 @@ func Joined(pieces []*Commit) *Commit {
 // NewCommit returns a commit without records, whose frame and payload are at positions of a segment.
 func NewCommit(number uint64, segment uint32, start, payload, end int64) (*Commit, error) {
 	x := &Commit{Number: number, Segment: segment, Start: start, End: end}
-	x.lag = int(payload - start - int64(FrameHeader+uvarintSize(number<<1)))
+	x.lag = int(payload - start - int64(FrameHeader+varint.Len(number<<1)))
 	if x.lag < 0 || x.lag > 10 {
 		return nil, layout.ErrForm
 	}

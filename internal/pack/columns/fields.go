@@ -6,12 +6,15 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/pack/layout"
+	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/structure"
 )
 
 func (f *recordCoder) num(field int, v uint64) uint64 { return f.c.number(field, v) }
 
-func (f *recordCoder) signed(field int, v int64) int64 { return unzigzag(f.num(field, zigzag(v))) }
+func (f *recordCoder) signed(field int, v int64) int64 {
+	return varint.Unzigzag(f.num(field, varint.Zigzag(v)))
+}
 
 func (f *recordCoder) symbol(s, v int) int { return f.c.symbol(columnSymbols+s, v) }
 

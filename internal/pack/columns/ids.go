@@ -3,6 +3,7 @@ package columns
 import (
 	"encoding/binary"
 
+	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -48,7 +49,7 @@ func join(millis, middle, below uint64) (id [16]byte) {
 func codeIDs(c *coder, ids []ID, n int) []ID {
 	var last [16]byte // the last id of version 7
 	delta := func(column int, v, last uint64) uint64 {
-		return last + uint64(unzigzag(c.number(column, zigzag(int64(v-last)))))
+		return last + uint64(varint.Unzigzag(c.number(column, varint.Zigzag(int64(v-last)))))
 	}
 	for i := range n {
 		var x ID

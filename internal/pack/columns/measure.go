@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/varint"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -103,8 +104,8 @@ var earlier = func() (ids []content.ID) {
 // grown returns by how much a record grows when its body of a size is added.
 func grown(record, size int) int {
 	for v := 1; ; v++ {
-		if inner := record - 1 - v; uvarintSize(uint64(inner)) == v {
-			return size + uvarintSize(uint64(inner+size)) - v
+		if inner := record - 1 - v; varint.Len(uint64(inner)) == v {
+			return size + varint.Len(uint64(inner+size)) - v
 		} else if inner < 0 {
 			return size // no record
 		}
