@@ -11,7 +11,7 @@ import (
 	"github.com/lineage-store/lineage/internal/varint"
 )
 
-// keyed says that a row of the sightings has an answer whose key has a hash.
+// keyed is the hash of an answer's key, and the number of a row of sightings that has the answer.
 type keyed struct{ hash, row int64 }
 
 // hash returns the part of a key by which its sightings are found. Keys are hashes themselves.

@@ -12,10 +12,10 @@ const quarter = 15 * 60 * 1000
 // "sightings" are the answers that spans of a run state: each row has those of some spans that follow each other, from step "first"
 // to "last", as appendSightings writes them. "keys" lead from the keys by which copies of an answer are known to the numbers of
 // the rows that have them: each row has those from hash "start" to the start of the next, as storeKeys writes them.
-// "counters" are the counters of sessions that spans of a run state, from step "first" on, as appendCounters writes them. "totals" are sums of the answers that are seen, each counted
-// once: by the run in which it is counted, the quarter of an hour (-1 for an unknown time), the model, how many of "starts" its input is
-// beyond, and the kinds of tokens that are known. "about" is what reports say of threads that exist, "contexts" and
-// "branches" lead from runs to the branches that see them.
+// "counters" are the counters of sessions that spans of a run state, from step "first" on, as appendCounters writes them.
+// "totals" are sums of the answers that are seen, each counted once: by the run in which it is counted, the quarter of an hour
+// (-1 for an unknown time), the model, how many of "starts" its input is beyond, and the kinds of tokens that are known.
+// "about" is what reports say of threads that exist, "contexts" and "branches" lead from runs to the branches that see them.
 const schema = `
 CREATE TABLE models (number INTEGER PRIMARY KEY, name TEXT NOT NULL, provider TEXT NOT NULL, tier TEXT NOT NULL, UNIQUE (name, provider, tier));
 CREATE TABLE sightings (number INTEGER PRIMARY KEY, run INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, answers BLOB NOT NULL);
