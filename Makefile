@@ -57,7 +57,11 @@ test: export GORACE := atexit_sleep_ms=0
 test: export GOGC := 300
 test: export LINEAGE_BENCH_MESSAGES := 2000
 .PHONY: test
-test: ## Install what tests need, then run every test, with the race detector where goroutines share memory
+test: installed tools ## Install what tests need, then run every test, with the race detector where goroutines share memory
+	@scripts/lanes.sh $(BIN)/testsummary '$(WATCHED)' '$(PLAIN)'
+
+.PHONY: installed
+installed: ## Install what tests need, where it is missing
 	@echo 'Installed first, where missing: the Debian packages postgresql, pgbouncer and chromium (as root); npm packages, and Node, into $(BIN)/' >&2
 	@scripts/postgres.sh
 	@scripts/chromium.sh
@@ -67,8 +71,6 @@ test: ## Install what tests need, then run every test, with the race detector wh
 	@scripts/agents.sh
 	@scripts/mcp.sh
 	@scripts/js.sh
-	@$(MAKE) --no-print-directory tools
-	@scripts/lanes.sh $(BIN)/testsummary '$(WATCHED)' '$(PLAIN)'
 
 .PHONY: race
 race: tools ## Run every test with the race detector (about an hour)
@@ -76,7 +78,7 @@ race: tools ## Run every test with the race detector (about an hour)
 
 .PHONY: lint
 lint: tools ## Check the formatting, vet, staticcheck
-	@unformatted=$$(gofmt -l .); \
+	@unformatted=$$(find . -name $(BIN) -prune -o -name '*.go' -exec gofmt -l {} +); \
 	if [[ -n $$unformatted ]]; then \
 	  printf 'not formatted, run make fmt:\n%s\n' "$$unformatted" >&2; exit 1; \
 	fi
@@ -113,13 +115,18 @@ microbench: ## Run the Go benchmarks COUNT times each (default 6)
 vuln: tools ## Look for known vulnerabilities, where the database can be reached
 	scripts/vulncheck.sh
 
+# What tests need is fetched while the code is checked.
 .PHONY: ci
 ci: ## Run every check, as .ci/run does
+	@$(MAKE) --no-print-directory -j2 installed checked
+	@$(MAKE) --no-print-directory test
+
+.PHONY: checked
+checked:
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory build
 	@$(MAKE) --no-print-directory cross
 	@$(MAKE) --no-print-directory vuln
-	@$(MAKE) --no-print-directory test
 
 .PHONY: demo
 demo: ## Bring in sample sessions and an archive, continue, fork, edit and search them, and open the page
