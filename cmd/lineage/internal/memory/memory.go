@@ -8,12 +8,18 @@ import (
 	"runtime/metrics"
 )
 
-// few is the memory that the process may always have, garbage included, in addition to what is not heap.
-const few = 200 << 20
+const (
+	// few is the memory that the process may always have, garbage included, in addition to what is not heap.
+	few = 200 << 20
+	// little is the garbage that a small process may always have.
+	little = 64 << 20
+	// leastHeap is the size of the heap up to which the runtime never collects, for each 100 percent.
+	leastHeap = 4 << 20
+)
 
 // Bound limits garbage from now on: the heap grows to few bytes, or by a quarter of what is live, or by half of what a collection
-// reads of that. What has no pointers is not read, so that collections cost no more. Programs that use little collect garbage as
-// seldom as without a limit. GOGC and GOMEMLIMIT decide instead if they are set.
+// reads of that. What has no pointers is not read, so that collections cost no more. Small programs collect garbage when they have
+// little bytes of it, not each time that the heap has doubled. GOGC and GOMEMLIMIT decide instead if they are set.
 func Bound() {
 	if !isSet(os.Getenv) {
 		adapt()
@@ -34,11 +40,21 @@ func (u use) limit() int64 {
 	return int64(max(few, u.live+max(u.live/4, min(u.read, u.live)/2)) + u.others)
 }
 
-// adapt sets the limit after this and each further collection, which runs the finalizers.
+// percent returns the growth of the heap until the next collection, for SetGCPercent.
+func (u use) percent() int {
+	return int(min(max(100, little*100/max(u.live, 1)), 100*little/leastHeap))
+}
+
+// adapt sets the limits after this and each further collection, which runs the finalizers.
 func adapt() {
-	debug.SetMemoryLimit(used().limit())
+	u := used()
+	debug.SetMemoryLimit(u.limit())
+	debug.SetGCPercent(u.percent())
 	runtime.SetFinalizer(new([64]byte), func(*[64]byte) { adapt() })
 }
+
+// Release collects garbage and returns its memory to the system, before the process waits for a long time.
+func Release() { debug.FreeOSMemory() }
 
 func used() use {
 	all := []metrics.Sample{

@@ -29,6 +29,12 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+func TestPercent(t *testing.T) {
+	for live, want := range map[uint64]int{0: 1600, 4 << 20: 1600, 16 << 20: 400, 64 << 20: 100, 1 << 30: 100} {
+		require.Equal(t, want, use{live: live}.percent(), live)
+	}
+}
+
 // TestStacksAreNotHeap has many goroutines with large stacks.
 func TestStacksAreNotHeap(t *testing.T) {
 	const each, goroutines = 64 << 10, 500

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/memory"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
@@ -120,11 +121,21 @@ func unknownAgent(err error) error {
 	return err
 }
 
+// muchRead is the size of what was read that leaves much garbage behind.
+const muchRead = 4 << 20
+
 // Follow follows agents, and prints the events.
 func Follow(ctx context.Context, s *app.Session, o follow.Options) error {
 	p := &followPrinter{Session: s, ctx: ctx, line: s.Progress("reading", amount.Bytes)}
 	defer p.line.Done()
-	o.Events = p.event
+	released := false
+	o.Events = func(e follow.Event) {
+		p.event(e)
+		if e.Kind == follow.Waiting && !o.Once && (!released || e.Bytes >= muchRead) {
+			released = true
+			memory.Release()
+		}
+	}
 	if err := follow.Run(ctx, s.Store, o); err != nil {
 		return unknownAgent(err)
 	}
