@@ -98,18 +98,6 @@ func (t *Table) Len() int { return t.count }
 // Bytes returns the memory used by entries.
 func (t *Table) Bytes() int64 { return t.size }
 
-// Seal returns the current moment. Later changes are not visible in it. Only the
-// writer may call it.
-func (t *Table) Seal() Moment {
-	m := Moment{t, t.now}
-	t.now++
-	return m
-}
-
-// Latest returns the moment that is being written. It must not be read while the
-// writer writes.
-func (t *Table) Latest() Moment { return Moment{t, t.now} }
-
 // Set sets the value of a key; nil is a deletion. Key and value are copied. Only
 // the writer may call it.
 func (t *Table) Set(key, value []byte) {

@@ -6,6 +6,18 @@ type Moment struct {
 	at    uint32
 }
 
+// Seal returns the current moment. Later changes are not visible in it. Only the
+// writer may call it.
+func (t *Table) Seal() Moment {
+	m := Moment{t, t.now}
+	t.now++
+	return m
+}
+
+// Latest returns the moment that is being written. It must not be read while the
+// writer writes.
+func (t *Table) Latest() Moment { return Moment{t, t.now} }
+
 // Get returns the value of a key; ok with a nil value is a deletion. The caller
 // must not change it.
 func (m Moment) Get(key []byte) (value []byte, ok bool) {

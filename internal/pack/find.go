@@ -21,6 +21,9 @@ var ErrLookup = errors.New("index of a pack is damaged")
 // ErrUnlisted is returned for a pack that was written without lookup tables.
 var ErrUnlisted = errors.New("pack has no index")
 
+// Listed reports whether the pack has lookup tables.
+func (p *File) Listed() bool { return p.foot.DirectorySize > 0 }
+
 func (p *File) lookupFault(err error) error {
 	if errors.Is(err, backend.ErrCorrupt) {
 		return fmt.Errorf("%w: %w; to repair: %s", ErrLookup, err, backend.RebuildIndex)

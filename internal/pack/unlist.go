@@ -7,9 +7,6 @@ import (
 	"github.com/lineage-store/lineage/internal/pack/layout"
 )
 
-// Listed reports whether the pack has lookup tables.
-func (p *File) Listed() bool { return p.foot.DirectorySize > 0 }
-
 // Spare returns the size of the lookup tables, or 0 if they are so small a share of the file that it is not
 // worth while to write it again without them.
 func (p *File) Spare() int64 {
