@@ -165,3 +165,10 @@ func appendKey(dst []byte, shape Shape, in *dictionaries, stored []byte) ([]byte
 	}
 	return append(dst, rest...), nil
 }
+
+// stored returns the stored key of a key.
+func (r *dictionaries) stored(dst, key []byte) ([]byte, error) {
+	var columns [32]byte
+	dst, _, err := appendStored(dst, columns[:0], r.shape, r, key)
+	return dst, err
+}

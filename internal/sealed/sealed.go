@@ -35,6 +35,28 @@ type Part struct {
 	Tail bool // of an id: its last four bytes come first
 }
 
+// Form is how a field of a value is written.
+type Form uint8
+
+const (
+	Rest     Form = iota // what is left of the value
+	Number               // a varint
+	Time                 // a varint, zigzag
+	ID                   // an id of a kind, or zero
+	Ref                  // a varint and, unless it is 0, an id of a kind
+	Bytes                // so many bytes
+	Text                 // its length, a varint, and bytes
+	Optional             // 0, or a length plus 1, and bytes
+	forms
+)
+
+// Field is a field of a value.
+type Field struct {
+	Form Form
+	Kind int // of the id, for ID and Ref
+	Size int // for Bytes: 1 to 255
+}
+
 // MaxKinds limits the kinds of ids.
 const MaxKinds = 4
 

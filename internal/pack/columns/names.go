@@ -10,6 +10,19 @@ const (
 
 const recentNames = 8
 
+// Content is the last that the commit named, an earlier name, a body of the pack, or any id. Histories that repeat others
+// use one name or body after the other, and few forms are used again and again.
+const (
+	contentLatest = iota
+	contentBack
+	contentBody
+	contentID
+	contentNextName // after the last one of its kind
+	contentNextBody
+	contentRecentName // one of the recent ones of its kind
+	contentRecentBody
+)
+
 // named is content that a usage named: its place among the names of the commit, negative in an earlier chapter, and its
 // body, or -1.
 type named struct {

@@ -163,19 +163,6 @@ func spellingOf(extra []byte, at time.Time) int {
 	return extraText
 }
 
-// Content is the last that the commit named, an earlier name, a body of the pack, or any id. Histories that repeat others
-// use one name or body after the other, and few forms are used again and again.
-const (
-	contentLatest = iota
-	contentBack
-	contentBody
-	contentID
-	contentNextName // after the last one of its kind
-	contentNextBody
-	contentRecentName // one of the recent ones of its kind
-	contentRecentBody
-)
-
 // contentOf codes the next content that a usage of the commit names.
 func (f *recordCoder) contentOf(kind int) {
 	var r ContentRef
