@@ -75,7 +75,8 @@ type Event struct {
 	Agent string // empty for a folder of Choice.From
 	Path  string
 	// Files and Bytes are the number and size of the files of a folder, or of those read since the last Waiting.
-	Files, Bytes int64
+	// Databases is how many of the files are databases, which have any number of sessions.
+	Files, Bytes, Databases int64
 	// Soon is the number of files in a folder that are not in the store yet and that the agent will delete within
 	// SoonTime. The agent keeps an unchanged file for the time Keeps.
 	Soon  int64
@@ -172,9 +173,9 @@ type run struct {
 	saveAt   time.Time
 
 	// done and total are numbers of bytes: those read, and those to read, since the last Waiting. count is the number
-	// of files read. told is set if nothing has happened since.
-	done, total, count int64
-	told               bool
+	// of files read, databases how many of them are databases. told is set if nothing has happened since.
+	done, total, count, databases int64
+	told                          bool
 }
 
 // Run brings the session files of agents into a store. It returns when everything is read with
@@ -220,8 +221,8 @@ func Run(ctx context.Context, store *lineage.Store, o Options) (err error) {
 			continue
 		}
 		if !r.told {
-			r.options.Events(Event{Kind: Waiting, Files: r.count, Bytes: r.done})
-			r.told, r.done, r.total, r.count = true, 0, 0, 0
+			r.options.Events(Event{Kind: Waiting, Files: r.count, Bytes: r.done, Databases: r.databases})
+			r.told, r.done, r.total, r.count, r.databases = true, 0, 0, 0, 0
 		}
 		if r.options.Once {
 			return r.settle(ctx)

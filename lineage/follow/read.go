@@ -320,6 +320,9 @@ func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end i
 	}
 	f.state = is
 	r.count++
+	if isDatabase(f.path) {
+		r.databases++
+	}
 	r.changed(f)
 	if is.LeftOut == "" {
 		r.options.Events(event)

@@ -122,6 +122,9 @@ func (r *run) scan(ctx context.Context, p *folder) {
 	}
 	for _, f := range found {
 		event.Bytes += f.now.size
+		if isDatabase(f.path) {
+			event.Databases++
+		}
 		r.seen(f)
 		if f.queued && r.deletedSoon(f) {
 			event.Soon++

@@ -36,6 +36,9 @@ func crushPart(f fields, kind string, raw []byte) (parts []Part, ok bool) {
 			return []Part{p, {Text: output}}, true
 		}
 	case "finish":
+		if data.text("message") == "" && data.text("details") == "" {
+			return nil, true // it states why the answer ended, not what was said
+		}
 		p.Kind, p.Name, p.Data = DataKind, kind, raw
 	default:
 		return nil, false

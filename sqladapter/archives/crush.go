@@ -13,7 +13,8 @@ import (
 // message and the tool call that started it.
 func crush() archive.Format {
 	return archive.Format{
-		Name: "crush",
+		Name:  "crush",
+		Tried: "a database that Crush wrote, built from its source of August 2026",
 		Detect: func(h archive.Head) bool {
 			named := h.Name == "crush.db" && strings.HasPrefix(string(h.Bytes), string(magic))
 			return named || mentions(h, "sessions", "messages") && containsWord(h.Bytes, "parent_session_id") && containsWord(h.Bytes, "completion_tokens")

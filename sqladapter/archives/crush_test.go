@@ -42,7 +42,7 @@ func TestCrush(t *testing.T) {
 	require.JSONEq(t, `{"agent":"crush","cost":0.5}`, withoutArchive(t, info.Metadata))
 	require.Equal(t, []string{
 		"user text Say hello", "assistant reasoning Easy", "assistant text I run it.", `assistant call bash {"command":"echo hello"}`, `assistant call agent {"prompt":"Help"}`,
-		`assistant data {"type":"finish","data":{"reason":"tool_use","time":1767225601}}`, "tool result hello",
+		"tool result hello",
 	}, parts(t, thread))
 	texts := make(map[string]string)
 	for c, err := range thread.Contexts(bg) {
@@ -63,4 +63,40 @@ func TestCrush(t *testing.T) {
 	now, err := s.View().Head(bg)
 	require.NoError(t, err)
 	require.Equal(t, head, now, "importing again made commits")
+}
+
+// What Crush wrote is read: a conversation with calls and a failed request, one with a subagent, and one that it summarized.
+func TestDatabaseOfCrush(t *testing.T) {
+	s := storeIn(t)
+	r := imported(t, s, "testdata/crush/crush.db.gz")
+	require.Equal(t, []string{"crush"}, r.Formats)
+	require.Empty(t, r.Skipped)
+	require.EqualValues(t, 3, r.Conversations)
+	require.EqualValues(t, 27, r.Messages)
+	const thinks = "assistant reasoning Let me think about it."
+	for id, want := range map[string][]string{
+		"bf267117-c605-4ae7-b481-6aa7fd9db60a": {
+			"user text Name a colour.", thinks, "assistant text Blue. And a wörd 🌍.",
+			"user text Please list the files.", "assistant text I will look.", `assistant call ls {"path": "."}`,
+			"tool result \n- /home/demo/todo/\n  - crush.json\n  - readme.md\n", thinks, "assistant text Done: I saw 49 characters.",
+			"user text And write a file.", "assistant text I will look.",
+			`assistant call write {"file_path": "/home/demo/todo/hello.txt", "content": "hello\nw\u00f6rld \ud83c\udf0d\n"}`,
+			"tool result <result>\nFile successfully written: /home/demo/todo/hello.txt\n</result>", thinks, "assistant text Done: I saw 71 characters.",
+			"user text Now fail, please.",
+			`assistant data {"type":"finish","data":{"reason":"error","time":1795989562,"message":"Bad Request","details":"the model is not available"}}`,
+			"user text And go on.", thinks, "assistant text Blue. And a wörd 🌍.",
+		},
+		"4445f5b1-73e7-4815-9ddc-cee5624b5057": {
+			"user text Please delegate this.", "assistant text I will look.", `assistant call agent {"prompt": "Please list the files of the sub task."}`,
+			"tool result Done: I saw 63 characters.", thinks, "assistant text Done: I saw 26 characters.",
+		},
+		"3477cf6e-ab40-4646-8533-f1ea6aaf38eb": {
+			"user text Say something long.", thinks, "assistant text Blue. And a wörd 🌍.", thinks, "assistant text Blue. And a wörd 🌍.", // a summary
+			"user text What did we say?", thinks, "assistant text Blue. And a wörd 🌍.",
+		},
+	} {
+		thread, err := s.FindThread(bg, id)
+		require.NoError(t, err)
+		require.Equal(t, want, parts(t, thread), id)
+	}
 }

@@ -3,6 +3,7 @@ package sources
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
@@ -71,7 +72,7 @@ func (p *followPrinter) show(e follow.Event) {
 		if e.Reason != "" {
 			reason = ", " + e.Reason
 		}
-		p.Printf("%s  %s, %s%s  %s\n", p.agentName(e.Agent), amount.Plural(e.Files, "session"), amount.Bytes(e.Bytes), reason, p.Out.Paint(screen.Dim, path))
+		p.Printf("%s  %s, %s%s  %s\n", p.agentName(e.Agent), sessionFiles(e), amount.Bytes(e.Bytes), reason, p.Out.Paint(screen.Dim, path))
 		if e.Soon > 0 {
 			p.Printf("  %s deletes sessions %s after their last change: %s of these within a week. They are kept here.\n",
 				p.agentName(e.Agent), amount.Plural(int(e.Keeps.Hours()/24), "day"), amount.Count(e.Soon))
@@ -111,7 +112,7 @@ func (p *followPrinter) read(e follow.Event) {
 	case e.Files == 0:
 		p.Printf("nothing is new\n")
 	default:
-		p.Printf("read %s: %s\n", amount.Plural(e.Files, "session"), amount.Plural(p.messages, "new message"))
+		p.Printf("read %s: %s\n", sessionFiles(e), amount.Plural(p.messages, "new message"))
 	}
 	if p.problems > 0 {
 		p.Note("'lineage follow --list' shows what could not be read")
@@ -150,4 +151,16 @@ func (p *followPrinter) agentName(name string) string {
 		}
 	}
 	return "folder"
+}
+
+// sessionFiles says how many files an event counts. Files of lines have one session each.
+func sessionFiles(e follow.Event) string {
+	var said []string
+	if files := e.Files - e.Databases; files > 0 {
+		said = append(said, amount.Plural(files, "session"))
+	}
+	if e.Databases > 0 {
+		said = append(said, amount.Plural(e.Databases, "database"))
+	}
+	return strings.Join(said, " and ")
 }
