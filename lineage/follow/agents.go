@@ -79,7 +79,16 @@ func Agents() []Agent {
 		{
 			Name: "copilot", Title: "Copilot CLI", Format: "copilot",
 			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.Dir("COPILOT_HOME", ".copilot"), "session-state"), "*/events.jsonl", "*.jsonl")}
+				homes := []string{e.Dir("COPILOT_HOME", ".copilot")}
+				if state := e.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) { // of the first versions
+					homes = append(homes, filepath.Join(state, ".copilot"))
+				}
+				var places []place
+				for _, home := range homes {
+					places = append(places, placeOf(filepath.Join(home, "session-state"), "*/events.jsonl", "*.jsonl"),
+						placeOf(filepath.Join(home, "history-session-state")).also("copilot-json", "session_*.json"))
+				}
+				return places
 			},
 		},
 		{

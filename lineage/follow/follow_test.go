@@ -145,6 +145,8 @@ func TestFoldersOfVersions(t *testing.T) {
 			`{"type":"user.message","data":{"content":"one"},"id":"2","timestamp":"2025-11-01T10:00:01Z","parentId":"1"}` + "\n",
 		".gemini/tmp/p/chats/of/" + id + ".jsonl": `{"sessionId":"` + id + `","projectHash":"p","startTime":"2026-05-01T10:00:00Z","lastUpdated":"2026-05-01T10:00:00Z","kind":"subagent"}` + "\n" +
 			`{"id":"m","timestamp":"2026-05-01T10:00:01Z","type":"user","content":"one"}` + "\n",
+		".copilot/history-session-state/session_" + id + "_1760259600000.json": "{\n  \"sessionId\": \"" + id + "\",\n  \"startTime\": \"2025-10-12T09:00:00.000Z\",\n" +
+			"  \"chatMessages\": [\n    {\n      \"role\": \"user\",\n      \"content\": \"one\"\n    }\n  ],\n  \"timeline\": []\n}",
 		".codex/sessions/rollout-2025-04-20-" + id + ".json": "{\n  \"session\": {\n    \"timestamp\": \"2025-04-20T10:00:00.000Z\",\n    \"id\": \"" + id + "\"\n  },\n" +
 			"  \"items\": [\n    {\n      \"type\": \"message\",\n      \"role\": \"user\",\n      \"content\": \"one\"\n    }\n  ]\n}",
 	} {
@@ -169,6 +171,62 @@ func TestFoldersOfVersions(t *testing.T) {
 		return map[string]string{"CLAUDE_CONFIG_DIR": h.path(".claude-work")}[variable]
 	}
 	require.Empty(t, of(once(t, store, o), Read), "another folder was named")
+}
+
+// A later version of Copilot CLI takes a session of the first versions over into an event, and removes its file.
+func TestSessionsThatCopilotTookOver(t *testing.T) {
+	id, _ := session(1)
+	document := func(said int) string {
+		messages := []json.RawMessage{[]byte(`{"role":"system","content":"Be brief."}`)}
+		for n := range said {
+			call := fmt.Appendf(nil, `{"role":"assistant","content":null,"tool_calls":[{"id":"c%d","type":"function","function":{"name":"bash","arguments":"{}"}}]}`, n)
+			messages = append(messages, fmt.Appendf(nil, `{"role":"user","content":"said %d"}`, n), call, fmt.Appendf(nil, `{"role":"tool","tool_call_id":"c%d","content":"done"}`, n))
+		}
+		text, err := json.MarshalIndent(map[string]any{"sessionId": id, "startTime": "2025-10-12T09:00:00.000Z", "chatMessages": messages, "timeline": []any{
+			map[string]any{"id": "t", "timestamp": "2025-10-12T09:00:01.000Z", "type": "info", "text": "Welcome"},
+		}}, "", "  ")
+		require.NoError(t, err)
+		return string(text)
+	}
+	event := func(n int, kind, parent string, data any) string {
+		text, err := json.Marshal(map[string]any{"type": kind, "id": fmt.Sprint("e", n), "parentId": parent, "timestamp": fmt.Sprintf("2025-11-20T10:00:%02d.000Z", n), "data": data})
+		require.NoError(t, err)
+		return string(text) + "\n"
+	}
+	events := event(1, "session.start", "", map[string]any{"sessionId": id}) +
+		event(2, "session.import_legacy", "e1", map[string]any{"legacySession": json.RawMessage(document(2)), "sourceFile": "f"}) +
+		event(3, "session.resume", "e2", map[string]any{}) + event(4, "user.message", "e3", map[string]any{"content": "said later"})
+	for name, before := range map[string]bool{"its file was read": true, "its file was not read": false} {
+		t.Run(name, func(t *testing.T) {
+			h, store := newHome(t), memory(t)
+			file := h.path(".copilot", "history-session-state", "session_"+id+"_1760259600000.json")
+			if before {
+				for n := range 2 {
+					h.write(t, file, document(n+1))
+					once(t, store, h.options())
+				}
+				require.NoError(t, os.Remove(file))
+			}
+			path := h.path(".copilot", "session-state", id+".jsonl")
+			h.write(t, path, events)
+			once(t, store, h.options())
+			requireExport(t, store, h, path, events)
+			thread, err := store.FindThread(t.Context(), id)
+			require.NoError(t, err)
+			branches, err := thread.Branches(t.Context())
+			require.NoError(t, err)
+			require.Len(t, branches, 1)
+			main, err := thread.Active(t.Context())
+			require.NoError(t, err)
+			entries, err := main.All(t.Context())
+			require.NoError(t, err)
+			var names []string
+			for _, e := range entries {
+				names = append(names, e.Name)
+			}
+			require.Equal(t, []string{"system", "user", "assistant", "bash", "user", "assistant", "bash", "user"}, names)
+		})
+	}
 }
 
 // The first Codex wrote its whole session at each save, with the time of the save, and at first with a new id and so to a new file.

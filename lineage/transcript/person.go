@@ -52,12 +52,12 @@ func (r *reader) wrapped(kind Kind, text string) {
 	r.command(command)
 	end := len(r.items)
 	for {
-		before, inside, found := lastReminder(rest)
+		before, tag, inside, found := lastReminder(rest)
 		if !found {
 			break
 		}
 		rest = before
-		r.reminder("system-reminder", inside)
+		r.reminder(tag, inside)
 	}
 	reminders := slices.Clone(r.items[end:])
 	r.items = r.items[:end]
@@ -142,16 +142,18 @@ func firstElement(text string) (tag, inside, after string, found bool) {
 	return "", "", "", false
 }
 
-// lastReminder returns the reminder at the end of a text. It must begin on a line of its own.
-func lastReminder(text string) (before, inside string, found bool) {
-	const begin, end = "\n<system-reminder>", "</system-reminder>"
-	body, ok := strings.CutSuffix(strings.TrimRight(text, " \t\r\n"), end)
-	if !ok {
-		return "", "", false
+// lastReminder returns the reminder at the end of a text. It must begin on a line of its own. Copilot CLI has another tag for it.
+func lastReminder(text string) (before, tag, inside string, found bool) {
+	trimmed := strings.TrimRight(text, " \t\r\n")
+	for _, tag := range []string{"system-reminder", "reminder"} {
+		if body, ends := strings.CutSuffix(trimmed, "</"+tag+">"); ends {
+			begin := "\n<" + tag + ">"
+			at := strings.LastIndex(body, begin)
+			if at < 0 {
+				return "", "", "", false
+			}
+			return text[:at], tag, body[at+len(begin):], true
+		}
 	}
-	at := strings.LastIndex(body, begin)
-	if at < 0 {
-		return "", "", false
-	}
-	return text[:at], body[at+len(begin):], true
+	return "", "", "", false
 }

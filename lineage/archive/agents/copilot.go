@@ -26,8 +26,7 @@ func Copilot() archive.Format {
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				s := copilotSession{session: newSession(in, yield), calls: make(map[string]copilotCall), before: make(map[string]string)}
-				s.about.agent, s.known = "copilot", make(map[string]bool)
+				s := newCopilotSession(in, yield)
 				s.readLines(ctx, s.line)
 			}
 		},
@@ -40,6 +39,12 @@ type copilotSession struct {
 	calls map[string]copilotCall // by their id
 	// before maps a message to the previous one, for rewinds.
 	before map[string]string
+}
+
+func newCopilotSession(in *archive.Input, yield func(*archive.Conversation, error) bool) *copilotSession {
+	s := &copilotSession{session: newSession(in, yield), calls: make(map[string]copilotCall), before: make(map[string]string)}
+	s.about.agent, s.known = "copilot", make(map[string]bool)
+	return s
 }
 
 // copilotCall is the name of the tool that a call uses, and the message with the call.
@@ -72,6 +77,9 @@ func (s *copilotSession) line(raw []byte, at archive.Position) error {
 		r.Role = cmp.Or(rawjson.Str(rawjson.Get(r.message, "role")), "system")
 	case "tool.execution_complete":
 		r.Role, r.Name = "tool", s.calls[rawjson.Str(rawjson.Get(r.message, "toolCallId"))].tool
+	case "session.import_legacy": // a session of the first versions, whose file was removed
+		s.log(r.kind, r.ID, cmp.Or(s.chat(rawjson.Get(r.message, "legacySession"), at), r.Parent), raw, r.Created, at)
+		return nil
 	default:
 		parent := r.Parent
 		if r.kind == "session.snapshot_rewind" {

@@ -23,6 +23,7 @@ func All() []archive.Format {
 		agents.OpenClaw(),
 		agents.Pi(),
 		agents.Copilot(),
+		agents.CopilotDocuments(),
 		agents.GooseLines(),
 		agents.Cline(),
 		agents.OpenCodeFiles(),

@@ -91,15 +91,16 @@ func TestDetectionBeyondTheFirstItem(t *testing.T) {
 // Unusable parts of a conversation are reported.
 func TestSkippedPartsAreReported(t *testing.T) {
 	for format, source := range map[string]string{
-		"chatgpt":    `[{"conversation_id":"c","mapping":{"x":7,"y":{"message":"text"},"z":{"message":null},"m":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]}}}}}]`,
-		"open-webui": `[{"id":"c","chat":{"history":{"currentId":"m","messages":{"x":7,"y":[],"m":{"role":"user","content":"hi"}}}}}]`,
-		"claude":     `[{"uuid":"c","chat_messages":[7,[],{"uuid":"m","text":"hi","sender":"human"}]}]`,
-		"deepseek":   `[{"id":"c","inserted_at":"x","mapping":{"x":7,"y":{"message":"text"},"z":{"message":null},"m":{"message":{"fragments":[{"type":"REQUEST","content":"hi"}]}}}}]`,
-		"grok":       `{"conversations":[{"conversation":{"id":"c"},"responses":[7,{"response":[]},{"response":{"_id":"m","message":"hi","sender":"human"}}]}]}`,
-		"librechat":  `{"conversationId":"c","endpoint":"e","messages":[7,{"text":"hi","isCreatedByUser":true,"children":[{"messageId":"n","text":"lost"}]}]}`,
-		"codex-json": `{"session":{"timestamp":"2025-04-20T09:00:00.000Z","id":"s"},"items":[7,{"type":"message","role":"user","content":"hi"},[]]}`,
-		"openai":     `{"messages":[{"role":"user","content":"hi"},{"content":"x"},7]}`,
-		"sharegpt":   `{"conversations":[{"from":"human"},{"from":"human","value":"hi"},7]}`,
+		"chatgpt":      `[{"conversation_id":"c","mapping":{"x":7,"y":{"message":"text"},"z":{"message":null},"m":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["hi"]}}}}}]`,
+		"open-webui":   `[{"id":"c","chat":{"history":{"currentId":"m","messages":{"x":7,"y":[],"m":{"role":"user","content":"hi"}}}}}]`,
+		"claude":       `[{"uuid":"c","chat_messages":[7,[],{"uuid":"m","text":"hi","sender":"human"}]}]`,
+		"deepseek":     `[{"id":"c","inserted_at":"x","mapping":{"x":7,"y":{"message":"text"},"z":{"message":null},"m":{"message":{"fragments":[{"type":"REQUEST","content":"hi"}]}}}}]`,
+		"grok":         `{"conversations":[{"conversation":{"id":"c"},"responses":[7,{"response":[]},{"response":{"_id":"m","message":"hi","sender":"human"}}]}]}`,
+		"librechat":    `{"conversationId":"c","endpoint":"e","messages":[7,{"text":"hi","isCreatedByUser":true,"children":[{"messageId":"n","text":"lost"}]}]}`,
+		"copilot-json": `{"sessionId":"s","startTime":"2025-10-12T09:00:00.000Z","chatMessages":[7,{"role":"user","content":"hi"},{"content":"x"}],"timeline":[]}`,
+		"codex-json":   `{"session":{"timestamp":"2025-04-20T09:00:00.000Z","id":"s"},"items":[7,{"type":"message","role":"user","content":"hi"},[]]}`,
+		"openai":       `{"messages":[{"role":"user","content":"hi"},{"content":"x"},7]}`,
+		"sharegpt":     `{"conversations":[{"from":"human"},{"from":"human","value":"hi"},7]}`,
 	} {
 		report, err := importer.Import(context.Background(), storeIn(t), archive.Stream("f", strings.NewReader(source)), importer.Options{Format: format})
 		require.NoError(t, err)

@@ -98,22 +98,23 @@ func requireObject(t *testing.T, raw []byte) {
 	}
 }
 
-func FuzzChatGPT(f *testing.F)    { fuzzServiceFormat(f, "chatgpt") }
-func FuzzDeepSeek(f *testing.F)   { fuzzServiceFormat(f, "deepseek") }
-func FuzzGrok(f *testing.F)       { fuzzServiceFormat(f, "grok") }
-func FuzzClaudeAI(f *testing.F)   { fuzzServiceFormat(f, "claude") }
-func FuzzOpenWebUI(f *testing.F)  { fuzzServiceFormat(f, "open-webui") }
-func FuzzLibreChat(f *testing.F)  { fuzzServiceFormat(f, "librechat") }
-func FuzzClaudeCode(f *testing.F) { fuzzServiceFormat(f, "claude-code") }
-func FuzzCodex(f *testing.F)      { fuzzServiceFormat(f, "codex") }
-func FuzzCodexJSON(f *testing.F)  { fuzzServiceFormat(f, "codex-json") }
-func FuzzPi(f *testing.F)         { fuzzServiceFormat(f, "pi") }
-func FuzzQwen(f *testing.F)       { fuzzServiceFormat(f, "qwen") }
-func FuzzGemini(f *testing.F)     { fuzzServiceFormat(f, "gemini") }
-func FuzzVSCode(f *testing.F)     { fuzzServiceFormat(f, "vscode") }
-func FuzzCopilot(f *testing.F)    { fuzzServiceFormat(f, "copilot") }
-func FuzzATIF(f *testing.F)       { fuzzServiceFormat(f, "atif") }
-func FuzzGooseLines(f *testing.F) { fuzzServiceFormat(f, "goose-jsonl") }
+func FuzzChatGPT(f *testing.F)     { fuzzServiceFormat(f, "chatgpt") }
+func FuzzDeepSeek(f *testing.F)    { fuzzServiceFormat(f, "deepseek") }
+func FuzzGrok(f *testing.F)        { fuzzServiceFormat(f, "grok") }
+func FuzzClaudeAI(f *testing.F)    { fuzzServiceFormat(f, "claude") }
+func FuzzOpenWebUI(f *testing.F)   { fuzzServiceFormat(f, "open-webui") }
+func FuzzLibreChat(f *testing.F)   { fuzzServiceFormat(f, "librechat") }
+func FuzzClaudeCode(f *testing.F)  { fuzzServiceFormat(f, "claude-code") }
+func FuzzCodex(f *testing.F)       { fuzzServiceFormat(f, "codex") }
+func FuzzCodexJSON(f *testing.F)   { fuzzServiceFormat(f, "codex-json") }
+func FuzzPi(f *testing.F)          { fuzzServiceFormat(f, "pi") }
+func FuzzQwen(f *testing.F)        { fuzzServiceFormat(f, "qwen") }
+func FuzzGemini(f *testing.F)      { fuzzServiceFormat(f, "gemini") }
+func FuzzVSCode(f *testing.F)      { fuzzServiceFormat(f, "vscode") }
+func FuzzCopilotJSON(f *testing.F) { fuzzServiceFormat(f, "copilot-json") }
+func FuzzCopilot(f *testing.F)     { fuzzServiceFormat(f, "copilot") }
+func FuzzATIF(f *testing.F)        { fuzzServiceFormat(f, "atif") }
+func FuzzGooseLines(f *testing.F)  { fuzzServiceFormat(f, "goose-jsonl") }
 func FuzzAntigravity(f *testing.F) {
 	fuzzServiceFormat(f, "antigravity", "brain/0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001/.system_generated/logs/transcript_full.jsonl")
 }
