@@ -315,7 +315,7 @@ func (c *cutter) object(v []byte) bool {
 func (c *cutter) known(key string, v []byte) bool {
 	hole := byte(0)
 	b := c.builder
-	if m := c.is; m != nil {
+	if m := c.message; m != nil {
 		switch {
 		case len(m.Body) > 0 && bytes.Equal(v, m.Body):
 			hole = holeBody
