@@ -96,7 +96,7 @@ func parts(raw []byte, lines bool) iter.Seq[[]byte] {
 	}
 }
 
-// divide yields the parts of a value and what is around it.
+// divide yields raw in parts. Large members of the value from from to to, at any depth, are parts of their own.
 func divide(raw []byte, from, to int, yield func([]byte) bool) bool {
 	done := 0
 	var visit func(from, to, level int) bool

@@ -138,8 +138,8 @@ var knownInputs sync.Map
 
 // inputOf returns the description of a type. It must not be changed.
 func inputOf(t reflect.Type) *inputType {
-	if is, known := knownInputs.Load(t); known {
-		return is.(*inputType)
+	if cached, known := knownInputs.Load(t); known {
+		return cached.(*inputType)
 	}
 	input := &inputType{fields: readFields(t)}
 	for i := range input.fields {
