@@ -344,22 +344,22 @@ func (g *processGroup) end() {
 // Process does the work of a child process and exits, if the program was started as one. Programs
 // must call it first.
 func Process() {
-	is, be := os.Getenv(processVariable), beProcess
+	work, be := os.Getenv(processVariable), beProcess
 	if program := os.Getenv(programVariable); program != "" {
-		is, be = program, beProgram
+		work, be = program, beProgram
 	}
-	if is == "" {
+	if work == "" {
 		return
 	}
-	if err := be(context.Background(), is); err != nil {
+	if err := be(context.Background(), work); err != nil {
 		fmt.Println("error:", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-func beProcess(ctx context.Context, is string) error {
-	w, err := parseWork(is)
+func beProcess(ctx context.Context, work string) error {
+	w, err := parseWork(work)
 	if err != nil {
 		return err
 	}

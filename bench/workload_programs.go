@@ -157,11 +157,11 @@ func (r *run) programsAt(ctx context.Context, name, place, direct string, contex
 	var extends []time.Duration
 	var memory uint64
 	for _, p := range stay {
-		is, err := p.end()
+		result, err := p.end()
 		if err != nil {
 			return err
 		}
-		extends, memory = append(extends, is.Extends...), max(memory, is.Memory)
+		extends, memory = append(extends, result.Extends...), max(memory, result.Memory)
 	}
 	stay = nil
 	if err := errors.Join(failed...); err != nil {
@@ -249,19 +249,19 @@ func startProgram(ctx context.Context, w programWork) (*program, error) {
 }
 
 // end waits until the process ends, and returns its result.
-func (p *program) end() (is programResult, err error) {
+func (p *program) end() (result programResult, err error) {
 	_ = p.in.Close()
-	err = json.NewDecoder(p.out).Decode(&is)
+	err = json.NewDecoder(p.out).Decode(&result)
 	if failed := p.Wait(); failed != nil {
 		err = failed
 	}
-	return is, err
+	return result, err
 }
 
 // beProgram does the work of a process, and prints the result.
-func beProgram(ctx context.Context, is string) error {
+func beProgram(ctx context.Context, work string) error {
 	var w programWork
-	if err := json.Unmarshal([]byte(is), &w); err != nil {
+	if err := json.Unmarshal([]byte(work), &w); err != nil {
 		return err
 	}
 	var trips, connections atomic.Int64

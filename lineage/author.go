@@ -77,9 +77,9 @@ func (a *authorship) home(run structure.RunID) (structure.Home, error) {
 	if known {
 		return home, nil
 	}
-	is, err := a.from.Run(a.ctx, run)
-	a.homes[run] = is.Home
-	return is.Home, err
+	info, err := a.from.Run(a.ctx, run)
+	a.homes[run] = info.Home
+	return info.Home, err
 }
 
 // user returns the user of a thread, empty if the thread was deleted.
@@ -123,23 +123,23 @@ func (a *authorship) agreed(home structure.Home) (model string, agreed bool, err
 	if home.Thread.IsZero() {
 		return "", false, nil
 	}
-	if is, known := a.threads[home]; known {
-		return is.model, is.agreed, nil
+	if decided, known := a.threads[home]; known {
+		return decided.model, decided.agreed, nil
 	}
 	first := true
 	for c, err := range a.from.Contexts(a.ctx, home.Thread, ContextID{}) {
 		if err != nil {
 			return "", false, err
 		}
-		is, _, err := a.inForce(c.ID)
+		inForce, _, err := a.inForce(c.ID)
 		if err != nil {
 			return "", false, err
 		}
-		if agreed = first || is == model; !agreed {
+		if agreed = first || inForce == model; !agreed {
 			model = ""
 			break
 		}
-		model, first = is, false
+		model, first = inForce, false
 	}
 	a.threads[home] = agreement{model, agreed}
 	return model, agreed, nil

@@ -103,8 +103,8 @@ func (b *beginnings) join(ctx context.Context) error {
 			return err
 		}
 	}
-	for first, is := range b.at {
-		if !is.begun {
+	for first, group := range b.at {
+		if !group.begun {
 			b.unite(first, SpanRef{})
 		}
 	}
@@ -189,8 +189,8 @@ func derives(edit, old []*Entry) bool {
 
 // group returns the representative of a group, zero for the group of the thread.
 func (b *beginnings) group(first SpanRef) SpanRef {
-	for is := b.at[first]; is != nil && is.next != first; is = b.at[first] {
-		first = is.next
+	for group := b.at[first]; group != nil && group.next != first; group = b.at[first] {
+		first = group.next
 	}
 	if b.at[first] == nil {
 		return SpanRef{}

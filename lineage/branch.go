@@ -155,7 +155,7 @@ func (t *Thread) createBranch(ctx context.Context, name string, o BranchOptions,
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
 		return nil, false, err
 	}
-	var is ContextID
+	var branch ContextID
 	var created bool
 	err := t.change(ctx, func(b *write.Batch, thread *structure.Thread) error {
 		from := thread.Active
@@ -180,7 +180,7 @@ func (t *Thread) createBranch(ctx context.Context, name string, o BranchOptions,
 		if reuse {
 			there, err := t.branchFrom(ctx, name, o.SourceID, fork.At)
 			if !isNotFound(err) {
-				is, created = there, false
+				branch, created = there, false
 				return err
 			}
 		}
@@ -194,15 +194,15 @@ func (t *Thread) createBranch(ctx context.Context, name string, o BranchOptions,
 		}
 		record := b.NewContext(fork)
 		b.Branch(thread, name, o.SourceID, record.ID, record.CreatedAt)
-		if is, created = record.ID, true; o.Switch || thread.Active.IsZero() {
-			thread.Active = is
+		if branch, created = record.ID, true; o.Switch || thread.Active.IsZero() {
+			thread.Active = branch
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, false, err
 	}
-	return &Context{store: t.store, id: is}, created, nil
+	return &Context{store: t.store, id: branch}, created, nil
 }
 
 // branchFrom returns the context of the branch with the name. The error is ErrExists if it is not a branch that a call with

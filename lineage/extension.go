@@ -69,22 +69,22 @@ func (e *extension) Fill(ctx context.Context, b *write.Batch, t write.Try) error
 	if e.lock == nil && (t.Number > 0 || s.writer.Wanted(c.id)) {
 		e.lock = s.writer.Lock(c.id)
 	}
-	is, behind, err := s.recentContext(ctx, c.id, t.Number == 0)
-	if err == nil && behind && e.expected != nil && is.Tip != *e.expected {
-		is, _, err = s.recentContext(ctx, c.id, false)
+	now, behind, err := s.recentContext(ctx, c.id, t.Number == 0)
+	if err == nil && behind && e.expected != nil && now.Tip != *e.expected {
+		now, _, err = s.recentContext(ctx, c.id, false)
 	}
 	if err != nil {
 		return err
 	}
-	if e.expected != nil && is.Tip != *e.expected {
-		return &TipError{Context: c.id, Expected: *e.expected, Actual: is.Tip}
+	if e.expected != nil && now.Tip != *e.expected {
+		return &TipError{Context: c.id, Expected: *e.expected, Actual: now.Tip}
 	}
-	home, own, err := c.home(ctx, &is.Context)
+	home, own, err := c.home(ctx, &now.Context)
 	if err != nil {
 		return err
 	}
-	e.was, e.home = is, home
-	e.spans = appendSteps(b, &is.Context, home, e.content, e.steps, t.Fresh || !own)
+	e.was, e.home = now, home
+	e.spans = appendSteps(b, &now.Context, home, e.content, e.steps, t.Fresh || !own)
 	return nil
 }
 
@@ -123,13 +123,13 @@ func (s *Store) home(ctx context.Context, c *structure.Context) (home structure.
 }
 
 // home is Store.home with a cache.
-func (c *Context) home(ctx context.Context, is *structure.Context) (home structure.Home, own bool, err error) {
-	if d := c.at.Load(); d != nil && d.home.Thread == is.Thread && d.run == is.Tip.Run && d.created.Equal(is.CreatedAt) {
+func (c *Context) home(ctx context.Context, current *structure.Context) (home structure.Home, own bool, err error) {
+	if d := c.at.Load(); d != nil && d.home.Thread == current.Thread && d.run == current.Tip.Run && d.created.Equal(current.CreatedAt) {
 		return d.home, true, nil
 	}
-	home, own, err = c.store.home(ctx, is)
+	home, own, err = c.store.home(ctx, current)
 	if own {
-		c.at.Store(&knownHome{is.CreatedAt, home, is.Tip.Run})
+		c.at.Store(&knownHome{current.CreatedAt, home, current.Tip.Run})
 	}
 	return home, own, err
 }

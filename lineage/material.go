@@ -179,10 +179,10 @@ func appendUsages(dst []structure.Usage, i *Item, origin *content.BlockOrigin) [
 	if len(i.parts) == 0 || i.parts[0].Content != i.Content {
 		return append(dst, u)
 	}
-	is := &i.parts[0]
-	u.Form, u.Extras, u.Opaque, u.Type = is.Form, is.Extras, is.Opaque, is.Type
-	if !is.Form.IsZero() {
-		u.Piece = is.Piece // without a form it follows from the role
+	first := &i.parts[0]
+	u.Form, u.Extras, u.Opaque, u.Type = first.Form, first.Extras, first.Opaque, first.Type
+	if !first.Form.IsZero() {
+		u.Piece = first.Piece // without a form it follows from the role
 	}
 	dst = append(dst, u)
 	for _, part := range i.parts[1:] {

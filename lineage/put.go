@@ -29,29 +29,29 @@ func (s *Store) Put(ctx context.Context, body io.Reader, o BlockOptions) (block 
 	if o.Type == "" {
 		o.Type = content.TypeBinary
 	}
-	var is structure.Block
+	var stored structure.Block
 	receipt, err := s.writer.Make(ctx, func(b *write.Batch, t write.Try) error {
 		if write.Gone(t.Err) {
 			return t.Err // the body cannot be read twice
 		}
 		item := Item{Type: o.Type, Origin: o.Origin.By(content.Attribution{}), Reader: body, CreatedAt: b.Time()}
-		if err := s.block(ctx, &item, &is); err != nil {
+		if err := s.block(ctx, &item, &stored); err != nil {
 			return err
 		}
-		b.Adopt(&is)
+		b.Adopt(&stored)
 		return nil
 	})
 	if err != nil {
 		return content.Block{}, false, err
 	}
 	if len(receipt.Known) > 0 {
-		blocks, err := s.engine.Blocks(ctx, []ContentID{is.ID})
+		blocks, err := s.engine.Blocks(ctx, []ContentID{stored.ID})
 		if err != nil {
 			return content.Block{}, false, err
 		}
 		return blocks[0].Block, true, nil
 	}
-	return is.Block, false, nil
+	return stored.Block, false, nil
 }
 
 // block fills b with the record of an item's body, and stores the chunks of a large one.

@@ -153,7 +153,7 @@ type measured struct {
 	oldest    *Entry
 	// revisions are the latest document revisions in positions.
 	revisions map[string]uint64
-	// used are the tool calls and results, by position, for positions from reached on.
+	// used are the tool calls and results by position, known for positions from reached on.
 	used    map[uint64][]fit.Use
 	reached uint64
 	calls   fit.Calls

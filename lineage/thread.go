@@ -75,9 +75,9 @@ func (s *Store) createThread(ctx context.Context, o ThreadOptions, reuse bool) (
 	var created *structure.Thread
 	err := s.change(ctx, func(b *write.Batch, t write.Try) error {
 		if reuse {
-			is, err := s.engine.Thread(ctx, write.SourceThread(o.SourceID))
-			if created = is; !isNotFound(err) {
-				if err == nil && o.UserID != "" && is.UserID != "" && is.UserID != o.UserID {
+			found, err := s.engine.Thread(ctx, write.SourceThread(o.SourceID))
+			if created = found; !isNotFound(err) {
+				if err == nil && o.UserID != "" && found.UserID != "" && found.UserID != o.UserID {
 					return subjectError("thread", o.SourceID, ErrOtherUser, "")
 				}
 				return err

@@ -27,8 +27,8 @@ const (
 // Present returns the optional fields that the usage has.
 func (u *Usage) Present() (p Present) {
 	for _, field := range [...]struct {
-		is  bool
-		bit Present
+		present bool
+		bit     Present
 	}{
 		{u.SourceID != "", HasSource},
 		{u.Lookup == 1, HasUnique},
@@ -43,7 +43,7 @@ func (u *Usage) Present() (p Present) {
 		{u.Opaque, IsOpaque},
 		{!u.MetadataContent.IsZero(), HasMetadataContent},
 	} {
-		if field.is {
+		if field.present {
 			p |= field.bit
 		}
 	}

@@ -31,13 +31,13 @@ func VersionStem(name string) string {
 	return name
 }
 
-// VersionName returns the name of a new version of what has the current name: the stem of
-// that, "-v" and one more than the names that are the stem or begin with it and "-v", of which
-// MostVersionsCounted are counted at most. If that name is taken, its number is a higher one that
-// is free while the one before it is not. It asks for a few names, however many are taken.
+// VersionName returns the name of a new version of something: the stem of its current name, "-v" and a
+// number. The number is one more than the number of versions there are: names that are the stem, or that begin with
+// the stem and "-v". At most MostVersionsCounted of them are counted. If the name is taken, FreeNumber chooses a
+// higher number.
 //
-// names returns names that begin with a prefix, no more of them than a limit. free returns the index of
-// the first of some names that is free, and their number if none is.
+// names returns at most limit names that begin with a prefix. free returns the index of the first free name in a
+// list, or the length of the list if all are taken.
 func VersionName(current string, names func(prefix string, limit int) ([]string, error), free func(names []string) (int, error)) (string, error) {
 	stem := VersionStem(current)
 	versions, err := names(stem+"-v", MostVersionsCounted)
@@ -61,8 +61,8 @@ func VersionName(current string, names func(prefix string, limit int) ([]string,
 	return name(n), err
 }
 
-// FreeNumber returns a number that is free: the first, or a higher one that follows one that is taken.
-// free returns the index of the first of some numbers that is free, and their number if none is. It is
+// FreeNumber returns a free number: first, or a higher one that follows a number that is taken.
+// free returns the index of the first free number in a list, or the length of the list if all are taken. It is
 // called a few times, however many numbers are taken.
 func FreeNumber(first uint64, free func(numbers []uint64) (int, error)) (uint64, error) {
 	const doublings, parts = 24, 16

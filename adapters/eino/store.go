@@ -164,7 +164,7 @@ func (s *CheckPointStore) Fork(ctx context.Context, from, to string, before uint
 	})
 }
 
-// Delete deletes a checkpoint, also all before it. Forks keep theirs. One that is not there is no error.
+// Delete deletes a checkpoint and all earlier ones under its id. Forks keep theirs. It returns nil if there is no such checkpoint.
 func (s *CheckPointStore) Delete(ctx context.Context, id string) error {
 	t, _, err := s.main(ctx, id)
 	if err == nil {

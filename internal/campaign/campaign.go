@@ -35,7 +35,7 @@ var length = sync.OnceValue(func() int {
 func Runs() bool { return length() > 0 }
 
 // Rounds returns the number of repetitions: the given number in an ordinary run, a fifth of it
-// with -short, and at least the length of the campaign in one.
+// with -short, and in a campaign at least its length.
 func Rounds(ordinary int) int { return rounds(ordinary, length(), testing.Short()) }
 
 func rounds(ordinary, length int, short bool) int {

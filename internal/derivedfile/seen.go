@@ -48,14 +48,14 @@ func (f *Writer) Context(ctx context.Context, id structure.ContextID) (backend.C
 
 // once returns what is known of a key, or else reads it.
 func once[K comparable, V any](known map[K]V, key K, read func() (V, error)) (V, error) {
-	if is, ok := known[key]; ok {
-		return is, nil
+	if value, ok := known[key]; ok {
+		return value, nil
 	}
-	is, err := read()
+	value, err := read()
 	if err == nil {
-		known[key] = is
+		known[key] = value
 	}
-	return is, err
+	return value, err
 }
 
 // home returns the number of an existing thread, 0 if there is none.
@@ -102,18 +102,18 @@ func (f *Writer) Settle(ctx context.Context) error {
 // settleThread stores the user of a thread and whether it keeps its runs. If the thread is gone,
 // everything in it is marked as changed.
 func (f *Writer) settleThread(ctx context.Context, id structure.ThreadID) error {
-	is, err := f.home(ctx, id)
+	number, err := f.home(ctx, id)
 	if err != nil {
 		return err
 	}
-	if is != 0 {
+	if number != 0 {
 		t, err := f.Thread(ctx, id)
 		if err != nil {
 			return err
 		}
 		isNew := f.IsNew(id)
 		if !isNew || t.UserID != "" || t.Keeps {
-			if err := f.Exec(ctx, `UPDATE threads SET user = ?, keeps = ? WHERE number = ?`, t.UserID, t.Keeps, is); err != nil {
+			if err := f.Exec(ctx, `UPDATE threads SET user = ?, keeps = ? WHERE number = ?`, t.UserID, t.Keeps, number); err != nil {
 				return err
 			}
 		}
@@ -124,7 +124,7 @@ func (f *Writer) settleThread(ctx context.Context, id structure.ThreadID) error 
 	if err := f.MoveAll(ctx, `SELECT r.number FROM runs r JOIN threads t ON t.number = r.thread WHERE t.id = ?`, id[:]); err != nil {
 		return err
 	}
-	gone, err := f.Blobs(ctx, `SELECT p.id FROM threads t JOIN tips p ON p.thread = t.number WHERE t.id = ? AND t.number <> ? AND p.of IS NULL`, id[:], is)
+	gone, err := f.Blobs(ctx, `SELECT p.id FROM threads t JOIN tips p ON p.thread = t.number WHERE t.id = ? AND t.number <> ? AND p.of IS NULL`, id[:], number)
 	if err != nil {
 		return err
 	}
@@ -134,15 +134,15 @@ func (f *Writer) settleThread(ctx context.Context, id structure.ThreadID) error 
 		}
 		f.Changes.Context(structure.ContextID(context), derived.ContextChange{Stated: true})
 	}
-	err = f.MoveAll(ctx, `SELECT p.run FROM threads t JOIN tips p ON p.thread = t.number WHERE t.id = ? AND t.number <> ?`, id[:], is)
+	err = f.MoveAll(ctx, `SELECT p.run FROM threads t JOIN tips p ON p.thread = t.number WHERE t.id = ? AND t.number <> ?`, id[:], number)
 	if err != nil {
 		return err
 	}
-	err = f.Exec(ctx, `DELETE FROM tips WHERE thread IN (SELECT number FROM threads WHERE id = ? AND number <> ?)`, id[:], is)
+	err = f.Exec(ctx, `DELETE FROM tips WHERE thread IN (SELECT number FROM threads WHERE id = ? AND number <> ?)`, id[:], number)
 	if err != nil {
 		return err
 	}
-	return f.Exec(ctx, `UPDATE threads SET keeps = 0, user = '' WHERE id = ? AND number <> ?`, id[:], is)
+	return f.Exec(ctx, `UPDATE threads SET keeps = 0, user = '' WHERE id = ? AND number <> ?`, id[:], number)
 }
 
 // MoveAll marks runs as moved.
@@ -228,27 +228,27 @@ func (f *Writer) Reach(ctx context.Context) error {
 	for len(f.moved) > 0 {
 		next := make(map[int64]bool)
 		for run := range f.moved {
-			var was, is, parent int64
+			var was, reached, parent int64
 			found, err := f.Get(ctx, `SELECT r.reached, r.parent, MAX(
 				IFNULL((SELECT ? FROM threads t WHERE t.number = r.thread AND t.keeps), 0),
 				IFNULL((SELECT MAX(p.seq) FROM tips p WHERE p.run = r.number), 0),
 				IFNULL((SELECT MAX(c.after) FROM runs c WHERE c.parent = r.number AND c.parent > 0 AND c.reached > 0), 0))
-				FROM runs r WHERE r.number = ?`, []any{int64(Forever), run}, &was, &parent, &is)
+				FROM runs r WHERE r.number = ?`, []any{int64(Forever), run}, &was, &parent, &reached)
 			if err != nil {
 				return err
 			}
-			if !found || was == is {
+			if !found || was == reached {
 				continue
 			}
-			if err := f.Exec(ctx, `UPDATE runs SET reached = ? WHERE number = ?`, is, run); err != nil {
+			if err := f.Exec(ctx, `UPDATE runs SET reached = ? WHERE number = ?`, reached, run); err != nil {
 				return err
 			}
 			if f.Reached != nil {
-				if err := f.Reached(ctx, run, was, is); err != nil {
+				if err := f.Reached(ctx, run, was, reached); err != nil {
 					return err
 				}
 			}
-			if parent > 0 && (was > 0) != (is > 0) {
+			if parent > 0 && (was > 0) != (reached > 0) {
 				next[parent] = true
 			}
 		}

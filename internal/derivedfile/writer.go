@@ -20,7 +20,7 @@ type Writer struct {
 	// Sees reports whether the tip of a context with the given metadata makes messages visible. Default: always.
 	Sees func(metadata []byte) bool
 	// Reached, when not nil, is called when the last visible step of a run has changed.
-	Reached func(ctx context.Context, run, was, is int64) error
+	Reached func(ctx context.Context, run, was, reached int64) error
 
 	last     bool // no commits follow up to the snapshot
 	tx       *sql.Tx

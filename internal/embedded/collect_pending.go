@@ -191,9 +191,9 @@ func (c *collection) finishPending() error {
 		if _, err := e.savePending(c.live); err != nil { // it may have failed in this step
 			return err
 		}
-		is := e.latest()
-		defer is.Close()
-		if err := c.prune(is); err != nil {
+		snapshot := e.latest()
+		defer snapshot.Close()
+		if err := c.prune(snapshot); err != nil {
 			return err
 		}
 		return c.sweep()

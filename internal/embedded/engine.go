@@ -306,8 +306,8 @@ func isStore(fsys vfs.FS, dir string) (bool, error) {
 
 // exists reports whether dir is a store. It refuses a directory that contains other files.
 func (e *Engine) exists() (bool, error) {
-	if is, err := isStore(e.opt.FS, e.dir); is || err != nil {
-		return is, err
+	if found, err := isStore(e.opt.FS, e.dir); found || err != nil {
+		return found, err
 	}
 	entries, err := os.ReadDir(e.dir)
 	if errors.Is(err, os.ErrNotExist) {

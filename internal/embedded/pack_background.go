@@ -12,9 +12,9 @@ const (
 	// backgroundBytes is the default size of sealed segments at which packing in the
 	// background starts.
 	backgroundBytes = 32 << 20
-	// quietTime is how long a store must have been written little before its segments are packed, and bulkFactor times
-	// the size at which packing starts is packed in any case. So what is written at once becomes few large packs, which
-	// are not written again.
+	// Segments are packed after a pause: a time of quietTime in which less than quietBytes were written. Without a pause they
+	// are packed when they have bulkFactor times the size at which packing starts. So what is written at once becomes few
+	// large packs, which are not written again.
 	quietTime  = 2 * time.Second
 	quietBytes = 1 << 20
 	bulkFactor = 8

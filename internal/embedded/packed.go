@@ -318,7 +318,7 @@ func inPacks(key, value []byte, last uint32) bool {
 	return false
 }
 
-// packedTables are the tables with entries that packs replace.
+// packedTables are the tables whose entries packs replace.
 var packedTables = []byte{keys.TableBlock, keys.TableCommit, keys.TableSpan, keys.TableChunk}
 
 // packedEntry records the last segment that packs answer for.

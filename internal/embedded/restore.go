@@ -189,7 +189,7 @@ func listJournal(store string) (names []string, facts []manifestFact, m *manifes
 	if len(names) > 0 {
 		return names, facts, nil, nil
 	}
-	if is, err := IsStore(store); is || err != nil {
+	if found, err := IsStore(store); found || err != nil {
 		return nil, nil, nil, cmp.Or(err, error(&backend.CorruptError{File: dir, What: "all files of the journal are missing"}))
 	}
 	return nil, nil, nil, fmt.Errorf("store: %w", backend.ErrNotFound)

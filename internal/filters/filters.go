@@ -76,9 +76,9 @@ func Read(query string, zone *time.Location) (among *lineage.ThreadQuery, text s
 		case "before":
 			among.To, err = day(value, zone)
 		default:
-			var is []byte
-			is, err = json.Marshal(value)
-			among.Metadata = append(among.Metadata, lineage.MetadataIs{Key: metadata[key], Value: is})
+			var encoded []byte
+			encoded, err = json.Marshal(value)
+			among.Metadata = append(among.Metadata, lineage.MetadataIs{Key: metadata[key], Value: encoded})
 		}
 		if err != nil {
 			return nil, "", err

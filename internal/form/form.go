@@ -56,16 +56,16 @@ func (s *Said) joinsTo(message []byte, holes []holeAt) bool {
 		take(b)
 		holes = holes[min(1, len(holes)):]
 	}
-	err := join(s.Form, s.Extras, bodies, take, value, func(is *style, text []byte) {
+	err := join(s.Form, s.Extras, bodies, take, value, func(quoting *style, text []byte) {
 		n := 0
 		if len(holes) > 0 {
-			if h := &holes[0]; is == &styles[0] && h.common && sameMemory(h.text, text) && sameMemory(h.raw, message[:min(len(h.raw), len(message))]) {
+			if h := &holes[0]; quoting == &styles[0] && h.common && sameMemory(h.text, text) && sameMemory(h.raw, message[:min(len(h.raw), len(message))]) {
 				n = len(h.raw)
 			}
 			holes = holes[1:]
 		}
 		if n == 0 {
-			n = is.begins(message, text)
+			n = quoting.begins(message, text)
 		}
 		if same = same && n > 0; same {
 			message = message[n:]
@@ -88,7 +88,7 @@ func Join(form []byte, extras, pieces [][]byte) ([]byte, error) {
 	}
 	out := make([]byte, 0, size+size/16)
 	put := func(b []byte) { out = append(out, b...) }
-	err := join(form, extras, pieces, put, put, func(is *style, text []byte) { out = is.quote(out, text) })
+	err := join(form, extras, pieces, put, put, func(s *style, text []byte) { out = s.quote(out, text) })
 	if err != nil {
 		return nil, err
 	}

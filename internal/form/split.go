@@ -123,8 +123,8 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 			s.text(v, structure.DataPiece, "")
 			return true
 		}
-	case "message":
-		switch { // of Grok
+	case "message": // of Grok
+		switch {
 		case !of.sent:
 		case isEmpty(v.raw):
 			s.emptyText(v, kind)
@@ -157,42 +157,9 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 			return true
 		}
 	case "output", "result", "response", "errorText", "error":
-		switch {
-		case simple && of.tells(v.key):
-			s.text(v, structure.TextPiece, "")
-			return true
-		case of.returns && v.raw[0] == '{' && v.key == "result":
-			v.key = "content"
-			s.value(v, structure.OutputPiece, tool)
-			return true
-		case of.returns:
-			s.whole(v, structure.OutputPiece, tool)
-			return true
-		case tool == "" && !of.calls():
-		case hasParts(v.raw):
-			v.key = "content"
-			s.value(v, structure.OutputPiece, tool)
-			return true
-		default:
-			s.whole(v, structure.OutputPiece, tool)
-			return true
-		}
+		return s.result(v, of, tool)
 	case "data":
-		switch {
-		case of.isData:
-			s.whole(v, structure.DataPiece, "")
-			return true
-		case v.raw[0] == '{' && of.wraps():
-			v.key = "content"
-			s.value(v, kind, tool)
-			return true
-		case simple && of.kind == "redacted_thinking":
-			s.text(v, structure.DataPiece, "")
-			return true
-		case simple && of.isFile:
-			s.text(v, structure.FilePiece, "")
-			return true
-		}
+		return s.data(v, of, kind, tool)
 	case "value":
 		if of.kind == "json" && kind == structure.OutputPiece {
 			s.whole(v, kind, tool)
@@ -215,6 +182,41 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 		}
 	}
 	return false
+}
+
+// result splits a member that may be the result of a tool, if it is one or a text of the object.
+func (s *splitter) result(v value, of *object, tool string) bool {
+	switch {
+	case v.raw[0] == '"' && of.tells(v.key):
+		s.text(v, structure.TextPiece, "")
+	case !of.returns && tool == "" && !of.calls():
+		return false
+	case of.returns && v.key == "result" && v.raw[0] == '{', !of.returns && hasParts(v.raw):
+		v.key = "content"
+		s.value(v, structure.OutputPiece, tool)
+	default:
+		s.whole(v, structure.OutputPiece, tool)
+	}
+	return true
+}
+
+// data splits the member data of an object whose kind says what is in it.
+func (s *splitter) data(v value, of *object, kind structure.Piece, tool string) bool {
+	simple := v.raw[0] == '"'
+	switch {
+	case of.isData:
+		s.whole(v, structure.DataPiece, "")
+	case v.raw[0] == '{' && of.wraps():
+		v.key = "content"
+		s.value(v, kind, tool)
+	case simple && of.kind == "redacted_thinking":
+		s.text(v, structure.DataPiece, "")
+	case simple && of.isFile:
+		s.text(v, structure.FilePiece, "")
+	default:
+		return false
+	}
+	return true
 }
 
 // text makes a piece of a string. An empty one stays in the form. One that is not valid Unicode

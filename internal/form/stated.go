@@ -72,7 +72,7 @@ func (r *Reader) Stated(ctx context.Context, usages []structure.Usage, i int, kn
 			b = []byte("null")
 		}
 		out = append(out, b...)
-	}, func(is *style, text []byte) { out = is.quote(out, text) })
+	}, func(s *style, text []byte) { out = s.quote(out, text) })
 	if err != nil {
 		return nil, metadata, nil
 	}

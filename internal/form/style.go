@@ -62,11 +62,11 @@ func (s *style) begins(json, text []byte) int {
 		if text = text[n:]; len(text) == 0 {
 			break
 		}
-		is, size := s.escape(escaped[:0], text)
-		if !bytes.HasPrefix(json[at:], is) {
+		escapes, size := s.escape(escaped[:0], text)
+		if !bytes.HasPrefix(json[at:], escapes) {
 			return 0
 		}
-		at, text = at+len(is), text[size:]
+		at, text = at+len(escapes), text[size:]
 	}
 	if at == len(json) || json[at] != '"' {
 		return 0

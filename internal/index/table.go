@@ -14,8 +14,8 @@ import (
 // table is written once, into a new file, and copied when that is rewritten.
 
 // openTable opens the sealed table of a file.
-func (b *base) openTable(shape sealed.Shape, is *sealing) error {
-	if is == nil {
+func (b *base) openTable(shape sealed.Shape, s *sealing) error {
+	if s == nil {
 		return nil
 	}
 	return b.read(func(c *bbolt.Cursor) error {
@@ -23,11 +23,11 @@ func (b *base) openTable(shape sealed.Shape, is *sealing) error {
 		if !b.pages.hold(v) {
 			return errStale
 		}
-		table, err := sealed.Open(shape, v, is.sum)
+		table, err := sealed.Open(shape, v, s.sum)
 		if err != nil {
 			return err
 		}
-		b.file.table, b.file.sealing = table, is
+		b.file.table, b.file.sealing = table, s
 		return b.findExtents(c.Bucket().Tx())
 	})
 }

@@ -57,11 +57,10 @@ func (j *Journal) mapped(s *segment, at, size int64) bool {
 	return true
 }
 
-// prepareSpace prepares space for as much as was written through memory since the last time,
-// so that a similar burst of commits need not wait for it. A sync discards prepared
-// space, so after a sync it prepares as much as since the last one. It is called now and
-// then, mostly in pauses. Writers that come meanwhile wait for work that they would
-// otherwise do themselves; if a write is running, it does nothing.
+// prepareSpace prepares as much space as was written through memory since the last call, so that a
+// similar burst of commits need not wait for it. After a sync, which discards prepared space, it
+// prepares as much as was written since the sync before. It is called regularly, mostly in pauses. It does
+// nothing during a write, and writers wait until it ends.
 func (j *Journal) prepareSpace(synced bool) {
 	if !j.tail.TryLock() {
 		return

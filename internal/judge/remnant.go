@@ -12,7 +12,7 @@ import (
 type lastChild struct {
 	id     structure.ContextID // in the view, whose children are in the order of their ids
 	before int                 // number of children looked at that the commit added
-	is     structure.ContextID // a child that was there
+	found  structure.ContextID // a child that was there
 }
 
 // remnantNow returns a remnant, or nil.
@@ -144,11 +144,11 @@ func (j *Judge) isChild(parent, id structure.ContextID, inView bool) bool {
 // so the children of a context can be deleted one by one.
 func (j *Judge) hasChild(parent structure.ContextID) (bool, error) {
 	last := j.lastChildren[parent]
-	if !last.is.IsZero() && j.isChild(parent, last.is, true) {
+	if !last.found.IsZero() && j.isChild(parent, last.found, true) {
 		return true, nil
 	}
-	last.is = structure.ContextID{}
-	for last.is.IsZero() {
+	last.found = structure.ContextID{}
+	for last.found.IsZero() {
 		next, ok, err := j.View.NextChild(parent, last.id)
 		if err != nil {
 			return false, err
@@ -157,20 +157,20 @@ func (j *Judge) hasChild(parent structure.ContextID) (bool, error) {
 			break
 		}
 		if last.id = next; j.isChild(parent, next, true) {
-			last.is = next
+			last.found = next
 		}
 	}
 	added := j.children.get(parent)
-	for ; last.is.IsZero() && last.before < len(added); last.before++ {
+	for ; last.found.IsZero() && last.before < len(added); last.before++ {
 		if id := added[last.before]; j.isChild(parent, id, false) {
-			last.is = id
+			last.found = id
 		}
 	}
 	if j.lastChildren == nil {
 		j.lastChildren = make(map[structure.ContextID]lastChild)
 	}
 	j.lastChildren[parent] = last
-	return !last.is.IsZero(), nil
+	return !last.found.IsZero(), nil
 }
 
 // leave makes a context that was just deleted a remnant, if it has a child.

@@ -107,7 +107,7 @@ func CutEnd(line []byte) (text, end []byte) {
 	return text, line[len(text):]
 }
 
-// IsObject reports whether bytes are an object without space around it. They must be JSON, but for white space of Unicode around it.
+// IsObject reports whether b, which is JSON with any Unicode white space around it, is an object without white space around it.
 func IsObject(b []byte) bool { return len(b) > 1 && b[0] == '{' && b[len(b)-1] == '}' }
 
 func (b *Builder) span(span structure.SpanRef) {
@@ -311,11 +311,11 @@ func (c *cutter) object(v []byte) bool {
 	return true
 }
 
-// known cuts a value that can be derived.
+// known replaces a value that follows from the message or the session by a hole. It returns false for other values.
 func (c *cutter) known(key string, v []byte) bool {
 	hole := byte(0)
 	b := c.builder
-	if m := c.is; m != nil {
+	if m := c.message; m != nil {
 		switch {
 		case len(m.Body) > 0 && bytes.Equal(v, m.Body):
 			hole = holeBody

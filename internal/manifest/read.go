@@ -154,7 +154,7 @@ func (b *Block) Join(session string, message func(structure.SpanRef) (*Message, 
 
 // filling is the message that holes are filled from.
 type filling struct {
-	is         *Message
+	message    *Message
 	id, at     []byte
 	body, meta members
 	inside     map[string][]byte // nil before it is needed: see inner
@@ -162,7 +162,7 @@ type filling struct {
 
 // set prepares for a message, or for nil. It reuses memory.
 func (f *filling) set(m *Message) {
-	*f = filling{is: m, at: f.at[:0], body: f.body, meta: f.meta}
+	*f = filling{message: m, at: f.at[:0], body: f.body, meta: f.meta}
 	f.body.read(nil)
 	f.meta.read(nil)
 	if m == nil {
@@ -218,11 +218,11 @@ func (m *members) get(key string) []byte {
 
 // inner returns the members of the values of the body. Of each key, the first value counts.
 func (f *filling) inner() map[string][]byte {
-	if f.inside != nil || f.is == nil || !rawjson.IsObject(f.is.Body) {
+	if f.inside != nil || f.message == nil || !rawjson.IsObject(f.message.Body) {
 		return f.inside
 	}
 	f.inside = make(map[string][]byte)
-	for m := range rawjson.Members(f.is.Body) {
+	for m := range rawjson.Members(f.message.Body) {
 		addInner(f.inside, m.Value, 0)
 	}
 	return f.inside
@@ -294,14 +294,14 @@ func (j *joiner) fills(hole byte, before []byte) ([]byte, error) {
 		return appendTime(nil, time.UnixMilli(ms)), err
 	case hole == holeWhole && j.whole != nil:
 		return j.whole()
-	case j.is == nil:
+	case j.message == nil:
 		return nil, fmt.Errorf("%w: a hole for a message that the line does not have", ErrMalformed)
 	}
 	switch hole {
 	case holeBody:
-		return j.is.Body, nil
+		return j.message.Body, nil
 	case holeText:
-		return rawjson.Quote(string(j.is.Body)), nil
+		return rawjson.Quote(string(j.message.Body)), nil
 	case holeID:
 		return j.name(j.id), nil
 	case holeTime:

@@ -132,15 +132,15 @@ func (c *Check) Done() error {
 	}
 	parts, index := c.lookup.Encode(p.FirstCommit)
 	from, to := p.foot.LookupAt(), p.foot.ParityAt(p.size)
-	is := make([]byte, to-from)
-	if err := p.read(is, from); err != nil {
+	stored := make([]byte, to-from)
+	if err := p.read(stored, from); err != nil {
 		return err
 	}
 	want := append(parts, index...)
 	right := func(b []byte) bool { return bytes.Equal(b, want) }
-	if !right(is) && !p.restore(is, from, right) {
+	if !right(stored) && !p.restore(stored, from, right) {
 		at := 0
-		for at < min(len(is), len(want)) && is[at] == want[at] {
+		for at < min(len(stored), len(want)) && stored[at] == want[at] {
 			at++
 		}
 		return p.lookupFault(p.corrupt(from+int64(at), "the lookup tables differ from the commits"))
@@ -177,12 +177,12 @@ func (p *File) Damage() error {
 func (p *File) checkHeads(rows []layout.Row) error {
 	for i := range rows {
 		r := &rows[i]
-		is, want := make([]byte, r.Head), r.EncodeHead(p.Header)
-		if err := p.read(is, r.Offset); err != nil {
+		stored, want := make([]byte, r.Head), r.EncodeHead(p.Header)
+		if err := p.read(stored, r.Offset); err != nil {
 			return err
 		}
 		right := func(b []byte) bool { return bytes.Equal(b, want) }
-		if !right(is) && !p.restore(is, r.Offset, right) {
+		if !right(stored) && !p.restore(stored, r.Offset, right) {
 			return p.corrupt(r.Offset, "the head of a chapter is damaged")
 		}
 	}

@@ -18,16 +18,16 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 	}
 	rests := p.restsAt(n, segment, frame)
 	behind := sort.Search(len(rests), func(i int) bool { return rests[i].Rest.FrameStart+rests[i].Rest.RecordsAt > record })
-	var is piece
+	var found piece
 	if behind > 0 {
-		is, err = p.restIn(n + behind)
+		found, err = p.restIn(n + behind)
 	} else {
-		is, err = p.locate(segment, frame)
+		found, err = p.locate(segment, frame)
 	}
 	if err != nil {
 		return nil, err
 	}
-	c, x := is.c, is.x
+	c, x := found.c, found.x
 	at := int(record - x.PayloadAt())
 	if x.Verbatim {
 		body, err := p.bodyIn(c, uint64(x.Bodies[0]))
@@ -43,7 +43,7 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 		}
 		return structure.DecodeObject(bytes.Clone(body[at:][:size]))
 	}
-	begins, err := p.places(is)
+	begins, err := p.places(found)
 	if err != nil {
 		return nil, err
 	}

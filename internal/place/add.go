@@ -64,13 +64,13 @@ func (p *Placer) Add(after structure.SpanRef, m *Message, f Found) (structure.Sp
 }
 
 // number sets the lookup numbers of a message's usages: the version for its own id, the next number for other ids.
-func (p *Placer) number(usages []structure.Usage, id string, is version) error {
+func (p *Placer) number(usages []structure.Usage, id string, own version) error {
 	numbered := id == ""
 	for i := range usages {
 		u := &usages[i]
 		switch {
 		case !numbered && u.SourceID == id:
-			u.Lookup, numbered = is.lookup, true
+			u.Lookup, numbered = own.lookup, true
 		case u.Lookup > 0:
 			v, known := p.versions[u.SourceID]
 			for f, err := range p.from.Find(p.ctx, u.SourceID, p.thread.ID, backend.Found{}) {
@@ -85,7 +85,7 @@ func (p *Placer) number(usages []structure.Usage, id string, is version) error {
 			u.Lookup = v.lookup + 1
 		}
 		if u.Lookup > 0 {
-			p.versions[u.SourceID] = version{is.after, is.span, u.Lookup}
+			p.versions[u.SourceID] = version{own.after, own.span, u.Lookup}
 		}
 	}
 	return nil

@@ -132,12 +132,12 @@ func membersOf(raw []byte) (map[string][]byte, bool) {
 
 // isOfLine reports whether both values under a key are ids of lines or null.
 func isOfLine(key string, a, b []byte) bool {
-	is := func(v []byte) bool {
+	isID := func(v []byte) bool {
 		return rawjson.IsNull(v) || rawjson.IsString(v) && len(v) <= maxLineID && form.IsQuiet(key, v)
 	}
 	switch key {
 	case "id", "parentId", "uuid", "parentUuid":
-		return is(a) && is(b)
+		return isID(a) && isID(b)
 	}
 	return false
 }

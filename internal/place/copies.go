@@ -48,12 +48,12 @@ func FindCopy(ctx context.Context, from backend.Reader, user, id string, like fu
 func FindAnswer(ctx context.Context, from backend.Reader, user string, m *Message, like func(*structure.Thread) bool) (*structure.Thread, error) {
 	c := copies{ctx, from, user, like}
 	var found *structure.Thread
-	is, err := c.answer(m, func(_ structure.SpanRef, home structure.Home) (bool, error) {
+	ok, err := c.answer(m, func(_ structure.SpanRef, home structure.Home) (bool, error) {
 		var err error
 		found, err = c.thread(home)
 		return found != nil, err
 	})
-	if !is || err != nil {
+	if !ok || err != nil {
 		return nil, err
 	}
 	return found, nil
@@ -73,8 +73,8 @@ func (c *copies) answer(m *Message, accept func(structure.SpanRef, structure.Hom
 	largest, most := content.ID{}, -1
 	for i := range m.Usages {
 		for k := range m.Contents {
-			if is := &m.Contents[k]; is.ID == m.Usages[i].Content && is.Block != nil && len(is.Block.Body) > most {
-				largest, most = is.ID, len(is.Block.Body)
+			if named := &m.Contents[k]; named.ID == m.Usages[i].Content && named.Block != nil && len(named.Block.Body) > most {
+				largest, most = named.ID, len(named.Block.Body)
 			}
 		}
 	}

@@ -2,10 +2,10 @@
 // agent. What the store has is not added again, what is new becomes a span, and what changed at the source becomes a
 // new version.
 //
-// A [Placer] reads one state of a store and fills one batch. What it read is tested by the commit of the batch: an
-// id is free in its thread, a span is the next of its run, and the runs of messages without ids have ids that follow
-// from what they say. So of two importers that add the same, the engine refuses the second, whose batch is then
-// filled again by a new Placer and finds what the first one added.
+// A [Placer] reads one state of a store and fills one batch. The commit of the batch tests what the Placer read: an id is
+// free in its thread, and a span is the next of its run. The ids of runs that begin with messages without ids follow from
+// the content. So if two importers add the same message, the engine refuses the second commit. Its batch is then filled by
+// a new Placer, which finds what the first importer added.
 package place
 
 import (

@@ -36,7 +36,7 @@ func (p *Placer) run(id structure.RunID) (*run, error) {
 		p.keep(id, r)
 		return r, nil
 	}
-	is, err := p.from.Run(p.ctx, id)
+	info, err := p.from.Run(p.ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (p *Placer) run(id structure.RunID) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{own: is.Home == p.thread.Home(), last: last.Seq, size: 1}
+	r := &run{own: info.Home == p.thread.Home(), last: last.Seq, size: 1}
 	p.keep(id, r)
 	return r, nil
 }
@@ -110,8 +110,8 @@ func (p *Placer) next(after structure.SpanRef) (*structure.Span, error) {
 
 // isNew reports whether the batch begins a run.
 func (p *Placer) isNew(run structure.RunID) bool {
-	_, is := p.begun[run]
-	return is
+	_, begun := p.begun[run]
+	return begun
 }
 
 // maxListed limits the runs of a thread that are listed together.

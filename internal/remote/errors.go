@@ -99,12 +99,12 @@ func formOf(err error) uint8 {
 // Error is an error of the other side. It matches the same sentinels as the original, and wraps the first error with
 // fields in it.
 type Error struct {
-	Text string
-	is   []error
+	Text   string
+	causes []error
 }
 
 func (e *Error) Error() string   { return e.Text }
-func (e *Error) Unwrap() []error { return e.is }
+func (e *Error) Unwrap() []error { return e.causes }
 
 // maxNested limits the nesting of errors in a message.
 const maxNested = 8
@@ -205,11 +205,11 @@ func plainFailure(w *wire, err *error, depth int) {
 	}
 	for _, code := range codes {
 		if code >= 0 && code < len(sentinels) { // a newer program may have more
-			e.is = append(e.is, sentinels[code])
+			e.causes = append(e.causes, sentinels[code])
 		}
 	}
 	if inner != nil {
-		e.is = append(e.is, inner)
+		e.causes = append(e.causes, inner)
 	}
 	if *err = e; inner == nil {
 		if s := e.sentinel(); s != nil {
@@ -220,9 +220,9 @@ func plainFailure(w *wire, err *error, depth int) {
 
 // sentinel returns the sentinel that is equivalent to the error, or nil.
 func (e *Error) sentinel() error {
-	for _, s := range e.is {
+	for _, s := range e.causes {
 		missing := func(other error) bool { return !errors.Is(s, other) }
-		if s.Error() == e.Text && !slices.ContainsFunc(e.is, missing) {
+		if s.Error() == e.Text && !slices.ContainsFunc(e.causes, missing) {
 			return s
 		}
 	}

@@ -40,41 +40,52 @@ const (
 func (g *group) read(r *varint.Reader, rows int, texts []bool) error {
 	g.rows, g.columns = rows, g.memory[:0]
 	for i, text := range texts {
-		c := column{text: text}
-		if !text && len(r.Rest) > 0 && r.Rest[0] == ofChoices {
-			r.Take(1)
-			c.choices = 1 + r.Size(rows-1)
-		} else if text {
-			c.choices = r.Size(rows)
-		}
-		c.vector = readVector(r, i)
-		if r.Bad {
+		g.columns = append(g.columns, column{text: text})
+		if !g.readHead(r, i) {
 			return ErrDamaged
 		}
-		if text || c.choices > 0 {
-			c.from = readVector(r, i)
-			if c.of >= 0 || c.from.of >= 0 {
-				return ErrDamaged
-			}
-		} else if c.of >= 0 {
-			if c.depth = g.columns[c.of].depth + 1; c.depth > maxDepth || g.columns[c.of].text {
-				return ErrDamaged
-			}
-		}
-		g.columns = append(g.columns, c)
 	}
 	for i := range g.columns {
-		c := &g.columns[i]
-		if c.bits = r.Take(uint64(bytesOf(rows, c.width))); c.text {
-			c.from.bits = r.Take(uint64(bytesOf(c.choices+1, c.from.width)))
-		} else if c.choices > 0 {
-			c.from.bits = r.Take(uint64(bytesOf(c.choices, c.from.width)))
-		}
+		g.columns[i].readBits(r, rows)
 	}
 	if r.Bad {
 		return ErrDamaged
 	}
 	return nil
+}
+
+// readHead reads the head of a column, after those of the columns before it. It reports whether the head is valid.
+func (g *group) readHead(r *varint.Reader, i int) bool {
+	c := &g.columns[i]
+	if !c.text && len(r.Rest) > 0 && r.Rest[0] == ofChoices {
+		r.Take(1)
+		c.choices = 1 + r.Size(g.rows-1)
+	} else if c.text {
+		c.choices = r.Size(g.rows)
+	}
+	c.vector = readVector(r, i)
+	switch {
+	case r.Bad:
+		return false
+	case c.text || c.choices > 0:
+		c.from = readVector(r, i)
+		return c.of < 0 && c.from.of < 0
+	case c.of >= 0:
+		before := &g.columns[c.of]
+		c.depth = before.depth + 1
+		return c.depth <= maxDepth && !before.text
+	}
+	return true
+}
+
+// readBits reads the bits of a column.
+func (c *column) readBits(r *varint.Reader, rows int) {
+	c.bits = r.Take(uint64(bytesOf(rows, c.width)))
+	if c.text {
+		c.from.bits = r.Take(uint64(bytesOf(c.choices+1, c.from.width)))
+	} else if c.choices > 0 {
+		c.from.bits = r.Take(uint64(bytesOf(c.choices, c.from.width)))
+	}
 }
 
 // number returns the number in a column, of texts which one.

@@ -8,10 +8,9 @@ import (
 	"path/filepath"
 )
 
-// NewDir makes a directory that is filled under another name, and gets its own when it is
-// durable: until then nothing is there. What an interruption leaves is named after the
-// directory with ".partial-" behind. A directory that holds anything is refused with the
-// error taken.
+// NewDir creates a directory with what fill puts into it. The directory is filled under another
+// name, dir and ".partial-*", and renamed when its content is durable. An interruption leaves only
+// that one. If dir exists and is not empty, the error matches taken.
 func NewDir(dir string, taken error, fill func(partial string) error) (err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err

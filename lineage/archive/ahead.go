@@ -30,13 +30,13 @@ func ReadAhead(ctx context.Context, src Source, o ReadOptions) (*Ahead, error) {
 	}
 	a := &Ahead{cancel: cancel, budget: newBudget(readAhead), events: make(chan ahead, 256)}
 	r.take = func(e Event) error {
-		is := ahead{Event: e}
+		next := ahead{Event: e}
 		if e.Conversation != nil {
-			is.size = e.Conversation.Size()
-			a.budget.take(is.size)
+			next.size = e.Conversation.Size()
+			a.budget.take(next.size)
 		}
 		select {
-		case a.events <- is:
+		case a.events <- next:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -53,9 +53,9 @@ func ReadAhead(ctx context.Context, src Source, o ReadOptions) (*Ahead, error) {
 // memory is counted until then.
 func (a *Ahead) Next() (Event, bool) {
 	a.budget.give(a.size)
-	is, ok := <-a.events
-	a.size = is.size
-	return is.Event, ok
+	next, ok := <-a.events
+	a.size = next.size
+	return next.Event, ok
 }
 
 // Err returns the error that ended reading. It may be called after Next has returned false.

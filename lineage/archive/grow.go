@@ -19,17 +19,17 @@ func (f *Feed) Open(name string, o ReadOptions) (*Input, Format, error) {
 	if _, err := in.reader.Peek(1); err != nil {
 		return nil, Format{}, f.err
 	}
-	is, ok := formats[0], o.Format != ""
+	format, ok := formats[0], o.Format != ""
 	if !ok {
-		is, ok = detect(formats, in)
+		format, ok = detect(formats, in)
 	}
 	switch {
 	case f.err != nil:
 		return nil, Format{}, f.err
 	case !ok:
 		return nil, Format{}, fmt.Errorf("%s: %w", in.place(), ErrUnknownFormat)
-	case !is.Grows:
-		return nil, Format{}, fmt.Errorf("%s: format %s: %w", in.place(), is.Name, ErrCannotGrow)
+	case !format.Grows:
+		return nil, Format{}, fmt.Errorf("%s: format %s: %w", in.place(), format.Name, ErrCannotGrow)
 	}
-	return in, is, nil
+	return in, format, nil
 }

@@ -3,7 +3,6 @@ package archive
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,20 +126,7 @@ func (s *splitter) next() (*scratch.Text, error) {
 	}
 	s.at.Item++
 	s.at.Offset = s.offset
-	text, size, depth, err := s.value()
-	switch {
-	case err == io.EOF && depth > 0:
-		return nil, s.lose("the value does not end")
-	case err != nil && err != io.EOF:
-		return nil, err
-	case depth < 0:
-		return nil, s.lose("a closing bracket has no opening one")
-	case depth > rawjson.MaxDepth:
-		return nil, Damaged(s.at, fmt.Errorf("value: %w", ErrTooDeep))
-	case text == nil:
-		return nil, Damaged(s.at, TooLarge("value", size, s.limit))
-	}
-	return text, nil
+	return s.value()
 }
 
 // lose reports damage after which the rest cannot be split.
@@ -151,91 +137,26 @@ func (s *splitter) lose(what string) error {
 	return Damaged(at, Malformed("JSON: %s; what follows cannot be read", what))
 }
 
-// value reads a value, nil if it exceeds the limit. depth is the number of open brackets at the
-// end, or when it exceeded the maximum.
-func (s *splitter) value() (text *scratch.Text, size int64, depth int, err error) {
+// value reads a value, which begins with the next byte.
+func (s *splitter) value() (*scratch.Text, error) {
 	w := scratch.TextWriter{Most: s.inMemory}
 	defer w.Close()
-	deepest := 0
-	inString, escaped, scalar := false, false, false
-	for {
+	var scan valueScan
+	size := int64(0)
+	for !scan.done {
 		buf, err := s.r.Peek(max(1, s.r.Buffered()))
-		if len(buf) == 0 {
-			if err == nil {
-				err = io.EOF
+		if len(buf) == 0 && (err == nil || err == io.EOF) {
+			if scan.inString || scan.depth > 0 {
+				return nil, s.lose("the value does not end")
 			}
-			if inString {
-				depth++
-			}
-			if size > s.limit || depth > 0 {
-				return nil, size, depth, err
-			}
-			text, lost := w.Text()
-			return text, size, depth, cmp.Or(lost, err)
+			break // of a scalar
 		}
-		n, quote, done := 0, -1, false // quote is the position of the next one, if known
-		for n < len(buf) && !done {
-			c := buf[n]
-			if inString {
-				switch {
-				case escaped:
-					escaped = false
-				case c == '\\':
-					escaped = true
-				case c == '"':
-					inString = false
-					done = depth == 0
-				default:
-					if quote < n {
-						if quote = bytes.IndexByte(buf[n:], '"'); quote < 0 {
-							quote = len(buf)
-						} else {
-							quote += n
-						}
-					}
-					if k := bytes.IndexByte(buf[n:quote], '\\'); k >= 0 {
-						n += k
-					} else {
-						n = quote
-					}
-					continue
-				}
-				n++
-				continue
-			}
-			switch c {
-			case '"':
-				if scalar {
-					done = true
-					continue
-				}
-				inString = true
-			case '{', '[':
-				if scalar {
-					done = true
-					continue
-				}
-				depth++
-				deepest = max(deepest, depth)
-			case '}', ']':
-				if depth == 0 {
-					if scalar {
-						done = true
-						continue
-					}
-					return nil, size, -1, nil
-				}
-				depth--
-				done = depth == 0
-			case ',', ' ', '\n', '\t', '\r':
-				if depth == 0 {
-					done = true
-					continue
-				}
-			default:
-				scalar = depth == 0
-			}
-			n++
+		if len(buf) == 0 {
+			return nil, err
+		}
+		n := scan.next(buf)
+		if scan.unopened {
+			return nil, s.lose("a closing bracket has no opening one")
 		}
 		size += int64(n)
 		s.offset += int64(n)
@@ -246,17 +167,94 @@ func (s *splitter) value() (text *scratch.Text, size int64, depth int, err error
 			w = scratch.TextWriter{}
 		}
 		if _, err := s.r.Discard(n); err != nil {
-			return nil, size, depth, err
-		}
-		if done {
-			if deepest > rawjson.MaxDepth {
-				depth = deepest
-			}
-			if size > s.limit {
-				return nil, size, depth, nil
-			}
-			text, err := w.Text()
-			return text, size, depth, err
+			return nil, err
 		}
 	}
+	switch {
+	case scan.deepest > rawjson.MaxDepth:
+		return nil, Damaged(s.at, fmt.Errorf("value: %w", ErrTooDeep))
+	case size > s.limit:
+		return nil, Damaged(s.at, TooLarge("value", size, s.limit))
+	}
+	return w.Text()
+}
+
+// valueScan finds the end of a value in consecutive parts of a text.
+type valueScan struct {
+	depth, deepest            int // of open brackets
+	inString, escaped, scalar bool
+	done                      bool // the end was found
+	unopened                  bool // there is a closing bracket without an opening one
+}
+
+// next scans a part, and returns how much of it belongs to the value.
+func (v *valueScan) next(buf []byte) (n int) {
+	for n < len(buf) && !v.done {
+		if v.inString {
+			n = v.string(buf, n)
+			continue
+		}
+		switch c := buf[n]; c {
+		case '"', '{', '[':
+			if v.scalar {
+				v.done = true
+				return n
+			}
+			if c == '"' {
+				v.inString = true
+			} else {
+				v.depth++
+				v.deepest = max(v.deepest, v.depth)
+			}
+		case '}', ']':
+			if v.depth == 0 {
+				v.done, v.unopened = v.scalar, !v.scalar
+				return n
+			}
+			v.depth--
+			v.done = v.depth == 0
+		case ',', ' ', '\n', '\t', '\r':
+			if v.depth == 0 {
+				v.done = true
+				return n
+			}
+		default:
+			v.scalar = v.depth == 0
+		}
+		n++
+	}
+	return n
+}
+
+// string scans a string from a place in it, and returns the place after it, or the end of the part.
+func (v *valueScan) string(buf []byte, n int) int {
+	quote := -1 // position of the next one, if known
+	for n < len(buf) {
+		switch c := buf[n]; {
+		case v.escaped:
+			v.escaped = false
+		case c == '\\':
+			v.escaped = true
+		case c == '"':
+			v.inString = false
+			v.done = v.depth == 0
+			return n + 1
+		default:
+			if quote < n {
+				if quote = bytes.IndexByte(buf[n:], '"'); quote < 0 {
+					quote = len(buf)
+				} else {
+					quote += n
+				}
+			}
+			if k := bytes.IndexByte(buf[n:quote], '\\'); k >= 0 {
+				n += k
+			} else {
+				n = quote
+			}
+			continue
+		}
+		n++
+	}
+	return n
 }

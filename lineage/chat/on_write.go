@@ -115,7 +115,7 @@ func (c *change) expectActive(ctx context.Context) error {
 	return ignoreNotFound(err)
 }
 
-// addVersion adds a message whose id is known as the latest version of it.
+// addVersion adds a message as the latest version of the existing message with its id.
 func (c *change) addVersion(ctx context.Context, parent structure.SpanRef, m Message) error {
 	m.CreatedAt = moment(m.CreatedAt).UnixMilli()
 	said, err := asData(&m)

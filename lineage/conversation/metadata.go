@@ -55,12 +55,12 @@ func renamed(data []byte, b *branch, name string, at time.Time) ([]byte, error) 
 		return nil, branchError(b.ID, lineage.ErrInvalid, "its metadata is not a JSON object")
 	}
 	was := readMetadata(data)
-	is := metadata{
+	now := metadata{
 		Name: name, ParentID: b.ParentID, ParentMessageIndex: b.ParentMessageIndex, UpdatedAt: &at, CreatedAt: was.CreatedAt,
 	}
 	if b.imported {
-		is.RenamedFrom = cmp.Or(was.RenamedFrom, was.Name)
+		now.RenamedFrom = cmp.Or(was.RenamedFrom, was.Name)
 	}
-	ours, err := json.Marshal(is)
+	ours, err := json.Marshal(now)
 	return rawjson.MergePatch(rawjson.RemoveFunc(data, isOurs), ours), err
 }

@@ -18,7 +18,7 @@ type Target[Tx any] interface {
 	Write(ctx context.Context, do func(tx Tx) error) error
 	// Swap replaces the mark in a transaction if it still equals was, and reports whether it did. It is the first
 	// statement of a transaction. Of two concurrent transactions, the second one waits or fails.
-	Swap(ctx context.Context, tx Tx, was, is Mark) (bool, error)
+	Swap(ctx context.Context, tx Tx, was, now Mark) (bool, error)
 	// Apply applies a window. It must write only with Window.Write and Window.Finish.
 	Apply(ctx context.Context, w *Window[Tx]) error
 }

@@ -24,8 +24,8 @@ func fragmentOf(m map[string]any) (Fragment, bool) {
 	f.ID, _ = m["id"].(string)
 	f.Persist, _ = m["persist"].(bool)
 	f.Metadata, _ = m["metadata"].(map[string]any)
-	if is, ok := m["type"].(string); ok {
-		f.Type = FragmentType(is)
+	if kind, ok := m["type"].(string); ok {
+		f.Type = FragmentType(kind)
 	}
 	return f, true
 }

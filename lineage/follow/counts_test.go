@@ -28,7 +28,7 @@ func TestSessionsOfAgentsThatCount(t *testing.T) {
 			s, err := FindSource(bg, store, o.Machine.ID, session)
 			require.NoError(t, err)
 			require.NoError(t, s.Export(bg, new(strings.Builder)))
-			require.True(t, strings.HasPrefix(s.Is.Session, "20250601_120000@"), s.Is.Session)
+			require.True(t, strings.HasPrefix(s.Recorded.Session, "20250601_120000@"), s.Recorded.Session)
 			n := 0
 			for found, err := range store.Threads(bg, lineage.ThreadQuery{}) {
 				require.NoError(t, err)

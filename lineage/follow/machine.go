@@ -51,9 +51,9 @@ const (
 
 // randomIn returns the random number in a file. It creates the file if necessary.
 func randomIn(file string, size int) (string, error) {
-	is, err := readRandom(file, size)
+	number, err := readRandom(file, size)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return is, err
+		return number, err
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return "", fmt.Errorf("machine: %w", err)
@@ -81,9 +81,9 @@ func readRandom(file string, size int) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("machine: %w", err)
 	}
-	is := strings.TrimSpace(string(b))
-	if raw, err := hex.DecodeString(is); err != nil || len(raw) != size {
+	number := strings.TrimSpace(string(b))
+	if raw, err := hex.DecodeString(number); err != nil || len(raw) != size {
 		return "", fmt.Errorf("machine: %s has no number of %d hexadecimal digits: %w", file, 2*size, lineage.ErrInvalid)
 	}
-	return is, nil
+	return number, nil
 }

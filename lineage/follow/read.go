@@ -260,7 +260,7 @@ func (r *run) settle(ctx context.Context) error {
 			var found *Source
 			var sum hash.Hash
 			found, sum, err = r.recorded(ctx, f, opened, stampOf(info))
-			if err == nil && sum != nil && found.Is.Bytes == f.state.Bytes {
+			if err == nil && sum != nil && found.Recorded.Bytes == f.state.Bytes {
 				f.state.Modified = stampOf(info).modified
 				r.changed(f)
 			}
@@ -273,64 +273,64 @@ func (r *run) settle(ctx context.Context) error {
 // took records that a file was read up to an offset.
 func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end int64) {
 	was := f.state
-	is := &State{
+	state := &State{
 		Agent: f.agent(), Bytes: end, Size: now.size, Modified: r.settled(f, now), Beside: now.beside,
 		Conversations: slices.Clone(t.ids), LeftOut: t.leftOut(), Project: t.project,
 	}
-	if f.reader != nil && is.LeftOut == "" && f.reader.growing.Session() == "" {
-		is.Conversations = nil // it has no message, and so no thread yet
+	if f.reader != nil && state.LeftOut == "" && f.reader.growing.Session() == "" {
+		state.Conversations = nil // it has no message, and so no thread yet
 	}
-	is.setPath(f.path)
+	state.setPath(f.path)
 	if len(report.Formats) > 0 {
-		is.Format = report.Formats[0]
+		state.Format = report.Formats[0]
 	}
 	event := Event{
-		Kind: Read, Agent: is.Agent, Path: f.path, Bytes: max(end-was.Bytes, 0), Messages: report.NewMessages, Conversations: slices.Clone(t.stored),
+		Kind: Read, Agent: state.Agent, Path: f.path, Bytes: max(end-was.Bytes, 0), Messages: report.NewMessages, Conversations: slices.Clone(t.stored),
 	}
 	if f.reader != nil && f.reader.rounds > 1 { // earlier reads count, too
-		is.Skipped, is.Error, is.Format, is.Waits = was.Skipped, was.Error, was.Format, was.Waits
+		state.Skipped, state.Error, state.Format, state.Waits = was.Skipped, was.Error, was.Format, was.Waits
 	}
 	if f.reader != nil && !f.reader.fresh {
-		is.Waits = was.Waits // the beginning does not count now
+		state.Waits = was.Waits // the beginning does not count now
 	}
 	for _, d := range report.Skipped {
 		if elsewhere := (*archive.ElsewhereError)(nil); errors.As(d, &elsewhere) && (f.reader == nil || f.reader.fresh) {
-			is.Waits = elsewhere.SourceID
+			state.Waits = elsewhere.SourceID
 		}
 		if !errors.Is(d, archive.ErrNoMessages) {
-			is.Skipped++
+			state.Skipped++
 			event.Skipped++
 			event.Err = cmp.Or(event.Err, error(d))
 		}
 	}
 	more := report.SkippedCount - int64(len(report.Skipped))
-	is.Skipped += more
+	state.Skipped += more
 	event.Skipped += more
-	if is.Error == "" && event.Err != nil {
-		is.Error = event.Err.Error()
+	if state.Error == "" && event.Err != nil {
+		state.Error = event.Err.Error()
 	}
-	for _, id := range is.Conversations {
+	for _, id := range state.Conversations {
 		r.conversations[id] = true
 	}
-	if is.Waits == "" || !f.begunAgain {
-		defer r.beginAgain(is.Conversations, f)
+	if state.Waits == "" || !f.begunAgain {
+		defer r.beginAgain(state.Conversations, f)
 	}
-	if f.begunAgain = false; is.Waits != "" && is.Waits != was.Waits {
-		r.waits[is.Waits] = append(r.waits[is.Waits], f)
+	if f.begunAgain = false; state.Waits != "" && state.Waits != was.Waits {
+		r.waits[state.Waits] = append(r.waits[state.Waits], f)
 	}
-	f.state = is
+	f.state = state
 	r.count++
 	if isDatabase(f.path) {
 		r.databases++
 	}
 	r.changed(f)
-	if is.LeftOut == "" {
+	if state.LeftOut == "" {
 		r.options.Events(event)
 		return
 	}
-	is.Skipped, is.Error = 0, "" // nothing of it is wanted
-	if was.LeftOut != is.LeftOut {
-		r.options.Events(Event{Kind: LeftOut, Agent: is.Agent, Path: f.path, Reason: string(is.LeftOut)})
+	state.Skipped, state.Error = 0, "" // nothing of it is wanted
+	if was.LeftOut != state.LeftOut {
+		r.options.Events(Event{Kind: LeftOut, Agent: state.Agent, Path: f.path, Reason: string(state.LeftOut)})
 	}
 }
 

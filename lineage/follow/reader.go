@@ -60,7 +60,7 @@ func (r *run) dropReader(f *file) {
 	}
 	f.reader.growing.Close()
 	f.reader = nil
-	r.active = slices.DeleteFunc(r.active, func(is *file) bool { return is == f })
+	r.active = slices.DeleteFunc(r.active, func(other *file) bool { return other == f })
 }
 
 // flush commits what the reader of a file recorded. If another process recorded the file meanwhile, the file is read
@@ -125,26 +125,26 @@ func (r *run) readLines(ctx context.Context, f *file, opened *os.File, now stamp
 			r.dropReader(f)
 		}
 	}()
-	is := f.reader
-	report, err := is.growing.Read(ctx, io.NewSectionReader(opened, is.at, end-is.at))
+	reader := f.reader
+	report, err := reader.growing.Read(ctx, io.NewSectionReader(opened, reader.at, end-reader.at))
 	if errors.Is(err, importer.ErrDeleted) {
-		is.taking.lost()
+		reader.taking.lost()
 		err = nil
 	}
-	if err = errors.Join(is.taking.outcome(err), is.record.err); err != nil {
+	if err = errors.Join(reader.taking.outcome(err), reader.record.err); err != nil {
 		return err
 	}
-	is.at, is.modified, is.used = end, now.modified, r.clock.Now()
-	is.rounds++
-	if is.mark, err = markOf(opened, end); err != nil {
+	reader.at, reader.modified, reader.used = end, now.modified, r.clock.Now()
+	reader.rounds++
+	if reader.mark, err = markOf(opened, end); err != nil {
 		return err
 	}
 	whole, err := endsLine(opened, end) // otherwise the line may grow, and the file no longer begins with what was read
 	if err != nil {
 		return err
 	}
-	r.took(f, is.taking, &report, now, end)
-	recent := is.used.Sub(time.Unix(0, now.modified)) < readerTime
+	r.took(f, reader.taking, &report, now, end)
+	recent := reader.used.Sub(time.Unix(0, now.modified)) < readerTime
 	switch {
 	case f.state.LeftOut != "":
 		r.dropReader(f)
@@ -165,12 +165,12 @@ func endsLine(r io.ReaderAt, end int64) (bool, error) {
 
 // continues reports whether a file has grown since its reader read it, or has only a new incomplete line.
 func (f *file) continues(opened *os.File, now stamp, end int64) (bool, error) {
-	is := f.reader
-	if is == nil || end < is.at || now.size <= f.state.Size && now.modified != is.modified {
+	reader := f.reader
+	if reader == nil || end < reader.at || now.size <= f.state.Size && now.modified != reader.modified {
 		return false, nil
 	}
-	mark, err := markOf(opened, is.at)
-	return mark == is.mark, err
+	mark, err := markOf(opened, reader.at)
+	return mark == reader.mark, err
 }
 
 // openReader opens a reader at the start of a file. It reports whether the file has to wait until its project is
@@ -210,11 +210,11 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 	sum := sha256.New()
 	switch {
 	case recorded == nil || fresh:
-	case found.Is.Bytes > end: // another process is ahead
+	case found.Recorded.Bytes > end: // another process is ahead
 		r.waiting[f] = r.clock.Now().Add(lineWait)
 		return true, nil
 	default:
-		whole, err := endsLine(opened, found.Is.Bytes)
+		whole, err := endsLine(opened, found.Recorded.Bytes)
 		if err == nil && whole {
 			known, sum = found, recorded
 			spans, err = known.Spans(ctx)
@@ -223,23 +223,23 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 			return false, err
 		}
 	}
-	is := &reader{taking: t, fresh: known == nil}
-	is.record = record(r.store, r.options.Machine, r.sourceOf(f), known, sum)
-	is.record.seen = true
+	begun := &reader{taking: t, fresh: known == nil}
+	begun.record = record(r.store, r.options.Machine, r.sourceOf(f), known, sum)
+	begun.record.seen = true
 	if known == nil && found != nil {
-		is.record.was = found.tip
+		begun.record.was = found.tip
 	}
 	o := r.archiveOptions(f, t)
 	o.Placed = func(lines []importer.Line) {
-		session := is.growing.Session()
-		is.record.add(ctx, session, t.branchOf(session), lines)
+		session := begun.growing.Session()
+		begun.record.add(ctx, session, t.branchOf(session), lines)
 	}
 	o.Path = f.path
-	is.growing = importer.Grow(r.store, name, o)
+	begun.growing = importer.Grow(r.store, name, o)
 	if known != nil {
-		is.growing.Known(known.Is.Lines, func(line int64) []lineage.SpanRef { return spans[line-1] })
+		begun.growing.Known(known.Recorded.Lines, func(line int64) []lineage.SpanRef { return spans[line-1] })
 	}
-	f.reader = is
+	f.reader = begun
 	return false, nil
 }
 
@@ -253,14 +253,14 @@ func (r *run) recorded(ctx context.Context, f *file, opened io.ReaderAt, now sta
 	if errors.Is(err, lineage.ErrNotFound) {
 		return nil, nil, nil
 	}
-	if err != nil || found.Is.Bytes > now.size || found.Is.Bytes == 0 {
+	if err != nil || found.Recorded.Bytes > now.size || found.Recorded.Bytes == 0 {
 		return found, nil, err
 	}
 	sum = sha256.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(opened, 0, found.Is.Bytes)); err != nil {
+	if _, err := io.Copy(sum, io.NewSectionReader(opened, 0, found.Recorded.Bytes)); err != nil {
 		return nil, nil, err
 	}
-	if hex.EncodeToString(sum.Sum(nil)) != found.Is.Digest {
+	if hex.EncodeToString(sum.Sum(nil)) != found.Recorded.Digest {
 		return found, nil, nil
 	}
 	return found, sum, nil

@@ -156,24 +156,24 @@ type continuing struct {
 
 // continues returns what a session continues, or nil if it is a separate conversation.
 func (t *taking) continues(session string) (*continuing, error) {
-	if is, known := t.resumed[session]; known {
-		return is, nil
+	if continued, known := t.resumed[session]; known {
+		return continued, nil
 	}
-	is, err := t.findContinued(session)
+	continued, err := t.findContinued(session)
 	if err != nil {
 		return nil, err
 	}
 	if t.resumed == nil {
 		t.resumed = make(map[string]*continuing)
 	}
-	t.resumed[session] = is
-	return is, nil
+	t.resumed[session] = continued
+	return continued, nil
 }
 
 // branchOf returns the thread that a session is a branch of, zero if it is its own.
 func (t *taking) branchOf(session string) (of lineage.ThreadID) {
-	if is := t.resumed[session]; is != nil {
-		of = is.Thread
+	if continued := t.resumed[session]; continued != nil {
+		of = continued.Thread
 	}
 	return of
 }
@@ -207,29 +207,29 @@ func (t *taking) findContinued(session string) (*continuing, error) {
 }
 
 // adapt turns a part of the session into a part of a branch.
-func (is *continuing) adapt(c *archive.Conversation) {
-	c.Continues = &archive.Continues{Thread: is.Thread, Branch: is.branch(c.SourceID)}
+func (r *continuing) adapt(c *archive.Conversation) {
+	c.Continues = &archive.Continues{Thread: r.Thread, Branch: r.branch(c.SourceID)}
 	c.ForkedFrom, c.Current, c.Empty = "", "", nil
 	var left []archive.Node
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		n.Branch, n.BranchOf, n.BranchMetadata = "", "", nil
-		if is.wrote(n) {
+		if r.wrote(n) {
 			if n.Aside == "" && n.ID != "" {
-				is.written[n.ID] = true
+				r.written[n.ID] = true
 			} else if n.Aside == "" {
-				is.next = true
+				r.next = true
 			}
 			continue
 		}
 		switch {
-		case is.written[n.Parent] && n.Parent != "":
-			n.Follows, n.Parent, n.Root = is.At, "", false
-		case n.Aside == "" && n.Parent == "" && is.next && !n.Root:
-			n.Follows = is.At
+		case r.written[n.Parent] && n.Parent != "":
+			n.Follows, n.Parent, n.Root = r.At, "", false
+		case n.Aside == "" && n.Parent == "" && r.next && !n.Root:
+			n.Follows = r.At
 		}
 		if n.Aside == "" {
-			is.next = false
+			r.next = false
 		}
 		left = append(left, *n)
 	}

@@ -49,7 +49,7 @@ func (s *Source) Database() string {
 	if !s.About.Rows {
 		return ""
 	}
-	return strings.TrimSuffix(s.About.Path, "/"+s.Is.Session)
+	return strings.TrimSuffix(s.About.Path, "/"+s.Recorded.Session)
 }
 
 // keepRows records the new and changed rows of a session.
@@ -200,14 +200,14 @@ func (r *run) flushRows(ctx context.Context, f *file) (again bool, err error) {
 		}
 	}
 	f.rows.used = r.clock.Now()
-	r.withRows = append(slices.DeleteFunc(r.withRows, func(is *file) bool { return is == f }), f) // the most recently used is last
+	r.withRows = append(slices.DeleteFunc(r.withRows, func(other *file) bool { return other == f }), f) // the most recently used is last
 	return false, nil
 }
 
 // dropRows drops the cached rows of a database.
 func (r *run) dropRows(f *file) {
 	f.rows = nil
-	r.withRows = slices.DeleteFunc(r.withRows, func(is *file) bool { return is == f })
+	r.withRows = slices.DeleteFunc(r.withRows, func(other *file) bool { return other == f })
 }
 
 // exportRows writes the last state of each row, in the order in which these states were first recorded.

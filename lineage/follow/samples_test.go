@@ -64,14 +64,14 @@ func recordSample(t *testing.T, store *lineage.Store, path string, raw []byte, i
 			sum := sha256.New()
 			if s, err := FindSource(bg, store, machine, path); err == nil {
 				known = s
-				sum.Write(raw[:s.Is.Bytes])
+				sum.Write(raw[:s.Recorded.Bytes])
 			}
 			rec = record(store, Machine{ID: machine}, SourceOf{Machine: machine, Path: path}, known, sum)
 			g = importer.Grow(store, filepath.Base(path), importer.Options{Placed: func(lines []importer.Line) { rec.add(bg, g.Session(), lineage.ThreadID{}, lines) }})
 			if known != nil {
 				spans, err := known.Spans(bg)
 				require.NoError(t, err)
-				g.Known(known.Is.Lines, func(line int64) []lineage.SpanRef { return spans[line-1] })
+				g.Known(known.Recorded.Lines, func(line int64) []lineage.SpanRef { return spans[line-1] })
 				part = bytes.Join(lines[:to], nil)
 			}
 		}

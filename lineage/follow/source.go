@@ -30,8 +30,8 @@ type Source struct {
 	// Context is its context.
 	Context lineage.ContextID
 	About   SourceOf
-	// Is describes what is recorded.
-	Is Recorded
+	// Recorded describes what is recorded.
+	Recorded Recorded
 
 	store *lineage.Store
 	tip   lineage.SpanRef
@@ -123,10 +123,10 @@ func (s *Source) IsOf(ctx context.Context, m Machine) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if !hmac.Equal([]byte(b.is.Proof), []byte(b.is.proof(m.Secret, s.store.ID(), s.Context, b.content, before))) {
+		if !hmac.Equal([]byte(b.recorded.Proof), []byte(b.recorded.proof(m.Secret, s.store.ID(), s.Context, b.content, before))) {
 			return false, nil
 		}
-		before = b.is.Proof
+		before = b.recorded.Proof
 	}
 	return before != "", nil
 }
@@ -137,9 +137,9 @@ func (r Recorded) proof(secret string, store structure.StoreID, source lineage.C
 		return ""
 	}
 	r.Proof = ""
-	is, _ := json.Marshal(r) // numbers and texts
+	recorded, _ := json.Marshal(r) // numbers and texts
 	h := hmac.New(sha256.New, []byte(secret))
-	for _, part := range [][]byte{[]byte("lineage source"), store[:], source[:], block[:], []byte(before), is} {
+	for _, part := range [][]byte{[]byte("lineage source"), store[:], source[:], block[:], []byte(before), recorded} {
 		_ = binary.Write(h, binary.BigEndian, uint64(len(part)))
 		h.Write(part)
 	}
@@ -167,7 +167,7 @@ func sourceIn(ctx context.Context, store *lineage.Store, c *lineage.Context) (*S
 	if err != nil {
 		return nil, err
 	}
-	if !isManifest(last[0]) || json.Unmarshal(last[0].Metadata, &s.Is) != nil {
+	if !isManifest(last[0]) || json.Unmarshal(last[0].Metadata, &s.Recorded) != nil {
 		return s, s.damaged("it does not end with a manifest")
 	}
 	return s, nil
@@ -184,16 +184,16 @@ func (s *Source) damaged(format string, args ...any) error {
 // block is a block of a manifest with the lines that are kept whole for it.
 type block struct {
 	*manifest.Block
-	is      Recorded
-	content content.ID
-	whole   []*lineage.Entry
+	recorded Recorded
+	content  content.ID
+	whole    []*lineage.Entry
 }
 
 // blocks yields the blocks in order.
 func (s *Source) blocks(ctx context.Context) iter.Seq2[block, error] {
 	return func(yield func(block, error) bool) {
 		var whole []*lineage.Entry
-		for e, err := range s.store.History(ctx, s.tip, lineage.Window{Last: uint64(s.Is.Spans)}) {
+		for e, err := range s.store.History(ctx, s.tip, lineage.Window{Last: uint64(s.Recorded.Spans)}) {
 			if err != nil {
 				yield(block{}, err)
 				return
@@ -217,13 +217,13 @@ func (s *Source) blocks(ctx context.Context) iter.Seq2[block, error] {
 				yield(block{}, fmt.Errorf("source %s: %w", s.About.Path, lineage.ErrErased))
 				return
 			}
-			var is Recorded
+			var recorded Recorded
 			b, err := manifest.Read(body)
-			if err = errors.Join(err, json.Unmarshal(e.Metadata, &is)); err != nil {
+			if err = errors.Join(err, json.Unmarshal(e.Metadata, &recorded)); err != nil {
 				yield(block{}, s.damaged("block %d: %v", e.Position, err))
 				return
 			}
-			if !yield(block{b, is, e.Content, whole}, nil) {
+			if !yield(block{b, recorded, e.Content, whole}, nil) {
 				return
 			}
 			whole = nil
@@ -269,7 +269,7 @@ type SourceLine struct {
 // deleted, ErrNotFound.
 func (s *Source) Lines(ctx context.Context) iter.Seq2[SourceLine, error] {
 	return func(yield func(SourceLine, error) bool) {
-		if err := s.Is.lookUp(ctx, s.store); err != nil {
+		if err := s.Recorded.lookUp(ctx, s.store); err != nil {
 			yield(SourceLine{}, fmt.Errorf("source %s: %w", s.About.Path, err))
 			return
 		}
@@ -296,10 +296,10 @@ func (s *Source) Lines(ctx context.Context) iter.Seq2[SourceLine, error] {
 		}
 		var err error
 		switch {
-		case s.Is.Lost > 0:
-			err = fmt.Errorf("source %s: %w: %s too large to be kept", s.About.Path, ErrNotExact, amount.Plural(s.Is.Lost, "line"))
-		case bytes != s.Is.Bytes || hex.EncodeToString(sum.Sum(nil)) != s.Is.Digest && s.Is.Bytes > 0:
-			err = fmt.Errorf("source %s: %w: %d bytes of another checksum than the %d bytes that were read", s.About.Path, ErrNotExact, bytes, s.Is.Bytes)
+		case s.Recorded.Lost > 0:
+			err = fmt.Errorf("source %s: %w: %s too large to be kept", s.About.Path, ErrNotExact, amount.Plural(s.Recorded.Lost, "line"))
+		case bytes != s.Recorded.Bytes || hex.EncodeToString(sum.Sum(nil)) != s.Recorded.Digest && s.Recorded.Bytes > 0:
+			err = fmt.Errorf("source %s: %w: %d bytes of another checksum than the %d bytes that were read", s.About.Path, ErrNotExact, bytes, s.Recorded.Bytes)
 		}
 		if err != nil {
 			yield(SourceLine{}, err)
@@ -310,7 +310,7 @@ func (s *Source) Lines(ctx context.Context) iter.Seq2[SourceLine, error] {
 // join yields the lines of a block.
 func (s *Source) join(ctx context.Context, b block) iter.Seq2[[]byte, error] {
 	whole := b.whole
-	return b.Join(b.is.Session, func(at lineage.SpanRef) (*manifest.Message, error) {
+	return b.Join(b.recorded.Session, func(at lineage.SpanRef) (*manifest.Message, error) {
 		return s.message(ctx, at)
 	}, func() ([]byte, error) {
 		if len(whole) == 0 {
@@ -355,12 +355,12 @@ func (s *Source) message(ctx context.Context, at lineage.SpanRef) (*manifest.Mes
 
 // recorder records the lines of a file.
 type recorder struct {
-	store   *lineage.Store
-	machine Machine
-	about   SourceOf
-	is      Recorded // including what is not committed yet
-	context *lineage.Context
-	tip     lineage.SpanRef
+	store    *lineage.Store
+	machine  Machine
+	about    SourceOf
+	recorded Recorded // including what is not committed yet
+	context  *lineage.Context
+	tip      lineage.SpanRef
 	// was is the tip of the source that is replaced, zero if nothing was recorded. Unless seen is set, it is looked
 	// up when the first lines are committed.
 	was  lineage.SpanRef
@@ -389,7 +389,7 @@ const flushSize = 4 << 20
 func record(store *lineage.Store, machine Machine, about SourceOf, known *Source, sum hash.Hash) *recorder {
 	r := &recorder{store: store, machine: machine, about: about, hash: sum}
 	if known != nil {
-		r.is, r.tip, r.spans, r.rewrote = known.Is, known.tip, known.Is.Spans, known.Is.Spans > 0
+		r.recorded, r.tip, r.spans, r.rewrote = known.Recorded, known.tip, known.Recorded.Spans, known.Recorded.Spans > 0
 	}
 	return r
 }
@@ -427,9 +427,9 @@ func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, abo
 
 // add records lines. session is the id of their session, and thread the one that it is a branch of, zero if it is its own.
 func (r *recorder) add(ctx context.Context, session string, thread lineage.ThreadID, lines []importer.Line) {
-	if r.builder == nil || session != r.is.Session || thread != r.is.Thread {
+	if r.builder == nil || session != r.recorded.Session || thread != r.recorded.Thread {
 		r.cut()
-		r.builder, r.is.Session, r.is.Thread = manifest.NewBuilder(session), session, thread
+		r.builder, r.recorded.Session, r.recorded.Thread = manifest.NewBuilder(session), session, thread
 	}
 	for i := range lines {
 		if r.err != nil {
@@ -446,11 +446,11 @@ func (r *recorder) add(ctx context.Context, session string, thread lineage.Threa
 }
 
 func (r *recorder) line(l *importer.Line) {
-	r.is.Lines++
-	r.is.Bytes += int64(len(l.Raw))
+	r.recorded.Lines++
+	r.recorded.Bytes += int64(len(l.Raw))
 	r.hash.Write(l.Raw)
 	if l.Raw == nil {
-		r.is.Lost++
+		r.recorded.Lost++
 	}
 	var m *manifest.Message
 	spans := make([]lineage.SpanRef, len(l.Nodes))
@@ -485,11 +485,11 @@ func (r *recorder) cut() {
 	}
 	block := r.builder.Block()
 	if r.rewrote {
-		r.is.Spans = r.spans + int64(len(r.items)) + 1
+		r.recorded.Spans = r.spans + int64(len(r.items)) + 1
 	}
-	r.is.Digest = hex.EncodeToString(r.hash.Sum(nil))
-	r.is.Proof = r.is.proof(r.machine.Secret, r.store.ID(), lineage.SourceBranch(sourceID(r.machine.ID, r.about.Path)), content.Sum(block), r.is.Proof)
-	metadata, _ := json.Marshal(r.is) // numbers and texts
+	r.recorded.Digest = hex.EncodeToString(r.hash.Sum(nil))
+	r.recorded.Proof = r.recorded.proof(r.machine.Secret, r.store.ID(), lineage.SourceBranch(sourceID(r.machine.ID, r.about.Path)), content.Sum(block), r.recorded.Proof)
+	metadata, _ := json.Marshal(r.recorded) // numbers and texts
 	r.items = append(r.items, lineage.Item{Kind: structure.AssetUsage, Filename: manifestName, Type: manifestType, Body: block, Metadata: metadata})
 	r.size += len(block)
 }

@@ -68,8 +68,8 @@ func (f *sessionFile) recorded(known *Source) (*recorder, []importer.Line) {
 	sum := sha256.New()
 	lines := f.lines
 	if known != nil {
-		sum.Write(f.raw[:known.Is.Bytes])
-		lines = lines[known.Is.Lines:]
+		sum.Write(f.raw[:known.Recorded.Bytes])
+		lines = lines[known.Recorded.Lines:]
 	}
 	return record(f.store, Machine{ID: machine, Secret: "s"}, SourceOf{Machine: machine, Agent: "claude-code", Path: "/home/" + f.id}, known, sum), lines
 }
@@ -90,10 +90,10 @@ func (f *sessionFile) requireExact() {
 	s := f.source()
 	var out bytes.Buffer
 	require.NoError(f.t, s.Export(bg, &out))
-	require.Equal(f.t, string(f.raw[:s.Is.Bytes]), out.String())
+	require.Equal(f.t, string(f.raw[:s.Recorded.Bytes]), out.String())
 	spans, err := s.Spans(bg)
 	require.NoError(f.t, err)
-	require.EqualValues(f.t, s.Is.Lines, len(spans))
+	require.EqualValues(f.t, s.Recorded.Lines, len(spans))
 	for i, of := range spans {
 		require.Len(f.t, of, len(f.lines[i].Nodes))
 		for k := range of {
@@ -182,11 +182,11 @@ func TestTwoRecorders(t *testing.T) {
 	f.requireExact()
 	require.NoError(t, f.record(f.source()))
 	f.requireExact()
-	require.EqualValues(t, 3, f.source().Is.Lines)
+	require.EqualValues(t, 3, f.source().Recorded.Lines)
 	all := 0
 	for s, err := range Sources(bg, store) {
 		require.NoError(t, err)
-		require.Equal(t, f.source().Is, s.Is)
+		require.Equal(t, f.source().Recorded, s.Recorded)
 		all++
 	}
 	require.Equal(t, 1, all)
@@ -259,7 +259,7 @@ func TestLargeWholeSource(t *testing.T) {
 	r.add(bg, f.id, lineage.ThreadID{}, f.lines)
 	require.NoError(t, r.flush(bg))
 	f.requireExact()
-	require.EqualValues(t, 5, f.source().Is.Lines)
+	require.EqualValues(t, 5, f.source().Recorded.Lines)
 	require.True(t, isOvertaken(killed.flush(bg)))
 
 	for i := range 5 {
@@ -269,13 +269,13 @@ func TestLargeWholeSource(t *testing.T) {
 	killed.add(bg, f.id, lineage.ThreadID{}, f.lines[5:9])
 	require.NotNil(t, killed.staged)
 	f.requireExact()
-	require.EqualValues(t, 5, f.source().Is.Lines)
+	require.EqualValues(t, 5, f.source().Recorded.Lines)
 	r = recorder()
 	r.add(bg, f.id, lineage.ThreadID{}, f.lines[5:])
 	f.requireExact()
 	require.NoError(t, r.flush(bg))
 	f.requireExact()
-	require.EqualValues(t, 10, f.source().Is.Lines)
+	require.EqualValues(t, 10, f.source().Recorded.Lines)
 }
 
 // A file that was rewritten, and is too large for one commit, replaces what was recorded only when all of it is.

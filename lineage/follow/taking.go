@@ -56,8 +56,8 @@ func (t *taking) formats(formats []archive.Format) []archive.Format {
 						c, err = nil, cmp.Or(t.err, errLeftOut)
 					}
 					if err == nil {
-						if is := t.resumed[c.SourceID]; is != nil {
-							is.adapt(c)
+						if continued := t.resumed[c.SourceID]; continued != nil {
+							continued.adapt(c)
 						}
 					}
 					if err == nil && t.rows != nil && len(c.Rows) > 0 {

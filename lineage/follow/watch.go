@@ -126,11 +126,11 @@ func (w *watching) await(root string) {
 	for dir := nearest(root); ; {
 		w.awaited[dir] = true
 		w.observe(dir)
-		is := nearest(root)
-		if is == dir {
+		now := nearest(root)
+		if now == dir {
 			return
 		}
-		dir = is // it appeared or went away in the meantime
+		dir = now // it appeared or went away in the meantime
 	}
 }
 
@@ -232,8 +232,8 @@ func (r *run) poll(ctx context.Context, now time.Time) {
 		}
 	}
 	for dir, was := range w.polled {
-		if is := modified(dir); is != was || all {
-			w.polled[dir] = is
+		if modification := modified(dir); modification != was || all {
+			w.polled[dir] = modification
 			r.folderChanged(ctx, dir)
 		}
 	}

@@ -30,33 +30,33 @@ func (r *run) recordWhole(ctx context.Context, f *file, t *taking) (again bool, 
 		return false, err
 	}
 	found, sum, err := r.recorded(ctx, f, bytes.NewReader(raw), f.now)
-	if err != nil || sum != nil && found.Is.Bytes == f.now.size {
+	if err != nil || sum != nil && found.Recorded.Bytes == f.now.size {
 		return false, err
 	}
 	known, rest := found, raw
-	if sum != nil && ending == ".jsonl" && raw[found.Is.Bytes-1] == '\n' {
-		rest = raw[found.Is.Bytes:]
+	if sum != nil && ending == ".jsonl" && raw[found.Recorded.Bytes-1] == '\n' {
+		rest = raw[found.Recorded.Bytes:]
 	} else {
 		known, sum = nil, sha256.New()
 	}
-	is := record(r.store, r.options.Machine, r.sourceOf(f), known, sum)
+	recorder := record(r.store, r.options.Machine, r.sourceOf(f), known, sum)
 	if known == nil && found != nil {
 		switch again, err := recordAgain(ctx, r.store, r.options.Machine, r.sourceOf(f), found); {
 		case err == nil:
-			is = again
+			recorder = again
 		case errors.Is(err, lineage.ErrErased):
 			return false, nil
 		case errors.Is(err, lineage.ErrCorrupt), errors.Is(err, lineage.ErrNotFound):
-			is.was = found.tip // it starts afresh
+			recorder.was = found.tip // it starts afresh
 		default:
 			return false, err
 		}
 	}
-	is.seen, is.whole = true, true
+	recorder.seen, recorder.whole = true, true
 	for part := range parts(rest, ending == ".jsonl") {
-		is.add(ctx, t.ids[0], t.branchOf(t.ids[0]), []importer.Line{{RawLine: archive.RawLine{Raw: part}}})
+		recorder.add(ctx, t.ids[0], t.branchOf(t.ids[0]), []importer.Line{{RawLine: archive.RawLine{Raw: part}}})
 	}
-	if err = is.flush(ctx); isOvertaken(err) {
+	if err = recorder.flush(ctx); isOvertaken(err) {
 		return true, nil
 	}
 	return false, err
@@ -96,7 +96,7 @@ func parts(raw []byte, lines bool) iter.Seq[[]byte] {
 	}
 }
 
-// divide yields the parts of a value and what is around it.
+// divide yields raw in parts. Large members of the value from from to to, at any depth, are parts of their own.
 func divide(raw []byte, from, to int, yield func([]byte) bool) bool {
 	done := 0
 	var visit func(from, to, level int) bool
@@ -142,7 +142,7 @@ func ForgetDeleted(ctx context.Context, store *lineage.Store) (n int, err error)
 		if s == nil {
 			continue // damaged sources stay
 		}
-		switch err := s.Is.lookUp(ctx, store); {
+		switch err := s.Recorded.lookUp(ctx, store); {
 		case errors.Is(err, lineage.ErrNotFound):
 			gone = append(gone, s)
 		case err != nil:
@@ -154,7 +154,7 @@ func ForgetDeleted(ctx context.Context, store *lineage.Store) (n int, err error)
 		err := store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 			deleted = false
 			// Another process may have stored the session and its file again.
-			if err := s.Is.lookUp(ctx, tx.Store); !errors.Is(err, lineage.ErrNotFound) {
+			if err := s.Recorded.lookUp(ctx, tx.Store); !errors.Is(err, lineage.ErrNotFound) {
 				return err
 			}
 			c, err := tx.Context(ctx, s.Context)

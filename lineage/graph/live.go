@@ -112,8 +112,8 @@ func (l *Live) keep(id lineage.ThreadID, k *kept) {
 	}
 	for l.kept+k.size > l.limit {
 		oldest := lineage.ThreadID{}
-		for id, is := range l.graphs {
-			if oldest.IsZero() || is.used < l.graphs[oldest].used {
+		for id, graph := range l.graphs {
+			if oldest.IsZero() || graph.used < l.graphs[oldest].used {
 				oldest = id
 			}
 		}

@@ -117,7 +117,7 @@ func grokContent(f fields) []byte {
 // saying is the content of a message that is put together of parts.
 type saying []json.RawMessage
 
-func (s *saying) part(is *object)  { *s = append(*s, is.bytes()) }
+func (s *saying) part(o *object)   { *s = append(*s, o.bytes()) }
 func (s *saying) text(text string) { s.part(new(object).text("type", "text").text("text", text)) }
 func (s *saying) thinking(text string) {
 	s.part(new(object).text("type", "thinking").text("thinking", text))

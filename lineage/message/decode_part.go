@@ -46,49 +46,10 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 	case kind == "dynamic-tool" || strings.HasPrefix(kind, "tool-") && (f.has("state") || kind != "tool-call" && kind != "tool-result"):
 		return decodeTool(f, kind, raw, depth), true
 	case kind == "text" || kind == "input_text" || kind == "output_text" || kind == "summary_text":
-		value := f["text"]
-		if rawjson.IsObject(value) {
-			value = rawjson.Last(value, "value") // LibreChat
-		}
-		if !rawjson.IsString(value) {
-			if f.has("parts") {
-				return contents(f["parts"], depth), true // ChatGPT
-			}
-			return nil, false
-		}
-		p.Kind, p.Text = TextKind, rawjson.Str(value)
+		return decodeText(f, raw, depth)
 	case kind == "refusal":
 		p.Kind, p.Text = TextKind, f.text("refusal")
-	case kind == "thinking" || kind == "reasoning" || kind == "reasoning_text" || kind == "redacted_thinking" || kind == "think":
-		p.Kind, p.Text = ReasoningKind, f.first("thinking", "think", "text")
-		if p.Text == "" {
-			p.Text = textOf(f["summary"], f["content"])
-		}
-	case kind == "thoughts": // ChatGPT
-		p.Kind = ReasoningKind
-		var said []string
-		for e := range rawjson.Elements(f["thoughts"]) {
-			said = append(said, fieldsOf(e).first("content", "summary"))
-		}
-		p.Text = strings.Join(said, "\n\n")
-	case kind == "tool_use" || kind == "server_tool_use" || kind == "mcp_tool_use":
-		p.Kind, p.Tool, p.CallID, p.Hosted = CallKind, f.text("name"), f.text("id"), kind != "tool_use"
-		p.setInput(f["input"])
-	case kind == "toolCall": // pi
-		p.Kind, p.Tool, p.CallID = CallKind, f.text("name"), f.text("id")
-		p.setInput(f["arguments"])
-	case strings.HasSuffix(kind, "tool_result"):
-		p.Kind, p.CallID, p.Hosted = ResultKind, f.first("tool_use_id", "tool_call_id"), kind != "tool_result"
-		p.Output, p.Failed = contents(f.firstRaw("content", "output"), depth), rawjson.IsTrue(f["is_error"])
-		if p.CallID == f.text("tool_call_id") {
-			p.Tool = f.text("name") // of the llm tool
-		}
-	case kind == "tool-call": // AI SDK, model messages
-		p.Kind, p.Tool, p.CallID = CallKind, f.text("toolName"), f.text("toolCallId")
-		p.setInput(f.firstRaw("input", "args"))
-	case kind == "tool-result":
-		p.Kind, p.Tool, p.CallID = ResultKind, f.text("toolName"), f.text("toolCallId")
-		p.Output = modelOutput(f.firstRaw("output", "result"), depth)
+	case p.reasoning(f, kind), p.call(f, kind), p.result(f, kind, depth):
 	case responsesItems[kind]:
 		return decodeItem(f, kind, raw, depth), true
 	case kind == "function" && rawjson.IsObject(f["function"]), kind == "custom" && rawjson.IsObject(f["custom"]):
@@ -112,6 +73,79 @@ func decodePart(raw []byte, depth int) ([]Part, bool) {
 		return nil, false
 	}
 	return []Part{p}, true
+}
+
+// decodeText reads a part with a text.
+func decodeText(f fields, raw []byte, depth int) ([]Part, bool) {
+	text := f["text"]
+	if rawjson.IsObject(text) {
+		text = rawjson.Last(text, "value") // LibreChat
+	}
+	switch {
+	case rawjson.IsString(text):
+		return []Part{{Kind: TextKind, Text: rawjson.Str(text), Given: raw}}, true
+	case f.has("parts"): // ChatGPT
+		return contents(f["parts"], depth), true
+	}
+	return nil, false
+}
+
+// reasoning fills a part of reasoning. It returns false for other types.
+func (p *Part) reasoning(f fields, kind string) bool {
+	switch kind {
+	case "thinking", "reasoning", "reasoning_text", "redacted_thinking", "think":
+		if p.Text = f.first("thinking", "think", "text"); p.Text == "" {
+			p.Text = textOf(f["summary"], f["content"])
+		}
+	case "thoughts": // ChatGPT
+		var thoughts []string
+		for e := range rawjson.Elements(f["thoughts"]) {
+			thoughts = append(thoughts, fieldsOf(e).first("content", "summary"))
+		}
+		p.Text = strings.Join(thoughts, "\n\n")
+	default:
+		return false
+	}
+	p.Kind = ReasoningKind
+	return true
+}
+
+// call fills the call of a tool. It returns false for other types.
+func (p *Part) call(f fields, kind string) bool {
+	switch kind {
+	case "tool_use", "server_tool_use", "mcp_tool_use":
+		p.Tool, p.CallID, p.Hosted = f.text("name"), f.text("id"), kind != "tool_use"
+		p.setInput(f["input"])
+	case "toolCall": // pi
+		p.Tool, p.CallID = f.text("name"), f.text("id")
+		p.setInput(f["arguments"])
+	case "tool-call": // AI SDK, model messages
+		p.Tool, p.CallID = f.text("toolName"), f.text("toolCallId")
+		p.setInput(f.firstRaw("input", "args"))
+	default:
+		return false
+	}
+	p.Kind = CallKind
+	return true
+}
+
+// result fills the result of a tool. It returns false for other types.
+func (p *Part) result(f fields, kind string, depth int) bool {
+	switch {
+	case strings.HasSuffix(kind, "tool_result"):
+		p.CallID, p.Hosted = f.first("tool_use_id", "tool_call_id"), kind != "tool_result"
+		p.Output, p.Failed = contents(f.firstRaw("content", "output"), depth), rawjson.IsTrue(f["is_error"])
+		if p.CallID == f.text("tool_call_id") {
+			p.Tool = f.text("name") // of the llm tool
+		}
+	case kind == "tool-result": // AI SDK, model messages
+		p.Tool, p.CallID = f.text("toolName"), f.text("toolCallId")
+		p.Output = modelOutput(f.firstRaw("output", "result"), depth)
+	default:
+		return false
+	}
+	p.Kind = ResultKind
+	return true
 }
 
 var isFile = setOf("image_url", "image", "input_image", "input_audio", "input_file", "image_asset_pointer", "file", "document", "audio", "video_url",

@@ -74,7 +74,7 @@ func anthropicFile(p *Part) json.RawMessage {
 	source := new(object)
 	kind := "document"
 	switch {
-	case isData && anthropicImages.is(quote(mediaType)):
+	case isData && anthropicImages.accepts(quote(mediaType)):
 		kind = "image"
 		source.text("type", "base64").text("media_type", mediaType).text("data", data)
 	case isData && mediaType == "application/pdf":

@@ -132,14 +132,14 @@ func isSystem(role string) bool { return role == "system" || role == "developer"
 
 // roleOf returns the role in the dialect. Unknown roles become user.
 func (e *encoder) roleOf(role string) string {
-	is := roles[strings.ToLower(role)]
+	known := roles[strings.ToLower(role)]
 	switch {
-	case is == "":
+	case known == "":
 		return "user"
-	case is == "developer" && e.to != OpenAI && e.to != Responses:
+	case known == "developer" && e.to != OpenAI && e.to != Responses:
 		return "system"
 	}
-	return is
+	return known
 }
 
 // leadingSystem moves a system message at the start of the history to the system prompt.
@@ -168,13 +168,13 @@ func (e *encoder) asGiven(i int) json.RawMessage {
 	if m.Given == nil || len(m.Parts) == 0 {
 		return nil
 	}
-	is := map[Dialect]*shape{OpenAI: chatMessage, Responses: responsesItem, Anthropic: anthropicMessage, UI: uiMessage}[e.to]
+	s := map[Dialect]*shape{OpenAI: chatMessage, Responses: responsesItem, Anthropic: anthropicMessage, UI: uiMessage}[e.to]
 	given := m.Given
 	if e.to == UI {
 		given = e.identified(i)
 	}
 	var left []string
-	out, ok := is.take(given, &left)
+	out, ok := s.take(given, &left)
 	if !ok || slices.ContainsFunc(left, func(key string) bool { return saidIn[key] }) {
 		return nil
 	}
@@ -195,12 +195,12 @@ func (e *encoder) leftOut(message, part int, keys []string) {
 }
 
 // given returns the JSON of a unit as given, if the dialect accepts it.
-func (e *encoder) given(u *unit, is *shape) (json.RawMessage, bool) {
-	if u.p.Given == nil || is == nil {
+func (e *encoder) given(u *unit, s *shape) (json.RawMessage, bool) {
+	if u.p.Given == nil || s == nil {
 		return nil, false
 	}
 	var left []string
-	out, ok := is.take(u.p.Given, &left)
+	out, ok := s.take(u.p.Given, &left)
 	if !ok || slices.ContainsFunc(left, func(key string) bool { return saidIn[key] }) {
 		return nil, false
 	}

@@ -15,8 +15,8 @@ import (
 type shape struct {
 	// starts are the possible first bytes of a value; '1' stands for a number.
 	starts string
-	// is, when not nil, is a further condition.
-	is func(raw []byte) bool
+	// accepts, when not nil, is a further condition.
+	accepts func(raw []byte) bool
 	// of is the shape of list elements; least is their minimum number.
 	of    *shape
 	least int
@@ -38,7 +38,7 @@ var (
 	aNumber = &shape{starts: "1"}
 	aBool   = &shape{starts: "tf"}
 	// anInteger fits in 64 bits, as in the APIs' own types.
-	anInteger = &shape{starts: "1", is: func(raw []byte) bool {
+	anInteger = &shape{starts: "1", accepts: func(raw []byte) bool {
 		_, err := strconv.ParseInt(string(raw), 10, 64)
 		return err == nil
 	}}
@@ -48,8 +48,8 @@ var (
 	notEmpty = textThat(func(s string) bool { return s != "" })
 )
 
-func textThat(is func(string) bool) *shape {
-	return &shape{starts: `"`, is: func(raw []byte) bool { return is(rawjson.Str(raw)) }}
+func textThat(accepts func(string) bool) *shape {
+	return &shape{starts: `"`, accepts: func(raw []byte) bool { return accepts(rawjson.Str(raw)) }}
 }
 
 func oneOf(texts ...string) *shape {
@@ -105,18 +105,18 @@ func (s *shape) takeThis(raw []byte, left *[]string) ([]byte, bool) {
 	if c == 'n' {
 		return raw, true
 	}
-	if s.is != nil && !s.is(raw) {
+	if s.accepts != nil && !s.accepts(raw) {
 		return nil, false
 	}
 	switch {
 	case s.of != nil && c == '[':
 		return s.takeList(raw, left)
 	case s.by != nil && c == '{':
-		is := s.by[rawjson.Str(rawjson.Last(raw, s.key))]
-		if is == nil {
+		selected := s.by[rawjson.Str(rawjson.Last(raw, s.key))]
+		if selected == nil {
 			return nil, false
 		}
-		return is.take(raw, left)
+		return selected.take(raw, left)
 	case (s.members != nil || s.each != nil) && c == '{':
 		return s.takeObject(raw, left)
 	}
@@ -128,12 +128,12 @@ func (s *shape) takeList(raw []byte, left *[]string) ([]byte, bool) {
 	var out []byte
 	for at, e := range rawjson.ElementsAt(raw) {
 		n++
-		is, ok := s.of.take(e, left)
+		element, ok := s.of.take(e, left)
 		if !ok {
 			return nil, false
 		}
-		if len(is) != len(e) {
-			out = append(append(out, raw[copied:at]...), is...)
+		if len(element) != len(e) {
+			out = append(append(out, raw[copied:at]...), element...)
 			copied = at + len(e)
 		}
 	}
@@ -156,17 +156,17 @@ func (s *shape) takeObject(raw []byte, left *[]string) ([]byte, bool) {
 			return nil, false // readers treat duplicate keys differently
 		}
 		seen[m.Key] = true
-		is := s.members[m.Key]
-		if is == nil {
-			is = s.each
+		member := s.members[m.Key]
+		if member == nil {
+			member = s.each
 		}
-		if is == nil {
+		if member == nil {
 			if !s.open {
 				gone[m.Key] = true
 			}
 			continue
 		}
-		value, ok := is.take(m.Value, left)
+		value, ok := member.take(m.Value, left)
 		if !ok {
 			if rawjson.IsNull(m.Value) && !slices.Contains(s.need, m.Key) {
 				gone[m.Key] = true

@@ -42,13 +42,13 @@ var (
 	chatPart    = typed("type", map[string]*shape{
 		"text": chatText,
 		"image_url": objectOf([]string{"type", "image_url"}, members{
-			"type": aText, "image_url": objectOf([]string{"url"}, members{"url": {starts: `"`, is: anyURL}, "detail": oneOf("low", "high", "auto")}),
+			"type": aText, "image_url": objectOf([]string{"url"}, members{"url": {starts: `"`, accepts: anyURL}, "detail": oneOf("low", "high", "auto")}),
 		}),
 		"input_audio": objectOf([]string{"type", "input_audio"}, members{
 			"type": aText, "input_audio": objectOf([]string{"data", "format"}, members{"data": textThat(isBase64), "format": oneOf("wav", "mp3")}),
 		}),
 		"file": objectOf([]string{"type", "file"}, members{
-			"type": aText, "file": (&shape{starts: "{", is: hasFile}).with(members{"file_data": fileData, "file_id": notEmpty, "filename": aText}),
+			"type": aText, "file": (&shape{starts: "{", accepts: hasFile}).with(members{"file_data": fileData, "file_id": notEmpty, "filename": aText}),
 		}),
 	})
 	chatAssistantPart = typed("type", map[string]*shape{"text": chatText, "refusal": chatRefusal})
@@ -66,7 +66,7 @@ var (
 		"system":    objectOf([]string{"role", "content"}, members{"role": aText, "content": chatTexts, "name": openAIName}),
 		"developer": objectOf([]string{"role", "content"}, members{"role": aText, "content": chatTexts, "name": openAIName}),
 		"user":      objectOf([]string{"role", "content"}, members{"role": aText, "content": aText.orElse(listOf(1, chatPart)), "name": openAIName}),
-		"assistant": (&shape{starts: "{", is: chatSays}).with(members{
+		"assistant": (&shape{starts: "{", accepts: chatSays}).with(members{
 			"role": aText, "name": openAIName, "content": aText.orElse(listOf(1, chatAssistantPart)).orNull(), "refusal": aText.orNull(),
 			"tool_calls": listOf(1, chatCall),
 			"audio":      objectOf([]string{"id"}, members{"id": notEmpty}).orNull(), "function_call": {starts: "n"},
@@ -111,11 +111,11 @@ var (
 	inputText = objectOf([]string{"type", "text"}, members{"type": oneOf("input_text"), "text": aText})
 	inputPart = typed("type", map[string]*shape{
 		"input_text": inputText,
-		"input_image": (&shape{starts: "{", is: hasInput("image_url", "file_id")}).with(members{
-			"type": aText, "image_url": {starts: `"`, is: anyURL}, "file_id": notEmpty, "detail": detail,
+		"input_image": (&shape{starts: "{", accepts: hasInput("image_url", "file_id")}).with(members{
+			"type": aText, "image_url": {starts: `"`, accepts: anyURL}, "file_id": notEmpty, "detail": detail,
 		}),
-		"input_file": (&shape{starts: "{", is: hasInput("file_url", "file_id", "file_data")}).with(members{
-			"type": aText, "file_url": {starts: `"`, is: webURL}, "file_id": notEmpty, "file_data": fileData, "filename": aText, "detail": oneOf("low", "high", "auto"),
+		"input_file": (&shape{starts: "{", accepts: hasInput("file_url", "file_id", "file_data")}).with(members{
+			"type": aText, "file_url": {starts: `"`, accepts: webURL}, "file_id": notEmpty, "file_data": fileData, "filename": aText, "detail": oneOf("low", "high", "auto"),
 		}),
 	})
 	annotation = typed("type", map[string]*shape{
@@ -172,7 +172,7 @@ var responsesItem = responsesOther.orElse(untypedMessage)
 // untypedMessage is a message without a type.
 var untypedMessage = func() *shape {
 	s := *responsesMessage
-	s.is = func(raw []byte) bool { return rawjson.Last(raw, "type") == nil }
+	s.accepts = func(raw []byte) bool { return rawjson.Last(raw, "type") == nil }
 	return &s
 }()
 

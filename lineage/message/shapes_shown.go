@@ -13,7 +13,7 @@ var (
 	bytesSource  = func(types *shape) *shape {
 		return objectOf([]string{"type", "media_type", "data"}, members{"type": aText, "media_type": types, "data": textThat(isBase64)})
 	}
-	urlSource  = objectOf([]string{"type", "url"}, members{"type": aText, "url": {starts: `"`, is: webURL}})
+	urlSource  = objectOf([]string{"type", "url"}, members{"type": aText, "url": {starts: `"`, accepts: webURL}})
 	textSource = objectOf([]string{"type", "media_type", "data"}, members{"type": aText, "media_type": oneOf("text/plain"), "data": notBlank})
 
 	citation = typed("type", map[string]*shape{

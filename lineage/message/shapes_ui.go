@@ -17,7 +17,7 @@ var (
 	uiText     = openObject([]string{"type", "text"}, members{"type": aText, "text": aText, "state": streamState, "providerMetadata": providerData})
 	uiReason   = openObject([]string{"type", "text"}, members{"type": aText, "text": aText, "id": aText, "state": streamState, "providerMetadata": providerData})
 	uiFile     = openObject([]string{"type", "mediaType", "url"}, members{
-		"type": aText, "mediaType": aText, "filename": aText, "url": {starts: `"`, is: notPlaceholder}, "providerMetadata": providerData,
+		"type": aText, "mediaType": aText, "filename": aText, "url": {starts: `"`, accepts: notPlaceholder}, "providerMetadata": providerData,
 	})
 	uiSource = typed("type", map[string]*shape{
 		"source-url": openObject([]string{"type", "sourceId", "url"}, members{

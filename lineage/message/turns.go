@@ -213,13 +213,13 @@ func (e *encoder) hostedCalls() (known map[*unit]bool, pairs map[*unit]*unit) {
 // content encodes a text, reasoning, file or data.
 func (e *encoder) content(u *unit) {
 	p := u.p
-	is := e.shapeOf(u.role)
+	shape := e.shapeOf(u.role)
 	if p.Kind == TextKind && e.to == Anthropic && isBlank(p.Text) {
 		e.lose(u, "no empty texts: left out")
 		u.gone = true
 		return
 	}
-	if raw, ok := e.given(u, is); ok && (p.Kind != DataKind || e.to != OpenAI) {
+	if raw, ok := e.given(u, shape); ok && (p.Kind != DataKind || e.to != OpenAI) {
 		u.raw = raw
 		u.isText = false
 		return

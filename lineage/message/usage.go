@@ -99,64 +99,83 @@ func Usage(r Record) []Answer {
 	return []Answer{a}
 }
 
+// statement is a message that may state its usage.
+type statement struct {
+	*Record
+	message pairs
+	info    pairs // members about the model: those of the message, except for OpenCode
+	members pairs // of the metadata, nil before they are needed
+}
+
+// around returns a member of the metadata.
+func (s *statement) around(key string) []byte {
+	if s.members == nil {
+		s.members = pairsOf(s.Metadata)
+	}
+	return s.members.get(key)
+}
+
 // answer reads a message that states its usage.
 func answer(f pairs, r *Record) (a Answer, ok bool) {
-	var all pairs
-	around := func(key string) []byte {
-		if all == nil {
-			all = pairsOf(r.Metadata)
-		}
-		return all.get(key)
-	}
-	info := f
+	s := &statement{Record: r, message: f, info: f}
 	if rawjson.IsObject(f.get("info")) && rawjson.IsArray(f.get("parts")) { // OpenCode
-		info = pairsOf(f.get("info"))
+		s.info = pairsOf(f.get("info"))
 	}
-	switch role := info.text("role"); {
+	switch role := s.info.text("role"); {
 	case r.Role == "tool" && (role == "" || role == "tool"): // a program that ran a model may state it of its result
-		f, info = nil, nil
+		s.message, s.info = nil, nil
 	case role == "assistant", role == "model":
 	case role == "" && (r.Role == "assistant" || r.Role == "model" || f.text("type") == "gemini"):
 	case f.text("object") == "chat.completion", f.text("object") == "response":
 	default:
 		return a, false
 	}
-	a = Answer{Requests: 1, Model: info.firstText("model", "modelID"), Provider: info.firstText("provider", "providerID")}
-	if rawjson.IsObject(info.get("model")) { // OpenCode
-		model := pairsOf(info.get("model"))
-		a.Model, a.Provider = model.firstText("modelID", "id"), model.text("providerID")
-	}
-	if a.Model == "" {
-		a.Model = r.Model
-	}
-	if a.Model == "<synthetic>" { // Claude Code wrote it, no model
+	a = Answer{Requests: 1}
+	if a.Model, a.Provider = s.model(); a.Model == "<synthetic>" { // Claude Code wrote it, no model
 		return a, false
 	}
+	ok, counts := s.read(&a)
+	if !counts || a.Model == "unknown" && a.Provider == "unknown" && a.Tokens.of == [TokenKinds]int64{} { // translated for pi, no model wrote it
+		return a, false
+	}
+	if a.Cost == "" && bytes.Contains(r.Metadata, []byte("costUSD")) {
+		a.Cost = cost(s.around("costUSD")) // Claude Code, of old versions
+	}
+	return a, ok || a.Cost != ""
+}
+
+// model returns the model and the provider of the answer.
+func (s *statement) model() (model, provider string) {
+	model, provider = s.info.firstText("model", "modelID"), s.info.firstText("provider", "providerID")
+	if rawjson.IsObject(s.info.get("model")) { // OpenCode
+		m := pairsOf(s.info.get("model"))
+		model, provider = m.firstText("modelID", "id"), m.text("providerID")
+	}
+	return cmp.Or(model, s.Model), provider
+}
+
+// read reads the tokens of the answer, its cost and its id, and reports whether it states tokens. counts is false if the answer
+// must not be counted, whatever it costs: it is a copy, or the program did not know its tokens.
+func (s *statement) read(a *Answer) (ok, counts bool) {
+	f := s.message
 	switch {
-	case rawjson.IsObject(info.get("tokens")): // OpenCode, Gemini CLI
-		ok = a.read(info.get("tokens"))
+	case rawjson.IsObject(s.info.get("tokens")): // OpenCode, Gemini CLI
+		ok = a.read(s.info.get("tokens"))
 		if id := f.text("id"); id != "" && f.text("type") == "gemini" {
 			a.ID = "gemini:" + id // the program writes an answer again under its id
 		}
-		a.Cost = cost(info.get("cost"))
+		a.Cost = cost(s.info.get("cost"))
 	case rawjson.IsObject(f.get("usage")):
 		ok = a.read(f.get("usage"))
-		switch id := f.text("id"); {
-		case f.text("responseId") != "": // pi
-			a.ID = "pi:" + f.text("responseId")
-		case strings.HasPrefix(id, "msg_") || f.text("type") == "message" && id != "": // Anthropic
-			a.ID = "anthropic:" + id + ":" + rawjson.Str(rawjson.Last(r.Metadata, "requestId"))
-		case strings.HasPrefix(id, "resp_"), strings.HasPrefix(id, "chatcmpl-"): // OpenAI, a whole response
-			a.ID = "response:" + id
-		}
+		a.ID = s.responseID()
 	case rawjson.IsString(f.get("bubbleId")) && rawjson.IsObject(f.get("tokenCount")): // Cursor, which states zeros where it does not know
 		if ok = a.read(f.get("tokenCount")); a.Tokens.of == [TokenKinds]int64{} {
-			return a, false
+			return false, false
 		}
 		a.ID = "cursor:" + f.text("bubbleId")
 	case f.get("step_id") != nil && rawjson.IsObject(f.get("metrics")): // ATIF
 		if rawjson.IsTrue(f.get("is_copied_context")) {
-			return a, false
+			return false, false
 		}
 		ok = a.read(f.get("metrics"))
 		a.Cost = cmp.Or(a.Cost, cost(rawjson.Get(f.get("metrics"), "cost_usd")))
@@ -166,32 +185,51 @@ func answer(f pairs, r *Record) (a Answer, ok bool) {
 		if id := f.text("id"); id != "" {
 			a.ID = "cline:" + id
 		}
+	default:
+		tokens := s.tokens()
+		return tokens != nil && a.read(tokens), true
+	}
+	return ok, true
+}
+
+// responseID returns the id of an answer with usage, empty if it does not state its own.
+func (s *statement) responseID() string {
+	f := s.message
+	switch id := f.text("id"); {
+	case f.text("responseId") != "": // pi
+		return "pi:" + f.text("responseId")
+	case strings.HasPrefix(id, "msg_") || f.text("type") == "message" && id != "": // Anthropic
+		return "anthropic:" + id + ":" + rawjson.Str(rawjson.Last(s.Metadata, "requestId"))
+	case strings.HasPrefix(id, "resp_"), strings.HasPrefix(id, "chatcmpl-"): // OpenAI, a whole response
+		return "response:" + id
+	}
+	return ""
+}
+
+// tokens returns the object with the tokens of an answer in a format that states neither its id nor its cost, nil if there is none.
+func (s *statement) tokens() []byte {
+	f := s.message
+	switch {
 	case rawjson.IsObject(f.get("usage_metadata")): // LangChain
-		ok = a.read(f.get("usage_metadata"))
+		return f.get("usage_metadata")
 	case rawjson.IsObject(f.get("usageMetadata")): // Gemini
-		ok = a.read(f.get("usageMetadata"))
-	case rawjson.IsObject(around("usageMetadata")): // Qwen Code
-		ok = a.read(around("usageMetadata"))
+		return f.get("usageMetadata")
+	case rawjson.IsObject(s.around("usageMetadata")): // Qwen Code
+		return s.around("usageMetadata")
 	case rawjson.IsObject(rawjson.Last(f.get("metadata"), "usage")): // UI messages
-		ok = a.read(rawjson.Last(f.get("metadata"), "usage"))
+		return rawjson.Last(f.get("metadata"), "usage")
 	case rawjson.IsObject(rawjson.Last(f.get("metadata"), "totalUsage")):
-		ok = a.read(rawjson.Last(f.get("metadata"), "totalUsage"))
-	case rawjson.IsObject(around("usage")): // what a program states of a message that it appends
-		ok = a.read(around("usage"))
-	case rawjson.IsObject(around("totalUsage")):
-		ok = a.read(around("totalUsage"))
-	case around("input_tokens") != nil, around("inputTokens") != nil, around("output_tokens") != nil, around("outputTokens") != nil, around("prompt_tokens") != nil, around("promptTokens") != nil:
-		ok = a.read(r.Metadata)
-	case rawjson.IsObject(rawjson.Last(around("result"), "usage")): // VS Code
-		ok = a.read(rawjson.Last(around("result"), "usage"))
+		return rawjson.Last(f.get("metadata"), "totalUsage")
+	case rawjson.IsObject(s.around("usage")): // what a program states of a message that it appends
+		return s.around("usage")
+	case rawjson.IsObject(s.around("totalUsage")):
+		return s.around("totalUsage")
+	case s.around("input_tokens") != nil, s.around("inputTokens") != nil, s.around("output_tokens") != nil, s.around("outputTokens") != nil, s.around("prompt_tokens") != nil, s.around("promptTokens") != nil:
+		return s.Metadata
+	case rawjson.IsObject(rawjson.Last(s.around("result"), "usage")): // VS Code
+		return rawjson.Last(s.around("result"), "usage")
 	case f.get("outputTokens") != nil: // Copilot CLI
-		ok = a.read(new(object).raw("outputTokens", f.get("outputTokens")).bytes())
+		return new(object).raw("outputTokens", f.get("outputTokens")).bytes()
 	}
-	if a.Model == "unknown" && a.Provider == "unknown" && a.Tokens.of == [TokenKinds]int64{} { // translated for pi, no model wrote it
-		return a, false
-	}
-	if a.Cost == "" && bytes.Contains(r.Metadata, []byte("costUSD")) {
-		a.Cost = cost(around("costUSD")) // Claude Code, of old versions
-	}
-	return a, ok || a.Cost != ""
+	return nil
 }

@@ -170,7 +170,7 @@ func (r *texts) toHTML(source []byte) (made template.HTML, ok, all bool) {
 		}
 		depth++
 		deepest = max(deepest, depth)
-		if block, is := node.(*ast.FencedCodeBlock); is {
+		if block, ok := node.(*ast.FencedCodeBlock); ok {
 			code, now := r.code(string(block.Language(source)), string(block.Lines().Value(source)))
 			block.SetAttributeString(codeAttribute, code)
 			all = all && now

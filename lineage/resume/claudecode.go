@@ -38,7 +38,7 @@ func claudeCode() *target {
 
 // claudeEditor returns a function that changes the lines of a session for another session.
 func claudeEditor(s *Session) func(raw []byte) []byte {
-	was := s.own.source.Is.Session
+	was := s.own.source.Recorded.Session
 	return func(raw []byte) []byte {
 		switch kind := text(raw, "type"); {
 		case kind == "user" || kind == "assistant" || kind == "system":

@@ -58,7 +58,7 @@ func codex() *target {
 
 // codexEditor returns a function that changes the records of a rollout for another session.
 func codexEditor(s *Session) func(raw []byte) []byte {
-	was, begun, ordinal := s.own.source.Is.Session, false, 0
+	was, begun, ordinal := s.own.source.Recorded.Session, false, 0
 	return func(raw []byte) []byte {
 		payload := rawjson.Last(raw, "payload")
 		if payload == nil {

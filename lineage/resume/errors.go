@@ -18,8 +18,8 @@ var (
 
 // notUsable reports whether the lines of a source cannot be used, so that the messages must be translated.
 func notUsable(err error) bool {
-	for _, is := range []error{follow.ErrNotExact, lineage.ErrErased, lineage.ErrNotFound, lineage.ErrCorrupt, errElsewhere, errOldForm, errAmbiguous} {
-		if errors.Is(err, is) {
+	for _, reason := range []error{follow.ErrNotExact, lineage.ErrErased, lineage.ErrNotFound, lineage.ErrCorrupt, errElsewhere, errOldForm, errAmbiguous} {
+		if errors.Is(err, reason) {
 			return true
 		}
 	}

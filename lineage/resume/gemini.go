@@ -45,7 +45,7 @@ var geminiFolder = regexp.MustCompile(`^[a-z0-9-]+$`)
 
 // geminiProject returns the folder of a project below the agent's, empty if it has none.
 func (s *Session) geminiProject() string {
-	is := func(name string, unmarked bool) bool {
+	isOf := func(name string, unmarked bool) bool {
 		owner, err := vfs.ReadFile(filepath.Join(s.Root, name, geminiMarker), maxConfig)
 		if err != nil {
 			return unmarked && os.IsNotExist(err)
@@ -57,14 +57,14 @@ func (s *Session) geminiProject() string {
 			Projects map[string]string `json:"projects"`
 		}
 		if json.Unmarshal(raw, &registry) == nil {
-			if name := registry.Projects[s.Dir]; geminiFolder.MatchString(name) && is(name, true) {
+			if name := registry.Projects[s.Dir]; geminiFolder.MatchString(name) && isOf(name, true) {
 				return name
 			}
 		}
 	}
 	entries, _ := os.ReadDir(s.Root) // a folder that does not exist has no entries
 	for _, e := range entries {
-		if e.IsDir() && is(e.Name(), false) {
+		if e.IsDir() && isOf(e.Name(), false) {
 			return e.Name()
 		}
 	}

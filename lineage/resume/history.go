@@ -54,8 +54,8 @@ func (h *history) sources(ctx context.Context, a about) (of []*follow.Source, er
 		case errors.Is(err, lineage.ErrCorrupt):
 		case err != nil:
 			return nil, err
-		case source.About.Rows || source.Is.Session == "":
-		case threads[source.Is.Thread], source.Is.Thread.IsZero() && sessions[source.Is.Session]:
+		case source.About.Rows || source.Recorded.Session == "":
+		case threads[source.Recorded.Thread], source.Recorded.Thread.IsZero() && sessions[source.Recorded.Session]:
 			of = append(of, source)
 		}
 	}

@@ -147,8 +147,8 @@ func (s *Session) IsFrom(ctx context.Context, m follow.Machine) (bool, error) {
 	}
 	read := make(map[lineage.SpanRef]bool)
 	for _, source := range sources {
-		is, err := source.IsOf(ctx, m)
-		if err == nil && !is {
+		same, err := source.IsOf(ctx, m)
+		if err == nil && !same {
 			continue
 		}
 		var lines [][]lineage.SpanRef

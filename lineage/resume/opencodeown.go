@@ -12,7 +12,7 @@ import (
 // field is a member that OpenCode's import checks. A message with a wrong member would end the import in the middle.
 type field struct {
 	key      string
-	is       func(raw []byte) bool
+	accepts  func(raw []byte) bool
 	optional bool
 }
 
@@ -22,7 +22,7 @@ func has(raw []byte, fields ...field) bool {
 		if value == nil && f.optional {
 			continue
 		}
-		if value == nil || !f.is(value) {
+		if value == nil || !f.accepts(value) {
 			return false
 		}
 	}
@@ -94,8 +94,8 @@ var (
 )
 
 func openCodeStateIs(raw []byte) bool {
-	is := openCodeStates[text(raw, "status")]
-	if is == nil || !is(raw) {
+	accepts := openCodeStates[text(raw, "status")]
+	if accepts == nil || !accepts(raw) {
 		return false
 	}
 	for file := range rawjson.Elements(rawjson.Last(raw, "attachments")) {
@@ -109,13 +109,13 @@ func openCodeStateIs(raw []byte) bool {
 // openCodeStored reports whether the body of a message is a record of OpenCode that its import accepts.
 func openCodeStored(raw []byte) bool {
 	info, parts := rawjson.Last(raw, "info"), rawjson.Last(raw, "parts")
-	is := openCodeInfo[text(info, "role")]
-	if ambiguous(raw) || is == nil || !is(info) || !rawjson.IsArray(parts) {
+	accepts := openCodeInfo[text(info, "role")]
+	if ambiguous(raw) || accepts == nil || !accepts(info) || !rawjson.IsArray(parts) {
 		return false
 	}
 	for part := range rawjson.Elements(parts) {
-		is, known := openCodeParts[text(part, "type")]
-		if !known || is != nil && !is(part) {
+		accepts, known := openCodeParts[text(part, "type")]
+		if !known || accepts != nil && !accepts(part) {
 			return false
 		}
 	}

@@ -34,7 +34,7 @@ func qwen() *target {
 
 // qwenEditor returns a function that changes the records of a session for another session.
 func qwenEditor(s *Session) func(raw []byte) []byte {
-	was := s.own.source.Is.Session
+	was := s.own.source.Recorded.Session
 	return func(raw []byte) []byte {
 		switch text(raw, "type") {
 		case "user", "assistant", "tool_result":

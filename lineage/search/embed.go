@@ -65,8 +65,8 @@ func (x *fileIndex) lockEmbedding(ctx context.Context) (*os.File, error) {
 			return f, nil
 		}
 		if errors.Is(err, vfs.ErrBusy) {
-			var is os.FileInfo
-			if is, err = f.Stat(); err == nil && time.Since(begun) > embedPatience && time.Since(is.ModTime()) > embedPatience {
+			var info os.FileInfo
+			if info, err = f.Stat(); err == nil && time.Since(begun) > embedPatience && time.Since(info.ModTime()) > embedPatience {
 				return f, nil
 			}
 		}

@@ -169,10 +169,10 @@ func change(members map[string][]byte, used map[string]bool) string {
 		return "", ""
 	}
 	was, oldKey := text(members, oldKeys)
-	is, newKey := text(members, newKeys)
+	now, newKey := text(members, newKeys)
 	if oldKey != "" && newKey != "" {
 		used[oldKey], used[newKey] = true, true
-		return replaced(was, is)
+		return replaced(was, now)
 	}
 	if written, key := text(members, writeKeys); key != "" && !used[key] {
 		used[key] = true
@@ -185,11 +185,11 @@ func change(members map[string][]byte, used map[string]bool) string {
 	for e := range rawjson.Elements(members["edits"]) {
 		edit, unique := membersOf(e)
 		was, oldKey := text(edit, oldKeys)
-		is, newKey := text(edit, newKeys)
+		now, newKey := text(edit, newKeys)
 		if oldKey == "" || newKey == "" || !unique || len(edit) != 2 {
 			return "" // it says more than a change
 		}
-		diff.WriteString("@@\n" + replaced(was, is))
+		diff.WriteString("@@\n" + replaced(was, now))
 	}
 	used["edits"] = true
 	return diff.String()

@@ -154,8 +154,8 @@ func (f *writer) sight(ctx context.Context, s *structure.Span, u *structure.Usag
 	}
 	key, keyed := answerKey{}, true
 	if a.Total != nil {
-		is, err := f.count(ctx, run, s.Ref.Seq, a)
-		if err != nil || !is {
+		differs, err := f.count(ctx, run, s.Ref.Seq, a)
+		if err != nil || !differs {
 			return err
 		}
 	}
@@ -200,7 +200,7 @@ func (f *writer) sight(ctx context.Context, s *structure.Span, u *structure.Usag
 
 // count computes the tokens of an answer from its counter and the one before it in the history. It returns false if
 // they are equal.
-func (f *writer) count(ctx context.Context, run int64, seq uint64, a *message.Answer) (is bool, err error) {
+func (f *writer) count(ctx context.Context, run int64, seq uint64, a *message.Answer) (differs bool, err error) {
 	before, err := f.counter(ctx, run, seq)
 	if err != nil {
 		return false, err
@@ -250,15 +250,15 @@ func (f *writer) counter(ctx context.Context, run int64, seq uint64) (*message.T
 		}
 		var first int64
 		var b []byte
-		is, err := f.Get(ctx, `SELECT first, totals FROM counters WHERE run = ? AND first < ? ORDER BY first DESC LIMIT 1`, []any{run, at}, &first, &b)
+		found, err := f.Get(ctx, `SELECT first, totals FROM counters WHERE run = ? AND first < ? ORDER BY first DESC LIMIT 1`, []any{run, at}, &first, &b)
 		if err != nil {
 			return nil, err
 		}
-		if is {
+		if found {
 			all, err := decodeCounters(first, b)
 			return lastBefore(all, at), err
 		}
-		if is, err = f.Get(ctx, `SELECT parent, after + 1 FROM runs WHERE number = ?`, []any{run}, &run, &at); err != nil || !is {
+		if found, err = f.Get(ctx, `SELECT parent, after + 1 FROM runs WHERE number = ?`, []any{run}, &run, &at); err != nil || !found {
 			return nil, err
 		}
 	}

@@ -217,9 +217,9 @@ func (f *writer) sightings(ctx context.Context, do func(*sighting) error, where 
 }
 
 // reached updates the totals after the last visible step of a run has changed.
-func (f *writer) reached(ctx context.Context, run, was, is int64) error {
-	f.reaches[run] = is
-	all, err := f.between(ctx, run, min(was, is), max(was, is))
+func (f *writer) reached(ctx context.Context, run, was, reached int64) error {
+	f.reaches[run] = reached
+	all, err := f.between(ctx, run, min(was, reached), max(was, reached))
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (f *writer) reached(ctx context.Context, run, was, is int64) error {
 		s := &all[i]
 		if !s.keyed {
 			factor := int64(1)
-			if is < was {
+			if reached < was {
 				factor = -1
 			}
 			f.total(&counted{s.run, s.seq, s.time, s.figures}, factor)
@@ -248,7 +248,7 @@ func (f *writer) reached(ctx context.Context, run, was, is int64) error {
 				before = append(before, o)
 			}
 		}
-		for k := i; k < len(all) && is < was; k++ { // with those that are gone
+		for k := i; k < len(all) && reached < was; k++ { // with those that are gone
 			if all[k].keyed && all[k].key == s.key {
 				before = append(before, all[k])
 			}

@@ -16,11 +16,11 @@ func Of(answers []message.Answer, at time.Time, table *prices.Table) Figures {
 		if a.Total != nil && !a.LastStated {
 			continue // the counter before it is unknown here
 		}
-		is := figures{known: a.Tokens.Known(), sums: sums{1, a.Requests, a.Covers, a.Tokens.Array(), 0, 0}}
+		answer := figures{known: a.Tokens.Known(), sums: sums{1, a.Requests, a.Covers, a.Tokens.Array(), 0, 0}}
 		if cost, ok := stated(a.Cost); ok {
-			is.cost, is.costs = cost, 1
+			answer.cost, answer.costs = cost, 1
 		}
-		r.price(row, &group{known: is.known, input: is.input(), sums: is.sums}, modelName{a.Model, a.Provider, a.Tier}, at)
+		r.price(row, &group{known: answer.known, input: answer.input(), sums: answer.sums}, modelName{a.Model, a.Provider, a.Tier}, at)
 	}
 	row.settle()
 	return row.Figures

@@ -49,8 +49,8 @@ func newPlaces(tx *sql.Tx) *places {
 // of returns the place of a run. in, if not 0, is the thread to use. With branches, its ends are set.
 func (p *places) of(ctx context.Context, run int64, branches bool, in int64) (*place, error) {
 	key := [2]int64{run, in}
-	is := p.known[key]
-	if is == nil {
+	found := p.known[key]
+	if found == nil {
 		number := in
 		if number == 0 {
 			var err error
@@ -63,14 +63,14 @@ func (p *places) of(ctx context.Context, run int64, branches bool, in int64) (*p
 			return nil, err
 		}
 		copied := *t
-		is = &copied
-		p.known[key] = is
+		found = &copied
+		p.known[key] = found
 	}
 	var err error
-	if branches && is.ends == nil {
-		is.ends, err = p.ends(ctx, run, is.number)
+	if branches && found.ends == nil {
+		found.ends, err = p.ends(ctx, run, found.number)
 	}
-	return is, err
+	return found, err
 }
 
 // below selects a run and the runs that continue it, directly or indirectly.
@@ -86,24 +86,24 @@ func (p *places) home(ctx context.Context, run int64) (n int64, err error) {
 }
 
 func (p *places) thread(ctx context.Context, number int64) (*place, error) {
-	if is := p.threads[number]; is != nil {
-		return is, nil
+	if known := p.threads[number]; known != nil {
+		return known, nil
 	}
-	is := &place{number: number}
+	t := &place{number: number}
 	var id []byte
 	err := p.tx.QueryRowContext(ctx, `SELECT a.id, a.agent, a.project, a.git_branch, t.user FROM about a JOIN threads t ON t.number = a.thread WHERE a.thread = ?`, number).
-		Scan(&id, &is.agent, &is.project, &is.gitBranch, &is.user)
+		Scan(&id, &t.agent, &t.project, &t.gitBranch, &t.user)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
 		return nil, err
 	case len(id) == len(structure.ThreadID{}):
-		is.thread = structure.ThreadID(id).String()
+		t.thread = structure.ThreadID(id).String()
 	default:
-		is.thread = hex.EncodeToString(id)
+		t.thread = hex.EncodeToString(id)
 	}
-	p.threads[number] = is
-	return is, nil
+	p.threads[number] = t
+	return t, nil
 }
 
 // maxAbove is the number of ancestors of a context that are searched for a branch.
@@ -132,14 +132,14 @@ func (p *places) ends(ctx context.Context, run, thread int64) ([]end, error) {
 	ends := make([]end, 0, len(all))
 	for i := range all {
 		s := &all[i]
-		is := end{seq: s.seq}
-		if is.branch, err = p.branch(ctx, s.id, s.parent); err != nil {
+		one := end{seq: s.seq}
+		if one.branch, err = p.branch(ctx, s.id, s.parent); err != nil {
 			return nil, err
 		}
 		if name, agent := strings.CutPrefix(s.aside, "agent "); agent || s.aside == "sidechain" {
-			is.subagent = name
+			one.subagent = name
 		}
-		ends = append(ends, is)
+		ends = append(ends, one)
 	}
 	return ends, err
 }

@@ -64,7 +64,7 @@ func encode(b *bytes.Buffer, r records.Record) error {
 
 // send answers with a record or a list.
 func (c *call) send(status int, out any) error {
-	if r, is := out.(records.Record); is {
+	if r, ok := out.(records.Record); ok {
 		line, err := records.Encode(r)
 		if err != nil {
 			return err
@@ -72,7 +72,7 @@ func (c *call) send(status int, out any) error {
 		return c.sendJSON(status, line)
 	}
 	var b bytes.Buffer
-	if l, is := out.(lister); is {
+	if l, ok := out.(lister); ok {
 		if err := l.encode(&b); err != nil {
 			return err
 		}

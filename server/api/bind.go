@@ -20,14 +20,14 @@ import (
 // parameters are refused, because a misspelt one would otherwise be ignored silently.
 func (c *call) bind(in any) error {
 	v := reflect.ValueOf(in).Elem()
-	is := inputOf(v.Type())
+	input := inputOf(v.Type())
 	switch {
-	case is.whole != nil:
+	case input.whole != nil:
 		if isBlank(c.body) {
 			return fmt.Errorf("body: %w: must not be empty", lineage.ErrInvalid)
 		}
-		v.FieldByIndex(is.whole.index).SetBytes(c.body)
-	case is.body:
+		v.FieldByIndex(input.whole.index).SetBytes(c.body)
+	case input.body:
 		if err := decode(c.body, in); err != nil {
 			return err
 		}
@@ -39,8 +39,8 @@ func (c *call) bind(in any) error {
 		query = c.r.URL.Query()
 	}
 	used := 0 // number of query parameters used
-	for i := range is.fields {
-		f := &is.fields[i]
+	for i := range input.fields {
+		f := &input.fields[i]
 		var texts []string
 		switch f.from {
 		case fromPath:
@@ -72,7 +72,7 @@ func (c *call) bind(in any) error {
 	if used == len(query) {
 		return nil
 	}
-	for _, f := range is.fields {
+	for _, f := range input.fields {
 		if f.from == fromQuery {
 			delete(query, f.name)
 		}
@@ -138,19 +138,19 @@ var knownInputs sync.Map
 
 // inputOf returns the description of a type. It must not be changed.
 func inputOf(t reflect.Type) *inputType {
-	if is, known := knownInputs.Load(t); known {
-		return is.(*inputType)
+	if cached, known := knownInputs.Load(t); known {
+		return cached.(*inputType)
 	}
-	is := &inputType{fields: readFields(t)}
-	for i := range is.fields {
-		f := &is.fields[i]
+	input := &inputType{fields: readFields(t)}
+	for i := range input.fields {
+		f := &input.fields[i]
 		if f.whole {
-			is.whole = f
+			input.whole = f
 		}
-		is.body = is.body || f.from == fromBody && f.json != ""
+		input.body = input.body || f.from == fromBody && f.json != ""
 	}
-	knownInputs.Store(t, is)
-	return is
+	knownInputs.Store(t, input)
+	return input
 }
 
 // fieldsOf returns the members of an input, including those of embedded structs. They must not be changed.
@@ -167,16 +167,16 @@ func readFields(t reflect.Type) (all []field) {
 			continue
 		}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		is := field{name: name, json: name, doc: f.Tag.Get("doc"), index: []int{i}, kind: f.Type, optional: strings.Contains(options, "omit"), whole: f.Tag.Get("body") != ""}
+		member := field{name: name, json: name, doc: f.Tag.Get("doc"), index: []int{i}, kind: f.Type, optional: strings.Contains(options, "omit"), whole: f.Tag.Get("body") != ""}
 		for tag, from := range map[string]origin{"path": fromPath, "query": fromQuery, "header": fromHeader} {
 			if n := f.Tag.Get(tag); n != "" {
-				is.name, is.from = n, from
+				member.name, member.from = n, from
 			}
 		}
-		if is.json == "-" {
-			is.json = ""
+		if member.json == "-" {
+			member.json = ""
 		}
-		all = append(all, is)
+		all = append(all, member)
 	}
 	return all
 }
@@ -195,7 +195,7 @@ func set(v reflect.Value, texts []string) error {
 		v.Set(reflect.New(v.Type().Elem()))
 		v = v.Elem()
 	}
-	if u, is := v.Addr().Interface().(encoding.TextUnmarshaler); is {
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		if u.UnmarshalText([]byte(text)) != nil {
 			return errors.New("malformed")
 		}
@@ -205,11 +205,11 @@ func set(v reflect.Value, texts []string) error {
 	case reflect.String:
 		v.SetString(text)
 	case reflect.Bool:
-		is, err := strconv.ParseBool(text)
+		value, err := strconv.ParseBool(text)
 		if err != nil {
 			return errors.New("must be true or false")
 		}
-		v.SetBool(is)
+		v.SetBool(value)
 	case reflect.Int, reflect.Int64:
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 0 {

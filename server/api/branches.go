@@ -30,14 +30,14 @@ func (a *API) listBranches(ctx context.Context, c *call, in *threadList) (*list[
 			out.Next = out.Items[len(out.Items)-1].Name
 			break
 		}
-		is, err := t.Branch(ctx, b.Name)
+		branch, err := t.Branch(ctx, b.Name)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		out.Items = append(out.Items, records.OfBranch(is))
+		out.Items = append(out.Items, records.OfBranch(branch))
 	}
 	return out, nil
 }
@@ -172,7 +172,7 @@ func (a *API) listCheckpoints(ctx context.Context, c *call, in *threadList) (*li
 		return nil, err
 	}
 	out := &list[*records.Checkpoint]{}
-	for is, err := range a.o.Store.View().Checkpoints(ctx, t.ID(), in.After) {
+	for checkpoint, err := range a.o.Store.View().Checkpoints(ctx, t.ID(), in.After) {
 		if err != nil {
 			return nil, err
 		}
@@ -180,7 +180,7 @@ func (a *API) listCheckpoints(ctx context.Context, c *call, in *threadList) (*li
 			out.Next = out.Items[len(out.Items)-1].Name
 			break
 		}
-		info, err := t.Checkpoint(ctx, is.Name)
+		info, err := t.Checkpoint(ctx, checkpoint.Name)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted meanwhile
 		}

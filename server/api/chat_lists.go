@@ -28,12 +28,12 @@ type chatsQuery struct {
 func (a *API) listChats(ctx context.Context, c *call, in *chatsQuery) (*list[*chatRecord], error) {
 	o := chat.ListOptions{UserID: in.User}
 	for _, pair := range in.Metadata {
-		is, err := metadataIs(pair)
+		condition, err := metadataIs(pair)
 		if err != nil {
 			return nil, err
 		}
-		filter := chat.MetadataFilter{Key: is.Key}
-		d := json.NewDecoder(bytes.NewReader(is.Value))
+		filter := chat.MetadataFilter{Key: condition.Key}
+		d := json.NewDecoder(bytes.NewReader(condition.Value))
 		d.UseNumber()
 		if err := d.Decode(&filter.Value); err != nil {
 			return nil, err
@@ -58,16 +58,16 @@ func (a *API) listChats(ctx context.Context, c *call, in *chatsQuery) (*list[*ch
 }
 
 // passes reports whether a chat is for the caller and asked for.
-func (c *call) passes(o *chat.ListOptions, in *chatsQuery, is *chat.Chat) bool {
+func (c *call) passes(o *chat.ListOptions, in *chatsQuery, one *chat.Chat) bool {
 	scope := &c.caller.Scope
-	return scope.Allows(&lineage.ThreadInfo{UserID: is.UserID, Metadata: is.Metadata}) &&
-		strings.HasPrefix(scope.Chosen(is.ID), in.SourcePrefix) && o.Passes(*is)
+	return scope.Allows(&lineage.ThreadInfo{UserID: one.UserID, Metadata: one.Metadata}) &&
+		strings.HasPrefix(scope.Chosen(one.ID), in.SourcePrefix) && o.Passes(*one)
 }
 
 // chatRecord returns the record of a chat.
-func (c *call) chatRecord(is *chat.Chat) *chatRecord {
-	r := ofChatRecord(is)
-	r.ID = c.caller.Scope.Chosen(is.ID)
+func (c *call) chatRecord(one *chat.Chat) *chatRecord {
+	r := ofChatRecord(one)
+	r.ID = c.caller.Scope.Chosen(one.ID)
 	return r
 }
 
@@ -75,7 +75,7 @@ func (c *call) chatRecord(is *chat.Chat) *chatRecord {
 // that the caller may read.
 func (a *API) chatsWithMessage(ctx context.Context, c *call, o *chat.ListOptions, in *chatsQuery) (*list[*chatRecord], error) {
 	out, looked, next := &list[*chatRecord]{}, 0, ""
-	for is, err := range chat.WithMessage(ctx, a.o.Store, in.Message, in.After) {
+	for one, err := range chat.WithMessage(ctx, a.o.Store, in.Message, in.After) {
 		if err != nil {
 			return nil, err
 		}
@@ -87,12 +87,12 @@ func (a *API) chatsWithMessage(ctx context.Context, c *call, o *chat.ListOptions
 			break
 		}
 		looked++
-		passes := c.passes(o, in, &is.Chat)
+		passes := c.passes(o, in, &one.Chat)
 		if passes {
-			out.Items = append(out.Items, c.chatRecord(&is.Chat))
+			out.Items = append(out.Items, c.chatRecord(&one.Chat))
 		}
 		if passes || c.caller.Scope.All() {
-			next = is.Page
+			next = one.Page
 		}
 	}
 	return out, nil
@@ -102,12 +102,12 @@ func (a *API) chatsWithMessage(ctx context.Context, c *call, o *chat.ListOptions
 func (a *API) chatsWithBranch(ctx context.Context, c *call, o *chat.ListOptions, in *chatsQuery) (*list[*chatRecord], error) {
 	out := &list[*chatRecord]{}
 	for _, id := range c.caller.Scope.Names(in.Branch) {
-		for is, err := range chat.WithBranch(ctx, a.o.Store, id) {
+		for one, err := range chat.WithBranch(ctx, a.o.Store, id) {
 			if err != nil {
 				return nil, err
 			}
-			if c.passes(o, in, &is) {
-				out.Items = append(out.Items, c.chatRecord(&is))
+			if c.passes(o, in, &one) {
+				out.Items = append(out.Items, c.chatRecord(&one))
 			}
 		}
 	}
@@ -137,8 +137,8 @@ func (a *API) pageOfChats(ctx context.Context, c *call, o *chat.ListOptions, in 
 	if users := c.caller.Scope.Users; q.User == nil && len(users) == 1 {
 		q.User = &users[0]
 	}
-	found, next, err := c.pageOfThreads(ctx, q, after, in.size(), in.SourcePrefix, func(is *lineage.ThreadInfo) bool {
-		if !o.Passes(chat.OfThread(is)) {
+	found, next, err := c.pageOfThreads(ctx, q, after, in.size(), in.SourcePrefix, func(thread *lineage.ThreadInfo) bool {
+		if !o.Passes(chat.OfThread(thread)) {
 			return false
 		}
 		if skip > 0 {
@@ -155,15 +155,15 @@ func (a *API) pageOfChats(ctx context.Context, c *call, o *chat.ListOptions, in 
 		out.Next += skipMark + strconv.Itoa(skip)
 	}
 	for _, t := range found {
-		is, err := chat.InfoOf(ctx, a.o.Store, &t.Was)
+		info, err := chat.InfoOf(ctx, a.o.Store, &t.Was)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		r := c.chatRecord(&is.Chat)
-		r.Messages, r.Branches = &is.MessageCount, &is.BranchCount
+		r := c.chatRecord(&info.Chat)
+		r.Messages, r.Branches = &info.MessageCount, &info.BranchCount
 		out.Items = append(out.Items, r)
 	}
 	return out, nil

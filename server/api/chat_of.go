@@ -99,18 +99,18 @@ func (of *chatOf) problem(err error) error {
 		p.Tip = (*string)(&told.Actual)
 		return p
 	}
-	is := new(chat.Error)
-	if !errors.As(err, &is) {
+	failed := new(chat.Error)
+	if !errors.As(err, &failed) {
 		return err
 	}
-	told := *is
-	told.ChatID = of.scope.Chosen(is.ChatID)
-	switch is.Subject {
+	told := *failed
+	told.ChatID = of.scope.Chosen(failed.ChatID)
+	switch failed.Subject {
 	case chat.SubjectChat:
-		told.ID = of.scope.Chosen(is.ID)
+		told.ID = of.scope.Chosen(failed.ID)
 		return &told
 	case chat.SubjectBranch:
-		told.ID = of.chosen(is.ID)
+		told.ID = of.chosen(failed.ID)
 	}
 	if errors.Is(err, chat.ErrOtherChat) && !of.scope.All() {
 		told.Err, told.Detail = chat.ErrNotFound, ""

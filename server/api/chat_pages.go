@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -67,10 +69,21 @@ func pageOf[T any](all iter.Seq2[T, error], passes func(T) bool, compare func(a,
 	return page, false, nil
 }
 
-// pageOfBranches lists branches of a chat, oldest first.
-func (c *call) pageOfBranches(ctx context.Context, of *chatOf, p *page) (*list[*chatBranch], error) {
+// created are the branches or the checkpoints of a chat, in the order of a list.
+type created[T any, R records.Record] struct {
+	all     func(ctx context.Context, view backend.View, thread lineage.ThreadID) iter.Seq2[T, error]
+	compare func(a, b T) int
+	place   func(T) *creation
+	// at returns an element with a place in the order, to compare others with.
+	at func(*creation) (T, error)
+	// record returns the record of an element. The error is ErrNotFound if the element was deleted.
+	record func(ctx context.Context, reader *chat.ThreadReader, view backend.View, one T) (R, error)
+}
+
+// pageOfCreated lists branches or checkpoints of a chat.
+func pageOfCreated[T any, R records.Record](ctx context.Context, c *call, of *chatOf, p *page, elements *created[T, R]) (*list[R], error) {
 	view := c.store.View()
-	t, err := view.Thread(ctx, of.thread)
+	thread, err := view.Thread(ctx, of.thread)
 	if err != nil {
 		return nil, err
 	}
@@ -78,89 +91,87 @@ func (c *call) pageOfBranches(ctx context.Context, of *chatOf, p *page) (*list[*
 	if err != nil {
 		return nil, err
 	}
-	passes := func(*structure.Branch) bool { return true }
+	passes := func(T) bool { return true }
 	if after != nil {
-		id, err := structure.ParseID[structure.ContextID](after.id)
+		last, err := elements.at(after)
 		if err != nil {
 			return nil, errPage
 		}
-		key := &structure.Branch{CreatedAt: after.at, Order: after.order, Context: id}
-		passes = func(b *structure.Branch) bool { return b.Compare(key) > 0 }
+		passes = func(one T) bool { return elements.compare(one, last) > 0 }
 	}
-	page, more, err := pageOf(view.Branches(ctx, t.ID, "", ""), passes, (*structure.Branch).Compare, p.size())
+	page, more, err := pageOf(elements.all(ctx, view, thread.ID), passes, elements.compare, p.size())
 	if err != nil {
 		return nil, err
 	}
-	r, out := chat.NewThreadReader(c.store, view, t, nil), &list[*chatBranch]{}
-	for _, b := range page {
-		is, err := r.Branch(ctx, b)
+	reader, out := chat.NewThreadReader(c.store, view, thread, nil), &list[R]{}
+	for _, one := range page {
+		record, err := elements.record(ctx, reader, view, one)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		at, err := view.Context(ctx, b.Context)
-		if errors.Is(err, lineage.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		length, err := c.store.Position(ctx, at.Tip)
-		if err != nil {
-			return nil, err
-		}
-		n, one := int(length), of.branch(&is)
-		one.Length = &n
-		out.Items = append(out.Items, one)
+		out.Items = append(out.Items, record)
 	}
 	if more {
-		last := page[len(page)-1]
-		out.Next = (&creation{last.CreatedAt, last.Order, last.Context.String()}).String()
+		out.Next = elements.place(page[len(page)-1]).String()
 	}
 	return out, nil
 }
 
-// pageOfCheckpoints lists checkpoints of a chat, newest first.
-func (c *call) pageOfCheckpoints(ctx context.Context, of *chatOf, p *page) (*list[*chatCheckpoint], error) {
-	view := c.store.View()
-	t, err := view.Thread(ctx, of.thread)
-	if err != nil {
-		return nil, err
+// branches lists the branches of a chat, oldest first.
+func (of *chatOf) branches(store *lineage.Store) *created[*structure.Branch, *chatBranch] {
+	return &created[*structure.Branch, *chatBranch]{
+		all: func(ctx context.Context, view backend.View, thread lineage.ThreadID) iter.Seq2[*structure.Branch, error] {
+			return view.Branches(ctx, thread, "", "")
+		},
+		compare: (*structure.Branch).Compare,
+		place: func(b *structure.Branch) *creation {
+			return &creation{b.CreatedAt, b.Order, b.Context.String()}
+		},
+		at: func(place *creation) (*structure.Branch, error) {
+			id, err := structure.ParseID[structure.ContextID](place.id)
+			return &structure.Branch{CreatedAt: place.at, Order: place.order, Context: id}, err
+		},
+		record: func(ctx context.Context, reader *chat.ThreadReader, view backend.View, b *structure.Branch) (*chatBranch, error) {
+			branch, err := reader.Branch(ctx, b)
+			if err != nil {
+				return nil, err
+			}
+			at, err := view.Context(ctx, b.Context)
+			if err != nil {
+				return nil, err
+			}
+			position, err := store.Position(ctx, at.Tip)
+			if err != nil {
+				return nil, err
+			}
+			length, record := int(position), of.branch(&branch)
+			record.Length = &length
+			return record, nil
+		},
 	}
-	after, err := p.creation()
-	if err != nil {
-		return nil, err
-	}
-	passes := func(*structure.Checkpoint) bool { return true }
-	if after != nil {
-		id, err := structure.ParseID[structure.CheckpointID](after.id)
-		if err != nil {
-			return nil, errPage
-		}
-		key := &structure.Checkpoint{CreatedAt: after.at, Order: after.order, ID: id}
-		passes = func(k *structure.Checkpoint) bool { return k.Compare(key) < 0 }
-	}
-	newest := func(a, b *structure.Checkpoint) int { return b.Compare(a) }
-	page, more, err := pageOf(view.Checkpoints(ctx, t.ID, ""), passes, newest, p.size())
-	if err != nil {
-		return nil, err
-	}
-	r, out := chat.NewThreadReader(c.store, view, t, nil), &list[*chatCheckpoint]{}
-	for _, k := range page {
-		is, err := r.Checkpoint(ctx, k)
-		if errors.Is(err, lineage.ErrNotFound) {
-			continue // deleted meanwhile
-		}
+}
+
+// chatCheckpoints lists the checkpoints of a chat, newest first.
+var chatCheckpoints = created[*structure.Checkpoint, *chatCheckpoint]{
+	all: func(ctx context.Context, view backend.View, thread lineage.ThreadID) iter.Seq2[*structure.Checkpoint, error] {
+		return view.Checkpoints(ctx, thread, "")
+	},
+	compare: func(a, b *structure.Checkpoint) int { return b.Compare(a) },
+	place: func(k *structure.Checkpoint) *creation {
+		return &creation{k.CreatedAt, k.Order, k.ID.String()}
+	},
+	at: func(place *creation) (*structure.Checkpoint, error) {
+		id, err := structure.ParseID[structure.CheckpointID](place.id)
+		return &structure.Checkpoint{CreatedAt: place.at, Order: place.order, ID: id}, err
+	},
+	record: func(ctx context.Context, reader *chat.ThreadReader, _ backend.View, k *structure.Checkpoint) (*chatCheckpoint, error) {
+		checkpoint, err := reader.Checkpoint(ctx, k)
 		if err != nil {
 			return nil, err
 		}
-		out.Items = append(out.Items, ofChatCheckpoint(&is))
-	}
-	if more {
-		last := page[len(page)-1]
-		out.Next = (&creation{last.CreatedAt, last.Order, last.ID.String()}).String()
-	}
-	return out, nil
+		return ofChatCheckpoint(&checkpoint), nil
+	},
 }

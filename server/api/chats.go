@@ -117,7 +117,7 @@ func (a *API) chatBranches(ctx context.Context, c *call, in *chatBranchesQuery) 
 		case in.Active:
 			one, err = chats.ActiveBranch(ctx, of.id)
 		default:
-			out, err = c.pageOfBranches(ctx, of, &in.page)
+			out, err = pageOfCreated(ctx, c, of, &in.page, of.branches(c.store))
 			return err
 		}
 		if one != nil {
@@ -192,7 +192,7 @@ func (a *API) chatCheckpoints(ctx context.Context, c *call, in *chatCheckpointsQ
 			return err
 		}
 		var err error
-		out, err = c.pageOfCheckpoints(ctx, of, &in.page)
+		out, err = pageOfCreated(ctx, c, of, &in.page, &chatCheckpoints)
 		return err
 	})
 	return out, err

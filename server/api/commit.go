@@ -29,7 +29,7 @@ func (a *API) commit(c *call, all []operation) (done []made, _ error) {
 		return nil, fmt.Errorf("key: %w: a request has one of 1 to %d bytes", lineage.ErrInvalid, maxKey)
 	}
 	if len(keys) == 0 && len(all) == 1 {
-		if _, is := all[0].(alone); is {
+		if _, ok := all[0].(alone); ok {
 			m, err := all[0].do(ctx, &c.within)
 			return []made{m}, err
 		}

@@ -24,7 +24,7 @@ func (a *API) listContexts(ctx context.Context, c *call, in *threadList) (*list[
 		}
 	}
 	out := &list[*records.Context]{}
-	for is, err := range a.o.Store.View().Contexts(ctx, t.ID(), after) {
+	for one, err := range a.o.Store.View().Contexts(ctx, t.ID(), after) {
 		if err != nil {
 			return nil, err
 		}
@@ -32,7 +32,7 @@ func (a *API) listContexts(ctx context.Context, c *call, in *threadList) (*list[
 			out.Next = out.Items[len(out.Items)-1].ID
 			break
 		}
-		r, err := a.contextRecord(ctx, is.ID)
+		r, err := a.contextRecord(ctx, one.ID)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue // deleted in the meantime
 		}
@@ -154,18 +154,18 @@ func (o *updateContext) do(ctx context.Context, w *within) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	err = found.Context.Update(ctx, func(is *lineage.ContextInfo) error {
+	err = found.Context.Update(ctx, func(info *lineage.ContextInfo) error {
 		if o.SystemPrompt != nil {
-			is.Overrides.SystemPrompt = orUnset(o.SystemPrompt)
+			info.Overrides.SystemPrompt = orUnset(o.SystemPrompt)
 		}
 		if o.Model != nil {
-			is.Overrides.Model = orUnset(o.Model)
+			info.Overrides.Model = orUnset(o.Model)
 		}
 		if o.Overrides != nil {
-			is.Overrides.JSON = orNil(o.Overrides)
+			info.Overrides.JSON = orNil(o.Overrides)
 		}
 		if o.Metadata != nil {
-			is.Metadata = orNil(o.Metadata)
+			info.Metadata = orNil(o.Metadata)
 		}
 		return nil
 	})
@@ -219,10 +219,10 @@ func (i *ifTip) tip() (tip lineage.SpanRef, expected bool, err error) {
 }
 
 // check returns a *TipError if the tip is not the expected one.
-func (i *ifTip) check(c *lineage.Context, is lineage.SpanRef) error {
+func (i *ifTip) check(c *lineage.Context, actual lineage.SpanRef) error {
 	tip, expected, err := i.tip()
-	if err == nil && expected && tip != is {
-		err = &lineage.TipError{Context: c.ID(), Expected: tip, Actual: is}
+	if err == nil && expected && tip != actual {
+		err = &lineage.TipError{Context: c.ID(), Expected: tip, Actual: actual}
 	}
 	return err
 }

@@ -204,12 +204,12 @@ func (a *API) listAlternatives(ctx context.Context, c *call, in *alternativesQue
 	if err != nil {
 		return nil, err
 	}
-	for i, is := range all {
+	for i, alternative := range all {
 		r := &records.Alternative{
-			SpanSet: records.ID(is.Entry.Set), Filled: true, Chosen: is.Current, Model: is.Model, Number: i + 1, Of: len(all), ID: is.Entry.Span.String(),
-			Tip: is.Tip.String(), InputTokens: is.Input, OutputTokens: is.Output, Reported: is.Reported, TookMS: is.Took.Milliseconds(),
+			SpanSet: records.ID(alternative.Entry.Set), Filled: true, Chosen: alternative.Current, Model: alternative.Model, Number: i + 1, Of: len(all), ID: alternative.Entry.Span.String(),
+			Tip: alternative.Tip.String(), InputTokens: alternative.Input, OutputTokens: alternative.Output, Reported: alternative.Reported, TookMS: alternative.Took.Milliseconds(),
 		}
-		if r.Text, err = a.line(ctx, is.Entry); err != nil {
+		if r.Text, err = a.line(ctx, alternative.Entry); err != nil {
 			return nil, err
 		}
 		out.Items = append(out.Items, r)
@@ -233,18 +233,18 @@ func (a *API) offeredTo(ctx context.Context, found *refs.Ref, out *list[*records
 		if err != nil {
 			return err
 		}
-		is, err := child.Info(ctx)
+		info, err := child.Info(ctx)
 		if err != nil {
 			return err
 		}
-		if is.Set.IsZero() {
+		if info.Set.IsZero() {
 			continue
 		}
 		r := &records.Alternative{
-			SpanSet: is.Set.String(), Context: is.ID.String(), Filled: is.Tip != is.Base, Chosen: is.Tip == found.Span && is.Tip != is.Base,
+			SpanSet: info.Set.String(), Context: info.ID.String(), Filled: info.Tip != info.Base, Chosen: info.Tip == found.Span && info.Tip != info.Base,
 		}
-		if is.Overrides.Model != nil {
-			r.Model = *is.Overrides.Model
+		if info.Overrides.Model != nil {
+			r.Model = *info.Overrides.Model
 		}
 		if r.Filled {
 			last, err := child.Last(ctx, 1)

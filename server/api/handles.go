@@ -28,11 +28,11 @@ func (h *handles) of(c *lineage.Context) *handle {
 	if kept := h.kept(c.ID()); kept != nil {
 		return kept
 	}
-	is := &handle{Context: c}
+	opened := &handle{Context: c}
 	if h != nil {
-		h.slot(c.ID()).Store(is)
+		h.slot(c.ID()).Store(opened)
 	}
-	return is
+	return opened
 }
 
 // kept returns the handle that is kept for a context, nil for none.

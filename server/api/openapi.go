@@ -58,31 +58,31 @@ func marshal(v any) ([]byte, error) {
 
 // route returns the description of a route.
 func (s *schemas) route(r *route) object {
-	is := object{"summary": r.doc, "responses": s.responses(r)}
+	operation := object{"summary": r.doc, "responses": s.responses(r)}
 	if parameters := s.parameters(r); len(parameters) > 0 {
-		is["parameters"] = parameters
+		operation["parameters"] = parameters
 	}
 	switch {
 	case r.upload:
-		is["requestBody"] = object{"required": true, "content": object{"*/*": object{}}}
+		operation["requestBody"] = object{"required": true, "content": object{"*/*": object{}}}
 	case r.path() == "/v1/batch":
-		is["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": object{
+		operation["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": object{
 			"type": "object", "required": []string{"operations"}, "additionalProperties": false,
 			"properties": object{"operations": object{"type": "array", "minItems": 1, "maxItems": maxOperations, "items": object{"$ref": "#/components/schemas/Operation"}}},
 		}}}}
 	default:
 		if body := s.input(r.in, ""); body != nil {
 			_, needed := body["required"]
-			is["requestBody"] = object{"required": needed || body["type"] == nil, "content": object{"application/json": object{"schema": body}}}
+			operation["requestBody"] = object{"required": needed || body["type"] == nil, "content": object{"application/json": object{"schema": body}}}
 		}
 	}
-	return is
+	return operation
 }
 
 // parameters returns the parameters of a route, in the path, the query and the headers.
 func (s *schemas) parameters(r *route) (all []any) {
 	for _, f := range fieldsOf(r.in) {
-		is := object{"name": f.name, "description": f.doc}
+		parameter := object{"name": f.name, "description": f.doc}
 		switch f.from {
 		case fromBody:
 			continue
@@ -90,13 +90,13 @@ func (s *schemas) parameters(r *route) (all []any) {
 			if !strings.Contains(r.path(), "{"+f.name+"}") {
 				continue
 			}
-			is["in"], is["required"], is["schema"] = "path", true, object{"type": "string"}
+			parameter["in"], parameter["required"], parameter["schema"] = "path", true, object{"type": "string"}
 		case fromQuery:
-			is["in"], is["schema"] = "query", notNull(s.of(f.kind))
+			parameter["in"], parameter["schema"] = "query", notNull(s.of(f.kind))
 		case fromHeader:
-			is["in"], is["schema"] = "header", object{"type": "string"}
+			parameter["in"], parameter["schema"] = "header", object{"type": "string"}
 		}
-		all = append(all, is)
+		all = append(all, parameter)
 	}
 	if r.needs.writes && r.serve != nil && !r.upload && r.op+r.path() != r.path() || r.path() == "/v1/batch" {
 		all = append(all, object{
@@ -108,17 +108,17 @@ func (s *schemas) parameters(r *route) (all []any) {
 }
 
 // notNull returns the schema of a parameter. Parameters are never null.
-func notNull(is object) object {
-	if kinds, several := is["type"].([]string); several {
-		is["type"] = kinds[0]
+func notNull(schema object) object {
+	if kinds, several := schema["type"].([]string); several {
+		schema["type"] = kinds[0]
 	}
-	return is
+	return schema
 }
 
 // responses returns the answers of a route.
 func (s *schemas) responses(r *route) object {
 	problems := object{"description": "a problem", "content": object{"application/problem+json": object{"schema": object{"$ref": "#/components/schemas/Problem"}}}}
-	is := object{"default": problems}
+	responses := object{"default": problems}
 	done := object{"description": "done"}
 	switch {
 	case r.answer.record != nil && r.answer.list:
@@ -138,14 +138,14 @@ func (s *schemas) responses(r *route) object {
 	case r.answer.status != http.StatusNoContent:
 		done["content"] = object{"application/json": object{}}
 	}
-	is[strconv.Itoa(r.answer.status)] = done
+	responses[strconv.Itoa(r.answer.status)] = done
 	if r.method() == http.MethodGet && r.answer.record != nil {
-		is["304"] = object{"description": "as If-None-Match has it"}
+		responses["304"] = object{"description": "as If-None-Match has it"}
 	}
 	if _, may := r.in.FieldByName("Reuse"); may {
-		is["200"] = object{"description": "it was there", "content": done["content"]}
+		responses["200"] = object{"description": "it was there", "content": done["content"]}
 	}
-	return is
+	return responses
 }
 
 // record returns the schema of a record of an answer.

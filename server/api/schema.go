@@ -42,15 +42,15 @@ func (s *schemas) of(t reflect.Type) object {
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		is := s.of(t.Elem())
-		if kind, simple := is["type"].(string); simple {
-			is["type"] = []string{kind, "null"}
-			return is
+		schema := s.of(t.Elem())
+		if kind, simple := schema["type"].(string); simple {
+			schema["type"] = []string{kind, "null"}
+			return schema
 		}
-		if _, is := s.of(t.Elem())["$ref"]; is {
-			return object{"anyOf": []any{s.of(t.Elem()), object{"type": "null"}}}
+		if _, ok := schema["$ref"]; ok {
+			return object{"anyOf": []any{schema, object{"type": "null"}}}
 		}
-		return is
+		return schema
 	case reflect.String:
 		return object{"type": "string"}
 	case reflect.Bool:
@@ -92,16 +92,16 @@ func (s *schemas) ref(t reflect.Type) object {
 // structOf returns the schema of a struct. For a record it includes the type.
 func (s *schemas) structOf(t reflect.Type) object {
 	properties, required := object{}, []string{}
-	if record, is := reflect.New(t).Interface().(records.Record); is {
+	if record, ok := reflect.New(t).Interface().(records.Record); ok {
 		properties["type"] = object{"const": record.RecordType()}
 		required = append(required, "type")
 	}
 	s.members(t, properties, &required)
-	is := object{"type": "object", "properties": properties, "additionalProperties": false}
+	schema := object{"type": "object", "properties": properties, "additionalProperties": false}
 	if len(required) > 0 {
-		is["required"] = required
+		schema["required"] = required
 	}
-	return is
+	return schema
 }
 
 // members adds the members of a struct, including those of embedded structs.
@@ -123,11 +123,11 @@ func (s *schemas) members(t reflect.Type, properties object, required *[]string)
 		if name == "" {
 			name = f.Name
 		}
-		is := s.of(f.Type)
+		schema := s.of(f.Type)
 		if doc := f.Tag.Get("doc"); doc != "" {
-			is["description"] = doc
+			schema["description"] = doc
 		}
-		properties[name] = is
+		properties[name] = schema
 		if !strings.Contains(options, "omit") {
 			*required = append(*required, name)
 		}
@@ -151,11 +151,11 @@ func (s *schemas) input(t reflect.Type, op string) object {
 		if op == "" && f.from == fromHeader { // the header is as good
 			continue
 		}
-		is := s.of(f.kind)
+		schema := s.of(f.kind)
 		if f.doc != "" {
-			is["description"] = f.doc
+			schema["description"] = f.doc
 		}
-		properties[f.json] = is
+		properties[f.json] = schema
 		if !f.optional {
 			required = append(required, f.json)
 		}
@@ -163,9 +163,9 @@ func (s *schemas) input(t reflect.Type, op string) object {
 	if len(properties) == 0 {
 		return nil
 	}
-	is := object{"type": "object", "properties": properties, "additionalProperties": false}
+	schema := object{"type": "object", "properties": properties, "additionalProperties": false}
 	if len(required) > 0 {
-		is["required"] = required
+		schema["required"] = required
 	}
-	return is
+	return schema
 }

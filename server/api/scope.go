@@ -47,7 +47,7 @@ func (w *within) thread(ctx context.Context, name string) (*lineage.Thread, erro
 	if before := w.before(name); before != nil {
 		name = before.Thread
 	}
-	if key, is := strings.CutPrefix(name, sourceMark); is {
+	if key, ok := strings.CutPrefix(name, sourceMark); ok {
 		t, err = w.caller.Scope.FindThread(ctx, w.store, key)
 	} else {
 		id, parsed := structure.ParseID[lineage.ThreadID](name)
@@ -76,8 +76,8 @@ func (w *within) threadRecord(ctx context.Context, t *lineage.Thread) (*records.
 
 // before returns what an earlier operation of this request made, nil if the name is not of that form.
 func (w *within) before(name string) *made {
-	digits, is := strings.CutPrefix(name, "#")
-	if !is {
+	digits, ok := strings.CutPrefix(name, "#")
+	if !ok {
 		return nil
 	}
 	n, err := strconv.Atoi(digits)
@@ -143,7 +143,7 @@ func (w *within) branch(ctx context.Context, o of) (t target, err error) {
 	if !w.caller.Scope.All() || o.Thread == "" || o.Context == "" || o.Context == "@" || w.before(o.Thread) != nil || w.before(o.Context) != nil {
 		return t, lineage.ErrNotFound
 	}
-	if key, is := strings.CutPrefix(o.Thread, sourceMark); is {
+	if key, ok := strings.CutPrefix(o.Thread, sourceMark); ok {
 		t.thread = write.SourceThread(key)
 	} else if t.thread, err = structure.ParseID[lineage.ThreadID](o.Thread); err != nil {
 		return t, lineage.ErrNotFound

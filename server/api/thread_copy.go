@@ -39,15 +39,15 @@ func (o *copyThread) do(ctx context.Context, w *within) (made, error) {
 	if create.Metadata == nil {
 		create.Metadata = was.Metadata
 	}
-	is, err := create.do(ctx, w)
-	if err != nil || is.Found {
-		return is, err
+	created, err := create.do(ctx, w)
+	if err != nil || created.Found {
+		return created, err
 	}
-	to, err := w.thread(ctx, is.Thread)
+	to, err := w.thread(ctx, created.Thread)
 	if err != nil {
 		return made{}, err
 	}
-	return is, w.copyBranches(ctx, from, to)
+	return created, w.copyBranches(ctx, from, to)
 }
 
 // copyBranches copies the branches of a thread to a new one, with their names, settings and values, and sets its

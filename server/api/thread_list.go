@@ -34,11 +34,11 @@ func (in *among) all() bool {
 func (in *among) query(scope *access.Scope) (q lineage.ThreadQuery, err error) {
 	q = lineage.ThreadQuery{User: in.User, From: in.Since, To: in.Until}
 	for _, pair := range in.Metadata {
-		is, err := metadataIs(pair)
+		condition, err := metadataIs(pair)
 		if err != nil {
 			return q, err
 		}
-		q.Metadata = append(q.Metadata, is)
+		q.Metadata = append(q.Metadata, condition)
 	}
 	project := in.Project
 	if project == "" && len(scope.Projects) == 1 {
@@ -79,16 +79,16 @@ type threadsQuery struct {
 }
 
 // metadataIs parses KEY=VALUE.
-func metadataIs(pair string) (is lineage.MetadataIs, err error) {
+func metadataIs(pair string) (condition lineage.MetadataIs, err error) {
 	key, text, ok := strings.Cut(pair, "=")
 	if !ok {
-		return is, fmt.Errorf("metadata %.100q: %w: must be KEY=VALUE", pair, lineage.ErrInvalid)
+		return condition, fmt.Errorf("metadata %.100q: %w: must be KEY=VALUE", pair, lineage.ErrInvalid)
 	}
-	is = lineage.MetadataIs{Key: key, Value: json.RawMessage(text)}
-	if _, ok := is.Scalar(); !ok {
-		is.Value, _ = json.Marshal(text) // strings always marshal
+	condition = lineage.MetadataIs{Key: key, Value: json.RawMessage(text)}
+	if _, ok := condition.Scalar(); !ok {
+		condition.Value, _ = json.Marshal(text) // strings always marshal
 	}
-	return is, nil
+	return condition, nil
 }
 
 // pageOfThreads returns a page of the threads of a query: those that the caller may read, whose source id as the caller chose it has a

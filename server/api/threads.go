@@ -50,11 +50,11 @@ type createThread struct {
 }
 
 func (o *createThread) do(ctx context.Context, w *within) (made, error) {
-	is := lineage.ThreadInfo{UserID: o.User, Metadata: orNil(o.Metadata)}
-	if users := w.caller.Scope.Users; is.UserID == "" && len(users) == 1 {
-		is.UserID = users[0]
+	info := lineage.ThreadInfo{UserID: o.User, Metadata: orNil(o.Metadata)}
+	if users := w.caller.Scope.Users; info.UserID == "" && len(users) == 1 {
+		info.UserID = users[0]
 	}
-	if err := w.mayHave(&is); err != nil {
+	if err := w.mayHave(&info); err != nil {
 		return made{}, err
 	}
 	id := o.ID
@@ -62,10 +62,10 @@ func (o *createThread) do(ctx context.Context, w *within) (made, error) {
 		if there, err := o.found(ctx, w); err != nil || there.Found {
 			return there, err
 		}
-		id = w.caller.Scope.Space(&is) + id
+		id = w.caller.Scope.Space(&info) + id
 	}
 	t, err := w.store.CreateThread(ctx, lineage.ThreadOptions{
-		SourceID: id, UserID: is.UserID, Title: o.Title, Metadata: is.Metadata, Keep: o.Keep,
+		SourceID: id, UserID: info.UserID, Title: o.Title, Metadata: info.Metadata, Keep: o.Keep,
 		Overrides: lineage.Overrides{SystemPrompt: o.SystemPrompt, Model: o.Model, JSON: orNil(o.Overrides)},
 	})
 	if err != nil {

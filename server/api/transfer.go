@@ -46,10 +46,10 @@ func (a *API) native(ctx context.Context, c *call, in *ofThread) error {
 		if err != nil {
 			return err
 		}
-		if info.SourceID == "" || source.Is.Session != info.SourceID {
+		if info.SourceID == "" || source.Recorded.Session != info.SourceID {
 			continue
 		}
-		if is, err := c.isOf(ctx, source, t); err != nil || !is {
+		if same, err := c.isOf(ctx, source, t); err != nil || !same {
 			if err != nil {
 				return err
 			}
@@ -63,11 +63,11 @@ func (a *API) native(ctx context.Context, c *call, in *ofThread) error {
 // isOf reports whether the first message of a session file is in a thread. An earlier thread may have had the same
 // source id.
 func (c *call) isOf(ctx context.Context, source *follow.Source, t *lineage.Thread) (bool, error) {
-	is, err := c.store.View().Thread(ctx, t.ID())
+	thread, err := c.store.View().Thread(ctx, t.ID())
 	if err != nil {
 		return false, err
 	}
-	reach, err := backend.ReachOf(ctx, c.store.View(), is)
+	reach, err := backend.ReachOf(ctx, c.store.View(), thread)
 	if err != nil {
 		return false, err
 	}

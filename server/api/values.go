@@ -171,11 +171,11 @@ func (w *within) valueRecord(ctx context.Context, v *valueOf) (records.Record, e
 	if err != nil {
 		return nil, err
 	}
-	is, err := w.store.Values(owner).Get(ctx, v.Key)
+	value, err := w.store.Values(owner).Get(ctx, v.Key)
 	if err != nil {
 		return nil, err
 	}
-	return records.OfValue(&is), nil
+	return records.OfValue(&value), nil
 }
 
 type setValue struct {

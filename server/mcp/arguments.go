@@ -38,8 +38,8 @@ func moment(name, text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s %.40q: %w: must be like 2026-01-31, or as in RFC 3339", name, text, lineage.ErrInvalid)
 }
 
-// checkArguments returns an error that a client understands if a tool with the input In cannot have the arguments. What
-// it does not find is found by the schema, whose errors are written for programmers.
+// checkArguments returns an error that a model understands if an argument is missing, unknown or of the wrong type for a tool with
+// the input In. Other errors are found by the schema, whose messages are written for programmers.
 func checkArguments[In any](raw json.RawMessage) error {
 	args := make(map[string]json.RawMessage)
 	if len(raw) > 0 && json.Unmarshal(raw, &args) != nil {

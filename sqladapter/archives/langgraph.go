@@ -95,6 +95,20 @@ func (g *graphReader) thread(ctx context.Context, r row) error {
 	return t.out.finish()
 }
 
+// checkpoint is a decoded row of the table of checkpoints.
+type checkpoint struct {
+	row
+	namespace string
+	record    fields // without what other tables have
+	channels  fields // with what other tables have
+	messages  string // name of the channel with the messages, empty for none
+	created   time.Time
+	at        archive.Position
+}
+
+// name is unique in the thread.
+func (c *checkpoint) name() string { return c.namespace + "/" + c.text("checkpoint_id") }
+
 // checkpoint adds the new messages of a checkpoint.
 func (g *graphReader) checkpoint(ctx context.Context, t *graphThread, thread any, r row, at archive.Position) error {
 	if err := g.takeRow(r); err != nil {
@@ -104,54 +118,58 @@ func (g *graphReader) checkpoint(ctx context.Context, t *graphThread, thread any
 	if err != nil {
 		return err
 	}
-	state, ok := v.(fields)
+	record, ok := v.(fields)
 	if !ok {
 		return fmt.Errorf("%w: checkpoint is not an object", archive.ErrMalformed)
 	}
-	channels, _ := state.get("channel_values").(fields)
-	channels, damage := g.blobs(ctx, thread, r, state, slices.Clone(channels))
-	name, messages := messageChannel(channels)
-	namespace, id := r.text("checkpoint_ns"), r.text("checkpoint_id")
-	ts := parseTime(state.text("ts"))
-	if namespace == "" {
+	c := &checkpoint{row: r, namespace: r.text("checkpoint_ns"), record: record, created: parseTime(record.text("ts")), at: at}
+	channels, _ := record.get("channel_values").(fields)
+	var damage error
+	c.channels, damage = g.blobs(ctx, thread, r, record, slices.Clone(channels))
+	var messages []any
+	c.messages, messages = messageChannel(c.channels)
+	tip := t.addMessages(c, messages)
+	if c.namespace == "" {
 		if t.created.IsZero() {
-			t.created = ts
+			t.created = c.created
 		}
-		t.updated = ts
+		t.updated, t.current = c.created, tip
 	}
-	tip := ""
+	if err := g.log(t, c, tip); err != nil {
+		return errors.Join(damage, err)
+	}
+	if !t.parents[c.name()] {
+		damage = errors.Join(damage, g.pending(ctx, t, thread, c))
+	}
+	return damage
+}
+
+// addMessages adds the messages of a checkpoint that no checkpoint before had in the same history. It returns the id of the last
+// message.
+func (t *graphThread) addMessages(c *checkpoint, messages []any) (tip string) {
 	parent := nodeKey{}
-	parent.namespace(namespace)
+	parent.namespace(c.namespace)
 	for i, m := range messages {
 		n, ok := messageNode(m)
 		if !ok {
 			n = archive.Node{Role: "message", Type: "application/json", Body: appendJSON(nil, m)}
 		}
 		key := parent.next(&n)
-		known, seen := t.nodes[key]
+		id, seen := t.nodes[key]
 		if !seen {
-			n.At = at
+			n.At = c.at
 			n.At.Inside += fmt.Sprintf(", message %d", i+1)
 			if n.Created.IsZero() {
-				n.Created = ts
+				n.Created = c.created
 			}
-			known = t.name(namespace, n.ID, key)
-			n.ID, n.Parent, n.Root, n.Aside = known, tip, tip == "", namespace
-			t.nodes[key] = known
+			id = t.name(c.namespace, n.ID, key)
+			n.ID, n.Parent, n.Root, n.Aside = id, tip, tip == "", c.namespace
+			t.nodes[key] = id
 			t.out.add(n)
 		}
-		tip, parent = known, key
+		tip, parent = id, key
 	}
-	if namespace == "" {
-		t.current = tip
-	}
-	if err := g.state(t, r, state, channels, name, tip, namespace+"/"+id, ts, at); err != nil {
-		return errors.Join(damage, err)
-	}
-	if !t.parents[namespace+"/"+id] {
-		damage = errors.Join(damage, g.pending(ctx, t, thread, namespace, id, ts, at))
-	}
-	return damage
+	return tip
 }
 
 // followed records the checkpoints of a thread that have a successor.
@@ -168,15 +186,15 @@ func (g *graphReader) followed(ctx context.Context, t *graphThread, thread any) 
 }
 
 // pending adds the writes after a checkpoint without a successor: no state contains them yet.
-func (g *graphReader) pending(ctx context.Context, t *graphThread, thread any, namespace, id string, ts time.Time, at archive.Position) error {
+func (g *graphReader) pending(ctx context.Context, t *graphThread, thread any, c *checkpoint) error {
 	if !g.has("writes", "thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "idx", "channel", "type", "value") {
 		return nil
 	}
-	follows := "checkpoint " + namespace + "/" + id
+	follows := "checkpoint " + c.name()
 	query := `SELECT ` + g.list("writes", "task_id", "idx", "channel", "type", "value") + ` FROM writes WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ? ORDER BY writes.task_id, writes.idx`
 	var damage error
-	err := g.each(ctx, query, []any{thread, namespace, id}, func(r row) error {
-		name := "write " + namespace + "/" + id + "/" + r.text("task_id") + "/" + r.text("idx")
+	err := g.each(ctx, query, []any{thread, c.namespace, c.text("checkpoint_id")}, func(r row) error {
+		name := "write " + c.name() + "/" + r.text("task_id") + "/" + r.text("idx")
 		v, err := decodeTyped(&g.item, r.text("type"), r.bytes("value"))
 		if isLimit(err) {
 			return fmt.Errorf("%s: %w", name, err)
@@ -186,7 +204,7 @@ func (g *graphReader) pending(ctx context.Context, t *graphThread, thread any, n
 			return nil
 		}
 		t.out.add(archive.Node{
-			ID: name, Parent: follows, Aside: "log", Role: "write", Name: r.text("channel"), Type: "application/json", Body: appendJSON(nil, v), Created: ts, At: at,
+			ID: name, Parent: follows, Aside: "log", Role: "write", Name: r.text("channel"), Type: "application/json", Body: appendJSON(nil, v), Created: c.created, At: c.at,
 		})
 		follows = name
 		return nil
@@ -206,28 +224,28 @@ func (t *graphThread) name(namespace, id string, key nodeKey) string {
 	return id
 }
 
-// state adds a checkpoint to the log: its record, metadata and channel values. messages is the name of the channel that has the
-// messages, whose value is left out, and tip the id of the last message.
-func (g *graphReader) state(t *graphThread, r row, state, channels fields, messages, tip, name string, ts time.Time, at archive.Position) error {
-	kept := fields{{"id", r.text("checkpoint_id")}, {"namespace", r.text("checkpoint_ns")}, {"parent", r.text("parent_checkpoint_id")}, {"tip", tip}}
-	for _, f := range state {
+// log adds a checkpoint to the log: its record, its metadata and the values of its channels, without the messages. tip is the id of
+// the last message.
+func (g *graphReader) log(t *graphThread, c *checkpoint, tip string) error {
+	kept := fields{{"id", c.text("checkpoint_id")}, {"namespace", c.namespace}, {"parent", c.text("parent_checkpoint_id")}, {"tip", tip}}
+	for _, f := range c.record {
 		if f.key != "channel_values" && f.key != "id" {
 			kept = append(kept, f)
 		}
 	}
-	if messages != "" {
-		kept = append(kept, field{"messages", messages})
+	if c.messages != "" {
+		kept = append(kept, field{"messages", c.messages})
 	}
 	var values fields
-	for _, f := range channels {
-		if f.key != messages {
+	for _, f := range c.channels {
+		if f.key != c.messages {
 			values = append(values, f)
 		}
 	}
 	if len(values) > 0 {
 		kept = append(kept, field{"channel_values", values})
 	}
-	if raw := r.bytes("metadata"); len(raw) > 0 {
+	if raw := c.bytes("metadata"); len(raw) > 0 {
 		v, err := decodeTyped(&g.item, "", raw)
 		if isLimit(err) {
 			return err
@@ -237,10 +255,10 @@ func (g *graphReader) state(t *graphThread, r row, state, channels fields, messa
 		}
 	}
 	n := archive.Node{
-		ID: "checkpoint " + name, Aside: "log", Role: "checkpoint", Type: "application/json", Created: ts, At: at,
+		ID: "checkpoint " + c.name(), Aside: "log", Role: "checkpoint", Type: "application/json", Created: c.created, At: c.at,
 		Body: appendJSON(nil, kept),
 	}
-	if parent := "checkpoint " + r.text("checkpoint_ns") + "/" + r.text("parent_checkpoint_id"); t.stated[parent] {
+	if parent := "checkpoint " + c.namespace + "/" + c.text("parent_checkpoint_id"); t.stated[parent] {
 		n.Parent = parent
 	} else {
 		n.Root = true

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -117,44 +118,80 @@ func (im *importer) run(ctx context.Context) (err error) {
 // importChat imports a chat, with its contexts and values.
 func (im *importer) importChat(ctx context.Context, c chat.Chat) error {
 	problem := im.problem(c.ID)
+	l := chat.Loading{Chat: c, Problem: problem}
 	var said *saidReader
-	var stored []storedContext
-	var err error
+	var from *source // nil if the database has no contexts
+	var contexts []storedContext
 	if im.contexts {
+		var err error
 		if said, err = readerOf(ctx, im.db, &c); err != nil {
 			return err
 		}
-		if stored, err = lists.ReadAll(ctx, im.db, scanContext, contextSQL.ofThread, said.thread); err != nil {
+		if contexts, err = lists.ReadAll(ctx, im.db, scanContext, contextSQL.ofThread, said.thread); err != nil {
 			return err
 		}
+		from = &source{db: im.db, chatID: c.ID, thread: said.thread, problem: problem}
+		l.Said, l.Context = said.read, from.branchContext(contexts)
 	}
-	l := chat.Loading{Chat: c, Problem: problem}
-	var nodes []treeNode
-	err = im.db.Read(ctx, func(conn *sqladapter.Conn) error {
-		if nodes, err = lists.Collect(ctx, conn, scanNode, chatSQL.links, c.ID); err != nil {
-			return err
-		}
-		if l.Branches, err = chatrows.Branches(ctx, conn, c.ID); err != nil {
-			return err
-		}
-		l.Checkpoints, err = chatrows.Checkpoints(ctx, conn, c.ID)
-		return err
-	})
+	nodes, err := im.readGraph(ctx, &l)
 	if err != nil {
 		return err
-	}
-	var from *source
-	if said != nil {
-		from = &source{db: im.db, chatID: c.ID, thread: said.thread, problem: problem}
-		l.Said, l.Context = said.read, from.branchContext(stored)
 	}
 	if nodes, err = withoutReserved(ctx, im.db, nodes, said, &l); err != nil {
 		return err
 	}
-	ordered, cut := treeOrder(nodes, func(id string, detail string) {
-		problem(&chat.Error{Subject: chat.SubjectMessage, ID: id, ChatID: c.ID, Err: chat.ErrInvalid, Detail: detail})
+	l.Messages = im.messages(ctx, c.ID, nodes)
+	if err := c.Check(); err != nil {
+		problem(err)
+		return nil
+	}
+	done, err := chat.Load(ctx, im.store, l)
+	im.report.Chats++
+	im.report.Messages += done.Messages
+	im.report.New += done.New
+	changed := done.Changed
+	if from != nil && err == nil {
+		var more bool
+		more, err = from.importContexts(ctx, im.store, contexts)
+		changed = changed || more
+	}
+	if from != nil && err == nil {
+		var more bool
+		more, err = from.importValues(ctx, im.store, im.options.UserID)
+		changed = changed || more
+	}
+	if changed {
+		im.report.Changed++
+	}
+	if errors.Is(err, chat.ErrOtherUser) {
+		problem(err)
+		return nil
+	}
+	return err
+}
+
+// readGraph reads the branches and checkpoints of a chat, and returns the links of its messages.
+func (im *importer) readGraph(ctx context.Context, l *chat.Loading) (nodes []treeNode, err error) {
+	err = im.db.Read(ctx, func(conn *sqladapter.Conn) error {
+		if nodes, err = lists.Collect(ctx, conn, scanNode, chatSQL.links, l.Chat.ID); err != nil {
+			return err
+		}
+		if l.Branches, err = chatrows.Branches(ctx, conn, l.Chat.ID); err != nil {
+			return err
+		}
+		l.Checkpoints, err = chatrows.Checkpoints(ctx, conn, l.Chat.ID)
+		return err
 	})
-	l.Messages = func(yield func(chat.Message, error) bool) {
+	return nodes, err
+}
+
+// messages returns the messages of a chat, each after its parent.
+func (im *importer) messages(ctx context.Context, chatID string, nodes []treeNode) iter.Seq2[chat.Message, error] {
+	problem := im.problem(chatID)
+	ordered, cut := treeOrder(nodes, func(id, detail string) {
+		problem(&chat.Error{Subject: chat.SubjectMessage, ID: id, ChatID: chatID, Err: chat.ErrInvalid, Detail: detail})
+	})
+	return func(yield func(chat.Message, error) bool) {
 		for m, err := range chatrows.InOrder(ctx, im.db, ordered) {
 			if errors.Is(err, chat.ErrNotFound) {
 				continue // deleted in the meantime
@@ -167,30 +204,4 @@ func (im *importer) importChat(ctx context.Context, c chat.Chat) error {
 			}
 		}
 	}
-	if err := c.Check(); err != nil {
-		problem(err)
-		return nil
-	}
-	done, err := chat.Load(ctx, im.store, l)
-	im.report.Chats++
-	im.report.Messages += done.Messages
-	im.report.New += done.New
-	changed := done.Changed
-	if from != nil && err == nil {
-		var more bool
-		more, err = from.importContexts(ctx, im.store, stored)
-		changed = changed || more
-		if err == nil {
-			more, err = from.importValues(ctx, im.store, im.options.UserID)
-			changed = changed || more
-		}
-	}
-	if changed {
-		im.report.Changed++
-	}
-	if errors.Is(err, chat.ErrOtherUser) {
-		problem(err)
-		return nil
-	}
-	return err
 }

@@ -102,8 +102,8 @@ func (v *view) isFree(ctx context.Context, id string) (bool, error) {
 	return free, err
 }
 
-// checkpointID returns the id of a checkpoint in the database. It is the one that the caller chose, unless another chat
-// of the store has a checkpoint with that too: then it is that of the record. A row that exists keeps its id.
+// checkpointID returns the id of a checkpoint in the database: the id that the caller chose, or the id of the record if
+// another chat of the store has a checkpoint with the chosen id. A row that exists keeps its id.
 func (v *view) checkpointID(ctx context.Context, k *structure.Checkpoint) (string, error) {
 	own := k.ID.String()
 	if k.SourceID == "" {

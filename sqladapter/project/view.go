@@ -30,51 +30,57 @@ func (w *projection) open(ctx context.Context, s *scope) (*view, error) {
 // the database lacks.
 func (v *view) load(ctx context.Context) error {
 	if v.full && !v.fresh {
-		has, err := lists.ReadAll(ctx, v.w.DB, scanExtent, scopeSQL.reach, v.key)
-		if err != nil {
+		if err := v.recallAll(ctx); err != nil {
 			return err
 		}
-		for _, e := range has {
-			v.visible[e.run] = &visibleRun{has: e}
-		}
 	}
+	wholeThread := v.full && v.record != nil
 	for c, err := range v.changedContexts(ctx) {
+		if err == nil && !wholeThread {
+			err = v.follow(ctx, c.Tip)
+		}
 		if err != nil {
 			return err
 		}
 		v.written = append(v.written, c)
-		if v.full && v.record != nil {
-			continue
-		}
-		if err := v.follow(ctx, c.Tip); err != nil {
-			return err
-		}
 	}
-	if v.full && v.record != nil {
-		reach, err := backend.ReachOf(ctx, v.w.state, v.record)
+	slices.SortFunc(v.written, byAge)
+	if wholeThread {
+		return v.addReach(ctx)
+	}
+	for _, run := range v.runs {
+		last, err := v.w.state.Last(ctx, run)
+		if err == nil {
+			err = v.follow(ctx, last)
+		}
 		if err != nil {
 			return err
 		}
-		for id, e := range reach {
-			l := v.visible[id]
-			if l == nil {
-				l = &visibleRun{}
-				v.visible[id] = l
-			}
-			l.run, l.last = e.Run, e.Last
-		}
-	} else {
-		for _, run := range v.runs {
-			last, err := v.w.state.Last(ctx, run)
-			if err == nil {
-				err = v.follow(ctx, last)
-			}
-			if err != nil {
-				return err
-			}
-		}
 	}
-	slices.SortFunc(v.written, byAge)
+	return nil
+}
+
+// recallAll reads which spans the database has.
+func (v *view) recallAll(ctx context.Context) error {
+	extents, err := lists.ReadAll(ctx, v.w.DB, scanExtent, scopeSQL.reach, v.key)
+	for _, e := range extents {
+		v.visible[e.run] = &visibleRun{has: e}
+	}
+	return err
+}
+
+// addReach adds all spans that can be seen from the thread.
+func (v *view) addReach(ctx context.Context) error {
+	reach, err := backend.ReachOf(ctx, v.w.state, v.record)
+	if err != nil {
+		return err
+	}
+	for id, extent := range reach {
+		if v.visible[id] == nil {
+			v.visible[id] = &visibleRun{}
+		}
+		v.visible[id].run, v.visible[id].last = extent.Run, extent.Last
+	}
 	return nil
 }
 

@@ -68,7 +68,7 @@ func (s *suite) derived(t *testing.T, chatsOnly bool) {
 	}})
 }
 
-// testOlderSnapshot projects a snapshot that is older than what another projector has brought meanwhile.
+// testOlderSnapshot projects a snapshot after another projector has written the state of a newer one.
 func (s *suite) testOlderSnapshot(t *testing.T) {
 	store, place := newStore(t), s.New(t)
 	db, other := s.open(t, place), s.open(t, place)

@@ -72,7 +72,7 @@ func (b Branching) Do(t testing.TB) (statements map[string]int, names []string) 
 	return statements, names
 }
 
-// testBranching makes branches in a short chat and in one with many messages and branches: that takes as many
+// testBranching creates branches in a short chat, and in one with many messages and branches. Both take the same number of
 // statements.
 //
 // feature: storage/branching

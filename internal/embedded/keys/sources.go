@@ -48,7 +48,7 @@ func (s *SourceHash) Prefix() []byte {
 	return append(append(append(k, TableSpanBySource), s.bySource[:sourcePrefix]...), s.byHome[:homePrefix]...)
 }
 
-// appendRest appends the value of the entries.
+// appendRest appends the rest of the hashes, which is the value of the entries.
 func (s *SourceHash) appendRest(dst []byte) []byte {
 	return append(append(dst, s.bySource[sourcePrefix:]...), s.byHome[homePrefix:]...)
 }

@@ -148,32 +148,32 @@ func (r *Table[K, V]) Clear() { r.sets, r.count = nil, 0 }
 
 // Shared is a Table for concurrent use.
 type Shared[K comparable, V any] struct {
-	mu sync.Mutex
-	is Table[K, V]
+	mu    sync.Mutex
+	table Table[K, V]
 }
 
 // NewShared returns a table with the given places of keys.
 func NewShared[K comparable, V any](place func(K) uint64) *Shared[K, V] {
-	return &Shared[K, V]{is: Table[K, V]{Place: place}}
+	return &Shared[K, V]{table: Table[K, V]{Place: place}}
 }
 
 // Set is Table.Set.
 func (r *Shared[K, V]) Set(k K, v V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.is.Set(k, v)
+	r.table.Set(k, v)
 }
 
 // Get is Table.Get.
 func (r *Shared[K, V]) Get(k K) (V, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.is.Get(k)
+	return r.table.Get(k)
 }
 
 // Clear is Table.Clear.
 func (r *Shared[K, V]) Clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.is.Clear()
+	r.table.Clear()
 }

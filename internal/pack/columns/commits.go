@@ -54,41 +54,60 @@ func (f *recordCoder) commits(list []*Commit, n int, at place) []*Commit {
 	return list
 }
 
+// frame codes a commit in its frame, and returns the place of the next one.
 func (f *recordCoder) frame(x *Commit, at place, e *structure.Encoder) place {
-	var flags int
+	flags := 0
 	if f.c.writing {
-		if x.Segment != at.segment {
-			flags |= frameSegment
-			at.end = SegmentHeader
-		}
-		if x.Start != at.end {
-			flags |= frameGap
-		}
-		if x.Offsets != nil {
-			flags |= frameMoved
-		}
-		if !x.Open && x.End != x.tight() {
-			flags |= frameTail
-		}
+		flags = at.flags(x)
 	}
-	x.Number = at.number
 	flags = f.symbol(symbolFrame, flags)
-	if flags&frameSegment != 0 {
-		at.segment += uint32(f.num(fieldSegment, uint64(x.Segment-at.segment)))
-		at.end = SegmentHeader
-	}
-	x.Segment = at.segment
-	if flags&frameGap != 0 {
-		at.end += int64(f.num(fieldGap, uint64(x.Start-at.end)))
-	}
-	x.Start = at.end
-	f.within(x, flags, e)
+	x.Number = at.number
+	f.start(x, flags, at)
+	f.contents(x, flags, e)
 	if f.err != nil {
 		return at
 	}
+	f.end(x, flags, at.until)
+	return place{number: at.number + 1, segment: x.Segment, end: x.End, until: at.until}
+}
+
+// flags returns the flags of the frame of a commit at a place.
+func (p *place) flags(x *Commit) (flags int) {
+	start := p.end
+	if x.Segment != p.segment {
+		flags |= frameSegment
+		start = SegmentHeader
+	}
+	if x.Start != start {
+		flags |= frameGap
+	}
+	if x.Offsets != nil {
+		flags |= frameMoved
+	}
+	if !x.Open && x.End != x.tight() {
+		flags |= frameTail
+	}
+	return flags
+}
+
+// start codes the segment and the start of a frame.
+func (f *recordCoder) start(x *Commit, flags int, at place) {
+	segment, start := at.segment, at.end
+	if flags&frameSegment != 0 {
+		segment += uint32(f.num(fieldSegment, uint64(x.Segment-segment)))
+		start = SegmentHeader
+	}
+	if flags&frameGap != 0 {
+		start += int64(f.num(fieldGap, uint64(x.Start-start)))
+	}
+	x.Segment, x.Start = segment, start
+}
+
+// end codes the end of a frame. until is the end of a frame that continues in the next chapter.
+func (f *recordCoder) end(x *Commit, flags int, until int64) {
 	switch tight := x.tight(); {
 	case x.Open:
-		x.End = at.until
+		x.End = until
 	case flags&frameTail != 0:
 		x.End = tight + f.signed(fieldTail, x.End-tight)
 	default:
@@ -97,7 +116,6 @@ func (f *recordCoder) frame(x *Commit, at place, e *structure.Encoder) place {
 	if x.End < x.Start && !f.unplaced {
 		f.fail(layout.ErrForm)
 	}
-	return place{number: at.number + 1, segment: at.segment, end: x.End, until: at.until}
 }
 
 // rest codes the part of a commit that began in an earlier chapter.
@@ -120,11 +138,11 @@ func (f *recordCoder) rest(x *Commit, at place, e *structure.Encoder) {
 	f.at.run = f.anID(idRun, (*[16]byte)(&last.Run))
 	last.Seq = f.num(fieldSeq, last.Seq)
 	f.at.seq, f.at.seqs[f.at.run] = last.Seq, last.Seq
-	f.within(x, flags, e)
+	f.contents(x, flags, e)
 }
 
-// within codes the contents of a frame after its header.
-func (f *recordCoder) within(x *Commit, flags int, e *structure.Encoder) {
+// contents codes what follows the header of a frame.
+func (f *recordCoder) contents(x *Commit, flags int, e *structure.Encoder) {
 	x.lag = f.symbol(symbolLag, x.lag)
 	x.Millis = f.at.millis + f.signed(fieldTime, x.Millis-f.at.millis)
 	f.at.millis = x.Millis

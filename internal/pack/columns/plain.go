@@ -122,60 +122,78 @@ func (c *plainFields) Count(_ string, given, _ int) int {
 func (c *plainFields) Refuse(string) { c.fail(layout.ErrForm) }
 func (c *plainFields) Failed() bool  { return c.err != nil || c.c.spent() }
 
-// A thread's source id may be the one that its id is derived from. With threadSame,
-// everything equals the last statement except for the active context and the time.
+// threadForm is how a thread is coded.
+type threadForm int
+
 const (
-	threadDerived = 1 << iota
-	threadSame
+	threadWhole   threadForm = iota
+	threadDerived            // its id follows from its source id, which is not coded again
+	threadSame               // it equals its last record but for the active context and the time of the update
 )
 
-func (f *recordCoder) thread(t *structure.Thread) *structure.Thread {
-	how := 0
-	if f.c.writing {
-		known := f.known(t.ID)
-		if last := f.at.threads[known]; known != 0 && last != nil && sameBut(last, t) {
-			how = threadSame
-		} else if t.SourceID != "" && t.ID == threadOf(t.SourceID) && f.ids.derive(t.ID, t.SourceID) {
-			how = threadDerived
-		}
+// has reports whether a field of a thread follows from the form and is not coded.
+func (form threadForm) has(field string) bool {
+	switch field {
+	case "thread id":
+		return true
+	case "source id":
+		return form != threadWhole
+	case "active context", "updated":
+		return false
 	}
-	how = f.symbol(symbolThread, how)
+	return form == threadSame
+}
+
+// threadForm returns the shortest form of a thread, for a writer.
+func (f *recordCoder) threadForm(t *structure.Thread) threadForm {
+	number := f.known(t.ID)
+	if last := f.at.threads[number]; number != 0 && last != nil && sameBut(last, t) {
+		return threadSame
+	}
+	if t.SourceID != "" && t.ID == threadOf(t.SourceID) && f.ids.derive(t.ID, t.SourceID) {
+		return threadDerived
+	}
+	return threadWhole
+}
+
+// thread codes a thread, after its form and its id.
+func (f *recordCoder) thread(t *structure.Thread) *structure.Thread {
+	form := threadWhole
+	if f.c.writing {
+		form = f.threadForm(t)
+	}
+	form = threadForm(f.symbol(symbolThread, int(form)))
 	id := [16]byte(t.ID)
 	number := f.anID(idThread, &id)
 	out := *t
-	out.ID = id
 	switch {
-	case how == threadSame:
+	case form == threadSame:
 		last := f.at.threads[number]
 		if last == nil {
 			f.fail(layout.ErrForm)
 			return t
 		}
-		active, updated := out.Active, out.UpdatedAt
 		out = *last
-		out.Active, out.UpdatedAt = active, updated
-	case how == threadDerived && !f.c.writing:
-		known, err := f.id(number)
-		if err == nil && known.source == "" {
-			err = layout.ErrForm
-		}
-		if out.SourceID = known.source; err != nil {
-			f.fail(err)
-		}
+		out.Active, out.UpdatedAt = t.Active, t.UpdatedAt
+	case form == threadDerived && !f.c.writing:
+		out.SourceID = f.sourceOf(number)
 	}
-	structure.Walk(&out, &plainFields{recordCoder: f, kind: structure.KindThread, skip: func(name string) bool {
-		switch name {
-		case "thread id":
-			return true
-		case "source id":
-			return how != 0
-		case "active context", "updated":
-			return false
-		}
-		return how == threadSame
-	}})
+	out.ID = id
+	structure.Walk(&out, &plainFields{recordCoder: f, kind: structure.KindThread, skip: form.has})
 	f.at.threads[number] = &out
 	return &out
+}
+
+// sourceOf returns the source id of which an id was derived, for a reader.
+func (f *recordCoder) sourceOf(number uint32) string {
+	known, err := f.id(number)
+	if err == nil && known.source == "" {
+		err = layout.ErrForm
+	}
+	if err != nil {
+		f.fail(err)
+	}
+	return known.source
 }
 
 // sameBut reports whether two threads are equal except for the time of the update and

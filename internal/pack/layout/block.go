@@ -11,7 +11,7 @@ import (
 const (
 	minParity = 64
 	MaxParity = 16 << 10
-	// parityShare is the least number of bytes per byte of parity, between these sizes.
+	// parityShare is the minimum number of bytes for each byte of parity, for parities between these sizes.
 	parityShare = 256
 )
 

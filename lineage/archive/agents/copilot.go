@@ -127,10 +127,10 @@ func (s *copilotSession) subagent(n *archive.Node, agent string) {
 
 // rewound returns the message before an event that was removed together with the events after it.
 func (s *copilotSession) rewound(event, parent string) string {
-	if before, is := s.before[event]; is {
+	if before, ok := s.before[event]; ok {
 		return before
 	}
-	if before, is := s.standIn[event]; is {
+	if before, ok := s.standIn[event]; ok {
 		return before
 	}
 	return parent

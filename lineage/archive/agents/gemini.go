@@ -153,13 +153,13 @@ func (s *geminiSession) replace(list []byte, at archive.Position) {
 	i = 0
 	for raw := range rawjson.Elements(list) {
 		id := rawjson.Str(rawjson.Get(raw, "id"))
-		is, known := s.nodes[id]
+		node, known := s.nodes[id]
 		_, logged := s.standIn[id]
 		switch {
 		case logged, id == "", !known && i < last:
-		case known && s.waiting == 0 && is.parent == s.tip():
+		case known && s.waiting == 0 && node.parent == s.tip():
 			s.place[id] = len(s.order)
-			s.order = append(s.order, geminiMessage{id: id, node: is.id})
+			s.order = append(s.order, geminiMessage{id: id, node: node.id})
 		default:
 			s.message(raw, at)
 		}
@@ -193,15 +193,15 @@ func (s *geminiSession) message(raw []byte, at archive.Position) {
 		return
 	}
 	n.Give(raw)
-	is := geminiMessage{id: n.ID, sum: maphash.Bytes(geminiSeed, raw), n: n}
+	message := geminiMessage{id: n.ID, sum: maphash.Bytes(geminiSeed, raw), n: n}
 	i, there := s.place[n.ID]
 	switch {
-	case there && s.order[i].sum == is.sum:
+	case there && s.order[i].sum == message.sum:
 		return
 	case there && i >= len(s.order)-s.waiting:
 		was := s.order[i]
 		s.log(was.n.Role, "", "", was.n.Body, was.n.Created, was.n.At)
-		s.order[i] = is
+		s.order[i] = message
 		return
 	case there:
 		s.settle()
@@ -209,7 +209,7 @@ func (s *geminiSession) message(raw []byte, at archive.Position) {
 			s.cut(i)
 			break
 		}
-		s.node(&is, i)
+		s.node(&message, i)
 		return
 	case n.Role == "user" && s.waiting > 0 && repeatsResults(raw, s.order[len(s.order)-1].n.Body):
 		s.log("user", n.ID, "", raw, n.Created, at)
@@ -217,8 +217,8 @@ func (s *geminiSession) message(raw []byte, at archive.Position) {
 	case n.Role == "user":
 		s.settle()
 	}
-	s.place[is.id] = len(s.order)
-	s.order = append(s.order, is)
+	s.place[message.id] = len(s.order)
+	s.order = append(s.order, message)
 	s.waiting++
 }
 
@@ -280,18 +280,18 @@ func (s *geminiSession) settle() {
 
 // node adds the node of a message at an index of the history. Only the first node of a message has the message's id.
 func (s *geminiSession) node(m *geminiMessage, i int) {
-	is := s.nodes[m.id]
-	if is.count++; is.count == 1 {
+	node := s.nodes[m.id]
+	if node.count++; node.count == 1 {
 		m.node = m.id
 	} else {
-		m.node = m.id + "#" + strconv.Itoa(is.count)
+		m.node = m.id + "#" + strconv.Itoa(node.count)
 	}
 	n := m.n
 	n.ID, n.Root = m.node, i == 0
 	if i > 0 {
 		n.Parent = s.order[i-1].node
 	}
-	s.nodes[m.id] = geminiNode{m.node, n.Parent, is.count}
+	s.nodes[m.id] = geminiNode{m.node, n.Parent, node.count}
 	s.add(n)
 	s.part.Current = s.tip()
 }

@@ -89,26 +89,26 @@ func (m *mutable) set(path [][]byte, value []byte) bool {
 	}
 	step := path[len(path)-1]
 	i, ok := of.place(step)
-	is := &mutable{raw: value}
+	kid := &mutable{raw: value}
 	switch {
 	case !ok:
 		return false
 	case of.list && value == nil:
-		is.raw = []byte("null") // the list keeps its length
+		kid.raw = []byte("null") // the list keeps its length
 		fallthrough
 	case of.list:
 		if i == len(of.kids) {
-			of.kids = append(of.kids, is)
+			of.kids = append(of.kids, kid)
 		} else {
-			of.kids[i] = is
+			of.kids[i] = kid
 		}
 	case value == nil && i >= 0:
 		of.keys, of.quoted, of.kids = slices.Delete(of.keys, i, i+1), slices.Delete(of.quoted, i, i+1), slices.Delete(of.kids, i, i+1)
 	case value == nil:
 	case i >= 0:
-		of.kids[i] = is
+		of.kids[i] = kid
 	default:
-		of.keys, of.quoted, of.kids = append(of.keys, rawjson.Str(step)), append(of.quoted, step), append(of.kids, is)
+		of.keys, of.quoted, of.kids = append(of.keys, rawjson.Str(step)), append(of.quoted, step), append(of.kids, kid)
 	}
 	return true
 }

@@ -27,10 +27,29 @@ func LibreChat() archive.Format {
 }
 
 func libreChatConversation(item archive.Item) (*archive.Conversation, error) {
-	raw, at := item.Raw, item.At
-	c := &archive.Conversation{}
+	at := item.At
+	c, messages := libreChatHeader(item.Raw)
+	if messages == nil {
+		at.Inside = "conversation " + c.SourceID
+		return nil, archive.Damaged(at, archive.Malformed("conversation without messages"))
+	}
+	t := archive.Tree{At: at, Of: item, Node: func(raw []byte) archive.Node {
+		n, _ := libreChatMessage(raw, at)
+		return n
+	}}
+	oldest := addLibreChat(c, &t, messages)
+	if c.Created.IsZero() {
+		c.Created = oldest
+	}
+	c.Current = t.Newest()
+	t.Fill(c)
+	return c, nil
+}
+
+// libreChatHeader reads a conversation without its messages, and returns their list.
+func libreChatHeader(raw []byte) (c *archive.Conversation, messages []byte) {
+	c = &archive.Conversation{}
 	var rest rawjson.Object
-	var messages []byte
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "conversationId":
@@ -53,15 +72,12 @@ func libreChatConversation(item archive.Item) (*archive.Conversation, error) {
 			rest.Add(m)
 		}
 	}
-	if messages == nil {
-		at.Inside = "conversation " + c.SourceID
-		return nil, archive.Damaged(at, archive.Malformed("conversation without messages"))
-	}
-	t := archive.Tree{At: at, Of: item, Node: func(raw []byte) archive.Node {
-		n, _ := libreChatMessage(raw, at)
-		return n
-	}}
-	var oldest time.Time // of the messages
+	c.Metadata = rest.Bytes()
+	return c, messages
+}
+
+// addLibreChat adds the messages of a conversation, and returns the time of the oldest one.
+func addLibreChat(c *archive.Conversation, t *archive.Tree, messages []byte) (oldest time.Time) {
 	// list is a list of messages with a common parent. The replies of a message are queued as another list.
 	type list struct {
 		raw    []byte
@@ -74,10 +90,10 @@ func libreChatConversation(item archive.Item) (*archive.Conversation, error) {
 		before := ""
 		for raw := range rawjson.Elements(siblings.raw) {
 			if !rawjson.IsObject(raw) {
-				c.Skip(at, archive.Malformed("message is not an object"))
+				c.Skip(t.At, archive.Malformed("message is not an object"))
 				continue
 			}
-			n, children := libreChatMessage(raw, at)
+			n, children := libreChatMessage(raw, t.At)
 			linked := false
 			switch {
 			case siblings.parent != "":
@@ -97,17 +113,11 @@ func libreChatConversation(item archive.Item) (*archive.Conversation, error) {
 			if rawjson.IsArray(children) && n.ID != "" {
 				open = append(open, list{children, n.ID})
 			} else if rawjson.First(children) != nil {
-				c.Skip(at, archive.Malformed("replies to a message without an id"))
+				c.Skip(t.At, archive.Malformed("replies to a message without an id"))
 			}
 		}
 	}
-	if c.Created.IsZero() {
-		c.Created = oldest
-	}
-	c.Current = t.Newest()
-	t.Fill(c)
-	c.Metadata = rest.Bytes()
-	return c, nil
+	return oldest
 }
 
 const zeroUUID = "00000000-0000-0000-0000-000000000000"

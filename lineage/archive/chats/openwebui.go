@@ -26,41 +26,35 @@ func OpenWebUI() archive.Format {
 }
 
 func openWebUIConversation(item archive.Item) (*archive.Conversation, error) {
-	raw, at := item.Raw, item.At
-	c := &archive.Conversation{}
+	at := item.At
+	c, history := openWebUIHeader(item.Raw)
+	messages := rawjson.Get(history, "messages")
+	if !rawjson.IsObject(messages) {
+		at.Inside = "conversation " + c.SourceID
+		return nil, archive.Damaged(at, archive.Malformed("conversation without a history of messages"))
+	}
 	t := archive.Tree{At: at, Of: item, Node: func(raw []byte) archive.Node {
 		m := rawjson.MemberOf(raw)
 		return openWebUIMessage(m.Key, m.Value, at)
 	}}
-	var rest rawjson.Object
-	var history []byte
-	chat := func(raw []byte) {
-		var more rawjson.Object
-		for m := range rawjson.Members(raw) {
-			switch m.Key {
-			case "history":
-				history = m.Value
-			case "messages": // a copy of the current branch
-			case "title":
-				if title := rawjson.Str(m.Value); c.Title == "" {
-					c.Title = title
-				} else if title != c.Title {
-					more.Add(m)
-				}
-			case "models":
-				for e := range rawjson.Elements(m.Value) {
-					c.Model = rawjson.Str(e)
-					break
-				}
-				more.Add(m)
-			default:
-				more.Add(m)
-			}
+	for m := range rawjson.Members(messages) {
+		if !rawjson.IsObject(m.Value) {
+			at := at
+			at.Inside = "message " + m.Key
+			c.Skip(at, archive.Malformed("message is not an object"))
+			continue
 		}
-		if b := more.Bytes(); b != nil {
-			rest.Set("chat", b)
-		}
+		t.Add(openWebUIMessage(m.Key, m.Value, at), m.In(messages), true)
 	}
+	c.Current = rawjson.Str(rawjson.Get(history, "currentId"))
+	t.Fill(c)
+	return c, nil
+}
+
+// openWebUIHeader reads a conversation without its messages, and returns the history that has them.
+func openWebUIHeader(raw []byte) (c *archive.Conversation, history []byte) {
+	c = &archive.Conversation{}
+	var rest rawjson.Object
 	for m := range rawjson.Members(raw) {
 		switch m.Key {
 		case "id":
@@ -74,7 +68,13 @@ func openWebUIConversation(item archive.Item) (*archive.Conversation, error) {
 		case "updated_at":
 			c.Updated = archive.ParseTime(m.Value)
 		case "chat":
-			chat(m.Value)
+			chat, inner := openWebUIChat(m.Value, c)
+			if inner != nil {
+				history = inner
+			}
+			if chat != nil {
+				rest.Set("chat", chat)
+			}
 		case "history":
 			history = m.Value
 		case "messages":
@@ -82,24 +82,35 @@ func openWebUIConversation(item archive.Item) (*archive.Conversation, error) {
 			rest.Add(m)
 		}
 	}
-	messages := rawjson.Get(history, "messages")
-	if !rawjson.IsObject(messages) {
-		at.Inside = "conversation " + c.SourceID
-		return nil, archive.Damaged(at, archive.Malformed("conversation without a history of messages"))
-	}
-	for m := range rawjson.Members(messages) {
-		if !rawjson.IsObject(m.Value) {
-			at := at
-			at.Inside = "message " + m.Key
-			c.Skip(at, archive.Malformed("message is not an object"))
-			continue
-		}
-		t.Add(openWebUIMessage(m.Key, m.Value, at), m.In(messages), true)
-	}
-	c.Current = rawjson.Str(rawjson.Get(history, "currentId"))
-	t.Fill(c)
 	c.Metadata = rest.Bytes()
-	return c, nil
+	return c, history
+}
+
+// openWebUIChat reads the chat inside a conversation. It returns the members that are not known otherwise, and the history.
+func openWebUIChat(raw []byte, c *archive.Conversation) (rest, history []byte) {
+	var more rawjson.Object
+	for m := range rawjson.Members(raw) {
+		switch m.Key {
+		case "history":
+			history = m.Value
+		case "messages": // a copy of the current branch
+		case "title":
+			if title := rawjson.Str(m.Value); c.Title == "" {
+				c.Title = title
+			} else if title != c.Title {
+				more.Add(m)
+			}
+		case "models":
+			for e := range rawjson.Elements(m.Value) {
+				c.Model = rawjson.Str(e)
+				break
+			}
+			more.Add(m)
+		default:
+			more.Add(m)
+		}
+	}
+	return more.Bytes(), history
 }
 
 func openWebUIMessage(id string, raw []byte, at archive.Position) archive.Node {

@@ -53,15 +53,15 @@ var siteStyle string
 //
 // The folder appears when it is complete. The error matches lineage.ErrExists if the folder exists and is not empty.
 // A thread that is deleted during the call is left out.
-func WriteSite(ctx context.Context, store *lineage.Store, dir string, o Options) (is Site, err error) {
+func WriteSite(ctx context.Context, store *lineage.Store, dir string, o Options) (written Site, err error) {
 	if o.Scope.Context != nil || o.AsGiven {
-		return is, fmt.Errorf("a folder of pages has threads: %w", lineage.ErrInvalid)
+		return written, fmt.Errorf("a folder of pages has threads: %w", lineage.ErrInvalid)
 	}
 	x := newExporter(store, nil, o)
 	threads := o.Scope.Threads
 	if threads == nil {
 		if threads, err = x.allThreads(ctx); err != nil {
-			return is, err
+			return written, err
 		}
 	}
 	s := &site{exporter: x, share: min(maxSearchedOne, max(minSearchedOne, maxSearched/max(len(threads), 1)))}
@@ -184,12 +184,12 @@ func (s *site) list() error {
 		month := ""
 		prompts := make([][][2]string, len(s.rows))
 		for i, row := range s.rows {
-			if is := row.updated.UTC().Format("January 2006"); is != month {
+			if updated := row.updated.UTC().Format("January 2006"); updated != month {
 				if month != "" {
 					x.put("</ol></section>\n")
 				}
-				x.put("<section class=\"month\"><h2>", is, "</h2>\n<ol class=\"rows\">\n")
-				month = is
+				x.put("<section class=\"month\"><h2>", updated, "</h2>\n<ol class=\"rows\">\n")
+				month = updated
 			}
 			prompts[i] = row.prompts
 			row.write(x)

@@ -124,7 +124,7 @@ func (l *loader) shareWithCopied(st *loading, id string, search func(backend.Rea
 // isOfProgram reports whether a thread was imported from the format of the current input, or from another one of the same
 // agent.
 func (l *loader) isOfProgram(st *loading, t *structure.Thread) bool {
-	is := archivedIn(t).Format
+	format := archivedIn(t).Format
 	agent := rawjson.Str(rawjson.Get(st.header.Metadata, archive.KeyAgent))
-	return is == l.format || is != "" && agent != "" && agent == rawjson.Str(rawjson.Get(t.Metadata, archive.KeyAgent))
+	return format == l.format || format != "" && agent != "" && agent == rawjson.Str(rawjson.Get(t.Metadata, archive.KeyAgent))
 }

@@ -173,28 +173,28 @@ func (f *Files) of(file *archive.File) *fileRead {
 	if f == nil || file == nil {
 		return nil
 	}
-	is := f.read[file]
-	if is == nil {
+	read := f.read[file]
+	if read == nil {
 		full, err := filepath.Abs(file.Path)
-		is = &fileRead{fileState: fileState{Path: full, Size: file.Size, Modified: file.Modified.UnixNano(), Options: f.options}}
+		read = &fileRead{fileState: fileState{Path: full, Size: file.Size, Modified: file.Modified.UnixNano(), Options: f.options}}
 		// A file opened so soon after its last change may change again without a new time.
-		is.partly = err != nil || !utf8.ValidString(full) || file.Opened.Sub(file.Modified).Abs() < settleTime || isOpenDatabase(full)
-		f.read[file] = is
+		read.partly = err != nil || !utf8.ValidString(full) || file.Opened.Sub(file.Modified).Abs() < settleTime || isOpenDatabase(full)
+		f.read[file] = read
 	}
-	return is
+	return read
 }
 
 // leftOut records that something of a file was left out.
 func (f *Files) leftOut(file *archive.File) {
-	if is := f.of(file); is != nil {
-		is.partly = true
+	if read := f.of(file); read != nil {
+		read.partly = true
 	}
 }
 
 // has records that a file contains a conversation.
 func (f *Files) has(file *archive.File, conversation string) {
-	if is := f.of(file); is != nil && len(is.Conversations) <= maxOfFile && !slices.Contains(is.Conversations, conversation) {
-		is.Conversations = append(is.Conversations, conversation)
+	if read := f.of(file); read != nil && len(read.Conversations) <= maxOfFile && !slices.Contains(read.Conversations, conversation) {
+		read.Conversations = append(read.Conversations, conversation)
 	}
 }
 
@@ -211,13 +211,13 @@ func (f *Files) save(ctx context.Context, store *lineage.Store) error {
 	}
 	for read := range slices.Chunk(slices.Collect(maps.Values(f.read)), savedAtOnce) {
 		states := make([][]byte, len(read))
-		for i, is := range read {
+		for i, file := range read {
 			var err error
-			if is.Branches, err = branchesOf(ctx, store, is.Conversations); errors.Is(err, lineage.ErrNotFound) {
-				is.partly, err = true, nil
+			if file.Branches, err = branchesOf(ctx, store, file.Conversations); errors.Is(err, lineage.ErrNotFound) {
+				file.partly, err = true, nil
 			}
-			if err == nil && !is.partly && len(is.Conversations) > 0 && len(is.Conversations) <= maxOfFile {
-				states[i], err = json.Marshal(&is.fileState)
+			if err == nil && !file.partly && len(file.Conversations) > 0 && len(file.Conversations) <= maxOfFile {
+				states[i], err = json.Marshal(&file.fileState)
 			}
 			if err != nil {
 				return err
@@ -228,14 +228,14 @@ func (f *Files) save(ctx context.Context, store *lineage.Store) error {
 		}
 		err := store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 			values := tx.Values(f.owner(store))
-			for i, is := range read {
-				sum := sha256.Sum256([]byte(is.Path))
+			for i, file := range read {
+				sum := sha256.Sum256([]byte(file.Path))
 				key := hex.EncodeToString(sum[:16])
 				var err error
 				switch {
 				case states[i] != nil:
 					err = values.Set(ctx, key, states[i])
-				case f.had[is.Path]:
+				case f.had[file.Path]:
 					err = values.Delete(ctx, key)
 				}
 				if err != nil {

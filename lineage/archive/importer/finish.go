@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // finishOpen completes the conversation being loaded.
@@ -45,76 +46,86 @@ func (l *loader) finish(st *loading) error {
 		return err
 	}
 	if t.stage == inStore {
-		was, err := state.Thread(l.ctx, t.record.ID)
-		if errors.Is(err, lineage.ErrNotFound) || err == nil && was.Incarnation != t.record.Incarnation {
+		if found, err := l.readAgain(st, state); err != nil {
+			return err
+		} else if !found {
 			return l.resume(st)
-		}
-		if err != nil {
-			return err
-		}
-		l.know(st, t, was)
-		if err := l.existing(t, state); err != nil {
-			return err
 		}
 	}
 	if st.header.Continues == nil {
 		t.record.UserID = firstOf(t.record.UserID, l.userOf(st))
 	}
 	heads := l.heads(st)
-	was := t.archived
-	is := st.archiveState(heads)
-	if st.bare && was.Format != "" && was.Format != is.Format {
-		is.Format, is.Title, is.Model, is.Metadata = was.Format, firstOf(was.Title, is.Title), firstOf(was.Model, is.Model), firstOf(was.Metadata, is.Metadata)
-	}
-	// Fields that the archive does not have stay unchanged.
-	is.Title = firstOf(is.Title, was.Title, st.runOf)
-	is.Model = firstOf(is.Model, was.Model)
-	is.Current = firstOf(is.Current, was.Current)
-	is.ForkedFrom = firstOf(is.ForkedFrom, was.ForkedFrom)
-	if st.header.Metadata == nil {
-		is.Metadata = was.Metadata
-	}
-	if is.Updated == 0 {
-		is.Updated = was.Updated
-	}
-	// The file of a subagent does not change what the file of the conversation states. It states the agent only if
-	// that file does not.
-	if st.last[0] < 0 && was.Format != "" {
-		metadata := is.Metadata
-		if is = was; was.Metadata == "" {
-			is.Metadata = metadata
-		}
-	}
-	if st.header.Continues != nil {
-		is = was
-	}
+	was, now := t.archived, st.archiveState(heads)
+	now.keep(&was, st)
 	// For an input that grows: a state that another reader has stored since the last round stays, unless this reader has
 	// new nodes.
-	older := is.Updated < was.Updated || slices.Contains(was.Seen, is.sum()) || st.settled != "" && st.settled != was.sum() && !st.grew
+	older := now.Updated < was.Updated || slices.Contains(was.Seen, now.sum()) || st.settled != "" && st.settled != was.sum() && !st.grew
 	st.state = was.sum()
 	known := was.Format != ""
 	saysCurrent := st.header.Current != "" || len(heads) == 0 || heads[0].name != lineage.MainBranch
-	stays := known && (is.Current == was.Current || !saysCurrent) || st.header.Current == "" && st.isEmpty(lineage.MainBranch)
+	stays := known && (now.Current == was.Current || !saysCurrent) || st.header.Current == "" && st.isEmpty(lineage.MainBranch)
 	if err := l.match(st, state, heads, older || stays); err != nil {
 		return err
 	}
-	if is.sum() != was.sum() && !older {
+	if now.sum() != was.sum() && !older {
 		if t.record.Title == was.Title { // else others have set it
-			t.record.Title = is.Title
+			t.record.Title = now.Title
 		}
 		if len(heads) > 0 && heads[0].current && heads[0].context != nil && !stays {
 			t.record.Active = heads[0].context.ID
 		}
 		if known {
-			is.Seen = append(slices.Clone(was.Seen[max(0, len(was.Seen)-maxSeen+1):]), was.sum())
+			now.Seen = append(slices.Clone(was.Seen[max(0, len(was.Seen)-maxSeen+1):]), was.sum())
 		}
-		st.state = is.sum()
-		t.record.Metadata = st.metadata(is, is.Metadata != was.Metadata || !known && st.header.Metadata != nil)
+		st.state = now.sum()
+		t.record.Metadata = st.metadata(now, now.Metadata != was.Metadata || !known && st.header.Metadata != nil)
 	}
 	if st.header.Continues == nil {
 		t.record.Metadata = addMembers(t.record.Metadata, l.options.Metadata)
 	}
 	return l.write(st)
+}
+
+// readAgain reads the stored thread of a conversation and its contexts. It returns false if the thread was deleted.
+func (l *loader) readAgain(st *loading, state backend.Reader) (found bool, err error) {
+	t := st.thread
+	stored, err := state.Thread(l.ctx, t.record.ID)
+	if errors.Is(err, lineage.ErrNotFound) || err == nil && stored.Incarnation != t.record.Incarnation {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	l.know(st, t, stored)
+	return true, l.existing(t, state)
+}
+
+// keep keeps what the archive does not state as it was.
+func (s *archiveState) keep(was *archiveState, st *loading) {
+	if st.bare && was.Format != "" && was.Format != s.Format {
+		s.Format, s.Title, s.Model, s.Metadata = was.Format, firstOf(was.Title, s.Title), firstOf(was.Model, s.Model), firstOf(was.Metadata, s.Metadata)
+	}
+	s.Title = firstOf(s.Title, was.Title, st.runOf)
+	s.Model = firstOf(s.Model, was.Model)
+	s.Current = firstOf(s.Current, was.Current)
+	s.ForkedFrom = firstOf(s.ForkedFrom, was.ForkedFrom)
+	if st.header.Metadata == nil {
+		s.Metadata = was.Metadata
+	}
+	if s.Updated == 0 {
+		s.Updated = was.Updated
+	}
+	switch {
+	case st.header.Continues != nil:
+		*s = *was
+	case st.last[0] < 0 && was.Format != "":
+		// The file of a subagent does not change what the file of the conversation states. It states the agent only if
+		// that file does not.
+		metadata := s.Metadata
+		*s = *was
+		s.Metadata = firstOf(was.Metadata, metadata)
+	}
 }
 
 // write adds the changes of the thread and its contexts to the current commit. UpdatedAt of the thread is the
@@ -160,10 +171,10 @@ func (l *loader) writeContexts(st *loading) (changed, added, whole bool, err err
 	t := st.thread
 	for _, c := range t.contexts {
 		if c.metadata != nil {
-			is := *c.was
-			is.Metadata, changed = c.metadata, true
+			now := *c.was
+			now.Metadata, changed = c.metadata, true
 			l.next.ExpectContext(c.ID, c.was)
-			l.next.StateContext(is)
+			l.next.StateContext(now)
 		}
 		switch {
 		case !c.stored:
@@ -231,9 +242,9 @@ func (st *loading) archiveState(heads []head) archiveState {
 // metadata returns the metadata of the thread with a state in it. If changed is set, the members that the archive
 // states replace those of the thread; others stay.
 func (st *loading) metadata(s archiveState, changed bool) []byte {
-	is, stated := st.thread.record.Metadata, st.header.Metadata
-	if !json.Valid(is) || !rawjson.IsObject(is) {
-		is, changed = nil, true
+	stored, stated := st.thread.record.Metadata, st.header.Metadata
+	if !json.Valid(stored) || !rawjson.IsObject(stored) {
+		stored, changed = nil, true
 	}
 	var o rawjson.Object
 	has := map[string]bool{archiveKey: true}
@@ -245,7 +256,7 @@ func (st *loading) metadata(s archiveState, changed bool) []byte {
 			}
 		}
 	}
-	for m := range rawjson.Members(is) {
+	for m := range rawjson.Members(stored) {
 		if !has[m.Key] {
 			o.Add(m)
 		}

@@ -252,8 +252,8 @@ func (g *Growing) placed() {
 	lines := linesOf(raw)
 	for _, n := range nodes {
 		if i := n.node.At.Line - lines[0].Number; i >= 0 && i < int64(len(lines)) {
-			is := n.nodes.at(n.node.index)
-			placed := PlacedNode{Node: n.node.Node, Span: n.ref(is), Kept: is.kept}
+			placement := n.nodes.at(n.node.index)
+			placed := PlacedNode{Node: n.node.Node, Span: n.ref(placement), Kept: placement.kept}
 			if c := n.node.copy; c != nil {
 				placed.Node, placed.Copied = &archive.Node{At: n.node.At, Role: n.node.Role, Body: c.Body, Type: n.node.Type, Metadata: c.Metadata}, true
 			}

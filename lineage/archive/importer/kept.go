@@ -25,12 +25,12 @@ func sameUsage(ctx context.Context, from form.Blocks) func(*place.Message, *stru
 				blocks[c.ID] = c.Block
 			}
 		}
-		is, err := answers(ctx, forms, m.Usages, blocks)
+		now, err := answers(ctx, forms, m.Usages, blocks)
 		if err != nil {
 			return false, err
 		}
 		was, err := answers(ctx, forms, version.Usages, blocks)
-		return reflect.DeepEqual(is, was), err
+		return reflect.DeepEqual(now, was), err
 	}
 }
 

@@ -204,9 +204,9 @@ func (l *loader) count(sourceID string) (again bool, err error) {
 
 // merge copies the non-zero fields of a part.
 func merge(c, part *archive.Conversation) {
-	set := func(old *string, is string) {
-		if is != "" {
-			*old = is
+	set := func(old *string, stated string) {
+		if stated != "" {
+			*old = stated
 		}
 	}
 	set(&c.Title, part.Title)

@@ -83,8 +83,8 @@ func (m *matching) inner(n *loaded) bool {
 // claim assigns to a head the context of its branch, or one that points to its message.
 func (m *matching) claim(h *head) {
 	at := m.pointOf(m.nodes.at(h.node), h)
-	if is := m.named[h.name]; is != nil {
-		is.rename(h.metadata)
+	if named := m.named[h.name]; named != nil {
+		named.rename(h.metadata)
 	}
 	switch {
 	case h.name != "":

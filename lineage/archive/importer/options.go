@@ -77,13 +77,13 @@ func buildOf() string {
 	if !ok {
 		return ""
 	}
-	is := info.Main.Version + info.Main.Sum
+	version := info.Main.Version + info.Main.Sum
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" || s.Key == "vcs.modified" {
-			is += " " + s.Value
+			version += " " + s.Value
 		}
 	}
-	return is
+	return version
 }
 
 // Line is a line of a growing input.

@@ -85,9 +85,9 @@ func (l *loader) resume(st *loading) error {
 		return err
 	}
 	for run, c := range t.held {
-		is, err := state.Context(l.ctx, c.ID)
+		stored, err := state.Context(l.ctx, c.ID)
 		switch {
-		case errors.Is(err, lineage.ErrNotFound) || err == nil && !structure.Equal(&is.Context, &c):
+		case errors.Is(err, lineage.ErrNotFound) || err == nil && !structure.Equal(&stored.Context, &c):
 			delete(t.held, run) // another import has completed the conversation
 		case err != nil:
 			return err
@@ -122,17 +122,17 @@ func (l *loader) newThread(st *loading, t *threadState, state backend.Reader) er
 		main.Overrides.Model = &st.header.Model
 	}
 	t.contexts, t.main = []*contextState{main}, main.ID
-	is := &t.record
-	is.ID, is.SourceID, is.UserID, is.CreatedAt, is.Active = main.Thread, st.header.SourceID, l.userOf(st), created, main.ID
+	record := &t.record
+	record.ID, record.SourceID, record.UserID, record.CreatedAt, record.Active = main.Thread, st.header.SourceID, l.userOf(st), created, main.ID
 	of := l.threadOf(st.header.ForkedFrom)
-	if st.header.ForkedFrom == "" || of == is.ID {
+	if st.header.ForkedFrom == "" || of == record.ID {
 		of = st.copiedFrom
 	}
 	if of.IsZero() {
 		return nil
 	}
 	from, err := state.Thread(l.ctx, of)
-	if errors.Is(err, lineage.ErrNotFound) || err == nil && from.UserID != is.UserID {
+	if errors.Is(err, lineage.ErrNotFound) || err == nil && from.UserID != record.UserID {
 		return nil
 	}
 	if err != nil {
@@ -163,8 +163,8 @@ func (l *loader) addThread(t *threadState) {
 		return
 	}
 	t.stage = inCommit
-	is := l.next.NewThread(write.Thread{SourceID: t.record.SourceID, UserID: t.record.UserID, CreatedAt: t.record.CreatedAt, UpdatedAt: t.record.CreatedAt})
-	t.record.Incarnation, t.record.UpdatedAt = is.Incarnation, is.UpdatedAt
+	created := l.next.NewThread(write.Thread{SourceID: t.record.SourceID, UserID: t.record.UserID, CreatedAt: t.record.CreatedAt, UpdatedAt: t.record.CreatedAt})
+	t.record.Incarnation, t.record.UpdatedAt = created.Incarnation, created.UpdatedAt
 	l.next.added.conversations++
 }
 
@@ -199,12 +199,12 @@ func (l *loader) existing(t *threadState, state backend.Reader) error {
 			t.stale = append(t.stale, c.ID)
 			continue
 		}
-		is := &contextState{Context: write.Context{ID: c.ID, Tip: c.Tip}, branch: names[c.ID], aside: meta.Aside, stored: true, old: c.Tip}
-		if is.branch != "" && len(c.Metadata) > 0 {
+		known := &contextState{Context: write.Context{ID: c.ID, Tip: c.Tip}, branch: names[c.ID], aside: meta.Aside, stored: true, old: c.Tip}
+		if known.branch != "" && len(c.Metadata) > 0 {
 			own := c.Context
-			is.was = &own
+			known.was = &own
 		}
-		t.contexts = append(t.contexts, is)
+		t.contexts = append(t.contexts, known)
 	}
 	return nil
 }

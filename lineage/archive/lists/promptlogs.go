@@ -124,7 +124,7 @@ func promptNodes(prompt []byte, answers *pastAnswers, at archive.Position) []arc
 			continue
 		}
 		n := archive.Node{Role: "user", Body: part, Type: content.TypeText, At: at}
-		if answers.begin(part) {
+		if answers.repeatedBy(part) {
 			n.Role = "assistant"
 		}
 		nodes = append(nodes, n)
@@ -136,28 +136,29 @@ func promptNodes(prompt []byte, answers *pastAnswers, at archive.Position) []arc
 }
 
 // pastAnswers recognises earlier answers in requests, where their whitespace and end may differ.
-type pastAnswers struct{ said []string }
+type pastAnswers struct{ starts []string }
 
-// telling is the length of the start of an answer that is compared.
-const telling = 80
+// comparedStart is the number of bytes at the start of an answer that are compared.
+const comparedStart = 80
 
 func (p *pastAnswers) add(answer []byte) {
-	if s := squeezed(answer); s != "" {
-		p.said = append(p.said, s)
+	if start := squeezed(answer); start != "" {
+		p.starts = append(p.starts, start)
 	}
 }
 
-func (p *pastAnswers) begin(part []byte) bool {
+// repeatedBy reports whether a part of a request begins as an answer does.
+func (p *pastAnswers) repeatedBy(part []byte) bool {
 	s := squeezed(part)
-	return slices.ContainsFunc(p.said, func(answer string) bool { return strings.HasPrefix(s, answer) })
+	return slices.ContainsFunc(p.starts, func(start string) bool { return strings.HasPrefix(s, start) })
 }
 
 // squeezed returns the start of a text without whitespace.
 func squeezed(text []byte) string {
 	var b strings.Builder
 	for word := range bytes.FieldsSeq(text) {
-		b.Write(word[:min(len(word), telling-b.Len())])
-		if b.Len() >= telling {
+		b.Write(word[:min(len(word), comparedStart-b.Len())])
+		if b.Len() >= comparedStart {
 			break
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // Listings that start after an existing, a deleted or a missing thing.
 
-// some returns a few members of a list, to bound the number of continued listings.
+// some returns at most three members of a list, to bound the number of continued listings.
 func some[T any](all []T) []T {
 	if len(all) <= 3 {
 		return all
@@ -18,7 +18,7 @@ func some[T any](all []T) []T {
 	return []T{all[0], all[len(all)/2], all[len(all)-1]}
 }
 
-// several is some for lists that are combined with another list.
+// several returns at most eight members of a list, for lists that are combined with another list.
 func several[T any](all []T) []T {
 	const most = 8
 	if len(all) <= most {

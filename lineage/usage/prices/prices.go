@@ -131,7 +131,7 @@ func (t *Table) search(named, model string) *offer {
 // model finds a model of a provider, also among the models of other providers that it offers.
 func (t *Table) model(p *provider, model string) *offer {
 	for _, o := range t.offers(p) {
-		if o.is(model) {
+		if o.matches(model) {
 			return o
 		}
 	}
@@ -141,7 +141,7 @@ func (t *Table) model(p *provider, model string) *offer {
 				continue
 			}
 			for _, o := range t.offers(other) {
-				if o.is(model) {
+				if o.matches(model) {
 					return o
 				}
 			}

@@ -63,10 +63,10 @@ func (t *Table) load(p *provider) (err error) {
 	}
 	for _, m := range models {
 		o := &offer{of: p}
-		if o.is, err = readMatch(m.Match, 0); err == nil {
+		if o.matches, err = readMatch(m.Match, 0); err == nil {
 			o.prices, err = t.periods(m.Prices)
 		}
-		if err == nil && o.is == nil {
+		if err == nil && o.matches == nil {
 			err = fmt.Errorf("%w: no match", ErrInvalid)
 		}
 		if err != nil {
@@ -127,9 +127,9 @@ func (t *Table) periods(raw json.RawMessage) ([]period, error) {
 }
 
 // onQuarter records whether a change of prices is at a quarter of an hour.
-func (t *Table) onQuarter(is bool) {
+func (t *Table) onQuarter(exact bool) {
 	if !t.lazy {
-		t.quarters = t.quarters && is
+		t.quarters = t.quarters && exact
 	}
 }
 
@@ -260,9 +260,9 @@ func readMatches(and bool, raw json.RawMessage, depth int) (matcher, error) {
 }
 
 func textMatch(kind, text string) (matcher, error) {
-	folded := func(is func(s, part string) bool) matcher {
+	folded := func(compare func(s, part string) bool) matcher {
 		text := strings.ToLower(text)
-		return func(name string) bool { return is(strings.ToLower(name), text) }
+		return func(name string) bool { return compare(strings.ToLower(name), text) }
 	}
 	switch kind {
 	case "equals":
@@ -275,7 +275,7 @@ func textMatch(kind, text string) (matcher, error) {
 		return folded(strings.Contains), nil
 	}
 	// Some published expressions start with a negative lookahead, which Go does not support.
-	if rest, is := strings.CutPrefix(text, "^(?!"); is {
+	if rest, ok := strings.CutPrefix(text, "^(?!"); ok {
 		if end := groupEnd(rest); end >= 0 {
 			not, err := regexp.Compile("^(?:" + rest[:end] + ")")
 			if err != nil {

@@ -214,7 +214,7 @@ func DepthsOf(links []Link) (map[string]int, error) {
 	return depths, err
 }
 
-// depthsOf is DepthsOf. loose has the messages whose chains begin with one whose parent is not in links.
+// depthsOf is DepthsOf. loose are the messages whose chains do not reach a root, because a parent is not in links.
 func depthsOf(links []Link) (depths map[string]int, loose map[string]bool, err error) {
 	parents := make(map[string]string, len(links))
 	for _, l := range links {

@@ -49,11 +49,11 @@ func StoreNamed(dir string, create bool) (string, error) {
 	if err := NotAFile(dir); err != nil {
 		return "", err
 	}
-	is, err := embedded.IsStore(dir)
+	isStore, err := embedded.IsStore(dir)
 	if err != nil {
 		return "", fmt.Errorf("store %s: %w", dir, err)
 	}
-	if is || create {
+	if isStore || create {
 		return dir, nil
 	}
 	if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
@@ -87,6 +87,6 @@ func NotAFile(dir string) error {
 
 // IsStore reports whether a directory looks like a store.
 func IsStore(dir string) bool {
-	is, _ := embedded.IsStore(dir)
-	return is
+	isStore, _ := embedded.IsStore(dir)
+	return isStore
 }

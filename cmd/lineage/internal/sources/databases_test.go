@@ -86,7 +86,7 @@ func (d *databases) rows(path string) (rows []string, recorded int64) {
 		require.True(d.t, json.Valid([]byte(line)), line)
 		rows = append(rows, strings.TrimSuffix(line, "\n"))
 	}
-	return rows, s.Is.Lines
+	return rows, s.Recorded.Lines
 }
 
 // The sessions of Crush are found by its list of projects, and the last state of each of their rows is kept.

@@ -172,14 +172,14 @@ func exportSite(ctx context.Context, s *app.Session, o *exportOptions, options e
 	if options.Scope.Context != nil {
 		return app.Hint(app.Usagef("a folder of pages has threads, and no context"), "end --output in .html for one page")
 	}
-	is, err := export.WriteSite(ctx, s.Store, o.to, options)
+	site, err := export.WriteSite(ctx, s.Store, o.to, options)
 	if errors.Is(err, lineage.ErrExists) {
 		return app.Hint(fmt.Errorf("%s: %w", o.to, err), "name a new folder, or end --output in .html for one page")
 	}
 	if err != nil {
 		return err
 	}
-	r := records.Exported{File: o.to, Format: string(export.HTML), Bytes: is.Bytes, Conversations: is.Conversations}
+	r := records.Exported{File: o.to, Format: string(export.HTML), Bytes: site.Bytes, Conversations: site.Conversations}
 	return s.Print(&r, "wrote %s as %s, %s, %s\n", r.File, r.Format, amount.Plural(r.Conversations, "conversation"), amount.Bytes(r.Bytes))
 }
 

@@ -99,7 +99,7 @@ func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*fol
 				return nil, err
 			}
 			exact = append(exact, source)
-		case threadOf != "" && source.Is.Session == threadOf, strings.HasSuffix(path, end), strings.HasSuffix("/"+database, end):
+		case threadOf != "" && source.Recorded.Session == threadOf, strings.HasSuffix(path, end), strings.HasSuffix("/"+database, end):
 			found, damaged = append(found, source), errors.Join(damaged, err)
 		}
 	}

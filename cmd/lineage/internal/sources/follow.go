@@ -187,37 +187,37 @@ func firstOf(all []follow.Listing, i int) bool {
 func printFollowed(a *app.App, all []follow.Listing) error {
 	l := a.List("AGENT", "STATE", "FILES", "SIZE", "UNREAD", "GONE", "FOLDER")
 	for i := range all {
-		is := &all[i]
+		listing := &all[i]
 		r := &records.Agent{
-			Agent: is.Agent.Name, Path: is.Path, State: string(is.State), Verified: is.Tried, Files: is.Files, Bytes: is.Bytes,
-			Unread: is.Unread, LeftOut: is.LeftOut, Gone: is.Gone, Soon: is.Soon, Problems: []records.Problem{},
+			Agent: listing.Agent.Name, Path: listing.Path, State: string(listing.State), Verified: listing.Tried, Files: listing.Files, Bytes: listing.Bytes,
+			Unread: listing.Unread, LeftOut: listing.LeftOut, Gone: listing.Gone, Soon: listing.Soon, Problems: []records.Problem{},
 		}
-		for _, p := range is.Problems {
+		for _, p := range listing.Problems {
 			r.Problems = append(r.Problems, records.Problem(p))
 		}
 		state := r.State
-		if is.State == follow.Followed && is.Agent.Name != "" && is.Tried == "" {
+		if listing.State == follow.Followed && listing.Agent.Name != "" && listing.Tried == "" {
 			state += ", unverified"
 		}
-		name := is.Agent.Title
+		name := listing.Agent.Title
 		if name == "" {
 			name = "folder"
 		}
-		if is.State == follow.NotThere && !a.JSON && !firstOf(all, i) {
+		if listing.State == follow.NotThere && !a.JSON && !firstOf(all, i) {
 			continue
 		}
-		l.Add(r, app.PlainCell(name), app.PlainCell(state), app.CountCell(uint64(is.Files)), app.SizeCell(uint64(is.Bytes)), app.CountCell(uint64(is.Unread)), app.CountCell(uint64(is.Gone)), app.PlainCell(is.Path))
+		l.Add(r, app.PlainCell(name), app.PlainCell(state), app.CountCell(uint64(listing.Files)), app.SizeCell(uint64(listing.Bytes)), app.CountCell(uint64(listing.Unread)), app.CountCell(uint64(listing.Gone)), app.PlainCell(listing.Path))
 	}
 	if err := l.End(""); err != nil || a.JSON {
 		return err
 	}
 	for i := range all {
-		is := &all[i]
-		if is.Soon > 0 {
-			a.Printf("%s deletes sessions %s after their last change: %s within a week\n", is.Agent.Title, amount.Plural(int(is.Keeps.Hours()/24), "day"), amount.Count(is.Soon))
+		listing := &all[i]
+		if listing.Soon > 0 {
+			a.Printf("%s deletes sessions %s after their last change: %s within a week\n", listing.Agent.Title, amount.Plural(int(listing.Keeps.Hours()/24), "day"), amount.Count(listing.Soon))
 		}
 		var lines []string
-		for _, p := range is.Problems {
+		for _, p := range listing.Problems {
 			line := screen.Line(p.Path) + ": "
 			if p.Skipped > 0 {
 				line += amount.Plural(p.Skipped, "item") + " left out: "
