@@ -15,7 +15,6 @@ import (
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
-	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -526,23 +525,30 @@ func (e *Engine) Outcome(ctx context.Context, o backend.Once) (r backend.Receipt
 	if err := o.Valid(); err != nil {
 		return r, err
 	}
-	n := need{Need: read.Need{Keys: [][]byte{keys.Of(keys.TableRequests, o.Session[:]), keys.Of(keys.TableRequests)}}}
-	return latest(ctx, e, n, func(t *table) (backend.Receipt, error) {
-		number, err := applied(t, &o, func(c backend.Cursor) error { return e.log.checkCursor(ctx, c) })
-		if err == nil && number == 0 {
-			err = fmt.Errorf("request %d of session %x: %w", o.Sequence, o.Session, backend.ErrNotFound)
-		}
-		if err != nil {
-			return backend.Receipt{}, err
-		}
-		at, err := e.log.cursorOf(ctx, number)
-		if err == nil && e.o.Durability == backend.Full {
-			if err = e.flush(ctx, t.cache, t.state.head); errors.Is(err, errDiverged) {
-				err = errGone // so that it is looked up again
-			}
-		}
-		return backend.Receipt{Cursor: at, Repeated: true}, err
+	n := keysNeed(keys.Of(keys.TableRequests, o.Session[:]), keys.Of(keys.TableRequests))
+	err = e.withTable(ctx, n, func(t *table) error {
+		r, err = e.outcome(ctx, t, o)
+		return err
 	})
+	return r, err
+}
+
+// outcome looks up a request in a state.
+func (e *Engine) outcome(ctx context.Context, t *table, o backend.Once) (backend.Receipt, error) {
+	number, err := applied(t, &o, func(c backend.Cursor) error { return e.log.checkCursor(ctx, c) })
+	if err == nil && number == 0 {
+		err = fmt.Errorf("request %d of session %x: %w", o.Sequence, o.Session, backend.ErrNotFound)
+	}
+	if err != nil {
+		return backend.Receipt{}, err
+	}
+	at, err := e.log.cursorOf(ctx, number)
+	if err == nil && e.o.Durability == backend.Full {
+		if err = e.flush(ctx, t.cache, t.state.head); errors.Is(err, errDiverged) {
+			err = errGone // so that it is looked up again
+		}
+	}
+	return backend.Receipt{Cursor: at, Repeated: true}, err
 }
 
 // Forget implements backend.Engine.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/lineage-store/lineage/internal/resume"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/postgres/internal/searchindex"
 	"github.com/lineage-store/lineage/structure"
@@ -43,7 +44,9 @@ const MaxName = 200
 
 // Engine is an open store. It is safe for concurrent use.
 type Engine struct {
-	*readers // of the latest state
+	// Of the latest state.
+	answers
+	resume.Sequences
 
 	log    *log
 	o      Options
@@ -128,7 +131,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 	}
 	connections := pool.Stat().MaxConns()
 	e := &Engine{log: &log{pool: pool, flushing: newShare(connections - 1), store: keyOf(o.Store)}, o: o, searching: newShare(connections / 2), shared: shared, queue: make(chan *pending, mostGathered), stopped: make(chan struct{})}
-	e.readers = newReaders(e)
+	e.answers, e.Sequences = answers{e}, e.sequences(need{})
 	e.search = searchindex.New(searchServer{e}, e.log.store)
 	e.judging = newJudging(&e.log.clock)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
@@ -184,6 +187,14 @@ func (e *Engine) begin() error {
 	}
 	e.going.Add(1)
 	return nil
+}
+
+// ended returns errClosed for the error of a call that Close ended.
+func (e *Engine) ended(err error) error {
+	if err != nil && e.closed.Load() {
+		return errClosed
+	}
+	return err
 }
 
 var errClosed = fmt.Errorf("store: %w", backend.ErrClosed)

@@ -206,11 +206,11 @@ func (e *Engine) commits(ctx context.Context, rows []row, filter *live.Set, afte
 			all = append(all, c)
 		}
 	}
-	_, err = latest(ctx, e, need{}, func(t *table) (struct{}, error) {
+	err = e.withTable(ctx, need{}, func(t *table) error {
 		if t.state.epoch != epoch {
-			return struct{}{}, errCollected
+			return errCollected
 		}
-		return struct{}{}, t.stripErased(ctx, all)
+		return t.stripErased(ctx, all)
 	})
 	return all, rows, err
 }

@@ -14,7 +14,7 @@ var _ backend.ThreadsAhead = (*snapshot)(nil)
 
 // ThreadsAhead implements backend.ThreadsAhead. Later reads of the snapshot find here what it has read.
 func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) error {
-	t, err := s.at(ctx, need{})
+	t, err := s.table(ctx, need{})
 	if err != nil {
 		return err
 	}
