@@ -265,8 +265,9 @@ func (e *Engine) beginRow(ctx context.Context, batch []*pending) (*table, *write
 	if warm == nil || e.contended > 0 || warm.cache != e.cache.Load() {
 		return e.lock(ctx, batch)
 	}
-	warm.ctx, warm.absent = ctx, make(map[string]struct{})
+	warm.ctx = ctx
 	e.judging.begin(warm)
+	warm.added.absent = make(map[string]struct{})
 	return warm, nil, e.judging.prefetch(ctx, batch)
 }
 
@@ -308,7 +309,7 @@ func (e *Engine) judgeBatch(batch []*pending) (done, rest []*pending, full, refu
 func (e *Engine) writeJudged(ctx context.Context, table *table, t *writeTx, full, refused bool) error {
 	r, before := e.judging.row, table.state.head
 	switch {
-	case t == nil && len(table.absent) > 0 && (refused || r.count == 0):
+	case t == nil && len(table.added.absent) > 0 && (refused || r.count == 0):
 		return errBehind
 	case r.count == 0 && t == nil:
 		return withRetry(ctx, func(ctx context.Context) error { return e.log.requireHead(ctx, before) })
@@ -403,11 +404,10 @@ func (e *Engine) advance(t *table, before state, r *row, full bool) {
 	if r.count > 0 {
 		after = before.after(r)
 	}
-	changed := t.contextsChanged()
-	size := t.overlay.Bytes()
+	changed := t.added.contexts()
 	t.settle(after, r.entries)
 	t.fetch = func(ctx context.Context, n need) (found, error) { return e.log.at(ctx, t.state.head, n) }
-	if t.bytes += size; len(t.values) < mostWarm && t.bytes < mostWarmBytes {
+	if len(t.fetched.recent.values) < mostWarm && t.settled < mostWarmBytes {
 		e.warm = t
 	}
 	e.head = after.head

@@ -112,17 +112,6 @@ func (c *cache) putEntry(key, value []byte, at uint64) {
 	}
 }
 
-// contextsChanged returns the contexts that the batch changed.
-func (t *table) contextsChanged() (ids []structure.ContextID) {
-	for _, table := range []byte{keys.TableContext, keys.TableTip} {
-		prefix := []byte{table}
-		for at := t.overlay.Latest().Seek(prefix); at.Valid() && at.Key()[0] == table; at.Next() {
-			ids = append(ids, structure.ContextID(at.Key()[1:]))
-		}
-	}
-	return ids
-}
-
 // remember caches contexts as they are in a table, for the commits that continue from them.
 func (c *cache) remember(ids []structure.ContextID, t *table) {
 	for _, id := range ids {

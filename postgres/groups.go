@@ -212,7 +212,7 @@ func (m *output) fold(t *table, spans []index.Entry) error {
 		return err
 	}
 	for _, k := range n.Keys {
-		v, known := t.values[string(k)]
+		v, known := t.fetched.value(k)
 		if !known {
 			return fmt.Errorf("the span %x was not read", k)
 		}
@@ -244,24 +244,7 @@ func earlier(key []byte) iter.Seq[[]byte] {
 	}
 }
 
-// afterLastSpan reports whether a key is known to be after the last span of its run.
-func (t *table) afterLastSpan(key []byte) bool {
-	if !isSpan(key) {
-		return false
-	}
-	if u := t.state.unfolded.spansOf(key); len(u) > 0 {
-		return bytes.Compare(key, u[len(u)-1].Key) > 0
-	}
-	last, known := t.lasts[string(key[:spanPrefix])]
-	return known && bytes.Compare(key, last.Key) > 0
-}
-
 // ofRun reports whether a range has the spans of a run.
 func ofRun(r read.Range) bool {
 	return len(r.From) == spanPrefix && r.From[0] == keys.TableSpan && bytes.Equal(r.To, keys.PrefixEnd(r.From))
-}
-
-// unfoldedLast reports whether what is unfolded has the last entry of a range.
-func (t *table) unfoldedLast(r read.Range) bool {
-	return ofRun(r) && len(t.state.unfolded.spansOf(r.From)) > 0
 }

@@ -52,7 +52,8 @@ func (e *Engine) latest(ctx context.Context, n need) (*table, error) {
 		e.cache.CompareAndSwap(was, c)
 	}
 	t := e.table(ctx, c, st)
-	return t, t.take(n, f)
+	t.take(n, f)
+	return t, nil
 }
 
 // Snapshot implements backend.Engine.

@@ -55,7 +55,7 @@ func (s *snapshot) table(ctx context.Context, n need) (*table, error) {
 	if t == nil { // as in snapshots of callers, which many goroutines read
 		t = s.engine.table(ctx, s.cache, s.state)
 		if a := s.ahead.Load(); a != nil {
-			t.older.values, t.older.ranges = a.values, a.ranges
+			t.fetched.older = a.fetched.recent
 		}
 	} else {
 		s.first = nil

@@ -44,15 +44,14 @@ func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) e
 		n.pages = append(n.pages, page{read.Under(keys.Branch(id, "")), firstPage, false})
 	}
 	f, err := t.fetch(ctx, n)
-	if err == nil {
-		err = t.take(n, f)
-	}
 	if err != nil {
 		return err
 	}
+	t.take(n, f)
 	for i, p := range f.pages {
 		if !p.more { // those of others are read when they are asked for
-			t.ranges = append(t.ranges, fetchedRange{n.pages[i].Range, inRange(p.entries, n.pages[i].From, n.pages[i].To)})
+			r := n.pages[i].Range
+			t.fetched.recent.ranges = append(t.fetched.recent.ranges, fetchedRange{r, inRange(p.entries, r.From, r.To)})
 		}
 	}
 	n = need{}

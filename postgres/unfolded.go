@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sort"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/read"
@@ -39,14 +38,6 @@ type unfolded struct {
 	changes int           // the number of rows of the log that brought them
 }
 
-// search returns the index of the first entry at or after a key.
-func (u *unfolded) search(key []byte) int {
-	if u == nil {
-		return 0
-	}
-	return sort.Search(len(u.entries), func(i int) bool { return bytes.Compare(u.entries[i].Key, key) >= 0 })
-}
-
 // between returns the entries with from <= key < to; a nil to has no end.
 func (u *unfolded) between(from, to []byte) []index.Entry {
 	if u == nil {
@@ -54,14 +45,17 @@ func (u *unfolded) between(from, to []byte) []index.Entry {
 	}
 	end := len(u.entries)
 	if to != nil {
-		end = u.search(to)
+		end = seek(u.entries, to)
 	}
-	return u.entries[min(u.search(from), end):end]
+	return u.entries[min(seek(u.entries, from), end):end]
 }
 
 // get returns the value of a key; ok with a nil value is a deletion.
 func (u *unfolded) get(key []byte) (value []byte, ok bool) {
-	if i := u.search(key); u != nil && i < len(u.entries) && bytes.Equal(u.entries[i].Key, key) {
+	if u == nil {
+		return nil, false
+	}
+	if i := seek(u.entries, key); i < len(u.entries) && bytes.Equal(u.entries[i].Key, key) {
 		return u.entries[i].Value, true
 	}
 	return nil, false
@@ -79,7 +73,7 @@ func (u *unfolded) with(later []index.Entry, size, changes int) *unfolded {
 	}
 	all := make([]index.Entry, 0, len(was)+len(later))
 	for _, e := range later {
-		i := sort.Search(len(was), func(i int) bool { return bytes.Compare(was[i].Key, e.Key) >= 0 })
+		i := seek(was, e.Key)
 		all = append(all, was[:i]...)
 		if was = was[i:]; len(was) > 0 && bytes.Equal(was[0].Key, e.Key) {
 			was = was[1:]
@@ -181,8 +175,7 @@ type output struct {
 // unfolded, it folds.
 func (j *judging) output(number uint64, fold bool) (m output, err error) {
 	var later []index.Entry
-	for at := j.table.overlay.Latest().Seek(nil); at.Valid(); at.Next() {
-		e := index.Entry{Key: at.Key(), Value: at.Value()}
+	for e := range j.table.added.all() {
 		if !foldsLater(e.Key) {
 			m.add(j.table, e)
 		} else if v, known := j.table.look(e.Key); e.Value != nil || !known || v != nil {
