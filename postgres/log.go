@@ -419,6 +419,17 @@ func (t *writeTx) append(ctx context.Context, r *row, d backend.Durability) erro
 	return t.commit(ctx, &b)
 }
 
+// write is append until the outcome is known. See log.write. h is the head before the row.
+func (t *writeTx) write(ctx context.Context, h head, r *row, d backend.Durability) error {
+	limited, cancel := context.WithTimeout(ctx, writeTime)
+	err := t.append(limited, r, d)
+	cancel()
+	if err == nil || !mayHaveWritten(err) && !isTransient(err) {
+		return explain(err)
+	}
+	return t.log.resolve(ctx, h, r, d, err)
+}
+
 // rollback ends the transaction. After append it only releases the connection.
 func (t *writeTx) rollback() {
 	if t == nil || t.conn == nil {

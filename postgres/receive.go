@@ -114,9 +114,9 @@ func (e *Engine) receiveOnce(ctx context.Context, r *row) (err error) {
 		return err
 	}
 	// A lost row and another with fewer commits have the same id.
-	if err := e.writeRow(ctx, t, before.head, r, backend.Full); err != nil {
+	if err := t.write(ctx, before.head, r, backend.Full); err != nil {
 		return err
 	}
-	e.advance(table, before, r, true)
+	e.advance(table, r, true)
 	return nil
 }
