@@ -3,9 +3,11 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // attempt is one attempt to write commits as a row of the log.
@@ -76,7 +78,7 @@ func (a *attempt) begin(ctx context.Context) (err error) {
 // addLate adds the commits that came since the batch was gathered, and reads what judging them reads.
 func (a *attempt) addLate(ctx context.Context) error {
 	n := len(a.batch)
-	a.batch = a.addQueued(a.batch)
+	a.batch = a.queue.addTo(a.batch)
 	late := claim(a.batch[n:])
 	a.batch = a.batch[:n+len(late)]
 	if len(late) == 0 {
@@ -170,15 +172,27 @@ func (e *Engine) advance(t *table, r *row, full bool) {
 	e.pruneLater(r)
 }
 
-// asBehind returns errBehind for a state that can no longer be read.
-func asBehind(err error) error {
-	if errors.Is(err, errGone) {
-		return fmt.Errorf("%w: %w", errBehind, err)
-	}
-	return err
-}
-
 // isServerError reports whether an error in judging is of the server or the store, and not of the commit.
 func isServerError(err error) bool {
 	return err != nil && (errors.Is(err, errBehind) || errors.Is(err, errGone) || errors.Is(err, backend.ErrCorrupt) || isTransient(err) || sqlState(err) != "")
+}
+
+// remember caches contexts as they are in a table, for the commits that continue from them.
+func (c *cache) remember(ids []structure.ContextID, t *table) {
+	for _, id := range ids {
+		v, known := t.look(keys.Of(keys.TableContext, id[:]))
+		if _, tip := t.look(keys.Of(keys.TableTip, id[:])); !known || !tip {
+			continue
+		}
+		if v == nil {
+			c.contexts.Set(id, backend.Context{})
+			continue
+		}
+		if current, err := read.ContextOf(read.GetterFunc(func(key []byte) ([]byte, bool, error) {
+			v, _ := t.look(key)
+			return v, v != nil, nil
+		}), id, v); err == nil {
+			c.contexts.Set(id, current)
+		}
+	}
 }

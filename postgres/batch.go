@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// mostGathered is the largest number of commits in a row.
-const mostGathered = 256
 
 // Apply implements backend.Engine. Commits that arrive during a batch share the next.
 func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
@@ -91,39 +87,16 @@ func (e *Engine) lead() {
 	}
 }
 
-// gather adds the waiting commits. Callers who were just answered may have another commit, so they
-// run first.
-func (e *Engine) gather(batch []*pending) []*pending {
-	for range 2 {
-		runtime.Gosched()
-		batch = e.addQueued(batch)
-	}
-	return batch
-}
-
-// addQueued adds the commits in the queue.
-func (e *Engine) addQueued(batch []*pending) []*pending {
-	for len(batch) < mostGathered {
-		select {
-		case p := <-e.queue:
-			batch = append(batch, p)
-		default:
-			return batch
-		}
-	}
-	return batch
-}
-
 // commitBatch commits a batch and what waits, and returns what did not fit into the row.
 func (e *Engine) commitBatch(batch []*pending) (rest []*pending) {
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	claimed := claim(e.gather(batch))
+	claimed := claim(e.queue.gather(batch))
 	if len(claimed) == 0 {
 		return nil
 	}
 	done, rest := e.commitAsRow(claimed, true)
-	e.answer(done)
+	e.answering.answer(done)
 	for _, p := range rest {
 		p.claimed.Store(false)
 	}

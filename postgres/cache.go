@@ -111,23 +111,3 @@ func (c *cache) putEntry(key, value []byte, at uint64) {
 		c.put(string(key), fixedEntry{value, at}, len(value))
 	}
 }
-
-// remember caches contexts as they are in a table, for the commits that continue from them.
-func (c *cache) remember(ids []structure.ContextID, t *table) {
-	for _, id := range ids {
-		v, known := t.look(keys.Of(keys.TableContext, id[:]))
-		if _, tip := t.look(keys.Of(keys.TableTip, id[:])); !known || !tip {
-			continue
-		}
-		if v == nil {
-			c.contexts.Set(id, backend.Context{})
-			continue
-		}
-		if current, err := read.ContextOf(read.GetterFunc(func(key []byte) ([]byte, bool, error) {
-			v, _ := t.look(key)
-			return v, v != nil, nil
-		}), id, v); err == nil {
-			c.contexts.Set(id, current)
-		}
-	}
-}

@@ -53,28 +53,6 @@ func (t *table) Object(r read.Reader, key []byte) (structure.Record, keys.Place,
 	return record, p, true, err
 }
 
-// hasRow reports whether a row of the log was fetched or is cached.
-func (t *table) hasRow(first uint64) bool {
-	_, known := t.known(first)
-	_, fetched := t.rows.fetched[first]
-	return known || fetched
-}
-
-// known returns the commits of a row of the log, if they are here. While rows may have what a collection removed, the cache is
-// not used: later states read the row without that.
-func (t *table) known(first uint64) ([]embedded.Sequenced, bool) {
-	if own, ok := t.added.commitsOf(first); ok {
-		return own, true
-	}
-	if t.rows.current != nil && t.rows.current.first == first {
-		return t.rows.current.commits, true
-	}
-	if t.state.collecting {
-		return nil, false
-	}
-	return t.cache.row(first)
-}
-
 // commits returns the commits of a row of the log.
 func (t *table) commits(first uint64) ([]embedded.Sequenced, error) {
 	if commits, ok := t.known(first); ok {

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,44 +12,6 @@ import (
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
-
-// state is a state of the store: the one after a row of the log, in an epoch.
-type state struct {
-	head
-	counts     index.Counts
-	folded     uint64 // the last commit that folded
-	unfolded   *unfolded
-	collecting bool   // rows of the log may have what a collection removed
-	forgets    uint64 // how often sessions were forgotten
-	unfilled   bool   // there are no entries, but commits
-}
-
-// known is a state that was read before.
-type known struct {
-	head
-	counts   index.Counts
-	folded   uint64
-	unfolded *unfolded
-}
-
-func (s *state) known() known { return known{s.head, s.counts, s.folded, s.unfolded} }
-
-func (k known) state() state {
-	return state{head: k.head, counts: k.counts, folded: k.folded, unfolded: k.unfolded}
-}
-
-// after returns the state that a row makes.
-func (s state) after(r *row) state {
-	s.head, s.counts, s.folded, s.unfolded = s.head.after(r), r.counts, r.folded, r.unfolded
-	return s
-}
-
-// errUnfilled is returned for a store whose entries have to be made from the log first.
-var errUnfilled = errors.New("the store of an earlier version has no entries")
-
-func (s *state) of(store [16]byte) index.State {
-	return index.State{Store: store, Number: s.Number, ID: s.ID, Since: s.first, Counts: s.counts}
-}
 
 // need is what is read from the server at once.
 type need struct {
@@ -144,9 +105,6 @@ ORDER BY key DESC LIMIT $6`
 WHERE before < $4 ORDER BY i`
 )
 
-// errGone is returned if a state can no longer be read: there was a collection, the server lost it, or its versions were pruned.
-var errGone = fmt.Errorf("the state is gone: %w", backend.ErrExpired)
-
 // queue adds the statements that read as of a state.
 func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *found) {
 	store, e, age := l.store, int64(epoch), -number
@@ -233,14 +191,6 @@ func (p *foundPage) add(key, value []byte, descending bool) error {
 	return err
 }
 
-// present returns a value that is not nil.
-func present(value []byte) []byte {
-	if value == nil {
-		return []byte{}
-	}
-	return value
-}
-
 func bounds(ranges []read.Range) (low, to [][]byte) {
 	for _, r := range ranges {
 		l, h := storedBounds(r.From, r.To)
@@ -315,14 +265,6 @@ func (l *log) readState(k known, withChanges bool, st *state, horizon *uint64, t
 		st.first, st.Cursor, *horizon = uint64(*first), backend.Cursor{Number: uint64(*n), ID: uint64(*id)}, uint64(*gone)
 		return decodeCounts(counts, &st.counts)
 	}
-}
-
-func encodeCounts(c index.Counts) []byte {
-	b := make([]byte, 0, 8*len(c))
-	for _, n := range c {
-		b = binary.LittleEndian.AppendUint64(b, n)
-	}
-	return b
 }
 
 // unlimited is the number of a state that is read without a limit: all versions in the snapshot of the server count.

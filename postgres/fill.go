@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/internal/embedded/read"
-	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -102,7 +100,7 @@ func (f *filling) fillNext(ctx context.Context, number uint64) (more bool, err e
 	}
 	st.head = st.head.after(last)
 	st.counts = f.judging.counts.Values()
-	out, err := f.judging.output(st.Number, true)
+	out, err := newOutput(f.judging.table, st.Number, true)
 	if err != nil {
 		return false, err
 	}
@@ -231,16 +229,6 @@ func (s *served) begin(ctx context.Context, epoch uint64) (is state, fetch func(
 	return is, s.t.read, send(ctx, conn, &b)
 }
 
-func decodeCounts(b []byte, into *index.Counts) error {
-	if len(b) != 8*len(into) {
-		return &backend.CorruptError{File: "lineage_head", What: "the counts"}
-	}
-	for i := range into {
-		into[i] = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	return nil
-}
-
 func (s *served) end(ctx context.Context, st state, entries []version) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
@@ -292,16 +280,4 @@ func (e *Engine) fill(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("prepare the store: it changed %d times: %w", mostRetries, backend.ErrConflict)
-}
-
-// before returns the row before the one with a commit.
-func (l *log) before(ctx context.Context, number, epoch uint64) (h head, err error) {
-	err = withRetry(ctx, func(ctx context.Context) error {
-		if h, err = l.lastRow(ctx, number); err == nil && h.first > 0 && h.Number >= number {
-			h, err = l.lastRow(ctx, h.first-1)
-		}
-		h.epoch = epoch
-		return err
-	})
-	return h, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"sync"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -15,83 +14,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// durable is the last commit that is known to be durable: a synced write of this handle began after
-// it saw the commit. It belongs to one history.
-type durable struct {
-	mu sync.Mutex
-	to backend.Cursor
-}
-
-func (d *durable) at() backend.Cursor {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.to
-}
-
-func (d *durable) advance(at backend.Cursor) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if at.Number > d.to.Number {
-		d.to = at
-	}
-}
-
-// changed wakes callers who wait for commits.
-type changed struct {
-	mu   sync.Mutex
-	next chan struct{} // closed with the next commit; nil while nobody waits
-}
-
-func (c *changed) announce() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next != nil {
-		close(c.next)
-		c.next = nil
-	}
-}
-
-func (c *changed) wait() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next == nil {
-		c.next = make(chan struct{})
-	}
-	return c.next
-}
-
-// flush makes durable what the log has up to a row. It is errDiverged if the row is not there.
-func (e *Engine) flush(ctx context.Context, c *cache, h head) error {
-	if h.Cursor == c.durable.at() {
-		return nil
-	}
-	err := withRetry(ctx, func(ctx context.Context) error { return e.log.flush(ctx, h) })
-	if err == nil {
-		c.durable.advance(h.Cursor)
-	}
-	return err
-}
-
-// settle makes the latest state durable, and returns its last commit.
-func (e *Engine) settle(ctx context.Context) (backend.Cursor, error) {
-	for range mostRetries {
-		t, err := e.latest(ctx, need{})
-		if err != nil {
-			return backend.Cursor{}, err
-		}
-		if err := e.flush(ctx, t.cache, t.state.head); !errors.Is(err, errDiverged) {
-			return t.state.Cursor, e.ended(err)
-		}
-	}
-	return backend.Cursor{}, backend.ErrDiverged
-}
-
-// Sync implements backend.Engine.
-func (e *Engine) Sync(ctx context.Context) error {
-	_, err := e.settle(ctx)
-	return err
-}
 
 // Feed implements backend.Engine. It yields durable commits.
 func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {

@@ -58,7 +58,6 @@ func TestGroupsModel(t *testing.T) {
 			if rapid.Bool().Draw(t, "cold") { // it knows what the cache has
 				warm = newTable(background, c, [16]byte{}, warm.state, fetch)
 			}
-			j := &judging{table: warm}
 			warm.added = newAdditions()
 			for range rapid.IntRange(1, 4).Draw(t, "commits") {
 				run := rapid.IntRange(0, len(next)-1).Draw(t, "run")
@@ -69,7 +68,7 @@ func TestGroupsModel(t *testing.T) {
 					next[run]++
 				}
 			}
-			m, err := j.output(number, rapid.IntRange(0, 3).Draw(t, "fold") == 0)
+			m, err := newOutput(warm, number, rapid.IntRange(0, 3).Draw(t, "fold") == 0)
 			require.NoError(t, err)
 			require.LessOrEqual(t, m.unfolded.rows(), mostChanges)
 			for i, e := range m.entries {
@@ -329,7 +328,7 @@ func TestFoldKeepsWhatTheCacheDrops(t *testing.T) {
 				e := spanEntry(run, 15, journal.Position{Offset: 2})
 				fold.added.entries.Set(e.Key, e.Value)
 			}
-			m, err := (&judging{table: fold}).output(2, true)
+			m, err := newOutput(fold, 2, true)
 			require.NoError(t, err)
 			require.Len(t, m.entries, 6)
 			for _, e := range m.entries {

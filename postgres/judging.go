@@ -119,8 +119,12 @@ func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Seque
 	}
 	at := positionOf(j.row.first, c.Number)
 	b.Locate(journal.Frame{Position: at, PayloadOffset: at.Offset, Number: c.Number, ID: s.ID}, offsets, nil)
-	if err := j.request(s); err != nil {
+	requests, err := requestEntries(j.table, j.clock, s)
+	if err != nil {
 		return err
+	}
+	for _, e := range requests {
+		b.Put(e.Key, e.Value)
 	}
 	if later := b.Later(); later != nil {
 		later.Make(nil, func(e index.Entry) { b.Put(e.Key, e.Value) })
@@ -140,7 +144,7 @@ func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Seque
 func (j *judging) seal() error {
 	r := j.row
 	var err error
-	if r.output, err = j.output(r.last().Number, false); err != nil {
+	if r.output, err = newOutput(j.table, r.last().Number, false); err != nil {
 		return err
 	}
 	r.counts = j.counts.Values()
@@ -150,19 +154,6 @@ func (j *judging) seal() error {
 		}
 	}
 	return r.seal()
-}
-
-// replaces reports whether an entry usually replaces an earlier one.
-func replaces(e index.Entry) bool {
-	if e.Value == nil {
-		return true
-	}
-	switch e.Key[0] {
-	case keys.TableTip, keys.TableLastMessage, keys.TableContext, keys.TableThread, keys.TableBranch, keys.TableBranchBySource, keys.TableCheckpoint,
-		keys.TableCheckpointBySource, keys.TableRemnant, keys.TableChildOfContext, keys.TableRequests, keys.TableErased:
-		return true
-	}
-	return false
 }
 
 // The state as the judge and the builder read it.

@@ -112,3 +112,11 @@ func inRange(all []index.Entry, from, to []byte) []index.Entry {
 func seek(entries []index.Entry, key []byte) int {
 	return sort.Search(len(entries), func(i int) bool { return bytes.Compare(entries[i].Key, key) >= 0 })
 }
+
+// present returns a value that is not nil.
+func present(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
+}

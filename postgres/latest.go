@@ -116,3 +116,12 @@ func (r recentReader) Context(ctx context.Context, id structure.ContextID) (back
 	}
 	return r.Reader.Context(ctx, id)
 }
+
+// forget replaces the cache after a collection, or when the log has another history.
+func (e *Engine) forget(ctx context.Context, was *cache) error {
+	st, _, _, err := e.log.latest(ctx, known{}, need{})
+	if err == nil {
+		e.cache.CompareAndSwap(was, newCache(st, e.o.CacheBytes))
+	}
+	return err
+}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync/atomic"
 
@@ -46,6 +47,34 @@ func (p *pending) keys(whole bool) []judge.Key {
 		p.reads, p.whole = judge.Keys(judge.Case{Commit: p.commit, WholeTrees: whole}, p.o), whole
 	}
 	return p.reads
+}
+
+// mostGathered is the largest number of commits in a row.
+const mostGathered = 256
+
+// queue has the commits that wait for a batch.
+type queue chan *pending
+
+// gather adds the waiting commits to a batch. Callers who were just answered may have another commit, so they run first.
+func (q queue) gather(batch []*pending) []*pending {
+	for range 2 {
+		runtime.Gosched()
+		batch = q.addTo(batch)
+	}
+	return batch
+}
+
+// addTo adds the waiting commits to a batch, as many as fit into a row.
+func (q queue) addTo(batch []*pending) []*pending {
+	for len(batch) < mostGathered {
+		select {
+		case p := <-q:
+			batch = append(batch, p)
+		default:
+			return batch
+		}
+	}
+	return batch
 }
 
 // claim removes the commits whose callers no longer wait, and claims the others.

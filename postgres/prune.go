@@ -26,19 +26,10 @@ const (
 	mostFormer = 1024
 )
 
-// pruning is the state of pruning in a process.
-type pruning struct {
-	busy chan struct{} // has room for one; nil until the first
-	no   bool          // the role may not
-}
-
 // pruneLater prunes if it is time to. writing is held.
 func (e *Engine) pruneLater(r *row) {
-	if r.last().Number/pruneEvery == (r.first-1)/pruneEvery || e.pruning.no {
+	if r.last().Number/pruneEvery == (r.first-1)/pruneEvery || e.pruning.forbidden {
 		return
-	}
-	if e.pruning.busy == nil {
-		e.pruning.busy = make(chan struct{}, 1)
 	}
 	select {
 	case e.pruning.busy <- struct{}{}:
@@ -55,7 +46,7 @@ func (e *Engine) pruneLater(r *row) {
 		<-e.pruning.busy
 		if sqlState(err) == insufficient {
 			e.writing.Lock()
-			e.pruning.no = true
+			e.pruning.forbidden = true
 			e.writing.Unlock()
 		}
 		if err != nil && e.ctx.Err() == nil {

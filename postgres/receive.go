@@ -110,7 +110,7 @@ func (e *Engine) receiveOnce(ctx context.Context, r *row) (err error) {
 		return err
 	}
 	r.counts = e.judging.counts.Values()
-	if r.output, err = e.judging.output(r.last().Number, false); err != nil {
+	if r.output, err = newOutput(table, r.last().Number, false); err != nil {
 		return err
 	}
 	// A lost row and another with fewer commits have the same id.

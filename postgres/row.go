@@ -178,3 +178,24 @@ func (r *row) decode() ([]embedded.Sequenced, error) {
 	}
 	return commits, nil
 }
+
+// output is what the commits of a batch write beside the log.
+type output struct {
+	entries  []version // by key
+	changes  []byte    // what becomes unfolded; nil if the batch folds
+	folded   uint64    // the last commit that folded, after the batch
+	unfolded *unfolded // what is unfolded, after the batch
+}
+
+// ungrouped returns entries with the spans of groups in their places.
+func ungrouped(written []version) []index.Entry {
+	all := make([]index.Entry, 0, len(written))
+	for _, e := range written {
+		if e.group != nil {
+			all = append(all, e.group...)
+		} else {
+			all = append(all, e.Entry)
+		}
+	}
+	return all
+}

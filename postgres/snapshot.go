@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"sync/atomic"
 
@@ -78,14 +76,6 @@ func (e *Engine) table(ctx context.Context, c *cache, st state) *table {
 		f, err := e.log.at(ctx, st.head, n)
 		return f, e.ended(err)
 	})
-}
-
-// asExpired returns ErrExpired for ErrClosed.
-func asExpired(err error) error {
-	if errors.Is(err, backend.ErrClosed) {
-		return fmt.Errorf("%w: %w", backend.ErrExpired, err)
-	}
-	return err
 }
 
 // sequence calls a method of a view of the snapshot that returns a sequence.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 )
@@ -215,3 +216,25 @@ func (t *table) Name() string { return "lineage_entry" }
 
 // Close implements read.Index.
 func (t *table) Close() {}
+
+// hasRow reports whether a row of the log was fetched or is cached.
+func (t *table) hasRow(first uint64) bool {
+	_, known := t.known(first)
+	_, fetched := t.rows.fetched[first]
+	return known || fetched
+}
+
+// known returns the commits of a row of the log, if they are here. While rows may have what a collection removed, the cache is
+// not used: later states read the row without that.
+func (t *table) known(first uint64) ([]embedded.Sequenced, bool) {
+	if own, ok := t.added.commitsOf(first); ok {
+		return own, true
+	}
+	if t.rows.current != nil && t.rows.current.first == first {
+		return t.rows.current.commits, true
+	}
+	if t.state.collecting {
+		return nil, false
+	}
+	return t.cache.row(first)
+}

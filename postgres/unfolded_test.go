@@ -168,7 +168,7 @@ func FuzzDecodeChanges(f *testing.F) {
 		require.Equal(t, all, again)
 		tab := newTable(background, newCache(state{}, 0), [16]byte{}, state{unfolded: (*unfolded)(nil).with(all, len(b), 1)}, func(context.Context, need) (found, error) { return found{}, nil })
 		tab.added = newAdditions()
-		m, err := (&judging{table: tab}).output(2, true)
+		m, err := newOutput(tab, 2, true)
 		if err != nil { // a record of a thread
 			require.ErrorIs(t, err, backend.ErrCorrupt)
 			return
