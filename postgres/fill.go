@@ -28,10 +28,12 @@ type filling struct {
 	epoch   uint64 // of the entries
 	reads   uint64 // the epoch in which the log is read
 	filter  *live.Set
-	report  backend.CollectReport // of what was filtered
-	changed []uint64              // rows with something that was filtered
 	into    sink
 	at      head // the row up to which there are entries
+}
+
+func newFilling(l *log, epoch, reads uint64, filter *live.Set, into sink) *filling {
+	return &filling{log: l, judging: newJudging(&l.clock), epoch: epoch, reads: reads, filter: filter, into: into, at: head{epoch: epoch}}
 }
 
 // sink stores the entries that are made.
@@ -138,12 +140,9 @@ func (f *filling) decode(rows []row, number uint64) (all []replayed, last *row, 
 		if size > mostFilled || r.first > number {
 			break
 		}
-		commits, changed, err := r.remaining(f.filter, &f.report)
+		commits, _, err := r.remaining(f.filter, nil)
 		if err != nil {
 			return nil, nil, err
-		}
-		if changed {
-			f.changed = append(f.changed, r.first)
 		}
 		for _, s := range commits {
 			c, offsets, err := embedded.DecodeOffsets(s.Payload)
@@ -268,7 +267,7 @@ func (e *Engine) fill(ctx context.Context) error {
 			return err
 		}
 		e.o.Logger.Info("the store of an earlier version is prepared", "store", e.o.Store, "commits", last-st.Number)
-		f := &filling{log: e.log, judging: newJudging(&e.log.clock), epoch: pending.epoch, reads: pending.epoch, filter: pending.live, into: &served{log: e.log}, at: head{epoch: pending.epoch}}
+		f := newFilling(e.log, pending.epoch, pending.epoch, pending.live, &served{log: e.log})
 		err = f.fillTo(ctx, last, func(done uint64) error {
 			if e.o.Progress != nil {
 				e.o.Progress(int64(done), int64(max(last, done)))

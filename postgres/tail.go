@@ -45,6 +45,15 @@ func (l *log) tail(ctx context.Context, h head, commits uint64) (rows []row, mor
 	return checkTail(rows, h, commits)
 }
 
+// longTail is tail of a log that may have much after the head. It is retried.
+func (l *log) longTail(ctx context.Context, h head) (rows []row, more bool, err error) {
+	err = withLongRetry(ctx, readTime, func(ctx context.Context) (err error) {
+		rows, more, err = l.tail(ctx, h, mostCommits)
+		return err
+	})
+	return rows, more, err
+}
+
 // checkTail checks the rows of a tail, and removes the head from them.
 func checkTail(rows []row, h head, commits uint64) ([]row, bool, error) {
 	size := 0
