@@ -107,38 +107,20 @@ WHERE before < $4 ORDER BY i`
 
 // queue adds the statements that read as of a state.
 func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *found) {
-	store, e, age := l.store, int64(epoch), -number
+	add := func(sql string, args ...any) *pgx.QueuedQuery {
+		return b.Queue(sql, append([]any{l.store, int64(epoch), -number}, args...)...)
+	}
 	if len(n.Keys) > 0 {
-		into.keys = make(map[string][]byte, len(n.Keys))
 		ks := storedKeys(n.Keys)
-		b.Queue(keysSQL, store, e, age, ks).Query(func(rows pgx.Rows) error {
-			var i int64
-			var value []byte
-			_, err := pgx.ForEachRow(rows, []any{&i, &value}, func() error {
-				err := eachRestored(ks[i-1], value, func(e index.Entry) { into.keys[string(e.Key)] = e.Value })
-				value = nil
-				return err
-			})
-			return err
-		})
+		add(keysSQL, ks).Query(func(rows pgx.Rows) error { return into.readKeys(rows, ks) })
 	}
 	if len(n.Ranges) > 0 {
-		into.ranges = make([][]index.Entry, len(n.Ranges))
-		low, to := bounds(n.Ranges)
-		b.Queue(rangesSQL, store, e, age, low, to).Query(func(rows pgx.Rows) error {
-			err := n.eachOf(rows, func(i int64, e index.Entry) { into.ranges[i-1] = append(into.ranges[i-1], e) })
-			for i, r := range n.Ranges {
-				into.ranges[i] = inRange(into.ranges[i], r.From, r.To)
-			}
-			return err
-		})
+		low, high := bounds(n.Ranges)
+		add(rangesSQL, low, high).Query(func(rows pgx.Rows) error { return into.readRanges(rows, n) })
 	}
 	if len(n.Lasts) > 0 {
-		into.lasts = make([]index.Entry, len(n.Lasts))
-		low, to := bounds(n.Lasts)
-		b.Queue(lastsSQL, store, e, age, low, to).Query(func(rows pgx.Rows) error {
-			return n.eachOf(rows, func(i int64, e index.Entry) { into.lasts[i-1] = e })
-		})
+		low, high := bounds(n.Lasts)
+		add(lastsSQL, low, high).Query(func(rows pgx.Rows) error { return into.readLasts(rows, n) })
 	}
 	into.pages = make([]foundPage, len(n.pages))
 	for i, p := range n.pages {
@@ -146,21 +128,46 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 		if p.descending {
 			sql = pageDownSQL
 		}
-		low, to := storedBounds(p.From, p.To)
-		b.Queue(sql, store, e, age, low, to, p.limit).Query(func(rows pgx.Rows) error {
-			return into.pages[i].read(rows, n, p)
-		})
+		low, high := storedBounds(p.From, p.To)
+		add(sql, low, high, p.limit).Query(func(rows pgx.Rows) error { return into.pages[i].read(rows, n, p) })
 	}
 	if len(n.rows) > 0 {
 		numbers := make([]int64, len(n.rows))
 		for i, n := range n.rows {
 			numbers[i] = int64(n)
 		}
-		b.Queue(rowsSQL, store, numbers, e, mostRead).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(rowsSQL, l.store, numbers, int64(epoch), mostRead).Query(func(rows pgx.Rows) (err error) {
 			into.rows, err = readRows(rows)
 			return err
 		})
 	}
+}
+
+// readKeys reads the entries of keys of the table.
+func (f *found) readKeys(rows pgx.Rows, ks [][]byte) error {
+	f.keys = make(map[string][]byte, len(ks))
+	var i int64
+	var value []byte
+	_, err := pgx.ForEachRow(rows, []any{&i, &value}, func() error {
+		err := eachRestored(ks[i-1], value, func(e index.Entry) { f.keys[string(e.Key)] = e.Value })
+		value = nil
+		return err
+	})
+	return err
+}
+
+func (f *found) readRanges(rows pgx.Rows, n *need) error {
+	f.ranges = make([][]index.Entry, len(n.Ranges))
+	err := n.eachOf(rows, func(i int64, e index.Entry) { f.ranges[i-1] = append(f.ranges[i-1], e) })
+	for i, r := range n.Ranges {
+		f.ranges[i] = inRange(f.ranges[i], r.From, r.To)
+	}
+	return err
+}
+
+func (f *found) readLasts(rows pgx.Rows, n *need) error {
+	f.lasts = make([]index.Entry, len(n.Lasts))
+	return n.eachOf(rows, func(i int64, e index.Entry) { f.lasts[i-1] = e })
 }
 
 func (p *foundPage) read(rows pgx.Rows, n *need, of page) error {
@@ -243,19 +250,11 @@ func (l *log) readState(k known, withChanges bool, st *state, horizon *uint64, t
 		if st.epoch == k.epoch && st.folded == k.folded {
 			st.unfolded = k.unfolded
 		}
-		var later []index.Entry
-		size := len(changes)
-		for _, length := range sizes {
-			entries, err := decodeChanges(changes[:length:length])
-			if err == nil && len(entries) == 0 {
-				err = errChanges
-			}
-			if err != nil {
-				return err
-			}
-			later, changes = append(later, entries...), changes[length:]
+		later, err := decodeAllChanges(changes, sizes)
+		if err != nil {
+			return err
 		}
-		st.unfolded = st.unfolded.with(latestOf(later), size, len(sizes))
+		st.unfolded = st.unfolded.with(later, len(changes), len(sizes))
 		if n == nil {
 			return nil
 		}

@@ -178,3 +178,19 @@ func (u *unfolded) spansOf(key []byte) []index.Entry {
 	prefix := key[:spanPrefix]
 	return u.between(prefix, keys.PrefixEnd(prefix))
 }
+
+// decodeAllChanges returns the latest entries of the changes of several rows, which have the given sizes.
+func decodeAllChanges(changes []byte, sizes []int32) ([]index.Entry, error) {
+	var all []index.Entry
+	for _, size := range sizes {
+		entries, err := decodeChanges(changes[:size:size])
+		if err == nil && len(entries) == 0 {
+			err = errChanges
+		}
+		if err != nil {
+			return nil, err
+		}
+		all, changes = append(all, entries...), changes[size:]
+	}
+	return latestOf(all), nil
+}
