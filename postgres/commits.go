@@ -55,7 +55,7 @@ func (t *table) Object(r read.Reader, key []byte) (structure.Record, keys.Place,
 
 // commits returns the commits of a row of the log.
 func (t *table) commits(first uint64) ([]embedded.Sequenced, error) {
-	if commits, ok := t.known(first); ok {
+	if commits, ok := t.knownCommits(first); ok {
 		return commits, nil
 	}
 	r := t.rows.fetched[first]

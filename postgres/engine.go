@@ -37,7 +37,7 @@ type Options struct {
 
 // Engine is an open store. It is safe for concurrent use.
 type Engine struct {
-	// Of the latest state.
+	// These read the latest state.
 	answers
 	resume.Sequences
 
@@ -89,9 +89,9 @@ func (e *Engine) StoreID() [16]byte { return e.log.identity }
 // Close implements backend.Engine.
 func (e *Engine) Close() error {
 	e.calls.Lock() // none begins from now on
-	was := e.closed.Swap(true)
+	closed := e.closed.Swap(true)
 	e.calls.Unlock()
-	if was {
+	if closed {
 		return nil
 	}
 	e.cancel(errClosed)

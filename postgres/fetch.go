@@ -1,9 +1,7 @@
 package postgres
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -55,27 +53,6 @@ type foundPage struct {
 	more    bool
 	next    []byte // the last key that was read
 }
-
-// stateSQL reads the latest state. Entries can be read as of states from the horizon on. The last columns are whether the log
-// has a row that is known, the number of unfolded changes, the sizes of these, and the changes as one value: arrays of bytes
-// come as text, which takes long to decode. Changes that the reader knows from a state after the same fold are left out. atSQL
-// does not read changes.
-const (
-	stateSQL = stateColumnsSQL + `, u.sizes, u.changes` + stateFromSQL + ` LEFT JOIN LATERAL (
-  SELECT array_agg(coalesce(octet_length(f.changes), 0) ORDER BY f.part) AS sizes, string_agg(f.changes, '' ORDER BY f.part) AS changes
-  FROM lineage_former f WHERE f.store = $1 AND f.epoch = s.epoch AND f.n = 0
-    AND f.part >= CASE WHEN s.epoch = $5 AND h.folded = $6 THEN $7::integer ELSE 0 END AND f.part < h.unfolded) u ON true` + stateWhereSQL
-	atSQL = stateColumnsSQL + `, NULL::integer[], NULL::bytea` + stateFromSQL + stateWhereSQL
-
-	stateColumnsSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.numbers, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
-  h.n IS NULL AND (SELECT l.n FROM lineage_log l WHERE l.store = $1 ORDER BY l.n LIMIT 1) IS NOT NULL,
-  EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
-  EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4),
-  coalesce(h.unfolded, 0)`
-	stateFromSQL = `
-FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch`
-	stateWhereSQL = ` WHERE s.store = $1`
-)
 
 // The lookups of entries as of a state. $3 is minus its number: older versions have a larger age, so the first version
 // that a lookup finds is the newest that counts. Each lookup has a limit, so that a server without statistics uses the
@@ -170,30 +147,30 @@ func (f *found) readLasts(rows pgx.Rows, n *need) error {
 	return n.eachOf(rows, func(i int64, e index.Entry) { f.lasts[i-1] = e })
 }
 
-func (p *foundPage) read(rows pgx.Rows, n *need, of page) error {
+func (f *foundPage) read(rows pgx.Rows, n *need, p page) error {
 	var key, value []byte
 	count := 0
 	_, err := pgx.ForEachRow(rows, []any{&key, &value}, func() error {
 		count++
-		err := n.tolerate(key, p.add(key, value, of.descending))
+		err := n.tolerate(key, f.add(key, value, p.descending))
 		key, value = nil, nil
 		return err
 	})
-	p.more = count == of.limit
+	f.more = count == p.limit
 	return err
 }
 
 // add adds what the next row has.
-func (p *foundPage) add(key, value []byte, descending bool) error {
-	from := len(p.entries)
-	err := eachRestored(key, value, func(e index.Entry) { p.entries = append(p.entries, e) })
-	p.next = key
+func (f *foundPage) add(key, value []byte, descending bool) error {
+	from := len(f.entries)
+	err := eachRestored(key, value, func(e index.Entry) { f.entries = append(f.entries, e) })
+	f.next = key
 	switch {
 	case !isSpan(key):
 	case descending:
-		slices.Reverse(p.entries[from:])
+		slices.Reverse(f.entries[from:])
 	default:
-		p.next = lastInGroup(key)
+		f.next = lastInGroup(key)
 	}
 	return err
 }
@@ -215,100 +192,4 @@ func (n *need) eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
 		return err
 	})
 	return err
-}
-
-// queueState adds the statement that reads the state. there is set if the log has the row of the known state. If it is not set,
-// a part of what is unfolded may be missing.
-func (l *log) queueState(b *pgx.Batch, k known, st *state, horizon *uint64, there *bool) {
-	b.Queue(stateSQL, l.store, int64(k.first), int64(k.ID), k.count(), int64(k.epoch), int64(k.folded), int32(k.unfolded.rows())).
-		QueryRow(l.readState(k, true, st, horizon, there))
-}
-
-// queueAt is queueState without what is unfolded.
-func (l *log) queueAt(b *pgx.Batch, at head, st *state, horizon *uint64, there *bool) {
-	b.Queue(atSQL, l.store, int64(at.first), int64(at.ID), at.count()).QueryRow(l.readState(known{head: at}, false, st, horizon, there))
-}
-
-// readState reads the row of queueState, or that of queueAt, which has no changes.
-func (l *log) readState(k known, withChanges bool, st *state, horizon *uint64, there *bool) func(pgx.Row) error {
-	return func(r pgx.Row) error {
-		var now, epoch, forgets, folded, unfolded int64
-		var first, n, id, gone *int64
-		var counts []byte
-		var sizes []int32
-		var changes []byte
-		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &folded, &st.unfilled, &st.collecting, there, &unfolded, &sizes, &changes)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return errRemoved
-		}
-		if err != nil {
-			return err
-		}
-		l.clock.set(uint64(now))
-		*there = *there || k.first == 0
-		st.head, st.forgets, st.folded = head{epoch: uint64(epoch)}, uint64(forgets), uint64(folded)
-		if st.epoch == k.epoch && st.folded == k.folded {
-			st.unfolded = k.unfolded
-		}
-		later, err := decodeAllChanges(changes, sizes)
-		if err != nil {
-			return err
-		}
-		st.unfolded = st.unfolded.with(later, len(changes), len(sizes))
-		if n == nil {
-			return nil
-		}
-		if got := st.unfolded.rows(); *there && withChanges && int64(got) != unfolded { // the next changes would overwrite others
-			return &backend.CorruptError{File: "lineage_former", What: fmt.Sprintf("the changes of %d rows instead of %d", got, unfolded)}
-		}
-		st.first, st.Cursor, *horizon = uint64(*first), backend.Cursor{Number: uint64(*n), ID: uint64(*id)}, uint64(*gone)
-		return decodeCounts(counts, &st.counts)
-	}
-}
-
-// unlimited is the number of a state that is read without a limit: all versions in the snapshot of the server count.
-const unlimited = 1<<63 - 1
-
-// latest reads the latest state, and in it what is needed, in one round trip unless there was a collection after a state
-// that is known, or the log does not have its row. there reports whether it has.
-func (l *log) latest(ctx context.Context, k known, n need) (st state, f found, there bool, err error) {
-	there = true
-	for range mostRetries {
-		var has bool
-		err = l.snapshot(ctx, func(b *pgx.Batch) {
-			var horizon uint64
-			st, f, has = state{}, found{}, false
-			l.queueState(b, k, &st, &horizon, &has)
-			n.queue(b, l, k.epoch, unlimited, &f)
-		})
-		if err != nil || has && st.epoch == k.epoch {
-			break
-		}
-		there, k = false, known{head: head{epoch: st.epoch}}
-	}
-	if err == nil && st.unfilled {
-		err = errUnfilled
-	}
-	return st, f, there, err
-}
-
-// at reads what is needed as of a state. It is errGone if that can no longer be read.
-func (l *log) at(ctx context.Context, at head, n need) (f found, err error) {
-	var st state
-	var horizon uint64
-	var there bool
-	err = l.snapshot(ctx, func(b *pgx.Batch) {
-		st, f, there, horizon = state{}, found{}, false, 0
-		l.queueAt(b, at, &st, &horizon, &there) // its unfolded entries are known
-		n.queue(b, l, at.epoch, int64(at.Number), &f)
-	})
-	if err == nil && (st.epoch != at.epoch || !there || horizon > at.Number) {
-		err = errGone
-	}
-	return f, err
-}
-
-// snapshot is read until the server answers, or patience ends.
-func (l *log) snapshot(ctx context.Context, statements func(*pgx.Batch)) error {
-	return withRetry(ctx, func(ctx context.Context) error { return l.read(ctx, statements) })
 }

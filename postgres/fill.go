@@ -26,12 +26,14 @@ type filling struct {
 	log     *log
 	judging *judging
 	epoch   uint64 // of the entries
-	reads   uint64 // the epoch in which the log is read
+	reads   uint64
 	filter  *live.Set
 	into    sink
 	at      head // the row up to which there are entries
 }
 
+// newFilling returns a filling of an epoch. reads is the epoch in which the log is read, and filter what is kept of it; nil keeps
+// everything.
 func newFilling(l *log, epoch, reads uint64, filter *live.Set, into sink) *filling {
 	return &filling{log: l, judging: newJudging(&l.clock), epoch: epoch, reads: reads, filter: filter, into: into, at: head{epoch: epoch}}
 }
@@ -145,13 +147,12 @@ func (f *filling) decode(rows []row, number uint64) (all []replayed, last *row, 
 			return nil, nil, err
 		}
 		for _, s := range commits {
-			c, offsets, err := embedded.DecodeOffsets(s.Payload)
+			c, err := newReplayed(r, s)
 			if err != nil {
 				return nil, nil, fmt.Errorf("commit %d: %w", s.Number, &backend.CorruptError{File: fmt.Sprintf("row %d of the log", r.first), What: err.Error()})
 			}
-			c.Number = s.Number
 			size += len(s.Payload)
-			all = append(all, replayed{r, s, c, offsets})
+			all = append(all, c)
 		}
 		last = r
 	}
@@ -167,6 +168,16 @@ type replayed struct {
 	s       embedded.Sequenced
 	commit  *structure.Commit
 	offsets []int
+}
+
+// newReplayed decodes a commit of a row.
+func newReplayed(r *row, s embedded.Sequenced) (replayed, error) {
+	c, offsets, err := embedded.DecodeOffsets(s.Payload)
+	if err != nil {
+		return replayed{}, err
+	}
+	c.Number = s.Number
+	return replayed{r, s, c, offsets}, nil
 }
 
 // replayAll adds the entries of commits of the log.
@@ -198,34 +209,34 @@ func (j *judging) replayAll(ctx context.Context, all []replayed) error {
 // served is a sink in the tables of the server. From begin on, no other process can fill the epoch.
 type served struct {
 	log *log
-	t   *writeTx
+	tx  *writeTx
 }
 
-func (s *served) begin(ctx context.Context, epoch uint64) (is state, fetch func(context.Context, need) (found, error), err error) {
+func (s *served) begin(ctx context.Context, epoch uint64) (st state, fetch func(context.Context, need) (found, error), err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	conn, err := s.log.acquire(ctx)
 	if err != nil {
-		return is, nil, err
+		return st, nil, err
 	}
-	s.t = &writeTx{s.log, conn, epoch}
+	s.tx = &writeTx{s.log, conn, epoch}
 	var b pgx.Batch
 	begin(&b)
-	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, numbers, folded, unfolded) VALUES ($1, $2, 0, 0, 0, $3, 0, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(is.counts))
+	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, numbers, folded, unfolded) VALUES ($1, $2, 0, 0, 0, $3, 0, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(st.counts))
 	b.Queue(`SELECT h.first, h.n, h.id, h.numbers, EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1) FROM lineage_head h WHERE h.store = $1 AND h.epoch = $2 FOR UPDATE OF h`,
 		s.log.store, int64(epoch)).QueryRow(func(r pgx.Row) error {
 		var first, n, id int64
 		var counts []byte
-		if err := r.Scan(&first, &n, &id, &counts, &is.collecting); err != nil {
+		if err := r.Scan(&first, &n, &id, &counts, &st.collecting); err != nil {
 			return err
 		}
-		is.head = head{uint64(first), backend.Cursor{Number: uint64(n), ID: uint64(id)}, epoch}
-		return decodeCounts(counts, &is.counts)
+		st.head = head{uint64(first), backend.Cursor{Number: uint64(n), ID: uint64(id)}, epoch}
+		return decodeCounts(counts, &st.counts)
 	})
 	// Nothing of an earlier attempt may be there.
 	b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
 	b.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
-	return is, s.t.read, send(ctx, conn, &b)
+	return st, s.tx.read, send(ctx, conn, &b)
 }
 
 func (s *served) end(ctx context.Context, st state, entries []version) error {
@@ -235,38 +246,36 @@ func (s *served) end(ctx context.Context, st state, entries []version) error {
 	queueDurability(&b, backend.Normal)
 	s.log.queueOutput(&b, st.epoch, st.Number, output{entries: entries})
 	s.log.queueHead(&b, st.head, st.counts, st.folded, 0)
-	return s.t.commit(ctx, &b)
+	return s.tx.commit(ctx, &b)
 }
 
-func (s *served) abandon() { s.t.rollback() }
+func (s *served) abandon() { s.tx.rollback() }
 
 // fill makes the entries that a store of an earlier version does not have. One process does it at a time. Another one waits,
 // and continues where the first one ended.
 func (e *Engine) fill(ctx context.Context) error {
-	var st state
+	var r stateRead
 	var last uint64
 	for range mostRetries {
 		err := e.log.snapshot(ctx, func(b *pgx.Batch) {
-			var horizon uint64
-			var there bool
-			st, last = state{}, 0
-			e.log.queueState(b, known{}, &st, &horizon, &there)
-			b.Queue(`SELECT coalesce((SELECT n + count - 1 FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1), 0)`, e.log.store).QueryRow(func(r pgx.Row) error {
-				return r.Scan(&last)
+			r, last = stateRead{}, 0
+			e.log.queueState(b, known{}, &r)
+			b.Queue(`SELECT coalesce((SELECT n + count - 1 FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1), 0)`, e.log.store).QueryRow(func(row pgx.Row) error {
+				return row.Scan(&last)
 			})
 		})
 		if err != nil {
 			return err
 		}
-		if st.Number >= last {
-			e.cache.Store(newCache(st, e.o.CacheBytes))
+		if r.state.Number >= last {
+			e.cache.Store(newCache(r.state, e.o.CacheBytes))
 			return nil
 		}
 		pending, err := e.log.collected(ctx)
 		if err != nil {
 			return err
 		}
-		e.o.Logger.Info("the store of an earlier version is prepared", "store", e.o.Store, "commits", last-st.Number)
+		e.o.Logger.Info("the store of an earlier version is prepared", "store", e.o.Store, "commits", last-r.state.Number)
 		f := newFilling(e.log, pending.epoch, pending.epoch, pending.live, &served{log: e.log})
 		err = f.fillTo(ctx, last, func(done uint64) error {
 			if e.o.Progress != nil {

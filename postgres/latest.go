@@ -10,7 +10,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// withTable implements source with the latest state. If that goes away meanwhile, the function is called again, with the next one.
+// withTable implements source with the latest state. If that goes away meanwhile, the function is called again with the next
+// one.
 func (e *Engine) withTable(ctx context.Context, n need, fn func(*table) error) (err error) {
 	for range mostRetries {
 		var t *table
@@ -34,25 +35,25 @@ func (e *Engine) latest(ctx context.Context, n need) (*table, error) {
 	}
 	defer e.going.Done()
 	c := e.cache.Load()
-	st, f, there, err := e.log.latest(ctx, c.last(), n)
+	r, err := e.log.latest(ctx, c.last(), n)
 	if errors.Is(err, errUnfilled) { // a program of an earlier version wrote
 		if err = e.fill(ctx); err == nil {
 			c = e.cache.Load()
-			st, f, there, err = e.log.latest(ctx, c.last(), n)
+			r, err = e.log.latest(ctx, c.last(), n)
 		}
 	}
 	if err != nil {
 		return nil, e.ended(err)
 	}
-	if there {
-		c.advance(st)
+	if r.there {
+		c.advance(r.state)
 	} else { // of another epoch, or another history
-		was := c
-		c = newCache(st, e.o.CacheBytes)
-		e.cache.CompareAndSwap(was, c)
+		outdated := c
+		c = newCache(r.state, e.o.CacheBytes)
+		e.cache.CompareAndSwap(outdated, c)
 	}
-	t := e.table(ctx, c, st)
-	t.take(n, f)
+	t := e.table(ctx, c, r.state)
+	t.take(n, r.found)
 	return t, nil
 }
 
@@ -117,11 +118,11 @@ func (r recentReader) Context(ctx context.Context, id structure.ContextID) (back
 	return r.Reader.Context(ctx, id)
 }
 
-// forget replaces the cache after a collection, or when the log has another history.
-func (e *Engine) forget(ctx context.Context, was *cache) error {
-	st, _, _, err := e.log.latest(ctx, known{}, need{})
+// replaceCache replaces the cache after a collection, or when the log has another history.
+func (e *Engine) replaceCache(ctx context.Context, outdated *cache) error {
+	r, err := e.log.latest(ctx, known{}, need{})
 	if err == nil {
-		e.cache.CompareAndSwap(was, newCache(st, e.o.CacheBytes))
+		e.cache.CompareAndSwap(outdated, newCache(r.state, e.o.CacheBytes))
 	}
 	return err
 }

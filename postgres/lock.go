@@ -59,11 +59,9 @@ func (l *locking) fetch(ctx context.Context, n need) (found, error) {
 // begin begins the transaction, and reads the state and what is needed. It is errDiverged if the lock has to be tried again.
 func (l *locking) begin(ctx context.Context, n need) (found, error) {
 	e, known := l.engine, l.cache.last()
-	var st state
-	var f found
-	var there bool
+	var r stateRead
 	err := withRetry(ctx, func(ctx context.Context) (err error) {
-		l.tx, st, f, there, err = e.log.lock(ctx, known, n)
+		l.tx, r, err = e.log.lock(ctx, known, n)
 		return err
 	})
 	switch {
@@ -71,19 +69,19 @@ func (l *locking) begin(ctx context.Context, n need) (found, error) {
 		if err = e.fill(ctx); err == nil {
 			err = errDiverged
 		}
-	case errors.Is(err, errDiverged) || err == nil && !there:
-		if err = e.forget(ctx, l.cache); err == nil {
+	case errors.Is(err, errDiverged) || err == nil && !r.there:
+		if err = e.replaceCache(ctx, l.cache); err == nil {
 			err = errDiverged
 		}
 	}
 	if err == nil {
-		l.begun(st)
+		l.setState(r.state)
 	}
-	return f, err
+	return r.found, err
 }
 
-// begun sets the state that is locked.
-func (l *locking) begun(st state) {
+// setState sets the state that is locked.
+func (l *locking) setState(st state) {
 	e := l.engine
 	switch {
 	case l.cache != e.judgedIn:

@@ -56,7 +56,14 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	connections := pool.Stat().MaxConns()
-	e := &Engine{log: &log{pool: pool, flushing: newShare(connections - 1), store: keyOf(o.Store)}, o: o, searching: newShare(connections / 2), shared: shared, queue: make(queue, mostGathered), stopped: make(chan struct{})}
+	e := &Engine{
+		log:       &log{pool: pool, flushing: newShare(connections - 1), store: keyOf(o.Store)},
+		o:         o,
+		shared:    shared,
+		queue:     make(queue, mostGathered),
+		stopped:   make(chan struct{}),
+		searching: newShare(connections / 2),
+	}
 	e.answers, e.Sequences = answers{e}, e.sequences(need{})
 	e.search = searchindex.New(searchServer{e}, e.log.store)
 	e.judging = newJudging(&e.log.clock)

@@ -62,11 +62,11 @@ func (e *Engine) Forget(ctx context.Context, id [16]byte) error {
 }
 
 func (e *Engine) forgetOnce(ctx context.Context, id [16]byte) error {
-	t, held, err := e.lock(ctx, nil)
+	t, tx, err := e.lock(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer held.rollback()
+	defer tx.rollback()
 	gone, err := forgotten(t, func(key string, _ session) bool { return key[1:] == string(id[:]) }, 0)
 	if err != nil || len(gone) == 0 {
 		return err
@@ -84,5 +84,5 @@ func (e *Engine) forgetOnce(ctx context.Context, id [16]byte) error {
 	b.Queue(`INSERT INTO lineage_former (store, epoch, n, part, keys) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (store, epoch, n, part) DO NOTHING`,
 		e.log.store, int64(t.state.epoch), int64(t.state.Number), -1-int32(t.state.forgets%(1<<30)), former)
 	b.Queue(`UPDATE lineage_head SET forgets = forgets + 1 WHERE store = $1 AND epoch = $2`, e.log.store, int64(t.state.epoch)) // whoever judged before has another horizon
-	return held.commit(limited, &b)
+	return tx.commit(limited, &b)
 }

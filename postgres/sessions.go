@@ -58,28 +58,28 @@ func applied(state read.Getter, o *backend.Once, checkCursor func(backend.Cursor
 }
 
 // requestEntries returns the entry for the request that a commit answers, and entries that forget old sessions.
-func requestEntries(t *table, c *clock, s embedded.Sequenced) (batch []index.Entry, err error) {
+func requestEntries(t *table, c *clock, commit embedded.Sequenced) (batch []index.Entry, err error) {
 	switch {
-	case s.Unknown: // it may have been a request
-		return forgotten(t, func(string, session) bool { return true }, s.Number)
-	case s.Once == nil:
+	case commit.Unknown: // it may have been a request
+		return forgotten(t, func(string, session) bool { return true }, commit.Number)
+	case commit.Once == nil:
 		return nil, nil
 	}
-	of, known, err := sessionOf(t, s.Once.Session)
+	s, known, err := sessionOf(t, commit.Once.Session)
 	if err != nil {
 		return nil, err
 	}
 	if !known {
-		of.Session = entries.Session{Whole: true, First: s.Number}
-		if forgets(s.Once.Session) { // to look for them takes time
+		s.Session = entries.Session{Whole: true, First: commit.Number}
+		if forgets(commit.Once.Session) { // to look for them takes time
 			if batch, err = forgetOld(t, c.now()); err != nil {
 				return nil, err
 			}
 		}
 	}
-	of.Add(s.Once.Sequence, s.Number)
-	of.used = c.now()
-	return append(batch, index.Entry{Key: keys.Of(keys.TableRequests, s.Once.Session[:]), Value: of.encode()}), nil
+	s.Add(commit.Once.Sequence, commit.Number)
+	s.used = c.now()
+	return append(batch, index.Entry{Key: keys.Of(keys.TableRequests, commit.Once.Session[:]), Value: s.encode()}), nil
 }
 
 const (

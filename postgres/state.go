@@ -54,7 +54,8 @@ func (s state) after(r *row) state {
 	return s
 }
 
-func (s *state) of(store [16]byte) index.State {
+// inIndex returns the state as package read has it.
+func (s *state) inIndex(store [16]byte) index.State {
 	return index.State{Store: store, Number: s.Number, ID: s.ID, Since: s.first, Counts: s.counts}
 }
 

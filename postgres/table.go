@@ -209,7 +209,7 @@ func (t *table) Get(key []byte) ([]byte, bool, error) {
 func (t *table) Own(key []byte) ([]byte, bool, error) { return t.Get(key) }
 
 // State implements read.Index.
-func (t *table) State() index.State { return t.state.of(t.store) }
+func (t *table) State() index.State { return t.state.inIndex(t.store) }
 
 // Name implements read.Index.
 func (t *table) Name() string { return "lineage_entry" }
@@ -219,14 +219,14 @@ func (t *table) Close() {}
 
 // hasRow reports whether a row of the log was fetched or is cached.
 func (t *table) hasRow(first uint64) bool {
-	_, known := t.known(first)
+	_, known := t.knownCommits(first)
 	_, fetched := t.rows.fetched[first]
 	return known || fetched
 }
 
-// known returns the commits of a row of the log, if they are here. While rows may have what a collection removed, the cache is
+// knownCommits returns the commits of a row of the log, if they are here. While rows may have what a collection removed, the cache is
 // not used: later states read the row without that.
-func (t *table) known(first uint64) ([]embedded.Sequenced, bool) {
+func (t *table) knownCommits(first uint64) ([]embedded.Sequenced, bool) {
 	if own, ok := t.added.commitsOf(first); ok {
 		return own, true
 	}

@@ -25,7 +25,7 @@ func (s *temporary) begin(context.Context, uint64) (state, func(context.Context,
 
 func (s *temporary) end(_ context.Context, st state, entries []version) error {
 	s.state = st
-	s.db.Apply(index.State{Store: s.engine.log.identity, Number: st.Number, ID: st.ID, Since: st.first, Counts: st.counts}, ungrouped(entries))
+	s.db.Apply(st.inIndex(s.engine.log.identity), ungrouped(entries))
 	return s.db.Throttle()
 }
 

@@ -48,12 +48,12 @@ func (l *log) queueRow(b *pgx.Batch, epoch uint64, r *row) {
 }
 
 // queueOutput adds the statements that write versions of entries, and what is unfolded.
-func (l *log) queueOutput(b *pgx.Batch, epoch, number uint64, m output) {
-	if m.changes != nil { // in the place of some that are folded, on the same page
+func (l *log) queueOutput(b *pgx.Batch, epoch, number uint64, out output) {
+	if out.changes != nil { // in the place of some that are folded, on the same page
 		b.Queue(`INSERT INTO lineage_former (store, epoch, n, part, keys, changes) VALUES ($1, $2, 0, $3, '{}', $4) ON CONFLICT (store, epoch, n, part) DO UPDATE SET changes = excluded.changes`,
-			l.store, int64(epoch), int32(m.unfolded.rows()-1), m.changes)
+			l.store, int64(epoch), int32(out.unfolded.rows()-1), out.changes)
 	}
-	entries := m.entries
+	entries := out.entries
 	for part := int32(1); len(entries) > 0; part++ {
 		some := entries[:min(len(entries), mostEntries)]
 		entries = entries[len(some):]
@@ -95,19 +95,17 @@ func (l *log) append(ctx context.Context, h head, r *row, d backend.Durability) 
 // not and will not be. The key of the row lets it be written once only. It is ErrUncertain when
 // patience ends.
 func (l *log) write(ctx context.Context, h head, r *row, d backend.Durability) error {
-	err := l.append(ctx, h, r, d)
-	if err == nil || !mayHaveWritten(err) && !isTransient(err) {
-		return explain(err)
-	}
-	return l.resolve(ctx, h, r, d, err)
+	return l.resolve(ctx, h, r, d, l.append(ctx, h, r, d))
 }
 
-// resolve is write after an attempt that failed, and that may still be running on the server: then the next
-// one waits for it.
+// resolve is write after an attempt. If that failed, it may still be running on the server: then the next one waits for it.
 func (l *log) resolve(ctx context.Context, h head, r *row, d backend.Durability, failed error) error {
+	maybe := mayHaveWritten(failed)
+	if !maybe && !isTransient(failed) {
+		return explain(failed)
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	maybe := mayHaveWritten(failed)
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
 		select {
 		case <-ctx.Done():
@@ -145,32 +143,32 @@ func (l *log) confirm(ctx context.Context, r *row) error {
 	return err
 }
 
-// lock begins a write transaction, and reads the state and what is needed in it. there reports whether the log has the row of a state
-// that is known. It is errCollected if the epoch is another one.
-func (l *log) lock(ctx context.Context, k known, n need) (t *writeTx, st state, f found, there bool, err error) {
+// lock begins a write transaction, and reads the latest state and what is needed in it. It is errCollected if the epoch is not
+// that of the state that is known.
+func (l *log) lock(ctx context.Context, k known, n need) (*writeTx, stateRead, error) {
 	conn, err := l.acquire(ctx)
 	if err != nil {
-		return nil, st, f, false, err
+		return nil, stateRead{}, err
 	}
-	t = &writeTx{l, conn, k.epoch}
+	t := &writeTx{l, conn, k.epoch}
 	// What follows the lock are separate statements, so that their snapshots are taken when the lock is held. They are
 	// sent together.
 	var b pgx.Batch
+	var r stateRead
 	begin(&b)
 	b.Queue(lockSQL, l.store)
-	var horizon uint64
-	l.queueState(&b, k, &st, &horizon, &there)
-	n.queue(&b, l, k.epoch, unlimited, &f)
-	if err = send(ctx, conn, &b); err == nil && st.unfilled {
+	l.queueState(&b, k, &r)
+	n.queue(&b, l, k.epoch, unlimited, &r.found)
+	if err = send(ctx, conn, &b); err == nil && r.state.unfilled {
 		err = errUnfilled
-	} else if err == nil && st.epoch != k.epoch {
+	} else if err == nil && r.state.epoch != k.epoch {
 		err = errCollected
 	}
 	if err != nil {
 		t.rollback()
 		t = nil
 	}
-	return t, st, f, there, err
+	return t, r, err
 }
 
 // read reads in the transaction, whose state nobody changes.
@@ -195,8 +193,5 @@ func (t *writeTx) write(ctx context.Context, h head, r *row, d backend.Durabilit
 	limited, cancel := context.WithTimeout(ctx, writeTime)
 	err := t.append(limited, r, d)
 	cancel()
-	if err == nil || !mayHaveWritten(err) && !isTransient(err) {
-		return explain(err)
-	}
 	return t.log.resolve(ctx, h, r, d, err)
 }
