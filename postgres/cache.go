@@ -31,7 +31,12 @@ type cache struct {
 }
 
 func newCache(st state, limit int) *cache {
-	return &cache{known: st.known(), limit: limit, digests: recent.NewShared[structure.SpanRef, structure.Digest](recent.PlaceOfSpan), contexts: recent.NewShared[structure.ContextID, backend.Context](func(id structure.ContextID) uint64 { return recent.PlaceOfID(id) })}
+	return &cache{
+		known:    st.known(),
+		limit:    limit,
+		digests:  recent.NewShared[structure.SpanRef, structure.Digest](recent.PlaceOfSpan),
+		contexts: recent.NewShared[structure.ContextID, backend.Context](func(id structure.ContextID) uint64 { return recent.PlaceOfID(id) }),
+	}
 }
 
 // Digest implements read.Digests.

@@ -118,8 +118,8 @@ func decodeGroup(key, value []byte) (all []index.Entry, err error) {
 	return all, nil
 }
 
-// earlier yields the keys of the places of a group before a key, in order.
-func earlier(key []byte) iter.Seq[[]byte] {
+// placesBefore yields the keys of the places of a group before a key, in order.
+func placesBefore(key []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		prefix, end := key[:spanPrefix], keys.ReadUint64(key[spanPrefix:])
 		for place := max(1, end-end%inGroup); place < end; place++ {

@@ -153,7 +153,7 @@ func (b *outputBuilder) addGroups(spans []index.Entry) error {
 	}
 	for _, part := range parts {
 		var all []index.Entry
-		for k := range earlier(part[0].Key) {
+		for k := range placesBefore(part[0].Key) {
 			if v := stored[string(k)]; v != nil {
 				all = append(all, index.Entry{Key: k, Value: v})
 			}
@@ -184,7 +184,7 @@ func (t *table) earlierSpans(parts [][]index.Entry) (map[string][]byte, error) {
 	stored := make(map[string][]byte)
 	var n need
 	for _, part := range parts {
-		for k := range earlier(part[0].Key) {
+		for k := range placesBefore(part[0].Key) {
 			if v, known := t.lookStored(k); known {
 				stored[string(k)] = v
 			} else {

@@ -57,13 +57,7 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 		case db.version == len(migrations) && db.missing > 0: // a row could be written twice
 			return ErrRestoring
 		case db.version == len(migrations) && db.identity != nil:
-			if copy(l.identity[:], db.identity) != len(l.identity) {
-				return &backend.CorruptError{File: "lineage_store", What: "the identity of the store"}
-			}
-			if o.Unsafe {
-				return nil
-			}
-			return l.requireSafe(ctx, db)
+			return l.adopt(ctx, db, o.Unsafe)
 		case db.version == 0 && o.MustExist:
 			return fmt.Errorf("the database has no tables of stores: %w", backend.ErrNotFound)
 		case db.version == len(migrations) && o.MustExist:
@@ -74,20 +68,36 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 			}
 			continue
 		}
-		err = l.migrateOnce(ctx)
-		switch sqlState(err) {
-		case "":
-			if err != nil {
-				return err
-			}
-		case duplicateTable, duplicateObject, uniqueViolation, serializationFail, deadlock, lockTimeout: // another process did it, or uses the tables
-		case insufficient:
-			return fmt.Errorf("create tables: %w; a role with this right has to open the store first", err)
-		default:
-			return fmt.Errorf("create tables: %w", err)
+		if err := l.migrate(ctx); err != nil {
+			return err
 		}
 	}
 	return errors.New("create tables and store: other processes kept changing them")
+}
+
+// adopt takes the identity of a store that exists, if its server is safe.
+func (l *log) adopt(ctx context.Context, db opened, unsafe bool) error {
+	if copy(l.identity[:], db.identity) != len(l.identity) {
+		return &backend.CorruptError{File: "lineage_store", What: "the identity of the store"}
+	}
+	if unsafe {
+		return nil
+	}
+	return l.requireSafe(ctx, db)
+}
+
+// migrate creates or updates the tables. Without an error, another process may have kept it from that.
+func (l *log) migrate(ctx context.Context) error {
+	err := l.migrateOnce(ctx)
+	switch sqlState(err) {
+	case "":
+		return err
+	case duplicateTable, duplicateObject, uniqueViolation, serializationFail, deadlock, lockTimeout: // another process did it, or uses the tables
+		return nil
+	case insufficient:
+		return fmt.Errorf("create tables: %w; a role with this right has to open the store first", err)
+	}
+	return fmt.Errorf("create tables: %w", err)
 }
 
 func (l *log) migrateOnce(ctx context.Context) error {

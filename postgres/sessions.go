@@ -41,20 +41,30 @@ func sessionOf(state read.Getter, id [16]byte) (s session, known bool, err error
 // applied returns the commit of a request, or 0 if it was not applied. checkCursor is log.checkCursor.
 func applied(state read.Getter, o *backend.Once, checkCursor func(backend.Cursor) error) (uint64, error) {
 	s, known, err := sessionOf(state, o.Session)
-	if err != nil || known {
-		if err == nil {
-			return s.Find(o.Session, o.Sequence)
-		}
-		return 0, err
-	}
-	v, ok, err := state.Get(keys.Of(keys.TableRequests))
 	if err != nil {
 		return 0, err
 	}
-	if horizon := keys.ReadVarints(v); ok && o.Since.Number < horizon.Next() {
+	if known {
+		return s.Find(o.Session, o.Sequence)
+	}
+	horizon, err := horizonOf(state)
+	if err != nil {
+		return 0, err
+	}
+	if o.Since.Number < horizon {
 		return 0, entries.Uncertain(o.Session, o.Sequence)
 	}
 	return 0, checkCursor(o.Since)
+}
+
+// horizonOf returns the number of a commit: sessions that began up to it may have been forgotten.
+func horizonOf(state read.Getter) (uint64, error) {
+	v, ok, err := state.Get(keys.Of(keys.TableRequests))
+	if err != nil || !ok {
+		return 0, err
+	}
+	number := keys.ReadVarints(v)
+	return number.Next(), nil
 }
 
 // requestEntries returns the entry for the request that a commit answers, and entries that forget old sessions.
@@ -146,14 +156,9 @@ func forgotten(t *table, which func(key string, s session) bool, number uint64) 
 	if err != nil {
 		return nil, err
 	}
-	v, ok, err := t.Get(keys.Of(keys.TableRequests))
+	horizon, err := horizonOf(t)
 	if err != nil {
 		return nil, err
-	}
-	stored := keys.ReadVarints(v)
-	horizon := uint64(0)
-	if ok {
-		horizon = stored.Next()
 	}
 	forgotUpTo := max(horizon, number)
 	for key, s := range all {

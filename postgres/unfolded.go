@@ -63,20 +63,20 @@ func (u *unfolded) with(later []index.Entry, size, changes int) *unfolded {
 	if len(later) == 0 {
 		return u
 	}
-	var was []index.Entry
+	var earlier []index.Entry
 	if u != nil {
-		was, size, changes = u.entries, size+u.size, changes+u.changes
+		earlier, size, changes = u.entries, size+u.size, changes+u.changes
 	}
-	all := make([]index.Entry, 0, len(was)+len(later))
+	all := make([]index.Entry, 0, len(earlier)+len(later))
 	for _, e := range later {
-		i := seek(was, e.Key)
-		all = append(all, was[:i]...)
-		if was = was[i:]; len(was) > 0 && bytes.Equal(was[0].Key, e.Key) {
-			was = was[1:]
+		i := seek(earlier, e.Key)
+		all = append(all, earlier[:i]...)
+		if earlier = earlier[i:]; len(earlier) > 0 && bytes.Equal(earlier[0].Key, e.Key) {
+			earlier = earlier[1:]
 		}
 		all = append(all, e)
 	}
-	return &unfolded{append(all, was...), size, changes}
+	return &unfolded{append(all, earlier...), size, changes}
 }
 
 // latestOf sorts entries of rows, and keeps the last one of each key.
