@@ -11,9 +11,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// additions are what the commits of a batch add to a state. A nil value has none.
+// additions are what the commits of a batch add to a state. A nil pointer has none.
 type additions struct {
-	entries *memtable.Table                 // a nil value is a deletion
+	entries *memtable.Table                 // without a value it is a deletion
 	commits map[uint64][]embedded.Sequenced // by the first number of their row
 	// absent, when not nil, collects keys that are assumed to have no entries on the server.
 	absent map[string]struct{}

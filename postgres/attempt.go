@@ -179,19 +179,20 @@ func isServerError(err error) bool {
 
 // remember caches contexts as they are in a table, for the commits that continue from them.
 func (c *cache) remember(ids []structure.ContextID, t *table) {
+	known := read.GetterFunc(func(key []byte) ([]byte, bool, error) {
+		v, _ := t.look(key)
+		return v, v != nil, nil
+	})
 	for _, id := range ids {
-		v, known := t.look(keys.Of(keys.TableContext, id[:]))
-		if _, tip := t.look(keys.Of(keys.TableTip, id[:])); !known || !tip {
+		v, hasContext := t.look(keys.Of(keys.TableContext, id[:]))
+		if _, hasTip := t.look(keys.Of(keys.TableTip, id[:])); !hasContext || !hasTip {
 			continue
 		}
 		if v == nil {
 			c.contexts.Set(id, backend.Context{})
 			continue
 		}
-		if current, err := read.ContextOf(read.GetterFunc(func(key []byte) ([]byte, bool, error) {
-			v, _ := t.look(key)
-			return v, v != nil, nil
-		}), id, v); err == nil {
+		if current, err := read.ContextOf(known, id, v); err == nil {
 			c.contexts.Set(id, current)
 		}
 	}

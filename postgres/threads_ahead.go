@@ -32,7 +32,7 @@ func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) e
 	}
 	t.take(n, f)
 	for i, p := range f.pages {
-		if !p.more { // those of others are read when they are asked for
+		if !p.more { // the branches of other threads are read when they are asked for
 			r := n.pages[i].Range
 			t.fetched.recent.ranges = append(t.fetched.recent.ranges, fetchedRange{r, inRange(p.entries, r.From, r.To)})
 		}
