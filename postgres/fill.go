@@ -4,18 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lineage-store/lineage/internal/embedded"
-	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/live"
-	"github.com/lineage-store/lineage/internal/embedded/read"
-	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // Filling makes the entries of an epoch from the log, many rows at once: for a store that an earlier version wrote, for the
@@ -161,95 +155,6 @@ func (f *filling) decode(rows []row, number uint64) (all []replayed, last *row, 
 
 // mostFilled limits the commits whose entries are made at once, in bytes. Their entries take several times as much memory.
 const mostFilled = 8 << 20
-
-// replayed is a commit of the log.
-type replayed struct {
-	row     *row
-	s       embedded.Sequenced
-	commit  *structure.Commit
-	offsets []int
-}
-
-// newReplayed decodes a commit of a row.
-func newReplayed(r *row, s embedded.Sequenced) (replayed, error) {
-	c, offsets, err := embedded.DecodeOffsets(s.Payload)
-	if err != nil {
-		return replayed{}, err
-	}
-	c.Number = s.Number
-	return replayed{r, s, c, offsets}, nil
-}
-
-// replayAll adds the entries of commits of the log.
-func (j *judging) replayAll(ctx context.Context, all []replayed) error {
-	var ks []judge.Key
-	for _, r := range all {
-		ks = append(ks, judge.Keys(judge.Case{Commit: r.commit, Replay: true}, backend.Options{})...)
-	}
-	if err := j.state.Prefetch(ctx, j.table, ks); err != nil {
-		return err
-	}
-	if slices.ContainsFunc(all, func(r replayed) bool { return r.s.Unknown }) { // each forgets all sessions
-		if err := j.table.Prefetch(ctx, read.Need{Ranges: []read.Range{read.Under(keys.Of(keys.TableRequests))}}); err != nil {
-			return err
-		}
-	}
-	for _, r := range all {
-		if j.row == nil || j.row.first != r.row.first || r.s.Number == r.row.first {
-			j.row = &row{first: r.row.first, id: r.row.id}
-		}
-		if err := j.add(ctx, r.commit, r.s, r.offsets, true); err != nil {
-			return fmt.Errorf("commit %d: %w", r.s.Number, err)
-		}
-		j.row.count++
-	}
-	return nil
-}
-
-// served is a sink in the tables of the server. From begin on, no other process can fill the epoch.
-type served struct {
-	log *log
-	tx  *writeTx
-}
-
-func (s *served) begin(ctx context.Context, epoch uint64) (st state, fetch func(context.Context, need) (found, error), err error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
-	defer cancel()
-	conn, err := s.log.acquire(ctx)
-	if err != nil {
-		return st, nil, err
-	}
-	s.tx = &writeTx{s.log, conn, epoch}
-	var b pgx.Batch
-	begin(&b)
-	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, numbers, folded, unfolded) VALUES ($1, $2, 0, 0, 0, $3, 0, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(st.counts))
-	b.Queue(`SELECT h.first, h.n, h.id, h.numbers, EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1) FROM lineage_head h WHERE h.store = $1 AND h.epoch = $2 FOR UPDATE OF h`,
-		s.log.store, int64(epoch)).QueryRow(func(r pgx.Row) error {
-		var first, n, id int64
-		var counts []byte
-		if err := r.Scan(&first, &n, &id, &counts, &st.collecting); err != nil {
-			return err
-		}
-		st.head = head{uint64(first), backend.Cursor{Number: uint64(n), ID: uint64(id)}, epoch}
-		return decodeCounts(counts, &st.counts)
-	})
-	// Nothing of an earlier attempt may be there.
-	b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
-	b.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
-	return st, s.tx.read, send(ctx, conn, &b)
-}
-
-func (s *served) end(ctx context.Context, st state, entries []version) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
-	defer cancel()
-	var b pgx.Batch
-	queueDurability(&b, backend.Normal)
-	s.log.queueOutput(&b, st.epoch, st.Number, output{entries: entries})
-	s.log.queueHead(&b, st.head, st.counts, st.folded, 0)
-	return s.tx.commit(ctx, &b)
-}
-
-func (s *served) abandon() { s.tx.rollback() }
 
 // fill makes the entries that a store of an earlier version does not have. One process does it at a time. Another one waits,
 // and continues where the first one ended.

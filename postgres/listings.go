@@ -34,40 +34,11 @@ func (t *table) listingPage(p page) (foundPage, error) {
 
 // related fetches the entries that the entries of a page refer to: readers of lists read them next.
 func (t *table) related(page []index.Entry) error {
-	var n read.Need
-	get := func(table byte, id []byte) { n.Keys = append(n.Keys, keys.Of(table, id)) }
-	for _, e := range page {
-		k := e.Key
-		id := func() []byte { return k[max(1, len(k)-16):] }
-		switch k[0] {
-		case keys.TableContextOfThread, keys.TableChildOfContext:
-			get(keys.TableContext, id())
-			get(keys.TableTip, id())
-		case keys.TableContext:
-			get(keys.TableTip, id())
-		case keys.TableForkOfRun, keys.TableRunOfThread:
-			get(keys.TableRun, id())
-		case keys.TableThreadBySource, keys.TableThreadByTitle, keys.TableThreadByTime:
-			get(keys.TableThread, id())
-		case keys.TableThreadByEnd:
-			n.Keys = append(n.Keys, keys.Of(keys.TableThread, k[5:], k[1:5]))
-		case keys.TableBranchOfContext:
-			n.Keys = append(n.Keys, keys.Of(keys.TableBranch, k[1:17], k[33:]))
-		case keys.TableBranchBySource:
-			n.Keys = append(n.Keys, keys.Of(keys.TableBranch, k[len(k)-16:], e.Value))
-		case keys.TableCheckpointBySource:
-			n.Keys = append(n.Keys, keys.Of(keys.TableCheckpoint, k[len(k)-16:], e.Value))
-		case keys.TableSpanBySource:
-			if _, ref, err := keys.ReadLookup(k); err == nil {
-				get(keys.TableRun, ref.Run[:])
-			}
-		}
-	}
-	if err := t.Prefetch(t.ctx, n); err != nil {
+	if err := t.Prefetch(t.ctx, references(page)); err != nil {
 		return err
 	}
 	// The time of the last message of a thread is found by its record.
-	n = read.Need{}
+	var n read.Need
 	for _, e := range page {
 		switch e.Key[0] {
 		case keys.TableThreadBySource, keys.TableThreadByTitle, keys.TableThreadByTime:
@@ -79,6 +50,40 @@ func (t *table) related(page []index.Entry) error {
 	return t.Prefetch(t.ctx, n)
 }
 
+// references returns the keys that entries refer to.
+func references(page []index.Entry) (n read.Need) {
+	add := func(key []byte) { n.Keys = append(n.Keys, key) }
+	for _, e := range page {
+		k := e.Key
+		last := k[max(1, len(k)-16):] // mostly an id
+		switch k[0] {
+		case keys.TableContextOfThread, keys.TableChildOfContext:
+			add(keys.Of(keys.TableContext, last))
+			add(keys.Of(keys.TableTip, last))
+		case keys.TableContext:
+			add(keys.Of(keys.TableTip, last))
+		case keys.TableForkOfRun, keys.TableRunOfThread:
+			add(keys.Of(keys.TableRun, last))
+		case keys.TableThreadBySource, keys.TableThreadByTitle, keys.TableThreadByTime:
+			add(keys.Of(keys.TableThread, last))
+		case keys.TableThreadByEnd:
+			add(keys.Of(keys.TableThread, k[5:], k[1:5]))
+		case keys.TableBranchOfContext:
+			add(keys.Of(keys.TableBranch, k[1:17], k[33:]))
+		case keys.TableBranchBySource:
+			add(keys.Of(keys.TableBranch, k[len(k)-16:], e.Value))
+		case keys.TableCheckpointBySource:
+			add(keys.Of(keys.TableCheckpoint, k[len(k)-16:], e.Value))
+		case keys.TableSpanBySource:
+			if _, ref, err := keys.ReadLookup(k); err == nil {
+				add(keys.Of(keys.TableRun, ref.Run[:]))
+			}
+		}
+	}
+	return n
+}
+
+// needLastMessage adds what the time of the last message of a thread is read from.
 func (t *table) needLastMessage(n *read.Need, id structure.ThreadID) error {
 	v, ok, err := t.Get(keys.Of(keys.TableThread, id[:]))
 	if err != nil || !ok {
@@ -93,11 +98,11 @@ func (t *table) needLastMessage(n *read.Need, id structure.ThreadID) error {
 
 // Changed implements read.Derived. What the listing of changed threads needs is fetched at once.
 func (t *table) Changed(prefix []byte) iter.Seq[index.Entry] {
-	of := func(prefix []byte) iter.Seq[index.Entry] {
+	changed := func(prefix []byte) iter.Seq[index.Entry] {
 		return slices.Values(t.state.unfolded.between(prefix, keys.PrefixEnd(prefix)))
 	}
 	var n read.Need
-	ids := slices.Compact(read.ChangedThreads(of))
+	ids := slices.Compact(read.ChangedThreads(changed))
 	for _, id := range ids {
 		n.Keys = append(n.Keys, keys.Of(keys.TableThread, id[:]))
 	}
@@ -108,7 +113,7 @@ func (t *table) Changed(prefix []byte) iter.Seq[index.Entry] {
 		}
 		_ = t.Prefetch(t.ctx, n)
 	}
-	return of(prefix)
+	return changed(prefix)
 }
 
 // ManyChanged implements read.Derived.
