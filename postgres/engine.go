@@ -38,7 +38,7 @@ type Options struct {
 // Engine is an open store. It is safe for concurrent use.
 type Engine struct {
 	// These read the latest state.
-	answers
+	reads
 	resume.Sequences
 
 	log    *log

@@ -162,7 +162,7 @@ func (e *Engine) fill(ctx context.Context) error {
 	var r stateRead
 	var last uint64
 	for range mostRetries {
-		err := e.log.snapshot(ctx, func(b *pgx.Batch) {
+		err := e.log.readRetried(ctx, func(b *pgx.Batch) {
 			r, last = stateRead{}, 0
 			e.log.queueState(b, known{}, &r)
 			b.Queue(`SELECT coalesce((SELECT n + count - 1 FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1), 0)`, e.log.store).QueryRow(func(row pgx.Row) error {

@@ -64,7 +64,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Eng
 		stopped:   make(chan struct{}),
 		searching: newShare(connections / 2),
 	}
-	e.answers, e.Sequences = answers{e}, e.sequences(need{})
+	e.reads, e.Sequences = reads{e}, e.sequences(need{})
 	e.search = searchindex.New(searchServer{e}, e.log.store)
 	e.judging = newJudging(&e.log.clock)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())

@@ -95,7 +95,7 @@ func (l *log) readState(k known, withChanges bool, into *stateRead) func(pgx.Row
 func (l *log) latest(ctx context.Context, k known, n need) (r stateRead, err error) {
 	again := false
 	for range mostRetries {
-		err = l.snapshot(ctx, func(b *pgx.Batch) {
+		err = l.readRetried(ctx, func(b *pgx.Batch) {
 			r = stateRead{}
 			l.queueState(b, k, &r)
 			n.queue(b, l, k.epoch, unlimited, &r.found)
@@ -114,7 +114,7 @@ func (l *log) latest(ctx context.Context, k known, n need) (r stateRead, err err
 // at reads what is needed as of a state. It is errGone if that can no longer be read.
 func (l *log) at(ctx context.Context, at head, n need) (found, error) {
 	var r stateRead
-	err := l.snapshot(ctx, func(b *pgx.Batch) {
+	err := l.readRetried(ctx, func(b *pgx.Batch) {
 		r = stateRead{}
 		l.queueAt(b, at, &r) // its unfolded entries are known
 		n.queue(b, l, at.epoch, int64(at.Number), &r.found)
@@ -125,8 +125,8 @@ func (l *log) at(ctx context.Context, at head, n need) (found, error) {
 	return r.found, err
 }
 
-// snapshot is read until the server answers, or patience ends.
-func (l *log) snapshot(ctx context.Context, statements func(*pgx.Batch)) error {
+// readRetried is read, retried until the server answers or patience ends.
+func (l *log) readRetried(ctx context.Context, statements func(*pgx.Batch)) error {
 	return withRetry(ctx, func(ctx context.Context) error { return l.read(ctx, statements) })
 }
 

@@ -20,8 +20,8 @@ type source interface {
 	withTable(ctx context.Context, n need, fn func(*table) error) error
 }
 
-// answers implements the methods of backend.Reader that do not return sequences.
-type answers struct{ source source }
+// reads implements the methods of backend.Reader that do not return sequences.
+type reads struct{ source source }
 
 // answer calls a method of a view of a source.
 func answer[T any](ctx context.Context, s source, n need, fn func(*read.View) (T, error)) (result T, err error) {
@@ -55,81 +55,81 @@ func lastNeed(run structure.RunID) need {
 }
 
 // Head implements backend.Reader.
-func (a answers) Head(ctx context.Context) (backend.Cursor, error) {
-	return answer(ctx, a.source, need{}, func(v *read.View) (backend.Cursor, error) { return v.Head(ctx) })
+func (r reads) Head(ctx context.Context) (backend.Cursor, error) {
+	return answer(ctx, r.source, need{}, func(v *read.View) (backend.Cursor, error) { return v.Head(ctx) })
 }
 
 // Context implements backend.Reader.
-func (a answers) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
-	return answer(ctx, a.source, keysNeed(keys.Of(keys.TableContext, id[:]), keys.Of(keys.TableTip, id[:])), func(v *read.View) (backend.Context, error) { return v.Context(ctx, id) })
+func (r reads) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
+	return answer(ctx, r.source, keysNeed(keys.Of(keys.TableContext, id[:]), keys.Of(keys.TableTip, id[:])), func(v *read.View) (backend.Context, error) { return v.Context(ctx, id) })
 }
 
 // Remnant implements backend.Reader.
-func (a answers) Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
-	return answer(ctx, a.source, keysNeed(keys.Of(keys.TableRemnant, id[:])), func(v *read.View) (*structure.Remnant, error) { return v.Remnant(ctx, id) })
+func (r reads) Remnant(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+	return answer(ctx, r.source, keysNeed(keys.Of(keys.TableRemnant, id[:])), func(v *read.View) (*structure.Remnant, error) { return v.Remnant(ctx, id) })
 }
 
 // Thread implements backend.Reader.
-func (a answers) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
-	return answer(ctx, a.source, keysNeed(keys.Of(keys.TableThread, id[:])), func(v *read.View) (*structure.Thread, error) { return v.Thread(ctx, id) })
+func (r reads) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
+	return answer(ctx, r.source, keysNeed(keys.Of(keys.TableThread, id[:])), func(v *read.View) (*structure.Thread, error) { return v.Thread(ctx, id) })
 }
 
 // LastMessage implements backend.Reader.
-func (a answers) LastMessage(ctx context.Context, home structure.Home) (time.Time, error) {
-	return answer(ctx, a.source, keysNeed(keys.AppendMessage(nil, home)), func(v *read.View) (time.Time, error) { return v.LastMessage(ctx, home) })
+func (r reads) LastMessage(ctx context.Context, home structure.Home) (time.Time, error) {
+	return answer(ctx, r.source, keysNeed(keys.AppendMessage(nil, home)), func(v *read.View) (time.Time, error) { return v.LastMessage(ctx, home) })
 }
 
 // Branch implements backend.Reader.
-func (a answers) Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
-	return answer(ctx, a.source, keysNeed(keys.Branch(thread, name)), func(v *read.View) (*structure.Branch, error) { return v.Branch(ctx, thread, name) })
+func (r reads) Branch(ctx context.Context, thread structure.ThreadID, name string) (*structure.Branch, error) {
+	return answer(ctx, r.source, keysNeed(keys.Branch(thread, name)), func(v *read.View) (*structure.Branch, error) { return v.Branch(ctx, thread, name) })
 }
 
 // Checkpoint implements backend.Reader.
-func (a answers) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
-	return answer(ctx, a.source, keysNeed(keys.Checkpoint(thread, name)), func(v *read.View) (*structure.Checkpoint, error) { return v.Checkpoint(ctx, thread, name) })
+func (r reads) Checkpoint(ctx context.Context, thread structure.ThreadID, name string) (*structure.Checkpoint, error) {
+	return answer(ctx, r.source, keysNeed(keys.Checkpoint(thread, name)), func(v *read.View) (*structure.Checkpoint, error) { return v.Checkpoint(ctx, thread, name) })
 }
 
 // Run implements backend.Reader.
-func (a answers) Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error) {
-	return answer(ctx, a.source, keysNeed(keys.Of(keys.TableRun, id[:])), func(v *read.View) (structure.RunInfo, error) { return v.Run(ctx, id) })
+func (r reads) Run(ctx context.Context, id structure.RunID) (structure.RunInfo, error) {
+	return answer(ctx, r.source, keysNeed(keys.Of(keys.TableRun, id[:])), func(v *read.View) (structure.RunInfo, error) { return v.Run(ctx, id) })
 }
 
 // Ancestry implements backend.Reader.
-func (a answers) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error) {
-	return answer(ctx, a.source, keysNeed(keys.Of(keys.TableRun, id[:])), func(v *read.View) ([]structure.RunInfo, error) { return v.Ancestry(ctx, id, limit) })
+func (r reads) Ancestry(ctx context.Context, id structure.RunID, limit int) ([]structure.RunInfo, error) {
+	return answer(ctx, r.source, keysNeed(keys.Of(keys.TableRun, id[:])), func(v *read.View) ([]structure.RunInfo, error) { return v.Ancestry(ctx, id, limit) })
 }
 
 // Last implements backend.Reader.
-func (a answers) Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error) {
-	return answer(ctx, a.source, lastNeed(run), func(v *read.View) (structure.SpanRef, error) { return v.Last(ctx, run) })
+func (r reads) Last(ctx context.Context, run structure.RunID) (structure.SpanRef, error) {
+	return answer(ctx, r.source, lastNeed(run), func(v *read.View) (structure.SpanRef, error) { return v.Last(ctx, run) })
 }
 
 // Digest implements backend.Reader.
-func (a answers) Digest(ctx context.Context, tip structure.SpanRef) (structure.Digest, error) {
-	return answer(ctx, a.source, keysNeed(keys.Span(tip)), func(v *read.View) (structure.Digest, error) { return v.Digest(ctx, tip) })
+func (r reads) Digest(ctx context.Context, tip structure.SpanRef) (structure.Digest, error) {
+	return answer(ctx, r.source, keysNeed(keys.Span(tip)), func(v *read.View) (structure.Digest, error) { return v.Digest(ctx, tip) })
 }
 
 // Value implements backend.Reader.
-func (a answers) Value(ctx context.Context, key structure.ValueKey) (backend.Value, error) {
-	return answer(ctx, a.source, need{}, func(v *read.View) (backend.Value, error) { return v.Value(ctx, key) })
+func (r reads) Value(ctx context.Context, key structure.ValueKey) (backend.Value, error) {
+	return answer(ctx, r.source, need{}, func(v *read.View) (backend.Value, error) { return v.Value(ctx, key) })
 }
 
 // SpanSet implements backend.Reader.
-func (a answers) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
-	return answer(ctx, a.source, keysNeed(keys.Of(keys.TableSpanSet, id[:])), func(v *read.View) (*structure.SpanSet, error) { return v.SpanSet(ctx, id) })
+func (r reads) SpanSet(ctx context.Context, id structure.SpanSetID) (*structure.SpanSet, error) {
+	return answer(ctx, r.source, keysNeed(keys.Of(keys.TableSpanSet, id[:])), func(v *read.View) (*structure.SpanSet, error) { return v.SpanSet(ctx, id) })
 }
 
 // Has implements backend.Reader.
-func (a answers) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
-	return answer(ctx, a.source, blocksNeed(ids), func(v *read.View) ([]bool, error) { return v.Has(ctx, ids) })
+func (r reads) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
+	return answer(ctx, r.source, blocksNeed(ids), func(v *read.View) ([]bool, error) { return v.Has(ctx, ids) })
 }
 
 // Blocks implements backend.Reader.
-func (a answers) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
-	return answer(ctx, a.source, blocksNeed(ids), func(v *read.View) ([]*structure.Block, error) { return v.Blocks(ctx, ids) })
+func (r reads) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
+	return answer(ctx, r.source, blocksNeed(ids), func(v *read.View) ([]*structure.Block, error) { return v.Blocks(ctx, ids) })
 }
 
 // Chunks implements backend.Reader.
-func (a answers) Chunks(ctx context.Context, all []content.Key) ([][]byte, error) {
-	return answer(ctx, a.source, chunksNeed(all), func(v *read.View) ([][]byte, error) { return v.Chunks(ctx, all) })
+func (r reads) Chunks(ctx context.Context, all []content.Key) ([][]byte, error) {
+	return answer(ctx, r.source, chunksNeed(all), func(v *read.View) ([][]byte, error) { return v.Chunks(ctx, all) })
 }

@@ -14,7 +14,7 @@ import (
 
 // snapshot is a state of the store. It holds nothing on the server.
 type snapshot struct {
-	answers
+	reads
 	engine *Engine
 	cache  *cache
 	state  state
@@ -25,7 +25,7 @@ type snapshot struct {
 // newSnapshot returns a snapshot of the state of a table.
 func newSnapshot(e *Engine, t *table) *snapshot {
 	s := &snapshot{engine: e, cache: t.cache, state: t.state}
-	s.answers.source = s
+	s.reads.source = s
 	return s
 }
 

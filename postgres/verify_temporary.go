@@ -40,7 +40,7 @@ func (s *temporary) fetch(ctx context.Context, n need) (f found, err error) {
 	}
 	rows := need{rows: n.rows}
 	var read found
-	err = s.engine.log.snapshot(ctx, func(b *pgx.Batch) { rows.queue(b, s.engine.log, s.epoch, unlimited, &read) })
+	err = s.engine.log.readRetried(ctx, func(b *pgx.Batch) { rows.queue(b, s.engine.log, s.epoch, unlimited, &read) })
 	f.rows = read.rows
 	return f, err
 }
