@@ -23,17 +23,20 @@ var manyCommits uint64 = 4
 // together at once. Tests change it.
 var mostFlushes = 3
 
-// answering answers the commits of batches in the background.
+// answering answers the commits of batches.
 type answering struct {
+	log    *log
+	queue  queue           // for commits that the server lost
+	closed context.Context // ends when the engine is closed
+
 	mu      sync.Mutex
 	waiting []*pending // in the order of their batches
 	going   int        // synced writes
 	ended   sync.WaitGroup
 }
 
-// answer answers the commits of a batch: those of full durability when they are durable. writing is held.
-func (e *Engine) answer(batch []*pending) {
-	a := &e.answering
+// answer answers the commits of a batch: those of full durability when they are durable, in the background.
+func (a *answering) answer(batch []*pending) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, p := range batch {
@@ -43,54 +46,54 @@ func (e *Engine) answer(batch []*pending) {
 		}
 		a.waiting = append(a.waiting, p)
 	}
-	if len(a.waiting) > 0 && a.going < min(mostFlushes, cap(e.log.flushing)) {
+	if len(a.waiting) > 0 && a.going < min(mostFlushes, cap(a.log.flushing)) {
 		a.going++
-		a.ended.Go(e.answerAll)
+		a.ended.Go(a.answerAll)
 	}
 }
 
 // answerAll answers the commits that wait, until there are none.
-func (e *Engine) answerAll() {
-	a := &e.answering
-	for {
-		a.mu.Lock()
-		batch := a.waiting
-		a.waiting = nil
-		if len(batch) == 0 {
-			a.going--
-		}
-		a.mu.Unlock()
-		if len(batch) == 0 {
-			return
-		}
+func (a *answering) answerAll() {
+	for batch := a.take(); len(batch) > 0; batch = a.take() {
 		var heads []head // of batches
-		of := make([]int, len(batch))
+		index := make([]int, len(batch))
 		for i, p := range batch {
 			if len(heads) == 0 || p.head != heads[len(heads)-1] {
 				heads = append(heads, p.head)
 			}
-			of[i] = len(heads) - 1
+			index[i] = len(heads) - 1
 		}
-		there, err := e.flushAll(heads)
+		there, err := a.flushAll(heads)
 		for i, p := range batch {
 			switch {
 			case err != nil:
-				e.answerOne(p, err)
-			case !there[of[i]]:
-				e.answerOne(p, errDiverged)
+				a.answerOne(p, err)
+			case !there[index[i]]:
+				a.answerOne(p, errDiverged)
 			default:
 				p.cache.durable.advance(p.head.Cursor)
-				e.answerOne(p, nil)
+				a.answerOne(p, nil)
 			}
 		}
 	}
 }
 
+// take returns the commits that wait. Without any, the caller ends.
+func (a *answering) take() []*pending {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	batch := a.waiting
+	if a.waiting = nil; len(batch) == 0 {
+		a.going--
+	}
+	return batch
+}
+
 // flushAll makes rows durable, until the outcome is known or patience ends. See log.flushAll.
-func (e *Engine) flushAll(heads []head) (there []bool, err error) {
+func (a *answering) flushAll(heads []head) (there []bool, err error) {
 	begun := time.Now()
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
-		there, err = e.log.flushAll(context.Background(), heads)
+		there, err = a.log.flushAll(context.Background(), heads)
 		if err == nil || !isTransient(err) && !mayHaveWritten(err) || time.Since(begun)+pause > patience {
 			return there, explain(err)
 		}
@@ -99,14 +102,14 @@ func (e *Engine) flushAll(heads []head) (there []bool, err error) {
 }
 
 // answerOne answers a commit after an attempt to make it durable. One that the server lost waits for another batch.
-func (e *Engine) answerOne(p *pending, err error) {
+func (a *answering) answerOne(p *pending, err error) {
 	if errors.Is(err, errDiverged) {
 		p.receipt = backend.Receipt{}
 		p.claimed.Store(false)
 		select {
-		case e.queue <- p:
+		case a.queue <- p:
 			return
-		case <-e.ctx.Done():
+		case <-a.closed.Done():
 			err = errClosed
 		}
 	}

@@ -31,7 +31,12 @@ type cache struct {
 }
 
 func newCache(st state, limit int) *cache {
-	return &cache{known: st.known(), limit: limit, digests: recent.NewShared[structure.SpanRef, structure.Digest](recent.PlaceOfSpan), contexts: recent.NewShared[structure.ContextID, backend.Context](func(id structure.ContextID) uint64 { return recent.PlaceOfID(id) })}
+	return &cache{
+		known:    st.known(),
+		limit:    limit,
+		digests:  recent.NewShared[structure.SpanRef, structure.Digest](recent.PlaceOfSpan),
+		contexts: recent.NewShared[structure.ContextID, backend.Context](func(id structure.ContextID) uint64 { return recent.PlaceOfID(id) }),
+	}
 }
 
 // Digest implements read.Digests.
@@ -109,36 +114,5 @@ func (c *cache) entry(key []byte, at uint64) ([]byte, bool) {
 func (c *cache) putEntry(key, value []byte, at uint64) {
 	if fixed(key) {
 		c.put(string(key), fixedEntry{value, at}, len(value))
-	}
-}
-
-// contextsChanged returns the contexts that the batch changed.
-func (t *table) contextsChanged() (ids []structure.ContextID) {
-	for _, table := range []byte{keys.TableContext, keys.TableTip} {
-		prefix := []byte{table}
-		for at := t.overlay.Latest().Seek(prefix); at.Valid() && at.Key()[0] == table; at.Next() {
-			ids = append(ids, structure.ContextID(at.Key()[1:]))
-		}
-	}
-	return ids
-}
-
-// remember caches contexts as they are in a table, for the commits that continue from them.
-func (c *cache) remember(ids []structure.ContextID, t *table) {
-	for _, id := range ids {
-		v, known := t.look(keys.Of(keys.TableContext, id[:]))
-		if _, tip := t.look(keys.Of(keys.TableTip, id[:])); !known || !tip {
-			continue
-		}
-		if v == nil {
-			c.contexts.Set(id, backend.Context{})
-			continue
-		}
-		if current, err := read.ContextOf(read.GetterFunc(func(key []byte) ([]byte, bool, error) {
-			v, _ := t.look(key)
-			return v, v != nil, nil
-		}), id, v); err == nil {
-			c.contexts.Set(id, current)
-		}
 	}
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"bytes"
 	"fmt"
-	"slices"
 
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
@@ -54,69 +53,17 @@ func (t *table) Object(r read.Reader, key []byte) (structure.Record, keys.Place,
 	return record, p, true, err
 }
 
-// decodedRow is a row of the log.
-type decodedRow struct {
-	first   uint64
-	commits []embedded.Sequenced
-}
-
-// hasRow reports whether a row of the log was fetched or is cached.
-func (t *table) hasRow(first uint64) bool {
-	_, known := t.known(first)
-	_, fetched := t.rows[first]
-	return known || fetched
-}
-
-// known returns the commits of a row of the log, if they are here. While rows may have what a collection removed, the cache is
-// not used: later states read the row without that.
-func (t *table) known(first uint64) ([]embedded.Sequenced, bool) {
-	if own, ok := t.ownCommits[first]; ok {
-		return own, true
-	}
-	if t.current != nil && t.current.first == first {
-		return t.current.commits, true
-	}
-	if t.state.collecting {
-		return nil, false
-	}
-	return t.cache.row(first)
-}
-
-// takeRows keeps rows until they are read. They are decoded then, so that a damaged row is an error only of those who need
-// it. Earlier rows are dropped when they are large.
-func (t *table) takeRows(announced []uint64, rows []row) {
-	if t.rows == nil || t.rowBytes > mostRead {
-		t.rows, t.rowBytes = make(map[uint64]*row, len(rows)), 0
-	}
-	for i := range rows {
-		t.rows[rows[i].first] = &rows[i]
-		t.rowBytes += len(rows[i].data)
-	}
-	if len(announced) > len(rows) && len(t.wanted) < mostWanted {
-		t.wanted = append(t.wanted, announced...)
-	}
-	t.wanted = slices.DeleteFunc(t.wanted, t.hasRow)
-}
-
-// mostWanted limits the rows that are remembered to be fetched later.
-const mostWanted = 1 << 12
-
 // commits returns the commits of a row of the log.
 func (t *table) commits(first uint64) ([]embedded.Sequenced, error) {
-	if commits, ok := t.known(first); ok {
+	if commits, ok := t.knownCommits(first); ok {
 		return commits, nil
 	}
-	r := t.rows[first]
+	r := t.rows.fetched[first]
 	if r == nil {
-		next := []uint64{first}
-		if i := slices.Index(t.wanted, first); i >= 0 { // as many as fit
-			next = slices.Clone(t.wanted[i:])
-			t.wanted = t.wanted[:i]
-		}
-		if err := t.read(t.ctx, need{rows: next}); err != nil {
+		if err := t.read(t.ctx, need{rows: t.rows.next(first)}); err != nil {
 			return nil, err
 		}
-		if r = t.rows[first]; r == nil {
+		if r = t.rows.fetched[first]; r == nil {
 			return nil, &backend.CorruptError{File: "the log", What: fmt.Sprintf("row %d is missing", first)}
 		}
 	}
@@ -124,7 +71,7 @@ func (t *table) commits(first uint64) ([]embedded.Sequenced, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.current = &decodedRow{first, commits}
+	t.rows.current = &decodedRow{first, commits}
 	if !t.state.collecting {
 		t.cache.putRow(first, commits)
 	}

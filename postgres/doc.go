@@ -7,3 +7,13 @@
 //
 // Only plain SQL is used, and no session state, so a pooler may be in front of the server.
 package postgres
+
+// The files build on each other, without cycles. From the bottom:
+//
+//   - what is stored: row.go, keys.go, groups.go, unfolded.go, state.go
+//   - statements: transaction.go, tail.go, fetch.go, read_state.go, write.go, flush.go
+//   - the table of a state, which reads and batches use: fetched.go, pages.go, logrows.go and additions.go are its parts;
+//     table.go, listings.go, scan.go and commits.go join them
+//   - commits: judging.go and output.go make the row of a batch; lock.go, judge.go, attempt.go and batch.go write it
+//   - reads: reads.go, snapshot.go, latest.go
+//   - everything else that an engine does, each in its file

@@ -2,14 +2,11 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
+	"github.com/lineage-store/lineage/internal/resume"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/postgres/internal/searchindex"
 	"github.com/lineage-store/lineage/structure"
@@ -38,18 +35,17 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// MaxName is the largest size of the name of a store, in bytes.
-const MaxName = 200
-
 // Engine is an open store. It is safe for concurrent use.
 type Engine struct {
-	*readers // of the latest state
+	// These read the latest state.
+	reads
+	resume.Sequences
 
 	log    *log
 	o      Options
 	shared bool // the pool is the caller's to close
 
-	queue   chan *pending
+	queue   queue
 	ctx     context.Context // ends when the engine is closed
 	cancel  context.CancelCauseFunc
 	going   sync.WaitGroup
@@ -75,8 +71,11 @@ type Engine struct {
 	collecting sync.Mutex // one collection of this process at a time
 
 	changed   changed
-	pruning   pruning
 	answering answering
+	pruning   struct {
+		busy      chan struct{} // has room for one
+		forbidden bool          // the role may not; writing is held
+	}
 }
 
 var (
@@ -84,83 +83,15 @@ var (
 	_ backend.Identified = (*Engine)(nil)
 )
 
-// Open opens a store in the database that a connection string names. It creates the store and the
-// tables if necessary.
-func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
-	if !strings.Contains(dsn, "default_query_exec_mode") {
-		config.ConnConfig.DefaultQueryExecMode = exec
-	}
-	config.ConnConfig.OnNotice = noteCancelledWait
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("open store: %w", explain(err))
-	}
-	e, err := open(ctx, pool, o, false)
-	if err != nil {
-		pool.Close()
-	}
-	return e, err
-}
-
-// New is Open with a pool of the caller, who closes it. If a pooler is in front of the server, the
-// pool's DefaultQueryExecMode must not prepare statements. Unlike with Open, a commit whose wait for a
-// synchronous standby is cancelled on the server counts as durable.
-func New(ctx context.Context, pool *pgxpool.Pool, o Options) (*Engine, error) {
-	return open(ctx, pool, o, true)
-}
-
-func open(ctx context.Context, pool *pgxpool.Pool, o Options, shared bool) (*Engine, error) {
-	if o.Store == "" || len(o.Store) > MaxName {
-		return nil, fmt.Errorf("open store: its name has 1 to %d bytes: %w", MaxName, backend.ErrInvalid)
-	}
-	if o.Durability == backend.DefaultDurability {
-		o.Durability = backend.Full
-	}
-	if o.CacheBytes == 0 {
-		o.CacheBytes = DefaultCache
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	connections := pool.Stat().MaxConns()
-	e := &Engine{log: &log{pool: pool, flushing: newShare(connections - 1), store: keyOf(o.Store)}, o: o, searching: newShare(connections / 2), shared: shared, queue: make(chan *pending, mostGathered), stopped: make(chan struct{})}
-	e.readers = newReaders(e)
-	e.search = searchindex.New(searchServer{e}, e.log.store)
-	e.judging = newJudging(&e.log.clock)
-	e.ctx, e.cancel = context.WithCancelCause(context.Background())
-	err := withRetry(ctx, func(ctx context.Context) error { return e.log.prepare(ctx, o) })
-	if err == nil {
-		err = e.fill(ctx)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open store %q: %w", o.Store, explain(err))
-	}
-	go e.lead()
-	return e, nil
-}
-
-// forget replaces the cache after a collection, or when the log has another history.
-func (e *Engine) forget(ctx context.Context, was *cache) error {
-	st, _, _, err := e.log.latest(ctx, known{}, need{})
-	if err == nil {
-		e.cache.CompareAndSwap(was, newCache(st, e.o.CacheBytes))
-	}
-	return err
-}
-
 // StoreID implements backend.Identified.
 func (e *Engine) StoreID() [16]byte { return e.log.identity }
 
 // Close implements backend.Engine.
 func (e *Engine) Close() error {
 	e.calls.Lock() // none begins from now on
-	was := e.closed.Swap(true)
+	closed := e.closed.Swap(true)
 	e.calls.Unlock()
-	if was {
+	if closed {
 		return nil
 	}
 	e.cancel(errClosed)
@@ -186,4 +117,10 @@ func (e *Engine) begin() error {
 	return nil
 }
 
-var errClosed = fmt.Errorf("store: %w", backend.ErrClosed)
+// ended returns errClosed for the error of a call that Close ended.
+func (e *Engine) ended(err error) error {
+	if err != nil && e.closed.Load() {
+		return errClosed
+	}
+	return err
+}

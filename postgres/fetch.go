@@ -1,10 +1,7 @@
 package postgres
 
 import (
-	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -13,44 +10,6 @@ import (
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
-
-// state is a state of the store: the one after a row of the log, in an epoch.
-type state struct {
-	head
-	counts     index.Counts
-	folded     uint64 // the last commit that folded
-	unfolded   *unfolded
-	collecting bool   // rows of the log may have what a collection removed
-	forgets    uint64 // how often sessions were forgotten
-	unfilled   bool   // there are no entries, but commits
-}
-
-// known is a state that was read before.
-type known struct {
-	head
-	counts   index.Counts
-	folded   uint64
-	unfolded *unfolded
-}
-
-func (s *state) known() known { return known{s.head, s.counts, s.folded, s.unfolded} }
-
-func (k known) state() state {
-	return state{head: k.head, counts: k.counts, folded: k.folded, unfolded: k.unfolded}
-}
-
-// after returns the state that a row makes.
-func (s state) after(r *row) state {
-	s.head, s.counts, s.folded, s.unfolded = s.head.after(r), r.counts, r.folded, r.unfolded
-	return s
-}
-
-// errUnfilled is returned for a store whose entries have to be made from the log first.
-var errUnfilled = errors.New("the store of an earlier version has no entries")
-
-func (s *state) of(store [16]byte) index.State {
-	return index.State{Store: store, Number: s.Number, ID: s.ID, Since: s.first, Counts: s.counts}
-}
 
 // need is what is read from the server at once.
 type need struct {
@@ -95,27 +54,6 @@ type foundPage struct {
 	next    []byte // the last key that was read
 }
 
-// stateSQL reads the latest state. Entries can be read as of states from the horizon on. The last columns are whether the log
-// has a row that is known, the number of unfolded changes, the sizes of these, and the changes as one value: arrays of bytes
-// come as text, which takes long to decode. Changes that the reader knows from a state after the same fold are left out. atSQL
-// does not read changes.
-const (
-	stateSQL = stateColumnsSQL + `, u.sizes, u.changes` + stateFromSQL + ` LEFT JOIN LATERAL (
-  SELECT array_agg(coalesce(octet_length(f.changes), 0) ORDER BY f.part) AS sizes, string_agg(f.changes, '' ORDER BY f.part) AS changes
-  FROM lineage_former f WHERE f.store = $1 AND f.epoch = s.epoch AND f.n = 0
-    AND f.part >= CASE WHEN s.epoch = $5 AND h.folded = $6 THEN $7::integer ELSE 0 END AND f.part < h.unfolded) u ON true` + stateWhereSQL
-	atSQL = stateColumnsSQL + `, NULL::integer[], NULL::bytea` + stateFromSQL + stateWhereSQL
-
-	stateColumnsSQL = `SELECT extract(epoch FROM now())::bigint, s.epoch, h.first, h.n, h.id, h.numbers, h.horizon, coalesce(h.forgets, 0), coalesce(h.folded, 0),
-  h.n IS NULL AND (SELECT l.n FROM lineage_log l WHERE l.store = $1 ORDER BY l.n LIMIT 1) IS NOT NULL,
-  EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1 AND c.epoch = s.epoch),
-  EXISTS (SELECT FROM lineage_log l WHERE l.store = $1 AND l.n = $2 AND l.id = $3 AND l.count = $4),
-  coalesce(h.unfolded, 0)`
-	stateFromSQL = `
-FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.epoch`
-	stateWhereSQL = ` WHERE s.store = $1`
-)
-
 // The lookups of entries as of a state. $3 is minus its number: older versions have a larger age, so the first version
 // that a lookup finds is the newest that counts. Each lookup has a limit, so that a server without statistics uses the
 // primary key.
@@ -144,43 +82,22 @@ ORDER BY key DESC LIMIT $6`
 WHERE before < $4 ORDER BY i`
 )
 
-// errGone is returned if a state can no longer be read: there was a collection, the server lost it, or its versions were pruned.
-var errGone = fmt.Errorf("the state is gone: %w", backend.ErrExpired)
-
 // queue adds the statements that read as of a state.
 func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *found) {
-	store, e, age := l.store, int64(epoch), -number
+	add := func(sql string, args ...any) *pgx.QueuedQuery {
+		return b.Queue(sql, append([]any{l.store, int64(epoch), -number}, args...)...)
+	}
 	if len(n.Keys) > 0 {
-		into.keys = make(map[string][]byte, len(n.Keys))
 		ks := storedKeys(n.Keys)
-		b.Queue(keysSQL, store, e, age, ks).Query(func(rows pgx.Rows) error {
-			var i int64
-			var value []byte
-			_, err := pgx.ForEachRow(rows, []any{&i, &value}, func() error {
-				err := eachRestored(ks[i-1], value, func(e index.Entry) { into.keys[string(e.Key)] = e.Value })
-				value = nil
-				return err
-			})
-			return err
-		})
+		add(keysSQL, ks).Query(func(rows pgx.Rows) error { return into.readKeys(rows, ks) })
 	}
 	if len(n.Ranges) > 0 {
-		into.ranges = make([][]index.Entry, len(n.Ranges))
-		low, to := bounds(n.Ranges)
-		b.Queue(rangesSQL, store, e, age, low, to).Query(func(rows pgx.Rows) error {
-			err := n.eachOf(rows, func(i int64, e index.Entry) { into.ranges[i-1] = append(into.ranges[i-1], e) })
-			for i, r := range n.Ranges {
-				into.ranges[i] = inRange(into.ranges[i], r.From, r.To)
-			}
-			return err
-		})
+		low, high := bounds(n.Ranges)
+		add(rangesSQL, low, high).Query(func(rows pgx.Rows) error { return into.readRanges(rows, n) })
 	}
 	if len(n.Lasts) > 0 {
-		into.lasts = make([]index.Entry, len(n.Lasts))
-		low, to := bounds(n.Lasts)
-		b.Queue(lastsSQL, store, e, age, low, to).Query(func(rows pgx.Rows) error {
-			return n.eachOf(rows, func(i int64, e index.Entry) { into.lasts[i-1] = e })
-		})
+		low, high := bounds(n.Lasts)
+		add(lastsSQL, low, high).Query(func(rows pgx.Rows) error { return into.readLasts(rows, n) })
 	}
 	into.pages = make([]foundPage, len(n.pages))
 	for i, p := range n.pages {
@@ -188,57 +105,74 @@ func (n *need) queue(b *pgx.Batch, l *log, epoch uint64, number int64, into *fou
 		if p.descending {
 			sql = pageDownSQL
 		}
-		low, to := storedBounds(p.From, p.To)
-		b.Queue(sql, store, e, age, low, to, p.limit).Query(func(rows pgx.Rows) error {
-			return into.pages[i].read(rows, n, p)
-		})
+		low, high := storedBounds(p.From, p.To)
+		add(sql, low, high, p.limit).Query(func(rows pgx.Rows) error { return into.pages[i].read(rows, n, p) })
 	}
 	if len(n.rows) > 0 {
 		numbers := make([]int64, len(n.rows))
 		for i, n := range n.rows {
 			numbers[i] = int64(n)
 		}
-		b.Queue(rowsSQL, store, numbers, e, mostRead).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(rowsSQL, l.store, numbers, int64(epoch), mostRead).Query(func(rows pgx.Rows) (err error) {
 			into.rows, err = readRows(rows)
 			return err
 		})
 	}
 }
 
-func (p *foundPage) read(rows pgx.Rows, n *need, of page) error {
+// readKeys reads the entries of keys of the table.
+func (f *found) readKeys(rows pgx.Rows, ks [][]byte) error {
+	f.keys = make(map[string][]byte, len(ks))
+	var i int64
+	var value []byte
+	_, err := pgx.ForEachRow(rows, []any{&i, &value}, func() error {
+		err := eachRestored(ks[i-1], value, func(e index.Entry) { f.keys[string(e.Key)] = e.Value })
+		value = nil
+		return err
+	})
+	return err
+}
+
+func (f *found) readRanges(rows pgx.Rows, n *need) error {
+	f.ranges = make([][]index.Entry, len(n.Ranges))
+	err := n.eachOf(rows, func(i int64, e index.Entry) { f.ranges[i-1] = append(f.ranges[i-1], e) })
+	for i, r := range n.Ranges {
+		f.ranges[i] = inRange(f.ranges[i], r.From, r.To)
+	}
+	return err
+}
+
+func (f *found) readLasts(rows pgx.Rows, n *need) error {
+	f.lasts = make([]index.Entry, len(n.Lasts))
+	return n.eachOf(rows, func(i int64, e index.Entry) { f.lasts[i-1] = e })
+}
+
+func (f *foundPage) read(rows pgx.Rows, n *need, p page) error {
 	var key, value []byte
 	count := 0
 	_, err := pgx.ForEachRow(rows, []any{&key, &value}, func() error {
 		count++
-		err := n.tolerate(key, p.add(key, value, of.descending))
+		err := n.tolerate(key, f.add(key, value, p.descending))
 		key, value = nil, nil
 		return err
 	})
-	p.more = count == of.limit
+	f.more = count == p.limit
 	return err
 }
 
 // add adds what the next row has.
-func (p *foundPage) add(key, value []byte, descending bool) error {
-	from := len(p.entries)
-	err := eachRestored(key, value, func(e index.Entry) { p.entries = append(p.entries, e) })
-	p.next = key
+func (f *foundPage) add(key, value []byte, descending bool) error {
+	from := len(f.entries)
+	err := eachRestored(key, value, func(e index.Entry) { f.entries = append(f.entries, e) })
+	f.next = key
 	switch {
 	case !isSpan(key):
 	case descending:
-		slices.Reverse(p.entries[from:])
+		slices.Reverse(f.entries[from:])
 	default:
-		p.next = lastInGroup(key)
+		f.next = lastInGroup(key)
 	}
 	return err
-}
-
-// present returns a value that is not nil.
-func present(value []byte) []byte {
-	if value == nil {
-		return []byte{}
-	}
-	return value
 }
 
 func bounds(ranges []read.Range) (low, to [][]byte) {
@@ -258,116 +192,4 @@ func (n *need) eachOf(rows pgx.Rows, take func(int64, index.Entry)) error {
 		return err
 	})
 	return err
-}
-
-// queueState adds the statement that reads the state. there is set if the log has the row of the known state. If it is not set,
-// a part of what is unfolded may be missing.
-func (l *log) queueState(b *pgx.Batch, k known, st *state, horizon *uint64, there *bool) {
-	b.Queue(stateSQL, l.store, int64(k.first), int64(k.ID), k.count(), int64(k.epoch), int64(k.folded), int32(k.unfolded.rows())).
-		QueryRow(l.readState(k, true, st, horizon, there))
-}
-
-// queueAt is queueState without what is unfolded.
-func (l *log) queueAt(b *pgx.Batch, at head, st *state, horizon *uint64, there *bool) {
-	b.Queue(atSQL, l.store, int64(at.first), int64(at.ID), at.count()).QueryRow(l.readState(known{head: at}, false, st, horizon, there))
-}
-
-// readState reads the row of queueState, or that of queueAt, which has no changes.
-func (l *log) readState(k known, withChanges bool, st *state, horizon *uint64, there *bool) func(pgx.Row) error {
-	return func(r pgx.Row) error {
-		var now, epoch, forgets, folded, unfolded int64
-		var first, n, id, gone *int64
-		var counts []byte
-		var sizes []int32
-		var changes []byte
-		err := r.Scan(&now, &epoch, &first, &n, &id, &counts, &gone, &forgets, &folded, &st.unfilled, &st.collecting, there, &unfolded, &sizes, &changes)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return errRemoved
-		}
-		if err != nil {
-			return err
-		}
-		l.clock.set(uint64(now))
-		*there = *there || k.first == 0
-		st.head, st.forgets, st.folded = head{epoch: uint64(epoch)}, uint64(forgets), uint64(folded)
-		if st.epoch == k.epoch && st.folded == k.folded {
-			st.unfolded = k.unfolded
-		}
-		var later []index.Entry
-		size := len(changes)
-		for _, length := range sizes {
-			entries, err := decodeChanges(changes[:length:length])
-			if err == nil && len(entries) == 0 {
-				err = errChanges
-			}
-			if err != nil {
-				return err
-			}
-			later, changes = append(later, entries...), changes[length:]
-		}
-		st.unfolded = st.unfolded.with(latestOf(later), size, len(sizes))
-		if n == nil {
-			return nil
-		}
-		if got := st.unfolded.rows(); *there && withChanges && int64(got) != unfolded { // the next changes would overwrite others
-			return &backend.CorruptError{File: "lineage_former", What: fmt.Sprintf("the changes of %d rows instead of %d", got, unfolded)}
-		}
-		st.first, st.Cursor, *horizon = uint64(*first), backend.Cursor{Number: uint64(*n), ID: uint64(*id)}, uint64(*gone)
-		return decodeCounts(counts, &st.counts)
-	}
-}
-
-func encodeCounts(c index.Counts) []byte {
-	b := make([]byte, 0, 8*len(c))
-	for _, n := range c {
-		b = binary.LittleEndian.AppendUint64(b, n)
-	}
-	return b
-}
-
-// unlimited is the number of a state that is read without a limit: all versions in the snapshot of the server count.
-const unlimited = 1<<63 - 1
-
-// latest reads the latest state, and in it what is needed, in one round trip unless there was a collection after a state
-// that is known, or the log does not have its row. there reports whether it has.
-func (l *log) latest(ctx context.Context, k known, n need) (st state, f found, there bool, err error) {
-	there = true
-	for range mostRetries {
-		var has bool
-		err = l.snapshot(ctx, func(b *pgx.Batch) {
-			var horizon uint64
-			st, f, has = state{}, found{}, false
-			l.queueState(b, k, &st, &horizon, &has)
-			n.queue(b, l, k.epoch, unlimited, &f)
-		})
-		if err != nil || has && st.epoch == k.epoch {
-			break
-		}
-		there, k = false, known{head: head{epoch: st.epoch}}
-	}
-	if err == nil && st.unfilled {
-		err = errUnfilled
-	}
-	return st, f, there, err
-}
-
-// at reads what is needed as of a state. It is errGone if that can no longer be read.
-func (l *log) at(ctx context.Context, at head, n need) (f found, err error) {
-	var st state
-	var horizon uint64
-	var there bool
-	err = l.snapshot(ctx, func(b *pgx.Batch) {
-		st, f, there, horizon = state{}, found{}, false, 0
-		l.queueAt(b, at, &st, &horizon, &there) // its unfolded entries are known
-		n.queue(b, l, at.epoch, int64(at.Number), &f)
-	})
-	if err == nil && (st.epoch != at.epoch || !there || horizon > at.Number) {
-		err = errGone
-	}
-	return f, err
-}
-
-// snapshot is read until the server answers, or patience ends.
-func (l *log) snapshot(ctx context.Context, statements func(*pgx.Batch)) error {
-	return withRetry(ctx, func(ctx context.Context) error { return l.read(ctx, statements) })
 }

@@ -2,22 +2,14 @@ package postgres
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/lineage-store/lineage/internal/embedded"
-	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/live"
-	"github.com/lineage-store/lineage/internal/embedded/read"
-	"github.com/lineage-store/lineage/internal/index"
-	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // Filling makes the entries of an epoch from the log, many rows at once: for a store that an earlier version wrote, for the
@@ -28,12 +20,16 @@ type filling struct {
 	log     *log
 	judging *judging
 	epoch   uint64 // of the entries
-	reads   uint64 // the epoch in which the log is read
+	reads   uint64
 	filter  *live.Set
-	report  backend.CollectReport // of what was filtered
-	changed []uint64              // rows with something that was filtered
 	into    sink
 	at      head // the row up to which there are entries
+}
+
+// newFilling returns a filling of an epoch. reads is the epoch in which the log is read, and filter what is kept of it; nil keeps
+// everything.
+func newFilling(l *log, epoch, reads uint64, filter *live.Set, into sink) *filling {
+	return &filling{log: l, judging: newJudging(&l.clock), epoch: epoch, reads: reads, filter: filter, into: into, at: head{epoch: epoch}}
 }
 
 // sink stores the entries that are made.
@@ -102,7 +98,7 @@ func (f *filling) fillNext(ctx context.Context, number uint64) (more bool, err e
 	}
 	st.head = st.head.after(last)
 	st.counts = f.judging.counts.Values()
-	out, err := f.judging.output(st.Number, true)
+	out, err := newOutput(f.judging.table, st.Number, true)
 	if err != nil {
 		return false, err
 	}
@@ -140,21 +136,17 @@ func (f *filling) decode(rows []row, number uint64) (all []replayed, last *row, 
 		if size > mostFilled || r.first > number {
 			break
 		}
-		commits, changed, err := r.remaining(f.filter, &f.report)
+		commits, _, err := r.remaining(f.filter, nil)
 		if err != nil {
 			return nil, nil, err
 		}
-		if changed {
-			f.changed = append(f.changed, r.first)
-		}
 		for _, s := range commits {
-			c, offsets, err := embedded.DecodeOffsets(s.Payload)
+			c, err := newReplayed(r, s)
 			if err != nil {
 				return nil, nil, fmt.Errorf("commit %d: %w", s.Number, &backend.CorruptError{File: fmt.Sprintf("row %d of the log", r.first), What: err.Error()})
 			}
-			c.Number = s.Number
 			size += len(s.Payload)
-			all = append(all, replayed{r, s, c, offsets})
+			all = append(all, c)
 		}
 		last = r
 	}
@@ -164,123 +156,32 @@ func (f *filling) decode(rows []row, number uint64) (all []replayed, last *row, 
 // mostFilled limits the commits whose entries are made at once, in bytes. Their entries take several times as much memory.
 const mostFilled = 8 << 20
 
-// replayed is a commit of the log.
-type replayed struct {
-	row     *row
-	s       embedded.Sequenced
-	commit  *structure.Commit
-	offsets []int
-}
-
-// replayAll adds the entries of commits of the log.
-func (j *judging) replayAll(ctx context.Context, all []replayed) error {
-	var ks []judge.Key
-	for _, r := range all {
-		ks = append(ks, judge.Keys(judge.Case{Commit: r.commit, Replay: true}, backend.Options{})...)
-	}
-	if err := j.state.Prefetch(ctx, j.table, ks); err != nil {
-		return err
-	}
-	if slices.ContainsFunc(all, func(r replayed) bool { return r.s.Unknown }) { // each forgets all sessions
-		if err := j.table.Prefetch(ctx, read.Need{Ranges: []read.Range{read.Under(keys.Of(keys.TableRequests))}}); err != nil {
-			return err
-		}
-	}
-	for _, r := range all {
-		if j.row == nil || j.row.first != r.row.first || r.s.Number == r.row.first {
-			j.row = &row{first: r.row.first, id: r.row.id}
-		}
-		if err := j.add(ctx, r.commit, r.s, r.offsets, true); err != nil {
-			return fmt.Errorf("commit %d: %w", r.s.Number, err)
-		}
-		j.row.count++
-	}
-	return nil
-}
-
-// served is a sink in the tables of the server. From begin on, no other process can fill the epoch.
-type served struct {
-	log *log
-	t   *writeTx
-}
-
-func (s *served) begin(ctx context.Context, epoch uint64) (is state, fetch func(context.Context, need) (found, error), err error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
-	defer cancel()
-	conn, err := s.log.acquire(ctx)
-	if err != nil {
-		return is, nil, err
-	}
-	s.t = &writeTx{s.log, conn, epoch}
-	var b pgx.Batch
-	begin(&b)
-	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, numbers, folded, unfolded) VALUES ($1, $2, 0, 0, 0, $3, 0, 0) ON CONFLICT DO NOTHING`, s.log.store, int64(epoch), encodeCounts(is.counts))
-	b.Queue(`SELECT h.first, h.n, h.id, h.numbers, EXISTS (SELECT FROM lineage_collection c WHERE c.store = $1) FROM lineage_head h WHERE h.store = $1 AND h.epoch = $2 FOR UPDATE OF h`,
-		s.log.store, int64(epoch)).QueryRow(func(r pgx.Row) error {
-		var first, n, id int64
-		var counts []byte
-		if err := r.Scan(&first, &n, &id, &counts, &is.collecting); err != nil {
-			return err
-		}
-		is.head = head{uint64(first), backend.Cursor{Number: uint64(n), ID: uint64(id)}, epoch}
-		return decodeCounts(counts, &is.counts)
-	})
-	// Nothing of an earlier attempt may be there.
-	b.Queue(`DELETE FROM lineage_entry WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
-	b.Queue(`DELETE FROM lineage_former WHERE store = $1 AND epoch = $2 AND (SELECT n FROM lineage_head WHERE store = $1 AND epoch = $2) = 0`, s.log.store, int64(epoch))
-	return is, s.t.read, send(ctx, conn, &b)
-}
-
-func decodeCounts(b []byte, into *index.Counts) error {
-	if len(b) != 8*len(into) {
-		return &backend.CorruptError{File: "lineage_head", What: "the counts"}
-	}
-	for i := range into {
-		into[i] = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	return nil
-}
-
-func (s *served) end(ctx context.Context, st state, entries []version) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
-	defer cancel()
-	var b pgx.Batch
-	queueDurability(&b, backend.Normal)
-	s.log.queueOutput(&b, st.epoch, st.Number, output{entries: entries})
-	s.log.queueHead(&b, st.head, st.counts, st.folded, 0)
-	return s.t.commit(ctx, &b)
-}
-
-func (s *served) abandon() { s.t.rollback() }
-
 // fill makes the entries that a store of an earlier version does not have. One process does it at a time. Another one waits,
 // and continues where the first one ended.
 func (e *Engine) fill(ctx context.Context) error {
-	var st state
+	var r stateRead
 	var last uint64
 	for range mostRetries {
-		err := e.log.snapshot(ctx, func(b *pgx.Batch) {
-			var horizon uint64
-			var there bool
-			st, last = state{}, 0
-			e.log.queueState(b, known{}, &st, &horizon, &there)
-			b.Queue(`SELECT coalesce((SELECT n + count - 1 FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1), 0)`, e.log.store).QueryRow(func(r pgx.Row) error {
-				return r.Scan(&last)
+		err := e.log.readRetried(ctx, func(b *pgx.Batch) {
+			r, last = stateRead{}, 0
+			e.log.queueState(b, known{}, &r)
+			b.Queue(`SELECT coalesce((SELECT n + count - 1 FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1), 0)`, e.log.store).QueryRow(func(row pgx.Row) error {
+				return row.Scan(&last)
 			})
 		})
 		if err != nil {
 			return err
 		}
-		if st.Number >= last {
-			e.cache.Store(newCache(st, e.o.CacheBytes))
+		if r.state.Number >= last {
+			e.cache.Store(newCache(r.state, e.o.CacheBytes))
 			return nil
 		}
 		pending, err := e.log.collected(ctx)
 		if err != nil {
 			return err
 		}
-		e.o.Logger.Info("the store of an earlier version is prepared", "store", e.o.Store, "commits", last-st.Number)
-		f := &filling{log: e.log, judging: newJudging(&e.log.clock), epoch: pending.epoch, reads: pending.epoch, filter: pending.live, into: &served{log: e.log}, at: head{epoch: pending.epoch}}
+		e.o.Logger.Info("the store of an earlier version is prepared", "store", e.o.Store, "commits", last-r.state.Number)
+		f := newFilling(e.log, pending.epoch, pending.epoch, pending.live, &served{log: e.log})
 		err = f.fillTo(ctx, last, func(done uint64) error {
 			if e.o.Progress != nil {
 				e.o.Progress(int64(done), int64(max(last, done)))
@@ -292,16 +193,4 @@ func (e *Engine) fill(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("prepare the store: it changed %d times: %w", mostRetries, backend.ErrConflict)
-}
-
-// before returns the row before the one with a commit.
-func (l *log) before(ctx context.Context, number, epoch uint64) (h head, err error) {
-	err = withRetry(ctx, func(ctx context.Context) error {
-		if h, err = l.lastRow(ctx, number); err == nil && h.first > 0 && h.Number >= number {
-			h, err = l.lastRow(ctx, h.first-1)
-		}
-		h.epoch = epoch
-		return err
-	})
-	return h, err
 }

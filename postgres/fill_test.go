@@ -49,7 +49,7 @@ func TestFillStoreOfAnEarlierVersion(t *testing.T) {
 
 	var done []int64
 	stop := fmt.Errorf("enough")
-	f := &filling{log: was.log, judging: newJudging(&was.log.clock), epoch: was.head.epoch, reads: was.head.epoch, into: &served{log: was.log}, at: head{epoch: was.head.epoch}}
+	f := newFilling(was.log, was.head.epoch, was.head.epoch, nil, &served{log: was.log})
 	require.ErrorIs(t, f.fillTo(background, uint64(len(want)), func(uint64) error { return stop }), stop)
 	require.NotZero(t, f.at.Number)
 	require.Less(t, f.at.Number, uint64(len(want)), "it was interrupted")

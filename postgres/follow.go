@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"sync"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -15,83 +14,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// durable is the last commit that is known to be durable: a synced write of this handle began after
-// it saw the commit. It belongs to one history.
-type durable struct {
-	mu sync.Mutex
-	to backend.Cursor
-}
-
-func (d *durable) at() backend.Cursor {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.to
-}
-
-func (d *durable) advance(at backend.Cursor) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if at.Number > d.to.Number {
-		d.to = at
-	}
-}
-
-// changed wakes callers who wait for commits.
-type changed struct {
-	mu   sync.Mutex
-	next chan struct{} // closed with the next commit; nil while nobody waits
-}
-
-func (c *changed) announce() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next != nil {
-		close(c.next)
-		c.next = nil
-	}
-}
-
-func (c *changed) wait() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.next == nil {
-		c.next = make(chan struct{})
-	}
-	return c.next
-}
-
-// flush makes durable what the log has up to a row. It is errDiverged if the row is not there.
-func (e *Engine) flush(ctx context.Context, c *cache, h head) error {
-	if h.Cursor == c.durable.at() {
-		return nil
-	}
-	err := withRetry(ctx, func(ctx context.Context) error { return e.log.flush(ctx, h) })
-	if err == nil {
-		c.durable.advance(h.Cursor)
-	}
-	return err
-}
-
-// settle makes the latest state durable, and returns its last commit.
-func (e *Engine) settle(ctx context.Context) (backend.Cursor, error) {
-	for range mostRetries {
-		t, err := e.latest(ctx, need{})
-		if err != nil {
-			return backend.Cursor{}, err
-		}
-		if err := e.flush(ctx, t.cache, t.state.head); !errors.Is(err, errDiverged) {
-			return t.state.Cursor, e.ended(err)
-		}
-	}
-	return backend.Cursor{}, backend.ErrDiverged
-}
-
-// Sync implements backend.Engine.
-func (e *Engine) Sync(ctx context.Context) error {
-	_, err := e.settle(ctx)
-	return err
-}
 
 // Feed implements backend.Engine. It yields durable commits.
 func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
@@ -108,47 +30,24 @@ func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*stru
 
 // feed calls take with the commits after a cursor and up to a number, until it returns false.
 func (e *Engine) feed(ctx context.Context, after backend.Cursor, to uint64, take func(*structure.Commit) bool) error {
-	if err := e.log.checkCursor(ctx, after); err != nil || after.Number >= to {
+	if err := e.log.checkCursor(ctx, after); err != nil {
 		return err
 	}
-	var filter *live.Set
-	var at head
-	var rows []row // after at
-	begun := false
+	f := &feeding{engine: e}
 	for after.Number < to {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := e.interruption(ctx); err != nil {
+			return err
 		}
-		if e.closed.Load() {
-			return errClosed
-		}
-		if !begun {
-			pending, err := e.log.collected(ctx)
-			if err != nil {
-				return err
-			}
-			if at, err = e.log.before(ctx, after.Number+1, pending.epoch); err != nil {
-				return err
-			}
-			filter, begun = pending.live, true
-		}
-		var err error
-		if len(rows) == 0 {
-			err = withRetry(ctx, func(ctx context.Context) (err error) {
-				rows, _, err = e.log.tail(ctx, at, fewCommits)
-				return err
-			})
+		err := f.read(ctx, after)
+		if err == nil && len(f.rows) == 0 { // the server lost commits
+			return e.log.checkCursor(ctx, backend.Cursor{Number: to, ID: after.ID})
 		}
 		var commits []*structure.Commit
-		var of []row
 		if err == nil {
-			if len(rows) == 0 { // the server lost commits
-				return e.log.checkCursor(ctx, backend.Cursor{Number: to, ID: after.ID})
-			}
-			commits, of, err = e.commits(ctx, rows, filter, after.Number, to, at.epoch)
+			commits, err = f.decode(ctx, after.Number, to)
 		}
 		if errors.Is(err, errDiverged) { // a collection, or the server lost the row
-			begun, rows = false, nil
+			f = &feeding{engine: e}
 			if err = e.log.checkCursor(ctx, after); err == nil {
 				continue
 			}
@@ -157,41 +56,76 @@ func (e *Engine) feed(ctx context.Context, after backend.Cursor, to uint64, take
 			return err
 		}
 		for _, c := range commits {
-			switch {
-			case ctx.Err() != nil:
-				return context.Cause(ctx)
-			case e.closed.Load():
-				return errClosed
+			if err := e.interruption(ctx); err != nil {
+				return err
 			}
 			if !take(c) {
 				return nil
 			}
 			after = backend.Cursor{Number: c.Number, ID: c.ID}
 		}
-		at, rows = at.after(&of[len(of)-1]), rows[len(of):]
-		if at.Number >= to {
+		if f.at.Number >= to {
 			return nil
 		}
 	}
 	return nil
 }
 
+// interruption returns an error when the context ended or the engine was closed.
+func (e *Engine) interruption(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if e.closed.Load() {
+		return errClosed
+	}
+	return nil
+}
+
+// feeding reads commits of the log, one part after another.
+type feeding struct {
+	engine *Engine
+	begun  bool
+	filter *live.Set // what is in use
+	at     head      // the last row of which the commits were decoded
+	rows   []row     // after it
+}
+
+// read reads the next rows, if there are none. The first call begins with the commit after a cursor.
+func (f *feeding) read(ctx context.Context, after backend.Cursor) error {
+	l := f.engine.log
+	if !f.begun {
+		pending, err := l.collected(ctx)
+		if err != nil {
+			return err
+		}
+		if f.at, err = l.before(ctx, after.Number+1, pending.epoch); err != nil {
+			return err
+		}
+		f.filter, f.begun = pending.live, true
+	}
+	if len(f.rows) > 0 {
+		return nil
+	}
+	return withRetry(ctx, func(ctx context.Context) (err error) {
+		f.rows, _, err = l.tail(ctx, f.at, fewCommits)
+		return err
+	})
+}
+
 // mostDecoded limits the commits that are decoded at once, in bytes: data of rows may expand very much, and decoded
 // commits take several times as much.
 const mostDecoded = 8 << 20
 
-// commits returns the commits of rows, between two numbers, without what was collected or erased, and the rows that it
-// decoded. It is errCollected if the rows are of another epoch than the latest.
-func (e *Engine) commits(ctx context.Context, rows []row, filter *live.Set, after, to, epoch uint64) (all []*structure.Commit, of []row, err error) {
+// decode returns the commits of the first rows, between two numbers, without what was collected or erased. It is errCollected
+// if the rows are of another epoch than the latest.
+func (f *feeding) decode(ctx context.Context, after, to uint64) (all []*structure.Commit, err error) {
 	size := 0
-	for i := range rows {
-		if size > mostDecoded {
-			rows = rows[:i]
-			break
-		}
-		sequenced, err := rows[i].commits()
+	at, rows := f.at, f.rows
+	for len(rows) > 0 && size <= mostDecoded {
+		sequenced, err := rows[0].commits()
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for _, s := range sequenced {
 			if s.Number <= after || s.Number > to {
@@ -199,20 +133,24 @@ func (e *Engine) commits(ctx context.Context, rows []row, filter *live.Set, afte
 			}
 			c, err := decode(&s)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			size += len(s.Payload)
-			filter.Strip(c)
+			f.filter.Strip(c)
 			all = append(all, c)
 		}
+		at, rows = at.after(&rows[0]), rows[1:]
 	}
-	_, err = latest(ctx, e, need{}, func(t *table) (struct{}, error) {
-		if t.state.epoch != epoch {
-			return struct{}{}, errCollected
+	err = f.engine.withTable(ctx, need{}, func(t *table) error {
+		if t.state.epoch != f.at.epoch {
+			return errCollected
 		}
-		return struct{}{}, t.stripErased(ctx, all)
+		return t.stripErased(ctx, all)
 	})
-	return all, rows, err
+	if err == nil {
+		f.at, f.rows = at, rows
+	}
+	return all, err
 }
 
 func decode(s *embedded.Sequenced) (*structure.Commit, error) {

@@ -3,7 +3,6 @@ package postgres
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"iter"
 	"math"
 	"math/bits"
@@ -119,121 +118,8 @@ func decodeGroup(key, value []byte) (all []index.Entry, err error) {
 	return all, nil
 }
 
-// ungrouped returns entries with the spans of groups in their places.
-func ungrouped(written []version) []index.Entry {
-	all := make([]index.Entry, 0, len(written))
-	for _, e := range written {
-		if e.group != nil {
-			all = append(all, e.group...)
-		} else {
-			all = append(all, e.Entry)
-		}
-	}
-	return all
-}
-
-// spansOf returns the spans of a run that are unfolded. The last one is the last of the run.
-func (u *unfolded) spansOf(key []byte) []index.Entry {
-	prefix := key[:spanPrefix]
-	return u.between(prefix, keys.PrefixEnd(prefix))
-}
-
-// complete returns the number of spans of the first group, if the sorted spans begin with all of it and continue the run.
-// Otherwise it returns 0. A complete group need not be unfolded.
-func complete(spans []index.Entry) int {
-	first := spans[0].Key
-	n := inGroup
-	switch keys.ReadUint64(first[spanPrefix:]) {
-	case 1: // there is no place 0
-		n--
-	default:
-		if first[spanKey-1]%inGroup != 0 {
-			return 0
-		}
-	}
-	if n >= len(spans) || !bytes.HasPrefix(spans[n].Key, first[:spanPrefix]) || !bytes.Equal(spans[n-1].Key, lastInGroup(groupKey(first))) {
-		return 0
-	}
-	return n
-}
-
-// completeGroups writes groups of which a batch has everything, and returns the other entries.
-func (m *output) completeGroups(later []index.Entry) (rest []index.Entry, err error) {
-	for i := 0; i < len(later); {
-		n := 0
-		if isSpan(later[i].Key) {
-			n = complete(later[i:])
-		}
-		if n == 0 {
-			rest = append(rest, later[i])
-			i++
-			continue
-		}
-		if err := m.group(later[i:i+n], false); err != nil {
-			return nil, err
-		}
-		i += n
-	}
-	return rest, nil
-}
-
-// group adds the version of a group with some spans.
-func (m *output) group(spans []index.Entry, replaces bool) error {
-	value, err := encodeGroup(spans)
-	m.entries = append(m.entries, version{index.Entry{Key: groupKey(spans[0].Key), Value: value}, replaces, spans})
-	return err
-}
-
-// fold adds the versions of the groups that get unfolded spans, and reads what these groups have already.
-func (m *output) fold(t *table, spans []index.Entry) error {
-	var parts [][]index.Entry // by group
-	for from := 0; from < len(spans); {
-		end := lastInGroup(groupKey(spans[from].Key))
-		to := from + 1
-		for to < len(spans) && bytes.Compare(spans[to].Key, end) <= 0 {
-			to++
-		}
-		parts = append(parts, spans[from:to])
-		from = to
-	}
-	// What is known is kept: while the rest is read, the cache may drop it.
-	stored := make(map[string][]byte)
-	var n need
-	for _, part := range parts {
-		for k := range earlier(part[0].Key) {
-			if v, known := t.lookStored(k); known {
-				stored[string(k)] = v
-			} else {
-				n.Keys = append(n.Keys, k)
-			}
-		}
-	}
-	if err := t.read(t.ctx, n); err != nil {
-		return err
-	}
-	for _, k := range n.Keys {
-		v, known := t.values[string(k)]
-		if !known {
-			return fmt.Errorf("the span %x was not read", k)
-		}
-		stored[string(k)] = v
-	}
-	for _, part := range parts {
-		var all []index.Entry
-		for k := range earlier(part[0].Key) {
-			if v := stored[string(k)]; v != nil {
-				all = append(all, index.Entry{Key: k, Value: v})
-			}
-		}
-		if err := m.group(append(all, part...), len(all) > 0); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// earlier yields the keys of the places of a group before a key, in order.
-func earlier(key []byte) iter.Seq[[]byte] {
+// placesBefore yields the keys of the places of a group before a key, in order.
+func placesBefore(key []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		prefix, end := key[:spanPrefix], keys.ReadUint64(key[spanPrefix:])
 		for place := max(1, end-end%inGroup); place < end; place++ {
@@ -244,24 +130,7 @@ func earlier(key []byte) iter.Seq[[]byte] {
 	}
 }
 
-// afterLastSpan reports whether a key is known to be after the last span of its run.
-func (t *table) afterLastSpan(key []byte) bool {
-	if !isSpan(key) {
-		return false
-	}
-	if u := t.state.unfolded.spansOf(key); len(u) > 0 {
-		return bytes.Compare(key, u[len(u)-1].Key) > 0
-	}
-	last, known := t.lasts[string(key[:spanPrefix])]
-	return known && bytes.Compare(key, last.Key) > 0
-}
-
 // ofRun reports whether a range has the spans of a run.
 func ofRun(r read.Range) bool {
 	return len(r.From) == spanPrefix && r.From[0] == keys.TableSpan && bytes.Equal(r.To, keys.PrefixEnd(r.From))
-}
-
-// unfoldedLast reports whether what is unfolded has the last entry of a range.
-func (t *table) unfoldedLast(r read.Range) bool {
-	return ofRun(r) && len(t.state.unfolded.spansOf(r.From)) > 0
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
-	"github.com/lineage-store/lineage/internal/memtable"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -59,18 +58,17 @@ func TestGroupsModel(t *testing.T) {
 			if rapid.Bool().Draw(t, "cold") { // it knows what the cache has
 				warm = newTable(background, c, [16]byte{}, warm.state, fetch)
 			}
-			j := &judging{table: warm}
-			warm.overlay = memtable.New()
+			warm.added = newAdditions()
 			for range rapid.IntRange(1, 4).Draw(t, "commits") {
 				run := rapid.IntRange(0, len(next)-1).Draw(t, "run")
 				for range rapid.SampledFrom([]int{1, 2, 7, 15, 16, 33, 50}).Draw(t, "spans") {
 					e := spanEntry(byte(run), next[run], journal.Position{Segment: uint32(number) % 3, Offset: int64(number)})
-					warm.overlay.Set(e.Key, e.Value)
+					warm.added.entries.Set(e.Key, e.Value)
 					model[string(e.Key)] = e.Value
 					next[run]++
 				}
 			}
-			m, err := j.output(number, rapid.IntRange(0, 3).Draw(t, "fold") == 0)
+			m, err := newOutput(warm, number, rapid.IntRange(0, 3).Draw(t, "fold") == 0)
 			require.NoError(t, err)
 			require.LessOrEqual(t, m.unfolded.rows(), mostChanges)
 			for i, e := range m.entries {
@@ -325,12 +323,12 @@ func TestFoldKeepsWhatTheCacheDrops(t *testing.T) {
 				e := spanEntry(1, place, journal.Position{Offset: 1})
 				c.putEntry(e.Key, e.Value, 1)
 			}
-			fold.overlay = memtable.New()
+			fold.added = newAdditions()
 			for run := byte(1); run <= 6; run++ {
 				e := spanEntry(run, 15, journal.Position{Offset: 2})
-				fold.overlay.Set(e.Key, e.Value)
+				fold.added.entries.Set(e.Key, e.Value)
 			}
-			m, err := (&judging{table: fold}).output(2, true)
+			m, err := newOutput(fold, 2, true)
 			require.NoError(t, err)
 			require.Len(t, m.entries, 6)
 			for _, e := range m.entries {
@@ -400,7 +398,7 @@ func TestGroupIsReadOnce(t *testing.T) {
 		e := spanEntry(1, place, journal.Position{Offset: 1})
 		f.keys[string(e.Key)] = e.Value
 	}
-	require.NoError(t, tab.take(need{Need: read.Need{Keys: ks[:1]}}, f))
+	tab.take(need{Need: read.Need{Keys: ks[:1]}}, f)
 	require.Equal(t, 1, c.items.Len())
 	for _, k := range ks[:15] {
 		v, known := tab.look(k)

@@ -95,7 +95,7 @@ func TestAgainstOneHandle(t *testing.T) {
 				e.writing.Lock()
 				e.warm = nil
 				e.judging.state.Cache.Forget()
-				err := e.forget(background, e.cache.Load())
+				err := e.replaceCache(background, e.cache.Load())
 				e.writing.Unlock()
 				require.NoError(rt, err)
 			case 1: // as after others wrote

@@ -1,11 +1,8 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"iter"
-	"slices"
-	"sort"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded"
@@ -15,7 +12,6 @@ import (
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
-	"github.com/lineage-store/lineage/internal/memtable"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -42,7 +38,7 @@ func newJudging(c *clock) *judging {
 
 // begin sets the state in which the next commits are judged.
 func (j *judging) begin(t *table) {
-	t.overlay, t.ownCommits = memtable.New(), make(map[uint64][]embedded.Sequenced)
+	t.added = newAdditions()
 	j.table, j.counts = t, keys.CountersOf(t.state.counts)
 }
 
@@ -123,17 +119,22 @@ func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Seque
 	}
 	at := positionOf(j.row.first, c.Number)
 	b.Locate(journal.Frame{Position: at, PayloadOffset: at.Offset, Number: c.Number, ID: s.ID}, offsets, nil)
-	if err := j.request(s); err != nil {
+	requests, err := requestEntries(j.table, j.clock, s)
+	if err != nil {
 		return err
+	}
+	for _, e := range requests {
+		b.Put(e.Key, e.Value)
 	}
 	if later := b.Later(); later != nil {
 		later.Make(nil, func(e index.Entry) { b.Put(e.Key, e.Value) })
 	}
 	j.counts = j.counts.Plus(&b.Counts)
-	j.table.ownCommits[j.row.first] = append(j.table.ownCommits[j.row.first], s)
+	added := j.table.added
+	added.commits[j.row.first] = append(added.commits[j.row.first], s)
 	j.state.Cache.Apply(b, func() {
 		for _, e := range b.Batch {
-			j.table.overlay.Set(e.Key, e.Value)
+			added.entries.Set(e.Key, e.Value)
 		}
 	})
 	return nil
@@ -143,53 +144,16 @@ func (j *judging) add(ctx context.Context, c *structure.Commit, s embedded.Seque
 func (j *judging) seal() error {
 	r := j.row
 	var err error
-	if r.output, err = j.output(r.last().Number, false); err != nil {
+	if r.output, err = newOutput(j.table, r.last().Number, false); err != nil {
 		return err
 	}
 	r.counts = j.counts.Values()
-	for k := range j.table.absent {
+	for k := range j.table.added.absent {
 		if k := []byte(k); !j.table.afterLastSpan(k) { // otherwise its group may have other spans
 			r.absent = append(r.absent, k)
 		}
 	}
 	return r.seal()
-}
-
-// replaces reports whether an entry usually replaces an earlier one.
-func replaces(e index.Entry) bool {
-	if e.Value == nil {
-		return true
-	}
-	switch e.Key[0] {
-	case keys.TableTip, keys.TableLastMessage, keys.TableContext, keys.TableThread, keys.TableBranch, keys.TableBranchBySource, keys.TableCheckpoint,
-		keys.TableCheckpointBySource, keys.TableRemnant, keys.TableChildOfContext, keys.TableRequests, keys.TableErased:
-		return true
-	}
-	return false
-}
-
-// settle moves the table to the state after the row that wrote the entries, for the next batch.
-func (t *table) settle(st state, entries []version) {
-	written := ungrouped(entries)
-	t.state = st
-	for _, e := range written {
-		k, v := bytes.Clone(e.Key), e.Value
-		if v != nil {
-			v = bytes.Clone(v)
-		}
-		t.set(k, v)
-		if isSpan(k) { // spans are written in their order
-			if from := string(k[:spanPrefix]); bytes.Compare(t.lasts[from].Key, k) < 0 {
-				t.lasts[from] = index.Entry{Key: k, Value: v}
-			}
-		}
-	}
-	t.ranges = slices.DeleteFunc(t.ranges, func(r fetchedRange) bool {
-		i := sort.Search(len(written), func(i int) bool { return bytes.Compare(written[i].Key, r.From) >= 0 })
-		return i < len(written) && (r.To == nil || bytes.Compare(written[i].Key, r.To) < 0)
-	})
-	t.overlay, t.ownCommits, t.absent = nil, nil, nil
-	t.forgetPages()
 }
 
 // The state as the judge and the builder read it.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
+	"sort"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
@@ -105,4 +106,17 @@ func inRange(all []index.Entry, from, to []byte) []index.Entry {
 	return slices.DeleteFunc(all, func(e index.Entry) bool {
 		return bytes.Compare(e.Key, from) < 0 || to != nil && bytes.Compare(e.Key, to) >= 0
 	})
+}
+
+// seek returns the index of the first entry at or after a key. The entries are sorted.
+func seek(entries []index.Entry, key []byte) int {
+	return sort.Search(len(entries), func(i int) bool { return bytes.Compare(entries[i].Key, key) >= 0 })
+}
+
+// present returns a value that is not nil.
+func present(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
 }

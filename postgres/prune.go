@@ -26,19 +26,10 @@ const (
 	mostFormer = 1024
 )
 
-// pruning is the state of pruning in a process.
-type pruning struct {
-	busy chan struct{} // has room for one; nil until the first
-	no   bool          // the role may not
-}
-
 // pruneLater prunes if it is time to. writing is held.
 func (e *Engine) pruneLater(r *row) {
-	if r.last().Number/pruneEvery == (r.first-1)/pruneEvery || e.pruning.no {
+	if r.last().Number/pruneEvery == (r.first-1)/pruneEvery || e.pruning.forbidden {
 		return
-	}
-	if e.pruning.busy == nil {
-		e.pruning.busy = make(chan struct{}, 1)
 	}
 	select {
 	case e.pruning.busy <- struct{}{}:
@@ -55,7 +46,7 @@ func (e *Engine) pruneLater(r *row) {
 		<-e.pruning.busy
 		if sqlState(err) == insufficient {
 			e.writing.Lock()
-			e.pruning.no = true
+			e.pruning.forbidden = true
 			e.writing.Unlock()
 		}
 		if err != nil && e.ctx.Err() == nil {
@@ -91,47 +82,64 @@ func (l *log) pruneSome(ctx context.Context, epoch uint64) (more bool, err error
 	t := &writeTx{l, conn, epoch}
 	defer t.rollback()
 	var b pgx.Batch
+	var old formerVersions
 	begin(&b)
+	t.queueOldest(&b, &old)
+	if err := send(ctx, conn, &b); err != nil || len(old.numbers) == 0 {
+		return false, err
+	}
+	more = len(old.numbers) == mostFormer || len(old.keys) >= mostPruned
+	var d pgx.Batch
+	queueDurability(&d, backend.Normal)
+	t.queuePrune(&d, &old)
+	return more, t.commit(ctx, &d)
+}
+
+// formerVersions are rows of lineage_former, and the keys in them.
+type formerVersions struct {
+	numbers []int64
+	parts   []int32
+	keys    [][]byte
+}
+
+// queueOldest adds the statements that read the oldest rows, and keep others from pruning.
+func (t *writeTx) queueOldest(b *pgx.Batch, old *formerVersions) {
+	store, epoch := t.log.store, int64(t.epoch)
 	// Whoever has the oldest row prunes.
-	b.Queue(`SELECT FROM lineage_former WHERE store = $1 AND epoch = $2 AND n > 0 ORDER BY n, part LIMIT 1 FOR UPDATE NOWAIT`, l.store, int64(epoch))
-	var numbers []int64
-	var ks [][]byte
-	var parts []int32
+	b.Queue(`SELECT FROM lineage_former WHERE store = $1 AND epoch = $2 AND n > 0 ORDER BY n, part LIMIT 1 FOR UPDATE NOWAIT`, store, epoch)
 	b.Queue(`SELECT n, part, keys FROM (
   SELECT n, part, keys, sum(cardinality(keys)) OVER (ORDER BY n, part) - cardinality(keys) AS before FROM (
     SELECT n, part, keys FROM lineage_former WHERE store = $1 AND epoch = $2 AND n > 0 AND made_at < now() - $3::bigint * interval '1 millisecond'
       AND n <= (SELECT folded FROM lineage_head WHERE store = $1 AND epoch = $2) ORDER BY n, part LIMIT $5) oldest) f
 WHERE before < $4 ORDER BY n, part`,
-		l.store, int64(epoch), formerTime.Milliseconds(), mostPruned, mostFormer).Query(func(rows pgx.Rows) error {
+		store, epoch, formerTime.Milliseconds(), mostPruned, mostFormer).Query(func(rows pgx.Rows) error {
 		var number int64
 		var part int32
-		var of [][]byte
-		_, err := pgx.ForEachRow(rows, []any{&number, &part, &of}, func() error {
-			numbers, parts, ks = append(numbers, number), append(parts, part), append(ks, of...)
-			of = nil
+		var ks [][]byte
+		_, err := pgx.ForEachRow(rows, []any{&number, &part, &ks}, func() error {
+			old.numbers, old.parts, old.keys = append(old.numbers, number), append(old.parts, part), append(old.keys, ks...)
+			ks = nil
 			return nil
 		})
 		return err
 	})
-	if err := send(ctx, conn, &b); err != nil || len(numbers) == 0 {
-		return false, err
-	}
-	more = len(numbers) == mostFormer || len(ks) >= mostPruned
-	horizon := numbers[len(numbers)-1]
-	slices.SortFunc(ks, bytes.Compare) // all lock rows in this order
-	ks = slices.CompactFunc(ks, bytes.Equal)
-	var d pgx.Batch
-	queueDurability(&d, backend.Normal)
-	d.Queue(`SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`) // without statistics
+}
+
+// queuePrune adds the statements that remove replaced versions, and the rows that name them.
+func (t *writeTx) queuePrune(b *pgx.Batch, old *formerVersions) {
+	store, epoch := t.log.store, int64(t.epoch)
+	horizon := old.numbers[len(old.numbers)-1]
+	slices.SortFunc(old.keys, bytes.Compare) // all lock rows in this order
+	ks := slices.CompactFunc(old.keys, bytes.Equal)
+	b.Queue(`SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`) // without statistics
 	// The newest version that is as old as the horizon stays, unless it is a deletion.
-	d.Queue(`DELETE FROM lineage_entry e USING (
+	b.Queue(`DELETE FROM lineage_entry e USING (
   SELECT k.key, v.age, v.gone FROM unnest($4::bytea[]) AS k (key), LATERAL (
     SELECT age, value IS NULL AS gone FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key = k.key AND age >= $3 ORDER BY age LIMIT 1) v) newest
-WHERE e.store = $1 AND e.epoch = $2 AND e.key = newest.key AND (e.age > newest.age OR newest.gone AND e.age = newest.age)`, l.store, int64(epoch), -horizon, ks)
-	d.Queue(`DELETE FROM lineage_former f USING unnest($3::bigint[], $4::integer[]) AS p (n, part) WHERE f.store = $1 AND f.epoch = $2 AND f.n = p.n AND f.part = p.part`,
-		l.store, int64(epoch), numbers, parts)
-	d.Queue(`UPDATE lineage_head SET horizon = greatest(horizon, $3) WHERE store = $1 AND epoch = $2`, l.store, int64(epoch), horizon)
-	return more, t.commit(ctx, &d)
+WHERE e.store = $1 AND e.epoch = $2 AND e.key = newest.key AND (e.age > newest.age OR newest.gone AND e.age = newest.age)`, store, epoch, -horizon, ks)
+	b.Queue(`DELETE FROM lineage_former f USING unnest($3::bigint[], $4::integer[]) AS p (n, part) WHERE f.store = $1 AND f.epoch = $2 AND f.n = p.n AND f.part = p.part`,
+		store, epoch, old.numbers, old.parts)
+	b.Queue(`UPDATE lineage_head SET horizon = greatest(horizon, $3) WHERE store = $1 AND epoch = $2`, store, epoch, horizon)
 }
 
 // fence adds statements to a transaction, at its start. One of them is an error if the transaction may not happen.

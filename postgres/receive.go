@@ -76,12 +76,12 @@ func (e *Engine) receive(ctx context.Context, r *row) error {
 
 func (e *Engine) receiveOnce(ctx context.Context, r *row) (err error) {
 	e.warm = nil
-	table, t, err := e.lock(ctx, nil)
+	table, tx, err := e.lock(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		t.rollback()
+		tx.rollback()
 		if err != nil {
 			e.judging.state.Cache.Forget()
 		}
@@ -99,24 +99,23 @@ func (e *Engine) receiveOnce(ctx context.Context, r *row) (err error) {
 	}
 	var all []replayed
 	for _, s := range commits {
-		c, offsets, err := embedded.DecodeOffsets(s.Payload)
+		c, err := newReplayed(r, s)
 		if err != nil {
 			return fmt.Errorf("commit %d: %w", s.Number, err)
 		}
-		c.Number = s.Number
-		all = append(all, replayed{r, s, c, offsets})
+		all = append(all, c)
 	}
 	if err := e.judging.replayAll(ctx, all); err != nil {
 		return err
 	}
 	r.counts = e.judging.counts.Values()
-	if r.output, err = e.judging.output(r.last().Number, false); err != nil {
+	if r.output, err = newOutput(table, r.last().Number, false); err != nil {
 		return err
 	}
 	// A lost row and another with fewer commits have the same id.
-	if err := e.writeRow(ctx, t, before.head, r, backend.Full); err != nil {
+	if err := tx.write(ctx, before.head, r, backend.Full); err != nil {
 		return err
 	}
-	e.advance(table, before, r, true)
+	e.advance(table, r, true)
 	return nil
 }

@@ -123,53 +123,15 @@ func (r *row) commits() ([]embedded.Sequenced, error) {
 }
 
 func (r *row) decode() ([]embedded.Sequenced, error) {
-	end := len(r.data) - crc32.Size
-	if end < 1 {
-		return nil, errRow
-	}
-	b := r.data[:end]
-	if binary.LittleEndian.Uint32(r.data[end:]) != crc32.Checksum(b, castagnoli) {
-		return nil, errors.New("the checksum does not match")
-	}
-	version, b := b[0], b[1:]
-	switch version {
-	case rowPlain:
-	case rowCompressed:
-		var err error
-		if b, err = zframe.ExpandStated(decompressor(), b, maxRow); err != nil {
-			return nil, err
-		}
-	case 0:
-		return nil, errRow
-	default:
-		return nil, fmt.Errorf("version %d of a row of the log: %w", version, backend.ErrNewerFormat)
+	b, err := expand(r.data)
+	if err != nil {
+		return nil, err
 	}
 	var commits []embedded.Sequenced
 	for len(b) > 0 {
 		c := embedded.Sequenced{Number: r.first + uint64(len(commits)), ID: r.id}
-		size, n := binary.Uvarint(b)
-		if n <= 0 || size >= uint64(len(b)-n) {
-			return nil, errRow
-		}
-		b = b[n:]
-		c.Payload, b = b[:size:size], b[size:]
-		named := b[0]
-		b = b[1:]
-		switch {
-		case named > 2:
-			return nil, errRow
-		case named == 2:
-			c.Unknown = true
-		case named == 1:
-			c.Once = &backend.Once{}
-			if len(b) < len(c.Once.Session) {
-				return nil, errRow
-			}
-			b = b[copy(c.Once.Session[:], b):]
-			if c.Once.Sequence, n = binary.Uvarint(b); n <= 0 {
-				return nil, errRow
-			}
-			b = b[n:]
+		if b, err = readCommit(b, &c); err != nil {
+			return nil, err
 		}
 		commits = append(commits, c)
 	}
@@ -177,4 +139,77 @@ func (r *row) decode() ([]embedded.Sequenced, error) {
 		return nil, fmt.Errorf("it has %d commits instead of %d", len(commits), r.count)
 	}
 	return commits, nil
+}
+
+// expand returns the commits of the data of a row, as they are encoded, after a check of the checksum.
+func expand(data []byte) ([]byte, error) {
+	end := len(data) - crc32.Size
+	if end < 1 {
+		return nil, errRow
+	}
+	b := data[:end]
+	if binary.LittleEndian.Uint32(data[end:]) != crc32.Checksum(b, castagnoli) {
+		return nil, errors.New("the checksum does not match")
+	}
+	version, b := b[0], b[1:]
+	switch version {
+	case rowPlain:
+		return b, nil
+	case rowCompressed:
+		return zframe.ExpandStated(decompressor(), b, maxRow)
+	case 0:
+		return nil, errRow
+	}
+	return nil, fmt.Errorf("version %d of a row of the log: %w", version, backend.ErrNewerFormat)
+}
+
+// readCommit reads the payload and the request of a commit, and returns what follows.
+func readCommit(b []byte, c *embedded.Sequenced) (rest []byte, err error) {
+	size, n := binary.Uvarint(b)
+	if n <= 0 || size >= uint64(len(b)-n) {
+		return nil, errRow
+	}
+	b = b[n:]
+	c.Payload, b = b[:size:size], b[size:]
+	request := b[0]
+	b = b[1:]
+	switch request {
+	case 0:
+	case 1:
+		c.Once = &backend.Once{}
+		if len(b) < len(c.Once.Session) {
+			return nil, errRow
+		}
+		b = b[copy(c.Once.Session[:], b):]
+		if c.Once.Sequence, n = binary.Uvarint(b); n <= 0 {
+			return nil, errRow
+		}
+		b = b[n:]
+	case 2:
+		c.Unknown = true
+	default:
+		return nil, errRow
+	}
+	return b, nil
+}
+
+// output is what the commits of a batch write beside the log.
+type output struct {
+	entries  []version // by key
+	changes  []byte    // what becomes unfolded; nil if the batch folds
+	folded   uint64    // the last commit that folded, after the batch
+	unfolded *unfolded // what is unfolded, after the batch
+}
+
+// ungrouped returns entries with the spans of groups in their places.
+func ungrouped(written []version) []index.Entry {
+	all := make([]index.Entry, 0, len(written))
+	for _, e := range written {
+		if e.group != nil {
+			all = append(all, e.group...)
+		} else {
+			all = append(all, e.Entry)
+		}
+	}
+	return all
 }

@@ -3,237 +3,14 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 )
-
-// migrations create the tables, each from the version before it.
-var migrations = [][]string{{
-	`CREATE TABLE lineage_store (
-  store bytea PRIMARY KEY CHECK (octet_length(store) = 16),
-  name text NOT NULL,
-  identity bytea NOT NULL CHECK (octet_length(identity) = 16),
-  created_at timestamptz NOT NULL DEFAULT now()
-)`,
-	`CREATE TABLE lineage_log (
-  store bytea NOT NULL,
-  n bigint NOT NULL CHECK (n > 0),
-  count bigint NOT NULL CHECK (count > 0),
-  id bigint NOT NULL,
-  data bytea NOT NULL,
-  PRIMARY KEY (store, n)
-)`,
-	// Data are compressed when they come. Where a table is distributed this is not possible, nor necessary.
-	`DO $$ BEGIN ALTER TABLE lineage_log ALTER COLUMN data SET STORAGE EXTERNAL; EXCEPTION WHEN feature_not_supported THEN NULL; END $$`,
-	// A synced write makes all earlier writes durable. Its row has no other meaning.
-	`CREATE TABLE lineage_durable (
-  store bytea PRIMARY KEY,
-  n bigint NOT NULL
-) WITH (fillfactor = 50)`,
-}, {
-	// Each collection changes the epoch of a store.
-	`ALTER TABLE lineage_store ADD COLUMN epoch bigint NOT NULL DEFAULT 0`,
-	// A collection has a row from its decision until all rows of the log are rewritten.
-	`CREATE TABLE lineage_collection (
-  store bytea PRIMARY KEY,
-  epoch bigint NOT NULL,
-  live bytea NOT NULL
-)`,
-}, {
-	// The entries that answer reads, in versions. Its age is minus the number of the last commit of the row of the log
-	// that wrote it, so that the newest version sorts first. A version without a value is a deletion.
-	`CREATE TABLE lineage_entry (
-  store bytea NOT NULL,
-  epoch bigint NOT NULL,
-  key bytea NOT NULL,
-  age bigint NOT NULL CHECK (age < 0),
-  value bytea,
-  PRIMARY KEY (store, epoch, key, age)
-)`,
-	// The last row of the log that the entries of an epoch account for. Versions that were replaced up to the horizon are gone.
-	`CREATE TABLE lineage_head (
-  store bytea NOT NULL,
-  epoch bigint NOT NULL,
-  first bigint NOT NULL,
-  n bigint NOT NULL,
-  id bigint NOT NULL,
-  counts bytea NOT NULL,
-  horizon bigint NOT NULL DEFAULT 0,
-  forgets bigint NOT NULL DEFAULT 0, -- how often sessions were forgotten
-  PRIMARY KEY (store, epoch)
-) WITH (fillfactor = 50)`,
-	// The keys whose earlier versions a row of the log replaced.
-	`CREATE TABLE lineage_former (
-  store bytea NOT NULL,
-  epoch bigint NOT NULL,
-  n bigint NOT NULL,
-  part integer NOT NULL,
-  keys bytea[] NOT NULL,
-  at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (store, epoch, n, part)
-)`,
-	// A program of an earlier version that still runs would add rows without entries. It does not name this column.
-	`ALTER TABLE lineage_log ADD COLUMN entries integer NOT NULL DEFAULT 0`,
-	`ALTER TABLE lineage_log ALTER COLUMN entries DROP DEFAULT`,
-	`ALTER TABLE lineage_collection ADD COLUMN entries boolean NOT NULL DEFAULT true`,
-	`ALTER TABLE lineage_collection ALTER COLUMN entries DROP DEFAULT`,
-}, {
-	// Entries of sessions, and keys with texts, have another form: they are made from the log again.
-	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
-	// What a row of the log changed and no version of an entry has yet: the rows after the last one that folded count.
-	`ALTER TABLE lineage_former ADD COLUMN changes bytea`,
-	// Programs of an earlier version that still run do not name this column, and can write no more. They name the other
-	// one, and can read no more: they would not see the changes.
-	`ALTER TABLE lineage_head ADD COLUMN folded bigint NOT NULL`,
-	`ALTER TABLE lineage_head RENAME COLUMN counts TO totals`,
-	// They can prune no more: they would remove the changes.
-	`ALTER TABLE lineage_former RENAME COLUMN at TO made_at`,
-}, {
-	// The index for searches: see package searchindex.
-	`CREATE TABLE lineage_search (
-  store bytea PRIMARY KEY,
-  format integer NOT NULL,
-  epoch bigint NOT NULL,
-  clearing boolean NOT NULL DEFAULT false,
-  identity bytea NOT NULL DEFAULT '',
-  number bigint NOT NULL DEFAULT 0,
-  id bigint NOT NULL DEFAULT 0,
-  seen_number bigint NOT NULL DEFAULT 0,
-  seen_id bigint NOT NULL DEFAULT 0,
-  turn bigint NOT NULL DEFAULT 0,
-  stamp bigint NOT NULL,
-  generation bigint NOT NULL,
-  owner bigint NOT NULL DEFAULT 0,
-  spans bigint NOT NULL DEFAULT 0,
-  runs bigint NOT NULL DEFAULT 0,
-  threads bigint NOT NULL DEFAULT 0,
-  terms bigint NOT NULL,
-  erased boolean NOT NULL DEFAULT false,
-  busy_until timestamptz
-) WITH (fillfactor = 50)`,
-	`CREATE TABLE lineage_search_text (
-  store bytea NOT NULL,
-  id bytea NOT NULL,
-  words integer[],
-  PRIMARY KEY (store, id)
-)`,
-	`CREATE INDEX lineage_search_text_words ON lineage_search_text USING gin (words)`,
-	`CREATE TABLE lineage_search_term (
-  store bytea NOT NULL,
-  term bytea NOT NULL,
-  number integer NOT NULL,
-  PRIMARY KEY (store, term)
-)`,
-	`CREATE TABLE lineage_search_usage (
-  store bytea NOT NULL,
-  run bigint NOT NULL,
-  seq bigint NOT NULL,
-  head integer NOT NULL,
-  kind integer NOT NULL,
-  text bytea NOT NULL,
-  role bytea NOT NULL,
-  PRIMARY KEY (store, run, seq, head, text)
-)`,
-	`CREATE INDEX lineage_search_usage_text ON lineage_search_usage (store, text)`,
-	// The step reached is the last one that something sees.
-	`CREATE TABLE lineage_search_run (
-  store bytea NOT NULL,
-  number bigint NOT NULL,
-  id bytea NOT NULL,
-  parent bigint,
-  after bigint NOT NULL,
-  thread bytea,
-  last bigint NOT NULL,
-  reached bigint NOT NULL DEFAULT 0,
-  PRIMARY KEY (store, number),
-  UNIQUE (store, id)
-)`,
-	`CREATE INDEX lineage_search_run_parent ON lineage_search_run (store, parent, after) WHERE parent IS NOT NULL`,
-	`CREATE INDEX lineage_search_run_thread ON lineage_search_run (store, thread) WHERE thread IS NOT NULL`,
-	`CREATE TABLE lineage_search_tip (
-  store bytea NOT NULL,
-  id bytea NOT NULL,
-  thread bytea,
-  run bigint NOT NULL,
-  seq bigint NOT NULL,
-  of bytea,
-  PRIMARY KEY (store, id)
-)`,
-	`CREATE INDEX lineage_search_tip_run ON lineage_search_tip (store, run, seq)`,
-	`CREATE INDEX lineage_search_tip_thread ON lineage_search_tip (store, thread) WHERE thread IS NOT NULL`,
-	`CREATE INDEX lineage_search_tip_of ON lineage_search_tip (store, of) WHERE of IS NOT NULL`,
-	`CREATE TABLE lineage_search_thread (
-  store bytea NOT NULL,
-  id bytea NOT NULL,
-  number bigint NOT NULL,
-  username bytea NOT NULL,
-  keeps boolean NOT NULL,
-  PRIMARY KEY (store, id)
-)`,
-	`CREATE INDEX lineage_search_thread_user ON lineage_search_thread (store, username)`,
-}, {
-	// Synced writes at the same time change different rows.
-	`ALTER TABLE lineage_durable ADD COLUMN slot integer NOT NULL DEFAULT 0`,
-	`ALTER TABLE lineage_durable DROP CONSTRAINT lineage_durable_pkey, ADD PRIMARY KEY (store, slot)`,
-}, {
-	// Entries that find messages by source ids have another form: all entries are made from the log again.
-	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
-	// Programs of an earlier version that still run name this column, and can neither write nor read any more.
-	`ALTER TABLE lineage_head RENAME COLUMN totals TO sums`,
-}, {
-	`ALTER TABLE lineage_search RENAME COLUMN turn TO version`,
-}, {
-	// Entries of spans are in groups: all entries are made from the log again.
-	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
-	// Columns of any size come first, so that fewer bytes of a row are empty.
-	`ALTER TABLE lineage_entry DROP COLUMN epoch, DROP COLUMN age`,
-	`ALTER TABLE lineage_entry ADD COLUMN epoch bigint NOT NULL, ADD COLUMN age bigint NOT NULL CHECK (age < 0), ADD PRIMARY KEY (store, epoch, key, age)`,
-	// Changes of rows of the log take the places of earlier ones, which are folded. This is how many are not.
-	`ALTER TABLE lineage_head ADD COLUMN unfolded integer NOT NULL`,
-	`ALTER TABLE lineage_former SET (fillfactor = 50)`,
-	// As before, programs of an earlier version can neither write nor read any more.
-	`ALTER TABLE lineage_head RENAME COLUMN sums TO tally`,
-}, {
-	// Keys with texts and filters of lists are shorter: all entries are made from the log again.
-	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
-	// As before, programs of an earlier version can neither write nor read any more.
-	`ALTER TABLE lineage_head RENAME COLUMN tally TO numbers`,
-}}
-
-// SQLSTATE codes.
-const (
-	undefinedTable    = "42P01"
-	undefinedColumn   = "42703"
-	duplicateTable    = "42P07"
-	duplicateObject   = "42710"
-	uniqueViolation   = "23505"
-	serializationFail = "40001"
-	deadlock          = "40P01"
-	insufficient      = "42501"
-	divisionByZero    = "22012"
-	noSuchKey         = "42P10"
-	lockTimeout       = "55P03"
-
-	readOnlyTransaction = "25006"
-)
-
-func sqlState(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
-		return e.Code
-	}
-	return ""
-}
-
-// mostRetries limits the attempts of a statement that conflicts with others.
-const mostRetries = 100
 
 // opened is what a process has to know of a database to open a store.
 type opened struct {
@@ -280,13 +57,7 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 		case db.version == len(migrations) && db.missing > 0: // a row could be written twice
 			return ErrRestoring
 		case db.version == len(migrations) && db.identity != nil:
-			if copy(l.identity[:], db.identity) != len(l.identity) {
-				return &backend.CorruptError{File: "lineage_store", What: "the identity of the store"}
-			}
-			if o.Unsafe {
-				return nil
-			}
-			return l.requireSafe(ctx, db)
+			return l.adopt(ctx, db, o.Unsafe)
 		case db.version == 0 && o.MustExist:
 			return fmt.Errorf("the database has no tables of stores: %w", backend.ErrNotFound)
 		case db.version == len(migrations) && o.MustExist:
@@ -297,24 +68,36 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 			}
 			continue
 		}
-		err = l.migrateOnce(ctx)
-		switch sqlState(err) {
-		case "":
-			if err != nil {
-				return err
-			}
-		case duplicateTable, duplicateObject, uniqueViolation, serializationFail, deadlock, lockTimeout: // another process did it, or uses the tables
-		case insufficient:
-			return fmt.Errorf("create tables: %w; a role with this right has to open the store first", err)
-		default:
-			return fmt.Errorf("create tables: %w", err)
+		if err := l.migrate(ctx); err != nil {
+			return err
 		}
 	}
 	return errors.New("create tables and store: other processes kept changing them")
 }
 
-func newerTables(version int) error {
-	return fmt.Errorf("the tables have version %d, this program knows up to %d: %w", version, len(migrations), backend.ErrNewerFormat)
+// adopt takes the identity of a store that exists, if its server is safe.
+func (l *log) adopt(ctx context.Context, db opened, unsafe bool) error {
+	if copy(l.identity[:], db.identity) != len(l.identity) {
+		return &backend.CorruptError{File: "lineage_store", What: "the identity of the store"}
+	}
+	if unsafe {
+		return nil
+	}
+	return l.requireSafe(ctx, db)
+}
+
+// migrate creates or updates the tables. Without an error, another process may have kept it from that.
+func (l *log) migrate(ctx context.Context) error {
+	err := l.migrateOnce(ctx)
+	switch sqlState(err) {
+	case "":
+		return err
+	case duplicateTable, duplicateObject, uniqueViolation, serializationFail, deadlock, lockTimeout: // another process did it, or uses the tables
+		return nil
+	case insufficient:
+		return fmt.Errorf("create tables: %w; a role with this right has to open the store first", err)
+	}
+	return fmt.Errorf("create tables: %w", err)
 }
 
 func (l *log) migrateOnce(ctx context.Context) error {
@@ -346,12 +129,6 @@ func (l *log) migrateOnce(ctx context.Context) error {
 	})
 }
 
-// keyOf returns the key of the rows of a store.
-func keyOf(name string) []byte {
-	sum := sha256.Sum256([]byte(name))
-	return sum[:16]
-}
-
 // register creates the store with an id, random if zero, unless another process has.
 func (l *log) register(ctx context.Context, name string, id [16]byte) error {
 	if id == [16]byte{} {
@@ -381,8 +158,5 @@ func (l *log) requireSafe(ctx context.Context, db opened) error {
 }
 
 var errDistributed = errors.New("the tables are distributed over servers, which has not been tested: commits may not be durable there")
-
-// ErrRestoring is returned for a database whose tables have no keys yet, as while it is restored from a dump.
-var ErrRestoring = errors.New("the tables of stores have no keys: the database is being restored, or they were removed")
 
 var errUnsafe = errors.New("the server runs with fsync=off: it loses commits, or all of the database, when its machine stops")

@@ -3,7 +3,6 @@ package postgres
 import (
 	"encoding/binary"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/embedded"
@@ -39,73 +38,58 @@ func sessionOf(state read.Getter, id [16]byte) (s session, known bool, err error
 	return s, known, err
 }
 
-// clock is the time of the server: the clocks of processes differ.
-type clock struct {
-	mu     sync.Mutex
-	server uint64 // seconds, as they were read
-	at     time.Time
-}
-
-// set records the current time of the server.
-func (c *clock) set(server uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.server, c.at = server, time.Now().Round(0) // the monotonic clock stops while a machine sleeps
-}
-
-// now returns the time of the server, 0 while it is not known.
-func (c *clock) now() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.server == 0 {
-		return 0
-	}
-	return c.server + uint64(max(time.Since(c.at), 0)/time.Second)
-}
-
 // applied returns the commit of a request, or 0 if it was not applied. checkCursor is log.checkCursor.
 func applied(state read.Getter, o *backend.Once, checkCursor func(backend.Cursor) error) (uint64, error) {
 	s, known, err := sessionOf(state, o.Session)
-	if err != nil || known {
-		if err == nil {
-			return s.Find(o.Session, o.Sequence)
-		}
-		return 0, err
-	}
-	v, ok, err := state.Get(keys.Of(keys.TableRequests))
 	if err != nil {
 		return 0, err
 	}
-	if horizon := keys.ReadVarints(v); ok && o.Since.Number < horizon.Next() {
+	if known {
+		return s.Find(o.Session, o.Sequence)
+	}
+	horizon, err := horizonOf(state)
+	if err != nil {
+		return 0, err
+	}
+	if o.Since.Number < horizon {
 		return 0, entries.Uncertain(o.Session, o.Sequence)
 	}
 	return 0, checkCursor(o.Since)
 }
 
-// request adds the entry for the request that a commit answers, and forgets old sessions.
-func (j *judging) request(c embedded.Sequenced) error {
-	switch {
-	case c.Unknown: // it may have been a request
-		return j.forget(func(string, session) bool { return true }, c.Number)
-	case c.Once == nil:
-		return nil
+// horizonOf returns the number of a commit: sessions that began up to it may have been forgotten.
+func horizonOf(state read.Getter) (uint64, error) {
+	v, ok, err := state.Get(keys.Of(keys.TableRequests))
+	if err != nil || !ok {
+		return 0, err
 	}
-	s, known, err := sessionOf(j.table, c.Once.Session)
+	number := keys.ReadVarints(v)
+	return number.Next(), nil
+}
+
+// requestEntries returns the entry for the request that a commit answers, and entries that forget old sessions.
+func requestEntries(t *table, c *clock, commit embedded.Sequenced) (batch []index.Entry, err error) {
+	switch {
+	case commit.Unknown: // it may have been a request
+		return forgotten(t, func(string, session) bool { return true }, commit.Number)
+	case commit.Once == nil:
+		return nil, nil
+	}
+	s, known, err := sessionOf(t, commit.Once.Session)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !known {
-		s.Session = entries.Session{Whole: true, First: c.Number}
-		if forgets(c.Once.Session) { // to look for them takes time
-			if err := j.forgetOld(); err != nil {
-				return err
+		s.Session = entries.Session{Whole: true, First: commit.Number}
+		if forgets(commit.Once.Session) { // to look for them takes time
+			if batch, err = forgetOld(t, c.now()); err != nil {
+				return nil, err
 			}
 		}
 	}
-	s.Add(c.Once.Sequence, c.Number)
-	s.used = j.clock.now()
-	j.builder.Put(keys.Of(keys.TableRequests, c.Once.Session[:]), s.encode())
-	return nil
+	s.Add(commit.Once.Sequence, commit.Number)
+	s.used = c.now()
+	return append(batch, index.Entry{Key: keys.Of(keys.TableRequests, commit.Once.Session[:]), Value: s.encode()}), nil
 }
 
 const (
@@ -124,11 +108,11 @@ func forgets(id [16]byte) bool {
 	return sum%forgetEvery == 0
 }
 
-// forgetOld forgets the sessions that were not used for long, and the oldest if there are many.
-func (j *judging) forgetOld() error {
-	all, err := sessionsOf(j.table)
+// forgetOld returns the entries that forget the sessions that were not used for long, and the oldest if there are many.
+func forgetOld(t *table, now uint64) ([]index.Entry, error) {
+	all, err := sessionsOf(t)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	last := make([]uint64, 0, len(all))
 	for _, s := range all {
@@ -139,8 +123,8 @@ func (j *judging) forgetOld() error {
 	if many := len(last) - entries.MaxSessions + 1; many > 0 {
 		before = last[many]
 	}
-	now, age, left := j.clock.now(), uint64(entries.SessionAge/time.Second), mostForgotten
-	return j.forget(func(_ string, s session) bool {
+	age, left := uint64(entries.SessionAge/time.Second), mostForgotten
+	return forgotten(t, func(_ string, s session) bool {
 		if left == 0 || s.Last >= before && s.used+age >= now {
 			return false
 		}
@@ -166,29 +150,15 @@ func sessionsOf(t *table) (map[string]session, error) {
 	return all, nil
 }
 
-// forget forgets sessions. The horizon is then at or after their first commits, and a number.
-func (j *judging) forget(which func(key string, s session) bool, number uint64) error {
-	gone, err := forgotten(j.table, which, number)
-	for _, e := range gone {
-		j.builder.Put(e.Key, e.Value)
-	}
-	return err
-}
-
-// forgotten returns the entries that forget sessions.
+// forgotten returns the entries that forget sessions. The horizon is then at or after their first commits, and a number.
 func forgotten(t *table, which func(key string, s session) bool, number uint64) (batch []index.Entry, err error) {
 	all, err := sessionsOf(t)
 	if err != nil {
 		return nil, err
 	}
-	v, ok, err := t.Get(keys.Of(keys.TableRequests))
+	horizon, err := horizonOf(t)
 	if err != nil {
 		return nil, err
-	}
-	stored := keys.ReadVarints(v)
-	horizon := uint64(0)
-	if ok {
-		horizon = stored.Next()
 	}
 	forgotUpTo := max(horizon, number)
 	for key, s := range all {

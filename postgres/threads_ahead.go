@@ -14,23 +14,49 @@ var _ backend.ThreadsAhead = (*snapshot)(nil)
 
 // ThreadsAhead implements backend.ThreadsAhead. Later reads of the snapshot find here what it has read.
 func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) error {
-	t, err := s.at(ctx, need{})
+	t, err := s.table(ctx, need{})
 	if err != nil {
 		return err
 	}
-	var n need
+	var threads read.Need
 	for _, id := range ids {
-		n.Keys = append(n.Keys, keys.Of(keys.TableThread, id[:]))
+		threads.Keys = append(threads.Keys, keys.Of(keys.TableThread, id[:]))
 	}
-	if err := t.Prefetch(ctx, n.Need); err != nil {
+	if err := t.Prefetch(ctx, threads); err != nil {
 		return err
 	}
-	n = need{}
-	var active []structure.ContextID
+	n, active := t.threadsNeed(ids)
+	f, err := t.fetch(ctx, n)
+	if err != nil {
+		return err
+	}
+	t.take(n, f)
+	for i, p := range f.pages {
+		if !p.more { // the branches of other threads are read when they are asked for
+			r := n.pages[i].Range
+			t.fetched.recent.ranges = append(t.fetched.recent.ranges, fetchedRange{r, inRange(p.entries, r.From, r.To)})
+		}
+	}
+	var runs read.Need
+	for _, id := range active {
+		if c, err := read.Context(t, id); err == nil && !c.Tip.IsZero() {
+			runs.Keys = append(runs.Keys, bytes.Clone(keys.Of(keys.TableRun, c.Tip.Run[:])))
+		}
+	}
+	if err := t.Prefetch(ctx, runs); err != nil {
+		return err
+	}
+	s.ahead.Store(t)
+	return nil
+}
+
+// threadsNeed returns what readers of threads read next: last messages, active contexts, and the first branches. It returns the
+// active contexts, too. Threads that cannot be read are left out: their readers get the error.
+func (t *table) threadsNeed(ids []structure.ThreadID) (n need, active []structure.ContextID) {
 	for _, id := range ids {
 		v, ok, err := t.Get(keys.Of(keys.TableThread, id[:]))
 		if err != nil || !ok {
-			continue // its reader is told
+			continue
 		}
 		thread, err := keys.Record[*structure.Thread](structure.KindThread, v, id.String())
 		if err != nil {
@@ -43,27 +69,5 @@ func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) e
 		}
 		n.pages = append(n.pages, page{read.Under(keys.Branch(id, "")), firstPage, false})
 	}
-	f, err := t.fetch(ctx, n)
-	if err == nil {
-		err = t.take(n, f)
-	}
-	if err != nil {
-		return err
-	}
-	for i, p := range f.pages {
-		if !p.more { // those of others are read when they are asked for
-			t.ranges = append(t.ranges, fetchedRange{n.pages[i].Range, inRange(p.entries, n.pages[i].From, n.pages[i].To)})
-		}
-	}
-	n = need{}
-	for _, id := range active {
-		if c, err := read.Context(t, id); err == nil && !c.Tip.IsZero() {
-			n.Keys = append(n.Keys, bytes.Clone(keys.Of(keys.TableRun, c.Tip.Run[:])))
-		}
-	}
-	if err := t.Prefetch(ctx, n.Need); err != nil {
-		return err
-	}
-	s.ahead.Store(t)
-	return nil
+	return n, active
 }

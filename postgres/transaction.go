@@ -102,12 +102,6 @@ func (l *log) transaction(ctx context.Context, d backend.Durability, statements 
 	return (&writeTx{log: l, conn: conn}).commit(ctx, &b)
 }
 
-// commitError is the error of a commit. Unless the server says that it refused, it is not known whether the
-// transaction was applied.
-type commitError struct{ error }
-
-func (e commitError) Unwrap() error { return e.error }
-
 // commit executes statements and ends the transaction. After an error they may have been applied.
 func (t *writeTx) commit(ctx context.Context, b *pgx.Batch) error {
 	committing := false
@@ -136,4 +130,28 @@ func (t *writeTx) commit(ctx context.Context, b *pgx.Batch) error {
 	}
 	t.rollback()
 	return err
+}
+
+// writeTx is a transaction that locks the store: no other process writes meanwhile.
+type writeTx struct {
+	log   *log
+	conn  *pgxpool.Conn
+	epoch uint64
+}
+
+// rollback ends the transaction. After append it only releases the connection.
+func (t *writeTx) rollback() {
+	if t == nil || t.conn == nil {
+		return
+	}
+	conn := t.conn
+	t.conn = nil
+	if conn.Conn().PgConn().TxStatus() != 'I' && !conn.Conn().IsClosed() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if _, err := conn.Exec(ctx, `ROLLBACK`); err != nil {
+			_ = conn.Conn().Close(ctx)
+		}
+	}
+	conn.Release()
 }

@@ -2,18 +2,13 @@ package postgres
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
-	"iter"
 	"slices"
-	"sort"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
-	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // Some entries are soon replaced by the next commits, such as tips, and spans are stored in groups. A batch writes these
@@ -39,14 +34,6 @@ type unfolded struct {
 	changes int           // the number of rows of the log that brought them
 }
 
-// search returns the index of the first entry at or after a key.
-func (u *unfolded) search(key []byte) int {
-	if u == nil {
-		return 0
-	}
-	return sort.Search(len(u.entries), func(i int) bool { return bytes.Compare(u.entries[i].Key, key) >= 0 })
-}
-
 // between returns the entries with from <= key < to; a nil to has no end.
 func (u *unfolded) between(from, to []byte) []index.Entry {
 	if u == nil {
@@ -54,14 +41,17 @@ func (u *unfolded) between(from, to []byte) []index.Entry {
 	}
 	end := len(u.entries)
 	if to != nil {
-		end = u.search(to)
+		end = seek(u.entries, to)
 	}
-	return u.entries[min(u.search(from), end):end]
+	return u.entries[min(seek(u.entries, from), end):end]
 }
 
 // get returns the value of a key; ok with a nil value is a deletion.
 func (u *unfolded) get(key []byte) (value []byte, ok bool) {
-	if i := u.search(key); u != nil && i < len(u.entries) && bytes.Equal(u.entries[i].Key, key) {
+	if u == nil {
+		return nil, false
+	}
+	if i := seek(u.entries, key); i < len(u.entries) && bytes.Equal(u.entries[i].Key, key) {
 		return u.entries[i].Value, true
 	}
 	return nil, false
@@ -73,20 +63,20 @@ func (u *unfolded) with(later []index.Entry, size, changes int) *unfolded {
 	if len(later) == 0 {
 		return u
 	}
-	var was []index.Entry
+	var earlier []index.Entry
 	if u != nil {
-		was, size, changes = u.entries, size+u.size, changes+u.changes
+		earlier, size, changes = u.entries, size+u.size, changes+u.changes
 	}
-	all := make([]index.Entry, 0, len(was)+len(later))
+	all := make([]index.Entry, 0, len(earlier)+len(later))
 	for _, e := range later {
-		i := sort.Search(len(was), func(i int) bool { return bytes.Compare(was[i].Key, e.Key) >= 0 })
-		all = append(all, was[:i]...)
-		if was = was[i:]; len(was) > 0 && bytes.Equal(was[0].Key, e.Key) {
-			was = was[1:]
+		i := seek(earlier, e.Key)
+		all = append(all, earlier[:i]...)
+		if earlier = earlier[i:]; len(earlier) > 0 && bytes.Equal(earlier[0].Key, e.Key) {
+			earlier = earlier[1:]
 		}
 		all = append(all, e)
 	}
-	return &unfolded{append(all, was...), size, changes}
+	return &unfolded{append(all, earlier...), size, changes}
 }
 
 // latestOf sorts entries of rows, and keeps the last one of each key.
@@ -169,58 +159,6 @@ func decodeChanges(b []byte) ([]index.Entry, error) {
 	return all, nil
 }
 
-// output is what the commits of a batch write beside the log.
-type output struct {
-	entries  []version // by key
-	changes  []byte    // what becomes unfolded; nil if the batch folds
-	folded   uint64    // the last commit that folded, after the batch
-	unfolded *unfolded // what is unfolded, after the batch
-}
-
-// output returns what the judged commits write. number is that of the last one. If fold is set, or too much would be
-// unfolded, it folds.
-func (j *judging) output(number uint64, fold bool) (m output, err error) {
-	var later []index.Entry
-	for at := j.table.overlay.Latest().Seek(nil); at.Valid(); at.Next() {
-		e := index.Entry{Key: at.Key(), Value: at.Value()}
-		if !foldsLater(e.Key) {
-			m.add(j.table, e)
-		} else if v, known := j.table.look(e.Key); e.Value != nil || !known || v != nil {
-			later = append(later, e)
-		}
-	}
-	was := j.table.state.unfolded
-	if !fold {
-		if later, err = m.completeGroups(later); err != nil {
-			return m, err
-		}
-	}
-	changes := encodeChanges(later)
-	if !fold && was.bytes()+len(changes) <= mostUnfolded && (changes == nil || was.rows() < mostChanges) {
-		slices.SortFunc(m.entries, func(a, b version) int { return bytes.Compare(a.Key, b.Key) })
-		later, err = decodeChanges(changes) // the memory of the others is that of the batch
-		m.changes, m.folded, m.unfolded = changes, j.table.state.folded, was.with(later, len(changes), 1)
-		return m, err
-	}
-	m.folded = number
-	all := was.with(later, 0, 0)
-	spans := all.between(keys.Of(keys.TableSpan), keys.Of(keys.TableSpan+1))
-	if err := m.fold(j.table, spans); err != nil {
-		return m, err
-	}
-	for _, e := range all.between(nil, nil) {
-		if !isSpan(e.Key) {
-			m.add(j.table, e)
-		}
-	}
-	orders, err := j.table.orders(all)
-	for _, e := range orders {
-		m.add(j.table, e)
-	}
-	slices.SortFunc(m.entries, func(a, b version) int { return bytes.Compare(a.Key, b.Key) })
-	return m, err
-}
-
 func (u *unfolded) bytes() int {
 	if u == nil {
 		return 0
@@ -235,93 +173,24 @@ func (u *unfolded) rows() int {
 	return u.changes
 }
 
-// add adds an entry to what is written, unless it changes nothing.
-func (m *output) add(t *table, e index.Entry) {
-	was, known := t.lookStored(e.Key)
-	v := version{Entry: e}
-	if !known || was != nil {
-		v.replaces = replaces(e)
-	} else if e.Value == nil { // it was added and deleted in between
-		return
-	}
-	m.entries = append(m.entries, v)
+// spansOf returns the spans of a run that are unfolded. The last one is the last of the run.
+func (u *unfolded) spansOf(key []byte) []index.Entry {
+	prefix := key[:spanPrefix]
+	return u.between(prefix, keys.PrefixEnd(prefix))
 }
 
-// orders returns the entries that list threads in order, of the threads that a fold changes.
-func (t *table) orders(all *unfolded) ([]index.Entry, error) {
-	changed := func(prefix []byte) iter.Seq[index.Entry] {
-		return slices.Values(all.between(prefix, keys.PrefixEnd(prefix)))
-	}
-	before := read.GetterFunc(func(key []byte) ([]byte, bool, error) {
-		v, known := t.lookStored(key)
-		if !known {
-			if err := t.fetchStored(t.ctx, [][]byte{key}); err != nil {
-				return nil, false, err
-			}
-			v, _ = t.lookStored(key)
+// decodeAllChanges returns the latest entries of the changes of several rows, which have the given sizes.
+func decodeAllChanges(changes []byte, sizes []int32) ([]index.Entry, error) {
+	var all []index.Entry
+	for _, size := range sizes {
+		entries, err := decodeChanges(changes[:size:size])
+		if err == nil && len(entries) == 0 {
+			err = errChanges
 		}
-		return v, v != nil, nil
-	})
-	after := read.GetterFunc(func(key []byte) ([]byte, bool, error) {
-		if v, ok := all.get(key); ok {
-			return v, v != nil, nil
+		if err != nil {
+			return nil, err
 		}
-		return before(key)
-	})
-	if err := t.fetchListings(slices.Compact(read.ChangedThreads(changed)), before, after); err != nil {
-		return nil, err
+		all, changes = append(all, entries...), changes[size:]
 	}
-	puts := make(map[string][]byte)
-	err := read.DeriveOrder(changed, before, after, func(key, value []byte) {
-		if was, ok := puts[string(key)]; ok && was == nil && value != nil { // it stays
-			delete(puts, string(key))
-			return
-		}
-		puts[string(key)] = value
-	})
-	orders := make([]index.Entry, 0, len(puts))
-	for k, v := range puts {
-		orders = append(orders, index.Entry{Key: []byte(k), Value: v})
-	}
-	return orders, err
-}
-
-// fetchListings fetches the stored records of threads, and then the times of their last messages.
-func (t *table) fetchListings(threads []structure.ThreadID, states ...read.Getter) error {
-	var ks [][]byte
-	for _, id := range threads {
-		ks = append(ks, keys.Of(keys.TableThread, id[:]))
-	}
-	if err := t.fetchStored(t.ctx, ks); err != nil {
-		return err
-	}
-	var last [][]byte
-	for _, k := range ks {
-		for _, state := range states {
-			v, ok, err := state.Get(k)
-			if err != nil {
-				return err
-			}
-			if !ok {
-				continue
-			}
-			thread, err := keys.Record[*structure.Thread](structure.KindThread, v, "")
-			if err != nil {
-				return err
-			}
-			last = append(last, keys.AppendMessage(nil, thread.Home()))
-		}
-	}
-	return t.fetchStored(t.ctx, last)
-}
-
-// fetchStored fetches the stored values of keys that are not known. Nothing is assumed of them.
-func (t *table) fetchStored(ctx context.Context, ks [][]byte) error {
-	var n need
-	for _, k := range ks {
-		if _, known := t.lookStored(k); !known {
-			n.Keys = append(n.Keys, k)
-		}
-	}
-	return t.read(ctx, n)
+	return latestOf(all), nil
 }

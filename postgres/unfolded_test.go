@@ -17,7 +17,6 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
-	"github.com/lineage-store/lineage/internal/memtable"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -99,9 +98,9 @@ func TestUnfoldedModel(t *testing.T) {
 			}
 		}
 		check()
-		tab.overlay = memtable.New()
+		tab.added = newAdditions()
 		for k, v := range batch {
-			tab.overlay.Set([]byte(k), v)
+			tab.added.entries.Set([]byte(k), v)
 			model[k] = v
 		}
 		check()
@@ -168,8 +167,8 @@ func FuzzDecodeChanges(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, all, again)
 		tab := newTable(background, newCache(state{}, 0), [16]byte{}, state{unfolded: (*unfolded)(nil).with(all, len(b), 1)}, func(context.Context, need) (found, error) { return found{}, nil })
-		tab.overlay = memtable.New()
-		m, err := (&judging{table: tab}).output(2, true)
+		tab.added = newAdditions()
+		m, err := newOutput(tab, 2, true)
 		if err != nil { // a record of a thread
 			require.ErrorIs(t, err, backend.ErrCorrupt)
 			return

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/live"
@@ -85,10 +83,8 @@ func (v *verifier) log(ctx context.Context, pending collected, last uint64) erro
 	at := head{epoch: pending.epoch}
 	for more := true; more; {
 		var rows []row
-		err := withLongRetry(ctx, readTime, func(ctx context.Context) (err error) {
-			rows, more, err = v.engine.log.tail(ctx, at, mostCommits)
-			return err
-		})
+		var err error
+		rows, more, err = v.engine.log.longTail(ctx, at)
 		for i := 0; err == nil && i < len(rows); i++ {
 			if err = checkRow(&rows[i], pending.live); err == nil {
 				at = at.after(&rows[i])
@@ -108,7 +104,7 @@ func (v *verifier) log(ctx context.Context, pending collected, last uint64) erro
 }
 
 func checkRow(r *row, filter *live.Set) error {
-	commits, _, err := r.remaining(filter, new(backend.CollectReport))
+	commits, _, err := r.remaining(filter, nil)
 	for i := 0; err == nil && i < len(commits); i++ {
 		_, err = decode(&commits[i])
 	}
@@ -128,13 +124,10 @@ func (v *verifier) deep(ctx context.Context, pending collected, t *table) error 
 	}
 	defer db.Close() //nolint:errcheck // it is removed
 	into := &temporary{engine: v.engine, db: db, epoch: pending.epoch}
-	f := &filling{log: v.engine.log, judging: newJudging(&v.engine.log.clock), epoch: pending.epoch, reads: pending.epoch, filter: pending.live, into: into, at: head{epoch: pending.epoch}}
+	f := newFilling(v.engine.log, pending.epoch, pending.epoch, pending.live, into)
 	err = v.checkLatest(ctx, t, []byte{0}, func(t *table, from []byte) ([]byte, error) {
-		if err := f.fillTo(ctx, t.state.Number, nil); err != nil {
+		if err := v.fill(ctx, f, t.state); err != nil {
 			return from, err
-		}
-		if f.at.Number != t.state.Number {
-			return from, fmt.Errorf("the entries account for commit %d, which does not end a row: %w", t.state.Number, backend.ErrCorrupt)
 		}
 		if into.state.counts != t.state.counts {
 			if err := v.report(backend.Finding{Subject: "index", File: "lineage_head", Problem: "its counts differ from the log"}); err != nil {
@@ -147,6 +140,15 @@ func (v *verifier) deep(ctx context.Context, pending collected, t *table) error 
 		return err
 	}
 	return v.checkLatest(ctx, t, keys.Of(keys.TableBlock), func(t *table, from []byte) ([]byte, error) { return v.trees(ctx, t, from) })
+}
+
+// fill makes the entries of a state from the log.
+func (v *verifier) fill(ctx context.Context, f *filling, st state) error {
+	err := f.fillTo(ctx, st.Number, nil)
+	if err == nil && f.at.Number != st.Number {
+		err = fmt.Errorf("the entries account for commit %d, which does not end a row: %w", st.Number, backend.ErrCorrupt)
+	}
+	return err
 }
 
 // checkLatest calls check, which checks the entries of a state from a key on and returns how far it came. When the state
@@ -192,24 +194,31 @@ func (v *verifier) compare(t *table, db *index.DB, from []byte) ([]byte, error) 
 		if err != nil {
 			return from, err
 		}
-		problem := "entry differs from the log"
-		switch {
-		case d.Key[0] == keys.TableRequests: // sessions are forgotten by another rule
-			continue
-		case d.Key[0] == keys.TableThreadByTime && len(d.Key) == keys.OrderKeySize && changed[keys.OrderPlace(d.Key).Thread]: // until the next fold
-			continue
-		case d.New && v.damaged[string(storedKey(d.Key))] != "": // reported
-			continue
-		case d.Gone:
-			problem = "entry that the log does not account for"
-		case d.New:
-			problem = "entry is missing"
-		}
-		if err := v.reportEntry(d.Key, problem); err != nil {
-			return from, err
+		if problem := v.problem(d, changed); problem != "" {
+			if err := v.reportEntry(d.Key, problem); err != nil {
+				return from, err
+			}
 		}
 	}
 	return from, v.reportDamage(nil)
+}
+
+// problem returns what is wrong with an entry that differs, or nothing if it may differ or was reported. changed has the threads
+// whose listing changes with the next fold.
+func (v *verifier) problem(d index.Difference, changed map[structure.ThreadID]bool) string {
+	switch {
+	case d.Key[0] == keys.TableRequests: // sessions are forgotten by another rule
+		return ""
+	case d.Key[0] == keys.TableThreadByTime && len(d.Key) == keys.OrderKeySize && changed[keys.OrderPlace(d.Key).Thread]:
+		return ""
+	case d.New && v.damaged[string(storedKey(d.Key))] != "":
+		return ""
+	case d.Gone:
+		return "entry that the log does not account for"
+	case d.New:
+		return "entry is missing"
+	}
+	return "entry differs from the log"
 }
 
 func (v *verifier) reportEntry(key []byte, problem string) error {
@@ -271,11 +280,7 @@ func (v *verifier) trees(ctx context.Context, t *table, from []byte) ([]byte, er
 			return from, err
 		}
 		if p.Size > content.InlineLimit {
-			r := &reader{t: t}
-			object, err := r.object(p.Frame, e.Key)
-			if b, ok := object.(*structure.Block); err == nil && ok && b.Tree.Size > 0 {
-				err = checkTree(ctx, view, b)
-			}
+			err := checkBody(ctx, t, view, p, e.Key)
 			if errors.Is(err, backend.ErrExpired) || ctx.Err() != nil {
 				return from, err
 			}
@@ -290,6 +295,18 @@ func (v *verifier) trees(ctx context.Context, t *table, from []byte) ([]byte, er
 	return from, nil
 }
 
+// checkBody reads the body of the block with a key, if it is chunked.
+func checkBody(ctx context.Context, t *table, view *read.View, p keys.Place, key []byte) error {
+	record, err := (&reader{t: t}).object(p.Frame, key)
+	if err != nil {
+		return err
+	}
+	if b, ok := record.(*structure.Block); ok && b.Tree.Size > 0 {
+		return checkTree(ctx, view, b)
+	}
+	return nil
+}
+
 func checkTree(ctx context.Context, view *read.View, b *structure.Block) error {
 	if ok, err := view.NotErased(b.ID); err != nil || !ok {
 		return err
@@ -302,101 +319,4 @@ func checkTree(ctx context.Context, view *read.View, b *structure.Block) error {
 		return errors.New("body does not match its id")
 	}
 	return nil
-}
-
-// temporary is a sink in a temporary index.
-type temporary struct {
-	engine *Engine
-	db     *index.DB
-	epoch  uint64
-	state  state
-}
-
-func (s *temporary) begin(context.Context, uint64) (state, func(context.Context, need) (found, error), error) {
-	s.state.epoch = s.epoch
-	return s.state, s.fetch, nil
-}
-
-func (s *temporary) end(_ context.Context, st state, entries []version) error {
-	s.state = st
-	s.db.Apply(index.State{Store: s.engine.log.identity, Number: st.Number, ID: st.ID, Since: st.first, Counts: st.counts}, ungrouped(entries))
-	return s.db.Throttle()
-}
-
-func (s *temporary) abandon() {}
-
-// fetch reads entries of the index, and rows of the server.
-func (s *temporary) fetch(ctx context.Context, n need) (f found, err error) {
-	at := s.db.Snapshot()
-	defer at.Close()
-	f.keys = make(map[string][]byte, len(n.Keys))
-	for _, k := range n.Keys {
-		v, ok, err := at.Get(k)
-		if err != nil {
-			return f, err
-		}
-		if ok {
-			f.keys[string(k)] = bytes.Clone(present(v))
-		}
-	}
-	scan := func(from, to []byte, most int) (all []index.Entry, err error) {
-		for e, err := range at.Scan(from, to) {
-			if err != nil {
-				return nil, err
-			}
-			if all = append(all, index.Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(present(e.Value))}); len(all) == most {
-				break
-			}
-		}
-		return all, nil
-	}
-	f.ranges = make([][]index.Entry, len(n.Ranges))
-	for i, r := range n.Ranges {
-		if f.ranges[i], err = scan(r.From, r.To, 0); err != nil {
-			return f, err
-		}
-	}
-	last := func(from, to []byte) (index.Entry, error) {
-		e, ok, err := at.Last(from, to)
-		if err != nil || !ok {
-			return index.Entry{}, err
-		}
-		return index.Entry{Key: bytes.Clone(e.Key), Value: bytes.Clone(present(e.Value))}, nil
-	}
-	f.lasts = make([]index.Entry, len(n.Lasts))
-	for i, r := range n.Lasts {
-		if f.lasts[i], err = last(r.From, r.To); err != nil {
-			return f, err
-		}
-	}
-	f.pages = make([]foundPage, len(n.pages))
-	for i, p := range n.pages {
-		into := &f.pages[i]
-		if !p.descending {
-			if into.entries, err = scan(p.From, p.To, p.limit); err != nil {
-				return f, err
-			}
-			into.more = len(into.entries) == p.limit
-		} else {
-			e, err := last(p.From, p.To)
-			if err != nil {
-				return f, err
-			}
-			if into.more = e.Key != nil; into.more {
-				into.entries = []index.Entry{e}
-			}
-		}
-		if n := len(into.entries); n > 0 {
-			into.next = into.entries[n-1].Key
-		}
-	}
-	if len(n.rows) > 0 {
-		of := need{rows: n.rows}
-		var read found
-		if err := s.engine.log.snapshot(ctx, func(b *pgx.Batch) { of.queue(b, s.engine.log, s.epoch, unlimited, &read) }); err != nil {
-			return f, err
-		}
-		f.rows = read.rows
-	}
-	return f, nil
 }

@@ -2,12 +2,8 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
@@ -22,6 +18,9 @@ const (
 // idleTime is how long a client may leave a transaction idle that holds the store. Tests make it shorter.
 var idleTime = 30 * time.Second
 
+// connectionTime is how long an operation waits for a free connection. Tests make it shorter.
+var connectionTime = 30 * time.Second
+
 // lockTime is how long the server waits for a lock: longer than idleTime, so that a stopped client is waited for.
 const lockTime = 45 * time.Second
 
@@ -35,33 +34,8 @@ const (
 	longPause  = 500 * time.Millisecond
 )
 
-// mayHaveWritten reports whether a write with this error may have been done.
-func mayHaveWritten(err error) bool {
-	if err == nil || pgconn.SafeToRetry(err) || errors.As(err, new(unsentError)) {
-		return false
-	}
-	state := sqlState(err)
-	if errors.As(err, new(commitError)) {
-		return state != serializationFail && state != deadlock && !strings.HasPrefix(state, "23") // constraints
-	}
-	switch state {
-	case "", "57014", "40003": // no answer; cancelled, which may be while it waited for a standby; completion unknown
-		return true
-	}
-	return postgres.Dialect{}.Classify(err) == sqladapter.Lost
-}
-
-// isTransient reports whether an error is one of the connection or the server, so that the operation can be retried.
-func isTransient(err error) bool {
-	if err == nil {
-		return false
-	}
-	switch (postgres.Dialect{}).Classify(err) {
-	case sqladapter.Lost, sqladapter.Busy:
-		return true
-	}
-	return pgconn.SafeToRetry(err) || errors.Is(err, sqladapter.ErrBusy)
-}
+// mostRetries limits the attempts of a statement that conflicts with others.
+const mostRetries = 100
 
 // withRetry retries an idempotent operation until the server answers, or patience ends.
 func withRetry(ctx context.Context, op func(context.Context) error) error {
