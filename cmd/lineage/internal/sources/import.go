@@ -164,7 +164,7 @@ func importFailure(err error, o *importOptions) error {
 // sourceFailure adds a hint to an error about a source without conversations.
 func sourceFailure(err error, o *importOptions) error {
 	switch {
-	case errors.Is(err, archive.ErrUnknownFormat) && string(firstBytes(o.path)) == "SQLite format 3\x00":
+	case errors.Is(err, archive.ErrUnknownFormat) && (archive.Head{Bytes: firstBytes(o.path)}).IsSQLite():
 		return app.Hint(&app.UsageError{Err: err}, "if it is a database of chats: 'lineage import sqlite:%s'", o.path)
 	case errors.Is(err, archive.ErrUnknownFormat) && bundle.Is(firstBytes(o.path)):
 		return app.Hint(&app.UsageError{Err: fmt.Errorf("%s: it is a bundle", o.path)}, "'lineage bundle import %s' imports it", o.path)
