@@ -118,14 +118,15 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 
 // filesOf returns the record of files that this machine has imported into a store, which may be nil.
 func filesOf(ctx context.Context, a *app.App, store *lineage.Store, o *importOptions) (*importer.Files, error) {
-	if o.again {
-		store = nil
-	}
 	_, machine, err := a.Machine()
 	if err != nil {
 		return nil, nil // without a home directory nothing is recorded
 	}
-	return importer.FilesOf(ctx, store, machine.ID, o.path)
+	files, err := importer.FilesOf(ctx, store, machine.ID, o.path)
+	if err == nil && o.again {
+		files.ReadAll()
+	}
+	return files, err
 }
 
 // importInto imports an archive into the store that open opens. done is called before anything is printed.
