@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -96,6 +97,8 @@ type Engine struct {
 	index   *index.DB
 	// damage is why a read-only store cannot be read to its end.
 	damage error
+	// rebuilt is set if the index was rebuilt from packs, so that its entries are in no sealed table.
+	rebuilt bool
 
 	submissions sync.Pool
 
@@ -374,6 +377,7 @@ func (e *Engine) replay(ctx context.Context) error {
 		}
 	}
 	e.saveHorizon(nil)
+	e.rebuilt = state.Number == 0 && !e.opt.ReadOnly && slices.ContainsFunc(e.journal.Segments(), func(s journal.SegmentInfo) bool { return s.Packed })
 	return nil
 }
 
@@ -438,6 +442,11 @@ func (e *Engine) Close() error {
 func (e *Engine) release() error {
 	var errs []error
 	spare := e.indexIsSpare()
+	if e.rebuilt && !spare && e.isSmall() {
+		if err := e.compactIndex(context.Background()); err != nil {
+			e.opt.Logger.Warn("index takes more space until the store is packed", "err", err)
+		}
+	}
 	if e.index != nil {
 		if err := e.index.Close(); err != nil {
 			e.opt.Logger.Warn("index stays behind until the store is opened again", "err", err)

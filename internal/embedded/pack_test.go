@@ -292,6 +292,31 @@ func TestSpareIndex(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
+// The index that a small dense store gets when something is added is compressed when it is closed.
+func TestRebuiltIndexIsCompact(t *testing.T) {
+	dir := t.TempDir()
+	e := openPacked(t, dir, 3000)
+	_, err := e.Pack(background, backend.PackOptions{All: true, Dense: true})
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	var sizes [2]int64
+	for i := range sizes {
+		e, err = Open(background, dir, Options{Durability: backend.Normal})
+		require.NoError(t, err)
+		_, err = e.Apply(background, message(3001+uint64(i)), backend.Options{})
+		require.NoError(t, err)
+		if i > 0 {
+			require.NoError(t, e.compactIndex(background))
+		}
+		requireSound(t, e)
+		require.NoError(t, e.Close())
+		info, err := os.Stat(filepath.Join(dir, indexFile))
+		require.NoError(t, err)
+		sizes[i] = info.Size()
+	}
+	require.LessOrEqual(t, sizes[0], sizes[1])
+}
+
 // packVariable names the store that the test binary adds to and packs until it is
 // killed.
 const packVariable = "EMBEDDED_TEST_PACK"

@@ -18,7 +18,13 @@ type Head struct {
 // HeadSize is the size of the beginning that Detect gets.
 const HeadSize = 64 << 10
 
-var byteOrderMark = []byte("\xef\xbb\xbf")
+var (
+	byteOrderMark = []byte("\xef\xbb\xbf")
+	sqliteMagic   = []byte("SQLite format 3\x00")
+)
+
+// IsSQLite reports whether the input is a SQLite file.
+func (h Head) IsSQLite() bool { return bytes.HasPrefix(h.Bytes, sqliteMagic) }
 
 // Object returns the first object of the input, possibly truncated. Outer arrays around it are skipped. It returns
 // nil if the input begins with something else.
@@ -30,8 +36,12 @@ func (h Head) Object() []byte {
 	return b
 }
 
-// Lines returns the first lines of the input; the last may be truncated.
+// Lines returns the first lines of the input; the last may be truncated. A SQLite file has none: a text in it may follow
+// a byte that happens to be a line break.
 func (h Head) Lines(most int) [][]byte {
+	if h.IsSQLite() {
+		return nil
+	}
 	var lines [][]byte
 	for line := range bytes.Lines(bytes.TrimPrefix(h.Bytes, byteOrderMark)) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {

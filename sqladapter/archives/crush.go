@@ -3,7 +3,6 @@ package archives
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
@@ -16,7 +15,7 @@ func crush() archive.Format {
 		Name:  "crush",
 		Tried: "a database that Crush wrote, built from its source of August 2026",
 		Detect: func(h archive.Head) bool {
-			named := h.Name == "crush.db" && strings.HasPrefix(string(h.Bytes), string(magic))
+			named := h.Name == "crush.db" && h.IsSQLite()
 			return named || mentions(h, "sessions", "messages") && containsWord(h.Bytes, "parent_session_id") && containsWord(h.Bytes, "completion_tokens")
 		},
 		Read: func(ctx context.Context, in *archive.Input) conversations {

@@ -16,9 +16,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// magic is the prefix of every SQLite file.
-var magic = []byte("SQLite format 3\x00")
-
 // database is an open SQLite file.
 type database struct {
 	*sql.DB
@@ -255,7 +252,7 @@ func (r row) bytes(column string) []byte {
 // mentions reports whether a head is that of a SQLite file with all of these tables: their CREATE
 // statements are on the first pages.
 func mentions(h archive.Head, tables ...string) bool {
-	if !bytes.HasPrefix(h.Bytes, magic) {
+	if !h.IsSQLite() {
 		return false
 	}
 	for _, t := range tables {

@@ -28,7 +28,7 @@ func openClaw() archive.Format {
 		Name:  "openclaw",
 		Tried: "databases of OpenClaw 2026.9.6",
 		Detect: func(h archive.Head) bool {
-			named := h.Name == "openclaw-agent.sqlite" && bytes.HasPrefix(h.Bytes, magic)
+			named := h.Name == "openclaw-agent.sqlite" && h.IsSQLite()
 			return named || mentions(h, "transcript_events", "session_windows")
 		},
 		Read: func(ctx context.Context, in *archive.Input) conversations {

@@ -91,6 +91,23 @@ func openClawFile(t testing.TB, statements ...string) string {
 	return path
 }
 
+// The number of the eleventh event is the byte of a line break, so its text looks like a line of a session file.
+func TestOpenClawIsNoSessionFile(t *testing.T) {
+	events := []string{openClawHeader(openClawID)}
+	for i := 1; i < 12; i++ {
+		events = append(events, openClawSays(fmt.Sprintf("m%d", i), fmt.Sprintf("m%d", i-1), "user", "Say hello"))
+	}
+	path := openClawFile(t, `INSERT INTO session_nodes (session_key, current_session_id, entry_json, updated_at) VALUES ('k', '`+openClawID+`', '{}', 1)`,
+		`INSERT INTO session_windows (session_id, session_key, created_at, updated_at) VALUES ('`+openClawID+`', 'k', 1, 1)`)
+	for i, e := range events {
+		execute(t, path, openClawEvent(openClawID, i, e, false))
+	}
+	r := imported(t, storeIn(t), path)
+	require.Equal(t, []string{"openclaw"}, r.Formats)
+	require.Empty(t, r.Skipped)
+	require.EqualValues(t, 11, r.NewMessages)
+}
+
 // Only the tables and columns of sessions are read, where the file is: nothing else of it, and no copy of it.
 func TestOpenClawHasCredentials(t *testing.T) {
 	path := openClawFile(t, openClawEvents(openClawID, "agent:main:main", openClawHeader(openClawID), openClawSays("m1", "", "user", "Say hello"), openClawSays("m2", "m1", "assistant", "Hello"))...)

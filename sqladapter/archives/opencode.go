@@ -1,7 +1,6 @@
 package archives
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -41,7 +40,7 @@ func openCodeSessions(name string) table {
 // there are many tables, and while the program runs they may be only in the write-ahead log. So the file name counts
 // too.
 func isOpenCode(h archive.Head) bool {
-	named := strings.HasPrefix(h.Name, "opencode") && strings.HasSuffix(h.Name, ".db") && bytes.HasPrefix(h.Bytes, magic)
+	named := strings.HasPrefix(h.Name, "opencode") && strings.HasSuffix(h.Name, ".db") && h.IsSQLite()
 	return (named || mentions(h, "session", "message", "part") || mentions(h, "session_message")) && !langGraph().Detect(h) && !llm().Detect(h)
 }
 

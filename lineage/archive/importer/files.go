@@ -31,7 +31,7 @@ type Files struct {
 	machine string
 	options string
 	known   map[string]*fileState // by absolute path
-	had     map[string]bool       // paths with a stored state
+	stored  map[string]*fileState // by absolute path, those of files that have changed too
 	again   map[string]bool       // conversations of files that have changed
 	read    map[*archive.File]*fileRead
 }
@@ -58,7 +58,7 @@ const maxFileState = 64 << 10
 // FilesOf returns the record of files at or below a path that imports on a machine have read into a store. It is
 // empty if the store is nil.
 func FilesOf(ctx context.Context, store *lineage.Store, machine, path string) (*Files, error) {
-	f := &Files{machine: machine, known: make(map[string]*fileState), had: make(map[string]bool), again: make(map[string]bool), read: make(map[*archive.File]*fileRead)}
+	f := &Files{machine: machine, known: make(map[string]*fileState), stored: make(map[string]*fileState), again: make(map[string]bool), read: make(map[*archive.File]*fileRead)}
 	root, err := filepath.Abs(path)
 	if store == nil || err != nil {
 		return f, err
@@ -69,7 +69,7 @@ func FilesOf(ctx context.Context, store *lineage.Store, machine, path string) (*
 		}
 		s := &fileState{}
 		if json.Unmarshal(value.JSON, s) == nil && (s.Path == root || strings.HasPrefix(s.Path, strings.TrimSuffix(root, string(filepath.Separator))+string(filepath.Separator))) {
-			f.known[s.Path], f.had[s.Path] = s, true
+			f.known[s.Path], f.stored[s.Path] = s, s
 		}
 	}
 	for path, s := range f.known {
@@ -86,6 +86,9 @@ func FilesOf(ctx context.Context, store *lineage.Store, machine, path string) (*
 	}
 	return f, nil
 }
+
+// ReadAll makes the import read files that have not changed, too.
+func (f *Files) ReadAll() { clear(f.known) }
 
 // changed records that a file is read, and that its conversations have changed.
 func (f *Files) changed(path string) {
@@ -150,6 +153,12 @@ func (f *Files) setOptions(sum string) {
 			}
 		}
 	}
+}
+
+// equal reports whether a stored state, nil if there is none, is the same as another.
+func (s *fileState) equal(other *fileState) bool {
+	return s != nil && s.Path == other.Path && s.Size == other.Size && s.Modified == other.Modified && s.Options == other.Options &&
+		s.Branches == other.Branches && slices.Equal(s.Conversations, other.Conversations)
 }
 
 // unchanged reports whether a file need not be read.
@@ -232,10 +241,10 @@ func (f *Files) save(ctx context.Context, store *lineage.Store) error {
 				sum := sha256.Sum256([]byte(file.Path))
 				key := hex.EncodeToString(sum[:16])
 				var err error
-				switch {
-				case states[i] != nil:
+				switch stored := f.stored[file.Path]; {
+				case states[i] != nil && !stored.equal(&file.fileState):
 					err = values.Set(ctx, key, states[i])
-				case f.had[file.Path]:
+				case states[i] == nil && stored != nil:
 					err = values.Delete(ctx, key)
 				}
 				if err != nil {

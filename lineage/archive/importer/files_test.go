@@ -88,6 +88,28 @@ func TestUnchangedFilesAreNotReadAgain(t *testing.T) {
 	requireSound(t, s)
 }
 
+func TestReadingAgainMakesNoCommit(t *testing.T) {
+	ctx := context.Background()
+	s, path, at := storeIn(t), filepath.Join(t.TempDir(), "chats.jsonl"), time.Now().Add(-time.Hour)
+	require.NoError(t, os.WriteFile(path, []byte(`{"messages":[{"role":"user","content":"Hello"}]}`), 0o600))
+	require.NoError(t, os.Chtimes(path, at, at))
+	var journal uint64
+	for i := range 3 {
+		files, err := importer.FilesOf(ctx, s, "m", path)
+		require.NoError(t, err)
+		files.ReadAll()
+		report, err := importer.Import(ctx, s, archive.Path(path), importer.Options{Files: files})
+		require.NoError(t, err)
+		require.EqualValues(t, 1, report.Conversations)
+		stats, err := s.Stats(ctx)
+		require.NoError(t, err)
+		if i > 0 {
+			require.Equal(t, journal, stats.UnpackedBytes)
+		}
+		journal = stats.UnpackedBytes
+	}
+}
+
 // A session whose messages are in other files is read again though its own file has not changed. A subagent is read with its session,
 // also one that no message names, and sessions that are each other's are not lost.
 func TestFilesBesideAreReadAgain(t *testing.T) {

@@ -118,14 +118,15 @@ func importArchive(ctx context.Context, a *app.App, mode app.OpenMode, o *import
 
 // filesOf returns the record of files that this machine has imported into a store, which may be nil.
 func filesOf(ctx context.Context, a *app.App, store *lineage.Store, o *importOptions) (*importer.Files, error) {
-	if o.again {
-		store = nil
-	}
 	_, machine, err := a.Machine()
 	if err != nil {
 		return nil, nil // without a home directory nothing is recorded
 	}
-	return importer.FilesOf(ctx, store, machine.ID, o.path)
+	files, err := importer.FilesOf(ctx, store, machine.ID, o.path)
+	if err == nil && o.again {
+		files.ReadAll()
+	}
+	return files, err
 }
 
 // importInto imports an archive into the store that open opens. done is called before anything is printed.
@@ -164,7 +165,7 @@ func importFailure(err error, o *importOptions) error {
 // sourceFailure adds a hint to an error about a source without conversations.
 func sourceFailure(err error, o *importOptions) error {
 	switch {
-	case errors.Is(err, archive.ErrUnknownFormat) && string(firstBytes(o.path)) == "SQLite format 3\x00":
+	case errors.Is(err, archive.ErrUnknownFormat) && (archive.Head{Bytes: firstBytes(o.path)}).IsSQLite():
 		return app.Hint(&app.UsageError{Err: err}, "if it is a database of chats: 'lineage import sqlite:%s'", o.path)
 	case errors.Is(err, archive.ErrUnknownFormat) && bundle.Is(firstBytes(o.path)):
 		return app.Hint(&app.UsageError{Err: fmt.Errorf("%s: it is a bundle", o.path)}, "'lineage bundle import %s' imports it", o.path)
