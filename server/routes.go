@@ -1,7 +1,9 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -37,7 +39,35 @@ func (s *Server) handler() http.Handler {
 		add(r.Pattern, r.who(), s.sized(r.BodySize, s.streaming(r.Streams, r.Handler)))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.unrouted(mux, w, r) })
-	return s.observed(s.limited(s.guarded(mux)))
+	return s.observed(s.limited(s.guarded(s.exact(mux))))
+}
+
+// exact refuses requests that the mux, or the parser of queries, would change: it redirects a path with . or .. as a
+// part to another one, with the same method, so that the deletion of a name like .. would delete what is above it; and
+// parameters that are malformed would be left out, conditions among them.
+func (s *Server) exact(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isClean(r.URL.EscapedPath()) {
+			s.refuse(w, r, http.StatusNotFound, "not found", "no route has this path: a part of it is empty, or . or .., which have to be encoded as %2E and %2E%2E")
+			return
+		}
+		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
+			s.refuse(w, r, http.StatusBadRequest, "invalid", fmt.Sprintf("query: %.100s", err))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isClean reports whether no part of a path is empty, except the last, or leads elsewhere.
+func isClean(path string) bool {
+	parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	for i, part := range parts {
+		if part == "." || part == ".." || part == "" && i < len(parts)-1 {
+			return false
+		}
+	}
+	return true
 }
 
 // unrouted answers a request that no route is for.

@@ -33,3 +33,21 @@ func TestUnrouted(t *testing.T) {
 		}
 	}
 }
+
+// A path that the mux would redirect leads nowhere: the deletion of a branch with the name .. must not delete its
+// thread. Nothing of a query is left out silently.
+func TestPathsAndQueriesAreExact(t *testing.T) {
+	h := open(t)
+	token := h.token(access.Token{Writes: true})
+	for _, path := range []string{"/v1/threads/=trip/branches/..", "/v1/threads/=trip/values/.", "/v1//events", "/v1/threads/=trip/branches//", "//"} {
+		got := h.do("DELETE", path, "", token)
+		require.Equal(t, 404, got.status, path)
+		require.Empty(t, got.header.Get("Location"))
+		require.Equal(t, "application/problem+json", got.header.Get("Content-Type"))
+	}
+	for _, query := range []string{"from=0&thread=%zz", "from=0;thread=x", "%"} {
+		got := h.do("GET", "/v1/events?"+query, "", token)
+		require.Equal(t, 400, got.status, query)
+		require.Contains(t, got.body, "query: ")
+	}
+}

@@ -72,17 +72,14 @@ func wrongInput(err error) error {
 	return errors.New("created_at has to be a time such as 2006-01-02T15:04:05Z")
 }
 
-// whole returns a line as a message of a provider's format if it has more than a text or content, such as tool calls.
-// Such a line is kept as it is. whole returns nil for other lines.
-func (in *Input) whole(line []byte, d InputDefaults) *message.Message {
-	other := false
+// otherMember returns the name of a member that is not one of an Input. ok is false if there is none.
+func otherMember(line []byte) (name string, ok bool) {
 	for member := range rawjson.Members(line) {
-		other = other || !inputKeys[member.Key]
+		if !inputKeys[member.Key] {
+			return member.Key, true
+		}
 	}
-	if !other || in.Text != nil || in.MediaType != "" {
-		return nil
-	}
-	return AsGiven(line, cmp.Or(in.Role, d.Role))
+	return "", false
 }
 
 // AsGiven reads a line as a message of a provider's format. It returns nil if the line is not one.
@@ -104,7 +101,12 @@ func (in *Input) item(line []byte, d InputDefaults) (lineage.Item, error) {
 		Kind: lineage.Message, Role: in.Role, Name: in.Name, SourceID: in.ID, Type: in.MediaType, Metadata: in.Metadata,
 		CreatedAt: in.CreatedAt, Origin: lineage.Origin{ModelID: in.Model, UserID: in.User},
 	}
-	whole := in.whole(line, d)
+	// A line that has more than a text or content, such as tool calls, is a message of a provider's format.
+	other, hasOther := otherMember(line)
+	var whole *message.Message
+	if hasOther && in.Text == nil && in.MediaType == "" {
+		whole = AsGiven(line, cmp.Or(in.Role, d.Role))
+	}
 	if item.Role == "" && whole != nil {
 		item.Role, item.Name = whole.Role, whole.Name
 	}
@@ -125,7 +127,11 @@ func (in *Input) item(line []byte, d InputDefaults) (lineage.Item, error) {
 	case in.Filename != "":
 		item.Kind, item.Filename = lineage.Asset, in.Filename
 	}
-	return item, in.said(&item)
+	err := in.said(&item)
+	if err == nil && hasOther {
+		err = fmt.Errorf("there is no member %.100q", other)
+	}
+	return item, err
 }
 
 // said sets the content of an item.
@@ -141,8 +147,8 @@ func (in *Input) said(item *lineage.Item) (err error) {
 	case in.Data != nil:
 		item.Body, item.Type = in.Data, cmp.Or(item.Type, "application/octet-stream")
 	case in.ContentID != "":
-		if item.Content, err = content.ParseID(in.ContentID); err != nil {
-			return errors.New("content_id has 64 hexadecimal digits")
+		if item.Content, err = content.ParseID(in.ContentID); err != nil || item.Content.IsZero() {
+			return errors.New("content_id has 64 hexadecimal digits, not all of them 0")
 		}
 	case in.Content == nil:
 		return errors.New("has neither text nor content")

@@ -39,7 +39,7 @@ func (a *API) batch(ctx context.Context, c *call, in *batchOf) error {
 	for i, text := range in.Operations {
 		op, err := parseOperation(types, text)
 		if err != nil {
-			return fmt.Errorf("operation %d: %w", i, err)
+			return &operationError{i, err}
 		}
 		all[i] = op
 	}
@@ -86,7 +86,7 @@ func parseOperation(types map[string]reflect.Type, text json.RawMessage) (operat
 		return nil, fmt.Errorf("%s: %w: there is no member %.100q", named.Op, lineage.ErrInvalid, name)
 	}
 	if err := json.Unmarshal(text, v.Interface()); err != nil { // what is raw in it stays as it is, byte for byte
-		return nil, fmt.Errorf("%s: %w: %w", named.Op, lineage.ErrInvalid, err)
+		return nil, fmt.Errorf("%s: %w: %s", named.Op, lineage.ErrInvalid, wrongJSON(err))
 	}
 	return v.Interface().(operation), nil
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/lineage-store/lineage/lineage"
 )
@@ -98,9 +99,43 @@ func decode(body []byte, into any) error {
 		err = errors.New("there is more after the object")
 	}
 	if err != nil {
-		return fmt.Errorf("body: %w: %s", lineage.ErrInvalid, strings.TrimPrefix(err.Error(), "json: "))
+		return fmt.Errorf("body: %w: %s", lineage.ErrInvalid, wrongJSON(err))
 	}
 	return nil
+}
+
+// wrongJSON explains to a caller why JSON does not fit, without the types of this program.
+func wrongJSON(err error) string {
+	var kind *json.UnmarshalTypeError
+	var when *time.ParseError
+	switch {
+	case errors.As(err, &kind) && kind.Field == "":
+		return fmt.Sprintf("must be an object; this is of the type %s", kind.Value)
+	case errors.As(err, &kind):
+		return fmt.Sprintf("%s must be %s; this is of the type %s", kind.Field, jsonType(kind.Type), kind.Value)
+	case errors.As(err, &when):
+		return "a time must be like 2006-01-02T15:04:05Z"
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
+}
+
+// jsonType names the type of JSON that a Go type is read from.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Uint64, reflect.Uint32:
+		return "a number from 0 on"
+	case reflect.Int, reflect.Int64, reflect.Float64:
+		return "a number"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	return "a string"
 }
 
 // origin is the part of a request that a member of an input comes from.

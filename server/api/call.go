@@ -3,10 +3,14 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/internal/refs"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/server/access"
 	"github.com/lineage-store/lineage/server/problem"
 )
@@ -61,6 +65,12 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		err = problem.New(http.StatusConflict, "ambiguous", ambiguous.Error()+"; "+ambiguous.Hint())
 	}
 	p, known := problem.Of(err)
+	var in *operationError
+	if errors.As(err, &in) && !strings.HasPrefix(p.Detail, in.place()) {
+		within := *p
+		within.Detail = in.place() + p.Detail
+		p = &within
+	}
 	if !known {
 		a.o.Logger.LogAttrs(context.WithoutCancel(r.Context()), levelError, "request failed", attr("err", err.Error()), attr("route", r.Pattern))
 	}
@@ -89,6 +99,10 @@ func (c *call) readBody(r *route) (release func(), err error) {
 			return nil, err
 		}
 		return nil, problem.New(http.StatusBadRequest, "invalid", "the body did not arrive whole")
+	}
+	if !utf8.Valid(c.body) { // it would be changed when it is read
+		release()
+		return nil, fmt.Errorf("body: %w: JSON must be UTF-8", lineage.ErrInvalid)
 	}
 	return release, nil
 }

@@ -82,13 +82,26 @@ func (a *API) commit(c *call, all []operation) (done []made, _ error) {
 	return done, err
 }
 
+// operationError is the error of one of several operations.
+type operationError struct {
+	number int
+	err    error
+}
+
+func (e *operationError) place() string { return fmt.Sprintf("operation %d: ", e.number) }
+
+// Error implements error.
+func (e *operationError) Error() string { return e.place() + e.err.Error() }
+
+func (e *operationError) Unwrap() error { return e.err }
+
 // apply runs operations one after another.
 func apply(ctx context.Context, store *lineage.Store, c *call, all []operation) ([]made, error) {
 	w := &within{store: store, caller: c.caller, outside: c.a.o.Store, outer: c.r.Context(), made: make([]made, 0, len(all))}
 	for i, op := range all {
 		m, err := op.do(ctx, w)
 		if err != nil && len(all) > 1 {
-			err = fmt.Errorf("operation %d: %w", i, err)
+			err = &operationError{i, err}
 		}
 		if err != nil {
 			return nil, err

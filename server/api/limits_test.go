@@ -173,3 +173,32 @@ func TestIDsOfOthers(t *testing.T) {
 	// What somebody with the whole store made for ada is ada's too.
 	require.Equal(t, "x", taken.do("GET", "/v1/threads/=x", nil, "Caller: ada").is(200)["source_id"])
 }
+
+// TestErrorsAreForCallers has errors that say what to change, in the words of the request.
+func TestErrorsAreForCallers(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	const messages = "/v1/threads/=t/contexts/main/messages"
+	for _, wrong := range []struct {
+		path, body string
+		status     int
+		detail     string
+	}{
+		{messages, `[]`, 400, "body: invalid: must be an object; this is of the type array"},
+		{messages, `{"messages":"x"}`, 400, "body: invalid: messages must be an array; this is of the type string"},
+		{"/v1/threads", `{"title":5}`, 400, "body: invalid: title must be a string; this is of the type number"},
+		{"/v1/threads", `{"reuse":"yes"}`, 400, "body: invalid: reuse must be true or false; this is of the type string"},
+		{"/v1/threads/=t/contexts", `{"last":-1}`, 400, "body: invalid: last must be a number from 0 on; this is of the type number -1"},
+		{"/v1/threads/=t/chat/messages", `{"id":"a","role":"user","data":1,"created_at":"now"}`, 400, "body: invalid: a time must be like 2006-01-02T15:04:05Z"},
+		{messages, `{"messages":[{"text":"a","rol":"assistant"}]}`, 400, `message 0: invalid: there is no member "rol"`},
+		{messages, `{"messages":[{"content_id":"` + strings.Repeat("0", 64) + `"}]}`, 400, "message 0: invalid: content_id has 64 hexadecimal digits, not all of them 0"},
+		{messages, `{"messages":[{"text":"a` + "\xff" + `"}]}`, 400, "body: invalid: JSON must be UTF-8"},
+		{"/v1/batch", `{"operations":[{"op":"create_thread","title":5}]}`, 400, "operation 0: create_thread: invalid: title must be a string; this is of the type number"},
+		{"/v1/batch", `{"operations":[{"op":"create_thread"},{"op":"delete_thread","thread":"=none"}]}`, 404, "operation 1: it is not in the store, or not for this caller"},
+		{"/v1/batch", `{"operations":[{"op":"delete_branch","thread":"=t","branch":"main"},{"op":"create_thread"}]}`, 409, `operation 0: branch "main": protected: the main branch cannot be deleted`},
+	} {
+		a := h.do("POST", wrong.path, wrong.body)
+		require.Equal(t, wrong.detail, a.is(wrong.status)["detail"], wrong.body)
+	}
+	require.Empty(t, h.do("GET", messages, nil).items(), "nothing was added")
+}

@@ -49,6 +49,11 @@ func (c *call) tree(ctx context.Context, in *treeInput) (*answer, error) {
 		return nil, err
 	}
 	d := g.Draw(graph.Options{Lanes: 32})
+	if len(d.Rows) == 0 {
+		a := newAnswer(0)
+		a.head = fmt.Sprintf("Conversation %s. It has no messages.", refs.Short(t.ID()))
+		return a, nil
+	}
 	a, from, limit := newAnswer(0), max(in.From, 0), rows(in.Limit)
 	shown := 0
 	for i := from; i < len(d.Rows); i++ {

@@ -337,3 +337,17 @@ func TestLongKeysOfUsage(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{"0/", "1/", "2/"}, projects)
 }
+
+// TestEmptyConversation asks about a conversation without messages.
+func TestEmptyConversation(t *testing.T) {
+	b := newBench(t)
+	b.thread("nothing", "", "")
+	c := b.connect(Client{Scope: fixed(access.Scope{}), Writes: []string{"checkpoint"}}, nil)
+	for _, tool := range []string{"read", "tree"} {
+		r := c.ok(tool, nil)
+		require.Contains(t, r.Text, "It has no messages.")
+		require.Empty(t, r.Records)
+	}
+	c.fails("checkpoint", map[string]any{"name": "here"}, "there is no message at the tip")
+	c.fails("checkpoint", map[string]any{"name": "here", "at": "main"}, `there is no message at "main"`)
+}

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/internal/plain"
@@ -150,7 +151,11 @@ func (c *call) checkpoint(ctx context.Context, in *checkpointInput) (*answer, er
 		return nil, err
 	}
 	if at.Span.IsZero() {
-		return nil, fmt.Errorf("checkpoint %q: no message at %q: %w", in.Name, in.At, lineage.ErrInvalid)
+		where := "the tip"
+		if in.At != "" {
+			where = strconv.Quote(in.At)
+		}
+		return nil, fmt.Errorf("checkpoint %q: %w: there is no message at %s", in.Name, lineage.ErrInvalid, where)
 	}
 	set, err := at.home.SetCheckpoint(ctx, in.Name, lineage.CheckpointOptions{At: at.Span})
 	if err != nil {

@@ -52,9 +52,11 @@ func TestBrowserHostileText(t *testing.T) {
 	thread, _ := s.thread(lineage.ThreadOptions{Title: hostile[0], Metadata: mustJSON(map[string]any{"agent": hostile[4], "cwd": strings.Repeat("long", 200)})},
 		append(hostileItems(), lineage.User(strings.Repeat("w", 5000)), lineage.Assistant("```\n"+strings.Repeat("x", 5000)+"\n```\n\n|a|\n|-|\n|"+strings.Repeat("y", 3000)+"|"))...)
 	id := thread.ID().String()
+	long, _ := s.thread(lineage.ThreadOptions{Title: strings.Repeat("title", 60)}, lineage.User("hello"))
+	longID := long.ID().String()
 	b := s.tab()
 	b.Do(chromedp.EmulateViewport(360, 740))
-	for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/search?q=attacked", "/t/" + id + "/sides?a=&b=", "/t/" + id + "/delete", "/t/" + id + "/edit?at=1", "/t/nothing"} {
+	for _, path := range []string{"/", "/t/" + longID, "/t/" + longID + "/graph", "/t/" + longID + "/delete", "/t/" + longID + "/edit?at=1", "/t/" + id, "/t/" + id + "/graph", "/search?q=attacked", "/t/" + id + "/sides?a=&b=", "/t/" + id + "/delete", "/t/" + id + "/edit?at=1", "/t/nothing"} {
 		open(b, s.url+path)
 		require.NotEqual(t, "attacked", eval[string](b, `document.title`))
 		require.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth`), 360, "%s: %s", path,

@@ -164,6 +164,27 @@ func TestThreadsAreApart(t *testing.T) {
 	require.NotContains(t, body, id)
 }
 
+// An address may name a branch. The links of the view have its id, as its name can be given to another one.
+func TestBranchesByName(t *testing.T) {
+	s := newSite(t, page.Options{})
+	thread, main := s.thread(lineage.ThreadOptions{}, lineage.User("asked"))
+	const name = "a/b %41 é"
+	other, err := thread.CreateBranch(t.Context(), name, lineage.BranchOptions{From: main})
+	require.NoError(t, err)
+	_, err = other.Extend(t.Context(), lineage.Assistant("answered there"))
+	require.NoError(t, err)
+	at := "/t/" + thread.ID().String()
+	status, body := s.get(at + "?in=" + url.QueryEscape(name))
+	require.Equal(t, 200, status)
+	require.Contains(t, body, "answered there")
+	require.Contains(t, body, "in="+other.ID().String())
+	status, body = s.get(at + "/sides?a=main&b=" + url.QueryEscape(name))
+	require.Equal(t, 200, status)
+	require.Contains(t, body, "answered there")
+	status, _ = s.get(at + "?in=nowhere")
+	require.Equal(t, 404, status)
+}
+
 // Windows lie around a position, at most a hundred messages, and every message is in one.
 func TestWindows(t *testing.T) {
 	s := newSite(t, page.Options{})

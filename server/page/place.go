@@ -58,7 +58,7 @@ func (p *Page) threadOf(r *http.Request) (*lineage.Thread, error) {
 	return p.o.Store.Thread(r.Context(), id)
 }
 
-// placeOf returns the history that a request names: that of the context or message in, or else of the active branch.
+// placeOf returns the history that a request names: that of the context, branch or message in, or else of the active branch.
 func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
 	ctx := r.Context()
 	t, err := p.threadOf(r)
@@ -81,7 +81,12 @@ func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
 	id := info.Active
 	if in != "" {
 		if id, err = structure.ParseID[lineage.ContextID](in); err != nil {
-			return nil, fmt.Errorf("in %.60q: %w", in, lineage.ErrNotFound)
+			branch, err := t.Branch(ctx, in)
+			if err != nil {
+				return nil, fmt.Errorf("in %.60q: %w", in, err)
+			}
+			id = branch.Context
+			found.In = id.String() // the name can be given to another branch
 		}
 	}
 	if id.IsZero() {

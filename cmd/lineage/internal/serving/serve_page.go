@@ -77,7 +77,7 @@ func (t *transfers) tryResume(ctx context.Context, q page.ResumeQuery) (*page.Re
 			made, err = t.session(ctx, q.At, o)
 		}
 	}
-	if isNoSession(err) || errors.Is(err, resume.ErrNothing) {
+	if isNoSession(err) {
 		err = fmt.Errorf("%w: %w", page.ErrNoSession, err)
 	}
 	if err != nil {

@@ -26,7 +26,7 @@ func (t *transfers) session(ctx context.Context, at lineage.SpanRef, o resume.Op
 
 // isNoSession reports whether an error says that no session is possible, or that something must be chosen first.
 func isNoSession(err error) bool {
-	return errors.Is(err, resume.ErrNoWayIn) || errors.Is(err, resume.ErrNoFolder) || errors.As(err, new(*follow.UnknownAgentError))
+	return errors.Is(err, resume.ErrNoWayIn) || errors.Is(err, resume.ErrNothing) || errors.Is(err, resume.ErrNoFolder) || errors.As(err, new(*follow.UnknownAgentError))
 }
 
 // tried returns the record of a session that is not written.
