@@ -114,10 +114,16 @@ func besideOf(name string) string {
 // byLines reports whether a file consists of lines, the last of which may be incomplete.
 func (f *file) byLines() bool { return strings.HasSuffix(f.path, ".jsonl") }
 
+// compressedLines reports whether the file is a compressed file of lines.
+func (f *file) compressedLines() bool { return strings.HasSuffix(f.path, ".jsonl"+compressedSuffix) }
+
 // move sets the path of the file.
 func (f *file) move(path string) {
 	f.path = path
 	if f.state != nil {
+		if f.state.moved = f.state.path(); f.state.moved == path {
+			f.state.moved = ""
+		}
 		f.state.setPath(path)
 	}
 }

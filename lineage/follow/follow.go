@@ -341,7 +341,7 @@ func (r *run) save(ctx context.Context) error {
 		}
 	}
 	for _, f := range r.unsaved {
-		f.unsaved = false
+		f.unsaved, f.state.moved = false, ""
 	}
 	r.unsaved, r.saveAt = nil, time.Time{}
 	return nil

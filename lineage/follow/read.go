@@ -59,6 +59,11 @@ func (r *run) readFile(ctx context.Context, f *file) error {
 		r.readIndex(ctx, f)
 		return nil
 	}
+	if f.compressedLines() {
+		if read, err := r.readCompressed(ctx, f); read || err != nil {
+			return err
+		}
+	}
 	if !f.byLines() {
 		return r.importFile(ctx, f)
 	}
@@ -76,7 +81,12 @@ func (r *run) readFile(ctx context.Context, f *file) error {
 	if err != nil || end == 0 {
 		return err
 	}
-	err = r.readLines(ctx, f, opened, now, end, false)
+	return r.readFrom(ctx, f, opened, now, end)
+}
+
+// readFrom reads the lines of an open file up to an offset.
+func (r *run) readFrom(ctx context.Context, f *file, opened *os.File, now stamp, end int64) error {
+	err := r.readLines(ctx, f, opened, now, end, false)
 	if errors.Is(err, importer.ErrStale) {
 		err = r.readLines(ctx, f, opened, now, end, true)
 	}
@@ -275,7 +285,7 @@ func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end i
 	was := f.state
 	state := &State{
 		Agent: f.agent(), Bytes: end, Size: now.size, Modified: r.settled(f, now), Beside: now.beside,
-		Conversations: slices.Clone(t.ids), LeftOut: t.leftOut(), Project: t.project,
+		Conversations: slices.Clone(t.ids), LeftOut: t.leftOut(), Project: t.project, moved: was.moved,
 	}
 	if f.reader != nil && state.LeftOut == "" && f.reader.growing.Session() == "" {
 		state.Conversations = nil // it has no message, and so no thread yet

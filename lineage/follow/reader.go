@@ -177,7 +177,7 @@ func (f *file) continues(opened *os.File, now stamp, end int64) (bool, error) {
 // known, or until it changes, if it has neither a project nor a message.
 func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stamp, end int64, fresh bool) (wait bool, err error) {
 	t := &taking{ctx: ctx, run: r, path: f.path, agent: f.agent(), alone: true}
-	name := filepath.Base(f.path)
+	name := filepath.Base(fileKey(f.path))
 	if len(r.options.NotProjects) > 0 {
 		source := archive.Stream(name, io.NewSectionReader(opened, 0, end))
 		said := false
@@ -244,12 +244,12 @@ func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stam
 }
 
 func (r *run) sourceOf(f *file) SourceOf {
-	return SourceOf{Machine: r.options.Machine.Name, Agent: f.agent(), Path: f.path}
+	return SourceOf{Machine: r.options.Machine.Name, Agent: f.agent(), Path: fileKey(f.path)}
 }
 
 // recorded returns the stored source of a file, or nil, and its hash if the file begins with it.
 func (r *run) recorded(ctx context.Context, f *file, opened io.ReaderAt, now stamp) (found *Source, sum hash.Hash, err error) {
-	found, err = FindSource(ctx, r.store, r.options.Machine.ID, f.path)
+	found, err = FindSource(ctx, r.store, r.options.Machine.ID, fileKey(f.path))
 	if errors.Is(err, lineage.ErrNotFound) {
 		return nil, nil, nil
 	}

@@ -43,6 +43,8 @@ type State struct {
 	// it is.
 	LeftOut LeftOutReason `json:"left_out,omitempty"`
 	Project string        `json:"project,omitempty"`
+
+	moved string // the path under which the state is stored, if that is another one
 }
 
 // LeftOutReason is a reason not to read a file.
@@ -105,14 +107,24 @@ func (k *kept) states(ctx context.Context) (map[string]*State, error) {
 	return all, nil
 }
 
+// stateKey returns the key of the state of a file.
+func stateKey(path string) string {
+	sum := sha256.Sum256([]byte(path))
+	return fileKeys + hex.EncodeToString(sum[:16])
+}
+
 // put replaces the states of files.
 func (k *kept) put(ctx context.Context, states []*State) error {
 	return k.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		for _, s := range states {
-			key := sha256.Sum256([]byte(s.path()))
 			b, err := json.Marshal(s)
 			if err == nil {
-				err = tx.Values(k.owner).Set(ctx, fileKeys+hex.EncodeToString(key[:16]), b)
+				err = tx.Values(k.owner).Set(ctx, stateKey(s.path()), b)
+			}
+			if err == nil && s.moved != "" {
+				if err = tx.Values(k.owner).Delete(ctx, stateKey(s.moved)); errors.Is(err, lineage.ErrNotFound) {
+					err = nil
+				}
 			}
 			if err != nil {
 				return err
