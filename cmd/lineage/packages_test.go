@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A group of commands stands on app, show and threads, in that order, and not on another group.
+// A group of commands stands on the shared packages, in their order, and not on another group.
 func TestGroupsStandOnTheSharedPackages(t *testing.T) {
-	shared := []string{"screen", "app", "show", "threads"}
+	shared := []string{"memory", "screen", "app", "show", "threads"}
 	allowed := map[string][]string{"serving": {"sources"}} // serve --follow
 	dirs, err := os.ReadDir("internal")
 	require.NoError(t, err)
