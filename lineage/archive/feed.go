@@ -111,10 +111,3 @@ func (f *Feed) valid(number int64) {
 
 // lineMemory is the approximate memory of a line without its bytes.
 const lineMemory = 64
-
-// pause yields a pause. It reports whether to continue reading.
-func (f *Feed) pause(drained bool, yield func(Item, error) bool) bool {
-	f.paused, f.drained = true, drained
-	f.size, f.waiting = 0, f.waiting+f.size
-	return yield(Item{Pause: true}, nil) && !f.paused
-}

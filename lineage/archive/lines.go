@@ -74,6 +74,13 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 	}
 }
 
+// pause yields a pause. It reports whether to continue reading.
+func (f *Feed) pause(drained bool, yield func(Item, error) bool) bool {
+	f.paused, f.drained = true, drained
+	f.size, f.waiting = 0, f.waiting+f.size
+	return yield(Item{Pause: true}, nil) && !f.paused
+}
+
 // readLine reads a line including its end. If it exceeds the limit, it is skipped and nil is
 // returned. A line of more than inMemory bytes is in a file, if that is not 0.
 func readLine(r *bufio.Reader, limit int64, inMemory int) (text *scratch.Text, size int64, err error) {

@@ -3,6 +3,7 @@ package agents
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
@@ -107,6 +108,38 @@ func (s *copilotSession) line(raw []byte, at archive.Position) error {
 	}
 	s.add(r.Node)
 	return nil
+}
+
+// chat reads the messages of a session that is one object, and returns the id of the last one. They are messages of OpenAI's chat
+// completions without ids and times. Here they have ids by their place and the time of the session, so that they are the same in
+// both files that a session may have.
+func (s *copilotSession) chat(session []byte, at archive.Position) (last string) {
+	text := func(key string) string { return rawjson.Str(rawjson.Get(session, key)) }
+	s.id = cmp.Or(s.id, text("sessionId"))
+	s.about.model = cmp.Or(text("selectedModel"), s.about.model)
+	created := archive.ParseTime(rawjson.Get(session, "startTime"))
+	s.at(created)
+	tools := make(map[string]string) // by the id of the call
+	count := 0
+	for raw := range rawjson.Elements(rawjson.Get(session, "chatMessages")) {
+		count++
+		role := rawjson.Str(rawjson.Get(raw, "role"))
+		if role == "" {
+			s.part.Skip(at, archive.Malformed("a message without a role"))
+			continue
+		}
+		for call := range rawjson.Elements(rawjson.Get(raw, "tool_calls")) {
+			tools[rawjson.Str(rawjson.Get(call, "id"))] = rawjson.Str(rawjson.Get(rawjson.Get(call, "function"), "name"))
+		}
+		n := archive.Node{ID: fmt.Sprintf("%s/%d", s.id, count), Parent: last, Role: role, Created: created, Root: last == "" && s.begin("history "), At: at}
+		if role == "tool" {
+			n.Name = tools[rawjson.Str(rawjson.Get(raw, "tool_call_id"))]
+		}
+		n.Give(rawjson.Compact(raw)) // a document is indented, an event is not
+		s.add(n)
+		last = n.ID
+	}
+	return last
 }
 
 // subagent moves a message into the history of a subagent, which begins at the message with the call. Events of

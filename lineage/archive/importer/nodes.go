@@ -5,6 +5,21 @@ import "slices"
 // nodesInPiece is the number of nodes in each piece of a nodeList but the last.
 const nodesInPiece = 1 << 12
 
+// loaded is the part of a node that is retained. It is small and has no pointers, because a conversation may have millions.
+type loaded struct {
+	seq     uint64 // of its span
+	created int64  // in Unix milliseconds
+	run     int32  // of its span, in loading.runs
+	parent  int32
+	aside   int32
+	mark    uint32 // distinguishes the node from others in the metadata of threads
+	visited uint32 // the last loading.round in which walk visited it
+	kids    bool   // has children in this archive
+	// foreign is set if the span belongs to another thread, kept if the store has the message in another serialization.
+	foreign, kept bool
+	adopted       bool // read from the store, not from this archive
+}
+
 // nodeList is a list of nodes in pieces, so that a long one is not copied when it grows.
 type nodeList struct{ pieces [][]loaded }
 
