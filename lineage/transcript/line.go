@@ -9,9 +9,6 @@ import (
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
 
-// maxLine limits a line, in bytes.
-const maxLine = 4096
-
 // Line returns the speaker of a message and its content in one line. Data is left out if there is other content.
 // Calls begin with a right arrow, results with a left arrow or, if they failed, with a cross. A message with only
 // results has a tool as its speaker, whatever role its format gives it.
@@ -133,18 +130,4 @@ func shorten(line string) string {
 		return line
 	}
 	return strings.TrimRight(string([]rune(line)[:longest-1]), " ") + "…"
-}
-
-// Start returns the start of a text in one line.
-func Start(text string) string { return oneLine(text, maxLine) }
-
-// oneLine returns the start of a text with its white space reduced to single spaces.
-func oneLine(text string, longest int) string {
-	cut := Options{MaxText: longest}
-	start, left := cut.cut(text)
-	line := strings.Join(strings.Fields(strings.ToValidUTF8(start, "\ufffd")), " ")
-	if left > 0 {
-		line += "…"
-	}
-	return line
 }
