@@ -27,9 +27,9 @@ func TestOperations(t *testing.T) {
 	}
 	_, err = embedded.measure(ctx, "nothing", 1)
 	require.Error(t, err)
-	is, err := embedded.chats.Chat(ctx, "c")
+	got, err := embedded.chats.Chat(ctx, "c")
 	require.NoError(t, err)
-	require.Nil(t, is)
+	require.Nil(t, got)
 }
 
 func TestCompareOperations(t *testing.T) {

@@ -35,18 +35,18 @@ func TestAliasesNameTheirFields(t *testing.T) {
 		for _, f := range of {
 			ast.Inspect(f, func(n ast.Node) bool {
 				if spec, ok := n.(*ast.TypeSpec); ok {
-					if is, ok := spec.Type.(*ast.StructType); ok {
-						structs[name+"."+spec.Name.Name] = is
+					if got, ok := spec.Type.(*ast.StructType); ok {
+						structs[name+"."+spec.Name.Name] = got
 					}
 				}
 				return true
 			})
 		}
 	}
-	is, err := doc.NewFromFiles(fset, files["lineage"], "lineage")
+	got, err := doc.NewFromFiles(fset, files["lineage"], "lineage")
 	require.NoError(t, err)
 	checked := 0
-	for _, typ := range is.Types {
+	for _, typ := range got.Types {
 		for _, s := range typ.Decl.Specs {
 			spec := s.(*ast.TypeSpec)
 			if spec.Assign == token.NoPos || !ast.IsExported(spec.Name.Name) {

@@ -291,7 +291,7 @@ func secretThread(t *testing.T, s *lineage.Store, shared string) *lineage.Thread
 // setValues sets values of the thread and a context, and replaces some.
 func setValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *lineage.Context) {
 	t.Helper()
-	is, err := write.Of(s).Engine().Thread(bg, thread.ID())
+	got, err := write.Of(s).Engine().Thread(bg, thread.ID())
 	require.NoError(t, err)
 	tip, err := c.Tip(bg)
 	require.NoError(t, err)
@@ -301,7 +301,7 @@ func setValues(t *testing.T, s *lineage.Store, thread *lineage.Thread, c *lineag
 		ofThread := structure.Owner{Scope: structure.ThreadScope, Thread: thread.ID()}
 		ofContext := structure.Owner{Scope: structure.ContextScope, Context: c.ID()}
 		_, err = write.Of(s).Engine().Apply(bg, &structure.Commit{Records: []structure.Record{
-			body, &structure.Value{ValueKey: structure.ValueKey{Owner: ofThread, Key: secret("key")}, Incarnation: is.Incarnation, Content: body.ID, At: write.Of(s).Now()},
+			body, &structure.Value{ValueKey: structure.ValueKey{Owner: ofThread, Key: secret("key")}, Incarnation: got.Incarnation, Content: body.ID, At: write.Of(s).Now()},
 			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("replaced value"), Seen: tip, At: write.Of(s).Now()},
 			&structure.Value{ValueKey: structure.ValueKey{Owner: ofContext, Key: "k"}, JSON: quoted("value"), Seen: tip, At: write.Of(s).Now()},
 		}}, backend.Options{})

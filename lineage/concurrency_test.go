@@ -213,15 +213,15 @@ func TestMetadataChangedByMany(t *testing.T) {
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
-			err := c.Update(bg, func(is *lineage.ContextInfo) (err error) {
+			err := c.Update(bg, func(settings *lineage.ContextInfo) (err error) {
 				all := map[string]int{}
-				if is.Metadata != nil {
-					if err := json.Unmarshal(is.Metadata, &all); err != nil {
+				if settings.Metadata != nil {
+					if err := json.Unmarshal(settings.Metadata, &all); err != nil {
 						return err
 					}
 				}
 				all[fmt.Sprint(w)] = w
-				is.Metadata, err = json.Marshal(all)
+				settings.Metadata, err = json.Marshal(all)
 				return err
 			})
 			if err != nil {
@@ -237,8 +237,8 @@ func TestMetadataChangedByMany(t *testing.T) {
 	require.Len(t, all, writers)
 
 	failed := errors.New("no")
-	require.ErrorIs(t, c.Update(bg, func(is *lineage.ContextInfo) error {
-		clear(is.Metadata) // a copy: the caller may change it
+	require.ErrorIs(t, c.Update(bg, func(settings *lineage.ContextInfo) error {
+		clear(settings.Metadata) // a copy: the caller may change it
 		return failed
 	}), failed)
 	again, err := c.Info(bg)
@@ -247,8 +247,8 @@ func TestMetadataChangedByMany(t *testing.T) {
 
 	// Nothing is committed if change changes nothing, or only fields that cannot be set.
 	before := head(t, s)
-	require.NoError(t, c.Update(bg, func(is *lineage.ContextInfo) error {
-		is.Tip, is.Metadata = lineage.SpanRef{}, bytes.Clone(is.Metadata)
+	require.NoError(t, c.Update(bg, func(settings *lineage.ContextInfo) error {
+		settings.Tip, settings.Metadata = lineage.SpanRef{}, bytes.Clone(settings.Metadata)
 		return nil
 	}))
 	require.Equal(t, before, head(t, s))

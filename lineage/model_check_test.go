@@ -46,8 +46,8 @@ func (m *machine) checkInfo(t *rapid.T, h *lineage.Context, c *modelContext) {
 	moves, err := gather(h.Reflog(bg))
 	require.NoError(t, err)
 	require.Len(t, moves, len(c.moves))
-	for i, is := range moves {
-		require.Equal(t, c.moves[i], modelMove{is.From, is.To, is.Reason})
+	for i, one := range moves {
+		require.Equal(t, c.moves[i], modelMove{one.From, one.To, one.Reason})
 	}
 }
 

@@ -93,10 +93,10 @@ func TestSecondHandleInTransaction(t *testing.T) {
 	other, err := Open(t.Context(), dir, Options{})
 	require.NoError(t, err)
 	defer other.Close()
-	is, err := s.NewContext(t.Context(), ContextOptions{})
+	made, err := s.NewContext(t.Context(), ContextOptions{})
 	require.NoError(t, err)
 	for _, handle := range []*Store{s, other} {
-		c, err := handle.Context(t.Context(), is.ID())
+		c, err := handle.Context(t.Context(), made.ID())
 		require.NoError(t, err)
 		for name, call := range map[string]func(ctx context.Context) error{
 			"extend": func(ctx context.Context) error { _, err := c.Extend(ctx, User("lost")); return err },

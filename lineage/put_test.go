@@ -221,9 +221,9 @@ func TestEraseAndStoreAgain(t *testing.T) {
 			require.ErrorIs(t, read(), lineage.ErrErased)
 			require.ErrorContains(t, read(), id.String())
 		}
-		is, err := c.Digest(bg)
+		got, err := c.Digest(bg)
 		require.NoError(t, err)
-		require.Equal(t, digest, is, "the history is the same")
+		require.Equal(t, digest, got, "the history is the same")
 	}
 	check()
 	require.NoError(t, s.Close())

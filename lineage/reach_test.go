@@ -51,14 +51,14 @@ func TestReachOf(t *testing.T) {
 		require.NoError(t, err)
 		return reach
 	}
-	is := reach(thread)
+	got := reach(thread)
 	for _, at := range []lineage.SpanRef{first, forked, named} {
-		require.True(t, is.Has(at))
+		require.True(t, got.Has(at))
 	}
-	require.False(t, is.Has(lost))
-	require.False(t, is.Has(lineage.SpanRef{Run: first.Run, Seq: first.Seq + 1}))
-	require.False(t, is.Has(lineage.SpanRef{Run: first.Run}))
-	require.EqualValues(t, 4, is.Spans())
+	require.False(t, got.Has(lost))
+	require.False(t, got.Has(lineage.SpanRef{Run: first.Run, Seq: first.Seq + 1}))
+	require.False(t, got.Has(lineage.SpanRef{Run: first.Run}))
+	require.EqualValues(t, 4, got.Spans())
 	require.EqualValues(t, 3, reach(elsewhere).Spans())
 
 	record, err := write.Of(store).Engine().Thread(bg, thread.ID())
@@ -66,15 +66,15 @@ func TestReachOf(t *testing.T) {
 	record.Keeps = true
 	_, err = write.Of(store).Engine().Apply(bg, &structure.Commit{Records: []structure.Record{record}}, backend.Options{})
 	require.NoError(t, err)
-	is = reach(thread)
-	require.True(t, is.Has(lost))
-	require.EqualValues(t, 6, is.Spans())
+	got = reach(thread)
+	require.True(t, got.Has(lost))
+	require.EqualValues(t, 6, got.Spans())
 	var seen backend.Reach = map[structure.RunID]*backend.Extent{}
-	for _, e := range is.Extents() {
+	for _, e := range got.Extents() {
 		if !e.Run.Parent.IsZero() {
 			require.True(t, seen.Has(e.Run.Parent), "what a run follows comes before it")
 		}
 		seen[e.Run.ID] = &e
 	}
-	require.Equal(t, is, seen)
+	require.Equal(t, got, seen)
 }

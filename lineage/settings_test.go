@@ -60,7 +60,7 @@ func TestSettingsThatAreNotJSON(t *testing.T) {
 			return setMetadata(c, metadata)
 		}},
 		{"update", func(o lineage.Overrides, metadata []byte) error {
-			return thread.Update(bg, func(is *lineage.ThreadInfo) error { is.Metadata = append(o.JSON, metadata...); return nil })
+			return thread.Update(bg, func(info *lineage.ThreadInfo) error { info.Metadata = append(o.JSON, metadata...); return nil })
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -98,10 +98,10 @@ func TestSettingsThatWereNeverJSON(t *testing.T) {
 
 	found, err := s.Thread(bg, id)
 	require.NoError(t, err)
-	require.NoError(t, found.Update(bg, func(is *lineage.ThreadInfo) error { is.Title = "A title"; return nil }))
+	require.NoError(t, found.Update(bg, func(settings *lineage.ThreadInfo) error { settings.Title = "A title"; return nil }))
 	c := activeOf(t, found)
-	require.NoError(t, c.Update(bg, func(is *lineage.ContextInfo) error {
-		is.Overrides.Model = pointer("large")
+	require.NoError(t, c.Update(bg, func(settings *lineage.ContextInfo) error {
+		settings.Overrides.Model = pointer("large")
 		return nil
 	}))
 	require.NoError(t, setMetadata(c, []byte("mine")))
@@ -115,9 +115,9 @@ func TestSettingsThatWereNeverJSON(t *testing.T) {
 }
 
 func setOverrides(c *lineage.Context, o lineage.Overrides) error {
-	return c.Update(bg, func(is *lineage.ContextInfo) error { is.Overrides = o; return nil })
+	return c.Update(bg, func(info *lineage.ContextInfo) error { info.Overrides = o; return nil })
 }
 
 func setMetadata(c *lineage.Context, metadata []byte) error {
-	return c.Update(bg, func(is *lineage.ContextInfo) error { is.Metadata = metadata; return nil })
+	return c.Update(bg, func(info *lineage.ContextInfo) error { info.Metadata = metadata; return nil })
 }

@@ -39,8 +39,8 @@ func behindOf(t testing.TB, c *lineage.Context) (behind uint64, latest *lineage.
 	require.NoError(t, err)
 	length := behind
 	for _, s := range summaries {
-		if is := length - s.Last; latest == nil || is <= behind {
-			behind, latest = is, s
+		if got := length - s.Last; latest == nil || got <= behind {
+			behind, latest = got, s
 		}
 	}
 	return behind, latest

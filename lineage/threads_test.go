@@ -109,9 +109,9 @@ func TestOpenThread(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.OpenThread(bg, lineage.ThreadOptions{SourceID: "one", Title: "another"})
 	require.NoError(t, err)
-	is, err := found.Info(bg)
+	got, err := found.Info(bg)
 	require.NoError(t, err)
-	require.Equal(t, was, is)
+	require.Equal(t, was, got)
 	_, err = s.CreateThread(bg, lineage.ThreadOptions{SourceID: "one"})
 	require.ErrorIs(t, err, lineage.ErrExists)
 }

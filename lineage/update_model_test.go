@@ -100,9 +100,9 @@ func (s txStep) do(in *lineage.Store) error {
 
 // sentinel returns the name of an error's sentinel.
 func sentinel(err error) string {
-	for _, is := range []error{lineage.ErrNotFound, lineage.ErrExists, lineage.ErrTipMoved, lineage.ErrConflict, lineage.ErrInvalid} {
-		if errors.Is(err, is) {
-			return is.Error()
+	for _, one := range []error{lineage.ErrNotFound, lineage.ErrExists, lineage.ErrTipMoved, lineage.ErrConflict, lineage.ErrInvalid} {
+		if errors.Is(err, one) {
+			return one.Error()
 		}
 	}
 	return fmt.Sprint(err)
@@ -119,9 +119,9 @@ func described(t require.TestingT, s *lineage.Store) []string {
 		return said
 	}
 	values := func(of string, v *lineage.Values) {
-		for is, err := range v.All(bg, "") {
+		for one, err := range v.All(bg, "") {
 			require.NoError(t, err)
-			say("value %s %s: %s", of, is.Key, is.JSON)
+			say("value %s %s: %s", of, one.Key, one.JSON)
 		}
 	}
 	values("user", s.Values(lineage.Owner{Scope: lineage.UserScope, Name: "u"}))

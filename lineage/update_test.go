@@ -91,8 +91,8 @@ func TestTransactionIsTheStore(t *testing.T) {
 		require.ErrorIs(t, err, lineage.ErrNotFound)
 		return nil
 	}))
-	for _, is := range []*lineage.Store{s, inside} {
-		position, err := is.Position(ctx, spans[1])
+	for _, one := range []*lineage.Store{s, inside} {
+		position, err := one.Position(ctx, spans[1])
 		require.NoError(t, err)
 		require.EqualValues(t, 2, position)
 	}

@@ -15,13 +15,13 @@ import (
 
 func valueOf(t testing.TB, v *lineage.Values, key string) string {
 	t.Helper()
-	is, err := v.Get(bg, key)
+	got, err := v.Get(bg, key)
 	if err != nil {
 		require.ErrorIs(t, err, lineage.ErrNotFound)
 		return ""
 	}
-	require.Equal(t, key, is.Key)
-	return string(is.JSON)
+	require.Equal(t, key, got.Key)
+	return string(got.JSON)
 }
 
 func TestValuesOfEachScope(t *testing.T) {
@@ -47,9 +47,9 @@ func TestValuesOfEachScope(t *testing.T) {
 		require.Equal(t, strconv.Quote(name), valueOf(t, v, "k"))
 		require.Equal(t, `{ "a" : 1.0 }`, valueOf(t, v, "k/2"))
 		var keys []string
-		for is, err := range v.All(bg, "k") {
+		for one, err := range v.All(bg, "k") {
 			require.NoError(t, err)
-			keys = append(keys, is.Key)
+			keys = append(keys, one.Key)
 		}
 		require.Equal(t, []string{"k", "k/2"}, keys)
 		require.NoError(t, v.Delete(bg, "k"))
@@ -73,21 +73,21 @@ func TestDeleteRangeOfValues(t *testing.T) {
 		require.NoError(t, other.Set(bg, key, []byte(`1`)))
 	}
 	left := func(v *lineage.Values) (keys string) {
-		for is, err := range v.All(bg, "") {
+		for one, err := range v.All(bg, "") {
 			require.NoError(t, err)
-			keys += is.Key
+			keys += one.Key
 		}
 		return keys
 	}
-	for i, is := range []struct {
+	for i, one := range []struct {
 		after, before, next, left string
 		deleted                   int
 	}{{"", "d", "b", "cde", 2}, {"b", "d", "", "de", 1}, {"", "d", "", "de", 0}, {"d", "", "", "d", 1}, {"", "", "", "", 1}, {"", "", "", "", 0}} {
-		next, deleted, err := v.DeleteRange(bg, is.after, is.before, 2)
+		next, deleted, err := v.DeleteRange(bg, one.after, one.before, 2)
 		require.NoError(t, err)
-		require.Equal(t, is.next, next, i)
-		require.Equal(t, is.deleted, deleted, i)
-		require.Equal(t, is.left, left(v), i)
+		require.Equal(t, one.next, next, i)
+		require.Equal(t, one.deleted, deleted, i)
+		require.Equal(t, one.left, left(v), i)
 	}
 	require.Equal(t, "abcde", left(other))
 	_, main := newThread(t, s)
@@ -123,9 +123,9 @@ func TestValuesOfForks(t *testing.T) {
 	require.Empty(t, valueOf(t, s.Values(lineage.Owner{Context: second.ID()}), "k"))
 	require.NoError(t, s.Values(lineage.Owner{Context: second.ID()}).Set(bg, "own", []byte("3")))
 	var keys []string
-	for is, err := range s.Values(lineage.Owner{Context: second.ID()}).All(bg, "") {
+	for each, err := range s.Values(lineage.Owner{Context: second.ID()}).All(bg, "") {
 		require.NoError(t, err)
-		keys = append(keys, is.Key)
+		keys = append(keys, each.Key)
 	}
 	require.Equal(t, []string{"later", "own"}, keys)
 	back(t, main, 2)
@@ -174,8 +174,8 @@ func TestValuesInTransactions(t *testing.T) {
 
 	counter := func(ctx context.Context, tx *lineage.Tx) error {
 		v, n := tx.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}), 0
-		if is, err := v.Get(ctx, "n"); err == nil {
-			n, _ = strconv.Atoi(string(is.JSON))
+		if got, err := v.Get(ctx, "n"); err == nil {
+			n, _ = strconv.Atoi(string(got.JSON))
 		}
 		return v.Set(ctx, "n", strconv.AppendInt(nil, int64(n+1), 10))
 	}

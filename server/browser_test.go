@@ -32,8 +32,8 @@ func TestInBrowser(t *testing.T) {
 	title := func(tab *browser.Tab, want string) {
 		t.Helper()
 		require.Eventually(t, func() bool {
-			is, err := chromedp.Run(tab, chromedp.Title()) // it fails between two documents
-			return err == nil && is == want
+			got, err := chromedp.Run(tab, chromedp.Title()) // it fails between two documents
+			return err == nil && got == want
 		}, 10*time.Minute, 5*time.Millisecond)
 	}
 	// An address that needs a session is not lost: neither by the tab that gets one, nor by those that wait.

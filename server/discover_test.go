@@ -34,24 +34,24 @@ func TestFind(t *testing.T) {
 	all, err := Find(dir, store.ID())
 	require.NoError(t, err)
 	require.Len(t, all, 2)
-	for _, is := range all {
-		require.Equal(t, os.Getpid(), is.PID)
-		require.Equal(t, "the store", is.Store)
-		for _, name := range []string{is.file, filepath.Join(dir, is.Socket)} {
+	for _, one := range all {
+		require.Equal(t, os.Getpid(), one.PID)
+		require.Equal(t, "the store", one.Store)
+		for _, name := range []string{one.file, filepath.Join(dir, one.Socket)} {
 			info, err := os.Lstat(name)
 			require.NoError(t, err)
 			require.EqualValues(t, 0o600, info.Mode().Perm(), name)
 		}
 		of := a
-		if is.URL == b.URL() {
+		if one.URL == b.URL() {
 			of = b
 		}
-		link, err := is.Link(t.Context())
+		link, err := one.Link(t.Context())
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(link, of.URL()+"/login#"))
 		_, code, _ := strings.Cut(link, "#")
 		require.Equal(t, http.StatusNoContent, of.do("POST", "/login", code, ours).status)
-		answer, err := is.Client().Get("http://any.example/") // the whole store, for processes of this user
+		answer, err := one.Client().Get("http://any.example/") // the whole store, for processes of this user
 		require.NoError(t, err)
 		body, err := io.ReadAll(answer.Body)
 		require.NoError(t, err)
@@ -80,8 +80,8 @@ func TestLeftByKilled(t *testing.T) {
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	outside := filepath.Join(t.TempDir(), "outside.sock")
 	require.NoError(t, os.WriteFile(outside, []byte("kept"), 0o600))
-	write := func(name string, is Found) string {
-		text, err := json.Marshal(is)
+	write := func(name string, found Found) string {
+		text, err := json.Marshal(found)
 		require.NoError(t, err)
 		file := filepath.Join(dir, store.ID().String()+name)
 		require.NoError(t, os.WriteFile(file, text, 0o600))
@@ -160,10 +160,10 @@ func FuzzFound(f *testing.F) {
 	f.Add([]byte(`{"pid":1,"socket":"a.sock","url":"http://x"}`))
 	f.Add([]byte(`{"socket":"../a.sock"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		is, err := decodeFound(b)
-		if err == nil && is.Socket != "" {
-			require.Equal(t, filepath.Join("/dir", is.Socket), "/dir/"+is.Socket)
-			require.NotContains(t, is.Socket, "/")
+		got, err := decodeFound(b)
+		if err == nil && got.Socket != "" {
+			require.Equal(t, filepath.Join("/dir", got.Socket), "/dir/"+got.Socket)
+			require.NotContains(t, got.Socket, "/")
 		}
 	})
 }

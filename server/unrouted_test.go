@@ -14,7 +14,7 @@ import (
 func TestUnrouted(t *testing.T) {
 	h := open(t)
 	for _, who := range [][]string{nil, {h.token(access.Token{Writes: true})}} {
-		for _, is := range []struct {
+		for _, one := range []struct {
 			method, path, title, allow string
 			status                     int
 		}{
@@ -23,13 +23,13 @@ func TestUnrouted(t *testing.T) {
 			{"PUT", "/v1/events", "method not allowed", "GET, HEAD", 405},
 			{"DELETE", "/login", "method not allowed", "GET, HEAD, POST", 405},
 		} {
-			got := h.do(is.method, is.path, "", who...)
-			require.Equal(t, is.status, got.status, is.path)
+			got := h.do(one.method, one.path, "", who...)
+			require.Equal(t, one.status, got.status, one.path)
 			require.Equal(t, "application/problem+json", got.header.Get("Content-Type"))
-			require.Equal(t, is.allow, got.header.Get("Allow"))
+			require.Equal(t, one.allow, got.header.Get("Allow"))
 			var p problem.Problem
 			require.NoError(t, json.Unmarshal([]byte(got.body), &p))
-			require.Equal(t, is.title, p.Title)
+			require.Equal(t, one.title, p.Title)
 		}
 	}
 }

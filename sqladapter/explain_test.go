@@ -20,7 +20,7 @@ func TestExplainOnce(t *testing.T) {
 	cause := errors.New("connection refused")
 	err := Explain(classifier{}, fmt.Errorf("open: %w", Explain(classifier{}, cause)))
 	require.EqualError(t, err, "open: database is busy or cannot be reached: connection refused")
-	for _, is := range []error{cause, ErrBusy, backend.ErrConflict} {
-		require.ErrorIs(t, err, is)
+	for _, one := range []error{cause, ErrBusy, backend.ErrConflict} {
+		require.ErrorIs(t, err, one)
 	}
 }

@@ -200,9 +200,9 @@ func TestCommonAncestors(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 
-		is, err := structure.IsAncestor(a, b, f.run)
+		found, err := structure.IsAncestor(a, b, f.run)
 		require.NoError(t, err)
-		require.Equal(t, slices.Contains(f.histories[b], a), is)
+		require.Equal(t, slices.Contains(f.histories[b], a), found)
 	})
 }
 
@@ -223,9 +223,9 @@ func TestTheEmptyPosition(t *testing.T) {
 		common, err := structure.CommonAncestor(pair[0], pair[1], f.run)
 		require.NoError(t, err)
 		require.True(t, common.IsZero())
-		is, err := structure.IsAncestor(pair[0], pair[1], f.run)
+		got, err := structure.IsAncestor(pair[0], pair[1], f.run)
 		require.NoError(t, err)
-		require.Equal(t, pair[0].IsZero(), is, "%v on the history of %v", pair[0], pair[1])
+		require.Equal(t, pair[0].IsZero(), got, "%v on the history of %v", pair[0], pair[1])
 	}
 }
 
@@ -240,9 +240,9 @@ func TestUnknownRuns(t *testing.T) {
 		require.ErrorIs(t, err, errNoRun)
 		_, err = structure.CommonAncestor(tip, f.spans[0], f.run)
 		require.ErrorIs(t, err, errNoRun)
-		is, err := structure.IsAncestor(f.spans[0], tip, f.run)
+		got, err := structure.IsAncestor(f.spans[0], tip, f.run)
 		require.ErrorIs(t, err, errNoRun)
-		require.False(t, is)
+		require.False(t, got)
 	}
 	n, err := structure.Position(structure.SpanRef{Run: structure.RunID{9, 9}, Seq: 5}, f.run)
 	require.ErrorIs(t, err, errNoRun)
@@ -287,9 +287,9 @@ func TestBrokenAncestry(t *testing.T) {
 			require.ErrorIs(t, err, structure.ErrBrokenAncestry)
 			_, err = structure.CommonAncestor(place(stranger, 1), tip, lookup)
 			require.ErrorIs(t, err, structure.ErrBrokenAncestry)
-			is, err := structure.IsAncestor(place(stranger, 1), tip, lookup)
+			got, err := structure.IsAncestor(place(stranger, 1), tip, lookup)
 			require.ErrorIs(t, err, structure.ErrBrokenAncestry)
-			require.False(t, is)
+			require.False(t, got)
 			_, err = structure.Segments(place(root, 3), structure.Window{}, lookup)
 			if tt.childsHistory {
 				require.NoError(t, err)

@@ -55,14 +55,14 @@ func TestSetBefore(t *testing.T) {
 		h := drawHistories(t)
 		v := &structure.Value{Seen: rapid.SampledFrom(h.spans).Draw(t, "seen")}
 		span := rapid.SampledFrom(h.spans).Draw(t, "span")
-		is, err := v.SetBefore(span, h.lookup)
+		got, err := v.SetBefore(span, h.lookup)
 		require.NoError(t, err)
-		require.Equal(t, h.before(v.Seen, span), is)
+		require.Equal(t, h.before(v.Seen, span), got)
 
 		v.Seen = structure.CollectedSpan
-		is, err = v.SetBefore(span, h.lookup)
+		got, err = v.SetBefore(span, h.lookup)
 		require.NoError(t, err)
-		require.False(t, is)
+		require.False(t, got)
 	})
 	_, err := (&structure.Value{Seen: at(1, 1)}).SetBefore(at(2, 1), (&histories{}).lookup)
 	require.ErrorIs(t, err, errNoRun)
@@ -71,9 +71,9 @@ func TestSetBefore(t *testing.T) {
 		id[structure.RunID](3): {Run: structure.Run{ID: id[structure.RunID](3), Parent: at(4, 1)}, Depth: 1},
 		id[structure.RunID](4): {Run: structure.Run{ID: id[structure.RunID](4), Parent: at(3, 1)}, Depth: 1},
 	}}
-	is, err := (&structure.Value{Seen: at(1, 1)}).SetBefore(at(2, 1), h.lookup)
+	got, err := (&structure.Value{Seen: at(1, 1)}).SetBefore(at(2, 1), h.lookup)
 	require.NoError(t, err, "a run that was collected")
-	require.False(t, is)
+	require.False(t, got)
 	_, err = (&structure.Value{Seen: at(1, 1)}).SetBefore(at(3, 1), h.lookup)
 	require.ErrorIs(t, err, structure.ErrBrokenAncestry, "a circle")
 }

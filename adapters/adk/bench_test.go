@@ -84,9 +84,9 @@ func written(b *testing.B, pattern string) (n int) {
 	names, err := filepath.Glob(pattern)
 	require.NoError(b, err)
 	for _, name := range names {
-		is, err := os.ReadFile(name)
+		got, err := os.ReadFile(name)
 		require.NoError(b, err)
-		n += len(bytes.TrimRight(is, "\x00"))
+		n += len(bytes.TrimRight(got, "\x00"))
 	}
 	return n
 }

@@ -34,12 +34,12 @@ func init() { schema.RegisterName[*benchState]("lineage_bench_state") }
 type memory map[string][]byte
 
 func (m memory) Get(_ context.Context, id string) ([]byte, bool, error) {
-	is, found := m[id]
-	return is, found, nil
+	got, found := m[id]
+	return got, found, nil
 }
 
-func (m memory) Set(_ context.Context, id string, is []byte) error {
-	m[id] = slices.Clone(is)
+func (m memory) Set(_ context.Context, id string, body []byte) error {
+	m[id] = slices.Clone(body)
 	return nil
 }
 
@@ -47,16 +47,16 @@ func (m memory) Set(_ context.Context, id string, is []byte) error {
 type folder string
 
 func (f folder) Get(_ context.Context, id string) ([]byte, bool, error) {
-	is, err := os.ReadFile(filepath.Join(string(f), id))
+	got, err := os.ReadFile(filepath.Join(string(f), id))
 	if os.IsNotExist(err) {
 		return nil, false, nil
 	}
-	return is, err == nil, err
+	return got, err == nil, err
 }
 
-func (f folder) Set(_ context.Context, id string, is []byte) error {
+func (f folder) Set(_ context.Context, id string, body []byte) error {
 	name := filepath.Join(string(f), id)
-	if err := os.WriteFile(name+".new", is, 0o666); err != nil {
+	if err := os.WriteFile(name+".new", body, 0o666); err != nil {
 		return err
 	}
 	return os.Rename(name+".new", name)
@@ -105,9 +105,9 @@ func benchSteps(b *testing.B, name string, steps int) {
 	var store compose.CheckPointStore
 	written := func() int { return bytesIn(b, filepath.Join(dir, "*")) }
 	fork := func(to string) error {
-		is, _, err := store.Get(b.Context(), "run")
+		got, _, err := store.Get(b.Context(), "run")
 		require.NoError(b, err)
-		return store.Set(b.Context(), to, is)
+		return store.Set(b.Context(), to, got)
 	}
 	var opened *lineage.Store
 	switch name {
@@ -115,8 +115,8 @@ func benchSteps(b *testing.B, name string, steps int) {
 		m := make(memory)
 		store = m
 		written = func() (n int) {
-			for _, is := range m {
-				n += len(is)
+			for _, one := range m {
+				n += len(one)
 			}
 			return n
 		}
@@ -142,10 +142,10 @@ func benchSteps(b *testing.B, name string, steps int) {
 	after := written()
 	b.ReportMetric(float64((processorTime(b)-start).Microseconds())/float64(steps), "µs/step")
 	b.ReportMetric(float64(after-before)/float64(steps), "bytes/step")
-	is, found, err := store.Get(b.Context(), "run")
+	got, found, err := store.Get(b.Context(), "run")
 	require.NoError(b, err)
 	require.True(b, found)
-	b.ReportMetric(float64(len(is)), "bytes/checkpoint")
+	b.ReportMetric(float64(len(got)), "bytes/checkpoint")
 	const forks = 50
 	after, start = written(), processorTime(b)
 	for i := range forks {
@@ -166,9 +166,9 @@ func bytesIn(b *testing.B, pattern string) (n int) {
 	names, err := filepath.Glob(pattern)
 	require.NoError(b, err)
 	for _, name := range names {
-		is, err := os.ReadFile(name)
+		got, err := os.ReadFile(name)
 		require.NoError(b, err)
-		n += len(bytes.TrimRight(is, "\x00"))
+		n += len(bytes.TrimRight(got, "\x00"))
 	}
 	return n
 }

@@ -60,28 +60,28 @@ func TestCheckPoints(t *testing.T) {
 	body := bytes.Repeat([]byte("0123456789abcdef"), 20_000)
 	ids := []string{"a", "a/b", "../a", "%2e%2e", " é\x01", strings.Repeat("x", 500)}
 	for i, id := range ids {
-		is, found, err := stores[1].Get(t.Context(), id)
+		got, found, err := stores[1].Get(t.Context(), id)
 		require.NoError(t, err)
 		require.False(t, found, "%q", id)
-		require.Nil(t, is)
+		require.Nil(t, got)
 		for n := range 3 {
 			require.NoError(t, stores[n%2].Set(t.Context(), id, fmt.Appendf(body, "%d %d", i, n)))
 		}
 	}
 	for i, id := range ids {
-		is, found, err := stores[1].Get(t.Context(), id)
+		got, found, err := stores[1].Get(t.Context(), id)
 		require.NoError(t, err)
 		require.True(t, found)
-		require.Equal(t, fmt.Appendf(body, "%d 2", i), is)
+		require.Equal(t, fmt.Appendf(body, "%d 2", i), got)
 		_, found, err = other.Get(t.Context(), id)
 		require.NoError(t, err)
 		require.False(t, found)
 	}
 	require.NoError(t, stores[0].Set(t.Context(), "empty", nil))
-	is, found, err := stores[1].Get(t.Context(), "empty")
+	got, found, err := stores[1].Get(t.Context(), "empty")
 	require.NoError(t, err)
 	require.True(t, found)
-	require.Empty(t, is)
+	require.Empty(t, got)
 
 	// An earlier one, which outlives its source.
 	require.NoError(t, stores[0].Fork(t.Context(), "a", "earlier", 2))
@@ -92,9 +92,9 @@ func TestCheckPoints(t *testing.T) {
 	_, found, err = stores[0].Get(t.Context(), "a")
 	require.NoError(t, err)
 	require.False(t, found)
-	is, _, err = stores[0].Get(t.Context(), "earlier")
+	got, _, err = stores[0].Get(t.Context(), "earlier")
 	require.NoError(t, err)
-	require.Equal(t, fmt.Appendf(body, "0 0"), is)
+	require.Equal(t, fmt.Appendf(body, "0 0"), got)
 
 	for _, id := range []string{"", "\xff"} {
 		require.ErrorIs(t, stores[0].Set(t.Context(), id, nil), lineage.ErrInvalid)
@@ -123,12 +123,12 @@ func TestTogether(t *testing.T) {
 	last, err := c.Last(t.Context(), 100)
 	require.NoError(t, err)
 	require.Len(t, last, 20)
-	is, _, err := stores[1].Get(t.Context(), "one")
+	got, _, err := stores[1].Get(t.Context(), "one")
 	require.NoError(t, err)
 	said, err := stores[0].store.Body(t.Context(), last[19].Content)
 	require.NoError(t, err)
 	var b bytes.Buffer
 	_, err = b.ReadFrom(said)
 	require.NoError(t, err)
-	require.Equal(t, b.String(), string(is))
+	require.Equal(t, b.String(), string(got))
 }

@@ -161,14 +161,14 @@ func requireProjected(t *testing.T, dir string, d campaign.Damage, got result, o
 		require.Contains(t, []int{app.ExitOK, app.ExitFailure, app.ExitCorrupt, app.ExitConflict}, got.code, what)
 		return
 	}
-	is, err := rowsOf(t, filepath.Join(dir, projectionFile))
+	found, err := rowsOf(t, filepath.Join(dir, projectionFile))
 	require.NoError(t, err, what)
 	if got.code == app.ExitOK {
-		require.Equal(t, want, is, what)
+		require.Equal(t, want, found, what)
 		return
 	}
 	requireDamageReported(t, got, what)
-	for row := range is {
+	for row := range found {
 		require.True(t, old[row] > 0 || want[row] > 0, "%s\n%s", what, row)
 	}
 }
@@ -188,10 +188,10 @@ func requireCompared(t *testing.T, dir string, d campaign.Damage, got result, wa
 	what := fmt.Sprintf("%v: exit %d\n%s%s", d, got.code, got.out, got.err)
 	switch {
 	case got.code == app.ExitOK:
-		is, err := rowsOf(t, filepath.Join(dir, projectionFile))
+		found, err := rowsOf(t, filepath.Join(dir, projectionFile))
 		require.NoError(t, err, what)
-		if !maps.Equal(is, want) {
-			require.Equal(t, want, is, what)
+		if !maps.Equal(found, want) {
+			require.Equal(t, want, found, what)
 		}
 	case inDatabase(d):
 		require.Contains(t, []int{app.ExitFailure, app.ExitCorrupt, app.ExitDiffers}, got.code, what)

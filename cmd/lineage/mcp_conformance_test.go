@@ -208,8 +208,8 @@ func TestTypeScriptOverHTTP(t *testing.T) {
 	for _, writes := range [][]string{nil, {"append"}} {
 		service := mcp.New(mcp.Options{Store: store, Version: "test", Search: searched(t, store), Usage: noUsage})
 		s, secret := served(t, store, service, writes)
-		is := typescript(t, dir, "http", "http://"+s.Addr().String()+"/mcp?project="+url.QueryEscape(dir), secret)
-		is.check(t, len(writes) > 0)
+		got := typescript(t, dir, "http", "http://"+s.Addr().String()+"/mcp?project="+url.QueryEscape(dir), secret)
+		got.check(t, len(writes) > 0)
 	}
 }
 

@@ -45,7 +45,7 @@ func conformanceFixtures(s *sdk.Server) {
 		return said("logged"), r.Session.Log(ctx, &sdk.LoggingMessageParams{Level: "info", Data: "logged"})
 	})
 	fixture(s, "test_missing_capability", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		if is := r.ClientCapabilities(); is != nil && is.Sampling != nil {
+		if got := r.ClientCapabilities(); got != nil && got.Sampling != nil {
 			return said("the client has sampling"), nil
 		}
 		data, err := json.Marshal(sdk.MissingRequiredClientCapabilityData{RequiredCapabilities: &sdk.ClientCapabilities{Sampling: &sdk.SamplingCapabilities{}}})
@@ -77,8 +77,8 @@ func inputFixtures(s *sdk.Server) {
 		return needs("", sdk.InputRequestMap{"capital_question": samples("What is the capital of France?")})
 	})
 	fixture(s, "test_input_required_result_list_roots", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		if is, ok := r.Params.InputResponses["client_roots"].(*sdk.ListRootsResult); ok && is != nil {
-			return said("%d roots: %s", len(is.Roots), is.Roots[0].URI), nil
+		if got, ok := r.Params.InputResponses["client_roots"].(*sdk.ListRootsResult); ok && got != nil {
+			return said("%d roots: %s", len(got.Roots), got.Roots[0].URI), nil
 		}
 		return needs("", sdk.InputRequestMap{"client_roots": &sdk.ListRootsParams{}})
 	})
@@ -113,17 +113,17 @@ func inputFixtures(s *sdk.Server) {
 		return needs("1", sdk.InputRequestMap{"step1": asks("name", "string")})
 	})
 	fixture(s, "test_input_required_result_capabilities", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		is, requests := r.ClientCapabilities(), sdk.InputRequestMap{}
-		if len(r.Params.InputResponses) > 0 || is == nil {
+		got, requests := r.ClientCapabilities(), sdk.InputRequestMap{}
+		if len(r.Params.InputResponses) > 0 || got == nil {
 			return said("done"), nil
 		}
-		if is.Elicitation != nil {
+		if got.Elicitation != nil {
 			requests["user_name"] = asks("name", "string")
 		}
-		if is.Sampling != nil {
+		if got.Sampling != nil {
 			requests["greeting"] = samples("Generate a greeting")
 		}
-		if is.RootsV2 != nil {
+		if got.RootsV2 != nil {
 			requests["client_roots"] = &sdk.ListRootsParams{}
 		}
 		return needs("", requests)
@@ -172,8 +172,8 @@ func promptFixtures(s *sdk.Server) {
 		return []sdk.Content{image(), text("Please analyze the image above.")}
 	})
 	s.AddPrompt(&sdk.Prompt{Name: "test_input_required_result_prompt", Description: "A prompt for testing"}, func(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
-		if is := accepted(r.Params.InputResponses, "user_context"); is != nil {
-			return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: text(fmt.Sprint("Context: ", is["context"]))}}}, nil
+		if got := accepted(r.Params.InputResponses, "user_context"); got != nil {
+			return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: text(fmt.Sprint("Context: ", got["context"]))}}}, nil
 		}
 		return &sdk.GetPromptResult{InputRequests: sdk.InputRequestMap{"user_context": asks("context", "string")}}, nil
 	})
@@ -219,19 +219,19 @@ func samples(question string) *sdk.CreateMessageParams {
 
 // accepted returns what a person answered, nil for none.
 func accepted(given sdk.InputResponseMap, key string) map[string]any {
-	if is, ok := given[key].(*sdk.ElicitResult); ok && is != nil && is.Action == "accept" {
-		return is.Content
+	if got, ok := given[key].(*sdk.ElicitResult); ok && got != nil && got.Action == "accept" {
+		return got.Content
 	}
 	return nil
 }
 
 // sampled returns the text that a model answered, empty for none.
 func sampled(given sdk.InputResponseMap, key string) string {
-	is, ok := given[key].(*sdk.CreateMessageWithToolsResult)
-	if !ok || is == nil {
+	got, ok := given[key].(*sdk.CreateMessageWithToolsResult)
+	if !ok || got == nil {
 		return ""
 	}
-	for _, content := range is.Content {
+	for _, content := range got.Content {
 		if answer, ok := content.(*sdk.TextContent); ok {
 			return answer.Text
 		}

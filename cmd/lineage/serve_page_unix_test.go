@@ -84,12 +84,12 @@ func TestServePage(t *testing.T) {
 		}, soon, 20*time.Millisecond, "%q", tab.Problems())
 	}
 	guest := tab.Tab()
-	for _, is := range []struct {
+	for _, one := range []struct {
 		tab  *browser.Tab
 		link string
 	}{{tab, at.Link}, {guest, other.Link}} {
-		is.tab.Do(chromedp.Navigate(is.link))
-		seen(is.tab, "hello")
+		one.tab.Do(chromedp.Navigate(one.link))
+		seen(one.tab, "hello")
 	}
 	require.Equal(t, 0, runLine(t.Context(), "append", "words of another process", "--role", "user", "--store", dir).code)
 	seen(tab, "words of another process")

@@ -75,7 +75,7 @@ func TestSuitesOfDeepAgents(t *testing.T) {
 	var output bytes.Buffer
 	c.Stdout, c.Stderr = &output, &output
 	_ = c.Run() // some fail, as they are expected to
-	is := make(map[string]int)
+	got := make(map[string]int)
 	for _, f := range readTestedJS(t, report, &output) {
 		name, err := filepath.Rel(suites, f.Name)
 		require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestSuitesOfDeepAgents(t *testing.T) {
 			reason, expected := failed[one.Name]
 			switch {
 			case one.Status == "passed" && !expected:
-				is[name]++
+				got[name]++
 			case one.Status == "passed":
 				t.Errorf("%s: %s: passed, which was not expected: %s", name, one.Name, reason)
 			case !expected || one.Status != "failed":
@@ -93,5 +93,5 @@ func TestSuitesOfDeepAgents(t *testing.T) {
 		}
 	}
 	require.Empty(t, failed, "these did not run")
-	require.Equal(t, passed, is)
+	require.Equal(t, passed, got)
 }

@@ -1,14 +1,44 @@
-// Package amount writes numbers, sizes and counts of things for people.
+// Package amount writes numbers, sizes and counts of things for people, and reads sizes that they write.
 package amount
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
 
 // integer is any type that things are counted in.
 type integer interface{ ~int | ~int64 | ~uint64 }
 
+// units are the first letters of KiB, MiB and so on.
+const units = "KMGTPE"
+
+var errSize = errors.New("must be a size such as 512MiB, or a number of bytes")
+
+// ParseBytes reads a size: 1.5 MiB, 1GiB or, in bytes, 4096.
+func ParseBytes(text string) (int64, error) {
+	for i, unit := range units {
+		number, ok := strings.CutSuffix(text, string(unit)+"iB")
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(strings.TrimSuffix(number, " "), 64)
+		if n *= math.Pow(1024, float64(i+1)); err != nil || !(n >= 0 && n < math.MaxInt64) {
+			return 0, errSize
+		}
+		return int64(n), nil
+	}
+	n, err := strconv.ParseUint(strings.TrimSuffix(text, " B"), 10, 63)
+	if err != nil {
+		return 0, errSize
+	}
+	return int64(n), nil
+}
+
 // Bytes writes a size: 1.2 MiB.
 func Bytes[N integer](n N) string {
-	const units = "KMGTPE"
 	if n < 1024 {
 		return fmt.Sprint(n) + " B"
 	}

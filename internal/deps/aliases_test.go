@@ -42,12 +42,12 @@ func TestAliasesShowFields(t *testing.T) {
 				continue
 			}
 			there := of(filepath.Join(root, filepath.FromSlash(at)))
-			is, ok := there.structs[target.name]
+			got, ok := there.structs[target.name]
 			if !ok {
 				continue
 			}
 			found++
-			require.Equal(t, there.fields(is), here.fields(listed(t, here.comments[alias])), "the comment of %s in %s lists other fields than %s.%s has", alias, dir, path.Base(target.path), target.name)
+			require.Equal(t, there.fields(got), here.fields(listed(t, here.comments[alias])), "the comment of %s in %s lists other fields than %s.%s has", alias, dir, path.Base(target.path), target.name)
 		}
 		return nil
 	}))
@@ -82,17 +82,17 @@ func declarations(t *testing.T, dir string) *declared {
 				continue
 			}
 			for _, spec := range g.Specs {
-				is, ok := spec.(*ast.TypeSpec)
-				if !ok || !is.Name.IsExported() {
+				got, ok := spec.(*ast.TypeSpec)
+				if !ok || !got.Name.IsExported() {
 					continue
 				}
-				switch as := is.Type.(type) {
+				switch as := got.Type.(type) {
 				case *ast.StructType:
-					d.structs[is.Name.Name] = as
+					d.structs[got.Name.Name] = as
 				case *ast.SelectorExpr:
-					if is.Assign.IsValid() {
-						d.aliases[is.Name.Name] = target{imported(f, as.X.(*ast.Ident).Name), as.Sel.Name}
-						d.comments[is.Name.Name] = g.Doc.Text() + is.Doc.Text()
+					if got.Assign.IsValid() {
+						d.aliases[got.Name.Name] = target{imported(f, as.X.(*ast.Ident).Name), as.Sel.Name}
+						d.comments[got.Name.Name] = g.Doc.Text() + got.Doc.Text()
 					}
 				}
 			}
@@ -128,9 +128,9 @@ func listed(t *testing.T, comment string) *ast.StructType {
 var named = regexp.MustCompile(`([a-z]\w*\.)?\b[A-Z]\w*`)
 
 // fields returns the exported fields of a struct in a package and their types, by the packages that declare these.
-func (d *declared) fields(is *ast.StructType) map[string]string {
+func (d *declared) fields(structure *ast.StructType) map[string]string {
 	all := make(map[string]string)
-	for _, f := range is.Fields.List {
+	for _, f := range structure.Fields.List {
 		typ := named.ReplaceAllStringFunc(types.ExprString(f.Type), func(name string) string {
 			if strings.Contains(name, ".") {
 				return name

@@ -77,13 +77,13 @@ func TestMarkedTests(t *testing.T) {
 				if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Test") {
 					continue
 				}
-				is := f.Doc != nil && slices.ContainsFunc(f.Doc.List, func(c *ast.Comment) bool { return c.Text == "//test:norace" })
+				got := f.Doc != nil && slices.ContainsFunc(f.Doc.List, func(c *ast.Comment) bool { return c.Text == "//test:norace" })
 				if !slices.Contains(watched, "./"+dir) {
-					require.False(t, is, "%s in %s: no test of this package runs with the race detector", f.Name.Name, name)
+					require.False(t, got, "%s in %s: no test of this package runs with the race detector", f.Name.Name, name)
 					continue
 				}
-				require.Equal(t, is, pattern.MatchString(f.Name.Name), "%s in %s", f.Name.Name, name)
-				if is {
+				require.Equal(t, got, pattern.MatchString(f.Name.Name), "%s in %s", f.Name.Name, name)
+				if got {
 					found++
 				}
 			}

@@ -155,7 +155,7 @@ func recordsMade(file *ast.File) (found []made) {
 // localName returns the name under which a file imports a package, or one that nothing has.
 func localName(file *ast.File, path string) string {
 	for _, i := range file.Imports {
-		if is, err := strconv.Unquote(i.Path.Value); err != nil || is != path {
+		if got, err := strconv.Unquote(i.Path.Value); err != nil || got != path {
 			continue
 		}
 		if i.Name != nil {

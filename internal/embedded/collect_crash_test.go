@@ -111,8 +111,8 @@ func crashCollections(t *testing.T, seed uint64) {
 		_, err := s.engine.Collect(background, s.collectOptions(0))
 		what := fmt.Sprintf("operation %d of %d: %v", n, ops, err)
 		s = s.crashed(outcomes())
-		is := ask(s.t, s.engine, s.ever)
-		isNotCollected, isNotUncollected := is.Wrong(collected, false), is.Wrong(uncollected, false)
+		got := ask(s.t, s.engine, s.ever)
+		isNotCollected, isNotUncollected := got.Wrong(collected, false), got.Wrong(uncollected, false)
 		require.True(t, len(isNotCollected) == 0 || len(isNotUncollected) == 0, "%s\n%v\n%v", what, isNotCollected, isNotUncollected)
 		if found[len(isNotCollected) == 0] = true; len(isNotCollected) == 0 {
 			s.modelCollects(s.collectOptions(0))
@@ -172,13 +172,13 @@ func (s *collectStore) surviveCrash(choose *rand.Rand, outcomes func() crashfs.C
 // requireEither requires the store to be as before or as after a collection.
 func (s *collectStore) requireEither(o backend.CollectOptions) {
 	s.t.Helper()
-	is, collected := ask(s.t, s.engine, s.ever), s.state.Clone()
-	delete(is, "feed")
+	got, collected := ask(s.t, s.engine, s.ever), s.state.Clone()
+	delete(got, "feed")
 	collected.Collect(o.Now, max(o.KeepReflog, 0))
-	if len(is.Wrong(collected.Facts(censusOf(s.ever)), false)) == 0 {
+	if len(got.Wrong(collected.Facts(censusOf(s.ever)), false)) == 0 {
 		s.state = collected
 	}
-	require.Empty(s.t, is.Wrong(s.state.Facts(censusOf(s.ever)), false))
+	require.Empty(s.t, got.Wrong(s.state.Facts(censusOf(s.ever)), false))
 }
 
 // A collection can be canceled at any moment. The store can be used, and the next collection

@@ -39,9 +39,9 @@ func pendingStore(t *testing.T, seed uint64) (*collectStore, backendtest.Facts) 
 	}
 	s.pend()
 	s.check()
-	is := ask(t, s.engine, s.ever)
+	got := ask(t, s.engine, s.ever)
 	s.close()
-	return s, is
+	return s, got
 }
 
 // A store with a pending collection behaves as after the collection.
@@ -127,9 +127,9 @@ func TestPendingCollectionComesAfterItsCommits(t *testing.T) {
 	}
 	c := s.begin()
 	require.NoError(t, c.mark())
-	is, err := c.raise()
+	got, err := c.raise()
 	require.NoError(t, err)
-	is.Close()
+	got.Close()
 	s.modelCollects(c.opt)
 	s = s.crashed(crashfs.KeepNone())
 	s.check()
@@ -225,13 +225,13 @@ func TestCollectAfterFailedPrune(t *testing.T) {
 		c := s.begin()
 		c.opt.KeepReflog = -1
 		require.NoError(t, c.mark())
-		is, err := c.raise()
+		got, err := c.raise()
 		require.NoError(t, err)
 		if changed {
-			require.NoError(t, c.prune(is))
+			require.NoError(t, c.prune(got))
 			s.engine.collecting.done = false
 		}
-		is.Close()
+		got.Close()
 		s.modelCollects(c.opt)
 		for range 10 {
 			s.commit()

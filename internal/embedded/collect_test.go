@@ -106,9 +106,9 @@ func (s *collectStore) modelCollects(o backend.CollectOptions) {
 
 func (s *collectStore) check() {
 	s.t.Helper()
-	is := ask(s.t, s.engine, s.ever)
-	delete(is, "feed")
-	require.Empty(s.t, is.Wrong(s.state.Facts(censusOf(s.ever)), false))
+	got := ask(s.t, s.engine, s.ever)
+	delete(got, "feed")
+	require.Empty(s.t, got.Wrong(s.state.Facts(censusOf(s.ever)), false))
 	number := uint64(0)
 	for c, err := range s.engine.Feed(background, backend.Cursor{}) {
 		require.NoError(s.t, err)
@@ -222,10 +222,10 @@ func TestFilterTwice(t *testing.T) {
 	}
 	c := s.begin()
 	require.NoError(t, c.mark())
-	is := s.engine.latest()
-	defer is.Close()
+	snapshot := s.engine.latest()
+	defer snapshot.Close()
 	var first, again backend.CollectReport
-	for f, err := range is.viewed().history().History(1, 200) {
+	for f, err := range snapshot.viewed().history().History(1, 200) {
 		require.NoError(t, err)
 		var gone live.Counts
 		c.marker.Live.Filter(f.Commit, &gone)

@@ -232,10 +232,10 @@ func TestForkDuringCollect(t *testing.T) {
 	c.setDefaults()
 	require.NoError(t, c.mark())
 	one := s.fork("one", s.main.ID, 1)
-	is, err := c.raise()
+	got, err := c.raise()
 	require.NoError(t, err)
-	require.NoError(t, c.prune(is))
-	is.Close()
+	require.NoError(t, c.prune(got))
+	got.Close()
 	require.NoError(t, c.sweep())
 	for range 2 {
 		require.Equal(t, map[string]content.ID{"k": v1}, s.read(one))

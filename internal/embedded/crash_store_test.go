@@ -274,8 +274,8 @@ func (s *crashStore) check() {
 	if s.engine == nil {
 		return
 	}
-	is := ask(s.t, s.engine, s.ever)
-	require.Empty(s.t, is.Wrong(expected(s.t, s.written, s.ever), s.dead()))
+	got := ask(s.t, s.engine, s.ever)
+	require.Empty(s.t, got.Wrong(expected(s.t, s.written, s.ever), s.dead()))
 }
 
 // verify runs the store's verification.

@@ -99,10 +99,10 @@ func TestLimitOfCreatedLookups(t *testing.T) {
 	had := make(map[structure.Home]bool)
 	ask := func(home structure.Home, id int) bool {
 		l := judge.Lookup{Home: home, SourceID: fmt.Sprint(id), Number: 1}
-		is := c.isNew(l, func(h structure.Home) bool { return had[h] })
+		got := c.isNew(l, func(h structure.Home) bool { return had[h] })
 		had[home] = true
 		c.add(l)
-		return is
+		return got
 	}
 	home := func(i int) structure.Home {
 		return structure.Home{Thread: structure.DeriveID[structure.ThreadID](fmt.Sprint(i)), Incarnation: 1}

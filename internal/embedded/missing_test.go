@@ -29,9 +29,9 @@ func TestJournalIsMissing(t *testing.T) {
 			func() error { return os.Remove(journal) },
 		} {
 			require.NoError(t, take())
-			is, err := IsStore(dir)
+			got, err := IsStore(dir)
 			require.NoError(t, err)
-			require.True(t, is, name)
+			require.True(t, got, name)
 			for _, o := range []Options{{}, {MustExist: true}, {ReadOnly: true}} {
 				_, err := Open(background, dir, o)
 				require.ErrorIs(t, err, backend.ErrCorrupt, name)

@@ -96,11 +96,11 @@ func TestEntriesLeaveTheIndex(t *testing.T) {
 	check := func(packed int) {
 		t.Helper()
 		requireTalk(t, e, 700)
-		is := entriesOf(t, e)
-		require.Equal(t, 700-packed, is[keys.TableBlock])
-		require.Equal(t, 700-packed+packed/keys.DigestEvery, is[keys.TableSpan])
-		require.Equal(t, 1, is[keys.TablePackedUpTo])
-		require.Equal(t, before[keys.TableRun], is[keys.TableRun])
+		got := entriesOf(t, e)
+		require.Equal(t, 700-packed, got[keys.TableBlock])
+		require.Equal(t, 700-packed+packed/keys.DigestEvery, got[keys.TableSpan])
+		require.Equal(t, 1, got[keys.TablePackedUpTo])
+		require.Equal(t, before[keys.TableRun], got[keys.TableRun])
 		requireSound(t, e)
 	}
 	check(600)
@@ -347,8 +347,8 @@ func TestUnlistedUntilItGrows(t *testing.T) {
 	}
 	_, err = e.Pack(background, backend.PackOptions{})
 	require.NoError(t, err)
-	is := entriesOf(t, e)
-	require.Less(t, is[keys.TableBlock], 2000, "of the last segment only")
+	got := entriesOf(t, e)
+	require.Less(t, got[keys.TableBlock], 2000, "of the last segment only")
 	requireTalk(t, e, n)
 	requireSound(t, e)
 }

@@ -192,9 +192,9 @@ func TestSalvageWithoutTheDeletion(t *testing.T) {
 			&structure.Thread{ID: thread, Title: "another", Incarnation: 8},
 			&structure.Context{ID: again, Thread: thread}, &structure.Branch{Thread: thread, Name: "main", Context: again},
 		})...).without(t, 9)
-	is, err := e.Thread(background, thread)
+	got, err := e.Thread(background, thread)
 	require.NoError(t, err)
-	require.Equal(t, "another", is.Title)
+	require.Equal(t, "another", got.Title)
 	for b, err := range e.Branches(background, thread, "", "") {
 		require.NoError(t, err)
 		require.Equal(t, again, b.Context)
@@ -264,9 +264,9 @@ func TestSalvageValues(t *testing.T) {
 		commits := append(twoBranches()[:6], []structure.Record{first}, []structure.Record{second}, twoBranches()[7])
 		e, report := wreckOf(t, commits...).without(t, 3)
 		require.Zero(t, report.Records)
-		is, err := e.Context(background, side)
+		got, err := e.Context(background, side)
 		require.NoError(t, err)
-		require.Equal(t, idOf[structure.ContextID]("main"), is.Parent)
+		require.Equal(t, idOf[structure.ContextID]("main"), got.Parent)
 		require.Equal(t, []string{"2", "1"}, jsonOf(t, e, inSide))
 		v, err := e.Value(background, inSide)
 		require.NoError(t, err)

@@ -80,16 +80,16 @@ func TestSurvey(t *testing.T) {
 		if after == 0 {
 			require.Equal(rt, []uint64{would.Records, would.Spans, would.Blocks, would.Chunks, would.Erased, would.Bytes},
 				[]uint64{report.Records, report.Spans, report.Blocks, report.Chunks, report.Erased, report.Bytes})
-			is := ask(rt, replica, s.ever)
-			delete(is, "feed")
-			require.Empty(rt, is.Wrong(collected.Facts(censusOf(s.ever)), false))
+			got := ask(rt, replica, s.ever)
+			delete(got, "feed")
+			require.Empty(rt, got.Wrong(collected.Facts(censusOf(s.ever)), false))
 			return
 		}
 		for c, err := range s.engine.Contexts(background, structure.ThreadID{}, structure.ContextID{}) {
 			require.NoError(rt, err)
-			is, err := replica.Context(background, c.ID)
+			got, err := replica.Context(background, c.ID)
 			require.NoError(rt, err)
-			require.Equal(rt, c, is)
+			require.Equal(rt, c, got)
 			want, err := s.engine.Digest(background, c.Tip)
 			require.NoError(rt, err)
 			digest, err := replica.Digest(background, c.Tip)

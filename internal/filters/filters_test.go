@@ -72,8 +72,8 @@ func TestRead(t *testing.T) {
 	}
 	for _, query := range []string{"after:x", "before:2026-13", "x after:99999"} {
 		_, _, err := filters.Read(query, time.UTC)
-		var is *filters.NotDateError
-		require.ErrorAs(t, err, &is, query)
+		var failure *filters.NotDateError
+		require.ErrorAs(t, err, &failure, query)
 		require.ErrorIs(t, err, lineage.ErrInvalid)
 	}
 	for query, want := range map[string]string{
@@ -83,15 +83,15 @@ func TestRead(t *testing.T) {
 		"a OR(agent:x)": "in parentheses", "NEAR(a agent:x)": "in parentheses", "a -agent:x": "with a minus sign",
 	} {
 		_, _, err := filters.Read(query, time.UTC)
-		var is *filters.PlaceError
-		require.ErrorAs(t, err, &is, query)
-		require.Equal(t, want, is.Place, query)
+		var failure *filters.PlaceError
+		require.ErrorAs(t, err, &failure, query)
+		require.Equal(t, want, failure.Place, query)
 		require.ErrorIs(t, err, lineage.ErrInvalid)
 	}
 	for _, query := range []string{"agent:x agent:y", "user:a b user:a", "after:2026 AND after:2027", "before:2026 x before:2026"} {
 		_, _, err := filters.Read(query, time.UTC)
-		var is *filters.RepeatedError
-		require.ErrorAs(t, err, &is, query)
+		var failure *filters.RepeatedError
+		require.ErrorAs(t, err, &failure, query)
 		require.ErrorIs(t, err, lineage.ErrInvalid)
 	}
 	zone := time.FixedZone("", -5*60*60)
@@ -117,19 +117,19 @@ func TestFiltersAreJoined(t *testing.T) {
 		draw = func(depth int) {
 			for i := range rapid.IntRange(1, 4).Draw(r, "parts") {
 				if i > 0 {
-					is := rapid.SampledFrom([]string{" ", " ", " AND ", " OR ", " NOT "}).Draw(r, "operator")
-					with, without = with+is, without+is
+					operator := rapid.SampledFrom([]string{" ", " ", " AND ", " OR ", " NOT "}).Draw(r, "operator")
+					with, without = with+operator, without+operator
 				}
-				is := rapid.SampledFrom([]string{"a", "b", "c", "agent", "user", "("}).Draw(r, "part")
+				part := rapid.SampledFrom([]string{"a", "b", "c", "agent", "user", "("}).Draw(r, "part")
 				switch {
-				case is == "(" && depth < 2:
+				case part == "(" && depth < 2:
 					with, without = with+"(", without+"("
 					draw(depth + 1)
 					with, without = with+")", without+")"
-				case slices.Contains(names, is):
-					with, without = with+is+":x", without+is
-				case is != "(":
-					with, without = with+is, without+is
+				case slices.Contains(names, part):
+					with, without = with+part+":x", without+part
+				case part != "(":
+					with, without = with+part, without+part
 				default:
 					with, without = with+"a", without+"a"
 				}
@@ -146,11 +146,11 @@ func TestFiltersAreJoined(t *testing.T) {
 			var said []string
 			want := true
 			for i, word := range []string{"agent", "user", "a", "b", "c"} {
-				is := set&(1<<i) != 0
-				if is {
+				got := set&(1<<i) != 0
+				if got {
 					said = append(said, word)
 				}
-				if among != nil && !is && (word == "agent" && len(among.Metadata) > 0 || word == "user" && among.User != nil) {
+				if among != nil && !got && (word == "agent" && len(among.Metadata) > 0 || word == "user" && among.User != nil) {
 					want = false
 				}
 			}

@@ -45,14 +45,14 @@ func TestCalls(t *testing.T) {
 // callOf returns the position of the nearest call before a result, or the result's own if there
 // is none.
 func callOf(all [][]fit.Use, at, index int) (from int, found bool) {
-	is := all[at][index]
+	got := all[at][index]
 	for p := at; p >= 0; p-- {
 		uses := all[p]
 		if p == at {
 			uses = uses[:index]
 		}
 		for _, u := range uses {
-			if !u.Result && u.ID == is.ID {
+			if !u.Result && u.ID == got.ID {
 				return p, true
 			}
 		}

@@ -82,8 +82,8 @@ func TestStated(t *testing.T) {
 		}
 		head := &usages[0]
 		head.Kind, head.Role, head.Extras, head.Metadata = structure.MessageUsage, "assistant", said.Extras, []byte(`{"a":1}`)
-		is := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, time.Time{}, said.Form)
-		head.Form, inStore[is.ID] = is.ID, is
+		got := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, time.Time{}, said.Form)
+		head.Form, inStore[got.ID] = got.ID, got
 		body, metadata, err := form.NewReader(inStore).Stated(t.Context(), usages, 0, inCommit, limit)
 		require.NoError(t, err)
 		require.Equal(t, `{"a":1}`, string(metadata))

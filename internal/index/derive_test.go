@@ -21,15 +21,15 @@ func byValue(f *Folding) error {
 		if there {
 			f.Put(slices.Concat([]byte("d"), was, e.Key[1:]), nil)
 		}
-		is, there, err := f.After(e.Key)
+		got, there, err := f.After(e.Key)
 		if err != nil {
 			return err
 		}
-		if there != (e.Value != nil) || !bytes.Equal(is, e.Value) {
-			return fmt.Errorf("%q is %q and %q", e.Key, is, e.Value)
+		if there != (e.Value != nil) || !bytes.Equal(got, e.Value) {
+			return fmt.Errorf("%q is %q and %q", e.Key, got, e.Value)
 		}
 		if there {
-			f.Put(slices.Concat([]byte("d"), is, e.Key[1:]), []byte{})
+			f.Put(slices.Concat([]byte("d"), got, e.Key[1:]), []byte{})
 		}
 	}
 	return nil

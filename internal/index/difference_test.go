@@ -28,16 +28,16 @@ func TestDifferences(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		of := rapid.MapOf(rapid.StringMatching(`[a-c]{1,2}`), rapid.SampledFrom([]string{"", "1", "2"}))
-		was, is := of.Draw(t, "was"), of.Draw(t, "is")
+		was, now := of.Draw(t, "was"), of.Draw(t, "is")
 		want := maps.Clone(was)
-		maps.Copy(want, is)
+		maps.Copy(want, now)
 		var before []byte
-		for d, err := range Differences(sequence(was, nil), sequence(is, nil)) {
+		for d, err := range Differences(sequence(was, nil), sequence(now, nil)) {
 			require.NoError(t, err)
 			require.Negative(t, bytes.Compare(before, d.Key))
 			before = d.Key
 			a, inWas := was[string(d.Key)]
-			b, inIs := is[string(d.Key)]
+			b, inIs := now[string(d.Key)]
 			require.Equal(t, d.Gone, !inIs)
 			require.Equal(t, d.New, !inWas)
 			require.Equal(t, a, string(d.Was))
@@ -46,12 +46,12 @@ func TestDifferences(t *testing.T) {
 			delete(want, string(d.Key))
 		}
 		for k := range want {
-			require.Equal(t, was[k], is[k])
+			require.Equal(t, was[k], now[k])
 		}
 		broken := errors.New("broken")
 		for _, sides := range [][2]error{{broken, nil}, {nil, broken}} {
 			var failed error
-			for _, err := range Differences(sequence(was, sides[0]), sequence(is, sides[1])) {
+			for _, err := range Differences(sequence(was, sides[0]), sequence(now, sides[1])) {
 				failed = err
 			}
 			require.ErrorIs(t, failed, broken)

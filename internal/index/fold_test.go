@@ -464,8 +464,8 @@ func TestFoldEarly(t *testing.T) {
 	require.NoError(t, db.Checkpoint())
 	was := model{}
 	was.apply(first)
-	is := was.clone()
-	is.apply(second)
+	now := was.clone()
+	now.apply(second)
 	require.NoError(t, db.Close())
 	good, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -485,12 +485,12 @@ func TestFoldEarly(t *testing.T) {
 		db = open(t, killed, Options{Early: early})
 		if f.done {
 			require.Equal(t, at(2), db.State())
-			requireModel(t, is, db)
+			requireModel(t, now, db)
 			require.Positive(t, seen)
 			return
 		}
 		require.Equal(t, at(1), db.State())
-		for k, v := range is {
+		for k, v := range now {
 			got, ok, err := db.Get([]byte(k))
 			require.NoError(t, err)
 			old, had := was[k]

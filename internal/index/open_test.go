@@ -113,9 +113,9 @@ func TestStateGolden(t *testing.T) {
 	require.NoError(t, db.bolt.View(func(tx *bbolt.Tx) error {
 		golden(t, "state", tx.Bucket(metaBucket).Get(stateKey))
 		var again State
-		is, err := again.load(tx)
+		got, err := again.load(tx)
 		require.NoError(t, err)
-		require.Nil(t, is)
+		require.Nil(t, got)
 		require.Equal(t, s, again)
 		return nil
 	}))

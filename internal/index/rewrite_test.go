@@ -132,8 +132,8 @@ func TestKillDuringRewrite(t *testing.T) {
 	db.Apply(at(2), second)
 	require.NoError(t, db.Checkpoint())
 	require.Greater(t, len(killed), 3)
-	is := m.clone()
-	is.apply(second)
+	now := m.clone()
+	now.apply(second)
 	for _, path := range killed {
 		require.FileExists(t, path+compactSuffix)
 		db := open(t, path, Options{})
@@ -142,7 +142,7 @@ func TestKillDuringRewrite(t *testing.T) {
 		requireModel(t, m, db)
 		db.Apply(at(2), second)
 		require.NoError(t, db.Checkpoint())
-		requireModel(t, is, db)
+		requireModel(t, now, db)
 		require.NoError(t, db.Close())
 	}
 
@@ -153,9 +153,9 @@ func TestKillDuringRewrite(t *testing.T) {
 		require.FileExists(t, path+compactSuffix)
 		db := open(t, path, Options{})
 		require.Equal(t, at(2), db.State())
-		requireModel(t, is, db)
+		requireModel(t, now, db)
 		require.NoError(t, db.Compact(t.Context(), nil))
-		requireModel(t, is, db)
+		requireModel(t, now, db)
 		require.NoError(t, db.Close())
 	}
 }

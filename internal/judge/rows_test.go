@@ -110,7 +110,7 @@ func (s *rows) take(number uint64, e *judge.Effects, first int) {
 		s.contexts[id] = c
 	}
 	for home, at := range e.LastMessages.All() {
-		if is, ok := s.messages[home]; !ok || is < at {
+		if version, ok := s.messages[home]; !ok || version < at {
 			s.messages[home] = at
 		}
 	}
@@ -170,7 +170,7 @@ func without[T any](list []T, gone func(T) bool) []T {
 
 func (s *rows) takeNotes(number uint64, e *judge.Effects, first int) {
 	for at := range e.SummariesGone.All() {
-		s.summaries = without(s.summaries, func(is judge.SummaryAt) bool { return is == at })
+		s.summaries = without(s.summaries, func(summary judge.SummaryAt) bool { return summary == at })
 	}
 	for _, n := range e.Summaries {
 		if n.Is != nil {
@@ -208,14 +208,14 @@ func (s *rows) requireCounted(t require.TestingT) {
 			unique += size
 		}
 	}
-	is := s.counts
-	is.Usages, is.LogicalBytes = 0, 0 // the rows have no usages
+	counts := s.counts
+	counts.Usages, counts.LogicalBytes = 0, 0 // the rows have no usages
 	require.Equal(t, judge.Counts{
 		Threads: int64(len(s.threads)), Contexts: int64(len(s.contexts)), Branches: int64(len(s.branches)),
 		Checkpoints: int64(len(s.checkpoints)), Runs: int64(len(s.runs)), Spans: int64(len(s.spans)),
 		Blocks: int64(len(s.blocks) - len(s.erased)), Chunks: int64(len(s.chunks)),
 		UniqueBytes: unique, Erased: int64(len(s.erased)),
-	}, is)
+	}, counts)
 }
 
 // requireLines requires that the parents of all contexts and remnants are there, and that

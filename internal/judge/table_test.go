@@ -39,9 +39,9 @@ func TestTable(t *testing.T) {
 		require.Equal(t, want, got)
 		for k := range 41 {
 			v, ok := table.Get(k)
-			is, there := want[k]
+			found, there := want[k]
 			require.Equal(t, there, ok)
-			require.Equal(t, is, v)
+			require.Equal(t, found, v)
 		}
 	})
 }

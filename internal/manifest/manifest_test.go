@@ -206,15 +206,15 @@ func TestGolden(t *testing.T) {
 	d, err := zstd.NewReader(nil)
 	require.NoError(t, err)
 	defer d.Close()
-	is, err := d.DecodeAll(blocks[0], nil)
+	got, err := d.DecodeAll(blocks[0], nil)
 	require.NoError(t, err)
 	path := filepath.Join("testdata", "block.golden")
 	if os.Getenv("LINEAGE_UPDATE_GOLDEN") != "" {
-		require.NoError(t, os.WriteFile(path, []byte(hex.Dump(is)), 0o644))
+		require.NoError(t, os.WriteFile(path, []byte(hex.Dump(got)), 0o644))
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, string(want), hex.Dump(is))
+	require.Equal(t, string(want), hex.Dump(got))
 	f.check(t, blocks, whole)
 }
 
@@ -251,8 +251,8 @@ func TestAnyFile(t *testing.T) {
 				m = &manifest.Message{ID: word.Draw(t, "id"), Metadata: encode(value(2).Draw(t, "metadata")), Body: []byte(word.Draw(t, "body"))}
 				var members map[string]json.RawMessage
 				if json.Unmarshal(raw, &members) == nil && rapid.Bool().Draw(t, "is a member") {
-					for _, is := range members {
-						m.Body = is
+					for _, one := range members {
+						m.Body = one
 					}
 				}
 				if rapid.Bool().Draw(t, "has a time") {
@@ -271,11 +271,11 @@ func TestAnyFile(t *testing.T) {
 func FuzzAdd(f *testing.F) {
 	f.Add([]byte(`{"uuid":"m","message":{"a":"said"}}`+"\n"), []byte(`{"a":"said"}`), []byte(`{"cwd":"/x"}`), "m", "s")
 	f.Fuzz(func(t *testing.T, line, body, metadata []byte, id, session string) {
-		is := &file{session: session}
-		is.add(string(line), &manifest.Message{ID: id, Body: body, Metadata: metadata}, structure.SpanRef{Seq: 1})
-		is.add(string(line), &manifest.Message{ID: id, Body: body, Metadata: metadata}, structure.SpanRef{Seq: 2})
-		blocks, whole := is.blocks()
-		is.check(t, blocks, whole)
+		made := &file{session: session}
+		made.add(string(line), &manifest.Message{ID: id, Body: body, Metadata: metadata}, structure.SpanRef{Seq: 1})
+		made.add(string(line), &manifest.Message{ID: id, Body: body, Metadata: metadata}, structure.SpanRef{Seq: 2})
+		blocks, whole := made.blocks()
+		made.check(t, blocks, whole)
 	})
 }
 

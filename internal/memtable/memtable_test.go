@@ -48,9 +48,9 @@ func drawValue(t *rapid.T) []byte {
 	return bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")}, n)
 }
 
-func (m model) check(t *rapid.T, is Moment) {
+func (m model) check(t *rapid.T, moment Moment) {
 	key := drawKey(t)
-	value, ok := is.Get(key)
+	value, ok := moment.Get(key)
 	want, has := m[string(key)]
 	require.Equal(t, has, ok)
 	require.Equal(t, want, value)
@@ -59,7 +59,7 @@ func (m model) check(t *rapid.T, is Moment) {
 	for _, k := range m.between(nil, nil) {
 		listed = append(listed, fmt.Sprintf("%q=%q", k, m[k]))
 	}
-	c := is.Seek(nil)
+	c := moment.Seek(nil)
 	for ; c.Valid(); c.Next() {
 		got = append(got, fmt.Sprintf("%q=%q", c.Key(), c.Value()))
 	}
@@ -73,7 +73,7 @@ func (m model) check(t *rapid.T, is Moment) {
 	}
 	for _, to := range [][]byte{key, nil} {
 		before := m.between(nil, to)
-		k, v, ok := is.Last(to)
+		k, v, ok := moment.Last(to)
 		require.Equal(t, len(before) > 0, ok)
 		if ok {
 			last := before[len(before)-1]

@@ -54,9 +54,9 @@ func requireCommits(t require.TestingT, p *File, frames []Frame, from uint64) {
 			requireSame(t, want.Records[i], c.Records[i])
 		}
 		require.Equal(t, want.Records == nil, c.Records == nil)
-		is, err := p.Frame(f.Segment, f.Start)
+		got, err := p.Frame(f.Segment, f.Start)
 		require.NoError(t, err)
-		require.Equal(t, f, is)
+		require.Equal(t, f, got)
 		next++
 	}
 	require.EqualValues(t, len(frames)+1, next)

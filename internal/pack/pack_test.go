@@ -217,15 +217,15 @@ func TestNamesReadBack(t *testing.T) {
 		ref := structure.SpanRef{Run: structure.RunID{1}}
 		step := rapid.IntRange(1, 3).Draw(t, "step")
 		for i := range rapid.IntRange(1, 2*contents).Draw(t, "spans") {
-			is := i * step % contents
-			if is > contents/2 && i < contents {
-				c.Records = append(c.Records, block(is))
+			found := i * step % contents
+			if found > contents/2 && i < contents {
+				c.Records = append(c.Records, block(found))
 			}
 			if rapid.IntRange(0, 99).Draw(t, "new thread") == 0 { // where chapters prefer to end
 				c.Records = append(c.Records, &structure.Thread{ID: structure.ThreadID{byte(i), byte(i >> 8)}, CreatedAt: at, UpdatedAt: at})
 			}
 			ref.Seq++
-			u := structure.Usage{Kind: structure.MessageUsage, Role: "user", Content: block(is).ID, CreatedAt: at}
+			u := structure.Usage{Kind: structure.MessageUsage, Role: "user", Content: block(found).ID, CreatedAt: at}
 			if i%4 == 0 {
 				u.Form = content.Sum([]byte("form"))
 			}
@@ -313,7 +313,7 @@ func TestFilterKeepsPlaces(t *testing.T) {
 			require.Equal(t, []any{want.Segment, want.Start, want.End, want.Number, want.PayloadOffset}, []any{f.Segment, f.Start, f.End, f.Number, f.PayloadOffset})
 			was, err := structure.NewDecoder(want.Payload)
 			require.NoError(t, err)
-			is, err := structure.DecodeCommit(f.Payload)
+			found, err := structure.DecodeCommit(f.Payload)
 			require.NoError(t, err)
 			for at := 0; was.More(); {
 				offset, r, err := was.Next()
@@ -334,7 +334,7 @@ func TestFilterKeepsPlaces(t *testing.T) {
 					require.NoError(t, err)
 					requireSame(t, r, got)
 				}
-				require.Equal(t, r.Kind(), is.Records[at].Kind())
+				require.Equal(t, r.Kind(), found.Records[at].Kind())
 				at++
 			}
 			i++

@@ -65,9 +65,9 @@ func TestCutAnywhere(t *testing.T) {
 			want := whole(t, p, frames, int64(size))
 			require.Len(t, saved, len(want), "cut to %d of %d bytes", size, len(b))
 			for i := range want {
-				want, is := want[i], saved[i]
-				want.ID, is.ID = 0, 0 // only the table has it
-				require.Equal(t, want, is, "cut to %d of %d bytes", size, len(b))
+				want, got := want[i], saved[i]
+				want.ID, got.ID = 0, 0 // only the table has it
+				require.Equal(t, want, got, "cut to %d of %d bytes", size, len(b))
 			}
 			if len(saved) < len(frames) {
 				require.NotEmpty(t, missing)

@@ -9,7 +9,7 @@ import (
 // Lines of any shape are compared. Only ids that are texts, or null, and times may differ.
 func TestDifferInLines(t *testing.T) {
 	was := `{"uuid":"a1","parentUuid":null,"id":"x","said":"hello"}`
-	for line, is := range map[string]bool{
+	for line, one := range map[string]bool{
 		`{"uuid":"b2","parentUuid":"c3","id":"y","said":"hello"}`:            true,
 		`{"uuid":null,"parentUuid":"c3","id":"y","said":"hello"}`:            true,
 		`{"uuid":"b2","parentUuid":null,"id":5,"said":"hello"}`:              false,
@@ -21,7 +21,7 @@ func TestDifferInLines(t *testing.T) {
 		`{"uuid":"`:                                                          false,
 		`5`:                                                                  false,
 	} {
-		require.Equal(t, is, differInLines([]byte(line), []byte(was)), line)
-		require.Equal(t, is, differInLines([]byte(was), []byte(line)), line)
+		require.Equal(t, one, differInLines([]byte(line), []byte(was)), line)
+		require.Equal(t, one, differInLines([]byte(was), []byte(line)), line)
 	}
 }

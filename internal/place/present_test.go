@@ -69,9 +69,9 @@ func (w *present) place(t require.TestingT, messages []stated, rival func()) {
 			if m.after >= 0 {
 				at = known[m.after]
 			}
-			is := message(key{id: m.id, text: m.text})
-			is.Usages[0].CreatedAt = time.UnixMilli(m.made)
-			f, err := placer.Place(at, is)
+			got := message(key{id: m.id, text: m.text})
+			got.Usages[0].CreatedAt = time.UnixMilli(m.made)
+			f, err := placer.Place(at, got)
 			if err != nil {
 				return err
 			}
@@ -87,18 +87,18 @@ func (w *present) place(t require.TestingT, messages []stated, rival func()) {
 	require.NoError(t, err)
 	own := make(map[structure.SpanRef]bool) // the batch compares what it has itself by looks
 	for i, m := range messages {
-		is, want := placedAs{after: after[i], text: m.text}, place.Absent
+		got, want := placedAs{after: after[i], text: m.text}, place.Absent
 		var at structure.SpanRef
 		if m.id == "" {
-			is.made = m.made
-			if at = model.others[is]; !at.IsZero() {
+			got.made = m.made
+			if at = model.others[got]; !at.IsZero() {
 				want = place.Known
 			}
 		} else if versions := model.ids[m.id]; len(versions) > 0 {
 			latest := versions[len(versions)-1]
 			same := latest.text == m.text || !own[latest.at] && strings.EqualFold(latest.text, m.text)
 			switch want = place.Version; {
-			case same && latest.after == is.after:
+			case same && latest.after == got.after:
 				want, at = place.Known, latest.at
 			case same:
 				want = place.Moved
@@ -111,11 +111,11 @@ func (w *present) place(t require.TestingT, messages []stated, rival func()) {
 		}
 		at = found[i].Span
 		if w.all, own[at] = append(w.all, at), true; m.id == "" {
-			w.others[is], model.others[is] = at, at
+			w.others[got], model.others[got] = at, at
 		} else {
-			is.at = at
-			w.ids[m.id] = append(w.ids[m.id], is)
-			model.ids[m.id] = append(slices.Clip(model.ids[m.id]), is)
+			got.at = at
+			w.ids[m.id] = append(w.ids[m.id], got)
+			model.ids[m.id] = append(slices.Clip(model.ids[m.id]), got)
 		}
 	}
 }

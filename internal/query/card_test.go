@@ -128,12 +128,12 @@ func checkHits(t require.TestingT, q *Query, words []Word, found [][]Hit) {
 	}
 	want := []Hit{}
 	for at := range words {
-		is := at+len(q.terms) <= len(words) && (!q.initial || at == 0)
-		for i := 0; is && i < len(q.terms); i++ {
+		got := at+len(q.terms) <= len(words) && (!q.initial || at == 0)
+		for i := 0; got && i < len(q.terms); i++ {
 			term := words[at+i].Term
-			is = term == q.terms[i] || q.prefix && i == len(q.terms)-1 && strings.HasPrefix(term, q.terms[i])
+			got = term == q.terms[i] || q.prefix && i == len(q.terms)-1 && strings.HasPrefix(term, q.terms[i])
 		}
-		if is {
+		if got {
 			want = append(want, Hit{at, len(q.terms)})
 		}
 	}

@@ -50,10 +50,10 @@ func TestMemberOf(t *testing.T) {
 			n++
 			require.Equal(t, string(m.In([]byte(object))), string(PartAt([]byte(object), m.KeyAt)))
 			require.Equal(t, string(m.Value), string(PartAt([]byte(object), m.At)))
-			is := MemberOf(m.In([]byte(object)))
-			require.Equal(t, m.Key, is.Key)
-			require.Equal(t, string(m.Quoted), string(is.Quoted))
-			require.Equal(t, string(m.Value), string(is.Value))
+			got := MemberOf(m.In([]byte(object)))
+			require.Equal(t, m.Key, got.Key)
+			require.Equal(t, string(m.Quoted), string(got.Quoted))
+			require.Equal(t, string(m.Value), string(got.Value))
 		}
 		require.NotZero(t, n)
 	}

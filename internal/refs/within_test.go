@@ -84,12 +84,12 @@ func TestWithin(t *testing.T) {
 	_, err = ours.CreateBranch(ctx, "taken", lineage.BranchOptions{From: other, At: foreign[1]})
 	require.NoError(t, err)
 	r = within()
-	for name, is := range map[string]bool{
+	for name, one := range map[string]bool{
 		foreign[0].String(): true, foreign[1].String(): true, ShortSpan(foreign[1]): true, "taken": true, "taken~1": true,
 		foreign[2].String(): false, ShortSpan(foreign[2]): false, other.ID().String(): false, "msg-theirs": false, "secret-point": false,
 	} {
 		_, err := r.Find(ctx, name)
-		require.Equal(t, is, err == nil, "%s: %v", name, err)
+		require.Equal(t, one, err == nil, "%s: %v", name, err)
 	}
 	sees, err := r.Sees(ctx, foreign[2])
 	require.NoError(t, err)

@@ -259,13 +259,13 @@ func (c *testClock) Now() time.Duration {
 func (c *testClock) AfterFunc(d time.Duration, f func()) func() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	is := &testTimer{c.now + d, f}
-	c.timers[is] = true
+	timer := &testTimer{c.now + d, f}
+	c.timers[timer] = true
 	return func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		was := c.timers[is]
-		delete(c.timers, is)
+		was := c.timers[timer]
+		delete(c.timers, timer)
 		return was
 	}
 }
@@ -274,10 +274,10 @@ func (c *testClock) advance(d time.Duration) {
 	c.mu.Lock()
 	c.now += d
 	var due []func()
-	for is := range c.timers {
-		if is.at <= c.now {
-			due = append(due, is.f)
-			delete(c.timers, is)
+	for one := range c.timers {
+		if one.at <= c.now {
+			due = append(due, one.f)
+			delete(c.timers, one)
 		}
 	}
 	c.mu.Unlock()
@@ -380,9 +380,9 @@ func TestAnotherVersion(t *testing.T) {
 		}()
 		_, err := Connect(background, near, ClientOptions{})
 		require.ErrorIs(t, err, ErrVersion)
-		var is *VersionError
-		require.ErrorAs(t, err, &is)
-		require.Equal(t, VersionError{Ours: Version, Theirs: version}, *is)
+		var failure *VersionError
+		require.ErrorAs(t, err, &failure)
+		require.Equal(t, VersionError{Ours: Version, Theirs: version}, *failure)
 
 		near, far = net.Pipe()
 		s := NewServer(ServerOptions{})
@@ -493,12 +493,12 @@ func TestLargeMessages(t *testing.T) {
 		all.Go(func() {
 			body := make([]byte, 3*maxFrame+i)
 			copy(body, fmt.Sprint(i))
-			is := saying(string(body))
-			if _, err := c.Apply(background, is, backend.Options{}); err != nil {
+			found := saying(string(body))
+			if _, err := c.Apply(background, found, backend.Options{}); err != nil {
 				t.Error(err)
 				return
 			}
-			id := is.Records[0].(*structure.Block).ID
+			id := found.Records[0].(*structure.Block).ID
 			got, err := c.Blocks(background, []content.ID{id})
 			if err != nil || len(got) != 1 || string(got[0].Body) != string(body) {
 				t.Errorf("%d blocks, %v", len(got), err)

@@ -33,8 +33,8 @@ func conversation(t testing.TB) (sent, received []byte) {
 	near, far := net.Pipe()
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.Serve(far) })
-	is := &recordingConn{Conn: near}
-	c, err := Connect(background, is, ClientOptions{})
+	recording := &recordingConn{Conn: near}
+	c, err := Connect(background, recording, ClientOptions{})
 	require.NoError(t, err)
 	_, err = c.Apply(background, saying("said"), backend.Options{Once: &backend.Once{Session: [16]byte{1}, Sequence: 1}})
 	require.NoError(t, err)
@@ -46,9 +46,9 @@ func conversation(t testing.TB) (sent, received []byte) {
 	_ = c.Close()
 	s.Close()
 	wg.Wait()
-	is.mu.Lock()
-	defer is.mu.Unlock()
-	return is.sent, is.received
+	recording.mu.Lock()
+	defer recording.mu.Unlock()
+	return recording.sent, recording.received
 }
 
 type recordingConn struct {
@@ -151,8 +151,8 @@ func FuzzMethods(f *testing.F) {
 		_, _ = callChunks.read(&wire{b: bytes.Clone(b), reading: true})
 		_, _ = callAncestry.read(&wire{b: bytes.Clone(b), reading: true})
 		_, _ = callCollect.read(&wire{b: bytes.Clone(b), reading: true})
-		var is *backend.Step
-		step(&wire{b: bytes.Clone(b), reading: true}, &is)
+		var got *backend.Step
+		step(&wire{b: bytes.Clone(b), reading: true}, &got)
 		var l backend.ThreadListing
 		threadListing(&wire{b: bytes.Clone(b), reading: true}, &l)
 		var why error

@@ -31,9 +31,9 @@ func TestExtendIsOneRequest(t *testing.T) {
 		return err
 	}
 	recent := func() structure.SpanRef {
-		is, err := one.Recent().Context(background, view)
+		got, err := one.Recent().Context(background, view)
 		require.NoError(t, err)
-		return is.Tip
+		return got.Tip
 	}
 	requests := func(of func()) int {
 		before := one.last
@@ -45,10 +45,10 @@ func TestExtendIsOneRequest(t *testing.T) {
 	for range 3 {
 		require.Equal(t, 1, requests(func() { require.NoError(t, extend(one, recent())) }))
 	}
-	is, err := e.Context(background, view)
+	got, err := e.Context(background, view)
 	require.NoError(t, err)
-	require.EqualValues(t, 4, is.Tip.Seq)
-	require.NoError(t, extend(e, is.Tip))
+	require.EqualValues(t, 4, got.Tip.Seq)
+	require.NoError(t, extend(e, got.Tip))
 	require.Equal(t, 1, requests(func() { require.ErrorIs(t, extend(one, recent()), backend.ErrTipMoved) }))
 	require.Equal(t, 2, requests(func() { require.NoError(t, extend(one, recent())) }), "a commit that failed is followed by a read")
 	require.Equal(t, 1, requests(func() { require.NoError(t, extend(one, recent())) }))

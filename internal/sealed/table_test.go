@@ -360,10 +360,10 @@ func TestFewIDsAndManyExtents(t *testing.T) {
 	w := write(t, testShape{}, all)
 	require.Greater(t, len(w.extents), 2)
 	for k, v := range all {
-		is, ok, err := w.Get([]byte(k))
+		got, ok, err := w.Get([]byte(k))
 		require.NoError(t, err)
 		require.True(t, ok, "%q", k)
-		require.Equal(t, string(v), string(is))
+		require.Equal(t, string(v), string(got))
 	}
 }
 

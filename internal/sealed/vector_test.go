@@ -49,9 +49,9 @@ func TestGroups(t *testing.T) {
 		var w groupWriter
 		for row := range n {
 			var cells []cell
-			for i, is := range texts {
+			for i, one := range texts {
 				c := cell{number: numbers[i][row]}
-				if is {
+				if one {
 					c = cell{text: text(i, row), isText: true}
 				}
 				cells = append(cells, c)
@@ -64,9 +64,9 @@ func TestGroups(t *testing.T) {
 		require.NoError(t, g.read(&r, n, texts))
 		require.Equal(t, "after", string(r.Rest))
 		for row := range n {
-			for i, is := range texts {
+			for i, one := range texts {
 				got := g.number(i, row)
-				if !is {
+				if !one {
 					require.Equal(t, numbers[i][row], got)
 					continue
 				}

@@ -30,12 +30,12 @@ const childVariable = "SHARING_TEST_CHILD"
 
 // beChild runs the command of a child process, if this is one.
 func beChild() {
-	is := os.Getenv(childVariable)
-	if is == "" {
+	got := os.Getenv(childVariable)
+	if got == "" {
 		return
 	}
 	signal.Ignore(syscall.SIGPIPE)
-	do, rest, _ := strings.Cut(is, " ")
+	do, rest, _ := strings.Cut(got, " ")
 	dir, name, _ := strings.Cut(rest, " ")
 	if err := map[string]func(dir, name string) error{"hold": hold, "write": write, "lock": lockOnly, "knock": knock, "plant": plant}[do](dir, name); err != nil {
 		fmt.Println("error:", err)

@@ -39,8 +39,8 @@ func threads(t testing.TB, e backend.Engine) map[string]int {
 	for c, err := range e.Feed(background, backend.Cursor{}) {
 		require.NoError(t, err)
 		for _, r := range c.Records {
-			if is, ok := r.(*structure.Thread); ok {
-				made[is.Title]++
+			if got, ok := r.(*structure.Thread); ok {
+				made[got.Title]++
 			}
 		}
 	}

@@ -32,15 +32,15 @@ func TestTreesOfMany(t *testing.T) {
 			text, err := w.Text()
 			require.NoError(t, err)
 			again.Of = Item{Raw: text.Bytes(), text: text}
-			for i, is := range texts {
+			for i, one := range texts {
 				if ends[i+1] == ends[i] {
-					again.Skip(is.ID, is.Parent)
-					whole.Skip(is.ID, is.Parent)
+					again.Skip(one.ID, one.Parent)
+					whole.Skip(one.ID, one.Parent)
 					continue
 				}
 				raw := text.Bytes()[ends[i]:ends[i+1]]
-				again.Add(is, raw, !strings.HasSuffix(rawjson.Str(raw), "unlinked"))
-				whole.Add(is, nil, true)
+				again.Add(one, raw, !strings.HasSuffix(rawjson.Str(raw), "unlinked"))
+				whole.Add(one, nil, true)
 			}
 		}
 		n := PartNodes + rapid.IntRange(0, 2*PartNodes).Draw(t, "more")
@@ -62,9 +62,9 @@ func TestTreesOfMany(t *testing.T) {
 			case 8:
 				raw := rawjson.Quote(id + "  unlinked")
 				w.Write(raw)
-				is := node(raw)
-				is.Parent = strconv.Itoa(i - 1)
-				texts, ends = append(texts, is), append(ends, w.Len())
+				found := node(raw)
+				found.Parent = strconv.Itoa(i - 1)
+				texts, ends = append(texts, found), append(ends, w.Len())
 				continue
 			}
 			raw := rawjson.Quote(id + " " + parent + " message" + strconv.Itoa(i))

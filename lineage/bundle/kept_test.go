@@ -65,24 +65,24 @@ func TestKept(t *testing.T) {
 // keep makes a thread keep its runs.
 func keep(t tester, s *lineage.Store, id lineage.ThreadID) {
 	t.Helper()
-	is, err := write.Of(s).Engine().Thread(bg, id)
+	got, err := write.Of(s).Engine().Thread(bg, id)
 	require.NoError(t, err)
-	is.Keeps = true
-	_, err = write.Of(s).Engine().Apply(bg, &structure.Commit{Time: is.UpdatedAt, Records: []structure.Record{is}}, backend.Options{})
+	got.Keeps = true
+	_, err = write.Of(s).Engine().Apply(bg, &structure.Commit{Time: got.UpdatedAt, Records: []structure.Record{got}}, backend.Options{})
 	require.NoError(t, err)
 }
 
 // hang adds a message to a thread after a span, in no context.
 func hang(t tester, s *lineage.Store, thread lineage.ThreadID, after lineage.SpanRef, text string) lineage.SpanRef {
 	t.Helper()
-	is, err := write.Of(s).Engine().Thread(bg, thread)
+	got, err := write.Of(s).Engine().Thread(bg, thread)
 	require.NoError(t, err)
-	block := structure.NewBlock(content.TypeText, content.BlockOrigin{}, is.CreatedAt, []byte(text))
-	run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: after, Home: is.Home()}
+	block := structure.NewBlock(content.TypeText, content.BlockOrigin{}, got.CreatedAt, []byte(text))
+	run := &structure.Run{ID: structure.NewID[structure.RunID](), Parent: after, Home: got.Home()}
 	span := &structure.Span{Ref: lineage.SpanRef{Run: run.ID, Seq: 1}, Usages: []structure.Usage{{
-		Kind: structure.MessageUsage, Role: "user", Content: block.ID, SourceID: text, Lookup: 1, CreatedAt: is.CreatedAt,
+		Kind: structure.MessageUsage, Role: "user", Content: block.ID, SourceID: text, Lookup: 1, CreatedAt: got.CreatedAt,
 	}}}
-	_, err = write.Of(s).Engine().Apply(bg, &structure.Commit{Time: is.CreatedAt, Records: []structure.Record{block, run, span}}, backend.Options{})
+	_, err = write.Of(s).Engine().Apply(bg, &structure.Commit{Time: got.CreatedAt, Records: []structure.Record{block, run, span}}, backend.Options{})
 	require.NoError(t, err)
 	return span.Ref
 }

@@ -393,7 +393,7 @@ func wasHere(t *rapid.T, s *lineage.Store, id lineage.ContextID, d structure.Dig
 		}
 		for x, err := range s.History(bg, end, lineage.Window{}) {
 			require.NoError(t, err)
-			if is, err := e.Digest(bg, x.Span); err == nil && is == d {
+			if got, err := e.Digest(bg, x.Span); err == nil && got == d {
 				return true
 			}
 		}

@@ -40,9 +40,9 @@ func pass(t *testing.T, from, to *lineage.Store, o bundle.WriteOptions) bundle.I
 
 func stats(t *testing.T, s *lineage.Store) backend.Stats {
 	t.Helper()
-	is, err := s.Stats(context.Background())
+	got, err := s.Stats(context.Background())
 	require.NoError(t, err)
-	return is.Counts()
+	return got.Counts()
 }
 
 // line creates a context with a prompt, one below it with a model, and a fork of that.

@@ -56,11 +56,11 @@ func requireState(t require.TestingT, chats Store, messages []Message) {
 		seen[n.ID]++
 	}
 	for _, m := range messages {
-		is, err := chats.Message(ctx, "c", m.ID)
+		got, err := chats.Message(ctx, "c", m.ID)
 		require.NoError(t, err)
-		require.NotNil(t, is, m.ID)
-		require.Equal(t, m.ParentID, is.ParentID, m.ID)
-		require.JSONEq(t, string(m.Data), string(is.Data), m.ID)
+		require.NotNil(t, got, m.ID)
+		require.Equal(t, m.ParentID, got.ParentID, m.ID)
+		require.JSONEq(t, string(m.Data), string(got.Data), m.ID)
 		require.Equal(t, 1, seen[m.ID], m.ID)
 	}
 }
@@ -251,11 +251,11 @@ func TestLoadDerived(t *testing.T) {
 	for _, messages := range [][]Message{{said("m1", ""), a, b}, {first, a, b, c, d}} {
 		require.NoError(t, loadInto(t, s, Loading{Messages: pairs(messages)}))
 		for i, m := range messages {
-			is, err := store.Message(context.Background(), "c", m.ID)
+			got, err := store.Message(context.Background(), "c", m.ID)
 			require.NoError(t, err)
-			require.Equal(t, m.ParentID, is.ParentID)
+			require.Equal(t, m.ParentID, got.ParentID)
 			if m.Origin.DerivedFrom != "" {
-				require.Equal(t, content.Sum([]byte(messages[i-1].ID)).String(), is.Origin.DerivedFrom)
+				require.Equal(t, content.Sum([]byte(messages[i-1].ID)).String(), got.Origin.DerivedFrom)
 			}
 		}
 	}

@@ -46,15 +46,15 @@ func onlyBranches(s *lineage.Store) error {
 		if err != nil {
 			return err
 		}
-		is := make(map[lineage.ContextID]bool)
+		got := make(map[lineage.ContextID]bool)
 		for _, b := range branches {
-			is[b.Context] = true
+			got[b.Context] = true
 		}
 		for c, err := range t.Contexts(background) {
 			if err != nil {
 				return err
 			}
-			if !is[c.ID()] {
+			if !got[c.ID()] {
 				return fmt.Errorf("thread %v has a hidden context %v", t.ID(), c.ID())
 			}
 		}

@@ -437,9 +437,9 @@ func TestLoadOlder(t *testing.T) {
 	newer := *now
 	newer.Title, newer.UpdatedAt = "newer", now.UpdatedAt+1
 	require.True(t, load(newer).Changed)
-	is, err := store.Chat(ctx, "c")
+	got, err := store.Chat(ctx, "c")
 	require.NoError(t, err)
-	require.Equal(t, "newer", is.Title)
+	require.Equal(t, "newer", got.Title)
 }
 
 // A chat that somebody else may not delete is left as it is, and what was forked from it.
@@ -553,5 +553,5 @@ func TestLoadResumed(t *testing.T) {
 }
 
 func setOverrides(ctx context.Context, c *lineage.Context, o lineage.Overrides) error {
-	return c.Update(ctx, func(is *lineage.ContextInfo) error { is.Overrides = o; return nil })
+	return c.Update(ctx, func(info *lineage.ContextInfo) error { info.Overrides = o; return nil })
 }

@@ -104,9 +104,9 @@ func TestMoveAlongIsForwards(t *testing.T) {
 	store, chats, branch := oneChat(t)
 	refused := func(to, common, head chat.Ref) {
 		t.Helper()
-		is := new(chat.HeadError)
-		require.ErrorAs(t, chat.MoveAlong(background, store, "c", branch, to), &is)
-		require.Equal(t, chat.HeadError{BranchID: branch, Expected: common, Actual: head}, *is)
+		got := new(chat.HeadError)
+		require.ErrorAs(t, chat.MoveAlong(background, store, "c", branch, to), &got)
+		require.Equal(t, chat.HeadError{BranchID: branch, Expected: common, Actual: head}, *got)
 		b, err := chats.ActiveBranch(background, "c")
 		require.NoError(t, err)
 		require.Equal(t, head, b.HeadMessageID)

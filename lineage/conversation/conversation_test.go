@@ -109,9 +109,9 @@ func TestOpenWithoutActive(t *testing.T) {
 	engine := write.Of(s).Engine()
 	was, err := engine.Thread(bg, c.Thread().ID())
 	require.NoError(t, err)
-	is := *was
-	is.Active = lineage.ContextID{}
-	_, err = engine.Apply(bg, &structure.Commit{Records: []structure.Record{&is}}, backend.Options{})
+	now := *was
+	now.Active = lineage.ContextID{}
+	_, err = engine.Apply(bg, &structure.Commit{Records: []structure.Record{&now}}, backend.Options{})
 	require.NoError(t, err)
 	require.Equal(t, conversation.Main, currentID(t, c))
 	require.Equal(t, []string{"a"}, said(t, c))

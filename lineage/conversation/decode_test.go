@@ -43,7 +43,7 @@ func FuzzReadMetadata(f *testing.F) {
 		if err != nil {
 			return
 		}
-		is := readMetadata(again)
-		require.Equal(t, metadata{Name: "new name", ParentID: was.ParentID, ParentMessageIndex: was.ParentMessageIndex, UpdatedAt: &epoch, CreatedAt: was.CreatedAt}, is)
+		got := readMetadata(again)
+		require.Equal(t, metadata{Name: "new name", ParentID: was.ParentID, ParentMessageIndex: was.ParentMessageIndex, UpdatedAt: &epoch, CreatedAt: was.CreatedAt}, got)
 	})
 }

@@ -93,9 +93,9 @@ func TestImport(t *testing.T) {
 		{ID: "alone", Name: "Alone", MessageCount: 2, CreatedAt: at(3, 1, 2), UpdatedAt: at(3, 2, 2)},
 		{ID: "orphan", Name: "Orphan", ParentID: "gone", ParentMessageIndex: 1, MessageCount: 1, CreatedAt: at(3, 1, 1), UpdatedAt: at(3, 2, 1)},
 	} {
-		is, err := c.Branch(bg, want.ID)
+		got, err := c.Branch(bg, want.ID)
 		require.NoError(t, err)
-		require.Equal(t, want, is)
+		require.Equal(t, want, got)
 	}
 	all, err := c.Branches(bg)
 	require.NoError(t, err)

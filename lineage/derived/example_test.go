@@ -30,11 +30,11 @@ func (l *titles) Write(_ context.Context, do func(*titles) error) error {
 	return do(l)
 }
 
-func (l *titles) Swap(_ context.Context, _ *titles, was, is derived.Mark) (bool, error) {
+func (l *titles) Swap(_ context.Context, _ *titles, was, now derived.Mark) (bool, error) {
 	if l.mark != was {
 		return false, nil
 	}
-	l.mark = is
+	l.mark = now
 	return true, nil
 }
 

@@ -95,11 +95,11 @@ func (h *handle) Write(ctx context.Context, do func(tx *transaction) error) erro
 	return ctx.Err()
 }
 
-func (h *handle) Swap(_ context.Context, tx *transaction, was, is derived.Mark) (bool, error) {
+func (h *handle) Swap(_ context.Context, tx *transaction, was, now derived.Mark) (bool, error) {
 	if tx.mark != was {
 		return false, nil
 	}
-	tx.mark = is
+	tx.mark = now
 	return true, h.step("swapped")
 }
 
@@ -306,8 +306,8 @@ func requireDerived(t require.TestingT, store *lineage.Store, rows map[string]st
 	}
 	got := maps.Clone(rows)
 	maps.DeleteFunc(got, func(key, row string) bool {
-		_, is := want[key]
-		return !is && unused(key, row)
+		_, ok := want[key]
+		return !ok && unused(key, row)
 	})
 	require.Equal(t, lines(want), lines(got))
 }

@@ -400,8 +400,8 @@ func TestFoldersBeyondTheLimitOfWatchesArePolled(t *testing.T) {
 	o.Agents = []string{"claude-code"}
 	limited := &failing{left: 1}
 	o.watch = func() (notifier, error) {
-		is, err := newNotifier()
-		limited.notifier = is
+		got, err := newNotifier()
+		limited.notifier = got
 		return limited, err
 	}
 	id, name := session(1)
@@ -450,8 +450,8 @@ func TestLostReportsAreMadeUpFor(t *testing.T) {
 	h, store := newHome(t), memory(t)
 	o := h.options()
 	o.watch = func() (notifier, error) {
-		is, err := newNotifier()
-		return &failing{notifier: is, left: 1 << 30, lose: true}, err
+		got, err := newNotifier()
+		return &failing{notifier: got, left: 1 << 30, lose: true}, err
 	}
 	id, name := session(1)
 	path := filepath.Join(h.project(), name)
@@ -612,12 +612,12 @@ func TestChoice(t *testing.T) {
 	require.Equal(t, []string{"one"}, texts(t, store, id))
 
 	require.NoError(t, Remember(t.Context(), store, o.Machine, o.Choice))
-	is, err := Remembered(t.Context(), store, o.Machine)
+	got, err := Remembered(t.Context(), store, o.Machine)
 	require.NoError(t, err)
-	require.Equal(t, o.Choice, is)
-	is, err = Remembered(t.Context(), store, Machine{ID: "other"})
+	require.Equal(t, o.Choice, got)
+	got, err = Remembered(t.Context(), store, Machine{ID: "other"})
 	require.NoError(t, err)
-	require.Equal(t, Choice{}, is)
+	require.Equal(t, Choice{}, got)
 
 	unknown := (&Choice{Not: []string{"nonesuch"}}).Check()
 	require.ErrorIs(t, unknown, lineage.ErrInvalid)

@@ -224,12 +224,12 @@ func (m *model) rewrite(t *rapid.T) {
 	path := m.path(t)
 	content := m.files[path].content
 	m.next++
-	is := strings.Replace(content, "text", fmt.Sprintf("changed %d", m.next), 1)
+	text := strings.Replace(content, "text", fmt.Sprintf("changed %d", m.next), 1)
 	if rapid.Bool().Draw(t, "same size") {
-		is = strings.Replace(content, "text ", fmt.Sprintf("TE%02d ", m.next%100), 1)
+		text = strings.Replace(content, "text ", fmt.Sprintf("TE%02d ", m.next%100), 1)
 	}
-	if is != content {
-		m.replace(t, path, is)
+	if text != content {
+		m.replace(t, path, text)
 	}
 }
 
@@ -331,7 +331,7 @@ func threadsOf(t *rapid.T, store *lineage.Store) map[string]shown {
 		}
 		thread, err := store.Thread(ctx, info.ID)
 		require.NoError(t, err)
-		is := shown{Title: info.Title, Branches: make(map[string][]string)}
+		got := shown{Title: info.Title, Branches: make(map[string][]string)}
 		branches, err := thread.Branches(ctx)
 		require.NoError(t, err)
 		for _, b := range branches {
@@ -340,12 +340,12 @@ func threadsOf(t *rapid.T, store *lineage.Store) map[string]shown {
 				require.NoError(t, err)
 				texts = append(texts, e.Excerpt())
 			}
-			is.Branches[b.Name] = texts
+			got.Branches[b.Name] = texts
 			if b.Active {
-				is.Active = b.Name
+				got.Active = b.Name
 			}
 		}
-		all[info.SourceID] = is
+		all[info.SourceID] = got
 	}
 	return all
 }

@@ -152,9 +152,9 @@ func TestWholeFileThatGrows(t *testing.T) {
 	requireKept(t, store, path)
 	source, err := FindSource(bg, store, h.options().Machine.ID, path)
 	require.NoError(t, err)
-	is, err := source.IsOf(bg, Machine{ID: h.options().Machine.ID, Secret: h.options().Machine.Secret})
+	got, err := source.IsOf(bg, Machine{ID: h.options().Machine.ID, Secret: h.options().Machine.Secret})
 	require.NoError(t, err)
-	require.Equal(t, h.options().Machine.Secret != "", is)
+	require.Equal(t, h.options().Machine.Secret != "", got)
 }
 
 // Whatever a session file says, it comes back.

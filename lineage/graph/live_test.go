@@ -32,9 +32,9 @@ func said(g *Graph) string {
 	return strings.Join(append(all, fmt.Sprint("current ", g.Current.Ref())), "\n")
 }
 
-func (l *Live) said(t require.TestingT, id lineage.ThreadID) (is string) {
-	require.NoError(t, l.Read(context.Background(), id, func(g *Graph) error { is = said(g); return nil }))
-	return is
+func (l *Live) said(t require.TestingT, id lineage.ThreadID) (text string) {
+	require.NoError(t, l.Read(context.Background(), id, func(g *Graph) error { text = said(g); return nil }))
+	return text
 }
 
 // Whatever happens to a store, graphs that are kept are those that would be read, for several readers of several threads
@@ -189,8 +189,8 @@ func TestLiveConcurrent(t *testing.T) {
 				last := uint64(0)
 				for range 40 {
 					err := l.Read(t.Context(), thread.ID(), func(g *Graph) error {
-						if is := g.Current.Position(); is < last {
-							return fmt.Errorf("position %d after %d", is, last)
+						if got := g.Current.Position(); got < last {
+							return fmt.Errorf("position %d after %d", got, last)
 						}
 						last = g.Current.Position()
 						return nil

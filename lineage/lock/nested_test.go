@@ -132,7 +132,7 @@ func TestNestedTogether(t *testing.T) {
 					if err := With(context.WithoutCancel(ctx), path, Options{}, func(context.Context) error { return nil }); err != nil {
 						t.Errorf("in a call that still runs: %v", err)
 					}
-					if is, err := New(path, Options{}).IsLocked(); is && err == nil {
+					if got, err := New(path, Options{}).IsLocked(); got && err == nil {
 						locked.Add(1)
 					}
 					return nil

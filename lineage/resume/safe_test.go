@@ -273,9 +273,9 @@ func TestIsFrom(t *testing.T) {
 	h := newHome(t)
 	other := follow.Machine{ID: strings.Repeat("2", 32), Name: h.machine.Name, Secret: h.machine.Secret}
 	isFrom := func(agent string, thread *lineage.Thread, m follow.Machine) bool {
-		is, err := h.plan(agent, thread, h.tip(thread)).IsFrom(bg, m)
+		got, err := h.plan(agent, thread, h.tip(thread)).IsFrom(bg, m)
 		require.NoError(t, err)
-		return is
+		return got
 	}
 	o := owned[2]
 	raw := h.sample(o.agent, o.path, o.sample)

@@ -181,9 +181,9 @@ func requireHonest(t *testing.T, want, got reading, name string, searching bool,
 		if inSearch && isFound(read) {
 			continue
 		}
-		is, ok := want.said[read]
+		now, ok := want.said[read]
 		require.True(t, ok, "%s: %s", what, read)
-		require.Equal(t, is, said, "%s: %s", what, read)
+		require.Equal(t, now, said, "%s: %s", what, read)
 	}
 	if len(got.errs) == 0 && got.damage == nil {
 		for read := range want.said {

@@ -323,8 +323,8 @@ func TestSize(t *testing.T) {
 	}
 	require.NoError(t, x.Update(bg))
 	require.NoError(t, x.Close())
-	is, err := os.Stat(filepath.Join(dir, search.FileName))
+	got, err := os.Stat(filepath.Join(dir, search.FileName))
 	require.NoError(t, err)
-	t.Logf("%d bytes for %d of text", is.Size(), distinct)
-	require.Less(t, is.Size(), distinct)
+	t.Logf("%d bytes for %d of text", got.Size(), distinct)
+	require.Less(t, got.Size(), distinct)
 }

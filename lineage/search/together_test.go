@@ -290,7 +290,7 @@ func TestTwoProcessesSearch(t *testing.T) {
 	for range 2 {
 		var of []string
 		for line := range strings.Lines(<-outputs) {
-			if text, is := strings.CutPrefix(strings.TrimSpace(line), embedded); is {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(line), embedded); ok {
 				of = append(of, text)
 			}
 		}

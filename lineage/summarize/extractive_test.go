@@ -191,9 +191,9 @@ func TestSummariesFitAndAreTheSameEachTime(t *testing.T) {
 
 // A sentence that begins with another space than that of ASCII is quoted from its first character.
 func TestSentenceAfterWideSpace(t *testing.T) {
-	is, err := Extractive{MaxTokens: 1}.Summarize(context.Background(), []lineage.Passage{{Role: "user", Text: "? \u30000"}})
+	summary, err := Extractive{MaxTokens: 1}.Summarize(context.Background(), []lineage.Passage{{Role: "user", Text: "? \u30000"}})
 	require.NoError(t, err)
-	require.Equal(t, "0", is.Text)
+	require.Equal(t, "0", summary.Text)
 }
 
 // Superlinear time runs into the test's timeout.

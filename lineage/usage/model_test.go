@@ -42,9 +42,9 @@ func (c *counting) context() *lineage.Context {
 	var all []*lineage.Context
 	for b, err := range c.store.View().Contexts(bg, lineage.ThreadID{}, lineage.ContextID{}) {
 		require.NoError(c, err)
-		is, err := c.store.Context(bg, b.ID)
+		got, err := c.store.Context(bg, b.ID)
 		require.NoError(c, err)
-		all = append(all, is)
+		all = append(all, got)
 	}
 	if len(all) == 0 {
 		return nil
@@ -85,9 +85,9 @@ func (c *counting) change() {
 		for t, err := range c.store.View().Threads(bg, lineage.ThreadID{}) {
 			require.NoError(c, err)
 			if rapid.Bool().Draw(c.T, "this") {
-				is, err := c.store.Thread(bg, t.ID)
+				got, err := c.store.Thread(bg, t.ID)
 				require.NoError(c, err)
-				require.NoError(c, is.Delete(bg))
+				require.NoError(c, got.Delete(bg))
 				break
 			}
 		}
@@ -112,12 +112,12 @@ func (c *counting) naive(of func(*lineage.Context) bool) map[string][3]int64 {
 	byKey := make(map[string][]string)
 	for b, err := range c.store.View().Contexts(bg, lineage.ThreadID{}, lineage.ContextID{}) {
 		require.NoError(c, err)
-		is, err := c.store.Context(bg, b.ID)
+		got, err := c.store.Context(bg, b.ID)
 		require.NoError(c, err)
-		if !of(is) {
+		if !of(got) {
 			continue
 		}
-		entries, err := is.All(bg)
+		entries, err := got.All(bg)
 		require.NoError(c, err)
 		for _, e := range entries {
 			for _, a := range message.Usage(message.Record{Body: e.Body, Role: e.Role}) {
@@ -193,8 +193,8 @@ func TestModel(t *testing.T) {
 			}
 			x := c.indexes[rapid.IntRange(0, 1).Draw(r, "index")]
 			c.require(x, usage.Query{}, func(*lineage.Context) bool { return true })
-			c.require(x, usage.Query{Users: []string{"bob"}}, func(is *lineage.Context) bool {
-				state, err := is.Info(bg)
+			c.require(x, usage.Query{Users: []string{"bob"}}, func(of *lineage.Context) bool {
+				state, err := of.Info(bg)
 				require.NoError(r, err)
 				if state.Thread.IsZero() {
 					return false

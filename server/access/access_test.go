@@ -127,7 +127,7 @@ func TestLimits(t *testing.T) {
 
 func TestScope(t *testing.T) {
 	thread := &lineage.ThreadInfo{UserID: "ada", Metadata: []byte(`{"cwd":"/src/a"}`)}
-	for _, is := range []struct {
+	for _, one := range []struct {
 		scope Scope
 		want  bool
 	}{
@@ -139,7 +139,7 @@ func TestScope(t *testing.T) {
 		{Scope{Users: []string{"bob"}, Projects: []string{"/src/a"}}, false},
 		{Scope{Users: []string{"ada"}, Projects: []string{"/src/a"}}, true},
 	} {
-		require.Equal(t, is.want, is.scope.Allows(thread), "%+v", is.scope)
+		require.Equal(t, one.want, one.scope.Allows(thread), "%+v", one.scope)
 	}
 	for _, metadata := range []string{"", "null", "[]", `{"cwd":1}`, `{"cwd":["/src/a"]}`, "{"} {
 		none := Scope{Projects: []string{"/src/a"}}

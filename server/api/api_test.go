@@ -26,9 +26,9 @@ func TestConversation(t *testing.T) {
 	moved := h.do("POST", c+"/messages", `{"messages":[{"text":"late"}]}`, `If-Match: "empty"`).is(412)
 	require.Equal(t, "urn:lineage:problem:tip-moved", moved["type"])
 	require.Equal(t, added["tip"], moved["tip"])
-	is := h.do("GET", c, nil)
-	require.Equal(t, added["tip"], is.Header.Get("Lineage-Tip"))
-	h.do("POST", c+"/messages", `{"messages":[{"text":"on time","id":"m-3"}]}`, "If-Match: "+is.Header.Get("ETag")).is(201)
+	got := h.do("GET", c, nil)
+	require.Equal(t, added["tip"], got.Header.Get("Lineage-Tip"))
+	h.do("POST", c+"/messages", `{"messages":[{"text":"on time","id":"m-3"}]}`, "If-Match: "+got.Header.Get("ETag")).is(201)
 	h.do("GET", c, nil, "If-None-Match: "+h.do("GET", c, nil).Header.Get("ETag")).is(304)
 
 	all := h.do("GET", c+"/messages", nil).items()
@@ -92,15 +92,15 @@ func TestConversation(t *testing.T) {
 
 func TestBatch(t *testing.T) {
 	h := open(t)
-	is := h.do("POST", "/v1/batch", `{"operations":[
+	got := h.do("POST", "/v1/batch", `{"operations":[
 		{"op":"create_thread","id":"t"},
 		{"op":"append","thread":"#0","context":"main","messages":[{"text":"a"}]},
 		{"op":"fork","thread":"#0"},
 		{"op":"append","context":"#2","messages":[{"text":"b"}]},
 		{"op":"set_value","context":"#2","key":"k","value":[ 1]},
 		{"op":"delete_value","thread":"#0","context":"#2","key":"k"}]}`).is(200)
-	require.Len(t, is["items"], 6)
-	require.Nil(t, is["items"].([]any)[5])
+	require.Len(t, got["items"], 6)
+	require.Nil(t, got["items"].([]any)[5])
 	head, err := h.store.View().Head(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 1, head.Number, "one commit")

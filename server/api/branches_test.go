@@ -31,10 +31,10 @@ func TestReuseBranch(t *testing.T) {
 		}
 		all.Wait()
 		require.ElementsMatch(t, []int{200, 201}, []int{answers[0].Status, answers[1].Status}, "%s %s", answers[0].Body, answers[1].Body)
-		is := h.do("POST", branches, body).is(200)
+		got := h.do("POST", branches, body).is(200)
 		require.Len(t, h.do("GET", fmt.Sprintf("/v1/threads/=t/contexts/b%d/messages", i), nil).items(), 3)
 		for _, a := range answers {
-			require.Equal(t, is["id"], a.is(a.Status)["id"])
+			require.Equal(t, got["id"], a.is(a.Status)["id"])
 		}
 	}
 	taken := h.do("POST", branches, `{"name":"b0","from":"main:2","reuse":true}`).is(409)

@@ -115,17 +115,17 @@ func TestInventories(t *testing.T) {
 	}
 	require.Less(t, len(against(from, "?thread=%3Da", emptyInventory())), len(against(from, "", emptyInventory())))
 
-	is := inventoryOf(to)
-	for n := 0; n < len(is); n += 1 + len(is)/30 {
-		damaged := []byte(is)
+	got := inventoryOf(to)
+	for n := 0; n < len(got); n += 1 + len(got)/30 {
+		damaged := []byte(got)
 		damaged[n] ^= 0x20
-		for _, body := range []string{is[:n], string(damaged)} {
+		for _, body := range []string{got[:n], string(damaged)} {
 			require.Equal(t, "urn:lineage:problem:invalid", from.do("POST", "/v1/bundle/against", body).is(400)["type"])
 		}
 	}
-	from.do("POST", "/v1/bundle/against?thread=%3Dnone", is).is(404)
-	from.do("POST", "/v1/bundle/against", is, "Idempotency-Key: k").is(400)
-	large := is + strings.Repeat("a", smallBody)
+	from.do("POST", "/v1/bundle/against?thread=%3Dnone", got).is(404)
+	from.do("POST", "/v1/bundle/against", got, "Idempotency-Key: k").is(400)
+	large := got + strings.Repeat("a", smallBody)
 	from.api.bodies.Add(maxBodies)
 	from.do("POST", "/v1/bundle/against", large).is(503)
 	from.do("POST", "/v1/bundle/against", "small").is(400)

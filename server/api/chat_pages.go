@@ -69,7 +69,7 @@ func pageOf[T any](all iter.Seq2[T, error], passes func(T) bool, compare func(a,
 	return page, false, nil
 }
 
-// created are the branches or the checkpoints of a chat, in the order of a list.
+// created describes a list of what was created in a chat: its branches or its checkpoints.
 type created[T any, R records.Record] struct {
 	all     func(ctx context.Context, view backend.View, thread lineage.ThreadID) iter.Seq2[T, error]
 	compare func(a, b T) int
@@ -80,7 +80,7 @@ type created[T any, R records.Record] struct {
 	record func(ctx context.Context, reader *chat.ThreadReader, view backend.View, one T) (R, error)
 }
 
-// pageOfCreated lists branches or checkpoints of a chat.
+// pageOfCreated returns a page of the branches or the checkpoints of a chat.
 func pageOfCreated[T any, R records.Record](ctx context.Context, c *call, of *chatOf, p *page, elements *created[T, R]) (*list[R], error) {
 	view := c.store.View()
 	thread, err := view.Thread(ctx, of.thread)

@@ -52,9 +52,9 @@ func TestChatsOfAToken(t *testing.T) {
 		require.Contains(t, missing, `in chat "deepagents/c"`)
 	}
 	// The whole store has both, and makes branches that each finds by their ids.
-	for _, is := range h.do("GET", "/v1/chats", nil).items() {
-		at := "/v1/threads/" + url.PathEscape("="+is["id"].(string)) + "/chat/branches"
-		h.do("POST", at, `{"id":"of `+is["user"].(string)+`","name":"n"}`).is(204)
+	for _, one := range h.do("GET", "/v1/chats", nil).items() {
+		at := "/v1/threads/" + url.PathEscape("="+one["id"].(string)) + "/chat/branches"
+		h.do("POST", at, `{"id":"of `+one["user"].(string)+`","name":"n"}`).is(204)
 		h.do("POST", at, `{"id":"b","name":"n"}`).is(409)
 	}
 	for _, who := range []string{"ada", "bob"} {

@@ -28,7 +28,7 @@ func TestDiff(t *testing.T) {
 		for next := ""; ; {
 			page := h.do("GET", c+"main/diff?with=other"+query+next, nil).is(200)
 			for _, item := range page["items"].([]any) {
-				if m, is := item.(map[string]any)["message"].(map[string]any); is {
+				if m, ok := item.(map[string]any)["message"].(map[string]any); ok {
 					all = append(all, item.(map[string]any)["side"].(string)+" "+m["text"].(string))
 				} else {
 					require.EqualValues(t, 1, item.(map[string]any)["common"])
@@ -224,8 +224,8 @@ func TestCommandsHaveRoutes(t *testing.T) {
 			group = m[2]
 		case slices.Contains([]string{"Stores and threads", "Read", "Write", "Branch"}, group) || slices.Contains([]string{"follow", "usage", "resume", "erase", "stats"}, m[2]):
 			known = append(known, m[2])
-			by, is := routesOf[m[2]]
-			require.True(t, is, "lineage %s: the table has no row for it", m[2])
+			by, ok := routesOf[m[2]]
+			require.True(t, ok, "lineage %s: the table has no row for it", m[2])
 			if strings.HasPrefix(by, "- ") {
 				continue
 			}

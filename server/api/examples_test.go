@@ -80,7 +80,7 @@ func curl(t *testing.T, files map[string]string, args []string) (r *http.Request
 		case "-d", "--data-binary":
 			i++
 			method, body = http.MethodPost, args[i]
-			if name, is := strings.CutPrefix(body, "@"); is {
+			if name, ok := strings.CutPrefix(body, "@"); ok {
 				require.Contains(t, files, name)
 				body = files[name]
 			}

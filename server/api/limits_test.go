@@ -122,14 +122,14 @@ func TestIDsOfOthers(t *testing.T) {
 		taken.do("POST", at+"checkpoints", fmt.Sprintf(`{"name":"k","id":"ck%d","message":"q"}`, i), "Caller: "+who).is(204)
 	}
 	plain := func(a *answer) string { // without times and random ids; ids that are derived from source ids are there
-		is := a.is(a.Status)
+		found := a.is(a.Status)
 		for _, key := range []string{"active", "created_at", "updated_at", "head"} {
-			delete(is, key)
+			delete(found, key)
 		}
-		if is["type"] == "thread" {
-			delete(is, "context")
+		if found["type"] == "thread" {
+			delete(found, "context")
 		}
-		return fmt.Sprint(a.Status, is)
+		return fmt.Sprint(a.Status, found)
 	}
 	for _, who := range []string{"bob", "proj"} {
 		body := func(more string) string {

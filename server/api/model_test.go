@@ -35,8 +35,8 @@ func TestModel(t *testing.T) {
 			modelStep(t, servers[rapid.IntRange(0, 1).Draw(t, "server")], model, i)
 			h := servers[i%2]
 			require.Len(t, h.do("GET", "/v1/threads", nil).items(), len(model))
-			for id, is := range model {
-				compareThread(t, h, id, is)
+			for id, one := range model {
+				compareThread(t, h, id, one)
 			}
 		}
 	})
@@ -67,9 +67,9 @@ func modelStep(t *rapid.T, h *harness, model map[string]*modelThread, i int) {
 		return
 	}
 	id := rapid.SampledFrom(ids).Draw(t, "thread")
-	is, thread := model[id], "="+id
-	branch := rapid.SampledFrom(slices.Sorted(maps.Keys(is.branches))).Draw(t, "branch")
-	texts := is.branches[branch]
+	got, thread := model[id], "="+id
+	branch := rapid.SampledFrom(slices.Sorted(maps.Keys(got.branches))).Draw(t, "branch")
+	texts := got.branches[branch]
 	of := map[string]any{"thread": thread, "context": branch}
 	path := "/v1/threads/" + url.PathEscape(thread)
 	c := path + "/contexts/" + branch
@@ -80,7 +80,7 @@ func modelStep(t *rapid.T, h *harness, model map[string]*modelThread, i int) {
 	switch kind {
 	case "append":
 		text := fmt.Sprint("text ", i)
-		is.branches[branch] = append(slices.Clone(texts), text, text+"b")
+		got.branches[branch] = append(slices.Clone(texts), text, text+"b")
 		changeModel(t, h, 201, "POST", c+"/messages", "append", map[string]any{"messages": []any{map[string]any{"text": text}, map[string]any{"text": text + "b"}}}, of, i)
 	case "late":
 		want := 412
@@ -93,53 +93,53 @@ func modelStep(t *rapid.T, h *harness, model map[string]*modelThread, i int) {
 			return
 		}
 		name := fmt.Sprint("b", i)
-		is.branches[name] = texts[:at]
+		got.branches[name] = texts[:at]
 		changeModel(t, h, 201, "POST", path+"/branches", "create_branch", map[string]any{"name": name, "from": fmt.Sprintf("%s:%d", branch, at)}, map[string]any{"thread": thread}, i)
 		// What it inherits depends on when values were set: it begins with what it has.
-		is.values[name] = make(map[string]int)
+		got.values[name] = make(map[string]int)
 		for _, v := range h.do("GET", path+"/contexts/"+name+"/values", nil).items() {
-			is.values[name][v["key"].(string)] = int(v["value"].(float64))
+			got.values[name][v["key"].(string)] = int(v["value"].(float64))
 		}
 	case "delete branch":
 		want := 204
 		if branch == "main" {
 			want = 409
 		} else {
-			for key := range is.values {
+			for key := range got.values {
 				if key != branch {
 					continue
 				}
-				delete(is.values, branch)
+				delete(got.values, branch)
 			}
-			delete(is.branches, branch)
+			delete(got.branches, branch)
 		}
 		changeModel(t, h, want, "DELETE", path+"/branches/"+branch, "delete_branch", nil, map[string]any{"thread": thread, "branch": branch}, i)
 		// A branch that was forked from it inherits nothing any more.
-		refresh(h, is, path, "")
+		refresh(h, got, path, "")
 	case "move":
 		to := "empty"
 		if at > 0 {
 			to = fmt.Sprintf(":%d", at)
 		}
-		is.branches[branch] = texts[:at]
+		got.branches[branch] = texts[:at]
 		changeModel(t, h, 200, "POST", c+"/move", "move", map[string]any{"to": to}, of, i)
 	case "value":
 		key := rapid.SampledFrom([]string{"a", "b", "c/d"}).Draw(t, "key")
-		is.values[branch][key] = i
+		got.values[branch][key] = i
 		h.do("PUT", c+"/values/"+url.PathEscape(key), fmt.Sprint(i)).is(200)
-		refresh(h, is, path, branch)
+		refresh(h, got, path, branch)
 	case "unset":
 		key, want := "a", 204
-		if _, set := is.values[branch][key]; !set {
+		if _, set := got.values[branch][key]; !set {
 			want = 404
 		}
-		delete(is.values[branch], key)
+		delete(got.values[branch], key)
 		changeModel(t, h, want, "DELETE", c+"/values/a", "delete_value", nil, map[string]any{"thread": thread, "context": branch, "key": key}, i)
-		refresh(h, is, path, branch)
+		refresh(h, got, path, branch)
 	case "copy":
 		copied := fmt.Sprintf("t/%d", i)
-		model[copied] = &modelThread{branches: maps.Clone(is.branches), values: make(map[string]map[string]int)}
-		for name, values := range is.values {
+		model[copied] = &modelThread{branches: maps.Clone(got.branches), values: make(map[string]map[string]int)}
+		for name, values := range got.values {
 			model[copied].values[name] = maps.Clone(values)
 		}
 		changeModel(t, h, 201, "POST", path+"/copy", "copy_thread", map[string]any{"id": copied}, map[string]any{"thread": thread}, i)
@@ -151,14 +151,14 @@ func modelStep(t *rapid.T, h *harness, model map[string]*modelThread, i int) {
 
 // refresh reads the values of the branches of a thread but one. What the library lets forks inherit is not the subject of the
 // model.
-func refresh(h *harness, is *modelThread, path, but string) {
-	for name := range is.branches {
+func refresh(h *harness, thread *modelThread, path, but string) {
+	for name := range thread.branches {
 		if name == but {
 			continue
 		}
-		is.values[name] = make(map[string]int)
+		thread.values[name] = make(map[string]int)
 		for _, v := range h.do("GET", path+"/contexts/"+name+"/values", nil).items() {
-			is.values[name][v["key"].(string)] = int(v["value"].(float64))
+			thread.values[name][v["key"].(string)] = int(v["value"].(float64))
 		}
 	}
 }
@@ -196,14 +196,14 @@ func changeModel(t *rapid.T, h *harness, want int, method, path, op string, body
 }
 
 // compareThread compares the branches of a thread and their values with a model, read by pages.
-func compareThread(t *rapid.T, h *harness, id string, is *modelThread) {
+func compareThread(t *rapid.T, h *harness, id string, thread *modelThread) {
 	path := "/v1/threads/" + url.PathEscape("="+id)
 	var names []string
 	for _, b := range h.do("GET", path+"/branches", nil).items() {
 		names = append(names, b["name"].(string))
 	}
-	require.Equal(t, slices.Sorted(maps.Keys(is.branches)), names)
-	for name, want := range is.branches {
+	require.Equal(t, slices.Sorted(maps.Keys(thread.branches)), names)
+	for name, want := range thread.branches {
 		var texts []string
 		for after := ""; ; {
 			page := h.do("GET", path+"/contexts/"+name+"/messages?limit=3&after="+url.QueryEscape(after), nil).is(200)
@@ -221,6 +221,6 @@ func compareThread(t *rapid.T, h *harness, id string, is *modelThread) {
 		for _, v := range h.do("GET", path+"/contexts/"+name+"/values", nil).items() {
 			values[v["key"].(string)] = int(v["value"].(float64))
 		}
-		require.Equal(t, is.values[name], values, "%s %s", id, name)
+		require.Equal(t, thread.values[name], values, "%s %s", id, name)
 	}
 }

@@ -283,7 +283,7 @@ func testScope(t *testing.T, pattern string, row request) {
 			const none = "00000000-0000-7000-8000-000000000000"
 			elsewhere := strings.NewReplacer(names.Replace("{thread}"), none, names.Replace("{context}"), none,
 				names.Replace("{content}"), strings.Repeat("0", 64), "users/ada", "users/nobody")
-			if text, is := body.(string); is {
+			if text, ok := body.(string); ok {
 				body = elsewhere.Replace(text)
 			}
 			nowhere := h.do(method, elsewhere.Replace(path), body, "Caller: "+who)
@@ -297,17 +297,17 @@ func testScope(t *testing.T, pattern string, row request) {
 
 // TestOpenAPIIsCurrent compares the document with the one in the repository.
 func TestOpenAPIIsCurrent(t *testing.T) {
-	is := New(fixtureOptions()).openAPI()
+	got := New(fixtureOptions()).openAPI()
 	file := filepath.Join("testdata", "openapi.json")
 	if os.Getenv("LINEAGE_UPDATE_GOLDEN") != "" {
-		require.NoError(t, os.WriteFile(file, is, 0o666))
+		require.NoError(t, os.WriteFile(file, got, 0o666))
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, string(want), string(is), "LINEAGE_UPDATE_GOLDEN=1 rewrites it")
+	require.Equal(t, string(want), string(got), "LINEAGE_UPDATE_GOLDEN=1 rewrites it")
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}
-	require.NoError(t, json.Unmarshal(is, &document))
+	require.NoError(t, json.Unmarshal(got, &document))
 	require.Greater(t, len(slices.Collect(maps.Keys(document.Paths))), 50)
 }

@@ -172,9 +172,9 @@ func (a *answer) is(status int) map[string]any {
 	if len(a.Body) == 0 {
 		return nil
 	}
-	var is map[string]any
-	require.NoError(a.t, json.Unmarshal(a.Body, &is), "%s", a.Body)
-	return is
+	var got map[string]any
+	require.NoError(a.t, json.Unmarshal(a.Body, &got), "%s", a.Body)
+	return got
 }
 
 // items returns the items of a list.

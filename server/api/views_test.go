@@ -20,11 +20,11 @@ func TestFilters(t *testing.T) {
 			if q.Among == nil {
 				return nil, nil
 			}
-			for is, err := range q.Among {
+			for one, err := range q.Among {
 				if err != nil {
 					return nil, err
 				}
-				found = append(found, is.Was.SourceID)
+				found = append(found, one.Was.SourceID)
 			}
 			return nil, nil
 		}

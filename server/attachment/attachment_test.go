@@ -36,7 +36,7 @@ func TestPictures(t *testing.T) {
 	}
 	small := encode(100, 100)
 	var s Sender
-	for name, is := range map[string]struct {
+	for name, one := range map[string]struct {
 		body []byte
 		want string
 	}{
@@ -50,10 +50,10 @@ func TestPictures(t *testing.T) {
 		"just right": {append(bytes.Clone(small), make([]byte, maxImage-len(small))...), "inline"},
 	} {
 		w := httptest.NewRecorder()
-		require.NoError(t, s.Send(w, httptest.NewRequest("HEAD", "/", nil), File{Body: bytes.NewReader(is.body)}))
+		require.NoError(t, s.Send(w, httptest.NewRequest("HEAD", "/", nil), File{Body: bytes.NewReader(one.body)}))
 		disposition, _, err := mime.ParseMediaType(w.Header().Get("Content-Disposition"))
 		require.NoError(t, err)
-		require.Equal(t, is.want, disposition, name)
+		require.Equal(t, one.want, disposition, name)
 		require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
 		require.Equal(t, Policy, w.Header().Get("Content-Security-Policy"))
 	}

@@ -47,7 +47,7 @@ func TestHTTP(t *testing.T) {
 		return &client{t, c}, nil
 	}
 	for _, revision := range []string{"2026-07-28", "2025-11-25"} {
-		for _, is := range []struct {
+		for _, one := range []struct {
 			caller, query, titles string
 			writes                bool
 		}{
@@ -55,20 +55,20 @@ func TestHTTP(t *testing.T) {
 			{"all", "?project=" + url.QueryEscape("/src/b"), "b", true}, {"all", "?project=%2Fsrc%2Fb&project=%2Fsrc%2Fc", "c b", true},
 			{"a and b", "?project=%2Fsrc%2Fb&project=%2Fsrc%2Fc", "b", true}, {"user", "?project=%2Fsrc%2Fa", "", false}, {"all", "?project=%2Fsrc", "", true},
 		} {
-			c, err := connect(is.caller, is.query, revision)
+			c, err := connect(one.caller, one.query, revision)
 			require.NoError(t, err)
 			var titles []string
 			for _, r := range c.ok("threads", nil).Records {
 				titles = append(titles, strings.TrimPrefix(r["title"].(string), "Title of "))
 			}
-			require.ElementsMatch(t, strings.Fields(is.titles), titles, "%v", is)
+			require.ElementsMatch(t, strings.Fields(one.titles), titles, "%v", one)
 			tools, err := c.ListTools(t.Context(), nil)
 			require.NoError(t, err)
 			names := ""
 			for _, tool := range tools.Tools {
 				names += " " + tool.Name
 			}
-			require.Equal(t, is.writes, strings.Contains(names, " append"), names)
+			require.Equal(t, one.writes, strings.Contains(names, " append"), names)
 			require.NotContains(t, names, " fork")
 		}
 	}

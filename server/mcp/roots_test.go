@@ -24,30 +24,30 @@ func TestScopeOfRoots(t *testing.T) {
 		return titles
 	}
 	withRoots := func(uris ...string) (*sdk.Client, *client) {
-		is := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+		got := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 		for _, uri := range uris {
-			is.AddRoots(&sdk.Root{URI: uri})
+			got.AddRoots(&sdk.Root{URI: uri})
 		}
 		ours, theirs := sdk.NewInMemoryTransports()
 		server, err := b.service.Server(Client{Scope: Project("/src/a")}).Connect(t.Context(), ours, nil)
 		require.NoError(t, err)
 		// Roots are of revisions before 2026-07-28.
-		c, err := is.Connect(t.Context(), theirs, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+		c, err := got.Connect(t.Context(), theirs, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 		require.NoError(t, err)
 		t.Cleanup(func() {
 			_ = c.Close()
 			_ = server.Wait()
 		})
-		return is, &client{t, c}
+		return got, &client{t, c}
 	}
 	_, none := withRoots()
 	require.Equal(t, []string{"Title of ours"}, titles(none), "the working directory")
-	is, c := withRoots("file:///src/b")
+	got, c := withRoots("file:///src/b")
 	require.Equal(t, []string{"Title of theirs"}, titles(c))
-	is.AddRoots(&sdk.Root{URI: "file:///src/a/"})
+	got.AddRoots(&sdk.Root{URI: "file:///src/a/"})
 	require.ElementsMatch(t, []string{"Title of ours", "Title of theirs"}, titles(c))
-	is.RemoveRoots("file:///src/b", "file:///src/a/")
-	is.AddRoots(&sdk.Root{URI: "https://example.org/src/a"})
+	got.RemoveRoots("file:///src/b", "file:///src/a/")
+	got.AddRoots(&sdk.Root{URI: "https://example.org/src/a"})
 	c.fails("threads", nil, "none of its roots is a folder")
 	require.Equal(t, []string{"Title of ours"}, titles(b.connect(Client{Scope: Project("/src/a")}, nil)))
 	b.connect(Client{Scope: Project("")}, nil).fails("threads", nil, ErrNoProject.Error())

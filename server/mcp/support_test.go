@@ -94,10 +94,10 @@ type client struct {
 }
 
 // connect connects a client of a kind.
-func (b *bench) connect(is Client, options *sdk.ClientOptions) *client {
+func (b *bench) connect(caller Client, options *sdk.ClientOptions) *client {
 	b.t.Helper()
 	ours, theirs := sdk.NewInMemoryTransports()
-	server, err := b.service.Server(is).Connect(b.t.Context(), ours, nil)
+	server, err := b.service.Server(caller).Connect(b.t.Context(), ours, nil)
 	require.NoError(b.t, err)
 	c, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, options).Connect(b.t.Context(), theirs, nil)
 	require.NoError(b.t, err)

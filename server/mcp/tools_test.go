@@ -263,8 +263,8 @@ func TestAnswersAreBounded(t *testing.T) {
 			require.Less(t, len(r.Text), limit+3000, tool)
 			require.Less(t, len(r.all), 4*limit+maxRecord, tool)
 			for _, record := range r.Records {
-				if is, ok := record[id].(string); ok {
-					ids = append(ids, is)
+				if got, ok := record[id].(string); ok {
+					ids = append(ids, got)
 				}
 			}
 			args = r.Next

@@ -53,13 +53,13 @@ func TestBrowserAccessible(t *testing.T) {
 	require.NoError(t, err)
 	at := "/t/" + thread.ID().String()
 	b := s.tab()
-	for _, is := range []struct {
+	for _, one := range []struct {
 		scheme string
 		width  int64
 	}{{"light", 1200}, {"dark", 360}} {
-		_, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: is.scheme}}})
+		_, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: one.scheme}}})
 		require.NoError(t, err)
-		b.Do(chromedp.EmulateViewport(is.width, 800))
+		b.Do(chromedp.EmulateViewport(one.width, 800))
 		for _, path := range []string{"/", "/?agent=nobody", at, at + "?in=" + other.ID().String(), at + "/graph", at + "/sides?a=&b=" + other.ID().String(), at + "/delete", at + "/edit?at=1", at + "/resume", "/usage", "/usage?days=365", "/search?q=words", "/search?q=after:x", "/t/none"} {
 			open(b, s.url+path)
 			until(b, `true`)
@@ -67,7 +67,7 @@ func TestBrowserAccessible(t *testing.T) {
 			run(b, script)
 			faults := browser.Get(b, chromedp.Evaluate[string](`axe.run({ resultTypes: ["violations"] }).then((r) => r.violations.map((v) => v.id + ": " + v.help + "\n" + v.nodes.slice(0, 4).map((n) => "    " + n.html.slice(0, 160) + "\n      " + n.any.concat(n.all, n.none).map((c) => c.message).join("; ")).join("\n")).join("\n"))`, chromedp.EvalAwaitPromise))
 			if faults != "" {
-				t.Errorf("%s, %s, %d pixels:\n%s", path, is.scheme, is.width, faults)
+				t.Errorf("%s, %s, %d pixels:\n%s", path, one.scheme, one.width, faults)
 			}
 		}
 	}

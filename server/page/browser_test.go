@@ -23,8 +23,8 @@ func eval[T any](b *browser.Tab, expression string) T {
 // until waits until the script has run and an expression is true, also on the page that is loaded next.
 func until(b *browser.Tab, expression string) {
 	for b.Err() == nil {
-		is, err := chromedp.Run(b, chromedp.Evaluate[bool](`document.documentElement.classList.contains("js") && !!(`+expression+`)`))
-		if err == nil && is {
+		got, err := chromedp.Run(b, chromedp.Evaluate[bool](`document.documentElement.classList.contains("js") && !!(`+expression+`)`))
+		if err == nil && got {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)

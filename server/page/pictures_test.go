@@ -102,9 +102,9 @@ func TestPictures(t *testing.T) {
 			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 			require.NoError(t, os.WriteFile(path, shot, 0o644))
 		}
-		is, err := os.ReadFile(path)
+		got, err := os.ReadFile(path)
 		require.NoError(t, err)
-		for _, picture := range [][]byte{shot, is} { // letters and times differ from one machine to another
+		for _, picture := range [][]byte{shot, got} { // letters and times differ from one machine to another
 			config, err := png.DecodeConfig(bytes.NewReader(picture))
 			require.NoError(t, err)
 			require.Equal(t, [2]int{1160, 640}, [2]int{config.Width, config.Height}, view.name)

@@ -76,7 +76,7 @@ func FuzzValues(f *testing.F) {
 		execute(t, path, fmt.Sprintf("UPDATE %s SET %s = CAST(x'%x' AS TEXT)", c.table, c.column, b))
 		db, err := os.ReadFile(path)
 		require.NoError(t, err)
-		at := slices.IndexFunc(archives.Formats(), func(is archive.Format) bool { return is.Name == c.format })
+		at := slices.IndexFunc(archives.Formats(), func(other archive.Format) bool { return other.Name == c.format })
 		readValid(t, archives.Formats()[at], db)
 	})
 }

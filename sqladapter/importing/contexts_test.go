@@ -45,13 +45,13 @@ func withBeforeContext(t *testing.T) (*lineage.Store, *beforeContext) {
 }
 
 // loadContext brings a context of the chat, which began at one message of it and points to another.
-func loadContext(ctx context.Context, store *lineage.Store, is write.Context, base, tip chat.Ref) (bool, error) {
-	return loadBelow(ctx, store, is, base, tip, nil)
+func loadContext(ctx context.Context, store *lineage.Store, c write.Context, base, tip chat.Ref) (bool, error) {
+	return loadBelow(ctx, store, c, base, tip, nil)
 }
 
 // loadBelow is loadContext with the contexts of the database from which others inherit.
-func loadBelow(ctx context.Context, store *lineage.Store, is write.Context, base, tip chat.Ref, from map[structure.ContextID]*structure.Remnant) (bool, error) {
-	l := &contextLoading{chatID: "c", context: is, base: base, tip: tip}
+func loadBelow(ctx context.Context, store *lineage.Store, c write.Context, base, tip chat.Ref, from map[structure.ContextID]*structure.Remnant) (bool, error) {
+	l := &contextLoading{chatID: "c", context: c, base: base, tip: tip}
 	l.inherited = func(_ context.Context, id structure.ContextID) (*structure.Remnant, error) {
 		if r := from[id]; r != nil {
 			return new(*r), nil
@@ -174,11 +174,11 @@ func TestContextOfChatMadeAnewMeanwhile(t *testing.T) {
 }
 
 func setOverrides(ctx context.Context, c *lineage.Context, o lineage.Overrides) error {
-	return c.Update(ctx, func(is *lineage.ContextInfo) error { is.Overrides = o; return nil })
+	return c.Update(ctx, func(info *lineage.ContextInfo) error { info.Overrides = o; return nil })
 }
 
 func setMetadata(ctx context.Context, c *lineage.Context, metadata []byte) error {
-	return c.Update(ctx, func(is *lineage.ContextInfo) error { is.Metadata = metadata; return nil })
+	return c.Update(ctx, func(info *lineage.ContextInfo) error { info.Metadata = metadata; return nil })
 }
 
 // A context that was deleted in the store comes back if its forks inherit the same from it.
@@ -234,10 +234,10 @@ func TestContextsOfADamagedDatabase(t *testing.T) {
 		ids[2]: {ID: ids[2], Parent: ids[3]},
 	}
 	for _, parent := range []structure.ContextID{ids[0], ids[2], ids[3]} {
-		is := write.Context{ID: structure.NewID[lineage.ContextID](), Parent: parent, CreatedAt: time.UnixMilli(1)}
-		_, err := loadBelow(ctx, store, is, "", "", from)
+		stored := write.Context{ID: structure.NewID[lineage.ContextID](), Parent: parent, CreatedAt: time.UnixMilli(1)}
+		_, err := loadBelow(ctx, store, stored, "", "", from)
 		require.NoError(t, err)
-		c, err := store.Context(ctx, is.ID)
+		c, err := store.Context(ctx, stored.ID)
 		require.NoError(t, err)
 		o, err := c.Effective(ctx)
 		require.NoError(t, err)

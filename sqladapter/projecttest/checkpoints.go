@@ -25,15 +25,15 @@ func (s *suite) testCheckpoints(t *testing.T) {
 	}
 	has := func(chatID, id, name string) {
 		t.Helper()
-		is, err := sqlchat.On(db).Checkpoint(bg, chatID, name)
+		got, err := sqlchat.On(db).Checkpoint(bg, chatID, name)
 		require.NoError(t, err)
-		require.Equal(t, id, is.ID)
+		require.Equal(t, id, got.ID)
 	}
 	other := func(chatID, name string) string {
-		is, err := sqlchat.On(db).Checkpoint(bg, chatID, name)
+		got, err := sqlchat.On(db).Checkpoint(bg, chatID, name)
 		require.NoError(t, err)
-		require.NotEqual(t, "k", is.ID)
-		return is.ID
+		require.NotEqual(t, "k", got.ID)
+		return got.ID
 	}
 	set("a", "k", "first")
 	s.project(t, store, db)

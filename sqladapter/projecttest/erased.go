@@ -89,14 +89,14 @@ func (s *suite) testErasedPieces(t *testing.T) {
 
 	other := newStore(t)
 	s.doImport(t, db, other)
-	is, err := chat.On(other).Message(bg, "c", "m")
+	got, err := chat.On(other).Message(bg, "c", "m")
 	require.NoError(t, err)
-	require.JSONEq(t, string(m.Data), string(is.Data))
+	require.JSONEq(t, string(m.Data), string(got.Data))
 	_, _, err = other.Put(bg, strings.NewReader("quagga one"), lineage.BlockOptions{Type: content.TypeText})
 	require.NoError(t, err)
-	is, err = chat.On(other).Message(bg, "c", "m")
+	got, err = chat.On(other).Message(bg, "c", "m")
 	require.NoError(t, err)
-	require.Contains(t, string(is.Data), "quagga one", "the message knows what it is made of")
+	require.Contains(t, string(got.Data), "quagga one", "the message knows what it is made of")
 }
 
 // testImportDamaged imports messages whose other rows were changed: the data column wins.

@@ -351,8 +351,8 @@ func (s *suite) testImportChangedRandom(t *testing.T) {
 			}
 			s.doImport(r, db, store)
 			rows, heads := c.visible()
-			for id, is := range rows {
-				had[id] = is
+			for id, one := range rows {
+				had[id] = one
 			}
 			all := &changer{rows: had}
 			for key, head := range heads {

@@ -91,9 +91,9 @@ func told(t require.TestingT, store *lineage.Store, messages bool) []string {
 			thread, err = store.Thread(bg, id)
 		}
 		require.NoError(t, err)
-		is, err := thread.Info(bg)
+		got, err := thread.Info(bg)
 		require.NoError(t, err)
-		lines[fmt.Sprintf("%s: %q of %q, %s, from %d", info.ID, is.Title, is.UserID, is.Metadata, is.CreatedAt.UnixMilli())] = true
+		lines[fmt.Sprintf("%s: %q of %q, %s, from %d", info.ID, got.Title, got.UserID, got.Metadata, got.CreatedAt.UnixMilli())] = true
 		g, err := chats.Graph(bg, info.ID)
 		require.NoError(t, err)
 		for _, n := range g.Nodes {

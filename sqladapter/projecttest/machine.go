@@ -141,8 +141,8 @@ func (m *machine) load(t *rapid.T) error {
 	if err != nil || at == "" {
 		return err
 	}
-	is, err := m.chats.Chat(bg, id)
-	if err != nil || is == nil {
+	got, err := m.chats.Chat(bg, id)
+	if err != nil || got == nil {
 		return err
 	}
 	was, err := m.chats.Message(bg, id, string(at))
@@ -151,7 +151,7 @@ func (m *machine) load(t *rapid.T) error {
 	}
 	changed, next := m.message(t, id), m.message(t, id)
 	was.Data, next.ParentID = changed.Data, at
-	l := chat.Loading{Chat: *is, Messages: func(yield func(chat.Message, error) bool) { _ = yield(*was, nil) && yield(next, nil) }}
+	l := chat.Loading{Chat: *got, Messages: func(yield func(chat.Message, error) bool) { _ = yield(*was, nil) && yield(next, nil) }}
 	l.Chat.UpdatedAt += int64(rapid.IntRange(-1, 1).Draw(t, "later"))
 	_, err = chat.Load(bg, m.store, l)
 	return err

@@ -122,12 +122,12 @@ func (m *machine) unnamedItem(t *rapid.T) lineage.Item {
 		if len(all) == 0 {
 			break
 		}
-		is := rapid.SampledFrom(all).Draw(t, "message")
-		said := lineage.Item{Role: cmp.Or(is.Role, "user"), Body: []byte(is.Bytes), Type: is.Type}
+		message := rapid.SampledFrom(all).Draw(t, "message")
+		said := lineage.Item{Role: cmp.Or(message.Role, "user"), Body: []byte(message.Bytes), Type: message.Type}
 		if rapid.IntRange(0, 4).Draw(t, "named") == 0 {
 			said.Name = "Ann"
 		}
-		if pieces, ok := form.Split(said.Body, said.Role); ok && is.Type == content.TypeJSON {
+		if pieces, ok := form.Split(said.Body, said.Role); ok && message.Type == content.TypeJSON {
 			for _, p := range pieces.Pieces {
 				m.note(p.Body)
 			}
@@ -382,8 +382,8 @@ func (m *machine) override(t *rapid.T) error {
 		return err
 	}
 	model := m.text(t)
-	return c.Update(bg, func(is *lineage.ContextInfo) error {
-		is.Overrides = lineage.Overrides{Model: &model}
+	return c.Update(bg, func(info *lineage.ContextInfo) error {
+		info.Overrides = lineage.Overrides{Model: &model}
 		return nil
 	})
 }

@@ -67,10 +67,10 @@ func (s *suite) testRandomSharedIDs(t *testing.T) {
 				s.project(r, store, db)
 				for info, err := range m.chats.ListChats(bg, chat.ListOptions{}) {
 					require.NoError(r, err)
-					is, err := sqlchat.On(db).Graph(bg, info.ID)
+					got, err := sqlchat.On(db).Graph(bg, info.ID)
 					require.NoError(r, err)
-					require.Len(r, is.Nodes, info.MessageCount)
-					for _, n := range is.Nodes {
+					require.Len(r, got.Nodes, info.MessageCount)
+					for _, n := range got.Nodes {
 						if !strings.Contains(n.ID, "/") {
 							continue
 						}

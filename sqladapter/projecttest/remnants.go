@@ -131,15 +131,15 @@ func requireSameValues(t require.TestingT, store, imported *lineage.Store, conte
 // belowAlone reports whether a context descends from one outside of threads, which an import does not bring.
 func belowAlone(t require.TestingT, store *lineage.Store, c *lineage.Context) bool {
 	for {
-		is, err := c.Info(bg)
+		got, err := c.Info(bg)
 		if errors.Is(err, lineage.ErrNotFound) {
 			return false
 		}
 		require.NoError(t, err)
-		if is.Thread.IsZero() || is.Parent.IsZero() {
-			return is.Thread.IsZero()
+		if got.Thread.IsZero() || got.Parent.IsZero() {
+			return got.Thread.IsZero()
 		}
-		c, err = store.Context(bg, is.Parent)
+		c, err = store.Context(bg, got.Parent)
 		if errors.Is(err, lineage.ErrNotFound) {
 			return false
 		}
@@ -272,13 +272,13 @@ func (s *suite) testRemnantsAgain(t *testing.T) {
 	require.NoError(t, below.Delete(bg))
 	k := branch(main, "k", "five")
 	below = fork(k)
-	require.NoError(t, k.Update(bg, func(is *lineage.ContextInfo) error {
-		is.Overrides = lineage.Overrides{JSON: []byte(`{"t":1}`)}
+	require.NoError(t, k.Update(bg, func(info *lineage.ContextInfo) error {
+		info.Overrides = lineage.Overrides{JSON: []byte(`{"t":1}`)}
 		return nil
 	}))
 	remnants(0)
 	model := "six"
-	require.NoError(t, k.Update(bg, func(is *lineage.ContextInfo) error { is.Overrides = lineage.Overrides{Model: &model}; return nil }))
+	require.NoError(t, k.Update(bg, func(info *lineage.ContextInfo) error { info.Overrides = lineage.Overrides{Model: &model}; return nil }))
 	drop("k")
 	remnants(1)
 	require.NoError(t, below.Delete(bg))

@@ -111,11 +111,11 @@ func requireSummaries(t require.TestingT, store *lineage.Store, db *sqladapter.D
 		branches, err := want.ListBranches(bg, info.ID)
 		require.NoError(t, err)
 		for _, b := range branches {
-			is, err := want.Summaries(bg, info.ID, b.ID)
+			now, err := want.Summaries(bg, info.ID, b.ID)
 			require.NoError(t, err)
 			found, err := got.Summaries(bg, info.ID, b.ID)
 			require.NoError(t, err)
-			require.Equal(t, is, found, "branch %q of %s", b.Name, info.ID)
+			require.Equal(t, now, found, "branch %q of %s", b.Name, info.ID)
 		}
 	}
 }

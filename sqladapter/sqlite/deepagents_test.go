@@ -84,11 +84,11 @@ func same(t *testing.T, theirs, ours dump) {
 // seconds.
 func (d dump) settled() dump {
 	if d.Chat != nil {
-		is := *d.Chat
+		now := *d.Chat
 		for _, n := range d.Graph.Nodes {
-			is.UpdatedAt = max(is.UpdatedAt, n.CreatedAt)
+			now.UpdatedAt = max(now.UpdatedAt, n.CreatedAt)
 		}
-		d.Chat = &is
+		d.Chat = &now
 	}
 	branches, checkpoints := map[string]int64{}, map[string]int64{}
 	for _, b := range d.Branches {

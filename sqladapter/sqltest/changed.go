@@ -61,9 +61,9 @@ func testOriginsOfDeleted(t *testing.T, c Config) {
 	require.NoError(t, p.Exec(background, `DELETE FROM messages WHERE id = 'm'`))
 	m.Origin = chat.Origin{}
 	require.NoError(t, s.AddMessage(background, m))
-	is, err := s.Message(background, "c", "m")
+	got, err := s.Message(background, "c", "m")
 	require.NoError(t, err)
-	require.Zero(t, is.Origin)
+	require.Zero(t, got.Origin)
 }
 
 // chains maps messages to their parents.
@@ -115,14 +115,14 @@ func testChains(t *testing.T, c Config) {
 		require.NoError(r, err)
 		b, err := s.ActiveBranch(background, chatID)
 		require.NoError(r, err)
-		is := chains{}
+		got := chains{}
 		insert := func(id, parent string) string {
-			is[id] = parent
+			got[id] = parent
 			return fmt.Sprintf(`INSERT INTO messages (id, "chatId", "parentId", name, type, data, "createdAt") VALUES ('%s', '%s', %s, 'user', 'message', '"x"', 1);`,
 				id, chatID, quotedOr(parent))
 		}
 		for i := range rapid.IntRange(1, 12).Draw(r, "changes") {
-			ids := append(slices.Sorted(maps.Keys(is)), "")
+			ids := append(slices.Sorted(maps.Keys(got)), "")
 			id := rapid.SampledFrom(ids).Draw(r, "message")
 			other := rapid.SampledFrom(ids).Draw(r, "other message")
 			fresh := fmt.Sprint(chatID, ".", i)
@@ -130,23 +130,23 @@ func testChains(t *testing.T, c Config) {
 			switch what := rapid.SampledFrom([]string{"ours", "insert", "insert", "move", "move", "delete", "again", "rename"}).Draw(r, "change"); {
 			case what == "ours":
 				require.NoError(r, s.AddMessage(background, text(chatID, fresh, chat.Ref(id), "ours")))
-				is[fresh] = id
+				got[fresh] = id
 			case what == "insert":
 				script = insert(fresh, id)
 			case id == "":
-			case what == "move" && !is.follows(other, id):
-				is[id] = other
+			case what == "move" && !got.follows(other, id):
+				got[id] = other
 				script = fmt.Sprintf(`UPDATE messages SET "parentId" = %s WHERE id = '%s';`, quotedOr(other), id)
-			case !is.isLeaf(id):
+			case !got.isLeaf(id):
 			case what == "delete" || what == "again":
 				script = fmt.Sprintf(`DELETE FROM messages_fts WHERE "messageId" = '%[1]s'; DELETE FROM messages WHERE id = '%[1]s';`, id)
-				delete(is, id)
+				delete(got, id)
 				if what == "again" && other != id {
 					script += insert(id, other)
 				}
 			case what == "rename":
-				is[fresh] = is[id]
-				delete(is, id)
+				got[fresh] = got[id]
+				delete(got, id)
 				script = fmt.Sprintf(`DELETE FROM messages_fts WHERE "messageId" = '%[1]s'; UPDATE messages SET id = '%[2]s' WHERE id = '%[1]s';`, id, fresh)
 			}
 			if script != "" {
@@ -156,11 +156,11 @@ func testChains(t *testing.T, c Config) {
 				_, err := s.SearchMessages(background, chatID, "ours", chat.SearchOptions{})
 				require.NoError(r, err)
 			}
-			for _, id := range slices.Sorted(maps.Keys(is)) {
+			for _, id := range slices.Sorted(maps.Keys(got)) {
 				require.NoError(r, s.UpdateBranchHead(background, chatID, b.ID, chat.Ref(id)))
 				infos, err := s.ListBranches(background, chatID)
 				require.NoError(r, err)
-				require.Equal(r, is.length(id), infos[0].MessageCount, "%s after %s", id, strings.TrimSpace(script))
+				require.Equal(r, got.length(id), infos[0].MessageCount, "%s after %s", id, strings.TrimSpace(script))
 			}
 			require.NoError(r, s.UpdateBranchHead(background, chatID, b.ID, ""))
 		}

@@ -65,14 +65,14 @@ func decoded(t rapid.TB, b []byte) (*Set, [16]byte, error) {
 }
 
 // requireEqualSets compares live sets; the order in their hash tables may differ.
-func requireEqualSets(t rapid.TB, want, is *Set) {
+func requireEqualSets(t rapid.TB, want, got *Set) {
 	t.Helper()
-	want, is = new(*want), new(*is)
-	for _, s := range [][2]*hashSet{{&want.contents, &is.contents}, {&want.values, &is.values}} {
+	want, got = new(*want), new(*got)
+	for _, s := range [][2]*hashSet{{&want.contents, &got.contents}, {&want.values, &got.values}} {
 		require.Equal(t, slices.Sorted(s[0].all()), slices.Sorted(s[1].all()))
 	}
-	want.contents, want.values, is.contents, is.values = hashSet{}, hashSet{}, hashSet{}, hashSet{}
-	require.Equal(t, want, is)
+	want.contents, want.values, got.contents, got.values = hashSet{}, hashSet{}, hashSet{}, hashSet{}
+	require.Equal(t, want, got)
 }
 
 func ids[K comparable](t *rapid.T, label string, derive func(string) K) map[K]struct{} {
@@ -131,10 +131,10 @@ func drawSet(t *rapid.T) *Set {
 func TestReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawSet(t)
-		is, store, err := decoded(t, encoded(t, l))
+		got, store, err := decoded(t, encoded(t, l))
 		require.NoError(t, err)
 		require.Equal(t, [16]byte{1}, store)
-		requireEqualSets(t, l, is)
+		requireEqualSets(t, l, got)
 	})
 }
 
@@ -148,12 +148,12 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for range 2 {
-			is, _, err := decoded(t, b)
+			got, _, err := decoded(t, b)
 			switch {
 			case err == nil:
-				again, _, err := decoded(t, encoded(t, is))
+				again, _, err := decoded(t, encoded(t, got))
 				require.NoError(t, err)
-				requireEqualSets(t, is, again)
+				requireEqualSets(t, got, again)
 			default:
 				require.True(t, errors.Is(err, backend.ErrCorrupt) || errors.Is(err, backend.ErrNewerFormat), "%v", err)
 			}
@@ -201,7 +201,7 @@ func TestLargeSetReadsBack(t *testing.T) {
 	for range 300_000 {
 		l.contents.add(random.Uint64())
 	}
-	is, _, err := decoded(t, encoded(t, l))
+	got, _, err := decoded(t, encoded(t, l))
 	require.NoError(t, err)
-	requireEqualSets(t, l, is)
+	requireEqualSets(t, l, got)
 }

@@ -13,14 +13,14 @@ import (
 func TestRecent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := Table[int, string]{Place: func(k int) uint64 { return uint64(k) * 5 }}
-		is := map[int]string{}
+		found := map[int]string{}
 		keys := rapid.IntRange(0, 600)
 		t.Repeat(map[string]func(*rapid.T){
 			"set": func(t *rapid.T) {
 				for range rapid.IntRange(1, 100).Draw(t, "times") {
 					k, v := keys.Draw(t, "key"), rapid.StringN(1, 3, 3).Draw(t, "value")
 					r.Set(k, v)
-					is[k] = v
+					found[k] = v
 					got, ok := r.Get(k)
 					require.True(t, ok)
 					require.Equal(t, v, got)
@@ -29,7 +29,7 @@ func TestRecent(t *testing.T) {
 			"forget": func(t *rapid.T) {
 				k := keys.Draw(t, "key")
 				r.Forget(k)
-				delete(is, k)
+				delete(found, k)
 			},
 			"keep": func(t *rapid.T) {
 				k := keys.Draw(t, "key")
@@ -41,13 +41,13 @@ func TestRecent(t *testing.T) {
 			"clear": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "seldom") == 0 {
 					r.Clear()
-					clear(is)
+					clear(found)
 				}
 			},
 			"": func(t *rapid.T) {
 				for k := range 601 {
 					if v, ok := r.Get(k); ok {
-						require.Equal(t, is[k], v)
+						require.Equal(t, found[k], v)
 					}
 				}
 			},

@@ -21,9 +21,9 @@ func TestHeadsDoNotMove(t *testing.T) {
 		b := r.EncodeHead(h)
 		r.Head = int64(len(b))
 		r.LayOut()
-		is, ok := DecodeHead(b, r.Offset, h)
+		got, ok := DecodeHead(b, r.Offset, h)
 		require.True(t, ok)
-		require.Equal(t, r, is)
+		require.Equal(t, r, got)
 		_, ok = DecodeHead(b, r.Offset+rapid.Int64Range(1, 1<<30).Draw(t, "moved"), h)
 		require.False(t, ok)
 		other := h

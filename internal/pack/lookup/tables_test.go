@@ -26,9 +26,9 @@ func TestRunsWithTheSameFingerprint(t *testing.T) {
 	d, err := ReadDirectory(index[:len(index)-4], 0, int64(len(tables)))
 	require.NoError(t, err)
 	for number, id := range ids {
-		is, shares := d.IDOf(uint32(number))
+		got, shares := d.IDOf(uint32(number))
 		require.True(t, shares)
-		require.Equal(t, id, is)
+		require.Equal(t, id, got)
 	}
 	_, shares := d.IDOf(2)
 	require.False(t, shares)

@@ -85,10 +85,10 @@ func modelSet(v any, path []any, value any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		key := path[0].(string)
-		if is := modelSet(v[key], path[1:], value); is == nil {
+		if got := modelSet(v[key], path[1:], value); got == nil {
 			delete(v, key)
 		} else {
-			v[key] = is
+			v[key] = got
 		}
 		return v
 	case []any:

@@ -30,13 +30,13 @@ var lists = map[export.Format]struct {
 
 // requireAccepted checks that the API of each format accepts every line of an export.
 func requireAccepted(t require.TestingT, s *lineage.Store, written func(export.Format) string) {
-	for format, is := range lists {
+	for format, one := range lists {
 		for line := range strings.Lines(written(format)) {
 			var fields map[string]json.RawMessage
 			require.NoError(t, json.Unmarshal([]byte(line), &fields), line)
 			var items []json.RawMessage
-			require.NoError(t, json.Unmarshal(fields[is.member], &items), line)
-			require.NoError(t, messagetest.Check(is.dialect, items), "%s: %s", format, line)
+			require.NoError(t, json.Unmarshal(fields[one.member], &items), line)
+			require.NoError(t, messagetest.Check(one.dialect, items), "%s: %s", format, line)
 		}
 	}
 }

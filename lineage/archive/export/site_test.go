@@ -54,9 +54,9 @@ func siteStore(t *testing.T) (*lineage.Store, []*lineage.Thread) {
 func TestWriteSite(t *testing.T) {
 	s, threads := siteStore(t)
 	dir := filepath.Join(t.TempDir(), "new", "site")
-	is, err := export.WriteSite(t.Context(), s, dir, export.Options{})
+	got, err := export.WriteSite(t.Context(), s, dir, export.Options{})
 	require.NoError(t, err)
-	require.Equal(t, 3, is.Conversations)
+	require.Equal(t, 3, got.Conversations)
 	files := make(map[string]string)
 	size := int64(0)
 	require.NoError(t, os.CopyFS(filepath.Join(t.TempDir(), "copy"), os.DirFS(dir)))
@@ -70,7 +70,7 @@ func TestWriteSite(t *testing.T) {
 		size += int64(len(body))
 		return err
 	}))
-	require.Equal(t, is.Bytes, size)
+	require.Equal(t, got.Bytes, size)
 	require.Len(t, files, 4)
 	links := regexp.MustCompile(`(?:href|src)="([^"]*)"`)
 	for name, body := range files {
@@ -107,9 +107,9 @@ func TestWriteSite(t *testing.T) {
 	_, err = export.WriteSite(t.Context(), s, filepath.Join(t.TempDir(), "x"), export.Options{Scope: export.Scope{Context: main}})
 	require.ErrorIs(t, err, lineage.ErrInvalid)
 	require.NoError(t, threads[0].Delete(t.Context()))
-	is, err = export.WriteSite(t.Context(), s, filepath.Join(t.TempDir(), "x"), export.Options{Scope: export.Scope{Threads: threads}})
+	got, err = export.WriteSite(t.Context(), s, filepath.Join(t.TempDir(), "x"), export.Options{Scope: export.Scope{Threads: threads}})
 	require.NoError(t, err)
-	require.Equal(t, 2, is.Conversations)
+	require.Equal(t, 2, got.Conversations)
 	empty := lineagetest.New(t, lineage.Options{})
 	last := filepath.Join(t.TempDir(), "empty")
 	_, err = export.WriteSite(t.Context(), empty, last, export.Options{})

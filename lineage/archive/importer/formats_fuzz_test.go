@@ -39,7 +39,7 @@ func fuzzServiceFormat(f *testing.F, name string, files ...string) {
 		files = []string{"0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001.jsonl"}
 	}
 	all := formats.All()
-	format := all[slices.IndexFunc(all, func(is archive.Format) bool { return is.Name == name })]
+	format := all[slices.IndexFunc(all, func(other archive.Format) bool { return other.Name == name })]
 
 	for _, seed := range formatSeeds {
 		f.Add([]byte(seed))
@@ -126,7 +126,7 @@ func FuzzCline(f *testing.F) {
 // The sessions of OpenCode are read with files beside them: any content of those is read or refused.
 func FuzzOpenCodeFiles(f *testing.F) {
 	all := formats.All()
-	format := all[slices.IndexFunc(all, func(is archive.Format) bool { return is.Name == "opencode-files" })]
+	format := all[slices.IndexFunc(all, func(other archive.Format) bool { return other.Name == "opencode-files" })]
 	f.Add([]byte(`{"id":"ses_1","projectID":"p","time":{"created":1},"title":"t"}`), []byte(`{"id":"msg_1","sessionID":"ses_1","role":"user","time":{"created":1}}`), []byte(`{"id":"prt_1","messageID":"msg_1","type":"text","text":"x"}`))
 	f.Add([]byte(`{"id":"../x","projectID":"..","time":3,"parentID":"ses_1"}`), []byte(`[]`), []byte(`{"type":"tool","state":{"metadata":{"sessionId":"ses_1"}}}`))
 	f.Fuzz(func(t *testing.T, session, said, part []byte) {

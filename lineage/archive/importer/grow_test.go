@@ -136,7 +136,7 @@ func heads(t require.TestingT, s *lineage.Store) []string {
 		own := make(map[string]structure.Digest)
 		for c, err := range thread.Contexts(ctx) {
 			require.NoError(t, err)
-			is, err := c.Info(ctx)
+			got, err := c.Info(ctx)
 			require.NoError(t, err)
 			digest, err := c.Digest(ctx)
 			require.NoError(t, err)
@@ -147,7 +147,7 @@ func heads(t require.TestingT, s *lineage.Store) []string {
 				require.NoError(t, err)
 				inner[at] = inner[at] || at != digest
 			}
-			own[fmt.Sprintf("%s %s %d %.8s active=%v", info.SourceID, is.Metadata, len(entries), digest, c.ID() == info.Active)] = digest
+			own[fmt.Sprintf("%s %s %d %.8s active=%v", info.SourceID, got.Metadata, len(entries), digest, c.ID() == info.Active)] = digest
 		}
 		for about, digest := range own {
 			if !inner[digest] || strings.HasSuffix(about, "active=true") {

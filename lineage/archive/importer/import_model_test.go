@@ -326,15 +326,15 @@ func TestPartsAreTheWhole(t *testing.T) {
 		var cut, rest []*archive.Conversation
 		for _, c := range all {
 			first, size := rapid.IntRange(0, len(c.Nodes)).Draw(t, "first"), rapid.IntRange(1, 4).Draw(t, "part of the rest")
-			is := *c
-			is.Nodes, is.Rest = c.Nodes[:first], func(yield func([]archive.Node) bool) {
+			now := *c
+			now.Nodes, now.Rest = c.Nodes[:first], func(yield func([]archive.Node) bool) {
 				for some := range slices.Chunk(c.Nodes[first:], size) {
 					if !yield(slices.Clone(some)) {
 						return
 					}
 				}
 			}
-			rest = append(rest, &is)
+			rest = append(rest, &now)
 		}
 		for _, c := range all {
 			for i := 0; i < len(c.Nodes); {

@@ -155,17 +155,17 @@ func TestLargeConversations(t *testing.T) {
 			require.GreaterOrEqual(t, len(whole), large)
 			at := 0
 			for i := range alone {
-				is := &alone[i]
-				k := slices.IndexFunc(whole[at:], func(n archive.Node) bool { return string(n.Body) == string(is.Body) && n.Name == is.Name })
-				require.GreaterOrEqual(t, k, 0, "%s", is.Body)
+				got := &alone[i]
+				k := slices.IndexFunc(whole[at:], func(n archive.Node) bool { return string(n.Body) == string(got.Body) && n.Name == got.Name })
+				require.GreaterOrEqual(t, k, 0, "%s", got.Body)
 				at += k
 				n := whole[at]
 				require.Greater(t, at, archive.PartNodes, "it was made again")
-				n.At, is.At = archive.Position{}, archive.Position{}
+				n.At, got.At = archive.Position{}, archive.Position{}
 				if f.unlinked || i == 0 {
-					n.Parent, is.Parent, n.Root, is.Root = "", "", false, false
+					n.Parent, got.Parent, n.Root, got.Root = "", "", false, false
 				}
-				require.Equal(t, *is, n)
+				require.Equal(t, *got, n)
 			}
 
 			s := storeIn(t)

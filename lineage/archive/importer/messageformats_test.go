@@ -217,8 +217,8 @@ func historiesOf(conversations []*archive.Conversation) []string {
 				byID[n.ID] = i
 			}
 		}
-		for i, is := range leaf {
-			if is {
+		for i, one := range leaf {
+			if one {
 				out = append(out, paths[i])
 			}
 		}

@@ -230,7 +230,7 @@ func TestOddMessagesAreKept(t *testing.T) {
 							require.NoError(t, err)
 							body, err := s.Original(t.Context(), e)
 							require.NoError(t, err)
-							if text, is := want[string(body)]; is {
+							if text, ok := want[string(body)]; ok {
 								found[string(body)] = true
 								requireSays(t, text, e, body)
 							}

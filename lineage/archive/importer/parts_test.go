@@ -185,26 +185,26 @@ func TestNodesOfLargeConversations(t *testing.T) {
 						continue
 					}
 					i := numberOf(t, n)
-					is, left := alone[i]
+					got, left := alone[i]
 					require.True(t, left, "message %d is there twice", i)
 					delete(alone, i)
-					is.ID = a.ids[i]
+					got.ID = a.ids[i]
 					above := -1
 					switch {
 					case f.unlinked:
-						is.At.Inside = n.At.Inside[:strings.LastIndex(n.At.Inside, " ")+1] + strconv.Itoa(i+1)
+						got.At.Inside = n.At.Inside[:strings.LastIndex(n.At.Inside, " ")+1] + strconv.Itoa(i+1)
 					case circular[i] && n.Root:
 						roots++
-						is.Parent, is.Root = "", true
+						got.Parent, got.Root = "", true
 					case parents[i] < 0:
-						is.Parent, is.Root = "", true
+						got.Parent, got.Root = "", true
 					default:
-						is.Parent, is.Root = a.parents[i], false
+						got.Parent, got.Root = a.parents[i], false
 						var before bool
-						above, before = place[is.Parent]
+						above, before = place[got.Parent]
 						require.True(t, before, "message %d comes before its parent", i)
 					}
-					require.Equal(t, is, *n)
+					require.Equal(t, got, *n)
 					if depth = append(depth, 0); above >= 0 {
 						depth[at] = depth[above] + 1
 					}

@@ -15,7 +15,7 @@ import (
 func testCollect(t *testing.T, c Config) {
 	c.Reopen = false // the steps do, now and then
 	probe := newStore(t, c)
-	if _, is := probe.Engine.(backend.Collector); !is {
+	if _, ok := probe.Engine.(backend.Collector); !ok {
 		t.Skip("the engine does not collect")
 	}
 	rapid.Check(t, func(rt *rapid.T) {

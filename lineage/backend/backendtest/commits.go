@@ -396,9 +396,9 @@ func testExpectedContexts(t *testing.T, c Config) {
 		return backend.Options{Contexts: []backend.ExpectContext{{ID: id[structure.ContextID](name), Was: was}}}
 	}
 	now := func() *structure.Context {
-		is, err := s.Context(background, id[structure.ContextID]("c"))
+		got, err := s.Context(background, id[structure.ContextID]("c"))
 		require.NoError(t, err)
-		return &is.Context
+		return &got.Context
 	}
 	was := now()
 	s.applyCommit(s.commit(move("c", at("r", 1))), expect("c", was))

@@ -18,8 +18,8 @@ type Expiring struct {
 
 // StoreID implements backend.Identified.
 func (e *Expiring) StoreID() [16]byte {
-	if is, ok := e.Engine.(backend.Identified); ok {
-		return is.StoreID()
+	if got, ok := e.Engine.(backend.Identified); ok {
+		return got.StoreID()
 	}
 	return [16]byte{}
 }

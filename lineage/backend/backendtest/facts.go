@@ -116,13 +116,13 @@ func (f Facts) Wrong(want Facts, damaged bool) (wrong []string) {
 	questions := maps.Clone(want)
 	maps.Copy(questions, f)
 	for _, question := range slices.Sorted(maps.Keys(questions)) {
-		is, asked := f[question]
-		_, failed := is.(failure)
-		if should, known := want[question]; asked && known && equalFacts(is, should) || damaged && (failed || !asked) {
+		got, asked := f[question]
+		_, failed := got.(failure)
+		if should, known := want[question]; asked && known && equalFacts(got, should) || damaged && (failed || !asked) {
 			continue
 		}
-		is, should := explain(is, want[question])
-		if wrong = append(wrong, fmt.Sprintf("%s: is %.500s, should be %.500s", question, is, should)); len(wrong) == 5 {
+		got, should := explain(got, want[question])
+		if wrong = append(wrong, fmt.Sprintf("%s: is %.500s, should be %.500s", question, got, should)); len(wrong) == 5 {
 			break
 		}
 	}
@@ -328,11 +328,11 @@ func path(t tester, r backend.Reader, tip structure.SpanRef, w structure.Window)
 	steps := []step{}
 	for s, err := range r.Path(background, tip, w, backend.PathOptions{Bodies: true}) {
 		if err != nil {
-			is := answer(t, 0, err)
-			if is != nil {
+			got := answer(t, 0, err)
+			if got != nil {
 				require.Empty(t, steps, "%v", err)
 			}
-			return is
+			return got
 		}
 		require.Len(t, s.Blocks, len(s.Span.Usages))
 		one := step{Position: s.Position, Commit: s.Commit, Span: *s.Span}

@@ -201,9 +201,9 @@ func passes(q backend.ThreadQuery, l listed) bool {
 	has := topLevel(l.Thread.Metadata)
 	for _, wanted := range q.Metadata {
 		if !slices.ContainsFunc(has[wanted.Key], func(value json.RawMessage) bool {
-			var is, want any
+			var got, want any
 			return string(value) == string(wanted.Value) ||
-				json.Unmarshal(value, &is) == nil && json.Unmarshal(wanted.Value, &want) == nil && is == want
+				json.Unmarshal(value, &got) == nil && json.Unmarshal(wanted.Value, &want) == nil && got == want
 		}) {
 			return false
 		}

@@ -157,20 +157,20 @@ func (m *Model) apply(c *structure.Commit, o backend.Options) (outcome, error) {
 		}
 	}
 	for _, expect := range o.Threads {
-		is, ok := m.threads[expect.ID]
+		got, ok := m.threads[expect.ID]
 		switch {
 		case ok && expect.Was == nil:
 			return out, backend.ErrExists
-		case expect.Was != nil && (!ok || !equalFacts(is, *expect.Was)):
+		case expect.Was != nil && (!ok || !equalFacts(got, *expect.Was)):
 			return out, backend.ErrConflict
 		}
 	}
 	for _, expect := range o.Contexts {
-		is, ok := m.views[expect.ID]
+		got, ok := m.views[expect.ID]
 		switch {
 		case ok && expect.Was == nil:
 			return out, backend.ErrExists
-		case expect.Was != nil && (!ok || !equalFacts(is.Context, *expect.Was)):
+		case expect.Was != nil && (!ok || !equalFacts(got.Context, *expect.Was)):
 			return out, backend.ErrConflict
 		}
 	}

@@ -15,14 +15,14 @@ import (
 // expectedNames checks the expected branches and checkpoints of a commit.
 func (m *Model) expectedNames(o backend.Options) error {
 	for _, expect := range o.Branches {
-		is, ok := m.branches[named{expect.Thread, expect.Name}]
-		if err := expected(is, ok, expect.Was); err != nil {
+		got, ok := m.branches[named{expect.Thread, expect.Name}]
+		if err := expected(got, ok, expect.Was); err != nil {
 			return err
 		}
 	}
 	for _, expect := range o.Checkpoints {
-		is, ok := m.checkpoints[named{expect.Thread, expect.Name}]
-		if err := expected(is, ok, expect.Was); err != nil {
+		got, ok := m.checkpoints[named{expect.Thread, expect.Name}]
+		if err := expected(got, ok, expect.Was); err != nil {
 			return err
 		}
 	}
@@ -69,11 +69,11 @@ func sortFound(all []backend.Found) {
 func (m *Model) expectedSources(o backend.Options) error {
 	for _, expect := range o.Sources {
 		found := m.find(expect.SourceID, expect.Thread)
-		for _, is := range found {
+		for _, one := range found {
 			if len(expect.Spans) == 0 {
 				return backend.ErrExists
 			}
-			if !slices.Contains(expect.Spans, is.Span) {
+			if !slices.Contains(expect.Spans, one.Span) {
 				return backend.ErrConflict
 			}
 		}
@@ -97,13 +97,13 @@ func (m *Model) runsOf(thread structure.ThreadID) []structure.RunInfo {
 }
 
 // expected compares a value with the expected one; nil means that none may exist.
-func expected[T any](is T, there bool, was *T) error {
+func expected[T any](now T, there bool, was *T) error {
 	switch {
 	case there && was == nil:
 		return backend.ErrExists
 	case was != nil && !there:
 		return backend.ErrNotFound
-	case was != nil && !equalFacts(is, *was):
+	case was != nil && !equalFacts(now, *was):
 		return backend.ErrConflict
 	}
 	return nil
@@ -113,7 +113,7 @@ func expected[T any](is T, there bool, was *T) error {
 func (m *Model) sourceFacts(f Facts, seen *Census) {
 	for _, source := range seen.sources.list() {
 		for _, thread := range append([]structure.ThreadID{{}}, several(seen.threads.list())...) {
-			of := func(is structure.ThreadID) bool { return thread.IsZero() || is == thread }
+			of := func(id structure.ThreadID) bool { return thread.IsZero() || id == thread }
 			f[fmt.Sprintf("branches from %.20q in %v", source, thread)] = chosen(m.branches,
 				func(b structure.Branch) bool { return b.SourceID == source && of(b.Thread) },
 				func(a, b structure.Branch) int { return a.Thread.Compare(b.Thread) })
@@ -167,12 +167,12 @@ func found(t tester, r backend.Reader, source string, thread structure.ThreadID)
 		require.Equal(t, all[0], first)
 	}
 	seen, sorted := map[structure.ThreadID]bool{}, slices.Clone(all)
-	for i, is := range all { // those of one thread are together, in order
-		if i == 0 || all[i-1].Home != is.Home {
-			require.False(t, seen[is.Home.Thread])
-			seen[is.Home.Thread] = true
+	for i, one := range all { // those of one thread are together, in order
+		if i == 0 || all[i-1].Home != one.Home {
+			require.False(t, seen[one.Home.Thread])
+			seen[one.Home.Thread] = true
 		} else {
-			require.Greater(t, all[i-1].Lookup, is.Lookup)
+			require.Greater(t, all[i-1].Lookup, one.Lookup)
 		}
 	}
 	sortFound(sorted)

@@ -58,8 +58,8 @@ func exactly(o structure.Owner) string {
 func (f Facts) values(t tester, r backend.Reader, seen *Census) {
 	t.Helper()
 	for _, key := range seen.values.list() {
-		is, err := r.Value(background, key)
-		f.put(t, fmt.Sprintf("value %q of %s", key.Key, exactly(key.Owner)), answer(t, is, err))
+		got, err := r.Value(background, key)
+		f.put(t, fmt.Sprintf("value %q of %s", key.Key, exactly(key.Owner)), answer(t, got, err))
 		f.put(t, fmt.Sprintf("history of %q of %s", key.Key, exactly(key.Owner)), list(t, r.ValueHistory(background, key)))
 		for _, other := range some(seen.values.list()) {
 			for _, prefix := range prefixes(key.Key) {
@@ -78,9 +78,9 @@ func (f Facts) values(t tester, r backend.Reader, seen *Census) {
 	for _, id := range seen.contexts.list() {
 		f.put(t, fmt.Sprint("values in force in ", id), inForce(t, backend.NewContextValues(background, r, id), seen))
 		for _, at := range append(some(seen.spans.list()), structure.SpanRef{}) {
-			if is, err := r.Digest(background, at); err == nil || at.IsZero() {
+			if got, err := r.Digest(background, at); err == nil || at.IsZero() {
 				f.put(t, fmt.Sprintf("values in force in %v at %v", id, at), inForce(t, backend.NewContextValuesAt(background, r, id, at), seen))
-			} else if answer(t, is, err) == nil {
+			} else if answer(t, got, err) == nil {
 				f.put(t, fmt.Sprintf("values in force in %v at %v", id, at), nil)
 			}
 		}
@@ -91,7 +91,7 @@ func (f Facts) values(t tester, r backend.Reader, seen *Census) {
 func inForce(t tester, v *backend.ContextValues, seen *Census) any {
 	t.Helper()
 	all := []backend.Value{}
-	for is, err := range v.All("", "") {
+	for one, err := range v.All("", "") {
 		if err != nil {
 			refused := answer(t, all, err)
 			if refused != nil {
@@ -99,11 +99,11 @@ func inForce(t tester, v *backend.ContextValues, seen *Census) any {
 			}
 			return refused
 		}
-		all = append(all, is)
+		all = append(all, one)
 	}
 	listed := map[string]backend.Value{}
-	for _, is := range all {
-		listed[is.Key] = is
+	for _, one := range all {
+		listed[one.Key] = one
 	}
 	asked := map[string]bool{}
 	for _, key := range seen.values.list() {
@@ -111,14 +111,14 @@ func inForce(t tester, v *backend.ContextValues, seen *Census) any {
 			continue
 		}
 		asked[key.Key] = true
-		is, err := v.Value(key.Key)
+		got, err := v.Value(key.Key)
 		want, ok := listed[key.Key]
-		said := answer(t, is, err)
+		said := answer(t, got, err)
 		if said == nil {
 			return all
 		}
 		require.Equal(t, said == backend.ErrNotFound.Error(), !ok)
-		require.Equal(t, want, is)
+		require.Equal(t, want, got)
 	}
 	return all
 }

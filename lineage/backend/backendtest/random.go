@@ -107,8 +107,8 @@ func (d *draft) expectSource(now *Model, o *backend.Options) {
 		e.Thread = id[structure.ThreadID](d.name("thread"))
 	}
 	if !d.faulty || rapid.Bool().Draw(d.t, "as it is") {
-		for _, is := range now.find(e.SourceID, e.Thread) {
-			e.Spans = append(e.Spans, is.Span)
+		for _, one := range now.find(e.SourceID, e.Thread) {
+			e.Spans = append(e.Spans, one.Span)
 		}
 	} else if rapid.Bool().Draw(d.t, "something") {
 		e.Spans = []structure.SpanRef{d.ref()}
@@ -120,12 +120,12 @@ func (d *draft) expectSource(now *Model, o *backend.Options) {
 func (d *draft) expectNames(now *Model, o *backend.Options) {
 	thread, name := id[structure.ThreadID](d.name("thread")), d.name("name")
 	b := backend.ExpectBranch{Thread: thread, Name: name}
-	if is, ok := now.branches[named{thread, name}]; ok && (!d.faulty || rapid.Bool().Draw(d.t, "as it is")) {
-		b.Was = &is
+	if got, ok := now.branches[named{thread, name}]; ok && (!d.faulty || rapid.Bool().Draw(d.t, "as it is")) {
+		b.Was = &got
 	}
 	k := backend.ExpectCheckpoint{Thread: thread, Name: name}
-	if is, ok := now.checkpoints[named{thread, name}]; ok && (!d.faulty || rapid.Bool().Draw(d.t, "as it is")) {
-		k.Was = &is
+	if got, ok := now.checkpoints[named{thread, name}]; ok && (!d.faulty || rapid.Bool().Draw(d.t, "as it is")) {
+		k.Was = &got
 	}
 	o.Branches, o.Checkpoints = []backend.ExpectBranch{b}, []backend.ExpectCheckpoint{k}
 }
@@ -218,8 +218,8 @@ func (d *draft) next() []structure.Record {
 func (d *draft) remnant() []structure.Record {
 	r := structuretest.Remnants().Draw(d.t, "remnant")
 	r.ID, r.Parent = d.context(), structure.ContextID{}
-	if is, ok := d.model.remnants[r.ID]; ok {
-		r.Parent = is.Parent
+	if got, ok := d.model.remnants[r.ID]; ok {
+		r.Parent = got.Parent
 	} else if rapid.Bool().Draw(d.t, "below") {
 		r.Parent = d.context()
 	}
@@ -308,8 +308,8 @@ func (d *draft) view() *structure.Context {
 	v.Base, v.Tip = d.ref(), d.ref()
 	if old, ok := d.model.views[v.ID]; ok && rapid.IntRange(0, 9).Draw(d.t, "as it was") > 0 {
 		v.Thread, v.Parent, v.Base = old.Thread, old.Parent, old.Base
-	} else if is, ok := d.model.remnants[v.ID]; ok {
-		v.Parent = is.Parent
+	} else if got, ok := d.model.remnants[v.ID]; ok {
+		v.Parent = got.Parent
 	} else if rapid.Bool().Draw(d.t, "spawned") {
 		v.Parent = d.context()
 	}

@@ -31,10 +31,10 @@ func testRecent(t *testing.T, c Config) {
 		records := append(told("r", to.Seq, "said"), move("moves", to))
 		_, err := s.Apply(background, &structure.Commit{Records: records}, backend.Options{Tips: []backend.Expect{{Context: id[structure.ContextID]("moves"), Tip: from}}})
 		require.NoError(t, err)
-		is, err := s.Recent().Context(background, id[structure.ContextID]("moves"))
+		got, err := s.Recent().Context(background, id[structure.ContextID]("moves"))
 		require.NoError(t, err)
-		require.Contains(t, append(tips, to), is.Tip)
-		require.Equal(t, view("moves", "t", at("r", 4)).Base, is.Base)
+		require.Contains(t, append(tips, to), got.Tip)
+		require.Equal(t, view("moves", "t", at("r", 4)).Base, got.Base)
 		from = to
 	}
 	require.NoError(t, s.Close())

@@ -258,8 +258,8 @@ func compareFacts(t tester, want, got Facts) {
 	}
 	slices.Sort(differ)
 	for _, subject := range differ[:min(len(differ), 4)] {
-		is, should := explain(got[subject], want[subject])
-		t.Logf("%s\nis     %s\nshould %s", subject, is, should)
+		found, should := explain(got[subject], want[subject])
+		t.Logf("%s\nis     %s\nshould %s", subject, found, should)
 	}
 	if len(differ) > 0 {
 		require.FailNow(t, fmt.Sprintf("%d answers are wrong: %q", len(differ), differ[:min(len(differ), 8)]))

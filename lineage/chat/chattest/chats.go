@@ -132,9 +132,9 @@ func testChangeChat(t *testing.T, s *store) {
 		return chat.ChatUpdate{Metadata: json.RawMessage(`no JSON`)}, nil
 	})
 	require.ErrorIs(t, err, chat.ErrInvalid)
-	is, err := s.Chat(background, "c")
+	got, err := s.Chat(background, "c")
 	require.NoError(t, err)
-	require.Equal(t, stored, is)
+	require.Equal(t, stored, got)
 }
 
 // testChatUsers gives a chat a user. It keeps the one that it has.

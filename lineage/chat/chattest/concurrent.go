@@ -201,9 +201,9 @@ func testConcurrentChanges(t *testing.T, s *store) {
 	}) {
 		require.NoError(t, err)
 	}
-	is, err := s.Chat(background, "c")
+	got, err := s.Chat(background, "c")
 	require.NoError(t, err)
-	require.Regexp(t, `^title \d\.5$`, is.Title)
+	require.Regexp(t, `^title \d\.5$`, got.Title)
 	var names []string
 	for w := range writers {
 		for turn := range turns {

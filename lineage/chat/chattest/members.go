@@ -27,10 +27,10 @@ func AddMember(ctx context.Context, s chat.Store, chatID, name string) error {
 
 // RequireMembers requires that the metadata of a chat has exactly the given members.
 func RequireMembers(t require.TestingT, s chat.Store, chatID string, names []string) {
-	is, err := s.Chat(context.Background(), chatID)
+	got, err := s.Chat(context.Background(), chatID)
 	require.NoError(t, err)
 	members := map[string]bool{}
-	require.NoError(t, json.Unmarshal(is.Metadata, &members))
+	require.NoError(t, json.Unmarshal(got.Metadata, &members))
 	for _, name := range names {
 		require.Contains(t, members, name)
 	}

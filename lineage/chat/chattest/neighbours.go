@@ -27,8 +27,8 @@ type repeating struct {
 
 // Repeats reports whether a store was made by Repeating.
 func Repeats(s chat.Store) bool {
-	_, is := s.(repeating)
-	return is
+	_, ok := s.(repeating)
+	return ok
 }
 
 // Neighbour is a chat beside another one of another user.

@@ -250,10 +250,10 @@ func testOpening(t *testing.T, s *store) {
 	requireError(t, err, chat.ErrOtherUser, chat.SubjectChat, "c")
 	e, err := engine.Open(background, s.Store, engine.Options{ChatID: "c", UserID: "ada", Title: "U", Metadata: json.RawMessage(`{"b":3,"d":null}`)})
 	require.NoError(t, err)
-	is, err := e.Chat(background)
+	got, err := e.Chat(background)
 	require.NoError(t, err)
-	require.Equal(t, "T", is.Title)
-	require.JSONEq(t, `{"a":1,"b":3,"d":null}`, string(is.Metadata))
+	require.Equal(t, "T", got.Title)
+	require.JSONEq(t, `{"a":1,"b":3,"d":null}`, string(got.Metadata))
 }
 
 // hidesActive is a store with chats that have no active branch, as other programs may leave them.
@@ -306,20 +306,20 @@ func testReopening(t *testing.T, s *store) {
 func testUpdateChat(t *testing.T, s *store) {
 	c := s.open("c")
 	title := "T"
-	is, err := c.UpdateChat(background, chat.ChatUpdate{Title: &title})
+	got, err := c.UpdateChat(background, chat.ChatUpdate{Title: &title})
 	require.NoError(t, err)
-	require.Equal(t, "T", is.Title)
-	require.Empty(t, is.Metadata)
+	require.Equal(t, "T", got.Title)
+	require.Empty(t, got.Metadata)
 	for _, step := range []struct{ more, want string }{
 		{`{"a":1,"b":{"x":1}}`, `{"a":1,"b":{"x":1}}`},
 		{`{"b":{"y":2},"c":12345678901234567890}`, `{"a":1,"b":{"y":2},"c":12345678901234567890}`},
 		{`{}`, `{"a":1,"b":{"y":2},"c":12345678901234567890}`},
 		{`{"a":null,"\u0063":"<&>","":[]}`, `{"a":null,"b":{"y":2},"c":"<&>","":[]}`},
 	} {
-		is, err = c.UpdateChat(background, chat.ChatUpdate{Metadata: json.RawMessage(step.more)})
+		got, err = c.UpdateChat(background, chat.ChatUpdate{Metadata: json.RawMessage(step.more)})
 		require.NoError(t, err)
-		require.JSONEq(t, step.want, string(is.Metadata))
-		require.Equal(t, "T", is.Title)
+		require.JSONEq(t, step.want, string(got.Metadata))
+		require.Equal(t, "T", got.Title)
 	}
 	_, err = c.UpdateChat(background, chat.ChatUpdate{Metadata: json.RawMessage(`[1]`)})
 	requireError(t, err, chat.ErrInvalid, chat.SubjectChat, "c")
@@ -327,9 +327,9 @@ func testUpdateChat(t *testing.T, s *store) {
 	require.NoError(t, err)
 	_, err = c.UpdateChat(background, chat.ChatUpdate{Metadata: json.RawMessage(`{"a":1}`)})
 	requireError(t, err, chat.ErrInvalid, chat.SubjectChat, "c")
-	is, err = c.Chat(background)
+	got, err = c.Chat(background)
 	require.NoError(t, err)
-	require.JSONEq(t, `"mine"`, string(is.Metadata), "what cannot be merged is not lost")
+	require.JSONEq(t, `"mine"`, string(got.Metadata), "what cannot be merged is not lost")
 }
 
 func testDeletedChat(t *testing.T, s *store) {

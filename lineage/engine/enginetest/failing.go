@@ -351,9 +351,9 @@ func testFailingOpen(t *testing.T, s *store) {
 		}
 		require.NoError(t, err)
 		require.Equal(t, "main-v2", e.Branch())
-		is, err := e.Chat(background)
+		got, err := e.Chat(background)
 		require.NoError(t, err)
-		require.JSONEq(t, `{"k":1}`, string(is.Metadata))
+		require.JSONEq(t, `{"k":1}`, string(got.Metadata))
 		return reached
 	})
 }

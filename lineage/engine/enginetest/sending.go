@@ -135,14 +135,14 @@ func testCalls(t *testing.T, s *store) {
 		t.Run(name, func(t *testing.T) {
 			c, parent := s.open(name), chat.Ref("")
 			for i, row := range rows {
-				var is struct{ Role string }
-				require.NoError(t, json.Unmarshal([]byte(row), &is))
-				if is.Role == "" {
-					is.Role = "assistant"
+				var got struct{ Role string }
+				require.NoError(t, json.Unmarshal([]byte(row), &got))
+				if got.Role == "" {
+					got.Role = "assistant"
 				}
 				id := fmt.Sprint(name, i)
 				require.NoError(t, s.AddMessage(background, chat.Message{
-					ID: id, ChatID: name, ParentID: parent, Name: is.Role, Type: chat.TypeMessage, Data: json.RawMessage(row),
+					ID: id, ChatID: name, ParentID: parent, Name: got.Role, Type: chat.TypeMessage, Data: json.RawMessage(row),
 				}))
 				parent = chat.Ref(id)
 			}

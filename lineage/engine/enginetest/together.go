@@ -186,9 +186,9 @@ func testMergingEngines(t *testing.T, s *store) {
 	}) {
 		require.NoError(t, err)
 	}
-	is, err := s.Chat(background, "c")
+	got, err := s.Chat(background, "c")
 	require.NoError(t, err)
 	members := map[string]any{}
-	require.NoError(t, json.Unmarshal(is.Metadata, &members))
+	require.NoError(t, json.Unmarshal(got.Metadata, &members))
 	require.Len(t, members, engines*(turns+1))
 }

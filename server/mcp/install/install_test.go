@@ -36,20 +36,20 @@ func text(t *testing.T, path string) string {
 
 // TestEveryAgent adds the entry for each agent that is followed: to no file, and to one that has other things.
 func TestEveryAgent(t *testing.T) {
-	for _, is := range follow.Agents() {
-		t.Run(is.Name, func(t *testing.T) {
+	for _, one := range follow.Agents() {
+		t.Run(one.Name, func(t *testing.T) {
 			e := environment(t)
-			p, err := For(is.Name, e, started)
+			p, err := For(one.Name, e, started)
 			if errors.Is(err, ErrNoServers) {
-				require.Contains(t, []string{"pi", "openclaw"}, is.Name)
+				require.Contains(t, []string{"pi", "openclaw"}, one.Name)
 				return
 			}
 			if errors.Is(err, ErrByHand) {
-				require.Contains(t, []string{"antigravity", "goose", "cline", "roo", "crush"}, is.Name)
+				require.Contains(t, []string{"antigravity", "goose", "cline", "roo", "crush"}, one.Name)
 				return
 			}
 			require.NoError(t, err)
-			if is.Name == "claude-code" {
+			if one.Name == "claude-code" {
 				require.Equal(t, append([]string{"claude", "mcp", "add", "--scope", "user", "lineage", "--", started.Command}, started.Args...), p.Command)
 				_, err := p.Write()
 				require.ErrorIs(t, err, errors.ErrUnsupported)
@@ -147,19 +147,19 @@ func FuzzAdd(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, was []byte) {
 		if now, err := addJSON(was, "mcpServers", plainEntry(started)); err == nil {
-			is, err := members([]byte(strings.TrimPrefix(string(now), "\ufeff")))
+			got, err := members([]byte(strings.TrimPrefix(string(now), "\ufeff")))
 			require.NoError(t, err)
-			b, err := json.Marshal(is["mcpServers"].(map[string]any)[Name])
+			b, err := json.Marshal(got["mcpServers"].(map[string]any)[Name])
 			require.NoError(t, err)
 			require.Contains(t, string(b), `"command"`)
 		} else {
 			require.Nil(t, now)
 		}
 		if now, err := addTOML(was, started); err == nil {
-			var is map[string]any
-			_, err := toml.Decode(string(now), &is)
+			var got map[string]any
+			_, err := toml.Decode(string(now), &got)
 			require.NoError(t, err)
-			require.Contains(t, is["mcp_servers"], Name)
+			require.Contains(t, got["mcp_servers"], Name)
 		} else {
 			require.Nil(t, now)
 		}

@@ -18,9 +18,9 @@ func TestServedStore(t *testing.T) {
 		"host=h dbname=d store=x":     {},
 		"postgres://h:port/d?store=x": {},
 	} {
-		got, is := servedStore(named)
+		got, ok := servedStore(named)
 		require.Equal(t, want, got, named)
-		require.Equal(t, want.store != "", is, named)
+		require.Equal(t, want.store != "", ok, named)
 		require.False(t, IsServed(named) && IsDSN(named), named)
 	}
 }

@@ -24,9 +24,9 @@ func TestThreadWithoutActive(t *testing.T) {
 	engine := write.Of(store).Engine()
 	was, err := engine.Thread(t.Context(), thread.ID())
 	require.NoError(t, err)
-	is := *was
-	is.Active = lineage.ContextID{}
-	_, err = engine.Apply(t.Context(), &structure.Commit{Records: []structure.Record{&is}}, backend.Options{})
+	now := *was
+	now.Active = lineage.ContextID{}
+	_, err = engine.Apply(t.Context(), &structure.Commit{Records: []structure.Record{&now}}, backend.Options{})
 	require.NoError(t, err)
 
 	out := &bytes.Buffer{}

@@ -149,9 +149,9 @@ func (f *Forest) drawMessage(ctx context.Context, at graph.Place, prefix string)
 	return nil
 }
 
-// foldable returns the number of messages from seq on that can be left out of a line that is drawn from the message at from on.
-// It is 0 unless they are a long part without forks and names, with shown messages before and after it. forks are the forks
-// that are not drawn yet.
+// foldable returns how many messages, from seq on, can be left out of a line that is drawn from the message at from on. Only a long
+// part without forks and names is left out, and a few messages before and after it are shown. forks are the forks that are not drawn
+// yet.
 func (f *Forest) foldable(l *graph.Line, from, seq uint64, forks []*graph.Line) uint64 {
 	if f.Full || seq < from+shown {
 		return 0

@@ -54,7 +54,7 @@ all time or memory; the error names the limit, and --limit raises it. A store th
 	f.StringVar(&o.user, "user", "", "the user of conversations for which the archive has none")
 	f.StringVar(&o.prefix, "prefix", "", "put this before the ids of conversations, to keep archives apart")
 	f.BoolVar(&o.again, "again", false, "read files that have not changed, too")
-	f.StringToStringVar(&o.limits, "limit", nil, "set a limit on what is read, such as files=2000000 ("+strings.Join(limitNames(), ", ")+")")
+	f.StringToStringVar(&o.limits, "limit", nil, "set a limit on what is read, such as files=2000000 or item=1GiB ("+strings.Join(limitNames(), ", ")+")")
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
@@ -32,8 +33,15 @@ func (o *importOptions) limitsOf() (l archive.Limits, err error) {
 		if limit == nil {
 			return l, app.Usagef("no limit %q: there are %s", name, strings.Join(limitNames(), ", "))
 		}
-		if *limit, err = strconv.ParseInt(value, 10, 64); err != nil || *limit <= 0 {
-			return l, app.Usagef("limit %s=%q: not a number from 1 on", name, value)
+		if limit == &l.Item || limit == &l.Total {
+			if *limit, err = amount.ParseBytes(value); err != nil {
+				return l, app.Usagef("limit %s=%q: %v", name, value, err)
+			}
+		} else if *limit, err = strconv.ParseInt(value, 10, 64); err != nil {
+			return l, app.Usagef("limit %s=%q: must be a number", name, value)
+		}
+		if *limit <= 0 {
+			return l, app.Usagef("limit %s=%q: must be 1 or more", name, value)
 		}
 	}
 	return l, nil

@@ -37,11 +37,11 @@ func TestFiltersAreFlags(t *testing.T) {
 		"after:2026-10-31": "--since=2026-10-31", "before:2026-02": "--until=2026-02-01", "after:2026": "--since=2026-01-01", "agent:pi": "--agent=pi",
 		"branch:main": "--git-branch=main", "project:.": "--project=.", "project:/src/app": "--project=/src/app",
 	} {
-		is, want := read("x "+filter), read("x", flag)
+		got, want := read("x "+filter), read("x", flag)
 		require.NotNil(t, want)
-		require.True(t, is.From.Equal(want.From) && is.To.Equal(want.To), "%s: %v", filter, is)
-		is.From, is.To, want.From, want.To = time.Time{}, time.Time{}, time.Time{}, time.Time{}
-		require.Equal(t, want, is, filter)
+		require.True(t, got.From.Equal(want.From) && got.To.Equal(want.To), "%s: %v", filter, got)
+		got.From, got.To, want.From, want.To = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+		require.Equal(t, want, got, filter)
 	}
 	require.Equal(t, string(full), string(read("x project:.").Metadata[0].Value))
 	both := read("x after:2026-03 before:2027 agent:pi", "--since=2026-04-01", "--until=2028-01-01", "--project=/p")
