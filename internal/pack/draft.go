@@ -1,6 +1,7 @@
 package pack
 
 import (
+	"hash/maphash"
 	"io"
 	"slices"
 
@@ -39,7 +40,8 @@ type draft struct {
 	parity layout.Parity
 	rows   []layout.Row
 	ids    *columns.IDs
-	known  map[content.ID]uint64 // the bodies of blocks
+	seed   maphash.Seed
+	known  map[uint64]uint64 // the bodies of blocks, by hash: see hash
 	lookup lookup.Builder
 
 	row     layout.Row
@@ -58,13 +60,18 @@ type draft struct {
 func newDraft(file io.WriterAt, h layout.Header) draft {
 	return draft{
 		file: file, h: h, codec: compress.Codec{Dense: h.Dense}, at: layout.HeaderSize, parity: make(layout.Parity, layout.MaxParity),
-		ids: columns.NewIDs(), known: map[content.ID]uint64{},
+		ids: columns.NewIDs(), seed: maphash.MakeSeed(), known: map[uint64]uint64{},
 		next: h.FirstCommit, row: layout.Row{Commit: h.FirstCommit, ID: 1, Offset: layout.HeaderSize},
 	}
 }
 
+// hash returns a hash of a content's id, which takes a quarter of its memory. Nobody can choose ids with equal hashes, and a
+// pack with a wrong body is not used, because it does not read back.
+func (d *draft) hash(id content.ID) uint64 { return maphash.Bytes(d.seed, id[:]) }
+
 // close releases memory. It may be called twice.
 func (d *draft) close() {
+	d.known = nil
 	d.codec.Close()
 	d.packed.Close()
 }

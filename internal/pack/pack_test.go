@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -551,4 +552,23 @@ func TestChaptersOfQuickPacks(t *testing.T) {
 		return len(w.rows) - 1
 	}
 	require.InDelta(t, chapters(false), 2*chapters(true), 4)
+}
+
+// What a writer remembers of the bodies of a pack takes little memory for each.
+func TestKnownBodiesAreSmall(t *testing.T) {
+	const n = 400_000
+	d := newDraft(nil, layout.Header{})
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var id content.ID
+	for i := range n {
+		binary.LittleEndian.PutUint64(id[:], uint64(i))
+		d.known[d.hash(id)] = uint64(i)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	require.Less(t, (after.HeapAlloc-before.HeapAlloc)/n, uint64(40))
+	require.Len(t, d.known, n)
+	d.close()
 }

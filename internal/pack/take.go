@@ -47,7 +47,7 @@ func (d *draft) addRecords(x *columns.Commit, c *structure.Commit, begins, now [
 			b.Body = nil
 			x.Records = append(x.Records, &b)
 			if r.Tree.Size == 0 && !r.Gone() {
-				d.known[r.ID] = d.row.Body + d.row.Bodies
+				d.known[d.hash(r.ID)] = d.row.Body + d.row.Bodies
 				d.addBody(x, r.Body)
 				continue
 			}
@@ -109,7 +109,7 @@ func copyPlain(r structure.Record) structure.Record {
 // the commit named it before.
 func (d *draft) contentOf(id content.ID, names *structure.Names) columns.ContentRef {
 	r := columns.ContentRef{Body: -1, Back: names.Back(id), ID: id}
-	if body, ok := d.known[id]; ok {
+	if body, ok := d.known[d.hash(id)]; ok {
 		r.Body = int64(body)
 	}
 	if r.Back < 0 {
