@@ -74,8 +74,8 @@ func (r *ThreadReader) isOwn(ctx context.Context, id string, at structure.SpanRe
 		}
 	}
 	home, err := r.isHome(ctx, at.Run)
-	if err != nil || !home || !r.thread.Keeps {
-		return home, err // only threads that keep their messages have versions
+	if err != nil || !home {
+		return false, err
 	}
 	if r.laterVersions != nil && !r.laterVersions[id] {
 		return true, nil

@@ -21,7 +21,7 @@ const (
 // findLaterVersions finds the messages of the chat that have later versions, if that costs less than n lookups. It does nothing in
 // a transaction, because what the transaction adds is not in the runs that it reads.
 func (r *ThreadReader) findLaterVersions(ctx context.Context, n uint64) error {
-	if _, staged := r.from.(*write.Stage); staged || r.laterVersions != nil || r.owned != nil || !r.thread.Keeps || n <= fewMessages {
+	if _, staged := r.from.(*write.Stage); staged || r.laterVersions != nil || r.owned != nil || n <= fewMessages {
 		return nil
 	}
 	var runs []backend.Extent
