@@ -175,6 +175,7 @@ func firstOf(all []follow.Listing, i int) bool {
 
 func printFollowed(a *app.App, all []follow.Listing) error {
 	l := a.List("AGENT", "STATE", "SESSIONS", "SIZE", "UNREAD", "GONE", "FOLDER")
+	l.Spare("SIZE")
 	for i := range all {
 		is := &all[i]
 		r := &records.Agent{
