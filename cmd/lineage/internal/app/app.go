@@ -91,6 +91,7 @@ func KnownCommand(c *cobra.Command, args []string) error {
 // Elsewhere maps names that commands have in other programs to their names here.
 var Elsewhere = map[string]string{
 	"add": "append", "branches": "branch", "checkout": "switch", "clone": "copy", "co": "switch", "commit": "append", "create": "init", "du": "stats",
+	"browse": "serve", "continue": "resume", "cost": "usage", "costs": "usage", "gui": "serve", "open": "serve", "page": "serve", "ui": "serve", "web": "serve",
 	"find": "search", "get": "show", "grep": "search", "history": "log", "list": "thread list", "ls": "thread list", "mv": "rename", "new": "append",
 	"print": "cat", "purge": "gc", "query": "search", "remove": "delete", "reset": "rewind", "revert": "rewind", "rm": "delete", "sessions": "thread list",
 	"status": "info", "tag": "checkpoint", "threads": "thread list", "vacuum": "pack", "view": "show",

@@ -3,7 +3,9 @@ package app
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
@@ -110,6 +113,17 @@ func ProjectPath(project string) (string, error) {
 
 // Given reports whether a flag was given.
 func (o *SessionFlags) Given() bool { return *o != SessionFlags{} }
+
+// Doubt returns what may be wrong with the flags if no thread matches them, or "". It is given the names of agents.
+func (o *SessionFlags) Doubt(agents []string) string {
+	if o.agent != "" && !slices.Contains(agents, o.agent) {
+		return fmt.Sprintf("the names of agents are %s", strings.Join(agents, ", "))
+	}
+	if path, err := ProjectPath(o.project); err == nil && o.project != "" && path != o.project {
+		return "--project is a folder, here " + screen.Line(path)
+	}
+	return ""
+}
 
 // Metadata returns the metadata that the threads must have.
 func (o *SessionFlags) Metadata() (flag MetadataFlag, err error) {

@@ -55,6 +55,9 @@ func (a *App) List(heads ...string) *listing {
 	return &listing{app: a, table: screen.NewTable(a.Out, heads...)}
 }
 
+// Spare names columns that a narrow terminal does not show, the first one that is left out first.
+func (l *listing) Spare(heads ...string) { l.table.Spare = heads }
+
 // Add adds a result. End returns any error.
 func (l *listing) Add(r records.Record, row ...screen.Cell) {
 	switch {

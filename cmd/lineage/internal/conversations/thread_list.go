@@ -25,8 +25,8 @@ is changed and when it gets a message. Messages count by their own times, so
 imported threads are sorted by the times of their archive.
 
 Only the page that is shown is read. With --limit, the token for the next
-page is printed after it. Costs are shown after the first 'lineage usage',
-which reads the whole store.`,
+page is printed after it. A narrow terminal shows fewer columns. Costs are
+shown after the first 'lineage usage', which reads the whole store.`,
 		Example: `  lineage thread list
   lineage thread list --user ada --limit 20 --json
   lineage thread list --project . --agent claude-code --since 2026-01-01
@@ -71,6 +71,7 @@ func runThreadList(ctx context.Context, a *app.App, in threads.Keeper, o *thread
 		heads = slices.Insert(heads, len(heads)-1, "COST")
 	}
 	list := a.List(heads...)
+	list.Spare("BRANCHES", "MESSAGES", "COST", "PROJECT", "AGENT", "CHANGED")
 	next := ""
 	for _, r := range found {
 		next = r.Next

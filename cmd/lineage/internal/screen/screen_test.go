@@ -50,6 +50,24 @@ func TestTableAligns(t *testing.T) {
 	require.Equal(t, "\x1b[31mx\x1b[0m  a long text is cut\n", out.String())
 }
 
+// A narrow terminal shows the text in the last column, and not all of the figures before it. A pipe gets everything.
+func TestNarrowTable(t *testing.T) {
+	for width, want := range map[int]string{
+		0:  "ID  MESSAGES  AGENT        TITLE\n1         12  claude-code  日本 the title of a long conversation\n",
+		80: "ID  MESSAGES  AGENT        TITLE\n1         12  claude-code  日本 the title of a long conversation\n",
+		50: "ID  AGENT        TITLE\n1   claude-code  日本 the title of a long conve…\n",
+		30: "ID  TITLE\n1   日本 the title of a long …\n",
+		12: "ID  TITLE\n1   日本 th…\n",
+	} {
+		var out bytes.Buffer
+		table := NewTable(&Screen{W: NewFilter(&out), Width: width}, "ID", "MESSAGES", "AGENT", "TITLE")
+		table.Spare = []string{"COST", "MESSAGES", "AGENT"}
+		table.Cells(Cell{Text: "1"}, Cell{Text: "12", Right: true}, Cell{Text: "claude-code"}, Cell{Text: "日本 the title of a long conversation"})
+		require.NoError(t, table.Print())
+		require.Equal(t, want, out.String(), width)
+	}
+}
+
 func TestProgressIsForTerminals(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)

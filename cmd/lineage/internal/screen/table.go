@@ -2,12 +2,15 @@ package screen
 
 import (
 	"bufio"
+	"slices"
 	"strings"
 )
 
 // Table is a table with aligned columns. On a terminal the last column is cut to the remaining width, unless Whole is set.
 type Table struct {
-	Whole  bool
+	Whole bool
+	// Spare are the heads of columns that a narrow terminal does not show, the first one that is left out first.
+	Spare  []string
 	screen *Screen
 	head   []string
 	rows   [][]Cell
@@ -63,13 +66,56 @@ func (t *Table) Print() error {
 	for i, h := range t.head {
 		head[i] = Cell{Text: h, Style: Dim}
 	}
+	hidden := t.hidden(widths)
+	for _, i := range hidden {
+		widths = slices.Delete(widths, i, i+1)
+	}
 	if len(head) > 0 && strings.Join(t.head, "") != "" {
-		t.print(w, head, widths)
+		t.print(w, shown(head, hidden), widths)
 	}
 	for _, row := range t.rows {
-		t.print(w, row, widths)
+		t.print(w, shown(row, hidden), widths)
 	}
 	return w.Flush()
+}
+
+// leastLast is the width that spare columns leave to the last one.
+const leastLast = 24
+
+// hidden returns the columns that are left out, the last one first.
+func (t *Table) hidden(widths []int) (hidden []int) {
+	if t.screen.Width == 0 || t.Whole || len(widths) == 0 {
+		return nil
+	}
+	last := len(widths) - 1
+	used := min(widths[last], leastLast)
+	for _, width := range widths[:last] {
+		used += width + 2
+	}
+	for _, name := range t.Spare {
+		if used <= t.screen.Width {
+			break
+		}
+		if i := slices.Index(t.head[:last], name); i >= 0 {
+			hidden = append(hidden, i)
+			used -= widths[i] + 2
+		}
+	}
+	slices.Sort(hidden)
+	slices.Reverse(hidden)
+	return hidden
+}
+
+// shown returns a row without hidden columns.
+func shown(row []Cell, hidden []int) []Cell {
+	if len(hidden) == 0 {
+		return row
+	}
+	row = slices.Clone(row)
+	for _, i := range hidden {
+		row = slices.Delete(row, i, i+1)
+	}
+	return row
 }
 
 func (t *Table) print(w *bufio.Writer, row []Cell, widths []int) {

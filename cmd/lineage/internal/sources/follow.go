@@ -186,6 +186,7 @@ func firstOf(all []follow.Listing, i int) bool {
 
 func printFollowed(a *app.App, all []follow.Listing) error {
 	l := a.List("AGENT", "STATE", "FILES", "SIZE", "UNREAD", "GONE", "FOLDER")
+	l.Spare("SIZE")
 	for i := range all {
 		listing := &all[i]
 		r := &records.Agent{

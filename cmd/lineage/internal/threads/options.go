@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/follow"
 )
 
 // AppendOptions state what to append, and where.
@@ -185,8 +186,15 @@ func (o *ThreadListOptions) query() (q lineage.ThreadQuery, err error) {
 
 // None returns the note that there are no threads to list.
 func (o *ThreadListOptions) None() string {
-	if o.User+o.Source+o.Title+o.After == "" && len(o.Metadata) == 0 && o.Since.IsZero() && o.Until.IsZero() {
+	if o.User+o.Source+o.Title+o.After == "" && len(o.Metadata) == 0 && o.Since.IsZero() && o.Until.IsZero() && !o.Gone {
 		return "no threads; 'lineage thread create' makes one"
+	}
+	var agents []string
+	for _, agent := range follow.Agents() {
+		agents = append(agents, agent.Name)
+	}
+	if doubt := o.Session.Doubt(agents); doubt != "" {
+		return "no such threads; " + doubt
 	}
 	return "no such threads"
 }

@@ -48,3 +48,32 @@ func TestFiltersAreFlags(t *testing.T) {
 	require.True(t, both.From.Equal(time.Date(2026, 4, 1, 0, 0, 0, 0, time.Local)) && both.To.Equal(time.Date(2027, 1, 1, 0, 0, 0, 0, time.Local)))
 	require.Len(t, both.Metadata, 2)
 }
+
+// Where no thread matches, the note says what may be wrong with the flags.
+func TestNoteOfNoThreads(t *testing.T) {
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	for flag, want := range map[string]string{
+		"":                    "no threads; 'lineage thread create' makes one",
+		"--agent=claude":      "no such threads; the names of agents are claude-code, codex, ",
+		"--agent=claude-code": "no such threads",
+		"--project=infra":     "no such threads; --project is a folder, here " + here + string(os.PathSeparator) + "infra",
+		"--project=" + here:   "no such threads",
+		"--gone":              "no such threads",
+	} {
+		o := &ThreadListOptions{}
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.Session.Add(f)
+		f.BoolVar(&o.Gone, "gone", false, "")
+		if flag != "" {
+			require.NoError(t, f.Parse([]string{flag}))
+		}
+		o.Metadata, err = o.Session.Metadata()
+		require.NoError(t, err)
+		if got := o.None(); want[len(want)-1] != ' ' {
+			require.Equal(t, want, got, flag)
+		} else {
+			require.Contains(t, got, want, flag)
+		}
+	}
+}
