@@ -173,74 +173,80 @@ func (f *file) continues(opened *os.File, now stamp, end int64) (bool, error) {
 	return mark == reader.mark, err
 }
 
-// openReader opens a reader at the start of a file. It reports whether the file has to wait until its project is
-// known, or until it changes, if it has neither a project nor a message.
+// openReader opens a reader at the start of a file, or where the store's record of it ends. It reports whether the file has to wait.
 func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stamp, end int64, fresh bool) (wait bool, err error) {
 	t := &taking{ctx: ctx, run: r, path: f.path, agent: f.agent(), alone: true}
 	name := filepath.Base(fileKey(f.path))
-	if len(r.options.NotProjects) > 0 {
-		source := archive.Stream(name, io.NewSectionReader(opened, 0, end))
-		said := false
-		for c, err := range archive.Read(ctx, source, archive.ReadOptions{Format: f.format(), Formats: r.options.Formats, Limits: r.options.Limits}) {
-			if err == nil {
-				if t.known = projectOf(c); t.known != "" {
-					break
-				}
-				said = said || c.Says()
-			}
-		}
-		known := time.Unix(0, now.modified).Add(projectWait)
-		switch {
-		case t.known != "":
-		case r.clock.Now().Before(known):
-			r.waiting[f] = known
-			return true, nil
-		case !said:
-			f.undecided = now
-			return true, nil
-		}
+	if len(r.options.NotProjects) > 0 && r.waitsForProject(f, t, archive.Stream(name, io.NewSectionReader(opened, 0, end)), now) {
+		return true, nil
 	}
-	found, recorded, err := r.recorded(ctx, f, opened, now)
+	found, sum, err := r.recorded(ctx, f, opened, now)
 	if err != nil {
 		return false, err
 	}
-	fresh = fresh || f.begunAgain // its messages may be after others now
-	var known *Source
-	var spans [][]lineage.SpanRef
-	sum := sha256.New()
+	var known *Source // found, if reading continues after it
 	switch {
-	case recorded == nil || fresh:
+	case sum == nil || fresh || f.begunAgain: // messages of a file that begins again may be after others now
 	case found.Recorded.Bytes > end: // another process is ahead
 		r.waiting[f] = r.clock.Now().Add(lineWait)
 		return true, nil
 	default:
 		whole, err := endsLine(opened, found.Recorded.Bytes)
-		if err == nil && whole {
-			known, sum = found, recorded
-			spans, err = known.Spans(ctx)
-		}
 		if err != nil {
 			return false, err
 		}
+		if whole {
+			known = found
+		}
+	}
+	var spans [][]lineage.SpanRef // of the lines of known
+	if known == nil {
+		sum = sha256.New()
+	} else if spans, err = known.Spans(ctx); err != nil {
+		return false, err
 	}
 	begun := &reader{taking: t, fresh: known == nil}
+	o := r.archiveOptions(f, t)
+	o.Path = f.path
+	o.Placed = func(lines []importer.Line) {
+		session := begun.growing.Session()
+		begun.record.add(ctx, session, t.branchOf(session), lines)
+	}
+	begun.growing = importer.Grow(r.store, name, o)
+	if known != nil {
+		begun.growing.Known(known.Recorded.Lines, func(line int64) []lineage.SpanRef { return spans[line-1] })
+	}
 	begun.record = record(r.store, r.options.Machine, r.sourceOf(f), known, sum)
 	begun.record.seen = true
 	if known == nil && found != nil {
 		begun.record.was = found.tip
 	}
-	o := r.archiveOptions(f, t)
-	o.Placed = func(lines []importer.Line) {
-		session := begun.growing.Session()
-		begun.record.add(ctx, session, t.branchOf(session), lines)
-	}
-	o.Path = f.path
-	begun.growing = importer.Grow(r.store, name, o)
-	if known != nil {
-		begun.growing.Known(known.Recorded.Lines, func(line int64) []lineage.SpanRef { return spans[line-1] })
-	}
 	f.reader = begun
 	return false, nil
+}
+
+// waitsForProject finds the project of a file. It reports whether the file has to wait until its project is known, or until it
+// changes, if it has neither a project nor a message.
+func (r *run) waitsForProject(f *file, t *taking, source archive.Source, now stamp) bool {
+	said := false
+	for c, err := range archive.Read(t.ctx, source, archive.ReadOptions{Format: f.format(), Formats: r.options.Formats, Limits: r.options.Limits}) {
+		if err == nil {
+			if t.known = projectOf(c); t.known != "" {
+				return false
+			}
+			said = said || c.Says()
+		}
+	}
+	known := time.Unix(0, now.modified).Add(projectWait)
+	switch {
+	case r.clock.Now().Before(known):
+		r.waiting[f] = known
+	case said:
+		return false
+	default:
+		f.undecided = now
+	}
+	return true
 }
 
 func (r *run) sourceOf(f *file) SourceOf {
