@@ -1,10 +1,12 @@
 package serving
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/server/access"
@@ -33,4 +35,17 @@ func TestSearchOfAnother(t *testing.T) {
 	require.Len(t, hits, 1)
 	require.Equal(t, "the secret of ada", hits[0].Text)
 	require.NoError(t, p.close())
+}
+
+// A history without messages cannot be resumed, which is no failure of the server.
+func TestResumeNothing(t *testing.T) {
+	home := t.TempDir()
+	getenv := func(name string) string { return map[string]string{"HOME": home}[name] }
+	store := lineagetest.New(t, lineage.Options{})
+	to := &transfers{&app.Session{App: app.New(nil, &bytes.Buffer{}, &bytes.Buffer{}, getenv), Store: store}}
+	thread, err := store.CreateThread(t.Context(), lineage.ThreadOptions{})
+	require.NoError(t, err)
+	_, err = to.resume(t.Context(), api.ResumeQuery{Thread: thread.ID()})
+	require.ErrorIs(t, err, lineage.ErrInvalid)
+	require.ErrorContains(t, err, "no message to resume from")
 }
