@@ -55,7 +55,7 @@ func TestNarrowTable(t *testing.T) {
 	for width, want := range map[int]string{
 		0:  "ID  MESSAGES  AGENT        TITLE\n1         12  claude-code  日本 the title of a long conversation\n",
 		80: "ID  MESSAGES  AGENT        TITLE\n1         12  claude-code  日本 the title of a long conversation\n",
-		50: "ID  AGENT        TITLE\n1   claude-code  日本 the title of a long conve…\n",
+		50: "ID  AGENT        TITLE\n1   claude-code  日本 the title of a long convers…\n",
 		30: "ID  TITLE\n1   日本 the title of a long …\n",
 		12: "ID  TITLE\n1   日本 th…\n",
 	} {
