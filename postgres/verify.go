@@ -281,7 +281,10 @@ func (v *verifier) trees(ctx context.Context, t *table, from []byte) ([]byte, er
 		}
 		if p.Size > content.InlineLimit {
 			err := checkBody(ctx, t, view, p, e.Key)
-			if errors.Is(err, backend.ErrExpired) || ctx.Err() != nil {
+			if ctx.Err() != nil {
+				return from, context.Cause(ctx) // also if the body was right: others were not checked
+			}
+			if errors.Is(err, backend.ErrExpired) {
 				return from, err
 			}
 			if err != nil {
