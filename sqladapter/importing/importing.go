@@ -118,7 +118,7 @@ func (im *importer) run(ctx context.Context) (err error) {
 // importChat imports a chat, with its contexts and values.
 func (im *importer) importChat(ctx context.Context, c chat.Chat) error {
 	problem := im.problem(c.ID)
-	l := chat.Loading{Chat: c, Problem: problem}
+	l := chat.Loading{Problem: problem}
 	var said *saidReader
 	var from *source // nil if the database has no contexts
 	var contexts []storedContext
@@ -133,6 +133,7 @@ func (im *importer) importChat(ctx context.Context, c chat.Chat) error {
 		from = &source{db: im.db, chatID: c.ID, thread: said.thread, problem: problem}
 		l.Said, l.Context = said.read, from.branchContext(contexts)
 	}
+	l.Chat = c // with its original metadata
 	nodes, err := im.readGraph(ctx, &l)
 	if err != nil {
 		return err
