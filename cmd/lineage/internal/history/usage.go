@@ -207,7 +207,8 @@ func printUsage(ctx context.Context, s *app.Session, by []usage.By, report *usag
 		rows = append(rows, usageRow(keys, &report.Total, stated))
 	}
 	list := s.List(heads...)
-	for _, cells := range fitted(heads, rows, len(by)) {
+	list.Spare(usageSpare...)
+	for _, cells := range fitted(heads, rows, len(by), s.Out.Width) {
 		list.Row(cells...)
 	}
 	if err := list.End("no answer in the store states what it used"); err != nil {
@@ -267,17 +268,28 @@ func usageRow(keys []string, f *usage.Figures, stated bool) []screen.Cell {
 	return cells
 }
 
-// fitted cuts the texts of the first columns, the widest ones first, so that rows are not wider than usageWidth.
-func fitted(heads []string, rows [][]screen.Cell, columns int) [][]screen.Cell {
-	widths, sum := make([]int, len(heads)), -2
+// usageSpare are the columns that a narrow terminal does not show.
+var usageSpare = []string{"WRITTEN", "CACHED"}
+
+// fitted cuts the texts of the first columns, the widest ones first, so that rows are not wider than usageWidth, nor, without the
+// spare columns, wider than the terminal. terminal is 0 if there is none.
+func fitted(heads []string, rows [][]screen.Cell, columns, terminal int) [][]screen.Cell {
+	widths, sum, spare := make([]int, len(heads)), -2, 0
 	for i, head := range heads {
 		widths[i] = screen.Width(head)
 		for _, cells := range rows {
 			widths[i] = max(widths[i], screen.Width(cells[i].Text))
 		}
 		sum += widths[i] + 2
+		if slices.Contains(usageSpare, head) {
+			spare += widths[i] + 2
+		}
 	}
-	for ; sum > usageWidth && columns > 0; sum-- {
+	width := usageWidth
+	if terminal > 0 {
+		width = min(width, terminal+spare)
+	}
+	for ; sum > width && columns > 0; sum-- {
 		widest := 0
 		for i := range columns {
 			if widths[i] > widths[widest] {
