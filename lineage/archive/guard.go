@@ -1,6 +1,9 @@
 package archive
 
-import "io"
+import (
+	"bytes"
+	"io"
+)
 
 // guard counts decompressed bytes, and bytes read from a database, and refuses more than the limits allow. All parts
 // of an archive share one guard.
@@ -28,10 +31,36 @@ func (g *guard) item() error {
 	if g == nil {
 		return nil // not compressed
 	}
-	if g.items++; g.items > g.limits.DensityFrom && g.items/g.limits.Density > g.in()/64 {
+	return g.add(1)
+}
+
+// add counts lines or values.
+func (g *guard) add(items int64) error {
+	if g.items += items; g.items > g.limits.DensityFrom && g.items/g.limits.Density > g.in()/64 {
 		return &LimitError{Limit: "density", Most: g.limits.Density, What: "items for each 64 compressed bytes", Err: ErrRefused}
 	}
 	return nil
+}
+
+// Lines returns a reader of decompressed lines from r, a file of the given compressed size. Beyond the limits for compressed files
+// it returns a *LimitError.
+func (l Limits) Lines(r io.Reader, size int64) io.Reader {
+	g := &guard{limits: l.OrDefault(), in: func() int64 { return size }}
+	return &guardedLines{g.reader(r), g}
+}
+
+// guardedLines counts the lines that it reads.
+type guardedLines struct {
+	r io.Reader
+	g *guard
+}
+
+func (l *guardedLines) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if over := l.g.add(int64(bytes.Count(p[:n], []byte{'\n'}))); over != nil {
+		return n, over
+	}
+	return n, err
 }
 
 func (g *guard) reader(r io.Reader) io.Reader { return &guardedReader{r, g} }

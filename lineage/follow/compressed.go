@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -13,8 +12,8 @@ import (
 )
 
 // readCompressed reads a compressed file of lines as the plain file that it replaces, so that what is recorded is the
-// same for both. It reports false if the file must be imported instead: it is damaged, or too large
-// when it is decompressed.
+// same for both. It reports false if the file must be imported instead: it is damaged, or too large when it is
+// decompressed.
 func (r *run) readCompressed(ctx context.Context, f *file) (bool, error) {
 	plain, err := decompress(f.path, r.options.Limits)
 	if err != nil || plain == nil {
@@ -65,24 +64,20 @@ func decompress(path string, limits archive.Limits) (*scratch.File, error) {
 		return nil, err
 	}
 	w := &plainWriter{w: to}
-	n, damage := io.Copy(w, io.LimitReader(z, maxWhole+1))
-	most := limits.OrDefault()
-	if w.err != nil || damage != nil || n > maxWhole || n > most.RatioFrom && n > most.Ratio*info.Size() ||
-		w.lines > most.DensityFrom && w.lines > most.Density*info.Size()/64 {
+	n, damage := io.Copy(w, io.LimitReader(limits.Lines(z, info.Size()), maxWhole+1))
+	if w.err != nil || damage != nil || n > maxWhole {
 		return nil, errors.Join(w.err, to.Close())
 	}
 	return to, nil
 }
 
-// plainWriter counts lines. It keeps the error of a write, which io.Copy does not tell from one of a read.
+// plainWriter keeps the error of a write, which io.Copy does not distinguish from one of a read.
 type plainWriter struct {
-	w     io.Writer
-	lines int64
-	err   error
+	w   io.Writer
+	err error
 }
 
 func (p *plainWriter) Write(b []byte) (n int, err error) {
-	p.lines += int64(bytes.Count(b, []byte{'\n'}))
 	n, p.err = p.w.Write(b)
 	return n, p.err
 }
