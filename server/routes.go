@@ -42,9 +42,9 @@ func (s *Server) handler() http.Handler {
 	return s.observed(s.limited(s.guarded(s.exact(mux))))
 }
 
-// exact refuses requests that the mux, or the parser of queries, would change: it redirects a path with . or .. as a
-// part to another one, with the same method, so that the deletion of a name like .. would delete what is above it; and
-// parameters that are malformed would be left out, conditions among them.
+// exact refuses requests that would be read as others. The mux redirects a path with the part . or .. to another path with
+// the same method, so the deletion of a branch named .. would delete its thread. Malformed parameters of a query would be
+// left out, and conditions with them.
 func (s *Server) exact(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isClean(r.URL.EscapedPath()) {

@@ -130,7 +130,7 @@ func (f *file) move(path string) {
 
 // otherPath returns the path that the file has when its agent compresses it, or decompresses it.
 func (f *file) otherPath() string {
-	if plain := fileKey(f.path); plain != f.path {
+	if plain := RecordedPath(f.path); plain != f.path {
 		return plain
 	}
 	return f.path + compressedSuffix

@@ -257,7 +257,7 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 	}
 	for path, state := range states {
 		f := &file{path: path, state: state, begunAgain: state.Waits != "" && state.Bytes == 0}
-		if r.files[fileKey(path)] = f; state.Waits != "" {
+		if r.files[RecordedPath(path)] = f; state.Waits != "" {
 			r.waits[state.Waits] = append(r.waits[state.Waits], f)
 		}
 		for _, id := range state.Conversations {

@@ -60,7 +60,7 @@ func (r *run) gone(f *file) {
 		return
 	}
 	if f.state == nil {
-		delete(r.files, fileKey(f.path))
+		delete(r.files, RecordedPath(f.path))
 		return
 	}
 	if f.state.Gone.IsZero() {

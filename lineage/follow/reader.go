@@ -176,7 +176,7 @@ func (f *file) continues(opened *os.File, now stamp, end int64) (bool, error) {
 // openReader opens a reader at the start of a file, or where the store's record of it ends. It reports whether the file has to wait.
 func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stamp, end int64, fresh bool) (wait bool, err error) {
 	t := &taking{ctx: ctx, run: r, path: f.path, agent: f.agent(), alone: true}
-	name := filepath.Base(fileKey(f.path))
+	name := filepath.Base(RecordedPath(f.path))
 	if len(r.options.NotProjects) > 0 && r.waitsForProject(f, t, archive.Stream(name, io.NewSectionReader(opened, 0, end)), now) {
 		return true, nil
 	}
@@ -250,12 +250,12 @@ func (r *run) waitsForProject(f *file, t *taking, source archive.Source, now sta
 }
 
 func (r *run) sourceOf(f *file) SourceOf {
-	return SourceOf{Machine: r.options.Machine.Name, Agent: f.agent(), Path: fileKey(f.path)}
+	return SourceOf{Machine: r.options.Machine.Name, Agent: f.agent(), Path: RecordedPath(f.path)}
 }
 
 // recorded returns the stored source of a file, or nil, and its hash if the file begins with it.
 func (r *run) recorded(ctx context.Context, f *file, opened io.ReaderAt, now stamp) (found *Source, sum hash.Hash, err error) {
-	found, err = FindSource(ctx, r.store, r.options.Machine.ID, fileKey(f.path))
+	found, err = FindSource(ctx, r.store, r.options.Machine.ID, RecordedPath(f.path))
 	if errors.Is(err, lineage.ErrNotFound) {
 		return nil, nil, nil
 	}

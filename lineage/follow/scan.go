@@ -186,7 +186,7 @@ func (r *run) failFolder(p *folder, dir string, err error) {
 // fileAt returns the file with a name in a place, or nil if it belongs to another place.
 func (r *run) fileAt(p *folder, name string) *file {
 	path := filepath.Join(p.real, filepath.FromSlash(name))
-	key := fileKey(path)
+	key := RecordedPath(path)
 	f := r.files[key]
 	if f == nil {
 		f = &file{path: path}
@@ -210,8 +210,8 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// fileKey returns the identity of a file: its path, without the suffix of a compressed file.
-func fileKey(path string) string { return strings.TrimSuffix(path, compressedSuffix) }
+// RecordedPath returns the path under which a file is recorded: that of the plain file if it is compressed.
+func RecordedPath(path string) string { return strings.TrimSuffix(path, compressedSuffix) }
 
 // compressedSuffix is the suffix of files that an agent has compressed.
 const compressedSuffix = ".zst"

@@ -13,7 +13,7 @@ const (
 	few = 200 << 20
 	// little is the garbage that a small process may always have.
 	little = 64 << 20
-	// leastHeap is the size of the heap up to which the runtime never collects, for each 100 percent.
+	// leastHeap is the size up to which the runtime never collects the heap at 100 percent. At 200 percent it is twice that.
 	leastHeap = 4 << 20
 )
 

@@ -58,7 +58,7 @@ func exportNative(ctx context.Context, s *app.Session, what []string, to string)
 func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*follow.Source, error) {
 	name, threadOf := "", ""
 	if len(what) == 1 {
-		name = strings.TrimSuffix(filepath.ToSlash(what[0]), ".zst") // it is recorded as the plain file
+		name = follow.RecordedPath(filepath.ToSlash(what[0]))
 		if t, err := s.Refs.Thread(ctx, what[0]); err == nil {
 			info, err := t.Info(ctx)
 			if err != nil {
