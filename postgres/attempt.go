@@ -12,9 +12,9 @@ import (
 
 // attempt is one attempt to write commits as a row of the log.
 type attempt struct {
-	*Engine
-	batch []*pending // the commits; when they were judged, those with an outcome
-	rest  []*pending // those that do not fit into the row
+	engine *Engine
+	batch  []*pending // the commits; when they were judged, those with an outcome
+	rest   []*pending // those that do not fit into the row
 
 	table   *table   // of the state in which they are judged
 	tx      *writeTx // locks the store; nil if writing the row checks that this state is still the latest
@@ -28,7 +28,7 @@ type attempt struct {
 func (e *Engine) tryRow(batch []*pending, more bool) (done, rest []*pending, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*writeTime)
 	defer cancel()
-	a := attempt{Engine: e, batch: batch}
+	a := attempt{engine: e, batch: batch}
 	if err = a.run(ctx, more); err != nil {
 		e.judging.state.Cache.Forget()
 		err = asBehind(err)
@@ -52,9 +52,9 @@ func (a *attempt) run(ctx context.Context, more bool) error {
 	if err := a.write(ctx); err != nil {
 		return err
 	}
-	a.advance(a.table, a.row, a.full)
+	a.engine.advance(a.table, a.row, a.full)
 	for _, p := range a.batch {
-		p.cache, p.head = a.table.cache, a.head
+		p.cache, p.head = a.table.cache, a.engine.head
 	}
 	return nil
 }
@@ -62,39 +62,39 @@ func (a *attempt) run(ctx context.Context, more bool) error {
 // begin gets the state in which the commits are judged, with what judging reads. While no other process writes, it is the
 // state after the last batch. Otherwise a transaction locks the store.
 func (a *attempt) begin(ctx context.Context) (err error) {
-	warm := a.warm
-	a.warm = nil // until the row is written
-	if warm == nil || a.contended > 0 || warm.cache != a.cache.Load() {
-		a.table, a.tx, err = a.lock(ctx, a.batch)
+	warm := a.engine.warm
+	a.engine.warm = nil // until the row is written
+	if warm == nil || a.engine.contended > 0 || warm.cache != a.engine.cache.Load() {
+		a.table, a.tx, err = a.engine.lock(ctx, a.batch)
 		return err
 	}
 	a.table = warm
 	warm.ctx = ctx
-	a.judging.begin(warm)
+	a.engine.judging.begin(warm)
 	warm.added.absent = make(map[string]struct{})
-	return a.judging.prefetch(ctx, a.batch)
+	return a.engine.judging.prefetch(ctx, a.batch)
 }
 
 // addLate adds the commits that came since the batch was gathered, and reads what judging them reads.
 func (a *attempt) addLate(ctx context.Context) error {
 	n := len(a.batch)
-	a.batch = a.queue.addTo(a.batch)
+	a.batch = a.engine.queue.addTo(a.batch)
 	late := claim(a.batch[n:])
 	a.batch = a.batch[:n+len(late)]
 	if len(late) == 0 {
 		return nil
 	}
-	return a.judging.prefetch(ctx, late)
+	return a.engine.judging.prefetch(ctx, late)
 }
 
 // judgeAll judges the commits and adds them to the row, until one does not fit. An error is one of the server or the store.
 func (a *attempt) judgeAll() error {
 	before := a.table.state
 	a.row = &row{first: before.next(), id: newID(), counts: before.counts, forgets: before.forgets}
-	a.judging.row = a.row
+	a.engine.judging.row = a.row
 	for i, p := range a.batch {
 		count := a.row.count
-		p.receipt, p.err = a.judge(p)
+		p.receipt, p.err = a.engine.judge(p)
 		if errors.Is(p.err, errFull) {
 			p.err = nil
 			a.batch, a.rest = a.batch[:i], a.batch[i:]
@@ -120,15 +120,15 @@ func (a *attempt) write(ctx context.Context) error {
 	case a.tx == nil && len(a.table.added.absent) > 0 && (a.refused || empty):
 		return errBehind
 	case a.tx == nil && empty:
-		return withRetry(ctx, func(ctx context.Context) error { return a.log.requireHead(ctx, before) })
+		return withRetry(ctx, func(ctx context.Context) error { return a.engine.log.requireHead(ctx, before) })
 	case empty:
 		return nil
 	}
-	if err := a.judging.seal(); err != nil {
+	if err := a.engine.judging.seal(); err != nil {
 		return err
 	}
 	if a.tx == nil {
-		return a.log.write(ctx, before, a.row, durabilityOf(a.full))
+		return a.engine.log.write(ctx, before, a.row, durabilityOf(a.full))
 	}
 	return a.tx.write(ctx, before, a.row, durabilityOf(a.full))
 }
