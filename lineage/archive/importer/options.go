@@ -37,6 +37,8 @@ type Options struct {
 	Path string
 	// Files, when not nil, records files, so that unchanged ones are not read again.
 	Files *Files
+	// Outlines, when not nil, is what earlier imports into the store have read of threads.
+	Outlines *Outlines
 	// Placed, when not nil, gets the lines of a [Growing] input with the spans of their nodes. It gets each line
 	// once, in order, after the commits that contain the spans.
 	Placed func([]Line)
