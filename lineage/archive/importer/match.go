@@ -75,7 +75,7 @@ func (l *loader) match(st *loading, state backend.Reader, heads []head, stays bo
 }
 
 // inner reports whether a history in the store continues after a message.
-func (m *matching) inner(n *loaded) bool {
+func (m *matching) inner(n loaded) bool {
 	at := m.ref(n)
 	return m.followed[at] || m.reach.Has(structure.SpanRef{Run: at.Run, Seq: at.Seq + 1})
 }
@@ -127,7 +127,7 @@ func (m *matching) advance(h *head, stays bool) {
 	}
 	delete(m.claimed, n.aside)
 	var behind *contextState
-	fork := m.walk(h.node, func(n *loaded) bool {
+	fork := m.walk(h.node, func(n loaded) bool {
 		behind = m.free(m.pointOf(n, h))
 		return behind != nil
 	})
@@ -145,7 +145,7 @@ func (m *matching) advance(h *head, stays bool) {
 }
 
 // pointOf returns the point of a message in the aside of a head.
-func (m *matching) pointOf(n *loaded, h *head) point {
+func (m *matching) pointOf(n loaded, h *head) point {
 	return point{m.ref(n), m.asides[m.nodes.at(h.node).aside]}
 }
 
@@ -161,7 +161,7 @@ func (m *matching) free(at point) *contextState {
 
 // walk visits a node and its ancestors. It stops at a node that was visited before or is in another aside, or when
 // found returns true, and returns the span there.
-func (m *matching) walk(node int32, found func(*loaded) bool) structure.SpanRef {
+func (m *matching) walk(node int32, found func(loaded) bool) structure.SpanRef {
 	for aside := m.nodes.at(node).aside; node >= 0; node = m.nodes.at(node).parent {
 		n := m.nodes.at(node)
 		if n.visited == m.round || n.aside != aside {
@@ -170,7 +170,7 @@ func (m *matching) walk(node int32, found func(*loaded) bool) structure.SpanRef 
 		if found != nil && (found(n) || n.foreign || n.adopted) {
 			return m.ref(n)
 		}
-		n.visited = m.round
+		m.nodes.visit(node, m.round)
 	}
 	return structure.SpanRef{}
 }
