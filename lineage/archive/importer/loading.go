@@ -50,12 +50,13 @@ type loading struct {
 }
 
 // ref returns the span of a node, zero if it has none yet.
-func (st *loading) ref(n *loaded) structure.SpanRef {
+func (st *loading) ref(n loaded) structure.SpanRef {
 	return structure.SpanRef{Run: st.runs[n.run], Seq: n.seq}
 }
 
 // setRef sets the span of a node. Most spans are in the run of their parent, or of the span before.
-func (st *loading) setRef(n *loaded, ref structure.SpanRef) {
+func (st *loading) setRef(node int32, ref structure.SpanRef) {
+	n := st.nodes.change(node)
 	n.seq, n.run = ref.Seq, int32(len(st.runs)-1)
 	if n.parent >= 0 && st.runs[st.nodes.at(n.parent).run] == ref.Run {
 		n.run = st.nodes.at(n.parent).run

@@ -131,7 +131,7 @@ func (m *matching) advance(h *head, stays bool) error {
 	}
 	delete(m.claimed, n.aside)
 	var behind *contextState
-	fork := m.walk(h.node, func(n *loaded) bool {
+	fork := m.walk(h.node, func(n loaded) bool {
 		behind = m.free(m.pointOf(n, h))
 		return behind != nil
 	})
@@ -150,7 +150,7 @@ func (m *matching) advance(h *head, stays bool) error {
 }
 
 // pointOf returns the point of a message in the aside of a head.
-func (m *matching) pointOf(n *loaded, h *head) point {
+func (m *matching) pointOf(n loaded, h *head) point {
 	return point{m.ref(n), m.asides[m.nodes.at(h.node).aside]}
 }
 
@@ -169,7 +169,7 @@ func (m *matching) free(at point) *contextState {
 
 // walk visits a node and its ancestors. It stops at a node that was visited before or is in another aside, or when
 // found returns true, and returns the span there.
-func (m *matching) walk(node int32, found func(*loaded) bool) structure.SpanRef {
+func (m *matching) walk(node int32, found func(loaded) bool) structure.SpanRef {
 	for aside := m.nodes.at(node).aside; node >= 0; node = m.nodes.at(node).parent {
 		n := m.nodes.at(node)
 		if n.visited == m.round || n.aside != aside {
@@ -178,7 +178,7 @@ func (m *matching) walk(node int32, found func(*loaded) bool) structure.SpanRef 
 		if found != nil && (found(n) || n.foreign || n.adopted) {
 			return m.ref(n)
 		}
-		n.visited = m.round
+		m.nodes.visit(node, m.round)
 	}
 	return structure.SpanRef{}
 }
