@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/chat"
@@ -209,6 +210,11 @@ func (v *view) check(ctx context.Context) error {
 	if v.record == nil {
 		return nil
 	}
+	if v.record.SourceID == "" {
+		if taken, err := exists(v.w.state.Thread(ctx, write.SourceThread(v.thread.String()))); err != nil || taken {
+			return cmp.Or(err, refuse(errNamesake))
+		}
+	}
 	db := v.w.DB
 	err := cmp.Or(chatrows.CheckID(db, chat.SubjectChat, chat.IDOfThread(v.record)), chatrows.CheckUser(db, projected.Clean(v.record.UserID)))
 	if err != nil {
@@ -237,6 +243,25 @@ func (v *view) check(ctx context.Context) error {
 	return nil
 }
 
+// errNamesake is the reason for leaving out a thread whose id another thread has as its source id: that one is the chat.
+var errNamesake = errors.New("another thread has its id as source id")
+
+// leaveNamesakeOut leaves out the thread whose id is the source id of a thread.
+func (w *projection) leaveNamesakeOut(ctx context.Context, of *structure.Thread) error {
+	if of == nil || of.SourceID == "" {
+		return nil
+	}
+	id, err := structure.ParseID[structure.ThreadID](of.SourceID)
+	if err != nil || id.String() != of.SourceID || w.isOut(keyOfThread(id)) {
+		return nil
+	}
+	t, err := w.state.Thread(ctx, id)
+	if ok, err := exists(t, err); !ok || t.SourceID != "" {
+		return err
+	}
+	return w.leaveOut(ctx, &scope{key: keyOfThread(id), thread: id}, errNamesake)
+}
+
 // growOrLeaveOut grows a scope, or leaves it out if the database cannot hold it.
 func (w *projection) growOrLeaveOut(ctx context.Context, s *scope) error {
 	v, err := w.open(ctx, s)
@@ -245,6 +270,9 @@ func (w *projection) growOrLeaveOut(ctx context.Context, s *scope) error {
 	}
 	if w.isRefusal(err) {
 		return w.leaveOut(ctx, s, err)
+	}
+	if err == nil {
+		err = w.leaveNamesakeOut(ctx, v.record)
 	}
 	if err != nil {
 		return err

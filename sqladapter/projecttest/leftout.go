@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/project"
+	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
 // notText is in ids that no database can hold.
@@ -135,11 +136,17 @@ func (s *suite) testLeftOutRefused(t *testing.T) {
 	first, _ := speaking(t, store, lineage.ThreadOptions{Title: "without an id"})
 	s.requireLeftOut(t, store, place, db)
 	second, main := speaking(t, store, lineage.ThreadOptions{SourceID: first.ID().String(), Title: "with that of another"})
-	s.requireKept(t, store, place, db, threads+1, second)
+	s.requireKept(t, store, place, db, threads+1, first)
 	_, err := main.Extend(bg, lineage.User("more"))
 	require.NoError(t, err)
-	s.requireKept(t, store, place, db, threads+1, second)
-	require.NoError(t, first.Delete(bg))
+	s.requireKept(t, store, place, db, threads+1, first)
+	got, err := sqlchat.On(db).Chat(bg, second.ID().String())
+	require.NoError(t, err)
+	require.Nil(t, got)
+	got, err = sqlchat.On(db).Chat(bg, first.ID().String())
+	require.NoError(t, err)
+	require.Equal(t, "with that of another", got.Title)
+	require.NoError(t, second.Delete(bg))
 	s.requireKept(t, store, place, db, threads+1)
 
 	limits := db.Dialect().Limits()
