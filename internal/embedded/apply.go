@@ -41,6 +41,11 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 	return receipt, err
 }
 
+// Upload implements backend.Engine.
+func (e *Engine) Upload(ctx context.Context, chunks []*structure.Chunk) (int, error) {
+	return backend.UploadInCommit(ctx, e, chunks)
+}
+
 func (e *Engine) apply(t *submission, c *structure.Commit) (backend.Receipt, error) {
 	p := &t.p
 	if err := p.Begin(c); err != nil {
@@ -58,7 +63,7 @@ func (e *Engine) apply(t *submission, c *structure.Commit) (backend.Receipt, err
 	}
 	t.at, t.repeated, t.err = backend.Cursor{}, false, nil
 	if t.durability == backend.Full {
-		e.commitTogether(t)
+		e.queue.commit(t)
 	} else {
 		e.write.Lock()
 		e.commit(t)
@@ -138,6 +143,18 @@ func (e *Engine) free(t *submission) {
 	e.submissions.Put(t)
 }
 
+// commitAll commits submissions one after another, and returns the last number.
+func (e *Engine) commitAll(all []*submission) (last uint64) {
+	e.write.Lock()
+	defer e.write.Unlock()
+	for _, t := range all {
+		if e.commit(t); t.err == nil {
+			last = max(last, t.at.Number)
+		}
+	}
+	return last
+}
+
 // commit writes the commit of a submission and publishes it. The write lock must be held.
 func (e *Engine) commit(t *submission) {
 	defer func() {
@@ -187,15 +204,13 @@ func (e *Engine) commitNow(t *submission) (at backend.Cursor, err error) {
 	if e.journal.ID() != e.own { // commits of another store were received
 		e.journal.SetID(e.own)
 	}
-	frame, err := e.journal.Append(t.payload, e.onceWrite(t.o.Once), t.durability == backend.Normal)
+	frame, err := e.journal.Append(t.payload, e.sessions.trailer(t.o.Once), t.durability == backend.Normal)
 	if err != nil {
 		return at, err
 	}
-	e.builder.Locate(frame, t.offsets, e.packs.Load())
-	e.request(&e.builder, frame)
-	e.publish(&p.Commit, frame)
+	e.publish(&p.Commit, frame, t.offsets)
 	if frame.Position.Offset == journal.FirstOffset { // the previous segment was sealed
-		e.packLater()
+		e.schedule.segmentSealed()
 	}
 	return backend.Cursor{Number: number, ID: e.id}, nil
 }

@@ -121,18 +121,6 @@ func (b *barrier) dead(key, value []byte) bool {
 	return false
 }
 
-// known returns an entry that new commits may refer to.
-func (e *Engine) known(key []byte) ([]byte, bool, error) {
-	v, ok, err := e.get(key, anyCommit)
-	if err != nil || !ok {
-		return v, ok, err
-	}
-	if b := e.barrier.Load(); b != nil && b.dead(key, v) {
-		return nil, false, nil
-	}
-	return v, true, nil
-}
-
 // refuses reports whether a run accepts no new spans because its last spans are dead.
 func (b *barrier) refuses(run structure.RunID) bool {
 	if b == nil {
@@ -140,4 +128,18 @@ func (b *barrier) refuses(run structure.RunID) bool {
 	}
 	r, _ := b.live.Run(run)
 	return r.Cut()
+}
+
+// clip returns last or, if smaller, the last live place of a run.
+func (b *barrier) clip(run structure.RunID, last uint64) uint64 {
+	if r, ok := b.live.Run(run); ok {
+		if r.Cut() {
+			return min(r.Live, last)
+		}
+		return last
+	}
+	if b.run(run) {
+		return 0
+	}
+	return last
 }

@@ -2,20 +2,14 @@ package embedded
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/live"
-	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
 
 var _ backend.Collector = (*Engine)(nil)
@@ -219,7 +213,7 @@ func (c *collection) raise() (*catalog, error) {
 		e.collected.Store(true)
 		e.barrier.Store(c.barrier)
 		e.collecting.done = false
-		e.forgetRecent()
+		e.cache.Forget()
 	}
 	if err != nil {
 		return nil, err
@@ -231,139 +225,4 @@ func (c *collection) follow() error {
 	s := c.engine.latest()
 	defer s.Close()
 	return c.marker.Follow(s.viewed().history())
-}
-
-// forgetRecent empties the cache. The write lock must be held.
-func (e *Engine) forgetRecent() {
-	e.cache.Forget()
-}
-
-// prune builds the index of the filtered journal, and changes the current index to match it.
-func (c *collection) prune(raised *catalog) error {
-	e := c.engine
-	shadow, discard, err := e.shadow()
-	if err != nil {
-		return err
-	}
-	defer discard()
-	shadow.setBarrier(newBarrier(c.live))
-	shadow.beginWith(raised.packs.last)
-	err = c.filter(e.commitsAt(journal.Position{}, 1, raised.State().Number, nil), func(f commitFrame) error {
-		if err := shadow.replayCommit(f); err != nil {
-			return fmt.Errorf("commit %d without what is dead: %w", f.Number, err)
-		}
-		return shadow.index.Throttle()
-	})
-	if err != nil {
-		return err
-	}
-	e.write.Lock()
-	e.hide(c.barrier)
-	e.write.Unlock()
-	after := shadow.index.Snapshot()
-	defer after.Close()
-	e.collecting.pruned.Lock()
-	defer e.collecting.pruned.Unlock()
-	if err := c.change(raised.Snapshot, after); err != nil {
-		return err
-	}
-	e.collecting.done = true
-	return nil
-}
-
-// batchEntries is the number of index entries that are changed in one critical section.
-const batchEntries = 4 << 10
-
-// change applies the difference between two states to the index, except for entries
-// that later commits have changed.
-func (c *collection) change(now, after *index.Snapshot) error {
-	p := pruning{engine: c.engine, will: after}
-	for d, err := range index.Differences(now.Scan(nil, nil), after.Scan(nil, nil)) {
-		if err != nil {
-			return err
-		}
-		if !d.Gone && !d.New && keys.SameSealed(d.Key, d.Was, d.Is) {
-			continue
-		}
-		if err := p.add([2]index.Entry{{Key: d.Key, Value: d.Was}, {Key: d.Key, Value: d.Is}}); err != nil {
-			return err
-		}
-	}
-	return p.flush(func() {
-		e := c.engine
-		e.counts = e.counts.Since(keys.CountersOf(now.State().Counts), keys.CountersOf(after.State().Counts))
-		e.cache.ForgetCurrent()
-	}, pendingEntry(c.live))
-}
-
-// sweep rewrites the journal files that contain dead records, newest first. A journal of which only a later part is
-// swept can be replayed, because deletions are kept and live records refer only to live ones. After that, dead
-// records remain only in files that readers have open. These files are removed when the last reader closes them.
-func (c *collection) sweep() error {
-	e := c.engine
-	if len(c.files) > 0 {
-		if err := e.journal.Seal(); err != nil {
-			return err
-		}
-	}
-	for _, s := range slices.Backward(e.journal.Segments()) {
-		if !c.holdsDead(s) {
-			continue
-		}
-		if err := c.rewrite(s); err != nil {
-			return err
-		}
-	}
-	e.dropBarrier()
-	if err := e.dropPacked(c.ctx); err != nil && c.ctx.Err() == nil {
-		e.opt.Logger.Warn("index keeps entries that packs replace", "err", err)
-	}
-	if c.report.Records+c.report.Erased > 0 {
-		err := e.compactIndex(c.ctx)
-		if errors.Is(err, fs.ErrPermission) { // not every system can replace an open file
-			e.opt.Logger.Warn("index is not compacted: deleted entries stay in its free pages until these are used or it is rebuilt", "err", err)
-			err = nil
-		}
-		if err != nil {
-			return err
-		}
-		if c.report.Removed, err = e.removeFollowers(); err != nil {
-			return err
-		}
-	}
-	return e.endPending()
-}
-
-func (c *collection) rewrite(s journal.SegmentInfo) error {
-	ctx, cancel := context.WithCancelCause(c.ctx)
-	defer cancel(nil)
-	before := c.done
-	_, err := c.engine.journal.Rewrite(ctx, s.First, s.Last, journal.RewriteOptions{
-		Yield:  c.engine.giveWay(),
-		Filter: c.filterCommit, Unlisted: c.engine.unlisted(s.First, s.Dense),
-		Progress: func(done, total int64) {
-			if err := c.progress(before + s.Bytes*done/max(total, 1) - c.done); err != nil {
-				cancel(err)
-			}
-		},
-	})
-	c.engine.frames.Clear()
-	if err != nil {
-		return err
-	}
-	return c.progress(before + s.Bytes - c.done)
-}
-
-func (c *collection) holdsDead(s journal.SegmentInfo) bool {
-	for n := s.First; n <= s.Last; n++ {
-		if c.files[n] {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *collection) filterCommit(commit *structure.Commit) error {
-	c.live.Filter(commit, new(live.Counts))
-	return nil
 }

@@ -6,16 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
-	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -24,25 +20,9 @@ import (
 // readers do not see dead records, and the barrier hides them from new commits. So after a crash the store is either
 // as before or as after the collection.
 
-// pendingFile contains the live set of the pending collection. It is in the journal's
-// directory.
-const pendingFile = "COLLECTING"
-
-// unfinished is the suffix of a file that is being written.
-const unfinished = ".tmp"
-
-// searchFile is the file of a search index. It follows the feed and is rebuilt when it is
-// opened.
-const searchFile = "search.db"
-
-// cutSuffix is the suffix of files with bytes that recovery set aside.
-const cutSuffix = ".cut"
-
 // errPending is returned for an index that does not match the journal filtered by the
 // pending collection.
 var errPending = errors.New("a collection was interrupted")
-
-func (e *Engine) pendingPath() string { return filepath.Join(e.dir, journalDir, pendingFile) }
 
 // pendingEntry identifies the collection that the index accounts for, by its last commit.
 func pendingEntry(l *live.Set) index.Entry {
@@ -55,8 +35,8 @@ func (e *Engine) savePending(l *live.Set) (maybe bool, err error) {
 	if err := e.journal.Sync(l.Until); err != nil { // a commit that replaces a lost one must not be filtered
 		return false, err
 	}
-	tmp := e.pendingPath() + unfinished
-	if err := e.removeIfThere(tmp); err != nil {
+	tmp := e.dir.pending() + unfinished
+	if err := e.dir.remove(tmp); err != nil {
 		return false, err
 	}
 	f, err := e.opt.FS.Create(tmp)
@@ -67,20 +47,13 @@ func (e *Engine) savePending(l *live.Set) (maybe bool, err error) {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return false, errors.Join(err, e.removeIfThere(tmp))
+		return false, errors.Join(err, e.dir.remove(tmp))
 	}
 	// If one of the following steps fails, it may have taken effect on disk.
-	if err := e.opt.FS.Rename(tmp, e.pendingPath()); err != nil {
+	if err := e.opt.FS.Rename(tmp, e.dir.pending()); err != nil {
 		return true, err
 	}
 	return true, e.opt.FS.SyncDir(filepath.Dir(tmp))
-}
-
-func (e *Engine) removeIfThere(name string) error {
-	if err := e.opt.FS.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // dropBarrier drops the barrier once no dead record is left in the journal.
@@ -98,23 +71,23 @@ func (e *Engine) endPending() error {
 	if err := e.index.Checkpoint(); err != nil {
 		return err
 	}
-	if err := e.removeIfThere(e.pendingPath()); err != nil {
+	if err := e.dir.remove(e.dir.pending()); err != nil {
 		return err
 	}
-	return e.opt.FS.SyncDir(filepath.Join(e.dir, journalDir))
+	return e.opt.FS.SyncDir(e.dir.journal())
 }
 
 // openPending raises the barrier of the pending collection of a store that is being opened.
 // The index must account for the collection, or be empty.
 func (e *Engine) openPending() error {
-	set, of, err := live.ReadFile(e.opt.FS, e.pendingPath())
+	set, of, err := live.ReadFile(e.opt.FS, e.dir.pending())
 	var damage *backend.CorruptError
 	if errors.As(err, &damage) {
 		damage.What += "; without the file, records that the collection has not yet deleted reappear"
 	} else if set != nil && of != e.journal.StoreID() {
-		err = &backend.CorruptError{File: e.pendingPath(), What: "belongs to another store"}
+		err = &backend.CorruptError{File: e.dir.pending(), What: "belongs to another store"}
 	} else if set != nil && set.Until > e.journal.Last() && e.damage == nil {
-		err = &backend.CorruptError{File: e.pendingPath(), What: fmt.Sprintf("knows commit %d, but the journal ends with commit %d", set.Until, e.journal.Last())}
+		err = &backend.CorruptError{File: e.dir.pending(), What: fmt.Sprintf("knows commit %d, but the journal ends with commit %d", set.Until, e.journal.Last())}
 	}
 	if errors.Is(err, backend.ErrCorrupt) && e.opt.ReadOnly {
 		set = nil
@@ -128,7 +101,7 @@ func (e *Engine) openPending() error {
 		return err
 	}
 	if !e.opt.ReadOnly {
-		if err := e.removeIfThere(e.pendingPath() + unfinished); err != nil {
+		if err := e.dir.remove(e.dir.pending() + unfinished); err != nil {
 			return err
 		}
 	}
@@ -144,7 +117,7 @@ func (e *Engine) openPending() error {
 		return errPending
 	}
 	if !e.opt.ReadOnly {
-		if _, err := e.removeFollowers(); err != nil {
+		if _, err := e.dir.removeFollowers(); err != nil {
 			return err
 		}
 	}
@@ -202,34 +175,4 @@ func (c *collection) finishPending() error {
 		return err
 	}
 	return c.sweep()
-}
-
-// removeFollowers removes files that may contain collected data and that the store does not
-// need: bytes that recovery set aside, a search index, and the index from before a repair.
-// It returns their paths in the store's directory.
-func (e *Engine) removeFollowers() (removed []string, err error) {
-	names, err := e.opt.FS.List(filepath.Join(e.dir, journalDir))
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		if strings.HasSuffix(name, cutSuffix) {
-			if err := e.opt.FS.Remove(filepath.Join(e.dir, journalDir, name)); err != nil {
-				return removed, err
-			}
-			removed = append(removed, journalDir+"/"+name)
-		}
-	}
-	if e.opt.InMemory {
-		return removed, nil
-	}
-	for _, name := range []string{searchFile, searchFile + "-wal", searchFile + "-shm", searchFile + "-journal", IndexBeforeRepair} {
-		switch removeErr := os.Remove(filepath.Join(e.dir, name)); {
-		case removeErr == nil:
-			removed = append(removed, name)
-		case !errors.Is(removeErr, fs.ErrNotExist):
-			err = errors.Join(err, removeErr)
-		}
-	}
-	return removed, errors.Join(err, e.opt.FS.SyncDir(filepath.Join(e.dir, journalDir)), vfs.OS().SyncDir(e.dir))
 }

@@ -115,7 +115,7 @@ func TestCursorsAfterPowerLoss(t *testing.T) {
 			"reopen": func(rt *rapid.T) {
 				require.NoError(rt, e.Close())
 				if rapid.Bool().Draw(rt, "without index") {
-					require.NoError(rt, index.Remove(e.indexPath()))
+					require.NoError(rt, index.Remove(e.dir.index()))
 				}
 				open()
 			},
@@ -186,7 +186,7 @@ func TestCursorsOfPacks(t *testing.T) {
 		require.NoError(t, err)
 		all.check(t, e)
 		require.NoError(t, e.Close())
-		require.NoError(t, index.Remove(e.indexPath()))
+		require.NoError(t, index.Remove(e.dir.index()))
 	}
 	e, err := Open(background, dir, Options{})
 	require.NoError(t, err)
@@ -215,7 +215,7 @@ func TestCursorBehindDamage(t *testing.T) {
 	head, err := e.Head(background)
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
-	require.NoError(t, index.Remove(e.indexPath()))
+	require.NoError(t, index.Remove(e.dir.index()))
 	names, err := filepath.Glob(filepath.Join(dir, journalDir, "*.seg"))
 	require.NoError(t, err)
 	b, err := os.ReadFile(names[1])

@@ -1,18 +1,24 @@
 // Package embedded is the storage engine that runs inside a process on a local
 // directory: the journal as truth, the index for reads, and a lock that keeps
 // other processes out. It implements the port of package backend.
+//
+// Engine joins what these files have:
+//
+//   - directory, lock, open, replay: the files of a store, and the index brought up to date;
+//   - apply, queue, publish: a commit is checked, written, and made visible; source is the state that it is checked
+//     against, absent what needs no lookup for that, requests and sessions what was applied before;
+//   - held, reads, catalog, feed: reads. A catalog is the index as of one commit with the packs below it (packed);
+//   - pack, pack_plan, pack_schedule: how, which and when segments are packed; packed_index: what the index leaves to packs;
+//   - collect: marking what is live (package live); collect_prune, collect_sweep: deleting the rest from index and journal;
+//     barrier: hiding it meanwhile; collect_pending: finishing after a crash;
+//   - verify, backup, restore, salvage.
 package embedded
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,20 +32,7 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/internal/vfs/memfs"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
-
-// Names in a store directory.
-const (
-	journalDir = "journal"
-	indexFile  = "index.bolt"
-	// SocketFile is the socket on which the process with the lock serves other processes. Longer names with this
-	// prefix are sockets being created.
-	SocketFile = "SOCKET"
-)
-
-// IndexBeforeRepair is the name of the index that a repair replaced.
-const IndexBeforeRepair = indexFile + ".before-repair"
 
 // Options configure an engine. A zero field means its default.
 type Options struct {
@@ -90,8 +83,8 @@ type Options struct {
 type Engine struct {
 	reads // of the current state
 
-	dir     string
 	opt     Options
+	dir     directory
 	lock    *dirLock
 	journal *journal.Journal
 	index   *index.DB
@@ -101,25 +94,32 @@ type Engine struct {
 	rebuilt bool
 
 	submissions sync.Pool
+	queue       commitQueue
+	arrivals    arrivals
 
-	// write serializes commits. It guards the fields up to queue. committing is set while a
+	// write serializes commits. It guards the fields up to absent. committing is set while a
 	// commit is being applied, and stays set if it panics.
-	write           sync.Mutex
-	committing      bool
-	counts          keys.Counters
-	state           entries.State
-	judge           judge.Judge
-	id, since       uint64 // the id of the last commit, and the first commit with that id
-	own             uint64 // the id of commits made by this process
-	sessions        sessions
-	builder         entries.Builder
-	createdContexts createdIDs
-	createdRuns     createdIDs
-	createdLookups  createdLookups
-	queue           commitQueue
-	closed          atomic.Bool
+	write      sync.Mutex
+	committing bool
+	counts     keys.Counters
+	state      entries.State
+	judge      judge.Judge
+	builder    entries.Builder
+	id, since  uint64 // the id of the last commit, and the first commit with that id
+	own        uint64 // the id of commits made by this process
+	sessions   sessions
+	absent     absent
+	cache      *entries.Cache // its writer is the holder of the write lock
+	frames     read.FrameCache
 
-	cache *entries.Cache // its writer is the holder of the write lock
+	// packs are the packs below the index. It is replaced with the write lock held, or when no
+	// other goroutine has the store.
+	packs atomic.Pointer[packLayer]
+	// packing is held while files of the journal are replaced, or must not be.
+	packing sync.Mutex
+	// unmergeable has the names of packs that could not be read. packing is held.
+	unmergeable map[string]bool
+	schedule    packSchedule
 
 	// barrier is set while a collection is pending.
 	barrier atomic.Pointer[barrier]
@@ -128,31 +128,11 @@ type Engine struct {
 	collected  atomic.Bool
 	collecting collecting
 
-	// packs are the packs below the index. It is replaced with the write lock held, or when no
-	// other goroutine has the store.
-	packs atomic.Pointer[packLayer]
-
-	// packing is held while files of the journal are replaced, or must not be.
-	packing sync.Mutex
-	// unmergeable has the names of packs that could not be read. packing is held.
-	unmergeable map[string]bool
-	background  struct {
-		ctx    context.Context
-		cancel context.CancelCauseFunc
-		busy   atomic.Bool  // packing
-		sealed atomic.Bool  // segments were sealed since packing last looked
-		opened *time.Timer  // starts packing of segments that were sealed before the store was opened
-		left   atomic.Int64 // one more than the size of the journal that had such segments, until it was asked
-		wait   sync.WaitGroup
-	}
-
-	frames   read.FrameCache
-	filter   storeFilter
-	arrivals arrivals
 	// files is held for reading during calls, which use the files. Close locks it forever, and
 	// then releases the held views.
-	files sync.RWMutex
-	holds holds
+	files  sync.RWMutex
+	holds  holds
+	closed atomic.Bool
 }
 
 var (
@@ -166,24 +146,7 @@ func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 	if o.InMemory {
 		dir, where = "", "in memory"
 	}
-	e := newEngine(dir)
-	e.opt = o
-	if e.opt.Durability == backend.DefaultDurability {
-		e.opt.Durability = backend.Full
-	}
-	switch {
-	case e.opt.FS != nil:
-	case e.opt.InMemory:
-		e.opt.FS = memfs.New()
-	default:
-		e.opt.FS = vfs.OS()
-	}
-	if e.opt.Logger == nil {
-		e.opt.Logger = slog.New(slog.DiscardHandler)
-	}
-	if e.opt.packBytes == 0 {
-		e.opt.packBytes, e.opt.packQuiet = backgroundBytes, quietTime
-	}
+	e := newEngine(dir, o.withDefaults())
 	e.submissions.New = func() any { return new(submission) }
 	if err := e.open(ctx); err != nil {
 		e.release()
@@ -192,233 +155,46 @@ func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 	return e, nil
 }
 
-func newEngine(dir string) *Engine {
+// withDefaults sets the fields that are zero.
+func (o Options) withDefaults() Options {
+	if o.Durability == backend.DefaultDurability {
+		o.Durability = backend.Full
+	}
+	switch {
+	case o.FS != nil:
+	case o.InMemory:
+		o.FS = memfs.New()
+	default:
+		o.FS = vfs.OS()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.packBytes == 0 {
+		o.packBytes, o.packQuiet = backgroundBytes, quietTime
+	}
+	return o
+}
+
+func newEngine(dir string, o Options) *Engine {
 	e := &Engine{
-		dir:         dir,
+		dir:         directory{path: dir, fs: o.FS, inMemory: o.InMemory, readOnly: o.ReadOnly},
+		opt:         o,
 		sessions:    newSessions(),
 		cache:       entries.NewCache(),
 		unmergeable: map[string]bool{},
 	}
 	e.reads.engine = e
 	e.state.Source, e.state.Cache = (*source)(e), e.cache
-	e.packs.Store(newPackLayer(0, 0, nil))
-	e.background.ctx, e.background.cancel = context.WithCancelCause(context.Background())
+	e.setPacks(0, 0, nil)
+	e.queue.write, e.queue.sync = e.commitAll, func(last uint64) error { return e.journal.Sync(last) }
+	e.schedule.opt, e.schedule.pack, e.schedule.begin, e.schedule.end = &e.opt, e.packSealed, e.begin, e.end
+	e.schedule.ctx, e.schedule.cancel = context.WithCancelCause(context.Background())
 	return e
-}
-
-func (e *Engine) open(ctx context.Context) error {
-	if e.opt.InMemory {
-		if e.opt.MustExist || e.opt.ReadOnly {
-			return backend.ErrNotFound // a new store has nothing to read
-		}
-	} else if err := e.enterDir(ctx); err != nil {
-		return err
-	}
-	// Until now another engine in this process may have had the store open.
-	e.createdContexts, e.createdRuns = newCreatedIDs(structure.LastMade()), newCreatedIDs(structure.LastMade())
-	e.createdLookups = newCreatedLookups()
-	err := e.openFiles(ctx, false)
-	if fault := e.indexFault(err); fault != nil {
-		switch {
-		case errors.Is(fault, errPending): // a collection passes through this state
-			e.opt.Logger.Info("index follows an interrupted collection")
-		case errors.Is(fault, errAhead): // the journal is damaged, which is reported below
-		default:
-			e.opt.Logger.Warn("index is rebuilt from the journal", "err", fault)
-		}
-		if err := e.abandonIndex(); err != nil {
-			return err
-		}
-		err = e.openFiles(ctx, true)
-	}
-	if err != nil {
-		return err
-	}
-	if e.damage != nil {
-		e.opt.Logger.Warn("damaged journal is read up to the damage", "commit", e.index.Number(), "err", e.damage)
-	}
-	e.packLeftovers()
-	return nil
-}
-
-// enterDir locks the directory, creating it if necessary, and deletes temporary files. With the
-// lock held it checks again whether the store exists: another process may have created it.
-func (e *Engine) enterDir(ctx context.Context) error {
-	exists, err := e.exists()
-	switch {
-	case err != nil:
-		return err
-	case !exists && e.mustExist() && !e.hasLock():
-		return backend.ErrNotFound
-	case !exists:
-		if err := os.MkdirAll(e.dir, 0o700); err != nil {
-			return err
-		}
-		if err := vfs.OS().SyncDir(filepath.Dir(filepath.Clean(e.dir))); err != nil {
-			return err
-		}
-	}
-	if e.lock, err = waitForLock(ctx, e.dir, e.opt.ReadOnly, e.opt.Wait, e.opt.Waiting); err != nil {
-		return err
-	}
-	if !exists {
-		switch exists, err = e.exists(); {
-		case err != nil:
-			return err
-		case !exists && e.mustExist():
-			return backend.ErrNotFound
-		}
-	}
-	if e.opt.Locked != nil {
-		if err := e.opt.Locked(); err != nil {
-			return err
-		}
-	}
-	if e.opt.ReadOnly {
-		return nil
-	}
-	return e.removeScratch()
-}
-
-func (e *Engine) mustExist() bool { return e.opt.MustExist || e.opt.ReadOnly }
-
-// hasLock reports whether there is a lock file: another process may be creating the store.
-func (e *Engine) hasLock() bool {
-	_, err := os.Lstat(filepath.Join(e.dir, LockFile))
-	return err == nil
 }
 
 // Damage implements backend.Impaired.
 func (e *Engine) Damage() error { return e.damage }
-
-// IsStore reports whether there is a store in a directory. A directory with an index but without
-// a journal counts as a store.
-func IsStore(dir string) (bool, error) { return isStore(vfs.OS(), dir) }
-
-func isStore(fsys vfs.FS, dir string) (bool, error) {
-	names, err := fsys.List(filepath.Join(dir, journalDir))
-	if err == nil && len(names) > 0 || errors.Is(err, vfs.ErrNotRegular) {
-		return err == nil, err
-	}
-	size, err := vfs.Size(filepath.Join(dir, indexFile))
-	if errors.Is(err, vfs.ErrNotRegular) {
-		return false, err
-	}
-	return err == nil && size > 0, nil
-}
-
-// exists reports whether dir is a store. It refuses a directory that contains other files.
-func (e *Engine) exists() (bool, error) {
-	if found, err := isStore(e.opt.FS, e.dir); found || err != nil {
-		return found, err
-	}
-	entries, err := os.ReadDir(e.dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	for _, entry := range entries {
-		if name := entry.Name(); name != journalDir && name != LockFile && !strings.HasPrefix(name, indexFile) && !strings.HasPrefix(name, SocketFile) {
-			return false, fmt.Errorf("the directory holds %q and is not a store: %w", entry.Name(), backend.ErrExists)
-		}
-	}
-	return false, nil
-}
-
-// replay updates the index to the end of the journal.
-func (e *Engine) replay(ctx context.Context) error {
-	state := e.index.State()
-	if state.Number > 0 && state.Store != e.journal.StoreID() {
-		return errForeignIndex
-	}
-	e.counts = keys.CountersOf(state.Counts)
-	e.id, e.since = state.ID, state.Since
-	if err := e.loadSessions(state); err != nil {
-		return err
-	}
-	e.damage = cmp.Or(e.damage, e.journal.Damage())
-	if e.journal.Cut() && state.Number > e.journal.Last() {
-		return errAhead
-	}
-	if err := e.openPending(); err != nil {
-		return err
-	}
-	if err := e.openPacks(); err != nil {
-		return err
-	}
-	from := e.journal.After(journal.Position{Segment: state.Segment, Offset: state.Offset}, state.Number)
-	var done int64
-	total := e.journal.SizeFrom(from)
-	var offsets []int
-	for f, err := range e.journal.Frames(from) {
-		if err != nil {
-			if e.opt.ReadOnly && errors.Is(err, backend.ErrCorrupt) && !errors.Is(err, journal.ErrLookup) {
-				e.damage = cmp.Or(e.damage, err)
-				return nil // everything before the damage can be read
-			}
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		if !f.Mark && f.Number > state.Number {
-			if offsets, err = e.replayFrame(f, offsets[:0]); err != nil {
-				return fmt.Errorf("%s at byte %d: replay commit %d: %w", e.journal.SegmentName(f.Position.Segment), f.Position.Offset, f.Number, err)
-			}
-			if err := e.index.Throttle(); err != nil {
-				return err
-			}
-		}
-		done += f.End - f.Position.Offset
-		if e.opt.Progress != nil {
-			e.opt.Progress(done, max(total, done))
-		}
-	}
-	e.saveHorizon(nil)
-	e.rebuilt = state.Number == 0 && !e.opt.ReadOnly && slices.ContainsFunc(e.journal.Segments(), func(s journal.SegmentInfo) bool { return s.Packed })
-	return nil
-}
-
-func (e *Engine) replayFrame(f journal.Frame, offsets []int) ([]int, error) {
-	if b := e.barrier.Load(); b != nil && f.Number <= b.live.Until {
-		c, err := e.decodeFrame(f)
-		if err != nil {
-			return offsets, err
-		}
-		b.filter(c.Commit)
-		return offsets, e.replayCommit(c)
-	}
-	c, offsets, err := decodeOffsets(f.Payload, offsets)
-	if err != nil {
-		return offsets, err
-	}
-	return offsets, e.replayRecords(c, f, firstOffsets(f, offsets))
-}
-
-// firstOffsets returns the offsets of a frame's records when it was first written, given the
-// current ones. The index refers to the original offsets.
-func firstOffsets(f journal.Frame, offsets []int) []int {
-	if f.Offsets != nil {
-		return f.Offsets
-	}
-	return offsets
-}
-
-// replayRecords adds a commit to the index. offsets are those of its records in the frame's
-// payload.
-func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []int) error {
-	c.Number = f.Number
-	defer e.judge.Release()
-	if err := e.decide(context.Background(), c, true); err != nil {
-		return err
-	}
-	e.builder.Locate(f, offsets, e.packs.Load())
-	e.request(&e.builder, f)
-	e.publish(c, f)
-	return nil
-}
 
 // Close implements backend.Engine. It waits for calls, but not for users of snapshots or
 // sequences: these get errExpired.
@@ -426,13 +202,10 @@ func (e *Engine) Close() error {
 	if e.closed.Swap(true) {
 		return nil
 	}
-	e.background.cancel(errClosing)
-	if e.background.opened != nil {
-		e.background.opened.Stop()
-	}
+	e.schedule.stop()
 	e.arrivals.announce()
 	e.files.Lock()
-	e.background.wait.Wait()
+	e.schedule.wait.Wait()
 	e.expire()
 	return e.release()
 }
@@ -488,3 +261,17 @@ func (e *Engine) Sync(ctx context.Context) error {
 	defer e.end()
 	return e.journal.Sync(e.journal.Last())
 }
+
+// DropCaches empties all caches of read and decoded data, to measure cold reads. It keeps the index, and the table
+// and first chapter of each pack.
+func (e *Engine) DropCaches() {
+	e.journal.DropCache()
+	e.frames.Clear()
+	e.packs.Load().places.Clear()
+	e.write.Lock()
+	defer e.write.Unlock()
+	e.cache.Forget()
+}
+
+// StoreID implements backend.Identified.
+func (e *Engine) StoreID() [16]byte { return e.journal.StoreID() }

@@ -2,8 +2,6 @@ package embedded
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
@@ -110,30 +108,4 @@ func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 		}
 	}
 	return c, nil
-}
-
-// commitPosition returns a position at or before a commit, from which the journal can be read up to the commit.
-func (e *Engine) commitPosition(number uint64) (journal.Position, error) {
-	s := e.latest()
-	defer s.Close()
-	files := e.journal.View()
-	p, packed, err := files.Commit(s.packs.last, number)
-	files.Release()
-	if packed || err != nil {
-		return p, err
-	}
-	entry, ok, err := s.Last(keys.Of(keys.TableCommit), keys.Of(keys.TableCommit, keys.Uint64(number+1)))
-	if err != nil || !ok {
-		return e.journal.Find(number), err
-	}
-	v := keys.ReadVarints(entry.Value)
-	return keys.ReadPosition(&v), v.Err()
-}
-
-// frameFault adds the position of the frame to an error in decoding a commit.
-func (e *Engine) frameFault(f journal.Frame, err error) error {
-	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
-		return fmt.Errorf("commit %d: %w", f.Number, err)
-	}
-	return &backend.CorruptError{File: e.journal.SegmentName(f.Position.Segment), Offset: f.Position.Offset, What: err.Error()}
 }

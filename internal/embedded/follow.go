@@ -6,7 +6,6 @@ import (
 
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // Sequenced is an encoded commit with its number and id, as a log has it.
@@ -51,7 +50,7 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 		return fmt.Errorf("commit %d: %w", s.Number, err)
 	}
 	e.journal.SetID(s.ID)
-	once := e.onceWrite(s.Once)
+	once := e.sessions.trailer(s.Once)
 	if s.Unknown {
 		once = &journal.OnceWrite{Unknown: true}
 	}
@@ -60,35 +59,10 @@ func (e *Engine) Follow(ctx context.Context, s Sequenced) error {
 		return err
 	}
 	e.committing = true // a failure after the commit is written and before it is in the index makes the store unusable
-	e.builder.Locate(frame, offsets, e.packs.Load())
-	e.request(&e.builder, frame)
-	e.publish(c, frame)
+	e.publish(c, frame, offsets)
 	e.committing = false
 	if frame.Position.Offset == journal.FirstOffset {
-		e.packLater()
+		e.schedule.segmentSealed()
 	}
 	return ctx.Err()
-}
-
-// DecodeOffsets decodes a commit, and returns the offsets of its records.
-func DecodeOffsets(payload []byte) (*structure.Commit, []int, error) {
-	return decodeOffsets(payload, nil)
-}
-
-// decodeOffsets is DecodeOffsets. It appends to offsets.
-func decodeOffsets(payload []byte, offsets []int) (*structure.Commit, []int, error) {
-	d, err := structure.NewDecoder(payload)
-	if err != nil {
-		return nil, offsets, err
-	}
-	c := &structure.Commit{Time: d.Time}
-	for d.More() {
-		offset, r, err := d.Next()
-		if err != nil {
-			return nil, offsets, err
-		}
-		offsets = append(offsets, offset)
-		c.Records = append(c.Records, r)
-	}
-	return c, offsets, nil
 }

@@ -65,7 +65,7 @@ func TestOnceAfterKill(t *testing.T) {
 				disk = disk.Crash(crashfs.KeepAll())
 				_ = e.Close()
 				if without {
-					require.NoError(t, index.Remove(e.indexPath()))
+					require.NoError(t, index.Remove(e.dir.index()))
 				}
 				o.FS = disk
 				e, err = Open(background, dir, o)
@@ -107,7 +107,7 @@ func TestOnceAfterPack(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, e.Close())
-	require.NoError(t, index.Remove(e.indexPath()))
+	require.NoError(t, index.Remove(e.dir.index()))
 
 	e, err = Open(background, dir, o)
 	require.NoError(t, err)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lineage-store/lineage/internal/embedded/keys"
-	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -22,6 +20,21 @@ func (e *Engine) Pack(ctx context.Context, o backend.PackOptions) (backend.PackR
 	e.packing.Lock()
 	defer e.packing.Unlock()
 	return e.pack(ctx, o)
+}
+
+// packSealed packs sealed segments if there are enough and the engine is not being closed.
+func (e *Engine) packSealed(ctx context.Context) error {
+	if e.begin() != nil {
+		return nil
+	}
+	defer e.end()
+	e.packing.Lock()
+	defer e.packing.Unlock()
+	if !e.schedule.enough() {
+		return nil
+	}
+	_, err := e.pack(ctx, backend.PackOptions{})
+	return err
 }
 
 func (e *Engine) pack(ctx context.Context, o backend.PackOptions) (backend.PackReport, error) {
@@ -84,7 +97,7 @@ func (e *Engine) packJobs(ctx context.Context, plan []packJob, o backend.PackOpt
 	}
 	for _, p := range plan {
 		r, err := e.journal.Rewrite(ctx, p.first, p.last, journal.RewriteOptions{
-			Yield: e.giveWay(),
+			Yield: e.queue.giveWay(),
 			Dense: o.Dense, Quick: quick, Unlisted: e.unlisted(p.first, o.Dense),
 			Progress: func(n, of int64) {
 				if o.Progress != nil {
@@ -145,42 +158,43 @@ func (e *Engine) mergePacks(ctx context.Context, report *backend.PackReport) err
 	}
 }
 
-// spareSpans limits the number of spans, contexts and threads of a store whose index
-// is not kept. Rebuilding such an index takes little more time than decompressing its
-// packs.
-const spareSpans = 1 << 14
-
-// indexIsSpare reports whether the index is deleted on Close, because all of the store is in dense packs and it is
-// small enough for its index to be rebuilt at each opening.
-func (e *Engine) indexIsSpare() bool {
-	if e.index == nil || e.journal == nil || e.opt.ReadOnly || e.opt.InMemory || e.journal.Damage() != nil {
-		return false
-	}
-	if !e.isSmall() {
-		return false
-	}
-	files := e.journal.Segments()
-	for _, f := range files[:len(files)-1] {
-		if !f.Dense {
-			return false
+// packFiles returns the sealed files. With check, damage is searched for.
+func (e *Engine) packFiles(check bool) (files []packFile, err error) {
+	v := e.journal.View()
+	defer v.Release()
+	damaged := map[string]bool{}
+	if check {
+		for name, err := range v.PackDamage() {
+			if !errors.Is(err, backend.ErrCorrupt) {
+				return nil, err
+			}
+			damaged[name] = true
 		}
 	}
-	last := files[len(files)-1]
-	return len(files) > 1 && last.LastCommit < last.Commit
-}
-
-// removeSpare deletes the index, which is closed, and after it the lookup tables of packs, which only an index relies on.
-// An index that is there again after a power failure is not used: see openPacks.
-func (e *Engine) removeSpare() error {
-	if err := index.Remove(e.indexPath()); err != nil {
-		return err
+	for _, f := range e.journal.Segments() {
+		if !f.Sealed {
+			break
+		}
+		p := packFile{SegmentInfo: f, damaged: damaged[f.Name] || !check && e.unmergeable[f.Name]}
+		bytes, objects := f.Bytes/segmentRatio, uint64(f.Bytes/objectBytes)
+		if f.Packed {
+			bytes = f.Bytes
+			objects, err = v.Objects(f.First)
+			if errors.Is(err, backend.ErrClosed) {
+				return nil, err
+			}
+			p.damaged = p.damaged || err != nil
+		}
+		p.share = max(float64(bytes)/float64(e.fullPack()), float64(objects)/fullObjects)
+		files = append(files, p)
 	}
-	return e.journal.Unlist(context.Background())
+	return files, nil
 }
 
-// isSmall reports whether the store is small enough for its index to be deleted on
-// Close.
-func (e *Engine) isSmall() bool {
-	c := keys.CountersOf(e.index.State().Counts)
-	return c.Spans+c.Contexts+c.Threads <= spareSpans
+// fullPack is the size of the largest pack.
+func (e *Engine) fullPack() int64 {
+	if e.opt.fullPack > 0 {
+		return e.opt.fullPack
+	}
+	return fullBytes
 }

@@ -1,10 +1,7 @@
 package embedded
 
 import (
-	"errors"
-
 	"github.com/lineage-store/lineage/internal/journal"
-	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // A store should have few packs, because a lookup may have to try each of them. Packs are merged by size. Each is in
@@ -40,47 +37,6 @@ type packFile struct {
 	journal.SegmentInfo
 	share   float64 // of the size of the largest pack
 	damaged bool    // it may be unreadable, so it is packed by itself
-}
-
-// packFiles returns the sealed files. With check, damage is searched for.
-func (e *Engine) packFiles(check bool) (files []packFile, err error) {
-	v := e.journal.View()
-	defer v.Release()
-	damaged := map[string]bool{}
-	if check {
-		for name, err := range v.PackDamage() {
-			if !errors.Is(err, backend.ErrCorrupt) {
-				return nil, err
-			}
-			damaged[name] = true
-		}
-	}
-	for _, f := range e.journal.Segments() {
-		if !f.Sealed {
-			break
-		}
-		p := packFile{SegmentInfo: f, damaged: damaged[f.Name] || !check && e.unmergeable[f.Name]}
-		bytes, objects := f.Bytes/segmentRatio, uint64(f.Bytes/objectBytes)
-		if f.Packed {
-			bytes = f.Bytes
-			objects, err = v.Objects(f.First)
-			if errors.Is(err, backend.ErrClosed) {
-				return nil, err
-			}
-			p.damaged = p.damaged || err != nil
-		}
-		p.share = max(float64(bytes)/float64(e.fullPack()), float64(objects)/fullObjects)
-		files = append(files, p)
-	}
-	return files, nil
-}
-
-// fullPack is the size of the largest pack.
-func (e *Engine) fullPack() int64 {
-	if e.opt.fullPack > 0 {
-		return e.opt.fullPack
-	}
-	return fullBytes
 }
 
 // packJob is a range of files that become one pack.

@@ -41,7 +41,7 @@ func BenchmarkFindInPacks(b *testing.B) {
 		for _, filtered := range []bool{true, false} {
 			name := fmt.Sprintf("packs=%d/", packs)
 			if !filtered {
-				e.filter.ready.Store(nil) // as before the first write
+				e.absent.filter.ready.Store(nil) // as before the first write
 				name += "without the filter/"
 			}
 			b.Run(name+"nothing", has(func(i int) []byte { return fmt.Appendf(nil, "never said %d", i) }))

@@ -139,7 +139,7 @@ func TestEntriesTwice(t *testing.T) {
 					cancel()
 				}
 				e.index.Apply(e.index.State(), []index.Entry{packedEntry(last)})
-				e.packs.Store(newPackLayer(last, e.index.State().Number, nil))
+				e.setPacks(last, e.index.State().Number, nil)
 				err := e.index.Drop(ctx, packedTables, func(key, value []byte) bool {
 					if key[0] == keys.TableCommit {
 						cancel()

@@ -14,6 +14,9 @@ import (
 // commit waits once, not first for a lock and then for a sync. Nothing is written during a sync, because the write
 // would have to wait for it.
 type commitQueue struct {
+	write func([]*submission) (last uint64) // writes commits, and returns the last number
+	sync  func(last uint64) error
+
 	mu        sync.Mutex
 	gathering *commitGroup // new commits join it; nil when the next commit begins a group
 	syncing   *commitGroup // written but not durable yet
@@ -28,19 +31,19 @@ type commitGroup struct {
 }
 
 // busy reports whether a commit of full durability is pending.
-func (l *commitQueue) busy() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.gathering != nil || l.syncing != nil
+func (q *commitQueue) busy() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.gathering != nil || q.syncing != nil
 }
 
 // giveWay returns a function that background work calls after every step. The function yields the processor while
 // commits of full durability are pending, because their goroutines wake up after each sync and need it briefly. It
 // does not yield to other commits, which also depend on packing and folding.
-func (e *Engine) giveWay() func() {
+func (q *commitQueue) giveWay() func() {
 	var y yielding.Yielder
 	return func() {
-		if e.queue.busy() {
+		if q.busy() {
 			y.Yield()
 		}
 	}
@@ -54,74 +57,66 @@ func (g *commitGroup) wait() <-chan struct{} {
 	return g.done
 }
 
-// commitTogether commits a submission durably, together with others.
-func (e *Engine) commitTogether(t *submission) {
-	l := &e.queue
-	l.mu.Lock()
-	if g := l.gathering; g != nil {
+// commit commits a submission durably, together with others.
+func (q *commitQueue) commit(t *submission) {
+	q.mu.Lock()
+	if g := q.gathering; g != nil {
 		g.waiting = append(g.waiting, t)
 		done := g.wait()
-		l.mu.Unlock()
+		q.mu.Unlock()
 		<-done
 		return
 	}
-	g := l.free
-	if l.free = nil; g == nil {
+	g := q.free
+	if q.free = nil; g == nil {
 		g = &commitGroup{}
 	}
 	g.waiting = append(g.waiting, t)
-	l.gathering = g
-	if l.syncing != nil {
-		before := l.syncing.wait()
-		l.mu.Unlock()
+	q.gathering = g
+	if q.syncing != nil {
+		before := q.syncing.wait()
+		q.mu.Unlock()
 		<-before
 	} else {
-		l.mu.Unlock()
+		q.mu.Unlock()
 	}
-	e.lead(g)
+	q.lead(g)
 }
 
 // lead writes a group and makes it durable.
-func (e *Engine) lead(g *commitGroup) {
-	l := &e.queue
+func (q *commitQueue) lead(g *commitGroup) {
 	var last uint64
 	for {
 		for range 2 {
 			runtime.Gosched() // let others join first
 		}
-		l.mu.Lock()
+		q.mu.Lock()
 		from := len(g.written)
 		g.written = append(g.written, g.waiting...)
 		clear(g.waiting)
 		g.waiting = g.waiting[:0]
 		if len(g.written) == from {
-			l.gathering, l.syncing = nil, g
-			l.mu.Unlock()
+			q.gathering, q.syncing = nil, g
+			q.mu.Unlock()
 			break
 		}
-		l.mu.Unlock()
-		e.write.Lock()
-		for _, t := range g.written[from:] {
-			if e.commit(t); t.err == nil {
-				last = max(last, t.at.Number)
-			}
-		}
-		e.write.Unlock()
+		q.mu.Unlock()
+		last = max(last, q.write(g.written[from:]))
 	}
-	if err := e.journal.Sync(last); err != nil {
+	if err := q.sync(last); err != nil {
 		for _, t := range g.written {
 			if t.err == nil {
 				t.err = fmt.Errorf("commit %d: %w: %w", t.at.Number, backend.ErrUncertain, err)
 			}
 		}
 	}
-	l.mu.Lock()
-	l.syncing = nil
+	q.mu.Lock()
+	q.syncing = nil
 	done := g.done
 	clear(g.written)
 	g.written, g.done = g.written[:0], nil
-	l.free = g
-	l.mu.Unlock()
+	q.free = g
+	q.mu.Unlock()
 	if done != nil {
 		close(done)
 	}

@@ -3,9 +3,7 @@ package embedded
 import (
 	"cmp"
 	"container/list"
-	"context"
 	"encoding/binary"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -46,58 +44,36 @@ func newSessions() sessions {
 	return sessions{known: make(map[[16]byte]*session), last: make(map[uint64]*session), order: list.New(), now: time.Now}
 }
 
-// applied returns the commit of a request, or 0 if it was not applied.
-func (e *Engine) applied(o *backend.Once) (uint64, error) {
-	if s := e.sessions.known[o.Session]; s != nil {
-		return s.Find(o.Session, o.Sequence)
-	}
-	if o.Since.Number < e.sessions.horizon {
-		return 0, entries.Uncertain(o.Session, o.Sequence)
-	}
-	return 0, e.follows(o.Since)
-}
-
-// repeated returns the cursor of a request's commit, if it was applied before.
-func (e *Engine) repeated(o *backend.Once) (at backend.Cursor, err error) {
-	number, err := e.applied(o)
-	if err != nil || number == 0 {
-		return at, err
-	}
-	v := e.now()
-	defer v.Close()
-	return v.At(number)
-}
-
-// onceWrite returns the trailer fields that identify a commit's session.
-func (e *Engine) onceWrite(o *backend.Once) *journal.OnceWrite {
+// trailer returns the trailer fields that identify a commit's session.
+func (x *sessions) trailer(o *backend.Once) *journal.OnceWrite {
 	if o == nil {
 		return nil
 	}
 	w := &journal.OnceWrite{Session: o.Session, Sequence: o.Sequence}
-	if s := e.sessions.known[o.Session]; s != nil {
+	if s := x.known[o.Session]; s != nil {
 		w.LastCommit, w.LastSequence = s.Last, s.Sequence
 	}
 	return w
 }
 
-// request records the request of a commit from its frame.
-func (e *Engine) request(b *entries.Builder, f journal.Frame) {
+// record records the request of a commit from its frame.
+func (x *sessions) record(f journal.Frame, put func(key, value []byte)) {
 	o := f.Once
 	switch {
 	case f.Packed, o != nil && o.Unknown: // the commit may have been a request
-		for id := range e.sessions.known {
-			e.sessions.forget(id, b.Put)
+		for id := range x.known {
+			x.forget(id, put)
 		}
-		e.sessions.horizon, e.sessions.changed = max(e.sessions.horizon, f.Number), true
+		x.horizon, x.changed = max(x.horizon, f.Number), true
 		if !f.Packed { // replay writes the horizon once, at its end
-			e.sessions.putHorizon(b.Put)
+			x.putHorizon(put)
 		}
 	case o == nil:
 	case o.Back == 0:
-		e.sessions.note(f.Number, o.Session, o.Sequence, o.First, b.Put)
+		x.note(f.Number, o.Session, o.Sequence, o.First, put)
 	default:
-		if s := e.sessions.last[f.Number-o.Back]; s != nil {
-			e.sessions.note(f.Number, s.id, s.Sequence+1+uint64(o.Step), false, b.Put)
+		if s := x.last[f.Number-o.Back]; s != nil {
+			x.note(f.Number, s.id, s.Sequence+1+uint64(o.Step), false, put)
 		}
 	}
 }
@@ -150,83 +126,28 @@ func (x *sessions) forget(id [16]byte, put func(key, value []byte)) {
 	put(keys.Of(keys.TableRequests, id[:]), nil)
 }
 
-// loadSessions reads the sessions from the index. Unreadable ones are forgotten.
-func (e *Engine) loadSessions(state index.State) error {
-	e.sessions = newSessions()
-	s := e.index.Snapshot()
-	defer s.Close()
+// load reads the sessions from the index, whose last commit has a number. Unreadable ones are forgotten.
+func (x *sessions) load(s *index.Snapshot, number uint64) error {
 	for entry, err := range s.Scan(keys.Of(keys.TableRequests), keys.PrefixEnd(keys.Of(keys.TableRequests))) {
 		if err != nil {
 			return err
 		}
 		if len(entry.Key) == 1 {
 			v := keys.ReadVarints(entry.Value)
-			e.sessions.horizon = max(e.sessions.horizon, v.Next())
+			x.horizon = max(x.horizon, v.Next())
 			err = v.Err()
 		} else if len(entry.Key) == 17 {
-			one := &session{id: [16]byte(entry.Key[1:]), used: e.sessions.now()}
+			one := &session{id: [16]byte(entry.Key[1:]), used: x.now()}
 			if one.Session, err = entries.DecodeSession(entry.Value); err == nil {
-				e.sessions.known[one.id], e.sessions.last[one.Last] = one, one
+				x.known[one.id], x.last[one.Last] = one, one
 			}
 		}
 		if err != nil {
-			e.sessions.horizon, e.sessions.changed = state.Number, true
+			x.horizon, x.changed = number, true
 		}
 	}
-	for _, one := range slices.SortedFunc(maps.Values(e.sessions.known), func(a, b *session) int { return cmp.Compare(a.Last, b.Last) }) {
-		one.place = e.sessions.order.PushBack(one)
+	for _, one := range slices.SortedFunc(maps.Values(x.known), func(a, b *session) int { return cmp.Compare(a.Last, b.Last) }) {
+		one.place = x.order.PushBack(one)
 	}
-	return nil
-}
-
-// saveHorizon writes entries to the index, and the horizon if the index has an older one. The write
-// lock is held, or the store is being opened.
-func (e *Engine) saveHorizon(batch []index.Entry) {
-	e.sessions.putHorizon(func(key, value []byte) { batch = append(batch, index.Entry{Key: key, Value: value}) })
-	if len(batch) > 0 {
-		state := e.index.State()
-		state.Counts = e.counts.Values()
-		e.index.Apply(state, batch)
-	}
-}
-
-// Outcome implements backend.Engine.
-func (e *Engine) Outcome(_ context.Context, o backend.Once) (backend.Receipt, error) {
-	if err := e.begin(); err != nil {
-		return backend.Receipt{}, err
-	}
-	defer e.end()
-	if err := o.Valid(); err != nil {
-		return backend.Receipt{}, err
-	}
-	e.write.Lock()
-	defer e.write.Unlock()
-	at, err := e.repeated(&o)
-	if err == nil && at.Number == 0 {
-		err = fmt.Errorf("request %d of session %x: %w", o.Sequence, o.Session, backend.ErrNotFound)
-	}
-	if err != nil {
-		return backend.Receipt{}, err
-	}
-	return backend.Receipt{Cursor: at, Repeated: true}, nil
-}
-
-// Forget implements backend.Engine.
-func (e *Engine) Forget(_ context.Context, id [16]byte) error {
-	if err := e.begin(); err != nil {
-		return err
-	}
-	defer e.end()
-	if e.opt.ReadOnly {
-		return fmt.Errorf("store: %w", backend.ErrReadOnly)
-	}
-	e.write.Lock()
-	defer e.write.Unlock()
-	if e.sessions.known[id] == nil {
-		return nil
-	}
-	var batch []index.Entry
-	e.sessions.forget(id, func(key, value []byte) { batch = append(batch, index.Entry{Key: key, Value: value}) })
-	e.saveHorizon(batch)
 	return nil
 }

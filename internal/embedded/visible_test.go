@@ -97,7 +97,7 @@ func TestContextReadWhileDeleted(t *testing.T) {
 		require.NoError(t, k.say(e, backend.Normal))
 		require.NoError(t, k.say(e, backend.Normal))
 		e.write.Lock()
-		e.forgetRecent() // so that it is looked up
+		e.cache.Forget() // so that it is looked up
 		e.write.Unlock()
 		var deleting sync.WaitGroup
 		deleting.Go(func() {

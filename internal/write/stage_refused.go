@@ -2,6 +2,7 @@ package write
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
@@ -65,4 +66,40 @@ func (s *Stage) Where(context.Context, content.ID) iter.Seq2[structure.UsageID, 
 
 func (s *Stage) Stats(context.Context) (backend.Stats, error) {
 	return backend.Stats{}, outside("counting")
+}
+
+// The following methods of backend.Engine are not for transactions.
+
+func (s *Stage) Outcome(context.Context, backend.Once) (backend.Receipt, error) {
+	return backend.Receipt{}, outside("outcome of a request")
+}
+
+func (s *Stage) Forget(context.Context, [16]byte) error { return outside("end of a session") }
+
+func (s *Stage) Feed(context.Context, backend.Cursor) iter.Seq2[*structure.Commit, error] {
+	return refused[*structure.Commit]("feed")
+}
+
+func (s *Stage) Wait(context.Context, backend.Cursor) (backend.Cursor, error) {
+	return backend.Cursor{}, outside("waiting for commits")
+}
+
+func (s *Stage) Sync(context.Context) error { return outside("sync") }
+
+func (s *Stage) Verify(context.Context, backend.VerifyOptions) iter.Seq2[backend.Finding, error] {
+	return refused[backend.Finding]("verification")
+}
+
+func (s *Stage) Close() error { return outside("closing the store") }
+
+func outside(what string) error {
+	return fmt.Errorf("%s inside a transaction: %w", what, backend.ErrInvalid)
+}
+
+// refused returns a sequence that fails: it is not allowed in a transaction.
+func refused[T any](what string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		yield(none, outside(what))
+	}
 }

@@ -7,15 +7,33 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded/entries"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/read"
+	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
+// catalog is the index as of one commit with the packs below it.
+type catalog struct {
+	*index.Snapshot
+	engine *Engine
+	files  *journal.View // nil for the current journal at each read
+	packs  *packLayer
+	view   read.View // reads from the catalog
+}
+
 // view is the engine's state as of one commit.
 type view struct {
 	*read.View
 	at *catalog
+}
+
+// catalog returns a catalog over a snapshot that was just taken: entries that the
+// snapshot lacks were already in packs.
+func (e *Engine) catalog(s *index.Snapshot, files *journal.View) *catalog {
+	c := &catalog{Snapshot: s, engine: e, files: files, packs: e.packs.Load()}
+	c.view = read.View{Index: c, Commits: c, Packs: c, Frames: &e.frames, Digests: e.cache}
+	return c
 }
 
 // now returns a view of the current state. The caller must close it. It keeps reading the same files even if the
@@ -35,13 +53,82 @@ func (e *Engine) now() view {
 // journal.
 func (e *Engine) latest() *catalog { return e.catalog(e.index.Snapshot(), nil) }
 
+// viewed returns the view that reads from the catalog.
+func (c *catalog) viewed() view { return view{&c.view, c} }
+
+// Close releases the snapshot and the files.
+func (c *catalog) Close() {
+	c.Snapshot.Close()
+	if c.files != nil {
+		c.files.Release()
+	}
+}
+
+// Get returns the value of a key. The caller must not change it.
+func (c *catalog) Get(key []byte) ([]byte, bool, error) {
+	v, ok, err := c.Snapshot.Get(key)
+	if ok || err != nil {
+		return v, ok, err
+	}
+	return c.packs.get(c.files, key, c.after())
+}
+
+// after returns the number after the catalog's last commit, because packs may have later commits.
+func (c *catalog) after() uint64 { return c.State().Number + 1 }
+
+// Object reads the block or chunk under a key. The key is a prefix of a hash, so the
+// caller must compare the id.
+func (c *catalog) Object(reader read.Reader, key []byte) (structure.Record, keys.Place, bool, error) {
+	value, ok, err := c.Snapshot.Get(key)
+	if err != nil {
+		return nil, keys.Place{}, false, err
+	}
+	if ok {
+		r, p, err := read.ReadObject(reader, value)
+		return r, p, true, err
+	}
+	p, r, ok, err := c.packs.content(c.files, key, c.after())
+	if err == nil && ok && r == nil {
+		r, err = reader.Object(p.Frame, p.Record, p.Size)
+	}
+	return r, p, ok, err
+}
+
+// LastSpan returns the last span of a run, or the zero ref of an empty one.
+func (c *catalog) LastSpan(run structure.RunID) (structure.SpanRef, error) {
+	prefix := keys.Of(keys.TableSpan, run[:])
+	e, ok, err := c.Last(prefix, keys.PrefixEnd(prefix))
+	if err != nil {
+		return structure.SpanRef{}, err
+	}
+	last := uint64(0)
+	if ok {
+		p, err := keys.ReadSpanPlace(e.Value)
+		if err != nil {
+			return structure.SpanRef{}, err
+		}
+		last = keys.ReadUint64(e.Key[len(prefix):])
+		if p.Frame.Segment > c.packs.last {
+			return structure.SpanRef{Run: run, Seq: last}, nil
+		}
+	}
+	packed, err := c.packs.end(c.files, run, c.after())
+	if last = max(last, packed); err != nil || last == 0 {
+		return structure.SpanRef{}, err
+	}
+	return structure.SpanRef{Run: run, Seq: last}, nil
+}
+
 // Stats returns the counts of the index and the sizes of files.
 func (v view) Stats(context.Context) (backend.Stats, error) {
 	s := keys.CountersOf(v.at.State().Counts).Stats()
 	e := v.at.engine
-	ofIndex, ofOthers, err := e.fileSizes()
+	ofIndex, ofOthers, err := e.dir.sizes(e.journal.Segments)
 	if err != nil {
 		return backend.Stats{}, fmt.Errorf("stats: %w", err)
+	}
+	if e.opt.InMemory {
+		ofIndex = e.index.Size()
 	}
 	s.IndexBytes, s.OtherBytes = uint64(ofIndex), uint64(ofOthers)
 	for _, segment := range e.journal.Segments() {
@@ -54,19 +141,8 @@ func (v view) Stats(context.Context) (backend.Stats, error) {
 	return s, nil
 }
 
-// viewed returns the view that reads from the catalog.
-func (c *catalog) viewed() view { return view{&c.view, c} }
-
-// Close releases the snapshot and the files.
-func (c *catalog) Close() {
-	c.Snapshot.Close()
-	if c.files != nil {
-		c.files.Release()
-	}
-}
-
 // Name implements read.Index.
-func (c *catalog) Name() string { return c.engine.indexPath() }
+func (c *catalog) Name() string { return c.engine.dir.index() }
 
 // Cursor implements read.Index.
 func (c *catalog) Cursor(from, to []byte) read.Cursor { return c.Snapshot.Cursor(from, to) }
@@ -102,7 +178,7 @@ func (c *catalog) Own(key []byte) ([]byte, bool, error) { return c.Snapshot.Get(
 
 // SpansAt implements read.Packs.
 func (c *catalog) SpansAt(ref structure.SpanRef) (found journal.Spans, keep bool, err error) {
-	found, err = c.packs.spansAt(c.engine, c.files, ref, c.after())
+	found, err = c.packs.spansAt(c.files, ref, c.after())
 	return found, c.files != nil, err // the view keeps the pack open
 }
 

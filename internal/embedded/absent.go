@@ -2,9 +2,9 @@ package embedded
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"sync/atomic"
 
+	"github.com/lineage-store/lineage/internal/embedded/entries"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
@@ -12,58 +12,68 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// filter is a Bloom filter of keys: fingerprints of content and ids of contexts. It can tell without a lookup that
-// the store lacks a key. The bits of a key are in two words of one cache line, so a query costs one memory access. It
-// is safe for concurrent use.
-type filter struct {
-	lines []filterLine
-	room  int64 // keys that can be added before the rate of false positives is too high
+// absent reports without a lookup that the store lacks an id or content. If it does not, this is not known. The write
+// lock guards all but the filter.
+type absent struct {
+	contexts createdIDs
+	runs     createdIDs
+	lookups  createdLookups
+	filter   storeFilter // has no runs, and no contexts that this process created after opening
 }
 
-type filterLine [8]atomic.Uint64
-
-const (
-	filterBitsPerKey = 20
-	filterProbes     = 4 // in each word
-	minFilterKeys    = 1 << 16
-)
-
-func newFilter(keys uint64) *filter {
-	keys = max(keys, minFilterKeys)
-	return &filter{lines: make([]filterLine, keys*filterBitsPerKey/(64*uint64(len(filterLine{})))+1), room: int64(keys)}
+// begin is called when no other goroutine, in this process or another, can create ids in the store any more.
+func (a *absent) begin() {
+	last := structure.LastMade()
+	a.contexts, a.runs, a.lookups = newCreatedIDs(last), newCreatedIDs(last), newCreatedLookups()
 }
 
-// locate returns the words of a key of 16 bytes and its bits in them. One half of an id
-// is a counter, the other a time.
-func (f *filter) locate(key []byte) (words [2]*atomic.Uint64, masks [2]uint64) {
-	h := binary.LittleEndian.Uint64(key)
-	h = (h^h>>32)*0x9e3779b97f4a7c15 ^ binary.LittleEndian.Uint64(key[8:]) // both halves vary in the same bytes
-	h = (h ^ h>>32) * 0xbf58476d1ce4e5b9
-	h = (h ^ h>>29) * 0x94d049bb133111eb
-	h ^= h >> 32
-	at, _ := bits.Mul64(h, uint64(len(f.lines)))
-	line := &f.lines[at]
-	h *= 0x9e3779b97f4a7c15 // so that the remaining bits do not depend on the cache line
-	first := h >> 61
-	words = [2]*atomic.Uint64{&line[first], &line[(first+1+h>>56&31%7)&7]}
-	for i := range 2 * filterProbes {
-		masks[i&1] |= 1 << (h >> (6 * uint(i)) & 63)
+func (a *absent) context(id structure.ContextID) bool {
+	if made, ok := structure.Made(id); ok {
+		return a.contexts.isNew(made)
 	}
-	return words, masks
+	return a.filter.lacks(id[:])
 }
 
-func (f *filter) add(key []byte) {
-	words, masks := f.locate(key)
-	for i, w := range words {
-		if w.Load()&masks[i] != masks[i] {
-			w.Or(masks[i])
+func (a *absent) run(id structure.RunID) bool {
+	made, ok := structure.Made(id)
+	return ok && a.runs.isNew(made)
+}
+
+// content takes the start of a content id or chunk key.
+func (a *absent) content(start []byte) bool {
+	k := contentKey(journal.Fingerprint(start))
+	return a.filter.lacks(k[:])
+}
+
+// stored notes that the store has what a commit adds.
+func (a *absent) stored(c *structure.Commit, b *entries.Builder) {
+	a.filter.addContents(c)
+	for id := range b.Runs.All() {
+		if made, ok := structure.Made(id); ok {
+			a.runs.add(made)
+		}
+	}
+	for l := range b.Lookups.All() {
+		a.lookups.add(l)
+	}
+	for id, change := range b.Contexts.All() {
+		if change.Created {
+			a.storedContext(id)
+		}
+	}
+	for id, change := range b.Remnants.All() {
+		if change.Was == nil {
+			a.storedContext(id)
 		}
 	}
 }
 
-func (f *filter) has(key []byte) bool {
-	words, masks := f.locate(key)
-	return words[0].Load()&masks[0] == masks[0] && words[1].Load()&masks[1] == masks[1]
+func (a *absent) storedContext(id structure.ContextID) {
+	if made, ok := structure.Made(id); ok {
+		a.contexts.add(made)
+	} else {
+		a.filter.add(id[:])
+	}
 }
 
 // storeFilter is the filter of a store. It is filled in the background after the first
@@ -87,12 +97,6 @@ func contentKey(print uint32) (key [16]byte) {
 	x = (x + 0x9e3779b97f4a7c15) * 0x94d049bb133111eb
 	binary.LittleEndian.PutUint64(key[8:], x^x>>31)
 	return key
-}
-
-// lacksContent is lacks for the start of a content id or chunk key.
-func (s *storeFilter) lacksContent(start []byte) bool {
-	k := contentKey(journal.Fingerprint(start))
-	return s.lacks(k[:])
 }
 
 // addContents adds the content of a commit.
@@ -122,29 +126,29 @@ func (s *storeFilter) add(key []byte) {
 // growFilter starts to build a filter if there is none or it is too small. The write
 // lock is held.
 func (e *Engine) growFilter() {
-	if f := e.filter.ready.Load(); f != nil && f.room > 0 || e.filter.next.Load() != nil {
+	if f := e.absent.filter.ready.Load(); f != nil && f.room > 0 || e.absent.filter.next.Load() != nil {
 		return
 	}
 	keys := e.counts.Blocks + e.counts.Erased + e.counts.Chunks + e.counts.Contexts
 	f := newFilter(2 * keys)
 	f.room -= int64(keys)
 	if keys == 0 {
-		e.filter.ready.Store(f)
+		e.absent.filter.ready.Store(f)
 		return
 	}
 	if e.begin() != nil {
 		return
 	}
 	// From here on, commits add their keys themselves.
-	e.filter.next.Store(f)
+	e.absent.filter.next.Store(f)
 	s := e.now()
 	go func() {
 		defer e.end()
 		defer s.Close()
 		if err := e.fillFilter(f, s); err == nil {
-			e.filter.ready.Store(f)
+			e.absent.filter.ready.Store(f)
 		}
-		e.filter.next.Store(nil) // without a filter, keys are looked up
+		e.absent.filter.next.Store(nil) // without a filter, keys are looked up
 	}()
 }
 

@@ -3,7 +3,6 @@ package embedded
 import (
 	"hash/maphash"
 
-	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -30,7 +29,7 @@ func (c *createdLookups) hash(l judge.Lookup) uint64 {
 	return maphash.String(c.seed, l.SourceID) ^ l.Number*0x9e3779b97f4a7c15
 }
 
-// isNew reports that no usage in the home has the source id and number. false means that this is unknown. had tells whether
+// isNew reports that no usage in the home has the source id and number. false means that this is unknown. had reports whether
 // the home has runs.
 func (c *createdLookups) isNew(l judge.Lookup, had func(structure.Home) bool) bool {
 	in, asked := c.homes[l.Home]
@@ -60,18 +59,4 @@ func (c *createdLookups) add(l judge.Lookup) {
 		return
 	}
 	in[c.hash(l)] = struct{}{}
-}
-
-// NewLookup implements entries.Source.
-func (s *source) NewLookup(l judge.Lookup) bool {
-	return s.createdLookups.isNew(l, func(home structure.Home) bool {
-		if s.barrier.Load() != nil {
-			return true // a collection is removing runs before what they hold
-		}
-		prefix := keys.Of(keys.TableRunOfThread, home.Thread[:])
-		for range s.Scan(prefix, keys.PrefixEnd(prefix)) {
-			return true // a run of the thread, whatever its home, or an error
-		}
-		return false
-	})
 }

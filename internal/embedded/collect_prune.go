@@ -3,8 +3,8 @@ package embedded
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/live"
@@ -13,12 +13,62 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// commitFrame is a commit in the journal, with the offsets of its records.
-type commitFrame struct {
-	*structure.Commit
-	frame   journal.Frame
-	offsets []int
-	size    int64
+// prune builds the index of the filtered journal, and changes the current index to match it.
+func (c *collection) prune(raised *catalog) error {
+	e := c.engine
+	shadow, discard, err := e.shadow()
+	if err != nil {
+		return err
+	}
+	defer discard()
+	shadow.setBarrier(newBarrier(c.live))
+	shadow.beginWith(raised.packs.last)
+	err = c.filter(e.commitsAt(journal.Position{}, 1, raised.State().Number, nil), func(f commitFrame) error {
+		if err := shadow.replayCommit(f); err != nil {
+			return fmt.Errorf("commit %d without what is dead: %w", f.Number, err)
+		}
+		return shadow.index.Throttle()
+	})
+	if err != nil {
+		return err
+	}
+	e.write.Lock()
+	e.hide(c.barrier)
+	e.write.Unlock()
+	after := shadow.index.Snapshot()
+	defer after.Close()
+	e.collecting.pruned.Lock()
+	defer e.collecting.pruned.Unlock()
+	if err := c.change(raised.Snapshot, after); err != nil {
+		return err
+	}
+	e.collecting.done = true
+	return nil
+}
+
+// batchEntries is the number of index entries that are changed in one critical section.
+const batchEntries = 4 << 10
+
+// change applies the difference between two states to the index, except for entries
+// that later commits have changed.
+func (c *collection) change(now, after *index.Snapshot) error {
+	p := pruning{engine: c.engine, will: after}
+	for d, err := range index.Differences(now.Scan(nil, nil), after.Scan(nil, nil)) {
+		if err != nil {
+			return err
+		}
+		if !d.Gone && !d.New && keys.SameSealed(d.Key, d.Was, d.Is) {
+			continue
+		}
+		if err := p.add([2]index.Entry{{Key: d.Key, Value: d.Was}, {Key: d.Key, Value: d.Is}}); err != nil {
+			return err
+		}
+	}
+	return p.flush(func() {
+		e := c.engine
+		e.counts = e.counts.Since(keys.CountersOf(now.State().Counts), keys.CountersOf(after.State().Counts))
+		e.cache.ForgetCurrent()
+	}, pendingEntry(c.live))
 }
 
 // history returns the commits of the view without the parts that are hidden from it.
@@ -40,63 +90,6 @@ func (v view) history() live.View {
 			}
 		}
 	}}
-}
-
-func (e *Engine) commitsAt(start journal.Position, from, until uint64, hidden *barrier) iter.Seq2[commitFrame, error] {
-	return func(yield func(commitFrame, error) bool) {
-		for f, err := range e.journal.Frames(start) {
-			if err != nil {
-				yield(commitFrame{}, err)
-				return
-			}
-			if f.Mark || f.Number < from {
-				continue
-			}
-			if f.Number > until {
-				return
-			}
-			c, err := e.decodeFrame(f)
-			if err == nil {
-				hidden.filter(c.Commit)
-			}
-			if !yield(c, err) || err != nil || f.Number == until {
-				return
-			}
-		}
-	}
-}
-
-// decodeFrame returns the commit of a frame as it is stored.
-func (e *Engine) decodeFrame(f journal.Frame) (commitFrame, error) {
-	c := commitFrame{Commit: &structure.Commit{Number: f.Number}, frame: f, size: f.End - f.Position.Offset}
-	d, err := structure.NewDecoder(f.Payload)
-	if err != nil {
-		return c, e.frameFault(f, err)
-	}
-	c.Time = d.Time
-	for d.More() {
-		offset, r, err := d.Next()
-		if err != nil {
-			return c, e.frameFault(f, err)
-		}
-		c.offsets = append(c.offsets, offset)
-		c.Records = append(c.Records, r)
-	}
-	c.offsets = slices.Clone(firstOffsets(f, c.offsets))
-	return c, nil
-}
-
-// replayCommit adds a commit to the index. Nil records are skipped.
-func (e *Engine) replayCommit(c commitFrame) error {
-	n := 0
-	for i, r := range c.Records {
-		if r != nil {
-			c.Records[n], c.offsets[n] = r, c.offsets[i]
-			n++
-		}
-	}
-	c.Records, c.offsets = c.Records[:n], c.offsets[:n]
-	return e.replayRecords(c.Commit, c.frame, c.offsets)
 }
 
 // pruning changes the current index in batches.

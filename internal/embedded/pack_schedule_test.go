@@ -42,7 +42,7 @@ const enough = 64 << 10
 // waitUntilPacked returns when less than that is unpacked.
 func waitUntilPacked(t *testing.T, e *Engine) {
 	t.Helper()
-	require.Eventually(t, func() bool { return e.waitingToPack() < enough }, 5*time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return e.schedule.waiting() < enough }, 5*time.Minute, time.Millisecond)
 }
 
 // Segments that were sealed but not packed before a store was closed are packed after it
@@ -56,7 +56,7 @@ func TestLeftoverSegmentsArePacked(t *testing.T) {
 
 	e, err = Open(background, dir, Options{SegmentSize: 16 << 10, packBytes: enough})
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, e.waitingToPack(), int64(enough))
+	require.GreaterOrEqual(t, e.schedule.waiting(), int64(enough))
 	waitUntilPacked(t, e)
 	require.NoError(t, e.Close())
 }
@@ -72,7 +72,7 @@ func TestSegmentsOfABusyStoreWait(t *testing.T) {
 		waits := func() {
 			t.Helper()
 			synctest.Wait() // all goroutines wait, so nothing is being packed
-			require.GreaterOrEqual(t, e.waitingToPack(), o.packBytes)
+			require.GreaterOrEqual(t, e.schedule.waiting(), o.packBytes)
 		}
 		fillTo(t, e, random, some)
 		waits()
@@ -82,7 +82,7 @@ func TestSegmentsOfABusyStoreWait(t *testing.T) {
 		waits() // it was written since it was looked at
 		time.Sleep(o.packQuiet)
 		synctest.Wait()
-		require.Less(t, e.waitingToPack(), o.packBytes)
+		require.Less(t, e.schedule.waiting(), o.packBytes)
 		fillTo(t, e, random, some)
 		waits()
 		require.NoError(t, e.Close())
@@ -103,10 +103,10 @@ func TestManyOrOldSegmentsDoNotWait(t *testing.T) {
 			if size < bulkFactor*enough {
 				time.Sleep(packAfter)
 			} else {
-				e.packLater()
+				e.schedule.segmentSealed()
 			}
 			synctest.Wait()
-			require.Less(t, e.waitingToPack(), int64(enough))
+			require.Less(t, e.schedule.waiting(), int64(enough))
 			require.NoError(t, e.Close())
 		})
 	}

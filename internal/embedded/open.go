@@ -3,10 +3,8 @@ package embedded
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/read"
@@ -15,7 +13,76 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-func (e *Engine) indexPath() string { return filepath.Join(e.dir, indexFile) }
+func (e *Engine) open(ctx context.Context) error {
+	if e.opt.InMemory {
+		if e.opt.MustExist || e.opt.ReadOnly {
+			return backend.ErrNotFound // a new store has nothing to read
+		}
+	} else if err := e.enterDir(ctx); err != nil {
+		return err
+	}
+	e.absent.begin() // until now another engine in this process may have had the store open
+	err := e.openFiles(ctx, false)
+	if fault := e.indexFault(err); fault != nil {
+		switch {
+		case errors.Is(fault, errPending): // a collection passes through this state
+			e.opt.Logger.Info("index follows an interrupted collection")
+		case errors.Is(fault, errAhead): // the journal is damaged, which is reported below
+		default:
+			e.opt.Logger.Warn("index is rebuilt from the journal", "err", fault)
+		}
+		if err := e.abandonIndex(); err != nil {
+			return err
+		}
+		err = e.openFiles(ctx, true)
+	}
+	if err != nil {
+		return err
+	}
+	if e.damage != nil {
+		e.opt.Logger.Warn("damaged journal is read up to the damage", "commit", e.index.Number(), "err", e.damage)
+	}
+	e.schedule.start(e.journal)
+	return nil
+}
+
+// enterDir locks the directory, creating it if necessary, and deletes temporary files. With the
+// lock held it checks again whether the store exists: another process may have created it.
+func (e *Engine) enterDir(ctx context.Context) error {
+	exists, err := e.dir.hasStore()
+	switch {
+	case err != nil:
+		return err
+	case !exists && e.mustExist() && !e.dir.hasLock():
+		return backend.ErrNotFound
+	case !exists:
+		if err := e.dir.create(); err != nil {
+			return err
+		}
+	}
+	if e.lock, err = waitForLock(ctx, e.dir.path, e.opt.ReadOnly, e.opt.Wait, e.opt.Waiting); err != nil {
+		return err
+	}
+	if !exists {
+		switch exists, err = e.dir.hasStore(); {
+		case err != nil:
+			return err
+		case !exists && e.mustExist():
+			return backend.ErrNotFound
+		}
+	}
+	if e.opt.Locked != nil {
+		if err := e.opt.Locked(); err != nil {
+			return err
+		}
+	}
+	if e.opt.ReadOnly {
+		return nil
+	}
+	return e.dir.removeScratch()
+}
+
+func (e *Engine) mustExist() bool { return e.opt.MustExist || e.opt.ReadOnly }
 
 // openFiles opens the index and the journal, and updates the index. With withoutIndex it starts
 // with an empty index.
@@ -30,16 +97,16 @@ func (e *Engine) openFiles(ctx context.Context, withoutIndex bool) error {
 }
 
 func (e *Engine) openIndex(without bool) (err error) {
-	path := e.indexPath()
+	path := e.dir.index()
 	if without && e.opt.ReadOnly {
-		path = filepath.Join(e.dir, "no index is written in read-only mode")
+		path = filepath.Join(e.dir.path, "no index is written in read-only mode")
 	}
 	e.index, err = index.Open(path, index.Options{
 		OverlayBytes: e.opt.OverlayBytes,
 		ReadOnly:     e.opt.ReadOnly,
 		InMemory:     e.opt.InMemory,
 		Logger:       e.opt.Logger,
-		Yield:        e.giveWay(),
+		Yield:        e.queue.giveWay(),
 		Early:        keys.Early,
 		Shape:        keys.Shape{},
 		Derive:       read.Derive,
@@ -51,7 +118,7 @@ func (e *Engine) openIndex(without bool) (err error) {
 
 func (e *Engine) openJournal() (err error) {
 	state := e.index.State()
-	e.journal, err = journal.Open(filepath.Join(e.dir, journalDir), journal.Options{
+	e.journal, err = journal.Open(e.dir.journal(), journal.Options{
 		FS:           e.opt.FS,
 		SegmentSize:  e.opt.SegmentSize,
 		SyncInterval: e.opt.SyncInterval,
@@ -82,7 +149,7 @@ func (e *Engine) indexFault(err error) error {
 	case errors.Is(err, index.ErrUnusable), errors.Is(err, errForeignIndex), errors.Is(err, errPacks), errors.Is(err, errPending), errors.Is(err, errAhead),
 		errors.Is(err, journal.ErrLookup):
 		return err
-	case errors.As(err, &damage) && damage.File == e.indexPath():
+	case errors.As(err, &damage) && damage.File == e.dir.index():
 		return err
 	case errors.Is(err, backend.ErrCorrupt) && e.index != nil && e.journal == nil && e.foreignIndex():
 		return errForeignIndex
@@ -93,7 +160,7 @@ func (e *Engine) indexFault(err error) error {
 // foreignIndex reports whether the index belongs to another journal than the one that could not be opened.
 func (e *Engine) foreignIndex() bool {
 	state := e.index.State()
-	j, err := journal.Open(filepath.Join(e.dir, journalDir), journal.Options{FS: e.opt.FS, ReadOnly: true})
+	j, err := journal.Open(e.dir.journal(), journal.Options{FS: e.opt.FS, ReadOnly: true})
 	if err != nil {
 		return false
 	}
@@ -112,67 +179,12 @@ func (e *Engine) abandonIndex() error {
 		_ = e.index.Close() // the file is deleted anyway
 	}
 	e.index, e.journal, e.counts = nil, nil, keys.Counters{}
-	e.forgetRecent() // the cache is of that index
+	e.cache.Forget() // the cache is of that index
 	if e.opt.ReadOnly || e.opt.InMemory {
 		return nil
 	}
-	if err := os.Remove(e.indexPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(e.dir.index()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil
-}
-
-// fileSizes returns the total size of the index files, and of all other files outside the
-// journal: a search index, temporary files, bytes that recovery and repair set aside.
-func (e *Engine) fileSizes() (ofIndex, ofOthers int64, err error) {
-	if e.opt.InMemory {
-		ofIndex = e.index.Size()
-	} else if ofIndex, ofOthers, err = e.sizesInDir(); err != nil {
-		return 0, 0, err
-	}
-	names, err := e.opt.FS.List(filepath.Join(e.dir, journalDir))
-	if err != nil {
-		return 0, 0, err
-	}
-	segments := make(map[string]bool)
-	for _, s := range e.journal.Segments() {
-		segments[filepath.Base(s.Name)] = true
-	}
-	for _, name := range names {
-		if segments[name] {
-			continue
-		}
-		info, err := e.opt.FS.Stat(filepath.Join(e.dir, journalDir, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return 0, 0, err
-		}
-		ofOthers += info.Size
-	}
-	return ofIndex, ofOthers, nil
-}
-
-// sizesInDir returns the total size of the index files, and of the other files in the store's
-// directory outside the journal's directory.
-func (e *Engine) sizesInDir() (ofIndex, ofOthers int64, err error) {
-	err = filepath.WalkDir(e.dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && path == filepath.Join(e.dir, journalDir) {
-			return fs.SkipDir
-		}
-		var info fs.FileInfo
-		if err == nil && !entry.IsDir() {
-			info, err = entry.Info()
-		}
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // removed in the meantime
-			return nil
-		case err != nil || info == nil:
-			return err
-		case strings.HasPrefix(path, e.indexPath()):
-			ofIndex += info.Size()
-		default:
-			ofOthers += info.Size()
-		}
-		return nil
-	})
-	return ofIndex, ofOthers, err
 }

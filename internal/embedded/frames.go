@@ -1,0 +1,113 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// commitFrame is a commit in the journal, with the offsets of its records.
+type commitFrame struct {
+	*structure.Commit
+	frame   journal.Frame
+	offsets []int
+	size    int64
+}
+
+func (e *Engine) commitsAt(start journal.Position, from, until uint64, hidden *barrier) iter.Seq2[commitFrame, error] {
+	return func(yield func(commitFrame, error) bool) {
+		for f, err := range e.journal.Frames(start) {
+			if err != nil {
+				yield(commitFrame{}, err)
+				return
+			}
+			if f.Mark || f.Number < from {
+				continue
+			}
+			if f.Number > until {
+				return
+			}
+			c, err := e.decodeFrame(f)
+			if err == nil {
+				hidden.filter(c.Commit)
+			}
+			if !yield(c, err) || err != nil || f.Number == until {
+				return
+			}
+		}
+	}
+}
+
+// decodeFrame returns the commit of a frame as it is stored.
+func (e *Engine) decodeFrame(f journal.Frame) (commitFrame, error) {
+	c, offsets, err := decodeOffsets(f.Payload, nil)
+	if err != nil {
+		return commitFrame{}, e.frameFault(f, err)
+	}
+	c.Number = f.Number
+	return commitFrame{Commit: c, frame: f, offsets: slices.Clone(firstOffsets(f, offsets)), size: f.End - f.Position.Offset}, nil
+}
+
+// firstOffsets returns the offsets of a frame's records when it was first written, given the
+// current ones. The index refers to the original offsets.
+func firstOffsets(f journal.Frame, offsets []int) []int {
+	if f.Offsets != nil {
+		return f.Offsets
+	}
+	return offsets
+}
+
+// commitPosition returns a position at or before a commit, from which the journal can be read up to the commit.
+func (e *Engine) commitPosition(number uint64) (journal.Position, error) {
+	s := e.latest()
+	defer s.Close()
+	files := e.journal.View()
+	p, packed, err := files.Commit(s.packs.last, number)
+	files.Release()
+	if packed || err != nil {
+		return p, err
+	}
+	entry, ok, err := s.Last(keys.Of(keys.TableCommit), keys.Of(keys.TableCommit, keys.Uint64(number+1)))
+	if err != nil || !ok {
+		return e.journal.Find(number), err
+	}
+	v := keys.ReadVarints(entry.Value)
+	return keys.ReadPosition(&v), v.Err()
+}
+
+// frameFault adds the position of the frame to an error in decoding a commit.
+func (e *Engine) frameFault(f journal.Frame, err error) error {
+	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
+		return fmt.Errorf("commit %d: %w", f.Number, err)
+	}
+	return &backend.CorruptError{File: e.journal.SegmentName(f.Position.Segment), Offset: f.Position.Offset, What: err.Error()}
+}
+
+// DecodeOffsets decodes a commit, and returns the offsets of its records.
+func DecodeOffsets(payload []byte) (*structure.Commit, []int, error) {
+	return decodeOffsets(payload, nil)
+}
+
+// decodeOffsets is DecodeOffsets. It appends to offsets.
+func decodeOffsets(payload []byte, offsets []int) (*structure.Commit, []int, error) {
+	d, err := structure.NewDecoder(payload)
+	if err != nil {
+		return nil, offsets, err
+	}
+	c := &structure.Commit{Time: d.Time}
+	for d.More() {
+		offset, r, err := d.Next()
+		if err != nil {
+			return nil, offsets, err
+		}
+		offsets = append(offsets, offset)
+		c.Records = append(c.Records, r)
+	}
+	return c, offsets, nil
+}

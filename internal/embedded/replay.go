@@ -1,0 +1,109 @@
+package embedded
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/journal"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// replay updates the index to the end of the journal.
+func (e *Engine) replay(ctx context.Context) error {
+	state := e.index.State()
+	if state.Number > 0 && state.Store != e.journal.StoreID() {
+		return errForeignIndex
+	}
+	e.counts = keys.CountersOf(state.Counts)
+	e.id, e.since = state.ID, state.Since
+	if err := e.loadSessions(); err != nil {
+		return err
+	}
+	e.damage = cmp.Or(e.damage, e.journal.Damage())
+	if e.journal.Cut() && state.Number > e.journal.Last() {
+		return errAhead
+	}
+	if err := e.openPending(); err != nil {
+		return err
+	}
+	if err := e.openPacks(); err != nil {
+		return err
+	}
+	from := e.journal.After(journal.Position{Segment: state.Segment, Offset: state.Offset}, state.Number)
+	var done int64
+	total := e.journal.SizeFrom(from)
+	var offsets []int
+	for f, err := range e.journal.Frames(from) {
+		if err != nil {
+			if e.opt.ReadOnly && errors.Is(err, backend.ErrCorrupt) && !errors.Is(err, journal.ErrLookup) {
+				e.damage = cmp.Or(e.damage, err)
+				return nil // everything before the damage can be read
+			}
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if !f.Mark && f.Number > state.Number {
+			if offsets, err = e.replayFrame(f, offsets[:0]); err != nil {
+				return fmt.Errorf("%s at byte %d: replay commit %d: %w", e.journal.SegmentName(f.Position.Segment), f.Position.Offset, f.Number, err)
+			}
+			if err := e.index.Throttle(); err != nil {
+				return err
+			}
+		}
+		done += f.End - f.Position.Offset
+		if e.opt.Progress != nil {
+			e.opt.Progress(done, max(total, done))
+		}
+	}
+	e.saveHorizon(nil)
+	e.rebuilt = state.Number == 0 && !e.opt.ReadOnly && slices.ContainsFunc(e.journal.Segments(), func(s journal.SegmentInfo) bool { return s.Packed })
+	return nil
+}
+
+func (e *Engine) replayFrame(f journal.Frame, offsets []int) ([]int, error) {
+	if b := e.barrier.Load(); b != nil && f.Number <= b.live.Until {
+		c, err := e.decodeFrame(f)
+		if err != nil {
+			return offsets, err
+		}
+		b.filter(c.Commit)
+		return offsets, e.replayCommit(c)
+	}
+	c, offsets, err := decodeOffsets(f.Payload, offsets)
+	if err != nil {
+		return offsets, err
+	}
+	return offsets, e.replayRecords(c, f, firstOffsets(f, offsets))
+}
+
+// replayRecords adds a commit to the index. offsets are those of its records in the frame's
+// payload.
+func (e *Engine) replayRecords(c *structure.Commit, f journal.Frame, offsets []int) error {
+	c.Number = f.Number
+	defer e.judge.Release()
+	if err := e.decide(context.Background(), c, true); err != nil {
+		return err
+	}
+	e.publish(c, f, offsets)
+	return nil
+}
+
+// replayCommit adds a commit to the index. Nil records are skipped.
+func (e *Engine) replayCommit(c commitFrame) error {
+	n := 0
+	for i, r := range c.Records {
+		if r != nil {
+			c.Records[n], c.offsets[n] = r, c.offsets[i]
+			n++
+		}
+	}
+	c.Records, c.offsets = c.Records[:n], c.offsets[:n]
+	return e.replayRecords(c.Commit, c.frame, c.offsets)
+}

@@ -1,0 +1,130 @@
+package index
+
+import (
+	"bytes"
+	"sort"
+
+	"github.com/lineage-store/lineage/internal/memtable"
+)
+
+// source yields entries in key order.
+type source interface {
+	// peek returns the next entry; ok is false at the end.
+	peek() (e Entry, ok bool, err error)
+	advance()
+	// skipTo skips the entries before a key.
+	skipTo(key []byte)
+}
+
+// merge merges layers; if several have a key, the first one's entry counts.
+type merge struct{ layers []source }
+
+func (m *merge) next() (least Entry, ok bool, err error) {
+	for _, l := range m.layers {
+		e, has, err := l.peek()
+		if err != nil {
+			return Entry{}, false, err
+		}
+		if has && (!ok || bytes.Compare(e.Key, least.Key) < 0) {
+			least, ok = e, true
+		}
+	}
+	if !ok {
+		return Entry{}, false, nil
+	}
+	for _, l := range m.layers {
+		if e, has, _ := l.peek(); has && bytes.Equal(e.Key, least.Key) {
+			l.advance()
+		}
+	}
+	return least, true, nil
+}
+
+// memorySource reads a moment of an overlay.
+type memorySource struct {
+	at   memtable.Cursor
+	keep func(Entry) bool // nil keeps all
+}
+
+func newMemorySource(m memtable.Moment, from []byte) *memorySource {
+	return &memorySource{at: m.Seek(from)}
+}
+
+// only skips the entries for which keep returns false.
+func (s *memorySource) only(keep func(Entry) bool) *memorySource {
+	s.keep = keep
+	s.pass()
+	return s
+}
+
+// pass moves to the next entry that is kept.
+func (s *memorySource) pass() {
+	for s.at.Valid() && s.keep != nil && !s.keep(s.entry()) {
+		s.at.Next()
+	}
+}
+
+func (s *memorySource) entry() Entry { return Entry{Key: s.at.Key(), Value: s.at.Value()} }
+
+func (s *memorySource) peek() (Entry, bool, error) {
+	if !s.at.Valid() {
+		return Entry{}, false, nil
+	}
+	return s.entry(), true, nil
+}
+
+func (s *memorySource) advance() {
+	s.at.Next()
+	s.pass()
+}
+
+func (s *memorySource) skipTo(key []byte) {
+	const near = 4 // for so few entries, stepping is cheaper than seeking
+	for range near {
+		if !s.at.Valid() || bytes.Compare(s.at.Key(), key) >= 0 {
+			return
+		}
+		s.advance()
+	}
+	if s.at.Valid() && bytes.Compare(s.at.Key(), key) < 0 {
+		s.at.Seek(key)
+		s.pass()
+	}
+}
+
+// baseSource reads bbolt leaf by leaf, so that it occupies no transaction.
+type baseSource struct {
+	snapshot *Snapshot
+	entries  []Entry
+	next, to []byte // the range of the next ones; a nil next is the end, a nil to has none
+	pages    int    // read so far
+}
+
+func (s *baseSource) peek() (Entry, bool, error) {
+	for len(s.entries) == 0 {
+		if s.next == nil {
+			return Entry{}, false, nil
+		}
+		b, err := s.snapshot.retainBase()
+		if err != nil {
+			return Entry{}, false, err
+		}
+		s.entries, s.next, err = b.page(s.next, s.to, min(minPage<<min(s.pages, 16), maxPage))
+		s.pages++
+		b.release()
+		if err != nil {
+			return Entry{}, false, err
+		}
+	}
+	return s.entries[0], true, nil
+}
+
+func (s *baseSource) advance() { s.entries = s.entries[1:] }
+
+func (s *baseSource) skipTo(key []byte) {
+	n := sort.Search(len(s.entries), func(i int) bool { return bytes.Compare(s.entries[i].Key, key) >= 0 })
+	s.entries = s.entries[n:]
+	if len(s.entries) == 0 && s.next != nil && bytes.Compare(s.next, key) < 0 {
+		s.next = bytes.Clone(key)
+	}
+}
