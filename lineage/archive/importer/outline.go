@@ -250,7 +250,7 @@ func (o *outline) rename(ctx context.Context, state backend.Reader, name string)
 type Outlines struct {
 	at  backend.Cursor // the state of the outlines
 	all map[structure.ThreadID]*outline
-	// time counts the changes of at. size is the number of contexts and runs in all outlines.
+	// time counts the calls of of. size is the number of contexts and runs in all outlines.
 	time uint64
 	size int
 	// least is the least number of contexts of a thread whose outline is kept, and most the greatest size.
@@ -265,14 +265,15 @@ func NewOutlines() *Outlines {
 const (
 	leastOutlined = 64
 	maxOutlined   = 200_000
-	// maxUnused limits the changes of the state that an outline follows without being used.
-	maxUnused = 64
+	// maxUnused limits the calls of Outlines.of after which an outline that they did not ask for is kept.
+	maxUnused = 256
 	// maxBehind limits the commits that outlines are updated from.
 	maxBehind = 4096
 )
 
 // of returns the outline of a thread in a state of the store. With keep, it is kept for later imports.
 func (o *Outlines) of(ctx context.Context, view backend.View, state backend.Reader, home structure.Home, keep bool) (*outline, error) {
+	o.time++
 	if err := o.advance(ctx, view, state); err != nil {
 		return nil, err
 	}
@@ -287,6 +288,9 @@ func (o *Outlines) of(ctx context.Context, view backend.View, state backend.Read
 	if err != nil || !keep || len(found.contexts) < o.least || found.size() > o.most {
 		return found, err
 	}
+	for o.size+found.size() > o.most {
+		o.drop(o.longestUnused())
+	}
 	if len(o.all) == 0 {
 		if o.at, err = state.Head(ctx); err != nil {
 			return nil, err
@@ -295,9 +299,6 @@ func (o *Outlines) of(ctx context.Context, view backend.View, state backend.Read
 	found.used = o.time
 	o.all[home.Thread] = found
 	o.size += found.size()
-	for o.size > o.most {
-		o.drop(o.longestUnused())
-	}
 	return found, nil
 }
 
@@ -335,7 +336,6 @@ func (o *Outlines) advance(ctx context.Context, view backend.View, state backend
 	if head == o.at || err != nil {
 		return err
 	}
-	o.time++
 	for id, known := range o.all {
 		if o.time-known.used > maxUnused {
 			o.drop(id)

@@ -169,11 +169,11 @@ func TestOutlinesAreBounded(t *testing.T) {
 	require.Len(t, outlines.all, 1)
 	large := of(threads[2])
 	require.Len(t, outlines.all, 2)
+	of(threads[0])
 	outlines.most = large.size()
 	of(threads[1])
-	require.Len(t, outlines.all, 1)
-	require.NotNil(t, of(threads[0]))
-	require.Len(t, outlines.all, 1)
+	require.Len(t, outlines.all, 2)
+	require.NotContains(t, outlines.all, threads[2].ID())
 
 	// A state before that of the outlines, as after a failover, is read.
 	before := of(threads[0])
