@@ -135,7 +135,7 @@ func (l *loader) continued(c *archive.Conversation) (*loading, error) {
 		return st, nil
 	}
 	if l.next.empty() {
-		l.next.Reset(l.writer.Now()) // the source may have been slow
+		l.next.reset() // the source may have been slow
 	}
 	id := l.options.Prefix + c.SourceID
 	if c.SourceID == "" {

@@ -52,7 +52,7 @@ func (l *loader) resumeOpen() error {
 	if st == nil {
 		return nil
 	}
-	l.next.Reset(l.writer.Now())
+	l.next.reset()
 	if err := l.resume(st); err != nil {
 		return err
 	}
