@@ -38,18 +38,22 @@ func (p *File) objects(n int) (*objects, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &objects{bodies: c.bodies}
-	for _, place := range columns.Objects(c.commits) {
-		x := c.commits[place.Commit]
-		found := object{commit: x.Number, segment: x.Segment, frame: x.Start}
-		if !x.Verbatim {
-			places, err := p.places(piece{c, x, n})
-			if err != nil {
+	numbered := columns.Objects(c.commits)
+	o := &objects{c.bodies, make([]object, len(numbered))}
+	places, of := []int(nil), -1
+	for i, at := range numbered {
+		x := c.commits[at.Commit]
+		o.list[i] = object{commit: x.Number, segment: x.Segment, frame: x.Start}
+		if x.Verbatim {
+			continue
+		}
+		if at.Commit != of {
+			if places, err = p.places(piece{c, x, n}); err != nil {
 				return nil, p.cache.fault(k, err)
 			}
-			found.at, found.record, found.body = x.PayloadAt()+int64(places[place.Record]), x.Records[place.Record], x.Bodies[place.Record]
+			of = at.Commit
 		}
-		o.list = append(o.list, found)
+		o.list[i].at, o.list[i].record, o.list[i].body = x.PayloadAt()+int64(places[at.Record]), x.Records[at.Record], x.Bodies[at.Record]
 	}
 	p.cache.put(k, o, int64(len(o.list))*objectCost+o.bodies.cost())
 	return o, nil
