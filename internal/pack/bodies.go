@@ -16,9 +16,8 @@ type bodies struct {
 	n             int     // of the chapter
 	places, sizes []int64 // in its content
 
-	once sync.Once
-	ids  []content.ID // of the bodies, in a dense pack
-	err  error
+	mu  sync.Mutex
+	ids []content.ID // of the bodies, in a dense pack; nil until they are needed
 }
 
 // cost is the memory of the bodies, approximately.
@@ -59,20 +58,18 @@ func (p *File) idOf(in *bodies, body uint64) (content.ID, error) {
 		b, err := p.bodyIn(in, body)
 		return content.Sum(b), err
 	}
-	in.once.Do(func() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.ids == nil {
 		ids := make([]content.ID, in.Bodies)
 		for i := range ids {
 			b, err := p.bodyIn(in, in.Body+uint64(i))
 			if err != nil {
-				in.err = err
-				return
+				return content.ID{}, err
 			}
 			ids[i] = content.Sum(b)
 		}
 		in.ids = ids
-	})
-	if in.err != nil {
-		return content.ID{}, in.err
 	}
 	return in.ids[body-in.Body], nil
 }
