@@ -103,6 +103,9 @@ func (l *loader) conversation(c *archive.Conversation) error {
 	if err != nil || st.lost {
 		return err
 	}
+	if err := l.refuseNamesake(st, c.Nodes); err != nil || st.lost {
+		return err
+	}
 	if err := l.findCopied(st, c.Nodes); err != nil || st.lost {
 		return err
 	}
