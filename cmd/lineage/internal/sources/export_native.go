@@ -53,11 +53,30 @@ func exportNative(ctx context.Context, s *app.Session, what []string, to string)
 	return s.Print(&r, "wrote %s as %s was, %s\n", r.File, path, amount.Bytes(r.Bytes))
 }
 
+// realPath returns the full path without links, as files are recorded, also of a file that is gone.
+func realPath(path string) string {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	rest := ""
+	for dir := full; ; dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if dir == filepath.Dir(dir) {
+			return full
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+}
+
 // sourcesToExport returns the session file with a path, or with the end of a path, or that of a thread. For a
 // database it returns the rows of all sessions.
 func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*follow.Source, error) {
-	name, threadOf := "", ""
+	name, real, threadOf := "", "", ""
 	if len(what) == 1 {
+		real = filepath.ToSlash(follow.RecordedPath(realPath(what[0])))
 		name = follow.RecordedPath(filepath.ToSlash(what[0]))
 		if t, err := s.Refs.Thread(ctx, what[0]); err == nil {
 			info, err := t.Info(ctx)
@@ -94,12 +113,12 @@ func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*fol
 			database = path[:max(0, strings.LastIndexByte(path, '/'))] // the session is unknown
 		}
 		switch {
-		case path == name:
+		case path == name, path == real:
 			if err != nil {
 				return nil, err
 			}
 			exact = append(exact, source)
-		case threadOf != "" && source.Recorded.Session == threadOf, strings.HasSuffix(path, end), strings.HasSuffix("/"+database, end):
+		case threadOf != "" && source.Recorded.Session == threadOf, strings.HasSuffix(path, end), strings.HasSuffix("/"+database, end), database == real:
 			found, damaged = append(found, source), errors.Join(damaged, err)
 		}
 	}
