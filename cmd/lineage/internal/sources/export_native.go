@@ -56,33 +56,65 @@ func exportNative(ctx context.Context, s *app.Session, what []string, to string)
 // sourcesToExport returns the session file with a path, or with the end of a path, or that of a thread. For a
 // database it returns the rows of all sessions.
 func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*follow.Source, error) {
-	name, threadOf := "", ""
+	name, threadOf, err := sourceToFind(ctx, s, what)
+	if err != nil {
+		return nil, err
+	}
+	found, err := findSources(ctx, s.Store, name, threadOf)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, app.Hint(fmt.Errorf("session file %s: %w", name, lineage.ErrNotFound), "'lineage follow' keeps session files; 'lineage follow --list' shows which")
+	}
+	first := found[0]
+	other := func(s *follow.Source) bool {
+		return s.Database() != first.Database() || s.About.Machine != first.About.Machine
+	}
+	if len(found) == 1 || first.Database() != "" && !slices.ContainsFunc(found, other) {
+		return found, nil
+	}
+	paths := make([]string, len(found))
+	for i, f := range found {
+		paths[i] = f.About.Path + " of " + f.About.Machine
+	}
+	return nil, app.Hint(app.Usagef("%s session files are %s: name one by its path, or its thread", amount.Count(len(found)), name), "%s", screen.Line(strings.Join(paths, ", ")))
+}
+
+// sourceToFind returns the path or the end of the path of what is named, and the source id of the thread with that name.
+func sourceToFind(ctx context.Context, s *app.Session, what []string) (name, threadOf string, err error) {
 	if len(what) == 1 {
 		name = follow.RecordedPath(filepath.ToSlash(what[0]))
-		if t, err := s.Refs.Thread(ctx, what[0]); err == nil {
-			info, err := t.Info(ctx)
-			if err != nil {
-				return nil, err
-			}
-			threadOf = info.SourceID
-		} else if !errors.Is(err, lineage.ErrNotFound) {
-			return nil, err
+		t, err := s.Refs.Thread(ctx, what[0])
+		if errors.Is(err, lineage.ErrNotFound) {
+			return name, "", nil
 		}
-	} else {
-		t, err := s.NeedThread()
 		if err != nil {
-			return nil, err
+			return "", "", err
 		}
 		info, err := t.Info(ctx)
 		if err != nil {
-			return nil, err
+			return "", "", err
 		}
-		name, threadOf = show.ShortID(info.ID.String()), info.SourceID
+		return name, info.SourceID, nil
 	}
+	t, err := s.NeedThread()
+	if err != nil {
+		return "", "", err
+	}
+	info, err := t.Info(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	return show.ShortID(info.ID.String()), info.SourceID, nil
+}
+
+// findSources returns the sources with a path or, if there are none, those of a session and those with the end of a path.
+func findSources(ctx context.Context, store *lineage.Store, name, threadOf string) ([]*follow.Source, error) {
 	end := "/" + strings.TrimPrefix(name, "./")
 	var exact, found []*follow.Source // with the path; with that of its database or the end of one
 	var damaged error                 // error of one of them
-	for source, err := range follow.Sources(ctx, s.Store) {
+	for source, err := range follow.Sources(ctx, store) {
 		if err != nil && !errors.Is(err, lineage.ErrCorrupt) {
 			return nil, err
 		}
@@ -109,19 +141,5 @@ func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*fol
 	if damaged != nil {
 		return nil, damaged
 	}
-	if len(found) == 0 {
-		return nil, app.Hint(fmt.Errorf("session file %s: %w", name, lineage.ErrNotFound), "'lineage follow' keeps session files; 'lineage follow --list' shows which")
-	}
-	first := found[0]
-	other := func(s *follow.Source) bool {
-		return s.Database() != first.Database() || s.About.Machine != first.About.Machine
-	}
-	if len(found) == 1 || first.Database() != "" && !slices.ContainsFunc(found, other) {
-		return found, nil
-	}
-	paths := make([]string, len(found))
-	for i, f := range found {
-		paths[i] = f.About.Path + " of " + f.About.Machine
-	}
-	return nil, app.Hint(app.Usagef("%s session files are %s: name one by its path, or its thread", amount.Count(len(found)), name), "%s", screen.Line(strings.Join(paths, ", ")))
+	return found, nil
 }
