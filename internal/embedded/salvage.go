@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"path/filepath"
 
 	"github.com/lineage-store/lineage/internal/embedded/live"
@@ -111,17 +110,6 @@ func addReadable(ctx context.Context, from string, to *Engine, total int64, o Sa
 	}
 	report.Missing = last - report.Commits
 	return m.Finish()
-}
-
-// firstFinding returns the first finding of a verification as an error.
-func firstFinding(findings iter.Seq2[backend.Finding, error]) error {
-	for finding, err := range findings {
-		if err != nil {
-			return err
-		}
-		return &backend.CorruptError{File: finding.File, Offset: finding.Offset, What: finding.String()}
-	}
-	return nil
 }
 
 // requireOutside refuses a directory inside another.
