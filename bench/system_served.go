@@ -66,7 +66,7 @@ func (s *servedStore) close() error {
 
 func (s *servedStore) size() (int64, error) { return s.schema.size() }
 
-// serverPlace names a schema on a server, and how much later what is sent to it arrives.
+// serverPlace names a schema on a server, and the delay of what is sent to it.
 func serverPlace(in *schema, delay time.Duration) string { return delay.String() + " " + in.address }
 
 // serverPool opens connections for writers, which prepare statements.

@@ -137,21 +137,9 @@ func (r *run) programsAt(ctx context.Context, name, place, direct string, contex
 	connections := make(chan int64, 1)
 	go func() { connections <- mostConnections(watching, direct) }()
 
-	n := max(r.config.Programs, 1)
-	all := make([]programResult, n)
-	failed := make([]error, n)
-	var going sync.WaitGroup
-	for i := range n {
-		going.Go(func() {
-			p, err := startProgram(ctx, programWork{place, "bench", at(residents + i), false, i, r.config.MessageBytes})
-			if err == nil {
-				all[i], err = p.end()
-			}
-			failed[i] = err
-		})
-		time.Sleep(programEvery)
-	}
-	going.Wait()
+	all, failed := runPrograms(ctx, max(r.config.Programs, 1), func(i int) programWork {
+		return programWork{place, "bench", at(residents + i), false, i, r.config.MessageBytes}
+	})
 	stop()
 	most := <-connections
 	var extends []time.Duration
@@ -164,9 +152,47 @@ func (r *run) programsAt(ctx context.Context, name, place, direct string, contex
 		extends, memory = append(extends, result.Extends...), max(memory, result.Memory)
 	}
 	stay = nil
-	if err := errors.Join(failed...); err != nil {
-		return err
+	if failed != nil {
+		return failed
 	}
+	r.programRows(name, all, extends)
+	var trips, conns int64
+	var largest uint64
+	for _, p := range all {
+		trips, conns, largest = max(trips, p.Trips), max(conns, p.Connections), max(largest, p.Memory)
+	}
+	fact := func(what, unit string, value float64) {
+		r.fact(Row{Workload: workPrograms + ": " + what, System: name, Durability: full, Size: r.config.StoreMessages, Unit: unit, Value: value})
+	}
+	fact("largest memory of one", unitBytes, float64(largest))
+	fact("largest memory of one that stays", unitBytes, float64(memory))
+	fact("most messages to the server of one, connecting included", unitCount, float64(trips))
+	fact("most connections of one", unitCount, float64(conns))
+	fact("most connections of the server", unitCount, float64(most))
+	return nil
+}
+
+// runPrograms runs short programs, one every programEvery, and waits for all of them.
+func runPrograms(ctx context.Context, n int, workOf func(i int) programWork) ([]programResult, error) {
+	all := make([]programResult, n)
+	failed := make([]error, n)
+	var going sync.WaitGroup
+	for i := range n {
+		going.Go(func() {
+			p, err := startProgram(ctx, workOf(i))
+			if err == nil {
+				all[i], err = p.end()
+			}
+			failed[i] = err
+		})
+		time.Sleep(programEvery)
+	}
+	going.Wait()
+	return all, errors.Join(failed...)
+}
+
+// programRows adds the times of the programs' steps, and of messages of programs that stay, to the report.
+func (r *run) programRows(name string, all []programResult, extends []time.Duration) {
 	times := func(what string, all []time.Duration) {
 		slices.Sort(all)
 		of := func(share float64) float64 { return float64(all[min(int(share*float64(len(all))), len(all)-1)]) }
@@ -189,20 +215,6 @@ func (r *run) programsAt(ctx context.Context, name, place, direct string, contex
 	times("add 2", pick(func(p programResult) time.Duration { return p.Add }))
 	times("close", pick(func(p programResult) time.Duration { return p.Close }))
 	times("one message of a process that stays", extends)
-	var trips, conns int64
-	var largest uint64
-	for _, p := range all {
-		trips, conns, largest = max(trips, p.Trips), max(conns, p.Connections), max(largest, p.Memory)
-	}
-	fact := func(what, unit string, value float64) {
-		r.fact(Row{Workload: workPrograms + ": " + what, System: name, Durability: full, Size: r.config.StoreMessages, Unit: unit, Value: value})
-	}
-	fact("largest memory of one", unitBytes, float64(largest))
-	fact("largest memory of one that stays", unitBytes, float64(memory))
-	fact("most messages to the server of one, connecting included", unitCount, float64(trips))
-	fact("most connections of one", unitCount, float64(conns))
-	fact("most connections of the server", unitCount, float64(most))
-	return nil
 }
 
 // mostConnections returns the largest number of clients that the server had until the context ended.
@@ -269,18 +281,7 @@ func beProgram(ctx context.Context, work string) error {
 	lap := time.Now()
 	next := func(d *time.Duration) { *d, lap = time.Since(lap), time.Now() }
 
-	config, err := pgxpool.ParseConfig(w.Place)
-	if err != nil {
-		return err
-	}
-	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	dial := config.ConnConfig.DialFunc
-	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		connections.Add(1)
-		conn, err := dial(ctx, network, address)
-		return &tripCounter{conn, &trips}, err
-	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	pool, err := countingPool(ctx, w.Place, &trips, &connections)
 	if err != nil {
 		return err
 	}
@@ -316,29 +317,13 @@ func beProgram(ctx context.Context, work string) error {
 		return err
 	}
 	if w.Stays {
-		ended := make(chan struct{})
-		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin)
-			close(ended)
-		}()
-		for stays := true; stays; {
-			begun := time.Now()
-			if err := add(); err != nil {
-				return err
-			}
-			result.Extends = append(result.Extends, time.Since(begun))
-			select {
-			case <-ended:
-				stays = false
-			case <-time.After(residentRest):
-			}
-		}
-	} else {
-		for range programAdds {
-			if err := add(); err != nil {
-				return err
-			}
-		}
+		result.Extends, err = addUntilInputEnds(add)
+	}
+	for i := 0; i < programAdds && !w.Stays && err == nil; i++ {
+		err = add()
+	}
+	if err != nil {
+		return err
 	}
 	next(&result.Add)
 	if err := s.Close(); err != nil {
@@ -347,6 +332,43 @@ func beProgram(ctx context.Context, work string) error {
 	next(&result.Close)
 	result.Trips, result.Connections, result.Memory = trips.Load(), connections.Load(), mostResident()
 	return json.NewEncoder(os.Stdout).Encode(result)
+}
+
+// countingPool returns a pool that counts its connections, and what they send.
+func countingPool(ctx context.Context, place string, trips, connections *atomic.Int64) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(place)
+	if err != nil {
+		return nil, err
+	}
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	dial := config.ConnConfig.DialFunc
+	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		connections.Add(1)
+		conn, err := dial(ctx, network, address)
+		return &tripCounter{conn, trips}, err
+	}
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// addUntilInputEnds adds messages until the input of the process ends, and returns how long each took.
+func addUntilInputEnds(add func() error) (extends []time.Duration, err error) {
+	ended := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		close(ended)
+	}()
+	for {
+		begun := time.Now()
+		if err := add(); err != nil {
+			return nil, err
+		}
+		extends = append(extends, time.Since(begun))
+		select {
+		case <-ended:
+			return extends, nil
+		case <-time.After(residentRest):
+		}
+	}
 }
 
 // tripCounter counts what is sent.

@@ -81,42 +81,50 @@ func (r *run) servedCommits(ctx context.Context) (err error) {
 		return err
 	}
 	in := map[string]*schema{nameServed: o.store.(*servedStore).schema, nameRows: rows}
-	written := make(map[string]int)
-	number := 0
+	c := servedComparison{run: r, rows: rows, in: in, written: make(map[string]int)}
 	for _, delay := range serverDelays {
 		for _, shape := range []servedShape{servedLone, servedMany, servedApart} {
-			groups := make(map[string]*processGroup)
-			var all []contender
-			for _, name := range []string{nameServed, nameRows} {
-				group := &processGroup{}
-				groups[name] = group
-				defer group.end()
-				for range shape.processes {
-					number++
-					if err := group.begin(ctx, processWork{name, full, number, shape.writers, r.config.MessageBytes, serverPlace(in[name], delay)}); err != nil {
-						return err
-					}
-				}
-				all = append(all, contender{system: name, durability: full, elsewhere: true, size: rows.wal, round: func(context.Context) (int, error) {
-					n := shape.processes * shape.writers * shape.each
-					written[name] += n
-					return n, group.extend(shape.each)
-				}})
-			}
-			if err := r.compare(ctx, subject{workload: workServed(shape, delay), unit: unitPerSec, rate: true}, all); err != nil {
+			if err := c.compare(ctx, shape, delay); err != nil {
 				return err
-			}
-			for _, group := range groups {
-				group.end()
 			}
 		}
 	}
 	for _, name := range []string{nameServed, nameRows} {
-		if err := r.servedBytes(ctx, in[name], name, written[name]); err != nil {
+		if err := r.servedBytes(ctx, in[name], name, c.written[name]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// servedComparison compares writers of this store with writers of rows.
+type servedComparison struct {
+	*run
+	rows    *schema
+	in      map[string]*schema // by system
+	written map[string]int     // messages, by system
+	number  int                // of the last process
+}
+
+// compare compares processes of a shape, behind a delay to the server.
+func (c *servedComparison) compare(ctx context.Context, shape servedShape, delay time.Duration) error {
+	var all []contender
+	for _, name := range []string{nameServed, nameRows} {
+		group := &processGroup{}
+		defer group.end()
+		for range shape.processes {
+			c.number++
+			if err := group.begin(ctx, processWork{name, full, c.number, shape.writers, c.config.MessageBytes, serverPlace(c.in[name], delay)}); err != nil {
+				return err
+			}
+		}
+		all = append(all, contender{system: name, durability: full, elsewhere: true, size: c.rows.wal, round: func(context.Context) (int, error) {
+			n := shape.processes * shape.writers * shape.each
+			c.written[name] += n
+			return n, group.extend(shape.each)
+		}})
+	}
+	return c.run.compare(ctx, subject{workload: workServed(shape, delay), unit: unitPerSec, rate: true}, all)
 }
 
 // servedBytes measures what messages take on the server.
@@ -139,44 +147,56 @@ func (r *run) servedReads(ctx context.Context) (err error) {
 			return err
 		}
 		defer o.close() //nolint:errcheck // discarded
-		b := &base{opened: o, length: servedRead}
-		if b.history, err = o.store.start(ctx); err != nil {
+		b, err := r.servedHistory(ctx, s, o)
+		if err != nil {
 			return err
 		}
-		if err := loadInParts(ctx, b.history, newMessages(&r.config, streamBase), b.length); err != nil {
-			return err
-		}
-		var in *schema
-		switch st := o.store.(type) {
-		case *servedStore:
-			in = st.schema
-		case *sqlStore:
-			in = st.schema
-		}
-		if err := r.servedBytes(ctx, in, s.name+", loaded", b.length); err != nil {
-			return err
-		}
-		warm = append(warm, reading(b, 0, 5, b.length))
-		read := reading(b, 0, 1, b.length)
-		again := o.store.(reopener)
-		cold = append(cold, contender{
-			system: s.name, durability: s.durability, elsewhere: true,
-			before: func(context.Context) error { return again.shut() },
-			round: func(ctx context.Context) (int, error) {
-				if err := again.openAgain(ctx); err != nil {
-					return 0, err
-				}
-				if h, ok := b.history.(*lineageHistory); ok {
-					if h.context, err = h.store.store.Context(ctx, h.context.ID()); err != nil {
-						return 0, err
-					}
-				}
-				return read.round(ctx)
-			},
-		})
+		warm, cold = append(warm, reading(b, 0, 5, b.length)), append(cold, readingAgain(s, b))
 	}
 	if err := r.compare(ctx, subject{workload: workServedRead, size: servedRead}, warm); err != nil {
 		return err
 	}
 	return r.compare(ctx, subject{workload: workServedCold, size: servedRead}, cold)
+}
+
+// servedHistory loads a history, and measures what it takes on the server.
+func (r *run) servedHistory(ctx context.Context, s system, o *opened) (b *base, err error) {
+	b = &base{opened: o, length: servedRead}
+	if b.history, err = o.store.start(ctx); err != nil {
+		return nil, err
+	}
+	if err := loadInParts(ctx, b.history, newMessages(&r.config, streamBase), b.length); err != nil {
+		return nil, err
+	}
+	var in *schema
+	switch st := o.store.(type) {
+	case *servedStore:
+		in = st.schema
+	case *sqlStore:
+		in = st.schema
+	}
+	return b, r.servedBytes(ctx, in, s.name+", loaded", b.length)
+}
+
+// readingAgain is the contender that reads a history on new connections.
+func readingAgain(s system, b *base) contender {
+	read := reading(b, 0, 1, b.length)
+	again := b.opened.store.(reopener)
+	return contender{
+		system: s.name, durability: s.durability, elsewhere: true,
+		before: func(context.Context) error { return again.shut() },
+		round: func(ctx context.Context) (int, error) {
+			if err := again.openAgain(ctx); err != nil {
+				return 0, err
+			}
+			if h, ok := b.history.(*lineageHistory); ok {
+				found, err := h.store.store.Context(ctx, h.context.ID())
+				if err != nil {
+					return 0, err
+				}
+				h.context = found
+			}
+			return read.round(ctx)
+		},
+	}
 }

@@ -81,25 +81,11 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	if o.Tokens == nil {
 		o.Tokens = EstimateTokens
 	}
-	overrides, err := c.Effective(ctx)
+	r, err := c.resolveSettings(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	tip, err := c.Tip(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r := &Resolved{Tip: tip}
-	if r.Digest, err = c.store.engine.Digest(ctx, tip); err != nil {
-		return nil, err
-	}
-	if overrides.SystemPrompt != nil {
-		r.SystemPrompt = *overrides.SystemPrompt
-		r.Tokens = o.Tokens(r.SystemPrompt) + fit.Overhead
-	}
-	if overrides.Model != nil {
-		r.Model = *overrides.Model
-	}
+	tip := r.Tip
 	length, err := c.store.Position(ctx, tip)
 	if err != nil {
 		return nil, err
@@ -137,6 +123,30 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	}
 	for i := range r.Parts {
 		r.Tokens += r.Parts[i].Tokens
+	}
+	return r, nil
+}
+
+// resolveSettings returns the tip of the context, and its system prompt and model.
+func (c *Context) resolveSettings(ctx context.Context, o ResolveOptions) (*Resolved, error) {
+	overrides, err := c.Effective(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tip, err := c.Tip(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &Resolved{Tip: tip}
+	if r.Digest, err = c.store.engine.Digest(ctx, tip); err != nil {
+		return nil, err
+	}
+	if overrides.SystemPrompt != nil {
+		r.SystemPrompt = *overrides.SystemPrompt
+		r.Tokens = o.Tokens(r.SystemPrompt) + fit.Overhead
+	}
+	if overrides.Model != nil {
+		r.Model = *overrides.Model
 	}
 	return r, nil
 }

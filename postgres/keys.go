@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// An index of the server takes keys of 2.7 kB, and a name has up to 4. Of a longer key the table has the start and a hash,
-// and the value begins with the whole key. In the order of the table such keys are sorted by their starts only.
+// An index of the server accepts keys of up to 2.7 kB, but a name can have 4 kB. For a longer key the table stores the start and a
+// hash, and the value begins with the whole key. The table orders such keys by their starts only.
 
 // longKey is the size of the start of a key that is stored; longer keys are long.
 const longKey = 2000

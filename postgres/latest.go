@@ -25,7 +25,7 @@ func (e *Engine) withTable(ctx context.Context, n need, fn func(*table) error) (
 	return err
 }
 
-// latest returns a table of the latest state, with what is needed.
+// latest returns a table of the latest state, with the requested entries.
 func (e *Engine) latest(ctx context.Context, n need) (*table, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

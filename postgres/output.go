@@ -178,7 +178,8 @@ func byGroup(spans []index.Entry) (parts [][]index.Entry) {
 	return parts
 }
 
-// earlierSpans returns the values of the places before the parts of groups. Those that are not known are read.
+// earlierSpans returns the values of the spans of each group before the given part of it, by key. It reads those that are not
+// cached.
 func (t *table) earlierSpans(parts [][]index.Entry) (map[string][]byte, error) {
 	// What is known is kept: while the rest is read, the cache may drop it.
 	stored := make(map[string][]byte)

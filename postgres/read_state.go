@@ -31,7 +31,7 @@ FROM lineage_store s LEFT JOIN lineage_head h ON h.store = $1 AND h.epoch = s.ep
 	stateWhereSQL = ` WHERE s.store = $1`
 )
 
-// stateRead is a state as it was read, with what was needed.
+// stateRead is a state that was read, with the entries that were requested.
 type stateRead struct {
 	state   state
 	horizon uint64 // of the states of which entries can be read, the first

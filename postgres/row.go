@@ -141,7 +141,7 @@ func (r *row) decode() ([]embedded.Sequenced, error) {
 	return commits, nil
 }
 
-// expand returns the commits of the data of a row, as they are encoded, after a check of the checksum.
+// expand checks the checksum of the data of a row, and returns its encoded commits.
 func expand(data []byte) ([]byte, error) {
 	end := len(data) - crc32.Size
 	if end < 1 {

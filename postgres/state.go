@@ -54,7 +54,7 @@ func (s state) after(r *row) state {
 	return s
 }
 
-// inIndex returns the state as package read has it.
+// inIndex returns the state in the form that package read expects.
 func (s *state) inIndex(store [16]byte) index.State {
 	return index.State{Store: store, Number: s.Number, ID: s.ID, Since: s.first, Counts: s.counts}
 }

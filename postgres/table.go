@@ -133,7 +133,7 @@ func (t *table) prefetch(ctx context.Context, want read.Need, look func(key []by
 	return t.read(ctx, n)
 }
 
-// read fetches what is needed, if that is anything.
+// read fetches what is needed, and keeps it. If nothing is needed, it does nothing.
 func (t *table) read(ctx context.Context, n need) error {
 	if len(n.Keys)+len(n.Ranges)+len(n.Lasts)+len(n.rows) == 0 {
 		return nil

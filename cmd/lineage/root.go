@@ -101,20 +101,10 @@ last moved. Alone they start at the active branch: @{1}, :3.`,
 	root.SetOut(a.Out.W)
 	root.SetErr(a.Err.W)
 	root.SetIn(a.Stdin)
-	flags := root.PersistentFlags()
-	flags.StringVar(&a.Store, "store", "", "the store's directory, or its URL (LINEAGE_STORE)")
-	flags.StringVar(&a.ThreadName, "thread", "", "the thread to work on: its id or title (LINEAGE_THREAD)")
-	flags.BoolVar(&a.JSON, "json", false, "print JSON records, one a line")
-	flags.DurationVar(&a.Wait, "wait", 3*time.Second, "how long to wait while another process has the store open")
-	flags.StringVar(&a.Durability, "durability", "full", "when a change counts as done: full (on disk), normal (in the kernel)")
+	addFlags(a, root)
 	root.CompletionOptions.DisableDefaultCmd = true
 	help := helpCommand(a)
 	root.SetHelpCommand(help)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		// Flags after the wrong one were not read.
-		a.JSON = a.JSON || slices.Contains(a.Args, "--json")
-		return app.FlagFailure(err)
-	})
 	for _, g := range groups() {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
 	}
@@ -126,14 +116,29 @@ last moved. Alone they start at the active branch: @{1}, :3.`,
 		}
 	}
 	help.GroupID = "program"
-	if err := root.RegisterFlagCompletionFunc("thread", a.Completion((*app.Session).ThreadNames)); err != nil {
-		panic(err) // the flag is bound above
-	}
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	app.Each(root, func(c *cobra.Command) { c.Long = wrapHelp(c.Long) })
 	app.Each(root, a.CompleteArguments)
 	app.Each(root, app.CheckArguments)
 	return root
+}
+
+// addFlags adds the flags of all commands.
+func addFlags(a *app.App, root *cobra.Command) {
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.Store, "store", "", "the store's directory, or its URL (LINEAGE_STORE)")
+	flags.StringVar(&a.ThreadName, "thread", "", "the thread to work on: its id or title (LINEAGE_THREAD)")
+	flags.BoolVar(&a.JSON, "json", false, "print JSON records, one a line")
+	flags.DurationVar(&a.Wait, "wait", 3*time.Second, "how long to wait while another process has the store open")
+	flags.StringVar(&a.Durability, "durability", "full", "when a change counts as done: full (on disk), normal (in the kernel)")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		// Flags after the wrong one were not read.
+		a.JSON = a.JSON || slices.Contains(a.Args, "--json")
+		return app.FlagFailure(err)
+	})
+	if err := root.RegisterFlagCompletionFunc("thread", a.Completion((*app.Session).ThreadNames)); err != nil {
+		panic(err) // the flag is bound above
+	}
 }
 
 // helpWidth is the width of help in columns.

@@ -1,12 +1,7 @@
 package embedded
 
 import (
-	"context"
-	"fmt"
 	"sync/atomic"
-
-	"github.com/lineage-store/lineage/internal/embedded/read"
-	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 // arrivals wakes the goroutines that wait for commits. Without waiters, announcing is
@@ -35,32 +30,6 @@ func (a *arrivals) wait() <-chan struct{} {
 		next := make(chan struct{})
 		if a.next.CompareAndSwap(nil, &next) {
 			return next
-		}
-	}
-}
-
-// Wait implements backend.Engine.
-func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor, error) {
-	if err := e.begin(); err != nil {
-		return backend.Cursor{}, err
-	}
-	err := e.follows(after)
-	e.end()
-	if err != nil {
-		return backend.Cursor{}, err
-	}
-	for {
-		arrived := e.arrivals.wait()
-		if e.closed.Load() {
-			return backend.Cursor{}, fmt.Errorf("store: %w", backend.ErrClosed)
-		}
-		if e.index.Number() > after.Number {
-			return read.CursorOf(e.index.State()), nil
-		}
-		select {
-		case <-arrived:
-		case <-ctx.Done():
-			return backend.Cursor{}, context.Cause(ctx)
 		}
 	}
 }

@@ -206,3 +206,12 @@ var (
 	_ read.Packs   = (*catalog)(nil)
 	_ read.Digests = (*entries.Cache)(nil)
 )
+
+// get is Get of the latest state, limited to commits before the given one.
+func (e *Engine) get(key []byte, before uint64) ([]byte, bool, error) {
+	v, ok, err := e.index.Get(key)
+	if ok || err != nil {
+		return v, ok, err
+	}
+	return e.packs.Load().get(nil, key, before)
+}

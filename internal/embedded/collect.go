@@ -226,3 +226,24 @@ func (c *collection) follow() error {
 	defer s.Close()
 	return c.marker.Follow(s.viewed().history())
 }
+
+// history returns the commits of the view without the parts that are hidden from it.
+func (v view) history() live.View {
+	return live.View{View: v.View, History: func(from, until uint64) iter.Seq2[live.Commit, error] {
+		return func(yield func(live.Commit, error) bool) {
+			if from > until {
+				return
+			}
+			start, err := v.at.engine.commitPosition(from)
+			if err != nil {
+				yield(live.Commit{}, err)
+				return
+			}
+			for f, err := range v.at.engine.commitsAt(start, from, until, v.at.packs.hidden) {
+				if !yield(live.Commit{Commit: f.Commit, Size: f.size}, err) {
+					return
+				}
+			}
+		}
+	}}
+}

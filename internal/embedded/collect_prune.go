@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"iter"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
-	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/structure"
@@ -69,27 +67,6 @@ func (c *collection) change(now, after *index.Snapshot) error {
 		e.counts = e.counts.Since(keys.CountersOf(now.State().Counts), keys.CountersOf(after.State().Counts))
 		e.cache.ForgetCurrent()
 	}, pendingEntry(c.live))
-}
-
-// history returns the commits of the view without the parts that are hidden from it.
-func (v view) history() live.View {
-	return live.View{View: v.View, History: func(from, until uint64) iter.Seq2[live.Commit, error] {
-		return func(yield func(live.Commit, error) bool) {
-			if from > until {
-				return
-			}
-			start, err := v.at.engine.commitPosition(from)
-			if err != nil {
-				yield(live.Commit{}, err)
-				return
-			}
-			for f, err := range v.at.engine.commitsAt(start, from, until, v.at.packs.hidden) {
-				if !yield(live.Commit{Commit: f.Commit, Size: f.size}, err) {
-					return
-				}
-			}
-		}
-	}}
 }
 
 // pruning changes the current index in batches.

@@ -2,10 +2,12 @@ package embedded
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -108,4 +110,30 @@ func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 		}
 	}
 	return c, nil
+}
+
+// Wait implements backend.Engine.
+func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor, error) {
+	if err := e.begin(); err != nil {
+		return backend.Cursor{}, err
+	}
+	err := e.follows(after)
+	e.end()
+	if err != nil {
+		return backend.Cursor{}, err
+	}
+	for {
+		arrived := e.arrivals.wait()
+		if e.closed.Load() {
+			return backend.Cursor{}, fmt.Errorf("store: %w", backend.ErrClosed)
+		}
+		if e.index.Number() > after.Number {
+			return read.CursorOf(e.index.State()), nil
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return backend.Cursor{}, context.Cause(ctx)
+		}
+	}
 }

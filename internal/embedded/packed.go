@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/recent"
 	"github.com/lineage-store/lineage/internal/journal"
@@ -39,14 +40,6 @@ type foundPlace struct {
 	commit uint64
 }
 
-// setPacks replaces the packs below the index. The write lock is held, or no other goroutine has the store.
-func (e *Engine) setPacks(last uint32, number uint64, hidden *barrier) {
-	e.packs.Store(&packLayer{
-		journal: e.journal, absent: &e.absent,
-		last: last, number: number, hidden: hidden, places: recent.NewShared[contentStart, foundPlace](contentStart.place),
-	})
-}
-
 // Has implements entries.Below.
 func (l *packLayer) Has(p journal.Position) bool { return p.Segment <= l.last }
 
@@ -60,15 +53,6 @@ const maxPlace = 1<<64 - 1
 
 // anyCommit matches entries of any commit.
 const anyCommit = 1<<64 - 1
-
-// get is Get of the latest state, limited to commits before the given one.
-func (e *Engine) get(key []byte, before uint64) ([]byte, bool, error) {
-	v, ok, err := e.index.Get(key)
-	if ok || err != nil {
-		return v, ok, err
-	}
-	return e.packs.Load().get(nil, key, before)
-}
 
 // in returns files, or the current files if it is nil, and a function that releases them.
 func (l *packLayer) in(files *journal.View) (*journal.View, func()) {
@@ -194,4 +178,22 @@ func (l *packLayer) agrees(k, value []byte) (bool, error) {
 	}
 	packed, ok, err := l.get(nil, k, anyCommit)
 	return ok && bytes.Equal(packed, value), err
+}
+
+// inPacks reports whether the index does not need an entry because the packs, which cover
+// all segments up to last, can answer the lookup.
+func inPacks(key, value []byte, last uint32) bool {
+	switch key[0] {
+	case keys.TableBlock, keys.TableChunk:
+		p, err := keys.ReadPlace(value)
+		return err == nil && p.Frame.Segment <= last && p.Size <= content.InlineLimit
+	case keys.TableSpan:
+		p, err := keys.ReadSpanPlace(value)
+		return err == nil && p.Frame.Segment <= last && keys.ReadUint64(key[17:])%keys.DigestEvery != 0
+	case keys.TableCommit:
+		v := keys.ReadVarints(value)
+		p := keys.ReadPosition(&v)
+		return v.Err() == nil && p.Segment <= last
+	}
+	return false
 }

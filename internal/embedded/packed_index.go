@@ -5,29 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/embedded/recent"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 )
-
-// inPacks reports whether the index does not need an entry because the packs, which cover
-// all segments up to last, can answer the lookup.
-func inPacks(key, value []byte, last uint32) bool {
-	switch key[0] {
-	case keys.TableBlock, keys.TableChunk:
-		p, err := keys.ReadPlace(value)
-		return err == nil && p.Frame.Segment <= last && p.Size <= content.InlineLimit
-	case keys.TableSpan:
-		p, err := keys.ReadSpanPlace(value)
-		return err == nil && p.Frame.Segment <= last && keys.ReadUint64(key[17:])%keys.DigestEvery != 0
-	case keys.TableCommit:
-		v := keys.ReadVarints(value)
-		p := keys.ReadPosition(&v)
-		return v.Err() == nil && p.Segment <= last
-	}
-	return false
-}
 
 // packedTables are the tables whose entries packs replace.
 var packedTables = []byte{keys.TableBlock, keys.TableCommit, keys.TableSpan, keys.TableChunk}
@@ -148,4 +130,12 @@ func (e *Engine) setBarrier(b *barrier) {
 // hide hides dead records that packs still contain; nil shows everything.
 func (e *Engine) hide(dead *barrier) {
 	e.setPacks(e.packs.Load().last, e.packs.Load().number, dead)
+}
+
+// setPacks replaces the packs below the index. The write lock is held, or no other goroutine has the store.
+func (e *Engine) setPacks(last uint32, number uint64, hidden *barrier) {
+	e.packs.Store(&packLayer{
+		journal: e.journal, absent: &e.absent,
+		last: last, number: number, hidden: hidden, places: recent.NewShared[contentStart, foundPlace](contentStart.place),
+	})
 }

@@ -106,11 +106,8 @@ func (c *copying) prove(dir string, known *manifest) (commit uint64, err error) 
 		return 0, &backend.CorruptError{File: manifestFile, What: fmt.Sprintf("it is of the store %.80q, and the journal of %s", known.Store, actual)}
 	}
 	before += c.total / restorePasses
-	for finding, err := range e.Verify(c.ctx, backend.VerifyOptions{Deep: true, Progress: report}) {
-		if err != nil {
-			return 0, err
-		}
-		return 0, &backend.CorruptError{File: finding.File, Offset: finding.Offset, What: finding.String()}
+	if err := firstFinding(e.Verify(c.ctx, backend.VerifyOptions{Deep: true, Progress: report})); err != nil {
+		return 0, err
 	}
 	head, err := e.Head(c.ctx)
 	return head.Number, err

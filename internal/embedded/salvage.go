@@ -66,51 +66,50 @@ func salvageInto(ctx context.Context, from, dir string, o SalvageOptions) (repor
 		defer func() { err = errors.Join(err, to.Close()) }()
 		// After a loss, the record that follows the chunks of a body does not prove that all of them are stored.
 		to.collected.Store(true)
-		m := salvage.New(ctx, to, &report)
-		lost := func(l Loss) {
-			if report.Losses++; o.Lost != nil {
-				o.Lost(l)
-			}
-		}
-		pending, of, err := live.ReadFile(vfs.OS(), filepath.Join(from, journalDir, pendingFile))
-		if damage := new(backend.CorruptError); errors.As(err, &damage) {
-			lost(Loss{File: damage.File, What: damage.What})
-		} else if err != nil {
-			return err
-		}
-		var done int64
-		visit := func(store [16]byte, f journal.Frame) error {
-			if err := ctx.Err(); err != nil {
-				return context.Cause(ctx)
-			}
-			if done += int64(len(f.Payload)); o.Progress != nil {
-				o.Progress(min(done, total), total)
-			}
-			if of == store {
-				m.Pending = pending
-			}
-			return m.Commit(f)
-		}
-		last, err := journal.Salvage(vfs.OS(), filepath.Join(from, journalDir), visit, lost)
-		if err != nil {
-			return err
-		}
-		report.Missing = last - report.Commits
-		if err := m.Finish(); err != nil {
+		if err := addReadable(ctx, from, to, total, o, &report); err != nil {
 			return err
 		}
 		if err := to.Sync(ctx); err != nil {
 			return err
 		}
-		for finding, err := range to.Verify(ctx, backend.VerifyOptions{}) {
-			if err != nil {
-				return err
-			}
-			return &backend.CorruptError{File: finding.File, Offset: finding.Offset, What: finding.String()}
-		}
-		return nil
+		return firstFinding(to.Verify(ctx, backend.VerifyOptions{}))
 	})
 	return report, err
+}
+
+// addReadable adds everything that can be read in a journal, of so many bytes, to a new store.
+func addReadable(ctx context.Context, from string, to *Engine, total int64, o SalvageOptions, report *SalvageReport) error {
+	m := salvage.New(ctx, to, report)
+	lost := func(l Loss) {
+		if report.Losses++; o.Lost != nil {
+			o.Lost(l)
+		}
+	}
+	pending, of, err := live.ReadFile(vfs.OS(), filepath.Join(from, journalDir, pendingFile))
+	if damage := new(backend.CorruptError); errors.As(err, &damage) {
+		lost(Loss{File: damage.File, What: damage.What})
+	} else if err != nil {
+		return err
+	}
+	var done int64
+	visit := func(store [16]byte, f journal.Frame) error {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if done += int64(len(f.Payload)); o.Progress != nil {
+			o.Progress(min(done, total), total)
+		}
+		if of == store {
+			m.Pending = pending
+		}
+		return m.Commit(f)
+	}
+	last, err := journal.Salvage(vfs.OS(), filepath.Join(from, journalDir), visit, lost)
+	if err != nil {
+		return err
+	}
+	report.Missing = last - report.Commits
+	return m.Finish()
 }
 
 // requireOutside refuses a directory inside another.

@@ -122,3 +122,14 @@ func (v *verifier) pin() *catalog {
 	}
 	return v.engine.latest()
 }
+
+// firstFinding returns the first finding of a verification as an error.
+func firstFinding(findings iter.Seq2[backend.Finding, error]) error {
+	for finding, err := range findings {
+		if err != nil {
+			return err
+		}
+		return &backend.CorruptError{File: finding.File, Offset: finding.Offset, What: finding.String()}
+	}
+	return nil
+}

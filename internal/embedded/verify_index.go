@@ -23,18 +23,26 @@ func (v *verifier) order(used *index.Snapshot) error {
 	for _, id := range read.ChangedThreads(used.Changed) {
 		changed[id] = true
 	}
+	if readable, err := v.derivedOrder(used, changed); err != nil || !readable {
+		return err
+	}
+	return v.missingOrder(used, changed)
+}
+
+// derivedOrder checks that each entry of the order follows from a thread. It reports whether all of them can be read.
+func (v *verifier) derivedOrder(used *index.Snapshot, changed map[structure.ThreadID]bool) (readable bool, err error) {
 	from, to := []byte{keys.TableThreadByTime}, keys.PrefixEnd([]byte{keys.TableThreadByTime})
 	for {
 		e, ok, err := used.FirstDerived(from, to)
 		if err != nil {
-			return v.found(v.indexFinding(nil, err.Error()))
+			return false, v.found(v.indexFinding(nil, err.Error()))
 		}
 		if !ok {
-			break
+			return true, nil
 		}
 		from = append(e.Key[:len(e.Key):len(e.Key)], 0)
 		if err := v.progress(0); err != nil {
-			return err
+			return false, err
 		}
 		problem := "entry that the journal does not account for"
 		if len(e.Key) == keys.OrderKeySize {
@@ -44,7 +52,7 @@ func (v *verifier) order(used *index.Snapshot) error {
 			}
 			listing, ok, err := read.Listing(used, id)
 			if err != nil {
-				return err
+				return false, err
 			}
 			if ok && slices.ContainsFunc(keys.Orders(listing), func(k []byte) bool { return bytes.Equal(k, e.Key) }) {
 				if len(e.Value) == 0 {
@@ -54,9 +62,13 @@ func (v *verifier) order(used *index.Snapshot) error {
 			}
 		}
 		if err := v.found(v.indexFinding(e.Key, problem)); err != nil {
-			return err
+			return false, err
 		}
 	}
+}
+
+// missingOrder checks that each thread has its entries of the order.
+func (v *verifier) missingOrder(used *index.Snapshot, changed map[structure.ThreadID]bool) error {
 	for e, err := range used.Scan([]byte{keys.TableThread}, keys.PrefixEnd([]byte{keys.TableThread})) {
 		if err != nil {
 			return err

@@ -13,7 +13,6 @@ import (
 // journal reads every frame up to a state and replays it into the temporary index.
 func (v *verifier) journal(until index.State, again *Engine) error {
 	number := uint64(0)
-	first := true
 	files := v.engine.journal.View()
 	defer files.Release()
 	for f, err := range files.Frames(journal.Position{}) {
@@ -29,32 +28,14 @@ func (v *verifier) journal(until index.State, again *Engine) error {
 		if f.Mark {
 			continue
 		}
-		if !first && f.Number != number+1 || first && f.Number != 1 {
+		if f.Number != number+1 {
 			v.damaged = true
 			if err := v.found(v.frameFinding(f, fmt.Sprintf("commit %d follows commit %d", f.Number, number))); err != nil {
 				return err
 			}
 		}
-		first, number = false, f.Number
-		if again == nil || v.damaged {
-			if _, err := structure.DecodeCommit(f.Payload); err != nil {
-				v.damaged = true
-				if err := v.found(v.frameFinding(f, err.Error())); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		if err := v.replay(again, files, f); errors.Is(err, errStopped) {
-			return err
-		} else if err != nil {
-			v.damaged = true
-			if err := v.found(v.frameFinding(f, err.Error())); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := again.index.Throttle(); err != nil {
+		number = f.Number
+		if err := v.frame(again, files, f); err != nil {
 			return err
 		}
 	}
@@ -66,6 +47,26 @@ func (v *verifier) journal(until index.State, again *Engine) error {
 	if number < until.Number && !v.damaged {
 		v.damaged = true
 		return v.found(backend.Finding{Subject: "journal", Problem: fmt.Sprintf("ends with commit %d, but the index holds commit %d", number, until.Number)})
+	}
+	return nil
+}
+
+// frame decodes a frame. It replays the commit into the temporary index, if there is one and no damage was found before.
+func (v *verifier) frame(again *Engine, files *journal.View, f journal.Frame) (err error) {
+	replayed := again != nil && !v.damaged
+	if replayed {
+		err = v.replay(again, files, f)
+	} else {
+		_, err = structure.DecodeCommit(f.Payload)
+	}
+	switch {
+	case errors.Is(err, errStopped):
+		return err
+	case err != nil:
+		v.damaged = true
+		return v.found(v.frameFinding(f, err.Error()))
+	case replayed:
+		return again.index.Throttle()
 	}
 	return nil
 }

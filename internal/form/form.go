@@ -39,8 +39,8 @@ func Split(message []byte, role string) (Said, bool) {
 	return said, ok && said.joinsTo(message, s.holes)
 }
 
-// joinsTo reports whether joining returns the message. holes are those of the pieces, in the order of the message: if a text
-// was read from the place where it is put, in the first style, it is not quoted again.
+// joinsTo reports whether joining returns the message. holes are those of the pieces, in the order of the message. A text that
+// was read from the same place of the message, in the first style, is not quoted again to compare it.
 func (s *Said) joinsTo(message []byte, holes []holeAt) bool {
 	bodies := make([][]byte, len(s.Pieces))
 	for i := range bodies {

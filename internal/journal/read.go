@@ -78,7 +78,7 @@ func (r *Reader) fetch(v *View, number uint32, offset, n int64) ([]byte, error) 
 type File struct{ s *segment }
 
 // Place returns the file that contains a position. If it is a pack, it also returns
-// spans of the commit there, including with.
+// spans of the commit there. The span with is one of them.
 func (r *Reader) Place(p Position, with structure.SpanRef) (File, *pack.Spans, error) {
 	v, release := r.with(p.Segment)
 	defer release()

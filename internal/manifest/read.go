@@ -36,51 +36,13 @@ func Read(block []byte) (*Block, error) {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	r := read(raw)
-	lines, count := r.Next(), r.Next()
-	if lines > maxLines || count > lines {
-		return nil, fmt.Errorf("%w: %d lines of %d templates", ErrMalformed, lines, count)
+	b := &Block{}
+	spans, err := b.readLines(&r)
+	if err != nil {
+		return nil, err
 	}
-	templates := make([][]byte, count)
-	for i := range templates {
-		templates[i] = r.bytes(maxTemplate)
-	}
-	b := &Block{lines: make([]line, lines)}
-	of := make([]uint64, lines)
-	for i := range b.lines {
-		number := r.Next()
-		if number >= count {
-			return nil, fmt.Errorf("%w: template %d of %d", ErrMalformed, number, count)
-		}
-		t := read(templates[number])
-		if of[i] = t.Next(); of[i] > maxSpans || t.Bad {
-			return nil, fmt.Errorf("%w: a line of %d spans", ErrMalformed, of[i])
-		}
-		b.lines[i].template = t.Rest
-	}
-	var runs []structure.RunID
-	if n := r.Next(); n > uint64(len(r.Rest)/len(structure.RunID{})) {
-		return nil, errShort
-	} else {
-		runs = make([]structure.RunID, n)
-	}
-	for i := range runs {
-		r.Rest = r.Rest[copy(runs[i][:], r.Rest):]
-	}
-	next := make([]uint64, len(runs))
-	for i := range b.lines {
-		for range of[i] {
-			run := r.Next()
-			seq := r.signed()
-			if r.Bad || run >= uint64(len(runs)) {
-				return nil, errShort
-			}
-			ref := structure.SpanRef{Run: runs[run], Seq: next[run] + uint64(seq)}
-			next[run] = ref.Seq + 1
-			b.lines[i].spans = append(b.lines[i].spans, ref)
-		}
-	}
-	if r.Bad {
-		return nil, errShort
+	if err := b.readSpans(&r, spans); err != nil {
+		return nil, err
 	}
 	back, times, uuids := 0, 0, 0
 	for _, l := range b.lines {
@@ -95,6 +57,62 @@ func Read(block []byte) (*Block, error) {
 	}
 	b.uuids, b.own = r.Rest[:uuids*len(uuid.UUID{})], r.Rest[uuids*len(uuid.UUID{}):]
 	return b, nil
+}
+
+// readLines reads the templates of the lines. It returns the number of spans of each line.
+func (b *Block) readLines(r *reader) (spans []uint64, err error) {
+	lines, count := r.Next(), r.Next()
+	if lines > maxLines || count > lines {
+		return nil, fmt.Errorf("%w: %d lines of %d templates", ErrMalformed, lines, count)
+	}
+	templates := make([][]byte, count)
+	for i := range templates {
+		templates[i] = r.bytes(maxTemplate)
+	}
+	b.lines = make([]line, lines)
+	spans = make([]uint64, lines)
+	for i := range b.lines {
+		number := r.Next()
+		if number >= count {
+			return nil, fmt.Errorf("%w: template %d of %d", ErrMalformed, number, count)
+		}
+		t := read(templates[number])
+		if spans[i] = t.Next(); spans[i] > maxSpans || t.Bad {
+			return nil, fmt.Errorf("%w: a line of %d spans", ErrMalformed, spans[i])
+		}
+		b.lines[i].template = t.Rest
+	}
+	return spans, nil
+}
+
+// readSpans reads the addresses of the spans of each line, given their numbers.
+func (b *Block) readSpans(r *reader, spans []uint64) error {
+	var runs []structure.RunID
+	if n := r.Next(); n > uint64(len(r.Rest)/len(structure.RunID{})) {
+		return errShort
+	} else {
+		runs = make([]structure.RunID, n)
+	}
+	for i := range runs {
+		r.Rest = r.Rest[copy(runs[i][:], r.Rest):]
+	}
+	next := make([]uint64, len(runs))
+	for i := range b.lines {
+		for range spans[i] {
+			run := r.Next()
+			seq := r.signed()
+			if r.Bad || run >= uint64(len(runs)) {
+				return errShort
+			}
+			ref := structure.SpanRef{Run: runs[run], Seq: next[run] + uint64(seq)}
+			next[run] = ref.Seq + 1
+			b.lines[i].spans = append(b.lines[i].spans, ref)
+		}
+	}
+	if r.Bad {
+		return errShort
+	}
+	return nil
 }
 
 var decoder = sync.OnceValue(func() *zstd.Decoder {

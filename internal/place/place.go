@@ -213,8 +213,8 @@ func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
 			return f, err
 		}
 	}
-	// The versions of an id are all that can be it, except an earlier version that an older source brought, and spans of
-	// other threads.
+	// A message with an id is one of its versions. It can also be an earlier version that an older source brought, or a span of
+	// another thread.
 	if m.ID == "" || !latest && (p.baseFollows(after) || f.How != Absent) {
 		at, err := p.fork(&s)
 		if err != nil {

@@ -9,10 +9,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Within returns a resolver for which there are only the threads that allows selects. find finds a thread by the id that its
-// creator chose. No name stands for anything else, and no error lists anything else. There is a message if one of these threads
-// wrote it or has it in its history. The thread of the resolver must be one of them. It is for one request of one goroutine:
-// what the histories lead to is read once.
+// Within returns a resolver that knows only the threads that allows selects, and the messages in their histories: no name leads
+// to anything else, and no error names anything else. find finds a thread by the id that its creator chose. The thread of the
+// resolver must be one of those selected. The result is for one request in one goroutine, because it caches what the histories reach.
 func (r *Resolver) Within(allows func(*structure.Thread) bool, find finder) *Resolver {
 	return &Resolver{store: r.store, view: r.view, thread: r.thread, allows: allows, find: find, kept: newReaches()}
 }

@@ -73,7 +73,7 @@ func (s *space) serve() {
 	}
 }
 
-// isSmall reports whether the answers of a method are always small, or whether the method may take long to answer.
+// isSmall reports whether no space is reserved for answers of a method: they are always small, or the method may take long.
 func isSmall(code uint8) bool {
 	switch code {
 	case codeWait, codeApply, codeOutcome, codeForget, codeUpload, codeSync, codeSnapshot, codePack, codeCollect, codeGuests:

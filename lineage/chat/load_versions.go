@@ -27,7 +27,7 @@ type renewal struct {
 // follower is a span that may have to follow a later version of its parent.
 type follower struct{ at, after structure.SpanRef }
 
-// renew adds the new versions, and again the messages that follow earlier ones.
+// renew adds the new versions of messages. It also adds the messages again that follow earlier versions.
 func (s *loading) renew(ctx context.Context, c *change) (*renewal, error) {
 	r := &renewal{stage: c, placing: &placing{
 		loading: s, final: true, renewed: make(map[structure.SpanRef]structure.SpanRef),

@@ -102,44 +102,17 @@ func (r *ThreadReader) typeOf(ctx context.Context, u *structure.Usage) (string, 
 // was given. Otherwise the message has texts and files. A document becomes a file and, if it is text, also that text;
 // both parts name the revision. Erased content is marked: see Message.Data.
 func (r *ThreadReader) data(ctx context.Context, step *backend.Step, id string) (json.RawMessage, error) {
-	type part struct {
-		Type      string `json:"type"`
-		Text      string `json:"text,omitempty"`
-		MediaType string `json:"mediaType,omitempty"`
-		Filename  string `json:"filename,omitempty"`
-		URL       string `json:"url,omitempty"`
-		Metadata  any    `json:"providerMetadata,omitempty"`
-	}
 	usages := step.Span.Usages
 	parts, erased := []part{}, 0
 	for i := 0; i < len(usages); i = form.End(usages, i) {
 		u := &usages[i]
-		mediaType := u.Type
-		if mediaType == "" {
-			mediaType = step.Blocks[i].Type
-		}
-		if !u.Form.IsZero() {
-			mediaType = content.TypeJSON
-		}
-		file := part{Type: "file", MediaType: mediaType, Filename: u.Filename, URL: "lineage:content/" + u.Content.String()}
-		if u.Kind == structure.DocumentUsage {
-			file.Filename, file.Metadata = u.Document, map[string]Revision{"lineage": {u.Document, u.Revision}}
-		}
+		file := fileOf(step, i)
+		mediaType := file.MediaType
 		if u.Kind == structure.AssetUsage || mediaType != content.TypeJSON && !strings.HasPrefix(mediaType, "text/") {
 			parts = append(parts, file)
 			continue
 		}
-		m, err := r.messages.Message(ctx, step, i)
-		if err != nil {
-			return nil, err
-		}
-		body, err := r.messages.Original(ctx, m)
-		if errors.Is(err, backend.ErrErased) {
-			body, err = r.messages.Left(ctx, m)
-		}
-		if errors.Is(err, form.ErrMismatch) && !r.exact {
-			body, mediaType, err = []byte(form.Tell(m.Pieces)), content.TypeText, nil
-		}
+		body, mediaType, err := r.body(ctx, step, i, mediaType)
 		if err != nil {
 			return nil, err
 		}
@@ -165,6 +138,49 @@ func (r *ThreadReader) data(ctx context.Context, step *backend.Step, id string) 
 		Role  string `json:"role"`
 		Parts []part `json:"parts"`
 	}{id, roleOf(step), parts})
+}
+
+// part is a part of a message that is not stored as JSON.
+type part struct {
+	Type      string `json:"type"`
+	Text      string `json:"text,omitempty"`
+	MediaType string `json:"mediaType,omitempty"`
+	Filename  string `json:"filename,omitempty"`
+	URL       string `json:"url,omitempty"`
+	Metadata  any    `json:"providerMetadata,omitempty"`
+}
+
+// fileOf returns a usage as a file.
+func fileOf(step *backend.Step, i int) part {
+	u := &step.Span.Usages[i]
+	mediaType := u.Type
+	if mediaType == "" {
+		mediaType = step.Blocks[i].Type
+	}
+	if !u.Form.IsZero() {
+		mediaType = content.TypeJSON
+	}
+	file := part{Type: "file", MediaType: mediaType, Filename: u.Filename, URL: "lineage:content/" + u.Content.String()}
+	if u.Kind == structure.DocumentUsage {
+		file.Filename, file.Metadata = u.Document, map[string]Revision{"lineage": {u.Document, u.Revision}}
+	}
+	return file
+}
+
+// body returns the body of a usage, nil if all of it was erased, and its type.
+func (r *ThreadReader) body(ctx context.Context, step *backend.Step, i int, mediaType string) ([]byte, string, error) {
+	m, err := r.messages.Message(ctx, step, i)
+	if err != nil {
+		return nil, "", err
+	}
+	body, err := r.messages.Original(ctx, m)
+	if errors.Is(err, backend.ErrErased) {
+		body, err = r.messages.Left(ctx, m)
+	}
+	if errors.Is(err, form.ErrMismatch) && !r.exact {
+		return []byte(form.Tell(m.Pieces)), content.TypeText, nil
+	}
+	return body, mediaType, err
 }
 
 // Revision is a revision of a document, as stated in the provider metadata of parts.

@@ -46,6 +46,17 @@ func (r *Resolved) Encode(to message.Dialect) (*message.Encoded, error) {
 	return out, nil
 }
 
+// withDefaults sets the functions that are nil.
+func (o ResolveOptions) withDefaults() ResolveOptions {
+	if o.Renderer == nil {
+		o.Renderer = XMLRenderer{}
+	}
+	if o.Tokens == nil {
+		o.Tokens = lineage.EstimateTokens
+	}
+	return o
+}
+
 // Resolve returns what to send to a model: the context and the history after a save. So a pending
 // new version of a saved message replaces it and everything after it. Nothing is changed. Messages
 // without content, such as erased ones and the empty answer of an unfinished turn, and stored data
@@ -55,12 +66,7 @@ func (e *Engine) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, erro
 	if o.Last < 0 || o.Budget < 0 {
 		return nil, &chat.Error{Subject: chat.SubjectChat, ID: e.chatID, Err: chat.ErrInvalid, Detail: "negative limit"}
 	}
-	if o.Renderer == nil {
-		o.Renderer = XMLRenderer{}
-	}
-	if o.Tokens == nil {
-		o.Tokens = lineage.EstimateTokens
-	}
+	o = o.withDefaults()
 	end, err := e.start(ctx)
 	if err != nil {
 		return nil, err
@@ -112,17 +118,25 @@ func (e *Engine) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, erro
 			return nil, err
 		}
 	}
-	resolved.Omitted = h.omits(choice)
 	resolved.Tokens = cost(o.Tokens, resolved.SystemPrompt)
+	if err := resolved.addHistory(h, choice); err != nil {
+		return nil, err
+	}
+	return resolved, resolved.encode()
+}
+
+// addHistory adds the chosen messages.
+func (r *Resolved) addHistory(h *history, choice fit.Choice) error {
+	r.Omitted = h.omits(choice)
 	for p := choice.Start; p <= h.Length; p++ {
 		t, err := h.at(p)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		resolved.History = append(resolved.History, t.messages...)
-		resolved.Tokens += t.tokens
+		r.History = append(r.History, t.messages...)
+		r.Tokens += t.tokens
 	}
-	return resolved, resolved.encode()
+	return nil
 }
 
 // encode converts the history to UI messages.

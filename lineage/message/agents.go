@@ -8,20 +8,39 @@ const SessionContext = "session_context"
 // agentMessage reads a message in the format of a coding agent. ok is false for other messages. given is the role if
 // the message has none.
 func agentMessage(f fields, given string, depth int) (m Message, ok bool) {
+	for _, read := range []func(fields, string, int) (Message, bool){
+		piMessage, copilotMessage, geminiMessage, codeMessage, openCodeMessage, cursorBubble, trajectoryStep, antigravityStep,
+	} {
+		if m, ok = read(f, given, depth); ok {
+			return m, true
+		}
+	}
+	return Message{}, false
+}
+
+// piMessage reads a message of pi.
+func piMessage(f fields, given string, depth int) (m Message, ok bool) {
 	switch role, kind := f.text("role"), f.text("type"); {
-	case role == "toolResult" && f["toolCallId"] != nil: // pi
+	case role == "toolResult" && f["toolCallId"] != nil:
 		return Message{Role: "tool", Name: f.text("toolName"), Parts: []Part{{
 			Kind: ResultKind, Tool: f.text("toolName"), CallID: f.text("toolCallId"), Output: contents(f["content"], depth), Failed: rawjson.IsTrue(f["isError"]),
 		}}}, true
-	case role == "bashExecution" && f["command"] != nil: // pi
+	case role == "bashExecution" && f["command"] != nil:
 		m = Message{Role: role, Parts: contents(f["command"], depth)}
 		m.Parts = append(m.Parts, contents(f["output"], depth)...)
 		return m, true
-	case (kind == "compaction" || kind == "branch_summary") && rawjson.IsString(f["summary"]): // pi
+	case (kind == "compaction" || kind == "branch_summary") && rawjson.IsString(f["summary"]):
 		return Message{Role: given, Parts: []Part{{Kind: TextKind, Text: f.text("summary")}}}, true
-	case kind == "custom_message" && f["content"] != nil: // pi
+	case kind == "custom_message" && f["content"] != nil:
 		return Message{Role: given, Parts: contents(f["content"], depth)}, true
-	case rawjson.IsArray(f["toolRequests"]): // Copilot CLI
+	}
+	return Message{}, false
+}
+
+// copilotMessage reads a message of Copilot CLI.
+func copilotMessage(f fields, given string, depth int) (m Message, ok bool) {
+	switch {
+	case rawjson.IsArray(f["toolRequests"]):
 		m = Message{Role: given}
 		if text := f.text("reasoningText"); text != "" {
 			m.Parts = append(m.Parts, Part{Kind: ReasoningKind, Text: text})
@@ -34,13 +53,20 @@ func agentMessage(f fields, given string, depth int) (m Message, ok bool) {
 			m.Parts = append(m.Parts, call)
 		}
 		return m, true
-	case f.text("toolCallId") != "" && f["success"] != nil && kind == "": // Copilot CLI
+	case f.text("toolCallId") != "" && f["success"] != nil && f.text("type") == "":
 		result := Part{Kind: ResultKind, CallID: f.text("toolCallId"), Failed: !rawjson.IsTrue(f["success"])}
 		if result.Output = contents(rawjson.Last(f["result"], "content"), depth); f.has("error") {
 			result.Output = append(result.Output, Part{Kind: TextKind, Text: rawjson.Str(rawjson.Last(f["error"], "message"))})
 		}
 		return Message{Role: given, Parts: []Part{result}}, true
-	case kind == "gemini" && f["id"] != nil: // Gemini CLI
+	}
+	return Message{}, false
+}
+
+// geminiMessage reads a message of Gemini CLI.
+func geminiMessage(f fields, given string, depth int) (m Message, ok bool) {
+	switch kind := f.text("type"); {
+	case kind == "gemini" && f["id"] != nil:
 		m = Message{Role: given}
 		for e := range rawjson.Elements(f["thoughts"]) {
 			thought := fieldsOf(e)
@@ -55,17 +81,18 @@ func agentMessage(f fields, given string, depth int) (m Message, ok bool) {
 			m.Parts = append(m.Parts, geminiCall(fieldsOf(e), depth)...)
 		}
 		return m, true
-	case kind == "user" && f["id"] != nil && f["content"] != nil && role == "": // Gemini CLI
+	case kind == "user" && f["id"] != nil && f["content"] != nil && f.text("role") == "":
 		return Message{Role: given, Parts: contents(f["content"], depth)}, true
-	case rawjson.IsString(f["text"]) && rawjson.IsArray(f["parts"]) && role == "" && kind == "" && given == "user": // VS Code, whose parts divide the text
-		return Message{Role: given, Parts: contents(f["text"], depth)}, true
-	}
-	for _, read := range []func(fields, string, int) (Message, bool){openCodeMessage, cursorBubble, trajectoryStep, antigravityStep} {
-		if m, ok = read(f, given, depth); ok {
-			return m, true
-		}
 	}
 	return Message{}, false
+}
+
+// codeMessage reads a message of the user in VS Code, whose parts divide its text.
+func codeMessage(f fields, given string, depth int) (Message, bool) {
+	if !rawjson.IsString(f["text"]) || !rawjson.IsArray(f["parts"]) || f.text("role") != "" || f.text("type") != "" || given != "user" {
+		return Message{}, false
+	}
+	return Message{Role: given, Parts: contents(f["text"], depth)}, true
 }
 
 // geminiCall reads a call of Gemini CLI with its result.

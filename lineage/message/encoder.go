@@ -158,8 +158,7 @@ func (e *encoder) leadingSystem(i int) {
 	}
 }
 
-// saidIn are the members with content. If the dialect accepts a message only without one of these, the message is not
-// used as given.
+// saidIn are the members with content. A message is not used as given if the dialect would leave out one of these.
 var saidIn = setOf("content", "parts", "refusal", "reasoning_content", "reasoning", "tool_calls", "function_call", "audio", "tool_call_id", "role", "summary", "output", "input", "arguments")
 
 // asGiven returns a message as given, nil if the dialect does not accept it.

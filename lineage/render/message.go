@@ -107,7 +107,7 @@ type Options struct {
 	Highlighting time.Duration
 }
 
-// page is the state of showing messages.
+// page renders messages.
 type page struct {
 	Options
 	texts

@@ -70,8 +70,8 @@ func set(raw []byte, key string, value []byte) []byte {
 	return rawjson.Set(rawjson.RemoveFunc(raw, earlier(raw, key)), rawjson.Quote(key), value)
 }
 
-// earlier returns a function that reports whether a member with a key is followed by another one with this key. So
-// only one of them is kept.
+// earlier returns a function that reports whether a later member has the same key, so that only the last one is kept.
+// It is called with the key of each member in order.
 func earlier(raw []byte, key string) func(string) bool {
 	n := 0
 	for m := range rawjson.Members(raw) {

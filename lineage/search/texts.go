@@ -16,7 +16,7 @@ import (
 // indexedText is a text in the index: its number, and how many words it has.
 type indexedText struct{ number, words int64 }
 
-// role is the kind of a usage; for messages with the role.
+// role is the kind of a usage and, for a message, its role.
 type role struct {
 	kind structure.UsageKind
 	name string

@@ -79,6 +79,20 @@ func (c *ToolCall) read(input []byte) (text, diff string, rest []byte) {
 		return "", "", input
 	}
 	used := make(map[string]bool)
+	text, diff = c.readMembers(members, used)
+	rest = rawjson.RemoveFunc(input, func(key string) bool { return used[key] })
+	if left, _ := membersOf(rest); len(left) == 0 {
+		rest = nil
+	}
+	if c.Title == "" {
+		c.Title = oneLine(string(rawjson.Compact(input)), maxTitle)
+	}
+	return text, diff, rest
+}
+
+// readMembers returns the text and the change in the members of an input, sets the title and the description, and marks the
+// members that it used.
+func (c *ToolCall) readMembers(members map[string][]byte, used map[string]bool) (text, diff string) {
 	take := func(keys []string) (string, bool) {
 		for _, key := range keys {
 			if said, ok := spoken(members[key]); ok && said != "" {
@@ -114,14 +128,7 @@ func (c *ToolCall) read(input []byte) (text, diff string, rest []byte) {
 	if about := members["description"]; rawjson.IsString(about) && !used["description"] {
 		c.About, used["description"] = rawjson.Str(about), true
 	}
-	rest = rawjson.RemoveFunc(input, func(key string) bool { return used[key] })
-	if left, _ := membersOf(rest); len(left) == 0 {
-		rest = nil
-	}
-	if c.Title == "" {
-		c.Title = oneLine(string(rawjson.Compact(input)), maxTitle)
-	}
-	return text, diff, rest
+	return text, diff
 }
 
 // membersOf returns the members of an object by key. unique is false if a key occurs twice.

@@ -25,7 +25,7 @@ type end struct {
 	branch, subagent string
 }
 
-// at returns the end that an answer in the run is before. One that no context sees any more is before the last one.
+// at returns the first end at or after an answer in the run. If no context sees the answer any more, it is the last end.
 func (p *place) at(seq int64) *end {
 	for i := range p.ends {
 		if seq <= p.ends[i].seq || i == len(p.ends)-1 {

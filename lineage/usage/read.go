@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
@@ -233,30 +234,13 @@ const inScope = `WITH RECURSIVE
 
 // readSightings computes the report from the sightings in the history that the query covers.
 func (r *reporter) readSightings(ctx context.Context) error {
-	query, scope, args := reached+` WHERE s.first <= r.reached`, "", []any(nil)
-	switch {
-	case !r.q.Thread.IsZero():
-		scope = `SELECT thread FROM about WHERE id = ?`
-		args = append(args, r.q.Thread[:])
-		if err := each(ctx, r.tx, func(scan func(...any) error) error { return scan(&r.thread) }, scope, args...); err != nil {
-			return err
-		}
-	case len(r.q.Users) > 0:
-		marks := ""
-		for i, user := range r.q.Users {
-			if args = append(args, user); i > 0 {
-				marks += ", "
-			}
-			marks += "?"
-		}
-		scope = `SELECT a.thread FROM about a JOIN threads t ON t.number = a.thread WHERE t.user IN (` + marks + `)`
-	}
-	if scope != "" {
-		query = fmt.Sprintf(inScope, scope, int64(derivedfile.Forever)) + ` SELECT s.run, v.seq, s.answers FROM visible v JOIN sightings s ON s.run = v.run AND s.first <= v.seq`
+	query, args, err := r.covered(ctx)
+	if err != nil {
+		return err
 	}
 	byKey := make(map[answerKey][]sighting)
 	var alone []sighting
-	err := r.eachSighting(ctx, func(s *sighting) error {
+	err = r.eachSighting(ctx, func(s *sighting) error {
 		if s.keyed {
 			byKey[s.key] = append(byKey[s.key], *s)
 		} else {
@@ -294,6 +278,28 @@ func (r *reporter) readSightings(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// covered returns the query for the sightings in the history that the report covers. It sets the thread of the report.
+func (r *reporter) covered(ctx context.Context) (query string, args []any, err error) {
+	scope := ""
+	switch {
+	case !r.q.Thread.IsZero():
+		scope = `SELECT thread FROM about WHERE id = ?`
+		args = append(args, r.q.Thread[:])
+		if err := each(ctx, r.tx, func(scan func(...any) error) error { return scan(&r.thread) }, scope, args...); err != nil {
+			return "", nil, err
+		}
+	case len(r.q.Users) > 0:
+		for _, user := range r.q.Users {
+			args = append(args, user)
+		}
+		marks := "?" + strings.Repeat(", ?", len(args)-1)
+		scope = `SELECT a.thread FROM about a JOIN threads t ON t.number = a.thread WHERE t.user IN (` + marks + `)`
+	default:
+		return reached + ` WHERE s.first <= r.reached`, nil, nil
+	}
+	return fmt.Sprintf(inScope, scope, int64(derivedfile.Forever)) + ` SELECT s.run, v.seq, s.answers FROM visible v JOIN sightings s ON s.run = v.run AND s.first <= v.seq`, args, nil
 }
 
 // count adds an answer to the report, given its sightings in the covered history. first is the run in which it counts, 0 if that is

@@ -35,6 +35,11 @@ func (c *call) bind(in any) error {
 	case !isBlank(c.body) && c.r.Method != http.MethodGet:
 		return fmt.Errorf("body: %w: must be empty", lineage.ErrInvalid)
 	}
+	return c.bindParameters(v, input)
+}
+
+// bindParameters fills the fields of an input that come from the query, the path and the headers.
+func (c *call) bindParameters(v reflect.Value, input *inputType) error {
 	var query url.Values
 	if c.r.URL.RawQuery != "" {
 		query = c.r.URL.Query()
@@ -49,13 +54,12 @@ func (c *call) bind(in any) error {
 				return fmt.Errorf("%s: %w: it is not a member of the body", f.json, lineage.ErrInvalid)
 			}
 			text := c.r.PathValue(f.name)
-			if text == "" {
-				if !strings.Contains(c.r.Pattern, "{"+f.name+"}") {
-					continue // the input belongs to two routes, one of which does not have this part
-				}
+			switch {
+			case text != "":
+				texts = []string{text}
+			case strings.Contains(c.r.Pattern, "{"+f.name+"}"):
 				return fmt.Errorf("%s: %w: must not be empty", f.name, lineage.ErrInvalid)
-			}
-			texts = []string{text}
+			} // otherwise the input belongs to two routes, one of which does not have this part
 		case fromQuery:
 			if texts = query[f.name]; len(texts) > 0 {
 				used++

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/difference"
+	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
 )
@@ -26,23 +27,7 @@ type diffQuery struct {
 // diff lists the messages that only one of two histories has: first those of the first history, then those of the
 // second. At the end of the last page is the number of messages in common.
 func (a *API) diff(ctx context.Context, c *call, in *diffQuery) (*list[records.Record], error) {
-	found, err := c.context(ctx, in.of)
-	if err != nil {
-		return nil, err
-	}
-	first, err := c.position(ctx, found, in.At)
-	if err != nil {
-		return nil, err
-	}
-	if in.WithThread != "" {
-		if found, err = c.context(ctx, of{Thread: in.WithThread, Context: "@"}); err != nil {
-			return nil, err
-		}
-	}
-	if in.With == "" {
-		return nil, fmt.Errorf("with: %w: must be a position", lineage.ErrInvalid)
-	}
-	second, err := c.position(ctx, found, in.With)
+	first, second, err := c.compared(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -91,6 +76,27 @@ func (a *API) diff(ctx context.Context, c *call, in *diffQuery) (*list[records.R
 	}
 	out.Items = append(out.Items, &records.DiffSummary{Common: d.Common, OnlyA: d.OnlyA(), OnlyB: d.OnlyB(), Same: d.Same})
 	return out, nil
+}
+
+// compared returns the positions that two histories end at.
+func (c *call) compared(ctx context.Context, in *diffQuery) (first, second *refs.Ref, err error) {
+	found, err := c.context(ctx, in.of)
+	if err != nil {
+		return first, second, err
+	}
+	if first, err = c.position(ctx, found, in.At); err != nil {
+		return first, second, err
+	}
+	if in.WithThread != "" {
+		if found, err = c.context(ctx, of{Thread: in.WithThread, Context: "@"}); err != nil {
+			return first, second, err
+		}
+	}
+	if in.With == "" {
+		return first, second, fmt.Errorf("with: %w: must be a position", lineage.ErrInvalid)
+	}
+	second, err = c.position(ctx, found, in.With)
+	return first, second, err
 }
 
 // afterOf parses the token of a page: a side, and a number of entries in its history.

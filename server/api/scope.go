@@ -74,7 +74,8 @@ func (w *within) threadRecord(ctx context.Context, t *lineage.Thread) (*records.
 	return r, nil
 }
 
-// before returns what an earlier operation of this request made, nil if the name is not of that form.
+// before returns what an earlier operation of this request made, given its name: # and the number of the operation. It is nil
+// for another name.
 func (w *within) before(name string) *made {
 	digits, ok := strings.CutPrefix(name, "#")
 	if !ok {

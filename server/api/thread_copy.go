@@ -69,20 +69,9 @@ func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread) err
 	}
 	active := ""
 	values := [][2]lineage.Owner{{{Thread: from.ID()}, {Thread: to.ID()}}}
-	for _, b := range branches {
-		c, err := w.store.Context(ctx, b.Context)
-		if err != nil {
-			return err
-		}
-		info, err := c.Info(ctx)
-		if err != nil {
-			return err
-		}
-		settings, err := c.Effective(ctx)
-		if err != nil {
-			return err
-		}
-		forked, err := first.Fork(ctx, lineage.ForkOptions{At: b.Head, Empty: b.Head.IsZero(), Overrides: settings, Metadata: info.Metadata})
+	for i := range branches {
+		b := &branches[i]
+		forked, err := w.copyBranch(ctx, b, first)
 		if err != nil {
 			return err
 		}
@@ -92,7 +81,7 @@ func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread) err
 		if b.Active {
 			active = b.Name
 		}
-		values = append(values, [2]lineage.Owner{{Context: c.ID()}, {Context: forked.ID()}})
+		values = append(values, [2]lineage.Owner{{Context: b.Context}, {Context: forked.ID()}})
 	}
 	if active != "" {
 		if err := to.Switch(ctx, active); err != nil {
@@ -122,6 +111,23 @@ func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread) err
 		}
 	}
 	return nil
+}
+
+// copyBranch forks a context at the head of a branch of another thread, with the settings of that branch.
+func (w *within) copyBranch(ctx context.Context, b *lineage.BranchInfo, from *lineage.Context) (*lineage.Context, error) {
+	c, err := w.store.Context(ctx, b.Context)
+	if err != nil {
+		return nil, err
+	}
+	info, err := c.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := c.Effective(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return from.Fork(ctx, lineage.ForkOptions{At: b.Head, Empty: b.Head.IsZero(), Overrides: settings, Metadata: info.Metadata})
 }
 
 // copyValues copies the values of an owner to another one. A transaction cannot list, so the keys are those outside

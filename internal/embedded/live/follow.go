@@ -36,38 +36,14 @@ func (m *Marker) Follow(v View) error {
 func (m *Marker) followRecord(c *structure.Commit, r structure.Record) error {
 	switch r := r.(type) {
 	case *structure.Block:
-		if r.Tree.Size > 0 {
-			m.trees[r.ID] = r.Tree
-		}
-		if m.Live.contents.add(Hash(r.ID[:])) {
-			if err := m.tree(r.ID); err != nil {
-				return err
-			}
-		}
-		if !has(m.Live.erased, r.ID) {
-			return nil
-		}
-		delete(m.Live.erased, r.ID)
-		return m.tree(r.ID)
+		return m.followBlock(r)
 	case *structure.Chunk:
 		m.Live.contents.add(Hash(r.Key[:]))
 	case *structure.Thread:
 		m.Live.threads[r.ID] = struct{}{}
 		return m.kept(r)
 	case *structure.Context:
-		if !has(m.Live.contexts, r.ID) {
-			m.Live.contexts[r.ID] = beginning{commit: c.Number}
-		}
-		if err := m.remnants(r.Parent); err != nil {
-			return err
-		}
-		if err := m.inherit(r); err != nil {
-			return err
-		}
-		if err := m.spans(r.Base, r.Tip); err != nil || r.Set.IsZero() {
-			return err
-		}
-		return m.set(r.Set)
+		return m.followContext(c, r)
 	case *structure.Remnant:
 		if !has(m.Live.remnants, r.ID) {
 			m.Live.remnants[r.ID] = beginning{commit: c.Number}
@@ -106,6 +82,38 @@ func (m *Marker) followRecord(c *structure.Commit, r structure.Record) error {
 		}
 	}
 	return nil
+}
+
+func (m *Marker) followBlock(b *structure.Block) error {
+	if b.Tree.Size > 0 {
+		m.trees[b.ID] = b.Tree
+	}
+	if m.Live.contents.add(Hash(b.ID[:])) {
+		if err := m.tree(b.ID); err != nil {
+			return err
+		}
+	}
+	if !has(m.Live.erased, b.ID) {
+		return nil
+	}
+	delete(m.Live.erased, b.ID)
+	return m.tree(b.ID)
+}
+
+func (m *Marker) followContext(c *structure.Commit, r *structure.Context) error {
+	if !has(m.Live.contexts, r.ID) {
+		m.Live.contexts[r.ID] = beginning{commit: c.Number}
+	}
+	if err := m.remnants(r.Parent); err != nil {
+		return err
+	}
+	if err := m.inherit(r); err != nil {
+		return err
+	}
+	if err := m.spans(r.Base, r.Tip); err != nil || r.Set.IsZero() {
+		return err
+	}
+	return m.set(r.Set)
 }
 
 func (m *Marker) followSpan(s *structure.Span) error {

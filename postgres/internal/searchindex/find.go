@@ -177,22 +177,30 @@ func (f *finding) findTerms(ctx context.Context, leaves []query.Leaf) error {
 			})
 		}
 		if len(low) > 0 {
-			b.Queue(`SELECT p.i, t.number FROM unnest($2::bytea[], $3::bytea[]) WITH ORDINALITY AS p (low, high, i)
-JOIN lineage_search_term t ON t.store = $1 AND t.term >= p.low AND t.term < p.high LIMIT $4`, f.store, low, high, searched.MostExpanded+1).Query(func(rows pgx.Rows) error {
-				var i int64
-				var n int32
-				all := 0
-				_, err := pgx.ForEachRow(rows, []any{&i, &n}, func() error {
-					if all++; all > searched.MostExpanded {
-						return fmt.Errorf("%w, at most %d: %w", searched.ErrTooBroad, searched.MostExpanded, lineage.ErrInvalid)
-					}
-					found(prefixes[i-1], n)
-					return nil
-				})
-				return err
+			b.Queue(prefixesSQL, f.store, low, high, searched.MostExpanded+1).Query(func(rows pgx.Rows) error {
+				return scanExpanded(rows, func(i int64, number int32) { found(prefixes[i-1], number) })
 			})
 		}
 	})
+}
+
+// prefixesSQL selects the terms with some prefixes, each with the place of its prefix, from 1 on.
+const prefixesSQL = `SELECT p.i, t.number FROM unnest($2::bytea[], $3::bytea[]) WITH ORDINALITY AS p (low, high, i)
+JOIN lineage_search_term t ON t.store = $1 AND t.term >= p.low AND t.term < p.high LIMIT $4`
+
+// scanExpanded reads the rows of prefixesSQL.
+func scanExpanded(rows pgx.Rows, found func(prefix int64, number int32)) error {
+	var i int64
+	var n int32
+	all := 0
+	_, err := pgx.ForEachRow(rows, []any{&i, &n}, func() error {
+		if all++; all > searched.MostExpanded {
+			return fmt.Errorf("%w, at most %d: %w", searched.ErrTooBroad, searched.MostExpanded, lineage.ErrInvalid)
+		}
+		found(i, n)
+		return nil
+	})
+	return err
 }
 
 // required returns sets of leaves. A match has at least one leaf of each set.
@@ -396,48 +404,10 @@ func (v *view) Places(ctx context.Context, s *searched.Scope, of []searched.Addr
 			}
 		}
 		v.queueSame(b, &m)
-		b.Queue(placeSQL, v.store, ns, runs).Query(func(rows pgx.Rows) error {
-			var n int32
-			var id []byte
-			_, err := pgx.ForEachRow(rows, []any{&n, &id}, func() error {
-				p := &places[n]
-				if of, summary, ok := searched.SummaryOf(id); ok {
-					p.Owner, p.Run = of, structure.RunID(summary)
-				} else if len(id) == len(p.Run) {
-					p.Run = structure.RunID(id)
-				} else {
-					return fmt.Errorf("run %x: %w", id, searched.ErrDamaged)
-				}
-				return nil
-			})
-			return err
-		})
-		if !s.Thread.IsZero() {
-			return
+		b.Queue(placeSQL, v.store, ns, runs).Query(func(rows pgx.Rows) error { return scanRuns(rows, places) })
+		if s.Thread.IsZero() {
+			b.Queue(viewersSQL, append(v.arguments(s), ns, runs, seqs)...).Query(func(rows pgx.Rows) error { return scanViewers(rows, places) })
 		}
-		b.Queue(viewersSQL, append(v.arguments(s), ns, runs, seqs)...).Query(func(rows pgx.Rows) error {
-			var n int32
-			var number *int64
-			var thread, id, owner []byte
-			contexts := make(map[structure.ContextID]int32)
-			_, err := pgx.ForEachRow(rows, []any{&n, &number, &thread, &id, &owner}, func() error {
-				p := &places[n]
-				if len(thread) == 16 {
-					p.Threads = append(p.Threads, lineage.ThreadID(thread))
-					return nil
-				}
-				context, ok := searched.SummarizedIn(owner)
-				if !ok && len(id) == len(context) {
-					context, ok = structure.ContextID(id), true
-				}
-				if was, known := contexts[context]; ok && (!known || was != n) {
-					contexts[context] = n
-					p.Contexts = append(p.Contexts, context)
-				}
-				return nil
-			})
-			return err
-		})
 	})
 	for i := 0; i < len(places) && err == nil; i++ {
 		if places[i].Run.IsZero() {
@@ -445,4 +415,47 @@ func (v *view) Places(ctx context.Context, s *searched.Scope, of []searched.Addr
 		}
 	}
 	return places, v.mended(ctx, err)
+}
+
+// scanRuns reads the rows of placeSQL.
+func scanRuns(rows pgx.Rows, places []searched.Place) error {
+	var n int32
+	var id []byte
+	_, err := pgx.ForEachRow(rows, []any{&n, &id}, func() error {
+		p := &places[n]
+		if of, summary, ok := searched.SummaryOf(id); ok {
+			p.Owner, p.Run = of, structure.RunID(summary)
+		} else if len(id) == len(p.Run) {
+			p.Run = structure.RunID(id)
+		} else {
+			return fmt.Errorf("run %x: %w", id, searched.ErrDamaged)
+		}
+		return nil
+	})
+	return err
+}
+
+// scanViewers reads the rows of viewersSQL.
+func scanViewers(rows pgx.Rows, places []searched.Place) error {
+	var n int32
+	var number *int64
+	var thread, id, owner []byte
+	contexts := make(map[structure.ContextID]int32)
+	_, err := pgx.ForEachRow(rows, []any{&n, &number, &thread, &id, &owner}, func() error {
+		p := &places[n]
+		if len(thread) == 16 {
+			p.Threads = append(p.Threads, lineage.ThreadID(thread))
+			return nil
+		}
+		context, ok := searched.SummarizedIn(owner)
+		if !ok && len(id) == len(context) {
+			context, ok = structure.ContextID(id), true
+		}
+		if was, known := contexts[context]; ok && (!known || was != n) {
+			contexts[context] = n
+			p.Contexts = append(p.Contexts, context)
+		}
+		return nil
+	})
+	return err
 }

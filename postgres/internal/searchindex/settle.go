@@ -96,26 +96,9 @@ func (w *window) settleThreads(ctx context.Context) error {
 	for id := range w.w.Changes.Threads {
 		t.saw(id)
 	}
-	was := make(map[structure.ThreadID]bool) // whether it keeps its runs, of those that are indexed
-	if len(t.seen) > 0 {
-		ids := make([][]byte, len(t.seen))
-		for i := range t.seen {
-			ids[i] = t.seen[i][:]
-		}
-		err := w.index.server.Read(ctx, func(b *pgx.Batch) {
-			b.Queue(`SELECT id, keeps FROM lineage_search_thread WHERE store = $1 AND id = ANY($2::bytea[])`, w.index.store, ids).Query(func(rows pgx.Rows) error {
-				var id []byte
-				var keeps bool
-				_, err := pgx.ForEachRow(rows, []any{&id, &keeps}, func() error {
-					was[structure.ThreadID(id)] = keeps
-					return nil
-				})
-				return err
-			})
-		})
-		if err != nil {
-			return err
-		}
+	was, err := w.indexedThreads(ctx, t.seen)
+	if err != nil {
+		return err
 	}
 	for _, id := range t.seen {
 		change, changed := w.w.Changes.Threads[id]
@@ -146,6 +129,29 @@ func (w *window) settleThreads(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// indexedThreads returns which of some threads are indexed, and whether they keep their runs.
+func (w *window) indexedThreads(ctx context.Context, threads []structure.ThreadID) (map[structure.ThreadID]bool, error) {
+	keep := make(map[structure.ThreadID]bool)
+	if len(threads) == 0 {
+		return keep, nil
+	}
+	ids := make([][]byte, len(threads))
+	for i := range threads {
+		ids[i] = threads[i][:]
+	}
+	return keep, w.index.server.Read(ctx, func(b *pgx.Batch) {
+		b.Queue(`SELECT id, keeps FROM lineage_search_thread WHERE store = $1 AND id = ANY($2::bytea[])`, w.index.store, ids).Query(func(rows pgx.Rows) error {
+			var id []byte
+			var keeps bool
+			_, err := pgx.ForEachRow(rows, []any{&id, &keeps}, func() error {
+				keep[structure.ThreadID(id)] = keeps
+				return nil
+			})
+			return err
+		})
+	})
 }
 
 // settleContexts reads the tips of changed contexts.
@@ -256,23 +262,36 @@ func (w *window) settleContents(ctx context.Context) error {
 			}
 			continue
 		}
-		w.restored[id] = true
-		for u, err := range w.w.State.Where(ctx, id) {
-			if err != nil {
-				return err
-			}
-			for step, err := range w.w.State.Path(ctx, u.Span, structure.Window{Last: 1}, backend.PathOptions{}) {
-				if err != nil {
-					return err
-				}
-				w.spans = append(w.spans, step.Span)
-			}
+		if err := w.restore(ctx, id); err != nil {
+			return err
 		}
 	}
 	if len(w.restored) == 0 {
 		return nil
 	}
-	return w.index.server.Read(ctx, func(b *pgx.Batch) { // summaries may use it
+	return w.resummarize(ctx)
+}
+
+// restore adds the spans that use content that was stored again.
+func (w *window) restore(ctx context.Context, id content.ID) error {
+	w.restored[id] = true
+	for u, err := range w.w.State.Where(ctx, id) {
+		if err != nil {
+			return err
+		}
+		for step, err := range w.w.State.Path(ctx, u.Span, structure.Window{Last: 1}, backend.PathOptions{}) {
+			if err != nil {
+				return err
+			}
+			w.spans = append(w.spans, step.Span)
+		}
+	}
+	return nil
+}
+
+// resummarize marks all contexts with summaries as changed, because summaries may use content that was stored again.
+func (w *window) resummarize(ctx context.Context) error {
+	return w.index.server.Read(ctx, func(b *pgx.Batch) {
 		b.Queue(`SELECT DISTINCT of FROM lineage_search_tip WHERE store = $1 AND of IS NOT NULL`, w.index.store).Query(func(rows pgx.Rows) error {
 			var of []byte
 			_, err := pgx.ForEachRow(rows, []any{&of}, func() error {

@@ -19,9 +19,9 @@ func CostCell(f *usage.Figures) screen.Cell {
 	return screen.Cell{Text: CostText(&figures), Right: true}
 }
 
-// AddUsage sets the usage of the answers that count in each thread. It does nothing before 'lineage usage' was called
-// for the first time, because that reads the whole store, and if the costs cannot be computed, as in a store that is
-// damaged or cannot be written to.
+// AddUsage sets the usage of the answers that count in each thread. It does nothing until 'lineage usage' was called
+// once, because the first call reads the whole store. It also does nothing if the usage cannot be computed, as in a
+// store that is damaged or cannot be written to.
 func AddUsage(ctx context.Context, s *app.Session, list ...*records.Thread) error {
 	if len(list) == 0 || !usage.Exists(s.Dir) {
 		return nil

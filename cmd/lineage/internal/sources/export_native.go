@@ -74,62 +74,16 @@ func realPath(path string) string {
 // sourcesToExport returns the session file with a path, or with the end of a path, or that of a thread. For a
 // database it returns the rows of all sessions.
 func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*follow.Source, error) {
-	name, real, threadOf := "", "", ""
-	if len(what) == 1 {
-		real = filepath.ToSlash(follow.RecordedPath(realPath(what[0])))
-		name = follow.RecordedPath(filepath.ToSlash(what[0]))
-		if t, err := s.Refs.Thread(ctx, what[0]); err == nil {
-			info, err := t.Info(ctx)
-			if err != nil {
-				return nil, err
-			}
-			threadOf = info.SourceID
-		} else if !errors.Is(err, lineage.ErrNotFound) {
-			return nil, err
-		}
-	} else {
-		t, err := s.NeedThread()
-		if err != nil {
-			return nil, err
-		}
-		info, err := t.Info(ctx)
-		if err != nil {
-			return nil, err
-		}
-		name, threadOf = show.ShortID(info.ID.String()), info.SourceID
+	want, err := sourceToFind(ctx, s, what)
+	if err != nil {
+		return nil, err
 	}
-	end := "/" + strings.TrimPrefix(name, "./")
-	var exact, found []*follow.Source // with the path; with that of its database or the end of one
-	var damaged error                 // error of one of them
-	for source, err := range follow.Sources(ctx, s.Store) {
-		if err != nil && !errors.Is(err, lineage.ErrCorrupt) {
-			return nil, err
-		}
-		if source == nil {
-			continue // so damaged that nothing can be read
-		}
-		path, database := filepath.ToSlash(source.About.Path), filepath.ToSlash(source.Database())
-		if err != nil && database != "" {
-			database = path[:max(0, strings.LastIndexByte(path, '/'))] // the session is unknown
-		}
-		switch {
-		case path == name, path == real:
-			if err != nil {
-				return nil, err
-			}
-			exact = append(exact, source)
-		case threadOf != "" && source.Recorded.Session == threadOf, strings.HasSuffix(path, end), strings.HasSuffix("/"+database, end), database == real:
-			found, damaged = append(found, source), errors.Join(damaged, err)
-		}
-	}
-	if len(exact) > 0 {
-		found, damaged = exact, nil
-	}
-	if damaged != nil {
-		return nil, damaged
+	found, err := findSources(ctx, s.Store, want)
+	if err != nil {
+		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, app.Hint(fmt.Errorf("session file %s: %w", name, lineage.ErrNotFound), "'lineage follow' keeps session files; 'lineage follow --list' shows which")
+		return nil, app.Hint(fmt.Errorf("session file %s: %w", want.name, lineage.ErrNotFound), "'lineage follow' keeps session files; 'lineage follow --list' shows which")
 	}
 	first := found[0]
 	other := func(s *follow.Source) bool {
@@ -142,5 +96,66 @@ func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*fol
 	for i, f := range found {
 		paths[i] = f.About.Path + " of " + f.About.Machine
 	}
-	return nil, app.Hint(app.Usagef("%s session files are %s: name one by its path, or its thread", amount.Count(len(found)), name), "%s", screen.Line(strings.Join(paths, ", ")))
+	return nil, app.Hint(app.Usagef("%s session files are %s: name one by its path, or its thread", amount.Count(len(found)), want.name), "%s", screen.Line(strings.Join(paths, ", ")))
+}
+
+// wantedSource is what a source is looked for by: a path or the end of one, the full path without links, and the source id of
+// the thread with that name.
+type wantedSource struct{ name, real, threadOf string }
+
+// sourceToFind returns what the named source is looked for by.
+func sourceToFind(ctx context.Context, s *app.Session, what []string) (want wantedSource, err error) {
+	var t *lineage.Thread
+	if len(what) == 1 {
+		want.name = follow.RecordedPath(filepath.ToSlash(what[0]))
+		want.real = filepath.ToSlash(follow.RecordedPath(realPath(what[0])))
+		if t, err = s.Refs.Thread(ctx, what[0]); errors.Is(err, lineage.ErrNotFound) {
+			return want, nil
+		}
+	} else {
+		t, err = s.NeedThread()
+	}
+	if err != nil {
+		return want, err
+	}
+	info, err := t.Info(ctx)
+	if want.threadOf = info.SourceID; want.name == "" {
+		want.name = show.ShortID(info.ID.String())
+	}
+	return want, err
+}
+
+// findSources returns the sources with a path or, if there are none, those of a session and those with the end of a path.
+func findSources(ctx context.Context, store *lineage.Store, want wantedSource) ([]*follow.Source, error) {
+	end := "/" + strings.TrimPrefix(want.name, "./")
+	var exact, found []*follow.Source // with the path; with that of its database or the end of one
+	var damaged error                 // error of one of them
+	for source, err := range follow.Sources(ctx, store) {
+		if err != nil && !errors.Is(err, lineage.ErrCorrupt) {
+			return nil, err
+		}
+		if source == nil {
+			continue // so damaged that nothing can be read
+		}
+		path, database := filepath.ToSlash(source.About.Path), filepath.ToSlash(source.Database())
+		if err != nil && database != "" {
+			database = path[:max(0, strings.LastIndexByte(path, '/'))] // the session is unknown
+		}
+		switch {
+		case path == want.name, path == want.real:
+			if err != nil {
+				return nil, err
+			}
+			exact = append(exact, source)
+		case want.threadOf != "" && source.Recorded.Session == want.threadOf, strings.HasSuffix(path, end), strings.HasSuffix("/"+database, end), database != "" && database == want.real:
+			found, damaged = append(found, source), errors.Join(damaged, err)
+		}
+	}
+	if len(exact) > 0 {
+		found, damaged = exact, nil
+	}
+	if damaged != nil {
+		return nil, damaged
+	}
+	return found, nil
 }

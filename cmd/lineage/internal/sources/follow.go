@@ -122,7 +122,7 @@ func unknownAgent(err error) error {
 	return err
 }
 
-// muchRead is the size of what was read that leaves much garbage behind.
+// muchRead is the number of bytes read after which memory is returned to the system.
 const muchRead = 4 << 20
 
 // Follow follows agents, and prints the events.
