@@ -128,13 +128,16 @@ func newSession(ctx context.Context, s *app.Session, o *resumeOptions, environme
 			made, err = resume.New(ctx, s.Store, found.Span, options)
 		}
 	}
+	unknown := (*follow.UnknownAgentError)(nil)
 	switch {
+	case errors.As(err, &unknown):
+		return nil, app.Hint(app.Usagef("no agent %q", unknown.Name), "--agent names one of %s", strings.Join(resume.Agents(), ", "))
 	case errors.Is(err, resume.ErrNoWayIn):
 		return nil, app.Hint(err, "--agent names one of %s; 'lineage resolve --format openai' prints the messages for any other program", strings.Join(resume.Agents(), ", "))
 	case errors.Is(err, resume.ErrNoFolder):
 		return nil, app.Hint(err, "--dir names the folder in which the agent continues")
 	}
-	return made, unknownAgent(err)
+	return made, err
 }
 
 // threadOf returns the thread in which a name was found, zero for none.
