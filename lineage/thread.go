@@ -17,7 +17,7 @@ const MainBranch = "main"
 
 // ThreadOptions configure a new thread.
 type ThreadOptions struct {
-	// SourceID is an id chosen by the caller, unique in the store: see Store.FindThread.
+	// SourceID is an id chosen by the caller, unique in the store: see Store.FindThread. It has at most 4096 bytes.
 	SourceID string
 	UserID   string
 	Title    string
@@ -70,6 +70,9 @@ func (s *Store) CreateThread(ctx context.Context, o ThreadOptions) (*Thread, err
 
 func (s *Store) createThread(ctx context.Context, o ThreadOptions, reuse bool) (*Thread, error) {
 	if err := checkSettings(&o.Overrides, o.Metadata); err != nil {
+		return nil, err
+	}
+	if err := backend.CheckSourceID(o.SourceID); err != nil {
 		return nil, err
 	}
 	var created *structure.Thread

@@ -1,7 +1,9 @@
 package lineage_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,8 @@ import (
 
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // titles returns the titles of the threads that match a query, page by page.
@@ -204,4 +208,46 @@ func TestSeesByTime(t *testing.T) {
 	require.Equal(t, []string{"30", "20"}, said(lineage.Filter{Since: at(20), Until: at(40)}))
 	require.Equal(t, []string{"10", "20"}, said(lineage.Filter{Until: at(30)}))
 	require.Equal(t, []string{"40"}, said(lineage.Filter{Since: at(21), Roles: []string{"assistant"}, Window: lineage.Window{Last: 2}}))
+}
+
+// A source id of a thread is refused if the documented tables of chats could not hold it. One of an earlier version
+// stays, and its thread can be changed.
+func TestSourceIDsOfThreadsAreLimited(t *testing.T) {
+	s := newStore(t)
+	id := strings.Repeat("x", backend.MaxSourceID)
+	thread, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: id})
+	require.NoError(t, err)
+	found, err := s.FindThread(bg, id)
+	require.NoError(t, err)
+	require.Equal(t, thread.ID(), found.ID())
+	for name, create := range map[string]func() error{
+		"create": func() error { _, err := s.CreateThread(bg, lineage.ThreadOptions{SourceID: id + "x"}); return err },
+		"open":   func() error { _, err := s.OpenThread(bg, lineage.ThreadOptions{SourceID: id + "x"}); return err },
+		"transaction": func() error {
+			return s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
+				_, err := tx.CreateThread(ctx, lineage.ThreadOptions{SourceID: id + "x"})
+				return err
+			})
+		},
+	} {
+		err := create()
+		var refused *lineage.SubjectError
+		require.ErrorIs(t, err, lineage.ErrInvalid, name)
+		require.ErrorAs(t, err, &refused, name)
+		require.Contains(t, refused.Detail, "4096 bytes", name)
+		require.Less(t, len(err.Error()), 300, name)
+	}
+
+	var old *structure.Thread
+	_, err = write.Of(s).Make(bg, func(b *write.Batch, _ write.Try) error {
+		old = b.NewThread(write.Thread{SourceID: id + "of old"})
+		return nil
+	})
+	require.NoError(t, err)
+	thread, err = s.FindThread(bg, old.SourceID)
+	require.NoError(t, err)
+	require.NoError(t, thread.Update(bg, func(info *lineage.ThreadInfo) error {
+		info.Title = "changed"
+		return nil
+	}))
 }

@@ -6,14 +6,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// checkSource refuses a source id that is too long.
-func checkSource(id string) error {
-	if len(id) > backend.MaxSourceID {
-		return sourceRefusal(id, backend.ErrInvalid, fmt.Sprintf("it has more than %d bytes", backend.MaxSourceID))
-	}
-	return nil
-}
-
 func sourceRefusal(id string, why error, detail string) error {
 	return &backend.SubjectError{Subject: "source id", ID: fmt.Sprintf("%.80q", id), Err: why, Detail: detail}
 }
@@ -27,7 +19,7 @@ func claimSource(j *Judge, now *Table[Source, string], stored func(Source) (stri
 	if id == "" {
 		return nil
 	}
-	if err := checkSource(id); err != nil {
+	if err := backend.CheckSourceID(id); err != nil {
 		return err
 	}
 	source := Source{n.Thread, id}

@@ -160,7 +160,7 @@ func (j *Judge) usages(s *structure.Span, home structure.Home) error {
 			}
 		}
 		if err == nil {
-			err = checkSource(u.SourceID)
+			err = backend.CheckSourceID(u.SourceID)
 		}
 		if err == nil && u.Lookup != 0 {
 			err = j.lookup(u, home, s.Ref)

@@ -8,12 +8,13 @@ import (
 )
 
 // Cache holds recently decoded data of any number of packs, in three shelves of the same
-// capacity: dictionaries with their chapters, content, and everything else. So reading
-// content does not evict the dictionary and the records that it needs. It is safe for
-// concurrent use.
+// capacity: what other chapters need, which are dictionaries with their chapters, and the
+// objects of chapters; content; and everything else. So reading content does not evict the
+// dictionary and the records that it needs, and reading records does not evict the objects
+// that they name. It is safe for concurrent use.
 type Cache struct {
-	max                         int
-	dictionaries, content, rest lru.Cache[cacheKey, any]
+	max                   int
+	needed, content, rest lru.Cache[cacheKey, any]
 }
 
 type cacheKey struct {
@@ -28,6 +29,7 @@ const (
 	cachedIDs
 	cachedFirst // the first chapter of a pack that has a dictionary
 	cachedChapter
+	cachedObjects
 	cachedRun
 	cachedBegin // the start of a run, by its fingerprint
 )
@@ -63,8 +65,8 @@ func (c *Cache) put(k cacheKey, value any, size int64) { c.shelf(k).Put(k, value
 
 func (c *Cache) shelf(k cacheKey) *lru.Cache[cacheKey, any] {
 	switch {
-	case k.kind == cachedDictionary, k.kind == cachedFirst:
-		return &c.dictionaries
+	case k.kind == cachedDictionary, k.kind == cachedFirst, k.kind == cachedObjects:
+		return &c.needed
 	case k.kind == cachedContent:
 		return &c.content
 	}
@@ -75,11 +77,12 @@ func (c *Cache) shelf(k cacheKey) *lru.Cache[cacheKey, any] {
 func (c *Cache) DropContent() {
 	c.content.Clear()
 	c.rest.Clear()
+	c.needed.Delete(func(k cacheKey) bool { return k.kind == cachedObjects })
 }
 
 // forget drops everything decoded from a pack.
 func (c *Cache) forget(file *source) {
-	for _, shelf := range []*lru.Cache[cacheKey, any]{&c.dictionaries, &c.content, &c.rest} {
+	for _, shelf := range []*lru.Cache[cacheKey, any]{&c.needed, &c.content, &c.rest} {
 		shelf.Delete(func(k cacheKey) bool { return k.file == file })
 	}
 }

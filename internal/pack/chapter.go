@@ -11,12 +11,15 @@ import (
 
 // chapter is a decoded chapter without bodies.
 type chapter struct {
-	layout.Row
-	n       int
+	*bodies
 	commits []*columns.Commit
-	places  []int64 // of the bodies in the content
-	sizes   []int64
-	objects []columns.Object
+}
+
+// bodies tells where the bodies of a chapter are.
+type bodies struct {
+	layout.Row
+	n             int     // of the chapter
+	places, sizes []int64 // in its content
 }
 
 // codec returns the decompressor for the parts of a chapter.
@@ -195,15 +198,11 @@ func (p *File) readChapter(n int, places bool) (*chapter, error) {
 	if err != nil {
 		return nil, p.corrupt(r.Parts[layout.PartColumns].Offset, err.Error())
 	}
-	c := &chapter{Row: *r, n: n, commits: decoded.Commits, places: decoded.Places, sizes: decoded.Sizes}
-	if places {
-		c.objects = columns.Objects(decoded.Commits)
-	}
-	return c, nil
+	return &chapter{&bodies{Row: *r, n: n, places: decoded.Places, sizes: decoded.Sizes}, decoded.Commits}, nil
 }
 
 // bodyIn returns a body of a chapter.
-func (p *File) bodyIn(c *chapter, body uint64) ([]byte, error) {
+func (p *File) bodyIn(c *bodies, body uint64) ([]byte, error) {
 	if body-c.Body >= c.Bodies {
 		return nil, p.corrupt(c.Offset, "a body is not in its chapter")
 	}
@@ -216,24 +215,4 @@ func (p *File) bodyIn(c *chapter, body uint64) ([]byte, error) {
 		return nil, err
 	}
 	return b[at : at+size : at+size], nil
-}
-
-// body returns a body of the pack.
-func (p *File) body(body uint64) ([]byte, error) {
-	rows, err := p.table()
-	if err != nil {
-		return nil, err
-	}
-	n := sort.Search(len(rows), func(i int) bool { return rows[i].Body > body }) - 1
-	for n >= 0 && rows[n].Bodies == 0 {
-		n--
-	}
-	if n < 0 || body >= rows[n].Body+rows[n].Bodies {
-		return nil, p.corrupt(p.foot.TableAt, "a body is in no chapter")
-	}
-	c, err := p.chapter(n)
-	if err != nil {
-		return nil, err
-	}
-	return p.bodyIn(c, body)
 }

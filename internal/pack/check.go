@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lineage-store/lineage/internal/pack/columns"
 	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/internal/pack/lookup"
 	"github.com/lineage-store/lineage/structure"
@@ -113,7 +114,7 @@ func (c *Check) Add(number uint64, records []structure.Record) error {
 func (c *Check) chapter() error {
 	x, err := c.file.chapter(c.row)
 	if err == nil {
-		c.lookup.Chapter(len(x.objects))
+		c.lookup.Chapter(len(columns.Objects(x.commits)))
 	}
 	return err
 }

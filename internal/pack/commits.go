@@ -61,7 +61,7 @@ func (p *File) complete(pieces []piece, known bodyIDs) (*structure.Commit, error
 	var err error
 	if x.Verbatim {
 		var payload []byte
-		if payload, err = p.bodyIn(at.c, uint64(x.Bodies[0])); err != nil {
+		if payload, err = p.bodyIn(at.c.bodies, uint64(x.Bodies[0])); err != nil {
 			return nil, err
 		}
 		if c, err = structure.DecodeCommit(payload); err != nil {
@@ -73,7 +73,7 @@ func (p *File) complete(pieces []piece, known bodyIDs) (*structure.Commit, error
 		}
 		c, err = x.Complete(func(i int) (content.ID, []byte, error) {
 			pieces = pieceOf(pieces, x.Bodies[i])
-			body, err := p.bodyIn(pieces[0].c, uint64(x.Bodies[i]))
+			body, err := p.bodyIn(pieces[0].c.bodies, uint64(x.Bodies[i]))
 			if _, block := x.Records[i].(*structure.Block); !block || err != nil {
 				return content.ID{}, body, err
 			}
@@ -87,13 +87,11 @@ func (p *File) complete(pieces []piece, known bodyIDs) (*structure.Commit, error
 			if id, ok := known[uint64(r.Body)]; ok {
 				return id, nil
 			}
-			b, err := p.body(uint64(r.Body))
-			if err != nil {
-				return content.ID{}, err
+			id, err := p.contentID(r)
+			if err == nil {
+				known.add(uint64(r.Body), id)
 			}
-			id := content.Sum(b)
-			known.add(uint64(r.Body), id)
-			return id, nil
+			return id, err
 		})
 	}
 	if errors.Is(err, layout.ErrForm) { // no written pack has such a record

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/lineage-store/lineage/content"
-	"github.com/lineage-store/lineage/internal/pack/columns"
 	"github.com/lineage-store/lineage/internal/pack/layout"
 	"github.com/lineage-store/lineage/internal/pack/lookup"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -155,58 +153,37 @@ func (p *File) numbered(d *lookup.Directory, number uint32, kind structure.Kind,
 	if rows[n].First() >= before {
 		return o, false, nil
 	}
-	c, err := p.chapter(n)
+	in, err := p.objects(n)
 	if err != nil {
 		return o, false, err
 	}
-	if i >= len(c.objects) {
+	if i >= len(in.list) {
 		return o, false, p.lookupFault(p.corrupt(p.foot.TableAt, lookup.ErrMalformed.Error()))
 	}
-	x := c.commits[c.objects[i].Commit]
-	if x.Number >= before {
+	x := &in.list[i]
+	if x.commit >= before {
 		return o, false, nil
 	}
-	o = Object{Commit: x.Number, Segment: x.Segment, Frame: x.Start}
-	if x.Verbatim {
-		return p.inVerbatim(o, c, x, kind, start)
-	}
-	at := c.objects[i].Record
-	places, err := p.places(piece{c, x, n})
-	if err != nil {
-		return o, false, err
-	}
-	o.Offset = x.PayloadAt() + int64(places[at])
-	if x.Records[at].Kind() != kind {
-		return o, false, nil
-	}
-	var body []byte
-	if x.Bodies[at] >= 0 {
-		if body, err = p.bodyIn(c, uint64(x.Bodies[at])); err != nil {
+	o = Object{Commit: x.commit, Segment: x.segment, Frame: x.frame, Offset: x.at}
+	if x.record == nil {
+		at, err := p.locate(x.segment, x.frame)
+		if err != nil {
 			return o, false, err
 		}
+		return p.inVerbatim(o, at, kind, start)
 	}
-	switch r := x.Records[at].(type) {
-	case *structure.Block:
-		out := *r
-		if x.Bodies[at] >= 0 {
-			if out.ID = content.Sum(body); bytes.HasPrefix(out.ID[:], start) {
-				out.Body = bytes.Clone(body)
-			}
-		}
-		o.Record = &out
-		return o, bytes.HasPrefix(out.ID[:], start), nil
-	case *structure.Chunk:
-		k := content.KeyOf(body)
-		if ok = bytes.HasPrefix(k[:], start); ok {
-			o.Record = &structure.Chunk{Key: k, Bytes: bytes.Clone(body)}
-		}
+	if x.record.Kind() != kind {
+		return o, false, nil
 	}
-	return o, ok, nil
+	if o.Record, err = p.whole(in, x, start); o.Record == nil || err != nil {
+		return o, false, err
+	}
+	return o, true, nil
 }
 
 // inVerbatim searches a verbatim payload. The last match counts.
-func (p *File) inVerbatim(o Object, c *chapter, x *columns.Commit, kind structure.Kind, start []byte) (Object, bool, error) {
-	body, err := p.bodyIn(c, uint64(x.Bodies[0]))
+func (p *File) inVerbatim(o Object, in piece, kind structure.Kind, start []byte) (Object, bool, error) {
+	body, err := p.bodyIn(in.c.bodies, uint64(in.x.Bodies[0]))
 	if err != nil {
 		return o, false, err
 	}
@@ -219,7 +196,7 @@ func (p *File) inVerbatim(o Object, c *chapter, x *columns.Commit, kind structur
 			continue
 		}
 		if hash := hashOf(r); bytes.HasPrefix(hash[:], start) {
-			o.Offset, o.Record, found = x.PayloadAt()+int64(at), r, true
+			o.Offset, o.Record, found = in.x.PayloadAt()+int64(at), r, true
 		}
 	}
 	return o, found && err == nil, nil

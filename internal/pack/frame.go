@@ -104,7 +104,7 @@ func (p *File) frame(at piece) (Frame, error) {
 	x := at.x
 	f := Frame{Segment: x.Segment, Start: x.Start, End: x.End, Number: x.Number, ID: layout.StatedBy(p.identities, x.Number), PayloadOffset: x.PayloadAt(), Offsets: x.Offsets}
 	if x.Verbatim {
-		body, err := p.bodyIn(at.c, uint64(x.Bodies[0]))
+		body, err := p.bodyIn(at.c.bodies, uint64(x.Bodies[0]))
 		f.Payload = bytes.Clone(body)
 		return f, err
 	}
@@ -123,7 +123,7 @@ func (p *File) frame(at piece) (Frame, error) {
 	var e structure.Encoder
 	payload, _, err := x.Encode(&e, func(i int) (content.ID, []byte, error) {
 		pieces = pieceOf(pieces, x.Bodies[i])
-		body, err := p.bodyIn(pieces[0].c, uint64(x.Bodies[i]))
+		body, err := p.bodyIn(pieces[0].c.bodies, uint64(x.Bodies[i]))
 		if _, block := x.Records[i].(*structure.Block); !block || err != nil {
 			return content.ID{}, body, err
 		}
@@ -153,6 +153,9 @@ func (p *File) contentID(r *columns.ContentRef) (content.ID, error) {
 	if r.Body < int64(len(p.proven)) && p.proven[r.Body] != (content.ID{}) {
 		return p.proven[r.Body], nil
 	}
-	b, err := p.body(uint64(r.Body))
-	return content.Sum(b), err
+	o, err := p.objectsWith(uint64(r.Body))
+	if err != nil {
+		return content.ID{}, err
+	}
+	return p.idOf(o, uint64(r.Body))
 }

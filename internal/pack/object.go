@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -18,58 +17,49 @@ func (p *File) Object(segment uint32, frame, record int64) (structure.Record, er
 	}
 	rests := p.restsAt(n, segment, frame)
 	behind := sort.Search(len(rests), func(i int) bool { return rests[i].Rest.FrameStart+rests[i].Rest.RecordsAt > record })
-	var found piece
-	if behind > 0 {
-		found, err = p.restIn(n + behind)
-	} else {
-		found, err = p.locate(segment, frame)
+	r, err := p.objectAt(n+behind, segment, frame, record)
+	if r != nil || err != nil {
+		return r, err
 	}
+	at, err := p.locate(segment, frame)
 	if err != nil {
 		return nil, err
 	}
-	c, x := found.c, found.x
-	at := int(record - x.PayloadAt())
-	if x.Verbatim {
-		body, err := p.bodyIn(c, uint64(x.Bodies[0]))
-		if err != nil {
-			return nil, err
-		}
-		size := 0
-		if at >= 0 && at < len(body) {
-			size = structure.RecordSize(body[at:])
-		}
-		if size == 0 || size > len(body)-at {
-			return nil, p.corrupt(c.Offset, fmt.Sprintf("no record was at byte %d of segment %d", record, segment))
-		}
-		return structure.DecodeObject(bytes.Clone(body[at:][:size]))
+	if at.x.Verbatim {
+		return p.verbatimObject(at, record)
 	}
-	begins, err := p.places(found)
+	if r, err = p.objectAt(at.n, segment, frame, record); r == nil && err == nil {
+		err = p.corrupt(at.c.Offset, fmt.Sprintf("no content was at byte %d of segment %d", record, segment))
+	}
+	return r, err
+}
+
+// objectAt returns the block or chunk of a chapter whose record was at a position, or nil if the chapter does not have it or
+// has it in a verbatim payload.
+func (p *File) objectAt(n int, segment uint32, frame, record int64) (structure.Record, error) {
+	in, err := p.objects(n)
 	if err != nil {
 		return nil, err
 	}
-	i := sort.SearchInts(begins, at)
-	if i == len(begins) || begins[i] != at {
-		return nil, p.corrupt(c.Offset, fmt.Sprintf("no record was at byte %d of segment %d", record, segment))
+	x := in.placed(segment, frame, record)
+	if x == nil || x.record == nil {
+		return nil, nil
 	}
-	switch r := x.Records[i].(type) {
-	case *structure.Block:
-		if x.Bodies[i] < 0 {
-			out := *r
-			return &out, nil
-		}
-		body, err := p.bodyIn(c, uint64(x.Bodies[i]))
-		if err != nil {
-			return nil, err
-		}
-		out := *r
-		out.Body, out.ID = bytes.Clone(body), content.Sum(body)
-		return &out, nil
-	case *structure.Chunk:
-		body, err := p.bodyIn(c, uint64(x.Bodies[i]))
-		if err != nil {
-			return nil, err
-		}
-		return &structure.Chunk{Key: content.KeyOf(body), Bytes: bytes.Clone(body)}, nil
+	return p.whole(in, x, nil)
+}
+
+// verbatimObject returns the block or chunk whose record was at an offset of the segment of a verbatim commit.
+func (p *File) verbatimObject(in piece, record int64) (structure.Record, error) {
+	body, err := p.bodyIn(in.c.bodies, uint64(in.x.Bodies[0]))
+	if err != nil {
+		return nil, err
 	}
-	return nil, p.corrupt(c.Offset, fmt.Sprintf("no content was at byte %d of segment %d", record, segment))
+	at, size := record-in.x.PayloadAt(), 0
+	if at >= 0 && at < int64(len(body)) {
+		size = structure.RecordSize(body[at:])
+	}
+	if size == 0 || int64(size) > int64(len(body))-at {
+		return nil, p.corrupt(in.c.Offset, fmt.Sprintf("no record was at byte %d of segment %d", record, in.x.Segment))
+	}
+	return structure.DecodeObject(bytes.Clone(body[at:][:size]))
 }

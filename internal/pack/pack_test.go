@@ -388,6 +388,52 @@ func TestChaptersAreDecodedOnce(t *testing.T) {
 	require.Equal(t, chapters, small.decoded.Load())
 }
 
+// Messages that name content of several chapters are read in order with few chapters in the cache: what they name does not
+// take the place of the chapters that are read.
+func TestContentOfFarChapters(t *testing.T) {
+	shrink(t)
+	run := structure.NewID[structure.RunID]()
+	var commits []*structure.Commit
+	var blocks []*structure.Block
+	for i := range 300 {
+		c := &structure.Commit{Time: time.UnixMilli(int64(i)).UTC()}
+		blocks = append(blocks, structure.NewBlock("text/plain", content.BlockOrigin{}, c.Time, fmt.Appendf(nil, "message %d says something", i)))
+		s := &structure.Span{Ref: structure.SpanRef{Run: run, Seq: uint64(i + 1)}}
+		for _, n := range []int{i, i / 2, i / 3, 0} {
+			s.Usages = append(s.Usages, structure.Usage{Kind: structure.MessageUsage, Role: "user", Content: blocks[n].ID, CreatedAt: c.Time})
+		}
+		c.Records = []structure.Record{blocks[i], s}
+		commits = append(commits, c)
+	}
+	frames := framesOf(t, 50, commits)
+	p := writeAs(t, frames, nil, true)
+	rows, err := p.table()
+	require.NoError(t, err)
+	last, err := p.chapter(len(rows) - 1)
+	require.NoError(t, err)
+	p, err = Open(p.src, p.size, "small cache", NewCache(5*last.cost()/2))
+	require.NoError(t, err)
+	var at []Object // of the blocks
+	for i, f := range frames {
+		s, err := p.Spans(f.Segment, f.Start, structure.SpanRef{Run: run, Seq: uint64(i + 1)})
+		require.NoError(t, err)
+		var r structure.Reading
+		require.NoError(t, s.Read(0, false, &r))
+		o, ok, err := p.Find(structure.KindBlock, blocks[i].ID[:], 1<<63)
+		require.NoError(t, err)
+		require.True(t, ok)
+		at = append(at, o)
+		for k, n := range []int{i, i / 2, i / 3, 0} {
+			require.Equal(t, blocks[n].ID, r.Span.Usages[k].Content)
+			got, err := p.Object(at[n].Segment, at[n].Frame, at[n].Offset)
+			require.NoError(t, err)
+			requireSame(t, blocks[n], got.(*structure.Block))
+		}
+	}
+	// Each chapter is decoded for its messages, and once more for what later ones name.
+	require.LessOrEqual(t, int(p.decoded.Load()), 2*len(rows))
+}
+
 // A message of a large commit is read without the rest, whichever way it is requested.
 func TestLargeCommitIsReadInPieces(t *testing.T) {
 	f, d := firstLimits, denseLimits

@@ -130,7 +130,7 @@ func (p *File) hasSpan(number uint64, ref structure.SpanRef, begins lookup.Stret
 }
 
 func (p *File) hasVerbatim(at piece, ref structure.SpanRef) (bool, error) {
-	body, err := p.bodyIn(at.c, uint64(at.x.Bodies[0]))
+	body, err := p.bodyIn(at.c.bodies, uint64(at.x.Bodies[0]))
 	if err != nil {
 		return false, err
 	}

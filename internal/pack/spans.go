@@ -56,7 +56,7 @@ func (p *File) Spans(segment uint32, offset int64, with structure.SpanRef) (*Spa
 	}
 	if at.x.Verbatim {
 		s := &Spans{Number: at.x.Number, Next: at.x.End, p: p, at: at, layout: new(structure.Layout)}
-		payload, err := p.bodyIn(at.c, uint64(at.x.Bodies[0]))
+		payload, err := p.bodyIn(at.c.bodies, uint64(at.x.Bodies[0]))
 		if err == nil {
 			err = s.layout.Reset(payload)
 		}
@@ -180,7 +180,7 @@ func (s *Spans) content(x *packedSpan, to func() *structure.Block) (content.ID, 
 	block := to()
 	*block = *s.at.x.Records[record].(*structure.Block)
 	if s.at.x.Bodies[record] >= 0 {
-		body, err := s.p.bodyIn(s.at.c, uint64(s.at.x.Bodies[record]))
+		body, err := s.p.bodyIn(s.at.c.bodies, uint64(s.at.x.Bodies[record]))
 		if err != nil {
 			return content.ID{}, err
 		}

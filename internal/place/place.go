@@ -84,6 +84,7 @@ type Rules struct {
 	// Fresh is set if no run of the store may be continued: see write.Try.
 	Fresh bool
 	// Base has spans of other threads that are searched as well, such as the history that a fork shares with its origin.
+	// Those of the thread itself are searched without it.
 	Base backend.Reach
 	// Copies is set if a message may be a copy of a span of another thread in Base, with another id and another time.
 	Copies bool
@@ -126,11 +127,13 @@ type Placer struct {
 	added    map[child]structure.SpanRef
 	versions map[string]version // the latest version of each id in the batch
 
-	runs   map[structure.RunID]*run                // of the store
-	read   int                                     // runs, and spans of them
-	roots  []*structure.Span                       // the first spans of Base; nil until they are read
-	forks  map[structure.SpanRef][]*structure.Span // the first spans of the runs after a span
-	cached int                                     // number of spans in forks
+	runs  map[structure.RunID]*run // of the store
+	read  int                      // runs, and spans of them
+	roots []*structure.Span        // the first spans of Base; nil until they are read
+	// parents are the spans after which runs of Base begin; nil until needed.
+	parents map[structure.SpanRef]bool
+	forks   map[structure.SpanRef][]*structure.Span // the first spans of the runs after a span
+	cached  int                                     // number of spans in forks
 	// followed are the spans after which runs of the thread begin, more than maxListed if it has many; nil until needed.
 	followed map[structure.SpanRef]bool
 	message  []byte // what the message says that is looked for
@@ -212,7 +215,7 @@ func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
 	}
 	// A message with an id is one of its versions. It can also be an earlier version that an older source brought, or a span of
 	// another thread.
-	if m.ID == "" || !latest && (len(p.rules.Base) > 0 && (after.IsZero() || p.rules.Base.Has(after)) || f.How != Absent) {
+	if m.ID == "" || !latest && (p.baseFollows(after) || f.How != Absent) {
 		at, err := p.fork(&s)
 		if err != nil {
 			return f, err

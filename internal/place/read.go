@@ -190,6 +190,20 @@ func (p *Placer) fork(s *search) (structure.SpanRef, error) {
 	return structure.SpanRef{}, nil
 }
 
+// baseFollows reports whether spans of Base may follow a span.
+func (p *Placer) baseFollows(after structure.SpanRef) bool {
+	if len(p.rules.Base) == 0 || p.rules.Base.Has(after) {
+		return len(p.rules.Base) > 0
+	}
+	if p.parents == nil {
+		p.parents = make(map[structure.SpanRef]bool)
+		for _, e := range p.rules.Base {
+			p.parents[e.Run.Parent] = true
+		}
+	}
+	return p.parents[after]
+}
+
 // baseRoots returns the first spans of the histories in Base.
 func (p *Placer) baseRoots() ([]*structure.Span, error) {
 	if p.roots != nil || len(p.rules.Base) == 0 {

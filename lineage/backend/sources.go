@@ -8,9 +8,18 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// MaxSourceID is the largest size in bytes of a source id of a branch, checkpoint or usage.
-// A commit with a longer one is ErrInvalid.
+// MaxSourceID is the largest size in bytes of a source id, as of an id in the documented tables of chats. A commit with a
+// longer one of a branch, checkpoint or usage is ErrInvalid. Threads with longer ones are not created any more, but
+// stores and bundles of earlier versions may have some.
 const MaxSourceID = 4 << 10
+
+// CheckSourceID refuses a source id that is too long.
+func CheckSourceID(id string) error {
+	if len(id) <= MaxSourceID {
+		return nil
+	}
+	return &SubjectError{Subject: "source id", ID: fmt.Sprintf("%.80q", id), Err: ErrInvalid, Detail: fmt.Sprintf("it has more than %d bytes", MaxSourceID)}
+}
 
 // SourceReader finds records by the ids that callers chose.
 type SourceReader interface {

@@ -674,3 +674,16 @@ func threadOf(t *testing.T, s *lineage.Store, id lineage.ThreadID) *lineage.Thre
 	require.NoError(t, err)
 	return thread
 }
+
+// A bundle brings a thread whose source id is longer than one can be now, as stores of earlier versions have them.
+func TestThreadWithALongID(t *testing.T) {
+	from, to, long := newStore(t), newStore(t), strings.Repeat("x", backend.MaxSourceID+1)
+	_, err := write.Of(from).Make(bg, func(b *write.Batch, _ write.Try) error {
+		b.NewThread(write.Thread{SourceID: long})
+		return nil
+	})
+	require.NoError(t, err)
+	bring(t, to, writeBundle(t, from, bundle.WriteOptions{}))
+	_, err = to.FindThread(bg, long)
+	require.NoError(t, err)
+}

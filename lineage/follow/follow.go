@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 // Options configure a run. The zero value of each field is its default.
@@ -167,6 +168,8 @@ type run struct {
 	active  []*file // files with open readers, the most recently used last
 	// waits are the files that wait for a conversation: see State.Waits.
 	waits map[string][]*file
+	// outlines are what was read of the threads that many files belong to.
+	outlines *importer.Outlines
 	// withRows are the databases whose stored rows are cached.
 	withRows []*file
 	unsaved  []*file
@@ -249,7 +252,7 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 	r := &run{
 		options: o, store: store.Unsynced(), kept: keptFor(store, o.Machine), clock: o.Clock,
 		files: make(map[string]*file), conversations: make(map[string]bool), waiting: make(map[*file]time.Time),
-		waits: make(map[string][]*file),
+		waits: make(map[string][]*file), outlines: importer.NewOutlines(),
 	}
 	states, err := r.kept.states(ctx)
 	if err != nil {

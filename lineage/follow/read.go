@@ -224,6 +224,7 @@ func (r *run) archiveOptions(f *file, t *taking) importer.Options {
 	more, _ := json.Marshal(members) // text always marshals
 	return importer.Options{
 		Unsynced: true, // save syncs
+		Outlines: r.outlines,
 		Format:   f.format(), Formats: t.formats(r.options.Formats), Limits: r.options.Limits, Metadata: more,
 	}
 }

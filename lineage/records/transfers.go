@@ -112,6 +112,9 @@ type Projected struct {
 	Added   int `json:"added"`
 	Changed int `json:"changed"`
 	Removed int `json:"removed"`
+	// Skipped are the first threads that the database cannot hold. SkippedCount is their number.
+	Skipped      []SkippedItem `json:"skipped"`
+	SkippedCount int64         `json:"skipped_count"`
 }
 
 func (*Projected) RecordType() string { return "projected" }

@@ -122,10 +122,22 @@ type ofBranch struct {
 type updateBranch struct {
 	ofBranch
 	Name   *string `json:"name,omitempty" doc:"its new name"`
-	Active bool    `json:"active,omitempty" doc:"true makes it the active branch"`
+	Active *bool   `json:"active,omitempty" doc:"true makes it the active branch; false is refused: make another one active"`
+}
+
+// activates reports whether a change makes a branch the active one.
+func activates(branch string, active *bool) (bool, error) {
+	if active != nil && !*active {
+		return false, fmt.Errorf("branch %.100q: %w: active can only be true: make another branch active", branch, lineage.ErrInvalid)
+	}
+	return active != nil, nil
 }
 
 func (o *updateBranch) do(ctx context.Context, w *within) (made, error) {
+	active, err := activates(o.Branch, o.Active)
+	if err != nil {
+		return made{}, err
+	}
 	t, err := w.thread(ctx, o.Thread)
 	if err != nil {
 		return made{}, err
@@ -148,7 +160,7 @@ func (o *updateBranch) do(ctx context.Context, w *within) (made, error) {
 		}
 		name = *o.Name
 	}
-	if o.Active {
+	if active {
 		if err := t.Switch(ctx, name); err != nil {
 			return made{}, err
 		}

@@ -53,3 +53,27 @@ func TestReuseBranch(t *testing.T) {
 	h.do("POST", "/v1/batch", batch).is(200)
 	require.Len(t, h.do("GET", "/v1/threads/=t/contexts/batched/messages", nil).items(), 3)
 }
+
+// No branch can be made inactive: another one is made active. A change that says so changes nothing else.
+func TestBranchesAreNotMadeInactive(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	const at = "/v1/threads/=t/"
+	h.do("POST", at+"branches", `{"name":"b","switch":true}`).is(201)
+	id := h.do("GET", at+"chat/branches?active=true", nil).items()[0]["id"].(string)
+	for path, body := range map[string]string{at + "branches/b": `{"active":false,"name":"c"}`, at + "branches/main": `{"active":false}`, at + "chat/branches/" + id: `{"active":false,"head":""}`} {
+		require.Contains(t, h.do("PATCH", path, body).is(400)["detail"], "make another branch active", path)
+	}
+	for name, active := range map[string]bool{"main": false, "b": true} {
+		found := false
+		for _, b := range h.do("GET", at+"branches", nil).items() {
+			if b["name"] == name {
+				found = true
+				require.Equal(t, active, b["active"], name)
+			}
+		}
+		require.True(t, found, name)
+	}
+	h.do("PATCH", at+"branches/main", `{"active":true}`).is(200)
+	h.do("PATCH", at+"branches/b", `{"name":"c"}`).is(200)
+}

@@ -149,12 +149,16 @@ func (o *createChatBranch) do(ctx context.Context, w *within) (made, error) {
 type updateChatBranch struct {
 	ofThread
 	Branch string  `json:"branch,omitempty" path:"id" doc:"the id of the branch"`
-	Active bool    `json:"active,omitempty" doc:"true makes it the active branch"`
+	Active *bool   `json:"active,omitempty" doc:"true makes it the active branch; false is refused: make another one active"`
 	Head   *string `json:"head,omitempty" doc:"the id of its last message; empty for none"`
 	Along  bool    `json:"along,omitempty" doc:"with head: only forwards; tip-moved if the head does not follow the one that the branch has, which another program may have added"`
 }
 
 func (o *updateChatBranch) do(ctx context.Context, w *within) (made, error) {
+	active, err := activates(o.Branch, o.Active)
+	if err != nil {
+		return made{}, err
+	}
 	return w.changeChat(ctx, o.Thread, func(of *chatOf) error {
 		branch, err := of.named(ctx, w.store, o.Branch)
 		switch {
@@ -165,8 +169,8 @@ func (o *updateChatBranch) do(ctx context.Context, w *within) (made, error) {
 		case o.Head != nil:
 			err = chat.On(w.store).UpdateBranchHead(ctx, of.id, branch, chat.Ref(*o.Head))
 		}
-		if err == nil && (o.Active || o.Head == nil) {
-			if !o.Active {
+		if err == nil && (active || o.Head == nil) {
+			if !active {
 				return fmt.Errorf("branch %.100q: %w: active or head says what to change", o.Branch, lineage.ErrInvalid)
 			}
 			err = chat.On(w.store).SetActiveBranch(ctx, of.id, branch)

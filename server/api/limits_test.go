@@ -25,6 +25,20 @@ func TestBodiesAreLimited(t *testing.T) {
 	require.Zero(t, h.api.bodies.Load(), "all is given back")
 }
 
+// An id that is too long is refused, with the limit, and is otherwise that of no thread.
+func TestLongIDsAreRefused(t *testing.T) {
+	h := open(t)
+	long := strings.Repeat("x", 4097)
+	for _, more := range []string{"", `,"reuse":true`} {
+		a := h.do("POST", "/v1/threads", `{"id":"`+long+`"`+more+`}`)
+		a.is(400)
+		require.Contains(t, string(a.Body), "4096")
+	}
+	h.do("GET", "/v1/threads/="+long, "").is(404)
+	h.do("POST", "/v1/threads", `{"id":"`+long[1:]+`"}`).is(201)
+	h.do("GET", "/v1/threads/="+long[1:], "").is(200)
+}
+
 // TestHostile sends what no client of ours does.
 func TestHostile(t *testing.T) {
 	h := open(t)

@@ -48,7 +48,7 @@ func (p *Page) besideOf(ctx context.Context, place *place, at uint64) (*graphVie
 	return v, p.sayAll(ctx, v)
 }
 
-// sendBeside sends an update of the graph beside a conversation.
+// sendBeside sends an update of what is beside a conversation: its graph and its subagents.
 func (p *Page) sendBeside(w http.ResponseWriter, r *http.Request) error {
 	at, err := positionOf(r, "at")
 	if err != nil {
@@ -58,8 +58,14 @@ func (p *Page) sendBeside(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v, err := p.besideOf(r.Context(), place, at)
-	if err != nil {
+	v := &conversationView{place: place}
+	if v.Graph, err = p.besideOf(r.Context(), place, at); err != nil {
+		return err
+	}
+	if v.subagents, err = p.subagentsOf(r.Context(), place); err != nil {
+		return err
+	}
+	if err := p.listSubagents(r.Context(), v); err != nil {
 		return err
 	}
 	return p.show(w, r, http.StatusOK, "beside", &view{Body: v})

@@ -33,6 +33,8 @@ type homeView struct {
 	Next   string
 	Filter homeFilter
 	First  bool
+	// Pending is set if the costs are going to change without a change of the store.
+	Pending bool
 }
 
 // homeFilter selects the conversations in the list.
@@ -104,6 +106,7 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 			v.Next = "/?" + next.Encode()
 		}
 	}
+	v.Pending = p.o.CostsPending != nil && p.o.CostsPending(r.Context())
 	return p.show(w, r, http.StatusOK, "home", &view{Title: "Conversations", Body: v})
 }
 

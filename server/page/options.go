@@ -22,6 +22,9 @@ type Options struct {
 	// Cost returns the displayed cost of a conversation, or "" if it is unknown. It is called for each row of a list,
 	// so it must be fast. If it is nil, lists have no costs.
 	Cost func(id lineage.ThreadID) string
+	// CostsPending reports whether Cost does not yet know of the last changes, and will soon. If it is nil, costs change
+	// only with the store.
+	CostsPending func(ctx context.Context) bool
 	// Resume prepares a session of an agent from a history, without writing it: see ErrNoSession. Agents are the
 	// agents to offer. If it is nil, the page shows only the command.
 	Resume func(ctx context.Context, q ResumeQuery) (*Resumed, error)

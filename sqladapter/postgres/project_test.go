@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net/url"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -13,8 +14,11 @@ import (
 
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/postgres"
+	"github.com/lineage-store/lineage/sqladapter/project"
 	"github.com/lineage-store/lineage/sqladapter/projecttest"
 )
 
@@ -55,6 +59,67 @@ func places(t testing.TB) func(t testing.TB) projecttest.Place {
 			SQL: pool(t, dsn),
 		}
 	}
+}
+
+// A database whose character set does not have a character of a thread gets the others.
+func TestProjectOtherCharacterSet(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	admin, err := sql.Open("pgx", dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, admin.Close()) })
+	_, err = admin.Exec(`CREATE DATABASE euc ENCODING EUC_JP LOCALE 'C' TEMPLATE template0`)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, err := admin.Exec(`DROP DATABASE euc`)
+		require.NoError(t, err)
+	})
+	at, err := url.Parse(dsn)
+	require.NoError(t, err)
+	at.Path = "/euc"
+	db, err := postgres.Open(background, at.String(), sqladapter.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	store := lineagetest.New(t, lineage.Options{})
+	for _, id := range []string{"日本", "plain", "also plain", "text"} {
+		thread, err := store.CreateThread(background, lineage.ThreadOptions{SourceID: id})
+		require.NoError(t, err)
+		main, err := thread.Active(background)
+		require.NoError(t, err)
+		text := "hello"
+		if id == "text" {
+			text = "10 €"
+		}
+		_, err = main.Extend(background, lineage.User(text))
+		require.NoError(t, err)
+	}
+	p := &project.Projector{Store: store, DB: db}
+	for range 2 {
+		report, err := p.Run(background)
+		require.NoError(t, err)
+		require.Equal(t, 2, report.LeftOutCount)
+		for _, l := range report.LeftOut {
+			require.Contains(t, []string{"日本", "text"}, l.SourceID)
+			require.Contains(t, l.Reason, "EUC_JP")
+		}
+	}
+	main, err := store.FindThread(background, "text")
+	require.NoError(t, err)
+	active, err := main.Active(background)
+	require.NoError(t, err)
+	last, err := active.Last(background, 1)
+	require.NoError(t, err)
+	require.NoError(t, store.Erase(background, last[0].Content))
+	report, err := p.Run(background)
+	require.NoError(t, err)
+	require.Equal(t, 1, report.LeftOutCount, "one can be held now")
+	require.NoError(t, store.Values(lineage.Owner{Thread: main.ID()}).Set(background, "k", []byte(`"€"`)))
+	report, err = p.Run(background)
+	require.NoError(t, err)
+	require.Equal(t, 2, report.LeftOutCount, "for a value")
+	require.NoError(t, store.Values(lineage.Owner{Thread: main.ID()}).Set(background, "k", []byte(`"e"`)))
+	report, err = p.Run(background)
+	require.NoError(t, err)
+	require.Equal(t, 1, report.LeftOutCount)
 }
 
 func BenchmarkProject(b *testing.B) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
@@ -102,25 +103,46 @@ func (c *comparer) run(ctx context.Context, db *sqladapter.DB, store *lineage.St
 	if err := c.checkIntegrity(ctx, db); err != nil {
 		return err
 	}
+	if c.w.leftOut, err = p.readLeftOut(ctx); err != nil {
+		return err
+	}
 	todo, err := c.w.resolve(ctx, derived.NewChanges())
 	if err != nil {
 		return err
 	}
+	c.w.valueOwners = todo.owners
 	for i, s := range todo.scopes {
-		if err := c.w.grow(ctx, s); err != nil {
+		if c.w.isOut(s.key) {
+			err = c.missing(ctx, s)
+		} else {
+			err = c.w.grow(ctx, s)
+		}
+		if err != nil {
 			return err
 		}
 		if o.Progress != nil {
 			o.Progress(i+1, len(todo.scopes))
 		}
 	}
-	if err := c.w.writeValues(ctx, todo.owners, todo.forks); err != nil {
+	if err := c.w.writeValues(ctx, todo.forks); err != nil {
 		return err
 	}
 	if err := c.w.flush(ctx); err != nil {
 		return err
 	}
 	return c.extras(ctx)
+}
+
+// missing yields a scope that is left out.
+func (c *comparer) missing(ctx context.Context, s *scope) error {
+	if s.thread.IsZero() {
+		return c.yield(Difference{Kind: Missing, Table: tables.Contexts.Name, ID: s.context.String()})
+	}
+	t, err := c.w.state.Thread(ctx, s.thread)
+	if err != nil {
+		return err
+	}
+	return c.yield(Difference{Kind: Missing, Table: tables.Chats.Name, ID: chat.IDOfThread(t)})
 }
 
 // compare compares a batch with the rows in the database.

@@ -8,6 +8,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
 	"github.com/lineage-store/lineage/sqladapter/internal/projected"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
@@ -31,6 +32,9 @@ func (w *projection) addSpan(ctx context.Context, s *backend.Step, parent struct
 			}
 		}
 		origin := cleanOrigin(u.OriginWith(block.Origin))
+		if err := chatrows.CheckUser(w.DB, origin.UserID); err != nil {
+			return refuse(err)
+		}
 		if origin.UserID != "" {
 			b.need(tables.Users, origin.UserID)
 		}

@@ -223,11 +223,18 @@ func (w *projection) place(ctx context.Context, rows [][]any, id, parent structu
 	for at := parent; !at.IsZero() && !seen[at]; {
 		seen[at] = true
 		a, err := backend.AncestorOf(ctx, w.state, at)
-		if errors.Is(err, lineage.ErrNotFound) || err == nil && w.check != nil && !a.Deleted { // a comparison writes all contexts
+		if errors.Is(err, lineage.ErrNotFound) {
 			break
+		}
+		omitted := false
+		if err == nil && !a.Deleted && w.check != nil {
+			omitted, err = w.omits(ctx, at)
 		}
 		if err != nil {
 			return nil, err
+		}
+		if w.check != nil && !a.Deleted && !omitted { // a comparison writes all other contexts
+			break
 		}
 		if err := w.readPlaces(ctx, []structure.ContextID{at}); err != nil {
 			return nil, err

@@ -3,7 +3,6 @@ package project
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 
@@ -61,10 +60,7 @@ func (v *view) writeChat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	db := v.w.DB
-	if err := errors.Join(chatrows.CheckID(db, chat.SubjectChat, c.ID), chatrows.CheckUser(db, c.UserID)); err != nil {
-		return err
-	}
+	c.UserID = projected.Clean(c.UserID)
 	if c.UserID != "" && !v.w.ChatsOnly {
 		v.w.batch.need(tables.Users, c.UserID)
 	}
@@ -184,13 +180,12 @@ func (v *view) writeRun(ctx context.Context, l *visibleRun) error {
 
 // addMessage adds a message of a chat to the batch.
 func (v *view) addMessage(m chat.Message) error {
-	db := v.w.DB
 	m.Name, m.Type, m.Data = projected.Clean(m.Name), projected.Clean(m.Type), projected.CleanJSON(m.Data)
 	for _, s := range []*string{&m.Origin.UserID, &m.Origin.ModelID, &m.Origin.SourceID} {
 		*s = projected.Clean(*s)
 	}
-	if err := chatrows.CheckMessage(db, m); err != nil {
-		return err
+	if err := chatrows.CheckMessage(v.w.DB, m); err != nil {
+		return refuse(err)
 	}
 	b := &v.w.batch
 	b.messages = append(b.messages, m)
@@ -224,7 +219,7 @@ func (e *entry) add(b *batch, last uint64) {
 
 // writeNames writes the branches and checkpoints of a chat.
 func (v *view) writeNames(ctx context.Context) error {
-	db, owner := v.w.DB, []any{chat.IDOfThread(v.record)}
+	owner := []any{chat.IDOfThread(v.record)}
 	var branches, checkpoints [][]any
 	for record, err := range v.w.state.Branches(ctx, v.thread, "", "") {
 		if err != nil {
@@ -235,9 +230,6 @@ func (v *view) writeNames(ctx context.Context) error {
 			return err
 		}
 		b.Name = projected.Clean(b.Name)
-		if err := chatrows.CheckID(db, chat.SubjectBranch, b.ID, b.Name); err != nil {
-			return err
-		}
 		branches = append(branches, chatrows.BranchRow(&b))
 	}
 	for record, err := range v.w.state.Checkpoints(ctx, v.thread, "") {
@@ -252,9 +244,6 @@ func (v *view) writeNames(ctx context.Context) error {
 			return err
 		}
 		k.Name = projected.Clean(k.Name)
-		if err := chatrows.CheckID(db, chat.SubjectCheckpoint, k.ID, k.Name); err != nil {
-			return err
-		}
 		checkpoints = append(checkpoints, chatrows.CheckpointRow(&k))
 	}
 	v.put(tables.Branches, owner, branches...)

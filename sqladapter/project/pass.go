@@ -31,6 +31,14 @@ type projection struct {
 	// first is set in the first pass, when all rows of the database are of this state. empty is set if there are none
 	// yet.
 	first, empty bool
+	// leftOut has the scopes that the database cannot hold, with the reasons. leaving is set if there are others than
+	// before.
+	leftOut map[string]string
+	leaving bool
+	// careful is set to write each scope in a transaction of its own: see leftout.go.
+	careful bool
+	// valueOwners are the owners whose values are to be written.
+	valueOwners map[structure.Owner]bool
 }
 
 // placed is a row of contexts that the database or the batch has.

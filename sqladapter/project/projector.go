@@ -52,6 +52,10 @@ type Report struct {
 	// Added, Changed and Removed count messages.
 	Added, Changed, Removed int
 	Transactions            int
+	// LeftOut are the first 100 of the LeftOutCount threads, and contexts outside of threads, that the database cannot
+	// hold. The rest of the store is there, and they come when the database can hold them.
+	LeftOut      []LeftOut
+	LeftOutCount int
 }
 
 // ahead returns ErrAhead for a database with commits that the store does not have.

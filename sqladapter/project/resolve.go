@@ -113,6 +113,11 @@ func (w *projection) resolve(ctx context.Context, c *derived.Changes) (todo *wor
 	if err := w.resolveThreads(ctx, c, touch, removed); err != nil {
 		return nil, err
 	}
+	if w.check == nil {
+		if err := w.retry(ctx, c, touch); err != nil {
+			return nil, err
+		}
+	}
 	if err := w.resolveRuns(ctx, c.Runs, touch); err != nil {
 		return nil, err
 	}

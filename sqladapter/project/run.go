@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived"
@@ -33,9 +34,18 @@ func (p *Projector) Run(ctx context.Context) (Report, error) {
 	if limit <= 0 {
 		limit = 10_000
 	}
-	f := derived.Follower[*sqladapter.Conn]{Store: p.Store, Target: &target{p, limit, &report}, Limit: 25 * limit}
+	t := &target{Projector: p, limit: limit, report: &report}
+	f := derived.Follower[*sqladapter.Conn]{Store: p.Store, Target: t, Limit: 25 * limit}
 	r, err := f.Run(ctx)
 	report.From, report.To = r.From, r.To
+	if p.isRefusal(err) {
+		t.careful, report.Threads, report.Total = true, 0, 0
+		r, err = f.Run(ctx)
+		report.To = r.To
+	}
+	if err == nil {
+		err = p.reportLeftOut(ctx, &report)
+	}
 	return report, ahead(err)
 }
 
@@ -56,6 +66,8 @@ type target struct {
 	*Projector
 	limit  int
 	report *Report
+	// careful is set after the database has refused a row.
+	careful bool
 }
 
 // Mark implements derived.Target.
@@ -83,7 +95,12 @@ func (t *target) Apply(ctx context.Context, window *derived.Window[*sqladapter.C
 	w := &projection{
 		Projector: t.Projector, state: window.State, window: window, report: t.report, limit: t.limit,
 		usages: make(map[string]uint64), places: make(map[structure.ContextID]placed),
-		first: window.Fresh, empty: window.Fresh && window.From.Number == 0,
+		first: window.Fresh, empty: window.Fresh && window.From.Number == 0, careful: t.careful,
+		valueOwners: make(map[structure.Owner]bool),
+	}
+	var err error
+	if w.leftOut, err = t.readLeftOut(ctx); err != nil {
+		return err
 	}
 	return w.apply(ctx)
 }
@@ -153,6 +170,7 @@ func (w *projection) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	maps.Copy(w.valueOwners, todo.owners)
 	w.report.Total += len(todo.scopes)
 	for _, scope := range todo.removed {
 		if err := w.removeScope(ctx, scope, false); err != nil {
@@ -173,18 +191,17 @@ func (w *projection) apply(ctx context.Context) error {
 		}
 	}
 	for _, s := range todo.scopes {
-		if err := w.grow(ctx, s); err != nil {
+		if err := w.growOrLeaveOut(ctx, s); err != nil {
 			return err
 		}
-		w.report.Threads++
 	}
 	if err := w.writeRemnants(ctx, todo.gone); err != nil {
 		return err
 	}
-	if err := w.writeValues(ctx, todo.owners, todo.forks); err != nil {
+	if err := w.writeSummaries(ctx, todo.summarized); err != nil {
 		return err
 	}
-	if err := w.writeSummaries(ctx, todo.summarized); err != nil {
+	if err := w.writeValues(ctx, todo.forks); err != nil {
 		return err
 	}
 	if err := w.rewrite(ctx, todo.rewritten); err != nil {
@@ -195,10 +212,17 @@ func (w *projection) apply(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(todo.removed) > 0 && !w.ChatsOnly {
+	removed := w.leaving || len(todo.removed) > 0
+	if (removed || len(w.leftOut) > 0) && !w.ChatsOnly {
+		if err := w.flush(ctx); err != nil {
+			return err
+		}
+		w.batch.before = append(w.batch.before, pruneChildless)
+	}
+	if removed && !w.ChatsOnly {
 		w.batch.before = append(w.batch.before, exec(sweepSQL.unusedUsers)) // threads without content had users
 	}
-	if len(todo.removed)+len(todo.rewritten) > 0 {
+	if removed || len(todo.rewritten) > 0 {
 		for _, s := range w.DB.Dialect().Search().Forget {
 			w.batch.before = append(w.batch.before, exec(s))
 		}

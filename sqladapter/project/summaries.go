@@ -67,9 +67,10 @@ func (w *projection) writeSummaries(ctx context.Context, contexts map[structure.
 		return nil
 	}
 	for id := range contexts {
-		there, err := exists(w.state.Context(ctx, id))
-		if err == nil && there {
-			err = w.addSummaries(ctx, id, false)
+		c, err := w.state.Context(ctx, id)
+		there, err := exists(c, err)
+		if in := scopeOfContext(&c); err == nil && there && !w.isOut(in.key) {
+			_, err = w.holding(ctx, &in, func() error { return w.addSummaries(ctx, id, false) })
 		}
 		if err == nil {
 			err = w.flushFull(ctx)

@@ -156,7 +156,7 @@ func (w *projection) forksOf(ctx context.Context, id structure.ContextID) (*fork
 			if err != nil {
 				return err
 			}
-			if seen[child.ID] {
+			if seen[child.ID] || w.omitsContext(&child) {
 				continue
 			}
 			seen[child.ID] = true
@@ -187,12 +187,15 @@ func (w *projection) addFork(ctx context.Context, id structure.ContextID) error 
 	if err != nil {
 		return err
 	}
+	if w.omitsContext(&fork) {
+		return nil
+	}
 	forks := &forkPositions{at: []structure.SpanRef{fork.Base}, runs: backend.Runs(ctx, w.state)}
 	seen := map[structure.ContextID]bool{id: true}
 	for of := fork.Parent; !of.IsZero() && !seen[of]; {
 		seen[of] = true
 		above, err := w.state.Context(ctx, of)
-		if errors.Is(err, lineage.ErrNotFound) {
+		if errors.Is(err, lineage.ErrNotFound) || err == nil && w.omitsContext(&above) {
 			break
 		}
 		if err != nil {
@@ -219,7 +222,7 @@ func (w *projection) addFork(ctx context.Context, id structure.ContextID) error 
 }
 
 // writeValues writes the values of owners and those that forks inherit.
-func (w *projection) writeValues(ctx context.Context, owners map[structure.Owner]bool, forks []structure.ContextID) error {
+func (w *projection) writeValues(ctx context.Context, forks []structure.ContextID) error {
 	if w.ChatsOnly {
 		return nil
 	}
@@ -228,24 +231,42 @@ func (w *projection) writeValues(ctx context.Context, owners map[structure.Owner
 			return err
 		}
 	}
-	for owner := range owners {
-		there := true
-		var err error
-		switch owner.Scope { // rows of deleted owners are deleted with them
-		case structure.ThreadScope:
-			there, err = exists(w.state.Thread(ctx, owner.Thread))
-		case structure.ContextScope:
-			there, err = exists(w.state.Context(ctx, owner.Context))
-		}
-		if err == nil && there {
-			err = w.addValues(ctx, owner, false)
-		}
-		if err == nil {
-			err = w.flushFull(ctx)
-		}
-		if err != nil {
-			return err
+	for len(w.valueOwners) > 0 { // a scope that is left out adds some
+		for owner := range w.valueOwners {
+			delete(w.valueOwners, owner)
+			if err := w.writeValuesOf(ctx, owner); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// writeValuesOf writes the values of an owner. Rows of deleted owners, and of those that are left out, are deleted with
+// them.
+func (w *projection) writeValuesOf(ctx context.Context, owner structure.Owner) error {
+	in, there := scope{}, true
+	var err error
+	switch owner.Scope {
+	case structure.ThreadScope:
+		in = scope{key: keyOfThread(owner.Thread), thread: owner.Thread}
+		there, err = exists(w.state.Thread(ctx, owner.Thread))
+	case structure.ContextScope:
+		var c backend.Context
+		c, err = w.state.Context(ctx, owner.Context)
+		in = scopeOfContext(&c)
+		there, err = exists(c, err)
+	}
+	if err != nil || !there || w.isOut(in.key) {
+		return err
+	}
+	if in.key == "" {
+		err = w.addValues(ctx, owner, false)
+	} else {
+		_, err = w.holding(ctx, &in, func() error { return w.addValues(ctx, owner, false) })
+	}
+	if err == nil {
+		err = w.flushFull(ctx)
+	}
+	return err
 }

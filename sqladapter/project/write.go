@@ -35,7 +35,7 @@ func writeBatch(ctx context.Context, c *sqladapter.Conn, b *batch) error {
 
 // insertBatch writes the rows of a batch.
 func insertBatch(ctx context.Context, c *sqladapter.Conn, b *batch) error {
-	if err := insertAll(ctx, c, b, tables.Scopes, tables.Chats, tables.Reach, tables.Pins, tables.Erased, tables.Users); err != nil {
+	if err := insertAll(ctx, c, b, tables.Scopes, tables.Chats, tables.Reach, tables.Pins, tables.Erased, tables.LeftOut, tables.Users); err != nil {
 		return err
 	}
 	if err := insertBlocks(ctx, c, b); err != nil {

@@ -93,6 +93,9 @@ var sequential = []test{
 	{"Owners", (*suite).testOwners},
 	{"Texts", (*suite).testTexts},
 	{"NUL", (*suite).testNUL},
+	{"LeftOut", (*suite).testLeftOut},
+	{"LeftOutRefused", (*suite).testLeftOutRefused},
+	{"LeftOutRandom", (*suite).testLeftOutRandom},
 	{"Compare", (*suite).testCompare},
 	{"CompareEmpty", (*suite).testCompareEmpty},
 	{"Import", (*suite).testImport},
@@ -120,6 +123,7 @@ var sequential = []test{
 var concurrent = []test{
 	{"Random", (*suite).testRandom},
 	{"Concurrent", (*suite).testConcurrent},
+	{"LeftOutTogether", (*suite).testLeftOutTogether},
 	{"Together", (*suite).testTogether},
 	{"OlderThanPart", (*suite).testOlderThanPart},
 	{"Follow", (*suite).testFollow},
@@ -135,7 +139,7 @@ var tables = []string{"chats", "messages", "lineage_origins", "branches", "check
 
 var lineageTables = []string{"users", "content_blocks", "span_sets", "spans", "contexts", "message_usages", "lineage_orphans", "lineage_values", "lineage_summaries"}
 
-var trackTables = []string{"lineage_scopes", "lineage_reach", "lineage_pins"}
+var trackTables = []string{"lineage_scopes", "lineage_reach", "lineage_pins", "lineage_left_out"}
 
 // dump returns all rows of the tables, in a deterministic order.
 func dump(t require.TestingT, place Place, chatsOnly bool) map[string][]string {

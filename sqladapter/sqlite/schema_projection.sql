@@ -43,3 +43,9 @@ CREATE INDEX "lineage_pins_scope" ON "lineage_pins" ("scope");
 CREATE TABLE "lineage_erased" (
   "content_id" TEXT NOT NULL PRIMARY KEY
 );
+
+-- Threads, and contexts that are in none, that cannot be held here, and why.
+CREATE TABLE "lineage_left_out" (
+  "scope" TEXT NOT NULL PRIMARY KEY,
+  "reason" TEXT NOT NULL
+);

@@ -17,8 +17,11 @@ import (
 	driver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
 	"github.com/lineage-store/lineage/sqladapter/internal/statements"
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
@@ -499,4 +502,30 @@ func TestQueryOfNoText(t *testing.T) {
 	require.False(t, rows.Next())
 	require.NoError(t, rows.Err())
 	require.NoError(t, rows.Close())
+}
+
+// A chat of another program whose id is longer than a store allows is reported, and the others are imported.
+func TestImportLongID(t *testing.T) {
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "chats.db"), sqladapter.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	for _, id := range []string{"a", strings.Repeat("x", chat.MaxID+1), "z"} {
+		require.NoError(t, db.Write(t.Context(), func(c *sqladapter.Conn) error {
+			_, err := c.Querier().ExecContext(t.Context(), `INSERT INTO chats (id, userId, createdAt, updatedAt) VALUES (?, 'ada', 1, 1)`, id)
+			return err
+		}))
+	}
+	store := lineagetest.New(t, lineage.Options{})
+	problems := make(map[string]error)
+	_, err = importing.Run(t.Context(), db, store, importing.Options{Problem: func(id string, err error) { problems[id] = err }})
+	require.NoError(t, err)
+	for _, id := range []string{"a", "z"} {
+		_, err := store.FindThread(t.Context(), id)
+		require.NoError(t, err)
+	}
+	require.Len(t, problems, 1)
+	for _, err := range problems {
+		require.ErrorIs(t, err, chat.ErrInvalid)
+		require.ErrorContains(t, err, "at most 4096")
+	}
 }

@@ -52,7 +52,7 @@ func isSessionLine(line []byte) bool {
 // claudeSession is the state of reading a session of Claude Code.
 type claudeSession struct {
 	session
-	custom bool // the title was set by the user
+	titled titleSource
 	// turnOf maps the uuid of a line to the id of the model's answer that the line belongs to. tail maps an answer to
 	// its last line: see follow.
 	turnOf, tail map[string]string
@@ -64,6 +64,22 @@ type claudeSession struct {
 	summaries map[string]string
 }
 
+// titleSource is what stated the title of a session. A higher one counts, wherever in the file it is.
+type titleSource int
+
+const (
+	bySummary titleSource = iota
+	byModel
+	byUser
+)
+
+// name sets the title, unless a higher source has stated one.
+func (s *claudeSession) name(title string, from titleSource) {
+	if title != "" && from >= s.titled {
+		s.title, s.titled = title, from
+	}
+}
+
 // maxSummaries limits the summaries whose leaf was not seen.
 const maxSummaries = 1000
 
@@ -71,9 +87,8 @@ const maxSummaries = 1000
 // for it.
 func (s *claudeSession) summary(of, leaf string) {
 	switch {
-	case s.custom:
 	case leaf == "" || s.seen[leaf]:
-		s.title = of
+		s.name(of, bySummary)
 	case len(s.summaries) < maxSummaries:
 		s.summaries[leaf] = of
 	}
@@ -212,9 +227,9 @@ func (s *claudeSession) states(m rawjson.Member, line []byte) {
 			s.summary(rawjson.Str(m.Value), rawjson.Str(rawjson.Get(line, "leafUuid")))
 		}
 	case "customTitle":
-		if custom := rawjson.Str(m.Value); custom != "" {
-			s.title, s.custom = custom, true
-		}
+		s.name(rawjson.Str(m.Value), byUser)
+	case "aiTitle":
+		s.name(rawjson.Str(m.Value), byModel)
 	}
 }
 

@@ -194,7 +194,7 @@ func (l *loader) writeContexts(st *loading) (changed, added, whole bool, err err
 			return changed, added, whole, err
 		}
 	}
-	for _, id := range t.stale {
+	for _, id := range t.stale() {
 		if t.reused[id] {
 			continue
 		}

@@ -63,6 +63,6 @@ func (l *loader) knowSpan(st *loading, p *prepared, at structure.SpanRef) error 
 	if at.Seq > last {
 		return ErrStale
 	}
-	st.setRef(st.nodes.at(p.index), at)
+	st.setRef(p.index, at)
 	return nil
 }

@@ -227,7 +227,7 @@ func wholeFile(lines [][]byte) string { return string(bytes.Join(lines, nil)) }
 // drawFollower draws a follower of a session.
 func drawFollower(t *rapid.T, s *lineage.Store) *follower {
 	format := rapid.SampledFrom([]string{"claude-code", "codex"}).Draw(t, "format")
-	f := &follower{t: t, store: s, o: importer.Options{Format: format}, reached: new(int)}
+	f := &follower{t: t, store: s, o: importer.Options{Format: format, Outlines: importer.KeepAll()}, reached: new(int)}
 	f.name, f.lines = sessionFile(t, format, "s", 40)
 	return f
 }
@@ -317,6 +317,7 @@ func TestTwoGrowing(t *testing.T) {
 		one := drawFollower(t, s)
 		engine := &meddling{Engine: write.Of(s).Engine()}
 		two := &follower{t: t, store: lineage.New(engine), name: one.name, lines: one.lines, o: one.o, reached: one.reached}
+		two.o.Outlines = importer.KeepAll()
 		behind := func() bool { return one.open == nil || one.at < len(one.lines) }
 		for behind() || two.open == nil || two.at < len(two.lines) {
 			if behind() && rapid.Bool().Draw(t, "the first") {
@@ -383,10 +384,11 @@ func TestGrowingFilesOfOneConversation(t *testing.T) {
 		whole := openIn(t, fmt.Sprintf("%s/%d whole", dir, n))
 		defer whole.Close()
 		ids := regexp.MustCompile(`"u(\d+)"`)
+		outlines := importer.KeepAll()
 		var all []*follower
 		var files []file
 		for i, id := range []string{"s", "t"} {
-			f := &follower{t: t, store: s, o: importer.Options{Format: "claude-code"}, reached: new(int)}
+			f := &follower{t: t, store: s, o: importer.Options{Format: "claude-code", Outlines: outlines}, reached: new(int)}
 			f.name, f.lines = sessionFile(t, "claude-code", id, 20)
 			all = append(all, f)
 			agent := &follower{t: t, store: s, o: f.o, reached: new(int), name: fmt.Sprintf("agent-%d.jsonl", i)}
@@ -408,7 +410,7 @@ func TestGrowingFilesOfOneConversation(t *testing.T) {
 				open = slices.Delete(open, i, i+1)
 			}
 		}
-		_, err := importer.Import(context.Background(), whole, archive.Stream("z", bytes.NewReader(zipped(t, files...))), all[0].o)
+		_, err := importer.Import(context.Background(), whole, archive.Stream("z", bytes.NewReader(zipped(t, files...))), importer.Options{Format: "claude-code"})
 		require.NoError(t, err)
 		require.Equal(t, heads(t, whole), heads(t, s))
 		for _, f := range all {
@@ -809,6 +811,40 @@ func TestGrowingCostsWhatIsNew(t *testing.T) {
 		require.LessOrEqual(t, slices.Max(costs), slices.Min(costs)+20, "%s %v", name, costs)
 		require.Less(t, slices.Max(costs), int64(150), name)
 	}
+}
+
+// Reading the file of a subagent costs what is in it, however many files the session has.
+func TestManyFilesOfOneThread(t *testing.T) {
+	s := storeIn(t)
+	counting := backendtest.NewCounting(write.Of(s).Engine())
+	o := importer.Options{Format: "claude-code", Outlines: importer.NewOutlines()}
+	file := func(k int) int64 {
+		var lines bytes.Buffer
+		for i := range 4 {
+			line, _ := json.Marshal(object{"sessionId": "s", "isSidechain": true, "agentId": fmt.Sprint("x", k), "uuid": fmt.Sprintf("%d-%d", k, i), "parentUuid": fmt.Sprintf("%d-%d", k, i-1),
+				"timestamp": generated{second: k}.rfc3339(), "type": "user", "message": object{"role": "user", "content": fmt.Sprintf("%d %d", k, i)}})
+			lines.Write(append(line, '\n'))
+		}
+		return counting.Cost(func() {
+			g := importer.Grow(lineage.New(counting), fmt.Sprintf("agent-%d.jsonl", k), o)
+			defer g.Close()
+			report, err := g.Read(t.Context(), &lines)
+			require.NoError(t, err)
+			require.EqualValues(t, 4, report.NewMessages)
+			// Somebody else writes meanwhile.
+			_, err = s.CreateThread(t.Context(), lineage.ThreadOptions{})
+			require.NoError(t, err)
+		})
+	}
+	var costs []int64
+	for k := range 1_000 {
+		if cost := file(k); k == 200 || k == 999 {
+			costs = append(costs, cost)
+		}
+	}
+	t.Log(costs)
+	require.LessOrEqual(t, costs[1], costs[0]+5)
+	require.Less(t, costs[1], int64(100))
 }
 
 // Starting again on a session of which all but some lines are known.

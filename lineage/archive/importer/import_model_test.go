@@ -25,7 +25,7 @@ import (
 
 // madeFormat returns a format that yields generated conversations for any input.
 func madeFormat(conversations []*archive.Conversation) importer.Options {
-	return importer.Options{Formats: []archive.Format{{
+	return importer.Options{Outlines: importer.KeepAll(), Formats: []archive.Format{{
 		Name:   "made",
 		Detect: func(archive.Head) bool { return true },
 		Read: func(context.Context, *archive.Input) iter.Seq2[*archive.Conversation, error] {
@@ -101,6 +101,9 @@ func grow(t *rapid.T, c *archive.Conversation, ids int, linear bool, messages in
 		if rapid.IntRange(0, 9).Draw(t, "aside") == 0 {
 			n.Aside = rapid.SampledFrom([]string{"log", "agent x"}).Draw(t, "which")
 			n.Root, n.Parent = true, ""
+		}
+		if ids == 0 && !n.Created.IsZero() && (n.Root || k == 0) { // without an id, it would be the same as an equal one with another time
+			n.Body = fmt.Appendf(slices.Clip(n.Body), " %d", k)
 		}
 		c.Nodes = append(c.Nodes, n)
 	}
@@ -244,7 +247,8 @@ func requireImported(t require.TestingT, s *lineage.Store, conversations []*arch
 		}
 		info, err := thread.Info(ctx)
 		require.NoError(t, err)
-		if c.Title != "" {
+		own := slices.ContainsFunc(c.Nodes, func(n archive.Node) bool { return n.Aside == "" })
+		if c.Title != "" && own { // a file with asides only, such as that of a subagent, does not change the title
 			require.Equal(t, c.Title, info.Title)
 		}
 		for id, history := range want.ids {
@@ -277,7 +281,13 @@ func TestImportModel(t *testing.T) {
 		// A message is stored once for all histories.
 		stats, err := s.Stats(context.Background())
 		require.NoError(t, err)
-		require.LessOrEqual(t, stats.Blocks, uint64(5+5*2), "contents")
+		bodies := make(map[string]bool)
+		for _, c := range all {
+			for _, n := range c.Nodes {
+				bodies[string(n.Body)] = true
+			}
+		}
+		require.LessOrEqual(t, stats.Blocks, uint64(len(bodies)+1+5*2), "contents")
 
 		for _, c := range all {
 			c.Title = rapid.SampledFrom([]string{c.Title, "new"}).Draw(t, "new title")

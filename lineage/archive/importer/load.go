@@ -16,7 +16,10 @@ func newLoader(ctx context.Context, store *lineage.Store, o Options) *loader {
 	writer := write.Of(store)
 	l := &loader{
 		ctx: ctx, writer: writer, engine: writer.Engine(), options: o,
-		number: 1, met: make(map[uint64]uint32), copies: make(map[uint64]uint64),
+		number: 1, met: make(map[uint64]uint32), copies: make(map[uint64]uint64), outlines: o.Outlines,
+	}
+	if l.outlines == nil {
+		l.outlines = NewOutlines()
 	}
 	l.next = l.newFilling()
 	return l

@@ -21,6 +21,8 @@ type loader struct {
 	applied bool  // a commit was applied
 	total   added // by the commits that were applied
 	hash    fieldHash
+	// outlines are Options.Outlines, or the loader's own.
+	outlines *Outlines
 	// met maps the hash of a source id to the number of the file in which the conversation was last seen. copies
 	// counts equal conversations without an id in the current file.
 	met    map[uint64]uint32

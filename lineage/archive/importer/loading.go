@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/lineage-store/lineage/internal/place"
@@ -49,12 +50,13 @@ type loading struct {
 }
 
 // ref returns the span of a node, zero if it has none yet.
-func (st *loading) ref(n *loaded) structure.SpanRef {
+func (st *loading) ref(n loaded) structure.SpanRef {
 	return structure.SpanRef{Run: st.runs[n.run], Seq: n.seq}
 }
 
 // setRef sets the span of a node. Most spans are in the run of their parent, or of the span before.
-func (st *loading) setRef(n *loaded, ref structure.SpanRef) {
+func (st *loading) setRef(node int32, ref structure.SpanRef) {
+	n := st.nodes.change(node)
 	n.seq, n.run = ref.Seq, int32(len(st.runs)-1)
 	if n.parent >= 0 && st.runs[st.nodes.at(n.parent).run] == ref.Run {
 		n.run = st.nodes.at(n.parent).run
@@ -95,10 +97,14 @@ type threadState struct {
 	ours bool
 	// copies is loading.copies.
 	copies bool
-	// base are the spans that can be reached from the contexts of a thread that existed, or of the thread that a new
-	// one was forked from.
-	base     backend.Reach
+	// base are the spans of other threads that the contexts of a thread in the store lead to, or the spans that those
+	// of the thread lead to that a new one was forked from.
+	base backend.Reach
+	// outline has the contexts in the store, nil for none. contexts are those that are new or were looked at; known has
+	// the latter.
+	outline  *outline
 	contexts []*contextState
+	known    map[structure.ContextID]*contextState
 	// main is the context of the main branch, zero if it was deleted.
 	main structure.ContextID
 	// grown are the runs with new spans since the last commit. held are contexts that protect runs until the
@@ -106,8 +112,7 @@ type threadState struct {
 	grown map[structure.RunID]bool
 	ends  map[structure.RunID]uint64 // by run that this import continued, its last place
 	held  map[structure.RunID]structure.Context
-	// stale are contexts left in the store by an interrupted import. reused are those that became branches.
-	stale  []structure.ContextID
+	// reused are contexts of interrupted imports that became branches.
 	reused map[structure.ContextID]bool
 }
 
@@ -211,6 +216,14 @@ func (t *threadState) commit(p *place.Placer) {
 		t.ends[run] = p.End(run)
 	}
 	clear(t.grown)
+}
+
+// stale returns the contexts of interrupted imports.
+func (t *threadState) stale() []structure.ContextID {
+	if t.outline == nil {
+		return nil
+	}
+	return slices.SortedFunc(maps.Keys(t.outline.importing), structure.ContextID.Compare)
 }
 
 // sharesOthers reports whether histories of the thread contain spans of other threads.

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -17,50 +18,30 @@ import (
 // current node that is not to become current.
 type matching struct {
 	*loading
-	pointing map[point][]*contextState
-	named    map[string]*contextState // by branch name
+	ctx   context.Context
+	store backend.Reader
+	// created are the new contexts by their branch names.
+	created  map[string]*contextState
 	branches map[string]*head
 	done     map[point]bool    // points that have a context; equal histories share it
 	claimed  map[int32][]int32 // by aside, the nodes of claimed heads whose histories were not walked yet
-	// reach are the spans that can be reached from contexts in the store. followed are the spans after which some of
-	// these runs begin.
-	reach    backend.Reach
-	followed map[structure.SpanRef]bool
 	// implied is set if the archive does not state the current message, so that it is the last one read so far of an
 	// input that grows. If the store has messages after it, another reader has read more of the input, and its head
 	// stays.
 	implied bool
 }
 
-// point is a message in an aside.
-type point struct {
-	at    structure.SpanRef
-	aside string
-}
-
 func (l *loader) match(st *loading, state backend.Reader, heads []head, stays bool) error {
 	st.round++
 	m := matching{
-		loading: st, reach: make(backend.Reach), followed: make(map[structure.SpanRef]bool), pointing: make(map[point][]*contextState, len(st.thread.contexts)), named: make(map[string]*contextState),
+		loading: st, ctx: l.ctx, store: state, created: make(map[string]*contextState),
 		branches: make(map[string]*head), done: make(map[point]bool), claimed: make(map[int32][]int32),
 		implied: st.header.Current == "" && (st.round > 1 || l.grows),
 	}
-	if t := st.thread; t.existed && len(t.stale) == 0 {
-		m.reach = t.base // contains most of it
-	}
 	for _, c := range st.thread.contexts {
-		if at := (point{c.Tip, c.aside}); !c.Tip.IsZero() && (c.aside != "" || c.branch != "") {
-			m.pointing[at] = append(m.pointing[at], c)
-		}
 		if c.branch != "" {
-			m.named[c.branch] = c
+			m.created[c.branch] = c
 		}
-		if err := m.reach.Follow(l.ctx, state, c.old); err != nil {
-			return err
-		}
-	}
-	for _, e := range m.reach {
-		m.followed[e.Run.Parent] = true
 	}
 	for i := range heads {
 		if m.claim(&heads[i]); heads[i].name != "" {
@@ -68,27 +49,43 @@ func (l *loader) match(st *loading, state backend.Reader, heads []head, stays bo
 		}
 	}
 	for i := range heads {
-		m.advance(&heads[i], stays)
+		if err := m.advance(&heads[i], stays); err != nil {
+			return err
+		}
 	}
 	m.addEmpty()
 	return nil
 }
 
-// inner reports whether a history in the store continues after a message.
-func (m *matching) inner(n *loaded) bool {
-	at := m.ref(n)
-	return m.followed[at] || m.reach.Has(structure.SpanRef{Run: at.Run, Seq: at.Seq + 1})
+// named returns the context of a branch, nil if there is no such branch.
+func (m *matching) named(name string) *contextState {
+	if c := m.created[name]; c != nil || m.thread.outline == nil {
+		return c
+	}
+	if c := m.thread.outline.branches[name]; c != nil {
+		return m.thread.state(c)
+	}
+	return nil
+}
+
+// names returns the number of branches.
+func (m *matching) names() int {
+	if m.thread.outline == nil {
+		return len(m.created)
+	}
+	return len(m.created) + len(m.thread.outline.branches)
 }
 
 // claim assigns to a head the context of its branch, or one that points to its message.
 func (m *matching) claim(h *head) {
 	at := m.pointOf(m.nodes.at(h.node), h)
-	if named := m.named[h.name]; named != nil {
+	named := m.named(h.name)
+	if named != nil {
 		named.rename(h.metadata)
 	}
 	switch {
 	case h.name != "":
-		if h.context = m.named[h.name]; h.context != nil && !h.context.Tip.IsZero() && !m.follows(h.node, h.context.Tip) {
+		if h.context = named; h.context != nil && !h.context.Tip.IsZero() && !m.follows(h.node, h.context.Tip) {
 			h.name, h.context = "", nil // the branch was continued in the store and stays
 		}
 	case !m.done[at]:
@@ -100,13 +97,15 @@ func (m *matching) claim(h *head) {
 }
 
 // advance moves the context of a head to its message. If the head has no context and needs one, advance creates it.
-func (m *matching) advance(h *head, stays bool) {
+func (m *matching) advance(h *head, stays bool) error {
 	if h.done {
-		return
+		return nil
 	}
 	h.done = true
 	if from := m.branches[h.of]; from != nil {
-		m.advance(from, stays)
+		if err := m.advance(from, stays); err != nil {
+			return err
+		}
 	}
 	n := m.nodes.at(h.node)
 	if c := h.context; c != nil {
@@ -115,11 +114,16 @@ func (m *matching) advance(h *head, stays bool) {
 		}
 		c.moveTo(m.ref(n))
 		m.claimed[n.aside] = append(m.claimed[n.aside], h.node)
-		return
+		return nil
 	}
 	at := m.pointOf(n, h)
-	if h.name == "" && (m.done[at] && !h.current || m.inner(n) && (!h.current || stays || m.implied)) {
-		return
+	if h.name == "" && m.done[at] && !h.current {
+		return nil
+	}
+	if h.name == "" && (!h.current || stays || m.implied) {
+		if inner, err := m.thread.outline.continues(m.ctx, m.store, at.at); inner || err != nil {
+			return err
+		}
 	}
 	m.done[at] = true
 	for _, node := range m.claimed[n.aside] {
@@ -127,11 +131,11 @@ func (m *matching) advance(h *head, stays bool) {
 	}
 	delete(m.claimed, n.aside)
 	var behind *contextState
-	fork := m.walk(h.node, func(n *loaded) bool {
+	fork := m.walk(h.node, func(n loaded) bool {
 		behind = m.free(m.pointOf(n, h))
 		return behind != nil
 	})
-	if main := m.named[lineage.MainBranch]; behind == nil && at.aside == "" && main != nil && main.Tip.IsZero() && !main.taken && h.name == "" {
+	if main := m.named(lineage.MainBranch); behind == nil && at.aside == "" && main != nil && main.Tip.IsZero() && !main.taken && h.name == "" {
 		if behind = main; !main.stored {
 			main.At = fork
 		}
@@ -142,17 +146,21 @@ func (m *matching) advance(h *head, stays bool) {
 	behind.taken = true
 	h.context = behind
 	behind.moveTo(m.ref(n))
+	return nil
 }
 
 // pointOf returns the point of a message in the aside of a head.
-func (m *matching) pointOf(n *loaded, h *head) point {
+func (m *matching) pointOf(n loaded, h *head) point {
 	return point{m.ref(n), m.asides[m.nodes.at(h.node).aside]}
 }
 
 // free returns a context that points to a message and has no head yet.
 func (m *matching) free(at point) *contextState {
-	for _, c := range m.pointing[at] {
-		if !c.taken {
+	if m.thread.outline == nil {
+		return nil
+	}
+	for _, known := range m.thread.outline.at[at] {
+		if c := m.thread.state(known); !c.taken {
 			return c
 		}
 	}
@@ -161,7 +169,7 @@ func (m *matching) free(at point) *contextState {
 
 // walk visits a node and its ancestors. It stops at a node that was visited before or is in another aside, or when
 // found returns true, and returns the span there.
-func (m *matching) walk(node int32, found func(*loaded) bool) structure.SpanRef {
+func (m *matching) walk(node int32, found func(loaded) bool) structure.SpanRef {
 	for aside := m.nodes.at(node).aside; node >= 0; node = m.nodes.at(node).parent {
 		n := m.nodes.at(node)
 		if n.visited == m.round || n.aside != aside {
@@ -170,7 +178,7 @@ func (m *matching) walk(node int32, found func(*loaded) bool) structure.SpanRef 
 		if found != nil && (found(n) || n.foreign || n.adopted) {
 			return m.ref(n)
 		}
-		n.visited = m.round
+		m.nodes.visit(node, m.round)
 	}
 	return structure.SpanRef{}
 }
@@ -187,7 +195,7 @@ func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *co
 	if c.CreatedAt.IsZero() {
 		c.CreatedAt = t.record.CreatedAt
 	}
-	if from := m.named[h.of]; from != nil {
+	if from := m.named(h.of); from != nil {
 		c.Parent = from.ID
 	}
 	run := m.ref(n).Run
@@ -199,12 +207,12 @@ func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *co
 		c.Metadata = asideMetadata(aside)
 	} else {
 		c.branch, c.Metadata = h.name, h.metadata
-		for n := len(m.named) + 1; c.branch == ""; n++ {
-			if name := lineage.MainBranch + "-v" + strconv.Itoa(n); m.named[name] == nil {
+		for n := m.names() + 1; c.branch == ""; n++ {
+			if name := lineage.MainBranch + "-v" + strconv.Itoa(n); m.named(name) == nil {
 				c.branch = name
 			}
 		}
-		m.named[c.branch] = c
+		m.created[c.branch] = c
 		if c.branch == lineage.MainBranch {
 			t.main = c.ID
 		}
@@ -216,10 +224,10 @@ func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *co
 // addEmpty creates the branches without messages that the thread does not have yet.
 func (m *matching) addEmpty() {
 	for _, b := range m.header.Empty {
-		c := m.named[b.Name]
+		c := m.named(b.Name)
 		if c == nil {
 			from := m.thread.main
-			if of := m.named[b.Of]; of != nil {
+			if of := m.named(b.Of); of != nil {
 				from = of.ID
 			}
 			c = &contextState{
@@ -228,7 +236,7 @@ func (m *matching) addEmpty() {
 				},
 				branch: b.Name,
 			}
-			m.named[b.Name] = c
+			m.created[b.Name] = c
 			m.thread.contexts = append(m.thread.contexts, c)
 		}
 		if !c.stored && c.Tip.IsZero() {

@@ -27,15 +27,81 @@ func TestNodeList(t *testing.T) {
 		require.Equal(t, i, l.add(loaded{mark: uint32(i)}))
 		require.Equal(t, int(i)+1, l.len())
 		if i >= nodesInPiece {
-			moved = append(moved, l.at(i))
+			moved = append(moved, l.change(i))
 		}
 	}
 	for i := range int32(l.len()) {
 		require.Equal(t, uint32(i), l.at(i).mark)
 		if i >= nodesInPiece {
-			require.Same(t, moved[i-nodesInPiece], l.at(i))
+			require.Same(t, moved[i-nodesInPiece], l.change(i))
 		}
 	}
+}
+
+// A list has what was stated last of each node, whether its pieces are chains or not.
+func TestChains(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l nodeList
+		var want []loaded
+		add := func(n loaded) {
+			require.EqualValues(t, len(want), l.add(n))
+			want = append(want, n)
+		}
+		timed, breaks := rapid.Bool().Draw(t, "timed"), rapid.IntRange(0, 2).Draw(t, "breaks")
+		size := rapid.IntRange(2*nodesInPiece, 4*nodesInPiece).Draw(t, "size")
+		for i := range int32(size) {
+			n := loaded{seq: 7 + uint64(i), run: 1, parent: i - 1, mark: uint32(i) * 77, kids: true}
+			if timed {
+				n.created = int64(i/3) * 1000
+			}
+			add(n)
+		}
+		index := rapid.Int32Range(0, int32(size)-1)
+		for range breaks {
+			i := index.Draw(t, "broken")
+			want[i].run, want[i].kept = 2, true
+			n := l.change(i)
+			n.run, n.kept = 2, true
+		}
+		for i := range int32(2 * nodesInPiece) { // later pieces are chains although earlier ones are not
+			at := int32(size) + i
+			add(loaded{seq: uint64(i), run: 3, parent: at - 1, created: 5, kids: at%nodesInPiece < nodesInPiece-1, aside: 1})
+		}
+		var visited [3]map[int32]bool
+		for round := range uint32(2) {
+			visited[round+1] = make(map[int32]bool)
+			for range rapid.IntRange(0, 3).Draw(t, "walks") {
+				for i, steps := index.Draw(t, "from"), rapid.IntRange(0, 5000).Draw(t, "steps"); i >= 0 && steps > 0; i, steps = i-1, steps-1 {
+					visited[round+1][i] = true
+					l.visit(i, round+1)
+				}
+			}
+			for i, n := range want {
+				got := l.at(int32(i))
+				require.Equal(t, visited[round+1][int32(i)], got.visited == round+1)
+				got.visited = 0
+				require.Equal(t, n, got)
+			}
+		}
+		require.Len(t, want, l.len())
+	})
+}
+
+// A message that follows the one before takes few bytes.
+func TestChainsAreSmall(t *testing.T) {
+	var l nodeList
+	for i := range int32(10 * nodesInPiece) {
+		l.add(loaded{seq: uint64(i), parent: i - 1, created: int64(i), kids: true, run: 1})
+	}
+	chains := 0
+	for _, p := range l.pieces {
+		if p.chain != nil {
+			chains++
+			require.LessOrEqual(t, 4*cap(p.chain.marks)+8*cap(p.chain.created), 12*nodesInPiece)
+			require.Nil(t, p.nodes)
+		}
+	}
+	require.Equal(t, 9, chains)
 }
 
 // Nodes have the spans that were set last, in any order of runs, and runs that are continued are kept once.
@@ -51,11 +117,11 @@ func TestRefs(t *testing.T) {
 			st.nodes.add(loaded{parent: rapid.Int32Range(-1, i-1).Draw(t, "parent")})
 			require.True(t, st.refOf(i).IsZero())
 			ref := structure.SpanRef{Run: rapid.SampledFrom(runs).Draw(t, "run"), Seq: rapid.Uint64().Draw(t, "place")}
-			st.setRef(st.nodes.at(i), ref)
+			st.setRef(i, ref)
 			want = append(want, ref)
 			again := rapid.Int32Range(0, i).Draw(t, "again")
 			want[again].Seq++
-			st.setRef(st.nodes.at(again), want[again])
+			st.setRef(again, want[again])
 			for k := range want {
 				require.Equal(t, want[k], st.refOf(int32(k)))
 			}
@@ -65,7 +131,7 @@ func TestRefs(t *testing.T) {
 	a, b := structure.NewID[structure.RunID](), structure.NewID[structure.RunID]()
 	for i := range int32(1000) {
 		st.nodes.add(loaded{parent: i - 2})
-		st.setRef(st.nodes.at(i), structure.SpanRef{Run: []structure.RunID{a, b}[i%2], Seq: uint64(i)})
+		st.setRef(i, structure.SpanRef{Run: []structure.RunID{a, b}[i%2], Seq: uint64(i)})
 	}
 	require.Equal(t, []structure.RunID{{}, a, b}, st.runs)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
 	"github.com/lineage-store/lineage/structure"
@@ -21,7 +22,7 @@ type Options struct {
 	Formats []archive.Format
 	// UserID is the user of conversations for which the archive names none.
 	UserID string
-	// Prefix is prepended to source ids, to separate archives whose ids collide.
+	// Prefix is prepended to source ids, to separate archives whose ids collide. It has at most 1024 bytes.
 	Prefix string
 	// Limits protect against hostile archives.
 	Limits archive.Limits
@@ -37,16 +38,24 @@ type Options struct {
 	Path string
 	// Files, when not nil, records files, so that unchanged ones are not read again.
 	Files *Files
+	// Outlines, when not nil, is what earlier imports into the store have read of threads.
+	Outlines *Outlines
 	// Placed, when not nil, gets the lines of a [Growing] input with the spans of their nodes. It gets each line
 	// once, in order, after the commits that contain the spans.
 	Placed func([]Line)
 }
+
+// maxPrefix limits Options.Prefix, so that source ids with a prefix are not too long.
+const maxPrefix = 1 << 10
 
 // reading returns the options for reading the archive, or an error if an option is invalid.
 func (o Options) reading() (archive.ReadOptions, error) {
 	r := archive.ReadOptions{Format: o.Format, Formats: o.Formats, Limits: o.Limits, Rows: o.Rows, Path: o.Path}
 	if o.Metadata != nil && (!rawjson.Valid(o.Metadata) || !rawjson.IsObject(o.Metadata)) {
 		return r, fmt.Errorf("metadata of conversations: %w", archive.Malformed("not a JSON object"))
+	}
+	if len(o.Prefix) > maxPrefix {
+		return r, fmt.Errorf("prefix of source ids: %d bytes, at most %d: %w", len(o.Prefix), maxPrefix, lineage.ErrInvalid)
 	}
 	if r.Formats == nil {
 		r.Formats = formats.All()

@@ -45,7 +45,7 @@ func (l *loader) place(st *loading, p *prepared) error {
 
 // placeOne finds or adds the span of a node in the current commit.
 func (l *loader) placeOne(st *loading, p *prepared) (place.Found, error) {
-	t, n := st.thread, st.nodes.at(p.index)
+	t := st.thread
 	if p.Created.IsZero() {
 		for i := range p.Usages {
 			p.Usages[i].CreatedAt = t.record.CreatedAt
@@ -62,7 +62,8 @@ func (l *loader) placeOne(st *loading, p *prepared) (place.Found, error) {
 		return place.Found{}, err
 	}
 	p.copy = found.Copy
-	st.setRef(n, found.Span)
+	st.setRef(p.index, found.Span)
+	n := st.nodes.change(p.index)
 	n.kept = found.How == place.Kept
 	if found.How.Has() {
 		n.foreign = !t.existed && t.base.Has(found.Span)

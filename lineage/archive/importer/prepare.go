@@ -53,7 +53,7 @@ func (l *loader) prepare(st *loading, nodes []archive.Node, apart []bool) ([]pre
 		mark = l.hash.mark(mark, p.Usages)
 		if p.parent >= 0 {
 			if parent := st.nodes.at(p.parent); parent.aside == aside && !parent.kids {
-				parent.kids = true
+				st.nodes.change(p.parent).kids = true
 				st.leaves.grew(p.parent)
 			}
 		}
@@ -121,7 +121,7 @@ func (l *loader) adopt(st *loading, id string) (int32, error) {
 // adopted adds a node for a message of the store.
 func (st *loading) adopted(at structure.SpanRef) int32 {
 	node := st.nodes.add(loaded{parent: -1, kids: true, adopted: true})
-	st.setRef(st.nodes.at(node), at)
+	st.setRef(node, at)
 	return node
 }
 

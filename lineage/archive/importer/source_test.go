@@ -21,6 +21,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
+	"github.com/lineage-store/lineage/lineage/backend"
 )
 
 func gzipped(t testing.TB, b []byte) []byte {
@@ -585,4 +586,22 @@ func TestUserOfTheArchive(t *testing.T) {
 	author, _, err := s.Author(ctx, found(t, s, "c", "m"))
 	require.NoError(t, err)
 	require.Equal(t, "acc-1", author.UserID)
+}
+
+// A conversation whose id is longer than a source id can be is imported under a part of it. A prefix that would make source
+// ids too long is refused.
+func TestLongIDsOfConversations(t *testing.T) {
+	s, long := storeIn(t), strings.Repeat("x", 2*backend.MaxSourceID)
+	conversation := func(id string) string {
+		return `{"title":"t","create_time":1,"id":"` + id + `","mapping":{"a":{"id":"a","message":{"id":"a","author":{"role":"user"},"content":{"content_type":"text","parts":["hello"]}},"parent":null,"children":[]}},"current_node":"a"}`
+	}
+	text := "[" + conversation(long+"1") + "," + conversation("short") + "," + conversation(long+"2") + "]"
+	for _, want := range []int64{3, 0} {
+		report := importText(t, s, "c.json", text, importer.Options{Prefix: strings.Repeat("p", 1024)})
+		require.Empty(t, report.Skipped)
+		require.Equal(t, want, report.NewConversations)
+	}
+	_, err := importer.Import(t.Context(), s, archive.Stream("c.json", strings.NewReader(text)), importer.Options{Prefix: strings.Repeat("p", 1025)})
+	require.ErrorIs(t, err, lineage.ErrInvalid)
+	require.ErrorContains(t, err, "at most 1024")
 }

@@ -31,7 +31,7 @@ func (l *loader) begin(st *loading) error {
 	case err == nil:
 		t.existed, t.stage = true, inStore
 		l.know(st, t, was)
-		err = l.shareWith(t, was, state)
+		err = l.shareOwn(t, state)
 	}
 	if l.grows && st.settled == "" {
 		st.settled = t.archived.sum()
@@ -97,7 +97,7 @@ func (l *loader) resume(st *loading) error {
 	if !t.existed {
 		return nil
 	}
-	return l.shareWith(t, was, state)
+	return l.shareOwn(t, state)
 }
 
 // lose leaves out the rest of a conversation, whose thread was deleted.
@@ -156,6 +156,15 @@ func (l *loader) shareWith(t *threadState, from *structure.Thread, state backend
 	return t.base.FollowContexts(l.ctx, state, from.ID)
 }
 
+// shareOwn lets a thread in the store share what its contexts have of other threads.
+func (l *loader) shareOwn(t *threadState, state backend.Reader) error {
+	o, err := l.outlines.of(l.ctx, l.engine, state, t.record.Home(), true)
+	if err == nil {
+		t.base, err = o.base(l.ctx, state)
+	}
+	return err
+}
+
 // addThread adds a new thread to the current commit. It has no contexts yet, because the start of its main branch is
 // only known at the end.
 func (l *loader) addThread(t *threadState) {
@@ -171,42 +180,33 @@ func (l *loader) addThread(t *threadState) {
 // userOf returns the user of a conversation.
 func (l *loader) userOf(st *loading) string { return firstOf(st.header.UserID, l.options.UserID) }
 
-// existing reads the contexts of a thread in the store.
+// existing looks up the contexts of a thread in the store.
 func (l *loader) existing(t *threadState, state backend.Reader) error {
-	names := make(map[structure.ContextID]string)
+	o, err := l.outlines.of(l.ctx, l.engine, state, t.record.Home(), false)
+	if err != nil {
+		return err
+	}
+	t.outline, t.contexts, t.known, t.reused = o, nil, make(map[structure.ContextID]*contextState), make(map[structure.ContextID]bool)
 	t.main = structure.ContextID{}
-	for b, err := range state.Branches(l.ctx, t.record.ID, "", "") {
-		if err != nil {
-			return err
-		}
-		names[b.Context] = b.Name
-		if b.Name == lineage.MainBranch {
-			t.main = b.Context
-		}
+	if main := o.branches[lineage.MainBranch]; main != nil {
+		t.main = main.ID
 	}
-	t.contexts, t.stale, t.reused = nil, nil, make(map[structure.ContextID]bool)
-	clear(t.held)
-	for c, err := range state.Contexts(l.ctx, t.record.ID, structure.ContextID{}) {
-		if err != nil {
-			return err
-		}
-		var meta struct {
-			Aside string `json:"aside"`
-		}
-		_ = json.Unmarshal(c.Metadata, &meta) // other programs may have set an invalid value
-		if meta.Aside == asideImporting {
-			t.held[c.Tip.Run] = c.Context
-			t.stale = append(t.stale, c.ID)
-			continue
-		}
-		known := &contextState{Context: write.Context{ID: c.ID, Tip: c.Tip}, branch: names[c.ID], aside: meta.Aside, stored: true, old: c.Tip}
-		if known.branch != "" && len(c.Metadata) > 0 {
-			own := c.Context
-			known.was = &own
-		}
-		t.contexts = append(t.contexts, known)
-	}
+	t.held = o.held()
 	return nil
+}
+
+// state returns the state of a context of the outline.
+func (t *threadState) state(c *outlined) *contextState {
+	if known := t.known[c.ID]; known != nil {
+		return known
+	}
+	known := &contextState{Context: write.Context{ID: c.ID, Tip: c.Tip}, branch: c.branch, aside: c.aside, stored: true, old: c.Tip}
+	if known.branch != "" && len(c.Metadata) > 0 {
+		own := c.Context
+		known.was = &own
+	}
+	t.contexts, t.known[c.ID] = append(t.contexts, known), known
+	return known
 }
 
 // hold completes a commit that has a part of a conversation. The thread gets its main branch, and contexts protect

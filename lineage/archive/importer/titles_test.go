@@ -67,14 +67,16 @@ func TestFilesNameTheirRuns(t *testing.T) {
 }
 
 // A session of Claude Code has the title of a summary whose leaf is in it, wherever the summary is, and not that of another session's.
-// What the person has named it is its title.
+// The title that the model gave it counts before a summary, and the one that the person gave it before both.
 func TestSummariesNameTheirSession(t *testing.T) {
 	message := `{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"a"}}` + "\n"
 	mine, other := `{"type":"summary","summary":"mine","leafUuid":"1"}`+"\n", `{"type":"summary","summary":"another's","leafUuid":"2"}`+"\n"
+	given, later := `{"type":"ai-title","aiTitle":"given","sessionId":"s"}`+"\n", `{"type":"ai-title","aiTitle":"later","sessionId":"s"}`+"\n"
 	named := `{"type":"custom-title","customTitle":"named","sessionId":"s"}` + "\n"
 	for text, want := range map[string]string{
 		mine + message: "mine", message + mine: "mine", other + message: "", message + other: "", other + mine + message: "mine", mine + other + message: "mine",
 		message + mine + other: "mine", named + mine + message: "named", mine + message + named: "named",
+		message + given: "given", message + mine + given: "given", given + message + mine: "given", message + given + later: "later", named + message + given: "named", message + given + named: "named",
 	} {
 		for _, grows := range []bool{false, true} {
 			s := storeIn(t)

@@ -37,7 +37,8 @@ function tools({ conv, win, own }) {
 async function others(m) {
   const thread = $("[data-thread]")?.dataset.thread;
   if (!m?.dataset.id || !thread) return;
-  try { $("#where > div").replaceChildren(...(await fetchPart(`/t/${thread}/where/${m.dataset.id}`)).childNodes); $("#where").showModal(); } catch { note("not found: the server did not answer"); }
+  showAgain = () => others(m);
+  try { $("#where > div").replaceChildren(...(await fetchPart(`/t/${thread}/where/${m.dataset.id}`)).childNodes); if (!$("#where").open) $("#where").showModal(); } catch { note("not found: the server did not answer"); }
 }
 
 // link copies the address of a message.

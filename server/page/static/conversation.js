@@ -41,7 +41,7 @@ function conversation() {
   function later() { const p = document.createElement("p"), a = document.createElement("a"); p.className = "edge down"; a.textContent = "later messages"; a.href = address({ at: number("to") }) ; p.append(a); return p; }
   // moved says that what is shown is not the history any more. It is loaded again, but not while somebody enters something.
   let gone = false;
-  const again = () => { if (gone) return; gone = true; if (!$("dialog[open], .acts[open]") && !document.activeElement.matches("input, textarea, select")) { location.reload(); return; } lasting("moved"); pill.textContent = "The branch was moved: show it"; pill.hidden = false; };
+  const reload = () => { if (gone) return; gone = true; if (!$("dialog[open], .acts[open]") && !document.activeElement.matches("input, textarea, select")) { location.reload(); return; } lasting("moved"); pill.textContent = "The branch was moved: show it"; pill.hidden = false; };
   const isMoved = (body) => body.dataset.context !== win.dataset.context || Number(body.dataset.length) < Number(conv.dataset.length) || own(body).some((m) => (document.getElementById(m.id)?.dataset.id ?? m.dataset.id) !== m.dataset.id);
   // What a reader did to a message: what is open in it, and that it is the one of the address.
   const plain = (m) => { const is = m.cloneNode(true); is.classList.remove("cont", "at"); for (const d of $$("details", is)) d.open = false; for (const t of $$(".text.all", is)) t.classList.remove("all"); for (const i of $$(".insider", is)) i.remove(); return is; };
@@ -51,12 +51,21 @@ function conversation() {
     for (const is of $$(".inside", m)) { const was = $$(".inside", old).find((d) => d.dataset.src === is.dataset.src); if (was?.open) { $(":scope > summary", was).replaceWith($(":scope > summary", is)); is.replaceWith(was); } }
     const focus = old.contains(document.activeElement); old.replaceWith(m); if (focus) m.focus({ preventScroll: true });
   };
+  const changes = (old, m) => !plain(old).isEqualNode(plain(m));
+  // headline shows another title, and in the form too unless somebody has entered one.
+  const headline = (body) => {
+    const title = body.dataset.title, input = $(".acts [name=title]");
+    if (conv.dataset.title === title && conv.dataset.was === body.dataset.was) return;
+    conv.dataset.title = title; conv.dataset.was = body.dataset.was;
+    $("h1 bdi").textContent = title; document.title = title + " · Lineage";
+    if (input && input.value === input.defaultValue) { input.defaultValue = body.dataset.given; $(".acts [name=was]").value = body.dataset.was; }
+  };
   const tip = (body) => { for (const key of ["to", "length", "tip"]) win.dataset[key] = body.dataset[key]; conv.dataset.length = body.dataset.length; for (const input of $$(".acts [name=tip]")) input.value = body.dataset.tip; for (const input of $$("input.here")) input.max = body.dataset.length; };
   // add shows the messages from a position on. Those that are there are replaced if they changed.
   function add(body) {
     still(() => {
       edge(false)?.remove(); $(".empty", win)?.remove();
-      for (const m of own(body)) { const old = document.getElementById(m.id); if (!old) win.append(m); else if (!plain(old).isEqualNode(plain(m))) keep(old, m); }
+      for (const m of own(body)) { const old = document.getElementById(m.id); if (!old) win.append(m); else if (changes(old, m)) keep(old, m); }
       const down = $(".edge.down", body); if (down) win.append(down);
       tip(body);
       const extra = own().slice(0, -most);
@@ -78,11 +87,24 @@ function conversation() {
     if (gone) return;
     let body;
     try { body = await windowOf({ from: from() }); } catch (e) { if (e.status === 404) { gone = true; lasting("deleted"); conv.classList.add("gone"); pill.hidden = true; } throw e; }
-    if (isMoved(body)) { again(); return; }
+    if (isMoved(body)) { reload(); return; }
+    headline(body);
     const length = Number(body.dataset.length); const known = Number(conv.dataset.length);
     if (atEnd() && near()) { add(body); unseen = length - number("to"); if (unseen) count(); return; }
     unseen += Math.max(0, length - known); conv.dataset.length = length;
     if (unseen) count();
+  });
+  // Everything that is shown is read again.
+  const fresh = soon(60, async () => {
+    for (let at = number("from"); !gone && at <= number("to");) {
+      const body = await windowOf({ from: at });
+      if (isMoved(body)) { reload(); return; }
+      headline(body);
+      still(() => { for (const m of own(body)) { const old = document.getElementById(m.id); if (old && changes(old, m)) keep(old, m); } });
+      at = Math.max(at, Number(body.dataset.to)) + 1;
+    }
+    prompts(); await beside();
+    if ($("#exact[open], #where[open]")) showAgain();
   });
   pill.addEventListener("click", async () => { if (gone) { location.reload(); return; } pill.hidden = true; unseen = 0; if (!atEnd()) { location.href = conv.dataset.in ? "?in=" + encodeURIComponent(conv.dataset.in) : location.pathname; return; } add(await windowOf({ from: from() })); last()?.scrollIntoView({ block: "end" }); });
   addEventListener("scroll", () => { if (!pill.hidden && atEnd() && near()) update(); }, { passive: true });
@@ -92,15 +114,17 @@ function conversation() {
   // The graph beside the history: the row of what is on the screen is marked, and a row of this history is gone to in place.
   const nodes = (of = "") => $$("#beside .node" + of);
   const row = (at) => { const now = at && nodes(".on").findLast((n) => Number(n.dataset.pos) <= Number(at.dataset.pos)); for (const n of nodes()) n.classList.toggle("here", n === now); };
-  const graph = soon(1000, async () => {
-    const side = $("#beside"); if (!$(".side")?.offsetParent) return; // there is no room for it
+  const beside = async () => {
+    const side = $("#beside"); if (!side) return;
     const u = new URL(address({ part: "beside", at: here()?.dataset.pos ?? 1 }), location.href); u.pathname += "/graph";
     const body = await fetchPart(u); const fresh = $("#beside", body); if (!fresh) return;
     const old = $(".graph", side)?.scrollTop ?? 0; const focus = side.contains(document.activeElement) ? document.activeElement.getAttribute("href") : "";
     side.replaceWith(fresh); const box = $(".graph", fresh); if (box) box.scrollTop = old;
     if (focus) $$("a", fresh).find((a) => a.getAttribute("href") === focus)?.focus({ preventScroll: true });
+    $("#subagents").replaceWith($("#subagents", body));
     row(here());
-  });
+  };
+  const graph = soon(1000, async () => { if ($(".side")?.offsetParent) await beside(); }); // else there is no room for it
   $(".side")?.addEventListener("click", (e) => { const n = e.target.closest("#beside .on"); if (!n || e.ctrlKey || e.metaKey || e.shiftKey || !e.target.closest("a")) return; e.preventDefault(); goTo(Number(n.dataset.pos)); });
   const anchor = location.hash && document.getElementById(location.hash.slice(1));
   if (anchor) { anchor.classList.add("at"); anchor.scrollIntoView(); } else if (!new URLSearchParams(location.search).has("at")) scrollTo(0, document.documentElement.scrollHeight);
@@ -109,7 +133,7 @@ function conversation() {
     const mine = ++jumps;
     const body = $(".win", await fetchPart(address(query)));
     if (mine !== jumps) return;
-    if (isMoved(body)) { again(); return; }
+    if (isMoved(body)) { reload(); return; }
     const to = Number(body.dataset.at ?? query.at);
     win.replaceChildren(...body.childNodes);
     win.dataset.from = body.dataset.from; tip(body);
@@ -144,8 +168,11 @@ function conversation() {
   addEventListener("toggle", (e) => { if (e.target.matches?.("details.inside") && e.target.open && !$(".insider", e.target)) open(e.target); }, true);
   const inside = soon(400, async () => { for (const d of $$("details.inside[open]", win)) if (d.dataset.stale) { delete d.dataset.stale; await open(d); } });
   spy(); setTimeout(watch, 100); map.draw();
+  let connected = false;
   listen((events) => {
-    for (const d of $$("details.inside[open]", win)) if (events.some((e) => e.kind === "reconnected" || e.context && d.dataset.src.includes(e.context))) { d.dataset.stale = "1"; inside(); }
+    if (erases(events) || connected && events.some((e) => e.kind === "reconnected")) fresh();
+    connected = true;
+    for (const d of $$("details.inside[open]", win)) if (events.some((e) => e.kind === "reconnected" || e.kind === "content erased" || e.context && d.dataset.src.includes(e.context))) { d.dataset.stale = "1"; inside(); }
     if (events.some((e) => e.thread === thread || e.kind === "reconnected" || e.context && nodes().some((n) => n.dataset.contexts.includes(e.context)))) graph();
     if (events.some((e) => e.thread === thread || e.context === conv.dataset.context || e.kind === "reconnected")) update();
   });

@@ -7,12 +7,18 @@ document.documentElement.classList.add("js");
 const part = (address) => { const u = new URL(address, location.href); if (!u.searchParams.has("part")) u.searchParams.set("part", ""); u.hash = ""; return u; };
 async function fetchPart(address, signal) {
   const answer = await fetch(part(address), { signal, credentials: "same-origin" });
-  if (answer.status === 401 || answer.status === 403) lasting("signed out");
+  signedIn(answer);
   // A parsed document runs no script and loads nothing.
   const body = new DOMParser().parseFromString(await answer.text(), "text/html").body;
   local(body);
   if (!answer.ok) throw Object.assign(new Error("status " + answer.status), { status: answer.status, body });
   return body;
+}
+// A session ends with its server, and another one at the address may not have the name of this page. Only another link leads on.
+function signedIn(answer) {
+  if (![401, 403, 421].includes(answer.status)) return;
+  $("#live").title = "Reload, or open the link of: lineage serve --link --open";
+  lasting("signed out");
 }
 // Times are those of the reader's clock. They are sent in UTC.
 const clock = (at, o) => at.toLocaleString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...o });
@@ -74,7 +80,11 @@ function listen(heard) {
     source = new EventSource("/v1/events");
     source.onopen = () => { state("live", true); tell(missed); };
     // A stream that is refused, because its position is gone or the session ended, begins again without a position.
-    source.onerror = () => { if (source.readyState !== EventSource.CLOSED) { state("reconnecting", false); return; } state("not live", false); setTimeout(connect, 5000); };
+    source.onerror = () => {
+      if (source.readyState !== EventSource.CLOSED) { state("reconnecting", false); return; }
+      state("not live", false); setTimeout(connect, 5000);
+      fetch("/search", { method: "HEAD", credentials: "same-origin" }).then(signedIn, () => {}); // a stream does not say why it was refused
+    };
     source.addEventListener("diverged", () => location.reload());
     source.onmessage = (e) => { let events; try { events = JSON.parse(e.data); } catch { return; } tell([events].flat()); };
   };
@@ -85,6 +95,8 @@ function listen(heard) {
   if (navigator.locks) navigator.locks.request("lineage-events", read); else read();
   others.postMessage({ asks: true });
 }
+// What was erased leaves every view, also where it was shown before.
+const erases = (events) => events.some((e) => e.kind === "content erased");
 // soon returns a function that does something once, a moment after its first call.
 function soon(ms, does) { let timer; let again = false; let busy = false; const run = async () => { timer = undefined; if (busy) { again = true; return; } busy = true; try { await does(); } catch { /* the next event tries again */ } busy = false; if (again) { again = false; call(); } }; const call = () => { timer ??= setTimeout(run, ms); }; return call; }
 
@@ -139,15 +151,18 @@ addEventListener("click", (e) => {
 });
 $("#keys-button").addEventListener("click", () => $("#keys").showModal());
 async function copy(id) { const node = $("#" + id); if (!node) return; try { await navigator.clipboard.writeText(node.textContent); note("copied"); } catch { getSelection().selectAllChildren(node); } }
+// showAgain fills the dialog about a message that is open once more.
+let showAgain;
 async function exact(m) {
   const thread = $("[data-thread]")?.dataset.thread;
   if (!m || !thread) return;
+  showAgain = () => exact(m);
   const answer = await fetch("/t/" + thread + "/message/" + m.dataset.id, { credentials: "same-origin" });
   let text = answer.ok ? await answer.text() : "It cannot be shown here: status " + answer.status;
   try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* it is plain text */ }
   // What reorders text or is not seen is shown as an escape.
   $("#exact pre").textContent = text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
-  $("#exact").showModal();
+  if (!$("#exact").open) $("#exact").showModal();
 }
 
 // Search while typing, where it is shown.
@@ -185,7 +200,7 @@ function home() {
   const grow = () => { const more = $(".more", list); if (!more) return; more.addEventListener("reached", async () => { const body = await fetchPart(more.dataset.next); const had = new Set($$(".row", list).map((r) => r.dataset.id)); for (const r of $$(".row", body)) if (had.has(r.dataset.id)) r.remove(); marks(body); more.replaceWith(...body.childNodes); names(); grow(); }); edges.observe(more); };
   marks(list); names(); grow();
   // Rows change in place. They move only while nobody points at them or has the focus there.
-  let waiting; let stale = false;
+  let waiting; let stale = false; let later;
   const rowOf = (id) => $(`.row[data-id="${CSS.escape(id)}"]`, list);
   const time = (row) => $("time", row)?.dateTime ?? "";
   const empty = (body) => { const now = $(".row", list) ? null : $(".empty", body); const old = $("#main > .empty"); if (now && !old) $("#main").append(now); else if (!now) old?.remove(); };
@@ -222,11 +237,24 @@ function home() {
       waiting = part; const pill = $("#fresh"); pill.textContent = n ? `${n} new` : "New order"; pill.hidden = false;
     } else put(part);
     if (!waiting) empty(body);
+    costs(part);
     names();
+  });
+  // Costs come without an event.
+  const costs = (part) => { clearTimeout(later); if (part.dataset.pending !== undefined) later = setTimeout(update, 5000); };
+  costs(list);
+  // Rows are read again as far as the list goes.
+  const erased = soon(400, async () => {
+    for (let at = location.href; at;) {
+      const body = await fetchPart(at);
+      for (const r of $$(".row", body)) { const old = rowOf(r.dataset.id); if (old) refresh(old, r); }
+      const next = $(".more", body)?.dataset.next;
+      at = next === $(".more", list)?.dataset.next ? undefined : next;
+    }
   });
   $("#fresh").addEventListener("click", () => { if (waiting) put(waiting); scrollTo(0, 0); });
   list.addEventListener("pointerleave", () => { if (stale) update(); });
-  listen((events) => { if (events.some((e) => /^(thread|context|branch|reconnected)/.test(e.kind))) update(); });
+  listen((events) => { if (events.some((e) => /^(thread|context|branch|reconnected)/.test(e.kind))) update(); if (erases(events)) erased(); });
 }
 
 if (view === "conversation") conversation();
@@ -248,5 +276,15 @@ if (view === "graph") {
     note("");
   });
   const concerns = (e) => e.kind === "reconnected" || e.thread === thread && /^(thread|branch|checkpoint|context)/.test(e.kind) || /^context/.test(e.kind) && (!contexts.size || contexts.has(e.context));
-  listen((events) => { if (events.some(concerns)) update(); });
-} else if (view !== "home" && view !== "conversation") listen(() => {});
+  listen((events) => { if (erases(events)) location.reload(); else if (events.some(concerns)) update(); });
+} else if (view === "usage") {
+  const update = soon(5000, async () => {
+    const body = await fetchPart(location.href);
+    const main = $("#main"); const focus = main.contains(document.activeElement) ? document.activeElement.getAttribute("href") : ""; const wide = $$(".days", main).map((d) => d.scrollLeft);
+    main.replaceChildren(...body.childNodes);
+    for (const [i, d] of $$(".days", main).entries()) d.scrollLeft = wide[i] ?? d.scrollWidth;
+    if (focus) $$("a", main).find((a) => a.getAttribute("href") === focus)?.focus({ preventScroll: true });
+  });
+  let connected = false;
+  listen((events) => { if (events.some((e) => /^(thread|context)/.test(e.kind) || e.kind === "reconnected" && connected)) update(); connected = true; });
+} else if (view !== "home" && view !== "conversation") listen((events) => { if (erases(events) && view !== "edit") location.reload(); }); // what is being entered stays

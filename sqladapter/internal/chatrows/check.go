@@ -3,25 +3,26 @@ package chatrows
 import (
 	"fmt"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
 )
 
-// CheckID refuses ids and names that are too long for the database's keys.
+// CheckID refuses ids and names that the database cannot have as keys.
 func CheckID(db *sqladapter.DB, subject chat.Subject, ids ...string) error {
 	for _, id := range ids {
-		if detail := tooLong(db, id); detail != "" {
+		if detail := unfit(db, id); detail != "" {
 			return &chat.Error{Subject: subject, ID: Shortened(id), Err: chat.ErrInvalid, Detail: detail}
 		}
 	}
 	return nil
 }
 
-// CheckUser refuses user ids that are too long for the database's keys.
+// CheckUser refuses user ids that the database cannot have as keys.
 func CheckUser(db *sqladapter.DB, id string) error {
-	if detail := tooLong(db, id); detail != "" {
+	if detail := unfit(db, id); detail != "" {
 		return fmt.Errorf("user id %q: %s: %w", Shortened(id), detail, chat.ErrInvalid)
 	}
 	return nil
@@ -44,11 +45,13 @@ func CheckMessage(db *sqladapter.DB, m chat.Message) error {
 	return nil
 }
 
-// tooLong returns why an id is too long, empty if it is not.
-func tooLong(db *sqladapter.DB, id string) string {
+// unfit returns why an id cannot be a key, empty if it can.
+func unfit(db *sqladapter.DB, id string) string {
 	limits := db.Dialect().Limits()
 	id = db.Written(id)
 	switch {
+	case !utf8.ValidString(id):
+		return "not UTF-8"
 	case limits.IDBytes > 0 && len(id) > limits.IDBytes:
 		return fmt.Sprintf("%d bytes, at most %d", len(id), limits.IDBytes)
 	case limits.IDUnits > 0 && units(id) > limits.IDUnits:

@@ -16,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/chat/chattest"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/projecttest"
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 	"github.com/lineage-store/lineage/sqladapter/sqlserver"
@@ -41,6 +42,10 @@ func (elsewhere) Migrations() []sqladapter.Migration {
 	return migrations
 }
 
+func (elsewhere) ProjectionSchema() string { return translated(sqlserver.Dialect{}.ProjectionSchema()) }
+
+func (elsewhere) LineageSchema() string { return translated(sqlserver.Dialect{}.LineageSchema()) }
+
 func (elsewhere) LockSchema(context.Context, sqladapter.Querier) error { return nil }
 
 func (elsewhere) Kind(ctx context.Context, q sqladapter.Querier, name string) (string, error) {
@@ -60,6 +65,7 @@ var translations = []struct {
 	{regexp.MustCompile(`IF OBJECT_ID\([^)]*\) IS NULL\s+BEGIN|END;`), ""},
 	{regexp.MustCompile(`IF NOT EXISTS \(SELECT \* FROM sys\.indexes[^\n]*\n`), ""},
 	{regexp.MustCompile(` COLLATE Latin1_General_BIN2`), ""},
+	{regexp.MustCompile(`ALTER TABLE [^\n]*\n`), ""},
 	{regexp.MustCompile(`NVARCHAR\(MAX\)`), "TEXT"},
 	{regexp.MustCompile(`VARBINARY\(MAX\)`), "BLOB"},
 	{regexp.MustCompile(`DEFAULT DATEDIFF_BIG\([^)]*\(\)\)`), "DEFAULT 0"},
@@ -153,6 +159,18 @@ func chats(t *testing.T, run func(*testing.T, chattest.Config)) {
 			}
 			return sqlchat.On(db), db.Close, nil
 		}
+	}})
+}
+
+// TestProject runs the suite of projections.
+func TestProject(t *testing.T) {
+	campaign.Long(t)
+	projecttest.RunSequential(t, projecttest.Config{Checks: 4, Large: 600, New: func(t testing.TB) projecttest.Place {
+		f := place(t).(file)
+		raw, err := sql.Open("sqlite", f.dsn())
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, raw.Close()) })
+		return projecttest.Place{Open: f.open, SQL: raw}
 	}})
 }
 

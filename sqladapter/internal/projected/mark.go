@@ -11,7 +11,7 @@ import (
 )
 
 // Format is the version of the projection's format. A projection in another format must be rebuilt.
-const Format = 10
+const Format = 11
 
 // Mark is the state of a projection: its store and the last projected commit. Lineage is set if it has content and
 // structure.

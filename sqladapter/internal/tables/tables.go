@@ -64,11 +64,12 @@ var (
 	Pins    = New("lineage_pins", 1, "id scope run_id seq").of("scope")
 	Erased  = New("lineage_erased", 1, "content_id")
 	Orphans = New("lineage_orphans", 1, "content_id")
+	LeftOut = New("lineage_left_out", 1, "scope reason")
 )
 
 // All are the tables.
 var All = []*Table{
-	Chats, Messages, Branches, Checkpoints, Origins, Users, Blocks, Sets, Spans, Usages, Contexts, Values, Summaries, Scopes, Reach, Pins, Erased, Orphans,
+	Chats, Messages, Branches, Checkpoints, Origins, Users, Blocks, Sets, Spans, Usages, Contexts, Values, Summaries, Scopes, Reach, Pins, Erased, Orphans, LeftOut,
 }
 
 // New returns a table; columns are separated by spaces.

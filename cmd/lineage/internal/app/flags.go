@@ -53,13 +53,13 @@ func (f *TimeFlag) Set(text string) (err error) {
 	if f.Time = (time.Time{}); text == "" {
 		return nil
 	}
-	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02T15:04:05"} {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04"} {
 		if f.Time, err = time.ParseInLocation(layout, text, time.Local); err == nil {
 			f.local = layout != time.RFC3339Nano
 			return nil
 		}
 	}
-	return errors.New("must be a day such as 2026-01-31, or a time such as 2026-01-31T18:00:00Z")
+	return errors.New("must be a day such as 2026-01-31, or a time such as 2026-01-31T18:00 or 2026-01-31T18:00:00Z")
 }
 
 // In returns the time in a zone if it was given without one.
@@ -115,11 +115,14 @@ func ProjectPath(project string) (string, error) {
 func (o *SessionFlags) Given() bool { return *o != SessionFlags{} }
 
 // Doubt returns what may be wrong with the flags if no thread matches them, or "". It is given the names of agents.
-func (o *SessionFlags) Doubt(agents []string) string {
-	if o.agent != "" && !slices.Contains(agents, o.agent) {
+func (o *SessionFlags) Doubt(agents []string) string { return Doubt(o.agent, o.project, agents) }
+
+// Doubt returns what may be wrong with an agent and a project if nothing matches them, or "". It is given the names of agents.
+func Doubt(agent, project string, agents []string) string {
+	if agent != "" && !slices.Contains(agents, agent) {
 		return fmt.Sprintf("the names of agents are %s", strings.Join(agents, ", "))
 	}
-	if path, err := ProjectPath(o.project); err == nil && o.project != "" && path != o.project {
+	if path, err := ProjectPath(project); err == nil && project != "" && path != project {
 		return "--project is a folder, here " + screen.Line(path)
 	}
 	return ""

@@ -4,11 +4,14 @@ package databases
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/sqladapter"
@@ -30,6 +33,10 @@ func ProjectCommand(a *app.App) *cobra.Command {
 		Long: `Writes the threads of a store to the documented tables of a database: a SQLite file
 (sqlite:FILE), Postgres (postgres://…) or SQL Server (sqlserver://…). A database that was filled before gets
 what is new. It can be stopped at any point and continues from there; running it twice changes nothing.
+
+A thread that the database cannot hold, such as one with an id that is too long for its keys, is left out, together
+with what only it has, and comes when the database can hold it. The others are written. As long as any are left out they
+are listed, and the exit code is 7.
 
 With --follow it keeps the database up to date until it is interrupted. As with 'lineage watch', other
 processes can change the store meanwhile. Changes of one that keeps others out are written when it closes the store.`,
@@ -61,7 +68,7 @@ func runProject(ctx context.Context, a *app.App, o *projectOptions) (err error) 
 			err = errors.Join(err, db.Close())
 		}
 	}()
-	runs := 0
+	runs, leftOut := 0, []records.SkippedItem(nil)
 	project := func(ctx context.Context, s *app.Session) error {
 		if db == nil { // if the store cannot be opened, no file is created
 			opened, err := app.OpenDB(ctx, o.dsn, sqladapter.CreateTables)
@@ -77,7 +84,12 @@ func runProject(ctx context.Context, a *app.App, o *projectOptions) (err error) 
 		if runs++; runs > 1 && r.From == r.To {
 			return nil // for example after a collection, which changes only files
 		}
-		return tellProjected(s.App, r)
+		err = tellProjected(s.App, r, runs == 1 || !slices.Equal(leftOut, r.Skipped))
+		leftOut = r.Skipped
+		if err == nil && !o.follow && r.SkippedCount > 0 {
+			err = fmt.Errorf("%s left out: %w", amount.Plural(r.SkippedCount, "thread"), app.ErrPartial)
+		}
+		return err
 	}
 	if !o.follow {
 		return a.Open(ctx, app.Reading|app.NoThread, project)
@@ -91,16 +103,32 @@ func projectOnce(ctx context.Context, s *app.Session, o *projectOptions, db *sql
 		line.Show(int64(r.Threads), int64(r.Total))
 	}}).Run(ctx)
 	line.Done()
+	skipped := []records.SkippedItem{}
+	for i := range report.LeftOut {
+		skipped = append(skipped, records.SkippedItem{Position: report.LeftOut[i].String(), Reason: report.LeftOut[i].Reason})
+	}
 	return &records.Projected{
 		Database: app.Redact(o.dsn), From: report.From.Number, To: report.To.Number, Threads: report.Threads,
 		Added: report.Added, Changed: report.Changed, Removed: report.Removed,
+		Skipped: skipped, SkippedCount: int64(report.LeftOutCount),
 	}, app.DatabaseHint(err)
 }
 
-func tellProjected(a *app.App, r *records.Projected) error {
-	if r.From == r.To {
-		return a.Print(r, "%s has everything up to commit %d already\n", r.Database, r.To)
+// tellProjected prints the result of a projection, with the threads that are left out if list is set.
+func tellProjected(a *app.App, r *records.Projected, list bool) error {
+	but := ""
+	if r.SkippedCount > 0 {
+		but = " but " + amount.Plural(r.SkippedCount, "thread")
 	}
-	return a.Print(r, "%s is at commit %d: %s added, %d changed, %d removed in %s\n", r.Database, r.To,
-		amount.Plural(r.Added, "message"), r.Changed, r.Removed, amount.Plural(r.Threads, "thread"))
+	var err error
+	if r.From == r.To {
+		err = a.Print(r, "%s has everything%s up to commit %d already\n", r.Database, but, r.To)
+	} else {
+		err = a.Print(r, "%s is at commit %d: %s added, %d changed, %d removed in %s\n", r.Database, r.To,
+			amount.Plural(r.Added, "message"), r.Changed, r.Removed, amount.Plural(r.Threads, "thread"))
+	}
+	if list && !a.JSON {
+		show.Items(a, "skipped", r.Skipped, r.SkippedCount)
+	}
+	return err
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,11 +97,10 @@ func (o *usageOptions) query(ctx context.Context, s *app.Session) (q usage.Query
 		}
 		q.Since, q.Until = o.since.In(q.Zone), o.until.In(q.Zone)
 	}
-	if project := o.project; project != "" {
-		if !filepath.IsAbs(project) && !strings.Contains(project, `:\`) {
-			if project, err = filepath.Abs(project); err != nil {
-				return q, err
-			}
+	if o.project != "" {
+		project, err := app.ProjectPath(o.project)
+		if err != nil {
+			return q, err
 		}
 		q.Projects = []string{project}
 	}
@@ -173,14 +171,29 @@ func runUsage(ctx context.Context, s *app.Session, o *usageOptions) error {
 		}
 		return s.Emit(report.TotalRecord())
 	}
-	return printUsage(ctx, s, q.By, report)
+	return printUsage(ctx, s, q.By, report, o.none())
+}
+
+// none returns the note that there is nothing to report.
+func (o *usageOptions) none() string {
+	if o.thread+o.agent+o.model+o.project == "" && len(o.users) == 0 && o.since.IsZero() && o.until.IsZero() {
+		return "no answer in the store states what it used"
+	}
+	const none = "no such answer states what it used"
+	if !o.since.IsZero() && !o.until.IsZero() && !o.since.Before(o.until.Time) {
+		return none + "; --until is not after --since"
+	}
+	if doubt := app.Doubt(o.agent, o.project, threads.AgentNames()); doubt != "" {
+		return none + "; " + doubt
+	}
+	return none
 }
 
 // usageWidth is the maximum width of the table.
 const usageWidth = 100
 
-// printUsage prints a report for a person.
-func printUsage(ctx context.Context, s *app.Session, by []usage.By, report *usage.Report) error {
+// printUsage prints a report for a person, or a note if it is empty.
+func printUsage(ctx context.Context, s *app.Session, by []usage.By, report *usage.Report, none string) error {
 	stated := report.Total.StatedBy > 0 && !report.Total.Stated.IsZero()
 	heads := []string{}
 	for _, key := range by {
@@ -211,7 +224,7 @@ func printUsage(ctx context.Context, s *app.Session, by []usage.By, report *usag
 	for _, cells := range fitted(heads, rows, len(by), s.Out.Width) {
 		list.Row(cells...)
 	}
-	if err := list.End("no answer in the store states what it used"); err != nil {
+	if err := list.End("%s", none); err != nil {
 		return err
 	}
 	total := report.TotalRecord()

@@ -16,6 +16,7 @@ const costsAge = 30 * time.Second
 type threadCosts struct {
 	mu     sync.Mutex
 	of     map[lineage.ThreadID]string
+	at     lineage.Cursor // the commit that they are as of
 	looked time.Time
 	looks  bool
 	ended  bool
@@ -25,7 +26,7 @@ type threadCosts struct {
 
 // cost returns the cost of a conversation. It reads the costs in the background, if the directory of the store has
 // usage, and returns nothing until it has them.
-func (c *threadCosts) cost(id lineage.ThreadID, dir string, read func(context.Context) map[lineage.ThreadID]string) string {
+func (c *threadCosts) cost(id lineage.ThreadID, dir string, read func(context.Context) (map[lineage.ThreadID]string, lineage.Cursor)) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.looks && !c.ended && time.Since(c.looked) > costsAge && usage.Exists(dir) {
@@ -33,16 +34,24 @@ func (c *threadCosts) cost(id lineage.ThreadID, dir string, read func(context.Co
 		c.looks, c.stop = true, stop
 		c.done.Go(func() {
 			defer stop()
-			of := read(ctx)
+			of, at := read(ctx)
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.looks, c.looked = false, time.Now()
+			c.looks, c.looked, c.at = false, time.Now(), at
 			if of != nil {
 				c.of = of
 			}
 		})
 	}
 	return c.of[id]
+}
+
+// pending reports whether the costs are computed now, or the next call of cost after costsAge computes them for later
+// commits.
+func (c *threadCosts) pending(dir string, head lineage.Cursor) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.ended && (c.looks || c.at != head && usage.Exists(dir))
 }
 
 // end stops the computation.

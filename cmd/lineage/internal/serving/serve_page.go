@@ -21,7 +21,7 @@ import (
 // pageRoutes returns the routes of the page.
 func pageRoutes(s *app.Session, readOnly bool, logger *slog.Logger, from *sharedIndexes) ([]server.Route, error) {
 	p, err := page.New(page.Options{
-		Store: s.Store, ReadOnly: readOnly, Logger: logger, Search: from.search, Usage: from.usage, Cost: from.cost,
+		Store: s.Store, ReadOnly: readOnly, Logger: logger, Search: from.search, Usage: from.usage, Cost: from.cost, CostsPending: from.costsPending,
 		Resume: (&transfers{s}).tryResume, Agents: resume.Agents(),
 	})
 	if err != nil {
@@ -93,15 +93,26 @@ func (p *sharedIndexes) cost(id lineage.ThreadID) string {
 	return p.threads.cost(id, p.dir, p.costsByThread)
 }
 
-// costsByThread returns the cost of conversations. It returns nil if that cannot be computed, as in a damaged store.
-func (p *sharedIndexes) costsByThread(ctx context.Context) map[lineage.ThreadID]string {
+// costsPending is page.Options.CostsPending.
+func (p *sharedIndexes) costsPending(ctx context.Context) bool {
+	head, err := p.store.View().Head(ctx)
+	return err == nil && p.threads.pending(p.dir, head)
+}
+
+// costsByThread returns the cost of conversations as of a commit. It returns nil if that cannot be computed, as in a
+// damaged store.
+func (p *sharedIndexes) costsByThread(ctx context.Context) (map[lineage.ThreadID]string, lineage.Cursor) {
+	head, err := p.store.View().Head(ctx)
+	if err != nil {
+		return nil, head
+	}
 	index, err := p.openCosts(ctx)
 	if err != nil {
-		return nil
+		return nil, head
 	}
 	report, err := index.Report(ctx, usage.Query{By: []usage.By{usage.Thread}})
 	if err != nil {
-		return nil
+		return nil, head
 	}
 	of := make(map[lineage.ThreadID]string)
 	for i := range report.Rows {
@@ -111,5 +122,5 @@ func (p *sharedIndexes) costsByThread(ctx context.Context) map[lineage.ThreadID]
 			of[id] = figures.Money()
 		}
 	}
-	return of
+	return of, head
 }

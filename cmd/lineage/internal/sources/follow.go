@@ -11,6 +11,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/memory"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/follow"
@@ -225,7 +226,7 @@ func printFollowed(a *app.App, all []follow.Listing) error {
 			}
 			lines = append(lines, line+screen.Line(p.Error))
 		}
-		listSome(a, "problem", lines, int64(len(lines)), maxItems)
+		show.Some(a, "problem", lines, int64(len(lines)), show.MaxItems)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
+	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -89,9 +89,9 @@ func printImported(a *app.App, r *records.Imported, whole bool) error {
 		{"ignored", some(r.IgnoredCount, "file", "of no known format")},
 	}...)
 	if !a.JSON {
-		listSome(a, "ignored", r.Ignored, r.IgnoredCount, maxIgnored)
-		listSome(a, "repaired", itemLines(r.Repaired), r.RepairedCount, maxItems)
-		listSome(a, "skipped", itemLines(r.Skipped), r.SkippedCount, maxItems)
+		show.Some(a, "ignored", r.Ignored, r.IgnoredCount, maxIgnored)
+		show.Items(a, "repaired", r.Repaired, r.RepairedCount)
+		show.Items(a, "skipped", r.Skipped, r.SkippedCount)
 	}
 	if whole {
 		err = errors.Join(err, partly(r))
@@ -99,25 +99,5 @@ func printImported(a *app.App, r *records.Imported, whole bool) error {
 	return err
 }
 
-// maxItems and maxIgnored limit the items, and the files in no known format, that are listed for people.
-const (
-	maxItems   = 20
-	maxIgnored = 10
-)
-
-func itemLines(items []records.SkippedItem) (lines []string) {
-	for _, item := range items {
-		lines = append(lines, screen.Line(item.Position)+": "+screen.Line(item.Reason))
-	}
-	return lines
-}
-
-// listSome prints the first ones of count items that were left out or are irregular.
-func listSome(a *app.App, what string, lines []string, count int64, most int) {
-	for _, line := range lines[:min(len(lines), most)] {
-		a.Printf("%s  %s\n", a.Out.Paint(screen.Yellow, what), screen.Line(line))
-	}
-	if more := count - int64(most); more > 0 {
-		a.Printf("%s  … and %s more; --json lists them\n", what, amount.Count(more))
-	}
-}
+// maxIgnored limits the files in no known format that are listed for people.
+const maxIgnored = 10

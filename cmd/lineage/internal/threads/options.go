@@ -189,14 +189,18 @@ func (o *ThreadListOptions) None() string {
 	if o.User+o.Source+o.Title+o.After == "" && len(o.Metadata) == 0 && o.Since.IsZero() && o.Until.IsZero() && !o.Gone {
 		return "no threads; 'lineage thread create' makes one"
 	}
-	var agents []string
-	for _, agent := range follow.Agents() {
-		agents = append(agents, agent.Name)
-	}
-	if doubt := o.Session.Doubt(agents); doubt != "" {
+	if doubt := o.Session.Doubt(AgentNames()); doubt != "" {
 		return "no such threads; " + doubt
 	}
 	return "no such threads"
+}
+
+// AgentNames returns the names of the agents that can be followed.
+func AgentNames() (names []string) {
+	for _, agent := range follow.Agents() {
+		names = append(names, agent.Name)
+	}
+	return names
 }
 
 // ThreadSetOptions state what to change in a thread.

@@ -1,0 +1,416 @@
+package importer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// outline is what an import needs to know of the contexts of a thread in the store.
+type outline struct {
+	home     structure.Home
+	contexts map[structure.ContextID]*outlined
+	branches map[string]*outlined
+	// at are the contexts of branches and asides, by what they point to.
+	at map[point][]*outlined
+	// importing are the contexts of interrupted imports: see asideImporting. The other fields ignore them.
+	importing map[structure.ContextID]structure.Context
+	// reach are the spans that the contexts lead to, and foreign those of them that belong to other threads.
+	reach, foreign backend.Reach
+	used           uint64 // when the outline was last used: see Outlines.time
+}
+
+// outlined is a context of an outline.
+type outlined struct {
+	structure.Context
+	branch string // its last name, empty for none
+	aside  string
+}
+
+// point is a message in an aside.
+type point struct {
+	at    structure.SpanRef
+	aside string
+}
+
+// outlineOf reads the outline of a thread.
+func outlineOf(ctx context.Context, state backend.Reader, home structure.Home) (*outline, error) {
+	o := &outline{
+		home: home, contexts: make(map[structure.ContextID]*outlined), branches: make(map[string]*outlined), at: make(map[point][]*outlined),
+		importing: make(map[structure.ContextID]structure.Context), reach: make(backend.Reach), foreign: make(backend.Reach),
+	}
+	names := make(map[structure.ContextID][]string)
+	for b, err := range state.Branches(ctx, home.Thread, "", "") {
+		if err != nil {
+			return nil, err
+		}
+		names[b.Context] = append(names[b.Context], b.Name)
+	}
+	for c, err := range state.Contexts(ctx, home.Thread, structure.ContextID{}) {
+		if err == nil {
+			err = o.add(ctx, state, &c.Context, names[c.ID])
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// add adds a context with its names.
+func (o *outline) add(ctx context.Context, state backend.Reader, c *structure.Context, names []string) error {
+	aside := asideOf(c)
+	if aside == asideImporting {
+		o.importing[c.ID] = *c
+		return nil
+	}
+	known := &outlined{Context: *c, aside: aside}
+	o.contexts[c.ID] = known
+	for _, name := range names {
+		known.branch, o.branches[name] = name, known
+	}
+	o.point(known)
+	return o.follow(ctx, state, c.Tip)
+}
+
+// asideOf returns what a context is, if it is not a conversation.
+func asideOf(c *structure.Context) string {
+	var meta struct {
+		Aside string `json:"aside"`
+	}
+	_ = json.Unmarshal(c.Metadata, &meta) // other programs may have set an invalid value
+	return meta.Aside
+}
+
+// point adds a context to at.
+func (o *outline) point(c *outlined) {
+	if c.Tip.IsZero() || c.aside == "" && c.branch == "" {
+		return
+	}
+	p := point{c.Tip, c.aside}
+	all := o.at[p]
+	i, _ := slices.BinarySearchFunc(all, c.ID, func(other *outlined, id structure.ContextID) int { return other.ID.Compare(id) })
+	o.at[p] = slices.Insert(all, i, c)
+}
+
+// follow adds the history that ends at a span.
+func (o *outline) follow(ctx context.Context, state backend.Reader, at structure.SpanRef) error {
+	known := len(o.reach)
+	if err := o.reach.Follow(ctx, state, at); err != nil {
+		return err
+	}
+	for range len(o.reach) - known { // the first runs on the way are new
+		e := o.reach[at.Run]
+		if e.Run.Home != o.home {
+			o.foreign[at.Run] = e
+		}
+		at = e.Run.Parent
+	}
+	return nil
+}
+
+// base returns the spans of other threads that the contexts lead to, with those of interrupted imports.
+func (o *outline) base(ctx context.Context, state backend.Reader) (backend.Reach, error) {
+	if len(o.importing) == 0 {
+		return o.foreign, nil
+	}
+	base := make(backend.Reach)
+	for _, c := range o.importing {
+		if err := base.Follow(ctx, state, c.Tip); err != nil {
+			return nil, err
+		}
+	}
+	for id, e := range base {
+		if e.Run.Home == o.home {
+			delete(base, id)
+		}
+	}
+	for id, e := range o.foreign {
+		if more := base[id]; more == nil || more.Last < e.Last {
+			base[id] = e
+		}
+	}
+	return base, nil
+}
+
+// held returns the contexts of interrupted imports by the runs that they protect.
+func (o *outline) held() map[structure.RunID]structure.Context {
+	held := make(map[structure.RunID]structure.Context, len(o.importing))
+	for _, c := range o.importing {
+		held[c.Tip.Run] = c
+	}
+	return held
+}
+
+// continues reports whether a history continues after a span.
+func (o *outline) continues(ctx context.Context, state backend.Reader, at structure.SpanRef) (bool, error) {
+	if o == nil || len(o.reach) == 0 {
+		return false, nil
+	}
+	if o.reach.Has(structure.SpanRef{Run: at.Run, Seq: at.Seq + 1}) {
+		return true, nil
+	}
+	for run, err := range state.ForksAt(ctx, at) {
+		if err != nil || o.reach[run.ID] != nil {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// errOutdated is returned for a change after which an outline must be read again.
+var errOutdated = errors.New("the outline is outdated")
+
+// update replaces a context that was changed. It is nil if it was deleted.
+func (o *outline) update(ctx context.Context, state backend.Reader, id structure.ContextID, c *structure.Context) error {
+	known := o.contexts[id]
+	delete(o.importing, id)
+	switch {
+	case c == nil && known == nil:
+		return nil
+	case known == nil:
+		var names []string
+		for b, err := range state.BranchesOf(ctx, o.home.Thread, id) {
+			if err != nil {
+				return err
+			}
+			names = append(names, b.Name)
+		}
+		slices.Sort(names)
+		return o.add(ctx, state, c, names)
+	case c == nil || known.aside != asideOf(c):
+		return errOutdated
+	}
+	was := known.Tip
+	if was == c.Tip {
+		known.Context = *c
+		return nil
+	}
+	p := point{was, known.aside}
+	if o.at[p] = slices.DeleteFunc(o.at[p], func(other *outlined) bool { return other == known }); len(o.at[p]) == 0 {
+		delete(o.at, p)
+	}
+	known.Context = *c
+	o.point(known)
+	if err := o.follow(ctx, state, c.Tip); err != nil {
+		return err
+	}
+	if !was.IsZero() && !o.leadsTo(c.Tip, was) {
+		return errOutdated // what it led to before may not be reachable any more
+	}
+	return nil
+}
+
+// leadsTo reports whether the history that ends at a span of reach has another span.
+func (o *outline) leadsTo(tip, at structure.SpanRef) bool {
+	for ; !tip.IsZero(); tip = o.reach[tip.Run].Run.Parent {
+		if tip.Run == at.Run {
+			return at.Seq <= tip.Seq
+		}
+	}
+	return false
+}
+
+// rename reads a branch again that was set or deleted.
+func (o *outline) rename(ctx context.Context, state backend.Reader, name string) error {
+	b, err := state.Branch(ctx, o.home.Thread, name)
+	if errors.Is(err, lineage.ErrNotFound) {
+		if o.branches[name] == nil {
+			return nil
+		}
+		return errOutdated
+	}
+	if err != nil {
+		return err
+	}
+	c := o.contexts[b.Context]
+	was := o.branches[name]
+	switch {
+	case was != nil && was == c:
+		return nil
+	case was != nil || c == nil || c.branch != "":
+		return errOutdated
+	}
+	c.branch, o.branches[name] = name, c
+	if c.aside == "" { // else it is there already
+		o.point(c)
+	}
+	return nil
+}
+
+// Outlines keeps what imports into a store have read of the contexts of large threads. An agent writes many files for
+// one thread: with the outline of the thread, the import of each costs what is new in it, and not what the thread has.
+// It must be used by one goroutine, for one store.
+type Outlines struct {
+	at  backend.Cursor // the state of the outlines
+	all map[structure.ThreadID]*outline
+	// time counts the calls of of. size is the number of contexts and runs in all outlines.
+	time uint64
+	size int
+	// least is the least number of contexts of a thread whose outline is kept, and most the greatest size.
+	least, most int
+}
+
+// NewOutlines returns empty outlines.
+func NewOutlines() *Outlines {
+	return &Outlines{all: make(map[structure.ThreadID]*outline), least: leastOutlined, most: maxOutlined}
+}
+
+const (
+	leastOutlined = 64
+	maxOutlined   = 200_000
+	// maxUnused limits the calls of Outlines.of after which an outline that they did not ask for is kept.
+	maxUnused = 256
+	// maxBehind limits the commits that outlines are updated from.
+	maxBehind = 4096
+)
+
+// of returns the outline of a thread in a state of the store. With keep, it is kept for later imports.
+func (o *Outlines) of(ctx context.Context, view backend.View, state backend.Reader, home structure.Home, keep bool) (*outline, error) {
+	o.time++
+	if err := o.advance(ctx, view, state); err != nil {
+		return nil, err
+	}
+	if known := o.all[home.Thread]; known != nil {
+		if known.home == home {
+			known.used = o.time
+			return known, nil
+		}
+		o.drop(home.Thread)
+	}
+	found, err := outlineOf(ctx, state, home)
+	if err != nil || !keep || len(found.contexts) < o.least || found.size() > o.most {
+		return found, err
+	}
+	for o.size+found.size() > o.most {
+		o.drop(o.longestUnused())
+	}
+	if len(o.all) == 0 {
+		if o.at, err = state.Head(ctx); err != nil {
+			return nil, err
+		}
+	}
+	found.used = o.time
+	o.all[home.Thread] = found
+	o.size += found.size()
+	return found, nil
+}
+
+func (o *outline) size() int { return len(o.contexts) + len(o.reach) }
+
+// longestUnused returns the thread whose outline was not used for the longest time.
+func (o *Outlines) longestUnused() (oldest structure.ThreadID) {
+	for id, known := range o.all {
+		if oldest.IsZero() || known.used < o.all[oldest].used {
+			oldest = id
+		}
+	}
+	return oldest
+}
+
+func (o *Outlines) drop(id structure.ThreadID) {
+	if known := o.all[id]; known != nil {
+		o.size -= known.size()
+		delete(o.all, id)
+	}
+}
+
+// forget drops all outlines.
+func (o *Outlines) forget() {
+	clear(o.all)
+	o.size = 0
+}
+
+// advance updates the outlines to a state of the store.
+func (o *Outlines) advance(ctx context.Context, view backend.View, state backend.Reader) error {
+	if len(o.all) == 0 {
+		return nil
+	}
+	head, err := state.Head(ctx)
+	if head == o.at || err != nil {
+		return err
+	}
+	for id, known := range o.all {
+		if o.time-known.used > maxUnused {
+			o.drop(id)
+		}
+	}
+	if head.Number < o.at.Number || head.Number-o.at.Number > maxBehind {
+		o.forget()
+	}
+	if len(o.all) == 0 {
+		return nil
+	}
+	changes, err := derived.Between(ctx, view, o.at, head)
+	if errors.Is(err, backend.ErrDiverged) {
+		o.forget()
+		return nil
+	}
+	if err == nil {
+		err = o.apply(ctx, state, changes)
+	}
+	if err != nil {
+		o.forget()
+		return err
+	}
+	o.at = head
+	return nil
+}
+
+// apply updates the outlines after changes.
+func (o *Outlines) apply(ctx context.Context, state backend.Reader, changes *derived.Changes) error {
+	for id, change := range changes.Threads {
+		if change.Deleted {
+			o.drop(id)
+		}
+	}
+	update := func(known *outline, do func(*outline) error) error {
+		before := known.size()
+		err := do(known)
+		o.size += known.size() - before
+		if errors.Is(err, errOutdated) {
+			o.drop(known.home.Thread)
+			err = nil
+		}
+		return err
+	}
+	for id := range changes.Contexts {
+		c, known, err := o.changed(ctx, state, id)
+		if known != nil && err == nil {
+			err = update(known, func(known *outline) error { return known.update(ctx, state, id, c) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for branch := range changes.Branches {
+		known := o.all[branch.Thread]
+		if known == nil {
+			continue
+		}
+		if err := update(known, func(known *outline) error { return known.rename(ctx, state, branch.Name) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changed returns a changed context, nil if it was deleted, and the outline that has it or is to get it, nil for none.
+func (o *Outlines) changed(ctx context.Context, state backend.Reader, id structure.ContextID) (*structure.Context, *outline, error) {
+	c, err := state.Context(ctx, id)
+	if !errors.Is(err, lineage.ErrNotFound) {
+		return &c.Context, o.all[c.Thread], err
+	}
+	for _, known := range o.all {
+		if _, importing := known.importing[id]; importing || known.contexts[id] != nil {
+			return nil, known, nil
+		}
+	}
+	return nil, nil, nil
+}

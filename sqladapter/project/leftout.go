@@ -1,0 +1,453 @@
+package project
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/write"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/derived"
+	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
+	"github.com/lineage-store/lineage/sqladapter/internal/lists"
+	"github.com/lineage-store/lineage/sqladapter/internal/projected"
+	"github.com/lineage-store/lineage/sqladapter/internal/tables"
+	"github.com/lineage-store/lineage/structure"
+)
+
+// A scope that the database cannot hold is left out: the database has none of its rows, but a row of lineage_left_out.
+// A context of it from which others descend has the row of a remnant. The scope is tried again when it changes, and
+// when something was deleted or erased or got another value.
+//
+// Ids and names are checked before anything of a scope is written. What else the database refuses ends the pass. Then
+// a careful pass writes each scope apart, so that the one with the refused row is known.
+
+var leftOutSQL = struct {
+	all, childless sqladapter.Statement
+}{
+	all: `SELECT "scope", "reason" FROM "lineage_left_out" ORDER BY "scope"`,
+	childless: `DELETE FROM "contexts" WHERE "remnant" = 1 AND NOT EXISTS (` +
+		`SELECT 1 FROM "contexts" f WHERE f."parent_context_id" = "contexts"."id")`,
+}
+
+// LeftOut is a thread, or a context outside of threads, that the database cannot hold.
+type LeftOut struct {
+	// Thread is the thread, SourceID its source id. Context is the context if there is no thread.
+	Thread   structure.ThreadID
+	SourceID string
+	Context  structure.ContextID
+	Reason   string
+}
+
+// String returns the subject with its id.
+func (l *LeftOut) String() string {
+	if l.Thread.IsZero() {
+		return "context " + l.Context.String()
+	}
+	return fmt.Sprintf("thread %q", chatrows.Shortened(cmp.Or(l.SourceID, l.Thread.String())))
+}
+
+// maxLeftOut limits Report.LeftOut.
+const maxLeftOut = 100
+
+// refusal is the error for what a database cannot hold.
+type refusal struct{ error }
+
+func (r *refusal) Unwrap() error { return r.error }
+
+// refuse returns the refusal of a check, nil if there is no error.
+func refuse(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &refusal{err}
+}
+
+// isRefusal reports whether the database cannot hold what was to be written. A key that is taken is one that the
+// database cannot distinguish from that of another scope.
+func (p *Projector) isRefusal(err error) bool {
+	var r *refusal
+	if errors.As(err, &r) {
+		return true
+	}
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	failure := p.DB.Dialect().Classify(err)
+	return failure == sqladapter.Unstorable || failure == sqladapter.Duplicate
+}
+
+// readLeftOut reads the scopes that are left out, with the reasons.
+func (p *Projector) readLeftOut(ctx context.Context) (map[string]string, error) {
+	return lists.Read(ctx, p.DB, func(c *sqladapter.Conn) (map[string]string, error) {
+		found := make(map[string]string)
+		_, err := lists.Collect(ctx, c, func(rows *sqladapter.Rows) (_ struct{}, err error) {
+			var key, reason string
+			err = rows.Scan(&key, &reason)
+			found[key] = reason
+			return struct{}{}, err
+		}, leftOutSQL.all)
+		return found, err
+	})
+}
+
+// reportLeftOut adds the scopes that are left out to the report.
+func (p *Projector) reportLeftOut(ctx context.Context, r *Report) error {
+	found, err := p.readLeftOut(ctx)
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		s := scopeOf(key)
+		l := LeftOut{Thread: s.thread, Context: s.context, Reason: found[key]}
+		if !s.thread.IsZero() {
+			t, err := p.Store.View().Thread(ctx, s.thread)
+			if errors.Is(err, lineage.ErrNotFound) {
+				continue // deleted since
+			}
+			if err != nil {
+				return err
+			}
+			l.SourceID = t.SourceID
+		}
+		if r.LeftOutCount++; len(r.LeftOut) < maxLeftOut {
+			r.LeftOut = append(r.LeftOut, l)
+		}
+	}
+	return nil
+}
+
+// scopeOf returns the scope with a key.
+func scopeOf(key string) scope {
+	s := scope{key: key}
+	if id, outside := strings.CutPrefix(key, contextKey); outside {
+		s.context, _ = structure.ParseID[structure.ContextID](id)
+	} else {
+		s.thread, _ = structure.ParseID[structure.ThreadID](key)
+	}
+	return s
+}
+
+// scopeOfContext returns the scope that a context is in.
+func scopeOfContext(c *backend.Context) scope {
+	if c.Thread.IsZero() {
+		return scope{key: keyOfContext(c.ID), context: c.ID}
+	}
+	return scope{key: keyOfThread(c.Thread), thread: c.Thread}
+}
+
+// omitsContext reports whether the scope of a context is left out.
+func (w *projection) omitsContext(c *backend.Context) bool {
+	return len(w.leftOut) > 0 && w.isOut(scopeOfContext(c).key)
+}
+
+// omits reports whether the scope of a context is left out. The context may be gone.
+func (w *projection) omits(ctx context.Context, id structure.ContextID) (bool, error) {
+	if len(w.leftOut) == 0 {
+		return false, nil
+	}
+	c, err := w.state.Context(ctx, id)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && w.omitsContext(&c), err
+}
+
+func (w *projection) isOut(key string) bool {
+	_, out := w.leftOut[key]
+	return out
+}
+
+// retry touches the scopes that are left out, if changes may allow the database to hold them although they did not
+// change. Those that are gone are no longer left out.
+func (w *projection) retry(ctx context.Context, c *derived.Changes, touch func(scope) *scope) error {
+	again := len(c.Erased)+len(c.Values) > 0
+	for _, change := range c.Threads {
+		again = again || change.Deleted
+	}
+	for _, change := range c.Contexts {
+		again = again || change.Deleted
+	}
+	if !again {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.leftOut)) {
+		s := scopeOf(key)
+		var there bool
+		var err error
+		if s.thread.IsZero() {
+			var found backend.Context
+			found, err = w.state.Context(ctx, s.context)
+			there, err = exists(found, err)
+			there = there && found.Thread.IsZero()
+		} else {
+			there, err = exists(w.state.Thread(ctx, s.thread))
+		}
+		if err != nil {
+			return err
+		}
+		if !there {
+			if err := w.admit(ctx, &s); err != nil {
+				return err
+			}
+		} else {
+			touch(s).full = true
+		}
+	}
+	return nil
+}
+
+// check refuses a thread with ids or names that the database cannot hold.
+func (v *view) check(ctx context.Context) error {
+	if v.record == nil {
+		return nil
+	}
+	if v.record.SourceID == "" {
+		if taken, err := exists(v.w.state.Thread(ctx, write.SourceThread(v.thread.String()))); err != nil || taken {
+			return cmp.Or(err, refuse(errNamesake))
+		}
+	}
+	db := v.w.DB
+	err := cmp.Or(chatrows.CheckID(db, chat.SubjectChat, chat.IDOfThread(v.record)), chatrows.CheckUser(db, projected.Clean(v.record.UserID)))
+	if err != nil {
+		return refuse(err)
+	}
+	for b, err := range v.w.state.Branches(ctx, v.thread, "", "") {
+		if err != nil {
+			return err
+		}
+		if err := chatrows.CheckID(db, chat.SubjectBranch, cmp.Or(b.SourceID, b.Context.String()), projected.Clean(b.Name)); err != nil {
+			return refuse(err)
+		}
+	}
+	for k, err := range v.w.state.Checkpoints(ctx, v.thread, "") {
+		if err != nil {
+			return err
+		}
+		id, err := v.checkpointID(ctx, k)
+		if err != nil {
+			return err
+		}
+		if err := chatrows.CheckID(db, chat.SubjectCheckpoint, id, projected.Clean(k.Name)); err != nil {
+			return refuse(err)
+		}
+	}
+	return nil
+}
+
+// errNamesake is the reason for leaving out a thread whose id another thread has as its source id: that one is the chat.
+var errNamesake = errors.New("another thread has its id as source id")
+
+// leaveNamesakeOut leaves out the thread whose id is the source id of a thread.
+func (w *projection) leaveNamesakeOut(ctx context.Context, of *structure.Thread) error {
+	if of == nil || of.SourceID == "" {
+		return nil
+	}
+	id, err := structure.ParseID[structure.ThreadID](of.SourceID)
+	if err != nil || id.String() != of.SourceID || w.isOut(keyOfThread(id)) {
+		return nil
+	}
+	t, err := w.state.Thread(ctx, id)
+	if ok, err := exists(t, err); !ok || t.SourceID != "" {
+		return err
+	}
+	return w.leaveOut(ctx, &scope{key: keyOfThread(id), thread: id}, errNamesake)
+}
+
+// growOrLeaveOut grows a scope, or leaves it out if the database cannot hold it.
+func (w *projection) growOrLeaveOut(ctx context.Context, s *scope) error {
+	v, err := w.open(ctx, s)
+	if err == nil {
+		err = v.check(ctx)
+	}
+	if w.isRefusal(err) {
+		return w.leaveOut(ctx, s, err)
+	}
+	if err == nil {
+		err = w.leaveNamesakeOut(ctx, v.record)
+	}
+	if err != nil {
+		return err
+	}
+	held, err := w.holding(ctx, s, func() error { return w.grow(ctx, s) })
+	if err != nil || !held {
+		return err
+	}
+	w.report.Threads++
+	return w.admit(ctx, s)
+}
+
+// holding calls add, which adds rows of a scope to the batch. In a careful pass, and for a scope that is left out, they
+// are a batch of their own. If the database refuses that, the scope is left out, and holding returns false.
+func (w *projection) holding(ctx context.Context, s *scope, add func() error) (bool, error) {
+	if !w.careful && !w.isOut(s.key) {
+		return true, add()
+	}
+	if err := w.flush(ctx); err != nil {
+		return false, err
+	}
+	err := add()
+	if err == nil {
+		err = w.flush(ctx)
+	}
+	if !w.isRefusal(err) {
+		return err == nil, err
+	}
+	w.batch = batch{}
+	w.forget()
+	return false, w.leaveOut(ctx, s, err)
+}
+
+// forget forgets what is known of the rows in the database and the batch.
+func (w *projection) forget() {
+	clear(w.usages)
+	clear(w.places)
+	w.empty = false
+}
+
+// leaveOut leaves a scope out. The batch has none of its rows.
+func (w *projection) leaveOut(ctx context.Context, s *scope, cause error) error {
+	known, err := lists.ReadList(ctx, w.DB, lists.ScanString, tables.Scopes.Known, []string{s.key})
+	if err != nil {
+		return err
+	}
+	if len(known) > 0 {
+		if err := w.flush(ctx); err != nil { // rows of the batch may need the same spans
+			return err
+		}
+		if err := w.removeScope(ctx, s.key, false); err != nil {
+			return err
+		}
+		w.forget()
+	}
+	reason := escaped(cause.Error())
+	if w.DB.Dialect().Classify(cause) == sqladapter.Duplicate {
+		reason = "another thread has one of its ids: " + reason
+	}
+	w.leftOut[s.key], w.leaving = reason, true
+	w.batch.before = append(w.batch.before, exec(pruneSQL.removePins, s.key)) // see removeScope
+	w.batch.want(tables.LeftOut, nil, []any{s.key, reason})
+	if w.ChatsOnly {
+		return w.flushFull(ctx)
+	}
+	if err := w.writeOmitted(ctx, s); err != nil {
+		return err
+	}
+	if err := w.inheritAgain(ctx, s); err != nil {
+		return err
+	}
+	return w.flushFull(ctx)
+}
+
+// escaped returns a text that every database can store.
+func escaped(s string) string {
+	quoted := strconv.QuoteToASCII(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// writeOmitted writes the contexts of a scope that have rows, as remnants.
+func (w *projection) writeOmitted(ctx context.Context, s *scope) error {
+	all, err := w.contextsOf(ctx, s)
+	if err != nil {
+		return err
+	}
+	ids := make([]structure.ContextID, len(all))
+	for i := range all {
+		ids[i] = all[i].ID
+	}
+	w.empty = false // the batch may have rows of remnants
+	if err := w.readPlaces(ctx, ids); err != nil {
+		return err
+	}
+	var rows [][]any
+	for i := range all {
+		c := &all[i]
+		if _, there := w.places[c.ID]; !there {
+			continue
+		}
+		a, err := backend.AncestorOf(ctx, w.state, c.ID)
+		if err != nil {
+			return err
+		}
+		row, err := w.remnantRow(ctx, &a.Remnant)
+		if err == nil {
+			rows, err = w.place(ctx, rows, c.ID, c.Parent, row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	w.batch.want(tables.Contexts, nil, rows...)
+	return nil
+}
+
+// contextsOf returns the contexts of a scope.
+func (w *projection) contextsOf(ctx context.Context, s *scope) ([]backend.Context, error) {
+	if s.thread.IsZero() {
+		c, err := w.state.Context(ctx, s.context)
+		if ok, err := exists(c, err); !ok {
+			return nil, err
+		}
+		return []backend.Context{c}, nil
+	}
+	var all []backend.Context
+	for c, err := range w.state.Contexts(ctx, s.thread, structure.ContextID{}) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// admit removes a scope from those that are left out.
+func (w *projection) admit(ctx context.Context, s *scope) error {
+	if !w.isOut(s.key) {
+		return nil
+	}
+	delete(w.leftOut, s.key)
+	w.leaving = true
+	w.batch.before = append(w.batch.before, func(ctx context.Context, c *sqladapter.Conn) error {
+		return lists.ExecList(ctx, c, tables.LeftOut.Remove, []string{s.key})
+	})
+	return w.inheritAgain(ctx, s)
+}
+
+// inheritAgain notes the owners of values that the contexts of a scope inherit, as other earlier values of these may be
+// needed from now on.
+func (w *projection) inheritAgain(ctx context.Context, s *scope) error {
+	if w.ChatsOnly {
+		return nil
+	}
+	all, err := w.contextsOf(ctx, s)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		for a, err := range backend.Ancestors(ctx, w.state, all[i].ID) {
+			if err != nil {
+				return err
+			}
+			w.valueOwners[contextOwner(a.ID)] = true
+		}
+	}
+	return nil
+}
+
+// pruneChildless deletes the remnants that no context descends from any more. Otherwise there are none.
+func pruneChildless(ctx context.Context, c *sqladapter.Conn) error {
+	for {
+		n, err := c.Exec(ctx, leftOutSQL.childless)
+		if err != nil || n == 0 {
+			return err
+		}
+	}
+}
