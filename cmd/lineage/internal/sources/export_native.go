@@ -53,16 +53,80 @@ func exportNative(ctx context.Context, s *app.Session, what []string, to string)
 	return s.Print(&r, "wrote %s as %s was, %s\n", r.File, path, amount.Bytes(r.Bytes))
 }
 
+// realPath returns the full path without links, as files are recorded, also of a file that is gone.
+func realPath(path string) string {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	rest := ""
+	for dir := full; ; dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if dir == filepath.Dir(dir) {
+			return full
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+}
+
 // sourcesToExport returns the session file with a path, or with the end of a path, or that of a thread. For a
 // database it returns the rows of all sessions.
 func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*follow.Source, error) {
-	name, threadOf, err := sourceToFind(ctx, s, what)
-	if err != nil {
-		return nil, err
+	name, real, threadOf := "", "", ""
+	if len(what) == 1 {
+		real = filepath.ToSlash(follow.RecordedPath(realPath(what[0])))
+		name = follow.RecordedPath(filepath.ToSlash(what[0]))
+		if t, err := s.Refs.Thread(ctx, what[0]); err == nil {
+			info, err := t.Info(ctx)
+			if err != nil {
+				return nil, err
+			}
+			threadOf = info.SourceID
+		} else if !errors.Is(err, lineage.ErrNotFound) {
+			return nil, err
+		}
+	} else {
+		t, err := s.NeedThread()
+		if err != nil {
+			return nil, err
+		}
+		info, err := t.Info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		name, threadOf = show.ShortID(info.ID.String()), info.SourceID
 	}
-	found, err := findSources(ctx, s.Store, name, threadOf)
-	if err != nil {
-		return nil, err
+	end := "/" + strings.TrimPrefix(name, "./")
+	var exact, found []*follow.Source // with the path; with that of its database or the end of one
+	var damaged error                 // error of one of them
+	for source, err := range follow.Sources(ctx, s.Store) {
+		if err != nil && !errors.Is(err, lineage.ErrCorrupt) {
+			return nil, err
+		}
+		if source == nil {
+			continue // so damaged that nothing can be read
+		}
+		path, database := filepath.ToSlash(source.About.Path), filepath.ToSlash(source.Database())
+		if err != nil && database != "" {
+			database = path[:max(0, strings.LastIndexByte(path, '/'))] // the session is unknown
+		}
+		switch {
+		case path == name, path == real:
+			if err != nil {
+				return nil, err
+			}
+			exact = append(exact, source)
+		case threadOf != "" && source.Recorded.Session == threadOf, strings.HasSuffix(path, end), strings.HasSuffix("/"+database, end), database == real:
+			found, damaged = append(found, source), errors.Join(damaged, err)
+		}
+	}
+	if len(exact) > 0 {
+		found, damaged = exact, nil
+	}
+	if damaged != nil {
+		return nil, damaged
 	}
 	if len(found) == 0 {
 		return nil, app.Hint(fmt.Errorf("session file %s: %w", name, lineage.ErrNotFound), "'lineage follow' keeps session files; 'lineage follow --list' shows which")
@@ -79,67 +143,4 @@ func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*fol
 		paths[i] = f.About.Path + " of " + f.About.Machine
 	}
 	return nil, app.Hint(app.Usagef("%s session files are %s: name one by its path, or its thread", amount.Count(len(found)), name), "%s", screen.Line(strings.Join(paths, ", ")))
-}
-
-// sourceToFind returns the path or the end of the path of what is named, and the source id of the thread with that name.
-func sourceToFind(ctx context.Context, s *app.Session, what []string) (name, threadOf string, err error) {
-	if len(what) == 1 {
-		name = follow.RecordedPath(filepath.ToSlash(what[0]))
-		t, err := s.Refs.Thread(ctx, what[0])
-		if errors.Is(err, lineage.ErrNotFound) {
-			return name, "", nil
-		}
-		if err != nil {
-			return "", "", err
-		}
-		info, err := t.Info(ctx)
-		if err != nil {
-			return "", "", err
-		}
-		return name, info.SourceID, nil
-	}
-	t, err := s.NeedThread()
-	if err != nil {
-		return "", "", err
-	}
-	info, err := t.Info(ctx)
-	if err != nil {
-		return "", "", err
-	}
-	return show.ShortID(info.ID.String()), info.SourceID, nil
-}
-
-// findSources returns the sources with a path or, if there are none, those of a session and those with the end of a path.
-func findSources(ctx context.Context, store *lineage.Store, name, threadOf string) ([]*follow.Source, error) {
-	end := "/" + strings.TrimPrefix(name, "./")
-	var exact, found []*follow.Source // with the path; with that of its database or the end of one
-	var damaged error                 // error of one of them
-	for source, err := range follow.Sources(ctx, store) {
-		if err != nil && !errors.Is(err, lineage.ErrCorrupt) {
-			return nil, err
-		}
-		if source == nil {
-			continue // so damaged that nothing can be read
-		}
-		path, database := filepath.ToSlash(source.About.Path), filepath.ToSlash(source.Database())
-		if err != nil && database != "" {
-			database = path[:max(0, strings.LastIndexByte(path, '/'))] // the session is unknown
-		}
-		switch {
-		case path == name:
-			if err != nil {
-				return nil, err
-			}
-			exact = append(exact, source)
-		case threadOf != "" && source.Recorded.Session == threadOf, strings.HasSuffix(path, end), strings.HasSuffix("/"+database, end):
-			found, damaged = append(found, source), errors.Join(damaged, err)
-		}
-	}
-	if len(exact) > 0 {
-		found, damaged = exact, nil
-	}
-	if damaged != nil {
-		return nil, damaged
-	}
-	return found, nil
 }
