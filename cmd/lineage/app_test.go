@@ -350,3 +350,16 @@ func TestSaying(t *testing.T) {
 	err := errors.New("cannot connect to `x`:\n\tdial a: refused\n\tdial b: refused\n\tdial a: refused\n\nbusy")
 	require.Equal(t, "cannot connect to `x`: dial a: refused; dial b: refused; busy", app.Saying(err))
 }
+
+// Flags that exclude or need one another are named as they are written.
+func TestFlagGroups(t *testing.T) {
+	for args, want := range map[string]string{
+		"follow --once --list":            "lineage: --list, --once: only one of them\n",
+		"serve --tls-cert x":              "lineage: --tls-cert, --tls-key: all of them or none, and --tls-key is missing\n",
+		"serve --link --follow --idle 1s": "lineage: --follow, --link: only one of them\n",
+	} {
+		got := runLine(t.Context(), strings.Fields(args)...)
+		require.Equal(t, app.ExitUsage, got.code)
+		require.True(t, strings.HasPrefix(got.err, want), "%s: %s", args, got.err)
+	}
+}

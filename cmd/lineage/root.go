@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ func execute(ctx context.Context, a *app.App, args []string) int {
 	root.SetContext(ctx)
 	c, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.Began {
-		err = &app.UsageError{Err: err}
+		err = &app.UsageError{Err: aboutFlags(err)}
 	}
 	if asUsage := (*app.UsageError)(nil); errors.As(err, &asUsage) && app.HintOf(err) == "" {
 		err = app.Hint(err, "'%s --help' shows the usage", c.CommandPath())
@@ -41,6 +42,22 @@ func execute(ctx context.Context, a *app.App, args []string) int {
 		}
 	}
 	return a.Fail(err)
+}
+
+// flagGroup matches cobra's errors about flags that exclude or need one another.
+var flagGroup = regexp.MustCompile(`^if any flags in the group \[(.*)\] are set (?:none of the others can be; \[(.*)\] were all set|they must all be set; missing \[(.*)\])$`)
+
+// aboutFlags returns an error of cobra in the words of this program.
+func aboutFlags(err error) error {
+	found := flagGroup.FindStringSubmatch(err.Error())
+	if found == nil {
+		return err
+	}
+	named := func(names string) string { return "--" + strings.ReplaceAll(names, " ", ", --") }
+	if found[2] != "" {
+		return fmt.Errorf("%s: only one of them", named(found[2]))
+	}
+	return fmt.Errorf("%s: all of them or none, and %s is missing", named(found[1]), named(found[3]))
 }
 
 // root returns the root command.

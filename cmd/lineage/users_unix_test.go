@@ -45,7 +45,8 @@ func asSomeone(t *testing.T, program string, args ...string) *exec.Cmd {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: someone, Gid: someone}}
 	}
 	c.Dir = "/"
-	c.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(program))
+	own := filepath.Dir(program)
+	c.Env = append(os.Environ(), "TMPDIR="+own, "HOME="+own, "XDG_CONFIG_HOME=", "XDG_CACHE_HOME=", "XDG_RUNTIME_DIR=")
 	return c
 }
 
@@ -97,6 +98,12 @@ func TestReadOnlyStore(t *testing.T) {
 	out, err := run("append", "more")
 	require.Error(t, err)
 	require.Contains(t, out, "permission denied")
+	out, err = run("serve", "--idle", "1ms", "--listen", "127.0.0.1:0")
+	require.Error(t, err)
+	require.Contains(t, out, "--read-only shows a store that cannot be written")
+	out, err = run("serve", "--idle", "1ms", "--listen", "127.0.0.1:0", "--read-only")
+	require.NoError(t, err, out)
+	require.Contains(t, out, ".localhost:")
 	for _, args := range [][]string{{"log", "--follow"}, {"watch", "--from", "1"}} {
 		c := asSomeone(t, program, append(args, "--store", dir)...)
 		printed := &notifyingBuffer{wrote: make(chan string, 100)}

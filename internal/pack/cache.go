@@ -9,9 +9,9 @@ import (
 
 // Cache holds recently decoded data of any number of packs, in three shelves of the same
 // capacity: what other chapters need, which are dictionaries with their chapters, and the
-// objects of chapters; content; and everything else. So reading content does not evict the
-// dictionary and the records that it needs, and reading records does not evict the objects
-// that they name. It is safe for concurrent use.
+// bodies and objects of chapters; content; and everything else. So reading content does not
+// evict the dictionary and the records that it needs, and reading records does not evict the
+// content that they name. It is safe for concurrent use.
 type Cache struct {
 	max                   int
 	needed, content, rest lru.Cache[cacheKey, any]
@@ -29,6 +29,7 @@ const (
 	cachedIDs
 	cachedFirst // the first chapter of a pack that has a dictionary
 	cachedChapter
+	cachedBodies
 	cachedObjects
 	cachedRun
 	cachedBegin // the start of a run, by its fingerprint
@@ -65,7 +66,7 @@ func (c *Cache) put(k cacheKey, value any, size int64) { c.shelf(k).Put(k, value
 
 func (c *Cache) shelf(k cacheKey) *lru.Cache[cacheKey, any] {
 	switch {
-	case k.kind == cachedDictionary, k.kind == cachedFirst, k.kind == cachedObjects:
+	case k.kind == cachedDictionary, k.kind == cachedFirst, k.kind == cachedBodies, k.kind == cachedObjects:
 		return &c.needed
 	case k.kind == cachedContent:
 		return &c.content
@@ -77,7 +78,7 @@ func (c *Cache) shelf(k cacheKey) *lru.Cache[cacheKey, any] {
 func (c *Cache) DropContent() {
 	c.content.Clear()
 	c.rest.Clear()
-	c.needed.Delete(func(k cacheKey) bool { return k.kind == cachedObjects })
+	c.needed.Delete(func(k cacheKey) bool { return k.kind == cachedBodies || k.kind == cachedObjects })
 }
 
 // forget drops everything decoded from a pack.

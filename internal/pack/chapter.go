@@ -15,13 +15,6 @@ type chapter struct {
 	commits []*columns.Commit
 }
 
-// bodies tells where the bodies of a chapter are.
-type bodies struct {
-	layout.Row
-	n             int     // of the chapter
-	places, sizes []int64 // in its content
-}
-
 // codec returns the decompressor for the parts of a chapter.
 func (p *File) codec(n int) (*compress.Codec, error) {
 	if n == 0 || p.Dense {
@@ -154,6 +147,7 @@ func (p *File) chapter(n int) (*chapter, error) {
 		return nil, p.cache.fault(k, err)
 	}
 	p.cache.put(k, c, c.cost())
+	p.cache.put(cacheKey{&p.source, cachedBodies, uint64(n)}, c.bodies, c.bodies.cost())
 	return c, nil
 }
 
@@ -199,20 +193,4 @@ func (p *File) readChapter(n int, places bool) (*chapter, error) {
 		return nil, p.corrupt(r.Parts[layout.PartColumns].Offset, err.Error())
 	}
 	return &chapter{&bodies{Row: *r, n: n, places: decoded.Places, sizes: decoded.Sizes}, decoded.Commits}, nil
-}
-
-// bodyIn returns a body of a chapter.
-func (p *File) bodyIn(c *bodies, body uint64) ([]byte, error) {
-	if body-c.Body >= c.Bodies {
-		return nil, p.corrupt(c.Offset, "a body is not in its chapter")
-	}
-	at, size := c.places[body-c.Body], c.sizes[body-c.Body]
-	if size == 0 {
-		return []byte{}, nil
-	}
-	b, err := p.content(p.rows, c.n)
-	if err != nil {
-		return nil, err
-	}
-	return b[at : at+size : at+size], nil
 }

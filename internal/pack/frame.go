@@ -153,9 +153,9 @@ func (p *File) contentID(r *columns.ContentRef) (content.ID, error) {
 	if r.Body < int64(len(p.proven)) && p.proven[r.Body] != (content.ID{}) {
 		return p.proven[r.Body], nil
 	}
-	o, err := p.objectsWith(uint64(r.Body))
+	in, err := p.bodiesWith(uint64(r.Body))
 	if err != nil {
 		return content.ID{}, err
 	}
-	return p.idOf(o, uint64(r.Body))
+	return p.idOf(in, uint64(r.Body))
 }

@@ -3,7 +3,6 @@ package pack
 import (
 	"bytes"
 	"sort"
-	"sync"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/pack/columns"
@@ -11,15 +10,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// objects are the blocks and chunks of a chapter. They take a small part of its memory, and are all that messages of
-// other chapters need of it. So a cache that has few chapters has the objects of many, and a message that names content of
-// several chapters decodes one.
+// objects are the blocks and chunks of a chapter. They take a small part of its memory: see bodies.
 type objects struct {
 	*bodies
 	list []object // by number
-	once sync.Once
-	ids  []content.ID // of the bodies, in a dense pack
-	err  error
 }
 
 // object is a block or chunk without its body.
@@ -31,11 +25,8 @@ type object struct {
 	body      int64            // -1 for none
 }
 
-// The memory of objects, approximately.
-const (
-	objectCost = 64 + 208
-	bodyCost   = 16 + int64(len(content.ID{}))
-)
+// objectCost is the memory of an object, approximately.
+const objectCost = 64 + 208
 
 // objects returns the objects of a chapter.
 func (p *File) objects(n int) (*objects, error) {
@@ -47,62 +38,25 @@ func (p *File) objects(n int) (*objects, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &objects{bodies: c.bodies}
-	for _, place := range columns.Objects(c.commits) {
-		x := c.commits[place.Commit]
-		found := object{commit: x.Number, segment: x.Segment, frame: x.Start}
-		if !x.Verbatim {
-			places, err := p.places(piece{c, x, n})
-			if err != nil {
+	numbered := columns.Objects(c.commits)
+	o := &objects{c.bodies, make([]object, len(numbered))}
+	places, of := []int(nil), -1
+	for i, at := range numbered {
+		x := c.commits[at.Commit]
+		o.list[i] = object{commit: x.Number, segment: x.Segment, frame: x.Start}
+		if x.Verbatim {
+			continue
+		}
+		if at.Commit != of {
+			if places, err = p.places(piece{c, x, n}); err != nil {
 				return nil, p.cache.fault(k, err)
 			}
-			found.at, found.record, found.body = x.PayloadAt()+int64(places[place.Record]), x.Records[place.Record], x.Bodies[place.Record]
+			of = at.Commit
 		}
-		o.list = append(o.list, found)
+		o.list[i].at, o.list[i].record, o.list[i].body = x.PayloadAt()+int64(places[at.Record]), x.Records[at.Record], x.Bodies[at.Record]
 	}
-	p.cache.put(k, o, int64(len(o.list))*objectCost+int64(len(o.places))*bodyCost+256)
+	p.cache.put(k, o, int64(len(o.list))*objectCost+o.bodies.cost())
 	return o, nil
-}
-
-// objectsWith returns the objects of the chapter that has a body.
-func (p *File) objectsWith(body uint64) (*objects, error) {
-	rows, err := p.table()
-	if err != nil {
-		return nil, err
-	}
-	n := sort.Search(len(rows), func(i int) bool { return rows[i].Body > body }) - 1
-	for n >= 0 && rows[n].Bodies == 0 {
-		n--
-	}
-	if n < 0 || body >= rows[n].Body+rows[n].Bodies {
-		return nil, p.corrupt(p.foot.TableAt, "a body is in no chapter")
-	}
-	return p.objects(n)
-}
-
-// idOf returns the content id of a body. In a dense pack the ids of all bodies of the chapter are computed together,
-// because this takes less than expanding its content once more for another body.
-func (p *File) idOf(o *objects, body uint64) (content.ID, error) {
-	if !p.Dense || body-o.Body >= o.Bodies {
-		b, err := p.bodyIn(o.bodies, body)
-		return content.Sum(b), err
-	}
-	o.once.Do(func() {
-		ids := make([]content.ID, o.Bodies)
-		for i := range ids {
-			b, err := p.bodyIn(o.bodies, o.Body+uint64(i))
-			if err != nil {
-				o.err = err
-				return
-			}
-			ids[i] = content.Sum(b)
-		}
-		o.ids = ids
-	})
-	if o.err != nil {
-		return content.ID{}, o.err
-	}
-	return o.ids[body-o.Body], nil
 }
 
 // placed returns the object whose record was at a position of a segment, or nil.

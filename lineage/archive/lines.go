@@ -42,7 +42,7 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 			at.Offset = offset
 			offset += size
 			if size > 0 || err == nil {
-				switch trimmed := bytes.TrimSpace(line); {
+				switch trimmed := trimLine(line); {
 				case line == nil:
 					if !yield(Item{}, Damaged(at, TooLarge("line", size, in.limits.Item))) {
 						return
@@ -72,6 +72,16 @@ func (in *Input) Lines(ctx context.Context) iter.Seq2[Item, error] {
 			}
 		}
 	}
+}
+
+// trimLine returns a line without space around it, and without zero bytes before it: after a power loss, some file systems
+// leave them at the end of a file, and the next line follows them. A line of zero bytes only keeps them.
+func trimLine(line []byte) []byte {
+	line = bytes.TrimSpace(line)
+	if text := bytes.TrimSpace(bytes.TrimLeft(line, "\x00")); len(text) > 0 {
+		return text
+	}
+	return line
 }
 
 // pause yields a pause. It reports whether to continue reading.

@@ -304,6 +304,20 @@ func TestLastLineWithoutItsEndIsReadWhenTheFileIsQuiet(t *testing.T) {
 	require.Equal(t, []string{"one", "two", "three"}, texts(t, store, id))
 }
 
+// After a power loss, the end of a file may be zero bytes. The agent appends its next line to them.
+func TestLineAfterZeroBytes(t *testing.T) {
+	for _, zeros := range []string{"\x00", strings.Repeat("\x00", 5_000), "\x00\x00\n\x00"} {
+		store, h := memory(t), newHome(t)
+		id, name := session(1)
+		path := filepath.Join(h.project(), name)
+		text := line(id, "1", "", "user", "before") + zeros + line(id, "2", "1", "user", "after") + line(id, "3", "2", "user", "last")
+		h.write(t, path, text)
+		once(t, store, h.options())
+		require.Equal(t, []string{"before", "after", "last"}, texts(t, store, id))
+		requireExport(t, store, h, path, text)
+	}
+}
+
 func TestFoldersThatAppearAndGo(t *testing.T) {
 	h, store := newHome(t), memory(t)
 	f := start(t, store, h.options())

@@ -84,6 +84,8 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := &homeView{Filter: filter, First: !r.URL.Query().Has("after")}
+	// It is asked before the costs: those of some rows may be older than the others.
+	v.Pending = p.o.CostsPending != nil && p.o.CostsPending(r.Context())
 	for t, err := range p.o.Store.Threads(r.Context(), query) {
 		if err != nil {
 			return err
@@ -106,7 +108,6 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 			v.Next = "/?" + next.Encode()
 		}
 	}
-	v.Pending = p.o.CostsPending != nil && p.o.CostsPending(r.Context())
 	return p.show(w, r, http.StatusOK, "home", &view{Title: "Conversations", Body: v})
 }
 

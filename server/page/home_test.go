@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -41,4 +42,18 @@ func TestCostInTheList(t *testing.T) {
 	_, body := s.get("/")
 	require.Equal(t, 1, strings.Count(body, `<span class="cost" title="cost">$1.25</span>`))
 	require.Equal(t, 1, strings.Count(body, `class="cost"`))
+}
+
+// A list with costs of before a change says that others follow, also if they are known by the end of the list.
+func TestCostsArePending(t *testing.T) {
+	known := false
+	s := newSite(t, page.Options{
+		Cost:         func(lineage.ThreadID) string { known = true; return "$1.25" },
+		CostsPending: func(context.Context) bool { return !known },
+	})
+	s.thread(lineage.ThreadOptions{}, lineage.User("one"))
+	_, body := s.get("/")
+	require.Contains(t, body, "data-pending")
+	_, body = s.get("/")
+	require.NotContains(t, body, "data-pending")
 }

@@ -130,3 +130,21 @@ func TestBrowserSignedOut(t *testing.T) {
 	require.NoError(t, err)
 	until(b, `document.querySelector("#live").textContent === "signed out" && document.querySelector("#live").title.includes("lineage serve --link")`)
 }
+
+// What could not be loaded because the network was away is loaded when it is back, without another event.
+func TestBrowserTriesAgain(t *testing.T) {
+	s := newSite(t, page.Options{})
+	thread, main := s.thread(lineage.ThreadOptions{}, lineage.User("one"))
+	b := s.tab()
+	open(b, s.url+"/t/"+thread.ID().String())
+	until(b, live)
+	run(b, `window.__fetch = fetch; window.__lost = 0; window.fetch = async () => { window.__lost++; throw new TypeError("offline"); }`)
+	_, err := main.Extend(t.Context(), lineage.Assistant("two"))
+	require.NoError(t, err)
+	until(b, `window.__lost > 0`)
+	b.Do(chromedp.KeyEvent("x"))
+	until(b, `document.querySelector("#live").textContent.includes("did not answer") && !document.querySelector("#exact").open`)
+	run(b, `window.fetch = window.__fetch`)
+	until(b, `document.querySelector("#history").textContent.includes("two")`)
+	require.Empty(t, b.Problems())
+}

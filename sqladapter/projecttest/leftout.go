@@ -13,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/importing"
 	"github.com/lineage-store/lineage/sqladapter/project"
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
@@ -78,6 +79,11 @@ func (s *suite) testLeftOut(t *testing.T) {
 	require.Contains(t, report.LeftOut[0].Reason, "not UTF-8")
 	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "chats"`))
 	require.Equal(t, 1, count(t, place, fmt.Sprintf(`SELECT COUNT(*) FROM "contexts" WHERE "remnant" = 1 AND "id" = '%v' AND "system_prompt_override" = '%s'`, main.ID(), prompt)))
+
+	to := newStore(t)
+	_, err = importing.Run(bg, db, to, importing.Options{Problem: func(id string, err error) { t.Errorf("%s: %v", id, err) }})
+	require.NoError(t, err)
+	requireInherited(t, store, to, fork)
 
 	report = s.requireLeftOut(t, store, place, db, odd)
 	require.Equal(t, report.From, report.To, "still reported when there is nothing to do")
@@ -178,7 +184,7 @@ func (s *suite) testLeftOutRandom(t *testing.T) {
 		store, place := newStore(t), s.New(t)
 		db := s.open(r, place)
 		defer db.Close()
-		m := newMachine(store)
+		m, chatsOnly := newMachine(store), rapid.Bool().Draw(r, "chats only")
 		for range rapid.IntRange(1, 60).Draw(r, "steps") {
 			if rapid.IntRange(0, 4).Draw(r, "odd") == 0 {
 				m.tolerate(r, m.odd(r))
@@ -187,15 +193,16 @@ func (s *suite) testLeftOutRandom(t *testing.T) {
 			}
 			switch rapid.IntRange(0, 5).Draw(r, "project") {
 			case 0:
-				p := &project.Projector{Store: store, DB: db, BatchRows: rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "batch")}
+				p := &project.Projector{Store: store, DB: db, ChatsOnly: chatsOnly, BatchRows: rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "batch")}
 				_, err := p.Run(bg)
 				require.NoError(r, err)
 			case 1:
-				s.stopAt(r, store, place, rapid.Int64Range(1, 150).Draw(r, "statement"), false)
+				s.stopAt(r, store, place, rapid.Int64Range(1, 150).Draw(r, "statement"), chatsOnly)
 			}
 		}
-		report := s.project(r, store, db)
-		requireSame(r, s.rebuilt(t, store, false), dump(r, place, false))
+		report, err := (&project.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)
+		require.NoError(r, err)
+		requireSame(r, s.rebuilt(t, store, chatsOnly), dump(r, place, chatsOnly))
 		require.Len(r, differences(r, store, db), report.LeftOutCount)
 	})
 }

@@ -88,9 +88,9 @@ const (
 	placeholderEarlier
 )
 
-// placeholder returns a placeholder id.
+// placeholder returns a placeholder id. The first byte differs as in ids of content, because structure.Names finds ids by it.
 func placeholder(kind byte, i int) content.ID {
-	return content.ID{0: kind, 31: kind, 1: byte(i), 2: byte(i >> 8), 3: byte(i >> 16), 4: byte(i >> 24)}
+	return content.ID{0: byte(i), 1: byte(i >> 8), 2: byte(i >> 16), 3: byte(i >> 24), 31: kind}
 }
 
 // earlier are placeholders for the ids named before the rest of a commit.

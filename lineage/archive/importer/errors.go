@@ -15,3 +15,6 @@ var (
 	// given without messages have some: read the input from its start, without Known.
 	ErrStale = errors.New("the store does not have the messages of the first lines")
 )
+
+// errNamesake is the error for a conversation whose source id a thread of another user has.
+var errNamesake = fmt.Errorf("a thread with this id %w: a prefix keeps them apart", lineage.ErrOtherUser)

@@ -18,6 +18,12 @@ const (
 // maxRetained limits the memory of the items that a commit keeps so that it can be filled again.
 const maxRetained = 16 << 20
 
+// reset empties the commit, which gets the current time.
+func (f *filling) reset() {
+	f.Reset(f.loader.writer.Now())
+	f.Places()
+}
+
 // newFilling returns an empty commit. It is not synced by itself: the import is synced at its end.
 func (l *loader) newFilling() *filling {
 	f := &filling{

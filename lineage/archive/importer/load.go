@@ -103,6 +103,9 @@ func (l *loader) conversation(c *archive.Conversation) error {
 	if err != nil || st.lost {
 		return err
 	}
+	if err := l.refuseNamesake(st, c.Nodes); err != nil || st.lost {
+		return err
+	}
 	if err := l.findCopied(st, c.Nodes); err != nil || st.lost {
 		return err
 	}
@@ -135,7 +138,7 @@ func (l *loader) continued(c *archive.Conversation) (*loading, error) {
 		return st, nil
 	}
 	if l.next.empty() {
-		l.next.Reset(l.writer.Now()) // the source may have been slow
+		l.next.reset() // the source may have been slow
 	}
 	id := l.options.Prefix + c.SourceID
 	if c.SourceID == "" {

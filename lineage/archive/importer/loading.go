@@ -25,10 +25,12 @@ type loading struct {
 	sought     bool
 	copiedFrom structure.ThreadID
 	copies     bool
-	// lost is set if the thread was deleted during the import. The rest of the conversation is left out.
-	lost   bool
-	format string
-	bare   bool // archive.Format.Bare
+	// lost is set if the thread was deleted during the import, or is another conversation. The rest of the conversation
+	// is left out. compared is set after it was compared with the thread: see refuseNamesake.
+	lost     bool
+	compared bool
+	format   string
+	bare     bool // archive.Format.Bare
 	// runOf is the title of an agent's run, if the file has only this run.
 	runOf   string
 	thread  *threadState

@@ -605,3 +605,37 @@ func TestLongIDsOfConversations(t *testing.T) {
 	require.ErrorIs(t, err, lineage.ErrInvalid)
 	require.ErrorContains(t, err, "at most 1024")
 }
+
+// Conversations of two users whose ids are the same are not mixed: the second is reported, or imported with a prefix. The
+// conversation itself can be imported again for another user.
+func TestConversationsOfTwoUsersWithOneID(t *testing.T) {
+	s := storeIn(t)
+	conversation := func(first, second string) string {
+		message := func(id, parent string) string {
+			return `"` + id + `":{"id":"` + id + `","message":{"id":"` + id + `","author":{"role":"user"},"content":{"content_type":"text","parts":["` + id + `"]}},"parent":` + parent + `,"children":[]}`
+		}
+		return `[{"title":"t","create_time":1,"id":"1","mapping":{` + message(first, "null") + "," + message(second, `"`+first+`"`) + `},"current_node":"` + second + `"}]`
+	}
+	load := func(text string, o importer.Options) importer.Report {
+		report, err := importer.Import(t.Context(), s, archive.Stream("c.json", strings.NewReader(text)), o)
+		require.NoError(t, err)
+		return report
+	}
+	require.EqualValues(t, 2, load(conversation("a", "b"), importer.Options{UserID: "ada"}).NewMessages)
+	report := load(conversation("x", "y"), importer.Options{UserID: "bob"})
+	require.Zero(t, report.NewMessages)
+	require.Len(t, report.Skipped, 1)
+	require.ErrorIs(t, report.Skipped[0], lineage.ErrOtherUser)
+	require.ErrorContains(t, report.Skipped[0], "conversation 1")
+	require.EqualValues(t, 2, load(conversation("x", "y"), importer.Options{UserID: "bob", Prefix: "bob/"}).NewMessages)
+	thread, err := s.FindThread(t.Context(), "1")
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"a b"}, idsOf(t, thread))
+
+	for text, want := range map[string]int64{conversation("a", "b"): 0, conversation("a", "c"): 1} {
+		report := load(text, importer.Options{UserID: "bob"})
+		require.Empty(t, report.Skipped)
+		require.Equal(t, want, report.NewMessages)
+	}
+	require.EqualValues(t, 2, load(conversation("x", "y"), importer.Options{}).NewMessages, "of a user who is not known")
+}

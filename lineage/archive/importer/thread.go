@@ -23,7 +23,7 @@ func (l *loader) begin(st *loading) error {
 	switch {
 	case errors.Is(err, lineage.ErrNotFound) && st.header.Continues != nil:
 		st.thread = t
-		l.lose(st)
+		l.lose(st, ErrDeleted)
 		return nil
 	case errors.Is(err, lineage.ErrNotFound):
 		t.ours = true
@@ -52,7 +52,7 @@ func (l *loader) resumeOpen() error {
 	if st == nil {
 		return nil
 	}
-	l.next.Reset(l.writer.Now())
+	l.next.reset()
 	if err := l.resume(st); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (l *loader) resume(st *loading) error {
 	}
 	was, err := state.Thread(l.ctx, t.record.ID)
 	if errors.Is(err, lineage.ErrNotFound) || err == nil && was.Incarnation != t.record.Incarnation {
-		l.lose(st)
+		l.lose(st, ErrDeleted)
 		return nil
 	}
 	if err != nil {
@@ -100,12 +100,36 @@ func (l *loader) resume(st *loading) error {
 	return l.shareOwn(t, state)
 }
 
-// lose leaves out the rest of a conversation, whose thread was deleted.
-func (l *loader) lose(st *loading) {
+// lose leaves out the rest of a conversation.
+func (l *loader) lose(st *loading, why error) {
 	if !st.lost {
 		st.lost = true
-		l.report.skip(archive.Damaged(archive.Position{File: l.file, Inside: "conversation " + st.header.SourceID}, ErrDeleted))
+		l.report.skip(archive.Damaged(archive.Position{File: l.file, Inside: "conversation " + st.header.SourceID}, why))
 	}
+}
+
+// refuseNamesake leaves out a conversation whose source id a thread of another user has, unless the thread has its first
+// message: programs let people choose ids, so that conversations of two of them can have the same.
+func (l *loader) refuseNamesake(st *loading, nodes []archive.Node) error {
+	t := st.thread
+	if st.compared || l.grows || t == nil || !t.existed || len(nodes) == 0 {
+		return nil
+	}
+	st.compared = true
+	user := l.userOf(st)
+	if user == "" || t.was.UserID == "" || t.was.UserID == user || nodes[0].ID == "" {
+		return nil
+	}
+	state, err := l.state()
+	if err != nil {
+		return err
+	}
+	_, err = backend.FindFirst(l.ctx, state, nodes[0].ID, t.record.ID)
+	if errors.Is(err, lineage.ErrNotFound) {
+		l.lose(st, errNamesake)
+		return nil
+	}
+	return err
 }
 
 // newThread prepares a new thread for a conversation. It adds nothing to the batch.

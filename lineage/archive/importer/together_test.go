@@ -2,7 +2,9 @@ package importer_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,6 +59,58 @@ func TestImportDuringAnother(t *testing.T) {
 		requireImported(t, two, all)
 		requireNothingNew(t, two, all)
 		require.Equal(t, want, counts(t, two))
+	})
+}
+
+// Two imports of a newer export, or two readers of a session, add an edited message and the long rest after it once. The
+// first commit of several has only messages, and each can be refused.
+func TestForkDuringAnother(t *testing.T) {
+	message := func(id, parent string) archive.Node {
+		return archive.Node{ID: id, Parent: parent, Role: "user", Body: []byte("message " + id)}
+	}
+	was := &archive.Conversation{SourceID: "c", Nodes: []archive.Node{message("1", ""), message("2", "1"), message("3", "2")}}
+	const last = 700
+	now := *was
+	now.Nodes = append(slices.Clone(was.Nodes), message("4", "1"))
+	for k := 5; k <= last; k++ {
+		now.Nodes = append(now.Nodes, message(fmt.Sprint(k), fmt.Sprint(k-1)))
+	}
+	t.Run("imports", func(t *testing.T) {
+		s := storeIn(t)
+		importMade(t, s, []*archive.Conversation{was})
+		engine := &meddling{Engine: write.Of(s).Engine(), left: 1, meddle: func() { importMade(t, s, []*archive.Conversation{&now}) }}
+		importMade(t, lineage.New(engine), []*archive.Conversation{&now})
+		requireImported(t, s, []*archive.Conversation{&now})
+		requireNothingNew(t, s, []*archive.Conversation{&now})
+	})
+	t.Run("readers", func(t *testing.T) {
+		s := storeIn(t)
+		engine := &meddling{Engine: write.Of(s).Engine()}
+		line := func(id, parent string) string {
+			b, err := json.Marshal(object{"sessionId": "c", "uuid": id, "parentUuid": parent, "type": "user", "timestamp": "2026-01-01T00:00:00Z", "message": object{"role": "user", "content": id}})
+			require.NoError(t, err)
+			return string(b) + "\n"
+		}
+		begun, added := line("1", "")+line("2", "1"), line("4", "1")
+		for k := 5; k <= last; k++ {
+			added += line(fmt.Sprint(k), fmt.Sprint(k-1))
+		}
+		read := func(g *importer.Growing, text string) {
+			_, err := g.Read(t.Context(), strings.NewReader(text))
+			require.NoError(t, err)
+		}
+		one := importer.Grow(s, "c.jsonl", importer.Options{Format: "claude-code"})
+		two := importer.Grow(lineage.New(engine), "c.jsonl", importer.Options{Format: "claude-code"})
+		defer one.Close()
+		defer two.Close()
+		read(one, begun)
+		read(two, begun)
+		engine.left, engine.meddle = 1, func() { read(one, added) }
+		read(two, added)
+		require.LessOrEqual(t, engine.left, 0)
+		stats, err := s.Stats(t.Context())
+		require.NoError(t, err)
+		require.EqualValues(t, last-1, stats.Spans)
 	})
 }
 

@@ -97,8 +97,21 @@ function listen(heard) {
 }
 // What was erased leaves every view, also where it was shown before.
 const erases = (events) => events.some((e) => e.kind === "content erased");
-// soon returns a function that does something once, a moment after its first call.
-function soon(ms, does) { let timer; let again = false; let busy = false; const run = async () => { timer = undefined; if (busy) { again = true; return; } busy = true; try { await does(); } catch { /* the next event tries again */ } busy = false; if (again) { again = false; call(); } }; const call = () => { timer ??= setTimeout(run, ms); }; return call; }
+// soon returns a function that does something once, a moment after its first call. Without an answer of the server it is
+// tried again, after pauses of two seconds to a minute.
+function soon(ms, does) {
+  let timer; let again = false; let busy = false; let pause = 0;
+  const call = () => { timer ??= setTimeout(run, ms); };
+  const run = async () => {
+    timer = undefined;
+    if (busy) { again = true; return; }
+    busy = true;
+    try { await does(); pause = 0; } catch (e) { if (!(e.status < 500)) { pause = Math.min(Math.max(2 * pause, 2000), 60000); setTimeout(call, pause); } }
+    busy = false;
+    if (again) { again = false; call(); }
+  };
+  return call;
+}
 
 // Keys.
 let prefix = "";
@@ -157,8 +170,11 @@ async function exact(m) {
   const thread = $("[data-thread]")?.dataset.thread;
   if (!m || !thread) return;
   showAgain = () => exact(m);
-  const answer = await fetch("/t/" + thread + "/message/" + m.dataset.id, { credentials: "same-origin" });
-  let text = answer.ok ? await answer.text() : "It cannot be shown here: status " + answer.status;
+  let text;
+  try {
+    const answer = await fetch("/t/" + thread + "/message/" + m.dataset.id, { credentials: "same-origin" });
+    text = answer.ok ? await answer.text() : "It cannot be shown here: status " + answer.status;
+  } catch { note("not found: the server did not answer"); return; }
   try { text = JSON.stringify(JSON.parse(text), null, 2); } catch { /* it is plain text */ }
   // What reorders text or is not seen is shown as an escape.
   $("#exact pre").textContent = text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));

@@ -31,10 +31,25 @@ func (a *App) FindStore(create bool) (string, error) {
 			return at, nil
 		}
 		if filepath.Dir(at) == at {
-			return "", Hint(fmt.Errorf("store: %w in %s or a folder above it", lineage.ErrNotFound, start),
-				"'lineage init' makes one here; --store and LINEAGE_STORE name one elsewhere")
+			hint := "'lineage init' makes one here; --store and LINEAGE_STORE name one elsewhere"
+			if own := storeOfUser(); own != "" {
+				hint = fmt.Sprintf("%s is one: --store and LINEAGE_STORE name it outside of the home directory", own)
+			}
+			return "", Hint(fmt.Errorf("store: %w in %s or a folder above it", lineage.ErrNotFound, start), "%s", hint)
 		}
 	}
+}
+
+// storeOfUser returns the store in the user's home directory, or "". Commands outside of it do not find it by themselves.
+func storeOfUser() string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	if own := filepath.Join(home, StoreDir); IsStore(own) {
+		return own
+	}
+	return ""
 }
 
 // StoreNamed is FindStore for a named store.

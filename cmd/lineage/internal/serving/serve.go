@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -118,7 +119,13 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	return a.Open(ctx, app.NoThread, func(ctx context.Context, s *app.Session) (err error) {
+	mode := app.NoThread
+	if o.readOnly {
+		mode |= app.Reading // a store that cannot be written is shown, too
+	}
+	opened := false
+	err = a.Open(ctx, mode, func(ctx context.Context, s *app.Session) (err error) {
+		opened = true
 		alive := func() error { return nil }
 		if !app.IsServed(dir) {
 			alive = func() error { return stillThere(dir) }
@@ -152,6 +159,10 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 		}
 		return serve(ctx, s, o, http, alive)
 	})
+	if !opened && !o.readOnly && errors.Is(err, fs.ErrPermission) {
+		err = app.Hint(err, "--read-only shows a store that cannot be written")
+	}
+	return err
 }
 
 // stillThere returns an error if the directory of a store is gone.
@@ -209,7 +220,7 @@ func tokens(s *app.Session) (*access.File, error) {
 	return access.Open(config, s.Store.ID()), nil
 }
 
-// followBeside follows agents until the context ends. An error is only reported.
+// followBeside follows agents until the context ends. An error is reported, and following begins again.
 func followBeside(ctx context.Context, s *app.Session) (done <-chan struct{}, err error) {
 	environment, machine, err := s.Machine()
 	if err != nil {
@@ -222,13 +233,29 @@ func followBeside(ctx context.Context, s *app.Session) (done <-chan struct{}, er
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// Nothing else is printed in the meantime.
-		err := sources.Follow(ctx, s, follow.Options{Environment: environment, Machine: machine, Formats: sources.Formats(), Choice: choice})
-		if err != nil && ctx.Err() == nil {
-			s.Warn("following ended: %v", err)
-		}
+		repeat(ctx, followPause, func() {
+			// Nothing else is printed in the meantime.
+			err := sources.Follow(ctx, s, follow.Options{Environment: environment, Machine: machine, Formats: sources.Formats(), Choice: choice})
+			if err != nil && ctx.Err() == nil {
+				s.Warn("following ended, and begins again in %v: %v", followPause, err)
+			}
+		})
 	}()
 	return ended, nil
+}
+
+// followPause is the time after which following begins again when the store has failed, as on a full disk.
+const followPause = 30 * time.Second
+
+// repeat calls a function until the context ends, with a pause after each call.
+func repeat(ctx context.Context, pause time.Duration, do func()) {
+	for ctx.Err() == nil {
+		do()
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
 }
 
 const (

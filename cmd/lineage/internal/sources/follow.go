@@ -168,7 +168,7 @@ func listFollowed(ctx context.Context, a *app.App, o *followOptions, common foll
 			if err != nil {
 				return err
 			}
-			a.Note("there is no store yet: 'lineage init' makes one")
+			a.Note("no store was found: %s", app.HintOf(err))
 			return errors.Join(list(ctx, none), none.Close())
 		}
 	}
