@@ -121,7 +121,7 @@ var rooms = []room{
 	{path: "lineage/archive/chats", ours: []string{"internal/rawjson", "lineage/message", "lineage/archive"}},
 	{path: "lineage/archive/lists", ours: []string{"content", "internal/rawjson", "lineage/message", "lineage/archive"}},
 	{path: "lineage/archive/formats", ours: []string{"lineage/archive", "lineage/archive/agents", "lineage/archive/chats", "lineage/archive/lists"}},
-	{path: "lineage/archive/importer", ours: join(belowStore, "internal/place", "lineage/archive", "lineage/archive/formats")},
+	{path: "lineage/archive/importer", ours: join(belowStore, "internal/place", "lineage/archive", "lineage/archive/formats", "lineage/derived")},
 	{path: "lineage/follow", ours: join(belowStore, "internal/amount", "internal/manifest", "internal/scratch", "internal/vfs", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer"), libs: []string{fsnotify, sys}},
 	{path: "lineage/render", ours: []string{"internal/plain", "internal/rawjson", "lineage/message", "lineage/transcript"}, libs: []string{goldmark, chroma, bluemonday}},
 	{path: "lineage/archive/export", ours: join(belowStore, "internal/amount", "internal/vfs", "lineage/message", "lineage/transcript", "lineage/archive", "lineage/render")},
