@@ -53,13 +53,26 @@ func (f *TimeFlag) Set(text string) (err error) {
 	if f.Time = (time.Time{}); text == "" {
 		return nil
 	}
+	if ago, ok := parseAgo(text); ok {
+		f.Time, f.local = time.Now().Add(-ago), false
+		return nil
+	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, time.DateTime, "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04"} {
 		if f.Time, err = time.ParseInLocation(layout, text, time.Local); err == nil {
 			f.local = layout != time.RFC3339Nano
 			return nil
 		}
 	}
-	return errors.New("must be a day such as 2026-01-31, or a time such as 2026-01-31T18:00 or 2026-01-31T18:00:00Z")
+	return errors.New("must be a day such as 2026-01-31, a time such as 2026-01-31T18:00 or 2026-01-31T18:00:00Z, or 7d for seven days ago")
+}
+
+// parseAgo parses a number of hours, days or weeks, such as 7d.
+func parseAgo(text string) (ago time.Duration, ok bool) {
+	units := map[byte]time.Duration{'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
+	last := len(text) - 1
+	n, err := strconv.ParseUint(text[:last], 10, 64)
+	unit, known := units[text[last]]
+	return time.Duration(n) * unit, err == nil && known && n <= 10_000
 }
 
 // In returns the time in a zone if it was given without one.
