@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,10 +200,14 @@ func Run(ctx context.Context, store *lineage.Store, o Options) (err error) {
 		r.watch.close()
 		saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 		defer cancel()
+		var failed error
 		for len(r.active) > 0 {
-			err = errors.Join(err, r.closeReader(saving, r.active[0]))
+			failed = cmp.Or(failed, r.closeReader(saving, r.active[0]))
 		}
-		err = errors.Join(err, r.save(saving))
+		failed = cmp.Or(failed, r.save(saving))
+		if err == nil || context.Cause(ctx) != nil { // else the store has failed before
+			err = errors.Join(err, failed)
+		}
 	}()
 	r.scanAll(ctx)
 	for {

@@ -689,11 +689,14 @@ func TestStoreThatIsClosedEndsTheRun(t *testing.T) {
 	h := newHome(t)
 	store, err := lineage.OpenMemory(t.Context(), lineage.Options{})
 	require.NoError(t, err)
-	f := start(t, store, h.options())
-	require.NoError(t, store.Close())
 	id, name := session(1)
 	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
-	require.ErrorIs(t, <-f.done, lineage.ErrClosed)
+	f := start(t, store, h.options())
+	require.NoError(t, store.Close())
+	h.append(t, filepath.Join(h.project(), name), line(id, "b", "a", "user", "two"))
+	err = <-f.done
+	require.ErrorIs(t, err, lineage.ErrClosed)
+	require.NotContains(t, err.Error(), "\n", "the end is said once")
 }
 
 func TestMachineIDIsCreatedOnce(t *testing.T) {
