@@ -21,6 +21,7 @@ type Usage struct {
 	Thread    *string `json:"thread,omitempty"`
 	Branch    *string `json:"branch,omitempty"`
 	GitBranch *string `json:"git_branch,omitempty"`
+	Machine   *string `json:"machine,omitempty"`
 	Subagent  *string `json:"subagent,omitempty"`
 	User      *string `json:"user,omitempty"`
 	// Shared is set for answers in a thread that count in another one.

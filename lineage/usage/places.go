@@ -13,10 +13,10 @@ import (
 // place is where the answers of a run are counted: in the run's thread or, if that is gone, in the oldest thread that
 // sees the run.
 type place struct {
-	number                          int64 // of the thread
-	thread                          string
-	agent, project, gitBranch, user string
-	ends                            []end // see places.ends, nil before it was called
+	number                                   int64 // of the thread
+	thread                                   string
+	agent, project, gitBranch, machine, user string
+	ends                                     []end // see places.ends, nil before it was called
 }
 
 // end is the end of what a context sees of a run: the answers up to seq that no older context of the thread sees.
@@ -91,8 +91,8 @@ func (p *places) thread(ctx context.Context, number int64) (*place, error) {
 	}
 	t := &place{number: number}
 	var id []byte
-	err := p.tx.QueryRowContext(ctx, `SELECT a.id, a.agent, a.project, a.git_branch, t.user FROM about a JOIN threads t ON t.number = a.thread WHERE a.thread = ?`, number).
-		Scan(&id, &t.agent, &t.project, &t.gitBranch, &t.user)
+	err := p.tx.QueryRowContext(ctx, `SELECT a.id, a.agent, a.project, a.git_branch, a.machine, t.user FROM about a JOIN threads t ON t.number = a.thread WHERE a.thread = ?`, number).
+		Scan(&id, &t.agent, &t.project, &t.gitBranch, &t.machine, &t.user)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:

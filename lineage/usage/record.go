@@ -38,7 +38,7 @@ func (row *Row) record(by []By) *records.Usage {
 	r := &records.Usage{Shared: row.Shared, UsageFigures: row.Figures.Record()}
 	into := map[By]**string{
 		Day: &r.Day, Week: &r.Week, Month: &r.Month, Agent: &r.Agent, Model: &r.Model, Provider: &r.Provider,
-		Project: &r.Project, Thread: &r.Thread, Branch: &r.Branch, GitBranch: &r.GitBranch, Subagent: &r.Subagent, User: &r.User,
+		Project: &r.Project, Thread: &r.Thread, Branch: &r.Branch, GitBranch: &r.GitBranch, Machine: &r.Machine, Subagent: &r.Subagent, User: &r.User,
 	}
 	for i, key := range by {
 		*into[key] = &row.Keys[i]

@@ -29,12 +29,13 @@ const (
 	Thread    By = "thread"
 	Branch    By = "branch"     // of the thread: the oldest one that sees the answer
 	GitBranch By = "git-branch" // that was checked out when the session began
+	Machine   By = "machine"    // that the session ran on
 	Subagent  By = "subagent"
 	User      By = "user"
 )
 
 // Keys are all keys to group by.
-var Keys = []By{Day, Week, Month, Agent, Model, Provider, Project, Thread, Branch, GitBranch, Subagent, User}
+var Keys = []By{Day, Week, Month, Agent, Model, Provider, Project, Thread, Branch, GitBranch, Machine, Subagent, User}
 
 // Query selects what to report. The zero value reports everything in one row.
 type Query struct {
@@ -288,6 +289,8 @@ func (r *reporter) key(by By, at time.Time, m modelName, p *place, seq int64) st
 		return p.at(seq).branch
 	case GitBranch:
 		return p.gitBranch
+	case Machine:
+		return p.machine
 	case Subagent:
 		return p.at(seq).subagent
 	}

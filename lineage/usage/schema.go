@@ -2,7 +2,7 @@ package usage
 
 // format is the version of the tables and of what is read of messages. It is raised with each change of either: an index of an older
 // version is rebuilt.
-const format = 6
+const format = 7
 
 // quarter is the time resolution of the totals, in milliseconds.
 const quarter = 15 * 60 * 1000
@@ -29,7 +29,7 @@ CREATE TABLE totals (
 	PRIMARY KEY (run, quarter, model, bracket, known)
 ) WITHOUT ROWID;
 CREATE TABLE starts (start INTEGER PRIMARY KEY);
-CREATE TABLE about (thread INTEGER PRIMARY KEY, id BLOB NOT NULL, agent TEXT NOT NULL, project TEXT NOT NULL, git_branch TEXT NOT NULL);
+CREATE TABLE about (thread INTEGER PRIMARY KEY, id BLOB NOT NULL, agent TEXT NOT NULL, project TEXT NOT NULL, git_branch TEXT NOT NULL, machine TEXT NOT NULL);
 CREATE TABLE contexts (id BLOB PRIMARY KEY, thread INTEGER NOT NULL, parent BLOB NOT NULL, created INTEGER NOT NULL, aside TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX contexts_of ON contexts (thread);
 CREATE TABLE branches (thread BLOB NOT NULL, name TEXT NOT NULL, context BLOB NOT NULL, made INTEGER NOT NULL, PRIMARY KEY (thread, name)) WITHOUT ROWID;

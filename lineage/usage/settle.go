@@ -60,13 +60,14 @@ func (f *writer) settleAbout(ctx context.Context, id structure.ThreadID) error {
 			return err
 		}
 	}
-	var agent, project, branch string
+	var agent, project, branch, machine string
 	if rawjson.Valid(t.Metadata) {
 		agent = rawjson.Str(rawjson.Get(t.Metadata, archive.KeyAgent))
 		project = rawjson.Str(rawjson.Get(t.Metadata, archive.KeyProject))
 		branch = rawjson.Str(rawjson.Get(t.Metadata, archive.KeyGitBranch))
+		machine = rawjson.Str(rawjson.Get(t.Metadata, archive.KeyMachine))
 	}
-	return f.Exec(ctx, `INSERT INTO about VALUES (?, ?, ?, ?, ?)`, number, id[:], agent, project, branch)
+	return f.Exec(ctx, `INSERT INTO about VALUES (?, ?, ?, ?, ?, ?)`, number, id[:], agent, project, branch, machine)
 }
 
 // settleOrigin stores the origin of a context.

@@ -15,12 +15,12 @@ import (
 // usageKeys are the keys that usage groups by, in the order in which a row shows them. anywhere are those that reveal
 // nothing about a conversation.
 var (
-	usageKeys = []string{"day", "week", "month", "agent", "model", "provider", "project", "thread", "branch", "git-branch", "subagent", "user"}
+	usageKeys = []string{"day", "week", "month", "agent", "model", "provider", "project", "thread", "branch", "git-branch", "machine", "subagent", "user"}
 	anywhere  = []string{"day", "week", "month", "model", "provider"}
 )
 
 type usageInput struct {
-	By     []string `json:"by,omitempty" jsonschema:"what to group by: day, week, month, agent, model, provider, project, thread, branch, git-branch, subagent, user (default day)"`
+	By     []string `json:"by,omitempty" jsonschema:"what to group by: day, week, month, agent, model, provider, project, thread, branch, git-branch, machine, subagent, user (default day)"`
 	Thread string   `json:"thread,omitempty" jsonschema:"only this conversation: its id or title"`
 	Since  string   `json:"since,omitempty" jsonschema:"only answers of this time or later: 2026-01-31 in UTC, or as in RFC 3339"`
 	Until  string   `json:"until,omitempty" jsonschema:"only answers before this time"`
@@ -89,7 +89,7 @@ const maxKey = 200
 func withShortKeys(r *records.Usage) *records.Usage {
 	short := *r
 	for _, key := range []**string{&short.Day, &short.Week, &short.Month, &short.Agent, &short.Model, &short.Provider, &short.Project, &short.Thread,
-		&short.Branch, &short.GitBranch, &short.Subagent, &short.User} {
+		&short.Branch, &short.GitBranch, &short.Machine, &short.Subagent, &short.User} {
 		if *key != nil && len(**key) > maxKey {
 			text := cut(**key, maxKey) + "…"
 			*key = &text
@@ -102,7 +102,7 @@ func withShortKeys(r *records.Usage) *records.Usage {
 func keysOf(r *records.Usage, by []string) string {
 	all := map[string]*string{
 		"day": r.Day, "week": r.Week, "month": r.Month, "agent": r.Agent, "model": r.Model, "provider": r.Provider, "project": r.Project,
-		"thread": r.Thread, "branch": r.Branch, "git-branch": r.GitBranch, "subagent": r.Subagent, "user": r.User,
+		"thread": r.Thread, "branch": r.Branch, "git-branch": r.GitBranch, "machine": r.Machine, "subagent": r.Subagent, "user": r.User,
 	}
 	var keys []string
 	for _, key := range by {
