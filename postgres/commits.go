@@ -35,8 +35,8 @@ func (t *table) LastSpan(run structure.RunID) (structure.SpanRef, error) {
 }
 
 // SpansAt implements read.Packs.
-func (t *table) SpansAt(structure.SpanRef) (journal.Spans, bool, error) {
-	return journal.Spans{}, false, nil
+func (t *table) SpansAt(structure.SpanRef) (journal.Spans, journal.Position, bool, error) {
+	return journal.Spans{}, journal.Position{}, false, nil
 }
 
 // Object implements read.Packs.

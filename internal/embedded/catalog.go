@@ -177,9 +177,9 @@ func (c *catalog) Collecting() bool { return c.engine.barrier.Load() != nil }
 func (c *catalog) Own(key []byte) ([]byte, bool, error) { return c.Snapshot.Get(key) }
 
 // SpansAt implements read.Packs.
-func (c *catalog) SpansAt(ref structure.SpanRef) (found journal.Spans, keep bool, err error) {
-	found, err = c.packs.spansAt(c.files, ref, c.after())
-	return found, c.files != nil, err // the view keeps the pack open
+func (c *catalog) SpansAt(ref structure.SpanRef) (found journal.Spans, at journal.Position, keep bool, err error) {
+	found, at, err = c.packs.spansAt(c.files, ref, c.after())
+	return found, at, c.files != nil, err // the view keeps the pack open
 }
 
 // snapshot is a view that the caller closes.

@@ -77,12 +77,11 @@ func (l *packLayer) get(files *journal.View, key []byte, before uint64) (value [
 		return p.Append(nil), true, nil
 	case keys.TableSpan:
 		ref := structure.SpanRef{Run: structure.RunID(key[1:17]), Seq: keys.ReadUint64(key[17:])}
-		spans, err := l.spansAt(files, ref, before)
+		spans, at, err := l.spansAt(files, ref, before)
 		if err != nil || !spans.Has(ref.Seq) {
 			return nil, false, err
 		}
-		frame, err := spans.Position(ref.Seq)
-		return keys.AppendPosition(nil, frame), err == nil, err
+		return keys.AppendPosition(nil, at), true, nil
 	}
 	return nil, false, nil
 }
@@ -121,24 +120,25 @@ func (l *packLayer) content(files *journal.View, key []byte, before uint64) (p k
 
 // spansAt returns the live spans from before a commit that a pack stores together
 // with the given span, or none if no pack has it.
-func (l *packLayer) spansAt(files *journal.View, ref structure.SpanRef, before uint64) (journal.Spans, error) {
+func (l *packLayer) spansAt(files *journal.View, ref structure.SpanRef, before uint64) (found journal.Spans, at journal.Position, err error) {
 	if l.last == 0 || l.clip(ref.Run, ref.Seq) < ref.Seq {
-		return journal.Spans{}, nil
+		return journal.Spans{}, journal.Position{}, nil
 	}
 	files, release := l.in(files)
-	defer release()
+	defer release() // then a pack that was replaced is closed
 	for s, err := range files.Run(l.last, ref.Run, ref.Seq, before) {
 		if err != nil {
-			return journal.Spans{}, err
+			return journal.Spans{}, journal.Position{}, err
 		}
 		if s.Last < ref.Seq {
 			break
 		}
 		if s.First <= ref.Seq {
-			return s.UpTo(l.clip(ref.Run, s.Last)), nil
+			at, err := s.Position(ref.Seq)
+			return s.UpTo(l.clip(ref.Run, s.Last)), at, err
 		}
 	}
-	return journal.Spans{}, nil
+	return journal.Spans{}, journal.Position{}, nil
 }
 
 // clip returns last or, if smaller, the last live place of a run.

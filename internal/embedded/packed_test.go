@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -395,4 +396,44 @@ func TestCollectFromPacks(t *testing.T) {
 	require.Equal(t, dead.Body, blocks[0].Body)
 	requireSound(t, e)
 	require.NoError(t, e.Close())
+}
+
+// The place of a span is read from a pack that another one replaces meanwhile.
+func TestSpansOfReplacedPacks(t *testing.T) {
+	e := openPacked(t, t.TempDir(), 600)
+	defer e.Close()
+	_, err := e.Pack(background, backend.PackOptions{All: true})
+	require.NoError(t, err)
+	run := structure.DeriveID[structure.RunID]("run")
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for n := range 4 {
+		wg.Go(func() {
+			for i := uint64(n); ; i += 7 {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				e.journal.DropCache() // so that it is read from the file
+				ref := structure.SpanRef{Run: run, Seq: 1 + i%600}
+				latest := e.latest()
+				var err error
+				if n%2 == 0 {
+					_, _, err = e.get(keys.Span(ref), anyCommit)
+				} else {
+					_, _, _, err = latest.SpansAt(ref)
+				}
+				latest.Close()
+				if err != nil {
+					t.Errorf("span %d: %v", ref.Seq, err)
+					return
+				}
+			}
+		})
+	}
+	_, err = e.Pack(background, backend.PackOptions{All: true, Dense: true})
+	close(done)
+	wg.Wait()
+	require.NoError(t, err)
 }

@@ -247,7 +247,7 @@ func (s *spanPlaces) place(ref structure.SpanRef, value []byte, ok bool) (journa
 	if s.view.Packs == nil {
 		return journal.Position{}, s.view.missingSpan(ref)
 	}
-	found, keep, err := s.view.Packs.SpansAt(ref)
+	found, at, keep, err := s.view.Packs.SpansAt(ref)
 	switch {
 	case err != nil:
 		return journal.Position{}, err
@@ -256,5 +256,5 @@ func (s *spanPlaces) place(ref structure.SpanRef, value []byte, ok bool) (journa
 	case keep:
 		s.packed = found
 	}
-	return found.Position(ref.Seq)
+	return at, nil
 }

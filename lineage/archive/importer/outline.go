@@ -143,7 +143,9 @@ func (o *outline) base(ctx context.Context, state backend.Reader) (backend.Reach
 func (o *outline) held() map[structure.RunID]structure.Context {
 	held := make(map[structure.RunID]structure.Context, len(o.importing))
 	for _, c := range o.importing {
-		held[c.Tip.Run] = c
+		if other, ok := held[c.Tip.Run]; !ok || other.ID.Compare(c.ID) < 0 { // of several, always the same
+			held[c.Tip.Run] = c
+		}
 	}
 	return held
 }
@@ -167,16 +169,14 @@ func (o *outline) continues(ctx context.Context, state backend.Reader, at struct
 // errOutdated is returned for a change after which an outline must be read again.
 var errOutdated = errors.New("the outline is outdated")
 
-// update replaces a context that was changed. It is nil if it was deleted.
-func (o *outline) update(ctx context.Context, state backend.Reader, id structure.ContextID, c *structure.Context) error {
-	known := o.contexts[id]
-	delete(o.importing, id)
+// update adds or replaces a context that was changed.
+func (o *outline) update(ctx context.Context, state backend.Reader, c *structure.Context) error {
+	known := o.contexts[c.ID]
+	delete(o.importing, c.ID)
 	switch {
-	case c == nil && known == nil:
-		return nil
 	case known == nil:
 		var names []string
-		for b, err := range state.BranchesOf(ctx, o.home.Thread, id) {
+		for b, err := range state.BranchesOf(ctx, o.home.Thread, c.ID) {
 			if err != nil {
 				return err
 			}
@@ -184,7 +184,7 @@ func (o *outline) update(ctx context.Context, state backend.Reader, id structure
 		}
 		slices.Sort(names)
 		return o.add(ctx, state, c, names)
-	case c == nil || known.aside != asideOf(c):
+	case known.aside != asideOf(c):
 		return errOutdated
 	}
 	was := known.Tip
@@ -380,10 +380,16 @@ func (o *Outlines) apply(ctx context.Context, state backend.Reader, changes *der
 		}
 		return err
 	}
-	for id := range changes.Contexts {
-		c, known, err := o.changed(ctx, state, id)
-		if known != nil && err == nil {
-			err = update(known, func(known *outline) error { return known.update(ctx, state, id, c) })
+	for id, change := range changes.Contexts {
+		if change.Deleted {
+			o.deleted(id)
+		}
+		c, err := state.Context(ctx, id)
+		if errors.Is(err, lineage.ErrNotFound) {
+			continue
+		}
+		if known := o.all[c.Thread]; known != nil && err == nil {
+			err = update(known, func(known *outline) error { return known.update(ctx, state, &c.Context) })
 		}
 		if err != nil {
 			return err
@@ -401,16 +407,12 @@ func (o *Outlines) apply(ctx context.Context, state backend.Reader, changes *der
 	return nil
 }
 
-// changed returns a changed context, nil if it was deleted, and the outline that has it or is to get it, nil for none.
-func (o *Outlines) changed(ctx context.Context, state backend.Reader, id structure.ContextID) (*structure.Context, *outline, error) {
-	c, err := state.Context(ctx, id)
-	if !errors.Is(err, lineage.ErrNotFound) {
-		return &c.Context, o.all[c.Thread], err
-	}
-	for _, known := range o.all {
-		if _, importing := known.importing[id]; importing || known.contexts[id] != nil {
-			return nil, known, nil
+// deleted drops the outline with a context that was deleted. If the context exists, it was created again, possibly in
+// another thread and without its names.
+func (o *Outlines) deleted(id structure.ContextID) {
+	for thread, known := range o.all {
+		if delete(known.importing, id); known.contexts[id] != nil {
+			o.drop(thread)
 		}
 	}
-	return nil, nil, nil
 }

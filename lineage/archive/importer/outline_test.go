@@ -3,6 +3,7 @@ package importer
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -133,6 +134,52 @@ func TestOutlinesAreUpToDate(t *testing.T) {
 		}
 	})
 	require.Greater(t, followed, kept/4, "most were read again")
+}
+
+// A context that was deleted and created again between two reads, in another thread or without its name, is read again.
+func TestOutlinesOfContextsCreatedAgain(t *testing.T) {
+	ctx := context.Background()
+	store, err := lineage.Open(ctx, t.TempDir(), lineage.Options{Durability: lineage.Normal})
+	require.NoError(t, err)
+	defer store.Close()
+	w, outlines := write.Of(store), KeepAll()
+	requireRead := func(thread *lineage.Thread) {
+		t.Helper()
+		state, err := w.Engine().Snapshot(ctx)
+		require.NoError(t, err)
+		defer state.Close()
+		found, err := state.Thread(ctx, thread.ID())
+		require.NoError(t, err)
+		got, err := outlines.of(ctx, w.Engine(), state, found.Home(), true)
+		require.NoError(t, err)
+		want, err := outlineOf(ctx, state, found.Home())
+		require.NoError(t, err)
+		want.used = got.used
+		require.True(t, reflect.DeepEqual(want, got))
+	}
+	again := func(id lineage.ContextID, thread *lineage.Thread) {
+		b := w.Batch()
+		b.NewContext(write.Context{ID: id, Thread: thread.ID()})
+		_, err := w.Commit(ctx, b)
+		require.NoError(t, err)
+	}
+	one, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "one"})
+	require.NoError(t, err)
+	two, err := store.CreateThread(ctx, lineage.ThreadOptions{SourceID: "two"})
+	require.NoError(t, err)
+	for _, thread := range []*lineage.Thread{one, two} {
+		c, err := one.CreateBranch(ctx, "b", lineage.BranchOptions{})
+		require.NoError(t, err)
+		requireRead(one)
+		requireRead(two)
+		require.NoError(t, one.DeleteBranch(ctx, "b"))
+		again(c.ID(), thread)
+		_, err = one.CreateBranch(ctx, "b", lineage.BranchOptions{})
+		require.NoError(t, err)
+		requireRead(one)
+		requireRead(two)
+		require.NoError(t, one.DeleteBranch(ctx, "b"))
+	}
 }
 
 // Outlines stay within their limit, and those that nobody uses are dropped.
