@@ -196,3 +196,29 @@ func TestBrowserErasedInLongList(t *testing.T) {
 	rows := eval[int](b, `document.querySelectorAll("#list .row").length`)
 	require.Less(t, eval[int](b, `window.__read`), 8, "%d rows", rows)
 }
+
+// A subagent that was shown and is closed is loaded again when it is opened after content was erased.
+func TestBrowserErasedInClosedSubagent(t *testing.T) {
+	s := newSite(t, page.Options{})
+	thread, main := s.thread(lineage.ThreadOptions{}, lineage.User("one"))
+	subagent, err := main.Fork(t.Context(), lineage.ForkOptions{Metadata: []byte(`{"made_by":"subagent"}`)})
+	require.NoError(t, err)
+	_, err = subagent.Extend(t.Context(), lineage.User("a task"), lineage.Assistant("a secret answer"))
+	require.NoError(t, err)
+	b := s.tab()
+	open(b, s.url+"/t/"+thread.ID().String())
+	until(b, live)
+	run(b, `document.querySelector("details.inside").open = true`)
+	until(b, `document.querySelector(".insider")?.textContent.includes("a secret answer")`)
+	run(b, `document.querySelector("details.inside").open = false`)
+	for entry, err := range subagent.Entries(t.Context(), lineage.Window{Last: 1}) {
+		require.NoError(t, err)
+		for _, content := range entry.Contents() {
+			require.NoError(t, s.store.Erase(t.Context(), content))
+		}
+	}
+	until(b, `!document.querySelector("main").textContent.includes("secret")`)
+	run(b, `document.querySelector("details.inside").open = true`)
+	until(b, `document.querySelector(".insider") && !document.querySelector(".insider").textContent.includes("secret")`)
+	require.Empty(t, b.Problems())
+}
