@@ -8,9 +8,9 @@ import (
 	"github.com/lineage-store/lineage/internal/pack/layout"
 )
 
-// bodies tells where the bodies of a chapter are. Messages of other chapters need only them, and the objects of the chapter,
-// which take a small part of its memory. So a cache that has few chapters has these of many, and a message that names content
-// of several chapters decodes one.
+// bodies are the places of the bodies of a chapter. These and the objects are all that messages of other chapters need, and
+// take a small part of the memory of the chapter. They are cached apart from it, so that a message that names content of
+// several chapters is read without decoding them again.
 type bodies struct {
 	layout.Row
 	n             int     // of the chapter

@@ -2,9 +2,11 @@ package page_test
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
@@ -146,5 +148,77 @@ func TestBrowserTriesAgain(t *testing.T) {
 	until(b, `document.querySelector("#live").textContent.includes("did not answer") && !document.querySelector("#exact").open`)
 	run(b, `window.fetch = window.__fetch`)
 	until(b, `document.querySelector("#history").textContent.includes("two")`)
+	require.Empty(t, b.Problems())
+}
+
+// While loading fails, one attempt waits, however many events there were.
+func TestBrowserTriesAgainOnce(t *testing.T) {
+	s := newSite(t, page.Options{})
+	b := s.tab()
+	until(b, live)
+	run(b, `window.__waiting = new Set();
+		const set = setTimeout, clear = clearTimeout;
+		window.setTimeout = (does, ms) => { const id = set(() => { __waiting.delete(id); does(); }, ms); if (ms >= 2000) __waiting.add(id); return id; };
+		window.clearTimeout = (id) => { __waiting.delete(id); clear(id); };
+		window.__tries = 0;
+		window.__event = soon(1, async () => { window.__tries++; throw new TypeError("offline"); });`)
+	for n := range 5 {
+		run(b, `window.__event()`)
+		until(b, fmt.Sprintf(`window.__tries > %d`, n))
+	}
+	require.Equal(t, 1, eval[int](b, `window.__waiting.size`))
+}
+
+// After content was erased, the list is read again as far as it is shown, although its rows moved.
+func TestBrowserErasedInLongList(t *testing.T) {
+	s := newSite(t, page.Options{})
+	var last *lineage.Context
+	for n := range 700 {
+		_, c := s.thread(lineage.ThreadOptions{SourceID: fmt.Sprint(n)}, lineage.User(fmt.Sprintf("secret %03d", n)))
+		if n == 10 {
+			last = c
+		}
+	}
+	b := s.tab()
+	until(b, live)
+	_, err := last.Extend(t.Context(), lineage.User("another question"))
+	require.NoError(t, err)
+	until(b, `document.querySelector("#list .row a").textContent.includes("secret 010")`)
+	run(b, `window.__read = 0; const read = fetch; window.fetch = (...all) => { window.__read++; return read(...all); }`)
+	for entry, err := range last.Entries(t.Context(), lineage.Window{}) {
+		require.NoError(t, err)
+		for _, content := range entry.Contents() {
+			require.NoError(t, s.store.Erase(t.Context(), content))
+		}
+	}
+	until(b, `!document.querySelector("#list").textContent.includes("secret 010")`)
+	time.Sleep(time.Second)
+	rows := eval[int](b, `document.querySelectorAll("#list .row").length`)
+	require.Less(t, eval[int](b, `window.__read`), 8, "%d rows", rows)
+}
+
+// A subagent that was shown and is closed is loaded again when it is opened after content was erased.
+func TestBrowserErasedInClosedSubagent(t *testing.T) {
+	s := newSite(t, page.Options{})
+	thread, main := s.thread(lineage.ThreadOptions{}, lineage.User("one"))
+	subagent, err := main.Fork(t.Context(), lineage.ForkOptions{Metadata: []byte(`{"made_by":"subagent"}`)})
+	require.NoError(t, err)
+	_, err = subagent.Extend(t.Context(), lineage.User("a task"), lineage.Assistant("a secret answer"))
+	require.NoError(t, err)
+	b := s.tab()
+	open(b, s.url+"/t/"+thread.ID().String())
+	until(b, live)
+	run(b, `document.querySelector("details.inside").open = true`)
+	until(b, `document.querySelector(".insider")?.textContent.includes("a secret answer")`)
+	run(b, `document.querySelector("details.inside").open = false`)
+	for entry, err := range subagent.Entries(t.Context(), lineage.Window{Last: 1}) {
+		require.NoError(t, err)
+		for _, content := range entry.Contents() {
+			require.NoError(t, s.store.Erase(t.Context(), content))
+		}
+	}
+	until(b, `!document.querySelector("main").textContent.includes("secret")`)
+	run(b, `document.querySelector("details.inside").open = true`)
+	until(b, `document.querySelector(".insider") && !document.querySelector(".insider").textContent.includes("secret")`)
 	require.Empty(t, b.Problems())
 }

@@ -421,8 +421,8 @@ func (w *projection) admit(ctx context.Context, s *scope) error {
 	return w.inheritAgain(ctx, s)
 }
 
-// inheritAgain notes the owners of values that the contexts of a scope inherit, as other earlier values of these may be
-// needed from now on.
+// inheritAgain notes the owners of the values that the contexts of a scope inherit, so that these are written again: which
+// earlier values are needed depends on the scopes that are left out.
 func (w *projection) inheritAgain(ctx context.Context, s *scope) error {
 	if w.ChatsOnly {
 		return nil
@@ -442,7 +442,7 @@ func (w *projection) inheritAgain(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// pruneChildless deletes the remnants that no context descends from any more. Otherwise there are none.
+// pruneChildless deletes the remnants that no context descends from any more, and then those above them.
 func pruneChildless(ctx context.Context, c *sqladapter.Conn) error {
 	for {
 		n, err := c.Exec(ctx, leftOutSQL.childless)

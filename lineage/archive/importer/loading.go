@@ -99,8 +99,8 @@ type threadState struct {
 	ours bool
 	// copies is loading.copies.
 	copies bool
-	// base are the spans of other threads that the contexts of a thread in the store lead to, or the spans that those
-	// of the thread lead to that a new one was forked from.
+	// base are spans of other threads. For a thread in the store, they are in the histories of its contexts. For a new
+	// fork, they are the histories of the thread that it was forked from.
 	base backend.Reach
 	// outline has the contexts in the store, nil for none. contexts are those that are new or were looked at; known has
 	// the latter.

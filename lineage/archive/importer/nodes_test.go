@@ -2,6 +2,7 @@ package importer
 
 import (
 	"context"
+	"math/rand/v2"
 	"runtime"
 	"runtime/metrics"
 	"strconv"
@@ -85,6 +86,72 @@ func TestChains(t *testing.T) {
 		}
 		require.Len(t, want, l.len())
 	})
+}
+
+// A list equals a slice in any order of additions, changes, visits and rounds, as when a commit is filled again or an input
+// grows.
+func TestChainsInAnyOrder(t *testing.T) {
+	chains := 0
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		var l nodeList
+		var want []loaded
+		round := uint32(1)
+		check := func(i int) {
+			got, is := l.at(int32(i)), want[i]
+			require.Equal(t, is.visited == round, got.visited == round)
+			got.visited, is.visited = 0, 0
+			require.Equal(t, is, got)
+		}
+		for len(want) < 5*nodesInPiece {
+			switch r.IntN(8) {
+			default: // a stretch that a chain may have
+				for range r.IntN(2 * nodesInPiece) {
+					n := loaded{seq: uint64(len(want)), run: 1, parent: int32(len(want)) - 1, mark: r.Uint32(), kids: true, created: int64(len(want) / 900)}
+					require.EqualValues(t, len(want), l.add(n))
+					want = append(want, n)
+				}
+			case 0, 1:
+				for range 1 + r.IntN(3) {
+					if len(want) == 0 {
+						break
+					}
+					i := r.IntN(len(want))
+					if r.IntN(2) == 0 {
+						i = min(len(want), (i/nodesInPiece+1)*nodesInPiece) - 1 // the end of a piece
+					}
+					change := []func(*loaded){
+						func(n *loaded) { n.kids = !n.kids }, func(n *loaded) { n.kept = true }, func(n *loaded) { n.foreign = true },
+						func(n *loaded) { n.seq, n.run = n.seq+1, 2 }, func(n *loaded) {}, func(n *loaded) { n.adopted, n.parent = true, -1 },
+					}[r.IntN(6)]
+					change(&want[i])
+					change(l.change(int32(i)))
+				}
+			case 2, 3:
+				if len(want) > 0 {
+					for i, steps := r.IntN(len(want)), r.IntN(2*nodesInPiece); i >= 0 && steps > 0; i, steps = i-1, steps-1 {
+						want[i].visited = round
+						l.visit(int32(i), round)
+					}
+				}
+			case 4:
+				round++
+			}
+			if len(want) > 0 {
+				check(r.IntN(len(want)))
+			}
+			require.Equal(t, len(want), l.len())
+		}
+		for i := range want {
+			check(i)
+		}
+		for _, p := range l.pieces {
+			if p.chain != nil {
+				chains++
+			}
+		}
+	})
+	require.Positive(t, chains)
 }
 
 // A message that follows the one before takes few bytes.

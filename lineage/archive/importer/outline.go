@@ -360,6 +360,9 @@ func (o *Outlines) advance(ctx context.Context, view backend.View, state backend
 		return err
 	}
 	o.at = head
+	for o.size > o.most {
+		o.drop(o.longestUnused())
+	}
 	return nil
 }
 

@@ -230,4 +230,12 @@ func TestOutlinesAreBounded(t *testing.T) {
 	outlines.at = backend.Cursor{Number: outlines.at.Number - 1, ID: 1}
 	before = outlines.all[threads[0].ID()]
 	require.NotSame(t, before, of(threads[0]))
+
+	// Outlines that changes of the store make too large are dropped.
+	outlines.most = outlines.size
+	_, err = threads[0].CreateBranch(ctx, "more", lineage.BranchOptions{Empty: true})
+	require.NoError(t, err)
+	of(threads[0])
+	require.Empty(t, outlines.all)
+	require.Zero(t, outlines.size)
 }

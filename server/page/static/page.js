@@ -98,15 +98,15 @@ function listen(heard) {
 // What was erased leaves every view, also where it was shown before.
 const erases = (events) => events.some((e) => e.kind === "content erased");
 // soon returns a function that does something once, a moment after its first call. Without an answer of the server it is
-// tried again, after pauses of two seconds to a minute.
+// tried again, after pauses of two seconds to a minute, and after the next call.
 function soon(ms, does) {
-  let timer; let again = false; let busy = false; let pause = 0;
+  let timer; let retry; let again = false; let busy = false; let pause = 0;
   const call = () => { timer ??= setTimeout(run, ms); };
   const run = async () => {
     timer = undefined;
     if (busy) { again = true; return; }
-    busy = true;
-    try { await does(); pause = 0; } catch (e) { if (!(e.status < 500)) { pause = Math.min(Math.max(2 * pause, 2000), 60000); setTimeout(call, pause); } }
+    busy = true; clearTimeout(retry);
+    try { await does(); pause = 0; } catch (e) { if (!(e.status < 500)) { pause = Math.min(Math.max(2 * pause, 2000), 60000); retry = setTimeout(call, pause); } }
     busy = false;
     if (again) { again = false; call(); }
   };
@@ -259,13 +259,14 @@ function home() {
   // Costs come without an event.
   const costs = (part) => { clearTimeout(later); if (part.dataset.pending !== undefined) later = setTimeout(update, 5000); };
   costs(list);
-  // Rows are read again as far as the list goes.
+  // Rows are read again as far as the list goes: a row only moves up.
   const erased = soon(400, async () => {
+    const oldest = $$(".row", list).map(time).sort()[0] ?? "";
     for (let at = location.href; at;) {
-      const body = await fetchPart(at);
-      for (const r of $$(".row", body)) { const old = rowOf(r.dataset.id); if (old) refresh(old, r); }
-      const next = $(".more", body)?.dataset.next;
-      at = next === $(".more", list)?.dataset.next ? undefined : next;
+      const body = await fetchPart(at); const rows = $$(".row", body);
+      let more = rows.length > 0 && time(rows.at(-1)) > oldest;
+      for (const r of rows) { const old = rowOf(r.dataset.id); if (old) { refresh(old, r); more = true; } }
+      at = more ? $(".more", body)?.dataset.next : undefined;
     }
   });
   $("#fresh").addEventListener("click", () => { if (waiting) put(waiting); scrollTo(0, 0); });
