@@ -268,7 +268,7 @@ const (
 	// maxUnused limits the calls of Outlines.of after which an outline that they did not ask for is kept.
 	maxUnused = 256
 	// maxBehind limits the commits that outlines are updated from.
-	maxBehind = 4096
+	maxBehind = 512
 )
 
 // of returns the outline of a thread in a state of the store. With keep, it is kept for later imports.
