@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,6 +86,7 @@ func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*fol
 	if len(found) == 0 {
 		return nil, app.Hint(fmt.Errorf("session file %s: %w", want.name, lineage.ErrNotFound), "'lineage follow' keeps session files; 'lineage follow --list' shows which")
 	}
+	found = ownOf(found, want.threadOf)
 	first := found[0]
 	other := func(s *follow.Source) bool {
 		return s.Database() != first.Database() || s.About.Machine != first.About.Machine
@@ -92,11 +94,30 @@ func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*fol
 	if len(found) == 1 || first.Database() != "" && !slices.ContainsFunc(found, other) {
 		return found, nil
 	}
-	paths := make([]string, len(found))
-	for i, f := range found {
-		paths[i] = f.About.Path + " of " + f.About.Machine
+	slices.SortFunc(found, func(a, b *follow.Source) int { return cmp.Compare(a.About.Path, b.About.Path) })
+	paths := make([]string, 0, mostNamed)
+	for _, f := range found[:min(len(found), mostNamed)] {
+		paths = append(paths, f.About.Path+" of "+f.About.Machine)
+	}
+	if more := len(found) - len(paths); more > 0 {
+		paths = append(paths, amount.Count(more)+" more")
 	}
 	return nil, app.Hint(app.Usagef("%s session files are %s: name one by its path, or its thread", amount.Count(len(found)), want.name), "%s", screen.Line(strings.Join(paths, ", ")))
+}
+
+// mostNamed limits the files that an error names.
+const mostNamed = 3
+
+// ownOf returns the files of the session itself if there are files of its subagents too: its id is in their names.
+func ownOf(found []*follow.Source, session string) []*follow.Source {
+	own := slices.DeleteFunc(slices.Clone(found), func(s *follow.Source) bool {
+		path := filepath.ToSlash(s.About.Path)
+		return !strings.Contains(path[strings.LastIndexByte(path, '/')+1:], session)
+	})
+	if session == "" || len(own) == 0 {
+		return found
+	}
+	return own
 }
 
 // wantedSource is what a source is looked for by: a path or the end of one, the full path without links, and the source id of
