@@ -10,12 +10,17 @@ const (
 	AsideSource = "source"
 )
 
+// AsideOf returns what the metadata of a context say that it is beside a conversation, or "".
+func AsideOf(contextMetadata []byte) string {
+	if !rawjson.Valid(contextMetadata) { // other programs may have set it
+		return ""
+	}
+	return rawjson.Str(rawjson.Get(contextMetadata, "aside"))
+}
+
 // BesideMessages reports whether a context with this metadata has data that an import or a follower keeps beside the
 // messages. Searches and exports leave it out.
 func BesideMessages(contextMetadata []byte) bool {
-	if !rawjson.Valid(contextMetadata) {
-		return false
-	}
-	aside := rawjson.Str(rawjson.Get(contextMetadata, "aside"))
+	aside := AsideOf(contextMetadata)
 	return aside == AsideLog || aside == AsideSource
 }

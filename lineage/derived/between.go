@@ -10,9 +10,6 @@ import (
 // [backend.ErrDiverged].
 func Between(ctx context.Context, view backend.View, after, upTo backend.Cursor) (*Changes, error) {
 	changes := NewChanges()
-	if after == upTo {
-		return changes, nil
-	}
 	for c, err := range view.Feed(ctx, after) {
 		if err != nil {
 			return nil, err

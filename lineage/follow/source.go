@@ -156,8 +156,7 @@ func sourceIn(ctx context.Context, store *lineage.Store, c *lineage.Context) (*S
 		return nil, err
 	}
 	s := &Source{Context: c.ID(), store: store, tip: info.Tip}
-	if !rawjson.Valid(info.Metadata) || rawjson.Str(rawjson.Get(info.Metadata, "aside")) != lineage.AsideSource ||
-		json.Unmarshal(rawjson.Get(info.Metadata, sourceKey), &s.About) != nil {
+	if lineage.AsideOf(info.Metadata) != lineage.AsideSource || json.Unmarshal(rawjson.Get(info.Metadata, sourceKey), &s.About) != nil {
 		return nil, nil
 	}
 	if info.Tip.IsZero() {

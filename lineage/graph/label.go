@@ -3,7 +3,6 @@ package graph
 import (
 	"encoding/json"
 
-	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -43,14 +42,6 @@ func (l Label) String() string {
 		return l.Name
 	}
 	return string(l.Kind) + " " + l.Name
-}
-
-// aboutOf returns the value of Label.About.
-func aboutOf(metadata []byte) string {
-	if !rawjson.Valid(metadata) {
-		return ""
-	}
-	return rawjson.Str(rawjson.Get(metadata, "aside"))
 }
 
 // KindOf returns the kind of a context. Only their metadata distinguishes subagents that see everything from other

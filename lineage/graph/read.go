@@ -62,7 +62,7 @@ func labels(ctx context.Context, from backend.Reader, t *structure.Thread) (map[
 		all[c.Span] = append(all[c.Span], Label{Kind: KindCheckpoint, Name: c.Name})
 	}
 	for _, c := range unnamed {
-		all[c.Tip] = append(all[c.Tip], Label{Kind: c.Kind, Name: c.ID.Short(), Context: c.ID, About: aboutOf(c.Metadata)})
+		all[c.Tip] = append(all[c.Tip], Label{Kind: c.Kind, Name: c.ID.Short(), Context: c.ID, About: lineage.AsideOf(c.Metadata)})
 	}
 	return all, nil
 }

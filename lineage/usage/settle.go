@@ -5,6 +5,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -87,11 +88,7 @@ func (f *writer) settleOrigin(ctx context.Context, id structure.ContextID) error
 	if err != nil {
 		return err
 	}
-	aside := ""
-	if rawjson.Valid(c.Metadata) {
-		aside = rawjson.Str(rawjson.Get(c.Metadata, "aside"))
-	}
-	return f.Exec(ctx, `INSERT OR REPLACE INTO contexts VALUES (?, ?, ?, ?, ?)`, id[:], thread, c.Parent[:], c.CreatedAt.UnixMilli(), aside)
+	return f.Exec(ctx, `INSERT OR REPLACE INTO contexts VALUES (?, ?, ?, ?, ?)`, id[:], thread, c.Parent[:], c.CreatedAt.UnixMilli(), lineage.AsideOf(c.Metadata))
 }
 
 // settleBranch stores the context of a branch.

@@ -2,7 +2,6 @@ package importer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -65,7 +64,7 @@ func outlineOf(ctx context.Context, state backend.Reader, home structure.Home) (
 
 // add adds a context with its names.
 func (o *outline) add(ctx context.Context, state backend.Reader, c *structure.Context, names []string) error {
-	aside := asideOf(c)
+	aside := lineage.AsideOf(c.Metadata)
 	if aside == asideImporting {
 		o.importing[c.ID] = *c
 		return nil
@@ -77,15 +76,6 @@ func (o *outline) add(ctx context.Context, state backend.Reader, c *structure.Co
 	}
 	o.point(known)
 	return o.follow(ctx, state, c.Tip)
-}
-
-// asideOf returns what a context is, if it is not a conversation.
-func asideOf(c *structure.Context) string {
-	var meta struct {
-		Aside string `json:"aside"`
-	}
-	_ = json.Unmarshal(c.Metadata, &meta) // other programs may have set an invalid value
-	return meta.Aside
 }
 
 // point adds a context to at.
@@ -184,7 +174,7 @@ func (o *outline) update(ctx context.Context, state backend.Reader, c *structure
 		}
 		slices.Sort(names)
 		return o.add(ctx, state, c, names)
-	case known.aside != asideOf(c):
+	case known.aside != lineage.AsideOf(c.Metadata):
 		return errOutdated
 	}
 	was := known.Tip

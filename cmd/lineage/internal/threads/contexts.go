@@ -2,7 +2,6 @@ package threads
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
@@ -54,11 +53,8 @@ func ListContexts(ctx context.Context, s *app.Session, of lineage.ThreadID, o *C
 
 // contextName returns the branch name of a context, or the name that an import gave a subagent.
 func contextName(r *records.Context) string {
-	var mark struct {
-		Aside string `json:"aside"`
-	}
-	if r.Kind == string(graph.KindSubagent) && json.Unmarshal(r.Metadata, &mark) == nil {
-		return strings.TrimPrefix(mark.Aside, "agent ")
+	if r.Kind == string(graph.KindSubagent) {
+		return strings.TrimPrefix(lineage.AsideOf(r.Metadata), "agent ")
 	}
 	return r.Branch
 }
