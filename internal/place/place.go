@@ -84,7 +84,7 @@ type Rules struct {
 	// Fresh is set if no run of the store may be continued: see write.Try.
 	Fresh bool
 	// Base has spans of other threads that are searched as well, such as the history that a fork shares with its origin.
-	// Those of the thread itself are searched without it.
+	// Spans of the thread itself are always searched.
 	Base backend.Reach
 	// Copies is set if a message may be a copy of a span of another thread in Base, with another id and another time.
 	Copies bool

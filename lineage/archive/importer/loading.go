@@ -102,8 +102,8 @@ type threadState struct {
 	// base are spans of other threads. For a thread in the store, they are in the histories of its contexts. For a new
 	// fork, they are the histories of the thread that it was forked from.
 	base backend.Reach
-	// outline has the contexts in the store, nil for none. contexts are those that are new or were looked at; known has
-	// the latter.
+	// outline has the contexts in the store; it is nil if there are none. contexts are the new ones and those that were
+	// taken from the outline. known has the latter by their ids.
 	outline  *outline
 	contexts []*contextState
 	known    map[structure.ContextID]*contextState

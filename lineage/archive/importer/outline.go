@@ -22,7 +22,7 @@ type outline struct {
 	importing map[structure.ContextID]structure.Context
 	// reach are the spans that the contexts lead to, and foreign those of them that belong to other threads.
 	reach, foreign backend.Reach
-	used           uint64 // when the outline was last used: see Outlines.time
+	used           uint64 // Outlines.time of the last lookup
 }
 
 // outlined is a context of an outline.
@@ -156,7 +156,7 @@ func (o *outline) continues(ctx context.Context, state backend.Reader, at struct
 	return false, nil
 }
 
-// errOutdated is returned for a change after which an outline must be read again.
+// errOutdated means that an outline must be read again.
 var errOutdated = errors.New("the outline is outdated")
 
 // update adds or replaces a context that was changed.
@@ -240,7 +240,7 @@ func (o *outline) rename(ctx context.Context, state backend.Reader, name string)
 type Outlines struct {
 	at  backend.Cursor // the state of the outlines
 	all map[structure.ThreadID]*outline
-	// time counts the calls of of. size is the number of contexts and runs in all outlines.
+	// time counts lookups. size is the number of contexts and runs in all outlines.
 	time uint64
 	size int
 	// least is the least number of contexts of a thread whose outline is kept, and most the greatest size.
@@ -255,9 +255,9 @@ func NewOutlines() *Outlines {
 const (
 	leastOutlined = 64
 	maxOutlined   = 200_000
-	// maxUnused limits the calls of Outlines.of after which an outline that they did not ask for is kept.
+	// An outline is dropped after maxUnused lookups of other threads.
 	maxUnused = 256
-	// maxBehind limits the commits that outlines are updated from.
+	// Outlines that are more than maxBehind commits old are read again.
 	maxBehind = 512
 )
 
