@@ -70,7 +70,8 @@ machine, archives, and what programs write. The same bytes are stored once, and 
 small record.
 
 A store is a directory. It is the one given by --store or LINEAGE_STORE, or else
-the nearest .lineage in the current folder or one above it. It may also be kept by a PostgreSQL
+the nearest .lineage in the current folder or one above it, or else the one in the
+home directory. It may also be kept by a PostgreSQL
 server: --store 'postgres://HOST/DATABASE?store=NAME'. A thread is a conversation with
 branches; commands work on the one given by --thread or LINEAGE_THREAD, or else the one
 chosen by 'lineage thread use', or the one that changed last, which is listed first. A thread is

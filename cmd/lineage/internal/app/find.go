@@ -14,16 +14,16 @@ import (
 // StoreDir is the name of the directory that is searched for.
 const StoreDir = ".lineage"
 
-// FindStore returns the name of the store: its directory, which is the named or the nearest one, or its URL.
+// FindStore returns the name of the store: its directory, which is the named one, the nearest or else the user's, or its URL.
 func (a *App) FindStore(create bool) (string, error) {
 	if named := a.NamedStore(); named != "" {
 		return StoreNamed(named, create)
 	}
-	at, err := os.Getwd()
+	start, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
-	for start := at; ; at = filepath.Dir(at) {
+	for at := start; ; at = filepath.Dir(at) {
 		if below := filepath.Join(at, StoreDir); IsStore(below) {
 			return below, nil
 		}
@@ -31,25 +31,19 @@ func (a *App) FindStore(create bool) (string, error) {
 			return at, nil
 		}
 		if filepath.Dir(at) == at {
-			hint := "'lineage init' makes one here; --store and LINEAGE_STORE name one elsewhere"
-			if own := storeOfUser(); own != "" {
-				hint = fmt.Sprintf("%s is one: --store and LINEAGE_STORE name it outside of the home directory", own)
-			}
-			return "", Hint(fmt.Errorf("store: %w in %s or a folder above it", lineage.ErrNotFound, start), "%s", hint)
+			break
 		}
 	}
-}
-
-// storeOfUser returns the store in the user's home directory, or "". Commands outside of it do not find it by themselves.
-func storeOfUser() string {
+	none := fmt.Errorf("store: %w in %s or a folder above it", lineage.ErrNotFound, start)
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return ""
+		return "", Hint(none, "'lineage init' makes one here; --store and LINEAGE_STORE name one elsewhere")
 	}
-	if own := filepath.Join(home, StoreDir); IsStore(own) {
-		return own
+	own := filepath.Join(home, StoreDir)
+	if IsStore(own) {
+		return own, nil
 	}
-	return ""
+	return "", Hint(none, "'lineage init %s' makes one that commands find in every folder, 'lineage init' one for this folder", own)
 }
 
 // StoreNamed is FindStore for a named store.
