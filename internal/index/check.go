@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
+	"slices"
 )
 
 // bbolt trusts the pages above its leaves: a circular pointer would overflow the
@@ -69,36 +70,47 @@ func checkFile(f *os.File) (*pages, error) {
 	return c.free, c.freelist()
 }
 
-// findMeta selects the newer of the two meta pages that are valid.
+// findMeta selects the newer of the two meta pages that are valid. The first one says where the second is; if it is
+// damaged, each of the sizes of pages is tried.
 func (c *checker) findMeta() error {
+	sizes := []uint32{smallPage, uint32(os.Getpagesize())}
 	found := false
-	for _, at := range []int64{0, int64(os.Getpagesize())} {
-		b := make([]byte, pageHeader+metaLen)
-		if _, err := c.file.ReadAt(b, at); err != nil {
-			continue
-		}
-		m := b[pageHeader:]
-		sum := fnv.New64a()
-		sum.Write(m[:metaLen-8])
-		if binary.NativeEndian.Uint32(m) != boltMagic || binary.NativeEndian.Uint32(m[4:]) != boltVersion ||
-			sum.Sum64() != binary.NativeEndian.Uint64(m[metaLen-8:]) {
-			continue
-		}
-		meta := boltMeta{
-			pageSize:   binary.NativeEndian.Uint32(m[8:]),
-			root:       binary.NativeEndian.Uint64(m[16:]),
-			freelist:   binary.NativeEndian.Uint64(m[32:]),
-			highWater:  binary.NativeEndian.Uint64(m[40:]),
-			generation: binary.NativeEndian.Uint64(m[48:]),
-		}
-		if int(meta.pageSize) == os.Getpagesize() && (!found || meta.generation > c.meta.generation) {
-			c.meta, found = meta, true
+	if first, ok := c.metaAt(0); ok && slices.Contains(sizes, first.pageSize) {
+		c.meta, found = first, true
+		sizes = []uint32{first.pageSize}
+	}
+	for _, size := range sizes {
+		second, ok := c.metaAt(int64(size))
+		if ok && second.pageSize == size && (!found || second.generation > c.meta.generation) {
+			c.meta, found = second, true
 		}
 	}
 	if !found {
 		return errors.New("no valid meta page")
 	}
 	return nil
+}
+
+// metaAt reads the meta page at an offset. It returns false if that is not valid.
+func (c *checker) metaAt(at int64) (meta boltMeta, ok bool) {
+	b := make([]byte, pageHeader+metaLen)
+	if _, err := c.file.ReadAt(b, at); err != nil {
+		return meta, false
+	}
+	m := b[pageHeader:]
+	sum := fnv.New64a()
+	sum.Write(m[:metaLen-8])
+	if binary.NativeEndian.Uint32(m) != boltMagic || binary.NativeEndian.Uint32(m[4:]) != boltVersion ||
+		sum.Sum64() != binary.NativeEndian.Uint64(m[metaLen-8:]) {
+		return meta, false
+	}
+	return boltMeta{
+		pageSize:   binary.NativeEndian.Uint32(m[8:]),
+		root:       binary.NativeEndian.Uint64(m[16:]),
+		freelist:   binary.NativeEndian.Uint64(m[32:]),
+		highWater:  binary.NativeEndian.Uint64(m[40:]),
+		generation: binary.NativeEndian.Uint64(m[48:]),
+	}, true
 }
 
 // take marks a page as used and refuses one that already is.

@@ -24,7 +24,11 @@ func (db *DB) Compact(ctx context.Context, keep func(key, value []byte) []byte) 
 	if err := db.claim(); err != nil {
 		return err
 	}
-	fresh, err := db.rewrite(func(fresh *DB) (*sealing, error) {
+	pageSize := 0
+	if db.pages.inUse() <= smallFile {
+		pageSize = smallPage
+	}
+	fresh, err := db.rewrite(pageSize, func(fresh *DB) (*sealing, error) {
 		var s State
 		err := guard(func() error {
 			return db.bolt.View(func(tx *bbolt.Tx) (err error) {
@@ -82,16 +86,23 @@ func (db *DB) leave() (release func()) {
 // rewriteWith writes the sealed table, the leaves and the entries and state of later into
 // a new file, which replaces the current one.
 func (db *DB) rewriteWith(ctx context.Context, later *overlay) (*DB, error) {
-	return db.rewrite(func(fresh *DB) (*sealing, error) { return db.kept.sealing, db.copyEntries(ctx, fresh, later) })
+	return db.rewrite(0, func(fresh *DB) (*sealing, error) { return db.kept.sealing, db.copyEntries(ctx, fresh, later) })
 }
 
-// rewrite replaces the file by one that fill writes.
-func (db *DB) rewrite(fill func(fresh *DB) (*sealing, error)) (_ *DB, err error) {
+// Compact writes a file in small pages if that before had at most smallFile bytes. The fewer bytes a file has, the more
+// of them are in pages that are not full; folding into small pages takes longer.
+const (
+	smallPage = 1 << 10
+	smallFile = 4 << 20
+)
+
+// rewrite replaces the file by one that fill writes, in pages of a size, or of that of the machine if it is 0.
+func (db *DB) rewrite(pageSize int, fill func(fresh *DB) (*sealing, error)) (_ *DB, err error) {
 	tmp := db.path + compactSuffix
 	if err := os.Remove(tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	fresh := &DB{path: tmp, opt: db.opt, limits: db.limits, mapped: db.mapped, draft: true}
+	fresh := &DB{path: tmp, opt: db.opt, limits: db.limits, mapped: db.mapped, pageSize: pageSize, draft: true}
 	defer func() {
 		if err == nil {
 			return

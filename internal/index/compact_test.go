@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,4 +75,57 @@ func TestCompact(t *testing.T) {
 		require.NoError(t, err)
 		t.Errorf("%+v", d)
 	}
+}
+
+// Compact writes a small file in small pages, and a large one in those of the machine. Both can be written to afterwards. They open
+// with one meta page, and not without any.
+//
+//test:norace
+func TestSizesOfPages(t *testing.T) {
+	machine := os.Getpagesize()
+	if machine == smallPage {
+		t.Skip("the pages of this machine are small")
+	}
+	path, m := newPath(t), model{}
+	db := open(t, path, Options{})
+	number := uint64(0)
+	add := func(from, to int) {
+		batch := batchOf(from, to, func(i int) string { return fmt.Sprint(i, " ", number) })
+		m.apply(batch)
+		number++
+		db.Apply(at(number), batch)
+		require.NoError(t, db.Checkpoint())
+	}
+	compacted := func(size int, most int64) {
+		require.NoError(t, db.Compact(t.Context(), nil))
+		require.Less(t, db.Size(), most)
+		add(0, 50)
+		require.NoError(t, db.Close())
+		clean, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, size, pageSize(clean))
+		for _, lost := range [][]int{{0}, {size}, {0, size}} {
+			bad := slices.Clone(clean)
+			for _, at := range lost {
+				clear(bad[at:][:pageHeader+metaLen])
+			}
+			require.NoError(t, os.WriteFile(path, bad, 0o600))
+			damaged, err := Open(path, Options{ReadOnly: true})
+			if len(lost) == 2 {
+				require.ErrorIs(t, err, ErrUnusable)
+				continue
+			}
+			require.NoError(t, err)
+			require.NoError(t, damaged.Close())
+		}
+		require.NoError(t, os.WriteFile(path, clean, 0o600))
+		db = open(t, path, Options{})
+		requireModel(t, m, db)
+	}
+	add(0, 100)
+	compacted(smallPage, int64(3*machine))
+	add(0, 250_000)
+	require.Greater(t, db.Size(), int64(smallFile))
+	compacted(machine, smallFile)
+	compacted(smallPage, smallFile) // what it replaces is small now
 }

@@ -134,10 +134,13 @@ func (v *victim) check(db *DB, rng *rand.Rand) (failed int, err error) {
 	return failed, err
 }
 
+// pageSize returns the size of pages that a file states.
+func pageSize(file []byte) int { return int(binary.NativeEndian.Uint32(file[pageHeader+8:])) }
+
 // places returns offsets to damage: first those of bbolt's own structures,
 // which have no checksums of ours.
 func (v *victim) places() (structure, rest []int) {
-	size := os.Getpagesize()
+	size := pageSize(v.clean)
 	for page := 0; page < len(v.clean); page += size {
 		b := v.clean[page:]
 		count := int(binary.NativeEndian.Uint16(b[10:]))

@@ -56,14 +56,15 @@ type Options struct {
 // DB is an open index. Only one goroutine at a time may call Apply; everything else is safe
 // for concurrent use.
 type DB struct {
-	path   string
-	opt    Options
-	bolt   *bbolt.DB
-	file   *os.File // of bbolt
-	kept   *file    // the file of new bases
-	mapped int      // size of the address space
-	limits limits
-	queue  queue
+	path     string
+	opt      Options
+	bolt     *bbolt.DB
+	file     *os.File // of bbolt
+	kept     *file    // the file of new bases
+	mapped   int      // size of the address space
+	pageSize int      // of a new file; 0 is that of the machine
+	limits   limits
+	queue    queue
 
 	// Owned by the running fold:
 	pages        *pages    // after bbolt's last transaction

@@ -104,6 +104,7 @@ func (db *DB) openBolt(free *pages) (err error) {
 	for {
 		db.bolt, err = bbolt.Open(db.path, 0o600, &bbolt.Options{
 			Timeout:         time.Second, // the store's lock is held, so nobody else has it
+			PageSize:        db.pageSize,
 			FreelistType:    bbolt.FreelistMapType,
 			InitialMmapSize: db.mapped,
 			MaxSize:         db.mapped, // fail instead of waiting for all reads to end

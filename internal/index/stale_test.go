@@ -18,7 +18,7 @@ type elementAt struct {
 
 // elements returns the elements of the pages for which keep returns true.
 func (v *victim) elements(keep func(page uint64) bool) (all []elementAt) {
-	size := os.Getpagesize()
+	size := pageSize(v.clean)
 	for page := 2 * size; page < len(v.clean); page += size {
 		b := v.clean[page:]
 		if binary.NativeEndian.Uint64(b) != uint64(page/size) || binary.NativeEndian.Uint16(b[8:]) != flagLeaf || !keep(uint64(page/size)) {
