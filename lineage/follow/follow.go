@@ -65,6 +65,10 @@ const (
 	Gone Kind = "gone"
 	// LeftOut is a file that is not read, with the Reason.
 	LeftOut Kind = "left out"
+	// StoreFailed is sent when the store takes no changes any more, as on a full disk, with Err. Following goes on when it does.
+	StoreFailed Kind = "store failed"
+	// StoreWorks is sent after StoreFailed, when everything that was found meanwhile is in the store.
+	StoreWorks Kind = "store works"
 	// Slow is a folder that is polled because the system does not report its changes, with the Reason.
 	Slow Kind = "slow"
 	// Waiting is sent when everything has been read.
@@ -182,11 +186,8 @@ type run struct {
 	told                          bool
 }
 
-// Run brings the session files of agents into a store. It returns when everything is read with
-// Options.Once, and else follows changes until the context ends, whose error it then returns, or the
-// store fails. Several runs may follow the same files into the same store: each message is added
-// once.
-func Run(ctx context.Context, store *lineage.Store, o Options) (err error) {
+// follow is an attempt of Run. It ends with an error of the store or of the context.
+func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (err error) {
 	r, err := newRun(ctx, store, o)
 	if err != nil {
 		return err
@@ -229,6 +230,11 @@ func Run(ctx context.Context, store *lineage.Store, o Options) (err error) {
 			continue
 		}
 		if !r.told {
+			if a.failing { // what is not saved is not done
+				if err := r.save(ctx); err != nil {
+					return err
+				}
+			}
 			r.options.Events(Event{Kind: Waiting, Files: r.count, Bytes: r.done, Databases: r.databases})
 			r.told, r.done, r.total, r.count, r.databases = true, 0, 0, 0, 0
 		}

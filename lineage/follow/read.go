@@ -37,10 +37,13 @@ func (r *run) read(ctx context.Context, f *file) error {
 	case errors.Is(err, fs.ErrNotExist) && !exists(f.path):
 		r.gone(f)
 		return nil
-	case errors.Is(err, lineage.ErrClosed), errors.Is(err, lineage.ErrReadOnly), errors.Is(err, lineage.ErrLocked):
+	case isStoreFailure(err):
 		return err
 	}
 	r.fail(f, err)
+	if !r.saveAt.IsZero() && !r.clock.Now().Before(r.saveAt) { // shows whether it was the store
+		return r.save(ctx)
+	}
 	return nil
 }
 
