@@ -179,6 +179,9 @@ type run struct {
 	withRows []*file
 	unsaved  []*file
 	saveAt   time.Time
+	// folderErrors are the reported errors of folders, by path. foldersChanged is set if they differ from the stored ones.
+	folderErrors   map[string]string
+	foldersChanged bool
 
 	// done and total are numbers of bytes: those read, and those to read, since the last Waiting. count is the number
 	// of files read, databases how many of them are databases. told is set if nothing has happened since.
@@ -269,6 +272,9 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 	if err != nil {
 		return nil, err
 	}
+	if r.folderErrors, err = r.kept.folderErrors(ctx); err != nil {
+		return nil, err
+	}
 	for path, state := range states {
 		f := &file{path: path, state: state, begunAgain: state.Waits != "" && state.Bytes == 0}
 		if r.files[RecordedPath(path)] = f; state.Waits != "" {
@@ -349,6 +355,12 @@ func (r *run) save(ctx context.Context) error {
 			return fmt.Errorf("save the state of %s: %w", amount.Plural(len(put), "file"), err)
 		}
 	}
+	if r.foldersChanged {
+		if err := r.kept.putFolderErrors(ctx, r.folderErrors); err != nil {
+			return fmt.Errorf("save the errors of folders: %w", err)
+		}
+		r.foldersChanged = false
+	}
 	if len(r.unsaved) > 0 { // readers leave it to this
 		if err := r.store.Sync(ctx); err != nil {
 			return err
@@ -368,6 +380,11 @@ func (r *run) changed(f *file) {
 	}
 	f.unsaved = true
 	r.unsaved = append(r.unsaved, f)
+	r.saveSoon()
+}
+
+// saveSoon saves what has changed, in saveAfter at the latest.
+func (r *run) saveSoon() {
 	if r.saveAt.IsZero() {
 		r.saveAt = r.clock.Now().Add(saveAfter)
 	}

@@ -366,6 +366,48 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	require.Equal(t, []string{"one"}, texts(t, store, id))
 }
 
+// A folder that is a link is reported once, by each of two followers that begin at the same time, and listed with what to do. Chosen, it is
+// followed, and no problem.
+func TestLinkIsReportedOnce(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	id, name := session(1)
+	h.write(t, h.path("outside", "-work", name), line(id, "a", "", "user", "one"))
+	require.NoError(t, os.MkdirAll(h.project(), 0o700))
+	link := h.path(".claude", "projects", "-linked")
+	require.NoError(t, os.Symlink(h.path("outside", "-work"), link))
+	require.NoError(t, os.Symlink(h.project(), h.path(".claude", "projects", "-again")))
+	require.NoError(t, os.Symlink(h.path("nowhere"), h.path(".claude", "projects", "-nowhere")))
+	runs := []*following{start(t, store, h.options()), start(t, store, h.options())}
+	for _, f := range runs {
+		f.stop(t)
+		failed := of(f.all, Failed)
+		require.LessOrEqual(t, len(failed), 1)
+		for _, e := range failed {
+			require.Equal(t, link, e.Path)
+		}
+	}
+	require.Len(t, of(runs[0].all, Failed), 1)
+	require.Empty(t, of(once(t, store, h.options()), Failed))
+	listed := func(o Options) []Problem {
+		all, err := List(t.Context(), store, o)
+		require.NoError(t, err)
+		return all[0].Problems
+	}
+	require.Len(t, listed(h.options()), 1)
+	require.Contains(t, listed(h.options())[0].Error, "--from "+h.path("outside", "-work"))
+
+	chosen := h.options()
+	chosen.From = []string{h.path("outside")}
+	require.Empty(t, listed(chosen))
+	require.Empty(t, of(once(t, store, chosen), Failed))
+	require.Equal(t, []string{"one"}, texts(t, store, id))
+	require.Len(t, of(once(t, store, h.options()), Failed), 1, "it is no longer chosen")
+	require.NoError(t, os.Remove(link))
+	require.Empty(t, of(once(t, store, h.options()), Failed))
+	require.NoError(t, os.Symlink(h.path("outside", "-work"), link))
+	require.Len(t, of(once(t, store, h.options()), Failed), 1, "it is another link")
+}
+
 func TestProblemsDoNotStopOthers(t *testing.T) {
 	h, store := newHome(t), memory(t)
 	id, name := session(1)
