@@ -175,6 +175,8 @@ type run struct {
 	waits map[string][]*file
 	// outlines are what was read of the threads that many files belong to.
 	outlines *importer.Outlines
+	// outdated are the files that an older version has read.
+	outdated []*file
 	// withRows are the databases whose stored rows are cached.
 	withRows []*file
 	unsaved  []*file
@@ -232,6 +234,14 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 			}
 			continue
 		}
+		if len(r.outdated) > 0 {
+			next := r.outdated[0]
+			r.outdated = r.outdated[1:]
+			if err := r.readOutdated(ctx, next); err != nil {
+				return err
+			}
+			continue
+		}
 		if !r.told {
 			if a.failing { // what is not saved is not done
 				if err := r.save(ctx); err != nil {
@@ -284,7 +294,9 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 			r.conversations[id] = true
 		}
 	}
-	return r, r.choosePlaces()
+	err = r.choosePlaces()
+	r.findOutdated()
+	return r, err
 }
 
 // wait waits for a change of a file or until something is due, and handles it.

@@ -307,6 +307,7 @@ func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end i
 	if f.reader != nil && !f.reader.fresh {
 		state.Waits = was.Waits // the beginning does not count now
 	}
+	state.Reader = r.versionOf(state.Format)
 	for _, d := range report.Skipped {
 		if elsewhere := (*archive.ElsewhereError)(nil); errors.As(d, &elsewhere) && (f.reader == nil || f.reader.fresh) {
 			state.Waits = elsewhere.SourceID

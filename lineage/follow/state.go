@@ -28,6 +28,8 @@ type State struct {
 	// log of a database, the latest of the files of a session.
 	Modified int64 `json:"modified"`
 	Beside   int64 `json:"beside,omitempty"`
+	// Reader is the version of the format's reader that has read all of the file: see archive.Format.Version.
+	Reader int `json:"reader,omitempty"`
 	// Conversations are the source ids of the threads of the file.
 	Conversations []string `json:"conversations,omitempty"`
 	// Skipped is the number of unusable items. Error states why the file was not read, or what is wrong with the
