@@ -65,6 +65,10 @@ const (
 	Gone Kind = "gone"
 	// LeftOut is a file that is not read, with the Reason.
 	LeftOut Kind = "left out"
+	// StoreFailed is sent when the store takes no changes any more, as on a full disk, with Err. Following goes on when it does.
+	StoreFailed Kind = "store failed"
+	// StoreWorks is sent after StoreFailed, when everything that was found meanwhile is in the store.
+	StoreWorks Kind = "store works"
 	// Slow is a folder that is polled because the system does not report its changes, with the Reason.
 	Slow Kind = "slow"
 	// Waiting is sent when everything has been read.
@@ -171,10 +175,15 @@ type run struct {
 	waits map[string][]*file
 	// outlines are what was read of the threads that many files belong to.
 	outlines *importer.Outlines
+	// outdated are the files that an older version has read.
+	outdated []*file
 	// withRows are the databases whose stored rows are cached.
 	withRows []*file
 	unsaved  []*file
 	saveAt   time.Time
+	// folderErrors are the reported errors of folders, by path. foldersChanged is set if they differ from the stored ones.
+	folderErrors   map[string]string
+	foldersChanged bool
 
 	// done and total are numbers of bytes: those read, and those to read, since the last Waiting. count is the number
 	// of files read, databases how many of them are databases. told is set if nothing has happened since.
@@ -182,11 +191,8 @@ type run struct {
 	told                          bool
 }
 
-// Run brings the session files of agents into a store. It returns when everything is read with
-// Options.Once, and else follows changes until the context ends, whose error it then returns, or the
-// store fails. Several runs may follow the same files into the same store: each message is added
-// once.
-func Run(ctx context.Context, store *lineage.Store, o Options) (err error) {
+// follow is an attempt of Run. It ends with an error of the store or of the context.
+func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (err error) {
 	r, err := newRun(ctx, store, o)
 	if err != nil {
 		return err
@@ -228,7 +234,20 @@ func Run(ctx context.Context, store *lineage.Store, o Options) (err error) {
 			}
 			continue
 		}
+		if len(r.outdated) > 0 {
+			next := r.outdated[0]
+			r.outdated = r.outdated[1:]
+			if err := r.readOutdated(ctx, next); err != nil {
+				return err
+			}
+			continue
+		}
 		if !r.told {
+			if a.failing { // what is not saved is not done
+				if err := r.save(ctx); err != nil {
+					return err
+				}
+			}
 			r.options.Events(Event{Kind: Waiting, Files: r.count, Bytes: r.done, Databases: r.databases})
 			r.told, r.done, r.total, r.count, r.databases = true, 0, 0, 0, 0
 		}
@@ -263,6 +282,9 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 	if err != nil {
 		return nil, err
 	}
+	if r.folderErrors, err = r.kept.folderErrors(ctx); err != nil {
+		return nil, err
+	}
 	for path, state := range states {
 		f := &file{path: path, state: state, begunAgain: state.Waits != "" && state.Bytes == 0}
 		if r.files[RecordedPath(path)] = f; state.Waits != "" {
@@ -272,7 +294,9 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 			r.conversations[id] = true
 		}
 	}
-	return r, r.choosePlaces()
+	err = r.choosePlaces()
+	r.findOutdated()
+	return r, err
 }
 
 // wait waits for a change of a file or until something is due, and handles it.
@@ -343,6 +367,12 @@ func (r *run) save(ctx context.Context) error {
 			return fmt.Errorf("save the state of %s: %w", amount.Plural(len(put), "file"), err)
 		}
 	}
+	if r.foldersChanged {
+		if err := r.kept.putFolderErrors(ctx, r.folderErrors); err != nil {
+			return fmt.Errorf("save the errors of folders: %w", err)
+		}
+		r.foldersChanged = false
+	}
 	if len(r.unsaved) > 0 { // readers leave it to this
 		if err := r.store.Sync(ctx); err != nil {
 			return err
@@ -362,6 +392,11 @@ func (r *run) changed(f *file) {
 	}
 	f.unsaved = true
 	r.unsaved = append(r.unsaved, f)
+	r.saveSoon()
+}
+
+// saveSoon saves what has changed, in saveAfter at the latest.
+func (r *run) saveSoon() {
 	if r.saveAt.IsZero() {
 		r.saveAt = r.clock.Now().Add(saveAfter)
 	}

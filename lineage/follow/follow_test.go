@@ -3,6 +3,7 @@
 package follow
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,10 +24,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 func TestMain(m *testing.M) {
@@ -359,6 +364,48 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
 	once(t, store, h.options())
 	require.Equal(t, []string{"one"}, texts(t, store, id))
+}
+
+// A folder that is a link is reported once, by each of two followers that begin at the same time, and listed with what to do. Chosen, it is
+// followed, and no problem.
+func TestLinkIsReportedOnce(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	id, name := session(1)
+	h.write(t, h.path("outside", "-work", name), line(id, "a", "", "user", "one"))
+	require.NoError(t, os.MkdirAll(h.project(), 0o700))
+	link := h.path(".claude", "projects", "-linked")
+	require.NoError(t, os.Symlink(h.path("outside", "-work"), link))
+	require.NoError(t, os.Symlink(h.project(), h.path(".claude", "projects", "-again")))
+	require.NoError(t, os.Symlink(h.path("nowhere"), h.path(".claude", "projects", "-nowhere")))
+	runs := []*following{start(t, store, h.options()), start(t, store, h.options())}
+	for _, f := range runs {
+		f.stop(t)
+		failed := of(f.all, Failed)
+		require.LessOrEqual(t, len(failed), 1)
+		for _, e := range failed {
+			require.Equal(t, link, e.Path)
+		}
+	}
+	require.Len(t, of(runs[0].all, Failed), 1)
+	require.Empty(t, of(once(t, store, h.options()), Failed))
+	listed := func(o Options) []Problem {
+		all, err := List(t.Context(), store, o)
+		require.NoError(t, err)
+		return all[0].Problems
+	}
+	require.Len(t, listed(h.options()), 1)
+	require.Contains(t, listed(h.options())[0].Error, "--from "+h.path("outside", "-work"))
+
+	chosen := h.options()
+	chosen.From = []string{h.path("outside")}
+	require.Empty(t, listed(chosen))
+	require.Empty(t, of(once(t, store, chosen), Failed))
+	require.Equal(t, []string{"one"}, texts(t, store, id))
+	require.Len(t, of(once(t, store, h.options()), Failed), 1, "it is no longer chosen")
+	require.NoError(t, os.Remove(link))
+	require.Empty(t, of(once(t, store, h.options()), Failed))
+	require.NoError(t, os.Symlink(h.path("outside", "-work"), link))
+	require.Len(t, of(once(t, store, h.options()), Failed), 1, "it is another link")
 }
 
 func TestProblemsDoNotStopOthers(t *testing.T) {
@@ -854,4 +901,73 @@ func TestOpenClaw(t *testing.T) {
 	require.EqualValues(t, 1, all[i].Files)
 	require.NotEmpty(t, all[i].Tried)
 	require.Equal(t, Followed, all[i].State)
+}
+
+// fullDisk is an engine that takes no commits while full is set.
+type fullDisk struct {
+	backend.Engine
+	full   *atomic.Bool
+	failed *atomic.Int64
+}
+
+func (e fullDisk) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if e.full.Load() {
+		e.failed.Add(1)
+		return backend.Receipt{}, fmt.Errorf("write: %w", syscall.ENOSPC)
+	}
+	return e.Engine.Apply(ctx, c, o)
+}
+
+// Two followers wait while the disk is full. Each says so once, and goes on when there is space; with Once it is an error.
+func TestFullDisk(t *testing.T) {
+	h := newHome(t)
+	engine := fullDisk{write.Of(memory(t)).Engine(), new(atomic.Bool), new(atomic.Int64)}
+	store := lineage.New(engine)
+	first, firstName := session(1)
+	path := filepath.Join(h.project(), firstName)
+	h.write(t, path, line(first, "a", "", "user", "one"))
+	runs := []*following{start(t, store, h.options()), start(t, store, h.options())}
+	engine.full.Store(true)
+	h.append(t, path, line(first, "b", "a", "user", "two"))
+	for _, f := range runs {
+		f.await(t, func(e Event) bool { return e.Kind == StoreFailed && errors.Is(e.Err, syscall.ENOSPC) })
+	}
+	second, secondName := session(2)
+	h.write(t, filepath.Join(h.project(), secondName), line(second, "a", "", "user", "three")+"{broken\n")
+	o := h.options()
+	o.Once = true
+	require.ErrorIs(t, Run(t.Context(), store, o), syscall.ENOSPC)
+	failed := engine.failed.Load()
+	require.Eventually(t, func() bool { return engine.failed.Load() > failed }, 10*time.Minute, time.Millisecond) // a later attempt
+	engine.full.Store(false)
+	for _, f := range runs {
+		f.await(t, func(e Event) bool { return e.Kind == StoreWorks })
+		f.await(t, func(e Event) bool { return e.Kind == Waiting })
+		require.Len(t, of(f.all, StoreFailed), 1)
+		require.Len(t, of(f.all, Found), 1, "the folder was found before")
+		require.Empty(t, of(f.all, Failed), "the files are not the reason")
+	}
+	require.Equal(t, []string{"one", "two"}, texts(t, store, first))
+	require.Equal(t, []string{"three"}, texts(t, store, second))
+	h.append(t, path, line(first, "c", "b", "user", "four"))
+	h.caughtUp(t, runs...)
+	require.Equal(t, []string{"one", "two", "four"}, texts(t, store, first))
+	for _, f := range runs {
+		f.stop(t)
+		require.Len(t, of(f.all, StoreFailed), 1)
+	}
+}
+
+// A store that stays read-only ends the run.
+func TestReadOnlyStoreEndsTheRun(t *testing.T) {
+	h, dir := newHome(t), t.TempDir()
+	made, err := lineage.Open(t.Context(), dir, lineage.Options{})
+	require.NoError(t, err)
+	require.NoError(t, made.Close())
+	store, err := lineage.Open(t.Context(), dir, lineage.Options{ReadOnly: true})
+	require.NoError(t, err)
+	defer store.Close()
+	id, name := session(1)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
+	require.ErrorIs(t, Run(t.Context(), store, h.options()), lineage.ErrReadOnly)
 }

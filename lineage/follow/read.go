@@ -37,10 +37,13 @@ func (r *run) read(ctx context.Context, f *file) error {
 	case errors.Is(err, fs.ErrNotExist) && !exists(f.path):
 		r.gone(f)
 		return nil
-	case errors.Is(err, lineage.ErrClosed), errors.Is(err, lineage.ErrReadOnly), errors.Is(err, lineage.ErrLocked):
+	case isStoreFailure(err):
 		return err
 	}
 	r.fail(f, err)
+	if !r.saveAt.IsZero() && !r.clock.Now().Before(r.saveAt) { // shows whether it was the store
+		return r.save(ctx)
+	}
 	return nil
 }
 
@@ -304,6 +307,7 @@ func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end i
 	if f.reader != nil && !f.reader.fresh {
 		state.Waits = was.Waits // the beginning does not count now
 	}
+	state.Reader = r.versionOf(state.Format)
 	for _, d := range report.Skipped {
 		if elsewhere := (*archive.ElsewhereError)(nil); errors.As(d, &elsewhere) && (f.reader == nil || f.reader.fresh) {
 			state.Waits = elsewhere.SourceID

@@ -113,6 +113,7 @@ func (r *run) scan(ctx context.Context, p *folder) {
 	r.watch.await(p.root) // it may go, or be replaced
 	r.watch.release(r.places)
 	found := r.walk(ctx, p, ".", nil)
+	r.forgetFolderErrors(p)
 	slices.SortFunc(found, func(a, b *file) int {
 		return cmp.Or(cmp.Compare(a.pattern, b.pattern), cmp.Compare(a.now.modified, b.now.modified), strings.Compare(a.path, b.path))
 	})
@@ -167,19 +168,71 @@ func (r *run) walk(ctx context.Context, p *folder, name string, found []*file) [
 				}
 			}
 		case e.Type()&fs.ModeSymlink != 0 && p.folder(below):
-			r.failFolder(p, filepath.Join(dir, e.Name()), errLink)
+			link := filepath.Join(dir, e.Name())
+			if to := r.leadsTo(link); to != "" {
+				r.failFolder(p, link, &linkError{to})
+			}
 		}
 	}
 	return found
 }
 
+// leadsTo returns the folder that a symbolic link leads to, or "" if that is none, or is followed.
+func (r *run) leadsTo(link string) string {
+	to, err := filepath.EvalSymlinks(link)
+	if err != nil || !isFolder(to) {
+		return ""
+	}
+	for _, p := range r.places {
+		root, err := filepath.EvalSymlinks(p.root)
+		if err != nil || p.unread || !within(to, root) {
+			continue
+		}
+		if name, err := filepath.Rel(root, to); err == nil && p.folder(filepath.ToSlash(name)) {
+			return ""
+		}
+	}
+	return to
+}
+
+// linkError is the error for a symbolic link to a folder that is not followed.
+type linkError struct{ to string }
+
+func (e *linkError) Error() string {
+	return "a symbolic link is not followed: choose the folder that it leads to, --from " + e.to
+}
+
+func (e *linkError) Unwrap() error { return archive.ErrRefused }
+
 var errLink = fmt.Errorf("a symbolic link is not followed: %w", archive.ErrRefused)
 
-// failFolder records that a folder cannot be read.
+// failFolder records that a folder cannot be read. Runs after the first one report only another error.
 func (r *run) failFolder(p *folder, dir string, err error) {
-	if was := p.errors[dir]; was == nil || was.Error() != err.Error() {
-		p.errors[dir] = err
+	p.errors[dir] = err
+	if r.folderErrors[dir] != err.Error() {
+		r.setFolderError(dir, err.Error())
 		r.options.Events(Event{Kind: Failed, Agent: p.agent.Name, Path: dir, Err: err})
+	}
+}
+
+// setFolderError sets the reported error of a folder, "" for none.
+func (r *run) setFolderError(dir, said string) {
+	if r.folderErrors[dir] == said {
+		return
+	}
+	if r.folderErrors[dir] = said; said == "" {
+		delete(r.folderErrors, dir)
+	}
+	r.foldersChanged = true
+	r.saveSoon()
+}
+
+// forgetFolderErrors forgets the errors of a place that it no longer has.
+func (r *run) forgetFolderErrors(p *folder) {
+	for dir := range r.folderErrors {
+		if p.errors[dir] == nil && (within(dir, p.root) || within(dir, p.real)) {
+			r.setFolderError(dir, "")
+		}
 	}
 }
 

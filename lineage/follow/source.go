@@ -548,7 +548,7 @@ func (r *recorder) commit(ctx context.Context, all bool) error {
 		spans, err = r.context.ExtendFrom(ctx, r.tip, r.items...)
 	}
 	if err != nil {
-		return err
+		return &importer.StoreError{Err: err}
 	}
 	if len(spans) > 0 {
 		r.tip = spans[len(spans)-1]

@@ -28,6 +28,8 @@ type State struct {
 	// log of a database, the latest of the files of a session.
 	Modified int64 `json:"modified"`
 	Beside   int64 `json:"beside,omitempty"`
+	// Reader is the version of the format's reader that has read all of the file: see archive.Format.Version.
+	Reader int `json:"reader,omitempty"`
 	// Conversations are the source ids of the threads of the file.
 	Conversations []string `json:"conversations,omitempty"`
 	// Skipped is the number of unusable items. Error states why the file was not read, or what is wrong with the
@@ -88,8 +90,9 @@ func keptFor(store *lineage.Store, m Machine) *kept {
 }
 
 const (
-	fileKeys  = "file "
-	choiceKey = "choice"
+	fileKeys   = "file "
+	choiceKey  = "choice"
+	foldersKey = "folders"
 )
 
 // states returns the states of all files, by path.
@@ -134,6 +137,38 @@ func (k *kept) put(ctx context.Context, states []*State) error {
 	})
 }
 
+// folderErrors returns the reported errors of folders, by path.
+func (k *kept) folderErrors(ctx context.Context) (map[string]string, error) {
+	errs := make(map[string]string)
+	err := k.get(ctx, foldersKey, &errs)
+	return errs, err
+}
+
+// putFolderErrors replaces the reported errors of folders.
+func (k *kept) putFolderErrors(ctx context.Context, errs map[string]string) error {
+	return k.set(ctx, foldersKey, errs)
+}
+
+// get reads a value, and leaves it if there is none.
+func (k *kept) get(ctx context.Context, key string, to any) error {
+	value, err := k.store.Values(k.owner).Get(ctx, key)
+	if errors.Is(err, lineage.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(value.JSON, to)
+	}
+	return err
+}
+
+func (k *kept) set(ctx context.Context, key string, value any) error {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return k.store.Values(k.owner).Set(ctx, key, b)
+}
+
 // Choice selects what is followed.
 type Choice struct {
 	// Agents are the names of the followed agents, all if empty, except those in Not.
@@ -147,22 +182,11 @@ type Choice struct {
 
 // Remembered returns the stored choice for a machine, or an empty one.
 func Remembered(ctx context.Context, store *lineage.Store, m Machine) (c Choice, err error) {
-	k := keptFor(store, m)
-	value, err := store.Values(k.owner).Get(ctx, choiceKey)
-	if errors.Is(err, lineage.ErrNotFound) {
-		return c, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(value.JSON, &c)
-	}
+	err = keptFor(store, m).get(ctx, choiceKey, &c)
 	return c, err
 }
 
 // Remember stores the choice for a machine.
 func Remember(ctx context.Context, store *lineage.Store, m Machine, c Choice) error {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	return store.Values(keptFor(store, m).owner).Set(ctx, choiceKey, b)
+	return keptFor(store, m).set(ctx, choiceKey, c)
 }

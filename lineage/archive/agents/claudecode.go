@@ -16,7 +16,8 @@ import (
 func ClaudeCode() archive.Format {
 	return archive.Format{
 		Name: "claude-code", Grows: true,
-		Tried: "published sessions",
+		Version: 1, // titles of the model (ai-title)
+		Tried:   "published sessions",
 		Detect: func(h archive.Head) bool {
 			for _, line := range h.Lines(20) {
 				if isQwenLine(line) {

@@ -21,7 +21,7 @@ func (l *loader) flush() error {
 	}
 	receipt, err := l.writer.Do(l.ctx, f.Batch, f)
 	if err != nil {
-		return fmt.Errorf("store: %w", err)
+		return &StoreError{fmt.Errorf("store: %w", err)}
 	}
 	if f.held != nil {
 		f.held.thread.commit(f.placers[f.held.thread])

@@ -59,7 +59,7 @@ func (l *loader) placeOne(st *loading, p *prepared) (place.Found, error) {
 	}
 	found, err := placer.Place(st.refOf(p.parent), &p.Message)
 	if err != nil {
-		return place.Found{}, err
+		return place.Found{}, &StoreError{err}
 	}
 	p.copy = found.Copy
 	st.setRef(p.index, found.Span)

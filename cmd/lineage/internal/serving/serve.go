@@ -220,7 +220,7 @@ func tokens(s *app.Session) (*access.File, error) {
 	return access.Open(config, s.Store.ID()), nil
 }
 
-// followBeside follows agents until the context ends. An error is reported, and following begins again.
+// followBeside follows agents until the context ends. An error is reported.
 func followBeside(ctx context.Context, s *app.Session) (done <-chan struct{}, err error) {
 	environment, machine, err := s.Machine()
 	if err != nil {
@@ -233,29 +233,13 @@ func followBeside(ctx context.Context, s *app.Session) (done <-chan struct{}, er
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		repeat(ctx, followPause, func() {
-			// Nothing else is printed in the meantime.
-			err := sources.Follow(ctx, s, follow.Options{Environment: environment, Machine: machine, Formats: sources.Formats(), Choice: choice})
-			if err != nil && ctx.Err() == nil {
-				s.Warn("following ended, and begins again in %v: %v", followPause, err)
-			}
-		})
+		// Nothing else is printed in the meantime.
+		err := sources.Follow(ctx, s, follow.Options{Environment: environment, Machine: machine, Formats: sources.Formats(), Choice: choice})
+		if err != nil && ctx.Err() == nil {
+			s.Warn("following ended: %v", err)
+		}
 	}()
 	return ended, nil
-}
-
-// followPause is the time after which following begins again when the store has failed, as on a full disk.
-const followPause = 30 * time.Second
-
-// repeat calls a function until the context ends, with a pause after each call.
-func repeat(ctx context.Context, pause time.Duration, do func()) {
-	for ctx.Err() == nil {
-		do()
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-	}
 }
 
 const (

@@ -25,7 +25,7 @@ type followPrinter struct {
 }
 
 func (p *followPrinter) event(e follow.Event) {
-	if e.Err != nil {
+	if e.Err != nil && e.Kind != follow.StoreFailed {
 		p.problems++
 	}
 	if e.Kind == follow.Reading {
@@ -92,6 +92,12 @@ func (p *followPrinter) show(e follow.Event) {
 		if p.waiting {
 			p.Printf("%s  %s  gone, and kept here  %s\n", p.Out.Paint(screen.Dim, time.Now().Format("15:04:05")), p.agentName(e.Agent), path)
 		}
+	case follow.StoreFailed:
+		p.line.Done()
+		p.Warn("following waits until the store works: %s", app.Saying(e.Err))
+	case follow.StoreWorks:
+		p.line.Done()
+		p.Warn("following goes on")
 	case follow.Slow:
 		p.line.Done()
 		p.Warn("%s is looked at every few seconds: %s", e.Path, e.Reason)

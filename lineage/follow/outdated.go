@@ -1,0 +1,111 @@
+package follow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
+)
+
+// A later version of a reader may state more of a session, such as its title. A session that an earlier one has read is
+// read again from its recorded lines, because its file may be gone.
+
+// findOutdated sets the files to read again.
+func (r *run) findOutdated() {
+	for _, f := range r.files {
+		if s := f.state; f.byLines() && len(s.Conversations) > 0 && s.LeftOut == "" && s.Reader < r.versionOf(s.Format) {
+			r.outdated = append(r.outdated, f)
+		}
+	}
+	slices.SortFunc(r.outdated, func(a, b *file) int { return strings.Compare(a.path, b.path) })
+}
+
+// versionOf returns the version of a format's reader.
+func (r *run) versionOf(format string) int {
+	i := slices.IndexFunc(r.options.Formats, func(f archive.Format) bool { return f.Name == format })
+	if i < 0 {
+		return 0
+	}
+	return r.options.Formats[i].Version
+}
+
+// readOutdated reads the recorded lines of a file again. It returns only errors of the store or the context. What is erased
+// or damaged is not tried again.
+func (r *run) readOutdated(ctx context.Context, f *file) error {
+	place := f.folder
+	if place == nil { // it is gone
+		place = r.placeOf(f.path)
+	}
+	version := r.versionOf(f.state.Format)
+	if place == nil || f.state.Reader >= version {
+		return nil // its agent is not followed now, or it has been read meanwhile
+	}
+	found, err := FindSource(ctx, r.store, r.options.Machine.ID, RecordedPath(f.path))
+	if err == nil {
+		r.options.Events(Event{Kind: Reading, Agent: f.agent(), Path: f.path, Done: r.done, Total: max(r.total, r.done)})
+		if err = r.readRecorded(ctx, f, place, found, true); errors.Is(err, importer.ErrStale) {
+			err = r.readRecorded(ctx, f, place, found, false)
+		}
+	}
+	if context.Cause(ctx) != nil || isStoreFailure(err) {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	f.state.Reader = version
+	r.changed(f)
+	return nil
+}
+
+// readRecorded reads the recorded lines of a file. With known, messages are not looked up: the store has them.
+func (r *run) readRecorded(ctx context.Context, f *file, place *folder, found *Source, known bool) error {
+	if !found.Recorded.Thread.IsZero() {
+		return nil // a branch of a thread, which has its own title
+	}
+	t := &taking{ctx: ctx, run: r, path: f.path, agent: f.agent(), alone: true, resumed: map[string]*continuing{found.Recorded.Session: nil}}
+	o := r.archiveOptions(&file{path: f.path, folder: place}, t)
+	o.Format, o.Path = f.state.Format, f.path
+	growing := importer.Grow(r.store, filepath.Base(f.path), o)
+	defer growing.Close()
+	if known {
+		spans, err := found.Spans(ctx)
+		if err != nil {
+			return err
+		}
+		growing.Known(found.Recorded.Lines, func(line int64) []lineage.SpanRef { return spans[line-1] })
+	}
+	lines := &lineReader{}
+	lines.next, lines.stop = iter.Pull2(found.Lines(ctx))
+	defer lines.stop()
+	_, err := growing.Read(ctx, lines)
+	return t.outcome(err)
+}
+
+// lineReader reads the lines of a source.
+type lineReader struct {
+	next func() (SourceLine, error, bool)
+	stop func()
+	rest []byte // of the last line
+}
+
+func (l *lineReader) Read(b []byte) (int, error) {
+	for len(l.rest) == 0 {
+		line, err, more := l.next()
+		if err != nil {
+			return 0, err
+		}
+		if !more {
+			return 0, io.EOF
+		}
+		l.rest = line.Raw
+	}
+	n := copy(b, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
