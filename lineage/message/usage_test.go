@@ -38,6 +38,10 @@ func stated(all []message.Answer) string {
 func TestUsage(t *testing.T) {
 	for _, c := range []struct{ name, role, body, metadata, want string }{
 		{"Cline", "", `{"id":"msg_1","role":"assistant","content":[],"modelInfo":{"id":"m","provider":"p"},"metrics":{"inputTokens":110,"outputTokens":7,"cacheReadTokens":40,"cacheWriteTokens":10,"cost":0.5}}`, ``, "cline:msg_1|p|given||1|60 40 10 - 7 -|0.5"},
+		{"a task of Cline that states its model", "api_req_started", `{"ts":5,"modelInfo":{"providerId":"anthropic","modelId":"claude-opus-4-6","mode":"act"},"tokensIn":100,"tokensOut":7,"cost":0.01}`, ``, "cline:5:100:7|anthropic|claude-opus-4-6||1|100 - - - 7 -|0.01"},
+		{"a task of Roo Code, input with what is cached", "api_req_started", `{"ts":5,"model":"anthropic/claude-sonnet-4-5","apiProtocol":"anthropic","tokensIn":4200,"tokensOut":620,"cacheWrites":180,"cacheReads":3000,"cost":0.0412}`, ``, "cline:5:4200:620||anthropic/claude-sonnet-4-5||1|1020 3000 180 - 620 -|0.0412"},
+		{"a task of Roo Code of 2025, input without it", "api_req_started", `{"ts":5,"apiProtocol":"anthropic","tokensIn":10,"tokensOut":412,"cacheWrites":1729,"cacheReads":35617}`, ``, "cline:5:10:412||||1|10 35617 1729 - 412 -|"},
+		{"a task of Roo Code without a cache", "api_req_started", `{"ts":5,"apiProtocol":"openai","tokensIn":10,"tokensOut":4}`, ``, "cline:5:10:4||||1|10 - - - 4 -|"},
 		{"a task of Cline", "api_req_started", `{"ts":5,"tokensIn":100,"tokensOut":7,"cacheWrites":20,"cacheReads":0,"cost":0.01}`, ``, "cline:5:100:7||||1|100 0 20 - 7 -|0.01"},
 		{"ATIF", "assistant", `{"step_id":5,"source":"agent","message":"x","metrics":{"prompt_tokens":100,"completion_tokens":7,"cached_tokens":40,"cost_usd":0.01}}`, ``, "||given||1|60 40 - - 7 -|0.01"},
 		{"copied context of ATIF", "assistant", `{"step_id":5,"source":"agent","message":"x","is_copied_context":true,"metrics":{"prompt_tokens":100}}`, ``, ""},

@@ -13,18 +13,19 @@ import (
 // Members of inputs that tell what a call does, the most telling first. Values of the first list are executed or
 // written as a whole. Values of the second list name something.
 var (
-	runKeys  = []string{"command", "cmd", "script", "code", "patch"}
+	runKeys  = []string{"command", "cmd", "script", "code", "patch", "CommandLine"}
 	nameKeys = []string{
 		"pattern", "query", "queries", "search_query", "q", "url", "urls", "file_path", "filePath", "path", "notebook_path", "absolute_path", "filename",
+		"TargetFile", "AbsolutePath", "Query", "DirectoryPath", "Url",
 		"description", "prompt", "question", "message", "expression", "name", "id",
 	}
 )
 
 // Members of inputs that describe a change of a file: the old text, the new text, and a whole new content.
 var (
-	oldKeys   = []string{"old_string", "oldString", "old_str", "old_text"}
-	newKeys   = []string{"new_string", "newString", "new_str", "new_text"}
-	writeKeys = []string{"content", "contents", "file_text"}
+	oldKeys   = []string{"old_string", "oldString", "old_str", "old_text", "TargetContent"}
+	newKeys   = []string{"new_string", "newString", "new_str", "new_text", "ReplacementContent"}
+	writeKeys = []string{"content", "contents", "file_text", "CodeContent"}
 )
 
 // Members of inputs that are a list of tasks, and what a task says.

@@ -87,8 +87,13 @@ func (r *reader) own(kind Kind, text string) {
 	r.add(kind, text)
 }
 
-// typed returns the part of a text that a person typed. Cline adds the mode to it.
+// typed returns the part of a text that a person typed. Cline adds the mode to it, Antigravity puts it into an element.
 func typed(text string) string {
+	if inside, ok := strings.CutPrefix(text, "<USER_REQUEST>\n"); ok {
+		if inside, ok = strings.CutSuffix(inside, "\n</USER_REQUEST>"); ok && !strings.Contains(inside, "</USER_REQUEST>") {
+			return inside
+		}
+	}
 	inside, ok := strings.CutPrefix(text, `<user_input mode="`)
 	mode, inside, _ := strings.Cut(inside, `">`)
 	inside, ended := strings.CutSuffix(inside, "</user_input>")
@@ -142,10 +147,11 @@ func firstElement(text string) (tag, inside, after string, found bool) {
 	return "", "", "", false
 }
 
-// lastReminder returns the reminder at the end of a text. It must begin on a line of its own. Copilot CLI has another tag for it.
+// lastReminder returns the reminder at the end of a text. It must begin on a line of its own. Copilot CLI and Antigravity have other
+// tags for it.
 func lastReminder(text string) (before, tag, inside string, found bool) {
 	trimmed := strings.TrimRight(text, " \t\r\n")
-	for _, tag := range []string{"system-reminder", "reminder"} {
+	for _, tag := range []string{"system-reminder", "reminder", "ADDITIONAL_METADATA", "USER_SETTINGS_CHANGE"} {
 		if body, ends := strings.CutSuffix(trimmed, "</"+tag+">"); ends {
 			begin := "\n<" + tag + ">"
 			at := strings.LastIndex(body, begin)

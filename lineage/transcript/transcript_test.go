@@ -183,6 +183,9 @@ func TestInputsOfCalls(t *testing.T) {
 		`{"plan":[{"step":"x","status":"blocked"}]}`:                                                                                                              "→ T {\"plan\":[{\"step\":\"x\",\"status\":\"blocked\"}]}\n  rest {\"plan\":[{\"step\":\"x\",\"status\":\"blocked\"}]}\n",
 		`{"plan":[{"step":"","description":"y","status":"pending"}]}`:                                                                                             "→ T {\"plan\":[{\"step\":\"\",\"description\":\"y\",\"status\":\"pending\"}]}\n  rest {\"plan\":[{\"step\":\"\",\"description\":\"y\",\"status\":\"pending\"}]}\n",
 		`{"plan":[{"step":"x","description":"y","status":"pending"}]}`:                                                                                            "→ T {\"plan\":[{\"step\":\"x\",\"description\":\"y\",\"status\":\"pending\"}]}\n  rest {\"plan\":[{\"step\":\"x\",\"description\":\"y\",\"status\":\"pending\"}]}\n",
+		`{"CommandLine":"ls","Cwd":"/p"}`:                                                                                                                         "→ T ls\n  rest {\"Cwd\":\"/p\"}\n",
+		`{"TargetFile":"a","TargetContent":"x\n","ReplacementContent":"y\n"}`:                                                                                     "→ T a\n  diff \"-x\\n+y\\n\"\n",
+		`{"TargetFile":"a","CodeContent":"x","Overwrite":true}`:                                                                                                   "→ T a\n  diff \"+x\\n\"\n  rest {\"Overwrite\":true}\n",
 		`{"todos":[{"content":"x"}]}`:                                                                                                                             "→ T {\"todos\":[{\"content\":\"x\"}]}\n  rest {\"todos\":[{\"content\":\"x\"}]}\n",
 	} {
 		got := shown(collect(t, Options{}, object("assistant", `{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"T","input":`+input+`}]}`)))
@@ -249,6 +252,8 @@ func TestTextsOfPrograms(t *testing.T) {
 		"[Request interrupted by user for tool use]":                        "reminder: (interrupted) [Request interrupted by user for tool use]\n",
 		"# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>x</INSTRUCTIONS>": "reminder: (instructions) # AGENTS.md instructions for /p <INSTRUCTIONS>x</INSTRUCTIONS>\n",
 		"<task-notification>\nx\n</task-notification>\nRead the file":       "reminder: (task-notification) x\nreminder: (task-notification) Read the file\n",
+		"<USER_REQUEST>\nfix it\n</USER_REQUEST>\n<ADDITIONAL_METADATA>\nx\n</ADDITIONAL_METADATA>\n<USER_SETTINGS_CHANGE>\ny\n</USER_SETTINGS_CHANGE>": "prompt: fix it\nreminder: (ADDITIONAL_METADATA) x\nreminder: (USER_SETTINGS_CHANGE) y\n",
+		"<USER_REQUEST>\na\n</USER_REQUEST>\n<USER_REQUEST>\nb\n</USER_REQUEST>":                                                                        "prompt: <USER_REQUEST> a </USER_REQUEST> <USER_REQUEST> b </USER_REQUEST>\n",
 		" \n": "",
 	} {
 		require.Equal(t, want, shown(collect(t, Options{}, plain("user", text))), text)

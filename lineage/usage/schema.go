@@ -2,7 +2,7 @@ package usage
 
 // format is the version of the tables and of what is read of messages. It is raised with each change of either: an index of an older
 // version is rebuilt.
-const format = 7
+const format = 8
 
 // quarter is the time resolution of the totals, in milliseconds.
 const quarter = 15 * 60 * 1000

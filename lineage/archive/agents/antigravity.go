@@ -6,6 +6,7 @@ import (
 	"iter"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -17,6 +18,8 @@ import (
 func Antigravity() archive.Format {
 	return archive.Format{
 		Name: "antigravity", Grows: true,
+		Version: 1, // model, project
+		Tried:   "published sessions of the command line and the editor",
 		Detect: func(h archive.Head) bool {
 			for _, line := range h.Lines(20) {
 				return rawjson.Has(line, "step_index", "source", "type")
@@ -46,9 +49,13 @@ func antigravityID(in *archive.Input) string {
 	return ""
 }
 
+// antigravityStep is before the number of a step in the id of its message.
+const antigravityStep = "step "
+
 // antigravitySession is the state of reading a session of Antigravity.
 type antigravitySession struct {
 	session
+	model string // as the user has selected it
 }
 
 // line reads a step.
@@ -58,10 +65,15 @@ func (s *antigravitySession) line(raw []byte, at archive.Position) error {
 	switch {
 	case kind == "USER_INPUT":
 		n.Role = "user"
-		s.title = cmp.Or(s.title, antigravityTitle(rawjson.Str(rawjson.Get(raw, "content"))))
+		text := rawjson.Str(rawjson.Get(raw, "content"))
+		s.title = cmp.Or(s.title, antigravityTitle(text))
+		s.model = cmp.Or(selectedModel(text), s.model)
 	case kind == "PLANNER_RESPONSE":
-		n.Role = "assistant"
+		n.Role, n.Model = "assistant", cmp.Or(n.Model, s.model)
 		s.about.model = cmp.Or(n.Model, s.about.model)
+		for call := range rawjson.Elements(rawjson.Get(raw, "tool_calls")) {
+			s.about.cwd = cmp.Or(s.about.cwd, rawjson.Str(rawjson.Get(rawjson.Get(call, "args"), "Cwd")))
+		}
 	case source == "MODEL", kind == "TOOL_RESPONSE": // what a tool did has its name as the type
 		n.Role, n.Name = "tool", strings.ToLower(kind)
 	default: // such as checkpoints and messages of the system
@@ -69,12 +81,64 @@ func (s *antigravitySession) line(raw []byte, at archive.Position) error {
 		return nil
 	}
 	if index := rawjson.Get(raw, "step_index"); index != nil {
-		n.ID = "step " + string(index)
+		n.ID = antigravityStep + string(index)
 	}
 	n.Give(raw)
 	s.link(&n, false)
 	s.add(n)
+	s.sortLast()
 	return nil
+}
+
+// mostLate is how many steps are looked at that may be after one that comes later in the file.
+const mostLate = 4
+
+// sortLast puts the last node before those of the steps after it that came just before: a call may be written after its
+// result. A step that does not fit between the last ones stays where it is.
+func (s *antigravitySession) sortLast() {
+	nodes := s.part.Nodes
+	last := len(nodes) - 1
+	step, ok := stepOf(&nodes[last])
+	if !ok {
+		return
+	}
+	to := last
+	for i, passed := last-1, 0; i >= 0 && passed <= mostLate; i-- {
+		if nodes[i].Aside != "" {
+			continue
+		}
+		before, ok := stepOf(&nodes[i])
+		switch {
+		case !ok || before == step:
+			return
+		case before < step:
+			n := nodes[last]
+			copy(nodes[to+1:], nodes[to:last])
+			nodes[to] = n
+			return
+		}
+		to = i
+		passed++
+	}
+}
+
+// stepOf returns the number of a node's step.
+func stepOf(n *archive.Node) (step int, ok bool) {
+	number, ok := strings.CutPrefix(n.ID, antigravityStep)
+	step, err := strconv.Atoi(number)
+	return step, ok && err == nil
+}
+
+// selectedModel returns the model to which a message of the user changes the settings, or "".
+func selectedModel(text string) string {
+	_, change, ok := strings.Cut(text[strings.LastIndex(text, "</USER_REQUEST>")+1:], "`Model Selection` from ")
+	_, model, found := strings.Cut(change, " to ")
+	if !ok || !found {
+		return ""
+	}
+	model, _, _ = strings.Cut(model, "\n")
+	model, _, _ = strings.Cut(model, ". ")
+	return strings.TrimSuffix(model, ".")
 }
 
 // antigravityTitle returns the first line of the user's request.

@@ -26,7 +26,7 @@ const (
 func Cline() archive.Format {
 	return archive.Format{
 		Name: "cline", Beside: true,
-		Tried: "sessions that Cline 3.0.65 wrote; tasks of the extension: documents",
+		Tried: "sessions that Cline 3.0.65 wrote; published tasks of its extension for VS Code; Roo Code: documents",
 		Detect: func(h archive.Head) bool {
 			switch first := h.Object(); h.Name {
 			case clineTask:
@@ -51,6 +51,7 @@ func Cline() archive.Format {
 type clineReader struct {
 	session
 	aside, last string
+	model       string // that the environment of a task of Roo Code had last
 }
 
 func (s *clineReader) read(ctx context.Context) {
@@ -149,6 +150,9 @@ func (s *clineReader) node(raw []byte, at archive.Position) archive.Node {
 	n := archive.Node{At: at, Role: cmp.Or(rawjson.Str(rawjson.Get(raw, "role")), "unknown"), Created: archive.ParseTime(rawjson.Get(raw, "ts"))}
 	model := rawjson.Get(raw, "modelInfo")
 	n.Model = cmp.Or(rawjson.Str(rawjson.Get(model, "id")), rawjson.Str(rawjson.Get(model, "modelId")))
+	if n.Role == "assistant" {
+		n.Model = cmp.Or(n.Model, s.model)
+	}
 	s.about.model = cmp.Or(n.Model, s.about.model)
 	if rawjson.Has(raw, "condenseParent") || rawjson.Has(raw, "truncationParent") {
 		n.Give(raw, "condenseParent", "truncationParent")
@@ -172,8 +176,11 @@ func (s *clineReader) place(n archive.Node) {
 // ofTask reads a message of a task.
 func (s *clineReader) ofTask(raw []byte, at archive.Position) {
 	n := s.node(raw, at)
-	if n.Role == "user" && s.about.cwd == "" {
-		s.about.cwd = clineFolder(raw)
+	if n.Role == "user" {
+		for text := range clineTexts(raw) {
+			s.model = cmp.Or(rooModel(text), s.model)
+		}
+		s.about.cwd = cmp.Or(s.about.cwd, clineFolder(raw))
 	}
 	if n.Role == "user" && s.title == "" {
 		s.title = clineTitle(raw)
@@ -192,6 +199,12 @@ func (s *clineReader) onScreen(raw []byte, at archive.Position) {
 	}
 	var o rawjson.Object
 	o.Set("ts", rawjson.Get(raw, "ts"))
+	if model := rawjson.Get(raw, "modelInfo"); model != nil {
+		o.Set("modelInfo", model)
+	} else {
+		s.model = cmp.Or(rooModel(rawjson.Str(rawjson.Get(said, "request"))), s.model)
+		o.SetText("model", s.model)
+	}
 	for m := range rawjson.Members(said) {
 		if m.Key != "request" { // which the messages have
 			o.Add(m)
@@ -199,6 +212,23 @@ func (s *clineReader) onScreen(raw []byte, at archive.Position) {
 	}
 	s.log("api_req_started", "", "", o.Bytes(), archive.ParseTime(rawjson.Get(raw, "ts")), at)
 }
+
+// rooModel returns the model in the description of the environment that Roo Code adds to messages of the user, or "".
+func rooModel(text string) string {
+	_, environment, ok := strings.Cut(text, "<environment_details>")
+	if !ok {
+		return ""
+	}
+	_, model, _ := strings.Cut(environment, "\n<model>")
+	model, _, ok = strings.Cut(model, "</model>\n")
+	if !ok || len(model) > maxModel || strings.ContainsAny(model, "<>\n") {
+		return ""
+	}
+	return model
+}
+
+// maxModel is the maximum length of a model's name in a text, in bytes.
+const maxModel = 256
 
 // clineFolder returns the working directory stated in the first message's description of the environment.
 func clineFolder(message []byte) string {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -242,6 +243,33 @@ func TestTasksWithEqualIDs(t *testing.T) {
 	require.EqualValues(t, 2, report.NewConversations)
 	require.EqualValues(t, 4, report.NewMessages)
 	require.Zero(t, importText(t, s, "z", string(zipped(t, files...)), importer.Options{}).NewMessages)
+}
+
+// Roo Code states the model in the environment that it adds to messages, of which the files are read in any order.
+func TestModelOfRooCode(t *testing.T) {
+	const environment = `<environment_details>\n# Current Mode\n<slug>code</slug>\n<model>sonnet</model>\n</environment_details>`
+	task := `[{"role":"user","content":[{"type":"text","text":"<task>\nGo <model>x</model>\n</task>"},{"type":"text","text":"` + environment + `"}],"ts":1770000000000},{"role":"assistant","content":"Done.","ts":1770000000001}]`
+	said := rawjson.Quote(`{"request":"` + environment + `","apiProtocol":"anthropic","tokensIn":30,"tokensOut":2,"cacheReads":20}`)
+	screen := `[{"ts":1770000000001,"type":"say","say":"api_req_started","text":` + string(said) + `}]`
+	s := storeIn(t)
+	importText(t, s, "z", string(zipped(t, file{"tasks/1770000000000/api_conversation_history.json", []byte(task)}, file{"tasks/1770000000000/ui_messages.json", []byte(screen)})), importer.Options{})
+	var models []string
+	for found, err := range s.Threads(t.Context(), lineage.ThreadQuery{}) {
+		require.NoError(t, err)
+		for c, err := range found.Thread.Contexts(t.Context()) {
+			require.NoError(t, err)
+			for e, err := range c.Entries(t.Context(), lineage.Window{}) {
+				require.NoError(t, err)
+				models = append(models, e.Role+" "+e.Origin.ModelID)
+				if e.Role == "api_req_started" {
+					text, err := s.Text(t.Context(), e)
+					require.NoError(t, err)
+					require.Contains(t, text, `"model":"sonnet"`)
+				}
+			}
+		}
+	}
+	require.ElementsMatch(t, []string{"user ", "assistant sonnet", "api_req_started "}, models)
 }
 
 // Lines of Claude Code that come before their parents, also where a record is between them, are put after them: the second import
