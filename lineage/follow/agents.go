@@ -129,7 +129,9 @@ func Agents() []Agent {
 			Name: "antigravity", Title: "Antigravity", Format: "antigravity",
 			places: func(e *Environment) (places []place) {
 				for _, program := range []string{"antigravity-cli", "antigravity", "antigravity-ide"} {
-					places = append(places, placeOf(filepath.Join(e.Home, ".gemini", program, "brain"), "*/.system_generated/logs/transcript_full.jsonl"))
+					// The second file has long texts cut, in later versions; earlier ones write no other.
+					places = append(places, placeOf(filepath.Join(e.Home, ".gemini", program, "brain"),
+						"*/.system_generated/logs/transcript_full.jsonl", "*/.system_generated/logs/transcript.jsonl").unless("transcript.jsonl", "transcript_full.jsonl"))
 				}
 				return places
 			},

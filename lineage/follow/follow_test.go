@@ -841,6 +841,67 @@ func TestAntigravity(t *testing.T) {
 	}
 }
 
+// Earlier versions of Antigravity write only one file of a session. Later ones cut its long texts, and have the whole in another,
+// which is followed instead as soon as it is there.
+func TestAntigravityWritesTwoFiles(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	step := func(n int, source, kind, text string) string {
+		return fmt.Sprintf(`{"step_index":%d,"source":%q,"type":%q,"status":"DONE","created_at":"2026-01-01T00:00:0%dZ","content":%q}`, n, source, kind, n, text) + "\n"
+	}
+	file := func(name string) string {
+		return h.path(".gemini", "antigravity", "brain", "one", ".system_generated", "logs", name)
+	}
+	said := func() (all []string) {
+		thread, err := store.FindThread(t.Context(), "one")
+		require.NoError(t, err)
+		branches, err := thread.Branches(t.Context())
+		require.NoError(t, err)
+		require.Len(t, branches, 1)
+		for e, err := range store.History(t.Context(), branches[0].Head, lineage.Window{}) {
+			require.NoError(t, err)
+			text, err := store.Text(t.Context(), e)
+			require.NoError(t, err)
+			all = append(all, text)
+		}
+		return all
+	}
+	whole := step(0, "USER_EXPLICIT", "USER_INPUT", "Hello") + step(1, "MODEL", "PLANNER_RESPONSE", "A long answer")
+	h.write(t, file("transcript.jsonl"), whole)
+	f := start(t, store, h.options())
+	require.Equal(t, []string{"Hello", "A long answer"}, said())
+	whole += step(2, "USER_EXPLICIT", "USER_INPUT", "Go on")
+	h.append(t, file("transcript.jsonl"), step(2, "USER_EXPLICIT", "USER_INPUT", "Go on"))
+	f.await(t, func(e Event) bool { return e.Kind == Read && e.Messages == 1 })
+
+	whole += step(3, "MODEL", "PLANNER_RESPONSE", "Another long answer")
+	h.write(t, file("transcript_full.jsonl"), whole)
+	f.await(t, func(e Event) bool { return e.Kind == Read && e.Messages == 1 })
+	h.append(t, file("transcript.jsonl"), step(3, "MODEL", "PLANNER_RESPONSE", "Another <truncated>"))
+	h.append(t, file("transcript_full.jsonl"), step(4, "USER_EXPLICIT", "USER_INPUT", "Thanks"))
+	f.await(t, func(e Event) bool { return e.Kind == Read && e.Messages == 1 })
+	f.stop(t)
+	want := []string{"Hello", "A long answer", "Go on", "Another long answer", "Thanks"}
+	require.Equal(t, want, said())
+	for _, e := range once(t, store, h.options()) {
+		require.Zero(t, e.Messages)
+		require.False(t, e.Kind == Read && strings.HasSuffix(e.Path, "transcript.jsonl"))
+	}
+	require.Equal(t, want, said())
+
+	other := memory(t) // which sees both files at once
+	once(t, other, h.options())
+	store = other
+	require.Equal(t, want, said())
+	all, err := List(t.Context(), other, h.options())
+	require.NoError(t, err)
+	for i := range all {
+		if all[i].Agent.Name == "antigravity" && all[i].State == Followed {
+			require.EqualValues(t, 1, all[i].Files)
+			require.Zero(t, all[i].Unread)
+		}
+	}
+}
+
 // The folder of a profile of OpenClaw may be a link, and two names of a profile are one. What is below it may not be a link.
 func TestLinkedProfile(t *testing.T) {
 	h, store := newHome(t), memory(t)

@@ -17,6 +17,8 @@ type place struct {
 	formats map[int]string
 	// project is the working directory of the sessions, for an agent whose sessions do not state it.
 	project string
+	// fuller are the names of files with more of the same session, by the names of those that are followed only without them.
+	fuller map[string]string
 	// index is set for files without sessions that list other places of the agent.
 	index bool
 }
@@ -46,6 +48,12 @@ func (p place) also(format, text string) place {
 // without returns the place without files that match one of these patterns.
 func (p place) without(patterns ...string) place {
 	p.except = placeOf("", patterns...).patterns
+	return p
+}
+
+// unless returns the place without files of one name that are beside one of another name.
+func (p place) unless(name, fuller string) place {
+	p.fuller = map[string]string{name: fuller}
 	return p
 }
 

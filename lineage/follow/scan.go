@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -161,7 +162,7 @@ func (r *run) walk(ctx context.Context, p *folder, name string, found []*file) [
 		switch {
 		case e.IsDir():
 			found = r.walk(ctx, p, below, found)
-		case p.file(below) >= 0:
+		case p.takes(below):
 			if f := r.fileAt(p, below); f != nil {
 				if f.stat() == nil {
 					found = append(found, f)
@@ -175,6 +176,16 @@ func (r *run) walk(ctx context.Context, p *folder, name string, found []*file) [
 		}
 	}
 	return found
+}
+
+// takes reports whether a file is followed.
+func (p *folder) takes(name string) bool {
+	if p.file(name) < 0 {
+		return false
+	}
+	dir, base := path.Split(name)
+	fuller := p.fuller[base]
+	return fuller == "" || !exists(filepath.Join(p.real, filepath.FromSlash(dir+fuller)))
 }
 
 // leadsTo returns the folder that a symbolic link leads to, or "" if that is none, or is followed.
@@ -303,7 +314,7 @@ func (r *run) pathChanged(ctx context.Context, path string) {
 		if base := besideOf(name); base != name && exists(filepath.Join(p.real, filepath.FromSlash(base))) {
 			files = append(files, base)
 		}
-		if files = slices.DeleteFunc(files, func(name string) bool { return p.file(name) < 0 }); len(files) > 0 {
+		if files = slices.DeleteFunc(files, func(name string) bool { return !p.takes(name) }); len(files) > 0 {
 			for _, name := range files {
 				if f := r.fileAt(p, name); f != nil {
 					r.look(f)

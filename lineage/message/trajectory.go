@@ -51,7 +51,31 @@ func antigravityStep(f fields, given string, depth int) (m Message, ok bool) {
 	}
 	m.Parts = append(m.Parts, contents(f["content"], depth)...)
 	for e := range rawjson.Elements(f["tool_calls"]) {
-		m.Parts = append(m.Parts, toolCall(e))
+		call := toolCall(e)
+		call.Input = givenArguments(call.Input)
+		m.Parts = append(m.Parts, call)
 	}
 	return m, true
+}
+
+// givenArguments returns the arguments of a call as the model gave them. Of some files each is JSON in a string, which may be cut.
+func givenArguments(raw []byte) []byte {
+	var given rawjson.Object
+	for m := range rawjson.Members(raw) {
+		if !rawjson.IsString(m.Value) {
+			return raw
+		}
+		text := rawjson.Str(m.Value)
+		switch {
+		case rawjson.Check([]byte(text)) == nil:
+			m.Value = []byte(text)
+		case text == "" || !strings.ContainsAny(text[:1], "\"{["):
+			return raw
+		}
+		given.Add(m)
+	}
+	if all := given.Bytes(); all != nil {
+		return all
+	}
+	return raw
 }

@@ -72,7 +72,7 @@ func (s *antigravitySession) line(raw []byte, at archive.Position) error {
 		n.Role, n.Model = "assistant", cmp.Or(n.Model, s.model)
 		s.about.model = cmp.Or(n.Model, s.about.model)
 		for call := range rawjson.Elements(rawjson.Get(raw, "tool_calls")) {
-			s.about.cwd = cmp.Or(s.about.cwd, rawjson.Str(rawjson.Get(rawjson.Get(call, "args"), "Cwd")))
+			s.about.cwd = cmp.Or(s.about.cwd, commandFolder(call))
 		}
 	case source == "MODEL", kind == "TOOL_RESPONSE": // what a tool did has its name as the type
 		n.Role, n.Name = "tool", strings.ToLower(kind)
@@ -127,6 +127,18 @@ func stepOf(n *archive.Node) (step int, ok bool) {
 	number, ok := strings.CutPrefix(n.ID, antigravityStep)
 	step, err := strconv.Atoi(number)
 	return step, ok && err == nil
+}
+
+// commandFolder returns the folder in which a call runs a command, "" if it states none. Some files have it as JSON in a string.
+func commandFolder(call []byte) string {
+	dir := rawjson.Str(rawjson.Get(rawjson.Get(call, "args"), "Cwd"))
+	if said := []byte(dir); rawjson.IsString(said) && rawjson.Check(said) == nil {
+		dir = rawjson.Str(said)
+	}
+	if path.IsAbs(dir) || len(dir) > 2 && dir[1] == ':' || strings.HasPrefix(dir, `\\`) {
+		return dir
+	}
+	return ""
 }
 
 // selectedModel returns the model to which a message of the user changes the settings, or "".
