@@ -11,7 +11,7 @@ func sourceRefusal(id string, why error, detail string) error {
 }
 
 // claimSource changes the source id of a name. No other name of the thread may have it.
-func claimSource(j *Judge, now *Table[Source, string], stored func(Source) (string, error), n Name, was, id string) error {
+func claimSource(s *state, now *Table[Source, string], stored func(Source) (string, error), n Name, was, id string) error {
 	if was == id {
 		return nil
 	}
@@ -23,7 +23,7 @@ func claimSource(j *Judge, now *Table[Source, string], stored func(Source) (stri
 		return err
 	}
 	source := Source{n.Thread, id}
-	if !j.Replay {
+	if !s.Replay {
 		name, mine := now.Get(source)
 		if !mine {
 			var err error
