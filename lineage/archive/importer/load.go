@@ -190,9 +190,6 @@ func (l *loader) node(st *loading, p *prepared) error {
 	return err
 }
 
-// loadedAtOnce is the number of messages that are prepared together.
-const loadedAtOnce = 512
-
 // count counts a conversation. It reports whether the conversation was counted before.
 func (l *loader) count(sourceID string) (again bool, err error) {
 	l.files.has(l.of, sourceID)

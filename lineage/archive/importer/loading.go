@@ -142,13 +142,6 @@ type contextState struct {
 	metadata []byte
 }
 
-// Asides that imports create for themselves.
-const (
-	// asideImporting protects the stored part of a conversation until the whole is stored. If an import is
-	// interrupted, the next one deletes the context.
-	asideImporting = "importing"
-)
-
 // head is a node that a context should point to. Its name is empty if the branch gets an automatic one.
 type head struct {
 	namedHead

@@ -11,6 +11,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
+// asideImporting is the kind of a context that protects the stored part of a conversation until the whole is stored. If an
+// import is interrupted, the next one deletes the context.
+const asideImporting = "importing"
+
 // outline is what an import needs to know of the contexts of a thread in the store.
 type outline struct {
 	home     structure.Home
