@@ -133,36 +133,3 @@ func (k *kept) put(ctx context.Context, states []*State) error {
 		return nil
 	})
 }
-
-// Choice selects what is followed.
-type Choice struct {
-	// Agents are the names of the followed agents, all if empty, except those in Not.
-	Agents []string `json:"agents,omitempty"`
-	Not    []string `json:"not,omitempty"`
-	// From are additional folders with session files of any format.
-	From []string `json:"from,omitempty"`
-	// NotProjects are folders. Sessions that work in or below them are left out.
-	NotProjects []string `json:"notProjects,omitempty"`
-}
-
-// Remembered returns the stored choice for a machine, or an empty one.
-func Remembered(ctx context.Context, store *lineage.Store, m Machine) (c Choice, err error) {
-	k := keptFor(store, m)
-	value, err := store.Values(k.owner).Get(ctx, choiceKey)
-	if errors.Is(err, lineage.ErrNotFound) {
-		return c, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(value.JSON, &c)
-	}
-	return c, err
-}
-
-// Remember stores the choice for a machine.
-func Remember(ctx context.Context, store *lineage.Store, m Machine, c Choice) error {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	return store.Values(keptFor(store, m).owner).Set(ctx, choiceKey, b)
-}
