@@ -212,6 +212,11 @@ func (w *projection) apply(ctx context.Context) error {
 			return err
 		}
 	}
+	return w.finish(ctx, todo)
+}
+
+// finish clears what removed and rewritten rows leave behind, and ends the window.
+func (w *projection) finish(ctx context.Context, todo *work) error {
 	removed := w.leaving || len(todo.removed) > 0
 	if (removed || len(w.leftOut) > 0) && !w.ChatsOnly {
 		if err := w.flush(ctx); err != nil {
