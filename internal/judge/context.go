@@ -9,9 +9,9 @@ func (j *judging) context(c *structure.Context) error {
 	if c.ID.IsZero() {
 		return refusal("context", c.ID, backend.ErrInvalid, "no id")
 	}
-	change, mine := j.effects.Contexts.Get(c.ID)
-	fresh := !mine && j.View.Fresh(c.ID)
-	if !mine && !fresh {
+	change, changed := j.effects.Contexts.Get(c.ID)
+	unused := !changed && j.View.Unused(c.ID)
+	if !changed && !unused {
 		var err error
 		if change.Was, err = j.View.Context(c.ID); err != nil {
 			return err
@@ -23,7 +23,7 @@ func (j *judging) context(c *structure.Context) error {
 		return refusal("context", c.ID, backend.ErrExists, "under the same id with another thread, parent or base")
 	}
 	known := was != nil
-	if !known && (!fresh || j.effects.Remnants.Len() > 0) {
+	if !known && (!unused || j.effects.Remnants.Len() > 0) {
 		var err error
 		if known, err = j.takePlace(c); err != nil {
 			return err

@@ -119,7 +119,7 @@ func (n *names[R]) dropAll(id structure.ThreadID) error {
 	}
 	for _, r := range stored {
 		name := n.name(r)
-		if _, mine := n.changes.Get(name); !mine {
+		if _, changed := n.changes.Get(name); !changed {
 			n.drop(name, Change[*R]{r, r})
 		}
 	}

@@ -24,8 +24,8 @@ func claimSource(s *state, now *Table[Source, string], stored func(Source) (stri
 	}
 	source := Source{n.Thread, id}
 	if !s.Replay {
-		name, mine := now.Get(source)
-		if !mine {
+		name, changed := now.Get(source)
+		if !changed {
 			var err error
 			if name, err = stored(source); err != nil {
 				return err
@@ -45,7 +45,7 @@ func freeSource(now *Table[Source, string], n Name, id string) {
 		return
 	}
 	source := Source{n.Thread, id}
-	if name, mine := now.Get(source); !mine || name == n.Name {
+	if name, changed := now.Get(source); !changed || name == n.Name {
 		now.set(source, "")
 	}
 }

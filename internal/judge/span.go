@@ -40,8 +40,8 @@ func (j *judging) span(i int, s *structure.Span) error {
 // endBefore returns the end of the run of a new span. In replay that is just before the
 // span.
 func (j *judging) endBefore(r structure.SpanRef) (end End, err error) {
-	end, mine := j.effects.Ends.Get(r.Run)
-	if mine && (end.Seq+1 == r.Seq || !j.Replay) {
+	end, changed := j.effects.Ends.Get(r.Run)
+	if changed && (end.Seq+1 == r.Seq || !j.Replay) {
 		return end, nil
 	}
 	if j.Replay {
@@ -73,8 +73,8 @@ func (j *judging) digestBefore(r structure.SpanRef) (structure.Digest, error) {
 // newSpan adds the keys that span reads.
 func (k *keys) newSpan(s *structure.Span) {
 	k.add(Key{Kind: KeyEnd, ID: s.Ref.Run})
-	home, mine := k.homes[s.Ref.Run]
-	if !mine {
+	home, created := k.homes[s.Ref.Run]
+	if !created {
 		k.add(Key{Kind: KeyRun, ID: s.Ref.Run})
 	}
 	k.set(s.Set)
@@ -86,7 +86,7 @@ func (k *keys) newSpan(s *structure.Span) {
 		if u.Lookup == 0 {
 			continue
 		}
-		if mine {
+		if created {
 			k.add(Key{Kind: KeyLookups, ID: home.Thread, Seq: home.Incarnation, Name: u.SourceID})
 		} else {
 			k.add(Key{Kind: KeyLookupsOfRun, ID: s.Ref.Run, Name: u.SourceID})

@@ -151,9 +151,9 @@ type head struct {
 }
 
 type namedHead struct {
-	node     int32
-	name, of string
-	metadata []byte
+	node         int32
+	name, parent string
+	metadata     []byte
 }
 
 // threadID returns the id of the thread of the conversation.

@@ -265,8 +265,8 @@ const (
 	maxBehind = 512
 )
 
-// of returns the outline of a thread in a state of the store. With keep, it is kept for later imports.
-func (o *Outlines) of(ctx context.Context, view backend.View, state backend.Reader, home structure.Home, keep bool) (*outline, error) {
+// get returns the outline of a thread in a state of the store. With keep, it is kept for later imports.
+func (o *Outlines) get(ctx context.Context, view backend.View, state backend.Reader, home structure.Home, keep bool) (*outline, error) {
 	o.time++
 	if err := o.advance(ctx, view, state); err != nil {
 		return nil, err
