@@ -89,6 +89,20 @@ func (r *run) dedupeOf(ctx context.Context, path string) error {
 	if err := s.Close(); err != nil {
 		return err
 	}
+	if err := r.packed(ctx, name, storeDir, bytes); err != nil {
+		return err
+	}
+	n, err := sqliteOf(ctx, path, filepath.Join(dir, "sqlite"))
+	if err != nil {
+		return err
+	}
+	bytes(nameSQLite, n)
+	r.fact(Row{Workload: "messages of an archive", System: nameLineage, Archive: name, Unit: "messages", Value: float64(report.Messages)})
+	return nil
+}
+
+// packed measures packed copies of a store.
+func (r *run) packed(ctx context.Context, name, storeDir string, bytes func(system string, n int64)) error {
 	for _, p := range []struct {
 		system string
 		dense  bool
@@ -106,12 +120,6 @@ func (r *run) dedupeOf(ctx context.Context, path string) error {
 			return err
 		}
 	}
-	n, err := sqliteOf(ctx, path, filepath.Join(dir, "sqlite"))
-	if err != nil {
-		return err
-	}
-	bytes(nameSQLite, n)
-	r.fact(Row{Workload: "messages of an archive", System: nameLineage, Archive: name, Unit: "messages", Value: float64(report.Messages)})
 	return nil
 }
 

@@ -188,9 +188,9 @@ func (c *Context) alternatives(ctx context.Context, at SpanRef) ([]Alternative, 
 
 // following returns the spans directly after a position that belong to the thread of a context. If most is not 0, it
 // may stop when there are more.
-func (s *Store) following(ctx context.Context, of *backend.Context, at SpanRef, most int) (found []SpanRef, err error) {
+func (s *Store) following(ctx context.Context, head *backend.Context, at SpanRef, most int) (found []SpanRef, err error) {
 	if at.IsZero() {
-		return s.beginnings(ctx, of)
+		return s.beginnings(ctx, head)
 	}
 	for span, err := range s.Follows(ctx, at) {
 		if err != nil {
@@ -200,7 +200,7 @@ func (s *Store) following(ctx context.Context, of *backend.Context, at SpanRef, 
 		if err != nil {
 			return nil, err
 		}
-		if run.Home.Thread != of.Thread {
+		if run.Home.Thread != head.Thread {
 			continue
 		}
 		if found = append(found, span); most > 0 && len(found) > most {

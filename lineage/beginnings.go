@@ -10,12 +10,12 @@ import (
 // beginnings returns the first spans in a context's thread that are alternatives to its own. A
 // subagent that sees nothing or a copy of its parent's history begins a separate history, which is
 // not an alternative to its parent's. Contexts outside threads have no alternatives.
-func (s *Store) beginnings(ctx context.Context, of *backend.Context) ([]SpanRef, error) {
-	own, err := s.beginning(ctx, of.Tip)
-	if err != nil || of.Thread.IsZero() {
+func (s *Store) beginnings(ctx context.Context, head *backend.Context) ([]SpanRef, error) {
+	own, err := s.beginning(ctx, head.Tip)
+	if err != nil || head.Thread.IsZero() {
 		return []SpanRef{own}, err
 	}
-	b := beginnings{store: s, thread: of.Thread, at: make(map[SpanRef]*beginning), sets: make(map[structure.SpanSetID]SpanRef)}
+	b := beginnings{store: s, thread: head.Thread, at: make(map[SpanRef]*beginning), sets: make(map[structure.SpanSetID]SpanRef)}
 	if err := b.read(ctx); err != nil {
 		return nil, err
 	}

@@ -192,10 +192,10 @@ func (c *Context) Effective(ctx context.Context) (Overrides, error) {
 	return backend.AtOnce(ctx, c.store.engine, func(from backend.Snapshot) (Overrides, error) { return effective(ctx, from, c.id) })
 }
 
-func effective(ctx context.Context, from backend.Reader, of ContextID) (Overrides, error) {
+func effective(ctx context.Context, from backend.Reader, id ContextID) (Overrides, error) {
 	var o Overrides
 	var settings [][]byte // own first, then those of the ancestors
-	for a, err := range backend.Ancestors(ctx, from, of) {
+	for a, err := range backend.Ancestors(ctx, from, id) {
 		if err != nil {
 			return Overrides{}, err
 		}

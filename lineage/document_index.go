@@ -4,8 +4,8 @@ import "sync"
 
 // documentCache has the document indexes of recently extended contexts.
 type documentCache struct {
-	mu sync.Mutex
-	of map[ContextID]*documentIndex
+	mu      sync.Mutex
+	indexes map[ContextID]*documentIndex
 }
 
 // maxCachedIndexes limits the documentCache.
@@ -14,13 +14,13 @@ const maxCachedIndexes = 64
 func (s *documentCache) get(id ContextID) *documentIndex {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	index := s.of[id]
+	index := s.indexes[id]
 	if index == nil {
-		if s.of == nil || len(s.of) >= maxCachedIndexes {
-			s.of = make(map[ContextID]*documentIndex)
+		if s.indexes == nil || len(s.indexes) >= maxCachedIndexes {
+			s.indexes = make(map[ContextID]*documentIndex)
 		}
 		index = new(documentIndex)
-		s.of[id] = index
+		s.indexes[id] = index
 	}
 	return index
 }

@@ -55,17 +55,7 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 	if err != nil {
 		return nil, err
 	}
-	runs := c.store.runs(ctx)
-	if on, err := structure.IsAncestor(span, state.Tip, runs); err != nil {
-		return nil, err
-	} else if !on || span.IsZero() {
-		return nil, subjectError("span", span.String(), ErrInvalid, "it is not on the history of context "+c.id.String())
-	}
-	position, err := structure.Position(span, runs)
-	if err != nil {
-		return nil, err
-	}
-	before, err := structure.At(state.Tip, position-1, runs)
+	position, before, err := c.positionOf(ctx, span, state.Tip)
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +98,21 @@ func (c *Context) Edit(ctx context.Context, span SpanRef, edited Item, o EditOpt
 		return nil, takenSourceID(err, m.steps)
 	}
 	return &Context{store: c.store, id: id}, nil
+}
+
+// positionOf returns the position of a span in the history that ends at tip, and the span before it.
+func (c *Context) positionOf(ctx context.Context, span, tip SpanRef) (position uint64, before SpanRef, err error) {
+	runs := c.store.runs(ctx)
+	if on, err := structure.IsAncestor(span, tip, runs); err != nil {
+		return 0, before, err
+	} else if !on || span.IsZero() {
+		return 0, before, subjectError("span", span.String(), ErrInvalid, "it is not on the history of context "+c.id.String())
+	}
+	if position, err = structure.Position(span, runs); err != nil {
+		return 0, before, err
+	}
+	before, err = structure.At(tip, position-1, runs)
+	return position, before, err
 }
 
 // edited returns the entries of the span with the edited one replaced.

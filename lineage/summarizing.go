@@ -20,8 +20,8 @@ import (
 // history, or of summaries. If there is nothing new, the error is ErrNotFound. The messages stay:
 // Resolve uses the summary only to save tokens. Concurrent calls do not wait for each other and may
 // summarize the same messages.
-func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptions) (*SummaryInfo, error) {
-	if by == nil {
+func (c *Context) Summarize(ctx context.Context, summarizer Summarizer, o SummarizeOptions) (*SummaryInfo, error) {
+	if summarizer == nil {
 		return nil, fmt.Errorf("summarize: no summarizer: %w", ErrInvalid)
 	}
 	if o.MostAtOnce < 0 {
@@ -32,7 +32,7 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 		return nil, err
 	}
 	if o.Parts != nil {
-		return c.summarizeSummaries(ctx, by, o, tip)
+		return c.summarizeSummaries(ctx, summarizer, o, tip)
 	}
 	after, last, err := c.toSummarize(ctx, tip, o)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Context) Summarize(ctx context.Context, by Summarizer, o SummarizeOptio
 	if record.To, err = c.store.At(ctx, tip, last); err != nil {
 		return nil, err
 	}
-	batches := &batches{ctx: ctx, by: by, most: cmp.Or(o.MostAtOnce, defaultBatch)}
+	batches := &batches{ctx: ctx, summarizer: summarizer, most: cmp.Or(o.MostAtOnce, defaultBatch)}
 	for e, err := range c.store.History(ctx, tip, Window{From: after + 1, To: last}) {
 		if err == nil {
 			err = c.store.passages(ctx, e, batches.add)
@@ -89,13 +89,13 @@ func (c *Context) toSummarize(ctx context.Context, tip SpanRef, o SummarizeOptio
 	return after, length - o.Keep, nil
 }
 
-func (c *Context) summarizeSummaries(ctx context.Context, by Summarizer, o SummarizeOptions, tip SpanRef) (*SummaryInfo, error) {
+func (c *Context) summarizeSummaries(ctx context.Context, summarizer Summarizer, o SummarizeOptions, tip SpanRef) (*SummaryInfo, error) {
 	summaries, err := c.store.summariesOn(ctx, c.id, tip)
 	if err != nil {
 		return nil, err
 	}
 	var record structure.Summary
-	batches := &batches{ctx: ctx, by: by, most: cmp.Or(o.MostAtOnce, defaultBatch)}
+	batches := &batches{ctx: ctx, summarizer: summarizer, most: cmp.Or(o.MostAtOnce, defaultBatch)}
 	var last uint64
 	for i, id := range o.Parts {
 		at := slices.IndexFunc(summaries, func(s *SummaryInfo) bool { return s.ID == id })
@@ -208,11 +208,11 @@ func cutText(text []byte) int {
 
 // batches summarizes passages in batches of limited size, and then the summaries of the batches.
 type batches struct {
-	ctx      context.Context
-	by       Summarizer
-	most     int
-	passages []Passage
-	size     int
+	ctx        context.Context
+	summarizer Summarizer
+	most       int
+	passages   []Passage
+	size       int
 	// above has the summaries of full batches, nil while there is only one batch.
 	above *batches
 }
@@ -234,12 +234,12 @@ func (b *batches) add(p Passage) error {
 }
 
 func (b *batches) flush() error {
-	created, err := b.by.Summarize(b.ctx, b.passages)
+	created, err := b.summarizer.Summarize(b.ctx, b.passages)
 	if err != nil {
 		return err
 	}
 	if b.above == nil {
-		b.above = &batches{ctx: b.ctx, by: b.by, most: b.most}
+		b.above = &batches{ctx: b.ctx, summarizer: b.summarizer, most: b.most}
 	}
 	b.passages, b.size = nil, 0
 	return b.above.add(Passage{Role: "assistant", Text: created.Text, Summary: true})
@@ -248,7 +248,7 @@ func (b *batches) flush() error {
 // done returns the summary of all passages.
 func (b *batches) done() (SummaryText, error) {
 	if b.above == nil {
-		return b.by.Summarize(b.ctx, b.passages)
+		return b.summarizer.Summarize(b.ctx, b.passages)
 	}
 	if len(b.passages) > 0 {
 		if err := b.flush(); err != nil {
@@ -259,8 +259,8 @@ func (b *batches) done() (SummaryText, error) {
 }
 
 // summarize stores the summary of passages. record has the range.
-func (c *Context) summarize(ctx context.Context, of *batches, o SummarizeOptions, record structure.Summary) (*SummaryInfo, error) {
-	text, err := of.done()
+func (c *Context) summarize(ctx context.Context, passages *batches, o SummarizeOptions, record structure.Summary) (*SummaryInfo, error) {
+	text, err := passages.done()
 	if err != nil {
 		return nil, fmt.Errorf("summarize context %v: %w", c.id, err)
 	}

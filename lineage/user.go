@@ -83,8 +83,8 @@ func (s *Store) deleteThreads(ctx context.Context, threads []ThreadID) (deleted 
 }
 
 // deleteValues deletes all values of an owner, and returns their number.
-func (s *Store) deleteValues(ctx context.Context, of Owner) (deleted int, err error) {
-	values, next := s.Values(of), ""
+func (s *Store) deleteValues(ctx context.Context, owner Owner) (deleted int, err error) {
+	values, next := s.Values(owner), ""
 	for {
 		var now int
 		next, now, err = values.DeleteRange(ctx, next, "", deletedTogether)

@@ -55,15 +55,15 @@ type Values struct {
 
 // Values returns the values of an owner. Those of a context include inherited ones. The scope of a
 // thread or context may be omitted.
-func (s *Store) Values(of Owner) *Values {
+func (s *Store) Values(owner Owner) *Values {
 	switch {
-	case of.Scope != 0:
-	case !of.Thread.IsZero():
-		of.Scope = ThreadScope
-	case !of.Context.IsZero():
-		of.Scope = ContextScope
+	case owner.Scope != 0:
+	case !owner.Thread.IsZero():
+		owner.Scope = ThreadScope
+	case !owner.Context.IsZero():
+		owner.Scope = ContextScope
 	}
-	return &Values{store: s, owner: of}
+	return &Values{store: s, owner: owner}
 }
 
 // At returns the values of a context as of a span of its history. These are the values that a fork at the span

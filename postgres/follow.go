@@ -6,7 +6,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/live"
@@ -165,17 +164,6 @@ func decode(s *embedded.Sequenced) (*structure.Commit, error) {
 	return c, nil
 }
 
-// erasable returns the content of a record that may be erased.
-func erasable(r structure.Record) (id content.ID, ok bool) {
-	switch r := r.(type) {
-	case *structure.Block:
-		return r.ID, true
-	case *structure.Summary:
-		return r.Content, true
-	}
-	return id, false
-}
-
 // stripErased removes bodies that are erased now, and embeddings of erased summaries.
 func (t *table) stripErased(ctx context.Context, commits []*structure.Commit) error {
 	if keys.CountersOf(t.state.counts).Erased == 0 {
@@ -184,7 +172,7 @@ func (t *table) stripErased(ctx context.Context, commits []*structure.Commit) er
 	var n read.Need
 	for _, c := range commits {
 		for _, r := range c.Records {
-			if id, ok := erasable(r); ok {
+			if id, ok := read.Erasable(r); ok {
 				n.Keys = append(n.Keys, keys.Of(keys.TableErased, id[:]))
 			}
 		}
@@ -194,20 +182,14 @@ func (t *table) stripErased(ctx context.Context, commits []*structure.Commit) er
 	}
 	for _, c := range commits {
 		for i, r := range c.Records {
-			id, ok := erasable(r)
+			id, ok := read.Erasable(r)
 			if !ok {
 				continue
 			}
 			if _, erased, err := t.Get(keys.Of(keys.TableErased, id[:])); err != nil {
 				return err
-			} else if !erased {
-				continue
-			}
-			switch r := r.(type) {
-			case *structure.Block:
-				r.Body = nil
-			case *structure.Summary:
-				c.Records[i] = r.WithoutEmbedding()
+			} else if erased {
+				read.Erase(c, i)
 			}
 		}
 	}

@@ -13,27 +13,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
-
-	sqlitedriver "modernc.org/sqlite" // the driver "sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/derived"
 )
-
-// Config describes a file.
-type Config struct {
-	// Name is the file name. Label is its name in errors.
-	Name, Label string
-	// Format is the version of the tables and their content, from 1 on. A file of an older one is replaced by an empty one. One of a
-	// newer program is left alone: the error matches backend.ErrNewerFormat.
-	Format int
-	// Schema creates the caller's tables. Meta declares the caller's columns in table meta, each preceded by a comma
-	// and with a default.
-	Schema, Meta string
-}
 
 // File is an open file. It is safe for concurrent use.
 type File struct {
@@ -110,7 +93,7 @@ func (x *File) openFile(ctx context.Context) (*sql.DB, error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	db, err := x.connect(ctx)
+	db, err := connect(ctx, x.path, &x.config)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", x.config.Label, err)
 	}
@@ -191,7 +174,7 @@ func (x *File) Update(ctx context.Context, u Updating) error {
 		return x.Ended(ctx, err)
 	}
 	return x.Repaired(ctx, func() error {
-		return x.With(func(db *sql.DB) error { return x.follow(ctx, db, u) })
+		return x.With(func(db *sql.DB) error { return follow(ctx, x.store, db, u) })
 	})
 }
 
@@ -205,27 +188,6 @@ func (x *File) Enter(ctx context.Context, in chan struct{}) error {
 	}
 }
 
-// busyTimeout is how long SQLite itself waits for another process that writes. It ignores the context meanwhile.
-const busyTimeout = 50 * time.Millisecond
-
-// Patience is how long we wait for other processes that write.
-var Patience = 10 * time.Second
-
-// Patiently repeats do while another process writes.
-func Patiently(ctx context.Context, do func() error) error {
-	deadline := time.Now().Add(Patience)
-	err := do()
-	for isBusy(err) && ctx.Err() == nil && time.Now().Before(deadline) {
-		err = do()
-	}
-	return err
-}
-
-func isBusy(err error) bool {
-	e := (*sqlitedriver.Error)(nil)
-	return !errors.As(err, new(Outside)) && errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
-}
-
 // Repaired calls do, and calls it again with an empty file if the data does not fit the store.
 func (x *File) Repaired(ctx context.Context, do func() error) error {
 	err := Patiently(ctx, do)
@@ -235,36 +197,6 @@ func (x *File) Repaired(ctx context.Context, do func() error) error {
 		}
 	}
 	return x.Ended(ctx, err)
-}
-
-// Outside marks an error that comes from the caller's own work and says nothing about the file.
-type Outside struct{ error }
-
-// NewOutside wraps an error in Outside.
-func NewOutside(err error) Outside { return Outside{err} }
-
-// Unwrap returns the wrapped error.
-func (e Outside) Unwrap() error { return e.error }
-
-// ErrUseless is returned for a file of another store, another history or an older format, and for impossible content. The file is then
-// replaced.
-var ErrUseless = errors.New("the data does not fit the store")
-
-// isUseless reports whether the data must be rebuilt because its content is wrong or damaged.
-// Errors of the store, locks, a full disk and errors of type Outside do not count.
-func isUseless(err error) bool {
-	if e := (Outside{}); errors.As(err, &e) {
-		return false
-	}
-	if e := (*sqlitedriver.Error)(nil); errors.As(err, &e) {
-		switch e.Code() & 0xff {
-		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_FULL, sqlite3.SQLITE_NOMEM,
-			sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
-			return false
-		}
-		return true
-	}
-	return errors.Is(err, ErrUseless) || errors.Is(err, lineage.ErrDiverged) || errors.Is(err, derived.ErrOtherStore)
 }
 
 // renew replaces the file by an empty one, unless another process already did.

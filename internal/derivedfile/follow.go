@@ -19,9 +19,9 @@ type Updating struct {
 	Progress func(done, total uint64)
 }
 
-// follow brings the data to the current state of the store.
-func (x *File) follow(ctx context.Context, db *sql.DB, u Updating) error {
-	f := derived.Follower[*sql.Tx]{Store: x.store, Target: &target{db, u.Apply}, Commits: true, Limit: u.Limit, Progress: u.Progress}
+// follow brings the data of a file to the current state of the store.
+func follow(ctx context.Context, store *lineage.Store, db *sql.DB, u Updating) error {
+	f := derived.Follower[*sql.Tx]{Store: store, Target: &target{db, u.Apply}, Commits: true, Limit: u.Limit, Progress: u.Progress}
 	_, err := f.Run(ctx)
 	return err
 }
@@ -37,16 +37,16 @@ func (t *target) Apply(ctx context.Context, w *derived.Window[*sql.Tx]) error { 
 
 // Mark implements derived.Target.
 func (t *target) Mark(ctx context.Context) (m derived.Mark, err error) {
-	var of []byte
+	var store []byte
 	var at, id, seen, seenID int64
-	err = t.db.QueryRowContext(ctx, `SELECT store, number, id, seen_number, seen_id, version FROM meta`).Scan(&of, &at, &id, &seen, &seenID, &m.Version)
-	if err == nil && len(of) != len(m.Store) {
-		err = fmt.Errorf("store %x: %w", of, ErrUseless)
+	err = t.db.QueryRowContext(ctx, `SELECT store, number, id, seen_number, seen_id, version FROM meta`).Scan(&store, &at, &id, &seen, &seenID, &m.Version)
+	if err == nil && len(store) != len(m.Store) {
+		err = fmt.Errorf("store %x: %w", store, ErrUseless)
 	}
 	if err != nil {
 		return m, err
 	}
-	m.Store = structure.StoreID(of)
+	m.Store = structure.StoreID(store)
 	m.At = lineage.Cursor{Number: uint64(at), ID: uint64(id)}
 	m.Seen = lineage.Cursor{Number: uint64(seen), ID: uint64(seenID)}
 	return m, nil

@@ -15,6 +15,18 @@ import (
 // Forever is a sequence number after the last step of any run.
 const Forever = math.MaxInt64
 
+// Config describes a file.
+type Config struct {
+	// Name is the file name. Label is its name in errors.
+	Name, Label string
+	// Format is the version of the tables and their content, from 1 on. A file of an older one is replaced by an empty one. One of a
+	// newer program is left alone: the error matches backend.ErrNewerFormat.
+	Format int
+	// Schema creates the caller's tables. Meta declares the caller's columns in table meta, each preceded by a comma
+	// and with a default.
+	Schema, Meta string
+}
+
 // schema creates the tables of every file. "tips" are the steps at which contexts, checkpoints and summaries point;
 // everything before them is visible too. Runs of threads that keep their messages are visible as a whole. "reached"
 // is the last visible step of a run. A run that stands for a summary has one step.
@@ -42,8 +54,8 @@ CREATE INDEX tips_thread ON tips (thread);
 `
 
 // connect opens an existing file, and creates the tables if it is empty.
-func (x *File) connect(ctx context.Context) (_ *sql.DB, err error) {
-	db, err := sql.Open("sqlite", sqlitefile.DSN(x.path, "immediate", slices.Concat([]string{fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())}, sqlitefile.Settings[:])...))
+func connect(ctx context.Context, path string, c *Config) (_ *sql.DB, err error) {
+	db, err := sql.Open("sqlite", sqlitefile.DSN(path, "immediate", slices.Concat([]string{fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds())}, sqlitefile.Settings[:])...))
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +69,7 @@ func (x *File) connect(ctx context.Context) (_ *sql.DB, err error) {
 		err = q.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
 		return version, err
 	}
-	if version, err := versionOf(db); err != nil || version == x.config.Format {
+	if version, err := versionOf(db); err != nil || version == c.Format {
 		return db, err
 	}
 	tx, err := db.BeginTx(ctx, nil)
@@ -66,10 +78,10 @@ func (x *File) connect(ctx context.Context) (_ *sql.DB, err error) {
 	}
 	defer tx.Rollback()
 	switch version, err := versionOf(tx); {
-	case err != nil || version == x.config.Format:
+	case err != nil || version == c.Format:
 		return db, err
-	case version > x.config.Format:
-		return nil, fmt.Errorf("%s has format %d, this program reads %d: %w", x.config.Name, version, x.config.Format, backend.ErrNewerFormat)
+	case version > c.Format:
+		return nil, fmt.Errorf("%s has format %d, this program reads %d: %w", c.Name, version, c.Format, backend.ErrNewerFormat)
 	case version != 0:
 		return nil, fmt.Errorf("format %d: %w", version, ErrUseless)
 	}
@@ -80,7 +92,7 @@ func (x *File) connect(ctx context.Context) (_ *sql.DB, err error) {
 	if others > 0 {
 		return nil, fmt.Errorf("%d unknown tables: %w", others, ErrUseless)
 	}
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf(schema, x.config.Meta)+x.config.Schema+fmt.Sprintf("PRAGMA user_version = %d;", x.config.Format)); err != nil {
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf(schema, c.Meta)+c.Schema+fmt.Sprintf("PRAGMA user_version = %d;", c.Format)); err != nil {
 		return nil, err
 	}
 	return db, tx.Commit()

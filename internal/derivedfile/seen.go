@@ -2,39 +2,13 @@ package derivedfile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// Each calls do for each row of a query. do must not run the same query again: see the function Each.
-func (f *Writer) Each(ctx context.Context, do func(scan func(...any) error) error, statement string, args ...any) error {
-	s, err := f.prepare(ctx, statement)
-	if err != nil {
-		return err
-	}
-	rows, err := s.QueryContext(ctx, args...)
-	if err != nil {
-		return err
-	}
-	return eachOf(rows, do)
-}
-
-// Blobs returns the values of a column.
-func (f *Writer) Blobs(ctx context.Context, statement string, args ...any) (all [][]byte, err error) {
-	err = f.Each(ctx, func(scan func(...any) error) error {
-		var b []byte
-		err := scan(&b)
-		all = append(all, b)
-		return err
-	}, statement, args...)
-	return all, err
-}
 
 // Thread returns a thread of the snapshot, which is read once and must not be changed.
 func (f *Writer) Thread(ctx context.Context, id structure.ThreadID) (*structure.Thread, error) {
@@ -73,9 +47,6 @@ func (f *Writer) home(ctx context.Context, id structure.ThreadID) (int64, error)
 	f.homes[id] = n
 	return n, err
 }
-
-// IsGone reports whether an error says that something is not in the snapshot.
-func IsGone(err error) bool { return errors.Is(err, lineage.ErrNotFound) }
 
 // Settle updates threads, contexts and checkpoints to their state in the snapshot.
 func (f *Writer) Settle(ctx context.Context) error {
@@ -181,7 +152,7 @@ func (f *Writer) settleContext(ctx context.Context, id structure.ContextID) erro
 	return f.seeStep(ctx, id[:], c.Thread, c.Tip, nil)
 }
 
-func (f *Writer) seeStep(ctx context.Context, key []byte, thread structure.ThreadID, at structure.SpanRef, of []byte) error {
+func (f *Writer) seeStep(ctx context.Context, key []byte, thread structure.ThreadID, at structure.SpanRef, owner []byte) error {
 	if at.IsZero() {
 		return nil
 	}
@@ -189,28 +160,28 @@ func (f *Writer) seeStep(ctx context.Context, key []byte, thread structure.Threa
 	if err != nil || run == 0 { // the window with the run has the subject again
 		return err
 	}
-	return f.See(ctx, key, thread, run, at.Seq, of)
+	return f.See(ctx, key, thread, run, at.Seq, owner)
 }
 
 // See adds a tip: a step of a run. The key of a context is its id. Those of others are longer, because ids of one kind may
 // be those of another.
-func (f *Writer) See(ctx context.Context, key []byte, thread structure.ThreadID, run int64, seq uint64, of []byte) error {
+func (f *Writer) See(ctx context.Context, key []byte, thread structure.ThreadID, run int64, seq uint64, owner []byte) error {
 	home, err := f.home(ctx, thread)
 	if err != nil {
 		return err
 	}
 	f.moved[run] = true
-	return f.Exec(ctx, `INSERT OR REPLACE INTO tips (id, thread, run, seq, of) VALUES (?, ?, ?, ?, ?)`, key, home, run, int64(seq), of)
+	return f.Exec(ctx, `INSERT OR REPLACE INTO tips (id, thread, run, seq, of) VALUES (?, ?, ?, ?, ?)`, key, home, run, int64(seq), owner)
 }
 
 // settleCheckpoint stores the span of a checkpoint.
 func (f *Writer) settleCheckpoint(ctx context.Context, name derived.Name) error {
-	thread, of := name.Thread, append([]byte{OfCheckpoint}, name.Name...)
+	thread, owner := name.Thread, append([]byte{OfCheckpoint}, name.Name...)
 	const those = ` FROM tips WHERE of = ? AND thread IN (SELECT number FROM threads WHERE id = ?)`
-	if err := f.MoveAll(ctx, `SELECT run`+those, of, thread[:]); err != nil {
+	if err := f.MoveAll(ctx, `SELECT run`+those, owner, thread[:]); err != nil {
 		return err
 	}
-	if err := f.Exec(ctx, `DELETE`+those, of, thread[:]); err != nil {
+	if err := f.Exec(ctx, `DELETE`+those, owner, thread[:]); err != nil {
 		return err
 	}
 	c, err := f.Snapshot.Checkpoint(ctx, thread, name.Name)
@@ -220,7 +191,7 @@ func (f *Writer) settleCheckpoint(ctx context.Context, name derived.Name) error 
 	if err != nil {
 		return err
 	}
-	return f.seeStep(ctx, slices.Concat([]byte{OfCheckpoint}, thread[:], []byte(name.Name)), thread, c.Span, of)
+	return f.seeStep(ctx, slices.Concat([]byte{OfCheckpoint}, thread[:], []byte(name.Name)), thread, c.Span, owner)
 }
 
 // Reach updates column reached of moved runs and of the runs before them.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/structure"
@@ -81,6 +82,30 @@ func (f *Writer) Get(ctx context.Context, statement string, args []any, into ...
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// Each calls do for each row of a query. do must not run the same query again: see the function Each.
+func (f *Writer) Each(ctx context.Context, do func(scan func(...any) error) error, statement string, args ...any) error {
+	s, err := f.prepare(ctx, statement)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	return eachOf(rows, do)
+}
+
+// Blobs returns the values of a column.
+func (f *Writer) Blobs(ctx context.Context, statement string, args ...any) (all [][]byte, err error) {
+	err = f.Each(ctx, func(scan func(...any) error) error {
+		var b []byte
+		err := scan(&b)
+		all = append(all, b)
+		return err
+	}, statement, args...)
+	return all, err
 }
 
 // Add adds the runs of commits and calls span for each of their spans, with the blocks of its commit. span may add
@@ -208,3 +233,6 @@ func (f *Writer) IsNew(id structure.ThreadID) bool { return f.isNew[id] }
 
 // IsNewRun reports whether the transaction has added a run.
 func (f *Writer) IsNewRun(run int64) bool { return run > f.before }
+
+// IsGone reports whether an error says that something is not in the snapshot.
+func IsGone(err error) bool { return errors.Is(err, lineage.ErrNotFound) }

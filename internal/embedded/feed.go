@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/journal"
@@ -86,27 +85,16 @@ func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 		return c, nil
 	}
 	for i, r := range c.Records {
-		var id content.ID
-		switch r := r.(type) {
-		case *structure.Block:
-			id = r.ID
-		case *structure.Summary:
-			id = r.Content
-		default:
+		id, ok := read.Erasable(r)
+		if !ok {
 			continue
 		}
 		_, erased, err := e.index.Get(keys.Of(keys.TableErased, id[:]))
 		if err != nil {
 			return nil, err
 		}
-		if !erased {
-			continue
-		}
-		switch r := r.(type) {
-		case *structure.Block:
-			r.Body = nil
-		case *structure.Summary:
-			c.Records[i] = r.WithoutEmbedding()
+		if erased {
+			read.Erase(c, i)
 		}
 	}
 	return c, nil

@@ -99,8 +99,8 @@ func (db *DB) openFile(name string, flag int, _ os.FileMode) (*os.File, error) {
 	return f, err
 }
 
-// openBolt opens the checked file, or creates it.
-func (db *DB) openBolt(free *pages) (err error) {
+// mapBolt opens the file in bbolt, with as much address space as the system gives.
+func (db *DB) mapBolt() (err error) {
 	for {
 		db.bolt, err = bbolt.Open(db.path, 0o600, &bbolt.Options{
 			Timeout:         time.Second, // the store's lock is held, so nobody else has it
@@ -129,6 +129,14 @@ func (db *DB) openBolt(free *pages) (err error) {
 		return fmt.Errorf("open index: %w", err)
 	}
 	db.bolt.AllocSize = allocSize
+	return nil
+}
+
+// openBolt opens the checked file, or creates it.
+func (db *DB) openBolt(free *pages) (err error) {
+	if err := db.mapBolt(); err != nil {
+		return err
+	}
 	fresh := false
 	err = db.bolt.View(func(tx *bbolt.Tx) error {
 		first, _ := tx.Cursor().First()

@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-func (j *Judge) block(i int, r *structure.Block) error {
+func (j *judging) block(i int, r *structure.Block) error {
 	if err := j.requireTree(r); err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (k *keys) block(r *structure.Block) {
 	}
 }
 
-func (j *Judge) chunk(i int, r *structure.Chunk) error {
+func (j *judging) chunk(i int, r *structure.Chunk) error {
 	j.effects.Chunks.set(r.Key, Chunk{Record: i, Bytes: r.Bytes})
 	j.effects.Counts.Chunks++
 	return nil
@@ -39,7 +39,7 @@ func (k *keys) chunk(r *structure.Chunk) { k.add(Key{Kind: KeyChunk, Hash: r.Key
 
 // requireTree refuses a chunked block unless the root of its tree is stored or earlier in
 // the commit, or with WholeTrees the whole tree.
-func (j *Judge) requireTree(r *structure.Block) error {
+func (j *judging) requireTree(r *structure.Block) error {
 	if j.Replay || r.Tree.Size == 0 {
 		return nil
 	}
@@ -77,31 +77,8 @@ func (j *Judge) requireTree(r *structure.Block) error {
 	return content.Walk(context.Background(), r.Tree, get, func(k content.Key, _ bool) error { return there(k) })
 }
 
-// size returns the size of a block, erased or not.
-func (j *Judge) size(id content.ID) (size int64, known bool, err error) {
-	if own, ok := j.effects.Blocks.Get(id); ok {
-		return own.Size, true, nil
-	}
-	return j.View.Block(id)
-}
-
-func (j *Judge) requireBlock(id content.ID) error {
-	if j.Replay {
-		return nil
-	}
-	_, known, err := j.size(id)
-	return required(known, err, "block", id)
-}
-
-func (j *Judge) erased(id content.ID) (bool, error) {
-	if erased, ok := j.effects.Erased.Get(id); ok {
-		return erased, nil
-	}
-	return j.View.Erased(id)
-}
-
 // erase marks content as erased. Its record is not changed.
-func (j *Judge) erase(id content.ID) error {
+func (j *judging) erase(id content.ID) error {
 	size, known, err := j.size(id)
 	if err == nil && !known && j.Replay {
 		return nil // collected
@@ -125,7 +102,7 @@ func (k *keys) erase(id content.ID) {
 }
 
 // revive ends the erasure of content that is stored again.
-func (j *Judge) revive(id content.ID) error {
+func (j *judging) revive(id content.ID) error {
 	if erased, err := j.erased(id); err != nil || !erased {
 		return err
 	}

@@ -1,25 +1,17 @@
 package judge
 
 import (
-	"fmt"
-
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// membership is a context in a thread.
-type membership struct {
-	thread  structure.ThreadID
-	context structure.ContextID
-}
-
-func (j *Judge) context(c *structure.Context) error {
+func (j *judging) context(c *structure.Context) error {
 	if c.ID.IsZero() {
 		return refusal("context", c.ID, backend.ErrInvalid, "no id")
 	}
-	change, mine := j.effects.Contexts.Get(c.ID)
-	fresh := !mine && j.View.Fresh(c.ID)
-	if !mine && !fresh {
+	change, changed := j.effects.Contexts.Get(c.ID)
+	unused := !changed && j.View.Unused(c.ID)
+	if !changed && !unused {
 		var err error
 		if change.Was, err = j.View.Context(c.ID); err != nil {
 			return err
@@ -31,7 +23,7 @@ func (j *Judge) context(c *structure.Context) error {
 		return refusal("context", c.ID, backend.ErrExists, "under the same id with another thread, parent or base")
 	}
 	known := was != nil
-	if !known && (!fresh || j.effects.Remnants.Len() > 0) {
+	if !known && (!unused || j.effects.Remnants.Len() > 0) {
 		var err error
 		if known, err = j.takePlace(c); err != nil {
 			return err
@@ -62,7 +54,7 @@ func (j *Judge) context(c *structure.Context) error {
 
 // contextRefs requires everything that a context refers to. The parent of a context that is known,
 // as a context or remnant, may have been deleted.
-func (j *Judge) contextRefs(c *structure.Context, known bool) error {
+func (j *judging) contextRefs(c *structure.Context, known bool) error {
 	if j.Replay {
 		return nil
 	}
@@ -119,33 +111,7 @@ func (k *keys) contextRecord(c *structure.Context) {
 	k.span(c.Tip)
 }
 
-func (k *keys) context(id structure.ContextID) { k.add(Key{Kind: KeyContext, ID: id}) }
-
-// contextNow returns a context as last stated, or nil. Its current tip is tipOf.
-func (j *Judge) contextNow(id structure.ContextID) (*backend.Context, error) {
-	if change, ok := j.effects.Contexts.Get(id); ok {
-		return change.Stated, nil
-	}
-	return j.View.Context(id)
-}
-
-// tipOf returns the tip of a context.
-func (j *Judge) tipOf(c *backend.Context) Tip {
-	if tip, ok := j.effects.Tips.Get(c.ID); ok {
-		return tip
-	}
-	return Tip{Span: c.Tip, Commit: c.Moved, At: c.MovedAt}
-}
-
-func (j *Judge) requireContext(id structure.ContextID) error {
-	if j.Replay {
-		return nil
-	}
-	c, err := j.contextNow(id)
-	return required(c != nil, err, "context", id)
-}
-
-func (j *Judge) tip(t *structure.Tip) error {
+func (j *judging) tip(t *structure.Tip) error {
 	c, err := j.contextNow(t.Context)
 	if err == nil && !j.Replay {
 		err = required(c != nil, nil, "context", t.Context)
@@ -166,7 +132,7 @@ func (k *keys) tip(t *structure.Tip) {
 }
 
 // deleteContext deletes a context that no branch names.
-func (j *Judge) deleteContext(id structure.ContextID) error {
+func (j *judging) deleteContext(id structure.ContextID) error {
 	change, ok := j.effects.Contexts.Get(id)
 	if !ok {
 		var err error
@@ -189,38 +155,6 @@ func (j *Judge) deleteContext(id structure.ContextID) error {
 	was := change.Stated
 	j.dropContext(id, change)
 	return j.leave(was)
-}
-
-// requireUnnamed refuses a context that is a branch of its thread.
-func (j *Judge) requireUnnamed(m membership) error {
-	refuse := func(name string) error {
-		return refusal("context", m.context, backend.ErrConflict, fmt.Sprintf("it is branch %q", name))
-	}
-	stored, err := j.View.NamesOf(m.thread, m.context)
-	if err != nil {
-		return err
-	}
-	for _, name := range stored {
-		if change, ok := j.effects.Branches.Get(Name{m.thread, name}); !ok || change.Now != nil && change.Now.Context == m.context {
-			return refuse(name)
-		}
-	}
-	for _, name := range j.named.get(m) {
-		if change, _ := j.effects.Branches.Get(Name{m.thread, name}); change.Now != nil && change.Now.Context == m.context {
-			return refuse(name)
-		}
-	}
-	return nil
-}
-
-// dropContext deletes a context and what belongs to it.
-func (j *Judge) dropContext(id structure.ContextID, change ContextChange) {
-	j.effects.Counts.Contexts--
-	change.Stated = nil
-	j.effects.Contexts.set(id, change)
-	j.effects.Tips.drop(id)
-	j.dropNotes(id)
-	j.dropValues(structure.Owner{Scope: structure.ContextScope, Context: id})
 }
 
 func (k *keys) deleteContext(id structure.ContextID) {

@@ -14,37 +14,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Case is a commit to judge, with its number and time.
-type Case struct {
-	Commit *structure.Commit
-	View   View
-	// Replay is set for a commit that was accepted before: nothing is refused, and only
-	// what the effects need is looked up. Collected subjects may be missing.
-	Replay bool
-	// WholeTrees requires all chunks of a body. Otherwise the root of its tree is enough,
-	// because it is stored after everything below it.
-	WholeTrees bool
-}
-
 // Judge judges commits one by one, and reuses its memory.
-type Judge struct {
-	Case
-	millis  int64
-	effects Effects
-
-	// Changes of the commit so far, by owner:
-	members     groups[structure.ThreadID, structure.ContextID]
-	branches    groups[structure.ThreadID, Name]
-	checkpoints groups[structure.ThreadID, Name]
-	named       groups[membership, string] // names of branches given to a context
-	summaries   groups[structure.ContextID, int]
-	reflog      groups[structure.ContextID, int]
-	values      groups[structure.Owner, structure.ValueKey]
-	children    groups[structure.ContextID, structure.ContextID]
-
-	stated       []structure.ContextID // of remnants
-	lastChildren map[structure.ContextID]lastChild
-}
+type Judge struct{ judging }
 
 // Judge returns the effects of a commit, or why it is refused. The effects are valid until
 // Release.
@@ -67,19 +38,7 @@ func (j *Judge) Judge(ctx context.Context, c Case) (*Effects, error) {
 }
 
 // Release releases the commit and its effects. It must be called before the next commit.
-func (j *Judge) Release() {
-	j.Case = Case{}
-	j.effects.reset()
-	j.members.reset()
-	j.branches.reset()
-	j.checkpoints.reset()
-	j.named.reset()
-	j.summaries.reset()
-	j.reflog.reset()
-	j.values.reset()
-	j.children.reset()
-	j.stated, j.lastChildren = emptied(j.stated), nil
-}
+func (j *Judge) Release() { j.reset() }
 
 func (j *Judge) record(i int, r structure.Record) error {
 	switch r := r.(type) {
@@ -135,17 +94,4 @@ func (j *Judge) deletion(d *structure.Deletion) error {
 		return j.erase(d.Content)
 	}
 	return refusal("deletion", d.Subject, backend.ErrInvalid, "nothing to delete")
-}
-
-func refusal(subject string, id fmt.Stringer, why error, detail string) error {
-	return &backend.SubjectError{Subject: subject, ID: id.String(), Err: why, Detail: detail}
-}
-
-// required returns an error if a subject does not exist. The id is converted to an
-// interface only then, to avoid an allocation.
-func required[ID fmt.Stringer](there bool, err error, subject string, id ID) error {
-	if err == nil && !there {
-		err = refusal(subject, id, backend.ErrNotFound, "")
-	}
-	return err
 }

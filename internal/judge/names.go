@@ -14,7 +14,7 @@ const MaxName = 4 << 10
 // names is the branches or the checkpoints of all threads, in the state and with the
 // changes of the commit.
 type names[R any] struct {
-	*Judge
+	*judging
 	kind     structure.Kind
 	changes  *Table[Name, Change[*R]]
 	given    *groups[structure.ThreadID, Name]
@@ -27,9 +27,9 @@ type names[R any] struct {
 	sourceID func(*R) string
 }
 
-func (j *Judge) branchNames() *names[structure.Branch] {
+func (j *judging) branchNames() *names[structure.Branch] {
 	return &names[structure.Branch]{
-		Judge: j, kind: structure.KindBranch,
+		judging: j, kind: structure.KindBranch,
 		changes: &j.effects.Branches, given: &j.branches, sources: &j.effects.BranchSources, count: &j.effects.Counts.Branches,
 		stored: j.View.Branch, ofThread: j.View.Branches, from: j.View.BranchFrom,
 		name:     func(b *structure.Branch) Name { return Name{b.Thread, b.Name} },
@@ -37,9 +37,9 @@ func (j *Judge) branchNames() *names[structure.Branch] {
 	}
 }
 
-func (j *Judge) checkpointNames() *names[structure.Checkpoint] {
+func (j *judging) checkpointNames() *names[structure.Checkpoint] {
 	return &names[structure.Checkpoint]{
-		Judge: j, kind: structure.KindCheckpoint,
+		judging: j, kind: structure.KindCheckpoint,
 		changes: &j.effects.Checkpoints, given: &j.checkpoints, sources: &j.effects.CheckpointSources, count: &j.effects.Counts.Checkpoints,
 		stored: j.View.Checkpoint, ofThread: j.View.Checkpoints, from: j.View.CheckpointFrom,
 		name:     func(c *structure.Checkpoint) Name { return Name{c.Thread, c.Name} },
@@ -71,7 +71,7 @@ func (n *names[R]) give(r *R, same func(was *R) bool) error {
 	default:
 		return n.refusal(name, backend.ErrExists)
 	}
-	if err := claimSource(n.Judge, n.sources, n.from, name, source, n.sourceID(r)); err != nil {
+	if err := claimSource(&n.state, n.sources, n.from, name, source, n.sourceID(r)); err != nil {
 		return err
 	}
 	change.Now = r
@@ -119,7 +119,7 @@ func (n *names[R]) dropAll(id structure.ThreadID) error {
 	}
 	for _, r := range stored {
 		name := n.name(r)
-		if _, mine := n.changes.Get(name); !mine {
+		if _, changed := n.changes.Get(name); !changed {
 			n.drop(name, Change[*R]{r, r})
 		}
 	}
@@ -138,7 +138,7 @@ func (k *keys) name(kind, from KeyKind, n Name, sourceID string) {
 	}
 }
 
-func (j *Judge) branch(r *structure.Branch) error {
+func (j *judging) branch(r *structure.Branch) error {
 	if err := j.requireContext(r.Context); err != nil {
 		return err
 	}
@@ -147,6 +147,28 @@ func (j *Judge) branch(r *structure.Branch) error {
 		j.named.add(membership{r.Thread, r.Context}, r.Name)
 	}
 	return err
+}
+
+// requireUnnamed refuses a context that is a branch of its thread.
+func (j *judging) requireUnnamed(m membership) error {
+	refuse := func(name string) error {
+		return refusal("context", m.context, backend.ErrConflict, fmt.Sprintf("it is branch %q", name))
+	}
+	stored, err := j.View.NamesOf(m.thread, m.context)
+	if err != nil {
+		return err
+	}
+	for _, name := range stored {
+		if change, ok := j.effects.Branches.Get(Name{m.thread, name}); !ok || change.Now != nil && change.Now.Context == m.context {
+			return refuse(name)
+		}
+	}
+	for _, name := range j.named.get(m) {
+		if change, _ := j.effects.Branches.Get(Name{m.thread, name}); change.Now != nil && change.Now.Context == m.context {
+			return refuse(name)
+		}
+	}
+	return nil
 }
 
 func (k *keys) branch(r *structure.Branch) {
@@ -158,7 +180,7 @@ func (k *keys) deleteBranch(d *structure.Deletion) {
 	k.add(Key{Kind: KeyBranch, ID: d.Thread, Name: d.Name})
 }
 
-func (j *Judge) checkpoint(r *structure.Checkpoint) error {
+func (j *judging) checkpoint(r *structure.Checkpoint) error {
 	if r.Span.IsZero() || r.ID.IsZero() {
 		return refusal("checkpoint", r.ID, backend.ErrInvalid, "no span or id")
 	}

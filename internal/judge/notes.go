@@ -5,7 +5,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-func (j *Judge) summary(i int, r *structure.Summary) error {
+func (j *judging) summary(i int, r *structure.Summary) error {
 	if r.ID.IsZero() {
 		return refusal("summary", r.ID, backend.ErrInvalid, "no id")
 	}
@@ -33,7 +33,7 @@ func (k *keys) summary(r *structure.Summary) {
 	k.span(r.To)
 }
 
-func (j *Judge) reflogEntry(i int, r *structure.Reflog) error {
+func (j *judging) reflogEntry(i int, r *structure.Reflog) error {
 	if err := j.requireContext(r.Context); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (k *keys) reflogEntry(r *structure.Reflog) {
 }
 
 // deleteSummary deletes the oldest summary with the id.
-func (j *Judge) deleteSummary(d *structure.Deletion) error {
+func (j *judging) deleteSummary(d *structure.Deletion) error {
 	if change, _ := j.effects.Contexts.Get(d.Context); !change.Gone() {
 		stored, err := j.View.Summaries(d.Context)
 		if err != nil {
@@ -82,14 +82,4 @@ func (j *Judge) deleteSummary(d *structure.Deletion) error {
 
 func (k *keys) deleteSummary(d *structure.Deletion) {
 	k.add(Key{Kind: KeySummaries, ID: d.Context})
-}
-
-// dropNotes drops the summaries and reflog entries that the commit added to a context.
-func (j *Judge) dropNotes(id structure.ContextID) {
-	for _, i := range j.summaries.get(id) {
-		j.effects.Summaries[i].Is = nil
-	}
-	for _, i := range j.reflog.get(id) {
-		j.effects.Reflog[i].Is = nil
-	}
 }

@@ -8,23 +8,8 @@ import (
 // A deleted context stays as a remnant while a context or another remnant is its child, because
 // they inherit its overrides. A remnant is gone with its last child.
 
-// lastChild is the last child of a context that was looked at.
-type lastChild struct {
-	id     structure.ContextID // in the view, whose children are in the order of their ids
-	before int                 // number of children looked at that the commit added
-	found  structure.ContextID // a child that was there
-}
-
-// remnantNow returns a remnant, or nil.
-func (j *Judge) remnantNow(id structure.ContextID) (*structure.Remnant, error) {
-	if change, ok := j.effects.Remnants.Get(id); ok {
-		return change.Now, nil
-	}
-	return j.View.Remnant(id)
-}
-
 // setRemnant sets what is left of a context; nil for nothing.
-func (j *Judge) setRemnant(id structure.ContextID, remnant *structure.Remnant) error {
+func (j *judging) setRemnant(id structure.ContextID, remnant *structure.Remnant) error {
 	change, ok := j.effects.Remnants.Get(id)
 	if !ok {
 		var err error
@@ -38,7 +23,7 @@ func (j *Judge) setRemnant(id structure.ContextID, remnant *structure.Remnant) e
 }
 
 // remnant states what is left of a context that was deleted elsewhere, or earlier.
-func (j *Judge) remnant(r *structure.Remnant) error {
+func (j *judging) remnant(r *structure.Remnant) error {
 	if r.ID.IsZero() {
 		return refusal("context", r.ID, backend.ErrInvalid, "no id")
 	}
@@ -71,7 +56,7 @@ func (j *Judge) remnant(r *structure.Remnant) error {
 	return j.setRemnant(r.ID, r)
 }
 
-func (j *Judge) remnantRefs(r, was *structure.Remnant) error {
+func (j *judging) remnantRefs(r, was *structure.Remnant) error {
 	if j.Replay {
 		return nil
 	}
@@ -87,7 +72,7 @@ func (j *Judge) remnantRefs(r, was *structure.Remnant) error {
 
 // isStated reports whether the commit has stated a remnant. Only then contexts can be added below
 // it.
-func (j *Judge) isStated(id structure.ContextID) (bool, error) {
+func (j *judging) isStated(id structure.ContextID) (bool, error) {
 	for _, s := range j.stated {
 		if s == id {
 			remnant, err := j.remnantNow(id)
@@ -98,7 +83,7 @@ func (j *Judge) isStated(id structure.ContextID) (bool, error) {
 }
 
 // requireUsed refuses remnants that the commit states and that have no children.
-func (j *Judge) requireUsed() error {
+func (j *judging) requireUsed() error {
 	for _, id := range j.stated {
 		remnant, err := j.remnantNow(id)
 		if err == nil && remnant == nil {
@@ -118,18 +103,9 @@ func (j *Judge) requireUsed() error {
 	return nil
 }
 
-// exists reports whether there is a context or a remnant.
-func (j *Judge) exists(id structure.ContextID) (bool, error) {
-	if c, err := j.contextNow(id); c != nil || err != nil {
-		return c != nil, err
-	}
-	r, err := j.remnantNow(id)
-	return r != nil, err
-}
-
 // isChild reports whether a context or remnant is there and has a parent. Without a change in
 // the commit, the view says so.
-func (j *Judge) isChild(parent, id structure.ContextID, inView bool) bool {
+func (j *judging) isChild(parent, id structure.ContextID, inView bool) bool {
 	context, changed := j.effects.Contexts.Get(id)
 	if changed && context.Stated != nil {
 		return context.Stated.Parent == parent
@@ -142,7 +118,7 @@ func (j *Judge) isChild(parent, id structure.ContextID, inView bool) bool {
 
 // hasChild reports whether a context has a child now. Each child is looked at once in a commit,
 // so the children of a context can be deleted one by one.
-func (j *Judge) hasChild(parent structure.ContextID) (bool, error) {
+func (j *judging) hasChild(parent structure.ContextID) (bool, error) {
 	last := j.lastChildren[parent]
 	if !last.found.IsZero() && j.isChild(parent, last.found, true) {
 		return true, nil
@@ -174,7 +150,7 @@ func (j *Judge) hasChild(parent structure.ContextID) (bool, error) {
 }
 
 // leave makes a context that was just deleted a remnant, if it has a child.
-func (j *Judge) leave(c *backend.Context) error {
+func (j *judging) leave(c *backend.Context) error {
 	has, err := j.hasChild(c.ID)
 	if err != nil {
 		return err
@@ -186,7 +162,7 @@ func (j *Judge) leave(c *backend.Context) error {
 }
 
 // release drops a remnant that has lost its last child, and then its parent.
-func (j *Judge) release(id structure.ContextID) error {
+func (j *judging) release(id structure.ContextID) error {
 	for !id.IsZero() {
 		remnant, err := j.remnantNow(id)
 		if err != nil || remnant == nil {
@@ -205,7 +181,7 @@ func (j *Judge) release(id structure.ContextID) error {
 }
 
 // takePlace ends the remnant whose id a new context has. It reports whether there was one.
-func (j *Judge) takePlace(c *structure.Context) (bool, error) {
+func (j *judging) takePlace(c *structure.Context) (bool, error) {
 	was, err := j.remnantNow(c.ID)
 	if err != nil || was == nil {
 		return false, err

@@ -269,7 +269,7 @@ func (s *rows) NextChild(parent, after structure.ContextID) (next structure.Cont
 	return next, ok, nil
 }
 
-func (s *rows) Fresh(structure.ContextID) bool { return false }
+func (s *rows) Unused(structure.ContextID) bool { return false }
 
 func (s *rows) Value(k structure.ValueKey) (uint64, error) { return s.values[k].commit, nil }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // run accepts a new run, or refuses it.
-func (j *Judge) run(r *structure.Run) error {
+func (j *judging) run(r *structure.Run) error {
 	if r.ID.IsZero() {
 		return refusal("run", r.ID, backend.ErrInvalid, "no id")
 	}
@@ -49,15 +49,8 @@ func (k *keys) run(r *structure.Run) {
 	k.digest(r.Parent)
 }
 
-func (j *Judge) runInfo(id structure.RunID) (structure.RunInfo, bool, error) {
-	if info, ok := j.effects.Runs.Get(id); ok {
-		return info, true, nil
-	}
-	return j.View.Run(id)
-}
-
 // cut closes a run. Only collections write cuts, as replacements of spans.
-func (j *Judge) cut(r *structure.Cut) error {
+func (j *judging) cut(r *structure.Cut) error {
 	if !j.Replay {
 		return refusal("cut", r.Run, backend.ErrInvalid, "only a collection writes it")
 	}
@@ -65,7 +58,7 @@ func (j *Judge) cut(r *structure.Cut) error {
 	return nil
 }
 
-func (j *Judge) spanSet(s *structure.SpanSet) error {
+func (j *judging) spanSet(s *structure.SpanSet) error {
 	if s.ID.IsZero() {
 		return refusal("span set", s.ID, backend.ErrInvalid, "no id")
 	}
@@ -86,26 +79,4 @@ func (j *Judge) spanSet(s *structure.SpanSet) error {
 func (k *keys) spanSet(s *structure.SpanSet) {
 	k.set(s.ID)
 	k.span(s.Parent)
-}
-
-// set adds the key of a span set, if there is one.
-func (k *keys) set(id structure.SpanSetID) {
-	if !id.IsZero() {
-		k.add(Key{Kind: KeySet, ID: id})
-	}
-}
-
-func (j *Judge) hasSet(id structure.SpanSetID) (bool, error) {
-	if _, ok := j.effects.Sets.Get(id); ok {
-		return true, nil
-	}
-	return j.View.HasSet(id)
-}
-
-func (j *Judge) requireSet(id structure.SpanSetID) error {
-	if j.Replay {
-		return nil
-	}
-	there, err := j.hasSet(id)
-	return required(there, err, "span set", id)
 }

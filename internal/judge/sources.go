@@ -11,7 +11,7 @@ func sourceRefusal(id string, why error, detail string) error {
 }
 
 // claimSource changes the source id of a name. No other name of the thread may have it.
-func claimSource(j *Judge, now *Table[Source, string], stored func(Source) (string, error), n Name, was, id string) error {
+func claimSource(s *state, now *Table[Source, string], stored func(Source) (string, error), n Name, was, id string) error {
 	if was == id {
 		return nil
 	}
@@ -23,9 +23,9 @@ func claimSource(j *Judge, now *Table[Source, string], stored func(Source) (stri
 		return err
 	}
 	source := Source{n.Thread, id}
-	if !j.Replay {
-		name, mine := now.Get(source)
-		if !mine {
+	if !s.Replay {
+		name, changed := now.Get(source)
+		if !changed {
 			var err error
 			if name, err = stored(source); err != nil {
 				return err
@@ -45,7 +45,7 @@ func freeSource(now *Table[Source, string], n Name, id string) {
 		return
 	}
 	source := Source{n.Thread, id}
-	if name, mine := now.Get(source); !mine || name == n.Name {
+	if name, changed := now.Get(source); !changed || name == n.Name {
 		now.set(source, "")
 	}
 }

@@ -8,40 +8,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// requireSpan refuses the commit unless the span exists. The empty position always exists.
-func (j *Judge) requireSpan(r structure.SpanRef) error {
-	if j.Replay || r.IsZero() {
-		return nil
-	}
-	if end, ok := j.effects.Ends.Get(r.Run); ok && r.Seq != 0 && r.Seq <= end.Seq {
-		return nil
-	}
-	there, err := j.View.HasSpan(r)
-	return required(there, err, "span", r)
-}
-
-// span adds the key of a span, unless it is the empty position.
-func (k *keys) span(r structure.SpanRef) {
-	if !r.IsZero() {
-		k.add(Key{Kind: KeySpan, ID: r.Run, Seq: r.Seq})
-	}
-}
-
-func (k *keys) digest(r structure.SpanRef) {
-	k.add(Key{Kind: KeyDigest, ID: r.Run, Seq: r.Seq})
-}
-
-// digest returns the digest of the history that ends at a span.
-func (j *Judge) digest(r structure.SpanRef) (structure.Digest, error) {
-	if own, ok := j.effects.Spans.Get(r); ok {
-		return own.Digest, nil
-	}
-	return j.View.Digest(r)
-}
-
 // span accepts the i-th record of the commit, a span that extends a run, or refuses it: it must follow the last span of
 // its run, and everything that it names must exist.
-func (j *Judge) span(i int, s *structure.Span) error {
+func (j *judging) span(i int, s *structure.Span) error {
 	end, err := j.endBefore(s.Ref)
 	if err != nil {
 		return err
@@ -70,9 +39,9 @@ func (j *Judge) span(i int, s *structure.Span) error {
 
 // endBefore returns the end of the run of a new span. In replay that is just before the
 // span.
-func (j *Judge) endBefore(r structure.SpanRef) (end End, err error) {
-	end, mine := j.effects.Ends.Get(r.Run)
-	if mine && (end.Seq+1 == r.Seq || !j.Replay) {
+func (j *judging) endBefore(r structure.SpanRef) (end End, err error) {
+	end, changed := j.effects.Ends.Get(r.Run)
+	if changed && (end.Seq+1 == r.Seq || !j.Replay) {
 		return end, nil
 	}
 	if j.Replay {
@@ -93,7 +62,7 @@ func (j *Judge) endBefore(r structure.SpanRef) (end End, err error) {
 }
 
 // digestBefore returns the digest of the history before a new span.
-func (j *Judge) digestBefore(r structure.SpanRef) (structure.Digest, error) {
+func (j *judging) digestBefore(r structure.SpanRef) (structure.Digest, error) {
 	if r.Seq > 1 {
 		return j.digest(structure.SpanRef{Run: r.Run, Seq: r.Seq - 1})
 	}
@@ -104,8 +73,8 @@ func (j *Judge) digestBefore(r structure.SpanRef) (structure.Digest, error) {
 // newSpan adds the keys that span reads.
 func (k *keys) newSpan(s *structure.Span) {
 	k.add(Key{Kind: KeyEnd, ID: s.Ref.Run})
-	home, mine := k.homes[s.Ref.Run]
-	if !mine {
+	home, created := k.homes[s.Ref.Run]
+	if !created {
 		k.add(Key{Kind: KeyRun, ID: s.Ref.Run})
 	}
 	k.set(s.Set)
@@ -117,7 +86,7 @@ func (k *keys) newSpan(s *structure.Span) {
 		if u.Lookup == 0 {
 			continue
 		}
-		if mine {
+		if created {
 			k.add(Key{Kind: KeyLookups, ID: home.Thread, Seq: home.Incarnation, Name: u.SourceID})
 		} else {
 			k.add(Key{Kind: KeyLookupsOfRun, ID: s.Ref.Run, Name: u.SourceID})
@@ -129,7 +98,7 @@ func (k *keys) newSpan(s *structure.Span) {
 }
 
 // usages checks the usages of a new span, and counts them.
-func (j *Judge) usages(s *structure.Span, home structure.Home) error {
+func (j *judging) usages(s *structure.Span, home structure.Home) error {
 	if len(s.Usages) == 0 {
 		return refusal("span", s.Ref, backend.ErrInvalid, "no usages")
 	}
@@ -176,7 +145,7 @@ func (j *Judge) usages(s *structure.Span, home structure.Home) error {
 }
 
 // lastMessage records the time of a new span if its run belongs to a thread.
-func (j *Judge) lastMessage(s *structure.Span, home structure.Home) {
+func (j *judging) lastMessage(s *structure.Span, home structure.Home) {
 	if home.Thread.IsZero() {
 		return
 	}
@@ -190,7 +159,7 @@ func (j *Judge) lastMessage(s *structure.Span, home structure.Home) {
 }
 
 // lookup lets a span be found by the source id of a usage, if its run belongs to a thread.
-func (j *Judge) lookup(u *structure.Usage, home structure.Home, r structure.SpanRef) error {
+func (j *judging) lookup(u *structure.Usage, home structure.Home, r structure.SpanRef) error {
 	if home.Thread.IsZero() {
 		return nil
 	}

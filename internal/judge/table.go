@@ -104,24 +104,24 @@ func emptied[T any](list []T) []T {
 
 // groups lists keys by owner. It is a log that becomes a map only when it is read.
 type groups[G comparable, K any] struct {
-	log    []entry[G, K]
-	sorted int
-	of     map[G][]K
+	log     []entry[G, K]
+	sorted  int
+	byOwner map[G][]K
 }
 
-func (g *groups[G, K]) add(of G, k K) { g.log = append(g.log, entry[G, K]{of, k}) }
+func (g *groups[G, K]) add(owner G, k K) { g.log = append(g.log, entry[G, K]{owner, k}) }
 
-func (g *groups[G, K]) get(of G) []K {
-	if g.of == nil && len(g.log) > 0 {
-		g.of = make(map[G][]K)
+func (g *groups[G, K]) get(owner G) []K {
+	if g.byOwner == nil && len(g.log) > 0 {
+		g.byOwner = make(map[G][]K)
 	}
 	for _, e := range g.log[g.sorted:] {
-		g.of[e.key] = append(g.of[e.key], e.value)
+		g.byOwner[e.key] = append(g.byOwner[e.key], e.value)
 	}
 	g.sorted = len(g.log)
-	return g.of[of]
+	return g.byOwner[owner]
 }
 
 func (g *groups[G, K]) reset() {
-	g.log, g.sorted, g.of = emptied(g.log), 0, nil
+	g.log, g.sorted, g.byOwner = emptied(g.log), 0, nil
 }

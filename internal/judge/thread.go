@@ -5,7 +5,7 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-func (j *Judge) thread(t *structure.Thread) error {
+func (j *judging) thread(t *structure.Thread) error {
 	if t.ID.IsZero() {
 		return refusal("thread", t.ID, backend.ErrInvalid, "no id")
 	}
@@ -36,25 +36,9 @@ func (k *keys) thread(t *structure.Thread) {
 	}
 }
 
-func (j *Judge) threadChange(id structure.ThreadID) (Change[*structure.Thread], error) {
-	if change, ok := j.effects.Threads.Get(id); ok {
-		return change, nil
-	}
-	was, err := j.View.Thread(id)
-	return Change[*structure.Thread]{was, was}, err
-}
-
-func (j *Judge) requireThread(id structure.ThreadID) error {
-	if j.Replay {
-		return nil
-	}
-	change, err := j.threadChange(id)
-	return required(change.Now != nil, err, "thread", id)
-}
-
 // deleteThread deletes a thread with its contexts and names. Spans and content stay until
 // they are collected.
-func (j *Judge) deleteThread(id structure.ThreadID) error {
+func (j *judging) deleteThread(id structure.ThreadID) error {
 	change, err := j.threadChange(id)
 	switch {
 	case err != nil:
@@ -91,7 +75,7 @@ func (j *Judge) deleteThread(id structure.ThreadID) error {
 }
 
 // dropMember deletes a context if it is in the thread.
-func (j *Judge) dropMember(id structure.ThreadID, context structure.ContextID, was *backend.Context) error {
+func (j *judging) dropMember(id structure.ThreadID, context structure.ContextID, was *backend.Context) error {
 	change, ok := j.effects.Contexts.Get(context)
 	if !ok {
 		change = ContextChange{Was: was, Stated: was}

@@ -22,7 +22,7 @@ func valueRefusal(key structure.ValueKey, why error, detail string) error {
 	return &backend.SubjectError{Subject: "value", ID: key.Name(), Err: why, Detail: detail}
 }
 
-func (j *Judge) value(v *structure.Value) error {
+func (j *judging) value(v *structure.Value) error {
 	if err := j.valueRefs(v); err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (j *Judge) value(v *structure.Value) error {
 }
 
 // valueRefs requires everything that a value refers to.
-func (j *Judge) valueRefs(v *structure.Value) error {
+func (j *judging) valueRefs(v *structure.Value) error {
 	if j.Replay {
 		return nil
 	}
@@ -76,14 +76,7 @@ func (k *keys) value(v *structure.Value) {
 	}
 }
 
-// dropValues drops the commit's changes so far to the values of an owner.
-func (j *Judge) dropValues(owner structure.Owner) {
-	for _, key := range j.values.get(owner) {
-		j.effects.Values.drop(key)
-	}
-}
-
-func (j *Judge) dropThreadValues(id structure.ThreadID) {
+func (j *judging) dropThreadValues(id structure.ThreadID) {
 	j.dropValues(structure.Owner{Scope: structure.ThreadScope, Thread: id})
 	j.effects.ThreadsGone = append(j.effects.ThreadsGone, id)
 }

@@ -25,9 +25,9 @@ type View interface {
 	Context(structure.ContextID) (*backend.Context, error)
 	// Remnant returns what is left of a deleted context.
 	Remnant(structure.ContextID) (*structure.Remnant, error)
-	// Fresh reports whether there was certainly never a context with this id. It may
+	// Unused reports whether there was certainly never a context with this id. It may
 	// return false to avoid a lookup.
-	Fresh(structure.ContextID) bool
+	Unused(structure.ContextID) bool
 	// Value returns the commit that last set or deleted a value, or 0.
 	Value(structure.ValueKey) (commit uint64, err error)
 }

@@ -3,7 +3,9 @@ package pack
 import (
 	"errors"
 	"sort"
+	"sync"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/pack/columns"
 	"github.com/lineage-store/lineage/internal/pack/compress"
 	"github.com/lineage-store/lineage/internal/pack/layout"
@@ -14,6 +16,21 @@ type chapter struct {
 	*bodies
 	commits []*columns.Commit
 }
+
+// bodies are the places of the bodies of a chapter. These and the objects are all that messages of other chapters need, and
+// take a small part of the memory of the chapter. They are cached apart from it, so that a message that names content of
+// several chapters is read without decoding them again.
+type bodies struct {
+	layout.Row
+	n             int     // of the chapter
+	places, sizes []int64 // in its content
+
+	mu  sync.Mutex
+	ids []content.ID // of the bodies, in a dense pack; nil until they are needed
+}
+
+// cost is the memory of the bodies, approximately.
+func (b *bodies) cost() int64 { return int64(len(b.places))*(16+int64(len(content.ID{}))) + 256 }
 
 // codec returns the decompressor for the parts of a chapter.
 func (p *File) codec(n int) (*compress.Codec, error) {

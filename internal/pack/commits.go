@@ -115,23 +115,6 @@ func (p *File) undecodable(at piece, err error) error {
 	return p.corrupt(at.c.Offset, err.Error())
 }
 
-// joined returns the commit of several pieces.
-func joined(pieces []piece) *columns.Commit {
-	commits := make([]*columns.Commit, len(pieces))
-	for i := range pieces {
-		commits[i] = pieces[i].x
-	}
-	return columns.Joined(commits)
-}
-
-// pieceOf returns the pieces of a commit from the one that has a body.
-func pieceOf(pieces []piece, body int64) []piece {
-	for len(pieces) > 1 && uint64(body) >= pieces[1].c.Body {
-		pieces = pieces[1:]
-	}
-	return pieces
-}
-
 // bodyIDs has the ids of bodies that were read, by number, so that content that is used often, such as a form, is not
 // hashed again.
 type bodyIDs map[uint64]content.ID

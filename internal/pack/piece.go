@@ -127,3 +127,20 @@ func (p *File) commit(number uint64) (piece, error) {
 func missingRest(commit uint64) string {
 	return fmt.Sprintf("the rest of commit %d is missing", commit)
 }
+
+// joined returns the commit of several pieces.
+func joined(pieces []piece) *columns.Commit {
+	commits := make([]*columns.Commit, len(pieces))
+	for i := range pieces {
+		commits[i] = pieces[i].x
+	}
+	return columns.Joined(commits)
+}
+
+// pieceOf returns the pieces of a commit from the one that has a body.
+func pieceOf(pieces []piece, body int64) []piece {
+	for len(pieces) > 1 && uint64(body) >= pieces[1].c.Body {
+		pieces = pieces[1:]
+	}
+	return pieces
+}

@@ -5,39 +5,20 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Content is content that a message refers to.
-type Content struct {
-	ID content.ID
-	// Block holds the content. It is nil for a body that is too large for a block; such a body is uploaded if it is
-	// new.
-	Block *structure.Block
-	// Type and Kind describe Body.
-	Type string
-	Kind content.OriginKind
-	Body []byte
-}
-
-// Contents are the contents in a batch, with their sizes.
-type Contents map[content.ID]int64
-
-// Store adds content to a message: see write.StoreFunc.
-func (m *Message) Store(mediaType string, kind content.OriginKind, body []byte) (content.ID, error) {
-	c := Content{Type: mediaType, Kind: kind}
-	if len(body) > content.InlineLimit {
-		c.ID, c.Body = content.Sum(body), body
-	} else {
-		c.Block = structure.NewBlock(mediaType, content.BlockOrigin{Kind: kind}, time.Time{}, body)
-		c.ID = c.Block.ID
+// Place finds a message after a span, or adds it. The zero span is the beginning of a history.
+func (p *Placer) Place(after structure.SpanRef, m *Message) (Found, error) {
+	f, err := p.Find(after, m)
+	if err == nil && !f.How.Has() {
+		f.Span, err = p.Add(after, m, f)
+		f.Batch = true
 	}
-	m.Contents = append(m.Contents, c)
-	return c.ID, nil
+	return f, err
 }
 
 // Add adds a message after a span, given the result of Find. A message that the store has elsewhere, or with other

@@ -2,6 +2,7 @@ package place
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -17,18 +18,25 @@ type Copy struct {
 	Body, Metadata []byte
 }
 
-// compareCopy compares the message with a span of another thread that follows the same span. It returns nil if the
+// originals reads messages as they were given.
+type originals struct {
+	ctx   context.Context
+	from  backend.Reader
+	forms *form.Reader // nil until the first copy
+}
+
+// compare compares a message with a span of another thread that follows the same span. It returns nil if the
 // message is not a copy of it.
-func (p *Placer) compareCopy(m *Message, span *structure.Span) (*Copy, error) {
+func (o *originals) compare(m *Message, span *structure.Span) (*Copy, error) {
 	if !saysTheSame(m.Usages, span.Usages, m.Record) {
 		return nil, nil
 	}
-	if p.forms == nil {
-		p.forms = form.NewReader(p.from)
+	if o.forms == nil {
+		o.forms = form.NewReader(o.from)
 	}
 	c := &Copy{Body: m.Body}
 	if m.Record {
-		was, err := p.original(span)
+		was, err := o.original(span)
 		if err != nil || !differInLines(m.Body, was) {
 			return nil, err
 		}
@@ -39,7 +47,7 @@ func (p *Placer) compareCopy(m *Message, span *structure.Span) (*Copy, error) {
 		c.Metadata = m.metadata()
 		return c, nil
 	}
-	before, err := p.forms.Metadata(p.ctx, was)
+	before, err := o.forms.Metadata(o.ctx, was)
 	if err != nil || !differInLines(m.metadata(), before) {
 		return nil, err
 	}
@@ -48,39 +56,22 @@ func (p *Placer) compareCopy(m *Message, span *structure.Span) (*Copy, error) {
 }
 
 // original returns the message of a span as it was given, or nil if part of it is gone.
-func (p *Placer) original(span *structure.Span) ([]byte, error) {
-	for step, err := range p.from.Path(p.ctx, span.Ref, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
+func (o *originals) original(span *structure.Span) ([]byte, error) {
+	for step, err := range o.from.Path(o.ctx, span.Ref, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
 		if err != nil {
 			return nil, err
 		}
-		m, err := p.forms.Message(p.ctx, step, 0)
+		m, err := o.forms.Message(o.ctx, step, 0)
 		if err != nil {
 			return nil, err
 		}
-		whole, err := p.forms.Original(p.ctx, m)
+		whole, err := o.forms.Original(o.ctx, m)
 		if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
 			return nil, nil
 		}
 		return whole, err
 	}
 	return nil, nil
-}
-
-// metadata returns the metadata of the message, or nil.
-func (m *Message) metadata() []byte {
-	u := &m.Usages[0]
-	if u.MetadataContent.IsZero() {
-		return u.Metadata
-	}
-	for i := range m.Contents {
-		if c := &m.Contents[i]; c.ID == u.MetadataContent {
-			if c.Block != nil {
-				return c.Block.Body
-			}
-			return c.Body
-		}
-	}
-	return nil
 }
 
 // saysTheSame reports whether two messages are equal apart from metadata and the ids and times of their lines. Of

@@ -11,9 +11,9 @@ import (
 // appendLooks appends everything that a reader can see of a message: content and form, role, names, id, times, model,
 // user and metadata. Equal bytes are equal messages. A message without a user or time equals one with those of the
 // thread, and one without a type and origin is text with the origin of its role. The usages are those of m or of a span
-// that it is compared with.
-func (p *Placer) appendLooks(b []byte, m *Message, usages []structure.Usage) []byte {
-	byContent := p.rules.ByContent && m.ID != ""
+// that it is compared with. byContent is Rules.ByContent.
+func appendLooks(b []byte, m *Message, usages []structure.Usage, byContent bool, t *structure.Thread) []byte {
+	byContent = byContent && m.ID != ""
 	f := Fields(b)
 	for i := range usages {
 		u := &usages[i]
@@ -47,11 +47,11 @@ func (p *Placer) appendLooks(b []byte, m *Message, usages []structure.Usage) []b
 		}
 		f.Text(mediaType)
 		o := u.OriginWith(content.BlockOrigin{})
-		if o.UserID == p.thread.UserID {
+		if o.UserID == t.UserID {
 			o.UserID = ""
 		}
 		created := u.CreatedAt
-		if created.Equal(p.thread.CreatedAt) {
+		if created.Equal(t.CreatedAt) {
 			created = time.Time{}
 		}
 		if o.Kind == kindOf(usages) {

@@ -12,33 +12,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"strconv"
 
-	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// Message is a message as its source states it.
-type Message struct {
-	// ID identifies the message in its thread. It is the source id of a usage, in most messages the first. If it is
-	// empty, the message is identified by what it says.
-	ID string
-	// Usages are the content of the message, with their types and origins. A usage with a Lookup can be found by its
-	// source id too, and is added under the next number of that id.
-	Usages []structure.Usage
-	// Contents are the contents that the usages refer to, in order; see [Message.Store].
-	Contents []Content
-	// Behind is set if the source is older than the store. If the store has another version of the message, its id
-	// keeps leading to that version, and this one is added without being found by its id.
-	Behind bool
-	// Apart begins a new run even if the run of the previous span could be continued.
-	Apart bool
-	// Body is the message as the source has it. It is only needed with Rules.Copies.
-	Body []byte
-	// Record is set for a record of the source that is not a message: ids and times in its body belong to its line.
-	Record bool
-}
 
 // How states how the store has a message.
 type How uint8
@@ -114,11 +93,10 @@ const (
 
 // Placer places messages in one thread. It is for one goroutine and one batch.
 type Placer struct {
-	ctx    context.Context
-	writer *write.Writer
-	from   backend.Reader
-	thread *structure.Thread
-	rules  Rules
+	history
+	originals originals
+	writer    *write.Writer
+	rules     Rules
 
 	batch    *write.Batch
 	contents Contents
@@ -127,18 +105,8 @@ type Placer struct {
 	added    map[child]structure.SpanRef
 	versions map[string]version // the latest version of each id in the batch
 
-	runs  map[structure.RunID]*run // of the store
-	read  int                      // runs, and spans of them
-	roots []*structure.Span        // the first spans of Base; nil until they are read
-	// parents are the spans after which runs of Base begin; nil until needed.
-	parents map[structure.SpanRef]bool
-	forks   map[structure.SpanRef][]*structure.Span // the first spans of the runs after a span
-	cached  int                                     // number of spans in forks
-	// followed are the spans after which runs of the thread begin, more than maxListed if it has many; nil until needed.
-	followed map[structure.SpanRef]bool
-	message  []byte // what the message says that is looked for
-	other    []byte
-	forms    *form.Reader // nil until the first copy
+	message []byte // what the message says that is looked for
+	other   []byte
 }
 
 // child is a message after a span, identified by what it says.
@@ -157,20 +125,12 @@ type version struct {
 // fills b, which has the given contents.
 func New(ctx context.Context, w *write.Writer, from backend.Reader, b *write.Batch, in Contents, t *structure.Thread, rules Rules) *Placer {
 	return &Placer{
-		ctx: ctx, writer: w, from: from, thread: t, rules: rules, batch: b, contents: in,
+		history:   history{ctx: ctx, from: from, thread: t, base: rules.Base, knownEnds: rules.Ends, ownThread: rules.Own && rules.Base == nil},
+		originals: originals{ctx: ctx, from: from},
+		writer:    w, rules: rules, batch: b, contents: in,
 		ends: make(map[structure.RunID]uint64), begun: make(map[structure.RunID]structure.SpanRef),
 		added: make(map[child]structure.SpanRef), versions: make(map[string]version),
 	}
-}
-
-// Place finds a message after a span, or adds it. The zero span is the beginning of a history.
-func (p *Placer) Place(after structure.SpanRef, m *Message) (Found, error) {
-	f, err := p.Find(after, m)
-	if err == nil && !f.How.Has() {
-		f.Span, err = p.Add(after, m, f)
-		f.Batch = true
-	}
-	return f, err
 }
 
 // search is a search for a message after a span.
@@ -184,7 +144,7 @@ type search struct {
 // Find looks for a message after a span: in the batch, in the next span of the run, among the versions of its id, and
 // in the runs that begin there.
 func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
-	p.message = p.appendLooks(p.message[:0], m, m.Usages)
+	p.message = appendLooks(p.message[:0], m, m.Usages, p.rules.ByContent, p.thread)
 	latest := p.rules.Latest && m.ID != ""
 	if len(p.added) > 0 {
 		at, ok := p.added[child{after, sha256.Sum256(p.message)}]
@@ -246,7 +206,7 @@ func (p *Placer) inBatch(m *Message) Found {
 func (p *Placer) compare(s *search, span *structure.Span) (equality, error) {
 	e, err := p.same(s.Message, span)
 	if e != equal && err == nil && p.rules.Copies && p.rules.Base.Has(span.Ref) && p.rules.Base[span.Ref.Run].Run.Home != p.thread.Home() {
-		if s.copy, err = p.compareCopy(s.Message, span); s.copy != nil {
+		if s.copy, err = p.originals.compare(s.Message, span); s.copy != nil {
 			e = equal
 		}
 	}
@@ -257,7 +217,7 @@ func (p *Placer) compare(s *search, span *structure.Span) (equality, error) {
 }
 
 func (p *Placer) same(m *Message, span *structure.Span) (equality, error) {
-	p.other = p.appendLooks(p.other[:0], m, span.Usages)
+	p.other = appendLooks(p.other[:0], m, span.Usages, p.rules.ByContent, p.thread)
 	if bytes.Equal(p.message, p.other) {
 		return equal, nil
 	}
@@ -321,4 +281,91 @@ func (p *Placer) versionsOf(s *search) (Found, error) {
 		}
 	}
 	return f, nil
+}
+
+// spanAfter returns a span that follows another one. A source with the current state requests most spans of a run in
+// order.
+func (p *Placer) spanAfter(above, at structure.SpanRef) (*structure.Span, error) {
+	if p.rules.Latest {
+		if next, err := p.next(above); err != nil || next != nil && next.Ref == at {
+			return next, err
+		}
+	}
+	return p.span(at)
+}
+
+// next returns the span after another one in its run, or nil if there is none that may be compared.
+func (p *Placer) next(after structure.SpanRef) (*structure.Span, error) {
+	if p.isNew(after.Run) {
+		return nil, nil
+	}
+	return p.history.next(after)
+}
+
+// isNew reports whether the batch begins a run.
+func (p *Placer) isNew(run structure.RunID) bool {
+	_, begun := p.begun[run]
+	return begun
+}
+
+// fork looks for the message at the beginning of runs.
+func (p *Placer) fork(s *search) (structure.SpanRef, error) {
+	if may, err := p.beginsAfter(s.after); !may || err != nil {
+		return structure.SpanRef{}, err
+	}
+	if s.after.IsZero() {
+		roots, err := p.baseRoots()
+		if err != nil {
+			return structure.SpanRef{}, err
+		}
+		for _, span := range roots {
+			if e, err := p.compare(s, span); e == equal || err != nil {
+				return span.Ref, err
+			}
+		}
+	}
+	if p.isNew(s.after.Run) {
+		return structure.SpanRef{}, nil
+	}
+	for n := uint64(0); ; n++ {
+		first := structure.SpanRef{Run: p.derived(s.after, n), Seq: 1}
+		if taken, err := p.taken(first.Run); !taken {
+			if err != nil {
+				return structure.SpanRef{}, err
+			}
+			break
+		}
+		r, err := p.run(first.Run)
+		if err != nil {
+			return structure.SpanRef{}, err
+		}
+		if r.last == 0 {
+			continue
+		}
+		span, err := p.span(first)
+		if err != nil {
+			return structure.SpanRef{}, err
+		}
+		if e, err := p.compare(s, span); e == equal || err != nil {
+			return first, err
+		}
+	}
+	forks, err := p.forksAt(s.after)
+	if err != nil {
+		return structure.SpanRef{}, err
+	}
+	for _, span := range forks {
+		if e, err := p.compare(s, span); e == equal || err != nil {
+			return span.Ref, err
+		}
+	}
+	return structure.SpanRef{}, nil
+}
+
+// derived returns the n-th derived id for a run that begins with the message. The next n is tried if a run has the id
+// but not the message, because that was collected.
+func (p *Placer) derived(after structure.SpanRef, n uint64) structure.RunID {
+	home := p.thread.Home()
+	return structure.DeriveID[structure.RunID]("place", string(home.Thread[:]), strconv.FormatUint(home.Incarnation, 16), string(after.Run[:]),
+		strconv.FormatUint(after.Seq, 16), string(p.message), strconv.FormatUint(n, 16))
 }

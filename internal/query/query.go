@@ -209,7 +209,7 @@ func (p *queryParser) quoted() {
 	p.kind = tokenBad
 }
 
-func (p *queryParser) is(mark string) bool { return p.kind == tokenMark && p.text == mark }
+func (p *queryParser) isMark(mark string) bool { return p.kind == tokenMark && p.text == mark }
 
 func (p *queryParser) isOperator(name string) bool { return p.kind == tokenWord && p.text == name }
 
@@ -267,7 +267,7 @@ func (p *queryParser) both(depth int) (Query, error) {
 		q.parts = append(q.parts, part)
 		switch {
 		case p.isOperator("AND"), p.isOperator("OR"), p.isOperator("NOT"),
-			p.kind == tokenEnd, p.is(")"):
+			p.kind == tokenEnd, p.isMark(")"):
 			if len(q.parts) == 1 {
 				return q.parts[0], nil
 			}
@@ -281,10 +281,10 @@ func (p *queryParser) operand(depth int) (Query, error) {
 		return Query{}, errSyntax
 	}
 	switch {
-	case p.is("("):
+	case p.isMark("("):
 		p.next()
 		q, err := p.or(depth + 1)
-		if err != nil || !p.is(")") {
+		if err != nil || !p.isMark(")") {
 			return q, errSyntax
 		}
 		p.next()
@@ -302,7 +302,7 @@ func (p *queryParser) phrase() (Query, error) {
 		p.next() // the only column with text
 		p.next()
 	}
-	if p.is("^") {
+	if p.isMark("^") {
 		q.initial = true
 		p.next()
 	}
@@ -312,12 +312,12 @@ func (p *queryParser) phrase() (Query, error) {
 		}
 		q.terms = append(q.terms, phraseOf(p.text).terms...)
 		p.next()
-		if !p.is("+") {
+		if !p.isMark("+") {
 			break
 		}
 		p.next()
 	}
-	if p.is("*") {
+	if p.isMark("*") {
 		q.prefix = true
 		p.next()
 	}
@@ -328,14 +328,14 @@ func (p *queryParser) nearGroup() (Query, error) {
 	p.next()
 	p.next()
 	q := Query{op: opNear, near: defaultNear}
-	for !p.is(",") && !p.is(")") {
+	for !p.isMark(",") && !p.isMark(")") {
 		part, err := p.phrase()
 		if err != nil {
 			return q, err
 		}
 		q.parts = append(q.parts, part)
 	}
-	if p.is(",") {
+	if p.isMark(",") {
 		p.next()
 		n := 0
 		for _, c := range []byte(p.text) {
@@ -347,7 +347,7 @@ func (p *queryParser) nearGroup() (Query, error) {
 		q.near = n
 		p.next()
 	}
-	if !p.is(")") || len(q.parts) == 0 {
+	if !p.isMark(")") || len(q.parts) == 0 {
 		return q, errSyntax
 	}
 	p.next()

@@ -12,23 +12,23 @@ const OfSummary = 's'
 func SummariesOf(id structure.ContextID) []byte { return append([]byte{OfSummary}, id[:]...) }
 
 // SummarizedIn returns the context of such a column.
-func SummarizedIn(of []byte) (id structure.ContextID, ok bool) {
-	if ok = len(of) == 1+len(id) && of[0] == OfSummary; ok {
-		copy(id[:], of[1:])
+func SummarizedIn(key []byte) (id structure.ContextID, ok bool) {
+	if ok = len(key) == 1+len(id) && key[0] == OfSummary; ok {
+		copy(id[:], key[1:])
 	}
 	return id, ok
 }
 
 // SummaryKey returns the key of a summary of a context.
-func SummaryKey(of structure.ContextID, id structure.SummaryID) []byte {
-	return append(SummariesOf(of), id[:]...)
+func SummaryKey(context structure.ContextID, id structure.SummaryID) []byte {
+	return append(SummariesOf(context), id[:]...)
 }
 
 // SummaryOf returns the context and the id of a summary from its key.
-func SummaryOf(key []byte) (of structure.ContextID, id structure.SummaryID, ok bool) {
-	if ok = len(key) == 1+len(of)+len(id) && key[0] == OfSummary; ok {
-		copy(of[:], key[1:])
-		copy(id[:], key[1+len(of):])
+func SummaryOf(key []byte) (context structure.ContextID, id structure.SummaryID, ok bool) {
+	if ok = len(key) == 1+len(context)+len(id) && key[0] == OfSummary; ok {
+		copy(context[:], key[1:])
+		copy(id[:], key[1+len(context):])
 	}
-	return of, id, ok
+	return context, id, ok
 }

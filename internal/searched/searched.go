@@ -56,7 +56,7 @@ type View interface {
 	// out those of messages that do not fulfil the condition.
 	Find(ctx context.Context, s *Scope, leaves []query.Leaf, condition query.Condition, into Collector) (steps int, err error)
 	// Places describes addresses that were found by this view.
-	Places(ctx context.Context, s *Scope, of []Address) ([]Place, error)
+	Places(ctx context.Context, s *Scope, addresses []Address) ([]Place, error)
 }
 
 // Collector collects occurrences.

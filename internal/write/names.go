@@ -216,8 +216,8 @@ func (b *Batch) DeleteCheckpoint(thread structure.ThreadID, name string) {
 	b.delete(structure.Deletion{Subject: structure.KindCheckpoint, Thread: thread, Name: name})
 }
 
-func (b *Batch) DeleteSummary(of structure.ContextID, id structure.SummaryID) {
-	b.delete(structure.Deletion{Subject: structure.KindSummary, Context: of, Summary: id})
+func (b *Batch) DeleteSummary(context structure.ContextID, id structure.SummaryID) {
+	b.delete(structure.Deletion{Subject: structure.KindSummary, Context: context, Summary: id})
 }
 
 // Erase removes the bytes of a block.

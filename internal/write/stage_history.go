@@ -73,21 +73,21 @@ func (s *Stage) Path(ctx context.Context, tip structure.SpanRef, w structure.Win
 }
 
 // segment yields the spans of a segment: those of the store, then those of the transaction.
-func (s *Stage) segment(ctx context.Context, of structure.Segment, o backend.PathOptions, yield func(*backend.Step, error) bool) bool {
-	stored := of.Last
-	if own := s.spans[of.Run.ID]; len(own) > 0 {
+func (s *Stage) segment(ctx context.Context, segment structure.Segment, o backend.PathOptions, yield func(*backend.Step, error) bool) bool {
+	stored := segment.Last
+	if own := s.spans[segment.Run.ID]; len(own) > 0 {
 		stored = min(stored, own[0].Ref.Seq-1)
 	}
-	if stored >= of.First {
-		last := structure.SpanRef{Run: of.Run.ID, Seq: stored}
-		for step, err := range s.Reader.Path(ctx, last, structure.Window{From: of.Run.Position(of.First)}, o) {
+	if stored >= segment.First {
+		last := structure.SpanRef{Run: segment.Run.ID, Seq: stored}
+		for step, err := range s.Reader.Path(ctx, last, structure.Window{From: segment.Run.Position(segment.First)}, o) {
 			if !yield(step, err) || err != nil {
 				return false
 			}
 		}
 	}
-	for seq := max(of.First, stored+1); seq <= of.Last; seq++ {
-		step := &backend.Step{Position: of.Run.Position(seq), Span: s.staged(structure.SpanRef{Run: of.Run.ID, Seq: seq})}
+	for seq := max(segment.First, stored+1); seq <= segment.Last; seq++ {
+		step := &backend.Step{Position: segment.Run.Position(seq), Span: s.staged(structure.SpanRef{Run: segment.Run.ID, Seq: seq})}
 		if o.Bodies {
 			ids := make([]content.ID, len(step.Span.Usages))
 			for i := range ids {

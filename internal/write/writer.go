@@ -20,7 +20,7 @@ type Writer struct {
 	// busy has a lock for each context that had conflicting writers. The locks only save retries: the engine
 	// detects conflicts in any case.
 	busy     *contextLocks
-	meeting  chan struct{} // held by one of the changes that others came before
+	serial   chan struct{} // held by one of the changes that were overtaken often
 	batches  *sync.Pool
 	sessions sessions
 	attached sync.Map
@@ -41,7 +41,7 @@ func (w *Writer) Attached(key any, make func() any) any {
 // New returns a writer to an engine. now returns the time of commits.
 func New(engine backend.Engine, now func() time.Time) *Writer {
 	return &Writer{
-		engine: engine, now: now, busy: new(contextLocks), meeting: make(chan struct{}, 1),
+		engine: engine, now: now, busy: new(contextLocks), serial: make(chan struct{}, 1),
 		batches: &sync.Pool{New: func() any { return new(Batch) }},
 	}
 }
@@ -49,12 +49,12 @@ func New(engine backend.Engine, now func() time.Time) *Writer {
 // On returns a writer to the stage of a transaction. All of its records have the time of that commit.
 func (w *Writer) On(s *Stage) *Writer {
 	now := func() time.Time { return s.batch.commit.Time }
-	return &Writer{engine: s, now: now, busy: w.busy, meeting: w.meeting, batches: w.batches}
+	return &Writer{engine: s, now: now, busy: w.busy, serial: w.serial, batches: w.batches}
 }
 
 // With returns a writer to the same engine whose commits have a durability.
 func (w *Writer) With(d backend.Durability) *Writer {
-	return &Writer{engine: w.engine, now: w.now, busy: w.busy, meeting: w.meeting, batches: w.batches, durability: d}
+	return &Writer{engine: w.engine, now: w.now, busy: w.busy, serial: w.serial, batches: w.batches, durability: d}
 }
 
 // Of returns the writer of a *lineage.Store or of its transaction. Package lineage sets it, for the packages
@@ -154,26 +154,27 @@ func (w *Writer) Do(ctx context.Context, b *Batch, c Change) (receipt backend.Re
 			return backend.Receipt{}, err
 		}
 		t.Fresh = fresh
-		if t.Number == metOften {
-			done := w.meet(ctx)
+		if t.Number == serialAfter {
+			done := w.serialize(ctx)
 			defer done()
 		}
 	}
 }
 
-// After so many conflicts the changes of this process run one after another. The wait is bounded, because a
-// change may use the store and wait for another change.
+// Changes that were overtaken serialAfter times run one after another in this process. The wait is limited, because the
+// change that runs may use the store and wait for another change.
 const (
-	metOften = 3
-	longest  = 100 * time.Millisecond
+	serialAfter   = 3
+	maxSerialWait = 100 * time.Millisecond
 )
 
-func (w *Writer) meet(ctx context.Context) (done func()) {
-	timer := time.NewTimer(longest)
+// serialize waits until no other such change runs, or for maxSerialWait. done lets the next one run.
+func (w *Writer) serialize(ctx context.Context) (done func()) {
+	timer := time.NewTimer(maxSerialWait)
 	defer timer.Stop()
 	select {
-	case w.meeting <- struct{}{}:
-		return func() { <-w.meeting }
+	case w.serial <- struct{}{}:
+		return func() { <-w.serial }
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -193,7 +194,7 @@ func passed(err error, b *Batch, t Try) bool {
 	case errors.Is(err, backend.ErrExists):
 		return b.expectsNone(subject.Subject)
 	case errors.Is(err, backend.ErrNotFound):
-		if t.Number >= metOften {
+		if t.Number >= serialAfter {
 			return false // what is not there will not come by asking for it again
 		}
 	default:

@@ -78,39 +78,6 @@ func stampOf(info fs.FileInfo) stamp {
 	return stamp{size: info.Size(), modified: info.ModTime().UnixNano(), mode: info.Mode()}
 }
 
-// walSuffix is the suffix of the log next to a SQLite database.
-const walSuffix = "-wal"
-
-func isDatabase(path string) bool {
-	return strings.HasSuffix(path, ".db") || strings.HasSuffix(path, ".vscdb") || strings.HasSuffix(path, ".sqlite")
-}
-
-// clineSuffix is the suffix of a session file of Cline, which has a second file with other data of the session.
-const clineSuffix = ".messages.json"
-
-// beside returns the path of what is read together with a file, or "": the log of a database, the second file of a
-// session of Cline, the messages of OpenCode.
-func beside(path string) string {
-	if session, ok := strings.CutSuffix(path, clineSuffix); ok {
-		return session + ".json"
-	}
-	if isDatabase(path) {
-		return path + walSuffix
-	}
-	if session, ok := strings.CutSuffix(filepath.Base(path), ".json"); ok && strings.HasPrefix(session, "ses_") {
-		return filepath.Join(filepath.Dir(path), "..", "..", "message", session) // the folder of the messages of a session of OpenCode
-	}
-	return ""
-}
-
-// besideOf is the inverse of beside. It returns other names unchanged.
-func besideOf(name string) string {
-	if base := strings.TrimSuffix(name, ".json"); base != name && !strings.HasSuffix(name, clineSuffix) {
-		return base + clineSuffix
-	}
-	return strings.TrimSuffix(name, walSuffix)
-}
-
 // byLines reports whether a file consists of lines, the last of which may be incomplete.
 func (f *file) byLines() bool { return strings.HasSuffix(f.path, ".jsonl") }
 

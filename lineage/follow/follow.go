@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/amount"
@@ -48,57 +47,6 @@ type systemClock struct{}
 func (systemClock) Now() time.Time                         { return time.Now() }
 func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// Kind is the kind of an event.
-type Kind string
-
-// The kinds of event.
-const (
-	// Found is a folder of an agent, with the number and total size of its files.
-	Found Kind = "found"
-	// Reading is a file about to be read. Done and Total are bytes of all files to read.
-	Reading Kind = "reading"
-	// Read is a file that was read.
-	Read Kind = "read"
-	// Failed is a file or folder that could not be read.
-	Failed Kind = "failed"
-	// Gone is a file that no longer exists. The store keeps its sessions.
-	Gone Kind = "gone"
-	// LeftOut is a file that is not read, with the Reason.
-	LeftOut Kind = "left out"
-	// StoreFailed is sent when the store takes no changes any more, as on a full disk, with Err. Following goes on when it does.
-	StoreFailed Kind = "store failed"
-	// StoreWorks is sent after StoreFailed, when everything that was found meanwhile is in the store.
-	StoreWorks Kind = "store works"
-	// Slow is a folder that is polled because the system does not report its changes, with the Reason.
-	Slow Kind = "slow"
-	// Waiting is sent when everything has been read.
-	Waiting Kind = "waiting"
-)
-
-// Event is something that happened in a run. Kind determines which fields are set.
-type Event struct {
-	Kind  Kind
-	Agent string // empty for a folder of Choice.From
-	Path  string
-	// Files and Bytes are the number and size of the files of a folder, or of those read since the last Waiting.
-	// Databases is how many of the files are databases, which have any number of sessions.
-	Files, Bytes, Databases int64
-	// Soon is the number of files in a folder that are not in the store yet and that the agent will delete within
-	// SoonTime. The agent keeps an unchanged file for the time Keeps.
-	Soon  int64
-	Keeps time.Duration
-	// Done and Total are numbers of bytes.
-	Done, Total int64
-	// Messages is the number of messages that were new to the store. Conversations are the source ids of their
-	// threads.
-	Messages      int64
-	Conversations []string
-	// Skipped is the number of unusable items of a file. Err is the reason, or the reason why the file was not read.
-	Skipped int64
-	Err     error
-	Reason  string
-}
-
 // withDefaults returns the options with defaults instead of zero values.
 func (o Options) withDefaults() (Options, error) {
 	var err error
@@ -125,35 +73,6 @@ func (o Options) withDefaults() (Options, error) {
 		o.watch = newNotifier
 	}
 	return o, o.Choice.Check()
-}
-
-// UnknownAgentError is returned for an unknown name of an agent.
-type UnknownAgentError struct{ Name string }
-
-func (e *UnknownAgentError) Error() string {
-	var names []string
-	for _, a := range Agents() {
-		names = append(names, a.Name)
-	}
-	return fmt.Sprintf("no agent %q: there are %s", e.Name, strings.Join(names, ", "))
-}
-
-// Unwrap returns lineage.ErrInvalid.
-func (e *UnknownAgentError) Unwrap() error { return lineage.ErrInvalid }
-
-// Check returns an *UnknownAgentError if a name is not that of an agent.
-func (c *Choice) Check() error {
-	for _, name := range slices.Concat(c.Agents, c.Not) {
-		if !slices.ContainsFunc(Agents(), func(a Agent) bool { return a.Name == name }) {
-			return &UnknownAgentError{name}
-		}
-	}
-	return nil
-}
-
-// follows reports whether an agent is followed.
-func (c *Choice) follows(name string) bool {
-	return (len(c.Agents) == 0 || slices.Contains(c.Agents, name)) && !slices.Contains(c.Not, name)
 }
 
 // run is a run in progress. All of its fields belong to one goroutine.

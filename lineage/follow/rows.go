@@ -5,13 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"io"
-	"iter"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -33,24 +29,8 @@ type sessionRows struct {
 	states map[rowHash]rowHash
 }
 
-type rowHash [16]byte
-
-func hashOf(b []byte) (h rowHash) {
-	sum := sha256.Sum256(b)
-	copy(h[:], sum[:])
-	return h
-}
-
 // rowsPath returns the name of the source for the rows of a session.
 func rowsPath(database, session string) string { return database + "/" + session }
-
-// Database returns the path of the database that the rows came from, or "" for a file.
-func (s *Source) Database() string {
-	if !s.About.Rows {
-		return ""
-	}
-	return strings.TrimSuffix(s.About.Path, "/"+s.Recorded.Session)
-}
 
 // keepRows records the new and changed rows of a session.
 func (r *run) keepRows(ctx context.Context, f *file, session string, thread lineage.ThreadID, rows []archive.Row) error {
@@ -82,59 +62,6 @@ func (r *run) keepRows(ctx context.Context, f *file, session string, thread line
 		}
 	}
 	return s.record.err
-}
-
-// rowParts splits a row into parts: its JSON cells, which are stored once with the texts of messages and are erased
-// with them, and the bytes between them. Only the last part ends with a newline.
-func rowParts(line []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		done := 0
-		for m := range rawjson.Members(line) {
-			if m.Key != "row" {
-				continue
-			}
-			for c := range rawjson.Members(m.Value) {
-				at, value := m.At+c.At, c.Value
-				for inner := range rawjson.Members(value) {
-					switch {
-					case inner.Key == "$json": // bytes that are JSON
-						at, value = at+inner.At, inner.Value
-					case strings.HasPrefix(inner.Key, "$"): // a value that is none
-						value = nil
-					}
-					break
-				}
-				if !rawjson.IsObject(value) && !rawjson.IsArray(value) {
-					continue
-				}
-				if !yield(line[done:at]) || !divide(value, 0, len(value), yield) {
-					return
-				}
-				done = at + len(value)
-			}
-		}
-		yield(line[done:])
-	}
-}
-
-// rows yields the recorded rows of a source with their line ends, in order. A row is valid until the next one.
-func (s *Source) rows(ctx context.Context) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		var row []byte
-		for part, err := range s.Lines(ctx) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if row = append(row, part.Raw...); !bytes.HasSuffix(row, []byte("\n")) {
-				continue
-			}
-			if !yield(row, nil) {
-				return
-			}
-			row = row[:0]
-		}
-	}
 }
 
 // rowsInStore returns the stored rows of a session.
@@ -177,11 +104,6 @@ func (r *run) rowsInStore(ctx context.Context, f *file, session string) (*sessio
 	return s, nil
 }
 
-// rowKey returns the key of a recorded row: see archive.Row.
-func rowKey(row []byte) string {
-	return rawjson.Str(rawjson.Get(row, "table")) + " " + rawjson.Str(rawjson.Get(row, "key"))
-}
-
 // flushRows commits the recorded rows of a database. again is set if another process recorded some meanwhile.
 func (r *run) flushRows(ctx context.Context, f *file) (again bool, err error) {
 	if f.rows == nil {
@@ -208,30 +130,4 @@ func (r *run) flushRows(ctx context.Context, f *file) (again bool, err error) {
 func (r *run) dropRows(f *file) {
 	f.rows = nil
 	r.withRows = slices.DeleteFunc(r.withRows, func(other *file) bool { return other == f })
-}
-
-// exportRows writes the last state of each row, in the order in which these states were first recorded.
-func (s *Source) exportRows(ctx context.Context, w io.Writer) error {
-	last := make(map[rowHash]int)
-	n := 0
-	for row, err := range s.rows(ctx) {
-		if err != nil {
-			return err
-		}
-		last[hashOf([]byte(rowKey(row)))] = n
-		n++
-	}
-	n = 0
-	for row, err := range s.rows(ctx) {
-		if err != nil {
-			return err
-		}
-		if last[hashOf([]byte(rowKey(row)))] == n {
-			if _, err := w.Write(row); err != nil {
-				return err
-			}
-		}
-		n++
-	}
-	return nil
 }

@@ -269,17 +269,6 @@ func (r *run) fileAt(p *folder, name string) *file {
 	return f
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
-// RecordedPath returns the path under which a file is recorded: that of the plain file if it is compressed.
-func RecordedPath(path string) string { return strings.TrimSuffix(path, compressedSuffix) }
-
-// compressedSuffix is the suffix of files that an agent has compressed.
-const compressedSuffix = ".zst"
-
 // takeChanges handles the reported changes.
 func (r *run) takeChanges(ctx context.Context) {
 	paths, lost := r.watch.take()
@@ -381,9 +370,4 @@ func (r *run) folderGone(dir string) {
 			r.watch.await(p.root)
 		}
 	}
-}
-
-// within reports whether a path is a folder or below it.
-func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator))+string(filepath.Separator))
 }

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -9,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"iter"
 	"strings"
@@ -19,7 +19,6 @@ import (
 	"github.com/lineage-store/lineage/internal/manifest"
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive/importer"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -352,276 +351,115 @@ func (s *Source) message(ctx context.Context, at lineage.SpanRef) (*manifest.Mes
 	return m, err
 }
 
-// recorder records the lines of a file.
-type recorder struct {
-	store    *lineage.Store
-	machine  Machine
-	about    SourceOf
-	recorded Recorded // including what is not committed yet
-	context  *lineage.Context
-	tip      lineage.SpanRef
-	// was is the tip of the source that is replaced, zero if nothing was recorded. Unless seen is set, it is looked
-	// up when the first lines are committed.
-	was  lineage.SpanRef
-	seen bool
-	// whole is set if a part of the recording is of no use: the source changes only when all of it is committed.
-	whole bool
-	// staged is the context for the new content of a source, if that is too large for one commit: the source does not
-	// change until all of it is committed. Otherwise nil.
-	staged *lineage.Context
-
-	builder *manifest.Builder
-	hash    hash.Hash
-	items   []lineage.Item                        // lines to keep whole, and whole blocks
-	kept    map[[sha256.Size]byte]lineage.SpanRef // lines of the file before it was rewritten; nil unless it was
-	rewrote bool                                  // the source continues after the content before the rewrite
-	size    int                                   // of items
-	spans   int64                                 // committed spans of the current file
-	err     error
-}
-
-// flushSize is the size of the lines and blocks in a commit.
-const flushSize = 4 << 20
-
-// record returns a recorder for a file. If known is not nil, it continues that source, and sum has hashed the bytes
-// so far. Otherwise it replaces what was recorded before.
-func record(store *lineage.Store, machine Machine, about SourceOf, known *Source, sum hash.Hash) *recorder {
-	r := &recorder{store: store, machine: machine, about: about, hash: sum}
-	if known != nil {
-		r.recorded, r.tip, r.spans, r.rewrote = known.Recorded, known.tip, known.Recorded.Spans, known.Recorded.Spans > 0
+// Database returns the path of the database that the rows came from, or "" for a file.
+func (s *Source) Database() string {
+	if !s.About.Rows {
+		return ""
 	}
-	return r
+	return strings.TrimSuffix(s.About.Path, "/"+s.Recorded.Session)
 }
 
-// recordAgain returns a recorder for a file that was rewritten: the new content follows the old one, whose lines are
-// not stored again. If part of the old content was erased, the error is ErrErased, because recording the file would
-// bring that back.
-func recordAgain(ctx context.Context, store *lineage.Store, machine Machine, about SourceOf, was *Source) (*recorder, error) {
-	r := record(store, machine, about, nil, sha256.New())
-	r.tip, r.rewrote, r.kept = was.tip, true, make(map[[sha256.Size]byte]lineage.SpanRef)
-	for b, err := range was.blocks(ctx) {
+type rowHash [16]byte
+
+func hashOf(b []byte) (h rowHash) {
+	sum := sha256.Sum256(b)
+	copy(h[:], sum[:])
+	return h
+}
+
+// rowKey returns the key of a recorded row: see archive.Row.
+func rowKey(row []byte) string {
+	return rawjson.Str(rawjson.Get(row, "table")) + " " + rawjson.Str(rawjson.Get(row, "key"))
+}
+
+// rows yields the recorded rows of a source with their line ends, in order. A row is valid until the next one.
+func (s *Source) rows(ctx context.Context) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var row []byte
+		for part, err := range s.Lines(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if row = append(row, part.Raw...); !bytes.HasSuffix(row, []byte("\n")) {
+				continue
+			}
+			if !yield(row, nil) {
+				return
+			}
+			row = row[:0]
+		}
+	}
+}
+
+// exportRows writes the last state of each row, in the order in which these states were first recorded.
+func (s *Source) exportRows(ctx context.Context, w io.Writer) error {
+	last := make(map[rowHash]int)
+	n := 0
+	for row, err := range s.rows(ctx) {
 		if err != nil {
-			return nil, err
-		}
-		for _, e := range b.whole {
-			if text, err := store.Original(ctx, e); err == nil {
-				r.kept[sha256.Sum256(text)] = e.Span
-			} else if !errors.Is(err, lineage.ErrNotFound) {
-				return nil, err
-			}
-		}
-		for i := range b.Lines() {
-			if spans := b.Spans(i); len(spans) == 1 {
-				m, err := was.message(ctx, spans[0])
-				if err == nil {
-					r.kept[sha256.Sum256(m.Body)] = spans[0]
-				} else if !errors.Is(err, lineage.ErrNotFound) {
-					return nil, err
-				}
-			}
-		}
-	}
-	return r, nil
-}
-
-// add records lines. session is the id of their session, and thread the one that it is a branch of, zero if it is its own.
-func (r *recorder) add(ctx context.Context, session string, thread lineage.ThreadID, lines []importer.Line) {
-	if r.builder == nil || session != r.recorded.Session || thread != r.recorded.Thread {
-		r.cut()
-		r.builder, r.recorded.Session, r.recorded.Thread = manifest.NewBuilder(session), session, thread
-	}
-	for i := range lines {
-		if r.err != nil {
-			return
-		}
-		r.line(&lines[i])
-		if r.builder.Full() {
-			r.cut()
-		}
-		if r.size >= flushSize {
-			r.err = r.commit(ctx, false)
-		}
-	}
-}
-
-func (r *recorder) line(l *importer.Line) {
-	r.recorded.Lines++
-	r.recorded.Bytes += int64(len(l.Raw))
-	r.hash.Write(l.Raw)
-	if l.Raw == nil {
-		r.recorded.Lost++
-	}
-	var m *manifest.Message
-	spans := make([]lineage.SpanRef, len(l.Nodes))
-	for i := range l.Nodes {
-		spans[i] = l.Nodes[i].Span
-	}
-	if len(l.Nodes) > 0 && !l.Nodes[0].Kept {
-		n := l.Nodes[0]
-		m = &manifest.Message{ID: n.ID, Created: n.Created, Body: n.Body, Metadata: n.Metadata}
-	}
-	if text, _ := manifest.CutEnd(l.Raw); len(spans) == 0 && r.kept != nil {
-		if span, ok := r.kept[sha256.Sum256(text)]; ok {
-			spans, m = []lineage.SpanRef{span}, &manifest.Message{Body: text}
-		}
-	}
-	whole := r.builder.Add(l.Raw, spans, m, l.Valid)
-	if whole == nil {
-		return
-	}
-	kept := lineage.Item{Kind: lineage.Message, Role: lineRole, Type: content.TypeBinary, Body: whole}
-	if l.Valid && manifest.IsObject(whole) || rawjson.Valid(whole) {
-		kept.Type = content.TypeJSON
-	}
-	r.items = append(r.items, kept)
-	r.size += len(whole)
-}
-
-// cut ends the current block.
-func (r *recorder) cut() {
-	if r.builder == nil || r.builder.Lines() == 0 {
-		return
-	}
-	block := r.builder.Block()
-	if r.rewrote {
-		r.recorded.Spans = r.spans + int64(len(r.items)) + 1
-	}
-	r.recorded.Digest = hex.EncodeToString(r.hash.Sum(nil))
-	r.recorded.Proof = r.recorded.proof(r.machine.Secret, r.store.ID(), lineage.SourceBranch(sourceID(r.machine.ID, r.about.Path)), content.Sum(block), r.recorded.Proof)
-	metadata, _ := json.Marshal(r.recorded) // numbers and texts
-	r.items = append(r.items, lineage.Item{Kind: structure.AssetUsage, Filename: manifestName, Type: manifestType, Body: block, Metadata: metadata})
-	r.size += len(block)
-}
-
-// flush commits everything recorded, which must be everything that was read. ErrTipMoved means that another process
-// recorded the file meanwhile.
-func (r *recorder) flush(ctx context.Context) error {
-	if r.err != nil {
-		return r.err
-	}
-	r.cut()
-	return r.commit(ctx, true)
-}
-
-// commit commits items. all is set if they are the last ones that were read.
-func (r *recorder) commit(ctx context.Context, all bool) error {
-	if len(r.items) == 0 && r.staged == nil {
-		return nil
-	}
-	if r.context == nil {
-		if err := r.open(ctx); err != nil {
 			return err
 		}
+		last[hashOf([]byte(rowKey(row)))] = n
+		n++
 	}
-	large := !all || r.size >= 2*flushSize // for one transaction
-	if large && r.staged == nil && (r.whole || !r.was.IsZero()) {
-		if err := r.stage(ctx); err != nil {
+	n = 0
+	for row, err := range s.rows(ctx) {
+		if err != nil {
 			return err
 		}
-	}
-	var spans []lineage.SpanRef
-	var err error
-	switch {
-	case r.staged != nil:
-		if len(r.items) > 0 {
-			spans, err = r.staged.ExtendFrom(ctx, r.tip, r.items...)
-		}
-		if err == nil && all {
-			if len(spans) > 0 {
-				r.tip = spans[len(spans)-1]
-			}
-			if err = r.replace(ctx, func(ctx context.Context, c *lineage.Context) error { return c.MoveTo(ctx, r.tip, rewritten) }); err == nil {
-				err = r.staged.Delete(ctx)
-				r.staged, r.was = nil, lineage.SpanRef{}
+		if last[hashOf([]byte(rowKey(row)))] == n {
+			if _, err := w.Write(row); err != nil {
+				return err
 			}
 		}
-	case !r.was.IsZero():
-		err = r.replace(ctx, func(ctx context.Context, c *lineage.Context) error {
-			err := c.MoveTo(ctx, lineage.SpanRef{}, rewritten)
-			if err == nil {
-				spans, err = c.ExtendFrom(ctx, lineage.SpanRef{}, r.items...)
-			}
-			return err
-		})
-		r.was = lineage.SpanRef{}
-	default:
-		spans, err = r.context.ExtendFrom(ctx, r.tip, r.items...)
+		n++
 	}
-	if err != nil {
-		return &importer.StoreError{Err: err}
-	}
-	if len(spans) > 0 {
-		r.tip = spans[len(spans)-1]
-	}
-	r.spans += int64(len(r.items))
-	r.items, r.size = nil, 0
 	return nil
 }
 
-// rewritten is the reason for moving the tip of a source.
-const rewritten = "the file was rewritten"
-
-// replace changes the source, unless another process has changed it.
-func (r *recorder) replace(ctx context.Context, change func(context.Context, *lineage.Context) error) error {
-	return r.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
-		c, err := tx.Context(ctx, r.context.ID())
-		if err != nil {
-			return err
+// ForgetDeleted deletes the recorded session files of deleted threads, so that a collection can remove them. It
+// returns their number.
+func ForgetDeleted(ctx context.Context, store *lineage.Store) (n int, err error) {
+	var gone []*Source
+	for s, err := range Sources(ctx, store) {
+		if err != nil && !errors.Is(err, lineage.ErrCorrupt) {
+			return 0, err
 		}
-		switch tip, err := c.Tip(ctx); {
+		if s == nil {
+			continue // damaged sources stay
+		}
+		switch err := s.Recorded.lookUp(ctx, store); {
+		case errors.Is(err, lineage.ErrNotFound):
+			gone = append(gone, s)
 		case err != nil:
-			return err
-		case tip != r.was:
-			return fmt.Errorf("source %s: %w", r.about.Path, lineage.ErrTipMoved)
-		}
-		return change(ctx, c)
-	})
-}
-
-// stage creates the context for the new content of the source, or takes over the one of a process that was killed.
-func (r *recorder) stage(ctx context.Context) error {
-	if r.was.IsZero() {
-		r.was = r.tip
-	}
-	id := sourceID(r.machine.ID, r.about.Path) + " staged"
-	c, err := r.store.Context(ctx, lineage.SourceBranch(id))
-	switch {
-	case errors.Is(err, lineage.ErrNotFound):
-		metadata, _ := json.Marshal(map[string]any{"aside": lineage.AsideSource})
-		c, err = r.store.NewContext(ctx, lineage.ContextOptions{SourceID: id, Metadata: metadata})
-		if err == nil && !r.tip.IsZero() {
-			err = c.MoveTo(ctx, r.tip, rewritten)
-		}
-	case err == nil:
-		err = c.MoveTo(ctx, r.tip, rewritten)
-	}
-	r.staged = c
-	return err
-}
-
-// open opens the context of the source, or creates it.
-func (r *recorder) open(ctx context.Context) error {
-	id := sourceID(r.machine.ID, r.about.Path)
-	c, err := r.store.Context(ctx, lineage.SourceBranch(id))
-	if errors.Is(err, lineage.ErrNotFound) && r.tip.IsZero() {
-		about := r.about
-		about.Path = strings.ToValidUTF8(about.Path, "\uFFFD")
-		metadata, _ := json.Marshal(map[string]any{"aside": lineage.AsideSource, sourceKey: about})
-		c, err = r.store.NewContext(ctx, lineage.ContextOptions{SourceID: id, Metadata: metadata})
-	}
-	if err != nil {
-		return err
-	}
-	if r.tip.IsZero() && !r.seen {
-		if r.was, err = c.Tip(ctx); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	r.context = c
-	return nil
-}
-
-// pending reports whether something is not committed yet.
-func (r *recorder) pending() bool {
-	return len(r.items) > 0 || r.staged != nil || r.builder != nil && r.builder.Lines() > 0
+	for _, s := range gone {
+		deleted := false
+		err := store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
+			deleted = false
+			// Another process may have stored the session and its file again.
+			if err := s.Recorded.lookUp(ctx, tx.Store); !errors.Is(err, lineage.ErrNotFound) {
+				return err
+			}
+			c, err := tx.Context(ctx, s.Context)
+			if err != nil {
+				return err
+			}
+			if tip, err := c.Tip(ctx); err != nil || tip != s.tip {
+				return err
+			}
+			deleted = true
+			return c.Delete(ctx)
+		})
+		switch {
+		case err == nil && deleted:
+			n++
+		case err != nil && !errors.Is(err, lineage.ErrNotFound):
+			return n, err
+		}
+	}
+	return n, nil
 }

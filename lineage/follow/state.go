@@ -168,25 +168,3 @@ func (k *kept) set(ctx context.Context, key string, value any) error {
 	}
 	return k.store.Values(k.owner).Set(ctx, key, b)
 }
-
-// Choice selects what is followed.
-type Choice struct {
-	// Agents are the names of the followed agents, all if empty, except those in Not.
-	Agents []string `json:"agents,omitempty"`
-	Not    []string `json:"not,omitempty"`
-	// From are additional folders with session files of any format.
-	From []string `json:"from,omitempty"`
-	// NotProjects are folders. Sessions that work in or below them are left out.
-	NotProjects []string `json:"notProjects,omitempty"`
-}
-
-// Remembered returns the stored choice for a machine, or an empty one.
-func Remembered(ctx context.Context, store *lineage.Store, m Machine) (c Choice, err error) {
-	err = keptFor(store, m).get(ctx, choiceKey, &c)
-	return c, err
-}
-
-// Remember stores the choice for a machine.
-func Remember(ctx context.Context, store *lineage.Store, m Machine, c Choice) error {
-	return keptFor(store, m).set(ctx, choiceKey, c)
-}

@@ -177,13 +177,13 @@ func changeModel(ctx context.Context, db *sql.DB, model string) error {
 
 // unembedded is a text to embed, and one of its usages.
 type unembedded struct {
-	number int64
-	id     searched.TextID
-	run    structure.RunID // or the summary
-	seq    uint64
-	kind   structure.UsageKind
-	of     structure.ContextID // of a summary
-	text   string
+	number  int64
+	id      searched.TextID
+	run     structure.RunID // or the summary
+	seq     uint64
+	kind    structure.UsageKind
+	context structure.ContextID // of a summary
+	text    string
 }
 
 // nextPending returns pending texts with numbers greater than after, and the number to continue after. It leaves out
@@ -198,7 +198,7 @@ func (x *fileIndex) nextPending(ctx context.Context, db *sql.DB, after, upto int
 			err = fmt.Errorf("text %d: %w", p.number, derivedfile.ErrUseless)
 		}
 		if err == nil {
-			p.run, p.of, err = runOf(key, p.kind)
+			p.run, p.context, err = runOf(key, p.kind)
 		}
 		if err != nil {
 			return err
@@ -261,7 +261,7 @@ func (x *fileIndex) textToEmbed(ctx context.Context, p *unembedded) (string, err
 // contentOf returns the id of the content of a text.
 func (x *fileIndex) contentOf(ctx context.Context, p *unembedded) (content.ID, error) {
 	if p.kind == searched.Summary {
-		r, err := summaryIn(ctx, x.store, p.of, structure.SummaryID(p.run))
+		r, err := summaryIn(ctx, x.store, p.context, structure.SummaryID(p.run))
 		if err != nil {
 			return content.ID{}, err
 		}

@@ -93,10 +93,10 @@ func (f *finding) hits(ctx context.Context, size int) ([]Hit, error) {
 
 // places describes matches.
 func (f *finding) places(ctx context.Context, all *query.Matches, some []query.Match) ([]searched.Place, error) {
-	of := make([]searched.Address, len(some))
+	addresses := make([]searched.Address, len(some))
 	for i := range some {
 		p := f.order[binary.BigEndian.Uint64(all.ID(&some[i]))]
-		of[i] = searched.Address{Run: p.run, Seq: p.seq, Head: p.head, Role: f.found[p].role}
+		addresses[i] = searched.Address{Run: p.run, Seq: p.seq, Head: p.head, Role: f.found[p].role}
 	}
-	return f.view.Places(ctx, &f.scope, of)
+	return f.view.Places(ctx, &f.scope, addresses)
 }

@@ -151,8 +151,8 @@ func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (te
 }
 
 // summaryText returns the text of a summary of a context.
-func (f *finding) summaryText(ctx context.Context, of structure.ContextID, h *Hit) ([]foundText, error) {
-	r, err := summaryIn(ctx, f.store, of, h.Summary)
+func (f *finding) summaryText(ctx context.Context, context structure.ContextID, h *Hit) ([]foundText, error) {
+	r, err := summaryIn(ctx, f.store, context, h.Summary)
 	if err != nil {
 		return nil, err
 	}
@@ -166,8 +166,8 @@ func (f *finding) summaryText(ctx context.Context, of structure.ContextID, h *Hi
 }
 
 // summaryIn returns a summary of a context. It returns ErrNotFound if the summary was deleted since the last update.
-func summaryIn(ctx context.Context, store *lineage.Store, of structure.ContextID, id structure.SummaryID) (*structure.Summary, error) {
-	for r, err := range store.View().Summaries(ctx, of) {
+func summaryIn(ctx context.Context, store *lineage.Store, context structure.ContextID, id structure.SummaryID) (*structure.Summary, error) {
+	for r, err := range store.View().Summaries(ctx, context) {
 		if err != nil || r.ID == id {
 			return r, err
 		}

@@ -56,11 +56,11 @@ func (f *writer) settleContents(ctx context.Context) error {
 // settleSummaries stores the summaries of a context. Each is a run with one step that the context
 // sees.
 func (f *writer) settleSummaries(ctx context.Context, id structure.ContextID) error {
-	of := searched.SummariesOf(id)
-	if err := f.MoveAll(ctx, `SELECT run FROM tips WHERE of = ?`, of); err != nil {
+	owner := searched.SummariesOf(id)
+	if err := f.MoveAll(ctx, `SELECT run FROM tips WHERE of = ?`, owner); err != nil {
 		return err
 	}
-	if err := f.Exec(ctx, `DELETE FROM tips WHERE of = ?`, of); err != nil {
+	if err := f.Exec(ctx, `DELETE FROM tips WHERE of = ?`, owner); err != nil {
 		return err
 	}
 	c, err := f.Context(ctx, id)
@@ -79,7 +79,7 @@ func (f *writer) settleSummaries(ctx context.Context, id structure.ContextID) er
 		if err != nil {
 			return err
 		}
-		if err := f.See(ctx, key, c.Thread, run, 1, of); err != nil {
+		if err := f.See(ctx, key, c.Thread, run, 1, owner); err != nil {
 			return err
 		}
 	}
@@ -122,9 +122,9 @@ func (f *writer) settleContent(ctx context.Context, id [32]byte) error {
 		return err
 	}
 	for _, r := range searched.Readings {
-		of := searched.TextOf(id, r)
+		textID := searched.TextOf(id, r)
 		var text int64
-		if found, err := f.Get(ctx, `SELECT number FROM texts WHERE id = ?`, []any{of[:]}, &text); err != nil || !found {
+		if found, err := f.Get(ctx, `SELECT number FROM texts WHERE id = ?`, []any{textID[:]}, &text); err != nil || !found {
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func (f *writer) settleContent(ctx context.Context, id [32]byte) error {
 		if err := f.Exec(ctx, `INSERT INTO terms (rowid, words) VALUES (?, ?)`, text, terms); err != nil {
 			return err
 		}
-		if err := f.pend(ctx, of, text); err != nil {
+		if err := f.pend(ctx, textID, text); err != nil {
 			return err
 		}
 	}
@@ -185,10 +185,10 @@ func (f *writer) restore(ctx context.Context, id [32]byte) error {
 		}
 	}
 	all, err := f.Blobs(ctx, `SELECT DISTINCT of FROM tips WHERE of >= ? AND of < ?`, []byte{searched.OfSummary}, []byte{searched.OfSummary + 1})
-	for _, of := range all {
-		id, ok := searched.SummarizedIn(of)
+	for _, owner := range all {
+		id, ok := searched.SummarizedIn(owner)
 		if !ok {
-			return fmt.Errorf("summaries of context %x: %w", of, derivedfile.ErrUseless)
+			return fmt.Errorf("summaries of context %x: %w", owner, derivedfile.ErrUseless)
 		}
 		f.Changes.Context(id, derived.ContextChange{Summarized: true})
 	}

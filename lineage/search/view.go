@@ -18,17 +18,17 @@ type fileView struct{ conn *sql.Conn }
 
 // inScope is the condition of the scope for threads h. ?1 is a thread, ?2 a user.
 func inScope(s *searched.Scope) string {
-	of := []string{`TRUE`}
+	conditions := []string{`TRUE`}
 	if !s.Thread.IsZero() {
-		of = append(of, `h.id = ?1`)
+		conditions = append(conditions, `h.id = ?1`)
 	}
 	if s.User != "" {
-		of = append(of, `h.user = ?2`)
+		conditions = append(conditions, `h.user = ?2`)
 	}
 	if s.Listed {
-		of = append(of, `h.id IN temp.among`)
+		conditions = append(conditions, `h.id IN temp.among`)
 	}
-	return strings.Join(of, ` AND `)
+	return strings.Join(conditions, ` AND `)
 }
 
 // visible returns the join and the condition that restrict usages u to the scope, and the arguments of
@@ -69,11 +69,11 @@ func (v *fileView) enter(ctx context.Context, s *searched.Scope) error {
 			return err
 		}
 	}
-	of := inScope(s)
+	condition := inScope(s)
 	_, err := v.conn.ExecContext(ctx, `INSERT INTO temp.scope
 			WITH RECURSIVE seen (run, upto) AS (
-				SELECT p.run, p.seq FROM threads h JOIN tips p ON p.thread = h.number WHERE `+of+`
-				UNION SELECT r.number, ?3 FROM threads h JOIN runs r ON r.thread = h.number WHERE `+of+` AND h.keeps
+				SELECT p.run, p.seq FROM threads h JOIN tips p ON p.thread = h.number WHERE `+condition+`
+				UNION SELECT r.number, ?3 FROM threads h JOIN runs r ON r.thread = h.number WHERE `+condition+` AND h.keeps
 				UNION SELECT r.parent, r.after FROM seen JOIN runs r ON r.number = seen.run WHERE r.parent > 0)
 			SELECT run, MAX(upto) FROM seen GROUP BY run`, s.Thread[:], s.User, int64(derivedfile.Forever))
 	return err
@@ -120,9 +120,9 @@ func (v *fileView) Find(ctx context.Context, s *searched.Scope, leaves []query.L
 }
 
 // Places implements searched.View.
-func (v *fileView) Places(ctx context.Context, s *searched.Scope, of []searched.Address) ([]searched.Place, error) {
-	places := make([]searched.Place, len(of))
-	for i, a := range of {
+func (v *fileView) Places(ctx context.Context, s *searched.Scope, addresses []searched.Address) ([]searched.Place, error) {
+	places := make([]searched.Place, len(addresses))
+	for i, a := range addresses {
 		p := &places[i]
 		var key []byte
 		err := v.conn.QueryRowContext(ctx, `SELECT r.id, o.kind FROM runs r, roles o WHERE r.number = ? AND o.number = ?`, a.Run, a.Role).Scan(&key, &p.Kind)
@@ -140,15 +140,15 @@ func (v *fileView) Places(ctx context.Context, s *searched.Scope, of []searched.
 }
 
 // runOf returns the run with a key, or the summary and its context.
-func runOf(key []byte, kind structure.UsageKind) (id structure.RunID, of structure.ContextID, err error) {
+func runOf(key []byte, kind structure.UsageKind) (id structure.RunID, context structure.ContextID, err error) {
 	if kind != searched.Summary && len(key) == len(id) {
-		return structure.RunID(key), of, nil
+		return structure.RunID(key), context, nil
 	}
-	of, summary, ok := searched.SummaryOf(key)
+	context, summary, ok := searched.SummaryOf(key)
 	if !ok || kind != searched.Summary {
 		err = fmt.Errorf("run %x: %w", key, derivedfile.ErrUseless)
 	}
-	return structure.RunID(summary), of, err
+	return structure.RunID(summary), context, err
 }
 
 // seenBy sets the threads and contexts in scope that see an address.
@@ -163,11 +163,11 @@ func (v *fileView) seenBy(ctx context.Context, s *searched.Scope, a searched.Add
 		where = inScope(s)
 	}
 	return derivedfile.Each(ctx, v.conn, func(scan func(...any) error) error {
-		var thread, id, of []byte
-		if err := scan(&thread, &id, &of); err != nil {
+		var thread, id, owner []byte
+		if err := scan(&thread, &id, &owner); err != nil {
 			return fmt.Errorf("%w: %w", derivedfile.ErrUseless, err)
 		}
-		if context, ok := searched.SummarizedIn(of); ok {
+		if context, ok := searched.SummarizedIn(owner); ok {
 			id = context[:]
 		}
 		switch {

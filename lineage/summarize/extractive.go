@@ -71,16 +71,6 @@ func (x Extractive) budget(passages []lineage.Passage) int {
 	return min(max(total/5, 120), 1000)
 }
 
-// sentence is a candidate for a summary.
-type sentence struct {
-	passage int    // which passage it is from
-	role    string // who said it: user, assistant, tool, ...
-	label   string // prefix of the quotation
-	text    string
-	first   bool // of its passage
-	summary bool // of an earlier summary
-}
-
 func sentencesOf(passage int, p lineage.Passage) []*sentence {
 	label := p.Role
 	if p.Name != "" && p.Name != p.Role {

@@ -17,6 +17,16 @@ const (
 	minShare = 0.2
 )
 
+// sentence is a candidate for a summary.
+type sentence struct {
+	passage int    // which passage it is from
+	role    string // who said it: user, assistant, tool, ...
+	label   string // prefix of the quotation
+	text    string
+	first   bool // of its passage
+	summary bool // of an earlier summary
+}
+
 // candidate is a sentence with words.
 type candidate struct {
 	*sentence

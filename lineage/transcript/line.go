@@ -87,11 +87,11 @@ func (r *ToolResult) Line() string {
 	return strings.TrimRight(said, " ")
 }
 
-// few is the number of messages that are searched for a prompt. longest is the maximum length of a title that is the
-// start of a text, in characters.
+// titleMessages is the number of messages that are searched for a prompt. titleLength is the maximum length of a title that
+// is the start of a text, in characters.
 const (
-	few     = 16
-	longest = 80
+	titleMessages = 16
+	titleLength   = 80
 )
 
 // Title returns the title under which a conversation is shown, in one line. It is the conversation's own title; else
@@ -117,7 +117,7 @@ func Title(title, sourceID string, history iter.Seq2[*Message, error]) (string, 
 				text = line
 			}
 		}
-		if n++; n == few {
+		if n++; n == titleMessages {
 			break
 		}
 	}
@@ -126,8 +126,8 @@ func Title(title, sourceID string, history iter.Seq2[*Message, error]) (string, 
 
 // shorten cuts a line to the length of a title.
 func shorten(line string) string {
-	if utf8.RuneCountInString(line) <= longest {
+	if utf8.RuneCountInString(line) <= titleLength {
 		return line
 	}
-	return strings.TrimRight(string([]rune(line)[:longest-1]), " ") + "…"
+	return strings.TrimRight(string([]rune(line)[:titleLength-1]), " ") + "…"
 }

@@ -85,13 +85,37 @@ func isCursorSecret(member string) bool {
 // thread reads a conversation.
 func (r *cursorReader) thread(ctx context.Context, id string, at archive.Position) error {
 	c := part{Conversation: &archive.Conversation{SourceID: cleanText([]byte(id))}, r: &r.reader}
-	var about []byte
-	bubbles := make(map[string][]byte)
+	about, bubbles, err := r.bubbles(ctx, id, &c)
+	if err != nil || about == nil {
+		return err
+	}
+	model, cwd := cursorMessages(&c, about, bubbles, at)
+	if len(c.Nodes) == 0 {
+		return nil
+	}
+	c.Title = cleanText([]byte(rawjson.Str(rawjson.Get(about, "name"))))
+	c.Created, c.Updated = agentTime(cursorNumber(rawjson.Get(about, "createdAt"))), agentTime(cursorNumber(rawjson.Get(about, "lastUpdatedAt")))
+	ok := fields{{archive.KeyAgent, "cursor"}}
+	for _, f := range []struct{ key, value string }{
+		{archive.KeyModel, cmp.Or(model, rawjson.Str(rawjson.Get(rawjson.Get(about, "modelConfig"), "modelName")))}, {archive.KeyProject, cwd}, {"mode", rawjson.Str(rawjson.Get(about, "unifiedMode"))},
+	} {
+		if f.value != "" {
+			ok = append(ok, field{f.key, cleanText([]byte(f.value))})
+		}
+	}
+	c.Metadata = appendJSON(nil, ok)
+	return c.finish()
+}
+
+// bubbles reads the entries of a conversation, and adds their rows to c if the source wants them: about is the conversation
+// itself, nil if it was emptied, and bubbles are its messages by id.
+func (r *cursorReader) bubbles(ctx context.Context, id string, c *part) (about []byte, bubbles map[string][]byte, err error) {
+	bubbles = make(map[string][]byte)
 	prefix := cursorBubble + id + ":"
 	from := `SELECT ` + r.list(cursorTable, "key", "value") + ` FROM cursorDiskKV WHERE key `
 	// A single statement, so that the list of messages and the messages themselves are from the same moment.
 	query := from + `= ? UNION ALL ` + from + `>= ? AND key < ?`
-	err := r.each(ctx, query, append([]any{cursorThread + id}, keysOf(prefix)...), func(v row) error {
+	err = r.each(ctx, query, append([]any{cursorThread + id}, keysOf(prefix)...), func(v row) error {
 		value := v.bytes("value")
 		if rawjson.Check(value) != nil || !rawjson.IsObject(value) {
 			return nil // the entry was emptied
@@ -117,10 +141,14 @@ func (r *cursorReader) thread(ctx context.Context, id string, at archive.Positio
 		}
 		return nil
 	})
-	if err != nil || about == nil {
-		return err
-	}
-	model, cwd, last := "", cursorFolder(about), ""
+	return about, bubbles, err
+}
+
+// cursorMessages adds the messages of a conversation in order. It returns the model of the last one that names one, and the
+// folder that the conversation or the first of them names.
+func cursorMessages(c *part, about []byte, bubbles map[string][]byte, at archive.Position) (model, cwd string) {
+	cwd = cursorFolder(about)
+	last := ""
 	add := func(bubble string, value []byte) {
 		if bubble == "" || !rawjson.IsObject(value) {
 			return
@@ -152,21 +180,7 @@ func (r *cursorReader) thread(ctx context.Context, id string, at archive.Positio
 			add(id, bubble)
 		}
 	}
-	if len(c.Nodes) == 0 {
-		return nil
-	}
-	c.Title = cleanText([]byte(rawjson.Str(rawjson.Get(about, "name"))))
-	c.Created, c.Updated = agentTime(cursorNumber(rawjson.Get(about, "createdAt"))), agentTime(cursorNumber(rawjson.Get(about, "lastUpdatedAt")))
-	ok := fields{{archive.KeyAgent, "cursor"}}
-	for _, f := range []struct{ key, value string }{
-		{archive.KeyModel, cmp.Or(model, rawjson.Str(rawjson.Get(rawjson.Get(about, "modelConfig"), "modelName")))}, {archive.KeyProject, cwd}, {"mode", rawjson.Str(rawjson.Get(about, "unifiedMode"))},
-	} {
-		if f.value != "" {
-			ok = append(ok, field{f.key, cleanText([]byte(f.value))})
-		}
-	}
-	c.Metadata = appendJSON(nil, ok)
-	return c.finish()
+	return model, cwd
 }
 
 // cursorFolder returns the workspace folder that a conversation or message names, empty if none.

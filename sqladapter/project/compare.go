@@ -90,7 +90,7 @@ func (c *comparer) run(ctx context.Context, db *sqladapter.DB, store *lineage.St
 	if err != nil {
 		return err
 	}
-	c.w = &projection{
+	c.w = &applier{
 		Projector: p, state: snapshot, report: &Report{}, limit: 2000,
 		usages: make(map[string]uint64), places: make(map[structure.ContextID]placed), check: c.compare,
 	}

@@ -23,7 +23,7 @@ var compareSQL = struct {
 
 // comparer is the state of a comparison.
 type comparer struct {
-	w     *projection
+	w     *applier
 	yield func(Difference) error
 	// found has the keys of the expected rows, for tables whose rows are remembered. counts has the number of
 	// expected rows for the others.

@@ -15,7 +15,7 @@ import (
 )
 
 // addSpan adds a span to the batch, with its usages and their content.
-func (w *projection) addSpan(ctx context.Context, s *backend.Step, parent structure.SpanRef) error {
+func (w *applier) addSpan(ctx context.Context, s *backend.Step, parent structure.SpanRef) error {
 	b, at := &w.batch, s.Span.Ref
 	id := at.String()
 	if set := s.Span.Set; !set.IsZero() {
@@ -45,7 +45,7 @@ func (w *projection) addSpan(ctx context.Context, s *backend.Step, parent struct
 }
 
 // addContent adds content to the batch as it was first recorded.
-func (w *projection) addContent(ctx context.Context, id content.ID) error {
+func (w *applier) addContent(ctx context.Context, id content.ID) error {
 	if w.batch.hasBlock(id) {
 		return nil
 	}
@@ -72,7 +72,7 @@ func cleanOrigin(o content.Origin) content.Origin {
 }
 
 // stored returns the bytes of content. If it was erased, stored returns nil, and the database records that.
-func (w *projection) stored(ctx context.Context, id content.ID) (body []byte, err error) {
+func (w *applier) stored(ctx context.Context, id content.ID) (body []byte, err error) {
 	blocks, err := w.state.Blocks(ctx, []content.ID{id})
 	if err == nil {
 		body, err = w.body(ctx, blocks[0])
@@ -85,7 +85,7 @@ func (w *projection) stored(ctx context.Context, id content.ID) (body []byte, er
 }
 
 // body returns a block's body, nil if it was erased or is too large.
-func (w *projection) body(ctx context.Context, b *structure.Block) ([]byte, error) {
+func (w *applier) body(ctx context.Context, b *structure.Block) ([]byte, error) {
 	if b.Size > projected.MaxBody || projected.IsErased(b) {
 		return nil, nil
 	}
@@ -106,7 +106,7 @@ func (w *projection) body(ctx context.Context, b *structure.Block) ([]byte, erro
 }
 
 // addSet adds a span set to the batch.
-func (w *projection) addSet(ctx context.Context, id structure.SpanSetID) error {
+func (w *applier) addSet(ctx context.Context, id structure.SpanSetID) error {
 	b, key := &w.batch, id.String()
 	if b.missing[tables.Sets][key] != nil {
 		return nil

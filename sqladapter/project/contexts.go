@@ -83,7 +83,7 @@ func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error
 }
 
 // remnantRow returns the row of a remnant.
-func (w *projection) remnantRow(ctx context.Context, r *structure.Remnant) ([]any, error) {
+func (w *applier) remnantRow(ctx context.Context, r *structure.Remnant) ([]any, error) {
 	parent, err := w.parentOf(ctx, r.Parent)
 	o := &r.Overrides
 	return []any{
@@ -93,7 +93,7 @@ func (w *projection) remnantRow(ctx context.Context, r *structure.Remnant) ([]an
 }
 
 // parentOf returns the id of the parent for a row, null if there is none.
-func (w *projection) parentOf(ctx context.Context, parent structure.ContextID) (any, error) {
+func (w *applier) parentOf(ctx context.Context, parent structure.ContextID) (any, error) {
 	if parent.IsZero() {
 		return nil, nil
 	}
@@ -148,7 +148,7 @@ func (v *view) writeContexts(ctx context.Context) error {
 }
 
 // writeRemnants writes the remnants of deleted contexts.
-func (w *projection) writeRemnants(ctx context.Context, deleted []string) error {
+func (w *applier) writeRemnants(ctx context.Context, deleted []string) error {
 	if w.ChatsOnly {
 		return nil
 	}
@@ -191,7 +191,7 @@ func (w *projection) writeRemnants(ctx context.Context, deleted []string) error 
 }
 
 // readPlaces reads which of some contexts have rows.
-func (w *projection) readPlaces(ctx context.Context, ids []structure.ContextID) error {
+func (w *applier) readPlaces(ctx context.Context, ids []structure.ContextID) error {
 	if w.empty || w.check != nil {
 		return nil // all rows are of this pass
 	}
@@ -217,7 +217,7 @@ func (w *projection) readPlaces(ctx context.Context, ids []structure.ContextID) 
 
 // place adds the row of a context or remnant to the batch, after the rows of its ancestors. A row that is in the
 // database already is appended to rows instead. These rows are written after the new ones.
-func (w *projection) place(ctx context.Context, rows [][]any, id, parent structure.ContextID, row []any) ([][]any, error) {
+func (w *applier) place(ctx context.Context, rows [][]any, id, parent structure.ContextID, row []any) ([][]any, error) {
 	var above []backend.Ancestor
 	seen := map[structure.ContextID]bool{id: true} // the store may be damaged
 	for at := parent; !at.IsZero() && !seen[at]; {
@@ -255,7 +255,7 @@ func (w *projection) place(ctx context.Context, rows [][]any, id, parent structu
 }
 
 // placeRow adds the row of a context to the batch, or appends it to rows if the database has one.
-func (w *projection) placeRow(rows [][]any, id structure.ContextID, row []any, remnant bool) [][]any {
+func (w *applier) placeRow(rows [][]any, id structure.ContextID, row []any, remnant bool) [][]any {
 	was, there := w.places[id]
 	fork := placed{id: id.String(), remnant: remnant}
 	if row[contextParent] != nil {
@@ -286,7 +286,7 @@ func parseContext(text string) (structure.ContextID, error) {
 
 // removeContexts deletes contexts with their values and summaries. Their pins remain. What forks inherit is kept for
 // contexts that the store has, also as remnants.
-func (w *projection) removeContexts(ctx context.Context, c *sqladapter.Conn, ids []string) error {
+func (w *applier) removeContexts(ctx context.Context, c *sqladapter.Conn, ids []string) error {
 	for _, s := range []sqladapter.Statement{valueSQL.removeOfContexts, summarySQL.removeOfContexts} {
 		if err := lists.ExecList(ctx, c, s, ids); err != nil {
 			return err
@@ -305,7 +305,7 @@ func (w *projection) removeContexts(ctx context.Context, c *sqladapter.Conn, ids
 
 // pruneContexts deletes the rows of contexts and of their ancestors if the store does not have them. Rows of their
 // forks are deleted or rewritten by this pass.
-func (w *projection) pruneContexts(ctx context.Context, c *sqladapter.Conn, ids []string) error {
+func (w *applier) pruneContexts(ctx context.Context, c *sqladapter.Conn, ids []string) error {
 	above, err := lists.CollectList(ctx, c, lists.ScanString, contextSQL.ancestors, ids)
 	if err != nil {
 		return err
@@ -324,7 +324,7 @@ func (w *projection) pruneContexts(ctx context.Context, c *sqladapter.Conn, ids 
 }
 
 // goneContexts returns the contexts that the store has neither as contexts nor as remnants.
-func (w *projection) goneContexts(ctx context.Context, ids []string) (map[string]bool, error) {
+func (w *applier) goneContexts(ctx context.Context, ids []string) (map[string]bool, error) {
 	gone := make(map[string]bool)
 	for _, text := range ids {
 		id, err := parseContext(text)

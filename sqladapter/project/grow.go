@@ -25,7 +25,7 @@ var reachSQL = struct {
 
 // grow writes what a scope has gained, and its contexts, branches and checkpoints. What the scope has lost was
 // deleted before.
-func (w *projection) grow(ctx context.Context, s *scope) error {
+func (w *applier) grow(ctx context.Context, s *scope) error {
 	v, err := w.open(ctx, s)
 	if err == nil {
 		err = v.load(ctx)
@@ -96,7 +96,7 @@ func (v *view) writeRuns(ctx context.Context) error {
 }
 
 // farthest reads the last projected span of runs, over all scopes.
-func (w *projection) farthest(ctx context.Context, runs []string) error {
+func (w *applier) farthest(ctx context.Context, runs []string) error {
 	if w.ChatsOnly || w.check != nil {
 		return nil
 	}

@@ -145,12 +145,12 @@ func scopeOfContext(c *backend.Context) scope {
 }
 
 // omitsContext reports whether the scope of a context is left out.
-func (w *projection) omitsContext(c *backend.Context) bool {
+func (w *applier) omitsContext(c *backend.Context) bool {
 	return len(w.leftOut) > 0 && w.isOut(scopeOfContext(c).key)
 }
 
 // omits reports whether the scope of a context is left out. The context may be gone.
-func (w *projection) omits(ctx context.Context, id structure.ContextID) (bool, error) {
+func (w *applier) omits(ctx context.Context, id structure.ContextID) (bool, error) {
 	if len(w.leftOut) == 0 {
 		return false, nil
 	}
@@ -161,14 +161,14 @@ func (w *projection) omits(ctx context.Context, id structure.ContextID) (bool, e
 	return err == nil && w.omitsContext(&c), err
 }
 
-func (w *projection) isOut(key string) bool {
+func (w *applier) isOut(key string) bool {
 	_, out := w.leftOut[key]
 	return out
 }
 
 // retry touches the scopes that are left out, if changes may allow the database to hold them although they did not
 // change. Those that are gone are no longer left out.
-func (w *projection) retry(ctx context.Context, c *derived.Changes, touch func(scope) *scope) error {
+func (w *applier) retry(ctx context.Context, c *derived.Changes, touch func(scope) *scope) error {
 	again := len(c.Erased)+len(c.Values) > 0
 	for _, change := range c.Threads {
 		again = again || change.Deleted
@@ -247,12 +247,12 @@ func (v *view) check(ctx context.Context) error {
 var errNamesake = errors.New("another thread has its id as source id")
 
 // leaveNamesakeOut leaves out the thread whose id is the source id of a thread.
-func (w *projection) leaveNamesakeOut(ctx context.Context, of *structure.Thread) error {
-	if of == nil || of.SourceID == "" {
+func (w *applier) leaveNamesakeOut(ctx context.Context, thread *structure.Thread) error {
+	if thread == nil || thread.SourceID == "" {
 		return nil
 	}
-	id, err := structure.ParseID[structure.ThreadID](of.SourceID)
-	if err != nil || id.String() != of.SourceID || w.isOut(keyOfThread(id)) {
+	id, err := structure.ParseID[structure.ThreadID](thread.SourceID)
+	if err != nil || id.String() != thread.SourceID || w.isOut(keyOfThread(id)) {
 		return nil
 	}
 	t, err := w.state.Thread(ctx, id)
@@ -263,7 +263,7 @@ func (w *projection) leaveNamesakeOut(ctx context.Context, of *structure.Thread)
 }
 
 // growOrLeaveOut grows a scope, or leaves it out if the database cannot hold it.
-func (w *projection) growOrLeaveOut(ctx context.Context, s *scope) error {
+func (w *applier) growOrLeaveOut(ctx context.Context, s *scope) error {
 	v, err := w.open(ctx, s)
 	if err == nil {
 		err = v.check(ctx)
@@ -287,7 +287,7 @@ func (w *projection) growOrLeaveOut(ctx context.Context, s *scope) error {
 
 // holding calls add, which adds rows of a scope to the batch. In a careful pass, and for a scope that is left out, they
 // are a batch of their own. If the database refuses that, the scope is left out, and holding returns false.
-func (w *projection) holding(ctx context.Context, s *scope, add func() error) (bool, error) {
+func (w *applier) holding(ctx context.Context, s *scope, add func() error) (bool, error) {
 	if !w.careful && !w.isOut(s.key) {
 		return true, add()
 	}
@@ -307,14 +307,14 @@ func (w *projection) holding(ctx context.Context, s *scope, add func() error) (b
 }
 
 // forget forgets what is known of the rows in the database and the batch.
-func (w *projection) forget() {
+func (w *applier) forget() {
 	clear(w.usages)
 	clear(w.places)
 	w.empty = false
 }
 
 // leaveOut leaves a scope out. The batch has none of its rows.
-func (w *projection) leaveOut(ctx context.Context, s *scope, cause error) error {
+func (w *applier) leaveOut(ctx context.Context, s *scope, cause error) error {
 	known, err := lists.ReadList(ctx, w.DB, lists.ScanString, tables.Scopes.Known, []string{s.key})
 	if err != nil {
 		return err
@@ -354,7 +354,7 @@ func escaped(s string) string {
 }
 
 // writeOmitted writes the contexts of a scope that have rows, as remnants.
-func (w *projection) writeOmitted(ctx context.Context, s *scope) error {
+func (w *applier) writeOmitted(ctx context.Context, s *scope) error {
 	all, err := w.contextsOf(ctx, s)
 	if err != nil {
 		return err
@@ -390,7 +390,7 @@ func (w *projection) writeOmitted(ctx context.Context, s *scope) error {
 }
 
 // contextsOf returns the contexts of a scope.
-func (w *projection) contextsOf(ctx context.Context, s *scope) ([]backend.Context, error) {
+func (w *applier) contextsOf(ctx context.Context, s *scope) ([]backend.Context, error) {
 	if s.thread.IsZero() {
 		c, err := w.state.Context(ctx, s.context)
 		if ok, err := exists(c, err); !ok {
@@ -409,7 +409,7 @@ func (w *projection) contextsOf(ctx context.Context, s *scope) ([]backend.Contex
 }
 
 // admit removes a scope from those that are left out.
-func (w *projection) admit(ctx context.Context, s *scope) error {
+func (w *applier) admit(ctx context.Context, s *scope) error {
 	if !w.isOut(s.key) {
 		return nil
 	}
@@ -423,7 +423,7 @@ func (w *projection) admit(ctx context.Context, s *scope) error {
 
 // inheritAgain notes the owners of the values that the contexts of a scope inherit, so that these are written again: which
 // earlier values are needed depends on the scopes that are left out.
-func (w *projection) inheritAgain(ctx context.Context, s *scope) error {
+func (w *applier) inheritAgain(ctx context.Context, s *scope) error {
 	if w.ChatsOnly {
 		return nil
 	}

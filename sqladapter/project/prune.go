@@ -49,7 +49,7 @@ const pruneStep = lists.Max
 
 // removeScope deletes all rows of a scope. If the scope is written again, it keeps its pins until it is complete. So
 // an interrupted pass is repeated.
-func (w *projection) removeScope(ctx context.Context, key string, again bool) error {
+func (w *applier) removeScope(ctx context.Context, key string, again bool) error {
 	w.batch.before = append(w.batch.before, func(ctx context.Context, c *sqladapter.Conn) error {
 		var chatID sql.NullString
 		found, err := c.Get(ctx, pruneSQL.chatOf, []any{key}, &chatID)
@@ -83,7 +83,7 @@ func (w *projection) removeScope(ctx context.Context, key string, again bool) er
 }
 
 // removeStructure deletes the rows of a scope outside of the chat tables.
-func (w *projection) removeStructure(ctx context.Context, c *sqladapter.Conn, key string) error {
+func (w *applier) removeStructure(ctx context.Context, c *sqladapter.Conn, key string) error {
 	contexts, err := lists.Collect(ctx, c, lists.ScanString, pruneSQL.contextsOf, key)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func removeSpans(ctx context.Context, c *sqladapter.Conn, run string) error {
 
 // shrink deletes the rows that a scope no longer sees. If it cannot find out which these are, it deletes all rows of
 // the scope, and grow inserts them again.
-func (w *projection) shrink(ctx context.Context, s *scope) error {
+func (w *applier) shrink(ctx context.Context, s *scope) error {
 	if !s.renewed {
 		if err := w.drop(ctx, s); !errors.Is(err, lineage.ErrNotFound) {
 			return err
@@ -149,7 +149,7 @@ func (w *projection) shrink(ctx context.Context, s *scope) error {
 
 // drop deletes the rows of what is gone from a scope. The error is ErrNotFound if the store does not have that any
 // more.
-func (w *projection) drop(ctx context.Context, s *scope) error {
+func (w *applier) drop(ctx context.Context, s *scope) error {
 	v, err := w.open(ctx, s)
 	if err == nil {
 		err = v.load(ctx)

@@ -34,7 +34,7 @@ type work struct {
 }
 
 // touchAll touches all scopes, and the owners that are neither threads nor contexts.
-func (w *projection) touchAll(ctx context.Context, c *derived.Changes, touch func(scope) *scope) error {
+func (w *applier) touchAll(ctx context.Context, c *derived.Changes, touch func(scope) *scope) error {
 	for t, err := range w.state.Threads(ctx, structure.ThreadID{}) {
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func scanPin(rows *sqladapter.Rows) (pin, error) {
 
 // resolve returns what to do for changes. The changes only name subjects. Their content is read from the state of the
 // store.
-func (w *projection) resolve(ctx context.Context, c *derived.Changes) (todo *work, err error) {
+func (w *applier) resolve(ctx context.Context, c *derived.Changes) (todo *work, err error) {
 	scopes := make(map[string]*scope)
 	touch := func(s scope) *scope {
 		if scopes[s.key] == nil {
@@ -150,7 +150,7 @@ func (w *projection) resolve(ctx context.Context, c *derived.Changes) (todo *wor
 
 // resolveContent returns content that was erased, and content that was stored again after that. It also adds the
 // contexts whose summaries have such content.
-func (w *projection) resolveContent(ctx context.Context, c *derived.Changes) (ids []content.ID, err error) {
+func (w *applier) resolveContent(ctx context.Context, c *derived.Changes) (ids []content.ID, err error) {
 	if w.first {
 		return nil, w.noteErased(ctx, c)
 	}
@@ -190,7 +190,7 @@ func (w *projection) resolveContent(ctx context.Context, c *derived.Changes) (id
 }
 
 // noteErased records erased content in the database. It does not look for rows that have the content.
-func (w *projection) noteErased(ctx context.Context, c *derived.Changes) error {
+func (w *applier) noteErased(ctx context.Context, c *derived.Changes) error {
 	ids := slices.Collect(maps.Keys(c.Erased))
 	has, err := w.state.Has(ctx, ids)
 	for i, has := range has {
@@ -202,7 +202,7 @@ func (w *projection) noteErased(ctx context.Context, c *derived.Changes) error {
 }
 
 // resolveThreads adds changed threads to the scopes, and deleted ones to removed.
-func (w *projection) resolveThreads(ctx context.Context, c *derived.Changes, touch func(scope) *scope, removed map[string]bool) error {
+func (w *applier) resolveThreads(ctx context.Context, c *derived.Changes, touch func(scope) *scope, removed map[string]bool) error {
 	touched := make(map[structure.ThreadID]bool) // true if parts may be gone, or if there may be new messages that no context leads to
 	for id, change := range c.Threads {
 		touched[id] = change.Keeps
@@ -241,7 +241,7 @@ func (w *projection) resolveThreads(ctx context.Context, c *derived.Changes, tou
 
 // resolveContexts adds the changed contexts and the scopes that they were in before. It returns the deleted contexts,
 // including those whose id another context has now.
-func (w *projection) resolveContexts(ctx context.Context, c *derived.Changes, touch func(scope) *scope, removed map[string]bool) (gone []string, err error) {
+func (w *applier) resolveContexts(ctx context.Context, c *derived.Changes, touch func(scope) *scope, removed map[string]bool) (gone []string, err error) {
 	var ids []string
 	for id := range c.Contexts {
 		ids = append(ids, id.String())
@@ -293,7 +293,7 @@ func (w *projection) resolveContexts(ctx context.Context, c *derived.Changes, to
 
 // resolveRuns adds runs that have grown, of threads that keep their messages, and runs with new versions of messages.
 // Other runs are found through their contexts.
-func (w *projection) resolveRuns(ctx context.Context, runs map[structure.RunID]derived.RunChange, touch func(scope) *scope) error {
+func (w *applier) resolveRuns(ctx context.Context, runs map[structure.RunID]derived.RunChange, touch func(scope) *scope) error {
 	for id, change := range runs {
 		renewed := change.Renewed
 		run, err := w.state.Run(ctx, id)
@@ -318,7 +318,7 @@ func (w *projection) resolveRuns(ctx context.Context, runs map[structure.RunID]d
 }
 
 // left records that a context is no longer in its former scope.
-func (w *projection) left(ctx context.Context, key string, touch func(scope) *scope, removed map[string]bool) error {
+func (w *applier) left(ctx context.Context, key string, touch func(scope) *scope, removed map[string]bool) error {
 	if removed[key] {
 		return nil
 	}
@@ -338,7 +338,7 @@ func (w *projection) left(ctx context.Context, key string, touch func(scope) *sc
 }
 
 // movedBack reports whether a tip moved other than forward.
-func (w *projection) movedBack(ctx context.Context, from, to structure.SpanRef) (bool, error) {
+func (w *applier) movedBack(ctx context.Context, from, to structure.SpanRef) (bool, error) {
 	forward, err := structure.IsAncestor(from, to, backend.Runs(ctx, w.state))
 	if errors.Is(err, lineage.ErrNotFound) {
 		return true, nil // the run of from was deleted
@@ -348,7 +348,7 @@ func (w *projection) movedBack(ctx context.Context, from, to structure.SpanRef) 
 
 // owners returns the owners whose values may have changed: those with new values, and contexts whose forks were
 // deleted. forks are contexts that may be new. removed are scopes to delete.
-func (w *projection) owners(ctx context.Context, c *derived.Changes, removed []string) (owners map[structure.Owner]bool, forks []structure.ContextID, err error) {
+func (w *applier) owners(ctx context.Context, c *derived.Changes, removed []string) (owners map[structure.Owner]bool, forks []structure.ContextID, err error) {
 	owners = make(map[structure.Owner]bool)
 	if w.ChatsOnly {
 		return owners, nil, nil

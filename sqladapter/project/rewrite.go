@@ -24,7 +24,7 @@ var rewriteSQL = struct {
 }
 
 // rewrite rewrites rows with content that was erased or stored again.
-func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
+func (w *applier) rewrite(ctx context.Context, ids []content.ID) error {
 	for _, id := range ids {
 		if err := w.flush(ctx); err != nil { // the database must have the rows that use the content
 			return err
@@ -59,7 +59,7 @@ func (w *projection) rewrite(ctx context.Context, ids []content.ID) error {
 }
 
 // rewriteAt rewrites the messages of a span.
-func (w *projection) rewriteAt(ctx context.Context, at structure.SpanRef) error {
+func (w *applier) rewriteAt(ctx context.Context, at structure.SpanRef) error {
 	var scopes []string
 	scopes, err := lists.ReadAll(ctx, w.DB, lists.ScanString, rewriteSQL.scopesAt, at.Run.String(), at.Seq)
 	if err != nil {
@@ -92,7 +92,7 @@ func (w *projection) rewriteAt(ctx context.Context, at structure.SpanRef) error 
 }
 
 // rewriteMessage rewrites the row of a message and its search data.
-func (w *projection) rewriteMessage(m chat.Message) {
+func (w *applier) rewriteMessage(m chat.Message) {
 	m.Data = projected.CleanJSON(m.Data)
 	w.batch.n += 4
 	w.batch.bytes += 2 * len(m.Data)
@@ -119,7 +119,7 @@ func (w *projection) rewriteMessage(m chat.Message) {
 }
 
 // rewriteBlock rewrites the row of the content, and values with this content.
-func (w *projection) rewriteBlock(ctx context.Context, id content.ID) error {
+func (w *applier) rewriteBlock(ctx context.Context, id content.ID) error {
 	value, err := w.stored(ctx, id)
 	if err != nil {
 		return err

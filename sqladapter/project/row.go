@@ -43,11 +43,11 @@ func scanRow(t *tables.Table) func(*sqladapter.Rows) ([]any, error) {
 
 // byKey maps rows of a database by their keys.
 func byKey(rows [][]any) map[string][]any {
-	by := make(map[string][]any, len(rows))
+	rowOf := make(map[string][]any, len(rows))
 	for _, row := range rows {
-		by[plain(row[0])] = row
+		rowOf[plain(row[0])] = row
 	}
-	return by
+	return rowOf
 }
 
 // differences returns the columns in which a row differs from the row in the database. Columns missing there are not

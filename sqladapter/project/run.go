@@ -92,7 +92,7 @@ func (t *target) Swap(ctx context.Context, c *sqladapter.Conn, was, now derived.
 
 // Apply implements derived.Target.
 func (t *target) Apply(ctx context.Context, window *derived.Window[*sqladapter.Conn]) error {
-	w := &projection{
+	w := &applier{
 		Projector: t.Projector, state: window.State, window: window, report: t.report, limit: t.limit,
 		usages: make(map[string]uint64), places: make(map[structure.ContextID]placed),
 		first: window.Fresh, empty: window.Fresh && window.From.Number == 0, careful: t.careful,
@@ -165,7 +165,7 @@ func (p *Projector) create(ctx context.Context, c *sqladapter.Conn, dialect sqla
 }
 
 // apply applies the window.
-func (w *projection) apply(ctx context.Context) error {
+func (w *applier) apply(ctx context.Context) error {
 	todo, err := w.resolve(ctx, w.window.Changes)
 	if err != nil {
 		return err
@@ -212,6 +212,11 @@ func (w *projection) apply(ctx context.Context) error {
 			return err
 		}
 	}
+	return w.finish(ctx, todo)
+}
+
+// finish clears what removed and rewritten rows leave behind, and ends the window.
+func (w *applier) finish(ctx context.Context, todo *work) error {
 	removed := w.leaving || len(todo.removed) > 0
 	if (removed || len(w.leftOut) > 0) && !w.ChatsOnly {
 		if err := w.flush(ctx); err != nil {

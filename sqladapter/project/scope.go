@@ -79,7 +79,7 @@ type visibleRun struct {
 
 // view is what a scope sees.
 type view struct {
-	w *projection
+	w *applier
 	*scope
 	record  *structure.Thread
 	reader  *chat.ThreadReader

@@ -22,7 +22,7 @@ var summarySQL = struct {
 }
 
 // latestSummary returns the last created summary of a context, nil if there is none.
-func (w *projection) latestSummary(ctx context.Context, id structure.ContextID) (last *structure.Summary, err error) {
+func (w *applier) latestSummary(ctx context.Context, id structure.ContextID) (last *structure.Summary, err error) {
 	for s, err := range w.state.Summaries(ctx, id) {
 		if err != nil {
 			return nil, err
@@ -33,7 +33,7 @@ func (w *projection) latestSummary(ctx context.Context, id structure.ContextID) 
 }
 
 // addSummaries adds the summaries of a context to the batch. If isNew is set, the database has none.
-func (w *projection) addSummaries(ctx context.Context, id structure.ContextID, isNew bool) error {
+func (w *applier) addSummaries(ctx context.Context, id structure.ContextID, isNew bool) error {
 	var rows [][]any
 	for s, err := range w.state.Summaries(ctx, id) {
 		if err != nil {
@@ -62,7 +62,7 @@ func (w *projection) addSummaries(ctx context.Context, id structure.ContextID, i
 }
 
 // writeSummaries writes the summaries of contexts whose summaries may have changed.
-func (w *projection) writeSummaries(ctx context.Context, contexts map[structure.ContextID]bool) error {
+func (w *applier) writeSummaries(ctx context.Context, contexts map[structure.ContextID]bool) error {
 	if w.ChatsOnly {
 		return nil
 	}

@@ -23,7 +23,7 @@ var sweepSQL = struct {
 const sweepStep = 200
 
 // sweep deletes unused content and users.
-func (w *projection) sweep(ctx context.Context) error {
+func (w *applier) sweep(ctx context.Context) error {
 	for {
 		left := false
 		err := w.DB.Read(ctx, func(c *sqladapter.Conn) error {

@@ -46,7 +46,7 @@ func contextOwner(id structure.ContextID) structure.Owner {
 }
 
 // addValues adds the values of an owner to the batch. If isNew is set, the database has none.
-func (w *projection) addValues(ctx context.Context, owner structure.Owner, isNew bool) error {
+func (w *applier) addValues(ctx context.Context, owner structure.Owner, isNew bool) error {
 	if w.ChatsOnly {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (w *projection) addValues(ctx context.Context, owner structure.Owner, isNew
 }
 
 // valueRow returns the row of a value.
-func (w *projection) valueRow(ctx context.Context, v *backend.Value, latest bool) ([]any, error) {
+func (w *applier) valueRow(ctx context.Context, v *backend.Value, latest bool) ([]any, error) {
 	value := v.JSON
 	if !v.Content.IsZero() {
 		var err error
@@ -105,7 +105,7 @@ func (w *projection) valueRow(ctx context.Context, v *backend.Value, latest bool
 }
 
 // inherited returns rows with the earlier values of a key that forks inherit instead of the latest one.
-func (w *projection) inherited(ctx context.Context, latest *backend.Value, forks *forkPositions) (rows [][]any, err error) {
+func (w *applier) inherited(ctx context.Context, latest *backend.Value, forks *forkPositions) (rows [][]any, err error) {
 	if len(forks.at) == 0 {
 		return nil, nil
 	}
@@ -145,14 +145,14 @@ type forkPositions struct {
 }
 
 // forksOf reads all descendants of a context.
-func (w *projection) forksOf(ctx context.Context, id structure.ContextID) (*forkPositions, error) {
+func (w *applier) forksOf(ctx context.Context, id structure.ContextID) (*forkPositions, error) {
 	found := &forkPositions{runs: backend.Runs(ctx, w.state)}
 	known := make(map[structure.SpanRef]bool)
 	seen := map[structure.ContextID]bool{id: true}
 	// below visits the children of a context. bases are the bases on the path to the context.
-	var below func(of structure.ContextID, bases []structure.SpanRef) error
-	below = func(of structure.ContextID, bases []structure.SpanRef) error {
-		for child, err := range w.state.Children(ctx, of, structure.ContextID{}) {
+	var below func(parent structure.ContextID, bases []structure.SpanRef) error
+	below = func(parent structure.ContextID, bases []structure.SpanRef) error {
+		for child, err := range w.state.Children(ctx, parent, structure.ContextID{}) {
 			if err != nil {
 				return err
 			}
@@ -179,7 +179,7 @@ func (w *projection) forksOf(ctx context.Context, id structure.ContextID) (*fork
 }
 
 // addFork adds the earlier values that a context inherits. It reads no other forks.
-func (w *projection) addFork(ctx context.Context, id structure.ContextID) error {
+func (w *applier) addFork(ctx context.Context, id structure.ContextID) error {
 	fork, err := w.state.Context(ctx, id)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return nil
@@ -192,16 +192,16 @@ func (w *projection) addFork(ctx context.Context, id structure.ContextID) error 
 	}
 	forks := &forkPositions{at: []structure.SpanRef{fork.Base}, runs: backend.Runs(ctx, w.state)}
 	seen := map[structure.ContextID]bool{id: true}
-	for of := fork.Parent; !of.IsZero() && !seen[of]; {
-		seen[of] = true
-		above, err := w.state.Context(ctx, of)
+	for ancestor := fork.Parent; !ancestor.IsZero() && !seen[ancestor]; {
+		seen[ancestor] = true
+		above, err := w.state.Context(ctx, ancestor)
 		if errors.Is(err, lineage.ErrNotFound) || err == nil && w.omitsContext(&above) {
 			break
 		}
 		if err != nil {
 			return err
 		}
-		for latest, err := range w.state.Values(ctx, contextOwner(of), "", "") {
+		for latest, err := range w.state.Values(ctx, contextOwner(ancestor), "", "") {
 			if err != nil {
 				return err
 			}
@@ -213,7 +213,7 @@ func (w *projection) addFork(ctx context.Context, id structure.ContextID) error 
 				w.batch.need(tables.Values, row[0].(string), row[1:]...)
 			}
 		}
-		of = above.Parent
+		ancestor = above.Parent
 		if forks.at[0], err = structure.InheritedAt(forks.at[0], above.Base, forks.runs); err != nil {
 			return err
 		}
@@ -222,7 +222,7 @@ func (w *projection) addFork(ctx context.Context, id structure.ContextID) error 
 }
 
 // writeValues writes the values of owners and those that forks inherit.
-func (w *projection) writeValues(ctx context.Context, forks []structure.ContextID) error {
+func (w *applier) writeValues(ctx context.Context, forks []structure.ContextID) error {
 	if w.ChatsOnly {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (w *projection) writeValues(ctx context.Context, forks []structure.ContextI
 
 // writeValuesOf writes the values of an owner. Rows of deleted owners, and of those that are left out, are deleted with
 // them.
-func (w *projection) writeValuesOf(ctx context.Context, owner structure.Owner) error {
+func (w *applier) writeValuesOf(ctx context.Context, owner structure.Owner) error {
 	in, there := scope{}, true
 	var err error
 	switch owner.Scope {

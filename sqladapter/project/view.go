@@ -13,7 +13,7 @@ import (
 )
 
 // open reads the thread of a scope.
-func (w *projection) open(ctx context.Context, s *scope) (*view, error) {
+func (w *applier) open(ctx context.Context, s *scope) (*view, error) {
 	v := &view{w: w, scope: s, visible: make(map[structure.RunID]*visibleRun)}
 	if s.thread.IsZero() {
 		return v, nil

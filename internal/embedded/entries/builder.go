@@ -219,10 +219,10 @@ func (c *statedContext) append(dst []byte) []byte {
 
 // Make implements index.Maker.
 func (c *statedContext) Make(memory []byte, put func(index.Entry)) []byte {
-	entry := func(table byte, of []byte, value func([]byte) []byte) {
+	entry := func(table byte, owner []byte, value func([]byte) []byte) {
 		start := len(memory)
 		memory = append(memory, table)
-		memory = append(memory, of...)
+		memory = append(memory, owner...)
 		memory = append(memory, c.ID[:]...)
 		end := len(memory)
 		if value != nil {
@@ -249,8 +249,8 @@ func (b *Builder) tip(id structure.ContextID, at judge.Tip) {
 
 // texts updates the entries that find a thread by a prefix of its source id or title.
 func (b *Builder) texts(was, now *structure.Thread) {
-	for _, of := range [...]func(*structure.Thread) []byte{keys.SourceText, keys.TitleText} {
-		from, to := of(was), of(now)
+	for _, textOf := range [...]func(*structure.Thread) []byte{keys.SourceText, keys.TitleText} {
+		from, to := textOf(was), textOf(now)
 		if bytes.Equal(from, to) {
 			continue
 		}
@@ -332,11 +332,11 @@ func (b *Builder) named(table byte, from judge.Source, name string) {
 
 // requireGone refuses an id whose former entries a collection has not deleted yet. They would be mixed with the new
 // ones.
-func (b *Builder) requireGone(kind structure.Kind, id string, table byte, of []byte) error {
+func (b *Builder) requireGone(kind structure.Kind, id string, table byte, owner []byte) error {
 	if b.state.replay || !b.state.Source.Collecting() {
 		return nil
 	}
-	there, err := b.state.Source.Deleting(b.slab.key(table, of))
+	there, err := b.state.Source.Deleting(b.slab.key(table, owner))
 	if err == nil && there {
 		err = &backend.SubjectError{Subject: kind.String(), ID: id, Err: backend.ErrConflict, Detail: "a collection is deleting the former owner of the id"}
 	}

@@ -117,8 +117,8 @@ func (s *State) Remnant(id structure.ContextID) (*structure.Remnant, error) {
 	return stored[*structure.Remnant](s, structure.KindRemnant, keys.TableRemnant, id[:])
 }
 
-// Fresh implements judge.View.
-func (s *State) Fresh(id structure.ContextID) bool { return !s.replay && s.Source.NewContext(id) }
+// Unused implements judge.View.
+func (s *State) Unused(id structure.ContextID) bool { return !s.replay && s.Source.NewContext(id) }
 
 // Value implements judge.View.
 func (s *State) Value(key structure.ValueKey) (uint64, error) {

@@ -63,14 +63,14 @@ const ManyChanged = 4096
 
 func (l *lister) list() error {
 	l.begin()
-	for _, by := range []struct {
+	for _, prefix := range []struct {
 		table byte
 		text  string
 	}{{keys.TableThreadBySource, l.q.SourcePrefix}, {keys.TableThreadByTitle, backend.FoldCase(l.q.TitlePrefix)}} {
-		if by.text == "" {
+		if prefix.text == "" {
 			continue
 		}
-		if few, err := l.byText(by.table, by.text); err != nil || few {
+		if few, err := l.byText(prefix.table, prefix.text); err != nil || few {
 			return err
 		}
 	}

@@ -78,8 +78,8 @@ func (n *Named) lines() bool {
 	return false
 }
 
-// Fresh implements judge.View. It may always be false.
-func (n *Named) Fresh(id structure.ContextID) bool { return n.View.Fresh(id) }
+// Unused implements judge.View. It may always be false.
+func (n *Named) Unused(id structure.ContextID) bool { return n.View.Unused(id) }
 
 // Value implements judge.View.
 func (n *Named) Value(key structure.ValueKey) (uint64, error) {

@@ -149,3 +149,7 @@ func (h *handle) Close() error {
 	}
 	return nil
 }
+
+func failure(op, name string, err error) error {
+	return &fs.PathError{Op: op, Path: name, Err: err}
+}

@@ -203,7 +203,3 @@ func (fsys *FS) SyncDir(dir string) error {
 	}
 	return nil
 }
-
-func failure(op, name string, err error) error {
-	return &fs.PathError{Op: op, Path: name, Err: err}
-}

@@ -56,9 +56,9 @@ func (l *loader) findCopied(st *loading, nodes []archive.Node) error {
 func (l *loader) findAnswer(st *loading, n *archive.Node, id string) (bool, error) {
 	t := st.thread
 	var answer place.Message
-	by := content.Origin{ModelID: n.Model}.Attribution()
+	attribution := content.Origin{ModelID: n.Model}.Attribution()
 	var err error
-	if answer.Usages, err = write.Message(nil, structure.Usage{Kind: structure.MessageUsage, Role: n.Role, Name: n.Name, Type: n.Type, By: by}, n.Type, n.Body, answer.Store); err != nil {
+	if answer.Usages, err = write.Message(nil, structure.Usage{Kind: structure.MessageUsage, Role: n.Role, Name: n.Name, Type: n.Type, By: attribution}, n.Type, n.Body, answer.Store); err != nil {
 		return false, err
 	}
 	if t.base == nil {

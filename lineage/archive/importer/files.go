@@ -80,7 +80,7 @@ func FilesOf(ctx context.Context, store *lineage.Store, machine, path string) (*
 		info, err := os.Lstat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			delete(f.known, path)
-		} else if err != nil || !same || !s.is(info) {
+		} else if err != nil || !same || !s.equals(info) {
 			f.changed(path)
 		}
 	}
@@ -131,8 +131,8 @@ func branchesOf(ctx context.Context, store *lineage.Store, conversations []strin
 	return n, nil
 }
 
-// is reports whether a file has the size and time of the state.
-func (s *fileState) is(info fs.FileInfo) bool {
+// equals reports whether a file has the size and time of the state.
+func (s *fileState) equals(info fs.FileInfo) bool {
 	return info.Mode().IsRegular() && info.Size() == s.Size && info.ModTime().UnixNano() == s.Modified
 }
 
@@ -177,8 +177,8 @@ func isOpenDatabase(path string) bool {
 	return err == nil
 }
 
-// of returns the state of a file that is being read, nil if it is not recorded.
-func (f *Files) of(file *archive.File) *fileRead {
+// reading returns the state of a file that is being read, nil if it is not recorded.
+func (f *Files) reading(file *archive.File) *fileRead {
 	if f == nil || file == nil {
 		return nil
 	}
@@ -195,14 +195,14 @@ func (f *Files) of(file *archive.File) *fileRead {
 
 // leftOut records that something of a file was left out.
 func (f *Files) leftOut(file *archive.File) {
-	if read := f.of(file); read != nil {
+	if read := f.reading(file); read != nil {
 		read.partly = true
 	}
 }
 
 // has records that a file contains a conversation.
 func (f *Files) has(file *archive.File, conversation string) {
-	if read := f.of(file); read != nil && len(read.Conversations) <= maxOfFile && !slices.Contains(read.Conversations, conversation) {
+	if read := f.reading(file); read != nil && len(read.Conversations) <= maxOfFile && !slices.Contains(read.Conversations, conversation) {
 		read.Conversations = append(read.Conversations, conversation)
 	}
 }

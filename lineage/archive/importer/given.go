@@ -9,9 +9,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// of returns the known spans of nodes. A span is zero if it must be looked up, because the node is of a later line or
-// was read differently before. of returns nil if all must be looked up.
-func (g *given) of(nodes []archive.Node) []structure.SpanRef {
+// spansOf returns the known spans of nodes. A span is zero if it must be looked up, because the node is of a later line or
+// was read differently before. It returns nil if all must be looked up.
+func (g *given) spansOf(nodes []archive.Node) []structure.SpanRef {
 	if g.spans == nil || len(nodes) == 0 || nodes[0].At.Line > g.lines {
 		return nil
 	}

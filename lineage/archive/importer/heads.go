@@ -54,7 +54,7 @@ func (l *loader) heads(st *loading) []head {
 func (st *loading) withLeaves(heads []head, at map[int32]bool, branch string) []head {
 	for _, i := range st.leaves.all(func(node int32) bool { return st.nodes.at(node).kids }) {
 		if !at[i] {
-			heads = append(heads, head{namedHead: namedHead{node: i, of: branch}})
+			heads = append(heads, head{namedHead: namedHead{node: i, parent: branch}})
 		}
 	}
 	return heads

@@ -30,7 +30,7 @@ func (l *loader) all(events iter.Seq[archive.Event]) error {
 	for e := range events {
 		switch {
 		case e.Conversation != nil:
-			l.read, l.of = e.Read, e.File
+			l.read, l.source = e.Read, e.File
 			if len(e.Conversation.Skipped) > 0 {
 				l.files.leftOut(e.File)
 			}
@@ -154,7 +154,7 @@ func (l *loader) continued(c *archive.Conversation) (*loading, error) {
 
 // nodes loads nodes.
 func (l *loader) nodes(st *loading, all []archive.Node) error {
-	leaves, known := leaveWay(all, st.header.Current), l.given.of(all)
+	leaves, known := leaveWay(all, st.header.Current), l.given.spansOf(all)
 	for nodes := range slices.Chunk(all, loadedAtOnce) {
 		if err := context.Cause(l.ctx); err != nil {
 			return err
@@ -190,12 +190,9 @@ func (l *loader) node(st *loading, p *prepared) error {
 	return err
 }
 
-// loadedAtOnce is the number of messages that are prepared together.
-const loadedAtOnce = 512
-
 // count counts a conversation. It reports whether the conversation was counted before.
 func (l *loader) count(sourceID string) (again bool, err error) {
-	l.files.has(l.of, sourceID)
+	l.files.has(l.source, sourceID)
 	k := shortHash(sourceID)
 	if again = l.met[k] != 0; !again {
 		if most := l.options.Limits.OrDefault().Conversations; l.report.Conversations >= most {

@@ -29,7 +29,7 @@ type loader struct {
 	copies map[uint64]uint64
 	number uint32        // of the current file
 	inFile int           // conversations in the current file so far
-	of     *archive.File // the current conversation's file, nil for none
+	source *archive.File // the current conversation's file, nil for none
 	seen
 	tick    int
 	created int64 // new messages

@@ -142,13 +142,6 @@ type contextState struct {
 	metadata []byte
 }
 
-// Asides that imports create for themselves.
-const (
-	// asideImporting protects the stored part of a conversation until the whole is stored. If an import is
-	// interrupted, the next one deletes the context.
-	asideImporting = "importing"
-)
-
 // head is a node that a context should point to. Its name is empty if the branch gets an automatic one.
 type head struct {
 	namedHead
@@ -158,9 +151,9 @@ type head struct {
 }
 
 type namedHead struct {
-	node     int32
-	name, of string
-	metadata []byte
+	node         int32
+	name, parent string
+	metadata     []byte
 }
 
 // threadID returns the id of the thread of the conversation.

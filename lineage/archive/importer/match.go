@@ -102,7 +102,7 @@ func (m *matching) advance(h *head, stays bool) error {
 		return nil
 	}
 	h.done = true
-	if from := m.branches[h.of]; from != nil {
+	if from := m.branches[h.parent]; from != nil {
 		if err := m.advance(from, stays); err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (m *matching) newContext(h *head, aside string, fork structure.SpanRef) *co
 	if c.CreatedAt.IsZero() {
 		c.CreatedAt = t.record.CreatedAt
 	}
-	if from := m.named(h.of); from != nil {
+	if from := m.named(h.parent); from != nil {
 		c.Parent = from.ID
 	}
 	run := m.ref(n).Run
@@ -227,8 +227,8 @@ func (m *matching) addEmpty() {
 		c := m.named(b.Name)
 		if c == nil {
 			from := m.thread.main
-			if of := m.named(b.Of); of != nil {
-				from = of.ID
+			if origin := m.named(b.Of); origin != nil {
+				from = origin.ID
 			}
 			c = &contextState{
 				Context: write.Context{

@@ -5,6 +5,9 @@ import "slices"
 // nodesInPiece is the number of nodes in each piece of a nodeList but the last.
 const nodesInPiece = 1 << 12
 
+// loadedAtOnce is the number of messages that are prepared together.
+const loadedAtOnce = 512
+
 // loaded is the part of a node that is retained. It is small and has no pointers, because a conversation may have millions.
 type loaded struct {
 	seq     uint64 // of its span

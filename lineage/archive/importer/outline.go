@@ -11,6 +11,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
+// asideImporting is the kind of a context that protects the stored part of a conversation until the whole is stored. If an
+// import is interrupted, the next one deletes the context.
+const asideImporting = "importing"
+
 // outline is what an import needs to know of the contexts of a thread in the store.
 type outline struct {
 	home     structure.Home
@@ -261,8 +265,8 @@ const (
 	maxBehind = 512
 )
 
-// of returns the outline of a thread in a state of the store. With keep, it is kept for later imports.
-func (o *Outlines) of(ctx context.Context, view backend.View, state backend.Reader, home structure.Home, keep bool) (*outline, error) {
+// get returns the outline of a thread in a state of the store. With keep, it is kept for later imports.
+func (o *Outlines) get(ctx context.Context, view backend.View, state backend.Reader, home structure.Home, keep bool) (*outline, error) {
 	o.time++
 	if err := o.advance(ctx, view, state); err != nil {
 		return nil, err

@@ -114,7 +114,7 @@ func TestOutlinesAreUpToDate(t *testing.T) {
 			for thread, err := range state.Threads(ctx, structure.ThreadID{}) {
 				require.NoError(rt, err)
 				was := outlines.all[thread.ID]
-				got, err := outlines.of(ctx, engine, state, thread.Home(), true)
+				got, err := outlines.get(ctx, engine, state, thread.Home(), true)
 				require.NoError(rt, err)
 				if got == was {
 					followed++
@@ -150,7 +150,7 @@ func TestOutlinesOfContextsCreatedAgain(t *testing.T) {
 		defer state.Close()
 		found, err := state.Thread(ctx, thread.ID())
 		require.NoError(t, err)
-		got, err := outlines.of(ctx, w.Engine(), state, found.Home(), true)
+		got, err := outlines.get(ctx, w.Engine(), state, found.Home(), true)
 		require.NoError(t, err)
 		want, err := outlineOf(ctx, state, found.Home())
 		require.NoError(t, err)
@@ -195,7 +195,7 @@ func TestOutlinesAreBounded(t *testing.T) {
 		defer state.Close()
 		found, err := state.Thread(ctx, thread.ID())
 		require.NoError(t, err)
-		o, err := outlines.of(ctx, engine, state, found.Home(), true)
+		o, err := outlines.get(ctx, engine, state, found.Home(), true)
 		require.NoError(t, err)
 		return o
 	}

@@ -148,21 +148,21 @@ func (l *loader) newThread(st *loading, t *threadState, state backend.Reader) er
 	t.contexts, t.main = []*contextState{main}, main.ID
 	record := &t.record
 	record.ID, record.SourceID, record.UserID, record.CreatedAt, record.Active = main.Thread, st.header.SourceID, l.userOf(st), created, main.ID
-	of := l.threadOf(st.header.ForkedFrom)
-	if st.header.ForkedFrom == "" || of == record.ID {
-		of = st.copiedFrom
+	origin := l.threadOf(st.header.ForkedFrom)
+	if st.header.ForkedFrom == "" || origin == record.ID {
+		origin = st.copiedFrom
 	}
-	if of.IsZero() {
+	if origin.IsZero() {
 		return nil
 	}
-	from, err := state.Thread(l.ctx, of)
+	from, err := state.Thread(l.ctx, origin)
 	if errors.Is(err, lineage.ErrNotFound) || err == nil && from.UserID != record.UserID {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if of != st.copiedFrom || l.isFork(st, from) {
+	if origin != st.copiedFrom || l.isFork(st, from) {
 		main.Parent = from.Active
 	}
 	return l.shareWith(t, from, state)
@@ -182,7 +182,7 @@ func (l *loader) shareWith(t *threadState, from *structure.Thread, state backend
 
 // shareOwn lets a thread in the store share what its contexts have of other threads.
 func (l *loader) shareOwn(t *threadState, state backend.Reader) error {
-	o, err := l.outlines.of(l.ctx, l.engine, state, t.record.Home(), true)
+	o, err := l.outlines.get(l.ctx, l.engine, state, t.record.Home(), true)
 	if err == nil {
 		t.base, err = o.base(l.ctx, state)
 	}
@@ -206,7 +206,7 @@ func (l *loader) userOf(st *loading) string { return firstOf(st.header.UserID, l
 
 // existing looks up the contexts of a thread in the store.
 func (l *loader) existing(t *threadState, state backend.Reader) error {
-	o, err := l.outlines.of(l.ctx, l.engine, state, t.record.Home(), false)
+	o, err := l.outlines.get(l.ctx, l.engine, state, t.record.Home(), false)
 	if err != nil {
 		return err
 	}

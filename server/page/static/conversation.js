@@ -169,10 +169,8 @@ function conversation() {
   addEventListener("toggle", (e) => { if (e.target.matches?.("details.inside") && e.target.open && !$(".insider", e.target)) open(e.target); }, true);
   const inside = soon(400, async () => { for (const d of $$("details.inside[open]", win)) if (d.dataset.stale) { delete d.dataset.stale; try { await load(d); } catch (e) { note("the subagent was not loaded"); if (!(e.status < 500)) { d.dataset.stale = "1"; throw e; } } } });
   spy(); setTimeout(watch, 100); map.draw();
-  let connected = false;
-  listen((events) => {
-    if (erases(events) || connected && events.some((e) => e.kind === "reconnected")) fresh();
-    connected = true;
+  listen((events, lost) => {
+    if (lost || erases(events)) fresh();
     for (const d of $$("details.inside", win)) if (events.some((e) => e.kind === "reconnected" || e.kind === "content erased" || e.context && d.dataset.src.includes(e.context))) { if (d.open) { d.dataset.stale = "1"; inside(); } else $(".insider", d)?.remove(); }
     if (events.some((e) => e.thread === thread || e.kind === "reconnected" || e.context && nodes().some((n) => n.dataset.contexts.includes(e.context)))) graph();
     if (events.some((e) => e.thread === thread || e.context === conv.dataset.context || e.kind === "reconnected")) update();

@@ -61,9 +61,11 @@ let following = false;
 const store = { get(key) { try { return JSON.parse(localStorage.getItem("lineage." + key)); } catch { return null; } }, set(key, value) { try { localStorage.setItem("lineage." + key, JSON.stringify(value)); } catch { /* full or not allowed */ } } };
 
 // One stream of events for a browser: the tab that holds the lock reads it and tells the others. A tab that comes later asks
-// for the state, and looks at what it missed meanwhile.
-function listen(heard) {
+// for the state, and looks at what it missed meanwhile. hear gets the events, and whether the stream was lost before them.
+function listen(hear) {
   const missed = [{ kind: "reconnected" }];
+  let connected = false;
+  const heard = (events) => { const lost = connected && events.some((e) => e.kind === "reconnected"); connected = true; hear(events, lost); };
   const others = new BroadcastChannel("lineage-events");
   let leads = false; let source; let leave;
   const state = (text, live) => { connection(text, live); others.postMessage({ state: [text, live] }); };
@@ -302,6 +304,5 @@ if (view === "graph") {
     for (const [i, d] of $$(".days", main).entries()) d.scrollLeft = wide[i] ?? d.scrollWidth;
     if (focus) $$("a", main).find((a) => a.getAttribute("href") === focus)?.focus({ preventScroll: true });
   });
-  let connected = false;
-  listen((events) => { if (events.some((e) => /^(thread|context)/.test(e.kind) || e.kind === "reconnected" && connected)) update(); connected = true; });
+  listen((events, lost) => { if (lost || events.some((e) => /^(thread|context)/.test(e.kind))) update(); });
 } else if (view !== "home" && view !== "conversation") listen((events) => { if (erases(events) && view !== "edit") location.reload(); }); // what is being entered stays

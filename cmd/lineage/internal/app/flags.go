@@ -39,6 +39,9 @@ func (f *JSONFlag) Set(text string) error {
 	return nil
 }
 
+// TimeForms are the forms of a TimeFlag, for the help of commands.
+const TimeForms = "2026-01-31, 7d for seven days ago, or as in RFC 3339"
+
 // TimeFlag is a flag for a time, zero if it is empty. The time is local if it was given without a zone.
 type TimeFlag struct {
 	time.Time

@@ -47,7 +47,7 @@ shown after the first 'lineage usage', which reads the whole store.`,
 	f.StringVar(&o.Title, "title", "", "only those whose title has this prefix, ignoring case")
 	f.Var(&o.Metadata, "metadata", "only those with this KEY=VALUE in their metadata, or with VALUE in the array there; VALUE is JSON, or else a string; may be repeated")
 	o.Session.Add(f)
-	f.Var(&o.Since, "since", "only those updated at this time or later: 2026-01-31, 7d for seven days ago, or as in RFC 3339")
+	f.Var(&o.Since, "since", "only those updated at this time or later: "+app.TimeForms)
 	f.Var(&o.Until, "until", "only those updated before this time")
 	f.BoolVar(&o.Gone, "gone", false, "only sessions of this machine whose files the agent has deleted, as 'lineage follow' saw it last")
 	f.BoolVar(&o.Oldest, "oldest", false, "list the least recently updated one first")

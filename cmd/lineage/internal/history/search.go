@@ -56,7 +56,7 @@ store on a server has it there, for all. If nothing is found, the command exits 
 	c.Flags().StringSliceVar(&o.Roles, "role", nil, "only messages of these roles")
 	c.Flags().StringVar(&o.User, "user", "", "only in threads of this user")
 	o.Session.Add(c.Flags())
-	c.Flags().Var(&o.Since, "since", "only in threads updated at this time or later: 2026-01-31, 7d for seven days ago, or as in RFC 3339")
+	c.Flags().Var(&o.Since, "since", "only in threads updated at this time or later: "+app.TimeForms)
 	c.Flags().Var(&o.Until, "until", "only in threads updated before this time")
 	c.Flags().IntVarP(&o.Limit, "limit", "n", 0, fmt.Sprintf("list at most this many (default %d)", chat.DefaultSearchLimit))
 	return c

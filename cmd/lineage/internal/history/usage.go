@@ -65,7 +65,7 @@ FILE replaces it. Models without a price are listed. See docs/usage.md.`,
 	}
 	f := c.Flags()
 	f.StringSliceVar(&o.by, "by", nil, "what to group by, several with commas (default day; with THREAD branch,subagent,model)")
-	f.Var(&o.since, "since", "only answers of this time or later: 2026-01-31, 7d for seven days ago, or as in RFC 3339")
+	f.Var(&o.since, "since", "only answers of this time or later: "+app.TimeForms)
 	f.Var(&o.until, "until", "only answers before this time")
 	f.StringVar(&o.zone, "zone", "", "time zone of days, weeks and months, such as Europe/Lisbon (default: that of the system)")
 	f.StringVar(&o.agent, "agent", "", "only sessions of this agent, such as claude-code or codex")

@@ -13,8 +13,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// projection applies one window of commits.
-type projection struct {
+// applier applies one window of commits to the database.
+type applier struct {
 	*Projector
 	state  backend.Snapshot
 	window *derived.Window[*sqladapter.Conn]
@@ -52,7 +52,7 @@ type placed struct {
 const batchBytes = 8 << 20
 
 // flushFull writes the batch if it is full. The batch must be consistent with the state that it records.
-func (w *projection) flushFull(ctx context.Context) error {
+func (w *applier) flushFull(ctx context.Context) error {
 	if w.batch.n < w.limit && w.batch.bytes < batchBytes {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (w *projection) flushFull(ctx context.Context) error {
 }
 
 // flush writes the batch in a transaction.
-func (w *projection) flush(ctx context.Context) error {
+func (w *applier) flush(ctx context.Context) error {
 	b := &w.batch
 	if b.n == 0 && len(b.before) == 0 && len(b.after) == 0 && !b.finish {
 		return nil
@@ -89,7 +89,7 @@ func (w *projection) flush(ctx context.Context) error {
 }
 
 // put adds rows that the table should have. fresh is set if the database has none of them. See batch.want for owner.
-func (w *projection) put(fresh bool, t *tables.Table, owner []any, rows ...[]any) {
+func (w *applier) put(fresh bool, t *tables.Table, owner []any, rows ...[]any) {
 	if !fresh && w.check == nil {
 		w.batch.want(t, owner, rows...)
 		return
