@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,6 +36,9 @@ func (s *suite) testQueries(t *testing.T) {
 		question.SourceID, more.SourceID = "q", "m"
 		if o.SourceID != "trip" {
 			question.SourceID, answer.SourceID, more.SourceID = "q-"+o.SourceID, "a-"+o.SourceID, "m-"+o.SourceID
+		}
+		if o.SourceID == "later" {
+			more.CreatedAt = time.Now().Add(time.Hour)
 		}
 		spans, err := main.Extend(bg, question, answer, more)
 		require.NoError(t, err)
