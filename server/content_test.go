@@ -71,6 +71,12 @@ func TestContent(t *testing.T) {
 	require.Equal(t, http.StatusPartialContent, part.status)
 	require.Equal(t, "large", part.body)
 	require.Equal(t, http.StatusNotModified, h.get(path, bearer, "If-None-Match: "+part.header.Get("ETag")).status)
+	beyond := h.get(path, bearer, "Range: bytes=700000-")
+	require.Equal(t, http.StatusRequestedRangeNotSatisfiable, beyond.status)
+	require.Equal(t, "bytes */600000", beyond.header.Get("Content-Range"))
+	require.Equal(t, "application/problem+json", beyond.header.Get("Content-Type"))
+	require.Empty(t, beyond.header.Get("Content-Disposition"))
+	require.JSONEq(t, `{"type":"urn:lineage:problem:no-such-range","title":"no such range","status":416,"detail":"Content-Range has the size"}`, beyond.body)
 	require.Equal(t, http.StatusNotFound, h.get("/content/"+strings.Repeat("0", 64), bearer).status)
 	for _, id := range []string{"x", strings.Repeat("0", 63), strings.Repeat("g", 64), "..%2f..%2fetc"} {
 		require.Equal(t, http.StatusBadRequest, h.get("/content/"+id, bearer).status, id)

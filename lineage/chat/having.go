@@ -93,7 +93,14 @@ func (s *state) yieldChat(ctx context.Context, id structure.ThreadID, err error,
 	var c Chat
 	if err == nil {
 		var t *structure.Thread
+		var hidden bool
 		if t, err = s.from.Thread(ctx, id); err == nil {
+			hidden, err = s.hasNamesake(ctx, id, t.SourceID)
+		}
+		if hidden {
+			return true
+		}
+		if err == nil {
 			c, err = s.chatOf(ctx, t)
 		}
 		if isNotFound(err) {

@@ -147,6 +147,12 @@ func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatIn
 			if slices.ContainsFunc(o.Metadata, func(f MetadataFilter) bool { return !f.Matches(t.Was.Metadata) }) {
 				continue
 			}
+			if hidden, err := s.hasNamesake(ctx, t.Was.ID, t.Was.SourceID); err != nil {
+				yield(ChatInfo{}, err)
+				return
+			} else if hidden {
+				continue
+			}
 			if skip > 0 {
 				skip--
 				continue
@@ -199,9 +205,13 @@ func OfThread(t *lineage.ThreadInfo) Chat {
 	}
 }
 
-// InfoOf returns the chat of On(store) that a thread is, with counts. The time of its update is that of the listing.
+// InfoOf returns the chat of On(store) that a thread is, with counts. The time of its update is that of the listing. A
+// thread that is no chat, because another one has its id as source id, is ErrNotFound.
 func InfoOf(ctx context.Context, store *lineage.Store, t *lineage.ThreadInfo) (ChatInfo, error) {
 	s := latest(store)
+	if hidden, err := s.hasNamesake(ctx, t.ID, t.SourceID); err != nil || hidden {
+		return ChatInfo{}, cmp.Or(err, noChat(t.ID.String()))
+	}
 	return s.chatInfo(ctx, t)
 }
 

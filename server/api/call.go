@@ -29,16 +29,40 @@ func (a *API) handler(r *route) http.Handler {
 			a.fail(w, req, err)
 			return
 		}
+		arriving := &uploadedBody{ReadCloser: req.Body}
+		if r.upload {
+			req.Body = arriving
+		}
 		release, err := c.readBody(r)
 		if err == nil {
 			defer release()
 			err = r.serve(a, c)
+		}
+		if err != nil && arriving.cut {
+			err = errCut
 		}
 		if err != nil {
 			a.fail(w, req, err)
 		}
 	})
 }
+
+// uploadedBody is a body of bytes. cut is set if it ended early.
+type uploadedBody struct {
+	io.ReadCloser
+	cut bool
+}
+
+func (u *uploadedBody) Read(b []byte) (int, error) {
+	n, err := u.ReadCloser.Read(b)
+	var large *http.MaxBytesError
+	if err != nil && !errors.Is(err, io.EOF) && !errors.As(err, &large) {
+		u.cut = true
+	}
+	return n, err
+}
+
+var errCut = problem.New(http.StatusBadRequest, "invalid", "the body did not arrive whole")
 
 // setHeaders changes the headers that the server sets for documents: an answer of the API is none.
 func setHeaders(h http.Header) {
@@ -98,7 +122,7 @@ func (c *call) readBody(r *route) (release func(), err error) {
 		if errors.As(err, &large) {
 			return nil, err
 		}
-		return nil, problem.New(http.StatusBadRequest, "invalid", "the body did not arrive whole")
+		return nil, errCut
 	}
 	if !utf8.Valid(c.body) { // it would be changed when it is read
 		release()

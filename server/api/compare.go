@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -112,13 +113,20 @@ func afterOf(text string) (side string, after uint64, err error) {
 	return side, after, nil
 }
 
-// provenance lists a content and what it was derived from. It stops before content that the caller may not read.
+// provenance lists a content and what it was derived from. For a caller of a part of the store the list is made from
+// the messages that the caller may read. Who else has a content, since when, and what it was derived from there, does
+// not show in it.
 func (a *API) provenance(ctx context.Context, c *call, in *ofContent) (*list[*records.Content], error) {
 	id, err := c.contentID(ctx, in.Content)
 	if err != nil {
 		return nil, err
 	}
-	chain, err := a.o.Store.Provenance(ctx, id)
+	var chain []content.Block
+	if c.caller.Scope.All() {
+		chain, err = a.o.Store.Provenance(ctx, id)
+	} else {
+		chain, err = c.readable(ctx, id)
+	}
 	if err == nil && len(chain) == 0 {
 		err = notFound("content", in.Content)
 	}
@@ -128,13 +136,6 @@ func (a *API) provenance(ctx context.Context, c *call, in *ofContent) (*list[*re
 	out := &list[*records.Content]{}
 	for i := range chain[:min(len(chain), maxPage)] {
 		b := &chain[i]
-		if i > 0 {
-			if _, err := c.contentID(ctx, b.ID.String()); isGone(err) {
-				break
-			} else if err != nil {
-				return nil, err
-			}
-		}
 		r := &records.Content{ID: b.ID.String(), Step: i, MediaType: b.Type, Size: b.Size, Origin: records.NewOrigin(b.Origin.By(content.Attribution{}))}
 		if r.Missing = b.CreatedAt.IsZero() && b.Type == ""; !r.Missing {
 			at := b.CreatedAt.UTC()
@@ -143,4 +144,61 @@ func (a *API) provenance(ctx context.Context, c *call, in *ofContent) (*list[*re
 		out.Items = append(out.Items, r)
 	}
 	return out, nil
+}
+
+// readable is Store.Provenance for a caller of a part of the store. Each block has the type, kind of origin, parent and
+// time that the oldest messages state which the caller may read. The chain ends before content that the caller may not
+// read.
+func (c *call) readable(ctx context.Context, id content.ID) (chain []content.Block, err error) {
+	seen := make(map[content.ID]bool)
+	for !id.IsZero() && !seen[id] && len(chain) < maxPage {
+		seen[id] = true
+		if _, err := c.contentID(ctx, id.String()); len(chain) > 0 && isGone(err) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		blocks, err := c.store.View().Blocks(ctx, []content.ID{id})
+		if len(chain) > 0 && (errors.Is(err, lineage.ErrNotFound) || errors.Is(err, lineage.ErrErased)) {
+			return append(chain, content.Block{ID: id}), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		block := content.Block{ID: id, Type: blocks[0].Type, Size: blocks[0].Size}
+		var first, derived *lineage.Entry // the oldest message with the content, and the oldest that states a parent
+		if err := c.uses(ctx, id, func(e *lineage.Entry) (bool, error) {
+			if first == nil || e.Commit < first.Commit {
+				first = e
+			}
+			if e.Content == id && !e.Origin.ParentID.IsZero() && (derived == nil || e.Commit < derived.Commit) {
+				derived = e
+			}
+			return true, nil
+		}); err != nil {
+			return nil, err
+		}
+		if first != nil {
+			block.CreatedAt, block.Origin.Kind = first.CreatedAt, first.Origin.Kind
+			block.Type = typeIn(first, id, block.Type)
+		}
+		if id = (content.ID{}); derived != nil {
+			block.Origin.ParentID, id = derived.Origin.ParentID, derived.Origin.ParentID
+		}
+		chain = append(chain, block)
+	}
+	return chain, nil
+}
+
+// typeIn returns the media type of a content in a message, or other if the content is none of its pieces.
+func typeIn(e *lineage.Entry, id content.ID, other string) string {
+	if e.Content == id {
+		return e.Type
+	}
+	for i := range e.Pieces {
+		if p := &e.Pieces[i]; p.Content == id {
+			return p.Type
+		}
+	}
+	return other
 }

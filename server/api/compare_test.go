@@ -101,6 +101,44 @@ func TestProvenance(t *testing.T) {
 	require.Len(t, h.do("GET", "/v1/content/"+edited+"/provenance", nil, "Caller: ada").items(), 1)
 }
 
+// What others have of a content does not show in what it was derived from: neither that they said it first, nor when, nor
+// as what, nor that they have it from something that both have.
+func TestProvenanceOfOthers(t *testing.T) {
+	edit := func(t *testing.T, h *harness, user string) {
+		h.do("POST", "/v1/threads", `{"id":"`+user+`","user":"`+user+`"}`).is(201)
+		c := "/v1/threads/=" + user + "/contexts/main"
+		h.do("POST", c+"/messages", `{"messages":[{"role":"assistant","text":"a week"}]}`).is(201)
+		h.do("POST", c+"/edits", `{"at":":1","message":{"role":"assistant","text":"two weeks"},"branch":"longer"}`).is(201)
+	}
+	said := func(t *testing.T, h *harness) (chain []map[string]any, messages []map[string]any) {
+		h.do("POST", "/v1/threads", `{"id":"bob","user":"bob"}`).is(201)
+		c := "/v1/threads/=bob/contexts/main/messages"
+		h.do("POST", c, `{"messages":[{"text":"a week"},{"text":"two weeks"}]}`, "Caller: bob").is(201)
+		messages = h.do("GET", c, nil, "Caller: bob").items()
+		return h.do("GET", "/v1/content/"+messages[1]["content_id"].(string)+"/provenance", nil, "Caller: bob").items(), messages
+	}
+	alone := open(t)
+	want, _ := said(t, alone)
+	require.Len(t, want, 1)
+	h := open(t)
+	edit(t, h, "ada")
+	got, messages := said(t, h)
+	require.Equal(t, messages[1]["created_at"], got[0]["created_at"])
+	for _, chain := range [][]map[string]any{want, got} {
+		delete(chain[0], "created_at")
+	}
+	require.Equal(t, want, got)
+
+	// What the caller has derived shows, with the time and kind of the caller's own message.
+	edit(t, h, "bob-2") // by somebody who may use the whole store
+	h.do("PATCH", "/v1/threads/=bob-2", `{"metadata":{"cwd":"/projects/a"}}`).is(200)
+	id := messages[1]["content_id"].(string)
+	chain := h.do("GET", "/v1/content/"+id+"/provenance", nil, "Caller: proj").items()
+	require.Len(t, chain, 2)
+	require.Equal(t, "assistant", chain[0]["origin"].(map[string]any)["kind"])
+	require.Equal(t, messages[0]["content_id"], chain[1]["id"])
+}
+
 // Erasing a message leaves what another message has of it; what is to be erased can be seen before.
 func TestErase(t *testing.T) {
 	h := open(t)

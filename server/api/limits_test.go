@@ -1,12 +1,24 @@
 package api
 
 import (
+	"bufio"
+	"bytes"
+	"context"
 	"fmt"
+	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/lineagetest"
+	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/server"
+	"github.com/lineage-store/lineage/server/access"
 )
 
 // TestBodiesAreLimited has bodies in memory up to the limit: a large one is refused until there is room, a small one is not.
@@ -215,4 +227,49 @@ func TestErrorsAreForCallers(t *testing.T) {
 		require.Equal(t, wrong.detail, a.is(wrong.status)["detail"], wrong.body)
 	}
 	require.Empty(t, h.do("GET", messages, nil).items(), "nothing was added")
+}
+
+// A body that does not arrive whole is the fault of the caller, whatever was made of it until then, and nothing is added.
+func TestCutBodies(t *testing.T) {
+	store := lineagetest.New(t, lineage.Options{})
+	var log bytes.Buffer
+	url, tokens := served(t, store, func(o *server.Options) {
+		options := fixtureOptions()
+		options.Store, options.Logger = store, slog.New(slog.NewTextHandler(&log, nil))
+		options.Import = func(ctx context.Context, q ImportQuery) (*records.Imported, error) {
+			if _, err := io.Copy(io.Discard, q.Archive); err != nil {
+				<-ctx.Done() // as a loader that ends later
+				return nil, ctx.Err()
+			}
+			return nil, lineage.ErrInvalid
+		}
+		o.Routes = New(options).Routes()
+	})
+	_, secret, err := tokens.Create(t.Context(), access.Token{Name: "me", Writes: true})
+	require.NoError(t, err)
+	thread, err := store.CreateThread(t.Context(), lineage.ThreadOptions{SourceID: "t"})
+	require.NoError(t, err)
+	main, err := thread.Active(t.Context())
+	require.NoError(t, err)
+	c := "/v1/threads/=t/contexts/main/"
+	for _, path := range []string{c + "files?name=f", c + "files?name=f&as=document", c + "files?as=message", c + "messages", "/v1/content", "/v1/import", "/v1/bundle", "/v1/bundle/against"} {
+		for _, framing := range []string{"Content-Length: 200000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n20000\r\n"} {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+			require.NoError(t, err)
+			_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n%s%s", path, strings.TrimPrefix(url, "http://"), secret, framing, emptyBundle()+strings.Repeat("x", 100_000))
+			require.NoError(t, err)
+			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+			a, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			require.NoError(t, err, path)
+			said, err := io.ReadAll(a.Body)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusBadRequest, a.StatusCode, "%s: %s", path, said)
+			require.NoError(t, a.Body.Close())
+			require.NoError(t, conn.Close())
+		}
+	}
+	length, err := main.Len(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, length)
+	require.Empty(t, log.String())
 }

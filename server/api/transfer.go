@@ -10,6 +10,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/follow"
+	"github.com/lineage-store/lineage/server/problem"
 )
 
 type importInput struct {
@@ -57,7 +58,7 @@ func (a *API) native(ctx context.Context, c *call, in *ofThread) error {
 		}
 		return c.attach("application/octet-stream", "session", func(w io.Writer) error { return source.Export(ctx, w) })
 	}
-	return notFound("session file of thread", in.Thread)
+	return problem.New(http.StatusNotFound, "not found", "no session file of this thread is kept: lineage follow keeps them, an import does not")
 }
 
 // isOf reports whether the first message of a session file is in a thread. An earlier thread may have had the same

@@ -35,4 +35,7 @@ func TestNativeOfAnother(t *testing.T) {
 	got := h.do("GET", path+"/native", nil, "Caller: bob")
 	require.Equal(t, 404, got.Status, string(got.Body))
 	require.NotContains(t, string(got.Body), "secret")
+	// Who may read the thread learns that it has no file; others, that there is no such thread.
+	require.Contains(t, got.is(404)["detail"], "no session file")
+	require.NotContains(t, h.do("GET", path+"/native", nil, "Caller: ada").is(404)["detail"], "no session file")
 }

@@ -96,7 +96,7 @@ func (a *API) search(ctx context.Context, c *call, in *searchInput) (*list[*reco
 }
 
 type usageInput struct {
-	By      []string  `json:"-" query:"by" doc:"day, week, month, agent, model, provider, project, thread, branch, git_branch, subagent or user"`
+	By      []string  `json:"-" query:"by" doc:"day, week, month, agent, model, provider, project, thread, branch, git-branch, machine, subagent or user"`
 	Since   time.Time `json:"-" query:"since" doc:"only answers of this time or later"`
 	Until   time.Time `json:"-" query:"until" doc:"only answers before this time"`
 	Zone    string    `json:"-" query:"zone" doc:"the time zone of days, weeks and months, such as Europe/Lisbon; default UTC"`

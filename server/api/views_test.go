@@ -2,11 +2,13 @@ package api
 
 import (
 	"context"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/usage"
 )
 
 // A search and a report are of what is asked for and the caller may read.
@@ -80,4 +82,13 @@ func TestFilters(t *testing.T) {
 	h.do("GET", "/v1/usage?thread=%3Da&by=day", nil, "Caller: ada").is(200)
 	require.Empty(t, reported.Users)
 	h.do("GET", "/v1/usage?thread=%3Da", nil, "Caller: bob").is(404)
+}
+
+// The document names every key that usage groups by.
+func TestKeysOfUsage(t *testing.T) {
+	field, _ := reflect.TypeFor[usageInput]().FieldByName("By")
+	for _, key := range usage.Keys {
+		require.Regexp(t, `\b`+string(key)+`\b`, field.Tag.Get("doc"))
+	}
+	require.NotContains(t, field.Tag.Get("doc"), "_")
 }

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/lineage-store/lineage/server/problem"
 )
 
 const (
@@ -103,8 +105,32 @@ func (s *Sender) Send(w http.ResponseWriter, r *http.Request, f File) error {
 	if f.Tag != "" {
 		h.Set("ETag", `"`+f.Tag+`"`)
 	}
-	http.ServeContent(w, r, "", time.Time{}, f.Body)
+	http.ServeContent(&answer{ResponseWriter: w}, r, "", time.Time{}, f.Body)
 	return nil
+}
+
+// answer is a ResponseWriter that answers a request for a range that the file does not have with a problem.
+type answer struct {
+	http.ResponseWriter
+	refused bool
+}
+
+func (a *answer) WriteHeader(status int) {
+	if status != http.StatusRequestedRangeNotSatisfiable {
+		a.ResponseWriter.WriteHeader(status)
+		return
+	}
+	a.refused = true
+	a.Header().Del("Content-Disposition")
+	a.Header().Del("Content-Length")
+	problem.New(status, "no such range", "Content-Range has the size").Write(a.ResponseWriter)
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	if a.refused {
+		return len(b), nil // the text of http.Error
+	}
+	return a.ResponseWriter.Write(b)
 }
 
 // image returns the media type of an image that can be decoded, empty for anything else. The error is one of reading.

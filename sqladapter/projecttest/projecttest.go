@@ -96,6 +96,7 @@ var sequential = []test{
 	{"LeftOut", (*suite).testLeftOut},
 	{"LeftOutRefused", (*suite).testLeftOutRefused},
 	{"LeftOutRandom", (*suite).testLeftOutRandom},
+	{"Queries", (*suite).testQueries},
 	{"Compare", (*suite).testCompare},
 	{"CompareEmpty", (*suite).testCompareEmpty},
 	{"Import", (*suite).testImport},

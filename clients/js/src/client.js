@@ -9,12 +9,14 @@ const part = (name) => {
 };
 
 /**
- * Connects to a server: that of `url` (with `token`), of `socket`, or the one that serves `store` on this machine, or that runs.
+ * Connects to a server: that of `url` (with `token`), of `socket`, or the one that serves `store` on this machine, or that runs. One
+ * that was found is found again after a restart, by its store.
  */
 export async function connect({ url, token, socket, store, runtime, ...options } = {}) {
   if (url !== undefined || socket !== undefined) return new Client({ url, token, socket, ...options });
   const server = await findServer({ store, runtime });
-  return new Client({ url: server.url, socket: server.socket, token, ...options });
+  const find = () => findServer({ store: server.store, runtime });
+  return new Client({ url: server.url, socket: server.socket, token, find, ...options });
 }
 
 /** Values under keys: of a context, a thread, a user, an application or the store. */

@@ -157,7 +157,7 @@ export interface FoundServer {
   started: string;
 }
 
-/** Connects to the server of an address or socket, or else to one that runs on this machine. */
+/** Connects to the server of an address or socket, or else to one that runs on this machine. That one is found again after a restart. */
 export function connect(options?: ClientOptions & FindOptions): Promise<Client>;
 /** Finds the servers of this user on this machine, the newest first. */
 export function findServers(options?: FindOptions): Promise<FoundServer[]>;

@@ -7,23 +7,46 @@ import { SocketAgent } from "./socket.js";
 
 const maxAnswer = 1 << 30;
 
-/** Requests to one server, on its socket or its address. */
+/** Requests to one server, on its socket or its address. `find` returns the server that takes its place when it has ended. */
 export class Transport {
+  #server;
   #base;
   #agent;
   #token;
   #retries;
   #timeout;
+  #find;
+  #lost = false;
+  #looking;
 
-  constructor({ url, socket, token, retries = 3, timeout = 120_000 }) {
-    this.#base = new URL(socket === undefined ? url : "http://localhost");
-    if (!/^https?:$/.test(this.#base.protocol)) throw new TypeError(`url ${url}: only http and https`);
+  constructor({ url, socket, token, find, retries = 3, timeout = 120_000 }) {
     this.#token = token;
     this.#retries = retries;
     this.#timeout = timeout;
+    this.#find = find;
+    this.#use({ url, socket });
+  }
+
+  #use({ url, socket }) {
+    const base = new URL(socket === undefined ? url : "http://localhost");
+    if (!/^https?:$/.test(base.protocol)) throw new TypeError(`url ${url}: only http and https`);
+    for (const idle of Object.values(this.#agent?.freeSockets ?? {}).flat()) idle.destroy();
     const options = { keepAlive: true, maxSockets: 32 };
-    const { Agent } = this.#base.protocol === "https:" ? https : http;
+    const { Agent } = base.protocol === "https:" ? https : http;
+    this.#server = socket ?? url;
+    this.#base = base;
     this.#agent = socket === undefined ? new Agent(options) : new SocketAgent(socket, options);
+  }
+
+  /** Finds the server again. Requests that wait for it share the result. */
+  #look() {
+    this.#looking ??= this.#find()
+      .then((server) => {
+        if ((server.socket ?? server.url) !== this.#server) this.#use(server);
+        this.#lost = false;
+      })
+      .finally(() => (this.#looking = undefined));
+    return this.#looking;
   }
 
   /** Ends idle connections. */
@@ -59,14 +82,19 @@ export class Transport {
   }
 
   /** Sends a request once and returns the answer before its body, an error for one that is not 2xx. */
-  open(method, path, { query, body, headers = {}, signal, timeout = this.#timeout } = {}) {
+  async open(method, path, { query, body, headers = {}, signal, timeout = this.#timeout } = {}) {
+    if (this.#lost && this.#find !== undefined) await this.#look();
     const at = new URL(path, this.#base);
-    if (!path.startsWith("/") || at.origin !== new URL(this.#base).origin) throw new TypeError(`${path}: not a path of the server`);
+    if (!path.startsWith("/") || at.origin !== this.#base.origin) throw new TypeError(`${path}: not a path of the server`);
     for (const [name, value] of Object.entries(query ?? {})) {
       for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined) at.searchParams.append(name, String(one));
     }
     return new Promise((done, failed) => {
-      const fail = (err) => failed(signal?.aborted ? signal.reason : new ConnectionError(`${method} ${path}: ${err.message}`, { cause: err }));
+      const lose = () => (this.#lost ||= !signal?.aborted);
+      const fail = (err) => {
+        lose();
+        failed(signal?.aborted ? signal.reason : new ConnectionError(`${method} ${path}: ${err.message}`, { cause: err }));
+      };
       const lib = at.protocol === "https:" ? https : http;
       const options = { method, agent: this.#agent, headers: { Accept: "application/json", ...headers }, signal, timeout };
       if (this.#token !== undefined) options.headers.Authorization = `Bearer ${this.#token}`;
@@ -75,6 +103,7 @@ export class Transport {
       request.on("error", fail);
       request.on("timeout", () => request.destroy(new Error(`no answer for ${timeout / 1000} s`)));
       request.on("response", (answer) => {
+        answer.once("error", lose);
         if (answer.statusCode >= 200 && answer.statusCode < 300) return done(answer);
         collect(answer).then((b) => failed(problemOf(answer, b)), fail);
       });

@@ -48,6 +48,39 @@ describe("finding a server", () => {
     const open = await Promise.all((await readdir("/proc/self/fd")).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => "")));
     expect(open).not.toContain(dir);
   });
+  it.runIf(process.platform !== "win32")("finds the one that comes after a restart, and none of another store", async () => {
+    const real = await findServer({ store: process.env.LINEAGE_STORE, runtime });
+    const dir = await mkdtemp(join(tmpdir(), "found-"));
+    const serve = async (name, store, onAnswer) => {
+      const server = await proxy(real.socket, onAnswer);
+      await symlink(server.path, join(dir, `${name}.sock`));
+      await writeFile(join(dir, `${name}.json`), JSON.stringify({ store, url: "http://127.0.0.1:9", socket: `${name}.sock`, started: name }));
+      return server;
+    };
+    const first = await serve("1", real.store);
+    const found = await connect({ runtime: dir });
+    const elsewhere = await serve("3", join(dir, "another"), () => false);
+    const { id } = await found.createThread({});
+    const context = found.thread(id).context("main");
+    const stop = new AbortController();
+    const followed = context.follow({ after: "empty", signal: stop.signal });
+    const next = async () => (await followed.next()).value.data[0].text;
+    await context.append([{ text: "zero" }]);
+    expect(await next()).toBe("zero");
+    const later = next();
+    first.close();
+    for (const { reason } of await Promise.allSettled([context.get(), context.append([{ text: "lost" }])])) expect(reason.message).toMatch(/no server runs for the store/);
+    const second = await serve("2", real.store);
+    const appended = await Promise.all([context.append([{ text: "one" }]), context.append([{ text: "two" }])]);
+    expect(appended.map((a) => a.length).sort()).toEqual([2, 3]);
+    expect([await later, await next()].sort()).toEqual(["one", "two"]);
+    expect(elsewhere.count).toBe(0);
+    stop.abort(new Error("enough"));
+    await expect(followed.next()).rejects.toThrow("enough");
+    found.close();
+    second.close();
+    elsewhere.close();
+  });
 });
 
 describe("requests", () => {

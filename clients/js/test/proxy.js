@@ -1,8 +1,9 @@
 // A socket in front of the server that breaks connections.
-import { createServer, connect as dial } from "node:net";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { tmpdir } from "node:os";
 import { randomUUID } from "node:crypto";
+import { dial } from "../src/socket.js";
 
 /** Makes a socket whose connections lead to another. `onAnswer(connection number)` returning false breaks the connection in place of the answer. */
 export async function proxy(to, onAnswer = () => true) {
@@ -11,7 +12,7 @@ export async function proxy(to, onAnswer = () => true) {
   let count = 0;
   const server = createServer((from) => {
     const n = ++count;
-    const onward = dial({ path: to });
+    const onward = dial(to);
     open.add(from);
     for (const [a, b] of [[from, onward], [onward, from]]) {
       a.on("error", () => b.destroy());
