@@ -16,7 +16,7 @@ import (
 )
 
 // usesShape has a table of uses, as the index of a store.
-type usesShape struct{ noShape }
+type usesShape struct{}
 
 func (usesShape) Owners() []byte { return []byte("r") }
 

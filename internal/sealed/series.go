@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// maxUses limits the uses among which series are found, and so the memory for it: some 60 MB.
-	maxUses = 1 << 20
+	// maxUses limits the uses among which series are found, and so the memory for it: at most some 100 MB.
+	maxUses = 512 << 10
 	// minSeries is the least length of a series.
 	minSeries = 3
 	// maxSkips limits the uses between two of a series.

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -243,4 +245,31 @@ func FuzzUses(f *testing.F) {
 			_, _, _ = w.Last([]byte(k), append([]byte(k), 0xff))
 		}
 	})
+}
+
+func TestConcurrentReadersOfUses(t *testing.T) {
+	h := forked(5, 20)
+	w := write(t, testShape{}, h.entries)
+	require.True(t, w.hasSeries())
+	counts := map[string]int{}
+	for k := range h.entries {
+		if k[0] == 'u' {
+			counts[k[:1+subjectSize]]++
+		}
+	}
+	subjects := sorted(h.entries)
+	subjects = slices.DeleteFunc(subjects, func(k string) bool { return k[0] != 'u' })
+	var readers sync.WaitGroup
+	for n := range 4 {
+		readers.Go(func() {
+			for i := n; i < len(subjects); i += 13 {
+				subject := subjects[i][:1+subjectSize]
+				assert.Equal(t, counts[subject], readUses(t, w, []byte(subject)))
+				ok, err := w.Has([]byte(subjects[i]))
+				assert.NoError(t, err)
+				assert.True(t, ok)
+			}
+		})
+	}
+	readers.Wait()
 }
