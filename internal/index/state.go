@@ -10,7 +10,7 @@ import (
 
 // stateVersion is incremented when an index of an older program cannot be used: it is
 // then rebuilt.
-const stateVersion = 12
+const stateVersion = 13
 
 // stateSize is the length of a state on disk, integers little-endian: version 4,
 // store 16, number 8, id 8, since 8, segment 4, offset 8, counts 12 × 8, 1 if there is a sealed

@@ -117,6 +117,8 @@ func (noShape) Owners() []byte { return nil }
 
 func (noShape) Parts(byte) []sealed.Part { return nil }
 
+func (noShape) Uses() (first byte, kind int) { return 0, 0 }
+
 func (noShape) Fields(dst []sealed.Field, _, _ []byte) []sealed.Field {
 	return dst
 }

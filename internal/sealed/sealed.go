@@ -25,6 +25,9 @@ type Shape interface {
 	Parts(first byte) []Part
 	// Fields appends the fields of a value, in order. Only the size of the table depends on it.
 	Fields(dst []Field, key, value []byte) []Field
+	// Uses is the first byte of the keys of uses, or 0 for none, and the kind of the runs in their values. With uses, no key begins
+	// with a byte 0xff, or with that byte, 16 bytes and 8 zero bytes: see uses.go.
+	Uses() (first byte, kind int)
 }
 
 // Part is a part of a key.

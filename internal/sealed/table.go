@@ -7,7 +7,7 @@ import (
 
 // Table is a table without its blocks. It is safe for concurrent use.
 type Table struct {
-	shape    Shape
+	shape    withSeries
 	kinds    int
 	counts   [MaxKinds]uint64
 	widths   [MaxKinds]int
@@ -18,7 +18,7 @@ type Table struct {
 }
 
 func newTable(shape Shape) *Table {
-	t := &Table{shape: shape, kinds: min(len(shape.Owners()), MaxKinds)}
+	t := &Table{shape: withSeries{shape}, kinds: min(len(shape.Owners()), MaxKinds)}
 	t.sections = make([]section, t.kinds+1)
 	return t
 }

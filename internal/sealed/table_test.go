@@ -23,6 +23,8 @@ type testShape struct{}
 
 func (testShape) Owners() []byte { return []byte("cr") }
 
+func (testShape) Uses() (first byte, kind int) { return 'u', 1 }
+
 func (testShape) Parts(first byte) []Part {
 	switch first {
 	case 'c':
@@ -37,6 +39,8 @@ func (testShape) Parts(first byte) []Part {
 		return []Part{{Size: 5, Text: true}, {Kind: 0}}
 	case 'h':
 		return []Part{{Size: 11}}
+	case 'u':
+		return []Part{{Size: 16}, {Size: 8}, {Size: 4}}
 	case 'T':
 		return []Part{{Kind: 0, Tail: true}}
 	}
@@ -67,6 +71,11 @@ type written struct {
 }
 
 func write(t require.TestingT, shape Shape, all map[string][]byte) *written {
+	return writeUses(t, shape, all, maxUses, mixedCost)
+}
+
+// writeUses finds series among so many uses at a time, at another cost.
+func writeUses(t require.TestingT, shape Shape, all map[string][]byte, limit, mixed int) *written {
 	w := &written{}
 	var lent [][]byte // to the writer, until it emits
 	wr := NewWriter(shape, func(n uint32, b []byte) error {
@@ -83,6 +92,7 @@ func write(t require.TestingT, shape Shape, all map[string][]byte) *written {
 		lent = append(lent, b)
 		return b, err
 	})
+	wr.uses.limit, wr.uses.mixed = limit, mixed
 	keys := sorted(all)
 	for _, k := range keys {
 		require.NoError(t, wr.Define([]byte(k)))

@@ -25,15 +25,19 @@ type Writer struct {
 	value  cutter
 	block  blockWriter
 	first  []byte // of the block
+	uses   usesWriter
 }
 
 // NewWriter returns a writer that passes extents to emit, numbered from 0. Emit does not keep their
 // memory. Load returns bytes of extents that were emitted.
 func NewWriter(shape Shape, emit func(extent uint32, b []byte) error, load Load) *Writer {
-	return &Writer{table: newTable(shape), emit: emit, load: load}
+	return &Writer{table: newTable(shape), emit: emit, load: load, uses: usesWriter{limit: maxUses, mixed: mixedCost}}
 }
 
-var errOrder = errors.New("sealed table: keys are out of order")
+var (
+	errOrder    = errors.New("sealed table: keys are out of order")
+	errReserved = errors.New("sealed table: the key is one of series")
+)
 
 // Define defines the id in a key of an owner; other keys are ignored.
 func (w *Writer) Define(key []byte) error {
@@ -123,7 +127,7 @@ func (w *Writer) begin() error {
 	return nil
 }
 
-// Add adds an entry. Keys are not empty.
+// Add adds an entry. Keys are not empty; see uses.go for keys that no entry has.
 func (w *Writer) Add(key, value []byte) (err error) {
 	if !w.added {
 		if err := w.begin(); err != nil {
@@ -133,7 +137,16 @@ func (w *Writer) Add(key, value []byte) (err error) {
 	if bytes.Compare(w.last, key) >= 0 {
 		return errOrder
 	}
+	if !w.table.shape.isOpen(key) {
+		return errReserved
+	}
 	w.last = append(w.last[:0], key...)
+	w.table.whole += int64(len(key) + len(value))
+	return w.addUse(key, value)
+}
+
+// store writes an entry.
+func (w *Writer) store(key, value []byte) (err error) {
 	if w.stored, w.parts, err = appendStored(w.stored[:0], w.parts[:0], w.table.shape, &w.dicts, key); err != nil {
 		return err
 	}
@@ -154,7 +167,6 @@ func (w *Writer) Add(key, value []byte) (err error) {
 	}
 	w.before = append(w.before[:0], w.stored...)
 	w.block.add(w.stored, w.parts, &w.value)
-	w.table.whole += int64(len(key) + len(value))
 	return nil
 }
 
@@ -172,7 +184,7 @@ func (w *Writer) Finish() (directory []byte, err error) {
 			return nil, err
 		}
 	}
-	if err := errors.Join(w.flushBlock(), w.flush()); err != nil {
+	if err := errors.Join(w.flushUses(), w.storePieces(), w.flushBlock(), w.flush()); err != nil {
 		return nil, err
 	}
 	return w.table.encodeDirectory(), nil

@@ -97,6 +97,9 @@ type Shape struct{}
 // Owners implements sealed.Shape.
 func (Shape) Owners() []byte { return []byte{TableContext, TableRun, TableThread} }
 
+// Uses implements sealed.Shape.
+func (Shape) Uses() (first byte, kind int) { return TableUsageOfContent, runKind }
+
 // Parts implements sealed.Shape.
 func (Shape) Parts(first byte) []sealed.Part { return parts[first] }
 
