@@ -102,7 +102,7 @@ func (c *Context) Request(ctx context.Context, to message.Dialect, o ResolveOpti
 	return r, nil
 }
 
-// SystemPrompt returns a system prompt as an entry that is not in a history.
+// SystemPrompt returns a system prompt as an entry that is not in a history. An item with one is System.
 func SystemPrompt(text string) *Entry {
 	return &Entry{Kind: Message, Role: "system", Name: "system", Type: content.TypeText, Size: int64(len(text)), Body: []byte(text)}
 }

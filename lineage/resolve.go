@@ -19,7 +19,8 @@ type ResolveOptions struct {
 	// Budget, when not zero, limits the total number of tokens. As many of the latest messages as
 	// fit are included unchanged. Earlier ones are replaced by summaries if there are any, else
 	// omitted. Summaries take at most half of the budget, or more if all messages after them still
-	// fit.
+	// fit. The system prompt of the context is always included, and counted. System messages of the
+	// history are messages like the others.
 	Budget int
 	// Tokens counts the tokens of a text. Default EstimateTokens.
 	Tokens func(text string) int

@@ -153,3 +153,23 @@ func TestCloseEndsRequests(t *testing.T) {
 	require.NoError(t, h.Close(ctx))
 	require.NoError(t, h.Close(ctx), "again")
 }
+
+// An answer that took long to make has its time to be sent, also if it has no body.
+func TestLateAnswersAreSent(t *testing.T) {
+	limit := 2 * time.Second
+	h := open(t, func(o *Options) {
+		o.Limits.Write = limit
+		late := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(limit + limit/4) // longer than the limit
+			if r.URL.Query().Has("body") {
+				_, _ = w.Write([]byte("late"))
+				return
+			}
+			w.WriteHeader(http.StatusNoContent)
+		})
+		o.Routes = append(o.Routes, Route{Pattern: "GET /v1/late", Scoped: true, Handler: late})
+	})
+	bearer := h.token(access.Token{})
+	require.Equal(t, http.StatusNoContent, h.get("/v1/late", bearer).status)
+	require.Equal(t, http.StatusOK, h.get("/v1/late?body", bearer).status)
+}

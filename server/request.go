@@ -69,6 +69,7 @@ func (w *request) name() string {
 
 // WriteHeader implements http.ResponseWriter.
 func (w *request) WriteHeader(status int) {
+	w.extend(time.Now()) // an answer without a body has only this
 	if w.status == 0 || w.status < http.StatusOK {
 		w.status = status
 	}

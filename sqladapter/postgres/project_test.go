@@ -73,10 +73,10 @@ func TestProjectOtherCharacterSet(t *testing.T) {
 		_, err := admin.Exec(`DROP DATABASE euc`)
 		require.NoError(t, err)
 	})
-	at, err := url.Parse(dsn)
+	place, err := url.Parse(dsn)
 	require.NoError(t, err)
-	at.Path = "/euc"
-	db, err := postgres.Open(background, at.String(), sqladapter.Options{})
+	place.Path = "/euc"
+	db, err := postgres.Open(background, place.String(), sqladapter.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	store := lineagetest.New(t, lineage.Options{})
@@ -120,6 +120,68 @@ func TestProjectOtherCharacterSet(t *testing.T) {
 	report, err = p.Run(background)
 	require.NoError(t, err)
 	require.Equal(t, 1, report.LeftOutCount)
+
+	// Values of users and of the store are left out by owner, also where the name cannot be held, and come when all can.
+	missing := func() (all []string) {
+		t.Helper()
+		for d, err := range project.Compare(background, db, store, project.CompareOptions{}) {
+			require.NoError(t, err)
+			require.Equal(t, project.Missing, d.Kind, d.String())
+			all = append(all, d.Table)
+		}
+		return all
+	}
+	ada, named, all := lineage.Owner{Scope: lineage.UserScope, Name: "ada"}, lineage.Owner{Scope: lineage.UserScope, Name: "10 €"}, lineage.Owner{Scope: lineage.StoreScope}
+	for _, o := range []lineage.Owner{ada, all} {
+		require.NoError(t, store.Values(o).Set(background, "plain", []byte(`1`)))
+	}
+	report, err = p.Run(background)
+	require.NoError(t, err)
+	require.Equal(t, 1, report.LeftOutCount)
+	for _, o := range []lineage.Owner{ada, named, all} {
+		require.NoError(t, store.Values(o).Set(background, "k", []byte(`"10 €"`)))
+	}
+	for range 2 {
+		report, err = p.Run(background)
+		require.NoError(t, err)
+		require.Equal(t, 4, report.LeftOutCount)
+		var names []string
+		for i := range report.LeftOut {
+			names = append(names, report.LeftOut[i].String())
+		}
+		require.ElementsMatch(t, []string{`thread "日本"`, `values of user "ada"`, `values of user "10 €"`, "values of the store"}, names)
+		require.ElementsMatch(t, []string{"chats", "lineage_values", "lineage_values", "lineage_values", "lineage_values", "lineage_values"}, missing())
+	}
+	require.NoError(t, store.Values(ada).Set(background, "k", []byte(`"10"`)))
+	require.NoError(t, store.Values(all).Delete(background, "k"))
+	_, err = store.DeleteUser(background, named.Name)
+	require.NoError(t, err)
+	report, err = p.Run(background)
+	require.NoError(t, err)
+	require.Equal(t, 1, report.LeftOutCount, "%v", report.LeftOut)
+	require.Equal(t, []string{"chats"}, missing())
+
+	// An earlier value that only a later fork inherits.
+	require.NoError(t, store.Values(lineage.Owner{Context: active.ID()}).Set(background, "k", []byte(`"€"`)))
+	at, err := active.Extend(background, lineage.User("then"))
+	require.NoError(t, err)
+	require.NoError(t, store.Values(lineage.Owner{Context: active.ID()}).Set(background, "k", []byte(`"e"`)))
+	report, err = p.Run(background)
+	require.NoError(t, err)
+	require.Equal(t, 1, report.LeftOutCount)
+	other, err := store.FindThread(background, "plain")
+	require.NoError(t, err)
+	fork, err := active.Fork(background, lineage.ForkOptions{At: at[0], Thread: other.ID()})
+	require.NoError(t, err)
+	report, err = p.Run(background)
+	require.NoError(t, err)
+	require.Equal(t, 2, report.LeftOutCount)
+	require.Equal(t, []string{"chats", "chats"}, missing())
+	require.NoError(t, fork.Delete(background))
+	report, err = p.Run(background)
+	require.NoError(t, err)
+	require.Equal(t, 1, report.LeftOutCount)
+	require.Equal(t, []string{"chats"}, missing())
 }
 
 func BenchmarkProject(b *testing.B) {

@@ -3,8 +3,11 @@ package project
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -24,8 +27,11 @@ import (
 )
 
 // A scope that the database cannot hold is left out: the database has none of its rows, but a row of lineage_left_out.
-// A context of it from which others descend has the row of a remnant. The scope is tried again when it changes, and
-// when something was deleted or erased or got another value.
+// A context of it from which others descend has the row of a remnant. The scope is tried again when it or one of its
+// values changes, when something was deleted or erased and, if another scope has one of its ids, when branches or
+// checkpoints change.
+//
+// The values of a user, an application or the store are left out in the same way, all those of an owner.
 //
 // Ids and names are checked before anything of a scope is written. What else the database refuses ends the pass. Then
 // a careful pass writes each scope apart, so that the one with the refused row is known.
@@ -38,21 +44,28 @@ var leftOutSQL = struct {
 		`SELECT 1 FROM "contexts" f WHERE f."parent_context_id" = "contexts"."id")`,
 }
 
-// LeftOut is a thread, or a context outside of threads, that the database cannot hold.
+// LeftOut is a thread, a context outside of threads, or the values of an owner, that the database cannot hold.
 type LeftOut struct {
-	// Thread is the thread, SourceID its source id. Context is the context if there is no thread.
+	// Thread is the thread, SourceID its source id. Context is the context if there is no thread. Owner is the user, the
+	// application or the store if there is neither.
 	Thread   structure.ThreadID
 	SourceID string
 	Context  structure.ContextID
+	Owner    structure.Owner
 	Reason   string
 }
 
 // String returns the subject with its id.
 func (l *LeftOut) String() string {
-	if l.Thread.IsZero() {
+	switch {
+	case !l.Thread.IsZero():
+		return fmt.Sprintf("thread %q", chatrows.Shortened(cmp.Or(l.SourceID, l.Thread.String())))
+	case !l.Context.IsZero():
 		return "context " + l.Context.String()
+	case l.Owner.Scope == structure.StoreScope:
+		return "values of the store"
 	}
-	return fmt.Sprintf("thread %q", chatrows.Shortened(cmp.Or(l.SourceID, l.Thread.String())))
+	return fmt.Sprintf("values of %v %q", l.Owner.Scope, chatrows.Shortened(l.Owner.Name))
 }
 
 // maxLeftOut limits Report.LeftOut.
@@ -105,9 +118,16 @@ func (p *Projector) reportLeftOut(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
+	owners, err := ownersOut(ctx, p.Store.View(), found)
+	if err != nil {
+		return err
+	}
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		s := scopeOf(key)
-		l := LeftOut{Thread: s.thread, Context: s.context, Reason: found[key]}
+		l := LeftOut{Thread: s.thread, Context: s.context, Owner: owners[key], Reason: found[key]}
+		if isOfOwner(key) && l.Owner == (structure.Owner{}) {
+			continue // its values were deleted since
+		}
 		if !s.thread.IsZero() {
 			t, err := p.Store.View().Thread(ctx, s.thread)
 			if errors.Is(err, lineage.ErrNotFound) {
@@ -123,6 +143,50 @@ func (p *Projector) reportLeftOut(ctx context.Context, r *Report) error {
 		}
 	}
 	return nil
+}
+
+// ownerKey precedes the hash of an owner in a key.
+const ownerKey = "values/"
+
+// keyOfOwner returns the key for the values of a user, an application or the store.
+func keyOfOwner(o structure.Owner) string {
+	sum := sha256.Sum256([]byte(o.Scope.String() + "\x00" + o.Name))
+	return ownerKey + hex.EncodeToString(sum[:16])
+}
+
+func isOfOwner(key string) bool { return strings.HasPrefix(key, ownerKey) }
+
+// ownersOut returns the owners whose values are left out, by key. Owners that have no values any more are not found.
+func ownersOut(ctx context.Context, from backend.Reader, leftOut map[string]string) (map[string]structure.Owner, error) {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(leftOut)), isOfOwner) {
+		return nil, nil
+	}
+	found := make(map[string]structure.Owner)
+	for o, err := range namedOwners(ctx, from) {
+		if err != nil {
+			return nil, err
+		}
+		if key := keyOfOwner(o); leftOut[key] != "" {
+			found[key] = o
+		}
+	}
+	return found, nil
+}
+
+// namedOwners yields the store, and the applications and users that have values.
+func namedOwners(ctx context.Context, from backend.Reader) iter.Seq2[structure.Owner, error] {
+	return func(yield func(structure.Owner, error) bool) {
+		if !yield(structure.Owner{Scope: structure.StoreScope}, nil) {
+			return
+		}
+		for _, scope := range [...]structure.Scope{structure.ApplicationScope, structure.UserScope} {
+			for name, err := range from.ValueOwners(ctx, scope, "") {
+				if !yield(structure.Owner{Scope: scope, Name: name}, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
 }
 
 // scopeOf returns the scope with a key.
@@ -166,20 +230,39 @@ func (w *applier) isOut(key string) bool {
 	return out
 }
 
+// takenReason begins the reason of a scope with an id that another scope has.
+const takenReason = "another thread has one of its ids: "
+
 // retry touches the scopes that are left out, if changes may allow the database to hold them although they did not
 // change. Those that are gone are no longer left out.
 func (w *applier) retry(ctx context.Context, c *derived.Changes, touch func(scope) *scope) error {
-	again := len(c.Erased)+len(c.Values) > 0
-	for _, change := range c.Threads {
-		again = again || change.Deleted
-	}
-	for _, change := range c.Contexts {
-		again = again || change.Deleted
-	}
-	if !again {
+	if len(w.leftOut) == 0 {
 		return nil
 	}
+	all := len(c.Erased) > 0
+	for _, change := range c.Threads {
+		all = all || change.Deleted
+	}
+	for _, change := range c.Contexts {
+		all = all || change.Deleted
+	}
+	again := make(map[string]bool)
+	for owner := range c.Values {
+		key, err := w.keyOfValues(ctx, owner)
+		if err != nil {
+			return err
+		}
+		again[key] = true
+	}
+	for key, reason := range w.leftOut {
+		if all || len(c.Branches)+len(c.Checkpoints) > 0 && strings.HasPrefix(reason, takenReason) {
+			again[key] = true
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(w.leftOut)) {
+		if !again[key] || isOfOwner(key) {
+			continue
+		}
 		s := scopeOf(key)
 		var there bool
 		var err error
@@ -202,7 +285,29 @@ func (w *applier) retry(ctx context.Context, c *derived.Changes, touch func(scop
 			touch(s).full = true
 		}
 	}
-	return nil
+	if !all {
+		return nil
+	}
+	owners, err := ownersOut(ctx, w.state, w.leftOut)
+	for _, o := range owners {
+		w.valueOwners[o] = true
+	}
+	return err
+}
+
+// keyOfValues returns the key of the scope of an owner, or its own.
+func (w *applier) keyOfValues(ctx context.Context, o structure.Owner) (string, error) {
+	switch o.Scope {
+	case structure.ThreadScope:
+		return keyOfThread(o.Thread), nil
+	case structure.ContextScope:
+		c, err := w.state.Context(ctx, o.Context)
+		if ok, err := exists(c, err); !ok {
+			return "", err
+		}
+		return scopeOfContext(&c).key, nil
+	}
+	return keyOfOwner(o), nil
 }
 
 // check refuses a thread with ids or names that the database cannot hold.
@@ -330,11 +435,14 @@ func (w *applier) leaveOut(ctx context.Context, s *scope, cause error) error {
 	}
 	reason := escaped(cause.Error())
 	if w.DB.Dialect().Classify(cause) == sqladapter.Duplicate {
-		reason = "another thread has one of its ids: " + reason
+		reason = takenReason + reason
 	}
 	w.leftOut[s.key], w.leaving = reason, true
 	w.batch.before = append(w.batch.before, exec(pruneSQL.removePins, s.key)) // see removeScope
 	w.batch.want(tables.LeftOut, nil, []any{s.key, reason})
+	if isOfOwner(s.key) {
+		return nil
+	}
 	if w.ChatsOnly {
 		return w.flushFull(ctx)
 	}
@@ -424,7 +532,7 @@ func (w *applier) admit(ctx context.Context, s *scope) error {
 // inheritAgain notes the owners of the values that the contexts of a scope inherit, so that these are written again: which
 // earlier values are needed depends on the scopes that are left out.
 func (w *applier) inheritAgain(ctx context.Context, s *scope) error {
-	if w.ChatsOnly {
+	if w.ChatsOnly || isOfOwner(s.key) {
 		return nil
 	}
 	all, err := w.contextsOf(ctx, s)

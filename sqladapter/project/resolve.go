@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/internal/lists"
+	"github.com/lineage-store/lineage/sqladapter/internal/projected"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
@@ -52,14 +53,11 @@ func (w *applier) touchAll(ctx context.Context, c *derived.Changes, touch func(s
 			touch(scope{key: keyOfContext(found.ID), context: found.ID}).full = true
 		}
 	}
-	c.Values[structure.Owner{Scope: structure.StoreScope}] = true
-	for _, scope := range [...]structure.Scope{structure.ApplicationScope, structure.UserScope} {
-		for name, err := range w.state.ValueOwners(ctx, scope, "") {
-			if err != nil {
-				return err
-			}
-			c.Values[structure.Owner{Scope: scope, Name: name}] = true
+	for owner, err := range namedOwners(ctx, w.state) {
+		if err != nil {
+			return err
 		}
+		c.Values[owner] = true
 	}
 	return nil
 }
@@ -139,6 +137,8 @@ func (w *applier) resolve(ctx context.Context, c *derived.Changes) (todo *work, 
 	for _, key := range known {
 		has[key] = !removed[key]
 	}
+	// What is left out may need ids that other scopes give up.
+	slices.SortStableFunc(keys, func(a, b string) int { return projected.Boolean(w.isOut(a)) - projected.Boolean(w.isOut(b)) })
 	for _, key := range keys {
 		s := scopes[key]
 		s.fresh = w.check != nil || !has[key]

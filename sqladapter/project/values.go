@@ -201,17 +201,9 @@ func (w *applier) addFork(ctx context.Context, id structure.ContextID) error {
 		if err != nil {
 			return err
 		}
-		for latest, err := range w.state.Values(ctx, contextOwner(ancestor), "", "") {
-			if err != nil {
-				return err
-			}
-			rows, err := w.inherited(ctx, &latest, forks)
-			if err != nil {
-				return err
-			}
-			for _, row := range rows {
-				w.batch.need(tables.Values, row[0].(string), row[1:]...)
-			}
+		in := scopeOfContext(&above)
+		if held, err := w.holding(ctx, &in, func() error { return w.addInherited(ctx, ancestor, forks) }); err != nil || !held {
+			return err
 		}
 		ancestor = above.Parent
 		if forks.at[0], err = structure.InheritedAt(forks.at[0], above.Base, forks.runs); err != nil {
@@ -219,6 +211,23 @@ func (w *applier) addFork(ctx context.Context, id structure.ContextID) error {
 		}
 	}
 	return w.flushFull(ctx)
+}
+
+// addInherited adds the earlier values of a context that forks inherit.
+func (w *applier) addInherited(ctx context.Context, ancestor structure.ContextID, forks *forkPositions) error {
+	for latest, err := range w.state.Values(ctx, contextOwner(ancestor), "", "") {
+		if err != nil {
+			return err
+		}
+		rows, err := w.inherited(ctx, &latest, forks)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			w.batch.need(tables.Values, row[0].(string), row[1:]...)
+		}
+	}
+	return nil
 }
 
 // writeValues writes the values of owners and those that forks inherit.
@@ -245,7 +254,8 @@ func (w *applier) writeValues(ctx context.Context, forks []structure.ContextID) 
 // writeValuesOf writes the values of an owner. Rows of deleted owners, and of those that are left out, are deleted with
 // them.
 func (w *applier) writeValuesOf(ctx context.Context, owner structure.Owner) error {
-	in, there := scope{}, true
+	var in scope
+	var there bool
 	var err error
 	switch owner.Scope {
 	case structure.ThreadScope:
@@ -256,17 +266,41 @@ func (w *applier) writeValuesOf(ctx context.Context, owner structure.Owner) erro
 		c, err = w.state.Context(ctx, owner.Context)
 		in = scopeOfContext(&c)
 		there, err = exists(c, err)
+	default:
+		return w.writeOwner(ctx, &scope{key: keyOfOwner(owner)}, owner)
 	}
 	if err != nil || !there || w.isOut(in.key) {
 		return err
 	}
-	if in.key == "" {
-		err = w.addValues(ctx, owner, false)
-	} else {
-		_, err = w.holding(ctx, &in, func() error { return w.addValues(ctx, owner, false) })
+	if _, err = w.holding(ctx, &in, func() error { return w.addValues(ctx, owner, false) }); err != nil {
+		return err
 	}
-	if err == nil {
-		err = w.flushFull(ctx)
+	return w.flushFull(ctx)
+}
+
+// writeOwner writes the values of a user, an application or the store, or leaves them out if the database cannot hold one
+// of them. Then it has no row of them.
+func (w *applier) writeOwner(ctx context.Context, in *scope, owner structure.Owner) error {
+	if w.check != nil {
+		return w.addValues(ctx, owner, false)
+	}
+	held, err := w.holding(ctx, in, func() error { return w.addValues(ctx, owner, w.isOut(in.key)) })
+	if err != nil {
+		return err
+	}
+	if held {
+		if err := w.admit(ctx, in); err != nil {
+			return err
+		}
+		return w.flushFull(ctx)
+	}
+	scope, name := ownerText(owner)
+	w.batch.want(tables.Values, []any{scope, projected.Clean(name)})
+	err = w.flush(ctx)
+	if w.isRefusal(err) { // of the name: there are no rows
+		w.batch = batch{}
+		w.batch.want(tables.LeftOut, nil, []any{in.key, w.leftOut[in.key]})
+		return w.flushFull(ctx)
 	}
 	return err
 }

@@ -170,6 +170,41 @@ func (s *suite) testLeftOutRefused(t *testing.T) {
 	s.requireKept(t, store, place, db, threads+2, third, fourth, fifth)
 }
 
+// testLeftOutTaken projects a thread with an id that another thread has: it comes when the other one does not have it any
+// more. Of what is left out, only what may have changed is tried again.
+func (s *suite) testLeftOutTaken(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	first, _ := speaking(t, store, lineage.ThreadOptions{SourceID: "first", UserID: "ada"})
+	mark := func(thread *lineage.Thread, o lineage.CheckpointOptions) lineage.CheckpointInfo {
+		t.Helper()
+		k, err := thread.SetCheckpoint(bg, "here", o)
+		require.NoError(t, err)
+		return k
+	}
+	id := mark(first, lineage.CheckpointOptions{}).ID.String()
+	s.requireKept(t, store, place, db, 1)
+	second, _ := speaking(t, store, lineage.ThreadOptions{SourceID: "second", UserID: "ada"})
+	mark(second, lineage.CheckpointOptions{SourceID: id})
+	report := s.project(t, store, db)
+	require.Equal(t, 1, report.LeftOutCount)
+	require.Equal(t, second.ID(), report.LeftOut[0].Thread, report.LeftOut[0].Reason)
+	odd, _ := speaking(t, store, lineage.ThreadOptions{SourceID: "odd" + notText})
+	require.Equal(t, 2, s.project(t, store, db).LeftOutCount)
+
+	for _, owner := range []lineage.Owner{{Thread: first.ID()}, {Scope: lineage.UserScope, Name: "ada"}} {
+		require.NoError(t, store.Values(owner).Set(bg, "k", []byte(`1`)))
+		require.Zero(t, s.project(t, store, db).Total, "neither may be held now")
+	}
+	require.NoError(t, store.Values(lineage.Owner{Thread: odd.ID()}).Set(bg, "k", []byte(`1`)))
+	require.Equal(t, 1, s.project(t, store, db).Total)
+	require.NoError(t, first.DeleteCheckpoint(bg, "here"))
+	report = s.requireLeftOut(t, store, place, db, odd)
+	require.Equal(t, 2, report.Total, "the thread that lost the checkpoint and the one that may be held")
+	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "chats"`))
+}
+
 // requireKept requires that all chats but the ones that are left out are in a database, and in a new one.
 func (s *suite) requireKept(t *testing.T, store *lineage.Store, place Place, db *sqladapter.DB, chats int, leftOut ...*lineage.Thread) {
 	t.Helper()

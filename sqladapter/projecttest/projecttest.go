@@ -95,6 +95,7 @@ var sequential = []test{
 	{"NUL", (*suite).testNUL},
 	{"LeftOut", (*suite).testLeftOut},
 	{"LeftOutRefused", (*suite).testLeftOutRefused},
+	{"LeftOutTaken", (*suite).testLeftOutTaken},
 	{"LeftOutRandom", (*suite).testLeftOutRandom},
 	{"Queries", (*suite).testQueries},
 	{"Compare", (*suite).testCompare},
