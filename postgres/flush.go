@@ -16,10 +16,26 @@ func (l *log) flush(ctx context.Context, h head) error {
 		return nil
 	}
 	there, err := l.flushAll(ctx, []head{h})
+	if sqlState(err) == readOnlyTransaction {
+		there, err = l.onStandby(ctx, h, err)
+	}
 	if err == nil && !there[0] {
 		err = errDiverged
 	}
 	return err
+}
+
+// onStandby reports whether a standby has a row. What a standby has is durable: its server synced it before sending it.
+// On another server, which refused to write, it returns refused.
+func (l *log) onStandby(ctx context.Context, h head, refused error) (there []bool, err error) {
+	there = make([]bool, 1)
+	standby := false
+	err = l.readOne(ctx, `SELECT pg_is_in_recovery(), EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $2 AND id = $3 AND count = $4)`,
+		[]any{l.store, int64(h.first), int64(h.ID), h.count()}, &standby, &there[0])
+	if err == nil && !standby {
+		err = refused
+	}
+	return there, err
 }
 
 // flushAll makes durable what the log has of some rows, which were written before it is called, and reports which it has.

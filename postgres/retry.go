@@ -62,7 +62,7 @@ func retry(ctx context.Context, op func(context.Context) error) error {
 			return context.Cause(ctx)
 		}
 		if !isTransient(err) {
-			return err
+			return explain(err)
 		}
 		if time.Since(begun)+pause > patience {
 			return explain(err)

@@ -7,8 +7,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"iter"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -134,6 +134,8 @@ func tour(t *testing.T, pool *pgxpool.Pool) *Engine {
 	require.NoError(t, err)
 	require.NoError(t, e.log.dropEpoch(background, 1, e.log.undecided(1)), "as after a collection that failed")
 	requireSound(t, e)
+	_, err = e.log.onStandby(background, e.head, backend.ErrReadOnly)
+	require.ErrorIs(t, err, backend.ErrReadOnly, "it is no standby")
 	tourSearch(t, e, other)
 	return e
 }
@@ -226,37 +228,52 @@ func requireIndexed(t *testing.T, node any, about string) {
 	}
 }
 
+// searchFolder has the statements of the search index.
+const searchFolder = "internal/searchindex"
+
+// sources returns the files of the package and of those below it, without tests.
+func sources(t *testing.T) (files []string) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			files = append(files, path)
+		}
+		return err
+	})
+	require.NoError(t, err)
+	return files
+}
+
+// literals returns the strings of a file, except those of a variable.
+func literals(t *testing.T, file, except string) (all []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	require.NoError(t, err)
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && spec.Names[0].Name == except {
+			return false
+		}
+		literal, ok := n.(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING {
+			return true
+		}
+		text, err := strconv.Unquote(literal.Value)
+		require.NoError(t, err)
+		all = append(all, text)
+		return true
+	})
+	return all
+}
+
 // statementsOf returns the statements on tables of stores in the source, except those of migrations.
 func statementsOf(t *testing.T) (all []string) {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	of, err := filepath.Glob("internal/searchindex/*.go")
-	require.NoError(t, err)
-	files = append(files, of...)
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		source, err := os.ReadFile(file)
-		require.NoError(t, err)
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, source, 0)
-		require.NoError(t, err)
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			if spec, ok := n.(*ast.ValueSpec); ok && spec.Names[0].Name == "migrations" {
-				return false
-			}
-			literal, ok := n.(*ast.BasicLit)
-			if !ok || literal.Kind != token.STRING {
-				return true
-			}
-			text, err := strconv.Unquote(literal.Value)
-			require.NoError(t, err)
+	for _, file := range sources(t) {
+		for _, text := range literals(t, file, "migrations") {
 			if regexp.MustCompile(`(?s)\b(FROM|INTO|UPDATE) +lineage_`).MatchString(text) {
 				all = append(all, text)
 			}
-			return true
-		})
+		}
 	}
 	require.Greater(t, len(all), 25)
 	return all

@@ -16,7 +16,8 @@ var ErrUnknownFormat = errors.New("unknown format")
 // Formats lists the formats of Write.
 func Formats() []Format { return []Format{OpenAI, Responses, Anthropic, ShareGPT, Markdown, HTML} }
 
-// Write writes the scope of the options. If it returns an error, the output is incomplete.
+// Write writes the scope of the options. If it returns an error, the output is incomplete. If the scope is the whole store, a
+// thread that is deleted before it is read is left out.
 func Write(ctx context.Context, store *lineage.Store, w io.Writer, format Format, o Options) error {
 	x := newExporter(store, bufio.NewWriterSize(w, 64<<10), o)
 	if o.AsGiven && format != OpenAI && format != ShareGPT {

@@ -427,3 +427,38 @@ func TestResultsInBranches(t *testing.T) {
 	require.Contains(t, text, "**Bash** ls\n\n*Result · 2*\n\n```\nof main\n```\n")
 	require.Contains(t, text, "*Result of Bash ls*\n\n```\nof other\n```\n")
 }
+
+// writerFunc is a writer that is a function.
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// Another process deletes a thread while all are written: it is left out, and those after it are written. A thread that is
+// named has to be there.
+func TestDeletedMeanwhile(t *testing.T) {
+	for _, format := range []export.Format{export.OpenAI, export.ShareGPT, export.Markdown, export.HTML} {
+		s := open(t)
+		var threads []*lineage.Thread
+		for _, said := range []string{"first " + strings.Repeat("long ", 100_000), "second", "third"} {
+			thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
+			require.NoError(t, err)
+			main, err := thread.Active(bg)
+			require.NoError(t, err)
+			_, err = main.Extend(bg, lineage.User(said), lineage.Assistant("yes"))
+			require.NoError(t, err)
+			threads = append(threads, thread)
+		}
+		var b bytes.Buffer
+		w := writerFunc(func(part []byte) (int, error) {
+			if _, err := s.Thread(bg, threads[1].ID()); err == nil { // while the first is written
+				require.NotContains(t, string(part), "second")
+				require.NoError(t, threads[1].Delete(bg))
+			}
+			return b.Write(part)
+		})
+		require.NoError(t, export.Write(bg, s, w, format, export.Options{}), format)
+		require.Contains(t, b.String(), "third", format)
+		require.NotContains(t, b.String(), "second", format)
+		require.ErrorIs(t, export.Write(bg, s, &b, format, export.Options{Scope: export.Scope{Threads: threads}}), lineage.ErrNotFound)
+	}
+}

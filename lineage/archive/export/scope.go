@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -33,7 +34,8 @@ func (x *exporter) title(ctx context.Context, c *conversation) (string, error) {
 	return cmp.Or(title, "Untitled"), err
 }
 
-// conversations yields the conversations in scope. Each thread is read just before its conversation is yielded.
+// conversations yields the conversations in scope. Each thread is read just before its conversation is yielded. If the scope
+// names no threads, one that was deleted before it is read is left out.
 func (x *exporter) conversations(ctx context.Context) iter.Seq2[*conversation, error] {
 	return func(yield func(*conversation, error) bool) {
 		if x.o.Scope.Context != nil {
@@ -49,7 +51,13 @@ func (x *exporter) conversations(ctx context.Context) iter.Seq2[*conversation, e
 			}
 		}
 		for _, t := range threads {
-			if !yield(x.oneThread(ctx, t)) {
+			conv, err := x.oneThread(ctx, t)
+			if x.o.Scope.Threads == nil && errors.Is(err, lineage.ErrNotFound) {
+				if _, gone := x.store.Thread(ctx, t.ID()); errors.Is(gone, lineage.ErrNotFound) {
+					continue
+				}
+			}
+			if !yield(conv, err) {
 				return
 			}
 		}
@@ -68,6 +76,9 @@ func (x *exporter) allThreads(ctx context.Context) ([]*lineage.Thread, error) {
 			return nil, err
 		}
 		t, err := x.store.Thread(ctx, r.ID)
+		if errors.Is(err, lineage.ErrNotFound) { // deleted meanwhile
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
