@@ -205,8 +205,8 @@ func usageOf(i *Item, origin *content.BlockOrigin) structure.Usage {
 	if u.SourceID != "" {
 		u.Lookup = 1
 	}
-	if of := i.Origin.OfBlock(); of != (content.BlockOrigin{}) {
-		*origin = of
+	if stated := i.Origin.OfBlock(); stated != (content.BlockOrigin{}) {
+		*origin = stated
 		u.Origin = origin
 	}
 	return u

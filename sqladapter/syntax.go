@@ -221,9 +221,9 @@ func (x *Syntax) mark(word string, n int, before string, parameter func() string
 		if !x.Epochs {
 			return "", nil
 		}
-		of := func(column string) string { return x.Identifier(argument) + "." + x.Identifier(column) }
-		return "AND " + of("epoch") + " = COALESCE((SELECT e." + x.Identifier("epoch") + " FROM " + x.Identifier("lineage_chains") + " e WHERE e." +
-			x.Identifier("chatId") + " = " + of("chatId") + "), 0)", nil
+		named := func(column string) string { return x.Identifier(argument) + "." + x.Identifier(column) }
+		return "AND " + named("epoch") + " = COALESCE((SELECT e." + x.Identifier("epoch") + " FROM " + x.Identifier("lineage_chains") + " e WHERE e." +
+			x.Identifier("chatId") + " = " + named("chatId") + "), 0)", nil
 	case "same":
 		theirs, ours, _ := strings.Cut(argument, "=")
 		return x.same(x.column(theirs), x.column(ours)), nil

@@ -10,7 +10,7 @@ import (
 // Names are unique within a kind.
 type Fields interface {
 	// ID is the id of a record of some kind, or zero.
-	ID(name string, of Kind, id *[16]byte)
+	ID(name string, idKind Kind, id *[16]byte)
 	// Ref is the address of a span, or the empty position.
 	Ref(name string, ref *SpanRef)
 	Content(name string, id *content.ID)
@@ -97,7 +97,9 @@ func Walk(r Record, f Fields) bool {
 	return true
 }
 
-func walkID[K any](f Fields, name string, of Kind, id *ID[K]) { f.ID(name, of, (*[16]byte)(id)) }
+func walkID[K any](f Fields, name string, idKind Kind, id *ID[K]) {
+	f.ID(name, idKind, (*[16]byte)(id))
+}
 
 func walkThread(r *Thread, f Fields) {
 	walkID(f, "thread id", KindThread, &r.ID)

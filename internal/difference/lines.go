@@ -30,7 +30,7 @@ func Lines(old, current []string) (diff []string) {
 
 // RevisionLines returns the lines of a revision of a document, without line ends, and the number of the revision.
 // Number 0 is the latest.
-func RevisionLines(ctx context.Context, store *lineage.Store, c *lineage.Context, document string, number uint64) (lines []string, of uint64, err error) {
+func RevisionLines(ctx context.Context, store *lineage.Store, c *lineage.Context, document string, number uint64) (lines []string, revision uint64, err error) {
 	e, err := c.Revision(ctx, document, number)
 	if err != nil {
 		return nil, 0, err

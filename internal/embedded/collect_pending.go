@@ -80,11 +80,11 @@ func (e *Engine) endPending() error {
 // openPending raises the barrier of the pending collection of a store that is being opened.
 // The index must account for the collection, or be empty.
 func (e *Engine) openPending() error {
-	set, of, err := live.ReadFile(e.opt.FS, e.dir.pending())
+	set, owner, err := live.ReadFile(e.opt.FS, e.dir.pending())
 	var damage *backend.CorruptError
 	if errors.As(err, &damage) {
 		damage.What += "; without the file, records that the collection has not yet deleted reappear"
-	} else if set != nil && of != e.journal.StoreID() {
+	} else if set != nil && owner != e.journal.StoreID() {
 		err = &backend.CorruptError{File: e.dir.pending(), What: "belongs to another store"}
 	} else if set != nil && set.Until > e.journal.Last() && e.damage == nil {
 		err = &backend.CorruptError{File: e.dir.pending(), What: fmt.Sprintf("knows commit %d, but the journal ends with commit %d", set.Until, e.journal.Last())}

@@ -9,6 +9,12 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
+// Defaults of packing in the background: see Options.packBytes and packQuiet.
+const (
+	backgroundBytes = 32 << 20
+	quietTime       = 2 * time.Second
+)
+
 // Options configure an engine. A zero field means its default.
 type Options struct {
 	// Durability of commits that request none. Default Full.

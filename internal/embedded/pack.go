@@ -99,9 +99,9 @@ func (e *Engine) packJobs(ctx context.Context, plan []packJob, o backend.PackOpt
 		r, err := e.journal.Rewrite(ctx, p.first, p.last, journal.RewriteOptions{
 			Yield: e.queue.giveWay(),
 			Dense: o.Dense, Quick: quick, Unlisted: e.unlisted(p.first, o.Dense),
-			Progress: func(n, of int64) {
+			Progress: func(n, size int64) {
 				if o.Progress != nil {
-					o.Progress(done+int64(float64(p.bytes)*float64(n)/float64(max(of, 1))), total)
+					o.Progress(done+int64(float64(p.bytes)*float64(n)/float64(max(size, 1))), total)
 				}
 			},
 		})

@@ -13,13 +13,9 @@ import (
 )
 
 const (
-	// backgroundBytes is the default size of sealed segments at which packing in the
-	// background starts.
-	backgroundBytes = 32 << 20
-	// Segments are packed after a pause: a time of quietTime in which less than quietBytes were written. Without a pause they
+	// Segments are packed after a pause: a time of Options.packQuiet in which less than quietBytes were written. Without a pause they
 	// are packed when they have bulkFactor times the size at which packing starts. So what is written at once becomes few
 	// large packs, which are not written again.
-	quietTime  = 2 * time.Second
 	quietBytes = 1 << 20
 	bulkFactor = 8
 	// packAfter is the delay after opening until segments sealed earlier are packed. A

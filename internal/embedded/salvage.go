@@ -85,7 +85,7 @@ func addReadable(ctx context.Context, from string, to *Engine, total int64, o Sa
 			o.Lost(l)
 		}
 	}
-	pending, of, err := live.ReadFile(vfs.OS(), filepath.Join(from, journalDir, pendingFile))
+	pending, owner, err := live.ReadFile(vfs.OS(), filepath.Join(from, journalDir, pendingFile))
 	if damage := new(backend.CorruptError); errors.As(err, &damage) {
 		lost(Loss{File: damage.File, What: damage.What})
 	} else if err != nil {
@@ -99,7 +99,7 @@ func addReadable(ctx context.Context, from string, to *Engine, total int64, o Sa
 		if done += int64(len(f.Payload)); o.Progress != nil {
 			o.Progress(min(done, total), total)
 		}
-		if of == store {
+		if owner == store {
 			m.Pending = pending
 		}
 		return m.Commit(f)

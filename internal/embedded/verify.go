@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -25,44 +24,6 @@ func (e *Engine) Verify(ctx context.Context, o backend.VerifyOptions) iter.Seq2[
 			yield(backend.Finding{}, err)
 		}
 	}
-}
-
-// errStopped ends a verification whose caller stopped iterating.
-var errStopped = errors.New("stopped")
-
-type verifier struct {
-	engine *Engine
-	ctx    context.Context
-	opt    backend.VerifyOptions
-	yield  func(backend.Finding, error) bool
-
-	done, total int64
-	damaged     bool // the journal is damaged, so it cannot be compared
-	lost        bool // lookup tables of packs are damaged
-	wrong       bool // index entries are wrong
-	layer       *packLayer
-	lookup      *journal.Check // of the pack being read
-	barrier     *barrier       // of a pending collection
-	pruned      *barrier       // the same, once the index has no dead records
-	last        backend.CorruptError
-}
-
-func (v *verifier) found(f backend.Finding) error {
-	if !v.yield(f, nil) {
-		return errStopped
-	}
-	return nil
-}
-
-func (v *verifier) progress(n int64) error {
-	v.done += n
-	if v.opt.Progress != nil {
-		v.opt.Progress(v.done, max(v.done, v.total))
-	}
-	if v.ctx.Err() != nil {
-		return context.Cause(v.ctx)
-	}
-	return nil
 }
 
 func (v *verifier) run() error {

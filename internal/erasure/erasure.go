@@ -105,15 +105,15 @@ func recordsOf(ctx context.Context, store *lineage.Store, ids []lineage.ContentI
 // use is a message that uses one of the contents.
 type use struct {
 	seq uint64
-	// of is the index of the content.
-	of int
+	// content is the index of the content that is used.
+	content int
 }
 
 // uses are the messages that use the contents, by run.
 type uses map[structure.RunID][]use
 
 // add adds the messages that use a content, and returns their number.
-func (u uses) add(ctx context.Context, store *lineage.Store, id lineage.ContentID, of int) (int, error) {
+func (u uses) add(ctx context.Context, store *lineage.Store, id lineage.ContentID, index int) (int, error) {
 	type message struct {
 		span  lineage.SpanRef
 		index int
@@ -128,7 +128,7 @@ func (u uses) add(ctx context.Context, store *lineage.Store, id lineage.ContentI
 			continue
 		}
 		counted[m] = true
-		u[e.Span.Run] = append(u[e.Span.Run], use{e.Span.Seq, of})
+		u[e.Span.Run] = append(u[e.Span.Run], use{e.Span.Seq, index})
 	}
 	return len(counted), nil
 }
@@ -140,7 +140,7 @@ func (u uses) addSummaries(ctx context.Context, store *lineage.Store, found []*r
 	}
 	type repeat struct {
 		summary lineage.ContentID
-		of      int
+		content int
 	}
 	known, runs := make(map[repeat]bool), backend.Runs(ctx, store.View())
 	for summary, err := range store.Summaries(ctx, lineage.ThreadQuery{}) {
@@ -158,10 +158,10 @@ func (u uses) addSummaries(ctx context.Context, store *lineage.Store, found []*r
 			in := u[s.Run.ID]
 			i, _ := slices.BinarySearchFunc(in, s.First, func(r use, seq uint64) int { return cmp.Compare(r.seq, seq) })
 			for ; i < len(in) && in[i].seq <= s.Last; i++ {
-				r := repeat{summary.Content, in[i].of}
+				r := repeat{summary.Content, in[i].content}
 				if !known[r] {
 					known[r] = true
-					found[r.of].Summaries = append(found[r.of].Summaries, summary.Content.String())
+					found[r.content].Summaries = append(found[r.content].Summaries, summary.Content.String())
 				}
 			}
 		}
@@ -174,8 +174,8 @@ const maxTitle = 64 << 10
 
 // beginning is the start of a content, with each run of white space replaced by a space.
 type beginning struct {
-	text string
-	of   int
+	text    string
+	content int
 }
 
 // begin returns the start of a content, empty if it is erased.
@@ -209,7 +209,7 @@ func addTitles(ctx context.Context, store *lineage.Store, begins []beginning, fo
 		}
 		i, _ := slices.BinarySearchFunc(begins, title, byText)
 		for ; i < len(begins) && strings.HasPrefix(begins[i].text, title); i++ {
-			r := found[begins[i].of]
+			r := found[begins[i].content]
 			r.Titles = append(r.Titles, t.ID.String())
 		}
 	}

@@ -115,17 +115,17 @@ func (s *splitter) object(v value, kind structure.Piece, tool string) {
 }
 
 // member splits a member of an object if there is a rule for it.
-func (s *splitter) member(v value, of *object, kind structure.Piece, tool string) bool {
+func (s *splitter) member(v value, owner *object, kind structure.Piece, tool string) bool {
 	simple := v.raw[0] == '"'
 	switch v.key {
 	case "text":
-		if simple && of.copies {
+		if simple && owner.copies {
 			s.text(v, structure.DataPiece, "")
 			return true
 		}
 	case "message": // of Grok
 		switch {
-		case !of.sent:
+		case !owner.sent:
 		case isEmpty(v.raw):
 			s.emptyText(v, kind)
 			return true
@@ -142,7 +142,7 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 			return true
 		}
 	case "arguments", "input", "args":
-		if tool != "" || of.calls() {
+		if tool != "" || owner.calls() {
 			s.whole(v, structure.InputPiece, tool)
 			return true
 		}
@@ -152,16 +152,16 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 			return true
 		}
 	case "summary", "command":
-		if simple && of.tells(v.key) {
+		if simple && owner.tells(v.key) {
 			s.text(v, structure.TextPiece, "")
 			return true
 		}
 	case "output", "result", "response", "errorText", "error":
-		return s.result(v, of, tool)
+		return s.result(v, owner, tool)
 	case "data":
-		return s.data(v, of, kind, tool)
+		return s.data(v, owner, kind, tool)
 	case "value":
-		if of.kind == "json" && kind == structure.OutputPiece {
+		if owner.kind == "json" && kind == structure.OutputPiece {
 			s.whole(v, kind, tool)
 			return true
 		}
@@ -185,13 +185,13 @@ func (s *splitter) member(v value, of *object, kind structure.Piece, tool string
 }
 
 // result splits a member that may be the result of a tool, if it is one or a text of the object.
-func (s *splitter) result(v value, of *object, tool string) bool {
+func (s *splitter) result(v value, owner *object, tool string) bool {
 	switch {
-	case v.raw[0] == '"' && of.tells(v.key):
+	case v.raw[0] == '"' && owner.tells(v.key):
 		s.text(v, structure.TextPiece, "")
-	case !of.returns && tool == "" && !of.calls():
+	case !owner.returns && tool == "" && !owner.calls():
 		return false
-	case of.returns && v.key == "result" && v.raw[0] == '{', !of.returns && hasParts(v.raw):
+	case owner.returns && v.key == "result" && v.raw[0] == '{', !owner.returns && hasParts(v.raw):
 		v.key = "content"
 		s.value(v, structure.OutputPiece, tool)
 	default:
@@ -201,17 +201,17 @@ func (s *splitter) result(v value, of *object, tool string) bool {
 }
 
 // data splits the member data of an object whose kind says what is in it.
-func (s *splitter) data(v value, of *object, kind structure.Piece, tool string) bool {
+func (s *splitter) data(v value, owner *object, kind structure.Piece, tool string) bool {
 	simple := v.raw[0] == '"'
 	switch {
-	case of.isData:
+	case owner.isData:
 		s.whole(v, structure.DataPiece, "")
-	case v.raw[0] == '{' && of.wraps():
+	case v.raw[0] == '{' && owner.wraps():
 		v.key = "content"
 		s.value(v, kind, tool)
-	case simple && of.kind == "redacted_thinking":
+	case simple && owner.kind == "redacted_thinking":
 		s.text(v, structure.DataPiece, "")
-	case simple && of.isFile:
+	case simple && owner.isFile:
 		s.text(v, structure.FilePiece, "")
 	default:
 		return false

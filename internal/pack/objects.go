@@ -40,18 +40,18 @@ func (p *File) objects(n int) (*objects, error) {
 	}
 	numbered := columns.Objects(c.commits)
 	o := &objects{c.bodies, make([]object, len(numbered))}
-	places, of := []int(nil), -1
+	places, placed := []int(nil), -1
 	for i, at := range numbered {
 		x := c.commits[at.Commit]
 		o.list[i] = object{commit: x.Number, segment: x.Segment, frame: x.Start}
 		if x.Verbatim {
 			continue
 		}
-		if at.Commit != of {
+		if at.Commit != placed {
 			if places, err = p.places(piece{c, x, n}); err != nil {
 				return nil, p.cache.fault(k, err)
 			}
-			of = at.Commit
+			placed = at.Commit
 		}
 		o.list[i].at, o.list[i].record, o.list[i].body = x.PayloadAt()+int64(places[at.Record]), x.Records[at.Record], x.Bodies[at.Record]
 	}

@@ -83,13 +83,13 @@ func fitting[T any](all iter.Seq2[T, error], fits func(T) bool) (found []T, err 
 	return found, nil
 }
 
-// collect returns what of returns for each element.
-func collect[T, R any](all iter.Seq2[T, error], of func(T) R) (list []R, err error) {
+// collect returns what convert returns for each element.
+func collect[T, R any](all iter.Seq2[T, error], convert func(T) R) (list []R, err error) {
 	for element, err := range all {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, of(element))
+		list = append(list, convert(element))
 	}
 	return list, nil
 }

@@ -123,21 +123,21 @@ func (r *Resolver) extents(ctx context.Context, wanted func(structure.RunID) boo
 
 // reaches caches what the histories of threads lead to: for single threads, and for all together.
 type reaches struct {
-	of  map[lineage.ThreadID]backend.Reach
-	all backend.Reach
+	byThread map[lineage.ThreadID]backend.Reach
+	all      backend.Reach
 }
 
-func newReaches() *reaches { return &reaches{of: make(map[lineage.ThreadID]backend.Reach)} }
+func newReaches() *reaches { return &reaches{byThread: make(map[lineage.ThreadID]backend.Reach)} }
 
 // reachOf returns what the histories of a thread lead to.
 func (r *Resolver) reachOf(ctx context.Context, t *structure.Thread) (backend.Reach, error) {
-	reach, known := r.kept.of[t.ID]
+	reach, known := r.kept.byThread[t.ID]
 	if known {
 		return reach, nil
 	}
 	reach, err := backend.ReachOf(ctx, r.view, t)
 	if err == nil {
-		r.kept.of[t.ID] = reach
+		r.kept.byThread[t.ID] = reach
 	}
 	return reach, err
 }

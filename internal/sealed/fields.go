@@ -68,8 +68,8 @@ func (c *cutter) cut(shape Shape, in *dictionaries, key, value []byte) error {
 	return err
 }
 
-func (c *cutter) put(f Form, of int, cells ...cell) {
-	c.layout = append(c.layout, byte(f), byte(of))
+func (c *cutter) put(f Form, kind int, cells ...cell) {
+	c.layout = append(c.layout, byte(f), byte(kind))
 	c.cells = append(c.cells, cells...)
 }
 
@@ -151,11 +151,11 @@ func (c *cutter) all(in *dictionaries, value []byte) (rest []byte, err error) {
 
 // number returns the number of an id in a column: 0 for the zero id, otherwise its place plus 1.
 func number(in *dictionaries, kind int, id []byte) (n uint64, ok bool, err error) {
-	of := (*[idSize]byte)(id)
-	if *of == [idSize]byte{} {
+	key := (*[idSize]byte)(id)
+	if *key == [idSize]byte{} {
 		return 0, true, nil
 	}
-	n, ok, err = in.rank(kind, of)
+	n, ok, err = in.rank(kind, key)
 	return n + 1, ok, err
 }
 

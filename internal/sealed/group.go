@@ -69,9 +69,9 @@ func (g *group) readHead(r *varint.Reader, i int) bool {
 		return false
 	case c.text || c.choices > 0:
 		c.from = readVector(r, i)
-		return c.of < 0 && c.from.of < 0
-	case c.of >= 0:
-		before := &g.columns[c.of]
+		return c.earlier < 0 && c.from.earlier < 0
+	case c.earlier >= 0:
+		before := &g.columns[c.earlier]
 		c.depth = before.depth + 1
 		return c.depth <= maxDepth && !before.text
 	}
@@ -91,8 +91,8 @@ func (c *column) readBits(r *varint.Reader, rows int) {
 // number returns the number in a column, of texts which one.
 func (g *group) number(column, row int) uint64 {
 	c := &g.columns[column]
-	if c.of >= 0 {
-		return c.after(g.number(c.of, row), row)
+	if c.earlier >= 0 {
+		return c.after(g.number(c.earlier, row), row)
 	}
 	x := c.at(row)
 	if x < uint64(c.choices) && !c.text {

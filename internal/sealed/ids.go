@@ -77,8 +77,8 @@ func encodeIDs(dst []byte, ids []byte) []byte {
 		id := wideOf((*[idSize]byte)(ids[i:]))
 		mask.high, mask.low = mask.high|(id.high^first.high), mask.low|(id.low^first.low)
 	}
-	of := mask.id()
-	w := bitWriter{dst: append(dst, of[:]...)}
+	bytes := mask.id()
+	w := bitWriter{dst: append(dst, bytes[:]...)}
 	high, low := mask.widths()
 	for i := 0; i < len(ids); i += idSize {
 		r := mask.row(wideOf((*[idSize]byte)(ids[i:])))
@@ -116,8 +116,8 @@ func (d *idBlock) at(i int) (id [idSize]byte) {
 }
 
 // search returns the number of ids that are less, and whether there is this id.
-func (d *idBlock) search(of *[idSize]byte) (n int, ok bool) {
-	id, known, after := wideOf(of), true, false
+func (d *idBlock) search(key *[idSize]byte) (n int, ok bool) {
+	id, known, after := wideOf(key), true, false
 	// Of the bits that all ids share, the highest in which this one differs decides among those with
 	// the same bits above it.
 	if x := (id.high ^ d.first.high) &^ d.mask.high; x != 0 {

@@ -10,11 +10,11 @@ import (
 // vector is numbers, each of which is read by itself: number i is a base, plus a slope times i or times
 // the number at the same place in an earlier vector, plus some bits.
 type vector struct {
-	base  uint64
-	slope int64 // in units of 2^-slopeBits, of i if there is no earlier vector
-	of    int   // earlier vector of the group, or -1
-	width int   // of the bits
-	bits  []byte
+	base    uint64
+	slope   int64 // in units of 2^-slopeBits, of i if there is no earlier vector
+	earlier int   // earlier vector of the group, or -1
+	width   int   // of the bits
+	bits    []byte
 }
 
 const (
@@ -209,16 +209,16 @@ func appendVector(head, data []byte, numbers []uint64, earlier [][]uint64, f fit
 // readVector reads the head of a vector after so many earlier ones.
 func readVector(r *varint.Reader, earlier int) (v vector) {
 	first := r.AtMost(64<<2 | 3)
-	v.width, v.of = int(first>>2), -1
+	v.width, v.earlier = int(first>>2), -1
 	switch first & 3 {
 	case withSlope:
 		v.slope = r.Signed()
 	case withEarlier:
 		back := r.Size(2*earlier + 1)
-		if v.of, v.slope = earlier-back>>1, same; back&1 != 0 {
+		if v.earlier, v.slope = earlier-back>>1, same; back&1 != 0 {
 			v.slope = r.Signed()
 		}
-		if v.of == earlier {
+		if v.earlier == earlier {
 			r.Bad = true
 		}
 	case ofChoices:

@@ -13,10 +13,10 @@ import (
 
 // begin returns the handle for a sequence. The sequence continues with another handle if the handle is lost, or if
 // the owner ended the sequence because it was not read for too long.
-func begin[R any](e *Engine, of func(*handle) R) resume.Open[R] {
+func begin[R any](e *Engine, readerOf func(*handle) R) resume.Open[R] {
 	return func(ctx context.Context) (resume.Opened[R], error) {
 		h, err := e.handle(ctx)
-		return resume.Opened[R]{Reader: of(h), Interrupted: func(err error) bool {
+		return resume.Opened[R]{Reader: readerOf(h), Interrupted: func(err error) bool {
 			lost := e.lost(h, err)
 			if lost {
 				e.lose(h)

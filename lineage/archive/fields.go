@@ -29,22 +29,22 @@ func (f *Fields) Add(m rawjson.Member) {
 
 // Keep adds the fields to the conversation. Small ones go to its metadata. Each large one goes to its log, as a
 // message with the role "field" and the name of the field. Their values are in the text of an item.
-func (c *Conversation) Keep(f *Fields, of Item) {
+func (c *Conversation) Keep(f *Fields, item Item) {
 	c.Metadata = f.small.Bytes()
 	large := func(yield func(Node) bool) {
 		for i, m := range f.large {
-			n := Node{Aside: lineage.AsideLog, Root: i == 0, Role: "field", Name: m.Key, Body: rawjson.Compact(of.Keep(m.Value)), Type: content.TypeJSON, At: of.At}
+			n := Node{Aside: lineage.AsideLog, Root: i == 0, Role: "field", Name: m.Key, Body: rawjson.Compact(item.Keep(m.Value)), Type: content.TypeJSON, At: item.At}
 			if !yield(n) {
 				return
 			}
 		}
 	}
-	if c.Rest == nil && !of.isMapped() {
+	if c.Rest == nil && !item.isMapped() {
 		c.Nodes = slices.AppendSeq(c.Nodes, large)
 	} else if len(f.large) > 0 {
 		size := int64(0)
 		for _, m := range f.large {
-			size += of.Memory(m.Value)
+			size += item.Memory(m.Value)
 		}
 		c.AddRest(size, large)
 	}

@@ -32,10 +32,10 @@ type opening struct {
 	skip    func(*Damage)
 	files   int64
 	root    string // the folder being read, as given
-	// begin, when not nil, is called for each file on disk and reports whether to read it. of is the file being read,
+	// begin, when not nil, is called for each file on disk and reports whether to read it. current is the file being read,
 	// nil for none.
-	begin func(*File) (bool, error)
-	of    *File
+	begin   func(*File) (bool, error)
+	current *File
 	// passed is called with the number of source bytes read, before decompression.
 	passed func(n int64)
 }
@@ -128,7 +128,7 @@ func (o *opening) regular(fsys fs.FS, name string, depth int) error {
 		if read, err := o.beginFile(filepath.Join(o.root, filepath.FromSlash(name)), info); !read || err != nil {
 			return err
 		}
-		defer func() { o.of = nil }()
+		defer func() { o.current = nil }()
 	}
 	return o.file(name, o.counted(f), onDisk, depth, nil)
 }
@@ -138,8 +138,8 @@ func (o *opening) beginFile(path string, info fs.FileInfo) (bool, error) {
 	if o.begin == nil || !info.Mode().IsRegular() {
 		return true, nil
 	}
-	o.of = &File{Path: path, Size: info.Size(), Modified: info.ModTime(), Opened: time.Now()}
-	return o.begin(o.of)
+	o.current = &File{Path: path, Size: info.Size(), Modified: info.ModTime(), Opened: time.Now()}
+	return o.begin(o.current)
 }
 
 func (o *opening) count() error {

@@ -137,7 +137,7 @@ func (r *reading) run(src Source) error {
 }
 
 func (r *reading) send(e Event) error {
-	e.Read, e.File = r.bytes, r.opening.of
+	e.Read, e.File = r.bytes, r.opening.current
 	return r.take(e)
 }
 

@@ -88,15 +88,15 @@ func (l valueLevel) owner() structure.Owner {
 
 // inForce returns the value of a key at a level, if any.
 func (v *ContextValues) inForce(l valueLevel, key string) (Value, bool, error) {
-	of := structure.ValueKey{Owner: l.owner(), Key: key}
+	valueKey := structure.ValueKey{Owner: l.owner(), Key: key}
 	if !l.asOf {
-		value, err := v.reader.Value(v.ctx, of)
+		value, err := v.reader.Value(v.ctx, valueKey)
 		if errors.Is(err, ErrNotFound) {
 			return Value{}, false, nil
 		}
 		return value, err == nil, err
 	}
-	for was, err := range v.reader.ValueHistory(v.ctx, of) {
+	for was, err := range v.reader.ValueHistory(v.ctx, valueKey) {
 		before := false
 		if err == nil {
 			before, err = was.SetBefore(l.at, v.runs)

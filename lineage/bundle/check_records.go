@@ -111,8 +111,8 @@ func (c *checker) names(commit *structure.Commit) error {
 	if err != nil || t.Active.IsZero() {
 		return err
 	}
-	of, err := c.requireContext(t.Active)
-	if err == nil && of != t.ID {
+	thread, err := c.requireContext(t.Active)
+	if err == nil && thread != t.ID {
 		err = c.in.corrupt("context %v is active in thread %v and belongs to another", t.Active, t.ID)
 	}
 	return err

@@ -131,7 +131,7 @@ func (r *reader) checkForm(e *entry) (err error) {
 func (r *reader) facts(records []structure.Record) (facts []fact, err error) {
 	var last *fact
 	for _, record := range records {
-		var of structure.ContextID
+		var context structure.ContextID
 		switch record := record.(type) {
 		case *structure.Thread:
 			if !record.Active.IsZero() || record.ID.IsZero() {
@@ -155,16 +155,16 @@ func (r *reader) facts(records []structure.Record) (facts []fact, err error) {
 			last = &facts[len(facts)-1]
 			continue
 		case *structure.Reflog:
-			if of = record.Context; last != nil {
+			if context = record.Context; last != nil {
 				last.reflog = append(last.reflog, record)
 			}
 		case *structure.Summary:
-			if of = record.Context; last != nil {
+			if context = record.Context; last != nil {
 				last.summaries = append(last.summaries, record)
 			}
 		}
-		if last == nil || last.ID != of {
-			return nil, r.corrupt("a %v of context %v does not follow it", record.Kind(), of)
+		if last == nil || last.ID != context {
+			return nil, r.corrupt("a %v of context %v does not follow it", record.Kind(), context)
 		}
 	}
 	return facts, nil
@@ -178,15 +178,15 @@ func (r *reader) names(records []structure.Record) error {
 		return r.corrupt("names without their thread")
 	}
 	for _, record := range records[:last] {
-		var of structure.ThreadID
+		var thread structure.ThreadID
 		switch record := record.(type) {
 		case *structure.Branch:
-			of = record.Thread
+			thread = record.Thread
 		case *structure.Checkpoint:
-			of = record.Thread
+			thread = record.Thread
 		}
-		if of != t.ID {
-			return r.corrupt("a name of thread %v is among those of thread %v", of, t.ID)
+		if thread != t.ID {
+			return r.corrupt("a name of thread %v is among those of thread %v", thread, t.ID)
 		}
 	}
 	return nil

@@ -211,7 +211,7 @@ func (im *importer) anyLeft(moves []*structure.Reflog, span structure.SpanRef) (
 }
 
 // without returns the entries of one reflog that are not in another.
-func without(of, other []*structure.Reflog) (rest []*structure.Reflog) {
+func without(entries, other []*structure.Reflog) (rest []*structure.Reflog) {
 	key := func(r *structure.Reflog) structure.Reflog {
 		k := *r
 		k.At = write.Kept(r.At)
@@ -221,7 +221,7 @@ func without(of, other []*structure.Reflog) (rest []*structure.Reflog) {
 	for _, r := range other {
 		there[key(r)]++
 	}
-	for _, r := range of {
+	for _, r := range entries {
 		if k := key(r); there[k] > 0 {
 			there[k]--
 			continue

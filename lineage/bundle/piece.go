@@ -67,9 +67,9 @@ func decodePiece(b []byte) (p piece, ok bool) {
 type pieces map[structure.RunID]*incoming
 
 // begin adds a piece if it has spans.
-func (p pieces) begin(of *piece) {
-	if of.from < of.last {
-		p[of.run.ID] = &incoming{piece: *of, at: of.from, digest: of.before}
+func (p pieces) begin(begun *piece) {
+	if begun.from < begun.last {
+		p[begun.run.ID] = &incoming{piece: *begun, at: begun.from, digest: begun.before}
 	}
 }
 

@@ -99,17 +99,17 @@ func (c *checker) requireThread(id structure.ThreadID) error {
 }
 
 // requireContext checks that there is a context, and returns its thread.
-func (c *checker) requireContext(id structure.ContextID) (of structure.ThreadID, err error) {
-	of, ok := c.contexts[id]
+func (c *checker) requireContext(id structure.ContextID) (thread structure.ThreadID, err error) {
+	thread, ok := c.contexts[id]
 	if ok {
-		return of, nil
+		return thread, nil
 	}
 	err = c.require("context", id, func() error {
 		found, err := c.here.Context(c.ctx, id)
-		of = found.Thread
+		thread = found.Thread
 		return err
 	})
-	return of, err
+	return thread, err
 }
 
 // requireBefore checks the digest of the history before the spans of a piece.

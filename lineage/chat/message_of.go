@@ -83,19 +83,19 @@ func (r *ThreadReader) message(ctx context.Context, step *backend.Step, id strin
 }
 
 // typeMetadata returns the metadata of a message's usage. Only messages of an unusual type have any.
-func typeMetadata(of string) []byte {
-	b, _ := json.Marshal(map[string]string{"type": of}) // a string always marshals
+func typeMetadata(messageType string) []byte {
+	b, _ := json.Marshal(map[string]string{"type": messageType}) // a string always marshals
 	return b
 }
 
 // typeOf returns the type of the message of a usage. If its metadata was erased, it is TypeMessage.
 func (r *ThreadReader) typeOf(ctx context.Context, u *structure.Usage) (string, error) {
 	metadata, err := r.messages.Metadata(ctx, u)
-	of := rawjson.Str(rawjson.Get(metadata, "type"))
-	if metadata == nil || !bytes.Equal(metadata, typeMetadata(of)) {
+	stated := rawjson.Str(rawjson.Get(metadata, "type"))
+	if metadata == nil || !bytes.Equal(metadata, typeMetadata(stated)) {
 		return TypeMessage, err // the metadata was not written by this package
 	}
-	return of, nil
+	return stated, nil
 }
 
 // data returns the content of a span as the JSON of a message. If the span is one JSON message, it is returned as it

@@ -289,11 +289,11 @@ func (s *onStore) Summaries(ctx context.Context, chatID, branchID string) ([]Sum
 	if err != nil {
 		return nil, ignoreNotFound(err)
 	}
-	of, err := s.store.Context(ctx, c.ID)
+	opened, err := s.store.Context(ctx, c.ID)
 	if err != nil {
 		return nil, ignoreNotFound(err)
 	}
-	found, err := of.EffectiveSummaries(ctx)
+	found, err := opened.EffectiveSummaries(ctx)
 	if err != nil {
 		return nil, err
 	}

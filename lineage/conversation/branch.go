@@ -69,11 +69,11 @@ func (c *Conversation) find(ctx context.Context, id string) (branch, error) {
 }
 
 // findContext is find that also returns the context of the branch.
-func (c *Conversation) findContext(ctx context.Context, id string) (b branch, of *lineage.Context, err error) {
+func (c *Conversation) findContext(ctx context.Context, id string) (b branch, opened *lineage.Context, err error) {
 	if b, err = c.find(ctx, id); err == nil {
-		of, err = c.store.Context(ctx, b.state.ID)
+		opened, err = c.store.Context(ctx, b.state.ID)
 	}
-	return b, of, err
+	return b, opened, err
 }
 
 // find returns the branch with an id, or the current branch if the id is empty.

@@ -213,12 +213,12 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 		return err
 	}
 	defer c.change()()
-	b, of, err := c.findContext(ctx, id)
+	b, opened, err := c.findContext(ctx, id)
 	if err != nil {
 		return err
 	}
 	at := write.Kept(write.Of(c.store).Now())
-	err = of.Update(ctx, func(info *lineage.ContextInfo) (err error) {
+	err = opened.Update(ctx, func(info *lineage.ContextInfo) (err error) {
 		info.Metadata, err = renamed(info.Metadata, &b, name, at)
 		return err
 	})

@@ -58,10 +58,10 @@ func (c *Conversation) On(listener func(Event)) (cancel func()) {
 	all := c.announcers()
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	a := all.of[c.thread.ID()]
+	a := all.byThread[c.thread.ID()]
 	if a == nil {
 		a = new(announcer)
-		all.of[c.thread.ID()] = a
+		all.byThread[c.thread.ID()] = a
 	}
 	hear := &listener
 	a.listeners = append(a.listeners, hear)
@@ -69,16 +69,16 @@ func (c *Conversation) On(listener func(Event)) (cancel func()) {
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		a.listeners = slices.DeleteFunc(a.listeners, func(other *func(Event)) bool { return other == hear })
-		if len(a.listeners) == 0 && len(a.waiting) == 0 && all.of[c.thread.ID()] == a {
-			delete(all.of, c.thread.ID())
+		if len(a.listeners) == 0 && len(a.waiting) == 0 && all.byThread[c.thread.ID()] == a {
+			delete(all.byThread, c.thread.ID())
 		}
 	}
 }
 
 // announcers has an announcer for each thread of a store with listeners.
 type announcers struct {
-	mu sync.Mutex // guards the announcers, too
-	of map[lineage.ThreadID]*announcer
+	mu       sync.Mutex // guards the announcers, too
+	byThread map[lineage.ThreadID]*announcer
 	// changing are locks of threads. Their holders put events in the order of the changes, and keep the current
 	// branch from changing under a message that is being added. Threads may share one.
 	changing [64]sync.RWMutex
@@ -94,7 +94,7 @@ func (c *Conversation) changing() *sync.RWMutex {
 type attachment struct{}
 
 func (c *Conversation) announcers() *announcers {
-	return write.Of(c.store).Attached(attachment{}, func() any { return &announcers{of: make(map[lineage.ThreadID]*announcer)} }).(*announcers)
+	return write.Of(c.store).Attached(attachment{}, func() any { return &announcers{byThread: make(map[lineage.ThreadID]*announcer)} }).(*announcers)
 }
 
 // announcer delivers the events of a thread to listeners, in order and without holding a lock.
@@ -109,7 +109,7 @@ func (c *Conversation) enqueue(events ...Event) {
 	all := c.announcers()
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if a := all.of[c.thread.ID()]; a != nil {
+	if a := all.byThread[c.thread.ID()]; a != nil {
 		a.waiting = append(a.waiting, events...)
 	}
 }
@@ -120,7 +120,7 @@ func (c *Conversation) deliver() {
 	all := c.announcers()
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	a := all.of[c.thread.ID()]
+	a := all.byThread[c.thread.ID()]
 	if a == nil || a.delivering {
 		return
 	}

@@ -72,10 +72,10 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 		return nil, err
 	}
 	var all []Listing
-	of := make(map[*folder]int)
+	listings := make(map[*folder]int)
 	for _, p := range r.places {
 		if !p.index || !slices.ContainsFunc(r.places, func(other *folder) bool { return other != p && other.agent.Name == p.agent.Name }) {
-			of[p] = len(all)
+			listings[p] = len(all)
 			all = append(all, r.listing(p))
 		}
 	}
@@ -87,9 +87,9 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 		if f.folder != nil && f.folder.index {
 			continue
 		}
-		if i, ok := of[f.folder]; ok && f.state.Gone.IsZero() {
+		if i, ok := listings[f.folder]; ok && f.state.Gone.IsZero() {
 			r.addTo(&all[i], f, queued[f])
-		} else if i, ok := of[r.placeOf(f.path)]; ok && !f.state.Gone.IsZero() {
+		} else if i, ok := listings[r.placeOf(f.path)]; ok && !f.state.Gone.IsZero() {
 			all[i].Gone++
 		}
 	}

@@ -56,8 +56,8 @@ func divide(raw []byte, from, to int, yield func([]byte) bool) bool {
 			}
 		}
 		if len(inner) > 0 && len(v)/len(inner) >= leastPart {
-			for _, of := range inner {
-				if !visit(of[0], of[1], level+1) {
+			for _, extent := range inner {
+				if !visit(extent[0], extent[1], level+1) {
 					return false
 				}
 			}

@@ -218,8 +218,8 @@ func (r *run) archiveOptions(f *file, t *taking) importer.Options {
 		members[archive.KeyAgent] = agent.Name
 	}
 	if agent.Counts {
-		of := hashOf([]byte(r.options.Machine.ID + " " + f.folder.root))
-		t.local = hex.EncodeToString(of[:6])
+		origin := hashOf([]byte(r.options.Machine.ID + " " + f.folder.root))
+		t.local = hex.EncodeToString(origin[:6])
 	}
 	if f.folder.project != "" {
 		members[archive.KeyProject] = f.folder.project

@@ -171,11 +171,11 @@ func (t *taking) continues(session string) (*continuing, error) {
 }
 
 // branchOf returns the thread that a session is a branch of, zero if it is its own.
-func (t *taking) branchOf(session string) (of lineage.ThreadID) {
+func (t *taking) branchOf(session string) (thread lineage.ThreadID) {
 	if continued := t.resumed[session]; continued != nil {
-		of = continued.Thread
+		thread = continued.Thread
 	}
-	return of
+	return thread
 }
 
 func (t *taking) findContinued(session string) (*continuing, error) {

@@ -27,8 +27,8 @@ func crushPart(f fields, kind string, raw []byte) (parts []Part, ok bool) {
 		p.Kind, p.Tool, p.CallID, p.Failed = ResultKind, data.text("name"), data.text("tool_call_id"), rawjson.IsTrue(data["is_error"])
 		p.Output = []Part{{Kind: TextKind, Text: data.text("content")}}
 		if image := data.text("data"); image != "" {
-			of := data.text("mime_type")
-			p.Output = append(p.Output, Part{Kind: FileKind, MediaType: of, URL: "data:" + of + ";base64," + image})
+			mediaType := data.text("mime_type")
+			p.Output = append(p.Output, Part{Kind: FileKind, MediaType: mediaType, URL: "data:" + mediaType + ";base64," + image})
 		}
 	case "shell_command":
 		p.Text = data.text("command")

@@ -17,9 +17,9 @@ type shape struct {
 	starts string
 	// accepts, when not nil, is a further condition.
 	accepts func(raw []byte) bool
-	// of is the shape of list elements; least is their minimum number.
-	of    *shape
-	least int
+	// element is the shape of list elements; least is their minimum number.
+	element *shape
+	least   int
 	// members are the members of an object; need are the required ones. An open object may have other members. each
 	// is the shape of members with any key.
 	members map[string]*shape
@@ -56,7 +56,9 @@ func oneOf(texts ...string) *shape {
 	return textThat(func(s string) bool { return slices.Contains(texts, s) })
 }
 
-func listOf(least int, of *shape) *shape { return &shape{starts: "[", of: of, least: least} }
+func listOf(least int, element *shape) *shape {
+	return &shape{starts: "[", element: element, least: least}
+}
 
 func mapOf(each *shape) *shape { return &shape{starts: "{", each: each} }
 
@@ -109,7 +111,7 @@ func (s *shape) takeThis(raw []byte, left *[]string) ([]byte, bool) {
 		return nil, false
 	}
 	switch {
-	case s.of != nil && c == '[':
+	case s.element != nil && c == '[':
 		return s.takeList(raw, left)
 	case s.by != nil && c == '{':
 		selected := s.by[rawjson.Str(rawjson.Last(raw, s.key))]
@@ -128,7 +130,7 @@ func (s *shape) takeList(raw []byte, left *[]string) ([]byte, bool) {
 	var out []byte
 	for at, e := range rawjson.ElementsAt(raw) {
 		n++
-		element, ok := s.of.take(e, left)
+		element, ok := s.element.take(e, left)
 		if !ok {
 			return nil, false
 		}

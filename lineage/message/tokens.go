@@ -22,19 +22,19 @@ const (
 
 // Tokens are numbers of tokens by kind. In the zero value no number is known.
 type Tokens struct {
-	of    [TokenKinds]int64
-	known uint8
+	counts [TokenKinds]int64
+	known  uint8
 }
 
 // maxTokens is the largest number of tokens that is accepted.
 const maxTokens = 1_000_000_000_000
 
 // Get returns the number of tokens of a kind. ok is false if it is not known.
-func (t *Tokens) Get(k TokenKind) (n int64, ok bool) { return t.of[k], t.known&(1<<k) != 0 }
+func (t *Tokens) Get(k TokenKind) (n int64, ok bool) { return t.counts[k], t.known&(1<<k) != 0 }
 
 // Set sets the number of tokens of a kind.
 func (t *Tokens) Set(k TokenKind, n int64) {
-	t.of[k] = n
+	t.counts[k] = n
 	t.known |= 1 << k
 }
 
@@ -42,16 +42,16 @@ func (t *Tokens) Set(k TokenKind, n int64) {
 func (t *Tokens) Known() uint8 { return t.known }
 
 // MakeTokens returns tokens in which a set of kinds is known.
-func MakeTokens(of [TokenKinds]int64, known uint8) Tokens {
-	return Tokens{of, known & (1<<TokenKinds - 1)}
+func MakeTokens(counts [TokenKinds]int64, known uint8) Tokens {
+	return Tokens{counts, known & (1<<TokenKinds - 1)}
 }
 
 // Array returns the numbers by kind, 0 for those that are not known.
-func (t *Tokens) Array() [TokenKinds]int64 { return t.of }
+func (t *Tokens) Array() [TokenKinds]int64 { return t.counts }
 
 // Sums returns the input of all kinds and the output.
 func (t *Tokens) Sums() (input, output int64) {
-	return t.of[Input] + t.of[CachedInput] + t.of[CacheWrite] + t.of[CacheWrite1h], t.of[Output]
+	return t.counts[Input] + t.counts[CachedInput] + t.counts[CacheWrite] + t.counts[CacheWrite1h], t.counts[Output]
 }
 
 // Since returns the tokens between an earlier counter and this one. ok is false if the counter has decreased.

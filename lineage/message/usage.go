@@ -135,7 +135,7 @@ func answer(f pairs, r *Record) (a Answer, ok bool) {
 		return a, false
 	}
 	ok, counts := s.read(&a)
-	if !counts || a.Model == "unknown" && a.Provider == "unknown" && a.Tokens.of == [TokenKinds]int64{} { // translated for pi, no model wrote it
+	if !counts || a.Model == "unknown" && a.Provider == "unknown" && a.Tokens.counts == [TokenKinds]int64{} { // translated for pi, no model wrote it
 		return a, false
 	}
 	if a.Cost == "" && bytes.Contains(r.Metadata, []byte("costUSD")) {
@@ -169,7 +169,7 @@ func (s *statement) read(a *Answer) (ok, counts bool) {
 		ok = a.read(f.get("usage"))
 		a.ID = s.responseID()
 	case rawjson.IsString(f.get("bubbleId")) && rawjson.IsObject(f.get("tokenCount")): // Cursor, which states zeros where it does not know
-		if ok = a.read(f.get("tokenCount")); a.Tokens.of == [TokenKinds]int64{} {
+		if ok = a.read(f.get("tokenCount")); a.Tokens.counts == [TokenKinds]int64{} {
 			return false, false
 		}
 		a.ID = "cursor:" + f.text("bubbleId")

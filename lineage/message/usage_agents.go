@@ -53,7 +53,7 @@ func copilotTotals(metrics []byte) (all []Answer) {
 			continue
 		}
 		a.Tokens.known &^= 1<<Output | 1<<Reasoning
-		a.Tokens.of[Output], a.Tokens.of[Reasoning] = 0, 0
+		a.Tokens.counts[Output], a.Tokens.counts[Reasoning] = 0, 0
 		if n, ok := number(rawjson.Last(rawjson.Last(m.Value, "requests"), "count")); ok {
 			a.Covers = n
 		}

@@ -51,12 +51,12 @@ func (c *counts) into(t *Tokens) {
 		}
 		t.Set(Input, input)
 	}
-	for _, of := range []struct {
+	for _, counted := range []struct {
 		kind TokenKind
 		n    *int64
 	}{{CachedInput, c.cached}, {CacheWrite, c.written}, {Output, c.output}, {Reasoning, c.reasoning}} {
-		if of.n != nil {
-			t.Set(of.kind, *of.n)
+		if counted.n != nil {
+			t.Set(counted.kind, *counted.n)
 		}
 	}
 }

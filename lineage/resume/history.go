@@ -43,7 +43,7 @@ func readHistory(ctx context.Context, store *lineage.Store, tip lineage.SpanRef)
 }
 
 // sources returns the session files of the threads that the messages belong to, and of another session.
-func (h *history) sources(ctx context.Context, a about) (of []*follow.Source, err error) {
+func (h *history) sources(ctx context.Context, a about) (found []*follow.Source, err error) {
 	sessions, threads, err := h.sessions(ctx)
 	if err != nil {
 		return nil, err
@@ -56,10 +56,10 @@ func (h *history) sources(ctx context.Context, a about) (of []*follow.Source, er
 			return nil, err
 		case source.About.Rows || source.Recorded.Session == "":
 		case threads[source.Recorded.Thread], source.Recorded.Thread.IsZero() && sessions[source.Recorded.Session]:
-			of = append(of, source)
+			found = append(found, source)
 		}
 	}
-	return of, nil
+	return found, nil
 }
 
 // sessions returns the threads that the messages belong to, and their source ids.

@@ -51,7 +51,7 @@ func (t *table) column(name string) string { return quoted(t.name) + "." + quote
 func (t *table) in(db *database) bool { return db.has(t.name, t.needed...) }
 
 // readAgent reads the database of an agent.
-func readAgent(ctx context.Context, in *archive.Input, of *agentDatabase) conversations {
+func readAgent(ctx context.Context, in *archive.Input, agent *agentDatabase) conversations {
 	return func(yield func(*archive.Conversation, error) bool) {
 		db, done, err := openDatabase(ctx, in)
 		if err != nil {
@@ -59,14 +59,14 @@ func readAgent(ctx context.Context, in *archive.Input, of *agentDatabase) conver
 			return
 		}
 		defer done()
-		r := agentReader{reader: reader{database: db, in: in, yield: yield}, of: of}
-		for i := range of.sessions {
-			if t := &of.sessions[i]; t.in(db) {
+		r := agentReader{reader: reader{database: db, in: in, yield: yield}, agent: agent}
+		for i := range agent.sessions {
+			if t := &agent.sessions[i]; t.in(db) {
 				r.sessions = append(r.sessions, t)
 			}
 		}
-		for i := range of.messages {
-			if t := &of.messages[i]; t.in(db) {
+		for i := range agent.messages {
+			if t := &agent.messages[i]; t.in(db) {
 				r.messages = append(r.messages, t)
 			}
 		}
@@ -83,7 +83,7 @@ func readAgent(ctx context.Context, in *archive.Input, of *agentDatabase) conver
 // agentReader reads the database of an agent.
 type agentReader struct {
 	reader
-	of *agentDatabase
+	agent *agentDatabase
 	// sessions and messages are the tables that exist in this database.
 	sessions []*table
 	messages []*messageTable
@@ -113,8 +113,8 @@ type agentSession struct {
 func (r *agentReader) roots(ctx context.Context, i int) error {
 	t := r.sessions[i]
 	var where []string
-	if r.has(t.name, r.of.parent) {
-		where = append(where, fmt.Sprintf(`(%[1]s IS NULL OR %[1]s NOT IN (SELECT id FROM %[2]s))`, t.column(r.of.parent), quoted(t.name)))
+	if r.has(t.name, r.agent.parent) {
+		where = append(where, fmt.Sprintf(`(%[1]s IS NULL OR %[1]s NOT IN (SELECT id FROM %[2]s))`, t.column(r.agent.parent), quoted(t.name)))
 	}
 	for _, before := range r.sessions[:i] {
 		where = append(where, t.column("id")+` NOT IN (SELECT id FROM `+quoted(before.name)+`)`)
@@ -130,8 +130,8 @@ func (r *agentReader) roots(ctx context.Context, i int) error {
 			return r.skip(ctx, at, err)
 		}
 		s := &agentSession{part: part{Conversation: &archive.Conversation{SourceID: id}, r: &r.reader}, r: r, table: t, calls: make(map[string]string)}
-		s.about = fields{{archive.KeyAgent, r.of.agent}}
-		if err := r.of.session(ctx, s, v); err != nil {
+		s.about = fields{{archive.KeyAgent, r.agent.agent}}
+		if err := r.agent.session(ctx, s, v); err != nil {
 			return r.skip(ctx, at, err)
 		}
 		s.Metadata = appendJSON(nil, s.about)
@@ -149,10 +149,10 @@ func (r *agentReader) roots(ctx context.Context, i int) error {
 
 // content reads the messages and other data of a session.
 func (r *agentReader) content(ctx context.Context, s *agentSession, id any) error {
-	if err := r.messagesOf(ctx, s, id); err != nil || r.of.more == nil {
+	if err := r.messagesOf(ctx, s, id); err != nil || r.agent.more == nil {
 		return err
 	}
-	return r.of.more(ctx, s, id)
+	return r.agent.more(ctx, s, id)
 }
 
 // maxSubagents is how deeply subagents may be nested.
@@ -161,12 +161,12 @@ const maxSubagents = 16
 // subagents reads the sessions that a session started.
 func (r *agentReader) subagents(ctx context.Context, s *agentSession, parent any, depth int) error {
 	t := s.table
-	if depth == maxSubagents || !r.has(t.name, r.of.parent) {
+	if depth == maxSubagents || !r.has(t.name, r.agent.parent) {
 		return nil
 	}
 	var children []row
 	r.begin()
-	query := `SELECT ` + r.columns(t) + ` FROM ` + quoted(t.name) + ` WHERE ` + t.column(r.of.parent) + ` = ? ORDER BY ` + t.column("id")
+	query := `SELECT ` + r.columns(t) + ` FROM ` + quoted(t.name) + ` WHERE ` + t.column(r.agent.parent) + ` = ? ORDER BY ` + t.column("id")
 	err := r.each(ctx, query, []any{parent}, func(v row) error {
 		children = append(children, v)
 		return nil

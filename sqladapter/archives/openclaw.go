@@ -128,7 +128,7 @@ func (r *openClawReader) rowsOf(ctx context.Context, query string, visit func(ro
 // session reads a session.
 func (r *openClawReader) session(ctx context.Context, id string) error {
 	r.rows, r.size = nil, 0
-	of, err := r.about(ctx, id)
+	session, err := r.about(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (r *openClawReader) session(ctx context.Context, id string) error {
 	if r.cold[id] {
 		events = r.coldEvents
 	}
-	for c, err := range agents.ReadOpenClaw(ctx, r.in, of, events(ctx, id, &failed)) {
+	for c, err := range agents.ReadOpenClaw(ctx, r.in, session, events(ctx, id, &failed)) {
 		if failed != nil {
 			break
 		}
@@ -158,18 +158,18 @@ func (r *openClawReader) session(ctx context.Context, id string) error {
 
 // about reads what the tables of sessions state of a session.
 func (r *openClawReader) about(ctx context.Context, id string) (agents.OpenClawStated, error) {
-	of := agents.OpenClawStated{ID: cleanText([]byte(id))}
+	stated := agents.OpenClawStated{ID: cleanText([]byte(id))}
 	window, err := r.one(ctx, &openClawWindows, "session_id", id)
 	if err != nil || window == nil {
-		return of, err
+		return stated, err
 	}
 	node, err := r.one(ctx, &openClawNodes, "session_key", window.text("session_key"))
 	if err != nil {
-		return of, err
+		return stated, err
 	}
 	state := func(key string, values ...string) {
 		if value := cmp.Or(values...); value != "" {
-			of.Metadata.SetText(key, cleanText([]byte(value)))
+			stated.Metadata.SetText(key, cleanText([]byte(value)))
 		}
 	}
 	state("sessionKey", window.text("session_key"))
@@ -182,9 +182,9 @@ func (r *openClawReader) about(ctx context.Context, id string) (agents.OpenClawS
 	if strings.HasSuffix(window.text("session_key"), ":"+name) { // OpenClaw has not found one yet
 		name = ""
 	}
-	of.Title = cleanText([]byte(cmp.Or(node.text("label"), name)))
-	of.ForkedFrom = cleanText([]byte(node.text("fork_source_session_id")))
-	return of, nil
+	stated.Title = cleanText([]byte(cmp.Or(node.text("label"), name)))
+	stated.ForkedFrom = cleanText([]byte(node.text("fork_source_session_id")))
+	return stated, nil
 }
 
 // one reads the row of a table with a key, nil if there is none.

@@ -102,14 +102,14 @@ func isContextProblem(err error) bool {
 // branchContext returns a function that creates the contexts of new branches of the chat. A branch that another
 // program added has no context.
 func (s *source) branchContext(rows []storedContext) func(context.Context, *lineage.Store, chat.Branch) (structure.ContextID, error) {
-	of := make(map[string]*storedContext)
+	contexts := make(map[string]*storedContext)
 	for i := range rows {
 		if rows[i].branch.Valid {
-			of[rows[i].branch.String] = &rows[i]
+			contexts[rows[i].branch.String] = &rows[i]
 		}
 	}
 	return func(ctx context.Context, tx *lineage.Store, b chat.Branch) (structure.ContextID, error) {
-		row := of[b.ID]
+		row := contexts[b.ID]
 		if row == nil {
 			return structure.ContextID{}, nil
 		}

@@ -40,16 +40,16 @@ var saidSQL = struct {
 
 // readerOf returns a reader of the original messages of a chat. It also restores the original metadata of the chat,
 // unless another program has changed it.
-func readerOf(ctx context.Context, db *sqladapter.DB, of *chat.Chat) (*saidReader, error) {
+func readerOf(ctx context.Context, db *sqladapter.DB, projectedChat *chat.Chat) (*saidReader, error) {
 	r := &saidReader{db: db, own: make(map[string]string)}
 	err := db.Read(ctx, func(c *sqladapter.Conn) error {
 		var metadata sql.NullString
-		known, err := c.Get(ctx, saidSQL.threadOf, []any{of.ID, write.SourceThread(of.ID).String(), of.ID}, &r.thread, &metadata)
+		known, err := c.Get(ctx, saidSQL.threadOf, []any{projectedChat.ID, write.SourceThread(projectedChat.ID).String(), projectedChat.ID}, &r.thread, &metadata)
 		if err != nil || !known {
 			return err
 		}
-		if stored := json.RawMessage(metadata.String); metadata.Valid && projected.SameJSON(projected.CleanJSON(stored), of.Metadata) {
-			of.Metadata = stored
+		if stored := json.RawMessage(metadata.String); metadata.Valid && projected.SameJSON(projected.CleanJSON(stored), projectedChat.Metadata) {
+			projectedChat.Metadata = stored
 		}
 		own, err := lists.Collect(ctx, c, chatrows.ScanLink, saidSQL.ownSpans, r.thread)
 		for _, l := range own { // the latest version comes last
@@ -97,9 +97,9 @@ func (r *saidReader) read(ctx context.Context, messages []chat.Message) ([]*chat
 		return nil, err
 	}
 	var ids []string
-	for _, of := range usages {
-		for i := range of {
-			for _, id := range of[i].Named(nil) {
+	for _, spanUsages := range usages {
+		for i := range spanUsages {
+			for _, id := range spanUsages[i].Named(nil) {
 				ids = append(ids, id.String())
 			}
 		}
@@ -109,16 +109,16 @@ func (r *saidReader) read(ctx context.Context, messages []chat.Message) ([]*chat
 		return nil, err
 	}
 	for i, m := range messages {
-		of := usages[r.spanOf(m.ID)]
-		if len(of) == 0 {
+		spanUsages := usages[r.spanOf(m.ID)]
+		if len(spanUsages) == 0 {
 			continue
 		}
-		same, err := r.isSaid(ctx, m, of, blocks)
+		same, err := r.isSaid(ctx, m, spanUsages, blocks)
 		if err != nil {
 			return nil, err
 		}
 		if same {
-			said[i] = &chat.Said{Usages: of, From: projectedContent{r.db}}
+			said[i] = &chat.Said{Usages: spanUsages, From: projectedContent{r.db}}
 		}
 	}
 	return said, nil

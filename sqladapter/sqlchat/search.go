@@ -160,9 +160,9 @@ func (f *finding) readCards(rows *sqladapter.Rows, err error, chatID string) err
 		return err
 	}
 	defer rows.Close()
-	var of, b sql.RawBytes
+	var chat, b sql.RawBytes
 	var last string // chatID as bytes
-	into := []any{&of, &b}
+	into := []any{&chat, &b}
 	if chatID != "" {
 		into = into[1:]
 	}
@@ -170,8 +170,8 @@ func (f *finding) readCards(rows *sqladapter.Rows, err error, chatID string) err
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
-		if f.chat == "" && last != string(of) {
-			last, chatID = string(of), rows.Text(of)
+		if f.chat == "" && last != string(chat) {
+			last, chatID = string(chat), rows.Text(chat)
 		}
 		if err := f.readCard(chatID, b); err != nil {
 			return err

@@ -54,11 +54,11 @@ func (s *store) Summaries(ctx context.Context, chatID, branchID string) ([]chat.
 	if err != nil || !has {
 		return nil, err
 	}
-	of, err := lists.ReadAll(ctx, s.db, chatrows.ScanLink, summarySQL.context, b.ID, chatID)
-	if err != nil || len(of) == 0 {
+	contexts, err := lists.ReadAll(ctx, s.db, chatrows.ScanLink, summarySQL.context, b.ID, chatID)
+	if err != nil || len(contexts) == 0 {
 		return nil, err
 	}
-	id, thread := of[0].ID, of[0].Parent
+	id, thread := contexts[0].ID, contexts[0].Parent
 	rows, err := lists.ReadAll(ctx, s.db, scanSummary, summarySQL.ofContext, id)
 	if err != nil || len(rows) == 0 {
 		return nil, err

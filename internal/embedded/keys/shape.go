@@ -130,9 +130,9 @@ type fieldFinder struct{ found []sealed.Field }
 
 func (f *fieldFinder) add(form sealed.Form) { f.found = append(f.found, sealed.Field{Form: form}) }
 
-func (f *fieldFinder) ID(_ string, of structure.Kind, id *[16]byte) {
+func (f *fieldFinder) ID(_ string, idKind structure.Kind, id *[16]byte) {
 	kind := 0
-	switch of {
+	switch idKind {
 	case structure.KindContext:
 		kind = contextKind
 	case structure.KindRun:

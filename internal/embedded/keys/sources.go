@@ -34,10 +34,10 @@ type SourceHash struct{ bySource, byHome [HashPrefix / 2]byte }
 func HashOfSource(home structure.Home, sourceID string) (s SourceHash) {
 	sum := sha256.Sum256([]byte(sourceID))
 	copy(s.bySource[:], sum[:])
-	of := make([]byte, 0, 128)
-	of = append(of, home.Thread[:]...)
-	of = binary.BigEndian.AppendUint64(of, home.Incarnation)
-	sum = sha256.Sum256(append(of, sourceID...))
+	homed := make([]byte, 0, 128)
+	homed = append(homed, home.Thread[:]...)
+	homed = binary.BigEndian.AppendUint64(homed, home.Incarnation)
+	sum = sha256.Sum256(append(homed, sourceID...))
 	copy(s.byHome[:], sum[:])
 	return s
 }

@@ -61,8 +61,8 @@ func (l *Set) Encode(store [16]byte) ([]byte, error) {
 
 // Decode returns the set in bytes that must belong to a store. name describes the bytes in errors.
 func Decode(b []byte, store [16]byte, name string) (*Set, error) {
-	l, of, err := Read(bytes.NewReader(b), int64(len(b)), name)
-	if err == nil && of != store {
+	l, owner, err := Read(bytes.NewReader(b), int64(len(b)), name)
+	if err == nil && owner != store {
 		err = &backend.CorruptError{File: name, What: "belongs to another store"}
 	}
 	if err != nil {

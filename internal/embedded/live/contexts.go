@@ -51,15 +51,15 @@ type life struct {
 // stated records a record of a context or, with left, of a remnant. A record after a deletion, and a context after a
 // remnant, belong to a new context with the same id.
 func (m *Marker) stated(number uint64, id structure.ContextID, thread structure.ThreadID, left bool) {
-	of := m.Live.contexts
-	if !has(of, id) {
-		if of = m.Live.remnants; !has(of, id) {
+	beginnings := m.Live.contexts
+	if !has(beginnings, id) {
+		if beginnings = m.Live.remnants; !has(beginnings, id) {
 			return
 		}
 	}
 	l, known := m.lives[id]
 	if !known || l.over || l.left && !left {
-		of[id] = beginning{number, known && l.last == number}
+		beginnings[id] = beginning{number, known && l.last == number}
 		l = life{}
 	}
 	if l.last, l.left = number, left; !left && l.thread != thread {

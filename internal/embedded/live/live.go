@@ -166,8 +166,8 @@ func (s *hashSet) add(h uint64) bool {
 }
 
 // addAll adds the hashes of one set that another does not have.
-func (s *hashSet) addAll(of, without *hashSet) {
-	for h := range of.all() {
+func (s *hashSet) addAll(hashes, without *hashSet) {
+	for h := range hashes.all() {
 		if !without.has(h) {
 			s.add(h)
 		}

@@ -38,40 +38,6 @@ func (v *View) prefetchBlocks(ctx context.Context, ids []content.ID, bodies bool
 	return v.prefetchPlaces(ctx, ks)
 }
 
-// prefetchBodies prefetches what the bodies of steps need that their commits do not have.
-func (v *View) prefetchBodies(ctx context.Context, steps []*stepMemory, erasures bool) error {
-	var need Need
-	var blocks [][]byte
-	seen := make(map[content.ID]struct{})
-	for _, m := range steps {
-		for i, local := range m.reading.Local {
-			elsewhere := local == nil || local.Gone()
-			if !elsewhere && !erasures {
-				continue
-			}
-			id := m.reading.Span.Usages[i].Content
-			if _, known := seen[id]; known {
-				continue
-			}
-			seen[id] = struct{}{}
-			if elsewhere {
-				blocks = append(blocks, keys.Block(id))
-			}
-			if erasures {
-				need.Keys = append(need.Keys, keys.Of(keys.TableErased, id[:]))
-			}
-		}
-	}
-	need.Keys = append(need.Keys, blocks...)
-	if len(need.Keys) == 0 {
-		return nil
-	}
-	if err := v.Ahead.Prefetch(ctx, need); err != nil {
-		return err
-	}
-	return v.prefetchPlaces(ctx, blocks)
-}
-
 // prefetchChunks prefetches chunks.
 func (v *View) prefetchChunks(ctx context.Context, all []content.Key) error {
 	if v.Ahead == nil || len(all) == 0 {

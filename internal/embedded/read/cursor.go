@@ -1,6 +1,7 @@
 package read
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 
 // CursorOf returns the cursor of a state.
 func CursorOf(s index.State) backend.Cursor { return backend.Cursor{Number: s.Number, ID: s.ID} }
+
+// Head implements backend.Reader.
+func (v *View) Head(context.Context) (backend.Cursor, error) { return CursorOf(v.Index.State()), nil }
 
 // IDOf returns the id of an existing commit.
 func (v *View) IDOf(number uint64) (uint64, error) {

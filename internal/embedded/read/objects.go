@@ -10,6 +10,28 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
+// Has implements backend.Reader.
+func (v *View) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
+	if err := v.prefetchBlocks(ctx, ids, false); err != nil {
+		return nil, err
+	}
+	out := make([]bool, len(ids))
+	for i, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		_, ok, err := v.Index.Get(keys.Block(id))
+		if err == nil && ok {
+			ok, err = v.NotErased(id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[i] = ok
+	}
+	return out, nil
+}
+
 // Blocks implements backend.Reader.
 func (v *View) Blocks(ctx context.Context, ids []content.ID) ([]*structure.Block, error) {
 	if err := v.prefetchBlocks(ctx, ids, true); err != nil {

@@ -2,7 +2,6 @@ package read
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	"github.com/lineage-store/lineage/content"
@@ -148,6 +147,40 @@ func (r *pathReader) readAhead(ctx context.Context, s structure.Segment, first, 
 	return r.spans.view.prefetchBodies(ctx, r.window, r.erasures)
 }
 
+// prefetchBodies prefetches what the bodies of steps need that their commits do not have.
+func (v *View) prefetchBodies(ctx context.Context, steps []*stepMemory, erasures bool) error {
+	var need Need
+	var blocks [][]byte
+	seen := make(map[content.ID]struct{})
+	for _, m := range steps {
+		for i, local := range m.reading.Local {
+			elsewhere := local == nil || local.Gone()
+			if !elsewhere && !erasures {
+				continue
+			}
+			id := m.reading.Span.Usages[i].Content
+			if _, known := seen[id]; known {
+				continue
+			}
+			seen[id] = struct{}{}
+			if elsewhere {
+				blocks = append(blocks, keys.Block(id))
+			}
+			if erasures {
+				need.Keys = append(need.Keys, keys.Of(keys.TableErased, id[:]))
+			}
+		}
+	}
+	need.Keys = append(need.Keys, blocks...)
+	if len(need.Keys) == 0 {
+		return nil
+	}
+	if err := v.Ahead.Prefetch(ctx, need); err != nil {
+		return err
+	}
+	return v.prefetchPlaces(ctx, blocks)
+}
+
 // body returns the block of a usage: the given one from the same commit, or the stored one. For an erased block it
 // returns only the description.
 func (v *View) body(id content.ID, found *structure.Block, erasures bool) (*structure.Block, error) {
@@ -175,10 +208,6 @@ func (v *View) body(id content.ID, found *structure.Block, erasures bool) (*stru
 	return &own, nil
 }
 
-func (v *View) missingSpan(ref structure.SpanRef) error {
-	return &backend.CorruptError{File: v.Index.Name(), What: fmt.Sprintf("span %v is missing; to repair: %s", ref, backend.RebuildIndex)}
-}
-
 func (v *View) requireSpan(r structure.SpanRef) error {
 	if r.IsZero() {
 		return nil
@@ -193,8 +222,6 @@ func (v *View) requireSpan(r structure.SpanRef) error {
 func (v *View) runs() structure.RunLookup {
 	return func(id structure.RunID) (structure.RunInfo, error) { return Run(v.Index, id) }
 }
-
-func (v *View) anyErased() bool { return keys.CountersOf(v.Index.State().Counts).Erased > 0 }
 
 // Digest implements backend.Reader.
 func (v *View) Digest(_ context.Context, r structure.SpanRef) (structure.Digest, error) {

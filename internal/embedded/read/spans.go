@@ -258,3 +258,7 @@ func (s *spanPlaces) place(ref structure.SpanRef, value []byte, ok bool) (journa
 	}
 	return at, nil
 }
+
+func (v *View) missingSpan(ref structure.SpanRef) error {
+	return &backend.CorruptError{File: v.Index.Name(), What: fmt.Sprintf("span %v is missing; to repair: %s", ref, backend.RebuildIndex)}
+}

@@ -46,9 +46,6 @@ func (v *View) LastSpan(run structure.RunID) (structure.SpanRef, error) {
 	return structure.SpanRef{Run: run, Seq: keys.ReadUint64(e.Key[len(prefix):])}, nil
 }
 
-// Head implements backend.Reader.
-func (v *View) Head(context.Context) (backend.Cursor, error) { return CursorOf(v.Index.State()), nil }
-
 // Record returns the record of a kind under a key.
 func Record[R structure.Record](state Getter, k []byte, kind structure.Kind, id string) (R, error) {
 	var none R
@@ -288,28 +285,6 @@ func (v *View) Last(_ context.Context, run structure.RunID) (structure.SpanRef, 
 	return last, err
 }
 
-// Has implements backend.Reader.
-func (v *View) Has(ctx context.Context, ids []content.ID) ([]bool, error) {
-	if err := v.prefetchBlocks(ctx, ids, false); err != nil {
-		return nil, err
-	}
-	out := make([]bool, len(ids))
-	for i, id := range ids {
-		if err := ctx.Err(); err != nil {
-			return nil, context.Cause(ctx)
-		}
-		_, ok, err := v.Index.Get(keys.Block(id))
-		if err == nil && ok {
-			ok, err = v.NotErased(id)
-		}
-		if err != nil {
-			return nil, err
-		}
-		out[i] = ok
-	}
-	return out, nil
-}
-
 // NotErased reports whether content is not erased.
 func (v *View) NotErased(id content.ID) (bool, error) {
 	if !v.anyErased() {
@@ -318,3 +293,5 @@ func (v *View) NotErased(id content.ID) (bool, error) {
 	_, erased, err := v.Index.Get(keys.Of(keys.TableErased, id[:]))
 	return !erased, err
 }
+
+func (v *View) anyErased() bool { return keys.CountersOf(v.Index.State().Counts).Erased > 0 }

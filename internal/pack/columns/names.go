@@ -53,8 +53,8 @@ func (n *names) used(x named) {
 }
 
 // back returns how a writer codes the name so many back of a number of names, and which of the recent ones it is.
-func (n *names) back(back, of int) (how, recent int) {
-	place := of - 1 - back
+func (n *names) back(back, total int) (how, recent int) {
+	place := total - 1 - back
 	switch {
 	case back == 0:
 		return contentLatest, 0

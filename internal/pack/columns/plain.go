@@ -62,9 +62,9 @@ func (c *plainFields) textOf(name string) int {
 	return textOther
 }
 
-func (c *plainFields) ID(name string, of structure.Kind, id *[16]byte) {
+func (c *plainFields) ID(name string, idKind structure.Kind, id *[16]byte) {
 	if !c.skips(name) {
-		c.anID(idsOf[of], id)
+		c.anID(idsOf[idKind], id)
 	}
 }
 

@@ -44,12 +44,12 @@ type arena struct {
 const maxArena = 32
 
 // next returns the next element of an arena, which it grows if necessary.
-func next[T any](of *[]T) *T {
-	if len(*of) == cap(*of) {
-		*of = make([]T, 0, min(2*cap(*of)+1, maxArena))
+func next[T any](elements *[]T) *T {
+	if len(*elements) == cap(*elements) {
+		*elements = make([]T, 0, min(2*cap(*elements)+1, maxArena))
 	}
-	*of = (*of)[:len(*of)+1]
-	return &(*of)[len(*of)-1]
+	*elements = (*elements)[:len(*elements)+1]
+	return &(*elements)[len(*elements)-1]
 }
 
 // usage returns an empty slice with capacity for one usage.

@@ -86,12 +86,12 @@ const maxSummaries = 1000
 
 // summary sets the title to a summary if its leaf is in the session. If the leaf was not seen yet, the summary waits
 // for it.
-func (s *claudeSession) summary(of, leaf string) {
+func (s *claudeSession) summary(title, leaf string) {
 	switch {
 	case leaf == "" || s.seen[leaf]:
-		s.name(of, bySummary)
+		s.name(title, bySummary)
 	case len(s.summaries) < maxSummaries:
-		s.summaries[leaf] = of
+		s.summaries[leaf] = title
 	}
 }
 
@@ -101,9 +101,9 @@ func (s *claudeSession) see(id string) {
 		return
 	}
 	s.seen[id] = true
-	if of, waits := s.summaries[id]; waits {
+	if title, waits := s.summaries[id]; waits {
 		delete(s.summaries, id)
-		s.summary(of, id)
+		s.summary(title, id)
 	}
 }
 

@@ -287,7 +287,7 @@ func (r *rollout) begins(base rolloutBase, at archive.Position) {
 	}
 	if r.base == nil {
 		left := r.in.MaxItem()
-		r.base = func(of rolloutBase) ([]archive.Node, error) { return r.baseNodes(of, nil, &left) }
+		r.base = func(earlier rolloutBase) ([]archive.Node, error) { return r.baseNodes(earlier, nil, &left) }
 	}
 	r.part.ForkedFrom, r.forked = base.session, true
 	nodes, err := r.base(base)
@@ -322,8 +322,8 @@ func (r *rollout) baseNodes(base rolloutBase, before []string, left *int64) ([]a
 		return nil, err
 	}
 	defer file.Close()
-	of := rollout{session: newSession(r.in, r.yield), base: func(of rolloutBase) ([]archive.Node, error) {
-		return r.baseNodes(of, append(before, base.session), left)
+	origin := rollout{session: newSession(r.in, r.yield), base: func(earlier rolloutBase) ([]archive.Node, error) {
+		return r.baseNodes(earlier, append(before, base.session), left)
 	}}
 	lines := bufio.NewReaderSize(io.LimitReader(file, *left+1), 64<<10)
 	offset, last, done := int64(0), int64(-1), false
@@ -344,20 +344,20 @@ func (r *rollout) baseNodes(base rolloutBase, before []string, left *int64) ([]a
 				}
 				last = n
 			}
-			_ = of.line(raw, archive.Position{}) // damage is reported when that file is read
+			_ = origin.line(raw, archive.Position{}) // damage is reported when that file is read
 		}
 		if err == io.EOF {
 			break
 		}
 	}
-	if of.missing != nil {
-		return nil, of.missing
+	if origin.missing != nil {
+		return nil, origin.missing
 	}
-	if of.id != base.session {
+	if origin.id != base.session {
 		return nil, errNoBase // the file belongs to another session
 	}
 	if !done && (base.offset >= 0 && offset != base.offset || base.offset < 0 && (base.ordinal < 0 || last != base.ordinal-1)) {
 		return nil, errShort
 	}
-	return slices.DeleteFunc(of.part.Nodes, func(n archive.Node) bool { return n.Aside != "" }), nil
+	return slices.DeleteFunc(origin.part.Nodes, func(n archive.Node) bool { return n.Aside != "" }), nil
 }

@@ -83,32 +83,32 @@ func (m *mutable) set(path [][]byte, value []byte) bool {
 		*m = mutable{raw: value}
 		return value != nil
 	}
-	of := m.at(path[:len(path)-1])
-	if of == nil {
+	owner := m.at(path[:len(path)-1])
+	if owner == nil {
 		return false
 	}
 	step := path[len(path)-1]
-	i, ok := of.place(step)
+	i, ok := owner.place(step)
 	kid := &mutable{raw: value}
 	switch {
 	case !ok:
 		return false
-	case of.list && value == nil:
+	case owner.list && value == nil:
 		kid.raw = []byte("null") // the list keeps its length
 		fallthrough
-	case of.list:
-		if i == len(of.kids) {
-			of.kids = append(of.kids, kid)
+	case owner.list:
+		if i == len(owner.kids) {
+			owner.kids = append(owner.kids, kid)
 		} else {
-			of.kids[i] = kid
+			owner.kids[i] = kid
 		}
 	case value == nil && i >= 0:
-		of.keys, of.quoted, of.kids = slices.Delete(of.keys, i, i+1), slices.Delete(of.quoted, i, i+1), slices.Delete(of.kids, i, i+1)
+		owner.keys, owner.quoted, owner.kids = slices.Delete(owner.keys, i, i+1), slices.Delete(owner.quoted, i, i+1), slices.Delete(owner.kids, i, i+1)
 	case value == nil:
 	case i >= 0:
-		of.kids[i] = kid
+		owner.kids[i] = kid
 	default:
-		of.keys, of.quoted, of.kids = append(of.keys, rawjson.Str(step)), append(of.quoted, step), append(of.kids, kid)
+		owner.keys, owner.quoted, owner.kids = append(owner.keys, rawjson.Str(step)), append(owner.quoted, step), append(owner.kids, kid)
 	}
 	return true
 }
@@ -116,15 +116,15 @@ func (m *mutable) set(path [][]byte, value []byte) bool {
 // push adds elements to the list at a path. If from is not negative, the list is first cut at that index. It returns
 // false if there is no such list.
 func (m *mutable) push(path [][]byte, from int, elements []byte) bool {
-	of := m.at(path)
-	if of == nil || !of.divide() || !of.list || from > len(of.kids) {
+	list := m.at(path)
+	if list == nil || !list.divide() || !list.list || from > len(list.kids) {
 		return false
 	}
 	if from >= 0 {
-		of.kids = of.kids[:from]
+		list.kids = list.kids[:from]
 	}
 	for e := range rawjson.Elements(elements) {
-		of.kids = append(of.kids, &mutable{raw: e})
+		list.kids = append(list.kids, &mutable{raw: e})
 	}
 	return true
 }

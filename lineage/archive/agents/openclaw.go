@@ -38,12 +38,12 @@ type OpenClawStated struct {
 }
 
 // ReadOpenClaw yields the parts of a session whose records are not in a file.
-func ReadOpenClaw(ctx context.Context, in *archive.Input, of OpenClawStated, records iter.Seq2[archive.Item, error]) iter.Seq2[*archive.Conversation, error] {
+func ReadOpenClaw(ctx context.Context, in *archive.Input, stated OpenClawStated, records iter.Seq2[archive.Item, error]) iter.Seq2[*archive.Conversation, error] {
 	return func(yield func(*archive.Conversation, error) bool) {
 		s := newOpenClawSession(in, yield)
-		s.stated, s.title, s.part.ForkedFrom = of, of.Title, of.ForkedFrom
-		s.named(of.ID)
-		s.about.more.Join(&of.Metadata)
+		s.stated, s.title, s.part.ForkedFrom = stated, stated.Title, stated.ForkedFrom
+		s.named(stated.ID)
+		s.about.more.Join(&stated.Metadata)
 		s.readItems(records, s.line)
 	}
 }
@@ -173,8 +173,8 @@ func (s *openClawSession) header(raw []byte, at archive.Position) {
 		s.began(at + " " + rawjson.Str(rawjson.Get(raw, "cwd")))
 	}
 	// The database states "sqlite:AGENT:SESSION:PATH" in place of a path.
-	if of := strings.SplitN(rawjson.Str(rawjson.Get(raw, "parentSession")), ":", 4); len(of) == 4 && of[0] == "sqlite" {
-		s.part.ForkedFrom = of[2]
+	if fields := strings.SplitN(rawjson.Str(rawjson.Get(raw, "parentSession")), ":", 4); len(fields) == 4 && fields[0] == "sqlite" {
+		s.part.ForkedFrom = fields[2]
 	}
 	s.part.ForkedFrom = cmp.Or(fork, s.part.ForkedFrom)
 }

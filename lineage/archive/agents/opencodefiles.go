@@ -20,7 +20,7 @@ import (
 // neighbouring folders. The input is the file of a session. Messages get the form that they have in the database,
 // which OpenCode has filled from these files.
 func OpenCodeFiles() archive.Format {
-	known := openCodeParents{of: make(map[string]string)}
+	known := openCodeParents{parents: make(map[string]string)}
 	return archive.Format{
 		Name: "opencode-files", Beside: true, Bare: true,
 		Tried: "published sessions",
@@ -50,7 +50,7 @@ type openCodeStorage struct {
 // openCodeParents caches, by file, the session that each session is a subagent of.
 type openCodeParents struct {
 	sync.Mutex
-	of map[string]string
+	parents map[string]string
 }
 
 // Limits for the files of a session.
@@ -126,7 +126,7 @@ func (s *openCodeStorage) childrenOf(session string) (children []string) {
 func (s *openCodeStorage) parentOf(id string) string {
 	path := filepath.Join(s.root.Name(), s.project, id)
 	s.known.Lock()
-	parent, known := s.known.of[path]
+	parent, known := s.known.parents[path]
 	s.known.Unlock()
 	if known {
 		return parent
@@ -137,7 +137,7 @@ func (s *openCodeStorage) parentOf(id string) string {
 	}
 	parent = rawjson.Str(rawjson.Get(raw, "parentID"))
 	s.known.Lock()
-	s.known.of[path] = parent
+	s.known.parents[path] = parent
 	s.known.Unlock()
 	return parent
 }
@@ -242,11 +242,11 @@ func (s *openCodeStorage) body(n *archive.Node, raw []byte) (body []byte, starte
 }
 
 // names returns the sorted names, without extension, of the JSON files in a folder of the storage.
-func (s *openCodeStorage) names(folder, of string) (names []string) {
-	if !isPlainName(of) {
+func (s *openCodeStorage) names(folder, id string) (names []string) {
+	if !isPlainName(id) {
 		return nil
 	}
-	name := filepath.Join(folder, of)
+	name := filepath.Join(folder, id)
 	if info, err := s.root.Lstat(name); err != nil || !info.IsDir() {
 		return nil // opening a pipe could block forever
 	}

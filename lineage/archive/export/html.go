@@ -152,8 +152,8 @@ func (p *page) index() {
 		return
 	}
 	p.put("<section class=\"index\">\n<ol>\n")
-	for _, of := range p.prompts {
-		p.put("<li><a href=\"#", of.anchor, "\">", "<bdi>", escape(of.start), "</bdi>", "</a></li>\n")
+	for _, prompt := range p.prompts {
+		p.put("<li><a href=\"#", prompt.anchor, "\">", "<bdi>", escape(prompt.start), "</bdi>", "</a></li>\n")
 	}
 	p.put("</ol>\n")
 	if p.more > 0 {

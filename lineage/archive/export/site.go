@@ -151,11 +151,11 @@ func (s *site) conversation(ctx context.Context, t *lineage.Thread) error {
 			return err
 		}
 		left := s.share
-		for _, of := range p.prompts {
-			if left -= len(of.start) + len(of.anchor); left < 0 {
+		for _, prompt := range p.prompts {
+			if left -= len(prompt.start) + len(prompt.anchor); left < 0 {
 				break
 			}
-			row.prompts = append(row.prompts, [2]string{of.anchor, render.Clean(of.start)})
+			row.prompts = append(row.prompts, [2]string{prompt.anchor, render.Clean(prompt.start)})
 		}
 		x.endPage()
 		return nil

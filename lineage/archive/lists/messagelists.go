@@ -195,17 +195,17 @@ func chatListConversation(item archive.Item) *archive.Conversation {
 }
 
 // addChatMessages adds the messages of a list, and records elements that are not messages.
-func addChatMessages(c *archive.Conversation, list []byte, of archive.Item) {
-	addNodes(c, list, of, "message", chatNode)
+func addChatMessages(c *archive.Conversation, list []byte, item archive.Item) {
+	addNodes(c, list, item, "message", chatNode)
 }
 
 // addNodes adds a node for each element of a list in the text of an item, and records elements that have none. Ids that an earlier element has
 // are left out, because ids must be unique in a conversation.
-func addNodes(c *archive.Conversation, list []byte, of archive.Item, what string, node func(raw []byte, at archive.Position) (archive.Node, error)) {
+func addNodes(c *archive.Conversation, list []byte, item archive.Item, what string, node func(raw []byte, at archive.Position) (archive.Node, error)) {
 	first, size := 0, int64(0) // of the elements that are made again, and of those before
 	seen, repeated := make(idSet), make(map[int]bool)
-	for i, raw := range of.Elements(list) {
-		at := of.At.Element(what, i)
+	for i, raw := range item.Elements(list) {
+		at := item.At.Element(what, i)
 		n, err := node(raw, at)
 		if err != nil {
 			c.Skip(at, err)
@@ -226,12 +226,12 @@ func addNodes(c *archive.Conversation, list []byte, of archive.Item, what string
 	if first == 0 {
 		return
 	}
-	c.AddRest(of.Memory(list), func(yield func(archive.Node) bool) {
-		for i, raw := range of.Elements(list) {
+	c.AddRest(item.Memory(list), func(yield func(archive.Node) bool) {
+		for i, raw := range item.Elements(list) {
 			if i < first {
 				continue
 			}
-			n, err := node(raw, of.At.Element(what, i))
+			n, err := node(raw, item.At.Element(what, i))
 			if err != nil {
 				continue
 			}

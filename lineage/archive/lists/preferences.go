@@ -79,10 +79,10 @@ var speakers = []struct{ mark, role string }{{"\n\nHuman:", "user"}, {"\n\nAssis
 
 // dialogue reads one side of a pair. whole is set if it contains the question and not only an
 // answer.
-func dialogue(raw []byte, of archive.Item) (nodes []archive.Node, whole bool, err error) {
+func dialogue(raw []byte, item archive.Item) (nodes []archive.Node, whole bool, err error) {
 	if rawjson.IsArray(raw) {
 		var c archive.Conversation
-		addChatMessages(&c, raw, of)
+		addChatMessages(&c, raw, item)
 		if len(c.Skipped) > 0 {
 			return nil, false, c.Skipped[0].Err
 		}
@@ -123,7 +123,7 @@ func dialogue(raw []byte, of archive.Item) (nodes []archive.Node, whole bool, er
 		said, role = said[at+len(mark):], next
 	}
 	for i := range nodes {
-		nodes[i].At = of.At
+		nodes[i].At = item.At
 	}
 	return nodes, whole, nil
 }

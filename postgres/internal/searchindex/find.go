@@ -112,19 +112,19 @@ func (v *view) mended(ctx context.Context, err error) error {
 // finding is a search.
 type finding struct {
 	*view
-	scope  *searched.Scope
-	into   searched.Collector
-	of     map[int32][]int32 // the leaves of a term
-	by     [][]int32         // the terms of a leaf
-	all    []int32           // all terms
-	driver [][]byte          // texts, one of which a message must have
-	driven bool
+	scope    *searched.Scope
+	into     searched.Collector
+	leavesOf map[int32][]int32 // the leaves of a term
+	termsOf  [][]int32         // the terms of a leaf
+	all      []int32           // all terms
+	driver   [][]byte          // texts, one of which a message must have
+	driven   bool
 }
 
 // Find implements searched.View.
 func (v *view) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf, condition query.Condition, into searched.Collector) (steps int, err error) {
 	into.Reset()
-	f := &finding{view: v, scope: s, into: into, of: make(map[int32][]int32), by: make([][]int32, len(leaves))}
+	f := &finding{view: v, scope: s, into: into, leavesOf: make(map[int32][]int32), termsOf: make([][]int32, len(leaves))}
 	if err := f.findTerms(ctx, leaves); err != nil {
 		return 0, err
 	}
@@ -141,26 +141,26 @@ func (v *view) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf,
 // findTerms finds the terms of the leaves.
 func (f *finding) findTerms(ctx context.Context, leaves []query.Leaf) error {
 	var exact, low, high [][]byte
-	of := make(map[string]int32)
+	leafOf := make(map[string]int32)
 	var prefixes []int32
 	for i, l := range leaves {
 		if l.Prefix {
 			low, high = append(low, []byte(l.Term)), append(high, []byte(l.Term+"\U0010ffff"))
 			prefixes = append(prefixes, int32(i))
 		} else {
-			of[l.Term] = int32(i)
+			leafOf[l.Term] = int32(i)
 			exact = append(exact, []byte(l.Term))
 		}
 	}
 	found := func(leaf, number int32) {
-		if len(f.of[number]) == 0 {
+		if len(f.leavesOf[number]) == 0 {
 			f.all = append(f.all, number)
 		}
-		f.of[number] = append(f.of[number], leaf)
-		f.by[leaf] = append(f.by[leaf], number)
+		f.leavesOf[number] = append(f.leavesOf[number], leaf)
+		f.termsOf[leaf] = append(f.termsOf[leaf], number)
 	}
 	return f.server.Read(ctx, func(b *pgx.Batch) {
-		f.of, f.all, f.by = make(map[int32][]int32), nil, make([][]int32, len(leaves))
+		f.leavesOf, f.all, f.termsOf = make(map[int32][]int32), nil, make([][]int32, len(leaves))
 		f.queueMeta(b, &f.at)
 		then(b, func() error {
 			if !f.at.usable() || !f.at.Settled() && !f.scope.Unsettled {
@@ -172,7 +172,7 @@ func (f *finding) findTerms(ctx context.Context, leaves []query.Leaf) error {
 			b.Queue(termsSQL, f.store, exact).Query(func(rows pgx.Rows) error {
 				var term []byte
 				var n int32
-				_, err := pgx.ForEachRow(rows, []any{&term, &n}, func() error { found(of[string(term)], n); return nil })
+				_, err := pgx.ForEachRow(rows, []any{&term, &n}, func() error { found(leafOf[string(term)], n); return nil })
 				return err
 			})
 		}
@@ -214,15 +214,15 @@ func required(c query.Condition, numbers map[query.Leaf]int) [][]int {
 	var sets [][]int
 	var either []int
 	for _, part := range c.Parts {
-		of := required(part, numbers)
+		inner := required(part, numbers)
 		if !c.Or {
-			sets = append(sets, of...)
+			sets = append(sets, inner...)
 			continue
 		}
-		if len(of) == 0 {
+		if len(inner) == 0 {
 			return nil
 		}
-		either = append(either, of[0]...)
+		either = append(either, inner[0]...)
 	}
 	if c.Or {
 		return [][]int{either}
@@ -241,7 +241,7 @@ func (f *finding) findDriver(ctx context.Context, leaves []query.Leaf, condition
 	for _, set := range required(condition, numbers) {
 		var terms []int32
 		for _, leaf := range set {
-			terms = append(terms, f.by[leaf]...)
+			terms = append(terms, f.termsOf[leaf]...)
 		}
 		if len(terms) == 0 {
 			return false, nil
@@ -355,7 +355,7 @@ func (f *finding) read(rows pgx.Rows, places bool) error {
 			o.Text = o.Text<<8 | int64(c)
 		}
 		give := func(term int32, word int) {
-			for _, leaf := range f.of[term] {
+			for _, leaf := range f.leavesOf[term] {
 				o.Leaf, o.At = leaf, int32(word)
 				f.into.Add(o)
 			}
@@ -389,15 +389,15 @@ seen (n, thread, id, of) AS (
 SELECT DISTINCT s.n, h.number, h.id, s.id, s.of FROM seen s LEFT JOIN lineage_search_thread h ON h.store = $1 AND h.id = s.thread WHERE` + inScope + `ORDER BY s.n, h.number, s.id`
 
 // Places implements searched.View.
-func (v *view) Places(ctx context.Context, s *searched.Scope, of []searched.Address) ([]searched.Place, error) {
-	places := make([]searched.Place, len(of))
-	ns, runs, seqs := make([]int32, len(of)), make([]int64, len(of)), make([]int64, len(of))
-	for i, a := range of {
+func (v *view) Places(ctx context.Context, s *searched.Scope, addresses []searched.Address) ([]searched.Place, error) {
+	places := make([]searched.Place, len(addresses))
+	ns, runs, seqs := make([]int32, len(addresses)), make([]int64, len(addresses)), make([]int64, len(addresses))
+	for i, a := range addresses {
 		ns[i], runs[i], seqs[i] = int32(i), a.Run, a.Seq
 	}
 	var m meta
 	err := v.server.Read(ctx, func(b *pgx.Batch) {
-		for i, a := range of {
+		for i, a := range addresses {
 			places[i] = searched.Place{Kind: structure.UsageKind(a.Role)}
 			if !s.Thread.IsZero() {
 				places[i].Threads = []lineage.ThreadID{s.Thread}
@@ -411,7 +411,7 @@ func (v *view) Places(ctx context.Context, s *searched.Scope, of []searched.Addr
 	})
 	for i := 0; i < len(places) && err == nil; i++ {
 		if places[i].Run.IsZero() {
-			err = fmt.Errorf("run %d is missing: %w", of[i].Run, searched.ErrDamaged)
+			err = fmt.Errorf("run %d is missing: %w", addresses[i].Run, searched.ErrDamaged)
 		}
 	}
 	return places, v.mended(ctx, err)
@@ -423,8 +423,8 @@ func scanRuns(rows pgx.Rows, places []searched.Place) error {
 	var id []byte
 	_, err := pgx.ForEachRow(rows, []any{&n, &id}, func() error {
 		p := &places[n]
-		if of, summary, ok := searched.SummaryOf(id); ok {
-			p.Owner, p.Run = of, structure.RunID(summary)
+		if context, summary, ok := searched.SummaryOf(id); ok {
+			p.Owner, p.Run = context, structure.RunID(summary)
 		} else if len(id) == len(p.Run) {
 			p.Run = structure.RunID(id)
 		} else {

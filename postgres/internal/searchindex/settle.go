@@ -46,7 +46,7 @@ type tip struct {
 	thread structure.ThreadID // zero outside threads
 	run    string             // its key
 	seq    uint64
-	of     []byte // of a summary
+	owner  []byte // of a summary
 }
 
 // tipChanges are changes of tips: those with the keys, and those of the owners, are replaced.
@@ -204,8 +204,8 @@ func (w *window) settleSummaries(ctx context.Context) error {
 		if !change.Stated && !change.Summarized {
 			continue
 		}
-		of := searched.SummariesOf(id)
-		w.tips.owners[string(of)] = true
+		owner := searched.SummariesOf(id)
+		w.tips.owners[string(owner)] = true
 		c, err := w.w.State.Context(ctx, id)
 		if errors.Is(err, lineage.ErrNotFound) {
 			continue
@@ -220,7 +220,7 @@ func (w *window) settleSummaries(ctx context.Context) error {
 			key := string(searched.SummaryKey(id, r.ID))
 			if !w.tips.keys[key] { // two summaries may have one id
 				w.tips.keys[key] = true
-				if err := w.addTip(ctx, tip{key: key, thread: c.Thread, run: key, seq: 1, of: of}); err != nil {
+				if err := w.addTip(ctx, tip{key: key, thread: c.Thread, run: key, seq: 1, owner: owner}); err != nil {
 					return err
 				}
 			}
@@ -293,9 +293,9 @@ func (w *window) restore(ctx context.Context, id content.ID) error {
 func (w *window) resummarize(ctx context.Context) error {
 	return w.index.server.Read(ctx, func(b *pgx.Batch) {
 		b.Queue(`SELECT DISTINCT of FROM lineage_search_tip WHERE store = $1 AND of IS NOT NULL`, w.index.store).Query(func(rows pgx.Rows) error {
-			var of []byte
-			_, err := pgx.ForEachRow(rows, []any{&of}, func() error {
-				id, ok := searched.SummarizedIn(of)
+			var owner []byte
+			_, err := pgx.ForEachRow(rows, []any{&owner}, func() error {
+				id, ok := searched.SummarizedIn(owner)
 				if !ok {
 					return searched.ErrDamaged
 				}

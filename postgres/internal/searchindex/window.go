@@ -143,7 +143,7 @@ func (w *window) findRuns(ctx context.Context) error {
 		if w.runs[t.run] != 0 {
 			continue
 		}
-		if t.of != nil { // the run of a summary
+		if t.owner != nil { // the run of a summary
 			w.next.runs++
 			w.runs[t.run] = w.next.runs
 			w.created = append(w.created, run{key: t.run})

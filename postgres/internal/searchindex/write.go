@@ -113,8 +113,8 @@ func (w *window) writeTips(b *pgx.Batch, moved map[int64]bool) {
 	store, t := w.index.store, &w.tips
 	if len(t.owners) > 0 {
 		var owners [][]byte
-		for of := range t.owners {
-			owners = append(owners, []byte(of))
+		for owner := range t.owners {
+			owners = append(owners, []byte(owner))
 		}
 		b.Queue(`DELETE FROM lineage_search_tip WHERE store = $1 AND of = ANY($2::bytea[]) RETURNING run`, store, owners).Query(movedBy(moved))
 	}
@@ -138,7 +138,7 @@ func (w *window) writeTips(b *pgx.Batch, moved map[int64]bool) {
 		if !tip.thread.IsZero() {
 			thread = tip.thread[:]
 		}
-		ids, threads, ofs = append(ids, []byte(tip.key)), append(threads, thread), append(ofs, tip.of)
+		ids, threads, ofs = append(ids, []byte(tip.key)), append(threads, thread), append(ofs, tip.owner)
 		runs, seqs = append(runs, run), append(seqs, int64(tip.seq))
 	}
 	if len(ids) > 0 {

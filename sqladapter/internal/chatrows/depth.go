@@ -89,23 +89,23 @@ func depth(ctx context.Context, c *sqladapter.Conn, chatID, id string) (depth in
 
 // NewDepths are the lengths of the chains of messages that will be indexed.
 type NewDepths struct {
-	of     map[string]int
+	depths map[string]int
 	loose  map[string]bool // of chains that do not begin with a message without a parent
 	epochs map[string]int64
 }
 
 // columns returns the columns depth and epoch of a message, on databases with epochs.
 func (d NewDepths) columns(m *chat.Message) (depth, epoch any) {
-	if d.of[m.ID] == 0 || d.loose[m.ID] {
+	if d.depths[m.ID] == 0 || d.loose[m.ID] {
 		return nil, nil
 	}
-	return d.of[m.ID], d.epochs[m.ChatID]
+	return d.depths[m.ID], d.epochs[m.ChatID]
 }
 
 // DepthsOfNew returns the chain lengths of messages whose parents come before them or exist already,
 // if lengths are stored.
 func DepthsOfNew(ctx context.Context, c *sqladapter.Conn, messages []chat.Message) (NewDepths, error) {
-	d := NewDepths{of: make(map[string]int, len(messages)), loose: make(map[string]bool)}
+	d := NewDepths{depths: make(map[string]int, len(messages)), loose: make(map[string]bool)}
 	if !c.Dialect().Search().Depths {
 		return NewDepths{}, nil
 	}
@@ -131,19 +131,19 @@ func DepthsOfNew(ctx context.Context, c *sqladapter.Conn, messages []chat.Messag
 			return NewDepths{}, err
 		}
 		for _, id := range ids {
-			d.of[id], d.loose[id] = above[id], loose[id] || above[id] == 0
+			d.depths[id], d.loose[id] = above[id], loose[id] || above[id] == 0
 		}
 	}
 	for _, m := range messages {
 		parent := string(m.ParentID)
-		d.of[m.ID], d.loose[m.ID] = d.of[parent]+1, d.loose[parent]
+		d.depths[m.ID], d.loose[m.ID] = d.depths[parent]+1, d.loose[parent]
 	}
 	return d, nil
 }
 
 // DepthsInChats returns the chain lengths of all messages of chats, if lengths are stored.
 func DepthsInChats(ctx context.Context, c *sqladapter.Conn, chats []string) (NewDepths, error) {
-	d := NewDepths{of: make(map[string]int), loose: make(map[string]bool)}
+	d := NewDepths{depths: make(map[string]int), loose: make(map[string]bool)}
 	if !c.Dialect().Search().Depths {
 		return NewDepths{}, nil
 	}
@@ -160,7 +160,7 @@ func DepthsInChats(ctx context.Context, c *sqladapter.Conn, chats []string) (New
 		if err != nil {
 			return NewDepths{}, err
 		}
-		maps.Copy(d.of, some)
+		maps.Copy(d.depths, some)
 		maps.Copy(d.loose, loose)
 	}
 	return d, nil

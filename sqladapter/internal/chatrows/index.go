@@ -72,7 +72,7 @@ func Index(ctx context.Context, c *sqladapter.Conn, messages []chat.Message, dep
 		text, words := indexed[i].text, indexed[i].terms
 		if search.Numbered {
 			row++
-			known = append(known, []any{m.ID, m.ChatID, depths.of[m.ID], row, texts, indexed[i].card})
+			known = append(known, []any{m.ID, m.ChatID, depths.depths[m.ID], row, texts, indexed[i].card})
 			terms = append(terms, []any{row, words})
 			textRows = append(textRows, []any{row, m.ID, m.ChatID, m.Name, Fitting(limits, text)})
 			continue
