@@ -74,7 +74,14 @@ type TipError struct {
 }
 
 func (e *TipError) Error() string {
-	return fmt.Sprintf("context %v: tip is %v, expected %v", e.Context, e.Actual, e.Expected)
+	return fmt.Sprintf("context %v: tip is %s, expected %s", e.Context, tipText(e.Actual), tipText(e.Expected))
+}
+
+func tipText(at structure.SpanRef) string {
+	if at.IsZero() {
+		return "empty"
+	}
+	return at.String()
 }
 
 func (e *TipError) Unwrap() error { return ErrTipMoved }

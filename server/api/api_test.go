@@ -24,6 +24,7 @@ func TestConversation(t *testing.T) {
 	added := h.do("POST", c+"/messages", `{"messages":[{"role":"user","text":"a"},{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"ls","input":{"b" : 1}}]}]}`, `If-Match: "empty"`).is(201)
 	require.EqualValues(t, 2, added["length"])
 	moved := h.do("POST", c+"/messages", `{"messages":[{"text":"late"}]}`, `If-Match: "empty"`).is(412)
+	require.Contains(t, moved["detail"], "expected empty")
 	require.Equal(t, "urn:lineage:problem:tip-moved", moved["type"])
 	require.Equal(t, added["tip"], moved["tip"])
 	got := h.do("GET", c, nil)

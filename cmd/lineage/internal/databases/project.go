@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,8 +36,8 @@ func ProjectCommand(a *app.App) *cobra.Command {
 what is new. It can be stopped at any point and continues from there; running it twice changes nothing.
 
 A thread that the database cannot hold, such as one with an id that is too long for its keys, is left out, together
-with what only it has, and comes when the database can hold it. The others are written. As long as any are left out they
-are listed, and the exit code is 7.
+with what only it has, and comes when the database can hold it. So are the values of a user, an application or the store.
+The others are written. As long as any are left out they are listed, and the exit code is 7.
 
 With --follow it keeps the database up to date until it is interrupted. As with 'lineage watch', other
 processes can change the store meanwhile. Changes of one that keeps others out are written when it closes the store.`,
@@ -114,11 +115,15 @@ func projectOnce(ctx context.Context, s *app.Session, o *projectOptions, db *sql
 	}, app.DatabaseHint(err)
 }
 
-// tellProjected prints the result of a projection, with the threads that are left out if list is set.
+// tellProjected prints the result of a projection, with what is left out if list is set.
 func tellProjected(a *app.App, r *records.Projected, list bool) error {
 	but := ""
 	if r.SkippedCount > 0 {
-		but = " but " + amount.Plural(r.SkippedCount, "thread")
+		noun := "thread"
+		if slices.ContainsFunc(r.Skipped, func(i records.SkippedItem) bool { return strings.HasPrefix(i.Position, "values ") }) {
+			noun = "item"
+		}
+		but = " but " + amount.Plural(r.SkippedCount, noun)
 	}
 	var err error
 	if r.From == r.To {
