@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Input is a file of an archive, or several files that a format reads together.
@@ -31,7 +32,8 @@ type Input struct {
 	format   string // the format that grouped the files
 	feed     *Feed  // what the reader reads, if the input grows
 	rows     bool   // rows are wanted
-	inMemory int    // the size from which on the text of an item is in a file, 0 for none
+	hold     func(changed time.Time) bool
+	inMemory int // the size from which on the text of an item is in a file, 0 for none
 }
 
 // NewInput returns an input that reads from r, for tests of formats.
@@ -106,6 +108,9 @@ func (in *Input) ReadFile(ctx context.Context, name string) ([]byte, error) {
 
 // Folder returns the name of the folder of Files, empty if it has none.
 func (in *Input) Folder() string { return in.folder }
+
+// Holds reports whether a message that its program is still writing is left out: see ReadOptions.Hold.
+func (in *Input) Holds(changed time.Time) bool { return in.hold != nil && in.hold(changed) }
 
 // WantsRows reports whether a format that reads a database should fill Conversation.Rows.
 func (in *Input) WantsRows() bool { return in.rows }

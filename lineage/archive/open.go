@@ -28,6 +28,7 @@ type opening struct {
 	formats []Format
 	limits  Limits
 	rows    bool // rows are wanted
+	hold    func(changed time.Time) bool
 	read    func(in *Input) error
 	skip    func(*Damage)
 	files   int64
@@ -230,7 +231,7 @@ func (o *opening) layer(at, name string, r io.Reader, onDisk *os.File, depth int
 	}
 	kind := compression(head)
 	if kind == "" {
-		in := &Input{Name: name, at: at, reader: buffered, limits: o.limits, guard: within, rows: o.rows}
+		in := &Input{Name: name, at: at, reader: buffered, limits: o.limits, guard: within, rows: o.rows, hold: o.hold}
 		if onDisk != nil {
 			in.path = onDisk.Name()
 		}

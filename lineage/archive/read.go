@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"time"
 )
 
 // ReadOptions configure how an archive is read. A zero field means its default, but Formats must be set.
@@ -19,6 +20,9 @@ type ReadOptions struct {
 	Limits Limits
 	// Rows asks formats that read databases to fill Conversation.Rows.
 	Rows bool
+	// Hold, when not nil, reports whether the message at the end of a session is left out that its program is still writing and
+	// has last changed at a time. Formats that do not know this do not ask.
+	Hold func(changed time.Time) bool
 	// Path is the path on disk of an input that grows. It is needed to read files beside it.
 	Path string
 	// Unchanged, when not nil, reports whether a file on disk need not be read because its content is known. It is
@@ -117,7 +121,7 @@ func newReading(ctx context.Context, o ReadOptions) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.OrDefault(), rows: o.Rows}, forced: o.Format != ""}
+	r := &reading{opening: opening{ctx: ctx, formats: formats, limits: o.Limits.OrDefault(), rows: o.Rows, hold: o.Hold}, forced: o.Format != ""}
 	if o.Unchanged != nil {
 		r.opening.begin = func(f *File) (bool, error) {
 			if o.Unchanged(f) {

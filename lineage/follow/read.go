@@ -189,6 +189,11 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 	}
 	o := r.archiveOptions(f, t)
 	o.Rows = f.folder.agent.Name != ""
+	o.Hold = func(changed time.Time) bool {
+		holds := r.clock.Now().Sub(changed).Abs() < holdTime
+		t.held = t.held || holds
+		return holds
+	}
 	report, err := importer.Import(ctx, r.store, archive.Path(f.path), o)
 	if err = t.outcome(err); err != nil {
 		r.dropRows(f)
@@ -207,9 +212,17 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 		r.waiting[f] = r.clock.Now()
 	case err == nil:
 		r.took(f, t, &report, f.now, f.now.size)
+		if t.held {
+			f.state.Modified = 0 // a part is not read yet
+			r.waiting[f] = r.clock.Now().Add(holdTime)
+		}
 	}
 	return err
 }
+
+// holdTime is how long a message that its agent is still writing must be unchanged before it is read. Each state of it that
+// is read is a version, on a branch of its own.
+const holdTime = 10 * time.Minute
 
 func (r *run) archiveOptions(f *file, t *taking) importer.Options {
 	members := map[string]string{archive.KeyMachine: r.options.Machine.Name}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -71,7 +72,11 @@ func readAgent(ctx context.Context, in *archive.Input, agent *agentDatabase) con
 			}
 		}
 		if len(r.sessions) == 0 || len(r.messages) == 0 {
-			err = fmt.Errorf("%w: no tables of sessions and messages", archive.ErrMalformed)
+			why := archive.ErrMalformed
+			if in.WantsRows() { // a follower may see it before its program has made them
+				why = archive.ErrNoMessages
+			}
+			err = fmt.Errorf("%w: no tables of sessions and messages", why)
 		}
 		for i := 0; err == nil && i < len(r.sessions); i++ {
 			err = r.roots(ctx, i)
@@ -107,6 +112,13 @@ type agentSession struct {
 	children []string
 	logged   bool             // the log has begun
 	at       archive.Position // of the message being read
+	// unfinished is set if the program is still writing the message being read, or was interrupted. changed is when it was last
+	// changed. waiting are such messages since the last other one, the last of which was changed at waited.
+	unfinished      bool
+	changed, waited time.Time
+	waiting         []archive.Node
+	// held is set if messages at the end of the session were left out: see archive.ReadOptions.Hold.
+	held bool
 }
 
 // roots reads the sessions in a table that were not started by another session.
@@ -171,9 +183,15 @@ func (r *agentReader) subagents(ctx context.Context, s *agentSession, parent any
 		children = append(children, v)
 		return nil
 	})
+	held := s.held
 	for _, v := range children {
 		if err == nil {
 			s.keep(t.name, v)
+		}
+		if _, known := s.calls[v.text("id")]; held && !known {
+			continue // a message that was left out has started it
+		}
+		if err == nil {
 			s.aside = "agent " + v.text("id")
 			err = r.content(ctx, s, v["id"])
 		}
@@ -186,7 +204,7 @@ func (r *agentReader) subagents(ctx context.Context, s *agentSession, parent any
 
 // messagesOf reads the messages of a session.
 func (r *agentReader) messagesOf(ctx context.Context, s *agentSession, id any) error {
-	s.last = ""
+	s.last, s.held = "", false
 	var t *messageTable
 	for _, t = range r.messages {
 		there := false
@@ -208,7 +226,7 @@ func (r *agentReader) messagesOf(ctx context.Context, s *agentSession, id any) e
 		}
 	}
 	query := `SELECT ` + r.columns(&t.table) + ` FROM ` + quoted(t.name) + ` WHERE session_id = ? ORDER BY ` + strings.Join(order, ", ")
-	return r.eachItem(ctx, query, []any{id}, func(v row) error {
+	err := r.eachItem(ctx, query, []any{id}, func(v row) error {
 		at := r.next("message " + v.text("id"))
 		if err := r.takeRow(v); err != nil {
 			return r.skip(ctx, at, err)
@@ -221,11 +239,38 @@ func (r *agentReader) messagesOf(ctx context.Context, s *agentSession, id any) e
 		}
 		return s.flush()
 	})
+	if len(s.waiting) > 0 {
+		if s.held = r.in.Holds(s.waited); s.held {
+			s.forget(s.waiting)
+		} else {
+			s.addWaiting()
+		}
+		s.waiting = nil
+	}
+	return err
 }
+
+// addWaiting adds the unfinished messages that wait.
+func (s *agentSession) addWaiting() {
+	for _, n := range s.waiting {
+		s.add(n)
+	}
+	s.waiting, s.waited = nil, time.Time{}
+}
+
+// forget forgets which subagents messages have started.
+func (s *agentSession) forget(messages []archive.Node) {
+	for _, n := range messages {
+		maps.DeleteFunc(s.calls, func(_, by string) bool { return by == n.ID })
+	}
+}
+
+// writing records that the program is still writing the message being read, or was interrupted, and when it last changed it.
+func (s *agentSession) writing(changed time.Time) { s.unfinished, s.changed = true, changed }
 
 // message reads one message.
 func (s *agentSession) message(ctx context.Context, t *messageTable, v row, at archive.Position) error {
-	s.children, s.at = s.children[:0], at
+	s.children, s.at, s.unfinished = s.children[:0], at, false
 	n, err := t.message(ctx, s, v)
 	if err != nil || n.Body == nil {
 		return err
@@ -247,6 +292,14 @@ func (s *agentSession) message(ctx context.Context, t *messageTable, v row, at a
 		}
 	}
 	s.last = n.ID
+	if s.unfinished {
+		s.waiting = append(s.waiting, n)
+		if s.changed.After(s.waited) {
+			s.waited = s.changed
+		}
+		return nil
+	}
+	s.addWaiting()
 	s.add(n)
 	return nil
 }

@@ -24,8 +24,8 @@ func openCode() archive.Format {
 				parent:   "parent_id",
 				session:  openCodeSession,
 				messages: []messageTable{
-					{table: table{"session_message", []string{"id", "session_id", "type", "data"}, []string{"time_created"}}, order: []string{"seq", "time_created", "id"}, message: openCodeWhole},
-					{table: table{"message", []string{"id", "session_id", "data"}, []string{"time_created"}}, order: []string{"time_created", "id"}, message: openCodeMessage},
+					{table: table{"session_message", []string{"id", "session_id", "type", "data"}, []string{"time_created", "time_updated"}}, order: []string{"seq", "time_created", "id"}, message: openCodeWhole},
+					{table: table{"message", []string{"id", "session_id", "data"}, []string{"time_created", "time_updated"}}, order: []string{"time_created", "id"}, message: openCodeMessage},
 				},
 			})
 		},
@@ -69,13 +69,14 @@ func openCodeMessage(ctx context.Context, s *agentSession, v row) (node archive.
 	if rawjson.Check(info) != nil || !rawjson.IsObject(info) {
 		return node, fmt.Errorf("%w: its data is not a JSON object", archive.ErrMalformed)
 	}
-	parts := table{"part", []string{"id", "message_id", "data"}, nil}
+	parts := table{"part", []string{"id", "message_id", "data"}, []string{"time_updated"}}
 	if !parts.in(r.database) {
 		return node, fmt.Errorf("%w: no table of parts", archive.ErrMalformed)
 	}
 	body := append([]byte(`{"info":`), info...)
 	body = append(body, `,"parts":[`...)
 	n := 0
+	changed := agentTime(v["time_updated"])
 	err = r.each(ctx, `SELECT `+r.columns(&parts)+` FROM part WHERE message_id = ? ORDER BY part.id`, []any{v["id"]}, func(p row) error {
 		s.keep("part", p)
 		data := p.bytes("data")
@@ -84,6 +85,9 @@ func openCodeMessage(ctx context.Context, s *agentSession, v row) (node archive.
 		}
 		if err := r.item.object(); err != nil {
 			return err
+		}
+		if at := agentTime(p["time_updated"]); at.After(changed) {
+			changed = at
 		}
 		if n++; n > 1 {
 			body = append(body, ',')
@@ -99,8 +103,16 @@ func openCodeMessage(ctx context.Context, s *agentSession, v row) (node archive.
 	if node.Role == "assistant" {
 		node.Model = rawjson.Str(rawjson.Get(info, "modelID"))
 	}
+	if n == 0 || node.Role == "assistant" && !isDone(info) {
+		s.writing(changed)
+	}
 	node.Give(append(body, "]}"...))
 	return node, nil
+}
+
+// isDone reports whether an answer is complete or has failed.
+func isDone(info []byte) bool {
+	return rawjson.Get(rawjson.Get(info, "time"), "completed") != nil || rawjson.Get(info, "error") != nil
 }
 
 // openCodeWhole reads a message of version 2. Its body is the data column with the type added.
@@ -116,6 +128,9 @@ func openCodeWhole(_ context.Context, s *agentSession, v row) (n archive.Node, e
 	n = archive.Node{ID: v.text("id"), Role: kind, Created: agentTime(v["time_created"])}
 	switch kind {
 	case "assistant":
+		if !isDone(data) {
+			s.writing(agentTime(v["time_updated"]))
+		}
 		model := rawjson.Get(data, "model")
 		n.Model = cmp.Or(rawjson.Str(rawjson.Get(model, "id")), rawjson.Str(rawjson.Get(model, "modelID")))
 		for part := range rawjson.Elements(rawjson.Get(data, "content")) {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/place"
 	"github.com/lineage-store/lineage/internal/rawjson"
@@ -34,6 +35,8 @@ type Options struct {
 	Metadata []byte
 	// Rows asks formats that read databases to fill Conversation.Rows.
 	Rows bool
+	// Hold is archive.ReadOptions.Hold. Messages that are left out have to be imported later.
+	Hold func(changed time.Time) bool
 	// Path is the path on disk of a [Growing] input. It is needed to read files beside it.
 	Path string
 	// Files, when not nil, records files, so that unchanged ones are not read again.
@@ -50,7 +53,7 @@ const maxPrefix = 1 << 10
 
 // reading returns the options for reading the archive, or an error if an option is invalid.
 func (o Options) reading() (archive.ReadOptions, error) {
-	r := archive.ReadOptions{Format: o.Format, Formats: o.Formats, Limits: o.Limits, Rows: o.Rows, Path: o.Path}
+	r := archive.ReadOptions{Format: o.Format, Formats: o.Formats, Limits: o.Limits, Rows: o.Rows, Hold: o.Hold, Path: o.Path}
 	if o.Metadata != nil && (!rawjson.Valid(o.Metadata) || !rawjson.IsObject(o.Metadata)) {
 		return r, fmt.Errorf("metadata of conversations: %w", archive.Malformed("not a JSON object"))
 	}
