@@ -62,7 +62,7 @@ func (w *Writer) addUse(key, value []byte) error {
 	}
 	subject := [1 + subjectSize]byte(key)
 	if n := len(u.subjects); n > 0 && u.subjects[n-1] != subject {
-		if len(u.all)+len(u.others) >= u.limit/2 {
+		if len(u.all)+len(u.others) >= u.limit/8*7 {
 			if err := w.flushUses(); err != nil {
 				return err
 			}
