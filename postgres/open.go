@@ -24,6 +24,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Engine, error) {
 		config.ConnConfig.DefaultQueryExecMode = exec
 	}
 	config.ConnConfig.OnNotice = noteCancelledWait
+	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // of names of stores, whatever the database has
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", explain(err))

@@ -90,12 +90,18 @@ func Pooled(t testing.TB) func(t testing.TB) (pooled, direct string) {
 // until its end.
 func DSN(t testing.TB) string {
 	t.Helper()
+	return Encoded(t, "UTF8")
+}
+
+// Encoded is DSN for a database with another encoding.
+func Encoded(t testing.TB, encoding string) string {
+	t.Helper()
 	from, err := server()
 	if err != nil {
 		unavailable(t, err)
 	}
 	admin := from.admin
-	name, err := createDatabase(admin)
+	name, err := createDatabase(admin, encoding)
 	if err != nil {
 		t.Fatalf("pgtest: create a database: %v", err)
 	}
@@ -147,13 +153,17 @@ func onServer(admin string, statements ...string) error {
 	return nil
 }
 
-func createDatabase(admin string) (string, error) {
+func createDatabase(admin, encoding string) (string, error) {
 	var random [8]byte
 	if _, err := rand.Read(random[:]); err != nil {
 		return "", err
 	}
 	name := "lineage_test_" + hex.EncodeToString(random[:])
-	return name, onServer(admin, "CREATE DATABASE "+name+" ENCODING 'UTF8' TEMPLATE template0")
+	locale := ""
+	if encoding != "UTF8" {
+		locale = " LOCALE 'C'" // it has every encoding
+	}
+	return name, onServer(admin, "CREATE DATABASE "+name+" ENCODING '"+encoding+"'"+locale+" TEMPLATE template0")
 }
 
 func dropDatabase(admin, name string) error {

@@ -233,3 +233,24 @@ func TestDeepAgents(t *testing.T) {
 		}
 	}
 }
+
+// Texts are those that other programs read and write, whatever the encoding of the database or the default of its clients is.
+func TestEncodings(t *testing.T) {
+	for _, c := range []struct{ encoding, clients, text string }{{"EUC_JP", "SJIS", "日本"}, {"LATIN1", "MULE_INTERNAL", "größe"}, {"UTF8", "LATIN1", "größe日本"}} {
+		t.Run(c.encoding, func(t *testing.T) {
+			dsn := pgtest.Encoded(t, c.encoding)
+			admin := connected(t, dsn)
+			do(t, admin, `SET client_encoding = UTF8`)
+			do(t, admin, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET client_encoding = `+c.clients+`', current_database()); END $$`)
+			db, another := opened(t, dsn), opened(t, dsn)
+			say(t, db, "m", c.text)
+			var text string
+			require.NoError(t, admin.QueryRowContext(background, `SELECT data FROM messages`).Scan(&text))
+			require.Contains(t, text, c.text)
+			m, err := sqlchat.On(another).Message(background, "c", "m")
+			require.NoError(t, err)
+			require.Contains(t, string(m.Data), c.text)
+			require.Equal(t, []string{"m"}, hits(t, another, c.text))
+		})
+	}
+}

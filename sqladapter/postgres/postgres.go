@@ -23,6 +23,7 @@ func Open(ctx context.Context, dsn string, o sqladapter.Options) (*sqladapter.DB
 	if err != nil {
 		return nil, fmt.Errorf("open postgres database: %w", err)
 	}
+	config.RuntimeParams["client_encoding"] = "UTF8" // whatever the database has, or the role: texts are UTF-8
 	pool := stdlib.OpenDB(*config)
 	o.LimitPool(pool, connections)
 	return open(ctx, sqladapter.Pools{Write: pool}, o)
