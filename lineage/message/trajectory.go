@@ -51,7 +51,27 @@ func antigravityStep(f fields, given string, depth int) (m Message, ok bool) {
 	}
 	m.Parts = append(m.Parts, contents(f["content"], depth)...)
 	for e := range rawjson.Elements(f["tool_calls"]) {
-		m.Parts = append(m.Parts, toolCall(e))
+		call := toolCall(e)
+		call.Input = unquoted(call.Input)
+		m.Parts = append(m.Parts, call)
 	}
 	return m, true
+}
+
+// unquoted returns an input with the values that its members hold as JSON in strings. Antigravity writes them so in
+// transcript.jsonl, its shortened form of a session. An input with another member is returned unchanged.
+func unquoted(input []byte) []byte {
+	o, quoted := new(object), false
+	for m := range rawjson.Members(input) {
+		value := []byte(rawjson.Str(m.Value))
+		if !rawjson.IsString(m.Value) || rawjson.Check(value) != nil {
+			return input
+		}
+		quoted = quoted || rawjson.IsString(value)
+		o.raw(m.Key, value)
+	}
+	if !quoted {
+		return input
+	}
+	return o.bytes()
 }

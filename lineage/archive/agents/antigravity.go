@@ -72,7 +72,7 @@ func (s *antigravitySession) line(raw []byte, at archive.Position) error {
 		n.Role, n.Model = "assistant", cmp.Or(n.Model, s.model)
 		s.about.model = cmp.Or(n.Model, s.about.model)
 		for call := range rawjson.Elements(rawjson.Get(raw, "tool_calls")) {
-			s.about.cwd = cmp.Or(s.about.cwd, rawjson.Str(rawjson.Get(rawjson.Get(call, "args"), "Cwd")))
+			s.about.cwd = cmp.Or(s.about.cwd, antigravityFolder(rawjson.Str(rawjson.Get(rawjson.Get(call, "args"), "Cwd"))))
 		}
 	case source == "MODEL", kind == "TOOL_RESPONSE": // what a tool did has its name as the type
 		n.Role, n.Name = "tool", strings.ToLower(kind)
@@ -139,6 +139,15 @@ func selectedModel(text string) string {
 	model, _, _ = strings.Cut(model, "\n")
 	model, _, _ = strings.Cut(model, ". ")
 	return strings.TrimSuffix(model, ".")
+}
+
+// antigravityFolder returns a folder that an argument of a call names. transcript.jsonl, the shortened form of a session,
+// has arguments as JSON in strings.
+func antigravityFolder(argument string) string {
+	if raw := []byte(argument); rawjson.Check(raw) == nil && rawjson.IsString(raw) {
+		return rawjson.Str(raw)
+	}
+	return argument
 }
 
 // antigravityTitle returns the first line of the user's request.
