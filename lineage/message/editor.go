@@ -1,6 +1,10 @@
 package message
 
-import "github.com/lineage-store/lineage/internal/rawjson"
+import (
+	"strings"
+
+	"github.com/lineage-store/lineage/internal/rawjson"
+)
 
 // editorPart reads a part of a response of VS Code by its kind. ok is false for others.
 func editorPart(f fields, raw []byte, depth int) (parts []Part, ok bool) {
@@ -8,17 +12,21 @@ func editorPart(f fields, raw []byte, depth int) (parts []Part, ok bool) {
 	switch kind := f.text("kind"); {
 	case kind == "" && rawjson.IsString(f["value"]) && f.text("type") == "", kind == "markdownVuln":
 		p.Text = editorText(f["value"])
-	case kind == "markdownContent", kind == "progressMessage", kind == "warning":
+	case kind == "markdownContent", kind == "progressMessage", kind == "progressTaskSerialized", kind == "warning":
 		p.Text = editorText(f["content"])
 	case kind == "thinking":
 		p.Kind, p.Text = ReasoningKind, textOf(f["value"])
 	case kind == "inlineReference":
 		p.Text = f.text("name")
 		if p.Text == "" {
-			p.Text = rawjson.Str(rawjson.Last(f["inlineReference"], "path"))
+			p.Text = editorPath(f["inlineReference"])
 		}
 	case kind == "toolInvocationSerialized":
 		return editorCall(f, depth), true
+	case kind == "mcpServersStarting", kind == "prepareToolInvocation", kind == "codeblockUri", kind == "undoStop": // marks between parts
+		return nil, true
+	case kind == "textEditGroup":
+		return editorChange(f), true
 	case kind == "":
 		return nil, false
 	default:
@@ -33,6 +41,27 @@ func editorText(raw []byte) string {
 		raw = rawjson.Last(raw, "value")
 	}
 	return rawjson.Str(raw)
+}
+
+// editorPath returns the path of an address, or of a place in a file.
+func editorPath(raw []byte) string {
+	if uri := rawjson.Last(raw, "uri"); rawjson.IsObject(uri) {
+		raw = uri
+	}
+	return rawjson.Str(rawjson.Last(raw, "path"))
+}
+
+// editorChange reads a change that VS Code made to a file: a call with the texts that were written, and its result.
+func editorChange(f fields) []Part {
+	var written strings.Builder
+	for group := range rawjson.Elements(f["edits"]) {
+		for edit := range rawjson.Elements(group) {
+			written.WriteString(rawjson.Str(rawjson.Last(edit, "text")))
+		}
+	}
+	const tool = "textEditGroup"
+	input := new(object).text("path", editorPath(f["uri"])).text("content", written.String()).bytes()
+	return []Part{{Kind: CallKind, Tool: tool, Input: input}, {Kind: ResultKind, Tool: tool}}
 }
 
 // editorCall reads a call of a tool of VS Code with its result.

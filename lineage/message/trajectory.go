@@ -58,9 +58,10 @@ func antigravityStep(f fields, given string, depth int) (m Message, ok bool) {
 	return m, true
 }
 
-// givenArguments returns the arguments of a call as the model gave them. Of some files each is JSON in a string, which may be cut.
+// givenArguments returns the arguments of a call as the model gave them. In transcript.jsonl each is JSON in a string, which may be cut.
 func givenArguments(raw []byte) []byte {
 	var given rawjson.Object
+	quoted := false
 	for m := range rawjson.Members(raw) {
 		if !rawjson.IsString(m.Value) {
 			return raw
@@ -69,13 +70,14 @@ func givenArguments(raw []byte) []byte {
 		switch {
 		case rawjson.Check([]byte(text)) == nil:
 			m.Value = []byte(text)
+			quoted = quoted || rawjson.IsString(m.Value)
 		case text == "" || !strings.ContainsAny(text[:1], "\"{["):
 			return raw
 		}
 		given.Add(m)
 	}
-	if all := given.Bytes(); all != nil {
-		return all
+	if !quoted {
+		return raw
 	}
-	return raw
+	return given.Bytes()
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// crush reads the database of Crush, which is in the project's folder. A subagent's session is named after the
-// message and the tool call that started it.
+// crush reads the database of Crush, which is in the project's folder, also from when Crush was named OpenCode. A
+// subagent's session is named after the message and the tool call that started it, in older versions after the call.
 func crush() archive.Format {
 	return archive.Format{
 		Name:  "crush",
-		Tried: "a database that Crush wrote, built from its source of August 2026",
+		Tried: "a database that Crush wrote, built from its source of August 2026, and published ones of 2025, also under the name OpenCode",
 		Detect: func(h archive.Head) bool {
 			named := h.Name == "crush.db" && h.IsSQLite()
 			return named || mentions(h, "sessions", "messages") && containsWord(h.Bytes, "parent_session_id") && containsWord(h.Bytes, "completion_tokens")
@@ -60,7 +60,9 @@ func crushMessage(_ context.Context, s *agentSession, v row) (n archive.Node, er
 	}
 	for part := range rawjson.Elements(parts) {
 		if rawjson.Str(rawjson.Get(part, "type")) == "tool_call" {
-			s.starts(n.ID + "$$" + rawjson.Str(rawjson.Get(rawjson.Get(part, "data"), "id")))
+			call := rawjson.Str(rawjson.Get(rawjson.Get(part, "data"), "id"))
+			s.starts(n.ID + "$$" + call)
+			s.starts(call)
 		}
 	}
 	n.Give(append(body, '}'))

@@ -44,7 +44,50 @@ func TestCrush(t *testing.T) {
 		"user text Say hello", "assistant reasoning Easy", "assistant text I run it.", `assistant call bash {"command":"echo hello"}`, `assistant call agent {"prompt":"Help"}`,
 		"tool result hello",
 	}, parts(t, thread))
-	texts := make(map[string]string)
+	require.Equal(t, map[string]string{"": "m1 m2 m0", `{"aside":"agent m2$$c2"}`: "m1 m2 n1"}, histories(t, thread))
+	head, err := s.View().Head(bg)
+	require.NoError(t, err)
+	imported(t, s, path)
+	now, err := s.View().Head(bg)
+	require.NoError(t, err)
+	require.Equal(t, head, now, "importing again made commits")
+}
+
+// The database of Crush is also read as it was when Crush was named OpenCode: under another name, without a column for
+// providers, and with subagents named after their calls.
+func TestCrushAsOpenCode(t *testing.T) {
+	const schema = `
+CREATE TABLE goose_db_version (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')));
+CREATE TABLE sessions (id TEXT PRIMARY KEY, parent_session_id TEXT, title TEXT NOT NULL, message_count INTEGER NOT NULL DEFAULT 0, prompt_tokens INTEGER NOT NULL DEFAULT 0,
+	completion_tokens INTEGER NOT NULL DEFAULT 0, cost REAL NOT NULL DEFAULT 0.0, updated_at INTEGER NOT NULL, created_at INTEGER NOT NULL, summary_message_id TEXT);
+CREATE TABLE files (id TEXT PRIMARY KEY, session_id TEXT NOT NULL, path TEXT NOT NULL, content TEXT NOT NULL, version TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL);
+CREATE TABLE messages (id TEXT PRIMARY KEY, session_id TEXT NOT NULL, role TEXT NOT NULL, parts TEXT NOT NULL default '[]', model TEXT, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, finished_at INTEGER);`
+	const rows = `
+INSERT INTO sessions (id, parent_session_id, title, cost, updated_at, created_at) VALUES ('s1', NULL, 'Ask another', 0.25, 1767225609, 1767225600), ('call_1', 's1', 'New Agent Session', 0.1, 1767225602, 1767225601);
+INSERT INTO messages (id, session_id, role, parts, model, created_at, updated_at) VALUES
+	('m1', 's1', 'user', '[{"type":"text","data":{"text":"Ask another"}},{"type":"finish","data":{"reason":"stop","time":0}}]', '', 1767225600, 1767225600),
+	('m2', 's1', 'assistant', '[{"type":"tool_call","data":{"id":"call_1","name":"agent","input":"{\"prompt\":\"Help\"}","type":"function","finished":true}},{"type":"finish","data":{"reason":"tool_use","time":1767225602}}]', 'm', 1767225601, 1767225602),
+	('m3', 's1', 'tool', '[{"type":"tool_result","data":{"tool_call_id":"call_1","name":"","content":"It helps.","metadata":"","is_error":false}}]', '', 1767225602, 1767225602),
+	('n1', 'call_1', 'user', '[{"type":"text","data":{"text":"Help"}}]', '', 1767225601, 1767225601),
+	('n2', 'call_1', 'assistant', '[{"type":"text","data":{"text":"It helps."}}]', 'm', 1767225602, 1767225602);`
+	path := t.TempDir() + "/opencode.db"
+	execute(t, path, schema, rows)
+	s := storeIn(t)
+	r := imported(t, s, path)
+	require.Equal(t, []string{"crush"}, r.Formats)
+	require.Empty(t, r.Skipped)
+	thread, err := s.FindThread(bg, "s1")
+	require.NoError(t, err)
+	info, err := thread.Info(bg)
+	require.NoError(t, err)
+	require.Equal(t, "Ask another", info.Title)
+	require.Equal(t, []string{"user text Ask another", `assistant call agent {"prompt":"Help"}`, "tool result It helps."}, parts(t, thread))
+	require.Equal(t, map[string]string{"": "m1 m2 m3", `{"aside":"agent call_1"}`: "m1 m2 n1 n2"}, histories(t, thread))
+}
+
+// histories returns the source ids of the messages of each context of a thread, by the metadata of the context.
+func histories(t *testing.T, thread *lineage.Thread) map[string]string {
+	found := make(map[string]string)
 	for c, err := range thread.Contexts(bg) {
 		require.NoError(t, err)
 		state, err := c.Info(bg)
@@ -54,15 +97,9 @@ func TestCrush(t *testing.T) {
 			require.NoError(t, err)
 			ids = append(ids, e.SourceID)
 		}
-		texts[string(state.Metadata)] = strings.Join(ids, " ")
+		found[string(state.Metadata)] = strings.Join(ids, " ")
 	}
-	require.Equal(t, map[string]string{"": "m1 m2 m0", `{"aside":"agent m2$$c2"}`: "m1 m2 n1"}, texts)
-	head, err := s.View().Head(bg)
-	require.NoError(t, err)
-	imported(t, s, path)
-	now, err := s.View().Head(bg)
-	require.NoError(t, err)
-	require.Equal(t, head, now, "importing again made commits")
+	return found
 }
 
 // What Crush wrote is read: a conversation with calls and a failed request, one with a subagent, and one that it summarized.

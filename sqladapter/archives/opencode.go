@@ -38,10 +38,10 @@ func openCodeSessions(name string) table {
 
 // isOpenCode reports whether a file begins like a database of OpenCode. The first pages may not mention the tables:
 // there are many tables, and while the program runs they may be only in the write-ahead log. So the file name counts
-// too.
+// too, unless they mention those of Crush, which was named OpenCode before.
 func isOpenCode(h archive.Head) bool {
 	named := strings.HasPrefix(h.Name, "opencode") && strings.HasSuffix(h.Name, ".db") && h.IsSQLite()
-	return (named || mentions(h, "session", "message", "part") || mentions(h, "session_message")) && !langGraph().Detect(h) && !llm().Detect(h)
+	return (named || mentions(h, "session", "message", "part") || mentions(h, "session_message")) && !langGraph().Detect(h) && !llm().Detect(h) && !crush().Detect(h)
 }
 
 func openCodeSession(_ context.Context, s *agentSession, v row) error {

@@ -63,6 +63,19 @@ func TestStepsOfAntigravity(t *testing.T) {
 	}
 }
 
+// transcript.jsonl, the shortened form of a session, has arguments as JSON in strings. The project is without the quotes.
+func TestShortenedSessionOfAntigravity(t *testing.T) {
+	s := storeIn(t)
+	_, err := importer.Import(context.Background(), s, archive.Stream(antigravityFile, strings.NewReader(antigravityStep(0, "USER_INPUT", `,"content":"a"`)+
+		antigravityStep(1, "PLANNER_RESPONSE", `,"tool_calls":[{"name":"run_command","args":{"CommandLine":"\"ls\"","Cwd":"\"/p\""}}]`))), importer.Options{})
+	require.NoError(t, err)
+	thread, err := s.FindThread(context.Background(), "82084ec2-09ba-42bd-8aef-93492f96a3f9")
+	require.NoError(t, err)
+	info, err := thread.Info(context.Background())
+	require.NoError(t, err)
+	require.Contains(t, string(info.Metadata), `"cwd":"/p"`)
+}
+
 // The model is what the user has selected last, the project where the first command ran.
 func TestModelOfAntigravity(t *testing.T) {
 	ctx := context.Background()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
@@ -20,7 +21,7 @@ func (l *loader) finishOpen() error {
 	if st == nil || st.lost {
 		return nil
 	}
-	if st.derived && l.inFile == 1 {
+	if st.derived && l.inFile == 1 && rawjson.Get(st.header.Metadata, archive.KeyAgent) == nil { // a session is named after its first prompt
 		st.runOf = l.title
 	}
 	l.next.retain(item{st, nil}, int64(st.nodes.len())<<8)

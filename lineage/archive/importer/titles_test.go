@@ -66,6 +66,24 @@ func TestFilesNameTheirRuns(t *testing.T) {
 	}
 }
 
+// An exported chat of VS Code has no id and no title. It is named after its first prompt, and not after its file, whose name is chat.json for all.
+func TestExportedChatIsNotNamedAfterItsFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "chat.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"responderUsername":"GitHub Copilot","initialLocation":"panel","requests":[{"requestId":"r","message":{"text":"Name a colour.","parts":[]},"response":[{"value":"Blue."}],"responseId":"a","timestamp":1767225600000}]}`), 0o600))
+	s := storeIn(t)
+	_, err := importer.Import(context.Background(), s, archive.Path(path), importer.Options{})
+	require.NoError(t, err)
+	n := 0
+	for thread, err := range s.Threads(context.Background(), lineage.ThreadQuery{}) {
+		require.NoError(t, err)
+		info, err := thread.Info(context.Background())
+		require.NoError(t, err)
+		require.Empty(t, info.Title)
+		n++
+	}
+	require.Equal(t, 1, n)
+}
+
 // A session of Claude Code has the title of a summary whose leaf is in it, wherever the summary is, and not that of another session's.
 // The title that the model gave it counts before a summary, and the one that the person gave it before both.
 func TestSummariesNameTheirSession(t *testing.T) {
