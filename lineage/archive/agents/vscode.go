@@ -14,7 +14,8 @@ import (
 // VSCode reads chats of VS Code. A chat is a log of changes to one object, or that object.
 func VSCode() archive.Format {
 	return archive.Format{
-		Name: "vscode",
+		Name:  "vscode",
+		Tried: "published exports of 2025 and 2026; the log of changes: documents",
 		Detect: func(h archive.Head) bool {
 			first := h.Object()
 			if kind := rawjson.Get(first, "kind"); string(kind) == "0" {
