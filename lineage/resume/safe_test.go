@@ -162,6 +162,13 @@ func TestErrors(t *testing.T) {
 	}
 	require.ErrorIs(t, make("nonesuch", h.tip(thread)), lineage.ErrInvalid)
 	require.ErrorIs(t, make("pi", lineage.SpanRef{}), resume.ErrNothing)
+	command, err := h.store.CreateThread(bg, lineage.ThreadOptions{})
+	require.NoError(t, err)
+	h.extend(command, lineage.User("/help"))
+	require.ErrorIs(t, make("gemini", h.tip(command)), resume.ErrNothing, "the agent finds no session without another message")
+	require.NoError(t, make("pi", h.tip(command)))
+	h.extend(command, lineage.Assistant("There is help."))
+	require.NoError(t, make("gemini", h.tip(command)))
 	require.True(t, errors.Is(make("pi", lineage.SpanRef{Run: h.tip(thread).Run, Seq: 99}), lineage.ErrNotFound))
 }
 

@@ -18,9 +18,14 @@ const answerText = "Noted."
 type model struct {
 	URL string
 
-	server *httptest.Server
-	mu     sync.Mutex
-	seen   []modelRequest
+	// Hangs, when not nil, receives when an answer hangs.
+	Hangs chan struct{}
+
+	server  *httptest.Server
+	mu      sync.Mutex
+	seen    []modelRequest
+	refused map[string]bool
+	hung    bool
 }
 
 // modelRequest is a request to a model.
@@ -39,7 +44,10 @@ func newModel() *model {
 }
 
 // Close ends the server.
-func (s *model) Close() { s.server.Close() }
+func (s *model) Close() {
+	s.server.CloseClientConnections() // an answer may hang
+	s.server.Close()
+}
 
 // modelRequests returns the requests so far.
 func (s *model) Requests() []modelRequest {
@@ -64,11 +72,40 @@ func (s *model) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.seen = append(s.seen, modelRequest{Path: r.URL.Path, Body: body})
-	s.mu.Unlock()
-	w.Header().Set("Content-Type", "text/event-stream")
-	for _, e := range events {
-		fmt.Fprint(w, e)
+	n, retry := len(s.seen), lastSays(body, "Retry:") && !s.refused[r.URL.Path]
+	if retry {
+		s.refused = map[string]bool{r.URL.Path: true}
 	}
+	hangs := s.Hangs != nil && !s.hung && lastSays(body, "Hang:")
+	s.hung = s.hung || hangs
+	s.mu.Unlock()
+	if calls := askedCalls(body); calls != nil {
+		events = answerCalls(r.URL.Path, n, calls)
+	}
+	if retry {
+		http.Error(w, `{"error":{"message":"overloaded","type":"server_error"}}`, http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for i, e := range events {
+		fmt.Fprint(w, e)
+		if hangs && i == len(events)/2 {
+			w.(http.Flusher).Flush()
+			s.Hangs <- struct{}{}
+			<-r.Context().Done()
+			return
+		}
+	}
+}
+
+// lastSays reports whether the last message of a request has a text.
+func lastSays(body []byte, text string) bool {
+	var asked struct{ Messages, Input, Contents []json.RawMessage }
+	if json.Unmarshal(body, &asked) != nil {
+		return false
+	}
+	all := append(append(asked.Messages, asked.Input...), asked.Contents...)
+	return len(all) > 0 && strings.Contains(string(all[len(all)-1]), text)
 }
 
 // answer returns the events of an answer, nil for an unknown path.

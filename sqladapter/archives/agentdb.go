@@ -112,12 +112,12 @@ type agentSession struct {
 	children []string
 	logged   bool             // the log has begun
 	at       archive.Position // of the message being read
-	// unfinished is set if the program is still writing the message being read, or was interrupted. changed is when it was last
-	// changed. waiting are such messages since the last other one, the last of which was changed at waited.
-	unfinished      bool
-	changed, waited time.Time
-	waiting         []archive.Node
-	// held is set if messages at the end of the session were left out: see archive.ReadOptions.Hold.
+	// unfinished is set if the program may still be writing the message being read. changed is when it was last changed. waiting is
+	// such a message until another one follows it, nil if there is none.
+	unfinished bool
+	changed    time.Time
+	waiting    *archive.Node
+	// held is set if the last message of the session was left out: see archive.ReadOptions.Hold.
 	held bool
 }
 
@@ -239,33 +239,25 @@ func (r *agentReader) messagesOf(ctx context.Context, s *agentSession, id any) e
 		}
 		return s.flush()
 	})
-	if len(s.waiting) > 0 {
-		if s.held = r.in.Holds(s.waited); s.held {
-			s.forget(s.waiting)
-		} else {
-			s.addWaiting()
+	if s.waiting != nil {
+		if s.held = r.in.Holds(s.changed); s.held {
+			maps.DeleteFunc(s.calls, func(_, by string) bool { return by == s.waiting.ID })
+			s.waiting = nil
 		}
-		s.waiting = nil
+		s.addWaiting()
 	}
 	return err
 }
 
-// addWaiting adds the unfinished messages that wait.
+// addWaiting adds the message that waits.
 func (s *agentSession) addWaiting() {
-	for _, n := range s.waiting {
-		s.add(n)
-	}
-	s.waiting, s.waited = nil, time.Time{}
-}
-
-// forget forgets which subagents messages have started.
-func (s *agentSession) forget(messages []archive.Node) {
-	for _, n := range messages {
-		maps.DeleteFunc(s.calls, func(_, by string) bool { return by == n.ID })
+	if s.waiting != nil {
+		s.add(*s.waiting)
+		s.waiting = nil
 	}
 }
 
-// writing records that the program is still writing the message being read, or was interrupted, and when it last changed it.
+// writing records that the program may still be writing the message being read, and when it last changed it.
 func (s *agentSession) writing(changed time.Time) { s.unfinished, s.changed = true, changed }
 
 // message reads one message.
@@ -292,14 +284,11 @@ func (s *agentSession) message(ctx context.Context, t *messageTable, v row, at a
 		}
 	}
 	s.last = n.ID
+	s.addWaiting()
 	if s.unfinished {
-		s.waiting = append(s.waiting, n)
-		if s.changed.After(s.waited) {
-			s.waited = s.changed
-		}
+		s.waiting = &n
 		return nil
 	}
-	s.addWaiting()
 	s.add(n)
 	return nil
 }

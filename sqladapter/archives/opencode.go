@@ -103,7 +103,7 @@ func openCodeMessage(ctx context.Context, s *agentSession, v row) (node archive.
 	if node.Role == "assistant" {
 		node.Model = rawjson.Str(rawjson.Get(info, "modelID"))
 	}
-	if n == 0 || node.Role == "assistant" && !isDone(info) {
+	if node.Role != "assistant" || !isDone(info) { // parts of a prompt come one after the other, and then an answer
 		s.writing(changed)
 	}
 	node.Give(append(body, "]}"...))
