@@ -32,6 +32,7 @@ func All() []archive.Format {
 		agents.Qwen(),
 		agents.Gemini(),
 		agents.VSCode(),
+		agents.Aider(),
 		lists.PromptLogs(),
 		lists.BranchFiles(),
 		lists.OASST(),

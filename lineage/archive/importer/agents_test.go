@@ -176,6 +176,7 @@ func TestSessionsOfAgents(t *testing.T) {
 		"goose":       {1, 0},
 		"cline":       {3, 0},
 		"opencode":    {5, 0},
+		"aider":       {3, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, src := storeIn(t), archive.Path(fixture("agents/"+name))

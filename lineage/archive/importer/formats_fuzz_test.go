@@ -114,6 +114,7 @@ func FuzzVSCode(f *testing.F)      { fuzzServiceFormat(f, "vscode") }
 func FuzzCopilotJSON(f *testing.F) { fuzzServiceFormat(f, "copilot-json") }
 func FuzzCopilot(f *testing.F)     { fuzzServiceFormat(f, "copilot") }
 func FuzzATIF(f *testing.F)        { fuzzServiceFormat(f, "atif") }
+func FuzzAider(f *testing.F)       { fuzzServiceFormat(f, "aider") }
 func FuzzGooseLines(f *testing.F)  { fuzzServiceFormat(f, "goose-jsonl") }
 func FuzzAntigravity(f *testing.F) {
 	fuzzServiceFormat(f, "antigravity", "brain/0b0e7a9c-1f4e-4a4e-9d55-4a4e9d550001/.system_generated/logs/transcript_full.jsonl")
