@@ -80,7 +80,7 @@ func TestProjectOtherCharacterSet(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	store := lineagetest.New(t, lineage.Options{})
-	for _, id := range []string{"日本", "plain", "also plain", "text"} {
+	for _, id := range []string{"한국", "日本", "plain", "text"} {
 		thread, err := store.CreateThread(background, lineage.ThreadOptions{SourceID: id})
 		require.NoError(t, err)
 		main, err := thread.Active(background)
@@ -98,7 +98,7 @@ func TestProjectOtherCharacterSet(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, report.LeftOutCount)
 		for _, l := range report.LeftOut {
-			require.Contains(t, []string{"日本", "text"}, l.SourceID)
+			require.Contains(t, []string{"한국", "text"}, l.SourceID)
 			require.Contains(t, l.Reason, "EUC_JP")
 		}
 	}
@@ -149,7 +149,7 @@ func TestProjectOtherCharacterSet(t *testing.T) {
 		for i := range report.LeftOut {
 			names = append(names, report.LeftOut[i].String())
 		}
-		require.ElementsMatch(t, []string{`thread "日本"`, `values of user "ada"`, `values of user "10 €"`, "values of the store"}, names)
+		require.ElementsMatch(t, []string{`thread "한국"`, `values of user "ada"`, `values of user "10 €"`, "values of the store"}, names)
 		require.ElementsMatch(t, []string{"chats", "lineage_values", "lineage_values", "lineage_values", "lineage_values", "lineage_values"}, missing())
 	}
 	require.NoError(t, store.Values(ada).Set(background, "k", []byte(`"10"`)))

@@ -26,7 +26,7 @@ const (
 func Cline() archive.Format {
 	return archive.Format{
 		Name: "cline", Beside: true,
-		Tried: "sessions that Cline 3.0.65 wrote; published tasks of its extension for VS Code; Roo Code: documents",
+		Tried: "sessions that Cline 3.0.65 wrote; published tasks of the extension for VS Code; Roo Code: documents",
 		Detect: func(h archive.Head) bool {
 			switch first := h.Object(); h.Name {
 			case clineTask:
