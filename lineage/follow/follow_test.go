@@ -1070,6 +1070,36 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// The disk is full as soon as the messages are stored, before the lines: that is not a problem of the file.
+func TestDiskIsFullForLines(t *testing.T) {
+	h := newHome(t)
+	engine := fullDisk{write.Of(memory(t)).Engine(), new(atomic.Bool), new(atomic.Int64)}
+	id, name := session(1)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
+	fills := fillsDisk{engine}
+	o := h.options()
+	o.Once = true
+	o.Events = func(e Event) { require.NotEqual(t, Failed, e.Kind) }
+	require.ErrorIs(t, Run(t.Context(), lineage.New(fills), o), syscall.ENOSPC)
+	engine.full.Store(false)
+	store := lineage.New(engine)
+	once(t, store, h.options())
+	require.Equal(t, []string{"one"}, texts(t, store, id))
+	_, err := FindSource(t.Context(), store, o.Machine.ID, filepath.Join(h.project(), name))
+	require.NoError(t, err)
+}
+
+// fillsDisk is a disk that is full after the first commit with a thread.
+type fillsDisk struct{ fullDisk }
+
+func (e fillsDisk) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	r, err := e.fullDisk.Apply(ctx, c, o)
+	if slices.ContainsFunc(c.Records, func(r structure.Record) bool { return r.Kind() == structure.KindThread }) {
+		e.full.Store(true)
+	}
+	return r, err
+}
+
 // A store that stays read-only ends the run.
 func TestReadOnlyStoreEndsTheRun(t *testing.T) {
 	h, dir := newHome(t), t.TempDir()
