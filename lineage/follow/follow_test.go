@@ -408,6 +408,26 @@ func TestLinkIsReportedOnce(t *testing.T) {
 	require.Len(t, of(once(t, store, h.options()), Failed), 1, "it is another link")
 }
 
+// A folder that cannot be read is reported again if it could be read in between.
+func TestFolderFailsAgain(t *testing.T) {
+	if os.Geteuid() <= 0 {
+		t.Skip("root and Windows read every folder")
+	}
+	h, store := newHome(t), memory(t)
+	id, name := session(1)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
+	other := h.path(".claude", "projects", "-other")
+	require.NoError(t, os.Mkdir(other, 0o700))
+	f := start(t, store, h.options())
+	for range 2 {
+		require.NoError(t, os.Chmod(other, 0))
+		f.await(t, func(e Event) bool { return e.Kind == Failed && e.Path == other })
+		require.NoError(t, os.Chmod(other, 0o700))
+		h.caughtUp(t, f)
+	}
+	f.stop(t)
+}
+
 func TestProblemsDoNotStopOthers(t *testing.T) {
 	h, store := newHome(t), memory(t)
 	id, name := session(1)
