@@ -146,10 +146,8 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 			if err := r.read(ctx, next); err != nil {
 				return err
 			}
-			if len(r.unsaved) >= saveMost {
-				if err := r.save(ctx); err != nil {
-					return err
-				}
+			if err := r.saveMany(ctx); err != nil {
+				return err
 			}
 			continue
 		}
@@ -157,6 +155,9 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 			next := r.outdated[0]
 			r.outdated = r.outdated[1:]
 			if err := r.readOutdated(ctx, next); err != nil {
+				return err
+			}
+			if err := r.saveMany(ctx); err != nil {
 				return err
 			}
 			continue
@@ -302,6 +303,14 @@ func (r *run) save(ctx context.Context) error {
 	}
 	r.unsaved, r.saveAt = nil, time.Time{}
 	return nil
+}
+
+// saveMany saves if saveMost states have changed.
+func (r *run) saveMany(ctx context.Context) error {
+	if len(r.unsaved) < saveMost {
+		return nil
+	}
+	return r.save(ctx)
 }
 
 // changed marks the state of a file as changed.

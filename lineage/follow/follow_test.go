@@ -408,6 +408,26 @@ func TestLinkIsReportedOnce(t *testing.T) {
 	require.Len(t, of(once(t, store, h.options()), Failed), 1, "it is another link")
 }
 
+// A folder that cannot be read is reported again if it could be read in between.
+func TestFolderFailsAgain(t *testing.T) {
+	if os.Geteuid() <= 0 {
+		t.Skip("root and Windows read every folder")
+	}
+	h, store := newHome(t), memory(t)
+	id, name := session(1)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
+	other := h.path(".claude", "projects", "-other")
+	require.NoError(t, os.Mkdir(other, 0o700))
+	f := start(t, store, h.options())
+	for range 2 {
+		require.NoError(t, os.Chmod(other, 0))
+		f.await(t, func(e Event) bool { return e.Kind == Failed && e.Path == other })
+		require.NoError(t, os.Chmod(other, 0o700))
+		h.caughtUp(t, f)
+	}
+	f.stop(t)
+}
+
 func TestProblemsDoNotStopOthers(t *testing.T) {
 	h, store := newHome(t), memory(t)
 	id, name := session(1)
@@ -902,6 +922,57 @@ func TestAntigravityWritesTwoFiles(t *testing.T) {
 	}
 }
 
+// A call of Antigravity that is read after its result is after it in the store, and stays there: the history continues after it,
+// also if the file is read from its start, by another follower.
+func TestAntigravityWritesACallLate(t *testing.T) {
+	h := newHome(t)
+	path := h.path(".gemini", "antigravity", "brain", "one", ".system_generated", "logs", "transcript_full.jsonl")
+	step := func(n int, source, kind, text string) string {
+		return fmt.Sprintf(`{"step_index":%d,"source":%q,"type":%q,"status":"DONE","created_at":"2026-01-01T00:00:00Z","content":%q}`, n, source, kind, text) + "\n"
+	}
+	lines := []string{
+		step(0, "USER_EXPLICIT", "USER_INPUT", "Go"), step(2, "MODEL", "VIEW_FILE", "a result"), step(3, "SYSTEM", "CHECKPOINT", "c"), step(4, "MODEL", "VIEW_FILE", "another"),
+		step(1, "MODEL", "PLANNER_RESPONSE", "a call"), step(5, "MODEL", "PLANNER_RESPONSE", "an answer"), step(6, "USER_EXPLICIT", "USER_INPUT", "Thanks"),
+	}
+	late := lines[4]
+	for _, parts := range [][]int{{2, 5, 6, 7}, {2, 7}, {4, 6, 7}, {4, 5, 7}, {1, 2, 3, 4, 5, 6, 7}, {5, 6, 7}, {6, 7}, {7}} {
+		store := memory(t)
+		for i, end := range parts {
+			h.write(t, path, strings.Join(lines[:end], ""))
+			once(t, store, h.options())
+			var want []string
+			first := 0
+			for _, end := range parts[:i+1] {
+				read := lines[first:end]
+				if together := slices.Index(read, late); together >= 0 { // with results: it is before these
+					read = slices.Clone(read)
+					at := together
+					for at > 0 && !strings.Contains(read[at-1], "USER") {
+						at--
+					}
+					read = slices.Insert(slices.Delete(read, together, together+1), at, late)
+				}
+				want = append(want, read...)
+				first = end
+			}
+			want = slices.DeleteFunc(want, func(l string) bool { return strings.Contains(l, "CHECKPOINT") })
+			thread, err := store.FindThread(t.Context(), "one")
+			require.NoError(t, err)
+			branches, err := thread.Branches(t.Context())
+			require.NoError(t, err)
+			require.Len(t, branches, 1)
+			var all []string
+			for e, err := range store.History(t.Context(), branches[0].Head, lineage.Window{}) {
+				require.NoError(t, err)
+				text, err := store.Original(t.Context(), e)
+				require.NoError(t, err)
+				all = append(all, string(text)+"\n")
+			}
+			require.Equal(t, want, all, "%v", parts[:i+1])
+		}
+	}
+}
+
 // The folder of a profile of OpenClaw may be a link, and two names of a profile are one. What is below it may not be a link.
 func TestLinkedProfile(t *testing.T) {
 	h, store := newHome(t), memory(t)
@@ -1017,6 +1088,36 @@ func TestFullDisk(t *testing.T) {
 		f.stop(t)
 		require.Len(t, of(f.all, StoreFailed), 1)
 	}
+}
+
+// The disk is full as soon as the messages are stored, before the lines: that is not a problem of the file.
+func TestDiskIsFullForLines(t *testing.T) {
+	h := newHome(t)
+	engine := fullDisk{write.Of(memory(t)).Engine(), new(atomic.Bool), new(atomic.Int64)}
+	id, name := session(1)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
+	fills := fillsDisk{engine}
+	o := h.options()
+	o.Once = true
+	o.Events = func(e Event) { require.NotEqual(t, Failed, e.Kind) }
+	require.ErrorIs(t, Run(t.Context(), lineage.New(fills), o), syscall.ENOSPC)
+	engine.full.Store(false)
+	store := lineage.New(engine)
+	once(t, store, h.options())
+	require.Equal(t, []string{"one"}, texts(t, store, id))
+	_, err := FindSource(t.Context(), store, o.Machine.ID, filepath.Join(h.project(), name))
+	require.NoError(t, err)
+}
+
+// fillsDisk is a disk that is full after the first commit with a thread.
+type fillsDisk struct{ fullDisk }
+
+func (e fillsDisk) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	r, err := e.fullDisk.Apply(ctx, c, o)
+	if slices.ContainsFunc(c.Records, func(r structure.Record) bool { return r.Kind() == structure.KindThread }) {
+		e.full.Store(true)
+	}
+	return r, err
 }
 
 // A store that stays read-only ends the run.

@@ -49,7 +49,9 @@ func (r *run) readOutdated(ctx context.Context, f *file) error {
 		return nil // its agent is not followed now, or it has been read meanwhile
 	}
 	found, err := FindSource(ctx, r.store, r.options.Machine.ID, RecordedPath(f.path))
-	if err == nil {
+	if err != nil {
+		err = &importer.StoreError{Err: err}
+	} else {
 		r.options.Events(Event{Kind: Reading, Agent: f.agent(), Path: f.path, Done: r.done, Total: max(r.total, r.done)})
 		if err = r.readRecorded(ctx, f, place, found, true); errors.Is(err, importer.ErrStale) {
 			err = r.readRecorded(ctx, f, place, found, false)
@@ -76,7 +78,7 @@ func (r *run) readRecorded(ctx context.Context, f *file, place *folder, found *S
 	if known {
 		spans, err := found.Spans(ctx)
 		if err != nil {
-			return err
+			return &importer.StoreError{Err: err}
 		}
 		growing.Known(found.Recorded.Lines, func(line int64) []lineage.SpanRef { return spans[line-1] })
 	}
@@ -97,8 +99,11 @@ type lineReader struct {
 func (l *lineReader) Read(b []byte) (int, error) {
 	for len(l.rest) == 0 {
 		line, err, more := l.next()
-		if err != nil {
+		if errors.Is(err, ErrNotExact) {
 			return 0, err
+		}
+		if err != nil {
+			return 0, &importer.StoreError{Err: err}
 		}
 		if !more {
 			return 0, io.EOF

@@ -6,14 +6,18 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/formats"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // earlier returns the formats as of a version that did not know titles of Claude Code.
@@ -131,4 +135,67 @@ func TestSessionsOfAnEarlierVersion(t *testing.T) {
 	}
 	require.Empty(t, of(once(t, other, h.options()), Failed))
 	require.Empty(t, of(once(t, other, h.options()), Reading))
+}
+
+// The states of sessions that are read again are saved on the way, so that a follower that is killed does not begin again.
+func TestSessionsOfAnEarlierVersionAreSaved(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	for n := range saveMost + 10 {
+		id, name := session(n)
+		h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
+	}
+	o := h.options()
+	o.Formats = earlier()
+	once(t, store, o)
+	saved := 0
+	o = h.options()
+	o.Once = true
+	o.Events = func(e Event) {
+		if e.Kind != Waiting {
+			return
+		}
+		states, err := keptFor(store, o.Machine).states(t.Context())
+		require.NoError(t, err)
+		for _, s := range states {
+			saved += s.Reader
+		}
+	}
+	require.NoError(t, Run(t.Context(), store, o))
+	require.Equal(t, saveMost, saved)
+}
+
+// failingReads is an engine that does not find contexts while fails is set.
+type failingReads struct {
+	backend.Engine
+	fails *atomic.Bool
+}
+
+func (e failingReads) Context(ctx context.Context, id structure.ContextID) (backend.Context, error) {
+	if e.fails.Load() {
+		return backend.Context{}, syscall.ECONNRESET
+	}
+	return e.Engine.Context(ctx, id)
+}
+
+// A session of an earlier version that cannot be read again because the store fails is read again later.
+func TestStoreFailsWithSessionsOfAnEarlierVersion(t *testing.T) {
+	h := newHome(t)
+	engine := failingReads{write.Of(memory(t)).Engine(), new(atomic.Bool)}
+	store := lineage.New(engine)
+	id, name := session(1)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one")+`{"type":"ai-title","aiTitle":"The title","sessionId":"`+id+`"}`+"\n")
+	o := h.options()
+	o.Formats = earlier()
+	once(t, store, o)
+	o = h.options()
+	o.Once = true
+	engine.fails.Store(true)
+	require.ErrorIs(t, Run(t.Context(), store, o), syscall.ECONNRESET)
+	engine.fails.Store(false)
+	once(t, store, h.options())
+	thread, err := store.FindThread(t.Context(), id)
+	require.NoError(t, err)
+	info, err := thread.Info(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "The title", info.Title)
 }

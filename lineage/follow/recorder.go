@@ -176,13 +176,13 @@ func (r *recorder) commit(ctx context.Context, all bool) error {
 	}
 	if r.context == nil {
 		if err := r.open(ctx); err != nil {
-			return err
+			return &importer.StoreError{Err: err}
 		}
 	}
 	large := !all || r.size >= 2*flushSize // for one transaction
 	if large && r.staged == nil && (r.whole || !r.was.IsZero()) {
 		if err := r.stage(ctx); err != nil {
-			return err
+			return &importer.StoreError{Err: err}
 		}
 	}
 	var spans []lineage.SpanRef

@@ -154,6 +154,7 @@ func (r *run) walk(ctx context.Context, p *folder, name string, found []*file) [
 		return found
 	}
 	delete(p.errors, dir)
+	r.setFolderError(dir, "")
 	for _, e := range entries {
 		below := e.Name()
 		if name != "." {

@@ -31,6 +31,30 @@ func (g *given) spansOf(nodes []archive.Node) []structure.SpanRef {
 	return spans
 }
 
+// putInOrder undoes what a reader has put in order, where the store has another order: a reader sorts only lines that it reads
+// together, and these were read separately before. The first len(spans) spans are those of nodes, zero where unknown.
+func putInOrder(nodes []archive.Node, spans []structure.SpanRef) {
+	for i := 1; i < len(spans); i++ {
+		for j := i; j > 0 && isMoved(&nodes[j-1], &nodes[j], spans[j-1], spans[j]); j-- {
+			nodes[j-1], nodes[j] = nodes[j], nodes[j-1]
+			spans[j-1], spans[j] = spans[j], spans[j-1]
+		}
+	}
+}
+
+// isMoved reports whether a reader has put a node before one of an earlier line that comes first in the store.
+func isMoved(n, next *archive.Node, at, nextAt structure.SpanRef) bool {
+	switch {
+	case n.At.Line <= next.At.Line || n.Parent != "" || next.Parent != "":
+		return false
+	case n.Aside != next.Aside:
+		return true // in another history
+	case n.Root || next.Root:
+		return false
+	}
+	return !nextAt.IsZero() && (at.IsZero() || at.Run == nextAt.Run && at.Seq > nextAt.Seq)
+}
+
 // lacks reports whether a node is on a known line without spans, or on one of the first lines up to another.
 func (g *given) lacks(nodes []archive.Node, upTo int64) bool {
 	return slices.ContainsFunc(nodes, func(n archive.Node) bool {

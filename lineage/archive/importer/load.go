@@ -154,7 +154,9 @@ func (l *loader) continued(c *archive.Conversation) (*loading, error) {
 
 // nodes loads nodes.
 func (l *loader) nodes(st *loading, all []archive.Node) error {
-	leaves, known := leaveWay(all, st.header.Current), l.given.spansOf(all)
+	known := l.given.spansOf(all)
+	putInOrder(all, known)
+	leaves := leaveWay(all, st.header.Current)
 	for nodes := range slices.Chunk(all, loadedAtOnce) {
 		if err := context.Cause(l.ctx); err != nil {
 			return err
