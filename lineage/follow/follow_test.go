@@ -922,6 +922,35 @@ func TestAntigravityWritesTwoFiles(t *testing.T) {
 	}
 }
 
+// The shortened file is left out also where changes are not reported but looked for.
+func TestAntigravityWritesTwoFilesInAPolledFolder(t *testing.T) {
+	h, store, clock := newHome(t), memory(t), newClock()
+	file := func(name string) string {
+		return h.path(".gemini", "antigravity", "brain", "one", ".system_generated", "logs", name)
+	}
+	step := func(n int, text string) string {
+		return fmt.Sprintf(`{"step_index":%d,"source":"MODEL","type":"PLANNER_RESPONSE","status":"DONE","created_at":"2026-01-01T00:00:00Z","content":%q}`, n, text) + "\n"
+	}
+	h.write(t, file("transcript.jsonl"), step(0, "one"))
+	o := h.options()
+	o.Clock = clock
+	o.watch = func() (notifier, error) { return nil, errors.New("no notifications here") }
+	f := start(t, store, o)
+	h.write(t, file("transcript_full.jsonl"), step(0, "one")+step(1, "a long text"))
+	h.append(t, file("transcript.jsonl"), step(1, "a <truncated>"))
+	clock.advance(pollEvery)
+	f.await(t, func(e Event) bool { return e.Kind == Read && strings.HasSuffix(e.Path, "transcript_full.jsonl") })
+	clock.advance(pollEvery)
+	f.await(t, func(e Event) bool { return e.Kind == Waiting })
+	f.stop(t)
+	for len(f.events) > 0 {
+		f.all = append(f.all, <-f.events)
+	}
+	for _, e := range of(f.all, Read)[1:] {
+		require.NotEqual(t, file("transcript.jsonl"), e.Path)
+	}
+}
+
 // A call of Antigravity that is read after its result is after it in the store, and stays there: the history continues after it,
 // also if the file is read from its start, by another follower.
 func TestAntigravityWritesACallLate(t *testing.T) {

@@ -34,7 +34,7 @@ func (r *run) consider(f *file, first bool) {
 		r.beginAgain(f.state.Conversations, f)
 	}
 	again := f.state.LeftOut == OtherProject && !r.options.leavesOut(f.state.Project)
-	if f.queued || f.folder == nil || f.folder.unread || f.unchanged() && !again || f.now == f.undecided {
+	if f.queued || f.folder == nil || f.folder.unread || f.folder.hasFuller(f.path) || f.unchanged() && !again || f.now == f.undecided {
 		return
 	}
 	if r.clock.Now().Before(f.rest) {

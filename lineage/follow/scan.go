@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -181,12 +180,13 @@ func (r *run) walk(ctx context.Context, p *folder, name string, found []*file) [
 
 // takes reports whether a file is followed.
 func (p *folder) takes(name string) bool {
-	if p.file(name) < 0 {
-		return false
-	}
-	dir, base := path.Split(name)
-	fuller := p.fuller[base]
-	return fuller == "" || !exists(filepath.Join(p.real, filepath.FromSlash(dir+fuller)))
+	return p.file(name) >= 0 && !p.hasFuller(filepath.Join(p.real, filepath.FromSlash(name)))
+}
+
+// hasFuller reports whether a file is left out because there is another one with more of the same session.
+func (p *folder) hasFuller(path string) bool {
+	fuller := p.fuller[filepath.Base(path)]
+	return fuller != "" && exists(filepath.Join(filepath.Dir(path), fuller))
 }
 
 // leadsTo returns the folder that a symbolic link leads to, or "" if that is none, or is followed.
