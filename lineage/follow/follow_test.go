@@ -498,18 +498,11 @@ func TestFoldersBeyondTheLimitOfWatchesArePolled(t *testing.T) {
 	}
 	require.Len(t, slow, 1, "said once")
 	h.append(t, path, line(id, "b", "a", "assistant", "two"))
-	clock.advance(pollEvery)
-	f.await(t, func(e Event) bool { return e.Kind == Read && e.Messages == 1 })
+	f.pollUntil(t, clock, func(e Event) bool { return e.Kind == Read && e.Messages == 1 })
 	require.Equal(t, []string{"one", "two"}, texts(t, store, id))
 	other, name := session(2)
 	h.write(t, filepath.Join(h.project(), name), line(other, "a", "", "user", "one"))
-	for range pollAll {
-		clock.advance(pollEvery)
-		f.await(t, func(e Event) bool { return true })
-		if texts(t, store, other) != nil {
-			break
-		}
-	}
+	f.pollUntil(t, clock, func(e Event) bool { return e.Kind == Read && slices.Contains(e.Conversations, other) })
 	require.Equal(t, []string{"one"}, texts(t, store, other))
 }
 
@@ -522,8 +515,7 @@ func TestWithoutReportsOfChangesEverythingIsPolled(t *testing.T) {
 	defer f.stop(t)
 	id, name := session(1)
 	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
-	clock.advance(pollEvery)
-	f.await(t, func(e Event) bool { return e.Kind == Read && e.Messages == 1 })
+	f.pollUntil(t, clock, func(e Event) bool { return e.Kind == Read && e.Messages == 1 })
 	require.Equal(t, []string{"one"}, texts(t, store, id))
 }
 
@@ -938,14 +930,12 @@ func TestAntigravityWritesTwoFilesInAPolledFolder(t *testing.T) {
 	f := start(t, store, o)
 	h.write(t, file("transcript_full.jsonl"), step(0, "one")+step(1, "a long text"))
 	h.append(t, file("transcript.jsonl"), step(1, "a <truncated>"))
-	clock.advance(pollEvery)
-	f.await(t, func(e Event) bool { return e.Kind == Read && strings.HasSuffix(e.Path, "transcript_full.jsonl") })
-	clock.advance(pollEvery)
-	f.await(t, func(e Event) bool { return e.Kind == Waiting })
+	isRead := func(e Event) bool { return e.Kind == Read && e.Path == file("transcript_full.jsonl") }
+	f.pollUntil(t, clock, isRead)
+	h.append(t, file("transcript_full.jsonl"), step(2, "the next poll"))
+	f.pollUntil(t, clock, isRead)
 	f.stop(t)
-	for len(f.events) > 0 {
-		f.all = append(f.all, <-f.events)
-	}
+	f.drain()
 	for _, e := range of(f.all, Read)[1:] {
 		require.NotEqual(t, file("transcript.jsonl"), e.Path)
 	}

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -112,6 +113,33 @@ func (f *following) await(t tester, is func(Event) bool) Event {
 			require.Fail(t, "no such event", "%+v", f.all)
 			panic("hangs")
 		}
+	}
+}
+
+// pollUntil lets the clock pass polls until an event has come. The run sets the time of its next poll when it waits, which
+// may be after the clock has passed.
+func (f *following) pollUntil(t tester, clock *fakeClock, is func(Event) bool) {
+	t.Helper()
+	for seen := len(f.all); ; time.Sleep(time.Millisecond) {
+		clock.advance(pollEvery)
+		f.drain()
+		if slices.ContainsFunc(f.all[seen:], is) {
+			return
+		}
+		select {
+		case err := <-f.done:
+			f.done <- err
+			require.Fail(t, "the run has ended", "%v", err)
+			panic(err)
+		default:
+		}
+	}
+}
+
+// drain takes the events that have come.
+func (f *following) drain() {
+	for len(f.events) > 0 {
+		f.all = append(f.all, <-f.events)
 	}
 }
 
