@@ -11,75 +11,57 @@ import (
 )
 
 const (
-	// maxUses limits the uses among which series are found, and so the memory for it: at most some 100 MB.
+	// maxUses limits the uses among which series are found, and so the memory for it: at most some 100 MB. The pieces of the
+	// whole table take 40 bytes each in addition.
 	maxUses = 512 << 10
-	// minSeries is the least length of a series.
-	minSeries = 3
-	// maxSkips limits the uses between two of a series.
-	maxSkips = 8
-	// maxSection limits the subjects of a section.
-	maxSection = 4 << 10
-	// A section ends before it has more pieces than perUse for each use of each of its subjects, and fewPieces. This limits
-	// how many pieces a lookup reads in vain.
-	perUse    = 4
-	fewPieces = 64
-	// About what entries take, in quarters of a byte, and a use more in a block with pointers.
-	useCost, pieceCost, pointerCost, mixedCost = 20, 28, 16, 5
+	// mixedCost is about what a use more takes in a block with pointers, in quarters of a byte.
+	mixedCost = 5
 )
 
-// use is an entry of uses. Entries with larger numbers are kept as they are.
-type use struct {
-	subject  uint32 // its place in subjects
-	commit   uint32 // less that of all
-	place    uint32
-	position uint32
-	run      uint32 // its place in the dictionary
-	number   uint16
-	series   bool
-}
-
-// usesWriter collects uses whose keys follow each other, finds series among them, and writes what is left.
+// usesWriter collects uses whose keys follow each other, finds series among them, and stores these and what is left.
 type usesWriter struct {
-	limit    int // of uses that are collected
-	mixed    int // cost of a use in a block with pointers
-	subjects [][1 + subjectSize]byte
-	first    uint64 // that commits follow
-	all      []use
-	others   []Entry // with keys or values of other forms, between these
-	plain    []byte  // the subject whose uses were too many
-	sections uint32
-	pieces   []piece
+	limit     int // of uses that are collected
+	mixed     int // cost of a use in a block with pointers
+	shape     withSeries
+	dicts     *dictionaries
+	store     func(key, value []byte) error
+	subjects  [][1 + subjectSize]byte
+	base      uint64 // of the commits
+	all       []use
+	others    []Entry // with keys or values of other forms, between these
+	plain     []byte  // the subject whose uses were too many
+	sequences uint32
+	pieces    []piece
 }
 
-// addUse adds an entry, which is a use or another one.
-func (w *Writer) addUse(key, value []byte) error {
-	u := &w.uses
-	if !w.table.shape.hasSubject(key) {
-		if err := w.flushUses(); err != nil {
+// add adds an entry, which is a use or another one.
+func (u *usesWriter) add(key, value []byte) error {
+	if !u.shape.hasSubject(key) {
+		if err := u.flush(); err != nil {
 			return err
 		}
-		return w.store(key, value)
+		return u.store(key, value)
 	}
 	subject := [1 + subjectSize]byte(key)
 	if n := len(u.subjects); n > 0 && u.subjects[n-1] != subject {
 		if len(u.all)+len(u.others) >= u.limit/8*7 {
-			if err := w.flushUses(); err != nil {
+			if err := u.flush(); err != nil {
 				return err
 			}
 		}
 	} else if len(u.all)+len(u.others) >= u.limit {
-		if err := w.flushUses(); err != nil {
+		if err := u.flush(); err != nil {
 			return err
 		}
 		u.plain = bytes.Clone(subject[:])
 	}
 	if bytes.Equal(subject[:], u.plain) {
-		return w.store(key, value)
+		return u.store(key, value)
 	}
 	if n := len(u.subjects); n == 0 || u.subjects[n-1] != subject {
 		u.subjects = append(u.subjects, subject)
 	}
-	one, ok, err := w.use(key, value)
+	one, ok, err := u.use(key, value)
 	switch {
 	case err != nil:
 		return err
@@ -93,16 +75,16 @@ func (w *Writer) addUse(key, value []byte) error {
 }
 
 // use reads a use. ok is false if the entry has another form.
-func (w *Writer) use(key, value []byte) (one use, ok bool, err error) {
+func (u *usesWriter) use(key, value []byte) (one use, ok bool, err error) {
 	if len(key) != useSize {
 		return one, false, nil
 	}
 	commit := binary.BigEndian.Uint64(key[1+subjectSize:])
-	if len(w.uses.all) == 0 {
-		w.uses.first = commit - 1<<31
+	if len(u.all) == 0 {
+		u.base = commit - 1<<31
 	}
 	position, n := varint.Minimal(value)
-	if commit -= w.uses.first; commit > math.MaxUint32 || n == 0 || position == 0 || position > math.MaxUint32 || len(value) < n+idSize {
+	if commit -= u.base; commit > math.MaxUint32 || n == 0 || position == 0 || position > math.MaxUint32 || len(value) < n+idSize {
 		return one, false, nil
 	}
 	id, rest := [idSize]byte(value[n:]), value[n+idSize:]
@@ -110,8 +92,8 @@ func (w *Writer) use(key, value []byte) (one use, ok bool, err error) {
 	if n == 0 || n < len(rest) || number > math.MaxUint16 {
 		return one, false, nil
 	}
-	_, kind := w.table.shape.Uses()
-	run, ok, err := w.dicts.rank(kind, &id)
+	_, kind := u.shape.Uses()
+	run, ok, err := u.dicts.rank(kind, &id)
 	one = use{
 		commit: uint32(commit), place: binary.BigEndian.Uint32(key[useSize-4:]),
 		position: uint32(position), run: uint32(run), number: uint16(number),
@@ -119,22 +101,21 @@ func (w *Writer) use(key, value []byte) (one use, ok bool, err error) {
 	return one, ok && run <= math.MaxUint32, err
 }
 
-// flushUses writes the uses that were collected.
-func (w *Writer) flushUses() error {
-	u := &w.uses
+// flush stores the uses that were collected.
+func (u *usesWriter) flush() error {
 	if len(u.subjects) == 0 {
 		return nil
 	}
-	t := track{uses: u.all, commit: u.first, number: u.sections, pointers: make([]subjectPlaces, len(u.subjects))}
+	t := track{uses: u.all, base: u.base, number: u.sequences, pointers: make([]subjectPlaces, len(u.subjects))}
 	t.build()
-	pieces, sections := t.cut(u.mixed)
+	pieces, sequences := t.cut(u.mixed)
 	u.pieces = append(u.pieces, pieces...)
 	var key, value []byte
 	others := u.others
-	// before writes the other entries before a key.
-	before := func(key []byte) error {
+	// storeOthers stores the other entries before a key.
+	storeOthers := func(key []byte) error {
 		for len(others) > 0 && (key == nil || bytes.Compare(others[0].Key, key) < 0) {
-			if err := w.store(others[0].Key, others[0].Value); err != nil {
+			if err := u.store(others[0].Key, others[0].Value); err != nil {
 				return err
 			}
 			others = others[1:]
@@ -142,16 +123,16 @@ func (w *Writer) flushUses() error {
 		return nil
 	}
 	put := func() error {
-		if err := before(key); err != nil {
+		if err := storeOthers(key); err != nil {
 			return err
 		}
-		return w.store(key, value)
+		return u.store(key, value)
 	}
 	all := u.all
-	_, kind := w.table.shape.Uses()
+	_, kind := u.shape.Uses()
 	for i := range u.subjects {
 		subject := u.subjects[i][:]
-		for n, p := range t.pointersOf(uint32(i), sections) {
+		for n, p := range t.pointersOf(uint32(i), sequences) {
 			key, value = appendUseKey(key[:0], subject, 0, uint32(n)), p.appendValue(value[:0])
 			if err := put(); err != nil {
 				return err
@@ -161,11 +142,11 @@ func (w *Writer) flushUses() error {
 			if all[0].series {
 				continue
 			}
-			run, err := w.dicts.id(kind, uint64(all[0].run))
+			run, err := u.dicts.id(kind, uint64(all[0].run))
 			if err != nil {
 				return err
 			}
-			key = appendUseKey(key[:0], subject, u.first+uint64(all[0].commit), all[0].place)
+			key = appendUseKey(key[:0], subject, u.base+uint64(all[0].commit), all[0].place)
 			value = append(binary.AppendUvarint(value[:0], uint64(all[0].position)), run[:]...)
 			value = binary.AppendUvarint(value, uint64(all[0].number))
 			if err := put(); err != nil {
@@ -173,277 +154,31 @@ func (w *Writer) flushUses() error {
 			}
 		}
 	}
-	if err := before(nil); err != nil {
+	if err := storeOthers(nil); err != nil {
 		return err
 	}
-	u.sections += uint32(len(sections))
+	u.sequences += uint32(len(sequences))
 	u.subjects, u.all, u.others = u.subjects[:0], u.all[:0], nil
 	return nil
 }
 
-// storePieces writes the pieces of all sections.
-func (w *Writer) storePieces() error {
-	slices.SortFunc(w.uses.pieces, func(a, b piece) int {
-		return cmp.Or(cmp.Compare(a.section, b.section), cmp.Compare(a.commit, b.commit), cmp.Compare(a.place, b.place), cmp.Compare(a.first, b.first))
+// storePieces stores the pieces of all sequences.
+func (u *usesWriter) storePieces() error {
+	slices.SortFunc(u.pieces, func(a, b piece) int {
+		return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.commit, b.commit), cmp.Compare(a.place, b.place), cmp.Compare(a.first, b.first))
 	})
-	_, kind := w.table.shape.Uses()
+	_, kind := u.shape.Uses()
 	var key, value []byte
-	for _, p := range w.uses.pieces {
-		run, err := w.dicts.id(kind, uint64(p.run))
+	for _, p := range u.pieces {
+		run, err := u.dicts.id(kind, uint64(p.run))
 		if err != nil {
 			return err
 		}
-		key = appendPieceKey(key[:0], p.section, p.commit, p.place, p.first)
+		key = appendPieceKey(key[:0], p.sequence, p.commit, p.place, p.first)
 		value = binary.AppendUvarint(binary.AppendUvarint(value[:0], uint64(p.length)), p.position)
-		if err := w.store(key, append(value, run[:]...)); err != nil {
+		if err := u.store(key, append(value, run[:]...)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// subjectPlaces is where a subject is in a track.
-type subjectPlaces struct {
-	at    [maxSubjectPointers]uint32
-	count uint8
-}
-
-// step is a subject of a track. Its place and position are those of the first subject plus these.
-type step struct {
-	subject         uint32
-	number          uint16
-	begins          bool   // nothing follows from the step before
-	place, position uint32 // they may wrap around
-	uses            uint32 // in series
-	starts          uint32 // series that start here
-	section         uint32 // plus 1; 0 for none
-}
-
-// series is uses that follow a track.
-type series struct {
-	first  uint32 // use, in order
-	at     uint32 // in the track
-	length uint32
-}
-
-// track is subjects in an order in which uses often follow each other. The longest strings of uses decide it.
-type track struct {
-	uses     []use
-	commit   uint64   // that of uses follow
-	number   uint32   // of the first section
-	order    []uint32 // the uses by commit and place
-	pointers []subjectPlaces
-	followed []uint32 // of each of these uses, its step plus 1, or 0
-	steps    []step
-	series   []series
-}
-
-func (t *track) at(i uint32) *use { return &t.uses[t.order[i]] }
-
-// build finds the series.
-func (t *track) build() {
-	t.order = make([]uint32, len(t.uses))
-	for i := range t.order {
-		t.order[i] = uint32(i)
-	}
-	slices.SortFunc(t.order, func(a, b uint32) int {
-		x, y := &t.uses[a], &t.uses[b]
-		return cmp.Or(cmp.Compare(x.commit, y.commit), cmp.Compare(x.place, y.place), cmp.Compare(a, b))
-	})
-	t.followed = make([]uint32, len(t.order))
-	type text struct{ first, end uint32 }
-	var texts []text // uses of one run in a commit
-	for i, n := uint32(0), uint32(len(t.order)); i < n; {
-		end := i + 1
-		for end < n && t.at(end).commit == t.at(i).commit && t.at(end).run == t.at(i).run {
-			end++
-		}
-		if end-i >= minSeries {
-			texts = append(texts, text{i, end})
-		}
-		i = end
-	}
-	slices.SortStableFunc(texts, func(a, b text) int { return cmp.Compare(b.end-b.first, a.end-a.first) })
-	for _, x := range texts {
-		t.follow(x.first, x.end)
-	}
-}
-
-// follow adds the series of consecutive uses of a run, and steps where there are none yet.
-func (t *track) follow(i, end uint32) {
-	last := end // the use of the last step, if that step and the last series are of this text
-	for i < end {
-		u := t.at(i)
-		places := &t.pointers[u.subject]
-		var at, length, next uint32
-		for _, p := range places.at[:places.count] {
-			if n, after := t.match(p, i, end, false); n > length {
-				at, length, next = p, n, after
-			}
-		}
-		switch {
-		case length >= minSeries:
-			t.match(at, i, end, true)
-			t.series = append(t.series, series{i, at, length})
-			i, last = next, end
-		case places.count < maxSubjectPointers:
-			s := step{subject: u.subject, number: u.number, begins: last == end}
-			if n := len(t.steps); last != end {
-				s.place = t.steps[n-1].place + u.place - t.at(last).place
-				s.position = t.steps[n-1].position + u.position - t.at(last).position
-				t.series[len(t.series)-1].length++
-			} else {
-				t.series = append(t.series, series{i, uint32(n), 1})
-			}
-			places.at[places.count] = uint32(len(t.steps))
-			places.count++
-			t.steps = append(t.steps, s)
-			t.followed[i] = uint32(len(t.steps))
-			i, last = i+1, i
-		default:
-			if i++; last != end && i-last > maxSkips {
-				last = end
-			}
-		}
-	}
-}
-
-// match returns how many uses follow the track from a step on, and the use after the last of them. Between them may be uses of
-// subjects that get no more pointers. It notes the step of each use, if mark is true.
-func (t *track) match(p, i, end uint32, mark bool) (length, next uint32) {
-	first, use := &t.steps[p], t.at(i)
-	next = i
-	for i < end && p < uint32(len(t.steps)) && i-next <= maxSkips {
-		s, u := &t.steps[p], t.at(i)
-		if length > 0 && s.begins {
-			break
-		}
-		if i++; s.subject == u.subject && s.number == u.number &&
-			s.place-first.place == u.place-use.place && s.position-first.position == u.position-use.position {
-			p, length, next = p+1, length+1, i
-			if mark {
-				t.followed[i-1] = p
-			}
-		} else if length == 0 || t.pointers[u.subject].count < maxSubjectPointers {
-			break
-		}
-	}
-	return length, next
-}
-
-// dropShort gives up short series.
-func (t *track) dropShort() {
-	t.series = slices.DeleteFunc(t.series, func(s series) bool {
-		if s.length >= minSeries {
-			return false
-		}
-		for i := s.first; s.length > 0; i++ {
-			if t.followed[i] > 0 {
-				t.followed[i] = 0
-				s.length--
-			}
-		}
-		return true
-	})
-}
-
-// cut cuts the track into sections, and the series into the pieces of these. It returns the first step of each section.
-// Series that save nothing are given up.
-func (t *track) cut(mixed int) (pieces []piece, sections []uint32) {
-	t.dropShort()
-	ends := make([]uint32, len(t.steps)+1)
-	for _, s := range t.series {
-		t.steps[s.at].starts++
-		ends[s.at+s.length]++
-	}
-	uses := uint32(0)
-	for i := range t.steps {
-		uses += t.steps[i].starts - ends[i]
-		t.steps[i].uses = uses
-	}
-	left, saved := len(t.uses), 0
-	for first := uint32(0); first < uint32(len(t.steps)); {
-		end := t.section(first)
-		if uses, saves := t.saved(first, end); saves > 0 {
-			left, saved = left-uses, saved+saves
-			sections = append(sections, first)
-			for i := first; i < end; i++ {
-				t.steps[i].section = uint32(len(sections))
-			}
-		}
-		first = end
-	}
-	if saved <= left*mixed {
-		*t = track{pointers: make([]subjectPlaces, len(t.pointers))}
-		return nil, nil
-	}
-	for _, s := range t.series {
-		for n := uint32(0); n < s.length; {
-			at := s.at + n
-			section := t.steps[at].section
-			end := n + 1
-			for end < s.length && t.steps[s.at+end].section == section {
-				end++
-			}
-			if section > 0 {
-				start := sections[section-1]
-				u, from, to, zero := t.at(s.first), &t.steps[s.at], &t.steps[at], &t.steps[start]
-				pieces = append(pieces, piece{
-					section: t.number + section - 1, first: uint16(at - start), length: uint16(end - n), commit: t.commit + uint64(u.commit), run: u.run,
-					place:    uint64(u.place+to.place-from.place) + useBias - uint64(to.place-zero.place),
-					position: uint64(u.position+to.position-from.position) + useBias - uint64(to.position-zero.position),
-				})
-			}
-			n = end
-		}
-	}
-	for i, step := range t.followed {
-		t.at(uint32(i)).series = step > 0 && t.steps[step-1].section > 0
-	}
-	return pieces, sections
-}
-
-// section returns the end of the section that begins with a step.
-func (t *track) section(first uint32) (end uint32) {
-	start := &t.steps[first]
-	pieces, least := start.uses, start.uses
-	for end = first + 1; end < uint32(len(t.steps)) && end-first < maxSection; end++ {
-		s, before := &t.steps[end], &t.steps[end-1]
-		pieces += s.starts
-		least = min(least, s.uses)
-		if s.begins || s.uses == 0 || (s.uses == 1) != (before.uses == 1) || pieces > perUse*least+fewPieces ||
-			s.place-start.place >= maxStep || s.position-start.position >= maxStep {
-			break
-		}
-	}
-	return end
-}
-
-// saved returns the uses in pieces of a section, and what these take less than they would.
-func (t *track) saved(first, end uint32) (uses, saved int) {
-	pieces := t.steps[first].uses
-	for i := first; i < end; i++ {
-		uses += int(t.steps[i].uses)
-		if i > first {
-			pieces += t.steps[i].starts
-		}
-	}
-	return uses, uses*useCost - int(pieces)*pieceCost - int(end-first)*pointerCost
-}
-
-// pointersOf returns the pointers of a subject.
-func (t *track) pointersOf(subject uint32, sections []uint32) (all []pointer) {
-	places := &t.pointers[subject]
-	for _, at := range places.at[:places.count] {
-		s := &t.steps[at]
-		if s.section == 0 {
-			continue
-		}
-		start := sections[s.section-1]
-		all = append(all, pointer{
-			section: uint64(t.number + s.section - 1), offset: uint64(at - start), number: uint64(s.number),
-			place: uint64(s.place - t.steps[start].place), position: uint64(s.position - t.steps[start].position),
-		})
-	}
-	return all
 }

@@ -105,7 +105,7 @@ func TestUsesWithoutSeries(t *testing.T) {
 	requireUses(t, w, h.entries)
 }
 
-// A lookup reads few pieces in vain, also where a section has subjects of many uses and of one.
+// A lookup reads few pieces in vain, also where a sequence has subjects of many uses and of one.
 func TestUsesOfRareSubjects(t *testing.T) {
 	h := &history{entries: map[string][]byte{}, commit: 1}
 	for c := range 3000 {

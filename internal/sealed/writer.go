@@ -124,6 +124,7 @@ func (w *Writer) begin() error {
 	}
 	w.added, w.last = true, nil
 	w.dicts = dictionaries{Reader: Reader{w.table, w.load}}
+	w.uses.shape, w.uses.dicts, w.uses.store = w.table.shape, &w.dicts, w.store
 	return nil
 }
 
@@ -142,7 +143,7 @@ func (w *Writer) Add(key, value []byte) (err error) {
 	}
 	w.last = append(w.last[:0], key...)
 	w.table.whole += int64(len(key) + len(value))
-	return w.addUse(key, value)
+	return w.uses.add(key, value)
 }
 
 // store writes an entry.
@@ -184,7 +185,7 @@ func (w *Writer) Finish() (directory []byte, err error) {
 			return nil, err
 		}
 	}
-	if err := errors.Join(w.flushUses(), w.storePieces(), w.flushBlock(), w.flush()); err != nil {
+	if err := errors.Join(w.uses.flush(), w.uses.storePieces(), w.flushBlock(), w.flush()); err != nil {
 		return nil, err
 	}
 	return w.table.encodeDirectory(), nil
