@@ -127,7 +127,7 @@ cat <<END
   lineage export -o links.html       a page to keep
   lineage project sqlite:chats.db    plain SQL tables
   lineage help                       everything else; docs/cli.md has it in one page
-  lineage follow                     your own sessions, after lineage init in a folder of yours
+  lineage follow                     your own sessions, in ~/.lineage
 END
 
 # On a terminal the page is served until ctrl-C. Without one it is only checked that it answers.

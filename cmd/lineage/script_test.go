@@ -307,8 +307,8 @@ func TestReadmeCommands(t *testing.T) {
 		switch line = strings.TrimSpace(line); line {
 		case "follow":
 			line = "follow --once"
-		case "serve --open":
-			line = "serve --idle 100ms --listen 127.0.0.1:0"
+		case "serve --follow --open":
+			line = "serve --follow --idle 100ms --listen 127.0.0.1:0"
 		case "init":
 			script.WriteString("cd ..\n")
 		}

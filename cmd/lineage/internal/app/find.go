@@ -15,6 +15,7 @@ import (
 const StoreDir = ".lineage"
 
 // FindStore returns the name of the store: its directory, which is the named one, the nearest or else the user's, or its URL.
+// With create, a directory that does not exist is returned too.
 func (a *App) FindStore(create bool) (string, error) {
 	if named := a.NamedStore(); named != "" {
 		return StoreNamed(named, create)
@@ -40,7 +41,7 @@ func (a *App) FindStore(create bool) (string, error) {
 		return "", Hint(none, "'lineage init' makes one here; --store and LINEAGE_STORE name one elsewhere")
 	}
 	own := filepath.Join(home, StoreDir)
-	if IsStore(own) {
+	if create || IsStore(own) {
 		return own, nil
 	}
 	return "", Hint(none, "'lineage init %s' makes one that commands find in every folder, 'lineage init' one for this folder", own)

@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/internal/logline"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -58,11 +59,17 @@ func (a *App) Open(ctx context.Context, mode OpenMode, run func(context.Context,
 	if err != nil {
 		return err
 	}
+	found := a.NamedStore() != "" || IsStore(named)
 	store, err := a.OpenStore(ctx, named, mode, structure.StoreID{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	if !found {
+		if err := a.Print(&records.Init{Store: named}, "created a store in %s, which commands find in every folder that has none of its own\n", named); err != nil {
+			return err
+		}
+	}
 	if damage := store.Damage(); damage != nil && !mode.Has(Damaged) {
 		defer func() { err = incomplete(err, dir, damage) }()
 	}

@@ -46,7 +46,7 @@ func runInit(ctx context.Context, a *app.App, named string) error {
 	}
 	name := app.ShownStore(named)
 	err = a.Print(&records.Init{Store: name}, "created an empty store in %s\n", name)
-	a.Note("next: lineage append \"Hello.\"   or   lineage import ARCHIVE")
+	a.Note("next: lineage follow   or   lineage import ARCHIVE   or   lineage append \"Hello.\"")
 	return err
 }
 

@@ -48,7 +48,8 @@ it for some time. A store that another process has open is served as well.
 
 It listens on 127.0.0.1:7411, or the next port that is free, and on a socket for this user. Programs
 call the API there, and agents /mcp: 'lineage token create' makes a token for one. --follow keeps the
-sessions of the agents on this machine up to date meanwhile, as 'lineage follow' does.
+sessions of the agents on this machine up to date meanwhile, as 'lineage follow' does; it also creates
+the store if there is none.
 
 --listen with an address that other machines reach needs a certificate, or --plain, with which
 everybody between can read what is sent.`,
@@ -105,7 +106,7 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 	if err := mcp.CheckWrites(o.mcpWrite); err != nil {
 		return app.Usagef("--mcp-write: %w", err)
 	}
-	dir, err := a.FindStore(false)
+	dir, err := a.FindStore(o.follow)
 	if err != nil {
 		return err
 	}
@@ -120,6 +121,9 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 		return err
 	}
 	mode := app.NoThread
+	if o.follow {
+		mode |= app.Create
+	}
 	if o.readOnly {
 		mode |= app.Reading // a store that cannot be written is shown, too
 	}

@@ -38,8 +38,8 @@ an agent deletes, rewrites or cuts off stays in the store. A thread that is dele
 does not come back. Nothing of an agent is changed.
 
 A session is read again from where it was read before. What cannot be read does not stop the rest:
---list shows it. Other processes can use the store meanwhile. A store that is named by --store is
-created if it does not exist.`,
+--list shows it. Other processes can use the store meanwhile. If there is no store, it is created:
+the one that --store names, or .lineage in the home directory.`,
 		Example: `  lineage follow --list
   lineage follow --once
   lineage follow --once --agent codex --json
@@ -77,7 +77,7 @@ func runFollow(ctx context.Context, a *app.App, o *followOptions) error {
 	if o.list {
 		return listFollowed(ctx, a, o, common)
 	}
-	return a.Open(ctx, a.CreateIfNamed(), func(ctx context.Context, s *app.Session) error {
+	return a.Open(ctx, app.Create|app.NoThread, func(ctx context.Context, s *app.Session) error {
 		if common.Choice, err = choose(ctx, s, o, machine); err != nil {
 			return err
 		}
@@ -163,12 +163,12 @@ func listFollowed(ctx context.Context, a *app.App, o *followOptions, common foll
 		return printFollowed(a, all)
 	}
 	if a.NamedStore() == "" {
-		if _, err := a.FindStore(false); errors.Is(err, lineage.ErrNotFound) {
+		if _, missing := a.FindStore(false); errors.Is(missing, lineage.ErrNotFound) {
 			none, err := lineage.OpenMemory(ctx, lineage.Options{})
 			if err != nil {
 				return err
 			}
-			a.Note("no store was found: %s", app.HintOf(err))
+			a.Note("there is no store yet: 'lineage follow' makes one")
 			return errors.Join(list(ctx, none), none.Close())
 		}
 	}
