@@ -93,11 +93,11 @@ func (s *state) yieldChat(ctx context.Context, id structure.ThreadID, err error,
 	var c Chat
 	if err == nil {
 		var t *structure.Thread
-		var hidden bool
+		var listed bool
 		if t, err = s.from.Thread(ctx, id); err == nil {
-			hidden, err = s.hasNamesake(ctx, id, t.SourceID)
+			listed, err = s.isChat(ctx, id, t.SourceID)
 		}
-		if hidden {
+		if err == nil && !listed {
 			return true
 		}
 		if err == nil {

@@ -147,10 +147,10 @@ func (s *onStore) ListChats(ctx context.Context, o ListOptions) iter.Seq2[ChatIn
 			if slices.ContainsFunc(o.Metadata, func(f MetadataFilter) bool { return !f.Matches(t.Was.Metadata) }) {
 				continue
 			}
-			if hidden, err := s.hasNamesake(ctx, t.Was.ID, t.Was.SourceID); err != nil {
+			if listed, err := s.isChat(ctx, t.Was.ID, t.Was.SourceID); err != nil {
 				yield(ChatInfo{}, err)
 				return
-			} else if hidden {
+			} else if !listed {
 				continue
 			}
 			if skip > 0 {
@@ -205,13 +205,17 @@ func OfThread(t *lineage.ThreadInfo) Chat {
 	}
 }
 
-// InfoOf returns the chat of On(store) that a thread is, with counts. The time of its update is that of the listing. A
-// thread that is no chat, because another one has its id as source id, is ErrNotFound.
+// IsChat reports whether a thread is a chat of On(store). A thread without a source id is none if its id is the source
+// id of another thread: the id of the chat is then that thread's.
+func IsChat(ctx context.Context, store *lineage.Store, t *lineage.ThreadInfo) (bool, error) {
+	s := latest(store)
+	return s.isChat(ctx, t.ID, t.SourceID)
+}
+
+// InfoOf returns the chat of On(store) that a thread is, with counts: see IsChat. The time of its update is that of the
+// listing. A thread that was deleted is ErrNotFound.
 func InfoOf(ctx context.Context, store *lineage.Store, t *lineage.ThreadInfo) (ChatInfo, error) {
 	s := latest(store)
-	if hidden, err := s.hasNamesake(ctx, t.ID, t.SourceID); err != nil || hidden {
-		return ChatInfo{}, cmp.Or(err, noChat(t.ID.String()))
-	}
 	return s.chatInfo(ctx, t)
 }
 

@@ -107,15 +107,22 @@ func TestNamesake(t *testing.T) {
 	}
 	require.Equal(t, 3, n)
 	info := infoOf(t, hidden)
-	_, err := chat.InfoOf(ctx, store, &info)
-	require.ErrorIs(t, err, chat.ErrNotFound)
+	is := func(want bool) {
+		t.Helper()
+		got, err := chat.IsChat(ctx, store, &info)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	is(false)
 	for range chat.WithBranch(ctx, store, info.Active.String()) {
 		require.Fail(t, "it is of no chat")
 	}
 	require.NoError(t, shown.Delete(ctx))
 	require.Len(t, listed(chat.ListOptions{}), 3)
-	_, err = chat.InfoOf(ctx, store, &info)
+	is(true)
+	got, err := chat.InfoOf(ctx, store, &info)
 	require.NoError(t, err)
+	require.Equal(t, []any{id, 1, 1}, []any{got.ID, got.MessageCount, got.BranchCount})
 }
 
 func infoOf(t *testing.T, thread *lineage.Thread) lineage.ThreadInfo {

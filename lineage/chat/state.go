@@ -107,13 +107,13 @@ func (s *state) thread(ctx context.Context, chatID string) (*structure.Thread, e
 	return t, err
 }
 
-// hasNamesake reports whether a thread is no chat: it has no source id, and its id is the source id of another thread.
-func (s *state) hasNamesake(ctx context.Context, id structure.ThreadID, sourceID string) (bool, error) {
+// isChat reports whether a thread is a chat: see IsChat.
+func (s *state) isChat(ctx context.Context, id structure.ThreadID, sourceID string) (bool, error) {
 	if sourceID != "" {
-		return false, nil
+		return true, nil
 	}
 	_, err := s.from.Thread(ctx, write.SourceThread(id.String()))
-	return err == nil, ignoreNotFound(err)
+	return isNotFound(err), ignoreNotFound(err)
 }
 
 func noChat(id string) error { return &Error{Subject: SubjectChat, ID: id, Err: ErrNotFound} }

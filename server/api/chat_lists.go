@@ -137,15 +137,18 @@ func (a *API) pageOfChats(ctx context.Context, c *call, o *chat.ListOptions, in 
 	if users := c.caller.Scope.Users; q.User == nil && len(users) == 1 {
 		q.User = &users[0]
 	}
-	found, next, err := c.pageOfThreads(ctx, q, after, in.size(), in.SourcePrefix, func(thread *lineage.ThreadInfo) bool {
+	found, next, err := c.pageOfThreads(ctx, q, after, in.size(), in.SourcePrefix, func(thread *lineage.ThreadInfo) (bool, error) {
 		if !o.Passes(chat.OfThread(thread)) {
-			return false
+			return false, nil
+		}
+		if listed, err := chat.IsChat(ctx, a.o.Store, thread); err != nil || !listed {
+			return false, err
 		}
 		if skip > 0 {
 			skip--
-			return false
+			return false, nil
 		}
-		return true
+		return true, nil
 	})
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func (of *chatOf) named(ctx context.Context, store *lineage.Store, id string) (s
 // chosen returns the id of a branch as the caller chose it.
 func (of *chatOf) chosen(id string) string { return strings.TrimPrefix(id, of.space) }
 
-// chatOf returns the chat of a thread. A thread without a source id has no chat if its id is the source id of another one.
+// chatOf returns the chat that a thread is: see chat.IsChat.
 func (w *within) chatOf(ctx context.Context, thread string) (*chatOf, error) {
 	t, err := w.thread(ctx, thread)
 	if err != nil {
@@ -55,12 +55,8 @@ func (w *within) chatOf(ctx context.Context, thread string) (*chatOf, error) {
 	if err != nil {
 		return nil, hidden(err, "thread", thread)
 	}
-	of := &chatOf{id: info.SourceID, thread: info.ID, scope: &w.caller.Scope, space: w.caller.Scope.Space(&info)}
-	if of.id != "" {
-		return of, nil
-	}
-	of.id = info.ID.String()
-	if _, err = w.store.FindThread(ctx, of.id); !errors.Is(err, lineage.ErrNotFound) {
+	of := &chatOf{id: cmp.Or(info.SourceID, info.ID.String()), thread: info.ID, scope: &w.caller.Scope, space: w.caller.Scope.Space(&info)}
+	if listed, err := chat.IsChat(ctx, w.store, &info); err != nil || !listed {
 		return nil, cmp.Or(err, notFound("chat", of.id))
 	}
 	return of, nil

@@ -117,9 +117,9 @@ func afterOf(text string) (side string, after uint64, err error) {
 // the messages that the caller may read. Who else has a content, since when, and what it was derived from there, does
 // not show in it.
 func (a *API) provenance(ctx context.Context, c *call, in *ofContent) (*list[*records.Content], error) {
-	id, err := c.contentID(ctx, in.Content)
+	id, err := content.ParseID(in.Content)
 	if err != nil {
-		return nil, err
+		return nil, notFound("content", in.Content)
 	}
 	var chain []content.Block
 	if c.caller.Scope.All() {
@@ -153,10 +153,21 @@ func (c *call) readable(ctx context.Context, id content.ID) (chain []content.Blo
 	seen := make(map[content.ID]bool)
 	for !id.IsZero() && !seen[id] && len(chain) < maxPage {
 		seen[id] = true
-		if _, err := c.contentID(ctx, id.String()); len(chain) > 0 && isGone(err) {
-			break
-		} else if err != nil {
+		var first, derived *lineage.Entry // the oldest message with the content, and the oldest that states a parent
+		err := c.uses(ctx, id, func(e *lineage.Entry) (bool, error) {
+			if first == nil || e.Commit < first.Commit {
+				first = e
+			}
+			if e.Content == id && !e.Origin.ParentID.IsZero() && (derived == nil || e.Commit < derived.Commit) {
+				derived = e
+			}
+			return true, nil
+		})
+		if err != nil && !isGone(err) {
 			return nil, err
+		}
+		if first == nil {
+			break
 		}
 		blocks, err := c.store.View().Blocks(ctx, []content.ID{id})
 		if len(chain) > 0 && (errors.Is(err, lineage.ErrNotFound) || errors.Is(err, lineage.ErrErased)) {
@@ -165,23 +176,8 @@ func (c *call) readable(ctx context.Context, id content.ID) (chain []content.Blo
 		if err != nil {
 			return nil, err
 		}
-		block := content.Block{ID: id, Type: blocks[0].Type, Size: blocks[0].Size}
-		var first, derived *lineage.Entry // the oldest message with the content, and the oldest that states a parent
-		if err := c.uses(ctx, id, func(e *lineage.Entry) (bool, error) {
-			if first == nil || e.Commit < first.Commit {
-				first = e
-			}
-			if e.Content == id && !e.Origin.ParentID.IsZero() && (derived == nil || e.Commit < derived.Commit) {
-				derived = e
-			}
-			return true, nil
-		}); err != nil {
-			return nil, err
-		}
-		if first != nil {
-			block.CreatedAt, block.Origin.Kind = first.CreatedAt, first.Origin.Kind
-			block.Type = typeIn(first, id, block.Type)
-		}
+		block := content.Block{ID: id, Type: typeIn(first, id, blocks[0].Type), Size: blocks[0].Size, CreatedAt: first.CreatedAt}
+		block.Origin.Kind = first.Origin.Kind
 		if id = (content.ID{}); derived != nil {
 			block.Origin.ParentID, id = derived.Origin.ParentID, derived.Origin.ParentID
 		}

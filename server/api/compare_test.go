@@ -13,6 +13,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/server/access"
 )
 
 // Two histories are compared page after page, and the pages together have what one has.
@@ -137,6 +138,34 @@ func TestProvenanceOfOthers(t *testing.T) {
 	require.Len(t, chain, 2)
 	require.Equal(t, "assistant", chain[0]["origin"].(map[string]any)["kind"])
 	require.Equal(t, messages[0]["content_id"], chain[1]["id"])
+}
+
+// Uses that are not looked at count as unreadable: nothing of the content shows, also as what another one was derived from.
+func TestProvenanceOfManyUses(t *testing.T) {
+	h := open(t)
+	said := make([]lineage.Item, access.MaxUses)
+	for i := range said {
+		said[i] = lineage.Item{Role: "user", Type: "text/x-bob", Body: []byte("a week")}
+	}
+	thread, err := h.store.CreateThread(t.Context(), lineage.ThreadOptions{UserID: "bob"})
+	require.NoError(t, err)
+	main, err := thread.Active(t.Context())
+	require.NoError(t, err)
+	_, err = main.Extend(t.Context(), said...)
+	require.NoError(t, err)
+	h.do("POST", "/v1/threads", `{"id":"t"}`, "Caller: ada").is(201)
+	c := "/v1/threads/=t/contexts/main"
+	h.do("POST", c+"/messages", `{"messages":[{"text":"a week"}]}`, "Caller: ada").is(201)
+	h.do("POST", c+"/edits", `{"at":":1","message":{"text":"two weeks"},"branch":"longer"}`, "Caller: ada").is(201)
+	week := h.do("GET", c+"/messages", nil, "Caller: ada").items()[0]["content_id"].(string)
+	edited := h.do("GET", "/v1/threads/=t/contexts/longer/messages", nil, "Caller: ada").items()[0]["content_id"].(string)
+	h.do("GET", "/v1/content/"+week+"/provenance", nil, "Caller: ada").is(404)
+	h.do("GET", "/v1/content/x/provenance", nil, "Caller: ada").is(404)
+	chain := h.do("GET", "/v1/content/"+edited+"/provenance", nil, "Caller: ada").items()
+	require.Equal(t, []any{edited}, idsOf(chain, "id"))
+	require.NotContains(t, chain[0], "missing")
+	require.NotEqual(t, "0001-01-01T00:00:00Z", chain[0]["created_at"])
+	require.Len(t, h.do("GET", "/v1/content/"+edited+"/provenance", nil).items(), 2)
 }
 
 // Erasing a message leaves what another message has of it; what is to be erased can be seen before.

@@ -95,7 +95,7 @@ func metadataIs(pair string) (condition lineage.MetadataIs, err error) {
 // prefix, and that keep accepts. It also returns the token of the next page, if there may be one. A page ends after maxLooked threads. If
 // the last of them may be somebody else's, it ends with the last one of the same time, and the token names only the time. (Of twice
 // maxLooked of the same time, it names the last one.)
-func (c *call) pageOfThreads(ctx context.Context, q lineage.ThreadQuery, after string, size int, prefix string, keep func(*lineage.ThreadInfo) bool) (found []*lineage.ListedThread, next string, err error) {
+func (c *call) pageOfThreads(ctx context.Context, q lineage.ThreadQuery, after string, size int, prefix string, keep func(*lineage.ThreadInfo) (bool, error)) (found []*lineage.ListedThread, next string, err error) {
 	scope := &c.caller.Scope
 	if scope.All() {
 		q.SourcePrefix = prefix
@@ -120,7 +120,11 @@ func (c *call) pageOfThreads(ctx context.Context, q lineage.ThreadQuery, after s
 			return found, last.String(), nil
 		}
 		looked, last = looked+1, t.Page
-		kept = scope.Allows(&t.Was) && strings.HasPrefix(scope.Chosen(t.Was.SourceID), prefix) && keep(&t.Was)
+		if kept = scope.Allows(&t.Was) && strings.HasPrefix(scope.Chosen(t.Was.SourceID), prefix); kept {
+			if kept, err = keep(&t.Was); err != nil {
+				return nil, "", err
+			}
+		}
 		if kept {
 			found = append(found, t)
 		}
@@ -135,7 +139,7 @@ func (a *API) listThreads(ctx context.Context, c *call, in *threadsQuery) (*list
 		return nil, err
 	}
 	q.TitlePrefix, q.Oldest = in.Title, in.Oldest
-	found, next, err := c.pageOfThreads(ctx, q, in.After, in.size(), in.SourcePrefix, func(*lineage.ThreadInfo) bool { return true })
+	found, next, err := c.pageOfThreads(ctx, q, in.After, in.size(), in.SourcePrefix, func(*lineage.ThreadInfo) (bool, error) { return true, nil })
 	if err != nil {
 		return nil, err
 	}
