@@ -140,26 +140,9 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 			return err
 		}
 		r.takeChanges(ctx)
-		if len(r.queue) > 0 {
-			next := r.queue[0]
-			r.queue = r.queue[1:]
-			if err := r.read(ctx, next); err != nil {
-				return err
-			}
-			if err := r.saveMany(ctx); err != nil {
-				return err
-			}
-			continue
-		}
-		if len(r.outdated) > 0 {
-			next := r.outdated[0]
-			r.outdated = r.outdated[1:]
-			if err := r.readOutdated(ctx, next); err != nil {
-				return err
-			}
-			if err := r.saveMany(ctx); err != nil {
-				return err
-			}
+		if found, err := r.readNext(ctx); err != nil {
+			return err
+		} else if found {
 			continue
 		}
 		if !r.told {
@@ -180,6 +163,26 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 	}
 }
 
+// readNext reads the next file, and reports whether there is one. Files that an older version has read come last.
+func (r *run) readNext(ctx context.Context) (bool, error) {
+	files, read := &r.queue, r.read
+	if len(r.queue) == 0 {
+		files, read = &r.outdated, r.readOutdated
+	}
+	if len(*files) == 0 {
+		return false, nil
+	}
+	next := (*files)[0]
+	*files = (*files)[1:]
+	if err := read(ctx, next); err != nil {
+		return false, err
+	}
+	if len(r.unsaved) < saveMost {
+		return true, nil
+	}
+	return true, r.save(ctx)
+}
+
 // The states of files are saved when saveMost of them have changed, or after saveAfter. At the end of a run this
 // takes at most saveTime.
 const (
@@ -188,11 +191,8 @@ const (
 	saveTime  = time.Second
 )
 
+// newRun returns a run. The options have their defaults.
 func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
 	r := &run{
 		options: o, store: store.Unsynced(), kept: keptFor(store, o.Machine), clock: o.Clock,
 		files: make(map[string]*file), conversations: make(map[string]bool), waiting: make(map[*file]time.Time),
@@ -303,14 +303,6 @@ func (r *run) save(ctx context.Context) error {
 	}
 	r.unsaved, r.saveAt = nil, time.Time{}
 	return nil
-}
-
-// saveMany saves if saveMost states have changed.
-func (r *run) saveMany(ctx context.Context) error {
-	if len(r.unsaved) < saveMost {
-		return nil
-	}
-	return r.save(ctx)
 }
 
 // changed marks the state of a file as changed.
