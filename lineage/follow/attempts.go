@@ -1,9 +1,9 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -98,22 +98,25 @@ func (a *attempts) ends(store *lineage.Store, err error) bool {
 	return a.readOnly && (before || store.Damage() != nil)
 }
 
-// isStoreFailure reports whether reading a file has failed because the store takes no changes, and not because of what
-// the file or its thread has.
-func isStoreFailure(err error) bool {
+// storeFailed reports whether a file cannot be read because the store takes no changes, and not because of what the file
+// or its thread has. A store that takes another change, the state of the file, has not failed.
+func (r *run) storeFailed(ctx context.Context, f *file, err error) bool {
 	for _, failure := range []error{lineage.ErrClosed, lineage.ErrReadOnly, lineage.ErrLocked} {
 		if errors.Is(err, failure) {
 			return true
 		}
 	}
-	if failed := (*importer.StoreError)(nil); !errors.As(err, &failed) {
-		return false
-	}
-	return !slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) })
+	failed := (*importer.StoreError)(nil)
+	return errors.As(err, &failed) && r.kept.put(ctx, []*State{f.state}) != nil
 }
 
-// refusals are the errors with which a store refuses a change.
-var refusals = []error{
-	lineage.ErrNotFound, lineage.ErrExists, lineage.ErrConflict, lineage.ErrInvalid, lineage.ErrCorrupt, lineage.ErrErased, lineage.ErrExpired,
-	lineage.ErrTooLarge, lineage.ErrOtherUser, lineage.ErrProtected,
+// setAside lets a run continue without a file that cannot be read. It returns an error of the store or the context.
+func (r *run) setAside(ctx context.Context, f *file, err error) error {
+	if err != nil && (context.Cause(ctx) != nil || r.storeFailed(ctx, f, err)) {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	if err != nil {
+		r.fail(f, err)
+	}
+	return nil
 }

@@ -127,7 +127,8 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 		defer cancel()
 		var failed error
 		for len(r.active) > 0 {
-			failed = cmp.Or(failed, r.closeReader(saving, r.active[0]))
+			f := r.active[0]
+			failed = cmp.Or(failed, r.setAside(saving, f, r.closeReader(saving, f)))
 		}
 		failed = cmp.Or(failed, r.save(saving))
 		if err == nil || context.Cause(ctx) != nil { // else the store has failed before
@@ -274,7 +275,7 @@ func (r *run) next() (next time.Time) {
 // save saves what was recorded of files, and then the changed states.
 func (r *run) save(ctx context.Context) error {
 	for _, f := range slices.Clone(r.active) {
-		if err := r.flush(ctx, f); err != nil {
+		if err := r.setAside(ctx, f, r.flush(ctx, f)); err != nil {
 			return err
 		}
 	}

@@ -57,7 +57,7 @@ func (r *run) readOutdated(ctx context.Context, f *file) error {
 			err = r.readRecorded(ctx, f, place, found, false)
 		}
 	}
-	if context.Cause(ctx) != nil || isStoreFailure(err) {
+	if err != nil && (context.Cause(ctx) != nil || r.storeFailed(ctx, f, err)) {
 		return cmp.Or(context.Cause(ctx), err)
 	}
 	f.state.Reader = version
