@@ -22,7 +22,7 @@ func Run(ctx context.Context, store *lineage.Store, o Options) error {
 	if err != nil {
 		return err
 	}
-	a := &attempts{events: o.Events, sent: make(map[sentEvent]bool)}
+	a := &attempts{events: o.Events, sent: make(map[sentEvent]string)}
 	o.Events = a.send
 	for pause := storeFirst; ; pause = min(2*pause, storeLast) {
 		err := follow(ctx, store, o, a)
@@ -55,13 +55,13 @@ type attempts struct {
 	failing bool
 	// readOnly is set if the store has accepted nothing since it failed with ErrReadOnly.
 	readOnly bool
-	// sent are the events that a later attempt repeats.
-	sent map[sentEvent]bool
+	// sent are the events that a later attempt repeats, with what each said last.
+	sent map[sentEvent]string
 }
 
 type sentEvent struct {
-	kind        Kind
-	path, about string
+	kind Kind
+	path string
 }
 
 // send sends an event of an attempt, unless an earlier attempt has sent it.
@@ -73,14 +73,14 @@ func (a *attempts) send(e Event) {
 		}
 		a.failing, a.readOnly = false, false
 	case Found, Slow, Failed:
-		sent := sentEvent{e.Kind, e.Path, e.Reason}
+		event, said := sentEvent{e.Kind, e.Path}, e.Reason
 		if e.Err != nil {
-			sent.about = e.Err.Error()
+			said = e.Err.Error()
 		}
-		if a.failing && a.sent[sent] {
+		if before, ok := a.sent[event]; a.failing && ok && before == said {
 			return
 		}
-		a.sent[sent] = true
+		a.sent[event] = said
 	}
 	a.events(e)
 }

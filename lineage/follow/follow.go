@@ -100,9 +100,8 @@ type run struct {
 	withRows []*file
 	unsaved  []*file
 	saveAt   time.Time
-	// folderErrors are the reported errors of folders, by path. foldersChanged is set if they differ from the stored ones.
-	folderErrors   map[string]string
-	foldersChanged bool
+	// folderErrors are the reported errors of folders, by path. changedFolders are those that are not saved, "" for none.
+	folderErrors, changedFolders map[string]string
 
 	// done and total are numbers of bytes: those read, and those to read, since the last Waiting. count is the number
 	// of files read, databases how many of them are databases. told is set if nothing has happened since.
@@ -197,7 +196,7 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 	r := &run{
 		options: o, store: store.Unsynced(), kept: keptFor(store, o.Machine), clock: o.Clock,
 		files: make(map[string]*file), conversations: make(map[string]bool), waiting: make(map[*file]time.Time),
-		waits: make(map[string][]*file), outlines: importer.NewOutlines(),
+		waits: make(map[string][]*file), outlines: importer.NewOutlines(), changedFolders: make(map[string]string),
 	}
 	states, err := r.kept.states(ctx)
 	if err != nil {
@@ -288,11 +287,11 @@ func (r *run) save(ctx context.Context) error {
 			return fmt.Errorf("save the state of %s: %w", amount.Plural(len(put), "file"), err)
 		}
 	}
-	if r.foldersChanged {
-		if err := r.kept.putFolderErrors(ctx, r.folderErrors); err != nil {
+	if len(r.changedFolders) > 0 {
+		if err := r.kept.putFolderErrors(ctx, r.changedFolders); err != nil {
 			return fmt.Errorf("save the errors of folders: %w", err)
 		}
-		r.foldersChanged = false
+		clear(r.changedFolders)
 	}
 	if len(r.unsaved) > 0 { // readers leave it to this
 		if err := r.store.Sync(ctx); err != nil {

@@ -408,6 +408,32 @@ func TestLinkIsReportedOnce(t *testing.T) {
 	require.Len(t, of(once(t, store, h.options()), Failed), 1, "it is another link")
 }
 
+// Followers of different agents keep the errors of each other's folders.
+func TestFollowersKeepErrorsOfFolders(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	folders := map[string]string{"claude-code": h.path(".claude", "projects"), "pi": h.path(".pi", "agent", "sessions")}
+	require.NoError(t, os.MkdirAll(h.path("outside"), 0o700))
+	var runs []*following
+	for agent, folder := range folders {
+		require.NoError(t, os.MkdirAll(folder, 0o700))
+		require.NoError(t, os.Symlink(h.path("outside"), filepath.Join(folder, "link")))
+		o := h.options()
+		o.Agents = []string{agent}
+		runs = append(runs, start(t, store, o))
+	}
+	for _, f := range runs {
+		f.stop(t)
+		require.Len(t, of(f.all, Failed), 1)
+	}
+	require.Empty(t, of(once(t, store, h.options()), Failed))
+	require.NoError(t, os.Remove(filepath.Join(folders["pi"], "link")))
+	once(t, store, h.options())
+	errs, err := keptFor(store, h.options().Machine).folderErrors(t.Context())
+	require.NoError(t, err)
+	require.Len(t, errs, 1)
+	require.Contains(t, errs, filepath.Join(folders["claude-code"], "link"))
+}
+
 // A folder that cannot be read is reported again if it could be read in between.
 func TestFolderFailsAgain(t *testing.T) {
 	if os.Geteuid() <= 0 {

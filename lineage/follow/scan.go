@@ -227,7 +227,7 @@ func (r *run) setFolderError(dir, said string) {
 	if r.folderErrors[dir] = said; said == "" {
 		delete(r.folderErrors, dir)
 	}
-	r.foldersChanged = true
+	r.changedFolders[dir] = said
 	r.saveSoon()
 }
 
