@@ -99,7 +99,14 @@ func (in *Input) ReadFile(ctx context.Context, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(&cancelReader{ctx, f}, in.MaxItem()+1))
+	return in.readAll(&cancelReader{ctx, f})
+}
+
+// ReadAll returns the content of the input, for a format whose files are items. It can be read once.
+func (in *Input) ReadAll() ([]byte, error) { return in.readAll(in.reader) }
+
+func (in *Input) readAll(r io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, in.MaxItem()+1))
 	if err == nil && int64(len(b)) > in.MaxItem() {
 		err = TooLarge("file", int64(len(b)), in.MaxItem())
 	}

@@ -1,9 +1,9 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -22,7 +22,7 @@ func Run(ctx context.Context, store *lineage.Store, o Options) error {
 	if err != nil {
 		return err
 	}
-	a := &attempts{events: o.Events, sent: make(map[sentEvent]bool)}
+	a := &attempts{events: o.Events, sent: make(map[sentEvent]string)}
 	o.Events = a.send
 	for pause := storeFirst; ; pause = min(2*pause, storeLast) {
 		err := follow(ctx, store, o, a)
@@ -55,13 +55,13 @@ type attempts struct {
 	failing bool
 	// readOnly is set if the store has accepted nothing since it failed with ErrReadOnly.
 	readOnly bool
-	// sent are the events that a later attempt repeats.
-	sent map[sentEvent]bool
+	// sent are the events that a later attempt repeats, with what each said last.
+	sent map[sentEvent]string
 }
 
 type sentEvent struct {
-	kind        Kind
-	path, about string
+	kind Kind
+	path string
 }
 
 // send sends an event of an attempt, unless an earlier attempt has sent it.
@@ -73,14 +73,14 @@ func (a *attempts) send(e Event) {
 		}
 		a.failing, a.readOnly = false, false
 	case Found, Slow, Failed:
-		sent := sentEvent{e.Kind, e.Path, e.Reason}
+		event, said := sentEvent{e.Kind, e.Path}, e.Reason
 		if e.Err != nil {
-			sent.about = e.Err.Error()
+			said = e.Err.Error()
 		}
-		if a.failing && a.sent[sent] {
+		if before, ok := a.sent[event]; a.failing && ok && before == said {
 			return
 		}
-		a.sent[sent] = true
+		a.sent[event] = said
 	}
 	a.events(e)
 }
@@ -98,22 +98,25 @@ func (a *attempts) ends(store *lineage.Store, err error) bool {
 	return a.readOnly && (before || store.Damage() != nil)
 }
 
-// isStoreFailure reports whether reading a file has failed because the store takes no changes, and not because of what
-// the file or its thread has.
-func isStoreFailure(err error) bool {
+// storeFailed reports whether a file cannot be read because the store takes no changes, and not because of what the file
+// or its thread has. A store that takes another change, the state of the file, has not failed.
+func (r *run) storeFailed(ctx context.Context, f *file, err error) bool {
 	for _, failure := range []error{lineage.ErrClosed, lineage.ErrReadOnly, lineage.ErrLocked} {
 		if errors.Is(err, failure) {
 			return true
 		}
 	}
-	if failed := (*importer.StoreError)(nil); !errors.As(err, &failed) {
-		return false
-	}
-	return !slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) })
+	failed := (*importer.StoreError)(nil)
+	return errors.As(err, &failed) && r.kept.put(ctx, []*State{f.state}) != nil
 }
 
-// refusals are the errors with which a store refuses a change.
-var refusals = []error{
-	lineage.ErrNotFound, lineage.ErrExists, lineage.ErrConflict, lineage.ErrInvalid, lineage.ErrCorrupt, lineage.ErrErased, lineage.ErrExpired,
-	lineage.ErrTooLarge, lineage.ErrOtherUser, lineage.ErrProtected,
+// setAside lets a run continue without a file that cannot be read. It returns an error of the store or the context.
+func (r *run) setAside(ctx context.Context, f *file, err error) error {
+	if err != nil && (context.Cause(ctx) != nil || r.storeFailed(ctx, f, err)) {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	if err != nil {
+		r.fail(f, err)
+	}
+	return nil
 }

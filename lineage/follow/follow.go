@@ -100,9 +100,8 @@ type run struct {
 	withRows []*file
 	unsaved  []*file
 	saveAt   time.Time
-	// folderErrors are the reported errors of folders, by path. foldersChanged is set if they differ from the stored ones.
-	folderErrors   map[string]string
-	foldersChanged bool
+	// folderErrors are the reported errors of folders, by path. changedFolders are those that are not saved, "" for none.
+	folderErrors, changedFolders map[string]string
 
 	// done and total are numbers of bytes: those read, and those to read, since the last Waiting. count is the number
 	// of files read, databases how many of them are databases. told is set if nothing has happened since.
@@ -127,7 +126,8 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 		defer cancel()
 		var failed error
 		for len(r.active) > 0 {
-			failed = cmp.Or(failed, r.closeReader(saving, r.active[0]))
+			f := r.active[0]
+			failed = cmp.Or(failed, r.setAside(saving, f, r.closeReader(saving, f)))
 		}
 		failed = cmp.Or(failed, r.save(saving))
 		if err == nil || context.Cause(ctx) != nil { // else the store has failed before
@@ -140,26 +140,9 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 			return err
 		}
 		r.takeChanges(ctx)
-		if len(r.queue) > 0 {
-			next := r.queue[0]
-			r.queue = r.queue[1:]
-			if err := r.read(ctx, next); err != nil {
-				return err
-			}
-			if err := r.saveMany(ctx); err != nil {
-				return err
-			}
-			continue
-		}
-		if len(r.outdated) > 0 {
-			next := r.outdated[0]
-			r.outdated = r.outdated[1:]
-			if err := r.readOutdated(ctx, next); err != nil {
-				return err
-			}
-			if err := r.saveMany(ctx); err != nil {
-				return err
-			}
+		if found, err := r.readNext(ctx); err != nil {
+			return err
+		} else if found {
 			continue
 		}
 		if !r.told {
@@ -180,6 +163,26 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 	}
 }
 
+// readNext reads the next file, and reports whether there is one. Files that an older version has read come last.
+func (r *run) readNext(ctx context.Context) (bool, error) {
+	files, read := &r.queue, r.read
+	if len(r.queue) == 0 {
+		files, read = &r.outdated, r.readOutdated
+	}
+	if len(*files) == 0 {
+		return false, nil
+	}
+	next := (*files)[0]
+	*files = (*files)[1:]
+	if err := read(ctx, next); err != nil {
+		return false, err
+	}
+	if len(r.unsaved) < saveMost {
+		return true, nil
+	}
+	return true, r.save(ctx)
+}
+
 // The states of files are saved when saveMost of them have changed, or after saveAfter. At the end of a run this
 // takes at most saveTime.
 const (
@@ -188,15 +191,12 @@ const (
 	saveTime  = time.Second
 )
 
+// newRun returns a run. The options have their defaults.
 func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return nil, err
-	}
 	r := &run{
 		options: o, store: store.Unsynced(), kept: keptFor(store, o.Machine), clock: o.Clock,
 		files: make(map[string]*file), conversations: make(map[string]bool), waiting: make(map[*file]time.Time),
-		waits: make(map[string][]*file), outlines: importer.NewOutlines(),
+		waits: make(map[string][]*file), outlines: importer.NewOutlines(), changedFolders: make(map[string]string),
 	}
 	states, err := r.kept.states(ctx)
 	if err != nil {
@@ -274,7 +274,7 @@ func (r *run) next() (next time.Time) {
 // save saves what was recorded of files, and then the changed states.
 func (r *run) save(ctx context.Context) error {
 	for _, f := range slices.Clone(r.active) {
-		if err := r.flush(ctx, f); err != nil {
+		if err := r.setAside(ctx, f, r.flush(ctx, f)); err != nil {
 			return err
 		}
 	}
@@ -287,11 +287,11 @@ func (r *run) save(ctx context.Context) error {
 			return fmt.Errorf("save the state of %s: %w", amount.Plural(len(put), "file"), err)
 		}
 	}
-	if r.foldersChanged {
-		if err := r.kept.putFolderErrors(ctx, r.folderErrors); err != nil {
+	if len(r.changedFolders) > 0 {
+		if err := r.kept.putFolderErrors(ctx, r.changedFolders); err != nil {
 			return fmt.Errorf("save the errors of folders: %w", err)
 		}
-		r.foldersChanged = false
+		clear(r.changedFolders)
 	}
 	if len(r.unsaved) > 0 { // readers leave it to this
 		if err := r.store.Sync(ctx); err != nil {
@@ -303,14 +303,6 @@ func (r *run) save(ctx context.Context) error {
 	}
 	r.unsaved, r.saveAt = nil, time.Time{}
 	return nil
-}
-
-// saveMany saves if saveMost states have changed.
-func (r *run) saveMany(ctx context.Context) error {
-	if len(r.unsaved) < saveMost {
-		return nil
-	}
-	return r.save(ctx)
 }
 
 // changed marks the state of a file as changed.

@@ -408,6 +408,32 @@ func TestLinkIsReportedOnce(t *testing.T) {
 	require.Len(t, of(once(t, store, h.options()), Failed), 1, "it is another link")
 }
 
+// Followers of different agents keep the errors of each other's folders.
+func TestFollowersKeepErrorsOfFolders(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	folders := map[string]string{"claude-code": h.path(".claude", "projects"), "pi": h.path(".pi", "agent", "sessions")}
+	require.NoError(t, os.MkdirAll(h.path("outside"), 0o700))
+	var runs []*following
+	for agent, folder := range folders {
+		require.NoError(t, os.MkdirAll(folder, 0o700))
+		require.NoError(t, os.Symlink(h.path("outside"), filepath.Join(folder, "link")))
+		o := h.options()
+		o.Agents = []string{agent}
+		runs = append(runs, start(t, store, o))
+	}
+	for _, f := range runs {
+		f.stop(t)
+		require.Len(t, of(f.all, Failed), 1)
+	}
+	require.Empty(t, of(once(t, store, h.options()), Failed))
+	require.NoError(t, os.Remove(filepath.Join(folders["pi"], "link")))
+	once(t, store, h.options())
+	errs, err := keptFor(store, h.options().Machine).folderErrors(t.Context())
+	require.NoError(t, err)
+	require.Len(t, errs, 1)
+	require.Contains(t, errs, filepath.Join(folders["claude-code"], "link"))
+}
+
 // A folder that cannot be read is reported again if it could be read in between.
 func TestFolderFailsAgain(t *testing.T) {
 	if os.Geteuid() <= 0 {
@@ -1137,6 +1163,71 @@ func (e fillsDisk) Apply(ctx context.Context, c *structure.Commit, o backend.Opt
 		e.full.Store(true)
 	}
 	return r, err
+}
+
+// refusingEngine is an engine that refuses the commits of one session.
+type refusingEngine struct {
+	backend.Engine
+	err     error
+	refuses func(c *structure.Commit) bool
+}
+
+func (e refusingEngine) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if e.refuses(c) {
+		return backend.Receipt{}, e.err
+	}
+	return e.Engine.Apply(ctx, c, o)
+}
+
+// A session that the store refuses is set aside with its error, whatever that is: the store takes the other sessions.
+func TestRefusedSessionIsSetAside(t *testing.T) {
+	h := newHome(t)
+	bad, badName := session(1)
+	badPath := filepath.Join(h.project(), badName)
+	h.write(t, badPath, line(bad, "a", "", "user", "one"))
+	good, goodName := session(2)
+	h.write(t, filepath.Join(h.project(), goodName), line(good, "a", "", "user", "two"))
+	ofThread := func(c *structure.Commit) bool {
+		return slices.ContainsFunc(c.Records, func(r structure.Record) bool {
+			thread, ok := r.(*structure.Thread)
+			return ok && thread.SourceID == bad
+		})
+	}
+	ofLines := func(c *structure.Commit) bool {
+		return slices.ContainsFunc(c.Records, func(r structure.Record) bool {
+			source, ok := r.(*structure.Context)
+			return ok && source.ID == lineage.SourceBranch(sourceID(h.options().Machine.ID, badPath))
+		})
+	}
+	for _, err := range []error{structure.ErrIncomplete, structure.ErrBrokenAncestry, structure.ErrOutOfRange, lineage.ErrCorrupt, lineage.ErrTooLarge, errors.New("a new error")} {
+		for _, refuses := range []func(*structure.Commit) bool{ofThread, ofLines} {
+			store := lineage.New(refusingEngine{write.Of(memory(t)).Engine(), err, refuses})
+			for range 2 {
+				for _, e := range once(t, store, h.options()) {
+					require.False(t, e.Kind == StoreFailed || e.Kind == Failed && e.Path != badPath, e)
+				}
+				require.Equal(t, []string{"two"}, texts(t, store, good))
+				all, listErr := List(t.Context(), store, h.options())
+				require.NoError(t, listErr)
+				require.Len(t, all[0].Problems, 1)
+				require.Equal(t, badPath, all[0].Problems[0].Path)
+				require.Contains(t, all[0].Problems[0].Error, err.Error())
+			}
+			runs, clock := []*following(nil), newClock()
+			for range 2 {
+				o := h.options()
+				o.Clock = clock
+				runs = append(runs, start(t, store, o))
+			}
+			clock.advance(saveAfter)
+			clock.advance(retryFirst)
+			h.caughtUp(t, runs...)
+			for _, f := range runs {
+				f.stop(t)
+				require.Empty(t, of(f.all, StoreFailed))
+			}
+		}
+	}
 }
 
 // A store that stays read-only ends the run.

@@ -62,6 +62,10 @@ type Problem struct {
 // and changes nothing.
 func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, error) {
 	o.Events = nil
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
 	r, err := newRun(ctx, store, o)
 	if err != nil {
 		return nil, err

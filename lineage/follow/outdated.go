@@ -21,7 +21,7 @@ import (
 // findOutdated sets the files to read again.
 func (r *run) findOutdated() {
 	for _, f := range r.files {
-		if s := f.state; f.byLines() && len(s.Conversations) > 0 && s.LeftOut == "" && s.Reader < r.versionOf(s.Format) {
+		if s := f.state; (f.byLines() || f.compressedLines()) && len(s.Conversations) > 0 && s.LeftOut == "" && s.Reader < r.versionOf(s.Format) {
 			r.outdated = append(r.outdated, f)
 		}
 	}
@@ -37,8 +37,8 @@ func (r *run) versionOf(format string) int {
 	return r.options.Formats[i].Version
 }
 
-// readOutdated reads the recorded lines of a file again. It returns only errors of the store or the context. What is erased
-// or damaged is not tried again.
+// readOutdated reads the recorded lines of a file again. It returns only errors of the store or the context. What the store
+// cannot read now is tried again by the next run; what is erased, damaged or deleted is not.
 func (r *run) readOutdated(ctx context.Context, f *file) error {
 	place := f.folder
 	if place == nil { // it is gone
@@ -57,8 +57,12 @@ func (r *run) readOutdated(ctx context.Context, f *file) error {
 			err = r.readRecorded(ctx, f, place, found, false)
 		}
 	}
-	if context.Cause(ctx) != nil || isStoreFailure(err) {
+	if err != nil && (context.Cause(ctx) != nil || r.storeFailed(ctx, f, err)) {
 		return cmp.Or(context.Cause(ctx), err)
+	}
+	lost := errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrCorrupt) || errors.Is(err, lineage.ErrNotFound)
+	if failed := (*importer.StoreError)(nil); errors.As(err, &failed) && !lost {
+		return nil
 	}
 	f.state.Reader = version
 	r.changed(f)
@@ -73,7 +77,7 @@ func (r *run) readRecorded(ctx context.Context, f *file, place *folder, found *S
 	t := &taking{ctx: ctx, run: r, path: f.path, agent: f.agent(), alone: true, resumed: map[string]*continuing{found.Recorded.Session: nil}}
 	o := r.archiveOptions(&file{path: f.path, folder: place}, t)
 	o.Format, o.Path = f.state.Format, f.path
-	growing := importer.Grow(r.store, filepath.Base(f.path), o)
+	growing := importer.Grow(r.store, filepath.Base(RecordedPath(f.path)), o)
 	defer growing.Close()
 	if known {
 		spans, err := found.Spans(ctx)

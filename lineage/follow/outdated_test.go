@@ -5,11 +5,13 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/write"
@@ -22,9 +24,14 @@ import (
 
 // earlier returns the formats as of a version that did not know titles of Claude Code.
 func earlier() []archive.Format {
+	return earlierOf("claude-code", func(c *archive.Conversation) { c.Title = "" })
+}
+
+// earlierOf returns the formats as of the first version of a reader, which did not know something of a conversation.
+func earlierOf(format string, forget func(c *archive.Conversation)) []archive.Format {
 	all := formats.All()
 	for i := range all {
-		if all[i].Name != "claude-code" {
+		if all[i].Name != format {
 			continue
 		}
 		read := all[i].Read
@@ -33,7 +40,7 @@ func earlier() []archive.Format {
 			return func(yield func(*archive.Conversation, error) bool) {
 				for c, err := range read(ctx, in) {
 					if err == nil {
-						c.Title = ""
+						forget(c)
 					}
 					if !yield(c, err) {
 						return
@@ -164,9 +171,9 @@ func TestSessionsOfAnEarlierVersionAreSaved(t *testing.T) {
 	require.Equal(t, saveMost, saved)
 }
 
-// failingReads is an engine that does not find contexts while fails is set.
+// failingReads is an engine that does not find contexts while fails is set, and takes no commits while full is set.
 type failingReads struct {
-	backend.Engine
+	fullDisk
 	fails *atomic.Bool
 }
 
@@ -180,7 +187,7 @@ func (e failingReads) Context(ctx context.Context, id structure.ContextID) (back
 // A session of an earlier version that cannot be read again because the store fails is read again later.
 func TestStoreFailsWithSessionsOfAnEarlierVersion(t *testing.T) {
 	h := newHome(t)
-	engine := failingReads{write.Of(memory(t)).Engine(), new(atomic.Bool)}
+	engine := failingReads{fullDisk{write.Of(memory(t)).Engine(), new(atomic.Bool), new(atomic.Int64)}, new(atomic.Bool)}
 	store := lineage.New(engine)
 	id, name := session(1)
 	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one")+`{"type":"ai-title","aiTitle":"The title","sessionId":"`+id+`"}`+"\n")
@@ -190,7 +197,10 @@ func TestStoreFailsWithSessionsOfAnEarlierVersion(t *testing.T) {
 	o = h.options()
 	o.Once = true
 	engine.fails.Store(true)
+	require.NoError(t, Run(t.Context(), store, o), "the store takes changes")
+	engine.full.Store(true)
 	require.ErrorIs(t, Run(t.Context(), store, o), syscall.ECONNRESET)
+	engine.full.Store(false)
 	engine.fails.Store(false)
 	once(t, store, h.options())
 	thread, err := store.FindThread(t.Context(), id)
@@ -198,4 +208,42 @@ func TestStoreFailsWithSessionsOfAnEarlierVersion(t *testing.T) {
 	info, err := thread.Info(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "The title", info.Title)
+}
+
+// A compressed session that an earlier version has read is read again once, like the plain file that it replaces, also if it is gone.
+func TestCompressedSessionsOfAnEarlierVersion(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	z, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	defer z.Close()
+	path := func(id string) string { return h.path(".codex", "sessions", "2026", "rollout-"+id+".jsonl.zst") }
+	ids := []string{"there", "gone"}
+	for _, id := range ids {
+		h.write(t, path(id), string(z.EncodeAll([]byte(`{"timestamp":"2026-11-27T10:00:00Z","type":"session_meta","payload":{"id":"`+id+`","cwd":"/src/app"}}
+{"timestamp":"2026-11-27T10:00:01Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"one"}]}}
+`), nil)))
+	}
+	o := h.options()
+	o.Formats = earlierOf("codex", func(c *archive.Conversation) { c.Metadata = nil })
+	once(t, store, o)
+	require.NoError(t, os.Remove(path("gone")))
+	metadata := func(id string) string {
+		thread, err := store.FindThread(t.Context(), id)
+		require.NoError(t, err)
+		info, err := thread.Info(t.Context())
+		require.NoError(t, err)
+		return string(info.Metadata)
+	}
+	o = h.options()
+	o.Formats = formats.All()
+	o.Formats[slices.IndexFunc(o.Formats, func(f archive.Format) bool { return f.Name == "codex" })].Version = 1
+	for _, id := range ids {
+		require.NotContains(t, metadata(id), "/src/app")
+	}
+	once(t, store, o)
+	for _, id := range ids {
+		require.Contains(t, metadata(id), "/src/app")
+		require.Len(t, texts(t, store, id), 1)
+	}
+	require.Empty(t, of(once(t, store, o), Reading), "they are read once")
 }

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -17,8 +18,8 @@ type place struct {
 	formats map[int]string
 	// project is the working directory of the sessions, for an agent whose sessions do not state it.
 	project string
-	// fuller are the names of files with more of the same session, by the names of those that are followed only without them.
-	fuller map[string]string
+	// fuller is the name of files with more of a session than the file named cut beside them, which is then not followed.
+	cut, fuller string
 	// index is set for files without sessions that list other places of the agent.
 	index bool
 }
@@ -52,9 +53,14 @@ func (p place) without(patterns ...string) place {
 }
 
 // unless returns the place without files of one name that are beside one of another name.
-func (p place) unless(name, fuller string) place {
-	p.fuller = map[string]string{name: fuller}
+func (p place) unless(cut, fuller string) place {
+	p.cut, p.fuller = cut, fuller
 	return p
+}
+
+// hasFuller reports whether a file is left out because there is another one with more of the same session.
+func (p *place) hasFuller(path string) bool {
+	return p.cut != "" && filepath.Base(path) == p.cut && exists(filepath.Join(filepath.Dir(path), p.fuller))
 }
 
 // file returns the index of the first pattern that matches a file, or -1.

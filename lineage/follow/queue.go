@@ -22,7 +22,7 @@ func (r *run) look(f *file) {
 // seen is look for a file found by a scan, which is read after those found earlier.
 func (r *run) seen(f *file) { r.consider(f, false) }
 
-// consider queues a file if it has changed.
+// consider queues a file if it has changed. It leaves out a file that is followed only without another one.
 func (r *run) consider(f *file, first bool) {
 	if f.state == nil {
 		f.state = &State{}
@@ -33,8 +33,11 @@ func (r *run) consider(f *file, first bool) {
 		r.changed(f)
 		r.beginAgain(f.state.Conversations, f)
 	}
+	if !f.queued && f.folder != nil && f.folder.hasFuller(f.path) {
+		f.folder = nil
+	}
 	again := f.state.LeftOut == OtherProject && !r.options.leavesOut(f.state.Project)
-	if f.queued || f.folder == nil || f.folder.unread || f.folder.hasFuller(f.path) || f.unchanged() && !again || f.now == f.undecided {
+	if f.queued || f.folder == nil || f.folder.unread || f.unchanged() && !again || f.now == f.undecided {
 		return
 	}
 	if r.clock.Now().Before(f.rest) {

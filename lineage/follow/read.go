@@ -32,15 +32,17 @@ func (r *run) read(ctx context.Context, f *file) error {
 	case context.Cause(ctx) != nil:
 		return context.Cause(ctx)
 	case err == nil:
-		f.failures = 0
+		if f.reader == nil || !f.reader.record.pending() {
+			f.failures = 0
+		}
 		return nil
 	case errors.Is(err, fs.ErrNotExist) && !exists(f.path):
 		r.gone(f)
 		return nil
-	case isStoreFailure(err):
+	}
+	if err := r.setAside(ctx, f, err); err != nil {
 		return err
 	}
-	r.fail(f, err)
 	if !r.saveAt.IsZero() && !r.clock.Now().Before(r.saveAt) { // shows whether it was the store
 		return r.save(ctx)
 	}

@@ -77,6 +77,7 @@ func (r *run) flush(ctx context.Context, f *file) error {
 	}
 	err := f.reader.record.flush(ctx)
 	if err == nil {
+		f.failures = 0
 		return nil
 	}
 	r.dropReader(f)
@@ -93,7 +94,8 @@ func (r *run) closeReaders(ctx context.Context, most int) error {
 		r.dropRows(r.withRows[0])
 	}
 	for len(r.active) > most || len(r.active) > 0 && r.clock.Now().Sub(r.active[0].reader.used) >= readerTime {
-		if err := r.closeReader(ctx, r.active[0]); err != nil {
+		f := r.active[0]
+		if err := r.setAside(ctx, f, r.closeReader(ctx, f)); err != nil {
 			return err
 		}
 	}

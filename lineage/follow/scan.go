@@ -117,16 +117,19 @@ func (r *run) scan(ctx context.Context, p *folder) {
 	slices.SortFunc(found, func(a, b *file) int {
 		return cmp.Or(cmp.Compare(a.pattern, b.pattern), cmp.Compare(a.now.modified, b.now.modified), strings.Compare(a.path, b.path))
 	})
-	event := Event{Kind: Found, Agent: p.agent.Name, Path: p.root, Files: int64(len(found)), Keeps: p.keeps}
+	event := Event{Kind: Found, Agent: p.agent.Name, Path: p.root, Keeps: p.keeps}
 	if p.unread {
 		event.Reason = string(NotReadYet)
 	}
 	for _, f := range found {
+		if r.seen(f); f.folder == nil {
+			continue
+		}
+		event.Files++
 		event.Bytes += f.now.size
 		if isDatabase(f.path) {
 			event.Databases++
 		}
-		r.seen(f)
 		if f.queued && r.deletedSoon(f) {
 			event.Soon++
 		}
@@ -162,7 +165,7 @@ func (r *run) walk(ctx context.Context, p *folder, name string, found []*file) [
 		switch {
 		case e.IsDir():
 			found = r.walk(ctx, p, below, found)
-		case p.takes(below):
+		case p.file(below) >= 0:
 			if f := r.fileAt(p, below); f != nil {
 				if f.stat() == nil {
 					found = append(found, f)
@@ -176,17 +179,6 @@ func (r *run) walk(ctx context.Context, p *folder, name string, found []*file) [
 		}
 	}
 	return found
-}
-
-// takes reports whether a file is followed.
-func (p *folder) takes(name string) bool {
-	return p.file(name) >= 0 && !p.hasFuller(filepath.Join(p.real, filepath.FromSlash(name)))
-}
-
-// hasFuller reports whether a file is left out because there is another one with more of the same session.
-func (p *folder) hasFuller(path string) bool {
-	fuller := p.fuller[filepath.Base(path)]
-	return fuller != "" && exists(filepath.Join(filepath.Dir(path), fuller))
 }
 
 // leadsTo returns the folder that a symbolic link leads to, or "" if that is none, or is followed.
@@ -235,7 +227,7 @@ func (r *run) setFolderError(dir, said string) {
 	if r.folderErrors[dir] = said; said == "" {
 		delete(r.folderErrors, dir)
 	}
-	r.foldersChanged = true
+	r.changedFolders[dir] = said
 	r.saveSoon()
 }
 
@@ -304,7 +296,7 @@ func (r *run) pathChanged(ctx context.Context, path string) {
 		if base := besideOf(name); base != name && exists(filepath.Join(p.real, filepath.FromSlash(base))) {
 			files = append(files, base)
 		}
-		if files = slices.DeleteFunc(files, func(name string) bool { return !p.takes(name) }); len(files) > 0 {
+		if files = slices.DeleteFunc(files, func(name string) bool { return p.file(name) < 0 }); len(files) > 0 {
 			for _, name := range files {
 				if f := r.fileAt(p, name); f != nil {
 					r.look(f)

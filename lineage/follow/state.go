@@ -144,9 +144,21 @@ func (k *kept) folderErrors(ctx context.Context) (map[string]string, error) {
 	return errs, err
 }
 
-// putFolderErrors replaces the reported errors of folders.
-func (k *kept) putFolderErrors(ctx context.Context, errs map[string]string) error {
-	return k.set(ctx, foldersKey, errs)
+// putFolderErrors changes the reported errors of some folders, "" for none. Other runs report those of other folders.
+func (k *kept) putFolderErrors(ctx context.Context, changed map[string]string) error {
+	return k.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
+		in := &kept{tx.Store, k.owner}
+		errs, err := in.folderErrors(ctx)
+		if err != nil {
+			return err
+		}
+		for dir, said := range changed {
+			if errs[dir] = said; said == "" {
+				delete(errs, dir)
+			}
+		}
+		return in.set(ctx, foldersKey, errs)
+	})
 }
 
 // get reads a value, and leaves it if there is none.

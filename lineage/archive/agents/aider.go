@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"io"
 	"iter"
 	"slices"
 	"strconv"
@@ -39,10 +38,7 @@ func Aider() archive.Format {
 func readAider(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 	return func(yield func(*archive.Conversation, error) bool) {
 		at := archive.Position{File: in.Name}
-		text, err := io.ReadAll(io.LimitReader(in.Open(), in.MaxItem()+1))
-		if err == nil && int64(len(text)) > in.MaxItem() {
-			err = archive.TooLarge("file", int64(len(text)), in.MaxItem())
-		}
+		text, err := in.ReadAll()
 		if err != nil {
 			yield(nil, in.Unreadable(at, err))
 			return

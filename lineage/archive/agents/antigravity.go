@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/message"
 )
 
 // Antigravity reads sessions of Antigravity. A session is a file with one step per line. The name of its folder is
@@ -71,8 +73,8 @@ func (s *antigravitySession) line(raw []byte, at archive.Position) error {
 	case kind == "PLANNER_RESPONSE":
 		n.Role, n.Model = "assistant", cmp.Or(n.Model, s.model)
 		s.about.model = cmp.Or(n.Model, s.about.model)
-		for call := range rawjson.Elements(rawjson.Get(raw, "tool_calls")) {
-			s.about.cwd = cmp.Or(s.about.cwd, commandFolder(call))
+		if s.about.cwd == "" {
+			s.about.cwd = commandFolder(raw)
 		}
 	case source == "MODEL", kind == "TOOL_RESPONSE": // what a tool did has its name as the type
 		n.Role, n.Name = "tool", strings.ToLower(kind)
@@ -129,14 +131,15 @@ func stepOf(n *archive.Node) (step int, ok bool) {
 	return step, ok && err == nil
 }
 
-// commandFolder returns the folder in which a call runs a command, "" if it states none. Some files have it as JSON in a string.
-func commandFolder(call []byte) string {
-	dir := rawjson.Str(rawjson.Get(rawjson.Get(call, "args"), "Cwd"))
-	if said := []byte(dir); rawjson.IsString(said) && rawjson.Check(said) == nil {
-		dir = rawjson.Str(said)
-	}
-	if path.IsAbs(dir) || len(dir) > 2 && dir[1] == ':' || strings.HasPrefix(dir, `\\`) {
-		return dir
+// commandFolder returns the folder in which an answer runs its first command, "" if none of its calls states one.
+func commandFolder(answer []byte) string {
+	for _, m := range message.Decode(answer, content.TypeJSON, "assistant") {
+		for i := range m.Parts {
+			dir := rawjson.Str(rawjson.Get(m.Parts[i].Input, "Cwd"))
+			if path.IsAbs(dir) || len(dir) > 2 && dir[1] == ':' || strings.HasPrefix(dir, `\\`) {
+				return dir
+			}
+		}
 	}
 	return ""
 }

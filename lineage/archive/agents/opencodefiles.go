@@ -3,7 +3,6 @@ package agents
 import (
 	"cmp"
 	"context"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -61,7 +60,7 @@ const (
 
 func (s *openCodeStorage) whole(ctx context.Context) {
 	at := archive.Position{File: s.in.Name}
-	item, err := io.ReadAll(io.LimitReader(s.in.Open(), s.in.MaxItem()))
+	item, err := s.in.ReadAll()
 	switch {
 	case err != nil:
 	case rawjson.Check(item) != nil || !rawjson.IsObject(item[rawjson.SkipSpace(item, 0):]):
