@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/judge"
@@ -90,7 +91,7 @@ type submission struct {
 	durability backend.Durability
 
 	seen   uint64 // the commit as of which known content was dropped
-	behind *barrier
+	behind *collect.Barrier
 
 	encoder structure.Encoder
 	payload []byte
@@ -132,7 +133,7 @@ func (t *submission) filter() error {
 }
 
 func (t *submission) leaveOut() (changed bool, err error) {
-	t.seen, t.behind = t.engine.index.Number(), t.engine.barrier.Load()
+	t.seen, t.behind = t.engine.index.Number(), t.engine.collecting.Barrier.Load()
 	return t.p.DropKnown((*stock)(t.engine))
 }
 
@@ -185,7 +186,7 @@ func (e *Engine) commitNow(t *submission) (at backend.Cursor, err error) {
 		return at, err
 	}
 	p := &t.p
-	if p.Contents > 0 && (e.index.Number() != t.seen || e.barrier.Load() != t.behind) {
+	if p.Contents > 0 && (e.index.Number() != t.seen || e.collecting.Barrier.Load() != t.behind) {
 		// Another commit may have stored the same content since, or a collection may be
 		// about to delete content that was known.
 		if err := t.filter(); err != nil {

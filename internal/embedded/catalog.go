@@ -171,7 +171,7 @@ func (c *catalog) FileOf(p journal.Position) string { return c.engine.journal.Se
 func (c *catalog) Damage() error { return c.engine.damage }
 
 // Collecting implements read.Commits.
-func (c *catalog) Collecting() bool { return c.engine.barrier.Load() != nil }
+func (c *catalog) Collecting() bool { return c.engine.collecting.Barrier.Load() != nil }
 
 // Own implements read.Packs.
 func (c *catalog) Own(key []byte) ([]byte, bool, error) { return c.Snapshot.Get(key) }

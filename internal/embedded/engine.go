@@ -9,8 +9,7 @@
 //     against, absent what needs no lookup for that, requests and sessions what was applied before;
 //   - held, reads, catalog, feed: reads. A catalog is the index as of one commit with the packs below it (packed);
 //   - pack, pack_plan, pack_schedule: how, which and when segments are packed; packed_index: what the index leaves to packs;
-//   - collect: marking what is live (package live); collect_prune, collect_sweep: deleting the rest from index and journal;
-//     barrier: hiding it meanwhile; collect_pending: finishing after a crash;
+//   - collect: what collections (package collect) need of the engine, and opening a store in which one is pending;
 //   - verify, backup, restore, salvage.
 package embedded
 
@@ -21,6 +20,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/entries"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/read"
@@ -72,12 +72,7 @@ type Engine struct {
 	unmergeable map[string]bool
 	schedule    packSchedule
 
-	// barrier is set while a collection is pending.
-	barrier atomic.Pointer[barrier]
-	// collected is set by the first collection of this process. From then on, chunks that were known when a body was
-	// split may be gone when its block is stored.
-	collected  atomic.Bool
-	collecting collecting
+	collecting collect.State
 
 	// files is held for reading during calls, which use the files. Close locks it forever, and
 	// then releases the held views.

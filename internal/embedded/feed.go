@@ -79,7 +79,7 @@ func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 		c.Number = f.Number
 	}
 	if hidden := v.at.packs.hidden; hidden != nil {
-		hidden.live.Strip(c)
+		hidden.Live().Strip(c)
 	}
 	if keys.CountersOf(e.index.State().Counts).Erased == 0 {
 		return c, nil

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -20,7 +21,13 @@ type commitFrame struct {
 	size    int64
 }
 
-func (e *Engine) commitsAt(start journal.Position, from, until uint64, hidden *barrier) iter.Seq2[commitFrame, error] {
+// collected returns the commit as collections read it.
+func (c commitFrame) collected() collect.Commit {
+	return collect.Commit{Commit: c.Commit, Segment: c.frame.Position.Segment, Size: c.size}
+}
+
+// commitsAt yields the commits from one number up to another, without what a barrier hides. start is at or before the first.
+func (e *Engine) commitsAt(start journal.Position, from, until uint64, hidden *collect.Barrier) iter.Seq2[commitFrame, error] {
 	return func(yield func(commitFrame, error) bool) {
 		for f, err := range e.journal.Frames(start) {
 			if err != nil {
@@ -35,7 +42,7 @@ func (e *Engine) commitsAt(start journal.Position, from, until uint64, hidden *b
 			}
 			c, err := e.decodeFrame(f)
 			if err == nil {
-				hidden.filter(c.Commit)
+				hidden.Filter(c.Commit)
 			}
 			if !yield(c, err) || err != nil || f.Number == until {
 				return

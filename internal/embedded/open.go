@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
@@ -25,7 +26,7 @@ func (e *Engine) open(ctx context.Context) error {
 	err := e.openFiles(ctx, false)
 	if fault := e.indexFault(err); fault != nil {
 		switch {
-		case errors.Is(fault, errPending): // a collection passes through this state
+		case errors.Is(fault, collect.ErrPending): // a collection passes through this state
 			e.opt.Logger.Info("index follows an interrupted collection")
 		case errors.Is(fault, errAhead): // the journal is damaged, which is reported below
 		default:
@@ -146,7 +147,7 @@ var errAhead = errors.New("the journal ends before the index")
 func (e *Engine) indexFault(err error) error {
 	var damage *backend.CorruptError
 	switch {
-	case errors.Is(err, index.ErrUnusable), errors.Is(err, errForeignIndex), errors.Is(err, errPacks), errors.Is(err, errPending), errors.Is(err, errAhead),
+	case errors.Is(err, index.ErrUnusable), errors.Is(err, errForeignIndex), errors.Is(err, errPacks), errors.Is(err, collect.ErrPending), errors.Is(err, errAhead),
 		errors.Is(err, journal.ErrLookup):
 		return err
 	case errors.As(err, &damage) && damage.File == e.dir.index():

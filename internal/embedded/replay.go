@@ -68,12 +68,12 @@ func (e *Engine) replay(ctx context.Context) error {
 }
 
 func (e *Engine) replayFrame(f journal.Frame, offsets []int) ([]int, error) {
-	if b := e.barrier.Load(); b != nil && f.Number <= b.live.Until {
+	if b := e.collecting.Barrier.Load(); b.Covers(f.Number) {
 		c, err := e.decodeFrame(f)
 		if err != nil {
 			return offsets, err
 		}
-		b.filter(c.Commit)
+		b.Filter(c.Commit)
 		return offsets, e.replayCommit(c)
 	}
 	c, offsets, err := decodeOffsets(f.Payload, offsets)
