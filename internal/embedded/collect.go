@@ -1,14 +1,11 @@
 package embedded
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 
 	"github.com/lineage-store/lineage/internal/embedded/collect"
-	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
@@ -133,85 +130,16 @@ func (v view) history() live.View {
 			if from > until {
 				return
 			}
-			start, err := v.at.engine.commitPosition(from)
+			start, err := v.at.store.commitPosition(from)
 			if err != nil {
 				yield(live.Commit{}, err)
 				return
 			}
-			for f, err := range v.at.engine.commitsAt(start, from, until, v.at.packs.hidden) {
+			for f, err := range v.at.store.commitsAt(start, from, until, v.at.packs.hidden) {
 				if !yield(live.Commit{Commit: f.Commit, Size: f.size}, err) {
 					return
 				}
 			}
 		}
 	}}
-}
-
-// openPending raises the barrier of the pending collection of a store that is being opened.
-// The index must account for the collection, or be empty.
-func (e *Engine) openPending() error {
-	pending := e.dir.pending()
-	set, err := pending.Read(e.journal.StoreID(), e.journal.Last(), e.damage != nil)
-	if errors.Is(err, backend.ErrCorrupt) && e.opt.ReadOnly {
-		e.damage, err = cmp.Or(e.damage, err), nil
-	}
-	if err != nil {
-		return err
-	}
-	value, counts, err := e.index.Get(keys.Of(keys.TablePendingCollection))
-	if err != nil {
-		return err
-	}
-	if !e.opt.ReadOnly {
-		if err := pending.RemoveUnfinished(); err != nil {
-			return err
-		}
-	}
-	if set == nil {
-		if counts {
-			return collect.ErrPending
-		}
-		return nil
-	}
-	entry := collect.Entry(set)
-	state := e.index.State()
-	if state.Number > 0 && string(value) != string(entry.Value) {
-		return collect.ErrPending
-	}
-	if !e.opt.ReadOnly {
-		if _, err := e.dir.removeFollowers(); err != nil {
-			return err
-		}
-	}
-	if state.Number == 0 {
-		state.Store = e.journal.StoreID()
-		e.index.Apply(state, []index.Entry{entry})
-	}
-	b := collect.NewBarrier(set)
-	e.setBarrier(b)
-	e.collecting.Collected.Store(true)
-	e.collecting.Pruned = true
-	return e.passBefore(b, state.Number)
-}
-
-// passBefore tells the barrier about the commits after it that are in the index.
-func (e *Engine) passBefore(b *collect.Barrier, last uint64) error {
-	until := b.Live().Until
-	for f, err := range e.journal.Frames(e.journal.Find(until + 1)) {
-		if err != nil {
-			return err
-		}
-		if f.Number > last {
-			return nil
-		}
-		if f.Mark || f.Number <= until {
-			continue
-		}
-		c, err := e.decodeFrame(f)
-		if err != nil {
-			return err
-		}
-		b.NoteLater(c.Commit)
-	}
-	return nil
 }
