@@ -35,7 +35,7 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 		return backend.Receipt{}, err
 	}
 	t := e.submissions.Get().(*submission)
-	t.engine, t.ctx, t.o = e, ctx, o
+	t.ctx, t.o = ctx, o
 	receipt, err := e.apply(t, c)
 	e.free(t)
 	return receipt, err
@@ -55,7 +55,7 @@ func (e *Engine) apply(t *submission, c *structure.Commit) (backend.Receipt, err
 	if t.durability == backend.DefaultDurability {
 		t.durability = e.opt.Durability
 	}
-	if _, err := t.leaveOut(); err != nil {
+	if _, err := e.leaveOut(t); err != nil {
 		return backend.Receipt{}, err
 	}
 	if err := t.encode(); err != nil {
@@ -81,64 +81,23 @@ func (e *Engine) apply(t *submission, c *structure.Commit) (backend.Receipt, err
 	return backend.Receipt{Cursor: t.at, Known: p.Known, KnownChunks: p.KnownChunks}, nil
 }
 
-// submission is a commit on its way through Apply. Submissions are pooled.
-type submission struct {
-	engine     *Engine
-	ctx        context.Context
-	p          judge.Preparation
-	o          backend.Options
-	durability backend.Durability
-
-	seen   uint64 // the commit as of which known content was dropped
-	behind *barrier
-
-	encoder structure.Encoder
-	payload []byte
-	offsets []int
-
-	at       backend.Cursor
-	repeated bool // the request was applied by an earlier attempt
-	err      error
-	panicked *panicked
-}
-
-// panicked is the value and stack of a panic in a commit. It is raised again in the
-// goroutine that called Apply; another one may have written the commit.
-type panicked struct {
-	value any
-	stack []byte
-}
-
-func (p *panicked) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }
-
-// errPanicked refuses all commits after one that panicked: the state in memory may be
-// incomplete.
-var errPanicked = fmt.Errorf("store: a commit ended in a panic; open the store again: %w", backend.ErrReadOnly)
-
-func (t *submission) encode() (err error) {
-	if t.payload, t.offsets, err = t.encoder.Encode(&t.p.Commit); err != nil {
-		err = fmt.Errorf("%w: %w", backend.ErrInvalid, err)
-	}
-	return err
-}
-
 // filter drops content that the store has, and encodes the remaining records again if
 // any was dropped.
-func (t *submission) filter() error {
-	if changed, err := t.leaveOut(); err != nil || !changed {
+func (e *Engine) filter(t *submission) error {
+	if changed, err := e.leaveOut(t); err != nil || !changed {
 		return err
 	}
 	return t.encode()
 }
 
-func (t *submission) leaveOut() (changed bool, err error) {
-	t.seen, t.behind = t.engine.index.Number(), t.engine.barrier.Load()
-	return t.p.DropKnown((*stock)(t.engine))
+func (e *Engine) leaveOut(t *submission) (changed bool, err error) {
+	t.seen, t.behind = e.index.Number(), e.collecting.Barrier.Load()
+	return t.p.DropKnown((*stock)(e))
 }
 
 // free drops the references to the caller's data, and returns the submission to the pool.
 func (e *Engine) free(t *submission) {
-	t.engine, t.ctx, t.o, t.err, t.behind = nil, nil, backend.Options{}, nil, nil
+	t.ctx, t.o, t.err, t.behind = nil, backend.Options{}, nil, nil
 	t.p.Release()
 	e.submissions.Put(t)
 }
@@ -185,10 +144,10 @@ func (e *Engine) commitNow(t *submission) (at backend.Cursor, err error) {
 		return at, err
 	}
 	p := &t.p
-	if p.Contents > 0 && (e.index.Number() != t.seen || e.barrier.Load() != t.behind) {
+	if p.Contents > 0 && (e.index.Number() != t.seen || e.collecting.Barrier.Load() != t.behind) {
 		// Another commit may have stored the same content since, or a collection may be
 		// about to delete content that was known.
-		if err := t.filter(); err != nil {
+		if err := e.filter(t); err != nil {
 			return at, err
 		}
 	}

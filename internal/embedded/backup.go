@@ -106,9 +106,9 @@ func (e *Engine) planCopy(ctx context.Context) (plan *backend.CopyPlan, names []
 		names = append(names, s.Name)
 		plan.Files = append(plan.Files, f)
 	}
-	switch info, err := e.opt.FS.Stat(e.dir.pending()); {
+	switch info, err := e.opt.FS.Stat(e.dir.pending().Path); {
 	case err == nil:
-		names = append(names, e.dir.pending())
+		names = append(names, e.dir.pending().Path)
 		plan.Files = append(plan.Files, backend.CopyFile{Name: pendingFile, Size: info.Size})
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, nil, err

@@ -16,10 +16,10 @@ import (
 // catalog is the index as of one commit with the packs below it.
 type catalog struct {
 	*index.Snapshot
-	engine *Engine
-	files  *journal.View // nil for the current journal at each read
-	packs  *packLayer
-	view   read.View // reads from the catalog
+	store *store
+	files *journal.View // nil for the current journal at each read
+	packs *packLayer
+	view  read.View // reads from the catalog
 }
 
 // view is the engine's state as of one commit.
@@ -30,18 +30,18 @@ type view struct {
 
 // catalog returns a catalog over a snapshot that was just taken: entries that the
 // snapshot lacks were already in packs.
-func (e *Engine) catalog(s *index.Snapshot, files *journal.View) *catalog {
-	c := &catalog{Snapshot: s, engine: e, files: files, packs: e.packs.Load()}
-	c.view = read.View{Index: c, Commits: c, Packs: c, Frames: &e.frames, Digests: e.cache}
+func (s *store) catalog(at *index.Snapshot, files *journal.View) *catalog {
+	c := &catalog{Snapshot: at, store: s, files: files, packs: s.packs.Load()}
+	c.view = read.View{Index: c, Commits: c, Packs: c, Frames: &s.frames, Digests: s.cache}
 	return c
 }
 
 // now returns a view of the current state. The caller must close it. It keeps reading the same files even if the
 // journal is rewritten.
-func (e *Engine) now() view {
+func (s *store) now() view {
 	for {
-		files := e.journal.View()
-		v := e.catalog(e.index.Snapshot(), files).viewed()
+		files := s.journal.View()
+		v := s.catalog(s.index.Snapshot(), files).viewed()
 		if files.Current() {
 			return v
 		}
@@ -51,7 +51,7 @@ func (e *Engine) now() view {
 
 // latest returns the catalog of the current state. The caller must close it. Each read uses the current files of the
 // journal.
-func (e *Engine) latest() *catalog { return e.catalog(e.index.Snapshot(), nil) }
+func (s *store) latest() *catalog { return s.catalog(s.index.Snapshot(), nil) }
 
 // viewed returns the view that reads from the catalog.
 func (c *catalog) viewed() view { return view{&c.view, c} }
@@ -121,36 +121,36 @@ func (c *catalog) LastSpan(run structure.RunID) (structure.SpanRef, error) {
 
 // Stats returns the counts of the index and the sizes of files.
 func (v view) Stats(context.Context) (backend.Stats, error) {
-	s := keys.CountersOf(v.at.State().Counts).Stats()
-	e := v.at.engine
-	ofIndex, ofOthers, err := e.dir.sizes(e.journal.Segments)
+	total := keys.CountersOf(v.at.State().Counts).Stats()
+	store := v.at.store
+	ofIndex, ofOthers, err := store.dir.sizes(store.journal.Segments)
 	if err != nil {
 		return backend.Stats{}, fmt.Errorf("stats: %w", err)
 	}
-	if e.opt.InMemory {
-		ofIndex = e.index.Size()
+	if store.opt.InMemory {
+		ofIndex = store.index.Size()
 	}
-	s.IndexBytes, s.OtherBytes = uint64(ofIndex), uint64(ofOthers)
-	for _, segment := range e.journal.Segments() {
-		s.StoredBytes += uint64(segment.Bytes)
+	total.IndexBytes, total.OtherBytes = uint64(ofIndex), uint64(ofOthers)
+	for _, segment := range store.journal.Segments() {
+		total.StoredBytes += uint64(segment.Bytes)
 		if !segment.Packed {
-			s.UnpackedBytes += uint64(segment.Bytes)
+			total.UnpackedBytes += uint64(segment.Bytes)
 		}
 	}
-	s.StoredBytes += s.IndexBytes + s.OtherBytes
-	return s, nil
+	total.StoredBytes += total.IndexBytes + total.OtherBytes
+	return total, nil
 }
 
 // Name implements read.Index.
-func (c *catalog) Name() string { return c.engine.dir.index() }
+func (c *catalog) Name() string { return c.store.dir.index() }
 
 // Cursor implements read.Index.
 func (c *catalog) Cursor(from, to []byte) read.Cursor { return c.Snapshot.Cursor(from, to) }
 
 // ManyChanged implements read.Index.
 func (c *catalog) ManyChanged() {
-	if c.State().Number == c.engine.index.Number() {
-		c.engine.index.Fold()
+	if c.State().Number == c.store.index.Number() {
+		c.store.index.Fold()
 	}
 }
 
@@ -159,19 +159,19 @@ func (c *catalog) NewReader() read.Reader { return c.newReader() }
 
 func (c *catalog) newReader() *journal.Reader {
 	if c.files == nil {
-		return c.engine.journal.NewReader()
+		return c.store.journal.NewReader()
 	}
 	return c.files.NewReader()
 }
 
 // FileOf implements read.Commits.
-func (c *catalog) FileOf(p journal.Position) string { return c.engine.journal.SegmentName(p.Segment) }
+func (c *catalog) FileOf(p journal.Position) string { return c.store.journal.SegmentName(p.Segment) }
 
 // Damage implements read.Commits.
-func (c *catalog) Damage() error { return c.engine.damage }
+func (c *catalog) Damage() error { return c.store.damage }
 
 // Collecting implements read.Commits.
-func (c *catalog) Collecting() bool { return c.engine.barrier.Load() != nil }
+func (c *catalog) Collecting() bool { return c.store.collecting.Barrier.Load() != nil }
 
 // Own implements read.Packs.
 func (c *catalog) Own(key []byte) ([]byte, bool, error) { return c.Snapshot.Get(key) }
@@ -182,24 +182,6 @@ func (c *catalog) SpansAt(ref structure.SpanRef) (found journal.Spans, at journa
 	return found, at, c.files != nil, err // the view keeps the pack open
 }
 
-// snapshot is a view that the caller closes.
-type snapshot struct{ reads }
-
-// Snapshot implements backend.Engine.
-func (e *Engine) Snapshot(context.Context) (backend.Snapshot, error) {
-	h, err := e.hold()
-	if err != nil {
-		return nil, err
-	}
-	return &snapshot{reads{engine: e, fixed: h}}, nil
-}
-
-// Close implements backend.Snapshot.
-func (s *snapshot) Close() error {
-	s.fixed.release(errReleased)
-	return nil
-}
-
 var (
 	_ read.Index   = (*catalog)(nil)
 	_ read.Commits = (*catalog)(nil)
@@ -208,10 +190,10 @@ var (
 )
 
 // get is Get of the latest state, limited to commits before the given one.
-func (e *Engine) get(key []byte, before uint64) ([]byte, bool, error) {
-	v, ok, err := e.index.Get(key)
+func (s *store) get(key []byte, before uint64) ([]byte, bool, error) {
+	v, ok, err := s.index.Get(key)
 	if ok || err != nil {
 		return v, ok, err
 	}
-	return e.packs.Load().get(nil, key, before)
+	return s.packs.Load().get(nil, key, before)
 }

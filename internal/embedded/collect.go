@@ -4,26 +4,19 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sync"
-	"time"
 
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/live"
+	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
-var _ backend.Collector = (*Engine)(nil)
-
-// collecting is the state of collections.
-type collecting struct {
-	one sync.Mutex // one collection at a time
-
-	// pruned is held for writing while the index and the barrier change together. Code
-	// that compares the index with the journal holds it for reading while it loads
-	// both.
-	pruned sync.RWMutex
-	done   bool // the index no longer has what the barrier hides
-}
+var (
+	_ backend.Collector = (*Engine)(nil)
+	_ collect.Engine    = (*collected)(nil)
+)
 
 // Collect implements backend.Collector. It marks what is live, hides the rest from new
 // commits, deletes it from the index, and then rewrites the journal files that contain
@@ -37,195 +30,98 @@ func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (backend
 	if e.opt.ReadOnly && !o.DryRun {
 		return backend.CollectReport{}, fmt.Errorf("collect: %w", backend.ErrReadOnly)
 	}
-	e.collecting.one.Lock()
-	defer e.collecting.one.Unlock()
+	c, err := e.collect(ctx, o)
+	return c.Report(), err
+}
+
+func (e *Engine) collect(ctx context.Context, o backend.CollectOptions) (*collect.Collection, error) {
+	e.collecting.One.Lock()
+	defer e.collecting.One.Unlock()
 	e.packing.Lock()
 	defer e.packing.Unlock()
-	c := collection{ctx: ctx, engine: e, opt: o}
-	c.setDefaults()
-	if err := c.run(); err != nil {
-		return c.report, fmt.Errorf("collect: %w", err)
+	c := e.newCollection(ctx, o)
+	if err := c.Run(); err != nil {
+		return c, fmt.Errorf("collect: %w", err)
 	}
-	return c.report, nil
+	return c, nil
 }
 
-// collection is a running collection.
-type collection struct {
-	ctx    context.Context
-	engine *Engine
-	opt    backend.CollectOptions
-	report backend.CollectReport
-
-	marker  *live.Marker
-	live    *live.Set       // set while the write lock is held
-	files   map[uint32]bool // numbers of segments with dead records
-	done    int64           // bytes of work done
-	total   int64
-	barrier *barrier
+func (e *Engine) newCollection(ctx context.Context, o backend.CollectOptions) *collect.Collection {
+	return collect.New(ctx, collect.Store{
+		Engine: (*collected)(e), State: &e.collecting, Journal: e.journal, Index: e.index, Pending: e.dir.pending(), Logger: e.opt.Logger,
+		Write: &e.write, Counts: &e.counts, Cache: e.cache,
+	}, o)
 }
 
-func (c *collection) setDefaults() {
-	if c.opt.KeepReflog == 0 {
-		c.opt.KeepReflog = backend.DefaultKeepReflog
-	}
-	if c.opt.KeepUnused == 0 {
-		c.opt.KeepUnused = backend.DefaultKeepUnused
-	}
-	if c.opt.Now.IsZero() {
-		c.opt.Now = time.Now()
-	}
-}
+// collected is an engine as a collection sees it.
+type collected Engine
 
-// passes is the number of passes over the journal: one to mark, one to filter into an index, at most one to rewrite.
-const passes = 3
-
-func (c *collection) progress(n int64) error {
-	c.done += n
-	if c.opt.Progress != nil {
-		c.opt.Progress(c.done, max(c.done, c.total))
-	}
-	if c.ctx.Err() != nil {
-		return context.Cause(c.ctx)
-	}
-	if c.engine.closed.Load() { // Close waits only for the current step
+func (c *collected) Closed() error {
+	if c.closed.Load() { // Close waits only for the current step
 		return fmt.Errorf("store: %w", backend.ErrClosed)
 	}
 	return nil
 }
 
-func (c *collection) run() error {
-	e := c.engine
-	c.total = passes * e.journal.Size()
-	before := c.size()
-	if !c.opt.DryRun {
-		earlier := collection{ctx: c.ctx, engine: e, opt: c.opt, total: c.total}
-		if err := earlier.finishPending(); err != nil {
-			return err
+func (c *collected) Latest() collect.View {
+	at := (*Engine)(c).latest()
+	return collect.View{Index: at.Snapshot, Commits: at.viewed().history(), Close: at.Close}
+}
+
+func (c *collected) Commits(until uint64, hidden *collect.Barrier) iter.Seq2[collect.Commit, error] {
+	return func(yield func(collect.Commit, error) bool) {
+		for f, err := range (*Engine)(c).commitsAt(journal.Position{}, 1, until, hidden) {
+			if !yield(f.collected(), err) {
+				return
+			}
 		}
-		c.report, c.done = earlier.report, earlier.done
 	}
-	c.report.Before = before
-	if err := c.mark(); err != nil {
-		return err
-	}
-	if c.opt.DryRun {
-		c.live = c.marker.Live
-		return c.filter(e.commitsAt(journal.Position{}, 1, c.live.Until, e.barrier.Load()), nothing)
-	}
-	raised, err := c.raise()
+}
+
+func (c *collected) Rebuild(until uint64, hidden *collect.Barrier, filter func(collect.Commit) error) (*index.Snapshot, func(), error) {
+	e := (*Engine)(c)
+	shadow, remove, err := e.shadow()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer raised.Close()
-	if err := c.prune(raised); err != nil {
-		return err
-	}
-	if err := c.sweep(); err != nil {
-		return err
-	}
-	c.report.After = c.size()
-	return c.progress(max(c.total-c.done, 0))
-}
-
-func (c *collection) size() uint64 {
-	return uint64(c.engine.journal.Size()) + uint64(c.engine.index.Size())
-}
-
-// mark finds everything that is live now.
-func (c *collection) mark() error {
-	s := c.engine.latest()
-	defer s.Close()
-	c.marker = live.NewMarker(c.ctx, s.viewed().history(), c.opt)
-	if err := c.marker.Roots(); err != nil {
-		return err
-	}
-	c.report.Commit = c.marker.Live.Until
-	return c.marker.Scan(c.progress)
-}
-
-// nothing is the callback for commits that are only counted.
-func nothing(commitFrame) error { return nil }
-
-// filter filters each commit, counts what is dead, and calls left with the rest.
-func (c *collection) filter(commits iter.Seq2[commitFrame, error], left func(commitFrame) error) error {
-	var gone live.Counts
-	c.files = make(map[uint32]bool)
-	for f, err := range commits {
+	shadow.setBarrier(hidden)
+	shadow.beginWith(e.packs.Load().last)
+	for f, err := range e.commitsAt(journal.Position{}, 1, until, nil) {
+		if err == nil {
+			err = filter(f.collected())
+		}
+		if err == nil {
+			if err = shadow.replayCommit(f); err != nil {
+				err = fmt.Errorf("commit %d without what is dead: %w", f.Number, err)
+			}
+		}
+		if err == nil {
+			err = shadow.index.Throttle()
+		}
 		if err != nil {
-			return err
-		}
-		if c.live.Filter(f.Commit, &gone) {
-			c.files[f.frame.Position.Segment] = true
-		}
-		if err := left(f); err != nil {
-			return err
-		}
-		if err := c.progress(f.size); err != nil {
-			return err
+			remove()
+			return nil, nil, err
 		}
 	}
-	r := &c.report
-	gone.AddTo(r)
-	r.Files += len(c.files)
-	if r.Records+r.Erased > 0 {
-		r.Elsewhere = elsewhere
-	}
-	return nil
+	return shadow.index.Snapshot(), remove, nil
 }
 
-// elsewhere lists places with old data that a collection does not touch.
-var elsewhere = []string{
-	"backups and other copies of the store",
-	"bundles and exports",
-	"projections in databases, until they are brought up to date, and what the databases keep of deleted rows",
-	"free blocks and snapshots of the file system",
+func (c *collected) Hide(dead *collect.Barrier) { (*Engine)(c).hide(dead) }
+
+func (c *collected) Rewrite(ctx context.Context, file journal.SegmentInfo, filter func(*structure.Commit) error, progress func(done, total int64)) error {
+	e := (*Engine)(c)
+	_, err := e.journal.Rewrite(ctx, file.First, file.Last, journal.RewriteOptions{
+		Yield: e.queue.giveWay(), Filter: filter, Unlisted: e.unlisted(file.First, file.Dense), Progress: progress,
+	})
+	e.frames.Clear()
+	return err
 }
 
-// maxFollowedLocked is the largest number of commits to follow while the write lock is
-// held.
-const maxFollowedLocked = 64
+func (c *collected) DropPacked(ctx context.Context) error { return (*Engine)(c).dropPacked(ctx) }
 
-// raise follows commits that arrived during marking. Then, with writes blocked, it
-// makes the collection pending and raises the barrier. It returns the state as of that
-// moment.
-func (c *collection) raise() (*catalog, error) {
-	e := c.engine
-	for range 8 {
-		if e.index.Number()-c.marker.Live.Until <= maxFollowedLocked {
-			break
-		}
-		if err := c.follow(); err != nil {
-			return nil, err
-		}
-	}
-	e.collecting.pruned.Lock()
-	defer e.collecting.pruned.Unlock()
-	e.write.Lock()
-	defer e.write.Unlock()
-	if err := c.follow(); err != nil {
-		return nil, err
-	}
-	c.report.Commit = c.marker.Live.Until
-	c.live = c.marker.Live
-	c.barrier = newBarrier(c.live)
-	maybe, err := e.savePending(c.live)
-	if maybe {
-		e.collected.Store(true)
-		e.barrier.Store(c.barrier)
-		e.collecting.done = false
-		e.cache.Forget()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return e.latest(), nil
-}
+func (c *collected) CompactIndex(ctx context.Context) error { return (*Engine)(c).compactIndex(ctx) }
 
-func (c *collection) follow() error {
-	s := c.engine.latest()
-	defer s.Close()
-	return c.marker.Follow(s.viewed().history())
-}
+func (c *collected) RemoveCopies() (removed []string, err error) { return c.dir.removeFollowers() }
 
 // history returns the commits of the view without the parts that are hidden from it.
 func (v view) history() live.View {
@@ -234,12 +130,12 @@ func (v view) history() live.View {
 			if from > until {
 				return
 			}
-			start, err := v.at.engine.commitPosition(from)
+			start, err := v.at.store.commitPosition(from)
 			if err != nil {
 				yield(live.Commit{}, err)
 				return
 			}
-			for f, err := range v.at.engine.commitsAt(start, from, until, v.at.packs.hidden) {
+			for f, err := range v.at.store.commitsAt(start, from, until, v.at.packs.hidden) {
 				if !yield(live.Commit{Commit: f.Commit, Size: f.size}, err) {
 					return
 				}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/vfs/crashfs"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
@@ -68,7 +69,7 @@ func (h notDamaged) Enabled(context.Context, slog.Level) bool { return true }
 
 func (h notDamaged) Handle(_ context.Context, r slog.Record) error {
 	r.Attrs(func(a slog.Attr) bool {
-		if err, ok := a.Value.Any().(error); ok && r.Level >= slog.LevelWarn && errors.Is(err, errPending) {
+		if err, ok := a.Value.Any().(error); ok && r.Level >= slog.LevelWarn && errors.Is(err, collect.ErrPending) {
 			h.t.Errorf("%s: %v", r.Message, err)
 		}
 		return true

@@ -126,11 +126,11 @@ func TestPendingCollectionComesAfterItsCommits(t *testing.T) {
 		s.commit()
 	}
 	c := s.begin()
-	require.NoError(t, c.mark())
-	got, err := c.raise()
+	require.NoError(t, c.Mark())
+	got, err := c.Raise()
 	require.NoError(t, err)
 	got.Close()
-	s.modelCollects(c.opt)
+	s.modelCollects(s.stepOptions())
 	s = s.crashed(crashfs.KeepNone())
 	s.check()
 	s.verify()
@@ -222,17 +222,18 @@ func TestCollectAfterFailedPrune(t *testing.T) {
 		for range 60 {
 			s.commit()
 		}
-		c := s.begin()
-		c.opt.KeepReflog = -1
-		require.NoError(t, c.mark())
-		got, err := c.raise()
+		all := s.stepOptions()
+		all.KeepReflog = -1
+		c := s.engine.newCollection(background, all)
+		require.NoError(t, c.Mark())
+		got, err := c.Raise()
 		require.NoError(t, err)
 		if changed {
-			require.NoError(t, c.prune(got))
-			s.engine.collecting.done = false
+			require.NoError(t, c.Prune(got))
+			s.engine.collecting.Pruned = false
 		}
 		got.Close()
-		s.modelCollects(c.opt)
+		s.modelCollects(all)
 		for range 10 {
 			s.commit()
 		}

@@ -11,17 +11,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
 	"github.com/lineage-store/lineage/structure"
 )
 
+// stepOptions keeps reflog entries for as long as is usual, and nothing unused.
+func (s *collectStore) stepOptions() backend.CollectOptions {
+	return backend.CollectOptions{Now: s.author.Now(), KeepReflog: backend.DefaultKeepReflog, KeepUnused: -1}
+}
+
 // begin starts a collection whose steps the test runs one by one.
-func (s *collectStore) begin() *collection {
-	c := &collection{ctx: background, engine: s.engine, opt: backend.CollectOptions{Now: s.author.Now(), KeepUnused: -1}}
-	c.setDefaults()
-	return c
+func (s *collectStore) begin() *collect.Collection {
+	return s.engine.newCollection(background, s.stepOptions())
 }
 
 // keep removes from the model everything that is not in a live set.
@@ -50,21 +54,21 @@ func TestCollectStepByStep(t *testing.T) {
 		for range rapid.IntRange(1, 2).Draw(rt, "collections") {
 			commits("before")
 			c := s.begin()
-			require.NoError(rt, c.mark())
+			require.NoError(rt, c.Mark())
 			commits("marked")
-			got, err := c.raise()
+			got, err := c.Raise()
 			require.NoError(rt, err)
 			s.pinned = got
-			s.keep(c.marker.Live)
+			s.keep(c.Live())
 			commits("raised")
-			require.NoError(rt, c.prune(got))
+			require.NoError(rt, c.Prune(got))
 			got.Close()
 			s.check()
 			s.verify()
 			commits("pruned")
 			s.check()
 			s.verify()
-			require.NoError(rt, c.sweep())
+			require.NoError(rt, c.Sweep())
 			commits("swept")
 			s.check()
 			s.verify()
@@ -106,8 +110,8 @@ func TestBarrier(t *testing.T) {
 		&structure.Tip{Context: one, Span: at(run, 1)},
 	))
 	c := s.begin()
-	require.NoError(t, c.mark())
-	got, err := c.raise()
+	require.NoError(t, c.Mark())
+	got, err := c.Raise()
 	require.NoError(t, err)
 	tip := func(ref structure.SpanRef) *structure.Tip { return &structure.Tip{Context: one, Span: ref} }
 	usesDead := span(at(structure.DeriveID[structure.RunID]("third"), 1), dead)
@@ -140,11 +144,11 @@ func TestBarrier(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []content.ID{alive.ID}, receipt.Known)
 	require.Zero(t, receipt.KnownChunks)
-	require.NoError(t, c.prune(got))
+	require.NoError(t, c.Prune(got))
 	got.Close()
 	require.NoError(t, apply(&structure.Run{ID: other}, &structure.SpanSet{ID: set}), "the index has no entries of the former owners of the ids")
 	s.verify()
-	require.NoError(t, c.sweep())
+	require.NoError(t, c.Sweep())
 	for range 2 {
 		blocks, err := s.engine.Blocks(background, []content.ID{alive.ID, dead.ID})
 		require.NoError(t, err)
@@ -164,12 +168,12 @@ func TestBarrier(t *testing.T) {
 func (s *collectStore) pend() {
 	s.t.Helper()
 	c := s.begin()
-	require.NoError(s.t, c.mark())
-	got, err := c.raise()
+	require.NoError(s.t, c.Mark())
+	got, err := c.Raise()
 	require.NoError(s.t, err)
 	defer got.Close()
-	require.NoError(s.t, c.prune(got))
-	s.modelCollects(c.opt)
+	require.NoError(s.t, c.Prune(got))
+	s.modelCollects(s.stepOptions())
 }
 
 // Files that may contain deleted data are removed even if a collection was killed before
@@ -179,7 +183,7 @@ func TestInterruptedCollectionLeavesNoCopies(t *testing.T) {
 	s.commit()
 	s.pend()
 	s.close()
-	left := []string{searchFile, IndexBeforeRepair, journalDir + "/0000000001.seg.100" + cutSuffix, journalDir + "/" + pendingFile + unfinished}
+	left := []string{searchFile, IndexBeforeRepair, journalDir + "/0000000001.seg.100" + cutSuffix, journalDir + "/" + pendingFile + collect.Unfinished}
 	for _, name := range left {
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), nil, 0o600))
 	}
@@ -224,18 +228,18 @@ func TestLastMessageDuringCollect(t *testing.T) {
 	apply(&structure.Deletion{Subject: structure.KindContext, Context: gone.ID})
 	require.EqualValues(t, 100, last())
 	c := s.begin()
-	require.NoError(t, c.mark())
-	got, err := c.raise()
+	require.NoError(t, c.Mark())
+	got, err := c.Raise()
 	require.NoError(t, err)
 	apply(said(run, kept, 2, 50)...)
-	require.NoError(t, c.prune(got))
+	require.NoError(t, c.Prune(got))
 	got.Close()
 	require.EqualValues(t, 50, last())
 	apply(said(run, kept, 3, 40)...)
 	require.EqualValues(t, 50, last())
 	apply(said(run, kept, 4, 60)...)
 	require.EqualValues(t, 60, last())
-	require.NoError(t, c.sweep())
+	require.NoError(t, c.Sweep())
 	require.EqualValues(t, 60, last())
 	s.verify()
 }
@@ -252,11 +256,11 @@ func TestCollectEndsAfterTheBarrier(t *testing.T) {
 			s.commit()
 		}
 		c := s.begin()
-		require.NoError(rt, c.mark())
-		got, err := c.raise()
+		require.NoError(rt, c.Mark())
+		got, err := c.Raise()
 		require.NoError(rt, err)
 		got.Close()
-		s.modelCollects(c.opt)
+		s.modelCollects(s.stepOptions())
 		for range rapid.IntRange(1, 20).Draw(rt, "behind") {
 			s.commit()
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/campaign"
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/backend/backendtest"
@@ -30,7 +31,7 @@ type collectStore struct {
 	author *backendtest.Author
 	state  *backendtest.Model
 	ever   []*structure.Commit
-	pinned *catalog // released when a test fails early
+	pinned collect.View // closed when a test fails early
 }
 
 func newCollectStore(t tester, dir string, choose backendtest.Chooser) *collectStore {
@@ -51,7 +52,7 @@ func (s *collectStore) open() {
 
 func (s *collectStore) close() {
 	s.t.Helper()
-	if s.pinned != nil {
+	if s.pinned.Close != nil {
 		s.pinned.Close()
 	}
 	require.NoError(s.t, s.engine.Close())
@@ -221,14 +222,14 @@ func TestFilterTwice(t *testing.T) {
 		s.commit()
 	}
 	c := s.begin()
-	require.NoError(t, c.mark())
+	require.NoError(t, c.Mark())
 	snapshot := s.engine.latest()
 	defer snapshot.Close()
 	var first, again backend.CollectReport
 	for f, err := range snapshot.viewed().history().History(1, 200) {
 		require.NoError(t, err)
 		var gone live.Counts
-		c.marker.Live.Filter(f.Commit, &gone)
+		c.Live().Filter(f.Commit, &gone)
 		gone.AddTo(&first)
 		var left []structure.Record
 		for _, r := range f.Records {
@@ -238,7 +239,7 @@ func TestFilterTwice(t *testing.T) {
 		}
 		f.Records = slices.Clone(left)
 		gone = live.Counts{}
-		require.False(t, c.marker.Live.Filter(f.Commit, &gone))
+		require.False(t, c.Live().Filter(f.Commit, &gone))
 		gone.AddTo(&again)
 		require.Equal(t, left, f.Records)
 		payload, _, err := new(structure.Encoder).Encode(f.Commit)

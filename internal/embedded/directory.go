@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/scratch"
 	"github.com/lineage-store/lineage/internal/vfs"
@@ -33,8 +34,6 @@ const (
 const (
 	// pendingFile contains the live set of the pending collection.
 	pendingFile = "COLLECTING"
-	// unfinished is the suffix of a file that is being written.
-	unfinished = ".tmp"
 	// cutSuffix is the suffix of files with bytes that recovery set aside.
 	cutSuffix = ".cut"
 )
@@ -51,7 +50,10 @@ func (d directory) index() string { return filepath.Join(d.path, indexFile) }
 
 func (d directory) journal() string { return filepath.Join(d.path, journalDir) }
 
-func (d directory) pending() string { return filepath.Join(d.path, journalDir, pendingFile) }
+// pending is the file of a pending collection.
+func (d directory) pending() collect.File {
+	return collect.File{FS: d.fs, Path: filepath.Join(d.path, journalDir, pendingFile)}
+}
 
 // IsStore reports whether there is a store in a directory. A directory with an index but without
 // a journal counts as a store.
@@ -101,14 +103,6 @@ func (d directory) create() error {
 		return err
 	}
 	return vfs.OS().SyncDir(filepath.Dir(filepath.Clean(d.path)))
-}
-
-// remove removes a file of the journal's directory if it is there.
-func (d directory) remove(name string) error {
-	if err := d.fs.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // removeFollowers removes files that may contain collected data and that the store does not

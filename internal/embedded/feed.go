@@ -21,7 +21,7 @@ func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*stru
 // feed yields the commits after a cursor, up to a number. Records are read from the
 // view's files, but content erased since then is left out.
 func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.Seq2[*structure.Commit, error] {
-	e := v.at.engine
+	s := v.at.store
 	return func(yield func(*structure.Commit, error) bool) {
 		if err := v.RequireAt(after); err != nil {
 			yield(nil, err)
@@ -31,7 +31,7 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 		if from > head {
 			return
 		}
-		start, err := e.commitPosition(from)
+		start, err := s.commitPosition(from)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -69,19 +69,19 @@ func (v view) feed(ctx context.Context, after backend.Cursor, head uint64) iter.
 // decode returns the commit of a frame, without erased bodies, the embeddings of erased
 // summaries, and records that are hidden from the view.
 func (v view) decode(f journal.Frame) (*structure.Commit, error) {
-	e := v.at.engine
+	s := v.at.store
 	c := f.Commit
 	if c == nil {
 		var err error
 		if c, err = structure.DecodeCommit(f.Payload); err != nil {
-			return nil, e.frameFault(f, err)
+			return nil, s.frameFault(f, err)
 		}
 		c.Number = f.Number
 	}
 	if hidden := v.at.packs.hidden; hidden != nil {
-		hidden.live.Strip(c)
+		hidden.Live().Strip(c)
 	}
-	if keys.CountersOf(e.index.State().Counts).Erased == 0 {
+	if keys.CountersOf(s.index.State().Counts).Erased == 0 {
 		return c, nil
 	}
 	for i, r := range c.Records {
@@ -89,7 +89,7 @@ func (v view) decode(f journal.Frame) (*structure.Commit, error) {
 		if !ok {
 			continue
 		}
-		_, erased, err := e.index.Get(keys.Of(keys.TableErased, id[:]))
+		_, erased, err := s.index.Get(keys.Of(keys.TableErased, id[:]))
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -20,9 +21,15 @@ type commitFrame struct {
 	size    int64
 }
 
-func (e *Engine) commitsAt(start journal.Position, from, until uint64, hidden *barrier) iter.Seq2[commitFrame, error] {
+// collected returns the commit as collections read it.
+func (c commitFrame) collected() collect.Commit {
+	return collect.Commit{Commit: c.Commit, Segment: c.frame.Position.Segment, Size: c.size}
+}
+
+// commitsAt yields the commits from one number up to another, without what a barrier hides. start is at or before the first.
+func (s *store) commitsAt(start journal.Position, from, until uint64, hidden *collect.Barrier) iter.Seq2[commitFrame, error] {
 	return func(yield func(commitFrame, error) bool) {
-		for f, err := range e.journal.Frames(start) {
+		for f, err := range s.journal.Frames(start) {
 			if err != nil {
 				yield(commitFrame{}, err)
 				return
@@ -33,9 +40,9 @@ func (e *Engine) commitsAt(start journal.Position, from, until uint64, hidden *b
 			if f.Number > until {
 				return
 			}
-			c, err := e.decodeFrame(f)
+			c, err := s.decodeFrame(f)
 			if err == nil {
-				hidden.filter(c.Commit)
+				hidden.Filter(c.Commit)
 			}
 			if !yield(c, err) || err != nil || f.Number == until {
 				return
@@ -45,10 +52,10 @@ func (e *Engine) commitsAt(start journal.Position, from, until uint64, hidden *b
 }
 
 // decodeFrame returns the commit of a frame as it is stored.
-func (e *Engine) decodeFrame(f journal.Frame) (commitFrame, error) {
+func (s *store) decodeFrame(f journal.Frame) (commitFrame, error) {
 	c, offsets, err := decodeOffsets(f.Payload, nil)
 	if err != nil {
-		return commitFrame{}, e.frameFault(f, err)
+		return commitFrame{}, s.frameFault(f, err)
 	}
 	c.Number = f.Number
 	return commitFrame{Commit: c, frame: f, offsets: slices.Clone(firstOffsets(f, offsets)), size: f.End - f.Position.Offset}, nil
@@ -64,29 +71,29 @@ func firstOffsets(f journal.Frame, offsets []int) []int {
 }
 
 // commitPosition returns a position at or before a commit, from which the journal can be read up to the commit.
-func (e *Engine) commitPosition(number uint64) (journal.Position, error) {
-	s := e.latest()
-	defer s.Close()
-	files := e.journal.View()
-	p, packed, err := files.Commit(s.packs.last, number)
+func (s *store) commitPosition(number uint64) (journal.Position, error) {
+	at := s.latest()
+	defer at.Close()
+	files := s.journal.View()
+	p, packed, err := files.Commit(at.packs.last, number)
 	files.Release()
 	if packed || err != nil {
 		return p, err
 	}
-	entry, ok, err := s.Last(keys.Of(keys.TableCommit), keys.Of(keys.TableCommit, keys.Uint64(number+1)))
+	entry, ok, err := at.Last(keys.Of(keys.TableCommit), keys.Of(keys.TableCommit, keys.Uint64(number+1)))
 	if err != nil || !ok {
-		return e.journal.Find(number), err
+		return s.journal.Find(number), err
 	}
 	v := keys.ReadVarints(entry.Value)
 	return keys.ReadPosition(&v), v.Err()
 }
 
 // frameFault adds the position of the frame to an error in decoding a commit.
-func (e *Engine) frameFault(f journal.Frame, err error) error {
+func (s *store) frameFault(f journal.Frame, err error) error {
 	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
 		return fmt.Errorf("commit %d: %w", f.Number, err)
 	}
-	return &backend.CorruptError{File: e.journal.SegmentName(f.Position.Segment), Offset: f.Position.Offset, What: err.Error()}
+	return &backend.CorruptError{File: s.journal.SegmentName(f.Position.Segment), Offset: f.Position.Offset, What: err.Error()}
 }
 
 // DecodeOffsets decodes a commit, and returns the offsets of its records.

@@ -1,23 +1,20 @@
 package embedded
 
 import (
-	"context"
 	"fmt"
 	"iter"
 	"sync"
 
-	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
 
 // held is a view that outlasts a call, for a snapshot or a sequence. Closing the engine releases it. Close waits for
 // reads in progress, but not for the user of the view to finish.
 type held struct {
-	engine *Engine
-	mu     sync.RWMutex // held for reading while the view is read
-	view   view
-	gone   error // why the view was released
+	holds *holds
+	mu    sync.RWMutex // held for reading while the view is read
+	view  view
+	gone  error // why the view was released
 }
 
 // errExpired ends reads of a view after the engine was closed.
@@ -32,19 +29,19 @@ type holds struct {
 	all map[*held]struct{}
 }
 
-// hold returns a view of the latest state. The caller must release it.
-func (e *Engine) hold() (*held, error) {
-	if err := e.begin(); err != nil {
+// take returns a view of the latest state. The caller must release it.
+func (l *holds) take(s *store) (*held, error) {
+	if err := s.begin(); err != nil {
 		return nil, err
 	}
-	defer e.end()
-	h := &held{engine: e, view: e.now()}
-	e.holds.mu.Lock()
-	if e.holds.all == nil {
-		e.holds.all = make(map[*held]struct{})
+	defer s.end()
+	h := &held{holds: l, view: s.now()}
+	l.mu.Lock()
+	if l.all == nil {
+		l.all = make(map[*held]struct{})
 	}
-	e.holds.all[h] = struct{}{}
-	e.holds.mu.Unlock()
+	l.all[h] = struct{}{}
+	l.mu.Unlock()
 	return h, nil
 }
 
@@ -56,22 +53,30 @@ func (h *held) release(why error) {
 		h.view.Close()
 	}
 	h.mu.Unlock()
-	h.engine.holds.mu.Lock()
-	delete(h.engine.holds.all, h)
-	h.engine.holds.mu.Unlock()
+	h.holds.mu.Lock()
+	delete(h.holds.all, h)
+	h.holds.mu.Unlock()
 }
 
 // expire releases all held views. The caller makes sure that no new ones are held.
-func (e *Engine) expire() {
-	e.holds.mu.Lock()
-	all := make([]*held, 0, len(e.holds.all))
-	for h := range e.holds.all {
+func (l *holds) expire() {
+	l.mu.Lock()
+	all := make([]*held, 0, len(l.all))
+	for h := range l.all {
 		all = append(all, h)
 	}
-	e.holds.mu.Unlock()
+	l.mu.Unlock()
 	for _, h := range all {
 		h.release(errExpired)
 	}
+}
+
+// reads implements backend.Reader, either on the latest state with a new view
+// for each call, or on a snapshot.
+type reads struct {
+	store *store
+	holds *holds
+	fixed *held // nil for the latest state
 }
 
 // hold returns the view to read and a function that releases it.
@@ -79,7 +84,7 @@ func (r *reads) hold() (h *held, letGo func(), err error) {
 	if r.fixed != nil {
 		return r.fixed, func() {}, nil
 	}
-	if h, err = r.engine.hold(); err != nil {
+	if h, err = r.holds.take(r.store); err != nil {
 		return nil, nil, err
 	}
 	return h, func() { h.release(errReleased) }, nil
@@ -96,11 +101,11 @@ func answer[T any](r *reads, fn func(view) (T, error)) (T, error) {
 		}
 		return fn(h.view)
 	}
-	if err := r.engine.begin(); err != nil {
+	if err := r.store.begin(); err != nil {
 		return none, err
 	}
-	defer r.engine.end()
-	v := r.engine.now()
+	defer r.store.end()
+	v := r.store.now()
 	defer v.Close()
 	return fn(v)
 }
@@ -148,25 +153,4 @@ func each[T any](h *held, fn func(view) iter.Seq2[T, error], yield func(T, error
 		}
 	}
 	return nil
-}
-
-// Recent implements backend.Engine.
-func (e *Engine) Recent() backend.Reader { return e }
-
-// Head implements backend.Reader.
-func (e *Engine) Head(context.Context) (backend.Cursor, error) {
-	if err := e.begin(); err != nil {
-		return backend.Cursor{}, err
-	}
-	defer e.end()
-	return read.CursorOf(e.index.State()), nil
-}
-
-// Context implements backend.Reader. It is the most frequent read, and usually served from
-// the cache.
-func (e *Engine) Context(ctx context.Context, id structure.ContextID) (c backend.Context, err error) {
-	if !e.closed.Load() && e.cache.Context(id, &c) { // no file is needed
-		return c, nil
-	}
-	return e.reads.Context(ctx, id)
 }

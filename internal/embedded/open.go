@@ -3,15 +3,32 @@ package embedded
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
+
+// Open opens the store in dir, and creates it if there is none.
+func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
+	where := dir
+	if o.InMemory {
+		dir, where = "", "in memory"
+	}
+	e := newEngine(dir, o.withDefaults())
+	e.submissions.New = func() any { return new(submission) }
+	if err := e.open(ctx); err != nil {
+		e.release()
+		return nil, fmt.Errorf("open store %s: %w", where, err)
+	}
+	return e, nil
+}
 
 func (e *Engine) open(ctx context.Context) error {
 	if e.opt.InMemory {
@@ -25,7 +42,7 @@ func (e *Engine) open(ctx context.Context) error {
 	err := e.openFiles(ctx, false)
 	if fault := e.indexFault(err); fault != nil {
 		switch {
-		case errors.Is(fault, errPending): // a collection passes through this state
+		case errors.Is(fault, collect.ErrPending): // a collection passes through this state
 			e.opt.Logger.Info("index follows an interrupted collection")
 		case errors.Is(fault, errAhead): // the journal is damaged, which is reported below
 		default:
@@ -135,18 +152,11 @@ func (e *Engine) openJournal() (err error) {
 	return err
 }
 
-// errForeignIndex is returned when the index belongs to another journal.
-var errForeignIndex = errors.New("the index belongs to another store")
-
-// errAhead is returned to a reader when the index has commits that the journal has lost. What the
-// index says of them cannot be read.
-var errAhead = errors.New("the journal ends before the index")
-
 // indexFault returns err if the index is the reason why the files could not be opened.
 func (e *Engine) indexFault(err error) error {
 	var damage *backend.CorruptError
 	switch {
-	case errors.Is(err, index.ErrUnusable), errors.Is(err, errForeignIndex), errors.Is(err, errPacks), errors.Is(err, errPending), errors.Is(err, errAhead),
+	case errors.Is(err, index.ErrUnusable), errors.Is(err, errForeignIndex), errors.Is(err, errPacks), errors.Is(err, collect.ErrPending), errors.Is(err, errAhead),
 		errors.Is(err, journal.ErrLookup):
 		return err
 	case errors.As(err, &damage) && damage.File == e.dir.index():
@@ -187,4 +197,51 @@ func (e *Engine) abandonIndex() error {
 		return err
 	}
 	return nil
+}
+
+// Close implements backend.Engine. It waits for calls, but not for users of snapshots or
+// sequences: these get errExpired.
+func (e *Engine) Close() error {
+	if e.closed.Swap(true) {
+		return nil
+	}
+	e.schedule.stop()
+	e.arrivals.announce()
+	e.files.Lock()
+	e.schedule.wait.Wait()
+	e.holds.expire()
+	return e.release()
+}
+
+// release closes everything that was opened. It is not an error if the index cannot be folded,
+// for example on a full disk: it is updated or rebuilt when the store is opened again.
+func (e *Engine) release() error {
+	var errs []error
+	spare := e.indexIsSpare()
+	if e.rebuilt && !spare && e.isSmall() {
+		if err := e.compactIndex(context.Background()); err != nil {
+			e.opt.Logger.Warn("index takes more space until the store is packed", "err", err)
+		}
+	}
+	if e.index != nil {
+		if err := e.index.Close(); err != nil {
+			e.opt.Logger.Warn("index stays behind until the store is opened again", "err", err)
+			spare = false
+		}
+	}
+	if spare {
+		if err := e.removeSpare(); err != nil {
+			e.opt.Logger.Warn("index and lookup tables of a dense store are kept", "err", err)
+		}
+	}
+	if e.journal != nil {
+		errs = append(errs, e.journal.Close())
+	}
+	if e.lock != nil {
+		if e.opt.Unlocking != nil {
+			e.opt.Unlocking()
+		}
+		errs = append(errs, e.lock.release())
+	}
+	return errors.Join(errs...)
 }

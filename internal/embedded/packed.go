@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/recent"
 	"github.com/lineage-store/lineage/internal/journal"
@@ -21,9 +22,9 @@ type packLayer struct {
 	journal *journal.Journal
 	absent  *absent
 
-	last   uint32   // last segment covered by packs; 0 for none
-	hidden *barrier // hides dead records that are still in packs; nil for none
-	number uint64   // no commit in these packs is later
+	last   uint32           // last segment covered by packs; 0 for none
+	hidden *collect.Barrier // hides dead records that are still in packs; nil for none
+	number uint64           // no commit in these packs is later
 	// places caches where content was found. Without it, another lookup would read and hash the content again.
 	places *recent.Shared[contentStart, foundPlace]
 }
@@ -89,7 +90,7 @@ func (l *packLayer) get(files *journal.View, key []byte, before uint64) (value [
 // content finds a block or chunk by its index key. It also returns the record if the record was read to find it.
 func (l *packLayer) content(files *journal.View, key []byte, before uint64) (p keys.Place, r structure.Record, ok bool, err error) {
 	start := contentStart(key)
-	if l.last == 0 || l.hidden != nil && l.hidden.dead(key, nil) || l.absent.content(key[1:]) {
+	if l.last == 0 || l.hidden != nil && l.hidden.Dead(key, nil) || l.absent.content(key[1:]) {
 		return p, nil, false, nil
 	}
 	if at, ok := l.places.Get(start); ok && at.commit < before {
@@ -146,7 +147,7 @@ func (l *packLayer) clip(run structure.RunID, last uint64) uint64 {
 	if l.hidden == nil {
 		return last
 	}
-	return l.hidden.clip(run, last)
+	return l.hidden.Clip(run, last)
 }
 
 // end returns the last place of a run in packs from before a commit.

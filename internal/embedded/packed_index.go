@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/recent"
 	"github.com/lineage-store/lineage/internal/index"
@@ -122,18 +123,18 @@ func (e *Engine) unlisted(first uint32, dense bool) bool {
 }
 
 // setBarrier sets the barrier, nil for none. The index must account for the barrier's collection.
-func (e *Engine) setBarrier(b *barrier) {
-	e.barrier.Store(b)
+func (e *Engine) setBarrier(b *collect.Barrier) {
+	e.collecting.Barrier.Store(b)
 	e.hide(b)
 }
 
 // hide hides dead records that packs still contain; nil shows everything.
-func (e *Engine) hide(dead *barrier) {
+func (e *Engine) hide(dead *collect.Barrier) {
 	e.setPacks(e.packs.Load().last, e.packs.Load().number, dead)
 }
 
 // setPacks replaces the packs below the index. The write lock is held, or no other goroutine has the store.
-func (e *Engine) setPacks(last uint32, number uint64, hidden *barrier) {
+func (e *Engine) setPacks(last uint32, number uint64, hidden *collect.Barrier) {
 	e.packs.Store(&packLayer{
 		journal: e.journal, absent: &e.absent,
 		last: last, number: number, hidden: hidden, places: recent.NewShared[contentStart, foundPlace](contentStart.place),

@@ -16,7 +16,7 @@ import (
 // decide judges a commit and prepares its index entries. The write lock must be held, or the store is being opened.
 func (e *Engine) decide(ctx context.Context, c *structure.Commit, replay bool) error {
 	e.state.Begin(c.Number, replay)
-	effects, err := e.judge.Judge(ctx, judge.Case{Commit: c, View: &e.state, Replay: replay, WholeTrees: e.collected.Load()})
+	effects, err := e.judge.Judge(ctx, judge.Case{Commit: c, View: &e.state, Replay: replay, WholeTrees: e.collecting.Collected.Load()})
 	if err != nil {
 		return err
 	}
@@ -30,9 +30,9 @@ func (e *Engine) publish(c *structure.Commit, f journal.Frame, offsets []int) {
 	b.Locate(f, offsets, e.packs.Load())
 	e.sessions.record(f, b.Put)
 	e.absent.stored(c, b)
-	if barrier := e.barrier.Load(); barrier != nil && f.Number > barrier.live.Until {
-		barrier.noteLater(c)
-		barrier.noteMessages(b.Effects)
+	if barrier := e.collecting.Barrier.Load(); barrier != nil && !barrier.Covers(f.Number) {
+		barrier.NoteLater(c)
+		barrier.NoteMessages(b.Effects)
 	}
 	e.counts = e.counts.Plus(&b.Counts)
 	id, since := e.identify(b, f)

@@ -6,16 +6,10 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// reads implements backend.Reader, either on the latest state with a new view
-// for each call, or on a snapshot.
-type reads struct {
-	engine *Engine
-	fixed  *held // nil for the latest state
-}
 
 // Head implements backend.Reader.
 func (r *reads) Head(ctx context.Context) (backend.Cursor, error) {
@@ -217,4 +211,43 @@ func (r *reads) Where(ctx context.Context, id content.ID) iter.Seq2[structure.Us
 // Stats implements backend.Reader.
 func (r *reads) Stats(ctx context.Context) (backend.Stats, error) {
 	return answer(r, func(v view) (backend.Stats, error) { return v.Stats(ctx) })
+}
+
+// Recent implements backend.Engine.
+func (e *Engine) Recent() backend.Reader { return e }
+
+// Head implements backend.Reader.
+func (e *Engine) Head(context.Context) (backend.Cursor, error) {
+	if err := e.begin(); err != nil {
+		return backend.Cursor{}, err
+	}
+	defer e.end()
+	return read.CursorOf(e.index.State()), nil
+}
+
+// Context implements backend.Reader. It is the most frequent read, and usually served from
+// the cache.
+func (e *Engine) Context(ctx context.Context, id structure.ContextID) (c backend.Context, err error) {
+	if !e.closed.Load() && e.cache.Context(id, &c) { // no file is needed
+		return c, nil
+	}
+	return e.reads.Context(ctx, id)
+}
+
+// snapshot is a view that the caller closes.
+type snapshot struct{ reads }
+
+// Snapshot implements backend.Engine.
+func (e *Engine) Snapshot(context.Context) (backend.Snapshot, error) {
+	h, err := e.holds.take(&e.store)
+	if err != nil {
+		return nil, err
+	}
+	return &snapshot{reads{store: &e.store, holds: &e.holds, fixed: h}}, nil
+}
+
+// Close implements backend.Snapshot.
+func (s *snapshot) Close() error {
+	s.fixed.release(errReleased)
+	return nil
 }

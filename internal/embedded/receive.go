@@ -14,14 +14,14 @@ var _ backend.Receiver = (*Engine)(nil)
 
 // Receive implements backend.Receiver. Collections wait until it returns.
 func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commit, error]) error {
-	e.collecting.one.Lock()
-	defer e.collecting.one.Unlock()
+	e.collecting.One.Lock()
+	defer e.collecting.One.Unlock()
 	var encoder structure.Encoder
 	for c, err := range commits {
 		if err != nil {
 			return err
 		}
-		if e.barrier.Load() != nil || e.journal.Collected() {
+		if e.collecting.Barrier.Load() != nil || e.journal.Collected() {
 			return backend.ErrCollected
 		}
 		payload, _, err := encoder.Encode(c)

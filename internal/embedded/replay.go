@@ -7,11 +7,20 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/index"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
+
+// errForeignIndex is returned when the index belongs to another journal.
+var errForeignIndex = errors.New("the index belongs to another store")
+
+// errAhead is returned to a reader when the index has commits that the journal has lost. What the
+// index says of them cannot be read.
+var errAhead = errors.New("the journal ends before the index")
 
 // replay updates the index to the end of the journal.
 func (e *Engine) replay(ctx context.Context) error {
@@ -68,12 +77,12 @@ func (e *Engine) replay(ctx context.Context) error {
 }
 
 func (e *Engine) replayFrame(f journal.Frame, offsets []int) ([]int, error) {
-	if b := e.barrier.Load(); b != nil && f.Number <= b.live.Until {
+	if b := e.collecting.Barrier.Load(); b.Covers(f.Number) {
 		c, err := e.decodeFrame(f)
 		if err != nil {
 			return offsets, err
 		}
-		b.filter(c.Commit)
+		b.Filter(c.Commit)
 		return offsets, e.replayCommit(c)
 	}
 	c, offsets, err := decodeOffsets(f.Payload, offsets)
@@ -106,4 +115,73 @@ func (e *Engine) replayCommit(c commitFrame) error {
 	}
 	c.Records, c.offsets = c.Records[:n], c.offsets[:n]
 	return e.replayRecords(c.Commit, c.frame, c.offsets)
+}
+
+// openPending raises the barrier of the pending collection of a store that is being opened.
+// The index must account for the collection, or be empty.
+func (e *Engine) openPending() error {
+	pending := e.dir.pending()
+	set, err := pending.Read(e.journal.StoreID(), e.journal.Last(), e.damage != nil)
+	if errors.Is(err, backend.ErrCorrupt) && e.opt.ReadOnly {
+		e.damage, err = cmp.Or(e.damage, err), nil
+	}
+	if err != nil {
+		return err
+	}
+	value, counts, err := e.index.Get(keys.Of(keys.TablePendingCollection))
+	if err != nil {
+		return err
+	}
+	if !e.opt.ReadOnly {
+		if err := pending.RemoveUnfinished(); err != nil {
+			return err
+		}
+	}
+	if set == nil {
+		if counts {
+			return collect.ErrPending
+		}
+		return nil
+	}
+	entry := collect.Entry(set)
+	state := e.index.State()
+	if state.Number > 0 && string(value) != string(entry.Value) {
+		return collect.ErrPending
+	}
+	if !e.opt.ReadOnly {
+		if _, err := e.dir.removeFollowers(); err != nil {
+			return err
+		}
+	}
+	if state.Number == 0 {
+		state.Store = e.journal.StoreID()
+		e.index.Apply(state, []index.Entry{entry})
+	}
+	b := collect.NewBarrier(set)
+	e.setBarrier(b)
+	e.collecting.Collected.Store(true)
+	e.collecting.Pruned = true
+	return e.passBefore(b, state.Number)
+}
+
+// passBefore tells the barrier about the commits after it that are in the index.
+func (e *Engine) passBefore(b *collect.Barrier, last uint64) error {
+	until := b.Live().Until
+	for f, err := range e.journal.Frames(e.journal.Find(until + 1)) {
+		if err != nil {
+			return err
+		}
+		if f.Number > last {
+			return nil
+		}
+		if f.Mark || f.Number <= until {
+			continue
+		}
+		c, err := e.decodeFrame(f)
+		if err != nil {
+			return err
+		}
+		b.NoteLater(c.Commit)
+	}
+	return nil
 }

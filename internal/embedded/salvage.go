@@ -65,7 +65,7 @@ func salvageInto(ctx context.Context, from, dir string, o SalvageOptions) (repor
 		}
 		defer func() { err = errors.Join(err, to.Close()) }()
 		// After a loss, the record that follows the chunks of a body does not prove that all of them are stored.
-		to.collected.Store(true)
+		to.collecting.Collected.Store(true)
 		if err := addReadable(ctx, from, to, total, o, &report); err != nil {
 			return err
 		}

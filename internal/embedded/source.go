@@ -18,7 +18,7 @@ func (e *Engine) known(key []byte) ([]byte, bool, error) {
 	if err != nil || !ok {
 		return v, ok, err
 	}
-	if b := e.barrier.Load(); b != nil && b.dead(key, v) {
+	if b := e.collecting.Barrier.Load(); b != nil && b.Dead(key, v) {
 		return nil, false, nil
 	}
 	return v, true, nil
@@ -50,12 +50,12 @@ func (s *source) View() *read.View { return (*Engine)(s).now().View }
 
 func (s *source) AnyErased() bool { return s.counts.Erased > 0 }
 
-func (s *source) Collecting() bool { return s.barrier.Load() != nil }
+func (s *source) Collecting() bool { return s.collecting.Barrier.Load() != nil }
 
-func (s *source) Closed(run structure.RunID) bool { return s.barrier.Load().refuses(run) }
+func (s *source) Closed(run structure.RunID) bool { return s.collecting.Barrier.Load().Refuses(run) }
 
 func (s *source) Deleting(key []byte) (bool, error) {
-	if b := s.barrier.Load(); b == nil || !b.dead(key, nil) {
+	if b := s.collecting.Barrier.Load(); b == nil || !b.Dead(key, nil) {
 		return false, nil
 	}
 	_, there, err := s.index.Get(key)
@@ -64,8 +64,8 @@ func (s *source) Deleting(key []byte) (bool, error) {
 
 func (s *source) OwnUsages(state read.Getter, id content.ID, number uint64) ([]read.Usage, error) {
 	var hidden func(structure.SpanRef) bool
-	if b := s.barrier.Load(); b != nil && (number > b.live.Until || s.packs.Load().hidden != nil) {
-		hidden = b.span // the index still has the dead spans
+	if b := s.collecting.Barrier.Load(); b != nil && (!b.Covers(number) || s.packs.Load().hidden != nil) {
+		hidden = b.Span // the index still has the dead spans
 	}
 	latest := (*Engine)(s).latest()
 	defer latest.Close()
@@ -109,7 +109,7 @@ func (s *stock) HasChunk(k content.Key) (bool, error) {
 // NewLookup implements entries.Source.
 func (s *source) NewLookup(l judge.Lookup) bool {
 	return s.absent.lookups.isNew(l, func(home structure.Home) bool {
-		if s.barrier.Load() != nil {
+		if s.collecting.Barrier.Load() != nil {
 			return true // a collection is removing runs before what they hold
 		}
 		prefix := keys.Of(keys.TableRunOfThread, home.Thread[:])

@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/embedded/live"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
 // Survey is the result of a collection's search in a copy of a log. It does not change the copy.
-type Survey struct{ c collection }
+type Survey struct {
+	engine     *Engine
+	collection *collect.Collection
+}
 
 // Survey finds out what is live.
 func (e *Engine) Survey(ctx context.Context, o backend.CollectOptions) (*Survey, error) {
@@ -19,36 +23,31 @@ func (e *Engine) Survey(ctx context.Context, o backend.CollectOptions) (*Survey,
 		return nil, err
 	}
 	defer e.end()
-	e.collecting.one.Lock()
-	defer e.collecting.one.Unlock()
-	e.packing.Lock()
-	defer e.packing.Unlock()
 	o.DryRun = true
-	s := &Survey{collection{ctx: ctx, engine: e, opt: o}}
-	s.c.setDefaults()
-	if err := s.c.run(); err != nil {
-		return nil, fmt.Errorf("collect: %w", err)
+	c, err := e.collect(ctx, o)
+	if err != nil {
+		return nil, err
 	}
-	return s, nil
+	return &Survey{e, c}, nil
 }
 
 // Report returns what a collection would remove.
-func (s *Survey) Report() backend.CollectReport { return s.c.report }
+func (s *Survey) Report() backend.CollectReport { return s.collection.Report() }
 
 // Follow takes account of the commits added since.
 func (s *Survey) Follow() error {
-	if err := s.c.engine.begin(); err != nil {
+	if err := s.engine.begin(); err != nil {
 		return err
 	}
-	defer s.c.engine.end()
-	return s.c.follow()
+	defer s.engine.end()
+	return s.collection.Follow()
 }
 
 // Revived reports whether a followed commit made something live that had been found dead.
-func (s *Survey) Revived() bool { return s.c.marker.Revived }
+func (s *Survey) Revived() bool { return s.collection.Revived() }
 
 // LiveSet returns what is live as of the last followed commit.
-func (s *Survey) LiveSet() *live.Set { return s.c.live }
+func (s *Survey) LiveSet() *live.Set { return s.collection.Live() }
 
 // FilterDead removes from a commit what is not in a set, and adds what it removed to a report. It reports whether the commit
 // changed.

@@ -38,7 +38,7 @@ func listingStore(t *testing.T, n int) *Engine {
 // listingWork returns the number of accesses for the first page of a listing.
 func listingWork(t *testing.T, e *Engine, q backend.ThreadQuery) (cost int) {
 	t.Helper()
-	h, err := e.hold()
+	h, err := e.holds.take(&e.store)
 	require.NoError(t, err)
 	defer h.release(errReleased)
 	n := 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
@@ -23,9 +24,9 @@ type verifier struct {
 	lost        bool // lookup tables of packs are damaged
 	wrong       bool // index entries are wrong
 	layer       *packLayer
-	lookup      *journal.Check // of the pack being read
-	barrier     *barrier       // of a pending collection
-	pruned      *barrier       // the same, once the index has no dead records
+	lookup      *journal.Check   // of the pack being read
+	barrier     *collect.Barrier // of a pending collection
+	pruned      *collect.Barrier // the same, once the index has no dead records
 	last        backend.CorruptError
 }
 

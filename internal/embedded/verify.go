@@ -51,7 +51,7 @@ func (v *verifier) run() error {
 			return fmt.Errorf("verify: %w", err)
 		}
 		defer discard()
-		again.barrier.Store(v.barrier)
+		again.collecting.Barrier.Store(v.barrier)
 		again.hide(v.pruned)
 		again.beginWith(v.layer.last)
 	}
@@ -76,9 +76,9 @@ func (v *verifier) run() error {
 // the journal, the journal is read through its filter.
 func (v *verifier) pin() *catalog {
 	collecting := &v.engine.collecting
-	collecting.pruned.RLock()
-	defer collecting.pruned.RUnlock()
-	if v.barrier = v.engine.barrier.Load(); collecting.done {
+	collecting.Agree.RLock()
+	defer collecting.Agree.RUnlock()
+	if v.barrier = v.engine.collecting.Barrier.Load(); collecting.Pruned {
 		v.pruned = v.barrier
 	}
 	return v.engine.latest()

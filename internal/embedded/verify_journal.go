@@ -79,7 +79,7 @@ func (v *verifier) replay(again *Engine, files *journal.View, f journal.Frame) e
 	if err := v.checkLookup(files, f.Position.Segment, c.Commit); err != nil {
 		return err
 	}
-	v.pruned.filter(c.Commit)
+	v.pruned.Filter(c.Commit)
 	return again.replayCommit(c)
 }
 

@@ -307,3 +307,57 @@ func (b *base) leafBefore(c *bbolt.Cursor, l leaf) (leaf, error) {
 	}
 	return before, err
 }
+
+// openTable opens the sealed table of a file.
+func (b *base) openTable(shape sealed.Shape, s *sealing) error {
+	if s == nil {
+		return nil
+	}
+	return b.read(func(c *bbolt.Cursor) error {
+		v := c.Bucket().Tx().Bucket(sealedBucket).Get(directoryKey)
+		if !b.pages.hold(v) {
+			return errStale
+		}
+		table, err := sealed.Open(shape, v, s.sum)
+		if err != nil {
+			return err
+		}
+		b.file.table, b.file.sealing = table, s
+		return b.findExtents(c.Bucket().Tx())
+	})
+}
+
+// findExtents finds the extents of the sealed table. They stay where they are as long as the base is
+// open.
+func (b *base) findExtents(tx *bbolt.Tx) error {
+	b.extents = nil
+	return tx.Bucket(sealedBucket).ForEach(func(k, v []byte) error {
+		if bytes.Equal(k, extentKey(uint32(len(b.extents)))) {
+			b.extents = append(b.extents, v)
+		}
+		return nil
+	})
+}
+
+// load returns bytes of the sealed table.
+func (b *base) load(p sealed.Place) ([]byte, error) {
+	if int(p.Extent) >= len(b.extents) {
+		return nil, sealed.ErrDamaged
+	}
+	v, err := partOf(b.extents[p.Extent], p)
+	if err == nil && !b.pages.hold(v) {
+		err = errStale
+	}
+	return v, err
+}
+
+// partOf returns the bytes of a place in its extent.
+func partOf(v []byte, p sealed.Place) ([]byte, error) {
+	if p.Offset+p.Length > len(v) {
+		return nil, sealed.ErrDamaged
+	}
+	return v[p.Offset:][:p.Length], nil
+}
+
+// table returns the sealed table, which there must be. It is used in read.
+func (b *base) table() sealed.Reader { return sealed.Reader{Table: b.file.table, Load: b.load} }

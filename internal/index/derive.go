@@ -9,7 +9,8 @@ import (
 
 // Folding is the input of a running fold, for Options.Derive.
 type Folding struct {
-	db      *DB
+	base    *base  // of the last fold; nil before the first
+	yield   func() // may be nil
 	overlay *overlay
 }
 
@@ -21,10 +22,10 @@ func (f *Folding) Changed(prefix []byte) iter.Seq[Entry] {
 
 // Before returns the value of a key as of the last fold.
 func (f *Folding) Before(key []byte) (value []byte, ok bool, err error) {
-	if f.db.opt.Yield != nil {
-		f.db.opt.Yield()
+	if f.yield != nil {
+		f.yield()
 	}
-	return f.db.base.get(key)
+	return f.base.get(key)
 }
 
 // After returns the value of a key after this fold.
@@ -53,31 +54,4 @@ func changed(memory []memtable.Moment, prefix []byte) iter.Seq[Entry] {
 			}
 		}
 	}
-}
-
-// Changed yields the entries under a prefix that changed since the last fold, in order. A
-// nil value is a deletion.
-func (s *Snapshot) Changed(prefix []byte) iter.Seq[Entry] { return changed(s.view.memory, prefix) }
-
-// FirstDerived returns the derived entry with the least key in from <= key < to, as of the
-// last fold.
-func (s *Snapshot) FirstDerived(from, to []byte) (Entry, bool, error) {
-	if s.view.base == nil {
-		return Entry{}, false, nil
-	}
-	c := Cursor{s: s, to: to, m: merge{layers: []source{&baseSource{snapshot: s, next: from, to: to}}}}
-	return c.Next()
-}
-
-// LastDerived returns the derived entry with the greatest key in from <= key < to, as of the
-// last fold.
-func (s *Snapshot) LastDerived(from, to []byte) (Entry, bool, error) {
-	b, err := s.retainBase()
-	if err != nil {
-		return Entry{}, false, err
-	}
-	if b != nil {
-		defer b.release()
-	}
-	return lastInBase(b, from, to)
 }

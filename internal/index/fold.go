@@ -3,8 +3,6 @@ package index
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -13,16 +11,6 @@ import (
 	"github.com/lineage-store/lineage/internal/memtable"
 	"github.com/lineage-store/lineage/lineage/backend"
 )
-
-// limits limit the memory of a fold's transaction. rewrite is the least size of used
-// pages at which a file is rewritten, and loose that of leaves that are sealed.
-type limits struct {
-	leaves, bytes int
-	rewrite       uint64
-	loose         int64
-}
-
-var defaultLimits = limits{leaves: 4 << 10, bytes: 8 << 20, loose: minLoose}
 
 // startFold starts to fold the overlay in the background unless a fold is running. The
 // caller holds mu.
@@ -50,7 +38,7 @@ func (db *DB) foldFrozen(o *overlay) {
 		err = removeSums(db.path)
 	}
 	if err == nil && db.opt.Derive != nil {
-		err = db.opt.Derive(&Folding{db: db, overlay: o})
+		err = db.opt.Derive(&Folding{base: db.base, yield: db.opt.Yield, overlay: o})
 	}
 	if err == nil {
 		use, err = db.fold(o)
@@ -89,58 +77,6 @@ func (db *DB) endFold(use func() (release func())) {
 	db.mu.Unlock()
 }
 
-// Checkpoint folds everything applied so far, and waits for it. In memory it does
-// nothing.
-func (db *DB) Checkpoint() error {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.settleLocked()
-	applied := db.applied
-	for tried := false; ; tried = true {
-		for db.folding {
-			db.idle.Wait()
-		}
-		switch {
-		case db.folded >= applied, db.opt.InMemory:
-			return nil
-		case db.opt.ReadOnly:
-			return fmt.Errorf("index: %w", backend.ErrReadOnly)
-		case db.closed:
-			return errClosed
-		case db.foldErr != nil && (tried || errors.Is(db.foldErr, backend.ErrCorrupt)):
-			return db.foldErr
-		}
-		db.retryAt = time.Time{}
-		db.startFold()
-	}
-}
-
-// Fold starts to fold everything applied so far, in the background.
-func (db *DB) Fold() {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.settleLocked()
-	db.startFold()
-}
-
-// claim folds everything applied so far, and then reserves the file for writing by the
-// caller, until endFold.
-func (db *DB) claim() error {
-	if err := db.Checkpoint(); err != nil {
-		return err
-	}
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	for db.folding {
-		db.idle.Wait()
-	}
-	if db.closed || db.bolt == nil {
-		return errClosed
-	}
-	db.folding, db.written = true, true
-	return nil
-}
-
 // fold writes an overlay to the file. It returns a function that switches to the
 // result, to be called with mu held; that function returns one that releases the old
 // state. There may be a result in addition to an error.
@@ -177,8 +113,6 @@ const (
 	// maxUnread limits the replaced files that are still read: each takes address
 	// space.
 	maxUnread = 4
-	// canReplace reports whether an open file can be replaced.
-	canReplace = runtime.GOOS != "windows"
 )
 
 // worthRewriting reports whether an overlay changes so many leaves that the whole file

@@ -7,19 +7,16 @@
 package index
 
 import (
-	"fmt"
 	"log/slog"
-	"math"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
 
-	"github.com/lineage-store/lineage/internal/memtable"
 	"github.com/lineage-store/lineage/internal/sealed"
-	"github.com/lineage-store/lineage/internal/vfs"
 )
 
 // Options configure an index. The zero value of each field is a default.
@@ -101,55 +98,6 @@ type DB struct {
 // folds reports whether the overlay is ever folded into a file.
 func (db *DB) folds() bool { return !db.opt.ReadOnly && !db.opt.InMemory }
 
-// Throttle waits while the overlay is so large that a checkpoint must catch up. It returns
-// the checkpoint's error if that is the cause.
-func (db *DB) Throttle() error {
-	if db.pressure.Load() < 4*db.opt.OverlayBytes {
-		return nil
-	}
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	db.settleLocked()
-	if db.closed {
-		return errClosed
-	}
-	for db.active.Bytes() >= 4*db.opt.OverlayBytes && db.folds() {
-		db.startFold()
-		switch {
-		case db.folding:
-		case db.closed:
-			return errClosed
-		default:
-			return fmt.Errorf("index checkpoint: %w", db.foldErr)
-		}
-		db.idle.Wait()
-	}
-	return nil
-}
-
-// Get returns the latest value of a key. The caller must not change it.
-func (db *DB) Get(key []byte) (value []byte, ok bool, err error) {
-	db.Settle()
-	db.mu.RLock()
-	if db.closed {
-		db.mu.RUnlock()
-		return nil, false, errClosed
-	}
-	value, found := db.active.Latest().Get(key)
-	if !found && db.frozen != nil {
-		value, found = db.frozen.frozen.Get(key)
-	}
-	if found || db.base == nil {
-		db.mu.RUnlock()
-		return value, value != nil, nil
-	}
-	b := db.base
-	b.retain() // it cannot be closed while it is current
-	db.mu.RUnlock()
-	defer b.release()
-	return b.get(key)
-}
-
 // dropShared releases the shared view of the latest state. The caller holds mu.
 func (db *DB) dropShared() {
 	if db.shared != nil {
@@ -158,70 +106,18 @@ func (db *DB) dropShared() {
 	}
 }
 
-// Close folds the overlay and closes the file. It waits for snapshots, so they must be closed
-// first. It may be called twice.
-func (db *DB) Close() error {
-	var err error
-	if db.folds() {
-		err = db.Checkpoint()
-	}
-	db.mu.Lock()
-	closed := db.closed
-	db.closed = true
-	db.pressure.Store(math.MaxInt64) // Throttle checks the details
-	db.mu.Unlock()
-	if closed {
-		return nil
-	}
-	db.stopQueue()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	for db.folding {
-		db.idle.Wait()
-	}
-	db.dropShared()
-	if db.bolt == nil {
-		if db.base != nil {
-			db.base.release()
-		}
-		return err
-	}
-	release := db.leave()
-	db.base.release()
-	release()
-	db.replaced.Wait()
-	if db.written && err == nil {
-		if err := writeSums(db.path); err != nil {
-			db.opt.Logger.Warn("index checksums are not written", "err", err)
-		}
-	}
-	return err
+// limits limit the memory of a fold's transaction. rewrite is the least size of used
+// pages at which a file is rewritten, and loose that of leaves that are sealed.
+type limits struct {
+	leaves, bytes int
+	rewrite       uint64
+	loose         int64
 }
 
-// Size returns the size of the file, or of the memory without a file.
-func (db *DB) Size() int64 {
-	if db.opt.InMemory {
-		db.mu.Lock()
-		defer db.mu.Unlock()
-		db.settleLocked()
-		return db.active.Bytes()
-	}
-	size, err := vfs.Size(db.path)
-	if err != nil {
-		return 0
-	}
-	return size
-}
+var defaultLimits = limits{leaves: 4 << 10, bytes: 8 << 20, loose: minLoose}
 
-// overlay has entries in memory, including deletions.
-type overlay struct {
-	*memtable.Table
+// minLoose is the least size of leaves that IsLoose reports.
+const minLoose = 8 << 20
 
-	// Set when frozen: the commit, the number of batches, and the moment to read. Derived
-	// entries are added after the moment.
-	state   State
-	applied uint64
-	frozen  memtable.Moment
-}
-
-func newOverlay() *overlay { return &overlay{Table: memtable.New()} }
+// canReplace reports whether an open file can be replaced.
+const canReplace = runtime.GOOS != "windows"

@@ -52,3 +52,10 @@ func (p *pages) hold(b []byte) bool {
 	}
 	return true
 }
+
+// Compact writes a file in small pages if that before had at most smallFile bytes. The fewer bytes a file has, the more
+// of them are in pages that are not full; folding into small pages takes longer.
+const (
+	smallPage = 1 << 10
+	smallFile = 4 << 20
+)

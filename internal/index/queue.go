@@ -1,9 +1,14 @@
 package index
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/lineage-store/lineage/internal/memtable"
 )
 
 // queue has applied batches that are not in the overlay yet. A writer only appends its
@@ -28,39 +33,6 @@ const (
 	settleAt = 1 << 14 // entries at which the writer settles the queue itself
 )
 
-// startQueue starts to settle the queue in the background.
-func (db *DB) startQueue() {
-	q := &db.queue
-	q.state = db.state
-	q.number.Store(db.state.Number)
-	q.wake, q.done = make(chan struct{}, 1), make(chan struct{})
-	go func() {
-		defer close(q.done)
-		for range q.wake {
-			db.Settle()
-		}
-	}()
-}
-
-// stopQueue ends the goroutine. Nothing may be applied afterwards.
-func (db *DB) stopQueue() {
-	if db.queue.wake != nil {
-		close(db.queue.wake)
-		<-db.queue.done
-		db.queue.wake = nil
-	}
-}
-
-// State returns the state of the index, including the overlay.
-func (db *DB) State() State {
-	db.queue.mu.Lock()
-	defer db.queue.mu.Unlock()
-	return db.queue.state
-}
-
-// Number returns the last commit in the index.
-func (db *DB) Number() uint64 { return db.queue.number.Load() }
-
 // Maker produces entries on demand. It is called once, from any goroutine.
 type Maker interface {
 	// Make calls put with each entry, which is copied. It may build them in the given
@@ -74,48 +46,6 @@ type Maker interface {
 type pending struct {
 	after int
 	maker Maker
-}
-
-// Apply publishes a batch of entries atomically, with the state. It does not retain the
-// batch.
-func (db *DB) Apply(s State, batch []Entry) {
-	if db.ApplyWith(s, batch, nil) {
-		db.Settle()
-	}
-}
-
-// ApplyWith is Apply for a batch followed by the entries of maker, if not nil. It only
-// appends them to the queue, and reports whether the queue is so long that the caller
-// should settle it.
-func (db *DB) ApplyWith(s State, batch []Entry, maker Maker) (many bool) {
-	q := &db.queue
-	q.mu.Lock()
-	for i := range batch {
-		q.entries = appendEntry(q.entries, &batch[i])
-	}
-	q.count += len(batch)
-	if maker != nil {
-		q.later = append(q.later, pending{after: len(q.entries), maker: maker})
-		q.count += maker.Count()
-	}
-	q.state = s
-	q.batches++
-	n := q.count
-	if !q.waiting.Load() { // setting it is a memory barrier
-		q.waiting.Store(true)
-	}
-	q.number.Store(s.Number) // last: a reader that sees the number finds the entries
-	q.mu.Unlock()
-	if n >= settleAt {
-		return true
-	}
-	if n >= wakeAt {
-		select {
-		case q.wake <- struct{}{}:
-		default: // it is awake
-		}
-	}
-	return false
 }
 
 // appendEntry appends an entry in the encoding of the queue: without pointers, which the
@@ -144,5 +74,46 @@ func eachEntry(b []byte, yield func(Entry)) {
 			b = b[value-1:]
 		}
 		yield(e)
+	}
+}
+
+// sorter yields entries in key order, which is cheapest for the overlay: each entry is
+// near the one before.
+type sorter struct {
+	entries []Entry
+	order   []rank
+}
+
+// rank represents an entry during sorting. The prefix distinguishes most keys.
+type rank struct {
+	prefix uint64
+	entry  int
+}
+
+// each yields the entries of a queue by key; entries with the same key stay in order.
+func (s *sorter) each(queued []byte, yield func(Entry)) {
+	if len(queued) == 0 {
+		return
+	}
+	eachEntry(queued, func(e Entry) {
+		s.order = append(s.order, rank{memtable.Prefix(e.Key), len(s.entries)})
+		s.entries = append(s.entries, e)
+	})
+	slices.SortFunc(s.order, func(a, b rank) int {
+		if a.prefix != b.prefix {
+			return cmp.Compare(a.prefix, b.prefix)
+		}
+		if c := bytes.Compare(s.entries[a.entry].Key, s.entries[b.entry].Key); c != 0 {
+			return c
+		}
+		return a.entry - b.entry
+	})
+	for _, r := range s.order {
+		yield(s.entries[r.entry])
+	}
+	clear(s.entries)
+	s.entries, s.order = s.entries[:0], s.order[:0]
+	if cap(s.entries) > 2*settleAt { // do not retain the memory of a huge batch
+		s.entries, s.order = nil, nil
 	}
 }

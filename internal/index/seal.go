@@ -130,9 +130,6 @@ func (w *batches) rollback() {
 	}
 }
 
-// minLoose is the least size of leaves that IsLoose reports.
-const minLoose = 8 << 20
-
 // IsLoose reports whether the leaves have about as many entries as the sealed table, or more, or most of
 // the file is free. Each entry is written about twice by an index that is compacted whenever this is so.
 func (db *DB) IsLoose() bool {

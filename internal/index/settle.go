@@ -1,12 +1,6 @@
 package index
 
-import (
-	"bytes"
-	"cmp"
-	"slices"
-
-	"github.com/lineage-store/lineage/internal/memtable"
-)
+import "github.com/lineage-store/lineage/internal/vfs"
 
 // Settle moves the queue into the overlay.
 func (db *DB) Settle() {
@@ -52,43 +46,92 @@ func (db *DB) settleLocked() {
 // maxSpare limits the memory of the queue that is reused.
 const maxSpare = 4 << 20
 
-// sorter yields entries in key order, which is cheapest for the overlay: each entry is
-// near the one before.
-type sorter struct {
-	entries []Entry
-	order   []rank
+// startQueue starts to settle the queue in the background.
+func (db *DB) startQueue() {
+	q := &db.queue
+	q.state = db.state
+	q.number.Store(db.state.Number)
+	q.wake, q.done = make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(q.done)
+		for range q.wake {
+			db.Settle()
+		}
+	}()
 }
 
-// rank represents an entry during sorting. The prefix distinguishes most keys.
-type rank struct {
-	prefix uint64
-	entry  int
+// stopQueue ends the goroutine. Nothing may be applied afterwards.
+func (db *DB) stopQueue() {
+	if db.queue.wake != nil {
+		close(db.queue.wake)
+		<-db.queue.done
+		db.queue.wake = nil
+	}
 }
 
-// each yields the entries of a queue by key; entries with the same key stay in order.
-func (s *sorter) each(queued []byte, yield func(Entry)) {
-	if len(queued) == 0 {
-		return
+// State returns the state of the index, including the overlay.
+func (db *DB) State() State {
+	db.queue.mu.Lock()
+	defer db.queue.mu.Unlock()
+	return db.queue.state
+}
+
+// Number returns the last commit in the index.
+func (db *DB) Number() uint64 { return db.queue.number.Load() }
+
+// Apply publishes a batch of entries atomically, with the state. It does not retain the
+// batch.
+func (db *DB) Apply(s State, batch []Entry) {
+	if db.ApplyWith(s, batch, nil) {
+		db.Settle()
 	}
-	eachEntry(queued, func(e Entry) {
-		s.order = append(s.order, rank{memtable.Prefix(e.Key), len(s.entries)})
-		s.entries = append(s.entries, e)
-	})
-	slices.SortFunc(s.order, func(a, b rank) int {
-		if a.prefix != b.prefix {
-			return cmp.Compare(a.prefix, b.prefix)
+}
+
+// ApplyWith is Apply for a batch followed by the entries of maker, if not nil. It only
+// appends them to the queue, and reports whether the queue is so long that the caller
+// should settle it.
+func (db *DB) ApplyWith(s State, batch []Entry, maker Maker) (many bool) {
+	q := &db.queue
+	q.mu.Lock()
+	for i := range batch {
+		q.entries = appendEntry(q.entries, &batch[i])
+	}
+	q.count += len(batch)
+	if maker != nil {
+		q.later = append(q.later, pending{after: len(q.entries), maker: maker})
+		q.count += maker.Count()
+	}
+	q.state = s
+	q.batches++
+	n := q.count
+	if !q.waiting.Load() { // setting it is a memory barrier
+		q.waiting.Store(true)
+	}
+	q.number.Store(s.Number) // last: a reader that sees the number finds the entries
+	q.mu.Unlock()
+	if n >= settleAt {
+		return true
+	}
+	if n >= wakeAt {
+		select {
+		case q.wake <- struct{}{}:
+		default: // it is awake
 		}
-		if c := bytes.Compare(s.entries[a.entry].Key, s.entries[b.entry].Key); c != 0 {
-			return c
-		}
-		return a.entry - b.entry
-	})
-	for _, r := range s.order {
-		yield(s.entries[r.entry])
 	}
-	clear(s.entries)
-	s.entries, s.order = s.entries[:0], s.order[:0]
-	if cap(s.entries) > 2*settleAt { // do not retain the memory of a huge batch
-		s.entries, s.order = nil, nil
+	return false
+}
+
+// Size returns the size of the file, or of the memory without a file.
+func (db *DB) Size() int64 {
+	if db.opt.InMemory {
+		db.mu.Lock()
+		defer db.mu.Unlock()
+		db.settleLocked()
+		return db.active.Bytes()
 	}
+	size, err := vfs.Size(db.path)
+	if err != nil {
+		return 0
+	}
+	return size
 }

@@ -4,24 +4,11 @@ import (
 	"bytes"
 	"iter"
 	"slices"
+	"sort"
 	"sync/atomic"
 
 	"github.com/lineage-store/lineage/internal/memtable"
 )
-
-// view is the state of the index after one commit.
-type view struct {
-	state  State
-	memory []memtable.Moment // the latest first
-	base   *base             // nil in a read-only index without a file
-	refs   atomic.Int64
-}
-
-func (v *view) release() {
-	if v.refs.Add(-1) == 0 && v.base != nil {
-		v.base.release()
-	}
-}
 
 // Snapshot is the state of the index after one commit. It is safe for concurrent
 // use and must be closed.
@@ -196,4 +183,91 @@ func lastInBase(b *base, from, to []byte) (Entry, bool, error) {
 		return Entry{}, false, nil
 	}
 	return b.last(from, to)
+}
+
+// Changed yields the entries under a prefix that changed since the last fold, in order. A
+// nil value is a deletion.
+func (s *Snapshot) Changed(prefix []byte) iter.Seq[Entry] { return changed(s.view.memory, prefix) }
+
+// FirstDerived returns the derived entry with the least key in from <= key < to, as of the
+// last fold.
+func (s *Snapshot) FirstDerived(from, to []byte) (Entry, bool, error) {
+	if s.view.base == nil {
+		return Entry{}, false, nil
+	}
+	c := Cursor{s: s, to: to, m: merge{layers: []source{&baseSource{snapshot: s, next: from, to: to}}}}
+	return c.Next()
+}
+
+// LastDerived returns the derived entry with the greatest key in from <= key < to, as of the
+// last fold.
+func (s *Snapshot) LastDerived(from, to []byte) (Entry, bool, error) {
+	b, err := s.retainBase()
+	if err != nil {
+		return Entry{}, false, err
+	}
+	if b != nil {
+		defer b.release()
+	}
+	return lastInBase(b, from, to)
+}
+
+// baseSource reads bbolt leaf by leaf, so that it occupies no transaction.
+type baseSource struct {
+	snapshot *Snapshot
+	entries  []Entry
+	next, to []byte // the range of the next ones; a nil next is the end, a nil to has none
+	pages    int    // read so far
+}
+
+func (s *baseSource) peek() (Entry, bool, error) {
+	for len(s.entries) == 0 {
+		if s.next == nil {
+			return Entry{}, false, nil
+		}
+		b, err := s.snapshot.retainBase()
+		if err != nil {
+			return Entry{}, false, err
+		}
+		s.entries, s.next, err = b.page(s.next, s.to, min(minPage<<min(s.pages, 16), maxPage))
+		s.pages++
+		b.release()
+		if err != nil {
+			return Entry{}, false, err
+		}
+	}
+	return s.entries[0], true, nil
+}
+
+func (s *baseSource) advance() { s.entries = s.entries[1:] }
+
+func (s *baseSource) skipTo(key []byte) {
+	n := sort.Search(len(s.entries), func(i int) bool { return bytes.Compare(s.entries[i].Key, key) >= 0 })
+	s.entries = s.entries[n:]
+	if len(s.entries) == 0 && s.next != nil && bytes.Compare(s.next, key) < 0 {
+		s.next = bytes.Clone(key)
+	}
+}
+
+// Get returns the latest value of a key. The caller must not change it.
+func (db *DB) Get(key []byte) (value []byte, ok bool, err error) {
+	db.Settle()
+	db.mu.RLock()
+	if db.closed {
+		db.mu.RUnlock()
+		return nil, false, errClosed
+	}
+	value, found := db.active.Latest().Get(key)
+	if !found && db.frozen != nil {
+		value, found = db.frozen.frozen.Get(key)
+	}
+	if found || db.base == nil {
+		db.mu.RUnlock()
+		return value, value != nil, nil
+	}
+	b := db.base
+	b.retain() // it cannot be closed while it is current
+	db.mu.RUnlock()
+	defer b.release()
+	return b.get(key)
 }

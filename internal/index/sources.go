@@ -2,7 +2,6 @@ package index
 
 import (
 	"bytes"
-	"sort"
 
 	"github.com/lineage-store/lineage/internal/memtable"
 )
@@ -89,42 +88,5 @@ func (s *memorySource) skipTo(key []byte) {
 	if s.at.Valid() && bytes.Compare(s.at.Key(), key) < 0 {
 		s.at.Seek(key)
 		s.pass()
-	}
-}
-
-// baseSource reads bbolt leaf by leaf, so that it occupies no transaction.
-type baseSource struct {
-	snapshot *Snapshot
-	entries  []Entry
-	next, to []byte // the range of the next ones; a nil next is the end, a nil to has none
-	pages    int    // read so far
-}
-
-func (s *baseSource) peek() (Entry, bool, error) {
-	for len(s.entries) == 0 {
-		if s.next == nil {
-			return Entry{}, false, nil
-		}
-		b, err := s.snapshot.retainBase()
-		if err != nil {
-			return Entry{}, false, err
-		}
-		s.entries, s.next, err = b.page(s.next, s.to, min(minPage<<min(s.pages, 16), maxPage))
-		s.pages++
-		b.release()
-		if err != nil {
-			return Entry{}, false, err
-		}
-	}
-	return s.entries[0], true, nil
-}
-
-func (s *baseSource) advance() { s.entries = s.entries[1:] }
-
-func (s *baseSource) skipTo(key []byte) {
-	n := sort.Search(len(s.entries), func(i int) bool { return bytes.Compare(s.entries[i].Key, key) >= 0 })
-	s.entries = s.entries[n:]
-	if len(s.entries) == 0 && s.next != nil && bytes.Compare(s.next, key) < 0 {
-		s.next = bytes.Clone(key)
 	}
 }

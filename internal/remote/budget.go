@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -16,18 +15,6 @@ const (
 	// answerBytes is counted for an answer until its size is known.
 	answerBytes = 2 << 20
 )
-
-// space is a number of bytes shared by several users. Waiters are served in the order in which they came.
-type space struct {
-	mu      sync.Mutex
-	free    int
-	waiting []*waiter
-}
-
-type waiter struct {
-	n     int
-	taken chan struct{} // closed when the waiter has its bytes
-}
 
 // take takes n bytes, and waits until they are free.
 func (s *space) take(ctx context.Context, n int) error {
@@ -116,19 +103,6 @@ const (
 	// messageBytes is added to the size of each message.
 	messageBytes = 512
 )
-
-// budget counts the bytes of requests that a server keeps.
-type budget struct {
-	mu    sync.Mutex
-	used  int
-	large *reservation // the message that may exceed the limits
-}
-
-// reservation is the number of bytes of one message. budget.mu guards it and peer.bytes.
-type reservation struct {
-	peer  *peer
-	bytes int
-}
 
 // reserve adds n bytes to a reservation, and reports whether the limits allow it.
 func (b *budget) reserve(h *reservation, n int) bool {

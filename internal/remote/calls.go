@@ -12,16 +12,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// target is what a method is called on: the current state of an engine, or a snapshot.
-type target struct {
-	backend.Reader
-	engine  backend.Engine // nil for a snapshot
-	peer    *peer
-	request *exchange
-	// progress reports progress to the client, at most a few times a second.
-	progress func(done, total int64)
-}
-
 // walker writes or reads the fields of a T, depending on the direction of the wire.
 type walker[T any] func(*wire, *T)
 
@@ -81,20 +71,6 @@ func sequence1[A, E any](code uint8, name string, args walker[A], element walker
 func sequence2[X, Y, E any](code uint8, name string, x walker[X], y walker[Y], element walker[E], do func(target, context.Context, X, Y) iter.Seq2[E, error]) sequence[pair[X, Y], E] {
 	return sequence1(code, name, walkPair(x, y), element, func(t target, ctx context.Context, a pair[X, Y]) iter.Seq2[E, error] { return do(t, ctx, a.x, a.y) })
 }
-
-// serving maps codes to methods.
-var serving = byCode(
-	callHead, callThread, callThreads, callThreadsEnding, callLastMessage, callListThreads,
-	callContext, callRemnant, callContexts, callContextsAlone, callChildren,
-	callBranch, callBranches, callBranchesOf, callBranchesBySource,
-	callCheckpoint, callCheckpoints, callCheckpointsBySource, callFind,
-	callRun, callAncestry, callRunsOf, callForks, callForksAt, callLast,
-	callPath, callDigest, callSpanSet, callAlternatives, callSummaries, callReflog,
-	callValue, callValues, callValueHistory, callValueOwners,
-	callHas, callBlocks, callChunks, callWhere, callStats,
-	callSnapshot, callFeed, callWait, callApply, callOutcome, callForget, callUpload, callSync, callVerify,
-	callPack, callCollect, callCopy, callGuests,
-)
 
 // Arguments of methods that have three.
 type (
@@ -229,4 +205,19 @@ func inParts[K, V any](read func(target, context.Context, []K) ([]V, error), siz
 		}
 		return all, nil
 	}
+}
+
+func byCode(all ...method) map[uint8]method {
+	table := make(map[uint8]method, len(all))
+	for _, m := range all {
+		table[m.number()] = m
+	}
+	return table
+}
+
+// method is what a server needs to know of a method.
+type method interface {
+	number() uint8
+	// serve reads arguments and writes the answer.
+	serve(x *exchange, in, out *wire) error
 }

@@ -128,3 +128,41 @@ func (t target) copy(ctx context.Context, _ struct{}) iter.Seq2[backend.CopyPart
 func unsupported(what string) error {
 	return fmt.Errorf("%s is not supported by this engine: %w", what, errors.ErrUnsupported)
 }
+
+// serving maps codes to methods.
+var serving = byCode(
+	callHead, callThread, callThreads, callThreadsEnding, callLastMessage, callListThreads,
+	callContext, callRemnant, callContexts, callContextsAlone, callChildren,
+	callBranch, callBranches, callBranchesOf, callBranchesBySource,
+	callCheckpoint, callCheckpoints, callCheckpointsBySource, callFind,
+	callRun, callAncestry, callRunsOf, callForks, callForksAt, callLast,
+	callPath, callDigest, callSpanSet, callAlternatives, callSummaries, callReflog,
+	callValue, callValues, callValueHistory, callValueOwners,
+	callHas, callBlocks, callChunks, callWhere, callStats,
+	callSnapshot, callFeed, callWait, callApply, callOutcome, callForget, callUpload, callSync, callVerify,
+	callPack, callCollect, callCopy, callGuests,
+)
+
+// snapshot opens a snapshot. It returns its number, which is that of the request.
+func (t target) snapshot(ctx context.Context) (uint64, error) {
+	p := t.peer
+	s, err := t.engine.Snapshot(ctx)
+	if err != nil {
+		return 0, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.leaving:
+		err = ErrMoved
+	case t.request.cancelled:
+		err = context.Canceled
+	case len(p.snapshots) >= maxSnapshots:
+		err = fmt.Errorf("%d snapshots at once: %w", maxSnapshots, backend.ErrTooLarge)
+	default:
+		p.snapshots[t.request.id] = s
+		return t.request.id, nil
+	}
+	_ = s.Close()
+	return 0, err
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // ClientOptions configure a client. A zero field means its default.
@@ -186,11 +187,6 @@ func (c *Client) deliver(m message) error {
 
 // Store returns the description of the store.
 func (c *Client) Store() Store { return c.store }
-
-// Guests returns the processes that the server serves, this one included.
-func (c *Client) Guests(ctx context.Context) ([]Process, error) {
-	return callGuests.ask(ctx, &c.reader, struct{}{})
-}
 
 // Done returns a channel that is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }
@@ -394,4 +390,19 @@ func read(m message) (*wire, error) {
 		return nil, w.err
 	}
 	return nil, err
+}
+
+// reader reads the current state of the server, or a snapshot.
+type reader struct {
+	client   *Client
+	snapshot uint64       // number of the snapshot; 0 for the current state
+	closed   *atomic.Bool // set when the snapshot is closed; nil for the current state
+}
+
+// recent answers reads of contexts with their state after the last commit of this client that stated their tip. Other
+// reads go to the server.
+type recent struct {
+	*Client
+	mu       sync.Mutex
+	contexts map[structure.ContextID]backend.Context
 }

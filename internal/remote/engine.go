@@ -135,3 +135,8 @@ func (c *Client) Collect(ctx context.Context, o backend.CollectOptions) (backend
 func (c *Client) Copy(ctx context.Context) iter.Seq2[backend.CopyPart, error] {
 	return callCopy.all(ctx, &c.reader, struct{}{})
 }
+
+// Guests returns the processes that the server serves, this one included.
+func (c *Client) Guests(ctx context.Context) ([]Process, error) {
+	return callGuests.ask(ctx, &c.reader, struct{}{})
+}

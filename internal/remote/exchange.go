@@ -5,42 +5,10 @@ import (
 	"fmt"
 	"iter"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 )
-
-// exchange is a request that a server is working on.
-type exchange struct {
-	peer      *peer
-	id        uint64
-	code      uint8
-	body      []byte
-	ctx       context.Context
-	cancel    context.CancelCauseFunc
-	reserved  *reservation // bytes of the request; nil if it was refused
-	refused   error        // why the method is not called
-	counted   bool         // counted in peer.handling
-	cancelled bool         // by the client; peer.mu guards it
-	target    target
-	reported  time.Duration // when progress was last reported
-}
-
-// method is what a server needs to know of a method.
-type method interface {
-	number() uint8
-	// serve reads arguments and writes the answer.
-	serve(x *exchange, in, out *wire) error
-}
-
-func byCode(all ...method) map[uint8]method {
-	table := make(map[uint8]method, len(all))
-	for _, m := range all {
-		table[m.number()] = m
-	}
-	return table
-}
 
 // handle answers a request.
 func (x *exchange) handle() {
@@ -169,30 +137,6 @@ func (x *exchange) report(id uint64, reported *time.Duration, done, total int64)
 	_, _ = x.peer.link.send(context.Background(), progress, id, w.b)
 }
 
-// snapshot opens a snapshot. It returns its number, which is that of the request.
-func (t target) snapshot(ctx context.Context) (uint64, error) {
-	p := t.peer
-	s, err := t.engine.Snapshot(ctx)
-	if err != nil {
-		return 0, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case p.leaving:
-		err = ErrMoved
-	case t.request.cancelled:
-		err = context.Canceled
-	case len(p.snapshots) >= maxSnapshots:
-		err = fmt.Errorf("%d snapshots at once: %w", maxSnapshots, backend.ErrTooLarge)
-	default:
-		p.snapshots[t.request.id] = s
-		return t.request.id, nil
-	}
-	_ = s.Close()
-	return 0, err
-}
-
 func (c call[A, R]) number() uint8 { return c.code }
 
 func (c call[A, R]) serve(x *exchange, in, out *wire) error {
@@ -236,24 +180,6 @@ func (s sequence[A, E]) serve(x *exchange, in, out *wire) error {
 		return err
 	}
 	return st.answer(x, out)
-}
-
-// stream is a sequence that a client is reading.
-type stream struct {
-	peer   *peer
-	id     uint64 // number of the request that started it
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-
-	mu       sync.Mutex // held while elements are read
-	pull     func(out *wire) (bool, error)
-	stop     func()
-	ended    bool
-	batch    int    // elements of the next answer
-	request  uint64 // number of the request being answered
-	reported time.Duration
-	// stopIdle stops the timer that ends a stream that is not read.
-	stopIdle func() bool
 }
 
 // The first answer of a sequence has few elements, because many callers need no more.

@@ -5,50 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 )
-
-// Limits for each client. The server disconnects a client that exceeds a limit of requests.
-const (
-	maxRequests  = 1024
-	maxWaits     = 4096
-	maxSequences = 4096
-	maxSnapshots = 1024
-	// maxGreeting limits the connections that have not sent a greeting. A further connection ends the oldest one.
-	maxGreeting = 256
-	// maxWorking limits the requests of a client that are executed at once, except waits.
-	maxWorking = 256
-)
-
-// peer is the connection of a client.
-type peer struct {
-	server *Server
-	link   *link
-	inbox  *inbox
-	who    Process
-	engine backend.Engine
-	ctx    context.Context // of requests other than commits; cancelled when the connection ends
-	cancel context.CancelCauseFunc
-	// commits is the context of commits. Closing the server does not end it.
-	commits       context.Context
-	cancelCommits context.CancelCauseFunc
-	working       chan struct{}
-	next          chan *exchange // requests for idle goroutines
-	handling      sync.WaitGroup
-	reservations  map[uint64]*reservation // of messages being received
-	bytes         int                     // of requests; budget.mu guards it
-	answers       space
-
-	mu        sync.Mutex
-	leaving   bool
-	requests  map[uint64]*exchange
-	waits     int
-	sequences map[uint64]*stream
-	snapshots map[uint64]backend.Snapshot
-}
 
 func newPeer(s *Server, conn net.Conn) *peer {
 	p := &peer{

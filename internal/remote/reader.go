@@ -5,20 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync/atomic"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// reader reads the current state of the server, or a snapshot.
-type reader struct {
-	client   *Client
-	snapshot uint64       // number of the snapshot; 0 for the current state
-	closed   *atomic.Bool // set when the snapshot is closed; nil for the current state
-}
 
 // translate returns the error of a request as the port defines it: ErrExpired if a snapshot, or a sequence that was
 // started, is gone.

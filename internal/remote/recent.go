@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"sync"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -10,14 +9,6 @@ import (
 
 // maxRecent limits the contexts that a client keeps.
 const maxRecent = 1024
-
-// recent answers reads of contexts with their state after the last commit of this client that stated their tip. Other
-// reads go to the server.
-type recent struct {
-	*Client
-	mu       sync.Mutex
-	contexts map[structure.ContextID]backend.Context
-}
 
 // Recent implements backend.Engine.
 func (c *Client) Recent() backend.Reader { return &c.recent }

@@ -4,38 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage/backend"
-)
-
-// ServerOptions configure a server. A zero field means its default.
-type ServerOptions struct {
-	// Idle is how long a sequence that the client does not read stays open. Default 30 s.
-	Idle time.Duration
-	// WriteTimeout is how long the server waits for a client to receive a frame, or to send the rest of a message.
-	// Default 30 s.
-	WriteTimeout time.Duration
-	Clock        Clock
-	// Logger reports panics; nil discards.
-	Logger *slog.Logger
-}
-
-const (
-	idle         = 30 * time.Second
-	writeTimeout = 30 * time.Second
-	// closingTimeout is how long a closing server waits for clients to receive their answers, counted from the last
-	// commit.
-	closingTimeout = 250 * time.Millisecond
-	// greetTimeout is how long a server waits for a greeting.
-	greetTimeout = 5 * time.Second
-	// progressInterval is the minimum time between two reports of progress.
-	progressInterval = 100 * time.Millisecond
-	// heartbeat is the maximum time between two messages to a client that waits for the store to be opened.
-	heartbeat = time.Second
 )
 
 // Server serves an engine on connections. It does not close the engine.
@@ -54,45 +27,144 @@ type Server struct {
 	answers space
 }
 
-// NewServer returns a server. Connections wait until Open is called.
-func NewServer(o ServerOptions) *Server {
-	if o.Idle == 0 {
-		o.Idle = idle
-	}
-	if o.WriteTimeout == 0 {
-		o.WriteTimeout = writeTimeout
-	}
-	if o.Clock == nil {
-		o.Clock = systemClock{}
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &Server{o: o, peers: make(map[*peer]struct{}), changed: make(chan struct{}), answers: space{free: totalAnswers}}
+// peer is the connection of a client.
+type peer struct {
+	server *Server
+	link   *link
+	inbox  *inbox
+	who    Process
+	engine backend.Engine
+	ctx    context.Context // of requests other than commits; cancelled when the connection ends
+	cancel context.CancelCauseFunc
+	// commits is the context of commits. Closing the server does not end it.
+	commits       context.Context
+	cancelCommits context.CancelCauseFunc
+	working       chan struct{}
+	next          chan *exchange // requests for idle goroutines
+	handling      sync.WaitGroup
+	reservations  map[uint64]*reservation // of messages being received
+	bytes         int                     // of requests; budget.mu guards it
+	answers       space
+
+	mu        sync.Mutex
+	leaving   bool
+	requests  map[uint64]*exchange
+	waits     int
+	sequences map[uint64]*stream
+	snapshots map[uint64]backend.Snapshot
 }
 
-// Progress reports how much of the store was read while it is being opened. It is sent to the clients that wait for
-// the store.
-func (s *Server) Progress(done, total int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.opened = counts{done, total}
-	s.change()
+// Limits for each client. The server disconnects a client that exceeds a limit of requests.
+const (
+	maxRequests  = 1024
+	maxWaits     = 4096
+	maxSequences = 4096
+	maxSnapshots = 1024
+	// maxGreeting limits the connections that have not sent a greeting. A further connection ends the oldest one.
+	maxGreeting = 256
+	// maxWorking limits the requests of a client that are executed at once, except waits.
+	maxWorking = 256
+)
+
+// exchange is a request that a server is working on.
+type exchange struct {
+	peer      *peer
+	id        uint64
+	code      uint8
+	body      []byte
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	reserved  *reservation // bytes of the request; nil if it was refused
+	refused   error        // why the method is not called
+	counted   bool         // counted in peer.handling
+	cancelled bool         // by the client; peer.mu guards it
+	target    target
+	reported  time.Duration // when progress was last reported
 }
+
+// stream is a sequence that a client is reading.
+type stream struct {
+	peer   *peer
+	id     uint64 // number of the request that started it
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	mu       sync.Mutex // held while elements are read
+	pull     func(out *wire) (bool, error)
+	stop     func()
+	ended    bool
+	batch    int    // elements of the next answer
+	request  uint64 // number of the request being answered
+	reported time.Duration
+	// stopIdle stops the timer that ends a stream that is not read.
+	stopIdle func() bool
+}
+
+// reservation is the number of bytes of one message. budget.mu guards it and peer.bytes.
+type reservation struct {
+	peer  *peer
+	bytes int
+}
+
+// target is what a method is called on: the current state of an engine, or a snapshot.
+type target struct {
+	backend.Reader
+	engine  backend.Engine // nil for a snapshot
+	peer    *peer
+	request *exchange
+	// progress reports progress to the client, at most a few times a second.
+	progress func(done, total int64)
+}
+
+// space is a number of bytes shared by several users. Waiters are served in the order in which they came.
+type space struct {
+	mu      sync.Mutex
+	free    int
+	waiting []*waiter
+}
+
+// budget counts the bytes of requests that a server keeps.
+type budget struct {
+	mu    sync.Mutex
+	used  int
+	large *reservation // the message that may exceed the limits
+}
+
+// ServerOptions configure a server. A zero field means its default.
+type ServerOptions struct {
+	// Idle is how long a sequence that the client does not read stays open. Default 30 s.
+	Idle time.Duration
+	// WriteTimeout is how long the server waits for a client to receive a frame, or to send the rest of a message.
+	// Default 30 s.
+	WriteTimeout time.Duration
+	Clock        Clock
+	// Logger reports panics; nil discards.
+	Logger *slog.Logger
+}
+
+type waiter struct {
+	n     int
+	taken chan struct{} // closed when the waiter has its bytes
+}
+
+const (
+	idle         = 30 * time.Second
+	writeTimeout = 30 * time.Second
+	// closingTimeout is how long a closing server waits for clients to receive their answers, counted from the last
+	// commit.
+	closingTimeout = 250 * time.Millisecond
+	// greetTimeout is how long a server waits for a greeting.
+	greetTimeout = 5 * time.Second
+	// progressInterval is the minimum time between two reports of progress.
+	progressInterval = 100 * time.Millisecond
+	// heartbeat is the maximum time between two messages to a client that waits for the store to be opened.
+	heartbeat = time.Second
+)
 
 // change wakes connections that wait for the engine. s.mu must be held.
 func (s *Server) change() {
 	close(s.changed)
 	s.changed = make(chan struct{})
-}
-
-// Open starts serving an engine.
-func (s *Server) Open(e backend.Engine) {
-	description := describe(e)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.engine, s.store = e, description
-	s.change()
 }
 
 // Guests returns the processes that are connected.
@@ -109,33 +181,6 @@ func (s *Server) Guests() []Process {
 	return all
 }
 
-// Serve serves a connection until it ends.
-func (s *Server) Serve(conn net.Conn) error {
-	p := newPeer(s, conn)
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
-		_ = conn.Close()
-		return ErrMoved
-	}
-	s.peers[p] = struct{}{}
-	if len(s.silent) == maxGreeting {
-		s.silent[0].link.fail(errSilent)
-		s.silent = slices.Delete(s.silent, 0, 1)
-	}
-	s.silent = append(s.silent, p)
-	s.serving.Add(1)
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(s.peers, p)
-		s.heard(p)
-		s.mu.Unlock()
-		s.serving.Done()
-	}()
-	return p.serve()
-}
-
 // heard removes a peer from those that have not sent a greeting. s.mu must be held.
 func (s *Server) heard(p *peer) {
 	if i := slices.Index(s.silent, p); i >= 0 {
@@ -145,25 +190,6 @@ func (s *Server) heard(p *peer) {
 
 // errSilent ends a connection without a greeting.
 var errSilent = errors.New("no greeting")
-
-// Close ends all connections. Running commits are finished first. Other unanswered requests fail with ErrMoved. Close
-// does not wait for clients that do not receive their answers.
-func (s *Server) Close() {
-	s.mu.Lock()
-	s.closing = true
-	s.change()
-	peers := make([]*peer, 0, len(s.peers))
-	for p := range s.peers {
-		peers = append(peers, p)
-	}
-	s.mu.Unlock()
-	var all sync.WaitGroup
-	for _, p := range peers {
-		all.Go(p.leave)
-	}
-	all.Wait()
-	s.serving.Wait()
-}
 
 // awaitEngine waits until the engine is open. Meanwhile it reports progress to the client.
 func (s *Server) awaitEngine(p *peer) (backend.Engine, error) {

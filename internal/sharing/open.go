@@ -4,316 +4,86 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"math/rand/v2"
-	"net"
 	"os"
-	"path/filepath"
-	"sync"
-	"syscall"
-	"time"
 
-	"github.com/lineage-store/lineage/internal/embedded"
-	"github.com/lineage-store/lineage/internal/localsocket"
 	"github.com/lineage-store/lineage/internal/remote"
-	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
 )
 
-// Options configure an engine. A zero field means its default.
-type Options struct {
-	// Options are the options of the owner's engine. Locked is called before the socket is created, Unlocking after
-	// it is removed. Wait is also the minimum time that an operation waits while another process becomes the owner.
-	embedded.Options
-	// NeverServe refuses guests while this process has the store open.
-	NeverServe bool
-	// NeverConnect refuses a store that another process has open, with a LockedError.
-	NeverConnect bool
-
-	isLocal func(dir string) bool // for tests; nil queries the file system
+// Open opens or creates the store in a directory, or connects to the process that has it open.
+func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
+	e := &Engine{dir: dir, o: o}
+	e.Sequences.Open = begin(e, func(h *handle) backend.Reader { return h })
+	e.ctx, e.cancel = context.WithCancelCause(context.Background())
+	h, err := e.find(ctx, o.Wait)
+	if err != nil {
+		return nil, err
+	}
+	if id, ok := h.Engine.(backend.Identified); ok {
+		e.id = id.StoreID()
+	}
+	if e.dirInfo, err = os.Stat(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", dir, err), h.close())
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.set(h)
+	return e, nil
 }
 
-const (
-	// ownerTimeout is the minimum time that an operation waits for an owner that has a socket but does not answer,
-	// for example because it is closing the store.
-	ownerTimeout = 10 * time.Second
-	// socketTimeout is the minimum time to wait for the socket of a locked store. An owner creates the socket just
-	// after it has locked the store, and removes it just before it unlocks the store.
-	socketTimeout = 2 * time.Second
-	// silenceTimeout limits how long an owner may send nothing to a new guest. The kernel accepts connections even
-	// for a stopped process.
-	silenceTimeout = 5 * time.Second
-)
-
-// Pauses between two attempts to find the owner or to become it.
-const (
-	shortPause = 5 * time.Millisecond
-	longPause  = 200 * time.Millisecond
-)
-
-// handle is an open store: the engine of an owner, or the client of a guest.
-type handle struct {
-	backend.Engine
-	own       *embedded.Engine // nil for a guest
-	readOnly  bool             // own holds a lock shared with other readers
-	lockAsked time.Time        // of a reader: lockAskedAt before the store was opened
-	server    *remote.Server   // of an owner that serves, else nil
-	listen    *listener
-	client    *remote.Client // nil for an owner
-
-	once sync.Once
-	done chan struct{} // closed when the store is closed
-	err  error
+// Close implements backend.Engine. If this process is the owner, one of its guests becomes the owner.
+func (e *Engine) Close() error {
+	if e.closed.Swap(true) {
+		return nil
+	}
+	e.cancel(errClosed)
+	e.mu.Lock() // no search can start after this
+	h := e.current.Load()
+	e.mu.Unlock()
+	var err error
+	if h != nil {
+		err = h.close()
+	}
+	e.tasks.Wait()
+	return err
 }
 
-// close closes the store. Every call returns only when the store is closed.
-func (h *handle) close() error {
-	h.once.Do(func() {
-		defer close(h.done)
-		if h.listen != nil {
-			h.listen.close()
-			h.server.Close()
+// SameStore reports whether another engine has the same directory open.
+func (e *Engine) SameStore(other backend.Engine) bool {
+	o, ok := other.(*Engine)
+	return ok && os.SameFile(e.dirInfo, o.dirInfo)
+}
+
+// Role describes the process that has the store open, and the processes that use it through that process.
+type Role struct {
+	Owner  remote.Process
+	Guests []remote.Process
+	// Owns is set when this handle is the owner.
+	Owns bool
+}
+
+// Role returns the current owner and its guests.
+func (e *Engine) Role(ctx context.Context) (Role, error) {
+	return do(ctx, e, func(h *handle) (r Role, err error) {
+		if h.own != nil {
+			r = Role{Owner: remote.ThisProcess(), Owns: true}
+			if h.server != nil {
+				r.Guests = h.server.Guests()
+			}
+			return r, nil
 		}
-		h.err = h.Engine.Close()
-		if h.listen != nil {
-			h.listen.serving.Wait()
-		}
+		r.Owner = h.client.Store().Owner
+		r.Guests, err = h.client.Guests(ctx)
+		return r, err
 	})
-	return h.err
 }
 
-// find returns a handle: as a guest if there is an owner, else as the owner.
-func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) {
-	now := time.Now()
-	waited := waiting{since: now, socket: now}
-	for pause := shortPause; ; pause = min(2*pause, longPause) {
-		h, connectErr := e.connect(ctx, func() { waited.since = time.Now() })
-		if connectErr == nil {
-			return h, nil
-		}
-		if errors.Is(connectErr, vfs.ErrNotRegular) {
-			return nil, fmt.Errorf("open store %s: %w", e.dir, connectErr)
-		}
-		if !noOwner(connectErr) {
-			return nil, fmt.Errorf("open store %s, which another process has open: %w", e.dir, connectErr)
-		}
-		h, err := e.become(ctx)
-		if err == nil || !errors.Is(err, backend.ErrLocked) {
-			return h, err
-		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if e.o.Waiting != nil && wait > 0 && time.Since(waited.since) >= min(socketTimeout, wait/2) && e.waitingReported.CompareAndSwap(false, true) {
-			e.o.Waiting(err)
-		}
-		if waited.enough(time.Now(), wait, connectErr) {
-			var held *backend.LockedError
-			if errors.As(err, &held) && !e.o.NeverConnect {
-				held.Unreachable = true
-				err = fmt.Errorf("open store %s: %w: %v", e.dir, held, connectErr)
-			}
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(pause/2 + rand.N(pause)):
-		}
-	}
-}
+// StoreID implements backend.Identified.
+func (e *Engine) StoreID() [16]byte { return e.id }
 
-// waiting measures how long a process has tried to find an owner.
-type waiting struct {
-	since  time.Time // start, or last progress of an owner that is opening the store
-	socket time.Time // start, or last time that a socket existed
-}
-
-// enough reports whether to give up. why is the error of the last attempt to connect.
-func (w *waiting) enough(now time.Time, wait time.Duration, why error) bool {
-	waited := now.Sub(w.since)
-	switch {
-	case errors.Is(why, localsocket.ErrUnsupported), errors.Is(why, fs.ErrPermission):
-		return waited >= wait
-	case errors.Is(why, fs.ErrNotExist):
-		return waited >= wait && now.Sub(w.socket) >= socketTimeout
-	}
-	w.socket = now
-	return waited >= max(wait, ownerTimeout)
-}
-
-// noOwner reports whether an attempt to connect failed because no process is the owner.
-func noOwner(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, localsocket.ErrUnsupported) || errors.Is(err, fs.ErrPermission) ||
-		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EAGAIN) ||
-		errors.Is(err, remote.ErrDisconnected) || errors.Is(err, remote.ErrMoved)
-}
-
-// shared reports whether the directory can have a socket.
-func (e *Engine) shared() bool {
-	local := e.o.isLocal
-	if local == nil {
-		local = isLocal
-	}
-	return local(e.dir)
-}
-
-// connect returns a handle as a guest. It calls alive each time the owner reports progress in opening the store.
-func (e *Engine) connect(ctx context.Context, alive func()) (*handle, error) {
-	if e.o.NeverConnect {
-		return nil, localsocket.ErrUnsupported
-	}
-	if _, err := os.Stat(e.dir); err != nil {
-		return nil, err
-	}
-	if !e.shared() {
-		return nil, localsocket.ErrUnsupported
-	}
-	if _, err := os.Lstat(filepath.Join(e.dir, embedded.SocketFile)); err != nil {
-		return nil, err
-	}
-	conn, err := dial(e.dir)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	silent := time.AfterFunc(silenceTimeout, func() { cancel(errSilent) })
-	defer silent.Stop()
-	c, err := remote.Connect(ctx, conn, remote.ClientOptions{
-		Durability: e.o.Durability,
-		Opening: func(done, total int64) {
-			silent.Reset(silenceTimeout)
-			alive()
-			if e.o.Progress != nil {
-				e.o.Progress(done, total)
-			}
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &handle{Engine: c, client: c, done: make(chan struct{})}, nil
-}
-
-// errSilent ends a connection on which the owner sends nothing.
-var errSilent = fmt.Errorf("the process that has the store open does not answer: %w", remote.ErrDisconnected)
-
-// become returns a handle as the owner. A process that only reads opens a store on read-only media without writing.
-func (e *Engine) become(ctx context.Context) (*handle, error) {
-	err := e.mayOwn()
-	if err == nil {
-		var h *handle
-		if h, err = e.own(ctx); err == nil {
-			return h, nil
-		}
-	}
-	if e.o.ReadOnly && (vfs.IsUnwritable(err) || errors.Is(err, vfs.ErrNotRegular) || errors.Is(err, backend.ErrCorrupt)) {
-		return e.read(ctx)
-	}
-	return nil, err
-}
-
-// mayOwn refuses stores of other users, who might not be able to open the files that this process creates. Stores
-// that cannot be shared are allowed. The error is a LockedError if a process has locked the store.
-func (e *Engine) mayOwn() error {
-	if user, ok := userOf(filepath.Join(e.dir, journalDir)); ok && user != os.Geteuid() && e.shared() {
-		if held := embedded.Held(e.dir); held != nil {
-			return held
-		}
-		return fmt.Errorf("open store %s: it belongs to user %d, who alone can change it while no process of theirs has it open: %w", e.dir, user, fs.ErrPermission)
-	}
-	return nil
-}
-
-// own opens the store and serves it.
-func (e *Engine) own(ctx context.Context) (*handle, error) {
-	h := &handle{done: make(chan struct{})}
-	o := e.o.Options
-	o.Wait, o.Waiting = 0, nil
-	o.MustExist = o.MustExist || o.ReadOnly || e.id != [16]byte{} // an id is set if the store was open before
-	o.ReadOnly = false
-	o.Locked = func() error {
-		if err := e.mayOwn(); err != nil {
-			return err
-		}
-		if e.o.Locked != nil {
-			if err := e.o.Locked(); err != nil {
-				return err
-			}
-		}
-		if e.o.NeverServe {
-			return nil
-		}
-		return e.serve(h)
-	}
-	o.Unlocking = func() {
-		if h.listen != nil {
-			h.listen.remove()
-		}
-		if e.o.Unlocking != nil {
-			e.o.Unlocking()
-		}
-	}
-	o.Progress = func(done, total int64) {
-		if h.server != nil {
-			h.server.Progress(done, total)
-		}
-		if e.o.Progress != nil {
-			e.o.Progress(done, total)
-		}
-	}
-	own, err := embedded.Open(ctx, e.dir, o)
-	if err != nil {
-		if h.listen != nil {
-			h.listen.close()
-			h.server.Close()
-			h.listen.serving.Wait()
-		}
-		return nil, err
-	}
-	h.Engine, h.own = own, own
-	if h.server != nil {
-		h.server.Open(served{own, e, h})
-	}
-	return h, nil
-}
-
-// served is the engine that an owner serves to guests.
-type served struct {
-	*embedded.Engine
-	sharing *Engine
-	h       *handle
-}
-
-// Apply implements backend.Engine.
-func (s served) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
-	r, err := s.Engine.Apply(ctx, c, o)
-	s.sharing.loseFailed(s.h, err)
-	return r, err
-}
-
-// serve creates the socket. Guests that connect receive progress while the store is opened. The lock of the store
-// must be held. If the directory cannot have a socket, the store is not shared.
-func (e *Engine) serve(h *handle) error {
-	if !e.shared() {
-		return nil
-	}
-	l, err := listen(e.dir)
-	switch {
-	case errors.Is(err, localsocket.ErrUnsupported):
-		return nil
-	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOSPC):
-		if e.o.Logger != nil {
-			e.o.Logger.Warn("store is not shared with other processes", "err", err)
-		}
-		return nil
-	case err != nil:
-		return err
-	}
-	h.server = remote.NewServer(remote.ServerOptions{Logger: e.o.Logger})
-	h.listen = l
-	l.accept(func(conn net.Conn) { _ = h.server.Serve(conn) })
-	return nil
+// Damage implements backend.Impaired. It returns the damage found when the store was last opened.
+func (e *Engine) Damage() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.damage
 }

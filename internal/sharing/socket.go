@@ -149,3 +149,9 @@ func dial(dir string) (*net.UnixConn, error) {
 	}
 	return conn, nil
 }
+
+// Pauses between two attempts to find the owner or to become it.
+const (
+	shortPause = 5 * time.Millisecond
+	longPause  = 200 * time.Millisecond
+)

@@ -87,9 +87,3 @@ func (c *ContextLock) Unlock() {
 	}
 	s.free = c
 }
-
-// Wanted reports whether the lock of a context may be held or waited for.
-func (w *Writer) Wanted(id structure.ContextID) bool { return w.busy.wanted(id) }
-
-// Lock takes the lock of a context.
-func (w *Writer) Lock(id structure.ContextID) *ContextLock { return w.busy.lock(id) }

@@ -3,19 +3,9 @@ package write
 import (
 	"context"
 	"crypto/rand"
-	"sync"
 
 	"github.com/lineage-store/lineage/lineage/backend"
 )
-
-// sessions number the requests of a writer that must be applied at most once. A session has one request at a
-// time, so that numbers arrive in order.
-type sessions struct {
-	mu   sync.Mutex
-	free []*session
-}
-
-type session struct{ next backend.Once }
 
 // session returns a session for a request.
 func (w *Writer) session(ctx context.Context) (*session, error) {

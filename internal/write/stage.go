@@ -115,3 +115,12 @@ func (s *Stage) StoreID() (id [16]byte) {
 	}
 	return id
 }
+
+// owned returns a copy of a record that shares no memory with it.
+func owned[T any, P interface {
+	*T
+	structure.Record
+}](r T) P {
+	structure.Own(P(&r))
+	return &r
+}

@@ -197,15 +197,6 @@ func keep[K comparable, T any, P interface {
 	s.batch.add(own)
 }
 
-// owned returns a copy of a record that shares no memory with it.
-func owned[T any, P interface {
-	*T
-	structure.Record
-}](r T) P {
-	structure.Own(P(&r))
-	return &r
-}
-
 // deleted makes a deletion visible to reads.
 func (s *Stage) deleted(ctx context.Context, d *structure.Deletion) error {
 	switch d.Subject {

@@ -238,3 +238,18 @@ func (w *Writer) Make(ctx context.Context, fill func(b *Batch, t Try) error) (ba
 type changeFunc func(b *Batch, t Try) error
 
 func (f changeFunc) Fill(_ context.Context, b *Batch, t Try) error { return f(b, t) }
+
+// sessions number the requests of a writer that must be applied at most once. A session has one request at a
+// time, so that numbers arrive in order.
+type sessions struct {
+	mu   sync.Mutex
+	free []*session
+}
+
+type session struct{ next backend.Once }
+
+// Wanted reports whether the lock of a context may be held or waited for.
+func (w *Writer) Wanted(id structure.ContextID) bool { return w.busy.wanted(id) }
+
+// Lock takes the lock of a context.
+func (w *Writer) Lock(id structure.ContextID) *ContextLock { return w.busy.lock(id) }

@@ -48,24 +48,6 @@ func applier(starts []int64) func(context.Context, *derived.Window[*sql.Tx]) err
 	}
 }
 
-// writer applies a window in a transaction.
-type writer struct {
-	*derivedfile.Writer
-	forms *form.Reader
-
-	pending  []sighting              // sightings to store
-	ofRun    map[int64][]*sighting   // the window's sightings of a run, in order
-	fresh    map[answerKey]*sighting // the last ones with a key that no earlier window has
-	added    []*sighting             // those at positions that are visible already
-	reaches  map[int64]int64         // the last visible step of a run
-	models   map[modelName]int64
-	sessions map[structure.ThreadID]string
-	counters map[int64][]counter // of a run, in order: those that the window adds
-	totals   map[totalKey]*sums  // changes of the totals
-	starts   []int64
-	firstRow int64 // the number of the first row of sightings that the window adds
-}
-
 // keepStarts refuses data whose totals are split at other amounts of input.
 func (f *writer) keepStarts(ctx context.Context) error {
 	i, different := 0, false

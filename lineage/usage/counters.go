@@ -15,12 +15,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// counter is the counter of a session at a step of a run.
-type counter struct {
-	seq   int64
-	total *message.Tokens
-}
-
 // lastBefore returns the last of some counters before a step, or nil.
 func lastBefore(all []counter, seq int64) *message.Tokens {
 	for i := len(all) - 1; i >= 0; i-- {

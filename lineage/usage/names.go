@@ -62,5 +62,3 @@ func (f *writer) model(ctx context.Context, m modelName) (n int64, err error) {
 	f.models[m] = n
 	return n, nil
 }
-
-type modelName struct{ name, provider, tier string }

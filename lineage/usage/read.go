@@ -15,8 +15,6 @@ import (
 	"github.com/lineage-store/lineage/internal/derivedfile"
 )
 
-var each = derivedfile.Each
-
 // fromTotals reports whether the query can be answered from the totals. They are kept for the whole store, by quarter
 // of an hour, and split at the amounts of input at which the built-in prices change.
 func (r *reporter) fromTotals(ctx context.Context) (bool, error) {

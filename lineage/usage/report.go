@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/usage/prices"
 	"github.com/lineage-store/lineage/structure"
@@ -102,43 +101,6 @@ type Count struct {
 	Known      bool
 }
 
-// Report brings the index up to date and reports.
-func (x *Index) Report(ctx context.Context, q Query) (*Report, error) {
-	if q.Prices == nil {
-		q.Prices = prices.Default()
-	}
-	if q.Zone == nil {
-		q.Zone = time.UTC
-	}
-	for _, by := range q.By {
-		if !slices.Contains(Keys, by) {
-			return nil, fmt.Errorf("report by %.64q: %w", string(by), lineage.ErrInvalid)
-		}
-	}
-	if err := x.Update(ctx); err != nil {
-		return nil, err
-	}
-	var report *Report
-	err := x.file.Repaired(ctx, func() error {
-		if report != nil {
-			if err := x.Update(ctx); err != nil { // the file was replaced
-				return err
-			}
-		}
-		report = &Report{Unpriced: make(map[string]int64), Prices: q.Prices}
-		return x.file.With(func(db *sql.DB) error {
-			tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-			if err != nil {
-				return err
-			}
-			defer tx.Rollback()
-			r := &reporter{tx: tx, q: &q, report: report, rows: make(map[string]*Row), models: make(map[int64]modelName), places: newPlaces(tx)}
-			return r.run(ctx)
-		})
-	})
-	return report, err
-}
-
 // reporter computes a report in a transaction.
 type reporter struct {
 	tx     *sql.Tx
@@ -148,41 +110,6 @@ type reporter struct {
 	models map[int64]modelName
 	places *places
 	thread int64 // number of Query.Thread
-}
-
-func (r *reporter) run(ctx context.Context) error {
-	if err := r.readModels(ctx); err != nil {
-		return err
-	}
-	direct, err := r.fromTotals(ctx)
-	if err == nil && direct {
-		err = r.readTotals(ctx)
-	} else if err == nil {
-		err = r.readSightings(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	for _, row := range r.rows {
-		r.report.Total.add(&row.Figures) // before settling: a record may add to the answers of another row
-		row.settle()
-		r.report.Rows = append(r.report.Rows, *row)
-	}
-	r.report.Total.settle()
-	slices.SortFunc(r.report.Rows, func(a, b Row) int {
-		if c := slices.Compare(a.Keys, b.Keys); c != 0 {
-			return c
-		}
-		return boolInt(a.Shared) - boolInt(b.Shared)
-	})
-	return nil
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func (r *reporter) readModels(ctx context.Context) error {

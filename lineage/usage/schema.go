@@ -1,5 +1,7 @@
 package usage
 
+import "github.com/lineage-store/lineage/internal/derivedfile"
+
 // format is the version of the tables and of what is read of messages. It is raised with each change of either: an index of an older
 // version is rebuilt.
 const format = 8
@@ -35,3 +37,5 @@ CREATE INDEX contexts_of ON contexts (thread);
 CREATE TABLE branches (thread BLOB NOT NULL, name TEXT NOT NULL, context BLOB NOT NULL, made INTEGER NOT NULL, PRIMARY KEY (thread, name)) WITHOUT ROWID;
 CREATE INDEX branches_of ON branches (context);
 `
+
+var each = derivedfile.Each

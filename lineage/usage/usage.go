@@ -9,8 +9,12 @@ package usage
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
 	"github.com/lineage-store/lineage/lineage"
@@ -56,4 +60,76 @@ var windowLimit = 50_000
 func (x *Index) Update(ctx context.Context) error {
 	starts := prices.Default().Starts()
 	return x.file.Update(ctx, derivedfile.Updating{Apply: applier(starts), Limit: windowLimit, Progress: x.options.Progress})
+}
+
+// Report brings the index up to date and reports.
+func (x *Index) Report(ctx context.Context, q Query) (*Report, error) {
+	if q.Prices == nil {
+		q.Prices = prices.Default()
+	}
+	if q.Zone == nil {
+		q.Zone = time.UTC
+	}
+	for _, by := range q.By {
+		if !slices.Contains(Keys, by) {
+			return nil, fmt.Errorf("report by %.64q: %w", string(by), lineage.ErrInvalid)
+		}
+	}
+	if err := x.Update(ctx); err != nil {
+		return nil, err
+	}
+	var report *Report
+	err := x.file.Repaired(ctx, func() error {
+		if report != nil {
+			if err := x.Update(ctx); err != nil { // the file was replaced
+				return err
+			}
+		}
+		report = &Report{Unpriced: make(map[string]int64), Prices: q.Prices}
+		return x.file.With(func(db *sql.DB) error {
+			tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback()
+			r := &reporter{tx: tx, q: &q, report: report, rows: make(map[string]*Row), models: make(map[int64]modelName), places: newPlaces(tx)}
+			return r.run(ctx)
+		})
+	})
+	return report, err
+}
+
+func (r *reporter) run(ctx context.Context) error {
+	if err := r.readModels(ctx); err != nil {
+		return err
+	}
+	direct, err := r.fromTotals(ctx)
+	if err == nil && direct {
+		err = r.readTotals(ctx)
+	} else if err == nil {
+		err = r.readSightings(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	for _, row := range r.rows {
+		r.report.Total.add(&row.Figures) // before settling: a record may add to the answers of another row
+		row.settle()
+		r.report.Rows = append(r.report.Rows, *row)
+	}
+	r.report.Total.settle()
+	slices.SortFunc(r.report.Rows, func(a, b Row) int {
+		if c := slices.Compare(a.Keys, b.Keys); c != 0 {
+			return c
+		}
+		return boolInt(a.Shared) - boolInt(b.Shared)
+	})
+	return nil
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

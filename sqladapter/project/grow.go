@@ -16,13 +16,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-var reachSQL = struct {
-	move, farthest sqladapter.Statement
-}{
-	move:     `UPDATE "lineage_reach" SET "last_seq" = ?, "own" = ? WHERE "scope" = ? AND "run_id" = ?`,
-	farthest: `SELECT "run_id", MAX("last_seq") AS "last" FROM "lineage_reach" WHERE "run_id" IN ({list}) GROUP BY "run_id"`,
-}
-
 // grow writes what a scope has gained, and its contexts, branches and checkpoints. What the scope has lost was
 // deleted before.
 func (w *applier) grow(ctx context.Context, s *scope) error {
@@ -249,4 +242,27 @@ func (v *view) writeNames(ctx context.Context) error {
 	v.put(tables.Branches, owner, branches...)
 	v.put(tables.Checkpoints, owner, checkpoints...)
 	return nil
+}
+
+// growOrLeaveOut grows a scope, or leaves it out if the database cannot hold it.
+func (w *applier) growOrLeaveOut(ctx context.Context, s *scope) error {
+	v, err := w.open(ctx, s)
+	if err == nil {
+		err = v.check(ctx)
+	}
+	if w.isRefusal(err) {
+		return w.leaveOut(ctx, s, err)
+	}
+	if err == nil {
+		err = w.leaveNamesakeOut(ctx, v.record)
+	}
+	if err != nil {
+		return err
+	}
+	held, err := w.holding(ctx, s, func() error { return w.grow(ctx, s) })
+	if err != nil || !held {
+		return err
+	}
+	w.report.Threads++
+	return w.admit(ctx, s)
 }

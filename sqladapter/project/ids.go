@@ -136,3 +136,8 @@ func (v *view) checkpointID(ctx context.Context, k *structure.Checkpoint) (strin
 	}
 	return k.SourceID, nil
 }
+
+// contextOwner returns a context as an owner of values.
+func contextOwner(id structure.ContextID) structure.Owner {
+	return structure.Owner{Scope: structure.ContextScope, Context: id}
+}

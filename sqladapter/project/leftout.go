@@ -1,28 +1,19 @@
 package project
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/sqladapter"
-	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
 	"github.com/lineage-store/lineage/sqladapter/internal/lists"
-	"github.com/lineage-store/lineage/sqladapter/internal/projected"
-	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -42,30 +33,6 @@ var leftOutSQL = struct {
 	all: `SELECT "scope", "reason" FROM "lineage_left_out" ORDER BY "scope"`,
 	childless: `DELETE FROM "contexts" WHERE "remnant" = 1 AND NOT EXISTS (` +
 		`SELECT 1 FROM "contexts" f WHERE f."parent_context_id" = "contexts"."id")`,
-}
-
-// LeftOut is a thread, a context outside of threads, or the values of an owner, that the database cannot hold.
-type LeftOut struct {
-	// Thread is the thread, SourceID its source id. Context is the context if there is no thread. Owner is the user, the
-	// application or the store if there is neither.
-	Thread   structure.ThreadID
-	SourceID string
-	Context  structure.ContextID
-	Owner    structure.Owner
-	Reason   string
-}
-
-// String returns the subject with its id.
-func (l *LeftOut) String() string {
-	switch {
-	case !l.Thread.IsZero():
-		return fmt.Sprintf("thread %q", chatrows.Shortened(cmp.Or(l.SourceID, l.Thread.String())))
-	case !l.Context.IsZero():
-		return "context " + l.Context.String()
-	case l.Owner.Scope == structure.StoreScope:
-		return "values of the store"
-	}
-	return fmt.Sprintf("values of %v %q", l.Owner.Scope, chatrows.Shortened(l.Owner.Name))
 }
 
 // maxLeftOut limits Report.LeftOut.
@@ -233,68 +200,6 @@ func (w *applier) isOut(key string) bool {
 // takenReason begins the reason of a scope with an id that another scope has.
 const takenReason = "another thread has one of its ids: "
 
-// retry touches the scopes that are left out, if changes may allow the database to hold them although they did not
-// change. Those that are gone are no longer left out.
-func (w *applier) retry(ctx context.Context, c *derived.Changes, touch func(scope) *scope) error {
-	if len(w.leftOut) == 0 {
-		return nil
-	}
-	all := len(c.Erased) > 0
-	for _, change := range c.Threads {
-		all = all || change.Deleted
-	}
-	for _, change := range c.Contexts {
-		all = all || change.Deleted
-	}
-	again := make(map[string]bool)
-	for owner := range c.Values {
-		key, err := w.keyOfValues(ctx, owner)
-		if err != nil {
-			return err
-		}
-		again[key] = true
-	}
-	for key, reason := range w.leftOut {
-		if all || len(c.Branches)+len(c.Checkpoints) > 0 && strings.HasPrefix(reason, takenReason) {
-			again[key] = true
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(w.leftOut)) {
-		if !again[key] || isOfOwner(key) {
-			continue
-		}
-		s := scopeOf(key)
-		var there bool
-		var err error
-		if s.thread.IsZero() {
-			var found backend.Context
-			found, err = w.state.Context(ctx, s.context)
-			there, err = exists(found, err)
-			there = there && found.Thread.IsZero()
-		} else {
-			there, err = exists(w.state.Thread(ctx, s.thread))
-		}
-		if err != nil {
-			return err
-		}
-		if !there {
-			if err := w.admit(ctx, &s); err != nil {
-				return err
-			}
-		} else {
-			touch(s).full = true
-		}
-	}
-	if !all {
-		return nil
-	}
-	owners, err := ownersOut(ctx, w.state, w.leftOut)
-	for _, o := range owners {
-		w.valueOwners[o] = true
-	}
-	return err
-}
-
 // keyOfValues returns the key of the scope of an owner, or its own.
 func (w *applier) keyOfValues(ctx context.Context, o structure.Owner) (string, error) {
 	switch o.Scope {
@@ -308,246 +213,6 @@ func (w *applier) keyOfValues(ctx context.Context, o structure.Owner) (string, e
 		return scopeOfContext(&c).key, nil
 	}
 	return keyOfOwner(o), nil
-}
-
-// check refuses a thread with ids or names that the database cannot hold.
-func (v *view) check(ctx context.Context) error {
-	if v.record == nil {
-		return nil
-	}
-	if v.record.SourceID == "" {
-		if taken, err := exists(v.w.state.Thread(ctx, write.SourceThread(v.thread.String()))); err != nil || taken {
-			return cmp.Or(err, refuse(errNamesake))
-		}
-	}
-	db := v.w.DB
-	err := cmp.Or(chatrows.CheckID(db, chat.SubjectChat, chat.IDOfThread(v.record)), chatrows.CheckUser(db, projected.Clean(v.record.UserID)))
-	if err != nil {
-		return refuse(err)
-	}
-	for b, err := range v.w.state.Branches(ctx, v.thread, "", "") {
-		if err != nil {
-			return err
-		}
-		if err := chatrows.CheckID(db, chat.SubjectBranch, cmp.Or(b.SourceID, b.Context.String()), projected.Clean(b.Name)); err != nil {
-			return refuse(err)
-		}
-	}
-	for k, err := range v.w.state.Checkpoints(ctx, v.thread, "") {
-		if err != nil {
-			return err
-		}
-		id, err := v.checkpointID(ctx, k)
-		if err != nil {
-			return err
-		}
-		if err := chatrows.CheckID(db, chat.SubjectCheckpoint, id, projected.Clean(k.Name)); err != nil {
-			return refuse(err)
-		}
-	}
-	return nil
-}
-
-// errNamesake is the reason for leaving out a thread whose id another thread has as its source id: that one is the chat.
-var errNamesake = errors.New("another thread has its id as source id")
-
-// leaveNamesakeOut leaves out the thread whose id is the source id of a thread.
-func (w *applier) leaveNamesakeOut(ctx context.Context, thread *structure.Thread) error {
-	if thread == nil || thread.SourceID == "" {
-		return nil
-	}
-	id, err := structure.ParseID[structure.ThreadID](thread.SourceID)
-	if err != nil || id.String() != thread.SourceID || w.isOut(keyOfThread(id)) {
-		return nil
-	}
-	t, err := w.state.Thread(ctx, id)
-	if ok, err := exists(t, err); !ok || t.SourceID != "" {
-		return err
-	}
-	return w.leaveOut(ctx, &scope{key: keyOfThread(id), thread: id}, errNamesake)
-}
-
-// growOrLeaveOut grows a scope, or leaves it out if the database cannot hold it.
-func (w *applier) growOrLeaveOut(ctx context.Context, s *scope) error {
-	v, err := w.open(ctx, s)
-	if err == nil {
-		err = v.check(ctx)
-	}
-	if w.isRefusal(err) {
-		return w.leaveOut(ctx, s, err)
-	}
-	if err == nil {
-		err = w.leaveNamesakeOut(ctx, v.record)
-	}
-	if err != nil {
-		return err
-	}
-	held, err := w.holding(ctx, s, func() error { return w.grow(ctx, s) })
-	if err != nil || !held {
-		return err
-	}
-	w.report.Threads++
-	return w.admit(ctx, s)
-}
-
-// holding calls add, which adds rows of a scope to the batch. In a careful pass, and for a scope that is left out, they
-// are a batch of their own. If the database refuses that, the scope is left out, and holding returns false.
-func (w *applier) holding(ctx context.Context, s *scope, add func() error) (bool, error) {
-	if !w.careful && !w.isOut(s.key) {
-		return true, add()
-	}
-	if err := w.flush(ctx); err != nil {
-		return false, err
-	}
-	err := add()
-	if err == nil {
-		err = w.flush(ctx)
-	}
-	if !w.isRefusal(err) {
-		return err == nil, err
-	}
-	w.batch = batch{}
-	w.forget()
-	return false, w.leaveOut(ctx, s, err)
-}
-
-// forget forgets what is known of the rows in the database and the batch.
-func (w *applier) forget() {
-	clear(w.usages)
-	clear(w.places)
-	w.empty = false
-}
-
-// leaveOut leaves a scope out. The batch has none of its rows.
-func (w *applier) leaveOut(ctx context.Context, s *scope, cause error) error {
-	known, err := lists.ReadList(ctx, w.DB, lists.ScanString, tables.Scopes.Known, []string{s.key})
-	if err != nil {
-		return err
-	}
-	if len(known) > 0 {
-		if err := w.flush(ctx); err != nil { // rows of the batch may need the same spans
-			return err
-		}
-		if err := w.removeScope(ctx, s.key, false); err != nil {
-			return err
-		}
-		w.forget()
-	}
-	reason := escaped(cause.Error())
-	if w.DB.Dialect().Classify(cause) == sqladapter.Duplicate {
-		reason = takenReason + reason
-	}
-	w.leftOut[s.key], w.leaving = reason, true
-	w.batch.before = append(w.batch.before, exec(pruneSQL.removePins, s.key)) // see removeScope
-	w.batch.want(tables.LeftOut, nil, []any{s.key, reason})
-	if isOfOwner(s.key) {
-		return nil
-	}
-	if w.ChatsOnly {
-		return w.flushFull(ctx)
-	}
-	if err := w.writeOmitted(ctx, s); err != nil {
-		return err
-	}
-	if err := w.inheritAgain(ctx, s); err != nil {
-		return err
-	}
-	return w.flushFull(ctx)
-}
-
-// escaped returns a text that every database can store.
-func escaped(s string) string {
-	quoted := strconv.QuoteToASCII(s)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
-}
-
-// writeOmitted writes the contexts of a scope that have rows, as remnants.
-func (w *applier) writeOmitted(ctx context.Context, s *scope) error {
-	all, err := w.contextsOf(ctx, s)
-	if err != nil {
-		return err
-	}
-	ids := make([]structure.ContextID, len(all))
-	for i := range all {
-		ids[i] = all[i].ID
-	}
-	w.empty = false // the batch may have rows of remnants
-	if err := w.readPlaces(ctx, ids); err != nil {
-		return err
-	}
-	var rows [][]any
-	for i := range all {
-		c := &all[i]
-		if _, there := w.places[c.ID]; !there {
-			continue
-		}
-		a, err := backend.AncestorOf(ctx, w.state, c.ID)
-		if err != nil {
-			return err
-		}
-		row, err := w.remnantRow(ctx, &a.Remnant)
-		if err == nil {
-			rows, err = w.place(ctx, rows, c.ID, c.Parent, row)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	w.batch.want(tables.Contexts, nil, rows...)
-	return nil
-}
-
-// contextsOf returns the contexts of a scope.
-func (w *applier) contextsOf(ctx context.Context, s *scope) ([]backend.Context, error) {
-	if s.thread.IsZero() {
-		c, err := w.state.Context(ctx, s.context)
-		if ok, err := exists(c, err); !ok {
-			return nil, err
-		}
-		return []backend.Context{c}, nil
-	}
-	var all []backend.Context
-	for c, err := range w.state.Contexts(ctx, s.thread, structure.ContextID{}) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, c)
-	}
-	return all, nil
-}
-
-// admit removes a scope from those that are left out.
-func (w *applier) admit(ctx context.Context, s *scope) error {
-	if !w.isOut(s.key) {
-		return nil
-	}
-	delete(w.leftOut, s.key)
-	w.leaving = true
-	w.batch.before = append(w.batch.before, func(ctx context.Context, c *sqladapter.Conn) error {
-		return lists.ExecList(ctx, c, tables.LeftOut.Remove, []string{s.key})
-	})
-	return w.inheritAgain(ctx, s)
-}
-
-// inheritAgain notes the owners of the values that the contexts of a scope inherit, so that these are written again: which
-// earlier values are needed depends on the scopes that are left out.
-func (w *applier) inheritAgain(ctx context.Context, s *scope) error {
-	if w.ChatsOnly || isOfOwner(s.key) {
-		return nil
-	}
-	all, err := w.contextsOf(ctx, s)
-	if err != nil {
-		return err
-	}
-	for i := range all {
-		for a, err := range backend.Ancestors(ctx, w.state, all[i].ID) {
-			if err != nil {
-				return err
-			}
-			w.valueOwners[contextOwner(a.ID)] = true
-		}
-	}
-	return nil
 }
 
 // pruneChildless deletes the remnants that no context descends from any more, and then those above them.

@@ -3,14 +3,17 @@
 package project
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/derived"
 	"github.com/lineage-store/lineage/sqladapter"
+	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
 	"github.com/lineage-store/lineage/sqladapter/internal/projected"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
+	"github.com/lineage-store/lineage/structure"
 )
 
 var (
@@ -79,3 +82,27 @@ func (p *Projector) check(m *projected.Mark) error {
 
 // structureTables are the tables of LineageSchema whose names other programs may use for their own tables.
 var structureTables = []*tables.Table{tables.Users, tables.Blocks, tables.Sets, tables.Spans, tables.Contexts, tables.Usages}
+
+// LeftOut is a thread, a context outside of threads, or the values of an owner, that the database cannot hold.
+type LeftOut struct {
+	// Thread is the thread, SourceID its source id. Context is the context if there is no thread. Owner is the user, the
+	// application or the store if there is neither.
+	Thread   structure.ThreadID
+	SourceID string
+	Context  structure.ContextID
+	Owner    structure.Owner
+	Reason   string
+}
+
+// String returns the subject with its id.
+func (l *LeftOut) String() string {
+	switch {
+	case !l.Thread.IsZero():
+		return fmt.Sprintf("thread %q", chatrows.Shortened(cmp.Or(l.SourceID, l.Thread.String())))
+	case !l.Context.IsZero():
+		return "context " + l.Context.String()
+	case l.Owner.Scope == structure.StoreScope:
+		return "values of the store"
+	}
+	return fmt.Sprintf("values of %v %q", l.Owner.Scope, chatrows.Shortened(l.Owner.Name))
+}

@@ -60,24 +60,3 @@ func (w *applier) addSummaries(ctx context.Context, id structure.ContextID, isNe
 	w.put(isNew, tables.Summaries, []any{id.String()}, rows...)
 	return nil
 }
-
-// writeSummaries writes the summaries of contexts whose summaries may have changed.
-func (w *applier) writeSummaries(ctx context.Context, contexts map[structure.ContextID]bool) error {
-	if w.ChatsOnly {
-		return nil
-	}
-	for id := range contexts {
-		c, err := w.state.Context(ctx, id)
-		there, err := exists(c, err)
-		if in := scopeOfContext(&c); err == nil && there && !w.isOut(in.key) {
-			_, err = w.holding(ctx, &in, func() error { return w.addSummaries(ctx, id, false) })
-		}
-		if err == nil {
-			err = w.flushFull(ctx)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/internal/projected"
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 	"github.com/lineage-store/lineage/structure"
@@ -19,13 +18,6 @@ import (
 // lineage_values has named values: the latest of each key and, for contexts, the earlier ones that
 // forks inherit. Rows are compared with the store by owner: all rows of an owner are written in one
 // transaction.
-
-var valueSQL = struct {
-	removeOfThread, removeOfContexts sqladapter.Statement
-}{
-	removeOfThread:   `DELETE FROM "lineage_values" WHERE "scope" = 'thread' AND "owner" = ?`,
-	removeOfContexts: `DELETE FROM "lineage_values" WHERE "scope" = 'context' AND "owner" IN ({list})`,
-}
 
 // ownerText returns an owner as two columns.
 func ownerText(o structure.Owner) (scope, owner string) {
@@ -38,11 +30,6 @@ func ownerText(o structure.Owner) (scope, owner string) {
 		owner = o.Name
 	}
 	return o.Scope.String(), owner
-}
-
-// contextOwner returns a context as an owner of values.
-func contextOwner(id structure.ContextID) structure.Owner {
-	return structure.Owner{Scope: structure.ContextScope, Context: id}
 }
 
 // addValues adds the values of an owner to the batch. If isNew is set, the database has none.

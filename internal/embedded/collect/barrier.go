@@ -1,4 +1,4 @@
-package embedded
+package collect
 
 import (
 	"sync"
@@ -9,10 +9,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// barrier hides from new commits what a collection found dead and is about to delete from the index. Dead content is
+// Barrier hides from new commits what a collection found dead and is about to delete from the index. Dead content is
 // unknown and is stored again. Dead spans, runs and span sets are not found, and their source ids are free.
 // Everything that commits add after the barrier was raised is live. Readers do not see the barrier.
-type barrier struct {
+type Barrier struct {
 	live *live.Set
 
 	mu       sync.RWMutex
@@ -22,23 +22,39 @@ type barrier struct {
 	messages map[structure.Home]int64 // times of the last messages added after the barrier was raised
 }
 
-func newBarrier(l *live.Set) *barrier {
-	return &barrier{
+// NewBarrier returns a barrier that hides what is not in a set.
+func NewBarrier(l *live.Set) *Barrier {
+	return &Barrier{
 		live: l, contents: make(map[uint64]bool),
 		runs: make(map[structure.RunID]bool), sets: make(map[structure.SpanSetID]bool),
 		messages: make(map[structure.Home]int64),
 	}
 }
 
-// filter removes dead records from a commit; a nil barrier removes nothing.
-func (b *barrier) filter(c *structure.Commit) {
+// Live returns what was live when the barrier was raised. It must not be changed.
+func (b *Barrier) Live() *live.Set { return b.live }
+
+// Covers reports whether a commit was there when the barrier was raised, so that records of it may be dead. A nil barrier
+// covers none.
+func (b *Barrier) Covers(commit uint64) bool { return b != nil && commit <= b.live.Until }
+
+// Filter removes dead records from a commit; a nil barrier removes nothing.
+func (b *Barrier) Filter(c *structure.Commit) {
 	if b != nil {
 		b.live.Filter(c, new(live.Counts))
 	}
 }
 
-// noteMessages records the times of the last messages of a commit.
-func (b *barrier) noteMessages(effects *judge.Effects) {
+// lastMessage returns the time of the last message in a home that was added after the barrier was raised.
+func (b *Barrier) lastMessage(home structure.Home) (at int64, ok bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	at, ok = b.messages[home]
+	return at, ok
+}
+
+// NoteMessages records the times of the last messages of a commit.
+func (b *Barrier) NoteMessages(effects *judge.Effects) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for home, at := range effects.LastMessages.All() {
@@ -48,9 +64,9 @@ func (b *barrier) noteMessages(effects *judge.Effects) {
 	}
 }
 
-// noteLater records content, runs and span sets of a commit after the barrier was
+// NoteLater records content, runs and span sets of a commit after the barrier was
 // raised.
-func (b *barrier) noteLater(c *structure.Commit) {
+func (b *Barrier) NoteLater(c *structure.Commit) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, r := range c.Records {
@@ -68,7 +84,7 @@ func (b *barrier) noteLater(c *structure.Commit) {
 }
 
 // content reports whether the content whose id begins with start is dead.
-func (b *barrier) content(start []byte) bool {
+func (b *Barrier) content(start []byte) bool {
 	h := live.Hash(start)
 	if b.live.HasContent(h) {
 		return false
@@ -78,7 +94,7 @@ func (b *barrier) content(start []byte) bool {
 	return !b.contents[h]
 }
 
-func (b *barrier) run(id structure.RunID) bool {
+func (b *Barrier) run(id structure.RunID) bool {
 	if _, ok := b.live.Run(id); ok {
 		return false
 	}
@@ -87,14 +103,15 @@ func (b *barrier) run(id structure.RunID) bool {
 	return !b.runs[id]
 }
 
-func (b *barrier) span(r structure.SpanRef) bool {
+// Span reports whether a span is dead.
+func (b *Barrier) Span(r structure.SpanRef) bool {
 	if run, ok := b.live.Run(r.Run); ok {
 		return run.Cut() && r.Seq > run.Live
 	}
 	return b.run(r.Run)
 }
 
-func (b *barrier) set(id structure.SpanSetID) bool {
+func (b *Barrier) set(id structure.SpanSetID) bool {
 	if b.live.SpanSet(id) {
 		return false
 	}
@@ -103,26 +120,26 @@ func (b *barrier) set(id structure.SpanSetID) bool {
 	return !b.sets[id]
 }
 
-// dead reports whether an index entry belongs to something dead.
-func (b *barrier) dead(key, value []byte) bool {
+// Dead reports whether an index entry belongs to something dead.
+func (b *Barrier) Dead(key, value []byte) bool {
 	switch key[0] {
 	case keys.TableBlock, keys.TableChunk:
 		return b.content(key[1:])
 	case keys.TableRun:
 		return b.run(structure.RunID(key[1:]))
 	case keys.TableSpan:
-		return b.span(structure.SpanRef{Run: structure.RunID(key[1:17]), Seq: keys.ReadUint64(key[17:])})
+		return b.Span(structure.SpanRef{Run: structure.RunID(key[1:17]), Seq: keys.ReadUint64(key[17:])})
 	case keys.TableSpanSet:
 		return b.set(structure.SpanSetID(key[1:]))
 	case keys.TableSpanBySource:
 		_, ref, err := keys.ReadLookup(key)
-		return err == nil && b.span(ref)
+		return err == nil && b.Span(ref)
 	}
 	return false
 }
 
-// refuses reports whether a run accepts no new spans because its last spans are dead.
-func (b *barrier) refuses(run structure.RunID) bool {
+// Refuses reports whether a run accepts no new spans because its last spans are dead.
+func (b *Barrier) Refuses(run structure.RunID) bool {
 	if b == nil {
 		return false
 	}
@@ -130,8 +147,8 @@ func (b *barrier) refuses(run structure.RunID) bool {
 	return r.Cut()
 }
 
-// clip returns last or, if smaller, the last live place of a run.
-func (b *barrier) clip(run structure.RunID, last uint64) uint64 {
+// Clip returns last or, if smaller, the last live place of a run.
+func (b *Barrier) Clip(run structure.RunID, last uint64) uint64 {
 	if r, ok := b.live.Run(run); ok {
 		if r.Cut() {
 			return min(r.Live, last)

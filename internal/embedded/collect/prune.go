@@ -1,46 +1,35 @@
-package embedded
+package collect
 
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/index"
-	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// prune builds the index of the filtered journal, and changes the current index to match it.
-func (c *collection) prune(raised *catalog) error {
-	e := c.engine
-	shadow, discard, err := e.shadow()
+// Prune builds the index of the filtered journal, and changes the current index to match it. raised is the state that
+// Raise returned.
+func (c *Collection) Prune(raised View) error {
+	store := c.store
+	filter, done := c.filter()
+	rebuilt, remove, err := store.Engine.Rebuild(raised.Index.State().Number, NewBarrier(c.live), filter)
 	if err != nil {
 		return err
 	}
-	defer discard()
-	shadow.setBarrier(newBarrier(c.live))
-	shadow.beginWith(raised.packs.last)
-	err = c.filter(e.commitsAt(journal.Position{}, 1, raised.State().Number, nil), func(f commitFrame) error {
-		if err := shadow.replayCommit(f); err != nil {
-			return fmt.Errorf("commit %d without what is dead: %w", f.Number, err)
-		}
-		return shadow.index.Throttle()
-	})
-	if err != nil {
+	defer remove()
+	defer rebuilt.Close()
+	done()
+	store.Write.Lock()
+	store.Engine.Hide(c.barrier)
+	store.Write.Unlock()
+	store.State.Agree.Lock()
+	defer store.State.Agree.Unlock()
+	if err := c.change(raised.Index, rebuilt); err != nil {
 		return err
 	}
-	e.write.Lock()
-	e.hide(c.barrier)
-	e.write.Unlock()
-	after := shadow.index.Snapshot()
-	defer after.Close()
-	e.collecting.pruned.Lock()
-	defer e.collecting.pruned.Unlock()
-	if err := c.change(raised.Snapshot, after); err != nil {
-		return err
-	}
-	e.collecting.done = true
+	store.State.Pruned = true
 	return nil
 }
 
@@ -49,8 +38,8 @@ const batchEntries = 4 << 10
 
 // change applies the difference between two states to the index, except for entries
 // that later commits have changed.
-func (c *collection) change(now, after *index.Snapshot) error {
-	p := pruning{engine: c.engine, will: after}
+func (c *Collection) change(now, after *index.Snapshot) error {
+	p := pruning{store: &c.store, will: after}
 	for d, err := range index.Differences(now.Scan(nil, nil), after.Scan(nil, nil)) {
 		if err != nil {
 			return err
@@ -63,15 +52,14 @@ func (c *collection) change(now, after *index.Snapshot) error {
 		}
 	}
 	return p.flush(func() {
-		e := c.engine
-		e.counts = e.counts.Since(keys.CountersOf(now.State().Counts), keys.CountersOf(after.State().Counts))
-		e.cache.ForgetCurrent()
-	}, pendingEntry(c.live))
+		*c.store.Counts = c.store.Counts.Since(keys.CountersOf(now.State().Counts), keys.CountersOf(after.State().Counts))
+		c.store.Cache.ForgetCurrent()
+	}, Entry(c.live))
 }
 
 // pruning changes the current index in batches.
 type pruning struct {
-	engine  *Engine
+	store   *Store
 	will    *index.Snapshot
 	changes [][2]index.Entry
 	lists   [][]byte // prefixes
@@ -101,19 +89,19 @@ func (p *pruning) add(change [2]index.Entry) error {
 // flush applies the added changes and the entries in more. Before that it calls count, with the
 // write lock held.
 func (p *pruning) flush(count func(), more ...index.Entry) error {
-	e := p.engine
-	if err := e.index.Throttle(); err != nil {
+	store := p.store
+	if err := store.Index.Throttle(); err != nil {
 		return err
 	}
-	e.write.Lock()
-	defer e.write.Unlock()
+	store.Write.Lock()
+	defer store.Write.Unlock()
 	var batch []index.Entry
 	for _, change := range p.changes {
 		if change[1].Key[0] == keys.TableLastMessage {
 			batch = append(batch, p.message(change[1]))
 			continue
 		}
-		now, ok, err := e.index.Get(change[0].Key)
+		now, ok, err := store.Index.Get(change[0].Key)
 		if err != nil {
 			return err
 		}
@@ -121,7 +109,7 @@ func (p *pruning) flush(count func(), more ...index.Entry) error {
 			batch = append(batch, change[1])
 		}
 	}
-	now := e.index.Snapshot()
+	now := store.Index.Snapshot()
 	defer now.Close()
 	for _, list := range p.lists {
 		changed, err := p.list(now, list)
@@ -132,9 +120,9 @@ func (p *pruning) flush(count func(), more ...index.Entry) error {
 	}
 	p.changes, p.lists = p.changes[:0], p.lists[:0]
 	count()
-	state := e.index.State()
-	state.Counts = e.counts.Values()
-	e.index.Apply(state, append(batch, more...))
+	state := store.Index.State()
+	state.Counts = store.Counts.Values()
+	store.Index.Apply(state, append(batch, more...))
 	return nil
 }
 
@@ -142,12 +130,8 @@ func (p *pruning) flush(count func(), more ...index.Entry) error {
 // messages since then count too.
 func (p *pruning) message(will index.Entry) index.Entry {
 	home := keys.HomeOfMessage(will.Key)
-	e := p.engine
-	e.cache.ForgetMessage(home)
-	b := e.barrier.Load()
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	at, ok := b.messages[home]
+	p.store.Cache.ForgetMessage(home)
+	at, ok := p.store.State.Barrier.Load().lastMessage(home)
 	if was, n := binary.Varint(will.Value); ok && (n <= 0 || was < at) {
 		will.Value = binary.AppendVarint(nil, at)
 	}

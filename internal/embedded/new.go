@@ -1,0 +1,53 @@
+package embedded
+
+import (
+	"context"
+
+	"github.com/lineage-store/lineage/internal/embedded/entries"
+	"github.com/lineage-store/lineage/internal/index"
+)
+
+// newEngine returns an engine without open files.
+func newEngine(dir string, o Options) *Engine {
+	e := &Engine{
+		store: store{
+			dir:   directory{path: dir, fs: o.FS, inMemory: o.InMemory, readOnly: o.ReadOnly},
+			opt:   o,
+			cache: entries.NewCache(),
+		},
+		sessions:    newSessions(),
+		unmergeable: map[string]bool{},
+	}
+	e.reads = reads{store: &e.store, holds: &e.holds}
+	e.state.Source, e.state.Cache = (*source)(e), e.cache
+	e.setPacks(0, 0, nil)
+	e.queue.write, e.queue.sync = e.commitAll, func(last uint64) error { return e.journal.Sync(last) }
+	e.schedule.opt, e.schedule.pack, e.schedule.begin, e.schedule.end = &e.opt, e.packSealed, e.begin, e.end
+	e.schedule.ctx, e.schedule.cancel = context.WithCancelCause(context.Background())
+	return e
+}
+
+// shadow returns an engine with the same journal and an empty index, and a function that closes
+// and removes that index.
+func (e *Engine) shadow() (s *Engine, discard func(), err error) {
+	dir, remove := "", func() {}
+	if !e.opt.InMemory {
+		if dir, remove, err = e.dir.scratch(); err != nil {
+			return nil, nil, err
+		}
+	}
+	s = newEngine(dir, e.opt)
+	s.journal, s.builder.Digests = e.journal, e.builder.Digests
+	s.index, err = index.Open(s.dir.index(), index.Options{OverlayBytes: e.opt.OverlayBytes, InMemory: e.opt.InMemory, Logger: e.opt.Logger})
+	discard = func() {
+		if s.index != nil {
+			_ = s.index.Close() // it is deleted
+		}
+		remove()
+	}
+	if err != nil {
+		discard()
+		return nil, nil, err
+	}
+	return s, discard, nil
+}
