@@ -35,11 +35,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	o := &outlet{s: s, w: w, c: http.NewResponseController(w), after: after, filter: filter, next: time.Now().Add(s.o.Limits.Heartbeat)}
 	// A browser that loses the connection before the first event continues here.
-	if err := o.send(fmt.Sprintf("retry: 1000\nid: %s\n\n", eventID(after))); err != nil {
-		return
-	}
+	err = o.send(fmt.Sprintf("retry: 1000\nid: %s\n\n", eventID(after)))
 	for {
-		err := o.changes(ctx)
+		if err == nil {
+			err = o.changes(ctx)
+		}
 		if err == nil {
 			err = o.wait(ctx)
 		}

@@ -34,7 +34,12 @@ type stream struct {
 
 func (h *harness) stream(query string, headers ...string) *stream {
 	h.t.Helper()
-	r, err := h.client.Do(h.request("GET", "/v1/events"+query, "", headers...))
+	return h.streamOf("/v1/events"+query, headers...)
+}
+
+func (h *harness) streamOf(path string, headers ...string) *stream {
+	h.t.Helper()
+	r, err := h.client.Do(h.request("GET", path, "", headers...))
 	require.NoError(h.t, err)
 	h.t.Cleanup(func() { r.Body.Close() })
 	require.Equal(h.t, 200, r.StatusCode)
@@ -42,9 +47,9 @@ func (h *harness) stream(query string, headers ...string) *stream {
 	return &stream{t: h.t, body: r.Body, in: bufio.NewReader(r.Body)}
 }
 
-// next returns the next message. A block without data only sets the last id. It waits for a minute.
+// next returns the next message. A block without data only sets the last id.
 func (s *stream) next() (m message, err error) {
-	defer time.AfterFunc(time.Minute, func() { s.body.Close() }).Stop()
+	defer time.AfterFunc(hangs, func() { s.body.Close() }).Stop()
 	for {
 		line, err := s.in.ReadString('\n')
 		if err != nil {
@@ -304,7 +309,7 @@ func TestSlowReaderIsDropped(t *testing.T) {
 		h.metrics.mu.Lock()
 		defer h.metrics.mu.Unlock()
 		return h.metrics.dropped == 1
-	}, time.Minute, time.Millisecond)
+	}, hangs, time.Millisecond)
 	patient := openOf(t, h.store) // this test may be slow itself
 	reads := patient.stream("?from=1", patient.token(access.Token{}))
 	require.NotEmpty(t, reads.must().data)
@@ -321,18 +326,45 @@ func TestSlowReaderIsDropped(t *testing.T) {
 	require.NotEmpty(t, reads.must().data)
 }
 
-// A reader that reads is not dropped, however long its stream lasts.
+// notedDeadlines are the write deadlines of a connection, which are not set: the server may be slow itself.
+type notedDeadlines struct {
+	http.ResponseWriter
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (n *notedDeadlines) SetWriteDeadline(at time.Time) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.last = at
+	return nil
+}
+
+// A reader that reads is not dropped, however long its stream lasts: what is sent later has a time of its own.
 func TestPatientReaderIsNotDropped(t *testing.T) {
-	h := open(t, func(o *Options) { o.Limits.Write = 50 * time.Millisecond })
+	const limit = 50 * time.Millisecond
+	var h *harness
+	deadlines := &notedDeadlines{}
+	h = open(t, func(o *Options) {
+		o.Routes = append(o.Routes, Route{Pattern: "GET /v1/noted", Scoped: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			request := requestOf(r)
+			request.atLeast, request.timed, request.conn = limit, time.Time{}, http.NewResponseController(deadlines)
+			h.events(w, r)
+		})})
+	})
 	_, main := thread(t, h.store, lineage.ThreadOptions{}, "one")
-	reads := h.stream("?from=1", h.token(access.Token{}))
+	reads := h.streamOf("/v1/noted?from=1", h.token(access.Token{}))
 	require.NotEmpty(t, reads.must().data)
-	time.Sleep(2 * h.o.Limits.Write)
+	time.Sleep(2 * limit)
+	extended := time.Now()
 	_, err := main.Extend(t.Context(), lineage.User("later"))
 	require.NoError(t, err)
 	for head, err := h.store.View().Head(t.Context()); reads.last != eventID(head); reads.must() {
 		require.NoError(t, err)
 	}
+	deadlines.mu.Lock()
+	defer deadlines.mu.Unlock()
+	require.False(t, deadlines.last.Before(extended.Add(limit)))
 }
 
 // TestTakenOver closes the owner of a directory while a guest is served: the guest becomes the owner, and its stream

@@ -22,6 +22,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// hangs bounds the wait for what happens at once on a machine that does nothing else.
+const hangs = 2 * time.Minute
+
 // harness is a server of a store in memory, with a page of two routes.
 type harness struct {
 	*Server
@@ -83,6 +86,7 @@ func openOf(t *testing.T, store *lineage.Store, change ...func(*Options)) *harne
 	h.access = access.Open(t.TempDir(), store.ID())
 	o := Options{
 		Store: store, Access: h.access, Routes: pageRoutes(), Listen: "127.0.0.1:0", Logger: slog.New(slog.NewTextHandler(h.log, nil)),
+		Limits: Limits{Header: hangs, Body: hangs, Write: hangs}, // the machine may be slow
 		now: func() time.Time {
 			h.mu.Lock()
 			defer h.mu.Unlock()

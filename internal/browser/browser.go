@@ -48,18 +48,21 @@ func Open(t testing.TB) *Tab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for range 50 {
+		for limit := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 			if err = os.RemoveAll(profile); err == nil {
 				return
 			}
-			time.Sleep(20 * time.Millisecond)
+			if time.Now().After(limit) {
+				t.Error(err)
+				return
+			}
 		}
-		t.Error(err)
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(program),
+		chromedp.WSURLReadTimeout(patience),
 		chromedp.UserDataDir(profile),
 		chromedp.Env("HOME="+profile, "XDG_CONFIG_HOME="+profile, "XDG_CACHE_HOME="+profile),
 		chromedp.Flag("no-sandbox", os.Geteuid() == 0), // its sandbox refuses to run as root

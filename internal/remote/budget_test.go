@@ -89,7 +89,7 @@ func raw(t *testing.T, s *Server) (*link, *inbox) {
 // TestUnfinishedMessages sends the first frames of many messages. The server keeps no more than its
 // budget, refuses the others when they are complete, and continues.
 func TestUnfinishedMessages(t *testing.T) {
-	s := NewServer(ServerOptions{})
+	s := newServer(ServerOptions{})
 	s.Open(memory(t))
 	defer s.Close()
 	l, in := raw(t, s)
@@ -127,7 +127,7 @@ func TestUnfinishedMessages(t *testing.T) {
 
 // TestMalformedRequestsGiveTheirBytesBack sends requests that end the connection.
 func TestMalformedRequestsGiveTheirBytesBack(t *testing.T) {
-	s := NewServer(ServerOptions{})
+	s := newServer(ServerOptions{})
 	s.Open(memory(t))
 	defer s.Close()
 	for name, f := range map[string][]byte{
@@ -146,7 +146,7 @@ func TestMalformedRequestsGiveTheirBytesBack(t *testing.T) {
 // TestCancelledInTheMiddle cancels a large message before its last frame, while another message is
 // being sent.
 func TestCancelledInTheMiddle(t *testing.T) {
-	s := NewServer(ServerOptions{})
+	s := newServer(ServerOptions{})
 	s.Open(memory(t))
 	defer s.Close()
 	l, in := raw(t, s)
@@ -199,7 +199,7 @@ func TestBusyIsSentAgain(t *testing.T) {
 // client still receives messages.
 func TestHeartbeat(t *testing.T) {
 	clock := newTestClock()
-	s := NewServer(ServerOptions{Clock: clock})
+	s := newServer(ServerOptions{Clock: clock})
 	near, far := net.Pipe()
 	var all sync.WaitGroup
 	all.Go(func() { _ = s.Serve(far) })

@@ -93,7 +93,7 @@ func talk(t *testing.T, s *Server, once backend.Once, written, read int64) (sent
 // request again. It is applied once.
 func TestCutAtEveryByte(t *testing.T) {
 	e := memory(t)
-	s := NewServer(ServerOptions{})
+	s := newServer(ServerOptions{})
 	s.Open(e)
 	defer s.Close()
 	sent, received, err := talk(t, s, backend.Once{Session: [16]byte{1}, Sequence: 1}, unlimited, unlimited)
@@ -335,15 +335,30 @@ func TestExpiredRequests(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
+// impatientConn is a connection whose write deadlines are over at once, after it was told so.
+type impatientConn struct {
+	net.Conn
+	over *atomic.Bool
+}
+
+func (c impatientConn) SetWriteDeadline(at time.Time) error {
+	if c.over.Load() && !at.IsZero() {
+		at = time.Now()
+	}
+	return c.Conn.SetWriteDeadline(at)
+}
+
 // TestStoppedClient serves a client that reads nothing. It is disconnected.
 func TestStoppedClient(t *testing.T) {
 	e := memory(t)
-	s := NewServer(ServerOptions{WriteTimeout: 50 * time.Millisecond})
+	s := newServer(ServerOptions{})
 	s.Open(e)
 	near, far := net.Pipe() // without buffers
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(far) }()
+	over := new(atomic.Bool)
+	go func() { ended <- s.Serve(impatientConn{far, over}) }()
 	require.NoError(t, greet(near))
+	over.Store(true)
 	l := newLink(near, 0)
 	w, who := newBody(), Process{PID: 1}
 	process(w, &who)
@@ -385,7 +400,7 @@ func TestAnotherVersion(t *testing.T) {
 		require.Equal(t, VersionError{Ours: Version, Theirs: version}, *failure)
 
 		near, far = net.Pipe()
-		s := NewServer(ServerOptions{})
+		s := newServer(ServerOptions{})
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(far) }()
 		_, err = near.Write(binary.LittleEndian.AppendUint32([]byte(magic), version))

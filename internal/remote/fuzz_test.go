@@ -28,7 +28,7 @@ func conversation(t testing.TB) (sent, received []byte) {
 	e, err := embedded.Open(background, "", embedded.Options{InMemory: true, Durability: backend.Normal})
 	require.NoError(t, err)
 	defer e.Close()
-	s := NewServer(ServerOptions{})
+	s := newServer(ServerOptions{})
 	s.Open(e)
 	near, far := net.Pipe()
 	var wg sync.WaitGroup
@@ -83,7 +83,7 @@ func FuzzServer(f *testing.F) {
 		f.Add(append(bytes.Clone(sent[:len(magic)+4]), append(frame(hello, 0, []byte{2, 0}), frame(request, 1, []byte{code, 0, 0})...)...))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s := NewServer(ServerOptions{WriteTimeout: time.Second})
+		s := newServer(ServerOptions{WriteTimeout: time.Second})
 		s.Open(e)
 		near, far := net.Pipe()
 		var wg sync.WaitGroup
@@ -137,7 +137,7 @@ func FuzzMethods(f *testing.F) {
 		if m == nil {
 			return
 		}
-		p := newPeer(NewServer(ServerOptions{}), nopConn{})
+		p := newPeer(newServer(ServerOptions{}), nopConn{})
 		p.engine = e
 		x := &exchange{peer: p, id: 1, code: code}
 		var cancel context.CancelFunc

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -26,6 +27,24 @@ var background = context.Background()
 func TestMain(m *testing.M) {
 	campaign.Checks(2) // each opens stores, and is a conversation
 	goleak.VerifyTestMain(m)
+}
+
+// lateClock is the system's clock, with timers that come late: what a server waits for may be slow.
+type lateClock struct{ systemClock }
+
+func (lateClock) AfterFunc(d time.Duration, f func()) func() bool {
+	return time.AfterFunc(100*d, f).Stop
+}
+
+// newServer returns a server that waits long for its clients, unless the options say for how long.
+func newServer(o ServerOptions) *Server {
+	if o.Clock == nil {
+		o.Clock = lateClock{}
+	}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = time.Hour
+	}
+	return NewServer(o)
 }
 
 // pipe returns the two ends of a connection.
@@ -56,7 +75,7 @@ type served struct {
 func serve(t testing.TB, e backend.Engine, p pipe, so ServerOptions, co ClientOptions) *served {
 	t.Helper()
 	client, server := p(t)
-	s := &served{server: NewServer(so), engine: e, wg: new(sync.WaitGroup)}
+	s := &served{server: newServer(so), engine: e, wg: new(sync.WaitGroup)}
 	s.server.Open(e)
 	s.wg.Go(func() { _ = s.server.Serve(server) })
 	var err error

@@ -198,5 +198,5 @@ func (c *child) stop(t testing.TB) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid))
 		_, state, _ := strings.Cut(string(stat), ") ")
 		return err == nil && strings.HasPrefix(state, "T")
-	}, time.Minute, time.Millisecond)
+	}, hangs, time.Millisecond)
 }

@@ -98,7 +98,7 @@ func TestReaderGivesWay(t *testing.T) {
 		}
 		read <- nil
 	}()
-	_, err = embedded.Open(background, dir, embedded.Options{Wait: time.Minute})
+	_, err = embedded.Open(background, dir, embedded.Options{Wait: hangs})
 	require.ErrorIs(t, err, backend.ErrCorrupt, "it got the lock")
 	_, err = snapshot.Head(background)
 	require.ErrorIs(t, err, backend.ErrExpired)
@@ -141,7 +141,7 @@ func TestIdleGuestTakesOver(t *testing.T) {
 	e := open(t, dir, normal)
 	require.False(t, owns(e))
 	c.kill(t)
-	require.Eventually(t, func() bool { return owns(e) }, 10*time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return owns(e) }, hangs, time.Millisecond)
 }
 
 // TestWaiting gives up on a locked store that has had no socket for some time, but not in the moment

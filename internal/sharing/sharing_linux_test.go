@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -22,7 +23,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-var normal = Options{Options: embedded.Options{Durability: backend.Normal}}
+// hangs bounds the wait for what happens at once on a machine that does nothing else.
+const hangs = 2 * time.Minute
+
+// normal are the options of most engines, which wait for an owner that is slow. Those of atOnce do not.
+var (
+	normal = Options{Options: embedded.Options{Durability: backend.Normal, Wait: hangs}}
+	atOnce = Options{Options: embedded.Options{Durability: backend.Normal}}
+)
 
 // ends are the ways to use a shared store.
 var ends = []struct {
