@@ -50,6 +50,19 @@ func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) e
 	return nil
 }
 
+// RunsAhead implements backend.ThreadsAhead. Later reads of the snapshot find here what it has read.
+func (s *snapshot) RunsAhead(ctx context.Context, ids []structure.RunID) error {
+	var n need
+	for _, id := range ids {
+		n.Keys = append(n.Keys, keys.Of(keys.TableRun, id[:]))
+	}
+	t, err := s.table(ctx, n)
+	if err == nil {
+		s.ahead.Store(t)
+	}
+	return err
+}
+
 // threadsNeed returns what readers of threads read next: last messages, active contexts, and the first branches. It returns the
 // active contexts, too. Threads that cannot be read are left out: their readers get the error.
 func (t *table) threadsNeed(ids []structure.ThreadID) (n need, active []structure.ContextID) {

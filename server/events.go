@@ -33,6 +33,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer end()
 	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead {
+		return
+	}
 	o := &outlet{s: s, w: w, c: http.NewResponseController(w), after: after, filter: filter, next: time.Now().Add(s.o.Limits.Heartbeat)}
 	// A browser that loses the connection before the first event continues here.
 	err = o.send(fmt.Sprintf("retry: 1000\nid: %s\n\n", eventID(after)))

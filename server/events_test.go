@@ -237,7 +237,6 @@ func TestEventsEnd(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF, "the stream is not cut off")
 }
 
-// Too many streams are refused; a stream is no request at work.
 // A stream of a thread where nothing happens shows that it lives while others write without a pause, and ends with its
 // token.
 func TestEventsOfABusyStore(t *testing.T) {
@@ -272,9 +271,17 @@ func TestEventsOfABusyStore(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
+// Too many streams are refused; a stream is no request at work. The head of a stream is no stream.
 func TestStreamsAreLimited(t *testing.T) {
 	h := open(t, func(o *Options) { o.Limits.Streams, o.Limits.Requests = 2, 1 })
 	bearer := h.token(access.Token{})
+	for range 3 {
+		r, err := h.client.Do(h.request("HEAD", "/v1/events", "", bearer))
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		require.Equal(t, "text/event-stream", r.Header.Get("Content-Type"))
+		require.Equal(t, 200, h.get("/", bearer).status, "on the same connection")
+	}
 	h.stream("", bearer)
 	h.stream("", bearer)
 	r, err := h.client.Do(h.request("GET", "/v1/events", "", bearer))

@@ -184,4 +184,6 @@ type ThreadsAhead interface {
 	// ThreadsAhead reads at once what is about to be read of threads: their records, branches and active contexts, with
 	// the lengths of these. It need not be complete.
 	ThreadsAhead(context.Context, []structure.ThreadID) error
+	// RunsAhead reads at once runs that are about to be read.
+	RunsAhead(context.Context, []structure.RunID) error
 }

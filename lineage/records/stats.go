@@ -2,48 +2,56 @@ package records
 
 import (
 	"context"
+	"iter"
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
 
-// exactUpTo is the number of messages up to which all are read to count copies.
-const exactUpTo = 20_000
+const (
+	// exactUpTo is the number of messages up to which all are read to count copies. Where reads are round trips, it is
+	// also limited by the number of runs, each of which takes some.
+	exactUpTo     = 20_000
+	exactUpToRuns = 100
+	// contextsAtOnce is the number of contexts whose histories are measured at once.
+	contextsAtOnce = 1000
+)
 
 // OfStats returns the record of a store's statistics. If exact is set, every message is read, however many there are.
 // progress, when not nil, is called with the number of contexts that were counted and their total.
 func OfStats(ctx context.Context, store *lineage.Store, exact bool, progress func(done, total int64)) (*Stats, error) {
-	stats, err := store.Stats(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r := &Stats{Stats: stats, CopiedExact: exact || stats.Usages <= exactUpTo}
-	return r, r.countCopies(ctx, store, progress)
+	return backend.AtOnce(ctx, store.View(), func(s backend.Snapshot) (*Stats, error) {
+		stats, err := s.Stats(ctx)
+		if err != nil {
+			return nil, err
+		}
+		_, trips := s.(backend.ThreadsAhead)
+		r := &Stats{Stats: stats, CopiedExact: exact || stats.Usages <= exactUpTo && (!trips || stats.Runs <= exactUpToRuns)}
+		return r, r.countCopies(ctx, store, s, progress)
+	})
 }
 
 // countCopies counts what copies of all histories would hold.
-func (r *Stats) countCopies(ctx context.Context, store *lineage.Store, progress func(done, total int64)) error {
+func (r *Stats) countCopies(ctx context.Context, store *lineage.Store, s backend.Snapshot, progress func(done, total int64)) error {
 	var tips []lineage.SpanRef
 	done := int64(0)
-	var last lineage.SpanRef
-	var length uint64 // of the history that ends with last
-	for c, err := range store.View().Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
+	for some, err := range tipsOf(ctx, s) {
 		if err != nil {
 			return err
 		}
-		if !last.IsZero() && c.Tip.Run == last.Run { // often: forks of one context share a run
-			length += c.Tip.Seq - last.Seq
-		} else if length, err = store.Position(ctx, c.Tip); err != nil {
+		lengths, err := lengthsOf(ctx, s, some)
+		if err != nil {
 			return err
 		}
-		last = c.Tip
-		r.CopiedMessages += length
-		if length > 0 && r.CopiedExact {
-			tips = append(tips, c.Tip)
-		}
-		if done++; progress != nil {
-			progress(done, int64(r.Contexts))
+		for i, tip := range some {
+			r.CopiedMessages += lengths[i]
+			if lengths[i] > 0 && r.CopiedExact {
+				tips = append(tips, tip)
+			}
+			if done++; progress != nil {
+				progress(done, int64(r.Contexts))
+			}
 		}
 	}
 	if !r.CopiedExact && r.Spans > 0 {
@@ -57,6 +65,49 @@ func (r *Stats) countCopies(ctx context.Context, store *lineage.Store, progress 
 		r.CopiedBytes += sizes[tip.Run][tip.Seq-1]
 	}
 	return nil
+}
+
+// tipsOf yields the tips of all contexts, contextsAtOnce at a time.
+func tipsOf(ctx context.Context, s backend.Snapshot) iter.Seq2[[]lineage.SpanRef, error] {
+	return func(yield func([]lineage.SpanRef, error) bool) {
+		var some []lineage.SpanRef
+		for c, err := range s.Contexts(ctx, lineage.ThreadID{}, lineage.ContextID{}) {
+			if some = append(some, c.Tip); err != nil || len(some) == contextsAtOnce {
+				if !yield(some, err) || err != nil {
+					return
+				}
+				some = nil
+			}
+		}
+		yield(some, nil)
+	}
+}
+
+// lengthsOf returns the lengths of the histories that end at some tips.
+func lengthsOf(ctx context.Context, s backend.Snapshot, tips []lineage.SpanRef) ([]uint64, error) {
+	if ahead, ok := s.(backend.ThreadsAhead); ok {
+		var runs []structure.RunID
+		for _, tip := range tips {
+			if !tip.IsZero() {
+				runs = append(runs, tip.Run)
+			}
+		}
+		if err := ahead.RunsAhead(ctx, runs); err != nil {
+			return nil, err
+		}
+	}
+	lengths := make([]uint64, len(tips))
+	for i, tip := range tips {
+		if i > 0 && !tips[i-1].IsZero() && tip.Run == tips[i-1].Run { // often: forks of one context share a run
+			lengths[i] = lengths[i-1] + tip.Seq - tips[i-1].Seq
+			continue
+		}
+		var err error
+		if lengths[i], err = structure.Position(tip, backend.Runs(ctx, s)); err != nil {
+			return nil, err
+		}
+	}
+	return lengths, nil
 }
 
 // historySizes returns, for each span in the histories of some tips, the bytes of the history up to it. It reads

@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/structure"
 )
 
 // maxCompared limits the messages of each history that are compared.
@@ -28,31 +29,31 @@ type diffQuery struct {
 // diff lists the messages that only one of two histories has: first those of the first history, then those of the
 // second. At the end of the last page is the number of messages in common.
 func (a *API) diff(ctx context.Context, c *call, in *diffQuery) (*list[records.Record], error) {
-	first, second, err := c.compared(ctx, in)
+	from, err := in.place()
 	if err != nil {
 		return nil, err
 	}
-	side, after, err := afterOf(in.After)
+	first, second, err := c.compared(ctx, in, from)
 	if err != nil {
 		return nil, err
 	}
-	d, err := difference.Of(ctx, a.o.Store, first.Span, second.Span, maxCompared)
+	d, err := difference.Of(ctx, a.o.Store, first, second, maxCompared)
 	if err == nil && d.Cut {
 		err = fmt.Errorf("histories: %w: more than %d messages follow those in common", lineage.ErrTooLarge, maxCompared)
 	}
 	if err != nil {
 		return nil, err
 	}
-	out, texts := &list[records.Record]{}, int64(0)
+	out, texts, after := &list[records.Record]{}, int64(0), from.after
 	for _, history := range []struct {
 		name string
 		tip  lineage.SpanRef
 		only []bool
-	}{{"a", first.Span, d.A}, {"b", second.Span, d.B}} {
-		if history.name < side || history.tip.IsZero() {
+	}{{"a", first, d.A}, {"b", second, d.B}} {
+		if history.name < from.side || history.tip.IsZero() {
 			continue
 		}
-		if history.name > side {
+		if history.name > from.side {
 			after = 0
 		}
 		i := uint64(0) // entries of a step are counted too
@@ -64,7 +65,7 @@ func (a *API) diff(ctx context.Context, c *call, in *diffQuery) (*list[records.R
 				continue
 			}
 			if len(out.Items) == in.size() || len(out.Items) > 0 && texts+e.Size > maxTexts {
-				out.Next = history.name + ":" + strconv.FormatUint(i-1, 10)
+				out.Next = (&diffPlace{history.name, i - 1, first.String(), second.String()}).String()
 				return out, nil
 			}
 			m, err := records.OfMessage(ctx, a.o.Store, e, records.MaxText)
@@ -79,13 +80,30 @@ func (a *API) diff(ctx context.Context, c *call, in *diffQuery) (*list[records.R
 	return out, nil
 }
 
-// compared returns the positions that two histories end at.
-func (c *call) compared(ctx context.Context, in *diffQuery) (first, second *refs.Ref, err error) {
+// compared returns the positions that two histories end at. All pages compare what the first one compared, even if the
+// contexts have moved since.
+func (c *call) compared(ctx context.Context, in *diffQuery, from *diffPlace) (first, second lineage.SpanRef, err error) {
+	if in.With == "" {
+		return first, second, fmt.Errorf("with: %w: must be a position", lineage.ErrInvalid)
+	}
+	end := func(found *refs.Ref, end, text string) (lineage.SpanRef, error) {
+		if end != "" {
+			if at, err := structure.ParseSpanRef(end); err != nil || at.IsZero() {
+				return at, err
+			}
+			text = end
+		}
+		at, err := c.position(ctx, found, text)
+		if err != nil {
+			return lineage.SpanRef{}, err
+		}
+		return at.Span, nil
+	}
 	found, err := c.context(ctx, in.of)
 	if err != nil {
 		return first, second, err
 	}
-	if first, err = c.position(ctx, found, in.At); err != nil {
+	if first, err = end(found, from.first, in.At); err != nil {
 		return first, second, err
 	}
 	if in.WithThread != "" {
@@ -93,24 +111,39 @@ func (c *call) compared(ctx context.Context, in *diffQuery) (first, second *refs
 			return first, second, err
 		}
 	}
-	if in.With == "" {
-		return first, second, fmt.Errorf("with: %w: must be a position", lineage.ErrInvalid)
-	}
-	second, err = c.position(ctx, found, in.With)
+	second, err = end(found, from.second, in.With)
 	return first, second, err
 }
 
-// afterOf parses the token of a page: a side, and a number of entries in its history.
-func afterOf(text string) (side string, after uint64, err error) {
-	if text == "" {
-		return "", 0, nil
+// diffPlace is where a page of differences begins: after a number of entries of a side. first and second are the ends of
+// the histories. The zero place is the start.
+type diffPlace struct {
+	side          string
+	after         uint64
+	first, second string
+}
+
+// String returns the place as the token of a page.
+func (p *diffPlace) String() string {
+	return p.side + ":" + strconv.FormatUint(p.after, 10) + ":" + p.first + ":" + p.second
+}
+
+// place parses the token of a page of differences.
+func (p *page) place() (*diffPlace, error) {
+	if p.After == "" {
+		return &diffPlace{}, nil
 	}
-	side, number, _ := strings.Cut(text, ":")
-	after, err = strconv.ParseUint(number, 10, 62)
-	if err != nil || side != "a" && side != "b" {
-		return "", 0, fmt.Errorf("after: %w: must be the next value of a page", lineage.ErrInvalid)
+	parts := strings.Split(p.After, ":")
+	if len(parts) != 4 || parts[0] != "a" && parts[0] != "b" {
+		return nil, errPage
 	}
-	return side, after, nil
+	after, err := strconv.ParseUint(parts[1], 10, 62)
+	_, wrongFirst := structure.ParseSpanRef(parts[2])
+	_, wrongSecond := structure.ParseSpanRef(parts[3])
+	if errors.Join(err, wrongFirst, wrongSecond) != nil {
+		return nil, errPage
+	}
+	return &diffPlace{parts[0], after, parts[2], parts[3]}, nil
 }
 
 // provenance lists a content and what it was derived from. For a caller of a part of the store the list is made from

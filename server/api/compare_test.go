@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -56,9 +57,50 @@ func TestDiff(t *testing.T) {
 	items := h.do("GET", c+"main/diff?at=:3&with=main&with_thread=%3Du", nil).items()
 	require.Len(t, items, 2)
 	require.Equal(t, map[string]any{"type": "diff_summary", "common": 1.0, "only_a": 1.0, "only_b": 0.0, "same": 1.0}, items[1])
-	for _, query := range []string{"", "?with=none", "?with=other&after=x", "?with=other&after=c:1", "?with=main&with_thread=%3Dnone"} {
+	for _, query := range []string{"", "?with=none", "?with=other&after=x", "?with=other&after=c:1", "?with=other&after=a:1", "?with=other&after=a:1:x:-", "?with=main&with_thread=%3Dnone"} {
 		require.GreaterOrEqual(t, h.do("GET", c+"main/diff"+query, nil).Status, 400, query)
 	}
+}
+
+// The pages of a comparison are those of the histories that the first page compared, whatever is added and moved meanwhile.
+func TestPagesOfDiff(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t","user":"ada"}`).is(201)
+	c := "/v1/threads/=t/contexts/"
+	h.do("POST", c+"main/messages", `{"messages":[{"text":"one"},{"text":"two"},{"text":"three"},{"text":"four"}]}`).is(201)
+	h.do("POST", "/v1/threads/=t/branches", `{"name":"other","from":"main:1"}`).is(201)
+	h.do("POST", c+"other/messages", `{"messages":[{"text":"TWO"},{"text":"five"}]}`).is(201)
+	h.do("POST", "/v1/threads/=t/branches", `{"name":"empty","empty":true}`).is(201)
+	walk := func(path string, between func()) (all []any) {
+		for next := ""; ; between() {
+			page := h.do("GET", path+"&limit=1"+next, nil, "Caller: ada").is(200)
+			for _, item := range page["items"].([]any) {
+				if m, ok := item.(map[string]any)["message"].(map[string]any); ok {
+					all = append(all, m["text"])
+				} else {
+					all = append(all, item.(map[string]any)["only_a"], item.(map[string]any)["only_b"])
+				}
+			}
+			after, more := page["next"].(string)
+			if !more {
+				return all
+			}
+			next = "&after=" + url.QueryEscape(after)
+		}
+	}
+	require.Equal(t, []any{"two", "three", "four", "TWO", "five", 3.0, 2.0}, walk(c+"main/diff?with=other", func() {
+		h.do("POST", c+"other/messages", `{"messages":[{"text":"four"},{"text":"three"}]}`).is(201)
+		h.do("POST", c+"main/messages", `{"messages":[{"text":"TWO"}]}`).is(201)
+	}))
+	require.Equal(t, 4, len(walk(c+"empty/diff?with=main:3", func() {
+		h.do("POST", c+"empty/messages", `{"messages":[{"text":"no more"}]}`).is(201)
+	}))-1)
+	n := 0
+	require.Equal(t, []any{"two", "three", 2.0, 0.0}, walk(c+"main/diff?at=:3&with=:1", func() {
+		if n++; n == 1 {
+			h.do("POST", c+"main/move", `{"to":":1"}`).is(200)
+		}
+	}))
 }
 
 func TestDocuments(t *testing.T) {

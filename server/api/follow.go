@@ -35,6 +35,9 @@ func (a *API) follow(ctx context.Context, c *call, in *followQuery) error {
 		return err
 	}
 	c.w.Header().Set("Content-Type", "text/event-stream")
+	if c.r.Method == http.MethodHead {
+		return nil
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := &stream{c: c, found: found, cancel: cancel, out: http.NewResponseController(c.w)}

@@ -14,6 +14,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive/export"
 	"github.com/lineage-store/lineage/lineage/graph"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/server/access"
 )
 
 type resolvedQuery struct {
@@ -107,7 +108,30 @@ type usageInput struct {
 	Project string    `json:"-" query:"project" doc:"only sessions that began in this folder"`
 }
 
+// anywhere are the keys of usage that reveal nothing about a thread.
+var anywhere = []string{"day", "week", "month", "model", "provider"}
+
+// mayAsk refuses what shows where an answer counts: in the thread that had it first, which may be of another user. In the
+// report of one thread it is that thread.
+func (in *usageInput) mayAsk(scope *access.Scope) error {
+	if len(scope.Users) == 0 || in.Thread != "" {
+		return nil
+	}
+	for _, by := range in.By {
+		if !slices.Contains(anywhere, by) {
+			return fmt.Errorf("by %.100q: %w: a token for some users asks by %s, or about a thread", by, lineage.ErrInvalid, strings.Join(anywhere, ", "))
+		}
+	}
+	if in.Agent != "" || in.Project != "" {
+		return fmt.Errorf("agent and project: %w: a token for some users asks with them about a thread", lineage.ErrInvalid)
+	}
+	return nil
+}
+
 func (a *API) usage(ctx context.Context, c *call, in *usageInput) (_ *list[*records.Usage], err error) {
+	if err := in.mayAsk(&c.caller.Scope); err != nil {
+		return nil, err
+	}
 	q := UsageQuery{By: in.By, Since: in.Since, Until: in.Until, Agent: in.Agent, Model: in.Model}
 	if q.Zone, err = time.LoadLocation(in.Zone); err != nil {
 		return nil, fmt.Errorf("zone %.100q: %w: must be a name such as Europe/Lisbon", in.Zone, lineage.ErrInvalid)

@@ -78,6 +78,12 @@ func TestFilters(t *testing.T) {
 	require.Equal(t, []string{"ada"}, reported.Users)
 	h.do("GET", "/v1/usage?by=day&user=bob", nil, "Caller: ada").is(404)
 	h.do("GET", "/v1/usage?by=day&project=/projects/b", nil, "Caller: proj").is(404)
+	// An answer counts in the thread that had it first, which may be bob's.
+	for _, query := range []string{"by=thread", "by=day&by=user", "by=project", "by=branch", "by=git-branch", "by=machine", "by=subagent", "by=agent", "by=day&agent=codex", "project=/projects/b"} {
+		h.do("GET", "/v1/usage?"+query, nil, "Caller: ada").is(400)
+		h.do("GET", "/v1/usage?thread=%3Da&"+query, nil, "Caller: ada").is(200)
+	}
+	h.do("GET", "/v1/usage?by=thread&by=user", nil, "Caller: proj").is(200)
 	h.do("GET", "/v1/usage?by=day&zone=../x", nil).is(400)
 	h.do("GET", "/v1/usage?thread=%3Da&by=day", nil, "Caller: ada").is(200)
 	require.Empty(t, reported.Users)

@@ -256,7 +256,7 @@ export class Client {
     this.values = new Values(this, "/v1/store");
   }
 
-  /** Ends idle connections; requests can still be sent. */
+  /** Ends idle connections, and each of the others with its request. Requests can still be sent. */
   close() {
     this.transport.close();
   }

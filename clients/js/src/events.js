@@ -17,7 +17,7 @@ export async function* events(transport, path, query, { lastEventID, signal } = 
     try {
       const headers = { Accept: "text/event-stream" };
       if (last !== undefined) headers["Last-Event-ID"] = last;
-      const stream = await transport.open("GET", path, { query, headers, signal: ended, timeout: silence });
+      const stream = await transport.open("GET", path, { query, headers, signal: ended, timeout: silence, stream: true });
       for await (const e of parse(stream)) {
         pause = 100;
         if (e.id !== undefined) last = e.id;

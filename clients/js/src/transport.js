@@ -12,6 +12,7 @@ export class Transport {
   #server;
   #base;
   #agent;
+  #streams; // has as many connections as streams: they leave those of requests free
   #token;
   #retries;
   #timeout;
@@ -30,28 +31,29 @@ export class Transport {
   #use({ url, socket }) {
     const base = new URL(socket === undefined ? url : "http://localhost");
     if (!/^https?:$/.test(base.protocol)) throw new TypeError(`url ${url}: only http and https`);
-    for (const idle of Object.values(this.#agent?.freeSockets ?? {}).flat()) idle.destroy();
-    const options = { keepAlive: true, maxSockets: 32 };
     const { Agent } = base.protocol === "https:" ? https : http;
-    this.#server = socket ?? url;
+    const agent = (options) => (socket === undefined ? new Agent(options) : new SocketAgent(socket, options));
+    retire(this.#agent);
+    this.#server = { url, socket };
     this.#base = base;
-    this.#agent = socket === undefined ? new Agent(options) : new SocketAgent(socket, options);
+    this.#agent = agent({ keepAlive: true, maxSockets: 32 });
+    this.#streams = agent({ keepAlive: false });
   }
 
   /** Finds the server again. Requests that wait for it share the result. */
   #look() {
     this.#looking ??= this.#find()
       .then((server) => {
-        if ((server.socket ?? server.url) !== this.#server) this.#use(server);
+        if ((server.socket ?? server.url) !== (this.#server.socket ?? this.#server.url)) this.#use(server);
         this.#lost = false;
       })
       .finally(() => (this.#looking = undefined));
     return this.#looking;
   }
 
-  /** Ends idle connections. */
+  /** Ends idle connections, and each of the others with its request. */
   close() {
-    this.#agent.destroy();
+    this.#use(this.#server);
   }
 
   /**
@@ -81,8 +83,8 @@ export class Transport {
     }
   }
 
-  /** Sends a request once and returns the answer before its body, an error for one that is not 2xx. */
-  async open(method, path, { query, body, headers = {}, signal, timeout = this.#timeout } = {}) {
+  /** Sends a request once and returns the answer before its body, an error for one that is not 2xx. A `stream` is an answer without an end. */
+  async open(method, path, { query, body, headers = {}, signal, timeout = this.#timeout, stream = false } = {}) {
     if (this.#lost && this.#find !== undefined) await this.#look();
     const at = new URL(path, this.#base);
     if (!path.startsWith("/") || at.origin !== this.#base.origin) throw new TypeError(`${path}: not a path of the server`);
@@ -96,7 +98,7 @@ export class Transport {
         failed(signal?.aborted ? signal.reason : new ConnectionError(`${method} ${path}: ${err.message}`, { cause: err }));
       };
       const lib = at.protocol === "https:" ? https : http;
-      const options = { method, agent: this.#agent, headers: { Accept: "application/json", ...headers }, signal, timeout };
+      const options = { method, agent: stream ? this.#streams : this.#agent, headers: { Accept: "application/json", ...headers }, signal, timeout };
       if (this.#token !== undefined) options.headers.Authorization = `Bearer ${this.#token}`;
       if (body instanceof Uint8Array) options.headers["Content-Length"] = body.byteLength;
       const request = lib.request(at, options);
@@ -111,12 +113,30 @@ export class Transport {
       (async () => {
         for await (const part of body) {
           if (request.destroyed) return;
-          if (!request.write(part)) await new Promise((r) => request.once("drain", r).once("close", r));
+          if (!request.write(part)) await drained(request);
         }
         request.end();
       })().catch((err) => request.destroy(err));
     });
   }
+}
+
+/** Ends the idle connections of an agent, and lets none become idle. */
+function retire(agent) {
+  if (agent === undefined) return;
+  agent.keepAlive = false;
+  for (const idle of Object.values(agent.freeSockets).flat()) idle.destroy();
+}
+
+/** Waits until a request can take more of its body, or has ended. */
+function drained(request) {
+  return new Promise((done) => {
+    const end = () => {
+      request.off("drain", end).off("close", end);
+      done();
+    };
+    request.on("drain", end).on("close", end);
+  });
 }
 
 async function read(answer, bytes) {

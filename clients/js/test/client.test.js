@@ -2,9 +2,12 @@ import { chmod, mkdir, mkdtemp, readdir, readlink, symlink, writeFile } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randomUUID } from "node:crypto";
+import { createServer } from "node:http";
 import { Readable } from "node:stream";
+import { promisify } from "node:util";
 import { Client, ConnectionError, LineageError, connect, findServer, findServers, is } from "@lineage-store/client";
 import { parse } from "../src/events.js";
+import { Transport } from "../src/transport.js";
 import { client, collect, other } from "./client.js";
 import { proxy } from "./proxy.js";
 
@@ -154,6 +157,75 @@ describe("requests", () => {
     const stop = new AbortController();
     stop.abort(new Error("enough"));
     await expect(client.createThread({}, { signal: stop.signal })).rejects.toThrow("enough");
+  });
+});
+
+describe("connections", () => {
+  /** Serves /wait when told to, /broken never, streams of events without an end, and how long a body is. */
+  const serve = async () => {
+    const waiting = [];
+    const server = createServer((request, answer) => {
+      const path = request.url.split("?")[0];
+      if (path === "/broken") return request.socket.destroy();
+      if (path === "/v1/events") return answer.writeHead(200, { "Content-Type": "text/event-stream" }).write("id: 1-0\n\n");
+      if (path === "/wait") return waiting.push(() => answer.end("{}"));
+      let size = 0;
+      request.on("data", (part) => (size += part.length)).on("end", () => answer.end(JSON.stringify({ size })));
+    });
+    await new Promise((done) => server.listen(0, "127.0.0.1", done));
+    server.keepAliveTimeout = 60_000;
+    const count = promisify(server.getConnections.bind(server));
+    return {
+      url: `http://127.0.0.1:${server.address().port}`,
+      until: (check) => expect.poll(async () => check(waiting, await count()), { timeout: 30_000 }).toBe(true),
+      answer: () => waiting.pop()(),
+      close: () => (server.closeAllConnections(), server.close()),
+    };
+  };
+  it("end with their requests once the client is closed, also those to the server before a restart", async () => {
+    const first = await serve();
+    const second = await serve();
+    const transport = new Transport({ url: first.url, find: async () => ({ url: second.url }), retries: 1 });
+    const begun = transport.request("GET", "/wait");
+    await first.until((waiting) => waiting.length === 1);
+    await expect(transport.request("GET", "/broken")).rejects.toThrow(ConnectionError);
+    const other = transport.request("GET", "/wait");
+    await second.until((waiting) => waiting.length === 1);
+    transport.close();
+    first.answer();
+    second.answer();
+    expect([await begun, await other]).toEqual([{}, {}]);
+    for (const server of [first, second]) await server.until((_, connections) => connections === 0);
+    await transport.request("GET", "/again");
+    transport.close();
+    for (const server of [first, second]) server.close();
+  });
+  it("of streams leave requests theirs", async () => {
+    const server = await serve();
+    const busy = new Client({ url: server.url, retries: 0 });
+    const stop = new AbortController();
+    const streams = Array.from({ length: 100 }, () => busy.events({ signal: stop.signal }).next());
+    await server.until((_, connections) => connections === 100);
+    await busy.stats();
+    stop.abort(new Error("enough"));
+    expect((await Promise.allSettled(streams)).map(({ reason }) => reason?.message)).toEqual(streams.map(() => "enough"));
+    busy.close();
+    server.close();
+  });
+  it("take a body part by part", async () => {
+    const server = await serve();
+    const uploads = new Client({ url: server.url });
+    const warnings = [];
+    const warned = (warning) => warnings.push(warning.message);
+    process.on("warning", warned);
+    async function* body() {
+      for (let i = 0; i < 60; i++) yield Buffer.alloc(256 << 10);
+    }
+    expect(await uploads.send("POST", "/upload", { body: body(), key: null })).toEqual({ size: 15 << 20 });
+    process.off("warning", warned);
+    expect(warnings).toEqual([]);
+    uploads.close();
+    server.close();
   });
 });
 

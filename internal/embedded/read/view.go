@@ -162,7 +162,11 @@ func (v *View) contexts(ctx context.Context, prefix []byte, after structure.Cont
 				continue
 			}
 			var c backend.Context
-			if err == nil {
+			switch {
+			case err != nil:
+			case prefix[0] == keys.TableContext:
+				c, err = ContextOf(v.Index, structure.ContextID(e.Key[len(prefix):]), e.Value)
+			default:
 				c, err = Context(v.Index, structure.ContextID(e.Key[len(prefix):]))
 			}
 			if !yield(c, err) || err != nil {

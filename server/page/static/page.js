@@ -215,7 +215,7 @@ function home() {
   const list = $("#list"); const seen = store.get("seen") ?? {};
   const marks = (within) => { for (const row of $$(".row", within)) { const at = $("time", row)?.dateTime; row.classList.toggle("unread", !!seen[row.dataset.id] && seen[row.dataset.id] < at); } };
   const names = () => { for (const [id, key] of [["agents", "agent"], ["projects", "project"], ["branches", "branch"]]) { const all = new Set($$(".row", list).map((r) => r.dataset[key]).filter(Boolean)); $("#" + id).replaceChildren(...[...all].sort().map((v) => { const o = document.createElement("option"); o.value = v; return o; })); } };
-  const grow = () => { const more = $(".more", list); if (!more) return; more.addEventListener("reached", async () => { const body = await fetchPart(more.dataset.next); const had = new Set($$(".row", list).map((r) => r.dataset.id)); for (const r of $$(".row", body)) if (had.has(r.dataset.id)) r.remove(); marks(body); more.replaceWith(...body.childNodes); names(); grow(); }); edges.observe(more); };
+  const grow = () => { const more = $(".more", list); if (!more) return; more.addEventListener("reached", async () => { let body; try { body = await fetchPart(more.dataset.next); } catch { return; /* its link remains */ } const had = new Set($$(".row", list).map((r) => r.dataset.id)); for (const r of $$(".row", body)) if (had.has(r.dataset.id)) r.remove(); marks(body); more.replaceWith(...body.childNodes); names(); grow(); }); edges.observe(more); };
   marks(list); names(); grow();
   // Rows change in place. They move only while nobody points at them or has the focus there.
   let waiting; let stale = false; let later;
