@@ -4,6 +4,7 @@ package pgcluster
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -16,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // role is the superuser of the cluster.
@@ -278,4 +281,28 @@ func (c *Cluster) FailoverDSN(other *Cluster, database string) string {
 	port := strconv.Itoa(c.port)
 	query := url.Values{"host": {c.dir + "," + other.dir}, "port": {port + "," + port}, "sslmode": {"disable"}, "target_session_attrs": {"read-write"}}
 	return "postgres://" + role + "@/" + database + "?" + query.Encode()
+}
+
+// poolerFile is the file with the pooler's process id, for the keeper.
+const poolerFile = "pooler.pid"
+
+// await returns when a server answers, or with an error when it has ended.
+func await(dsn, log string, ended <-chan error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, dsn)
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			said, _ := os.ReadFile(log)
+			return fmt.Errorf("the server does not answer: %w: %s", err, said)
+		case err := <-ended:
+			said, _ := os.ReadFile(log)
+			return fmt.Errorf("the server does not start: %w: %s", err, said)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }

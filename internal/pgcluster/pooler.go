@@ -1,7 +1,6 @@
 package pgcluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -9,16 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // poolerPort is only part of the socket's name.
 const poolerPort = 6432
-
-// poolerFile is the file with the pooler's process id, for the keeper.
-const poolerFile = "pooler.pid"
 
 // StartPooler starts PgBouncer in front of the server, in transaction mode: each transaction may get another
 // connection. It ends with the cluster.
@@ -67,25 +60,4 @@ pidfile = %[6]s
 func (c *Cluster) PooledDSN(database string) string {
 	query := url.Values{"host": {c.dir}, "port": {strconv.Itoa(poolerPort)}, "sslmode": {"disable"}, "default_query_exec_mode": {"exec"}}
 	return "postgres://" + role + "@/" + database + "?" + query.Encode()
-}
-
-// await returns when a server answers, or with an error when it has ended.
-func await(dsn, log string, ended <-chan error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	for {
-		conn, err := pgx.Connect(ctx, dsn)
-		if err == nil {
-			return conn.Close(ctx)
-		}
-		select {
-		case <-ctx.Done():
-			said, _ := os.ReadFile(log)
-			return fmt.Errorf("the server does not answer: %w: %s", err, said)
-		case err := <-ended:
-			said, _ := os.ReadFile(log)
-			return fmt.Errorf("the server does not start: %w: %s", err, said)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }

@@ -17,7 +17,6 @@ package refs
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -26,24 +25,10 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Resolver finds things in a store by their names.
-type Resolver struct {
-	store  *lineage.Store
-	view   backend.View
-	thread *lineage.Thread
-	allows func(*structure.Thread) bool // nil for all
-	find   finder
-	alone  bool     // there is no other thread
-	kept   *reaches // nil where all is allowed
-}
-
 // New returns a resolver for names as used in thread, which may be nil.
 func New(store *lineage.Store, thread *lineage.Thread) *Resolver {
 	return &Resolver{store: store, view: store.View(), thread: thread, find: store.FindThread}
 }
-
-// finder finds a thread by the id that its creator chose.
-type finder = func(ctx context.Context, id string) (*lineage.Thread, error)
 
 // inside returns a resolver for names as used in another thread.
 func (r *Resolver) inside(t *lineage.Thread) *Resolver {
@@ -351,14 +336,4 @@ func (r *Resolver) Checkpoints(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	return collect(r.view.Checkpoints(ctx, r.thread.ID(), ""), func(c *structure.Checkpoint) string { return c.Name })
-}
-
-func isNotFound(err error) bool { return errors.Is(err, lineage.ErrNotFound) }
-
-// orNone replaces a not-found error by nil.
-func orNone[T any](found *T, err error) (*T, error) {
-	if isNotFound(err) {
-		return nil, nil
-	}
-	return found, err
 }

@@ -121,12 +121,6 @@ func (r *Resolver) extents(ctx context.Context, wanted func(structure.RunID) boo
 	}
 }
 
-// reaches caches what the histories of threads lead to: for single threads, and for all together.
-type reaches struct {
-	byThread map[lineage.ThreadID]backend.Reach
-	all      backend.Reach
-}
-
 func newReaches() *reaches { return &reaches{byThread: make(map[lineage.ThreadID]backend.Reach)} }
 
 // reachOf returns what the histories of a thread lead to.

@@ -3,9 +3,11 @@ package conversation
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -27,14 +29,6 @@ type Branch struct {
 	CreatedAt    time.Time
 	// UpdatedAt is when its messages or its name last changed.
 	UpdatedAt time.Time
-}
-
-// branch is a Branch with its records.
-type branch struct {
-	Branch
-	state    backend.Context
-	parent   lineage.ContextID // zero if there is none, or no longer
-	imported bool              // the metadata of its context is what its file says
 }
 
 // reading is the state of a conversation after one commit.
@@ -191,4 +185,24 @@ func (c *Conversation) CurrentBranch(ctx context.Context) (Branch, error) { retu
 func (c *Conversation) CurrentBranchID(ctx context.Context) (string, error) {
 	b, err := c.CurrentBranch(ctx)
 	return b.ID, err
+}
+
+// readMetadata decodes metadata. It returns the zero value for metadata of another form.
+func readMetadata(data []byte) (m metadata) {
+	if !rawjson.Valid(data) {
+		return metadata{}
+	}
+	ours := rawjson.RemoveFunc(data, func(key string) bool { return !isOurs(key) })
+	if json.Unmarshal(ours, &m) != nil {
+		return metadata{}
+	}
+	return m
+}
+
+// branch is a Branch with its records.
+type branch struct {
+	Branch
+	state    backend.Context
+	parent   lineage.ContextID // zero if there is none, or no longer
+	imported bool              // the metadata of its context is what its file says
 }

@@ -1,13 +1,17 @@
 package conversation
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/structure"
@@ -142,9 +146,6 @@ func (c *Conversation) checkout(ctx context.Context, id string) error {
 	return err
 }
 
-// MergeStrategy selects how Conversation.Merge combines two branches.
-type MergeStrategy int
-
 // The strategies.
 const (
 	Append MergeStrategy = iota
@@ -227,4 +228,51 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 	}
 	c.enqueue(Event{Kind: BranchRenamed, ID: id, Name: name})
 	return nil
+}
+
+// ensureMain creates the main branch if the thread has none. It checks the branch out if current is set or no
+// branch is current.
+func (c *Conversation) ensureMain(ctx context.Context, current bool) error {
+	defer c.change()()
+	_, err := c.thread.On(ctx, Main)
+	if errors.Is(err, lineage.ErrNotFound) {
+		_, err = c.thread.CreateBranch(ctx, Main, lineage.BranchOptions{Empty: true, Metadata: newMetadata(MainName, "", 0)})
+		if err == nil {
+			c.enqueue(Event{Kind: BranchCreated, ID: Main, Name: MainName})
+		}
+	}
+	if err != nil && !errors.Is(err, lineage.ErrExists) { // else another process has just created it
+		return err
+	}
+	if _, none := c.thread.Active(ctx); none == nil && !current {
+		return nil
+	}
+	return c.checkout(ctx, Main)
+}
+
+// change locks the branches against changes by other Conversations of the store until end is called. end
+// delivers the events, which are therefore in the order of the changes.
+func (c *Conversation) change() (end func()) {
+	changing := c.changing()
+	changing.Lock()
+	return func() {
+		changing.Unlock()
+		c.deliver()
+	}
+}
+
+// renamed returns metadata with a new name. Keys of others stay.
+func renamed(data []byte, b *branch, name string, at time.Time) ([]byte, error) {
+	if data = bytes.TrimSpace(data); len(data) > 0 && !(rawjson.IsObject(data) && rawjson.Valid(data)) {
+		return nil, branchError(b.ID, lineage.ErrInvalid, "its metadata is not a JSON object")
+	}
+	was := readMetadata(data)
+	now := metadata{
+		Name: name, ParentID: b.ParentID, ParentMessageIndex: b.ParentMessageIndex, UpdatedAt: &at, CreatedAt: was.CreatedAt,
+	}
+	if b.imported {
+		now.RenamedFrom = cmp.Or(was.RenamedFrom, was.Name)
+	}
+	ours, err := json.Marshal(now)
+	return rawjson.MergePatch(rawjson.RemoveFunc(data, isOurs), ours), err
 }

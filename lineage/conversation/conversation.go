@@ -2,7 +2,6 @@ package conversation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -32,54 +31,6 @@ type Options struct {
 type Conversation struct {
 	store  *lineage.Store
 	thread *lineage.Thread
-}
-
-// Open returns the conversation of a session, and creates it if necessary. The session id is the source id of
-// its thread. A new conversation has an empty main branch, which is current.
-func Open(ctx context.Context, store *lineage.Store, sessionID string, o Options) (*Conversation, error) {
-	if err := checkText("session", "id", sessionID); err != nil {
-		return nil, err
-	}
-	thread, err := store.OpenThread(ctx, lineage.ThreadOptions{SourceID: sessionID, UserID: o.UserID, Title: o.Title})
-	c := &Conversation{store: store, thread: thread}
-	if err == nil {
-		err = c.ensureMain(ctx, o.StartOnMain)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open conversation: %w", err)
-	}
-	return c, nil
-}
-
-// ensureMain creates the main branch if the thread has none. It checks the branch out if current is set or no
-// branch is current.
-func (c *Conversation) ensureMain(ctx context.Context, current bool) error {
-	defer c.change()()
-	_, err := c.thread.On(ctx, Main)
-	if errors.Is(err, lineage.ErrNotFound) {
-		_, err = c.thread.CreateBranch(ctx, Main, lineage.BranchOptions{Empty: true, Metadata: newMetadata(MainName, "", 0)})
-		if err == nil {
-			c.enqueue(Event{Kind: BranchCreated, ID: Main, Name: MainName})
-		}
-	}
-	if err != nil && !errors.Is(err, lineage.ErrExists) { // else another process has just created it
-		return err
-	}
-	if _, none := c.thread.Active(ctx); none == nil && !current {
-		return nil
-	}
-	return c.checkout(ctx, Main)
-}
-
-// change locks the branches against changes by other Conversations of the store until end is called. end
-// delivers the events, which are therefore in the order of the changes.
-func (c *Conversation) change() (end func()) {
-	changing := c.changing()
-	changing.Lock()
-	return func() {
-		changing.Unlock()
-		c.deliver()
-	}
 }
 
 // inTransaction calls do in a transaction: see lineage.Store.Update.

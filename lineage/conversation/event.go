@@ -147,3 +147,6 @@ func (all *announcers) tell(hear func(Event), e Event) {
 	}
 	hear(e)
 }
+
+// MergeStrategy selects how Conversation.Merge combines two branches.
+type MergeStrategy int

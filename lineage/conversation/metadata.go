@@ -1,14 +1,9 @@
 package conversation
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
-
-	"github.com/lineage-store/lineage/internal/rawjson"
-	"github.com/lineage-store/lineage/lineage"
 )
 
 // metadata is this package's part of the metadata of a branch's context. The keys are on disk and must not
@@ -35,32 +30,4 @@ func newMetadata(name, parentID string, index int) []byte {
 // others stay.
 func isOurs(key string) bool {
 	return slices.Contains([]string{"name", "parentId", "parentMessageIndex", "updatedAt", "createdAt", "messages", "renamedFrom"}, key)
-}
-
-// readMetadata decodes metadata. It returns the zero value for metadata of another form.
-func readMetadata(data []byte) (m metadata) {
-	if !rawjson.Valid(data) {
-		return metadata{}
-	}
-	ours := rawjson.RemoveFunc(data, func(key string) bool { return !isOurs(key) })
-	if json.Unmarshal(ours, &m) != nil {
-		return metadata{}
-	}
-	return m
-}
-
-// renamed returns metadata with a new name. Keys of others stay.
-func renamed(data []byte, b *branch, name string, at time.Time) ([]byte, error) {
-	if data = bytes.TrimSpace(data); len(data) > 0 && !(rawjson.IsObject(data) && rawjson.Valid(data)) {
-		return nil, branchError(b.ID, lineage.ErrInvalid, "its metadata is not a JSON object")
-	}
-	was := readMetadata(data)
-	now := metadata{
-		Name: name, ParentID: b.ParentID, ParentMessageIndex: b.ParentMessageIndex, UpdatedAt: &at, CreatedAt: was.CreatedAt,
-	}
-	if b.imported {
-		now.RenamedFrom = cmp.Or(was.RenamedFrom, was.Name)
-	}
-	ours, err := json.Marshal(now)
-	return rawjson.MergePatch(rawjson.RemoveFunc(data, isOurs), ours), err
 }

@@ -55,46 +55,6 @@ type Engine struct {
 	unsure    *attempt    // a save with an unknown result
 }
 
-// Open returns an engine on the active branch of a chat, or on Options.Branch. The chat of another
-// user is chat.ErrOtherUser, and a chat without a user chat.ErrNoUser.
-func Open(ctx context.Context, store chat.Store, o Options) (*Engine, error) {
-	if o.UserID == "" {
-		return nil, &chat.Error{Subject: chat.SubjectChat, ID: o.ChatID, Err: chat.ErrInvalid, Detail: "no user id"}
-	}
-	e := &Engine{store: store, chatID: o.ChatID, decode: o.Decode, keepActive: o.Branch != "", busy: make(chan struct{}, 1)}
-	if o.Metadata != nil {
-		if _, err := e.merged(nil, o.Metadata); err != nil {
-			return nil, err
-		}
-	}
-	c, err := store.UpsertChat(ctx, chat.Chat{ID: o.ChatID, UserID: o.UserID, Title: o.Title, Metadata: o.Metadata})
-	if err != nil {
-		return nil, err
-	}
-	if o.Metadata != nil {
-		after, err := e.merged(c.Metadata, o.Metadata)
-		if err != nil {
-			return nil, err
-		}
-		if string(after) != string(c.Metadata) {
-			if _, err := e.UpdateChat(ctx, chat.ChatUpdate{Metadata: o.Metadata}); err != nil {
-				return nil, err
-			}
-		}
-	}
-	var on *chat.Branch
-	if o.Branch != "" {
-		on, err = e.named(ctx, o.Branch)
-	} else {
-		on, err = e.active(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	e.branch = *on
-	return e, nil
-}
-
 // named returns the branch with a name.
 func (e *Engine) named(ctx context.Context, name string) (*chat.Branch, error) {
 	b, err := e.store.Branch(ctx, e.chatID, name)
@@ -260,43 +220,11 @@ func (e *Engine) begin(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// start is begin; it also settles an earlier save with an unknown result.
-func (e *Engine) start(ctx context.Context) (end func(), err error) {
-	end, err = e.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := e.settle(ctx); err != nil {
-		end()
-		return nil, err
-	}
-	return end, nil
-}
-
 // seen returns the branch as last read.
 func (e *Engine) seen() chat.Branch {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.branch
-}
-
-// current reads the branch, which may have been renamed.
-func (e *Engine) current(ctx context.Context) (chat.Branch, error) {
-	last := e.seen()
-	b, err := e.findBranch(ctx, last.Name, last.ID)
-	if err != nil {
-		return chat.Branch{}, err
-	}
-	if b == nil {
-		if _, err := e.Chat(ctx); err != nil {
-			return chat.Branch{}, err
-		}
-		return chat.Branch{}, e.noBranch(last.Name)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.branch = *b
-	return *b, nil
 }
 
 // findBranch returns the branch with an id, nil if there is none. It tries name first.
@@ -323,3 +251,9 @@ func messageError(id string, err error) error {
 }
 
 func now() int64 { return time.Now().UnixMilli() }
+
+// attempt is an attempt to save.
+type attempt struct {
+	request chat.AppendRequest
+	pending []*Fragment // the fragments to save
+}

@@ -54,3 +54,22 @@ func (e *Engine) merged(metadata, more json.RawMessage) (json.RawMessage, error)
 func (e *Engine) notObject(what string) error {
 	return &chat.Error{Subject: chat.SubjectChat, ID: e.chatID, Err: chat.ErrInvalid, Detail: what + " is not a JSON object"}
 }
+
+// current reads the branch, which may have been renamed.
+func (e *Engine) current(ctx context.Context) (chat.Branch, error) {
+	last := e.seen()
+	b, err := e.findBranch(ctx, last.Name, last.ID)
+	if err != nil {
+		return chat.Branch{}, err
+	}
+	if b == nil {
+		if _, err := e.Chat(ctx); err != nil {
+			return chat.Branch{}, err
+		}
+		return chat.Branch{}, e.noBranch(last.Name)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.branch = *b
+	return *b, nil
+}

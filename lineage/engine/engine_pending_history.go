@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 
+	"github.com/google/uuid"
+
 	"github.com/lineage-store/lineage/lineage/chat"
 )
 
@@ -142,4 +144,23 @@ func isUnchanged(f Fragment, saved chat.Message) (bool, error) {
 	o, was := f.Origin, saved.Origin
 	return m.Same(saved) && (o.UserID == "" || o.UserID == was.UserID) && (o.ModelID == "" || o.ModelID == was.ModelID) &&
 		(o.SourceID == "" || o.SourceID == was.SourceID), nil
+}
+
+// stored returns the stored form of a message, with a new id if it is a new version.
+func stored(f Fragment, version bool) (chat.Message, error) {
+	data, err := f.Codec.Encode()
+	if err != nil {
+		return chat.Message{}, messageError(f.ID, err)
+	}
+	id, origin := f.ID, f.Origin
+	if version {
+		if origin.DerivedFrom == "" {
+			origin.DerivedFrom = f.ID
+		}
+		id = uuid.NewString()
+		if data, err = withID(data, id); err != nil {
+			return chat.Message{}, messageError(f.ID, err)
+		}
+	}
+	return chat.Message{ID: id, Name: f.Name, Type: string(f.Type), Data: data, Origin: origin}, nil
 }

@@ -6,16 +6,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/google/uuid"
-
 	"github.com/lineage-store/lineage/lineage/chat"
 )
-
-// attempt is an attempt to save.
-type attempt struct {
-	request chat.AppendRequest
-	pending []*Fragment // the fragments to save
-}
 
 // last returns the message that becomes the head.
 func (a *attempt) last() *chat.Message { return &a.request.Messages[len(a.request.Messages)-1] }
@@ -167,25 +159,6 @@ func (e *Engine) attempt(ctx context.Context, p *plan, pending []*Fragment) (*at
 	return a, nil
 }
 
-// stored returns the stored form of a message, with a new id if it is a new version.
-func stored(f Fragment, version bool) (chat.Message, error) {
-	data, err := f.Codec.Encode()
-	if err != nil {
-		return chat.Message{}, messageError(f.ID, err)
-	}
-	id, origin := f.ID, f.Origin
-	if version {
-		if origin.DerivedFrom == "" {
-			origin.DerivedFrom = f.ID
-		}
-		id = uuid.NewString()
-		if data, err = withID(data, id); err != nil {
-			return chat.Message{}, messageError(f.ID, err)
-		}
-	}
-	return chat.Message{ID: id, Name: f.Name, Type: string(f.Type), Data: data, Origin: origin}, nil
-}
-
 // withID changes the id in the stored form of a message. A custom form is left unchanged.
 func withID(data json.RawMessage, id string) (json.RawMessage, error) {
 	m, err := DecodeMessage(data)
@@ -312,4 +285,17 @@ func (e *Engine) settle(ctx context.Context) (chat.Ref, error) {
 func isTaken(err error) bool {
 	var e *chat.Error
 	return errors.As(err, &e) && e.Subject == chat.SubjectBranch && errors.Is(err, chat.ErrExists)
+}
+
+// start is begin; it also settles an earlier save with an unknown result.
+func (e *Engine) start(ctx context.Context) (end func(), err error) {
+	end, err = e.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := e.settle(ctx); err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
 }

@@ -7,14 +7,6 @@ import (
 	"time"
 )
 
-// process is the state of a pid.
-type process struct {
-	running bool
-	// started distinguishes the process from others with the same pid in the same scope, earlier or
-	// later. It is empty if unknown.
-	started string
-}
-
 // location identifies where this process runs.
 type location struct {
 	hostname string

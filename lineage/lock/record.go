@@ -68,3 +68,11 @@ func (r record) info() *Info {
 	}
 	return info
 }
+
+// process is the state of a pid.
+type process struct {
+	running bool
+	// started distinguishes the process from others with the same pid in the same scope, earlier or
+	// later. It is empty if unknown.
+	started string
+}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/embedded/read"
 	"github.com/lineage-store/lineage/internal/index"
@@ -431,4 +432,45 @@ func (b *Builder) values() error {
 		b.putRecord(keys.Value(key, b.number), v)
 	}
 	return nil
+}
+
+// Apply updates the cache with a commit. It calls publish, which makes the commit visible, with mu held, so that a
+// reader that sees the commit also sees its contexts. If a context is the only record, its index entries are produced
+// later. For the writer.
+func (c *Cache) Apply(b *Builder, publish func()) {
+	f, shared := b.Effects, (*backend.Context)(b.later)
+	for id, info := range f.Runs.All() {
+		c.runs.Set(id, info)
+	}
+	c.mu.Lock()
+	publish()
+	for run, end := range f.Ends.All() {
+		c.ends.Set(run, end)
+	}
+	for _, run := range f.Cuts {
+		c.ends.Forget(run)
+	}
+	for id, change := range f.Contexts.All() {
+		if change.Stated == nil {
+			c.contexts.Forget(id)
+		} else {
+			c.contexts.Set(id, liveContext{change.Stated, change.Stated == shared})
+		}
+	}
+	for id, at := range f.Tips.All() {
+		c.move(id, at)
+	}
+	c.mu.Unlock()
+	for _, m := range b.last {
+		c.messages.Set(m.home, m.at)
+	}
+}
+
+// usage adds the entry of a usage, under the commit and the number of the usage in
+// it.
+func (b *Builder) usage(id content.ID, commit uint64, place uint32, u structure.UsageID) {
+	k := b.slab.key(keys.TableUsageOfContent, id[:keys.HashPrefix], keys.Uint64(commit), binary.BigEndian.AppendUint32(nil, place))
+	start := b.slab.begin()
+	b.slab.buf = binary.AppendUvarint(keys.AppendRef(b.slab.buf, u.Span), uint64(u.Index))
+	b.Put(k, b.slab.end(start))
 }

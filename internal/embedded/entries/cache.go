@@ -88,38 +88,6 @@ func (c *Cache) add(added *backend.Context) {
 	c.mu.Unlock()
 }
 
-// Apply updates the cache with a commit. It calls publish, which makes the commit visible, with mu held, so that a
-// reader that sees the commit also sees its contexts. If a context is the only record, its index entries are produced
-// later. For the writer.
-func (c *Cache) Apply(b *Builder, publish func()) {
-	f, shared := b.Effects, (*backend.Context)(b.later)
-	for id, info := range f.Runs.All() {
-		c.runs.Set(id, info)
-	}
-	c.mu.Lock()
-	publish()
-	for run, end := range f.Ends.All() {
-		c.ends.Set(run, end)
-	}
-	for _, run := range f.Cuts {
-		c.ends.Forget(run)
-	}
-	for id, change := range f.Contexts.All() {
-		if change.Stated == nil {
-			c.contexts.Forget(id)
-		} else {
-			c.contexts.Set(id, liveContext{change.Stated, change.Stated == shared})
-		}
-	}
-	for id, at := range f.Tips.All() {
-		c.move(id, at)
-	}
-	c.mu.Unlock()
-	for _, m := range b.last {
-		c.messages.Set(m.home, m.at)
-	}
-}
-
 // move sets the tip of a context, if it is cached.
 func (c *Cache) move(id structure.ContextID, to judge.Tip) {
 	moved, ok := c.contexts.Get(id)

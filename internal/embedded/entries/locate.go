@@ -84,12 +84,3 @@ func (b *Builder) spanPlace(s judge.Span, frame journal.Position) {
 	}
 	b.Put(k, b.slab.end(start))
 }
-
-// usage adds the entry of a usage, under the commit and the number of the usage in
-// it.
-func (b *Builder) usage(id content.ID, commit uint64, place uint32, u structure.UsageID) {
-	k := b.slab.key(keys.TableUsageOfContent, id[:keys.HashPrefix], keys.Uint64(commit), binary.BigEndian.AppendUint32(nil, place))
-	start := b.slab.begin()
-	b.slab.buf = binary.AppendUvarint(keys.AppendRef(b.slab.buf, u.Span), uint64(u.Index))
-	b.Put(k, b.slab.end(start))
-}

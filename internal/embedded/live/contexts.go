@@ -16,13 +16,6 @@ import (
 // does not depend on how it was deleted. Until the file with its first records is rewritten, replay finds a
 // context that later records state as a remnant.
 
-// beginning is the commit that created a context. shared is set if that commit also has records of
-// an earlier context with the same id.
-type beginning struct {
-	commit uint64
-	shared bool
-}
-
 // remnants marks the remnants above a context.
 func (m *Marker) remnants(id structure.ContextID) error {
 	for !id.IsZero() && !has(m.Live.remnants, id) {
@@ -38,14 +31,6 @@ func (m *Marker) remnants(id structure.ContextID) error {
 		id = r.Parent
 	}
 	return nil
-}
-
-// life is the last context with an id, as far as the journal was scanned.
-type life struct {
-	thread structure.ThreadID
-	last   uint64 // commit with its last record or its deletion
-	over   bool   // it was deleted
-	left   bool   // its last record is a remnant
 }
 
 // stated records a record of a context or, with left, of a remnant. A record after a deletion, and a context after a

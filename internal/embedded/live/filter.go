@@ -120,19 +120,6 @@ func storedLater(c *structure.Commit, i int, id content.ID) bool {
 	})
 }
 
-// thread reports whether record i is about a live thread, and not about an earlier
-// thread with the same id.
-func (l *Set) thread(id structure.ThreadID, c *structure.Commit, i int) bool {
-	commit, again := l.deletedThreads[id]
-	if !has(l.threads, id) || !again || commit != c.Number {
-		return has(l.threads, id) && !(again && commit > c.Number)
-	}
-	return !slices.ContainsFunc(c.Records[i+1:], func(r structure.Record) bool {
-		d, ok := r.(*structure.Deletion)
-		return ok && d.Subject == structure.KindThread && d.Thread == id
-	})
-}
-
 func (l *Set) contextRecord(c *structure.Commit, i int, r *structure.Context) structure.Record {
 	if !l.context(r.ID, c, i) || !r.Thread.IsZero() && !l.thread(r.Thread, c, i) {
 		if l.remnant(r.ID, c, i) {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"hash/maphash"
 	"iter"
+	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/structure"
@@ -203,4 +204,24 @@ func (s *hashSet) put(h uint64) {
 		i = (i + 1) & mask
 	}
 	s.table[i] = h
+}
+
+// beginning is the commit that created a context. shared is set if that commit also has records of
+// an earlier context with the same id.
+type beginning struct {
+	commit uint64
+	shared bool
+}
+
+// thread reports whether record i is about a live thread, and not about an earlier
+// thread with the same id.
+func (l *Set) thread(id structure.ThreadID, c *structure.Commit, i int) bool {
+	commit, again := l.deletedThreads[id]
+	if !has(l.threads, id) || !again || commit != c.Number {
+		return has(l.threads, id) && !(again && commit > c.Number)
+	}
+	return !slices.ContainsFunc(c.Records[i+1:], func(r structure.Record) bool {
+		d, ok := r.(*structure.Deletion)
+		return ok && d.Subject == structure.KindThread && d.Thread == id
+	})
 }

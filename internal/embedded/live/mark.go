@@ -1,9 +1,7 @@
 package live
 
 import (
-	"context"
 	"errors"
-	"iter"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -13,69 +11,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
 )
-
-// View is the state of a store.
-type View struct {
-	*read.View
-	// History yields the commits from one number up to another.
-	History func(from, until uint64) iter.Seq2[Commit, error]
-}
-
-// Commit is a commit with its size in bytes.
-type Commit struct {
-	*structure.Commit
-	Size int64
-}
-
-// Marker finds what is live: first the reachable histories from the index, then their content in one pass over the
-// journal. Then it follows the commits that arrived in the meantime, the last of them with writes blocked.
-type Marker struct {
-	// Live has what was found so far.
-	Live *Set
-	// Revived is set when a followed commit made something live that was dead before and that the commit did not
-	// bring itself.
-	Revived bool
-
-	ctx  context.Context
-	view View // of the state that roots were read from
-	opt  backend.CollectOptions
-
-	// inherits is set if any context has values. inherited has the positions at which forks inherit values, as far as these were
-	// marked.
-	inherits  bool
-	inherited map[inherited]struct{}
-	runs      map[structure.RunID]structure.RunInfo // cached
-
-	// lives has what the scan found about live contexts, including remnants. members has them by thread.
-	lives   map[structure.ContextID]life
-	members map[structure.ThreadID][]structure.ContextID
-
-	// trees has the roots of chunked bodies; after the scan, the trees of live ones are
-	// walked.
-	trees   map[content.ID]content.Root
-	scanned bool
-	// revived has spans that were found live after the scan.
-	revived   []revival
-	following bool
-	arrived   bool // the span being marked is new
-	// young and youngChunks were stored within KeepUnused. usedByDead has those that something dead uses.
-	young, youngChunks, usedByDead hashSet
-}
-
-// revival is the spans of a run after one place, up to another.
-type revival struct {
-	run         structure.RunID
-	after, last uint64
-}
-
-// NewMarker returns a marker for a state.
-func NewMarker(ctx context.Context, v View, o backend.CollectOptions) *Marker {
-	return &Marker{
-		ctx: ctx, view: v, Live: newSet(), opt: o,
-		lives: make(map[structure.ContextID]life), members: make(map[structure.ThreadID][]structure.ContextID),
-		trees: make(map[content.ID]content.Root), inherited: make(map[inherited]struct{}), runs: make(map[structure.RunID]structure.RunInfo),
-	}
-}
 
 // span marks a span and its history.
 func (m *Marker) span(r structure.SpanRef) error {
@@ -117,31 +52,6 @@ func (m *Marker) spans(refs ...structure.SpanRef) error {
 	return nil
 }
 
-// Roots marks everything that can be reached by a name or an id.
-func (m *Marker) Roots() error {
-	m.Live.Until = m.view.Index.State().Number
-	if err := m.values(); err != nil {
-		return err
-	}
-	for _, table := range []struct {
-		letter byte
-		mark   func(index.Entry) error
-	}{
-		{keys.TableThread, m.threadRoot}, {keys.TableContext, m.contextRoot}, {keys.TableCheckpoint, m.checkpointRoot},
-		{keys.TableSummary, m.summaryRoot}, {keys.TableReflog, m.reflogRoot}, {keys.TableErased, m.erasedRoot},
-	} {
-		for e, err := range m.view.Entries(m.ctx, keys.Of(table.letter)) {
-			if err == nil {
-				err = table.mark(e)
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return m.alternatives()
-}
-
 func (m *Marker) threadRoot(e index.Entry) error {
 	t, err := keys.Record[*structure.Thread](structure.KindThread, e.Value, "")
 	if err != nil {
@@ -175,29 +85,6 @@ func (m *Marker) kept(t *structure.Thread) error {
 		}
 	}
 	return nil
-}
-
-func (m *Marker) contextRoot(e index.Entry) error {
-	c, err := read.Context(m.view.Index, structure.ContextID(e.Key[1:]))
-	if err != nil {
-		return err
-	}
-	m.Live.contexts[c.ID] = beginning{} // the scan finds where it begins
-	if err := m.remnants(c.Parent); err != nil {
-		return err
-	}
-	if err := m.inherit(&c.Context); err != nil {
-		return err
-	}
-	if !c.Set.IsZero() {
-		if err := m.set(c.Set); err != nil {
-			return err
-		}
-	}
-	if err := m.span(c.Base); err != nil {
-		return err
-	}
-	return m.span(c.Tip)
 }
 
 func (m *Marker) checkpointRoot(e index.Entry) error {

@@ -15,12 +15,6 @@ import (
 // values of a context, those that a fork inherits, or would inherit if it and the contexts in between had no such
 // value.
 
-// inherited is a context and the position as of which its values are read.
-type inherited struct {
-	context structure.ContextID
-	at      structure.SpanRef
-}
-
 // hashValue returns the hash under which the live set stores a value record.
 func hashValue(key []byte) uint64 {
 	sum := sha256.Sum256(key)

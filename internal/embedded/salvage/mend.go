@@ -3,12 +3,13 @@
 package salvage
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/internal/embedded/live"
-	"github.com/lineage-store/lineage/internal/journal"
 	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -70,39 +71,6 @@ func New(ctx context.Context, to backend.Engine, report *Report) *Mender {
 	return m
 }
 
-// Commit adds a commit: unchanged if its references exist, otherwise record by record.
-func (m *Mender) Commit(f journal.Frame) error {
-	c, err := structure.DecodeCommit(f.Payload)
-	if err != nil {
-		return nil // the checksum is right but the content is not, so a faulty program wrote it; it counts as missing
-	}
-	m.report.Commits++
-	c.Number = f.Number
-	if m.Pending.Strip(c); len(c.Records) == 0 {
-		return nil
-	}
-	m.at, m.records = c.Time, c.Records
-	if err := m.meet(); err != nil {
-		return err
-	}
-	if err := m.forgetEarlier(); err != nil {
-		return err
-	}
-	err = m.apply(c.Records...)
-	if err == nil || !refused(err) {
-		return err
-	}
-	for _, r := range c.Records {
-		switch err := m.record(r); {
-		case refused(err):
-			m.report.Records++
-		case err != nil:
-			return err
-		}
-	}
-	return nil
-}
-
 // put commits a batch that fill fills.
 func (m *Mender) put(fill func(b *write.Batch)) error {
 	b := m.writer.Batch()
@@ -127,52 +95,39 @@ func refused(err error) bool {
 	return false
 }
 
-// record adds one record. Before that, it adds replacements for lost things that the record refers to.
-func (m *Mender) record(r structure.Record) error {
-	switch r := r.(type) {
-	case *structure.Block:
-		return m.block(r)
-	case *structure.Thread:
-		return m.thread(*r)
-	case *structure.Context:
-		return m.context(*r)
-	case *structure.Tip:
-		return m.needing(r, m.needContext(r.Context, structure.ThreadID{}), m.needSpan(r.Span))
-	case *structure.Run:
-		return m.needing(r, m.needSpan(r.Parent))
-	case *structure.Span:
-		return m.span(*r)
-	case *structure.SpanSet:
-		return m.needing(r, m.needSpan(r.Parent))
-	case *structure.Branch:
-		return m.branch(r)
-	case *structure.Checkpoint:
-		return m.checkpoint(r)
-	case *structure.Summary:
-		return m.needing(r, m.needContext(r.Context, structure.ThreadID{}), m.needContent(r.Content), m.needSpan(r.From), m.needSpan(r.To))
-	case *structure.Reflog:
-		return m.needing(r, m.needContext(r.Context, structure.ThreadID{}), m.needSpan(r.From), m.needSpan(r.To))
-	case *structure.Value:
-		return m.value(r)
-	case *structure.Remnant:
-		m.remnants[r.ID] = r
-		return nil
-	case *structure.Cut:
-		return nil // nothing was added after it, and spans of this store have new ids
-	case *structure.Deletion:
-		err := m.apply(r)
-		if errors.Is(err, backend.ErrNotFound) {
-			return nil // it is lost already
-		}
-		return err
-	}
-	return m.apply(r)
-}
-
 // needing applies a record unless one of its needs failed.
 func (m *Mender) needing(r structure.Record, needs ...error) error {
 	if err := errors.Join(needs...); err != nil {
 		return err
 	}
 	return m.apply(r)
+}
+
+// setIfThere returns the id of a span set, or zero if it is lost.
+func (m *Mender) setIfThere(id structure.SpanSetID) (structure.SpanSetID, error) {
+	if id.IsZero() {
+		return id, nil
+	}
+	_, err := m.to.SpanSet(m.ctx, id)
+	if errors.Is(err, backend.ErrNotFound) {
+		return structure.SpanSetID{}, nil
+	}
+	return id, err
+}
+
+// valuesOf returns all versions of all values of a context, oldest first.
+func (m *Mender) valuesOf(id structure.ContextID) (all []backend.Value, err error) {
+	for latest, err := range m.to.Values(m.ctx, structure.Owner{Scope: structure.ContextScope, Context: id}, "", "") {
+		if err != nil {
+			return nil, err
+		}
+		for v, err := range m.to.ValueHistory(m.ctx, latest.ValueKey) {
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, v)
+		}
+	}
+	slices.SortFunc(all, func(a, b backend.Value) int { return cmp.Compare(a.Commit, b.Commit) })
+	return all, nil
 }

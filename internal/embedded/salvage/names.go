@@ -97,18 +97,6 @@ func (m *Mender) above(parent *structure.ContextID) (above []structure.Record, e
 	return above, nil
 }
 
-// setIfThere returns the id of a span set, or zero if it is lost.
-func (m *Mender) setIfThere(id structure.SpanSetID) (structure.SpanSetID, error) {
-	if id.IsZero() {
-		return id, nil
-	}
-	_, err := m.to.SpanSet(m.ctx, id)
-	if errors.Is(err, backend.ErrNotFound) {
-		return structure.SpanSetID{}, nil
-	}
-	return id, err
-}
-
 // instead replaces a placeholder by the real context. It keeps the placeholder's branches, summaries and reflog.
 func (m *Mender) instead(above []structure.Record, c *structure.Context) error {
 	was, err := m.to.Context(m.ctx, c.ID)

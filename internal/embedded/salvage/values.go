@@ -1,12 +1,6 @@
 package salvage
 
-import (
-	"cmp"
-	"slices"
-
-	"github.com/lineage-store/lineage/lineage/backend"
-	"github.com/lineage-store/lineage/structure"
-)
+import "github.com/lineage-store/lineage/structure"
 
 // value applies a value. A value of another incarnation of its thread is refused.
 func (m *Mender) value(v *structure.Value) error {
@@ -27,21 +21,4 @@ func (m *Mender) value(v *structure.Value) error {
 		}
 	}
 	return m.apply(v)
-}
-
-// valuesOf returns all versions of all values of a context, oldest first.
-func (m *Mender) valuesOf(id structure.ContextID) (all []backend.Value, err error) {
-	for latest, err := range m.to.Values(m.ctx, structure.Owner{Scope: structure.ContextScope, Context: id}, "", "") {
-		if err != nil {
-			return nil, err
-		}
-		for v, err := range m.to.ValueHistory(m.ctx, latest.ValueKey) {
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, v)
-		}
-	}
-	slices.SortFunc(all, func(a, b backend.Value) int { return cmp.Compare(a.Commit, b.Commit) })
-	return all, nil
 }

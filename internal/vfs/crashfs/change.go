@@ -2,22 +2,6 @@ package crashfs
 
 import "slices"
 
-// change is a change that is not durable yet. Exactly one field is set.
-type change struct {
-	edit *edit
-	link *link
-}
-
-// edit changes the bytes of a file: a write of data at off, or a truncation
-// to the size off.
-type edit struct {
-	file     *file
-	off      int64
-	data     []byte // must not change once logged
-	truncate bool
-	lost     bool // a sync of it failed, so no later sync makes it durable
-}
-
 // apply applies the edit to content, possibly in the same memory.
 func (e *edit) apply(content []byte) []byte {
 	content = resize(content, e.sizeAfter(int64(len(content))))
@@ -31,14 +15,6 @@ func (e *edit) sizeAfter(before int64) int64 {
 		return e.off
 	}
 	return max(before, e.off+int64(len(e.data)))
-}
-
-// link is an atomic change of names in one directory: it removes the name
-// removed and adds the name added, for what. Either may be empty.
-type link struct {
-	dir            *dir
-	removed, added string
-	what           entry
 }
 
 // apply changes the names of a directory.

@@ -30,28 +30,13 @@
 package crashfs
 
 import (
-	"errors"
 	"io/fs"
 	"maps"
 	"slices"
-	"sync"
 	"syscall"
 
 	"github.com/lineage-store/lineage/internal/vfs"
 )
-
-// ErrCrashed is returned by every operation on a file system that has lost
-// power, and on its open files.
-var ErrCrashed = errors.New("crashfs: power lost")
-
-// FS is a file system in memory. It is safe for concurrent use.
-type FS struct {
-	mu   sync.Mutex
-	root *dir
-	log  []change // changes that are not durable, in order
-	dead bool
-	faults
-}
 
 var _ vfs.FS = (*FS)(nil)
 

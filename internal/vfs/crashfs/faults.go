@@ -2,22 +2,6 @@ package crashfs
 
 import "io/fs"
 
-// faults counts the operations and holds the armed faults.
-type faults struct {
-	ops      int
-	crashAt  int // number of an operation; 0 is never
-	tornAt   int
-	failing  map[int]fault
-	syncErr  error
-	capacity int64 // 0 is no limit
-}
-
-// fault is the failure of one operation.
-type fault struct {
-	written int
-	err     error
-}
-
 // begin counts a changing operation and returns its fault, if any; a write
 // still writes that many bytes.
 func (fsys *FS) begin(op, name string) (written int, err error) {

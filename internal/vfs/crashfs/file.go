@@ -10,15 +10,6 @@ import (
 	"github.com/lineage-store/lineage/internal/vfs"
 )
 
-// handle is an open file. Its fields are guarded by fsys.mu.
-type handle struct {
-	fsys     *FS
-	file     *file
-	name     string
-	writable bool
-	closed   bool
-}
-
 var (
 	_ vfs.File   = (*handle)(nil)
 	_ vfs.Mapper = (*handle)(nil)
