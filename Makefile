@@ -26,7 +26,9 @@ MODULES := bench adapters/adk adapters/eino internal/sdktest tools
 
 # Vetting is a part of lint. Linking without what debuggers need takes a third less.
 QUICK := -vet=off -ldflags=-w
-TESTFLAGS := $(QUICK) -count=1 -timeout 2h -json
+# TIMEOUT bounds a package, because a test may wait for ever: without load, the longest takes four minutes.
+TIMEOUT := 15m
+TESTFLAGS = $(QUICK) -count=1 -timeout $(TIMEOUT) -json
 # Tests run in two lanes at the same time, with the race detector and without: while a lane waits, or has but one package
 # left, the other one has the processors. Long packages are first. Benchmarks run once, with little; go test does not see
 # these flags, for it would run one package at a time.
@@ -73,6 +75,7 @@ installed: ## Install what tests need, where it is missing
 	@scripts/js.sh
 
 .PHONY: race
+race: TIMEOUT := 2h
 race: tools ## Run every test with the race detector (about an hour)
 	GORACE=atexit_sleep_ms=0 scripts/inmemory.sh go test $(TESTFLAGS) $(RACE) ./... | $(BIN)/testsummary
 

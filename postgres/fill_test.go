@@ -160,7 +160,7 @@ func TestPruneLater(t *testing.T) {
 		var horizon int64
 		require.NoError(t, pool.QueryRow(background, `SELECT horizon FROM lineage_head`, exec).Scan(&horizon))
 		return horizon > 0
-	}, time.Minute, 5*time.Millisecond)
+	}, 5*time.Minute, 5*time.Millisecond)
 	requireSound(t, e)
 }
 

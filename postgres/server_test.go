@@ -35,7 +35,7 @@ func underLoad(t *testing.T, l *load, n int, commits int64, disturb func(i int))
 // progress waits until so many more commits were acknowledged.
 func (l *load) progress(t *testing.T, commits int64) {
 	t.Helper()
-	limit := time.Now().Add(10 * time.Minute)
+	limit := time.Now().Add(5 * time.Minute)
 	for from := l.done.Load(); l.done.Load() < from+commits; time.Sleep(time.Millisecond) {
 		require.True(t, time.Now().Before(limit), "nobody writes any more")
 	}
@@ -145,7 +145,7 @@ func eventually(t *testing.T, pool *pgxpool.Pool, query string) {
 	require.Eventually(t, func() (is bool) {
 		err := pool.QueryRow(background, query, exec).Scan(&is)
 		return err == nil && is
-	}, 10*time.Minute, 5*time.Millisecond)
+	}, 5*time.Minute, 5*time.Millisecond)
 }
 
 // TestPromotedStandby has a standby take over from a server that stops under load, and waited for the
@@ -200,7 +200,7 @@ func TestCancelledWait(t *testing.T) {
 			require.Eventually(t, func() (again bool) {
 				_ = pool.QueryRow(background, `SELECT count(*) > 0`+waiting+` AND query_start > $1`, exec, begun).Scan(&again)
 				return again || len(done) > 0
-			}, time.Minute, 5*time.Millisecond)
+			}, 5*time.Minute, 5*time.Millisecond)
 			var err error
 			if away || len(done) > 0 {
 				err = <-done

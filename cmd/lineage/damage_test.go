@@ -22,7 +22,7 @@ import (
 )
 
 // hangs is a limit on a command that no sound run comes near.
-const hangs = 10 * time.Minute
+const hangs = 5 * time.Minute
 
 // reads are the command lines that read a store. BODY is a large content of it, OUT a file.
 var reads = []string{

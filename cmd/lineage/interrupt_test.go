@@ -22,7 +22,7 @@ import (
 )
 
 // soon bounds what ends at once on a machine that does nothing else.
-const soon = 10 * time.Minute
+const soon = 2 * time.Minute
 
 // command returns the command line of a program of this test binary.
 func command(t *testing.T, program string, args ...string) *exec.Cmd {

@@ -26,7 +26,7 @@ import (
 const Variable = "LINEAGE_TEST_CHROMIUM"
 
 // patience is the time limit for a test that waits for something.
-const patience = 10 * time.Minute
+const patience = 5 * time.Minute
 
 // Tab is a tab of a browser. It is the context that the actions of chromedp need.
 type Tab struct {

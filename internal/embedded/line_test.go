@@ -77,7 +77,7 @@ func TestCommitsGatherDuringASync(t *testing.T) {
 		e.queue.mu.Lock()
 		defer e.queue.mu.Unlock()
 		return e.queue.gathering != nil && len(e.queue.gathering.waiting) == writers
-	}, time.Minute, time.Millisecond, "all gather")
+	}, 2*time.Minute, time.Millisecond, "all gather")
 	require.Equal(t, head+1, e.index.Number(), "nothing is written during the sync")
 	close(gate)
 	said.Wait()

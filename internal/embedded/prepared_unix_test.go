@@ -198,7 +198,7 @@ func testPrepared(t *testing.T, store, name, kind string, first int) {
 		go func() { done <- operation.run(dir, filepath.Join(room, "other")) }()
 		select {
 		case err = <-done:
-		case <-time.After(10 * time.Minute):
+		case <-time.After(2 * time.Minute):
 			require.FailNow(t, "hangs", operation.name)
 		}
 		require.Equal(t, before, treeOf(t, outside), operation.name)

@@ -115,5 +115,5 @@ func TestListingsDoNotGrow(t *testing.T) {
 func TestListingFolds(t *testing.T) {
 	e := listingStore(t, read.ManyChanged+1000)
 	require.Greater(t, listingWork(t, e, backend.ThreadQuery{}), read.ManyChanged)
-	require.Eventually(t, func() bool { return listingWork(t, e, backend.ThreadQuery{}) < 100 }, 10*time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return listingWork(t, e, backend.ThreadQuery{}) < 100 }, 2*time.Minute, 10*time.Millisecond)
 }

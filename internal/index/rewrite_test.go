@@ -300,7 +300,7 @@ func TestFewFilesAreReadAtOnce(t *testing.T) {
 		require.NoError(t, p.as.checkAll(p.Snapshot))
 	}
 	release()
-	require.Eventually(t, func() bool { return db.unread.Load() == 0 }, 10*time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return db.unread.Load() == 0 }, 2*time.Minute, time.Millisecond)
 	file := db.bolt
 	db.Apply(at(100), scattered(choose, 12_000))
 	require.NoError(t, db.Checkpoint())

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -46,7 +47,7 @@ func (w watchedFile) Sync() error {
 
 // patience limits the wait for an event.
 func patience(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -398,19 +399,21 @@ func TestSpaceForWhatWasWritten(t *testing.T) {
 
 // Space is prepared in pauses of writers, without waiting for the sync.
 func TestSpaceIsPreparedInPauses(t *testing.T) {
-	fsys := expectingFS{crashfs.New(), make(chan int64, 100)}
-	o := options(fsys)
-	o.SyncInterval = time.Minute
-	j := open(t, o)
-	_, err := j.Append(payload(1, 300), nil, true)
-	require.NoError(t, err)
-	synced, err := j.tend(time.Now().Add(time.Millisecond)) // it is called again
-	require.NoError(t, err)
-	require.False(t, synced)
-	select {
-	case <-fsys.expected:
-	case <-patience(t).Done():
-		require.FailNow(t, "no room was made")
-	}
-	require.NoError(t, j.Close())
+	synctest.Test(t, func(t *testing.T) {
+		fsys := expectingFS{crashfs.New(), make(chan int64, 100)}
+		o := options(fsys)
+		o.SyncInterval = time.Minute
+		j := open(t, o)
+		_, err := j.Append(payload(1, 300), nil, true)
+		require.NoError(t, err)
+		synced, err := j.tend(time.Now().Add(time.Millisecond)) // it is called again
+		require.NoError(t, err)
+		require.False(t, synced)
+		select {
+		case <-fsys.expected:
+		case <-patience(t).Done():
+			require.FailNow(t, "no room was made")
+		}
+		require.NoError(t, j.Close())
+	})
 }

@@ -50,7 +50,7 @@ type Cluster struct {
 }
 
 // patience is the time limit for an answer of a server.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // keeper waits for the end of its input, then stops the server and its pooler and removes the directory.
 // postmaster.pid exists as long as the server runs.

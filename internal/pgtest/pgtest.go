@@ -22,7 +22,7 @@ import (
 // Variable names the environment variable with the server to use.
 const Variable = "LINEAGE_TEST_POSTGRES"
 
-const patience = 10 * time.Minute
+const patience = 5 * time.Minute
 
 // server is the one of this process: a process can have but one that it must not
 // outlive.

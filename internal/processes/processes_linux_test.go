@@ -41,7 +41,7 @@ const (
 	// that a process is stopped, and the delay of a loaded machine.
 	late    = time.Second
 	stopped = time.Second
-	loaded  = 20 * time.Second
+	loaded  = 2 * time.Minute
 )
 
 // TestManyProcesses has processes use a store in every way while they are killed at random and at

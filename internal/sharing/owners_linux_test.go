@@ -501,7 +501,7 @@ func TestFullDisk(t *testing.T) {
 			all.Go(func() {
 				for n := range 20 {
 					name := fmt.Sprint(round, " ", i, " ", n)
-					ctx, cancel := context.WithTimeout(background, 10*time.Minute)
+					ctx, cancel := context.WithTimeout(background, hangs)
 					_, err := e.Apply(ctx, newThread(name), backend.Options{})
 					cancel()
 					mu.Lock()

@@ -36,7 +36,7 @@ func Run(ctx context.Context, store *lineage.Store, o Options) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-o.Clock.After(pause):
+		case <-o.Clock.At(o.Clock.Now().Add(pause)):
 		}
 	}
 }

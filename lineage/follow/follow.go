@@ -39,13 +39,14 @@ type Options struct {
 // Clock tells the time.
 type Clock interface {
 	Now() time.Time
-	After(d time.Duration) <-chan time.Time
+	// At returns a channel that gets the time when it is at or later.
+	At(at time.Time) <-chan time.Time
 }
 
 type systemClock struct{}
 
-func (systemClock) Now() time.Time                         { return time.Now() }
-func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (systemClock) Now() time.Time                   { return time.Now() }
+func (systemClock) At(at time.Time) <-chan time.Time { return time.After(time.Until(at)) }
 
 // withDefaults returns the options with defaults instead of zero values.
 func (o Options) withDefaults() (Options, error) {
@@ -223,7 +224,7 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 func (r *run) wait(ctx context.Context) error {
 	var timer <-chan time.Time
 	if next := r.next(); !next.IsZero() {
-		timer = r.clock.After(max(next.Sub(r.clock.Now()), 0))
+		timer = r.clock.At(next)
 	}
 	select {
 	case <-ctx.Done():

@@ -623,7 +623,7 @@ func TestProjectsAreLeftOut(t *testing.T) {
 	nothing := filepath.Join(h.project(), "nothing.jsonl")
 	h.write(t, nothing, `{"type":"summary","summary":"secret","leafUuid":"a"}`+"\n")
 	f = start(t, store, o)
-	clock.advance(2 * projectWait)
+	clock.advance(time.Hour) // the files are younger than the clock
 	h.caughtUp(t, f)
 	h.append(t, silent, strings.ReplaceAll(line(late, "a", "", "user", "one"), "/src/app", "/private"))
 	h.caughtUp(t, f)
@@ -1115,7 +1115,7 @@ func TestFullDisk(t *testing.T) {
 	o.Once = true
 	require.ErrorIs(t, Run(t.Context(), store, o), syscall.ENOSPC)
 	failed := engine.failed.Load()
-	require.Eventually(t, func() bool { return engine.failed.Load() > failed }, 10*time.Minute, time.Millisecond) // a later attempt
+	require.Eventually(t, func() bool { return engine.failed.Load() > failed }, hangs, time.Millisecond) // a later attempt
 	engine.full.Store(false)
 	for _, f := range runs {
 		f.await(t, func(e Event) bool { return e.Kind == StoreWorks })

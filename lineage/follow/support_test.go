@@ -48,10 +48,10 @@ func (c *fakeClock) Now() time.Time {
 	return c.now
 }
 
-func (c *fakeClock) After(d time.Duration) <-chan time.Time {
+func (c *fakeClock) At(at time.Time) <-chan time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := fakeTimer{c.now.Add(d), make(chan time.Time, 1)}
+	t := fakeTimer{at, make(chan time.Time, 1)}
 	c.timers = append(c.timers, t)
 	c.fire()
 	return t.c
@@ -95,10 +95,13 @@ func start(t tester, store *lineage.Store, o Options) *following {
 	return f
 }
 
+// hangs bounds the wait for what happens at once on a machine that does nothing else.
+const hangs = 2 * time.Minute
+
 // await waits for an event, and returns it.
 func (f *following) await(t tester, is func(Event) bool) Event {
 	t.Helper()
-	for hang := time.After(10 * time.Minute); ; {
+	for hang := time.After(hangs); ; {
 		select {
 		case e := <-f.events:
 			f.all = append(f.all, e)
@@ -120,7 +123,9 @@ func (f *following) await(t tester, is func(Event) bool) Event {
 // may be after the clock has passed.
 func (f *following) pollUntil(t tester, clock *fakeClock, is func(Event) bool) {
 	t.Helper()
+	limit := time.Now().Add(hangs)
 	for seen := len(f.all); ; time.Sleep(time.Millisecond) {
+		require.True(t, time.Now().Before(limit), "no such event: %+v", f.all)
 		clock.advance(pollEvery)
 		f.drain()
 		if slices.ContainsFunc(f.all[seen:], is) {

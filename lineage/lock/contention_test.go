@@ -42,7 +42,7 @@ func TestKilledHoldersGiveWay(t *testing.T) {
 	for range kills {
 		seen := size(t, path)
 		require.Eventually(t, func() bool { return size(t, path) > seen+2 },
-			time.Minute, time.Millisecond, "nobody gets in")
+			hangs, time.Millisecond, "nobody gets in")
 		time.Sleep(rand.N(3 * time.Millisecond))
 		victim := rand.N(processes)
 		workers[victim].kill()
@@ -134,7 +134,7 @@ func TestZombieIsDead(t *testing.T) {
 	w.signal()
 	_, err := w.out.ReadByte()
 	require.Error(t, err)
-	require.Eventually(t, func() bool { return !probe(w.pid()).running }, 10*time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return !probe(w.pid()).running }, hangs, time.Millisecond)
 	w.reap()
 	require.False(t, probe(w.pid()).running)
 }

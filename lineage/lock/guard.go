@@ -12,7 +12,7 @@ import (
 
 // guardPatience limits the wait for the guard. It protects only a few system calls, so that only a
 // suspended process holds it longer.
-const guardPatience = 5 * time.Second
+var guardPatience = 5 * time.Second
 
 // enterGuard waits for the guard of a lock file, which is the right to change that file; see the
 // package comment. Each guard is a separate open file, so it excludes goroutines as well as

@@ -139,7 +139,7 @@ func TestWithLosesTheLock(t *testing.T) {
 				select {
 				case <-ctx.Done():
 					return result(ctx)
-				case <-time.After(10 * time.Minute):
+				case <-time.After(hangs):
 					return errors.New("the context goes on")
 				}
 			})

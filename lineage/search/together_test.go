@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -246,7 +247,7 @@ func requireDistinct(t testing.TB, lists ...[]string) {
 func TestTwoProcessesSearch(t *testing.T) {
 	const worker, embedded = "LINEAGE_SEARCH_WORKER", "embedded: "
 	if dir := os.Getenv(worker); dir != "" {
-		store, err := lineage.Open(bg, dir, lineage.Options{})
+		store, err := lineage.Open(bg, dir, lineage.Options{Wait: time.Minute})
 		require.NoError(t, err)
 		c := &counter{}
 		x, err := search.Open(bg, store, dir, c.options())

@@ -115,9 +115,20 @@ func TestTimeoutBoundsEachAttempt(t *testing.T) {
 			require.LessOrEqual(t, s.attempts(), 2)
 		})
 	}
-	s := serve(t, hang, reply(200, answer))
-	_, err := s.client(t, Options{Timeout: 200 * time.Millisecond}).Summarize(context.Background(), asked)
-	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) { // the second attempt has its own time
+		attempts := 0
+		c, err := New(Options{BaseURL: "http://example.com/v1", Model: "small", HTTP: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+			if attempts++; attempts == 1 {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return &http.Response{StatusCode: 200, Request: r, Body: io.NopCloser(strings.NewReader(answer))}, nil
+		})}})
+		require.NoError(t, err)
+		_, err = c.Summarize(t.Context(), asked)
+		require.NoError(t, err)
+		require.Equal(t, 2, attempts)
+	})
 }
 
 var errStop = errors.New("stop")

@@ -48,9 +48,10 @@ const (
 	version = 1
 	// prefix is at the start of each secret, so that scanners recognise it.
 	prefix = "lineage_"
-	// lockTimeout limits how long a change waits for another process.
-	lockTimeout = 5 * time.Second
 )
+
+// lockTimeout limits how long a change waits for another process. Tests change it.
+var lockTimeout = 5 * time.Second
 
 // Token describes the rights of a program that has the secret.
 type Token struct {

@@ -84,9 +84,11 @@ func TestBrowserAppends(t *testing.T) {
 	} {
 		open(b, s.url+"/t/"+thread.ID().String()+at.query)
 		until(b, `document.querySelector("#live.on")`)
-		time.Sleep(200 * time.Millisecond) // the windows at the edges load, which is no append
+		// The windows at the edges load, which is no append.
+		const loaded = `[...document.querySelectorAll(".edge")].every((e) => { const r = e.getBoundingClientRect(); return r.bottom < -600 || r.top > innerHeight + 600; })`
+		until(b, loaded)
 		b.Do(chromedp.Evaluate[chromedp.Void](at.scroll))
-		until(b, `(() => { const first = [...document.querySelectorAll(".m")].find((m) => m.getBoundingClientRect().bottom > 110); const was = window.__was; window.__was = first?.id + first?.getBoundingClientRect().top + document.querySelector(".win").dataset.to; return was === window.__was; })()`)
+		until(b, loaded+` && (() => { const first = [...document.querySelectorAll(".m")].find((m) => m.getBoundingClientRect().bottom > 110); const was = window.__was; window.__was = first?.id + first?.getBoundingClientRect().top + document.querySelector(".win").dataset.to; return was === window.__was; })()`)
 		b.Do(chromedp.Evaluate[chromedp.Void](`window.__first = [...document.querySelectorAll(".m")].find((m) => m.getBoundingClientRect().bottom > 110); window.__top = window.__first.getBoundingClientRect().top; window.__moved = 0;
 			(function look() { if (!window.__first.isConnected) window.__first = document.getElementById(window.__first.id) ?? window.__first; window.__moved = Math.max(window.__moved, Math.abs(window.__first.getBoundingClientRect().top - window.__top)); requestAnimationFrame(look); })(); 0`))
 		for i := range 100 {

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -528,9 +529,10 @@ func TestUsage(t *testing.T) {
 	s := newSite(t, page.Options{})
 	_, body := s.get("/usage")
 	require.Contains(t, body, "No answer in this time says what it cost.")
+	at := time.Now() // of all, because midnight may come
 	answer := func(id, model string, in, out int) lineage.Item {
 		body := mustJSON(map[string]any{"id": id, "role": "assistant", "model": model, "content": []any{map[string]any{"type": "text", "text": "done"}}, "usage": map[string]any{"input_tokens": in, "output_tokens": out}})
-		return lineage.Item{Role: "assistant", Body: body, Type: "application/json"}.From(model)
+		return lineage.Item{Role: "assistant", Body: body, Type: "application/json", CreatedAt: at}.From(model)
 	}
 	thread, _ := s.thread(lineage.ThreadOptions{}, lineage.User("one"), answer("m1", "claude-sonnet-4-5", 1000, 500), lineage.User("two"), answer("m2", hostile[0], 70, 7), lineage.User(strings.Repeat("the same ", 2000)), lineage.User(strings.Repeat("the same ", 2000)))
 	_, err := thread.CreateBranch(t.Context(), "copy", lineage.BranchOptions{})

@@ -17,8 +17,8 @@ import (
 // laterClock is the system's clock and some time.
 type laterClock time.Duration
 
-func (c laterClock) Now() time.Time                         { return time.Now().Add(time.Duration(c)) }
-func (c laterClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (c laterClock) Now() time.Time                   { return time.Now().Add(time.Duration(c)) }
+func (c laterClock) At(at time.Time) <-chan time.Time { return time.After(at.Sub(c.Now())) }
 
 // A session of OpenCode that is followed at each step while the program writes it has the branches of one that was read in the end, for
 // two machines. A message that is being written is read when it is complete, when another one follows it, or after some time without a
