@@ -31,7 +31,7 @@ func (l *log) onStandby(ctx context.Context, h head, refused error) (there []boo
 	there = make([]bool, 1)
 	var standby, reached bool
 	err = l.readOne(ctx, `SELECT pg_is_in_recovery(), EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $2 AND id = $3 AND count = $4),
-  EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n >= $2)`,
+  coalesce((SELECT n FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1) >= $2, false)`,
 		[]any{l.store, int64(h.first), int64(h.ID), h.count()}, &standby, &there[0], &reached)
 	switch {
 	case err != nil:
