@@ -50,6 +50,7 @@ func workloads() []workload {
 		{"writers", "64 writers at once against one", (*run).writers},
 		{"processes", "one store used by many processes: owner and guests, 8 processes at once, taking over from an owner that was killed", (*run).processes},
 		{"served", "a store on a Postgres server: writers against one-row inserts, a step against a checkpoint row, reading against the documented schema, bytes", (*run).served},
+		{"forms", "the forms that the store on a Postgres server was chosen from, as prototypes: typed rows, index entries, a log with a tail in memory", (*run).forms},
 		{"programs", "short programs and some that stay on a large store on a Postgres server, directly and behind PgBouncer: time, memory, connections, round trips", (*run).programs},
 		{"fanout", "100 subagents, each with the whole history, that say something", (*run).fanout},
 		{"deep", "1,000 forks of forks", (*run).deep},

@@ -103,6 +103,9 @@ func (c lateConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
+// rowsTable is what writers of rows insert into.
+const rowsTable = `CREATE TABLE rows (id bigserial PRIMARY KEY, writer int, text text)`
+
 // openRows opens a table for writers that insert a row for each message.
 func (w processWork) openRows(ctx context.Context) (extends []func(context.Context, []byte) error, end func() error, err error) {
 	pool, err := serverPool(ctx, w.place, w.writers)

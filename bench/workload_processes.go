@@ -402,6 +402,8 @@ func (w processWork) open(ctx context.Context) (extends []func(context.Context, 
 	switch w.system {
 	case nameRows:
 		return w.openRows(ctx)
+	case nameTyped, nameEntries, nameTail:
+		return w.openForm(ctx, prototypes[w.system])
 	case nameServed:
 		s := &servedStore{at: w.place, writers: w.writers, durability: w.durability}
 		st, err = s, s.openAgain(ctx)

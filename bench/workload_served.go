@@ -77,11 +77,12 @@ func (r *run) servedCommits(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.drop()) }()
-	if err := rows.exec(ctx, `CREATE TABLE rows (id bigserial PRIMARY KEY, writer int, text text)`); err != nil {
+	if err := rows.exec(ctx, rowsTable); err != nil {
 		return err
 	}
 	in := map[string]*schema{nameServed: o.store.(*servedStore).schema, nameRows: rows}
-	c := servedComparison{run: r, rows: rows, in: in, written: make(map[string]int)}
+	names := []string{nameServed, nameRows}
+	c := servedComparison{run: r, names: names, in: in, written: make(map[string]int)}
 	for _, delay := range serverDelays {
 		for _, shape := range []servedShape{servedLone, servedMany, servedApart} {
 			if err := c.compare(ctx, shape, delay); err != nil {
@@ -89,18 +90,19 @@ func (r *run) servedCommits(ctx context.Context) (err error) {
 			}
 		}
 	}
-	for _, name := range []string{nameServed, nameRows} {
-		if err := r.servedBytes(ctx, in[name], name, c.written[name]); err != nil {
+	for _, name := range names {
+		if err := r.servedBytes(ctx, workServedBytes, in[name], name, c.written[name]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// servedComparison compares writers of this store with writers of rows.
+// servedComparison compares writers of some systems on a server.
 type servedComparison struct {
 	*run
-	rows    *schema
+	prefix  string // of the names of workloads
+	names   []string
 	in      map[string]*schema // by system
 	written map[string]int     // messages, by system
 	number  int                // of the last process
@@ -109,7 +111,7 @@ type servedComparison struct {
 // compare compares processes of a shape, behind a delay to the server.
 func (c *servedComparison) compare(ctx context.Context, shape servedShape, delay time.Duration) error {
 	var all []contender
-	for _, name := range []string{nameServed, nameRows} {
+	for _, name := range c.names {
 		group := &processGroup{}
 		defer group.end()
 		for range shape.processes {
@@ -118,22 +120,22 @@ func (c *servedComparison) compare(ctx context.Context, shape servedShape, delay
 				return err
 			}
 		}
-		all = append(all, contender{system: name, durability: full, elsewhere: true, size: c.rows.wal, round: func(context.Context) (int, error) {
+		all = append(all, contender{system: name, durability: full, elsewhere: true, size: c.in[name].wal, round: func(context.Context) (int, error) {
 			n := shape.processes * shape.writers * shape.each
 			c.written[name] += n
 			return n, group.extend(shape.each)
 		}})
 	}
-	return c.run.compare(ctx, subject{workload: workServed(shape, delay), unit: unitPerSec, rate: true}, all)
+	return c.run.compare(ctx, subject{workload: c.prefix + workServed(shape, delay), unit: unitPerSec, rate: true}, all)
 }
 
 // servedBytes measures what messages take on the server.
-func (r *run) servedBytes(ctx context.Context, in *schema, system string, messages int) error {
+func (r *run) servedBytes(ctx context.Context, workload string, in *schema, system string, messages int) error {
 	if err := in.exec(ctx, `VACUUM`); err != nil {
 		return err
 	}
 	size, err := in.size()
-	r.fact(Row{Workload: workServedBytes, System: system, Size: messages, Unit: unitPerItem, Value: float64(size) / float64(messages)})
+	r.fact(Row{Workload: workload, System: system, Size: messages, Unit: unitPerItem, Value: float64(size) / float64(messages)})
 	return err
 }
 
@@ -175,7 +177,7 @@ func (r *run) servedHistory(ctx context.Context, s system, o *opened) (b *base, 
 	case *sqlStore:
 		in = st.schema
 	}
-	return b, r.servedBytes(ctx, in, s.name+", loaded", b.length)
+	return b, r.servedBytes(ctx, workServedBytes, in, s.name+", loaded", b.length)
 }
 
 // readingAgain is the contender that reads a history on new connections.

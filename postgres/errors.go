@@ -22,6 +22,9 @@ var errDiverged = errors.New("the log has another history")
 // errCollected is errDiverged after a collection.
 var errCollected = fmt.Errorf("garbage was collected: %w", errDiverged)
 
+// errLagging is returned by a standby whose log ends before a row that a process knows, perhaps from another standby.
+var errLagging = fmt.Errorf("the standby has not received all commits yet: %w", sqladapter.ErrBusy)
+
 // errGone is returned if a state can no longer be read: there was a collection, the server lost it, or its versions were pruned.
 var errGone = fmt.Errorf("the state is gone: %w", backend.ErrExpired)
 

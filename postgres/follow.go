@@ -213,7 +213,10 @@ func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor
 		}
 		if t.state.head != seen || pause == shortWait {
 			seen = t.state.head
-			if err := e.log.checkCursor(ctx, after); err != nil {
+			switch err := e.log.checkCursor(ctx, after); {
+			case errors.Is(err, errLagging):
+				seen = head{} // it is checked again
+			case err != nil:
 				return backend.Cursor{}, e.ended(err)
 			}
 		}

@@ -1,14 +1,17 @@
 package postgres
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/campaign"
@@ -258,5 +261,72 @@ func TestDumpHeldOpen(t *testing.T) {
 	l.check(t, handle(t, newPool(t, dsn, nil), "s"), false)
 	if campaign.Runs() {
 		t.Logf("commits a second: %.0f before, %.0f while the dump was open: %.2f", before, during, during/before)
+	}
+}
+
+// TestStandbyBehind reads from two standbys, of which one has stopped replaying, through connections that lead to one or the
+// other. What the one behind does not have yet is not taken for another history: followers wait for it.
+func TestStandbyBehind(t *testing.T) {
+	campaign.Long(t)
+	first, second, pool := pair(t)
+	third, err := first.Standby("third")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, third.Close()) })
+	e := handle(t, pool, "s")
+	createThread(t, e, backend.Full)
+	ahead, behind := newPool(t, second.DSN("postgres"), nil), newPool(t, third.DSN("postgres"), nil)
+	eventually(t, behind, `SELECT count(*) = 1 FROM lineage_log`)
+	_, err = behind.Exec(background, `SELECT pg_wal_replay_pause()`, exec)
+	require.NoError(t, err)
+	createThread(t, e, backend.Full)
+	eventually(t, ahead, `SELECT count(*) = 2 FROM lineage_log`)
+	at, err := e.Head(background)
+	require.NoError(t, err)
+
+	wrong := backend.Cursor{Number: 1, ID: at.ID + 1}
+	var readers []*Engine
+	for range 2 { // handles that read the one ahead before
+		var turned atomic.Bool
+		both := newPool(t, second.DSN("postgres"), func(c *pgxpool.Config) {
+			c.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+				if turned.Load() {
+					c.Host, c.Port = behind.Config().ConnConfig.Host, behind.Config().ConnConfig.Port
+				}
+				return nil
+			}
+		})
+		r := handle(t, both, "s")
+		readers = append(readers, r)
+		require.Len(t, history(t, r), 2)
+		require.NoError(t, r.log.checkCursor(background, at))
+		require.ErrorIs(t, r.log.checkCursor(background, wrong), backend.ErrDiverged)
+		latest, err := r.latest(background, need{})
+		require.NoError(t, err)
+		turned.Store(true)
+		both.Reset()
+
+		require.ErrorIs(t, r.log.flush(background, latest.state.head), errLagging)
+		require.ErrorIs(t, r.log.checkCursorOnce(background, at), errLagging)
+		require.ErrorIs(t, r.log.checkCursor(background, wrong), backend.ErrDiverged)
+		now, err := r.Wait(background, backend.Cursor{})
+		require.NoError(t, err)
+		require.EqualValues(t, 1, now.Number)
+		require.Len(t, history(t, r), 1)
+	}
+	var waiting sync.WaitGroup
+	for _, r := range readers {
+		waiting.Go(func() {
+			next, err := r.Wait(background, at)
+			assert.NoError(t, err)
+			assert.EqualValues(t, 3, next.Number)
+		})
+	}
+	createThread(t, e, backend.Full)
+	_, err = behind.Exec(background, `SELECT pg_wal_replay_resume()`, exec)
+	require.NoError(t, err)
+	waiting.Wait()
+	for _, r := range readers {
+		require.NoError(t, r.log.checkCursor(background, at))
+		require.Len(t, history(t, r), 3)
 	}
 }

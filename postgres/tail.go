@@ -141,14 +141,31 @@ func (l *log) checkCursor(ctx context.Context, c backend.Cursor) error {
 	if c.Number == 0 || c.ID == 0 {
 		return nil
 	}
-	return withRetry(ctx, func(ctx context.Context) error {
-		h, err := l.lastRow(ctx, c.Number)
-		if err != nil || h.first > 0 && h.Number >= c.Number && h.ID == c.ID {
+	return withRetry(ctx, func(ctx context.Context) error { return l.checkCursorOnce(ctx, c) })
+}
+
+func (l *log) checkCursorOnce(ctx context.Context, c backend.Cursor) error {
+	h, err := l.lastRow(ctx, c.Number)
+	if err != nil || h.first > 0 && h.Number >= c.Number && h.ID == c.ID {
+		return err
+	}
+	if h.Number < c.Number {
+		if err := l.requireLatest(ctx); err != nil {
 			return err
 		}
-		common, err := l.common(ctx, c)
-		return errors.Join(err, &backend.DivergedError{After: c, Common: common})
-	})
+	}
+	common, err := l.common(ctx, c)
+	return errors.Join(err, &backend.DivergedError{After: c, Common: common})
+}
+
+// requireLatest is errLagging on a standby: the log may continue on its server.
+func (l *log) requireLatest(ctx context.Context) error {
+	standby := false
+	err := l.readOne(ctx, `SELECT pg_is_in_recovery()`, nil, &standby)
+	if err == nil && standby {
+		err = errLagging
+	}
+	return err
 }
 
 // common returns the last commit that is known to be common with the history of a cursor, judging by its id.

@@ -381,8 +381,8 @@ JOIN lineage_search_run r ON r.store = $1 AND r.number = a.run`
 const viewersSQL = `WITH RECURSIVE behind (n, run, seq) AS (
   SELECT a.n, a.run, a.seq FROM unnest($5::integer[], $6::bigint[], $7::bigint[]) AS a (n, run, seq)
   UNION SELECT b.n, r.number, 0 FROM behind b JOIN lineage_search_run r ON r.store = $1 AND r.parent = b.run AND r.after >= b.seq WHERE r.reached > 0),
-seen (n, thread, id, of) AS (
-  SELECT b.n, p.thread, CASE WHEN p.thread IS NULL THEN p.id END, CASE WHEN p.thread IS NULL THEN p.of END
+seen AS (
+  SELECT b.n AS n, p.thread AS thread, CASE WHEN p.thread IS NULL THEN p.id END AS id, CASE WHEN p.thread IS NULL THEN p.of END AS of
     FROM behind b JOIN lineage_search_tip p ON p.store = $1 AND p.run = b.run AND p.seq >= b.seq
   UNION SELECT b.n, r.thread, NULL, NULL FROM behind b JOIN lineage_search_run r ON r.store = $1 AND r.number = b.run
     JOIN lineage_search_thread h ON h.store = $1 AND h.id = r.thread AND h.keeps)

@@ -83,7 +83,7 @@ func (m *meta) usable() bool {
 	return m.exists && !m.clearing && m.format == format && m.epoch == m.current
 }
 
-const metaSQL = `SELECT s.epoch, m.store IS NOT NULL, coalesce(m.format, 0), coalesce(m.epoch, 0), coalesce(m.clearing, false), coalesce(m.busy_until > clock_timestamp(), false),
+const metaSQL = `SELECT s.epoch, m.store IS NOT NULL, coalesce(m.format, 0), coalesce(m.epoch, 0), coalesce(m.clearing, false), coalesce(m.busy_until > statement_timestamp(), false),
   coalesce(m.identity, ''), coalesce(m.number, 0), coalesce(m.id, 0), coalesce(m.seen_number, 0), coalesce(m.seen_id, 0), coalesce(m.version, 0), coalesce(m.stamp, 0),
   coalesce(m.generation, 0), coalesce(m.owner, 0), coalesce(m.spans, 0), coalesce(m.runs, 0), coalesce(m.threads, 0), coalesce(m.terms, 0), coalesce(m.erased, false)
 FROM lineage_store s LEFT JOIN lineage_search m ON m.store = s.store WHERE s.store = $1`
@@ -264,16 +264,21 @@ func (t *target) Swap(_ context.Context, tx Tx, was, now derived.Mark) (swapped 
 	w := t.adding
 	w.stamp = rand.Int64()
 	t.begun = true
+	var busy *float64 // for how many seconds others wait; nil if nothing is left to add
+	if now.At != now.Seen {
+		seconds := busyTime.Seconds()
+		busy = &seconds
+	}
 	err = tx(func(b *pgx.Batch) {
-		if now.At != now.Seen && !w.sorts { // the server sorts more words at once; the last window has it sort those that are left
+		if busy != nil && !w.sorts { // the server sorts more words at once; the last window has it sort those that are left
 			b.Queue(`SELECT set_config('gin_pending_list_limit', $1, true)`, manyWords)
 		}
 		b.Queue(`UPDATE lineage_search SET identity = $4, number = $5, id = $6, seen_number = $7, seen_id = $8, version = $9, stamp = $10,
-  spans = $11, runs = $12, threads = $13, terms = $14, erased = $15, busy_until = CASE WHEN $16 THEN clock_timestamp() + make_interval(secs => $17) END,
-  generation = $19, owner = $20
-WHERE store = $1 AND version = $2 AND stamp = $3 AND NOT clearing AND epoch = $18 AND epoch = (SELECT epoch FROM lineage_store WHERE store = $1) RETURNING version`,
+  spans = $11, runs = $12, threads = $13, terms = $14, erased = $15, busy_until = statement_timestamp() + make_interval(secs => $16),
+  generation = $18, owner = $19
+WHERE store = $1 AND version = $2 AND stamp = $3 AND NOT clearing AND epoch = $17 AND epoch = (SELECT epoch FROM lineage_store WHERE store = $1) RETURNING version`,
 			t.store, was.Version, t.marked.stamp, now.Store[:], int64(now.At.Number), int64(now.At.ID), int64(now.Seen.Number), int64(now.Seen.ID), now.Version, w.stamp,
-			w.next.spans, w.next.runs, w.next.threads, w.next.terms, w.next.erased, now.At != now.Seen, busyTime.Seconds(), t.marked.epoch,
+			w.next.spans, w.next.runs, w.next.threads, w.next.terms, w.next.erased, busy, t.marked.epoch,
 			w.next.generation, t.owner).
 			Query(func(rows pgx.Rows) error { swapped = rows.Next(); rows.Close(); return rows.Err() })
 	})

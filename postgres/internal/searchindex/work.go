@@ -92,15 +92,15 @@ func (w *work) clear(ctx context.Context, m meta) error {
 	}
 	w.begun = true
 	// From now on, nobody adds to it. The second state is that after an attempt whose answer was lost.
-	owned, err := w.write(ctx, nil, `UPDATE lineage_search SET clearing = true, version = $2::bigint + 1, stamp = $4, owner = $5, busy_until = clock_timestamp() + make_interval(secs => $6)
-WHERE store = $1 AND (version = $2 AND stamp = $3 AND (NOT clearing OR coalesce(busy_until <= clock_timestamp(), true) OR owner = $5) OR version = $2::bigint + 1 AND stamp = $4) RETURNING version`,
+	owned, err := w.write(ctx, nil, `UPDATE lineage_search SET clearing = true, version = $2::bigint + 1, stamp = $4, owner = $5, busy_until = statement_timestamp() + make_interval(secs => $6)
+WHERE store = $1 AND (version = $2 AND stamp = $3 AND (NOT clearing OR busy_until IS NULL OR busy_until <= statement_timestamp() OR owner = $5) OR version = $2::bigint + 1 AND stamp = $4) RETURNING version`,
 		m.Version, m.stamp, rand.Int64(), w.owner, busyTime.Seconds())
 	for i := 0; i < len(tables) && owned && err == nil; {
 		t, deleted := tables[i], 0
 		owned, err = w.write(ctx, func(b *pgx.Batch) {
 			b.Queue(`WITH gone AS (DELETE FROM `+t.name+` WHERE store = $1 AND `+t.key+` = ANY(ARRAY(SELECT `+t.key+` FROM `+t.name+` WHERE store = $1 ORDER BY `+t.key+` LIMIT $2)) RETURNING store) SELECT count(*) FROM gone`,
 				w.store, clearStep).QueryRow(func(row pgx.Row) error { return row.Scan(&deleted) })
-		}, `UPDATE lineage_search SET busy_until = clock_timestamp() + make_interval(secs => $3) WHERE store = $1 AND clearing AND owner = $2 RETURNING version`, w.owner, busyTime.Seconds())
+		}, `UPDATE lineage_search SET busy_until = statement_timestamp() + make_interval(secs => $3) WHERE store = $1 AND clearing AND owner = $2 RETURNING version`, w.owner, busyTime.Seconds())
 		if deleted == 0 {
 			i++
 		}
