@@ -240,7 +240,7 @@ func (r *agentReader) messagesOf(ctx context.Context, s *agentSession, id any) e
 		return s.flush()
 	})
 	if s.waiting != nil {
-		if s.held = r.in.Holds(s.changed); s.held {
+		if s.held = r.in.Holds(s.changed, false); s.held {
 			maps.DeleteFunc(s.calls, func(_, by string) bool { return by == s.waiting.ID })
 			s.waiting = nil
 		}
