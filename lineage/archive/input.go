@@ -32,7 +32,7 @@ type Input struct {
 	format   string // the format that grouped the files
 	feed     *Feed  // what the reader reads, if the input grows
 	rows     bool   // rows are wanted
-	hold     func(changed time.Time) bool
+	hold     func(changed time.Time, complete bool) bool
 	inMemory int // the size from which on the text of an item is in a file, 0 for none
 }
 
@@ -116,8 +116,10 @@ func (in *Input) readAll(r io.Reader) ([]byte, error) {
 // Folder returns the name of the folder of Files, empty if it has none.
 func (in *Input) Folder() string { return in.folder }
 
-// Holds reports whether a message that its program is still writing is left out: see ReadOptions.Hold.
-func (in *Input) Holds(changed time.Time) bool { return in.hold != nil && in.hold(changed) }
+// Holds reports whether a message that its program may write again is left out: see ReadOptions.Hold.
+func (in *Input) Holds(changed time.Time, complete bool) bool {
+	return in.hold != nil && in.hold(changed, complete)
+}
 
 // WantsRows reports whether a format that reads a database should fill Conversation.Rows.
 func (in *Input) WantsRows() bool { return in.rows }

@@ -28,7 +28,7 @@ type opening struct {
 	formats []Format
 	limits  Limits
 	rows    bool // rows are wanted
-	hold    func(changed time.Time) bool
+	hold    func(changed time.Time, complete bool) bool
 	read    func(in *Input) error
 	skip    func(*Damage)
 	files   int64

@@ -20,9 +20,9 @@ type ReadOptions struct {
 	Limits Limits
 	// Rows asks formats that read databases to fill Conversation.Rows.
 	Rows bool
-	// Hold, when not nil, reports whether the message at the end of a session is left out that its program is still writing and
-	// has last changed at a time. Formats that do not know this do not ask.
-	Hold func(changed time.Time) bool
+	// Hold, when not nil, reports whether the message at the end of a session is left out, which its program may write again and
+	// has last changed at a time. complete is set if it may be the last state of the message. Formats that do not know this do not ask.
+	Hold func(changed time.Time, complete bool) bool
 	// Path is the path on disk of an input that grows. It is needed to read files beside it.
 	Path string
 	// Unchanged, when not nil, reports whether a file on disk need not be read because its content is known. It is

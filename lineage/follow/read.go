@@ -191,9 +191,16 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 	}
 	o := r.archiveOptions(f, t)
 	o.Rows = f.folder.agent.Name != ""
-	o.Hold = func(changed time.Time) bool {
-		holds := r.clock.Now().Sub(changed).Abs() < holdTime
-		t.held = t.held || holds
+	f.held = time.Time{}
+	o.Hold = func(changed time.Time, complete bool) bool {
+		most := holdTime
+		if complete {
+			most = holdComplete
+		}
+		holds := r.clock.Now().Sub(changed).Abs() < most && !(complete && r.options.Once)
+		if until := changed.Add(most); holds && (f.held.IsZero() || until.Before(f.held)) {
+			f.held = until
+		}
 		return holds
 	}
 	report, err := importer.Import(ctx, r.store, archive.Path(f.path), o)
@@ -214,17 +221,20 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 		r.waiting[f] = r.clock.Now()
 	case err == nil:
 		r.took(f, t, &report, f.now, f.now.size)
-		if t.held {
+		if !f.held.IsZero() {
 			f.state.Modified = 0 // a part is not read yet
-			r.waiting[f] = r.clock.Now().Add(holdTime)
+			r.waiting[f] = f.held
 		}
 	}
 	return err
 }
 
-// holdTime is how long a message that its agent is still writing must be unchanged before it is read. Each state of it that
-// is read is a version, on a branch of its own.
-const holdTime = 10 * time.Minute
+// A message that its agent is still writing must be unchanged for holdTime before it is read, and one that may be complete
+// for holdComplete, unless no later look follows. Each state of a message that is read is a version, on a branch of its own.
+const (
+	holdTime     = 10 * time.Minute
+	holdComplete = time.Minute
+)
 
 func (r *run) archiveOptions(f *file, t *taking) importer.Options {
 	members := map[string]string{archive.KeyMachine: r.options.Machine.Name}
@@ -268,7 +278,7 @@ func (r *run) settled(f *file, now stamp) int64 {
 func (r *run) settle(ctx context.Context) error {
 	var recent []*file
 	for f := range r.waiting {
-		if s := f.state; s.Modified == 0 && s.LeftOut == "" && s.Bytes == s.Size && f.byLines() {
+		if s := f.state; s.Modified == 0 && s.LeftOut == "" && s.Bytes == s.Size && f.byLines() && f.held.IsZero() {
 			recent = append(recent, f)
 		}
 	}

@@ -32,7 +32,6 @@ type taking struct {
 	// project is that of a left-out conversation. deleted is set if a conversation was deleted.
 	project string
 	deleted bool
-	held    bool  // messages that the agent is still writing were left out
 	err     error // of the store
 	// rows, when not nil, records the rows of a part of a stored conversation.
 	rows func(c *archive.Conversation) error

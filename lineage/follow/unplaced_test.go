@@ -109,3 +109,33 @@ func TestSessionThatBeginsLate(t *testing.T) {
 		require.Equal(t, []int{1, 1}, []int{len(spans[0]), len(spans[1])})
 	}
 }
+
+// A file of Qwen Code that has only telemetry is no session, and comes back byte for byte. It becomes one with its first message.
+func TestTelemetryIsNoSession(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	path := h.path(".qwen", "projects", "-w", "chats", "q1.jsonl")
+	record := func(id, parent, kind, rest string) string {
+		return `{"uuid":"` + id + `","parentUuid":` + parent + `,"sessionId":"q1","timestamp":"2026-11-28T10:00:00Z","type":"` + kind + `","cwd":"/w",` + rest + "}\n"
+	}
+	h.write(t, path, record("t1", "null", "system", `"subtype":"ui_telemetry","systemPayload":{"uiEvent":{"event.name":"x"}}`))
+	runs := []*following{start(t, store, h.options()), start(t, store, h.options())}
+	h.append(t, path, record("t2", `"t1"`, "system", `"subtype":"ui_telemetry","systemPayload":{"uiEvent":{"event.name":"y"}}`))
+	h.caughtUp(t, runs...)
+	for _, f := range runs {
+		f.stop(t)
+	}
+	requireKept(t, store, path)
+	once(t, store, h.options())
+	_, err := store.FindThread(t.Context(), "q1")
+	require.ErrorIs(t, err, lineage.ErrNotFound)
+	requireKept(t, store, path)
+	require.Empty(t, of(once(t, store, h.options()), Read), "it is read once")
+	h.append(t, path, record("u1", `"t2"`, "user", `"message":{"role":"user","parts":[{"text":"Hello"}]}`))
+	once(t, store, h.options())
+	requireKept(t, store, path)
+	require.Len(t, texts(t, store, "q1"), 1)
+	h.append(t, path, record("a1", `"u1"`, "assistant", `"message":{"role":"model","parts":[{"text":"Hi"}]}`))
+	once(t, store, h.options())
+	requireKept(t, store, path)
+	require.Len(t, texts(t, store, "q1"), 2)
+}

@@ -3,6 +3,7 @@
 package resume_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/message"
 	"github.com/lineage-store/lineage/lineage/resume"
 )
@@ -307,6 +309,38 @@ func TestProgramsContinue(all *testing.T) {
 			})
 		}
 	}
+}
+
+// Gemini CLI writes an answer again when its tools have run. A follower reads it once, without a branch.
+func TestGeminiIsFollowedWhileItRuns(t *testing.T) {
+	p := programOf("gemini")
+	bin := installed(t, p)
+	h := newHome(t)
+	model := newModel()
+	t.Cleanup(model.Close)
+	p.configure(h, model.URL)
+	ctx, cancel := context.WithCancel(bg)
+	done := make(chan error, 1)
+	go func() {
+		done <- follow.Run(ctx, h.store, follow.Options{Environment: h.environment, Machine: h.machine})
+	}()
+	sleep := modelCall{"run_shell_command", map[string]any{"command": "sleep 2; echo done", "description": "wait"}}
+	p.does(h, bin, model, false, p.fresh(false, callsFor("One", sleep, sleep)))
+	p.does(h, bin, model, false, p.fresh(true, callsFor("Two", sleep)))
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	h.follow()
+	threads := h.threads()
+	require.Len(t, threads, 1)
+	branches, err := threads[0].Branches(bg)
+	require.NoError(t, err)
+	require.Len(t, branches, 1)
+	var roles []string
+	for e, err := range h.store.History(bg, branches[0].Head, lineage.Window{}) {
+		require.NoError(t, err)
+		roles = append(roles, e.Role)
+	}
+	require.Equal(t, []string{"user", "user", "assistant", "assistant", "user", "assistant", "assistant"}, roles)
 }
 
 // exported returns a session that OpenCode makes in this home, as the reader of its database takes it: see package archives.

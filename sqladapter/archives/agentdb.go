@@ -106,8 +106,8 @@ type agentSession struct {
 	aside, last string
 	// model is the session's model, for agents whose messages do not name theirs.
 	model string
-	// calls maps a subagent's session to the message that started it.
-	calls map[string]string
+	// started maps a subagent's session to the message that started it, calls only if that is a message of the session itself.
+	started, calls map[string]string
 	// children are the subagent sessions that the current message names.
 	children []string
 	logged   bool             // the log has begun
@@ -141,7 +141,7 @@ func (r *agentReader) roots(ctx context.Context, i int) error {
 		if err := r.takeRow(v); err != nil {
 			return r.skip(ctx, at, err)
 		}
-		s := &agentSession{part: part{Conversation: &archive.Conversation{SourceID: id}, r: &r.reader}, r: r, table: t, calls: make(map[string]string)}
+		s := &agentSession{part: part{Conversation: &archive.Conversation{SourceID: id}, r: &r.reader}, r: r, table: t, started: make(map[string]string), calls: make(map[string]string)}
 		s.about = fields{{archive.KeyAgent, r.agent.agent}}
 		if err := r.agent.session(ctx, s, v); err != nil {
 			return r.skip(ctx, at, err)
@@ -183,23 +183,24 @@ func (r *agentReader) subagents(ctx context.Context, s *agentSession, parent any
 		children = append(children, v)
 		return nil
 	})
+	if err != nil {
+		return err
+	}
 	held := s.held
 	for _, v := range children {
-		if err == nil {
-			s.keep(t.name, v)
-		}
-		if _, known := s.calls[v.text("id")]; held && !known {
+		if _, known := s.started[v.text("id")]; held && !known {
 			continue // a message that was left out has started it
 		}
-		if err == nil {
-			s.aside = "agent " + v.text("id")
-			err = r.content(ctx, s, v["id"])
+		s.keep(t.name, v)
+		s.aside = "agent " + v.text("id")
+		if err := r.content(ctx, s, v["id"]); err != nil {
+			return err
 		}
-		if err == nil {
-			err = r.subagents(ctx, s, v["id"], depth+1)
+		if err := r.subagents(ctx, s, v["id"], depth+1); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // messagesOf reads the messages of a session.
@@ -240,8 +241,10 @@ func (r *agentReader) messagesOf(ctx context.Context, s *agentSession, id any) e
 		return s.flush()
 	})
 	if s.waiting != nil {
-		if s.held = r.in.Holds(s.changed); s.held {
-			maps.DeleteFunc(s.calls, func(_, by string) bool { return by == s.waiting.ID })
+		if s.held = r.in.Holds(s.changed, false); s.held {
+			for _, started := range []map[string]string{s.started, s.calls} {
+				maps.DeleteFunc(started, func(_, by string) bool { return by == s.waiting.ID })
+			}
 			s.waiting = nil
 		}
 		s.addWaiting()
@@ -279,6 +282,9 @@ func (s *agentSession) message(ctx context.Context, t *messageTable, v row, at a
 		n.Root = n.Parent == ""
 	}
 	for _, child := range s.children {
+		if _, known := s.started[child]; !known {
+			s.started[child] = n.ID
+		}
 		if _, known := s.calls[child]; !known && s.aside == "" {
 			s.calls[child] = n.ID
 		}

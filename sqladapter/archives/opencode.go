@@ -112,7 +112,7 @@ func openCodeMessage(ctx context.Context, s *agentSession, v row) (node archive.
 
 // isDone reports whether an answer is complete or has failed.
 func isDone(info []byte) bool {
-	return rawjson.Get(rawjson.Get(info, "time"), "completed") != nil || rawjson.Get(info, "error") != nil
+	return !rawjson.IsNull(rawjson.Get(rawjson.Get(info, "time"), "completed")) || !rawjson.IsNull(rawjson.Get(info, "error"))
 }
 
 // openCodeWhole reads a message of version 2. Its body is the data column with the type added.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"hash/maphash"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,6 +60,8 @@ type geminiMessage struct {
 	node string       // id of its node
 	sum  uint64       // checksum of its object
 	n    archive.Node // while it waits
+	// context is set if it is what the program states before a history.
+	context bool
 }
 
 // geminiNode is a node of a message: its id, the id of its parent, and the number of nodes that the message has.
@@ -159,15 +162,20 @@ func (s *geminiSession) replace(list []byte, at archive.Position) {
 		case logged, id == "", !known && i < last:
 		case known && s.waiting == 0 && node.parent == s.tip():
 			s.place[id] = len(s.order)
-			s.order = append(s.order, geminiMessage{id: id, node: node.id})
+			s.order = append(s.order, geminiMessage{id: id, node: node.id, context: isSessionContext(raw)})
 		default:
 			s.message(raw, at)
 		}
 		i++
 	}
-	if s.waiting == 0 {
+	if s.waiting == 0 && !s.begins() { // else it is about to state the rest of the history
 		s.part.Current = s.tip()
 	}
+}
+
+// begins reports whether the history has only what the program states before one.
+func (s *geminiSession) begins() bool {
+	return !slices.ContainsFunc(s.order, func(m geminiMessage) bool { return !m.context })
 }
 
 // tip returns the id of the last node of the history.
@@ -193,7 +201,7 @@ func (s *geminiSession) message(raw []byte, at archive.Position) {
 		return
 	}
 	n.Give(raw)
-	message := geminiMessage{id: n.ID, sum: maphash.Bytes(geminiSeed, raw), n: n}
+	message := geminiMessage{id: n.ID, sum: maphash.Bytes(geminiSeed, raw), n: n, context: isSessionContext(raw)}
 	i, there := s.place[n.ID]
 	switch {
 	case there && s.order[i].sum == message.sum:
@@ -249,14 +257,34 @@ func (s *geminiSession) cut(i int) {
 }
 
 // finish creates nodes for the messages that wait, unless the program has only stated its context. It does so in a file of
-// its own when it resumes a session, which goes on in its first file.
+// its own when it resumes a session, which goes on in its first file. An answer at the end is written again when its tools have run.
 func (s *geminiSession) finish() {
-	for i := range s.order {
-		if i < len(s.order)-s.waiting || !isSessionContext(s.order[i].n.Body) {
-			s.settle()
-			return
+	if last := len(s.order) - 1; s.waiting > 0 && s.holds(&s.order[last].n) {
+		s.cut(last)
+		s.waiting--
+	}
+	if len(s.order) > s.waiting || !s.begins() {
+		s.settle()
+	}
+}
+
+// holds reports whether the last message is left out because the program may write it again.
+func (s *geminiSession) holds(n *archive.Node) bool {
+	if n.Role != "assistant" {
+		return false
+	}
+	changed := n.Created
+	if s.part.Updated.After(changed) {
+		changed = s.part.Updated
+	}
+	calls := false
+	for call := range rawjson.Elements(rawjson.Get(n.Body, "toolCalls")) {
+		if calls = true; rawjson.IsNull(rawjson.Get(call, "result")) {
+			return s.in.Holds(changed, false)
 		}
 	}
+	text := rawjson.Get(n.Body, "content")
+	return !calls && s.in.Holds(changed, !rawjson.IsNull(text) && string(text) != `""`)
 }
 
 // isSessionContext reports whether a message is what the program states before a history.

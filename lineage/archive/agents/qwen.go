@@ -26,6 +26,7 @@ func Qwen() archive.Format {
 			return func(yield func(*archive.Conversation, error) bool) {
 				s := qwenSession{session: newSession(in, yield)}
 				s.about.agent, s.known = "qwen", make(map[string]bool)
+				s.spoken = true // the program writes telemetry also when nobody says anything
 				s.readLines(ctx, s.line)
 			}
 		},

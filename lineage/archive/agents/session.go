@@ -26,6 +26,8 @@ type session struct {
 	// sharedIDs is Conversation.SharedIDs.
 	sharedIDs bool
 
+	// spoken is set if a session without a message is none: records before the first message wait for it.
+	spoken bool
 	// ending, when not nil, is called before the last part is yielded.
 	ending func()
 	// known has the ids of messages read, or is nil if the input may not have all parents.
@@ -109,16 +111,22 @@ func (s *session) end() {
 	}
 }
 
-// pause yields what was read since the last part. Before the session id is known, it yields an empty part.
+// pause yields what was read since the last part. Before the session has an id and has begun, it yields an empty part.
 func (s *session) pause() bool {
 	if s.id == "" || !s.begun() {
-		return s.yield(&archive.Conversation{SourceID: s.id, More: true}, nil)
+		waiting := &archive.Conversation{SourceID: s.id, More: true}
+		if len(s.part.Nodes) > 0 {
+			waiting.SourceID = ""
+		}
+		return s.yield(waiting, nil)
 	}
 	return s.send(true)
 }
 
-// begun reports whether the session has any node.
-func (s *session) begun() bool { return s.first || len(s.part.Nodes) > 0 }
+// begun reports whether the session has any node or, if it has to be spoken, any message.
+func (s *session) begun() bool {
+	return s.first || slices.ContainsFunc(s.part.Nodes, func(n archive.Node) bool { return !s.spoken || n.Aside != lineage.AsideLog })
+}
 
 // send yields the nodes read since the last part.
 func (s *session) send(more bool) bool {

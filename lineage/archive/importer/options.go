@@ -36,7 +36,7 @@ type Options struct {
 	// Rows asks formats that read databases to fill Conversation.Rows.
 	Rows bool
 	// Hold is archive.ReadOptions.Hold. Messages that are left out have to be imported later.
-	Hold func(changed time.Time) bool
+	Hold func(changed time.Time, complete bool) bool
 	// Path is the path on disk of a [Growing] input. It is needed to read files beside it.
 	Path string
 	// Files, when not nil, records files, so that unchanged ones are not read again.

@@ -57,7 +57,7 @@ func TestFollowOpenCodeWhileItWrites(t *testing.T) {
 		return ids, len(all)
 	}
 	const done = `{"role":"assistant","modelID":"x","time":{"created":1,"completed":2}}`
-	const writing = `{"role":"assistant","modelID":"x","time":{"created":1}}`
+	const writing = `{"role":"assistant","modelID":"x","time":{"created":1,"completed":null},"error":null}`
 	steps := []struct {
 		statement string
 		want      []string
@@ -125,4 +125,56 @@ func TestFollowOpenCodeWhileItWrites(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, subagents)
+}
+
+// A subagent of a subagent is read when the message that has started it is, also while a later message of the subagent is held back.
+func TestNestedSubagentOfOpenCodeDoesNotWait(t *testing.T) {
+	ctx := context.Background()
+	home := t.TempDir()
+	path := filepath.Join(home, ".local", "share", "opencode", "opencode.db")
+	d := &databases{t: t, store: lineagetest.New(t, lineage.Options{}), home: home, machine: "m1"}
+	now := time.Now().UnixMilli()
+	session := func(id, parent string) {
+		d.write(path, fmt.Sprintf(`INSERT INTO session VALUES ('%s', %s, '/w', 'T', '1', %d, %d)`, id, parent, now, now))
+	}
+	message := func(id, session, info, starts string) {
+		d.write(path, fmt.Sprintf(`INSERT OR REPLACE INTO message VALUES ('%s', '%s', %d, %d, '%s')`, id, session, now, now, info))
+		part := `{"type":"text","text":"x"}`
+		if starts != "" {
+			part = `{"type":"tool","tool":"task","callID":"c","state":{"status":"completed","input":{},"output":"y","metadata":{"sessionId":"` + starts + `"}}}`
+		}
+		d.write(path, fmt.Sprintf(`INSERT OR REPLACE INTO part VALUES ('p%s', '%s', '%s', %d, %d, '%s')`, id, id, session, now, now, part))
+	}
+	subagents := func() (asides []string) {
+		require.NoError(t, follow.Run(ctx, d.store, d.options()))
+		thread, err := d.store.FindThread(ctx, "s1")
+		require.NoError(t, err)
+		for c, err := range thread.Contexts(ctx) {
+			require.NoError(t, err)
+			info, err := c.Info(ctx)
+			require.NoError(t, err)
+			if len(info.Metadata) > 0 {
+				asides = append(asides, string(info.Metadata))
+			}
+		}
+		return asides
+	}
+	const user, done, writing = `{"role":"user"}`, `{"role":"assistant","time":{"created":1,"completed":2}}`, `{"role":"assistant","time":{"created":1}}`
+	d.write(path, `CREATE TABLE session (id text PRIMARY KEY, parent_id text, directory text, title text, version text, time_created integer, time_updated integer)`)
+	d.write(path, `CREATE TABLE message (id text PRIMARY KEY, session_id text, time_created integer, time_updated integer, data text); CREATE TABLE part (id text PRIMARY KEY, message_id text, session_id text, time_created integer, time_updated integer, data text)`)
+	session("s1", "NULL")
+	message("m1", "s1", user, "")
+	message("m2", "s1", done, "s2")
+	session("s2", "'s1'")
+	message("n1", "s2", user, "")
+	message("n2", "s2", done, "s3")
+	message("n3", "s2", writing, "s4")
+	for _, id := range []string{"s3", "s4"} {
+		session(id, "'s2'")
+		message(id+"k1", id, user, "")
+		message(id+"k2", id, done, "")
+	}
+	require.ElementsMatch(t, []string{`{"aside":"agent s2"}`, `{"aside":"agent s3"}`}, subagents())
+	message("n3", "s2", done, "s4")
+	require.ElementsMatch(t, []string{`{"aside":"agent s2"}`, `{"aside":"agent s3"}`, `{"aside":"agent s4"}`}, subagents())
 }

@@ -1,0 +1,98 @@
+package follow
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/lineage"
+)
+
+// Gemini CLI writes an answer before its tools have run, and again with their results. Two followers read it once, without branches, also
+// if the session ends before that. A later run with Once does not wait for an answer that may be complete.
+func TestFollowGeminiWhileItWrites(t *testing.T) {
+	h, store, clock := newHome(t), memory(t), newClock()
+	path := h.path(".gemini", "tmp", "p", "chats", "session-1.jsonl")
+	h.write(t, path, "")
+	write := func(lines ...string) {
+		text := strings.Join(lines, "\n") + "\n"
+		h.append(t, path, strings.ReplaceAll(text, "NOW", clock.Now().UTC().Format(time.RFC3339Nano)))
+	}
+	answer := func(id, text, calls string) string {
+		return fmt.Sprintf(`{"id":%q,"timestamp":"NOW","type":"gemini","content":%q%s}`, id, text, calls)
+	}
+	const called = `,"toolCalls":[{"id":"c","name":"ls","args":{},"result":[{"functionResponse":{"id":"c","name":"ls","response":{"output":"b.txt"}}}]}]`
+	const begin = `{"$set":{"messages":[{"id":"c1","timestamp":"NOW","type":"user","content":[{"text":"<session_context>\nIt is Monday."}]}]}}`
+	const updated = `{"$set":{"lastUpdated":"NOW"}}`
+	stored := func(store *lineage.Store) (ids []string) {
+		thread, err := store.FindThread(t.Context(), "s")
+		require.NoError(t, err)
+		branches, err := thread.Branches(t.Context())
+		require.NoError(t, err)
+		require.Len(t, branches, 1)
+		for e, err := range store.History(t.Context(), branches[0].Head, lineage.Window{}) {
+			require.NoError(t, err)
+			ids = append(ids, e.SourceID)
+		}
+		return ids
+	}
+	var runs []*following
+	write(`{"sessionId":"s","projectHash":"p","startTime":"NOW","lastUpdated":"NOW"}`, begin, `{"id":"u1","timestamp":"NOW","type":"user","content":[{"text":"List"}]}`, updated)
+	for range 2 {
+		o := h.options()
+		o.Clock = clock
+		runs = append(runs, start(t, store, o))
+	}
+	requireStored := func(ids ...string) {
+		t.Helper()
+		h.caughtUp(t, runs...)
+		require.Equal(t, ids, stored(store))
+	}
+	requireStored("c1", "u1")
+	write(answer("a1", "", ""), updated)
+	requireStored("c1", "u1")
+	clock.advance(2 * holdComplete) // a tool takes long
+	requireStored("c1", "u1")
+	write(answer("a1", "", called), `{"id":"r1","timestamp":"NOW","type":"user","content":[{"functionResponse":{"id":"c","name":"ls","response":{"output":"b.txt"}}}]}`, updated)
+	requireStored("c1", "u1", "a1")
+	write(answer("a2", "I look again.", ""), updated)
+	requireStored("c1", "u1", "a1")
+	write(answer("a2", "I look again.", called), updated)
+	requireStored("c1", "u1", "a1", "a2")
+	write(answer("a3", "One file.", ""), updated)
+	requireStored("c1", "u1", "a1", "a2")
+
+	later := memory(t)
+	once(t, later, h.options())
+	require.Equal(t, []string{"c1", "u1", "a1", "a2", "a3"}, stored(later))
+
+	clock.advance(holdComplete)
+	requireStored("c1", "u1", "a1", "a2", "a3")
+	write(begin) // it resumes the session, and states the rest of the history next
+	requireStored("c1", "u1", "a1", "a2", "a3")
+	write(`{"$set":{"messages":[{"id":"c1","timestamp":"NOW","type":"user","content":[{"text":"<session_context>\nIt is Monday."}]},{"id":"u1"},{"id":"a1"},{"id":"a2"},{"id":"a3"}]}}`)
+	write(`{"id":"u2","timestamp":"NOW","type":"user","content":[{"text":"More"}]}`, answer("a4", "", ""), updated)
+	requireStored("c1", "u1", "a1", "a2", "a3", "u2")
+	for _, f := range runs {
+		f.stop(t)
+	}
+	once(t, store, h.options()) // the program may still be at it
+	require.Equal(t, []string{"c1", "u1", "a1", "a2", "a3", "u2"}, stored(store))
+	o := h.options()
+	o.Clock = clock
+	clock.advance(holdTime)
+	once(t, store, o)
+	require.Equal(t, []string{"c1", "u1", "a1", "a2", "a3", "u2", "a4"}, stored(store))
+	source, err := FindSource(t.Context(), store, o.Machine.ID, path)
+	require.NoError(t, err)
+	var exported bytes.Buffer
+	require.NoError(t, source.Export(t.Context(), &exported))
+	file, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(file), exported.String())
+}
