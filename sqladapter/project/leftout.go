@@ -28,8 +28,8 @@ import (
 
 // A scope that the database cannot hold is left out: the database has none of its rows, but a row of lineage_left_out.
 // A context of it from which others descend has the row of a remnant. The scope is tried again when it or one of its
-// values changes, when something was deleted or erased and, if another scope has one of its ids, when branches or
-// checkpoints change.
+// values changes, when something was deleted or erased and, if another scope has one of its ids, when branches,
+// checkpoints or tips change.
 //
 // The values of a user, an application or the store are left out in the same way, all those of an owner.
 //
@@ -243,8 +243,10 @@ func (w *applier) retry(ctx context.Context, c *derived.Changes, touch func(scop
 	for _, change := range c.Threads {
 		all = all || change.Deleted
 	}
+	moved := len(c.Branches)+len(c.Checkpoints) > 0 // ids may be free
 	for _, change := range c.Contexts {
 		all = all || change.Deleted
+		moved = moved || change.Moved
 	}
 	again := make(map[string]bool)
 	for owner := range c.Values {
@@ -255,7 +257,7 @@ func (w *applier) retry(ctx context.Context, c *derived.Changes, touch func(scop
 		again[key] = true
 	}
 	for key, reason := range w.leftOut {
-		if all || len(c.Branches)+len(c.Checkpoints) > 0 && strings.HasPrefix(reason, takenReason) {
+		if all || moved && strings.HasPrefix(reason, takenReason) {
 			again[key] = true
 		}
 	}
