@@ -157,6 +157,6 @@ func (l *log) requireSafe(ctx context.Context, db opened) error {
 	return nil
 }
 
-var errDistributed = errors.New("the tables are distributed over servers, which has not been tested: commits may not be durable there")
+var errDistributed = errors.New("the tables are distributed over servers, whose fsync and synchronous_commit are not checked: commits may not be durable there")
 
 var errUnsafe = errors.New("the server runs with fsync=off: it loses commits, or all of the database, when its machine stops")

@@ -44,7 +44,7 @@ CREATE TABLE "lineage_erased" (
   "content_id" TEXT NOT NULL PRIMARY KEY
 );
 
--- Threads, and contexts that are in none, that cannot be held here, and why.
+-- Threads, contexts that are in none, and the values of a user, an application or the store that cannot be held here, and why.
 CREATE TABLE "lineage_left_out" (
   "scope" TEXT NOT NULL PRIMARY KEY,
   "reason" TEXT NOT NULL

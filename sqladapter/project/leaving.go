@@ -210,8 +210,10 @@ func (w *applier) retry(ctx context.Context, c *derived.Changes, touch func(scop
 	for _, change := range c.Threads {
 		all = all || change.Deleted
 	}
+	moved := len(c.Branches)+len(c.Checkpoints) > 0 // ids may be free
 	for _, change := range c.Contexts {
 		all = all || change.Deleted
+		moved = moved || change.Moved
 	}
 	again := make(map[string]bool)
 	for owner := range c.Values {
@@ -222,7 +224,7 @@ func (w *applier) retry(ctx context.Context, c *derived.Changes, touch func(scop
 		again[key] = true
 	}
 	for key, reason := range w.leftOut {
-		if all || len(c.Branches)+len(c.Checkpoints) > 0 && strings.HasPrefix(reason, takenReason) {
+		if all || moved && strings.HasPrefix(reason, takenReason) {
 			again[key] = true
 		}
 	}

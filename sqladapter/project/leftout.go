@@ -19,8 +19,8 @@ import (
 
 // A scope that the database cannot hold is left out: the database has none of its rows, but a row of lineage_left_out.
 // A context of it from which others descend has the row of a remnant. The scope is tried again when it or one of its
-// values changes, when something was deleted or erased and, if another scope has one of its ids, when branches or
-// checkpoints change.
+// values changes, when something was deleted or erased and, if another scope has one of its ids, when branches,
+// checkpoints or tips change.
 //
 // The values of a user, an application or the store are left out in the same way, all those of an owner.
 //

@@ -205,6 +205,25 @@ func (s *suite) testLeftOutTaken(t *testing.T) {
 	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "chats"`))
 }
 
+// testLeftOutTakenMessage projects a thread whose message has no id of its own, while another thread has a message with the
+// id that it gets instead: it comes when the other thread has moved back from that message.
+func (s *suite) testLeftOutTakenMessage(t *testing.T) {
+	store, place := newStore(t), s.New(t)
+	db := s.open(t, place)
+	defer db.Close()
+	_, main := speaking(t, store, lineage.ThreadOptions{Title: "first"})
+	before, err := main.Tip(bg)
+	require.NoError(t, err)
+	second, other := speaking(t, store, lineage.ThreadOptions{Title: "second"})
+	tip, err := other.Tip(bg)
+	require.NoError(t, err)
+	_, err = main.Extend(bg, lineage.Item{Role: "user", Body: []byte("taken"), SourceID: second.ID().String() + "/" + tip.String()})
+	require.NoError(t, err)
+	s.requireKept(t, store, place, db, 1, second)
+	require.NoError(t, main.MoveTo(bg, before, "undo"))
+	s.requireKept(t, store, place, db, 2)
+}
+
 // requireKept requires that all chats but the ones that are left out are in a database, and in a new one.
 func (s *suite) requireKept(t *testing.T, store *lineage.Store, place Place, db *sqladapter.DB, chats int, leftOut ...*lineage.Thread) {
 	t.Helper()

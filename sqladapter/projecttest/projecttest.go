@@ -96,6 +96,7 @@ var sequential = []test{
 	{"LeftOut", (*suite).testLeftOut},
 	{"LeftOutRefused", (*suite).testLeftOutRefused},
 	{"LeftOutTaken", (*suite).testLeftOutTaken},
+	{"LeftOutTakenMessage", (*suite).testLeftOutTakenMessage},
 	{"LeftOutRandom", (*suite).testLeftOutRandom},
 	{"Queries", (*suite).testQueries},
 	{"Compare", (*suite).testCompare},

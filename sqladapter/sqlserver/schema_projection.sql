@@ -44,7 +44,7 @@ CREATE TABLE [lineage_erased] (
   [content_id] NVARCHAR(255) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY
 );
 
--- Threads, and contexts that are in none, that cannot be held here, and why.
+-- Threads, contexts that are in none, and the values of a user, an application or the store that cannot be held here, and why.
 CREATE TABLE [lineage_left_out] (
   [scope] NVARCHAR(64) COLLATE Latin1_General_BIN2 NOT NULL PRIMARY KEY,
   [reason] NVARCHAR(MAX) NOT NULL

@@ -20,11 +20,11 @@ import (
 // no restriction.
 const (
 	inScope = ` ($2::bytea IS NULL OR h.id = $2) AND ($3::bytea IS NULL OR h.username = $3) AND ($4::bytea[] IS NULL OR h.id = ANY($4)) `
-	seenSQL = `WITH RECURSIVE seen (run, upto) AS (
-  SELECT p.run, p.seq FROM lineage_search_thread h JOIN lineage_search_tip p ON p.store = $1 AND p.thread = h.id WHERE h.store = $1 AND` + inScope + `
+	seenSQL = `WITH RECURSIVE seen AS (
+  SELECT p.run AS run, p.seq AS upto FROM lineage_search_thread h JOIN lineage_search_tip p ON p.store = $1 AND p.thread = h.id WHERE h.store = $1 AND` + inScope + `
   UNION SELECT r.number, 9223372036854775807 FROM lineage_search_thread h JOIN lineage_search_run r ON r.store = $1 AND r.thread = h.id WHERE h.store = $1 AND h.keeps AND` + inScope + `
   UNION SELECT r.parent, r.after FROM seen JOIN lineage_search_run r ON r.store = $1 AND r.number = seen.run WHERE r.parent IS NOT NULL),
-s (run, upto) AS MATERIALIZED (SELECT run, max(upto) FROM seen GROUP BY run) `
+s AS MATERIALIZED (SELECT run, max(upto) AS upto FROM seen GROUP BY run) `
 	sizeSQL = seenSQL + `SELECT coalesce(sum(least(s.upto, r.last)), 0)::bigint FROM s JOIN lineage_search_run r ON r.store = $1 AND r.number = s.run`
 )
 
@@ -378,8 +378,8 @@ func (f *finding) read(rows pgx.Rows, places bool) error {
 const placeSQL = `SELECT a.n, r.id FROM unnest($2::integer[], $3::bigint[]) AS a (n, run)
 JOIN lineage_search_run r ON r.store = $1 AND r.number = a.run`
 
-const viewersSQL = `WITH RECURSIVE behind (n, run, seq) AS (
-  SELECT a.n, a.run, a.seq FROM unnest($5::integer[], $6::bigint[], $7::bigint[]) AS a (n, run, seq)
+const viewersSQL = `WITH RECURSIVE behind AS (
+  SELECT a.n AS n, a.run AS run, a.seq AS seq FROM unnest($5::integer[], $6::bigint[], $7::bigint[]) AS a (n, run, seq)
   UNION SELECT b.n, r.number, 0 FROM behind b JOIN lineage_search_run r ON r.store = $1 AND r.parent = b.run AND r.after >= b.seq WHERE r.reached > 0),
 seen AS (
   SELECT b.n AS n, p.thread AS thread, CASE WHEN p.thread IS NULL THEN p.id END AS id, CASE WHEN p.thread IS NULL THEN p.of END AS of
