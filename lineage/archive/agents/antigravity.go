@@ -132,8 +132,8 @@ func stepOf(n *archive.Node) (step int, ok bool) {
 // commandFolder returns the folder in which a call runs a command, "" if it states none. Some files have it as JSON in a string.
 func commandFolder(call []byte) string {
 	dir := rawjson.Str(rawjson.Get(rawjson.Get(call, "args"), "Cwd"))
-	if said := []byte(dir); rawjson.IsString(said) && rawjson.Check(said) == nil {
-		dir = rawjson.Str(said)
+	if quoted := []byte(dir); rawjson.IsString(quoted) && rawjson.Check(quoted) == nil {
+		dir = rawjson.Str(quoted)
 	}
 	if path.IsAbs(dir) || len(dir) > 2 && dir[1] == ':' || strings.HasPrefix(dir, `\\`) {
 		return dir
