@@ -53,8 +53,8 @@ func (m *maker) turns(p *part) ([]turn, error) {
 	return all, nil
 }
 
-func textBlock(said string) block {
-	raw := append(append([]byte(`{"type":"text","text":`), rawjson.Quote(said)...), '}')
+func textBlock(value string) block {
+	raw := append(append([]byte(`{"type":"text","text":`), rawjson.Quote(value)...), '}')
 	return block{"text", raw}
 }
 

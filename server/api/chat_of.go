@@ -23,19 +23,19 @@ type chatOf struct {
 }
 
 // source returns the source id of a branch for which the caller chose an id.
-func (view *chatOf) source(id string) string {
+func (names *chatOf) source(id string) string {
 	if id == "" {
 		return ""
 	}
-	return view.space + id
+	return names.space + id
 }
 
 // named returns the source id of the branch that the caller means by an id: one that such a caller chose, or that another one did.
-func (view *chatOf) named(ctx context.Context, store *lineage.Store, id string) (string, error) {
-	if view.space != "" {
-		for in, err := range chat.WithBranch(ctx, store, view.space+id) {
-			if err != nil || in.ID == view.id {
-				return view.space + id, err
+func (names *chatOf) named(ctx context.Context, store *lineage.Store, id string) (string, error) {
+	if names.space != "" {
+		for in, err := range chat.WithBranch(ctx, store, names.space+id) {
+			if err != nil || in.ID == names.id {
+				return names.space + id, err
 			}
 		}
 	}
@@ -43,7 +43,7 @@ func (view *chatOf) named(ctx context.Context, store *lineage.Store, id string) 
 }
 
 // chosen returns the id of a branch as the caller chose it.
-func (view *chatOf) chosen(id string) string { return strings.TrimPrefix(id, view.space) }
+func (names *chatOf) chosen(id string) string { return strings.TrimPrefix(id, names.space) }
 
 // chatOf returns the chat of a thread. A thread without a source id has no chat if its id is the source id of another one.
 func (w *within) chatOf(ctx context.Context, thread string) (*chatOf, error) {
@@ -55,46 +55,46 @@ func (w *within) chatOf(ctx context.Context, thread string) (*chatOf, error) {
 	if err != nil {
 		return nil, hidden(err, "thread", thread)
 	}
-	view := &chatOf{id: info.SourceID, thread: info.ID, scope: &w.caller.Scope, space: w.caller.Scope.Space(&info)}
-	if view.id != "" {
-		return view, nil
+	names := &chatOf{id: info.SourceID, thread: info.ID, scope: &w.caller.Scope, space: w.caller.Scope.Space(&info)}
+	if names.id != "" {
+		return names, nil
 	}
-	view.id = info.ID.String()
-	if _, err = w.store.FindThread(ctx, view.id); !errors.Is(err, lineage.ErrNotFound) {
-		return nil, cmp.Or(err, notFound("chat", view.id))
+	names.id = info.ID.String()
+	if _, err = w.store.FindThread(ctx, names.id); !errors.Is(err, lineage.ErrNotFound) {
+		return nil, cmp.Or(err, notFound("chat", names.id))
 	}
-	return view, nil
+	return names, nil
 }
 
 // inChat reads the chat of a thread. Chats are looked up by their ids: if meanwhile the thread was deleted, or another one has its id
 // as source id, what was read may be of another chat, and the error is ErrNotFound.
-func (c *call) inChat(ctx context.Context, thread string, read func(chats chat.Store, view *chatOf) error) error {
-	view, err := c.chatOf(ctx, thread)
+func (c *call) inChat(ctx context.Context, thread string, read func(chats chat.Store, names *chatOf) error) error {
+	names, err := c.chatOf(ctx, thread)
 	if err != nil {
 		return err
 	}
-	failed := read(chat.On(c.store), view)
-	if again, err := c.chatOf(ctx, view.thread.String()); err != nil || again.id != view.id {
+	failed := read(chat.On(c.store), names)
+	if again, err := c.chatOf(ctx, names.thread.String()); err != nil || again.id != names.id {
 		return cmp.Or(err, notFound("thread", thread))
 	}
-	return view.problem(failed)
+	return names.problem(failed)
 }
 
 // changeChat changes the chat of a thread in the transaction.
-func (w *within) changeChat(ctx context.Context, thread string, change func(view *chatOf) error) (made, error) {
-	view, err := w.chatOf(ctx, thread)
+func (w *within) changeChat(ctx context.Context, thread string, change func(names *chatOf) error) (made, error) {
+	names, err := w.chatOf(ctx, thread)
 	if err != nil {
 		return made{}, err
 	}
-	return made{}, view.problem(change(view))
+	return made{}, names.problem(change(names))
 }
 
 // problem returns the error for a caller that may read the chat. It names what is missing there, by the ids that the caller chose.
 // What only another chat has is also missing for a caller that may not read all chats.
-func (view *chatOf) problem(err error) error {
+func (names *chatOf) problem(err error) error {
 	if head := new(chat.HeadError); errors.As(err, &head) {
 		stated := *head
-		stated.BranchID = view.chosen(head.BranchID)
+		stated.BranchID = names.chosen(head.BranchID)
 		p := problem.New(http.StatusPreconditionFailed, "tip moved", stated.Error())
 		p.Tip = (*string)(&stated.Actual)
 		return p
@@ -104,15 +104,15 @@ func (view *chatOf) problem(err error) error {
 		return err
 	}
 	stated := *failed
-	stated.ChatID = view.scope.Chosen(failed.ChatID)
+	stated.ChatID = names.scope.Chosen(failed.ChatID)
 	switch failed.Subject {
 	case chat.SubjectChat:
-		stated.ID = view.scope.Chosen(failed.ID)
+		stated.ID = names.scope.Chosen(failed.ID)
 		return &stated
 	case chat.SubjectBranch:
-		stated.ID = view.chosen(failed.ID)
+		stated.ID = names.chosen(failed.ID)
 	}
-	if errors.Is(err, chat.ErrOtherChat) && !view.scope.All() {
+	if errors.Is(err, chat.ErrOtherChat) && !names.scope.All() {
 		stated.Err, stated.Detail = chat.ErrNotFound, ""
 	}
 	err = &stated
@@ -125,6 +125,6 @@ func (view *chatOf) problem(err error) error {
 	return err
 }
 
-func (view *chatOf) branch(b *chat.Branch) *chatBranch {
-	return &chatBranch{ID: view.chosen(b.ID), Name: b.Name, Head: orNull(b.HeadMessageID), Active: b.IsActive, CreatedAt: at(b.CreatedAt)}
+func (names *chatOf) branch(b *chat.Branch) *chatBranch {
+	return &chatBranch{ID: names.chosen(b.ID), Name: b.Name, Head: orNull(b.HeadMessageID), Active: b.IsActive, CreatedAt: at(b.CreatedAt)}
 }
