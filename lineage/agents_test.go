@@ -115,9 +115,9 @@ func TestAddAndSend(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, here, tip(t, a))
 	require.Equal(t, there, tip(t, b))
-	said, heard := lastEntry(t, a), lastEntry(t, b)
-	require.Equal(t, said.Content, heard.Content)
-	require.Equal(t, said.Commit, heard.Commit, "both or neither")
+	entry, heard := lastEntry(t, a), lastEntry(t, b)
+	require.Equal(t, entry.Content, heard.Content)
+	require.Equal(t, entry.Commit, heard.Commit, "both or neither")
 	require.Equal(t, []string{"user", "a"}, []string{heard.Role, heard.Name})
 	require.Contains(t, heard.Origin.SourceID, a.ID().String())
 }
@@ -446,9 +446,9 @@ func TestSummaryResult(t *testing.T) {
 	require.NoError(t, err)
 	_, err = child.Return(bg, lineage.Item{})
 	require.NoError(t, err)
-	said := lastEntry(t, parent)
-	require.Equal(t, []string{above.Text, "terse"}, []string{said.Excerpt(), said.Origin.ModelID})
-	require.Equal(t, child.ID().String(), strings.Split(strings.TrimPrefix(said.Origin.SourceID, "lineage:context/"), "@")[0])
+	entry := lastEntry(t, parent)
+	require.Equal(t, []string{above.Text, "terse"}, []string{entry.Excerpt(), entry.Origin.ModelID})
+	require.Equal(t, child.ID().String(), strings.Split(strings.TrimPrefix(entry.Origin.SourceID, "lineage:context/"), "@")[0])
 }
 
 // feature: lineage/subagent-summaries

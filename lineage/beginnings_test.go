@@ -25,14 +25,14 @@ func TestAlternativesToFirstMessages(t *testing.T) {
 		require.NoError(t, err)
 		return first
 	}
-	child := func(of *lineage.Context, o lineage.ForkOptions, text string) *lineage.Context {
-		made, err := of.Fork(bg, o)
+	child := func(branch *lineage.Context, o lineage.ForkOptions, text string) *lineage.Context {
+		made, err := branch.Fork(bg, o)
 		require.NoError(t, err)
 		say(t, made, text)
 		return made
 	}
-	edit := func(of *lineage.Context, text string) *lineage.Context {
-		edited, err := of.Edit(bg, firstOf(of), lineage.Item{Body: []byte(text)}, lineage.EditOptions{})
+	edit := func(branch *lineage.Context, text string) *lineage.Context {
+		edited, err := branch.Edit(bg, firstOf(branch), lineage.Item{Body: []byte(text)}, lineage.EditOptions{})
 		require.NoError(t, err)
 		return edited
 	}

@@ -109,7 +109,7 @@ type BranchOptions struct {
 	// instead.
 	At    SpanRef
 	Empty bool
-	// Switch makes it the active branch. If no branch is active, the new one always becomes active.
+	// Switch makes it the active branch, which it also becomes if there is no active one.
 	Switch    bool
 	Overrides Overrides
 	// Metadata is JSON of the caller, kept byte for byte.

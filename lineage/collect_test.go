@@ -506,16 +506,16 @@ func TestCollectUnderSnapshot(t *testing.T) {
 	require.NoError(t, thread.Delete(bg))
 	_, err = s.Collect(bg, lineage.CollectOptions{})
 	require.NoError(t, err)
-	said := 0
+	count := 0
 	for step, err := range snapshot.Path(bg, tip, lineage.Window{}, backend.PathOptions{Bodies: true}) {
 		require.NoError(t, err)
 		for _, b := range step.Blocks {
 			if b.Tree.IsZero() && strings.Contains(string(b.Body), secret("message")) {
-				said++
+				count++
 			}
 		}
 	}
-	require.Equal(t, 21, said)
+	require.Equal(t, 21, count)
 	require.NoError(t, snapshot.Close())
 	require.Empty(t, filesWith(t, dir, secret("")[:12]))
 	require.NoError(t, s.Close())
@@ -665,9 +665,9 @@ func TestStoredAgainAfterCollection(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, before+1, collected)
 			if in != nil {
-				said, err := in.All(bg)
+				entries, err := in.All(bg)
 				require.NoError(t, err)
-				require.Equal(t, content.Sum([]byte(large(name))), said[len(said)-1].Content)
+				require.Equal(t, content.Sum([]byte(large(name))), entries[len(entries)-1].Content)
 			}
 		})
 	}

@@ -186,17 +186,17 @@ func TestConcurrentConversations(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for i, agent := range agents {
-		heard, said := 0, 0
+		heard, count := 0, 0
 		for _, e := range gathered(t, agent.Entries(bg, lineage.Window{From: 2})) {
 			if e.Role == "user" {
 				require.Equal(t, fmt.Sprintf("%d/%d", (i+len(agents)-1)%len(agents), heard), e.Excerpt())
 				heard++
 			} else {
-				require.Equal(t, fmt.Sprintf("%d/%d", i, said), e.Excerpt())
-				said++
+				require.Equal(t, fmt.Sprintf("%d/%d", i, count), e.Excerpt())
+				count++
 			}
 		}
-		require.Equal(t, []int{perWriter, perWriter}, []int{heard, said})
+		require.Equal(t, []int{perWriter, perWriter}, []int{heard, count})
 		_, err := shared.Merge(bg, agent)
 		require.NoError(t, err)
 		result, err := shared.Merge(bg, agent)

@@ -44,8 +44,8 @@ func TestSettingsMerge(t *testing.T) {
 	s := newStore(t)
 	parent, err := s.NewContext(bg, lineage.ContextOptions{Overrides: lineage.Overrides{JSON: []byte(`{"temperature": 0.50, "stop":["x"], "tools":{"a":1}}`)}})
 	require.NoError(t, err)
-	with := func(of *lineage.Context, settings string) *lineage.Context {
-		child, err := of.Fork(bg, lineage.ForkOptions{Overrides: lineage.Overrides{JSON: []byte(settings)}})
+	with := func(branch *lineage.Context, settings string) *lineage.Context {
+		child, err := branch.Fork(bg, lineage.ForkOptions{Overrides: lineage.Overrides{JSON: []byte(settings)}})
 		require.NoError(t, err)
 		return child
 	}

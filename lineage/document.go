@@ -90,11 +90,11 @@ func (c *Context) Revision(ctx context.Context, document string, number uint64) 
 			return c.store.RevisionEntry(ctx, &r)
 		}
 	}
-	which := "revision"
+	wanted := "revision"
 	if number > 0 {
-		which = fmt.Sprintf("revision %d", number)
+		wanted = fmt.Sprintf("revision %d", number)
 	}
-	return nil, subjectError("document", document, ErrNotFound, which)
+	return nil, subjectError("document", document, ErrNotFound, wanted)
 }
 
 // advance updates the index to the history up to tip. It reads only the new part if the indexed

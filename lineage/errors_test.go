@@ -289,16 +289,16 @@ func TestShared(t *testing.T) {
 		require.False(t, who.Owns)
 		require.Equal(t, os.Getppid(), who.Owner.PID)
 		require.Len(t, who.Guests, 1)
-		of, err := structure.ParseID[lineage.ContextID](id)
+		parent, err := structure.ParseID[lineage.ContextID](id)
 		require.NoError(t, err)
-		c, err := s.Context(bg, of)
+		c, err := s.Context(bg, parent)
 		require.NoError(t, err)
 		require.Equal(t, []string{"one"}, texts(t, c))
 		say(t, c, "two")
 		_, err = c.Fork(bg, lineage.ForkOptions{})
 		require.NoError(t, err)
 		require.NoError(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
-			c, err := tx.Context(bg, of)
+			c, err := tx.Context(bg, parent)
 			if err == nil {
 				_, err = c.Extend(bg, lineage.User("three"))
 			}

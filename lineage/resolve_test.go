@@ -423,7 +423,7 @@ func requireConsistent(t *rapid.T, r *lineage.Resolved, o lineage.ResolveOptions
 	if r.SystemPrompt != "" {
 		tokens = len(r.SystemPrompt) + 4
 	}
-	said := make(map[uint64]bool)
+	seen := make(map[uint64]bool)
 	last, verbatim := uint64(0), uint64(0) // ends of the last summary and message
 	for _, p := range r.Parts {
 		require.Equal(t, len(p.Text())+4, p.Tokens)
@@ -432,7 +432,7 @@ func requireConsistent(t *rapid.T, r *lineage.Resolved, o lineage.ResolveOptions
 			require.Zero(t, verbatim, "a summary behind messages")
 			require.Greater(t, p.Summary.First, last, "out of order, or said twice")
 			for last = p.Summary.First; last <= p.Summary.Last; last++ {
-				said[last] = true
+				seen[last] = true
 			}
 			last--
 			continue
@@ -440,13 +440,13 @@ func requireConsistent(t *rapid.T, r *lineage.Resolved, o lineage.ResolveOptions
 		require.True(t, verbatim == 0 || p.Entry.Position == verbatim+1, "a gap between messages")
 		verbatim = p.Entry.Position
 		messages++
-		said[verbatim] = true
+		seen[verbatim] = true
 	}
 	if verbatim > 0 {
 		require.EqualValues(t, length, verbatim)
 	}
 	require.Equal(t, tokens, r.Tokens)
-	require.EqualValues(t, length-len(said), r.Omitted)
+	require.EqualValues(t, length-len(seen), r.Omitted)
 	if o.Budget > 0 && len(r.Parts) > 0 {
 		require.LessOrEqual(t, r.Tokens, o.Budget)
 	}

@@ -84,15 +84,15 @@ func TestResultIsWhole(t *testing.T) {
 	s := newStore(t)
 	parent := newContext(t, s, "a task")
 	child := fork(t, parent)
-	said := `{"role":"assistant","content":[{"type":"text","text":"first"},{"type":"tool_use","id":"1","name":"ls","input":{"a":1}},{"type":"text","text":"second"}]}`
-	_, err := child.Extend(bg, lineage.Item{Role: "assistant", Type: "application/json", Body: []byte(said), Metadata: []byte(`{"usage":{"output_tokens":5}}`)})
+	text := `{"role":"assistant","content":[{"type":"text","text":"first"},{"type":"tool_use","id":"1","name":"ls","input":{"a":1}},{"type":"text","text":"second"}]}`
+	_, err := child.Extend(bg, lineage.Item{Role: "assistant", Type: "application/json", Body: []byte(text), Metadata: []byte(`{"usage":{"output_tokens":5}}`)})
 	require.NoError(t, err)
 	_, err = child.Return(bg, lastEntry(t, child).Result("tool"))
 	require.NoError(t, err)
 	got := lastEntry(t, parent)
 	body, err := s.Original(bg, got)
 	require.NoError(t, err)
-	require.Equal(t, said, string(body))
+	require.Equal(t, text, string(body))
 	require.Equal(t, "tool", got.Role)
 	require.Empty(t, got.Metadata, "what it cost was counted where it was made")
 }

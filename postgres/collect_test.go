@@ -36,13 +36,13 @@ const secret = "nobody shall read this"
 const erased = "(erased)"
 
 // tell makes a thread in which something is said.
-func tell(t testing.TB, e *Engine, said ...string) *lineage.Thread {
+func tell(t testing.TB, e *Engine, texts ...string) *lineage.Thread {
 	t.Helper()
-	thread, err := lineage.New(e).CreateThread(background, lineage.ThreadOptions{Title: said[0]})
+	thread, err := lineage.New(e).CreateThread(background, lineage.ThreadOptions{Title: texts[0]})
 	require.NoError(t, err)
 	main, err := thread.Active(background)
 	require.NoError(t, err)
-	for _, text := range said {
+	for _, text := range texts {
 		_, err = main.Extend(background, lineage.User(text))
 		require.NoError(t, err)
 	}
@@ -50,7 +50,7 @@ func tell(t testing.TB, e *Engine, said ...string) *lineage.Thread {
 }
 
 // requireSaid checks what is said in a thread, read through a handle.
-func requireSaid(t testing.TB, e *Engine, thread *lineage.Thread, said ...string) {
+func requireSaid(t testing.TB, e *Engine, thread *lineage.Thread, texts ...string) {
 	t.Helper()
 	thread, err := lineage.New(e).Thread(background, thread.ID())
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func requireSaid(t testing.TB, e *Engine, thread *lineage.Thread, said ...string
 		require.NoError(t, err)
 		is = append(is, text)
 	}
-	require.True(t, slices.Equal(said, is), "%.200q", is)
+	require.True(t, slices.Equal(texts, is), "%.200q", is)
 }
 
 // rowsWith returns the rows of all logs in which a text is found, as they are and decoded.
@@ -213,11 +213,11 @@ func TestCollectWhileOthersWrite(t *testing.T) {
 				written.Go(func() {
 					choose := rand.New(rand.NewPCG(uint64(i), 1))
 					for n := range campaign.Rounds(13) {
-						said := make([]string, 1+choose.IntN(3))
-						for i := range said {
-							said[i] = fmt.Sprint("text ", choose.IntN(6))
+						texts := make([]string, 1+choose.IntN(3))
+						for i := range texts {
+							texts[i] = fmt.Sprint("text ", choose.IntN(6))
 						}
-						thread := tell(t, writers[i%len(writers)], said...)
+						thread := tell(t, writers[i%len(writers)], texts...)
 						if n%4 == 2 {
 							due <- struct{}{}
 						}
@@ -232,7 +232,7 @@ func TestCollectWhileOthersWrite(t *testing.T) {
 							continue
 						}
 						mu.Lock()
-						kept[thread] = said
+						kept[thread] = texts
 						mu.Unlock()
 					}
 				})
@@ -257,8 +257,8 @@ func TestCollectWhileOthersWrite(t *testing.T) {
 			require.Positive(t, collected[0]+collected[1])
 			fresh := handle(t, pool, "s")
 			for _, e := range []*Engine{fresh, writers[0], collectors[0]} {
-				for thread, said := range kept {
-					requireSaid(t, e, thread, said...)
+				for thread, texts := range kept {
+					requireSaid(t, e, thread, texts...)
 				}
 				require.Equal(t, history(t, fresh), history(t, e))
 			}
@@ -457,7 +457,7 @@ func TestKilledCollections(t *testing.T) {
 	pool := newPool(t, dsn, nil)
 	other := handle(t, pool, "s")
 	kept := tell(t, other, "kept", "shared")
-	said := []string{"kept", "shared"}
+	texts := []string{"kept", "shared"}
 	ctx, cancel := context.WithCancel(background)
 	var dying sync.WaitGroup
 	defer dying.Wait()
@@ -473,7 +473,7 @@ func TestKilledCollections(t *testing.T) {
 			gone := tell(t, other, secret, "shared", fmt.Sprint(secret, where, at))
 			require.NoError(t, gone.Delete(background))
 			require.NoError(t, lineage.New(other).Erase(background, content.Sum([]byte(taken))))
-			said = append(said, erased)
+			texts = append(texts, erased)
 
 			l := &life{over: make(chan struct{})}
 			victims := newPool(t, dsn, func(config *pgxpool.Config) {
@@ -510,7 +510,7 @@ func TestKilledCollections(t *testing.T) {
 					require.NotContains(t, described(c), secret, "what is decided holds for everybody")
 				}
 			}
-			requireSaid(t, other, kept, said...)
+			requireSaid(t, other, kept, texts...)
 			thread := tell(t, other, "shared", "on")
 			requireSaid(t, handle(t, pool, "s"), thread, "shared", "on")
 			requireSound(t, other)
@@ -518,7 +518,7 @@ func TestKilledCollections(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, rowsWith(t, pool, secret), "killed %d at message %d", where, at)
 			require.Zero(t, unfinished(t, pool))
-			requireSaid(t, other, kept, said...)
+			requireSaid(t, other, kept, texts...)
 			requireSaid(t, handle(t, pool, "s"), thread, "shared", "on")
 			select {
 			case <-l.over:
@@ -856,8 +856,8 @@ func TestReadWhileACollectionIsPending(t *testing.T) {
 		require.NoError(t, err)
 		id = step.Span.Usages[0].Content
 	}
-	uses := func(of *Engine) (n int) {
-		for u, err := range of.Where(background, id) {
+	uses := func(engine *Engine) (n int) {
+		for u, err := range engine.Where(background, id) {
 			require.NoError(t, err)
 			require.Equal(t, tip, u.Span)
 			n++
@@ -867,16 +867,16 @@ func TestReadWhileACollectionIsPending(t *testing.T) {
 	require.NoError(t, gone.Delete(background))
 	require.NoError(t, (&collection{Engine: e, o: all}).decide(background))
 	require.Equal(t, 1, unfinished(t, pool))
-	for _, of := range []*Engine{e, reader} {
-		requireSaid(t, of, kept, "said twice")
-		require.Equal(t, 1, uses(of))
+	for _, engine := range []*Engine{e, reader} {
+		requireSaid(t, engine, kept, "said twice")
+		require.Equal(t, 1, uses(engine))
 	}
 	_, err = e.Collect(background, all)
 	require.NoError(t, err)
 	require.Zero(t, unfinished(t, pool))
-	for _, of := range []*Engine{e, reader} {
-		require.Equal(t, 1, uses(of))
-		requireSaid(t, of, kept, "said twice")
+	for _, engine := range []*Engine{e, reader} {
+		require.Equal(t, 1, uses(engine))
+		requireSaid(t, engine, kept, "said twice")
 	}
 	mine, err := lineage.New(reader).Context(background, main.ID())
 	require.NoError(t, err)

@@ -100,10 +100,10 @@ func TestPrune(t *testing.T) {
 	require.NoError(t, err)
 	old, err := e.Snapshot(background)
 	require.NoError(t, err)
-	said := []string{"0"}
+	texts := []string{"0"}
 	for i := range 40 {
-		said = append(said, fmt.Sprint(i+1))
-		_, err := main.Extend(background, lineage.User(said[i+1]))
+		texts = append(texts, fmt.Sprint(i+1))
+		_, err := main.Extend(background, lineage.User(texts[i+1]))
 		require.NoError(t, err)
 	}
 	gone := tell(t, e, "gone")
@@ -130,7 +130,7 @@ func TestPrune(t *testing.T) {
 	_, err = young.Thread(background, thread.ID())
 	require.NoError(t, err)
 	for _, reader := range []*Engine{e, handle(t, pool, "s")} {
-		requireSaid(t, reader, thread, said...)
+		requireSaid(t, reader, thread, texts...)
 		require.Equal(t, want, history(t, reader))
 		requireSound(t, reader)
 	}
@@ -253,11 +253,11 @@ func (c *endsMeanwhile) Err() error {
 func TestCacheIsBounded(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), nil)
 	writer := handle(t, pool, "s")
-	said := make([]string, 30)
-	for i := range said {
-		said[i] = fmt.Sprintf("%d %0*d", i, 2000, i)
+	texts := make([]string, 30)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("%d %0*d", i, 2000, i)
 	}
-	thread := tell(t, writer, said...)
+	thread := tell(t, writer, texts...)
 	const limit = 16 << 10
 	e, err := New(background, pool, Options{Store: "s", Unsafe: true, CacheBytes: limit})
 	require.NoError(t, err)
@@ -265,7 +265,7 @@ func TestCacheIsBounded(t *testing.T) {
 	read, kept := mostRead, mostKept
 	defer func() { mostRead, mostKept = read, kept }()
 	for range 2 {
-		requireSaid(t, e, thread, said...)
+		requireSaid(t, e, thread, texts...)
 		mostRead, mostKept = 300, 1000
 		c := e.cache.Load()
 		require.LessOrEqual(t, c.items.Size(), limit)

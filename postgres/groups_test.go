@@ -234,23 +234,23 @@ func TestGroupsOfTwoProcesses(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	a, b := handle(t, newPool(t, dsn, nil), "s"), handle(t, newPool(t, dsn, nil), "s")
 	thread := tell(t, a, "0")
-	said := []string{"0"}
+	texts := []string{"0"}
 	var tips []structure.SpanRef
 	var states []backend.Snapshot
 	for i, n := range []int{1, 13, 1, 1, 16, 40, 1, 2, 100, 1} {
 		e := []*Engine{a, b}[i%2]
 		main, err := lineage.New(e).Thread(background, thread.ID())
 		require.NoError(t, err)
-		of, err := main.Active(background)
+		branch, err := main.Active(background)
 		require.NoError(t, err)
 		var items []lineage.Item
 		for range n {
-			said = append(said, fmt.Sprint(len(said)))
-			items = append(items, lineage.User(said[len(said)-1]))
+			texts = append(texts, fmt.Sprint(len(texts)))
+			items = append(items, lineage.User(texts[len(texts)-1]))
 		}
-		_, err = of.Extend(background, items...)
+		_, err = branch.Extend(background, items...)
 		require.NoError(t, err)
-		tip, err := of.Tip(background)
+		tip, err := branch.Tip(background)
 		require.NoError(t, err)
 		s, err := e.Snapshot(background)
 		require.NoError(t, err)
@@ -258,7 +258,7 @@ func TestGroupsOfTwoProcesses(t *testing.T) {
 	}
 	witness := handle(t, newPool(t, dsn, nil), "s")
 	for _, e := range []*Engine{a, b, witness} {
-		requireSaid(t, e, thread, said...)
+		requireSaid(t, e, thread, texts...)
 		for i, s := range states {
 			if e != witness {
 				last, err := s.Last(background, tips[i].Run)
@@ -271,7 +271,7 @@ func TestGroupsOfTwoProcesses(t *testing.T) {
 				n := 0
 				for step, err := range reader.Path(background, tips[i], structure.Window{}, backend.PathOptions{Bodies: true}) {
 					require.NoError(t, err)
-					require.Equal(t, said[n], string(step.Blocks[0].Body))
+					require.Equal(t, texts[n], string(step.Blocks[0].Body))
 					n++
 				}
 				require.Equal(t, int(tips[i].Seq), n)
@@ -292,7 +292,7 @@ func TestGroupsOfTwoProcesses(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, is)
 	}
-	requireSaid(t, again, thread, said...)
+	requireSaid(t, again, thread, texts...)
 }
 
 // A fold knows the earlier spans of a group from the cache, from which they go while it reads other groups.

@@ -234,9 +234,9 @@ func TestStoresAreApart(t *testing.T) {
 	pool := newPool(t, pgtest.DSN(t), nil)
 	a, b := handle(t, pool, "a"), handle(t, pool, "b")
 	require.NotEqual(t, a.StoreID(), b.StoreID())
-	said := &structure.Commit{Records: []structure.Record{textBlock("the same words")}}
+	commit := &structure.Commit{Records: []structure.Record{textBlock("the same words")}}
 	for _, e := range []*Engine{a, b} {
-		r, err := e.Apply(background, said, backend.Options{})
+		r, err := e.Apply(background, commit, backend.Options{})
 		require.NoError(t, err)
 		require.Empty(t, r.Known, "content of another store is not known")
 		require.EqualValues(t, 1, r.Number)

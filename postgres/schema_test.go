@@ -26,11 +26,11 @@ func openVersion8(t *testing.T, also string) {
 	folding(t, 64<<10)
 	pool := newPool(t, pgtest.DSN(t), nil)
 	was := handle(t, pool, "s")
-	said := make([]string, 40)
-	for i := range said {
-		said[i] = fmt.Sprint("said ", i)
+	texts := make([]string, 40)
+	for i := range texts {
+		texts[i] = fmt.Sprint("said ", i)
 	}
-	kept := tell(t, was, said...)
+	kept := tell(t, was, texts...)
 	want, order := history(t, was), inOrder(t, was)
 
 	old := newPool(t, pgtest.DSN(t), nil)
@@ -81,7 +81,7 @@ func openVersion8(t *testing.T, also string) {
 	require.Equal(t, was.StoreID(), e.StoreID())
 	require.Equal(t, want, history(t, e)[:len(want)])
 	require.Equal(t, order, inOrder(t, e)[2:])
-	requireSaid(t, e, kept, said...)
+	requireSaid(t, e, kept, texts...)
 	requireSound(t, e)
 	do(`UPDATE lineage_search SET version = 1`)
 	for _, statement := range []string{

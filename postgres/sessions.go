@@ -151,7 +151,7 @@ func sessionsOf(t *table) (map[string]session, error) {
 }
 
 // forgotten returns the entries that forget sessions. The horizon is then at or after their first commits, and a number.
-func forgotten(t *table, which func(key string, s session) bool, number uint64) (batch []index.Entry, err error) {
+func forgotten(t *table, chosen func(key string, s session) bool, number uint64) (batch []index.Entry, err error) {
 	all, err := sessionsOf(t)
 	if err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func forgotten(t *table, which func(key string, s session) bool, number uint64) 
 	}
 	forgotUpTo := max(horizon, number)
 	for key, s := range all {
-		if which(key, s) {
+		if chosen(key, s) {
 			batch = append(batch, index.Entry{Key: []byte(key)})
 			forgotUpTo = max(forgotUpTo, s.First)
 		}

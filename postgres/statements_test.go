@@ -81,11 +81,11 @@ func tour(t *testing.T, pool *pgxpool.Pool) *Engine {
 	formerTime = 0
 	defer func() { formerTime = former }()
 	e, other := handle(t, pool, "s"), handle(t, pool, "s")
-	said := make([]string, 40)
-	for i := range said {
-		said[i] = fmt.Sprint("said ", i)
+	texts := make([]string, 40)
+	for i := range texts {
+		texts[i] = fmt.Sprint("said ", i)
 	}
-	thread := tell(t, e, said...)
+	thread := tell(t, e, texts...)
 	s := lineage.New(e)
 	main, err := thread.Active(background)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func tour(t *testing.T, pool *pgxpool.Pool) *Engine {
 	}
 	require.NoError(t, e.Forget(background, [16]byte{1}))
 	for _, reader := range []*Engine{e, other} {
-		requireSaid(t, reader, thread, said...)
+		requireSaid(t, reader, thread, texts...)
 	}
 	tip, err := main.Tip(background)
 	require.NoError(t, err)

@@ -23,11 +23,11 @@ func TestRoundTrips(t *testing.T) {
 	folding(t, 64<<10)
 	dsn := pgtest.DSN(t)
 	writer := handle(t, newPool(t, dsn, nil), "s")
-	said := make([]string, 600)
-	for i := range said {
-		said[i] = fmt.Sprint("message ", i)
+	texts := make([]string, 600)
+	for i := range texts {
+		texts[i] = fmt.Sprint("message ", i)
 	}
-	thread := tell(t, writer, said...)
+	thread := tell(t, writer, texts...)
 	main, err := thread.Active(background)
 	require.NoError(t, err)
 
@@ -94,13 +94,13 @@ func countedTrips(t testing.TB, dsn string) (*pgxpool.Pool, func(most int, what 
 func TestRoundTripsOfPaths(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	writer := handle(t, newPool(t, dsn, nil), "s")
-	var said []string
+	var texts []string
 	var items []lineage.Item
 	for i := range 300 {
-		said = append(said, fmt.Sprint("message ", i))
-		items = append(items, lineage.User(said[i]))
+		texts = append(texts, fmt.Sprint("message ", i))
+		items = append(items, lineage.User(texts[i]))
 	}
-	thread := tell(t, writer, said...) // a row for each message
+	thread := tell(t, writer, texts...) // a row for each message
 	again, err := lineage.New(writer).CreateThread(background, lineage.ThreadOptions{})
 	require.NoError(t, err)
 	repeated, err := again.Active(background)
@@ -115,10 +115,10 @@ func TestRoundTripsOfPaths(t *testing.T) {
 		require.NoError(t, values.Set(background, fmt.Sprint("value ", i), []byte("1")))
 	}
 	pool, trips := countedTrips(t, dsn)
-	read := func(most int, of *lineage.Context, erasedOne bool) {
+	read := func(most int, branch *lineage.Context, erasedOne bool) {
 		t.Helper()
 		e := handle(t, pool, "s")
-		c, err := e.Context(background, of.ID())
+		c, err := e.Context(background, branch.ID())
 		require.NoError(t, err)
 		trips(most, "path", func() {
 			n, gone := 0, 0
@@ -127,17 +127,17 @@ func TestRoundTripsOfPaths(t *testing.T) {
 				if step.Blocks[0].Gone() {
 					gone++
 				} else {
-					require.Equal(t, said[n], string(step.Blocks[0].Body))
+					require.Equal(t, texts[n], string(step.Blocks[0].Body))
 				}
 				n++
 			}
-			require.Equal(t, len(said), n)
+			require.Equal(t, len(texts), n)
 			require.Equal(t, erasedOne, gone == 1)
 		})
 	}
 	read(5, main, false)
 	read(9, repeated, false)
-	require.NoError(t, lineage.New(writer).Erase(background, content.Sum([]byte(said[7]))))
+	require.NoError(t, lineage.New(writer).Erase(background, content.Sum([]byte(texts[7]))))
 	read(7, main, true)
 	read(9, repeated, true)
 	former := mostRead

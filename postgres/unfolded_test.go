@@ -210,31 +210,31 @@ func TestFold(t *testing.T) {
 			a, b := handle(t, pool, "s"), handle(t, newPool(t, dsn, nil), "s")
 			threads := []*lineage.Thread{tell(t, a, "0"), tell(t, b, "0")}
 			gone := tell(t, a, "gone")
-			said := []string{"0"}
+			texts := []string{"0"}
 			old, err := b.Snapshot(background)
 			require.NoError(t, err)
 			was := inOrder(t, old)
 			require.Len(t, was, 3)
 			for i := range 12 {
-				said = append(said, fmt.Sprint(i+1))
+				texts = append(texts, fmt.Sprint(i+1))
 				for k, e := range []*Engine{a, b} {
 					thread, err := lineage.New(e).Thread(background, threads[(i+k)%2].ID())
 					require.NoError(t, err)
 					main, err := thread.Active(background)
 					require.NoError(t, err)
-					_, err = main.Extend(background, lineage.User(said[i+1]))
+					_, err = main.Extend(background, lineage.User(texts[i+1]))
 					require.NoError(t, err)
 				}
 				if i == 5 {
 					require.NoError(t, gone.Delete(background))
 				}
-				requireSaid(t, a, threads[1], said...)
-				requireSaid(t, b, threads[0], said...)
+				requireSaid(t, a, threads[1], texts...)
+				requireSaid(t, b, threads[0], texts...)
 			}
 			require.Equal(t, was, inOrder(t, old))
 			witness := handle(t, pool, "s")
 			for _, e := range []*Engine{a, b, witness} {
-				requireSaid(t, e, threads[0], said...)
+				requireSaid(t, e, threads[0], texts...)
 				require.Len(t, inOrder(t, e), 2)
 				require.Equal(t, inOrder(t, a), inOrder(t, e))
 				_, err := e.Thread(background, gone.ID())
@@ -282,13 +282,13 @@ func TestPruneLeavesTheUnfolded(t *testing.T) {
 	thread := tell(t, e, "0")
 	main, err := thread.Active(background)
 	require.NoError(t, err)
-	said := []string{"0"}
+	texts := []string{"0"}
 	for i := range 20 {
-		said = append(said, fmt.Sprint(i+1))
-		_, err := main.Extend(background, lineage.User(said[i+1]))
+		texts = append(texts, fmt.Sprint(i+1))
+		_, err := main.Extend(background, lineage.User(texts[i+1]))
 		require.NoError(t, err)
 		require.NoError(t, e.log.prune(background, e.head.epoch))
-		requireSaid(t, handle(t, pool, "s"), thread, said...)
+		requireSaid(t, handle(t, pool, "s"), thread, texts...)
 	}
 	requireSound(t, e)
 }
@@ -307,20 +307,20 @@ func TestChangesTakePlaces(t *testing.T) {
 	engines := []*Engine{handle(t, pool, "s"), handle(t, newPool(t, dsn, nil), "s")}
 	reader := handle(t, newPool(t, dsn, nil), "s")
 	thread := tell(t, engines[0], "0")
-	said := []string{"0"}
+	texts := []string{"0"}
 	var old backend.Snapshot
 	var order []string
 	for i := range 23 {
 		main, err := lineage.New(engines[i%2]).Thread(background, thread.ID())
 		require.NoError(t, err)
-		of, err := main.Active(background)
+		branch, err := main.Active(background)
 		require.NoError(t, err)
-		said = append(said, fmt.Sprint(i+1))
-		_, err = of.Extend(background, lineage.User(said[i+1]))
+		texts = append(texts, fmt.Sprint(i+1))
+		_, err = branch.Extend(background, lineage.User(texts[i+1]))
 		require.NoError(t, err)
 		createThread(t, engines[i/3%2], backend.Full)
-		requireSaid(t, reader, thread, said...)
-		requireSaid(t, handle(t, pool, "s"), thread, said...)
+		requireSaid(t, reader, thread, texts...)
+		requireSaid(t, handle(t, pool, "s"), thread, texts...)
 		require.Len(t, inOrder(t, reader), i+2)
 		if i == 10 {
 			old, err = reader.Snapshot(background)

@@ -31,8 +31,8 @@ type requestKey struct{}
 
 // requestOf returns the state of a request.
 func requestOf(r *http.Request) *request {
-	of, _ := r.Context().Value(requestKey{}).(*request)
-	return of
+	state, _ := r.Context().Value(requestKey{}).(*request)
+	return state
 }
 
 func callerOf(r *http.Request) *caller { return requestOf(r).caller }

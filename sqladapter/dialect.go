@@ -36,9 +36,9 @@ type Querier interface {
 
 // Limits are the limits of a database. Zero means no limit.
 type Limits struct {
-	// Parameters is the maximum per statement.
+	// Parameters is the maximum number of parameters of a statement.
 	Parameters int
-	// Rows is the maximum per INSERT … VALUES.
+	// Rows is the maximum number of rows of an INSERT … VALUES.
 	Rows int
 	// IDUnits and IDBytes are the maximum UTF-16 units and bytes of an id, name or user id.
 	IDUnits, IDBytes int

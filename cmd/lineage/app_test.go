@@ -98,10 +98,10 @@ func TestInterruptsEndACommand(t *testing.T) {
 func TestInterruptsTellWhatIsKept(t *testing.T) {
 	dir := newStore(t)
 	ctx, stop := context.WithCancel(t.Context())
-	var told bytes.Buffer
-	a := app.New(readerFunc(func([]byte) (int, error) { stop(); return 0, context.Canceled }), io.Discard, &told, func(string) string { return "" })
+	var messages bytes.Buffer
+	a := app.New(readerFunc(func([]byte) (int, error) { stop(); return 0, context.Canceled }), io.Discard, &messages, func(string) string { return "" })
 	require.Equal(t, app.ExitInterrupted, execute(ctx, a, []string{"bundle", "import", "-", "--store", dir}))
-	require.Contains(t, told.String(), "interrupted\nhint: what was done so far is kept")
+	require.Contains(t, messages.String(), "interrupted\nhint: what was done so far is kept")
 
 	file := filepath.Join(t.TempDir(), "file")
 	for _, line := range [][]string{
@@ -187,16 +187,16 @@ func TestFollowingAfterARewind(t *testing.T) {
 	require.Equal(t, 0, runLine(t.Context(), "append", "second", "--store", dir).code)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	out, told := &notifyingBuffer{wrote: make(chan string, 100)}, &notifyingBuffer{wrote: make(chan string, 100)}
+	out, messages := &notifyingBuffer{wrote: make(chan string, 100)}, &notifyingBuffer{wrote: make(chan string, 100)}
 	done := make(chan int)
 	go func() {
-		a := app.New(strings.NewReader(""), out, told, func(string) string { return "" })
+		a := app.New(strings.NewReader(""), out, messages, func(string) string { return "" })
 		done <- execute(ctx, a, []string{"log", "-f", "--store", dir})
 	}()
 	require.Contains(t, <-out.wrote, "second")
 	for _, reply := range []string{"third", "fourth"} {
 		require.Equal(t, 0, runLine(t.Context(), "rewind", "~1", "--in-place", "--store", dir).code)
-		require.Regexp(t, `^lineage: the active branch was moved to message 1, [0-9a-f]+/1\n$`, <-told.wrote)
+		require.Regexp(t, `^lineage: the active branch was moved to message 1, [0-9a-f]+/1\n$`, <-messages.wrote)
 		require.Equal(t, 0, runLine(t.Context(), "append", reply, "--store", dir).code)
 		require.Contains(t, <-out.wrote, reply)
 	}
@@ -277,15 +277,15 @@ func TestLostOutputIsAFailure(t *testing.T) {
 
 // Errors that come together are told apart, and decide the exit code together.
 func TestJoinedErrorsAreToldApart(t *testing.T) {
-	var told bytes.Buffer
-	a := app.New(nil, io.Discard, &told, func(string) string { return "" })
+	var messages bytes.Buffer
+	a := app.New(nil, io.Discard, &messages, func(string) string { return "" })
 	joined := fmt.Errorf("export: %w", errors.Join(errors.New("disk is full"), nil, fmt.Errorf("close: %w", lineage.ErrLocked)))
 	require.Equal(t, app.ExitLocked, a.Fail(errors.Join(joined, errors.New("a third\n"))))
-	require.Regexp(t, "^lineage: export: disk is full; close: locked; a third\nhint: ", told.String())
-	told.Reset()
+	require.Regexp(t, "^lineage: export: disk is full; close: locked; a third\nhint: ", messages.String())
+	messages.Reset()
 	a.JSON = true
 	a.Fail(joined)
-	require.Contains(t, told.String(), `"error":"export: disk is full; close: locked"`)
+	require.Contains(t, messages.String(), `"error":"export: disk is full; close: locked"`)
 }
 
 func TestPasswordsAreNotShown(t *testing.T) {

@@ -242,15 +242,15 @@ func evilArgs(line string, names ...map[string]string) []string {
 	var args []string
 	for _, word := range strings.Split(line, " ") {
 		best := ""
-		for _, of := range names {
-			for name := range of {
+		for _, entries := range names {
+			for name := range entries {
 				if strings.Contains(word, name) && len(name) > len(best) {
 					best = name
 				}
 			}
 		}
-		for _, of := range names {
-			if value, ok := of[best]; ok {
+		for _, entries := range names {
+			if value, ok := entries[best]; ok {
 				word = strings.ReplaceAll(word, best, value)
 			}
 		}

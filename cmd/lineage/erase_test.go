@@ -19,7 +19,7 @@ func TestEraseNamesSummariesOutsideThreads(t *testing.T) {
 	require.NoError(t, err)
 	alone, err := store.NewContext(t.Context(), lineage.ContextOptions{})
 	require.NoError(t, err)
-	said, err := alone.Extend(t.Context(), lineage.User("The number is 4711."))
+	spans, err := alone.Extend(t.Context(), lineage.User("The number is 4711."))
 	require.NoError(t, err)
 	summary, err := alone.Summarize(t.Context(), summarize.Extractive{}, lineage.SummarizeOptions{})
 	require.NoError(t, err)
@@ -27,7 +27,7 @@ func TestEraseNamesSummariesOutsideThreads(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
 
-	got := runLine(t.Context(), "erase", said[0].String(), "--dry-run", "--json", "--store", dir)
+	got := runLine(t.Context(), "erase", spans[0].String(), "--dry-run", "--json", "--store", dir)
 	require.Equal(t, 0, got.code, got.err)
 	var r records.Erased
 	require.NoError(t, json.Unmarshal([]byte(got.out), &r))

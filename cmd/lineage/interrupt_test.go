@@ -167,7 +167,7 @@ func TestInterruptedProcess(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	// What something is imported of: more than tells its format.
-	said := strings.Repeat(`{"messages":[{"role":"user","content":"And Porto?"}]}`+"\n", 2<<10)
+	text := strings.Repeat(`{"messages":[{"role":"user","content":"And Porto?"}]}`+"\n", 2<<10)
 	for name, source := range map[string]string{"standard input": "-", "a pipe": pipe} {
 		t.Run(name, func(t *testing.T) {
 			dir := newStore(t)
@@ -182,7 +182,7 @@ func TestInterruptedProcess(t *testing.T) {
 				defer f.Close()
 				in = f
 			}
-			_, err = io.WriteString(in, said)
+			_, err = io.WriteString(in, text)
 			require.NoError(t, err)
 			atWork(t, dir)
 			require.NoError(t, c.Process.Signal(os.Interrupt))

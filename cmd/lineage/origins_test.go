@@ -77,12 +77,12 @@ func sayInEngine(t *testing.T, chats chat.Store) {
 	e, err := engine.Open(ctx, chats, engine.Options{ChatID: "c", UserID: "ada"})
 	require.NoError(t, err)
 	for _, text := range []string{answer, edited} {
-		said := engine.AssistantText(text, "a")
-		said.Origin = chatOrigin("")
+		fragment := engine.AssistantText(text, "a")
+		fragment.Origin = chatOrigin("")
 		if text == answer {
 			require.NoError(t, e.Set(engine.User(question)))
 		}
-		require.NoError(t, e.Set(said))
+		require.NoError(t, e.Set(fragment))
 		_, err = e.Save(ctx)
 		require.NoError(t, err)
 	}

@@ -47,16 +47,16 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 	require.Contains(t, run(0, "a", "info", "--json").out, `"messages":3`)
 	run(0, "a", "stats")
 	t.Setenv("XDG_CACHE_HOME", caches["a"])
-	var said, problems bytes.Buffer
+	var output, problems bytes.Buffer
 	asked := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"search","arguments":{"query":"trams"}}}
 {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"usage","arguments":{}}}
 {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"append","arguments":{"to":"main","role":"user","text":"Said by an agent."}}}
 `)
-	require.Equal(t, 0, execute(t.Context(), app.New(asked, &said, &problems, func(string) string { return "" }), []string{"mcp", "--all", "--write", "append", "--store", named}), problems.String())
-	require.NotContains(t, said.String(), `"isError":true`)
-	require.Contains(t, said.String(), "1 messages and summaries found")
+	require.Equal(t, 0, execute(t.Context(), app.New(asked, &output, &problems, func(string) string { return "" }), []string{"mcp", "--all", "--write", "append", "--store", named}), problems.String())
+	require.NotContains(t, output.String(), `"isError":true`)
+	require.Contains(t, output.String(), "1 messages and summaries found")
 	require.Contains(t, run(0, "b", "log", "main", "--oneline").out, "Said by an agent.")
 	run(0, "b", "verify", "--deep")
 	require.Contains(t, run(app.ExitFailure, "a", "pack").err, "hint: it is compressed as it is written")

@@ -110,8 +110,8 @@ func TestReadOnlyStore(t *testing.T) {
 		var failed bytes.Buffer
 		c.Stdout, c.Stderr = printed, &failed
 		require.NoError(t, c.Start())
-		for said := ""; !strings.Contains(said, "hello"); {
-			said += <-printed.wrote
+		for text := ""; !strings.Contains(text, "hello"); {
+			text += <-printed.wrote
 		}
 		require.NoError(t, c.Process.Signal(syscall.SIGINT))
 		require.Error(t, c.Wait())

@@ -65,13 +65,13 @@ func taggedTests(t *testing.T, root string) map[string][]string {
 		if err != nil {
 			return err
 		}
-		for id, of := range tagsOf(t, filepath.ToSlash(name), string(text)) {
-			tests[id] = append(tests[id], of...)
+		for id, names := range tagsOf(t, filepath.ToSlash(name), string(text)) {
+			tests[id] = append(tests[id], names...)
 		}
 		return nil
 	}))
-	for _, of := range tests {
-		slices.Sort(of)
+	for _, names := range tests {
+		slices.Sort(names)
 	}
 	return tests
 }
@@ -135,8 +135,8 @@ func TestFeatures(t *testing.T) {
 		require.Equal(t, f.open, len(tests[f.id]) == 0, "feature %s: has tests, or \" | open\" behind it", f.id)
 		fmt.Fprintf(&out, "| %s | %s | %s |\n", f.section, f.asked, proof)
 	}
-	for id, of := range tests {
-		require.True(t, known[id], "%v: no feature has the id %s", of, id)
+	for id, names := range tests {
+		require.True(t, known[id], "%v: no feature has the id %s", names, id)
 	}
 	want := fmt.Sprintf("# Features\n\nWhat the five documents that this project implements ask for, and the tests that prove it. Made by `TestFeatures` from"+
 		" `internal/deps/features.txt`\nand the tags of tests. Of %d features %d are open.\n", len(all), open) + out.String()

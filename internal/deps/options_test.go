@@ -76,11 +76,11 @@ func takesPointerToOptions(in ast.Node) (found bool) {
 			return true
 		}
 		for _, p := range function.Params.List {
-			of := p.Type
-			if list, ok := of.(*ast.Ellipsis); ok {
-				of = list.Elt
+			expr := p.Type
+			if list, ok := expr.(*ast.Ellipsis); ok {
+				expr = list.Elt
 			}
-			pointer, ok := of.(*ast.StarExpr)
+			pointer, ok := expr.(*ast.StarExpr)
 			found = found || ok && strings.HasSuffix(lastName(pointer.X), "Options")
 		}
 		return true
@@ -89,8 +89,8 @@ func takesPointerToOptions(in ast.Node) (found bool) {
 }
 
 // lastName returns the name of a type without its package.
-func lastName(of ast.Expr) string {
-	switch of := of.(type) {
+func lastName(expr ast.Expr) string {
+	switch of := expr.(type) {
 	case *ast.Ident:
 		return of.Name
 	case *ast.SelectorExpr:

@@ -119,11 +119,11 @@ type made struct {
 // a method Apply with three arguments, as that of backend.Engine has.
 func recordsMade(file *ast.File) (found []made) {
 	structure := localName(file, module+"/structure")
-	record := func(of ast.Expr) string {
-		if star, ok := of.(*ast.StarExpr); ok {
-			of = star.X
+	record := func(expr ast.Expr) string {
+		if star, ok := expr.(*ast.StarExpr); ok {
+			expr = star.X
 		}
-		s, ok := of.(*ast.SelectorExpr)
+		s, ok := expr.(*ast.SelectorExpr)
 		if !ok || !isName(s.X, structure) || !slices.Contains(recordTypes, s.Sel.Name) {
 			return ""
 		}
@@ -171,8 +171,8 @@ func isName(e ast.Expr, name string) bool {
 }
 
 // elementOf returns the type of the elements of a literal's type, nil if it has none.
-func elementOf(of ast.Expr) ast.Expr {
-	switch of := of.(type) {
+func elementOf(expr ast.Expr) ast.Expr {
+	switch of := expr.(type) {
 	case *ast.ArrayType:
 		return of.Elt
 	case *ast.MapType:

@@ -69,13 +69,13 @@ func Of(ctx context.Context, store *lineage.Store, a, b lineage.SpanRef, most in
 
 // said returns a checksum for each message after the common ones. Messages that say the same have equal checksums. It
 // holds 32 bytes for each message, regardless of the number of pieces.
-func (d *Difference) said(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, most int) (said []string, err error) {
+func (d *Difference) said(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, most int) (sums []string, err error) {
 	sum := sha256.New()
 	for e, err := range store.History(ctx, tip, lineage.Window{From: d.Common + 1}) {
 		if err != nil {
 			return nil, err
 		}
-		if most > 0 && len(said) == most {
+		if most > 0 && len(sums) == most {
 			d.Cut = true
 			break
 		}
@@ -85,7 +85,7 @@ func (d *Difference) said(ctx context.Context, store *lineage.Store, tip lineage
 		for _, p := range e.Pieces {
 			sum.Write(p.Content[:])
 		}
-		said = append(said, string(sum.Sum(nil)))
+		sums = append(sums, string(sum.Sum(nil)))
 	}
-	return said, nil
+	return sums, nil
 }

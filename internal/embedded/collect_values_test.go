@@ -75,9 +75,9 @@ func (s *valueStore) say() {
 		&structure.Tip{Context: s.main.ID, Span: s.at(s.said)})
 }
 
-func (s *valueStore) fork(name string, of structure.ContextID, base uint64) structure.ContextID {
+func (s *valueStore) fork(name string, parent structure.ContextID, base uint64) structure.ContextID {
 	s.t.Helper()
-	c := &structure.Context{ID: structure.DeriveID[structure.ContextID](name), Thread: s.thread.ID, Parent: of, Base: s.at(base), Tip: s.at(base)}
+	c := &structure.Context{ID: structure.DeriveID[structure.ContextID](name), Thread: s.thread.ID, Parent: parent, Base: s.at(base), Tip: s.at(base)}
 	s.apply(c)
 	return c.ID
 }

@@ -191,13 +191,13 @@ func TestReadingUpToDamage(t *testing.T) {
 		_, err = Open(background, dir, Options{})
 		require.ErrorIs(t, err, backend.ErrCorrupt)
 
-		var said []string
-		e, err := Open(background, dir, Options{ReadOnly: true, Logger: logline.New(slog.LevelDebug, func(message string) { said = append(said, message) })})
+		var texts []string
+		e, err := Open(background, dir, Options{ReadOnly: true, Logger: logline.New(slog.LevelDebug, func(message string) { texts = append(texts, message) })})
 		require.NoError(t, err)
 		var damage *backend.CorruptError
 		require.ErrorAs(t, e.Damage(), &damage)
 		require.Equal(t, file, damage.File)
-		require.Contains(t, strings.Join(said, "\n"), damage.Error())
+		require.Contains(t, strings.Join(texts, "\n"), damage.Error())
 		head, err := e.Head(background)
 		require.NoError(t, err)
 		require.Less(t, head.Number, uint64(120))

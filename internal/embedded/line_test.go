@@ -114,9 +114,9 @@ func TestPanicInACommit(t *testing.T) {
 				require.NoError(t, talkers[i].say(e, durability))
 			}
 			var stop atomic.Bool
-			var said sync.WaitGroup
+			var writers sync.WaitGroup
 			for i := range talkers {
-				said.Go(func() {
+				writers.Go(func() {
 					for !stop.Load() {
 						if err := talkers[i].say(e, durability); err != nil {
 							if !errors.Is(err, backend.ErrReadOnly) {
@@ -142,7 +142,7 @@ func TestPanicInACommit(t *testing.T) {
 				}()
 				_, _ = e.Apply(ctx, many, backend.Options{Durability: durability})
 			}()
-			said.Wait() // each ends with an error
+			writers.Wait() // each ends with an error
 			stop.Store(true)
 			require.ErrorIs(t, talkers[0].say(e, durability), backend.ErrReadOnly)
 			for i := range talkers {

@@ -246,10 +246,10 @@ func TestDamagedLookupTables(t *testing.T) {
 		require.NoError(t, e.Close())
 
 		require.NoError(t, os.Remove(filepath.Join(dir, indexFile)))
-		var said []string
-		e, err = Open(background, dir, Options{Durability: backend.Normal, Logger: logline.New(slog.LevelDebug, func(s string) { said = append(said, s) })})
+		var texts []string
+		e, err = Open(background, dir, Options{Durability: backend.Normal, Logger: logline.New(slog.LevelDebug, func(s string) { texts = append(texts, s) })})
 		require.NoError(t, err)
-		require.NotEmpty(t, said)
+		require.NotEmpty(t, texts)
 		requireTalk(t, e, 300)
 		for _, f := range findings(t, e, true) {
 			require.Equal(t, "journal", f.Subject) // of the parity
@@ -275,11 +275,11 @@ func TestIndexWithoutItsPacks(t *testing.T) {
 	e := openPacked(t, dir, 100)
 	e.index.Apply(e.index.State(), []index.Entry{packedEntry(2)})
 	require.NoError(t, e.Close())
-	var said []string
-	e, err := Open(background, dir, Options{Logger: logline.New(slog.LevelDebug, func(s string) { said = append(said, s) })})
+	var texts []string
+	e, err := Open(background, dir, Options{Logger: logline.New(slog.LevelDebug, func(s string) { texts = append(texts, s) })})
 	require.NoError(t, err)
 	defer e.Close()
-	require.Contains(t, fmt.Sprint(said), errPacks.Error())
+	require.Contains(t, fmt.Sprint(texts), errPacks.Error())
 	requireTalk(t, e, 100)
 	requireSound(t, e)
 }

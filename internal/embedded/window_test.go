@@ -70,11 +70,11 @@ func (g *grower) say(t require.TestingT, size, times int, runs ...structure.RunI
 
 // window reads a window of a run and compares it with the recorded messages.
 func (g *grower) window(r backend.Reader, run structure.RunID, w structure.Window, passing bool) error {
-	said := g.said[run]
-	if len(said) == 0 {
+	texts := g.said[run]
+	if len(texts) == 0 {
 		return nil
 	}
-	first, last := max(w.From, 1), uint64(len(said))
+	first, last := max(w.From, 1), uint64(len(texts))
 	if w.To != 0 {
 		last = min(last, w.To)
 	}
@@ -83,7 +83,7 @@ func (g *grower) window(r backend.Reader, run structure.RunID, w structure.Windo
 	}
 	at := first
 	var kept []*backend.Step
-	for s, err := range r.Path(context.Background(), structure.SpanRef{Run: run, Seq: uint64(len(said))}, w, backend.PathOptions{Bodies: true, Passing: passing}) {
+	for s, err := range r.Path(context.Background(), structure.SpanRef{Run: run, Seq: uint64(len(texts))}, w, backend.PathOptions{Bodies: true, Passing: passing}) {
 		if err != nil {
 			return err
 		}
@@ -98,8 +98,8 @@ func (g *grower) window(r backend.Reader, run structure.RunID, w structure.Windo
 		switch {
 		case s.Position != at || s.Span.Ref != (structure.SpanRef{Run: run, Seq: at}):
 			return fmt.Errorf("%w: %d is %v", errWindow, s.Position, s.Span.Ref)
-		case string(s.Blocks[0].Body) != said[at-1]:
-			return fmt.Errorf("%w: %d says %.20q, not %.20q", errWindow, at, s.Blocks[0].Body, said[at-1])
+		case string(s.Blocks[0].Body) != texts[at-1]:
+			return fmt.Errorf("%w: %d says %.20q, not %.20q", errWindow, at, s.Blocks[0].Body, texts[at-1])
 		case s.Span.Usages[0].Content != content.Sum(s.Blocks[0].Body) || string(s.Span.Usages[0].Metadata) != "{}":
 			return fmt.Errorf("%w: %d has another usage", errWindow, at)
 		}

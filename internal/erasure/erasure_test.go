@@ -17,9 +17,9 @@ func TestSummariesOfForks(t *testing.T) {
 	require.NoError(t, err)
 	main, err := thread.Active(t.Context())
 	require.NoError(t, err)
-	said, err := main.Extend(t.Context(), lineage.User("shared words"), lineage.User("only in main"))
+	spans, err := main.Extend(t.Context(), lineage.User("shared words"), lineage.User("only in main"))
 	require.NoError(t, err)
-	fork, err := thread.CreateBranch(t.Context(), "fork", lineage.BranchOptions{At: said[0]})
+	fork, err := thread.CreateBranch(t.Context(), "fork", lineage.BranchOptions{At: spans[0]})
 	require.NoError(t, err)
 	own, err := fork.Extend(t.Context(), lineage.User("only in the fork"), lineage.User("shared words"))
 	require.NoError(t, err)
@@ -29,9 +29,9 @@ func TestSummariesOfForks(t *testing.T) {
 		uses, titles int
 		summaries    []string
 	}{
-		said[0]: {2, 1, []string{summary.Content.String()}},
-		said[1]: {1, 0, []string{}},
-		own[0]:  {1, 0, []string{summary.Content.String()}},
+		spans[0]: {2, 1, []string{summary.Content.String()}},
+		spans[1]: {1, 0, []string{}},
+		own[0]:   {1, 0, []string{summary.Content.String()}},
 	} {
 		entries, err := store.Span(t.Context(), span)
 		require.NoError(t, err)

@@ -143,19 +143,19 @@ func TestFiltersAreJoined(t *testing.T) {
 		}
 		read++
 		for set := range 1 << 5 {
-			var said []string
+			var texts []string
 			want := true
 			for i, word := range []string{"agent", "user", "a", "b", "c"} {
 				got := set&(1<<i) != 0
 				if got {
-					said = append(said, word)
+					texts = append(texts, word)
 				}
 				if among != nil && !got && (word == "agent" && len(among.Metadata) > 0 || word == "user" && among.User != nil) {
 					want = false
 				}
 			}
-			want = want && matches(text, strings.Join(said, " "))
-			require.Equal(r, want, matches(without, strings.Join(said, " ")), "%s is %q, of %v", with, text, said)
+			want = want && matches(text, strings.Join(texts, " "))
+			require.Equal(r, want, matches(without, strings.Join(texts, " ")), "%s is %q, of %v", with, text, texts)
 		}
 	})
 	require.Positive(t, read)

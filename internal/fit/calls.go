@@ -13,10 +13,10 @@ type Use struct {
 }
 
 // Uses returns the calls and results in messages.
-func Uses(said []message.Message) (uses []Use) {
-	for i := range said {
-		for k := range said[i].Parts {
-			switch p := &said[i].Parts[k]; p.Kind {
+func Uses(messages []message.Message) (uses []Use) {
+	for i := range messages {
+		for k := range messages[i].Parts {
+			switch p := &messages[i].Parts[k]; p.Kind {
 			case message.CallKind:
 				uses = append(uses, Use{ID: p.CallID})
 			case message.ResultKind:

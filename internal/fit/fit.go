@@ -191,9 +191,8 @@ func (p *plan) chain(summaries []int) (chain []int) {
 	}
 }
 
-// affordable returns the end of the chain that fits: the latest summaries have priority. Half of
-// the budget is reserved for messages, or the size of all messages after the chain, if that is
-// less.
+// affordable returns the last summaries of the chain, as many as fit. Half of the budget is reserved for the messages after the
+// chain, or less if they are shorter.
 func (p *plan) affordable(ctx context.Context, chain []int) ([]int, error) {
 	if len(chain) == 0 || p.room == Unlimited {
 		return chain, nil

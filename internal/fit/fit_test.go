@@ -56,7 +56,7 @@ func TestChoose(t *testing.T) {
 		if c.Start > 1 && c.Start <= uint64(n) {
 			require.False(t, h.together[c.Start-1], "positions that belong together are separated")
 		}
-		said := make(map[uint64]bool)
+		seen := make(map[uint64]bool)
 		tokens, last := 0, uint64(0)
 		for _, i := range c.Summaries {
 			s := summaries[i]
@@ -64,14 +64,14 @@ func TestChoose(t *testing.T) {
 			require.Less(t, s.First, c.Start, "all its messages are sent")
 			last, tokens = s.Last, tokens+s.Tokens
 			for at := s.First; at <= s.Last; at++ {
-				said[at] = true
+				seen[at] = true
 			}
 		}
 		for at := c.Start; at <= uint64(n); at++ {
-			said[at] = true
+			seen[at] = true
 			tokens += h.tokens[at-1]
 		}
-		require.EqualValues(t, n-len(said), c.Omitted)
+		require.EqualValues(t, n-len(seen), c.Omitted)
 		require.LessOrEqual(t, tokens, o.Room)
 		if o.Room == fit.Unlimited {
 			want := max(o.From, 1)

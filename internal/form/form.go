@@ -35,8 +35,8 @@ func Split(message []byte, role string) (Said, bool) {
 		s = splitter{src: message}
 		s.cut(whole, valueHole, Piece{Kind: structure.DataPiece, Body: whole.raw, JSON: true})
 	}
-	said, ok := s.said()
-	return said, ok && said.joinsTo(message, s.holes)
+	divided, ok := s.said()
+	return divided, ok && divided.joinsTo(message, s.holes)
 }
 
 // joinsTo reports whether joining returns the message. holes are those of the pieces, in the order of the message. A text that

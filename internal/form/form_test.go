@@ -108,10 +108,10 @@ func TestPieces(t *testing.T) {
 		{"last type", "user", `{"content":[{"text":"hm","type":"reasoning"}]}`, []string{"reasoning: hm"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			said, ok := form.Split([]byte(tt.message), tt.role)
+			divided, ok := form.Split([]byte(tt.message), tt.role)
 			require.True(t, ok)
-			require.Equal(t, tt.want, told(said))
-			again, err := form.Join(said.Form, said.Extras, bodies(said))
+			require.Equal(t, tt.want, told(divided))
+			again, err := form.Join(divided.Form, divided.Extras, bodies(divided))
 			require.NoError(t, err)
 			require.Equal(t, tt.message, string(again))
 		})
@@ -140,9 +140,9 @@ func TestFormsRepeat(t *testing.T) {
 	forms := make(map[string]bool)
 	for i := range 100 {
 		m := fmt.Sprintf(`{"id":"m%d","role":"user","at":%d.50,"parts":[{"type":"text","text":"said %d"}]}`, i, i*i, i)
-		said, ok := form.Split([]byte(m), "user")
+		divided, ok := form.Split([]byte(m), "user")
 		require.True(t, ok)
-		forms[string(said.Form)] = true
+		forms[string(divided.Form)] = true
 	}
 	require.Len(t, forms, 1)
 }
@@ -154,16 +154,16 @@ func TestStyles(t *testing.T) {
 		"php": `"\u00e9 a\/b"`, "php with unicode": `"é a\/b \u2028"`, "jackson": `"\u00E9 <a>"`, "gson": `"\u003d \u0027 é"`, "dotnet": `"\u0022 \u00E9 \u002B \\ \n"`,
 	} {
 		m := `{"content":` + text + `}`
-		said, ok := form.Split([]byte(m), "user")
+		divided, ok := form.Split([]byte(m), "user")
 		require.True(t, ok, name)
-		require.Len(t, said.Pieces, 1, name)
-		require.False(t, said.Pieces[0].JSON, name)
+		require.Len(t, divided.Pieces, 1, name)
+		require.False(t, divided.Pieces[0].JSON, name)
 	}
 	// Texts in other styles are kept quoted.
 	for name, text := range map[string]string{"lone surrogate": `"\ud800"`, "mixed": `"\u00e9é"`, "needless": `"\u0041"`, "invalid utf-8": "\"a\xffb\""} {
-		said, ok := form.Split([]byte(`{"content":`+text+`}`), "user")
+		divided, ok := form.Split([]byte(`{"content":`+text+`}`), "user")
 		require.True(t, ok, name)
-		require.Equal(t, []form.Piece{{Kind: structure.TextPiece, Body: []byte(text), JSON: true}}, said.Pieces, name)
+		require.Equal(t, []form.Piece{{Kind: structure.TextPiece, Body: []byte(text), JSON: true}}, divided.Pieces, name)
 	}
 }
 
@@ -181,27 +181,27 @@ func TestNotTakenApart(t *testing.T) {
 		`{"functionCall":{"name":"look","args":{"q":1}},"n":[` + strings.Repeat("1,", 400) + `1]}`,
 		`{"functionCall":{"name":"look","args":{"q":1}},"thoughtSignature":"` + strings.Repeat("x", structure.MostExtraBytes-2) + `","a":"b"}`,
 	} {
-		said, ok := form.Split([]byte(m), "model")
+		divided, ok := form.Split([]byte(m), "model")
 		require.True(t, ok)
-		require.Equal(t, "look", said.Pieces[0].Name)
-		said.KeepTool()
-		u := structure.Usage{Kind: structure.MessageUsage, Form: content.Sum(said.Form), Extras: said.Extras}
+		require.Equal(t, "look", divided.Pieces[0].Name)
+		divided.KeepTool()
+		u := structure.Usage{Kind: structure.MessageUsage, Form: content.Sum(divided.Form), Extras: divided.Extras}
 		require.NoError(t, u.Check())
-		again, err := form.Join(said.Form, said.Extras, bodies(said))
+		again, err := form.Join(divided.Form, divided.Extras, bodies(divided))
 		require.NoError(t, err)
 		require.Equal(t, m, string(again))
 	}
 }
 
 func TestJoinRefusesWhatDoesNotGoTogether(t *testing.T) {
-	said, ok := form.Split([]byte(`{"id":"m","content":"hi"}`), "user")
+	divided, ok := form.Split([]byte(`{"id":"m","content":"hi"}`), "user")
 	require.True(t, ok)
 	for _, tt := range []struct {
 		form           []byte
 		extras, pieces [][]byte
 	}{
-		{said.Form, said.Extras, nil}, {said.Form, nil, bodies(said)}, {said.Form, said.Extras, append(bodies(said), nil)},
-		{said.Form, append(said.Extras, nil), bodies(said)}, {[]byte{0x1f}, nil, [][]byte{nil}}, {[]byte{1}, nil, [][]byte{nil}}, {[]byte{1, 1, 0x10}, nil, [][]byte{nil}}, {[]byte{0x10, 1}, nil, [][]byte{nil, nil}},
+		{divided.Form, divided.Extras, nil}, {divided.Form, nil, bodies(divided)}, {divided.Form, divided.Extras, append(bodies(divided), nil)},
+		{divided.Form, append(divided.Extras, nil), bodies(divided)}, {[]byte{0x1f}, nil, [][]byte{nil}}, {[]byte{1}, nil, [][]byte{nil}}, {[]byte{1, 1, 0x10}, nil, [][]byte{nil}}, {[]byte{0x10, 1}, nil, [][]byte{nil, nil}},
 	} {
 		_, err := form.Join(tt.form, tt.extras, tt.pieces)
 		require.ErrorIs(t, err, form.ErrMismatch)
@@ -238,12 +238,12 @@ func TestSplitAny(t *testing.T) {
 			e.SetIndent(" ", "\t")
 		}
 		require.NoError(t, e.Encode(message().Draw(t, "message")))
-		said, ok := form.Split(b.Bytes(), rapid.SampledFrom([]string{"user", "tool"}).Draw(t, "role"))
+		divided, ok := form.Split(b.Bytes(), rapid.SampledFrom([]string{"user", "tool"}).Draw(t, "role"))
 		require.True(t, ok)
-		again, err := form.Join(said.Form, said.Extras, bodies(said))
+		again, err := form.Join(divided.Form, divided.Extras, bodies(divided))
 		require.NoError(t, err)
 		require.Equal(t, b.String(), string(again))
-		for _, p := range said.Pieces {
+		for _, p := range divided.Pieces {
 			require.True(t, len(p.Body) > 0 || p.Kind != structure.DataPiece, "only missing texts are empty")
 		}
 	})
@@ -253,11 +253,11 @@ func FuzzSplit(f *testing.F) {
 	f.Add([]byte(`{"role":"user","content":"a\u00e9","parts":[{"type":"tool-x","input":{},"output":"b"}],"content":1e2}`), "tool")
 	f.Add([]byte(`[{"type":"tool_result","content":[{"text":"\/"}]},"`+"\xff"+`"]`), "user")
 	f.Fuzz(func(t *testing.T, message []byte, role string) {
-		said, ok := form.Split(message, role)
+		divided, ok := form.Split(message, role)
 		if !ok {
 			return
 		}
-		again, err := form.Join(said.Form, said.Extras, bodies(said))
+		again, err := form.Join(divided.Form, divided.Extras, bodies(divided))
 		if err != nil || !bytes.Equal(again, message) {
 			t.Fatalf("%v: %q became %q", err, message, again)
 		}
@@ -300,10 +300,10 @@ func TestNothingSaidIsAside(t *testing.T) {
 			return "{" + strings.Join(members, ",") + "}"
 		}
 		message := value(0)
-		said, ok := form.Split([]byte(message), "user")
+		divided, ok := form.Split([]byte(message), "user")
 		require.True(t, ok)
-		require.NotContains(t, string(said.Form), "TOKEN", message)
-		for _, extra := range said.Extras {
+		require.NotContains(t, string(divided.Form), "TOKEN", message)
+		for _, extra := range divided.Extras {
 			require.NotContains(t, string(extra), "TOKEN", message)
 		}
 	})

@@ -24,15 +24,15 @@ func SearchedFirst(message []byte, role string) string {
 }
 
 func searched(message []byte, role string, wanted func(*Piece) bool) string {
-	said, ok := Split(message, role)
+	divided, ok := Split(message, role)
 	if !ok {
 		return Plain.Text(message)
 	}
-	inOrder(said.Pieces, FirstAt(said.Form))
+	inOrder(divided.Pieces, FirstAt(divided.Form))
 	var texts []string
-	known := make(map[string]bool, len(said.Pieces))
-	for i := range said.Pieces {
-		p := &said.Pieces[i]
+	known := make(map[string]bool, len(divided.Pieces))
+	for i := range divided.Pieces {
+		p := &divided.Pieces[i]
 		if !wanted(p) {
 			continue
 		}

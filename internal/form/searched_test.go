@@ -56,9 +56,9 @@ func TestSearchedOfAny(t *testing.T) {
 		for _, body := range messagetest.Wild(r) {
 			found := form.Searched([]byte(body.Bytes), body.Role)
 			require.True(r, utf8.ValidString(found))
-			said, ok := form.Split([]byte(body.Bytes), body.Role)
-			for i := range said.Pieces {
-				if p := &said.Pieces[i]; ok && form.ReadingOf(p.Kind, p.JSON) == form.Plain {
+			divided, ok := form.Split([]byte(body.Bytes), body.Role)
+			for i := range divided.Pieces {
+				if p := &divided.Pieces[i]; ok && form.ReadingOf(p.Kind, p.JSON) == form.Plain {
 					require.Contains(r, found, string(p.Body))
 				}
 			}

@@ -40,7 +40,7 @@ func TestStated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole, err := json.Marshal(message().Draw(t, "message"))
 		require.NoError(t, err)
-		said, ok := form.Split(whole, "assistant")
+		divided, ok := form.Split(whole, "assistant")
 		require.True(t, ok)
 		inStore, inCommit := make(stock), make(map[content.ID]*structure.Block)
 		stored := func(kind string, body []byte) content.ID {
@@ -55,8 +55,8 @@ func TestStated(t *testing.T) {
 		}
 		var usages []structure.Usage
 		var wants [][]byte
-		for i := range said.Pieces {
-			p := &said.Pieces[i]
+		for i := range divided.Pieces {
+			p := &divided.Pieces[i]
 			u := structure.Usage{Kind: structure.PartUsage, Piece: p.Kind}
 			kind := content.TypeText
 			if p.JSON {
@@ -68,7 +68,7 @@ func TestStated(t *testing.T) {
 			usages = append(usages, u)
 		}
 		for i, u := range usages {
-			p := &said.Pieces[i]
+			p := &divided.Pieces[i]
 			said := p.Kind == structure.TextPiece || p.Kind == structure.ReasoningPiece || p.Kind == structure.InputPiece
 			there := inStore[u.Content] != nil || inCommit[u.Content] != nil
 			switch {
@@ -81,13 +81,13 @@ func TestStated(t *testing.T) {
 			}
 		}
 		head := &usages[0]
-		head.Kind, head.Role, head.Extras, head.Metadata = structure.MessageUsage, "assistant", said.Extras, []byte(`{"a":1}`)
-		got := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, time.Time{}, said.Form)
+		head.Kind, head.Role, head.Extras, head.Metadata = structure.MessageUsage, "assistant", divided.Extras, []byte(`{"a":1}`)
+		got := structure.NewBlock(content.TypeJSON, content.BlockOrigin{}, time.Time{}, divided.Form)
 		head.Form, inStore[got.ID] = got.ID, got
 		body, metadata, err := form.NewReader(inStore).Stated(t.Context(), usages, 0, inCommit, limit)
 		require.NoError(t, err)
 		require.Equal(t, `{"a":1}`, string(metadata))
-		want, err := form.Join(said.Form, said.Extras, wants)
+		want, err := form.Join(divided.Form, divided.Extras, wants)
 		require.NoError(t, err)
 		require.Equal(t, string(want), string(body))
 		require.True(t, json.Valid(body))

@@ -12,15 +12,15 @@ import (
 // of a tool and each result, and a note in brackets for files. Data is left out, unless there
 // is nothing else.
 func Text(message []byte, role string) string {
-	said, ok := Split(message, role)
+	divided, ok := Split(message, role)
 	if !ok {
 		return strings.ToValidUTF8(string(message), "\ufffd")
 	}
-	pieces := make([]Stored, len(said.Pieces))
-	for i, p := range said.Pieces {
+	pieces := make([]Stored, len(divided.Pieces))
+	for i, p := range divided.Pieces {
 		pieces[i] = Stored{Piece: p, Size: int64(len(p.Body))}
 	}
-	inOrder(pieces, FirstAt(said.Form))
+	inOrder(pieces, FirstAt(divided.Form))
 	return Tell(pieces)
 }
 

@@ -14,10 +14,10 @@ import (
 
 // Differences of two maps are the keys that they do not have alike.
 func TestDifferences(t *testing.T) {
-	sequence := func(of map[string]string, failing error) iter.Seq2[Entry, error] {
+	sequence := func(entries map[string]string, failing error) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
-			for _, k := range slices.Sorted(maps.Keys(of)) {
-				if !yield(Entry{[]byte(k), []byte(of[k])}, nil) {
+			for _, k := range slices.Sorted(maps.Keys(entries)) {
+				if !yield(Entry{[]byte(k), []byte(entries[k])}, nil) {
 					return
 				}
 			}

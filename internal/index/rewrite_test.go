@@ -167,8 +167,8 @@ func TestKillDuringRewrite(t *testing.T) {
 func TestFoldWithoutSecondFile(t *testing.T) {
 	path := newPath(t)
 	choose := rand.New(rand.NewPCG(5, 6))
-	var said []string
-	db := open(t, path, Options{OverlayBytes: 1 << 30, Logger: logline.New(slog.LevelDebug, func(message string) { said = append(said, message) })})
+	var texts []string
+	db := open(t, path, Options{OverlayBytes: 1 << 30, Logger: logline.New(slog.LevelDebug, func(message string) { texts = append(texts, message) })})
 	db.limits.rewrite = 64 << 10
 	require.NoError(t, os.MkdirAll(filepath.Join(path+compactSuffix, "in the way"), 0o700))
 	m := model{}
@@ -179,8 +179,8 @@ func TestFoldWithoutSecondFile(t *testing.T) {
 		require.NoError(t, db.Checkpoint())
 		requireModel(t, m, db)
 	}
-	require.Len(t, said, 1)
-	require.Contains(t, said[0], "changed in place")
+	require.Len(t, texts, 1)
+	require.Contains(t, texts[0], "changed in place")
 	require.NoError(t, os.RemoveAll(path+compactSuffix))
 	require.NoError(t, db.Close())
 	db = open(t, path, Options{})
@@ -245,8 +245,8 @@ func TestFoldWithoutAddressSpace(t *testing.T) {
 	}
 	path := newPath(t)
 	choose := rand.New(rand.NewPCG(9, 10))
-	var said []string
-	db := open(t, path, Options{OverlayBytes: 1 << 30, Logger: logline.New(slog.LevelDebug, func(message string) { said = append(said, message) })})
+	var texts []string
+	db := open(t, path, Options{OverlayBytes: 1 << 30, Logger: logline.New(slog.LevelDebug, func(message string) { texts = append(texts, message) })})
 	db.limits.rewrite = 64 << 10
 	room, most := db.mapped, uint64(1)<<47
 	db.mapped = int(most)
@@ -260,7 +260,7 @@ func TestFoldWithoutAddressSpace(t *testing.T) {
 		require.Equal(t, path, db.bolt.Path())
 	}
 	require.EqualValues(t, most, db.mapped)
-	require.Len(t, said, 1)
+	require.Len(t, texts, 1)
 	require.ErrorIs(t, db.Compact(context.Background(), nil), syscall.ENOMEM)
 	db.mapped, db.rewriteAfter = room, time.Time{}
 	batch := scattered(choose, 4_000)

@@ -212,8 +212,8 @@ func drawCrash(t *rapid.T, fsys *crashfs.FS) (crashfs.Crash, bool, uint64) {
 func TestReservedSpaceIsCutOff(t *testing.T) {
 	fsys := crashfs.New()
 	o := options(fsys)
-	var said []string
-	o.Logger = logline.New(slog.LevelDebug, func(message string) { said = append(said, message) })
+	var texts []string
+	o.Logger = logline.New(slog.LevelDebug, func(message string) { texts = append(texts, message) })
 	j := open(t, o)
 	_, err := j.Append(payload(1, 50), nil, true)
 	require.NoError(t, err)
@@ -235,7 +235,7 @@ func TestReservedSpaceIsCutOff(t *testing.T) {
 	info, err = killed.Stat(name)
 	require.NoError(t, err)
 	require.Less(t, info.Size, end+minFrame+10, "nothing but a mark after it")
-	require.Empty(t, said)
+	require.Empty(t, texts)
 }
 
 // A sealed segment has no reserved space, whatever happens.

@@ -196,8 +196,8 @@ func (d drawer) options(s *rows) (o backend.Options) {
 		o.Tips = []backend.Expect{expect}
 	}
 	if d.maybe() {
-		of := d.thread()
-		o.Threads = []backend.ExpectThread{{ID: of, Was: s.threads[of]}}
+		thread := d.thread()
+		o.Threads = []backend.ExpectThread{{ID: thread, Was: s.threads[thread]}}
 	}
 	if d.maybe() {
 		name := judge.Name{Thread: d.thread(), Name: d.of("name", "x", "y")}
@@ -387,16 +387,16 @@ func TestRecreatedInOneCommit(t *testing.T) {
 // commit, even if the commit creates it again.
 func TestValuesAreDeletedWithTheirOwners(t *testing.T) {
 	th := &structure.Thread{ID: id[structure.ThreadID]("t"), Incarnation: 1}
-	of := &structure.Context{ID: id[structure.ContextID]("c"), Thread: th.ID}
+	branch := &structure.Context{ID: id[structure.ContextID]("c"), Thread: th.ID}
 	value := func(owner structure.Owner, incarnation uint64, json string) *structure.Value {
 		return &structure.Value{ValueKey: structure.ValueKey{Owner: owner, Key: json}, Incarnation: incarnation, JSON: []byte(json)}
 	}
 	inThread := structure.Owner{Scope: structure.ThreadScope, Thread: th.ID}
-	inContext := structure.Owner{Scope: structure.ContextScope, Context: of.ID}
+	inContext := structure.Owner{Scope: structure.ContextScope, Context: branch.ID}
 	again := *th
 	again.Incarnation++
 	noThread := &structure.Deletion{Subject: structure.KindThread, Thread: th.ID}
-	noContext := &structure.Deletion{Subject: structure.KindContext, Context: of.ID}
+	noContext := &structure.Deletion{Subject: structure.KindContext, Context: branch.ID}
 	key := func(owner structure.Owner, k string) structure.ValueKey {
 		return structure.ValueKey{Owner: owner, Key: k}
 	}
@@ -407,17 +407,17 @@ func TestValuesAreDeletedWithTheirOwners(t *testing.T) {
 		"thread deleted":  {[]structure.Record{value(inThread, 1, "2"), value(inContext, 0, "2"), noThread}, nil},
 		"context deleted": {[]structure.Record{value(inThread, 1, "2"), value(inContext, 0, "2"), noContext}, []structure.ValueKey{key(inThread, "1"), key(inThread, "2")}},
 		"both made again": {
-			[]structure.Record{value(inThread, 1, "2"), noThread, &again, of, value(inThread, 2, "3"), value(inContext, 0, "3")},
+			[]structure.Record{value(inThread, 1, "2"), noThread, &again, branch, value(inThread, 2, "3"), value(inContext, 0, "3")},
 			[]structure.ValueKey{key(inThread, "3"), key(inContext, "3")},
 		},
 		"context made again": {
-			[]structure.Record{value(inContext, 0, "2"), noContext, of, value(inContext, 0, "3"), noContext, of, value(inContext, 0, "4")},
+			[]structure.Record{value(inContext, 0, "2"), noContext, branch, value(inContext, 0, "3"), noContext, branch, value(inContext, 0, "4")},
 			[]structure.ValueKey{key(inThread, "1"), key(inContext, "4")},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCourt(t)
-			require.NoError(t, c.decide(backend.Options{}, th, of, value(inThread, 1, "1"), value(inContext, 0, "1")))
+			require.NoError(t, c.decide(backend.Options{}, th, branch, value(inThread, 1, "1"), value(inContext, 0, "1")))
 			require.NoError(t, c.decide(backend.Options{}, tt.records...))
 			require.ElementsMatch(t, tt.left, slices.Collect(maps.Keys(c.rows.values)))
 		})

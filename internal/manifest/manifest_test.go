@@ -165,7 +165,7 @@ func TestWhatIsKeptWhole(t *testing.T) {
 	} {
 		f.add(kept, m, span)
 	}
-	said := len(f.lines)
+	count := len(f.lines)
 	for _, line := range []string{``, "\n", "\r\n", " \t\n", "\xef\xbb\xbf{}\n", `[]`, `7`, `null`, `{"message":{"a":"said"}}`, `{"a":"said"}`, `{"id":"m", "n": [1, 2, {"createdAt":"2026-01-01"}]}` + "\n"} {
 		f.add(line, m, span)
 	}
@@ -175,7 +175,7 @@ func TestWhatIsKeptWhole(t *testing.T) {
 	for i := range whole {
 		got = append(got, fmt.Sprintf("%.40q", whole[i]))
 	}
-	for _, line := range f.lines[:said] {
+	for _, line := range f.lines[:count] {
 		want = append(want, fmt.Sprintf("%.40q", line))
 	}
 	require.Equal(t, want, got)

@@ -297,11 +297,11 @@ func await(dsn, log string, ended <-chan error) error {
 		}
 		select {
 		case <-ctx.Done():
-			said, _ := os.ReadFile(log)
-			return fmt.Errorf("the server does not answer: %w: %s", err, said)
+			output, _ := os.ReadFile(log)
+			return fmt.Errorf("the server does not answer: %w: %s", err, output)
 		case err := <-ended:
-			said, _ := os.ReadFile(log)
-			return fmt.Errorf("the server does not start: %w: %s", err, said)
+			output, _ := os.ReadFile(log)
+			return fmt.Errorf("the server does not start: %w: %s", err, output)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

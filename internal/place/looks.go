@@ -78,13 +78,13 @@ func saySame(a, b []structure.Usage) bool {
 	if a[0].SourceID == "" {
 		return false
 	}
-	said := func(u structure.Usage) bool { return u.Kind == structure.PartUsage && u.Piece == structure.DataPiece }
+	isData := func(u structure.Usage) bool { return u.Kind == structure.PartUsage && u.Piece == structure.DataPiece }
 	i, k := 0, 0
 	for {
-		for i < len(a) && said(a[i]) {
+		for i < len(a) && isData(a[i]) {
 			i++
 		}
-		for k < len(b) && said(b[k]) {
+		for k < len(b) && isData(b[k]) {
 			k++
 		}
 		if i == len(a) || k == len(b) {

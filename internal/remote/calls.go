@@ -49,8 +49,7 @@ func walkPair[X, Y any](x walker[X], y walker[Y]) walker[pair[X, Y]] {
 	}
 }
 
-// call0, call1, call2, sequence1 and sequence2 declare a method by a function of target. The number is
-// that of its arguments.
+// call0, call1, call2, sequence1 and sequence2 declare a method with as many arguments, by the function of target that it calls.
 
 func call0[R any](code uint8, name string, result walker[R], do func(target, context.Context) (R, error)) call[struct{}, R] {
 	return call[struct{}, R]{code, name, nothing, result, func(t target, ctx context.Context, _ struct{}) (R, error) { return do(t, ctx) }}

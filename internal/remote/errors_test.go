@@ -66,11 +66,11 @@ func errorsOf(file *ast.File) (names []string) {
 			if d.Recv == nil || d.Name.Name != "Error" {
 				continue
 			}
-			of := d.Recv.List[0].Type
-			if star, ok := of.(*ast.StarExpr); ok {
-				of = star.X
+			expr := d.Recv.List[0].Type
+			if star, ok := expr.(*ast.StarExpr); ok {
+				expr = star.X
 			}
-			names = append(names, of.(*ast.Ident).Name)
+			names = append(names, expr.(*ast.Ident).Name)
 		}
 	}
 	return names

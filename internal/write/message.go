@@ -16,40 +16,40 @@ func Message(dst []structure.Usage, head structure.Usage, mediaType string, body
 	head.Piece = form.PlainPiece(head.Role)
 	kind := content.OriginOfRole(head.Role)
 	var err error
-	var said form.Said
+	var divided form.Said
 	if mediaType == content.TypeJSON {
 		split, ok := form.Split(body, head.Role)
 		if head.Opaque = !ok; ok {
-			said = split
+			divided = split
 		}
 	}
-	if len(said.Pieces) == 0 {
+	if len(divided.Pieces) == 0 {
 		if head.Content, err = store(mediaType, kind, body); err == nil {
 			err = Metadata(&head, store)
 		}
 		return append(dst, head), err
 	}
-	first := &said.Pieces[0]
+	first := &divided.Pieces[0]
 	switch {
 	case first.Name == "":
 	case head.Piece == structure.OutputPiece && first.Kind == head.Piece && (head.Name == "" || head.Name == first.Name) && first.Name != head.Role:
 		head.Name = first.Name // as of a plain result of a tool
 	default:
-		said.KeepTool()
+		divided.KeepTool()
 	}
-	head.Piece, head.Extras, head.Type = first.Kind, said.Extras, typeOf(first)
+	head.Piece, head.Extras, head.Type = first.Kind, divided.Extras, typeOf(first)
 	if head.Content, err = store(typeOf(first), originOf(first, kind), first.Body); err != nil {
 		return dst, err
 	}
-	if head.Form, err = store(content.TypeForm, content.OriginUnknown, said.Form); err != nil {
+	if head.Form, err = store(content.TypeForm, content.OriginUnknown, divided.Form); err != nil {
 		return dst, err
 	}
 	if err = Metadata(&head, store); err != nil {
 		return dst, err
 	}
 	dst = append(dst, head)
-	for i := range said.Pieces[1:] {
-		p := &said.Pieces[i+1]
+	for i := range divided.Pieces[1:] {
+		p := &divided.Pieces[i+1]
 		part := structure.Usage{Kind: structure.PartUsage, Piece: p.Kind, Name: p.Name, Type: typeOf(p), CreatedAt: head.CreatedAt}
 		if part.Content, err = store(typeOf(p), originOf(p, kind), p.Body); err != nil {
 			return dst, err

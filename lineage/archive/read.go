@@ -160,7 +160,7 @@ func (r *reading) input(in *Input) error {
 	if err := r.send(Event{Input: in.Opened(f)}); err != nil {
 		return err
 	}
-	said, kept, reported := false, false, false
+	found, kept, reported := false, false, false
 	for c, err := range f.Conversations(r.ctx, in) {
 		var damage *Damage
 		switch {
@@ -168,7 +168,7 @@ func (r *reading) input(in *Input) error {
 			reported = true
 			err = r.send(Event{Damage: damage})
 		case err == nil:
-			said = said || len(c.Empty) > 0 || c.Says()
+			found = found || len(c.Empty) > 0 || c.Says()
 			kept = kept || len(c.Nodes) > 0 || c.Rest != nil
 			reported = reported || len(c.Skipped) > 0
 			err = r.send(Event{Conversation: c})
@@ -181,7 +181,7 @@ func (r *reading) input(in *Input) error {
 		return err // the apparent end may be a cancellation
 	}
 	switch {
-	case said || reported:
+	case found || reported:
 		return nil
 	case kept:
 		return r.send(Event{Repair: Damaged(Position{File: in.place()}, fmt.Errorf("%w: read as %s; its records are kept", ErrNoMessages, f.Name))})

@@ -325,11 +325,11 @@ func TestConflictBothWays(t *testing.T) {
 				bring(t, a, theirs)
 				bringAgain(t, a, theirs)
 				bringAgain(t, a, theirs)
-				said := map[string]bool{}
+				seen := map[string]bool{}
 				for id := range digests(t, a) {
-					said[strings.Join(texts(t, on(t, a, id)), " ")] = true
+					seen[strings.Join(texts(t, on(t, a, id)), " ")] = true
 				}
-				require.Equal(t, want, said)
+				require.Equal(t, want, seen)
 				requireSound(t, a)
 				requireSound(t, b)
 			})

@@ -355,17 +355,17 @@ func TestModelApart(t *testing.T) {
 		bringAgain(t, other.s, theirs)
 		requireSound(t, other.s)
 		// All content of both is there.
-		said := make(map[structure.Digest]bool)
+		seen := make(map[structure.Digest]bool)
 		for _, d := range digests(t, other.s) {
-			said[d] = true
+			seen[d] = true
 		}
 		for c, d := range digests(t, m.s) {
-			if !said[d] {
+			if !seen[d] {
 				require.True(t, wasHere(t, other.s, c, d), "context %v of the bundle is lost", c)
 			}
 		}
 		for c, d := range ours {
-			if !said[d] {
+			if !seen[d] {
 				require.True(t, wasHere(t, other.s, c, d), "context %v of this store is lost", c)
 			}
 		}

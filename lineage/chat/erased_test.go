@@ -33,8 +33,8 @@ func TestErasedPieces(t *testing.T) {
 		require.NoError(t, err)
 		m := Message{ID: "m", ChatID: "c", Name: "assistant", Type: TypeMessage, Data: json.RawMessage(whole), CreatedAt: 1}
 		require.NoError(t, chats.AddMessage(ctx, m))
-		for _, said := range tt.erased {
-			require.NoError(t, s.Erase(ctx, content.Sum([]byte(said))))
+		for _, text := range tt.erased {
+			require.NoError(t, s.Erase(ctx, content.Sum([]byte(text))))
 		}
 		got, err := chats.Message(ctx, "c", "m")
 		require.NoError(t, err)

@@ -84,15 +84,15 @@ func (f *placing) complete(ctx context.Context) error {
 	for i, m := range f.needSaid {
 		messages[i] = m.Message
 	}
-	said, err := f.from.Said(ctx, messages)
+	contents, err := f.from.Said(ctx, messages)
 	if err != nil {
 		return err
 	}
 	for i, m := range f.needSaid {
-		if m.asked = true; said[i] == nil {
+		if m.asked = true; contents[i] == nil {
 			continue
 		}
-		if m.content, err = f.asSaid(ctx, &m.Message, said[i]); err != nil {
+		if m.content, err = f.asSaid(ctx, &m.Message, contents[i]); err != nil {
 			return err
 		}
 		m.said = true
@@ -318,8 +318,8 @@ func (f *placing) same(ctx context.Context, m *message, at structure.SpanRef) (b
 }
 
 // asSaid returns a message to place, made from its original content. It gets the id that it has in the chat.
-func (s *loading) asSaid(ctx context.Context, m *Message, said *Said) (place.Message, error) {
-	out := place.Message{ID: m.ID, Usages: slices.Clone(said.Usages)}
+func (s *loading) asSaid(ctx context.Context, m *Message, statement *Said) (place.Message, error) {
+	out := place.Message{ID: m.ID, Usages: slices.Clone(statement.Usages)}
 	id, _ := sourceOf(out.Usages)
 	for i := range out.Usages {
 		u := &out.Usages[i]
@@ -327,7 +327,7 @@ func (s *loading) asSaid(ctx context.Context, m *Message, said *Said) (place.Mes
 			u.SourceID, u.Lookup = "", 0
 		}
 		for _, id := range u.Named(nil) {
-			c, err := s.contentOf(ctx, said, *id)
+			c, err := s.contentOf(ctx, statement, *id)
 			if err != nil {
 				return out, err
 			}

@@ -25,8 +25,8 @@ func MessageOf(ctx context.Context, from form.Blocks, usages []structure.Usage, 
 
 // contentOf returns a block of a message's original content. It returns nil for erased content, for which it stores a
 // marker.
-func (s *loading) contentOf(ctx context.Context, said *Said, id content.ID) (*place.Content, error) {
-	blocks, err := said.From.Blocks(ctx, []content.ID{id})
+func (s *loading) contentOf(ctx context.Context, source *Said, id content.ID) (*place.Content, error) {
+	blocks, err := source.From.Blocks(ctx, []content.ID{id})
 	if errors.Is(err, backend.ErrErased) {
 		return nil, s.erased(ctx, write.Of(s.store), id)
 	}

@@ -248,12 +248,12 @@ func TestAgentBehindReplaced(t *testing.T) {
 		messages[1].Data = json.RawMessage(fmt.Sprint(round))
 		for range 2 {
 			require.NoError(t, load())
-			said := ""
+			text := ""
 			for m, err := range store.Messages(ctx, "c") {
 				require.NoError(t, err)
-				said += " " + Preview(m.Data)
+				text += " " + Preview(m.Data)
 			}
-			require.Equal(t, fmt.Sprint(" m1 ", round, " m3 one one two"), said)
+			require.Equal(t, fmt.Sprint(" m1 ", round, " m3 one one two"), text)
 			g, err := store.Graph(ctx, "c")
 			require.NoError(t, err)
 			require.Len(t, g.Nodes, 6+5*(round+1))
@@ -414,12 +414,12 @@ func TestLoadIDsOfOtherChats(t *testing.T) {
 		}
 	}
 	for _, user := range []string{"alice", "bob"} {
-		var said []string
+		var texts []string
 		for m, err := range store.Messages(ctx, "chat of "+user) {
 			require.NoError(t, err)
-			said = append(said, string(m.Data))
+			texts = append(texts, string(m.Data))
 		}
-		require.Equal(t, []string{`"` + user + ` says 1"`, `"` + user + ` says 2"`, `"` + user + ` says 3"`}, said)
+		require.Equal(t, []string{`"` + user + ` says 1"`, `"` + user + ` says 2"`, `"` + user + ` says 3"`}, texts)
 	}
 }
 

@@ -118,7 +118,7 @@ func (c *change) expectActive(ctx context.Context) error {
 // addVersion adds a message as the latest version of the existing message with its id.
 func (c *change) addVersion(ctx context.Context, parent structure.SpanRef, m Message) error {
 	m.CreatedAt = moment(m.CreatedAt).UnixMilli()
-	said, err := asData(&m)
+	data, err := asData(&m)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (c *change) addVersion(ctx context.Context, parent structure.SpanRef, m Mes
 	if err != nil {
 		return err
 	}
-	(&message{content: said}).derive(from)
+	(&message{content: data}).derive(from)
 	stage := c.stage()
 	_, err = write.Of(c.store).Make(ctx, func(b *write.Batch, try write.Try) error {
 		if try.Err != nil {
@@ -136,9 +136,9 @@ func (c *change) addVersion(ctx context.Context, parent structure.SpanRef, m Mes
 			Fresh: stage.IsFresh(), Latest: true,
 			Same: func(*place.Message, *structure.Span) (bool, error) { return false, nil }, // it was compared with the latest
 		})
-		found, err := p.Find(parent, &said)
+		found, err := p.Find(parent, &data)
 		if err == nil && !found.How.Has() {
-			_, err = p.Add(parent, &said, found)
+			_, err = p.Add(parent, &data, found)
 		}
 		return err
 	})

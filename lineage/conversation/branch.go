@@ -92,26 +92,26 @@ func (r *reading) branch(ctx context.Context, record *structure.Branch) (branch,
 	if err != nil {
 		return branch{}, err
 	}
-	said := readMetadata(state.Metadata)
+	stored := readMetadata(state.Metadata)
 	b := branch{
 		Branch: Branch{
-			ID: record.Name, Name: cmp.Or(said.Name, record.Name), ParentID: said.ParentID, ParentMessageIndex: said.ParentMessageIndex,
+			ID: record.Name, Name: cmp.Or(stored.Name, record.Name), ParentID: stored.ParentID, ParentMessageIndex: stored.ParentMessageIndex,
 			Current: record.Name == r.current.Name, MessageCount: int(length),
 			CreatedAt: record.CreatedAt.UTC(), UpdatedAt: time.UnixMilli(state.MovedAt).UTC(),
 		},
-		state: state, imported: said.CreatedAt != nil,
+		state: state, imported: stored.CreatedAt != nil,
 	}
-	if said.Name == "" && b.ID == Main {
+	if stored.Name == "" && b.ID == Main {
 		b.Name = MainName
 	}
 	if b.imported {
-		b.CreatedAt = said.CreatedAt.UTC()
+		b.CreatedAt = stored.CreatedAt.UTC()
 	}
-	asInFile := said.Messages > 0 && said.Messages == b.MessageCount
-	if at := said.UpdatedAt; at != nil && (asInFile || said.Messages == 0 && at.After(b.UpdatedAt)) {
+	asInFile := stored.Messages > 0 && stored.Messages == b.MessageCount
+	if at := stored.UpdatedAt; at != nil && (asInFile || stored.Messages == 0 && at.After(b.UpdatedAt)) {
 		b.UpdatedAt = at.UTC()
 	}
-	if !state.Parent.IsZero() && (said.ParentID != "" || said.Name == "") { // a branch of the thread's own has the parent of its context
+	if !state.Parent.IsZero() && (stored.ParentID != "" || stored.Name == "") { // a branch of the thread's own has the parent of its context
 		err = r.link(ctx, &b)
 	}
 	return b, err

@@ -102,7 +102,7 @@ func decode(role, mediaType string, body []byte) Message {
 	if mediaType != content.TypeJSON || json.Unmarshal(body, &fields) != nil {
 		return plain
 	}
-	if said, ok := rawjson.Text(fields["role"]); !ok || said != role {
+	if stated, ok := rawjson.Text(fields["role"]); !ok || stated != role {
 		return plain
 	}
 	m := Message{Role: role}

@@ -13,7 +13,7 @@ import (
 // ErrOtherStore is returned for derived data of another store.
 var ErrOtherStore = errors.New("derived from another store")
 
-// errOvertaken means that another process has written in the meantime. A pass with a newer snapshot continues.
+// errOvertaken ends a pass because another process has written in the meantime. The next pass has a newer snapshot.
 var errOvertaken = errors.New("another process has updated the derived data")
 
 // Mark is the position of derived data. Empty data has the zero mark.

@@ -207,10 +207,10 @@ func (h *handle) Apply(ctx context.Context, w *derived.Window[*transaction]) err
 }
 
 // deleteContexts deletes the rows of the contexts of a thread.
-func deleteContexts(of structure.ThreadID) func(*transaction) error {
+func deleteContexts(thread structure.ThreadID) func(*transaction) error {
 	return func(tx *transaction) error {
 		maps.DeleteFunc(tx.rows, func(key, row string) bool {
-			return strings.HasPrefix(key, "context ") && strings.HasPrefix(row, of.String()+" ")
+			return strings.HasPrefix(key, "context ") && strings.HasPrefix(row, thread.String()+" ")
 		})
 		return nil
 	}

@@ -81,16 +81,16 @@ func (h *history) close() { h.stop() }
 // fit into room. It returns the position of the first of the last n.
 func (h *history) load(n, room int) (from uint64, err error) {
 	first := 0 // the number of turns from the first of the last n on
-	for i, said := 0, 0; room >= 0 && first == 0; i++ {
+	for i, turns := 0, 0; room >= 0 && first == 0; i++ {
 		if more, err := h.readTo(i + 1); err != nil || !more {
 			return 1, h.loaded(err)
 		}
 		t := &h.turns[i]
 		if len(t.messages) > 0 {
-			said++
+			turns++
 		}
 		room -= t.tokens
-		if n > 0 && said == n {
+		if n > 0 && turns == n {
 			first = i + 1
 		}
 	}

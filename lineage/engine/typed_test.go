@@ -88,13 +88,13 @@ func TestFragmentsAsJSON(t *testing.T) {
 	deep := strings.Repeat(`[`, 2000) + strings.Repeat(`]`, 2000)
 	require.ErrorIs(t, json.Unmarshal([]byte(`{"name":"a","data":`+deep+`}`), &f), engine.ErrTooDeep)
 
-	said := engine.AssistantText("hi", "a1")
-	said.Metadata = map[string]any{"k": "v"}
-	b, err := json.Marshal(said)
+	fragment := engine.AssistantText("hi", "a1")
+	fragment.Metadata = map[string]any{"k": "v"}
+	b, err := json.Marshal(fragment)
 	require.NoError(t, err)
 	var back engine.Fragment
 	require.NoError(t, json.Unmarshal(b, &back))
-	require.Equal(t, said, func() engine.Fragment { back.Codec = said.Codec; return back }())
+	require.Equal(t, fragment, func() engine.Fragment { back.Codec = fragment.Codec; return back }())
 
 	rapid.Check(t, func(t *rapid.T) {
 		name := anyText().Filter(func(s string) bool { return s != "" }).Draw(t, "name")

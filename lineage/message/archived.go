@@ -78,40 +78,40 @@ func GrokRole(sender string) string {
 
 // deepSeekContent reads the fragments of a message of DeepSeek.
 func deepSeekContent(fragments []byte) []byte {
-	var said saying
+	var content saying
 	for e := range rawjson.Elements(fragments) {
 		f := fieldsOf(e)
 		kind, isText := f.text("type"), rawjson.IsString(f["content"])
 		switch {
 		case kind == "THINK" && isText:
-			said.thinking(f.text("content"))
+			content.thinking(f.text("content"))
 		case kind == "SEARCH" && f["results"] != nil: // by the service
-			said.part(new(object).text("type", "server_tool_use").text("name", "search").raw("input", []byte("{}")))
-			said.part(new(object).text("type", "search_tool_result").text("content", string(f["results"])))
+			content.part(new(object).text("type", "server_tool_use").text("name", "search").raw("input", []byte("{}")))
+			content.part(new(object).text("type", "search_tool_result").text("content", string(f["results"])))
 		case isText:
-			said.text(f.text("content"))
+			content.text(f.text("content"))
 		default:
-			said = append(said, e)
+			content = append(content, e)
 		}
 	}
-	return said.content()
+	return content.content()
 }
 
 // grokContent reads the content of a message of Grok.
 func grokContent(f fields) []byte {
-	var said saying
+	var content saying
 	if trace := f.text("thinking_trace"); trace != "" {
-		said.thinking(trace)
+		content.thinking(trace)
 	}
 	if text := f.text("message"); text != "" {
-		said.text(text)
+		content.text(text)
 	}
 	for url := range rawjson.Elements(f["generated_image_urls"]) {
 		if rawjson.IsString(url) {
-			said.part(new(object).text("type", "image_url").raw("image_url", new(object).raw("url", url).bytes()))
+			content.part(new(object).text("type", "image_url").raw("image_url", new(object).raw("url", url).bytes()))
 		}
 	}
-	return said.content()
+	return content.content()
 }
 
 // saying is the content of a message that is put together of parts.

@@ -260,12 +260,12 @@ func outputValue(raw []byte, depth int) []Part {
 	if rawjson.IsString(raw) {
 		return []Part{{Kind: TextKind, Text: rawjson.Str(raw)}}
 	}
-	said := raw
+	content := raw
 	if c := rawjson.Get(raw, "content"); rawjson.IsArray(c) {
-		said = c // a result of the Model Context Protocol
+		content = c // a result of the Model Context Protocol
 	}
-	if rawjson.IsArray(said) {
-		parts := contents(said, depth)
+	if rawjson.IsArray(content) {
+		parts := contents(content, depth)
 		shown := len(parts) > 0
 		for i := range parts {
 			shown = shown && parts[i].Given != nil && (parts[i].Kind == TextKind || parts[i].Kind == FileKind)
@@ -333,15 +333,15 @@ func contents(raw []byte, depth int) []Part {
 
 // textOf joins the texts of values.
 func textOf(values ...[]byte) string {
-	var said []string
+	var texts []string
 	for _, v := range values {
 		for _, p := range contents(v, maxDepth-2) {
 			if s := p.String(); s != "" {
-				said = append(said, s)
+				texts = append(texts, s)
 			}
 		}
 	}
-	return strings.Join(said, "\n\n")
+	return strings.Join(texts, "\n\n")
 }
 
 // servedCall reads a call with its result: {id, name, args, output}.

@@ -90,8 +90,8 @@ func editorCall(f fields, depth int) []Part {
 			result.Output = append(result.Output, Part{Kind: DataKind, Data: e})
 		}
 	}
-	if said := editorText(f["pastTenseMessage"]); result.Output == nil && said != "" {
-		result.Output = []Part{{Kind: TextKind, Text: said}}
+	if text := editorText(f["pastTenseMessage"]); result.Output == nil && text != "" {
+		result.Output = []Part{{Kind: TextKind, Text: text}}
 	}
 	return []Part{call, result}
 }

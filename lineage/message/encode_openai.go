@@ -19,14 +19,14 @@ func (e *encoder) chat(turns []*turn) {
 			e.items = append(e.items, given)
 			continue
 		}
-		var said, calls []json.RawMessage
+		var parts, calls []json.RawMessage
 		var texts []string
 		for _, u := range t.units {
 			switch {
 			case u.p.Kind == CallKind:
 				calls = append(calls, e.chatCall(u))
 			default:
-				said = append(said, u.raw)
+				parts = append(parts, u.raw)
 				if u.isText {
 					texts = append(texts, u.p.Text)
 				}
@@ -34,14 +34,14 @@ func (e *encoder) chat(turns []*turn) {
 		}
 		o := new(object).text("role", t.role)
 		switch {
-		case len(said) == 0 && len(calls) > 0:
+		case len(parts) == 0 && len(calls) > 0:
 			o.raw("content", []byte("null"))
-		case len(said) == 0:
+		case len(parts) == 0:
 			o.text("content", "")
-		case len(texts) == 1 && len(said) == 1:
+		case len(texts) == 1 && len(parts) == 1:
 			o.text("content", texts[0])
 		default:
-			o.raw("content", list(said))
+			o.raw("content", list(parts))
 		}
 		if len(calls) > 0 {
 			o.raw("tool_calls", list(calls))
@@ -118,15 +118,15 @@ func (w *responsesWriter) says(t *turn) {
 		w.put(t.units[0], given)
 		return
 	}
-	var said []json.RawMessage
+	var parts []json.RawMessage
 	for _, u := range t.units {
-		said = append(said, u.raw)
+		parts = append(parts, u.raw)
 	}
 	o := new(object).text("type", "message").text("role", t.role)
-	if len(said) == 1 && t.units[0].isText {
+	if len(parts) == 1 && t.units[0].isText {
 		o.text("content", t.units[0].p.Text)
 	} else {
-		o.raw("content", list(said))
+		o.raw("content", list(parts))
 	}
 	w.put(t.units[0], o.bytes())
 }

@@ -144,17 +144,17 @@ func (e *encoder) roleOf(role string) string {
 
 // leadingSystem moves a system message at the start of the history to the system prompt.
 func (e *encoder) leadingSystem(i int) {
-	var said []string
+	var texts []string
 	for k := range e.messages[i].Parts {
 		switch p := &e.messages[i].Parts[k]; {
 		case p.Kind == TextKind && !isBlank(p.Text):
-			said = append(said, strings.ToValidUTF8(p.Text, "\ufffd"))
+			texts = append(texts, strings.ToValidUTF8(p.Text, "\ufffd"))
 		case p.Kind != TextKind:
 			e.losses = append(e.losses, Loss{Message: i, Part: k, Reason: "a system prompt has only texts"})
 		}
 	}
-	if len(said) > 0 {
-		e.system = append(e.system, strings.Join(said, "\n\n"))
+	if len(texts) > 0 {
+		e.system = append(e.system, strings.Join(texts, "\n\n"))
 	}
 }
 

@@ -7,24 +7,24 @@ func goosePart(f fields, kind string, raw []byte, depth int) (parts []Part, ok b
 	var p Part
 	switch {
 	case (kind == "toolRequest" || kind == "frontendToolRequest") && rawjson.IsObject(f["toolCall"]):
-		said := fieldsOf(f["toolCall"])
-		call := fieldsOf(said["value"])
+		outcome := fieldsOf(f["toolCall"])
+		call := fieldsOf(outcome["value"])
 		p.Kind, p.CallID, p.Tool = CallKind, f.text("id"), call.text("name")
 		if p.Tool == "" { // the model's call could not be read
-			p.Text = said.text("error")
+			p.Text = outcome.text("error")
 			break
 		}
 		p.setInput(call["arguments"])
 	case kind == "toolResponse" && rawjson.IsObject(f["toolResult"]):
-		said := fieldsOf(f["toolResult"])
+		outcome := fieldsOf(f["toolResult"])
 		p.Kind, p.CallID = ResultKind, f.text("id")
 		switch {
-		case said.text("status") == "error":
-			p.Failed, p.Output = true, []Part{{Kind: TextKind, Text: said.text("error")}}
-		case rawjson.IsObject(said["value"]):
-			p.Output, p.Failed = outputValue(said["value"], depth), rawjson.IsTrue(rawjson.Last(said["value"], "isError"))
+		case outcome.text("status") == "error":
+			p.Failed, p.Output = true, []Part{{Kind: TextKind, Text: outcome.text("error")}}
+		case rawjson.IsObject(outcome["value"]):
+			p.Output, p.Failed = outputValue(outcome["value"], depth), rawjson.IsTrue(rawjson.Last(outcome["value"], "isError"))
 		default: // of older versions
-			p.Output = contents(said["value"], depth)
+			p.Output = contents(outcome["value"], depth)
 		}
 	case kind == "redactedThinking":
 		p.Kind, p.Name, p.Data = DataKind, kind, raw

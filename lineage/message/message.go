@@ -95,20 +95,20 @@ type Encoded struct {
 // String returns the message as text for people: texts and reasoning, calls and results, a note for
 // each file. Data is omitted if there are other parts.
 func (m *Message) String() string {
-	var said []string
+	var texts []string
 	for i := range m.Parts {
 		if p := &m.Parts[i]; p.Kind != DataKind && (p.Kind != TextKind || p.Text != "") {
-			said = append(said, p.String())
+			texts = append(texts, p.String())
 		}
 	}
-	if len(said) == 0 {
+	if len(texts) == 0 {
 		for i := range m.Parts {
 			if s := m.Parts[i].String(); s != "" {
-				said = append(said, s)
+				texts = append(texts, s)
 			}
 		}
 	}
-	return strings.Join(said, "\n\n")
+	return strings.Join(texts, "\n\n")
 }
 
 // String returns the part as text.
@@ -156,13 +156,13 @@ func (p *Part) OutputText() string {
 	if len(p.Output) == 1 {
 		return p.Output[0].String()
 	}
-	var said []string
+	var texts []string
 	for i := range p.Output {
 		if s := p.Output[i].String(); s != "" {
-			said = append(said, s)
+			texts = append(texts, s)
 		}
 	}
-	return strings.Join(said, "\n\n")
+	return strings.Join(texts, "\n\n")
 }
 
 // isTool reports whether messages with a role are results of tools.

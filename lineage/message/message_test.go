@@ -102,8 +102,8 @@ func told(t require.TestingT, system []string, history []message.Message) []stri
 			case p.Kind == message.CallKind:
 				out = append(out, "call "+p.CallID+" "+p.Tool+" "+input(t, p))
 			case p.Kind == message.ResultKind:
-				said, _, _ := strings.Cut(p.OutputText(), "\n\n[image/png") // a note where there is no place for images
-				out = append(out, "result "+p.CallID+" "+said)
+				text, _, _ := strings.Cut(p.OutputText(), "\n\n[image/png") // a note where there is no place for images
+				out = append(out, "result "+p.CallID+" "+text)
 			}
 		}
 	}

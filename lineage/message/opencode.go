@@ -76,18 +76,18 @@ func openCodeTool(f fields, depth int) []Part {
 	result := Part{Kind: ResultKind, Tool: call.Tool, CallID: call.CallID, Output: contents(state["content"], depth)}
 	switch state.text("status") {
 	case "completed":
-		for _, said := range [][]byte{state["output"], state["result"]} {
-			if result.Output == nil && said != nil {
-				result.Output = outputValue(said, depth)
+		for _, output := range [][]byte{state["output"], state["result"]} {
+			if result.Output == nil && output != nil {
+				result.Output = outputValue(output, depth)
 			}
 		}
 	case "error":
 		result.Failed = true
-		said := state.text("error")
-		if said == "" {
-			said = rawjson.Str(rawjson.Last(state["error"], "message"))
+		reason := state.text("error")
+		if reason == "" {
+			reason = rawjson.Str(rawjson.Last(state["error"], "message"))
 		}
-		result.Output = append(result.Output, Part{Kind: TextKind, Text: said})
+		result.Output = append(result.Output, Part{Kind: TextKind, Text: reason})
 	default:
 		return []Part{call}
 	}

@@ -107,7 +107,7 @@ type statement struct {
 	members pairs // of the metadata, nil before they are needed
 }
 
-// around returns a member of the metadata.
+// around returns a member of the metadata, which a format keeps around the message.
 func (s *statement) around(key string) []byte {
 	if s.members == nil {
 		s.members = pairsOf(s.Metadata)

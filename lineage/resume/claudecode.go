@@ -108,14 +108,14 @@ func makeClaude(m *maker, p *part) error {
 		if t.role != "assistant" {
 			line.Message = claudeUser{t.role, rawjson.Get(t.item, "content")}
 		} else {
-			said := claudeAssistant{ID: "msg_" + line.UUID, Type: "message", Role: t.role, Model: madeModel, Stop: "end_turn"}
+			answer := claudeAssistant{ID: "msg_" + line.UUID, Type: "message", Role: t.role, Model: madeModel, Stop: "end_turn"}
 			for _, b := range t.blocks {
-				said.Content = append(said.Content, b.raw)
+				answer.Content = append(answer.Content, b.raw)
 				if b.kind == "tool_use" {
-					said.Stop = "tool_use"
+					answer.Stop = "tool_use"
 				}
 			}
-			line.Message = said
+			line.Message = answer
 		}
 		raw, err := marshal(line)
 		if err != nil {

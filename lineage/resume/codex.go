@@ -165,12 +165,12 @@ func makeCodex(m *maker, p *part) error {
 		item = codexItem(item)
 		r.add("response_item", json.RawMessage(item))
 		// These records are what Codex displays of the history.
-		if said := itemText(item); said != "" {
+		if shown := itemText(item); shown != "" {
 			switch text(item, "role") {
 			case "user":
-				r.add("event_msg", map[string]any{"type": "user_message", "message": said, "images": []string{}})
+				r.add("event_msg", map[string]any{"type": "user_message", "message": shown, "images": []string{}})
 			case "assistant":
-				r.add("event_msg", map[string]any{"type": "agent_message", "message": said})
+				r.add("event_msg", map[string]any{"type": "agent_message", "message": shown})
 			}
 		}
 	}
@@ -196,17 +196,17 @@ func codexItem(item []byte) []byte {
 }
 
 // itemText returns the text of a message.
-func itemText(item []byte) (said string) {
+func itemText(item []byte) (shown string) {
 	for part := range rawjson.Elements(rawjson.Get(item, "content")) {
 		switch text(part, "type") {
 		case "input_text", "output_text", "text":
-			if said != "" {
-				said += "\n"
+			if shown != "" {
+				shown += "\n"
 			}
-			said += text(part, "text")
+			shown += text(part, "text")
 		}
 	}
-	return said
+	return shown
 }
 
 type codexRecords struct {

@@ -101,15 +101,15 @@ func makeGemini(m *maker, p *part) error {
 	m.add(header)
 	tools := make(map[string]string)
 	for _, t := range turns {
-		said := geminiMessage{ID: uuidV4()[:36-markSize] + m.s.mark(), Timestamp: at, Type: "user"}
+		entry := geminiMessage{ID: uuidV4()[:36-markSize] + m.s.mark(), Timestamp: at, Type: "user"}
 		ignored := false
 		if t.role == "assistant" {
-			said.Type, said.Model = "gemini", "unknown"
+			entry.Type, entry.Model = "gemini", "unknown"
 		} else if ignored = len(t.blocks) > 0 && t.blocks[0].kind == "text" && ignoredByGemini(t.blocks[0].text("text")); ignored {
 			m.s.lose(lineage.Loss{Reason: "a text that begins like a command: the agent does not send it"})
 		}
-		said.Content = m.parts(t.blocks, tools)
-		line, err := marshal(said)
+		entry.Content = m.parts(t.blocks, tools)
+		line, err := marshal(entry)
 		if err != nil {
 			return err
 		}
@@ -121,12 +121,12 @@ func makeGemini(m *maker, p *part) error {
 }
 
 // ignoredByGemini reports whether the agent would treat a text of the user as a command.
-func ignoredByGemini(said string) bool {
-	said = strings.TrimSpace(said)
+func ignoredByGemini(prompt string) bool {
+	prompt = strings.TrimSpace(prompt)
 	for _, begin := range []string{"/", "?", "<" + message.SessionContext + ">", "<hook_context>"} {
-		if strings.HasPrefix(said, begin) {
+		if strings.HasPrefix(prompt, begin) {
 			return true
 		}
 	}
-	return said == ""
+	return prompt == ""
 }

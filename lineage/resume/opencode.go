@@ -180,18 +180,18 @@ func (o *openCodeMessages) add(t turn) error {
 		return nil
 	}
 	created := map[string]int64{"created": o.at}
-	said := openCodeMessage{Parts: parts}
+	message := openCodeMessage{Parts: parts}
 	if t.role == "assistant" {
 		created["completed"] = o.at
-		said.Info = openCodeAssistant{
+		message.Info = openCodeAssistant{
 			ID: id, Session: s.ID, Role: t.role, Time: created, Parent: o.question, Model: "unknown", Provider: "unknown", Mode: o.mode, Agent: o.mode,
 			Path: map[string]string{"cwd": s.Dir, "root": s.Dir}, Finish: finish,
 		}
 	} else {
 		o.question = id
-		said.Info = openCodeUser{ID: id, Session: s.ID, Role: "user", Time: created, Agent: o.mode, Model: o.model}
+		message.Info = openCodeUser{ID: id, Session: s.ID, Role: "user", Time: created, Agent: o.mode, Model: o.model}
 	}
-	line, err := marshal(said)
+	line, err := marshal(message)
 	o.n++
 	o.m.said++
 	o.m.add(line)
@@ -201,10 +201,10 @@ func (o *openCodeMessages) add(t turn) error {
 // part returns a block as a part of OpenCode. ok is false for a block that OpenCode cannot express, and for results,
 // which are in their calls.
 func (o *openCodeMessages) part(b block) (p openCodePart, ok bool) {
-	said := func(text string) (openCodePart, bool) { return openCodePart{Type: "text", Text: &text}, true }
+	partOf := func(text string) (openCodePart, bool) { return openCodePart{Type: "text", Text: &text}, true }
 	switch b.kind {
 	case "text":
-		return said(b.text("text"))
+		return partOf(b.text("text"))
 	case "thinking", "redacted_thinking":
 		o.m.loseBlock(b, "left out, OpenCode sends the reasoning of other models as their text")
 		return p, false
@@ -220,7 +220,7 @@ func (o *openCodeMessages) part(b block) (p openCodePart, ok bool) {
 		}
 	}
 	o.m.loseBlock(b, "as a note")
-	return said(b.note())
+	return partOf(b.note())
 }
 
 // state returns the state of a call.

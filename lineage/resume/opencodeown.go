@@ -273,9 +273,9 @@ func (e *openCodeEdit) call(raw []byte) []byte {
 // openCodeError returns the error of an answer in a form that all versions read. An aborted answer is sent to the
 // model, other failed answers are not.
 func openCodeError(raw []byte) []byte {
-	name, said := "UnknownError", text(rawjson.Last(raw, "data"), "message")
+	name, reason := "UnknownError", text(rawjson.Last(raw, "data"), "message")
 	if text(raw, "name") == "MessageAbortedError" {
 		name = "MessageAbortedError"
 	}
-	return append(append([]byte(`{"name":"`+name+`","data":{"message":`), rawjson.Quote(said)...), "}}"...)
+	return append(append([]byte(`{"name":"`+name+`","data":{"message":`), rawjson.Quote(reason)...), "}}"...)
 }

@@ -156,22 +156,22 @@ func makePi(m *maker, p *part) error {
 	at := m.s.now.UnixMilli()
 	for _, t := range turns {
 		if t.role == "assistant" {
-			said := piAssistant{Role: "assistant", Content: []any{}, API: "unknown", Provider: "unknown", Model: "unknown", Stop: "stop", Timestamp: at}
+			answer := piAssistant{Role: "assistant", Content: []any{}, API: "unknown", Provider: "unknown", Model: "unknown", Stop: "stop", Timestamp: at}
 			for _, b := range t.blocks {
 				content := e.content(b)
 				if call, ok := content.(piCall); ok {
-					said.Stop = "toolUse"
+					answer.Stop = "toolUse"
 					e.tools[call.ID] = call.Name
 				}
-				said.Content = append(said.Content, content)
+				answer.Content = append(answer.Content, content)
 			}
-			e.add(said)
+			e.add(answer)
 			continue
 		}
-		var said []any
+		var parts []any
 		for _, b := range t.blocks {
 			if b.kind != "tool_result" {
-				said = append(said, e.content(b))
+				parts = append(parts, e.content(b))
 				continue
 			}
 			r := piResult{Role: "toolResult", CallID: b.text("tool_use_id"), Content: []any{}, Failed: rawjson.IsTrue(rawjson.Last(b.raw, "is_error")), Timestamp: at}
@@ -186,8 +186,8 @@ func makePi(m *maker, p *part) error {
 			}
 			e.add(r)
 		}
-		if len(said) > 0 {
-			e.add(piUser{"user", said, at})
+		if len(parts) > 0 {
+			e.add(piUser{"user", parts, at})
 		}
 	}
 	return e.err
@@ -202,8 +202,8 @@ type piEntries struct {
 	err   error
 }
 
-func (e *piEntries) add(said any) {
-	entry := piEntry{Type: "message", Timestamp: stamp(e.m.s.now), Message: said, Parent: parentOf(e.above)}
+func (e *piEntries) add(message any) {
+	entry := piEntry{Type: "message", Timestamp: stamp(e.m.s.now), Message: message, Parent: parentOf(e.above)}
 	for entry.ID == "" || e.taken[entry.ID] || entry.ID == e.above {
 		entry.ID = uuid.NewString()
 	}

@@ -198,17 +198,17 @@ func (m *maker) output(b block) string {
 	if rawjson.IsString(output) {
 		return rawjson.Str(output)
 	}
-	said := ""
+	joined := ""
 	for raw := range rawjson.Elements(output) {
-		if said != "" {
-			said += "\n"
+		if joined != "" {
+			joined += "\n"
 		}
 		if part := (block{text(raw, "type"), raw}); part.kind == "text" {
-			said += part.text("text")
+			joined += part.text("text")
 		} else {
 			m.loseBlock(part, "as a note in a result")
-			said += part.note()
+			joined += part.note()
 		}
 	}
-	return said
+	return joined
 }

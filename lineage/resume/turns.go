@@ -40,11 +40,11 @@ func (m *maker) turns(p *part) ([]turn, error) {
 	var all []turn
 	for _, item := range encoded.Items {
 		t := turn{role: text(item, "role"), item: item}
-		switch said := rawjson.Get(item, "content"); {
-		case rawjson.IsString(said):
-			t.blocks = []block{textBlock(rawjson.Str(said))}
+		switch value := rawjson.Get(item, "content"); {
+		case rawjson.IsString(value):
+			t.blocks = []block{textBlock(rawjson.Str(value))}
 		default:
-			for raw := range rawjson.Elements(said) {
+			for raw := range rawjson.Elements(value) {
 				t.blocks = append(t.blocks, block{text(raw, "type"), raw})
 			}
 		}
@@ -53,8 +53,8 @@ func (m *maker) turns(p *part) ([]turn, error) {
 	return all, nil
 }
 
-func textBlock(said string) block {
-	raw := append(append([]byte(`{"type":"text","text":`), rawjson.Quote(said)...), '}')
+func textBlock(value string) block {
+	raw := append(append([]byte(`{"type":"text","text":`), rawjson.Quote(value)...), '}')
 	return block{"text", raw}
 }
 

@@ -78,14 +78,14 @@ func talk(t *testing.T, dir string, o lineage.Options, from int) {
 		require.NoError(t, err)
 		branch, err := chats.ActiveBranch(bg, id)
 		require.NoError(t, err)
-		var said []chat.Message
+		var messages []chat.Message
 		for n := range damagedMessages {
-			said = append(said, chat.Message{
+			messages = append(messages, chat.Message{
 				ID: fmt.Sprintf("%s-%d", id, n), Name: "user", CreatedAt: 1700000000000,
 				Data: fmt.Appendf(nil, `"message %d of %s about a walrus %s"`, n, id, strings.Repeat("and more ", n*i)),
 			})
 		}
-		_, err = chats.Append(bg, chat.AppendRequest{ChatID: id, BranchID: branch.ID, Messages: said})
+		_, err = chats.Append(bg, chat.AppendRequest{ChatID: id, BranchID: branch.ID, Messages: messages})
 		require.NoError(t, err)
 	}
 	require.NoError(t, store.Close())
@@ -177,13 +177,13 @@ func requireHonest(t *testing.T, want, got reading, name string, searching bool,
 		}
 		require.True(t, errors.Is(err, lineage.ErrCorrupt) || errors.Is(err, backend.ErrNewerFormat), "%s: %v", what, err)
 	}
-	for read, said := range got.said {
+	for read, text := range got.said {
 		if inSearch && isFound(read) {
 			continue
 		}
 		now, ok := want.said[read]
 		require.True(t, ok, "%s: %s", what, read)
-		require.Equal(t, now, said, "%s: %s", what, read)
+		require.Equal(t, now, text, "%s: %s", what, read)
 	}
 	if len(got.errs) == 0 && got.damage == nil {
 		for read := range want.said {

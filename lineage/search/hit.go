@@ -82,10 +82,10 @@ func (f *finding) show(ctx context.Context, p address, place *searched.Place, ma
 // match looks for the words of the query in the texts of a message, and then also in the names. The snippet is of the
 // texts that are not data, if they match by themselves.
 func (f *finding) match(found []foundText, names []string) (text, snippet string, matches bool) {
-	var texts, said []string
+	var texts, spoken []string
 	for _, s := range found {
 		if texts = append(texts, s.text); !s.data {
-			said = append(said, s.text)
+			spoken = append(spoken, s.text)
 		}
 	}
 	text, words, matches := f.matcher.MatchPieces(texts)
@@ -96,8 +96,8 @@ func (f *finding) match(found []foundText, names []string) (text, snippet string
 	if !matches {
 		return "", "", false
 	}
-	if len(said) < len(found) {
-		if shown, words, alone := f.matcher.MatchPieces(said); alone {
+	if len(spoken) < len(found) {
+		if shown, words, alone := f.matcher.MatchPieces(spoken); alone {
 			return text, query.Snippet(shown, words, f.matcher.Found), true
 		}
 		text, words, _ = f.matcher.MatchPieces(texts)

@@ -139,11 +139,11 @@ func (f *writer) settleContent(ctx context.Context, id [32]byte) error {
 		if b == nil {
 			continue
 		}
-		said, err := searched.ReadText(ctx, f.Snapshot, structure.PartUsage, b, r)
+		body, err := searched.ReadText(ctx, f.Snapshot, structure.PartUsage, b, r)
 		if err != nil {
 			return err
 		}
-		terms, _ := f.terms(said)
+		terms, _ := f.terms(body)
 		if err := f.Exec(ctx, `INSERT INTO terms (rowid, words) VALUES (?, ?)`, text, terms); err != nil {
 			return err
 		}

@@ -289,13 +289,13 @@ func TestTwoProcessesSearch(t *testing.T) {
 	newMain(t, store, lineage.User("theend"))
 	var texts [][]string
 	for range 2 {
-		var of []string
+		var names []string
 		for line := range strings.Lines(<-outputs) {
 			if text, ok := strings.CutPrefix(strings.TrimSpace(line), embedded); ok {
-				of = append(of, text)
+				names = append(names, text)
 			}
 		}
-		texts = append(texts, of)
+		texts = append(texts, names)
 	}
 	require.NoError(t, x.Update(bg))
 	requireRebuilt(t, store, dir)

@@ -135,9 +135,9 @@ func sentences(t *rapid.T) ([]lineage.Passage, map[string]bool) {
 
 func TestEverySentenceIsQuoted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		passages, said := sentences(t)
+		passages, seen := sentences(t)
 		budget := rapid.IntRange(100, 600).Draw(t, "budget")
-		if len(said) == 0 {
+		if len(seen) == 0 {
 			return
 		}
 		for line := range strings.SplitSeq(extract(t, budget, passages...), "\n") {
@@ -146,7 +146,7 @@ func TestEverySentenceIsQuoted(t *testing.T) {
 				line = line[at:]
 			}
 			for s := range strings.SplitAfterSeq(line, "it went.") {
-				require.True(t, s == "" || said[strings.TrimSpace(s)], "%q was not said", s)
+				require.True(t, s == "" || seen[strings.TrimSpace(s)], "%q was not said", s)
 			}
 		}
 	})

@@ -96,9 +96,9 @@ func (c *ToolCall) read(input []byte) (text, diff string, rest []byte) {
 func (c *ToolCall) readMembers(members map[string][]byte, used map[string]bool) (text, diff string) {
 	take := func(keys []string) (string, bool) {
 		for _, key := range keys {
-			if said, ok := spoken(members[key]); ok && said != "" {
+			if words, ok := spoken(members[key]); ok && words != "" {
 				used[key] = true
-				return said, true
+				return words, true
 			}
 		}
 		return "", false
@@ -213,7 +213,7 @@ func taskList(members map[string][]byte, used map[string]bool) (list, current st
 		var text strings.Builder
 		done, total, now := 0, 0, ""
 		for e := range rawjson.Elements(members[key]) {
-			box, said, ok := taskOf(e)
+			box, task, ok := taskOf(e)
 			if !ok {
 				return "", ""
 			}
@@ -222,9 +222,9 @@ func taskList(members map[string][]byte, used map[string]bool) (list, current st
 			case box == boxes["completed"]:
 				done++
 			case box == boxes["in_progress"] && now == "":
-				now = said
+				now = task
 			}
-			text.WriteString(box + " " + strings.ReplaceAll(said, "\n", "\n    ") + "\n")
+			text.WriteString(box + " " + strings.ReplaceAll(task, "\n", "\n    ") + "\n")
 		}
 		if total == 0 {
 			continue
@@ -240,7 +240,7 @@ func taskList(members map[string][]byte, used map[string]bool) (list, current st
 }
 
 // taskOf returns the box and the text of a task. ok is false for what says more or less than a task.
-func taskOf(raw []byte) (box, said string, ok bool) {
+func taskOf(raw []byte) (box, text string, ok bool) {
 	task, unique := membersOf(raw)
 	if !unique {
 		return "", "", false
@@ -249,7 +249,7 @@ func taskOf(raw []byte) (box, said string, ok bool) {
 	for name, value := range task {
 		switch {
 		case slices.Contains(sayKeys, name) && rawjson.IsString(value):
-			said = rawjson.Str(value)
+			text = rawjson.Str(value)
 			texts++
 		case name == "status":
 			box = boxes[rawjson.Str(value)]
@@ -257,7 +257,7 @@ func taskOf(raw []byte) (box, said string, ok bool) {
 			return "", "", false
 		}
 	}
-	return box, said, box != "" && texts == 1
+	return box, text, box != "" && texts == 1
 }
 
 // boxes are the marks of tasks by their status.

@@ -22,8 +22,8 @@ func Items(m *Message, o Options) []*Item {
 		r.add(Text, string(m.Body))
 	default:
 		r.meta = flagsOf(m.Metadata)
-		for _, said := range message.Decode(m.Body, readAs(mediaType(m)), m.Role) {
-			r.said(&said)
+		for _, decoded := range message.Decode(m.Body, readAs(mediaType(m)), m.Role) {
+			r.said(&decoded)
 		}
 		r.unread()
 	}

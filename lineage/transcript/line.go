@@ -13,7 +13,7 @@ import (
 // Calls begin with a right arrow, results with a left arrow or, if they failed, with a cross. A message with only
 // results has a tool as its speaker, whatever role its format gives it.
 func Line(m *Message) (speaker, line string) {
-	var said, data []string
+	var texts, data []string
 	results := 0
 	for _, i := range Items(m, Options{MaxText: maxLine}) {
 		switch i.Kind {
@@ -23,10 +23,10 @@ func Line(m *Message) (speaker, line string) {
 		case Result:
 			results++
 		}
-		said = append(said, i.Line())
+		texts = append(texts, i.Line())
 	}
-	if len(said) == 0 {
-		said = data
+	if len(texts) == 0 {
+		texts = data
 	}
 	speaker = m.Role
 	switch {
@@ -34,13 +34,13 @@ func Line(m *Message) (speaker, line string) {
 		speaker = "document " + m.Document
 	case m.Filename != "":
 		speaker = "file " + m.Filename
-	case results > 0 && results == len(said) && kinds[m.Role] == Prompt:
+	case results > 0 && results == len(texts) && kinds[m.Role] == Prompt:
 		speaker = "tool"
 	}
 	if m.Name != "" && m.Document == "" && m.Filename == "" {
 		speaker += " " + m.Name
 	}
-	return speaker, oneLine(strings.Join(said, " "), maxLine)
+	return speaker, oneLine(strings.Join(texts, " "), maxLine)
 }
 
 // Line returns an item in one line. It is empty for a mark.
@@ -76,15 +76,15 @@ func (r *ToolResult) Of() string {
 
 // Line returns a result in one line.
 func (r *ToolResult) Line() string {
-	said := "← "
+	line := "← "
 	if r.Failed {
-		said = "✗ "
+		line = "✗ "
 	}
-	said += oneLine(r.Text, maxLine)
+	line += oneLine(r.Text, maxLine)
 	for _, f := range r.Files {
-		said = strings.TrimRight(said, " ") + " [" + oneLine(f.String(), maxLine) + "]"
+		line = strings.TrimRight(line, " ") + " [" + oneLine(f.String(), maxLine) + "]"
 	}
-	return strings.TrimRight(said, " ")
+	return strings.TrimRight(line, " ")
 }
 
 // titleMessages is the number of messages that are searched for a prompt. titleLength is the maximum length of a title that
@@ -93,6 +93,9 @@ const (
 	titleMessages = 16
 	titleLength   = 80
 )
+
+// Untitled is shown as the title of a conversation for which Title returns none.
+const Untitled = "Untitled"
 
 // Title returns the title under which a conversation is shown, in one line. It is the conversation's own title; else
 // the start of its first prompt, if that is among the first messages; else its first command; else the start of its

@@ -83,17 +83,17 @@ func fileKind(mediaType string) string {
 
 // String returns a short description of a file: "image a.png, image/png, 1200 bytes".
 func (f *FileInfo) String() string {
-	said := f.Kind
+	text := f.Kind
 	if f.Name != "" {
-		said += " " + f.Name
+		text += " " + f.Name
 	} else if f.URL != "" && !strings.HasPrefix(f.URL, "data:") {
-		said += " " + f.URL
+		text += " " + f.URL
 	}
 	if f.Type != "" {
-		said += ", " + f.Type
+		text += ", " + f.Type
 	}
 	if f.Size > 0 {
-		said += fmt.Sprintf(", %d bytes", f.Size)
+		text += fmt.Sprintf(", %d bytes", f.Size)
 	}
-	return said
+	return text
 }

@@ -12,18 +12,18 @@ import (
 // result returns the description of a result.
 func (r *reader) result(p *message.Part) *ToolResult {
 	result := &ToolResult{From: r.m, ID: p.CallID, Tool: p.Tool, Failed: p.Failed}
-	var said []string
+	var texts []string
 	for i := range p.Output {
 		switch out := &p.Output[i]; {
 		case out.Kind == message.FileKind:
 			result.Files = append(result.Files, fileOf(out))
 		default:
 			if text := out.String(); text != "" {
-				said = append(said, text)
+				texts = append(texts, text)
 			}
 		}
 	}
-	text := result.status(strings.Join(said, "\n\n"))
+	text := result.status(strings.Join(texts, "\n\n"))
 	if r.meta.result != nil {
 		result.recorded(r.meta.result)
 		r.meta.result = nil // it describes the first result of the message

@@ -52,8 +52,8 @@ func (f *writer) count(ctx context.Context, run int64, seq uint64, a *message.An
 
 // counter returns the last counter before a position, or nil. Of several in one span, the last one is before the next.
 func (f *writer) counter(ctx context.Context, run int64, seq uint64) (*message.Tokens, error) {
-	if of := f.counters[run]; len(of) > 0 {
-		return of[len(of)-1].total, nil
+	if all := f.counters[run]; len(all) > 0 {
+		return all[len(all)-1].total, nil
 	}
 	for at := int64(seq); run > 0; {
 		if total := lastBefore(f.counters[run], at); total != nil {
@@ -134,15 +134,15 @@ func decodeCounters(first int64, b []byte) (all []counter, err error) {
 	r := varint.Reader{Rest: b}
 	for seq := first; len(r.Rest) > 0; {
 		seq += int64(r.Next())
-		var of [message.TokenKinds]int64
+		var counts [message.TokenKinds]int64
 		known := r.Take(1)
-		for k := range of {
-			of[k] = int64(r.Next())
+		for k := range counts {
+			counts[k] = int64(r.Next())
 		}
 		if r.Bad {
 			return nil, fmt.Errorf("counters from %d on: %w", first, derivedfile.ErrUseless)
 		}
-		t := message.MakeTokens(of, known[0])
+		t := message.MakeTokens(counts, known[0])
 		all = append(all, counter{seq, &t})
 	}
 	return all, nil

@@ -38,12 +38,12 @@ func (f *writer) keep(ctx context.Context) error {
 			delete(f.fresh, key)
 		}
 	}
-	for run, of := range f.ofRun {
+	for run, sightings := range f.ofRun {
 		reached, err := f.reachOf(ctx, run)
 		if err != nil {
 			return err
 		}
-		for _, s := range of {
+		for _, s := range sightings {
 			if s.seq > reached {
 				break // it is counted when its position becomes visible
 			}

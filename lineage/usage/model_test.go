@@ -193,8 +193,8 @@ func TestModel(t *testing.T) {
 			}
 			x := c.indexes[rapid.IntRange(0, 1).Draw(r, "index")]
 			c.require(x, usage.Query{}, func(*lineage.Context) bool { return true })
-			c.require(x, usage.Query{Users: []string{"bob"}}, func(of *lineage.Context) bool {
-				state, err := of.Info(bg)
+			c.require(x, usage.Query{Users: []string{"bob"}}, func(branch *lineage.Context) bool {
+				state, err := branch.Info(bg)
 				require.NoError(r, err)
 				if state.Thread.IsZero() {
 					return false

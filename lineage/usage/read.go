@@ -153,10 +153,10 @@ func (r *reporter) eachAnswer(ctx context.Context, keys map[answerKey]bool, do f
 // eachOf is eachAnswer for a few answers, given their keys in order.
 func (r *reporter) eachOf(ctx context.Context, keys []answerKey, do func(all []sighting) error) error {
 	hashes := make(map[int64]bool, len(keys))
-	of := make(map[answerKey][]sighting, len(keys))
+	sightings := make(map[answerKey][]sighting, len(keys))
 	for i := range keys {
 		hashes[keys[i].hash()] = true
-		of[keys[i]] = nil
+		sightings[keys[i]] = nil
 	}
 	list, err := json.Marshal(slices.Sorted(maps.Keys(hashes)))
 	if err != nil {
@@ -184,8 +184,8 @@ func (r *reporter) eachOf(ctx context.Context, keys []answerKey, do func(all []s
 		return err
 	}
 	err = r.eachSighting(ctx, func(s *sighting) error {
-		if all, wanted := of[s.key]; wanted && s.keyed {
-			of[s.key] = append(all, *s)
+		if all, wanted := sightings[s.key]; wanted && s.keyed {
+			sightings[s.key] = append(all, *s)
 		}
 		return nil
 	}, reached+` WHERE s.number IN (SELECT value FROM json_each(?)) AND s.first <= r.reached`, string(list))
@@ -193,7 +193,7 @@ func (r *reporter) eachOf(ctx context.Context, keys []answerKey, do func(all []s
 		return err
 	}
 	for _, key := range keys {
-		if err := do(of[key]); err != nil {
+		if err := do(sightings[key]); err != nil {
 			return err
 		}
 	}

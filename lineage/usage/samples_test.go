@@ -166,8 +166,8 @@ func TestSharedAnswers(t *testing.T) {
 	require.NoError(t, err)
 	second, err := store.FindThread(bg, "01a21e45-f55e-755b-8a3a-83892853cb0e")
 	require.NoError(t, err)
-	counts := func(of structure.ThreadID) (own, shared int64) {
-		report, err := x.Report(bg, usage.Query{Thread: of})
+	counts := func(thread structure.ThreadID) (own, shared int64) {
+		report, err := x.Report(bg, usage.Query{Thread: thread})
 		require.NoError(t, err)
 		for _, r := range report.Rows {
 			if r.Shared {

@@ -4,8 +4,8 @@ import "context"
 
 // seen returns the visible sightings of a key.
 func (f *writer) seen(ctx context.Context, key answerKey) (all []sighting, err error) {
-	if of, known := f.fresh[key]; known { // no other window has sightings of the key
-		for s := of; s != nil; s = s.same {
+	if fresh, known := f.fresh[key]; known { // no other window has sightings of the key
+		for s := fresh; s != nil; s = s.same {
 			reached, err := f.reachOf(ctx, s.run)
 			if err != nil {
 				return nil, err

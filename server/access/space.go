@@ -27,11 +27,11 @@ func (s *Scope) Space(t *lineage.ThreadInfo) string {
 // Names returns the source ids that a name of a caller can stand for, the likeliest first: that in each space of the scope, and
 // the name itself. The last one may belong to a thread outside the scope.
 func (s *Scope) Names(name string) (all []string) {
-	kind, of := "user", s.Users
-	if len(of) == 0 {
-		kind, of = "project", s.Projects
+	kind, owners := "user", s.Users
+	if len(owners) == 0 {
+		kind, owners = "project", s.Projects
 	}
-	for _, one := range of {
+	for _, one := range owners {
 		all = append(all, spaceOf(kind, one)+name)
 	}
 	return append(all, name)

@@ -81,9 +81,9 @@ type created[T any, R records.Record] struct {
 }
 
 // pageOfCreated returns a page of the branches or the checkpoints of a chat.
-func pageOfCreated[T any, R records.Record](ctx context.Context, c *call, of *chatOf, p *page, elements *created[T, R]) (*list[R], error) {
+func pageOfCreated[T any, R records.Record](ctx context.Context, c *call, names *chatOf, p *page, elements *created[T, R]) (*list[R], error) {
 	view := c.store.View()
-	thread, err := view.Thread(ctx, of.thread)
+	thread, err := view.Thread(ctx, names.thread)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func pageOfCreated[T any, R records.Record](ctx context.Context, c *call, of *ch
 }
 
 // branches lists the branches of a chat, oldest first.
-func (of *chatOf) branches(store *lineage.Store) *created[*structure.Branch, *chatBranch] {
+func (names *chatOf) branches(store *lineage.Store) *created[*structure.Branch, *chatBranch] {
 	return &created[*structure.Branch, *chatBranch]{
 		all: func(ctx context.Context, view backend.View, thread lineage.ThreadID) iter.Seq2[*structure.Branch, error] {
 			return view.Branches(ctx, thread, "", "")
@@ -147,7 +147,7 @@ func (of *chatOf) branches(store *lineage.Store) *created[*structure.Branch, *ch
 			if err != nil {
 				return nil, err
 			}
-			length, record := int(position), of.branch(&branch)
+			length, record := int(position), names.branch(&branch)
 			record.Length = &length
 			return record, nil
 		},

@@ -43,9 +43,9 @@ type chatGraphPointer struct {
 
 func (a *API) chatGraph(ctx context.Context, c *call, in *ofThread) (*chatGraph, error) {
 	out := &chatGraph{Nodes: []chatGraphNode{}, Branches: []chatGraphBranch{}, Checkpoints: []chatGraphPointer{}}
-	err := c.inChat(ctx, in.Thread, func(chats chat.Store, of *chatOf) error {
-		g, err := chats.Graph(ctx, of.id)
-		out.Chat = of.scope.Chosen(of.id)
+	err := c.inChat(ctx, in.Thread, func(chats chat.Store, names *chatOf) error {
+		g, err := chats.Graph(ctx, names.id)
+		out.Chat = names.scope.Chosen(names.id)
 		for _, n := range g.Nodes {
 			out.Nodes = append(out.Nodes, chatGraphNode{n.ID, orNull(n.ParentID), n.Role, n.Content, at(n.CreatedAt)})
 		}
@@ -72,9 +72,9 @@ func (a *API) searchChat(ctx context.Context, c *call, in *chatSearchQuery) (*li
 		return nil, fmt.Errorf("limit %d: %w", in.Limit, lineage.ErrInvalid)
 	}
 	p, out := page{Limit: in.Limit}, &list[*chatMessage]{}
-	err := c.inChat(ctx, in.Thread, func(_ chat.Store, of *chatOf) error {
+	err := c.inChat(ctx, in.Thread, func(_ chat.Store, names *chatOf) error {
 		texts := 0
-		for found, err := range a.o.SearchChat(ctx, of.id, in.Text, chat.SearchOptions{Roles: in.Roles, Limit: p.size()}) {
+		for found, err := range a.o.SearchChat(ctx, names.id, in.Text, chat.SearchOptions{Roles: in.Roles, Limit: p.size()}) {
 			if err != nil {
 				return err
 			}

@@ -27,15 +27,15 @@ func (a *API) chatMessages(ctx context.Context, c *call, in *chatMessagesQuery) 
 		return nil, fmt.Errorf("query: %w: it has id, or to", lineage.ErrInvalid)
 	}
 	out := &list[*chatMessage]{}
-	err := c.inChat(ctx, in.Thread, func(chats chat.Store, of *chatOf) error {
+	err := c.inChat(ctx, in.Thread, func(chats chat.Store, names *chatOf) error {
 		if in.To != "" {
-			return orElsewhere(backFrom(chats.Ancestors(ctx, of.id, cmp.Or(in.After, in.To)), in.size(), out))
+			return orElsewhere(backFrom(chats.Ancestors(ctx, names.id, cmp.Or(in.After, in.To)), in.size(), out))
 		}
-		m, err := chats.Message(ctx, of.id, in.ID)
+		m, err := chats.Message(ctx, names.id, in.ID)
 		if err != nil || m == nil {
 			return orElsewhere(err)
 		}
-		followed, err := chats.HasChildren(ctx, of.id, in.ID)
+		followed, err := chats.HasChildren(ctx, names.id, in.ID)
 		r := ofChatMessage(m)
 		r.Followed = &followed
 		out.Items = append(out.Items, r)
@@ -81,8 +81,8 @@ type addChatMessage struct {
 }
 
 func (o *addChatMessage) do(ctx context.Context, w *within) (made, error) {
-	return w.changeChat(ctx, o.Thread, func(of *chatOf) error {
-		m := chat.Message{ID: o.ID, ChatID: of.id, ParentID: chat.Ref(o.Parent), Name: o.Role, Type: o.Kind, Data: o.Data, CreatedAt: millis(o.CreatedAt)}
+	return w.changeChat(ctx, o.Thread, func(names *chatOf) error {
+		m := chat.Message{ID: o.ID, ChatID: names.id, ParentID: chat.Ref(o.Parent), Name: o.Role, Type: o.Kind, Data: o.Data, CreatedAt: millis(o.CreatedAt)}
 		if o.Replace {
 			return chat.Replace(ctx, w.store, m)
 		}
@@ -106,22 +106,22 @@ type chatBranchesQuery struct {
 
 func (a *API) chatBranches(ctx context.Context, c *call, in *chatBranchesQuery) (*list[*chatBranch], error) {
 	out := &list[*chatBranch]{}
-	err := c.inChat(ctx, in.Thread, func(chats chat.Store, of *chatOf) error {
+	err := c.inChat(ctx, in.Thread, func(chats chat.Store, names *chatOf) error {
 		var one *chat.Branch
 		var err error
 		switch {
 		case in.Name != "":
-			if one, err = chats.Branch(ctx, of.id, in.Name); one != nil && in.Active && !one.IsActive {
+			if one, err = chats.Branch(ctx, names.id, in.Name); one != nil && in.Active && !one.IsActive {
 				one = nil
 			}
 		case in.Active:
-			one, err = chats.ActiveBranch(ctx, of.id)
+			one, err = chats.ActiveBranch(ctx, names.id)
 		default:
-			out, err = pageOfCreated(ctx, c, of, &in.page, of.branches(c.store))
+			out, err = pageOfCreated(ctx, c, names, &in.page, names.branches(c.store))
 			return err
 		}
 		if one != nil {
-			out.Items = append(out.Items, of.branch(one))
+			out.Items = append(out.Items, names.branch(one))
 		}
 		return err
 	})
@@ -138,9 +138,9 @@ type createChatBranch struct {
 }
 
 func (o *createChatBranch) do(ctx context.Context, w *within) (made, error) {
-	return w.changeChat(ctx, o.Thread, func(of *chatOf) error {
+	return w.changeChat(ctx, o.Thread, func(names *chatOf) error {
 		_, err := chat.On(w.store).CreateBranch(ctx, chat.Branch{
-			ID: of.source(o.ID), ChatID: of.id, Name: o.Name, HeadMessageID: chat.Ref(o.Head), IsActive: o.Active, CreatedAt: millis(o.CreatedAt),
+			ID: names.source(o.ID), ChatID: names.id, Name: o.Name, HeadMessageID: chat.Ref(o.Head), IsActive: o.Active, CreatedAt: millis(o.CreatedAt),
 		})
 		return err
 	})
@@ -159,21 +159,21 @@ func (o *updateChatBranch) do(ctx context.Context, w *within) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	return w.changeChat(ctx, o.Thread, func(of *chatOf) error {
-		branch, err := of.named(ctx, w.store, o.Branch)
+	return w.changeChat(ctx, o.Thread, func(names *chatOf) error {
+		branch, err := names.named(ctx, w.store, o.Branch)
 		switch {
 		case err != nil:
 			return err
 		case o.Head != nil && o.Along:
-			err = chat.MoveAlong(ctx, w.store, of.id, branch, chat.Ref(*o.Head))
+			err = chat.MoveAlong(ctx, w.store, names.id, branch, chat.Ref(*o.Head))
 		case o.Head != nil:
-			err = chat.On(w.store).UpdateBranchHead(ctx, of.id, branch, chat.Ref(*o.Head))
+			err = chat.On(w.store).UpdateBranchHead(ctx, names.id, branch, chat.Ref(*o.Head))
 		}
 		if err == nil && (active || o.Head == nil) {
 			if !active {
 				return fmt.Errorf("branch %.100q: %w: active or head says what to change", o.Branch, lineage.ErrInvalid)
 			}
-			err = chat.On(w.store).SetActiveBranch(ctx, of.id, branch)
+			err = chat.On(w.store).SetActiveBranch(ctx, names.id, branch)
 		}
 		return err
 	})
@@ -187,16 +187,16 @@ type chatCheckpointsQuery struct {
 
 func (a *API) chatCheckpoints(ctx context.Context, c *call, in *chatCheckpointsQuery) (*list[*chatCheckpoint], error) {
 	out := &list[*chatCheckpoint]{}
-	err := c.inChat(ctx, in.Thread, func(chats chat.Store, of *chatOf) error {
+	err := c.inChat(ctx, in.Thread, func(chats chat.Store, names *chatOf) error {
 		if in.Name != "" {
-			one, err := chats.Checkpoint(ctx, of.id, in.Name)
+			one, err := chats.Checkpoint(ctx, names.id, in.Name)
 			if one != nil {
 				out.Items = append(out.Items, ofChatCheckpoint(one))
 			}
 			return err
 		}
 		var err error
-		out, err = pageOfCreated(ctx, c, of, &in.page, &chatCheckpoints)
+		out, err = pageOfCreated(ctx, c, names, &in.page, &chatCheckpoints)
 		return err
 	})
 	return out, err
@@ -211,9 +211,9 @@ type setChatCheckpoint struct {
 }
 
 func (o *setChatCheckpoint) do(ctx context.Context, w *within) (made, error) {
-	return w.changeChat(ctx, o.Thread, func(of *chatOf) error {
+	return w.changeChat(ctx, o.Thread, func(names *chatOf) error {
 		_, err := chat.On(w.store).CreateCheckpoint(ctx, chat.Checkpoint{
-			ID: o.ID, ChatID: of.id, Name: o.Name, MessageID: o.Message, CreatedAt: millis(o.CreatedAt),
+			ID: o.ID, ChatID: names.id, Name: o.Name, MessageID: o.Message, CreatedAt: millis(o.CreatedAt),
 		})
 		return err
 	})

@@ -420,29 +420,29 @@ func (o *summarizeRange) do(ctx context.Context, w *within) (made, error) {
 
 // unsummarized returns the messages of a context after its last summary of messages. A transaction cannot list
 // summaries, so the last one is looked up outside.
-func (w *within) unsummarized(ctx context.Context, found *refs.Ref, keep uint64) (of lineage.Window, err error) {
-	if of.To, err = w.store.Position(ctx, found.Span); err != nil {
-		return of, err
+func (w *within) unsummarized(ctx context.Context, found *refs.Ref, keep uint64) (window lineage.Window, err error) {
+	if window.To, err = w.store.Position(ctx, found.Span); err != nil {
+		return window, err
 	}
-	of.From, of.To = 1, of.To-min(keep, of.To)
+	window.From, window.To = 1, window.To-min(keep, window.To)
 	same, err := w.outside.Context(w.outer, found.Context.ID())
 	if err != nil && !errors.Is(err, lineage.ErrNotFound) {
-		return of, err
+		return window, err
 	}
 	if err == nil { // the context may have been created in this transaction
 		for s, err := range same.Summaries(w.outer) {
 			if err != nil {
-				return of, err
+				return window, err
 			}
 			if s.Level == 0 {
-				of.From = max(of.From, s.Last+1)
+				window.From = max(window.From, s.Last+1)
 			}
 		}
 	}
-	if of.From > of.To {
-		return of, fmt.Errorf("summary: %w: there is nothing new to summarize", lineage.ErrInvalid)
+	if window.From > window.To {
+		return window, fmt.Errorf("summary: %w: there is nothing new to summarize", lineage.ErrInvalid)
 	}
-	return of, nil
+	return window, nil
 }
 
 type deleteSummary struct {

@@ -261,9 +261,9 @@ func TestCutBodies(t *testing.T) {
 			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
 			a, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			require.NoError(t, err, path)
-			said, err := io.ReadAll(a.Body)
+			body, err := io.ReadAll(a.Body)
 			require.NoError(t, err)
-			require.Equal(t, http.StatusBadRequest, a.StatusCode, "%s: %s", path, said)
+			require.Equal(t, http.StatusBadRequest, a.StatusCode, "%s: %s", path, body)
 			require.NoError(t, a.Body.Close())
 			require.NoError(t, conn.Close())
 		}

@@ -61,7 +61,7 @@ func TestOthersDoNotShow(t *testing.T) {
 func testOthers(t *testing.T, random *rand.Rand) {
 	alone := &numbering{harness: open(t), numbers: make(map[string]string)}
 	among := &numbering{harness: open(t), numbers: make(map[string]string)}
-	pick := func(of []string) string { return of[random.IntN(len(of))] }
+	pick := func(names []string) string { return names[random.IntN(len(names))] }
 	user := pick([]string{"bob", "proj"})
 	others := &guessed{pick: pick, folder: "/projects/z"}
 	own := &guessed{pick: pick, folder: "/projects/a", more: func() string { // an id of others: in the other store there is nothing
@@ -85,12 +85,12 @@ func testOthers(t *testing.T, random *rand.Rand) {
 		headers = append(headers, "Caller: "+user)
 		want := alone.do(method, alone.named(path), alone.named(body), headers...)
 		got := among.do(method, among.named(path), among.named(body), headers...)
-		said := fmt.Sprintf("%s %s %s as %s", method, path, body, user)
-		require.Equal(t, want.Status, got.Status, "%s\n%s\n%s", said, want.Body, got.Body)
+		text := fmt.Sprintf("%s %s %s as %s", method, path, body, user)
+		require.Equal(t, want.Status, got.Status, "%s\n%s\n%s", text, want.Body, got.Body)
 		if list, _, _ := strings.Cut(path, "?"); want.Status == 200 && (list == "/v1/threads" || list == "/v1/chats") {
 			want.Body, got.Body = sorted(t, want.Body), sorted(t, got.Body)
 		}
-		require.Equal(t, alone.numbered(string(want.Body)), among.numbered(string(got.Body)), said)
+		require.Equal(t, alone.numbered(string(want.Body)), among.numbered(string(got.Body)), text)
 		if want.Status < 300 {
 			own.remember(number.FindAllString(alone.numbered(string(want.Body)), -1))
 		}
@@ -204,7 +204,7 @@ func (g *guessed) request() (method, path, body string, headers []string) {
 // The requests of TestOthersDoNotShow are not all refused.
 func TestGuessedRequestsSucceed(t *testing.T) {
 	h, done, random := open(t), make(map[string]int), rand.New(rand.NewPCG(1, 0))
-	g := &guessed{pick: func(of []string) string { return of[random.IntN(len(of))] }}
+	g := &guessed{pick: func(names []string) string { return names[random.IntN(len(names))] }}
 	for range 3000 {
 		method, path, body, _ := g.request()
 		a := h.do(method, path, body, "Caller: bob")

@@ -105,8 +105,8 @@ func (w *within) copyBranches(ctx context.Context, from, to *lineage.Thread) err
 			return err
 		}
 	}
-	for _, of := range values {
-		if err := w.copyValues(ctx, of[0], of[1]); err != nil {
+	for _, pair := range values {
+		if err := w.copyValues(ctx, pair[0], pair[1]); err != nil {
 			return err
 		}
 	}

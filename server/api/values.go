@@ -100,13 +100,13 @@ type valueQuery struct {
 }
 
 func (a *API) getValue(ctx context.Context, c *call, in *valueQuery) (*records.Value, error) {
-	owner, of, err := c.owner(ctx, &in.ofOwner)
+	owner, owning, err := c.owner(ctx, &in.ofOwner)
 	if err != nil {
 		return nil, err
 	}
 	values := a.o.Store.Values(owner)
 	if in.At != "" {
-		if of == nil {
+		if owning == nil {
 			return nil, fmt.Errorf("at: %w: only with a context", lineage.ErrInvalid)
 		}
 		found, err := c.context(ctx, in.of)

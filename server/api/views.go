@@ -83,14 +83,14 @@ func (a *API) search(ctx context.Context, c *call, in *searchInput) (*list[*reco
 		q.Thread = t.ID()
 	}
 	if filter != nil || !in.all() || !q.Scope.All() && in.Thread == "" {
-		of, err := in.query(&q.Scope)
+		query, err := in.query(&q.Scope)
 		if err == nil && filter != nil {
-			err = filters.Add(&of, filter)
+			err = filters.Add(&query, filter)
 		}
 		if err != nil {
 			return nil, err
 		}
-		q.Among = threadsOf(ctx, a.o.Store, of, &c.caller.Scope)
+		q.Among = threadsOf(ctx, a.o.Store, query, &c.caller.Scope)
 	}
 	hits, err := a.o.Search(ctx, q)
 	return &list[*records.Hit]{Items: hits}, err

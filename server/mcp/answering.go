@@ -45,12 +45,12 @@ func (c *answeringConnection) Read(ctx context.Context) (jsonrpc.Message, error)
 		case r.IsCall():
 			c.waiting[r.ID.Raw()] = true
 		case r.Method == "notifications/cancelled": // it has no answer
-			var of struct{ RequestID any }
-			if json.Unmarshal(r.Params, &of) == nil {
-				if n, ok := of.RequestID.(float64); ok {
-					of.RequestID = int64(n)
+			var params struct{ RequestID any }
+			if json.Unmarshal(r.Params, &params) == nil {
+				if n, ok := params.RequestID.(float64); ok {
+					params.RequestID = int64(n)
 				}
-				delete(c.waiting, of.RequestID)
+				delete(c.waiting, params.RequestID)
 			}
 		}
 	}

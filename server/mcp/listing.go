@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 // maxRows limits the rows that a tool lists. defaultRows is the default.
@@ -135,7 +137,7 @@ func (c *call) title(ctx context.Context, info *lineage.ThreadInfo) (string, err
 	shown := *info
 	shown.SourceID = c.scope.Chosen(shown.SourceID)
 	title, err := c.o.Store.ShownTitle(ctx, shown)
-	return cut(plain.Line(title), maxTitle), err
+	return cut(cmp.Or(plain.Line(title), transcript.Untitled), maxTitle), err
 }
 
 type searchInput struct {

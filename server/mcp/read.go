@@ -193,12 +193,12 @@ func (c *call) show(ctx context.Context, a *answer, at *position, w lineage.Wind
 			p.print(pairs.Flush())
 			return next, err
 		}
-		said, err := c.o.Store.Transcribe(ctx, e, int64(limit))
+		message, err := c.o.Store.Transcribe(ctx, e, int64(limit))
 		if err != nil {
 			return 0, err
 		}
 		shown = e.Position
-		pairs.Add(said)
+		pairs.Add(message)
 		p.print(pairs.Ready())
 	}
 	p.print(pairs.Flush())

@@ -125,15 +125,15 @@ func TestGraphSaysRetriesAndMerges(t *testing.T) {
 	require.NoError(t, err)
 	_, err = other.Extend(t.Context(), lineage.Assistant("second answer"), lineage.User("more"))
 	require.NoError(t, err)
-	row := func(said string) string {
+	row := func(text string) string {
 		t.Helper()
 		_, body := s.get("/t/" + thread.ID().String() + "/graph")
 		for _, row := range strings.Split(body, "<li ")[1:] {
-			if row, _, _ = strings.Cut(row, "</li>"); strings.Contains(row, said) {
+			if row, _, _ = strings.Cut(row, "</li>"); strings.Contains(row, text) {
 				return row
 			}
 		}
-		t.Fatalf("no row says %q", said)
+		t.Fatalf("no row says %q", text)
 		return ""
 	}
 	require.Contains(t, row("first answer"), "1 of 2")

@@ -136,11 +136,11 @@ func (e *editable) json(body []byte) {
 	}
 	e.text, e.isJSON = texts[0], false
 	e.with = func(text string) ([]byte, error) {
-		said, err := json.Marshal(text)
+		quoted, err := json.Marshal(text)
 		if err != nil {
 			return nil, err
 		}
-		return bytes.Join([][]byte{body[:from], said, body[to:]}, nil), nil
+		return bytes.Join([][]byte{body[:from], quoted, body[to:]}, nil), nil
 	}
 }
 

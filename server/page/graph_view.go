@@ -196,12 +196,12 @@ func (p *Page) say(ctx context.Context, row *graphRow) error {
 	if err != nil {
 		return err
 	}
-	said, err := p.o.Store.Transcribe(ctx, entries[0], preview)
+	message, err := p.o.Store.Transcribe(ctx, entries[0], preview)
 	if err != nil {
 		return err
 	}
-	row.Speaker, row.Text = transcript.Line(said)
-	row.Text, row.Class = short(words(row.Text), 200), render.RoleClass(said.Role)
+	row.Speaker, row.Text = transcript.Line(message)
+	row.Text, row.Class = short(words(row.Text), 200), render.RoleClass(message.Role)
 	row.from, row.Merged = entries[0].MergedFrom()
 	if row.Speaker == "tool" { // results alone, whatever role their format gives them
 		row.Class = row.Speaker

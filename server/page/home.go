@@ -149,11 +149,11 @@ func (p *Page) row(ctx context.Context, t *lineage.Thread, info *lineage.ThreadI
 	}
 	last := entries[len(entries)-1]
 	row.Messages = last.Position
-	said, err := p.o.Store.Transcribe(ctx, last, preview)
+	message, err := p.o.Store.Transcribe(ctx, last, preview)
 	if err != nil {
 		return nil, err
 	}
-	row.Speaker, row.Last = transcript.Line(said)
+	row.Speaker, row.Last = transcript.Line(message)
 	row.Last = short(words(row.Last), 200)
 	return row, nil
 }

@@ -144,9 +144,9 @@ func TestSubagents(t *testing.T) {
 	require.Equal(t, []string{"4", "2"}, []string{inside[1][1], inside[1][4]})
 	require.Contains(t, inside[1][3], "&lt;script&gt;")
 	require.NotContains(t, body, "<script>document.title")
-	for i, said := range []string{"found", "I looked"} {
+	for i, text := range []string{"found", "I looked"} {
 		_, part := s.get(strings.ReplaceAll(inside[i][2], "&amp;", "&"))
-		require.Contains(t, part, said)
+		require.Contains(t, part, text)
 		require.NotContains(t, part, ">go<", "only its own messages")
 		require.Equal(t, 2, strings.Count(part, "<article"))
 		require.NotContains(t, part, `id="m`, "its anchors are its own")

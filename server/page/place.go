@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/graph"
+	"github.com/lineage-store/lineage/lineage/transcript"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -150,10 +152,7 @@ func positionOf(r *http.Request, key string) (uint64, error) {
 // title returns the displayed title of a conversation.
 func (p *Page) title(ctx context.Context, info *lineage.ThreadInfo) (string, error) {
 	title, err := p.o.Store.ShownTitle(ctx, *info)
-	if title == "" {
-		title = "Untitled"
-	}
-	return short(title, 160), err
+	return short(cmp.Or(title, transcript.Untitled), 160), err
 }
 
 // contextOf returns the context of a place, which must have one.

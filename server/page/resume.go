@@ -51,14 +51,14 @@ func (p *Page) resume(w http.ResponseWriter, r *http.Request) error {
 	if agent != "" && !slices.Contains(p.o.Agents, agent) {
 		return refuse("There is no agent %.60q. There are %s.", agent, strings.Join(p.o.Agents, ", "))
 	}
-	of := ResumeQuery{place.Info.ID, place.Tip, agent}
+	query := ResumeQuery{place.Info.ID, place.Tip, agent}
 	v.Position, v.Command = v.Length, place.Resume
 	switch {
 	case at > 0 && at < v.Length:
-		if of.At, err = p.o.Store.At(ctx, place.Tip, at); err != nil {
+		if query.At, err = p.o.Store.At(ctx, place.Tip, at); err != nil {
 			return err
 		}
-		v.Position, v.Command = at, "lineage resume --thread "+place.Info.ID.Short()+" "+of.At.String()
+		v.Position, v.Command = at, "lineage resume --thread "+place.Info.ID.Short()+" "+query.At.String()
 	case place.Context != "" && place.Context != place.Info.Active.String():
 		v.Command = "lineage resume --thread " + place.Info.ID.Short() + " " + place.Context
 	case place.Context == "" && place.In != "":
@@ -79,7 +79,7 @@ func (p *Page) resume(w http.ResponseWriter, r *http.Request) error {
 	}
 	if v.Length == 0 {
 		v.Problem = "There is no message to resume from."
-	} else if err := p.tryResume(ctx, v, of); err != nil {
+	} else if err := p.tryResume(ctx, v, query); err != nil {
 		return err
 	}
 	return p.show(w, r, http.StatusOK, "resume", &view{Title: "Resume · " + place.Title, Body: v})

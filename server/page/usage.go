@@ -178,19 +178,19 @@ func tokens(u *records.Usage) float64 {
 // bars draws the days from since to today. If since is zero, it draws the days from the first with answers to the
 // last.
 func (v *usageView) bars(days []*records.Usage, since, now time.Time) {
-	of := make(map[string]*records.Usage)
+	byDay := make(map[string]*records.Usage)
 	largest, first, last := 0.0, "", ""
 	for _, u := range days {
 		if u.Day == nil || *u.Day == "" {
 			continue
 		}
-		of[*u.Day] = u
+		byDay[*u.Day] = u
 		if first == "" || *u.Day < first {
 			first = *u.Day
 		}
 		largest, last = max(largest, v.weight(u)), max(last, *u.Day)
 	}
-	if len(of) == 0 {
+	if len(byDay) == 0 {
 		return
 	}
 	if since.IsZero() { // from the first day of the report to its last
@@ -208,7 +208,7 @@ func (v *usageView) bars(days []*records.Usage, since, now time.Time) {
 		if text := dateBelow(at, count); text != "" {
 			v.Dates = append(v.Dates, usageMark{bar.X, text})
 		}
-		if u := of[day]; u != nil && largest > 0 {
+		if u := byDay[day]; u != nil && largest > 0 {
 			if v.weight(u) == largest {
 				v.Most = titleOf(day, u)
 			}
@@ -237,20 +237,20 @@ const heatSize = 13
 
 // year draws the last 53 weeks, one column each, from Monday to Sunday. Levels are quarters of the largest day.
 func (v *usageView) year(days []*records.Usage, now time.Time) {
-	of := make(map[string]*records.Usage)
+	byDay := make(map[string]*records.Usage)
 	largest := 0.0
 	today := now.Truncate(24 * time.Hour)
 	first := today.AddDate(0, 0, -(int(today.Weekday())+6)%7-52*7)
 	for _, u := range days {
 		if u.Day != nil && *u.Day >= first.Format(time.DateOnly) {
-			of[*u.Day] = u
+			byDay[*u.Day] = u
 			largest = max(largest, v.weight(u))
 		}
 	}
 	for at, i := first, 0; !at.After(today); at, i = at.AddDate(0, 0, 1), i+1 {
 		day := at.Format(time.DateOnly)
 		cell := heatDay{X: i / 7 * heatSize, Y: i % 7 * heatSize, Title: day}
-		if u := of[day]; u != nil {
+		if u := byDay[day]; u != nil {
 			cell.Title = titleOf(day, u)
 			if largest > 0 {
 				cell.Level = min(4, 1+int(v.weight(u)/largest*4))

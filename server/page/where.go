@@ -56,11 +56,11 @@ func (p *Page) where(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := &whereView{}
-	said, err := p.o.Store.Transcribe(ctx, e, preview)
+	message, err := p.o.Store.Transcribe(ctx, e, preview)
 	if err != nil {
 		return err
 	}
-	_, v.Text = transcript.Line(said)
+	_, v.Text = transcript.Line(message)
 	v.Text = short(words(v.Text), 160)
 	f := &placing{Page: p, whereView: v, here: here.ID(), runs: backend.Runs(ctx, p.o.Store.View()), groups: make(map[lineage.ThreadID]*whereGroup)}
 	uses := 0

@@ -140,13 +140,13 @@ func (l *llmReader) response(ctx context.Context, c *llmConversation, r row, at 
 		nodes = append(nodes, n)
 	}
 	system := c.system
-	told, err := l.withFragments(ctx, "system_fragments", id, r.text("system"))
+	instructions, err := l.withFragments(ctx, "system_fragments", id, r.text("system"))
 	if err != nil {
 		return err
 	}
-	if told != "" && told != system {
-		system = told
-		add(archive.Node{ID: id + "/system", Role: "system", Body: []byte(told)})
+	if instructions != "" && instructions != system {
+		system = instructions
+		add(archive.Node{ID: id + "/system", Role: "system", Body: []byte(instructions)})
 	}
 	if err := l.toolResults(ctx, id, add); err != nil {
 		return err
@@ -168,11 +168,11 @@ func (l *llmReader) response(ctx context.Context, c *llmConversation, r row, at 
 		return err
 	}
 	if len(calls) > 0 {
-		var said any
+		var text any
 		if r["response"] != nil && r.text("response") != "" {
-			said = r.text("response")
+			text = r.text("response")
 		}
-		answer.Body, answer.Type = appendJSON(nil, fields{{"content", said}, {"tool_calls", calls}}), "application/json"
+		answer.Body, answer.Type = appendJSON(nil, fields{{"content", text}, {"tool_calls", calls}}), "application/json"
 	}
 	var more fields
 	for _, name := range []string{"resolved_model", "duration_ms", "input_tokens", "output_tokens", "token_details", "schema_id", "options_json", "prompt_json", "response_json"} {

@@ -76,14 +76,14 @@ func messageNode(v any) (archive.Node, bool) {
 			return archive.Node{}, false
 		}
 		from, ok := v[0].(string)
-		said, text := v[1].(string)
+		words, text := v[1].(string)
 		if !ok || !text || from == "" {
 			return archive.Node{}, false
 		}
 		if role = graphRoles[from]; role == "" {
 			role = from
 		}
-		return archive.Node{Role: role, Body: []byte(said), Type: "text/plain"}, true
+		return archive.Node{Role: role, Body: []byte(words), Type: "text/plain"}, true
 	default:
 		return archive.Node{}, false
 	}
@@ -102,15 +102,15 @@ func messageNode(v any) (archive.Node, bool) {
 
 func graphMessage(role string, f fields) archive.Node {
 	n := archive.Node{Role: role, ID: f.text("id"), Name: f.text("name")}
-	var said, more fields
+	var content, more fields
 	for _, m := range f {
 		switch m.key {
 		case "content":
-			said = append(fields{m}, said...)
+			content = append(fields{m}, content...)
 			continue
 		case "tool_calls", "invalid_tool_calls", "function_call", "tool_call_id":
 			if !empty(m.value) {
-				said = append(said, m)
+				content = append(content, m)
 			}
 			continue
 		case "id", "name":
@@ -124,7 +124,7 @@ func graphMessage(role string, f fields) archive.Node {
 			if extra, ok := m.value.(fields); ok && empty(f.get("tool_calls")) {
 				for _, name := range []string{"tool_calls", "function_call"} {
 					if v := extra.get(name); !empty(v) {
-						said = append(said, field{name, v})
+						content = append(content, field{name, v})
 					}
 				}
 			}
@@ -139,16 +139,16 @@ func graphMessage(role string, f fields) archive.Node {
 			more = append(more, m)
 		}
 	}
-	text, isText := said.get("content").(string)
+	text, isText := content.get("content").(string)
 	switch {
-	case len(said) == 1 && isText:
+	case len(content) == 1 && isText:
 		n.Body, n.Type = []byte(text), "text/plain"
-	case len(said) == 1 && said.get("content") != nil:
-		n.Body, n.Type = appendJSON(nil, said.get("content")), "application/json"
-	case len(said) == 1:
+	case len(content) == 1 && content.get("content") != nil:
+		n.Body, n.Type = appendJSON(nil, content.get("content")), "application/json"
+	case len(content) == 1:
 		n.Body, n.Type = []byte{}, "text/plain"
 	default:
-		n.Body, n.Type = appendJSON(nil, said), "application/json"
+		n.Body, n.Type = appendJSON(nil, content), "application/json"
 	}
 	if len(more) > 0 {
 		n.Metadata = appendJSON(nil, more)

@@ -133,7 +133,7 @@ func (r *openClawReader) session(ctx context.Context, id string) error {
 		return err
 	}
 	var failed error
-	said := false
+	found := false
 	events := r.events
 	if r.cold[id] {
 		events = r.coldEvents
@@ -143,8 +143,8 @@ func (r *openClawReader) session(ctx context.Context, id string) error {
 			break
 		}
 		if err == nil {
-			said = said || c.More || c.Says()
-			if !said { // nobody has said anything in it yet
+			found = found || c.More || c.Says()
+			if !found { // nobody has said anything in it yet
 				break
 			}
 			c.Rows, r.rows, r.size = r.rows, nil, 0

@@ -250,9 +250,9 @@ func TestOpenClawForkOfChosen(t *testing.T) {
 	const fork = "01a22001-697f-772f-b4f5-ea342d6823c2"
 	for _, id := range []string{"1234", "my_own id", strings.Repeat("long\n", 80), openClawID} {
 		quoted := strings.ReplaceAll(id, "\n", `\n`)
-		said := []string{openClawSays("m1", "", "user", "Say hello"), openClawSays("m2", "m1", "assistant", "Hello")}
-		parent := append([]string{openClawHeader(quoted)}, said...)
-		forked := append(append([]string{strings.TrimSuffix(openClawHeader(fork), "}") + `,"parentSession":"sqlite:main:` + quoted + `:/a:b/c.sqlite"}`}, said...), openClawSays("m3", "m2", "user", "More"))
+		texts := []string{openClawSays("m1", "", "user", "Say hello"), openClawSays("m2", "m1", "assistant", "Hello")}
+		parent := append([]string{openClawHeader(quoted)}, texts...)
+		forked := append(append([]string{strings.TrimSuffix(openClawHeader(fork), "}") + `,"parentSession":"sqlite:main:` + quoted + `:/a:b/c.sqlite"}`}, texts...), openClawSays("m3", "m2", "user", "More"))
 		dir := t.TempDir()
 		write := func(name string, b []byte) string {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name), b, 0o600))
@@ -562,9 +562,9 @@ func TestOpenClawSample(t *testing.T) {
 	require.JSONEq(t, `{"agent":"openclaw","cwd":"/home/ada/work","model":"stand-in","version":4,"sessionKey":"agent:main:subagent:99e02a51-ef06-48be-af57-a7eae20ac1a6","spawnedBy":"agent:main:main","parentSessionKey":"agent:main:main"}`, about[subagent])
 	thread, err := s.FindThread(bg, session)
 	require.NoError(t, err)
-	said := parts(t, thread)
-	require.Equal(t, []string{`user text Say hello with a tool. TOOL(exec) {"command":"echo hello"}`, "assistant text I look.", `assistant call exec {"command":"echo hello"}`, "tool result hello", "assistant text The tool said: hello"}, said[:5])
-	require.Equal(t, []string{"user text After new", "assistant text Answer 9."}, said[len(said)-2:])
+	texts := parts(t, thread)
+	require.Equal(t, []string{`user text Say hello with a tool. TOOL(exec) {"command":"echo hello"}`, "assistant text I look.", `assistant call exec {"command":"echo hello"}`, "tool result hello", "assistant text The tool said: hello"}, texts[:5])
+	require.Equal(t, []string{"user text After new", "assistant text Answer 9."}, texts[len(texts)-2:])
 	// The stand-in reported 80 and 10 tokens and the number of the request, of which another agent made the eighth; 20 were cached.
 	requireUsage(t, s, 8, 8*80+37, 8*10+37, 8*20)
 	importedAgain(t, s, path)
@@ -585,7 +585,7 @@ func TestOpenClawSample(t *testing.T) {
 	require.Equal(t, [2]int{1, 6}, count(t, older))
 	thread, err = older.FindThread(bg, "7d1a2b3c-0000-4000-8000-000000000007")
 	require.NoError(t, err)
-	require.Equal(t, said[:5], parts(t, thread)[:5])
+	require.Equal(t, texts[:5], parts(t, thread)[:5])
 	requireUsage(t, older, 3, 81+82+83, 11+12+13, 60)
 }
 

@@ -36,9 +36,9 @@ func openCodeSessions(name string) table {
 	return table{name, []string{"id"}, []string{"parent_id", "directory", "title", "version", "model", "slug", "agent", "cost", "time_created", "time_updated"}}
 }
 
-// isOpenCode reports whether a file begins like a database of OpenCode. The first pages may not mention the tables:
-// there are many tables, and while the program runs they may be only in the write-ahead log. So the file name counts
-// too, unless they mention those of Crush, which was named OpenCode before.
+// isOpenCode reports whether a file is a database of OpenCode, by the names of its tables in the first pages or by its own name.
+// The pages may lack the names: there are many tables, and while the program runs, all may be in the write-ahead log. The name of
+// the file does not prove it: Crush was named OpenCode before, and has other tables.
 func isOpenCode(h archive.Head) bool {
 	named := strings.HasPrefix(h.Name, "opencode") && strings.HasSuffix(h.Name, ".db") && h.IsSQLite()
 	return (named || mentions(h, "session", "message", "part") || mentions(h, "session_message")) && !langGraph().Detect(h) && !llm().Detect(h) && !crush().Detect(h)

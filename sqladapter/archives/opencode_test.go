@@ -66,10 +66,10 @@ func TestOpenCodeOfToday(t *testing.T) {
 	info, err := thread.Info(bg)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"agent":"opencode","agentVersion":"1.18.33","model":"demo-1","cwd":"/home/ada/work","slug":"eager-comet","mode":"build"}`, withoutArchive(t, info.Metadata))
-	said := parts(t, thread)
-	require.Equal(t, []string{"user text CALLTASK", "assistant text I look.", `assistant call task {"description":"look","prompt":"Say hello","subagent_type":"general"}`}, said[:3])
-	require.Contains(t, said, "assistant result hi\n")
-	require.Equal(t, "assistant text Answer 7.", said[len(said)-1])
+	texts := parts(t, thread)
+	require.Equal(t, []string{"user text CALLTASK", "assistant text I look.", `assistant call task {"description":"look","prompt":"Say hello","subagent_type":"general"}`}, texts[:3])
+	require.Contains(t, texts, "assistant result hi\n")
+	require.Equal(t, "assistant text Answer 7.", texts[len(texts)-1])
 	require.Contains(t, messageIDs(t, thread), "msg_22180483b001e9VJ7pEpDMvP8H msg_221805122001MuEZdxzHM3Y0u6 msg_2218059ed001v7TVI5zrKSQenb msg_221805a41001KQR4770tdYq30p")
 }
 

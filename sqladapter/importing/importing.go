@@ -119,26 +119,26 @@ func (im *importer) run(ctx context.Context) (err error) {
 func (im *importer) importChat(ctx context.Context, c chat.Chat) error {
 	problem := im.problem(c.ID)
 	l := chat.Loading{Problem: problem}
-	var said *saidReader
+	var reader *saidReader
 	var from *source // nil if the database has no contexts
 	var contexts []storedContext
 	if im.contexts {
 		var err error
-		if said, err = readerOf(ctx, im.db, &c); err != nil {
+		if reader, err = readerOf(ctx, im.db, &c); err != nil {
 			return err
 		}
-		if contexts, err = lists.ReadAll(ctx, im.db, scanContext, contextSQL.ofThread, said.thread); err != nil {
+		if contexts, err = lists.ReadAll(ctx, im.db, scanContext, contextSQL.ofThread, reader.thread); err != nil {
 			return err
 		}
-		from = &source{db: im.db, chatID: c.ID, thread: said.thread, problem: problem}
-		l.Said, l.Context = said.read, from.branchContext(contexts)
+		from = &source{db: im.db, chatID: c.ID, thread: reader.thread, problem: problem}
+		l.Said, l.Context = reader.read, from.branchContext(contexts)
 	}
 	l.Chat = c // with its original metadata
 	nodes, err := im.readGraph(ctx, &l)
 	if err != nil {
 		return err
 	}
-	if nodes, err = withoutReserved(ctx, im.db, nodes, said, &l); err != nil {
+	if nodes, err = withoutReserved(ctx, im.db, nodes, reader, &l); err != nil {
 		return err
 	}
 	l.Messages = im.messages(ctx, c.ID, nodes)

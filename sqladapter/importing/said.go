@@ -85,7 +85,7 @@ func (r *saidReader) spanOf(id string) string {
 // read returns the originals of messages. If the row of a message differs from its original, another program has
 // changed it, and the data column is used.
 func (r *saidReader) read(ctx context.Context, messages []chat.Message) ([]*chat.Said, error) {
-	said := make([]*chat.Said, len(messages))
+	contents := make([]*chat.Said, len(messages))
 	var spans []string
 	for _, m := range messages {
 		if span := r.spanOf(m.ID); span != "" {
@@ -118,10 +118,10 @@ func (r *saidReader) read(ctx context.Context, messages []chat.Message) ([]*chat
 			return nil, err
 		}
 		if same {
-			said[i] = &chat.Said{Usages: spanUsages, From: projectedContent{r.db}}
+			contents[i] = &chat.Said{Usages: spanUsages, From: projectedContent{r.db}}
 		}
 	}
-	return said, nil
+	return contents, nil
 }
 
 // usages returns the usages of spans, in order.
@@ -142,7 +142,7 @@ func (r *saidReader) usages(ctx context.Context, spans []string) (map[string][]s
 
 // isSaid reports whether a message has the content of usages, and all of it is available.
 func (r *saidReader) isSaid(ctx context.Context, m chat.Message, usages []structure.Usage, blocks map[string]*structure.Block) (bool, error) {
-	said := make([]*structure.Block, len(usages))
+	bodies := make([]*structure.Block, len(usages))
 	for i := range usages {
 		for _, id := range usages[i].Named(nil) {
 			b := blocks[id.String()]
@@ -153,9 +153,9 @@ func (r *saidReader) isSaid(ctx context.Context, m chat.Message, usages []struct
 		if usages[i].Check() != nil || i == 0 && usages[i].Kind == structure.PartUsage {
 			return false, nil
 		}
-		said[i] = blocks[usages[i].Content.String()]
+		bodies[i] = blocks[usages[i].Content.String()]
 	}
-	original, err := chat.MessageOf(ctx, projectedContent{r.db}, usages, said, m.ID)
+	original, err := chat.MessageOf(ctx, projectedContent{r.db}, usages, bodies, m.ID)
 	if errors.Is(err, sqladapter.ErrCorrupt) || errors.Is(err, lineage.ErrNotFound) || errors.Is(err, form.ErrMismatch) {
 		return false, nil
 	}

@@ -15,7 +15,7 @@ import (
 // withoutReserved removes replies in progress: assistant messages without parts and without successors, which a
 // program has reserved as the head of a branch. The branch ends before them. Messages that come from a store are
 // never removed.
-func withoutReserved(ctx context.Context, db *sqladapter.DB, nodes []treeNode, said *saidReader, l *chat.Loading) ([]treeNode, error) {
+func withoutReserved(ctx context.Context, db *sqladapter.DB, nodes []treeNode, reader *saidReader, l *chat.Loading) ([]treeNode, error) {
 	parents, continued := make(map[string]chat.Ref, len(nodes)), make(map[string]bool)
 	for _, n := range nodes {
 		parents[n.ID] = chat.Ref(n.Parent)
@@ -23,7 +23,7 @@ func withoutReserved(ctx context.Context, db *sqladapter.DB, nodes []treeNode, s
 	}
 	var heads []string
 	for _, b := range l.Branches {
-		if b.HeadMessageID != "" && !continued[string(b.HeadMessageID)] && said.spanOf(string(b.HeadMessageID)) == "" {
+		if b.HeadMessageID != "" && !continued[string(b.HeadMessageID)] && reader.spanOf(string(b.HeadMessageID)) == "" {
 			heads = append(heads, string(b.HeadMessageID))
 		}
 	}

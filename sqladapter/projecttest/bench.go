@@ -34,11 +34,11 @@ func Bench(b *testing.B, config Config, placeholder func(n int) string) {
 
 // fill adds n different messages, in chats of 1000.
 func fill(b *testing.B, store *lineage.Store, n int) {
-	chats, said := chat.On(store), strings.Repeat("some words that were said at length, ", 11)
+	chats, text := chat.On(store), strings.Repeat("some words that were said at length, ", 11)
 	for i := 0; i < n; i += 1000 {
 		messages := make([]chat.Message, min(1000, n-i))
 		for k := range messages {
-			messages[k] = say(fmt.Sprintf("message-%d", i+k), fmt.Sprintf("%s number %d", said, i+k))
+			messages[k] = say(fmt.Sprintf("message-%d", i+k), fmt.Sprintf("%s number %d", text, i+k))
 		}
 		converse(b, chats, fmt.Sprintf("chat-%d", i), messages...)
 	}

@@ -123,12 +123,12 @@ func (m *machine) sayNowhere(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	said := m.message(t, id)
-	said.ChatID = id
-	if said.ParentID, err = m.anyMessage(t, id); err != nil {
+	message := m.message(t, id)
+	message.ChatID = id
+	if message.ParentID, err = m.anyMessage(t, id); err != nil {
 		return err
 	}
-	return m.chats.AddMessage(bg, said)
+	return m.chats.AddMessage(bg, message)
 }
 
 // load loads a changed message of a chat, and a new one after it.

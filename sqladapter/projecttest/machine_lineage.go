@@ -59,18 +59,18 @@ func (m *machine) setValue(t *rapid.T) error {
 			}
 			owners = append(owners, tx.Values(lineage.Owner{Thread: thread.ID()}))
 		}
-		for _, of := range owners {
+		for _, values := range owners {
 			key := rapid.SampledFrom([]string{"k", "l"}).Draw(t, "key")
 			switch rapid.IntRange(0, 4).Draw(t, "value") {
 			case 0:
-				err = of.Delete(bg, key)
+				err = values.Delete(bg, key)
 			case 1:
 				body := []byte(`"` + strings.Repeat("large ", 15_000) + `"`)
 				m.note(body)
-				err = of.Set(bg, key, body)
+				err = values.Set(bg, key, body)
 			default:
 				m.n++
-				err = of.Set(bg, key, fmt.Appendf(nil, `{"a value": %d}`, m.n))
+				err = values.Set(bg, key, fmt.Appendf(nil, `{"a value": %d}`, m.n))
 			}
 			if err != nil {
 				return err
@@ -123,16 +123,16 @@ func (m *machine) unnamedItem(t *rapid.T) lineage.Item {
 			break
 		}
 		message := rapid.SampledFrom(all).Draw(t, "message")
-		said := lineage.Item{Role: cmp.Or(message.Role, "user"), Body: []byte(message.Bytes), Type: message.Type}
+		item := lineage.Item{Role: cmp.Or(message.Role, "user"), Body: []byte(message.Bytes), Type: message.Type}
 		if rapid.IntRange(0, 4).Draw(t, "named") == 0 {
-			said.Name = "Ann"
+			item.Name = "Ann"
 		}
-		if pieces, ok := form.Split(said.Body, said.Role); ok && message.Type == content.TypeJSON {
+		if pieces, ok := form.Split(item.Body, item.Role); ok && message.Type == content.TypeJSON {
 			for _, p := range pieces.Pieces {
 				m.note(p.Body)
 			}
 		}
-		return said
+		return item
 	case 8:
 		return lineage.Item{Role: "user", Body: body, Type: rapid.SampledFrom([]string{"text/markdown", "text/html", "application/x-own"}).Draw(t, "type")}
 	}

@@ -128,11 +128,11 @@ func (s *suite) testSummariesOfBranches(t *testing.T) {
 	db := s.open(t, place)
 	defer db.Close()
 	chats := chat.On(store)
-	var said []chat.Message
+	var messages []chat.Message
 	for i := range 6 {
-		said = append(said, say(fmt.Sprint("m", i), fmt.Sprint("message ", i)))
+		messages = append(messages, say(fmt.Sprint("m", i), fmt.Sprint("message ", i)))
 	}
-	converse(t, chats, "a", said...)
+	converse(t, chats, "a", messages...)
 	a, err := store.FindThread(bg, "a")
 	require.NoError(t, err)
 	main, err := a.Active(bg)

@@ -15,8 +15,8 @@ import (
 // allValues returns all values in a store, as a reader sees them.
 func allValues(t *testing.T, store *lineage.Store, source string) map[string]string {
 	found := make(map[string]string)
-	read := func(name string, of *lineage.Values) {
-		for v, err := range of.All(bg, "") {
+	read := func(name string, values *lineage.Values) {
+		for v, err := range values.All(bg, "") {
 			require.NoError(t, err)
 			at := v.SetAt.UnixMilli()
 			found[fmt.Sprintf("%s: %s at %d", name, v.Key, at)] = string(v.JSON)
@@ -51,9 +51,9 @@ func (s *suite) testValues(t *testing.T) {
 			require.Fail(t, d.String())
 		}
 	}
-	set := func(of *lineage.Values, key, value string) {
+	set := func(values *lineage.Values, key, value string) {
 		t.Helper()
-		require.NoError(t, of.Set(bg, key, []byte(value)))
+		require.NoError(t, values.Set(bg, key, []byte(value)))
 	}
 	thread, err := store.CreateThread(bg, lineage.ThreadOptions{SourceID: "a", UserID: "ada"})
 	require.NoError(t, err)
@@ -64,12 +64,12 @@ func (s *suite) testValues(t *testing.T) {
 		require.NoError(t, err)
 	}
 	large := `"` + strings.Repeat("large ", 20_000) + `"`
-	for name, of := range map[string]*lineage.Values{
+	for name, values := range map[string]*lineage.Values{
 		"store": store.Values(lineage.Owner{Scope: lineage.StoreScope}), "app": store.Values(lineage.Owner{Scope: lineage.ApplicationScope, Name: "app"}), "ada": store.Values(lineage.Owner{Scope: lineage.UserScope, Name: "ada"}), "thread": store.Values(lineage.Owner{Thread: thread.ID()}),
 	} {
-		set(of, "k", `{"of": "`+name+`",  "n": 1.0}`)
-		set(of, "gone", "1")
-		require.NoError(t, of.Delete(bg, "gone"))
+		set(values, "k", `{"of": "`+name+`",  "n": 1.0}`)
+		set(values, "gone", "1")
+		require.NoError(t, values.Delete(bg, "gone"))
 	}
 	set(store.Values(lineage.Owner{Thread: thread.ID()}), "large", large)
 	rows(5, `1 = 1`)

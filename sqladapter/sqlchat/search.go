@@ -304,9 +304,9 @@ func (f *finding) results(ctx context.Context, best []query.Match) (results []ch
 
 // snippet returns the snippet of a message that matches. It is of the texts that are not data, if they match by themselves.
 func (f *finding) snippet(m *chat.Message, text string, words []query.Word) string {
-	if said := form.SearchedFirst(m.Data, m.Name); said != text {
-		if alone := query.Words(said); f.matcher.MatchWords(alone) {
-			return query.Snippet(said, alone, f.matcher.Found)
+	if first := form.SearchedFirst(m.Data, m.Name); first != text {
+		if alone := query.Words(first); f.matcher.MatchWords(alone) {
+			return query.Snippet(first, alone, f.matcher.Found)
 		}
 		f.matcher.MatchWords(words)
 	}

@@ -166,9 +166,9 @@ func TestDeepAgents(t *testing.T) {
 	active, err := store.ActiveBranch(ctx, "birds")
 	require.NoError(t, err)
 	require.Equal(t, "main-v2", active.Name)
-	said := chat.Message{ID: "from-go", Name: "user", Type: chat.TypeMessage,
+	message := chat.Message{ID: "from-go", Name: "user", Type: chat.TypeMessage,
 		Data: json.RawMessage(`{"id":"from-go","role":"user","parts":[{"type":"text","text":"What about <kestrels> & \"kites\"?"}]}`)}
-	_, err = store.Append(ctx, chat.AppendRequest{ChatID: "birds", BranchID: active.ID, ExpectedHead: active.HeadMessageID, Messages: []chat.Message{said}})
+	_, err = store.Append(ctx, chat.AppendRequest{ChatID: "birds", BranchID: active.ID, ExpectedHead: active.HeadMessageID, Messages: []chat.Message{message}})
 	require.NoError(t, err)
 	_, err = store.CreateCheckpoint(ctx, chat.Checkpoint{ChatID: "birds", Name: "ours", MessageID: "from-go"})
 	require.NoError(t, err)

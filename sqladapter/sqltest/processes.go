@@ -62,9 +62,9 @@ func testChangingProcesses(t *testing.T, c Config) {
 		require.NoError(t, r.begin.Close())
 	}
 	for _, r := range running {
-		said, err := io.ReadAll(r.says)
+		body, err := io.ReadAll(r.says)
 		require.NoError(t, err)
-		require.NoError(t, r.cmd.Wait(), "%s", said)
+		require.NoError(t, r.cmd.Wait(), "%s", body)
 	}
 
 	var names []string

@@ -63,8 +63,8 @@ func Listing(state Getter, id structure.ThreadID) (l backend.ThreadListing, ok b
 	if l.Thread, err = keys.Record[*structure.Thread](structure.KindThread, v, id.String()); err != nil {
 		return l, false, err
 	}
-	at, said, err := LastMessage(state, l.Home())
-	if said {
+	at, known, err := LastMessage(state, l.Home())
+	if known {
 		l.LastMessage = time.UnixMilli(at).UTC()
 	}
 	return l, err == nil, err

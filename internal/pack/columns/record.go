@@ -43,8 +43,8 @@ func (f *recordCoder) body(kind int, size int64) int64 {
 	return size
 }
 
-// record codes a record; a reader passes none. It returns the size of the record's body,
-// or -1 if it has none in the pack; a writer passes that size.
+// record writes a record and the size of its body, or reads them if r is nil. It returns both. The size is -1 for a body that is
+// not in the pack.
 func (f *recordCoder) record(kind structure.Kind, r structure.Record, size int64) (structure.Record, int64) {
 	switch kind {
 	case structure.KindBlock:

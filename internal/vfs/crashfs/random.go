@@ -95,8 +95,8 @@ func scatter(rng *rand.Rand, durable []byte, edits []*edit) []byte {
 	return found
 }
 
-// touched returns the first and last sector that the edit changes in a file of
-// size before; if there is none, last is less than first.
+// touched returns the first and last sector that the edit changes in a file of so many bytes. If it changes none, last is less than
+// first.
 func (e *edit) touched(before int64) (first, last int64) {
 	if !e.truncate {
 		return e.off / sectorSize, (e.off + int64(len(e.data)) - 1) / sectorSize

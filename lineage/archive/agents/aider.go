@@ -93,8 +93,8 @@ func newAiderChat(in *archive.Input, started string, yield func(*archive.Convers
 // line adds a line to the block that it belongs to.
 func (c *aiderChat) line(line []byte, at archive.Position) {
 	role, text := "assistant", bytes.TrimRight(line, "\r\n")
-	if said, ok := c.marked(text, "#### "); ok {
-		role, text = "user", said
+	if prompt, ok := c.marked(text, "#### "); ok {
+		role, text = "user", prompt
 	} else if printed, ok := c.marked(text, "> "); ok {
 		role, text = aiderOutput, printed
 	}

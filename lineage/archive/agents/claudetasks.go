@@ -39,14 +39,14 @@ func (t *claudeTasks) started(message []byte) string {
 	if len(t.open) == 0 {
 		return ""
 	}
-	said := rawjson.Get(message, "content")
-	if rawjson.IsArray(said) {
-		for block := range rawjson.Elements(said) {
-			said = rawjson.Get(block, "text")
+	text := rawjson.Get(message, "content")
+	if rawjson.IsArray(text) {
+		for block := range rawjson.Elements(text) {
+			text = rawjson.Get(block, "text")
 			break
 		}
 	}
-	prompt, call := rawjson.Str(said), ""
+	prompt, call := rawjson.Str(text), ""
 	for id, task := range t.open {
 		if task.prompt == prompt {
 			if call != "" {

@@ -133,7 +133,7 @@ func (s *clineReader) startedBy(message []byte) (from string) {
 	session := beside(s.in, s.id+clineSession)
 	for m := range rawjson.Elements(rawjson.Get(session, "messages")) {
 		for block := range rawjson.Elements(rawjson.Get(m, "content")) {
-			if said := rawjson.Get(rawjson.Get(block, "input"), "task"); rawjson.IsString(said) && rawjson.Str(said) == task {
+			if prompt := rawjson.Get(rawjson.Get(block, "input"), "task"); rawjson.IsString(prompt) && rawjson.Str(prompt) == task {
 				if from != "" {
 					return ""
 				}
@@ -193,8 +193,8 @@ func (s *clineReader) onScreen(raw []byte, at archive.Position) {
 	if rawjson.Str(rawjson.Get(raw, "say")) != "api_req_started" || rawjson.IsTrue(rawjson.Get(raw, "partial")) {
 		return
 	}
-	said := []byte(rawjson.Str(rawjson.Get(raw, "text")))
-	if rawjson.Check(said) != nil || !rawjson.Has(said, "tokensIn", "tokensOut") {
+	text := []byte(rawjson.Str(rawjson.Get(raw, "text")))
+	if rawjson.Check(text) != nil || !rawjson.Has(text, "tokensIn", "tokensOut") {
 		return
 	}
 	var o rawjson.Object
@@ -202,10 +202,10 @@ func (s *clineReader) onScreen(raw []byte, at archive.Position) {
 	if model := rawjson.Get(raw, "modelInfo"); model != nil {
 		o.Set("modelInfo", model)
 	} else {
-		s.model = cmp.Or(rooModel(rawjson.Str(rawjson.Get(said, "request"))), s.model)
+		s.model = cmp.Or(rooModel(rawjson.Str(rawjson.Get(text, "request"))), s.model)
 		o.SetText("model", s.model)
 	}
-	for m := range rawjson.Members(said) {
+	for m := range rawjson.Members(text) {
 		if m.Key != "request" { // which the messages have
 			o.Add(m)
 		}
@@ -283,12 +283,12 @@ func clineLocal(text string) string { return archive.Mark(strings.TrimSpace(text
 // clineTexts yields the texts of a message.
 func clineTexts(message []byte) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		said := rawjson.Get(message, "content")
-		if rawjson.IsString(said) {
-			yield(rawjson.Str(said))
+		content := rawjson.Get(message, "content")
+		if rawjson.IsString(content) {
+			yield(rawjson.Str(content))
 			return
 		}
-		for block := range rawjson.Elements(said) {
+		for block := range rawjson.Elements(content) {
 			if text := rawjson.Get(block, "text"); rawjson.IsString(text) && !yield(rawjson.Str(text)) {
 				return
 			}

@@ -161,15 +161,15 @@ func (r *rollout) bareItem(raw []byte, at archive.Position) {
 // not have it.
 func bareFolder(item []byte) string {
 	for part := range rawjson.Elements(rawjson.Get(item, "content")) {
-		said := strings.TrimSpace(rawjson.Str(rawjson.Get(part, "text")))
-		if !strings.HasPrefix(said, "<environment_context>") {
+		text := strings.TrimSpace(rawjson.Str(rawjson.Get(part, "text")))
+		if !strings.HasPrefix(text, "<environment_context>") {
 			continue
 		}
-		_, dir, stated := strings.Cut(said, "<cwd>")
+		_, dir, stated := strings.Cut(text, "<cwd>")
 		if dir, _, ends := strings.Cut(dir, "</cwd>"); stated && ends {
 			return strings.TrimSpace(dir)
 		}
-		_, dir, _ = strings.Cut(said, "\nCurrent working directory: ")
+		_, dir, _ = strings.Cut(text, "\nCurrent working directory: ")
 		dir, _, _ = strings.Cut(dir, "\n")
 		return strings.TrimSpace(dir)
 	}

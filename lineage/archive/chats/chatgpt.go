@@ -102,7 +102,7 @@ func chatGPTConversation(item archive.Item) (*archive.Conversation, error) {
 }
 
 // chatGPTEntry reads an entry of the mapping. An entry with a null message, such as the root, says nothing.
-func chatGPTEntry(id string, raw []byte, at archive.Position) (n archive.Node, said bool, bad error) {
+func chatGPTEntry(id string, raw []byte, at archive.Position) (n archive.Node, hasMessage bool, bad error) {
 	n, message, bad := mappingEntry(id, raw, at)
 	if message == nil {
 		return n, false, bad

@@ -60,7 +60,7 @@ func deepSeekConversation(item archive.Item) (*archive.Conversation, error) {
 }
 
 // deepSeekEntry reads an entry of the mapping. The root has no message.
-func deepSeekEntry(id string, raw []byte, at archive.Position) (n archive.Node, said bool, bad error) {
+func deepSeekEntry(id string, raw []byte, at archive.Position) (n archive.Node, hasMessage bool, bad error) {
 	n, inner, bad := mappingEntry(id, raw, at)
 	if inner == nil {
 		return n, false, bad

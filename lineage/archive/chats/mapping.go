@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// entryReader reads an entry of a mapping. said reports whether it has a message.
-type entryReader func(id string, raw []byte, at archive.Position) (n archive.Node, said bool, bad error)
+// entryReader reads an entry of a mapping. hasMessage reports whether it has one.
+type entryReader func(id string, raw []byte, at archive.Position) (n archive.Node, hasMessage bool, bad error)
 
 // mappingTree returns a tree of the entries of a mapping in an item.
 func mappingTree(item archive.Item, read entryReader) archive.Tree {
@@ -23,9 +23,9 @@ func mappingTree(item archive.Item, read entryReader) archive.Tree {
 // addMapping adds the entries of a mapping, which are by id. read reads one.
 func addMapping(c *archive.Conversation, t *archive.Tree, mapping []byte, read entryReader) {
 	for m := range rawjson.Members(mapping) {
-		n, said, bad := read(m.Key, m.Value, t.At)
+		n, hasMessage, bad := read(m.Key, m.Value, t.At)
 		switch {
-		case said:
+		case hasMessage:
 			t.Add(n, m.In(mapping), true)
 		case rawjson.IsObject(m.Value):
 			t.Skip(n.ID, n.Parent)

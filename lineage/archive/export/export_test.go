@@ -127,9 +127,9 @@ func sample(t testing.TB) (*lineage.Store, *lineage.Thread) {
 	// An unnamed context that forks from a branch.
 	anonymous, err := retry.Fork(bg, lineage.ForkOptions{})
 	require.NoError(t, err)
-	said, err := anonymous.Last(bg, 2)
+	entries, err := anonymous.Last(bg, 2)
 	require.NoError(t, err)
-	require.NoError(t, anonymous.MoveTo(bg, said[0].Span, "rewind"))
+	require.NoError(t, anonymous.MoveTo(bg, entries[0].Span, "rewind"))
 	extend(t, anonymous, lineage.User("Or this?"))
 	return s, thread
 }
@@ -346,7 +346,7 @@ func TestEverySpanIsWrittenOnce(t *testing.T) {
 		require.NoError(rt, err)
 		main, err := thread.Active(bg)
 		require.NoError(rt, err)
-		contexts, spans, said := []*lineage.Context{main}, []lineage.SpanRef{{}}, 0
+		contexts, spans, count := []*lineage.Context{main}, []lineage.SpanRef{{}}, 0
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			c := rapid.SampledFrom(contexts).Draw(rt, "context")
 			if rapid.Bool().Draw(rt, "fork") {
@@ -357,14 +357,14 @@ func TestEverySpanIsWrittenOnce(t *testing.T) {
 				contexts = append(contexts, fork)
 				continue
 			}
-			said++
-			refs, err := c.Extend(bg, lineage.User(fmt.Sprintf("«%d»", said)))
+			count++
+			refs, err := c.Extend(bg, lineage.User(fmt.Sprintf("«%d»", count)))
 			require.NoError(rt, err)
 			spans = append(spans, refs...)
 		}
 		for _, format := range []export.Format{export.HTML, export.Markdown} {
 			got := index.ReplaceAllString(written(t, s, format, export.Options{}), "")
-			for i := 1; i <= said; i++ {
+			for i := 1; i <= count; i++ {
 				require.Equal(rt, 1, strings.Count(got, fmt.Sprintf("«%d»", i)), "%s %d\n%s", format, i, got)
 			}
 		}
@@ -439,12 +439,12 @@ func TestDeletedMeanwhile(t *testing.T) {
 	for _, format := range []export.Format{export.OpenAI, export.ShareGPT, export.Markdown, export.HTML} {
 		s := open(t)
 		var threads []*lineage.Thread
-		for _, said := range []string{"first " + strings.Repeat("long ", 100_000), "second", "third"} {
+		for _, text := range []string{"first " + strings.Repeat("long ", 100_000), "second", "third"} {
 			thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
 			require.NoError(t, err)
 			main, err := thread.Active(bg)
 			require.NoError(t, err)
-			_, err = main.Extend(bg, lineage.User(said), lineage.Assistant("yes"))
+			_, err = main.Extend(bg, lineage.User(text), lineage.Assistant("yes"))
 			require.NoError(t, err)
 			threads = append(threads, thread)
 		}

@@ -27,7 +27,7 @@ func newThread(t testing.TB, s *lineage.Store, o lineage.Overrides) (*lineage.Th
 }
 
 // lines returns each conversation of an export as "role: text" parts.
-func lines(t testing.TB, s *lineage.Store, format export.Format) (said []string) {
+func lines(t testing.TB, s *lineage.Store, format export.Format) (texts []string) {
 	t.Helper()
 	type message struct{ Role, Content, From, Value string }
 	type conversation struct{ Messages, Conversations []message }
@@ -52,9 +52,9 @@ func lines(t testing.TB, s *lineage.Store, format export.Format) (said []string)
 			}
 			parts = append(parts, role+": "+m.Content+m.Value)
 		}
-		said = append(said, strings.Join(parts, " | "))
+		texts = append(texts, strings.Join(parts, " | "))
 	}
-	return said
+	return texts
 }
 
 func TestSystemPromptOfAContext(t *testing.T) {

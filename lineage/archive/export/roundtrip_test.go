@@ -51,20 +51,20 @@ func says(t require.TestingT, s *lineage.Store) []string {
 		branches, err := thread.Branches(bg)
 		require.NoError(t, err)
 		for _, b := range branches {
-			var said strings.Builder
+			var output strings.Builder
 			for e, err := range s.History(bg, b.Head, lineage.Window{}) {
 				require.NoError(t, err)
 				body, err := s.Original(bg, e)
 				require.NoError(t, err)
 				for _, m := range message.Decode(body, e.Type, e.Role) {
-					fmt.Fprintf(&said, "%s %s:", m.Role, e.Name)
+					fmt.Fprintf(&output, "%s %s:", m.Role, e.Name)
 					for i := range m.Parts {
-						fmt.Fprintf(&said, " %v %q", m.Parts[i].Kind, m.Parts[i].String())
+						fmt.Fprintf(&output, " %v %q", m.Parts[i].Kind, m.Parts[i].String())
 					}
 				}
 			}
-			if said.Len() > 0 && !slices.Contains(out, said.String()) {
-				out = append(out, said.String())
+			if output.Len() > 0 && !slices.Contains(out, output.String()) {
+				out = append(out, output.String())
 			}
 		}
 	}
@@ -106,14 +106,14 @@ func TestRoundTripOfArchives(t *testing.T) {
 				// Objects of other formats are translated.
 				foreign := format == export.OpenAI && (file == "sharegpt/conversations.json" || file == "oasst/trees.jsonl")
 				importedFrom(t, from, to, format, export.Options{AsGiven: !foreign})
-				said := says(t, from)
-				require.NotEmpty(t, said)
-				for i := range said {
+				texts := says(t, from)
+				require.NotEmpty(t, texts)
+				for i := range texts {
 					if foreign { // the API has no such role
-						said[i] = strings.ReplaceAll(said[i], "narrator narrator:", "user user:")
+						texts[i] = strings.ReplaceAll(texts[i], "narrator narrator:", "user user:")
 					}
 				}
-				require.ElementsMatch(t, said, says(t, to))
+				require.ElementsMatch(t, texts, says(t, to))
 				if calls[file] != "" && calls[file] != format {
 					return // the other format splits calls differently
 				}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 // conversation is what is written under one heading: a thread or a single history.
@@ -31,7 +32,7 @@ type tip struct {
 // title returns the title under which a conversation is shown.
 func (x *exporter) title(ctx context.Context, c *conversation) (string, error) {
 	title, err := x.store.ShownTitle(ctx, c.info)
-	return cmp.Or(title, "Untitled"), err
+	return cmp.Or(title, transcript.Untitled), err
 }
 
 // conversations yields the conversations in scope. Each thread is read just before its conversation is yielded. If the scope

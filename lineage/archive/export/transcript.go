@@ -125,9 +125,9 @@ func callTitle(c *transcript.ToolCall) (tool, what string) {
 // message with the call under which the result is shown, nil if it is shown alone.
 func resultTitle(r *transcript.ToolResult, within *transcript.Message) string {
 	title := "Result"
-	switch of := r.Of(); {
-	case within == nil && of != "":
-		title += " of " + of
+	switch tool := r.Of(); {
+	case within == nil && tool != "":
+		title += " of " + tool
 	case within != nil && r.From != within:
 		title += fmt.Sprintf(" · %d", r.From.Position)
 	}

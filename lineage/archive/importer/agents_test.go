@@ -250,8 +250,8 @@ func TestTasksWithEqualIDs(t *testing.T) {
 func TestModelOfRooCode(t *testing.T) {
 	const environment = `<environment_details>\n# Current Mode\n<slug>code</slug>\n<model>sonnet</model>\n</environment_details>`
 	task := `[{"role":"user","content":[{"type":"text","text":"<task>\nGo <model>x</model>\n</task>"},{"type":"text","text":"` + environment + `"}],"ts":1770000000000},{"role":"assistant","content":"Done.","ts":1770000000001}]`
-	said := rawjson.Quote(`{"request":"` + environment + `","apiProtocol":"anthropic","tokensIn":30,"tokensOut":2,"cacheReads":20}`)
-	screen := `[{"ts":1770000000001,"type":"say","say":"api_req_started","text":` + string(said) + `}]`
+	body := rawjson.Quote(`{"request":"` + environment + `","apiProtocol":"anthropic","tokensIn":30,"tokensOut":2,"cacheReads":20}`)
+	screen := `[{"ts":1770000000001,"type":"say","say":"api_req_started","text":` + string(body) + `}]`
 	s := storeIn(t)
 	importText(t, s, "z", string(zipped(t, file{"tasks/1770000000000/api_conversation_history.json", []byte(task)}, file{"tasks/1770000000000/ui_messages.json", []byte(screen)})), importer.Options{})
 	var models []string
@@ -291,12 +291,12 @@ func TestParentsThatComeLater(t *testing.T) {
 	require.NoError(t, err)
 	var histories []string
 	for _, b := range branches {
-		said := ""
+		text := ""
 		for e, err := range s.History(t.Context(), b.Head, lineage.Window{}) {
 			require.NoError(t, err)
-			said += e.SourceID
+			text += e.SourceID
 		}
-		histories = append(histories, said)
+		histories = append(histories, text)
 	}
 	require.Equal(t, []string{"abcdxy"}, histories)
 }

@@ -31,9 +31,9 @@ func TestLargeAttachmentTwice(t *testing.T) {
 		entries, err := main.All(t.Context())
 		require.NoError(t, err)
 		require.Len(t, entries, 4)
-		said, err := s.Text(t.Context(), entries[0])
+		text, err := s.Text(t.Context(), entries[0])
 		require.NoError(t, err)
-		require.True(t, large == said, "the message has the files, and does not say them")
+		require.True(t, large == text, "the message has the files, and does not say them")
 		same := 0
 		for _, p := range entries[0].Pieces {
 			if p.Content == entries[1].Content {

@@ -130,9 +130,9 @@ func FuzzOpenCodeFiles(f *testing.F) {
 	format := all[slices.IndexFunc(all, func(other archive.Format) bool { return other.Name == "opencode-files" })]
 	f.Add([]byte(`{"id":"ses_1","projectID":"p","time":{"created":1},"title":"t"}`), []byte(`{"id":"msg_1","sessionID":"ses_1","role":"user","time":{"created":1}}`), []byte(`{"id":"prt_1","messageID":"msg_1","type":"text","text":"x"}`))
 	f.Add([]byte(`{"id":"../x","projectID":"..","time":3,"parentID":"ses_1"}`), []byte(`[]`), []byte(`{"type":"tool","state":{"metadata":{"sessionId":"ses_1"}}}`))
-	f.Fuzz(func(t *testing.T, session, said, part []byte) {
+	f.Fuzz(func(t *testing.T, session, body, part []byte) {
 		root := t.TempDir()
-		for path, b := range map[string][]byte{"session/p/ses_1.json": session, "message/ses_1/msg_1.json": said, "part/msg_1/prt_1.json": part} {
+		for path, b := range map[string][]byte{"session/p/ses_1.json": session, "message/ses_1/msg_1.json": body, "part/msg_1/prt_1.json": part} {
 			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o700))
 			require.NoError(t, os.WriteFile(filepath.Join(root, path), b, 0o600))
 		}

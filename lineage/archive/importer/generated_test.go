@@ -56,11 +56,11 @@ func (g generated) rfc3339() string {
 	return time.Unix(int64(g.seconds()), 0).UTC().Format(time.RFC3339)
 }
 
-func (g generated) parentID(of []generated, none any) any {
+func (g generated) parentID(messages []generated, none any) any {
 	if g.parent < 0 {
 		return none
 	}
-	return of[g.parent].id
+	return messages[g.parent].id
 }
 
 // weighted adds a weight if there is one.
@@ -71,9 +71,9 @@ func (g generated) weighted(o object) object {
 	return o
 }
 
-func each(of []generated, write func(g generated) object) []object {
-	out := make([]object, len(of))
-	for i, g := range of {
+func each(messages []generated, write func(g generated) object) []object {
+	out := make([]object, len(messages))
+	for i, g := range messages {
 		out[i] = write(g)
 	}
 	return out

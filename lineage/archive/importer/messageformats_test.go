@@ -252,7 +252,7 @@ func writtenHistories(t testing.TB, s *lineage.Store, write func(*lineage.Entry)
 		require.NoError(t, err)
 		for c, err := range thread.Contexts(ctx) {
 			require.NoError(t, err)
-			said := ""
+			text := ""
 			for e, err := range c.Entries(ctx, lineage.Window{}) {
 				require.NoError(t, err)
 				if e.Kind != lineage.Message {
@@ -262,9 +262,9 @@ func writtenHistories(t testing.TB, s *lineage.Store, write func(*lineage.Entry)
 				if name == e.Role {
 					name = ""
 				}
-				said += fmt.Sprintf("%s/%s/%q\n", e.Role, name, write(e))
+				text += fmt.Sprintf("%s/%s/%q\n", e.Role, name, write(e))
 			}
-			out = append(out, said)
+			out = append(out, text)
 		}
 	}
 	return out
@@ -335,11 +335,11 @@ func TestBranchContinuedInTheStore(t *testing.T) {
 	ctx := context.Background()
 	s, session := storeIn(t), filepath.Join(t.TempDir(), "s")
 	require.NoError(t, os.Mkdir(session, 0o755))
-	write := func(id string, said ...string) {
-		for i := range said {
-			said[i] = fmt.Sprintf(`{"role":"user","content":%q}`, said[i])
+	write := func(id string, texts ...string) {
+		for i := range texts {
+			texts[i] = fmt.Sprintf(`{"role":"user","content":%q}`, texts[i])
 		}
-		file := fmt.Sprintf(`{"id":%q,"name":%[1]q,"messages":[%s],"createdAt":"2025-05-01T10:00:00.000Z"}`, id, strings.Join(said, ","))
+		file := fmt.Sprintf(`{"id":%q,"name":%[1]q,"messages":[%s],"createdAt":"2025-05-01T10:00:00.000Z"}`, id, strings.Join(texts, ","))
 		require.NoError(t, os.WriteFile(filepath.Join(session, id+".json"), []byte(file), 0o644))
 	}
 	load := func() map[string][]string {

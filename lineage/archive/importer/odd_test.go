@@ -62,9 +62,9 @@ func (m oddMessage) write(template, user, assistant string) string {
 	return strings.TrimSuffix(s, "}") + m.space + m.more + "}"
 }
 
-func written(of []oddMessage, template, user, assistant string) []string {
-	out := make([]string, len(of))
-	for i, m := range of {
+func written(messages []oddMessage, template, user, assistant string) []string {
+	out := make([]string, len(messages))
+	for i, m := range messages {
 		out[i] = m.write(template, user, assistant)
 	}
 	return out
@@ -75,7 +75,7 @@ var oddFormats = map[string]struct {
 	tree, noID   bool
 	object       string // a template
 	user, answer string
-	file         func(i int, of []oddMessage, objects []string) []string
+	file         func(i int, messages []oddMessage, objects []string) []string
 }{
 	"openai": {false, true, `{"role":"ROLE",·"content":·TEXT}`, "user", "assistant", func(_ int, _ []oddMessage, objects []string) []string {
 		return []string{`{"messages":[` + strings.Join(objects, ",") + `]}`}
@@ -89,9 +89,9 @@ var oddFormats = map[string]struct {
 	"branch-files": {false, false, `{"role":"ROLE",·"content":TEXT}`, "user", "assistant", func(i int, _ []oddMessage, objects []string) []string {
 		return []string{fmt.Sprintf(`{"id":"b%d","name":"b","createdAt":"2024-01-01T00:00:00Z","messages":[`, i) + strings.Join(objects, ",") + `]}`}
 	}},
-	"chatgpt": {true, false, `{"id":ID,"author":{"role":"ROLE"},·"content":{"content_type":"text","parts":[·TEXT]}}`, "user", "assistant", func(i int, of []oddMessage, objects []string) []string {
+	"chatgpt": {true, false, `{"id":ID,"author":{"role":"ROLE"},·"content":{"content_type":"text","parts":[·TEXT]}}`, "user", "assistant", func(i int, messages []oddMessage, objects []string) []string {
 		var nodes []string
-		for k, m := range of {
+		for k, m := range messages {
 			parent := `null`
 			if m.parent != "" {
 				parent = `"` + m.parent + `"`
@@ -100,9 +100,9 @@ var oddFormats = map[string]struct {
 		}
 		return []string{fmt.Sprintf(`{"id":"c%d","mapping":{`, i) + strings.Join(nodes, ",") + `}}`}
 	}},
-	"deepseek": {true, false, `{"files":[],·"fragments":[{"type":"ROLE","content":·TEXT}]}`, "REQUEST", "RESPONSE", func(i int, of []oddMessage, objects []string) []string {
+	"deepseek": {true, false, `{"files":[],·"fragments":[{"type":"ROLE","content":·TEXT}]}`, "REQUEST", "RESPONSE", func(i int, messages []oddMessage, objects []string) []string {
 		nodes := []string{`"root":{"id":"root","parent":null,"message":null}`}
-		for k, m := range of {
+		for k, m := range messages {
 			nodes = append(nodes, fmt.Sprintf(`%q:{"id":%q,"parent":%q,"message":%s}`, m.id, m.id, cmp.Or(m.parent, "root"), objects[k]))
 		}
 		return []string{fmt.Sprintf(`{"id":"c%d","inserted_at":"2024-01-01T00:00:00Z","mapping":{`, i) + strings.Join(nodes, ",") + `}}`}
@@ -117,9 +117,9 @@ var oddFormats = map[string]struct {
 	"claude": {true, false, `{"uuid":ID,·"text":TEXT,"sender":"ROLE","parent_message_uuid":PARENT}`, "human", "assistant", func(i int, _ []oddMessage, objects []string) []string {
 		return []string{fmt.Sprintf(`{"uuid":"c%d","name":"n","account":{},"chat_messages":[`, i) + strings.Join(objects, ",") + `]}`}
 	}},
-	"open-webui": {true, false, `{"id":ID,"parentId":PARENT,"role":"ROLE",·"content":TEXT}`, "user", "assistant", func(i int, of []oddMessage, objects []string) []string {
+	"open-webui": {true, false, `{"id":ID,"parentId":PARENT,"role":"ROLE",·"content":TEXT}`, "user", "assistant", func(i int, messages []oddMessage, objects []string) []string {
 		var nodes []string
-		for k, m := range of {
+		for k, m := range messages {
 			nodes = append(nodes, fmt.Sprintf(`%q:%s`, m.id, objects[k]))
 		}
 		return []string{fmt.Sprintf(`{"id":"c%d","user_id":"u","chat":{"history":{"currentId":"m0","messages":{`, i) + strings.Join(nodes, ",") + `}}}}`}
@@ -133,9 +133,9 @@ var oddFormats = map[string]struct {
 		}
 		return objects
 	}},
-	"claude-code": {true, false, `{"role":"ROLE",·"content":[·{"type":"text","text":TEXT}]}`, "user", "assistant", func(i int, of []oddMessage, objects []string) []string {
+	"claude-code": {true, false, `{"role":"ROLE",·"content":[·{"type":"text","text":TEXT}]}`, "user", "assistant", func(i int, messages []oddMessage, objects []string) []string {
 		var lines []string
-		for k, m := range of {
+		for k, m := range messages {
 			parent := `null`
 			if m.parent != "" {
 				parent = `"` + m.parent + `"`
@@ -144,9 +144,9 @@ var oddFormats = map[string]struct {
 		}
 		return lines
 	}},
-	"pi": {true, false, `{"role":"ROLE",·"content":[·{"type":"text","text":TEXT}]}`, "user", "assistant", func(i int, of []oddMessage, objects []string) []string {
+	"pi": {true, false, `{"role":"ROLE",·"content":[·{"type":"text","text":TEXT}]}`, "user", "assistant", func(i int, messages []oddMessage, objects []string) []string {
 		lines := []string{fmt.Sprintf(`{"type":"session","version":3,"id":"c%d","timestamp":"2026-01-01T00:00:00Z","cwd":"/w"}`, i)}
-		for k, m := range of {
+		for k, m := range messages {
 			parent := `null`
 			if m.parent != "" {
 				parent = `"` + m.parent + `"`
@@ -155,9 +155,9 @@ var oddFormats = map[string]struct {
 		}
 		return lines
 	}},
-	"copilot": {true, false, `{·"content":TEXT}`, "user", "assistant", func(i int, of []oddMessage, objects []string) []string {
+	"copilot": {true, false, `{·"content":TEXT}`, "user", "assistant", func(i int, messages []oddMessage, objects []string) []string {
 		lines := []string{fmt.Sprintf(`{"type":"session.start","data":{"sessionId":"c%d","copilotVersion":"1.0"},"id":"first","timestamp":"2026-01-01T00:00:00Z","parentId":null}`, i)}
-		for k, m := range of {
+		for k, m := range messages {
 			parent := `"first"`
 			if m.parent != "" {
 				parent = `"` + m.parent + `"`
@@ -253,8 +253,8 @@ func requireSays(t require.TestingT, quoted string, e *lineage.Entry, body []byt
 	var text string
 	require.NoError(t, json.Unmarshal([]byte(quoted), &text))
 	require.Equal(t, text, e.Excerpt(), "%q", body)
-	said := message.Decode(body, e.Type, e.Role)
-	require.Len(t, said, 1)
-	require.Equal(t, text, said[0].String(), "%q", body)
-	require.Equal(t, e.Role, said[0].Role, "%q", body)
+	messages := message.Decode(body, e.Type, e.Role)
+	require.Len(t, messages, 1)
+	require.Equal(t, text, messages[0].String(), "%q", body)
+	require.Equal(t, e.Role, messages[0].Role, "%q", body)
 }

@@ -146,7 +146,7 @@ func (l *loader) usages(t *threadState, p *prepared) error {
 	if n.Name != n.Role {
 		head.Name = n.Name
 	}
-	said, err := write.Message(own[:0:1], head, n.Type, n.Body, p.Store)
+	usages, err := write.Message(own[:0:1], head, n.Type, n.Body, p.Store)
 	if err != nil {
 		return err
 	}
@@ -165,14 +165,14 @@ func (l *loader) usages(t *threadState, p *prepared) error {
 			return err
 		}
 	}
-	if said[0].Opaque {
+	if usages[0].Opaque {
 		l.report.Opaque++
 	}
 	if n.Converted {
 		l.report.Converted++
 	}
-	if len(said) > 1 {
-		p.Usages = append(said, own[1:]...)
+	if len(usages) > 1 {
+		p.Usages = append(usages, own[1:]...)
 	}
 	return nil
 }

@@ -51,15 +51,15 @@ func isChatMessage(raw []byte) bool {
 	if !rawjson.IsObject(raw) {
 		return false
 	}
-	role, said := false, false
+	role, hasText := false, false
 	for m := range rawjson.Members(raw) {
 		switch {
 		case m.Key == "role":
 			role = rawjson.IsString(m.Value)
 		case slices.Contains(saidInChat, m.Key):
-			said = true
+			hasText = true
 		}
-		if role && said {
+		if role && hasText {
 			return true
 		}
 	}

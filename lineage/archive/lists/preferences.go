@@ -94,20 +94,20 @@ func dialogue(raw []byte, item archive.Item) (nodes []archive.Node, whole bool, 
 		}
 		return nodes, len(nodes) > 1, nil
 	}
-	said, mediaType := archive.TextBody(raw)
+	body, mediaType := archive.TextBody(raw)
 	if mediaType != content.TypeText {
 		return nil, false, archive.Malformed("dialogue is neither a text nor a list")
 	}
 	role := ""
 	for {
-		at, next := len(said), ""
+		at, next := len(body), ""
 		var mark string
 		for _, s := range speakers {
-			if i := bytes.Index(said, []byte(s.mark)); i >= 0 && i < at {
+			if i := bytes.Index(body, []byte(s.mark)); i >= 0 && i < at {
 				at, next, mark = i, s.role, s.mark
 			}
 		}
-		turn := said[:at]
+		turn := body[:at]
 		switch {
 		case role != "":
 			nodes = append(nodes, archive.Node{Role: role, Body: bytes.TrimPrefix(turn, []byte(" "))})
@@ -120,7 +120,7 @@ func dialogue(raw []byte, item archive.Item) (nodes []archive.Node, whole bool, 
 		if next == "" {
 			break
 		}
-		said, role = said[at+len(mark):], next
+		body, role = body[at+len(mark):], next
 	}
 	for i := range nodes {
 		nodes[i].At = item.At

@@ -68,15 +68,15 @@ func turnsConversation(item archive.Item) (*archive.Conversation, error) {
 		if asked == nil && answered == nil {
 			c.Skip(at, archive.Malformed("turn without text"))
 		}
-		for _, said := range []struct {
+		for _, message := range []struct {
 			role  string
 			value []byte
 		}{{"user", asked}, {"assistant", answered}} {
-			if said.value == nil {
+			if message.value == nil {
 				continue
 			}
-			n := archive.Node{Role: said.role, At: at, Metadata: extra.Bytes()}
-			n.Body, n.Type = archive.TextBody(said.value)
+			n := archive.Node{Role: message.role, At: at, Metadata: extra.Bytes()}
+			n.Body, n.Type = archive.TextBody(message.value)
 			c.Nodes = append(c.Nodes, n)
 			extra = rawjson.Object{}
 		}

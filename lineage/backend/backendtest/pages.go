@@ -42,8 +42,8 @@ func (f Facts) pages(t tester, r backend.Reader, seen *Census) {
 		for _, of := range some(seen.threads.list()) {
 			f.put(t, fmt.Sprintf("contexts of %v after %v", of, after), list(t, r.Contexts(background, of, after)))
 		}
-		for _, of := range some(seen.contexts.list()) {
-			f.put(t, fmt.Sprintf("children of %v after %v", of, after), list(t, r.Children(background, of, after)))
+		for _, parent := range some(seen.contexts.list()) {
+			f.put(t, fmt.Sprintf("children of %v after %v", parent, after), list(t, r.Children(background, parent, after)))
 		}
 	}
 	for _, of := range some(seen.threads.list()) {
@@ -71,8 +71,8 @@ func (m *Model) pages(f Facts, seen *Census) {
 		for _, of := range some(seen.threads.list()) {
 			f[fmt.Sprintf("contexts of %v after %v", of, after)] = where(func(v backend.Context) bool { return v.Thread == of })
 		}
-		for _, of := range some(seen.contexts.list()) {
-			f[fmt.Sprintf("children of %v after %v", of, after)] = where(func(v backend.Context) bool { return v.Parent == of })
+		for _, parent := range some(seen.contexts.list()) {
+			f[fmt.Sprintf("children of %v after %v", parent, after)] = where(func(v backend.Context) bool { return v.Parent == parent })
 		}
 	}
 	for _, of := range some(seen.threads.list()) {

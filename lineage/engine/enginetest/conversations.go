@@ -195,11 +195,11 @@ func testForeignRows(t *testing.T, s *store) {
 	c.set(engine.Role("r"))
 	r, err := c.Resolve(background, engine.ResolveOptions{})
 	require.NoError(t, err)
-	var said []string
+	var texts []string
 	for _, m := range r.Messages {
 		data, err := m.Encode()
 		require.NoError(t, err)
-		said = append(said, string(data))
+		texts = append(texts, string(data))
 	}
 	want := []string{
 		`{"id":"a","role":"user","parts":[{"type":"text","text":"plain"}]}`, `{"id":"c","role":"user","parts":[{"type":"text","text":"older"}]}`,
@@ -207,9 +207,9 @@ func testForeignRows(t *testing.T, s *store) {
 		`{"id":"h","role":"assistant","parts":[{"type":"tool-f","toolCallId":"t","state":"output-available","input":{},"output":"done"}]}`,
 		`{"id":"j","role":"user","parts":[{"type":"text","text":"[image/png a.png]"}]}`,
 	}
-	require.Len(t, said, len(want))
+	require.Len(t, texts, len(want))
 	for i := range want {
-		require.JSONEq(t, want[i], said[i], "under the ids that the rows have")
+		require.JSONEq(t, want[i], texts[i], "under the ids that the rows have")
 	}
 	require.Len(t, r.Losses, 3, "%+v", r.Losses)
 	for _, d := range message.Dialects() {

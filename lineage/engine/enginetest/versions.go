@@ -239,9 +239,9 @@ func testLastAssistant(t *testing.T, s *store) {
 // feature: lineage/origin
 func testOrigins(t *testing.T, s *store) {
 	c := s.open("c")
-	said := assistant("a1").From("large")
-	said.Origin.UserID = "bob"
-	c.save(user("q1"), said)
+	fragment := assistant("a1").From("large")
+	fragment.Origin.UserID = "bob"
+	c.save(user("q1"), fragment)
 	c.save(says("assistant", "a1", "better").From("small"))
 	better := c.Head()
 	require.NotEqual(t, chat.Ref("a1"), better)

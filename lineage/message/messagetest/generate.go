@@ -233,21 +233,21 @@ func anthropic(t *rapid.T, s step, i int) []string {
 		}
 		return []string{spaced(t, `"role":"user"`, `"content":`+content)}
 	}
-	var said, results []string
+	var texts, results []string
 	if s.reasoning != "" {
-		said = append(said, spaced(t, `"type":"thinking"`, `"thinking":`+quoted(t, s.reasoning), `"signature":"c2ln"`))
+		texts = append(texts, spaced(t, `"type":"thinking"`, `"thinking":`+quoted(t, s.reasoning), `"signature":"c2ln"`))
 	}
 	if s.said != "" {
-		said = append(said, textBlock(s.said))
+		texts = append(texts, textBlock(s.said))
 	}
 	if rapid.IntRange(0, 4).Draw(t, "hosted") == 0 {
 		h := rapid.SampledFrom(hostedTools).Draw(t, "hosted tool")
 		id := fmt.Sprintf("srvtoolu_%d", i)
-		said = append(said, `{"type":"server_tool_use","id":"`+id+`","name":"`+h.tool+`","input":{"query":"x"}}`,
+		texts = append(texts, `{"type":"server_tool_use","id":"`+id+`","name":"`+h.tool+`","input":{"query":"x"}}`,
 			`{"type":"`+h.tool+`_tool_result","tool_use_id":"`+id+`","content":`+h.result+`}`)
 	}
 	for _, c := range s.calls {
-		said = append(said, spaced(t, `"type":"tool_use"`, `"id":"`+c.id+`"`, `"name":"`+c.tool+`"`, `"input":`+c.input))
+		texts = append(texts, spaced(t, `"type":"tool_use"`, `"id":"`+c.id+`"`, `"name":"`+c.tool+`"`, `"input":`+c.input))
 		output := quoted(t, c.output)
 		if rapid.Bool().Draw(t, "blocks") {
 			output = `[` + textBlock(c.output) + `]`
@@ -258,7 +258,7 @@ func anthropic(t *rapid.T, s step, i int) []string {
 		}
 		results = append(results, spaced(t, members...))
 	}
-	out := []string{spaced(t, `"role":"assistant"`, `"content":[`+strings.Join(said, ",")+`]`)}
+	out := []string{spaced(t, `"role":"assistant"`, `"content":[`+strings.Join(texts, ",")+`]`)}
 	if len(results) > 0 {
 		out = append(out, spaced(t, `"role":"user"`, `"content":[`+strings.Join(results, ",")+`]`))
 	}

@@ -42,9 +42,9 @@ func EqualIDs(t testing.TB, store *lineage.Store, x *search.Index) {
 			&structure.Checkpoint{ID: structure.CheckpointID(id), Thread: thread, Name: "here", Span: end, CreatedAt: at})
 		return thread
 	}
-	summarize := func(of structure.ContextID, text string) {
+	summarize := func(parent structure.ContextID, text string) {
 		b := block(text)
-		apply(b, &structure.Summary{ID: structure.SummaryID(id), Context: of, Content: b.ID, CreatedAt: at})
+		apply(b, &structure.Summary{ID: structure.SummaryID(id), Context: parent, Content: b.ID, CreatedAt: at})
 	}
 	other := structure.NewID[structure.ContextID]()
 	first := said(id, structure.ContextID(id), "a walrus", "a tapir")

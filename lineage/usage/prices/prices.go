@@ -50,11 +50,11 @@ func (t *Table) Price(u Use) (cost Money, ok bool) {
 	}
 	p := o.at(u.At)
 	sum := new(big.Int)
-	add := func(n int64, of ...*rate) bool {
+	add := func(n int64, choices ...*rate) bool {
 		if n == 0 {
 			return true
 		}
-		for _, r := range of {
+		for _, r := range choices {
 			if r != nil {
 				sum.Add(sum, new(big.Int).Mul(big.NewInt(n), r.after(u.Input)))
 				return true

@@ -145,7 +145,7 @@ func readTime(text string) (time.Duration, error) {
 
 // rates reads prices by unit. Unsupported units are left out.
 func (t *Table) rates(in map[string]json.RawMessage) (r rates, err error) {
-	for _, of := range []struct {
+	for _, price := range []struct {
 		key  string
 		into **rate
 		per  int64
@@ -153,9 +153,9 @@ func (t *Table) rates(in map[string]json.RawMessage) (r rates, err error) {
 		{"input_mtok", &r.input, 1e6}, {"cache_read_mtok", &r.cacheRead, 1e6}, {"cache_write_mtok", &r.cacheWrite, 1e6}, {"cache_write_1h_mtok", &r.cacheWrite1h, 1e6},
 		{"output_mtok", &r.output, 1e6}, {"output_reasoning_mtok", &r.reasoning, 1e6}, {"requests_kcount", &r.requests, 1e3},
 	} {
-		if raw := in[of.key]; raw != nil && string(raw) != "null" {
-			if *of.into, err = t.rate(raw, of.per); err != nil {
-				return r, fmt.Errorf("%s: %w", of.key, err)
+		if raw := in[price.key]; raw != nil && string(raw) != "null" {
+			if *price.into, err = t.rate(raw, price.per); err != nil {
+				return r, fmt.Errorf("%s: %w", price.key, err)
 			}
 		}
 	}
@@ -191,12 +191,12 @@ func (t *Table) rate(raw json.RawMessage, per int64) (*rate, error) {
 	if r.base, err = one(in.Base); err != nil {
 		return nil, err
 	}
-	for _, of := range in.Tiers {
-		start, err := parse(of.Start.String())
+	for _, step := range in.Tiers {
+		start, err := parse(step.Start.String())
 		if err != nil || !start.IsInt() {
-			return nil, fmt.Errorf("%w: a tier starts at %.64q", ErrInvalid, of.Start.String())
+			return nil, fmt.Errorf("%w: a tier starts at %.64q", ErrInvalid, step.Start.String())
 		}
-		price, err := one(of.Price)
+		price, err := one(step.Price)
 		if err != nil {
 			return nil, err
 		}

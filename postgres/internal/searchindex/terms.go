@@ -41,7 +41,7 @@ func (t *terms) learn(was, now *meta, more map[string]int32) {
 	t.version, t.stamp, t.numbers = now.Version, now.stamp, next
 }
 
-// number returns the numbers of terms. Those that are not in the index get the next ones.
+// number returns the numbers of terms. New terms get the next numbers.
 func (w *window) number(ctx context.Context, all []string) ([]int32, error) {
 	known := w.index.known.of(&w.before)
 	numbers := make([]int32, len(all))

@@ -343,12 +343,12 @@ func (w *window) findTexts(ctx context.Context) (more bool, err error) {
 	var texts [][]int
 	for size := 0; len(w.unread) > 0 && size < MostWritten; w.unread = w.unread[1:] {
 		id := w.unread[0]
-		said, err := w.read(ctx, id)
+		body, err := w.read(ctx, id)
 		if err != nil {
 			return false, err
 		}
 		var words []int
-		searched.EachTerm(w.parser, said, func(term string) {
+		searched.EachTerm(w.parser, body, func(term string) {
 			n, ok := at[term]
 			if !ok {
 				n = len(all)

@@ -44,33 +44,33 @@ func ExitCodes() []ExitCode {
 func codeOf(err error) int {
 	var usage *UsageError
 	var interrupted *Interruption
-	is := func(target error) bool { return errors.Is(err, target) }
+	matches := func(target error) bool { return errors.Is(err, target) }
 	switch {
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &interrupted):
 		return interrupted.code()
-	case is(ErrInterrupted), is(context.Canceled):
+	case matches(ErrInterrupted), matches(context.Canceled):
 		return ExitInterrupted
-	case is(ErrPartial):
+	case matches(ErrPartial):
 		return exitPartial
-	case is(ErrDiffers):
+	case matches(ErrDiffers):
 		return ExitDiffers
-	case is(ErrNothingFound):
+	case matches(ErrNothingFound):
 		return ExitNoHit
 	case errors.As(err, &usage):
 		return ExitUsage
-	case is(lineage.ErrLocked):
+	case matches(lineage.ErrLocked):
 		return ExitLocked
-	case is(lineage.ErrCorrupt):
+	case matches(lineage.ErrCorrupt):
 		return ExitCorrupt
-	case is(sqladapter.ErrBusy): // nothing was changed, although it matches ErrConflict
+	case matches(sqladapter.ErrBusy): // nothing was changed, although it matches ErrConflict
 		return ExitFailure
-	case is(lineage.ErrExists), is(lineage.ErrConflict), is(lineage.ErrProtected), is(lineage.ErrOtherUser):
+	case matches(lineage.ErrExists), matches(lineage.ErrConflict), matches(lineage.ErrProtected), matches(lineage.ErrOtherUser):
 		return ExitConflict
-	case is(lineage.ErrNotFound), is(refs.ErrAmbiguous), is(lineage.ErrErased), is(fs.ErrNotExist), is(sqladapter.ErrNoTables), is(sqladapter.ErrNoSchema):
+	case matches(lineage.ErrNotFound), matches(refs.ErrAmbiguous), matches(lineage.ErrErased), matches(fs.ErrNotExist), matches(sqladapter.ErrNoTables), matches(sqladapter.ErrNoSchema):
 		return ExitNotFound
-	case is(lineage.ErrInvalid):
+	case matches(lineage.ErrInvalid):
 		return ExitUsage
 	}
 	return ExitFailure
@@ -149,7 +149,7 @@ func (a *App) Fail(err error) int {
 
 // Saying returns the text of an error on one line. Joined errors are separated by semicolons.
 func Saying(err error) string {
-	var said strings.Builder
+	var message strings.Builder
 	var lines []string
 	for line := range strings.Lines(err.Error()) {
 		line = strings.TrimSpace(line)
@@ -157,12 +157,12 @@ func Saying(err error) string {
 			continue
 		}
 		if n := len(lines); n > 0 && strings.HasSuffix(lines[n-1], ":") {
-			said.WriteByte(' ')
+			message.WriteByte(' ')
 		} else if n > 0 {
-			said.WriteString("; ")
+			message.WriteString("; ")
 		}
 		lines = append(lines, line)
-		said.WriteString(line)
+		message.WriteString(line)
 	}
-	return said.String()
+	return message.String()
 }

@@ -27,15 +27,15 @@ With --limit only a page is read, and the context to continue after is printed.`
 				return app.Usagef("--alone lists what is in no thread: there is no THREAD to name")
 			}
 			return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error {
-				var of lineage.ThreadID
+				var thread lineage.ThreadID
 				if !o.Alone {
 					t, err := threads.ThreadNamed(ctx, s, app.Arg(args, 0))
 					if err != nil {
 						return err
 					}
-					of = t.ID()
+					thread = t.ID()
 				}
-				return threads.ListContexts(ctx, s, of, o)
+				return threads.ListContexts(ctx, s, thread, o)
 			})
 		}),
 	}

@@ -34,12 +34,12 @@ func (c *threadCosts) cost(id lineage.ThreadID, dir string, read func(context.Co
 		c.looks, c.stop = true, stop
 		c.done.Go(func() {
 			defer stop()
-			of, at := read(ctx)
+			costs, at := read(ctx)
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.looks, c.looked, c.at = false, time.Now(), at
-			if of != nil {
-				c.of = of
+			if costs != nil {
+				c.of = costs
 			}
 		})
 	}

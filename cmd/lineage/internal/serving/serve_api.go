@@ -39,8 +39,8 @@ func (p *sharedIndexes) searchFor(ctx context.Context, q api.SearchQuery) (hits 
 	if err != nil {
 		return nil, err
 	}
-	of := search.Query{Text: q.Text, Roles: q.Roles, Thread: q.Thread, Among: q.Among, Limit: q.Limit}
-	found, err := index.Search(ctx, of)
+	query := search.Query{Text: q.Text, Roles: q.Roles, Thread: q.Thread, Among: q.Among, Limit: q.Limit}
+	found, err := index.Search(ctx, query)
 	if err != nil {
 		return nil, err
 	}

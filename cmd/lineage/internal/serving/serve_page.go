@@ -114,13 +114,13 @@ func (p *sharedIndexes) costsByThread(ctx context.Context) (map[lineage.ThreadID
 	if err != nil {
 		return nil, head
 	}
-	of := make(map[lineage.ThreadID]string)
+	costs := make(map[lineage.ThreadID]string)
 	for i := range report.Rows {
 		row := &report.Rows[i]
 		figures := row.Figures.Record()
 		if id, err := structure.ParseID[lineage.ThreadID](row.Keys[0]); err == nil {
-			of[id] = figures.Money()
+			costs[id] = figures.Money()
 		}
 	}
-	return of, head
+	return costs, head
 }

@@ -10,16 +10,14 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/graph"
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 // ShownTitle returns the title under which a thread is shown.
 func ShownTitle(ctx context.Context, s *app.Session, info lineage.ThreadInfo) (string, error) {
 	title, err := s.Store.ShownTitle(ctx, info)
-	return cmp.Or(screen.Line(title), Untitled), err
+	return cmp.Or(screen.Line(title), transcript.Untitled), err
 }
-
-// Untitled is shown for a thread without a title.
-const Untitled = "(untitled)"
 
 // painted returns a label in the style of its kind.
 func painted(a *app.App, l graph.Label) string {

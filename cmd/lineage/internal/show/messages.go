@@ -51,8 +51,8 @@ func Message(ctx context.Context, s *app.Session, e *lineage.Entry, limit int64)
 	if err != nil {
 		return nil, err
 	}
-	said, err := s.Store.Transcribe(ctx, e, limit)
-	return &ReadMessage{*r, said}, err
+	message, err := s.Store.Transcribe(ctx, e, limit)
+	return &ReadMessage{*r, message}, err
 }
 
 // EmitEntry prints the record of an entry.

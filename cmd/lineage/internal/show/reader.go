@@ -209,18 +209,18 @@ func (r *Reader) call(c *transcript.ToolCall, m *loggedMessage) {
 }
 
 // result prints a result: its call or its source, how the call ended, and the output.
-func (r *Reader) result(of *transcript.ToolResult, head string) {
-	from := r.open[of.From]
+func (r *Reader) result(result *transcript.ToolResult, head string) {
+	from := r.open[result.From]
 	from.shown = true
 	mark, style := "← ", screen.Dim
-	if of.Failed {
+	if result.Failed {
 		mark, style = "✗ ", screen.Red
 	}
-	if of.Exit != nil {
-		head += fmt.Sprintf(" exit %d", *of.Exit)
+	if result.Exit != nil {
+		head += fmt.Sprintf(" exit %d", *result.Exit)
 	}
 	head = strings.TrimSpace(screen.Line(head))
-	if text := plain.Text(of.Text); isShort(text) {
+	if text := plain.Text(result.Text); isShort(text) {
 		r.Printf("    %s%s", r.Out.Paint(style, mark), text)
 		if head != "" {
 			r.Printf("%s", r.dim("  "+head))
@@ -228,12 +228,12 @@ func (r *Reader) result(of *transcript.ToolResult, head string) {
 		r.Printf("\n")
 	} else {
 		r.Printf("    %s\n", r.Out.Paint(style, strings.TrimSpace(mark+head)))
-		r.text("      ", of.Text, screen.Plain)
+		r.text("      ", result.Text, screen.Plain)
 	}
-	for _, f := range of.Files {
+	for _, f := range result.Files {
 		r.Printf("      %s\n", r.dim("["+screen.Line(f.String())+"]"))
 	}
-	r.left("      ", of.Left, from.ReadMessage)
+	r.left("      ", result.Left, from.ReadMessage)
 }
 
 // isShort reports whether a text fits on the line of its head.

@@ -30,12 +30,12 @@ func AddUsage(ctx context.Context, s *app.Session, list ...*records.Thread) erro
 	if err != nil {
 		return ctx.Err()
 	}
-	of := make(map[string]*usage.Row, len(report.Rows))
+	rows := make(map[string]*usage.Row, len(report.Rows))
 	for i := range report.Rows {
-		of[report.Rows[i].Keys[0]] = &report.Rows[i]
+		rows[report.Rows[i].Keys[0]] = &report.Rows[i]
 	}
 	for _, r := range list {
-		if row := of[r.ID]; row != nil {
+		if row := rows[r.ID]; row != nil {
 			figures := row.Figures.Record()
 			r.Usage = &figures
 		}
@@ -58,7 +58,7 @@ func UsedText(f *records.UsageFigures) string {
 		return ""
 	}
 	var parts []string
-	for _, of := range []struct {
+	for _, kind := range []struct {
 		name   string
 		tokens []*int64
 	}{
@@ -66,13 +66,13 @@ func UsedText(f *records.UsageFigures) string {
 		{"output", []*int64{f.OutputTokens}}, {"of it reasoning", []*int64{f.ReasoningTokens}},
 	} {
 		n, known := int64(0), false
-		for _, tokens := range of.tokens {
+		for _, tokens := range kind.tokens {
 			if tokens != nil {
 				n, known = n+*tokens, true
 			}
 		}
 		if known {
-			parts = append(parts, fmt.Sprintf("%s %s", amount.Count(uint64(n)), of.name))
+			parts = append(parts, fmt.Sprintf("%s %s", amount.Count(uint64(n)), kind.name))
 		}
 	}
 	if cost := CostText(f); cost != "-" {

@@ -161,12 +161,12 @@ func (p *followPrinter) agentName(name string) string {
 
 // sessionFiles says how many files an event counts. Files of lines have one session each.
 func sessionFiles(e follow.Event) string {
-	var said []string
+	var counts []string
 	if files := e.Files - e.Databases; files > 0 {
-		said = append(said, amount.Plural(files, "session"))
+		counts = append(counts, amount.Plural(files, "session"))
 	}
 	if e.Databases > 0 {
-		said = append(said, amount.Plural(e.Databases, "database"))
+		counts = append(counts, amount.Plural(e.Databases, "database"))
 	}
-	return strings.Join(said, " and ")
+	return strings.Join(counts, " and ")
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // ListContexts prints the contexts of a thread.
-func ListContexts(ctx context.Context, s *app.Session, of lineage.ThreadID, o *ContextsOptions) error {
+func ListContexts(ctx context.Context, s *app.Session, thread lineage.ThreadID, o *ContextsOptions) error {
 	var after lineage.ContextID
 	if o.After != "" {
 		var err error
@@ -23,11 +23,11 @@ func ListContexts(ctx context.Context, s *app.Session, of lineage.ThreadID, o *C
 	}
 	list := s.List("", "ID", "KIND", "NAME", "MESSAGES", "CREATED")
 	listed, more := 0, false
-	for found, err := range s.Store.View().Contexts(ctx, of, after) {
+	for found, err := range s.Store.View().Contexts(ctx, thread, after) {
 		if err != nil {
 			return err
 		}
-		if found.Thread != of { // without a thread, all contexts are listed
+		if found.Thread != thread { // without a thread, all contexts are listed
 			continue
 		}
 		if more = o.Limit > 0 && listed == o.Limit; more {

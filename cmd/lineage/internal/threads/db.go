@@ -9,9 +9,9 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
-	"github.com/lineage-store/lineage/cmd/lineage/internal/show"
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/transcript"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
@@ -69,5 +69,5 @@ func openDatabase(ctx context.Context, a *app.App, mode app.OpenMode, run func(c
 // shownTitle returns the title under which a thread is shown.
 func (d *database) shownTitle(ctx context.Context, c *chat.Chat) (string, error) {
 	title, err := chat.ShownTitle(ctx, d.chats, c)
-	return cmp.Or(screen.Line(title), show.Untitled), err
+	return cmp.Or(screen.Line(title), transcript.Untitled), err
 }

@@ -187,11 +187,11 @@ func (s InStore) RewindInPlace(ctx context.Context, to string) error {
 	if err != nil {
 		return err
 	}
-	of, err := s.ContextOf(ctx, found)
+	branch, err := s.ContextOf(ctx, found)
 	if err != nil {
 		return err
 	}
-	from, err := of.Context.Tip(ctx)
+	from, err := branch.Context.Tip(ctx)
 	if err != nil {
 		return err
 	}
@@ -201,13 +201,13 @@ func (s InStore) RewindInPlace(ctx context.Context, to string) error {
 	}
 	if !on {
 		return &lineage.SubjectError{
-			Subject: "span", ID: found.Span.String(), Err: lineage.ErrInvalid, Detail: "it is not on the history of context " + of.Context.ID().String(),
+			Subject: "span", ID: found.Span.String(), Err: lineage.ErrInvalid, Detail: "it is not on the history of context " + branch.Context.ID().String(),
 		}
 	}
-	if err := of.Context.MoveTo(ctx, found.Span, "rewind"); err != nil {
+	if err := branch.Context.MoveTo(ctx, found.Span, "rewind"); err != nil {
 		return err
 	}
-	return show.Moved(ctx, s.Session, of, from)
+	return show.Moved(ctx, s.Session, branch, from)
 }
 
 // SwitchTo implements Keeper.

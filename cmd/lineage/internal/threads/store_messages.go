@@ -55,8 +55,8 @@ func (s InStore) Append(ctx context.Context, o *AppendOptions, items []lineage.I
 
 // BranchHome returns the thread for a branch that forks a context: the context's thread or, if it has none, that of
 // the position.
-func BranchHome(ctx context.Context, s *app.Session, found *refs.Ref, of *lineage.Context) (*lineage.Thread, error) {
-	info, err := of.Info(ctx)
+func BranchHome(ctx context.Context, s *app.Session, found *refs.Ref, branch *lineage.Context) (*lineage.Thread, error) {
+	info, err := branch.Info(ctx)
 	if err != nil {
 		return nil, err
 	}
