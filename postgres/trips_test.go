@@ -197,6 +197,12 @@ func TestRoundTripsOfThreads(t *testing.T) {
 		}
 	})
 	require.Equal(t, 39+40, branches)
+	trips(2, "statistics", func() {
+		stats, err := e.Stats(background)
+		require.NoError(t, err)
+		require.EqualValues(t, 39, stats.Threads)
+		require.Positive(t, stats.StoredBytes)
+	})
 }
 
 // The span after the last one of a run is known not to be there, so the server does not look for it. When another process
