@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 
@@ -163,4 +164,14 @@ func stored(f Fragment, version bool) (chat.Message, error) {
 		}
 	}
 	return chat.Message{ID: id, Name: f.Name, Type: string(f.Type), Data: data, Origin: origin}, nil
+}
+
+// withID changes the id in the stored form of a message. A custom form is left unchanged.
+func withID(data json.RawMessage, id string) (json.RawMessage, error) {
+	m, err := DecodeMessage(data)
+	if err != nil {
+		return data, nil
+	}
+	m.ID = id
+	return m.Encode()
 }

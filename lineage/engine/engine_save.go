@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -157,16 +156,6 @@ func (e *Engine) attempt(ctx context.Context, p *plan, pending []*Fragment) (*at
 		parent = chat.Ref(m.ID)
 	}
 	return a, nil
-}
-
-// withID changes the id in the stored form of a message. A custom form is left unchanged.
-func withID(data json.RawMessage, id string) (json.RawMessage, error) {
-	m, err := DecodeMessage(data)
-	if err != nil {
-		return data, nil
-	}
-	m.ID = id
-	return m.Encode()
 }
 
 // newBranch returns a new branch that begins after a message. Its name derives from that of the plan's branch.
