@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -22,6 +23,7 @@ func TestMain(m *testing.M) {
 	campaign.Checks(6) // each opens a store
 	mostUnfolded = 600 // so that a few commits fold
 	manyCommits = 2
+	patience, connectionTime = 40*time.Second, 2*time.Minute // a machine may stop the server or a test for half a minute
 	os.Exit(m.Run())
 }
 

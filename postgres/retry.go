@@ -15,10 +15,10 @@ const (
 	readTime  = 5 * time.Minute
 )
 
-// idleTime is how long a client may leave a transaction idle that holds the store. Tests make it shorter.
+// idleTime is how long a client may leave a transaction idle that holds the store. Tests change it.
 var idleTime = 30 * time.Second
 
-// connectionTime is how long an operation waits for a free connection. Tests make it shorter.
+// connectionTime is how long an operation waits for a free connection. Tests change it.
 var connectionTime = 30 * time.Second
 
 // lockTime is how long the server waits for a lock: longer than idleTime, so that a stopped client is waited for.
@@ -26,7 +26,7 @@ const lockTime = 45 * time.Second
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// patience is how long an operation is retried when the server cannot be reached. Tests make it shorter.
+// patience is how long an operation is retried when the server cannot be reached. Tests change it.
 var patience = 10 * time.Second
 
 const (
