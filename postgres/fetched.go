@@ -122,7 +122,8 @@ func (f *fetched) age() {
 	clear(f.lasts)
 }
 
-// keepWritten changes the last spans and the ranges to those after a row with some entries, in order.
+// keepWritten takes account of a row that was written, given its entries in order: runs may have new last spans, and ranges
+// with changed entries are forgotten.
 func (f *fetched) keepWritten(entries []index.Entry) {
 	for _, e := range entries {
 		if !isSpan(e.Key) {

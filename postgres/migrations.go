@@ -171,7 +171,7 @@ var migrations = [][]string{{
 )`,
 	`CREATE INDEX lineage_search_thread_user ON lineage_search_thread (store, username)`,
 }, {
-	// Synced writes at the same time change different rows.
+	// Concurrent synced writes change different rows.
 	`ALTER TABLE lineage_durable ADD COLUMN slot integer NOT NULL DEFAULT 0`,
 	`ALTER TABLE lineage_durable DROP CONSTRAINT lineage_durable_pkey, ADD PRIMARY KEY (store, slot)`,
 }, {

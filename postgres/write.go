@@ -75,7 +75,7 @@ func (l *log) queueOutput(b *pgx.Batch, epoch, number uint64, out output) {
 // mostEntries limits the entries that a statement writes.
 const mostEntries = 1 << 13
 
-// queueHead adds the statement that records for which row of the log there are entries, and how many changes are unfolded.
+// queueHead adds the statement that records the last row of the log with entries, and the number of unfolded changes.
 func (l *log) queueHead(b *pgx.Batch, h head, counts index.Counts, folded uint64, unfolded int) {
 	b.Queue(`INSERT INTO lineage_head (store, epoch, first, n, id, numbers, folded, unfolded) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (store, epoch) DO UPDATE SET first = excluded.first, n = excluded.n, id = excluded.id, numbers = excluded.numbers, folded = excluded.folded, unfolded = excluded.unfolded`,

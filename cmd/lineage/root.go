@@ -34,8 +34,8 @@ func execute(ctx context.Context, a *app.App, args []string) int {
 	}
 	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())) {
 		err = app.ErrInterrupted
-		if by := (*app.Interruption)(nil); errors.As(context.Cause(ctx), &by) {
-			err = by
+		if interruption := (*app.Interruption)(nil); errors.As(context.Cause(ctx), &interruption) {
+			err = interruption
 		}
 		if a.Keeps {
 			err = app.Hint(err, "what was done so far is kept")

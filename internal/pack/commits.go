@@ -107,7 +107,7 @@ func (p *File) complete(pieces []piece, known bodyIDs) (*structure.Commit, error
 	return c, nil
 }
 
-// undecodable returns the error of decoding a payload that the pack holds as it was.
+// undecodable returns the error for a payload that was packed unchanged and cannot be decoded.
 func (p *File) undecodable(at piece, err error) error {
 	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
 		return fmt.Errorf("commit %d: %w", at.x.Number, err)

@@ -31,7 +31,7 @@ const (
 	slack = 64
 )
 
-// Of the format of zstd: the header of a frame in one segment with its size in four bytes, and blocks.
+// Constants of the zstd format, for frames of one segment whose header states the size in four bytes.
 const (
 	magic         = 0xfd2fb528
 	singleSegment = 1<<5 | 2<<6

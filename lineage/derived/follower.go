@@ -44,14 +44,6 @@ type Follower[Tx any] struct {
 	Progress func(done, total uint64)
 }
 
-// Report is the result of a run.
-type Report struct {
-	// From and To are the positions before and after.
-	From, To backend.Cursor
-	// Transactions is the number of transactions of this run.
-	Transactions int
-}
-
 // Run brings the data up to date. It can be interrupted at any point, even killed: completed transactions are kept,
 // and the next run continues. Run itself also continues when another process was faster, or when the state that it
 // reads expires. Data that was newer than the store when Run began is not changed.
@@ -112,11 +104,13 @@ func (f *Follower[Tx]) pass(ctx context.Context, r *Report) error {
 	if mark.Seen.Number > head.Number {
 		return errOvertaken
 	}
-	p := &pass[Tx]{Follower: f, state: state, head: head, mark: mark, fresh: mark.Version == 0, report: r}
+	p := &pass[Tx]{
+		store: f.Store, target: f.Target, commits: f.Commits, state: state, head: head, mark: mark, fresh: mark.Version == 0, report: r,
+	}
 	if !mark.Settled() {
 		p.seen = mark.Seen.Number
 	}
-	return p.run(ctx)
+	return f.apply(ctx, p)
 }
 
 // Limits of a window.
@@ -126,28 +120,16 @@ const (
 	defaultRecords = 20_000
 )
 
-// pass is the state of a pass.
-type pass[Tx any] struct {
-	*Follower[Tx]
-	state  backend.Snapshot
-	head   backend.Cursor
-	mark   Mark   // as of the last transaction
-	next   Mark   // of the last attempted transaction
-	seen   uint64 // the newest state of an earlier, interrupted pass
-	fresh  bool   // the data was empty
-	report *Report
-}
-
-// run applies the commits between the mark and the head.
-func (p *pass[Tx]) run(ctx context.Context) error {
-	limit := p.Limit
+// apply applies the commits between the mark and the head.
+func (f *Follower[Tx]) apply(ctx context.Context, p *pass[Tx]) error {
+	limit := f.Limit
 	if limit <= 0 {
-		if limit = defaultLimit; p.Commits {
+		if limit = defaultLimit; f.Commits {
 			limit = defaultRecords
 		}
 	}
 	first, w := p.mark.At.Number, p.window()
-	for c, err := range p.Store.View().Feed(ctx, p.mark.At) {
+	for c, err := range f.Store.View().Feed(ctx, p.mark.At) {
 		if err != nil {
 			return err
 		}
@@ -161,8 +143,8 @@ func (p *pass[Tx]) run(ctx context.Context) error {
 		if err := w.apply(ctx); err != nil {
 			return err
 		}
-		if p.Progress != nil {
-			p.Progress(c.Number-first, p.head.Number-first)
+		if f.Progress != nil {
+			f.Progress(c.Number-first, p.head.Number-first)
 		}
 		w = p.window()
 	}

@@ -45,6 +45,20 @@ type Window[Tx any] struct {
 	finished bool
 }
 
+// pass is the state of a pass.
+type pass[Tx any] struct {
+	store   *lineage.Store
+	target  Target[Tx]
+	commits bool // see Follower.Commits
+	state   backend.Snapshot
+	head    backend.Cursor
+	mark    Mark   // as of the last transaction
+	next    Mark   // of the last attempted transaction
+	seen    uint64 // the newest state of an earlier, interrupted pass
+	fresh   bool   // the data was empty
+	report  *Report
+}
+
 // window returns an empty window that starts at the mark.
 func (p *pass[Tx]) window() *Window[Tx] {
 	at := p.mark.At
@@ -59,7 +73,7 @@ func (w *Window[Tx]) add(c *structure.Commit) {
 	for _, r := range c.Records {
 		w.Changes.add(r)
 	}
-	if !w.pass.Commits {
+	if !w.pass.commits {
 		return
 	}
 	w.Commits = append(w.Commits, c)
@@ -77,7 +91,7 @@ func (w *Window[Tx]) add(c *structure.Commit) {
 // apply applies the window. An error that occurs while another process writes is not reported, because Apply may have
 // read only a part of what the other process wrote.
 func (w *Window[Tx]) apply(ctx context.Context) error {
-	target := w.pass.Target
+	target := w.pass.target
 	err := target.Apply(ctx, w)
 	if err == nil && !w.finished {
 		err = w.Finish(ctx, nil)
@@ -107,10 +121,10 @@ func (w *Window[Tx]) Finish(ctx context.Context, do func(tx Tx) error) error {
 
 func (w *Window[Tx]) write(ctx context.Context, at backend.Cursor, do func(tx Tx) error) error {
 	p := w.pass
-	mark := Mark{Store: p.Store.ID(), At: at, Seen: w.Head, Version: p.mark.Version + 1}
+	mark := Mark{Store: p.store.ID(), At: at, Seen: w.Head, Version: p.mark.Version + 1}
 	p.next = mark
-	err := p.Target.Write(ctx, func(tx Tx) error {
-		swapped, err := p.Target.Swap(ctx, tx, p.mark, mark)
+	err := p.target.Write(ctx, func(tx Tx) error {
+		swapped, err := p.target.Swap(ctx, tx, p.mark, mark)
 		if err == nil && !swapped {
 			err = errOvertaken
 		}

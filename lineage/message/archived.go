@@ -20,9 +20,9 @@ func archived(f fields, given string) (message []byte, role string) {
 		role = cmp.Or(roles[f.text("sender")], given)
 		content = f.contentOrText()
 	case f["messageId"] != nil && (content != nil || f["text"] != nil): // LibreChat
-		if by := f["isCreatedByUser"]; rawjson.IsTrue(by) {
+		if byUser := f["isCreatedByUser"]; rawjson.IsTrue(byUser) {
 			role = "user"
-		} else if by != nil {
+		} else if byUser != nil {
 			role = "assistant"
 		}
 		content = f.contentOrText()

@@ -14,34 +14,6 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Options configure a Client. Empty fields are set from the environment, else to their defaults.
-type Options struct {
-	// BaseURL of the API, including its version. Environment: OPENAI_BASE_URL. Required.
-	BaseURL string
-	// Key is sent as a bearer token if set. Environment: OPENAI_API_KEY.
-	Key string
-	// Model is the model for summaries. Environment: OPENAI_MODEL. Required by Summarize.
-	Model string
-	// EmbeddingModel is the model for embeddings. Environment: OPENAI_EMBEDDING_MODEL. Required by
-	// Embed.
-	EmbeddingModel string
-	// Instructions tell the model how to summarize. The default asks for what is needed to continue
-	// the conversation.
-	Instructions string
-	// MaxTokens limits the summary. Default 1,000.
-	MaxTokens int
-	// Timeout limits each attempt, including reading the response. Default one minute.
-	Timeout time.Duration
-	// Attempts limits the number of attempts per request. Default 4.
-	Attempts int
-	// Backoff is the wait after the first failed attempt; it doubles with each attempt, up to a
-	// minute. A wait requested by the server takes precedence. If that is longer than a minute, its
-	// APIError with RetryAfter is returned at once. Default 500 ms.
-	Backoff time.Duration
-	// HTTP is the client to use. Default: one without a timeout of its own.
-	HTTP *http.Client
-}
-
 // Client uses a model behind an OpenAI-compatible endpoint. It is safe for concurrent use.
 type Client struct{ opt Options }
 
@@ -106,18 +78,18 @@ func (c *Client) Summarize(ctx context.Context, passages []lineage.Passage) (lin
 	if c.opt.Model == "" {
 		return lineage.SummaryText{}, fmt.Errorf("model: %w (set OPENAI_MODEL)", ErrNotConfigured)
 	}
-	text := transcript(passages)
+	text := conversationText(passages)
 	if text == "" || !anyAtHand(passages) {
 		return lineage.SummaryText{}, ErrNoText
 	}
 	request := chatRequest{
 		Model: c.opt.Model, Messages: []chatMessage{{"system", c.opt.Instructions}, {"user", text}}, MaxTokens: c.opt.MaxTokens,
 	}
-	response, err := post[chatResponse](ctx, c, "/chat/completions", request)
+	response, err := post[chatResponse](ctx, &c.opt, "/chat/completions", request)
 	var refusal *APIError
 	if errors.As(err, &refusal) && refusal.Status == http.StatusBadRequest && strings.Contains(refusal.Message, "max_completion_tokens") {
 		request.MaxTokens, request.MaxCompletionTokens = 0, c.opt.MaxTokens
-		response, err = post[chatResponse](ctx, c, "/chat/completions", request)
+		response, err = post[chatResponse](ctx, &c.opt, "/chat/completions", request)
 	}
 	if err != nil {
 		return lineage.SummaryText{}, err
@@ -147,7 +119,7 @@ func (c *Client) Embed(ctx context.Context, text string) ([]float32, error) {
 			Embedding []float32 `json:"embedding"`
 		} `json:"data"`
 	}
-	response, err := post[answer](ctx, c, "/embeddings", request)
+	response, err := post[answer](ctx, &c.opt, "/embeddings", request)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +129,8 @@ func (c *Client) Embed(ctx context.Context, text string) ([]float32, error) {
 	return response.Data[0].Embedding, nil
 }
 
-// transcript writes the passages with text for a model.
-func transcript(passages []lineage.Passage) string {
+// conversationText writes the passages with text for a model.
+func conversationText(passages []lineage.Passage) string {
 	var b strings.Builder
 	for _, p := range passages {
 		if strings.TrimSpace(p.Text) == "" {

@@ -25,15 +25,15 @@ const (
 
 // post sends a request until it succeeds, fails permanently, or the attempts are used up. If ctx
 // ends, it returns the cause.
-func post[T any](ctx context.Context, c *Client, path string, request any) (T, error) {
+func post[T any](ctx context.Context, o *Options, path string, request any) (T, error) {
 	var none T
 	body, err := json.Marshal(request)
 	if err != nil {
 		return none, err
 	}
-	backoff := c.opt.Backoff
+	backoff := o.Backoff
 	for attempt := 1; ; attempt++ {
-		response, again, err := try[T](ctx, c, path, body)
+		response, again, err := try[T](ctx, o, path, body)
 		if err == nil {
 			return response, nil
 		}
@@ -46,7 +46,7 @@ func post[T any](ctx context.Context, c *Client, path string, request any) (T, e
 			wait = refusal.RetryAfter
 			again = again && wait <= maxWait // do not retry earlier than requested
 		}
-		if !again || attempt >= c.opt.Attempts {
+		if !again || attempt >= o.Attempts {
 			if attempt > 1 {
 				err = fmt.Errorf("attempt %d: %w", attempt, err)
 			}
@@ -62,25 +62,25 @@ func post[T any](ctx context.Context, c *Client, path string, request any) (T, e
 }
 
 // try sends a request once. again reports whether a retry may help.
-func try[T any](ctx context.Context, c *Client, path string, body []byte) (response T, again bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opt.Timeout, fmt.Errorf("no answer within %v: %w", c.opt.Timeout, context.DeadlineExceeded))
+func try[T any](ctx context.Context, o *Options, path string, body []byte) (response T, again bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("no answer within %v: %w", o.Timeout, context.DeadlineExceeded))
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.opt.BaseURL+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, o.BaseURL+path, bytes.NewReader(body))
 	if err != nil {
 		return response, false, err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	if c.opt.Key != "" {
-		request.Header.Set("Authorization", "Bearer "+c.opt.Key)
+	if o.Key != "" {
+		request.Header.Set("Authorization", "Bearer "+o.Key)
 	}
-	answer, err := c.opt.HTTP.Do(request)
+	answer, err := o.HTTP.Do(request)
 	if err != nil {
 		return response, true, err
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxResponse+1))
 	if answer.StatusCode/100 != 2 {
-		refusal := c.refusal(answer, text)
+		refusal := refusalOf(o, answer, text)
 		return response, refusal.temporary(), refusal
 	}
 	if err != nil {
@@ -95,12 +95,12 @@ func try[T any](ctx context.Context, c *Client, path string, body []byte) (respo
 	return response, false, nil
 }
 
-// refusal returns the error of a server. The key is removed from the message, because some servers
+// refusalOf returns the error of a server. The key is removed from the message, because some servers
 // repeat it.
-func (c *Client) refusal(answer *http.Response, body []byte) *APIError {
+func refusalOf(o *Options, answer *http.Response, body []byte) *APIError {
 	code, message := errorOf(body)
-	if c.opt.Key != "" {
-		message = strings.ReplaceAll(message, c.opt.Key, "[key]")
+	if o.Key != "" {
+		message = strings.ReplaceAll(message, o.Key, "[key]")
 	}
 	return &APIError{
 		Status: answer.StatusCode, Code: code, Message: brief(message),

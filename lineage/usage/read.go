@@ -22,8 +22,8 @@ func (r *reporter) fromTotals(ctx context.Context) (bool, error) {
 	if !q.Thread.IsZero() || len(q.Users) > 0 || !q.Prices.ByQuarter() || !onQuarter(q.Since) || !onQuarter(q.Until) {
 		return false, nil
 	}
-	for _, by := range q.By {
-		if (by == Day || by == Week || by == Month) && !wholeQuarters(q.Zone) {
+	for _, key := range q.By {
+		if (key == Day || key == Week || key == Month) && !wholeQuarters(q.Zone) {
 			return false, nil
 		}
 	}

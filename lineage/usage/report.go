@@ -155,8 +155,8 @@ func (r *reporter) add(ctx context.Context, g *group) error {
 		}
 	}
 	keys := make([]string, len(q.By))
-	for i, by := range q.By {
-		keys[i] = r.key(by, at, m, p, g.seq)
+	for i, key := range q.By {
+		keys[i] = r.key(key, at, m, p, g.seq)
 	}
 	id := strings.Join(keys, "\x00")
 	if g.shared {

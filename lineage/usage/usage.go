@@ -70,9 +70,9 @@ func (x *Index) Report(ctx context.Context, q Query) (*Report, error) {
 	if q.Zone == nil {
 		q.Zone = time.UTC
 	}
-	for _, by := range q.By {
-		if !slices.Contains(Keys, by) {
-			return nil, fmt.Errorf("report by %.64q: %w", string(by), lineage.ErrInvalid)
+	for _, key := range q.By {
+		if !slices.Contains(Keys, key) {
+			return nil, fmt.Errorf("report by %.64q: %w", string(key), lineage.ErrInvalid)
 		}
 	}
 	if err := x.Update(ctx); err != nil {

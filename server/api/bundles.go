@@ -35,7 +35,7 @@ func (a *API) inventory(ctx context.Context, c *call, _ *struct{}) error {
 	})
 }
 
-// bundleAgainst sends a bundle of what a store with the inventory in the body does not have.
+// bundleAgainst sends a bundle of what another store lacks. The body is the inventory of that store.
 func (a *API) bundleAgainst(ctx context.Context, c *call, in *bundleQuery) error {
 	if err := c.refuseKey("it changes nothing"); err != nil {
 		return err

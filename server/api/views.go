@@ -117,9 +117,9 @@ func (in *usageInput) mayAsk(scope *access.Scope) error {
 	if len(scope.Users) == 0 || in.Thread != "" {
 		return nil
 	}
-	for _, by := range in.By {
-		if !slices.Contains(anywhere, by) {
-			return fmt.Errorf("by %.100q: %w: a token for some users asks by %s, or about a thread", by, lineage.ErrInvalid, strings.Join(anywhere, ", "))
+	for _, key := range in.By {
+		if !slices.Contains(anywhere, key) {
+			return fmt.Errorf("by %.100q: %w: a token for some users asks by %s, or about a thread", key, lineage.ErrInvalid, strings.Join(anywhere, ", "))
 		}
 	}
 	if in.Agent != "" || in.Project != "" {

@@ -35,13 +35,13 @@ func (c *call) usage(ctx context.Context, in *usageInput) (*answer, error) {
 	if len(q.By) == 0 {
 		q.By = []string{"day"}
 	}
-	for i, by := range q.By {
-		if !slices.Contains(usageKeys, by) || slices.Contains(q.By[:i], by) {
-			return nil, fmt.Errorf("by %.40q: %w: must be one of %s, once", by, lineage.ErrInvalid, strings.Join(usageKeys, ", "))
+	for i, key := range q.By {
+		if !slices.Contains(usageKeys, key) || slices.Contains(q.By[:i], key) {
+			return nil, fmt.Errorf("by %.40q: %w: must be one of %s, once", key, lineage.ErrInvalid, strings.Join(usageKeys, ", "))
 		}
 		// An answer counts in the conversation that had it first, which may belong to another user.
-		if len(c.scope.Users) > 0 && !slices.Contains(anywhere, by) {
-			return nil, fmt.Errorf("by %s: %w: a client for some users asks by %s", by, lineage.ErrInvalid, strings.Join(anywhere, ", "))
+		if len(c.scope.Users) > 0 && !slices.Contains(anywhere, key) {
+			return nil, fmt.Errorf("by %s: %w: a client for some users asks by %s", key, lineage.ErrInvalid, strings.Join(anywhere, ", "))
 		}
 	}
 	var err error

@@ -116,8 +116,8 @@ func (p *Page) usage(w http.ResponseWriter, r *http.Request) error {
 		}
 		v.Spans = append(v.Spans, usageChoice{name, address(v.By, days), days == v.Days})
 	}
-	for _, by := range usageGroups {
-		v.Groups = append(v.Groups, usageChoice{by, address(by, v.Days), by == v.By})
+	for _, group := range usageGroups {
+		v.Groups = append(v.Groups, usageChoice{group, address(group, v.Days), group == v.By})
 	}
 	var since time.Time
 	if v.Days > 0 {

@@ -52,10 +52,10 @@ func (s *suite) testSummaries(t *testing.T) {
 	require.NoError(t, err)
 	refs, err := main.Extend(bg, lineage.User("one"), lineage.Assistant("two"), lineage.User("three"), lineage.Assistant("four"))
 	require.NoError(t, err)
-	by := &numbered{}
+	numbers := &numbered{}
 	summarize := func(c *lineage.Context, o lineage.SummarizeOptions) *lineage.SummaryInfo {
 		t.Helper()
-		made, err := c.Summarize(bg, by, o)
+		made, err := c.Summarize(bg, numbers, o)
 		require.NoError(t, err)
 		return made
 	}
@@ -137,10 +137,10 @@ func (s *suite) testSummariesOfBranches(t *testing.T) {
 	require.NoError(t, err)
 	main, err := a.Active(bg)
 	require.NoError(t, err)
-	by := &numbered{}
+	numbers := &numbered{}
 	summarize := func(c *lineage.Context, o lineage.SummarizeOptions) {
 		t.Helper()
-		_, err := c.Summarize(bg, by, o)
+		_, err := c.Summarize(bg, numbers, o)
 		require.NoError(t, err)
 	}
 	summarize(main, lineage.SummarizeOptions{Range: lineage.Window{To: 2}})

@@ -38,8 +38,8 @@ type File struct {
 // Unfinished is the suffix of a file that is being written.
 const Unfinished = ".tmp"
 
-// Read returns the live set, or nil if there is none. It refuses one that is not of a journal with an id that ends with a
-// commit; cut is set if the journal may have lost later ones.
+// Read returns the live set, or nil if there is none. It refuses the set of another store, and one that is newer than the
+// last commit of the journal, unless cut is set: then the journal may have lost its last commits.
 func (f File) Read(store [16]byte, last uint64, cut bool) (*live.Set, error) {
 	set, owner, err := live.ReadFile(f.FS, f.Path)
 	var damage *backend.CorruptError

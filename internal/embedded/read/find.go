@@ -116,7 +116,8 @@ func (f *finder) in(thread structure.ThreadID, after backend.Found) error {
 	return nil
 }
 
-// behind returns a key before the usages of a home that follow one of them, and after all others; nil for all.
+// behind returns the key at which a search in a home continues after the last usage that was found. It is nil if that usage
+// is of another home.
 func behind(prefix []byte, home structure.Home, after backend.Found) []byte {
 	if after.Home != home || after.Lookup == 0 {
 		return nil

@@ -119,14 +119,14 @@ func (l *Builder) Encode(firstCommit uint64) (parts, index []byte) {
 
 // shared returns, by number, the ids of runs that share a fingerprint.
 func (l *Builder) shared(runs []Finger) map[uint32]structure.RunID {
-	by := make(map[uint32]structure.RunID, len(runs))
+	runOf := make(map[uint32]structure.RunID, len(runs))
 	common := map[uint32]bool{}
 	for _, f := range runs {
 		id := l.IDs[f.Number]
-		if other, ok := by[f.Print]; ok && other != id {
+		if other, ok := runOf[f.Print]; ok && other != id {
 			common[f.Print] = true
 		}
-		by[f.Print] = id
+		runOf[f.Print] = id
 	}
 	out := map[uint32]structure.RunID{}
 	for _, f := range runs {

@@ -113,12 +113,12 @@ func expected[T any](now T, there bool, was *T) error {
 func (m *Model) sourceFacts(f Facts, seen *Census) {
 	for _, source := range seen.sources.list() {
 		for _, thread := range append([]structure.ThreadID{{}}, several(seen.threads.list())...) {
-			of := func(id structure.ThreadID) bool { return thread.IsZero() || id == thread }
+			wanted := func(id structure.ThreadID) bool { return thread.IsZero() || id == thread }
 			f[fmt.Sprintf("branches from %.20q in %v", source, thread)] = chosen(m.branches,
-				func(b structure.Branch) bool { return b.SourceID == source && of(b.Thread) },
+				func(b structure.Branch) bool { return b.SourceID == source && wanted(b.Thread) },
 				func(a, b structure.Branch) int { return a.Thread.Compare(b.Thread) })
 			f[fmt.Sprintf("checkpoints from %.20q in %v", source, thread)] = chosen(m.checkpoints,
-				func(c structure.Checkpoint) bool { return c.SourceID == source && of(c.Thread) },
+				func(c structure.Checkpoint) bool { return c.SourceID == source && wanted(c.Thread) },
 				func(a, b structure.Checkpoint) int { return a.Thread.Compare(b.Thread) })
 			f[fmt.Sprintf("found from %.20q in %v", source, thread)] = m.find(source, thread)
 		}

@@ -39,19 +39,19 @@ func (f Facts) pages(t tester, r backend.Reader, seen *Census) {
 	for _, after := range some(seen.contexts.list()) {
 		f.put(t, fmt.Sprint("contexts alone after ", after), list(t, r.ContextsAlone(background, after)))
 		f.put(t, fmt.Sprint("contexts after ", after), list(t, r.Contexts(background, structure.ThreadID{}, after)))
-		for _, of := range some(seen.threads.list()) {
-			f.put(t, fmt.Sprintf("contexts of %v after %v", of, after), list(t, r.Contexts(background, of, after)))
+		for _, thread := range some(seen.threads.list()) {
+			f.put(t, fmt.Sprintf("contexts of %v after %v", thread, after), list(t, r.Contexts(background, thread, after)))
 		}
 		for _, parent := range some(seen.contexts.list()) {
 			f.put(t, fmt.Sprintf("children of %v after %v", parent, after), list(t, r.Children(background, parent, after)))
 		}
 	}
-	for _, of := range some(seen.threads.list()) {
+	for _, thread := range some(seen.threads.list()) {
 		for _, after := range some(seen.names.list()) {
-			f.put(t, fmt.Sprintf("checkpoints of %v after %q", of, after), values(t, r.Checkpoints(background, of, after)))
+			f.put(t, fmt.Sprintf("checkpoints of %v after %q", thread, after), values(t, r.Checkpoints(background, thread, after)))
 			for _, name := range some(seen.names.list()) {
 				for _, prefix := range prefixes(name) {
-					f.once(t, fmt.Sprintf("branches %q… of %v after %q", prefix, of, after), func() any { return values(t, r.Branches(background, of, prefix, after)) })
+					f.once(t, fmt.Sprintf("branches %q… of %v after %q", prefix, thread, after), func() any { return values(t, r.Branches(background, thread, prefix, after)) })
 				}
 			}
 		}
@@ -68,22 +68,22 @@ func (m *Model) pages(f Facts, seen *Census) {
 		}
 		f[fmt.Sprint("contexts alone after ", after)] = where(func(v backend.Context) bool { return v.Thread.IsZero() })
 		f[fmt.Sprint("contexts after ", after)] = where(func(backend.Context) bool { return true })
-		for _, of := range some(seen.threads.list()) {
-			f[fmt.Sprintf("contexts of %v after %v", of, after)] = where(func(v backend.Context) bool { return v.Thread == of })
+		for _, thread := range some(seen.threads.list()) {
+			f[fmt.Sprintf("contexts of %v after %v", thread, after)] = where(func(v backend.Context) bool { return v.Thread == thread })
 		}
 		for _, parent := range some(seen.contexts.list()) {
 			f[fmt.Sprintf("children of %v after %v", parent, after)] = where(func(v backend.Context) bool { return v.Parent == parent })
 		}
 	}
-	for _, of := range some(seen.threads.list()) {
+	for _, thread := range some(seen.threads.list()) {
 		for _, after := range some(seen.names.list()) {
-			f[fmt.Sprintf("checkpoints of %v after %q", of, after)] = m.checkpointsWhere(func(c structure.Checkpoint) bool {
-				return c.Thread == of && c.Name > after
+			f[fmt.Sprintf("checkpoints of %v after %q", thread, after)] = m.checkpointsWhere(func(c structure.Checkpoint) bool {
+				return c.Thread == thread && c.Name > after
 			})
 			for _, name := range some(seen.names.list()) {
 				for _, prefix := range prefixes(name) {
-					f[fmt.Sprintf("branches %q… of %v after %q", prefix, of, after)] = m.branchesWhere(func(b structure.Branch) bool {
-						return b.Thread == of && b.Name > after && strings.HasPrefix(b.Name, prefix)
+					f[fmt.Sprintf("branches %q… of %v after %q", prefix, thread, after)] = m.branchesWhere(func(b structure.Branch) bool {
+						return b.Thread == thread && b.Name > after && strings.HasPrefix(b.Name, prefix)
 					})
 				}
 			}

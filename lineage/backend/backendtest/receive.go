@@ -67,13 +67,13 @@ func testReceive(t *testing.T, c Config) {
 		_, err = to.Apply(background, s.commit(thread("of a request")), backend.Options{Once: &request})
 		require.ErrorIs(rt, err, backend.ErrUncertain, "it may have been applied before")
 		request.Since = head
-		mine, err := to.Apply(background, s.commit(thread("of the copy")), backend.Options{Once: &request})
+		added, err := to.Apply(background, s.commit(thread("of the copy")), backend.Options{Once: &request})
 		require.NoError(rt, err)
-		theirs, err := s.Apply(background, s.commit(thread("of the source")), backend.Options{})
+		ofSource, err := s.Apply(background, s.commit(thread("of the source")), backend.Options{})
 		require.NoError(rt, err)
-		require.Equal(rt, mine.Number, theirs.Number)
-		require.NotEqual(rt, mine.ID, theirs.ID)
-		for _, err := range s.Feed(background, mine.Cursor) {
+		require.Equal(rt, added.Number, ofSource.Number)
+		require.NotEqual(rt, added.ID, ofSource.ID)
+		for _, err := range s.Feed(background, added.Cursor) {
 			require.ErrorIs(rt, err, backend.ErrDiverged)
 		}
 		require.Empty(rt, verify(rt, to.Engine, true))

@@ -163,17 +163,17 @@ func (c *Config) testOtherHistories(t *testing.T) {
 		restored, other := open("restored"), open("other")
 		for range 5 {
 			was := data.Rows(t)
-			for _, of := range []*lineage.Store{other, restored} {
-				o := data.Open(t, of, func() {})
+			for _, reopened := range []*lineage.Store{other, restored} {
+				o := data.Open(t, reopened, func() {})
 				err := o.Update(bg)
 				require.NoError(t, o.Close())
 				if c.Rebuilds {
 					require.NoError(t, err)
-					require.Equal(t, c.rowsOf(t, t, of), data.Rows(t))
+					require.Equal(t, c.rowsOf(t, t, reopened), data.Rows(t))
 					continue
 				}
 				want := lineage.ErrDiverged
-				if of == other {
+				if reopened == other {
 					want = derived.ErrOtherStore
 				}
 				require.ErrorIs(t, err, want)

@@ -114,19 +114,19 @@ func (m *model) setAny(r *rapid.T) {
 // setVersion sets a new version of a saved or pending message.
 func (m *model) setVersion(r *rapid.T) {
 	s := m.any(r)
-	of := []unsaved{}
+	targets := []unsaved{}
 	for _, id := range m.ids {
-		of = append(of, unsaved{of: id, role: m.messages[id].role})
+		targets = append(targets, unsaved{of: id, role: m.messages[id].role})
 	}
 	for _, u := range s.pending {
 		if !u.lazy {
-			of = append(of, u)
+			targets = append(targets, u)
 		}
 	}
-	if len(of) == 0 {
+	if len(targets) == 0 {
 		r.Skip("no messages")
 	}
-	u := of[rapid.IntRange(0, len(of)-1).Draw(r, "of")]
+	u := targets[rapid.IntRange(0, len(targets)-1).Draw(r, "of")]
 	u.text = m.text()
 	m.put(s, u)
 }

@@ -178,9 +178,9 @@ func (m *Machine) Check(x *search.Index) {
 			to[id] = text
 		}
 	}
-	of := make(map[lineage.ThreadID][]lineage.ContextID)
+	contexts := make(map[lineage.ThreadID][]lineage.ContextID)
 	for _, c := range m.contexts() {
-		of[c.Thread] = append(of[c.Thread], c.ID)
+		contexts[c.Thread] = append(contexts[c.Thread], c.ID)
 		if c.Thread.IsZero() {
 			reach := make(backend.Reach)
 			m.must(reach.Follow(bg, m.store.View(), c.Tip))
@@ -190,7 +190,7 @@ func (m *Machine) Check(x *search.Index) {
 	for _, th := range m.threads() {
 		reach, err := backend.ReachOf(bg, m.store.View(), th)
 		m.must(err)
-		seen := m.seen(reach, of[th.ID])
+		seen := m.seen(reach, contexts[th.ID])
 		add(everything, seen)
 		add(users[th.UserID], seen)
 		for id := range seen {
@@ -221,8 +221,8 @@ func (m *Machine) compare(x *search.Index, q search.Query, seen map[string]strin
 				id = h.Entry.Span.String()
 			}
 			got = append(got, id+" "+h.Text)
-			if by := seenBy[id]; by != nil || q.Thread.IsZero() && q.User == "" {
-				m.match(by, h.Threads, "%v is seen by", id)
+			if viewers := seenBy[id]; viewers != nil || q.Thread.IsZero() && q.User == "" {
+				m.match(viewers, h.Threads, "%v is seen by", id)
 			}
 		}
 		m.match(want, got, "%+v", q)

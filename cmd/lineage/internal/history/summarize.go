@@ -80,7 +80,7 @@ func (o *summarizeOptions) summarizer() (lineage.Summarizer, error) {
 }
 
 func runSummarize(ctx context.Context, s *app.Session, found *refs.Ref, o *summarizeOptions) error {
-	by, err := o.summarizer()
+	summarizer, err := o.summarizer()
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func runSummarize(ctx context.Context, s *app.Session, found *refs.Ref, o *summa
 	if len(o.of) > 0 && (o.span != "" || o.keep > 0 || o.whole) {
 		return app.Usagef("--of summarizes summaries: it does not go with --range, --keep and --whole")
 	}
-	summary, err := found.Context.Summarize(ctx, by, what)
+	summary, err := found.Context.Summarize(ctx, summarizer, what)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return app.Hint(err, "everything is summarized already; --whole summarizes it again")
 	}

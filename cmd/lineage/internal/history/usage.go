@@ -79,8 +79,8 @@ FILE replaces it. Models without a price are listed. See docs/usage.md.`,
 
 func byText() string {
 	names := make([]string, len(usage.Keys))
-	for i, by := range usage.Keys {
-		names[i] = string(by)
+	for i, key := range usage.Keys {
+		names[i] = string(key)
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
@@ -111,15 +111,15 @@ func (o *usageOptions) query(ctx context.Context, s *app.Session) (q usage.Query
 		}
 		q.Thread = t.ID()
 	}
-	by := o.by
+	keys := o.by
 	switch {
-	case len(by) > 0:
+	case len(keys) > 0:
 	case o.thread != "":
-		by = []string{"branch", "subagent", "model"}
+		keys = []string{"branch", "subagent", "model"}
 	default:
-		by = []string{"day"}
+		keys = []string{"day"}
 	}
-	for _, name := range by {
+	for _, name := range keys {
 		if !slices.Contains(usage.Keys, usage.By(name)) {
 			return q, app.Hint(app.Usagef("--by %q is not known", name), "it is one of %s", byText())
 		}

@@ -68,24 +68,24 @@ func (p *sharedIndexes) searchChat(ctx context.Context, chatID, query string, o 
 
 // usageFor is api.Options.Usage.
 func (p *sharedIndexes) usageFor(ctx context.Context, q api.UsageQuery) ([]*records.Usage, error) {
-	by := []usage.By{}
+	keys := []usage.By{}
 	for _, name := range q.By {
 		if !slices.Contains(usage.Keys, usage.By(name)) {
 			return nil, fmt.Errorf("by %.100q: %w: must be one of %v", name, lineage.ErrInvalid, usage.Keys)
 		}
-		by = append(by, usage.By(name))
+		keys = append(keys, usage.By(name))
 	}
 	index, err := p.openCosts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	report, err := index.Report(ctx, usage.Query{
-		By: by, Since: q.Since, Until: q.Until, Zone: q.Zone, Thread: q.Thread, Agent: q.Agent, Model: q.Model, Users: q.Users, Projects: q.Projects,
+		By: keys, Since: q.Since, Until: q.Until, Zone: q.Zone, Thread: q.Thread, Agent: q.Agent, Model: q.Model, Users: q.Users, Projects: q.Projects,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return append(report.Records(by), report.TotalRecord()), nil
+	return append(report.Records(keys), report.TotalRecord()), nil
 }
 
 // importArchive is api.Options.Import.

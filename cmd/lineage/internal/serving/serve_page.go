@@ -58,12 +58,12 @@ func (p *sharedIndexes) usage(ctx context.Context, q page.UsageQuery) (rows []*r
 	if err != nil {
 		return nil, nil, err
 	}
-	by := []usage.By{usage.By(q.By)}
-	report, err := index.Report(ctx, usage.Query{By: by, Since: q.Since})
+	keys := []usage.By{usage.By(q.By)}
+	report, err := index.Report(ctx, usage.Query{By: keys, Since: q.Since})
 	if err != nil {
 		return nil, nil, err
 	}
-	return report.Records(by), report.TotalRecord(), nil
+	return report.Records(keys), report.TotalRecord(), nil
 }
 
 // tryResume is page.Options.Resume.

@@ -71,16 +71,16 @@ func PrintSpan(ctx context.Context, s *app.Session, found *refs.Ref) error {
 			}
 			continue
 		}
-		addedBy, by := "", records.Origin{}
+		addedBy, origin := "", records.Origin{}
 		if !through.IsZero() {
 			addedBy = "context " + through.String()
 		}
 		if m.Origin != nil {
-			by = *m.Origin
+			origin = *m.Origin
 		}
 		if err := s.Facts(m, [][2]string{
 			{"message", m.ID}, {"parent", OrEmpty(m.Parent)}, {"content", m.ContentID}, {"type", m.MediaType + ", " + amount.Bytes(m.Size)},
-			{"origin", by.Kind}, {"user", by.User}, {"model", by.Model}, {"source", by.Source}, {"derived from", by.DerivedFrom},
+			{"origin", origin.Kind}, {"user", origin.User}, {"model", origin.Model}, {"source", origin.Source}, {"derived from", origin.DerivedFrom},
 			{"used", UsedText(m.Usage)}, {"added by", addedBy}, {"source id", m.SourceID}, {"span set", m.SpanSet}, {"metadata", string(m.Metadata)},
 		}...); err != nil {
 			return err

@@ -120,8 +120,8 @@ func ownOf(found []*follow.Source, session string) []*follow.Source {
 	return own
 }
 
-// wantedSource is what a source is looked for by: a path or the end of one, the full path without links, and the source id of
-// the thread with that name.
+// wantedSource has what a name may stand for: a path or the end of one, the same path without links, and the source id of a
+// thread.
 type wantedSource struct{ name, real, threadOf string }
 
 // sourceToFind returns what the named source is looked for by.
