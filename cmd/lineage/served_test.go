@@ -56,7 +56,7 @@ func TestCommandsWorkOnServedStores(t *testing.T) {
 `)
 	require.Equal(t, 0, execute(t.Context(), app.New(asked, &output, &problems, func(string) string { return "" }), []string{"mcp", "--all", "--write", "append", "--store", named}), problems.String())
 	require.NotContains(t, output.String(), `"isError":true`)
-	require.Contains(t, output.String(), "1 messages and summaries found")
+	require.Contains(t, output.String(), "1 result in the store.")
 	require.Contains(t, run(0, "b", "log", "main", "--oneline").out, "Said by an agent.")
 	run(0, "b", "verify", "--deep")
 	require.Contains(t, run(app.ExitFailure, "a", "pack").err, "hint: it is compressed as it is written")

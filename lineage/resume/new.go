@@ -80,7 +80,9 @@ func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Optio
 	if s.own, err = findOwn(ctx, h, t, agent, about); err != nil {
 		return nil, err
 	}
-	return s, s.complete(ctx, h)
+	err = s.complete(ctx, h)
+	slices.SortStableFunc(s.Losses, func(a, b lineage.Loss) int { return cmp.Compare(a.Position, b.Position) })
+	return s, err
 }
 
 // complete adds the lines that are not the agent's own.

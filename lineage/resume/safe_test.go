@@ -390,3 +390,20 @@ func TestSubagentContinues(t *testing.T) {
 	}
 	require.True(t, found)
 }
+
+// What is lost is listed from the first message to the last.
+func TestLossesAreInOrder(t *testing.T) {
+	h := newHome(t)
+	thread, err := h.store.CreateThread(bg, lineage.ThreadOptions{Title: "Losses"})
+	require.NoError(t, err)
+	h.extend(thread, lineage.System("Be brief."), lineage.User("Name a colour."), lineage.Assistant("Blue."), lineage.System("Be polite."), lineage.User("And another."))
+	for _, agent := range []string{"opencode", "claude-code", "pi"} {
+		var positions []uint64
+		for _, l := range h.plan(agent, thread, h.tip(thread)).Losses {
+			positions = append(positions, l.Position)
+		}
+		require.Equal(t, uint64(1), positions[0], agent)
+		require.Contains(t, positions, uint64(4), agent)
+		require.IsNonDecreasing(t, positions, agent)
+	}
+}

@@ -23,7 +23,8 @@ type Session struct {
 	// Messages is the number of spans of the history. Own is the number of those that are written as the agent's own
 	// lines.
 	Messages, Own int
-	Losses        []lineage.Loss
+	// Losses are in the order of their positions.
+	Losses []lineage.Loss
 	// Machine is the name of the machine of the session, as stated in the thread, empty if unknown. See IsFrom.
 	Machine string
 

@@ -115,7 +115,7 @@ func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, erro
 			a.next["limit"] = limit
 		}
 	}
-	a.head = fmt.Sprintf("%s of %s, the one that changed last first.", amount.Plural(len(a.text), "conversation"), plain.Line(c.where()))
+	a.head = fmt.Sprintf("%s in %s, the one that changed last first.", amount.Plural(len(a.text), "conversation"), plain.Line(c.where()))
 	return a, nil
 }
 
@@ -197,7 +197,11 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 			break
 		}
 	}
-	a.head = fmt.Sprintf("%d messages and summaries found.", len(a.text))
+	where := c.where()
+	if in.Thread != "" {
+		where = "the conversation"
+	}
+	a.head = fmt.Sprintf("%s in %s.", amount.Plural(len(a.text), "result"), plain.Line(where))
 	if a.full || len(hits) == limit && limit < maxRows {
 		a.note("There may be more: ask with a larger limit, or search for more words.")
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"strconv"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -87,9 +89,21 @@ func (c *call) where() string {
 	case c.scope.All():
 		return "the store"
 	case len(c.scope.Projects) > 0:
-		return fmt.Sprintf("the project %q", c.scope.Projects)
+		return named("the project", c.scope.Projects)
 	}
-	return fmt.Sprintf("what is of %q", c.scope.Users)
+	return named("the conversations of the user", c.scope.Users)
+}
+
+// named returns a noun, in the plural if there are several names, and the names in quotes.
+func named(noun string, names []string) string {
+	if len(names) > 1 {
+		noun += "s"
+	}
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = strconv.Quote(name)
+	}
+	return noun + " " + strings.Join(list, ", ")
 }
 
 // position is a position in the history of a thread.

@@ -330,3 +330,18 @@ func TestOwnIDs(t *testing.T) {
 		require.NotContains(t, found.all+listed.all, "scope:")
 	}
 }
+
+// An empty answer says where was looked, so that it is not taken for the whole store.
+func TestAnswersNameTheScope(t *testing.T) {
+	w := newWall(t, "ada")
+	for said, scope := range map[string]access.Scope{
+		`in the project \"/src/none\"`:                       {Projects: []string{"/src/none"}},
+		`in the projects \"/src/none\", \"/src/nil\"`:        {Projects: []string{"/src/none", "/src/nil"}},
+		`in the conversations of the user \"nobody\"`:        {Users: []string{"nobody"}},
+		`in the conversations of the users \"no\", \"none\"`: {Users: []string{"no", "none"}},
+	} {
+		c := w.connect(Client{Scope: fixed(scope)}, nil)
+		require.Contains(t, c.call("search", map[string]any{"query": "said"}).all, "0 results "+said+".")
+		require.Contains(t, c.call("threads", nil).all, "0 conversations "+said+",")
+	}
+}
