@@ -313,6 +313,22 @@ func TestStandbyBehind(t *testing.T) {
 		require.EqualValues(t, 1, now.Number)
 		require.Len(t, history(t, r), 1)
 	}
+	var queries atomic.Int64
+	var mixed atomic.Bool
+	each := newPool(t, first.DSN("postgres"), func(c *pgxpool.Config) { // each query has its own connection
+		c.AfterRelease = func(*pgx.Conn) bool { return false }
+		c.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+			if mixed.Load() && queries.Add(1) == 1 {
+				c.Host, c.Port = behind.Config().ConnConfig.Host, behind.Config().ConnConfig.Port
+			}
+			return nil
+		}
+	})
+	r := handle(t, each, "s")
+	mixed.Store(true)
+	require.ErrorIs(t, r.log.checkCursorOnce(background, at), errLagging, "first the standby is asked, then the primary")
+	require.NoError(t, r.log.checkCursor(background, at))
+	require.ErrorIs(t, r.log.checkCursor(background, backend.Cursor{Number: at.Number + 1, ID: at.ID}), backend.ErrDiverged)
 	var waiting sync.WaitGroup
 	for _, r := range readers {
 		waiting.Go(func() {

@@ -150,7 +150,7 @@ func (l *log) checkCursorOnce(ctx context.Context, c backend.Cursor) error {
 		return err
 	}
 	if h.Number < c.Number {
-		if err := l.requireLatest(ctx); err != nil {
+		if err := l.requireLatest(ctx, c.Number); err != nil {
 			return err
 		}
 	}
@@ -158,11 +158,13 @@ func (l *log) checkCursorOnce(ctx context.Context, c backend.Cursor) error {
 	return errors.Join(err, &backend.DivergedError{After: c, Common: common})
 }
 
-// requireLatest is errLagging on a standby: the log may continue on its server.
-func (l *log) requireLatest(ctx context.Context) error {
-	standby := false
-	err := l.readOne(ctx, `SELECT pg_is_in_recovery()`, nil, &standby)
-	if err == nil && standby {
+// requireLatest is errLagging if the log may have a commit that was not found: on a standby it may continue on its server, and a
+// server that has the commit is not the one that was asked before, or has become the primary meanwhile.
+func (l *log) requireLatest(ctx context.Context, number uint64) error {
+	lagging := false
+	err := l.readOne(ctx, `SELECT pg_is_in_recovery() OR coalesce((SELECT n + count > $2 FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1), false)`,
+		[]any{l.store, int64(number)}, &lagging)
+	if err == nil && lagging {
 		err = errLagging
 	}
 	return err

@@ -967,6 +967,38 @@ func TestAntigravityWritesTwoFilesInAPolledFolder(t *testing.T) {
 	}
 }
 
+// A shortened file that was never read is not gone when it is deleted, alone or with its folder.
+func TestDeletedShortenedFileOfAntigravity(t *testing.T) {
+	h, store := newHome(t), memory(t)
+	file := func(id, name string) string {
+		return h.path(".gemini", "antigravity", "brain", id, ".system_generated", "logs", name)
+	}
+	for _, id := range []string{"one", "two"} {
+		step := `{"step_index":0,"source":"MODEL","type":"PLANNER_RESPONSE","status":"DONE","created_at":"2026-01-01T00:00:00Z","content":"` + id + `"}` + "\n"
+		h.write(t, file(id, "transcript.jsonl"), step)
+		h.write(t, file(id, "transcript_full.jsonl"), step)
+	}
+	runs := []*following{start(t, store, h.options()), start(t, store, h.options())}
+	require.NoError(t, os.Remove(file("one", "transcript.jsonl")))
+	h.caughtUp(t, runs...)
+	require.NoError(t, os.Remove(file("two", "transcript_full.jsonl")))
+	require.NoError(t, os.Remove(file("two", "transcript.jsonl")))
+	for _, f := range runs {
+		f.await(t, func(e Event) bool { return e.Kind == Gone && e.Path == file("two", "transcript_full.jsonl") })
+	}
+	h.caughtUp(t, runs...)
+	for _, f := range runs {
+		f.stop(t)
+		f.drain()
+		require.Len(t, of(f.all, Gone), 1)
+	}
+	all, err := List(t.Context(), store, h.options())
+	require.NoError(t, err)
+	i := slices.IndexFunc(all, func(l Listing) bool { return l.Agent.Name == "antigravity" && l.State == Followed })
+	require.EqualValues(t, 1, all[i].Files)
+	require.EqualValues(t, 1, all[i].Gone)
+}
+
 // A call of Antigravity that is read after its result is after it in the store, and stays there: the history continues after it,
 // also if the file is read from its start, by another follower.
 func TestAntigravityWritesACallLate(t *testing.T) {

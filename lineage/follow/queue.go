@@ -24,6 +24,12 @@ func (r *run) seen(f *file) { r.consider(f, false) }
 
 // consider queues a file if it has changed. It leaves out a file that is followed only without another one.
 func (r *run) consider(f *file, first bool) {
+	if !f.queued && f.folder != nil && f.folder.hasFuller(f.path) {
+		if f.folder = nil; f.state == nil { // it was never read, and is not gone when it is deleted
+			delete(r.files, RecordedPath(f.path))
+			return
+		}
+	}
 	if f.state == nil {
 		f.state = &State{}
 		f.state.setPath(f.path)
@@ -32,9 +38,6 @@ func (r *run) consider(f *file, first bool) {
 		f.state.Gone = time.Time{}
 		r.changed(f)
 		r.beginAgain(f.state.Conversations, f)
-	}
-	if !f.queued && f.folder != nil && f.folder.hasFuller(f.path) {
-		f.folder = nil
 	}
 	again := f.state.LeftOut == OtherProject && !r.options.leavesOut(f.state.Project)
 	if f.queued || f.folder == nil || f.folder.unread || f.unchanged() && !again || f.now == f.undecided {

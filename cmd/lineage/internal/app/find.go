@@ -41,8 +41,11 @@ func (a *App) FindStore(create bool) (string, error) {
 		return "", Hint(none, "'lineage init' makes one here; --store and LINEAGE_STORE name one elsewhere")
 	}
 	own := filepath.Join(home, StoreDir)
-	if create || IsStore(own) {
+	if IsStore(own) {
 		return own, nil
+	}
+	if create {
+		return own, NotAFile(own)
 	}
 	return "", Hint(none, "'lineage init %s' makes one that commands find in every folder, 'lineage init' one for this folder", own)
 }
