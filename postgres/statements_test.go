@@ -136,6 +136,7 @@ func tour(t *testing.T, pool *pgxpool.Pool) *Engine {
 	requireSound(t, e)
 	_, err = e.log.onStandby(background, e.head, backend.ErrReadOnly)
 	require.ErrorIs(t, err, backend.ErrReadOnly, "it is no standby")
+	require.ErrorIs(t, e.log.checkCursorOnce(background, backend.Cursor{Number: e.head.Number + 1, ID: e.head.ID}), backend.ErrDiverged)
 	tourSearch(t, e, other)
 	return e
 }
