@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"syscall"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -99,9 +100,10 @@ func (a *attempts) ends(store *lineage.Store, err error) bool {
 }
 
 // storeFailed reports whether a file cannot be read because the store takes no changes, and not because of what the file
-// or its thread has. A store that takes another change, the state of the file, has not failed.
+// or its thread has. A store that takes another change, the state of the file, has not failed, unless a disk was full, which may
+// have room by then.
 func (r *run) storeFailed(ctx context.Context, f *file, err error) bool {
-	for _, failure := range []error{lineage.ErrClosed, lineage.ErrReadOnly, lineage.ErrLocked} {
+	for _, failure := range []error{lineage.ErrClosed, lineage.ErrReadOnly, lineage.ErrLocked, syscall.ENOSPC, syscall.EDQUOT} {
 		if errors.Is(err, failure) {
 			return true
 		}

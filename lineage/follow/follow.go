@@ -146,6 +146,14 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 		} else if found {
 			continue
 		}
+		if !r.options.Once {
+			if err := r.takeDue(ctx); err != nil {
+				return err
+			}
+			if len(r.queue) > 0 {
+				continue
+			}
+		}
 		if !r.told {
 			if a.failing { // what is not saved is not done
 				if err := r.save(ctx); err != nil {
@@ -220,7 +228,7 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 	return r, err
 }
 
-// wait waits for a change of a file or until something is due, and handles it.
+// wait waits for a change of a file or until something is due.
 func (r *run) wait(ctx context.Context) error {
 	var timer <-chan time.Time
 	if next := r.next(); !next.IsZero() {
@@ -232,6 +240,11 @@ func (r *run) wait(ctx context.Context) error {
 	case <-r.watch.ready():
 	case <-timer:
 	}
+	return nil
+}
+
+// takeDue does what is due.
+func (r *run) takeDue(ctx context.Context) error {
 	now := r.clock.Now()
 	if !r.saveAt.IsZero() && !now.Before(r.saveAt) {
 		if err := r.save(ctx); err != nil {

@@ -1186,6 +1186,33 @@ func TestDiskIsFullForLines(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// The disk was full when the messages were stored, and has room directly after that: that is not a problem of the file either.
+func TestDiskWasFull(t *testing.T) {
+	h := newHome(t)
+	id, name := session(1)
+	h.write(t, filepath.Join(h.project(), name), line(id, "a", "", "user", "one"))
+	store := lineage.New(wasFull{write.Of(memory(t)).Engine(), new(atomic.Bool)})
+	o := h.options()
+	o.Once = true
+	o.Events = func(e Event) { require.NotEqual(t, Failed, e.Kind) }
+	require.ErrorIs(t, Run(t.Context(), store, o), syscall.ENOSPC)
+	once(t, store, h.options())
+	require.Equal(t, []string{"one"}, texts(t, store, id))
+}
+
+// wasFull is a disk that is full at the first commit with a thread.
+type wasFull struct {
+	backend.Engine
+	had *atomic.Bool
+}
+
+func (e wasFull) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+	if slices.ContainsFunc(c.Records, func(r structure.Record) bool { return r.Kind() == structure.KindThread }) && !e.had.Swap(true) {
+		return backend.Receipt{}, syscall.ENOSPC
+	}
+	return e.Engine.Apply(ctx, c, o)
+}
+
 // fillsDisk is a disk that is full after the first commit with a thread.
 type fillsDisk struct{ fullDisk }
 
