@@ -23,10 +23,9 @@ type ThreadOptions struct {
 	Title    string
 	// Metadata is JSON of the caller, kept byte for byte.
 	Metadata []byte
-	// Keep keeps every message added to the thread for as long as the thread exists, even if no context leads to it.
+	// Overrides are those of the main branch.
 	Overrides Overrides
-	// Keep keeps every message that is added to the thread as long as the thread, also when no
-	// context leads to it.
+	// Keep keeps every message added to the thread for as long as the thread exists, even if no context leads to it.
 	Keep bool
 	// CreatedAt and UpdatedAt default to now. With its own times, an imported thread keeps its place in listings.
 	CreatedAt, UpdatedAt time.Time

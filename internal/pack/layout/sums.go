@@ -7,7 +7,7 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Checksum returns the CRC-32C of bytes, the checksum of everything in a pack.
+// Sum returns the CRC-32C of bytes, the checksum of everything in a pack.
 func Sum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // AppendSum appends the checksum of the bytes from start.

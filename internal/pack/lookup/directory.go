@@ -138,7 +138,7 @@ func (d *Directory) ListOf(number uint32) (list, index int) {
 	return int(number / runsPerList), int(number % runsPerList)
 }
 
-// idOf returns the id of the run with a number, if it shares its fingerprint with another run.
+// IDOf returns the id of the run with a number, if it shares its fingerprint with another run.
 func (d *Directory) IDOf(number uint32) (id structure.RunID, shares bool) {
 	id, shares = d.shared[number]
 	return id, shares
