@@ -25,35 +25,16 @@ func (r *run) forms(ctx context.Context) (err error) {
 		tables[name] = append(formTables[:len(formTables):len(formTables)], f.tables...)
 	}
 	for name, statements := range tables {
-		dir, failed := r.directory(name)
-		if failed != nil {
-			return failed
-		}
-		made, failed := newSchema(ctx, r.postgres, dir)
+		made, failed := r.schemaOf(ctx, name, statements...)
 		if failed != nil {
 			return failed
 		}
 		defer func() { err = errors.Join(err, made.drop()) }()
-		if err := made.exec(ctx, statements...); err != nil {
-			return err
-		}
 		in[name] = made
 	}
 	names := []string{nameRows, nameTyped, nameEntries, nameTail, nameServed}
 	c := servedComparison{run: r, prefix: workForms, names: names, in: in, written: make(map[string]int)}
-	for _, delay := range serverDelays {
-		for _, shape := range []servedShape{servedLone, servedMany, servedApart} {
-			if err := c.compare(ctx, shape, delay); err != nil {
-				return err
-			}
-		}
-	}
-	for _, name := range names {
-		if err := r.servedBytes(ctx, workForms+workServedBytes, in[name], name, c.written[name]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.compareAll(ctx)
 }
 
 // prototypes are the forms by name.

@@ -68,34 +68,31 @@ func (r *run) servedCommits(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.close()) }()
-	dir, err := r.directory(nameRows)
-	if err != nil {
-		return err
-	}
-	rows, err := newSchema(ctx, r.postgres, dir)
+	rows, err := r.schemaOf(ctx, nameRows, rowsTable)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.drop()) }()
-	if err := rows.exec(ctx, rowsTable); err != nil {
-		return err
-	}
 	in := map[string]*schema{nameServed: o.store.(*servedStore).schema, nameRows: rows}
 	names := []string{nameServed, nameRows}
 	c := servedComparison{run: r, names: names, in: in, written: make(map[string]int)}
-	for _, delay := range serverDelays {
-		for _, shape := range []servedShape{servedLone, servedMany, servedApart} {
-			if err := c.compare(ctx, shape, delay); err != nil {
-				return err
-			}
-		}
+	return c.compareAll(ctx)
+}
+
+// schemaOf returns a new schema for a system, with its tables.
+func (r *run) schemaOf(ctx context.Context, system string, statements ...string) (*schema, error) {
+	dir, err := r.directory(system)
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range names {
-		if err := r.servedBytes(ctx, workServedBytes, in[name], name, c.written[name]); err != nil {
-			return err
-		}
+	made, err := newSchema(ctx, r.postgres, dir)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	if err := made.exec(ctx, statements...); err != nil {
+		return nil, errors.Join(err, made.drop())
+	}
+	return made, nil
 }
 
 // servedComparison compares writers of some systems on a server.
@@ -106,6 +103,23 @@ type servedComparison struct {
 	in      map[string]*schema // by system
 	written map[string]int     // messages, by system
 	number  int                // of the last process
+}
+
+// compareAll compares all shapes, with and without a delay, and then the bytes of what was written.
+func (c *servedComparison) compareAll(ctx context.Context) error {
+	for _, delay := range serverDelays {
+		for _, shape := range []servedShape{servedLone, servedMany, servedApart} {
+			if err := c.compare(ctx, shape, delay); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range c.names {
+		if err := c.servedBytes(ctx, c.prefix+workServedBytes, c.in[name], name, c.written[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // compare compares processes of a shape, behind a delay to the server.
