@@ -65,7 +65,7 @@ func (a *API) diff(ctx context.Context, c *call, in *diffQuery) (*list[records.R
 				continue
 			}
 			if len(out.Items) == in.size() || len(out.Items) > 0 && texts+e.Size > maxTexts {
-				out.Next = (&diffPlace{history.name, i - 1, first.String(), second.String()}).String()
+				out.Next = (&diffPlace{history.name, i - 1, first, second}).String()
 				return out, nil
 			}
 			m, err := records.OfMessage(ctx, a.o.Store, e, records.MaxText)
@@ -86,12 +86,12 @@ func (c *call) compared(ctx context.Context, in *diffQuery, from *diffPlace) (fi
 	if in.With == "" {
 		return first, second, fmt.Errorf("with: %w: must be a position", lineage.ErrInvalid)
 	}
-	end := func(found *refs.Ref, end, text string) (lineage.SpanRef, error) {
-		if end != "" {
-			if at, err := structure.ParseSpanRef(end); err != nil || at.IsZero() {
-				return at, err
+	end := func(found *refs.Ref, known lineage.SpanRef, text string) (lineage.SpanRef, error) {
+		if from.side != "" {
+			if known.IsZero() {
+				return known, nil
 			}
-			text = end
+			text = known.String()
 		}
 		at, err := c.position(ctx, found, text)
 		if err != nil {
@@ -120,12 +120,12 @@ func (c *call) compared(ctx context.Context, in *diffQuery, from *diffPlace) (fi
 type diffPlace struct {
 	side          string
 	after         uint64
-	first, second string
+	first, second lineage.SpanRef
 }
 
 // String returns the place as the token of a page.
 func (p *diffPlace) String() string {
-	return p.side + ":" + strconv.FormatUint(p.after, 10) + ":" + p.first + ":" + p.second
+	return p.side + ":" + strconv.FormatUint(p.after, 10) + ":" + p.first.String() + ":" + p.second.String()
 }
 
 // place parses the token of a page of differences.
@@ -138,12 +138,12 @@ func (p *page) place() (*diffPlace, error) {
 		return nil, errPage
 	}
 	after, err := strconv.ParseUint(parts[1], 10, 62)
-	_, wrongFirst := structure.ParseSpanRef(parts[2])
-	_, wrongSecond := structure.ParseSpanRef(parts[3])
+	first, wrongFirst := structure.ParseSpanRef(parts[2])
+	second, wrongSecond := structure.ParseSpanRef(parts[3])
 	if errors.Join(err, wrongFirst, wrongSecond) != nil {
 		return nil, errPage
 	}
-	return &diffPlace{parts[0], after, parts[2], parts[3]}, nil
+	return &diffPlace{parts[0], after, first, second}, nil
 }
 
 // provenance lists a content and what it was derived from. For a caller of a part of the store the list is made from
