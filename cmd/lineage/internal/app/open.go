@@ -59,13 +59,13 @@ func (a *App) Open(ctx context.Context, mode OpenMode, run func(context.Context,
 	if err != nil {
 		return err
 	}
-	found := a.NamedStore() != "" || IsStore(named)
+	isNew := mode.Has(Create) && a.NamedStore() == "" && !IsStore(named)
 	store, err := a.OpenStore(ctx, named, mode, structure.StoreID{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if !found {
+	if isNew {
 		if err := a.Print(&records.Init{Store: named}, "created a store in %s, which commands find in every folder that has none of its own\n", named); err != nil {
 			return err
 		}
