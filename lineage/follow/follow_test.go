@@ -890,13 +890,7 @@ func TestAntigravityWritesTwoFiles(t *testing.T) {
 		return h.path(".gemini", "antigravity", "brain", "one", ".system_generated", "logs", name)
 	}
 	said := func() (all []string) {
-		thread, err := store.FindThread(t.Context(), "one")
-		require.NoError(t, err)
-		branches, err := thread.Branches(t.Context())
-		require.NoError(t, err)
-		require.Len(t, branches, 1)
-		for e, err := range store.History(t.Context(), branches[0].Head, lineage.Window{}) {
-			require.NoError(t, err)
+		for _, e := range onlyBranch(t, store, "one") {
 			text, err := store.Text(t.Context(), e)
 			require.NoError(t, err)
 			all = append(all, text)
@@ -1033,14 +1027,8 @@ func TestAntigravityWritesACallLate(t *testing.T) {
 				first = end
 			}
 			want = slices.DeleteFunc(want, func(l string) bool { return strings.Contains(l, "CHECKPOINT") })
-			thread, err := store.FindThread(t.Context(), "one")
-			require.NoError(t, err)
-			branches, err := thread.Branches(t.Context())
-			require.NoError(t, err)
-			require.Len(t, branches, 1)
 			var all []string
-			for e, err := range store.History(t.Context(), branches[0].Head, lineage.Window{}) {
-				require.NoError(t, err)
+			for _, e := range onlyBranch(t, store, "one") {
 				text, err := store.Original(t.Context(), e)
 				require.NoError(t, err)
 				all = append(all, string(text)+"\n")

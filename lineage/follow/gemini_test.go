@@ -30,13 +30,7 @@ func TestFollowGeminiWhileItWrites(t *testing.T) {
 	const begin = `{"$set":{"messages":[{"id":"c1","timestamp":"NOW","type":"user","content":[{"text":"<session_context>\nIt is Monday."}]}]}}`
 	const updated = `{"$set":{"lastUpdated":"NOW"}}`
 	stored := func(store *lineage.Store) (ids []string) {
-		thread, err := store.FindThread(t.Context(), "s")
-		require.NoError(t, err)
-		branches, err := thread.Branches(t.Context())
-		require.NoError(t, err)
-		require.Len(t, branches, 1)
-		for e, err := range store.History(t.Context(), branches[0].Head, lineage.Window{}) {
-			require.NoError(t, err)
+		for _, e := range onlyBranch(t, store, "s") {
 			ids = append(ids, e.SourceID)
 		}
 		return ids

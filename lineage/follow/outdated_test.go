@@ -101,11 +101,7 @@ func TestSessionsOfAnEarlierVersion(t *testing.T) {
 	for _, id := range []string{there, gone} {
 		require.Equal(t, "The title", title(id))
 		require.Equal(t, []string{"one", "two", "three"}, texts(t, store, id))
-		thread, err := store.FindThread(t.Context(), id)
-		require.NoError(t, err)
-		branches, err := thread.Branches(t.Context())
-		require.NoError(t, err)
-		require.Len(t, branches, 1)
+		onlyBranch(t, store, id)
 	}
 	require.Equal(t, "Mine", title(named))
 	require.Nil(t, texts(t, store, deleted))

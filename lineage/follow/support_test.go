@@ -234,6 +234,21 @@ func session(n int) (id, name string) {
 	return id, id + ".jsonl"
 }
 
+// onlyBranch returns the entries of the only branch of a thread.
+func onlyBranch(t *testing.T, store *lineage.Store, sourceID string) (all []*lineage.Entry) {
+	t.Helper()
+	thread, err := store.FindThread(t.Context(), sourceID)
+	require.NoError(t, err)
+	branches, err := thread.Branches(t.Context())
+	require.NoError(t, err)
+	require.Len(t, branches, 1)
+	for e, err := range store.History(t.Context(), branches[0].Head, lineage.Window{}) {
+		require.NoError(t, err)
+		all = append(all, e)
+	}
+	return all
+}
+
 // texts returns the messages of the main branch of a thread, nil if there is no thread.
 func texts(t tester, store *lineage.Store, sourceID string) (all []string) {
 	t.Helper()
