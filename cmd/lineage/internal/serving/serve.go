@@ -139,7 +139,7 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 		var http *server.Server
 		if !o.alone {
 			options.Ready = alive
-			indexes := &sharedIndexes{store: s.Store, dir: s.Dir}
+			indexes := &sharedIndexes{store: s.Store, dir: s.Dir, counts: o.follow}
 			defer func() { err = errors.Join(err, indexes.close()) }()
 			if http, err = listen(ctx, s, o, options, indexes); err != nil {
 				return err
