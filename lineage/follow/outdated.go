@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
@@ -26,15 +25,6 @@ func (r *run) findOutdated() {
 		}
 	}
 	slices.SortFunc(r.outdated, func(a, b *file) int { return strings.Compare(a.path, b.path) })
-}
-
-// versionOf returns the version of a format's reader.
-func (r *run) versionOf(format string) int {
-	i := slices.IndexFunc(r.options.Formats, func(f archive.Format) bool { return f.Name == format })
-	if i < 0 {
-		return 0
-	}
-	return r.options.Formats[i].Version
 }
 
 // readOutdated reads the recorded lines of a file again. It returns only errors of the store or the context. What the store
@@ -74,7 +64,8 @@ func (r *run) readRecorded(ctx context.Context, f *file, place *folder, found *S
 	if !found.Recorded.Thread.IsZero() {
 		return nil // a branch of a thread, which has its own title
 	}
-	t := &taking{ctx: ctx, run: r, path: f.path, agent: f.agent(), alone: true, resumed: map[string]*continuing{found.Recorded.Session: nil}}
+	t := r.takingOf(ctx, f)
+	t.alone, t.resumed = true, map[string]*continuing{found.Recorded.Session: nil}
 	o := r.archiveOptions(&file{path: f.path, folder: place}, t)
 	o.Format, o.Path = f.state.Format, f.path
 	growing := importer.Grow(r.store, filepath.Base(RecordedPath(f.path)), o)

@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -202,31 +201,4 @@ func (w *watching) nextPoll(now time.Time) time.Time {
 		w.next = now.Add(pollEvery)
 	}
 	return w.next
-}
-
-// poll examines the folders that cannot be watched, when it is time.
-func (r *run) poll(ctx context.Context, now time.Time) {
-	w := &r.watch
-	if w.next.IsZero() || now.Before(w.next) {
-		return
-	}
-	w.next = time.Time{}
-	w.polls++
-	all := w.polls%pollAll == 0
-	for _, p := range r.places {
-		if !p.there && (all || exists(p.root)) {
-			r.scan(ctx, p)
-		}
-	}
-	for dir, was := range w.polled {
-		if modification := modified(dir); modification != was || all {
-			w.polled[dir] = modification
-			r.folderChanged(ctx, dir)
-		}
-	}
-	for _, f := range r.files {
-		if _, polled := w.polled[filepath.Dir(f.path)]; polled && f.folder != nil && (all || now.Sub(time.Unix(0, f.now.modified)) < pollRecent) {
-			r.look(f)
-		}
-	}
 }
