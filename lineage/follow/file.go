@@ -139,3 +139,24 @@ type reader struct {
 	fresh    bool // nothing of the file was known
 	used     time.Time
 }
+
+// itemError is an unusable item of a followed file. Its text does not name the file, which is in Event.Path.
+type itemError struct{ *archive.Damage }
+
+func (e itemError) Error() string {
+	if within := e.At.Within(); within != "" {
+		return within + ": " + e.Err.Error()
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the damage.
+func (e itemError) Unwrap() error { return e.Damage }
+
+// itemError returns the error of an unusable item. An item of another file, which is read with this one, keeps its name.
+func (f *file) itemError(d *archive.Damage) error {
+	if name := d.At.File; name != filepath.Base(f.path) && name != filepath.Base(RecordedPath(f.path)) {
+		return d
+	}
+	return itemError{d}
+}

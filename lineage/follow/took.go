@@ -40,7 +40,7 @@ func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end i
 		if !errors.Is(d, archive.ErrNoMessages) {
 			state.Skipped++
 			event.Skipped++
-			event.Err = cmp.Or(event.Err, error(d))
+			event.Err = cmp.Or(event.Err, f.itemError(d))
 		}
 	}
 	more := report.SkippedCount - int64(len(report.Skipped))
