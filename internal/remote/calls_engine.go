@@ -10,28 +10,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-type applyArgs struct {
-	commit  *structure.Commit
-	options backend.Options
-}
-
-func walkApply(w *wire, a *applyArgs) {
-	options(w, &a.options)
-	commit(w, &a.commit)
-}
-
-// applied is the answer to a commit: its receipt, and the new state of the contexts whose tips the commit stated. A
-// client that extends the same context again need not read it first.
-type applied struct {
-	receipt  backend.Receipt
-	contexts []backend.Context
-}
-
-func walkApplied(w *wire, a *applied) {
-	receipt(w, &a.receipt)
-	list(w, "contexts", &a.contexts, len(structure.ContextID{}), contextState)
-}
-
 // feedArgs request at most a number of commits after a cursor.
 type feedArgs struct {
 	after   backend.Cursor
@@ -48,7 +26,6 @@ var (
 	callSnapshot = call0(codeSnapshot, "Snapshot", func(w *wire, id *uint64) { w.Uint("id", id) }, target.snapshot)
 	callFeed     = sequence1(codeFeed, "Feed", walkFeed, commit, target.feed)
 	callWait     = call1(codeWait, "Wait", cursor, cursor, onEngine(backend.Engine.Wait))
-	callApply    = call1(codeApply, "Apply", walkApply, walkApplied, target.apply)
 	callOutcome  = call1(codeOutcome, "Outcome", once, receipt, onEngine(backend.Engine.Outcome))
 	callForget   = call1(codeForget, "Forget", anID, nothing,
 		func(t target, ctx context.Context, session [16]byte) (struct{}, error) {
@@ -68,21 +45,6 @@ var (
 // onEngine returns a method of an engine as a method of a target.
 func onEngine[A, R any](do func(backend.Engine, context.Context, A) (R, error)) func(target, context.Context, A) (R, error) {
 	return func(t target, ctx context.Context, a A) (R, error) { return do(t.engine, ctx, a) }
-}
-
-// maxApplied limits the contexts in the answer to a commit.
-const maxApplied = 8
-
-func (t target) apply(ctx context.Context, a applyArgs) (answer applied, err error) {
-	if answer.receipt, err = t.engine.Apply(ctx, a.commit, a.options); err != nil {
-		return answer, err
-	}
-	for _, expected := range a.options.Tips[:min(len(a.options.Tips), maxApplied)] {
-		if c, err := t.engine.Context(ctx, expected.Context); err == nil {
-			answer.contexts = append(answer.contexts, c)
-		}
-	}
-	return answer, nil
 }
 
 func (t target) feed(ctx context.Context, a feedArgs) iter.Seq2[*structure.Commit, error] {
