@@ -94,7 +94,7 @@ func (r *reporter) readTotals(ctx context.Context) error {
 			g.time *= quarter
 		}
 		if r.byBranch() {
-			p, err := r.places.of(ctx, g.run, true, 0)
+			p, err := r.attributions.of(ctx, g.run, true, 0)
 			if err != nil || len(p.ends) > 1 {
 				several[g.run] = true
 				return err
@@ -309,7 +309,7 @@ func (r *reporter) count(ctx context.Context, all []sighting, first int64) error
 	}
 	g := &group{run: c.run, seq: c.seq, model: c.model, time: c.time, input: c.input(), known: c.known, sums: c.sums}
 	if r.thread != 0 {
-		p, err := r.places.of(ctx, cmp.Or(first, c.run), false, 0)
+		p, err := r.attributions.of(ctx, cmp.Or(first, c.run), false, 0)
 		if err != nil {
 			return err
 		}

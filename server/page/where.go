@@ -130,7 +130,7 @@ func (f *placing) add(ctx context.Context, e *lineage.Entry) error {
 		}
 		f.groups[id], f.Groups = g, append(f.Groups, g)
 	}
-	found := &place{ID: id.String(), In: e.Span.String()}
+	found := &subject{ID: id.String(), In: e.Span.String()}
 	if active {
 		found.In = ""
 	}

@@ -10,7 +10,7 @@ import (
 // sizes, and the number of ids, in the row.
 func Encode(r *layout.Row, commits []*Commit, bodies []byte, ids *IDs) (parts [3][]byte, err error) {
 	f := &recordCoder{state: newState(r.ID, r.Body), c: newWriter(columns), ids: ids, bodies: bodies}
-	f.commits(commits, len(commits), placeOf(r))
+	f.commits(commits, len(commits), framePositionOf(r))
 	if f.err != nil {
 		return parts, f.err
 	}
@@ -65,7 +65,7 @@ func Decode(r *layout.Row, ids []ID, fields, b []byte, places bool, far func(uin
 		}
 		return ID{}, layout.ErrForm
 	}
-	out.Commits = f.commits(nil, r.Pieces(), placeOf(r))
+	out.Commits = f.commits(nil, r.Pieces(), framePositionOf(r))
 	if f.err == nil && (len(f.text)+len(f.laid[layout.BodyText])+len(f.laid[layout.BodyOther]) > 0 || f.at.nextBody != r.Body+r.Bodies || !f.c.complete()) {
 		f.err = layout.ErrForm
 	}
