@@ -30,13 +30,13 @@ func walkApplied(w *wire, a *applied) {
 }
 
 // callApply is the method by which a guest's commit is applied in the owner.
-var callApply = call1(codeApply, "Apply", walkApply, walkApplied, target.apply)
+var callApply = call1(codeApply, "Apply", walkApply, walkApplied, receiver.apply)
 
 // maxApplied limits the contexts in the answer to a commit.
 const maxApplied = 8
 
 // apply applies a commit of a client.
-func (t target) apply(ctx context.Context, a applyArgs) (answer applied, err error) {
+func (t receiver) apply(ctx context.Context, a applyArgs) (answer applied, err error) {
 	if answer.receipt, err = t.engine.Apply(ctx, a.commit, a.options); err != nil {
 		return answer, err
 	}

@@ -520,7 +520,7 @@ func FuzzBlock(f *testing.F) {
 	w.add([]byte{'T', 1, 2, 3, 4, 5}, []byte{tailStart, tailColumn, 1}, &cutter{})
 	f.Add(w.finish(nil), 1)
 	f.Fuzz(func(t *testing.T, b []byte, count int) {
-		d := block{in: in}
+		d := blockReader{in: in}
 		if count < 0 || count > maxCount {
 			return
 		}

@@ -49,20 +49,24 @@ type Field struct {
 	Value any
 }
 
-// step is one step of the path to a value: a name, or the index of a list item.
-type step struct {
-	outer *step
+// dataPath is one step of the path to a value: a name, or the index of a list item.
+type dataPath struct {
+	outer *dataPath
 	name  string
 	index int
 	item  bool
 	depth int
 }
 
-func (s *step) field(name string) *step { return &step{outer: s, name: name, depth: s.level() + 1} }
+func (s *dataPath) field(name string) *dataPath {
+	return &dataPath{outer: s, name: name, depth: s.level() + 1}
+}
 
-func (s *step) at(i int) *step { return &step{outer: s, index: i, item: true, depth: s.level() + 1} }
+func (s *dataPath) at(i int) *dataPath {
+	return &dataPath{outer: s, index: i, item: true, depth: s.level() + 1}
+}
 
-func (s *step) level() int {
+func (s *dataPath) level() int {
 	if s == nil {
 		return 0
 	}
@@ -70,7 +74,7 @@ func (s *step) level() int {
 }
 
 // fail returns a DataError at s. A long path is cut in the middle.
-func (s *step) fail(err error) error {
+func (s *dataPath) fail(err error) error {
 	const most = 16
 	var parts []string
 	for at := s; at != nil; at = at.outer {

@@ -29,7 +29,7 @@ func document(fragments []Fragment) (*node, error) {
 
 // fragmentNode returns the tree of f, or nil if f is not rendered: if it is a message or has no
 // value.
-func fragmentNode(f Fragment, outer *step) (*node, error) {
+func fragmentNode(f Fragment, outer *dataPath) (*node, error) {
 	at := outer.field(f.Name)
 	if f.Name == "" {
 		return nil, at.fail(fmt.Errorf("%w: fragment without a name", ErrUnsupported))
@@ -45,7 +45,7 @@ func fragmentNode(f Fragment, outer *step) (*node, error) {
 }
 
 // dataNode returns the tree of data, or nil if it has no value.
-func dataNode(data any, at *step) (*node, error) {
+func dataNode(data any, at *dataPath) (*node, error) {
 	if at.level() > MaxDepth {
 		return nil, at.fail(ErrTooDeep)
 	}
@@ -97,7 +97,7 @@ func sortedFields[V any](m map[string]V) Object {
 	return fields
 }
 
-func objectNode(fields Object, at *step) (*node, error) {
+func objectNode(fields Object, at *dataPath) (*node, error) {
 	n := &node{kind: objectKind}
 	seen := make(map[string]bool, len(fields))
 	for _, f := range fields {
@@ -120,7 +120,7 @@ func objectNode(fields Object, at *step) (*node, error) {
 
 // listNode returns the tree of a list. Fragments in it keep their names; a list of fragments only
 // is an object in which names may repeat.
-func listNode[T any](items []T, at *step) (*node, error) {
+func listNode[T any](items []T, at *dataPath) (*node, error) {
 	n := &node{kind: objectKind}
 	for i, item := range items {
 		var child *node
@@ -149,7 +149,7 @@ func listNode[T any](items []T, at *step) (*node, error) {
 }
 
 // typedNode returns the tree of data of other types.
-func typedNode(data any, at *step) (*node, error) {
+func typedNode(data any, at *dataPath) (*node, error) {
 	v := reflect.ValueOf(data)
 	switch {
 	case marshals(v):
@@ -189,7 +189,7 @@ func marshals(v reflect.Value) bool {
 }
 
 // marshalled returns the tree of data's JSON encoding.
-func marshalled(data any, at *step) (*node, error) {
+func marshalled(data any, at *dataPath) (*node, error) {
 	b, err := json.Marshal(data)
 	if err != nil {
 		var value *json.UnsupportedValueError

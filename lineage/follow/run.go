@@ -12,7 +12,7 @@ import (
 type run struct {
 	options Options
 	store   *lineage.Store // save syncs what is added
-	kept    *kept
+	kept    *machineStore
 	clock   Clock
 	places  []*folder
 	files   map[string]*file

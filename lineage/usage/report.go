@@ -122,8 +122,8 @@ func (r *reporter) readModels(ctx context.Context) error {
 	}, `SELECT number, name, provider, tier FROM models`)
 }
 
-// group is a set of answers with the same run, time and model, which belong to the same row.
-type group struct {
+// answerGroup is a set of answers with the same run, time and model, which belong to the same row.
+type answerGroup struct {
 	run, model int64
 	seq        int64 // of one answer, 0 for those of a run whose attribution has one end
 	time       int64 // in milliseconds, -1 if it is unknown
@@ -134,7 +134,7 @@ type group struct {
 }
 
 // add adds answers to their row.
-func (r *reporter) add(ctx context.Context, g *group) error {
+func (r *reporter) add(ctx context.Context, g *answerGroup) error {
 	m := r.models[g.model]
 	at := time.Time{}
 	if g.time >= 0 {
@@ -225,7 +225,7 @@ func (r *reporter) key(by By, at time.Time, m modelName, p *attribution, seq int
 }
 
 // price adds the figures and the cost of a group to a row.
-func (r *reporter) price(row *Row, g *group, m modelName, at time.Time) {
+func (r *reporter) price(row *Row, g *answerGroup, m modelName, at time.Time) {
 	f := Figures{Requests: g.requests, Stated: prices.FromPico(g.cost), StatedBy: g.costs}
 	for k := range f.Tokens {
 		c := &f.Tokens[k]

@@ -195,7 +195,7 @@ func (p *Page) askDelete(w http.ResponseWriter, r *http.Request) error {
 	if v.Messages, v.Branches, err = p.size(r.Context(), subject.Thread); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "delete", &view{Title: "Delete " + subject.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "delete", &pageData{Title: "Delete " + subject.Title, Body: v})
 }
 
 // size returns the number of messages and branches of a thread.

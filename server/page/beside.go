@@ -68,5 +68,5 @@ func (p *Page) sendBeside(w http.ResponseWriter, r *http.Request) error {
 	if err := p.listSubagents(r.Context(), v); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "beside", &view{Body: v})
+	return p.show(w, r, http.StatusOK, "beside", &pageData{Body: v})
 }

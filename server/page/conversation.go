@@ -59,7 +59,7 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if r.URL.Query().Has("part") {
-		return p.show(w, r, http.StatusOK, "window", &view{Body: v})
+		return p.show(w, r, http.StatusOK, "window", &pageData{Body: v})
 	}
 	for _, m := range v.Messages {
 		if m.Prompt != "" {
@@ -72,7 +72,7 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 	if v.Graph, err = p.besideOf(ctx, subject, cmp.Or(at, v.To)); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "conversation", &view{Title: subject.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "conversation", &pageData{Title: subject.Title, Body: v})
 }
 
 // windowOf returns the window of a history around at, starting at from, ending at to, or at the end of the history.

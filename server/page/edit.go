@@ -222,7 +222,7 @@ func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
 	if v.Name, err = p.freeName(ctx, subject.Thread); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "edit", &view{Title: "Edit · " + subject.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "edit", &pageData{Title: "Edit · " + subject.Title, Body: v})
 }
 
 // listFollowing lists the first messages after the edited one.

@@ -33,7 +33,7 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	if err := p.count(ctx, v); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "graph", &view{Title: subject.Title + " · graph", Body: v})
+	return p.show(w, r, http.StatusOK, "graph", &pageData{Title: subject.Title + " · graph", Body: v})
 }
 
 // count sets Number and Of of the rows.

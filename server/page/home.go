@@ -108,7 +108,7 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 			v.Next = "/?" + next.Encode()
 		}
 	}
-	return p.show(w, r, http.StatusOK, "home", &view{Title: "Conversations", Body: v})
+	return p.show(w, r, http.StatusOK, "home", &pageData{Title: "Conversations", Body: v})
 }
 
 // row returns the row of a conversation.

@@ -47,7 +47,7 @@ func (p *Page) minimap(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v.draw(signs, forks)
-	return p.show(w, r, http.StatusOK, "map", &view{Title: subject.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "map", &pageData{Title: subject.Title, Body: v})
 }
 
 // forksOff returns the positions after which other histories fork off.

@@ -82,7 +82,7 @@ func (p *Page) resume(w http.ResponseWriter, r *http.Request) error {
 	} else if err := p.tryResume(ctx, v, query); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "resume", &view{Title: "Resume · " + subject.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "resume", &pageData{Title: "Resume · " + subject.Title, Body: v})
 }
 
 // tryResume prepares a session without writing it.

@@ -62,7 +62,7 @@ func (p *Page) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return p.show(w, r, status, "search", &view{Title: "Search", Query: v.Query, Body: v})
+	return p.show(w, r, status, "search", &pageData{Title: "Search", Query: v.Query, Body: v})
 }
 
 // finding is a search in progress.

@@ -93,5 +93,5 @@ func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return p.show(w, r, http.StatusOK, "sides", &view{Title: v.Title + " · side by side", Body: v})
+	return p.show(w, r, http.StatusOK, "sides", &pageData{Title: v.Title + " · side by side", Body: v})
 }

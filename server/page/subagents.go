@@ -140,7 +140,7 @@ func (p *Page) inside(w http.ResponseWriter, r *http.Request, v *conversationVie
 	if v.Messages, err = p.messages(r.Context(), v.subject, lineage.Window{From: v.From, To: v.To}); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "inside", &view{Body: v})
+	return p.show(w, r, http.StatusOK, "inside", &pageData{Body: v})
 }
 
 // listSubagents lists the subagents beside the conversation.

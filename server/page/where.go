@@ -79,7 +79,7 @@ func (p *Page) where(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return p.show(w, r, http.StatusOK, "where", &view{Title: "Other places", Body: v})
+	return p.show(w, r, http.StatusOK, "where", &pageData{Title: "Other places", Body: v})
 }
 
 // placing groups messages by conversation.
