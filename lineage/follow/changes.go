@@ -12,7 +12,7 @@ import (
 func (r *run) takeChanges(ctx context.Context) {
 	paths, lost := r.watch.take()
 	if lost {
-		for _, p := range r.places {
+		for _, p := range r.folders {
 			r.scan(ctx, p)
 		}
 		return
@@ -22,9 +22,9 @@ func (r *run) takeChanges(ctx context.Context) {
 	}
 }
 
-// pathChanged handles a change of a path: of a file, of a folder, or of a place that appeared or went away.
+// pathChanged handles a change of a path: of a file, of a folder, or of a followed folder that appeared or went away.
 func (r *run) pathChanged(ctx context.Context, path string) {
-	for _, p := range r.places {
+	for _, p := range r.folders {
 		if !p.there && within(p.root, path) {
 			r.scan(ctx, p)
 		}
@@ -33,7 +33,7 @@ func (r *run) pathChanged(ctx context.Context, path string) {
 		r.folderChanged(ctx, path)
 		return
 	}
-	for _, p := range r.watch.placesOf(filepath.Dir(path)) {
+	for _, p := range r.watch.foldersAt(filepath.Dir(path)) {
 		name, ok := p.name(path)
 		if !ok {
 			continue
@@ -65,7 +65,7 @@ func (r *run) folderChanged(ctx context.Context, dir string) {
 		r.folderGone(dir)
 		return
 	}
-	for _, p := range r.watch.placesOf(dir) {
+	for _, p := range r.watch.foldersAt(dir) {
 		name, ok := p.name(dir)
 		if dir == p.real {
 			name, ok = ".", true
@@ -83,7 +83,7 @@ func (r *run) folderChanged(ctx context.Context, dir string) {
 	}
 }
 
-// folderGone examines the files that were in a folder, and waits for the places that were in it.
+// folderGone examines the files that were in a folder, and waits for the followed folders that were in it.
 func (r *run) folderGone(dir string) {
 	r.watch.forget(dir)
 	for _, f := range r.files {
@@ -91,7 +91,7 @@ func (r *run) folderGone(dir string) {
 			r.look(f)
 		}
 	}
-	for _, p := range r.places {
+	for _, p := range r.folders {
 		if p.there && (within(p.real, dir) || within(p.root, dir)) {
 			p.there = false
 			r.watch.forget(p.real)
@@ -111,7 +111,7 @@ func (r *run) poll(ctx context.Context, now time.Time) {
 	w.next = time.Time{}
 	w.polls++
 	all := w.polls%pollAll == 0
-	for _, p := range r.places {
+	for _, p := range r.folders {
 		if !p.there && (all || exists(p.root)) {
 			r.scan(ctx, p)
 		}

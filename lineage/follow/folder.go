@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// folder is a followed place.
+// folder is a followed folder.
 type folder struct {
-	place
+	sessionFolder
 	agent Agent // without a name for a folder of Choice.From
 	// unread is set if its files are not read: because there is no reader for the agent's format or, with notChosen,
 	// because the agent is not chosen.
@@ -19,7 +19,7 @@ type folder struct {
 	keeps  time.Duration
 }
 
-// name returns the path relative to the place, with slashes.
+// name returns the path relative to the folder, with slashes.
 func (p *folder) name(path string) (string, bool) {
 	if !p.there || !within(path, p.real) || path == p.real {
 		return "", false

@@ -9,14 +9,14 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// choosePlaces sets the places to follow.
-func (r *run) choosePlaces() error {
+// chooseFolders sets the folders to follow.
+func (r *run) chooseFolders() error {
 	for _, agent := range Agents() {
 		if !r.options.follows(agent.Name) {
 			continue
 		}
-		for _, p := range agent.places(r.options.Environment) {
-			r.addPlace(r.folderOf(agent, p))
+		for _, p := range agent.folders(r.options.Environment) {
+			r.addFolder(r.newFolder(agent, p))
 		}
 	}
 	for _, dir := range r.options.From {
@@ -24,28 +24,28 @@ func (r *run) choosePlaces() error {
 		if err != nil {
 			return err
 		}
-		r.addPlace(&folder{place: placeOf(full, "**/*.jsonl", "**/*.jsonl.zst", "**/*.json", "**/*.db", "**/*.sqlite")})
+		r.addFolder(&folder{sessionFolder: sessionsIn(full, "**/*.jsonl", "**/*.jsonl.zst", "**/*.json", "**/*.db", "**/*.sqlite")})
 	}
 	return nil
 }
 
-// folderOf returns the folder to follow for a place of an agent.
-func (r *run) folderOf(agent Agent, p place) *folder {
+// newFolder returns a folder of an agent as one to follow.
+func (r *run) newFolder(agent Agent, p sessionFolder) *folder {
 	p.format = cmp.Or(p.format, agent.Format)
 	known := slices.ContainsFunc(r.options.Formats, func(f archive.Format) bool { return f.Name == p.format })
-	return &folder{place: p, agent: agent, unread: !known}
+	return &folder{sessionFolder: p, agent: agent, unread: !known}
 }
 
-func (r *run) addPlace(p *folder) {
+func (r *run) addFolder(p *folder) {
 	if p.agent.keeps != nil {
 		p.keeps = p.agent.keeps(r.options.Environment)
 	}
-	r.places = append(r.places, p)
+	r.folders = append(r.folders, p)
 }
 
-// placeOf returns the place that contains a path, or nil.
-func (r *run) placeOf(path string) *folder {
-	for _, p := range r.places {
+// folderWith returns the followed folder that contains a path, or nil.
+func (r *run) folderWith(path string) *folder {
+	for _, p := range r.folders {
 		root := p.real
 		if root == "" {
 			root = p.root
@@ -57,7 +57,7 @@ func (r *run) placeOf(path string) *folder {
 	return nil
 }
 
-// fileAt returns the file with a name in a place, or nil if it belongs to another place.
+// fileAt returns the file with a name in a followed folder, or nil if it belongs to another one.
 func (r *run) fileAt(p *folder, name string) *file {
 	path := filepath.Join(p.real, filepath.FromSlash(name))
 	key := RecordedPath(path)

@@ -30,8 +30,8 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 	}
 	var all []Listing
 	listings := make(map[*folder]int)
-	for _, p := range r.places {
-		if !p.index || !slices.ContainsFunc(r.places, func(other *folder) bool { return other != p && other.agent.Name == p.agent.Name }) {
+	for _, p := range r.folders {
+		if !p.index || !slices.ContainsFunc(r.folders, func(other *folder) bool { return other != p && other.agent.Name == p.agent.Name }) {
 			listings[p] = len(all)
 			all = append(all, r.listing(p))
 		}
@@ -46,7 +46,7 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 		}
 		if i, ok := listings[f.folder]; ok && f.state.Gone.IsZero() {
 			r.addTo(&all[i], f, queued[f])
-		} else if i, ok := listings[r.placeOf(f.path)]; ok && !f.state.Gone.IsZero() {
+		} else if i, ok := listings[r.folderWith(f.path)]; ok && !f.state.Gone.IsZero() {
 			all[i].Gone++
 		}
 	}
@@ -77,31 +77,31 @@ func withoutAbsent(all []Listing) (listed []Listing) {
 	return listed
 }
 
-// addNotChosen adds the places of agents that are not chosen.
+// addNotChosen adds the folders of agents that are not chosen.
 func (r *run) addNotChosen() {
-	chosen := r.places
-	r.places = nil
+	chosen := r.folders
+	r.folders = nil
 	for _, agent := range Agents() {
 		if r.options.follows(agent.Name) {
 			for _, p := range chosen {
 				if p.agent.Name == agent.Name {
-					r.addPlace(p)
+					r.addFolder(p)
 				}
 			}
 			continue
 		}
-		for _, p := range agent.places(r.options.Environment) {
-			r.addPlace(&folder{place: p, agent: agent, unread: true, notChosen: true})
+		for _, p := range agent.folders(r.options.Environment) {
+			r.addFolder(&folder{sessionFolder: p, agent: agent, unread: true, notChosen: true})
 		}
 	}
 	for _, p := range chosen {
 		if p.agent.Name == "" {
-			r.addPlace(p)
+			r.addFolder(p)
 		}
 	}
 }
 
-// listing returns a place without its files.
+// listing returns a folder without its files.
 func (r *run) listing(p *folder) Listing {
 	l := Listing{Agent: p.agent, Path: p.root, State: Followed, Keeps: p.keeps}
 	for _, format := range r.options.Formats {
@@ -123,7 +123,7 @@ func (r *run) listing(p *folder) Listing {
 	return l
 }
 
-// addTo adds a file to the listing of its place.
+// addTo adds a file to the listing of its folder.
 func (r *run) addTo(l *Listing, f *file, queued bool) {
 	l.Files++
 	l.Bytes += f.now.size

@@ -14,14 +14,14 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
-// readIndex follows the places that are new in a file that lists places.
+// readIndex follows the folders that are new in a file that lists folders.
 func (r *run) readIndex(ctx context.Context, f *file) {
 	f.state.Agent, f.state.Bytes, f.state.Size, f.state.Modified = f.agent(), f.now.size, f.now.size, r.settled(f, f.now)
 	r.changed(f)
-	for _, p := range f.folder.agent.places(r.options.Environment) {
-		if !slices.ContainsFunc(r.places, func(known *folder) bool { return known.agent.Name == f.agent() && known.root == p.root }) {
-			found := r.folderOf(f.folder.agent, p)
-			r.addPlace(found)
+	for _, p := range f.folder.agent.folders(r.options.Environment) {
+		if !slices.ContainsFunc(r.folders, func(known *folder) bool { return known.agent.Name == f.agent() && known.root == p.root }) {
+			found := r.newFolder(f.folder.agent, p)
+			r.addFolder(found)
 			r.scan(ctx, found)
 		}
 	}
@@ -29,7 +29,7 @@ func (r *run) readIndex(ctx context.Context, f *file) {
 
 // scanAll scans all folders.
 func (r *run) scanAll(ctx context.Context) {
-	for _, p := range r.places {
+	for _, p := range r.folders {
 		r.scan(ctx, p)
 	}
 	// Known files that were not found are gone, unless their folder cannot be read.
@@ -40,7 +40,7 @@ func (r *run) scanAll(ctx context.Context) {
 	}
 }
 
-// scan examines everything in a place, or waits for the place to appear.
+// scan examines everything in a followed folder, or waits for the folder to appear.
 func (r *run) scan(ctx context.Context, p *folder) {
 	p.errors = make(map[string]error)
 	real, err := filepath.EvalSymlinks(p.root) // the user may have moved it
@@ -56,7 +56,7 @@ func (r *run) scan(ctx context.Context, p *folder) {
 	}
 	p.real = real
 	r.watch.await(p.root) // it may go, or be replaced
-	r.watch.release(r.places)
+	r.watch.release(r.folders)
 	found := r.walk(ctx, p, ".", nil)
 	r.forgetFolderErrors(p)
 	slices.SortFunc(found, func(a, b *file) int {
@@ -84,7 +84,7 @@ func (r *run) scan(ctx context.Context, p *folder) {
 	}
 }
 
-// walk returns the matching files in and below a folder of a place, and watches these folders.
+// walk returns the matching files in and below a folder of a followed one, and watches these folders.
 func (r *run) walk(ctx context.Context, p *folder, name string, found []*file) []*file {
 	if context.Cause(ctx) != nil || !p.folder(name) {
 		return found
@@ -132,7 +132,7 @@ func (r *run) leadsTo(link string) string {
 	if err != nil || !isFolder(to) {
 		return ""
 	}
-	for _, p := range r.places {
+	for _, p := range r.folders {
 		root, err := filepath.EvalSymlinks(p.root)
 		if err != nil || p.unread || !within(to, root) {
 			continue
@@ -176,7 +176,7 @@ func (r *run) setFolderError(dir, said string) {
 	r.saveSoon()
 }
 
-// forgetFolderErrors forgets the errors of a place that it no longer has.
+// forgetFolderErrors forgets the errors of a followed folder that it no longer has.
 func (r *run) forgetFolderErrors(p *folder) {
 	for dir := range r.folderErrors {
 		if p.errors[dir] == nil && (within(dir, p.root) || within(dir, p.real)) {

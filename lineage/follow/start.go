@@ -31,7 +31,7 @@ func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) 
 			r.conversations[id] = true
 		}
 	}
-	err = r.choosePlaces()
+	err = r.chooseFolders()
 	r.findOutdated()
 	return r, err
 }
