@@ -9,7 +9,7 @@ import (
 // cursor is a position in a tree: consecutive chunks and the nodes above them. A move fetches
 // only nodes that are not above the old position.
 type cursor struct {
-	path   []step // from the root down
+	path   []ancestor // from the root down
 	leaves []subtree
 	chunks [][]byte // the fetched bytes of leaves, possibly fewer
 	ahead  int64    // size to fetch at once, if the last fetches were sequential
@@ -20,14 +20,14 @@ const (
 	maxLeaves = 64      // largest number of chunks: the sizes in a tree may be wrong
 )
 
-// step is a node above the position.
-type step struct {
+// ancestor is a node above the position.
+type ancestor struct {
 	subtree
 	children []child
 }
 
-// part returns the child that covers off, which is within the step.
-func (s *step) part(off int64) subtree {
+// part returns the child that covers off, which is within the node.
+func (s *ancestor) part(off int64) subtree {
 	i, start := 0, s.start
 	for ; off-start >= s.children[i].size; i++ {
 		start += s.children[i].size
@@ -36,9 +36,9 @@ func (s *step) part(off int64) subtree {
 	return subtree{key: c.key, height: s.height - 1, start: start, end: start + c.size}
 }
 
-// parts appends to dst the children of a step of height 1 that cover a number of bytes from off on, up to maxAhead and
+// parts appends to dst the children of a node of height 1 that cover a number of bytes from off on, up to maxAhead and
 // maxLeaves.
-func (s *step) parts(dst []subtree, off, bytes int64) []subtree {
+func (s *ancestor) parts(dst []subtree, off, bytes int64) []subtree {
 	end := off + min(bytes, maxAhead)
 	start := s.start
 	for _, c := range s.children {
@@ -86,14 +86,14 @@ func (c *cursor) move(ctx context.Context, root Root, get GetFunc, off, wanted i
 	}
 	c.path, c.leaves, c.chunks = c.path[:n], c.leaves[:0], nil
 	for ; at.height > 0; n++ {
-		// A former step leaves its memory to the new one.
+		// A former node leaves its memory to the new one.
 		path := slices.Grow(c.path, 1)[:n+1]
 		s := &path[n]
 		children, err := at.fetchChildren(ctx, get, s.children[:0])
 		if err != nil {
 			return err
 		}
-		*s = step{at, children}
+		*s = ancestor{at, children}
 		c.path, at = path, s.part(off)
 	}
 	if n == 0 {

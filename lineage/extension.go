@@ -96,7 +96,7 @@ func appendSteps(b *write.Batch, c *structure.Context, home structure.Home, cont
 
 // appendStepsAfter adds steps after a span and points the context to the last one.
 func appendStepsAfter(b *write.Batch, c *structure.Context, after SpanRef, home structure.Home, content []*structure.Block, steps [][]structure.Usage, fresh bool) []SpanRef {
-	p := write.Place{After: after, Home: home, Fresh: fresh}
+	p := write.InsertionPoint{After: after, Home: home, Fresh: fresh}
 	if !c.Set.IsZero() && after == c.Base {
 		p.Set, p.Fresh = c.Set, true
 	}

@@ -42,9 +42,10 @@ func (r *row) remaining(set *live.Set, gone *backend.CollectReport) (commits []e
 	}
 	commits, err = r.commits()
 	for i := 0; err == nil && set != nil && i < len(commits); i++ {
+		var filtered []byte
 		var less bool
-		if less, err = embedded.FilterDead(&commits[i], set, gone); less {
-			changed = true
+		if filtered, less, err = set.FilterEncoded(commits[i].Number, commits[i].Payload, gone); less {
+			commits[i].Payload, changed = filtered, true
 		}
 	}
 	return commits, changed, err

@@ -40,12 +40,12 @@ func (t *table) SpansAt(structure.SpanRef) (journal.Spans, journal.Position, boo
 }
 
 // Object implements read.Packs.
-func (t *table) Object(r read.Reader, key []byte) (structure.Record, keys.Place, bool, error) {
+func (t *table) Object(r read.Reader, key []byte) (structure.Record, keys.Location, bool, error) {
 	value, ok, err := t.Get(key)
 	if err != nil || !ok {
-		return nil, keys.Place{}, false, err
+		return nil, keys.Location{}, false, err
 	}
-	p, err := keys.ReadPlace(value)
+	p, err := keys.ReadLocation(value)
 	if err != nil {
 		return nil, p, false, err
 	}

@@ -78,8 +78,8 @@ func FuzzValuesOfEntries(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4})
 	f.Add(bytes.Repeat([]byte{0xff}, 60))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if p, err := keys.ReadPlace(b); err == nil {
-			again, err := keys.ReadPlace(p.Append(nil))
+		if p, err := keys.ReadLocation(b); err == nil {
+			again, err := keys.ReadLocation(p.Append(nil))
 			require.NoError(t, err)
 			require.Equal(t, p, again)
 		}
@@ -93,7 +93,7 @@ func FuzzValuesOfEntries(f *testing.F) {
 			require.NoError(t, err)
 			require.Equal(t, run, again)
 		}
-		_, _ = keys.ReadSpanPlace(b)
+		_, _ = keys.ReadSpanLocation(b)
 		var counts index.Counts
 		if err := decodeCounts(b, &counts); err == nil {
 			require.Equal(t, b, encodeCounts(counts))

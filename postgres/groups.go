@@ -51,7 +51,7 @@ func lastInGroup(group []byte) []byte {
 //	before it, a signed varint; its digest
 //
 // appendSpan adds the next span to a group.
-func appendSpan(group []byte, key []byte, p keys.SpanPlace, before int64) []byte {
+func appendSpan(group []byte, key []byte, p keys.SpanLocation, before int64) []byte {
 	if len(group) == 0 {
 		group = []byte{0, 0}
 	}
@@ -63,8 +63,8 @@ func appendSpan(group []byte, key []byte, p keys.SpanPlace, before int64) []byte
 }
 
 // readSpan reads the value of a span that a group can have.
-func readSpan(value []byte) (p keys.SpanPlace, err error) {
-	if p, err = keys.ReadSpanPlace(value); err == nil && p.Frame.Offset < 0 {
+func readSpan(value []byte) (p keys.SpanLocation, err error) {
+	if p, err = keys.ReadSpanLocation(value); err == nil && p.Frame.Offset < 0 {
 		err = keys.ErrValue
 	}
 	return p, err

@@ -216,7 +216,7 @@ func FuzzDecodeGroup(f *testing.F) {
 		require.NotEmpty(t, all)
 		for _, e := range all {
 			require.Equal(t, key, groupKey(e.Key))
-			_, err := keys.ReadSpanPlace(e.Value)
+			_, err := keys.ReadSpanLocation(e.Value)
 			require.NoError(t, err)
 		}
 		again, err := encodeGroup(all)

@@ -185,9 +185,9 @@ func FuzzDecodeChanges(f *testing.F) {
 			if e.Key[0] == keys.TableSpan {
 				require.NotEmpty(t, spans)
 				require.Equal(t, e.Key, spans[0].Key)
-				was, err := keys.ReadSpanPlace(e.Value)
+				was, err := keys.ReadSpanLocation(e.Value)
 				require.NoError(t, err)
-				is, err := keys.ReadSpanPlace(spans[0].Value)
+				is, err := keys.ReadSpanLocation(spans[0].Value)
 				require.NoError(t, err)
 				require.Equal(t, was, is)
 				spans = spans[1:]

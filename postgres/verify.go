@@ -209,7 +209,7 @@ func (v *verifier) problem(d index.Difference, changed map[structure.ThreadID]bo
 	switch {
 	case d.Key[0] == keys.TableRequests: // sessions are forgotten by another rule
 		return ""
-	case d.Key[0] == keys.TableThreadByTime && len(d.Key) == keys.OrderKeySize && changed[keys.OrderPlace(d.Key).Thread]:
+	case d.Key[0] == keys.TableThreadByTime && len(d.Key) == keys.OrderKeySize && changed[keys.OrderPosition(d.Key).Thread]:
 		return ""
 	case d.New && v.damaged[string(storedKey(d.Key))] != "":
 		return ""
@@ -275,7 +275,7 @@ func (v *verifier) trees(ctx context.Context, t *table, from []byte) ([]byte, er
 		if err != nil {
 			return from, err
 		}
-		p, err := keys.ReadPlace(e.Value)
+		p, err := keys.ReadLocation(e.Value)
 		if err != nil {
 			return from, err
 		}
@@ -299,7 +299,7 @@ func (v *verifier) trees(ctx context.Context, t *table, from []byte) ([]byte, er
 }
 
 // checkBody reads the body of the block with a key, if it is chunked.
-func checkBody(ctx context.Context, t *table, view *read.View, p keys.Place, key []byte) error {
+func checkBody(ctx context.Context, t *table, view *read.View, p keys.Location, key []byte) error {
 	record, err := (&reader{t: t}).object(p.Frame, key)
 	if err != nil {
 		return err

@@ -17,11 +17,11 @@ type Decoder struct {
 	// Time is the commit's time.
 	Time time.Time
 
-	c     cursor
+	c     decoder
 	size  int
 	names []content.ID
 	last  SpanRef
-	plain cursor // of the current record
+	plain decoder // of the current record
 }
 
 // NewDecoder starts decoding a payload.
@@ -32,7 +32,7 @@ func NewDecoder(payload []byte) (*Decoder, error) {
 
 // Reset starts decoding another payload and keeps the decoder's buffers.
 func (d *Decoder) Reset(payload []byte) error {
-	*d = Decoder{c: cursor{rest: payload}, size: len(payload), names: d.names[:0]}
+	*d = Decoder{c: decoder{rest: payload}, size: len(payload), names: d.names[:0]}
 	if v := d.c.byte("version"); d.c.err == nil && v != commitVersion {
 		why := ErrUnknownVersion
 		if v < commitVersion {
@@ -56,7 +56,7 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 	if d.c.err != nil {
 		return offset, nil, d.c.err
 	}
-	c := cursor{rest: body}
+	c := decoder{rest: body}
 	switch kind {
 	case KindBlock:
 		b := &Block{}
@@ -68,16 +68,16 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 		c.rest = nil
 	case KindSpan:
 		s := &Span{}
-		in := spanReader{cursor: c, names: d, time: d.Time}
+		in := spanReader{decoder: c, names: d, time: d.Time}
 		in.span(s, d.last)
-		d.last, c = s.Ref, in.cursor
+		d.last, c = s.Ref, in.decoder
 		r = s
 	case KindTip:
 		r = d.tip(&c)
 	default:
 		d.plain = c
 		r = d.plain.plain(kind)
-		c, d.plain = d.plain, cursor{}
+		c, d.plain = d.plain, decoder{}
 	}
 	if err := d.ends(&c, kind, offset); err != nil {
 		return offset, nil, err
@@ -87,7 +87,7 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 
 // ends checks that a record was read to its end without an error. Otherwise
 // nothing more is read.
-func (d *Decoder) ends(c *cursor, kind Kind, offset int) error {
+func (d *Decoder) ends(c *decoder, kind Kind, offset int) error {
 	if err := c.end(); err != nil {
 		d.c.rest, d.c.err = nil, fmt.Errorf("%v at byte %d: %w", kind, offset, err)
 	}
@@ -114,7 +114,7 @@ func DecodeCommit(payload []byte) (*Commit, error) {
 // RecordSize returns the size of the record at the start of b, of which b may
 // contain only the beginning, or 0 if unknown. It does not check the record.
 func RecordSize(b []byte) int {
-	c := cursor{rest: b}
+	c := decoder{rest: b}
 	c.byte("kind")
 	n := c.uint("length")
 	if c.err != nil || n > 1<<40 {
@@ -126,14 +126,14 @@ func RecordSize(b []byte) int {
 // DecodeObject decodes b as a block or chunk record. The id or key is computed
 // from the bytes, except for the id of a chunked block, which is in the record.
 func DecodeObject(b []byte) (Record, error) {
-	outer := cursor{rest: b}
+	outer := decoder{rest: b}
 	kind, body := outer.record()
 	if err := outer.end(); err != nil {
 		return nil, err
 	}
 	switch kind {
 	case KindBlock:
-		c, block := cursor{rest: body}, &Block{}
+		c, block := decoder{rest: body}, &Block{}
 		c.block(block)
 		if err := c.end(); err != nil {
 			return nil, err
@@ -145,12 +145,12 @@ func DecodeObject(b []byte) (Record, error) {
 	return nil, fmt.Errorf("%w: %v where content was expected", ErrMalformed, kind)
 }
 
-func (c *cursor) record() (Kind, []byte) {
+func (c *decoder) record() (Kind, []byte) {
 	kind := Kind(c.byte("record kind"))
 	return kind, c.bytes("record")
 }
 
-func (d *Decoder) tip(c *cursor) *Tip {
+func (d *Decoder) tip(c *decoder) *Tip {
 	t := &Tip{Context: readID[ContextID](c, "context id")}
 	switch form := c.byte("tip form"); {
 	case form == 0:

@@ -8,7 +8,7 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-func (c *cursor) mediaType() string {
+func (c *decoder) mediaType() string {
 	code := c.byte("media type")
 	if code == 0 {
 		return c.string("media type")
@@ -20,7 +20,7 @@ func (c *cursor) mediaType() string {
 	return t
 }
 
-func (c *cursor) blockOrigin() (o content.BlockOrigin) {
+func (c *decoder) blockOrigin() (o content.BlockOrigin) {
 	kind := c.byte("origin kind")
 	o.Kind = content.OriginKind(kind >> 1)
 	if kind&1 != 0 {
@@ -31,7 +31,7 @@ func (c *cursor) blockOrigin() (o content.BlockOrigin) {
 	return o
 }
 
-func (c *cursor) attribution() (by content.Attribution) {
+func (c *decoder) attribution() (by content.Attribution) {
 	flags := c.byte("attribution flags")
 	if flags == 0 || flags >= bySource<<1 {
 		c.fail("unknown attribution flags")
@@ -48,7 +48,7 @@ func (c *cursor) attribution() (by content.Attribution) {
 	return by
 }
 
-func (c *cursor) block(b *Block) {
+func (c *decoder) block(b *Block) {
 	start := c.rest
 	b.Type, b.Origin, b.CreatedAt = c.mediaType(), c.blockOrigin(), c.time("created")
 	form := c.byte("body form")

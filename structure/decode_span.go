@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/content"
 )
 
-// names resolves the names by which spans of a commit refer to content.
-type names interface {
+// nameResolver resolves the names by which spans of a commit refer to content.
+type nameResolver interface {
 	// state adds ids stated by a span.
 	state(ids []byte)
 	// local returns the id of a name, counted backwards, for a usage of the span.
@@ -22,8 +22,8 @@ var errNotNamed = fmt.Errorf("%w: usage of content that the commit does not name
 
 // spanReader decodes a span of a commit.
 type spanReader struct {
-	cursor
-	names  names
+	decoder
+	names  nameResolver
 	time   time.Time // of the commit
 	unused uint64    // number of stated ids that no usage has named so far
 }
@@ -39,7 +39,7 @@ func (c *spanReader) span(s *Span, last SpanRef) {
 		c.fail("span spells out the place that it follows from")
 	}
 	if flags&spanInSet != 0 {
-		s.Set = someID[SpanSetID](&c.cursor, "span set")
+		s.Set = someID[SpanSetID](&c.decoder, "span set")
 	}
 	ids := c.stated(flags)
 	c.names.state(ids)
@@ -65,7 +65,7 @@ func (c *spanReader) span(s *Span, last SpanRef) {
 }
 
 // placeOf decodes the place of a span, which may follow from the last one.
-func (c *cursor) placeOf(flags byte, last SpanRef) (ref SpanRef) {
+func (c *decoder) placeOf(flags byte, last SpanRef) (ref SpanRef) {
 	if flags&spanFollowed != 0 {
 		ref = SpanRef{Run: last.Run, Seq: last.Seq + 1}
 		if last.Seq == 0 || ref.Seq == 0 {
@@ -78,7 +78,7 @@ func (c *cursor) placeOf(flags byte, last SpanRef) (ref SpanRef) {
 }
 
 // stated decodes the ids stated by a span, one after the other.
-func (c *cursor) stated(flags byte) []byte {
+func (c *decoder) stated(flags byte) []byte {
 	if flags&spanNames == 0 {
 		return nil
 	}

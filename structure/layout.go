@@ -103,7 +103,7 @@ func (l *Layout) Reset(payload []byte) error {
 		case KindBlock:
 			l.names = append(l.names, laidName{at})
 		case KindSpan:
-			c := cursor{rest: body}
+			c := decoder{rest: body}
 			flags := c.byte("span flags")
 			last = c.placeOf(flags, last)
 			if flags&spanInSet != 0 {
@@ -163,7 +163,7 @@ func (l *Layout) Read(i int, own bool, into *Reading) error {
 	}
 	into.Begin()
 	into.from = laidNames{l: l, names: l.names[:s.names], own: own, into: into}
-	in := spanReader{cursor: cursor{rest: l.bytes(s.body)}, names: &into.from, time: l.Time}
+	in := spanReader{decoder: decoder{rest: l.bytes(s.body)}, names: &into.from, time: l.Time}
 	in.span(&into.Span, last)
 	into.from = laidNames{}
 	if err := in.end(); err != nil {
@@ -230,7 +230,7 @@ func (n *laidNames) at(back uint64) (laidName, error) {
 func (l *Layout) id(name laidName) content.ID { return content.ID(l.payload[name.start:]) }
 
 func (l *Layout) block(b *Block, name laidName) error {
-	c := cursor{rest: l.bytes(name.extent)}
+	c := decoder{rest: l.bytes(name.extent)}
 	c.block(b)
 	return c.end()
 }

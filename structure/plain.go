@@ -21,12 +21,12 @@ func AppendRecord(dst []byte, r Record) ([]byte, error) {
 
 // UnmarshalRecord is the inverse of MarshalRecord. The record shares memory with b.
 func UnmarshalRecord(kind Kind, b []byte) (Record, error) {
-	c := readers.Get().(*cursor)
+	c := readers.Get().(*decoder)
 	defer readers.Put(c)
-	*c = cursor{rest: b}
+	*c = decoder{rest: b}
 	r := c.plain(kind)
 	err := c.end()
-	*c = cursor{}
+	*c = decoder{}
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func Own(r Record) { Walk(r, owner{}) }
 // Visitors are passed as interfaces and would otherwise be allocated each time.
 var (
 	appenders = sync.Pool{New: func() any { return new(appender) }}
-	readers   = sync.Pool{New: func() any { return new(cursor) }}
+	readers   = sync.Pool{New: func() any { return new(decoder) }}
 )
 
 // appender encodes the fields that it visits.
@@ -118,7 +118,7 @@ func checkRef(r SpanRef) error {
 }
 
 // plain decodes a plain record.
-func (c *cursor) plain(kind Kind) Record {
+func (c *decoder) plain(kind Kind) Record {
 	r := NewPlain(kind)
 	if r == nil {
 		if c.err == nil {
@@ -130,24 +130,24 @@ func (c *cursor) plain(kind Kind) Record {
 	return r
 }
 
-func (c *cursor) ID(name string, _ Kind, id *[16]byte) { copy(id[:], c.take(uint64(len(id)), name)) }
-func (c *cursor) Ref(name string, ref *SpanRef)        { *ref = c.ref(name) }
-func (c *cursor) Content(name string, id *content.ID)  { *id = c.contentID(name) }
-func (c *cursor) Text(name string, s *string)          { *s = c.string(name) }
-func (c *cursor) OptionalText(name string, s **string) { *s = c.optionalString(name) }
-func (c *cursor) Optional(name string, b *[]byte)      { *b = c.optional(name) }
-func (c *cursor) Uint(name string, v *uint64)          { *v = c.uint(name) }
-func (c *cursor) Small(name string, v *uint8)          { *v = c.byte(name) }
-func (c *cursor) Time(name string, t *time.Time)       { *t = c.time(name) }
+func (c *decoder) ID(name string, _ Kind, id *[16]byte) { copy(id[:], c.take(uint64(len(id)), name)) }
+func (c *decoder) Ref(name string, ref *SpanRef)        { *ref = c.ref(name) }
+func (c *decoder) Content(name string, id *content.ID)  { *id = c.contentID(name) }
+func (c *decoder) Text(name string, s *string)          { *s = c.string(name) }
+func (c *decoder) OptionalText(name string, s **string) { *s = c.optionalString(name) }
+func (c *decoder) Optional(name string, b *[]byte)      { *b = c.optional(name) }
+func (c *decoder) Uint(name string, v *uint64)          { *v = c.uint(name) }
+func (c *decoder) Small(name string, v *uint8)          { *v = c.byte(name) }
+func (c *decoder) Time(name string, t *time.Time)       { *t = c.time(name) }
 
-func (c *cursor) Flag(name string, v *bool) {
+func (c *decoder) Flag(name string, v *bool) {
 	b := c.byte(name)
 	if *v = b == 1; b > 1 {
 		c.fail(name + " is neither set nor not")
 	}
 }
 
-func (c *cursor) Count(name string, _, least int) int {
+func (c *decoder) Count(name string, _, least int) int {
 	n := c.uint(name)
 	if n > uint64(len(c.rest)/least) {
 		c.fail(name + " are cut short")
@@ -156,8 +156,8 @@ func (c *cursor) Count(name string, _, least int) int {
 	return int(n)
 }
 
-func (c *cursor) Refuse(why string) { c.fail(why) }
-func (c *cursor) Failed() bool      { return c.err != nil }
+func (c *decoder) Refuse(why string) { c.fail(why) }
+func (c *decoder) Failed() bool      { return c.err != nil }
 
 // owner gives fields their own memory.
 type owner struct{}
@@ -184,7 +184,7 @@ func appendRef(dst []byte, r SpanRef) []byte {
 	return dst
 }
 
-func (c *cursor) ref(what string) SpanRef {
+func (c *decoder) ref(what string) SpanRef {
 	seq := c.uint(what)
 	if seq == 0 {
 		return SpanRef{}

@@ -50,22 +50,22 @@ func appendOptionalString(dst []byte, s *string) []byte {
 
 func appendTime(dst []byte, t time.Time) []byte { return appendInt(dst, t.UnixMilli()) }
 
-// cursor decodes from front to back. The first error sticks: later reads return zero
+// decoder decodes from front to back. The first error sticks: later reads return zero
 // values, so that a decoder checks err once at its end. Returned byte slices share
 // memory with the input.
-type cursor struct {
+type decoder struct {
 	rest []byte
 	err  error
 }
 
-func (c *cursor) fail(what string) {
+func (c *decoder) fail(what string) {
 	if c.err == nil {
 		c.err = fmt.Errorf("%w: %s", ErrMalformed, what)
 	}
 	c.rest = nil
 }
 
-func (c *cursor) take(n uint64, what string) []byte {
+func (c *decoder) take(n uint64, what string) []byte {
 	if n > uint64(len(c.rest)) {
 		c.fail(what + " is cut short")
 		return nil
@@ -75,7 +75,7 @@ func (c *cursor) take(n uint64, what string) []byte {
 	return b
 }
 
-func (c *cursor) byte(what string) byte {
+func (c *decoder) byte(what string) byte {
 	if b := c.take(1, what); b != nil {
 		return b[0]
 	}
@@ -83,7 +83,7 @@ func (c *cursor) byte(what string) byte {
 }
 
 // uint decodes a varint of minimal length.
-func (c *cursor) uint(what string) uint64 {
+func (c *decoder) uint(what string) uint64 {
 	v, n := varint.Minimal(c.rest)
 	if n == 0 {
 		c.fail(what + " is not a number")
@@ -93,15 +93,15 @@ func (c *cursor) uint(what string) uint64 {
 	return v
 }
 
-func (c *cursor) int(what string) int64 {
+func (c *decoder) int(what string) int64 {
 	v := c.uint(what)
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-func (c *cursor) string(what string) string { return string(c.bytes(what)) }
+func (c *decoder) string(what string) string { return string(c.bytes(what)) }
 
 // someString decodes a string that a flag announced and that must not be empty.
-func (c *cursor) someString(what string) string {
+func (c *decoder) someString(what string) string {
 	s := c.string(what)
 	if s == "" {
 		c.fail(what + " is announced but empty")
@@ -109,9 +109,9 @@ func (c *cursor) someString(what string) string {
 	return s
 }
 
-func (c *cursor) bytes(what string) []byte { return c.take(c.uint(what), what) }
+func (c *decoder) bytes(what string) []byte { return c.take(c.uint(what), what) }
 
-func (c *cursor) optional(what string) []byte {
+func (c *decoder) optional(what string) []byte {
 	n := c.uint(what)
 	if n == 0 {
 		return nil
@@ -119,7 +119,7 @@ func (c *cursor) optional(what string) []byte {
 	return c.take(n-1, what)
 }
 
-func (c *cursor) optionalString(what string) *string {
+func (c *decoder) optionalString(what string) *string {
 	b := c.optional(what)
 	if b == nil {
 		return nil
@@ -128,20 +128,20 @@ func (c *cursor) optionalString(what string) *string {
 	return &s
 }
 
-func (c *cursor) time(what string) time.Time { return time.UnixMilli(c.int(what)).UTC() }
+func (c *decoder) time(what string) time.Time { return time.UnixMilli(c.int(what)).UTC() }
 
-func (c *cursor) contentID(what string) (id content.ID) {
+func (c *decoder) contentID(what string) (id content.ID) {
 	copy(id[:], c.take(uint64(len(id)), what))
 	return id
 }
 
-func readID[T ~[16]byte](c *cursor, what string) (id T) {
+func readID[T ~[16]byte](c *decoder, what string) (id T) {
 	copy(id[:], c.take(uint64(len(id)), what))
 	return id
 }
 
 // someID decodes an id that a flag announced and that must not be zero.
-func someID[T ~[16]byte](c *cursor, what string) T {
+func someID[T ~[16]byte](c *decoder, what string) T {
 	id := readID[T](c, what)
 	if id == (T{}) {
 		c.fail(what + " is announced but zero")
@@ -150,7 +150,7 @@ func someID[T ~[16]byte](c *cursor, what string) T {
 }
 
 // end returns the first error, or one for remaining bytes.
-func (c *cursor) end() error {
+func (c *decoder) end() error {
 	if c.err == nil && len(c.rest) > 0 {
 		c.fail(fmt.Sprintf("%d bytes too many", len(c.rest)))
 	}

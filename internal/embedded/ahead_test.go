@@ -127,21 +127,21 @@ func checkedView(v *read.View, p *prefetchLog) *read.View {
 
 // checkedSource is the state of an engine in which only prefetched keys may be looked up.
 type checkedSource struct {
-	*source
+	*latestState
 	prefetchLog *prefetchLog
 }
 
 func (s *checkedSource) Get(k []byte) ([]byte, bool, error) {
 	s.prefetchLog.key(k)
-	return s.source.Get(k)
+	return s.latestState.Get(k)
 }
 
 func (s *checkedSource) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
 	s.prefetchLog.span(&s.prefetchLog.ranges, from, to)
-	return s.source.Scan(from, to)
+	return s.latestState.Scan(from, to)
 }
 
-func (s *checkedSource) View() *read.View { return checkedView(s.source.View(), s.prefetchLog) }
+func (s *checkedSource) View() *read.View { return checkedView(s.latestState.View(), s.prefetchLog) }
 
 // prefetching is an engine that judges each commit three times: first with the keys that it names,
 // then in a state in which only prefetched entries may be read. Blocks, chunks and paths are checked
@@ -166,7 +166,7 @@ func (n *prefetching) judge(c *structure.Commit, o backend.Options) {
 	defer e.write.Unlock()
 	fail := func(what string) { n.t.Errorf("%s is not prefetched for %v", what, c.Records) }
 	p := newPrefetchLog(fail)
-	state := entries.State{Source: &checkedSource{(*source)(e), p}, Cache: entries.NewCache()}
+	state := entries.State{Source: &checkedSource{(*latestState)(e), p}, Cache: entries.NewCache()}
 	state.Begin(e.index.Number()+1, false)
 	var prepared judge.Preparation
 	if prepared.Begin(c) != nil {

@@ -78,10 +78,10 @@ func (c *catalog) after() uint64 { return c.State().Number + 1 }
 
 // Object reads the block or chunk under a key. The key is a prefix of a hash, so the
 // caller must compare the id.
-func (c *catalog) Object(reader read.Reader, key []byte) (structure.Record, keys.Place, bool, error) {
+func (c *catalog) Object(reader read.Reader, key []byte) (structure.Record, keys.Location, bool, error) {
 	value, ok, err := c.Snapshot.Get(key)
 	if err != nil {
-		return nil, keys.Place{}, false, err
+		return nil, keys.Location{}, false, err
 	}
 	if ok {
 		r, p, err := read.ReadObject(reader, value)
@@ -103,7 +103,7 @@ func (c *catalog) LastSpan(run structure.RunID) (structure.SpanRef, error) {
 	}
 	last := uint64(0)
 	if ok {
-		p, err := keys.ReadSpanPlace(e.Value)
+		p, err := keys.ReadSpanLocation(e.Value)
 		if err != nil {
 			return structure.SpanRef{}, err
 		}

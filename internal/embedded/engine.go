@@ -6,7 +6,7 @@
 //
 //   - directory, lock, store: the files of a store while it is open;
 //   - catalog, frames, feed, held, reads: reads. A catalog is the index as of one commit with the packs below it (packed);
-//   - submission, queue, apply, publish: a commit is checked, written, and made visible; source is the state that it is
+//   - submission, queue, apply, publish: a commit is checked, written, and made visible; latestState is the state that it is
 //     checked against, absent what needs no lookup for that, requests and sessions what was applied before;
 //   - pack, pack_plan, pack_schedule: how, which and when segments are packed; packed_index: what the index leaves to packs;
 //   - collect: what collections (package collect) need of the engine;

@@ -60,7 +60,7 @@ func TestCreatedLookups(t *testing.T) {
 	isNew := func(e *Engine, s *told, id string) bool {
 		e.write.Lock()
 		defer e.write.Unlock()
-		return (*source)(e).NewLookup(judge.Lookup{Home: s.thread.Home(), SourceID: id, Number: 1})
+		return (*latestState)(e).NewLookup(judge.Lookup{Home: s.thread.Home(), SourceID: id, Number: 1})
 	}
 	e := open()
 	a, b := newTold("a", 1), newTold("b", 1)

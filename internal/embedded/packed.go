@@ -26,7 +26,7 @@ type packLayer struct {
 	hidden *collect.Barrier // hides dead records that are still in packs; nil for none
 	number uint64           // no commit in these packs is later
 	// places caches where content was found. Without it, another lookup would read and hash the content again.
-	places *recent.Shared[contentStart, foundPlace]
+	places *recent.Shared[contentStart, foundLocation]
 }
 
 // contentStart is a table and the start of a hash.
@@ -35,9 +35,9 @@ type contentStart [1 + keys.HashPrefix]byte
 // place returns a number that identifies the hash.
 func (s contentStart) place() uint64 { return binary.LittleEndian.Uint64(s[1:]) }
 
-// foundPlace is the place of content, and the commit that stored it.
-type foundPlace struct {
-	keys.Place
+// foundLocation is where content is, and the commit that stored it.
+type foundLocation struct {
+	keys.Location
 	commit uint64
 }
 
@@ -45,8 +45,8 @@ type foundPlace struct {
 func (l *packLayer) Has(p journal.Position) bool { return p.Segment <= l.last }
 
 // Found implements entries.Below.
-func (l *packLayer) Found(key []byte, p keys.Place, commit uint64) {
-	l.places.Set(contentStart(key), foundPlace{p, commit})
+func (l *packLayer) Found(key []byte, p keys.Location, commit uint64) {
+	l.places.Set(contentStart(key), foundLocation{p, commit})
 }
 
 // maxPlace is larger than any place of a run.
@@ -88,13 +88,13 @@ func (l *packLayer) get(files *journal.View, key []byte, before uint64) (value [
 }
 
 // content finds a block or chunk by its index key. It also returns the record if the record was read to find it.
-func (l *packLayer) content(files *journal.View, key []byte, before uint64) (p keys.Place, r structure.Record, ok bool, err error) {
+func (l *packLayer) content(files *journal.View, key []byte, before uint64) (p keys.Location, r structure.Record, ok bool, err error) {
 	start := contentStart(key)
 	if l.last == 0 || l.hidden != nil && l.hidden.Dead(key, nil) || l.absent.content(key[1:]) {
 		return p, nil, false, nil
 	}
 	if at, ok := l.places.Get(start); ok && at.commit < before {
-		return at.Place, nil, true, nil
+		return at.Location, nil, true, nil
 	}
 	files, release := l.in(files)
 	defer release()
@@ -106,7 +106,7 @@ func (l *packLayer) content(files *journal.View, key []byte, before uint64) (p k
 	if err != nil || !ok {
 		return p, nil, false, err
 	}
-	p = keys.Place{Frame: f.Frame, Record: f.Offset}
+	p = keys.Location{Frame: f.Frame, Record: f.Offset}
 	switch r := f.Record.(type) {
 	case *structure.Block:
 		p.Size = r.Size
@@ -114,7 +114,7 @@ func (l *packLayer) content(files *journal.View, key []byte, before uint64) (p k
 		p.Size = int64(len(r.Bytes))
 	}
 	if before > l.number { // no later commit has it
-		l.places.Set(start, foundPlace{p, f.Commit})
+		l.places.Set(start, foundLocation{p, f.Commit})
 	}
 	return p, f.Record, true, nil
 }
@@ -186,10 +186,10 @@ func (l *packLayer) agrees(k, value []byte) (bool, error) {
 func inPacks(key, value []byte, last uint32) bool {
 	switch key[0] {
 	case keys.TableBlock, keys.TableChunk:
-		p, err := keys.ReadPlace(value)
+		p, err := keys.ReadLocation(value)
 		return err == nil && p.Frame.Segment <= last && p.Size <= content.InlineLimit
 	case keys.TableSpan:
-		p, err := keys.ReadSpanPlace(value)
+		p, err := keys.ReadSpanLocation(value)
 		return err == nil && p.Frame.Segment <= last && keys.ReadUint64(key[17:])%keys.DigestEvery != 0
 	case keys.TableCommit:
 		v := keys.ReadVarints(value)

@@ -137,6 +137,6 @@ func (e *Engine) hide(dead *collect.Barrier) {
 func (e *Engine) setPacks(last uint32, number uint64, hidden *collect.Barrier) {
 	e.packs.Store(&packLayer{
 		journal: e.journal, absent: &e.absent,
-		last: last, number: number, hidden: hidden, places: recent.NewShared[contentStart, foundPlace](contentStart.place),
+		last: last, number: number, hidden: hidden, places: recent.NewShared[contentStart, foundLocation](contentStart.place),
 	})
 }

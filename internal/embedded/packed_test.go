@@ -189,7 +189,7 @@ func TestWrongEntryAbovePacks(t *testing.T) {
 	}
 	e.index.Apply(e.index.State(), []index.Entry{{Key: k, Value: was}})
 	require.Zero(t, findings())
-	p, err := keys.ReadPlace(was)
+	p, err := keys.ReadLocation(was)
 	require.NoError(t, err)
 	p.Record++
 	e.index.Apply(e.index.State(), []index.Entry{{Key: k, Value: p.Append(nil)}})

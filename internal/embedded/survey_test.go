@@ -67,10 +67,12 @@ func TestSurvey(t *testing.T) {
 		var report backend.CollectReport
 		for _, c := range log {
 			was := slices.Clone(c.Payload)
-			changed, err := FilterDead(&c, set, &report)
+			var changed, again bool
+			var err error
+			c.Payload, changed, err = set.FilterEncoded(c.Number, c.Payload, &report)
 			require.NoError(rt, err)
 			require.Equal(rt, changed, !bytes.Equal(was, c.Payload))
-			again, err := FilterDead(&c, set, new(backend.CollectReport))
+			c.Payload, again, err = set.FilterEncoded(c.Number, c.Payload, new(backend.CollectReport))
 			require.NoError(rt, err)
 			require.False(rt, again)
 			require.NoError(rt, replica.Follow(background, c))
@@ -112,9 +114,9 @@ func logOf(t require.TestingT, e *Engine) (log []Sequenced) {
 
 // leftOf returns the records of a commit that are in a set, without what an erasure removes from them.
 func leftOf(t require.TestingT, c Sequenced, set *live.Set) []structure.Record {
-	_, err := FilterDead(&c, set, new(backend.CollectReport))
+	left, _, err := set.FilterEncoded(c.Number, c.Payload, new(backend.CollectReport))
 	require.NoError(t, err)
-	commit, err := structure.DecodeCommit(c.Payload)
+	commit, err := structure.DecodeCommit(left)
 	require.NoError(t, err)
 	for i, r := range commit.Records {
 		switch r := r.(type) {

@@ -46,7 +46,7 @@ func (v *verifier) derivedOrder(used *index.Snapshot, changed map[structure.Thre
 		}
 		problem := "entry that the journal does not account for"
 		if len(e.Key) == keys.OrderKeySize {
-			id := keys.OrderPlace(e.Key).Thread
+			id := keys.OrderPosition(e.Key).Thread
 			if changed[id] {
 				continue
 			}

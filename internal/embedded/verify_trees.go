@@ -17,7 +17,7 @@ func (v *verifier) trees(state view) error {
 		if err != nil {
 			return err
 		}
-		p, err := keys.ReadPlace(e.Value)
+		p, err := keys.ReadLocation(e.Value)
 		if err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ func recordsOf(ctx context.Context, store *lineage.Store, ids []lineage.ContentI
 	}
 	found := make([]*records.Erased, len(ids))
 	used := make(uses)
-	var begins []beginning
+	var begins []prefix
 	for i, id := range ids {
 		if !has[i] {
 			return nil, fmt.Errorf("content %s: %w", id, lineage.ErrNotFound)
@@ -93,7 +93,7 @@ func recordsOf(ctx context.Context, store *lineage.Store, ids []lineage.ContentI
 			return nil, err
 		}
 		if text != "" {
-			begins = append(begins, beginning{text, i})
+			begins = append(begins, prefix{text, i})
 		}
 	}
 	if err := addTitles(ctx, store, begins, found); err != nil {
@@ -172,8 +172,8 @@ func (u uses) addSummaries(ctx context.Context, store *lineage.Store, found []*r
 // maxTitle is how much of a content is compared with the titles of threads.
 const maxTitle = 64 << 10
 
-// beginning is the start of a content, with each run of white space replaced by a space.
-type beginning struct {
+// prefix is the start of a content, with each run of white space replaced by a space.
+type prefix struct {
 	text    string
 	content int
 }
@@ -193,12 +193,12 @@ func begin(ctx context.Context, store *lineage.Store, id lineage.ContentID) (str
 
 // addTitles adds to each record the threads whose title is the start of its content: threads that were named after
 // their first message, for example.
-func addTitles(ctx context.Context, store *lineage.Store, begins []beginning, found []*records.Erased) error {
+func addTitles(ctx context.Context, store *lineage.Store, begins []prefix, found []*records.Erased) error {
 	if len(begins) == 0 {
 		return nil
 	}
-	byText := func(b beginning, text string) int { return strings.Compare(b.text, text) }
-	slices.SortFunc(begins, func(a, b beginning) int { return byText(a, b.text) })
+	byText := func(b prefix, text string) int { return strings.Compare(b.text, text) }
+	slices.SortFunc(begins, func(a, b prefix) int { return byText(a, b.text) })
 	for t, err := range store.View().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {
 			return err

@@ -52,8 +52,8 @@ func isPlain(quoted []byte) bool {
 	return true
 }
 
-// object is the description of an object by its members.
-type object struct {
+// objectRule is the description of an object by its members.
+type objectRule struct {
 	kind, role string
 	tool       string // the tool that it calls, or whose result it is
 	isFile     bool
@@ -67,8 +67,8 @@ type object struct {
 }
 
 // readObject reads the members that describe an object.
-func readObject(raw []byte) object {
-	var o object
+func readObject(raw []byte) objectRule {
+	var o objectRule
 	var name, tool, contentType string
 	calls, contents, callID, success := false, false, false, false
 	for m := range rawjson.Members(raw) {
@@ -121,12 +121,12 @@ func readObject(raw []byte) object {
 }
 
 // calls reports whether the object is a call of a tool, or the result of one.
-func (o *object) calls() bool {
+func (o *objectRule) calls() bool {
 	return strings.Contains(o.kind, "tool") || strings.Contains(o.kind, "call") || strings.Contains(o.kind, "function")
 }
 
 // textKind returns the kind of texts in the object, given the kind of those around it.
-func (o *object) textKind(around structure.Piece) structure.Piece {
+func (o *objectRule) textKind(around structure.Piece) structure.Piece {
 	switch {
 	case strings.Contains(o.kind, "reasoning"), strings.Contains(o.kind, "thinking"), strings.Contains(o.kind, "thought"), o.kind == "summary_text", o.kind == "THINK":
 		return structure.ReasoningPiece
@@ -143,7 +143,7 @@ func (o *object) textKind(around structure.Piece) structure.Piece {
 }
 
 // wraps reports whether the object is a part of Crush, whose members are in "data".
-func (o *object) wraps() bool {
+func (o *objectRule) wraps() bool {
 	switch o.kind {
 	case "text", "reasoning", "tool_call", "tool_result", "shell_command":
 		return true
@@ -153,7 +153,7 @@ func (o *object) wraps() bool {
 
 // tells reports whether a member is a text of the object, for keys that are not those of texts in
 // other objects: summaries of pi, and commands that its user runs.
-func (o *object) tells(key string) bool {
+func (o *objectRule) tells(key string) bool {
 	switch key {
 	case "summary":
 		return o.kind == "compaction" || o.kind == "branch_summary"

@@ -115,7 +115,7 @@ func (s *splitter) object(v value, kind structure.Piece, tool string) {
 }
 
 // member splits a member of an object if there is a rule for it.
-func (s *splitter) member(v value, owner *object, kind structure.Piece, tool string) bool {
+func (s *splitter) member(v value, owner *objectRule, kind structure.Piece, tool string) bool {
 	simple := v.raw[0] == '"'
 	switch v.key {
 	case "text":
@@ -185,7 +185,7 @@ func (s *splitter) member(v value, owner *object, kind structure.Piece, tool str
 }
 
 // result splits a member that may be the result of a tool, if it is one or a text of the object.
-func (s *splitter) result(v value, owner *object, tool string) bool {
+func (s *splitter) result(v value, owner *objectRule, tool string) bool {
 	switch {
 	case v.raw[0] == '"' && owner.tells(v.key):
 		s.text(v, structure.TextPiece, "")
@@ -201,7 +201,7 @@ func (s *splitter) result(v value, owner *object, tool string) bool {
 }
 
 // data splits the member data of an object whose kind says what is in it.
-func (s *splitter) data(v value, owner *object, kind structure.Piece, tool string) bool {
+func (s *splitter) data(v value, owner *objectRule, kind structure.Piece, tool string) bool {
 	simple := v.raw[0] == '"'
 	switch {
 	case owner.isData:

@@ -340,7 +340,7 @@ func (b *base) findExtents(tx *bbolt.Tx) error {
 }
 
 // load returns bytes of the sealed table.
-func (b *base) load(p sealed.Place) ([]byte, error) {
+func (b *base) load(p sealed.Location) ([]byte, error) {
 	if int(p.Extent) >= len(b.extents) {
 		return nil, sealed.ErrDamaged
 	}
@@ -352,7 +352,7 @@ func (b *base) load(p sealed.Place) ([]byte, error) {
 }
 
 // partOf returns the bytes of a place in its extent.
-func partOf(v []byte, p sealed.Place) ([]byte, error) {
+func partOf(v []byte, p sealed.Location) ([]byte, error) {
 	if p.Offset+p.Length > len(v) {
 		return nil, sealed.ErrDamaged
 	}

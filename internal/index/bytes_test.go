@@ -44,7 +44,7 @@ func TestBytesByTable(t *testing.T) {
 			of := "entries"
 			if at.Kind >= 0 {
 				of = "ids of " + string(indexShape{}.Owners()[at.Kind])
-			} else if b, err := extentAt(tx, at.Place); err == nil {
+			} else if b, err := extentAt(tx, at.Location); err == nil {
 				of = string(b[0])
 			}
 			if of != name {

@@ -6,11 +6,11 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// folder merges a source into the leaves, one transaction at a time.
+// folder merges an iterator into the leaves, one transaction at a time.
 type folder struct {
 	source  *memorySource
-	late    func() *memorySource // follows the source in the last transaction; may be nil
-	changed map[string]bool      // keys of the source whose value differs from the existing one: they are written in the last transaction
+	late    func() *memorySource // follows the iterator in the last transaction; may be nil
+	changed map[string]bool      // keys of the iterator whose value differs from the existing one: they are written in the last transaction
 	limits  limits
 	done    bool
 	yield   func() // called for each leaf if not nil
@@ -53,7 +53,7 @@ func (f *folder) finish(tx *bbolt.Tx, s State) error {
 	return s.save(tx, f.base.file.sealing)
 }
 
-// leaf merges the next entries of the source into the leaf that covers the first of
+// leaf merges the next entries of the iterator into the leaf that covers the first of
 // them.
 func (f *folder) leaf(key []byte) error {
 	if f.yield != nil {
@@ -76,7 +76,7 @@ func (f *folder) leaf(key []byte) error {
 	return f.write(low, high, merged, size)
 }
 
-// merge returns in order the entries of the leaf and those of the source in its range,
+// merge returns in order the entries of the leaf and those of the iterator in its range,
 // and their approximate size.
 func (f *folder) merge(old leaf) (merged []Entry, size int, err error) {
 	source := f.source

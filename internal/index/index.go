@@ -77,7 +77,7 @@ type DB struct {
 	state      State
 	applied    uint64 // number of batches
 	spare      []byte
-	spareLater []pending
+	spareLater []delayedEntries
 	scratch    []byte // memory for makers
 	sorter     sorter
 	folded     uint64 // number of batches in the base

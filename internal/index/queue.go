@@ -18,7 +18,7 @@ type queue struct {
 	mu      sync.Mutex
 	entries []byte // see appendEntry
 	count   int    // number of entries, including those of later
-	later   []pending
+	later   []delayedEntries
 	state   State // after the last batch
 	batches uint64
 
@@ -42,8 +42,8 @@ type Maker interface {
 	Count() int
 }
 
-// pending are entries to produce after so many bytes of the queue.
-type pending struct {
+// delayedEntries are entries to produce after so many bytes of the queue.
+type delayedEntries struct {
 	after int
 	maker Maker
 }

@@ -91,7 +91,7 @@ func (w *batches) put(bucket, key, value []byte) error {
 }
 
 // load returns bytes of the sealed table, valid until the next put.
-func (w *batches) load(p sealed.Place) ([]byte, error) {
+func (w *batches) load(p sealed.Location) ([]byte, error) {
 	if err := w.begin(); err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func (db *DB) ApplyWith(s State, batch []Entry, maker Maker) (many bool) {
 	}
 	q.count += len(batch)
 	if maker != nil {
-		q.later = append(q.later, pending{after: len(q.entries), maker: maker})
+		q.later = append(q.later, delayedEntries{after: len(q.entries), maker: maker})
 		q.count += maker.Count()
 	}
 	q.state = s

@@ -195,7 +195,7 @@ func (s *Snapshot) FirstDerived(from, to []byte) (Entry, bool, error) {
 	if s.view.base == nil {
 		return Entry{}, false, nil
 	}
-	c := Cursor{s: s, to: to, m: merge{layers: []source{&baseSource{snapshot: s, next: from, to: to}}}}
+	c := Cursor{s: s, to: to, m: merge{layers: []entryIterator{&baseSource{snapshot: s, next: from, to: to}}}}
 	return c.Next()
 }
 

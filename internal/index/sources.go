@@ -6,8 +6,8 @@ import (
 	"github.com/lineage-store/lineage/internal/memtable"
 )
 
-// source yields entries in key order.
-type source interface {
+// entryIterator yields entries in key order.
+type entryIterator interface {
 	// peek returns the next entry; ok is false at the end.
 	peek() (e Entry, ok bool, err error)
 	advance()
@@ -16,7 +16,7 @@ type source interface {
 }
 
 // merge merges layers; if several have a key, the first one's entry counts.
-type merge struct{ layers []source }
+type merge struct{ layers []entryIterator }
 
 func (m *merge) next() (least Entry, ok bool, err error) {
 	for _, l := range m.layers {

@@ -77,6 +77,6 @@ func (noShape) Fields(dst []sealed.Field, _, _ []byte) []sealed.Field {
 }
 
 // extentAt returns bytes of the sealed table, which belong to the transaction.
-func extentAt(tx *bbolt.Tx, p sealed.Place) ([]byte, error) {
+func extentAt(tx *bbolt.Tx, p sealed.Location) ([]byte, error) {
 	return partOf(tx.Bucket(sealedBucket).Get(extentKey(p.Extent)), p)
 }

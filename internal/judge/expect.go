@@ -11,12 +11,8 @@ import (
 // Expect compares a state with the expectations of a commit.
 func Expect(v View, o backend.Options) error {
 	for _, expect := range o.Tips {
-		c, err := v.Context(expect.Context)
-		if err := required(c != nil, err, "context", expect.Context); err != nil {
+		if err := expectTip(v, expect); err != nil {
 			return err
-		}
-		if c.Tip != expect.Tip {
-			return &backend.TipError{Context: expect.Context, Expected: expect.Tip, Actual: c.Tip}
 		}
 	}
 	for _, expect := range o.Threads {

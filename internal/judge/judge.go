@@ -55,7 +55,7 @@ func (j *Judge) record(i int, r structure.Record) error {
 	case *structure.Run:
 		return j.run(r)
 	case *structure.Span:
-		return j.span(i, r)
+		return j.extend(i, r)
 	case *structure.SpanSet:
 		return j.spanSet(r)
 	case *structure.Branch:

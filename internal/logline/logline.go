@@ -24,12 +24,12 @@ func New(level slog.Level, write func(line string)) *slog.Logger {
 type handler struct {
 	level slog.Level
 	write func(line string)
-	group string // of later attributes, each element followed by a dot
-	attrs fields // of earlier calls of WithAttrs
+	group string     // of later attributes, each element followed by a dot
+	attrs attributes // of earlier calls of WithAttrs
 }
 
-// fields are the parts of a line after its message.
-type fields struct {
+// attributes are the parts of a line after its message.
+type attributes struct {
 	err    string
 	others []string
 }
@@ -70,9 +70,9 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &next
 }
 
-func (f fields) clone() fields { return fields{err: f.err, others: slices.Clone(f.others)} }
+func (f attributes) clone() attributes { return attributes{err: f.err, others: slices.Clone(f.others)} }
 
-func (f *fields) add(group string, a slog.Attr) {
+func (f *attributes) add(group string, a slog.Attr) {
 	value := a.Value.Resolve()
 	switch {
 	case value.Kind() == slog.KindGroup:

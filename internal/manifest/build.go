@@ -33,7 +33,7 @@ type Builder struct {
 	uuids     []byte
 	times     []byte
 	lastTime  int64 // of times
-	filling   filling
+	filling   holeFiller
 }
 
 // NewBuilder returns a builder for the lines of a session file.
@@ -61,7 +61,7 @@ func (b *Builder) Full() bool {
 func (b *Builder) Add(line []byte, spans []structure.SpanRef, m *Message, valid bool) (whole []byte) {
 	text, end := CutEnd(line)
 	b.filling.set(m)
-	c := cutter{builder: b, filling: &b.filling}
+	c := cutter{builder: b, holeFiller: &b.filling}
 	c.out = binary.AppendUvarint(c.out, uint64(min(len(spans), maxSpans)))
 	start := len(c.out)
 	if !c.line(text, valid) || len(c.out)+len(end) > maxTemplate || !c.joinsTo(c.out[start:], text) {
@@ -162,7 +162,7 @@ type cutter struct {
 	ids     [][]byte // of the line, which later ones may name
 	depth   int      // of the object that is being cut
 	scratch [40]byte
-	*filling
+	*holeFiller
 }
 
 // line cuts a line without its line end, and reports whether the rest says nothing.
@@ -360,7 +360,7 @@ func (c *cutter) known(key string, v []byte) bool {
 // with the value of another member.
 func (c *cutter) joinsTo(template, text []byte) bool {
 	back, own, uuids, times := c.back, c.own, c.uuids, c.times
-	j := joiner{filling: *c.filling, session: c.builder.session}
+	j := joiner{holeFiller: *c.holeFiller, session: c.builder.session}
 	for {
 		at := holeIn(template)
 		if at < 0 {

@@ -19,12 +19,12 @@ import (
 
 // Block is a block of a manifest.
 type Block struct {
-	lines []line
+	lines []lineTemplate
 	// Back, times, uuids and own fill holes.
 	back, times, uuids, own []byte
 }
 
-type line struct {
+type lineTemplate struct {
 	template []byte
 	spans    []structure.SpanRef
 }
@@ -69,7 +69,7 @@ func (b *Block) readLines(r *reader) (spans []uint64, err error) {
 	for i := range templates {
 		templates[i] = r.bytes(maxTemplate)
 	}
-	b.lines = make([]line, lines)
+	b.lines = make([]lineTemplate, lines)
 	spans = make([]uint64, lines)
 	for i := range b.lines {
 		number := r.Next()
@@ -170,8 +170,8 @@ func (b *Block) Join(session string, message func(structure.SpanRef) (*Message, 
 	}
 }
 
-// filling is the message that holes are filled from.
-type filling struct {
+// holeFiller is the message that holes are filled from.
+type holeFiller struct {
 	message    *Message
 	id, at     []byte
 	body, meta members
@@ -179,8 +179,8 @@ type filling struct {
 }
 
 // set prepares for a message, or for nil. It reuses memory.
-func (f *filling) set(m *Message) {
-	*f = filling{message: m, at: f.at[:0], body: f.body, meta: f.meta}
+func (f *holeFiller) set(m *Message) {
+	*f = holeFiller{message: m, at: f.at[:0], body: f.body, meta: f.meta}
 	f.body.read(nil)
 	f.meta.read(nil)
 	if m == nil {
@@ -235,7 +235,7 @@ func (m *members) get(key string) []byte {
 }
 
 // inner returns the members of the values of the body. Of each key, the first value counts.
-func (f *filling) inner() map[string][]byte {
+func (f *holeFiller) inner() map[string][]byte {
 	if f.inside != nil || f.message == nil || !rawjson.IsObject(f.message.Body) {
 		return f.inside
 	}
@@ -271,7 +271,7 @@ func addInner(members map[string][]byte, v []byte, depth int) {
 
 // joiner fills the holes of templates.
 type joiner struct {
-	filling
+	holeFiller
 	session          []byte
 	back, own, whole func() ([]byte, error)
 	uuid             func() (uuid.UUID, error)

@@ -40,15 +40,15 @@ type finger [maxHeight]uint32
 // value may be overwritten while no reader can see the moment.
 type node struct {
 	prefix uint64 // the key's first bytes, for comparing
-	key    place
-	value  place
+	key    location
+	value  location
 	moment uint32
 	tower  uint32        // position of its links above the lowest level
 	next   atomic.Uint32 // on the lowest level; 0 at the end
 }
 
-// place is the position of bytes, or marks a deletion.
-type place struct{ chunk, offset, length uint32 }
+// location is the position of bytes, or marks a deletion.
+type location struct{ chunk, offset, length uint32 }
 
 // deleted is the length that marks a deletion.
 const deleted = math.MaxUint32
@@ -231,12 +231,12 @@ func (t *Table) link(id uint32, level int) *atomic.Uint32 {
 func (t *Table) next(id uint32, level int) uint32 { return t.link(id, level).Load() }
 
 // store copies bytes into a chunk.
-func (t *Table) store(b []byte) place {
+func (t *Table) store(b []byte) location {
 	if b == nil {
-		return place{length: deleted}
+		return location{length: deleted}
 	}
 	if len(b) == 0 {
-		return place{}
+		return location{}
 	}
 	chunks := t.data.len()
 	if chunks == 0 || int(t.used.data)+len(b) > len(*t.data.at(uint32(chunks - 1))) {
@@ -244,15 +244,15 @@ func (t *Table) store(b []byte) place {
 		t.data.add(&chunk)
 		t.used.data, chunks = 0, chunks+1
 	}
-	p := place{chunk: uint32(chunks - 1), offset: t.used.data, length: uint32(len(b))}
+	p := location{chunk: uint32(chunks - 1), offset: t.used.data, length: uint32(len(b))}
 	copy(t.bytes(p), b)
 	t.used.data += p.length
 	t.size += int64(len(b))
 	return p
 }
 
-// bytes returns the bytes at a place, or nil for a deletion.
-func (t *Table) bytes(p place) []byte {
+// bytes returns the bytes at a location, or nil for a deletion.
+func (t *Table) bytes(p location) []byte {
 	switch p.length {
 	case deleted:
 		return nil

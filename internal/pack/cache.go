@@ -18,7 +18,7 @@ type Cache struct {
 }
 
 type cacheKey struct {
-	file *source
+	file *mendedFile
 	kind int
 	n    uint64
 }
@@ -82,7 +82,7 @@ func (c *Cache) DropContent() {
 }
 
 // forget drops everything decoded from a pack.
-func (c *Cache) forget(file *source) {
+func (c *Cache) forget(file *mendedFile) {
 	for _, shelf := range []*lru.Cache[cacheKey, any]{&c.needed, &c.content, &c.rest} {
 		shelf.Delete(func(k cacheKey) bool { return k.file == file })
 	}

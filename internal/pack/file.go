@@ -30,7 +30,7 @@ import (
 // File is an open pack. It is safe for concurrent use.
 type File struct {
 	layout.Header
-	source
+	mendedFile
 	cache *Cache
 	alone compress.Codec // for parts without a dictionary
 	// proven is set by Prove: the ids of the bodies that were read so far.
@@ -48,7 +48,7 @@ type File struct {
 
 // Open opens a pack. It reads only the header and footer; the rest is read on demand.
 func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error) {
-	p := &File{source: source{name: name, src: src}, cache: cache}
+	p := &File{mendedFile: mendedFile{name: name, src: src}, cache: cache}
 	if size < layout.HeaderSize+layout.TailSize {
 		return nil, p.corrupt(0, "is too short for a pack")
 	}
@@ -86,7 +86,7 @@ func Open(src io.ReaderAt, size int64, name string, cache *Cache) (*File, error)
 }
 
 // Forget drops everything decoded from the pack from its cache.
-func (p *File) Forget() { p.cache.forget(&p.source) }
+func (p *File) Forget() { p.cache.forget(&p.mendedFile) }
 
 // table returns the rows of all chapters.
 func (p *File) table() ([]layout.Row, error) {

@@ -49,7 +49,7 @@ func (p *File) objectAt(n int, segment uint32, frame, record int64) (structure.R
 }
 
 // verbatimObject returns the block or chunk whose record was at an offset of the segment of a verbatim commit.
-func (p *File) verbatimObject(in piece, record int64) (structure.Record, error) {
+func (p *File) verbatimObject(in commitPiece, record int64) (structure.Record, error) {
 	body, err := p.bodyIn(in.c.bodies, uint64(in.x.Bodies[0]))
 	if err != nil {
 		return nil, err

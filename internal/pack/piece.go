@@ -14,8 +14,8 @@ import (
 // The table of chapters shows which piece is needed, so that only that chapter is
 // decoded.
 
-// piece is the part of a commit in a chapter.
-type piece struct {
+// commitPiece is the part of a commit in a chapter.
+type commitPiece struct {
 	c *chapter
 	x *columns.Commit
 	n int // of the chapter
@@ -42,16 +42,16 @@ func (p *File) restsAt(n int, segment uint32, offset int64) []layout.Row {
 }
 
 // restIn returns the continued commit at the start of a chapter.
-func (p *File) restIn(n int) (piece, error) {
+func (p *File) restIn(n int) (commitPiece, error) {
 	c, err := p.chapter(n)
 	if err != nil {
-		return piece{}, err
+		return commitPiece{}, err
 	}
-	return piece{c, c.commits[0], n}, nil
+	return commitPiece{c, c.commits[0], n}, nil
 }
 
 // after returns the next piece of the same commit.
-func (p *File) after(at piece) (piece, error) {
+func (p *File) after(at commitPiece) (commitPiece, error) {
 	next, err := p.restIn(at.n + 1)
 	if err == nil && (next.x.Rest == nil || next.x.Number != at.x.Number) {
 		err = p.corrupt(at.c.FileEnd(), missingRest(at.x.Number))
@@ -90,7 +90,7 @@ func guessPiece(rests []layout.Row, number uint64, ref structure.SpanRef, begins
 }
 
 // places returns the original offsets of the records of a piece in the payload.
-func (p *File) places(at piece) ([]int, error) {
+func (p *File) places(at commitPiece) ([]int, error) {
 	places, err := at.x.Places()
 	if err != nil {
 		return nil, p.corrupt(at.c.Offset, err.Error())
@@ -112,16 +112,16 @@ func (p *File) chapterOf(number uint64) (int, error) {
 }
 
 // commit returns a commit, or its first piece.
-func (p *File) commit(number uint64) (piece, error) {
+func (p *File) commit(number uint64) (commitPiece, error) {
 	n, err := p.chapterOf(number)
 	if err != nil {
-		return piece{}, err
+		return commitPiece{}, err
 	}
 	c, err := p.chapter(n)
 	if err != nil {
-		return piece{}, err
+		return commitPiece{}, err
 	}
-	return piece{c, c.commits[number-c.First()], n}, nil
+	return commitPiece{c, c.commits[number-c.First()], n}, nil
 }
 
 func missingRest(commit uint64) string {
@@ -129,7 +129,7 @@ func missingRest(commit uint64) string {
 }
 
 // joined returns the commit of several pieces.
-func joined(pieces []piece) *columns.Commit {
+func joined(pieces []commitPiece) *columns.Commit {
 	commits := make([]*columns.Commit, len(pieces))
 	for i := range pieces {
 		commits[i] = pieces[i].x
@@ -138,7 +138,7 @@ func joined(pieces []piece) *columns.Commit {
 }
 
 // pieceOf returns the pieces of a commit from the one that has a body.
-func pieceOf(pieces []piece, body int64) []piece {
+func pieceOf(pieces []commitPiece, body int64) []commitPiece {
 	for len(pieces) > 1 && uint64(body) >= pieces[1].c.Body {
 		pieces = pieces[1:]
 	}

@@ -67,7 +67,7 @@ type listedRun struct {
 // are listed in the directory with their ids; any other run is the right one if one
 // of its spans is in the listed commit.
 func (p *File) run(d *lookup.Directory, number uint32, id structure.RunID, near uint64) (*listedRun, error) {
-	k := cacheKey{&p.source, cachedRun, uint64(number)}
+	k := cacheKey{&p.mendedFile, cachedRun, uint64(number)}
 	if s, ok := p.cache.get(k).(*listedRun); ok && s.id == id {
 		return s, nil
 	}
@@ -96,7 +96,7 @@ func (p *File) run(d *lookup.Directory, number uint32, id structure.RunID, near 
 		}
 	}
 	p.cache.put(k, s, int64(len(s.stretches))*40+128)
-	p.cache.put(cacheKey{&p.source, cachedBegin, uint64(lookup.RunFingerprint(id))}, s, 64)
+	p.cache.put(cacheKey{&p.mendedFile, cachedBegin, uint64(lookup.RunFingerprint(id))}, s, 64)
 	return s, nil
 }
 
@@ -107,7 +107,7 @@ func (p *File) hasSpan(number uint64, ref structure.SpanRef, begins lookup.Stret
 	if err != nil {
 		return false, err
 	}
-	var at piece
+	var at commitPiece
 	if guess := guessPiece(rests, number, ref, begins); guess > 0 {
 		if at, err = p.restIn(n + guess); err != nil || at.x.Has(ref) {
 			return err == nil, err
@@ -129,7 +129,7 @@ func (p *File) hasSpan(number uint64, ref structure.SpanRef, begins lookup.Stret
 	}
 }
 
-func (p *File) hasVerbatim(at piece, ref structure.SpanRef) (bool, error) {
+func (p *File) hasVerbatim(at commitPiece, ref structure.SpanRef) (bool, error) {
 	body, err := p.bodyIn(at.c.bodies, uint64(at.x.Bodies[0]))
 	if err != nil {
 		return false, err

@@ -17,7 +17,7 @@ func OpenDamaged(src io.ReaderAt, size int64, name string, cache *Cache) (*File,
 	if err == nil || unhelpful || size < layout.HeaderSize || size > layout.MaxFile {
 		return p, err
 	}
-	p = &File{source: source{name: name, src: src, size: size, unfinished: err}, cache: cache}
+	p = &File{mendedFile: mendedFile{name: name, src: src, size: size, unfinished: err}, cache: cache}
 	head := make([]byte, layout.HeaderSize)
 	if err := p.read(head, 0); err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (p *File) Salvage() iter.Seq2[Frame, error] {
 				if x.Rest != nil || x.Open && len(p.rests(n)) == 0 { // what is missing was said
 					continue
 				}
-				if !yield(p.frame(piece{c, x, n})) {
+				if !yield(p.frame(commitPiece{c, x, n})) {
 					return
 				}
 			}

@@ -69,14 +69,14 @@ func isSmall(code uint8) bool {
 	return false
 }
 
-// answering is the space reserved for an answer, from before it is prepared until it was sent.
-type answering struct {
+// answerSpace is the space reserved for an answer, from before it is prepared until it was sent.
+type answerSpace struct {
 	peer  *peer
 	bytes int
 }
 
 // begin waits until there is space for the answer.
-func (a *answering) begin(ctx context.Context) error {
+func (a *answerSpace) begin(ctx context.Context) error {
 	if err := a.peer.answers.take(ctx, answerBytes); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (a *answering) begin(ctx context.Context) error {
 }
 
 // resize sets the size of the answer. 0 means that it was sent.
-func (a *answering) resize(n int) {
+func (a *answerSpace) resize(n int) {
 	a.peer.answers.give(a.bytes - n)
 	a.peer.server.answers.give(a.bytes - n)
 	a.bytes = n

@@ -22,7 +22,7 @@ type call[A, R any] struct {
 	name   string
 	args   walker[A]
 	result walker[R]
-	do     func(target, context.Context, A) (R, error)
+	do     func(receiver, context.Context, A) (R, error)
 }
 
 // sequence is a method that yields elements.
@@ -31,7 +31,7 @@ type sequence[A, E any] struct {
 	name    string
 	args    walker[A]
 	element walker[E]
-	do      func(target, context.Context, A) iter.Seq2[E, error]
+	do      func(receiver, context.Context, A) iter.Seq2[E, error]
 }
 
 // pair holds two arguments of a method.
@@ -49,26 +49,26 @@ func walkPair[X, Y any](x walker[X], y walker[Y]) walker[pair[X, Y]] {
 	}
 }
 
-// call0, call1, call2, sequence1 and sequence2 declare a method with as many arguments, by the function of target that it calls.
+// call0, call1, call2, sequence1 and sequence2 declare a method with as many arguments, by the function of receiver that it calls.
 
-func call0[R any](code uint8, name string, result walker[R], do func(target, context.Context) (R, error)) call[struct{}, R] {
-	return call[struct{}, R]{code, name, nothing, result, func(t target, ctx context.Context, _ struct{}) (R, error) { return do(t, ctx) }}
+func call0[R any](code uint8, name string, result walker[R], do func(receiver, context.Context) (R, error)) call[struct{}, R] {
+	return call[struct{}, R]{code, name, nothing, result, func(t receiver, ctx context.Context, _ struct{}) (R, error) { return do(t, ctx) }}
 }
 
-func call1[A, R any](code uint8, name string, args walker[A], result walker[R], do func(target, context.Context, A) (R, error)) call[A, R] {
+func call1[A, R any](code uint8, name string, args walker[A], result walker[R], do func(receiver, context.Context, A) (R, error)) call[A, R] {
 	return call[A, R]{code, name, args, result, do}
 }
 
-func call2[X, Y, R any](code uint8, name string, x walker[X], y walker[Y], result walker[R], do func(target, context.Context, X, Y) (R, error)) call[pair[X, Y], R] {
-	return call1(code, name, walkPair(x, y), result, func(t target, ctx context.Context, a pair[X, Y]) (R, error) { return do(t, ctx, a.x, a.y) })
+func call2[X, Y, R any](code uint8, name string, x walker[X], y walker[Y], result walker[R], do func(receiver, context.Context, X, Y) (R, error)) call[pair[X, Y], R] {
+	return call1(code, name, walkPair(x, y), result, func(t receiver, ctx context.Context, a pair[X, Y]) (R, error) { return do(t, ctx, a.x, a.y) })
 }
 
-func sequence1[A, E any](code uint8, name string, args walker[A], element walker[E], do func(target, context.Context, A) iter.Seq2[E, error]) sequence[A, E] {
+func sequence1[A, E any](code uint8, name string, args walker[A], element walker[E], do func(receiver, context.Context, A) iter.Seq2[E, error]) sequence[A, E] {
 	return sequence[A, E]{code, name, args, element, do}
 }
 
-func sequence2[X, Y, E any](code uint8, name string, x walker[X], y walker[Y], element walker[E], do func(target, context.Context, X, Y) iter.Seq2[E, error]) sequence[pair[X, Y], E] {
-	return sequence1(code, name, walkPair(x, y), element, func(t target, ctx context.Context, a pair[X, Y]) iter.Seq2[E, error] { return do(t, ctx, a.x, a.y) })
+func sequence2[X, Y, E any](code uint8, name string, x walker[X], y walker[Y], element walker[E], do func(receiver, context.Context, X, Y) iter.Seq2[E, error]) sequence[pair[X, Y], E] {
+	return sequence1(code, name, walkPair(x, y), element, func(t receiver, ctx context.Context, a pair[X, Y]) iter.Seq2[E, error] { return do(t, ctx, a.x, a.y) })
 }
 
 // Arguments of methods that have three.
@@ -127,67 +127,67 @@ func walkValues(w *wire, a *valuesArgs) {
 
 // The methods of backend.Reader.
 var (
-	callHead          = call0(codeHead, "Head", cursor, target.Head)
-	callThread        = call1(codeThread, "Thread", anID, record, target.Thread)
-	callThreads       = sequence1(codeThreads, "Threads", anID, record, target.Threads)
+	callHead          = call0(codeHead, "Head", cursor, receiver.Head)
+	callThread        = call1(codeThread, "Thread", anID, record, receiver.Thread)
+	callThreads       = sequence1(codeThreads, "Threads", anID, record, receiver.Threads)
 	callThreadsEnding = sequence1(codeThreadsEnding, "ThreadsEnding",
-		func(w *wire, end *[backend.IDEnd]byte) { w.fixed("end", end[:]) }, record, target.ThreadsEnding)
-	callLastMessage   = call1(codeLastMessage, "LastMessage", home, anInstant, target.LastMessage)
-	callListThreads   = sequence1(codeListThreads, "ListThreads", threadQuery, threadListing, target.ListThreads)
-	callContext       = call1(codeContext, "Context", anID, contextState, target.Context)
-	callRemnant       = call1(codeRemnant, "Remnant", anID, record, target.Remnant)
-	callContexts      = sequence2(codeContexts, "Contexts", anID, anID, contextState, target.Contexts)
-	callContextsAlone = sequence1(codeContextsAlone, "ContextsAlone", anID, contextState, target.ContextsAlone)
-	callChildren      = sequence2(codeChildren, "Children", anID, anID, contextState, target.Children)
-	callBranch        = call2(codeBranch, "Branch", anID, aText, record, target.Branch)
+		func(w *wire, end *[backend.IDEnd]byte) { w.fixed("end", end[:]) }, record, receiver.ThreadsEnding)
+	callLastMessage   = call1(codeLastMessage, "LastMessage", home, anInstant, receiver.LastMessage)
+	callListThreads   = sequence1(codeListThreads, "ListThreads", threadQuery, threadListing, receiver.ListThreads)
+	callContext       = call1(codeContext, "Context", anID, contextState, receiver.Context)
+	callRemnant       = call1(codeRemnant, "Remnant", anID, record, receiver.Remnant)
+	callContexts      = sequence2(codeContexts, "Contexts", anID, anID, contextState, receiver.Contexts)
+	callContextsAlone = sequence1(codeContextsAlone, "ContextsAlone", anID, contextState, receiver.ContextsAlone)
+	callChildren      = sequence2(codeChildren, "Children", anID, anID, contextState, receiver.Children)
+	callBranch        = call2(codeBranch, "Branch", anID, aText, record, receiver.Branch)
 	callBranches      = sequence1(codeBranches, "Branches", walkBranches, record,
-		func(t target, ctx context.Context, a branchesArgs) iter.Seq2[*structure.Branch, error] {
+		func(t receiver, ctx context.Context, a branchesArgs) iter.Seq2[*structure.Branch, error] {
 			return t.Branches(ctx, a.thread, a.prefix, a.after)
 		})
-	callBranchesOf          = sequence2(codeBranchesOf, "BranchesOf", anID, anID, record, target.BranchesOf)
-	callBranchesBySource    = sequence2(codeBranchesBySource, "BranchesBySource", aText, anID, record, target.BranchesBySource)
-	callCheckpoint          = call2(codeCheckpoint, "Checkpoint", anID, aText, record, target.Checkpoint)
-	callCheckpoints         = sequence2(codeCheckpoints, "Checkpoints", anID, aText, record, target.Checkpoints)
-	callCheckpointsBySource = sequence2(codeCheckpointsBySource, "CheckpointsBySource", aText, anID, record, target.CheckpointsBySource)
+	callBranchesOf          = sequence2(codeBranchesOf, "BranchesOf", anID, anID, record, receiver.BranchesOf)
+	callBranchesBySource    = sequence2(codeBranchesBySource, "BranchesBySource", aText, anID, record, receiver.BranchesBySource)
+	callCheckpoint          = call2(codeCheckpoint, "Checkpoint", anID, aText, record, receiver.Checkpoint)
+	callCheckpoints         = sequence2(codeCheckpoints, "Checkpoints", anID, aText, record, receiver.Checkpoints)
+	callCheckpointsBySource = sequence2(codeCheckpointsBySource, "CheckpointsBySource", aText, anID, record, receiver.CheckpointsBySource)
 	callFind                = sequence1(codeFind, "Find", walkFind, found,
-		func(t target, ctx context.Context, a findArgs) iter.Seq2[backend.Found, error] {
+		func(t receiver, ctx context.Context, a findArgs) iter.Seq2[backend.Found, error] {
 			return t.Find(ctx, a.sourceID, a.thread, a.after)
 		})
-	callRun      = call1(codeRun, "Run", anID, runInfo, target.Run)
-	callAncestry = call2(codeAncestry, "Ancestry", anID, anInteger, runInfos, target.Ancestry)
-	callRunsOf   = sequence2(codeRunsOf, "RunsOf", anID, anID, runInfo, target.RunsOf)
-	callForks    = sequence1(codeForks, "Forks", anID, runInfo, target.Forks)
-	callForksAt  = sequence1(codeForksAt, "ForksAt", ref, runInfo, target.ForksAt)
-	callLast     = call1(codeLast, "Last", anID, ref, target.Last)
+	callRun      = call1(codeRun, "Run", anID, runInfo, receiver.Run)
+	callAncestry = call2(codeAncestry, "Ancestry", anID, anInteger, runInfos, receiver.Ancestry)
+	callRunsOf   = sequence2(codeRunsOf, "RunsOf", anID, anID, runInfo, receiver.RunsOf)
+	callForks    = sequence1(codeForks, "Forks", anID, runInfo, receiver.Forks)
+	callForksAt  = sequence1(codeForksAt, "ForksAt", ref, runInfo, receiver.ForksAt)
+	callLast     = call1(codeLast, "Last", anID, ref, receiver.Last)
 	callPath     = sequence1(codePath, "Path", walkPath, step,
-		func(t target, ctx context.Context, a pathArgs) iter.Seq2[*backend.Step, error] {
+		func(t receiver, ctx context.Context, a pathArgs) iter.Seq2[*backend.Step, error] {
 			return t.Path(ctx, a.tip, a.window, backend.PathOptions{Bodies: a.bodies, Passing: true})
 		})
-	callDigest       = call1(codeDigest, "Digest", ref, digest, target.Digest)
-	callSpanSet      = call1(codeSpanSet, "SpanSet", anID, record, target.SpanSet)
-	callAlternatives = sequence1(codeAlternatives, "Alternatives", anID, ref, target.Alternatives)
-	callSummaries    = sequence1(codeSummaries, "Summaries", anID, record, target.Summaries)
-	callReflog       = sequence1(codeReflog, "Reflog", anID, record, target.Reflog)
-	callValue        = call1(codeValue, "Value", valueKey, value, target.Value)
+	callDigest       = call1(codeDigest, "Digest", ref, digest, receiver.Digest)
+	callSpanSet      = call1(codeSpanSet, "SpanSet", anID, record, receiver.SpanSet)
+	callAlternatives = sequence1(codeAlternatives, "Alternatives", anID, ref, receiver.Alternatives)
+	callSummaries    = sequence1(codeSummaries, "Summaries", anID, record, receiver.Summaries)
+	callReflog       = sequence1(codeReflog, "Reflog", anID, record, receiver.Reflog)
+	callValue        = call1(codeValue, "Value", valueKey, value, receiver.Value)
 	callValues       = sequence1(codeValues, "Values", walkValues, value,
-		func(t target, ctx context.Context, a valuesArgs) iter.Seq2[backend.Value, error] {
+		func(t receiver, ctx context.Context, a valuesArgs) iter.Seq2[backend.Value, error] {
 			return t.Values(ctx, a.owner, a.prefix, a.after)
 		})
-	callValueHistory = sequence1(codeValueHistory, "ValueHistory", valueKey, value, target.ValueHistory)
-	callValueOwners  = sequence2(codeValueOwners, "ValueOwners", anInteger, aText, aText, target.ValueOwners)
-	callHas          = call1(codeHas, "Has", contentIDs, flags, target.Has)
-	callBlocks       = call1(codeBlocks, "Blocks", contentIDs, records, inParts(target.Blocks, func(b *structure.Block) int { return len(b.Body) }))
-	callChunks       = call1(codeChunks, "Chunks", chunkKeys, bodies, inParts(target.Chunks, func(b []byte) int { return len(b) }))
-	callWhere        = sequence1(codeWhere, "Where", contentID, usageID, target.Where)
-	callStats        = call0(codeStats, "Stats", stats, target.Stats)
+	callValueHistory = sequence1(codeValueHistory, "ValueHistory", valueKey, value, receiver.ValueHistory)
+	callValueOwners  = sequence2(codeValueOwners, "ValueOwners", anInteger, aText, aText, receiver.ValueOwners)
+	callHas          = call1(codeHas, "Has", contentIDs, flags, receiver.Has)
+	callBlocks       = call1(codeBlocks, "Blocks", contentIDs, records, inParts(receiver.Blocks, func(b *structure.Block) int { return len(b.Body) }))
+	callChunks       = call1(codeChunks, "Chunks", chunkKeys, bodies, inParts(receiver.Chunks, func(b []byte) int { return len(b) }))
+	callWhere        = sequence1(codeWhere, "Where", contentID, usageID, receiver.Where)
+	callStats        = call0(codeStats, "Stats", stats, receiver.Stats)
 )
 
 // partKeys is the number of bodies that are read at once.
 const partKeys = 256
 
 // inParts returns a method that reads bodies in parts. It returns ErrTooLarge when they exceed the size of a message.
-func inParts[K, V any](read func(target, context.Context, []K) ([]V, error), size func(V) int) func(target, context.Context, []K) ([]V, error) {
-	return func(t target, ctx context.Context, keys []K) (all []V, err error) {
+func inParts[K, V any](read func(receiver, context.Context, []K) ([]V, error), size func(V) int) func(receiver, context.Context, []K) ([]V, error) {
+	return func(t receiver, ctx context.Context, keys []K) (all []V, err error) {
 		bytes := 0
 		for part := range slices.Chunk(keys, partKeys) {
 			got, err := read(t, ctx, part)

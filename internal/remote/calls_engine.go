@@ -10,28 +10,6 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-type applyArgs struct {
-	commit  *structure.Commit
-	options backend.Options
-}
-
-func walkApply(w *wire, a *applyArgs) {
-	options(w, &a.options)
-	commit(w, &a.commit)
-}
-
-// applied is the answer to a commit: its receipt, and the new state of the contexts whose tips the commit stated. A
-// client that extends the same context again need not read it first.
-type applied struct {
-	receipt  backend.Receipt
-	contexts []backend.Context
-}
-
-func walkApplied(w *wire, a *applied) {
-	receipt(w, &a.receipt)
-	list(w, "contexts", &a.contexts, len(structure.ContextID{}), contextState)
-}
-
 // feedArgs request at most a number of commits after a cursor.
 type feedArgs struct {
 	after   backend.Cursor
@@ -45,47 +23,31 @@ func walkFeed(w *wire, a *feedArgs) {
 
 // Methods of the engine itself.
 var (
-	callSnapshot = call0(codeSnapshot, "Snapshot", func(w *wire, id *uint64) { w.Uint("id", id) }, target.snapshot)
-	callFeed     = sequence1(codeFeed, "Feed", walkFeed, commit, target.feed)
+	callSnapshot = call0(codeSnapshot, "Snapshot", func(w *wire, id *uint64) { w.Uint("id", id) }, receiver.snapshot)
+	callFeed     = sequence1(codeFeed, "Feed", walkFeed, commit, receiver.feed)
 	callWait     = call1(codeWait, "Wait", cursor, cursor, onEngine(backend.Engine.Wait))
-	callApply    = call1(codeApply, "Apply", walkApply, walkApplied, target.apply)
 	callOutcome  = call1(codeOutcome, "Outcome", once, receipt, onEngine(backend.Engine.Outcome))
 	callForget   = call1(codeForget, "Forget", anID, nothing,
-		func(t target, ctx context.Context, session [16]byte) (struct{}, error) {
+		func(t receiver, ctx context.Context, session [16]byte) (struct{}, error) {
 			return struct{}{}, t.engine.Forget(ctx, session)
 		})
 	callUpload = call1(codeUpload, "Upload", records, anInteger, onEngine(backend.Engine.Upload))
 	callSync   = call0(codeSync, "Sync", nothing,
-		func(t target, ctx context.Context) (struct{}, error) { return struct{}{}, t.engine.Sync(ctx) })
-	callVerify  = sequence1(codeVerify, "Verify", func(w *wire, deep *bool) { w.Flag("deep", deep) }, finding, target.verify)
-	callPack    = call1(codePack, "Pack", packOptions, packReport, target.pack)
-	callCollect = call1(codeCollect, "Collect", collectOptions, collectReport, target.collect)
-	callCopy    = sequence1(codeCopy, "Copy", nothing, copyPart, target.copy)
+		func(t receiver, ctx context.Context) (struct{}, error) { return struct{}{}, t.engine.Sync(ctx) })
+	callVerify  = sequence1(codeVerify, "Verify", func(w *wire, deep *bool) { w.Flag("deep", deep) }, finding, receiver.verify)
+	callPack    = call1(codePack, "Pack", packOptions, packReport, receiver.pack)
+	callCollect = call1(codeCollect, "Collect", collectOptions, collectReport, receiver.collect)
+	callCopy    = sequence1(codeCopy, "Copy", nothing, copyPart, receiver.copy)
 	callGuests  = call0(codeGuests, "Guests", func(w *wire, all *[]Process) { list(w, "guests", all, 2, process) },
-		func(t target, _ context.Context) ([]Process, error) { return t.peer.server.Guests(), nil })
+		func(t receiver, _ context.Context) ([]Process, error) { return t.peer.server.Guests(), nil })
 )
 
-// onEngine returns a method of an engine as a method of a target.
-func onEngine[A, R any](do func(backend.Engine, context.Context, A) (R, error)) func(target, context.Context, A) (R, error) {
-	return func(t target, ctx context.Context, a A) (R, error) { return do(t.engine, ctx, a) }
+// onEngine returns a method of an engine as a method of a receiver.
+func onEngine[A, R any](do func(backend.Engine, context.Context, A) (R, error)) func(receiver, context.Context, A) (R, error) {
+	return func(t receiver, ctx context.Context, a A) (R, error) { return do(t.engine, ctx, a) }
 }
 
-// maxApplied limits the contexts in the answer to a commit.
-const maxApplied = 8
-
-func (t target) apply(ctx context.Context, a applyArgs) (answer applied, err error) {
-	if answer.receipt, err = t.engine.Apply(ctx, a.commit, a.options); err != nil {
-		return answer, err
-	}
-	for _, expected := range a.options.Tips[:min(len(a.options.Tips), maxApplied)] {
-		if c, err := t.engine.Context(ctx, expected.Context); err == nil {
-			answer.contexts = append(answer.contexts, c)
-		}
-	}
-	return answer, nil
-}
-
-func (t target) feed(ctx context.Context, a feedArgs) iter.Seq2[*structure.Commit, error] {
+func (t receiver) feed(ctx context.Context, a feedArgs) iter.Seq2[*structure.Commit, error] {
 	return func(yield func(*structure.Commit, error) bool) {
 		for c, err := range t.engine.Feed(ctx, a.after) {
 			if err == nil && c.Number > a.through || !yield(c, err) {
@@ -95,11 +57,11 @@ func (t target) feed(ctx context.Context, a feedArgs) iter.Seq2[*structure.Commi
 	}
 }
 
-func (t target) verify(ctx context.Context, deep bool) iter.Seq2[backend.Finding, error] {
+func (t receiver) verify(ctx context.Context, deep bool) iter.Seq2[backend.Finding, error] {
 	return t.engine.Verify(ctx, backend.VerifyOptions{Deep: deep, Progress: t.progress})
 }
 
-func (t target) pack(ctx context.Context, o backend.PackOptions) (backend.PackReport, error) {
+func (t receiver) pack(ctx context.Context, o backend.PackOptions) (backend.PackReport, error) {
 	p, ok := t.engine.(backend.Packer)
 	if !ok {
 		return backend.PackReport{}, unsupported("pack")
@@ -108,7 +70,7 @@ func (t target) pack(ctx context.Context, o backend.PackOptions) (backend.PackRe
 	return p.Pack(ctx, o)
 }
 
-func (t target) collect(ctx context.Context, o backend.CollectOptions) (backend.CollectReport, error) {
+func (t receiver) collect(ctx context.Context, o backend.CollectOptions) (backend.CollectReport, error) {
 	c, ok := t.engine.(backend.Collector)
 	if !ok {
 		return backend.CollectReport{}, unsupported("collect")
@@ -117,7 +79,7 @@ func (t target) collect(ctx context.Context, o backend.CollectOptions) (backend.
 	return c.Collect(ctx, o)
 }
 
-func (t target) copy(ctx context.Context, _ struct{}) iter.Seq2[backend.CopyPart, error] {
+func (t receiver) copy(ctx context.Context, _ struct{}) iter.Seq2[backend.CopyPart, error] {
 	c, ok := t.engine.(backend.CopySource)
 	if !ok {
 		return func(yield func(backend.CopyPart, error) bool) { yield(backend.CopyPart{}, unsupported("copy")) }
@@ -144,7 +106,7 @@ var serving = byCode(
 )
 
 // snapshot opens a snapshot. It returns its number, which is that of the request.
-func (t target) snapshot(ctx context.Context) (uint64, error) {
+func (t receiver) snapshot(ctx context.Context) (uint64, error) {
 	p := t.peer
 	s, err := t.engine.Snapshot(ctx)
 	if err != nil {

@@ -40,7 +40,7 @@ type Client struct {
 
 	mu      sync.Mutex
 	last    uint64 // number of the last request
-	pending map[uint64]*pending
+	pending map[uint64]*openRequest
 	lost    error // why no more answers will come
 
 	// calls is read-locked during a call. Close locks it and never unlocks it.
@@ -50,8 +50,8 @@ type Client struct {
 	done    chan struct{} // closed when the connection has ended
 }
 
-// pending is a request without an answer.
-type pending struct {
+// openRequest is a request without an answer.
+type openRequest struct {
 	answer   chan message
 	progress chan counts // nil if the caller wants none
 }
@@ -78,7 +78,7 @@ func Connect(ctx context.Context, conn net.Conn, o ClientOptions) (*Client, erro
 		o.Clock = systemClock{}
 	}
 	c := &Client{
-		o: o, link: newLink(conn, 0), pending: make(map[uint64]*pending),
+		o: o, link: newLink(conn, 0), pending: make(map[uint64]*openRequest),
 		slots: make(chan struct{}, maxRequests), waits: make(chan struct{}, maxWaits),
 		closing: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -275,7 +275,7 @@ const (
 
 // try sends a request once.
 func (c *Client) try(ctx context.Context, a *ask) (*wire, error) {
-	p := &pending{answer: make(chan message, 1)}
+	p := &openRequest{answer: make(chan message, 1)}
 	if a.progress != nil {
 		p.progress = make(chan counts, 1)
 	}
@@ -297,7 +297,7 @@ func (c *Client) try(ctx context.Context, a *ask) (*wire, error) {
 var errClosed = fmt.Errorf("store: %w", backend.ErrClosed)
 
 // register assigns a number to a request.
-func (c *Client) register(a *ask, p *pending) error {
+func (c *Client) register(a *ask, p *openRequest) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lost != nil {
@@ -316,7 +316,7 @@ func (c *Client) forget(id uint64) {
 }
 
 // await waits for the answer to a sent request.
-func (c *Client) await(ctx context.Context, a *ask, p *pending) (*wire, error) {
+func (c *Client) await(ctx context.Context, a *ask, p *openRequest) (*wire, error) {
 	closing := c.closing
 	if a.code != codeWait {
 		closing = nil // Close waits for all other calls
@@ -351,7 +351,7 @@ func (c *Client) await(ctx context.Context, a *ask, p *pending) (*wire, error) {
 
 // abandon gives up a request whose context has ended. For a commit it first waits for the outcome, at most
 // ClientOptions.Grace.
-func (c *Client) abandon(ctx context.Context, a *ask, p *pending) (*wire, error) {
+func (c *Client) abandon(ctx context.Context, a *ask, p *openRequest) (*wire, error) {
 	c.cancel(a.id)
 	defer c.forget(a.id)
 	if a.code != codeApply {

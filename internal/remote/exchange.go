@@ -16,7 +16,7 @@ func (x *exchange) handle() {
 	if x.counted {
 		defer p.handling.Done()
 	}
-	space := answering{peer: p}
+	space := answerSpace{peer: p}
 	defer func() { space.resize(0) }()
 	var err error
 	if !isSmall(x.code) && x.refused == nil {
@@ -98,15 +98,15 @@ func (x *exchange) work(out *wire) (err error) {
 	if m == nil {
 		return fmt.Errorf("method %d: %w", x.code, ErrMalformed)
 	}
-	if x.target, err = x.resolve(snapshot); err != nil {
+	if x.receiver, err = x.resolve(snapshot); err != nil {
 		return err
 	}
 	return m.serve(x, in, out)
 }
 
-// resolve returns the target of a request: a snapshot by its number, or the current state for 0.
-func (x *exchange) resolve(snapshot uint64) (target, error) {
-	t := target{peer: x.peer, request: x, progress: x.progress}
+// resolve returns the receiver of a request: a snapshot by its number, or the current state for 0.
+func (x *exchange) resolve(snapshot uint64) (receiver, error) {
+	t := receiver{peer: x.peer, request: x, progress: x.progress}
 	if snapshot == 0 {
 		t.Reader, t.engine = x.peer.engine, x.peer.engine
 		return t, nil
@@ -145,7 +145,7 @@ func (c call[A, R]) serve(x *exchange, in, out *wire) error {
 	if err := in.end(); err != nil {
 		return err
 	}
-	r, err := c.do(x.target, x.ctx, a)
+	r, err := c.do(x.receiver, x.ctx, a)
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (s sequence[A, E]) serve(x *exchange, in, out *wire) error {
 	}
 	st := &stream{peer: x.peer, id: x.id, batch: firstBatch}
 	st.ctx, st.cancel = context.WithCancelCause(x.peer.ctx)
-	on := x.target
+	on := x.receiver
 	on.progress = func(done, total int64) { x.report(st.request, &st.reported, done, total) }
 	next, stop := iter.Pull2(s.do(on, st.ctx, a))
 	st.stop = stop

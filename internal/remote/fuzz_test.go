@@ -142,7 +142,7 @@ func FuzzMethods(f *testing.F) {
 		x := &exchange{peer: p, id: 1, code: code}
 		var cancel context.CancelFunc
 		x.ctx, cancel = context.WithCancel(background)
-		x.target = target{Reader: e, engine: e, peer: p, request: x}
+		x.receiver = receiver{Reader: e, engine: e, peer: p, request: x}
 		_ = m.serve(x, &wire{b: bytes.Clone(b), reading: true}, newBody())
 		cancel()
 		p.end()

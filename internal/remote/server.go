@@ -78,7 +78,7 @@ type exchange struct {
 	refused   error        // why the method is not called
 	counted   bool         // counted in peer.handling
 	cancelled bool         // by the client; peer.mu guards it
-	target    target
+	receiver  receiver
 	reported  time.Duration // when progress was last reported
 }
 
@@ -106,8 +106,8 @@ type reservation struct {
 	bytes int
 }
 
-// target is what a method is called on: the current state of an engine, or a snapshot.
-type target struct {
+// receiver is what a method is called on: the current state of an engine, or a snapshot.
+type receiver struct {
 	backend.Reader
 	engine  backend.Engine // nil for a snapshot
 	peer    *peer

@@ -14,20 +14,20 @@ import (
 // group of which layout each entry has, and which of its values; the group of the keys; of each layout
 // the size of its group (varint), and the group; the heap.
 
-// block reads a block of entries. It refers to the bytes of the block.
-type block struct {
+// blockReader reads a block of entries. It refers to the bytes of the block.
+type blockReader struct {
 	first   byte
 	count   int
 	columns []byte // of the keys
-	keys    group
+	keys    groupReader
 	in      *dictionaries // of ids whose tails are in keys
-	which   group
+	which   groupReader
 	values  []values
 	heap    heap
-	opened  []byte // the texts, if they were read
-	cache   *cache // of heaps; may be nil
-	number  int    // of the block there
-	one     group  // of the values that were read first
+	opened  []byte      // the texts, if they were read
+	cache   *cache      // of heaps; may be nil
+	number  int         // of the block there
+	one     groupReader // of the values that were read first
 	used    bool
 }
 
@@ -35,8 +35,8 @@ type block struct {
 type values struct {
 	layout []byte
 	rows   int
-	bytes  []byte // of the group
-	group  *group // nil if it was not read yet
+	bytes  []byte       // of the group
+	group  *groupReader // nil if it was not read yet
 }
 
 // maxLayouts limits the layouts of a block.
@@ -51,7 +51,7 @@ func keyColumns(dst []bool, columns []byte) []bool {
 }
 
 // keyNumber returns the number in a column of keys.
-func (d *block) keyNumber(column, row int) (uint64, error) {
+func (d *blockReader) keyNumber(column, row int) (uint64, error) {
 	c := d.columns[column]
 	if !isTail(c) {
 		return d.keys.number(column, row), nil
@@ -65,7 +65,7 @@ func (d *block) keyNumber(column, row int) (uint64, error) {
 }
 
 // read reads a block of so many entries.
-func (d *block) read(b []byte, count, kinds int) error {
+func (d *blockReader) read(b []byte, count, kinds int) error {
 	r := varint.Reader{Rest: b}
 	var texts [16]bool
 	for _, c := range r.Take(1) {
@@ -120,7 +120,7 @@ func (d *block) read(b []byte, count, kinds int) error {
 }
 
 // texts returns the heap.
-func (d *block) texts() ([]byte, error) {
+func (d *blockReader) texts() ([]byte, error) {
 	if d.opened != nil || d.heap.size == 0 {
 		return d.opened, nil
 	}
@@ -137,7 +137,7 @@ func (d *block) texts() ([]byte, error) {
 }
 
 // keyText returns a text of a key.
-func (d *block) keyText(column, row int) ([]byte, error) {
+func (d *blockReader) keyText(column, row int) ([]byte, error) {
 	heap, err := d.texts()
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (d *block) keyText(column, row int) ([]byte, error) {
 }
 
 // appendKey appends the stored key of an entry.
-func (d *block) appendKey(dst []byte, row int) ([]byte, error) {
+func (d *blockReader) appendKey(dst []byte, row int) ([]byte, error) {
 	dst = append(dst, d.first)
 	for i, c := range d.columns {
 		if c < textColumn {
@@ -175,7 +175,7 @@ func (d *block) appendKey(dst []byte, row int) ([]byte, error) {
 var padding [restColumn - textColumn]byte
 
 // compare compares the stored key of an entry with another.
-func (d *block) compare(row int, key []byte) (int, error) {
+func (d *blockReader) compare(row int, key []byte) (int, error) {
 	if len(key) == 0 {
 		return 1, nil
 	}
@@ -221,7 +221,7 @@ func (d *block) compare(row int, key []byte) (int, error) {
 }
 
 // search returns the number of entries with lesser stored keys, and whether there is this one.
-func (d *block) search(key []byte) (n int, ok bool, err error) {
+func (d *blockReader) search(key []byte) (n int, ok bool, err error) {
 	n = sort.Search(d.count, func(i int) bool {
 		c, e := d.compare(i, key)
 		if e != nil {
@@ -234,7 +234,7 @@ func (d *block) search(key []byte) (n int, ok bool, err error) {
 }
 
 // appendValue appends the value of an entry.
-func (d *block) appendValue(dst []byte, in *dictionaries, row int) ([]byte, error) {
+func (d *blockReader) appendValue(dst []byte, in *dictionaries, row int) ([]byte, error) {
 	v := &d.values[0]
 	if len(d.values) > 1 {
 		n := d.which.number(0, row)
@@ -258,7 +258,7 @@ func (d *block) appendValue(dst []byte, in *dictionaries, row int) ([]byte, erro
 		}
 		g := &d.one
 		if d.used {
-			g = new(group)
+			g = new(groupReader)
 		}
 		if err := g.read(&varint.Reader{Rest: v.bytes}, v.rows, columns); err != nil {
 			return nil, err

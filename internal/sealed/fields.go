@@ -178,7 +178,7 @@ func (c *cutter) bytes(b []byte) {
 }
 
 // join appends the value of a row.
-func join(dst, layout []byte, in *dictionaries, g *group, row int, heap []byte) (_ []byte, err error) {
+func join(dst, layout []byte, in *dictionaries, g *groupReader, row int, heap []byte) (_ []byte, err error) {
 	column, start := 0, len(dst)
 	next := func() uint64 {
 		column++

@@ -22,8 +22,8 @@ type column struct {
 	from    vector // the choices
 }
 
-// group reads a group.
-type group struct {
+// groupReader reads a group.
+type groupReader struct {
 	rows    int
 	columns []column
 	memory  [12]column // of columns, if they are few
@@ -37,7 +37,7 @@ const (
 )
 
 // read reads a group from the start of r. texts says which columns have texts.
-func (g *group) read(r *varint.Reader, rows int, texts []bool) error {
+func (g *groupReader) read(r *varint.Reader, rows int, texts []bool) error {
 	g.rows, g.columns = rows, g.memory[:0]
 	for i, text := range texts {
 		g.columns = append(g.columns, column{text: text})
@@ -55,7 +55,7 @@ func (g *group) read(r *varint.Reader, rows int, texts []bool) error {
 }
 
 // readHead reads the head of a column, after those of the columns before it. It reports whether the head is valid.
-func (g *group) readHead(r *varint.Reader, i int) bool {
+func (g *groupReader) readHead(r *varint.Reader, i int) bool {
 	c := &g.columns[i]
 	if !c.text && len(r.Rest) > 0 && r.Rest[0] == ofChoices {
 		r.Take(1)
@@ -89,7 +89,7 @@ func (c *column) readBits(r *varint.Reader, rows int) {
 }
 
 // number returns the number in a column, of texts which one.
-func (g *group) number(column, row int) uint64 {
+func (g *groupReader) number(column, row int) uint64 {
 	c := &g.columns[column]
 	if c.earlier >= 0 {
 		return c.after(g.number(c.earlier, row), row)
@@ -102,7 +102,7 @@ func (g *group) number(column, row int) uint64 {
 }
 
 // text returns a text of a column.
-func (g *group) text(column int, n uint64, heap []byte) ([]byte, error) {
+func (g *groupReader) text(column int, n uint64, heap []byte) ([]byte, error) {
 	c := &g.columns[column]
 	if !c.text || n >= uint64(c.choices) {
 		return nil, ErrDamaged

@@ -8,7 +8,7 @@ import (
 // lookup is what a call of a Reader reads.
 type lookup struct {
 	dictionaries
-	block
+	blockReader
 }
 
 var lookups = sync.Pool{New: func() any { return new(lookup) }}
@@ -32,10 +32,10 @@ func (l *lookup) enter(i int) error {
 	if err != nil {
 		return err
 	}
-	if err := l.block.read(b, l.entries().blocks[i].count, l.kinds); err != nil {
+	if err := l.blockReader.read(b, l.entries().blocks[i].count, l.kinds); err != nil {
 		return damaged(l.kinds, i)
 	}
-	l.block.cache, l.block.number, l.in = &l.Table.cache, i, &l.dictionaries
+	l.blockReader.cache, l.blockReader.number, l.in = &l.Table.cache, i, &l.dictionaries
 	return nil
 }
 

@@ -71,15 +71,15 @@ const (
 // ErrDamaged is returned if a table is damaged.
 var ErrDamaged = errors.New("sealed table is damaged")
 
-// Place is where a table has bytes: in an extent, of which the owner keeps the bytes.
-type Place struct {
+// Location is where a table has bytes: in an extent, of which the owner keeps the bytes.
+type Location struct {
 	Extent         uint32
 	Offset, Length int
 }
 
-// Load returns the bytes at a place. They are not changed, and valid until the method of the Reader returns, or until the
+// Load returns the bytes at a location. They are not changed, and valid until the method of the Reader returns, or until the
 // Writer emits the next extent.
-type Load func(Place) ([]byte, error)
+type Load func(Location) ([]byte, error)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

@@ -15,7 +15,7 @@ type section struct {
 }
 
 type blockAt struct {
-	Place
+	Location
 	count int
 	sum   uint32
 }
@@ -56,7 +56,7 @@ func (s *section) read(v *varint.Reader, extent *uint32, offset, left *int) erro
 		if v.Size(1) == 1 {
 			*extent, *offset = *extent+1, 0
 		}
-		at := blockAt{Place: Place{Extent: *extent - 1, Offset: *offset, Length: v.Size(maxBlock)}, count: v.Size(maxBlock)}
+		at := blockAt{Location: Location{Extent: *extent - 1, Offset: *offset, Length: v.Size(maxBlock)}, count: v.Size(maxBlock)}
 		*offset += at.Length
 		if len(v.Rest) < 4 || at.count == 0 || at.Length == 0 || *extent == 0 || *offset > maxBlock {
 			return ErrDamaged

@@ -126,7 +126,7 @@ func TestUsesOfRareSubjects(t *testing.T) {
 	require.True(t, w.hasSeries())
 	requireUses(t, w, h.entries)
 	loads := 0
-	counting := &written{Reader: Reader{w.Table, func(p Place) ([]byte, error) { loads++; return w.load(p) }}}
+	counting := &written{Reader: Reader{w.Table, func(p Location) ([]byte, error) { loads++; return w.load(p) }}}
 	for m := 21; m < 60; m++ {
 		loads = 0
 		require.Equal(t, 2, readUses(t, counting, subjectOf(m)))

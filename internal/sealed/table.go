@@ -30,7 +30,7 @@ func (t *Table) Size() (stored, whole int64) { return t.stored, t.whole }
 
 // Block is a block of ids or entries.
 type Block struct {
-	Place
+	Location
 	Kind  int // of ids; -1 for entries
 	Count int
 }
@@ -44,7 +44,7 @@ func (t *Table) Blocks() iter.Seq[Block] {
 				kind = -1
 			}
 			for _, at := range t.sections[i].blocks {
-				if !yield(Block{at.Place, kind, at.count}) {
+				if !yield(Block{at.Location, kind, at.count}) {
 					return
 				}
 			}
@@ -63,7 +63,7 @@ type Reader struct {
 // bytes returns the checked bytes of a block.
 func (r Reader) bytes(section, i int) ([]byte, error) {
 	at := &r.sections[section].blocks[i]
-	b, err := r.Load(at.Place)
+	b, err := r.Load(at.Location)
 	if err == nil && Sum(b) != at.sum {
 		err = damaged(section, i)
 	}

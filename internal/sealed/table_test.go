@@ -86,7 +86,7 @@ func writeUses(t require.TestingT, shape Shape, all map[string][]byte, limit, mi
 		require.Len(t, w.extents, int(n))
 		w.extents = append(w.extents, bytes.Clone(b))
 		return nil
-	}, func(p Place) ([]byte, error) {
+	}, func(p Location) ([]byte, error) {
 		b, err := w.load(p)
 		b = bytes.Clone(b)
 		lent = append(lent, b)
@@ -113,7 +113,7 @@ func (w *written) open(t require.TestingT, shape Shape) {
 	w.Reader = Reader{table, w.load}
 }
 
-func (w *written) load(p Place) ([]byte, error) {
+func (w *written) load(p Location) ([]byte, error) {
 	if int(p.Extent) >= len(w.extents) || p.Offset+p.Length > len(w.extents[p.Extent]) {
 		return nil, ErrDamaged
 	}
@@ -488,7 +488,7 @@ func FuzzOpen(f *testing.F) {
 		for i := range table.sections {
 			for n := range table.sections[i].blocks {
 				at := &table.sections[i].blocks[n]
-				if b, err := (&written{extents: [][]byte{first, second}}).load(at.Place); err == nil {
+				if b, err := (&written{extents: [][]byte{first, second}}).load(at.Location); err == nil {
 					at.sum = Sum(b)
 				}
 			}
@@ -520,7 +520,7 @@ func FuzzBlock(f *testing.F) {
 	w.add([]byte{'T', 1, 2, 3, 4, 5}, []byte{tailStart, tailColumn, 1}, &cutter{})
 	f.Add(w.finish(nil), 1)
 	f.Fuzz(func(t *testing.T, b []byte, count int) {
-		d := block{in: in}
+		d := blockReader{in: in}
 		if count < 0 || count > maxCount {
 			return
 		}

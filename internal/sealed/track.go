@@ -37,8 +37,8 @@ type subjectPlaces struct {
 	count uint8
 }
 
-// step is a subject of a track. Its place and position are those of the first subject plus these.
-type step struct {
+// trackStep is a subject of a track. Its place and position are those of the first subject plus these.
+type trackStep struct {
 	subject         uint32
 	number          uint16
 	begins          bool   // nothing follows from the step before
@@ -63,7 +63,7 @@ type track struct {
 	order    []uint32 // the uses by commit and place
 	pointers []subjectPlaces
 	followed []uint32 // of each of these uses, its step plus 1, or 0
-	steps    []step
+	steps    []trackStep
 	series   []series
 }
 
@@ -116,7 +116,7 @@ func (t *track) follow(i, end uint32) {
 			t.series = append(t.series, series{i, at, length})
 			i, last = next, end
 		case places.count < maxSubjectPointers:
-			s := step{subject: u.subject, number: u.number, begins: last == end}
+			s := trackStep{subject: u.subject, number: u.number, begins: last == end}
 			if n := len(t.steps); last != end {
 				s.place = t.steps[n-1].place + u.place - t.at(last).place
 				s.position = t.steps[n-1].position + u.position - t.at(last).position

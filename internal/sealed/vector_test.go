@@ -59,7 +59,7 @@ func TestGroups(t *testing.T) {
 			w.add(cells)
 		}
 		b, heap := w.append(nil, []byte("before"), texts)
-		var g group
+		var g groupReader
 		r := varint.Reader{Rest: append(b, "after"...)}
 		require.NoError(t, g.read(&r, n, texts))
 		require.Equal(t, "after", string(r.Rest))
@@ -77,7 +77,7 @@ func TestGroups(t *testing.T) {
 		}
 		for at := range b { // what is damaged is refused or read, and nothing else
 			b[at] ^= byte(rapid.IntRange(1, 255).Draw(t, "damage"))
-			var g group
+			var g groupReader
 			if g.read(&varint.Reader{Rest: b}, n, texts) == nil {
 				for i := range texts {
 					_, _ = g.text(i, g.number(i, n-1), heap)
@@ -98,7 +98,7 @@ func TestColumnsThatFollow(t *testing.T) {
 			w.add(cells[:columns])
 		}
 		b, _ := w.append(nil, nil, make([]bool, columns))
-		var g group
+		var g groupReader
 		require.NoError(t, g.read(&varint.Reader{Rest: b}, rows, make([]bool, columns)))
 		for i := range columns {
 			require.LessOrEqual(t, g.columns[i].depth, maxDepth)
@@ -120,7 +120,7 @@ func TestDepthOfColumns(t *testing.T) {
 	}
 	deeper := append(slices.Clone(b), withEarlier, 1<<1, 0)
 	texts := make([]bool, maxDepth+2)
-	var g group
+	var g groupReader
 	require.NoError(t, g.read(&varint.Reader{Rest: append(b, 42)}, 1, texts[1:]))
 	require.EqualValues(t, 42, g.number(maxDepth, 0))
 	require.ErrorIs(t, g.read(&varint.Reader{Rest: append(deeper, 42)}, 1, texts), ErrDamaged)

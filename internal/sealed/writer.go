@@ -95,8 +95,8 @@ func (w *Writer) put(section int, first []byte, count int, encode func(dst []byt
 	w.extent = encode(w.extent)
 	s := &w.table.sections[section]
 	s.blocks = append(s.blocks, blockAt{
-		Place: Place{Extent: w.number, Offset: start, Length: len(w.extent) - start},
-		count: count, sum: crc32.Checksum(w.extent[start:], castagnoli),
+		Location: Location{Extent: w.number, Offset: start, Length: len(w.extent) - start},
+		count:    count, sum: crc32.Checksum(w.extent[start:], castagnoli),
 	})
 	s.firsts = append(s.firsts, first)
 	w.table.stored += int64(len(w.extent) - start)

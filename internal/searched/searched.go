@@ -55,8 +55,8 @@ type View interface {
 	// Find collects the occurrences of leaves in a scope, and returns the number of steps in the scope. It may leave
 	// out those of messages that do not fulfil the condition.
 	Find(ctx context.Context, s *Scope, leaves []query.Leaf, condition query.Condition, into Collector) (steps int, err error)
-	// Places describes addresses that were found by this view.
-	Places(ctx context.Context, s *Scope, addresses []Address) ([]Place, error)
+	// Locations describes addresses that were found by this view.
+	Locations(ctx context.Context, s *Scope, addresses []Address) ([]Location, error)
 }
 
 // Collector collects occurrences.
@@ -100,8 +100,8 @@ type Occurrence struct {
 	Leaf, At    int32
 }
 
-// Place is where an address is in the store.
-type Place struct {
+// Location is where an address is in the store.
+type Location struct {
 	// Run is the id of the run, or that of a summary. Kind is Summary for a summary, and Owner then its context.
 	Run   structure.RunID
 	Kind  structure.UsageKind

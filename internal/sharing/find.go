@@ -212,20 +212,20 @@ func (e *Engine) own(ctx context.Context) (*handle, error) {
 	}
 	h.Engine, h.own = own, own
 	if h.server != nil {
-		h.server.Open(served{own, e, h})
+		h.server.Open(servedEngine{own, e, h})
 	}
 	return h, nil
 }
 
-// served is the engine that an owner serves to guests.
-type served struct {
+// servedEngine is the engine that an owner serves to guests.
+type servedEngine struct {
 	*embedded.Engine
 	sharing *Engine
 	h       *handle
 }
 
 // Apply implements backend.Engine.
-func (s served) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
+func (s servedEngine) Apply(ctx context.Context, c *structure.Commit, o backend.Options) (backend.Receipt, error) {
 	r, err := s.Engine.Apply(ctx, c, o)
 	s.sharing.loseFailed(s.h, err)
 	return r, err

@@ -41,7 +41,7 @@ func TestBatchKeepsRecords(t *testing.T) {
 				for range rapid.IntRange(1, 100).Draw(t, "steps") {
 					steps = append(steps, usages())
 				}
-				for i, ref := range b.Extend(Place{After: at}, nil, steps) {
+				for i, ref := range b.Extend(InsertionPoint{After: at}, nil, steps) {
 					want = append(want, &structure.Span{Ref: ref, Usages: steps[i]})
 					require.Equal(t, at.Seq+1, ref.Seq)
 					at = ref

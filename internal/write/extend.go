@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Place is where new spans are added to a history.
-type Place struct {
+// InsertionPoint is where new spans are added to a history.
+type InsertionPoint struct {
 	// After is the parent of the first new span, zero for none.
 	After structure.SpanRef
 	// Home is the thread that owns the new spans.
@@ -21,10 +21,10 @@ type Place struct {
 	Set structure.SpanSetID
 }
 
-// After returns the place after a span. New spans extend the run of the span if it ends there and belongs to
+// After returns the insertion point after a span. New spans extend the run of the span if it ends there and belongs to
 // the home; otherwise they start a run.
-func After(ctx context.Context, from backend.Reader, at structure.SpanRef, home structure.Home) (Place, error) {
-	p := Place{After: at, Home: home, Fresh: true}
+func After(ctx context.Context, from backend.Reader, at structure.SpanRef, home structure.Home) (InsertionPoint, error) {
+	p := InsertionPoint{After: at, Home: home, Fresh: true}
 	if at.IsZero() {
 		return p, nil
 	}
@@ -37,11 +37,11 @@ func After(ctx context.Context, from backend.Reader, at structure.SpanRef, home 
 	return p, err
 }
 
-// Extend adds a span for each step and returns their addresses. The spans extend the run of the place or
+// Extend adds a span for each step and returns their addresses. The spans extend the run of the insertion point or
 // start a new one. The engine refuses the commit if the run does not end there. content has the new blocks, in
 // the order in which the usages name them. Each block is placed just before the span that uses it, which is
 // compact and keeps the two close for readers.
-func (b *Batch) Extend(p Place, content []*structure.Block, steps [][]structure.Usage) []structure.SpanRef {
+func (b *Batch) Extend(p InsertionPoint, content []*structure.Block, steps [][]structure.Usage) []structure.SpanRef {
 	b.commit.Records = slices.Grow(b.commit.Records, len(content)+len(steps)+2)
 	at := p.After
 	if p.Fresh || at.IsZero() {

@@ -41,16 +41,16 @@ func (w *Writer) DoOnce(ctx context.Context, b *Batch, c Change) (backend.Receip
 		return backend.Receipt{}, err
 	}
 	defer w.release(one)
-	return w.Do(ctx, b, numbered{c, one})
+	return w.Do(ctx, b, requestNumbers{c, one})
 }
 
-// numbered gives each attempt at a change a request number.
-type numbered struct {
+// requestNumbers gives each attempt at a change a request number.
+type requestNumbers struct {
 	Change
 	session *session
 }
 
-func (n numbered) Fill(ctx context.Context, b *Batch, t Try) error {
+func (n requestNumbers) Fill(ctx context.Context, b *Batch, t Try) error {
 	n.session.next.Sequence++
 	once := n.session.next
 	b.Once = &once

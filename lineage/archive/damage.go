@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -24,23 +25,32 @@ type Position struct {
 
 // String returns the position for people: "chats.json: item 3 (byte 120)".
 func (p Position) String() string {
-	s := p.File
-	if s == "" {
-		s = "input"
+	file, within := cmp.Or(p.File, "input"), p.Within()
+	switch {
+	case p.Line > 0 || p.Item > 0:
+		return file + ": " + within
+	case within != "":
+		return file + ", " + within
 	}
+	return file
+}
+
+// Within returns the position without the file, empty for all of it: "item 3 (byte 120)".
+func (p Position) Within() string {
+	number := ""
 	switch {
 	case p.Line > 0:
-		s += ": line " + strconv.FormatInt(p.Line, 10)
+		number = "line " + strconv.FormatInt(p.Line, 10)
 	case p.Item > 0:
-		s += ": item " + strconv.FormatInt(p.Item, 10)
+		number = "item " + strconv.FormatInt(p.Item, 10)
+	default:
+		return p.Inside
 	}
-	if p.Line > 0 || p.Item > 0 {
-		s += " (byte " + strconv.FormatInt(p.Offset, 10) + ")"
-	}
+	number += " (byte " + strconv.FormatInt(p.Offset, 10) + ")"
 	if p.Inside != "" {
-		s += ", " + p.Inside
+		return number + ", " + p.Inside
 	}
-	return s
+	return number
 }
 
 // In returns the position of something inside the item.

@@ -100,7 +100,7 @@ func (c *checker) fact(f *fact) error {
 	return c.context(&f.theirs)
 }
 
-func (c *checker) piece(p *piece) error {
+func (c *checker) piece(p *runPiece) error {
 	if p.run.Parent.IsZero() != p.base.IsZero() {
 		return c.in.corrupt("run %v has the digest of another history", p.run.ID)
 	}
@@ -127,7 +127,7 @@ func (c *checker) miss(what string) {
 	}
 }
 
-func (c *checker) leftSpans(p *piece) error {
+func (c *checker) leftSpans(p *runPiece) error {
 	at := structure.SpanRef{Run: p.run.ID, Seq: p.from}
 	d, err := c.here.Digest(c.ctx, at)
 	if err == nil && d == p.before {
@@ -194,7 +194,7 @@ func (c *checker) spanOfPiece(s *structure.Span) error {
 		return c.in.corrupt("span %v is in no piece, or out of order", s.Ref)
 	}
 	if p.at == p.from && !p.left {
-		if err := c.requireBefore(&p.piece); err != nil {
+		if err := c.requireBefore(&p.runPiece); err != nil {
 			return err
 		}
 	}
@@ -203,7 +203,7 @@ func (c *checker) spanOfPiece(s *structure.Span) error {
 		return err
 	}
 	c.open.advance(p, digest)
-	if p.at == p.last && p.digest != p.piece.digest {
+	if p.at == p.last && p.digest != p.runPiece.digest {
 		return c.in.corrupt("the history up to span %v has another digest", s.Ref)
 	}
 	return nil

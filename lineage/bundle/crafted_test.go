@@ -293,7 +293,7 @@ func repaired(entries []rawEntry) []rawEntry {
 	entries = slices.Clone(entries)
 	type open struct {
 		entry int
-		piece piece
+		piece runPiece
 	}
 	digests := make(map[structure.SpanRef]structure.Digest)
 	pieces := make(map[structure.RunID]*open)

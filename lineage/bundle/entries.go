@@ -42,7 +42,7 @@ var kindsOf = map[byte][]structure.Kind{
 // entry is a decoded entry.
 type entry struct {
 	tag    byte
-	piece  piece
+	piece  runPiece
 	key    content.Key
 	commit *structure.Commit
 	facts  []fact

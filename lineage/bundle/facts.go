@@ -14,7 +14,7 @@ import (
 
 // facts adds new threads and contexts, and updates those that are in the store.
 func (im *importer) facts(e *entry) error {
-	to := change{Batch: im.batch(), stated: make(map[structure.ContextID]bool)}
+	to := commitDraft{Batch: im.batch(), stated: make(map[structure.ContextID]bool)}
 	defer im.writer.Release(to.Batch)
 	to.Reset(e.commit.Time)
 	for i := range e.facts {
@@ -43,7 +43,7 @@ func (im *importer) facts(e *entry) error {
 
 // newThread adds a thread that the store does not have. If the store has it and the bundle's thread keeps its runs,
 // the thread keeps its runs from now on.
-func (im *importer) newThread(to *change, t *structure.Thread) error {
+func (im *importer) newThread(to *commitDraft, t *structure.Thread) error {
 	ours, err := im.engine.Thread(im.ctx, t.ID)
 	switch {
 	case errors.Is(err, backend.ErrNotFound):
@@ -72,7 +72,7 @@ func (t *theirs) localize(im *importer) {
 }
 
 // context adds a context, or updates the one in the store. at is the time at which it moved.
-func (im *importer) context(to *change, at time.Time, t *theirs) error {
+func (im *importer) context(to *commitDraft, at time.Time, t *theirs) error {
 	t.localize(im)
 	id := t.ID
 	for depth := 0; ; depth++ {
@@ -124,7 +124,7 @@ func sameOrigin(ours *backend.Context, t *theirs) bool {
 }
 
 // newContext adds a context.
-func (im *importer) newContext(to *change, t *theirs) error {
+func (im *importer) newContext(to *commitDraft, t *theirs) error {
 	if err := im.stateParent(to, t); err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func without(entries, other []*structure.Reflog) (rest []*structure.Reflog) {
 }
 
 // update updates a context in the store. at is the time at which it moved in the bundle.
-func (im *importer) update(to *change, at time.Time, ours *backend.Context, t *theirs, v verdict, reflog []*structure.Reflog) error {
+func (im *importer) update(to *commitDraft, at time.Time, ours *backend.Context, t *theirs, v verdict, reflog []*structure.Reflog) error {
 	before, _ := to.Size()
 	if v == behind || v == replaced {
 		changed := ours.Context
@@ -265,7 +265,7 @@ func (im *importer) update(to *change, at time.Time, ours *backend.Context, t *t
 	return im.summaries(to, added)
 }
 
-func (im *importer) summaries(to *change, added []*structure.Summary) error {
+func (im *importer) summaries(to *commitDraft, added []*structure.Summary) error {
 	used := make(map[content.ID]bool)
 	for _, s := range added {
 		to.Adopt(s)

@@ -154,7 +154,7 @@ func (c *crafted) commit(tag byte, records ...structure.Record) *crafted {
 	return c
 }
 
-func (c *crafted) piece(p piece) *crafted {
+func (c *crafted) piece(p runPiece) *crafted {
 	b, err := p.encode()
 	require.NoError(c.t, err)
 	require.NoError(c.t, c.out.entry(entryRun, b))
@@ -177,9 +177,9 @@ func TestContradictions(t *testing.T) {
 	span := func(r structure.RunID, seq uint64) *structure.Span {
 		return &structure.Span{Ref: ref(r, seq), Usages: usages}
 	}
-	one := piece{run: structure.Run{ID: run}, last: 1, digest: digest}
-	after := func(id structure.RunID, parent structure.SpanRef) piece {
-		return piece{run: structure.Run{ID: id, Parent: parent}, base: digest, before: digest, last: 1, digest: structure.NextDigest(digest, usages)}
+	one := runPiece{run: structure.Run{ID: run}, last: 1, digest: digest}
+	after := func(id structure.RunID, parent structure.SpanRef) runPiece {
+		return runPiece{run: structure.Run{ID: id, Parent: parent}, base: digest, before: digest, last: 1, digest: structure.NextDigest(digest, usages)}
 	}
 	th := &structure.Thread{ID: thread, CreatedAt: time.UnixMilli(1), UpdatedAt: time.UnixMilli(1)}
 	with := func(c *structure.Context) *structure.Context {

@@ -156,8 +156,8 @@ func (im *importer) entry(e *entry) error {
 	return nil
 }
 
-// source is a bundle that can be read more than once.
-type source struct {
+// bundleInput is a bundle that can be read more than once.
+type bundleInput struct {
 	r        io.Reader
 	seeker   io.ReadSeeker
 	start    int64
@@ -167,26 +167,26 @@ type source struct {
 	size     int64 // 0 until the bundle was read once
 }
 
-func newSource(r io.Reader) (*source, error) {
+func newSource(r io.Reader) (*bundleInput, error) {
 	if s, ok := r.(io.ReadSeeker); ok {
 		if start, err := s.Seek(0, io.SeekCurrent); err == nil {
-			return &source{r: r, seeker: s, start: start}, nil
+			return &bundleInput{r: r, seeker: s, start: start}, nil
 		}
 	}
 	f, err := scratch.NewFile()
 	if err != nil {
 		return nil, err
 	}
-	return &source{r: io.TeeReader(r, f), seeker: f, spool: f}, nil
+	return &bundleInput{r: io.TeeReader(r, f), seeker: f, spool: f}, nil
 }
 
-func (s *source) close() {
+func (s *bundleInput) close() {
 	if s.spool != nil {
 		_ = s.spool.Close() // the next process that needs one tries again
 	}
 }
 
-func (s *source) Read(p []byte) (int, error) {
+func (s *bundleInput) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	if s.done += int64(n); s.progress != nil && n > 0 {
 		s.progress(min(s.done, max(2*s.size, s.done)), 2*s.size)
@@ -195,7 +195,7 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 // again returns a reader at the start of the bundle.
-func (s *source) again() (io.Reader, error) {
+func (s *bundleInput) again() (io.Reader, error) {
 	if s.size == 0 {
 		s.size = s.done
 	}

@@ -281,7 +281,7 @@ func isSourceTaken(err error) (sourceID string, taken bool) {
 // freeSources removes the source ids of usages if other messages in the store have them.
 func (im *importer) freeSources(records []structure.Record, refused string) error {
 	homes := make(map[structure.RunID]structure.Home)
-	taken := make(map[lookup]bool)
+	taken := make(map[sourceKey]bool)
 	for _, r := range records {
 		switch r := r.(type) {
 		case *structure.Run:
@@ -301,7 +301,7 @@ func (im *importer) freeSources(records []structure.Record, refused string) erro
 				if u.Lookup == 0 {
 					continue
 				}
-				l := lookup{home, u.SourceID, u.Lookup}
+				l := sourceKey{home, u.SourceID, u.Lookup}
 				twice := taken[l]
 				if !twice {
 					var err error
@@ -319,15 +319,15 @@ func (im *importer) freeSources(records []structure.Record, refused string) erro
 	return nil
 }
 
-// lookup is a source id and number by which a usage is found.
-type lookup struct {
+// sourceKey is a source id and number by which a usage is found.
+type sourceKey struct {
 	home   structure.Home
 	source string
 	number uint64
 }
 
-// isTaken reports whether a message in the store has a lookup.
-func (im *importer) isTaken(l lookup) (bool, error) {
+// isTaken reports whether a message in the store has a source key.
+func (im *importer) isTaken(l sourceKey) (bool, error) {
 	for found, err := range im.engine.Find(im.ctx, l.source, l.home.Thread, backend.Found{}) {
 		if err != nil || found.Home == l.home && found.Lookup == l.number {
 			return err == nil, err

@@ -105,7 +105,7 @@ type importer struct {
 	descriptions map[content.ID]content.Block
 	revive       map[content.ID]bool // erased in the store, and used by new spans
 	reviving     bool
-	pending      pending
+	pending      additions
 	merging      merging
 	newValues    write.Batch // for the next commit of values
 }
@@ -126,15 +126,15 @@ type relocation struct {
 	run   structure.RunID
 }
 
-// pending is what the commit being prepared adds.
-type pending struct {
+// additions is what the commit being prepared adds.
+type additions struct {
 	digests map[structure.SpanRef]structure.Digest
 	ends    map[structure.RunID]uint64
 	sets    map[structure.SpanSetID]bool
 }
 
-func newPending() pending {
-	return pending{digests: make(map[structure.SpanRef]structure.Digest), ends: make(map[structure.RunID]uint64), sets: make(map[structure.SpanSetID]bool)}
+func newPending() additions {
+	return additions{digests: make(map[structure.SpanRef]structure.Digest), ends: make(map[structure.RunID]uint64), sets: make(map[structure.SpanSetID]bool)}
 }
 
 // merging is the state of importing one value. The bundle has the latest record first, and then all records from the
@@ -198,8 +198,8 @@ func (im *importer) localContext(id structure.ContextID) structure.ContextID {
 // later compares times in milliseconds, the precision in which they are stored.
 func later(a, b time.Time) bool { return a.UnixMilli() > b.UnixMilli() }
 
-// change is a commit about threads and contexts being prepared.
-type change struct {
+// commitDraft is a commit about threads and contexts being prepared.
+type commitDraft struct {
 	*write.Batch
 	stated map[structure.ContextID]bool // remnants in the commit
 	report ImportReport

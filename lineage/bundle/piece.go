@@ -7,8 +7,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// piece is a part of a run: the spans after the place from, up to last.
-type piece struct {
+// runPiece is a part of a run: the spans after the place from, up to last.
+type runPiece struct {
 	run    structure.Run
 	base   structure.Digest // of the history before the run
 	from   uint64
@@ -18,7 +18,7 @@ type piece struct {
 	left   bool             // the spans up to from were omitted
 }
 
-func (p *piece) encode() ([]byte, error) {
+func (p *runPiece) encode() ([]byte, error) {
 	run, err := structure.MarshalRecord(&p.run)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func bit(b bool) byte {
 }
 
 // decodePiece returns false for bytes that encode would not write.
-func decodePiece(b []byte) (p piece, ok bool) {
+func decodePiece(b []byte) (p runPiece, ok bool) {
 	c := varint.Reader{Rest: b}
 	r, err := structure.UnmarshalRecord(structure.KindRun, c.Take(c.Next()))
 	if err != nil {
@@ -67,9 +67,9 @@ func decodePiece(b []byte) (p piece, ok bool) {
 type pieces map[structure.RunID]*incoming
 
 // begin adds a piece if it has spans.
-func (p pieces) begin(begun *piece) {
+func (p pieces) begin(begun *runPiece) {
 	if begun.from < begun.last {
-		p[begun.run.ID] = &incoming{piece: *begun, at: begun.from, digest: begun.before}
+		p[begun.run.ID] = &incoming{runPiece: *begun, at: begun.from, digest: begun.before}
 	}
 }
 
@@ -84,13 +84,13 @@ func (p pieces) of(s *structure.Span) *incoming {
 // advance records that the next span of a piece was read. d is the digest of the history up to it.
 func (p pieces) advance(l *incoming, d structure.Digest) {
 	if l.at, l.digest = l.at+1, d; l.at == l.last {
-		delete(p, l.piece.run.ID)
+		delete(p, l.runPiece.run.ID)
 	}
 }
 
 // incoming is a piece whose spans are being read. The checker uses only at and digest.
 type incoming struct {
-	piece
+	runPiece
 	run    structure.RunID   // the run in the store
 	after  uint64            // place in the bundle's run before the first span of the run in the store
 	parent structure.SpanRef // of the run in the store, if it is new

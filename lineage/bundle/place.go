@@ -21,10 +21,10 @@ func (im *importer) digestOf(ref structure.SpanRef) (structure.Digest, error) {
 
 // locate finds the run in the store that the spans of a piece belong to.
 func (im *importer) locate(l *incoming) error {
-	id := l.piece.run.ID
+	id := l.runPiece.run.ID
 	before := structure.SpanRef{Run: id, Seq: l.from}
 	if l.from == 0 {
-		before = l.piece.run.Parent
+		before = l.runPiece.run.Parent
 	}
 	before = im.local(before)
 	d, err := im.digestOf(before)
@@ -83,7 +83,7 @@ func (im *importer) chooseMode(l *incoming) error {
 		if end := (structure.SpanRef{Run: l.run, Seq: l.last - l.after}); last.Seq >= end.Seq {
 			if d, err := im.engine.Digest(im.ctx, end); err != nil {
 				return err
-			} else if d == l.piece.digest {
+			} else if d == l.runPiece.digest {
 				l.mode = skipping
 				return nil
 			}
@@ -122,7 +122,7 @@ func (im *importer) mustFork(l *incoming) (bool, error) {
 func (im *importer) fork(l *incoming) {
 	id, parent := l.forkRun()
 	l.run, l.parent, l.after = id, parent, l.at
-	im.relocated[l.piece.run.ID] = append(im.relocated[l.piece.run.ID], relocation{after: l.at, run: id})
+	im.relocated[l.runPiece.run.ID] = append(im.relocated[l.runPiece.run.ID], relocation{after: l.at, run: id})
 }
 
 // place returns the records that add a span, none if the store has it. It sets the ref of the span to its ref in the
@@ -162,11 +162,11 @@ func (im *importer) place(s *structure.Span) ([]structure.Record, error) {
 	}
 	var records []structure.Record
 	if l.create {
-		home, err := im.localHome(l.piece.run.Home)
+		home, err := im.localHome(l.runPiece.run.Home)
 		if err != nil {
 			return nil, err
 		}
-		run := l.piece.run
+		run := l.runPiece.run
 		run.ID, run.Parent, run.Home = l.run, l.parent, home
 		records, l.create = append(records, &run), false
 	}

@@ -113,7 +113,7 @@ func (c *checker) requireContext(id structure.ContextID) (thread structure.Threa
 }
 
 // requireBefore checks the digest of the history before the spans of a piece.
-func (c *checker) requireBefore(p *piece) error {
+func (c *checker) requireBefore(p *runPiece) error {
 	ref := structure.SpanRef{Run: p.run.ID, Seq: p.from}
 	if p.from == 0 {
 		ref = p.run.Parent

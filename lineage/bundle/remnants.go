@@ -57,7 +57,7 @@ func (im *importer) isFree(t *theirs) (bool, error) {
 }
 
 // stateParent adds the remnants above a new context, the topmost first.
-func (im *importer) stateParent(to *change, t *theirs) error {
+func (im *importer) stateParent(to *commitDraft, t *theirs) error {
 	var line []*structure.Remnant
 	for id := t.Parent; !id.IsZero() && !to.stated[id]; {
 		lives, err := im.lives(id)

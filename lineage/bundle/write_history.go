@@ -48,7 +48,7 @@ func (e *exporter) piece(end structure.SpanRef) error {
 	if err != nil {
 		return err
 	}
-	p := piece{run: info.Run, base: info.Digest, from: e.runs[end.Run], last: end.Seq}
+	p := runPiece{run: info.Run, base: info.Digest, from: e.runs[end.Run], last: end.Seq}
 	if p.digest, err = e.from.Digest(e.ctx, end); err != nil {
 		return err
 	}

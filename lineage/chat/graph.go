@@ -52,7 +52,10 @@ func (m Message) Node() GraphNode {
 const previewLength = 50
 
 // Preview returns the start of a message's text: of its text parts, separated by white space, or of the message
-// itself if it is a string. Other messages are shown as text. Invalid JSON is shown unchanged.
+// itself if it is a string. Any other message has its line of package transcript, and invalid JSON has none.
+//
+// The rule for text parts is not that of package transcript, which also has reasoning, calls and files, and single spaces: it is
+// the documented content of a node in the chat stores of other languages, whose programs compare it.
 func Preview(data json.RawMessage) string {
 	text := previewText(data)
 	n := 0

@@ -31,8 +31,8 @@ type Branch struct {
 	UpdatedAt time.Time
 }
 
-// reading is the state of a conversation after one commit.
-type reading struct {
+// snapshot is the state of a conversation after one commit.
+type snapshot struct {
 	backend.Snapshot
 	thread  lineage.ThreadID
 	current *structure.Branch
@@ -40,12 +40,12 @@ type reading struct {
 }
 
 // read calls do with the state of the conversation after one commit.
-func read[T any](ctx context.Context, c *Conversation, do func(*reading) (T, error)) (T, error) {
-	return backend.AtOnce(ctx, c.store.View(), func(snapshot backend.Snapshot) (none T, err error) {
-		r := &reading{Snapshot: snapshot, thread: c.thread.ID(), runs: backend.Runs(ctx, snapshot)}
-		thread, err := snapshot.Thread(ctx, r.thread)
+func read[T any](ctx context.Context, c *Conversation, do func(*snapshot) (T, error)) (T, error) {
+	return backend.AtOnce(ctx, c.store.View(), func(state backend.Snapshot) (none T, err error) {
+		r := &snapshot{Snapshot: state, thread: c.thread.ID(), runs: backend.Runs(ctx, state)}
+		thread, err := state.Thread(ctx, r.thread)
 		if err == nil {
-			r.current, err = backend.BranchOf(ctx, snapshot, r.thread, thread.Active)
+			r.current, err = backend.BranchOf(ctx, state, r.thread, thread.Active)
 		}
 		if err == nil && r.current == nil {
 			r.current, err = r.Branch(ctx, r.thread, Main)
@@ -59,7 +59,7 @@ func read[T any](ctx context.Context, c *Conversation, do func(*reading) (T, err
 
 // find returns the branch with an id, or the current branch if the id is empty.
 func (c *Conversation) find(ctx context.Context, id string) (branch, error) {
-	return read(ctx, c, func(r *reading) (branch, error) { return r.find(ctx, id) })
+	return read(ctx, c, func(r *snapshot) (branch, error) { return r.find(ctx, id) })
 }
 
 // findContext is find that also returns the context of the branch.
@@ -71,7 +71,7 @@ func (c *Conversation) findContext(ctx context.Context, id string) (b branch, op
 }
 
 // find returns the branch with an id, or the current branch if the id is empty.
-func (r *reading) find(ctx context.Context, id string) (branch, error) {
+func (r *snapshot) find(ctx context.Context, id string) (branch, error) {
 	if id == "" {
 		return r.branch(ctx, r.current)
 	}
@@ -83,7 +83,7 @@ func (r *reading) find(ctx context.Context, id string) (branch, error) {
 }
 
 // branch returns the branch of a record.
-func (r *reading) branch(ctx context.Context, record *structure.Branch) (branch, error) {
+func (r *snapshot) branch(ctx context.Context, record *structure.Branch) (branch, error) {
 	state, err := r.Context(ctx, record.Context)
 	if err != nil {
 		return branch{}, err
@@ -119,7 +119,7 @@ func (r *reading) branch(ctx context.Context, record *structure.Branch) (branch,
 
 // link finds the parent by its context, not by its id: a branch that gets the id of a deleted one must not
 // become a parent.
-func (r *reading) link(ctx context.Context, b *branch) error {
+func (r *snapshot) link(ctx context.Context, b *branch) error {
 	parent, err := backend.BranchOf(ctx, r, r.thread, b.state.Parent)
 	if err != nil || parent == nil {
 		return err
@@ -139,7 +139,7 @@ func (r *reading) link(ctx context.Context, b *branch) error {
 
 // list returns all branches, oldest first.
 func (c *Conversation) list(ctx context.Context) ([]branch, error) {
-	return read(ctx, c, func(r *reading) (all []branch, err error) {
+	return read(ctx, c, func(r *snapshot) (all []branch, err error) {
 		records, err := backend.BranchesByCreation(ctx, r, r.thread)
 		if err != nil {
 			return nil, err

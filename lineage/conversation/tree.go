@@ -42,7 +42,7 @@ func (c *Conversation) Tree(ctx context.Context) ([]*Tree, error) {
 
 // History returns a branch and its ancestors, oldest first. It begins after a deleted ancestor.
 func (c *Conversation) History(ctx context.Context, id string) ([]Branch, error) {
-	return read(ctx, c, func(r *reading) (history []Branch, err error) {
+	return read(ctx, c, func(r *snapshot) (history []Branch, err error) {
 		b, err := r.find(ctx, id)
 		for err == nil {
 			history = append(history, b.Branch)

@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/google/uuid"
+import (
+	"maps"
+
+	"github.com/google/uuid"
+)
 
 // User returns a user message.
 func User(text string) Fragment { return textMessage(RoleUser, text, "") }
@@ -53,4 +57,16 @@ func MessageJSON(data []byte) (Fragment, error) {
 
 func textMessage(role, text, id string) Fragment {
 	return Message(UIMessage{ID: id, Role: role, Parts: []Part{TextPart(text)}})
+}
+
+// Resolve sets the id of a lazy fragment: that of the last assistant message, or a new one if id is
+// empty. Other fragments are returned unchanged.
+func (f Fragment) Resolve(id string) Fragment {
+	if f.lazy == nil {
+		return f
+	}
+	resolved := AssistantText(f.lazy.content, id)
+	resolved.Persist = f.Persist
+	resolved.Metadata, resolved.Origin = maps.Clone(f.Metadata), f.Origin
+	return resolved
 }

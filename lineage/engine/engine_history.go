@@ -12,8 +12,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// turn has the messages at a position of a history.
-type turn struct {
+// historyItem has the messages at a position of a history.
+type historyItem struct {
 	messages []message.Message // empty if there is no content
 	tokens   int
 }
@@ -26,15 +26,15 @@ type turn struct {
 type history struct {
 	engine  *Engine
 	options ResolveOptions
-	// after is the last saved message of the history, which pending turns follow.
+	// after is the last saved message of the history, which pending items follow.
 	after   chat.Ref
 	pending int
-	// turns are the turns read so far, the last one first.
-	turns []turn
+	// items are the items read so far, the last one first.
+	items []historyItem
 	whole bool
 	next  func() (chat.Message, error, bool)
 	stop  func()
-	// latest are the latest revisions of documents in turns.
+	// latest are the latest revisions of documents in items.
 	latest map[string]uint64
 	// outlines are the summaries of the history. before is the position before its first message, as far as it was
 	// needed.
@@ -77,20 +77,20 @@ func (e *Engine) history(ctx context.Context, head chat.Ref, o ResolveOptions) (
 
 func (h *history) close() { h.stop() }
 
-// load reads as much of the history as can be sent, and one turn more: the last n turns with content, or as many as
+// load reads as much of the history as can be sent, and one item more: the last n items with content, or as many as
 // fit into room. It returns the position of the first of the last n.
 func (h *history) load(n, room int) (from uint64, err error) {
-	first := 0 // the number of turns from the first of the last n on
-	for i, turns := 0, 0; room >= 0 && first == 0; i++ {
+	first := 0 // the number of items from the first of the last n on
+	for i, items := 0, 0; room >= 0 && first == 0; i++ {
 		if more, err := h.readTo(i + 1); err != nil || !more {
 			return 1, h.loaded(err)
 		}
-		t := &h.turns[i]
+		t := &h.items[i]
 		if len(t.messages) > 0 {
-			turns++
+			items++
 		}
 		room -= t.tokens
-		if n > 0 && turns == n {
+		if n > 0 && items == n {
 			first = i + 1
 		}
 	}
@@ -106,7 +106,7 @@ func (h *history) load(n, room int) (from uint64, err error) {
 func (h *history) loaded(err error) error {
 	h.Length = unknownLength
 	if h.whole {
-		h.Length = uint64(len(h.turns))
+		h.Length = uint64(len(h.items))
 	}
 	h.Uses = func(_ context.Context, position uint64) ([]fit.Use, error) {
 		t, err := h.at(position)
@@ -115,9 +115,9 @@ func (h *history) loaded(err error) error {
 	return err
 }
 
-// readTo reads until there are n turns, and reports whether there are n.
+// readTo reads until there are n items, and reports whether there are n.
 func (h *history) readTo(n int) (bool, error) {
-	for len(h.turns) < n {
+	for len(h.items) < n {
 		if more, err := h.read(); err != nil || !more {
 			return false, err
 		}
@@ -125,7 +125,7 @@ func (h *history) readTo(n int) (bool, error) {
 	return true, nil
 }
 
-// read reads one more turn, and reports whether there was one.
+// read reads one more item, and reports whether there was one.
 func (h *history) read() (bool, error) {
 	if h.whole {
 		return false, nil
@@ -146,20 +146,20 @@ func (h *history) read() (bool, error) {
 	return true, nil
 }
 
-// add adds the turn before those that were read.
+// add adds the item before those that were read.
 func (h *history) add(messages []message.Message) {
-	t := turn{messages: messages}
+	t := historyItem{messages: messages}
 	if !h.options.AllRevisions {
 		h.leaveLatestRevisions(&t)
 	}
 	for i := range t.messages {
 		t.tokens += h.options.Tokens(t.messages[i].String()) + fit.Overhead
 	}
-	h.turns = append(h.turns, t)
+	h.items = append(h.items, t)
 }
 
-// leaveLatestRevisions removes revisions of documents that a later turn supersedes.
-func (h *history) leaveLatestRevisions(t *turn) {
+// leaveLatestRevisions removes revisions of documents that a later item supersedes.
+func (h *history) leaveLatestRevisions(t *historyItem) {
 	superseded := false
 	for k := range t.messages {
 		for i := range t.messages[k].Parts {
@@ -186,14 +186,14 @@ func (h *history) leaveLatestRevisions(t *turn) {
 	t.messages = slices.DeleteFunc(t.messages, func(m message.Message) bool { return !hasContent(&m) })
 }
 
-// at returns the turn at a position. Before the first message the turns are empty.
-func (h *history) at(position uint64) (*turn, error) {
+// at returns the item at a position. Before the first message the items are empty.
+func (h *history) at(position uint64) (*historyItem, error) {
 	i := int(h.Length - position)
 	there, err := h.readTo(i + 1)
 	if err != nil || !there {
-		return &turn{}, err
+		return &historyItem{}, err
 	}
-	return &h.turns[i], nil
+	return &h.items[i], nil
 }
 
 // summaries measures summaries and converts their positions to those of the history. Summaries of messages that are
@@ -218,11 +218,11 @@ func (h *history) summaries(ctx context.Context, all []chat.Summary) ([]fit.Summ
 	return h.outlines, nil
 }
 
-// omits reports whether a choice leaves out turns that none of its summaries replaces.
+// omits reports whether a choice leaves out items that none of its summaries replaces.
 func (h *history) omits(c fit.Choice) bool {
 	next := h.before + 1
 	if h.whole {
-		next = h.Length - uint64(len(h.turns)) + 1
+		next = h.Length - uint64(len(h.items)) + 1
 	}
 	for _, i := range c.Summaries {
 		s := &h.outlines[i]
@@ -234,11 +234,11 @@ func (h *history) omits(c fit.Choice) bool {
 	return h.says(next, c.Start)
 }
 
-// says reports whether a turn in a range of positions has content. Turns that were not read count as having some.
+// says reports whether a item in a range of positions has content. Turns that were not read count as having some.
 func (h *history) says(from, to uint64) bool {
 	for p := to - 1; p >= from; p-- {
 		i := h.Length - p
-		if i >= uint64(len(h.turns)) || len(h.turns[i].messages) > 0 {
+		if i >= uint64(len(h.items)) || len(h.items[i].messages) > 0 {
 			return true
 		}
 	}

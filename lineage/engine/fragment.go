@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/lineage-store/lineage/lineage/chat"
 )
@@ -54,62 +52,11 @@ type lastAssistant struct{ content string }
 // ErrNoCodec is returned for a message fragment without a codec.
 var ErrNoCodec = errors.New("message fragment has no codec")
 
-// IsFragment reports whether data is a Fragment, or a map or JSON that represents one.
-func IsFragment(data any) bool {
-	switch d := data.(type) {
-	case Fragment:
-		return true
-	case map[string]any:
-		_, ok := fragmentOf(d)
-		return ok
-	case Object, map[string]string:
-		return false
-	}
-	_, ok := inJSON(data).(Fragment)
-	return ok
-}
-
-// IsObject reports whether data is rendered as an object with named fields and is not a Fragment. It may be a struct,
-// a map of any type, or JSON.
-func IsObject(data any) bool {
-	switch data.(type) {
-	case Object, map[string]any, map[string]string:
-		return !IsFragment(data)
-	}
-	_, ok := inJSON(data).(Object)
-	return ok
-}
-
-// inJSON returns data of a caller's type in its JSON form, nil if it has none.
-func inJSON(data any) any {
-	raw, err := json.Marshal(data)
-	if err != nil {
-		return nil
-	}
-	value, err := fromJSON(raw)
-	if err != nil {
-		return nil
-	}
-	return value
-}
-
 // IsMessage reports whether f belongs to the conversation.
 func IsMessage(f Fragment) bool { return f.Type == TypeMessage }
 
 // IsLazy reports whether f must be resolved before it can be saved.
 func IsLazy(f Fragment) bool { return f.lazy != nil }
-
-// Resolve sets the id of a lazy fragment: that of the last assistant message, or a new one if id is
-// empty. Other fragments are returned unchanged.
-func (f Fragment) Resolve(id string) Fragment {
-	if f.lazy == nil {
-		return f
-	}
-	resolved := AssistantText(f.lazy.content, id)
-	resolved.Persist = f.Persist
-	resolved.Metadata, resolved.Origin = maps.Clone(f.Metadata), f.Origin
-	return resolved
-}
 
 // From returns the message fragment with the model that produced it.
 func (f Fragment) From(model string) Fragment {
@@ -129,13 +76,4 @@ func (f Fragment) WithID(id string) (Fragment, error) {
 	m.ID = id
 	f.ID, f.Codec = id, NewCodec(m)
 	return f, nil
-}
-
-// Validate returns the first reason why f cannot be rendered or saved. For Data it is a *DataError.
-func (f Fragment) Validate() error {
-	if IsMessage(f) && f.Codec == nil && f.lazy == nil {
-		return fmt.Errorf("%s: %w", f.Name, ErrNoCodec)
-	}
-	_, err := fragmentNode(f, nil)
-	return err
 }

@@ -28,21 +28,6 @@ func (n *node) setName(name string) {
 
 func (n *node) isScalar() bool { return n.kind < listKind }
 
-// document returns the object whose children are the fragments to render.
-func document(fragments []Fragment) (*node, error) {
-	doc := &node{kind: objectKind}
-	for _, f := range fragments {
-		n, err := fragmentNode(f, nil)
-		if err != nil {
-			return nil, err
-		}
-		if n != nil {
-			doc.children = append(doc.children, n)
-		}
-	}
-	return doc, nil
-}
-
 // grouped returns the children of an object with unique names: those with the same name become a
 // list, in place of the first.
 func (n *node) grouped() []*node {

@@ -21,15 +21,15 @@ type Agent struct {
 	// Counts is set if the agent's session ids are numbers or times, which are not unique across machines.
 	Counts bool
 
-	places func(e *Environment) []place
+	folders func(e *Environment) []sessionFolder
 	// keeps returns how long the agent keeps an unchanged file, 0 for ever.
 	keeps func(e *Environment) time.Duration
 }
 
 // Folder returns the folder in which the agent keeps its sessions, the first one if there are several.
 func (a Agent) Folder(e *Environment) string {
-	if places := a.places(e); len(places) > 0 {
-		return places[0].root
+	if folders := a.folders(e); len(folders) > 0 {
+		return folders[0].root
 	}
 	return ""
 }
@@ -39,113 +39,113 @@ func Agents() []Agent {
 	return []Agent{
 		{
 			Name: "claude-code", Title: "Claude Code", Format: "claude-code",
-			places: func(e *Environment) []place {
+			folders: func(e *Environment) []sessionFolder {
 				// Sessions come before their subagents, whose contexts are below them.
 				patterns := []string{"*/????????-????-????-????-????????????.jsonl", "*/*.jsonl", "*/*/subagents/**/*.jsonl"}
-				places := []place{placeOf(filepath.Join(e.claude(), "projects"), patterns...)}
+				folders := []sessionFolder{sessionsIn(filepath.Join(e.claude(), "projects"), patterns...)}
 				if !filepath.IsAbs(e.Getenv("CLAUDE_CONFIG_DIR")) { // some versions of 2025 had their sessions with the configurations
-					places = append(places, placeOf(filepath.Join(e.Dir("XDG_CONFIG_HOME", ".config"), "claude", "projects"), patterns...))
+					folders = append(folders, sessionsIn(filepath.Join(e.Dir("XDG_CONFIG_HOME", ".config"), "claude", "projects"), patterns...))
 				}
-				return places
+				return folders
 			},
 			keeps: (*Environment).claudeKeeps,
 		},
 		{
 			Name: "codex", Title: "Codex", Format: "codex",
-			places: func(e *Environment) []place {
+			folders: func(e *Environment) []sessionFolder {
 				home := e.Dir("CODEX_HOME", ".codex")
 				patterns := []string{"**/rollout-*.jsonl", "**/rollout-*.jsonl.zst"}
-				sessions := placeOf(filepath.Join(home, "sessions"), patterns...).also("codex-json", "**/rollout-*.json")
-				return []place{sessions, placeOf(filepath.Join(home, "archived_sessions"), patterns...)}
+				sessions := sessionsIn(filepath.Join(home, "sessions"), patterns...).also("codex-json", "**/rollout-*.json")
+				return []sessionFolder{sessions, sessionsIn(filepath.Join(home, "archived_sessions"), patterns...)}
 			},
 		},
 		{
 			Name: "opencode", Title: "OpenCode", Format: "opencode",
-			places: func(e *Environment) []place {
+			folders: func(e *Environment) []sessionFolder {
 				dir := filepath.Join(e.data(), "opencode")
-				places := []place{placeOf(dir, "opencode.db", "opencode-*.db"), placeOf(filepath.Join(dir, "storage"), "session/*/ses_*.json").in("opencode-files")}
+				folders := []sessionFolder{sessionsIn(dir, "opencode.db", "opencode-*.db"), sessionsIn(filepath.Join(dir, "storage"), "session/*/ses_*.json").in("opencode-files")}
 				if db := e.Getenv("OPENCODE_DB"); filepath.IsAbs(db) {
-					places = append(places, placeOf(filepath.Dir(db), literal(filepath.Base(db))))
+					folders = append(folders, sessionsIn(filepath.Dir(db), literal(filepath.Base(db))))
 				}
-				return places
+				return folders
 			},
 		},
 		{
 			Name: "pi", Title: "pi", Format: "pi",
-			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.Dir("PI_CODING_AGENT_DIR", ".pi", "agent"), "sessions"), "**/*.jsonl")}
+			folders: func(e *Environment) []sessionFolder {
+				return []sessionFolder{sessionsIn(filepath.Join(e.Dir("PI_CODING_AGENT_DIR", ".pi", "agent"), "sessions"), "**/*.jsonl")}
 			},
 		},
 		{
 			Name: "copilot", Title: "Copilot CLI", Format: "copilot",
-			places: func(e *Environment) []place {
+			folders: func(e *Environment) []sessionFolder {
 				homes := []string{e.Dir("COPILOT_HOME", ".copilot")}
 				if state := e.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) { // of the first versions
 					homes = append(homes, filepath.Join(state, ".copilot"))
 				}
-				var places []place
+				var folders []sessionFolder
 				for _, home := range homes {
-					places = append(places, placeOf(filepath.Join(home, "session-state"), "*/events.jsonl", "*.jsonl"),
-						placeOf(filepath.Join(home, "history-session-state")).also("copilot-json", "session_*.json"))
+					folders = append(folders, sessionsIn(filepath.Join(home, "session-state"), "*/events.jsonl", "*.jsonl"),
+						sessionsIn(filepath.Join(home, "history-session-state")).also("copilot-json", "session_*.json"))
 				}
-				return places
+				return folders
 			},
 		},
 		{
 			Name: "vscode", Title: "VS Code Copilot Chat", Format: "vscode",
-			places: func(e *Environment) (places []place) {
+			folders: func(e *Environment) (folders []sessionFolder) {
 				for _, user := range e.vscode() {
-					places = append(places,
-						placeOf(filepath.Join(user, "workspaceStorage"), "*/chatSessions/*.jsonl", "*/chatSessions/*.json"),
-						placeOf(filepath.Join(user, "globalStorage", "emptyWindowChatSessions"), "*.jsonl", "*.json"))
+					folders = append(folders,
+						sessionsIn(filepath.Join(user, "workspaceStorage"), "*/chatSessions/*.jsonl", "*/chatSessions/*.json"),
+						sessionsIn(filepath.Join(user, "globalStorage", "emptyWindowChatSessions"), "*.jsonl", "*.json"))
 				}
-				return places
+				return folders
 			},
 		},
 		{
 			Name: "qwen", Title: "Qwen Code", Format: "qwen",
-			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.Dir("QWEN_HOME", ".qwen"), "projects"), "*/chats/*.jsonl")}
+			folders: func(e *Environment) []sessionFolder {
+				return []sessionFolder{sessionsIn(filepath.Join(e.Dir("QWEN_HOME", ".qwen"), "projects"), "*/chats/*.jsonl")}
 			},
 		},
 		{
 			Name: "gemini", Title: "Gemini CLI", Format: "gemini",
-			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.Dir("GEMINI_CLI_HOME"), ".gemini", "tmp"), "*/chats/*.jsonl", "*/chats/*.json", "*/chats/*/*.jsonl")} // the last are subagents, by session
+			folders: func(e *Environment) []sessionFolder {
+				return []sessionFolder{sessionsIn(filepath.Join(e.Dir("GEMINI_CLI_HOME"), ".gemini", "tmp"), "*/chats/*.jsonl", "*/chats/*.json", "*/chats/*/*.jsonl")} // the last are subagents, by session
 			},
 		},
 		{
 			Name: "openclaw", Title: "OpenClaw", Format: "openclaw",
-			places: func(e *Environment) (places []place) {
+			folders: func(e *Environment) (folders []sessionFolder) {
 				for _, dir := range e.openClaw() {
 					dir = filepath.Join(dir, "agents")
-					places = append(places, placeOf(dir, "*/agent/openclaw-agent.sqlite"),
-						placeOf(dir, "*/sessions/*.jsonl", "*/sessions/cold/*.jsonl.zst").without("*/sessions/*.trajectory.jsonl").in("openclaw-jsonl"))
+					folders = append(folders, sessionsIn(dir, "*/agent/openclaw-agent.sqlite"),
+						sessionsIn(dir, "*/sessions/*.jsonl", "*/sessions/cold/*.jsonl.zst").without("*/sessions/*.trajectory.jsonl").in("openclaw-jsonl"))
 				}
-				return places
+				return folders
 			},
 		},
 		{
 			Name: "antigravity", Title: "Antigravity", Format: "antigravity",
-			places: func(e *Environment) (places []place) {
+			folders: func(e *Environment) (folders []sessionFolder) {
 				for _, program := range []string{"antigravity-cli", "antigravity", "antigravity-ide"} {
 					// The second file has long texts cut, in later versions; earlier ones write no other.
-					places = append(places, placeOf(filepath.Join(e.Home, ".gemini", program, "brain"),
+					folders = append(folders, sessionsIn(filepath.Join(e.Home, ".gemini", program, "brain"),
 						"*/.system_generated/logs/transcript_full.jsonl", "*/.system_generated/logs/transcript.jsonl").unless("transcript.jsonl", "transcript_full.jsonl"))
 				}
-				return places
+				return folders
 			},
 		},
 		{
 			Name: "goose", Title: "Goose", Format: "goose", Counts: true,
-			places: func(e *Environment) []place {
+			folders: func(e *Environment) []sessionFolder {
 				dir := e.goose()
-				return []place{placeOf(dir, "sessions.db"), placeOf(dir, "*.jsonl").in("goose-jsonl")}
+				return []sessionFolder{sessionsIn(dir, "sessions.db"), sessionsIn(dir, "*.jsonl").in("goose-jsonl")}
 			},
 		},
 		{
 			Name: "cline", Title: "Cline", Format: "cline", Counts: true,
-			places: func(e *Environment) []place {
+			folders: func(e *Environment) []sessionFolder {
 				data := filepath.Join(e.Dir("CLINE_DIR", ".cline"), "data")
 				if dir := e.Getenv("CLINE_DATA_DIR"); filepath.IsAbs(dir) {
 					data = filepath.Clean(dir)
@@ -155,20 +155,20 @@ func Agents() []Agent {
 					sessions = filepath.Clean(dir)
 				}
 				// Sessions come before their subagents, whose contexts are below them.
-				return append([]place{placeOf(sessions, "*/[0-9]*.messages.json", "*/*.messages.json"), placeOf(filepath.Join(data, "tasks"), tasks...)}, e.tasks("saoudrizwan.claude-dev")...)
+				return append([]sessionFolder{sessionsIn(sessions, "*/[0-9]*.messages.json", "*/*.messages.json"), sessionsIn(filepath.Join(data, "tasks"), tasks...)}, e.tasks("saoudrizwan.claude-dev")...)
 			},
 		},
 		{
 			Name: "roo", Title: "Roo Code", Format: "cline", Shares: true, Counts: true,
-			places: func(e *Environment) []place { return e.tasks("rooveterinaryinc.roo-cline") },
+			folders: func(e *Environment) []sessionFolder { return e.tasks("rooveterinaryinc.roo-cline") },
 		},
 		{
 			Name: "cursor", Title: "Cursor", Format: "cursor",
-			places: func(e *Environment) []place {
-				return []place{placeOf(filepath.Join(e.config(), "Cursor", "User", "globalStorage"), "state.vscdb")}
+			folders: func(e *Environment) []sessionFolder {
+				return []sessionFolder{sessionsIn(filepath.Join(e.config(), "Cursor", "User", "globalStorage"), "state.vscdb")}
 			},
 		},
-		{Name: "crush", Title: "Crush", Format: "crush", places: (*Environment).crush},
+		{Name: "crush", Title: "Crush", Format: "crush", folders: (*Environment).crush},
 	}
 }
 
@@ -211,16 +211,16 @@ func (e *Environment) claudeKeeps() time.Duration {
 // tasks are the files of a task of Cline or Roo Code. The messages come before what the screen adds to them.
 var tasks = []string{"*/api_conversation_history.json", "*/ui_messages.json"}
 
-// tasks returns the places of an editor extension's tasks.
-func (e *Environment) tasks(extension string) (places []place) {
+// tasks returns the folders of an editor extension's tasks.
+func (e *Environment) tasks(extension string) (folders []sessionFolder) {
 	editors := e.vscode()
 	for _, name := range []string{"Cursor", "Windsurf"} {
 		editors = append(editors, filepath.Join(e.config(), name, "User"))
 	}
 	for _, user := range editors {
-		places = append(places, placeOf(filepath.Join(user, "globalStorage", extension, "tasks"), tasks...))
+		folders = append(folders, sessionsIn(filepath.Join(user, "globalStorage", extension, "tasks"), tasks...))
 	}
-	return places
+	return folders
 }
 
 // vscode returns the folders of VS Code and of the programs derived from it that store chats in the same way.

@@ -59,3 +59,8 @@ func Remembered(ctx context.Context, store *lineage.Store, m Machine) (c Choice,
 func Remember(ctx context.Context, store *lineage.Store, m Machine, c Choice) error {
 	return keptFor(store, m).set(ctx, choiceKey, c)
 }
+
+// leavesOut reports whether sessions of a project are left out.
+func (c *Choice) leavesOut(project string) bool {
+	return project != "" && slices.ContainsFunc(c.NotProjects, func(dir string) bool { return within(project, dir) })
+}

@@ -11,8 +11,8 @@ import (
 // maxProjects limits the number of followed projects of Crush.
 const maxProjects = 10_000
 
-// crush returns the places of Crush: the database in each project, and the list of projects.
-func (e *Environment) crush() []place {
+// crush returns the folders of Crush: the database in each project, and the list of projects.
+func (e *Environment) crush() []sessionFolder {
 	data := filepath.Join(e.data(), "crush")
 	switch dir := e.Getenv("CRUSH_GLOBAL_DATA"); {
 	case filepath.IsAbs(dir):
@@ -20,9 +20,9 @@ func (e *Environment) crush() []place {
 	case e.OS == "windows" && !filepath.IsAbs(e.Getenv("XDG_DATA_HOME")):
 		data = filepath.Join(e.Dir("LOCALAPPDATA", "AppData", "Local"), "crush")
 	}
-	list := placeOf(data, "projects.json")
+	list := sessionsIn(data, "projects.json")
 	list.index = true
-	places := []place{list}
+	folders := []sessionFolder{list}
 	var projects struct {
 		Projects []struct {
 			Path    string `json:"path"`
@@ -31,7 +31,7 @@ func (e *Environment) crush() []place {
 	}
 	b, err := vfs.ReadFile(filepath.Join(data, "projects.json"), 16<<20)
 	if err != nil || json.Unmarshal(b, &projects) != nil { // it is being written, and will change again
-		return places
+		return folders
 	}
 	known := make(map[string]bool)
 	for _, p := range projects.Projects {
@@ -43,20 +43,20 @@ func (e *Environment) crush() []place {
 			dir = filepath.Join(p.Path, dir)
 		}
 		dir = filepath.Clean(dir)
-		if !filepath.IsAbs(dir) || known[dir] || len(places) > maxProjects {
+		if !filepath.IsAbs(dir) || known[dir] || len(folders) > maxProjects {
 			continue
 		}
 		known[dir] = true
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() { // the project is gone
 			continue
 		}
-		place := placeOf(dir, "crush.db")
+		folder := sessionsIn(dir, "crush.db")
 		if filepath.IsAbs(p.Path) {
-			place.project = filepath.Clean(p.Path)
+			folder.project = filepath.Clean(p.Path)
 		}
-		places = append(places, place)
+		folders = append(folders, folder)
 	}
-	return places
+	return folders
 }
 
 // goose returns the folder in which Goose keeps its sessions.

@@ -47,7 +47,8 @@ type Event struct {
 	// threads.
 	Messages      int64
 	Conversations []string
-	// Skipped is the number of unusable items of a file. Err is the reason, or the reason why the file was not read.
+	// Skipped is the number of unusable items of a file. Err is the reason for the first of them, which does not name the file
+	// again, or the reason why the file was not read.
 	Skipped int64
 	Err     error
 	Reason  string

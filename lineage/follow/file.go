@@ -2,6 +2,7 @@ package follow
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
 // file is a followed file, or one that was followed.
@@ -121,3 +123,40 @@ func (f *file) agent() string {
 func (f *file) format() string { return cmp.Or(f.folder.formats[f.pattern], f.folder.format) }
 
 var errNotRegular = fmt.Errorf("not a regular file: %w", archive.ErrRefused)
+
+// reader reads a file of lines while it grows. After an error, or if the file no longer begins with what was read, a
+// new reader reads the file from its start.
+type reader struct {
+	growing *importer.Growing
+	taking  *taking
+	// record records the lines, so that the file can be given back byte for byte.
+	record *recorder
+	// at is the offset up to which the file was read. lines hashes these bytes, and mark some of them.
+	at       int64
+	mark     [sha256.Size]byte
+	modified int64 // the file's time then
+	rounds   int
+	fresh    bool // nothing of the file was known
+	used     time.Time
+}
+
+// itemError is an unusable item of a followed file. Its text does not name the file, which is in Event.Path.
+type itemError struct{ *archive.Damage }
+
+func (e itemError) Error() string {
+	if within := e.At.Within(); within != "" {
+		return within + ": " + e.Err.Error()
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the damage.
+func (e itemError) Unwrap() error { return e.Damage }
+
+// itemError returns the error of an unusable item. An item of another file, which is read with this one, keeps its name.
+func (f *file) itemError(d *archive.Damage) error {
+	if name := d.At.File; name != filepath.Base(f.path) && name != filepath.Base(RecordedPath(f.path)) {
+		return d
+	}
+	return itemError{d}
+}

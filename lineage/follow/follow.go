@@ -4,111 +4,47 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
-	"github.com/lineage-store/lineage/internal/amount"
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive"
-	"github.com/lineage-store/lineage/lineage/archive/formats"
-	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
-// Options configure a run. The zero value of each field is its default.
-type Options struct {
-	Choice
-	// Once ends the run when everything has been read.
-	Once bool
-	// Machine is the machine that the files belong to. Default Environment.Machine().
-	Machine Machine
-	// Formats are the formats to read. Default formats.All().
-	Formats []archive.Format
-	// Limits protect against hostile files.
-	Limits archive.Limits
-	// Environment determines the folders of agents. Default NewEnvironment(nil).
-	Environment *Environment
-	// Events, when not nil, is called with events, by one goroutine.
-	Events func(Event)
-	// Clock is for tests.
-	Clock Clock
-
-	watch func() (notifier, error) // for tests
-}
-
-// Clock tells the time.
-type Clock interface {
-	Now() time.Time
-	// At returns a channel that gets the time when it is at or later.
-	At(at time.Time) <-chan time.Time
-}
-
-type systemClock struct{}
-
-func (systemClock) Now() time.Time                   { return time.Now() }
-func (systemClock) At(at time.Time) <-chan time.Time { return time.After(time.Until(at)) }
-
-// withDefaults returns the options with defaults instead of zero values.
-func (o Options) withDefaults() (Options, error) {
-	var err error
-	if o.Environment == nil {
-		if o.Environment, err = NewEnvironment(nil); err != nil {
-			return o, err
+// Run brings the session files of agents into a store. It returns when everything is read with
+// Options.Once, and else follows changes until the context ends, whose error it then returns. If the
+// store fails, as on a full disk or while the process that owns it is gone, Run with Options.Once returns
+// the error. Without it, Run waits, and follows again when the store works. It returns the error if the
+// store is closed or damaged. Several runs may follow the same files into the same store: each message is
+// added once.
+func Run(ctx context.Context, store *lineage.Store, o Options) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	a := &attempts{events: o.Events, sent: make(map[sentEvent]string)}
+	o.Events = a.send
+	for pause := storeFirst; ; pause = min(2*pause, storeLast) {
+		err := follow(ctx, store, o, a)
+		if o.Once || context.Cause(ctx) != nil || a.ends(store, err) {
+			return err
+		}
+		if !a.failing {
+			a.failing, pause = true, storeFirst
+			a.events(Event{Kind: StoreFailed, Err: err})
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-o.Clock.At(o.Clock.Now().Add(pause)):
 		}
 	}
-	if o.Machine.ID == "" {
-		if o.Machine, err = o.Environment.Machine(); err != nil {
-			return o, err
-		}
-	}
-	if o.Formats == nil {
-		o.Formats = formats.All()
-	}
-	if o.Events == nil {
-		o.Events = func(Event) {}
-	}
-	if o.Clock == nil {
-		o.Clock = systemClock{}
-	}
-	if o.watch == nil {
-		o.watch = newNotifier
-	}
-	return o, o.Choice.Check()
 }
 
-// run is a run in progress. All of its fields belong to one goroutine.
-type run struct {
-	options Options
-	store   *lineage.Store // save syncs what is added
-	kept    *kept
-	clock   Clock
-	places  []*folder
-	files   map[string]*file
-	// conversations are the source ids of the threads of all files, according to their states.
-	conversations map[string]bool
-	watch         watching
-	queue         []*file // files to read, in this order
-	// waiting are the files to examine again at a given time.
-	waiting map[*file]time.Time
-	active  []*file // files with open readers, the most recently used last
-	// waits are the files that wait for a conversation: see State.Waits.
-	waits map[string][]*file
-	// outlines are what was read of the threads that many files belong to.
-	outlines *importer.Outlines
-	// outdated are the files that an older version has read.
-	outdated []*file
-	// withRows are the databases whose stored rows are cached.
-	withRows []*file
-	unsaved  []*file
-	saveAt   time.Time
-	// folderErrors are the reported errors of folders, by path. changedFolders are those that are not saved, "" for none.
-	folderErrors, changedFolders map[string]string
-
-	// done and total are numbers of bytes: those read, and those to read, since the last Waiting. count is the number
-	// of files read, databases how many of them are databases. told is set if nothing has happened since.
-	done, total, count, databases int64
-	told                          bool
-}
+// After the store has failed, it is tried again after storeFirst, then after twice that time, and so on, up to
+// storeLast.
+const (
+	storeFirst = time.Second
+	storeLast  = 30 * time.Second
+)
 
 // follow is an attempt of Run. It ends with an error of the store or of the context.
 func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (err error) {
@@ -192,42 +128,6 @@ func (r *run) readNext(ctx context.Context) (bool, error) {
 	return true, r.save(ctx)
 }
 
-// The states of files are saved when saveMost of them have changed, or after saveAfter. At the end of a run this
-// takes at most saveTime.
-const (
-	saveMost  = 256
-	saveAfter = 5 * time.Second
-	saveTime  = time.Second
-)
-
-// newRun returns a run. The options have their defaults.
-func newRun(ctx context.Context, store *lineage.Store, o Options) (*run, error) {
-	r := &run{
-		options: o, store: store.Unsynced(), kept: keptFor(store, o.Machine), clock: o.Clock,
-		files: make(map[string]*file), conversations: make(map[string]bool), waiting: make(map[*file]time.Time),
-		waits: make(map[string][]*file), outlines: importer.NewOutlines(), changedFolders: make(map[string]string),
-	}
-	states, err := r.kept.states(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if r.folderErrors, err = r.kept.folderErrors(ctx); err != nil {
-		return nil, err
-	}
-	for path, state := range states {
-		f := &file{path: path, state: state, begunAgain: state.Waits != "" && state.Bytes == 0}
-		if r.files[RecordedPath(path)] = f; state.Waits != "" {
-			r.waits[state.Waits] = append(r.waits[state.Waits], f)
-		}
-		for _, id := range state.Conversations {
-			r.conversations[id] = true
-		}
-	}
-	err = r.choosePlaces()
-	r.findOutdated()
-	return r, err
-}
-
 // wait waits for a change of a file or until something is due.
 func (r *run) wait(ctx context.Context) error {
 	var timer <-chan time.Time
@@ -283,55 +183,4 @@ func (r *run) next() (next time.Time) {
 		due(r.withRows[0].rows.used.Add(readerTime))
 	}
 	return next
-}
-
-// save saves what was recorded of files, and then the changed states.
-func (r *run) save(ctx context.Context) error {
-	for _, f := range slices.Clone(r.active) {
-		if err := r.setAside(ctx, f, r.flush(ctx, f)); err != nil {
-			return err
-		}
-	}
-	for states := range slices.Chunk(r.unsaved, saveMost) {
-		var put []*State
-		for _, f := range states {
-			put = append(put, f.state)
-		}
-		if err := r.kept.put(ctx, put); err != nil {
-			return fmt.Errorf("save the state of %s: %w", amount.Plural(len(put), "file"), err)
-		}
-	}
-	if len(r.changedFolders) > 0 {
-		if err := r.kept.putFolderErrors(ctx, r.changedFolders); err != nil {
-			return fmt.Errorf("save the errors of folders: %w", err)
-		}
-		clear(r.changedFolders)
-	}
-	if len(r.unsaved) > 0 { // readers leave it to this
-		if err := r.store.Sync(ctx); err != nil {
-			return err
-		}
-	}
-	for _, f := range r.unsaved {
-		f.unsaved, f.state.moved = false, ""
-	}
-	r.unsaved, r.saveAt = nil, time.Time{}
-	return nil
-}
-
-// changed marks the state of a file as changed.
-func (r *run) changed(f *file) {
-	if f.unsaved {
-		return
-	}
-	f.unsaved = true
-	r.unsaved = append(r.unsaved, f)
-	r.saveSoon()
-}
-
-// saveSoon saves what has changed, in saveAfter at the latest.
-func (r *run) saveSoon() {
-	if r.saveAt.IsZero() {
-		r.saveAt = r.clock.Now().Add(saveAfter)
-	}
 }

@@ -831,7 +831,7 @@ func TestPatterns(t *testing.T) {
 		{"opencode.db", "opencode.db", true, false},
 		{literal("o[p]*.db"), "o[p]*.db", true, false},
 	} {
-		p := placeOf("", c.pattern)
+		p := sessionsIn("", c.pattern)
 		require.Equal(t, c.file, p.file(c.name) >= 0, c)
 		require.Equal(t, c.folder, p.folder(c.name), c)
 	}

@@ -11,53 +11,6 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 )
 
-// Listing describes a folder of an agent, and what the store has of its files.
-type Listing struct {
-	// Agent is zero for a folder of Choice.From.
-	Agent Agent
-	Path  string
-	State ListingState
-	// Tried describes what the reader of the agent's format was tried on. It is empty if that was no session of this
-	// agent.
-	Tried string
-	// Files is the number of files and Bytes their size. Unread is the number of files with an unread part, LeftOut
-	// the number of those that are not read.
-	Files, Bytes, Unread, LeftOut int64
-	// Gone is the number of files that no longer exist. The store has their sessions.
-	Gone int64
-	// Keeps is how long the agent keeps an unchanged file, 0 for ever. Soon is the number of files that it will
-	// delete within SoonTime.
-	Keeps time.Duration
-	Soon  int64
-	// Problems are the files and folders that cannot be read or have unusable items.
-	Problems []Problem
-}
-
-// SoonTime is the time within which a deletion counts as soon.
-const SoonTime = 7 * 24 * time.Hour
-
-// ListingState tells whether a folder is followed.
-type ListingState string
-
-// The states of folders.
-const (
-	Followed ListingState = "followed"
-	// NotThere is set if the folder does not exist. It is followed once it is created.
-	NotThere ListingState = "not there"
-	// NotReadYet is set if there is no reader of the agent's format.
-	NotReadYet ListingState = "not read yet"
-	// NotChosen is set if the agent is left out by the choice.
-	NotChosen ListingState = "left out"
-)
-
-// Problem is a problem of a file or folder.
-type Problem struct {
-	Path  string
-	Error string
-	// Skipped is the number of unusable items of the file.
-	Skipped int64
-}
-
 // List returns the folders of all agents, in the order of Agents, and then those of Choice.From. It reads no sessions
 // and changes nothing.
 func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, error) {
@@ -77,8 +30,8 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 	}
 	var all []Listing
 	listings := make(map[*folder]int)
-	for _, p := range r.places {
-		if !p.index || !slices.ContainsFunc(r.places, func(other *folder) bool { return other != p && other.agent.Name == p.agent.Name }) {
+	for _, p := range r.folders {
+		if !p.index || !slices.ContainsFunc(r.folders, func(other *folder) bool { return other != p && other.agent.Name == p.agent.Name }) {
 			listings[p] = len(all)
 			all = append(all, r.listing(p))
 		}
@@ -93,7 +46,7 @@ func List(ctx context.Context, store *lineage.Store, o Options) ([]Listing, erro
 		}
 		if i, ok := listings[f.folder]; ok && f.state.Gone.IsZero() {
 			r.addTo(&all[i], f, queued[f])
-		} else if i, ok := listings[r.placeOf(f.path)]; ok && !f.state.Gone.IsZero() {
+		} else if i, ok := listings[r.folderWith(f.path)]; ok && !f.state.Gone.IsZero() {
 			all[i].Gone++
 		}
 	}
@@ -124,31 +77,31 @@ func withoutAbsent(all []Listing) (listed []Listing) {
 	return listed
 }
 
-// addNotChosen adds the places of agents that are not chosen.
+// addNotChosen adds the folders of agents that are not chosen.
 func (r *run) addNotChosen() {
-	chosen := r.places
-	r.places = nil
+	chosen := r.folders
+	r.folders = nil
 	for _, agent := range Agents() {
 		if r.options.follows(agent.Name) {
 			for _, p := range chosen {
 				if p.agent.Name == agent.Name {
-					r.addPlace(p)
+					r.addFolder(p)
 				}
 			}
 			continue
 		}
-		for _, p := range agent.places(r.options.Environment) {
-			r.addPlace(&folder{place: p, agent: agent, unread: true, notChosen: true})
+		for _, p := range agent.folders(r.options.Environment) {
+			r.addFolder(&folder{sessionFolder: p, agent: agent, unread: true, notChosen: true})
 		}
 	}
 	for _, p := range chosen {
 		if p.agent.Name == "" {
-			r.addPlace(p)
+			r.addFolder(p)
 		}
 	}
 }
 
-// listing returns a place without its files.
+// listing returns a folder without its files.
 func (r *run) listing(p *folder) Listing {
 	l := Listing{Agent: p.agent, Path: p.root, State: Followed, Keeps: p.keeps}
 	for _, format := range r.options.Formats {
@@ -170,7 +123,7 @@ func (r *run) listing(p *folder) Listing {
 	return l
 }
 
-// addTo adds a file to the listing of its place.
+// addTo adds a file to the listing of its folder.
 func (r *run) addTo(l *Listing, f *file, queued bool) {
 	l.Files++
 	l.Bytes += f.now.size
@@ -193,20 +146,6 @@ func (r *run) addTo(l *Listing, f *file, queued bool) {
 	if problem.Error != "" {
 		l.Problems = append(l.Problems, problem)
 	}
-}
-
-// placeOf returns the place that contains a path, or nil.
-func (r *run) placeOf(path string) *folder {
-	for _, p := range r.places {
-		root := p.real
-		if root == "" {
-			root = p.root
-		}
-		if within(path, root) {
-			return p
-		}
-	}
-	return nil
 }
 
 // OnlyKept returns the source ids of the sessions of a machine that only the store has, because their files were gone

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
@@ -28,24 +27,15 @@ func (r *run) findOutdated() {
 	slices.SortFunc(r.outdated, func(a, b *file) int { return strings.Compare(a.path, b.path) })
 }
 
-// versionOf returns the version of a format's reader.
-func (r *run) versionOf(format string) int {
-	i := slices.IndexFunc(r.options.Formats, func(f archive.Format) bool { return f.Name == format })
-	if i < 0 {
-		return 0
-	}
-	return r.options.Formats[i].Version
-}
-
 // readOutdated reads the recorded lines of a file again. It returns only errors of the store or the context. What the store
 // cannot read now is tried again by the next run; what is erased, damaged or deleted is not.
 func (r *run) readOutdated(ctx context.Context, f *file) error {
-	place := f.folder
-	if place == nil { // it is gone
-		place = r.placeOf(f.path)
+	folder := f.folder
+	if folder == nil { // it is gone
+		folder = r.folderWith(f.path)
 	}
 	version := r.versionOf(f.state.Format)
-	if place == nil || f.state.Reader >= version {
+	if folder == nil || f.state.Reader >= version {
 		return nil // its agent is not followed now, or it has been read meanwhile
 	}
 	found, err := FindSource(ctx, r.store, r.options.Machine.ID, RecordedPath(f.path))
@@ -53,8 +43,8 @@ func (r *run) readOutdated(ctx context.Context, f *file) error {
 		err = &importer.StoreError{Err: err}
 	} else {
 		r.options.Events(Event{Kind: Reading, Agent: f.agent(), Path: f.path, Done: r.done, Total: max(r.total, r.done)})
-		if err = r.readRecorded(ctx, f, place, found, true); errors.Is(err, importer.ErrStale) {
-			err = r.readRecorded(ctx, f, place, found, false)
+		if err = r.readRecorded(ctx, f, folder, found, true); errors.Is(err, importer.ErrStale) {
+			err = r.readRecorded(ctx, f, folder, found, false)
 		}
 	}
 	if err != nil && (context.Cause(ctx) != nil || r.storeFailed(ctx, f, err)) {
@@ -70,12 +60,13 @@ func (r *run) readOutdated(ctx context.Context, f *file) error {
 }
 
 // readRecorded reads the recorded lines of a file. With known, messages are not looked up: the store has them.
-func (r *run) readRecorded(ctx context.Context, f *file, place *folder, found *Source, known bool) error {
+func (r *run) readRecorded(ctx context.Context, f *file, folder *folder, found *Source, known bool) error {
 	if !found.Recorded.Thread.IsZero() {
 		return nil // a branch of a thread, which has its own title
 	}
-	t := &taking{ctx: ctx, run: r, path: f.path, agent: f.agent(), alone: true, resumed: map[string]*continuing{found.Recorded.Session: nil}}
-	o := r.archiveOptions(&file{path: f.path, folder: place}, t)
+	t := r.takingOf(ctx, f)
+	t.alone, t.resumed = true, map[string]*continuing{found.Recorded.Session: nil}
+	o := r.archiveOptions(&file{path: f.path, folder: folder}, t)
 	o.Format, o.Path = f.state.Format, f.path
 	growing := importer.Grow(r.store, filepath.Base(RecordedPath(f.path)), o)
 	defer growing.Close()

@@ -76,23 +76,22 @@ func (r *run) gone(f *file) {
 	}
 }
 
-// fail records why a file cannot be read. It will be tried again.
-func (r *run) fail(f *file, err error) {
-	if f.state == nil {
-		f.state = &State{}
-		f.state.setPath(f.path)
+// beginAgain lets files be read again from their start that waited for conversations of another file, which was read.
+func (r *run) beginAgain(conversations []string, read *file) {
+	for _, id := range conversations {
+		waits := r.waits[id]
+		delete(r.waits, id)
+		for _, f := range waits {
+			if f == read || f.state.Waits != id || !f.state.Gone.IsZero() {
+				continue
+			}
+			r.dropReader(f)
+			f.state.Bytes, f.begunAgain = 0, true
+			r.changed(f)
+			r.look(f)
+			if !f.queued { // it is not followed now
+				r.waits[id] = append(r.waits[id], f)
+			}
+		}
 	}
-	if f.state.Error != err.Error() {
-		f.state.Error = err.Error()
-		r.changed(f)
-		r.options.Events(Event{Kind: Failed, Agent: f.agent(), Path: f.path, Err: err})
-	}
-	r.waiting[f] = r.clock.Now().Add(min(retryFirst<<min(f.failures, 20), retryLast))
-	f.failures++
 }
-
-// A file that cannot be read is tried again after retryFirst, then after twice that time, and so on, up to retryLast.
-const (
-	retryFirst = 10 * time.Second
-	retryLast  = time.Hour
-)

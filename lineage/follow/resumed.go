@@ -154,58 +154,6 @@ type continuing struct {
 	next    bool
 }
 
-// continues returns what a session continues, or nil if it is a separate conversation.
-func (t *taking) continues(session string) (*continuing, error) {
-	if continued, known := t.resumed[session]; known {
-		return continued, nil
-	}
-	continued, err := t.findContinued(session)
-	if err != nil {
-		return nil, err
-	}
-	if t.resumed == nil {
-		t.resumed = make(map[string]*continuing)
-	}
-	t.resumed[session] = continued
-	return continued, nil
-}
-
-// branchOf returns the thread that a session is a branch of, zero if it is its own.
-func (t *taking) branchOf(session string) (thread lineage.ThreadID) {
-	if continued := t.resumed[session]; continued != nil {
-		thread = continued.Thread
-	}
-	return thread
-}
-
-func (t *taking) findContinued(session string) (*continuing, error) {
-	r, err := FindResumed(t.ctx, t.run.store, session)
-	if r == nil || err != nil {
-		return nil, err
-	}
-	if r, err = r.in(t.path, t.agent); r == nil || err != nil {
-		return nil, err
-	}
-	_, err = t.run.store.Thread(t.ctx, r.Thread)
-	deleted := errors.Is(err, lineage.ErrNotFound)
-	if err != nil && !deleted {
-		return nil, err
-	}
-	if deleted || r.Suffix == "" && r.Lines == 0 { // the session may be a thread, by an import or a file with another history
-		if _, err := t.run.store.FindThread(t.ctx, session); !errors.Is(err, lineage.ErrNotFound) {
-			return nil, err
-		}
-	}
-	if !deleted {
-		if _, err := t.run.store.Span(t.ctx, r.At); errors.Is(err, lineage.ErrNotFound) {
-			return nil, nil // its branch was deleted
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	return &continuing{Resumed: r, written: make(map[string]bool)}, nil
-}
-
 // adapt turns a part of the session into a part of a branch.
 func (r *continuing) adapt(c *archive.Conversation) {
 	c.Continues = &archive.Continues{Thread: r.Thread, Branch: r.branch(c.SourceID)}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
@@ -32,22 +31,8 @@ type sessionRows struct {
 // rowsPath returns the name of the source for the rows of a session.
 func rowsPath(database, session string) string { return database + "/" + session }
 
-// keepRows records the new and changed rows of a session.
-func (r *run) keepRows(ctx context.Context, f *file, session string, thread lineage.ThreadID, rows []archive.Row) error {
-	if session == "" || f.folder.agent.Name == "" {
-		return nil
-	}
-	if f.rows == nil {
-		f.rows = &rowsOf{sessions: make(map[string]*sessionRows)}
-	}
-	s := f.rows.sessions[session]
-	if s == nil {
-		var err error
-		if s, err = r.rowsInStore(ctx, f, session); err != nil {
-			return err
-		}
-		f.rows.sessions[session] = s
-	}
+// add records the new and changed rows.
+func (s *sessionRows) add(ctx context.Context, session string, thread lineage.ThreadID, rows []archive.Row) error {
 	if s.record == nil {
 		return nil
 	}
@@ -65,11 +50,9 @@ func (r *run) keepRows(ctx context.Context, f *file, session string, thread line
 }
 
 // rowsInStore returns the stored rows of a session.
-func (r *run) rowsInStore(ctx context.Context, f *file, session string) (*sessionRows, error) {
-	about := r.sourceOf(f)
-	about.Path, about.Rows = rowsPath(f.path, session), true
+func rowsInStore(ctx context.Context, store *lineage.Store, m Machine, about SourceOf) (*sessionRows, error) {
 	s := &sessionRows{states: make(map[rowHash]rowHash)}
-	found, err := FindSource(ctx, r.store, r.options.Machine.ID, about.Path)
+	found, err := FindSource(ctx, store, m.ID, about.Path)
 	if err != nil && !errors.Is(err, lineage.ErrNotFound) {
 		return nil, err
 	}
@@ -97,37 +80,9 @@ func (r *run) rowsInStore(ctx context.Context, f *file, session string) (*sessio
 		clear(s.states)
 		sum.Reset()
 	}
-	s.record = record(r.store, r.options.Machine, about, known, sum)
+	s.record = record(store, m, about, known, sum)
 	if s.record.seen = true; known == nil && found != nil {
 		s.record.was = found.tip
 	}
 	return s, nil
-}
-
-// flushRows commits the recorded rows of a database. again is set if another process recorded some meanwhile.
-func (r *run) flushRows(ctx context.Context, f *file) (again bool, err error) {
-	if f.rows == nil {
-		return false, nil
-	}
-	for _, s := range f.rows.sessions {
-		if s.record == nil || !s.record.pending() {
-			continue
-		}
-		if err = s.record.flush(ctx); err != nil {
-			r.dropRows(f)
-			if isOvertaken(err) {
-				return true, nil
-			}
-			return false, err
-		}
-	}
-	f.rows.used = r.clock.Now()
-	r.withRows = append(slices.DeleteFunc(r.withRows, func(other *file) bool { return other == f }), f) // the most recently used is last
-	return false, nil
-}
-
-// dropRows drops the cached rows of a database.
-func (r *run) dropRows(f *file) {
-	f.rows = nil
-	r.withRows = slices.DeleteFunc(r.withRows, func(other *file) bool { return other == f })
 }

@@ -179,8 +179,8 @@ func (s *Source) damaged(format string, args ...any) error {
 	return fmt.Errorf("source %s: %w: %s", s.About.Path, lineage.ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-// block is a block of a manifest with the lines that are kept whole for it.
-type block struct {
+// manifestBlock is a block of a manifest with the lines that are kept whole for it.
+type manifestBlock struct {
 	*manifest.Block
 	recorded Recorded
 	content  content.ID
@@ -188,12 +188,12 @@ type block struct {
 }
 
 // blocks yields the blocks in order.
-func (s *Source) blocks(ctx context.Context) iter.Seq2[block, error] {
-	return func(yield func(block, error) bool) {
+func (s *Source) blocks(ctx context.Context) iter.Seq2[manifestBlock, error] {
+	return func(yield func(manifestBlock, error) bool) {
 		var whole []*lineage.Entry
 		for e, err := range s.store.History(ctx, s.tip, lineage.Window{Last: uint64(s.Recorded.Spans)}) {
 			if err != nil {
-				yield(block{}, err)
+				yield(manifestBlock{}, err)
 				return
 			}
 			if !isManifest(e) {
@@ -207,21 +207,21 @@ func (s *Source) blocks(ctx context.Context) iter.Seq2[block, error] {
 					body, err = io.ReadAll(io.LimitReader(r, content.InlineLimit<<8))
 				}
 				if err != nil {
-					yield(block{}, err)
+					yield(manifestBlock{}, err)
 					return
 				}
 			}
 			if e.Erased {
-				yield(block{}, fmt.Errorf("source %s: %w", s.About.Path, lineage.ErrErased))
+				yield(manifestBlock{}, fmt.Errorf("source %s: %w", s.About.Path, lineage.ErrErased))
 				return
 			}
 			var recorded Recorded
 			b, err := manifest.Read(body)
 			if err = errors.Join(err, json.Unmarshal(e.Metadata, &recorded)); err != nil {
-				yield(block{}, s.damaged("block %d: %v", e.Position, err))
+				yield(manifestBlock{}, s.damaged("block %d: %v", e.Position, err))
 				return
 			}
-			if !yield(block{b, recorded, e.Content, whole}, nil) {
+			if !yield(manifestBlock{b, recorded, e.Content, whole}, nil) {
 				return
 			}
 			whole = nil
@@ -306,7 +306,7 @@ func (s *Source) Lines(ctx context.Context) iter.Seq2[SourceLine, error] {
 }
 
 // join yields the lines of a block.
-func (s *Source) join(ctx context.Context, b block) iter.Seq2[[]byte, error] {
+func (s *Source) join(ctx context.Context, b manifestBlock) iter.Seq2[[]byte, error] {
 	whole := b.whole
 	return b.Join(b.recorded.Session, func(at lineage.SpanRef) (*manifest.Message, error) {
 		return s.message(ctx, at)

@@ -76,17 +76,17 @@ func (s *State) path() string {
 	return s.Path
 }
 
-// kept is what the store keeps for a machine: the states of its files, and the choice.
-type kept struct {
+// machineStore is what the store keeps for a machine: the states of its files, and the choice.
+type machineStore struct {
 	store *lineage.Store
 	owner lineage.Owner
 }
 
 // keptFor returns what a store keeps for a machine. The key contains the id of the store, so copies in other stores
 // have no effect.
-func keptFor(store *lineage.Store, m Machine) *kept {
+func keptFor(store *lineage.Store, m Machine) *machineStore {
 	name := fmt.Sprintf("lineage follow %s %s", store.ID(), m.ID)
-	return &kept{store, lineage.Owner{Scope: lineage.ApplicationScope, Name: name}}
+	return &machineStore{store, lineage.Owner{Scope: lineage.ApplicationScope, Name: name}}
 }
 
 const (
@@ -96,7 +96,7 @@ const (
 )
 
 // states returns the states of all files, by path.
-func (k *kept) states(ctx context.Context) (map[string]*State, error) {
+func (k *machineStore) states(ctx context.Context) (map[string]*State, error) {
 	all := make(map[string]*State)
 	for value, err := range k.store.Values(k.owner).All(ctx, fileKeys) {
 		if err != nil {
@@ -117,7 +117,7 @@ func stateKey(path string) string {
 }
 
 // put replaces the states of files.
-func (k *kept) put(ctx context.Context, states []*State) error {
+func (k *machineStore) put(ctx context.Context, states []*State) error {
 	return k.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
 		for _, s := range states {
 			b, err := json.Marshal(s)
@@ -138,16 +138,16 @@ func (k *kept) put(ctx context.Context, states []*State) error {
 }
 
 // folderErrors returns the reported errors of folders, by path.
-func (k *kept) folderErrors(ctx context.Context) (map[string]string, error) {
+func (k *machineStore) folderErrors(ctx context.Context) (map[string]string, error) {
 	errs := make(map[string]string)
 	err := k.get(ctx, foldersKey, &errs)
 	return errs, err
 }
 
 // putFolderErrors changes the reported errors of some folders, "" for none. Other runs report those of other folders.
-func (k *kept) putFolderErrors(ctx context.Context, changed map[string]string) error {
+func (k *machineStore) putFolderErrors(ctx context.Context, changed map[string]string) error {
 	return k.store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {
-		in := &kept{tx.Store, k.owner}
+		in := &machineStore{tx.Store, k.owner}
 		errs, err := in.folderErrors(ctx)
 		if err != nil {
 			return err
@@ -162,7 +162,7 @@ func (k *kept) putFolderErrors(ctx context.Context, changed map[string]string) e
 }
 
 // get reads a value, and leaves it if there is none.
-func (k *kept) get(ctx context.Context, key string, to any) error {
+func (k *machineStore) get(ctx context.Context, key string, to any) error {
 	value, err := k.store.Values(k.owner).Get(ctx, key)
 	if errors.Is(err, lineage.ErrNotFound) {
 		return nil
@@ -173,7 +173,7 @@ func (k *kept) get(ctx context.Context, key string, to any) error {
 	return err
 }
 
-func (k *kept) set(ctx context.Context, key string, value any) error {
+func (k *machineStore) set(ctx context.Context, key string, value any) error {
 	b, err := json.Marshal(value)
 	if err != nil {
 		return err

@@ -14,8 +14,11 @@ import (
 
 // taking decides which conversations of a file are stored.
 type taking struct {
-	ctx context.Context
-	run *run
+	ctx    context.Context
+	store  *lineage.Store
+	choice *Choice
+	// conversations are the source ids that were stored before: those of the run.
+	conversations map[string]bool
 	// ids are the source ids of the conversations whose project is followed, and stored those that are stored.
 	ids, stored []string
 	taken       map[string]bool
@@ -89,7 +92,7 @@ func (t *taking) take(c *archive.Conversation) bool {
 
 // decide reports whether a conversation is stored.
 func (t *taking) decide(id, project string) bool {
-	if t.run.options.leavesOut(project) {
+	if t.choice.leavesOut(project) {
 		t.project = project
 		return false
 	}
@@ -100,9 +103,9 @@ func (t *taking) decide(id, project string) bool {
 	switch {
 	case err != nil:
 	case resumed != nil:
-		_, err = t.run.store.Thread(t.ctx, resumed.Thread)
-	case t.run.conversations[id]:
-		_, err = ThreadOf(t.ctx, t.run.store, id)
+		_, err = t.store.Thread(t.ctx, resumed.Thread)
+	case t.conversations[id]:
+		_, err = ThreadOf(t.ctx, t.store, id)
 	}
 	if errors.Is(err, lineage.ErrNotFound) {
 		t.deleted = true
@@ -151,7 +154,54 @@ func projectOf(c *archive.Conversation) string {
 	return rawjson.Str(rawjson.Get(c.Metadata, archive.KeyProject))
 }
 
-// leavesOut reports whether sessions of a project are left out.
-func (c *Choice) leavesOut(project string) bool {
-	return project != "" && slices.ContainsFunc(c.NotProjects, func(dir string) bool { return within(project, dir) })
+// continues returns what a session continues, or nil if it is a separate conversation.
+func (t *taking) continues(session string) (*continuing, error) {
+	if continued, known := t.resumed[session]; known {
+		return continued, nil
+	}
+	continued, err := t.findContinued(session)
+	if err != nil {
+		return nil, err
+	}
+	if t.resumed == nil {
+		t.resumed = make(map[string]*continuing)
+	}
+	t.resumed[session] = continued
+	return continued, nil
+}
+
+// branchOf returns the thread that a session is a branch of, zero if it is its own.
+func (t *taking) branchOf(session string) (thread lineage.ThreadID) {
+	if continued := t.resumed[session]; continued != nil {
+		thread = continued.Thread
+	}
+	return thread
+}
+
+func (t *taking) findContinued(session string) (*continuing, error) {
+	r, err := FindResumed(t.ctx, t.store, session)
+	if r == nil || err != nil {
+		return nil, err
+	}
+	if r, err = r.in(t.path, t.agent); r == nil || err != nil {
+		return nil, err
+	}
+	_, err = t.store.Thread(t.ctx, r.Thread)
+	deleted := errors.Is(err, lineage.ErrNotFound)
+	if err != nil && !deleted {
+		return nil, err
+	}
+	if deleted || r.Suffix == "" && r.Lines == 0 { // the session may be a thread, by an import or a file with another history
+		if _, err := t.store.FindThread(t.ctx, session); !errors.Is(err, lineage.ErrNotFound) {
+			return nil, err
+		}
+	}
+	if !deleted {
+		if _, err := t.store.Span(t.ctx, r.At); errors.Is(err, lineage.ErrNotFound) {
+			return nil, nil // its branch was deleted
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return &continuing{Resumed: r, written: make(map[string]bool)}, nil
 }

@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -15,10 +14,10 @@ type watching struct {
 	notify notifier // nil if all folders are polled
 	on     bool     // more than a single scan
 	none   string   // why there is no notifier
-	// folders are the folders that may contain files, with the places that they belong to.
+	// folders are the folders that may contain files, with the followed ones that they belong to.
 	folders map[string][]*folder
 	polled  map[string]int64 // folders by the time of their last change
-	awaited map[string]bool  // folders in which a place may appear
+	awaited map[string]bool  // folders in which a followed one may appear
 	said    map[string]bool  // reasons that were reported
 	next    time.Time        // when to poll
 	polls   int
@@ -58,7 +57,7 @@ func (w *watching) take() ([]string, bool) {
 	return w.notify.take()
 }
 
-// add watches a folder of a place. If the folder is polled, it returns the reason, each reason once. A folder that is
+// add watches a folder of a followed one. If the folder is polled, it returns the reason, each reason once. A folder that is
 // added again is watched again, because another one may have taken its name.
 func (w *watching) add(dir string, p *folder) (reason string) {
 	if !w.on {
@@ -130,10 +129,10 @@ func nearest(path string) string {
 	return dir
 }
 
-// release stops watching folders that are no longer the nearest ones above a place.
-func (w *watching) release(places []*folder) {
+// release stops watching folders that are no longer the nearest ones above a followed one.
+func (w *watching) release(followed []*folder) {
 	for dir := range w.awaited {
-		if slices.ContainsFunc(places, func(p *folder) bool { return nearest(p.root) == dir }) {
+		if slices.ContainsFunc(followed, func(p *folder) bool { return nearest(p.root) == dir }) {
 			continue
 		}
 		delete(w.awaited, dir)
@@ -167,7 +166,7 @@ func modified(dir string) int64 {
 
 func (w *watching) watches(dir string) bool { return len(w.folders[dir]) > 0 || w.awaited[dir] }
 
-func (w *watching) placesOf(dir string) []*folder { return slices.Clone(w.folders[dir]) }
+func (w *watching) foldersAt(dir string) []*folder { return slices.Clone(w.folders[dir]) }
 
 // forget stops watching a folder that is gone, and those below it.
 func (w *watching) forget(dir string) {
@@ -202,31 +201,4 @@ func (w *watching) nextPoll(now time.Time) time.Time {
 		w.next = now.Add(pollEvery)
 	}
 	return w.next
-}
-
-// poll examines the folders that cannot be watched, when it is time.
-func (r *run) poll(ctx context.Context, now time.Time) {
-	w := &r.watch
-	if w.next.IsZero() || now.Before(w.next) {
-		return
-	}
-	w.next = time.Time{}
-	w.polls++
-	all := w.polls%pollAll == 0
-	for _, p := range r.places {
-		if !p.there && (all || exists(p.root)) {
-			r.scan(ctx, p)
-		}
-	}
-	for dir, was := range w.polled {
-		if modification := modified(dir); modification != was || all {
-			w.polled[dir] = modification
-			r.folderChanged(ctx, dir)
-		}
-	}
-	for _, f := range r.files {
-		if _, polled := w.polled[filepath.Dir(f.path)]; polled && f.folder != nil && (all || now.Sub(time.Unix(0, f.now.modified)) < pollRecent) {
-			r.look(f)
-		}
-	}
 }

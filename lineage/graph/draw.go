@@ -91,12 +91,12 @@ func (d *drawer) mark(at Place) {
 // strand is what is drawn on one lane: the active history of a root, or a part of a line outside of it.
 type strand struct {
 	after Place
-	parts []part
+	parts []lineRange
 	lane  int
 }
 
-// part is a part of a line.
-type part struct {
+// lineRange is a part of a line.
+type lineRange struct {
 	line     *Line
 	from, to uint64
 }
@@ -109,11 +109,11 @@ func (s *strand) last() Place {
 // main returns the strand with which the tree of a root begins.
 func (d *drawer) main(root *Line) *strand {
 	if root.Main == 0 {
-		return &strand{parts: []part{{root, 1, root.Last}}}
+		return &strand{parts: []lineRange{{root, 1, root.Last}}}
 	}
 	s := &strand{}
 	for at := d.Current; at.Line != nil; at = at.Line.After {
-		s.parts = append(s.parts, part{at.Line, 1, at.At})
+		s.parts = append(s.parts, lineRange{at.Line, 1, at.At})
 	}
 	slices.Reverse(s.parts)
 	return s
@@ -128,11 +128,11 @@ func (s *strand) forks(pass func(*strand)) {
 		}
 		for _, l := range p.line.ForksFrom(p.from) {
 			if l.After.At <= p.to && l != next {
-				pass(&strand{after: l.After, parts: []part{{l, 1, l.Last}}})
+				pass(&strand{after: l.After, parts: []lineRange{{l, 1, l.Last}}})
 			}
 		}
 		if p.to < p.line.Last { // the active history left the line here
-			pass(&strand{after: p.line.At(p.to), parts: []part{{p.line, p.to + 1, p.line.Last}}})
+			pass(&strand{after: p.line.At(p.to), parts: []lineRange{{p.line, p.to + 1, p.line.Last}}})
 		}
 	}
 }

@@ -29,7 +29,7 @@ type Live struct {
 	mark derived.Mark
 	// graphs are the cached graphs. contexts maps their contexts to threads. kept is the number of their lines and
 	// names.
-	graphs   map[lineage.ThreadID]*kept
+	graphs   map[lineage.ThreadID]*cachedGraph
 	contexts map[lineage.ContextID]lineage.ThreadID
 	kept     int
 	clock    uint64
@@ -37,8 +37,8 @@ type Live struct {
 	reads int
 }
 
-// kept is a cached graph.
-type kept struct {
+// cachedGraph is a cached graph.
+type cachedGraph struct {
 	*Graph
 	active lineage.ContextID
 	tips   map[lineage.ContextID]lineage.SpanRef
@@ -56,7 +56,7 @@ func NewLive(store *lineage.Store) *Live {
 
 // forget drops all graphs.
 func (l *Live) forget() {
-	l.graphs, l.contexts, l.kept = make(map[lineage.ThreadID]*kept), make(map[lineage.ContextID]lineage.ThreadID), 0
+	l.graphs, l.contexts, l.kept = make(map[lineage.ThreadID]*cachedGraph), make(map[lineage.ContextID]lineage.ThreadID), 0
 }
 
 // Read calls a function with the current graph of a thread. The function must not change the graph or use it later.
@@ -70,7 +70,7 @@ func (l *Live) Read(ctx context.Context, id lineage.ThreadID, do func(*Graph) er
 		return do(k.Graph)
 	}
 	l.mu.RUnlock()
-	k, err := backend.AtOnce(ctx, l.store.View(), func(s backend.Snapshot) (*kept, error) { return newKept(ctx, s, id) })
+	k, err := backend.AtOnce(ctx, l.store.View(), func(s backend.Snapshot) (*cachedGraph, error) { return newKept(ctx, s, id) })
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (l *Live) Read(ctx context.Context, id lineage.ThreadID, do func(*Graph) er
 	return nil
 }
 
-func newKept(ctx context.Context, s backend.Snapshot, id lineage.ThreadID) (*kept, error) {
+func newKept(ctx context.Context, s backend.Snapshot, id lineage.ThreadID) (*cachedGraph, error) {
 	head, err := s.Head(ctx)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func newKept(ctx context.Context, s backend.Snapshot, id lineage.ThreadID) (*kep
 	if err != nil {
 		return nil, err
 	}
-	k := &kept{active: t.Active, at: head.Number, tips: make(map[lineage.ContextID]lineage.SpanRef)}
+	k := &cachedGraph{active: t.Active, at: head.Number, tips: make(map[lineage.ContextID]lineage.SpanRef)}
 	for c, err := range s.Contexts(ctx, id, lineage.ContextID{}) {
 		if err != nil {
 			return nil, err
@@ -102,7 +102,7 @@ func newKept(ctx context.Context, s backend.Snapshot, id lineage.ThreadID) (*kep
 }
 
 // keep caches a graph, unless commits after it were applied to the other graphs in the meantime.
-func (l *Live) keep(id lineage.ThreadID, k *kept) {
+func (l *Live) keep(id lineage.ThreadID, k *cachedGraph) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reads++
@@ -218,7 +218,7 @@ func (l *Live) Apply(ctx context.Context, w *derived.Window[*Live]) error {
 func (l *Live) changed(ctx context.Context, w *derived.Window[*Live]) (stale map[lineage.ThreadID]bool, moved []*move, err error) {
 	stale = make(map[lineage.ThreadID]bool)
 	// old returns the graph of a thread if it is cached and older than the end of the window.
-	old := func(id lineage.ThreadID) *kept {
+	old := func(id lineage.ThreadID) *cachedGraph {
 		if k := l.graphs[id]; k != nil && k.at < w.To.Number && !stale[id] {
 			return k
 		}
@@ -288,7 +288,7 @@ type move struct {
 }
 
 // forward returns how a context has moved. It returns nil if the context did not move forward from its end.
-func (k *kept) forward(ctx context.Context, from backend.Reader, c *backend.Context) (*move, error) {
+func (k *cachedGraph) forward(ctx context.Context, from backend.Reader, c *backend.Context) (*move, error) {
 	was := k.tips[c.ID]
 	m := &move{thread: c.Thread, context: c.ID, to: c.Tip, on: c.Tip}
 	for !m.on.IsZero() && k.runs[m.on.Run] == nil {
@@ -307,7 +307,7 @@ func (k *kept) forward(ctx context.Context, from backend.Reader, c *backend.Cont
 }
 
 // move applies a forward move to a graph.
-func (k *kept) move(m *move) {
+func (k *cachedGraph) move(m *move) {
 	if line := k.runs[m.on.Run]; line != nil {
 		line.Last = max(line.Last, m.on.Seq)
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // claudeCode makes sessions of Claude Code: a file of lines that state their parents.
-func claudeCode() *target {
-	return &target{
+func claudeCode() *sessionFormat {
+	return &sessionFormat{
 		newID: uuidV4,
 		path: func(s *Session, _ time.Time) (string, error) {
 			folder, err := folderName(dashed(s.Dir), s.Dir) // it shortens a long name and adds a hash that depends on its version
@@ -93,7 +93,7 @@ type claudeAssistant struct {
 const madeModel = "<synthetic>"
 
 // makeClaude adds a line for each turn.
-func makeClaude(m *maker, p *part) error {
+func makeClaude(m *maker, p *excerpt) error {
 	turns, err := m.turns(p)
 	if err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 
 // codex creates rollouts of Codex. A rollout is a file of records. The last compaction and the records after it are
 // sent to the model.
-func codex() *target {
-	return &target{
+func codex() *sessionFormat {
+	return &sessionFormat{
 		newID: uuidV7,
 		path: func(s *Session, now time.Time) (string, error) {
 			now = now.Local() // Codex uses local time in file names
@@ -142,7 +142,7 @@ func (s *Session) codexProvider(was string) string {
 const codexVersion = "0.171.0"
 
 // makeCodex adds a record for each item of the Responses API.
-func makeCodex(m *maker, p *part) error {
+func makeCodex(m *maker, p *excerpt) error {
 	encoded, err := message.Encode(message.Responses, p.messages)
 	if err != nil {
 		return err

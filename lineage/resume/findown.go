@@ -11,7 +11,7 @@ import (
 )
 
 // findOwn returns the agent's own lines with which a history begins, nil if there are none.
-func findOwn(ctx context.Context, h *history, t *target, agent follow.Agent, a about) (*ownLines, error) {
+func findOwn(ctx context.Context, h *history, t *sessionFormat, agent follow.Agent, a about) (*ownLines, error) {
 	if t.line == nil {
 		return nil, nil
 	}
@@ -34,7 +34,7 @@ func findOwn(ctx context.Context, h *history, t *target, agent follow.Agent, a a
 }
 
 // bestOwn returns the lines of the source that has most of the history.
-func bestOwn(ctx context.Context, h *history, t *target, sources []*follow.Source) (best *ownLines, err error) {
+func bestOwn(ctx context.Context, h *history, t *sessionFormat, sources []*follow.Source) (best *ownLines, err error) {
 	for _, source := range sources {
 		o, err := matchOwn(ctx, source.Lines, h, t)
 		switch {
@@ -50,7 +50,7 @@ func bestOwn(ctx context.Context, h *history, t *target, sources []*follow.Sourc
 }
 
 // matchOwn matches the lines of a source with the messages of a history.
-func matchOwn(ctx context.Context, all linesOf, h *history, t *target) (*ownLines, error) {
+func matchOwn(ctx context.Context, all linesOf, h *history, t *sessionFormat) (*ownLines, error) {
 	o := &ownLines{all: all, tree: t.tree, lineOf: make([]int, len(h.spans))}
 	for i := range o.lineOf {
 		o.lineOf[i] = -1

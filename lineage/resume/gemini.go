@@ -18,8 +18,8 @@ import (
 
 // gemini creates sessions of Gemini CLI. A session is a file of messages, in a folder per project. Its lines can change
 // earlier ones, so the history is always translated.
-func gemini() *target {
-	return &target{
+func gemini() *sessionFormat {
+	return &sessionFormat{
 		newID:  uuidV4,
 		marked: true,
 		path: func(s *Session, now time.Time) (string, error) {
@@ -88,7 +88,7 @@ type geminiMessage struct {
 }
 
 // makeGemini adds a message for each turn.
-func makeGemini(m *maker, p *part) error {
+func makeGemini(m *maker, p *excerpt) error {
 	turns, err := m.turns(p)
 	if err != nil {
 		return err

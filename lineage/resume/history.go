@@ -86,16 +86,16 @@ func (h *history) sessions(ctx context.Context) (sessions map[string]bool, seen 
 	return sessions, seen, nil
 }
 
-// part is a part of a history as messages. For each message it has the index of its span.
-type part struct {
+// excerpt is a part of a history as messages. For each message it has the index of its span.
+type excerpt struct {
 	messages []message.Message
 	from     []int
 	models   []string
 }
 
 // read reads the spans of the history between two indexes.
-func (h *history) read(ctx context.Context, from, to int, lost func(lineage.Loss)) (*part, error) {
-	p := &part{}
+func (h *history) read(ctx context.Context, from, to int, lost func(lineage.Loss)) (*excerpt, error) {
+	p := &excerpt{}
 	if from >= to {
 		return p, nil
 	}

@@ -55,7 +55,7 @@ func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Optio
 			return nil, fmt.Errorf("%w: the thread did not come from an agent", ErrNoWayIn)
 		}
 	}
-	t, agent, err := targetOf(o.Agent)
+	t, agent, err := formatOf(o.Agent)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func New(ctx context.Context, store *lineage.Store, tip lineage.SpanRef, o Optio
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{target: t, now: o.Now, Agent: agent, ID: t.newID(), Dir: dir, Root: agent.Folder(o.Environment), Machine: about.machine, about: about, environment: o.Environment}
+	s := &Session{format: t, now: o.Now, Agent: agent, ID: t.newID(), Dir: dir, Root: agent.Folder(o.Environment), Machine: about.machine, about: about, environment: o.Environment}
 	if t.root != nil {
 		s.Root = t.root(s)
 	}
@@ -96,11 +96,11 @@ func (s *Session) complete(ctx context.Context, h *history) error {
 		if s.Own = s.own.upTo; len(rest.messages) == 0 {
 			return nil
 		}
-		if err := s.ownEdited(ctx, func(line []byte) error { return m.after.see(s.target, line) }); err != nil {
+		if err := s.ownEdited(ctx, func(line []byte) error { return m.after.see(s.format, line) }); err != nil {
 			return err
 		}
 	}
-	if err := s.target.make(m, rest); err != nil {
+	if err := s.format.make(m, rest); err != nil {
 		return err
 	}
 	if s.made = m.lines; s.own == nil && m.said == 0 {

@@ -13,8 +13,8 @@ import (
 
 // openCode creates sessions of OpenCode, which keeps them in a database. A session is a file for its import, in the
 // format of its export. The file is in a folder of this program.
-func openCode() *target {
-	return &target{
+func openCode() *sessionFormat {
+	return &sessionFormat{
 		newID: func() string { return "ses_" + openCodeID(^openCodeClock(time.Now()), openCodeSuffix()) },
 		root:  func(s *Session) string { return filepath.Join(s.environment.State(), "resume") },
 		path:  func(s *Session, _ time.Time) (string, error) { return "opencode-" + s.ID + ".json", nil },
@@ -121,12 +121,12 @@ type openCodeState struct {
 }
 
 // makeOpenCode adds a message for each turn. A call contains its result.
-func makeOpenCode(m *maker, p *part) error {
+func makeOpenCode(m *maker, p *excerpt) error {
 	turns, err := m.turns(p)
 	if err != nil {
 		return err
 	}
-	results := make(map[string]block)
+	results := make(map[string]contentBlock)
 	for _, t := range turns {
 		for _, b := range t.blocks {
 			if b.kind == "tool_result" {
@@ -158,7 +158,7 @@ type openCodeMessages struct {
 	question string
 	mode     string
 	model    openCodeModel
-	results  map[string]block
+	results  map[string]contentBlock
 }
 
 func (o *openCodeMessages) add(t turn) error {
@@ -200,7 +200,7 @@ func (o *openCodeMessages) add(t turn) error {
 
 // part returns a block as a part of OpenCode. ok is false for a block that OpenCode cannot express, and for results,
 // which are in their calls.
-func (o *openCodeMessages) part(b block) (p openCodePart, ok bool) {
+func (o *openCodeMessages) part(b contentBlock) (p openCodePart, ok bool) {
 	partOf := func(text string) (openCodePart, bool) { return openCodePart{Type: "text", Text: &text}, true }
 	switch b.kind {
 	case "text":
@@ -224,7 +224,7 @@ func (o *openCodeMessages) part(b block) (p openCodePart, ok bool) {
 }
 
 // state returns the state of a call.
-func (o *openCodeMessages) state(call block) *openCodeState {
+func (o *openCodeMessages) state(call contentBlock) *openCodeState {
 	none := ""
 	state := &openCodeState{Status: "pending", Input: rawjson.Last(call.raw, "input"), Raw: &none}
 	if !rawjson.IsObject(state.Input) {

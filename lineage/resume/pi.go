@@ -12,8 +12,8 @@ import (
 )
 
 // pi creates sessions of pi. A session is a file of entries that form a tree. pi continues the last entry.
-func pi() *target {
-	return &target{
+func pi() *sessionFormat {
+	return &sessionFormat{
 		newID: uuidV7,
 		path: func(s *Session, now time.Time) (string, error) {
 			folder, err := folderName("--"+strings.NewReplacer("/", "-", `\`, "-", ":", "-").Replace(strings.TrimLeft(s.Dir, `/\`))+"--", s.Dir)
@@ -140,7 +140,7 @@ type piCall struct {
 }
 
 // makePi adds an entry for each message.
-func makePi(m *maker, p *part) error {
+func makePi(m *maker, p *excerpt) error {
 	turns, err := m.turns(p)
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func makePi(m *maker, p *part) error {
 				r.Content = append(r.Content, piText{"text", rawjson.Str(output)})
 			default:
 				for raw := range rawjson.Elements(output) {
-					r.Content = append(r.Content, e.content(block{text(raw, "type"), raw}))
+					r.Content = append(r.Content, e.content(contentBlock{text(raw, "type"), raw}))
 				}
 			}
 			e.add(r)
@@ -217,7 +217,7 @@ func (e *piEntries) add(message any) {
 }
 
 // content returns a block in the form of pi.
-func (e *piEntries) content(b block) any {
+func (e *piEntries) content(b contentBlock) any {
 	switch b.kind {
 	case "text":
 		return piText{"text", b.text("text")}

@@ -12,8 +12,8 @@ import (
 
 // qwen creates sessions of Qwen Code. A session is a file of records that state their parents. Qwen Code continues
 // the last record.
-func qwen() *target {
-	return &target{
+func qwen() *sessionFormat {
+	return &sessionFormat{
 		newID: uuidV4,
 		path: func(s *Session, _ time.Time) (string, error) {
 			folder, err := folderName(dashed(s.Dir), s.Dir)
@@ -104,7 +104,7 @@ type resultPart struct {
 }
 
 // makeQwen adds a record for each turn. The results of tools and the other content of the user are two records.
-func makeQwen(m *maker, p *part) error {
+func makeQwen(m *maker, p *excerpt) error {
 	turns, err := m.turns(p)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func makeQwen(m *maker, p *part) error {
 			}
 			continue
 		}
-		var results, rest []block
+		var results, rest []contentBlock
 		for _, b := range t.blocks {
 			if b.kind == "tool_result" {
 				results = append(results, b)
@@ -151,7 +151,7 @@ func makeQwen(m *maker, p *part) error {
 }
 
 // parts returns blocks in the form of Google's API. tools maps ids of calls to their tools.
-func (m *maker) parts(blocks []block, tools map[string]string) (parts []any) {
+func (m *maker) parts(blocks []contentBlock, tools map[string]string) (parts []any) {
 	for _, b := range blocks {
 		switch b.kind {
 		case "text":
@@ -193,7 +193,7 @@ func (m *maker) parts(blocks []block, tools map[string]string) (parts []any) {
 }
 
 // output returns a result as text.
-func (m *maker) output(b block) string {
+func (m *maker) output(b contentBlock) string {
 	output := rawjson.Last(b.raw, "content")
 	if rawjson.IsString(output) {
 		return rawjson.Str(output)
@@ -203,7 +203,7 @@ func (m *maker) output(b block) string {
 		if joined != "" {
 			joined += "\n"
 		}
-		if part := (block{text(raw, "type"), raw}); part.kind == "text" {
+		if part := (contentBlock{text(raw, "type"), raw}); part.kind == "text" {
 			joined += part.text("text")
 		} else {
 			m.loseBlock(part, "as a note in a result")

@@ -12,7 +12,7 @@ const callsBack = 256
 
 // rest reads the part of the history after the agent's own lines. If a call among these has its result in the rest,
 // the own lines end before the call.
-func (h *history) rest(ctx context.Context, s *Session) (*part, error) {
+func (h *history) rest(ctx context.Context, s *Session) (*excerpt, error) {
 	for {
 		upTo := 0
 		if s.own != nil {

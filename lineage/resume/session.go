@@ -29,7 +29,7 @@ type Session struct {
 	Machine string
 
 	environment *follow.Environment
-	target      *target
+	format      *sessionFormat
 	now         time.Time
 	about       about
 	history     *history
@@ -41,8 +41,8 @@ type Session struct {
 
 // ownEdited calls visit for each of the agent's own lines, as changed for the session.
 func (s *Session) ownEdited(ctx context.Context, visit func(line []byte) error) error {
-	if s.target.first != nil {
-		line, err := s.target.first(s)
+	if s.format.first != nil {
+		line, err := s.format.first(s)
 		if err == nil {
 			err = visit(line)
 		}
@@ -50,7 +50,7 @@ func (s *Session) ownEdited(ctx context.Context, visit func(line []byte) error) 
 			return err
 		}
 	}
-	edit := s.target.editor(s)
+	edit := s.format.editor(s)
 	return s.own.each(ctx, func(raw []byte) error {
 		if line := edit(raw); line != nil {
 			return visit(line)
@@ -59,8 +59,8 @@ func (s *Session) ownEdited(ctx context.Context, visit func(line []byte) error) 
 	})
 }
 
-// target describes how sessions are created for an agent. Package follow describes its folders.
-type target struct {
+// sessionFormat describes how sessions are created for an agent. Package follow describes its folders.
+type sessionFormat struct {
 	newID func() string
 	// root, when not nil, returns the folder of the file. It is a folder of this program, for an agent that imports
 	// the file.
@@ -85,7 +85,7 @@ type target struct {
 	// that is left out.
 	editor func(s *Session) func(raw []byte) []byte
 	// make adds lines for messages.
-	make func(m *maker, p *part) error
+	make func(m *maker, p *excerpt) error
 	// frame, when not nil, returns the text before and after the lines. The lines are then the elements of an array.
 	frame func(s *Session) (head, tail []byte, err error)
 }
@@ -111,7 +111,7 @@ type lineState struct {
 }
 
 // see records a written line.
-func (a *lineState) see(t *target, line []byte) error {
+func (a *lineState) see(t *sessionFormat, line []byte) error {
 	var l ownLine
 	if err := t.line(line, &l); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (a *lineState) see(t *target, line []byte) error {
 func (m *maker) add(line []byte) { m.lines = append(m.lines, line) }
 
 // lose reports a loss in a message of a part.
-func (m *maker) lose(p *part, i int, reason string) {
+func (m *maker) lose(p *excerpt, i int, reason string) {
 	m.s.lose(lineage.Loss{Position: uint64(p.from[i]) + 1, Reason: reason})
 }
 

@@ -11,22 +11,22 @@ import (
 // unique.
 type turn struct {
 	role   string
-	blocks []block
+	blocks []contentBlock
 	// item is the message that the turn was read from.
 	item []byte
 }
 
-// block is a block of a turn.
-type block struct {
+// contentBlock is a block of a turn.
+type contentBlock struct {
 	kind string
 	raw  []byte
 }
 
-func (b block) text(key string) string { return text(b.raw, key) }
+func (b contentBlock) text(key string) string { return text(b.raw, key) }
 
 // turns returns a part of a history as turns. System prompts at its start are reported as losses, because agents have
 // their own.
-func (m *maker) turns(p *part) ([]turn, error) {
+func (m *maker) turns(p *excerpt) ([]turn, error) {
 	encoded, err := message.Encode(message.Anthropic, p.messages)
 	if err != nil {
 		return nil, err
@@ -42,10 +42,10 @@ func (m *maker) turns(p *part) ([]turn, error) {
 		t := turn{role: text(item, "role"), item: item}
 		switch value := rawjson.Get(item, "content"); {
 		case rawjson.IsString(value):
-			t.blocks = []block{textBlock(rawjson.Str(value))}
+			t.blocks = []contentBlock{textBlock(rawjson.Str(value))}
 		default:
 			for raw := range rawjson.Elements(value) {
-				t.blocks = append(t.blocks, block{text(raw, "type"), raw})
+				t.blocks = append(t.blocks, contentBlock{text(raw, "type"), raw})
 			}
 		}
 		all = append(all, t)
@@ -53,13 +53,13 @@ func (m *maker) turns(p *part) ([]turn, error) {
 	return all, nil
 }
 
-func textBlock(value string) block {
+func textBlock(value string) contentBlock {
 	raw := append(append([]byte(`{"type":"text","text":`), rawjson.Quote(value)...), '}')
-	return block{"text", raw}
+	return contentBlock{"text", raw}
 }
 
 // note returns a text that replaces a block which the agent cannot express.
-func (b block) note() string {
+func (b contentBlock) note() string {
 	label := b.kind
 	if label == "" {
 		label = "data"
@@ -71,6 +71,6 @@ func (b block) note() string {
 }
 
 // loseBlock reports that the agent cannot express a block.
-func (m *maker) loseBlock(b block, how string) {
+func (m *maker) loseBlock(b contentBlock, how string) {
 	m.s.lose(lineage.Loss{Reason: "a block of type " + b.kind + ": " + how})
 }

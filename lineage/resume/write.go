@@ -41,8 +41,8 @@ func (s *Session) Content(ctx context.Context, to io.Writer) (size Size, err err
 		return w.WriteByte('\n') // the writer keeps the first error
 	}
 	var tail []byte
-	if s.target.frame != nil {
-		head, end, err := s.target.frame(s)
+	if s.format.frame != nil {
+		head, end, err := s.format.frame(s)
 		if err == nil {
 			err = put("", head)
 		}
@@ -82,7 +82,7 @@ func (s *Session) remember(ctx context.Context) error {
 		return nil
 	}
 	r := follow.Resumed{Agent: s.Agent.Name, Thread: s.about.thread, At: s.history.tip}
-	if s.target.marked {
+	if s.format.marked {
 		r.Suffix = s.mark()
 	} else {
 		sum := sha256.New()
@@ -99,7 +99,7 @@ func (s *Session) remember(ctx context.Context) error {
 	return nil
 }
 
-// markSize is how much of the end of a session's id ends the ids of its messages: see target.marked. It is random.
+// markSize is how much of the end of a session's id ends the ids of its messages: see sessionFormat.marked. It is random.
 const markSize = 12
 
 func (s *Session) mark() string { return s.ID[len(s.ID)-markSize:] }

@@ -69,12 +69,12 @@ func (f *finding) hits(ctx context.Context, size int) ([]Hit, error) {
 	var hits []Hit
 	for done, ask := 0, f.Limit; len(hits) < f.Limit && done < len(f.order); ask *= 2 {
 		best := matches.Best(ask)
-		places, err := f.places(ctx, &matches, best[done:])
+		locations, err := f.locations(ctx, &matches, best[done:])
 		if err != nil {
 			return nil, err
 		}
 		for i, m := range best[done:] {
-			h, err := f.show(ctx, f.order[binary.BigEndian.Uint64(matches.ID(&m))], &places[i], f.match)
+			h, err := f.show(ctx, f.order[binary.BigEndian.Uint64(matches.ID(&m))], &locations[i], f.match)
 			if errors.Is(err, errStale) {
 				continue
 			}
@@ -91,12 +91,12 @@ func (f *finding) hits(ctx context.Context, size int) ([]Hit, error) {
 	return hits, nil
 }
 
-// places describes matches.
-func (f *finding) places(ctx context.Context, all *query.Matches, some []query.Match) ([]searched.Place, error) {
+// locations describes matches.
+func (f *finding) locations(ctx context.Context, all *query.Matches, some []query.Match) ([]searched.Location, error) {
 	addresses := make([]searched.Address, len(some))
 	for i := range some {
 		p := f.order[binary.BigEndian.Uint64(all.ID(&some[i]))]
 		addresses[i] = searched.Address{Run: p.run, Seq: p.seq, Head: p.head, Role: f.found[p].role}
 	}
-	return f.view.Places(ctx, &f.scope, addresses)
+	return f.view.Locations(ctx, &f.scope, addresses)
 }

@@ -45,23 +45,23 @@ type foundText struct {
 }
 
 // show loads a hit. match returns its Text and Snippet, and whether it still matches.
-func (f *finding) show(ctx context.Context, p address, place *searched.Place, match func(texts []foundText, names []string) (text, snippet string, matches bool)) (h Hit, err error) {
+func (f *finding) show(ctx context.Context, p address, location *searched.Location, match func(texts []foundText, names []string) (text, snippet string, matches bool)) (h Hit, err error) {
 	if f.present != nil {
-		if err := f.present.narrow(ctx, place, p.seq); err != nil {
+		if err := f.present.narrow(ctx, location, p.seq); err != nil {
 			return h, err
 		}
 	}
-	h.Threads, h.Contexts = place.Threads, place.Contexts
+	h.Threads, h.Contexts = location.Threads, location.Contexts
 	if len(h.Threads)+len(h.Contexts) == 0 {
 		return h, errStale
 	}
 	var texts []foundText
 	var names []string
-	if place.Kind == searched.Summary {
-		h.Summary = structure.SummaryID(place.Run)
-		texts, err = f.summaryText(ctx, place.Owner, &h)
+	if location.Kind == searched.Summary {
+		h.Summary = structure.SummaryID(location.Run)
+		texts, err = f.summaryText(ctx, location.Owner, &h)
 	} else {
-		at := structure.SpanRef{Run: place.Run, Seq: uint64(p.seq)}
+		at := structure.SpanRef{Run: location.Run, Seq: uint64(p.seq)}
 		if h.Entry, err = f.entry(ctx, at, p.head); err == nil {
 			texts, names, err = f.texts(ctx, at, p.head)
 		}

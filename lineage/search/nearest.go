@@ -62,11 +62,11 @@ func (f *finding) nearest(ctx context.Context, view *fileView) (hits []Hit, err 
 				continue
 			}
 			shown[p] = true
-			places, err := view.Places(ctx, &f.scope, []searched.Address{a})
+			locations, err := view.Locations(ctx, &f.scope, []searched.Address{a})
 			if err != nil {
 				return nil, err
 			}
-			h, err := f.show(ctx, p, &places[0], t.match)
+			h, err := f.show(ctx, p, &locations[0], t.match)
 			if errors.Is(err, errStale) {
 				continue
 			}

@@ -29,18 +29,18 @@ func (p *present) close() {
 	}
 }
 
-// narrow removes from a place the threads and contexts that do not see it now, or are not in scope.
-func (p *present) narrow(ctx context.Context, place *searched.Place, seq int64) (err error) {
+// narrow removes from a location the threads and contexts that do not see it now, or are not in scope.
+func (p *present) narrow(ctx context.Context, location *searched.Location, seq int64) (err error) {
 	if p.state == nil {
 		if p.state, err = p.store.View().Snapshot(ctx); err != nil {
 			return err
 		}
 	}
-	threads, contexts := place.Threads, place.Contexts
-	place.Threads, place.Contexts = nil, nil
-	sees := func(r backend.Reach) bool { return r.Has(structure.SpanRef{Run: place.Run, Seq: uint64(seq)}) }
-	if place.Kind == searched.Summary {
-		_, err := p.state.Context(ctx, place.Owner)
+	threads, contexts := location.Threads, location.Contexts
+	location.Threads, location.Contexts = nil, nil
+	sees := func(r backend.Reach) bool { return r.Has(structure.SpanRef{Run: location.Run, Seq: uint64(seq)}) }
+	if location.Kind == searched.Summary {
+		_, err := p.state.Context(ctx, location.Owner)
 		if errors.Is(err, lineage.ErrNotFound) {
 			return nil
 		}
@@ -55,7 +55,7 @@ func (p *present) narrow(ctx context.Context, place *searched.Place, seq int64) 
 			return err
 		}
 		if sees(r) {
-			place.Threads = append(place.Threads, id)
+			location.Threads = append(location.Threads, id)
 		}
 	}
 	for _, id := range contexts {
@@ -64,7 +64,7 @@ func (p *present) narrow(ctx context.Context, place *searched.Place, seq int64) 
 			return err
 		}
 		if sees(r) {
-			place.Contexts = append(place.Contexts, id)
+			location.Contexts = append(location.Contexts, id)
 		}
 	}
 	return nil

@@ -119,11 +119,11 @@ func (v *fileView) Find(ctx context.Context, s *searched.Scope, leaves []query.L
 	return steps, err
 }
 
-// Places implements searched.View.
-func (v *fileView) Places(ctx context.Context, s *searched.Scope, addresses []searched.Address) ([]searched.Place, error) {
-	places := make([]searched.Place, len(addresses))
+// Locations implements searched.View.
+func (v *fileView) Locations(ctx context.Context, s *searched.Scope, addresses []searched.Address) ([]searched.Location, error) {
+	locations := make([]searched.Location, len(addresses))
 	for i, a := range addresses {
-		p := &places[i]
+		p := &locations[i]
 		var key []byte
 		err := v.conn.QueryRowContext(ctx, `SELECT r.id, o.kind FROM runs r, roles o WHERE r.number = ? AND o.number = ?`, a.Run, a.Role).Scan(&key, &p.Kind)
 		if err != nil {
@@ -136,7 +136,7 @@ func (v *fileView) Places(ctx context.Context, s *searched.Scope, addresses []se
 			return nil, err
 		}
 	}
-	return places, nil
+	return locations, nil
 }
 
 // runOf returns the run with a key, or the summary and its context.
@@ -152,7 +152,7 @@ func runOf(key []byte, kind structure.UsageKind) (id structure.RunID, context st
 }
 
 // seenBy sets the threads and contexts in scope that see an address.
-func (v *fileView) seenBy(ctx context.Context, s *searched.Scope, a searched.Address, p *searched.Place) error {
+func (v *fileView) seenBy(ctx context.Context, s *searched.Scope, a searched.Address, p *searched.Location) error {
 	if !s.Thread.IsZero() {
 		p.Threads = []lineage.ThreadID{s.Thread}
 		return nil

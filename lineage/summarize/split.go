@@ -18,7 +18,7 @@ const maxSentence = 400
 // truncation.
 func split(text string) []string {
 	var out []string
-	var code *block
+	var code *codeBlock
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		switch {
@@ -43,36 +43,36 @@ func split(text string) []string {
 	return out
 }
 
-// block is a fenced code block.
-type block struct {
+// codeBlock is a fenced code block.
+type codeBlock struct {
 	fence   string
 	lines   int
 	failure string // first line that reports a failure
 }
 
 // openBlock returns the block that a line opens, nil for a line of text.
-func openBlock(line string) *block {
+func openBlock(line string) *codeBlock {
 	for _, mark := range []string{"`", "~"} {
 		rest := strings.TrimLeft(line, mark)
 		if n := len(line) - len(rest); n >= 3 && !strings.Contains(rest, "`") {
-			return &block{fence: line[:n]}
+			return &codeBlock{fence: line[:n]}
 		}
 	}
 	return nil
 }
 
-func (b *block) closedBy(line string) bool {
+func (b *codeBlock) closedBy(line string) bool {
 	return strings.HasPrefix(line, b.fence) && strings.Trim(line, b.fence[:1]) == ""
 }
 
-func (b *block) add(line string) {
+func (b *codeBlock) add(line string) {
 	b.lines++
 	if b.failure == "" && len(line) <= maxSentence && slices.ContainsFunc(words(line), func(w string) bool { return failures[w] }) {
 		b.failure = line
 	}
 }
 
-func (b *block) appendTo(sentences []string) []string {
+func (b *codeBlock) appendTo(sentences []string) []string {
 	if b.lines == 0 {
 		return sentences
 	}

@@ -20,7 +20,7 @@ func Of(answers []message.Answer, at time.Time, table *prices.Table) Figures {
 		if cost, ok := stated(a.Cost); ok {
 			answer.cost, answer.costs = cost, 1
 		}
-		r.price(row, &group{known: answer.known, input: answer.input(), sums: answer.sums}, modelName{a.Model, a.Provider, a.Tier}, at)
+		r.price(row, &answerGroup{known: answer.known, input: answer.input(), sums: answer.sums}, modelName{a.Model, a.Provider, a.Tier}, at)
 	}
 	row.settle()
 	return row.Figures

@@ -77,7 +77,7 @@ func (r *reporter) readTotals(ctx context.Context) error {
 	}
 	several := make(map[int64]bool) // runs that several branches see parts of
 	err = each(ctx, r.tx, func(scan func(...any) error) error {
-		var g group
+		var g answerGroup
 		var bracket int
 		t := &g.tokens
 		err := scan(&g.run, &g.time, &g.model, &bracket, &g.known, &g.requests, &g.covers, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &g.cost, &g.costs)
@@ -94,7 +94,7 @@ func (r *reporter) readTotals(ctx context.Context) error {
 			g.time *= quarter
 		}
 		if r.byBranch() {
-			p, err := r.places.of(ctx, g.run, true, 0)
+			p, err := r.attributions.of(ctx, g.run, true, 0)
 			if err != nil || len(p.ends) > 1 {
 				several[g.run] = true
 				return err
@@ -307,9 +307,9 @@ func (r *reporter) count(ctx context.Context, all []sighting, first int64) error
 	if !ok {
 		return nil
 	}
-	g := &group{run: c.run, seq: c.seq, model: c.model, time: c.time, input: c.input(), known: c.known, sums: c.sums}
+	g := &answerGroup{run: c.run, seq: c.seq, model: c.model, time: c.time, input: c.input(), known: c.known, sums: c.sums}
 	if r.thread != 0 {
-		p, err := r.places.of(ctx, cmp.Or(first, c.run), false, 0)
+		p, err := r.attributions.of(ctx, cmp.Or(first, c.run), false, 0)
 		if err != nil {
 			return err
 		}

@@ -103,13 +103,13 @@ type Count struct {
 
 // reporter computes a report in a transaction.
 type reporter struct {
-	tx     *sql.Tx
-	q      *Query
-	report *Report
-	rows   map[string]*Row
-	models map[int64]modelName
-	places *places
-	thread int64 // number of Query.Thread
+	tx           *sql.Tx
+	q            *Query
+	report       *Report
+	rows         map[string]*Row
+	models       map[int64]modelName
+	attributions *attributions
+	thread       int64 // number of Query.Thread
 }
 
 func (r *reporter) readModels(ctx context.Context) error {
@@ -122,10 +122,10 @@ func (r *reporter) readModels(ctx context.Context) error {
 	}, `SELECT number, name, provider, tier FROM models`)
 }
 
-// group is a set of answers with the same run, time and model, which belong to the same row.
-type group struct {
+// answerGroup is a set of answers with the same run, time and model, which belong to the same row.
+type answerGroup struct {
 	run, model int64
-	seq        int64 // of one answer, 0 for those of a run whose place has one end
+	seq        int64 // of one answer, 0 for those of a run whose attribution has one end
 	time       int64 // in milliseconds, -1 if it is unknown
 	input      int64 // of one answer
 	known      uint8
@@ -134,7 +134,7 @@ type group struct {
 }
 
 // add adds answers to their row.
-func (r *reporter) add(ctx context.Context, g *group) error {
+func (r *reporter) add(ctx context.Context, g *answerGroup) error {
 	m := r.models[g.model]
 	at := time.Time{}
 	if g.time >= 0 {
@@ -144,10 +144,10 @@ func (r *reporter) add(ctx context.Context, g *group) error {
 	if !q.Since.IsZero() && (g.time < 0 || at.Before(q.Since)) || !q.Until.IsZero() && (g.time < 0 || !at.Before(q.Until)) || q.Model != "" && m.name != q.Model {
 		return nil
 	}
-	var p *place
-	if q.Agent != "" || len(q.Projects) > 0 || slices.ContainsFunc(q.By, ofPlace) {
+	var p *attribution
+	if q.Agent != "" || len(q.Projects) > 0 || slices.ContainsFunc(q.By, ofAttribution) {
 		var err error
-		if p, err = r.places.of(ctx, g.run, r.byBranch(), r.thread); err != nil {
+		if p, err = r.attributions.of(ctx, g.run, r.byBranch(), r.thread); err != nil {
 			return err
 		}
 		if q.Agent != "" && p.agent != q.Agent || len(q.Projects) > 0 && !slices.Contains(q.Projects, p.project) {
@@ -171,7 +171,7 @@ func (r *reporter) add(ctx context.Context, g *group) error {
 	return nil
 }
 
-func ofPlace(by By) bool {
+func ofAttribution(by By) bool {
 	switch by {
 	case Day, Week, Month, Model, Provider:
 		return false
@@ -179,12 +179,12 @@ func ofPlace(by By) bool {
 	return true
 }
 
-// byBranch reports whether the place in a run matters.
+// byBranch reports whether the end of a run matters.
 func (r *reporter) byBranch() bool {
 	return slices.Contains(r.q.By, Branch) || slices.Contains(r.q.By, Subagent)
 }
 
-func (r *reporter) key(by By, at time.Time, m modelName, p *place, seq int64) string {
+func (r *reporter) key(by By, at time.Time, m modelName, p *attribution, seq int64) string {
 	local := at.In(r.q.Zone)
 	switch by {
 	case Day, Week, Month:
@@ -225,7 +225,7 @@ func (r *reporter) key(by By, at time.Time, m modelName, p *place, seq int64) st
 }
 
 // price adds the figures and the cost of a group to a row.
-func (r *reporter) price(row *Row, g *group, m modelName, at time.Time) {
+func (r *reporter) price(row *Row, g *answerGroup, m modelName, at time.Time) {
 	f := Figures{Requests: g.requests, Stated: prices.FromPico(g.cost), StatedBy: g.costs}
 	for k := range f.Tokens {
 		c := &f.Tokens[k]

@@ -92,7 +92,7 @@ func (x *Index) Report(ctx context.Context, q Query) (*Report, error) {
 				return err
 			}
 			defer tx.Rollback()
-			r := &reporter{tx: tx, q: &q, report: report, rows: make(map[string]*Row), models: make(map[int64]modelName), places: newPlaces(tx)}
+			r := &reporter{tx: tx, q: &q, report: report, rows: make(map[string]*Row), models: make(map[int64]modelName), attributions: newAttributions(tx)}
 			return r.run(ctx)
 		})
 	})

@@ -125,17 +125,17 @@ func (t *Token) check() error {
 	return nil
 }
 
-// kept is a token in the file.
-type kept struct {
+// storedToken is a token in the file.
+type storedToken struct {
 	Token
 	// Hash is the SHA-256 of the secret. The secret is random.
 	Hash string `json:"hash"`
 }
 
 type content struct {
-	Version int    `json:"version"`
-	Host    string `json:"host"`
-	Tokens  []kept `json:"tokens"`
+	Version int           `json:"version"`
+	Host    string        `json:"host"`
+	Tokens  []storedToken `json:"tokens"`
 }
 
 // File is the access file of a store. It is safe for concurrent use, also by several processes.
@@ -182,7 +182,7 @@ func (f *File) Create(ctx context.Context, t Token) (Token, string, error) {
 				return fmt.Errorf("token %s: %w", t.ID, lineage.ErrExists)
 			}
 		}
-		c.Tokens = append(c.Tokens, kept{t, hash(secret)})
+		c.Tokens = append(c.Tokens, storedToken{t, hash(secret)})
 		return nil
 	})
 	return t, secret, err
@@ -201,7 +201,7 @@ func (f *File) List() ([]Token, error) {
 // Delete deletes a token.
 func (f *File) Delete(ctx context.Context, id string) error {
 	return f.change(ctx, func(c *content) error {
-		left := slices.DeleteFunc(slices.Clone(c.Tokens), func(k kept) bool { return k.ID == id })
+		left := slices.DeleteFunc(slices.Clone(c.Tokens), func(k storedToken) bool { return k.ID == id })
 		if len(left) == len(c.Tokens) {
 			return fmt.Errorf("token %s: %w", id, lineage.ErrNotFound)
 		}

@@ -170,7 +170,7 @@ func (o *appendMessages) do(ctx context.Context, w *within) (made, error) {
 
 // extend appends items to the context that o identifies.
 func (w *within) extend(ctx context.Context, o of, at *ifTip, items ...lineage.Item) (made, error) {
-	to, err := w.target(ctx, o)
+	to, err := w.destination(ctx, o)
 	if err != nil {
 		return made{}, err
 	}

@@ -115,23 +115,23 @@ func (w *within) context(ctx context.Context, o of) (*refs.Ref, error) {
 	})
 }
 
-// target is a context that is extended.
-type target struct {
+// destination is a context that is extended.
+type destination struct {
 	*handle
 	thread lineage.ThreadID // zero outside threads
 	branch string
 }
 
-// target returns the context that o identifies. Its tip is not looked up, because the append does that.
-func (w *within) target(ctx context.Context, o of) (target, error) {
+// destination returns the context that o identifies. Its tip is not looked up, because the append does that.
+func (w *within) destination(ctx context.Context, o of) (destination, error) {
 	if t, err := w.branch(ctx, o); err == nil || !isGone(err) {
 		return t, err
 	}
 	found, err := w.context(ctx, o)
 	if err != nil {
-		return target{}, err
+		return destination{}, err
 	}
-	t := target{handle: w.handles.of(found.Context), branch: found.Branch}
+	t := destination{handle: w.handles.of(found.Context), branch: found.Branch}
 	if found.Thread != nil {
 		t.thread = found.Thread.ID()
 	}
@@ -140,7 +140,7 @@ func (w *within) target(ctx context.Context, o of) (target, error) {
 
 // branch returns the context of a branch, by one read if its handle is kept. Only callers that may use the whole store can get one
 // without a look at the thread. The error is ErrNotFound if o may be anything else.
-func (w *within) branch(ctx context.Context, o of) (t target, err error) {
+func (w *within) branch(ctx context.Context, o of) (t destination, err error) {
 	if !w.caller.Scope.All() || o.Thread == "" || o.Context == "" || o.Context == "@" || w.before(o.Thread) != nil || w.before(o.Context) != nil {
 		return t, lineage.ErrNotFound
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// answering is a transport that ends when the client has sent everything and every request was answered. The library
+// answeringTransport is a transport that ends when the client has sent everything and every request was answered. The library
 // ends at once, without answering the requests that it has read.
-type answering struct{ mcp.Transport }
+type answeringTransport struct{ mcp.Transport }
 
-func (t answering) Connect(ctx context.Context) (mcp.Connection, error) {
+func (t answeringTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	c, err := t.Transport.Connect(ctx)
 	if err != nil {
 		return nil, err

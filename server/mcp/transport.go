@@ -17,7 +17,7 @@ const MaxRequest = 8 << 20
 
 // Run serves a client on a stream until the stream or the context ends.
 func (s *Service) Run(ctx context.Context, c Client, in io.ReadCloser, out io.WriteCloser) error {
-	err := s.Server(c).Run(ctx, answering{&mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: MaxRequest}})
+	err := s.Server(c).Run(ctx, answeringTransport{&mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: MaxRequest}})
 	if errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) {
 		return nil
 	}

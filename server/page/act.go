@@ -41,7 +41,7 @@ func given(w http.ResponseWriter, r *http.Request, key string) (string, error) {
 }
 
 // done redirects to a view, with a message about what was done.
-func done(w http.ResponseWriter, r *http.Request, to *place, what string) error {
+func done(w http.ResponseWriter, r *http.Request, to *subject, what string) error {
 	q := url.Values{"did": {what}}
 	if to.In != "" {
 		q.Set("in", to.In)
@@ -70,35 +70,35 @@ func (p *Page) rename(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return done(w, r, &place{ID: t.ID().String()}, "Renamed")
+	return done(w, r, &subject{ID: t.ID().String()}, "Renamed")
 }
 
 // shown returns the history that a form refers to, and its tip when the form was displayed. The error is errMoved if
 // another branch has become active.
-func (p *Page) shown(w http.ResponseWriter, r *http.Request) (place *place, tip lineage.SpanRef, err error) {
+func (p *Page) shown(w http.ResponseWriter, r *http.Request) (subject *subject, tip lineage.SpanRef, err error) {
 	f, err := form(w, r)
 	if err != nil {
 		return nil, tip, err
 	}
-	if place, err = p.placeOf(r, f.Get("in")); err != nil {
+	if subject, err = p.subjectOf(r, f.Get("in")); err != nil {
 		return nil, tip, err
 	}
-	if place.Context != f.Get("context") {
+	if subject.Context != f.Get("context") {
 		return nil, tip, errMoved
 	}
 	if tip, err = structure.ParseSpanRef(f.Get("tip")); err != nil {
 		return nil, tip, refuse("%.80q is no message.", f.Get("tip"))
 	}
-	return place, tip, nil
+	return subject, tip, nil
 }
 
 // nameAt returns the name in a form, and the message at the form's position in its history. The error is errMoved if
 // the history is no longer a continuation of the displayed one.
-func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, place *place, ref lineage.SpanRef, err error) {
+func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, subject *subject, ref lineage.SpanRef, err error) {
 	if name, err = given(w, r, "name"); err != nil {
 		return name, nil, ref, err
 	}
-	place, tip, err := p.shown(w, r)
+	subject, tip, err := p.shown(w, r)
 	if err != nil {
 		return name, nil, ref, err
 	}
@@ -109,7 +109,7 @@ func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, plac
 	if err != nil {
 		return name, nil, ref, err
 	}
-	common, err := p.o.Store.CommonPrefix(r.Context(), tip, place.Tip)
+	common, err := p.o.Store.CommonPrefix(r.Context(), tip, subject.Tip)
 	if err != nil {
 		return name, nil, ref, err
 	}
@@ -121,7 +121,7 @@ func (p *Page) nameAt(w http.ResponseWriter, r *http.Request) (name string, plac
 		return name, nil, ref, notPosition(r.PostForm.Get("at"))
 	}
 	ref, err = p.o.Store.At(r.Context(), tip, at)
-	return name, place, ref, err
+	return name, subject, ref, err
 }
 
 // fork creates a branch after a message.
@@ -140,30 +140,30 @@ func (p *Page) fork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return done(w, r, &place{ID: at.ID, In: c.ID().String()}, "Branch "+name+" continues here")
+	return done(w, r, &subject{ID: at.ID, In: c.ID().String()}, "Branch "+name+" continues here")
 }
 
 func (p *Page) checkpoint(w http.ResponseWriter, r *http.Request) error {
-	name, place, ref, err := p.nameAt(w, r)
+	name, subject, ref, err := p.nameAt(w, r)
 	if err != nil {
 		return err
 	}
-	if _, err := place.Thread.SetCheckpoint(r.Context(), name, lineage.CheckpointOptions{At: ref}); err != nil {
+	if _, err := subject.Thread.SetCheckpoint(r.Context(), name, lineage.CheckpointOptions{At: ref}); err != nil {
 		return err
 	}
-	return done(w, r, place, "Checkpoint "+name+" set")
+	return done(w, r, subject, "Checkpoint "+name+" set")
 }
 
 // undo reverts the last move of a branch.
 func (p *Page) undo(w http.ResponseWriter, r *http.Request) error {
-	place, tip, err := p.shown(w, r)
+	subject, tip, err := p.shown(w, r)
 	if err != nil {
 		return err
 	}
-	if place.Context == "" {
+	if subject.Context == "" {
 		return refuse("There is no branch here that could be moved.")
 	}
-	c, err := p.contextOf(r.Context(), place)
+	c, err := p.contextOf(r.Context(), subject)
 	if err != nil {
 		return err
 	}
@@ -174,28 +174,28 @@ func (p *Page) undo(w http.ResponseWriter, r *http.Request) error {
 		if err := c.UndoFrom(r.Context(), tip); err != nil {
 			return err
 		}
-		return done(w, r, place, "Undone")
+		return done(w, r, subject, "Undone")
 	}
 	return refuse("There is nothing to undo: this branch was never moved back or replaced.")
 }
 
 // deleteView asks for confirmation before a thread is deleted.
 type deleteView struct {
-	*place
+	*subject
 	Messages uint64
 	Branches int
 }
 
 func (p *Page) askDelete(w http.ResponseWriter, r *http.Request) error {
-	place, err := p.placeOf(r, "")
+	subject, err := p.subjectOf(r, "")
 	if err != nil {
 		return err
 	}
-	v := &deleteView{place: place}
-	if v.Messages, v.Branches, err = p.size(r.Context(), place.Thread); err != nil {
+	v := &deleteView{subject: subject}
+	if v.Messages, v.Branches, err = p.size(r.Context(), subject.Thread); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "delete", &view{Title: "Delete " + place.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "delete", &pageData{Title: "Delete " + subject.Title, Body: v})
 }
 
 // size returns the number of messages and branches of a thread.

@@ -17,15 +17,15 @@ var narrow = scale{row: 24, lane: 11, start: 8, most: 66, least: 6}
 
 // besideOf returns the part of a thread's graph around a position, to be displayed beside the conversation. It is nil
 // if the graph has nothing but this history.
-func (p *Page) besideOf(ctx context.Context, place *place, at uint64) (*graphView, error) {
-	v := &graphView{place: place}
-	err := p.graphs.Read(ctx, place.Info.ID, func(g *graph.Graph) error {
+func (p *Page) besideOf(ctx context.Context, subject *subject, at uint64) (*graphView, error) {
+	v := &graphView{subject: subject}
+	err := p.graphs.Read(ctx, subject.Info.ID, func(g *graph.Graph) error {
 		d := g.Draw(graph.Options{Lanes: besideLanes})
 		v.Total = len(d.Rows)
 		if d.Lanes < 2 && v.Total < 3 {
 			return nil
 		}
-		near, on := 0, g.Place(place.Tip).On()
+		near, on := 0, g.Place(subject.Tip).On()
 		shown := func(r *graph.Row) bool { return r.At <= on[r.Line] }
 		for i := range d.Rows { // positions start again with each beginning of the thread
 			if r := &d.Rows[i]; shown(r) && r.Position() <= at {
@@ -37,7 +37,7 @@ func (p *Page) besideOf(ctx context.Context, place *place, at uint64) (*graphVie
 		v.picture(d, narrow, end)
 		for i, row := range v.Rows {
 			if row.On = shown(&d.Rows[v.From+i]); row.On {
-				row.Href = place.Href(row.Position)
+				row.Href = subject.Href(row.Position)
 			}
 		}
 		return nil
@@ -54,19 +54,19 @@ func (p *Page) sendBeside(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	place, err := p.placeOf(r, r.URL.Query().Get("in"))
+	subject, err := p.subjectOf(r, r.URL.Query().Get("in"))
 	if err != nil {
 		return err
 	}
-	v := &conversationView{place: place}
-	if v.Graph, err = p.besideOf(r.Context(), place, at); err != nil {
+	v := &conversationView{subject: subject}
+	if v.Graph, err = p.besideOf(r.Context(), subject, at); err != nil {
 		return err
 	}
-	if v.subagents, err = p.subagentsOf(r.Context(), place); err != nil {
+	if v.subagents, err = p.subagentsOf(r.Context(), subject); err != nil {
 		return err
 	}
 	if err := p.listSubagents(r.Context(), v); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "beside", &view{Body: v})
+	return p.show(w, r, http.StatusOK, "beside", &pageData{Body: v})
 }

@@ -24,16 +24,16 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	place, err := p.placeOf(r, r.URL.Query().Get("in"))
+	subject, err := p.subjectOf(r, r.URL.Query().Get("in"))
 	if err != nil {
 		return err
 	}
-	v := &conversationView{place: place, Notice: r.URL.Query().Get("did")}
-	if v.Length, err = p.o.Store.Position(ctx, place.Tip); err != nil {
+	v := &conversationView{subject: subject, Notice: r.URL.Query().Get("did")}
+	if v.Length, err = p.o.Store.Position(ctx, subject.Tip); err != nil {
 		return err
 	}
 	if to := r.URL.Query().Get("prompt"); to != "" { // the next or previous one, or if there is none the message itself
-		found, err := p.outlines.prompt(ctx, place.Tip, v.Length, min(at, v.Length+1), to == "previous")
+		found, err := p.outlines.prompt(ctx, subject.Tip, v.Length, min(at, v.Length+1), to == "previous")
 		if err != nil {
 			return err
 		}
@@ -45,21 +45,21 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 		return p.inside(w, r, v)
 	}
 	var items []*transcript.Item
-	if items, err = p.items(ctx, place, lineage.Window{From: v.From, To: v.To}, around); err != nil {
+	if items, err = p.items(ctx, subject, lineage.Window{From: v.From, To: v.To}, around); err != nil {
 		return err
 	}
-	v.Messages = p.rendered(ctx, place, items)
+	v.Messages = p.rendered(ctx, subject, items)
 	if err := p.addRetries(ctx, v); err != nil {
 		return err
 	}
-	if v.subagents, err = p.subagentsOf(ctx, place); err != nil {
+	if v.subagents, err = p.subagentsOf(ctx, subject); err != nil {
 		return err
 	}
 	if err := p.addSubagents(ctx, v, items); err != nil {
 		return err
 	}
 	if r.URL.Query().Has("part") {
-		return p.show(w, r, http.StatusOK, "window", &view{Body: v})
+		return p.show(w, r, http.StatusOK, "window", &pageData{Body: v})
 	}
 	for _, m := range v.Messages {
 		if m.Prompt != "" {
@@ -69,10 +69,10 @@ func (p *Page) conversation(w http.ResponseWriter, r *http.Request) error {
 	if err := p.besides(ctx, v); err != nil {
 		return err
 	}
-	if v.Graph, err = p.besideOf(ctx, place, cmp.Or(at, v.To)); err != nil {
+	if v.Graph, err = p.besideOf(ctx, subject, cmp.Or(at, v.To)); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "conversation", &view{Title: place.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "conversation", &pageData{Title: subject.Title, Body: v})
 }
 
 // windowOf returns the window of a history around at, starting at from, ending at to, or at the end of the history.
@@ -106,9 +106,9 @@ func (p *Page) besides(ctx context.Context, v *conversationView) error {
 			v.More = true
 			break
 		}
-		row := &besideRow{Name: b.Name, Href: (&place{ID: v.ID, In: b.Context.String()}).Href(0), Here: b.Context.String() == v.Context}
+		row := &besideRow{Name: b.Name, Href: (&subject{ID: v.ID, In: b.Context.String()}).Href(0), Here: b.Context.String() == v.Context}
 		if b.Context == v.Info.Active {
-			row.Href = (&place{ID: v.ID}).Href(0)
+			row.Href = (&subject{ID: v.ID}).Href(0)
 		}
 		v.Branches = append(v.Branches, row)
 	}

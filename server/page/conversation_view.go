@@ -7,7 +7,7 @@ import (
 
 // conversationView is a window of a history.
 type conversationView struct {
-	*place
+	*subject
 	Messages []*render.Message
 	// From and To are the positions of the window. Length is the length of the history.
 	From, To, Length uint64

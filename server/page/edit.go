@@ -42,7 +42,7 @@ const (
 
 // editView is the form for editing a message.
 type editView struct {
-	*place
+	*subject
 	At    uint64
 	Index int
 	Text  string
@@ -179,18 +179,18 @@ func positionGiven(q url.Values) (at uint64, index int, err error) {
 // askEdit shows the form for editing a message, and the messages that follow it.
 func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	place, err := p.placeOf(r, r.URL.Query().Get("in"))
+	subject, err := p.subjectOf(r, r.URL.Query().Get("in"))
 	if err != nil {
 		return err
 	}
-	if place.Context == "" {
+	if subject.Context == "" {
 		return refuse("Only a message of a branch can be edited: open the branch.")
 	}
-	v := &editView{place: place}
+	v := &editView{subject: subject}
 	if v.At, v.Index, err = positionGiven(r.URL.Query()); err != nil {
 		return err
 	}
-	ref, err := p.o.Store.At(ctx, place.Tip, v.At)
+	ref, err := p.o.Store.At(ctx, subject.Tip, v.At)
 	if err != nil {
 		return err
 	}
@@ -199,12 +199,12 @@ func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v.Text, v.JSON, v.Mark = e.text, e.isJSON, markOf(e.text)
-	length, err := p.o.Store.Position(ctx, place.Tip)
+	length, err := p.o.Store.Position(ctx, subject.Tip)
 	if err != nil {
 		return err
 	}
 	v.After = length - v.At
-	signs, err := p.outlines.of(ctx, place.Tip)
+	signs, err := p.outlines.of(ctx, subject.Tip)
 	if err != nil {
 		return err
 	}
@@ -219,10 +219,10 @@ func (p *Page) askEdit(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if v.Name, err = p.freeName(ctx, place.Thread); err != nil {
+	if v.Name, err = p.freeName(ctx, subject.Thread); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "edit", &view{Title: "Edit · " + place.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "edit", &pageData{Title: "Edit · " + subject.Title, Body: v})
 }
 
 // listFollowing lists the first messages after the edited one.
@@ -318,15 +318,15 @@ func (p *Page) edit(w http.ResponseWriter, r *http.Request) error {
 	if err := shown.Thread.NameBranch(ctx, name, fork); err != nil {
 		return errors.Join(err, fork.Delete(context.WithoutCancel(ctx)))
 	}
-	return done(w, r, &place{ID: shown.ID, In: fork.ID().String()}, "Branch "+name+" has the other text")
+	return done(w, r, &subject{ID: shown.ID, In: fork.ID().String()}, "Branch "+name+" has the other text")
 }
 
 // replay returns a function that selects the messages after a position to repeat, or nil for none.
-func (p *Page) replay(ctx context.Context, what string, place *place, at uint64) (func(*lineage.Entry) bool, error) {
+func (p *Page) replay(ctx context.Context, what string, subject *subject, at uint64) (func(*lineage.Entry) bool, error) {
 	if what == replayNone {
 		return nil, nil
 	}
-	length, err := p.o.Store.Position(ctx, place.Tip)
+	length, err := p.o.Store.Position(ctx, subject.Tip)
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +341,7 @@ func (p *Page) replay(ctx context.Context, what string, place *place, at uint64)
 		return nil, refuse("%.40q cannot be repeated: nothing, the prompts or all can.", what)
 	}
 	prompts := make(map[uint64]bool)
-	for m, err := range p.transcribed(ctx, place.Tip, lineage.Window{From: at + 1}) {
+	for m, err := range p.transcribed(ctx, subject.Tip, lineage.Window{From: at + 1}) {
 		if err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Get("part") == "beside" {
 		return p.sendBeside(w, r)
 	}
-	place, err := p.placeOf(r, "")
+	subject, err := p.subjectOf(r, "")
 	if err != nil {
 		return err
 	}
@@ -23,8 +23,8 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := &graphView{place: place, Filter: r.URL.Query().Get("name")}
-	if err := p.graphs.Read(ctx, place.Info.ID, func(g *graph.Graph) error { v.draw(g, from); return nil }); err != nil {
+	v := &graphView{subject: subject, Filter: r.URL.Query().Get("name")}
+	if err := p.graphs.Read(ctx, subject.Info.ID, func(g *graph.Graph) error { v.draw(g, from); return nil }); err != nil {
 		return err
 	}
 	if err := p.sayAll(ctx, v); err != nil {
@@ -33,7 +33,7 @@ func (p *Page) graph(w http.ResponseWriter, r *http.Request) error {
 	if err := p.count(ctx, v); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "graph", &view{Title: place.Title + " · graph", Body: v})
+	return p.show(w, r, http.StatusOK, "graph", &pageData{Title: subject.Title + " · graph", Body: v})
 }
 
 // count sets Number and Of of the rows.
@@ -41,7 +41,7 @@ func (p *Page) count(ctx context.Context, v *graphView) error {
 	if v.Context == "" {
 		return nil // there is no active branch
 	}
-	c, err := p.contextOf(ctx, v.place)
+	c, err := p.contextOf(ctx, v.subject)
 	if err != nil {
 		return err
 	}

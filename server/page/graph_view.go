@@ -20,7 +20,7 @@ type scale struct{ row, lane, start, most, least int }
 
 // graphView is a part of the graph of a thread.
 type graphView struct {
-	*place
+	*subject
 	Rows []*graphRow
 	// Lines are the lines of the picture.
 	Lines         []graphLine
@@ -177,7 +177,7 @@ func newGraphRow(thread string, d *graph.Row) *graphRow {
 		Color: d.Lane % colors, Position: d.Position(), Span: d.Ref(), Folded: d.Folded, Hidden: d.Hidden, Labels: d.Labels, Current: d.Current,
 		before: d.Before().Ref(),
 	}
-	there := &place{ID: thread, In: d.Line.At(d.Line.Last).Ref().String()}
+	there := &subject{ID: thread, In: d.Line.At(d.Line.Last).Ref().String()}
 	for _, l := range d.Labels {
 		if !l.Context.IsZero() {
 			there.In = l.Context.String()

@@ -107,7 +107,7 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 			v.Next = "/?" + next.Encode()
 		}
 	}
-	return p.show(w, r, http.StatusOK, "home", &view{Title: "Conversations", Body: v})
+	return p.show(w, r, http.StatusOK, "home", &pageData{Title: "Conversations", Body: v})
 }
 
 // costsPending reports whether costs are going to change without a change of the store.

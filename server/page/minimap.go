@@ -30,24 +30,24 @@ type mapPath struct{ Class, Path string }
 
 // minimap sends the picture of a history: the kinds of its messages, failures, and where other histories fork off.
 func (p *Page) minimap(w http.ResponseWriter, r *http.Request) error {
-	place, err := p.placeOf(r, r.URL.Query().Get("in"))
+	subject, err := p.subjectOf(r, r.URL.Query().Get("in"))
 	if err != nil {
 		return err
 	}
 	v := &mapView{Width: mapEnd}
-	if v.Length, err = p.o.Store.Position(r.Context(), place.Tip); err != nil {
+	if v.Length, err = p.o.Store.Position(r.Context(), subject.Tip); err != nil {
 		return err
 	}
-	signs, err := p.outlines.of(r.Context(), place.Tip)
+	signs, err := p.outlines.of(r.Context(), subject.Tip)
 	if err != nil {
 		return err
 	}
 	var forks []uint64
-	if err := p.graphs.Read(r.Context(), place.Info.ID, func(g *graph.Graph) error { forks = forksOff(g, place.Tip); return nil }); err != nil {
+	if err := p.graphs.Read(r.Context(), subject.Info.ID, func(g *graph.Graph) error { forks = forksOff(g, subject.Tip); return nil }); err != nil {
 		return err
 	}
 	v.draw(signs, forks)
-	return p.show(w, r, http.StatusOK, "map", &view{Title: place.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "map", &pageData{Title: subject.Title, Body: v})
 }
 
 // forksOff returns the positions after which other histories fork off.

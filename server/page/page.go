@@ -54,7 +54,7 @@ func (p *Page) does(do func(w http.ResponseWriter, r *http.Request) error) http.
 		default:
 			p.o.Logger.Error("page failed", "path", r.URL.Path, "err", err)
 		}
-		v := &view{Title: headings[status], Body: text}
+		v := &pageData{Title: headings[status], Body: text}
 		if id := r.PathValue("thread"); id != "" && status != http.StatusNotFound {
 			v.Back = "/t/" + id
 		}
@@ -70,8 +70,8 @@ var headings = map[int]string{
 	http.StatusInternalServerError: "Something failed",
 }
 
-// view is the data of a template.
-type view struct {
+// pageData is the data of a template.
+type pageData struct {
 	Title string
 	// At is the name of the current view, for the script and the links at the top.
 	At string
@@ -89,7 +89,7 @@ type view struct {
 }
 
 // show renders a template and sends it. The script gets only the part inside the frame.
-func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, name string, v *view) error {
+func (p *Page) show(w http.ResponseWriter, r *http.Request, status int, name string, v *pageData) error {
 	v.At, v.Writes, v.Searches, v.Counts, v.Resumes = name, !p.o.ReadOnly, p.o.Search != nil, p.o.Usage != nil, p.o.Resume != nil
 	v.Script, v.Style, v.Icon = p.script.path, p.style.path, p.icon.path
 	frame := "frame"

@@ -11,19 +11,19 @@ import (
 )
 
 // messages returns the rendered messages of a window.
-func (p *Page) messages(ctx context.Context, place *place, w lineage.Window) ([]*render.Message, error) {
-	items, err := p.items(ctx, place, w, 0)
-	return p.rendered(ctx, place, items), err
+func (p *Page) messages(ctx context.Context, subject *subject, w lineage.Window) ([]*render.Message, error) {
+	items, err := p.items(ctx, subject, w, 0)
+	return p.rendered(ctx, subject, items), err
 }
 
 // items returns the transcript of a window. Calls are matched with results, and results with calls, up to the given
 // number of messages outside of the window.
-func (p *Page) items(ctx context.Context, place *place, w lineage.Window, outside uint64) (items []*transcript.Item, err error) {
-	if w.From > w.To || place.Tip.IsZero() {
+func (p *Page) items(ctx context.Context, subject *subject, w lineage.Window, outside uint64) (items []*transcript.Item, err error) {
+	if w.From > w.To || subject.Tip.IsZero() {
 		return nil, nil
 	}
 	wide := lineage.Window{From: max(w.From, outside+1) - outside, To: w.To + outside}
-	for i, err := range transcript.All(p.transcribed(ctx, place.Tip, wide), transcript.Options{MaxText: most}) {
+	for i, err := range transcript.All(p.transcribed(ctx, subject.Tip, wide), transcript.Options{MaxText: most}) {
 		if err != nil {
 			return nil, err
 		}
@@ -34,8 +34,8 @@ func (p *Page) items(ctx context.Context, place *place, w lineage.Window, outsid
 	return items, nil
 }
 
-func (p *Page) rendered(ctx context.Context, place *place, items []*transcript.Item) []*render.Message {
-	all := render.Messages(ctx, items, render.Options{Image: p.imageOf(place.ID), Prefix: place.prefix, Highlighting: highlighting})
+func (p *Page) rendered(ctx context.Context, subject *subject, items []*transcript.Item) []*render.Message {
+	all := render.Messages(ctx, items, render.Options{Image: p.imageOf(subject.ID), Prefix: subject.prefix, Highlighting: highlighting})
 	for _, m := range all {
 		m.Prompt = words(m.Prompt)
 	}

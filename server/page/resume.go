@@ -15,7 +15,7 @@ const maxLosses = 40
 
 // resumeView shows how a history can be continued in an agent.
 type resumeView struct {
-	*place
+	*subject
 	Position, Length uint64
 	Command          string
 	Agents           []usageChoice
@@ -35,7 +35,7 @@ type lossRow struct {
 // resume shows the command that continues a history in an agent, and what would be lost. Nothing is written.
 func (p *Page) resume(w http.ResponseWriter, r *http.Request) error {
 	ctx, q := r.Context(), r.URL.Query()
-	place, err := p.placeOf(r, q.Get("in"))
+	subject, err := p.subjectOf(r, q.Get("in"))
 	if err != nil {
 		return err
 	}
@@ -43,46 +43,46 @@ func (p *Page) resume(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := &resumeView{place: place}
-	if v.Length, err = p.o.Store.Position(ctx, place.Tip); err != nil {
+	v := &resumeView{subject: subject}
+	if v.Length, err = p.o.Store.Position(ctx, subject.Tip); err != nil {
 		return err
 	}
 	agent := q.Get("agent")
 	if agent != "" && !slices.Contains(p.o.Agents, agent) {
 		return refuse("There is no agent %.60q. There are %s.", agent, strings.Join(p.o.Agents, ", "))
 	}
-	query := ResumeQuery{place.Info.ID, place.Tip, agent}
-	v.Position, v.Command = v.Length, place.Resume
+	query := ResumeQuery{subject.Info.ID, subject.Tip, agent}
+	v.Position, v.Command = v.Length, subject.Resume
 	switch {
 	case at > 0 && at < v.Length:
-		if query.At, err = p.o.Store.At(ctx, place.Tip, at); err != nil {
+		if query.At, err = p.o.Store.At(ctx, subject.Tip, at); err != nil {
 			return err
 		}
-		v.Position, v.Command = at, "lineage resume --thread "+place.Info.ID.Short()+" "+query.At.String()
-	case place.Context != "" && place.Context != place.Info.Active.String():
-		v.Command = "lineage resume --thread " + place.Info.ID.Short() + " " + place.Context
-	case place.Context == "" && place.In != "":
-		v.Command = "lineage resume --thread " + place.Info.ID.Short() + " " + place.Tip.String()
+		v.Position, v.Command = at, "lineage resume --thread "+subject.Info.ID.Short()+" "+query.At.String()
+	case subject.Context != "" && subject.Context != subject.Info.Active.String():
+		v.Command = "lineage resume --thread " + subject.Info.ID.Short() + " " + subject.Context
+	case subject.Context == "" && subject.In != "":
+		v.Command = "lineage resume --thread " + subject.Info.ID.Short() + " " + subject.Tip.String()
 	}
 	if agent != "" {
 		v.Command += " --agent " + agent
 	}
 	for _, name := range p.o.Agents {
 		choice := url.Values{"agent": {name}}
-		if place.In != "" {
-			choice.Set("in", place.In)
+		if subject.In != "" {
+			choice.Set("in", subject.In)
 		}
 		if at > 0 {
 			choice.Set("at", fmt.Sprint(at))
 		}
-		v.Agents = append(v.Agents, usageChoice{name, "/t/" + place.ID + "/resume?" + choice.Encode(), name == agent || agent == "" && name == place.Agent})
+		v.Agents = append(v.Agents, usageChoice{name, "/t/" + subject.ID + "/resume?" + choice.Encode(), name == agent || agent == "" && name == subject.Agent})
 	}
 	if v.Length == 0 {
 		v.Problem = "There is no message to resume from."
 	} else if err := p.tryResume(ctx, v, query); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "resume", &view{Title: "Resume · " + place.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "resume", &pageData{Title: "Resume · " + subject.Title, Body: v})
 }
 
 // tryResume prepares a session without writing it.

@@ -92,7 +92,7 @@ func (p *Page) retries(
 		if !known {
 			in = last.String()
 		}
-		return (&place{ID: thread, In: in}).Href(position), err
+		return (&subject{ID: thread, In: in}).Href(position), err
 	}
 	for i, span := range all {
 		if span != here {

@@ -62,7 +62,7 @@ func (p *Page) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return p.show(w, r, status, "search", &view{Title: "Search", Query: v.Query, Body: v})
+	return p.show(w, r, status, "search", &pageData{Title: "Search", Query: v.Query, Body: v})
 }
 
 // finding is a search in progress.
@@ -185,7 +185,7 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 		if err != nil {
 			return err
 		}
-		there := &place{ID: g.ID, In: h.Entry.Span.String()}
+		there := &subject{ID: g.ID, In: h.Entry.Span.String()}
 		g.Hits = append(g.Hits, &searchHit{Href: there.Href(h.Entry.Position), Role: h.Entry.Role, Class: render.RoleClass(h.Entry.Role), Time: h.Entry.CreatedAt, Parts: snippetOf(h.Snippet)})
 		v.Hits++
 	}

@@ -13,7 +13,7 @@ import (
 
 // sidesView shows two histories side by side, from their common ancestor on.
 type sidesView struct {
-	*place
+	*subject
 	Common uint64
 	Shared []*render.Message
 	Sides  [2]side
@@ -30,13 +30,13 @@ type side struct {
 const before = 2
 
 // nameOf returns the displayed name of a position: the names that point to it, or else its number.
-func (p *Page) nameOf(ctx context.Context, place *place) (name string, err error) {
-	position, err := p.o.Store.Position(ctx, place.Tip)
+func (p *Page) nameOf(ctx context.Context, subject *subject) (name string, err error) {
+	position, err := p.o.Store.Position(ctx, subject.Tip)
 	if err != nil {
 		return "", err
 	}
-	err = p.graphs.Read(ctx, place.Info.ID, func(g *graph.Graph) error {
-		for _, l := range g.Labels[g.Place(place.Tip)] {
+	err = p.graphs.Read(ctx, subject.Info.ID, func(g *graph.Graph) error {
+		for _, l := range g.Labels[g.Place(subject.Tip)] {
 			if name == "" || l.Active {
 				name = l.String()
 			}
@@ -52,10 +52,10 @@ func (p *Page) nameOf(ctx context.Context, place *place) (name string, err error
 func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	v := &sidesView{}
-	var places [2]*place
+	var subjects [2]*subject
 	for i, key := range []string{"a", "b"} {
 		in := r.URL.Query().Get(key)
-		side, err := p.placeOf(r, in)
+		side, err := p.subjectOf(r, in)
 		if err != nil {
 			return err
 		}
@@ -64,23 +64,23 @@ func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 		}
-		places[i] = side
+		subjects[i] = side
 	}
-	if places[0].Tip.IsZero() || places[1].Tip.IsZero() {
+	if subjects[0].Tip.IsZero() || subjects[1].Tip.IsZero() {
 		return refuse("A branch without messages cannot be compared.")
 	}
-	v.place = places[0]
-	common, err := p.o.Store.CommonPrefix(ctx, places[0].Tip, places[1].Tip)
+	v.subject = subjects[0]
+	common, err := p.o.Store.CommonPrefix(ctx, subjects[0].Tip, subjects[1].Tip)
 	if err != nil {
 		return err
 	}
 	v.Common = common
 	if common > 0 {
-		if v.Shared, err = p.messages(ctx, places[0], lineage.Window{From: max(common, before) - before + 1, To: common}); err != nil {
+		if v.Shared, err = p.messages(ctx, subjects[0], lineage.Window{From: max(common, before) - before + 1, To: common}); err != nil {
 			return err
 		}
 	}
-	for i, side := range places {
+	for i, side := range subjects {
 		s := &v.Sides[i]
 		if s.Length, err = p.o.Store.Position(ctx, side.Tip); err != nil {
 			return err
@@ -93,5 +93,5 @@ func (p *Page) sides(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return p.show(w, r, http.StatusOK, "sides", &view{Title: v.Title + " · side by side", Body: v})
+	return p.show(w, r, http.StatusOK, "sides", &pageData{Title: v.Title + " · side by side", Body: v})
 }

@@ -27,15 +27,15 @@ const (
 
 // subagentsOf returns the subagents of a thread, in the order in which they begin. Positions refer to the given
 // history.
-func (p *Page) subagentsOf(ctx context.Context, place *place) (all []*subagent, err error) {
-	err = p.graphs.Read(ctx, place.Info.ID, func(g *graph.Graph) error {
+func (p *Page) subagentsOf(ctx context.Context, subject *subject) (all []*subagent, err error) {
+	err = p.graphs.Read(ctx, subject.Info.ID, func(g *graph.Graph) error {
 		here := make(map[*graph.Line]uint64)
-		for at := g.Place(place.Tip); at.Line != nil; at = at.Line.After {
+		for at := g.Place(subject.Tip); at.Line != nil; at = at.Line.After {
 			here[at.Line] = at.At
 		}
 		for at, labels := range g.Labels {
 			for _, l := range labels {
-				if l.Kind != graph.KindSubagent || at.Line == nil || at.Ref() == place.Tip {
+				if l.Kind != graph.KindSubagent || at.Line == nil || at.Ref() == subject.Tip {
 					continue
 				}
 				s := &subagent{context: l.Context, tip: at.Ref(), length: at.Position(), agent: strings.TrimPrefix(l.About, "agent ")}
@@ -82,8 +82,8 @@ func (p *Page) addSubagents(ctx context.Context, v *conversationView, items []*t
 		if err := p.name(ctx, s); err != nil {
 			return err
 		}
-		alone := (&place{ID: v.ID, In: s.context.String()}).Href(s.after + 1)
-		address, _, _ := strings.Cut((&place{ID: v.ID, In: s.context.String()}).Href(0), "#")
+		alone := (&subject{ID: v.ID, In: s.context.String()}).Href(s.after + 1)
+		address, _, _ := strings.Cut((&subject{ID: v.ID, In: s.context.String()}).Href(0), "#")
 		m := v.Messages[i-1]
 		m.Inside = append(m.Inside, render.Inside{Title: s.title, Messages: s.length - min(s.after, s.length), Address: address + "&part=inside", Alone: alone})
 	}
@@ -137,10 +137,10 @@ func (p *Page) inside(w http.ResponseWriter, r *http.Request, v *conversationVie
 	}
 	v.prefix = "s" + markOf(v.In) + "-" // messages of the conversation have the same positions
 	v.From, v.To = before+1, min(v.Length, before+window)
-	if v.Messages, err = p.messages(r.Context(), v.place, lineage.Window{From: v.From, To: v.To}); err != nil {
+	if v.Messages, err = p.messages(r.Context(), v.subject, lineage.Window{From: v.From, To: v.To}); err != nil {
 		return err
 	}
-	return p.show(w, r, http.StatusOK, "inside", &view{Body: v})
+	return p.show(w, r, http.StatusOK, "inside", &pageData{Body: v})
 }
 
 // listSubagents lists the subagents beside the conversation.
@@ -155,7 +155,7 @@ func (p *Page) listSubagents(ctx context.Context, v *conversationView) error {
 				return err
 			}
 		}
-		v.Subagents = append(v.Subagents, &besideRow{Name: s.title, Href: (&place{ID: v.ID, In: s.context.String()}).Href(0)})
+		v.Subagents = append(v.Subagents, &besideRow{Name: s.title, Href: (&subject{ID: v.ID, In: s.context.String()}).Href(0)})
 	}
 	return nil
 }

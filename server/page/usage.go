@@ -146,7 +146,7 @@ func (p *Page) usage(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.Saved = savingsOf(&stats)
 	v.table(rows)
-	return p.show(w, r, http.StatusOK, "usage", &view{Title: "Usage", Body: v})
+	return p.show(w, r, http.StatusOK, "usage", &pageData{Title: "Usage", Body: v})
 }
 
 // weight returns the number by which rows are compared.

@@ -79,7 +79,7 @@ func (p *Page) where(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return p.show(w, r, http.StatusOK, "where", &view{Title: "Other places", Body: v})
+	return p.show(w, r, http.StatusOK, "where", &pageData{Title: "Other places", Body: v})
 }
 
 // placing groups messages by conversation.
@@ -130,7 +130,7 @@ func (f *placing) add(ctx context.Context, e *lineage.Entry) error {
 		}
 		f.groups[id], f.Groups = g, append(f.Groups, g)
 	}
-	found := &place{ID: id.String(), In: e.Span.String()}
+	found := &subject{ID: id.String(), In: e.Span.String()}
 	if active {
 		found.In = ""
 	}

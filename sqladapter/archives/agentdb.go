@@ -96,7 +96,7 @@ type agentReader struct {
 
 // agentSession is a session being read, with its subagents.
 type agentSession struct {
-	part
+	partCollector
 	r     *agentReader
 	table *table
 	// about is the metadata of the conversation.
@@ -141,7 +141,7 @@ func (r *agentReader) roots(ctx context.Context, i int) error {
 		if err := r.takeRow(v); err != nil {
 			return r.skip(ctx, at, err)
 		}
-		s := &agentSession{part: part{Conversation: &archive.Conversation{SourceID: id}, r: &r.reader}, r: r, table: t, started: make(map[string]string), calls: make(map[string]string)}
+		s := &agentSession{partCollector: partCollector{Conversation: &archive.Conversation{SourceID: id}, r: &r.reader}, r: r, table: t, started: make(map[string]string), calls: make(map[string]string)}
 		s.about = fields{{archive.KeyAgent, r.agent.agent}}
 		if err := r.agent.session(ctx, s, v); err != nil {
 			return r.skip(ctx, at, err)

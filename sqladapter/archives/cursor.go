@@ -84,7 +84,7 @@ func isCursorSecret(member string) bool {
 
 // thread reads a conversation.
 func (r *cursorReader) thread(ctx context.Context, id string, at archive.Position) error {
-	c := part{Conversation: &archive.Conversation{SourceID: cleanText([]byte(id))}, r: &r.reader}
+	c := partCollector{Conversation: &archive.Conversation{SourceID: cleanText([]byte(id))}, r: &r.reader}
 	about, bubbles, err := r.bubbles(ctx, id, &c)
 	if err != nil || about == nil {
 		return err
@@ -109,7 +109,7 @@ func (r *cursorReader) thread(ctx context.Context, id string, at archive.Positio
 
 // bubbles reads the entries of a conversation, and adds their rows to c if the source wants them: about is the conversation
 // itself, nil if it was emptied, and bubbles are its messages by id.
-func (r *cursorReader) bubbles(ctx context.Context, id string, c *part) (about []byte, bubbles map[string][]byte, err error) {
+func (r *cursorReader) bubbles(ctx context.Context, id string, c *partCollector) (about []byte, bubbles map[string][]byte, err error) {
 	bubbles = make(map[string][]byte)
 	prefix := cursorBubble + id + ":"
 	from := `SELECT ` + r.list(cursorTable, "key", "value") + ` FROM cursorDiskKV WHERE key `
@@ -146,7 +146,7 @@ func (r *cursorReader) bubbles(ctx context.Context, id string, c *part) (about [
 
 // cursorMessages adds the messages of a conversation in order. It returns the model of the last one that names one, and the
 // folder that the conversation or the first of them names.
-func cursorMessages(c *part, about []byte, bubbles map[string][]byte, at archive.Position) (model, cwd string) {
+func cursorMessages(c *partCollector, about []byte, bubbles map[string][]byte, at archive.Position) (model, cwd string) {
 	cwd = cursorFolder(about)
 	last := ""
 	add := func(bubble string, value []byte) {

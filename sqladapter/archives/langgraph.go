@@ -48,7 +48,7 @@ type graphReader struct{ reader }
 // graphThread is the thread being read.
 type graphThread struct {
 	id      string
-	out     part
+	out     partCollector
 	nodes   map[nodeKey]string // ids of existing nodes
 	ids     map[string]bool
 	stated  map[string]bool // checkpoints in the log
@@ -61,7 +61,7 @@ type graphThread struct {
 func (g *graphReader) thread(ctx context.Context, r row) error {
 	id := r["thread_id"]
 	t := &graphThread{id: r.text("thread_id"), nodes: make(map[nodeKey]string), ids: make(map[string]bool), stated: make(map[string]bool)}
-	t.out = part{Conversation: &archive.Conversation{SourceID: t.id}, r: &g.reader}
+	t.out = partCollector{Conversation: &archive.Conversation{SourceID: t.id}, r: &g.reader}
 	g.begin()
 	err := g.takeRow(r)
 	if err == nil {

@@ -86,7 +86,7 @@ func (l *llmReader) responses(ctx context.Context, tree bool) error {
 					return err
 				}
 			}
-			c = &llmConversation{part: part{Conversation: &archive.Conversation{SourceID: id}, r: &l.reader}, group: id}
+			c = &llmConversation{partCollector: partCollector{Conversation: &archive.Conversation{SourceID: id}, r: &l.reader}, group: id}
 			if id == "" {
 				c.SourceID = r.text("id")
 			}
@@ -106,7 +106,7 @@ func (l *llmReader) responses(ctx context.Context, tree bool) error {
 
 // llmConversation is the conversation being read.
 type llmConversation struct {
-	part
+	partCollector
 	group   string // conversation_id
 	begun   bool   // its fields are set
 	system  string // the system prompt in force

@@ -18,7 +18,7 @@ func (l *llmReader) threads(ctx context.Context) error {
 		if err := l.takeRow(r); err != nil {
 			return l.skip(ctx, t.at, err)
 		}
-		t.part = part{r: &l.reader, Conversation: &archive.Conversation{
+		t.partCollector = partCollector{r: &l.reader, Conversation: &archive.Conversation{
 			SourceID: r.text("id"), Title: r.text("name"), Created: parseTime(r.text("datetime_utc")), ForkedFrom: r.text("forked_from"),
 		}}
 		current := r.text("tip_message_hash")
@@ -45,7 +45,7 @@ func (l *llmReader) threads(ctx context.Context) error {
 
 // llmThread is the thread being read.
 type llmThread struct {
-	part
+	partCollector
 	at    archive.Position
 	done  map[string]bool // messages that were added
 	turns map[string]any  // ids of turns, by the message that they end with

@@ -150,8 +150,8 @@ const (
 	partBytes = 4 << 20
 )
 
-// part collects the nodes of a conversation and yields them in parts.
-type part struct {
+// partCollector collects the nodes of a conversation and yields them in parts.
+type partCollector struct {
 	*archive.Conversation
 	r     *reader
 	bytes int
@@ -159,7 +159,7 @@ type part struct {
 }
 
 // add adds a node.
-func (p *part) add(n archive.Node) {
+func (p *partCollector) add(n archive.Node) {
 	p.Nodes = append(p.Nodes, n)
 	p.bytes += len(n.Body) + len(n.Metadata)
 	for _, a := range n.Attachments {
@@ -168,7 +168,7 @@ func (p *part) add(n archive.Node) {
 }
 
 // flush yields the collected nodes if they are large enough.
-func (p *part) flush() error {
+func (p *partCollector) flush() error {
 	if len(p.Nodes) < partNodes && p.bytes < partBytes {
 		return nil
 	}
@@ -179,14 +179,14 @@ func (p *part) flush() error {
 }
 
 // finish yields the rest, unless the conversation is empty.
-func (p *part) finish() error {
+func (p *partCollector) finish() error {
 	if len(p.Nodes) == 0 && !p.sent {
 		return nil
 	}
 	return p.send(p.Conversation)
 }
 
-func (p *part) send(c *archive.Conversation) error {
+func (p *partCollector) send(c *archive.Conversation) error {
 	if !p.r.yield(c, nil) {
 		return errStopped
 	}

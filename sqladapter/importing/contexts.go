@@ -69,7 +69,7 @@ func (row *storedContext) context() (c write.Context, err error) {
 
 // inherited returns the overrides that forks inherit from a context or remnant in the database, nil if there is
 // neither.
-func (s *source) inherited(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
+func (s *importedChat) inherited(ctx context.Context, id structure.ContextID) (*structure.Remnant, error) {
 	rows, err := lists.ReadAll(ctx, s.db, scanContext, contextSQL.inherited, id.String())
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -79,7 +79,7 @@ func (s *source) inherited(ctx context.Context, id structure.ContextID) (*struct
 }
 
 // importContexts imports the contexts of the chat, and reports whether anything changed.
-func (s *source) importContexts(ctx context.Context, store *lineage.Store, rows []storedContext) (changed bool, err error) {
+func (s *importedChat) importContexts(ctx context.Context, store *lineage.Store, rows []storedContext) (changed bool, err error) {
 	for i := range rows {
 		new, err := s.importContext(ctx, store, &rows[i])
 		changed = changed || new
@@ -101,7 +101,7 @@ func isContextProblem(err error) bool {
 
 // branchContext returns a function that creates the contexts of new branches of the chat. A branch that another
 // program added has no context.
-func (s *source) branchContext(rows []storedContext) func(context.Context, *lineage.Store, chat.Branch) (structure.ContextID, error) {
+func (s *importedChat) branchContext(rows []storedContext) func(context.Context, *lineage.Store, chat.Branch) (structure.ContextID, error) {
 	contexts := make(map[string]*storedContext)
 	for i := range rows {
 		if rows[i].branch.Valid {
@@ -134,7 +134,7 @@ type contextLoading struct {
 }
 
 // importContext imports a context, and reports whether anything changed.
-func (s *source) importContext(ctx context.Context, store *lineage.Store, row *storedContext) (changed bool, err error) {
+func (s *importedChat) importContext(ctx context.Context, store *lineage.Store, row *storedContext) (changed bool, err error) {
 	l, err := s.loadingContext(ctx, row)
 	if err != nil {
 		return false, err
@@ -152,7 +152,7 @@ func (l *contextLoading) into(ctx context.Context, store *lineage.Store) (change
 }
 
 // loadingContext returns the context of a row.
-func (s *source) loadingContext(ctx context.Context, row *storedContext) (*contextLoading, error) {
+func (s *importedChat) loadingContext(ctx context.Context, row *storedContext) (*contextLoading, error) {
 	c, err := row.context()
 	l := &contextLoading{chatID: s.chatID, context: c, inherited: s.inherited}
 	if err != nil {

@@ -93,7 +93,7 @@ func (im *importer) run(ctx context.Context) (err error) {
 		}
 		if len(chats) == 0 {
 			if im.contexts {
-				rest := &source{db: im.db, problem: im.problem("")}
+				rest := &importedChat{db: im.db, problem: im.problem("")}
 				if _, err := rest.importValues(ctx, im.store, o.UserID); err != nil {
 					return err
 				}
@@ -120,7 +120,7 @@ func (im *importer) importChat(ctx context.Context, c chat.Chat) error {
 	problem := im.problem(c.ID)
 	l := chat.Loading{Problem: problem}
 	var reader *saidReader
-	var from *source // nil if the database has no contexts
+	var from *importedChat // nil if the database has no contexts
 	var contexts []storedContext
 	if im.contexts {
 		var err error
@@ -130,7 +130,7 @@ func (im *importer) importChat(ctx context.Context, c chat.Chat) error {
 		if contexts, err = lists.ReadAll(ctx, im.db, scanContext, contextSQL.ofThread, reader.thread); err != nil {
 			return err
 		}
-		from = &source{db: im.db, chatID: c.ID, thread: reader.thread, problem: problem}
+		from = &importedChat{db: im.db, chatID: c.ID, thread: reader.thread, problem: problem}
 		l.Said, l.Context = reader.read, from.branchContext(contexts)
 	}
 	l.Chat = c // with its original metadata

@@ -45,7 +45,7 @@ func scanValue(rows *sqladapter.Rows) (v storedValue, err error) {
 
 // importValues imports the values of the chat and its contexts. Without a chat, it imports those of the store,
 // applications and users, or only those of one user if userID is not empty. It reports whether anything changed.
-func (s *source) importValues(ctx context.Context, store *lineage.Store, userID string) (changed bool, err error) {
+func (s *importedChat) importValues(ctx context.Context, store *lineage.Store, userID string) (changed bool, err error) {
 	statements, args := []sqladapter.Statement{valueSQL.named}, []any(nil)
 	if s.chatID != "" {
 		statements, args = []sqladapter.Statement{valueSQL.ofThread, valueSQL.ofContexts}, []any{s.thread}
@@ -75,7 +75,7 @@ func (s *source) importValues(ctx context.Context, store *lineage.Store, userID 
 }
 
 // importValue imports a value, and reports whether anything changed.
-func (s *source) importValue(ctx context.Context, store *lineage.Store, row storedValue) (changed bool, err error) {
+func (s *importedChat) importValue(ctx context.Context, store *lineage.Store, row storedValue) (changed bool, err error) {
 	var value structure.Value
 	if value.Key = row.key; row.value.Valid {
 		value.JSON = []byte(row.value.String)

@@ -28,7 +28,7 @@ func TestPooler(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			dsn, _ := pooled(t)
 			config := config(t, false)
-			config.New = func(testing.TB) sqltest.Place {
+			config.New = func(testing.TB) sqltest.Database {
 				return place{strings.Replace(dsn, "mode=exec", "mode="+mode, 1), false}
 			}
 			sqltest.RunAdopted(t, config)

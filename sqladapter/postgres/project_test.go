@@ -33,7 +33,7 @@ func projects(t *testing.T, run func(*testing.T, projecttest.Config)) {
 }
 
 // places returns a function that makes places: schemas of one database, as a server takes longer to create databases.
-func places(t testing.TB) func(t testing.TB) projecttest.Place {
+func places(t testing.TB) func(t testing.TB) projecttest.Database {
 	all := pgtest.DSN(t)
 	pool := func(t testing.TB, dsn string) *sql.DB {
 		pool, err := sql.Open("pgx", dsn)
@@ -47,12 +47,12 @@ func places(t testing.TB) func(t testing.TB) projecttest.Place {
 		require.NoError(t, err)
 	}
 	var n atomic.Int64
-	return func(t testing.TB) projecttest.Place {
+	return func(t testing.TB) projecttest.Database {
 		schema := fmt.Sprint("place", n.Add(1))
 		do(t, "CREATE SCHEMA "+schema)
 		t.Cleanup(func() { do(t, "DROP SCHEMA "+schema+" CASCADE") })
 		dsn := withPath(all, schema)
-		return projecttest.Place{
+		return projecttest.Database{
 			Open: func(ctx context.Context, o sqladapter.Options) (*sqladapter.DB, error) {
 				return postgres.Open(ctx, dsn, o)
 			},

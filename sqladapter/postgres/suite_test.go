@@ -49,13 +49,13 @@ func config(t testing.TB, quoted bool) sqltest.Config {
 	documented, err := os.ReadFile("schema_documented.sql")
 	require.NoError(t, err)
 	return sqltest.Config{
-		New:    func(t testing.TB) sqltest.Place { return place{pgtest.DSN(t), quoted} },
-		NameOf: func(p sqltest.Place) string { return p.(place).dsn },
-		Named:  func(name string) sqltest.Place { return place{name, quoted} },
-		OpenWith: func(ctx context.Context, p sqltest.Place, o sqladapter.Options) (*sqladapter.DB, error) {
+		New:    func(t testing.TB) sqltest.Database { return place{pgtest.DSN(t), quoted} },
+		NameOf: func(p sqltest.Database) string { return p.(place).dsn },
+		Named:  func(name string) sqltest.Database { return place{name, quoted} },
+		OpenWith: func(ctx context.Context, p sqltest.Database, o sqladapter.Options) (*sqladapter.DB, error) {
 			return postgres.Open(ctx, p.(place).dsn, o)
 		},
-		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {
+		Pool: func(t testing.TB, p sqltest.Database) *sql.DB {
 			pool, err := sql.Open("pgx", p.(place).dsn)
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, pool.Close()) })

@@ -10,8 +10,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/tables"
 )
 
-// batch is the content of the next transaction of a projection. First the steps in before run. Then rows are
-// inserted, in an order that satisfies references. Then the steps in after run.
+// batch is the content of the next transaction of a projection. First the operations in before run. Then rows are
+// inserted, in an order that satisfies references. Then the operations in after run.
 type batch struct {
 	// rows are inserted. missing are inserted unless their key exists. wanted are compared with the rows in the
 	// database.
@@ -22,7 +22,7 @@ type batch struct {
 	blockOrder []string
 	messages   []chat.Message
 
-	before, after []step
+	before, after []operation
 	// n and bytes are the approximate number and size of rows.
 	n, bytes int
 	// added, changed and removed count messages.
@@ -30,8 +30,8 @@ type batch struct {
 	finish                  bool
 }
 
-// step is a part of a transaction. If the transaction is retried, it runs again.
-type step func(ctx context.Context, c *sqladapter.Conn) error
+// operation is a part of a transaction. If the transaction is retried, it runs again.
+type operation func(ctx context.Context, c *sqladapter.Conn) error
 
 // wanted are rows that a table should have. With an owner, they are all rows that it should have for the owner.
 // Otherwise they are the only rows for their keys.
@@ -84,8 +84,8 @@ func (b *batch) want(t *tables.Table, owner []any, rows ...[]any) {
 	}
 }
 
-// exec returns a step that runs a statement.
-func exec(s sqladapter.Statement, args ...any) step {
+// exec returns an operation that runs a statement.
+func exec(s sqladapter.Statement, args ...any) operation {
 	return func(ctx context.Context, c *sqladapter.Conn) error {
 		_, err := c.Exec(ctx, s, args...)
 		return err

@@ -18,7 +18,7 @@ import (
 // store has neither a context nor a remnant with its id.
 
 // contextRow returns the row of a context.
-func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error) {
+func (v *visibility) contextRow(ctx context.Context, c *backend.Context) ([]any, error) {
 	var text, contentID any
 	var embedding []byte
 	parent, err := v.w.parentOf(ctx, c.Parent)
@@ -55,7 +55,7 @@ func (v *view) contextRow(ctx context.Context, c *backend.Context) ([]any, error
 }
 
 // writeContexts writes the contexts that changed, and records their tips as pins.
-func (v *view) writeContexts(ctx context.Context) error {
+func (v *visibility) writeContexts(ctx context.Context) error {
 	var pins, rows [][]any
 	if !v.w.ChatsOnly {
 		ids := make([]structure.ContextID, 0, 2*len(v.written))

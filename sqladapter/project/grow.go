@@ -44,7 +44,7 @@ func (w *applier) grow(ctx context.Context, s *scope) error {
 }
 
 // writeChat writes the row of the chat.
-func (v *view) writeChat(ctx context.Context) error {
+func (v *visibility) writeChat(ctx context.Context) error {
 	v.put(tables.Scopes, nil, []any{v.key, v.chatID(), v.metadata()})
 	if v.record == nil {
 		return nil
@@ -65,7 +65,7 @@ func (v *view) writeChat(ctx context.Context) error {
 }
 
 // writeRuns writes missing spans. A run comes after the run that it starts from.
-func (v *view) writeRuns(ctx context.Context) error {
+func (v *visibility) writeRuns(ctx context.Context) error {
 	var grown []*visibleRun
 	var runs []string
 	for _, l := range v.visible {
@@ -113,7 +113,7 @@ func (w *applier) farthest(ctx context.Context, runs []string) error {
 }
 
 // writeRun writes the missing spans of a run.
-func (v *view) writeRun(ctx context.Context, l *visibleRun) error {
+func (v *visibility) writeRun(ctx context.Context, l *visibleRun) error {
 	from := l.has.last + 1
 	parentSpan := l.run.Parent
 	if from > 1 {
@@ -131,7 +131,7 @@ func (v *view) writeRun(ctx context.Context, l *visibleRun) error {
 		}
 	}
 	run := l.run.ID.String()
-	e := &entry{key: v.key, run: run, own: own, had: l.has.last > 0}
+	e := &runEntry{key: v.key, run: run, own: own, had: l.has.last > 0}
 	tip := structure.SpanRef{Run: l.run.ID, Seq: l.last}
 	for s, err := range v.w.state.Path(ctx, tip, structure.Window{From: l.run.Position(from)}, backend.PathOptions{Bodies: true}) {
 		if err != nil {
@@ -172,7 +172,7 @@ func (v *view) writeRun(ctx context.Context, l *visibleRun) error {
 }
 
 // addMessage adds a message of a chat to the batch.
-func (v *view) addMessage(m chat.Message) error {
+func (v *visibility) addMessage(m chat.Message) error {
 	m.Name, m.Type, m.Data = projected.Clean(m.Name), projected.Clean(m.Type), projected.CleanJSON(m.Data)
 	for _, s := range []*string{&m.Origin.UserID, &m.Origin.ModelID, &m.Origin.SourceID} {
 		*s = projected.Clean(*s)
@@ -188,15 +188,15 @@ func (v *view) addMessage(m chat.Message) error {
 	return nil
 }
 
-// entry is the state of a run in a scope, as written in a batch.
-type entry struct {
+// runEntry is the state of a run in a scope, as written in a batch.
+type runEntry struct {
 	key, run  string
 	own, last uint64
 	had       bool
 }
 
 // add records the last projected span of the run in a batch.
-func (e *entry) add(b *batch, last uint64) {
+func (e *runEntry) add(b *batch, last uint64) {
 	if last == e.last {
 		return
 	}
@@ -211,7 +211,7 @@ func (e *entry) add(b *batch, last uint64) {
 }
 
 // writeNames writes the branches and checkpoints of a chat.
-func (v *view) writeNames(ctx context.Context) error {
+func (v *visibility) writeNames(ctx context.Context) error {
 	owner := []any{chat.IDOfThread(v.record)}
 	var branches, checkpoints [][]any
 	for record, err := range v.w.state.Branches(ctx, v.thread, "", "") {

@@ -17,7 +17,7 @@ import (
 // keep their ids. Earlier versions of messages have the ids of their spans in the store too and are not counted.
 
 // owned returns how many messages of a run, from the first on, may have their own ids.
-func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
+func (v *visibility) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 	l := v.visible[run]
 	if l == nil {
 		l = &visibleRun{}
@@ -48,7 +48,7 @@ func (v *view) owned(ctx context.Context, run structure.RunID) (uint64, error) {
 
 // count returns the number of messages at the start of a run that can have their own ids in the database. The first
 // known ones are known to.
-func (v *view) count(ctx context.Context, run structure.RunID, known, last uint64) (uint64, error) {
+func (v *visibility) count(ctx context.Context, run structure.RunID, known, last uint64) (uint64, error) {
 	info, err := v.w.state.Run(ctx, run)
 	if err != nil || info.Home != v.record.Home() {
 		return 0, err
@@ -70,7 +70,7 @@ func (v *view) count(ctx context.Context, run structure.RunID, known, last uint6
 }
 
 // isFree reports whether a message of the chat can have an id in the database, because no other chat has it.
-func (v *view) isFree(ctx context.Context, id string) (bool, error) {
+func (v *visibility) isFree(ctx context.Context, id string) (bool, error) {
 	if chatrows.CheckID(v.w.DB, chat.SubjectMessage, id) != nil || (chat.Message{ID: id, Name: "-", Data: []byte("0")}).Check() != nil {
 		return false, nil
 	}
@@ -104,7 +104,7 @@ func (v *view) isFree(ctx context.Context, id string) (bool, error) {
 
 // checkpointID returns the id of a checkpoint in the database: the id that the caller chose, or the id of the record if
 // another chat of the store has a checkpoint with the chosen id. A row that exists keeps its id.
-func (v *view) checkpointID(ctx context.Context, k *structure.Checkpoint) (string, error) {
+func (v *visibility) checkpointID(ctx context.Context, k *structure.Checkpoint) (string, error) {
 	own := k.ID.String()
 	if k.SourceID == "" {
 		return own, nil

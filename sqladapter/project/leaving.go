@@ -265,7 +265,7 @@ func (w *applier) retry(ctx context.Context, c *derived.Changes, touch func(scop
 }
 
 // check refuses a thread with ids or names that the database cannot hold.
-func (v *view) check(ctx context.Context) error {
+func (v *visibility) check(ctx context.Context) error {
 	if v.record == nil {
 		return nil
 	}

@@ -146,7 +146,7 @@ func (w *applier) drop(ctx context.Context, s *scope) error {
 
 // gone returns the runs of which the database has more than the scope sees. A run comes before the run that it starts
 // from.
-func (v *view) gone(ctx context.Context) (gone []*visibleRun, err error) {
+func (v *visibility) gone(ctx context.Context) (gone []*visibleRun, err error) {
 	for _, l := range v.visible {
 		if l.last >= l.has.last {
 			continue
@@ -163,7 +163,7 @@ func (v *view) gone(ctx context.Context) (gone []*visibleRun, err error) {
 }
 
 // clearPointers clears references to rows that will be deleted. grow sets them again.
-func (v *view) clearPointers() {
+func (v *visibility) clearPointers() {
 	b := &v.w.batch
 	if v.record != nil {
 		id := chat.IDOfThread(v.record)
@@ -175,7 +175,7 @@ func (v *view) clearPointers() {
 }
 
 // dropSpans deletes the messages and spans of a run that the scope does not see, backwards.
-func (v *view) dropSpans(ctx context.Context, l *visibleRun) error {
+func (v *visibility) dropSpans(ctx context.Context, l *visibleRun) error {
 	w, run := v.w, l.run.ID.String()
 	for left := l.has.last; left > l.last; {
 		tip, n := structure.SpanRef{Run: l.run.ID, Seq: left}, min(left-l.last, pruneStep)

@@ -77,8 +77,8 @@ type visibleRun struct {
 	counted bool
 }
 
-// view is what a scope sees.
-type view struct {
+// visibility is what a scope sees.
+type visibility struct {
 	w *applier
 	*scope
 	record  *structure.Thread
@@ -89,7 +89,7 @@ type view struct {
 }
 
 // chatID is null for a scope that is not a thread.
-func (v *view) chatID() any {
+func (v *visibility) chatID() any {
 	if v.record == nil {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (v *view) chatID() any {
 }
 
 // metadata returns the metadata of the thread. Some databases keep only the JSON value in chats, not its spelling.
-func (v *view) metadata() any {
+func (v *visibility) metadata() any {
 	if v.record == nil {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (v *view) metadata() any {
 }
 
 // recall reads which part of a run the database has.
-func (v *view) recall(ctx context.Context, run structure.RunID, l *visibleRun) error {
+func (v *visibility) recall(ctx context.Context, run structure.RunID, l *visibleRun) error {
 	return v.w.DB.Read(ctx, func(c *sqladapter.Conn) error {
 		has, err := lists.First(ctx, c, scanExtent, scopeSQL.reachOf, v.key, run.String())
 		if has != nil {
@@ -116,7 +116,7 @@ func (v *view) recall(ctx context.Context, run structure.RunID, l *visibleRun) e
 }
 
 // put adds rows that the scope should have to the batch. If there is an owner, it should have no other rows: see batch.want.
-func (v *view) put(t *tables.Table, owner []any, rows ...[]any) {
+func (v *visibility) put(t *tables.Table, owner []any, rows ...[]any) {
 	v.w.put(v.fresh, t, owner, rows...)
 }
 

@@ -42,7 +42,7 @@ func insertBatch(ctx context.Context, c *sqladapter.Conn, b *batch) error {
 		return err
 	}
 	// A set follows a span that may be in the batch, and the set may contain a span of the batch.
-	var parents []step
+	var parents []operation
 	err := insertMissing(ctx, c, tables.Sets, keysOf(b.needed(tables.Sets)), func(id string) []any {
 		row := b.missing[tables.Sets][id]
 		if row[1] != nil {

@@ -47,8 +47,8 @@ func fill(b *testing.B, store *lineage.Store, n int) {
 func (s *suite) bench(b *testing.B, store *lineage.Store, n int, chatsOnly bool, list []string, placeholder func(int) string) {
 	var projecting, inserting time.Duration
 	for b.Loop() {
-		place := s.New(b)
-		db := s.open(b, place)
+		database := s.New(b)
+		db := s.open(b, database)
 		began := time.Now()
 		_, err := (&project.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)
 		projecting += time.Since(began)
@@ -62,7 +62,7 @@ func (s *suite) bench(b *testing.B, store *lineage.Store, n int, chatsOnly bool,
 		require.NoError(b, err)
 		require.NoError(b, db.Close())
 		for _, table := range list {
-			inserting += insertSame(b, place.SQL, other.SQL, table, placeholder)
+			inserting += insertSame(b, database.SQL, other.SQL, table, placeholder)
 		}
 	}
 	perSecond := func(d time.Duration) float64 { return float64(n) * float64(b.N) / d.Seconds() }

@@ -49,17 +49,17 @@ func converse(t require.TestingT, chats chat.Store, id string, messages ...chat.
 }
 
 // count returns the number that a query yields.
-func count(t require.TestingT, place Place, query string) int {
+func count(t require.TestingT, database Database, query string) int {
 	var n int
-	require.NoError(t, place.SQL.QueryRowContext(bg, query).Scan(&n))
+	require.NoError(t, database.SQL.QueryRowContext(bg, query).Scan(&n))
 	return n
 }
 
 // testRows checks rows: shared history is stored once in content and structure, and once per chat
 // that has it.
 func (s *suite) testRows(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	converse(t, chat.On(store), "first", say("m1", "the word is aardvark"), say("m2", "and badger"))
 	first, err := store.FindThread(bg, "first")
@@ -74,12 +74,12 @@ func (s *suite) testRows(t *testing.T) {
 	report := s.project(t, store, db)
 	require.Equal(t, 4, report.Added)
 	require.NotZero(t, report.To)
-	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE chatId = 'first'`))
-	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE chatId = 'second'`))
-	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "spans"`))
-	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "message_usages"`))
-	require.Equal(t, 3, count(t, place, `SELECT COUNT(*) FROM "content_blocks"`), "two texts and a form")
-	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "messages" WHERE "id" = 'm2' AND parentId = 'm1'`))
+	require.Equal(t, 2, count(t, database, `SELECT COUNT(*) FROM "messages" WHERE chatId = 'first'`))
+	require.Equal(t, 2, count(t, database, `SELECT COUNT(*) FROM "messages" WHERE chatId = 'second'`))
+	require.Equal(t, 2, count(t, database, `SELECT COUNT(*) FROM "spans"`))
+	require.Equal(t, 2, count(t, database, `SELECT COUNT(*) FROM "message_usages"`))
+	require.Equal(t, 3, count(t, database, `SELECT COUNT(*) FROM "content_blocks"`), "two texts and a form")
+	require.Equal(t, 1, count(t, database, `SELECT COUNT(*) FROM "messages" WHERE "id" = 'm2' AND parentId = 'm1'`))
 	requireChats(t, store, db)
 
 	found, err := sqlchat.On(db).SearchMessages(bg, "second", "aardvark", chat.SearchOptions{})
@@ -94,14 +94,14 @@ func (s *suite) testRows(t *testing.T) {
 
 // testFollows projects single changes.
 func (s *suite) testFollows(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	chats := chat.On(store)
 	same := func() {
 		t.Helper()
 		s.project(t, store, db)
-		requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+		requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 		requireChats(t, store, db)
 	}
 	same()
@@ -156,7 +156,7 @@ func (s *suite) testFollows(t *testing.T) {
 	m2, err := sqlchat.On(db).Message(bg, "a", "m2")
 	require.NoError(t, err)
 	require.JSONEq(t, "null", string(m2.Data))
-	require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "messages_fts" WHERE "content" LIKE '%two%'`))
+	require.Zero(t, count(t, database, `SELECT COUNT(*) FROM "messages_fts" WHERE "content" LIKE '%two%'`))
 
 	_, _, err = store.Put(bg, strings.NewReader("two"), lineage.BlockOptions{})
 	require.NoError(t, err)
@@ -169,16 +169,16 @@ func (s *suite) testFollows(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, gone)
 	same()
-	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "messages"`))
-	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "content_blocks"`), "a text and a form")
+	require.Equal(t, 1, count(t, database, `SELECT COUNT(*) FROM "messages"`))
+	require.Equal(t, 2, count(t, database, `SELECT COUNT(*) FROM "content_blocks"`), "a text and a form")
 	converse(t, chats, "a", say("m1", "another one"))
 	same()
 }
 
 // testShrinks removes history from a thread that remains.
 func (s *suite) testShrinks(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada"})
 	require.NoError(t, err)
@@ -200,14 +200,14 @@ func (s *suite) testShrinks(t *testing.T) {
 	require.Equal(t, 40, report.Removed)
 	require.NoError(t, thread.DeleteBranch(bg, "side"))
 	s.project(t, store, db)
-	require.Equal(t, 5, count(t, place, `SELECT COUNT(*) FROM "messages"`))
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	require.Equal(t, 5, count(t, database, `SELECT COUNT(*) FROM "messages"`))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 }
 
 // testStoredAgain says a text again that a collection has deleted, before the database has lost it.
 func (s *suite) testStoredAgain(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	said := func() *lineage.Context {
 		c, err := store.NewContext(bg, lineage.ContextOptions{})
@@ -218,7 +218,7 @@ func (s *suite) testStoredAgain(t *testing.T) {
 	}
 	first := said()
 	s.project(t, store, db)
-	at := count(t, place, `SELECT created_at FROM "content_blocks"`)
+	at := count(t, database, `SELECT created_at FROM "content_blocks"`)
 	require.NoError(t, first.Delete(bg))
 	_, err := store.Collect(bg, lineage.CollectOptions{KeepReflog: -1, KeepUnused: -1})
 	require.NoError(t, err)
@@ -228,14 +228,14 @@ func (s *suite) testStoredAgain(t *testing.T) {
 	said()
 	_, err = (&project.Projector{Store: store, DB: db, BatchRows: 1}).Run(bg)
 	require.NoError(t, err)
-	require.NotEqual(t, at, count(t, place, `SELECT created_at FROM "content_blocks"`))
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	require.NotEqual(t, at, count(t, database, `SELECT created_at FROM "content_blocks"`))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 }
 
 // testUsers has a text of two users. Each user exists as long as one of their messages.
 func (s *suite) testUsers(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	threads := make(map[string]*lineage.Thread)
 	for _, user := range []string{"ada", "bob"} {
@@ -248,22 +248,22 @@ func (s *suite) testUsers(t *testing.T) {
 		threads[user] = thread
 	}
 	s.project(t, store, db)
-	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "content_blocks"`))
-	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = 'ada'`))
-	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = 'bob'`))
-	require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "content_blocks" WHERE "origin_user_id" IS NOT NULL`), "nobody owns what both said")
+	require.Equal(t, 1, count(t, database, `SELECT COUNT(*) FROM "content_blocks"`))
+	require.Equal(t, 1, count(t, database, `SELECT COUNT(*) FROM "users" WHERE "id" = 'ada'`))
+	require.Equal(t, 1, count(t, database, `SELECT COUNT(*) FROM "users" WHERE "id" = 'bob'`))
+	require.Zero(t, count(t, database, `SELECT COUNT(*) FROM "content_blocks" WHERE "origin_user_id" IS NOT NULL`), "nobody owns what both said")
 	require.NoError(t, threads["bob"].Delete(bg))
 	s.project(t, store, db)
-	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = 'ada'`))
-	require.Equal(t, 0, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = 'bob'`))
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	require.Equal(t, 1, count(t, database, `SELECT COUNT(*) FROM "users" WHERE "id" = 'ada'`))
+	require.Equal(t, 0, count(t, database, `SELECT COUNT(*) FROM "users" WHERE "id" = 'bob'`))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 }
 
 // testOwners has threads without messages: their users exist as long as the threads. One thread
 // gets a user later.
 func (s *suite) testOwners(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	make := func(user string) *lineage.Thread {
 		thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: user})
@@ -273,11 +273,11 @@ func (s *suite) testOwners(t *testing.T) {
 	users := func(want ...string) {
 		t.Helper()
 		s.project(t, store, db)
-		require.Equal(t, len(want), count(t, place, `SELECT COUNT(*) FROM "users"`))
+		require.Equal(t, len(want), count(t, database, `SELECT COUNT(*) FROM "users"`))
 		for _, user := range want {
-			require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "users" WHERE "id" = '`+user+`'`), user)
+			require.Equal(t, 1, count(t, database, `SELECT COUNT(*) FROM "users" WHERE "id" = '`+user+`'`), user)
 		}
-		requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+		requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 	}
 	ada, again, nobody := make("ada"), make("ada"), make("")
 	users("ada")
@@ -355,41 +355,41 @@ func (s *suite) interruptedAgain(t *testing.T, change func(*lineage.Thread, *lin
 // of each stride.
 func (s *suite) interrupted(t *testing.T, store *lineage.Store, stride int64, change func()) {
 	type attempt struct {
-		place Place
-		at    int64
+		database Database
+		at       int64
 	}
 	var attempts []attempt
 	// The first statements create the tables.
 	for at, stopped := int64(1), true; stopped; at += stride {
-		place := s.New(t)
-		stopped = s.stopAt(t, store, place, at, false)
-		db := s.open(t, place)
+		database := s.New(t)
+		stopped = s.stopAt(t, store, database, at, false)
+		db := s.open(t, database)
 		s.project(t, store, db)
 		require.NoError(t, db.Close())
-		attempts = append(attempts, attempt{place, at})
+		attempts = append(attempts, attempt{database, at})
 	}
 	whole := s.rebuilt(t, store, false)
 	for _, a := range attempts {
-		requireSame(t, whole, dump(t, a.place, false))
+		requireSame(t, whole, dump(t, a.database, false))
 	}
 	change()
 	whole = s.rebuilt(t, store, false)
 	for _, a := range attempts {
-		s.stopAt(t, store, a.place, a.at, false)
-		db := s.open(t, a.place)
+		s.stopAt(t, store, a.database, a.at, false)
+		db := s.open(t, a.database)
 		s.project(t, store, db)
 		require.NoError(t, db.Close())
-		requireSame(t, whole, dump(t, a.place, false))
+		requireSame(t, whole, dump(t, a.database, false))
 	}
 }
 
 // stopAt runs a projector until statement n, and reports whether it got that far.
-func (s *suite) stopAt(t require.TestingT, store *lineage.Store, place Place, n int64, chatsOnly bool) (stopped bool) {
+func (s *suite) stopAt(t require.TestingT, store *lineage.Store, database Database, n int64, chatsOnly bool) (stopped bool) {
 	ctx, cancel := context.WithCancel(bg)
 	defer cancel()
 	var issued atomic.Int64
 	var counting atomic.Bool
-	db, err := place.Open(bg, sqladapter.Options{Trace: func(string) {
+	db, err := database.Open(bg, sqladapter.Options{Trace: func(string) {
 		if counting.Load() && issued.Add(1) == n {
 			cancel()
 		}
@@ -414,8 +414,8 @@ func (s *suite) testRefuses(t *testing.T) {
 	converse(t, chat.On(store), "a", say("m1", "one"))
 	converse(t, chat.On(other), "a", say("m1", "one"))
 
-	place := s.New(t)
-	db := s.open(t, place)
+	database := s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	s.project(t, store, db)
 	_, err := (&project.Projector{Store: other, DB: db}).Run(bg)
@@ -423,7 +423,7 @@ func (s *suite) testRefuses(t *testing.T) {
 	_, err = (&project.Projector{Store: store, DB: db, ChatsOnly: true}).Run(bg)
 	require.ErrorIs(t, err, sqladapter.ErrOtherTables)
 	for _, earlier := range []string{`UPDATE "lineage_projection" SET "format" = 8`, `ALTER TABLE "lineage_projection" DROP COLUMN "version"`} {
-		exec(t, place, "%s", earlier)
+		exec(t, database, "%s", earlier)
 		_, err = (&project.Projector{Store: store, DB: db}).Run(bg)
 		require.ErrorIs(t, err, sqladapter.ErrOtherTables)
 		_, err = importing.Run(bg, db, other, importing.Options{})
@@ -439,10 +439,10 @@ func (s *suite) testRefuses(t *testing.T) {
 	_, err = (&project.Projector{Store: store, DB: used}).Run(bg)
 	require.ErrorIs(t, err, project.ErrNotEmpty)
 
-	place = s.New(t)
-	taken := s.open(t, place)
+	database = s.New(t)
+	taken := s.open(t, database)
 	defer taken.Close()
-	_, err = place.SQL.ExecContext(bg, `CREATE TABLE "users" ("id" INTEGER PRIMARY KEY)`)
+	_, err = database.SQL.ExecContext(bg, `CREATE TABLE "users" ("id" INTEGER PRIMARY KEY)`)
 	require.NoError(t, err)
 	_, err = (&project.Projector{Store: store, DB: taken}).Run(bg)
 	require.ErrorIs(t, err, sqladapter.ErrForeign)
@@ -454,8 +454,8 @@ func (s *suite) large() int { return cmp.Or(s.Large, 3000) }
 
 // testLarge projects more than fits in a statement or transaction.
 func (s *suite) testLarge(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	chats := chat.On(store)
 	n := s.large()
@@ -471,17 +471,17 @@ func (s *suite) testLarge(t *testing.T) {
 	require.Equal(t, n, report.Added)
 	require.Equal(t, n, seen)
 	require.Greater(t, report.Transactions, 3)
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 	_, err = chats.DeleteChat(bg, "large", chat.DeleteOptions{})
 	require.NoError(t, err)
 	require.Equal(t, n, s.project(t, store, db).Removed)
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 }
 
 // testTexts projects texts that not every database can store.
 func (s *suite) testTexts(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	title := "nul \x00 and half \xff"
 	thread, err := store.CreateThread(bg, lineage.ThreadOptions{UserID: "ada", Title: title, Metadata: []byte(`{"a":"\u0000"}`)})
@@ -498,7 +498,7 @@ func (s *suite) testTexts(t *testing.T) {
 	_, err = c.Extend(bg, lineage.Item{Kind: lineage.Asset, Filename: "a.txt", Reader: bytes.NewReader(large), Type: "text/plain"})
 	require.NoError(t, err)
 	require.Equal(t, 7, s.project(t, store, db).Added)
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 }
 
 // differences returns the results of a comparison.
@@ -526,8 +526,8 @@ func (s *suite) testCompareEmpty(t *testing.T) {
 
 // testCompare damages rows and finds each damage.
 func (s *suite) testCompare(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	first := func(err error) error {
 		for _, found := range project.Compare(bg, db, store, project.CompareOptions{}) {
@@ -564,11 +564,11 @@ func (s *suite) testCompare(t *testing.T) {
 		{`UPDATE "contexts" SET "metadata" = 'x' WHERE "thread_id" IS NULL`, project.Difference{Kind: project.Different, Table: "contexts", Columns: []string{"metadata"}}},
 	} {
 		t.Run(damage.sql, func(t *testing.T) {
-			place := s.New(t)
-			db := s.open(t, place)
+			database := s.New(t)
+			db := s.open(t, database)
 			defer db.Close()
 			s.project(t, store, db)
-			_, err := place.SQL.ExecContext(bg, damage.sql)
+			_, err := database.SQL.ExecContext(bg, damage.sql)
 			require.NoError(t, err)
 			found := differences(t, store, db)
 			require.NotEmpty(t, found)

@@ -15,8 +15,8 @@ import (
 // testDiverged projects a store and then a backup of it with a different continuation: shorter than
 // the database, as long, and longer. Its commits differ, even with equal numbers.
 func (s *suite) testDiverged(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	converse(t, chat.On(store), "a", say("m1", "both have it"))
 	room := t.TempDir()
@@ -27,7 +27,7 @@ func (s *suite) testDiverged(t *testing.T) {
 	}
 	_, err = (&project.Projector{Store: store, DB: db}).Run(bg)
 	require.NoError(t, err)
-	want := dump(t, place, false)
+	want := dump(t, database, false)
 	head, err := store.View().Head(bg)
 	require.NoError(t, err)
 
@@ -43,7 +43,7 @@ func (s *suite) testDiverged(t *testing.T) {
 		for _, err := range project.Compare(bg, db, restored, project.CompareOptions{}) {
 			require.ErrorIs(t, err, lineage.ErrDiverged)
 		}
-		require.Equal(t, want, dump(t, place, false), "nothing was changed")
+		require.Equal(t, want, dump(t, database, false), "nothing was changed")
 		converse(t, chat.On(restored), fmt.Sprint("b", i), say(fmt.Sprint("n", i), "the copy"))
 	}
 	now, err := restored.View().Head(bg)

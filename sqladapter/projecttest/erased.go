@@ -20,8 +20,8 @@ import (
 // testErasedPieces erases a part of a message and its metadata: no row has them any more, the
 // message has a marker, and the rest is found.
 func (s *suite) testErasedPieces(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	thread, err := store.CreateThread(bg, lineage.ThreadOptions{SourceID: "c", UserID: "ann", Keep: true})
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func (s *suite) testErasedPieces(t *testing.T) {
 	s.project(t, store, db)
 	everything := func() string {
 		var all strings.Builder
-		for _, rows := range dump(t, place, false) {
+		for _, rows := range dump(t, database, false) {
 			for _, row := range rows {
 				all.WriteString(row)
 			}
@@ -74,7 +74,7 @@ func (s *suite) testErasedPieces(t *testing.T) {
 		require.NotContains(t, everything(), text)
 		require.NotContains(t, everything(), hex(text))
 	}
-	require.Equal(t, 4, count(t, place, `SELECT COUNT(*) FROM "content_blocks" WHERE "erased" = 1`))
+	require.Equal(t, 4, count(t, database, `SELECT COUNT(*) FROM "content_blocks" WHERE "erased" = 1`))
 	typed, err = sqlchat.On(db).Message(bg, "c", "typed")
 	require.NoError(t, err)
 	require.Equal(t, chat.TypeMessage, typed.Type)
@@ -84,7 +84,7 @@ func (s *suite) testErasedPieces(t *testing.T) {
 	found, err := sqlchat.On(db).SearchMessages(bg, "c", "zebra", chat.SearchOptions{})
 	require.NoError(t, err)
 	require.Len(t, found, 1)
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 	require.Empty(t, differences(t, store, db))
 
 	other := newStore(t)
@@ -111,10 +111,10 @@ func (s *suite) testImportDamaged(t *testing.T) {
 		`UPDATE content_blocks SET body = (SELECT body FROM content_blocks ORDER BY size DESC LIMIT 1)`, `UPDATE content_blocks SET erased = 1`, `DELETE FROM message_usages`,
 		`UPDATE lineage_reach SET own = 0`, `DELETE FROM lineage_scopes`,
 	} {
-		place := s.New(t)
-		db := s.open(t, place)
+		database := s.New(t)
+		db := s.open(t, database)
 		s.project(t, store, db)
-		exec(t, place, "%s", damage)
+		exec(t, database, "%s", damage)
 		to := newStore(t)
 		_, err := importing.Run(bg, db, to, importing.Options{})
 		if err != nil {

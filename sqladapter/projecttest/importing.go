@@ -26,30 +26,30 @@ func (s *suite) doImport(t require.TestingT, db *sqladapter.DB, store *lineage.S
 }
 
 // chatRows returns the rows of the documented tables of chats.
-func chatRows(t require.TestingT, place Place) map[string][]string {
+func chatRows(t require.TestingT, database Database) map[string][]string {
 	rows := make(map[string][]string)
 	for _, table := range []string{"chats", "messages", "branches", "checkpoints"} {
-		rows[table] = dumpTable(t, place, table)
+		rows[table] = dumpTable(t, database, table)
 	}
 	return rows
 }
 
 // projected returns the rows of a new database after projecting a store.
 func (s *suite) projected(t testing.TB, store *lineage.Store) map[string][]string {
-	place := s.New(t)
-	db := s.open(t, place)
+	database := s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	s.project(t, store, db)
 	require.Empty(t, differences(t, store, db))
-	return chatRows(t, place)
+	return chatRows(t, database)
 }
 
 // testImport imports a database in two states. Each time, projecting back gives the same rows.
 //
 // feature: lineage/migration
 func (s *suite) testImport(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	chats := sqlchat.On(db)
 	converse(t, chats, "a", say("m1", "one"), say("m2", "two"), say("m3", "the same"))
@@ -69,7 +69,7 @@ func (s *suite) testImport(t *testing.T) {
 
 	report := s.doImport(t, db, store)
 	require.Equal(t, importing.Report{Chats: 3, Changed: 3, Messages: 5, New: 5}, report)
-	require.Equal(t, chatRows(t, place), s.projected(t, store))
+	require.Equal(t, chatRows(t, database), s.projected(t, store))
 
 	head, err := store.View().Head(bg)
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func (s *suite) testImport(t *testing.T) {
 	require.NoError(t, err)
 	report = s.doImport(t, db, store)
 	require.Equal(t, importing.Report{Chats: 4, Changed: 2, Messages: 7, New: 2}, report)
-	require.Equal(t, chatRows(t, place), s.projected(t, store))
+	require.Equal(t, chatRows(t, database), s.projected(t, store))
 
 	// Messages added in the store are kept.
 	converse(t, chat.On(store), "b", say("n2", "of the store's own"))
@@ -103,8 +103,8 @@ func (s *suite) testImport(t *testing.T) {
 
 // testImportProblems imports invalid rows: they are skipped and reported.
 func (s *suite) testImportProblems(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	converse(t, sqlchat.On(db), "a", say("m1", "one"), say("m2", "two"), say("m3", "three"))
 	converse(t, sqlchat.On(db), "b", say("n1", "one"))
@@ -114,7 +114,7 @@ func (s *suite) testImportProblems(t *testing.T) {
 	for _, sql := range []string{
 		`UPDATE "messages" SET parentId = "id" WHERE "id" = 'm3'`,
 	} {
-		_, err := place.SQL.ExecContext(bg, sql)
+		_, err := database.SQL.ExecContext(bg, sql)
 		require.NoError(t, err)
 	}
 	var problems []string
@@ -142,8 +142,8 @@ func (s *suite) testImportRandom(t *testing.T) {
 		from, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)
 		defer from.Close()
-		place := s.New(t)
-		db := s.open(r, place)
+		database := s.New(t)
+		db := s.open(r, database)
 		defer db.Close()
 		to, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)
@@ -156,7 +156,7 @@ func (s *suite) testImportRandom(t *testing.T) {
 			s.project(r, from, db)
 			s.doImport(r, db, to)
 		}
-		require.Equal(r, chatRows(r, place), s.projected(t, to))
+		require.Equal(r, chatRows(r, database), s.projected(t, to))
 	})
 }
 
@@ -168,8 +168,8 @@ func (m *machine) chatStep(t *rapid.T) {
 
 // testImportLarge imports a long chat.
 func (s *suite) testImportLarge(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	messages := make([]chat.Message, 5*s.large()/3)
 	for i := range messages {
@@ -180,13 +180,13 @@ func (s *suite) testImportLarge(t *testing.T) {
 	head, err := store.View().Head(bg)
 	require.NoError(t, err)
 	require.Less(t, head.Number, uint64(100), "few commits")
-	require.Equal(t, chatRows(t, place), s.projected(t, store))
+	require.Equal(t, chatRows(t, database), s.projected(t, store))
 }
 
 // testImportContexts copies a store to another one through a database.
 func (s *suite) testImportContexts(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	converse(t, chat.On(store), "a", say("m1", "one"), say("m2", "two"))
 	thread, err := store.FindThread(bg, "a")
@@ -202,7 +202,7 @@ func (s *suite) testImportContexts(t *testing.T) {
 
 	other := newStore(t)
 	s.doImport(t, db, other)
-	require.Equal(t, chatRows(t, place), s.projected(t, other))
+	require.Equal(t, chatRows(t, database), s.projected(t, other))
 	got, err := other.Context(bg, child.ID())
 	require.NoError(t, err)
 	info, err := got.Info(bg)
@@ -225,5 +225,5 @@ func (s *suite) testImportContexts(t *testing.T) {
 	require.NoError(t, err)
 	s.project(t, store, db)
 	require.Equal(t, 1, s.doImport(t, db, other).Changed)
-	require.Equal(t, chatRows(t, place), s.projected(t, other))
+	require.Equal(t, chatRows(t, database), s.projected(t, other))
 }

@@ -19,8 +19,8 @@ import (
 )
 
 // exec runs a statement as another program would.
-func exec(t require.TestingT, place Place, format string, args ...any) {
-	_, err := place.SQL.ExecContext(bg, fmt.Sprintf(format, args...))
+func exec(t require.TestingT, database Database, format string, args ...any) {
+	_, err := database.SQL.ExecContext(bg, fmt.Sprintf(format, args...))
 	require.NoError(t, err, format, args)
 }
 
@@ -39,8 +39,8 @@ func chainOf(t require.TestingT, s chat.Store, chatID, branch string) (chain []s
 
 // testImportChanged imports messages that another program has changed in place.
 func (s *suite) testImportChanged(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	on := chat.On(store)
 	converse(t, sqlchat.On(db), "c", say("m1", "one"), say("m2", "two"), say("m3", "three"), say("m4", "four"))
@@ -59,7 +59,7 @@ func (s *suite) testImportChanged(t *testing.T) {
 	require.NoError(t, store.Erase(bg, content.Sum([]byte("four"))))
 	converse(t, on, "c", say("n1", "of the store's own"))
 
-	exec(t, place, `UPDATE messages SET data = '{"parts":[{"type":"text","text":"two, changed"}]}' WHERE id = 'm2'`)
+	exec(t, database, `UPDATE messages SET data = '{"parts":[{"type":"text","text":"two, changed"}]}' WHERE id = 'm2'`)
 	report := s.doImport(t, db, store)
 	require.Equal(t, importing.Report{Chats: 1, Changed: 1, Messages: 4, New: 3}, report, "m2, and those that follow it")
 	for branch, want := range map[string][]string{"main": {"m1", "m2", "m3", "m4", "n1"}, "ours": {"m1", "m2", "m3"}} {
@@ -100,10 +100,10 @@ func (s *suite) testImportChanged(t *testing.T) {
 	require.Equal(t, head, now)
 
 	// Another parent, and back to the original one.
-	exec(t, place, `UPDATE messages SET parentId = NULL WHERE id = 'm3'`)
+	exec(t, database, `UPDATE messages SET parentId = NULL WHERE id = 'm3'`)
 	s.doImport(t, db, store)
 	require.Len(t, chainOf(t, on, "c", "main"), 3)
-	exec(t, place, `UPDATE messages SET parentId = 'm2' WHERE id = 'm3'`)
+	exec(t, database, `UPDATE messages SET parentId = 'm2' WHERE id = 'm3'`)
 	s.doImport(t, db, store)
 	require.Equal(t, chain, chainOf(t, on, "c", "main"))
 	require.Empty(t, differences(t, store, s.filled(t, store)))
@@ -112,8 +112,8 @@ func (s *suite) testImportChanged(t *testing.T) {
 // testBehindEarlier projects messages that were added in the run of an earlier version, before and
 // after the database had it as the latest.
 func (s *suite) testBehindEarlier(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	converse(t, sqlchat.On(db), "c", say("m1", "one"), say("m2", "two"), say("m3", "three"))
 	s.doImport(t, db, store)
@@ -134,7 +134,7 @@ func (s *suite) testBehindEarlier(t *testing.T) {
 	}
 	agree()
 	for round := range 2 {
-		exec(t, place, `UPDATE messages SET data = '{"n":%d}' WHERE id = 'm2'`, round)
+		exec(t, database, `UPDATE messages SET data = '{"n":%d}' WHERE id = 'm2'`, round)
 		s.doImport(t, db, store)
 		if round > 0 {
 			agree()
@@ -161,15 +161,15 @@ func (s *suite) filled(t testing.TB, store *lineage.Store) *sqladapter.DB {
 // testImportReserved imports a turn in progress after it was filled in.
 func (s *suite) testImportReserved(t *testing.T) {
 	for _, empty := range []string{`{"id":"a","role":"assistant","parts":[]}`, `{"id":"a","role":"assistant"}`, `{"role":"assistant","content":""}`} {
-		store, place := newStore(t), s.New(t)
-		db := s.open(t, place)
+		store, database := newStore(t), s.New(t)
+		db := s.open(t, database)
 		on := chat.On(store)
 		reserved := chat.Message{ID: "a", Name: "assistant", Type: chat.TypeMessage, Data: []byte(empty)}
 		converse(t, sqlchat.On(db), "c", say("q", "a question"), reserved)
 		require.Equal(t, 1, s.doImport(t, db, store).New)
 		require.Len(t, chainOf(t, on, "c", "main"), 1)
 		require.Zero(t, s.doImport(t, db, store).Changed)
-		exec(t, place, `UPDATE messages SET data = '{"id":"a","role":"assistant","parts":[{"type":"text","text":"an answer"}]}' WHERE id = 'a'`)
+		exec(t, database, `UPDATE messages SET data = '{"id":"a","role":"assistant","parts":[{"type":"text","text":"an answer"}]}' WHERE id = 'a'`)
 		require.Equal(t, 1, s.doImport(t, db, store).New)
 		chain := chainOf(t, on, "c", "main")
 		require.Len(t, chain, 2)
@@ -190,10 +190,10 @@ type row struct{ chat, parent, name, data string }
 
 // changer acts as another program that changes messages in place.
 type changer struct {
-	place Place
-	rows  map[string]row
-	heads map[string]string // by chat and branch
-	n     int
+	database Database
+	rows     map[string]row
+	heads    map[string]string // by chat and branch
+	n        int
 }
 
 func (c *changer) ids(chatID string) (ids []string) {
@@ -223,13 +223,13 @@ func quotedOr(id string) string {
 }
 
 func (c *changer) insert(t require.TestingT, id string, r row) {
-	exec(t, c.place, `INSERT INTO messages (id, chatId, parentId, name, type, data, createdAt) VALUES ('%s', '%s', %s, '%s', 'message', '%s', %d)`,
+	exec(t, c.database, `INSERT INTO messages (id, chatId, parentId, name, type, data, createdAt) VALUES ('%s', '%s', %s, '%s', 'message', '%s', %d)`,
 		id, r.chat, quotedOr(r.parent), r.name, r.data, 1000+c.n%3)
 	c.rows[id] = r
 }
 
 func (c *changer) move(t require.TestingT, chatID, branch, head string) {
-	exec(t, c.place, `UPDATE branches SET headMessageId = %s WHERE chatId = '%s' AND name = '%s'`, quotedOr(head), chatID, branch)
+	exec(t, c.database, `UPDATE branches SET headMessageId = %s WHERE chatId = '%s' AND name = '%s'`, quotedOr(head), chatID, branch)
 	c.heads[chatID+" "+branch] = head
 }
 
@@ -260,17 +260,17 @@ func (c *changer) change(t *rapid.T) {
 	case what == "edit" || what == "fill" && c.rows[id].name == "assistant":
 		r := c.rows[id]
 		r.data = c.text()
-		exec(t, c.place, `UPDATE messages SET data = '%s' WHERE id = '%s'`, r.data, id)
+		exec(t, c.database, `UPDATE messages SET data = '%s' WHERE id = '%s'`, r.data, id)
 		c.rows[id] = r
 	case what == "move" && !c.isAncestor(id, other):
 		r := c.rows[id]
 		r.parent = other
-		exec(t, c.place, `UPDATE messages SET parentId = %s WHERE id = '%s'`, quotedOr(other), id)
+		exec(t, c.database, `UPDATE messages SET parentId = %s WHERE id = '%s'`, quotedOr(other), id)
 		c.rows[id] = r
 	case what == "rename":
 		r := c.rows[id]
 		r.name = rapid.SampledFrom([]string{"user", "assistant", "tool"}).Draw(t, "name")
-		exec(t, c.place, `UPDATE messages SET name = '%s' WHERE id = '%s'`, r.name, id)
+		exec(t, c.database, `UPDATE messages SET name = '%s' WHERE id = '%s'`, r.name, id)
 		c.rows[id] = r
 	case what == "delete" || what == "replace":
 		for _, r := range c.rows {
@@ -284,7 +284,7 @@ func (c *changer) change(t *rapid.T) {
 				c.move(t, chatID, strings.TrimPrefix(key, chatID+" "), r.parent)
 			}
 		}
-		exec(t, c.place, `DELETE FROM messages WHERE id = '%s'`, id)
+		exec(t, c.database, `DELETE FROM messages WHERE id = '%s'`, id)
 		delete(c.rows, id)
 		if what == "replace" {
 			if other != id {
@@ -321,11 +321,11 @@ func (s *suite) testImportChangedRandom(t *testing.T) {
 		store, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)
 		defer store.Close()
-		place, copied := s.New(t), s.New(t)
-		db, copy := s.open(r, place), s.open(r, copied)
+		database, copied := s.New(t), s.New(t)
+		db, copy := s.open(r, database), s.open(r, copied)
 		defer db.Close()
 		defer copy.Close()
-		c := &changer{place: place, rows: make(map[string]row), heads: make(map[string]string)}
+		c := &changer{database: database, rows: make(map[string]row), heads: make(map[string]string)}
 		for _, id := range []string{"c", "d"} {
 			_, err := sqlchat.On(db).CreateChat(bg, chat.Chat{ID: id, UserID: "ada"})
 			require.NoError(r, err)

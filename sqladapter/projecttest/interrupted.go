@@ -18,8 +18,8 @@ import (
 // is rewound: to a message after those of the last complete projection, and before others that were written.
 func (s *suite) testRewoundAfterInterruption(t *testing.T) {
 	for _, complete := range []int{0, 1, 5} { // messages before the complete projection
-		store, place := newStore(t), s.New(t)
-		db := s.open(t, place)
+		store, database := newStore(t), s.New(t)
+		db := s.open(t, database)
 		defer db.Close()
 		s.project(t, store, db)
 		thread, err := store.CreateThread(bg, lineage.ThreadOptions{SourceID: "chat"})
@@ -41,13 +41,13 @@ func (s *suite) testRewoundAfterInterruption(t *testing.T) {
 		}}
 		_, err = p.Run(ctx)
 		require.ErrorIs(t, err, context.Canceled)
-		require.Greater(t, count(t, place, `SELECT COUNT(*) FROM "messages"`), 19)
+		require.Greater(t, count(t, database, `SELECT COUNT(*) FROM "messages"`), 19)
 		entries, err := main.All(bg)
 		require.NoError(t, err)
 		require.NoError(t, main.MoveTo(bg, entries[9].Span, "rewind"))
 		s.project(t, store, db)
-		require.Equal(t, 10, count(t, place, `SELECT COUNT(*) FROM "messages"`))
-		requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+		require.Equal(t, 10, count(t, database, `SELECT COUNT(*) FROM "messages"`))
+		requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 	}
 }
 
@@ -55,8 +55,8 @@ func (s *suite) testRewoundAfterInterruption(t *testing.T) {
 // messages have it.
 func (s *suite) testErasedBefore(t *testing.T) {
 	for _, chatsOnly := range []bool{false, true} {
-		store, place := newStore(t), s.New(t)
-		db := s.open(t, place)
+		store, database := newStore(t), s.New(t)
+		db := s.open(t, database)
 		defer db.Close()
 		thread, err := store.CreateThread(bg, lineage.ThreadOptions{SourceID: "chat"})
 		require.NoError(t, err)
@@ -76,6 +76,6 @@ func (s *suite) testErasedBefore(t *testing.T) {
 		m, err := sqlchat.On(db).Message(bg, "chat", "m")
 		require.NoError(t, err)
 		require.Equal(t, "of a wombat", m.Type)
-		requireSame(t, s.rebuilt(t, store, chatsOnly), dump(t, place, chatsOnly))
+		requireSame(t, s.rebuilt(t, store, chatsOnly), dump(t, database, chatsOnly))
 	}
 }

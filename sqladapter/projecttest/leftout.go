@@ -23,7 +23,7 @@ const notText = "\xff"
 
 // requireLeftOut requires that a projection leaves out these threads alone, that a new database gets the same rows, and
 // that a comparison reports the threads and nothing else.
-func (s *suite) requireLeftOut(t testing.TB, store *lineage.Store, place Place, db *sqladapter.DB, threads ...*lineage.Thread) project.Report {
+func (s *suite) requireLeftOut(t testing.TB, store *lineage.Store, database Database, db *sqladapter.DB, threads ...*lineage.Thread) project.Report {
 	t.Helper()
 	report := s.project(t, store, db)
 	want, got := []string{}, []string{}
@@ -36,7 +36,7 @@ func (s *suite) requireLeftOut(t testing.TB, store *lineage.Store, place Place, 
 	}
 	require.ElementsMatch(t, want, got)
 	require.Equal(t, len(want), report.LeftOutCount)
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 	found := differences(t, store, db)
 	require.Len(t, found, len(want), "%v", found)
 	for _, d := range found {
@@ -60,8 +60,8 @@ func speaking(t testing.TB, store *lineage.Store, o lineage.ThreadOptions, items
 // testLeftOut projects a store with threads that no database can hold: they are left out, whatever refers to them, and
 // come when they can be held.
 func (s *suite) testLeftOut(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	prompt := "You count birds."
 	one, top := speaking(t, store, lineage.ThreadOptions{SourceID: "one", UserID: "ada", Title: "one"})
@@ -73,19 +73,19 @@ func (s *suite) testLeftOut(t *testing.T) {
 	require.NoError(t, store.Values(lineage.Owner{Thread: odd.ID()}).Set(bg, "k", []byte(`"of odd"`)))
 	_, err = main.Summarize(bg, shortener{"short"}, lineage.SummarizeOptions{Whole: true})
 	require.NoError(t, err)
-	report := s.requireLeftOut(t, store, place, db, odd)
+	report := s.requireLeftOut(t, store, database, db, odd)
 	require.Equal(t, 2, report.Threads)
 	require.Equal(t, "odd"+notText, report.LeftOut[0].SourceID)
 	require.Contains(t, report.LeftOut[0].Reason, "not UTF-8")
-	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "chats"`))
-	require.Equal(t, 1, count(t, place, fmt.Sprintf(`SELECT COUNT(*) FROM "contexts" WHERE "remnant" = 1 AND "id" = '%v' AND "system_prompt_override" = '%s'`, main.ID(), prompt)))
+	require.Equal(t, 2, count(t, database, `SELECT COUNT(*) FROM "chats"`))
+	require.Equal(t, 1, count(t, database, fmt.Sprintf(`SELECT COUNT(*) FROM "contexts" WHERE "remnant" = 1 AND "id" = '%v' AND "system_prompt_override" = '%s'`, main.ID(), prompt)))
 
 	to := newStore(t)
 	_, err = importing.Run(bg, db, to, importing.Options{Problem: func(id string, err error) { t.Errorf("%s: %v", id, err) }})
 	require.NoError(t, err)
 	requireInherited(t, store, to, fork)
 
-	report = s.requireLeftOut(t, store, place, db, odd)
+	report = s.requireLeftOut(t, store, database, db, odd)
 	require.Equal(t, report.From, report.To, "still reported when there is nothing to do")
 
 	// Changes of what is left out, also of what others inherit.
@@ -97,11 +97,11 @@ func (s *suite) testLeftOut(t *testing.T) {
 		return nil
 	}))
 	require.NoError(t, store.Values(lineage.Owner{Context: main.ID()}).Set(bg, "k", []byte(`"later"`)))
-	s.requireLeftOut(t, store, place, db, odd)
-	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "contexts" WHERE "system_prompt_override" = '`+later+`'`))
+	s.requireLeftOut(t, store, database, db, odd)
+	require.Equal(t, 1, count(t, database, `SELECT COUNT(*) FROM "contexts" WHERE "system_prompt_override" = '`+later+`'`))
 	require.NoError(t, fork.Delete(bg))
-	s.requireLeftOut(t, store, place, db, odd)
-	require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "contexts" WHERE "remnant" = 1`))
+	s.requireLeftOut(t, store, database, db, odd)
+	require.Zero(t, count(t, database, `SELECT COUNT(*) FROM "contexts" WHERE "remnant" = 1`))
 
 	// A thread that is there and cannot be held any more, from which others inherit and which inherits, and that can be held again.
 	above, err := top.Fork(bg, lineage.ForkOptions{Thread: two.ID()})
@@ -113,39 +113,39 @@ func (s *suite) testLeftOut(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, store.Values(lineage.Owner{Context: between.ID()}).Set(bg, "l", []byte(`"of a fork"`)))
 	require.NoError(t, store.Values(lineage.Owner{Context: top.ID()}).Set(bg, "k", []byte(`"later"`)))
-	s.requireLeftOut(t, store, place, db, odd)
+	s.requireLeftOut(t, store, database, db, odd)
 	_, err = one.CreateBranch(bg, "b", lineage.BranchOptions{SourceID: "b" + notText})
 	require.NoError(t, err)
-	s.requireLeftOut(t, store, place, db, odd, one)
+	s.requireLeftOut(t, store, database, db, odd, one)
 	_, err = above.Extend(bg, lineage.User("after what is left out"))
 	require.NoError(t, err)
-	s.requireLeftOut(t, store, place, db, odd, one)
+	s.requireLeftOut(t, store, database, db, odd, one)
 	require.NoError(t, one.DeleteBranch(bg, "b"))
-	s.requireLeftOut(t, store, place, db, odd)
-	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "chats"`))
+	s.requireLeftOut(t, store, database, db, odd)
+	require.Equal(t, 2, count(t, database, `SELECT COUNT(*) FROM "chats"`))
 
 	require.NoError(t, odd.Delete(bg))
-	s.requireLeftOut(t, store, place, db)
-	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "chats"`))
+	s.requireLeftOut(t, store, database, db)
+	require.Equal(t, 2, count(t, database, `SELECT COUNT(*) FROM "chats"`))
 }
 
 // testLeftOutRefused projects threads with rows that the database refuses, or a chat cannot have, found only when they
 // are written, among many others.
 func (s *suite) testLeftOutRefused(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	threads := 30
 	for i := range threads {
 		speaking(t, store, lineage.ThreadOptions{SourceID: fmt.Sprint("t", i), UserID: "ada", Title: fmt.Sprint(i)})
 	}
 	first, _ := speaking(t, store, lineage.ThreadOptions{Title: "without an id"})
-	s.requireLeftOut(t, store, place, db)
+	s.requireLeftOut(t, store, database, db)
 	second, main := speaking(t, store, lineage.ThreadOptions{SourceID: first.ID().String(), Title: "with that of another"})
-	s.requireKept(t, store, place, db, threads+1, first)
+	s.requireKept(t, store, database, db, threads+1, first)
 	_, err := main.Extend(bg, lineage.User("more"))
 	require.NoError(t, err)
-	s.requireKept(t, store, place, db, threads+1, first)
+	s.requireKept(t, store, database, db, threads+1, first)
 	got, err := sqlchat.On(db).Chat(bg, second.ID().String())
 	require.NoError(t, err)
 	require.Nil(t, got)
@@ -153,7 +153,7 @@ func (s *suite) testLeftOutRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "with that of another", got.Title)
 	require.NoError(t, second.Delete(bg))
-	s.requireKept(t, store, place, db, threads+1)
+	s.requireKept(t, store, database, db, threads+1)
 
 	limits := db.Dialect().Limits()
 	if limits.IDBytes+limits.IDUnits == 0 {
@@ -165,16 +165,16 @@ func (s *suite) testLeftOutRefused(t *testing.T) {
 	fifth, _ := speaking(t, store, lineage.ThreadOptions{UserID: long, Title: "of a long user"})
 	sixth, spoken := speaking(t, store, lineage.ThreadOptions{Title: "a long name"})
 	require.NoError(t, sixth.NameBranch(bg, long[:len(long)-2]+"!", spoken))
-	s.requireKept(t, store, place, db, threads+1, third, fourth, fifth, sixth)
+	s.requireKept(t, store, database, db, threads+1, third, fourth, fifth, sixth)
 	require.NoError(t, sixth.NameBranch(bg, "short", spoken))
-	s.requireKept(t, store, place, db, threads+2, third, fourth, fifth)
+	s.requireKept(t, store, database, db, threads+2, third, fourth, fifth)
 }
 
 // testLeftOutTaken projects a thread with an id that another thread has: it comes when the other one does not have it any
 // more. Of what is left out, only what may have changed is tried again.
 func (s *suite) testLeftOutTaken(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	first, _ := speaking(t, store, lineage.ThreadOptions{SourceID: "first", UserID: "ada"})
 	mark := func(thread *lineage.Thread, o lineage.CheckpointOptions) lineage.CheckpointInfo {
@@ -184,7 +184,7 @@ func (s *suite) testLeftOutTaken(t *testing.T) {
 		return k
 	}
 	id := mark(first, lineage.CheckpointOptions{}).ID.String()
-	s.requireKept(t, store, place, db, 1)
+	s.requireKept(t, store, database, db, 1)
 	second, _ := speaking(t, store, lineage.ThreadOptions{SourceID: "second", UserID: "ada"})
 	mark(second, lineage.CheckpointOptions{SourceID: id})
 	report := s.project(t, store, db)
@@ -200,16 +200,16 @@ func (s *suite) testLeftOutTaken(t *testing.T) {
 	require.NoError(t, store.Values(lineage.Owner{Thread: odd.ID()}).Set(bg, "k", []byte(`1`)))
 	require.Equal(t, 1, s.project(t, store, db).Total)
 	require.NoError(t, first.DeleteCheckpoint(bg, "here"))
-	report = s.requireLeftOut(t, store, place, db, odd)
+	report = s.requireLeftOut(t, store, database, db, odd)
 	require.Equal(t, 2, report.Total, "the thread that lost the checkpoint and the one that may be held")
-	require.Equal(t, 2, count(t, place, `SELECT COUNT(*) FROM "chats"`))
+	require.Equal(t, 2, count(t, database, `SELECT COUNT(*) FROM "chats"`))
 }
 
 // testLeftOutTakenMessage projects a thread whose message has no id of its own, while another thread has a message with the
 // id that it gets instead: it comes when the other thread has moved back from that message.
 func (s *suite) testLeftOutTakenMessage(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	_, main := speaking(t, store, lineage.ThreadOptions{Title: "first"})
 	before, err := main.Tip(bg)
@@ -219,24 +219,24 @@ func (s *suite) testLeftOutTakenMessage(t *testing.T) {
 	require.NoError(t, err)
 	_, err = main.Extend(bg, lineage.Item{Role: "user", Body: []byte("taken"), SourceID: second.ID().String() + "/" + tip.String()})
 	require.NoError(t, err)
-	s.requireKept(t, store, place, db, 1, second)
+	s.requireKept(t, store, database, db, 1, second)
 	require.NoError(t, main.MoveTo(bg, before, "undo"))
-	s.requireKept(t, store, place, db, 2)
+	s.requireKept(t, store, database, db, 2)
 }
 
 // requireKept requires that all chats but the ones that are left out are in a database, and in a new one.
-func (s *suite) requireKept(t *testing.T, store *lineage.Store, place Place, db *sqladapter.DB, chats int, leftOut ...*lineage.Thread) {
+func (s *suite) requireKept(t *testing.T, store *lineage.Store, database Database, db *sqladapter.DB, chats int, leftOut ...*lineage.Thread) {
 	t.Helper()
-	s.requireLeftOut(t, store, place, db, leftOut...)
-	require.Equal(t, chats, count(t, place, `SELECT COUNT(*) FROM "chats"`))
+	s.requireLeftOut(t, store, database, db, leftOut...)
+	require.Equal(t, chats, count(t, database, `SELECT COUNT(*) FROM "chats"`))
 }
 
 // testLeftOutRandom changes a store at random, of which some threads cannot be held for some time, and projects it at
 // random times, until the end or some statement.
 func (s *suite) testLeftOutRandom(t *testing.T) {
 	s.check(t, func(r *rapid.T) {
-		store, place := newStore(t), s.New(t)
-		db := s.open(r, place)
+		store, database := newStore(t), s.New(t)
+		db := s.open(r, database)
 		defer db.Close()
 		m, chatsOnly := newMachine(store), rapid.Bool().Draw(r, "chats only")
 		for range rapid.IntRange(1, 60).Draw(r, "steps") {
@@ -251,12 +251,12 @@ func (s *suite) testLeftOutRandom(t *testing.T) {
 				_, err := p.Run(bg)
 				require.NoError(r, err)
 			case 1:
-				s.stopAt(r, store, place, rapid.Int64Range(1, 150).Draw(r, "statement"), chatsOnly)
+				s.stopAt(r, store, database, rapid.Int64Range(1, 150).Draw(r, "statement"), chatsOnly)
 			}
 		}
 		report, err := (&project.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)
 		require.NoError(r, err)
-		requireSame(r, s.rebuilt(t, store, chatsOnly), dump(r, place, chatsOnly))
+		requireSame(r, s.rebuilt(t, store, chatsOnly), dump(r, database, chatsOnly))
 		require.Len(r, differences(r, store, db), report.LeftOutCount)
 	})
 }
@@ -290,10 +290,10 @@ func (m *machine) odd(t *rapid.T) error {
 // testLeftOutTogether runs several projectors, each with connections of its own, while threads that cannot be held come
 // and go.
 func (s *suite) testLeftOutTogether(t *testing.T) {
-	store, place := newStore(t), s.New(t)
+	store, database := newStore(t), s.New(t)
 	var wg sync.WaitGroup
 	for range 3 {
-		db := s.open(t, place)
+		db := s.open(t, database)
 		defer db.Close()
 		wg.Go(func() {
 			for range 8 {
@@ -321,7 +321,7 @@ func (s *suite) testLeftOutTogether(t *testing.T) {
 		require.NoError(t, err)
 	}
 	wg.Wait()
-	db := s.open(t, place)
+	db := s.open(t, database)
 	defer db.Close()
-	s.requireLeftOut(t, store, place, db, odd)
+	s.requireLeftOut(t, store, database, db, odd)
 }

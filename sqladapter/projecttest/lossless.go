@@ -24,8 +24,8 @@ import (
 // feature: lineage/lossless
 func (s *suite) testLossless(t *testing.T) {
 	s.check(t, func(r *rapid.T) {
-		place := s.New(t)
-		db := s.open(r, place)
+		database := s.New(t)
+		db := s.open(r, database)
 		defer db.Close()
 		from, err := lineage.Open(bg, t.TempDir(), lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)
@@ -54,9 +54,9 @@ func (s *suite) testLossless(t *testing.T) {
 		defer second.Close()
 		s.project(r, to, second)
 		require.Empty(r, differences(r, to, second))
-		requireSame(r, s.untimed(chatRows(r, place)), s.untimed(chatRows(r, again)))
-		require.Equal(r, dumpTable(r, place, "lineage_origins"), dumpTable(r, again, "lineage_origins"))
-		require.Equal(r, dumpTable(r, place, "messages_fts"), dumpTable(r, again, "messages_fts"))
+		requireSame(r, s.untimed(chatRows(r, database)), s.untimed(chatRows(r, again)))
+		require.Equal(r, dumpTable(r, database, "lineage_origins"), dumpTable(r, again, "lineage_origins"))
+		require.Equal(r, dumpTable(r, database, "messages_fts"), dumpTable(r, again, "messages_fts"))
 
 		head, err := to.View().Head(bg)
 		require.NoError(r, err)

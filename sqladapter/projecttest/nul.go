@@ -16,8 +16,8 @@ import (
 // testNUL projects texts with NUL, and texts that look like what a database has instead of it, and imports them.
 // Nothing is lost. A chat refuses a title with NUL, wherever it is.
 func (s *suite) testNUL(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	odd := []string{"\x00", "a\x00b", "\ufdd0", "\ufdd00000", "\ufdd0fdd0\x00", `\u0000`}
 	for i, text := range odd {
@@ -38,7 +38,7 @@ func (s *suite) testNUL(t *testing.T) {
 		require.NoError(t, err)
 	}
 	s.project(t, store, db)
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 	requireChats(t, store, db)
 	require.Empty(t, differences(t, store, db))
 	to := newStore(t)

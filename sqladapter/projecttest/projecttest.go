@@ -23,8 +23,8 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
 
-// Place is a database that exists until the end of the test.
-type Place struct {
+// Database exists until the end of the test.
+type Database struct {
 	Open func(ctx context.Context, o sqladapter.Options) (*sqladapter.DB, error)
 	// SQL gives direct access to the tables. Statements name documented columns without quotes.
 	SQL *sql.DB
@@ -32,8 +32,8 @@ type Place struct {
 
 // Config describes the kind of database.
 type Config struct {
-	// New creates a place for an empty database.
-	New func(t testing.TB) Place
+	// New creates an empty database.
+	New func(t testing.TB) Database
 	// Checks is the number of random histories, unless -rapid.checks is set. Default 10.
 	Checks int
 	// Large is the number of messages of a large chat. Default 3000.
@@ -145,20 +145,20 @@ var lineageTables = []string{"users", "content_blocks", "span_sets", "spans", "c
 var trackTables = []string{"lineage_scopes", "lineage_reach", "lineage_pins", "lineage_left_out"}
 
 // dump returns all rows of the tables, in a deterministic order.
-func dump(t require.TestingT, place Place, chatsOnly bool) map[string][]string {
+func dump(t require.TestingT, database Database, chatsOnly bool) map[string][]string {
 	rows := make(map[string][]string)
 	list := append(slices.Clone(tables), trackTables...)
 	if !chatsOnly {
 		list = append(list, lineageTables...)
 	}
 	for _, table := range list {
-		rows[table] = dumpTable(t, place, table)
+		rows[table] = dumpTable(t, database, table)
 	}
 	return rows
 }
 
-func dumpTable(t require.TestingT, place Place, table string) []string {
-	found, err := place.SQL.QueryContext(bg, `SELECT * FROM "`+table+`"`)
+func dumpTable(t require.TestingT, database Database, table string) []string {
+	found, err := database.SQL.QueryContext(bg, `SELECT * FROM "`+table+`"`)
 	require.NoError(t, err)
 	defer found.Close()
 	columns, err := found.Columns()
@@ -196,20 +196,20 @@ func requireSame(t require.TestingT, want, got map[string][]string) {
 	}
 }
 
-func (s *suite) open(t require.TestingT, place Place) *sqladapter.DB {
-	db, err := place.Open(bg, sqladapter.Options{})
+func (s *suite) open(t require.TestingT, database Database) *sqladapter.DB {
+	db, err := database.Open(bg, sqladapter.Options{})
 	require.NoError(t, err)
 	return db
 }
 
 // rebuilt returns the rows of a new database after a single projection.
 func (s *suite) rebuilt(t testing.TB, store *lineage.Store, chatsOnly bool) map[string][]string {
-	place := s.New(t)
-	db := s.open(t, place)
+	database := s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	_, err := (&project.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)
 	require.NoError(t, err)
-	return dump(t, place, chatsOnly)
+	return dump(t, database, chatsOnly)
 }
 
 func newStore(t testing.TB) *lineage.Store {

@@ -15,8 +15,8 @@ import (
 
 // testQueries runs the queries of docs/sql.md, as they are there.
 func (s *suite) testQueries(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	if name := db.Dialect().Name(); name != "sqlite" && name != "postgres" {
 		t.Skip("the queries are for SQLite and Postgres")
@@ -68,7 +68,7 @@ func (s *suite) testQueries(t *testing.T) {
 	queries := documented(t, "### Queries")
 	require.Len(t, queries, 6)
 	read := func(i int, columns ...int) (rows [][]string) {
-		all := table(t, place.SQL, queries[i])
+		all := table(t, database.SQL, queries[i])
 		require.NotEmpty(t, all)
 		for _, row := range all {
 			var some []string

@@ -24,11 +24,11 @@ func (s *suite) testRandomChatsOnly(t *testing.T) { s.random(t, true) }
 // end, the database equals a new one.
 func (s *suite) random(t *testing.T, chatsOnly bool) {
 	s.check(t, func(r *rapid.T) {
-		dir, place := t.TempDir(), s.New(t)
+		dir, database := t.TempDir(), s.New(t)
 		store, err := lineage.Open(bg, dir, lineage.Options{Durability: lineage.Normal})
 		require.NoError(r, err)
 		defer store.Close()
-		db := s.open(r, place)
+		db := s.open(r, database)
 		defer db.Close()
 		m := newMachine(store)
 		for range rapid.IntRange(1, 60).Draw(r, "steps") {
@@ -39,12 +39,12 @@ func (s *suite) random(t *testing.T, chatsOnly bool) {
 				_, err := p.Run(bg)
 				require.NoError(r, err)
 			case 1:
-				s.stopAt(r, store, place, rapid.Int64Range(1, 150).Draw(r, "statement"), chatsOnly)
+				s.stopAt(r, store, database, rapid.Int64Range(1, 150).Draw(r, "statement"), chatsOnly)
 			}
 		}
 		_, err = (&project.Projector{Store: store, DB: db, ChatsOnly: chatsOnly}).Run(bg)
 		require.NoError(r, err)
-		requireSame(r, s.rebuilt(t, store, chatsOnly), dump(r, place, chatsOnly))
+		requireSame(r, s.rebuilt(t, store, chatsOnly), dump(r, database, chatsOnly))
 		requireChats(r, store, db)
 		if !chatsOnly {
 			requireSummaries(r, store, db)
@@ -57,8 +57,8 @@ func (s *suite) random(t *testing.T, chatsOnly bool) {
 // message of the database has it; the others have the ids of their spans, and none is missing.
 func (s *suite) testRandomSharedIDs(t *testing.T) {
 	s.check(t, func(r *rapid.T) {
-		store, place := newStore(t), s.New(t)
-		db := s.open(r, place)
+		store, database := newStore(t), s.New(t)
+		db := s.open(r, database)
 		defer db.Close()
 		m := newMachine(store)
 		m.shared = true
@@ -87,8 +87,8 @@ func (s *suite) testRandomSharedIDs(t *testing.T) {
 
 // testConcurrent runs several projectors while the store is written.
 func (s *suite) testConcurrent(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	var wg sync.WaitGroup
 	for range 3 {
@@ -110,13 +110,13 @@ func (s *suite) testConcurrent(t *testing.T) {
 	}
 	wg.Wait()
 	s.project(t, store, db)
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 }
 
 // testFollow follows a store until its context ends.
 func (s *suite) testFollow(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	ctx, cancel := context.WithCancel(bg)
 	defer cancel()
@@ -139,7 +139,7 @@ func (s *suite) testFollow(t *testing.T) {
 				break
 			}
 		}
-		require.Equal(t, i+1, count(t, place, `SELECT COUNT(*) FROM "messages"`))
+		require.Equal(t, i+1, count(t, database, `SELECT COUNT(*) FROM "messages"`))
 	}
 	cancel()
 	require.ErrorIs(t, <-ended, context.Canceled)

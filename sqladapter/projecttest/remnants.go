@@ -17,8 +17,8 @@ import (
 // testRemnants deletes contexts and a thread from which others were forked. What is left of them has rows while
 // there are forks, and an import brings it to another store: a fork inherits through it what it did before.
 func (s *suite) testRemnants(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	prompt, model := "You count birds.", "large"
 	kept, err := store.CreateThread(bg, lineage.ThreadOptions{SourceID: "z", UserID: "bob", Overrides: lineage.Overrides{JSON: []byte(`{"s":0}`)}})
@@ -45,22 +45,22 @@ func (s *suite) testRemnants(t *testing.T) {
 	require.NoError(t, store.Values(lineage.Owner{Context: top.ID()}).Set(bg, "k", []byte(`"later"`)))
 	_, err = between.Summarize(bg, shortener{"one question"}, lineage.SummarizeOptions{})
 	require.NoError(t, err)
-	s.same(t, store, place, db)
+	s.same(t, store, database, db)
 	remnants := func(want ...*lineage.Context) {
 		t.Helper()
-		s.same(t, store, place, db)
+		s.same(t, store, database, db)
 		for _, c := range want {
-			require.Equal(t, 1, count(t, place, fmt.Sprintf(`SELECT COUNT(*) FROM "contexts" WHERE "remnant" = 1 AND "id" = '%v'`, c.ID())))
-			require.Zero(t, count(t, place, fmt.Sprintf(`SELECT COUNT(*) FROM "lineage_values" WHERE "owner" = '%v'`, c.ID())))
-			require.Zero(t, count(t, place, fmt.Sprintf(`SELECT COUNT(*) FROM "lineage_summaries" WHERE "context_id" = '%v'`, c.ID())))
+			require.Equal(t, 1, count(t, database, fmt.Sprintf(`SELECT COUNT(*) FROM "contexts" WHERE "remnant" = 1 AND "id" = '%v'`, c.ID())))
+			require.Zero(t, count(t, database, fmt.Sprintf(`SELECT COUNT(*) FROM "lineage_values" WHERE "owner" = '%v'`, c.ID())))
+			require.Zero(t, count(t, database, fmt.Sprintf(`SELECT COUNT(*) FROM "lineage_summaries" WHERE "context_id" = '%v'`, c.ID())))
 		}
-		require.Equal(t, len(want), count(t, place, `SELECT COUNT(*) FROM "contexts" WHERE "remnant" = 1`))
+		require.Equal(t, len(want), count(t, database, `SELECT COUNT(*) FROM "contexts" WHERE "remnant" = 1`))
 	}
 	remnants()
 
 	require.NoError(t, between.Delete(bg))
 	remnants(between)
-	require.Equal(t, 1, count(t, place, `SELECT COUNT(*) FROM "lineage_values" WHERE "scope" = 'context'`), "values are not inherited through a remnant")
+	require.Equal(t, 1, count(t, database, `SELECT COUNT(*) FROM "lineage_values" WHERE "scope" = 'context'`), "values are not inherited through a remnant")
 	require.NoError(t, gone.Delete(bg))
 	remnants(between, main)
 
@@ -96,10 +96,10 @@ func (s *suite) testRemnants(t *testing.T) {
 }
 
 // same projects a store, and compares with a new database.
-func (s *suite) same(t testing.TB, store *lineage.Store, place Place, db *sqladapter.DB) {
+func (s *suite) same(t testing.TB, store *lineage.Store, database Database, db *sqladapter.DB) {
 	t.Helper()
 	s.project(t, store, db)
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 	require.Empty(t, differences(t, store, db))
 }
 
@@ -151,8 +151,8 @@ func belowAlone(t require.TestingT, store *lineage.Store, c *lineage.Context) bo
 // ones, while projectors run and are interrupted. The rows are those of a new database.
 func (s *suite) testRemnantsRandom(t *testing.T) {
 	s.check(t, func(r *rapid.T) {
-		store, place := newStore(t), s.New(t)
-		db, other := s.open(r, place), s.open(r, place)
+		store, database := newStore(t), s.New(t)
+		db, other := s.open(r, database), s.open(r, database)
 		defer db.Close()
 		defer other.Close()
 		m := newMachine(store)
@@ -171,12 +171,12 @@ func (s *suite) testRemnantsRandom(t *testing.T) {
 				require.NoError(r, err)
 				require.Empty(r, differences(r, store, db))
 			case 2:
-				s.stopAt(r, store, place, rapid.Int64Range(1, 150).Draw(r, "statement"), false)
+				s.stopAt(r, store, database, rapid.Int64Range(1, 150).Draw(r, "statement"), false)
 			}
 		}
 		s.project(r, store, db)
 		requireSummaries(r, store, db)
-		requireSame(r, s.rebuilt(t, store, false), dump(r, place, false))
+		requireSame(r, s.rebuilt(t, store, false), dump(r, database, false))
 		require.Empty(r, differences(r, store, db))
 
 		imported := newStore(t)
@@ -212,8 +212,8 @@ func (m *machine) again(t *rapid.T) error {
 // testRemnantsAgain creates contexts again with the ids of deleted ones, between two projections: with forks or
 // without, as contexts or remnants, and with another parent.
 func (s *suite) testRemnantsAgain(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	thread, err := store.CreateThread(bg, lineage.ThreadOptions{SourceID: "a", UserID: "ada"})
 	require.NoError(t, err)
@@ -239,8 +239,8 @@ func (s *suite) testRemnantsAgain(t *testing.T) {
 	}
 	remnants := func(want int) {
 		t.Helper()
-		s.same(t, store, place, db)
-		require.Equal(t, want, count(t, place, `SELECT COUNT(*) FROM "contexts" WHERE "remnant" = 1`))
+		s.same(t, store, database, db)
+		require.Equal(t, want, count(t, database, `SELECT COUNT(*) FROM "contexts" WHERE "remnant" = 1`))
 	}
 	// The only fork of a remnant gets another parent.
 	between := fork(main)

@@ -29,18 +29,18 @@ func (s *numbered) Summarize(context.Context, []lineage.Passage) (lineage.Summar
 //
 // feature: lineage/projected-summaries
 func (s *suite) testSummaries(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	rows := func(want int, where string) {
 		t.Helper()
-		require.Equal(t, want, count(t, place, `SELECT COUNT(*) FROM "lineage_summaries" WHERE `+where), where)
+		require.Equal(t, want, count(t, database, `SELECT COUNT(*) FROM "lineage_summaries" WHERE `+where), where)
 	}
 	follow := func(want int) {
 		t.Helper()
 		s.project(t, store, db)
 		rows(want, `1 = 1`)
-		requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+		requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 		for d, err := range project.Compare(bg, db, store, project.CompareOptions{}) {
 			require.NoError(t, err)
 			require.Fail(t, d.String())
@@ -83,7 +83,7 @@ func (s *suite) testSummaries(t *testing.T) {
 	embedded := func(want int) {
 		t.Helper()
 		rows(want, fmt.Sprintf(`"id" = '%v' AND "embedding" IS NOT NULL AND "summary_text" = 'summary 4'`, last.ID))
-		require.Equal(t, want, count(t, place, fmt.Sprintf(`SELECT COUNT(*) FROM "contexts" WHERE "id" = '%v' AND "summary_embedding" IS NOT NULL`, fork.ID())))
+		require.Equal(t, want, count(t, database, fmt.Sprintf(`SELECT COUNT(*) FROM "contexts" WHERE "id" = '%v' AND "summary_embedding" IS NOT NULL`, fork.ID())))
 	}
 	embedded(1)
 	require.NoError(t, store.Erase(bg, last.Content))
@@ -124,8 +124,8 @@ func requireSummaries(t require.TestingT, store *lineage.Store, db *sqladapter.D
 // those of the branch and of the contexts that it was forked from, but not through a remnant, and none of a history that
 // the branch has left.
 func (s *suite) testSummariesOfBranches(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	chats := chat.On(store)
 	var messages []chat.Message
@@ -154,7 +154,7 @@ func (s *suite) testSummariesOfBranches(t *testing.T) {
 	require.NoError(t, b.NameBranch(bg, "below", below))
 	check := func(want ...string) {
 		t.Helper()
-		s.same(t, store, place, db)
+		s.same(t, store, database, db)
 		requireSummaries(t, store, db)
 		var prompts [2]string
 		for i, on := range []chat.Store{chats, sqlchat.On(db)} {
@@ -181,7 +181,7 @@ func (s *suite) testSummariesOfBranches(t *testing.T) {
 	check("summary 3")
 	require.NoError(t, below.MoveTo(bg, entries[1].Span, "rewind"))
 	check()
-	exec(t, place, `UPDATE "lineage_projection" SET "format" = 8`)
+	exec(t, database, `UPDATE "lineage_projection" SET "format" = 8`)
 	other, err := sqlchat.On(db).Branch(bg, "a", "main")
 	require.NoError(t, err)
 	none, err := sqlchat.On(db).Summaries(bg, "a", other.ID)

@@ -20,7 +20,7 @@ import (
 // projected is a database for the suite of derived data.
 type projected struct {
 	*suite
-	place     Place
+	database  Database
 	chatsOnly bool
 }
 
@@ -38,12 +38,12 @@ func (h handle) Close() error { return h.DB.Close() }
 
 func (p *projected) Open(t require.TestingT, store *lineage.Store, written func()) derivedtest.Handle {
 	return handle{&project.Projector{
-		Store: store, DB: p.suite.open(t, p.place), ChatsOnly: p.chatsOnly, BatchRows: 1, Progress: func(project.Report) { written() },
+		Store: store, DB: p.suite.open(t, p.database), ChatsOnly: p.chatsOnly, BatchRows: 1, Progress: func(project.Report) { written() },
 	}}
 }
 
 func (p *projected) Rows(t require.TestingT) (all []string) {
-	rows := dump(t, p.place, p.chatsOnly)
+	rows := dump(t, p.database, p.chatsOnly)
 	for _, table := range slices.Sorted(maps.Keys(rows)) {
 		for _, row := range rows[table] {
 			all = append(all, table+" "+row)
@@ -53,7 +53,7 @@ func (p *projected) Rows(t require.TestingT) (all []string) {
 }
 
 func (p *projected) Number(t require.TestingT) (n int) {
-	_ = p.place.SQL.QueryRowContext(bg, `SELECT commit_number FROM "lineage_projection"`).Scan(&n) // there may be no table yet
+	_ = p.database.SQL.QueryRowContext(bg, `SELECT commit_number FROM "lineage_projection"`).Scan(&n) // there may be no table yet
 	return n
 }
 
@@ -70,8 +70,8 @@ func (s *suite) derived(t *testing.T, chatsOnly bool) {
 
 // testOlderSnapshot projects a snapshot after another projector has written the state of a newer one.
 func (s *suite) testOlderSnapshot(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db, other := s.open(t, place), s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db, other := s.open(t, database), s.open(t, database)
 	defer db.Close()
 	defer other.Close()
 	chats := chat.On(store)
@@ -86,7 +86,7 @@ func (s *suite) testOlderSnapshot(t *testing.T) {
 		converse(t, chats, "stays", say("s2", "four"))
 		s.project(t, store, db)
 	}
-	head := func() int { return count(t, place, `SELECT commit_number FROM "lineage_projection"`) }
+	head := func() int { return count(t, database, `SELECT commit_number FROM "lineage_projection"`) }
 	report, err := (&project.Projector{Store: late, DB: other}).Run(bg)
 	require.NoError(t, err)
 	now, err := store.View().Head(bg)
@@ -94,14 +94,14 @@ func (s *suite) testOlderSnapshot(t *testing.T) {
 	require.Equal(t, now, report.To)
 	require.EqualValues(t, now.Number, head())
 	require.Zero(t, report.Transactions)
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 }
 
 // testOlderThanPart projects a snapshot that is older than what another projector has brought in part. The database
 // is completed from a newer snapshot, so nothing that was deleted comes back meanwhile.
 func (s *suite) testOlderThanPart(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db, other := s.open(t, place), s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db, other := s.open(t, database), s.open(t, database)
 	defer db.Close()
 	defer other.Close()
 	chats := chat.On(store)
@@ -122,26 +122,26 @@ func (s *suite) testOlderThanPart(t *testing.T) {
 		}}
 		go func() { _, err := p.Run(bg); ended <- err }()
 		<-inPart
-		require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "chats" WHERE "id" = 'gone'`))
+		require.Zero(t, count(t, database, `SELECT COUNT(*) FROM "chats" WHERE "id" = 'gone'`))
 	}
 	_, err := (&project.Projector{Store: late, DB: other, BatchRows: 1, Progress: func(project.Report) {
-		require.Zero(t, count(t, place, `SELECT COUNT(*) FROM "chats" WHERE "id" = 'gone'`), "a deleted chat came back")
+		require.Zero(t, count(t, database, `SELECT COUNT(*) FROM "chats" WHERE "id" = 'gone'`), "a deleted chat came back")
 	}}).Run(bg)
 	require.NoError(t, err)
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 	close(goOn)
 	require.NoError(t, <-ended)
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 }
 
 // testTogether runs projectors on two handles while the store is written, forked and deleted from. The position
 // never goes back.
 func (s *suite) testTogether(t *testing.T) {
-	store, place := newStore(t), s.New(t)
+	store, database := newStore(t), s.New(t)
 	end := make(chan struct{})
 	var wg sync.WaitGroup
 	for i := range 3 {
-		db := s.open(t, place)
+		db := s.open(t, database)
 		defer db.Close()
 		wg.Go(func() {
 			for at := uint64(0); ; {
@@ -178,8 +178,8 @@ func (s *suite) testTogether(t *testing.T) {
 	}
 	close(end)
 	wg.Wait()
-	db := s.open(t, place)
+	db := s.open(t, database)
 	defer db.Close()
 	s.project(t, store, db)
-	requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+	requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 }

@@ -13,8 +13,8 @@ import (
 // testImportUsers imports chats that got a user in the database or in the store, and one that got
 // different users in both.
 func (s *suite) testImportUsers(t *testing.T) {
-	place, store := s.New(t), newStore(t)
-	db := s.open(t, place)
+	database, store := s.New(t), newStore(t)
+	db := s.open(t, database)
 	defer db.Close()
 	chats, ada, bob := sqlchat.On(db), "ada", "bob"
 	for _, id := range []string{"here", "there", "both"} {

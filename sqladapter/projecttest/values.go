@@ -38,14 +38,14 @@ func allValues(t *testing.T, store *lineage.Store, source string) map[string]str
 // testValues projects values of every kind of owner, and imports them. Forks read the same values
 // afterwards.
 func (s *suite) testValues(t *testing.T) {
-	store, place := newStore(t), s.New(t)
-	db := s.open(t, place)
+	store, database := newStore(t), s.New(t)
+	db := s.open(t, database)
 	defer db.Close()
 	rows := func(want int, where string) {
 		t.Helper()
 		s.project(t, store, db)
-		require.Equal(t, want, count(t, place, `SELECT COUNT(*) FROM "lineage_values" WHERE `+where), where)
-		requireSame(t, s.rebuilt(t, store, false), dump(t, place, false))
+		require.Equal(t, want, count(t, database, `SELECT COUNT(*) FROM "lineage_values" WHERE `+where), where)
+		requireSame(t, s.rebuilt(t, store, false), dump(t, database, false))
 		for d, err := range project.Compare(bg, db, store, project.CompareOptions{}) {
 			require.NoError(t, err)
 			require.Fail(t, d.String())

@@ -34,12 +34,12 @@ func projects(t *testing.T, run func(*testing.T, projecttest.Config)) {
 	run(t, projecttest.Config{New: newPlace, Checks: 8, Large: 600}) // more than fits in a transaction
 }
 
-func newPlace(t testing.TB) projecttest.Place {
+func newPlace(t testing.TB) projecttest.Database {
 	path := filepath.Join(t.TempDir(), "chats.db")
 	raw, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(600000)") // other processes may write
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, raw.Close()) })
-	return projecttest.Place{
+	return projecttest.Database{
 		Open: func(ctx context.Context, o sqladapter.Options) (*sqladapter.DB, error) {
 			return sqlite.Open(ctx, path, o)
 		},

@@ -27,12 +27,12 @@ func BenchmarkProject(b *testing.B) {
 	projecttest.Bench(b, projecttest.Config{New: newPlace}, func(n int) string { return "@p" + strconv.Itoa(n) })
 }
 
-func newPlace(t testing.TB) projecttest.Place {
+func newPlace(t testing.TB) projecttest.Database {
 	dsn := newDatabase(t)
 	raw, err := sql.Open("sqlserver", dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, raw.Close()) })
-	return projecttest.Place{
+	return projecttest.Database{
 		Open: func(ctx context.Context, o sqladapter.Options) (*sqladapter.DB, error) {
 			return sqlserver.Open(ctx, dsn, o)
 		},

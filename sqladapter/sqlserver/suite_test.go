@@ -38,13 +38,13 @@ func config(t testing.TB) sqltest.Config {
 	documented, err := os.ReadFile("schema_documented.sql")
 	require.NoError(t, err)
 	return sqltest.Config{
-		New:    func(t testing.TB) sqltest.Place { return place(newDatabase(t)) },
-		NameOf: func(p sqltest.Place) string { return string(p.(place)) },
-		Named:  func(name string) sqltest.Place { return place(name) },
-		OpenWith: func(ctx context.Context, p sqltest.Place, o sqladapter.Options) (*sqladapter.DB, error) {
+		New:    func(t testing.TB) sqltest.Database { return place(newDatabase(t)) },
+		NameOf: func(p sqltest.Database) string { return string(p.(place)) },
+		Named:  func(name string) sqltest.Database { return place(name) },
+		OpenWith: func(ctx context.Context, p sqltest.Database, o sqladapter.Options) (*sqladapter.DB, error) {
 			return sqlserver.Open(ctx, string(p.(place)), o)
 		},
-		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {
+		Pool: func(t testing.TB, p sqltest.Database) *sql.DB {
 			pool, err := sql.Open("sqlserver", string(p.(place)))
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, pool.Close()) })

@@ -15,7 +15,7 @@ import (
 // Branching is a chat with a chain of messages, further branches at its middle, and a checkpoint.
 type Branching struct {
 	Config             Config
-	Place              Place
+	Place              Database
 	Chat               string
 	Messages, Branches int
 }

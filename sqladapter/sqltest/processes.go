@@ -86,7 +86,7 @@ func onlyThis(t *testing.T) string {
 }
 
 // changeChat is the body of a process.
-func changeChat(t *testing.T, p Place, as string, turns int) {
+func changeChat(t *testing.T, p Database, as string, turns int) {
 	s := sqlchat.On(open(t, p))
 	fmt.Println("ready")
 	_, err := io.ReadAll(os.Stdin)

@@ -13,10 +13,10 @@ import (
 
 // testKeepTables opens databases without changing their tables.
 func testKeepTables(t *testing.T, c Config) {
-	open := func(p Place, s sqladapter.Schema) (*sqladapter.DB, error) {
+	open := func(p Database, s sqladapter.Schema) (*sqladapter.DB, error) {
 		return c.OpenWith(background, p, sqladapter.Options{Schema: s})
 	}
-	refused := func(p Place, s sqladapter.Schema) {
+	refused := func(p Database, s sqladapter.Schema) {
 		t.Helper()
 		_, err := open(p, s)
 		require.ErrorIs(t, err, sqladapter.ErrNoTables)

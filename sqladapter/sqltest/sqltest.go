@@ -18,16 +18,16 @@ import (
 
 // Config configures a run.
 type Config struct {
-	// New returns a place for a database, which is removed at the end of the test.
-	New func(t testing.TB) Place
-	// NameOf returns the name of a place, by which Named finds it in another process.
-	NameOf func(p Place) string
-	Named  func(name string) Place
-	// OpenWith opens a place with options.
-	OpenWith func(ctx context.Context, p Place, o sqladapter.Options) (*sqladapter.DB, error)
+	// New returns a database that does not exist yet, which is removed at the end of the test.
+	New func(t testing.TB) Database
+	// NameOf returns the name of a database, by which Named finds it in another process.
+	NameOf func(p Database) string
+	Named  func(name string) Database
+	// OpenWith opens a database with options.
+	OpenWith func(ctx context.Context, p Database, o sqladapter.Options) (*sqladapter.DB, error)
 	// Pool returns a pool of a host program, closed at the end of the test; WithPool opens the
 	// database with it.
-	Pool     func(t testing.TB, p Place) *sql.DB
+	Pool     func(t testing.TB, p Database) *sql.DB
 	WithPool func(ctx context.Context, pool *sql.DB, o sqladapter.Options) (*sqladapter.DB, error)
 	// Documented creates the documented tables of chats, as other programs do.
 	Documented string
@@ -35,8 +35,8 @@ type Config struct {
 	Dialect sqladapter.Dialect
 }
 
-// Place is the location of a database, which may not exist yet.
-type Place interface {
+// Database is a database that may not exist yet.
+type Database interface {
 	// Open opens the database. It can be opened several times.
 	Open(ctx context.Context) (*sqladapter.DB, error)
 	// Exec runs a script as another program would.
@@ -102,7 +102,7 @@ var concurrent = []test{
 
 var background = context.Background()
 
-func open(t testing.TB, p Place) *sqladapter.DB {
+func open(t testing.TB, p Database) *sqladapter.DB {
 	db, err := p.Open(background)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })

@@ -45,7 +45,7 @@ type Below interface {
 	// Has reports whether packs have the commit at a position.
 	Has(journal.Position) bool
 	// Found records the place of a block or chunk, by its key.
-	Found(key []byte, p keys.Place, commit uint64)
+	Found(key []byte, p keys.Location, commit uint64)
 }
 
 // Begin prepares the builder for a commit with the given effects in a state.

@@ -23,11 +23,11 @@ func (b *Builder) Locate(f journal.Frame, offsets []int, below Below) {
 	}
 	for id, place := range b.Blocks.All() {
 		at := f.PayloadOffset + int64(offsets[place.Record])
-		b.object(b.slab.key(keys.TableBlock, id[:keys.HashPrefix]), keys.Place{Frame: f.Position, Record: at, Size: place.Size})
+		b.object(b.slab.key(keys.TableBlock, id[:keys.HashPrefix]), keys.Location{Frame: f.Position, Record: at, Size: place.Size})
 	}
 	for k, place := range b.Chunks.All() {
 		at := f.PayloadOffset + int64(offsets[place.Record])
-		b.object(b.slab.key(keys.TableChunk, k[:keys.HashPrefix]), keys.Place{Frame: f.Position, Record: at, Size: int64(len(place.Bytes))})
+		b.object(b.slab.key(keys.TableChunk, k[:keys.HashPrefix]), keys.Location{Frame: f.Position, Record: at, Size: int64(len(place.Bytes))})
 	}
 	usages := uint32(0)
 	for _, s := range b.Spans.All() {
@@ -36,7 +36,7 @@ func (b *Builder) Locate(f journal.Frame, offsets []int, below Below) {
 	}
 }
 
-func (b *Builder) object(k []byte, p keys.Place) {
+func (b *Builder) object(k []byte, p keys.Location) {
 	if b.below != nil && p.Size <= content.InlineLimit {
 		b.below.Found(k, p, b.number)
 		return

@@ -277,7 +277,7 @@ func (s *State) Block(id content.ID) (size int64, known bool, err error) {
 	if err != nil || !ok {
 		return 0, false, err
 	}
-	p, err := keys.ReadPlace(v)
+	p, err := keys.ReadLocation(v)
 	return p.Size, err == nil, err
 }
 

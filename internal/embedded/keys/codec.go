@@ -30,24 +30,24 @@ func (v *Varints) Err() error {
 	return nil
 }
 
-// Place is the place of the record of a block or chunk: its frame, its offset in the segment,
+// Location is where the record is of a block or chunk: its frame, its offset in the segment,
 // and the size of the body.
-type Place struct {
+type Location struct {
 	Frame  journal.Position
 	Record int64
 	Size   int64
 }
 
 // Append appends the index value of a block or chunk.
-func (p Place) Append(dst []byte) []byte {
+func (p Location) Append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(p.Frame.Segment))
 	dst = binary.AppendUvarint(dst, uint64(p.Frame.Offset))
 	dst = binary.AppendUvarint(dst, uint64(p.Record-p.Frame.Offset))
 	return binary.AppendUvarint(dst, uint64(p.Size))
 }
 
-// ReadPlace is the inverse of Place.Append.
-func ReadPlace(b []byte) (p Place, err error) {
+// ReadLocation is the inverse of Location.Append.
+func ReadLocation(b []byte) (p Location, err error) {
 	v := ReadVarints(b)
 	p.Frame = ReadPosition(&v)
 	p.Record = p.Frame.Offset + int64(v.Next())
@@ -131,14 +131,14 @@ func ReadRun(id structure.RunID, b []byte) (structure.RunInfo, error) {
 // DigestEvery is the number of spans of a run for which one digest is stored.
 const DigestEvery = 64
 
-// SpanPlace is the position of the frame that contains a span.
-type SpanPlace struct {
+// SpanLocation is the position of the frame that contains a span.
+type SpanLocation struct {
 	Frame  journal.Position
 	Digest structure.Digest // zero if not stored
 }
 
-// ReadSpanPlace reads the index value of a span.
-func ReadSpanPlace(b []byte) (p SpanPlace, err error) {
+// ReadSpanLocation reads the index value of a span.
+func ReadSpanLocation(b []byte) (p SpanLocation, err error) {
 	v := ReadVarints(b)
 	p.Frame = ReadPosition(&v)
 	if len(v.Rest) > 0 && copy(p.Digest[:], v.Rest) != len(p.Digest) {

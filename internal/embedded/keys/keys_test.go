@@ -32,12 +32,12 @@ func ref(t *rapid.T) structure.SpanRef {
 func TestValuesAreReadAsWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := journal.Position{Segment: rapid.Uint32().Draw(t, "segment"), Offset: rapid.Int64Range(0, 1<<50).Draw(t, "offset")}
-		place := keys.Place{Frame: at, Record: at.Offset + rapid.Int64Range(0, 1<<40).Draw(t, "record"), Size: rapid.Int64Range(0, 1<<40).Draw(t, "size")}
+		place := keys.Location{Frame: at, Record: at.Offset + rapid.Int64Range(0, 1<<40).Draw(t, "record"), Size: rapid.Int64Range(0, 1<<40).Draw(t, "size")}
 		b := place.Append(nil)
-		got, err := keys.ReadPlace(b)
+		got, err := keys.ReadLocation(b)
 		require.NoError(t, err)
 		require.Equal(t, place, got)
-		_, err = keys.ReadPlace(b[:len(b)-1])
+		_, err = keys.ReadLocation(b[:len(b)-1])
 		require.ErrorIs(t, err, keys.ErrValue)
 
 		tip := judge.Tip{Span: ref(t), Commit: rapid.Uint64().Draw(t, "commit"), At: rapid.Int64().Draw(t, "at")}
@@ -106,7 +106,7 @@ func TestOrderSorts(t *testing.T) {
 		a, b := place("a"), place("b")
 		ka, kb := keys.Order(keys.FilterAll, a), keys.Order(keys.FilterAll, b)
 		require.Len(t, ka, keys.OrderKeySize)
-		require.Equal(t, a, keys.OrderPlace(ka))
+		require.Equal(t, a, keys.OrderPosition(ka))
 		require.Equal(t, cmp.Or(cmp.Compare(a.Updated, b.Updated), a.Thread.Compare(b.Thread)), bytes.Compare(ka, kb))
 	})
 }

@@ -128,8 +128,8 @@ func TextPrefix(table byte, text string) []byte {
 	return append(append(make([]byte, 0, 1+2*textSize), table), text[:min(len(text), textSize)]...)
 }
 
-// OrderPlace returns the position in a key.
-func OrderPlace(k []byte) (at backend.PageToken) {
+// OrderPosition returns the position in a key.
+func OrderPosition(k []byte) (at backend.PageToken) {
 	k = k[1+filterSize:]
 	var millis [8]byte
 	copy(millis[8-timeSize:], k)

@@ -56,7 +56,7 @@ func TestFieldsOfOtherValues(t *testing.T) {
 	require.Equal(t, nonzero(span.Run, thread), requireCovered(t, keys.TableRun, run))
 	require.Equal(t, nonzero(span.Run), requireCovered(t, keys.TableTip, keys.AppendTip(nil, judge.Tip{Span: span})))
 	require.Equal(t, nonzero(span.Run), requireCovered(t, keys.TableUsageOfContent, append(keys.AppendRef(nil, span), 7)))
-	requireCovered(t, keys.TableBlock, keys.Place{Frame: journal.Position{Segment: 3, Offset: 400}, Record: 500, Size: 600}.Append(nil))
+	requireCovered(t, keys.TableBlock, keys.Location{Frame: journal.Position{Segment: 3, Offset: 400}, Record: 500, Size: 600}.Append(nil))
 	requireCovered(t, keys.TableLastMessage, binary.AppendVarint(nil, -5))
 }
 

@@ -188,7 +188,7 @@ func (c *codec) number(n *uint64) {
 	}
 }
 
-func (c *codec) beginning(b *beginning) {
+func (c *codec) beginning(b *creation) {
 	n := b.commit << 1
 	if b.shared {
 		n |= 1

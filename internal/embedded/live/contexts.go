@@ -26,7 +26,7 @@ func (m *Marker) remnants(id structure.ContextID) error {
 		if err != nil {
 			return err
 		}
-		m.Live.remnants[id] = beginning{} // the scan finds where it begins
+		m.Live.remnants[id] = creation{} // the scan finds where it begins
 		m.Revived = m.Revived || m.scanned
 		id = r.Parent
 	}
@@ -44,7 +44,7 @@ func (m *Marker) stated(number uint64, id structure.ContextID, thread structure.
 	}
 	l, known := m.lives[id]
 	if !known || l.over || l.left && !left {
-		beginnings[id] = beginning{number, known && l.last == number}
+		beginnings[id] = creation{number, known && l.last == number}
 		l = life{}
 	}
 	if l.last, l.left = number, left; !left && l.thread != thread {
@@ -83,7 +83,7 @@ func (l *Set) remnant(id structure.ContextID, c *structure.Commit, i int) bool {
 	return isOf(l.remnants, id, c, i)
 }
 
-func isOf(live map[structure.ContextID]beginning, id structure.ContextID, c *structure.Commit, i int) bool {
+func isOf(live map[structure.ContextID]creation, id structure.ContextID, c *structure.Commit, i int) bool {
 	since, ok := live[id]
 	if !ok || c.Number != since.commit || !since.shared {
 		return ok && c.Number >= since.commit

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
@@ -44,6 +45,30 @@ func (l *Set) Strip(c *structure.Commit) {
 	if len(c.Records) == 0 {
 		c.Records = nil // as the decoder returns it
 	}
+}
+
+// FilterEncoded filters an encoded commit, and adds what it removed to a report. It returns the same bytes if nothing is dead.
+func (l *Set) FilterEncoded(number uint64, payload []byte, r *backend.CollectReport) (filtered []byte, changed bool, err error) {
+	if number > l.Until {
+		return payload, false, nil
+	}
+	c, err := structure.DecodeCommit(payload)
+	if err != nil {
+		return payload, false, fmt.Errorf("commit %d: %w", number, err)
+	}
+	c.Number = number
+	var gone Counts
+	if !l.Filter(c, &gone) {
+		return payload, false, nil
+	}
+	c.Records = slices.DeleteFunc(c.Records, func(r structure.Record) bool { return r == nil })
+	var encoder structure.Encoder
+	filtered, _, err = encoder.Encode(c)
+	if err != nil {
+		return payload, false, fmt.Errorf("commit %d: %w", number, err)
+	}
+	gone.AddTo(r)
+	return filtered, true, nil
 }
 
 // record returns the filtered record: the same, a replacement, or nil.

@@ -46,7 +46,7 @@ func (m *Marker) followRecord(c *structure.Commit, r structure.Record) error {
 		return m.followContext(c, r)
 	case *structure.Remnant:
 		if !has(m.Live.remnants, r.ID) {
-			m.Live.remnants[r.ID] = beginning{commit: c.Number}
+			m.Live.remnants[r.ID] = creation{commit: c.Number}
 		}
 	case *structure.Tip:
 		return m.span(r.Span)
@@ -102,7 +102,7 @@ func (m *Marker) followBlock(b *structure.Block) error {
 
 func (m *Marker) followContext(c *structure.Commit, r *structure.Context) error {
 	if !has(m.Live.contexts, r.ID) {
-		m.Live.contexts[r.ID] = beginning{commit: c.Number}
+		m.Live.contexts[r.ID] = creation{commit: c.Number}
 	}
 	if err := m.remnants(r.Parent); err != nil {
 		return err

@@ -21,8 +21,8 @@ type Set struct {
 	runs        map[structure.RunID]Run
 	contents    hashSet // blocks (including erased ones) and chunks
 	threads     map[structure.ThreadID]struct{}
-	contexts    map[structure.ContextID]beginning
-	remnants    map[structure.ContextID]beginning // of deleted contexts
+	contexts    map[structure.ContextID]creation
+	remnants    map[structure.ContextID]creation // of deleted contexts
 	sets        map[structure.SpanSetID]struct{}
 	checkpoints map[structure.CheckpointID]struct{}
 	summaries   map[structure.SummaryID]struct{}
@@ -52,8 +52,8 @@ func newSet() *Set {
 	return &Set{
 		runs:        make(map[structure.RunID]Run),
 		threads:     make(map[structure.ThreadID]struct{}),
-		contexts:    make(map[structure.ContextID]beginning),
-		remnants:    make(map[structure.ContextID]beginning),
+		contexts:    make(map[structure.ContextID]creation),
+		remnants:    make(map[structure.ContextID]creation),
 		sets:        make(map[structure.SpanSetID]struct{}),
 		checkpoints: make(map[structure.CheckpointID]struct{}),
 		summaries:   make(map[structure.SummaryID]struct{}),
@@ -206,9 +206,9 @@ func (s *hashSet) put(h uint64) {
 	s.table[i] = h
 }
 
-// beginning is the commit that created a context. shared is set if that commit also has records of
+// creation is the commit that created a context. shared is set if that commit also has records of
 // an earlier context with the same id.
-type beginning struct {
+type creation struct {
 	commit uint64
 	shared bool
 }

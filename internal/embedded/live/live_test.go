@@ -93,8 +93,8 @@ func numbered[K comparable, V any](of map[K]struct{}, value func() V) map[K]V {
 
 func drawSet(t *rapid.T) *Set {
 	number := func() uint64 { return rapid.Uint64().Draw(t, "number") }
-	began := func() beginning {
-		return beginning{rapid.Uint64Max(1<<63-1).Draw(t, "began"), rapid.Bool().Draw(t, "shared")}
+	began := func() creation {
+		return creation{rapid.Uint64Max(1<<63-1).Draw(t, "began"), rapid.Bool().Draw(t, "shared")}
 	}
 	run := func(s string) structure.RunID { return structure.DeriveID[structure.RunID](s) }
 	context := func(s string) structure.ContextID { return structure.DeriveID[structure.ContextID](s) }
@@ -170,8 +170,8 @@ func TestGolden(t *testing.T) {
 	l.runs[structure.RunID{1}] = Run{2, 3}
 	l.contents.add(4)
 	l.threads[structure.ThreadID{5}] = struct{}{}
-	l.contexts[structure.ContextID{6}] = beginning{commit: 25}
-	l.remnants[structure.ContextID{26}] = beginning{27, true}
+	l.contexts[structure.ContextID{6}] = creation{commit: 25}
+	l.remnants[structure.ContextID{26}] = creation{27, true}
 	l.sets[structure.SpanSetID{7}] = struct{}{}
 	l.checkpoints[structure.CheckpointID{8}] = struct{}{}
 	l.summaries[structure.SummaryID{9}] = struct{}{}

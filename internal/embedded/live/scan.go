@@ -159,7 +159,7 @@ func (m *Marker) findStored() error {
 			delete(m.Live.stored, id)
 			continue
 		}
-		p, err := keys.ReadPlace(value)
+		p, err := keys.ReadLocation(value)
 		if err != nil {
 			return err
 		}

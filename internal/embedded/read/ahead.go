@@ -61,7 +61,7 @@ func (v *View) prefetchPlaces(ctx context.Context, ks [][]byte) error {
 		if err != nil {
 			return err
 		}
-		if p, err := keys.ReadPlace(value); ok && err == nil {
+		if p, err := keys.ReadLocation(value); ok && err == nil {
 			need.commit(p.Frame)
 		}
 	}
@@ -82,7 +82,7 @@ func (v *View) PrefetchSpans(ctx context.Context, run structure.RunID, first, la
 		if err != nil {
 			return err
 		}
-		if p, err := keys.ReadSpanPlace(e.Value); err == nil {
+		if p, err := keys.ReadSpanLocation(e.Value); err == nil {
 			need.commit(p.Frame)
 		}
 	}

@@ -124,8 +124,8 @@ func (v *View) chunk(r Reader, k content.Key) ([]byte, error) {
 }
 
 // ReadObject reads the record at the place in an index value. The caller must compare the id of the record.
-func ReadObject(r Reader, value []byte) (structure.Record, keys.Place, error) {
-	p, err := keys.ReadPlace(value)
+func ReadObject(r Reader, value []byte) (structure.Record, keys.Location, error) {
+	p, err := keys.ReadLocation(value)
 	if err != nil {
 		return nil, p, err
 	}
@@ -134,18 +134,18 @@ func ReadObject(r Reader, value []byte) (structure.Record, keys.Place, error) {
 }
 
 // object reads the block or chunk under a key. The caller must compare the id of the record.
-func (v *View) object(r Reader, key []byte) (structure.Record, keys.Place, bool, error) {
+func (v *View) object(r Reader, key []byte) (structure.Record, keys.Location, bool, error) {
 	if v.Packs != nil {
 		return v.Packs.Object(r, key)
 	}
 	value, ok, err := v.Index.Get(key)
 	if err != nil || !ok {
-		return nil, keys.Place{}, false, err
+		return nil, keys.Location{}, false, err
 	}
 	object, p, err := ReadObject(r, value)
 	return object, p, true, err
 }
 
-func (v *View) corrupt(p keys.Place, what string) error {
+func (v *View) corrupt(p keys.Location, what string) error {
 	return &backend.CorruptError{File: v.Commits.FileOf(p.Frame), Offset: p.Record, What: what}
 }

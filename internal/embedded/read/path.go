@@ -253,7 +253,7 @@ func (v *View) ComputeDigest(r structure.SpanRef) (structure.Digest, error) {
 		if err != nil {
 			return d, err
 		}
-		p, err := keys.ReadSpanPlace(value)
+		p, err := keys.ReadSpanLocation(value)
 		if !ok || err != nil || p.Digest == d {
 			return d, v.missingSpan(r)
 		}
@@ -271,7 +271,7 @@ func (v *View) ComputeDigest(r structure.SpanRef) (structure.Digest, error) {
 		if err != nil {
 			return d, err
 		}
-		p, err := keys.ReadSpanPlace(value)
+		p, err := keys.ReadSpanLocation(value)
 		if !ok || err != nil {
 			return d, v.missingSpan(structure.SpanRef{Run: r.Run, Seq: first})
 		}

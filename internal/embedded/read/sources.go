@@ -87,7 +87,7 @@ type Packs interface {
 	// Own is Index.Get without packs.
 	Own(key []byte) (value []byte, ok bool, err error)
 	// Object reads the block or chunk under a key.
-	Object(r Reader, key []byte) (structure.Record, keys.Place, bool, error)
+	Object(r Reader, key []byte) (structure.Record, keys.Location, bool, error)
 	// SpansAt returns the spans of a run that a pack stores together with the given one, and the position of its frame, or
 	// no spans if no pack has it. If keep is set, the spans may be used as long as the view, else not at all.
 	SpansAt(structure.SpanRef) (found journal.Spans, at journal.Position, keep bool, err error)

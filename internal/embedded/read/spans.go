@@ -241,7 +241,7 @@ func (s *spanPlaces) own(key []byte) ([]byte, bool, error) {
 // place decodes the index value of a span, or looks into packs if there is none.
 func (s *spanPlaces) place(ref structure.SpanRef, value []byte, ok bool) (journal.Position, error) {
 	if ok {
-		p, err := keys.ReadSpanPlace(value)
+		p, err := keys.ReadSpanLocation(value)
 		return p.Frame, err
 	}
 	if s.view.Packs == nil {

@@ -205,7 +205,7 @@ func (l *lister) seek(lists []keys.OrderFilter, from orderBound) (first backend.
 		if !ok {
 			continue
 		}
-		if at := keys.OrderPlace(e.Key); !found || l.before(at, first) {
+		if at := keys.OrderPosition(e.Key); !found || l.before(at, first) {
 			first, found = at, true
 		}
 	}

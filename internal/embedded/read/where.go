@@ -68,7 +68,7 @@ func (v *View) OwnUsages(state Getter, id content.ID, hidden func(structure.Span
 	if err != nil || !ok {
 		return nil, err
 	}
-	p, err := keys.ReadPlace(value)
+	p, err := keys.ReadLocation(value)
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 // Encode returns the parts of a chapter with commits, whose bodies are given one after the other. It sets their
 // sizes, and the number of ids, in the row.
 func Encode(r *layout.Row, commits []*Commit, bodies []byte, ids *IDs) (parts [3][]byte, err error) {
-	f := &recordCoder{state: newState(r.ID, r.Body), c: newWriter(columns), ids: ids, bodies: bodies}
-	f.commits(commits, len(commits), placeOf(r))
+	f := &recordCoder{coderState: newState(r.ID, r.Body), c: newWriter(columns), ids: ids, bodies: bodies}
+	f.commits(commits, len(commits), framePositionOf(r))
 	if f.err != nil {
 		return parts, f.err
 	}
@@ -45,7 +45,7 @@ func DecodeIDs(b []byte, n int) ([]ID, error) {
 // Decode returns the records of a chapter without their bodies. far returns the ids of earlier chapters. Without places,
 // the commits cannot tell where their frames and records were.
 func Decode(r *layout.Row, ids []ID, fields, b []byte, places bool, far func(uint32) (ID, error)) (out Chapter, err error) {
-	f := &recordCoder{state: newState(r.ID, r.Body), c: newReader(fields, columns), unplaced: !places}
+	f := &recordCoder{coderState: newState(r.ID, r.Body), c: newReader(fields, columns), unplaced: !places}
 	for kind, n := range r.Laid {
 		f.laid[kind], b = b[:n:n], b[n:]
 		if kind+1 < layout.BodyKinds {
@@ -65,7 +65,7 @@ func Decode(r *layout.Row, ids []ID, fields, b []byte, places bool, far func(uin
 		}
 		return ID{}, layout.ErrForm
 	}
-	out.Commits = f.commits(nil, r.Pieces(), placeOf(r))
+	out.Commits = f.commits(nil, r.Pieces(), framePositionOf(r))
 	if f.err == nil && (len(f.text)+len(f.laid[layout.BodyText])+len(f.laid[layout.BodyOther]) > 0 || f.at.nextBody != r.Body+r.Bodies || !f.c.complete()) {
 		f.err = layout.ErrForm
 	}

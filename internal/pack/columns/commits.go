@@ -13,8 +13,8 @@ const (
 	frameSegment             // it is the first of its segment in the chapter
 )
 
-// place is the position in the coding of frames.
-type place struct {
+// framePosition is the position in the coding of frames.
+type framePosition struct {
 	number  uint64 // of the next commit
 	segment uint32
 	end     int64        // of the frame before
@@ -22,14 +22,14 @@ type place struct {
 	until   int64        // end of the frame that continues in the next chapter; 0 for none
 }
 
-// placeOf returns the position at the start of a chapter.
-func placeOf(r *layout.Row) place {
-	return place{number: r.Commit, segment: r.Segment, end: r.End, rest: r.Rest, until: r.Until}
+// framePositionOf returns the position at the start of a chapter.
+func framePositionOf(r *layout.Row) framePosition {
+	return framePosition{number: r.Commit, segment: r.Segment, end: r.End, rest: r.Rest, until: r.Until}
 }
 
 // commits codes the frames of n consecutive commits. A reader passes no list and gets
 // one.
-func (f *recordCoder) commits(list []*Commit, n int, at place) []*Commit {
+func (f *recordCoder) commits(list []*Commit, n int, at framePosition) []*Commit {
 	var e structure.Encoder
 	for i := range n {
 		if f.err != nil || f.c.spent() {
@@ -54,8 +54,8 @@ func (f *recordCoder) commits(list []*Commit, n int, at place) []*Commit {
 	return list
 }
 
-// frame codes a commit in its frame, and returns the place of the next one.
-func (f *recordCoder) frame(x *Commit, at place, e *structure.Encoder) place {
+// frame codes a commit in its frame, and returns the position of the next one.
+func (f *recordCoder) frame(x *Commit, at framePosition, e *structure.Encoder) framePosition {
 	flags := 0
 	if f.c.writing {
 		flags = at.flags(x)
@@ -68,11 +68,11 @@ func (f *recordCoder) frame(x *Commit, at place, e *structure.Encoder) place {
 		return at
 	}
 	f.end(x, flags, at.until)
-	return place{number: at.number + 1, segment: x.Segment, end: x.End, until: at.until}
+	return framePosition{number: at.number + 1, segment: x.Segment, end: x.End, until: at.until}
 }
 
-// flags returns the flags of the frame of a commit at a place.
-func (p *place) flags(x *Commit) (flags int) {
+// flags returns the flags of the frame of a commit at a position.
+func (p *framePosition) flags(x *Commit) (flags int) {
 	start := p.end
 	if x.Segment != p.segment {
 		flags |= frameSegment
@@ -91,7 +91,7 @@ func (p *place) flags(x *Commit) (flags int) {
 }
 
 // start codes the segment and the start of a frame.
-func (f *recordCoder) start(x *Commit, flags int, at place) {
+func (f *recordCoder) start(x *Commit, flags int, at framePosition) {
 	segment, start := at.segment, at.end
 	if flags&frameSegment != 0 {
 		segment += uint32(f.num(fieldSegment, uint64(x.Segment-segment)))
@@ -119,7 +119,7 @@ func (f *recordCoder) end(x *Commit, flags int, until int64) {
 }
 
 // rest codes the part of a commit that began in an earlier chapter.
-func (f *recordCoder) rest(x *Commit, at place, e *structure.Encoder) {
+func (f *recordCoder) rest(x *Commit, at framePosition, e *structure.Encoder) {
 	flags := 0
 	if f.c.writing {
 		if x.Offsets != nil {

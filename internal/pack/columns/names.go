@@ -30,14 +30,14 @@ type named struct {
 	body int64
 }
 
-// names are the last contents of a kind that usages named. Places of an earlier commit only predict badly.
-type names struct {
+// recentContents are the last contents of a kind that usages named. Places of an earlier commit only predict badly.
+type recentContents struct {
 	next   named // after the last one
 	recent [recentNames]named
 }
 
 // used records the content that a usage named.
-func (n *names) used(x named) {
+func (n *recentContents) used(x named) {
 	n.next.name = x.name + 1
 	if x.body >= 0 {
 		n.next.body = x.body + 1
@@ -53,7 +53,7 @@ func (n *names) used(x named) {
 }
 
 // back returns how a writer codes the name so many back of a number of names, and which of the recent ones it is.
-func (n *names) back(back, total int) (how, recent int) {
+func (n *recentContents) back(back, total int) (how, recent int) {
 	place := total - 1 - back
 	switch {
 	case back == 0:
@@ -70,7 +70,7 @@ func (n *names) back(back, total int) (how, recent int) {
 }
 
 // elsewhere returns how a writer codes content that the commit did not name before, or in an earlier chapter.
-func (n *names) elsewhere(r *ContentRef) (how, recent int) {
+func (n *recentContents) elsewhere(r *ContentRef) (how, recent int) {
 	switch {
 	case r.Body < 0:
 		return contentID, 0

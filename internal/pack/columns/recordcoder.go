@@ -7,7 +7,7 @@ import (
 
 // recordCoder codes the records of one chapter, in the direction of its coder.
 type recordCoder struct {
-	*state
+	*coderState
 	c *coder
 
 	// bodies are the remaining bodies of a writer.

@@ -114,15 +114,15 @@ const (
 	columns
 )
 
-// state is the state that the coding of records depends on. It is empty at the start of a
+// coderState is the state that the coding of records depends on. It is empty at the start of a
 // chapter, so that a chapter can be read without earlier ones.
-type state struct {
+type coderState struct {
 	texts [texts]mru
 	at    progress
 }
 
-func newState(nextID uint32, nextBody uint64) *state {
-	return &state{at: progress{seqs: map[uint32]uint64{}, threads: map[uint32]*structure.Thread{}, nextID: nextID, nextBody: nextBody}}
+func newState(nextID uint32, nextBody uint64) *coderState {
+	return &coderState{at: progress{seqs: map[uint32]uint64{}, threads: map[uint32]*structure.Thread{}, nextID: nextID, nextBody: nextBody}}
 }
 
 // progress is what the coder of a record knows from the records before it.
@@ -137,7 +137,7 @@ type progress struct {
 	nextID      uint32
 	incarnation uint64
 	nextBody    uint64
-	names       [nameKinds]names
+	names       [nameKinds]recentContents
 }
 
 // mru has the most recently used texts of a kind.

@@ -27,7 +27,7 @@ type page struct {
 	*exporter
 	tree *tree
 	// later are the lines that are too deep to be nested, with their anchors.
-	later []numbered
+	later []anchoredFork
 	count int
 	base  string // prefix of the conversation's anchors
 	depth int    // of the line being written
@@ -42,7 +42,7 @@ type page struct {
 // indexed is a prompt in the index of a page.
 type indexed struct{ anchor, start string }
 
-type numbered struct {
+type anchoredFork struct {
 	*fork
 	anchor string
 }
@@ -168,7 +168,7 @@ func (p *page) branch(ctx context.Context, l *fork, depth int, open bool) error 
 	if depth >= maxFolds {
 		p.count++
 		anchor := fmt.Sprintf("%s-b%d", p.base, p.count)
-		p.later = append(p.later, numbered{l, anchor})
+		p.later = append(p.later, anchoredFork{l, anchor})
 		p.put("<p class=\"fork\"><a href=\"#", anchor, "\">", escape(lineTitle(l.line)), "</a></p>\n")
 		return nil
 	}

@@ -18,7 +18,7 @@ type tree struct {
 	// names maps a span to the branches whose tip it is.
 	names map[lineage.SpanRef][]string
 	// path maps each run of the active history to the step at which the history leaves it.
-	path map[structure.RunID]step
+	path map[structure.RunID]descent
 }
 
 type branchedRun struct {
@@ -34,7 +34,7 @@ type end struct {
 	branch string
 }
 
-type step struct {
+type descent struct {
 	leaves uint64
 	next   structure.RunID
 }
@@ -45,7 +45,7 @@ const maxEnds = 64
 func newTree(ctx context.Context, store *lineage.Store, tips []tip) (*tree, error) {
 	t := &tree{
 		store: store, runs: make(map[structure.RunID]*branchedRun),
-		names: make(map[lineage.SpanRef][]string), path: make(map[structure.RunID]step),
+		names: make(map[lineage.SpanRef][]string), path: make(map[structure.RunID]descent),
 	}
 	runs := backend.Runs(ctx, store.View())
 	lookup := func(id structure.RunID) (structure.RunInfo, error) {
@@ -82,7 +82,7 @@ func (t *tree) add(segments []structure.Segment, tip tip) {
 			r.ends = append(r.ends, end{s.Last, tip.branch})
 		}
 		if tip.active {
-			on := step{leaves: s.Last}
+			on := descent{leaves: s.Last}
 			if i+1 < len(segments) {
 				on.next = segments[i+1].Run.ID
 			}

@@ -19,14 +19,14 @@ const (
 const maxRetained = 16 << 20
 
 // reset empties the commit, which gets the current time.
-func (f *filling) reset() {
+func (f *commitDraft) reset() {
 	f.Reset(f.loader.writer.Now())
 	f.Places()
 }
 
 // newFilling returns an empty commit. It is not synced by itself: the import is synced at its end.
-func (l *loader) newFilling() *filling {
-	f := &filling{
+func (l *loader) newFilling() *commitDraft {
+	f := &commitDraft{
 		Batch: l.writer.Batch(), loader: l, contents: make(place.Contents), placers: make(map[*threadState]*place.Placer),
 		threads: make(map[structure.ThreadID]bool), firsts: make(map[string]bool),
 	}
@@ -36,34 +36,34 @@ func (l *loader) newFilling() *filling {
 }
 
 // retain keeps a node, or the end of a conversation, until the commit has been made.
-func (f *filling) retain(i item, bytes int64) {
+func (f *commitDraft) retain(i item, bytes int64) {
 	f.items, f.retained = append(f.items, i), f.retained+bytes
 	f.partial = f.partial || i.node != nil
 }
 
 // retainPart counts nodes after they were loaded, if items keep them. While they are loaded, they are in memory anyway.
-func (f *filling) retainPart(nodes []archive.Node) {
+func (f *commitDraft) retainPart(nodes []archive.Node) {
 	if f.partial {
 		f.retained, f.partial = f.retained+archive.NodesSize(nodes), false
 	}
 }
 
 // retainRest counts the text of a conversation's rest after it was loaded, if nodes of items are parts of it.
-func (f *filling) retainRest(st *loading, c *archive.Conversation) {
+func (f *commitDraft) retainRest(st *loading, c *archive.Conversation) {
 	if last := len(f.items) - 1; c.Rest != nil && last >= 0 && f.items[last].loading == st {
 		f.retained += c.Size() - archive.NodesSize(c.Nodes)
 	}
 }
 
 // release drops the items of a commit that turned out empty, because the store has all of them.
-func (f *filling) release() { f.items, f.retained, f.partial = nil, 0, false }
+func (f *commitDraft) release() { f.items, f.retained, f.partial = nil, 0, false }
 
-func (f *filling) empty() bool {
+func (f *commitDraft) empty() bool {
 	records, _ := f.Size()
 	return records == 0
 }
 
-func (f *filling) full() bool {
+func (f *commitDraft) full() bool {
 	records, bytes := f.Size()
 	return bytes+recordBytes*records >= commitBytes || records >= commitRecords || f.retained >= maxRetained
 }
@@ -82,7 +82,7 @@ func (l *loader) state() (backend.Snapshot, error) {
 }
 
 // placerOf returns the placer for a thread.
-func (f *filling) placerOf(t *threadState) (*place.Placer, error) {
+func (f *commitDraft) placerOf(t *threadState) (*place.Placer, error) {
 	if p := f.placers[t]; p != nil {
 		return p, nil
 	}
@@ -96,7 +96,7 @@ func (f *filling) placerOf(t *threadState) (*place.Placer, error) {
 }
 
 // forget drops the snapshot and the placers, so that the next read sees the current state of the store.
-func (f *filling) forget() {
+func (f *commitDraft) forget() {
 	clear(f.placers)
 	if f.state != nil {
 		f.state.Close()

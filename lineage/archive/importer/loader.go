@@ -17,7 +17,7 @@ type loader struct {
 	writer  *write.Writer
 	engine  backend.Engine
 	options Options
-	next    *filling
+	next    *commitDraft
 	applied bool  // a commit was applied
 	total   added // by the commits that were applied
 	hash    fieldHash
@@ -88,9 +88,9 @@ func (s *seen) take(e archive.Event) {
 	}
 }
 
-// filling is the commit being filled. It keeps its items so that it can be filled again when another process has
+// commitDraft is the commit being filled. It keeps its items so that it can be filled again when another process has
 // changed the store first.
-type filling struct {
+type commitDraft struct {
 	*write.Batch
 	loader   *loader
 	added    added

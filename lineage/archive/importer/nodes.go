@@ -24,10 +24,10 @@ type loaded struct {
 }
 
 // nodeList is a list of nodes in pieces, so that a long one is not copied when it grows.
-type nodeList struct{ pieces []piece }
+type nodeList struct{ pieces []nodePiece }
 
-// piece is a part of a nodeList: its nodes, or a chain.
-type piece struct {
+// nodePiece is a part of a nodeList: its nodes, or a chain.
+type nodePiece struct {
 	nodes []loaded
 	chain *chain
 }
@@ -85,7 +85,7 @@ func (l *nodeList) visit(i int32, round uint32) {
 func (l *nodeList) grow(n int) {
 	switch len(l.pieces) {
 	case 0:
-		l.pieces = append(l.pieces, piece{nodes: make([]loaded, 0, min(n, nodesInPiece))})
+		l.pieces = append(l.pieces, nodePiece{nodes: make([]loaded, 0, min(n, nodesInPiece))})
 	case 1:
 		first := &l.pieces[0].nodes
 		*first = slices.Grow(*first, min(n, nodesInPiece-len(*first)))
@@ -100,14 +100,14 @@ func (l *nodeList) add(n loaded) int32 {
 		if last >= 0 {
 			nodes = make([]loaded, 0, nodesInPiece)
 		}
-		l.pieces, last = append(l.pieces, piece{nodes: nodes}), last+1
+		l.pieces, last = append(l.pieces, nodePiece{nodes: nodes}), last+1
 	}
 	nodes := &l.pieces[last].nodes
 	*nodes = append(*nodes, n)
 	// Nodes are placed after up to loadedAtOnce more were added.
 	if before := last - 1; before >= 0 && len(*nodes) == loadedAtOnce+1 {
 		if c := chainOf(l.pieces[before].nodes, int32(before*nodesInPiece)); c != nil {
-			l.pieces[before] = piece{chain: c}
+			l.pieces[before] = nodePiece{chain: c}
 		}
 	}
 	return int32(l.len() - 1)

@@ -7,7 +7,7 @@ import (
 )
 
 // Fill implements write.Change. At the first attempt the commit is filled already.
-func (f *filling) Fill(_ context.Context, _ *write.Batch, try write.Try) error {
+func (f *commitDraft) Fill(_ context.Context, _ *write.Batch, try write.Try) error {
 	if try.Number == 0 {
 		return nil
 	}

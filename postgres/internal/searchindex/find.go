@@ -375,7 +375,7 @@ func (f *finding) read(rows pgx.Rows, places bool) error {
 	return rows.Err()
 }
 
-const placeSQL = `SELECT a.n, r.id FROM unnest($2::integer[], $3::bigint[]) AS a (n, run)
+const locationSQL = `SELECT a.n, r.id FROM unnest($2::integer[], $3::bigint[]) AS a (n, run)
 JOIN lineage_search_run r ON r.store = $1 AND r.number = a.run`
 
 const viewersSQL = `WITH RECURSIVE behind AS (
@@ -388,9 +388,9 @@ seen AS (
     JOIN lineage_search_thread h ON h.store = $1 AND h.id = r.thread AND h.keeps)
 SELECT DISTINCT s.n, h.number, h.id, s.id, s.of FROM seen s LEFT JOIN lineage_search_thread h ON h.store = $1 AND h.id = s.thread WHERE` + inScope + `ORDER BY s.n, h.number, s.id`
 
-// Places implements searched.View.
-func (v *view) Places(ctx context.Context, s *searched.Scope, addresses []searched.Address) ([]searched.Place, error) {
-	places := make([]searched.Place, len(addresses))
+// Locations implements searched.View.
+func (v *view) Locations(ctx context.Context, s *searched.Scope, addresses []searched.Address) ([]searched.Location, error) {
+	locations := make([]searched.Location, len(addresses))
 	ns, runs, seqs := make([]int32, len(addresses)), make([]int64, len(addresses)), make([]int64, len(addresses))
 	for i, a := range addresses {
 		ns[i], runs[i], seqs[i] = int32(i), a.Run, a.Seq
@@ -398,31 +398,31 @@ func (v *view) Places(ctx context.Context, s *searched.Scope, addresses []search
 	var m meta
 	err := v.server.Read(ctx, func(b *pgx.Batch) {
 		for i, a := range addresses {
-			places[i] = searched.Place{Kind: structure.UsageKind(a.Role)}
+			locations[i] = searched.Location{Kind: structure.UsageKind(a.Role)}
 			if !s.Thread.IsZero() {
-				places[i].Threads = []lineage.ThreadID{s.Thread}
+				locations[i].Threads = []lineage.ThreadID{s.Thread}
 			}
 		}
 		v.queueSame(b, &m)
-		b.Queue(placeSQL, v.store, ns, runs).Query(func(rows pgx.Rows) error { return scanRuns(rows, places) })
+		b.Queue(locationSQL, v.store, ns, runs).Query(func(rows pgx.Rows) error { return scanRuns(rows, locations) })
 		if s.Thread.IsZero() {
-			b.Queue(viewersSQL, append(v.arguments(s), ns, runs, seqs)...).Query(func(rows pgx.Rows) error { return scanViewers(rows, places) })
+			b.Queue(viewersSQL, append(v.arguments(s), ns, runs, seqs)...).Query(func(rows pgx.Rows) error { return scanViewers(rows, locations) })
 		}
 	})
-	for i := 0; i < len(places) && err == nil; i++ {
-		if places[i].Run.IsZero() {
+	for i := 0; i < len(locations) && err == nil; i++ {
+		if locations[i].Run.IsZero() {
 			err = fmt.Errorf("run %d is missing: %w", addresses[i].Run, searched.ErrDamaged)
 		}
 	}
-	return places, v.mended(ctx, err)
+	return locations, v.mended(ctx, err)
 }
 
-// scanRuns reads the rows of placeSQL.
-func scanRuns(rows pgx.Rows, places []searched.Place) error {
+// scanRuns reads the rows of locationSQL.
+func scanRuns(rows pgx.Rows, locations []searched.Location) error {
 	var n int32
 	var id []byte
 	_, err := pgx.ForEachRow(rows, []any{&n, &id}, func() error {
-		p := &places[n]
+		p := &locations[n]
 		if context, summary, ok := searched.SummaryOf(id); ok {
 			p.Owner, p.Run = context, structure.RunID(summary)
 		} else if len(id) == len(p.Run) {
@@ -436,13 +436,13 @@ func scanRuns(rows pgx.Rows, places []searched.Place) error {
 }
 
 // scanViewers reads the rows of viewersSQL.
-func scanViewers(rows pgx.Rows, places []searched.Place) error {
+func scanViewers(rows pgx.Rows, locations []searched.Location) error {
 	var n int32
 	var number *int64
 	var thread, id, owner []byte
 	contexts := make(map[structure.ContextID]int32)
 	_, err := pgx.ForEachRow(rows, []any{&n, &number, &thread, &id, &owner}, func() error {
-		p := &places[n]
+		p := &locations[n]
 		if len(thread) == 16 {
 			p.Threads = append(p.Threads, lineage.ThreadID(thread))
 			return nil

@@ -17,49 +17,6 @@ import (
 
 // Subjects that a window changed are written as they are in the snapshot.
 
-// threadChanges are changes of threads.
-type threadChanges struct {
-	seen  []structure.ThreadID // in the order of the commits
-	known map[structure.ThreadID]bool
-
-	gone   [][]byte // deleted; the thread may exist again
-	kept   [][]byte // those that keep their runs from now on, or no longer
-	ids    [][]byte
-	number []int64
-	user   [][]byte
-	keeps  []bool
-}
-
-func (t *threadChanges) saw(id structure.ThreadID) {
-	if t.known == nil {
-		t.known = make(map[structure.ThreadID]bool)
-	}
-	if !id.IsZero() && !t.known[id] {
-		t.known[id] = true
-		t.seen = append(t.seen, id)
-	}
-}
-
-// tip is a step that a context, checkpoint or summary points to.
-type tip struct {
-	key    string
-	thread structure.ThreadID // zero outside threads
-	run    string             // its key
-	seq    uint64
-	owner  []byte // of a summary
-}
-
-// tipChanges are changes of tips: those with the keys, and those of the owners, are replaced.
-type tipChanges struct {
-	keys   map[string]bool
-	owners map[string]bool
-	are    []tip
-}
-
-func (t *tipChanges) init() {
-	t.keys, t.owners = make(map[string]bool), make(map[string]bool)
-}
-
 // addTip adds a tip. It is outside threads if its thread does not exist.
 func (w *window) addTip(ctx context.Context, t tip) error {
 	if t.seq == 0 {

@@ -1,11 +1,8 @@
 package searchindex
 
 import (
-	"context"
 	"maps"
 	"sync"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // terms are numbers of terms that the index has. They are valid until another process writes.
@@ -40,52 +37,3 @@ func (t *terms) learn(was, now *meta, more map[string]int32) {
 	maps.Copy(next, more)
 	t.version, t.stamp, t.numbers = now.Version, now.stamp, next
 }
-
-// number returns the numbers of terms. New terms get the next numbers.
-func (w *window) number(ctx context.Context, all []string) ([]int32, error) {
-	known := w.index.known.of(&w.before)
-	numbers := make([]int32, len(all))
-	at := make(map[string]int)
-	var unknown [][]byte
-	for i, term := range all {
-		if n, ok := known[term]; ok {
-			numbers[i] = n
-		} else if term != "" {
-			at[term] = i
-			unknown = append(unknown, []byte(term))
-		}
-	}
-	w.added = make(map[string]int32, len(unknown))
-	if len(unknown) == 0 {
-		return numbers, nil
-	}
-	err := w.index.server.Read(ctx, func(b *pgx.Batch) {
-		b.Queue(termsSQL, w.index.store, unknown).Query(func(rows pgx.Rows) error {
-			var term []byte
-			var n int32
-			_, err := pgx.ForEachRow(rows, []any{&term, &n}, func() error {
-				w.added[string(term)] = n
-				return nil
-			})
-			return err
-		})
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, term := range unknown {
-		n, added := w.added[string(term)]
-		if !added {
-			for n == 0 { // no term
-				w.next.terms++
-				n = int32(uint32(w.next.terms))
-			}
-			w.added[string(term)] = n
-			w.terms, w.numbers = append(w.terms, term), append(w.numbers, n)
-		}
-		numbers[at[string(term)]] = n
-	}
-	return numbers, nil
-}
-
-const termsSQL = `SELECT term, number FROM lineage_search_term WHERE store = $1 AND term = ANY($2::bytea[])`

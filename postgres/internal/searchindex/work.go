@@ -24,7 +24,7 @@ func (w *work) waited(ctx context.Context, head backend.Cursor, progress func(do
 	var first *meta
 	for {
 		m, err := w.meta(ctx)
-		if err != nil || !m.working(w) || !m.clearing && (!m.usable() || m.At.Number >= head.Number) {
+		if err != nil || !m.working(w.owner) || !m.clearing && (!m.usable() || m.At.Number >= head.Number) {
 			return m, err
 		}
 		if m.clearing {
@@ -51,22 +51,6 @@ func (w *work) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
 	_, _ = w.write(ctx, nil, `UPDATE lineage_search SET busy_until = NULL WHERE store = $1 AND owner = $2 RETURNING version`, w.owner) // else they wait for busyTime
-}
-
-// write executes a statement that changes the row of the index, and then others, in a transaction. It reports false, and
-// executes no others, if the statement does not find the row.
-func (x *Index) write(ctx context.Context, then func(*pgx.Batch), sql string, args ...any) (found bool, err error) {
-	err = x.server.Write(ctx, func(tx Tx) error {
-		found = false
-		err := tx(func(b *pgx.Batch) {
-			b.Queue(sql, append([]any{x.store}, args...)...).Query(func(rows pgx.Rows) error { found = rows.Next(); rows.Close(); return rows.Err() })
-		})
-		if err != nil || !found || then == nil {
-			return err
-		}
-		return tx(then)
-	})
-	return found, err
 }
 
 // tables are those that a cleared index has no rows in, with the column by which they are deleted.
@@ -118,9 +102,11 @@ WHERE store = $1 AND clearing AND owner = $2 RETURNING version`, w.owner, format
 // numbers, which share an index of the server.
 func firstTerm() int64 { return rand.Int64N(1 << 32) }
 
-// discard has the next update clear a damaged index, unless it has another generation.
-func (x *Index) discard(ctx context.Context, generation int64) error {
-	_, err := x.write(ctx, nil, `UPDATE lineage_search SET clearing = true, version = version + 1, stamp = $3, busy_until = NULL WHERE store = $1 AND generation = $2 AND NOT clearing RETURNING version`,
-		generation, rand.Int64())
-	return err
-}
+// busyTime is for how long a process that has written or removed a part of the index is expected to do more.
+const busyTime = 15 * time.Second
+
+// releaseTime is for how long a process that was cancelled tries to tell the others.
+const releaseTime = 5 * time.Second
+
+// waitPause is the pause between looks at an index that another process is making.
+const waitPause = 100 * time.Millisecond

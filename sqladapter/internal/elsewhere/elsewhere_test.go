@@ -108,7 +108,7 @@ func (f file) dsn() string {
 	return "file:" + (&url.URL{Path: filepath.ToSlash(string(f))}).EscapedPath() + "?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=foreign_keys(1)"
 }
 
-func place(t testing.TB) sqltest.Place { return file(filepath.Join(t.TempDir(), "chats.db")) }
+func place(t testing.TB) sqltest.Database { return file(filepath.Join(t.TempDir(), "chats.db")) }
 
 // In short runs TestChats alone tests this dialect.
 func TestSuite(t *testing.T) { suite(t, sqltest.RunSequential) }
@@ -122,12 +122,12 @@ func suite(t *testing.T, run func(*testing.T, sqltest.Config)) {
 	require.NotContains(t, translated(string(documented)), "IF ")
 	run(t, sqltest.Config{
 		New:    place,
-		NameOf: func(p sqltest.Place) string { return string(p.(file)) },
-		Named:  func(name string) sqltest.Place { return file(name) },
-		OpenWith: func(ctx context.Context, p sqltest.Place, o sqladapter.Options) (*sqladapter.DB, error) {
+		NameOf: func(p sqltest.Database) string { return string(p.(file)) },
+		Named:  func(name string) sqltest.Database { return file(name) },
+		OpenWith: func(ctx context.Context, p sqltest.Database, o sqladapter.Options) (*sqladapter.DB, error) {
 			return p.(file).open(ctx, o)
 		},
-		Pool: func(t testing.TB, p sqltest.Place) *sql.DB {
+		Pool: func(t testing.TB, p sqltest.Database) *sql.DB {
 			pool, err := sql.Open("sqlite", p.(file).dsn())
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, pool.Close()) })
@@ -165,12 +165,12 @@ func chats(t *testing.T, run func(*testing.T, chattest.Config)) {
 // TestProject runs the suite of projections.
 func TestProject(t *testing.T) {
 	campaign.Long(t)
-	projecttest.RunSequential(t, projecttest.Config{Checks: 4, Large: 600, New: func(t testing.TB) projecttest.Place {
+	projecttest.RunSequential(t, projecttest.Config{Checks: 4, Large: 600, New: func(t testing.TB) projecttest.Database {
 		f := place(t).(file)
 		raw, err := sql.Open("sqlite", f.dsn())
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, raw.Close()) })
-		return projecttest.Place{Open: f.open, SQL: raw}
+		return projecttest.Database{Open: f.open, SQL: raw}
 	}})
 }
 

@@ -12,22 +12,22 @@ func IsDSN(store string) bool {
 	return !IsServed(store) && slices.ContainsFunc(schemes, func(scheme string) bool { return strings.HasPrefix(store, scheme) })
 }
 
-// served is the name of a store on a PostgreSQL server.
-type served struct {
+// servedName is the name of a store on a PostgreSQL server.
+type servedName struct {
 	dsn, store string
 	unsafe     bool // accept a server with fsync=off
 }
 
 // servedStore parses the URL of a database with the parameter store, and possibly unsafe=true.
-func servedStore(named string) (served, bool) {
+func servedStore(named string) (servedName, bool) {
 	u, err := url.Parse(named)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return served{}, false
+		return servedName{}, false
 	}
 	query := u.Query()
-	s := served{store: query.Get("store"), unsafe: query.Get("unsafe") == "true"}
+	s := servedName{store: query.Get("store"), unsafe: query.Get("unsafe") == "true"}
 	if s.store == "" {
-		return served{}, false
+		return servedName{}, false
 	}
 	query.Del("store")
 	query.Del("unsafe")

@@ -7,7 +7,7 @@ import (
 )
 
 func TestServedStore(t *testing.T) {
-	for named, want := range map[string]served{
+	for named, want := range map[string]servedName{
 		"postgres://u:p@h:1/db?store=main":                   {"postgres://u:p@h:1/db", "main", false},
 		"postgresql:///db?host=%2Frun&store=a+b&unsafe=true": {"postgresql:///db?host=%2Frun", "a b", true},
 		"postgres://h/db?options=-c%20a%3Db&store=x":         {"postgres://h/db?options=-c%20a%3Db", "x", false},

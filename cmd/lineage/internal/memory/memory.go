@@ -31,17 +31,17 @@ func isSet(getenv func(string) string) bool {
 	return getenv("GOGC") != "" || getenv("GOMEMLIMIT") != ""
 }
 
-// use is the memory of the process: the bytes that were live in the last collection, those of them that it has read, and those
+// memoryUse is the memory of the process: the bytes that were live in the last collection, those of them that it has read, and those
 // that are not heap, such as stacks.
-type use struct{ live, read, others uint64 }
+type memoryUse struct{ live, read, others uint64 }
 
 // limit returns the limit of a process, which counts all of its memory.
-func (u use) limit() int64 {
+func (u memoryUse) limit() int64 {
 	return int64(max(few, u.live+max(u.live/4, min(u.read, u.live)/2)) + u.others)
 }
 
 // percent returns the growth of the heap until the next collection, for SetGCPercent.
-func (u use) percent() int {
+func (u memoryUse) percent() int {
 	return int(min(max(100, little*100/max(u.live, 1)), 100*little/leastHeap))
 }
 
@@ -56,7 +56,7 @@ func adapt() {
 // Release collects garbage and returns its memory to the system, before the process waits for a long time.
 func Release() { debug.FreeOSMemory() }
 
-func used() use {
+func used() memoryUse {
 	all := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}, {Name: "/memory/classes/total:bytes"},
 		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
@@ -67,5 +67,5 @@ func used() use {
 	for _, heap := range all[3:] {
 		others -= heap.Value.Uint64()
 	}
-	return use{all[0].Value.Uint64(), all[1].Value.Uint64(), others}
+	return memoryUse{all[0].Value.Uint64(), all[1].Value.Uint64(), others}
 }

@@ -13,17 +13,17 @@ import (
 
 func TestLimit(t *testing.T) {
 	for _, c := range []struct {
-		use
+		memoryUse
 		want int64
 		why  string
 	}{
-		{use{}, few, ""},
-		{use{live: few / 2, read: few / 2}, few, ""},
-		{use{live: 1000 << 20, read: 1000 << 20}, 1500 << 20, "garbage may be half of what a collection reads"},
-		{use{live: 1000 << 20, read: 600 << 20}, 1300 << 20, "garbage may be half of what a collection reads"},
-		{use{live: 1000 << 20, read: 10 << 20}, 1250 << 20, "what has no pointers allows a quarter"},
-		{use{live: 300 << 20, read: 900 << 20}, 450 << 20, "garbage that was made since is no reason for more"},
-		{use{live: 1000 << 20, read: 1000 << 20, others: 100 << 20}, 1600 << 20, "what is not heap leaves no less for garbage"},
+		{memoryUse{}, few, ""},
+		{memoryUse{live: few / 2, read: few / 2}, few, ""},
+		{memoryUse{live: 1000 << 20, read: 1000 << 20}, 1500 << 20, "garbage may be half of what a collection reads"},
+		{memoryUse{live: 1000 << 20, read: 600 << 20}, 1300 << 20, "garbage may be half of what a collection reads"},
+		{memoryUse{live: 1000 << 20, read: 10 << 20}, 1250 << 20, "what has no pointers allows a quarter"},
+		{memoryUse{live: 300 << 20, read: 900 << 20}, 450 << 20, "garbage that was made since is no reason for more"},
+		{memoryUse{live: 1000 << 20, read: 1000 << 20, others: 100 << 20}, 1600 << 20, "what is not heap leaves no less for garbage"},
 	} {
 		require.Equal(t, c.want, c.limit(), c.why)
 	}
@@ -31,7 +31,7 @@ func TestLimit(t *testing.T) {
 
 func TestPercent(t *testing.T) {
 	for live, want := range map[uint64]int{0: 1600, 4 << 20: 1600, 16 << 20: 400, 64 << 20: 100, 1 << 30: 100} {
-		require.Equal(t, want, use{live: live}.percent(), live)
+		require.Equal(t, want, memoryUse{live: live}.percent(), live)
 	}
 }
 

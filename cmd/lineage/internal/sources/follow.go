@@ -224,7 +224,7 @@ func printFollowed(a *app.App, all []follow.Listing) error {
 			if p.Skipped > 0 {
 				line += amount.Plural(p.Skipped, "item") + " left out: "
 			}
-			lines = append(lines, line+afterName(screen.Line(p.Error), p.Path))
+			lines = append(lines, line+screen.Line(p.Error))
 		}
 		show.Some(a, "problem", lines, int64(len(lines)), show.MaxItems)
 	}

@@ -3,7 +3,6 @@ package sources
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -133,15 +132,7 @@ func (p *followPrinter) problem(e follow.Event) {
 	if e.Skipped > 0 {
 		what = amount.Plural(e.Skipped, "item") + " left out: "
 	}
-	p.Warn("%s: %s%s", e.Path, what, afterName(app.Saying(e.Err), e.Path))
-}
-
-// afterName returns the text of an error without the name of the file at its start, for a line that begins with the path.
-func afterName(text, path string) string {
-	if rest, found := strings.CutPrefix(text, filepath.Base(path)); found && (strings.HasPrefix(rest, ": ") || strings.HasPrefix(rest, ", ")) {
-		return rest[2:]
-	}
-	return text
+	p.Warn("%s: %s%s", e.Path, what, app.Saying(e.Err))
 }
 
 // titles returns the titles of the threads of a file, or its path.

@@ -2,33 +2,11 @@ package engine
 
 import (
 	"bytes"
-	"encoding"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"reflect"
-	"strings"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
 )
-
-// fragmentOf returns the fragment that a map with the members name, a text, and data represents. Members that a
-// fragment does not have, or of other types, are ignored.
-func fragmentOf(m map[string]any) (Fragment, bool) {
-	name, named := m["name"].(string)
-	data, has := m["data"]
-	if !named || !has {
-		return Fragment{}, false
-	}
-	f := Fragment{Name: name, Data: data}
-	f.ID, _ = m["id"].(string)
-	f.Persist, _ = m["persist"].(bool)
-	f.Metadata, _ = m["metadata"].(map[string]any)
-	if kind, ok := m["type"].(string); ok {
-		f.Type = FragmentType(kind)
-	}
-	return f, true
-}
 
 // MarshalJSON writes a fragment as {"name": …, "data": …}, with id, type, persist and metadata if
 // set. The data of a message is its stored form.
@@ -74,81 +52,61 @@ func (f *Fragment) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes an object with its fields in order.
-func (o Object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, f := range o {
-		value, err := json.Marshal(f.Value)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(rawjson.Quote(f.Name))
-		b.WriteByte(':')
-		b.Write(value)
+// fragmentOf returns the fragment that a map with the members name, a text, and data represents. Members that a
+// fragment does not have, or of other types, are ignored.
+func fragmentOf(m map[string]any) (Fragment, bool) {
+	name, named := m["name"].(string)
+	data, has := m["data"]
+	if !named || !has {
+		return Fragment{}, false
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	f := Fragment{Name: name, Data: data}
+	f.ID, _ = m["id"].(string)
+	f.Persist, _ = m["persist"].(bool)
+	f.Metadata, _ = m["metadata"].(map[string]any)
+	if kind, ok := m["type"].(string); ok {
+		f.Type = FragmentType(kind)
+	}
+	return f, true
 }
 
-// typedNode returns the tree of data of other types.
-func typedNode(data any, at *step) (*node, error) {
-	v := reflect.ValueOf(data)
-	switch {
-	case marshals(v):
-		return marshalled(data, at)
-	case v.Kind() == reflect.Pointer:
-		if v.IsNil() {
-			return nil, nil
-		}
-		inner := *at
-		inner.depth++ // a pointer may point to itself
-		return dataNode(v.Elem().Interface(), &inner)
-	case v.Kind() == reflect.String:
-		return dataNode(v.String(), at)
-	case v.Kind() == reflect.Array, v.Kind() == reflect.Slice && v.Type().Elem().Kind() != reflect.Uint8:
-		items := make([]any, v.Len())
-		for i := range items {
-			items[i] = v.Index(i).Interface()
-		}
-		return listNode(items, at)
-	case v.Kind() == reflect.Map && v.Type().Key().Kind() == reflect.String:
-		m := make(map[string]any, v.Len())
-		for key, value := range v.Seq2() {
-			m[key.String()] = value.Interface()
-		}
-		return dataNode(m, at)
+// IsFragment reports whether data is a Fragment, or a map or JSON that represents one.
+func IsFragment(data any) bool {
+	switch d := data.(type) {
+	case Fragment:
+		return true
+	case map[string]any:
+		_, ok := fragmentOf(d)
+		return ok
+	case Object, map[string]string:
+		return false
 	}
-	return marshalled(data, at)
+	_, ok := inJSON(data).(Fragment)
+	return ok
 }
 
-// marshals reports whether data implements a JSON or text encoding.
-func marshals(v reflect.Value) bool {
-	switch v.Interface().(type) {
-	case json.Marshaler, encoding.TextMarshaler:
-		return v.Kind() != reflect.Pointer || !v.IsNil()
+// IsObject reports whether data is rendered as an object with named fields and is not a Fragment. It may be a struct,
+// a map of any type, or JSON.
+func IsObject(data any) bool {
+	switch data.(type) {
+	case Object, map[string]any, map[string]string:
+		return !IsFragment(data)
 	}
-	return false
+	_, ok := inJSON(data).(Object)
+	return ok
 }
 
-// marshalled returns the tree of data's JSON encoding.
-func marshalled(data any, at *step) (*node, error) {
-	b, err := json.Marshal(data)
+// inJSON returns data of a caller's type in its JSON form, nil if it has none.
+func inJSON(data any) any {
+	raw, err := json.Marshal(data)
 	if err != nil {
-		var value *json.UnsupportedValueError
-		if errors.As(err, &value) && strings.Contains(value.Str, "cycle") {
-			return nil, at.fail(ErrTooDeep)
-		}
-		return nil, at.fail(fmt.Errorf("%w: %T: %w", ErrUnsupported, data, err))
+		return nil
 	}
-	value, err := fromJSON(b)
+	value, err := fromJSON(raw)
 	if err != nil {
-		return nil, at.fail(err)
+		return nil
 	}
-	return dataNode(value, at)
+	return value
 }
 
 // fromJSON returns JSON as fragment data: objects with their members in order, fragments as
@@ -200,12 +158,4 @@ func jsonData(raw []byte, depth int) (any, error) {
 		return f, nil
 	}
 	return fields, nil
-}
-
-func (o Object) asMap() map[string]any {
-	m := make(map[string]any, len(o))
-	for _, f := range o {
-		m[f.Name] = f.Value
-	}
-	return m
 }

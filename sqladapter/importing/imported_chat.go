@@ -9,9 +9,9 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/internal/projected"
 )
 
-// source is a chat to import. A chat of a projection also has contexts and values. Without a chat, it is what the
+// importedChat is a chat to import. A chat of a projection also has contexts and values. Without a chat, it is what the
 // projection has outside of chats.
-type source struct {
+type importedChat struct {
 	db             *sqladapter.DB
 	chatID, thread string
 	// problem reports an item that cannot be imported.
@@ -19,6 +19,6 @@ type source struct {
 }
 
 // messageAt returns the message of the chat for a span.
-func (s *source) messageAt(ctx context.Context, span sql.NullString) (chat.Ref, error) {
+func (s *importedChat) messageAt(ctx context.Context, span sql.NullString) (chat.Ref, error) {
 	return projected.MessageAt(ctx, s.db, s.chatID, s.thread, span)
 }

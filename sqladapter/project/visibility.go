@@ -13,8 +13,8 @@ import (
 )
 
 // open reads the thread of a scope.
-func (w *applier) open(ctx context.Context, s *scope) (*view, error) {
-	v := &view{w: w, scope: s, visible: make(map[structure.RunID]*visibleRun)}
+func (w *applier) open(ctx context.Context, s *scope) (*visibility, error) {
+	v := &visibility{w: w, scope: s, visible: make(map[structure.RunID]*visibleRun)}
 	if s.thread.IsZero() {
 		return v, nil
 	}
@@ -28,7 +28,7 @@ func (w *applier) open(ctx context.Context, s *scope) (*view, error) {
 
 // load determines which spans the scope sees: all of them in a full view, otherwise those of changed contexts that
 // the database lacks.
-func (v *view) load(ctx context.Context) error {
+func (v *visibility) load(ctx context.Context) error {
 	if v.full && !v.fresh {
 		if err := v.recallAll(ctx); err != nil {
 			return err
@@ -61,7 +61,7 @@ func (v *view) load(ctx context.Context) error {
 }
 
 // recallAll reads which spans the database has.
-func (v *view) recallAll(ctx context.Context) error {
+func (v *visibility) recallAll(ctx context.Context) error {
 	extents, err := lists.ReadAll(ctx, v.w.DB, scanExtent, scopeSQL.reach, v.key)
 	for _, e := range extents {
 		v.visible[e.run] = &visibleRun{has: e}
@@ -70,7 +70,7 @@ func (v *view) recallAll(ctx context.Context) error {
 }
 
 // addReach adds all spans that can be seen from the thread.
-func (v *view) addReach(ctx context.Context) error {
+func (v *visibility) addReach(ctx context.Context) error {
 	reach, err := backend.ReachOf(ctx, v.w.state, v.record)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (v *view) addReach(ctx context.Context) error {
 }
 
 // changedContexts yields the contexts to write.
-func (v *view) changedContexts(ctx context.Context) func(yield func(backend.Context, error) bool) {
+func (v *visibility) changedContexts(ctx context.Context) func(yield func(backend.Context, error) bool) {
 	if v.record != nil && v.full {
 		return v.w.state.Contexts(ctx, v.thread, structure.ContextID{})
 	}
@@ -107,7 +107,7 @@ func (v *view) changedContexts(ctx context.Context) func(yield func(backend.Cont
 }
 
 // follow adds the history that ends at a span, up to the part that is known.
-func (v *view) follow(ctx context.Context, at structure.SpanRef) error {
+func (v *visibility) follow(ctx context.Context, at structure.SpanRef) error {
 	runs := backend.Runs(ctx, v.w.state)
 	for !at.IsZero() {
 		l := v.visible[at.Run]

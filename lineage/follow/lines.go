@@ -3,9 +3,8 @@ package follow
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"hash"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -17,89 +16,57 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
-// reader reads a file of lines while it grows. After an error, or if the file no longer begins with what was read, a
-// new reader reads the file from its start.
-type reader struct {
-	growing *importer.Growing
-	taking  *taking
-	// record records the lines, so that the file can be given back byte for byte.
-	record *recorder
-	// at is the offset up to which the file was read. lines hashes these bytes, and mark some of them.
-	at       int64
-	mark     [sha256.Size]byte
-	modified int64 // the file's time then
-	rounds   int
-	fresh    bool // nothing of the file was known
-	used     time.Time
-}
-
-// The most recently used readers stay open: at most maxReaders, each for at most readerTime.
-const (
-	maxReaders = 64
-	readerTime = 10 * time.Minute
-)
-
-// closeReader closes the reader of a file, and keeps what it recorded.
-func (r *run) closeReader(ctx context.Context, f *file) error {
-	if f.reader == nil {
-		return nil
+// readFrom reads the lines of an open file up to an offset.
+func (r *run) readFrom(ctx context.Context, f *file, opened *os.File, now stamp, end int64) error {
+	err := r.readLines(ctx, f, opened, now, end, false)
+	if errors.Is(err, importer.ErrStale) {
+		err = r.readLines(ctx, f, opened, now, end, true)
 	}
-	err := r.flush(ctx, f)
-	r.dropReader(f)
-	return err
-}
-
-// dropReader closes the reader of a file. If it had unsaved records, the file is read again.
-func (r *run) dropReader(f *file) {
-	if f.reader == nil {
-		return
-	}
-	if f.reader.record.pending() && f.state.LeftOut == "" {
-		f.state.Bytes = 0
-		r.changed(f)
-	}
-	f.reader.growing.Close()
-	f.reader = nil
-	r.active = slices.DeleteFunc(r.active, func(other *file) bool { return other == f })
-}
-
-// flush commits what the reader of a file recorded. If another process recorded the file meanwhile, the file is read
-// again.
-func (r *run) flush(ctx context.Context, f *file) error {
-	if f.reader == nil {
-		return nil
-	}
-	if lines := f.reader.growing.Unplaced(); len(lines) > 0 { // of no session: they are kept as they are
-		f.reader.record.add(ctx, "", lineage.ThreadID{}, lines)
-	}
-	if !f.reader.record.pending() {
-		return nil
-	}
-	err := f.reader.record.flush(ctx)
-	if err == nil {
-		f.failures = 0
-		return nil
-	}
-	r.dropReader(f)
-	if isOvertaken(err) {
-		r.waiting[f] = r.clock.Now()
-		return nil
+	if errors.Is(err, archive.ErrCannotGrow) {
+		return r.importFile(ctx, f)
 	}
 	return err
 }
 
-// closeReaders closes the readers that were not used for some time, and all but the most recently used.
-func (r *run) closeReaders(ctx context.Context, most int) error {
-	for len(r.withRows) > 0 && r.clock.Now().Sub(r.withRows[0].rows.used) >= readerTime {
-		r.dropRows(r.withRows[0])
+// lineWait is how long a file must be unchanged before an incomplete last line is read.
+const lineWait = 10 * time.Second
+
+// end returns the offset up to which a file of lines is read now: the end of the last complete line.
+func (r *run) end(f *file, opened *os.File, now stamp) (int64, error) {
+	end, err := lastLineEnd(opened, now.size)
+	if err != nil || end == now.size {
+		f.partial = time.Time{}
+		return end, err
 	}
-	for len(r.active) > most || len(r.active) > 0 && r.clock.Now().Sub(r.active[0].reader.used) >= readerTime {
-		f := r.active[0]
-		if err := r.setAside(ctx, f, r.closeReader(ctx, f)); err != nil {
-			return err
+	if f.partial.IsZero() || f.partialSize != now.size {
+		f.partial, f.partialSize = r.clock.Now(), now.size
+		if r.options.Once {
+			f.partial = time.Unix(0, now.modified) // no later change is known
 		}
 	}
-	return nil
+	if at := f.partial.Add(lineWait); r.clock.Now().Before(at) {
+		r.waiting[f] = at
+		return end, nil
+	}
+	return now.size, nil
+}
+
+// lastLineEnd returns the offset after the last newline in the first size bytes.
+func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
+	buf := make([]byte, min(size, 64<<10))
+	for end := size; end > 0; {
+		part := buf[:min(end, int64(len(buf)))]
+		if _, err := r.ReadAt(part, end-int64(len(part))); err != nil {
+			return 0, fmt.Errorf("find the last line: %w", err)
+		}
+		for i := len(part) - 1; i >= 0; i-- {
+			if part[i] == '\n' {
+				return end - int64(len(part)) + int64(i) + 1, nil
+			}
+		}
+		end -= int64(len(part))
+	}
+	return 0, nil
 }
 
 // readLines reads the lines of a file from the position of its reader up to an offset. With fresh, it ignores what
@@ -158,13 +125,6 @@ func (r *run) readLines(ctx context.Context, f *file, opened *os.File, now stamp
 	return r.closeReaders(ctx, maxReaders)
 }
 
-// endsLine reports whether the byte before an offset ends a line.
-func endsLine(r io.ReaderAt, end int64) (bool, error) {
-	var last [1]byte
-	_, err := r.ReadAt(last[:], end-1)
-	return last[0] == '\n', err
-}
-
 // continues reports whether a file has grown since its reader read it, or has only a new incomplete line.
 func (f *file) continues(opened *os.File, now stamp, end int64) (bool, error) {
 	reader := f.reader
@@ -175,9 +135,17 @@ func (f *file) continues(opened *os.File, now stamp, end int64) (bool, error) {
 	return mark == reader.mark, err
 }
 
+// endsLine reports whether the byte before an offset ends a line.
+func endsLine(r io.ReaderAt, end int64) (bool, error) {
+	var last [1]byte
+	_, err := r.ReadAt(last[:], end-1)
+	return last[0] == '\n', err
+}
+
 // openReader opens a reader at the start of a file, or where the store's record of it ends. It reports whether the file has to wait.
 func (r *run) openReader(ctx context.Context, f *file, opened *os.File, now stamp, end int64, fresh bool) (wait bool, err error) {
-	t := &taking{ctx: ctx, run: r, path: f.path, agent: f.agent(), alone: true}
+	t := r.takingOf(ctx, f)
+	t.alone = true
 	name := filepath.Base(RecordedPath(f.path))
 	if len(r.options.NotProjects) > 0 && r.waitsForProject(f, t, archive.Stream(name, io.NewSectionReader(opened, 0, end)), now) {
 		return true, nil
@@ -249,29 +217,6 @@ func (r *run) waitsForProject(f *file, t *taking, source archive.Source, now sta
 		f.undecided = now
 	}
 	return true
-}
-
-func (r *run) sourceOf(f *file) SourceOf {
-	return SourceOf{Machine: r.options.Machine.Name, Agent: f.agent(), Path: RecordedPath(f.path)}
-}
-
-// recorded returns the stored source of a file, or nil, and its hash if the file begins with it.
-func (r *run) recorded(ctx context.Context, f *file, opened io.ReaderAt, now stamp) (found *Source, sum hash.Hash, err error) {
-	found, err = FindSource(ctx, r.store, r.options.Machine.ID, RecordedPath(f.path))
-	if errors.Is(err, lineage.ErrNotFound) {
-		return nil, nil, nil
-	}
-	if err != nil || found.Recorded.Bytes > now.size || found.Recorded.Bytes == 0 {
-		return found, nil, err
-	}
-	sum = sha256.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(opened, 0, found.Recorded.Bytes)); err != nil {
-		return nil, nil, err
-	}
-	if hex.EncodeToString(sum.Sum(nil)) != found.Recorded.Digest {
-		return found, nil, nil
-	}
-	return found, sum, nil
 }
 
 // projectWait is how long a file without a known project waits, if some projects are left out.

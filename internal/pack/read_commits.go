@@ -23,7 +23,7 @@ func (p *File) Commits(from uint64) iter.Seq2[*structure.Commit, error] {
 			return
 		}
 		known := make(bodyIDs)
-		var pieces []piece
+		var pieces []commitPiece
 		for ; n < len(p.rows); n++ {
 			c, err := p.readChapter(n, false) // each is read once: a cache would keep what nobody needs again
 			if err != nil {
@@ -38,7 +38,7 @@ func (p *File) Commits(from uint64) iter.Seq2[*structure.Commit, error] {
 					yield(nil, p.corrupt(c.Offset, missingRest(pieces[0].x.Number)))
 					return
 				}
-				if pieces = append(pieces, piece{c, x, n}); x.Open {
+				if pieces = append(pieces, commitPiece{c, x, n}); x.Open {
 					continue
 				}
 				commit, err := p.complete(pieces, known)
@@ -55,7 +55,7 @@ func (p *File) Commits(from uint64) iter.Seq2[*structure.Commit, error] {
 }
 
 // complete returns the commit of pieces, which it uses up.
-func (p *File) complete(pieces []piece, known bodyIDs) (*structure.Commit, error) {
+func (p *File) complete(pieces []commitPiece, known bodyIDs) (*structure.Commit, error) {
 	at, x := pieces[0], pieces[0].x
 	var c *structure.Commit
 	var err error
@@ -108,7 +108,7 @@ func (p *File) complete(pieces []piece, known bodyIDs) (*structure.Commit, error
 }
 
 // undecodable returns the error for a payload that was packed unchanged and cannot be decoded.
-func (p *File) undecodable(at piece, err error) error {
+func (p *File) undecodable(at commitPiece, err error) error {
 	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
 		return fmt.Errorf("commit %d: %w", at.x.Number, err)
 	}

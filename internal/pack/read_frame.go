@@ -46,7 +46,7 @@ func (p *File) Frames(segment uint32, offset int64) iter.Seq2[Frame, error] {
 				if x.Rest != nil || !x.StartsFrom(segment, offset) {
 					continue
 				}
-				f, err := p.frame(piece{c, x, n})
+				f, err := p.frame(commitPiece{c, x, n})
 				if !yield(f, err) || err != nil {
 					return
 				}
@@ -69,26 +69,26 @@ func (p *File) chapterAt(segment uint32, offset int64) (int, error) {
 }
 
 // locate returns the commit of the frame at a position, or its first piece.
-func (p *File) locate(segment uint32, offset int64) (piece, error) {
+func (p *File) locate(segment uint32, offset int64) (commitPiece, error) {
 	n, err := p.chapterAt(segment, offset)
 	if err != nil {
-		return piece{}, err
+		return commitPiece{}, err
 	}
 	for ; n < len(p.rows); n++ {
 		c, err := p.chapter(n)
 		if err != nil {
-			return piece{}, err
+			return commitPiece{}, err
 		}
 		i := sort.Search(len(c.commits), func(i int) bool { return c.commits[i].StartsFrom(segment, offset) })
 		if i == len(c.commits) {
 			continue
 		}
 		if x := c.commits[i]; x.Segment == segment && x.Start == offset {
-			return piece{c, x, n}, nil
+			return commitPiece{c, x, n}, nil
 		}
 		break
 	}
-	return piece{}, p.corrupt(0, fmt.Sprintf("no commit was at byte %d of segment %d", offset, segment))
+	return commitPiece{}, p.corrupt(0, fmt.Sprintf("no commit was at byte %d of segment %d", offset, segment))
 }
 
 // Frame returns the commit of the frame at a position.
@@ -100,7 +100,7 @@ func (p *File) Frame(segment uint32, offset int64) (Frame, error) {
 	return p.frame(at)
 }
 
-func (p *File) frame(at piece) (Frame, error) {
+func (p *File) frame(at commitPiece) (Frame, error) {
 	x := at.x
 	f := Frame{Segment: x.Segment, Start: x.Start, End: x.End, Number: x.Number, ID: layout.StatedBy(p.identities, x.Number), PayloadOffset: x.PayloadAt(), Offsets: x.Offsets}
 	if x.Verbatim {
@@ -108,7 +108,7 @@ func (p *File) frame(at piece) (Frame, error) {
 		f.Payload = bytes.Clone(body)
 		return f, err
 	}
-	pieces := []piece{at}
+	pieces := []commitPiece{at}
 	for at.x.Open {
 		var err error
 		if at, err = p.after(at); err != nil {

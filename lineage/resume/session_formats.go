@@ -6,8 +6,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/follow"
 )
 
-// targets are the targets by name of the agent.
-var targets = map[string]func() *target{
+// sessionFormats are the formats by name of the agent.
+var sessionFormats = map[string]func() *sessionFormat{
 	"codex": codex, "pi": pi, "claude-code": claudeCode, "qwen": qwen, "gemini": gemini, "opencode": openCode,
 }
 
@@ -21,12 +21,12 @@ var noWayIn = map[string]string{
 	"openclaw": "only the program may write its database, which also holds its credentials",
 }
 
-func targetOf(name string) (*target, follow.Agent, error) {
+func formatOf(name string) (*sessionFormat, follow.Agent, error) {
 	for _, agent := range follow.Agents() {
 		if agent.Name != name && agent.Format != name {
 			continue
 		}
-		if t := targets[agent.Name]; t != nil {
+		if t := sessionFormats[agent.Name]; t != nil {
 			return t(), agent, nil
 		}
 		reason := noWayIn[agent.Name]
@@ -41,7 +41,7 @@ func targetOf(name string) (*target, follow.Agent, error) {
 // Agents returns the names of the agents for which sessions can be created.
 func Agents() (names []string) {
 	for _, agent := range follow.Agents() {
-		if targets[agent.Name] != nil {
+		if sessionFormats[agent.Name] != nil {
 			names = append(names, agent.Name)
 		}
 	}

@@ -8,9 +8,24 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// span accepts the i-th record of the commit, a span that extends a run, or refuses it: it must follow the last span of
+// An extend of a history is refused for two reasons: the context has another tip than the caller expected, or a new span does
+// not fit.
+
+// expectTip compares the tip of a context with the expected one.
+func expectTip(v View, expect backend.Expect) error {
+	c, err := v.Context(expect.Context)
+	if err := required(c != nil, err, "context", expect.Context); err != nil {
+		return err
+	}
+	if c.Tip != expect.Tip {
+		return &backend.TipError{Context: expect.Context, Expected: expect.Tip, Actual: c.Tip}
+	}
+	return nil
+}
+
+// extend accepts the i-th record of the commit, a span that extends a run, or refuses it: it must follow the last span of
 // its run, and everything that it names must exist.
-func (j *judging) span(i int, s *structure.Span) error {
+func (j *judging) extend(i int, s *structure.Span) error {
 	end, err := j.endBefore(s.Ref)
 	if err != nil {
 		return err
@@ -70,7 +85,7 @@ func (j *judging) digestBefore(r structure.SpanRef) (structure.Digest, error) {
 	return run.Digest, required(known, err, "run", r.Run)
 }
 
-// newSpan adds the keys that span reads.
+// newSpan adds the keys that extend reads.
 func (k *keys) newSpan(s *structure.Span) {
 	k.add(Key{Kind: KeyEnd, ID: s.Ref.Run})
 	home, created := k.homes[s.Ref.Run]

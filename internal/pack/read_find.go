@@ -182,7 +182,7 @@ func (p *File) numbered(d *lookup.Directory, number uint32, kind structure.Kind,
 }
 
 // inVerbatim searches a verbatim payload. The last match counts.
-func (p *File) inVerbatim(o Object, in piece, kind structure.Kind, start []byte) (Object, bool, error) {
+func (p *File) inVerbatim(o Object, in commitPiece, kind structure.Kind, start []byte) (Object, bool, error) {
 	body, err := p.bodyIn(in.c.bodies, uint64(in.x.Bodies[0]))
 	if err != nil {
 		return o, false, err

@@ -8,7 +8,7 @@ import (
 
 // bodies returns the bodies of a chapter.
 func (p *File) bodies(n int) (*bodies, error) {
-	if b, ok := p.cache.get(cacheKey{&p.source, cachedBodies, uint64(n)}).(*bodies); ok {
+	if b, ok := p.cache.get(cacheKey{&p.mendedFile, cachedBodies, uint64(n)}).(*bodies); ok {
 		return b, nil
 	}
 	c, err := p.chapter(n)

@@ -10,13 +10,13 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// place is where the answers of a run are counted: in the run's thread or, if that is gone, in the oldest thread that
+// attribution is where the answers of a run are counted: in the run's thread or, if that is gone, in the oldest thread that
 // sees the run.
-type place struct {
+type attribution struct {
 	number                                   int64 // of the thread
 	thread                                   string
 	agent, project, gitBranch, machine, user string
-	ends                                     []end // see places.ends, nil before it was called
+	ends                                     []end // see attributions.ends, nil before it was called
 }
 
 // end is the end of what a context sees of a run: the answers up to seq that no older context of the thread sees.
@@ -26,7 +26,7 @@ type end struct {
 }
 
 // at returns the first end at or after an answer in the run. If no context sees the answer any more, it is the last end.
-func (p *place) at(seq int64) *end {
+func (p *attribution) at(seq int64) *end {
 	for i := range p.ends {
 		if seq <= p.ends[i].seq || i == len(p.ends)-1 {
 			return &p.ends[i]
@@ -35,19 +35,19 @@ func (p *place) at(seq int64) *end {
 	return &end{}
 }
 
-// places finds and caches the places of runs.
-type places struct {
+// attributions finds and caches the attributions of runs.
+type attributions struct {
 	tx      *sql.Tx
-	known   map[[2]int64]*place // by run and thread
-	threads map[int64]*place
+	known   map[[2]int64]*attribution // by run and thread
+	threads map[int64]*attribution
 }
 
-func newPlaces(tx *sql.Tx) *places {
-	return &places{tx, make(map[[2]int64]*place), make(map[int64]*place)}
+func newAttributions(tx *sql.Tx) *attributions {
+	return &attributions{tx, make(map[[2]int64]*attribution), make(map[int64]*attribution)}
 }
 
-// of returns the place of a run. in, if not 0, is the thread to use. With branches, its ends are set.
-func (p *places) of(ctx context.Context, run int64, branches bool, in int64) (*place, error) {
+// of returns the attribution of a run. in, if not 0, is the thread to use. With branches, its ends are set.
+func (p *attributions) of(ctx context.Context, run int64, branches bool, in int64) (*attribution, error) {
 	key := [2]int64{run, in}
 	found := p.known[key]
 	if found == nil {
@@ -77,7 +77,7 @@ func (p *places) of(ctx context.Context, run int64, branches bool, in int64) (*p
 const below = `WITH RECURSIVE below (run) AS (VALUES (?) UNION SELECT r.number FROM below b JOIN runs r ON r.parent = b.run WHERE r.reached > 0) `
 
 // home returns the number of the thread in which a run is counted, or 0.
-func (p *places) home(ctx context.Context, run int64) (n int64, err error) {
+func (p *attributions) home(ctx context.Context, run int64) (n int64, err error) {
 	err = p.tx.QueryRowContext(ctx, `SELECT a.thread FROM runs r JOIN about a ON a.thread = r.thread WHERE r.number = ?`, run).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = p.tx.QueryRowContext(ctx, below+`SELECT IFNULL(MIN(p.thread), 0) FROM below b JOIN tips p ON p.run = b.run JOIN about a ON a.thread = p.thread`, run).Scan(&n)
@@ -85,11 +85,11 @@ func (p *places) home(ctx context.Context, run int64) (n int64, err error) {
 	return n, err
 }
 
-func (p *places) thread(ctx context.Context, number int64) (*place, error) {
+func (p *attributions) thread(ctx context.Context, number int64) (*attribution, error) {
 	if known := p.threads[number]; known != nil {
 		return known, nil
 	}
-	t := &place{number: number}
+	t := &attribution{number: number}
 	var id []byte
 	err := p.tx.QueryRowContext(ctx, `SELECT a.id, a.agent, a.project, a.git_branch, a.machine, t.user FROM about a JOIN threads t ON t.number = a.thread WHERE a.thread = ?`, number).
 		Scan(&id, &t.agent, &t.project, &t.gitBranch, &t.machine, &t.user)
@@ -111,7 +111,7 @@ const maxAbove = 100
 
 // ends returns which context of a thread is the oldest that sees an answer in a run, and the branch of that context or of its
 // nearest ancestor with one.
-func (p *places) ends(ctx context.Context, run, thread int64) ([]end, error) {
+func (p *attributions) ends(ctx context.Context, run, thread int64) ([]end, error) {
 	type seeing struct {
 		id, parent []byte
 		aside      string
@@ -145,7 +145,7 @@ func (p *places) ends(ctx context.Context, run, thread int64) ([]end, error) {
 }
 
 // branch returns the name of the first branch of a context or of its nearest ancestor with one, empty if there is none.
-func (p *places) branch(ctx context.Context, id, parent []byte) (name string, err error) {
+func (p *attributions) branch(ctx context.Context, id, parent []byte) (name string, err error) {
 	for range maxAbove {
 		err = p.tx.QueryRowContext(ctx, `SELECT name FROM branches WHERE context = ? ORDER BY made, name LIMIT 1`, id).Scan(&name)
 		if !errors.Is(err, sql.ErrNoRows) {

@@ -30,7 +30,7 @@ const objectCost = 64 + 208
 
 // objects returns the objects of a chapter.
 func (p *File) objects(n int) (*objects, error) {
-	k := cacheKey{&p.source, cachedObjects, uint64(n)}
+	k := cacheKey{&p.mendedFile, cachedObjects, uint64(n)}
 	if o, ok, err := getOr[*objects](p.cache, k); ok || err != nil {
 		return o, err
 	}
@@ -48,7 +48,7 @@ func (p *File) objects(n int) (*objects, error) {
 			continue
 		}
 		if at.Commit != placed {
-			if places, err = p.places(piece{c, x, n}); err != nil {
+			if places, err = p.places(commitPiece{c, x, n}); err != nil {
 				return nil, p.cache.fault(k, err)
 			}
 			placed = at.Commit

@@ -42,7 +42,7 @@ func (p *File) codec(n int) (*compress.Codec, error) {
 
 // dictionary returns the decompressor for all chapters but the first.
 func (p *File) dictionary() (*compress.Codec, error) {
-	k := cacheKey{file: &p.source, kind: cachedDictionary}
+	k := cacheKey{file: &p.mendedFile, kind: cachedDictionary}
 	if d, ok, err := getOr[*compress.Codec](p.cache, k); ok || err != nil {
 		return d, err
 	}
@@ -77,7 +77,7 @@ func (p *File) content(rows []layout.Row, n int) ([]byte, error) {
 		}
 		return d.Dict[rows[0].Columns:], nil
 	}
-	k := cacheKey{&p.source, cachedContent, uint64(n)}
+	k := cacheKey{&p.mendedFile, cachedContent, uint64(n)}
 	if b, ok, err := getOr[[]byte](p.cache, k); ok || err != nil {
 		return b, err
 	}
@@ -118,7 +118,7 @@ func (p *File) expand(d *compress.Codec, at layout.Part, size int64) ([]byte, er
 
 // ids returns the new ids of a chapter.
 func (p *File) ids(rows []layout.Row, n int) ([]columns.ID, error) {
-	k := cacheKey{&p.source, cachedIDs, uint64(n)}
+	k := cacheKey{&p.mendedFile, cachedIDs, uint64(n)}
 	if ids, ok, err := getOr[[]columns.ID](p.cache, k); ok || err != nil {
 		return ids, err
 	}
@@ -152,7 +152,7 @@ func (p *File) readIDs(rows []layout.Row, n int) ([]columns.ID, error) {
 
 // chapter returns a chapter.
 func (p *File) chapter(n int) (*chapter, error) {
-	k := cacheKey{&p.source, cachedChapter, uint64(n)}
+	k := cacheKey{&p.mendedFile, cachedChapter, uint64(n)}
 	if n == 0 && !p.Dense {
 		k.kind = cachedFirst
 	}
@@ -164,7 +164,7 @@ func (p *File) chapter(n int) (*chapter, error) {
 		return nil, p.cache.fault(k, err)
 	}
 	p.cache.put(k, c, c.cost())
-	p.cache.put(cacheKey{&p.source, cachedBodies, uint64(n)}, c.bodies, c.bodies.cost())
+	p.cache.put(cacheKey{&p.mendedFile, cachedBodies, uint64(n)}, c.bodies, c.bodies.cost())
 	return c, nil
 }
 

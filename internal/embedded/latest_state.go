@@ -25,20 +25,20 @@ func (e *Engine) known(key []byte) ([]byte, bool, error) {
 }
 
 var (
-	_ entries.Source = (*source)(nil)
+	_ entries.Source = (*latestState)(nil)
 	_ judge.Stored   = (*stock)(nil)
 )
 
-// source is the state of an engine as new commits see it. The write lock must be held, or the store is being opened.
-type source Engine
+// latestState is the state of an engine as new commits see it. The write lock must be held, or the store is being opened.
+type latestState Engine
 
-func (s *source) Get(key []byte) ([]byte, bool, error) { return (*Engine)(s).known(key) }
+func (s *latestState) Get(key []byte) ([]byte, bool, error) { return (*Engine)(s).known(key) }
 
-func (s *source) GetBefore(key []byte, number uint64) ([]byte, bool, error) {
+func (s *latestState) GetBefore(key []byte, number uint64) ([]byte, bool, error) {
 	return (*Engine)(s).get(key, number)
 }
 
-func (s *source) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
+func (s *latestState) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
 	return func(yield func(index.Entry, error) bool) {
 		snapshot := s.index.Snapshot()
 		defer snapshot.Close()
@@ -46,15 +46,17 @@ func (s *source) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
 	}
 }
 
-func (s *source) View() *read.View { return (*Engine)(s).now().View }
+func (s *latestState) View() *read.View { return (*Engine)(s).now().View }
 
-func (s *source) AnyErased() bool { return s.counts.Erased > 0 }
+func (s *latestState) AnyErased() bool { return s.counts.Erased > 0 }
 
-func (s *source) Collecting() bool { return s.collecting.Barrier.Load() != nil }
+func (s *latestState) Collecting() bool { return s.collecting.Barrier.Load() != nil }
 
-func (s *source) Closed(run structure.RunID) bool { return s.collecting.Barrier.Load().Refuses(run) }
+func (s *latestState) Closed(run structure.RunID) bool {
+	return s.collecting.Barrier.Load().Refuses(run)
+}
 
-func (s *source) Deleting(key []byte) (bool, error) {
+func (s *latestState) Deleting(key []byte) (bool, error) {
 	if b := s.collecting.Barrier.Load(); b == nil || !b.Dead(key, nil) {
 		return false, nil
 	}
@@ -62,7 +64,7 @@ func (s *source) Deleting(key []byte) (bool, error) {
 	return there, err
 }
 
-func (s *source) OwnUsages(state read.Getter, id content.ID, number uint64) ([]read.Usage, error) {
+func (s *latestState) OwnUsages(state read.Getter, id content.ID, number uint64) ([]read.Usage, error) {
 	var hidden func(structure.SpanRef) bool
 	if b := s.collecting.Barrier.Load(); b != nil && (!b.Covers(number) || s.packs.Load().hidden != nil) {
 		hidden = b.Span // the index still has the dead spans
@@ -73,10 +75,10 @@ func (s *source) OwnUsages(state read.Getter, id content.ID, number uint64) ([]r
 }
 
 // NewContext implements entries.Source.
-func (s *source) NewContext(id structure.ContextID) bool { return s.absent.context(id) }
+func (s *latestState) NewContext(id structure.ContextID) bool { return s.absent.context(id) }
 
 // NewRun implements entries.Source.
-func (s *source) NewRun(id structure.RunID) bool { return s.absent.run(id) }
+func (s *latestState) NewRun(id structure.RunID) bool { return s.absent.run(id) }
 
 // stock implements judge.Stored with the content that new commits may refer to. It is safe for
 // concurrent use.
@@ -107,7 +109,7 @@ func (s *stock) HasChunk(k content.Key) (bool, error) {
 }
 
 // NewLookup implements entries.Source.
-func (s *source) NewLookup(l judge.Lookup) bool {
+func (s *latestState) NewLookup(l judge.Lookup) bool {
 	return s.absent.lookups.isNew(l, func(home structure.Home) bool {
 		if s.collecting.Barrier.Load() != nil {
 			return true // a collection is removing runs before what they hold

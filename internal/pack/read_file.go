@@ -14,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// source is the file of a pack. It restores one damaged block. It is safe for concurrent use.
-type source struct {
+// mendedFile is the file of a pack. It restores one damaged block. It is safe for concurrent use.
+type mendedFile struct {
 	name string
 	src  io.ReaderAt
 	size int64 // as written
@@ -32,7 +32,7 @@ type source struct {
 
 // difference returns the difference between the damaged block and the original, or nil if no
 // block is damaged or the difference is unknown. It reads the file once.
-func (p *source) difference() layout.Parity {
+func (p *mendedFile) difference() layout.Parity {
 	if p.unfinished != nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (p *source) difference() layout.Parity {
 
 // restore repairs the bytes at an offset so that right returns true. If it cannot, it leaves
 // them unchanged and returns false.
-func (p *source) restore(b []byte, at int64, right func([]byte) bool) bool {
+func (p *mendedFile) restore(b []byte, at int64, right func([]byte) bool) bool {
 	d := p.difference()
 	if d == nil {
 		return false
@@ -94,7 +94,7 @@ func (p *source) restore(b []byte, at int64, right func([]byte) bool) bool {
 
 // findFooter finds a footer in the last bytes of a file. If the second one is damaged or cut short, the
 // first one is used.
-func (p *source) findFooter(tail []byte, size int64) (err error) {
+func (p *mendedFile) findFooter(tail []byte, size int64) (err error) {
 	cutBy := func(n int, foot layout.Footer) {
 		p.foot, p.cut, p.size = foot, int64(n), size+int64(n)
 	}
@@ -115,7 +115,7 @@ func (p *source) findFooter(tail []byte, size int64) (err error) {
 }
 
 // parityMatches reports whether the parity is where the size of the file says.
-func (p *source) parityMatches() bool {
+func (p *mendedFile) parityMatches() bool {
 	if !p.foot.Fits(p.size) {
 		return false
 	}
@@ -123,11 +123,11 @@ func (p *source) parityMatches() bool {
 	return err == nil
 }
 
-func (p *source) corrupt(offset int64, what string) error {
+func (p *mendedFile) corrupt(offset int64, what string) error {
 	return &backend.CorruptError{File: p.name, Offset: offset, What: what}
 }
 
-func (p *source) read(b []byte, at int64) error {
+func (p *mendedFile) read(b []byte, at int64) error {
 	n, err := p.src.ReadAt(b, at)
 	switch {
 	case n == len(b):
@@ -141,7 +141,7 @@ func (p *source) read(b []byte, at int64) error {
 }
 
 // part returns the content of a part.
-func (p *source) part(at layout.Part) ([]byte, error) {
+func (p *mendedFile) part(at layout.Part) ([]byte, error) {
 	if at.Size == 0 {
 		return nil, nil
 	}
@@ -164,7 +164,7 @@ func (p *source) part(at layout.Part) ([]byte, error) {
 var errSum = errors.New("checksum does not match")
 
 // checked returns a part with its checksum, and errSum if the checksum is wrong.
-func (p *source) checked(at layout.Part) ([]byte, error) {
+func (p *mendedFile) checked(at layout.Part) ([]byte, error) {
 	b := make([]byte, at.Size)
 	if err := p.read(b, at.Offset); err != nil {
 		return nil, err

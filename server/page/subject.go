@@ -17,8 +17,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// place is a history in a thread, the subject of a view.
-type place struct {
+// subject is the history in a thread that a view is about.
+type subject struct {
 	Thread *lineage.Thread `json:"-"`
 	Info   lineage.ThreadInfo
 	// ID is the thread's id. Context is the context's id, empty for the history of a message. In is the value of ?in=
@@ -39,7 +39,7 @@ type place struct {
 }
 
 // Href returns the address of a position of the history.
-func (p *place) Href(position uint64) string {
+func (p *subject) Href(position uint64) string {
 	q := url.Values{}
 	if p.In != "" {
 		q.Set("in", p.In)
@@ -64,8 +64,8 @@ func (p *Page) threadOf(r *http.Request) (*lineage.Thread, error) {
 	return p.o.Store.Thread(r.Context(), id)
 }
 
-// placeOf returns the history that a request names: that of the context, branch or message in, or else of the active branch.
-func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
+// subjectOf returns the history that a request names: that of the context, branch or message in, or else of the active branch.
+func (p *Page) subjectOf(r *http.Request, in string) (*subject, error) {
 	ctx := r.Context()
 	t, err := p.threadOf(r)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *Page) placeOf(r *http.Request, in string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := &place{Thread: t, Info: info, ID: info.ID.String(), In: in, Agent: states(&info, archive.KeyAgent), Project: states(&info, archive.KeyProject)}
+	found := &subject{Thread: t, Info: info, ID: info.ID.String(), In: in, Agent: states(&info, archive.KeyAgent), Project: states(&info, archive.KeyProject)}
 	found.Resume = "lineage resume " + info.ID.Short()
 	if found.Title, err = p.title(ctx, &info); err != nil {
 		return nil, err
@@ -163,9 +163,9 @@ func (p *Page) title(ctx context.Context, info *lineage.ThreadInfo) (string, err
 	return short(cmp.Or(title, transcript.Untitled), 160), err
 }
 
-// contextOf returns the context of a place, which must have one.
-func (p *Page) contextOf(ctx context.Context, place *place) (*lineage.Context, error) {
-	id, err := structure.ParseID[lineage.ContextID](place.Context)
+// contextOf returns the context of a subject, which must have one.
+func (p *Page) contextOf(ctx context.Context, subject *subject) (*lineage.Context, error) {
+	id, err := structure.ParseID[lineage.ContextID](subject.Context)
 	if err != nil {
 		return nil, err
 	}

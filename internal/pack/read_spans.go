@@ -21,7 +21,7 @@ type Spans struct {
 	Next int64
 
 	p      *File
-	at     piece
+	at     commitPiece
 	layout *structure.Layout // for a verbatim commit
 	spans  []packedSpan
 	names  []int // of the content that the commit names: the record of the block, or -1
@@ -76,7 +76,7 @@ func (p *File) Spans(segment uint32, offset int64, with structure.SpanRef) (*Spa
 	}
 }
 
-func (p *File) spansIn(at piece) *Spans {
+func (p *File) spansIn(at commitPiece) *Spans {
 	s := &Spans{Number: at.x.Number, Next: at.x.End, p: p, at: at}
 	if at.x.Open {
 		s.Next = at.x.Start
@@ -195,7 +195,7 @@ func (p *File) begins(rests []layout.Row, ref structure.SpanRef) (s lookup.Stret
 	if len(rests) == 0 {
 		return s
 	}
-	k := cacheKey{&p.source, cachedBegin, uint64(lookup.RunFingerprint(ref.Run))}
+	k := cacheKey{&p.mendedFile, cachedBegin, uint64(lookup.RunFingerprint(ref.Run))}
 	known, ok := p.cache.get(k).(*listedRun)
 	if !ok && p.foot.DirectorySize > 0 {
 		if _, err := p.Run(ref.Run, ref.Seq); err != nil {

@@ -1,0 +1,103 @@
+package searchindex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lineage-store/lineage/internal/searched"
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/derived"
+)
+
+// Update implements searched.Index.
+func (x *Index) Update(ctx context.Context, store *lineage.Store, progress func(done, total uint64)) error {
+	err := x.update(ctx, store, progress)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("search index: %w", context.Cause(ctx))
+	}
+	if x.server.Denied(err) {
+		return fmt.Errorf("%w: %w", searched.ErrReadOnly, err)
+	}
+	if err != nil {
+		return fmt.Errorf("search index: %w", err)
+	}
+	return nil
+}
+
+func (x *Index) update(ctx context.Context, store *lineage.Store, progress func(done, total uint64)) (err error) {
+	head, err := store.View().Head(ctx)
+	if err != nil {
+		return err
+	}
+	w := x.work()
+	defer func() {
+		if err != nil {
+			w.release(ctx)
+		}
+	}()
+	repaired := false
+	for cleared := 0; cleared < mostRepeated; cleared++ {
+		m, err := w.waited(ctx, head, progress)
+		if err != nil {
+			return err
+		}
+		if m.usable() {
+			if m.working(w.owner) { // with what came later
+				return nil
+			}
+			t := &target{work: w}
+			f := derived.Follower[Tx]{Store: store, Target: t, Commits: true, Limit: searched.WindowLimit, Progress: progress}
+			_, err := f.Run(ctx)
+			damaged := errors.Is(err, searched.ErrDamaged) || x.server.Damaged(err)
+			switch {
+			case errors.Is(err, errWorking):
+				cleared--
+				continue
+			case errors.Is(err, errCleared):
+				continue
+			case damaged && repaired:
+				return fmt.Errorf("it was made again, and still: %w", err)
+			case !damaged && !useless(err):
+				return err
+			}
+			repaired = repaired || damaged
+			if m = t.marked; !m.usable() {
+				continue
+			}
+		}
+		if err := w.clear(ctx, m); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("other processes kept clearing it: %w", searched.ErrUnsettled)
+}
+
+// mostRepeated limits how often an update begins again because the index does not fit the store.
+const mostRepeated = 100
+
+// useless reports whether an error says that the index is not one of the store.
+func useless(err error) bool {
+	return errors.Is(err, lineage.ErrDiverged) || errors.Is(err, derived.ErrOtherStore)
+}
+
+// Collected clears an index from before the last collection. The text that the collection removed goes with it.
+func (x *Index) Collected(ctx context.Context) (err error) {
+	w := x.work()
+	defer func() {
+		if err != nil {
+			w.release(ctx)
+		}
+	}()
+	for range mostRepeated {
+		m, err := w.waited(ctx, backend.Cursor{}, nil)
+		if err != nil || !m.exists || m.usable() {
+			return err
+		}
+		if err := w.clear(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
