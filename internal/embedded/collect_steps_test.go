@@ -282,3 +282,49 @@ func TestCollectEndsAfterTheBarrier(t *testing.T) {
 		s.check()
 	})
 }
+
+// A collection begins and ends while a commit is on its way, after known content was left out of it. The commit
+// stores the content again.
+func TestCollectionBetweenLookupAndCommit(t *testing.T) {
+	s := newCollectStore(t, t.TempDir(), nil)
+	defer s.close()
+	e := s.engine
+	text := structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.Now(), []byte("text"))
+	other := structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.Now(), []byte("other"))
+	said := &structure.Span{
+		Ref:    structure.SpanRef{Run: structure.DeriveID[structure.RunID]("run"), Seq: 1},
+		Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: text.ID}},
+	}
+	_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{text, other}}, backend.Options{})
+	require.NoError(t, err)
+	var left []*submission
+	for _, c := range []*structure.Commit{
+		{Records: []structure.Record{other}}, // without it, no record is left
+		{Records: []structure.Record{text, &structure.Run{ID: said.Ref.Run}, said}},
+	} {
+		begun := &submission{ctx: background, durability: backend.Normal}
+		require.NoError(t, begun.p.Begin(c))
+		_, err := e.leaveOut(begun)
+		require.NoError(t, err)
+		require.NoError(t, begun.encode())
+		require.Len(t, begun.p.Known, 1)
+		left = append(left, begun)
+	}
+	removed, err := e.Collect(background, backend.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, removed.Blocks)
+	for i, begun := range left {
+		if i > 0 {
+			begun.seen = e.index.Number() // as if there were no commit in between either
+		}
+		e.write.Lock()
+		e.commit(begun)
+		e.write.Unlock()
+		require.NoError(t, begun.err)
+	}
+	blocks, err := e.Blocks(background, []content.ID{text.ID, other.ID})
+	require.NoError(t, err)
+	require.Equal(t, "text", string(blocks[0].Body))
+	require.Equal(t, "other", string(blocks[1].Body))
+	s.verify()
+}
