@@ -328,3 +328,41 @@ func TestCollectionBetweenLookupAndCommit(t *testing.T) {
 	require.Equal(t, "other", string(blocks[1].Body))
 	s.verify()
 }
+
+// A body is stored while a collection marks what is live. Its id begins like that of live content, and its only chunk
+// was dead. The chunk stays.
+func TestBodyWhoseIDBeginsAlike(t *testing.T) {
+	s := newCollectStore(t, t.TempDir(), nil)
+	defer s.close()
+	text := structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.Now(), []byte("text"))
+	chunk := &structure.Chunk{Key: content.KeyOf([]byte("chunk")), Bytes: []byte("chunk")}
+	alike := content.Sum(chunk.Bytes)
+	copy(alike[:8], text.ID[:])
+	body := &structure.Block{Block: content.Block{ID: alike, Size: 5}, Tree: content.Root{Key: chunk.Key, Size: 5}}
+	one := &structure.Context{ID: structure.DeriveID[structure.ContextID]("c")}
+	run := structure.DeriveID[structure.RunID]("run")
+	said := func(place uint64, b *structure.Block) []structure.Record {
+		ref := structure.SpanRef{Run: run, Seq: place}
+		return []structure.Record{
+			&structure.Span{Ref: ref, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: b.ID}}},
+			&structure.Tip{Context: one.ID, Span: ref},
+		}
+	}
+	apply := func(records ...structure.Record) {
+		t.Helper()
+		_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.Now(), Records: records}, backend.Options{})
+		require.NoError(t, err)
+	}
+	apply(append([]structure.Record{one, text, chunk, &structure.Run{ID: run}}, said(1, text)...)...)
+	c := s.begin()
+	require.NoError(t, c.Mark())
+	apply(append([]structure.Record{body}, said(2, body)...)...)
+	got, err := c.Raise()
+	require.NoError(t, err)
+	require.NoError(t, c.Prune(got))
+	got.Close()
+	require.NoError(t, c.Sweep())
+	chunks, err := s.engine.Chunks(background, []content.Key{chunk.Key})
+	require.NoError(t, err)
+	require.Equal(t, "chunk", string(chunks[0]))
+}
