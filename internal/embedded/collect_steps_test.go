@@ -329,6 +329,36 @@ func TestCollectionBetweenLookupAndCommit(t *testing.T) {
 	s.verify()
 }
 
+// Content that is stored again behind the barrier stays, although other content whose id begins alike was stored there
+// before.
+func TestContentWhoseIDBeginsAlike(t *testing.T) {
+	s := newCollectStore(t, t.TempDir(), nil)
+	defer s.close()
+	text := structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.Now(), []byte("text"))
+	chunk := &structure.Chunk{Key: content.KeyOf([]byte("chunk")), Bytes: []byte("chunk")}
+	alike := content.Sum(chunk.Bytes)
+	copy(alike[:8], text.ID[:])
+	body := &structure.Block{Block: content.Block{ID: alike, Size: 5}, Tree: content.Root{Key: chunk.Key, Size: 5}}
+	apply := func(records ...structure.Record) {
+		t.Helper()
+		_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.Now(), Records: records}, backend.Options{})
+		require.NoError(t, err)
+	}
+	apply(text)
+	c := s.begin()
+	require.NoError(t, c.Mark())
+	got, err := c.Raise()
+	require.NoError(t, err)
+	apply(chunk, body)
+	apply(text)
+	require.NoError(t, c.Prune(got))
+	got.Close()
+	require.NoError(t, c.Sweep())
+	blocks, err := s.engine.Blocks(background, []content.ID{text.ID})
+	require.NoError(t, err)
+	require.Equal(t, "text", string(blocks[0].Body))
+}
+
 // A body is stored while a collection marks what is live. Its id begins like that of live content, and its only chunk
 // was dead. The chunk stays.
 func TestBodyWhoseIDBeginsAlike(t *testing.T) {
