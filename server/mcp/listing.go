@@ -225,7 +225,7 @@ func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, er
 		h.ID, h.Kind, h.Text, at = records.EntryID(e), e.Kind.String(), e.Excerpt(), e.CreatedAt
 		switch e.Kind {
 		case lineage.Message:
-			h.Role = e.Role
+			h.Role = found.Role
 		case lineage.Document:
 			h.Name = e.Document
 		default:

@@ -186,7 +186,7 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 			return err
 		}
 		there := &place{ID: g.ID, In: h.Entry.Span.String()}
-		g.Hits = append(g.Hits, &searchHit{Href: there.Href(h.Entry.Position), Role: h.Entry.Role, Class: render.RoleClass(h.Entry.Role), Time: h.Entry.CreatedAt, Parts: snippetOf(h.Snippet)})
+		g.Hits = append(g.Hits, &searchHit{Href: there.Href(h.Entry.Position), Role: h.Role, Class: render.RoleClass(h.Role), Time: h.Entry.CreatedAt, Parts: snippetOf(h.Snippet)})
 		v.Hits++
 	}
 	return nil

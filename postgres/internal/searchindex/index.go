@@ -32,7 +32,7 @@ import (
 )
 
 // format is the version of the content of the tables. An index with a lower one is made again.
-const format = 2
+const format = 3
 
 // Server executes statements.
 type Server interface {
