@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/render"
+	"github.com/lineage-store/lineage/lineage/transcript"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -194,6 +195,7 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 
 // snippetOf splits a snippet at the marks of found words.
 func snippetOf(snippet string) (parts []snippetPart) {
+	snippet = transcript.Uncoloured(snippet)
 	for i, text := range strings.Split(strings.NewReplacer("<mark>", "\x00", "</mark>", "\x00").Replace(strings.ReplaceAll(snippet, "\x00", "")), "\x00") {
 		if text != "" {
 			parts = append(parts, snippetPart{text, i%2 == 1})
