@@ -95,7 +95,8 @@ type run struct {
 	waits map[string][]*file
 	// outlines are what was read of the threads that many files belong to.
 	outlines *importer.Outlines
-	// outdated are the files that an older version has read.
+	// outdated are the files whose recorded content is read again: an older version has read them, or they are gone and a
+	// message of them was held back.
 	outdated []*file
 	// withRows are the databases whose stored rows are cached.
 	withRows []*file
@@ -172,7 +173,7 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 	}
 }
 
-// readNext reads the next file, and reports whether there is one. Files that an older version has read come last.
+// readNext reads the next file, and reports whether there is one. Recorded content comes last.
 func (r *run) readNext(ctx context.Context) (bool, error) {
 	files, read := &r.queue, r.read
 	if len(r.queue) == 0 {
