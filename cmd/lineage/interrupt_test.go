@@ -248,3 +248,25 @@ func runsUntil(t *testing.T, sent syscall.Signal, line, dir string) (stop func()
 
 // waits matches what a follower prints when it has read everything.
 var waits = regexp.MustCompile(`read 1 session: \d new messages?|nothing is new|"event":"waiting"`)
+
+// Of two followers that find no store, the one that creates it says so.
+func TestFollowersCreateOneStore(t *testing.T) {
+	for range 5 {
+		ownHome(t)
+		t.Chdir(os.Getenv("HOME"))
+		var runs []*exec.Cmd
+		var outs [2]bytes.Buffer
+		for i := range outs {
+			c := command(t, "lineage", "follow", "--once")
+			c.Stdout, c.Stderr = &outs[i], &outs[i]
+			require.NoError(t, c.Start())
+			runs = append(runs, c)
+		}
+		said := 0
+		for i, c := range runs {
+			require.Equal(t, app.ExitOK, ended(t, c), outs[i].String())
+			said += strings.Count(outs[i].String(), "created a store in ")
+		}
+		require.Equal(t, 1, said, "%s\n%s", outs[0].String(), outs[1].String())
+	}
+}
