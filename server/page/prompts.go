@@ -28,15 +28,15 @@ type prompt struct {
 // prompts sends the list of the prompts of a history, as many of the last ones as can be read in the time of a request.
 func (p *Page) prompts(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
-	place, err := p.placeOf(r, r.URL.Query().Get("in"))
+	subject, err := p.subjectOf(r, r.URL.Query().Get("in"))
 	if err != nil {
 		return err
 	}
-	length, err := p.o.Store.Position(ctx, place.Tip)
+	length, err := p.o.Store.Position(ctx, subject.Tip)
 	if err != nil {
 		return err
 	}
-	signs, err := p.outlines.of(ctx, place.Tip)
+	signs, err := p.outlines.of(ctx, subject.Tip)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (p *Page) prompts(w http.ResponseWriter, r *http.Request) error {
 			break
 		}
 		at := uint64(i) + 1
-		for e, err := range p.o.Store.History(ctx, place.Tip, lineage.Window{From: at, To: at}) {
+		for e, err := range p.o.Store.History(ctx, subject.Tip, lineage.Window{From: at, To: at}) {
 			if err != nil {
 				return err
 			}
@@ -67,5 +67,5 @@ func (p *Page) prompts(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	slices.Reverse(v.Prompts)
-	return p.show(w, r, http.StatusOK, "prompts", &view{Title: place.Title, Body: v})
+	return p.show(w, r, http.StatusOK, "prompts", &pageData{Title: subject.Title, Body: v})
 }

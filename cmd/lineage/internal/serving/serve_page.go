@@ -46,7 +46,7 @@ func (p *sharedIndexes) search(ctx context.Context, text string, among *lineage.
 	}
 	for i := range found {
 		if found[i].Entry != nil { // the others are summaries
-			hits = append(hits, page.Hit{Entry: found[i].Entry, Threads: found[i].Threads, Snippet: found[i].Snippet})
+			hits = append(hits, page.Hit{Entry: found[i].Entry, Role: found[i].Role, Threads: found[i].Threads, Snippet: found[i].Snippet})
 		}
 	}
 	return hits, nil
