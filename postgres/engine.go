@@ -28,6 +28,8 @@ type Options struct {
 	// Unsafe accepts a server with fsync=off, which loses acknowledged commits when its machine
 	// stops. It is for tests.
 	Unsafe bool
+	// Distribute lets an extension of the server, Citus, distribute the tables over servers by store, if they are not yet.
+	Distribute bool
 	// Progress, when not nil, is called while the store of an earlier version is prepared, with the
 	// commits done and to do.
 	Progress func(done, total int64)

@@ -95,20 +95,3 @@ func TestTablesWithoutKeys(t *testing.T) {
 	createThread(t, e, backend.Full)
 	requireSound(t, handle(t, pool, "s"))
 }
-
-// Tables that are distributed over servers are refused.
-func TestDistributedTables(t *testing.T) {
-	pool := newPool(t, pgtest.DSN(t), nil)
-	handle(t, pool, "s")
-	for _, statement := range []string{
-		`SET allow_system_table_mods = on; CREATE TABLE pg_catalog.pg_dist_partition (logicalrelid regclass)`, `INSERT INTO pg_dist_partition VALUES ('lineage_log')`,
-	} {
-		_, err := New(background, pool, Options{Store: "s"})
-		require.NotErrorIs(t, err, errDistributed)
-		_, err = pool.Exec(background, statement)
-		require.NoError(t, err, statement)
-	}
-	_, err := New(background, pool, Options{Store: "s"})
-	require.ErrorIs(t, err, errDistributed)
-	handle(t, pool, "s") // of a test
-}

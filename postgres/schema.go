@@ -31,10 +31,9 @@ func (l *log) look(ctx context.Context) (db opened, err error) {
 			}
 			return err
 		})
-		b.Queue(`SELECT (SELECT count(*) FROM unnest('{lineage_store, lineage_log, lineage_durable, lineage_collection, lineage_entry, lineage_head, lineage_former, lineage_search, lineage_search_text, lineage_search_term, lineage_search_usage,
-  lineage_search_run, lineage_search_tip, lineage_search_thread}'::text[]) AS t (name)
+		b.Queue(`SELECT (SELECT count(*) FROM unnest($2::text[]) AS t (name)
   WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_index WHERE indrelid = to_regclass(t.name) AND indisprimary AND indisvalid)),
-  (SELECT identity FROM lineage_store WHERE store = $1), current_setting('fsync'), to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL`, l.store).QueryRow(func(row pgx.Row) error {
+  (SELECT identity FROM lineage_store WHERE store = $1), current_setting('fsync'), to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL`, l.store, tables).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&db.missing, &db.identity, &db.fsync, &db.distributes)
 		})
 	})
@@ -52,12 +51,14 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 		switch {
 		case err != nil:
 			return err
+		case o.Distribute && !db.distributes:
+			return errNoExtension
 		case db.version > len(migrations):
 			return newerTables(db.version)
 		case db.version == len(migrations) && db.missing > 0: // a row could be written twice
 			return ErrRestoring
 		case db.version == len(migrations) && db.identity != nil:
-			return l.adopt(ctx, db, o.Unsafe)
+			return l.adopt(ctx, db, o)
 		case db.version == 0 && o.MustExist:
 			return fmt.Errorf("the database has no tables of stores: %w", backend.ErrNotFound)
 		case db.version == len(migrations) && o.MustExist:
@@ -76,14 +77,20 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 }
 
 // adopt takes the identity of a store that exists, if its server is safe.
-func (l *log) adopt(ctx context.Context, db opened, unsafe bool) error {
+func (l *log) adopt(ctx context.Context, db opened, o Options) error {
 	if copy(l.identity[:], db.identity) != len(l.identity) {
 		return &backend.CorruptError{File: "lineage_store", What: "the identity of the store"}
 	}
-	if unsafe {
-		return nil
+	distributed, err := l.requireDistributed(ctx, db, o.Distribute)
+	switch {
+	case err != nil || o.Unsafe:
+		return err
+	case db.fsync != "on":
+		return errUnsafe
+	case distributed:
+		return l.requireSafeServers(ctx)
 	}
-	return l.requireSafe(ctx, db)
+	return nil
 }
 
 // migrate creates or updates the tables. Without an error, another process may have kept it from that.
@@ -138,25 +145,5 @@ func (l *log) register(ctx context.Context, name string, id [16]byte) error {
 		b.Queue(`INSERT INTO lineage_store (store, name, identity) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, l.store, name, id[:])
 	})
 }
-
-// requireSafe refuses a server that can lose acknowledged commits. Durability is set where a client is connected;
-// the servers to which tables are distributed commit as they are configured.
-func (l *log) requireSafe(ctx context.Context, db opened) error {
-	distributed := db.distributes
-	if distributed {
-		if err := l.readOne(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = 'lineage_log'::regclass)`, nil, &distributed); err != nil {
-			return err
-		}
-	}
-	switch {
-	case distributed:
-		return errDistributed
-	case db.fsync != "on":
-		return errUnsafe
-	}
-	return nil
-}
-
-var errDistributed = errors.New("the tables are distributed over servers, whose fsync and synchronous_commit are not checked: commits may not be durable there")
 
 var errUnsafe = errors.New("the server runs with fsync=off: it loses commits, or all of the database, when its machine stops")

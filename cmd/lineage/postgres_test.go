@@ -82,3 +82,23 @@ func TestCommandsWorkOnPostgres(t *testing.T) {
 	require.Contains(t, run(0, "search", "warm", "--store", u.String()).out, "warm")
 	require.Contains(t, run(app.ExitFailure, "append", "no", "--store", u.String()).err, "permission denied")
 }
+
+// Without an extension, init --distribute says what is missing, and creates no store.
+func TestInitDistribute(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	if !app.IsDSN(dsn) {
+		t.Skipf("the server is named by %q, which is no URL", strings.SplitN(dsn, " ", 2)[0])
+	}
+	u, err := url.Parse(dsn)
+	require.NoError(t, err)
+	q := u.Query()
+	q.Set("store", "s")
+	q.Set("unsafe", "true")
+	u.RawQuery = q.Encode()
+	got := runLine(t.Context(), "init", "--distribute", "--store", u.String())
+	require.Equal(t, app.ExitFailure, got.code)
+	require.Contains(t, got.err, "CREATE EXTENSION citus")
+	got = runLine(t.Context(), "init", "--store", u.String())
+	require.Equal(t, app.ExitOK, got.code, got.err)
+	require.Contains(t, got.out, "created")
+}

@@ -41,6 +41,8 @@ func (*Info) RecordType() string { return "info" }
 // Init is a store that was created.
 type Init struct {
 	Store string `json:"store"`
+	// Existed is set if the store was there, and only its tables were distributed.
+	Existed bool `json:"existed,omitempty"`
 }
 
 func (*Init) RecordType() string { return "init" }

@@ -123,7 +123,9 @@ func (a *App) OpenStore(ctx context.Context, dir string, mode OpenMode, id struc
 	}
 	open := lineage.Open
 	if IsServed(dir) {
-		open = openServed
+		open = func(ctx context.Context, named string, o lineage.Options) (*lineage.Store, error) {
+			return openServed(ctx, named, o, mode.Has(Distribute))
+		}
 		defer a.noteAfter(2*time.Second, "waiting for the database")()
 	}
 	store, err := open(ctx, dir, o)

@@ -34,9 +34,9 @@ func localDir(store string) (string, error) {
 }
 
 // openServed opens a store on a server.
-func openServed(ctx context.Context, named string, o lineage.Options) (*lineage.Store, error) {
+func openServed(ctx context.Context, named string, o lineage.Options, distribute bool) (*lineage.Store, error) {
 	at, _ := servedStore(named)
-	options := postgres.Options{Store: at.store, Unsafe: at.unsafe, Durability: o.Durability, MustExist: o.MustExist, ID: o.ID, Progress: o.Progress, Logger: o.Logger}
+	options := postgres.Options{Store: at.store, Unsafe: at.unsafe, Durability: o.Durability, MustExist: o.MustExist, ID: o.ID, Distribute: distribute, Progress: o.Progress, Logger: o.Logger}
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -33,6 +33,8 @@ const (
 	Damaged
 	// NoThread does not look up the current thread, for commands about the whole store.
 	NoThread
+	// Distribute distributes the tables of a store on a server: see postgres.Options.
+	Distribute
 
 	Changing OpenMode = 0
 )

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
@@ -15,29 +16,44 @@ import (
 )
 
 func InitCommand(a *app.App) *cobra.Command {
-	return &cobra.Command{
+	distribute := false
+	c := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Create a store",
 		Long: `Creates an empty store: .lineage in the current folder, or the directory named. Commands
 run in the folder or below it find it from there. A URL of
-a PostgreSQL database with ?store=NAME creates one there.`,
+a PostgreSQL database with ?store=NAME creates one there. With
+--distribute its tables are distributed over servers by store, which
+needs the extension Citus in the database; tables that are there
+already are distributed, too, with what they have.`,
 		Example: `  lineage init
   lineage init agents.lineage`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.Does(func(ctx context.Context, args []string) error {
-			return runInit(ctx, a, cmp.Or(app.Arg(args, 0), a.NamedStore(), app.StoreDir))
+			return runInit(ctx, a, cmp.Or(app.Arg(args, 0), a.NamedStore(), app.StoreDir), distribute)
 		}),
 	}
+	c.Flags().BoolVar(&distribute, "distribute", false, "distribute the tables of a PostgreSQL database over servers")
+	return c
 }
 
-func runInit(ctx context.Context, a *app.App, named string) error {
+func runInit(ctx context.Context, a *app.App, named string, distribute bool) error {
+	mode := app.Create
+	if distribute {
+		if mode |= app.Distribute; !app.IsServed(named) {
+			return app.Usagef("--distribute is for a store on PostgreSQL, and not for %s", app.Redact(named))
+		}
+	}
 	if app.IsDSN(named) {
 		return app.Usagef("%s: a database is set up by the first thread or message in it", app.Redact(named))
 	}
-	if err := noStore(ctx, a, named); err != nil {
-		return err
+	if !distribute {
+		if err := noStore(ctx, a, named); err != nil {
+			return err
+		}
 	}
-	store, err := a.OpenStore(ctx, named, app.Create, structure.StoreID{})
+	id := structure.StoreID(uuid.New())
+	store, err := a.OpenStore(ctx, named, mode, id)
 	if err != nil {
 		return err
 	}
@@ -45,6 +61,9 @@ func runInit(ctx context.Context, a *app.App, named string) error {
 		return err
 	}
 	name := app.ShownStore(named)
+	if store.ID() != id {
+		return a.Print(&records.Init{Store: name, Existed: true}, "the tables of %s are distributed; the store was there\n", name)
+	}
 	err = a.Print(&records.Init{Store: name}, "created an empty store in %s\n", name)
 	a.Note("next: lineage follow   or   lineage import ARCHIVE   or   lineage append \"Hello.\"")
 	return err
