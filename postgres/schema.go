@@ -51,7 +51,7 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 		switch {
 		case err != nil:
 			return err
-		case o.Distribute && !db.distributes:
+		case o.Distribute && db.version > 0 && !db.distributes:
 			return errNoExtension
 		case db.version > len(migrations):
 			return newerTables(db.version)
