@@ -14,7 +14,7 @@ type run struct {
 	store   *lineage.Store // save syncs what is added
 	kept    *machineStore
 	clock   Clock
-	folders  []*folder
+	folders []*folder
 	files   map[string]*file
 	// conversations are the source ids of the threads of all files, according to their states.
 	conversations map[string]bool
