@@ -37,13 +37,19 @@ func (t *table) related(page []index.Entry) error {
 	if err := t.Prefetch(t.ctx, references(page)); err != nil {
 		return err
 	}
-	// The time of the last message of a thread is found by its record.
+	// The time of the last message of a thread is found by its record, and so is what may be erased of a summary.
+	erased := keys.CountersOf(t.state.counts).Erased > 0
 	var n read.Need
 	for _, e := range page {
 		switch e.Key[0] {
 		case keys.TableThreadBySource, keys.TableThreadByTitle, keys.TableThreadByTime:
 			if err := t.needLastMessage(&n, structure.ThreadID(e.Key[len(e.Key)-16:])); err != nil {
 				return err
+			}
+		case keys.TableSummary:
+			s, err := keys.Record[*structure.Summary](structure.KindSummary, e.Value, "")
+			if err == nil && erased && s.Embedding != nil { // a record that cannot be read is reported when it is listed
+				n.Keys = append(n.Keys, keys.Of(keys.TableErased, s.Content[:]))
 			}
 		}
 	}

@@ -10,9 +10,11 @@ import (
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
+	"github.com/lineage-store/lineage/internal/erasure"
 	"github.com/lineage-store/lineage/internal/pgtest"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
+	"github.com/lineage-store/lineage/lineage/summarize"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -203,6 +205,68 @@ func TestRoundTripsOfThreads(t *testing.T) {
 		require.EqualValues(t, 39, stats.Threads)
 		require.Positive(t, stats.StoredBytes)
 	})
+}
+
+// The plan of an erasure takes pages of threads and summaries, and round trips only for the messages that use the content. Each
+// thread has a fork and a fork of that, both with a summary and its embedding. Some summaries are erased.
+//
+//test:norace
+func TestRoundTripsOfErasures(t *testing.T) {
+	for _, threads := range []int{20, 100} {
+		dsn := pgtest.DSN(t)
+		writer := lineage.New(handle(t, newPool(t, dsn, nil), "s"))
+		options := lineage.SummarizeOptions{Whole: true, Embed: func(context.Context, string) ([]float32, error) { return []float32{1}, nil }}
+		const users = 5
+		var want []string
+		left := 0
+		for i := range threads {
+			thread, err := writer.CreateThread(background, lineage.ThreadOptions{Title: "said by"})
+			require.NoError(t, err)
+			c, err := thread.Active(background)
+			require.NoError(t, err)
+			said := "said by all"
+			if i >= users {
+				said = fmt.Sprint("said by ", i)
+			}
+			_, err = c.Extend(background, lineage.User(said))
+			require.NoError(t, err)
+			for depth := range 2 {
+				c, err = c.Fork(background, lineage.ForkOptions{})
+				require.NoError(t, err)
+				_, err = c.Extend(background, lineage.User(fmt.Sprint("said in thread ", i, " at ", depth)))
+				require.NoError(t, err)
+				summary, err := c.Summarize(background, summarize.Extractive{}, options)
+				require.NoError(t, err)
+				if i%10 == 0 {
+					require.NoError(t, writer.Erase(background, summary.Content))
+					continue
+				}
+				left++
+				if i < users {
+					want = append(want, summary.Content.String())
+				}
+			}
+		}
+		pool, trips := countedTrips(t, dsn)
+		e := handle(t, pool, "s")
+		trips(40, fmt.Sprint("an erasure beside ", threads, " threads"), func() {
+			plan, err := erasure.OfContent(background, lineage.New(e), content.Sum([]byte("said by all")))
+			require.NoError(t, err)
+			require.Equal(t, users, plan.Erased[0].Uses)
+			require.Len(t, plan.Erased[0].Titles, threads)
+			require.ElementsMatch(t, want, plan.Erased[0].Summaries)
+		})
+		embeddings := 0
+		trips(5, "summaries", func() {
+			for s, err := range e.Summaries(background, structure.ContextID{}) {
+				require.NoError(t, err)
+				if s.Embedding != nil {
+					embeddings++
+				}
+			}
+		})
+		require.Equal(t, left, embeddings)
+	}
 }
 
 // The span after the last one of a run is known not to be there, so the server does not look for it. When another process

@@ -78,7 +78,7 @@ const maxThreads = 100
 // ErrDiverged.
 func (s *Server) eventQuery(r *http.Request) (after lineage.Cursor, f *eventFilter, err error) {
 	ctx, query := r.Context(), r.URL.Query()
-	f = &eventFilter{s: s, caller: callerOf(r), threads: make(map[lineage.ThreadID]bool), homes: make(map[lineage.ContextID]lineage.ThreadID)}
+	f = &eventFilter{store: s.o.Store, caller: callerOf(r), threads: make(map[lineage.ThreadID]bool), homes: make(map[lineage.ContextID]lineage.ThreadID)}
 	for _, text := range query["thread"] {
 		var id lineage.ThreadID
 		if err := id.UnmarshalText([]byte(text)); err != nil || len(f.threads) == maxThreads {
@@ -148,9 +148,17 @@ type outlet struct {
 
 // changes sends the commits after the position, up to the last one.
 func (o *outlet) changes(ctx context.Context) error {
+	to, end, err := o.filter.begin(ctx, o.after, o.beat)
+	if err != nil {
+		return err
+	}
+	defer end()
 	for change, err := range o.s.o.Store.Changes(ctx, o.after) {
 		if err != nil {
 			return err
+		}
+		if change.Commit.Number > to {
+			break
 		}
 		if err := o.change(ctx, &change); err != nil {
 			return err
@@ -166,7 +174,9 @@ func (o *outlet) change(ctx context.Context, change *lineage.Change) error {
 	o.buffer.Reset()
 	for i := range change.Events {
 		e := &change.Events[i]
-		if sent, err := o.filter.sends(ctx, e); err != nil || !sent {
+		sent, err := o.filter.sends(ctx, change, e)
+		o.filter.passed(e)
+		if err != nil || !sent {
 			if err != nil {
 				return err
 			}
@@ -198,7 +208,8 @@ func (o *outlet) wait(ctx context.Context) error {
 	for {
 		pause, cancel := context.WithDeadline(ctx, o.next)
 		_, err := o.s.o.Store.View().Wait(pause, o.after)
-		quiet := pause.Err() != nil && ctx.Err() == nil
+		// The process that has the store open may notice the end of the pause before this one does.
+		quiet := ctx.Err() == nil && (pause.Err() != nil || errors.Is(err, context.DeadlineExceeded))
 		cancel()
 		if err == nil || !quiet {
 			return err
@@ -237,65 +248,4 @@ func (o *outlet) send(text string) error {
 		return errTooSlow
 	}
 	return nil
-}
-
-// eventFilter selects the events for a stream.
-type eventFilter struct {
-	s       *Server
-	caller  *caller
-	threads map[lineage.ThreadID]bool // empty for all
-	homes   map[lineage.ContextID]lineage.ThreadID
-}
-
-// maxHomes limits the contexts whose threads are cached.
-const maxHomes = 10_000
-
-// sends reports whether an event is sent. Events without a thread, such as those of content, are sent only to streams
-// of the whole store. The deletion of a context whose thread is unknown is also sent to streams of single threads,
-// but not to callers that may read only some threads.
-func (f *eventFilter) sends(ctx context.Context, e *lineage.Event) (bool, error) {
-	if len(f.threads) == 0 && f.caller.scope.All() {
-		return true, nil
-	}
-	thread, err := f.thread(ctx, e)
-	if err != nil {
-		return false, err
-	}
-	if thread.IsZero() {
-		return e.Kind == lineage.ContextDeleted && f.caller.scope.All(), nil
-	}
-	if len(f.threads) > 0 && !f.threads[thread] {
-		return false, nil
-	}
-	return f.s.allows(ctx, f.caller, thread)
-}
-
-// thread returns the thread of an event, zero if it has none or it is unknown.
-func (f *eventFilter) thread(ctx context.Context, e *lineage.Event) (lineage.ThreadID, error) {
-	if e.Context.IsZero() {
-		return e.Thread, nil
-	}
-	if !e.Thread.IsZero() {
-		f.remember(e.Context, e.Thread)
-		return e.Thread, nil
-	}
-	if home, known := f.homes[e.Context]; known {
-		return home, nil
-	}
-	c, err := f.s.o.Store.View().Context(ctx, e.Context)
-	if errors.Is(err, lineage.ErrNotFound) {
-		return lineage.ThreadID{}, nil
-	}
-	if err != nil {
-		return lineage.ThreadID{}, err
-	}
-	f.remember(e.Context, c.Thread)
-	return c.Thread, nil
-}
-
-func (f *eventFilter) remember(id lineage.ContextID, thread lineage.ThreadID) {
-	if len(f.homes) >= maxHomes {
-		clear(f.homes)
-	}
-	f.homes[id] = thread
 }

@@ -271,6 +271,23 @@ func TestEventsOfABusyStore(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
+// A stream of a store that another process has open lasts while nothing happens.
+func TestEventsOfAQuietGuest(t *testing.T) {
+	dir := t.TempDir() + "/store"
+	owner, err := lineage.Open(t.Context(), dir, lineage.Options{})
+	require.NoError(t, err)
+	defer owner.Close()
+	guest, err := lineage.Open(t.Context(), dir, lineage.Options{})
+	require.NoError(t, err)
+	defer guest.Close()
+	h := openOf(t, guest, func(o *Options) { o.Limits.Heartbeat = time.Millisecond })
+	s := h.stream("", h.token(access.Token{}))
+	for range 500 {
+		_, err := s.in.ReadString('\n')
+		require.NoError(t, err, h.log.String())
+	}
+}
+
 // Too many streams are refused; a stream is no request at work. The head of a stream is no stream.
 func TestStreamsAreLimited(t *testing.T) {
 	h := open(t, func(o *Options) { o.Limits.Streams, o.Limits.Requests = 2, 1 })

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/server/access"
 )
 
@@ -202,22 +200,4 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("WWW-Authenticate", `Bearer realm="lineage"`)
 	s.refuse(w, r, http.StatusUnauthorized, "no credentials", "a valid token or a session of the page is needed")
-}
-
-// allows reports whether a caller may read a thread.
-func (s *Server) allows(ctx context.Context, c *caller, id lineage.ThreadID) (bool, error) {
-	if c.scope.All() {
-		return true, nil
-	}
-	t, err := s.o.Store.Thread(ctx, id)
-	if err == nil {
-		var info lineage.ThreadInfo
-		if info, err = t.Info(ctx); err == nil {
-			return c.scope.Allows(&info), nil
-		}
-	}
-	if errors.Is(err, lineage.ErrNotFound) {
-		return false, nil
-	}
-	return false, cmp.Or(ctx.Err(), err)
 }

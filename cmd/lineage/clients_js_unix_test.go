@@ -70,7 +70,7 @@ func serveForTests(t *testing.T) (store, runtime string) {
 	t.Cleanup(func() {
 		require.NoError(t, c.Process.Signal(syscall.SIGINT))
 		_, _ = io.Copy(io.Discard, out)
-		_ = c.Wait() // it was interrupted
+		require.NoError(t, c.Wait())
 		if t.Failed() {
 			t.Log(problems.String())
 		}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -188,5 +190,83 @@ func TestInterruptedProcess(t *testing.T) {
 			require.NoError(t, c.Process.Signal(os.Interrupt))
 			require.Equal(t, app.ExitInterrupted, ended(t, c))
 		})
+	}
+}
+
+// Commands that run until a signal stops them have not failed then, also two of them on one store.
+func TestSignalsStopWhatRunsUntilThen(t *testing.T) {
+	for _, line := range []string{"follow", "follow --json", "serve --no-http", "serve --follow --no-http"} {
+		for sent := range signalCodes {
+			t.Run(line+" "+sent.String(), func(t *testing.T) {
+				ownHome(t)
+				session := filepath.Join(os.Getenv("HOME"), ".claude", "projects", "-src", "00000001-0000-4000-8000-000000000001.jsonl")
+				require.NoError(t, os.MkdirAll(filepath.Dir(session), 0o700))
+				require.NoError(t, os.WriteFile(session, []byte(aSession), 0o600))
+				dir := newStore(t)
+				stops := []func(){runsUntil(t, sent, line, dir), runsUntil(t, sent, "follow", dir)}
+				for _, stop := range stops {
+					stop()
+				}
+				got := runLine(t.Context(), "verify", "--store", dir)
+				require.Equal(t, 0, got.code, got.err)
+			})
+		}
+	}
+}
+
+// runsUntil starts a command, and waits until it does nothing but wait. stop sends it a signal, and expects that it ends
+// well, and that a follower says what it did.
+func runsUntil(t *testing.T, sent syscall.Signal, line, dir string) (stop func()) {
+	t.Helper()
+	c := command(t, "lineage", append(strings.Fields(line), "--store", dir)...)
+	out := &notifyingBuffer{wrote: make(chan string, 100)}
+	var messages bytes.Buffer
+	c.Stdout, c.Stderr = out, &messages
+	require.NoError(t, c.Start())
+	if !strings.Contains(line, "follow") {
+		atWork(t, dir)
+	}
+	for printed := ""; strings.Contains(line, "follow") && !waits.MatchString(printed); {
+		printed += <-out.wrote
+	}
+	return func() {
+		require.NoError(t, c.Process.Signal(sent))
+		require.Equal(t, app.ExitOK, ended(t, c), messages.String())
+		require.Empty(t, messages.String())
+		close(out.wrote)
+		printed := ""
+		for text := range out.wrote {
+			printed += text
+		}
+		if strings.Contains(line, "follow") && !strings.Contains(line, "--json") {
+			require.Regexp(t, `^stopped: \d new messages? since the start\n$`, printed)
+		} else {
+			require.Empty(t, printed)
+		}
+	}
+}
+
+// waits matches what a follower prints when it has read everything.
+var waits = regexp.MustCompile(`read 1 session: \d new messages?|nothing is new|"event":"waiting"`)
+
+// Of two followers that find no store, the one that creates it says so.
+func TestFollowersCreateOneStore(t *testing.T) {
+	for range 5 {
+		ownHome(t)
+		t.Chdir(os.Getenv("HOME"))
+		var runs []*exec.Cmd
+		var outs [2]bytes.Buffer
+		for i := range outs {
+			c := command(t, "lineage", "follow", "--once")
+			c.Stdout, c.Stderr = &outs[i], &outs[i]
+			require.NoError(t, c.Start())
+			runs = append(runs, c)
+		}
+		said := 0
+		for i, c := range runs {
+			require.Equal(t, app.ExitOK, ended(t, c), outs[i].String())
+			said += strings.Count(outs[i].String(), "created a store in ")
+		}
+		require.Equal(t, 1, said, "%s\n%s", outs[0].String(), outs[1].String())
 	}
 }

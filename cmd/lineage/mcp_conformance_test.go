@@ -190,7 +190,7 @@ func searched(t *testing.T, store *lineage.Store) func(context.Context, mcp.Sear
 	return func(ctx context.Context, q mcp.SearchQuery) (hits []mcp.Hit, err error) {
 		found, err := index.Search(ctx, search.Query{Text: q.Text, Thread: q.Thread, Among: q.Among, Limit: q.Limit})
 		for _, h := range found {
-			hits = append(hits, mcp.Hit{Entry: h.Entry, Summary: h.Summary, SummarizedAt: h.SummarizedAt, Text: h.Text, Threads: h.Threads, Snippet: h.Snippet})
+			hits = append(hits, mcp.Hit{Entry: h.Entry, Role: h.Role, Summary: h.Summary, SummarizedAt: h.SummarizedAt, Text: h.Text, Threads: h.Threads, Snippet: h.Snippet})
 		}
 		return hits, err
 	}

@@ -91,13 +91,13 @@ func (e *Engine) filter(t *submission) error {
 }
 
 func (e *Engine) leaveOut(t *submission) (changed bool, err error) {
-	t.seen, t.behind = e.index.Number(), e.collecting.Barrier.Load()
+	t.seen, t.raised = e.index.Number(), e.collecting.Raised.Load()
 	return t.p.DropKnown((*stock)(e))
 }
 
 // free drops the references to the caller's data, and returns the submission to the pool.
 func (e *Engine) free(t *submission) {
-	t.ctx, t.o, t.err, t.behind = nil, backend.Options{}, nil, nil
+	t.ctx, t.o, t.err = nil, backend.Options{}, nil
 	t.p.Release()
 	e.submissions.Put(t)
 }
@@ -144,9 +144,9 @@ func (e *Engine) commitNow(t *submission) (at backend.Cursor, err error) {
 		return at, err
 	}
 	p := &t.p
-	if p.Contents > 0 && (e.index.Number() != t.seen || e.collecting.Barrier.Load() != t.behind) {
-		// Another commit may have stored the same content since, or a collection may be
-		// about to delete content that was known.
+	if p.Contents > 0 && (e.index.Number() != t.seen || e.collecting.Raised.Load() != t.raised) {
+		// Another commit may have stored the same content since, or a collection may have
+		// deleted content that was known, or be about to.
 		if err := e.filter(t); err != nil {
 			return at, err
 		}

@@ -282,3 +282,117 @@ func TestCollectEndsAfterTheBarrier(t *testing.T) {
 		s.check()
 	})
 }
+
+// A collection begins and ends while a commit is on its way, after known content was left out of it. The commit
+// stores the content again.
+func TestCollectionBetweenLookupAndCommit(t *testing.T) {
+	s := newCollectStore(t, t.TempDir(), nil)
+	defer s.close()
+	e := s.engine
+	text := structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.Now(), []byte("text"))
+	other := structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.Now(), []byte("other"))
+	said := &structure.Span{
+		Ref:    structure.SpanRef{Run: structure.DeriveID[structure.RunID]("run"), Seq: 1},
+		Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: text.ID}},
+	}
+	_, err := e.Apply(background, &structure.Commit{Records: []structure.Record{text, other}}, backend.Options{})
+	require.NoError(t, err)
+	var left []*submission
+	for _, c := range []*structure.Commit{
+		{Records: []structure.Record{other}}, // without it, no record is left
+		{Records: []structure.Record{text, &structure.Run{ID: said.Ref.Run}, said}},
+	} {
+		begun := &submission{ctx: background, durability: backend.Normal}
+		require.NoError(t, begun.p.Begin(c))
+		_, err := e.leaveOut(begun)
+		require.NoError(t, err)
+		require.NoError(t, begun.encode())
+		require.Len(t, begun.p.Known, 1)
+		left = append(left, begun)
+	}
+	removed, err := e.Collect(background, backend.CollectOptions{KeepReflog: -1, KeepUnused: -1})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, removed.Blocks)
+	for i, begun := range left {
+		if i > 0 {
+			begun.seen = e.index.Number() // as if there were no commit in between either
+		}
+		e.write.Lock()
+		e.commit(begun)
+		e.write.Unlock()
+		require.NoError(t, begun.err)
+	}
+	blocks, err := e.Blocks(background, []content.ID{text.ID, other.ID})
+	require.NoError(t, err)
+	require.Equal(t, "text", string(blocks[0].Body))
+	require.Equal(t, "other", string(blocks[1].Body))
+	s.verify()
+}
+
+// Content that is stored again behind the barrier stays, although other content whose id begins alike was stored there
+// before.
+func TestContentWhoseIDBeginsAlike(t *testing.T) {
+	s := newCollectStore(t, t.TempDir(), nil)
+	defer s.close()
+	text := structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.Now(), []byte("text"))
+	chunk := &structure.Chunk{Key: content.KeyOf([]byte("chunk")), Bytes: []byte("chunk")}
+	alike := content.Sum(chunk.Bytes)
+	copy(alike[:8], text.ID[:])
+	body := &structure.Block{Block: content.Block{ID: alike, Size: 5}, Tree: content.Root{Key: chunk.Key, Size: 5}}
+	apply := func(records ...structure.Record) {
+		t.Helper()
+		_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.Now(), Records: records}, backend.Options{})
+		require.NoError(t, err)
+	}
+	apply(text)
+	c := s.begin()
+	require.NoError(t, c.Mark())
+	got, err := c.Raise()
+	require.NoError(t, err)
+	apply(chunk, body)
+	apply(text)
+	require.NoError(t, c.Prune(got))
+	got.Close()
+	require.NoError(t, c.Sweep())
+	blocks, err := s.engine.Blocks(background, []content.ID{text.ID})
+	require.NoError(t, err)
+	require.Equal(t, "text", string(blocks[0].Body))
+}
+
+// A body is stored while a collection marks what is live. Its id begins like that of live content, and its only chunk
+// was dead. The chunk stays.
+func TestBodyWhoseIDBeginsAlike(t *testing.T) {
+	s := newCollectStore(t, t.TempDir(), nil)
+	defer s.close()
+	text := structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.Now(), []byte("text"))
+	chunk := &structure.Chunk{Key: content.KeyOf([]byte("chunk")), Bytes: []byte("chunk")}
+	alike := content.Sum(chunk.Bytes)
+	copy(alike[:8], text.ID[:])
+	body := &structure.Block{Block: content.Block{ID: alike, Size: 5}, Tree: content.Root{Key: chunk.Key, Size: 5}}
+	one := &structure.Context{ID: structure.DeriveID[structure.ContextID]("c")}
+	run := structure.DeriveID[structure.RunID]("run")
+	said := func(place uint64, b *structure.Block) []structure.Record {
+		ref := structure.SpanRef{Run: run, Seq: place}
+		return []structure.Record{
+			&structure.Span{Ref: ref, Usages: []structure.Usage{{Kind: structure.MessageUsage, Role: "user", Content: b.ID}}},
+			&structure.Tip{Context: one.ID, Span: ref},
+		}
+	}
+	apply := func(records ...structure.Record) {
+		t.Helper()
+		_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.Now(), Records: records}, backend.Options{})
+		require.NoError(t, err)
+	}
+	apply(append([]structure.Record{one, text, chunk, &structure.Run{ID: run}}, said(1, text)...)...)
+	c := s.begin()
+	require.NoError(t, c.Mark())
+	apply(append([]structure.Record{body}, said(2, body)...)...)
+	got, err := c.Raise()
+	require.NoError(t, err)
+	require.NoError(t, c.Prune(got))
+	got.Close()
+	require.NoError(t, c.Sweep())
+	chunks, err := s.engine.Chunks(background, []content.Key{chunk.Key})
+	require.NoError(t, err)
+	require.Equal(t, "chunk", string(chunks[0]))
+}

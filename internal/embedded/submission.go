@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lineage-store/lineage/internal/embedded/collect"
 	"github.com/lineage-store/lineage/internal/judge"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
@@ -17,8 +16,8 @@ type submission struct {
 	o          backend.Options
 	durability backend.Durability
 
-	seen   uint64 // the commit as of which known content was dropped
-	behind *collect.Barrier
+	// Known content was dropped as of commit seen, after so many collections had raised a barrier.
+	seen, raised uint64
 
 	encoder structure.Encoder
 	payload []byte

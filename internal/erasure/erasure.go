@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -133,40 +134,126 @@ func (u uses) add(ctx context.Context, store *lineage.Store, id lineage.ContentI
 	return len(counted), nil
 }
 
-// addSummaries adds to each record the summaries of messages that use its content.
+// summariesAtOnce is the number of summaries whose ranges are looked up at once. Tests make it smaller.
+var summariesAtOnce = 512
+
+// addSummaries adds to each record the summaries of messages that use its content, in the order of their contexts.
 func (u uses) addSummaries(ctx context.Context, store *lineage.Store, found []*records.Erased) error {
+	if len(u) == 0 {
+		return nil
+	}
 	for _, in := range u {
 		slices.SortFunc(in, func(a, b use) int { return cmp.Compare(a.seq, b.seq) })
 	}
-	type repeat struct {
-		summary lineage.ContentID
-		content int
+	repeats, err := backend.AtOnce(ctx, store.View(), func(s backend.Snapshot) ([]repeat, error) { return u.repeats(ctx, s) })
+	for _, r := range repeats {
+		found[r.content].Summaries = append(found[r.content].Summaries, r.summary.String())
 	}
-	known, runs := make(map[repeat]bool), backend.Runs(ctx, store.View())
-	for summary, err := range store.Summaries(ctx, lineage.ThreadQuery{}) {
-		if err != nil {
+	return err
+}
+
+// repeat is a summary that may repeat one of the contents.
+type repeat struct {
+	summary lineage.ContentID
+	content int
+}
+
+// repeats returns the summaries that are not erased, each once for each content.
+func (u uses) repeats(ctx context.Context, s backend.Snapshot) ([]repeat, error) {
+	var all, some []repeat
+	known := make(map[repeat]bool)
+	take := func(page []*structure.Summary) (err error) {
+		if some, err = u.covered(ctx, s, page, some[:0]); err != nil {
 			return err
 		}
-		if summary.Erased {
-			continue
+		some = slices.DeleteFunc(some, func(r repeat) bool {
+			defer func() { known[r] = true }()
+			return known[r]
+		})
+		ids := make([]lineage.ContentID, len(some))
+		for i, r := range some {
+			ids[i] = r.summary
 		}
-		segments, err := structure.Segments(summary.To, structure.Window{From: summary.First}, runs)
+		has, err := s.Has(ctx, ids)
+		for i := 0; err == nil && i < len(some); i++ {
+			if has[i] {
+				all = append(all, some[i])
+			}
+		}
+		return err
+	}
+	var page []*structure.Summary
+	for summary, err := range s.Summaries(ctx, lineage.ContextID{}) {
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, s := range segments {
-			in := u[s.Run.ID]
-			i, _ := slices.BinarySearchFunc(in, s.First, func(r use, seq uint64) int { return cmp.Compare(r.seq, seq) })
-			for ; i < len(in) && in[i].seq <= s.Last; i++ {
-				r := repeat{summary.Content, in[i].content}
-				if !known[r] {
-					known[r] = true
-					found[r.content].Summaries = append(found[r.content].Summaries, summary.Content.String())
-				}
+		if page = append(page, summary); len(page) == summariesAtOnce {
+			if err := take(page); err != nil {
+				return nil, err
+			}
+			page = page[:0]
+		}
+	}
+	return all, take(page)
+}
+
+// covered appends a repeat for each use in the ranges of summaries.
+func (u uses) covered(ctx context.Context, s backend.Snapshot, summaries []*structure.Summary, all []repeat) ([]repeat, error) {
+	ranges, err := rangesOf(ctx, s, summaries)
+	if err != nil {
+		return nil, err
+	}
+	for i, segments := range ranges {
+		for _, in := range segments {
+			uses := u[in.Run.ID]
+			n, _ := slices.BinarySearchFunc(uses, in.First, func(r use, seq uint64) int { return cmp.Compare(r.seq, seq) })
+			for ; n < len(uses) && uses[n].seq <= in.Last; n++ {
+				all = append(all, repeat{summaries[i].Content, uses[n].content})
 			}
 		}
 	}
-	return nil
+	return all, nil
+}
+
+// errUnread is returned for a run that was not read yet.
+var errUnread = errors.New("unread")
+
+// rangesOf returns the segments of the ranges of summaries. It reads the runs of all of them at once, then those before
+// these, and so on.
+func rangesOf(ctx context.Context, s backend.Snapshot, summaries []*structure.Summary) ([][]structure.Segment, error) {
+	ranges := make([][]structure.Segment, len(summaries))
+	known := make(map[structure.RunID]structure.RunInfo)
+	for unread := true; unread; {
+		wanted := make(map[structure.RunID]bool)
+		lookup := func(id structure.RunID) (structure.RunInfo, error) {
+			run, ok := known[id]
+			if !ok {
+				wanted[id] = true
+				return run, errUnread
+			}
+			return run, nil
+		}
+		for i, summary := range summaries {
+			if ranges[i] != nil {
+				continue
+			}
+			before, err := structure.Position(summary.From, lookup)
+			if err == nil {
+				ranges[i], err = structure.Segments(summary.To, structure.Window{From: before + 1}, lookup)
+			}
+			if err != nil && !errors.Is(err, errUnread) {
+				return nil, err
+			}
+		}
+		if unread = len(wanted) > 0; unread {
+			runs, err := backend.RunsByID(ctx, s, slices.Collect(maps.Keys(wanted)))
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(known, runs)
+		}
+	}
+	return ranges, nil
 }
 
 // maxTitle is how much of a content is compared with the titles of threads.

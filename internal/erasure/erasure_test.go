@@ -1,10 +1,18 @@
 package erasure
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
+	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/internal/campaign"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/lineage/summarize"
@@ -44,4 +52,86 @@ func TestSummariesOfForks(t *testing.T) {
 		require.Len(t, r.Titles, want.titles)
 		require.Equal(t, want.summaries, r.Summaries)
 	}
+}
+
+// The summaries of random forks and ranges are those whose ranges, when read, have the content.
+func TestSummariesOfRandomForks(t *testing.T) {
+	former := summariesAtOnce
+	defer func() { summariesAtOnce = former }()
+	defer campaign.Checks(50)()
+	rapid.Check(t, func(t *rapid.T) {
+		summariesAtOnce = rapid.IntRange(1, 5).Draw(t, "at once")
+		store, err := lineage.OpenMemory(t.Context(), lineage.Options{})
+		require.NoError(t, err)
+		defer store.Close()
+		below := func(n int, what string) int { return rapid.IntRange(0, n-1).Draw(t, what) }
+		var contexts []*lineage.Context
+		for range 1 + below(3, "threads") {
+			thread, err := store.CreateThread(t.Context(), lineage.ThreadOptions{})
+			require.NoError(t, err)
+			active, err := thread.Active(t.Context())
+			require.NoError(t, err)
+			contexts = append(contexts, active)
+		}
+		alone, err := store.NewContext(t.Context(), lineage.ContextOptions{})
+		require.NoError(t, err)
+		contexts = append(contexts, alone)
+		said := make(map[lineage.ContentID]bool)
+		for range 5 + below(30, "steps") {
+			c := contexts[below(len(contexts), "context")]
+			length, err := c.Len(t.Context())
+			require.NoError(t, err)
+			switch below(4, "step") {
+			case 0, 1:
+				spans, err := c.Extend(t.Context(), lineage.User(fmt.Sprint("words ", below(4, "words"))))
+				require.NoError(t, err)
+				entries, err := store.Span(t.Context(), spans[0])
+				require.NoError(t, err)
+				said[entries[0].Content] = true
+			case 2:
+				fork, err := c.Fork(t.Context(), lineage.ForkOptions{})
+				require.NoError(t, err)
+				contexts = append(contexts, fork)
+			case 3:
+				if length == 0 {
+					continue
+				}
+				from := 1 + uint64(below(int(length), "from"))
+				to := from + uint64(below(int(length-from+1), "to"))
+				text := summarizer(fmt.Sprint("summary ", below(6, "summary")))
+				_, err := c.Summarize(t.Context(), text, lineage.SummarizeOptions{Range: lineage.Window{From: from, To: to}})
+				require.NoError(t, err)
+			}
+		}
+		if below(2, "erase") == 0 {
+			if err := store.Erase(t.Context(), content.Sum([]byte("summary 0"))); !errors.Is(err, lineage.ErrNotFound) {
+				require.NoError(t, err)
+			}
+		}
+		want := make(map[lineage.ContentID]map[string]bool)
+		for s, err := range store.Summaries(t.Context(), lineage.ThreadQuery{}) {
+			require.NoError(t, err)
+			for e, err := range store.History(t.Context(), s.To, lineage.Window{From: s.First}) {
+				require.NoError(t, err)
+				if want[e.Content] == nil {
+					want[e.Content] = make(map[string]bool)
+				}
+				if !s.Erased {
+					want[e.Content][s.Content.String()] = true
+				}
+			}
+		}
+		for id := range said {
+			plan, err := OfContent(t.Context(), store, id)
+			require.NoError(t, err)
+			require.ElementsMatch(t, slices.Collect(maps.Keys(want[id])), plan.Erased[0].Summaries)
+		}
+	})
+}
+
+// summarizer returns a text as the summary of anything.
+type summarizer string
+
+func (s summarizer) Summarize(context.Context, []lineage.Passage) (lineage.SummaryText, error) {
+	return lineage.SummaryText{Text: string(s)}, nil
 }

@@ -276,8 +276,8 @@ type Reader interface {
 	// Alternatives yields the spans of a span set in the order in which they were added.
 	Alternatives(ctx context.Context, id structure.SpanSetID) iter.Seq2[structure.SpanRef, error]
 
-	// Summaries yields the summaries of a context, oldest first. Those whose text is erased have no
-	// embedding.
+	// Summaries yields the summaries of a context, oldest first, or those of all contexts for the
+	// zero id, in the order of their contexts. Those whose text is erased have no embedding.
 	Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error]
 	// Reflog yields the moves of a context's tip other than forward, oldest first.
 	Reflog(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Reflog, error]

@@ -32,6 +32,27 @@ func Runs(ctx context.Context, r Reader) structure.RunLookup {
 	}
 }
 
+// RunsByID returns runs of a state. Where reads are round trips, it takes one.
+func RunsByID(ctx context.Context, s Snapshot, ids []structure.RunID) (map[structure.RunID]structure.RunInfo, error) {
+	if ahead, ok := s.(ThreadsAhead); ok {
+		if err := ahead.RunsAhead(ctx, ids); err != nil {
+			return nil, err
+		}
+	}
+	runs := make(map[structure.RunID]structure.RunInfo, len(ids))
+	for _, id := range ids {
+		if _, known := runs[id]; known {
+			continue
+		}
+		run, err := s.Run(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		runs[id] = run
+	}
+	return runs, nil
+}
+
 // Before returns the span that precedes another one, zero for none.
 func Before(ctx context.Context, r Reader, at structure.SpanRef) (structure.SpanRef, error) {
 	if at.Seq > 1 {

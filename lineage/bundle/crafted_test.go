@@ -3,6 +3,7 @@ package bundle
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
+	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
 // craftedMemory limits what checking and importing a small bundle may allocate: a few decoders and
@@ -131,6 +133,22 @@ func TestManyEntriesInLittle(t *testing.T) {
 	require.Less(t, read, n/4)
 	_, err = Import(bg, emptyStore(t), bytes.NewReader(b.Bytes()), ImportOptions{})
 	require.ErrorIs(t, err, backend.ErrTooLarge)
+}
+
+// Many branches of one name take time and memory by their number, and not by its square.
+func TestManyNamesAlike(t *testing.T) {
+	const n = 3000
+	names := naming{taken: make(map[string]bool), tried: make(map[string]int)}
+	var last string
+	allocated := structuretest.Allocated(func() {
+		for range n {
+			var err error
+			last, err = names.free("branch", "main", func(string) error { return backend.ErrNotFound })
+			require.NoError(t, err)
+		}
+	})
+	require.Equal(t, fmt.Sprint("main-theirs-", n-1), last)
+	require.Less(t, allocated, uint64(n*1024))
 }
 
 // contents is everything in a store, and its number of records.

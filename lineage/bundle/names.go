@@ -25,7 +25,7 @@ func (im *importer) names(c *structure.Commit) error {
 	if err != nil {
 		return err
 	}
-	n := naming{Batch: im.batch(), im: im, thread: theirs.ID, contexts: make(map[structure.ContextID]bool), checkpoints: make(map[structure.CheckpointID]bool), taken: make(map[string]bool)}
+	n := naming{Batch: im.batch(), im: im, thread: theirs.ID, contexts: make(map[structure.ContextID]bool), checkpoints: make(map[structure.CheckpointID]bool), taken: make(map[string]bool), tried: make(map[string]int)}
 	defer im.writer.Release(n.Batch)
 	if err := n.load(); err != nil {
 		return err
@@ -91,6 +91,7 @@ type naming struct {
 	contexts    map[structure.ContextID]bool // contexts with a branch
 	checkpoints map[structure.CheckpointID]bool
 	taken       map[string]bool // names and source ids that the commit adds
+	tried       map[string]int  // for a wanted name, the number of similar names that are taken
 }
 
 func (n *naming) load() error {
@@ -165,20 +166,30 @@ func freeSource[R any](n *naming, subject, sourceID string, find func(context.Co
 
 // free returns the wanted name, or a similar one if it is taken.
 func (n *naming) free(subject, wanted string, look func(string) error) (string, error) {
-	name := wanted
-	for i := 1; ; i++ {
-		if !n.taken[subject+" "+name] {
-			err := look(name)
-			if errors.Is(err, backend.ErrNotFound) {
-				n.taken[subject+" "+name] = true
-				return name, nil
-			}
-			if err != nil {
-				return "", err
-			}
+	for i := n.tried[subject+" "+wanted]; ; i++ {
+		name := similar(wanted, i)
+		if n.taken[subject+" "+name] {
+			continue
 		}
-		if name = strings.ToValidUTF8(wanted[:min(len(wanted), longName)], "") + theirsSuffix; i > 1 {
-			name += "-" + strconv.Itoa(i)
+		err := look(name)
+		if errors.Is(err, backend.ErrNotFound) {
+			n.taken[subject+" "+name], n.tried[subject+" "+wanted] = true, i+1
+			return name, nil
+		}
+		if err != nil {
+			return "", err
 		}
 	}
+}
+
+// similar returns the name to try after a number of others.
+func similar(wanted string, tried int) string {
+	if tried == 0 {
+		return wanted
+	}
+	name := strings.ToValidUTF8(wanted[:min(len(wanted), longName)], "") + theirsSuffix
+	if tried > 1 {
+		name += "-" + strconv.Itoa(tried)
+	}
+	return name
 }

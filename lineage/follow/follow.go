@@ -108,7 +108,7 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 	}
 }
 
-// readNext reads the next file, and reports whether there is one. Files that an older version has read come last.
+// readNext reads the next file, and reports whether there is one. Recorded content comes last.
 func (r *run) readNext(ctx context.Context) (bool, error) {
 	files, read := &r.queue, r.read
 	if len(r.queue) == 0 {

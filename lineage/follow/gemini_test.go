@@ -90,3 +90,66 @@ func TestFollowGeminiWhileItWrites(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(file), exported.String())
 }
+
+// An answer that is held back is read when the file is gone or has another name: by two followers at once, by a later run, and
+// by one with Once. It is there once, on one branch.
+func TestHeldAnswerOfAFileThatGoes(t *testing.T) {
+	for _, renamed := range []bool{false, true} {
+		for _, stopped := range []bool{false, true} {
+			t.Run(fmt.Sprint("renamed ", renamed, ", stopped ", stopped), func(t *testing.T) {
+				h, store, clock := newHome(t), memory(t), newClock()
+				now := clock.Now().UTC().Format(time.RFC3339Nano)
+				var paths []string
+				for i := range 2 {
+					path := h.path(".gemini", "tmp", "p", "chats", fmt.Sprintf("session-%d.jsonl", i))
+					h.write(t, path, strings.ReplaceAll(fmt.Sprintf(`{"sessionId":"s%d","projectHash":"p","startTime":"NOW","lastUpdated":"NOW"}
+{"id":"u","timestamp":"NOW","type":"user","content":[{"text":"Which?"}]}
+{"id":"a","timestamp":"NOW","type":"gemini","content":"This one."}
+`, i), "NOW", now))
+					paths = append(paths, path)
+				}
+				o := h.options()
+				o.Clock = clock
+				stored := func() (ids [][]string) {
+					for i := range 2 {
+						var of []string
+						for _, e := range onlyBranch(t, store, fmt.Sprint("s", i)) {
+							of = append(of, e.SourceID)
+						}
+						ids = append(ids, of)
+					}
+					return ids
+				}
+				runs := []*following{start(t, store, o), start(t, store, o)}
+				require.Equal(t, [][]string{{"u"}, {"u"}}, stored())
+				if stopped {
+					for _, f := range runs {
+						f.stop(t)
+					}
+				}
+				for _, path := range paths {
+					if renamed {
+						require.NoError(t, os.Rename(path, strings.Replace(path, "session-", "old-", 1)))
+					} else {
+						require.NoError(t, os.Remove(path))
+					}
+				}
+				if stopped {
+					once := o
+					once.Once = true
+					require.NoError(t, Run(t.Context(), store, once))
+				} else {
+					h.caughtUp(t, runs...)
+				}
+				require.Equal(t, [][]string{{"u", "a"}, {"u", "a"}}, stored())
+				if !stopped {
+					for _, f := range runs {
+						f.stop(t)
+					}
+				}
+				once(t, store, o)
+				require.Equal(t, [][]string{{"u", "a"}, {"u", "a"}}, stored())
+			})
+		}
+	}
+}

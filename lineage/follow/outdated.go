@@ -22,14 +22,19 @@ func (r *run) findOutdated() {
 	for _, f := range r.files {
 		if s := f.state; (f.byLines() || f.compressedLines()) && len(s.Conversations) > 0 && s.LeftOut == "" && s.Reader < r.versionOf(s.Format) {
 			r.outdated = append(r.outdated, f)
+		} else if r.heldBack(f) { // an earlier run did not come to it
+			r.outdated = append(r.outdated, f)
 		}
 	}
 	slices.SortFunc(r.outdated, func(a, b *file) int { return strings.Compare(a.path, b.path) })
 }
 
-// readOutdated reads the recorded lines of a file again. It returns only errors of the store or the context. What the store
+// readOutdated reads what is recorded of a file again. It returns only errors of the store or the context. What the store
 // cannot read now is tried again by the next run; what is erased, damaged or deleted is not.
 func (r *run) readOutdated(ctx context.Context, f *file) error {
+	if r.heldBack(f) {
+		return r.readHeld(ctx, f)
+	}
 	folder := f.folder
 	if folder == nil { // it is gone
 		folder = r.folderWith(f.path)

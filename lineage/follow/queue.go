@@ -73,6 +73,9 @@ func (r *run) gone(f *file) {
 		f.state.Gone = r.clock.Now()
 		r.changed(f)
 		r.options.Events(Event{Kind: Gone, Agent: f.state.Agent, Path: f.path})
+		if r.heldBack(f) {
+			r.outdated, r.told = append(r.outdated, f), false
+		}
 	}
 }
 

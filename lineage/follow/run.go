@@ -27,7 +27,8 @@ type run struct {
 	waits map[string][]*file
 	// outlines are what was read of the threads that many files belong to.
 	outlines *importer.Outlines
-	// outdated are the files that an older version has read.
+	// outdated are the files whose recorded content is read again: an older version has read them, or they are gone and a
+	// message of them was held back.
 	outdated []*file
 	// withRows are the databases whose stored rows are cached.
 	withRows []*file

@@ -119,7 +119,7 @@ type Hit struct {
 	ID string `json:"id"`
 	// Threads are the threads that contain it.
 	Threads []HitThread `json:"threads"`
-	// Role is the role of a message.
+	// Role is the role of a message. In a store it is tool for only results of tools, whatever role their format gives them.
 	Role string `json:"role,omitempty"`
 	// Rank orders the hits; higher is better.
 	Rank float64 `json:"rank"`

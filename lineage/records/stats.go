@@ -85,16 +85,15 @@ func tipsOf(ctx context.Context, s backend.Snapshot) iter.Seq2[[]lineage.SpanRef
 
 // lengthsOf returns the lengths of the histories that end at some tips.
 func lengthsOf(ctx context.Context, s backend.Snapshot, tips []lineage.SpanRef) ([]uint64, error) {
-	if ahead, ok := s.(backend.ThreadsAhead); ok {
-		var runs []structure.RunID
-		for _, tip := range tips {
-			if !tip.IsZero() {
-				runs = append(runs, tip.Run)
-			}
+	var ids []structure.RunID
+	for _, tip := range tips {
+		if !tip.IsZero() {
+			ids = append(ids, tip.Run)
 		}
-		if err := ahead.RunsAhead(ctx, runs); err != nil {
-			return nil, err
-		}
+	}
+	runs, err := backend.RunsByID(ctx, s, ids)
+	if err != nil {
+		return nil, err
 	}
 	lengths := make([]uint64, len(tips))
 	for i, tip := range tips {
@@ -102,8 +101,7 @@ func lengthsOf(ctx context.Context, s backend.Snapshot, tips []lineage.SpanRef) 
 			lengths[i] = lengths[i-1] + tip.Seq - tips[i-1].Seq
 			continue
 		}
-		var err error
-		if lengths[i], err = structure.Position(tip, backend.Runs(ctx, s)); err != nil {
+		if lengths[i], err = structure.Position(tip, func(id structure.RunID) (structure.RunInfo, error) { return runs[id], nil }); err != nil {
 			return nil, err
 		}
 	}

@@ -42,6 +42,8 @@ type Thread struct {
 	SourceID string `json:"source_id,omitempty"`
 	User     string `json:"user,omitempty"`
 	Title    string `json:"title,omitempty"`
+	// ShownTitle is the title that lists show: the title, or else the start of the first prompt. Only thread list has it.
+	ShownTitle string `json:"shown_title,omitempty"`
 	// Branch is the active branch, and Context is its context. Both are empty if there is none.
 	Branch  string `json:"branch"`
 	Context string `json:"context,omitempty"`

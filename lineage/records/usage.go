@@ -55,6 +55,18 @@ type UsageFigures struct {
 	StatedRequests int64        `json:"stated_requests,omitempty"`
 }
 
+// WrittenTokens returns the number of tokens written to a cache, for any lifetime. It is nil if no answer states one.
+func (f *UsageFigures) WrittenTokens() *int64 {
+	if f.CacheWriteTokens == nil {
+		return f.CacheWrite1hTokens
+	}
+	n := *f.CacheWriteTokens
+	if f.CacheWrite1hTokens != nil {
+		n += *f.CacheWrite1hTokens
+	}
+	return &n
+}
+
 // Money returns the cost for people, such as "$1.25", or "$0.0012" for a small one, with a plus if the cost is
 // incomplete. It is empty if no cost is known.
 func (f *UsageFigures) Money() string {

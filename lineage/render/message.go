@@ -141,7 +141,7 @@ func Messages(ctx context.Context, items []*transcript.Item, options Options) []
 		last.Blocks = append(last.Blocks, b)
 		last.Open = last.Open || b.Pending
 		if i.Kind == transcript.Prompt && last.Prompt == "" {
-			last.Prompt = start(i.Line())
+			last.Prompt = PromptLine(i)
 		}
 	}
 	return all
@@ -303,6 +303,9 @@ func diffOf(diff string) []DiffLine {
 	}
 	return lines
 }
+
+// PromptLine returns the start of a prompt, as one line of a list.
+func PromptLine(prompt *transcript.Item) string { return start(prompt.Line()) }
 
 // start returns the start of a line.
 func start(line string) string {

@@ -1,7 +1,7 @@
 package search
 
 // format is the version of the tables and their content. An index of an older version is rebuilt.
-const format = 7
+const format = 8
 
 // metaColumns are the number of steps, the highest number of a text, and the model of the vectors.
 const metaColumns = `, spans INTEGER NOT NULL DEFAULT 0, texts INTEGER NOT NULL DEFAULT 0, model TEXT NOT NULL DEFAULT ''`

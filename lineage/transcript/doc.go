@@ -9,6 +9,6 @@
 // Nothing is lost: each part of a message that is not blank is one item, or the result in the item of its call. A
 // text longer than [Options.MaxText] is cut, and the item states how much was left out.
 //
-// Texts are data. They may contain control characters and markup. The code that shows them must remove or escape
-// these.
+// Texts are data. They have no sequences for colours and styles of a terminal, but may contain other control characters, and
+// markup. The code that shows them must remove or escape these.
 package transcript

@@ -15,7 +15,7 @@ var (
 		"system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat", "bash-stdout", "bash-stderr",
 		"task-notification", "subagent_notification", "user-prompt-submit-hook", "session-start-hook", "new-diagnostics",
 		"ide_opened_file", "ide_selection", "environment_context", "user_instructions", "permissions instructions", "collaboration_mode",
-		"turn_aborted", "user_action", message.SessionContext, "environment_details",
+		"turn_aborted", "user_action", "skill", message.SessionContext, "environment_details",
 	}
 )
 
@@ -82,9 +82,24 @@ func (r *reader) own(kind Kind, text string) {
 		return
 	}
 	if kind == Prompt {
-		text = typed(text)
+		text = r.request(typed(text))
 	}
 	r.add(kind, text)
+}
+
+// editorTexts are the starts of what the extension of Codex for editors puts before a prompt, up to editorEnd.
+var editorTexts = []string{"# Context from my IDE setup:", "# Files mentioned by the user:"}
+
+const editorEnd = "\n## My request for Codex:"
+
+// request adds what the extension of Codex for editors put before a prompt, and returns the prompt.
+func (r *reader) request(text string) string {
+	context, prompt, found := strings.Cut(text, editorEnd)
+	if !found || !slices.ContainsFunc(editorTexts, func(start string) bool { return strings.HasPrefix(text, start) }) {
+		return text
+	}
+	r.reminder("editor", context)
+	return strings.Trim(prompt, "\r\n")
 }
 
 // typed returns the part of a text that a person typed. Cline adds the mode to it, Antigravity puts it into an element.
@@ -122,7 +137,7 @@ func (r *reader) command(given map[string]string) {
 }
 
 func (r *reader) reminder(tag, text string) {
-	r.add(Reminder, strings.Trim(text, "\r\n")).Tag = tag
+	r.add(Reminder, fields(strings.Trim(text, "\r\n"))).Tag = tag
 }
 
 func isCommand(tag string) bool { return slices.Contains(commandTags, tag) }

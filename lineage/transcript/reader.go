@@ -38,6 +38,7 @@ type reader struct {
 
 // add adds a text, unless it is blank.
 func (r *reader) add(kind Kind, text string) *Item {
+	text = Uncoloured(text)
 	if strings.TrimSpace(text) == "" {
 		return &Item{}
 	}

@@ -23,7 +23,7 @@ func (r *reader) result(p *message.Part) *ToolResult {
 			}
 		}
 	}
-	text := result.status(strings.Join(texts, "\n\n"))
+	text := result.status(Uncoloured(strings.Join(texts, "\n\n")))
 	if r.meta.result != nil {
 		result.recorded(r.meta.result)
 		r.meta.result = nil // it describes the first result of the message

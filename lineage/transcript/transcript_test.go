@@ -118,7 +118,7 @@ func TestCallsAndResults(t *testing.T) {
 			object("tool", `{"type":"function_call_output","call_id":"c","output":"{\"output\":\"a.go:1\\n\",\"metadata\":{\"exit_code\":1,\"duration_seconds\":0.1}}"}`),
 			object("assistant", `{"type":"custom_tool_call","call_id":"d","name":"apply_patch","input":"*** Begin Patch\n*** Update File: a.go\n-x\n+y\n*** End Patch"}`),
 			object("tool", `{"type":"custom_tool_call_output","call_id":"d","output":"ok"}`),
-		}, "reminder: (environment_context) <cwd>/p</cwd>\nprompt: Why?\n→ shell rg -n x\n  rest {\"workdir\":\"/p\"}\n  ✗ a.go:1 @4 exit=1\n→ apply_patch a.go\n  diff \"*** Begin Patch\\n*** Update File: a.go\\n-x\\n+y\\n*** End Patch\"\n  ← ok @6\n"},
+		}, "reminder: (environment_context) cwd: /p\nprompt: Why?\n→ shell rg -n x\n  rest {\"workdir\":\"/p\"}\n  ✗ a.go:1 @4 exit=1\n→ apply_patch a.go\n  diff \"*** Begin Patch\\n*** Update File: a.go\\n-x\\n+y\\n*** End Patch\"\n  ← ok @6\n"},
 		"UI": {[]*Message{
 			object("assistant", `{"id":"m","role":"assistant","parts":[{"type":"step-start"},{"type":"tool-add","toolCallId":"t","state":"output-available","input":{"a":1},"output":{"sum":2}},{"type":"tool-add","toolCallId":"u","state":"output-error","input":{},"errorText":"no"},{"type":"text","text":"Two."}]}`),
 		}, "→ add 1\n  ← {\"sum\":2} @1\n→ add\n  ✗ no @1\nanswer: Two.\n"},

@@ -12,6 +12,21 @@ import (
 // MaxUses limits the uses of a content that are checked to find one in the scope.
 const MaxUses = 10_000
 
+// HasThread reports whether a state has a thread that is in the scope.
+func (s *Scope) HasThread(ctx context.Context, state backend.Reader, id lineage.ThreadID) (bool, error) {
+	t, err := s.thread(ctx, state, id)
+	return t != nil, err
+}
+
+// thread returns a thread of a state, nil if it is not there or not in the scope.
+func (s *Scope) thread(ctx context.Context, state backend.Reader, id lineage.ThreadID) (*structure.Thread, error) {
+	t, err := state.Thread(ctx, id)
+	if errors.Is(err, lineage.ErrNotFound) || err == nil && !s.allows(t) {
+		return nil, nil
+	}
+	return t, err
+}
+
 // HasRun reports whether a run belongs to a thread in the scope.
 func (s *Scope) HasRun(ctx context.Context, view backend.View, id structure.RunID) (bool, error) {
 	if s.All() {
@@ -29,11 +44,8 @@ func (s *Scope) HasContent(ctx context.Context, view backend.View, id lineage.Co
 	}
 	var reach backend.Reach
 	if !thread.IsZero() {
-		t, err := view.Thread(ctx, thread)
-		if errors.Is(err, lineage.ErrNotFound) || err == nil && !s.allows(t) {
-			return false, nil
-		}
-		if err != nil {
+		t, err := s.thread(ctx, view, thread)
+		if t == nil || err != nil {
 			return false, err
 		}
 		if reach, err = backend.ReachOf(ctx, view, t); err != nil {

@@ -54,8 +54,12 @@ func (a *API) follow(ctx context.Context, c *call, in *followQuery) error {
 	for {
 		err := s.messages(ctx, after)
 		var tip *lineage.TipError
+		moved := errors.As(err, &tip)
+		if moved {
+			err = s.check(ctx)
+		}
 		switch {
-		case errors.As(err, &tip):
+		case moved && err == nil:
 			after = tip.Actual
 			s.write(fmt.Sprintf("event: moved\nid: %s\ndata: {\"tip\":%q}\n\n", tipText(after), tipText(after)))
 		case errors.Is(err, lineage.ErrNotFound):
@@ -137,6 +141,22 @@ func (s *stream) beat(ctx context.Context, pause time.Duration, now func() time.
 	}
 }
 
+// check returns ErrNotFound if the context is gone or the caller may not read its thread any more. There may be another context
+// with the same id, in another thread.
+func (s *stream) check(ctx context.Context) error {
+	if s.found.Thread == nil {
+		return nil
+	}
+	c, err := s.c.store.View().Context(ctx, s.found.Context.ID())
+	if err == nil && c.Thread != s.found.Thread.ID() {
+		err = notFound("context", s.found.Text)
+	}
+	if err != nil {
+		return err
+	}
+	return s.c.caller.Scope.Check(ctx, s.found.Thread)
+}
+
 // messages sends the messages after a span until an error occurs.
 func (s *stream) messages(ctx context.Context, after lineage.SpanRef) error {
 	for e, err := range s.found.Context.Watch(ctx, after) {
@@ -146,10 +166,8 @@ func (s *stream) messages(ctx context.Context, after lineage.SpanRef) error {
 		if e.Span == after {
 			continue // sent with the first entry of its step
 		}
-		if s.found.Thread != nil {
-			if err := s.c.caller.Scope.Check(ctx, s.found.Thread); err != nil {
-				return err
-			}
+		if err := s.check(ctx); err != nil {
+			return err
 		}
 		var b bytes.Buffer
 		fmt.Fprintf(&b, "event: messages\nid: %s\ndata: [", e.Span)

@@ -23,7 +23,7 @@ type event struct{ Name, ID, Data string }
 func (h *harness) following(path string, headers ...string) (next func() (event, bool), end func()) {
 	h.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.mux.ServeHTTP(w, r.WithContext(access.With(r.Context(), h.callers[""])))
+		h.mux.ServeHTTP(w, r.WithContext(access.With(r.Context(), h.callers[r.Header.Get("Caller")])))
 	}))
 	ctx, cancel := context.WithCancel(h.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+path, nil)
@@ -119,4 +119,35 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, "deleted", e.Name)
 	_, ok = next()
 	require.False(t, ok, "the stream ends")
+}
+
+// A stream of a branch ends with the branch, even if another user's has its id then.
+func TestFollowEndsWithItsBranch(t *testing.T) {
+	h := open(t)
+	thread := func(user string) *lineage.Thread {
+		made, err := h.store.CreateThread(t.Context(), lineage.ThreadOptions{UserID: user})
+		require.NoError(t, err)
+		return made
+	}
+	branch := func(in *lineage.Thread, text string) {
+		made, err := in.CreateBranch(t.Context(), "one", lineage.BranchOptions{Empty: true, SourceID: "one"})
+		require.NoError(t, err)
+		_, err = made.Extend(t.Context(), lineage.User(text))
+		require.NoError(t, err)
+	}
+	ada, bob := thread("ada"), thread("bob")
+	for range 20 { // the stream may look before or after the other branch is made
+		branch(ada, "of ada")
+		next, end := h.following("/v1/threads/"+ada.ID().String()+"/contexts/one/follow?after=empty", "Caller: ada")
+		e, ok := next()
+		require.True(t, ok)
+		require.Contains(t, e.Data, "of ada")
+		require.NoError(t, ada.DeleteBranch(t.Context(), "one"))
+		branch(bob, "of bob")
+		e, ok = next()
+		require.True(t, ok)
+		require.Equal(t, event{Name: "deleted", Data: "{}"}, e)
+		end()
+		require.NoError(t, bob.DeleteBranch(t.Context(), "one"))
+	}
 }

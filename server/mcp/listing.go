@@ -225,7 +225,7 @@ func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, er
 		h.ID, h.Kind, h.Text, at = records.EntryID(e), e.Kind.String(), e.Excerpt(), e.CreatedAt
 		switch e.Kind {
 		case lineage.Message:
-			h.Role = e.Role
+			h.Role = found.Role
 		case lineage.Document:
 			h.Name = e.Document
 		default:
@@ -268,6 +268,6 @@ func (c *call) addHit(ctx context.Context, a *answer, found *Hit) (more bool, er
 	if more, err = a.add(h); err != nil || !more {
 		return false, err
 	}
-	snippet := cut(plain.Line(found.Snippet), 600)
+	snippet := cut(plain.Line(transcript.Uncoloured(found.Snippet)), 600)
 	return a.quote("%s  %s  in %s\n    %s\n", short, stamp(at), in, snippet), nil
 }

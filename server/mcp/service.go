@@ -45,6 +45,7 @@ type SearchQuery struct {
 type Hit struct {
 	// Entry is nil for a summary, which has an id, a time and a text.
 	Entry        *lineage.Entry
+	Role         string // by which a message is found
 	Summary      structure.SummaryID
 	SummarizedAt time.Time
 	Text         string

@@ -47,7 +47,7 @@ func serve(t testing.TB, store *lineage.Store) *Service {
 		Search: func(ctx context.Context, q SearchQuery) (hits []Hit, err error) {
 			found, err := texts.Search(ctx, search.Query{Text: q.Text, Thread: q.Thread, Among: q.Among, Roles: q.Roles, Limit: q.Limit})
 			for _, h := range found {
-				hits = append(hits, Hit{Entry: h.Entry, Summary: h.Summary, SummarizedAt: h.SummarizedAt, Text: h.Text, Threads: h.Threads, Rank: h.Rank, Snippet: h.Snippet})
+				hits = append(hits, Hit{Entry: h.Entry, Role: h.Role, Summary: h.Summary, SummarizedAt: h.SummarizedAt, Text: h.Text, Threads: h.Threads, Rank: h.Rank, Snippet: h.Snippet})
 			}
 			return hits, err
 		},

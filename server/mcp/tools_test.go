@@ -13,6 +13,7 @@ import (
 
 	"github.com/lineage-store/lineage/internal/plain"
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server/access"
 )
 
@@ -336,6 +337,17 @@ func TestLongKeysOfUsage(t *testing.T) {
 		args = r.Next
 	}
 	require.ElementsMatch(t, []string{"0/", "1/", "2/"}, projects)
+}
+
+// TestFiguresOfCaches counts tokens written to a cache for any lifetime.
+func TestFiguresOfCaches(t *testing.T) {
+	short, hour := int64(20), int64(300)
+	for want, f := range map[string]records.UsageFigures{
+		"written -,": {}, "written 20,": {CacheWriteTokens: &short}, "written 300,": {CacheWrite1hTokens: &hour},
+		"written 320,": {CacheWriteTokens: &short, CacheWrite1hTokens: &hour},
+	} {
+		require.Contains(t, figures(&f), want)
+	}
 }
 
 // TestEmptyConversation asks about a conversation without messages.

@@ -135,5 +135,5 @@ func figures(f *records.UsageFigures) string {
 		cost += fmt.Sprintf(" and %s without a price", amount.Plural(f.Unpriced, "request"))
 	}
 	return fmt.Sprintf("%s, input %s, cached %s, written %s, output %s tokens, cost %s", amount.Plural(f.Requests, "request"), number(f.InputTokens), number(f.CachedInputTokens),
-		number(f.CacheWriteTokens), number(f.OutputTokens), cost)
+		number(f.WrittenTokens()), number(f.OutputTokens), cost)
 }

@@ -84,8 +84,7 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := &homeView{Filter: filter, First: !r.URL.Query().Has("after")}
-	// It is asked before the costs: those of some rows may be older than the others.
-	v.Pending = p.o.CostsPending != nil && p.o.CostsPending(r.Context())
+	v.Pending = p.costsPending(r.Context()) // before the costs: those of some rows may be older than the others
 	for t, err := range p.o.Store.Threads(r.Context(), query) {
 		if err != nil {
 			return err
@@ -109,6 +108,11 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return p.show(w, r, http.StatusOK, "home", &pageData{Title: "Conversations", Body: v})
+}
+
+// costsPending reports whether costs are going to change without a change of the store.
+func (p *Page) costsPending(ctx context.Context) bool {
+	return p.o.CostsPending != nil && p.o.CostsPending(ctx)
 }
 
 // row returns the row of a conversation.

@@ -37,9 +37,11 @@ type Options struct {
 	now func() time.Time
 }
 
-// Hit is a found message: the threads that have it, and an excerpt with the found words between <mark> and </mark>.
+// Hit is a found message: the role by which it is found, the threads that have it, and an excerpt with the found words between
+// <mark> and </mark>.
 type Hit struct {
 	Entry   *lineage.Entry
+	Role    string
 	Threads []lineage.ThreadID
 	Snippet string
 }

@@ -561,6 +561,21 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// Tokens written to a cache are those of all lifetimes.
+func TestUsageOfCaches(t *testing.T) {
+	s := newSite(t, page.Options{})
+	answer := func(id string, short, hour int) lineage.Item {
+		body := mustJSON(map[string]any{"id": id, "role": "assistant", "model": "claude-sonnet-4-5", "content": []any{map[string]any{"type": "text", "text": "done"}},
+			"usage": map[string]any{"input_tokens": 1, "output_tokens": 2, "cache_creation_input_tokens": short + hour,
+				"cache_creation": map[string]any{"ephemeral_5m_input_tokens": short, "ephemeral_1h_input_tokens": hour}}})
+		return lineage.Item{Role: "assistant", Body: body, Type: "application/json"}.From("claude-sonnet-4-5")
+	}
+	s.thread(lineage.ThreadOptions{}, lineage.User("one"), answer("m1", 0, 3000), answer("m2", 20, 300))
+	_, body := s.get("/usage")
+	require.Contains(t, body, "<dt>To cache</dt><dd>3320</dd>")
+	require.Contains(t, body, "<td>3320</td>")
+}
+
 // What a query says is answered, and never fails in the server.
 func FuzzQueries(f *testing.F) {
 	s := newSite(f, page.Options{Agents: []string{"codex"}, Resume: func(context.Context, page.ResumeQuery) (*page.Resumed, error) {
@@ -577,7 +592,7 @@ func FuzzQueries(f *testing.F) {
 		if _, err := url.ParseQuery(query); err != nil || strings.ContainsAny(query, " #\x7f") || strings.ContainsFunc(query, func(r rune) bool { return r < ' ' }) {
 			t.Skip()
 		}
-		for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/t/" + id + "/sides", "/search", "/usage", "/t/" + id + "/message/" + tip.String(), "/t/" + id + "/where/" + tip.String(), "/t/" + id + "/map", "/t/" + id + "/edit", "/t/" + id + "/delete", "/t/" + id + "/resume", "/t/" + id + "/image/" + tip.String() + "/" + url.PathEscape(query), "/t/" + url.PathEscape(query)} {
+		for _, path := range []string{"/", "/t/" + id, "/t/" + id + "/graph", "/t/" + id + "/sides", "/search", "/usage", "/t/" + id + "/message/" + tip.String(), "/t/" + id + "/where/" + tip.String(), "/t/" + id + "/map", "/t/" + id + "/prompts", "/t/" + id + "/edit", "/t/" + id + "/delete", "/t/" + id + "/resume", "/t/" + id + "/image/" + tip.String() + "/" + url.PathEscape(query), "/t/" + url.PathEscape(query)} {
 			r, err := s.client.Get(s.url + path + "?" + query)
 			require.NoError(t, err)
 			require.NoError(t, r.Body.Close())

@@ -101,9 +101,12 @@ func TestBrowserCostsArrive(t *testing.T) {
 		Cost:         func(lineage.ThreadID) string { return cost.Load().(string) },
 		CostsPending: func(context.Context) bool { return pending.Load() },
 	})
-	_, main := s.thread(lineage.ThreadOptions{}, lineage.User("one"))
+	thread, main := s.thread(lineage.ThreadOptions{}, lineage.User("one"))
 	pending.Store(true)
 	b := s.tab()
+	conversation := b.Tab()
+	open(conversation, s.url+"/t/"+thread.ID().String())
+	until(conversation, `document.querySelector(".headline .cost")?.textContent === "$1.00"`)
 	usage := b.Tab()
 	open(usage, s.url+"/usage")
 	until(usage, live)
@@ -111,6 +114,7 @@ func TestBrowserCostsArrive(t *testing.T) {
 	cost.Store("$2.00")
 	pending.Store(false)
 	until(b, `document.querySelector(".cost").textContent === "$2.00"`)
+	until(conversation, `document.querySelector(".headline .cost").textContent === "$2.00"`)
 	_, err := main.Extend(t.Context(), lineage.Item{Role: "assistant", Type: "application/json",
 		Body: []byte(`{"id":"m","model":"claude-sonnet-4-5","role":"assistant","content":"a","usage":{"input_tokens":100000,"output_tokens":0}}`)})
 	require.NoError(t, err)

@@ -66,6 +66,7 @@ func (p *Page) Routes() []server.Route {
 		get("/t/{thread}/graph", p.graph),
 		get("/t/{thread}/sides", p.sides),
 		get("/t/{thread}/map", p.minimap),
+		get("/t/{thread}/prompts", p.prompts),
 		get("/t/{thread}/message/{run}/{seq}", p.message),
 		get("/t/{thread}/where/{run}/{seq}", p.where),
 		get("/t/{thread}/image/{run}/{seq}/{hash}", p.image),

@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/render"
+	"github.com/lineage-store/lineage/lineage/transcript"
 	"github.com/lineage-store/lineage/structure"
 )
 
@@ -186,7 +187,7 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 			return err
 		}
 		there := &subject{ID: g.ID, In: h.Entry.Span.String()}
-		g.Hits = append(g.Hits, &searchHit{Href: there.Href(h.Entry.Position), Role: h.Entry.Role, Class: render.RoleClass(h.Entry.Role), Time: h.Entry.CreatedAt, Parts: snippetOf(h.Snippet)})
+		g.Hits = append(g.Hits, &searchHit{Href: there.Href(h.Entry.Position), Role: h.Role, Class: render.RoleClass(h.Role), Time: h.Entry.CreatedAt, Parts: snippetOf(h.Snippet)})
 		v.Hits++
 	}
 	return nil
@@ -194,6 +195,7 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 
 // snippetOf splits a snippet at the marks of found words.
 func snippetOf(snippet string) (parts []snippetPart) {
+	snippet = transcript.Uncoloured(snippet)
 	for i, text := range strings.Split(strings.NewReplacer("<mark>", "\x00", "</mark>", "\x00").Replace(strings.ReplaceAll(snippet, "\x00", "")), "\x00") {
 		if text != "" {
 			parts = append(parts, snippetPart{text, i%2 == 1})

@@ -49,7 +49,7 @@ func newSite(t testing.TB, o page.Options) *site {
 			}
 			found, err := index.Search(ctx, q)
 			for _, h := range found {
-				hits = append(hits, page.Hit{Entry: h.Entry, Threads: h.Threads, Snippet: h.Snippet})
+				hits = append(hits, page.Hit{Entry: h.Entry, Role: h.Role, Threads: h.Threads, Snippet: h.Snippet})
 			}
 			return hits, err
 		}

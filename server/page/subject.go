@@ -25,9 +25,13 @@ type subject struct {
 	// in addresses, empty for the active branch.
 	ID, Context, In       string
 	Title, Agent, Project string
-	Branch                string
-	Tip                   lineage.SpanRef
-	Resume                string
+	// Cost is the displayed cost of the thread, or empty if it is unknown. Pending is set if it is going to change without
+	// a change of the store.
+	Cost    string
+	Pending bool
+	Branch  string
+	Tip     lineage.SpanRef
+	Resume  string
 	// base is the message after which the context was forked, or zero.
 	base lineage.SpanRef
 
@@ -75,6 +79,10 @@ func (p *Page) subjectOf(r *http.Request, in string) (*subject, error) {
 	found.Resume = "lineage resume " + info.ID.Short()
 	if found.Title, err = p.title(ctx, &info); err != nil {
 		return nil, err
+	}
+	found.Pending = p.costsPending(ctx)
+	if p.o.Cost != nil {
+		found.Cost = p.o.Cost(info.ID)
 	}
 	if ref, err := structure.ParseSpanRef(in); err == nil && !ref.IsZero() {
 		found.Tip = ref

@@ -90,6 +90,8 @@ const (
 	minBarWidth = 3
 	maxBarWidth = 44
 	barHeight   = 120
+	// dateWidth is the width of a date label.
+	dateWidth = 40
 	// maxBars limits the number of days in the picture, which are the last ones.
 	maxBars = 400
 	// maxUsageRows limits the number of rows of the table, which are the largest ones.
@@ -167,7 +169,7 @@ func dollars(cost *json.Number) (amount float64, known bool) {
 
 func tokens(u *records.Usage) float64 {
 	n := int64(0)
-	for _, t := range []*int64{u.InputTokens, u.CachedInputTokens, u.CacheWriteTokens, u.CacheWrite1hTokens, u.OutputTokens} {
+	for _, t := range []*int64{u.InputTokens, u.CachedInputTokens, u.WrittenTokens(), u.OutputTokens} {
 		if t != nil {
 			n += *t
 		}
@@ -205,7 +207,7 @@ func (v *usageView) bars(days []*records.Usage, since, now time.Time) {
 	for at := since; !at.After(now); at = at.AddDate(0, 0, 1) {
 		day := at.Format(time.DateOnly)
 		bar := usageBar{X: len(v.Bars) * v.BarWidth, Title: day}
-		if text := dateBelow(at, count); text != "" {
+		if text := dateBelow(at, count); text != "" && (count-len(v.Bars))*v.BarWidth >= dateWidth {
 			v.Dates = append(v.Dates, usageMark{bar.X, text})
 		}
 		if u := byDay[day]; u != nil && largest > 0 {

@@ -16,16 +16,19 @@ type Barrier struct {
 	live *live.Set
 
 	mu       sync.RWMutex
-	contents map[uint64]bool // stored after the barrier was raised
+	contents map[contentStart]bool // stored after the barrier was raised
 	runs     map[structure.RunID]bool
 	sets     map[structure.SpanSetID]bool
 	messages map[structure.Home]int64 // times of the last messages added after the barrier was raised
 }
 
+// contentStart is the start of a hash, as in keys of the index: other than that of a live set, it is unique.
+type contentStart [keys.HashPrefix]byte
+
 // NewBarrier returns a barrier that hides what is not in a set.
 func NewBarrier(l *live.Set) *Barrier {
 	return &Barrier{
-		live: l, contents: make(map[uint64]bool),
+		live: l, contents: make(map[contentStart]bool),
 		runs: make(map[structure.RunID]bool), sets: make(map[structure.SpanSetID]bool),
 		messages: make(map[structure.Home]int64),
 	}
@@ -72,9 +75,9 @@ func (b *Barrier) NoteLater(c *structure.Commit) {
 	for _, r := range c.Records {
 		switch r := r.(type) {
 		case *structure.Block:
-			b.contents[live.Hash(r.ID[:])] = true
+			b.contents[contentStart(r.ID[:])] = true
 		case *structure.Chunk:
-			b.contents[live.Hash(r.Key[:])] = true
+			b.contents[contentStart(r.Key[:])] = true
 		case *structure.Run:
 			b.runs[r.ID] = true
 		case *structure.SpanSet:
@@ -85,13 +88,12 @@ func (b *Barrier) NoteLater(c *structure.Commit) {
 
 // content reports whether the content whose id begins with start is dead.
 func (b *Barrier) content(start []byte) bool {
-	h := live.Hash(start)
-	if b.live.HasContent(h) {
+	if b.live.HasContent(live.Hash(start)) {
 		return false
 	}
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return !b.contents[h]
+	return !b.contents[contentStart(start)]
 }
 
 func (b *Barrier) run(id structure.RunID) bool {

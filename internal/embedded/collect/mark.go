@@ -52,6 +52,7 @@ func (c *Collection) Raise() (View, error) {
 	if maybe {
 		store.State.Collected.Store(true)
 		store.State.Barrier.Store(c.barrier)
+		store.State.Raised.Add(1)
 		store.State.Pruned = false
 		store.Cache.Forget()
 	}

@@ -39,6 +39,8 @@ type State struct {
 
 	// Barrier is set while a collection is pending.
 	Barrier atomic.Pointer[Barrier]
+	// Raised counts the barriers that were raised. What was known before one was raised may be dead.
+	Raised atomic.Uint64
 	// Collected is set by the first collection of this process. From then on, chunks that were known when a body was
 	// split may be gone when its block is stored.
 	Collected atomic.Bool

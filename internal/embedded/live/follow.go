@@ -88,14 +88,7 @@ func (m *Marker) followBlock(b *structure.Block) error {
 	if b.Tree.Size > 0 {
 		m.trees[b.ID] = b.Tree
 	}
-	if m.Live.contents.add(Hash(b.ID[:])) {
-		if err := m.tree(b.ID); err != nil {
-			return err
-		}
-	}
-	if !has(m.Live.erased, b.ID) {
-		return nil
-	}
+	m.Live.contents.add(Hash(b.ID[:]))
 	delete(m.Live.erased, b.ID)
 	return m.tree(b.ID)
 }

@@ -176,16 +176,17 @@ func (m *Marker) alternatives() error {
 	return nil
 }
 
-// content marks a block and, once all trees are known, its chunks.
+// content marks a block and, once all trees are known, its chunks, also if other live content has the same hash.
 func (m *Marker) content(id content.ID) error {
-	if m.Live.contents.add(Hash(id[:])) && m.scanned {
-		m.Revived = true
-		return m.tree(id)
+	added := m.Live.contents.add(Hash(id[:]))
+	if !m.scanned {
+		return nil
 	}
-	return nil
+	m.Revived = m.Revived || added
+	return m.tree(id)
 }
 
-// tree marks those chunks of a chunked block that exist.
+// tree marks those chunks of a chunked block that exist. It forgets the tree.
 func (m *Marker) tree(id content.ID) error {
 	root, ok := m.trees[id]
 	if !ok || has(m.Live.erased, id) {
@@ -198,7 +199,10 @@ func (m *Marker) tree(id content.ID) error {
 		return nil
 	})
 	if errors.Is(err, backend.ErrNotFound) {
-		return nil
+		err = nil
+	}
+	if err == nil {
+		delete(m.trees, id)
 	}
 	return err
 }

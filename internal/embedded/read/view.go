@@ -219,7 +219,11 @@ func (v *View) Alternatives(ctx context.Context, id structure.SpanSetID) iter.Se
 
 // Summaries implements backend.Reader.
 func (v *View) Summaries(ctx context.Context, id structure.ContextID) iter.Seq2[*structure.Summary, error] {
-	return Readings(v.Entries(ctx, keys.Of(keys.TableSummary, id[:])), func(e index.Entry) (*structure.Summary, error) {
+	prefix := keys.Of(keys.TableSummary)
+	if !id.IsZero() {
+		prefix = keys.Of(keys.TableSummary, id[:])
+	}
+	return Readings(v.Entries(ctx, prefix), func(e index.Entry) (*structure.Summary, error) {
 		s, err := keys.Record[*structure.Summary](structure.KindSummary, e.Value, "")
 		if err != nil || s.Embedding == nil {
 			return s, err

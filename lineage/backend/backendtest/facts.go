@@ -199,6 +199,7 @@ func (f Facts) contexts(t tester, r backend.Reader, seen *Census) {
 	t.Helper()
 	f.put(t, "contexts", list(t, r.Contexts(background, structure.ThreadID{}, structure.ContextID{})))
 	f.put(t, "contexts alone", list(t, r.ContextsAlone(background, structure.ContextID{})))
+	f.put(t, "summaries", values(t, r.Summaries(background, structure.ContextID{})))
 	for _, id := range seen.contexts.list() {
 		c, err := r.Context(background, id)
 		f.put(t, fmt.Sprint("context ", id), answer(t, c, err))

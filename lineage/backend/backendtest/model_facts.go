@@ -106,6 +106,7 @@ func (m *Model) viewsWhere(accept func(backend.Context) bool) []backend.Context 
 func (m *Model) viewFacts(f Facts, seen *Census) {
 	f["contexts"] = m.viewsWhere(func(backend.Context) bool { return true })
 	f["contexts alone"] = m.viewsWhere(func(v backend.Context) bool { return v.Thread.IsZero() })
+	f["summaries"] = m.allSummaries()
 	for _, id := range seen.contexts.list() {
 		f[fmt.Sprint("context ", id)] = look(m.views, id)
 		f[fmt.Sprint("remnant ", id)] = look(m.remnants, id)
@@ -121,9 +122,15 @@ func (m *Model) viewFacts(f Facts, seen *Census) {
 	}
 }
 
-// summariesOf returns the summaries of a context, without the embeddings of erased texts.
+// summariesOf returns the summaries of a context.
 func (m *Model) summariesOf(id structure.ContextID) []structure.Summary {
-	out := filter(m.summaries, func(s structure.Summary) bool { return s.Context == id })
+	return filter(m.allSummaries(), func(s structure.Summary) bool { return s.Context == id })
+}
+
+// allSummaries returns all summaries in the order of their contexts, without the embeddings of erased texts.
+func (m *Model) allSummaries() []structure.Summary {
+	out := filter(m.summaries, func(structure.Summary) bool { return true })
+	slices.SortStableFunc(out, func(a, b structure.Summary) int { return a.Context.Compare(b.Context) })
 	for i := range out {
 		if m.erased[out[i].Content] {
 			out[i].Embedding = nil

@@ -4,6 +4,7 @@ package searchtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,6 +112,24 @@ func Everything(t testing.TB, store *lineage.Store, x *search.Index) {
 	}
 	require.Empty(t, find(search.Query{Text: "quokka", Roles: []string{"user"}}))
 	require.Len(t, find(search.Query{Text: "okapi", Roles: []string{"user"}}), 1)
+
+	// Results of tools that a format gives to the user are those of a tool, unless the user says something beside them.
+	_, err = c.Extend(bg,
+		Item(structure.MessageUsage, "", content.TypeJSON, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"an axolotl"}]}`),
+		Item(structure.MessageUsage, "", content.TypeJSON, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"2","content":"a kakapo"},{"type":"text","text":"Look."}]}`))
+	require.NoError(t, err)
+	for word, role := range map[string]string{"axolotl": "tool", "kakapo": "user", "okapi": "user"} {
+		for _, roles := range [][]string{nil, {"tool"}, {"user"}, {"tool", "user"}} {
+			hits, err := x.Search(bg, search.Query{Text: word, Roles: roles})
+			require.NoError(t, err)
+			if roles != nil && !slices.Contains(roles, role) {
+				require.Empty(t, hits, word)
+				continue
+			}
+			require.Len(t, hits, 1, word)
+			require.Equal(t, role, hits[0].Role, word)
+		}
+	}
 
 	// What becomes a conversation is found, and what becomes a record is not.
 	require.NoError(t, records.Update(bg, func(c *lineage.ContextInfo) error { c.Metadata = nil; return nil }))

@@ -3,7 +3,7 @@ package searchindex
 import "github.com/lineage-store/lineage/lineage/derived"
 
 // format is the version of the content of the tables. An index with a lower one is made again.
-const format = 2
+const format = 3
 
 // meta is the row of an index.
 type meta struct {

@@ -16,11 +16,23 @@ function conversation() {
     change();
     if (first?.isConnected) scrollBy({ top: first.getBoundingClientRect().top - was, behavior: "instant" });
   }
+  // The prompts of the whole history, by position. Those on the page come from its messages, the others are fetched once.
+  let asked = new Map();
   function prompts() {
     const index = $("#prompts"); if (!index) return;
-    index.replaceChildren(...own().filter((m) => m.dataset.prompt).map((m) => { const li = document.createElement("li"), a = document.createElement("a"), b = document.createElement("bdi"); a.href = "#" + m.id; b.textContent = m.dataset.prompt; a.append(b); li.append(a); return li; }));
+    for (const at of asked.keys()) if (at >= number("from") && at <= number("to")) asked.delete(at);
+    for (const m of own()) { const at = Number(m.dataset.pos); if (m.dataset.prompt && !asked.has(at)) asked.set(at, { id: m.id, text: m.dataset.prompt }); }
+    index.replaceChildren(...[...asked.keys()].sort((a, b) => a - b).map((at) => { const li = document.createElement("li"), a = document.createElement("a"), b = document.createElement("bdi"); a.href = at >= number("from") && at <= number("to") ? "#" + asked.get(at).id : address({ at }) + "#m" + at; a.dataset.pos = at; b.textContent = asked.get(at).text; a.append(b); li.append(a); return li; }));
     spy();
   }
+  const elsewhere = soon(200, async () => {
+    if (gone || !$(".side")?.offsetParent || number("from") <= 1 && atEnd()) return;
+    const u = new URL(address({}), location.href); u.pathname += "/prompts";
+    const list = $(".prompts", await fetchPart(u)); if (!list) return;
+    asked = new Map($$("li", list).map((li) => [Number(li.dataset.pos), { id: "m" + li.dataset.pos, text: li.textContent }]));
+    prompts();
+    if (list.dataset.rest !== undefined) elsewhere();
+  });
   const edge = (up) => $(up ? ".edge.up" : ".edge.down", win);
   const last = () => own().at(-1);
   // windowOf fetches a window. It fails if the reader has gone to another part of the history meanwhile.
@@ -60,6 +72,12 @@ function conversation() {
     $("h1 bdi").textContent = title; document.title = title + " · Lineage";
     if (input && input.value === input.defaultValue) { input.defaultValue = body.dataset.given; $(".acts [name=was]").value = body.dataset.was; }
   };
+  // The cost comes without an event, after what cost it.
+  let counted;
+  const costs = (body) => {
+    const cost = $(".headline .cost"); cost.textContent = body.dataset.cost; cost.hidden = !body.dataset.cost;
+    clearTimeout(counted); if (body.dataset.pending !== undefined) counted = setTimeout(update, 5000);
+  };
   const tip = (body) => { for (const key of ["to", "length", "tip"]) win.dataset[key] = body.dataset[key]; conv.dataset.length = body.dataset.length; for (const input of $$(".acts [name=tip]")) input.value = body.dataset.tip; for (const input of $$("input.here")) input.max = body.dataset.length; };
   // add shows the messages from a position on. Those that are there are replaced if they changed.
   function add(body) {
@@ -88,7 +106,7 @@ function conversation() {
     let body;
     try { body = await windowOf({ from: from() }); } catch (e) { if (e.status === 404) { gone = true; lasting("deleted"); conv.classList.add("gone"); pill.hidden = true; } throw e; }
     if (isMoved(body)) { reload(); return; }
-    headline(body);
+    headline(body); costs(body);
     const length = Number(body.dataset.length); const known = Number(conv.dataset.length);
     if (atEnd() && near()) { add(body); unseen = length - number("to"); if (unseen) count(); return; }
     unseen += Math.max(0, length - known); conv.dataset.length = length;
@@ -103,12 +121,18 @@ function conversation() {
       still(() => { for (const m of own(body)) { const old = document.getElementById(m.id); if (old && changes(old, m)) keep(old, m); } });
       at = Math.max(at, Number(body.dataset.to)) + 1;
     }
-    prompts(); await beside();
+    elsewhere(); prompts(); await beside();
     if ($("#exact[open], #where[open]")) showAgain();
   });
   pill.addEventListener("click", async () => { if (gone) { location.reload(); return; } pill.hidden = true; unseen = 0; if (!atEnd()) { location.href = conv.dataset.in ? "?in=" + encodeURIComponent(conv.dataset.in) : location.pathname; return; } add(await windowOf({ from: from() })); last()?.scrollIntoView({ block: "end" }); });
   addEventListener("scroll", () => { if (!pill.hidden && atEnd() && near()) update(); }, { passive: true });
-  const spy = () => { const top = own().filter((m) => m.dataset.prompt).findLast((m) => m.getBoundingClientRect().top < 160); for (const a of $$("#prompts a")) a.classList.toggle("here", !!top && a.hash === "#" + top.id); const at = here(); row(at); if (at && !$(".acts[open]")) for (const input of $$(".acts input.here")) input.value = at.dataset.pos; map.show(); };
+  // The prompt that the screen is at is marked in the list, which scrolls to it.
+  const mark = (top) => {
+    const list = $("#prompts"); let now;
+    for (const a of $$("a", list)) if (a.classList.toggle("here", !!top && a.hash === "#" + top.id)) now = a;
+    if (now) { const box = list.getBoundingClientRect(), is = now.getBoundingClientRect(); if (is.top < box.top) list.scrollTop -= box.top - is.top; else if (is.bottom > box.bottom) list.scrollTop += is.bottom - box.bottom; }
+  };
+  const spy = () => { const top = own().filter((m) => m.dataset.prompt).findLast((m) => m.getBoundingClientRect().top < 160); mark(top); const at = here(); row(at); if (at && !$(".acts[open]")) for (const input of $$(".acts input.here")) input.value = at.dataset.pos; map.show(); };
   let ticking = false;
   addEventListener("scroll", () => { if (!ticking) { ticking = true; requestAnimationFrame(() => { ticking = false; spy(); }); } }, { passive: true });
   // The graph beside the history: the row of what is on the screen is marked, and a row of this history is gone to in place.
@@ -125,7 +149,7 @@ function conversation() {
     row(here());
   };
   const graph = soon(1000, async () => { if ($(".side")?.offsetParent) await beside(); }); // else there is no room for it
-  $(".side")?.addEventListener("click", (e) => { const n = e.target.closest("#beside .on"); if (!n || e.ctrlKey || e.metaKey || e.shiftKey || !e.target.closest("a")) return; e.preventDefault(); goTo(Number(n.dataset.pos)); });
+  $(".side")?.addEventListener("click", (e) => { const n = e.target.closest("#beside .on, #prompts a"); if (!n || e.ctrlKey || e.metaKey || e.shiftKey || !e.target.closest("a") || n.hash && document.getElementById(n.hash.slice(1))) return; e.preventDefault(); goTo(Number(n.dataset.pos)); });
   const anchor = location.hash && document.getElementById(location.hash.slice(1));
   if (anchor) { anchor.classList.add("at"); anchor.scrollIntoView(); } else if (!new URLSearchParams(location.search).has("at")) scrollTo(0, document.documentElement.scrollHeight);
   // Another part of the history, around a position or at a prompt. Its address is that of the page from then on.
@@ -168,7 +192,7 @@ function conversation() {
   const open = async (d) => { try { await load(d); } catch { note("the subagent was not loaded"); } };
   addEventListener("toggle", (e) => { if (e.target.matches?.("details.inside") && e.target.open && !$(".insider", e.target)) open(e.target); }, true);
   const inside = soon(400, async () => { for (const d of $$("details.inside[open]", win)) if (d.dataset.stale) { delete d.dataset.stale; try { await load(d); } catch (e) { note("the subagent was not loaded"); if (!(e.status < 500)) { d.dataset.stale = "1"; throw e; } } } });
-  spy(); setTimeout(watch, 100); map.draw();
+  spy(); setTimeout(watch, 100); map.draw(); elsewhere(); costs(win);
   listen((events, lost) => {
     if (lost || erases(events)) fresh();
     for (const d of $$("details.inside", win)) if (events.some((e) => e.kind === "reconnected" || e.kind === "content erased" || e.context && d.dataset.src.includes(e.context))) { if (d.open) { d.dataset.stale = "1"; inside(); } else $(".insider", d)?.remove(); }

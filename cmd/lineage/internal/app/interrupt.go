@@ -35,3 +35,21 @@ func EndOnSignals(ctx context.Context, grace time.Duration) context.Context {
 	}()
 	return ctx
 }
+
+// Stopped reports whether an error states nothing but the end of a command's context. A command that runs until it is
+// stopped has not failed then.
+func Stopped(ctx context.Context, err error) bool {
+	if err == nil || ctx.Err() == nil {
+		return false
+	}
+	if err == context.Cause(ctx) || err == ctx.Err() {
+		return true
+	}
+	switch err := err.(type) {
+	case interface{ Unwrap() error }:
+		return Stopped(ctx, err.Unwrap())
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(err.Unwrap(), func(e error) bool { return !Stopped(ctx, e) })
+	}
+	return false
+}

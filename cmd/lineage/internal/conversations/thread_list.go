@@ -75,11 +75,8 @@ func runThreadList(ctx context.Context, a *app.App, in threads.Keeper, o *thread
 	next := ""
 	for _, r := range found {
 		next = r.Next
-		title := r.Title
-		if !a.JSON {
-			if title, err = in.TitleOf(ctx, r); err != nil {
-				return err
-			}
+		if r.ShownTitle, err = in.TitleOf(ctx, r); err != nil {
+			return err
 		}
 		row := []screen.Cell{app.MarkCell(r.Current), app.IDCell(show.ShortID(r.ID)), app.TimeCell(r.UpdatedAt), app.CountCell(r.Messages), app.CountCell(uint64(r.Branches))}
 		if ofAgents {
@@ -88,7 +85,7 @@ func runThreadList(ctx context.Context, a *app.App, in threads.Keeper, o *thread
 		if priced {
 			row = append(row, screen.Cell{Text: show.CostText(r.Usage), Right: true})
 		}
-		list.Add(r, append(row, app.PlainCell(title))...)
+		list.Add(r, append(row, app.PlainCell(r.ShownTitle))...)
 	}
 	if err := list.End("%s", o.None()); err != nil || next == "" {
 		return err

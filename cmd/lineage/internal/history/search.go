@@ -15,6 +15,7 @@ import (
 	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage/chat"
 	"github.com/lineage-store/lineage/lineage/records"
+	"github.com/lineage-store/lineage/lineage/transcript"
 )
 
 func SearchCommand(a *app.App) *cobra.Command {
@@ -76,7 +77,7 @@ func printHits(a *app.App, hits []*threads.Hit) error {
 		snippet := cmp.Or(h.Snippet, screen.Cut(screen.Line(h.Text), 200))
 		err := a.Print(&h.Hit, "%s  %s  %s\n%s", a.Out.Paint(screen.OfRole(h.Role)+";1", screen.Line(what)),
 			a.Out.Paint(screen.Dim, screen.Line(refs.ShortAddress(h.ID))+"  "+screen.Time(h.CreatedAt)), screen.Line(strings.Join(in, ", ")),
-			marked(a, a.Indented("    ", screen.Line(snippet))))
+			marked(a, a.Indented("    ", screen.Line(transcript.Uncoloured(snippet)))))
 		if err != nil {
 			return err
 		}

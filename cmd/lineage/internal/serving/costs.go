@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
-	"github.com/lineage-store/lineage/lineage/usage"
 )
 
 // costsAge is the age at which the costs of conversations are computed again.
@@ -24,12 +23,12 @@ type threadCosts struct {
 	stop   context.CancelFunc
 }
 
-// cost returns the cost of a conversation. It reads the costs in the background, if the directory of the store has
-// usage, and returns nothing until it has them.
-func (c *threadCosts) cost(id lineage.ThreadID, dir string, read func(context.Context) (map[lineage.ThreadID]string, lineage.Cursor)) string {
+// cost returns the cost of a conversation. With counts it reads the costs in the background, and returns nothing until it
+// has them.
+func (c *threadCosts) cost(id lineage.ThreadID, counts bool, read func(context.Context) (map[lineage.ThreadID]string, lineage.Cursor)) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.looks && !c.ended && time.Since(c.looked) > costsAge && usage.Exists(dir) {
+	if !c.looks && !c.ended && time.Since(c.looked) > costsAge && counts {
 		ctx, stop := context.WithCancel(context.Background())
 		c.looks, c.stop = true, stop
 		c.done.Go(func() {
@@ -48,10 +47,10 @@ func (c *threadCosts) cost(id lineage.ThreadID, dir string, read func(context.Co
 
 // pending reports whether the costs are computed now, or the next call of cost after costsAge computes them for later
 // commits.
-func (c *threadCosts) pending(dir string, head lineage.Cursor) bool {
+func (c *threadCosts) pending(counts bool, head lineage.Cursor) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.ended && (c.looks || c.at != head && usage.Exists(dir))
+	return !c.ended && (c.looks || c.at != head && counts)
 }
 
 // end stops the computation.

@@ -8,7 +8,21 @@ import (
 
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
+	"github.com/lineage-store/lineage/lineage/usage"
 )
+
+// Where agents are followed, nobody has to ask for the usage first.
+func TestCostOfFollowed(t *testing.T) {
+	store := lineagetest.New(t, lineage.Options{})
+	p := &sharedIndexes{store: store, dir: t.TempDir(), counts: true}
+	_, err := store.CreateThread(t.Context(), lineage.ThreadOptions{})
+	require.NoError(t, err)
+	require.True(t, p.costsPending(t.Context()))
+	require.Empty(t, p.cost(lineage.ThreadID{1}))
+	require.Eventually(t, func() bool { return !p.costsPending(t.Context()) }, time.Minute, time.Millisecond)
+	require.True(t, usage.Exists(p.dir))
+	require.NoError(t, p.close())
+}
 
 // The cost of a conversation is known after somebody has asked for the usage of the store, and nothing is read for it before.
 func TestCost(t *testing.T) {

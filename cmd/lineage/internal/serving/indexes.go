@@ -16,6 +16,8 @@ import (
 type sharedIndexes struct {
 	store *lineage.Store
 	dir   string
+	// counts is set if costs are shown before someone has asked for the usage of the store, which reads all of it.
+	counts bool
 
 	mu    sync.Mutex
 	texts *search.Index

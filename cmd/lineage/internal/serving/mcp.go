@@ -120,7 +120,7 @@ func (p *sharedIndexes) find(ctx context.Context, q mcp.SearchQuery) (hits []mcp
 	found, err := index.Search(ctx, search.Query{Text: q.Text, Thread: q.Thread, Among: q.Among, Roles: q.Roles, Limit: q.Limit})
 	for i := range found {
 		h := &found[i]
-		hits = append(hits, mcp.Hit{Entry: h.Entry, Summary: h.Summary, SummarizedAt: h.SummarizedAt, Text: h.Text, Threads: h.Threads, Rank: h.Rank, Snippet: h.Snippet})
+		hits = append(hits, mcp.Hit{Entry: h.Entry, Role: h.Role, Summary: h.Summary, SummarizedAt: h.SummarizedAt, Text: h.Text, Threads: h.Threads, Rank: h.Rank, Snippet: h.Snippet})
 	}
 	return hits, err
 }

@@ -43,8 +43,8 @@ func ServeCommand(a *app.App) *cobra.Command {
 		Long: `Keeps a store open for the other processes of this user on this machine, and shows it as a page in
 the browser: conversations while they run, their graphs, search, and what they cost. It prints a
 link that opens the page once and within a minute; --link prints another one of a server that runs,
-and --open opens the browser. It runs until it is interrupted, or with --idle until nobody has used
-it for some time. A store that another process has open is served as well.
+and --open opens the browser. It runs until ctrl-C or SIGTERM stops it, or with --idle until nobody
+has used it for some time. A store that another process has open is served as well.
 
 It listens on 127.0.0.1:7411, or the next port that is free, and on a socket for this user. Programs
 call the API there, and agents /mcp: 'lineage token create' makes a token for one. --follow keeps the
@@ -139,7 +139,7 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 		var http *server.Server
 		if !o.alone {
 			options.Ready = alive
-			indexes := &sharedIndexes{store: s.Store, dir: s.Dir}
+			indexes := &sharedIndexes{store: s.Store, dir: s.Dir, counts: o.follow}
 			defer func() { err = errors.Join(err, indexes.close()) }()
 			if http, err = listen(ctx, s, o, options, indexes); err != nil {
 				return err
@@ -163,6 +163,9 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 		}
 		return serve(ctx, s, o, http, alive)
 	})
+	if app.Stopped(ctx, err) {
+		return nil
+	}
 	if !opened && !o.readOnly && errors.Is(err, fs.ErrPermission) {
 		err = app.Hint(err, "--read-only shows a store that cannot be written")
 	}
@@ -268,6 +271,7 @@ func serve(ctx context.Context, s *app.Session, o *serveOptions, http *server.Se
 	for used := time.Now(); o.idle == 0 || time.Since(used) < o.idle; {
 		select {
 		case <-ctx.Done():
+			s.Note("serving ended")
 			return context.Cause(ctx)
 		case err := <-failed:
 			return err

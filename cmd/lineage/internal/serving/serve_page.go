@@ -46,7 +46,7 @@ func (p *sharedIndexes) search(ctx context.Context, text string, among *lineage.
 	}
 	for i := range found {
 		if found[i].Entry != nil { // the others are summaries
-			hits = append(hits, page.Hit{Entry: found[i].Entry, Threads: found[i].Threads, Snippet: found[i].Snippet})
+			hits = append(hits, page.Hit{Entry: found[i].Entry, Role: found[i].Role, Threads: found[i].Threads, Snippet: found[i].Snippet})
 		}
 	}
 	return hits, nil
@@ -87,16 +87,17 @@ func (t *transfers) tryResume(ctx context.Context, q page.ResumeQuery) (*page.Re
 	return &page.Resumed{Resumed: r, Losses: made.Losses, Note: note}, err
 }
 
-// cost is page.Options.Cost. It returns nothing before someone has asked for the usage of the store, which reads all
-// of it.
+// cost is page.Options.Cost.
 func (p *sharedIndexes) cost(id lineage.ThreadID) string {
-	return p.threads.cost(id, p.dir, p.costsByThread)
+	return p.threads.cost(id, p.hasCosts(), p.costsByThread)
 }
+
+func (p *sharedIndexes) hasCosts() bool { return p.counts || usage.Exists(p.dir) }
 
 // costsPending is page.Options.CostsPending.
 func (p *sharedIndexes) costsPending(ctx context.Context) bool {
 	head, err := p.store.View().Head(ctx)
-	return err == nil && p.threads.pending(p.dir, head)
+	return err == nil && p.threads.pending(p.hasCosts(), head)
 }
 
 // costsByThread returns the cost of conversations as of a commit. It returns nil if that cannot be computed, as in a

@@ -17,7 +17,8 @@ import (
 // Reader prints messages for people. Results of calls are printed below the calls.
 type Reader struct {
 	*app.App
-	// Short shows only the start of long instructions and reminders, which an agent's program wrote.
+	// Short shows only the start of long instructions and reminders, which an agent's program wrote, and leaves out blank
+	// messages.
 	Short  bool
 	pairer *transcript.Pairer
 	// open are the messages that may still get items.
@@ -86,13 +87,18 @@ func (r *Reader) print(items []*transcript.Item) {
 			r.item(i, m)
 			continue
 		}
-		// Results are shown with their calls, so a message with only results has a head only if a name points to it.
+		// Results are shown with their calls, so a message with only results has a head only if a name points to it. So has
+		// a blank message, if the reader is short.
+		note := ""
 		switch {
+		case !logged.shown && (len(logged.names) > 0 || !r.Short):
+			note = "(empty)"
 		case logged.shown && len(logged.names) > 0 && !logged.headed:
+			note = "(shown with its call)"
+		}
+		if note != "" {
 			r.head(logged)
-			r.Printf("    %s\n", r.dim("(shown with its call)"))
-		case !logged.shown:
-			r.head(logged)
+			r.Printf("    %s\n", r.dim(note))
 		}
 		delete(r.open, logged.Said)
 	}

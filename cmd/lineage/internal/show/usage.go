@@ -60,19 +60,13 @@ func UsedText(f *records.UsageFigures) string {
 	var parts []string
 	for _, kind := range []struct {
 		name   string
-		tokens []*int64
+		tokens *int64
 	}{
-		{"input", []*int64{f.InputTokens}}, {"cached", []*int64{f.CachedInputTokens}}, {"written to the cache", []*int64{f.CacheWriteTokens, f.CacheWrite1hTokens}},
-		{"output", []*int64{f.OutputTokens}}, {"of it reasoning", []*int64{f.ReasoningTokens}},
+		{"input", f.InputTokens}, {"cached", f.CachedInputTokens}, {"written to the cache", f.WrittenTokens()}, {"output", f.OutputTokens},
+		{"of it reasoning", f.ReasoningTokens},
 	} {
-		n, known := int64(0), false
-		for _, tokens := range kind.tokens {
-			if tokens != nil {
-				n, known = n+*tokens, true
-			}
-		}
-		if known {
-			parts = append(parts, fmt.Sprintf("%s %s", amount.Count(uint64(n)), kind.name))
+		if kind.tokens != nil {
+			parts = append(parts, fmt.Sprintf("%s %s", amount.Count(uint64(*kind.tokens)), kind.name))
 		}
 	}
 	if cost := CostText(f); cost != "-" {

@@ -29,8 +29,8 @@ func FollowCommand(a *app.App) *cobra.Command {
 		Use:   "follow",
 		Short: "Keep the sessions of the agents on this machine",
 		Long: `Brings the session files of the coding agents on this machine into the store, and then keeps
-the store up to date while they grow, until it is interrupted. With --once it ends when everything
-is read, and with --list it shows what is there and reads nothing.
+the store up to date while they grow, until ctrl-C or SIGTERM stops it. With --once it ends when
+everything is read, and with --list it shows what is there and reads nothing.
 
 The folders of the agents are found by themselves. --agent, --not, --from and --not-project choose
 what is followed. The choice is remembered in the store for this machine; --reset forgets it. What
@@ -77,13 +77,17 @@ func runFollow(ctx context.Context, a *app.App, o *followOptions) error {
 	if o.list {
 		return listFollowed(ctx, a, o, common)
 	}
-	return a.Open(ctx, app.Create|app.NoThread, func(ctx context.Context, s *app.Session) error {
+	err = a.Open(ctx, app.Create|app.NoThread, func(ctx context.Context, s *app.Session) error {
 		if common.Choice, err = choose(ctx, s, o, machine); err != nil {
 			return err
 		}
 		common.Once = o.once
 		return Follow(ctx, s, common)
 	})
+	if !o.once && app.Stopped(ctx, err) {
+		return nil
+	}
+	return err
 }
 
 // choose returns what to follow: the stored choice, as changed by the command line.
@@ -138,6 +142,9 @@ func Follow(ctx context.Context, s *app.Session, o follow.Options) error {
 		}
 	}
 	if err := follow.Run(ctx, s.Store, o); err != nil {
+		if !o.Once && app.Stopped(ctx, err) {
+			p.stopped()
+		}
 		return unknownAgent(err)
 	}
 	p.line.Done()

@@ -125,6 +125,18 @@ func (p *followPrinter) read(e follow.Event) {
 	}
 }
 
+// stopped prints the result of a run that was stopped.
+func (p *followPrinter) stopped() {
+	p.line.Done()
+	switch messages := amount.Plural(p.messages, "new message"); {
+	case p.JSON:
+	case p.waiting:
+		p.Printf("stopped: %s since the start\n", messages)
+	default:
+		p.Printf("stopped before everything was read: %s so far, and the next run reads the rest\n", messages)
+	}
+}
+
 // problem prints a problem with a file or folder.
 func (p *followPrinter) problem(e follow.Event) {
 	p.line.Done()

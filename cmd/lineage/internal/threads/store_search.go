@@ -92,7 +92,7 @@ func HitRecord(ctx context.Context, store *lineage.Store, found *search.Hit, sco
 		h.ID, h.Kind, h.Text = e.Span.String(), e.Kind.String(), e.Excerpt()
 		switch e.Kind {
 		case structure.MessageUsage:
-			h.Role = e.Role
+			h.Role = found.Role
 			text, err := store.Text(ctx, e)
 			switch {
 			case err == nil:

@@ -1,0 +1,64 @@
+package follow
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"path/filepath"
+	"slices"
+
+	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
+	"github.com/lineage-store/lineage/lineage/archive/importer"
+)
+
+// A message that was left out because its agent may write it again is only recorded with its file. When the file is gone,
+// nothing more is written to it: the recorded file is read to its end.
+
+// heldBack reports whether a file is gone of which a message may have been left out.
+func (r *run) heldBack(f *file) bool {
+	s := f.state
+	if s.Gone.IsZero() || s.Modified != 0 || s.LeftOut != "" || len(s.Conversations) != 1 || isDatabase(f.path) {
+		return false
+	}
+	i := slices.IndexFunc(r.options.Formats, func(known archive.Format) bool { return known.Name == s.Format })
+	return i >= 0 && !r.options.Formats[i].Grows
+}
+
+// readHeld reads the recorded content of a file that is gone. It returns only errors of the store or the context.
+func (r *run) readHeld(ctx context.Context, f *file) error {
+	folder := r.folderWith(f.path)
+	if folder == nil {
+		return nil // its agent is not followed now
+	}
+	found, err := FindSource(ctx, r.store, r.options.Machine.ID, RecordedPath(f.path))
+	if err == nil {
+		err = r.importRecorded(ctx, f, folder, found)
+	}
+	if err != nil && (context.Cause(ctx) != nil || r.storeFailed(ctx, f, err)) {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	f.state.Modified = f.state.Gone.UnixNano() // it is read
+	r.changed(f)
+	return nil
+}
+
+// importRecorded imports the recorded content of a file as a whole.
+func (r *run) importRecorded(ctx context.Context, f *file, folder *folder, found *Source) error {
+	t := r.takingOf(ctx, f)
+	t.known = folder.project
+	o := r.archiveOptions(&file{path: f.path, folder: folder}, t)
+	o.Format = f.state.Format
+	lines := &lineReader{}
+	lines.next, lines.stop = iter.Pull2(found.Lines(ctx))
+	defer lines.stop()
+	report, err := importer.Import(ctx, r.store, archive.Stream(filepath.Base(RecordedPath(f.path)), lines), o)
+	if err = t.outcome(err); err == nil && report.NewMessages > 0 {
+		r.options.Events(Event{Kind: Read, Agent: f.state.Agent, Path: f.path, Messages: report.NewMessages, Conversations: slices.Clone(t.stored)})
+	}
+	if lost := errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrCorrupt); lost {
+		return nil // it cannot be read again
+	}
+	return err
+}
