@@ -95,6 +95,7 @@ var evilLines = map[string][]string{
 	"lineage thread show":        {"thread show", "thread show THREAD", "thread show EVIL"},
 	"lineage thread use":         {"thread use THREAD", "thread use TITLE"},
 	"lineage import":             {"import ARCHIVE --user EVIL", "import FOLDER", "import nonesuch-EVIL", "import DIR --format EVIL", "import sqlite:EVIL"},
+	"lineage follow install":     {"follow install EVIL", "follow install --store EVIL", "follow install --write --store EVIL"},
 	"lineage follow":             {"follow --list --from FOLDER", "follow --once --from FOLDER", "follow --once --json --from FOLDER --not-project EVIL", "follow --agent EVIL"},
 	"lineage resume":             {"resume --agent codex", "resume --agent pi --dry-run", "resume --agent claude-code --json", "resume --agent EVIL", "resume nonesuch-EVIL", "resume --agent pi --dir EVIL", "resume --agent pi --dir FOLDER"},
 	"lineage export":             {"export", "export --format html", "export --format openai", "export --format sharegpt", "export --format responses", "export --format anthropic", "export --format openai --as-given", "export --format sharegpt --as-given", "export --all", "export --format EVIL", "export -o DIR.md"},

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 // allRecords has one of each kind of record.
 func allRecords() []records.Record {
 	return []records.Record{
-		&records.Serving{}, &records.Token{}, &records.AgentEntry{},
+		&records.Serving{}, &records.Token{}, &records.AgentEntry{}, &records.LoginEntry{},
 		&records.Error{}, &records.Warning{}, &records.Init{}, &records.Info{}, &records.Thread{}, &records.Deleted{}, &records.Message{}, &records.Context{},
 		&records.Moved{}, &records.Appended{}, &records.Sent{}, &records.Alternative{}, &records.Branch{}, &records.Move{}, &records.Value{},
 		&records.Checkpoint{}, &records.Merged{}, &records.Diff{}, &records.DocumentDiff{}, &records.DiffSummary{}, &records.CommonPrefix{}, &records.Part{},

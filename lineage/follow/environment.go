@@ -3,9 +3,11 @@ package follow
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 )
 
 // Environment determines the folders of agents and of this program.
@@ -24,14 +26,34 @@ func NewEnvironment(getenv func(string) string) (*Environment, error) {
 		getenv = os.Getenv
 	}
 	e := &Environment{OS: runtime.GOOS, Getenv: getenv}
-	variable := "HOME"
-	if e.OS == "windows" {
-		variable = "USERPROFILE"
-	}
+	variable := e.homeVariable()
 	if e.Home = getenv(variable); !filepath.IsAbs(e.Home) {
 		return nil, fmt.Errorf("%w: %s is not set to a full path", ErrNoHome, variable)
 	}
 	return e, nil
+}
+
+func (e *Environment) homeVariable() string {
+	if e.OS == "windows" {
+		return "USERPROFILE"
+	}
+	return "HOME"
+}
+
+// Variables returns the names of the variables that are set and determine the folders of agents.
+func (e *Environment) Variables() []string {
+	asked := make(map[string]bool)
+	asking := &Environment{Home: e.Home, OS: e.OS, Getenv: func(name string) string {
+		value := e.Getenv(name)
+		if value != "" && name != e.homeVariable() {
+			asked[name] = true
+		}
+		return value
+	}}
+	for _, a := range Agents() {
+		a.folders(asking)
+	}
+	return slices.Sorted(maps.Keys(asked))
 }
 
 // config returns the folder for programs' configurations.

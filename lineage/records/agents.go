@@ -13,3 +13,16 @@ type AgentEntry struct {
 }
 
 func (*AgentEntry) RecordType() string { return "agent_entry" }
+
+// LoginEntry is what makes a system start a program when its user logs in.
+type LoginEntry struct {
+	// Path is the file of the entry, and Entry its content.
+	Path  string `json:"path"`
+	Entry string `json:"entry"`
+	// Command is the command that starts the program now and at each login.
+	Command []string `json:"command"`
+	// Written is set if the file was written.
+	Written bool `json:"written"`
+}
+
+func (*LoginEntry) RecordType() string { return "login_entry" }

@@ -90,6 +90,19 @@ func ShownStore(named string) string {
 	return named
 }
 
+// StoreForFile returns the full name of the store, to be written into a file. A URL with a password is refused.
+func (a *App) StoreForFile(create bool) (string, error) {
+	named, err := a.FindStore(create)
+	if err != nil {
+		return "", err
+	}
+	shown := ShownStore(named)
+	if IsServed(named) && shown != named {
+		return "", Hint(Usagef("store %s: its URL has a password, which would be written into a file", shown), "keep it in a password file, such as ~/.pgpass")
+	}
+	return shown, nil
+}
+
 // NotAFile returns an error if a file has the name of the store.
 func NotAFile(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {

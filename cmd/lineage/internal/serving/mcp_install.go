@@ -87,18 +87,15 @@ func runMCPInstall(a *app.App, o *mcpInstallOptions, agent string) error {
 
 // server returns the program that the agent starts: this one, with the store.
 func (o *mcpInstallOptions) server(a *app.App) (install.Server, error) {
-	named, err := a.FindStore(false)
+	named, err := a.StoreForFile(false)
 	if err != nil {
 		return install.Server{}, err
-	}
-	if shown := app.ShownStore(named); app.IsServed(named) && shown != named {
-		return install.Server{}, app.Hint(app.Usagef("store %s: its URL has a password, which would be written into a file", shown), "keep it in a password file, such as ~/.pgpass")
 	}
 	program, err := os.Executable()
 	if err != nil {
 		return install.Server{}, err
 	}
-	s := install.Server{Command: program, Args: []string{"mcp", "--store", app.ShownStore(named)}}
+	s := install.Server{Command: program, Args: []string{"mcp", "--store", named}}
 	if o.all {
 		s.Args = append(s.Args, "--all")
 	}

@@ -39,7 +39,8 @@ does not come back. Nothing of an agent is changed.
 
 A session is read again from where it was read before. What cannot be read does not stop the rest:
 --list shows it. Other processes can use the store meanwhile. If there is no store, it is created:
-the one that --store names, or .lineage in the home directory.`,
+the one that --store names, or .lineage in the home directory. 'lineage follow install' starts it at
+login.`,
 		Example: `  lineage follow --list
   lineage follow --once
   lineage follow --once --agent codex --json
@@ -56,6 +57,7 @@ the one that --store names, or .lineage in the home directory.`,
 	f.StringArrayVar(&o.chosen.NotProjects, "not-project", nil, "leave out sessions that work in this folder or below it")
 	f.BoolVar(&o.reset, "reset", false, "forget what was chosen before")
 	c.MarkFlagsMutuallyExclusive("once", "list")
+	c.AddCommand(followInstallCommand(a))
 	return c
 }
 
