@@ -14,7 +14,7 @@ import (
 // need is what is read from the server at once.
 type need struct {
 	read.Need
-	pages []page
+	pages []entryPage
 	rows  []uint64 // of the log, by number; if they are large, only the first ones are found
 	// damaged, when not nil, is called for what is damaged in ranges and pages, perhaps more than once. If it is nil, damage is
 	// an error.
@@ -31,8 +31,8 @@ func (n *need) tolerate(key []byte, err error) error {
 	return nil
 }
 
-// page is the first or, if descending, the last entries of a range.
-type page struct {
+// entryPage is the first or, if descending, the last entries of a range.
+type entryPage struct {
 	read.Range
 	limit      int
 	descending bool
@@ -147,7 +147,7 @@ func (f *found) readLasts(rows pgx.Rows, n *need) error {
 	return n.eachOf(rows, func(i int64, e index.Entry) { f.lasts[i-1] = e })
 }
 
-func (f *foundPage) read(rows pgx.Rows, n *need, p page) error {
+func (f *foundPage) read(rows pgx.Rows, n *need, p entryPage) error {
 	var key, value []byte
 	count := 0
 	_, err := pgx.ForEachRow(rows, []any{&key, &value}, func() error {

@@ -37,7 +37,7 @@ type sink interface {
 	// begin returns the state of the entries that are stored, and a function that reads them.
 	begin(ctx context.Context, epoch uint64) (state, func(context.Context, need) (found, error), error)
 	// end stores entries, and the state after them. It follows a begin.
-	end(ctx context.Context, st state, entries []version) error
+	end(ctx context.Context, st state, entries []entryVersion) error
 	// abandon ends what begin began without storing anything.
 	abandon()
 }

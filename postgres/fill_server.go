@@ -43,7 +43,7 @@ func (s *served) begin(ctx context.Context, epoch uint64) (st state, fetch func(
 }
 
 // end implements sink.
-func (s *served) end(ctx context.Context, st state, entries []version) error {
+func (s *served) end(ctx context.Context, st state, entries []entryVersion) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	var b pgx.Batch

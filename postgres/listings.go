@@ -21,8 +21,8 @@ func (t *table) LastDerived(from, to []byte) (index.Entry, bool, error) {
 }
 
 // listingPage fetches a page of a listing, and what its entries refer to.
-func (t *table) listingPage(p page) (foundPage, error) {
-	f, err := t.fetch(t.ctx, need{pages: []page{p}})
+func (t *table) listingPage(p entryPage) (foundPage, error) {
+	f, err := t.fetch(t.ctx, need{pages: []entryPage{p}})
 	if err == nil {
 		err = t.related(f.pages[0].entries)
 	}

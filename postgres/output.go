@@ -36,11 +36,11 @@ func newOutput(t *table, number uint64, fold bool) (output, error) {
 // outputBuilder makes the output of a batch.
 type outputBuilder struct {
 	table   *table
-	entries []version
+	entries []entryVersion
 }
 
-func (b *outputBuilder) sorted() []version {
-	slices.SortFunc(b.entries, func(a, b version) int { return bytes.Compare(a.Key, b.Key) })
+func (b *outputBuilder) sorted() []entryVersion {
+	slices.SortFunc(b.entries, func(a, b entryVersion) int { return bytes.Compare(a.Key, b.Key) })
 	return b.entries
 }
 
@@ -59,7 +59,7 @@ func (b *outputBuilder) addFirst() (later []index.Entry) {
 // add adds an entry, unless it changes nothing.
 func (b *outputBuilder) add(e index.Entry) {
 	was, known := b.table.lookStored(e.Key)
-	v := version{Entry: e}
+	v := entryVersion{Entry: e}
 	if !known || was != nil {
 		v.replaces = replaces(e)
 	} else if e.Value == nil { // it was added and deleted in between
@@ -84,7 +84,7 @@ func replaces(e index.Entry) bool {
 // addGroup adds the version of a group with some spans.
 func (b *outputBuilder) addGroup(spans []index.Entry, replaces bool) error {
 	value, err := encodeGroup(spans)
-	b.entries = append(b.entries, version{index.Entry{Key: groupKey(spans[0].Key), Value: value}, replaces, spans})
+	b.entries = append(b.entries, entryVersion{index.Entry{Key: groupKey(spans[0].Key), Value: value}, replaces, spans})
 	return err
 }
 

@@ -52,7 +52,7 @@ type orderedPage struct {
 }
 
 // first returns the first entry with from <= key < to. It fetches the next page if necessary.
-func (o *orderedPage) first(from, to []byte, fetch func(page) (foundPage, error)) (index.Entry, bool, error) {
+func (o *orderedPage) first(from, to []byte, fetch func(entryPage) (foundPage, error)) (index.Entry, bool, error) {
 	for at := from; ; {
 		if bytes.Compare(o.low, at) <= 0 && bytes.Compare(at, o.high) < 0 {
 			if i := seek(o.entries, at); i < len(o.entries) {
@@ -63,7 +63,7 @@ func (o *orderedPage) first(from, to []byte, fetch func(page) (foundPage, error)
 		if bytes.Compare(at, to) >= 0 {
 			return index.Entry{}, false, nil
 		}
-		p, err := fetch(page{read.Range{From: at, To: to}, firstPage, false})
+		p, err := fetch(entryPage{read.Range{From: at, To: to}, firstPage, false})
 		if err != nil {
 			return index.Entry{}, false, err
 		}
@@ -75,7 +75,7 @@ func (o *orderedPage) first(from, to []byte, fetch func(page) (foundPage, error)
 }
 
 // last returns the last entry with from <= key < to, from a page whose entries descend. It fetches the next page if necessary.
-func (o *orderedPage) last(from, to []byte, fetch func(page) (foundPage, error)) (index.Entry, bool, error) {
+func (o *orderedPage) last(from, to []byte, fetch func(entryPage) (foundPage, error)) (index.Entry, bool, error) {
 	for before := to; ; {
 		if bytes.Compare(o.low, before) < 0 && bytes.Compare(before, o.high) <= 0 {
 			i := sort.Search(len(o.entries), func(i int) bool { return bytes.Compare(o.entries[i].Key, before) < 0 })
@@ -87,7 +87,7 @@ func (o *orderedPage) last(from, to []byte, fetch func(page) (foundPage, error))
 		if bytes.Compare(before, from) <= 0 {
 			return index.Entry{}, false, nil
 		}
-		p, err := fetch(page{read.Range{From: from, To: before}, firstPage, true})
+		p, err := fetch(entryPage{read.Range{From: from, To: before}, firstPage, true})
 		if err != nil {
 			return index.Entry{}, false, err
 		}

@@ -33,8 +33,8 @@ type row struct {
 	forgets uint64
 }
 
-// version is an entry to write.
-type version struct {
+// entryVersion is an entry to write.
+type entryVersion struct {
 	index.Entry
 	replaces bool          // there may be an earlier version
 	group    []index.Entry // the spans of a group, if it is one
@@ -195,14 +195,14 @@ func readCommit(b []byte, c *embedded.Sequenced) (rest []byte, err error) {
 
 // output is what the commits of a batch write beside the log.
 type output struct {
-	entries  []version // by key
-	changes  []byte    // what becomes unfolded; nil if the batch folds
-	folded   uint64    // the last commit that folded, after the batch
-	unfolded *unfolded // what is unfolded, after the batch
+	entries  []entryVersion // by key
+	changes  []byte         // what becomes unfolded; nil if the batch folds
+	folded   uint64         // the last commit that folded, after the batch
+	unfolded *unfolded      // what is unfolded, after the batch
 }
 
 // ungrouped returns entries with the spans of groups in their places.
-func ungrouped(written []version) []index.Entry {
+func ungrouped(written []entryVersion) []index.Entry {
 	all := make([]index.Entry, 0, len(written))
 	for _, e := range written {
 		if e.group != nil {

@@ -50,7 +50,7 @@ func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 
 // page returns the first entries of a range, and the key at which the range continues; nil at its end.
 func (t *table) page(from, to []byte, limit int) (some []index.Entry, next []byte, err error) {
-	f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, limit, false}}, damaged: t.damaged})
+	f, err := t.fetch(t.ctx, need{pages: []entryPage{{read.Range{From: from, To: to}, limit, false}}, damaged: t.damaged})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,7 +125,7 @@ func (t *table) lastStored(from, to []byte) (index.Entry, bool, error) {
 	if e, known := t.fetched.last(read.Range{From: from, To: to}); known {
 		return e, e.Key != nil, nil
 	}
-	f, err := t.fetch(t.ctx, need{pages: []page{{read.Range{From: from, To: to}, 1, true}}})
+	f, err := t.fetch(t.ctx, need{pages: []entryPage{{read.Range{From: from, To: to}, 1, true}}})
 	if err != nil || len(f.pages[0].entries) == 0 {
 		return index.Entry{}, false, err
 	}

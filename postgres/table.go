@@ -84,7 +84,7 @@ func (t *table) set(key, value []byte) {
 }
 
 // settle moves the table to the state after the row that wrote the entries, for the next batch.
-func (t *table) settle(st state, entries []version) {
+func (t *table) settle(st state, entries []entryVersion) {
 	written := ungrouped(entries)
 	t.state = st
 	for i, e := range written {

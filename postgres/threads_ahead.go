@@ -80,7 +80,7 @@ func (t *table) threadsNeed(ids []structure.ThreadID) (n need, active []structur
 			active = append(active, c)
 			n.Keys = append(n.Keys, keys.Of(keys.TableContext, c[:]), keys.Of(keys.TableTip, c[:]))
 		}
-		n.pages = append(n.pages, page{read.Under(keys.Branch(id, "")), firstPage, false})
+		n.pages = append(n.pages, entryPage{read.Under(keys.Branch(id, "")), firstPage, false})
 	}
 	return n, active
 }

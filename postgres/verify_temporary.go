@@ -23,7 +23,7 @@ func (s *temporary) begin(context.Context, uint64) (state, func(context.Context,
 	return s.state, s.fetch, nil
 }
 
-func (s *temporary) end(_ context.Context, st state, entries []version) error {
+func (s *temporary) end(_ context.Context, st state, entries []entryVersion) error {
 	s.state = st
 	s.db.Apply(st.inIndex(s.engine.log.identity), ungrouped(entries))
 	return s.db.Throttle()
@@ -108,7 +108,7 @@ func (r indexReader) last(in read.Range) (index.Entry, error) {
 }
 
 // page returns a page. One that descends has one entry.
-func (r indexReader) page(p page) (f foundPage, err error) {
+func (r indexReader) page(p entryPage) (f foundPage, err error) {
 	if p.descending {
 		var e index.Entry
 		if e, err = r.last(p.Range); e.Key != nil {

@@ -26,7 +26,7 @@ type Server struct {
 	served sync.WaitGroup
 	failed chan error
 
-	sessions  sessions
+	sessions  browserSessions
 	limits    gates
 	metrics   metrics
 	images    attachment.Sender

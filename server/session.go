@@ -17,9 +17,9 @@ const (
 	maxSessions = 256
 )
 
-// sessions are the sessions of the page, and the codes of links that start one. Only hashes are kept, and only in
+// browserSessions are the sessions of the page, and the codes of links that start one. Only hashes are kept, and only in
 // memory.
-type sessions struct {
+type browserSessions struct {
 	host string // of the page
 
 	mu    sync.Mutex
@@ -28,14 +28,14 @@ type sessions struct {
 }
 
 // code returns a new code. It can be exchanged once.
-func (s *sessions) code(now time.Time) string {
+func (s *browserSessions) code(now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return put(&s.codes, maxCodes, now, codeLife)
 }
 
 // begin exchanges a code for the secret of a session.
-func (s *sessions) begin(code string, now time.Time) (secret string, ok bool) {
+func (s *browserSessions) begin(code string, now time.Time) (secret string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := sha256.Sum256([]byte(code))
@@ -48,7 +48,7 @@ func (s *sessions) begin(code string, now time.Time) (secret string, ok bool) {
 }
 
 // valid reports whether a secret belongs to a session.
-func (s *sessions) valid(secret string, now time.Time) bool {
+func (s *browserSessions) valid(secret string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ends, ok := s.open[sha256.Sum256([]byte(secret))]
@@ -56,7 +56,7 @@ func (s *sessions) valid(secret string, now time.Time) bool {
 }
 
 // end ends a session.
-func (s *sessions) end(secret string) {
+func (s *browserSessions) end(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, sha256.Sum256([]byte(secret)))

@@ -88,7 +88,7 @@ func (e *Engine) planCopy(ctx context.Context) (plan *backend.CopyPlan, names []
 	if e.damage != nil { // a partial copy would look like a complete one
 		return nil, nil, e.damage
 	}
-	v := e.journal.View()
+	v := e.journal.FileSet()
 	err = v.Check(ctx, journal.Position{Segment: state.Segment, Offset: state.Offset})
 	v.Release()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 type catalog struct {
 	*index.Snapshot
 	store *store
-	files *journal.View // nil for the current journal at each read
+	files *journal.FileSet // nil for the current journal at each read
 	packs *packLayer
 	view  read.View // reads from the catalog
 }
@@ -30,7 +30,7 @@ type view struct {
 
 // catalog returns a catalog over a snapshot that was just taken: entries that the
 // snapshot lacks were already in packs.
-func (s *store) catalog(at *index.Snapshot, files *journal.View) *catalog {
+func (s *store) catalog(at *index.Snapshot, files *journal.FileSet) *catalog {
 	c := &catalog{Snapshot: at, store: s, files: files, packs: s.packs.Load()}
 	c.view = read.View{Index: c, Commits: c, Packs: c, Frames: &s.frames, Digests: s.cache}
 	return c
@@ -40,7 +40,7 @@ func (s *store) catalog(at *index.Snapshot, files *journal.View) *catalog {
 // journal is rewritten.
 func (s *store) now() view {
 	for {
-		files := s.journal.View()
+		files := s.journal.FileSet()
 		v := s.catalog(s.index.Snapshot(), files).viewed()
 		if files.Current() {
 			return v

@@ -228,7 +228,7 @@ func TestFilterTwice(t *testing.T) {
 	var first, again backend.CollectReport
 	for f, err := range snapshot.viewed().history().History(1, 200) {
 		require.NoError(t, err)
-		var gone live.Counts
+		var gone live.Removed
 		c.Live().Filter(f.Commit, &gone)
 		gone.AddTo(&first)
 		var left []structure.Record
@@ -238,7 +238,7 @@ func TestFilterTwice(t *testing.T) {
 			}
 		}
 		f.Records = slices.Clone(left)
-		gone = live.Counts{}
+		gone = live.Removed{}
 		require.False(t, c.Live().Filter(f.Commit, &gone))
 		gone.AddTo(&again)
 		require.Equal(t, left, f.Records)

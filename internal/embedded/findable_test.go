@@ -27,7 +27,7 @@ func densePacked(t *testing.T, n int) string {
 func TestUnlistedPacksAreRewritten(t *testing.T) {
 	e := reopen(t, densePacked(t, 30), Options{Durability: backend.Normal, NoPacking: true})
 	listed := func() error {
-		v := e.journal.View()
+		v := e.journal.FileSet()
 		defer v.Release()
 		_, err := v.Findable(0)
 		return err

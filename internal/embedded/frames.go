@@ -74,7 +74,7 @@ func firstOffsets(f journal.Frame, offsets []int) []int {
 func (s *store) commitPosition(number uint64) (journal.Position, error) {
 	at := s.latest()
 	defer at.Close()
-	files := s.journal.View()
+	files := s.journal.FileSet()
 	p, packed, err := files.Commit(at.packs.last, number)
 	files.Release()
 	if packed || err != nil {

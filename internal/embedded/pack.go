@@ -160,7 +160,7 @@ func (e *Engine) mergePacks(ctx context.Context, report *backend.PackReport) err
 
 // packFiles returns the sealed files. With check, damage is searched for.
 func (e *Engine) packFiles(check bool) (files []packFile, err error) {
-	v := e.journal.View()
+	v := e.journal.FileSet()
 	defer v.Release()
 	damaged := map[string]bool{}
 	if check {

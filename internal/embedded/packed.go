@@ -56,16 +56,16 @@ const maxPlace = 1<<64 - 1
 const anyCommit = 1<<64 - 1
 
 // in returns files, or the current files if it is nil, and a function that releases them.
-func (l *packLayer) in(files *journal.View) (*journal.View, func()) {
+func (l *packLayer) in(files *journal.FileSet) (*journal.FileSet, func()) {
 	if files != nil {
 		return files, func() {}
 	}
-	now := l.journal.View()
+	now := l.journal.FileSet()
 	return now, now.Release
 }
 
 // get returns the value that the index would have under a key.
-func (l *packLayer) get(files *journal.View, key []byte, before uint64) (value []byte, ok bool, err error) {
+func (l *packLayer) get(files *journal.FileSet, key []byte, before uint64) (value []byte, ok bool, err error) {
 	if l.last == 0 {
 		return nil, false, nil
 	}
@@ -88,7 +88,7 @@ func (l *packLayer) get(files *journal.View, key []byte, before uint64) (value [
 }
 
 // content finds a block or chunk by its index key. It also returns the record if the record was read to find it.
-func (l *packLayer) content(files *journal.View, key []byte, before uint64) (p keys.Location, r structure.Record, ok bool, err error) {
+func (l *packLayer) content(files *journal.FileSet, key []byte, before uint64) (p keys.Location, r structure.Record, ok bool, err error) {
 	start := contentStart(key)
 	if l.last == 0 || l.hidden != nil && l.hidden.Dead(key, nil) || l.absent.content(key[1:]) {
 		return p, nil, false, nil
@@ -121,7 +121,7 @@ func (l *packLayer) content(files *journal.View, key []byte, before uint64) (p k
 
 // spansAt returns the live spans from before a commit that a pack stores together
 // with the given span, or none if no pack has it.
-func (l *packLayer) spansAt(files *journal.View, ref structure.SpanRef, before uint64) (found journal.Spans, at journal.Position, err error) {
+func (l *packLayer) spansAt(files *journal.FileSet, ref structure.SpanRef, before uint64) (found journal.Spans, at journal.Position, err error) {
 	if l.last == 0 || l.clip(ref.Run, ref.Seq) < ref.Seq {
 		return journal.Spans{}, journal.Position{}, nil
 	}
@@ -151,7 +151,7 @@ func (l *packLayer) clip(run structure.RunID, last uint64) uint64 {
 }
 
 // end returns the last place of a run in packs from before a commit.
-func (l *packLayer) end(files *journal.View, run structure.RunID, before uint64) (uint64, error) {
+func (l *packLayer) end(files *journal.FileSet, run structure.RunID, before uint64) (uint64, error) {
 	if l.last == 0 {
 		return 0, nil
 	}
@@ -172,7 +172,7 @@ func (l *packLayer) agrees(k, value []byte) (bool, error) {
 		return false, nil
 	}
 	if k[0] == keys.TableCommit {
-		v := l.journal.View()
+		v := l.journal.FileSet()
 		defer v.Release()
 		p, ok, err := v.Commit(l.last, keys.ReadUint64(k[1:]))
 		return ok && bytes.Equal(keys.AppendPosition(nil, p), value), err

@@ -25,7 +25,7 @@ var errPacks = errors.New("the index relies on packs that do not exist or have n
 // openPacks determines which packs answer below an index that was just opened. Below
 // an empty index these are all sound packs.
 func (e *Engine) openPacks() error {
-	v := e.journal.View()
+	v := e.journal.FileSet()
 	defer v.Release()
 	if e.index.State().Number == 0 {
 		last, err := v.Findable(0)
@@ -89,7 +89,7 @@ func (e *Engine) compactIndex(ctx context.Context) error {
 // bound. A pack without lookup tables is rewritten, unless the store is small.
 func (e *Engine) findable(ctx context.Context, known uint32) (uint32, error) {
 	for {
-		v := e.journal.View()
+		v := e.journal.FileSet()
 		last, err := v.Findable(known)
 		v.Release()
 		switch {

@@ -328,7 +328,7 @@ func TestUnlistedUntilItGrows(t *testing.T) {
 	e := openPacked(t, dir, 50)
 	_, err := e.Pack(background, backend.PackOptions{All: true, Dense: true})
 	require.NoError(t, err)
-	files := e.journal.View()
+	files := e.journal.FileSet()
 	_, err = files.Findable(0)
 	files.Release()
 	require.ErrorIs(t, err, journal.ErrUnlisted)

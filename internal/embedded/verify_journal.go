@@ -13,7 +13,7 @@ import (
 // journal reads every frame up to a state and replays it into the temporary index.
 func (v *verifier) journal(until index.State, again *Engine) error {
 	number := uint64(0)
-	files := v.engine.journal.View()
+	files := v.engine.journal.FileSet()
 	defer files.Release()
 	for f, err := range files.Frames(journal.Position{}) {
 		if err != nil {
@@ -52,7 +52,7 @@ func (v *verifier) journal(until index.State, again *Engine) error {
 }
 
 // frame decodes a frame. It replays the commit into the temporary index, if there is one and no damage was found before.
-func (v *verifier) frame(again *Engine, files *journal.View, f journal.Frame) (err error) {
+func (v *verifier) frame(again *Engine, files *journal.FileSet, f journal.Frame) (err error) {
 	replayed := again != nil && !v.damaged
 	if replayed {
 		err = v.replay(again, files, f)
@@ -71,7 +71,7 @@ func (v *verifier) frame(again *Engine, files *journal.View, f journal.Frame) (e
 	return nil
 }
 
-func (v *verifier) replay(again *Engine, files *journal.View, f journal.Frame) error {
+func (v *verifier) replay(again *Engine, files *journal.FileSet, f journal.Frame) error {
 	c, err := v.engine.decodeFrame(f)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (v *verifier) frameFinding(f journal.Frame, problem string) backend.Finding
 // packs checks the lookup tables of packs. If they are damaged, the index cannot be compared with
 // the journal.
 func (v *verifier) packs() error {
-	files := v.engine.journal.View()
+	files := v.engine.journal.FileSet()
 	defer files.Release()
 	for _, err := range files.PackDamage() {
 		var damage *backend.CorruptError
@@ -150,7 +150,7 @@ func (v *verifier) lookupFault(err error) error {
 }
 
 // checkLookup passes a commit to the check of its pack.
-func (v *verifier) checkLookup(files *journal.View, segment uint32, c *structure.Commit) error {
+func (v *verifier) checkLookup(files *journal.FileSet, segment uint32, c *structure.Commit) error {
 	if v.lookup != nil && segment > v.lookup.Last() {
 		if err := v.endLookup(); err != nil {
 			return err

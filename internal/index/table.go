@@ -68,7 +68,7 @@ type noShape struct{}
 
 func (noShape) Owners() []byte { return nil }
 
-func (noShape) Parts(byte) []sealed.Part { return nil }
+func (noShape) Parts(byte) []sealed.KeyPart { return nil }
 
 func (noShape) Uses() (first byte, kind int) { return 0, 0 }
 

@@ -20,12 +20,12 @@ type usesShape struct{}
 
 func (usesShape) Owners() []byte { return []byte("r") }
 
-func (usesShape) Parts(first byte) []sealed.Part {
+func (usesShape) Parts(first byte) []sealed.KeyPart {
 	switch first {
 	case 'r':
-		return []sealed.Part{{Kind: 0}}
+		return []sealed.KeyPart{{Kind: 0}}
 	case 'u':
-		return []sealed.Part{{Size: 16}, {Size: 8}, {Size: 4}}
+		return []sealed.KeyPart{{Size: 16}, {Size: 8}, {Size: 4}}
 	}
 	return nil
 }

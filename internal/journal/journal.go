@@ -75,13 +75,13 @@ type Journal struct {
 	unreadable bool   // the damage is a file that cannot be opened
 	marked     uint64 // the last commit proved durable by a mark when opened
 
-	// segments has all files in order; current is the same list as a view. The lock also
+	// segments has all files in order; current is the same list as a file set. The lock also
 	// guards the files of segments. tail serializes appends.
 	segmentsMu sync.RWMutex
 	segments   []*segment
-	current    atomic.Pointer[View]
-	replaced   []*View    // replaced views to release
-	doomed     []*segment // rewritten, but used by older views
+	current    atomic.Pointer[FileSet]
+	replaced   []*FileSet // replaced file sets to release
+	doomed     []*segment // rewritten, but used by older file sets
 	filesGone  bool       // closed: no file may be opened
 
 	rewriting sync.Mutex // held during a rewrite
@@ -151,10 +151,10 @@ func (j *Journal) writable() error {
 	return j.sync.failure()
 }
 
-// View is the list of the journal's files when it was taken. A view continues
+// FileSet is the list of the journal's files when it was taken. It continues
 // to read files that a rewrite has replaced since. Segments created later are
 // read too. It is safe for concurrent use and must be released.
-type View struct {
+type FileSet struct {
 	j        *Journal
 	segments []*segment
 	refs     atomic.Int64

@@ -31,7 +31,7 @@ func (j *Journal) DropCache() { j.cache.DropContent() }
 
 // packs yields the packs with segments up to last, newest first. The first may
 // contain later segments too.
-func (v *View) packs(last uint32) iter.Seq[*pack.File] {
+func (v *FileSet) packs(last uint32) iter.Seq[*pack.File] {
 	return func(yield func(*pack.File) bool) {
 		for _, s := range slices.Backward(v.segments) {
 			if s.pack != nil && s.segment <= last && !yield(s.pack) {
@@ -43,7 +43,7 @@ func (v *View) packs(last uint32) iter.Seq[*pack.File] {
 
 // Find returns the last block or chunk from before a commit whose hash starts with
 // start, in packs up to a segment.
-func (v *View) Find(last uint32, kind structure.Kind, start []byte, before uint64) (Found, bool, error) {
+func (v *FileSet) Find(last uint32, kind structure.Kind, start []byte, before uint64) (Found, bool, error) {
 	for p := range v.packs(last) {
 		if p.FirstCommit >= before {
 			continue
@@ -82,7 +82,7 @@ func (s Spans) Position(place uint64) (Position, error) {
 
 // Run yields the spans of a run from before a commit, in packs up to a segment, the
 // latest first. If near is close to the wanted places, less is read.
-func (v *View) Run(last uint32, id structure.RunID, near, before uint64) iter.Seq2[Spans, error] {
+func (v *FileSet) Run(last uint32, id structure.RunID, near, before uint64) iter.Seq2[Spans, error] {
 	return func(yield func(Spans, error) bool) {
 		for p := range v.packs(last) {
 			if p.FirstCommit >= before {
@@ -106,7 +106,7 @@ func (v *View) Run(last uint32, id structure.RunID, near, before uint64) iter.Se
 }
 
 // Commit returns the position of a commit if a pack up to a segment has it.
-func (v *View) Commit(last uint32, number uint64) (Position, bool, error) {
+func (v *FileSet) Commit(last uint32, number uint64) (Position, bool, error) {
 	for p := range v.packs(last) {
 		if p.FirstCommit <= number && number <= p.LastCommit {
 			segment, offset, err := p.Position(number)
@@ -117,7 +117,7 @@ func (v *View) Commit(last uint32, number uint64) (Position, bool, error) {
 }
 
 // Fingerprints yields the fingerprints of all content in packs up to a segment.
-func (v *View) Fingerprints(last uint32) iter.Seq2[uint32, error] {
+func (v *FileSet) Fingerprints(last uint32) iter.Seq2[uint32, error] {
 	return func(yield func(uint32, error) bool) {
 		for p := range v.packs(last) {
 			for print, err := range p.Fingerprints() {
@@ -132,7 +132,7 @@ func (v *View) Fingerprints(last uint32) iter.Seq2[uint32, error] {
 // Findable returns the last segment up to which the journal consists of packs with
 // sound lookup tables, given a known lower bound. The error explains why the next
 // pack does not count.
-func (v *View) Findable(known uint32) (uint32, error) {
+func (v *FileSet) Findable(known uint32) (uint32, error) {
 	for _, s := range v.segments {
 		if s.pack == nil {
 			break
@@ -149,7 +149,7 @@ func (v *View) Findable(known uint32) (uint32, error) {
 }
 
 // Listed returns the last segment up to which the journal consists of packs with lookup tables.
-func (v *View) Listed() (last uint32) {
+func (v *FileSet) Listed() (last uint32) {
 	for _, s := range v.segments {
 		if s.pack == nil || !s.pack.Listed() {
 			break
@@ -160,7 +160,7 @@ func (v *View) Listed() (last uint32) {
 }
 
 // Objects returns how many ids and bodies the pack with a segment has.
-func (v *View) Objects(segment uint32) (uint64, error) {
+func (v *FileSet) Objects(segment uint32) (uint64, error) {
 	s := v.find(segment)
 	if s == nil || s.pack == nil {
 		return 0, nil
@@ -169,7 +169,7 @@ func (v *View) Objects(segment uint32) (uint64, error) {
 }
 
 // CheckSums yields damage in the lookup tables of packs up to a segment.
-func (v *View) CheckSums(last uint32) iter.Seq[error] {
+func (v *FileSet) CheckSums(last uint32) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		for p := range v.packs(last) {
 			if err := p.CheckSums(); err != nil && !yield(err) {
@@ -181,7 +181,7 @@ func (v *View) CheckSums(last uint32) iter.Seq[error] {
 
 // PackDamage yields the names of damaged packs, even if they can be read, and the
 // damage.
-func (v *View) PackDamage() iter.Seq2[string, error] {
+func (v *FileSet) PackDamage() iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, s := range v.segments {
 			if s.pack == nil {
@@ -199,7 +199,7 @@ type Check = pack.Check
 
 // NewCheck starts a check of the pack with a segment, or returns nil if the segment
 // is not packed.
-func (v *View) NewCheck(segment uint32) (*Check, error) {
+func (v *FileSet) NewCheck(segment uint32) (*Check, error) {
 	s := v.find(segment)
 	if s == nil || s.pack == nil {
 		return nil, nil

@@ -20,7 +20,7 @@ const (
 // is not safe for concurrent use.
 type Reader struct {
 	j       *Journal
-	view    *View // nil for the current journal at each read
+	view    *FileSet // nil for the current journal at each read
 	segment *segment
 	buf     []byte // never overwritten: frames share it
 	start   int64  // offset of buf in the segment
@@ -30,17 +30,17 @@ type Reader struct {
 // NewReader returns a reader of the journal as it is at each read.
 func (j *Journal) NewReader() *Reader { return &Reader{j: j, ahead: firstRead} }
 
-// with returns a view that has the segment, and a function that releases it.
-func (r *Reader) with(number uint32) (*View, func()) {
+// with returns a file set that has the segment, and a function that releases it.
+func (r *Reader) with(number uint32) (*FileSet, func()) {
 	if r.view != nil && r.view.find(number) != nil {
 		return r.view, func() {}
 	}
-	v := r.j.View()
+	v := r.j.FileSet()
 	return v, v.Release
 }
 
 // fetch returns n bytes at an offset, or fewer at the end of the segment.
-func (r *Reader) fetch(v *View, number uint32, offset, n int64) ([]byte, error) {
+func (r *Reader) fetch(v *FileSet, number uint32, offset, n int64) ([]byte, error) {
 	if r.segment != nil && r.segment.segment == number && offset >= r.start {
 		if skip := offset - r.start; skip+n <= int64(len(r.buf)) {
 			return r.buf[skip:][:n:n], nil
@@ -92,7 +92,7 @@ func (r *Reader) Place(p Position, with structure.SpanRef) (File, *pack.Spans, e
 }
 
 // ready returns the bytes at a position that were read ahead, if the reader has a
-// view.
+// file set.
 func (r *Reader) ready(p Position) []byte {
 	if skip := p.Offset - r.start; r.view != nil && r.segment != nil && r.segment.segment == p.Segment && skip >= 0 && skip < int64(len(r.buf)) {
 		return r.buf[skip:]
@@ -155,5 +155,5 @@ func packed(f pack.Frame) Frame {
 	}
 }
 
-// NewReader returns a reader of the view.
-func (v *View) NewReader() *Reader { return &Reader{j: v.j, view: v, ahead: firstRead} }
+// NewReader returns a reader of the files.
+func (v *FileSet) NewReader() *Reader { return &Reader{j: v.j, view: v, ahead: firstRead} }

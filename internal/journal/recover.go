@@ -198,7 +198,7 @@ func (j *Journal) findEnd(s *segment, proven uint64) (tailEnd, error) {
 
 // scan reads frames from end on and updates end.
 func (j *Journal) scan(s *segment, end *tailEnd) error {
-	v := &View{j: j, segments: j.segments}
+	v := &FileSet{j: j, segments: j.segments}
 	r := v.NewReader()
 	r.ahead = maxRead
 	for end.offset < s.end.Load() {

@@ -104,8 +104,8 @@ type RewriteReport struct {
 
 // Rewrite replaces the files of the segments from first to last, all sealed, by one
 // pack. Positions stay valid. Nothing changes until the pack is durable, and a
-// failed or canceled rewrite leaves nothing; older views continue to read the old
-// files, which are removed when the last of these views is released. Rewrites run
+// failed or canceled rewrite leaves nothing; older file sets continue to read the old
+// files, which are removed when the last of these file sets is released. Rewrites run
 // one at a time.
 func (j *Journal) Rewrite(ctx context.Context, first, last uint32, o RewriteOptions) (RewriteReport, error) {
 	j.rewriting.Lock()
@@ -114,7 +114,7 @@ func (j *Journal) Rewrite(ctx context.Context, first, last uint32, o RewriteOpti
 	if j.opt.ReadOnly {
 		return report, fmt.Errorf("journal: %w", backend.ErrReadOnly)
 	}
-	v := j.View()
+	v := j.FileSet()
 	defer v.Release()
 	old, err := v.sealed(first, last)
 	if err != nil {
@@ -155,7 +155,7 @@ func (j *Journal) Rewrite(ctx context.Context, first, last uint32, o RewriteOpti
 
 // Spare returns the size of the lookup tables that Unlist removes.
 func (j *Journal) Spare() (bytes int64) {
-	v := j.View()
+	v := j.FileSet()
 	defer v.Release()
 	for _, s := range v.segments {
 		if s.pack != nil {
@@ -170,7 +170,7 @@ func (j *Journal) Spare() (bytes int64) {
 func (j *Journal) Unlist(ctx context.Context) error {
 	j.rewriting.Lock()
 	defer j.rewriting.Unlock()
-	v := j.View()
+	v := j.FileSet()
 	defer v.Release()
 	for _, s := range v.segments {
 		if s.pack == nil || s.pack.Spare() == 0 {
@@ -192,7 +192,7 @@ func (j *Journal) Unlist(ctx context.Context) error {
 }
 
 // sealed returns the files that contain exactly the given segments.
-func (v *View) sealed(first, last uint32) ([]*segment, error) {
+func (v *FileSet) sealed(first, last uint32) ([]*segment, error) {
 	from := slices.IndexFunc(v.segments, func(s *segment) bool { return s.segment == first })
 	to := slices.IndexFunc(v.segments, func(s *segment) bool { return s.last == last })
 	if from < 0 || to < from {
@@ -230,7 +230,7 @@ func (j *Journal) newFile(tmp string, write func(f vfs.File) error) (err error) 
 }
 
 // writePack writes the pack of some segments, named for messages, reads it back and compares it.
-func (j *Journal) writePack(ctx context.Context, v *View, f vfs.File, name string, h layout.Header, o RewriteOptions) (commits uint64, size int64, err error) {
+func (j *Journal) writePack(ctx context.Context, v *FileSet, f vfs.File, name string, h layout.Header, o RewriteOptions) (commits uint64, size int64, err error) {
 	w := pack.NewWriter(f, h, o.Filter)
 	defer w.Close()
 	w.Unlisted, w.Quick = o.Unlisted, o.Quick

@@ -80,7 +80,7 @@ func packAll(t testing.TB, j *Journal) RewriteReport {
 func TestRewriteKeepsEverything(t *testing.T) {
 	fs := crashfs.New()
 	j, frames := filled(t, fs, 60)
-	v := j.View()
+	v := j.FileSet()
 	r := packAll(t, j)
 	require.EqualValues(t, 60, r.Commits)
 	require.Equal(t, frames, commitsOf(t, j))

@@ -119,7 +119,7 @@ type segment struct {
 	pack *pack.File // nil for an unpacked segment
 	// generation distinguishes a pack from earlier ones of the same segments.
 	generation int
-	// uses counts the views with this segment. doomed means that its file is removed
+	// uses counts the file sets with this segment. doomed means that its file is removed
 	// with the last of them.
 	uses   atomic.Int64
 	doomed bool

@@ -343,7 +343,7 @@ type expectingFile struct {
 }
 
 type expectingWindow struct {
-	vfs.Window
+	vfs.Mapping
 	expected chan int64
 }
 
@@ -352,13 +352,13 @@ func (f expectingFS) Create(name string) (vfs.File, error) {
 	return expectingFile{file, f.expected}, err
 }
 
-func (f expectingFile) Map(off, size int64) (vfs.Window, error) {
+func (f expectingFile) Map(off, size int64) (vfs.Mapping, error) {
 	w, err := f.File.(vfs.Mapper).Map(off, size)
 	return expectingWindow{w, f.expected}, err
 }
 
 func (w expectingWindow) Expect(off, n int64) {
-	w.Window.Expect(off, n)
+	w.Mapping.Expect(off, n)
 	w.expected <- n
 }
 

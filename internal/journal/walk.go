@@ -13,17 +13,17 @@ import (
 func (j *Journal) Frames(from Position) iter.Seq2[Frame, error] {
 	end := j.End()
 	return func(yield func(Frame, error) bool) {
-		v := j.View()
+		v := j.FileSet()
 		defer v.Release()
 		v.frames(from, end, 0, yield)
 	}
 }
 
 // frames yields frames. With a commit, those of packs begin with it and are decoded.
-func (v *View) frames(from, end Position, commit uint64, yield func(Frame, error) bool) {
+func (v *FileSet) frames(from, end Position, commit uint64, yield func(Frame, error) bool) {
 	segments := v.from(from.Segment)
 	if len(segments) == 0 || end.Segment > segments[len(segments)-1].last {
-		now := v.j.View() // segments created since
+		now := v.j.FileSet() // segments created since
 		defer now.Release()
 		if len(segments) == 0 {
 			segments = now.from(from.Segment)
@@ -149,7 +149,7 @@ func (w *walk) reaches(s *segment, stop int64, next *segment) bool {
 }
 
 // from returns the files with segments from a number on.
-func (v *View) from(number uint32) []*segment {
+func (v *FileSet) from(number uint32) []*segment {
 	i, _ := slices.BinarySearchFunc(v.segments, number, func(s *segment, n uint32) int { return int(int64(s.last) - int64(n)) })
 	return v.segments[i:]
 }
@@ -157,7 +157,7 @@ func (v *View) from(number uint32) []*segment {
 // Find returns a position from which the journal can be read up to a commit: the
 // start of the file that contains it.
 func (j *Journal) Find(number uint64) Position {
-	v := j.View()
+	v := j.FileSet()
 	defer v.Release()
 	p := Position{Segment: v.segments[0].segment, Offset: headerSize}
 	for _, s := range v.segments {
@@ -172,7 +172,7 @@ func (j *Journal) Find(number uint64) Position {
 // commit read. If that is the last of a pack, it is after the pack, so that the pack
 // is not read.
 func (j *Journal) After(p Position, number uint64) Position {
-	v := j.View()
+	v := j.FileSet()
 	defer v.Release()
 	if s := v.find(p.Segment); s != nil && s.pack != nil && s.pack.LastCommit <= number {
 		return Position{Segment: s.last + 1, Offset: headerSize}
@@ -183,7 +183,7 @@ func (j *Journal) After(p Position, number uint64) Position {
 // Check reads every frame of segments and every part of packs up to a position. It
 // returns the first damage, or an error if commits are missing in between. Parts are
 // not decoded.
-func (v *View) Check(ctx context.Context, end Position) (err error) {
+func (v *FileSet) Check(ctx context.Context, end Position) (err error) {
 	w := walk{r: &Reader{j: v.j, view: v, ahead: maxRead}, yield: func(_ Frame, frameErr error) bool {
 		err = frameErr
 		if err == nil && ctx.Err() != nil {
@@ -216,7 +216,7 @@ func (v *View) Check(ctx context.Context, end Position) (err error) {
 
 // SegmentName returns the path of the file that contains a segment, for messages.
 func (j *Journal) SegmentName(number uint32) string {
-	v := j.View()
+	v := j.FileSet()
 	defer v.Release()
 	if s := v.find(number); s != nil {
 		return s.name
@@ -232,15 +232,15 @@ func (r *Reader) Name() string {
 	return r.segment.name
 }
 
-// Frames is [Journal.Frames] over the view.
-func (v *View) Frames(from Position) iter.Seq2[Frame, error] {
+// Frames is [Journal.Frames] over the file set.
+func (v *FileSet) Frames(from Position) iter.Seq2[Frame, error] {
 	end := v.j.End()
 	return func(yield func(Frame, error) bool) { v.frames(from, end, 0, yield) }
 }
 
 // Commits yields the frames from a position at or before a commit on. Those of packs begin with the commit and are
 // decoded: see Frame.Commit.
-func (v *View) Commits(from Position, commit uint64) iter.Seq2[Frame, error] {
+func (v *FileSet) Commits(from Position, commit uint64) iter.Seq2[Frame, error] {
 	end := v.j.End()
 	return func(yield func(Frame, error) bool) { v.frames(from, end, commit, yield) }
 }

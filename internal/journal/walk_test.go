@@ -25,11 +25,11 @@ func TestCheckFindsMissingCommits(t *testing.T) {
 		_, err := j.Rewrite(context.Background(), files[pair[0]].First, files[pair[1]].Last, RewriteOptions{})
 		require.NoError(t, err)
 	}
-	v := j.View()
+	v := j.FileSet()
 	defer v.Release()
 	require.NoError(t, v.Check(context.Background(), j.End()))
 	for i := range len(v.segments) - 2 {
-		less := &View{j: j, segments: slices.Delete(slices.Clone(v.segments), i+1, i+2)}
+		less := &FileSet{j: j, segments: slices.Delete(slices.Clone(v.segments), i+1, i+2)}
 		err := less.Check(context.Background(), j.End())
 		require.ErrorIs(t, err, backend.ErrCorrupt, "without %s", v.segments[i+1].name)
 		require.ErrorContains(t, err, "begins with commit")

@@ -11,7 +11,7 @@ import (
 // end of the process. Space for it is reserved in advance, so the current segment ends
 // with zeros; they are cut off when it is sealed, closed or opened again.
 type tailWindow struct {
-	window vfs.Window
+	window vfs.Mapping
 	end    int64 // of the window
 	next   int64 // size of the next window
 	grown  bool  // the file may be longer than its frames

@@ -9,47 +9,47 @@ import (
 // Effects are the changes of a commit. Each table has the final state of a subject once.
 // They refer to the records of the commit and to what the view returned.
 type Effects struct {
-	Threads     Table[structure.ThreadID, Change[*structure.Thread]]
-	Branches    Table[Name, Change[*structure.Branch]]
-	Checkpoints Table[Name, Change[*structure.Checkpoint]]
+	Threads     OrderedMap[structure.ThreadID, Change[*structure.Thread]]
+	Branches    OrderedMap[Name, Change[*structure.Branch]]
+	Checkpoints OrderedMap[Name, Change[*structure.Checkpoint]]
 	// BranchSources and CheckpointSources have the names that have a source id now, or "".
-	BranchSources     Table[Source, string]
-	CheckpointSources Table[Source, string]
+	BranchSources     OrderedMap[Source, string]
+	CheckpointSources OrderedMap[Source, string]
 
-	Contexts Table[structure.ContextID, ContextChange]
+	Contexts OrderedMap[structure.ContextID, ContextChange]
 	// Remnants are what is left of deleted contexts.
-	Remnants Table[structure.ContextID, Change[*structure.Remnant]]
+	Remnants OrderedMap[structure.ContextID, Change[*structure.Remnant]]
 	// Tips has the tips of contexts that were moved or stated again.
-	Tips Table[structure.ContextID, Tip]
+	Tips OrderedMap[structure.ContextID, Tip]
 
-	Runs Table[structure.RunID, structure.RunInfo] // new ones
-	Ends Table[structure.RunID, End]               // of runs that are new or have new spans
+	Runs OrderedMap[structure.RunID, structure.RunInfo] // new ones
+	Ends OrderedMap[structure.RunID, End]               // of runs that are new or have new spans
 	// Cuts are runs whose last spans were collected. They occur only in replay.
 	Cuts  []structure.RunID
-	Spans Table[structure.SpanRef, Span]
+	Spans OrderedMap[structure.SpanRef, Span]
 	// LastMessages has the latest times of usages in new spans, in Unix milliseconds, by
 	// the home of their runs. Earlier spans of a home may have later times.
-	LastMessages Table[structure.Home, int64]
-	Sets         Table[structure.SpanSetID, *structure.SpanSet]
+	LastMessages OrderedMap[structure.Home, int64]
+	Sets         OrderedMap[structure.SpanSetID, *structure.SpanSet]
 	// Lookups has the usages of new spans that can be found by source id.
-	Lookups Table[Lookup, structure.SpanRef]
+	Lookups OrderedMap[Lookup, structure.SpanRef]
 
-	Blocks Table[content.ID, Block]
-	Chunks Table[content.Key, Chunk]
+	Blocks OrderedMap[content.ID, Block]
+	Chunks OrderedMap[content.Key, Chunk]
 	// Erased has whether content is erased now. Revived has content that was erased before
 	// and is stored again.
-	Erased  Table[content.ID, bool]
+	Erased  OrderedMap[content.ID, bool]
 	Revived []content.ID
 
 	// Summaries and Reflog are in the order of their records. Those whose context the
 	// commit deletes later are nil.
 	Summaries     []Noted[*structure.Summary]
 	Reflog        []Noted[*structure.Reflog]
-	SummariesGone Table[SummaryAt, struct{}]
+	SummariesGone OrderedMap[SummaryAt, struct{}]
 	// Values has the final record of each value that was set or deleted. ThreadsGone has
 	// threads that were deleted, even if created again, or changed their incarnation:
 	// values from before the commit are gone for them, and for contexts that are gone.
-	Values      Table[structure.ValueKey, *structure.Value]
+	Values      OrderedMap[structure.ValueKey, *structure.Value]
 	ThreadsGone []structure.ThreadID
 
 	Counts Counts

@@ -16,9 +16,9 @@ const MaxName = 4 << 10
 type names[R any] struct {
 	*judging
 	kind     structure.Kind
-	changes  *Table[Name, Change[*R]]
+	changes  *OrderedMap[Name, Change[*R]]
 	given    *groups[structure.ThreadID, Name]
-	sources  *Table[Source, string]
+	sources  *OrderedMap[Source, string]
 	count    *int64
 	stored   func(Name) (*R, error)
 	ofThread func(structure.ThreadID) ([]*R, error)

@@ -11,7 +11,7 @@ func sourceRefusal(id string, why error, detail string) error {
 }
 
 // claimSource changes the source id of a name. No other name of the thread may have it.
-func claimSource(s *state, now *Table[Source, string], stored func(Source) (string, error), n Name, was, id string) error {
+func claimSource(s *state, now *OrderedMap[Source, string], stored func(Source) (string, error), n Name, was, id string) error {
 	if was == id {
 		return nil
 	}
@@ -40,7 +40,7 @@ func claimSource(s *state, now *Table[Source, string], stored func(Source) (stri
 }
 
 // freeSource removes the source id of a name.
-func freeSource(now *Table[Source, string], n Name, id string) {
+func freeSource(now *OrderedMap[Source, string], n Name, id string) {
 	if id == "" {
 		return
 	}

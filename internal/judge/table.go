@@ -2,9 +2,9 @@ package judge
 
 import "iter"
 
-// Table is a map that keeps insertion order. It starts as a short list, because a commit mostly
+// OrderedMap is a map that keeps insertion order. It starts as a short list, because a commit mostly
 // changes one or two subjects of a kind, and keeps its memory when it is emptied.
-type Table[K comparable, V any] struct {
+type OrderedMap[K comparable, V any] struct {
 	entries []entry[K, V]
 	places  map[K]int // nil while there are few entries
 }
@@ -20,9 +20,9 @@ const (
 )
 
 // Len returns the number of keys.
-func (t *Table[K, V]) Len() int { return len(t.entries) }
+func (t *OrderedMap[K, V]) Len() int { return len(t.entries) }
 
-func (t *Table[K, V]) place(k K) int {
+func (t *OrderedMap[K, V]) place(k K) int {
 	if t.places != nil {
 		if i, ok := t.places[k]; ok {
 			return i
@@ -38,7 +38,7 @@ func (t *Table[K, V]) place(k K) int {
 }
 
 // Get returns the value of a key.
-func (t *Table[K, V]) Get(k K) (v V, ok bool) {
+func (t *OrderedMap[K, V]) Get(k K) (v V, ok bool) {
 	if i := t.place(k); i >= 0 {
 		return t.entries[i].value, true
 	}
@@ -46,7 +46,7 @@ func (t *Table[K, V]) Get(k K) (v V, ok bool) {
 }
 
 // All yields the entries in insertion order.
-func (t *Table[K, V]) All() iter.Seq2[K, V] {
+func (t *OrderedMap[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for i := range t.entries {
 			if !yield(t.entries[i].key, t.entries[i].value) {
@@ -56,7 +56,7 @@ func (t *Table[K, V]) All() iter.Seq2[K, V] {
 	}
 }
 
-func (t *Table[K, V]) set(k K, v V) {
+func (t *OrderedMap[K, V]) set(k K, v V) {
 	if i := t.place(k); i >= 0 {
 		t.entries[i].value = v
 		return
@@ -74,7 +74,7 @@ func (t *Table[K, V]) set(k K, v V) {
 }
 
 // drop removes a key. The last entry takes its place.
-func (t *Table[K, V]) drop(k K) {
+func (t *OrderedMap[K, V]) drop(k K) {
 	i := t.place(k)
 	if i < 0 {
 		return
@@ -91,7 +91,7 @@ func (t *Table[K, V]) drop(k K) {
 	}
 }
 
-func (t *Table[K, V]) reset() { t.entries, t.places = emptied(t.entries), nil }
+func (t *OrderedMap[K, V]) reset() { t.entries, t.places = emptied(t.entries), nil }
 
 // emptied returns an empty list. It keeps the memory unless there is much of it.
 func emptied[T any](list []T) []T {

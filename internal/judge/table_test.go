@@ -10,7 +10,7 @@ import (
 // A table behaves like a map with few or many entries, and groups return every added
 // entry.
 func TestTable(t *testing.T) {
-	var table Table[int, int]
+	var table OrderedMap[int, int]
 	var grouped groups[int, int]
 	rapid.Check(t, func(t *rapid.T) {
 		table.reset()

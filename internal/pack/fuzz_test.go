@@ -80,13 +80,13 @@ func mend(b []byte) {
 	table := b[at:][:length]
 	f.TableSum = layout.Sum(table)
 	copy(foot, f.Encode())
-	sum := func(p layout.Part) {
+	sum := func(p layout.Range) {
 		if p.Size >= 4 {
 			end := p.Offset + p.Size - 4
 			binary.LittleEndian.PutUint32(b[end:], layout.Sum(b[p.Offset:end]))
 		}
 	}
-	sum(layout.Part{Offset: to, Size: int64(finds)})
+	sum(layout.Range{Offset: to, Size: int64(finds)})
 	if d, err := lookup.ReadDirectory(b[to:][:max(finds, 4)-4], behind, to); err == nil {
 		for _, t := range []*lookup.Buckets{&d.Content, &d.Runs} {
 			for i := range t.Count() {

@@ -103,7 +103,7 @@ func (c *chapter) cost() int64 {
 }
 
 // expand returns the decompressed content of a part of known size.
-func (p *File) expand(d *compress.Codec, at layout.Part, size int64) ([]byte, error) {
+func (p *File) expand(d *compress.Codec, at layout.Range, size int64) ([]byte, error) {
 	b, err := p.part(at)
 	if err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ func (p *mendedFile) difference() layout.Parity {
 			d.Add(b, at)
 		}
 		var spare []byte
-		if spare, p.unknown = p.checked(layout.Part{Offset: end, Size: int64(p.foot.ParitySize) + 4}); p.unknown != nil {
+		if spare, p.unknown = p.checked(layout.Range{Offset: end, Size: int64(p.foot.ParitySize) + 4}); p.unknown != nil {
 			return
 		}
 		if d.Add(spare[:p.foot.ParitySize], 0); !bytes.Equal(d, make([]byte, len(d))) {
@@ -119,7 +119,7 @@ func (p *mendedFile) parityMatches() bool {
 	if !p.foot.Fits(p.size) {
 		return false
 	}
-	_, err := p.checked(layout.Part{Offset: p.foot.ParityAt(p.size), Size: int64(p.foot.ParitySize) + 4})
+	_, err := p.checked(layout.Range{Offset: p.foot.ParityAt(p.size), Size: int64(p.foot.ParitySize) + 4})
 	return err == nil
 }
 
@@ -141,7 +141,7 @@ func (p *mendedFile) read(b []byte, at int64) error {
 }
 
 // part returns the content of a part.
-func (p *mendedFile) part(at layout.Part) ([]byte, error) {
+func (p *mendedFile) part(at layout.Range) ([]byte, error) {
 	if at.Size == 0 {
 		return nil, nil
 	}
@@ -164,7 +164,7 @@ func (p *mendedFile) part(at layout.Part) ([]byte, error) {
 var errSum = errors.New("checksum does not match")
 
 // checked returns a part with its checksum, and errSum if the checksum is wrong.
-func (p *mendedFile) checked(at layout.Part) ([]byte, error) {
+func (p *mendedFile) checked(at layout.Range) ([]byte, error) {
 	b := make([]byte, at.Size)
 	if err := p.read(b, at.Offset); err != nil {
 		return nil, err

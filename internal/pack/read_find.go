@@ -47,7 +47,7 @@ func (p *File) loadDirectory() (*lookup.Directory, error) {
 		return nil, fmt.Errorf("%s: %w", p.name, ErrUnlisted)
 	}
 	to := p.foot.ParityAt(p.size) - int64(p.foot.DirectorySize)
-	b, err := p.part(layout.Part{Offset: to, Size: int64(p.foot.DirectorySize)})
+	b, err := p.part(layout.Range{Offset: to, Size: int64(p.foot.DirectorySize)})
 	if err != nil {
 		return nil, err
 	}

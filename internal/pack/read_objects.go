@@ -13,11 +13,11 @@ import (
 // objects are the blocks and chunks of a chapter. They take a small part of its memory: see bodies.
 type objects struct {
 	*bodies
-	list []object // by number
+	list []objectHead // by number
 }
 
-// object is a block or chunk without its body.
-type object struct {
+// objectHead is a block or chunk without its body.
+type objectHead struct {
 	commit    uint64
 	segment   uint32
 	frame, at int64            // positions of its frame and of its record in the segment
@@ -39,11 +39,11 @@ func (p *File) objects(n int) (*objects, error) {
 		return nil, err
 	}
 	numbered := columns.Objects(c.commits)
-	o := &objects{c.bodies, make([]object, len(numbered))}
+	o := &objects{c.bodies, make([]objectHead, len(numbered))}
 	places, placed := []int(nil), -1
 	for i, at := range numbered {
 		x := c.commits[at.Commit]
-		o.list[i] = object{commit: x.Number, segment: x.Segment, frame: x.Start}
+		o.list[i] = objectHead{commit: x.Number, segment: x.Segment, frame: x.Start}
 		if x.Verbatim {
 			continue
 		}
@@ -60,7 +60,7 @@ func (p *File) objects(n int) (*objects, error) {
 }
 
 // placed returns the object whose record was at a position of a segment, or nil.
-func (o *objects) placed(segment uint32, frame, record int64) *object {
+func (o *objects) placed(segment uint32, frame, record int64) *objectHead {
 	i := sort.Search(len(o.list), func(i int) bool {
 		x := &o.list[i]
 		return x.segment > segment || x.segment == segment && (x.frame > frame || x.frame == frame && x.at >= record)
@@ -72,7 +72,7 @@ func (o *objects) placed(segment uint32, frame, record int64) *object {
 }
 
 // whole returns the record of an object with its body and the hash of that, or nil if the hash does not begin with start.
-func (p *File) whole(in *objects, x *object, start []byte) (structure.Record, error) {
+func (p *File) whole(in *objects, x *objectHead, start []byte) (structure.Record, error) {
 	var body []byte
 	if x.body >= 0 {
 		var err error

@@ -12,7 +12,7 @@ import (
 )
 
 // Place finds a message after a span, or adds it. The zero span is the beginning of a history.
-func (p *Placer) Place(after structure.SpanRef, m *Message) (Found, error) {
+func (p *Placer) Place(after structure.SpanRef, m *Message) (Match, error) {
 	f, err := p.Find(after, m)
 	if err == nil && !f.How.Has() {
 		f.Span, err = p.Add(after, m, f)
@@ -23,7 +23,7 @@ func (p *Placer) Place(after structure.SpanRef, m *Message) (Found, error) {
 
 // Add adds a message after a span, given the result of Find. A message that the store has elsewhere, or with other
 // content, becomes the latest version of its id.
-func (p *Placer) Add(after structure.SpanRef, m *Message, f Found) (structure.SpanRef, error) {
+func (p *Placer) Add(after structure.SpanRef, m *Message, f Match) (structure.SpanRef, error) {
 	usages := slices.Clone(m.Usages)
 	if err := p.addContents(m, usages); err != nil {
 		return structure.SpanRef{}, err

@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// run is the cached state of a run of the store.
-type run struct {
+// runState is the cached state of a run of the store.
+type runState struct {
 	own  bool // belongs to the thread
 	last uint64
 	// spans are the part of the run that was read ahead, beginning at position from. size is the number of spans
@@ -31,7 +31,7 @@ type history struct {
 	knownEnds map[structure.RunID]uint64
 	ownThread bool
 
-	runs  map[structure.RunID]*run
+	runs  map[structure.RunID]*runState
 	read  int               // runs, and spans of them
 	roots []*structure.Span // the first spans of base; nil until they are read
 	// parents are the spans after which runs of base begin; nil until needed.
@@ -49,12 +49,12 @@ const (
 )
 
 // run returns the cached state of a run.
-func (h *history) run(id structure.RunID) (*run, error) {
+func (h *history) run(id structure.RunID) (*runState, error) {
 	if r := h.runs[id]; r != nil {
 		return r, nil
 	}
 	if last, known := h.knownEnds[id]; known {
-		r := &run{own: true, last: last, size: 1}
+		r := &runState{own: true, last: last, size: 1}
 		h.keep(id, r)
 		return r, nil
 	}
@@ -66,14 +66,14 @@ func (h *history) run(id structure.RunID) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{own: info.Home == h.thread.Home(), last: last.Seq, size: 1}
+	r := &runState{own: info.Home == h.thread.Home(), last: last.Seq, size: 1}
 	h.keep(id, r)
 	return r, nil
 }
 
-func (h *history) keep(id structure.RunID, r *run) {
+func (h *history) keep(id structure.RunID, r *runState) {
 	if h.read++; h.read > maxRead || h.runs == nil {
-		h.runs, h.read = make(map[structure.RunID]*run), 1
+		h.runs, h.read = make(map[structure.RunID]*runState), 1
 	}
 	h.runs[id] = r
 }

@@ -38,8 +38,8 @@ const (
 // Has reports whether the store has the message at the position that the source states.
 func (h How) Has() bool { return h == Known || h == Kept }
 
-// Found is the result of Find.
-type Found struct {
+// Match is the result of Find.
+type Match struct {
 	How How
 	// Span is the span with the message or, if the store has only other versions, with the latest one; zero if there
 	// is none.
@@ -143,13 +143,13 @@ type search struct {
 
 // Find looks for a message after a span: in the batch, in the next span of the run, among the versions of its id, and
 // in the runs that begin there.
-func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
+func (p *Placer) Find(after structure.SpanRef, m *Message) (Match, error) {
 	p.message = appendLooks(p.message[:0], m, m.Usages, p.rules.ByContent, p.thread)
 	latest := p.rules.Latest && m.ID != ""
 	if len(p.added) > 0 {
 		at, ok := p.added[child{after, sha256.Sum256(p.message)}]
 		if ok && (!latest || at == p.versions[m.ID].span) {
-			return Found{How: Known, Span: at, Batch: true}, nil
+			return Match{How: Known, Span: at, Batch: true}, nil
 		}
 	}
 	if p.rules.Base == nil && (p.rules.NewThread || p.rules.Own && m.ID != "") {
@@ -159,15 +159,15 @@ func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
 	if !latest {
 		next, err := p.next(after)
 		if err != nil {
-			return Found{}, err
+			return Match{}, err
 		}
 		if next != nil {
 			if e, err := p.compare(&s, next); e == equal || err != nil {
-				return Found{How: Known, Span: next.Ref, Copy: s.copy}, err
+				return Match{How: Known, Span: next.Ref, Copy: s.copy}, err
 			}
 		}
 	}
-	f, err := Found{How: Absent}, error(nil)
+	f, err := Match{How: Absent}, error(nil)
 	if m.ID != "" {
 		if f, err = p.versionsOf(&s); f.How == Known || err != nil {
 			return f, err
@@ -181,25 +181,25 @@ func (p *Placer) Find(after structure.SpanRef, m *Message) (Found, error) {
 			return f, err
 		}
 		if !at.IsZero() {
-			return Found{How: Known, Span: at, Copy: s.copy}, nil
+			return Match{How: Known, Span: at, Copy: s.copy}, nil
 		}
 	}
 	if !s.kept.IsZero() {
-		return Found{How: Kept, Span: s.kept}, nil
+		return Match{How: Kept, Span: s.kept}, nil
 	}
 	return f, nil
 }
 
 // inBatch returns the latest version of a message's id in the batch.
-func (p *Placer) inBatch(m *Message) Found {
+func (p *Placer) inBatch(m *Message) Match {
 	v, ok := p.versions[m.ID]
 	switch {
 	case !ok || m.ID == "":
-		return Found{}
+		return Match{}
 	case p.added[child{v.after, sha256.Sum256(p.message)}] == v.span:
-		return Found{How: Moved, Span: v.span, Batch: true, last: v.lookup}
+		return Match{How: Moved, Span: v.span, Batch: true, last: v.lookup}
 	}
-	return Found{How: Version, Span: v.span, Batch: true, last: v.lookup}
+	return Match{How: Version, Span: v.span, Batch: true, last: v.lookup}
 }
 
 // compare compares the message with a span at the same position.
@@ -239,7 +239,7 @@ func (p *Placer) same(m *Message, span *structure.Span) (equality, error) {
 }
 
 // versionsOf looks for the message among the versions of its id.
-func (p *Placer) versionsOf(s *search) (Found, error) {
+func (p *Placer) versionsOf(s *search) (Match, error) {
 	f := p.inBatch(s.Message)
 	if f.How != Absent && p.rules.Latest {
 		return f, nil
@@ -250,7 +250,7 @@ func (p *Placer) versionsOf(s *search) (Found, error) {
 		}
 		latest := f.How == Absent
 		if latest {
-			f = Found{How: Version, Span: v.Span, last: v.Lookup}
+			f = Match{How: Version, Span: v.Span, last: v.Lookup}
 		}
 		above, err := backend.Before(p.ctx, p.from, v.Span)
 		if err != nil {
@@ -271,7 +271,7 @@ func (p *Placer) versionsOf(s *search) (Found, error) {
 			case err != nil:
 				return f, err
 			case e == equal && above == s.after:
-				return Found{How: Known, Span: v.Span, last: f.last}, nil
+				return Match{How: Known, Span: v.Span, last: f.last}, nil
 			case e != different && latest:
 				f.How = Moved
 			}

@@ -71,7 +71,7 @@ type placing struct {
 	t     require.TestingT
 	keys  []key
 	rival func() // runs before the commit, once
-	found []place.Found
+	found []place.Match
 }
 
 // Fill implements write.Change.

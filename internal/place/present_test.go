@@ -50,7 +50,7 @@ func (w *present) rules(fresh bool) place.Rules {
 }
 
 func (w *present) place(t require.TestingT, messages []stated, rival func()) {
-	var found []place.Found
+	var found []place.Match
 	var after []structure.SpanRef
 	known := w.all // of the state that the messages are drawn for
 	var model present

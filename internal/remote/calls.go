@@ -15,9 +15,9 @@ import (
 // walker writes or reads the fields of a T, depending on the direction of the wire.
 type walker[T any] func(*wire, *T)
 
-// call is a method with one answer. The client writes arguments and reads the result. The server reads arguments,
+// unaryMethod is a method with one answer. The client writes arguments and reads the result. The server reads arguments,
 // calls do and writes the result.
-type call[A, R any] struct {
+type unaryMethod[A, R any] struct {
 	code   uint8
 	name   string
 	args   walker[A]
@@ -51,15 +51,15 @@ func walkPair[X, Y any](x walker[X], y walker[Y]) walker[pair[X, Y]] {
 
 // call0, call1, call2, sequence1 and sequence2 declare a method with as many arguments, by the function of receiver that it calls.
 
-func call0[R any](code uint8, name string, result walker[R], do func(receiver, context.Context) (R, error)) call[struct{}, R] {
-	return call[struct{}, R]{code, name, nothing, result, func(t receiver, ctx context.Context, _ struct{}) (R, error) { return do(t, ctx) }}
+func call0[R any](code uint8, name string, result walker[R], do func(receiver, context.Context) (R, error)) unaryMethod[struct{}, R] {
+	return unaryMethod[struct{}, R]{code, name, nothing, result, func(t receiver, ctx context.Context, _ struct{}) (R, error) { return do(t, ctx) }}
 }
 
-func call1[A, R any](code uint8, name string, args walker[A], result walker[R], do func(receiver, context.Context, A) (R, error)) call[A, R] {
-	return call[A, R]{code, name, args, result, do}
+func call1[A, R any](code uint8, name string, args walker[A], result walker[R], do func(receiver, context.Context, A) (R, error)) unaryMethod[A, R] {
+	return unaryMethod[A, R]{code, name, args, result, do}
 }
 
-func call2[X, Y, R any](code uint8, name string, x walker[X], y walker[Y], result walker[R], do func(receiver, context.Context, X, Y) (R, error)) call[pair[X, Y], R] {
+func call2[X, Y, R any](code uint8, name string, x walker[X], y walker[Y], result walker[R], do func(receiver, context.Context, X, Y) (R, error)) unaryMethod[pair[X, Y], R] {
 	return call1(code, name, walkPair(x, y), result, func(t receiver, ctx context.Context, a pair[X, Y]) (R, error) { return do(t, ctx, a.x, a.y) })
 }
 

@@ -137,9 +137,9 @@ func (x *exchange) report(id uint64, reported *time.Duration, done, total int64)
 	_, _ = x.peer.link.send(context.Background(), progress, id, w.b)
 }
 
-func (c call[A, R]) number() uint8 { return c.code }
+func (c unaryMethod[A, R]) number() uint8 { return c.code }
 
-func (c call[A, R]) serve(x *exchange, in, out *wire) error {
+func (c unaryMethod[A, R]) serve(x *exchange, in, out *wire) error {
 	var a A
 	c.args(in, &a)
 	if err := in.end(); err != nil {

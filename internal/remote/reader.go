@@ -32,12 +32,12 @@ func (r *reader) alive() error {
 }
 
 // ask calls a method.
-func (c call[A, R]) ask(ctx context.Context, r *reader, args A) (result R, err error) {
+func (c unaryMethod[A, R]) ask(ctx context.Context, r *reader, args A) (result R, err error) {
 	return c.report(ctx, r, args, nil)
 }
 
 // report calls a method, and passes reports of its progress on.
-func (c call[A, R]) report(ctx context.Context, r *reader, args A, progress func(done, total int64)) (result R, err error) {
+func (c unaryMethod[A, R]) report(ctx context.Context, r *reader, args A, progress func(done, total int64)) (result R, err error) {
 	if err := r.alive(); err != nil {
 		return result, err
 	}
@@ -51,7 +51,7 @@ func (c call[A, R]) report(ctx context.Context, r *reader, args A, progress func
 	return c.read(w)
 }
 
-func (c call[A, R]) read(w *wire) (result R, err error) {
+func (c unaryMethod[A, R]) read(w *wire) (result R, err error) {
 	c.result(w, &result)
 	if err := w.end(); err != nil {
 		var none R

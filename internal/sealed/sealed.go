@@ -22,7 +22,7 @@ type Shape interface {
 	Owners() []byte
 	// Parts is the layout of keys with a first byte after that byte. What follows the last part
 	// is stored as it is. Only the last part may be of the form Tail.
-	Parts(first byte) []Part
+	Parts(first byte) []KeyPart
 	// Fields appends the fields of a value, in order. Only the size of the table depends on it.
 	Fields(dst []Field, key, value []byte) []Field
 	// Uses is the first byte of the keys of uses, or 0 for none, and the kind of the runs in their values. With uses, no key begins
@@ -30,8 +30,8 @@ type Shape interface {
 	Uses() (first byte, kind int)
 }
 
-// Part is a part of a key.
-type Part struct {
+// KeyPart is a part of a key.
+type KeyPart struct {
 	Size int  // bytes that are stored as they are; 0 for an id
 	Text bool // of these bytes: a text, at most 120 bytes, that may end with zeros
 	Kind int  // of the id

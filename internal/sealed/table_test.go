@@ -25,24 +25,24 @@ func (testShape) Owners() []byte { return []byte("cr") }
 
 func (testShape) Uses() (first byte, kind int) { return 'u', 1 }
 
-func (testShape) Parts(first byte) []Part {
+func (testShape) Parts(first byte) []KeyPart {
 	switch first {
 	case 'c':
-		return []Part{{Kind: 0}}
+		return []KeyPart{{Kind: 0}}
 	case 'r', 's':
-		return []Part{{Kind: 1}}
+		return []KeyPart{{Kind: 1}}
 	case 'x':
-		return []Part{{Kind: 0}, {Kind: 1}}
+		return []KeyPart{{Kind: 0}, {Kind: 1}}
 	case 'f':
-		return []Part{{Kind: 1}, {Size: 2}, {Kind: 1}}
+		return []KeyPart{{Kind: 1}, {Size: 2}, {Kind: 1}}
 	case 'S':
-		return []Part{{Size: 5, Text: true}, {Kind: 0}}
+		return []KeyPart{{Size: 5, Text: true}, {Kind: 0}}
 	case 'h':
-		return []Part{{Size: 11}}
+		return []KeyPart{{Size: 11}}
 	case 'u':
-		return []Part{{Size: 16}, {Size: 8}, {Size: 4}}
+		return []KeyPart{{Size: 16}, {Size: 8}, {Size: 4}}
 	case 'T':
-		return []Part{{Kind: 0, Tail: true}}
+		return []KeyPart{{Kind: 0, Tail: true}}
 	}
 	return nil
 }

@@ -41,14 +41,14 @@ const (
 )
 
 var (
-	pieceParts    = []Part{{Size: 4}, {Size: 8}, {Size: 8}, {Size: 2}}
+	pieceParts    = []KeyPart{{Size: 4}, {Size: 8}, {Size: 8}, {Size: 2}}
 	pointerFields = []Field{{Form: Number}, {Form: Number}, {Form: Number}, {Form: Number}, {Form: Number}}
 )
 
 // withSeries adds the entries of series to a shape.
 type withSeries struct{ Shape }
 
-func (s withSeries) Parts(first byte) []Part {
+func (s withSeries) Parts(first byte) []KeyPart {
 	if s.isPiece(first) {
 		return pieceParts
 	}

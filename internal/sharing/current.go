@@ -10,7 +10,7 @@ import (
 )
 
 // set makes a handle the current one. e.mu must be held.
-func (e *Engine) set(h *handle) {
+func (e *Engine) set(h *storeHandle) {
 	e.damage = nil
 	if i, ok := h.Engine.(backend.Impaired); ok {
 		e.damage = i.Damage()
@@ -26,7 +26,7 @@ func (e *Engine) set(h *handle) {
 
 // succeed finds the next handle when the owner of a guest exits, even if no operation needs one. So one of the guests
 // becomes the owner.
-func (e *Engine) succeed(h *handle) {
+func (e *Engine) succeed(h *storeHandle) {
 	<-h.client.Done() // also closed when the handle is closed
 	e.lose(h)
 	for s := e.searching(); s != nil; s = e.searching() {
@@ -38,7 +38,7 @@ func (e *Engine) succeed(h *handle) {
 }
 
 // handle returns the current handle. If there is none, it waits until one is found or the context ends.
-func (e *Engine) handle(ctx context.Context) (*handle, error) {
+func (e *Engine) handle(ctx context.Context) (*storeHandle, error) {
 	for {
 		if h := e.current.Load(); h != nil {
 			return h, nil
@@ -104,7 +104,7 @@ func (e *Engine) run(s *search) {
 }
 
 // sameStore refuses a store other than the one that was opened first.
-func (e *Engine) sameStore(h *handle) error {
+func (e *Engine) sameStore(h *storeHandle) error {
 	if id, ok := h.Engine.(backend.Identified); ok && e.id != [16]byte{} && id.StoreID() != e.id {
 		return fmt.Errorf("store %s: another store has taken its place: %w", e.dir, backend.ErrDiverged)
 	}
@@ -113,7 +113,7 @@ func (e *Engine) sameStore(h *handle) error {
 
 // do runs an operation. If its handle is lost, it runs the operation again on another handle, so the operation may be
 // executed twice.
-func do[T any](ctx context.Context, e *Engine, op func(h *handle) (T, error)) (T, error) {
+func do[T any](ctx context.Context, e *Engine, op func(h *storeHandle) (T, error)) (T, error) {
 	var none T
 	for range maxTries {
 		h, err := e.handle(ctx)
@@ -137,7 +137,7 @@ func read[T any](ctx context.Context, e *Engine, op func(r backend.Reader) (T, e
 			return v, err
 		}
 	}
-	return do(ctx, e, func(h *handle) (T, error) { return op(h) })
+	return do(ctx, e, func(h *storeHandle) (T, error) { return op(h) })
 }
 
 // maxTries limits how often an operation is run.

@@ -22,8 +22,8 @@ type Engine struct {
 	o       Options
 	dirInfo fs.FileInfo
 
-	current         atomic.Pointer[handle] // nil after a handle is lost, until the next one is found
-	waitingReported atomic.Bool            // Options.Waiting was called already
+	current         atomic.Pointer[storeHandle] // nil after a handle is lost, until the next one is found
+	waitingReported atomic.Bool                 // Options.Waiting was called already
 	// yieldedAt is the time at which this process, as a reader, last closed the store to let a writer in.
 	yieldedAt atomic.Pointer[time.Time]
 
@@ -43,7 +43,7 @@ type Engine struct {
 // search is a search for the next handle. All operations that need a handle wait for the same search.
 type search struct {
 	done   chan struct{}
-	handle *handle
+	handle *storeHandle
 	err    error
 }
 
@@ -60,7 +60,7 @@ var (
 var errClosed = fmt.Errorf("store: %w", backend.ErrClosed)
 
 // lose closes the current handle, so that the next operation finds another one.
-func (e *Engine) lose(h *handle) {
+func (e *Engine) lose(h *storeHandle) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.current.Load() != h || e.closed.Load() {
@@ -72,7 +72,7 @@ func (e *Engine) lose(h *handle) {
 
 // lost reports whether an operation failed because its handle is closed or the owner is gone. The operation must then
 // be repeated on another handle.
-func (e *Engine) lost(h *handle, err error) bool {
+func (e *Engine) lost(h *storeHandle, err error) bool {
 	if err == nil || e.closed.Load() {
 		return false
 	}
@@ -85,7 +85,7 @@ func (e *Engine) lost(h *handle, err error) bool {
 
 // loseFailed drops the handle of an owner whose engine accepts no more commits, because the disk failed or a commit
 // panicked. The store is then opened again, by this process or a guest.
-func (e *Engine) loseFailed(h *handle, err error) {
+func (e *Engine) loseFailed(h *storeHandle, err error) {
 	if h.own != nil && !h.readOnly && errors.Is(err, backend.ErrReadOnly) {
 		e.lose(h)
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // find returns a handle: as a guest if there is an owner, else as the owner.
-func (e *Engine) find(ctx context.Context, wait time.Duration) (*handle, error) {
+func (e *Engine) find(ctx context.Context, wait time.Duration) (*storeHandle, error) {
 	now := time.Now()
 	waited := waiting{since: now, socket: now}
 	for pause := shortPause; ; pause = min(2*pause, longPause) {
@@ -97,7 +97,7 @@ func (e *Engine) shared() bool {
 }
 
 // connect returns a handle as a guest. It calls alive each time the owner reports progress in opening the store.
-func (e *Engine) connect(ctx context.Context, alive func()) (*handle, error) {
+func (e *Engine) connect(ctx context.Context, alive func()) (*storeHandle, error) {
 	if e.o.NeverConnect {
 		return nil, localsocket.ErrUnsupported
 	}
@@ -131,17 +131,17 @@ func (e *Engine) connect(ctx context.Context, alive func()) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &handle{Engine: c, client: c, done: make(chan struct{})}, nil
+	return &storeHandle{Engine: c, client: c, done: make(chan struct{})}, nil
 }
 
 // errSilent ends a connection on which the owner sends nothing.
 var errSilent = fmt.Errorf("the process that has the store open does not answer: %w", remote.ErrDisconnected)
 
 // become returns a handle as the owner. A process that only reads opens a store on read-only media without writing.
-func (e *Engine) become(ctx context.Context) (*handle, error) {
+func (e *Engine) become(ctx context.Context) (*storeHandle, error) {
 	err := e.mayOwn()
 	if err == nil {
-		var h *handle
+		var h *storeHandle
 		if h, err = e.own(ctx); err == nil {
 			return h, nil
 		}
@@ -165,8 +165,8 @@ func (e *Engine) mayOwn() error {
 }
 
 // own opens the store and serves it.
-func (e *Engine) own(ctx context.Context) (*handle, error) {
-	h := &handle{done: make(chan struct{})}
+func (e *Engine) own(ctx context.Context) (*storeHandle, error) {
+	h := &storeHandle{done: make(chan struct{})}
 	o := e.o.Options
 	o.Wait, o.Waiting = 0, nil
 	o.MustExist = o.MustExist || o.ReadOnly || e.id != [16]byte{} // an id is set if the store was open before
@@ -221,7 +221,7 @@ func (e *Engine) own(ctx context.Context) (*handle, error) {
 type servedEngine struct {
 	*embedded.Engine
 	sharing *Engine
-	h       *handle
+	h       *storeHandle
 }
 
 // Apply implements backend.Engine.
@@ -233,7 +233,7 @@ func (s servedEngine) Apply(ctx context.Context, c *structure.Commit, o backend.
 
 // serve creates the socket. Guests that connect receive progress while the store is opened. The lock of the store
 // must be held. If the directory cannot have a socket, the store is not shared.
-func (e *Engine) serve(h *handle) error {
+func (e *Engine) serve(h *storeHandle) error {
 	if !e.shared() {
 		return nil
 	}

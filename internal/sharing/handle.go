@@ -34,8 +34,8 @@ const (
 	silenceTimeout = 5 * time.Second
 )
 
-// handle is an open store: the engine of an owner, or the client of a guest.
-type handle struct {
+// storeHandle is an open store: the engine of an owner, or the client of a guest.
+type storeHandle struct {
 	backend.Engine
 	own       *embedded.Engine // nil for a guest
 	readOnly  bool             // own holds a lock shared with other readers
@@ -50,7 +50,7 @@ type handle struct {
 }
 
 // close closes the store. Every call returns only when the store is closed.
-func (h *handle) close() error {
+func (h *storeHandle) close() error {
 	h.once.Do(func() {
 		defer close(h.done)
 		if h.listen != nil {

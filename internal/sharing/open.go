@@ -13,7 +13,7 @@ import (
 // Open opens or creates the store in a directory, or connects to the process that has it open.
 func Open(ctx context.Context, dir string, o Options) (*Engine, error) {
 	e := &Engine{dir: dir, o: o}
-	e.Sequences.Open = begin(e, func(h *handle) backend.Reader { return h })
+	e.Sequences.Open = begin(e, func(h *storeHandle) backend.Reader { return h })
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	h, err := e.find(ctx, o.Wait)
 	if err != nil {
@@ -64,7 +64,7 @@ type Role struct {
 
 // Role returns the current owner and its guests.
 func (e *Engine) Role(ctx context.Context) (Role, error) {
-	return do(ctx, e, func(h *handle) (r Role, err error) {
+	return do(ctx, e, func(h *storeHandle) (r Role, err error) {
 		if h.own != nil {
 			r = Role{Owner: remote.ThisProcess(), Owns: true}
 			if h.server != nil {

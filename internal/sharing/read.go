@@ -21,7 +21,7 @@ const (
 
 // read opens the store without writing to it. The lock is shared with other readers and excludes writers, so it is
 // released as soon as a writer requests it.
-func (e *Engine) read(ctx context.Context) (*handle, error) {
+func (e *Engine) read(ctx context.Context) (*storeHandle, error) {
 	if at := e.yieldedAt.Load(); at != nil && time.Since(*at) < writerTime {
 		return nil, fmt.Errorf("open store %s: %w", e.dir, &backend.LockedError{Path: e.dir})
 	}
@@ -32,11 +32,11 @@ func (e *Engine) read(ctx context.Context) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &handle{Engine: own, own: own, readOnly: true, lockAsked: asked, done: make(chan struct{})}, nil
+	return &storeHandle{Engine: own, own: own, readOnly: true, lockAsked: asked, done: make(chan struct{})}, nil
 }
 
 // yieldToWriters drops the handle of a reader when a process requests the lock.
-func (e *Engine) yieldToWriters(h *handle) {
+func (e *Engine) yieldToWriters(h *storeHandle) {
 	tick := time.NewTicker(writerInterval)
 	defer tick.Stop()
 	for e.lockAskedAt().Equal(h.lockAsked) {

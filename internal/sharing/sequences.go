@@ -13,7 +13,7 @@ import (
 
 // begin returns the handle for a sequence. The sequence continues with another handle if the handle is lost, or if
 // the owner ended the sequence because it was not read for too long.
-func begin[R any](e *Engine, readerOf func(*handle) R) resume.Open[R] {
+func begin[R any](e *Engine, readerOf func(*storeHandle) R) resume.Open[R] {
 	return func(ctx context.Context) (resume.Opened[R], error) {
 		h, err := e.handle(ctx)
 		return resume.Opened[R]{Reader: readerOf(h), Interrupted: func(err error) bool {
@@ -28,7 +28,7 @@ func begin[R any](e *Engine, readerOf func(*handle) R) resume.Open[R] {
 
 // Snapshot implements backend.Engine. It expires when the handle is lost.
 func (e *Engine) Snapshot(ctx context.Context) (backend.Snapshot, error) {
-	return do(ctx, e, func(h *handle) (backend.Snapshot, error) { return h.Snapshot(ctx) })
+	return do(ctx, e, func(h *storeHandle) (backend.Snapshot, error) { return h.Snapshot(ctx) })
 }
 
 // Recent implements backend.Engine. For a guest it includes the contexts that the guest has extended.
@@ -59,8 +59,10 @@ func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*stru
 	if err != nil {
 		return func(yield func(*structure.Commit, error) bool) { yield(nil, err) }
 	}
-	all := resume.Paged(ctx, begin(e, func(h *handle) *handle { return h }), after,
-		func(h *handle, after backend.Cursor) iter.Seq2[*structure.Commit, error] { return h.Feed(ctx, after) },
+	all := resume.Paged(ctx, begin(e, func(h *storeHandle) *storeHandle { return h }), after,
+		func(h *storeHandle, after backend.Cursor) iter.Seq2[*structure.Commit, error] {
+			return h.Feed(ctx, after)
+		},
 		func(last *structure.Commit) backend.Cursor { return backend.Cursor{Number: last.Number, ID: last.ID} })
 	return func(yield func(*structure.Commit, error) bool) {
 		for c, err := range all {
@@ -73,7 +75,7 @@ func (e *Engine) Feed(ctx context.Context, after backend.Cursor) iter.Seq2[*stru
 
 // Wait implements backend.Engine.
 func (e *Engine) Wait(ctx context.Context, after backend.Cursor) (backend.Cursor, error) {
-	return do(ctx, e, func(h *handle) (backend.Cursor, error) { return h.Wait(ctx, after) })
+	return do(ctx, e, func(h *storeHandle) (backend.Cursor, error) { return h.Wait(ctx, after) })
 }
 
 // Verify implements backend.Engine.

@@ -17,7 +17,7 @@ type sessions struct {
 }
 
 // take returns the next request of a free session.
-func (s *sessions) take(ctx context.Context, h *handle) (*backend.Once, error) {
+func (s *sessions) take(ctx context.Context, h *storeHandle) (*backend.Once, error) {
 	s.mu.Lock()
 	if n := len(s.free); n > 0 {
 		request := s.free[n-1]

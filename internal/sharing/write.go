@@ -33,7 +33,7 @@ func (e *Engine) Apply(ctx context.Context, c *structure.Commit, o backend.Optio
 		return e.applyOnce(ctx, c, o)
 	}
 	for try := 0; ; try++ {
-		request, err := do(ctx, e, func(h *handle) (*backend.Once, error) { return e.sessions.take(ctx, h) })
+		request, err := do(ctx, e, func(h *storeHandle) (*backend.Once, error) { return e.sessions.take(ctx, h) })
 		if err != nil {
 			return backend.Receipt{}, err
 		}
@@ -112,17 +112,17 @@ func refused(err error) bool {
 
 // Outcome implements backend.Engine.
 func (e *Engine) Outcome(ctx context.Context, o backend.Once) (backend.Receipt, error) {
-	return do(ctx, e, func(h *handle) (backend.Receipt, error) { return h.Outcome(ctx, o) })
+	return do(ctx, e, func(h *storeHandle) (backend.Receipt, error) { return h.Outcome(ctx, o) })
 }
 
 // Forget implements backend.Engine.
 func (e *Engine) Forget(ctx context.Context, session [16]byte) error {
-	return e.change(ctx, func(h *handle) error { return h.Forget(ctx, session) })
+	return e.change(ctx, func(h *storeHandle) error { return h.Forget(ctx, session) })
 }
 
 // Upload implements backend.Engine.
 func (e *Engine) Upload(ctx context.Context, chunks []*structure.Chunk) (added int, err error) {
-	err = e.change(ctx, func(h *handle) (err error) {
+	err = e.change(ctx, func(h *storeHandle) (err error) {
 		added, err = h.Upload(ctx, chunks)
 		return err
 	})
@@ -130,8 +130,8 @@ func (e *Engine) Upload(ctx context.Context, chunks []*structure.Chunk) (added i
 }
 
 // change is do for operations that change the store.
-func (e *Engine) change(ctx context.Context, op func(h *handle) error) error {
-	_, err := do(ctx, e, func(h *handle) (struct{}, error) {
+func (e *Engine) change(ctx context.Context, op func(h *storeHandle) error) error {
+	_, err := do(ctx, e, func(h *storeHandle) (struct{}, error) {
 		if e.o.ReadOnly {
 			return struct{}{}, errReadOnly
 		}
@@ -144,13 +144,13 @@ func (e *Engine) change(ctx context.Context, op func(h *handle) error) error {
 
 // Sync implements backend.Engine.
 func (e *Engine) Sync(ctx context.Context) error {
-	_, err := do(ctx, e, func(h *handle) (struct{}, error) { return struct{}{}, h.Sync(ctx) })
+	_, err := do(ctx, e, func(h *storeHandle) (struct{}, error) { return struct{}{}, h.Sync(ctx) })
 	return err
 }
 
 // Pack implements backend.Packer.
 func (e *Engine) Pack(ctx context.Context, o backend.PackOptions) (r backend.PackReport, err error) {
-	err = e.change(ctx, func(h *handle) error {
+	err = e.change(ctx, func(h *storeHandle) error {
 		p, ok := h.Engine.(backend.Packer)
 		if !ok {
 			return unsupported("pack")
@@ -163,7 +163,7 @@ func (e *Engine) Pack(ctx context.Context, o backend.PackOptions) (r backend.Pac
 
 // Collect implements backend.Collector.
 func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (r backend.CollectReport, err error) {
-	collect := func(h *handle) error {
+	collect := func(h *storeHandle) error {
 		c, ok := h.Engine.(backend.Collector)
 		if !ok {
 			return unsupported("collect")
@@ -172,7 +172,7 @@ func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (r backe
 		return err
 	}
 	if o.DryRun {
-		_, err = do(ctx, e, func(h *handle) (struct{}, error) { return struct{}{}, collect(h) })
+		_, err = do(ctx, e, func(h *storeHandle) (struct{}, error) { return struct{}{}, collect(h) })
 	} else {
 		err = e.change(ctx, collect)
 	}
@@ -181,7 +181,7 @@ func (e *Engine) Collect(ctx context.Context, o backend.CollectOptions) (r backe
 
 // Backup implements backend.Copier. A guest writes what the owner sends.
 func (e *Engine) Backup(ctx context.Context, dir string, o backend.BackupOptions) (backend.BackupReport, error) {
-	return do(ctx, e, func(h *handle) (backend.BackupReport, error) {
+	return do(ctx, e, func(h *storeHandle) (backend.BackupReport, error) {
 		source, ok := h.Engine.(backend.CopySource)
 		if !ok {
 			return backend.BackupReport{}, unsupported("backup")
@@ -192,7 +192,7 @@ func (e *Engine) Backup(ctx context.Context, dir string, o backend.BackupOptions
 
 // Receive implements backend.Receiver. A guest does not support it.
 func (e *Engine) Receive(ctx context.Context, commits iter.Seq2[*structure.Commit, error]) error {
-	return e.change(ctx, func(h *handle) error {
+	return e.change(ctx, func(h *storeHandle) error {
 		r, ok := h.Engine.(backend.Receiver)
 		if !ok {
 			return unsupported("receive")

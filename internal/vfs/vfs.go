@@ -40,14 +40,14 @@ type File interface {
 type Mapper interface {
 	// Map maps size bytes starting at off. It reserves disk space for them and
 	// extends the file with zeros if necessary.
-	Map(off, size int64) (Window, error)
+	Map(off, size int64) (Mapping, error)
 }
 
-// Window is a mapped part of a file. A write is in the file at once, as after
-// File.WriteAt, and costs only a copy. A window must be closed before the file is
-// truncated below the window's end.
-type Window interface {
-	// WriteAt writes all of p at an offset of the file that lies in the window. If
+// Mapping is a mapped part of a file. A write is in the file at once, as after
+// File.WriteAt, and costs only a copy. A mapping must be closed before the file is
+// truncated below the end of the mapping.
+type Mapping interface {
+	// WriteAt writes all of p at an offset of the file that lies in the mapping. If
 	// it fails, a part may have been written.
 	WriteAt(p []byte, off int64) error
 	// Expect is a hint that the next n bytes from off will be written soon, which

@@ -121,7 +121,7 @@ func (f *placing) read(ctx context.Context, from backend.Reader, b *write.Batch,
 	return nil
 }
 
-func (f *placing) find(after structure.SpanRef, m *message) (place.Found, error) {
+func (f *placing) find(after structure.SpanRef, m *message) (place.Match, error) {
 	f.wanted = m
 	return f.placer.Find(after, &m.content)
 }
@@ -206,7 +206,7 @@ func (f *placing) place(ctx context.Context, m *message) (standing, error) {
 }
 
 // addNew adds a new message, or a new version of one.
-func (f *placing) addNew(ctx context.Context, after structure.SpanRef, m *message, found place.Found) (standing, error) {
+func (f *placing) addNew(ctx context.Context, after structure.SpanRef, m *message, found place.Match) (standing, error) {
 	var err error
 	if found.How == place.Absent {
 		err = f.derive(ctx, m)

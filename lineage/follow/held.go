@@ -16,16 +16,6 @@ import (
 // A message that was left out because its agent may write it again is only recorded with its file. When the file is gone,
 // nothing more is written to it: the recorded file is read to its end.
 
-// heldBack reports whether a file is gone of which a message may have been left out.
-func (r *run) heldBack(f *file) bool {
-	s := f.state
-	if s.Gone.IsZero() || s.Modified != 0 || s.LeftOut != "" || len(s.Conversations) != 1 || isDatabase(f.path) {
-		return false
-	}
-	i := slices.IndexFunc(r.options.Formats, func(known archive.Format) bool { return known.Name == s.Format })
-	return i >= 0 && !r.options.Formats[i].Grows
-}
-
 // readHeld reads the recorded content of a file that is gone. It returns only errors of the store or the context.
 func (r *run) readHeld(ctx context.Context, f *file) error {
 	folder := r.folderWith(f.path)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"iter"
 	"path/filepath"
 	"slices"
@@ -87,30 +86,4 @@ func (r *run) readRecorded(ctx context.Context, f *file, folder *folder, found *
 	defer lines.stop()
 	_, err := growing.Read(ctx, lines)
 	return t.outcome(err)
-}
-
-// lineReader reads the lines of a source.
-type lineReader struct {
-	next func() (SourceLine, error, bool)
-	stop func()
-	rest []byte // of the last line
-}
-
-func (l *lineReader) Read(b []byte) (int, error) {
-	for len(l.rest) == 0 {
-		line, err, more := l.next()
-		if errors.Is(err, ErrNotExact) {
-			return 0, err
-		}
-		if err != nil {
-			return 0, &importer.StoreError{Err: err}
-		}
-		if !more {
-			return 0, io.EOF
-		}
-		l.rest = line.Raw
-	}
-	n := copy(b, l.rest)
-	l.rest = l.rest[n:]
-	return n, nil
 }

@@ -3,7 +3,10 @@ package follow
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"time"
+
+	"github.com/lineage-store/lineage/lineage/archive"
 )
 
 // look examines a file that may have changed. If it has, it is read next.
@@ -97,4 +100,14 @@ func (r *run) beginAgain(conversations []string, read *file) {
 			}
 		}
 	}
+}
+
+// heldBack reports whether a file is gone of which a message may have been left out.
+func (r *run) heldBack(f *file) bool {
+	s := f.state
+	if s.Gone.IsZero() || s.Modified != 0 || s.LeftOut != "" || len(s.Conversations) != 1 || isDatabase(f.path) {
+		return false
+	}
+	i := slices.IndexFunc(r.options.Formats, func(known archive.Format) bool { return known.Name == s.Format })
+	return i >= 0 && !r.options.Formats[i].Grows
 }

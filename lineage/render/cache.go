@@ -15,11 +15,11 @@ var rendered cache
 // cache has two generations. When the young one is full, it becomes the old one.
 type cache struct {
 	mu         sync.Mutex
-	young, old map[[sha256.Size]byte]entry
+	young, old map[[sha256.Size]byte]cacheEntry
 	size       int
 }
 
-type entry struct {
+type cacheEntry struct {
 	html template.HTML
 	ok   bool
 }
@@ -42,12 +42,12 @@ func (c *cache) get(key string) (made template.HTML, ok, known bool) {
 func (c *cache) put(key string, made template.HTML, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.add(sha256.Sum256([]byte(key)), entry{made, ok})
+	c.add(sha256.Sum256([]byte(key)), cacheEntry{made, ok})
 }
 
-func (c *cache) add(id [sha256.Size]byte, e entry) {
+func (c *cache) add(id [sha256.Size]byte, e cacheEntry) {
 	if c.young == nil || c.size > maxRendered {
-		c.young, c.old, c.size = make(map[[sha256.Size]byte]entry), c.young, 0
+		c.young, c.old, c.size = make(map[[sha256.Size]byte]cacheEntry), c.young, 0
 	}
 	c.young[id] = e
 	c.size += len(e.html) + len(id) + 64

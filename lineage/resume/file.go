@@ -6,14 +6,14 @@ import (
 	"path"
 )
 
-// file is an additional file of a session.
-type file struct {
+// extraFile is an additional file of a session.
+type extraFile struct {
 	path    string
 	content []byte
 }
 
 // exclusive writes a file that must not exist yet.
-func (f file) exclusive(root *os.Root) error {
+func (f extraFile) exclusive(root *os.Root) error {
 	if err := root.MkdirAll(path.Dir(f.path), 0o700); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func gemini() *sessionFormat {
 			folder := s.geminiProject()
 			if folder == "" {
 				folder = "lineage-" + s.ID[:8]
-				s.also = append(s.also, file{path.Join(folder, geminiMarker), []byte(s.Dir)})
+				s.also = append(s.also, extraFile{path.Join(folder, geminiMarker), []byte(s.Dir)})
 			}
 			return path.Join(folder, "chats", "session-"+now.UTC().Format("2006-01-02T15-04")+"-"+s.ID[:8]+".jsonl"), nil
 		},

@@ -36,7 +36,7 @@ type Session struct {
 	own         *ownLines
 	made        [][]byte
 	// also are additional files by which the agent finds the session, if it does not know the folder.
-	also []file
+	also []extraFile
 }
 
 // ownEdited calls visit for each of the agent's own lines, as changed for the session.

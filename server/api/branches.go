@@ -13,7 +13,7 @@ import (
 
 type threadList struct {
 	ofThread
-	page
+	listPage
 }
 
 func (a *API) listBranches(ctx context.Context, c *call, in *threadList) (*list[*records.Branch], error) {

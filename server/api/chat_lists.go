@@ -22,7 +22,7 @@ type chatsQuery struct {
 	Message      string   `json:"-" query:"message" doc:"only those that have a message with this id"`
 	Branch       string   `json:"-" query:"branch" doc:"only the one that has a branch with this id"`
 	Offset       int      `json:"-" query:"offset" doc:"leave out so many"`
-	page
+	listPage
 }
 
 func (a *API) listChats(ctx context.Context, c *call, in *chatsQuery) (*list[*chatRecord], error) {

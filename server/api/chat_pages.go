@@ -30,7 +30,7 @@ func (k *creation) String() string {
 }
 
 // creation parses the token of a page, nil for none.
-func (p *page) creation() (*creation, error) {
+func (p *listPage) creation() (*creation, error) {
 	if p.After == "" {
 		return nil, nil
 	}
@@ -81,7 +81,7 @@ type created[T any, R records.Record] struct {
 }
 
 // pageOfCreated returns a page of the branches or the checkpoints of a chat.
-func pageOfCreated[T any, R records.Record](ctx context.Context, c *call, names *chatOf, p *page, elements *created[T, R]) (*list[R], error) {
+func pageOfCreated[T any, R records.Record](ctx context.Context, c *call, names *chatOf, p *listPage, elements *created[T, R]) (*list[R], error) {
 	view := c.store.View()
 	thread, err := view.Thread(ctx, names.thread)
 	if err != nil {

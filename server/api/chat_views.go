@@ -71,7 +71,7 @@ func (a *API) searchChat(ctx context.Context, c *call, in *chatSearchQuery) (*li
 	if in.Limit < 0 {
 		return nil, fmt.Errorf("limit %d: %w", in.Limit, lineage.ErrInvalid)
 	}
-	p, out := page{Limit: in.Limit}, &list[*chatMessage]{}
+	p, out := listPage{Limit: in.Limit}, &list[*chatMessage]{}
 	err := c.inChat(ctx, in.Thread, func(_ chat.Store, names *chatOf) error {
 		texts := 0
 		for found, err := range a.o.SearchChat(ctx, names.id, in.Text, chat.SearchOptions{Roles: in.Roles, Limit: p.size()}) {

@@ -19,7 +19,7 @@ type chatMessagesQuery struct {
 	ofThread
 	ID string `json:"-" query:"id" doc:"only this message, if it is there"`
 	To string `json:"-" query:"to" doc:"this message and those before it, back to the first"`
-	page
+	listPage
 }
 
 func (a *API) chatMessages(ctx context.Context, c *call, in *chatMessagesQuery) (*list[*chatMessage], error) {
@@ -101,7 +101,7 @@ type chatBranchesQuery struct {
 	ofThread
 	Name   string `json:"-" query:"name" doc:"only the one with this name"`
 	Active bool   `json:"-" query:"active" doc:"only the active one"`
-	page
+	listPage
 }
 
 func (a *API) chatBranches(ctx context.Context, c *call, in *chatBranchesQuery) (*list[*chatBranch], error) {
@@ -117,7 +117,7 @@ func (a *API) chatBranches(ctx context.Context, c *call, in *chatBranchesQuery) 
 		case in.Active:
 			one, err = chats.ActiveBranch(ctx, names.id)
 		default:
-			out, err = pageOfCreated(ctx, c, names, &in.page, names.branches(c.store))
+			out, err = pageOfCreated(ctx, c, names, &in.listPage, names.branches(c.store))
 			return err
 		}
 		if one != nil {
@@ -182,7 +182,7 @@ func (o *updateChatBranch) do(ctx context.Context, w *within) (made, error) {
 type chatCheckpointsQuery struct {
 	ofThread
 	Name string `json:"-" query:"name" doc:"only the one with this name"`
-	page
+	listPage
 }
 
 func (a *API) chatCheckpoints(ctx context.Context, c *call, in *chatCheckpointsQuery) (*list[*chatCheckpoint], error) {
@@ -196,7 +196,7 @@ func (a *API) chatCheckpoints(ctx context.Context, c *call, in *chatCheckpointsQ
 			return err
 		}
 		var err error
-		out, err = pageOfCreated(ctx, c, names, &in.page, &chatCheckpoints)
+		out, err = pageOfCreated(ctx, c, names, &in.listPage, &chatCheckpoints)
 		return err
 	})
 	return out, err

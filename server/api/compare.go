@@ -23,7 +23,7 @@ type diffQuery struct {
 	At         string `json:"-" query:"at" doc:"the position that the first history ends at; default the tip of the context"`
 	With       string `json:"-" query:"with" doc:"the position that the second history ends at"`
 	WithThread string `json:"-" query:"with_thread" doc:"the thread of that position; default that of the context"`
-	page
+	listPage
 }
 
 // diff lists the messages that only one of two histories has: first those of the first history, then those of the
@@ -129,7 +129,7 @@ func (p *diffPlace) String() string {
 }
 
 // place parses the token of a page of differences.
-func (p *page) place() (*diffPlace, error) {
+func (p *listPage) place() (*diffPlace, error) {
 	if p.After == "" {
 		return &diffPlace{}, nil
 	}

@@ -128,7 +128,7 @@ func (a *API) contentUses(ctx context.Context, c *call, in *usesQuery) (*list[*r
 	if err != nil {
 		return nil, err
 	}
-	p, out := page{Limit: in.Limit}, &list[*records.Message]{}
+	p, out := listPage{Limit: in.Limit}, &list[*records.Message]{}
 	err = c.uses(ctx, id, func(e *lineage.Entry) (bool, error) {
 		m, err := records.OfMessage(ctx, a.o.Store, e, records.MaxPreview)
 		out.Items = append(out.Items, m)

@@ -13,7 +13,7 @@ import (
 type documentsQuery struct {
 	of
 	Name string `json:"-" query:"name" doc:"only those of this document"`
-	page
+	listPage
 }
 
 // listDocuments lists the revisions of documents in a history, with the starts of their texts.

@@ -9,10 +9,10 @@ import (
 )
 
 // handles keeps the last handles of contexts that were extended: a handle knows where its next message goes.
-type handles [256]atomic.Pointer[handle]
+type handles [256]atomic.Pointer[contextHandle]
 
-// handle is the handle of a context.
-type handle struct {
+// contextHandle is the handle of a context.
+type contextHandle struct {
 	*lineage.Context
 	run atomic.Pointer[extendedRun]
 }
@@ -24,11 +24,11 @@ type extendedRun struct {
 }
 
 // of returns the handle that is kept for a context, else a new one, which is kept. It may be called for nil.
-func (h *handles) of(c *lineage.Context) *handle {
+func (h *handles) of(c *lineage.Context) *contextHandle {
 	if kept := h.kept(c.ID()); kept != nil {
 		return kept
 	}
-	opened := &handle{Context: c}
+	opened := &contextHandle{Context: c}
 	if h != nil {
 		h.slot(c.ID()).Store(opened)
 	}
@@ -36,7 +36,7 @@ func (h *handles) of(c *lineage.Context) *handle {
 }
 
 // kept returns the handle that is kept for a context, nil for none.
-func (h *handles) kept(id lineage.ContextID) *handle {
+func (h *handles) kept(id lineage.ContextID) *contextHandle {
 	if h == nil {
 		return nil
 	}
@@ -46,10 +46,10 @@ func (h *handles) kept(id lineage.ContextID) *handle {
 	return nil
 }
 
-func (h *handles) slot(id lineage.ContextID) *atomic.Pointer[handle] { return &h[id[len(id)-1]] }
+func (h *handles) slot(id lineage.ContextID) *atomic.Pointer[contextHandle] { return &h[id[len(id)-1]] }
 
 // position returns the position of a message that was just added.
-func (h *handle) position(ctx context.Context, store *lineage.Store, added lineage.SpanRef) (uint64, error) {
+func (h *contextHandle) position(ctx context.Context, store *lineage.Store, added lineage.SpanRef) (uint64, error) {
 	if in := h.run.Load(); in != nil && in.run == added.Run {
 		return in.depth + added.Seq, nil
 	}

@@ -27,7 +27,7 @@ type messagesQuery struct {
 	Roles   []string `json:"-" query:"role" doc:"only messages of this role; pages may then have fewer than limit"`
 	Dialect string   `json:"-" query:"dialect" doc:"answer with the request to send to a model instead: openai, responses, anthropic or ui"`
 	Budget  int      `json:"-" query:"budget" doc:"with dialect: the number of tokens it may take, by estimate"`
-	page
+	listPage
 }
 
 func (a *API) messages(ctx context.Context, c *call, in *messagesQuery) error {

@@ -17,13 +17,13 @@ const (
 	maxLooked = 10_000
 )
 
-// page selects a part of a list.
-type page struct {
+// listPage selects a part of a list.
+type listPage struct {
 	Limit int    `json:"-" query:"limit" doc:"at most so many; default 100, at most 1000"`
 	After string `json:"-" query:"after" doc:"the next of the page before"`
 }
 
-func (p *page) size() int {
+func (p *listPage) size() int {
 	if p.Limit == 0 {
 		return usualPage
 	}
@@ -32,7 +32,7 @@ func (p *page) size() int {
 
 // inHistory parses the token of a page of a history: the span at the end of the history, and the number of messages
 // before the page. Without a token, both are zero.
-func (p *page) inHistory() (end string, n uint64, err error) {
+func (p *listPage) inHistory() (end string, n uint64, err error) {
 	if p.After == "" {
 		return "", 0, nil
 	}

@@ -117,7 +117,7 @@ func (w *within) context(ctx context.Context, o of) (*refs.Ref, error) {
 
 // destination is a context that is extended.
 type destination struct {
-	*handle
+	*contextHandle
 	thread lineage.ThreadID // zero outside threads
 	branch string
 }
@@ -131,7 +131,7 @@ func (w *within) destination(ctx context.Context, o of) (destination, error) {
 	if err != nil {
 		return destination{}, err
 	}
-	t := destination{handle: w.handles.of(found.Context), branch: found.Branch}
+	t := destination{contextHandle: w.handles.of(found.Context), branch: found.Branch}
 	if found.Thread != nil {
 		t.thread = found.Thread.ID()
 	}
@@ -154,14 +154,14 @@ func (w *within) branch(ctx context.Context, o of) (t destination, err error) {
 		return t, err
 	}
 	t.branch = b.Name
-	if t.handle = w.handles.kept(b.Context); t.handle != nil {
+	if t.contextHandle = w.handles.kept(b.Context); t.contextHandle != nil {
 		return t, nil
 	}
 	c, err := w.store.Context(ctx, b.Context)
 	if err != nil {
 		return t, err
 	}
-	t.handle = w.handles.of(c)
+	t.contextHandle = w.handles.of(c)
 	return t, nil
 }
 

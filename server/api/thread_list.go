@@ -75,7 +75,7 @@ type threadsQuery struct {
 	SourcePrefix string `json:"-" query:"source_prefix" doc:"only those whose source id has this prefix"`
 	Title        string `json:"-" query:"title" doc:"only those whose title has this prefix, in upper or lower case"`
 	Oldest       bool   `json:"-" query:"oldest" doc:"the one that was updated first first"`
-	page
+	listPage
 }
 
 // metadataIs parses KEY=VALUE.

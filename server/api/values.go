@@ -63,7 +63,7 @@ func (w *within) owner(ctx context.Context, o *ofOwner) (owner lineage.Owner, at
 type valuesQuery struct {
 	ofOwner
 	Prefix string `json:"-" query:"prefix" doc:"only keys with this prefix"`
-	page
+	listPage
 }
 
 func (a *API) listValues(ctx context.Context, c *call, in *valuesQuery) (*list[*records.Value], error) {
@@ -128,7 +128,7 @@ func (a *API) getValue(ctx context.Context, c *call, in *valueQuery) (*records.V
 
 type valueHistoryQuery struct {
 	ofValue
-	page
+	listPage
 }
 
 // valueHistory lists the values that an owner itself has set under a key.

@@ -73,7 +73,7 @@ func (a *API) search(ctx context.Context, c *call, in *searchInput) (*list[*reco
 	if filter != nil && filter.User != nil && in.User == nil {
 		in.User = filter.User
 	}
-	p := page{Limit: in.Limit}
+	p := listPage{Limit: in.Limit}
 	q := SearchQuery{Text: text, Roles: in.Roles, Scope: c.caller.Scope, Limit: p.size()}
 	if in.Thread != "" {
 		t, err := c.thread(ctx, in.Thread)

@@ -110,11 +110,6 @@ func (p *Page) home(w http.ResponseWriter, r *http.Request) error {
 	return p.show(w, r, http.StatusOK, "home", &pageData{Title: "Conversations", Body: v})
 }
 
-// costsPending reports whether costs are going to change without a change of the store.
-func (p *Page) costsPending(ctx context.Context) bool {
-	return p.o.CostsPending != nil && p.o.CostsPending(ctx)
-}
-
 // row returns the row of a conversation.
 func (p *Page) row(ctx context.Context, t *lineage.Thread, info *lineage.ThreadInfo) (*homeRow, error) {
 	row := &homeRow{

@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -293,4 +294,9 @@ func (v *usageView) table(rows []*records.Usage) {
 		}
 		v.Rows = append(v.Rows, row)
 	}
+}
+
+// costsPending reports whether costs are going to change without a change of the store.
+func (p *Page) costsPending(ctx context.Context) bool {
+	return p.o.CostsPending != nil && p.o.CostsPending(ctx)
 }

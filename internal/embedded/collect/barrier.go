@@ -44,7 +44,7 @@ func (b *Barrier) Covers(commit uint64) bool { return b != nil && commit <= b.li
 // Filter removes dead records from a commit; a nil barrier removes nothing.
 func (b *Barrier) Filter(c *structure.Commit) {
 	if b != nil {
-		b.live.Filter(c, new(live.Counts))
+		b.live.Filter(c, new(live.Removed))
 	}
 }
 

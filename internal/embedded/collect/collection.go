@@ -83,7 +83,7 @@ func (c *Collection) count(commits iter.Seq2[Commit, error]) error {
 
 // filter returns a function that removes from a commit what is dead, and one that adds all that was removed to the report.
 func (c *Collection) filter() (filter func(Commit) error, done func()) {
-	var gone live.Counts
+	var gone live.Removed
 	c.files = make(map[uint32]bool)
 	filter = func(f Commit) error {
 		if c.live.Filter(f.Commit, &gone) {

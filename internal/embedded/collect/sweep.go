@@ -76,7 +76,7 @@ func (c *Collection) holdsDead(s journal.SegmentInfo) bool {
 }
 
 func (c *Collection) filterCommit(commit *structure.Commit) error {
-	c.live.Filter(commit, new(live.Counts))
+	c.live.Filter(commit, new(live.Removed))
 	return nil
 }
 

@@ -13,12 +13,12 @@ import (
 // read it without mu. Readers get copies, because entries are changed in place.
 type Cache struct {
 	mu       sync.Mutex
-	ends     recent.Table[structure.RunID, judge.End]
-	contexts recent.Table[structure.ContextID, liveContext]
+	ends     recent.Cache[structure.RunID, judge.End]
+	contexts recent.Cache[structure.ContextID, liveContext]
 
 	// For the writer only: times of last messages, and runs with forks.
-	messages recent.Table[structure.Home, int64]
-	runs     recent.Table[structure.RunID, structure.RunInfo]
+	messages recent.Cache[structure.Home, int64]
+	runs     recent.Cache[structure.RunID, structure.RunInfo]
 	// digests are those of spans with forks, and those that were requested.
 	digests *recent.Shared[structure.SpanRef, structure.Digest]
 }
@@ -35,7 +35,7 @@ func NewCache() *Cache {
 	return &Cache{
 		ends:     recent.ByID[structure.RunID, judge.End](),
 		contexts: recent.ByID[structure.ContextID, liveContext](),
-		messages: recent.Table[structure.Home, int64]{Place: func(h structure.Home) uint64 { return recent.PlaceOfID(h.Thread) }},
+		messages: recent.Cache[structure.Home, int64]{Place: func(h structure.Home) uint64 { return recent.PlaceOfID(h.Thread) }},
 		runs:     recent.ByID[structure.RunID, structure.RunInfo](),
 		digests:  recent.NewShared[structure.SpanRef, structure.Digest](recent.PlaceOfSpan),
 	}

@@ -16,17 +16,17 @@ const (
 )
 
 var (
-	contextPart = sealed.Part{Kind: contextKind}
-	runPart     = sealed.Part{Kind: runKind}
-	threadPart  = sealed.Part{Kind: threadKind}
+	contextPart = sealed.KeyPart{Kind: contextKind}
+	runPart     = sealed.KeyPart{Kind: runKind}
+	threadPart  = sealed.KeyPart{Kind: threadKind}
 )
 
-func rawPart(n int) sealed.Part { return sealed.Part{Size: n} }
+func rawPart(n int) sealed.KeyPart { return sealed.KeyPart{Size: n} }
 
-var textPart = sealed.Part{Size: textSize, Text: true}
+var textPart = sealed.KeyPart{Size: textSize, Text: true}
 
 // parts has the parts of the keys of each table.
-var parts = [256][]sealed.Part{
+var parts = [256][]sealed.KeyPart{
 	TableAlternative:        {rawPart(16), rawPart(8), rawPart(8)},
 	TableBlock:              {rawPart(HashPrefix)},
 	TableChunk:              {rawPart(HashPrefix)},
@@ -101,7 +101,7 @@ func (Shape) Owners() []byte { return []byte{TableContext, TableRun, TableThread
 func (Shape) Uses() (first byte, kind int) { return TableUsageOfContent, runKind }
 
 // Parts implements sealed.Shape.
-func (Shape) Parts(first byte) []sealed.Part { return parts[first] }
+func (Shape) Parts(first byte) []sealed.KeyPart { return parts[first] }
 
 // Fields implements sealed.Shape.
 func (Shape) Fields(dst []sealed.Field, key, value []byte) []sealed.Field {

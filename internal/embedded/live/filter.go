@@ -15,7 +15,7 @@ import (
 //
 // The result can be replayed whether or not earlier commits were filtered, because live records refer only to live
 // ones. Deletions are kept for followers of the feed that have seen the deleted records.
-func (l *Set) Filter(c *structure.Commit, t *Counts) (changed bool) {
+func (l *Set) Filter(c *structure.Commit, t *Removed) (changed bool) {
 	if c.Number > l.Until {
 		return false
 	}
@@ -38,7 +38,7 @@ func (l *Set) Filter(c *structure.Commit, t *Counts) (changed bool) {
 
 // Strip filters a commit and removes the nil records. A nil set removes nothing.
 func (l *Set) Strip(c *structure.Commit) {
-	if l == nil || !l.Filter(c, new(Counts)) {
+	if l == nil || !l.Filter(c, new(Removed)) {
 		return
 	}
 	c.Records = slices.DeleteFunc(c.Records, func(r structure.Record) bool { return r == nil })
@@ -57,7 +57,7 @@ func (l *Set) FilterEncoded(number uint64, payload []byte, r *backend.CollectRep
 		return payload, false, fmt.Errorf("commit %d: %w", number, err)
 	}
 	c.Number = number
-	var gone Counts
+	var gone Removed
 	if !l.Filter(c, &gone) {
 		return payload, false, nil
 	}
@@ -183,12 +183,12 @@ func (l *Set) deletion(d *structure.Deletion, c *structure.Commit, i int) bool {
 	return true
 }
 
-// Counts counts what a filter removes.
-type Counts struct {
+// Removed counts what a filter removes.
+type Removed struct {
 	records, spans, blocks, chunks, erased, bytes uint64
 }
 
-func (t *Counts) AddTo(r *backend.CollectReport) {
+func (t *Removed) AddTo(r *backend.CollectReport) {
 	r.Records += t.records
 	r.Spans += t.spans
 	r.Blocks += t.blocks
@@ -197,7 +197,7 @@ func (t *Counts) AddTo(r *backend.CollectReport) {
 	r.Bytes += t.bytes
 }
 
-func (t *Counts) count(was, now structure.Record) {
+func (t *Removed) count(was, now structure.Record) {
 	if now == nil {
 		t.records++
 	}

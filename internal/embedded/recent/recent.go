@@ -8,9 +8,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// Table caches values that can be looked up elsewhere. A key has two slots in a table that grows up to a limit, and
-// other keys may evict it. Consecutive ids are in adjacent slots. Shared is a table for several goroutines.
-type Table[K comparable, V any] struct {
+// Cache has values that can be looked up elsewhere. A key has two slots in a table that grows up to a limit, and
+// other keys may evict it. Consecutive ids are in adjacent slots. Shared is a cache for several goroutines.
+type Cache[K comparable, V any] struct {
 	// Place returns a number for a key. Keys with the same number compete for slots.
 	Place func(K) uint64
 	sets  []set[K, V] // the length is a power of two
@@ -29,9 +29,9 @@ const (
 	maxSets = 1 << 14
 )
 
-// ByID returns a table with ids as keys.
-func ByID[K ~[16]byte, V any]() Table[K, V] {
-	return Table[K, V]{Place: func(id K) uint64 { return PlaceOfID(id) }}
+// ByID returns a cache with ids as keys.
+func ByID[K ~[16]byte, V any]() Cache[K, V] {
+	return Cache[K, V]{Place: func(id K) uint64 { return PlaceOfID(id) }}
 }
 
 // PlaceOfID returns the place of an id. Ids of structure.NewID end in a counter.
@@ -44,7 +44,7 @@ func PlaceOfID(id [16]byte) uint64 {
 func PlaceOfSpan(r structure.SpanRef) uint64 { return PlaceOfID(r.Run) + r.Seq }
 
 // Set caches a value.
-func (r *Table[K, V]) Set(k K, v V) {
+func (r *Cache[K, V]) Set(k K, v V) {
 	if len(r.sets) > 0 {
 		if s := r.setOf(k); s[0].used && s[0].key == k {
 			s[0].value = v
@@ -60,11 +60,11 @@ func (r *Table[K, V]) Set(k K, v V) {
 	r.put(k, v)
 }
 
-func (r *Table[K, V]) setOf(k K) *set[K, V] {
+func (r *Cache[K, V]) setOf(k K) *set[K, V] {
 	return &r.sets[r.Place(k)&uint64(len(r.sets)-1)]
 }
 
-func (r *Table[K, V]) put(k K, v V) {
+func (r *Cache[K, V]) put(k K, v V) {
 	s := r.setOf(k)
 	if s[0].used && s[0].key != k {
 		s[1] = s[0]
@@ -78,7 +78,7 @@ func (r *Table[K, V]) put(k K, v V) {
 }
 
 // grow doubles the size of the table.
-func (r *Table[K, V]) grow() {
+func (r *Cache[K, V]) grow() {
 	old := r.sets
 	r.sets, r.count = make([]set[K, V], max(minSets, 2*len(old))), 0
 	for i := range old {
@@ -91,7 +91,7 @@ func (r *Table[K, V]) grow() {
 }
 
 // Get returns a value if it is cached.
-func (r *Table[K, V]) Get(k K) (v V, ok bool) {
+func (r *Cache[K, V]) Get(k K) (v V, ok bool) {
 	if len(r.sets) == 0 {
 		return v, false
 	}
@@ -105,7 +105,7 @@ func (r *Table[K, V]) Get(k K) (v V, ok bool) {
 }
 
 // First is Get for the first slot only.
-func (r *Table[K, V]) First(k K) (v V, ok bool) {
+func (r *Cache[K, V]) First(k K) (v V, ok bool) {
 	if len(r.sets) > 0 {
 		if s := &r.setOf(k)[0]; s.used && s.key == k {
 			return s.value, true
@@ -115,7 +115,7 @@ func (r *Table[K, V]) First(k K) (v V, ok bool) {
 }
 
 // Keep is Get for a key that is likely to be used again.
-func (r *Table[K, V]) Keep(k K) (v V, ok bool) {
+func (r *Cache[K, V]) Keep(k K) (v V, ok bool) {
 	if len(r.sets) == 0 {
 		return v, false
 	}
@@ -130,7 +130,7 @@ func (r *Table[K, V]) Keep(k K) (v V, ok bool) {
 }
 
 // Forget removes a key.
-func (r *Table[K, V]) Forget(k K) {
+func (r *Cache[K, V]) Forget(k K) {
 	if len(r.sets) == 0 {
 		return
 	}
@@ -144,17 +144,17 @@ func (r *Table[K, V]) Forget(k K) {
 }
 
 // Clear removes all keys.
-func (r *Table[K, V]) Clear() { r.sets, r.count = nil, 0 }
+func (r *Cache[K, V]) Clear() { r.sets, r.count = nil, 0 }
 
-// Shared is a Table for concurrent use.
+// Shared is a Cache for concurrent use.
 type Shared[K comparable, V any] struct {
 	mu    sync.Mutex
-	table Table[K, V]
+	table Cache[K, V]
 }
 
-// NewShared returns a table with the given places of keys.
+// NewShared returns a cache with the given places of keys.
 func NewShared[K comparable, V any](place func(K) uint64) *Shared[K, V] {
-	return &Shared[K, V]{table: Table[K, V]{Place: place}}
+	return &Shared[K, V]{table: Cache[K, V]{Place: place}}
 }
 
 // Set is Table.Set.

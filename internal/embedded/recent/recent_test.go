@@ -12,7 +12,7 @@ import (
 // A cached value is the last one set.
 func TestRecent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := Table[int, string]{Place: func(k int) uint64 { return uint64(k) * 5 }}
+		r := Cache[int, string]{Place: func(k int) uint64 { return uint64(k) * 5 }}
 		found := map[int]string{}
 		keys := rapid.IntRange(0, 600)
 		t.Repeat(map[string]func(*rapid.T){
@@ -57,7 +57,7 @@ func TestRecent(t *testing.T) {
 
 // Consecutive keys do not evict each other.
 func TestRecentHoldsNeighbours(t *testing.T) {
-	r := Table[int, int]{Place: func(k int) uint64 { return uint64(k) }}
+	r := Cache[int, int]{Place: func(k int) uint64 { return uint64(k) }}
 	for k := range 2 * maxSets {
 		r.Set(k, k)
 	}

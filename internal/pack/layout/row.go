@@ -21,7 +21,7 @@ type Row struct {
 
 	Commits, IDs int // commits and ids that begin here
 	Bodies       uint64
-	Parts        [3]Part
+	Parts        [3]Range
 
 	// Sizes before compression: of the ids, of the columns, and of the bodies by kind and
 	// the texts, which make up the content.
@@ -55,8 +55,8 @@ func (r *Row) Pieces() int {
 	return r.Commits
 }
 
-// Part is a range of the file.
-type Part struct {
+// Range is a range of the file.
+type Range struct {
 	Offset, Size int64
 }
 

@@ -106,8 +106,8 @@ var ErrMalformed = errors.New("malformed lookup tables")
 func (b *Buckets) Count() int { return len(b.offsets) - 1 }
 
 // At returns the range of the i-th bucket in the file.
-func (b *Buckets) At(i uint64) layout.Part {
-	return layout.Part{Offset: b.offsets[i], Size: b.offsets[i+1] - b.offsets[i]}
+func (b *Buckets) At(i uint64) layout.Range {
+	return layout.Range{Offset: b.offsets[i], Size: b.offsets[i+1] - b.offsets[i]}
 }
 
 // Of returns the bucket of a fingerprint.

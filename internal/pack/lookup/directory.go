@@ -124,8 +124,8 @@ func (d *Directory) ChapterOf(number uint32) (chapter, index int) {
 func (d *Directory) ListCount() int { return len(d.lists) - 1 }
 
 // List returns the range of the i-th list in the file.
-func (d *Directory) List(i int) layout.Part {
-	return layout.Part{Offset: d.lists[i], Size: d.lists[i+1] - d.lists[i]}
+func (d *Directory) List(i int) layout.Range {
+	return layout.Range{Offset: d.lists[i], Size: d.lists[i+1] - d.lists[i]}
 }
 
 // ReadList decodes the i-th list.

@@ -119,7 +119,7 @@ func FuzzLookup(f *testing.F) {
 		if err != nil {
 			return
 		}
-		in := func(at layout.Part) []byte { return parts[at.Offset:][:at.Size] }
+		in := func(at layout.Range) []byte { return parts[at.Offset:][:at.Size] }
 		for _, b := range []*Buckets{&d.Content, &d.Runs} {
 			for i := range uint64(b.Count()) {
 				_ = b.Read(in(b.At(i)), i, func(Finger) bool { return true })

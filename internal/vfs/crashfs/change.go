@@ -18,7 +18,7 @@ func (e *edit) sizeAfter(before int64) int64 {
 }
 
 // apply changes the names of a directory.
-func (l *link) apply(names map[string]entry) {
+func (l *link) apply(names map[string]dirEntry) {
 	if l.removed != "" {
 		delete(names, l.removed)
 	}

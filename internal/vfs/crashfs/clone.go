@@ -49,8 +49,8 @@ func (c cloner) file(f *file) *file {
 	return to
 }
 
-func (c cloner) entry(e entry) entry {
-	return entry{file: c.file(e.file), dir: c.dir(e.dir)}
+func (c cloner) entry(e dirEntry) dirEntry {
+	return dirEntry{file: c.file(e.file), dir: c.dir(e.dir)}
 }
 
 func (c cloner) change(ch change) change {

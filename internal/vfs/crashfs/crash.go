@@ -87,8 +87,8 @@ func (fsys *FS) Crash(c Crash) *FS {
 
 // mount returns a copy of the tree below root as it is on the disk.
 func (s survivors) mount(root *dir) *dir {
-	found := map[*dir]map[string]entry{}
-	names := func(d *dir) map[string]entry {
+	found := map[*dir]map[string]dirEntry{}
+	names := func(d *dir) map[string]dirEntry {
 		if _, ok := found[d]; !ok {
 			found[d] = maps.Clone(d.durable)
 		}
@@ -102,9 +102,9 @@ func (s survivors) mount(root *dir) *dir {
 		onDisk := newDir()
 		for name, e := range names(d) {
 			if e.dir != nil {
-				e = entry{dir: read(e.dir)}
+				e = dirEntry{dir: read(e.dir)}
 			} else {
-				e = entry{file: s.read(e.file)}
+				e = dirEntry{file: s.read(e.file)}
 			}
 			onDisk.live[name], onDisk.durable[name] = e, e
 		}

@@ -77,7 +77,7 @@ func (fsys *FS) Create(name string) (vfs.File, error) {
 		return nil, &fs.PathError{Op: "create", Path: name, Err: err}
 	}
 	f := new(file)
-	fsys.relink(&link{dir: parent, added: base, what: entry{file: f}})
+	fsys.relink(&link{dir: parent, added: base, what: dirEntry{file: f}})
 	return &handle{fsys: fsys, file: f, name: name, writable: true}, nil
 }
 
@@ -163,7 +163,7 @@ func (fsys *FS) MkdirAll(name string) error {
 			return &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOTDIR}
 		}
 		if !e.exists() {
-			e = entry{dir: newDir()}
+			e = dirEntry{dir: newDir()}
 			fsys.relink(&link{dir: at, added: part, what: e})
 		}
 		at = e.dir

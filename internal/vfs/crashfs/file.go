@@ -139,9 +139,9 @@ func (h *handle) Close() error {
 	return nil
 }
 
-// Map implements vfs.Mapper. Each write through a window counts as an operation,
+// Map implements vfs.Mapper. Each write through a mapping counts as an operation,
 // and fails like a page fault that the system cannot serve.
-func (h *handle) Map(off, size int64) (vfs.Window, error) {
+func (h *handle) Map(off, size int64) (vfs.Mapping, error) {
 	h.fsys.mu.Lock()
 	defer h.fsys.mu.Unlock()
 	if err := h.readyToChange("map", off); err != nil {
@@ -159,17 +159,17 @@ func (h *handle) Map(off, size int64) (vfs.Window, error) {
 		}
 		h.fsys.modify(&edit{file: h.file, off: off + size, truncate: true})
 	}
-	return &window{handle: h, from: off, to: off + size}, nil
+	return &mapping{handle: h, from: off, to: off + size}, nil
 }
 
-// window is a mapped part of a file. It must not be used concurrently.
-type window struct {
+// mapping is a mapped part of a file. It must not be used concurrently.
+type mapping struct {
 	handle   *handle
 	from, to int64
 	closed   bool
 }
 
-func (w *window) WriteAt(p []byte, off int64) error {
+func (w *mapping) WriteAt(p []byte, off int64) error {
 	if w.closed {
 		return w.handle.fail("write", fs.ErrClosed)
 	}
@@ -184,9 +184,9 @@ func (w *window) WriteAt(p []byte, off int64) error {
 	return err
 }
 
-func (w *window) Expect(int64, int64) {}
+func (w *mapping) Expect(int64, int64) {}
 
-func (w *window) Close() error {
+func (w *mapping) Close() error {
 	w.closed = true
 	return nil
 }

@@ -64,5 +64,5 @@ type edit struct {
 type link struct {
 	dir            *dir
 	removed, added string
-	what           entry
+	what           dirEntry
 }

@@ -11,11 +11,11 @@ import (
 // dir is a directory: its names as programs see them, and as they are on the
 // disk.
 type dir struct {
-	live, durable map[string]entry
+	live, durable map[string]dirEntry
 }
 
 func newDir() *dir {
-	return &dir{live: map[string]entry{}, durable: map[string]entry{}}
+	return &dir{live: map[string]dirEntry{}, durable: map[string]dirEntry{}}
 }
 
 // file is the content of a file, as programs see it and as it is on the disk.
@@ -24,13 +24,13 @@ type file struct {
 	live, durable []byte
 }
 
-// entry is the target of a name: a file, a directory, or nothing.
-type entry struct {
+// dirEntry is the target of a name: a file, a directory, or nothing.
+type dirEntry struct {
 	file *file
 	dir  *dir
 }
 
-func (e entry) exists() bool { return e != entry{} }
+func (e dirEntry) exists() bool { return e != dirEntry{} }
 
 // split returns the elements of a name, none for the root.
 func split(name string) []string {
@@ -42,15 +42,15 @@ func split(name string) []string {
 }
 
 // find returns the file or directory called name.
-func (d *dir) find(name string) (entry, error) {
-	e := entry{dir: d}
+func (d *dir) find(name string) (dirEntry, error) {
+	e := dirEntry{dir: d}
 	for _, part := range split(name) {
 		if e.dir == nil {
-			return entry{}, syscall.ENOTDIR
+			return dirEntry{}, syscall.ENOTDIR
 		}
 		e = e.dir.live[part]
 		if !e.exists() {
-			return entry{}, fs.ErrNotExist
+			return dirEntry{}, fs.ErrNotExist
 		}
 	}
 	return e, nil

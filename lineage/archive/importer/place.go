@@ -44,7 +44,7 @@ func (l *loader) place(st *loading, p *prepared) error {
 }
 
 // placeOne finds or adds the span of a node in the current commit.
-func (l *loader) placeOne(st *loading, p *prepared) (place.Found, error) {
+func (l *loader) placeOne(st *loading, p *prepared) (place.Match, error) {
 	t := st.thread
 	if p.Created.IsZero() {
 		for i := range p.Usages {
@@ -55,11 +55,11 @@ func (l *loader) placeOne(st *loading, p *prepared) (place.Found, error) {
 	l.addThread(t)
 	placer, err := l.next.placerOf(t)
 	if err != nil {
-		return place.Found{}, err
+		return place.Match{}, err
 	}
 	found, err := placer.Place(st.refOf(p.parent), &p.Message)
 	if err != nil {
-		return place.Found{}, &StoreError{err}
+		return place.Match{}, &StoreError{err}
 	}
 	p.copy = found.Copy
 	st.setRef(p.index, found.Span)

@@ -24,7 +24,7 @@ func (w *window) prepare(ctx context.Context) error {
 				w.blocks[r.ID] = r
 			case *structure.Run:
 				w.next.runs++
-				found := run{key: string(r.ID[:]), after: r.Parent.Seq, home: r.Home}
+				found := newRun{key: string(r.ID[:]), after: r.Parent.Seq, home: r.Home}
 				if !r.Parent.IsZero() {
 					found.parent = string(r.Parent.Run[:])
 				}

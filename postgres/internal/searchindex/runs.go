@@ -33,7 +33,7 @@ func (w *window) findRuns(ctx context.Context) error {
 		if t.owner != nil { // the run of a summary
 			w.next.runs++
 			w.runs[t.run] = w.next.runs
-			w.created = append(w.created, run{key: t.run})
+			w.created = append(w.created, newRun{key: t.run})
 			w.lasts[t.run] = 1
 		} else if w.w.To == w.w.Head {
 			return fmt.Errorf("run %x is missing: %w", t.run, searched.ErrDamaged)

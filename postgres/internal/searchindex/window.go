@@ -21,7 +21,7 @@ type window struct {
 	spans   []*structure.Span
 	homes   map[structure.ThreadID]structure.Home // of threads that exist
 	runs    map[string]int64                      // numbers, by key; 0 for those that are not indexed
-	created []run
+	created []newRun
 	lasts   map[string]uint64
 
 	threads threadChanges
@@ -44,8 +44,8 @@ type window struct {
 	numbers  []int32
 }
 
-// run is a new run.
-type run struct {
+// newRun is a new run.
+type newRun struct {
 	key    string
 	parent string // its key, "" if there is none
 	after  uint64

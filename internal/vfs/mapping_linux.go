@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// window is a mapped part of a file, aligned to the start of a page.
-type window struct {
+// mapping is a mapped part of a file, aligned to the start of a page.
+type mapping struct {
 	name string
 	base int64
 	from int64 // start of the requested part
@@ -27,7 +27,7 @@ const (
 
 // Map implements Mapper. It reserves space with fallocate; otherwise a full disk would
 // be noticed only when a page is written.
-func (o osFile) Map(off, size int64) (Window, error) {
+func (o osFile) Map(off, size int64) (Mapping, error) {
 	if off < 0 || size <= 0 {
 		return nil, &fs.PathError{Op: "mmap", Path: o.f.Name(), Err: fs.ErrInvalid}
 	}
@@ -35,7 +35,7 @@ func (o osFile) Map(off, size int64) (Window, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &window{name: o.f.Name(), base: off - off%int64(os.Getpagesize()), from: off}
+	w := &mapping{name: o.f.Name(), base: off - off%int64(os.Getpagesize()), from: off}
 	var op string
 	var mapErr error
 	err = conn.Control(func(fd uintptr) {
@@ -59,7 +59,7 @@ func (o osFile) Map(off, size int64) (Window, error) {
 	return w, nil
 }
 
-func (w *window) WriteAt(p []byte, off int64) (err error) {
+func (w *mapping) WriteAt(p []byte, off int64) (err error) {
 	if w.mem == nil {
 		return &fs.PathError{Op: "write", Path: w.name, Err: fs.ErrClosed}
 	}
@@ -84,7 +84,7 @@ func (w *window) WriteAt(p []byte, off int64) (err error) {
 // populateAhead has the system provide several pages with one call before they are
 // written: a page fault for each costs more. If the call fails, pages fault one by
 // one.
-func (w *window) populateAhead(end int) {
+func (w *mapping) populateAhead(end int) {
 	if end <= w.ready {
 		return
 	}
@@ -93,7 +93,7 @@ func (w *window) populateAhead(end int) {
 }
 
 // populate has the system provide the pages of a range that starts at a page boundary.
-func (w *window) populate(from, to int) {
+func (w *mapping) populate(from, to int) {
 	page := os.Getpagesize()
 	to = min((to+page-1)/page*page, len(w.mem))
 	w.ready = max(w.ready, to)
@@ -102,10 +102,10 @@ func (w *window) populate(from, to int) {
 	}
 }
 
-// Expect implements Window. It also populates pages that are present: after a
+// Expect implements Mapping. It also populates pages that are present: after a
 // sync, the first write to each would fault again. It does not go beyond the range,
 // because the next sync writes every populated page.
-func (w *window) Expect(off, n int64) {
+func (w *mapping) Expect(off, n int64) {
 	if w.mem == nil || off < w.from || n <= 0 || off-w.base > int64(len(w.mem)) {
 		return
 	}
@@ -113,7 +113,7 @@ func (w *window) Expect(off, n int64) {
 	w.populate(from-from%os.Getpagesize(), to)
 }
 
-func (w *window) Close() error {
+func (w *mapping) Close() error {
 	mem := w.mem
 	if w.mem = nil; mem == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// View returns the current files. It does not block.
-func (j *Journal) View() *View {
+// FileSet returns the current files. It does not block.
+func (j *Journal) FileSet() *FileSet {
 	for {
 		v := j.current.Load()
 		for n := v.refs.Load(); n > 0; n = v.refs.Load() {
@@ -20,8 +20,8 @@ func (j *Journal) View() *View {
 	}
 }
 
-// Release releases the view. It is called once for each view taken.
-func (v *View) Release() {
+// Release releases the files. It is called once for each file set taken.
+func (v *FileSet) Release() {
 	if v.refs.Add(-1) > 0 {
 		return
 	}
@@ -32,15 +32,15 @@ func (v *View) Release() {
 	}
 }
 
-// Current reports whether no file was replaced since the view was taken.
-func (v *View) Current() bool {
+// Current reports whether no file was replaced since the file set was taken.
+func (v *FileSet) Current() bool {
 	now := v.j.current.Load()
 	return now == v || len(now.segments) >= len(v.segments) && slices.Equal(now.segments[:len(v.segments)], v.segments)
 }
 
 // use makes a list of segments the current one. The caller holds segmentsMu.
 func (j *Journal) use(segments []*segment) {
-	next := &View{j: j, segments: segments}
+	next := &FileSet{j: j, segments: segments}
 	next.refs.Store(1)
 	for _, s := range segments {
 		s.uses.Add(1)
@@ -51,7 +51,7 @@ func (j *Journal) use(segments []*segment) {
 	}
 }
 
-// releaseOld releases the views that use replaced. The caller does not hold
+// releaseOld releases the file sets that use replaced. The caller does not hold
 // segmentsMu.
 func (j *Journal) releaseOld() {
 	j.segmentsMu.Lock()
@@ -86,7 +86,7 @@ func (j *Journal) retire(s *segment) {
 }
 
 // find returns the file that contains a segment, or nil.
-func (v *View) find(number uint32) *segment { return findSegment(v.segments, number) }
+func (v *FileSet) find(number uint32) *segment { return findSegment(v.segments, number) }
 
 func findSegment(segments []*segment, number uint32) *segment {
 	i, _ := slices.BinarySearchFunc(segments, number, func(s *segment, n uint32) int { return int(int64(s.last) - int64(n)) })
@@ -97,7 +97,7 @@ func findSegment(segments []*segment, number uint32) *segment {
 }
 
 // at returns the segment with its file open, and the end of its frames.
-func (v *View) at(number uint32) (*segment, vfs.File, int64, error) {
+func (v *FileSet) at(number uint32) (*segment, vfs.File, int64, error) {
 	s := v.find(number)
 	if s == nil {
 		return nil, nil, 0, fmt.Errorf("journal segment %d: %w", number, backend.ErrNotFound)
