@@ -20,6 +20,12 @@ func (j *Journal) View() *View {
 	}
 }
 
+// Again returns the view once more, for another user. The caller has it.
+func (v *View) Again() *View {
+	v.refs.Add(1)
+	return v
+}
+
 // Release releases the view. It is called once for each view taken.
 func (v *View) Release() {
 	if v.refs.Add(-1) > 0 {
