@@ -168,7 +168,10 @@ func (m *machine) say(t *rapid.T) {
 	}
 	u := m.newSaid(t)
 	m.places++
-	heard := said{kind: lineage.Message, role: "user", name: "user", text: u.text, place: m.places}
+	heard := u
+	if heard.place = m.places; heard.kind == lineage.Message {
+		heard.role, heard.name = "user", "user"
+	}
 	here, there, err := addAndSend(m.s, m.handle(t, from), m.handle(t, to), itemsOf([]said{u})[0], lineage.Item{Role: "user"})
 	require.NoError(t, err)
 	m.noteStored(u)

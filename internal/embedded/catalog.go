@@ -40,9 +40,9 @@ func (s *store) catalog(at *index.Snapshot, files *journal.FileSet) *catalog {
 // journal is rewritten.
 func (s *store) now() view {
 	for {
-		files := s.journal.FileSet()
+		files := s.journalFiles()
 		v := s.catalog(s.index.Snapshot(), files).viewed()
-		if files.Current() {
+		if files == s.pinned || files.Current() {
 			return v
 		}
 		v.Close()
@@ -50,8 +50,22 @@ func (s *store) now() view {
 }
 
 // latest returns the catalog of the current state. The caller must close it. Each read uses the current files of the
-// journal.
-func (s *store) latest() *catalog { return s.catalog(s.index.Snapshot(), nil) }
+// journal, unless others are pinned.
+func (s *store) latest() *catalog {
+	var files *journal.FileSet
+	if s.pinned != nil {
+		files = s.pinned.Again()
+	}
+	return s.catalog(s.index.Snapshot(), files)
+}
+
+// journalFiles returns the current files of the journal, or the pinned ones. The caller must release it.
+func (s *store) journalFiles() *journal.FileSet {
+	if s.pinned != nil {
+		return s.pinned.Again()
+	}
+	return s.journal.FileSet()
+}
 
 // viewed returns the view that reads from the catalog.
 func (c *catalog) viewed() view { return view{&c.view, c} }

@@ -19,8 +19,8 @@ import (
 // packLayer is the packs below the index. It is immutable. It is replaced when packs replace entries of the index, or
 // when a collection changes what packs show.
 type packLayer struct {
-	journal *journal.Journal
-	absent  *absent
+	files  func() *journal.FileSet // returns those to read, which the caller releases
+	absent *absent
 
 	last   uint32           // last segment covered by packs; 0 for none
 	hidden *collect.Barrier // hides dead records that are still in packs; nil for none
@@ -55,12 +55,12 @@ const maxPlace = 1<<64 - 1
 // anyCommit matches entries of any commit.
 const anyCommit = 1<<64 - 1
 
-// in returns files, or the current files if it is nil, and a function that releases them.
+// in returns files, or those of the layer if it is nil, and a function that releases them.
 func (l *packLayer) in(files *journal.FileSet) (*journal.FileSet, func()) {
 	if files != nil {
 		return files, func() {}
 	}
-	now := l.journal.FileSet()
+	now := l.files()
 	return now, now.Release
 }
 
@@ -166,18 +166,16 @@ func (l *packLayer) end(files *journal.FileSet, run structure.RunID, before uint
 	return 0, nil
 }
 
-// agrees reports whether an index entry agrees with the packs.
-func (l *packLayer) agrees(k, value []byte) (bool, error) {
+// agrees reports whether an index entry agrees with the packs among some files.
+func (l *packLayer) agrees(files *journal.FileSet, k, value []byte) (bool, error) {
 	if !inPacks(k, value, l.last) {
 		return false, nil
 	}
 	if k[0] == keys.TableCommit {
-		v := l.journal.FileSet()
-		defer v.Release()
-		p, ok, err := v.Commit(l.last, keys.ReadUint64(k[1:]))
+		p, ok, err := files.Commit(l.last, keys.ReadUint64(k[1:]))
 		return ok && bytes.Equal(keys.AppendPosition(nil, p), value), err
 	}
-	packed, ok, err := l.get(nil, k, anyCommit)
+	packed, ok, err := l.get(files, k, anyCommit)
 	return ok && bytes.Equal(packed, value), err
 }
 

@@ -136,7 +136,7 @@ func (e *Engine) hide(dead *collect.Barrier) {
 // setPacks replaces the packs below the index. The write lock is held, or no other goroutine has the store.
 func (e *Engine) setPacks(last uint32, number uint64, hidden *collect.Barrier) {
 	e.packs.Store(&packLayer{
-		journal: e.journal, absent: &e.absent,
+		files: e.journalFiles, absent: &e.absent,
 		last: last, number: number, hidden: hidden, places: recent.NewShared[contentStart, foundLocation](contentStart.place),
 	})
 }

@@ -19,6 +19,8 @@ type store struct {
 	dir     directory
 	journal *journal.Journal
 	index   *index.DB
+	// pinned, if not nil, are the files that a verification reads instead of the current ones.
+	pinned *journal.FileSet
 	// damage is why a read-only store cannot be read to its end.
 	damage error
 

@@ -24,6 +24,7 @@ type verifier struct {
 	lost        bool // lookup tables of packs are damaged
 	wrong       bool // index entries are wrong
 	layer       *packLayer
+	files       *journal.FileSet // of the state to compare: a collection may rewrite them meanwhile
 	lookup      *journal.Check   // of the pack being read
 	barrier     *collect.Barrier // of a pending collection
 	pruned      *collect.Barrier // the same, once the index has no dead records

@@ -30,7 +30,7 @@ func (v *verifier) run() error {
 	// A snapshot fixes the state to compare; later commits are ignored.
 	snapshot := v.pin()
 	defer snapshot.Close()
-	v.layer = snapshot.packs
+	v.layer, v.files = snapshot.packs, snapshot.files
 	v.total = v.engine.journal.Size()
 	if damage := v.engine.damage; damage != nil {
 		if err := v.journalDamage(damage); err != nil {
@@ -51,6 +51,7 @@ func (v *verifier) run() error {
 			return fmt.Errorf("verify: %w", err)
 		}
 		defer discard()
+		again.pinned = v.files
 		again.collecting.Barrier.Store(v.barrier)
 		again.hide(v.pruned)
 		again.beginWith(v.layer.last)
@@ -81,7 +82,7 @@ func (v *verifier) pin() *catalog {
 	if v.barrier = v.engine.collecting.Barrier.Load(); collecting.Pruned {
 		v.pruned = v.barrier
 	}
-	return v.engine.latest()
+	return v.engine.now().at
 }
 
 // firstFinding returns the first finding of a verification as an error.

@@ -165,7 +165,7 @@ func (v *verifier) problem(d index.Difference) (string, error) {
 	}
 	switch {
 	case d.Gone:
-		packed, err := v.layer.agrees(d.Key, d.Was)
+		packed, err := v.layer.agrees(v.files, d.Key, d.Was)
 		if packed || err != nil { // not dropped from the index yet
 			return "", err
 		}

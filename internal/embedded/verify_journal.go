@@ -13,9 +13,7 @@ import (
 // journal reads every frame up to a state and replays it into the temporary index.
 func (v *verifier) journal(until index.State, again *Engine) error {
 	number := uint64(0)
-	files := v.engine.journal.FileSet()
-	defer files.Release()
-	for f, err := range files.Frames(journal.Position{}) {
+	for f, err := range v.files.Frames(journal.Position{}) {
 		if err != nil {
 			return v.journalDamage(err)
 		}
@@ -35,7 +33,7 @@ func (v *verifier) journal(until index.State, again *Engine) error {
 			}
 		}
 		number = f.Number
-		if err := v.frame(again, files, f); err != nil {
+		if err := v.frame(again, f); err != nil {
 			return err
 		}
 	}
@@ -52,10 +50,10 @@ func (v *verifier) journal(until index.State, again *Engine) error {
 }
 
 // frame decodes a frame. It replays the commit into the temporary index, if there is one and no damage was found before.
-func (v *verifier) frame(again *Engine, files *journal.FileSet, f journal.Frame) (err error) {
+func (v *verifier) frame(again *Engine, f journal.Frame) (err error) {
 	replayed := again != nil && !v.damaged
 	if replayed {
-		err = v.replay(again, files, f)
+		err = v.replay(again, f)
 	} else {
 		_, err = structure.DecodeCommit(f.Payload)
 	}
@@ -71,12 +69,12 @@ func (v *verifier) frame(again *Engine, files *journal.FileSet, f journal.Frame)
 	return nil
 }
 
-func (v *verifier) replay(again *Engine, files *journal.FileSet, f journal.Frame) error {
+func (v *verifier) replay(again *Engine, f journal.Frame) error {
 	c, err := v.engine.decodeFrame(f)
 	if err != nil {
 		return err
 	}
-	if err := v.checkLookup(files, f.Position.Segment, c.Commit); err != nil {
+	if err := v.checkLookup(f.Position.Segment, c.Commit); err != nil {
 		return err
 	}
 	v.pruned.Filter(c.Commit)
@@ -110,9 +108,7 @@ func (v *verifier) frameFinding(f journal.Frame, problem string) backend.Finding
 // packs checks the lookup tables of packs. If they are damaged, the index cannot be compared with
 // the journal.
 func (v *verifier) packs() error {
-	files := v.engine.journal.FileSet()
-	defer files.Release()
-	for _, err := range files.PackDamage() {
+	for _, err := range v.files.PackDamage() {
 		var damage *backend.CorruptError
 		if !errors.As(err, &damage) {
 			return err
@@ -123,7 +119,7 @@ func (v *verifier) packs() error {
 			return err
 		}
 	}
-	for err := range files.CheckSums(v.layer.last) {
+	for err := range v.files.CheckSums(v.layer.last) {
 		v.lost = true
 		if err := v.lookupFault(err); err != nil {
 			return err
@@ -150,7 +146,7 @@ func (v *verifier) lookupFault(err error) error {
 }
 
 // checkLookup passes a commit to the check of its pack.
-func (v *verifier) checkLookup(files *journal.FileSet, segment uint32, c *structure.Commit) error {
+func (v *verifier) checkLookup(segment uint32, c *structure.Commit) error {
 	if v.lookup != nil && segment > v.lookup.Last() {
 		if err := v.endLookup(); err != nil {
 			return err
@@ -158,7 +154,7 @@ func (v *verifier) checkLookup(files *journal.FileSet, segment uint32, c *struct
 	}
 	if v.lookup == nil && segment <= v.layer.last {
 		var err error
-		if v.lookup, err = files.NewCheck(segment); err != nil {
+		if v.lookup, err = v.files.NewCheck(segment); err != nil {
 			return err
 		}
 	}

@@ -20,6 +20,12 @@ func (j *Journal) FileSet() *FileSet {
 	}
 }
 
+// Again returns the file set once more, for another user, who releases it.
+func (v *FileSet) Again() *FileSet {
+	v.refs.Add(1)
+	return v
+}
+
 // Release releases the files. It is called once for each file set taken.
 func (v *FileSet) Release() {
 	if v.refs.Add(-1) > 0 {
