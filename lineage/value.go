@@ -126,8 +126,13 @@ func (v *Values) value(ctx context.Context, stored *backend.Value) (Value, error
 // All yields the values whose keys have a prefix, ordered by key. It is refused inside a
 // transaction.
 func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error] {
+	return v.AllAfter(ctx, prefix, "")
+}
+
+// AllAfter is All for the values after a key.
+func (v *Values) AllAfter(ctx context.Context, prefix, after string) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
-		after := "" // where to continue when the snapshot expires
+		after := after // where to continue when the snapshot expires
 		all := func(values iter.Seq2[backend.Value, error]) error {
 			for stored, err := range values {
 				if err != nil {
@@ -153,7 +158,7 @@ func (v *Values) All(ctx context.Context, prefix string) iter.Seq2[Value, error]
 				return struct{}{}, all(v.inherited(ctx, from).All(prefix, after))
 			})
 		} else {
-			err = all(v.store.engine.Values(ctx, v.owner, prefix, ""))
+			err = all(v.store.engine.Values(ctx, v.owner, prefix, after))
 		}
 		if err != nil {
 			yield(Value{}, err)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
-	"slices"
 
 	"github.com/lineage-store/lineage/structure"
 )
@@ -134,16 +132,39 @@ func (v *ContextValues) Value(key string) (Value, error) {
 }
 
 // All yields the values whose keys start with a prefix and sort after a given key, in the
-// order of their keys. It keeps the keys in memory.
+// order of their keys. It reads all levels at once, and of each as much as its values need.
 func (v *ContextValues) All(prefix, after string) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
-		from, err := v.keys(prefix, after)
-		if err != nil {
-			yield(Value{}, err)
-			return
+		for more := true; more; {
+			var err error
+			if more, err = v.climb(); err != nil {
+				yield(Value{}, err)
+				return
+			}
 		}
-		for _, key := range slices.Sorted(maps.Keys(from)) {
-			value, ok, err := v.inForce(v.levels[from[key]], key)
+		records := make([]levelRecords, len(v.levels))
+		for i, level := range v.levels {
+			next, stop := iter.Pull2(v.reader.Values(v.ctx, level.owner(), prefix, after))
+			defer stop()
+			records[i].next = next
+			records[i].advance()
+		}
+		for {
+			key, err := leastKey(records)
+			if key == "" && err == nil {
+				return
+			}
+			var value Value
+			ok := false
+			for i := range records {
+				if err != nil || !records[i].has(key) {
+					continue
+				}
+				if !ok { // the lowest level counts
+					value, ok, err = v.inForce(v.levels[i], key)
+				}
+				records[i].advance()
+			}
 			if err == nil && (!ok || value.Deleted()) {
 				continue
 			}
@@ -154,32 +175,30 @@ func (v *ContextValues) All(prefix, after string) iter.Seq2[Value, error] {
 	}
 }
 
-// keys returns, for each key, the lowest level with a record of it.
-func (v *ContextValues) keys(prefix, after string) (map[string]int, error) {
-	from := make(map[string]int)
-	for i := 0; ; i++ {
-		if i == len(v.levels) {
-			if more, err := v.climb(); err != nil || !more {
-				return from, err
-			}
+// levelRecords reads the records of a level in the order of their keys.
+type levelRecords struct {
+	next  func() (Value, error, bool)
+	key   string // of the record; empty at the end
+	wrong error
+}
+
+func (r *levelRecords) advance() {
+	value, err, _ := r.next()
+	r.key, r.wrong = value.Key, err
+}
+
+func (r *levelRecords) has(key string) bool { return r.key == key }
+
+// leastKey returns the least key of the next records, which is empty if there are none.
+func leastKey(records []levelRecords) (least string, err error) {
+	for i := range records {
+		r := &records[i]
+		if r.wrong != nil {
+			return "", r.wrong
 		}
-		level := v.levels[i]
-		for value, err := range v.reader.Values(v.ctx, level.owner(), prefix, after) {
-			if err != nil {
-				return nil, err
-			}
-			if _, known := from[value.Key]; known {
-				continue
-			}
-			ok := true
-			if level.asOf {
-				if _, ok, err = v.inForce(level, value.Key); err != nil {
-					return nil, err
-				}
-			}
-			if ok {
-				from[value.Key] = i
-			}
+		if r.key != "" && (least == "" || r.key < least) {
+			least = r.key
 		}
 	}
+	return least, nil
 }

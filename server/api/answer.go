@@ -88,7 +88,7 @@ const minCompressed = 1 << 10
 func (c *call) sendJSON(status int, body []byte) error {
 	h := c.w.Header()
 	h["Content-Type"] = typeJSON
-	if c.r.Method == http.MethodGet {
+	if c.r.Method == http.MethodGet || c.r.Method == http.MethodHead {
 		h.Set("Cache-Control", "no-cache, private")
 		h.Add("Vary", "Accept-Encoding, Authorization")
 		sum := sha256.Sum256(body)

@@ -72,12 +72,9 @@ func (a *API) listValues(ctx context.Context, c *call, in *valuesQuery) (*list[*
 		return nil, err
 	}
 	out, bytes := &list[*records.Value]{}, 0
-	for v, err := range a.o.Store.Values(owner).All(ctx, in.Prefix) {
+	for v, err := range a.o.Store.Values(owner).AllAfter(ctx, in.Prefix, in.After) {
 		if err != nil {
 			return nil, err
-		}
-		if v.Key <= in.After && in.After != "" {
-			continue
 		}
 		if len(out.Items) == in.size() || len(out.Items) > 0 && bytes+len(v.JSON) > maxTexts {
 			out.Next = out.Items[len(out.Items)-1].Key

@@ -31,14 +31,14 @@ func (s Statement) Repeats() bool {
 }
 
 // IsFor reports whether the statement is for a database of a dialect: not all have row numbers, message counts,
-// chain lengths or epochs.
+// chain lengths, epochs, or a choice of indexes for the chats of a user.
 func (s Statement) IsFor(d sqladapter.Dialect) bool {
 	search, syntax := d.Search(), d.Syntax()
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(string(s.Text), name) })
 	}
 	return (search.Numbered || !has(`"rowid"`, `"row"`, `"hasText"`, `"lineage_terms"`, `"lineage_chats"`)) &&
-		(search.Depths || !has(`"depth"`)) && (syntax.Epochs || !has(`"lineage_chains"`, `"epoch"`))
+		(search.Depths || !has(`"depth"`)) && (syntax.RowValues == sqladapter.AllColumns || !has(`"updatedAt" + 0`)) && (syntax.Epochs || !has(`"lineage_chains"`, `"epoch"`))
 }
 
 // Most returns the maximum number of repetitions of the statement's mark.
