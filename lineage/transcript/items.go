@@ -66,7 +66,7 @@ func (r *reader) said(m *message.Message) {
 		case message.ReasoningKind:
 			r.add(Thinking, p.Text)
 		case message.CallKind:
-			r.items = append(r.items, &Item{Kind: Call, From: r.m, Call: newCall(p, r.o)})
+			r.items = append(r.items, &Item{Kind: Call, From: r.m, Call: r.meta.rounds[p.CallID].call(p, r.o)})
 		case message.ResultKind:
 			r.items = append(r.items, &Item{Kind: Result, From: r.m, Result: r.result(p)})
 		case message.FileKind:

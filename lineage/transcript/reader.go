@@ -15,6 +15,7 @@ type flags struct {
 	// before.
 	program, summary bool
 	result           []byte // what a program recorded about the result in the message
+	rounds           map[string]round
 }
 
 func flagsOf(metadata []byte) flags {
@@ -25,6 +26,7 @@ func flagsOf(metadata []byte) flags {
 		program: rawjson.IsTrue(rawjson.Get(metadata, "isMeta")) || rawjson.Get(metadata, "subtype") != nil,
 		summary: rawjson.IsTrue(rawjson.Get(metadata, "isCompactSummary")),
 		result:  rawjson.Get(metadata, "toolUseResult"),
+		rounds:  roundsOf(metadata),
 	}
 }
 

@@ -23,7 +23,8 @@ func (r *reader) result(p *message.Part) *ToolResult {
 			}
 		}
 	}
-	text := result.status(Uncoloured(strings.Join(texts, "\n\n")))
+	text := r.meta.rounds[p.CallID].answer(strings.Join(texts, "\n\n"))
+	text = result.status(Uncoloured(text))
 	if r.meta.result != nil {
 		result.recorded(r.meta.result)
 		r.meta.result = nil // it describes the first result of the message

@@ -164,6 +164,7 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 		return serve(ctx, s, o, http, alive)
 	})
 	if app.Stopped(ctx, err) {
+		a.Note("stopped serving")
 		return nil
 	}
 	if !opened && !o.readOnly && errors.Is(err, fs.ErrPermission) {
@@ -271,7 +272,6 @@ func serve(ctx context.Context, s *app.Session, o *serveOptions, http *server.Se
 	for used := time.Now(); o.idle == 0 || time.Since(used) < o.idle; {
 		select {
 		case <-ctx.Done():
-			s.Note("serving ended")
 			return context.Cause(ctx)
 		case err := <-failed:
 			return err

@@ -164,12 +164,19 @@ func importFailure(err error, o *importOptions) error {
 
 // sourceFailure adds a hint to an error about a source without conversations.
 func sourceFailure(err error, o *importOptions) error {
+	unknown := errors.Is(err, archive.ErrUnknownFormat)
+	if unknown {
+		if what, instead := unread(o.path); what != "" {
+			return app.Hint(&app.UsageError{Err: fmt.Errorf("%s: %s", o.path, what)}, "%s", instead)
+		}
+	}
+	const magic = 16 // bytes, with which files of both kinds begin
 	switch {
-	case errors.Is(err, archive.ErrUnknownFormat) && (archive.Head{Bytes: firstBytes(o.path)}).IsSQLite():
+	case unknown && (archive.Head{Bytes: firstBytes(o.path, magic)}).IsSQLite():
 		return app.Hint(&app.UsageError{Err: err}, "if it is a database of chats: 'lineage import sqlite:%s'", o.path)
-	case errors.Is(err, archive.ErrUnknownFormat) && bundle.Is(firstBytes(o.path)):
+	case unknown && bundle.Is(firstBytes(o.path, magic)):
 		return app.Hint(&app.UsageError{Err: fmt.Errorf("%s: it is a bundle", o.path)}, "'lineage bundle import %s' imports it", o.path)
-	case errors.Is(err, archive.ErrUnknownFormat):
+	case unknown:
 		return app.Hint(&app.UsageError{Err: err}, "'lineage help import' lists the formats; --format names one")
 	case errors.Is(err, archive.ErrNothingFound):
 		return app.Hint(&app.UsageError{Err: fmt.Errorf("%s: %w", o.path, err)}, "'lineage help import' lists the formats; --format names one")
@@ -177,15 +184,15 @@ func sourceFailure(err error, o *importOptions) error {
 	return err
 }
 
-// firstBytes returns the first bytes of a file, nil if it cannot be read.
-func firstBytes(path string) []byte {
+// firstBytes returns at most n bytes from the start of a file, nil if it cannot be read.
+func firstBytes(path string, n int) []byte {
 	f, err := vfs.OpenFile(path, os.O_RDONLY)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	begin := make([]byte, 16)
-	n, err := io.ReadFull(f, begin)
+	begin := make([]byte, n)
+	n, err = io.ReadFull(f, begin)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil
 	}
