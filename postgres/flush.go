@@ -28,19 +28,15 @@ func (l *log) flush(ctx context.Context, h head) error {
 // onStandby reports whether a standby has a row. What a standby has is durable: its server synced it before sending it.
 // It is errLagging if the standby's log ends before the row. On another server, which refused to write, it returns refused.
 func (l *log) onStandby(ctx context.Context, h head, refused error) (there []bool, err error) {
-	there = make([]bool, 1)
-	var standby, reached bool
-	err = l.readOne(ctx, `SELECT pg_is_in_recovery(), EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $2 AND id = $3 AND count = $4),
-  coalesce((SELECT n FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1) >= $2, false)`,
-		[]any{l.store, int64(h.first), int64(h.ID), h.count()}, &standby, &there[0], &reached)
+	r, err := l.reachOf(ctx, h.first, h.ID, h.count())
 	switch {
 	case err != nil:
-	case !standby:
+	case !r.standby:
 		err = refused
-	case !reached:
+	case !r.reached:
 		err = errLagging
 	}
-	return there, err
+	return []bool{r.row}, err
 }
 
 // flushAll makes durable what the log has of some rows, which were written before it is called, and reports which it has.

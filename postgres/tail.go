@@ -161,13 +161,27 @@ func (l *log) checkCursorOnce(ctx context.Context, c backend.Cursor) error {
 // requireLatest is errLagging if the log may have a commit that was not found: on a standby it may continue on its server, and a
 // server that has the commit is not the one that was asked before, or has become the primary meanwhile.
 func (l *log) requireLatest(ctx context.Context, number uint64) error {
-	lagging := false
-	err := l.readOne(ctx, `SELECT pg_is_in_recovery() OR coalesce((SELECT n + count > $2 FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1), false)`,
-		[]any{l.store, int64(number)}, &lagging)
-	if err == nil && lagging {
+	r, err := l.reachOf(ctx, number, 0, 0)
+	if err == nil && (r.standby || r.reached) {
 		err = errLagging
 	}
 	return err
+}
+
+// reach is how far the log of a server goes.
+type reach struct {
+	standby bool // the server is a standby
+	row     bool // the log has a row
+	reached bool // the log has a commit with the number of the row's first commit, or a later one
+}
+
+// reachOf returns how far the log goes, in one state: whether it has the row that begins with a number, and whether it has that number
+// at all.
+func (l *log) reachOf(ctx context.Context, first, id uint64, count int64) (r reach, err error) {
+	err = l.readOne(ctx, `SELECT pg_is_in_recovery(), EXISTS (SELECT FROM lineage_log WHERE store = $1 AND n = $2 AND id = $3 AND count = $4),
+  coalesce((SELECT n + count > $2 FROM lineage_log WHERE store = $1 ORDER BY n DESC LIMIT 1), false)`,
+		[]any{l.store, int64(first), int64(id), count}, &r.standby, &r.row, &r.reached)
+	return r, err
 }
 
 // common returns the last commit that is known to be common with the history of a cursor, judging by its id.

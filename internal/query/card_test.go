@@ -1,8 +1,10 @@
 package query
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -140,21 +142,109 @@ func checkHits(t require.TestingT, q *Query, words []Word, found [][]Hit) {
 	require.Equal(t, [][]Hit{want}, found)
 }
 
-// TestBest compares the best matches with those of a complete sort.
+// TestBest compares the best matches with those of a complete sort, and their ranks with ranks that are computed from all
+// matches of a chat at once. Matches are dropped and added again, in memory and in a file.
 func TestBest(t *testing.T) {
+	formerMemory, formerBuffer := mostInMemory, mostBuffered
+	defer func() { mostInMemory, mostBuffered = formerMemory, formerBuffer }()
 	rapid.Check(t, func(r *rapid.T) {
+		mostInMemory, mostBuffered = rapid.SampledFrom([]int{1, 100, formerMemory}).Draw(r, "in memory"), rapid.SampledFrom([]int{1, 50, formerBuffer}).Draw(r, "buffered")
 		var s Matches
-		for i := range rapid.IntRange(0, 60).Draw(r, "matches") {
-			s.Add(fmt.Sprint("c", rapid.IntRange(0, 3).Draw(r, "chat")), fmt.Appendf(nil, "m%02d", i), int64(rapid.IntRange(0, 2).Draw(r, "time")),
-				rapid.IntRange(1, 3).Draw(r, "words"), [][]Hit{nil, make([]Hit, rapid.IntRange(0, 2).Draw(r, "first")), {{}}})
+		defer s.Close()
+		var all []naiveMatch
+		add := func(i int) {
+			m := naiveMatch{
+				chat: fmt.Sprint("c", rapid.IntRange(0, 3).Draw(r, "chat")), id: fmt.Sprintf("m%02d", i),
+				createdAt: int64(rapid.IntRange(-1, 1).Draw(r, "time")), words: rapid.IntRange(1, 3).Draw(r, "words"),
+				hits: []int{0, rapid.IntRange(0, 2).Draw(r, "first"), 1},
+			}
+			all = append(all, m)
+			s.Add(m.chat, []byte(m.id), m.createdAt, m.words, [][]Hit{nil, make([]Hit, m.hits[1]), {{}}})
 		}
-		s.Rank(map[string]int{"c0": 100, "c1": 100, "c2": 100, "c3": 7})
-		sorted := s.Best(len(s.all))
-		require.True(r, slices.IsSortedFunc(sorted, func(a, b Match) int { return s.compare(&a, &b) }))
-		for _, m := range sorted {
-			require.Positive(r, m.Rank)
+		drop := func() {
+			ids := make(map[string]bool)
+			for range rapid.IntRange(0, 5).Draw(r, "dropped") {
+				ids[fmt.Sprintf("m%02d", rapid.IntRange(0, 60).Draw(r, "id"))] = true
+			}
+			all = slices.DeleteFunc(all, func(m naiveMatch) bool { return ids[m.id] })
+			s.Drop(ids)
 		}
-		limit := rapid.IntRange(0, 70).Draw(r, "limit")
-		require.Equal(r, sorted[:min(limit, len(sorted))], s.Best(limit))
+		n := rapid.IntRange(0, 60).Draw(r, "matches")
+		for i := range n {
+			add(i)
+		}
+		require.Equal(r, n, s.Len())
+		drop()
+		for range rapid.IntRange(0, 3).Draw(r, "again") {
+			add(rapid.IntRange(0, 60).Draw(r, "id"))
+		}
+		sizes := map[string]int{"c0": 100, "c1": 100, "c2": 100, "c3": 7}
+		for range 2 {
+			require.NoError(r, s.Rank(sizes))
+			want := rankNaively(all, sizes)
+			sorted := s.Best(len(all) + 1)
+			require.True(r, slices.IsSortedFunc(sorted, func(a, b Match) int { return a.compare(&b) }))
+			require.Len(r, sorted, len(all))
+			for _, m := range sorted {
+				require.Positive(r, m.Rank)
+			}
+			require.ElementsMatch(r, want, sorted)
+			limit := rapid.IntRange(1, 70).Draw(r, "limit")
+			require.Equal(r, sorted[:min(limit, len(sorted))], s.Best(limit))
+			require.Empty(r, s.Best(0))
+			drop()
+		}
 	})
+}
+
+type naiveMatch struct {
+	chat, id  string
+	createdAt int64
+	words     int
+	hits      []int // by phrase
+}
+
+// rankNaively ranks matches by BM25.
+func rankNaively(all []naiveMatch, sizes map[string]int) (ranked []Match) {
+	for _, m := range all {
+		found, words := 0, 0
+		with := make([]float64, len(m.hits))
+		for _, other := range all {
+			if other.chat != m.chat {
+				continue
+			}
+			found++
+			words += other.words
+			for phrase, hits := range other.hits {
+				if hits > 0 {
+					with[phrase]++
+				}
+			}
+		}
+		rank := 0.0
+		for phrase, hits := range m.hits {
+			if hits > 0 {
+				weight := math.Log(1 + (float64(max(sizes[m.chat], found))-with[phrase]+0.5)/(with[phrase]+0.5))
+				rank += weight * float64(hits) * 2.2 / (float64(hits) + 1.2*(1-0.75+0.75*float64(m.words)/max(1, float64(words)/float64(found))))
+			}
+		}
+		ranked = append(ranked, Match{[]byte(m.id), rank, m.createdAt})
+	}
+	return ranked
+}
+
+// Matches that are many are in a file, and their ids are not in memory.
+func TestManyMatches(t *testing.T) {
+	const n = 400_000
+	var s Matches
+	defer s.Close()
+	for i := range n {
+		s.Add("", binary.BigEndian.AppendUint64([]byte("an id of some bytes"), uint64(i)), int64(i), 1, [][]Hit{{{}}})
+	}
+	require.NoError(t, s.Rank(map[string]int{"": n}))
+	require.True(t, s.log.Mapped())
+	require.LessOrEqual(t, cap(s.buffer), 2*mostBuffered)
+	best := s.Best(3)
+	require.Len(t, best, 3)
+	require.EqualValues(t, n-1, binary.BigEndian.Uint64(best[0].ID[len(best[0].ID)-8:]))
 }

@@ -63,6 +63,7 @@ type View interface {
 type Collector interface {
 	// Reset forgets what was added. Find calls it when it begins, and again when it starts over.
 	Reset()
+	// Add adds an occurrence. Those of an address come one after another, in the order of run, step and head.
 	Add(o Occurrence)
 }
 

@@ -7,30 +7,36 @@ import (
 
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/internal/searched"
+	"github.com/lineage-store/lineage/internal/varint"
 )
 
 // find returns the best matches in a view.
 func (f *finding) find(ctx context.Context) ([]Hit, error) {
+	defer f.matches.Close()
 	size, err := f.view.Find(ctx, &f.scope, f.matcher.Leaves(), f.matcher.Condition(), f)
 	if err != nil {
 		return nil, err
 	}
+	f.settle()
 	return f.hits(ctx, size)
 }
 
 // Reset implements searched.Collector.
-func (f *finding) Reset() { f.found = make(map[address]*candidate) }
+func (f *finding) Reset() {
+	f.matches.Close()
+	f.current.begin(address{}, 0)
+}
 
 // Add implements searched.Collector.
 func (f *finding) Add(o searched.Occurrence) {
-	p := address{o.Run, o.Seq, o.Head}
+	at := address{o.Run, o.Seq, o.Head}
 	if f.steps {
-		p.head = 0
+		at.head = 0
 	}
-	c := f.found[p]
-	if c == nil {
-		c = &candidate{role: o.Role}
-		f.found[p] = c
+	c := &f.current
+	if c.address != at {
+		f.settle()
+		c.begin(at, o.Role)
 	}
 	n := len(c.texts) - 1
 	for n >= 0 && c.texts[n] != o.Text {
@@ -46,35 +52,65 @@ func (f *finding) Add(o searched.Occurrence) {
 	c.places = append(c.places, leafAt{o.Leaf, int32(n)*query.PieceWords + o.At})
 }
 
+// begin begins another candidate, in the memory of the one before.
+func (c *candidate) begin(at address, role int64) {
+	*c = candidate{address: at, role: role, texts: c.texts[:0], places: c.places[:0]}
+}
+
+// settle adds the current candidate to the matches, if it is one.
+func (f *finding) settle() {
+	c := &f.current
+	if len(c.places) == 0 {
+		return
+	}
+	matched := f.matcher.MatchPlaces(func(place func(leaf int, at int32)) {
+		for _, l := range c.places {
+			place(int(l.leaf), l.at)
+		}
+	})
+	if matched {
+		f.id = c.appendID(f.id[:0])
+		f.matches.Add("", f.id, c.run<<32+c.seq, int(c.words), f.matcher.Found)
+	}
+}
+
+// appendID appends the id of a match. Ids of the same step sort by the head.
+func (c *candidate) appendID(id []byte) []byte {
+	id = binary.BigEndian.AppendUint32(id, uint32(c.head))
+	for _, n := range []int64{c.run, c.seq, c.role} {
+		id = binary.AppendUvarint(id, uint64(n))
+	}
+	return id
+}
+
+// addressOf returns the address with an id.
+func addressOf(id []byte) searched.Address {
+	r := varint.Reader{Rest: id[4:]}
+	return searched.Address{Head: int(binary.BigEndian.Uint32(id)), Run: int64(r.Next()), Seq: int64(r.Next()), Role: int64(r.Next())}
+}
+
 // hits returns the best matches, with their content in the store.
 func (f *finding) hits(ctx context.Context, size int) ([]Hit, error) {
-	var matches query.Matches
-	f.order = nil
-	for p, c := range f.found {
-		matched := f.matcher.MatchPlaces(func(place func(leaf int, at int32)) {
-			for _, l := range c.places {
-				place(int(l.leaf), l.at)
-			}
-		})
-		if matched {
-			id := binary.BigEndian.AppendUint64(nil, uint64(len(f.order)))
-			f.order = append(f.order, p)
-			matches.Add("", id, p.run<<32+p.seq, int(c.words), f.matcher.Found)
-		}
-	}
-	if len(f.order) == 0 {
+	if f.matches.Len() == 0 {
 		return nil, nil
 	}
-	matches.Rank(map[string]int{"": size})
+	if err := f.matches.Rank(map[string]int{"": size}); err != nil {
+		return nil, err
+	}
 	var hits []Hit
-	for done, ask := 0, f.Limit; len(hits) < f.Limit && done < len(f.order); ask *= 2 {
-		best := matches.Best(ask)
-		locations, err := f.locations(ctx, &matches, best[done:])
+	for done, ask := 0, f.Limit; len(hits) < f.Limit && done < f.matches.Len(); ask *= 2 {
+		best := f.matches.Best(ask)
+		addresses := make([]searched.Address, len(best)-done)
+		for i, m := range best[done:] {
+			addresses[i] = addressOf(m.ID)
+		}
+		locations, err := f.view.Locations(ctx, &f.scope, addresses)
 		if err != nil {
 			return nil, err
 		}
 		for i, m := range best[done:] {
-			h, err := f.show(ctx, f.order[binary.BigEndian.Uint64(matches.ID(&m))], &locations[i], f.match)
+			a := addresses[i]
+			h, err := f.show(ctx, address{a.Run, a.Seq, a.Head}, &locations[i], f.match)
 			if errors.Is(err, errStale) {
 				continue
 			}
@@ -89,14 +125,4 @@ func (f *finding) hits(ctx context.Context, size int) ([]Hit, error) {
 		done = len(best)
 	}
 	return hits, nil
-}
-
-// locations describes matches.
-func (f *finding) locations(ctx context.Context, all *query.Matches, some []query.Match) ([]searched.Location, error) {
-	addresses := make([]searched.Address, len(some))
-	for i := range some {
-		p := f.order[binary.BigEndian.Uint64(all.ID(&some[i]))]
-		addresses[i] = searched.Address{Run: p.run, Seq: p.seq, Head: p.head, Role: f.found[p].role}
-	}
-	return f.view.Locations(ctx, &f.scope, addresses)
 }

@@ -45,8 +45,9 @@ type finding struct {
 	view    searched.View
 	present *present // set if the index is behind the store
 
-	found map[address]*candidate
-	order []address // the matches
+	current candidate // of which occurrences are added
+	matches query.Matches
+	id      []byte // memory for the id of a match
 }
 
 // address identifies a message, document, asset or summary in the index.
@@ -57,6 +58,7 @@ type address struct {
 
 // candidate is an address with words of the query.
 type candidate struct {
+	address
 	role, words int64
 	texts       []int64
 	places      []leafAt

@@ -3,7 +3,9 @@ package search
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/lineage-store/lineage/internal/derivedfile"
@@ -83,40 +85,65 @@ func (v *fileView) enter(ctx context.Context, s *searched.Scope) error {
 func (v *fileView) Find(ctx context.Context, s *searched.Scope, leaves []query.Leaf, _ query.Condition, into searched.Collector) (steps int, err error) {
 	into.Reset()
 	scope, roles, wanted := visible(s)
-	for i, leaf := range leaves {
-		term, args := `v.term = ?`, []any{leaf.Term}
-		if leaf.Prefix {
-			term, args = `v.term >= ? AND v.term < ?`, []any{leaf.Term, leaf.Term + "\U0010ffff"}
-		}
-		// Reading a column costs as much as finding its row, so columns are combined. Numbers in a search index are
-		// below 1<<31.
-		statement := `SELECT u.run << 32 | u.seq, u.text << 32 | u.role, u.head << 32 | u.words, v.offset
-			FROM places v CROSS JOIN usages u ON u.text = v.doc ` + scope + ` WHERE ` + term + roles
-		err := derivedfile.Each(ctx, v.conn, func(scan func(...any) error) error {
-			var step, text, head, at int64
-			if err := scan(&step, &text, &head, &at); err != nil {
-				return fmt.Errorf("%w: %w", derivedfile.ErrUseless, err)
-			}
-			if at < 0 || at >= searched.MaxWords {
-				return fmt.Errorf("word %d of a text: %w", at, derivedfile.ErrUseless)
-			}
-			const low = 1<<32 - 1
-			into.Add(searched.Occurrence{
-				Address: searched.Address{Run: step >> 32, Seq: step & low, Head: int(head >> 32), Role: text & low},
-				Text:    text >> 32, Words: head & low, Leaf: int32(i), At: int32(at),
-			})
-			return nil
-		}, statement, append(args, wanted...)...)
-		if err != nil {
-			return 0, err
-		}
+	statement, args, err := occurrences(leaves, scope, roles, wanted)
+	if err != nil {
+		return 0, err
 	}
-	statement := `SELECT spans FROM meta`
+	err = derivedfile.Each(ctx, v.conn, func(scan func(...any) error) error {
+		var step, head, text, leaf, at int64
+		if err := scan(&step, &head, &text, &leaf, &at); err != nil {
+			return fmt.Errorf("%w: %w", derivedfile.ErrUseless, err)
+		}
+		if at < 0 || at >= searched.MaxWords {
+			return fmt.Errorf("word %d of a text: %w", at, derivedfile.ErrUseless)
+		}
+		const low = 1<<32 - 1
+		into.Add(searched.Occurrence{
+			Address: searched.Address{Run: step >> 32, Seq: step & low, Head: int(head >> 32), Role: text & low},
+			Text:    text >> 32, Words: head & low, Leaf: int32(leaf), At: int32(at),
+		})
+		return nil
+	}, statement, args...)
+	if err != nil {
+		return 0, err
+	}
+	statement = `SELECT spans FROM meta`
 	if s.Restricted() {
 		statement = `SELECT IFNULL(SUM(MIN(s.upto, r.last)), 0) FROM temp.scope s JOIN runs r ON r.number = s.run`
 	}
 	err = v.conn.QueryRowContext(ctx, statement).Scan(&steps)
 	return steps, err
+}
+
+// occurrences returns the statement that reads the occurrences of leaves, and its arguments. scope, roles and wanted are those
+// of visible. Reading a column costs as much as finding its row, so columns are combined. Numbers in a search index are below
+// 1<<31.
+func occurrences(leaves []query.Leaf, scope, roles string, wanted []any) (statement string, args []any, err error) {
+	exact, prefixes := make(map[string]string), make(map[string]string) // terms by the numbers of their leaves
+	for i, leaf := range leaves {
+		if leaf.Prefix {
+			prefixes[strconv.Itoa(i)] = leaf.Term
+		} else {
+			exact[strconv.Itoa(i)] = leaf.Term
+		}
+	}
+	var parts []string
+	for _, some := range []struct {
+		terms     map[string]string
+		condition string
+	}{{exact, `v.term = l.value`}, {prefixes, `v.term >= l.value AND v.term < l.value || char(0x10ffff)`}} {
+		if len(some.terms) == 0 {
+			continue
+		}
+		terms, err := json.Marshal(some.terms)
+		if err != nil {
+			return "", nil, err
+		}
+		parts = append(parts, `SELECT u.run << 32 | u.seq, u.head << 32 | u.words, u.text << 32 | u.role, CAST(l.key AS INTEGER), v.offset
+			FROM json_each(?) l CROSS JOIN places v ON `+some.condition+` CROSS JOIN usages u ON u.text = v.doc `+scope+` WHERE TRUE`+roles)
+		args = append(append(args, string(terms)), wanted...)
+	}
+	return strings.Join(parts, ` UNION ALL `) + ` ORDER BY 1, 2`, args, nil
 }
 
 // Locations implements searched.View.

@@ -65,6 +65,7 @@ func (s *store) SearchMessages(ctx context.Context, chatID, text string, o chat.
 	if err != nil || f == nil {
 		return nil, err
 	}
+	defer f.matches.Close()
 	f.chat = chatID
 	unknown, messages, err := refreshChat(ctx, s.db, chatID)
 	if err != nil {
@@ -108,6 +109,7 @@ func SearchAll(ctx context.Context, db *sqladapter.DB, userID, text string, o ch
 	if err != nil || f == nil {
 		return nil, err
 	}
+	defer f.matches.Close()
 	if userID != "" {
 		if f.chats, err = chatsOfUser(ctx, db, userID); err != nil || len(f.chats) == 0 {
 			return nil, err
@@ -155,7 +157,8 @@ func chatsOfUser(ctx context.Context, db *sqladapter.DB, userID string) (map[str
 // readCards evaluates the cards of candidates. The candidates are all of one chat or have their chat in the first
 // column. It can be called again after an error.
 func (f *finding) readCards(rows *sqladapter.Rows, err error, chatID string) error {
-	f.matches, f.unlisted = query.Matches{}, nil
+	f.matches.Close()
+	f.unlisted = nil
 	if err != nil {
 		return err
 	}
@@ -261,7 +264,9 @@ func (f *finding) finish(ctx context.Context, sizes map[string]int) ([]chat.Sear
 		}
 	}
 	for try := 0; ; try++ {
-		f.matches.Rank(sizes)
+		if err := f.matches.Rank(sizes); err != nil {
+			return nil, err
+		}
 		results, gone, err := f.results(ctx, f.matches.Best(f.options.Limit))
 		if err != nil || len(gone) == 0 || try == 3 {
 			return results, err
@@ -276,7 +281,7 @@ func (f *finding) results(ctx context.Context, best []query.Match) (results []ch
 	for batch := range lists.Batches(best, chatrows.ReadBatch) {
 		ids := make([]string, len(batch))
 		for i := range batch {
-			ids[i] = string(f.matches.ID(&batch[i]))
+			ids[i] = string(batch[i].ID)
 		}
 		found, err := chatrows.ReadMessages(ctx, f.db, ids)
 		if err != nil {

@@ -47,7 +47,9 @@ JOIN lineage_search_usage u ON u.store = $1 AND u.run = d.run AND u.seq = d.seq 
 )
 
 // occurrencesSQL returns the statement that reads the words of messages: only of those in scope if restricted is set, only of those
-// that have a text of the driver if driven is set (see findDriver), and with the places of each term if places is set.
+// that have a text of the driver if driven is set (see findDriver), and with the places of each term if places is set. The rows are
+// in the order of their messages, so that a search has one message in memory. OFFSET keeps the server from reading all usages in
+// their order to find those of some texts.
 func occurrencesSQL(restricted, driven, places bool) string {
 	head, from, scope, columns := ``, withText, inRuns, columnsSQL+wordsSQL
 	if restricted {
@@ -59,7 +61,7 @@ func occurrencesSQL(restricted, driven, places bool) string {
 	if places {
 		columns = columnsSQL + placesSQL
 	}
-	return head + `SELECT ` + columns + ` ` + from + scope + whereSQL + typesSQL
+	return head + `SELECT * FROM (SELECT ` + columns + ` ` + from + scope + whereSQL + typesSQL + ` OFFSET 0) o ORDER BY run, seq, head`
 }
 
 // mostDriving is the largest number of texts of a driver: see findDriver.
