@@ -12,15 +12,6 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// opened is what a process has to know of a database to open a store.
-type opened struct {
-	version     int    // of the tables, 0 when there are none
-	missing     int    // tables without their keys
-	identity    []byte // of the store; nil if it does not exist
-	fsync       string
-	distributes bool // an extension that distributes tables is installed
-}
-
 // look reads what opening a store needs, in one round trip.
 func (l *log) look(ctx context.Context) (db opened, err error) {
 	err = l.read(ctx, func(b *pgx.Batch) {

@@ -2,8 +2,10 @@ package follow
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -232,4 +234,20 @@ func (e *Environment) vscode() (users []string) {
 		users = append(users, filepath.Join(e.Home, server, "data", "User"))
 	}
 	return users
+}
+
+// Variables returns the names of the variables that are set and determine the folders of agents.
+func (e *Environment) Variables() []string {
+	asked := make(map[string]bool)
+	asking := &Environment{Home: e.Home, OS: e.OS, Getenv: func(name string) string {
+		value := e.Getenv(name)
+		if value != "" && name != e.homeVariable() {
+			asked[name] = true
+		}
+		return value
+	}}
+	for _, a := range Agents() {
+		a.folders(asking)
+	}
+	return slices.Sorted(maps.Keys(asked))
 }

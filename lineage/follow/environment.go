@@ -3,11 +3,9 @@ package follow
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 )
 
 // Environment determines the folders of agents and of this program.
@@ -38,22 +36,6 @@ func (e *Environment) homeVariable() string {
 		return "USERPROFILE"
 	}
 	return "HOME"
-}
-
-// Variables returns the names of the variables that are set and determine the folders of agents.
-func (e *Environment) Variables() []string {
-	asked := make(map[string]bool)
-	asking := &Environment{Home: e.Home, OS: e.OS, Getenv: func(name string) string {
-		value := e.Getenv(name)
-		if value != "" && name != e.homeVariable() {
-			asked[name] = true
-		}
-		return value
-	}}
-	for _, a := range Agents() {
-		a.folders(asking)
-	}
-	return slices.Sorted(maps.Keys(asked))
 }
 
 // config returns the folder for programs' configurations.

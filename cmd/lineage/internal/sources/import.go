@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/internal/amount"
-	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
@@ -182,19 +180,4 @@ func sourceFailure(err error, o *importOptions) error {
 		return app.Hint(&app.UsageError{Err: fmt.Errorf("%s: %w", o.path, err)}, "'lineage help import' lists the formats; --format names one")
 	}
 	return err
-}
-
-// firstBytes returns at most n bytes from the start of a file, nil if it cannot be read.
-func firstBytes(path string, n int) []byte {
-	f, err := vfs.OpenFile(path, os.O_RDONLY)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	begin := make([]byte, n)
-	n, err = io.ReadFull(f, begin)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil
-	}
-	return begin[:n]
 }

@@ -2,9 +2,13 @@ package sources
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/lineage-store/lineage/internal/rawjson"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
@@ -30,4 +34,19 @@ func unread(path string) (what, instead string) {
 		return "the database of Open WebUI is not read", "import the file that Open WebUI exports: Settings, Data Controls, Export Chats"
 	}
 	return "", ""
+}
+
+// firstBytes returns at most n bytes from the start of a file, nil if it cannot be read.
+func firstBytes(path string, n int) []byte {
+	f, err := vfs.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	begin := make([]byte, n)
+	n, err = io.ReadFull(f, begin)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return begin[:n]
 }
