@@ -191,7 +191,7 @@ func isAround(b []byte) bool {
 			i++
 		case '"':
 			end := rawjson.StringEnd(b, i)
-			if end < 0 || end > len(b) || !form.IsPlainKey(b[i:end]) {
+			if end < i+2 || !form.IsPlainKey(b[i:end]) { // shorter if it is cut off after its first quote
 				return false
 			}
 			if i = rawjson.SkipSpace(b, end); i == len(b) || b[i] != ':' {

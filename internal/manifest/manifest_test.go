@@ -159,6 +159,7 @@ func TestWhatIsKeptWhole(t *testing.T) {
 		`{"message":{"a":"said"},"more":"also said"}`, // not in the message
 		`{"a key that says something":1}`,
 		`{"message":{"a":"said"}`, // broken
+		`"`, `{"`, `[{"a":{"`, `,"`, `"\"`, `{"a`,
 		"\x0b", "\xff", "{\"a\":\"\x01\"}", `"text"`, `{"a":1}{}`,
 		strings.Repeat(" ", 5<<10), `[` + strings.Repeat("1,", 40<<10) + `1]`,
 		`{"type":"` + strings.Repeat("a", 100) + `"}`,
