@@ -73,6 +73,7 @@ installed: ## Install what tests need, where it is missing
 	@scripts/agents.sh
 	@scripts/mcp.sh
 	@scripts/js.sh
+	@scripts/runtimes.sh
 
 .PHONY: race
 race: TIMEOUT := 2h

@@ -77,6 +77,10 @@ func TestContent(t *testing.T) {
 	require.Equal(t, "application/problem+json", beyond.header.Get("Content-Type"))
 	require.Empty(t, beyond.header.Get("Content-Disposition"))
 	require.JSONEq(t, `{"type":"urn:lineage:problem:no-such-range","title":"no such range","status":416,"detail":"Content-Range has the size"}`, beyond.body)
+	require.Equal(t, http.StatusOK, h.get(path, bearer, "Range: lines=1-2").status)
+	other := h.get(path, bearer, `If-Match: "another"`)
+	require.Equal(t, http.StatusPreconditionFailed, other.status)
+	require.JSONEq(t, `{"type":"urn:lineage:problem:other-content","title":"other content","status":412,"detail":"the content is not that of If-Match"}`, other.body)
 	require.Equal(t, http.StatusNotFound, h.get("/content/"+strings.Repeat("0", 64), bearer).status)
 	for _, id := range []string{"x", strings.Repeat("0", 63), strings.Repeat("g", 64), "..%2f..%2fetc"} {
 		require.Equal(t, http.StatusBadRequest, h.get("/content/"+id, bearer).status, id)

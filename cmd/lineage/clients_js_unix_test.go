@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -124,8 +125,15 @@ func readTestedJS(t *testing.T, report string, output fmt.Stringer) []testedJS {
 // vitest runs tests, and returns how many each file has. All have to pass.
 func (js *javaScriptTests) vitest(t *testing.T, args ...string) map[string]int {
 	t.Helper()
+	return js.vitestIn(t, []string{js.node}, args...)
+}
+
+// vitestIn is vitest with another program than Node.js.
+func (js *javaScriptTests) vitestIn(t *testing.T, program []string, args ...string) map[string]int {
+	t.Helper()
 	report := filepath.Join(js.dir, "report.json")
-	c := exec.Command(js.node, append([]string{filepath.Join(js.modules, "vitest", "vitest.mjs"), "run", "--reporter=json", "--outputFile=" + report}, args...)...)
+	args = slices.Concat(program[1:], []string{filepath.Join(js.modules, "vitest", "vitest.mjs"), "run", "--reporter=json", "--outputFile=" + report}, args)
+	c := exec.Command(program[0], args...)
 	c.Dir, c.Env = js.client, js.env
 	var output bytes.Buffer
 	c.Stdout, c.Stderr = &output, &output
@@ -161,4 +169,29 @@ func TestClientForJavaScript(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(js.client, "test", "*.test.js"))
 	require.NoError(t, err)
 	require.Len(t, passed, len(files), "%v", passed)
+}
+
+// TestClientInBunAndDeno runs the tests of the client with Bun and Deno, which are in the folder LINEAGE_TEST_RUNTIMES or where
+// scripts/runtimes.sh installs them.
+func TestClientInBunAndDeno(t *testing.T) {
+	folder := os.Getenv("LINEAGE_TEST_RUNTIMES")
+	if folder == "" {
+		folder = filepath.Join("..", "..", ".bin", "runtimes")
+	}
+	packages, err := filepath.Abs(filepath.Join(folder, "node_modules"))
+	require.NoError(t, err)
+	js := newJavaScript(t)
+	env := js.env
+	for name, program := range map[string][]string{
+		"bun":  {filepath.Join(packages, "@oven", "bun-linux-x64", "bin", "bun"), "--bun"},
+		"deno": {filepath.Join(packages, "@deno", "linux-x64-glibc", "deno"), "run", "--allow-all", "--node-modules-dir=manual"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := os.Stat(program[0]); err != nil {
+				t.Skipf("NOT RUN with %s: it is not installed; scripts/runtimes.sh fetches it", name)
+			}
+			js.env = append(slices.Clone(env), "LINEAGE_TEST_PROGRAM="+name)
+			require.GreaterOrEqual(t, js.vitestIn(t, program, "test/client.test.js")["client"], 18)
+		})
+	}
 }

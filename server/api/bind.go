@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/server/problem"
 )
 
 // bind fills the input of a route: from the body, then from the query, the path and the headers. Unknown members and
@@ -22,6 +24,9 @@ import (
 func (c *call) bind(in any) error {
 	v := reflect.ValueOf(in).Elem()
 	input := inputOf(v.Type())
+	if err := c.checkHeaders(input); err != nil {
+		return err
+	}
 	switch {
 	case input.whole != nil:
 		if isBlank(c.body) {
@@ -36,6 +41,23 @@ func (c *call) bind(in any) error {
 		return fmt.Errorf("body: %w: must be empty", lineage.ErrInvalid)
 	}
 	return c.bindParameters(v, input)
+}
+
+// checkHeaders returns an error for a header that would be ignored, though the caller relies on it: a condition for a change
+// that the route does not check, or a body that is not what it says to be.
+func (c *call) checkHeaders(input *inputType) error {
+	if coding := c.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return problem.New(http.StatusUnsupportedMediaType, "unsupported encoding", "a body is sent without Content-Encoding")
+	}
+	if c.r.Method == http.MethodGet || c.r.Method == http.MethodHead {
+		return nil
+	}
+	for _, name := range []string{"If-Match", "If-None-Match", "If-Unmodified-Since"} {
+		if c.r.Header.Get(name) != "" && !slices.ContainsFunc(input.fields, func(f field) bool { return f.from == fromHeader && f.name == name }) {
+			return fmt.Errorf("%s: %w: this request has no such condition", name, lineage.ErrInvalid)
+		}
+	}
+	return nil
 }
 
 // bindParameters fills the fields of an input that come from the query, the path and the headers.

@@ -32,3 +32,29 @@ func TestAnswersAreNoDocuments(t *testing.T) {
 		require.Contains(t, []string{"no-store", "no-cache, private"}, a.Header.Get("Cache-Control"), path)
 	}
 }
+
+// What a caller relies on is not ignored: a condition that the route does not check, and a body that is compressed.
+func TestHeadersAreNotIgnored(t *testing.T) {
+	h := open(t)
+	h.do("POST", "/v1/threads", `{"id":"t"}`).is(201)
+	const c = "/v1/threads/=t/contexts/main"
+	for _, request := range []struct{ method, path, body string }{
+		{"PATCH", "/v1/threads/=t", `{"title":"new"}`}, {"PUT", "/v1/store/values/k", `1`}, {"DELETE", "/v1/threads/=t", ``},
+		{"POST", "/v1/batch", `{"operations":[{"op":"create_thread","id":"u"}]}`}, {"POST", "/v1/content", `bytes`},
+		{"PATCH", c, `{"model":"m"}`},
+	} {
+		for _, header := range []string{`If-Match: "x"`, `If-Match: *`, `If-None-Match: *`, "If-Unmodified-Since: Mon, 30 Nov 2026 10:00:00 GMT"} {
+			h.do(request.method, request.path, request.body, header).is(400)
+		}
+		problem := h.do(request.method, request.path, request.body, "Content-Encoding: gzip").is(415)
+		require.Equal(t, "urn:lineage:problem:unsupported-encoding", problem["type"])
+	}
+	h.do("POST", c+"/files", `bytes`, "Content-Encoding: br").is(415)
+	h.do("POST", c+"/files", `bytes`, `If-None-Match: "x"`).is(400)
+	thread := h.do("GET", "/v1/threads/=t", nil).is(200)
+	require.Empty(t, thread["title"])
+	require.EqualValues(t, 0, thread["messages"])
+	h.do("POST", c+"/files?name=a", `bytes`, `If-Match: "empty"`, "Content-Encoding: identity").is(201)
+	h.do("GET", "/v1/store/values/k", nil).is(404)
+	h.do("PUT", "/v1/store/values/k", `1`).is(200)
+}

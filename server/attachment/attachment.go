@@ -105,25 +105,36 @@ func (s *Sender) Send(w http.ResponseWriter, r *http.Request, f File) error {
 	if f.Tag != "" {
 		h.Set("ETag", `"`+f.Tag+`"`)
 	}
+	if ranges := r.Header.Get("Range"); ranges != "" && !strings.HasPrefix(ranges, "bytes=") {
+		r = r.Clone(r.Context())
+		r.Header.Del("Range") // a unit that is not known is ignored
+	}
 	http.ServeContent(&answer{ResponseWriter: w}, r, "", time.Time{}, f.Body)
 	return nil
 }
 
-// answer is a ResponseWriter that answers a request for a range that the file does not have with a problem.
+// answer is a ResponseWriter that answers a request for a range that the file does not have, or for another file, with a
+// problem.
 type answer struct {
 	http.ResponseWriter
 	refused bool
 }
 
 func (a *answer) WriteHeader(status int) {
-	if status != http.StatusRequestedRangeNotSatisfiable {
+	var p *problem.Problem
+	switch status {
+	default:
 		a.ResponseWriter.WriteHeader(status)
 		return
+	case http.StatusRequestedRangeNotSatisfiable:
+		p = problem.New(status, "no such range", "Content-Range has the size")
+	case http.StatusPreconditionFailed:
+		p = problem.New(status, "other content", "the content is not that of If-Match")
 	}
 	a.refused = true
 	a.Header().Del("Content-Disposition")
 	a.Header().Del("Content-Length")
-	problem.New(status, "no such range", "Content-Range has the size").Write(a.ResponseWriter)
+	p.Write(a.ResponseWriter)
 }
 
 func (a *answer) Write(b []byte) (int, error) {

@@ -17,6 +17,9 @@ const newThread = () => {
   return client.createThread({ id }).then(() => client.thread(`=${id}`));
 };
 
+const program = process.env.LINEAGE_TEST_PROGRAM;
+if (program) it("runs in the program that is tested", () => expect(process.versions).toHaveProperty(program));
+
 describe("finding a server", () => {
   it("finds that of a store", async () => {
     const server = await findServer({ store: process.env.LINEAGE_STORE, runtime });
