@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -59,17 +60,13 @@ func (a *App) Open(ctx context.Context, mode OpenMode, run func(context.Context,
 	if err != nil {
 		return err
 	}
-	isNew := mode.Has(Create) && a.NamedStore() == "" && !IsStore(named)
+	// Of several processes that find no store, one creates its directory.
+	isNew := mode.Has(Create) && a.NamedStore() == "" && !IsStore(named) && os.Mkdir(named, 0o700) == nil
 	store, err := a.OpenStore(ctx, named, mode, structure.StoreID{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if isNew {
-		if isNew, err = isCreator(ctx, store); err != nil {
-			return err
-		}
-	}
 	if isNew {
 		if err := a.Print(&records.Init{Store: named}, "created a store in %s, which commands find in every folder that has none of its own\n", named); err != nil {
 			return err
@@ -86,16 +83,6 @@ func (a *App) Open(ctx context.Context, mode OpenMode, run func(context.Context,
 	}
 	s.Refs = refs.New(store, s.Thread)
 	return run(ctx, s)
-}
-
-// isCreator reports whether this process created a store that was not there a moment ago, and not another one meanwhile.
-func isCreator(ctx context.Context, store *lineage.Store) (bool, error) {
-	all, err := store.Processes(ctx)
-	if err != nil || !all.Owns {
-		return false, err
-	}
-	head, err := store.View().Head(ctx)
-	return head == lineage.Cursor{}, err
 }
 
 // incomplete returns the error of a command that ended with err on a damaged store. What was not found, or differs,
