@@ -58,24 +58,19 @@ func take(ctx context.Context, s backend.Reader) (*Inventory, error) {
 			return nil, err
 		}
 	}
-	for c, err := range s.Contexts(ctx, structure.ThreadID{}, structure.ContextID{}) {
+	for sum, err := range s.Summaries(ctx, structure.ContextID{}) {
 		if err != nil {
 			return nil, err
 		}
-		for sum, err := range s.Summaries(ctx, c.ID) {
-			if err != nil {
-				return nil, err
-			}
-			blocks, err := s.Blocks(ctx, []content.ID{sum.Content})
-			if errors.Is(err, backend.ErrErased) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			if err := inv.block(ctx, s, blocks[0]); err != nil {
-				return nil, err
-			}
+		blocks, err := s.Blocks(ctx, []content.ID{sum.Content})
+		if errors.Is(err, backend.ErrErased) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := inv.block(ctx, s, blocks[0]); err != nil {
+			return nil, err
 		}
 	}
 	return inv, nil

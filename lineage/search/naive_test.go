@@ -3,6 +3,9 @@ package search
 import (
 	"context"
 	"database/sql"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/internal/searched"
@@ -101,4 +104,22 @@ func ranked(matches *query.Matches, size int) (all []Ranked, err error) {
 		all = append(all, Ranked{a.Run, a.Seq, a.Head, m.Rank})
 	}
 	return all, nil
+}
+
+// The memory of a search does not grow with the messages that have its words.
+func TestCandidatesShareMemory(t *testing.T) {
+	parsed, err := query.Parse("ant bee")
+	require.NoError(t, err)
+	f := &finding{matcher: query.NewMatcher(parsed)}
+	f.Reset()
+	const messages = 50_000
+	for seq := range int64(messages) {
+		for leaf := range int32(2) {
+			f.Add(searched.Occurrence{Address: searched.Address{Run: 1, Seq: 1 + seq}, Text: seq, Words: 2, Leaf: leaf, At: leaf})
+		}
+	}
+	f.settle()
+	defer f.matches.Close()
+	require.Equal(t, messages, f.matches.Len())
+	require.LessOrEqual(t, cap(f.current.texts)+cap(f.current.places)+cap(f.id), 64)
 }
