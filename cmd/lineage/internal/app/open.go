@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/lineage-store/lineage/internal/amount"
@@ -60,14 +60,13 @@ func (a *App) Open(ctx context.Context, mode OpenMode, run func(context.Context,
 	if err != nil {
 		return err
 	}
-	// Of several processes that find no store, one creates its directory.
-	isNew := mode.Has(Create) && a.NamedStore() == "" && !IsStore(named) && os.Mkdir(named, 0o700) == nil
-	store, err := a.OpenStore(ctx, named, mode, structure.StoreID{})
+	id := structure.StoreID(uuid.New()) // only a store that this process creates has it
+	store, err := a.OpenStore(ctx, named, mode, id)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if isNew {
+	if a.NamedStore() == "" && store.ID() == id {
 		if err := a.Print(&records.Init{Store: named}, "created a store in %s, which commands find in every folder that has none of its own\n", named); err != nil {
 			return err
 		}
