@@ -58,11 +58,11 @@ type objectRule struct {
 	tool       string // the tool that it calls, or whose result it is
 	isFile     bool
 	isData     bool
-	// returns is set if it is a result of Copilot CLI.
+	// returns is set if the object is a result of a tool as Copilot CLI writes it.
 	returns bool
-	// copies is set if its text repeats the list of its contents.
+	// copies is set if the text of the object repeats the list of its contents.
 	copies bool
-	// sent is set if it names its sender.
+	// sent is set if the object names its sender.
 	sent bool
 }
 

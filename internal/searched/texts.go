@@ -44,7 +44,7 @@ func (t TextID) Reading() form.Reading { return form.Reading(t[15]) }
 
 // Mention is a name or content in a step.
 type Mention struct {
-	// Head is the first usage of the message, and Kind is its. Role is that of RoleOf.
+	// Head is the index of the first usage of the message, and Kind is the kind of that usage. Role is the role that RoleOf returns.
 	Head int
 	Kind structure.UsageKind
 	Role string

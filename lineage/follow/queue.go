@@ -82,7 +82,8 @@ func (r *run) gone(f *file) {
 	}
 }
 
-// beginAgain lets files be read again from their start that waited for conversations of another file, which was read.
+// beginAgain has the files that wait for one of the conversations read again from their start. The conversations are those of a
+// file that was read.
 func (r *run) beginAgain(conversations []string, read *file) {
 	for _, id := range conversations {
 		waits := r.waits[id]
