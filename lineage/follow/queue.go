@@ -77,7 +77,7 @@ func (r *run) gone(f *file) {
 		r.changed(f)
 		r.options.Events(Event{Kind: Gone, Agent: f.state.Agent, Path: f.path})
 		if r.heldBack(f) {
-			r.outdated, r.told = append(r.outdated, f), false
+			r.outdated, r.waitingSent = append(r.outdated, f), false
 		}
 	}
 }
