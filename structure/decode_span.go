@@ -99,7 +99,7 @@ func (c *decoder) stated(flags byte) []byte {
 func (c *spanReader) usage(u *Usage, i int) {
 	*u = Usage{}
 	kind := c.byte("usage kind")
-	u.Kind, u.Piece = UsageKind(kind&0xf), Piece(kind>>4)
+	u.Kind, u.Piece = UsageKind(kind&0xf), PieceKind(kind>>4)
 	if u.Piece > lastPiece || u.Piece != 0 && u.Kind != MessageUsage && u.Kind != PartUsage {
 		c.fail("unknown kind of usage")
 	}
