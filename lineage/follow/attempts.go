@@ -14,7 +14,7 @@ type attempts struct {
 	failing bool
 	// readOnly is set if the store has accepted nothing since it failed with ErrReadOnly.
 	readOnly bool
-	// sent has the last text of each event that later attempts would repeat.
+	// sent has the last text of each event that was sent: no attempt sends an event again with the same text.
 	sent map[sentEvent]string
 }
 
