@@ -79,7 +79,7 @@ func (l *log) requireDistributed(ctx context.Context, db opened, all bool) (dist
 // of the server that it is connected to; the others commit as they are configured.
 func (l *log) requireSafeServers(ctx context.Context) error {
 	var server, answer string
-	err := l.readOne(ctx, `SELECT coalesce(min(n.nodename || ':' || n.nodeport), 'the coordinator'), coalesce(min(r.result), '')
+	err := l.readOne(ctx, `SELECT coalesce(min(n.nodename || ':' || n.nodeport), 'the coordinator'), coalesce(min(coalesce(nullif(r.result, ''), 'unknown')), '')
   FROM run_command_on_all_nodes('SELECT current_setting(''fsync'') || '' '' || current_setting(''synchronous_commit'')') AS r
   LEFT JOIN pg_catalog.pg_dist_node AS n USING (nodeid) WHERE NOT (r.success AND r.result ~ '^on (on|local|remote_write|remote_apply)$')`, nil, &server, &answer)
 	switch {

@@ -92,7 +92,7 @@ func TestTables(t *testing.T) {
 
 // A store on servers that lose commits, or that cannot be asked, is refused.
 func TestUnsafeServers(t *testing.T) {
-	for answer, want := range map[string]string{"on off": "second:5432, where they are: on off", "off on": "off on", "connection refused": "connection refused"} {
+	for answer, want := range map[string]string{"on off": "second:5432, where they are: on off", "off on": "off on", "connection refused": "connection refused", "": "second:5432, where they are: unknown"} {
 		pool := newPool(t, pgtest.DSN(t), nil)
 		extension(t, pool, answer)
 		e, err := New(background, pool, Options{Store: "s", Distribute: true, Unsafe: true})

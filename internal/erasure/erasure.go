@@ -215,45 +215,66 @@ func (u uses) covered(ctx context.Context, s backend.Snapshot, summaries []*stru
 	return all, nil
 }
 
-// errUnread is returned for a run that was not read yet.
-var errUnread = errors.New("unread")
-
-// rangesOf returns the segments of the ranges of summaries. It reads the runs of all of them at once, then those before
-// these, and so on.
+// rangesOf returns the segments of the ranges of summaries.
 func rangesOf(ctx context.Context, s backend.Snapshot, summaries []*structure.Summary) ([][]structure.Segment, error) {
-	ranges := make([][]structure.Segment, len(summaries))
-	known := make(map[structure.RunID]structure.RunInfo)
-	for unread := true; unread; {
-		wanted := make(map[structure.RunID]bool)
-		lookup := func(id structure.RunID) (structure.RunInfo, error) {
-			run, ok := known[id]
-			if !ok {
-				wanted[id] = true
-				return run, errUnread
-			}
+	known, err := runsOf(ctx, s, summaries)
+	if err != nil {
+		return nil, err
+	}
+	lookup := func(id structure.RunID) (structure.RunInfo, error) {
+		if run, ok := known[id]; ok {
 			return run, nil
 		}
-		for i, summary := range summaries {
-			if ranges[i] != nil {
-				continue
-			}
-			before, err := structure.Position(summary.From, lookup)
-			if err == nil {
-				ranges[i], err = structure.Segments(summary.To, structure.Window{From: before + 1}, lookup)
-			}
-			if err != nil && !errors.Is(err, errUnread) {
-				return nil, err
-			}
+		return s.Run(ctx, id)
+	}
+	ranges := make([][]structure.Segment, len(summaries))
+	for i, summary := range summaries {
+		before, err := structure.Position(summary.From, lookup)
+		if err == nil {
+			ranges[i], err = structure.Segments(summary.To, structure.Window{From: before + 1}, lookup)
 		}
-		if unread = len(wanted) > 0; unread {
-			runs, err := backend.RunsByID(ctx, s, slices.Collect(maps.Keys(wanted)))
-			if err != nil {
-				return nil, err
-			}
-			maps.Copy(known, runs)
+		if err != nil {
+			return nil, err
 		}
 	}
 	return ranges, nil
+}
+
+// runsOf returns the runs that the ranges of summaries are in. It reads the last ones of all ranges at once, then those before
+// these, and so on.
+func runsOf(ctx context.Context, s backend.Snapshot, summaries []*structure.Summary) (map[structure.RunID]structure.RunInfo, error) {
+	known := make(map[structure.RunID]structure.RunInfo)
+	next, wanted := make([]structure.RunID, len(summaries)), make(map[structure.RunID]bool)
+	for i, summary := range summaries {
+		next[i] = summary.To.Run
+		for _, at := range []structure.SpanRef{summary.From, summary.To} {
+			if !at.IsZero() {
+				wanted[at.Run] = true
+			}
+		}
+	}
+	for len(wanted) > 0 {
+		runs, err := backend.RunsByID(ctx, s, slices.Collect(maps.Keys(wanted)))
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(known, runs)
+		clear(wanted)
+		for i, summary := range summaries {
+			before := known[summary.From.Run].Position(summary.From.Seq)
+			for run, ok := known[next[i]]; ok; run, ok = known[next[i]] {
+				if run.Parent.IsZero() || run.Depth <= before {
+					next[i] = structure.RunID{} // the range begins in it
+				} else if next[i] = run.Parent.Run; known[next[i]].Depth >= run.Depth {
+					next[i] = structure.RunID{} // damaged: Segments reports it
+				}
+			}
+			if next[i] != (structure.RunID{}) {
+				wanted[next[i]] = true
+			}
+		}
+	}
+	return known, nil
 }
 
 // maxTitle is how much of a content is compared with the titles of threads.

@@ -16,6 +16,8 @@ import (
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/lineagetest"
 	"github.com/lineage-store/lineage/lineage/summarize"
+	"github.com/lineage-store/lineage/structure"
+	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
 // A summary of a fork covers the messages before the fork, and none that the fork does not have.
@@ -127,6 +129,45 @@ func TestSummariesOfRandomForks(t *testing.T) {
 			require.ElementsMatch(t, slices.Collect(maps.Keys(want[id])), plan.Erased[0].Summaries)
 		}
 	})
+}
+
+// The ranges of summaries that lie in many runs are found in a time that grows with the runs in them, and not with their square.
+func TestSummariesOfDeepForks(t *testing.T) {
+	const depth, count = 150, 50
+	store := lineagetest.New(t, lineage.Options{})
+	c, err := store.NewContext(t.Context(), lineage.ContextOptions{})
+	require.NoError(t, err)
+	for i := range depth {
+		_, err := c.Extend(t.Context(), lineage.User(fmt.Sprint(i)))
+		require.NoError(t, err)
+		fork, err := c.Fork(t.Context(), lineage.ForkOptions{})
+		require.NoError(t, err)
+		_, err = c.Extend(t.Context(), lineage.User("elsewhere"))
+		require.NoError(t, err)
+		c = fork
+	}
+	for i := range count {
+		_, err := c.Summarize(t.Context(), summarizer(fmt.Sprint("summary ", i)), lineage.SummarizeOptions{Range: lineage.Window{From: 1, To: depth}})
+		require.NoError(t, err)
+	}
+	var summaries []*structure.Summary
+	s, err := store.View().Snapshot(t.Context())
+	require.NoError(t, err)
+	defer s.Close()
+	for summary, err := range s.Summaries(t.Context(), lineage.ContextID{}) {
+		require.NoError(t, err)
+		summaries = append(summaries, summary)
+	}
+	require.Len(t, summaries, count)
+	var ranges [][]structure.Segment
+	allocated := structuretest.Allocated(func() { ranges, err = rangesOf(t.Context(), s, summaries) })
+	require.NoError(t, err)
+	total := 0
+	for _, segments := range ranges {
+		total += len(segments)
+	}
+	require.Equal(t, depth*count, total)
+	require.Less(t, allocated, uint64(total*1024))
 }
 
 // summarizer returns a text as the summary of anything.

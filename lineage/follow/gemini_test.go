@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lineage-store/lineage/internal/write"
 	"github.com/lineage-store/lineage/lineage"
 )
 
@@ -152,4 +154,27 @@ func TestHeldAnswerOfAFileThatGoes(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A held answer of a file that is gone, which the store cannot read now, is read by a later run.
+func TestStoreFailsWithAHeldAnswer(t *testing.T) {
+	h, clock := newHome(t), newClock()
+	engine := failingReads{fullDisk{write.Of(memory(t)).Engine(), new(atomic.Bool), new(atomic.Int64)}, new(atomic.Bool)}
+	store := lineage.New(engine)
+	path := h.path(".gemini", "tmp", "p", "chats", "session-1.jsonl")
+	h.write(t, path, strings.ReplaceAll(`{"sessionId":"s","projectHash":"p","startTime":"NOW","lastUpdated":"NOW"}
+{"id":"u","timestamp":"NOW","type":"user","content":[{"text":"Which?"}]}
+{"id":"a","timestamp":"NOW","type":"gemini","content":"This one."}
+`, "NOW", clock.Now().UTC().Format(time.RFC3339Nano)))
+	o := h.options()
+	o.Clock = clock
+	start(t, store, o).stop(t)
+	require.NoError(t, os.Remove(path))
+	o.Once = true
+	engine.fails.Store(true)
+	require.NoError(t, Run(t.Context(), store, o), "the store takes changes")
+	require.Len(t, onlyBranch(t, lineage.New(engine.Engine), "s"), 1)
+	engine.fails.Store(false)
+	once(t, store, o)
+	require.Len(t, onlyBranch(t, store, "s"), 2)
 }

@@ -3,12 +3,10 @@ package follow
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"path/filepath"
 	"slices"
 
-	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
@@ -16,7 +14,8 @@ import (
 // A message that was left out because its agent may write it again is only recorded with its file. When the file is gone,
 // nothing more is written to it: the recorded file is read to its end.
 
-// readHeld reads the recorded content of a file that is gone. It returns only errors of the store or the context.
+// readHeld reads the recorded content of a file that is gone. It returns only errors of the store or the context. What the store
+// cannot read now is tried again by the next run.
 func (r *run) readHeld(ctx context.Context, f *file) error {
 	folder := r.folderWith(f.path)
 	if folder == nil {
@@ -25,9 +24,14 @@ func (r *run) readHeld(ctx context.Context, f *file) error {
 	found, err := FindSource(ctx, r.store, r.options.Machine.ID, RecordedPath(f.path))
 	if err == nil {
 		err = r.importRecorded(ctx, f, folder, found)
+	} else {
+		err = &importer.StoreError{Err: err}
 	}
 	if err != nil && (context.Cause(ctx) != nil || r.storeFailed(ctx, f, err)) {
 		return cmp.Or(context.Cause(ctx), err)
+	}
+	if isReadLater(err) {
+		return nil
 	}
 	f.state.Modified = f.state.Gone.UnixNano() // it is read
 	r.changed(f)
@@ -46,9 +50,6 @@ func (r *run) importRecorded(ctx context.Context, f *file, folder *folder, found
 	report, err := importer.Import(ctx, r.store, archive.Stream(filepath.Base(RecordedPath(f.path)), lines), o)
 	if err = t.outcome(err); err == nil && report.NewMessages > 0 {
 		r.options.Events(Event{Kind: Read, Agent: f.state.Agent, Path: f.path, Messages: report.NewMessages, Conversations: slices.Clone(t.stored)})
-	}
-	if lost := errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrCorrupt); lost {
-		return nil // it cannot be read again
 	}
 	return err
 }

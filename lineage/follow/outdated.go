@@ -54,13 +54,19 @@ func (r *run) readOutdated(ctx context.Context, f *file) error {
 	if err != nil && (context.Cause(ctx) != nil || r.storeFailed(ctx, f, err)) {
 		return cmp.Or(context.Cause(ctx), err)
 	}
-	lost := errors.Is(err, lineage.ErrErased) || errors.Is(err, lineage.ErrCorrupt) || errors.Is(err, lineage.ErrNotFound)
-	if failed := (*importer.StoreError)(nil); errors.As(err, &failed) && !lost {
+	if isReadLater(err) {
 		return nil
 	}
 	f.state.Reader = version
 	r.changed(f)
 	return nil
+}
+
+// isReadLater reports whether a later run can read what the store could not read now. It cannot read what is erased, damaged or
+// deleted.
+func isReadLater(err error) bool {
+	failed := (*importer.StoreError)(nil)
+	return errors.As(err, &failed) && !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrCorrupt) && !errors.Is(err, lineage.ErrNotFound)
 }
 
 // readRecorded reads the recorded lines of a file. With known, messages are not looked up: the store has them.

@@ -20,7 +20,12 @@ func roundsOf(metadata []byte) map[string]round {
 	if !rawjson.IsObject(stated) {
 		return nil
 	}
-	results := rawjson.Get(stated, "toolCallResults")
+	results := make(map[string][]byte)
+	for m := range rawjson.Members(rawjson.Get(stated, "toolCallResults")) {
+		if results[m.Key] == nil { // the first one counts
+			results[m.Key] = m.Value
+		}
+	}
 	rounds := make(map[string]round)
 	for r := range rawjson.Elements(rawjson.Get(stated, "toolCallRounds")) {
 		for call := range rawjson.Elements(rawjson.Get(r, "toolCalls")) {
@@ -30,7 +35,7 @@ func roundsOf(metadata []byte) map[string]round {
 				found.input = input
 			}
 			var texts []string
-			for e := range rawjson.Elements(rawjson.Get(rawjson.Get(results, id), "content")) {
+			for e := range rawjson.Elements(rawjson.Get(results[id], "content")) {
 				if text := roundText(rawjson.Get(e, "value"), 0); text != "" {
 					texts = append(texts, text)
 				}

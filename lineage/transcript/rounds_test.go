@@ -1,9 +1,13 @@
 package transcript
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lineage-store/lineage/structure/structuretest"
 )
 
 // A call of VS Code has the input that the model wrote, and the output that it got, as the metadata of the answer states them.
@@ -39,4 +43,21 @@ answer: So it is.
 	for _, metadata := range []string{`{"result":1}`, `{"result":{"metadata":{"toolCallRounds":{},"toolCallResults":[]}}}`, `{"result":{"metadata":{"toolCallRounds":[1,{"toolCalls":1},{"toolCalls":[1,{"id":1,"arguments":{}}]}]}}}`} {
 		require.Equal(t, "→ copilot_readFile Reading main.go\n  ← Read main.go @1\n→ copilot_findFiles Searching\n  ← 2 matches @1\n→ copilot_other Doing\n  ← Done @1\n→ run_in_terminal go vet\n  ← @1\nanswer: So it is.\n", shown(collect(t, Options{}, model(metadata))), metadata)
 	}
+}
+
+// An answer with many calls takes time and memory by their number, and not by its square.
+func TestManyRounds(t *testing.T) {
+	const n = 3000
+	var calls, results []string
+	for i := range n {
+		id := fmt.Sprintf("t%d__vscode-%d", i, i)
+		calls = append(calls, `{"id":"`+id+`","arguments":"{}"}`)
+		results = append(results, `"`+id+`":{"content":[{"value":"done"}]}`)
+	}
+	metadata := []byte(`{"result":{"metadata":{"toolCallRounds":[{"toolCalls":[` + strings.Join(calls, ",") + `]}],"toolCallResults":{` + strings.Join(results, ",") + `}}}}`)
+	var rounds map[string]round
+	allocated := structuretest.Allocated(func() { rounds = roundsOf(metadata) })
+	require.Len(t, rounds, n)
+	require.Equal(t, "done", rounds[fmt.Sprint("t", n-1)].output)
+	require.Less(t, allocated, uint64(n*2048))
 }

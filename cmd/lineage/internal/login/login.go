@@ -143,7 +143,7 @@ func (p *Program) startup(e *follow.Environment) (*Entry, error) {
 		if strings.Contains(arg, `"`) {
 			return nil, fmt.Errorf("%s: a quote: %w", arg, lineage.ErrInvalid)
 		}
-		if word := percent.Replace(arg); strings.ContainsAny(word, " \t&()[]{}^=;!'+,`~%") {
+		if word := percent.Replace(arg); strings.ContainsAny(word, " \t&|<>()[]{}^=;!'+,`~%") {
 			b.WriteString(` "` + word + `"`)
 		} else {
 			b.WriteString(" " + word)

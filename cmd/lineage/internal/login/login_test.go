@@ -108,6 +108,11 @@ func TestStartup(t *testing.T) {
 	require.Equal(t, "@echo off\r\nchcp 65001 >nul\r\nset \"CODEX_HOME=D:\\%%x%%\"\r\n"+
 		"start \"Keep the sessions of agents\" /min \"C:\\Program Files\\lineage.exe\" follow --store \"D:\\50%%\\a&b\"\r\n", e.Text)
 	require.Equal(t, "lineage-follow.cmd", filepath.Base(filepath.FromSlash(e.Path)))
+	for _, special := range "&|<>^ ()%!" { // of a command line
+		e, err := login.For(environment("windows", `C:\Users\ann`), 0, program("lineage", "a"+string(special)+"b"))
+		require.NoError(t, err)
+		require.Contains(t, e.Text, ` "a`+strings.ReplaceAll(string(special), "%", "%%")+"b\"\r\n")
+	}
 	_, err = login.For(environment("windows", `C:\Users\ann`), 0, program("lineage", `a"b`))
 	require.ErrorIs(t, err, lineage.ErrInvalid)
 }

@@ -81,7 +81,7 @@ func runMCPInstall(a *app.App, o *mcpInstallOptions, agent string) error {
 	case p.Command != nil:
 		return a.Print(r, "%s\n", screen.Line(resume.Shell(p.Command)))
 	}
-	a.Note("for %s; --write adds it", p.Path)
+	a.Note("for %s; --write adds it", screen.Line(p.Path))
 	return a.Print(r, "%s", p.Text)
 }
 

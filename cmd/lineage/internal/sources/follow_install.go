@@ -61,7 +61,7 @@ func runFollowInstall(a *app.App, write bool) error {
 	r := &records.LoginEntry{Path: e.Path, Entry: e.Text, Command: e.Start}
 	start := screen.Line(resume.Shell(e.Start))
 	if !write {
-		a.Note("for %s; --write writes it, and this starts it then: %s", e.Path, start)
+		a.Note("for %s; --write writes it, and this starts it then: %s", screen.Line(e.Path), start)
 		return a.Print(r, "%s", e.Text)
 	}
 	r.Written, err = e.Write()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -15,9 +16,9 @@ import (
 // unread describes a source that is known and not imported, and says what to import instead. For a folder it looks at a file of
 // SpecStory in it. what is empty for any other source.
 func unread(path string) (what, instead string) {
-	for _, names := range []string{"*.md", "history/*.md"} {
-		if found, _ := filepath.Glob(filepath.Join(path, filepath.FromSlash(names))); len(found) > 0 {
-			path = found[0]
+	for _, names := range []string{"history/*.md", "*.md"} { // beside the history are files about SpecStory
+		if found, _ := fs.Glob(os.DirFS(path), names); len(found) > 0 {
+			path = filepath.Join(path, filepath.FromSlash(found[0]))
 			break
 		}
 	}
