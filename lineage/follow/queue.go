@@ -22,7 +22,7 @@ func (r *run) look(f *file) {
 	}
 }
 
-// seen is look for a file found by a scan, which is read after those found earlier.
+// seen queues a file that a scan has found, if it has changed, behind the files that were found earlier.
 func (r *run) seen(f *file) { r.consider(f, false) }
 
 // consider queues a file if it has changed. It leaves out a file that is followed only without another one.
