@@ -39,7 +39,7 @@ func TextOf(id content.ID, r form.Reading) (t TextID) {
 	return t
 }
 
-// Reading returns the reading.
+// Reading returns how the piece with the text is read.
 func (t TextID) Reading() form.Reading { return form.Reading(t[15]) }
 
 // Mention is a name or content in a step.
