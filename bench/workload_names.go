@@ -165,13 +165,13 @@ func (s *namesStore) find(ctx context.Context) (err error) {
 	if s.thread, err = s.store.FindThread(ctx, namesChat); err != nil {
 		return err
 	}
-	if s.main, err = s.thread.On(ctx, "main"); err != nil {
+	if s.main, err = s.thread.BranchContext(ctx, "main"); err != nil {
 		return err
 	}
 	random := rand.New(rand.NewPCG(s.seed, streamStore))
 	for _, number := range random.Perm(s.n)[:namesEach] { // equal distances would collide in the CPU cache
 		b := namesBranch{number: number}
-		if b.context, err = s.thread.On(ctx, b.name()); err != nil {
+		if b.context, err = s.thread.BranchContext(ctx, b.name()); err != nil {
 			return err
 		}
 		if b.first, err = b.context.Tip(ctx); err != nil {

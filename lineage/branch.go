@@ -80,8 +80,8 @@ func (t *Thread) branch(ctx context.Context, snapshot backend.Reader, name strin
 	return t.branchInfo(ctx, snapshot, b, thread.Active, t.store.runs(ctx))
 }
 
-// On returns the context of a branch.
-func (t *Thread) On(ctx context.Context, branch string) (*Context, error) {
+// BranchContext returns the context of a branch.
+func (t *Thread) BranchContext(ctx context.Context, branch string) (*Context, error) {
 	b, err := t.store.engine.Branch(ctx, t.id, branch)
 	if err != nil {
 		return nil, err

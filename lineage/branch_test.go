@@ -59,7 +59,7 @@ func automatic(thread *lineage.Thread, o lineage.BranchOptions) (lineage.BranchI
 }
 
 func renameBranch(thread *lineage.Thread, name, newName string) error {
-	branch, err := thread.On(bg, name)
+	branch, err := thread.BranchContext(bg, name)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func TestDeleteBranch(t *testing.T) {
 		_, err := thread.CreateBranch(bg, name, lineage.BranchOptions{Switch: true})
 		require.NoError(t, err)
 	}
-	b, err := thread.On(bg, "b")
+	b, err := thread.BranchContext(bg, "b")
 	require.NoError(t, err)
 	require.NoError(t, thread.DeleteBranch(bg, "b"))
 	requireActive(t, thread, "c")
@@ -179,7 +179,7 @@ func TestRenameBranch(t *testing.T) {
 	require.NoError(t, renameBranch(thread, "main", "trunk"))
 	requireActive(t, thread, "trunk")
 	require.NoError(t, renameBranch(thread, "trunk", "trunk"))
-	on, err := thread.On(bg, "trunk")
+	on, err := thread.BranchContext(bg, "trunk")
 	require.NoError(t, err)
 	require.Equal(t, main.ID(), on.ID())
 	b, err := rewind(thread, at)
@@ -200,7 +200,7 @@ func TestNameBranch(t *testing.T) {
 	require.NoError(t, thread.NameBranch(bg, "edited", edited))
 	requireActive(t, thread, "main")
 	require.Equal(t, []string{"main", "edited"}, branchNames(t, thread))
-	on, err := thread.On(bg, "edited")
+	on, err := thread.BranchContext(bg, "edited")
 	require.NoError(t, err)
 	require.Equal(t, edited.ID(), on.ID(), "no other fork")
 	require.NoError(t, thread.NameBranch(bg, "edited", edited))
@@ -256,7 +256,7 @@ func TestNameBranchDuringDeletion(t *testing.T) {
 		wg.Wait()
 		if named == nil {
 			require.ErrorIs(t, deleted, lineage.ErrConflict)
-			on, err := thread.On(bg, name)
+			on, err := thread.BranchContext(bg, name)
 			require.NoError(t, err)
 			_, err = on.Info(bg)
 			require.NoError(t, err)
@@ -264,7 +264,7 @@ func TestNameBranchDuringDeletion(t *testing.T) {
 		}
 		require.ErrorIs(t, named, lineage.ErrNotFound)
 		require.NoError(t, deleted)
-		_, err := thread.On(bg, name)
+		_, err := thread.BranchContext(bg, name)
 		require.ErrorIs(t, err, lineage.ErrNotFound)
 	}
 	requireSound(t, s)

@@ -62,7 +62,7 @@ func TestErrorsNameTheirSubject(t *testing.T) {
 			return err
 		}, lineage.ErrExists, "q1"},
 		{"context", func() error { _, err := s.Context(bg, noContext); return err }, lineage.ErrNotFound, noContext.String()},
-		{"branch", func() error { _, err := thread.On(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
+		{"branch", func() error { _, err := thread.BranchContext(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
 		{"branch info", func() error { _, err := thread.Branch(bg, "missing"); return err }, lineage.ErrNotFound, "missing"},
 		{"switch", func() error { return thread.Switch(bg, "missing") }, lineage.ErrNotFound, "missing"},
 		{"rename", func() error { return renameBranch(thread, "missing", "other") }, lineage.ErrNotFound, "missing"},

@@ -44,7 +44,7 @@ func ExampleThread() {
 	branches, err := thread.Branches(ctx)
 	must(err)
 	for _, b := range branches {
-		c, err := thread.On(ctx, b.Name)
+		c, err := thread.BranchContext(ctx, b.Name)
 		must(err)
 		label := b.Name
 		if b.Active {

@@ -49,7 +49,7 @@ func (m *machine) extendTogether(t *rapid.T) {
 	refs, err := m.handle(t, c).Extend(bg, lineage.Together(itemsOf(says)...))
 	require.NoError(t, err)
 	m.noteStored(says...)
-	m.grow(c, refs, [][]said{says})
+	m.grow(c, refs, [][]modelUsage{says})
 }
 
 func (m *machine) fork(t *rapid.T) {
@@ -82,13 +82,13 @@ func (m *machine) forkEmpty(t *rapid.T) {
 }
 
 // filter draws a filter and returns what it keeps of a history.
-func (m *machine) filter(t *rapid.T, history []step) (lineage.Filter, [][]said) {
+func (m *machine) filter(t *rapid.T, history []step) (lineage.Filter, [][]modelUsage) {
 	var f lineage.Filter
-	keeps := func(said) bool { return true }
+	keeps := func(modelUsage) bool { return true }
 	switch rapid.SampledFrom([]string{"all", "role", "range", "last", "predicate"}).Draw(t, "filter") {
 	case "role":
 		f.Roles = []string{"user", "tool"}
-		keeps = func(u said) bool { return u.role == "user" || u.role == "tool" }
+		keeps = func(u modelUsage) bool { return u.role == "user" || u.role == "tool" }
 	case "range":
 		f.Window.From = rapid.Uint64Range(0, uint64(len(history)+1)).Draw(t, "from")
 		f.Window.To = rapid.Uint64Range(0, uint64(len(history)+1)).Draw(t, "to")
@@ -96,7 +96,7 @@ func (m *machine) filter(t *rapid.T, history []step) (lineage.Filter, [][]said) 
 		f.Window.Last = rapid.Uint64Range(1, 4).Draw(t, "last")
 	case "predicate":
 		f.Keep = func(e *lineage.Entry) bool { return e.Content[0]%2 == 0 }
-		keeps = func(u said) bool { return content.Sum([]byte(u.text))[0]%2 == 0 }
+		keeps = func(u modelUsage) bool { return content.Sum([]byte(u.text))[0]%2 == 0 }
 	}
 	return f, m.model.choose(window(history, f.Window), keeps)
 }
@@ -122,7 +122,7 @@ func (m *machine) giveBack(t *rapid.T) {
 	if m.returned[from] {
 		t.Skip("it has returned a result from there")
 	}
-	says := []said{m.newSaid(t)}
+	says := []modelUsage{m.newSaid(t)}
 	ref, err := m.handle(t, c).Return(bg, itemsOf(says)[0])
 	parent := m.context(c.parent)
 	switch {
@@ -133,7 +133,7 @@ func (m *machine) giveBack(t *rapid.T) {
 	default:
 		require.NoError(t, err)
 		m.noteStored(says...)
-		m.grow(parent, []lineage.SpanRef{ref}, [][]said{says})
+		m.grow(parent, []lineage.SpanRef{ref}, [][]modelUsage{says})
 		m.returned[from] = true
 	}
 }
@@ -149,7 +149,7 @@ func (m *machine) send(t *rapid.T) {
 	if entries[i].Kind == lineage.Document {
 		t.Skip("its number may be taken there")
 	}
-	var says []said
+	var says []modelUsage
 	for _, s := range from.history {
 		says = append(says, s.says...)
 	}
@@ -158,7 +158,7 @@ func (m *machine) send(t *rapid.T) {
 	u.place, u.merged = m.places, false
 	ref, err := m.handle(t, from).Send(bg, m.handle(t, to), entries[i].Item())
 	require.NoError(t, err)
-	m.grow(to, []lineage.SpanRef{ref}, [][]said{{u}})
+	m.grow(to, []lineage.SpanRef{ref}, [][]modelUsage{{u}})
 }
 
 func (m *machine) say(t *rapid.T) {
@@ -172,11 +172,11 @@ func (m *machine) say(t *rapid.T) {
 	if heard.place = m.places; heard.kind == lineage.Message {
 		heard.role, heard.name = "user", "user"
 	}
-	here, there, err := addAndSend(m.s, m.handle(t, from), m.handle(t, to), itemsOf([]said{u})[0], lineage.Item{Role: "user"})
+	here, there, err := addAndSend(m.s, m.handle(t, from), m.handle(t, to), itemsOf([]modelUsage{u})[0], lineage.Item{Role: "user"})
 	require.NoError(t, err)
 	m.noteStored(u)
-	m.grow(from, []lineage.SpanRef{here}, [][]said{{u}})
-	m.grow(to, []lineage.SpanRef{there}, [][]said{{heard}})
+	m.grow(from, []lineage.SpanRef{here}, [][]modelUsage{{u}})
+	m.grow(to, []lineage.SpanRef{there}, [][]modelUsage{{heard}})
 }
 
 // alternatives creates alternatives and extends them concurrently.
@@ -187,7 +187,7 @@ func (m *machine) alternatives(t *rapid.T) {
 	offered, err := m.handle(t, c).Alternatives(bg, make([]lineage.Overrides, n)...)
 	require.NoError(t, err)
 	require.Len(t, offered, n)
-	says, refs, errs := make([][]said, n), make([][]lineage.SpanRef, n), make([]error, n)
+	says, refs, errs := make([][]modelUsage, n), make([][]lineage.SpanRef, n), make([]error, n)
 	for i := range n {
 		says[i] = m.newSays(t)
 	}
@@ -242,7 +242,7 @@ func (m *machine) edit(t *rapid.T) {
 	at := rapid.IntRange(0, len(c.history)-1).Draw(t, "edited")
 	index := rapid.IntRange(0, len(c.history[at].says)-1).Draw(t, "index")
 	word := word(t)
-	edited := make([]said, len(c.history[at].says))
+	edited := make([]modelUsage, len(c.history[at].says))
 	for i, u := range c.history[at].says {
 		edited[i] = m.asNew(u)
 	}
@@ -251,14 +251,14 @@ func (m *machine) edit(t *rapid.T) {
 	if u.text, u.place, u.merged = word, m.places, false; u.kind == lineage.Document {
 		u.revision++
 	}
-	says, o := [][]said{edited}, lineage.EditOptions{Index: index}
+	says, o := [][]modelUsage{edited}, lineage.EditOptions{Index: index}
 	switch rapid.SampledFrom([]string{"none", "all", "users"}).Draw(t, "replay") {
 	case "all":
 		o.Replay = func(*lineage.Entry) bool { return true }
-		says = append(says, m.model.choose(c.history[at+1:], func(said) bool { return true })...)
+		says = append(says, m.model.choose(c.history[at+1:], func(modelUsage) bool { return true })...)
 	case "users":
 		o.Replay = func(e *lineage.Entry) bool { return e.Role == "user" }
-		says = append(says, m.model.choose(c.history[at+1:], func(u said) bool { return u.role == "user" })...)
+		says = append(says, m.model.choose(c.history[at+1:], func(u modelUsage) bool { return u.role == "user" })...)
 	}
 	h, err := m.handle(t, c).Edit(bg, c.history[at].ref, lineage.Item{Body: []byte(word)}, o)
 	require.NoError(t, err)
@@ -333,7 +333,7 @@ func (m *machine) put(t *rapid.T) {
 	b, _, err := m.s.Put(bg, strings.NewReader(word), lineage.BlockOptions{})
 	require.NoError(t, err)
 	require.Equal(t, content.Sum([]byte(word)), b.ID)
-	m.noteStored(said{text: word})
+	m.noteStored(modelUsage{text: word})
 }
 
 func (m *machine) erase(t *rapid.T) {

@@ -202,9 +202,9 @@ func word(t *rapid.T) string {
 }
 
 // newSaid draws a usage of new content.
-func (m *machine) newSaid(t *rapid.T) said {
+func (m *machine) newSaid(t *rapid.T) modelUsage {
 	m.places++
-	u := said{kind: lineage.Message, text: word(t), place: m.places}
+	u := modelUsage{kind: lineage.Message, text: word(t), place: m.places}
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
 		u.kind, u.document, u.revision = lineage.Document, fmt.Sprint("plan ", m.places), rapid.Uint64Range(1, 3).Draw(t, "revision")
@@ -219,8 +219,8 @@ func (m *machine) newSaid(t *rapid.T) said {
 	return u
 }
 
-func (m *machine) newSays(t *rapid.T) []said {
-	says := make([]said, rapid.IntRange(1, 3).Draw(t, "count"))
+func (m *machine) newSays(t *rapid.T) []modelUsage {
+	says := make([]modelUsage, rapid.IntRange(1, 3).Draw(t, "count"))
 	for i := range says {
 		says[i] = m.newSaid(t)
 	}
@@ -228,7 +228,7 @@ func (m *machine) newSays(t *rapid.T) []said {
 }
 
 // itemsOf returns items that add the usages to a store.
-func itemsOf(says []said) []lineage.Item {
+func itemsOf(says []modelUsage) []lineage.Item {
 	items := make([]lineage.Item, len(says))
 	for i, u := range says {
 		items[i] = lineage.Item{
@@ -240,8 +240,8 @@ func itemsOf(says []said) []lineage.Item {
 }
 
 // oneEach puts each usage into a span of its own.
-func oneEach(says []said) [][]said {
-	steps := make([][]said, len(says))
+func oneEach(says []modelUsage) [][]modelUsage {
+	steps := make([][]modelUsage, len(says))
 	for i := range says {
 		steps[i] = says[i : i+1]
 	}
@@ -250,7 +250,7 @@ func oneEach(says []said) [][]said {
 
 // adopt adds a context of the store to the model. It requires the given history, followed by new
 // spans with the given content.
-func (m *machine) adopt(t *rapid.T, h *lineage.Context, parent *modelContext, history []step, says [][]said) *modelContext {
+func (m *machine) adopt(t *rapid.T, h *lineage.Context, parent *modelContext, history []step, says [][]modelUsage) *modelContext {
 	c := m.add(h.ID(), parent.id, parent.thread, history)
 	var refs []lineage.SpanRef
 	for e, err := range h.Entries(bg, lineage.Window{From: uint64(len(history) + 1)}) {

@@ -71,7 +71,7 @@ func (m *machine) checkWindow(t *rapid.T, h *lineage.Context, c *modelContext, w
 	require.Len(t, entries, i)
 }
 
-func (m *machine) checkEntry(t *rapid.T, u said, e *lineage.Entry) {
+func (m *machine) checkEntry(t *rapid.T, u modelUsage, e *lineage.Entry) {
 	require.Equal(t, u.kind, e.Kind)
 	require.Equal(t, []string{u.role, u.name, u.document, u.file}, []string{e.Role, e.Name, e.Document, e.Filename})
 	require.Equal(t, u.revision, e.Revision)

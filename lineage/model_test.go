@@ -40,11 +40,11 @@ type modelMove struct {
 // step is a span.
 type step struct {
 	ref  lineage.SpanRef
-	says []said
+	says []modelUsage
 }
 
-// said is a usage.
-type said struct {
+// modelUsage is a usage.
+type modelUsage struct {
 	kind                       structure.UsageKind
 	role, name, document, file string
 	revision                   uint64
@@ -113,7 +113,7 @@ func (m *model) add(id lineage.ContextID, parent lineage.ContextID, thread linea
 }
 
 // grow adds spans to a context.
-func (m *model) grow(c *modelContext, refs []lineage.SpanRef, says [][]said) {
+func (m *model) grow(c *modelContext, refs []lineage.SpanRef, says [][]modelUsage) {
 	for i, ref := range refs {
 		c.history = append(slices.Clone(c.history), step{ref, says[i]})
 		if _, known := m.spans[ref]; !known {
@@ -140,7 +140,7 @@ func (m *model) isBranch(id lineage.ContextID) bool {
 }
 
 // noteStored records that bodies were stored.
-func (m *model) noteStored(says ...said) {
+func (m *model) noteStored(says ...modelUsage) {
 	for _, u := range says {
 		if !slices.Contains(m.stored, u.text) {
 			m.stored = append(m.stored, u.text)
@@ -150,7 +150,7 @@ func (m *model) noteStored(says ...said) {
 }
 
 // asNew returns a usage as a new one, without the original's ids.
-func (m *model) asNew(s said) said {
+func (m *model) asNew(s modelUsage) modelUsage {
 	if !s.merged {
 		m.places++
 		s.place = m.places
@@ -159,10 +159,10 @@ func (m *model) asNew(s said) said {
 }
 
 // choose returns the usages of a history that a filter keeps, by span.
-func (m *model) choose(history []step, keeps func(said) bool) [][]said {
-	var chosen [][]said
+func (m *model) choose(history []step, keeps func(modelUsage) bool) [][]modelUsage {
+	var chosen [][]modelUsage
 	for _, s := range history {
-		var says []said
+		var says []modelUsage
 		for _, u := range s.says {
 			if keeps(u) {
 				says = append(says, m.asNew(u))
@@ -176,7 +176,7 @@ func (m *model) choose(history []step, keeps func(said) bool) [][]said {
 }
 
 // unmerged returns the usages of the source that a merge adds to the target.
-func unmerged(target, source []step) (added [][]said) {
+func unmerged(target, source []step) (added [][]modelUsage) {
 	shared := 0
 	for shared < min(len(target), len(source)) && target[shared].ref == source[shared].ref {
 		shared++
@@ -188,7 +188,7 @@ func unmerged(target, source []step) (added [][]said) {
 		}
 	}
 	for _, s := range source[shared:] {
-		var says []said
+		var says []modelUsage
 		for _, u := range s.says {
 			if !has[u.place] {
 				u.merged = true

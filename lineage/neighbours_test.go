@@ -30,7 +30,7 @@ func TestThreadsWithTheSameNames(t *testing.T) {
 	for i, user := range []string{"alice", "bob"} {
 		own, other := threads[i], threads[1-i]
 		id := own.ID()
-		hers, err := other.On(bg, "side")
+		hers, err := other.BranchContext(bg, "side")
 		require.NoError(t, err)
 		before, err := hers.Info(bg)
 		require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestThreadsWithTheSameNames(t *testing.T) {
 				return nil
 			},
 			"On": func() error {
-				c, err := own.On(bg, "side")
+				c, err := own.BranchContext(bg, "side")
 				require.NoError(t, err)
 				info, err := c.Info(bg)
 				require.Equal(t, id, info.Thread)

@@ -56,7 +56,7 @@ func (c *crowd) operations(t testing.TB) []operation {
 	must := func(err error) { t.Helper(); require.NoError(t, err) }
 	on := func(name string) *lineage.Context {
 		t.Helper()
-		found, err := c.thread.On(bg, name)
+		found, err := c.thread.BranchContext(bg, name)
 		must(err)
 		return found
 	}

@@ -146,7 +146,7 @@ func TestOpenBranch(t *testing.T) {
 	}
 	all.Wait()
 	require.EqualValues(t, 1, created.Load())
-	one, err := thread.On(bg, "one")
+	one, err := thread.BranchContext(bg, "one")
 	require.NoError(t, err)
 	for _, id := range ids {
 		require.Equal(t, one.ID(), id)

@@ -46,7 +46,7 @@ func (s txStep) do(in *lineage.Store) error {
 	if err != nil {
 		return err
 	}
-	c, err := th.On(bg, s.branch)
+	c, err := th.BranchContext(bg, s.branch)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s txStep) do(in *lineage.Store) error {
 		err = th.Update(bg, func(*lineage.ThreadInfo) error { return nil })
 	case "merge":
 		var from *lineage.Context
-		if from, err = th.On(bg, s.name); err == nil {
+		if from, err = th.BranchContext(bg, s.name); err == nil {
 			_, err = c.Merge(bg, from)
 		}
 	}

@@ -139,7 +139,7 @@ var pasts = map[string]func(p *past, ada, bob *lineage.Thread){
 	"others are deleted": func(p *past, ada, bob *lineage.Thread) {
 		other, _ := p.thread("ada", "")
 		p.do("ada", func(ctx context.Context) error {
-			from, err := ada.On(ctx, "kept")
+			from, err := ada.BranchContext(ctx, "kept")
 			require.NoError(p.t, err)
 			fork, err := other.CreateBranch(ctx, "fork", lineage.BranchOptions{From: from})
 			require.NoError(p.t, err)

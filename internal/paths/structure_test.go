@@ -31,20 +31,20 @@ import (
 	"github.com/lineage-store/lineage/sqladapter/sqlite"
 )
 
-// said is a message of a conversation whose texts others have too.
-type said struct {
+// sameMessage is a message of a conversation whose texts others have too.
+type sameMessage struct {
 	role, text string
 	at         time.Time
 }
 
 // sameTexts returns conversations that have the same texts at different times.
-func sameTexts(conversations, messages int) (all [][]said) {
+func sameTexts(conversations, messages int) (all [][]sameMessage) {
 	at := time.Date(2025, 3, 1, 9, 0, 0, 0, time.UTC)
 	for range conversations {
-		var one []said
+		var one []sameMessage
 		for i := range messages {
 			at = at.Add(time.Duration(1000+(i*i*7919)%90_000) * time.Millisecond)
-			one = append(one, said{[]string{"user", "assistant"}[i%2], fmt.Sprintf("The text number %d that every conversation has.", i), at})
+			one = append(one, sameMessage{[]string{"user", "assistant"}[i%2], fmt.Sprintf("The text number %d that every conversation has.", i), at})
 		}
 		all = append(all, one)
 	}
@@ -96,44 +96,44 @@ func TestStructureOfManyConversations(t *testing.T) {
 type spelling struct {
 	name  string
 	own   int
-	write func(m said) string
+	write func(m sameMessage) string
 }
 
 var spellings = []spelling{
 	{"plain text", 0, nil},
-	{"chat completions", 0, func(m said) string { return fmt.Sprintf(`{"role":%q,"content":%s}`, m.role, quoted(m.text)) }},
-	{"content list", 0, func(m said) string {
+	{"chat completions", 0, func(m sameMessage) string { return fmt.Sprintf(`{"role":%q,"content":%s}`, m.role, quoted(m.text)) }},
+	{"content list", 0, func(m sameMessage) string {
 		return fmt.Sprintf(`{"role":%q,"content":[{"type":"text","text":%s}]}`, m.role, quoted(m.text))
 	}},
-	{"Responses item", 0, func(m said) string {
+	{"Responses item", 0, func(m sameMessage) string {
 		return fmt.Sprintf(`{"type":"message","role":%q,"content":[{"type":"input_text","text":%s}]}`, m.role, quoted(m.text))
 	}},
-	{"UI message", 13, func(m said) string {
+	{"UI message", 13, func(m sameMessage) string {
 		return fmt.Sprintf(`{"role":%q,"parts":[{"type":"text","text":%s,"state":"done"}],"metadata":{"createdAt":%d}}`, m.role, quoted(m.text), m.at.UnixMilli())
 	}},
-	{"tool call", 5, func(m said) string {
+	{"tool call", 5, func(m sameMessage) string {
 		return fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":%s}}]}`, quoted(m.text))
 	}},
-	{"with its time", 10, func(m said) string {
+	{"with its time", 10, func(m sameMessage) string {
 		return fmt.Sprintf(`{"role":%q,"content":%s,"created_at":%d}`, m.role, quoted(m.text), m.at.Unix())
 	}},
 }
 
-func (sp *spelling) item(m said) lineage.Item {
+func (sp *spelling) item(m sameMessage) lineage.Item {
 	if sp.write == nil {
 		return lineage.Item{Role: m.role, Body: []byte(m.text), CreatedAt: m.at}
 	}
 	return lineage.Item{Role: m.role, Type: content.TypeJSON, Body: []byte(sp.write(m)), CreatedAt: m.at}
 }
 
-func (sp *spelling) items(all []said) (items []lineage.Item) {
+func (sp *spelling) items(all []sameMessage) (items []lineage.Item) {
 	for _, m := range all {
 		items = append(items, sp.item(m))
 	}
 	return items
 }
 
-func (sp *spelling) json(m said) json.RawMessage {
+func (sp *spelling) json(m sameMessage) json.RawMessage {
 	if sp.write == nil {
 		return json.RawMessage(quoted(m.text))
 	}
@@ -144,10 +144,10 @@ func (sp *spelling) json(m said) json.RawMessage {
 type manyPath struct {
 	name  string
 	own   int
-	write func(t *testing.T, s *lineage.Store, all [][]said, sp *spelling)
+	write func(t *testing.T, s *lineage.Store, all [][]sameMessage, sp *spelling)
 }
 
-func chatsOf(t *testing.T, chats chat.Store, all [][]said, sp *spelling) {
+func chatsOf(t *testing.T, chats chat.Store, all [][]sameMessage, sp *spelling) {
 	for k, messages := range all {
 		id := fmt.Sprint("chat-", k)
 		_, err := chats.CreateChat(bg, chat.Chat{ID: id, UserID: "u"})
@@ -169,7 +169,7 @@ func chatsOf(t *testing.T, chats chat.Store, all [][]said, sp *spelling) {
 const oneByOne = "extend one by one"
 
 var manyPaths = []manyPath{
-	{oneByOne, 0, func(t *testing.T, s *lineage.Store, all [][]said, sp *spelling) {
+	{oneByOne, 0, func(t *testing.T, s *lineage.Store, all [][]sameMessage, sp *spelling) {
 		for _, messages := range all {
 			thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
 			require.NoError(t, err)
@@ -181,7 +181,7 @@ var manyPaths = []manyPath{
 			}
 		}
 	}},
-	{"extend", 0, func(t *testing.T, s *lineage.Store, all [][]said, sp *spelling) {
+	{"extend", 0, func(t *testing.T, s *lineage.Store, all [][]sameMessage, sp *spelling) {
 		for _, messages := range all {
 			thread, err := s.CreateThread(bg, lineage.ThreadOptions{})
 			require.NoError(t, err)
@@ -191,7 +191,7 @@ var manyPaths = []manyPath{
 			require.NoError(t, err)
 		}
 	}},
-	{"update", 0, func(t *testing.T, s *lineage.Store, all [][]said, sp *spelling) {
+	{"update", 0, func(t *testing.T, s *lineage.Store, all [][]sameMessage, sp *spelling) {
 		require.NoError(t, s.Update(bg, func(ctx context.Context, tx *lineage.Tx) error {
 			for _, messages := range all {
 				thread, err := tx.CreateThread(bg, lineage.ThreadOptions{})
@@ -209,8 +209,10 @@ var manyPaths = []manyPath{
 			return nil
 		}))
 	}},
-	{"chat", 5, func(t *testing.T, s *lineage.Store, all [][]said, sp *spelling) { chatsOf(t, chat.On(s), all, sp) }},
-	{"conversation", 0, func(t *testing.T, s *lineage.Store, all [][]said, sp *spelling) {
+	{"chat", 5, func(t *testing.T, s *lineage.Store, all [][]sameMessage, sp *spelling) {
+		chatsOf(t, chat.On(s), all, sp)
+	}},
+	{"conversation", 0, func(t *testing.T, s *lineage.Store, all [][]sameMessage, sp *spelling) {
 		for k, messages := range all {
 			c, err := conversation.Open(bg, s, fmt.Sprint("chat-", k), conversation.Options{})
 			require.NoError(t, err)
@@ -230,7 +232,7 @@ var manyPaths = []manyPath{
 			require.NoError(t, c.SetMessages(bg, list))
 		}
 	}},
-	{"engine", 36, func(t *testing.T, s *lineage.Store, all [][]said, _ *spelling) {
+	{"engine", 36, func(t *testing.T, s *lineage.Store, all [][]sameMessage, _ *spelling) {
 		for k, messages := range all {
 			e, err := engine.Open(bg, chat.On(s), engine.Options{ChatID: fmt.Sprint("chat-", k), UserID: "u"})
 			require.NoError(t, err)
@@ -241,7 +243,7 @@ var manyPaths = []manyPath{
 			require.NoError(t, err)
 		}
 	}},
-	{"import", 0, func(t *testing.T, s *lineage.Store, all [][]said, sp *spelling) {
+	{"import", 0, func(t *testing.T, s *lineage.Store, all [][]sameMessage, sp *spelling) {
 		var b bytes.Buffer
 		for k, messages := range all {
 			var list []string
@@ -258,7 +260,7 @@ var manyPaths = []manyPath{
 		require.NoError(t, err)
 		require.Empty(t, report.Skipped)
 	}},
-	{"database", 5, func(t *testing.T, s *lineage.Store, all [][]said, sp *spelling) {
+	{"database", 5, func(t *testing.T, s *lineage.Store, all [][]sameMessage, sp *spelling) {
 		db, err := sqlite.Open(bg, filepath.Join(t.TempDir(), "chats.db"), sqladapter.Options{})
 		require.NoError(t, err)
 		defer db.Close()
@@ -266,7 +268,7 @@ var manyPaths = []manyPath{
 		_, err = importing.Run(bg, db, s, importing.Options{})
 		require.NoError(t, err)
 	}},
-	{"bundle", 5, func(t *testing.T, s *lineage.Store, all [][]said, sp *spelling) {
+	{"bundle", 5, func(t *testing.T, s *lineage.Store, all [][]sameMessage, sp *spelling) {
 		from := open(t, t.TempDir())
 		defer from.Close()
 		chatsOf(t, chat.On(from), all, sp)

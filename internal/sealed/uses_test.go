@@ -40,23 +40,23 @@ func (h *history) use(subject int, position uint64, run []byte, number uint64) {
 	h.place++
 }
 
-// said is a message: its subjects, and usages before them that repeat nothing.
-type said struct {
+// usedAgain is a message: its subjects, and usages before them that repeat nothing.
+type usedAgain struct {
 	subjects []int
 	skip     int
 }
 
-func drawMessage(t *rapid.T) said {
-	return said{rapid.SliceOfN(rapid.IntRange(0, 60), 1, 2).Draw(t, "subjects"), rapid.SampledFrom([]int{0, 0, 0, 0, 0, 0, 0, 1, 3}).Draw(t, "skip")}
+func drawMessage(t *rapid.T) usedAgain {
+	return usedAgain{rapid.SliceOfN(rapid.IntRange(0, 60), 1, 2).Draw(t, "subjects"), rapid.SampledFrom([]int{0, 0, 0, 0, 0, 0, 0, 1, 3}).Draw(t, "skip")}
 }
 
 // drawHistories draws conversations that begin with those of others, with changes, messages that repeat within one, and parts of
 // copies that are deleted.
 func drawHistories(t *rapid.T) *history {
 	h := &history{entries: map[string][]byte{}, commit: rapid.Uint64Range(1, 3).Draw(t, "commit")}
-	var known [][]said
+	var known [][]usedAgain
 	for n := range rapid.IntRange(1, 12).Draw(t, "conversations") {
-		var messages []said
+		var messages []usedAgain
 		if len(known) > 0 && rapid.IntRange(0, 5).Draw(t, "copy") > 0 {
 			from := rapid.SampledFrom(known).Draw(t, "from")
 			start := rapid.IntRange(0, len(from)).Draw(t, "start")

@@ -96,7 +96,7 @@ func TestChatsAreThreads(t *testing.T) {
 
 	thread, err := store.FindThread(background, "c")
 	require.NoError(t, err)
-	main, err := thread.On(background, lineage.MainBranch)
+	main, err := thread.BranchContext(background, lineage.MainBranch)
 	require.NoError(t, err)
 	entries, err := main.All(background)
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestChatsAreThreads(t *testing.T) {
 	require.NoError(t, err)
 	_, err = main.Extend(background, lineage.User("three"))
 	require.NoError(t, err)
-	named, err := thread.On(background, "side")
+	named, err := thread.BranchContext(background, "side")
 	require.NoError(t, err)
 	require.NoError(t, thread.NameBranch(background, "renamed", named))
 

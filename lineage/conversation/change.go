@@ -115,7 +115,7 @@ func (c *Conversation) unusedID(ctx context.Context, name string) (string, error
 	}
 	n, err := structure.FreeNumber(1, func(numbers []uint64) (int, error) {
 		for i, n := range numbers {
-			if _, err := c.thread.On(ctx, numbered(n)); errors.Is(err, lineage.ErrNotFound) {
+			if _, err := c.thread.BranchContext(ctx, numbered(n)); errors.Is(err, lineage.ErrNotFound) {
 				return i, nil
 			} else if err != nil {
 				return 0, err
@@ -234,7 +234,7 @@ func (c *Conversation) RenameBranch(ctx context.Context, id, name string) error 
 // branch is current.
 func (c *Conversation) ensureMain(ctx context.Context, current bool) error {
 	defer c.change()()
-	_, err := c.thread.On(ctx, Main)
+	_, err := c.thread.BranchContext(ctx, Main)
 	if errors.Is(err, lineage.ErrNotFound) {
 		_, err = c.thread.CreateBranch(ctx, Main, lineage.BranchOptions{Empty: true, Metadata: newMetadata(MainName, "", 0)})
 		if err == nil {

@@ -74,7 +74,7 @@ func TestOpenThreadOfOthers(t *testing.T) {
 	require.NoError(t, err)
 	rewound, err := thread.Branch(bg, "")
 	require.NoError(t, err)
-	named, err := thread.On(bg, conversation.Main)
+	named, err := thread.BranchContext(bg, conversation.Main)
 	require.NoError(t, err)
 	require.NoError(t, thread.NameBranch(bg, "trunk", named))
 

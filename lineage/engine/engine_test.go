@@ -63,7 +63,7 @@ func TestBranchesChangedByTheLibrary(t *testing.T) {
 	thread, err := store.FindThread(ctx, "c")
 	require.NoError(t, err)
 
-	named, err := thread.On(ctx, "main-v2")
+	named, err := thread.BranchContext(ctx, "main-v2")
 	require.NoError(t, err)
 	require.NoError(t, thread.NameBranch(ctx, "renamed", named))
 	require.NoError(t, save(e, "two"))

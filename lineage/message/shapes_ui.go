@@ -20,8 +20,8 @@ var (
 		"type": aText, "text": aText, "state": streamState, "providerMetadata": providerData,
 		"citations": ofOthers, "cache_control": ofOthers, // of Anthropic
 	})
-	uiReason   = openObject([]string{"type", "text"}, members{"type": aText, "text": aText, "id": aText, "state": streamState, "providerMetadata": providerData})
-	uiFile     = openObject([]string{"type", "mediaType", "url"}, members{
+	uiReason = openObject([]string{"type", "text"}, members{"type": aText, "text": aText, "id": aText, "state": streamState, "providerMetadata": providerData})
+	uiFile   = openObject([]string{"type", "mediaType", "url"}, members{
 		"type": aText, "mediaType": aText, "filename": aText, "url": {starts: `"`, accepts: notPlaceholder}, "providerMetadata": providerData,
 	})
 	uiSource = typed("type", map[string]*shape{

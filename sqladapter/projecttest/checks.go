@@ -130,7 +130,7 @@ func (s *suite) testFollows(t *testing.T) {
 		require.NoError(t, err)
 	}
 	same()
-	named, err := a.On(bg, "main")
+	named, err := a.BranchContext(bg, "main")
 	require.NoError(t, err)
 	require.NoError(t, a.NameBranch(bg, "trunk", named))
 	_, err = a.SetCheckpoint(bg, "here", lineage.CheckpointOptions{})

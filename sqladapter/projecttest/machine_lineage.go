@@ -495,7 +495,7 @@ func (m *machine) rename(t *rapid.T) error {
 	if err != nil {
 		return err
 	}
-	branch, err := thread.On(bg, name)
+	branch, err := thread.BranchContext(bg, name)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func sample(t testing.TB) (*lineage.Store, *lineage.Thread) {
 	)
 	_, err = thread.CreateBranch(bg, "retry", lineage.BranchOptions{At: refs[1]})
 	require.NoError(t, err)
-	retry, err := thread.On(bg, "retry")
+	retry, err := thread.BranchContext(bg, "retry")
 	require.NoError(t, err)
 	extend(t, retry, lineage.Assistant("Directed acyclic graph."), structured("assistant", blocks), structured("user", results))
 	extend(t, main, structured("assistant", uiMessage), structured("user", gptContent), structured("assistant", codexItem),
@@ -118,7 +118,7 @@ func sample(t testing.TB) (*lineage.Store, *lineage.Thread) {
 	require.NoError(t, err)
 	_, err = thread.CreateBranch(bg, "aside", lineage.BranchOptions{Empty: true})
 	require.NoError(t, err)
-	aside, err := thread.On(bg, "aside")
+	aside, err := thread.BranchContext(bg, "aside")
 	require.NoError(t, err)
 	extend(t, aside, lineage.User("Forget this."), lineage.Assistant("Gone."))
 	first, err := aside.All(bg)
@@ -156,7 +156,7 @@ func TestGolden(t *testing.T) {
 
 func TestOneContextIsOneHistory(t *testing.T) {
 	s, thread := sample(t)
-	retry, err := thread.On(bg, "retry")
+	retry, err := thread.BranchContext(bg, "retry")
 	require.NoError(t, err)
 	o := export.Options{Scope: export.Scope{Context: retry}}
 	require.Equal(t, 1, strings.Count(written(t, s, export.OpenAI, o), "\n"))

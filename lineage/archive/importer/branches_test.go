@@ -102,7 +102,7 @@ func TestCurrentMessageIsAtTheEndOfOneRun(t *testing.T) {
 		importMade(t, s, []*archive.Conversation{c})
 		thread, err := s.FindThread(t.Context(), name)
 		require.NoError(t, err, name)
-		main, err := thread.On(t.Context(), lineage.MainBranch)
+		main, err := thread.BranchContext(t.Context(), lineage.MainBranch)
 		require.NoError(t, err, name)
 		tip, err := main.Tip(t.Context())
 		require.NoError(t, err, name)

@@ -431,7 +431,7 @@ func TestGrowingBesidesPeople(t *testing.T) {
 		require.NoError(t, err)
 		thread, err := f.store.FindThread(ctx, "s")
 		require.NoError(t, err)
-		main, err := thread.On(ctx, lineage.MainBranch)
+		main, err := thread.BranchContext(ctx, lineage.MainBranch)
 		require.NoError(t, err)
 		return f, thread, main
 	}

@@ -364,7 +364,7 @@ func TestBranchContinuedInTheStore(t *testing.T) {
 	thread, err := s.FindThread(ctx, "s")
 	require.NoError(t, err)
 	for _, name := range []string{"main", "x"} {
-		on, err := thread.On(ctx, name)
+		on, err := thread.BranchContext(ctx, name)
 		require.NoError(t, err)
 		_, err = on.Extend(ctx, lineage.User("here"))
 		require.NoError(t, err)

@@ -448,7 +448,7 @@ func TestImportKeepsChangesOfOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, thread.Update(ctx, func(i *lineage.ThreadInfo) error { i.Title = "my title"; return nil }))
 	require.NoError(t, thread.Switch(ctx, "main-v2"))
-	main, err := thread.On(ctx, "main")
+	main, err := thread.BranchContext(ctx, "main")
 	require.NoError(t, err)
 	_, err = main.Extend(ctx, lineage.User("going on"))
 	require.NoError(t, err)

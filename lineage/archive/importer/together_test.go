@@ -232,7 +232,7 @@ func TestExtendedDuringItsImport(t *testing.T) {
 		engine := &meddling{Engine: write.Of(s).Engine(), left: left, meddle: func() {
 			thread, err := s.FindThread(ctx, "c")
 			require.NoError(t, err)
-			main, err := thread.On(ctx, lineage.MainBranch)
+			main, err := thread.BranchContext(ctx, lineage.MainBranch)
 			require.NoError(t, err)
 			mine, err = main.Extend(ctx, lineage.User("mine"))
 			require.NoError(t, err)
@@ -246,7 +246,7 @@ func TestExtendedDuringItsImport(t *testing.T) {
 			require.Greater(t, left, 2)
 			return
 		}
-		main, err := thread.On(ctx, lineage.MainBranch)
+		main, err := thread.BranchContext(ctx, lineage.MainBranch)
 		require.NoError(t, err)
 		tip, err := main.Tip(ctx)
 		require.NoError(t, err)

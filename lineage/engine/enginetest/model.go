@@ -14,8 +14,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/engine"
 )
 
-// said is a message of the model. parent is an id.
-type said struct {
+// modelMessage is a message of the model. parent is an id.
+type modelMessage struct {
 	parent, role, text string
 }
 
@@ -36,7 +36,7 @@ type session struct {
 type model struct {
 	*store
 	chatID      string
-	messages    map[string]said
+	messages    map[string]modelMessage
 	ids         []string // in the order in which they were saved
 	heads       map[string]string
 	active      string
@@ -52,7 +52,7 @@ func testModel(t *testing.T, s *store) {
 		round++
 		m := &model{
 			store: &store{Store: s.Store, t: r}, chatID: fmt.Sprint("model", round),
-			messages: map[string]said{}, heads: map[string]string{"main": ""}, active: "main", checkpoints: map[string]string{},
+			messages: map[string]modelMessage{}, heads: map[string]string{"main": ""}, active: "main", checkpoints: map[string]string{},
 		}
 		for range 2 {
 			m.sessions = append(m.sessions, &session{conversation: m.open(m.chatID), branch: "main"})
@@ -311,7 +311,7 @@ func (m *model) saveAny(r *rapid.T) {
 		ids[i], head = row.ID, row.ParentID
 	}
 	for i, u := range pending {
-		m.messages[ids[i]] = said{text: u.text, role: u.role, parent: m.heads[s.branch]}
+		m.messages[ids[i]] = modelMessage{text: u.text, role: u.role, parent: m.heads[s.branch]}
 		m.heads[s.branch], m.ids = ids[i], append(m.ids, ids[i])
 	}
 	s.pending = nil
