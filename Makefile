@@ -152,12 +152,11 @@ crash: tools ## Run the crash tests with ROUNDS random crashes each (default 300
 
 .PHONY: damage
 damage: tools ## Damage ROUNDS bytes (default 3000) of stores in every state, and read them
-	$(CAMPAIGN) -run '^TestDamage(OnTheCommandLine|OfAProjection)?$$' ./lineage/search ./cmd/lineage | $(BIN)/testsummary
+	$(CAMPAIGN) -run "$$(scripts/marked.sh tests damage)" $$(scripts/marked.sh packages damage) | $(BIN)/testsummary
 
 .PHONY: campaign-processes
 campaign-processes: ## Kill and replace processes that share a store, ROUNDS times (default 3000), and count what they do
-	$(CAMPAIGN:-json=-v) -run TestManyProcesses ./internal/processes
-	$(CAMPAIGN:-json=-v) -run 'TestAppliedOnce|TestTakingOver' ./internal/sharing
+	$(CAMPAIGN:-json=-v) -p 1 -run "$$(scripts/marked.sh tests processes)" $$(scripts/marked.sh packages processes)
 
 .PHONY: campaign
 campaign: tools ## Run every test with ROUNDS random cases each (default 3000), for hours

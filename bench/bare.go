@@ -66,7 +66,7 @@ func (r *recorder) Connect(context.Context) (driver.Conn, error) {
 	return &recorded{c.(sqliteConn), r}, nil
 }
 
-// sqliteConn is what a connection of the driver can do.
+// sqliteConn is the interfaces that a connection of the driver implements.
 type sqliteConn interface {
 	driver.Conn
 	driver.ConnBeginTx

@@ -230,7 +230,7 @@ type language struct {
 	frequent    *rand.Zipf
 }
 
-// languageOf returns a language with so many words.
+// languageOf returns l with the given number of words.
 func (g *generator) languageOf(words int, l language) *language {
 	known := map[string]bool{}
 	for len(l.words) < words {

@@ -148,7 +148,7 @@ func (p *formProcess) sync(ctx context.Context) {
 	}
 }
 
-// staysLocked is for how many batches a process locks the store first after another one wrote.
+// staysLocked is the number of batches for which a process takes the lock first, once another process has written.
 const staysLocked = 16
 
 func (p *formProcess) commit(ctx context.Context, batch []*formCommit) (synced bool, err error) {

@@ -168,7 +168,7 @@ type Entry struct {
 
 // Piece is a part of a message: a text, a tool call, a tool result, a file.
 type Piece struct {
-	Kind structure.Piece
+	Kind structure.PieceKind
 	// Tool is the name of the called tool.
 	Tool    string
 	Content ContentID

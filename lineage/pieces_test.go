@@ -105,12 +105,12 @@ func TestPiecesOfAMessage(t *testing.T) {
 	require.Equal(t, content.TypeJSON, e.Type)
 	require.Equal(t, content.Sum([]byte("hi")), e.Content)
 	require.Equal(t, "(thinking) hm\nhi\n→ look({\"q\":1})\n← found", e.Excerpt())
-	var kinds []structure.Piece
+	var kinds []structure.PieceKind
 	for _, p := range e.Pieces {
 		kinds = append(kinds, p.Kind)
 		require.Equal(t, content.Sum(p.Body), p.Content)
 	}
-	require.Equal(t, []structure.Piece{lineage.ReasoningPiece, lineage.TextPiece, lineage.InputPiece, lineage.OutputPiece}, kinds)
+	require.Equal(t, []structure.PieceKind{lineage.ReasoningPiece, lineage.TextPiece, lineage.InputPiece, lineage.OutputPiece}, kinds)
 	require.Equal(t, "look", e.Pieces[2].Tool)
 	require.Equal(t, []int{0, 4, 5}, []int{e.Index, entries[1].Index, entries[2].Index})
 	require.Equal(t, "bytes", string(entries[1].Body))

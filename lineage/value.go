@@ -48,7 +48,7 @@ const (
 type Values struct {
 	store *Store
 	owner structure.Owner
-	// If asOf is set, values are read as of the span at.
+	// If asOf is set, the values are read that were current at the span at.
 	asOf bool
 	at   SpanRef
 }

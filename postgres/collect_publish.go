@@ -62,7 +62,7 @@ func (p *publication) catchUp(ctx context.Context) error {
 	return p.next.fillTo(ctx, p.copied.at.Number, nil)
 }
 
-// decide publishes what is in use in a state, which a transaction locks.
+// decide publishes what is in use in a state. The transaction locks the state.
 func (p *publication) decide(ctx context.Context, st state, t *writeTx) error {
 	if st.epoch != p.copied.at.epoch {
 		return errBehind

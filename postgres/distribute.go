@@ -21,8 +21,8 @@ func (l *log) undistributed(ctx context.Context) (names []string, err error) {
   WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_dist_partition WHERE logicalrelid = to_regclass(t.name))`, []any{tables}, &names)
 }
 
-// distribute lets the extension distribute tables by store. Rows that are there are moved, which has no time limit. Without an
-// error, another process may have kept it from that.
+// distribute lets the extension distribute tables by store, with the rows that they have, without a time limit. It returns nil
+// also if another process prevented it: the caller looks whether they are distributed.
 func (l *log) distribute(ctx context.Context, names []string) error {
 	err := pgx.BeginTxFunc(ctx, l.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, limitsSQL, milliseconds(2*time.Second), "0", milliseconds(idleTime)); err != nil {

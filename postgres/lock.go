@@ -11,7 +11,7 @@ import (
 // mostContended is the number of batches that lock the store before they are judged, after another process wrote.
 const mostContended = 16
 
-// locking makes a table of the state of the store while a transaction locks it.
+// locking reads the state of the store into a table, in a transaction that locks the store.
 type locking struct {
 	engine *Engine
 	cache  *cache

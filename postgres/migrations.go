@@ -79,7 +79,7 @@ var migrations = [][]string{{
 }, {
 	// Entries of sessions, and keys with texts, have another form: they are made from the log again.
 	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
-	// What a row of the log changed and no version of an entry has yet: the rows after the last one that folded count.
+	// Unfolded changes: those of a row of the log that no version of an entry has yet. Only rows after the last fold count.
 	`ALTER TABLE lineage_former ADD COLUMN changes bytea`,
 	// Programs of an earlier version that still run do not name this column, and can write no more. They name the other
 	// one, and can read no more: they would not see the changes.

@@ -88,7 +88,7 @@ func (b *outputBuilder) addGroup(spans []index.Entry, replaces bool) error {
 	return err
 }
 
-// addCompleteGroups adds groups of which a batch has everything, and returns the other entries.
+// addCompleteGroups adds the groups whose entries are all in a batch, and returns the other entries.
 func (b *outputBuilder) addCompleteGroups(later []index.Entry) (rest []index.Entry, err error) {
 	for len(later) > 0 {
 		n := 0

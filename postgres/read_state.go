@@ -10,10 +10,10 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// stateSQL reads the latest state. Entries can be read as of states from the horizon on. The last columns are whether the log
-// has a row that is known, the number of unfolded changes, the sizes of these, and the changes as one value: arrays of bytes
-// come as text, which takes long to decode. Changes that the reader knows from a state after the same fold are left out. atSQL
-// does not read changes.
+// stateSQL reads the latest state. Entries can be read as of states from the horizon on. The last columns are
+// whether the log has the row that the reader knows, the number of unfolded changes, their sizes, and the changes joined in one
+// value, because arrays of bytes come as text, which takes long to decode. Changes that the reader knows from a state after the
+// same fold are left out. atSQL does not read changes.
 const (
 	stateSQL = stateColumnsSQL + `, u.sizes, u.changes` + stateFromSQL + ` LEFT JOIN LATERAL (
   SELECT array_agg(coalesce(octet_length(f.changes), 0) ORDER BY f.part) AS sizes, string_agg(f.changes, '' ORDER BY f.part) AS changes

@@ -183,6 +183,11 @@ func (s *snapshot) Forks(ctx context.Context, run structure.RunID) iter.Seq2[str
 	return sequence(ctx, s, need{}, func(v *read.View) iter.Seq2[structure.RunInfo, error] { return v.Forks(ctx, run) })
 }
 
+// AllRuns implements backend.RunLister.
+func (s *snapshot) AllRuns(ctx context.Context) iter.Seq2[structure.RunInfo, error] {
+	return sequence(ctx, s, need{}, func(v *read.View) iter.Seq2[structure.RunInfo, error] { return v.RunRecords(ctx) })
+}
+
 // ForksAt implements backend.Reader.
 func (s *snapshot) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
 	return sequence(ctx, s, need{}, func(v *read.View) iter.Seq2[structure.RunInfo, error] { return v.ForksAt(ctx, at) })

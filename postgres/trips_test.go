@@ -12,6 +12,7 @@ import (
 	"github.com/lineage-store/lineage/internal/embedded/keys"
 	"github.com/lineage-store/lineage/internal/erasure"
 	"github.com/lineage-store/lineage/internal/pgtest"
+	"github.com/lineage-store/lineage/internal/refs"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/lineage/summarize"
@@ -296,4 +297,62 @@ func TestNextSpanIsNotLookedFor(t *testing.T) {
 	require.NoError(t, err)
 	requireSaid(t, other, thread, "one", "two", "three", "four")
 	requireSound(t, e)
+}
+
+// A message that is named by a part of its run's id is found in pages of runs, whatever the number of runs and forks. All runs
+// are the same ones as by their forks.
+//
+//test:norace
+func TestRoundTripsOfShortAddresses(t *testing.T) {
+	for _, threads := range []int{20, 150} {
+		dsn := pgtest.DSN(t)
+		writer := lineage.New(handle(t, newPool(t, dsn, nil), "s"))
+		var some *lineage.Context
+		for i := range threads {
+			thread, err := writer.CreateThread(background, lineage.ThreadOptions{})
+			require.NoError(t, err)
+			c, err := thread.Active(background)
+			require.NoError(t, err)
+			for depth := range 3 {
+				_, err = c.Extend(background, lineage.User(fmt.Sprint(i, " at ", depth)))
+				require.NoError(t, err)
+				fork, err := c.Fork(background, lineage.ForkOptions{})
+				require.NoError(t, err)
+				_, err = c.Extend(background, lineage.User(fmt.Sprint(i, " after ", depth)))
+				require.NoError(t, err)
+				c = fork
+			}
+			if some == nil {
+				_, err = c.Extend(background, lineage.User("this one"))
+				require.NoError(t, err)
+				some = c
+			}
+		}
+		tip, err := some.Tip(background)
+		require.NoError(t, err)
+		pool, trips := countedTrips(t, dsn)
+		store := lineage.New(handle(t, pool, "s"))
+		var found *refs.Ref
+		trips(12, fmt.Sprint("a short address beside ", threads, " threads"), func() {
+			found, err = refs.New(store, nil).Find(background, refs.ShortSpan(tip))
+			require.NoError(t, err)
+		})
+		require.Equal(t, tip, found.Span)
+
+		s, err := store.View().Snapshot(background)
+		require.NoError(t, err)
+		defer s.Close()
+		byForks := struct{ backend.Reader }{s}
+		require.ElementsMatch(t, runsOf(t, byForks), runsOf(t, s))
+		require.Len(t, runsOf(t, s), 3*threads+1) // a fork has a run of its own from its first message on
+	}
+}
+
+func runsOf(t *testing.T, r backend.Reader) (all []structure.RunInfo) {
+	t.Helper()
+	for run, err := range backend.AllRuns(background, r) {
+		require.NoError(t, err)
+		all = append(all, run)
+	}
+	return all
 }

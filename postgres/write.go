@@ -171,7 +171,7 @@ func (l *log) lock(ctx context.Context, k known, n need) (*writeTx, stateRead, e
 	return t, r, err
 }
 
-// read reads in the transaction, whose state nobody changes.
+// read reads in the transaction. No other transaction changes the state that it reads.
 func (t *writeTx) read(ctx context.Context, n need) (f found, err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 type caller struct {
 	// name is for the log: "socket", "page", or the id of a token.
 	name string
-	// page is set for a session of the page.
+	// page is set if the caller is a browser that is signed in to the page.
 	page   bool
 	writes bool
 	scope  access.Scope

@@ -135,8 +135,8 @@ func (f *eventFilter) sends(ctx context.Context, change *lineage.Change, e *line
 	if f.aheadThreads[thread] > 0 {
 		return false, nil
 	}
-	// The state is older than the event is sent, so the caller may have lost the thread since. The other way round, the
-	// thread that is there now may be a later one than that of the state.
+	// The caller may have lost the thread since the state was taken, so the thread is looked up in the store too. That lookup
+	// alone is not enough, because the store may have a later thread with the same id.
 	for _, state := range []backend.Reader{f.state, f.store.View()} {
 		if has, err := f.caller.scope.HasThread(ctx, state, thread); err != nil || !has {
 			return false, err
@@ -177,8 +177,8 @@ func (f *eventFilter) thread(ctx context.Context, change *lineage.Change, e *lin
 }
 
 // same reports whether the context of an event is the one that the state has under its id, and not an earlier one that was
-// deleted with a thread, which the feed does not report. It is if it has not changed since, or if the event is about
-// messages that were written for the thread of the state. Where neither is known, it is not the same.
+// deleted with a thread, which the feed does not report. It is the same if it has not changed since the event, or if the event is
+// about messages that were written for the thread of the state. If neither is known, it counts as another.
 func (f *eventFilter) same(ctx context.Context, c *backend.Context, change *lineage.Change, e *lineage.Event) (bool, error) {
 	switch {
 	case f.aheadContexts[e.Context] > 0:

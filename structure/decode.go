@@ -2,6 +2,7 @@ package structure
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/lineage-store/lineage/content"
@@ -19,6 +20,7 @@ type Decoder struct {
 
 	c     decoder
 	size  int
+	left  uint64 // how many records and usages may follow
 	names []content.ID
 	last  SpanRef
 	plain decoder // of the current record
@@ -32,7 +34,7 @@ func NewDecoder(payload []byte) (*Decoder, error) {
 
 // Reset starts decoding another payload and keeps the decoder's buffers.
 func (d *Decoder) Reset(payload []byte) error {
-	*d = Decoder{c: decoder{rest: payload}, size: len(payload), names: d.names[:0]}
+	*d = Decoder{c: decoder{rest: payload}, size: len(payload), left: math.MaxUint64, names: d.names[:0]}
 	if v := d.c.byte("version"); d.c.err == nil && v != commitVersion {
 		why := ErrUnknownVersion
 		if v < commitVersion {
@@ -56,6 +58,11 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 	if d.c.err != nil {
 		return offset, nil, d.c.err
 	}
+	if d.left <= 1 {
+		d.c.fail("too many records and usages")
+		return offset, nil, d.c.err
+	}
+	d.left--
 	c := decoder{rest: body}
 	switch kind {
 	case KindBlock:
@@ -68,8 +75,9 @@ func (d *Decoder) Next() (offset int, r Record, err error) {
 		c.rest = nil
 	case KindSpan:
 		s := &Span{}
-		in := spanReader{decoder: c, names: d, time: d.Time}
+		in := spanReader{decoder: c, names: d, time: d.Time, most: d.left}
 		in.span(s, d.last)
+		d.left -= uint64(len(s.Usages))
 		d.last, c = s.Ref, in.decoder
 		r = s
 	case KindTip:
@@ -95,11 +103,16 @@ func (d *Decoder) ends(c *decoder, kind Kind, offset int) error {
 }
 
 // DecodeCommit decodes a whole commit; Number is not set.
-func DecodeCommit(payload []byte) (*Commit, error) {
+func DecodeCommit(payload []byte) (*Commit, error) { return DecodeSmallCommit(payload, math.MaxUint64) }
+
+// DecodeSmallCommit is DecodeCommit for payloads of others, which may have millions of records or usages in little. With as
+// many as most it is malformed.
+func DecodeSmallCommit(payload []byte, most uint64) (*Commit, error) {
 	d, err := NewDecoder(payload)
 	if err != nil {
 		return nil, err
 	}
+	d.left = most
 	commit := &Commit{Time: d.Time}
 	for d.More() {
 		_, r, err := d.Next()

@@ -25,6 +25,7 @@ type spanReader struct {
 	decoder
 	names  nameResolver
 	time   time.Time // of the commit
+	most   uint64    // number of usages that is too large
 	unused uint64    // number of stated ids that no usage has named so far
 }
 
@@ -51,6 +52,10 @@ func (c *spanReader) span(s *Span, last SpanRef) {
 			c.fail("impossible number of usages")
 			return
 		}
+	}
+	if n >= c.most {
+		c.fail("too many records and usages")
+		return
 	}
 	if uint64(cap(s.Usages)) < n {
 		s.Usages = make([]Usage, n)
@@ -94,7 +99,7 @@ func (c *decoder) stated(flags byte) []byte {
 func (c *spanReader) usage(u *Usage, i int) {
 	*u = Usage{}
 	kind := c.byte("usage kind")
-	u.Kind, u.Piece = UsageKind(kind&0xf), Piece(kind>>4)
+	u.Kind, u.Piece = UsageKind(kind&0xf), PieceKind(kind>>4)
 	if u.Piece > lastPiece || u.Piece != 0 && u.Kind != MessageUsage && u.Kind != PartUsage {
 		c.fail("unknown kind of usage")
 	}

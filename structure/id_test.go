@@ -140,7 +140,7 @@ func TestNames(t *testing.T) {
 		"asset":          structure.AssetUsage,
 		"part":           structure.PartUsage,
 		"reasoning":      structure.ReasoningPiece,
-		"piece 9":        structure.Piece(9),
+		"piece 9":        structure.PieceKind(9),
 		"usage kind 5":   structure.UsageKind(5),
 		"01010101-0101-0101-0101-010101010101/3.2": structure.UsageID{Span: at(1, 3), Index: 2},
 	} {

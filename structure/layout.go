@@ -163,7 +163,7 @@ func (l *Layout) Read(i int, own bool, into *Reading) error {
 	}
 	into.Begin()
 	into.from = laidNames{l: l, names: l.names[:s.names], own: own, into: into}
-	in := spanReader{decoder: decoder{rest: l.bytes(s.body)}, names: &into.from, time: l.Time}
+	in := spanReader{decoder: decoder{rest: l.bytes(s.body)}, names: &into.from, time: l.Time, most: math.MaxUint64}
 	in.span(&into.Span, last)
 	into.from = laidNames{}
 	if err := in.end(); err != nil {

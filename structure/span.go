@@ -85,24 +85,24 @@ func (k UsageKind) String() string {
 	return "usage kind " + strconv.Itoa(int(k))
 }
 
-// Piece is the kind of content of a message, or of a part of one.
-type Piece uint8
+// PieceKind is the kind of content of a message, or of a part of one.
+type PieceKind uint8
 
-// The pieces. The values are part of the disk format.
+// The kinds of pieces. The values are part of the disk format.
 const (
-	TextPiece      Piece = 0
-	ReasoningPiece Piece = 1
-	InputPiece     Piece = 2 // of a tool
-	OutputPiece    Piece = 3 // of a tool
-	FilePiece      Piece = 4
-	DataPiece      Piece = 5
-	lastPiece            = DataPiece
+	TextPiece      PieceKind = 0
+	ReasoningPiece PieceKind = 1
+	InputPiece     PieceKind = 2 // of a tool
+	OutputPiece    PieceKind = 3 // of a tool
+	FilePiece      PieceKind = 4
+	DataPiece      PieceKind = 5
+	lastPiece                = DataPiece
 )
 
 var pieceNames = [...]string{"text", "reasoning", "input", "output", "file", "data"}
 
 // String returns the name of the piece.
-func (p Piece) String() string {
+func (p PieceKind) String() string {
 	if int(p) < len(pieceNames) {
 		return pieceNames[p]
 	}
@@ -136,7 +136,7 @@ type Usage struct {
 	Content content.ID
 
 	// Piece is for messages and parts.
-	Piece Piece
+	Piece PieceKind
 	// Role and Name are for messages. Name is empty if it equals Role. For a part, Name is
 	// its tool.
 	Role, Name string

@@ -76,6 +76,8 @@ func addRows(db *sql.DB, table string, all map[string]int) error {
 // TestDamageOfAProjection flips single bytes of a store with a projection beside it, in a SQLite file, and brings the
 // projection up to date or compares it. Damage to the store never reaches the database: what it has then are rows of a
 // sound one. Damage to the database is reported by a comparison, or no row shows it.
+//
+//test:damage
 func TestDamageOfAProjection(t *testing.T) {
 	for _, prepare := range []string{"", "pack", "pack --dense"} {
 		t.Run("store "+prepare, func(t *testing.T) {

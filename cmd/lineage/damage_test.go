@@ -46,6 +46,8 @@ var reads = []string{
 // TestDamageOnTheCommandLine flips single bytes in every file of stores in every state and
 // reads the store with a command: it prints what it prints of a sound store, or fails with
 // an exit code for damage and has printed nothing that is wrong.
+//
+//test:damage
 func TestDamageOnTheCommandLine(t *testing.T) {
 	for state, prepare := range map[string][]string{
 		"fresh":    nil,

@@ -40,10 +40,10 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
-// The table itself has an order, so that no set of rooms can import each other in a circle.
-func TestRoomsImportOnlyRoomsListedBefore(t *testing.T) {
+// The table itself has an order, so that no packages can import each other in a circle.
+func TestPackagesImportOnlyPackagesListedBefore(t *testing.T) {
 	known := make(map[string]bool)
-	for _, r := range rooms {
+	for _, r := range importRules {
 		require.False(t, known[r.path], "%s is listed twice", r.path)
 		for _, o := range r.ours {
 			require.True(t, known[o], "%s may import %s, which is not listed before it", r.path, o)
@@ -70,10 +70,10 @@ func TestViolations(t *testing.T) {
 		{"an import downwards", pkg{ImportPath: ours("structure"), Imports: []string{"io", ours("content"), uuid}}, ""},
 		{"an import upwards", pkg{ImportPath: ours("content"), Imports: []string{ours("structure")}}, "content must not import structure"},
 		{"an import past the port", pkg{ImportPath: ours("lineage"), Imports: []string{ours("internal/journal")}}, "lineage must not import internal/journal"},
-		{"a room nobody listed", pkg{ImportPath: ours("attic")}, "attic is not in the table"},
-		{"a package below a room that is no tree", pkg{ImportPath: ours("content/attic")}, "content/attic is not in the table"},
+		{"a package that is not listed", pkg{ImportPath: ours("attic")}, "attic is not in the table"},
+		{"a package below one that is no tree", pkg{ImportPath: ours("content/attic")}, "content/attic is not in the table"},
 		{"a package below a tree", pkg{ImportPath: ours("cmd/lineage"), Imports: []string{ours("lineage"), "github.com/spf13/cobra"}}, ""},
-		{"a library of another room", pkg{ImportPath: ours("structure"), Imports: []string{bolt}}, "structure must not import " + bolt},
+		{"a library of another package", pkg{ImportPath: ours("structure"), Imports: []string{bolt}}, "structure must not import " + bolt},
 		{"a package inside a library", pkg{ImportPath: ours("content"), Imports: []string{compress + "/zstd"}}, ""},
 		{"a library with a longer name", pkg{ImportPath: ours("content"), Imports: []string{compress + "or"}}, "content must not import " + compress + "or"},
 		{"test libraries in a test", pkg{ImportPath: ours("content"), XTestImports: []string{testify + "/require", rapid, ours("content")}}, ""},
@@ -81,8 +81,8 @@ func TestViolations(t *testing.T) {
 		{"the conformance suite in a test", pkg{ImportPath: ours("internal/embedded"), TestImports: []string{ours("lineage/backend/backendtest")}}, ""},
 		{"an import upwards in a test", pkg{ImportPath: ours("content"), TestImports: []string{ours("lineage")}}, "content's tests must not import lineage"},
 		{"a driver behind other imports", pkg{ImportPath: ours("sqladapter"), Deps: []string{"database/sql", sqlite + "/lib"}}, "sqladapter must not link a SQL driver, " + sqlite},
-		{"a driver in its own room", pkg{ImportPath: ours("sqladapter/sqlite"), Deps: []string{"database/sql", sqlite}}, ""},
-		{"a driver in another driver's room", pkg{ImportPath: ours("sqladapter/sqlite"), Deps: []string{postgres}}, "sqladapter/sqlite must not link a SQL driver"},
+		{"a driver in its own package", pkg{ImportPath: ours("sqladapter/sqlite"), Deps: []string{"database/sql", sqlite}}, ""},
+		{"a driver in the package of another driver", pkg{ImportPath: ours("sqladapter/sqlite"), Deps: []string{postgres}}, "sqladapter/sqlite must not link a SQL driver"},
 		{"the SQL library in the store", pkg{ImportPath: ours("lineage"), Deps: []string{"database/sql"}}, "lineage must not link the SQL library"},
 		{"the SQL library's interfaces in the store", pkg{ImportPath: ours("lineage"), Deps: []string{"database/sql/driver"}}, ""},
 		{"an AI client in the engine", pkg{ImportPath: ours("lineage/engine"), Deps: []string{"github.com/openai/openai-go/v3"}}, "lineage/engine must not link an AI client"},
@@ -105,11 +105,11 @@ func TestViolations(t *testing.T) {
 // violations says, a sentence each, what p does that the table does not allow.
 func violations(p pkg) []string {
 	path := below(p.ImportPath)
-	i := slices.IndexFunc(rooms, func(r room) bool { return r.holds(path) })
+	i := slices.IndexFunc(importRules, func(r importRule) bool { return r.holds(path) })
 	if i < 0 {
-		return []string{fmt.Sprintf("%s is not in the table: add it to rooms, with what it may import", path)}
+		return []string{fmt.Sprintf("%s is not in the table: add it to importRules, with what it may import", path)}
 	}
-	r := rooms[i]
+	r := importRules[i]
 	var found []string
 	for _, imp := range p.Imports {
 		if !r.allows(imp) {
@@ -122,7 +122,7 @@ func violations(p pkg) []string {
 		}
 	}
 	for _, h := range heavies {
-		if slices.Contains(h.rooms, r.path) {
+		if slices.Contains(h.packages, r.path) {
 			continue
 		}
 		for _, dep := range p.Deps {
@@ -141,11 +141,11 @@ func violations(p pkg) []string {
 	return found
 }
 
-func (r room) holds(path string) bool {
+func (r importRule) holds(path string) bool {
 	return path == r.path || r.tree && strings.HasPrefix(path, r.path+"/")
 }
 
-func (r room) allows(imp string) bool {
+func (r importRule) allows(imp string) bool {
 	switch {
 	case r.any || standard(imp):
 		return true
@@ -156,9 +156,9 @@ func (r room) allows(imp string) bool {
 	}
 }
 
-func (r room) allowsInTests(imp string) bool {
+func (r importRule) allowsInTests(imp string) bool {
 	if ownPackage(imp) {
-		return slices.Contains(testRooms, below(imp))
+		return slices.Contains(testPackages, below(imp))
 	}
 	return within(imp, testLibs)
 }

@@ -171,7 +171,7 @@ func TestReadmeListsTheDocuments(t *testing.T) {
 // The table of packages in docs/contributing.md has every package, and no other.
 func TestPackagesAreDescribed(t *testing.T) {
 	var want, got []string
-	for _, r := range rooms {
+	for _, r := range importRules {
 		path := r.path
 		if r.tree {
 			path += "/lineage"

@@ -77,8 +77,8 @@ func (a *absent) storedContext(id structure.ContextID) {
 // storeFilter is the filter of a store. It is filled in the background after the first
 // write; until then every key may exist.
 type storeFilter struct {
-	ready atomic.Pointer[filter]
-	next  atomic.Pointer[filter] // being filled
+	ready atomic.Pointer[bloomFilter]
+	next  atomic.Pointer[bloomFilter] // being filled
 }
 
 // lacks reports that the store does not have the key; false means unknown.
@@ -113,7 +113,7 @@ func (s *storeFilter) addContents(c *structure.Commit) {
 // add adds a key that is being stored. The write lock is held.
 func (s *storeFilter) add(key []byte) {
 	// A finished filter becomes ready before it stops being next, so in this order it is always seen.
-	for _, f := range []*filter{s.next.Load(), s.ready.Load()} {
+	for _, f := range []*bloomFilter{s.next.Load(), s.ready.Load()} {
 		if f != nil {
 			f.add(key)
 			f.room--

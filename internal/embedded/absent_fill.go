@@ -13,7 +13,7 @@ func (e *Engine) growFilter() {
 		return
 	}
 	keys := e.counts.Blocks + e.counts.Erased + e.counts.Chunks + e.counts.Contexts
-	f := newFilter(2 * keys)
+	f := newBloomFilter(2 * keys)
 	f.room -= int64(keys)
 	if keys == 0 {
 		e.absent.filter.ready.Store(f)
@@ -36,7 +36,7 @@ func (e *Engine) growFilter() {
 }
 
 // fillFilter adds the keys of a view.
-func (e *Engine) fillFilter(f *filter, s view) error {
+func (e *Engine) fillFilter(f *bloomFilter, s view) error {
 	for _, table := range []byte{keys.TableBlock, keys.TableChunk, keys.TableContext, keys.TableRemnant} {
 		for entry, err := range s.Index.Scan(keys.Of(table), keys.PrefixEnd(keys.Of(table))) {
 			if err == nil && e.closed.Load() {

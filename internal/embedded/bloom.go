@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// filter is a Bloom filter of keys: fingerprints of content and ids of contexts. It can tell without a lookup that
+// bloomFilter is a Bloom filter of keys: fingerprints of content and ids of contexts. It can tell without a lookup that
 // the store lacks a key. The bits of a key are in two words of one cache line, so a query costs one memory access. It
 // is safe for concurrent use.
-type filter struct {
+type bloomFilter struct {
 	lines []filterLine
 	room  int64 // keys that can be added before the rate of false positives is too high
 }
@@ -22,14 +22,14 @@ const (
 	minFilterKeys    = 1 << 16
 )
 
-func newFilter(keys uint64) *filter {
+func newBloomFilter(keys uint64) *bloomFilter {
 	keys = max(keys, minFilterKeys)
-	return &filter{lines: make([]filterLine, keys*filterBitsPerKey/(64*uint64(len(filterLine{})))+1), room: int64(keys)}
+	return &bloomFilter{lines: make([]filterLine, keys*filterBitsPerKey/(64*uint64(len(filterLine{})))+1), room: int64(keys)}
 }
 
 // locate returns the words of a key of 16 bytes and its bits in them. One half of an id
 // is a counter, the other a time.
-func (f *filter) locate(key []byte) (words [2]*atomic.Uint64, masks [2]uint64) {
+func (f *bloomFilter) locate(key []byte) (words [2]*atomic.Uint64, masks [2]uint64) {
 	h := binary.LittleEndian.Uint64(key)
 	h = (h^h>>32)*0x9e3779b97f4a7c15 ^ binary.LittleEndian.Uint64(key[8:]) // both halves vary in the same bytes
 	h = (h ^ h>>32) * 0xbf58476d1ce4e5b9
@@ -46,7 +46,7 @@ func (f *filter) locate(key []byte) (words [2]*atomic.Uint64, masks [2]uint64) {
 	return words, masks
 }
 
-func (f *filter) add(key []byte) {
+func (f *bloomFilter) add(key []byte) {
 	words, masks := f.locate(key)
 	for i, w := range words {
 		if w.Load()&masks[i] != masks[i] {
@@ -55,7 +55,7 @@ func (f *filter) add(key []byte) {
 	}
 }
 
-func (f *filter) has(key []byte) bool {
+func (f *bloomFilter) has(key []byte) bool {
 	words, masks := f.locate(key)
 	return words[0].Load()&masks[0] == masks[0] && words[1].Load()&masks[1] == masks[1]
 }

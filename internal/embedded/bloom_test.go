@@ -44,7 +44,7 @@ func TestFilter(t *testing.T) {
 	}
 	for name, make := range kinds {
 		t.Run(name, func(t *testing.T) {
-			f := newFilter(keys)
+			f := newBloomFilter(keys)
 			given := [][16]byte{}
 			for i := range keys {
 				k := make(i)

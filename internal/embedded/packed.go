@@ -55,7 +55,7 @@ const maxPlace = 1<<64 - 1
 // anyCommit matches entries of any commit.
 const anyCommit = 1<<64 - 1
 
-// in returns files, or those of the layer if it is nil, and a function that releases them.
+// in returns the given files, or if they are nil the current ones, and a function that releases what it returned.
 func (l *packLayer) in(files *journal.FileSet) (*journal.FileSet, func()) {
 	if files != nil {
 		return files, func() {}

@@ -16,7 +16,7 @@ type submission struct {
 	o          backend.Options
 	durability backend.Durability
 
-	// Known content was dropped as of commit seen, after so many collections had raised a barrier.
+	// seen is the commit as of which known content was left out, and raised the number of barriers that had been raised then.
 	seen, raised uint64
 
 	encoder structure.Encoder

@@ -16,7 +16,7 @@ type Said struct {
 
 // Piece is a part of a message: a text, a call, a result, a file or other data.
 type Piece struct {
-	Kind structure.Piece
+	Kind structure.PieceKind
 	Name string // of the tool
 	Body []byte
 	JSON bool // the body is a JSON value, not the text of a string

@@ -58,11 +58,11 @@ type objectRule struct {
 	tool       string // the tool that it calls, or whose result it is
 	isFile     bool
 	isData     bool
-	// returns is set if it is a result of Copilot CLI.
+	// returns is set if the object is a result of a tool as Copilot CLI writes it.
 	returns bool
-	// copies is set if its text repeats the list of its contents.
+	// copies is set if the text of the object repeats the list of its contents.
 	copies bool
-	// sent is set if it names its sender.
+	// sent is set if the object names its sender.
 	sent bool
 }
 
@@ -126,7 +126,7 @@ func (o *objectRule) calls() bool {
 }
 
 // textKind returns the kind of texts in the object, given the kind of those around it.
-func (o *objectRule) textKind(around structure.Piece) structure.Piece {
+func (o *objectRule) textKind(around structure.PieceKind) structure.PieceKind {
 	switch {
 	case strings.Contains(o.kind, "reasoning"), strings.Contains(o.kind, "thinking"), strings.Contains(o.kind, "thought"), o.kind == "summary_text", o.kind == "THINK":
 		return structure.ReasoningPiece
@@ -189,7 +189,7 @@ func hasParts(raw []byte) bool {
 }
 
 // PlainPiece returns the kind of plain texts of a role.
-func PlainPiece(role string) structure.Piece {
+func PlainPiece(role string) structure.PieceKind {
 	if role == "tool" || role == "function" || role == "toolResult" {
 		return structure.OutputPiece
 	}

@@ -57,7 +57,7 @@ const (
 )
 
 // ReadingOf returns how a search reads a piece of a kind, whose body is JSON or text.
-func ReadingOf(kind structure.Piece, json bool) Reading {
+func ReadingOf(kind structure.PieceKind, json bool) Reading {
 	switch {
 	case kind == structure.FilePiece:
 		return Unread

@@ -26,7 +26,7 @@ type splitter struct {
 // emptyAt is the first place of a message with an empty text.
 type emptyAt struct {
 	at   int // in the form
-	kind structure.Piece
+	kind structure.PieceKind
 }
 
 // holeAt is the place of a piece's hole in the form, and the original JSON of the piece: nil for
@@ -48,7 +48,7 @@ type value struct {
 }
 
 // value splits a value. Texts in it have the given kind and belong to a tool.
-func (s *splitter) value(v value, kind structure.Piece, tool string) {
+func (s *splitter) value(v value, kind structure.PieceKind, tool string) {
 	if s.over || len(v.raw) == 0 {
 		return
 	}
@@ -98,7 +98,7 @@ func (s *splitter) unknown(v value) {
 }
 
 // object splits an object.
-func (s *splitter) object(v value, kind structure.Piece, tool string) {
+func (s *splitter) object(v value, kind structure.PieceKind, tool string) {
 	o := readObject(v.raw)
 	if kind = o.textKind(kind); v.key == "thoughts" {
 		kind = structure.ReasoningPiece
@@ -115,7 +115,7 @@ func (s *splitter) object(v value, kind structure.Piece, tool string) {
 }
 
 // member splits a member of an object if there is a rule for it.
-func (s *splitter) member(v value, owner *objectRule, kind structure.Piece, tool string) bool {
+func (s *splitter) member(v value, owner *objectRule, kind structure.PieceKind, tool string) bool {
 	simple := v.raw[0] == '"'
 	switch v.key {
 	case "text":
@@ -201,7 +201,7 @@ func (s *splitter) result(v value, owner *objectRule, tool string) bool {
 }
 
 // data splits the member data of an object whose kind says what is in it.
-func (s *splitter) data(v value, owner *objectRule, kind structure.Piece, tool string) bool {
+func (s *splitter) data(v value, owner *objectRule, kind structure.PieceKind, tool string) bool {
 	simple := v.raw[0] == '"'
 	switch {
 	case owner.isData:
@@ -221,7 +221,7 @@ func (s *splitter) data(v value, owner *objectRule, kind structure.Piece, tool s
 
 // text makes a piece of a string. An empty one stays in the form. One that is not valid Unicode
 // stays quoted.
-func (s *splitter) text(v value, kind structure.Piece, tool string) {
+func (s *splitter) text(v value, kind structure.PieceKind, tool string) {
 	if len(v.raw) <= 2 {
 		return
 	}
@@ -237,7 +237,7 @@ func (s *splitter) text(v value, kind structure.Piece, tool string) {
 }
 
 // emptyText remembers the place of an empty value. The value stays in the form.
-func (s *splitter) emptyText(v value, kind structure.Piece) {
+func (s *splitter) emptyText(v value, kind structure.PieceKind) {
 	if s.empty == nil {
 		s.form = append(s.form, s.src[s.copied:v.at]...)
 		s.copied = v.at
@@ -246,7 +246,7 @@ func (s *splitter) emptyText(v value, kind structure.Piece) {
 }
 
 // whole makes a piece of a value in its JSON. Literals and numbers are not pieces.
-func (s *splitter) whole(v value, kind structure.Piece, tool string) {
+func (s *splitter) whole(v value, kind structure.PieceKind, tool string) {
 	switch v.raw[0] {
 	case '{', '[':
 		s.cut(v, valueHole, Piece{Kind: kind, Name: tool, Body: v.raw, JSON: true})

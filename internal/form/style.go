@@ -46,7 +46,7 @@ func (s *style) quote(dst, text []byte) []byte {
 	return append(dst, '"')
 }
 
-// begins returns the size of the JSON string of a text if some JSON begins with it, or else 0.
+// begins returns the size of a text as a JSON string if json begins with that string, or else 0.
 func (s *style) begins(json, text []byte) int {
 	if len(json) == 0 || json[0] != '"' {
 		return 0

@@ -20,7 +20,7 @@ const (
 // is not safe for concurrent use.
 type Reader struct {
 	j       *Journal
-	view    *FileSet // nil for the current journal at each read
+	files   *FileSet // nil for the current journal at each read
 	segment *segment
 	buf     []byte // never overwritten: frames share it
 	start   int64  // offset of buf in the segment
@@ -32,8 +32,8 @@ func (j *Journal) NewReader() *Reader { return &Reader{j: j, ahead: firstRead} }
 
 // with returns a file set that has the segment, and a function that releases it.
 func (r *Reader) with(number uint32) (*FileSet, func()) {
-	if r.view != nil && r.view.find(number) != nil {
-		return r.view, func() {}
+	if r.files != nil && r.files.find(number) != nil {
+		return r.files, func() {}
 	}
 	v := r.j.FileSet()
 	return v, v.Release
@@ -94,7 +94,7 @@ func (r *Reader) Place(p Position, with structure.SpanRef) (File, *pack.Spans, e
 // ready returns the bytes at a position that were read ahead, if the reader has a
 // file set.
 func (r *Reader) ready(p Position) []byte {
-	if skip := p.Offset - r.start; r.view != nil && r.segment != nil && r.segment.segment == p.Segment && skip >= 0 && skip < int64(len(r.buf)) {
+	if skip := p.Offset - r.start; r.files != nil && r.segment != nil && r.segment.segment == p.Segment && skip >= 0 && skip < int64(len(r.buf)) {
 		return r.buf[skip:]
 	}
 	return nil
@@ -156,4 +156,4 @@ func packed(f pack.Frame) Frame {
 }
 
 // NewReader returns a reader of the files.
-func (v *FileSet) NewReader() *Reader { return &Reader{j: v.j, view: v, ahead: firstRead} }
+func (v *FileSet) NewReader() *Reader { return &Reader{j: v.j, files: v, ahead: firstRead} }

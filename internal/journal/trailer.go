@@ -34,7 +34,7 @@ type Once struct {
 	// First is set for the first commit of the session.
 	First bool
 	// Back is the distance to the session's last commit, or 0 if Session is set. Step is the
-	// sequence less the successor of that of the last commit.
+	// difference between the sequence and the expected one, which follows that of the last commit.
 	Back uint64
 	Step int64
 	// Unknown is set for a commit that came from another store: which request it is there, if

@@ -31,7 +31,7 @@ func (v *FileSet) frames(from, end Position, commit uint64, yield func(Frame, er
 			segments = slices.Concat(segments, now.from(segments[len(segments)-1].last+1))
 		}
 	}
-	w := walk{r: &Reader{j: v.j, view: v, ahead: maxRead}, yield: yield, commit: commit}
+	w := walk{r: &Reader{j: v.j, files: v, ahead: maxRead}, yield: yield, commit: commit}
 	for i, s := range segments {
 		if s.pack != nil {
 			if !w.packed(s, from) || i+1 < len(segments) && !w.reaches(s, s.end.Load(), segments[i+1]) {
@@ -184,7 +184,7 @@ func (j *Journal) After(p Position, number uint64) Position {
 // returns the first damage, or an error if commits are missing in between. Parts are
 // not decoded.
 func (v *FileSet) Check(ctx context.Context, end Position) (err error) {
-	w := walk{r: &Reader{j: v.j, view: v, ahead: maxRead}, yield: func(_ Frame, frameErr error) bool {
+	w := walk{r: &Reader{j: v.j, files: v, ahead: maxRead}, yield: func(_ Frame, frameErr error) bool {
 		err = frameErr
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx)

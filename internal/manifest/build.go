@@ -107,7 +107,7 @@ func CutEnd(line []byte) (text, end []byte) {
 	return text, line[len(text):]
 }
 
-// IsObject reports whether b, which is JSON with any Unicode white space around it, is an object without white space around it.
+// IsObject reports whether b begins and ends as a JSON object does. b is valid JSON, which may have white space around it.
 func IsObject(b []byte) bool { return len(b) > 1 && b[0] == '{' && b[len(b)-1] == '}' }
 
 func (b *Builder) span(span structure.SpanRef) {

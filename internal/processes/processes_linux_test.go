@@ -47,12 +47,16 @@ const (
 // TestManyProcesses has processes use a store in every way while they are killed at random and at
 // named points, stopped and ended, and while the disk is full. The effect of each operation is in the
 // store once or not at all, as its result says, and extensions of a context are linearizable.
+//
+//test:processes
 func TestManyProcesses(t *testing.T) {
 	campaign.Long(t)
 	manyProcesses(t, campaign.Rounds(16), func() string { return "" })
 }
 
 // TestManyProcessesOnAServer is TestManyProcesses for a store on a PostgreSQL server.
+//
+//test:processes
 func TestManyProcessesOnAServer(t *testing.T) {
 	campaign.Long(t)
 	manyProcesses(t, campaign.Rounds(8), func() string { return pgtest.DSN(t) })

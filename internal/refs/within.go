@@ -105,7 +105,22 @@ func (r *Resolver) contexts(ctx context.Context, thread lineage.ThreadID) iter.S
 func (r *Resolver) extents(ctx context.Context, wanted func(structure.RunID) bool) iter.Seq2[backend.Extent, error] {
 	return func(yield func(backend.Extent, error) bool) {
 		if r.allows == nil {
-			r.whole(ctx, only(backend.AllRuns(ctx, r.view), func(run structure.RunInfo) bool { return wanted(run.ID) }))(yield)
+			found, err := backend.AtOnce(ctx, r.view, func(s backend.Snapshot) (found []structure.RunInfo, err error) {
+				for run, err := range backend.AllRuns(ctx, s) {
+					if err != nil {
+						return nil, err
+					}
+					if wanted(run.ID) {
+						found = append(found, run)
+					}
+				}
+				return found, nil
+			})
+			if err != nil {
+				yield(backend.Extent{}, err)
+				return
+			}
+			r.whole(ctx, found)(yield)
 			return
 		}
 		all, err := r.reachOfAll(ctx)
@@ -161,13 +176,10 @@ func (r *Resolver) reachOfAll(ctx context.Context) (backend.Reach, error) {
 }
 
 // whole yields runs in full.
-func (r *Resolver) whole(ctx context.Context, runs iter.Seq2[structure.RunInfo, error]) iter.Seq2[backend.Extent, error] {
+func (r *Resolver) whole(ctx context.Context, runs []structure.RunInfo) iter.Seq2[backend.Extent, error] {
 	return func(yield func(backend.Extent, error) bool) {
-		for run, err := range runs {
-			var last lineage.SpanRef
-			if err == nil {
-				last, err = r.view.Last(ctx, run.ID)
-			}
+		for _, run := range runs {
+			last, err := r.view.Last(ctx, run.ID)
 			if !yield(backend.Extent{Run: run, Last: last.Seq}, err) || err != nil {
 				return
 			}

@@ -20,7 +20,7 @@ var decoder = sync.OnceValue(func() *zstd.Decoder {
 	return zframe.NewDecoder(maxBlock, zstd.WithDecoderConcurrency(0))
 })
 
-// bomb reports whether so many bytes claim to expand to more than anything does that is worth it.
+// bomb reports whether a compressed size is implausibly small for the size that it expands to.
 func bomb(compressed, size int) bool { return size > 1<<20 && size/4096 > compressed }
 
 // compress appends b compressed, or b if that is not smaller, or a bomb.

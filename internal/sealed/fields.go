@@ -28,7 +28,7 @@ func columnsOf(dst []bool, layout []byte) []bool {
 	return dst
 }
 
-// valid reports whether a layout is one, of a table with so many kinds.
+// valid reports whether bytes are a layout, given the number of kinds of the table.
 func valid(layout []byte, kinds int) bool {
 	if len(layout)%2 != 0 {
 		return false

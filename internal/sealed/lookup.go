@@ -92,7 +92,7 @@ func (l *lookup) get(key []byte) (i int, ok bool, err error) {
 	return l.search(stored)
 }
 
-// page is Page of the entries as they are stored.
+// page does what Page does, with the stored entries: pointers are not replaced by uses.
 func (l *lookup) page(from, to []byte, limit int) (entries []Entry, next []byte, err error) {
 	stored, err := l.stored(nil, from)
 	if err != nil {

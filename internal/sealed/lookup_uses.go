@@ -214,7 +214,7 @@ func (l *lookup) getUse(key []byte) (value []byte, ok bool, err error) {
 	return all[0].Value, true, nil
 }
 
-// pageOfUses is page with uses in place of pointers.
+// pageOfUses returns the entries that page returns, with uses in place of pointers.
 func (l *lookup) pageOfUses(from, to []byte, limit int) (out []Entry, next []byte, err error) {
 	subject, uses, more, err := l.usesFrom(from, to, limit)
 	if err != nil {

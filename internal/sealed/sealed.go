@@ -20,8 +20,8 @@ type Shape interface {
 	// Owners are the first bytes of the keys that are followed by an id of each kind: these keys
 	// define the ids of the kind. At most MaxKinds.
 	Owners() []byte
-	// Parts is the layout of keys with a first byte after that byte. What follows the last part
-	// is stored as it is. Only the last part may be of the form Tail.
+	// Parts describes the keys that begin with a byte: what follows that byte, part by part. The rest of a key, after the last
+	// part, is stored as it is. Only the last part may have Tail set.
 	Parts(first byte) []KeyPart
 	// Fields appends the fields of a value, in order. Only the size of the table depends on it.
 	Fields(dst []Field, key, value []byte) []Field

@@ -248,7 +248,7 @@ func (t *track) sequence(first uint32) (end uint32) {
 	return end
 }
 
-// saved returns the uses in pieces of a sequence, and what these take less than they would.
+// saved returns the number of uses in a sequence, and the space that the sequence saves, in the unit of useCost.
 func (t *track) saved(first, end uint32) (uses, saved int) {
 	pieces := t.steps[first].uses
 	for i := first; i < end; i++ {

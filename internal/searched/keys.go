@@ -3,7 +3,7 @@ package searched
 import "github.com/lineage-store/lineage/structure"
 
 // Ids are chosen by whoever makes a commit: those of a run and of a summary may be equal, and so may those of summaries of
-// several contexts. A run with one step stands for a summary in an index, and has a key that no id is.
+// several contexts. In an index, a summary is a run with one step. The key of that run differs from every id.
 
 // OfSummary begins the key of a summary, and column "of" of its tip.
 const OfSummary = 's'

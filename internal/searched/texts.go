@@ -39,12 +39,12 @@ func TextOf(id content.ID, r form.Reading) (t TextID) {
 	return t
 }
 
-// Reading returns the reading.
+// Reading returns how the piece with the text is read.
 func (t TextID) Reading() form.Reading { return form.Reading(t[15]) }
 
 // Mention is a name or content in a step.
 type Mention struct {
-	// Head is the first usage of the message, and Kind is its. Role is that of RoleOf.
+	// Head is the index of the first usage of the message, and Kind is the kind of that usage. Role is the role that RoleOf returns.
 	Head int
 	Kind structure.UsageKind
 	Role string

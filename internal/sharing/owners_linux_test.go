@@ -48,6 +48,8 @@ func threads(t testing.TB, e backend.Engine) map[string]int {
 }
 
 // TestTakingOver kills owners, and closes them. The guest becomes the owner, and nothing is lost.
+//
+//test:processes
 func TestTakingOver(t *testing.T) {
 	for _, end := range []struct {
 		name string
@@ -80,6 +82,8 @@ func TestTakingOver(t *testing.T) {
 
 // TestAppliedOnce has processes write while owners are killed. What was acknowledged is there, and
 // nothing is there twice.
+//
+//test:processes
 func TestAppliedOnce(t *testing.T) {
 	dir := t.TempDir()
 	const writers = 3

@@ -23,7 +23,7 @@ var unused = sync.Pool{New: func() any {
 }}
 
 const (
-	// mostBehind limits a frame with its dictionary. The memory is limited by the stated size.
+	// mostBehind limits the size of a frame and its dictionary together. The caller limits the stated size, and so the memory.
 	mostBehind = 1 << 31
 	// kept is the memory for a frame that is kept for the next one.
 	kept = 8 << 20

@@ -62,8 +62,17 @@ func Before(ctx context.Context, r Reader, at structure.SpanRef) (structure.Span
 	return run.Parent, err
 }
 
-// AllRuns yields every run, each after the run that it continues.
+// RunLister is implemented by snapshots whose reads are round trips.
+type RunLister interface {
+	// AllRuns yields every run.
+	AllRuns(context.Context) iter.Seq2[structure.RunInfo, error]
+}
+
+// AllRuns yields every run, in any order.
 func AllRuns(ctx context.Context, r Reader) iter.Seq2[structure.RunInfo, error] {
+	if l, ok := r.(RunLister); ok {
+		return l.AllRuns(ctx)
+	}
 	return func(yield func(structure.RunInfo, error) bool) {
 		todo := []structure.RunID{{}}
 		for len(todo) > 0 {

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -133,6 +134,40 @@ func TestManyEntriesInLittle(t *testing.T) {
 	require.Less(t, read, n/4)
 	_, err = Import(bg, emptyStore(t), bytes.NewReader(b.Bytes()), ImportOptions{})
 	require.ErrorIs(t, err, backend.ErrTooLarge)
+}
+
+// An entry of millions of records, or usages of a message, is refused before they take memory. They have few bytes each, and
+// few in the bundle.
+func TestManyRecordsInLittle(t *testing.T) {
+	encoded := func(records ...structure.Record) ([]byte, []int) {
+		payload, offsets, err := new(structure.Encoder).Encode(&structure.Commit{Time: time.Unix(1, 0), Records: records})
+		require.NoError(t, err)
+		return payload, offsets
+	}
+	empty := structure.NewBlock("text/plain", content.BlockOrigin{}, time.Unix(1, 0), nil)
+	payload, offsets := encoded(empty)
+	record := payload[offsets[0]:]
+	blocks := append(payload[:offsets[0]:offsets[0]], bytes.Repeat(record, (maxEntry-offsets[0])/len(record))...)
+	span := &structure.Span{Ref: structure.SpanRef{Run: structure.NewID[structure.RunID](), Seq: 1}, Usages: make([]structure.Usage, 1<<20)}
+	for i := range span.Usages {
+		span.Usages[i] = structure.Usage{Content: empty.ID, Kind: structure.MessageUsage, Role: "user"}
+	}
+	usages, _ := encoded(empty, span)
+	for name, entry := range map[string][]byte{"blocks": blocks, "usages": usages} {
+		var b bytes.Buffer
+		out, err := newWriter(&b)
+		require.NoError(t, err)
+		require.NoError(t, out.entry(entryHistory, entry))
+		require.NoError(t, out.end())
+		out.close()
+		require.Less(t, b.Len(), 64<<10, name)
+		s := emptyStore(t)
+		allocated := structuretest.Allocated(func() { _, err = Import(bg, s, bytes.NewReader(b.Bytes()), ImportOptions{}) })
+		var corrupt *backend.CorruptError
+		require.ErrorAs(t, err, &corrupt, name)
+		require.ErrorContains(t, err, "too many records and usages")
+		require.Less(t, allocated, uint64(craftedMemory), name)
+	}
 }
 
 // Many branches of one name take time and memory by their number, and not by its square.

@@ -81,7 +81,7 @@ func (r *reader) decode(tag byte, b []byte) (*entry, error) {
 		return nil, r.corrupt("entry of unknown kind %d", tag)
 	}
 	var err error
-	e.commit, err = structure.DecodeCommit(b)
+	e.commit, err = structure.DecodeSmallCommit(b, maxRecords)
 	if errors.Is(err, backend.ErrNewerFormat) || errors.Is(err, backend.ErrOlderFormat) {
 		return nil, err
 	}

@@ -27,6 +27,9 @@ const (
 	// maxEntry limits the size of an entry, and so the memory for reading one.
 	maxEntry = 16 << 20
 	maxFrame = frameSize + maxEntry
+	// maxRecords limits the records of an entry and their usages, which take more memory than their bytes. Honest ones have
+	// ids and texts, and reach maxEntry first.
+	maxRecords = 3 << 17
 	// maxDensity limits the number of entries per 64 stored bytes. It is checked from densityFrom entries on. Entries
 	// have ids, which do not compress, so honest bundles stay far below it.
 	maxDensity  = 16

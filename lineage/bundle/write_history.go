@@ -182,8 +182,8 @@ func (e *exporter) hash(b *structure.Block) uint64 {
 	return maphash.Comparable(e.seed, defaults{b.Type, b.Origin})
 }
 
-// explicit returns a span whose usages state all values in which their block was written with other defaults. A block
-// that was erased and stored again may have other defaults.
+// explicit returns the span of a step. A usage whose block was written with other defaults than the step's states its type and
+// origin itself. Defaults differ if a block was erased and stored again.
 func (e *exporter) explicit(step *backend.Step) *structure.Span {
 	s := step.Span
 	for i, b := range step.Blocks {

@@ -234,7 +234,7 @@ func (h *history) omits(c fit.Choice) bool {
 	return h.says(next, c.Start)
 }
 
-// says reports whether a item in a range of positions has content. Turns that were not read count as having some.
+// says reports whether an item in a range of positions has content. Items that were not read count as having some.
 func (h *history) says(from, to uint64) bool {
 	for p := to - 1; p >= from; p-- {
 		i := h.Length - p

@@ -14,7 +14,7 @@ type attempts struct {
 	failing bool
 	// readOnly is set if the store has accepted nothing since it failed with ErrReadOnly.
 	readOnly bool
-	// sent are the events that a later attempt repeats, with what each said last.
+	// sent has the last text of each event that was sent: no attempt sends an event again with the same text.
 	sent map[sentEvent]string
 }
 

@@ -12,13 +12,13 @@
 //
 // The files of the package use one another in one direction, from the top:
 //
-//	follow, list                          Run, List
-//	start, changes                        what a run begins with; reported changes, and polling
-//	read, scan, outdated                  a file, a folder, the recorded lines of a file
-//	compressed, lines, import             the kinds of files: compressed, read by lines, read as a whole
-//	took, queue, save, readers, settle    what a run remembers of a file, which file is next
-//	run                                   the fields of a run
-//	watch, file, taking, recorder, state  one thing each: none of them knows the run
+//	follow, list                              Run, List
+//	start, changes                            what a run begins with; reported changes, and polling
+//	read, scan, outdated                      a file, a folder, the recorded lines of a file
+//	compressed, lines, import                 the kinds of files: compressed, read by lines, read as a whole
+//	mark_read, queue, save, readers, settle   what a run remembers of a file, which file is next
+//	run                                       the fields of a run
+//	watch, file, taking, recorder, state      one thing each: none of them knows the run
 //
 // Nothing of an agent is changed. Links that lead out of a folder are not followed. What is wrong
 // with a file is part of its state, and does not stop the others. What an agent deletes stays in the

@@ -35,6 +35,13 @@ func (r *run) storeFailed(ctx context.Context, f *file, err error) bool {
 	return errors.As(err, &failed) && r.kept.put(ctx, []*State{f.state}) != nil
 }
 
+// isReadLater reports whether a later run can read what the store could not read now. It cannot read what is erased, damaged or
+// deleted.
+func isReadLater(err error) bool {
+	failed := (*importer.StoreError)(nil)
+	return errors.As(err, &failed) && !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrCorrupt) && !errors.Is(err, lineage.ErrNotFound)
+}
+
 // fail records why a file cannot be read. It will be tried again.
 func (r *run) fail(f *file, err error) {
 	if f.state == nil {

@@ -30,7 +30,7 @@ type file struct {
 	rows        *rowsOf // nil unless the file is a database that was read recently
 	failures    int
 	begunAgain  bool      // it is read again because the conversation that it waited for has appeared
-	undecided   stamp     // what it was when nothing told whether its project is left out
+	undecided   stamp     // what it was when it was not yet known whether its project is left out
 	rest        time.Time // until then a constantly changing database is not read again
 	held        time.Time // when a message that was left out because its agent may write it again is read, zero if there is none
 }

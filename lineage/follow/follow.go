@@ -90,14 +90,14 @@ func follow(ctx context.Context, store *lineage.Store, o Options, a *attempts) (
 				continue
 			}
 		}
-		if !r.told {
+		if !r.waitingSent {
 			if a.failing { // what is not saved is not done
 				if err := r.save(ctx); err != nil {
 					return err
 				}
 			}
 			r.options.Events(Event{Kind: Waiting, Files: r.count, Bytes: r.done, Databases: r.databases})
-			r.told, r.done, r.total, r.count, r.databases = true, 0, 0, 0, 0
+			r.waitingSent, r.done, r.total, r.count, r.databases = true, 0, 0, 0, 0
 		}
 		if r.options.Once {
 			return r.settle(ctx)

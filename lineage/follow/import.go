@@ -67,7 +67,7 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 	case again:
 		r.waiting[f] = r.clock.Now()
 	case err == nil:
-		r.took(f, t, &report, f.now, f.now.size)
+		r.markRead(f, t, &report, f.now, f.now.size)
 		if !f.held.IsZero() {
 			f.state.Modified = 0 // a part is not read yet
 			r.waiting[f] = f.held

@@ -112,7 +112,7 @@ func (r *run) readLines(ctx context.Context, f *file, opened *os.File, now stamp
 	if err != nil {
 		return err
 	}
-	r.took(f, reader.taking, &report, now, end)
+	r.markRead(f, reader.taking, &report, now, end)
 	recent := reader.used.Sub(time.Unix(0, now.modified)) < readerTime
 	switch {
 	case f.state.LeftOut != "":

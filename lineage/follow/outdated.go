@@ -62,13 +62,6 @@ func (r *run) readOutdated(ctx context.Context, f *file) error {
 	return nil
 }
 
-// isReadLater reports whether a later run can read what the store could not read now. It cannot read what is erased, damaged or
-// deleted.
-func isReadLater(err error) bool {
-	failed := (*importer.StoreError)(nil)
-	return errors.As(err, &failed) && !errors.Is(err, lineage.ErrErased) && !errors.Is(err, lineage.ErrCorrupt) && !errors.Is(err, lineage.ErrNotFound)
-}
-
 // readRecorded reads the recorded lines of a file. With known, messages are not looked up: the store has them.
 func (r *run) readRecorded(ctx context.Context, f *file, folder *folder, found *Source, known bool) error {
 	if !found.Recorded.Thread.IsZero() {

@@ -22,7 +22,7 @@ func (r *run) look(f *file) {
 	}
 }
 
-// seen is look for a file found by a scan, which is read after those found earlier.
+// seen queues a file that a scan has found, if it has changed, behind the files that were found earlier.
 func (r *run) seen(f *file) { r.consider(f, false) }
 
 // consider queues a file if it has changed. It leaves out a file that is followed only without another one.
@@ -77,12 +77,13 @@ func (r *run) gone(f *file) {
 		r.changed(f)
 		r.options.Events(Event{Kind: Gone, Agent: f.state.Agent, Path: f.path})
 		if r.heldBack(f) {
-			r.outdated, r.told = append(r.outdated, f), false
+			r.outdated, r.waitingSent = append(r.outdated, f), false
 		}
 	}
 }
 
-// beginAgain lets files be read again from their start that waited for conversations of another file, which was read.
+// beginAgain has the files that wait for one of the conversations read again from their start. The conversations are those of a
+// file that was read.
 func (r *run) beginAgain(conversations []string, read *file) {
 	for _, id := range conversations {
 		waits := r.waits[id]

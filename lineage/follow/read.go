@@ -12,7 +12,7 @@ import (
 
 // read reads the new part of a file. It returns only errors of the store or the context.
 func (r *run) read(ctx context.Context, f *file) error {
-	f.queued, r.told = false, false
+	f.queued, r.waitingSent = false, false
 	delete(r.waiting, f)
 	size := f.now.size
 	r.options.Events(Event{Kind: Reading, Agent: f.agent(), Path: f.path, Done: r.done, Total: r.total})

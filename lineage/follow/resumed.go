@@ -93,7 +93,7 @@ func (r *Resumed) branch(session string) string {
 	return r.Agent + "-" + strings.ToLower(session[max(0, len(session)-12):]) // what is random of a UUID
 }
 
-// in returns what a file has of the session: what was written is at its beginning, or its messages are told by their ids, or it is of a
+// in returns what a file has of the session: what was written is at its beginning, or its messages are recognised by their ids, or it is of a
 // subagent, and has nothing of that. in returns nil for any other file, which has another history.
 func (r *Resumed) in(path, agent string) (*Resumed, error) {
 	if r.Lines > 0 {

@@ -38,9 +38,9 @@ type run struct {
 	folderErrors, changedFolders map[string]string
 
 	// done and total are numbers of bytes: those read, and those to read, since the last Waiting. count is the number
-	// of files read, databases how many of them are databases. told is set if nothing has happened since.
+	// of files read, databases how many of them are databases. waitingSent is set if nothing has happened since.
 	done, total, count, databases int64
-	told                          bool
+	waitingSent                   bool
 }
 
 // The states of files are saved when saveMost of them have changed, or after saveAfter. At the end of a run this

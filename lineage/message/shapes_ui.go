@@ -3,6 +3,8 @@ package message
 var (
 	providerData = mapOf(mapOf(anything))
 	streamState  = oneOf("streaming", "done")
+	// ofOthers is for members that say that an object has another format, though it has what this one needs.
+	ofOthers = &shape{accepts: func([]byte) bool { return false }}
 )
 
 // openObject returns the shape of an object that may have other members too.
@@ -14,7 +16,10 @@ func openObject(need []string, m members) *shape {
 
 var (
 	uiApproval = openObject([]string{"id"}, members{"id": aText, "approved": aBool, "reason": aText, "signature": aText})
-	uiText     = openObject([]string{"type", "text"}, members{"type": aText, "text": aText, "state": streamState, "providerMetadata": providerData})
+	uiText     = openObject([]string{"type", "text"}, members{
+		"type": aText, "text": aText, "state": streamState, "providerMetadata": providerData,
+		"citations": ofOthers, "cache_control": ofOthers, // of Anthropic
+	})
 	uiReason   = openObject([]string{"type", "text"}, members{"type": aText, "text": aText, "id": aText, "state": streamState, "providerMetadata": providerData})
 	uiFile     = openObject([]string{"type", "mediaType", "url"}, members{
 		"type": aText, "mediaType": aText, "filename": aText, "url": {starts: `"`, accepts: notPlaceholder}, "providerMetadata": providerData,

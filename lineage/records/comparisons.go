@@ -2,11 +2,11 @@ package records
 
 // CommonPrefix is the common start of two histories.
 type CommonPrefix struct {
-	// Length is the number of messages in it. LengthA and LengthB are the numbers of messages of the histories.
+	// Length is the number of common messages. LengthA and LengthB are the numbers of messages of the histories.
 	Length  uint64 `json:"length"`
 	LengthA uint64 `json:"length_a"`
 	LengthB uint64 `json:"length_b"`
-	// Last is the last message of it, in A.
+	// Last is the id that the last common message has in the first history.
 	Last *string `json:"last"`
 	// Digest identifies the shared messages by their content, in any store.
 	Digest string `json:"digest"`

@@ -138,7 +138,7 @@ type openCodeEdit struct {
 	ids      map[string]string
 	question string
 	at       int64
-	// id is the id of the current message. next is the number of its next file that is not a part.
+	// id is the id of the current message. next is the number of the next part that is made for it from a file.
 	id   string
 	next int
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/lineage-store/lineage/lineage/message"
 )
 
-// callsBack is how far before the rest of a history the calls of its results are searched for.
+// callsBack is the number of messages before the rest of a history that are searched for the calls of its results.
 const callsBack = 256
 
 // rest reads the part of the history after the agent's own lines. If a call among these has its result in the rest,

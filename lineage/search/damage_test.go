@@ -23,6 +23,8 @@ const (
 
 // TestDamage flips single bytes in every file of stores in different states and reads them: every
 // result is what was written, or an error that reports damage.
+//
+//test:damage
 func TestDamage(t *testing.T) {
 	for state, prepare := range map[string]func(t *testing.T, dir string){
 		"fresh": func(*testing.T, string) {},

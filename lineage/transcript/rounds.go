@@ -76,7 +76,8 @@ func roundText(value []byte, depth int) string {
 	return text.String()
 }
 
-// call describes a call with the input of its round, if the answer has none. What the editor displayed tells then what it is about.
+// call describes a call. If the answer does not have its input, it is that of the round, and what the editor displayed says what
+// the call is about, unless the input does.
 func (r round) call(p *message.Part, o Options) *ToolCall {
 	if p.Input != nil || r.input == nil {
 		return newCall(p, o)

@@ -22,7 +22,7 @@ type database struct {
 	// tables has the columns of each table, by table name.
 	tables map[string][]string
 	size   int64 // in bytes
-	// counts has the number of rows of tables, visits by query the number of rows that it visits without an index.
+	// counts is the number of rows of each table. visits is, by query, the number of rows that are read for lack of an index.
 	counts, visits map[string]int64
 }
 

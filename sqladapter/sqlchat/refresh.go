@@ -69,7 +69,7 @@ func refreshChat(ctx context.Context, db *sqladapter.DB, chatID string) (unknown
 		return nil, messages, err
 	}
 	if messages > refreshedMessages {
-		// Other errors come back in the transaction below, or that does what is left.
+		// Other errors are ignored: the transaction below refreshes what is left, or fails as well.
 		if err := refreshInParts(ctx, db, chatID); ctx.Err() != nil {
 			return nil, messages, err
 		}

@@ -139,7 +139,7 @@ func Usages(of *rapid.Generator[content.ID]) *rapid.Generator[structure.Usage] {
 			u.Name = roles.Draw(t, "name")
 		}
 		if u.Kind == structure.MessageUsage || u.Kind == structure.PartUsage {
-			u.Piece = structure.Piece(rapid.OneOf(rapid.Just(0), rapid.IntRange(0, 5)).Draw(t, "piece"))
+			u.Piece = structure.PieceKind(rapid.OneOf(rapid.Just(0), rapid.IntRange(0, 5)).Draw(t, "piece"))
 		}
 		if rapid.Bool().Draw(t, "bare") {
 			return u

@@ -22,7 +22,7 @@ type Barrier struct {
 	messages map[structure.Home]int64 // times of the last messages added after the barrier was raised
 }
 
-// contentStart is the start of a hash, as in keys of the index: other than that of a live set, it is unique.
+// contentStart is the start of a hash, as long as in keys of the index. At this length it is unique; in a live set it is shorter.
 type contentStart [keys.HashPrefix]byte
 
 // NewBarrier returns a barrier that hides what is not in a set.

@@ -24,7 +24,7 @@ const (
 	TableCommitID           = 'i' // number of a commit → id of the commits from there on
 	TableSpanSet            = 'g' // span set → span set record
 	TableAlternative        = 'G' // span set, commit, place in the commit → span
-	TableBlock              = 'h' // start of the content id → place of its record
+	TableBlock              = 'h' // start of the content id → location of its record
 	TableRequests           = 'o' // session → its last requests; nothing → the horizon, see sessions
 	TableCheckpoint         = 'k' // thread, name → checkpoint record
 	TableCheckpointBySource = 'K' // start of the hash of a source id, thread → name of the checkpoint
@@ -49,7 +49,7 @@ const (
 	TableThreadByTitle      = 'Y' // start of a title without upper case, thread → nothing
 	TableBranchOfContext    = 'w' // thread, context, name → nothing: the branch of that name is the context
 	TableContextOfThread    = 'x' // thread, context → nothing
-	TableChunk              = 'y' // start of the chunk key → place of its record
+	TableChunk              = 'y' // start of the chunk key → location of its record
 )
 
 // Early reports whether an entry may be written before the state of the index includes its commit. This is the case

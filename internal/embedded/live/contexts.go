@@ -26,7 +26,7 @@ func (m *Marker) remnants(id structure.ContextID) error {
 		if err != nil {
 			return err
 		}
-		m.Live.remnants[id] = creation{} // the scan finds where it begins
+		m.Live.remnants[id] = creation{} // the scan finds the commit
 		m.Revived = m.Revived || m.scanned
 		id = r.Parent
 	}

@@ -37,7 +37,7 @@ func (m *Marker) contextRoot(e index.Entry) error {
 	if err != nil {
 		return err
 	}
-	m.Live.contexts[c.ID] = creation{} // the scan finds where it begins
+	m.Live.contexts[c.ID] = creation{} // the scan finds the commit
 	if err := m.remnants(c.Parent); err != nil {
 		return err
 	}

@@ -272,6 +272,17 @@ func (v *View) Forks(ctx context.Context, run structure.RunID) iter.Seq2[structu
 	return v.runsUnder(ctx, keys.Of(keys.TableForkOfRun, run[:]), nil)
 }
 
+// RunRecords yields the runs whose records are in the index: all of them, where there are no packs.
+func (v *View) RunRecords(ctx context.Context) iter.Seq2[structure.RunInfo, error] {
+	return Readings(v.Entries(ctx, keys.Of(keys.TableRun)), func(e index.Entry) (structure.RunInfo, error) {
+		var id structure.RunID
+		if copy(id[:], e.Key[1:]) != len(e.Key)-1 || len(e.Key) != 1+len(id) {
+			return structure.RunInfo{}, &backend.CorruptError{File: v.Index.Name(), What: "the key of a run"}
+		}
+		return keys.ReadRun(id, e.Value)
+	})
+}
+
 // ForksAt implements backend.Reader.
 func (v *View) ForksAt(ctx context.Context, at structure.SpanRef) iter.Seq2[structure.RunInfo, error] {
 	return v.runsUnder(ctx, keys.Of(keys.TableForkOfRun, at.Run[:], keys.Uint64(at.Seq)), nil)

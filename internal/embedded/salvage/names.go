@@ -237,7 +237,7 @@ func (m *Mender) branch(r *structure.Branch) error {
 	return m.insteadOf(others, r, func(b *write.Batch, name string) { b.DeleteBranch(r.Thread, name) })
 }
 
-// checkpoint is branch for checkpoints.
+// checkpoint applies a checkpoint, as branch does a branch.
 func (m *Mender) checkpoint(r *structure.Checkpoint) error {
 	err := m.needing(r, m.needThread(r.Thread), m.needSpan(r.Span))
 	if !errors.Is(err, backend.ErrExists) {

@@ -71,7 +71,7 @@ func (f *recordCoder) present(u *structure.Usage) structure.Present {
 func (f *recordCoder) ofKind(u *structure.Usage) bool {
 	switch u.Kind {
 	case structure.MessageUsage:
-		u.Piece = structure.Piece(f.symbol(symbolPiece, int(u.Piece)))
+		u.Piece = structure.PieceKind(f.symbol(symbolPiece, int(u.Piece)))
 		number := f.c.symbol(columnRole, structure.RoleNumber(u.Role))
 		if number == 0 {
 			u.Role = f.str(textRole, u.Role)
@@ -86,7 +86,7 @@ func (f *recordCoder) ofKind(u *structure.Usage) bool {
 	case structure.AssetUsage:
 		u.Filename = f.str(textFile, u.Filename)
 	case structure.PartUsage:
-		u.Piece = structure.Piece(f.symbol(symbolPiece, int(u.Piece)))
+		u.Piece = structure.PieceKind(f.symbol(symbolPiece, int(u.Piece)))
 	default:
 		return false
 	}

@@ -173,8 +173,8 @@ func (d *Codec) expandBrotli(b []byte, size int64) ([]byte, error) {
 	return out, nil
 }
 
-// A frame is decompressed behind its dictionary if it is not behindFrom times smaller: to copy the dictionary then takes less
-// time than the decoder saves.
+// A frame is decompressed behind a copy of its dictionary, unless the dictionary is more than behindFrom times as large. For a
+// smaller frame, copying the dictionary takes longer than it saves.
 const behindFrom = 32
 
 func (d *Codec) expandZstd(b []byte, size int64) ([]byte, error) {

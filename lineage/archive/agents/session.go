@@ -26,7 +26,7 @@ type session struct {
 	// sharedIDs is Conversation.SharedIDs.
 	sharedIDs bool
 
-	// spoken is set if a session without a message is none: records before the first message wait for it.
+	// spoken is set if files without a message are not imported. Records before the first message are held until it is read.
 	spoken bool
 	// ending, when not nil, is called before the last part is yielded.
 	ending func()
@@ -123,7 +123,7 @@ func (s *session) pause() bool {
 	return s.send(true)
 }
 
-// begun reports whether the session has any node or, if it has to be spoken, any message.
+// begun reports whether the session has any node or, if spoken is set, any message.
 func (s *session) begun() bool {
 	return s.first || slices.ContainsFunc(s.part.Nodes, func(n archive.Node) bool { return !s.spoken || n.Aside != lineage.AsideLog })
 }

@@ -247,7 +247,7 @@ type Outlines struct {
 	// time counts lookups. size is the number of contexts and runs in all outlines.
 	time uint64
 	size int
-	// least is the least number of contexts of a thread whose outline is kept, and most the greatest size.
+	// least is the smallest number of contexts of a thread whose outline is kept. most limits the total size of kept outlines.
 	least, most int
 }
 

@@ -72,8 +72,8 @@ WHERE store = $1 AND version = $2 AND stamp = $3 AND NOT clearing AND epoch = $1
 // add. Searches read all of the list.
 const manyWords = "65536"
 
-// Apply implements derived.Target. What is much is written by transactions of its own, before the last one of the window. It
-// is the same when it is written again.
+// Apply implements derived.Target. Texts and mentions that are too many for one transaction are written in several before the
+// last one of the window. Writing them again changes nothing.
 func (t *target) Apply(ctx context.Context, w *derived.Window[Tx]) error {
 	t.adding = &window{index: t.Index, before: t.marked, next: t.marked, w: w}
 	if err := t.adding.prepare(ctx); err != nil {

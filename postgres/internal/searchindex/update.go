@@ -44,7 +44,7 @@ func (x *Index) update(ctx context.Context, store *lineage.Store, progress func(
 			return err
 		}
 		if m.usable() {
-			if m.working(w.owner) { // with what came later
+			if m.working(w.owner) { // on commits after head
 				return nil
 			}
 			t := &target{work: w}

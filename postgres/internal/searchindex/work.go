@@ -75,7 +75,7 @@ func (w *work) clear(ctx context.Context, m meta) error {
 		return err
 	}
 	w.begun = true
-	// From now on, nobody adds to it. The second state is that after an attempt whose answer was lost.
+	// From now on, no process adds to the index. The second condition is for an attempt that is repeated because its answer was lost.
 	owned, err := w.write(ctx, nil, `UPDATE lineage_search SET clearing = true, version = $2::bigint + 1, stamp = $4, owner = $5, busy_until = statement_timestamp() + make_interval(secs => $6)
 WHERE store = $1 AND (version = $2 AND stamp = $3 AND (NOT clearing OR busy_until IS NULL OR busy_until <= statement_timestamp() OR owner = $5) OR version = $2::bigint + 1 AND stamp = $4) RETURNING version`,
 		m.Version, m.stamp, rand.Int64(), w.owner, busyTime.Seconds())

@@ -58,16 +58,16 @@ func (s Statement) Most(limits sqladapter.Limits) int {
 	return min(limits.Rows, limits.Parameters/columns)
 }
 
-// rooms are the packages with statements that are for every dialect, below sqladapter.
-var rooms = []string{"", "sqlchat", "project", "importing", "internal/chatrows", "internal/projected"}
+// packages have the statements that are for every dialect. They are below sqladapter.
+var packages = []string{"", "sqlchat", "project", "importing", "internal/chatrows", "internal/projected"}
 
 // Of returns the statements in the source of the dialect in the working directory, and those for every
 // dialect: the fields of variables whose names end with SQL, and those of SearchSyntax and of the tables.
 func Of() ([]Statement, error) {
 	var found []Statement
 	dirs := []string{"."}
-	for _, room := range rooms {
-		dirs = append(dirs, filepath.Join("..", room))
+	for _, name := range packages {
+		dirs = append(dirs, filepath.Join("..", name))
 	}
 	for _, dir := range dirs {
 		paths, err := filepath.Glob(filepath.Join(dir, "*.go"))

@@ -55,7 +55,7 @@ func (a *App) List(heads ...string) *listing {
 	return &listing{app: a, table: screen.NewTable(a.Out, heads...)}
 }
 
-// Spare names columns that a narrow terminal does not show, the first one that is left out first.
+// Spare names the columns that are left out on a narrow terminal, in the order in which they are left out.
 func (l *listing) Spare(heads ...string) { l.table.Spare = heads }
 
 // Add adds a result. End returns any error.

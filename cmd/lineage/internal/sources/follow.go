@@ -184,7 +184,7 @@ func listFollowed(ctx context.Context, a *app.App, o *followOptions, common foll
 	return a.Open(ctx, app.Reading|app.NoThread, func(ctx context.Context, s *app.Session) error { return list(ctx, s.Store) })
 }
 
-// firstOf reports whether a place represents those places of its agent of which none exists.
+// firstOf reports whether a listing is the one that is printed for an agent without any folder: the first of its listings.
 func firstOf(all []follow.Listing, i int) bool {
 	for k := range all {
 		if all[k].Agent.Name == all[i].Agent.Name && (k < i || all[k].State != follow.NotThere) {

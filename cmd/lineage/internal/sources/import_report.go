@@ -80,7 +80,7 @@ func printImported(a *app.App, r *records.Imported, whole bool) error {
 		{"read as", strings.Join(r.Formats, ", ")},
 		{"conversations", count(r.Conversations, r.NewConversations)},
 		{"messages", count(r.Messages, r.NewMessages)},
-		{"shared", some(r.SharedMessages, "message", "of the conversation that theirs was forked from")},
+		{"shared", some(r.SharedMessages, "message", "of a conversation from which an imported one was forked")},
 		{"kept", some(r.Kept, "message", "that the store has, written in another way")},
 		{"new bytes", amount.Bytes(r.NewBytes)},
 		{"converted", some(r.Converted, "message", "without links to the messages after them")},

@@ -9,8 +9,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
-// took records that a file was read up to an offset.
-func (r *run) took(f *file, t *taking, report *importer.Report, now stamp, end int64) {
+// markRead records that a file was read up to an offset.
+func (r *run) markRead(f *file, t *taking, report *importer.Report, now stamp, end int64) {
 	was := f.state
 	state := &State{
 		Agent: f.agent(), Bytes: end, Size: now.size, Modified: r.settled(f, now), Beside: now.beside,

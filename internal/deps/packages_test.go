@@ -2,12 +2,12 @@ package deps
 
 const module = "github.com/lineage-store/lineage"
 
-// A room is a package, or a tree of packages, and what its non-test files may import beside the standard library.
-type room struct {
+// An importRule is for a package or a tree of packages. It says what their non-test files may import besides the standard library.
+type importRule struct {
 	path string   // below the module's path
-	tree bool     // the packages below path belong to the room too
+	tree bool     // for the packages below path too
 	any  bool     // may import everything
-	ours []string // rooms it may import
+	ours []string // packages of this module that it may import
 	libs []string // modules of others it may import
 }
 
@@ -45,8 +45,8 @@ var (
 	belowStore   = join(belowEngines, "internal/fit", "lineage/message", "internal/write", "internal/form", "internal/rawjson", "lineage")
 )
 
-// rooms lists every room of the module from the bottom up: a room may only import rooms listed before it.
-var rooms = []room{
+// importRules has every package of the module, from the bottom up: a package may only import those listed before it.
+var importRules = []importRule{
 	{path: "internal/deps"},
 	{path: "internal/campaign"},
 	{path: "internal/browser", libs: []string{cdproto, chromedp}},
@@ -170,17 +170,17 @@ var rooms = []room{
 	{path: "internal/processes", any: true},
 }
 
-// Test files may also import these, and every room below the one they test.
+// Test files may also import these, and every package below the one they test.
 var (
-	testRooms = []string{"internal/campaign", "internal/browser", "internal/erasure", "lineage/records", "lineage/search", "lineage/search/searchtest", "lineage/summarize", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
-	testLibs  = []string{testify, compress, rapid, goleak, chromedp, cdproto, jsonschema}
+	testPackages = []string{"internal/campaign", "internal/browser", "internal/erasure", "internal/refs", "lineage/records", "lineage/search", "lineage/search/searchtest", "lineage/summarize", "lineage/usage", "server/access", "lineage/lineagetest", "lineage/archive", "lineage/archive/formats", "lineage/archive/importer", "lineage/chat", "internal/embedded", "internal/vfs/memfs", "internal/logline", "structure/structuretest", "lineage/backend/backendtest", "internal/judge/judgetest", "lineage/chat/chattest", "lineage/derived/derivedtest", "lineage/engine", "lineage/engine/enginetest", "lineage/message", "lineage/message/messagetest", "lineage/transcript", "internal/vfs/crashfs", "internal/pgtest", "sqladapter/sqltest", "sqladapter/internal/deepagents", "sqladapter/internal/statements", "sqladapter/project", "sqladapter/importing", "sqladapter/projecttest"}
+	testLibs     = []string{testify, compress, rapid, goleak, chromedp, cdproto, jsonschema}
 )
 
-// A heavy is a kind of package that only the rooms named may link, through whatever import.
+// A heavy is a kind of package that only the named packages may link, directly or through other imports.
 type heavy struct {
-	what  string   // with its article, for messages
-	paths []string // modules with all their packages, or single packages of the standard library
-	rooms []string
+	what     string   // with its article, for messages
+	paths    []string // modules with all their packages, or single packages of the standard library
+	packages []string
 }
 
 var heavies = []heavy{
@@ -213,6 +213,6 @@ var heavies = []heavy{
 // storeLinks are all the modules that a program links by importing the store.
 var storeLinks = []string{blake3, bolt, brotli, compress, uuid, sys, "github.com/klauspost/cpuid/v2"}
 
-func join(rooms []string, more ...string) []string {
-	return append(append([]string(nil), rooms...), more...)
+func join(names []string, more ...string) []string {
+	return append(append([]string(nil), names...), more...)
 }
