@@ -48,6 +48,7 @@ func TestBrowserPromptsOfTheWholeHistory(t *testing.T) {
 	_, err = main.Extend(t.Context(), lineage.User("the last one"))
 	require.NoError(t, err)
 	until(b, `document.querySelector("#new")?.textContent === "1 new"`)
+	until(b, texts+`.at(-1) === "the last one"`) // also while the screen is elsewhere
 	run(b, `document.querySelector("#prompts a[data-pos='399']").click(); 0`)
 	until(b, texts+`.at(-1) === "the last one"`)
 

@@ -26,13 +26,14 @@ function conversation() {
     spy();
   }
   const elsewhere = soon(200, async () => {
-    if (gone || !$(".side")?.offsetParent || number("from") <= 1 && atEnd()) return;
+    if (gone || !$(".side")?.offsetParent || number("from") <= 1 && number("to") >= Number(conv.dataset.length)) return;
     const u = new URL(address({}), location.href); u.pathname += "/prompts";
     const list = $(".prompts", await fetchPart(u)); if (!list) return;
     asked = new Map($$("li", list).map((li) => [Number(li.dataset.pos), { id: "m" + li.dataset.pos, text: li.textContent }]));
     prompts();
     if (list.dataset.rest !== undefined) elsewhere();
   });
+  const grown = soon(2000, async () => elsewhere());
   const edge = (up) => $(up ? ".edge.up" : ".edge.down", win);
   const last = () => own().at(-1);
   // windowOf fetches a window. It fails if the reader has gone to another part of the history meanwhile.
@@ -111,6 +112,7 @@ function conversation() {
     if (atEnd() && near()) { add(body); unseen = length - number("to"); if (unseen) count(); return; }
     unseen += Math.max(0, length - known); conv.dataset.length = length;
     if (unseen) count();
+    if (length > known) grown();
   });
   // Everything that is shown is read again.
   const fresh = soon(60, async () => {
