@@ -78,7 +78,7 @@ func TestThreadsWithTheSameNames(t *testing.T) {
 				require.ErrorIs(t, own.NameBranch(bg, "theirs", hers), lineage.ErrInvalid)
 				return nil
 			},
-			"On": func() error {
+			"BranchContext": func() error {
 				c, err := own.BranchContext(bg, "side")
 				require.NoError(t, err)
 				info, err := c.Info(bg)
