@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"path/filepath"
@@ -13,30 +12,6 @@ import (
 
 // A message that was left out because its agent may write it again is only recorded with its file. When the file is gone,
 // nothing more is written to it: the recorded file is read to its end.
-
-// readHeld reads the recorded content of a file that is gone. It returns only errors of the store or the context. What the store
-// cannot read now is tried again by the next run.
-func (r *run) readHeld(ctx context.Context, f *file) error {
-	folder := r.folderWith(f.path)
-	if folder == nil {
-		return nil // its agent is not followed now
-	}
-	found, err := FindSource(ctx, r.store, r.options.Machine.ID, RecordedPath(f.path))
-	if err == nil {
-		err = r.importRecorded(ctx, f, folder, found)
-	} else {
-		err = &importer.StoreError{Err: err}
-	}
-	if err != nil && (context.Cause(ctx) != nil || r.storeFailed(ctx, f, err)) {
-		return cmp.Or(context.Cause(ctx), err)
-	}
-	if isReadLater(err) {
-		return nil
-	}
-	f.state.Modified = f.state.Gone.UnixNano() // it is read
-	r.changed(f)
-	return nil
-}
 
 // importRecorded imports the recorded content of a file as a whole.
 func (r *run) importRecorded(ctx context.Context, f *file, folder *folder, found *Source) error {

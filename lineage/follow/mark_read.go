@@ -75,10 +75,4 @@ func (r *run) markRead(f *file, t *taking, report *importer.Report, now stamp, e
 }
 
 // versionOf returns the version of a format's reader.
-func (r *run) versionOf(format string) int {
-	i := slices.IndexFunc(r.options.Formats, func(f archive.Format) bool { return f.Name == format })
-	if i < 0 {
-		return 0
-	}
-	return r.options.Formats[i].Version
-}
+func (r *run) versionOf(format string) int { return r.formatNamed(format).Version }

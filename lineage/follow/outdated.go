@@ -31,21 +31,21 @@ func (r *run) findOutdated() {
 // readOutdated reads what is recorded of a file again. It returns only errors of the store or the context. What the store
 // cannot read now is tried again by the next run; what is erased, damaged or deleted is not.
 func (r *run) readOutdated(ctx context.Context, f *file) error {
-	if r.heldBack(f) {
-		return r.readHeld(ctx, f)
-	}
+	held, version := r.heldBack(f), r.versionOf(f.state.Format)
 	folder := f.folder
 	if folder == nil { // it is gone
 		folder = r.folderWith(f.path)
 	}
-	version := r.versionOf(f.state.Format)
-	if folder == nil || f.state.Reader >= version {
+	if folder == nil || !held && f.state.Reader >= version {
 		return nil // its agent is not followed now, or it has been read meanwhile
 	}
 	found, err := FindSource(ctx, r.store, r.options.Machine.ID, RecordedPath(f.path))
-	if err != nil {
+	switch {
+	case err != nil:
 		err = &importer.StoreError{Err: err}
-	} else {
+	case held:
+		err = r.importRecorded(ctx, f, folder, found)
+	default:
 		r.options.Events(Event{Kind: Reading, Agent: f.agent(), Path: f.path, Done: r.done, Total: max(r.total, r.done)})
 		if err = r.readRecorded(ctx, f, folder, found, true); errors.Is(err, importer.ErrStale) {
 			err = r.readRecorded(ctx, f, folder, found, false)
@@ -57,7 +57,11 @@ func (r *run) readOutdated(ctx context.Context, f *file) error {
 	if isReadLater(err) {
 		return nil
 	}
-	f.state.Reader = version
+	if held {
+		f.state.Modified = f.state.Gone.UnixNano() // it is read
+	} else {
+		f.state.Reader = version
+	}
 	r.changed(f)
 	return nil
 }

@@ -3,10 +3,7 @@ package follow
 import (
 	"errors"
 	"io/fs"
-	"slices"
 	"time"
-
-	"github.com/lineage-store/lineage/lineage/archive"
 )
 
 // look examines a file that may have changed. If it has, it is read next.
@@ -109,6 +106,6 @@ func (r *run) heldBack(f *file) bool {
 	if s.Gone.IsZero() || s.Modified != 0 || s.LeftOut != "" || len(s.Conversations) != 1 || isDatabase(f.path) {
 		return false
 	}
-	i := slices.IndexFunc(r.options.Formats, func(known archive.Format) bool { return known.Name == s.Format })
-	return i >= 0 && !r.options.Formats[i].Grows
+	format := r.formatNamed(s.Format)
+	return format.Name != "" && !format.Grows
 }

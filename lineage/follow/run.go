@@ -2,9 +2,11 @@ package follow
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/lineage-store/lineage/lineage"
+	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/archive/importer"
 )
 
@@ -71,4 +73,12 @@ func (r *run) saveSoon() {
 // takingOf returns the taking of a file, which stores nothing yet.
 func (r *run) takingOf(ctx context.Context, f *file) *taking {
 	return &taking{ctx: ctx, store: r.store, choice: &r.options.Choice, conversations: r.conversations, path: f.path, agent: f.agent()}
+}
+
+// formatNamed returns the format with a name, the zero value if it is not read.
+func (r *run) formatNamed(name string) (found archive.Format) {
+	if i := slices.IndexFunc(r.options.Formats, func(f archive.Format) bool { return f.Name == name }); i >= 0 {
+		found = r.options.Formats[i]
+	}
+	return found
 }
