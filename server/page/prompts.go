@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -50,22 +51,33 @@ func (p *Page) prompts(w http.ResponseWriter, r *http.Request) error {
 			break
 		}
 		at := uint64(i) + 1
-		for e, err := range p.o.Store.History(ctx, subject.Tip, lineage.Window{From: at, To: at}) {
-			if err != nil {
-				return err
-			}
-			m, err := p.o.Store.Transcribe(ctx, e, preview)
-			if err != nil {
-				return err
-			}
-			for _, i := range transcript.Items(m, transcript.Options{MaxText: preview}) {
-				if i.Kind == transcript.Prompt {
-					v.Prompts = append(v.Prompts, prompt{at, words(render.PromptLine(i))})
-					break
-				}
-			}
+		text, err := p.promptAt(ctx, subject.Tip, at)
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			v.Prompts = append(v.Prompts, prompt{at, text})
 		}
 	}
 	slices.Reverse(v.Prompts)
 	return p.show(w, r, http.StatusOK, "prompts", &pageData{Title: subject.Title, Body: v})
+}
+
+// promptAt returns the start of the first prompt at a position of a history, empty if there is none.
+func (p *Page) promptAt(ctx context.Context, tip lineage.SpanRef, at uint64) (string, error) {
+	for e, err := range p.o.Store.History(ctx, tip, lineage.Window{From: at, To: at}) {
+		if err != nil {
+			return "", err
+		}
+		m, err := p.o.Store.Transcribe(ctx, e, preview)
+		if err != nil {
+			return "", err
+		}
+		for _, i := range transcript.Items(m, transcript.Options{MaxText: preview}) {
+			if i.Kind == transcript.Prompt {
+				return words(render.PromptLine(i)), nil
+			}
+		}
+	}
+	return "", nil
 }
