@@ -156,6 +156,12 @@ func (s *collectStore) surviveCrash(choose *rand.Rand, outcomes func() crashfs.C
 		s.check()
 		s.verify()
 	}
+	s.endsCollected(what)
+}
+
+// endsCollected ends what is left of a collection, uses the store, which is sound and has nothing pending, and closes it.
+func (s *collectStore) endsCollected(what string) {
+	s.t.Helper()
 	s.collectRest()
 	s.check()
 	s.verify()

@@ -213,31 +213,26 @@ func TestLastMessageDuringCollect(t *testing.T) {
 			&structure.Tip{Context: c.ID, Span: ref},
 		}
 	}
-	apply := func(records ...structure.Record) {
-		t.Helper()
-		_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.Now(), Records: records}, backend.Options{})
-		require.NoError(t, err)
-	}
 	last := func() int64 {
 		at, err := s.engine.LastMessage(background, th.Home())
 		require.NoError(t, err)
 		return at.UnixMilli()
 	}
-	apply(append([]structure.Record{th, kept, gone, text, run, dead}, said(run, kept, 1, 10)...)...)
-	apply(said(dead, gone, 1, 100)...)
-	apply(&structure.Deletion{Subject: structure.KindContext, Context: gone.ID})
+	s.apply(append([]structure.Record{th, kept, gone, text, run, dead}, said(run, kept, 1, 10)...)...)
+	s.apply(said(dead, gone, 1, 100)...)
+	s.apply(&structure.Deletion{Subject: structure.KindContext, Context: gone.ID})
 	require.EqualValues(t, 100, last())
 	c := s.begin()
 	require.NoError(t, c.Mark())
 	got, err := c.Raise()
 	require.NoError(t, err)
-	apply(said(run, kept, 2, 50)...)
+	s.apply(said(run, kept, 2, 50)...)
 	require.NoError(t, c.Prune(got))
 	got.Close()
 	require.EqualValues(t, 50, last())
-	apply(said(run, kept, 3, 40)...)
+	s.apply(said(run, kept, 3, 40)...)
 	require.EqualValues(t, 50, last())
-	apply(said(run, kept, 4, 60)...)
+	s.apply(said(run, kept, 4, 60)...)
 	require.EqualValues(t, 60, last())
 	require.NoError(t, c.Sweep())
 	require.EqualValues(t, 60, last())
@@ -329,28 +324,35 @@ func TestCollectionBetweenLookupAndCommit(t *testing.T) {
 	s.verify()
 }
 
+// alike returns a text, and a body of one chunk whose id begins like that of the text.
+func (s *collectStore) alike() (text, body *structure.Block, chunk *structure.Chunk) {
+	text = structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.Now(), []byte("text"))
+	chunk = &structure.Chunk{Key: content.KeyOf([]byte("chunk")), Bytes: []byte("chunk")}
+	id := content.Sum(chunk.Bytes)
+	copy(id[:8], text.ID[:])
+	return text, &structure.Block{Block: content.Block{ID: id, Size: 5}, Tree: content.Root{Key: chunk.Key, Size: 5}}, chunk
+}
+
+// apply applies a commit with these records.
+func (s *collectStore) apply(records ...structure.Record) {
+	s.t.Helper()
+	_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.Now(), Records: records}, backend.Options{})
+	require.NoError(s.t, err)
+}
+
 // Content that is stored again behind the barrier stays, although other content whose id begins alike was stored there
 // before.
 func TestContentWhoseIDBeginsAlike(t *testing.T) {
 	s := newCollectStore(t, t.TempDir(), nil)
 	defer s.close()
-	text := structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.Now(), []byte("text"))
-	chunk := &structure.Chunk{Key: content.KeyOf([]byte("chunk")), Bytes: []byte("chunk")}
-	alike := content.Sum(chunk.Bytes)
-	copy(alike[:8], text.ID[:])
-	body := &structure.Block{Block: content.Block{ID: alike, Size: 5}, Tree: content.Root{Key: chunk.Key, Size: 5}}
-	apply := func(records ...structure.Record) {
-		t.Helper()
-		_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.Now(), Records: records}, backend.Options{})
-		require.NoError(t, err)
-	}
-	apply(text)
+	text, body, chunk := s.alike()
+	s.apply(text)
 	c := s.begin()
 	require.NoError(t, c.Mark())
 	got, err := c.Raise()
 	require.NoError(t, err)
-	apply(chunk, body)
-	apply(text)
+	s.apply(chunk, body)
+	s.apply(text)
 	require.NoError(t, c.Prune(got))
 	got.Close()
 	require.NoError(t, c.Sweep())
@@ -364,11 +366,7 @@ func TestContentWhoseIDBeginsAlike(t *testing.T) {
 func TestBodyWhoseIDBeginsAlike(t *testing.T) {
 	s := newCollectStore(t, t.TempDir(), nil)
 	defer s.close()
-	text := structure.NewBlock(content.TypeText, content.BlockOrigin{}, s.author.Now(), []byte("text"))
-	chunk := &structure.Chunk{Key: content.KeyOf([]byte("chunk")), Bytes: []byte("chunk")}
-	alike := content.Sum(chunk.Bytes)
-	copy(alike[:8], text.ID[:])
-	body := &structure.Block{Block: content.Block{ID: alike, Size: 5}, Tree: content.Root{Key: chunk.Key, Size: 5}}
+	text, body, chunk := s.alike()
 	one := &structure.Context{ID: structure.DeriveID[structure.ContextID]("c")}
 	run := structure.DeriveID[structure.RunID]("run")
 	said := func(place uint64, b *structure.Block) []structure.Record {
@@ -378,15 +376,10 @@ func TestBodyWhoseIDBeginsAlike(t *testing.T) {
 			&structure.Tip{Context: one.ID, Span: ref},
 		}
 	}
-	apply := func(records ...structure.Record) {
-		t.Helper()
-		_, err := s.engine.Apply(background, &structure.Commit{Time: s.author.Now(), Records: records}, backend.Options{})
-		require.NoError(t, err)
-	}
-	apply(append([]structure.Record{one, text, chunk, &structure.Run{ID: run}}, said(1, text)...)...)
+	s.apply(append([]structure.Record{one, text, chunk, &structure.Run{ID: run}}, said(1, text)...)...)
 	c := s.begin()
 	require.NoError(t, c.Mark())
-	apply(append([]structure.Record{body}, said(2, body)...)...)
+	s.apply(append([]structure.Record{body}, said(2, body)...)...)
 	got, err := c.Raise()
 	require.NoError(t, err)
 	require.NoError(t, c.Prune(got))
