@@ -167,8 +167,9 @@ func (u uses) repeats(ctx context.Context, s backend.Snapshot) ([]repeat, error)
 			return err
 		}
 		some = slices.DeleteFunc(some, func(r repeat) bool {
-			defer func() { known[r] = true }()
-			return known[r]
+			before := known[r]
+			known[r] = true
+			return before
 		})
 		ids := make([]lineage.ContentID, len(some))
 		for i, r := range some {
