@@ -75,5 +75,5 @@ func runFollowInstall(a *app.App, write bool) error {
 	if !r.Written {
 		did = screen.Line(e.Path) + " is there already"
 	}
-	return a.Print(r, "%s\nIt starts now, and at each login, with: %s\n", did, start)
+	return a.Print(r, "%s\nThis starts it now and at each login: %s\n", did, start)
 }
