@@ -44,6 +44,29 @@ func searched(message []byte, role string, wanted func(*Piece) bool) string {
 	return strings.Join(texts, "\n")
 }
 
+// SearchRole returns the role by which the message at usage head is found: its own, or tool if its format gives results of
+// tools to the user.
+func SearchRole(usages []structure.Usage, head int) string {
+	role := usages[head].Role
+	if role != "user" {
+		return role
+	}
+	results := false
+	for i := head; i < End(usages, head); i++ {
+		switch usages[i].Piece {
+		case structure.OutputPiece:
+			results = true
+		case structure.FilePiece, structure.DataPiece:
+		default:
+			return role
+		}
+	}
+	if results {
+		return "tool"
+	}
+	return role
+}
+
 // A Reading is how a search reads a piece.
 type Reading byte
 

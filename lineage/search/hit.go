@@ -18,8 +18,7 @@ import (
 type Hit struct {
 	// Entry is the entry found, nil for a summary.
 	Entry *lineage.Entry
-	// Role is the role by which a message is found. It is tool for a message of the role user that has only results of
-	// tools, else that of the entry.
+	// Role is Entry.SearchRole.
 	Role string
 	// Summary is the id of a summary, else zero. SummarizedAt is its time.
 	Summary      structure.SummaryID
@@ -66,7 +65,8 @@ func (f *finding) show(ctx context.Context, p address, location *searched.Locati
 	} else {
 		at := structure.SpanRef{Run: location.Run, Seq: uint64(p.seq)}
 		if h.Entry, err = f.entry(ctx, at, p.head); err == nil {
-			texts, names, err = f.texts(ctx, at, p.head, &h)
+			h.Role = h.Entry.SearchRole()
+			texts, names, err = f.texts(ctx, at, p.head)
 		}
 	}
 	switch {
@@ -123,13 +123,12 @@ func (f *finding) entry(ctx context.Context, at structure.SpanRef, head int) (*l
 }
 
 // texts returns the searched texts of a message or step, and the names of documents and files.
-func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int, h *Hit) (texts []foundText, names []string, err error) {
+func (f *finding) texts(ctx context.Context, at structure.SpanRef, head int) (texts []foundText, names []string, err error) {
 	for step, err := range f.store.View().Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
 		if err != nil {
 			return nil, nil, err
 		}
 		usages := step.Span.Usages
-		h.Role = searched.RoleOf(usages, head)
 		end := len(usages)
 		if !f.steps {
 			end = form.End(usages, head)

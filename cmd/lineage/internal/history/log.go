@@ -25,7 +25,8 @@ func LogCommand(a *app.App) *cobra.Command {
 		Short: "Print a history, oldest message first",
 		Long: `Prints the history of a context, branch, checkpoint or message, oldest message first:
 that of the active branch unless another is named. Of a long system prompt only the beginning
-is printed without --full. With --follow it prints further messages as
+is printed without --full. With --role, results of tools have the role tool, as in a search,
+also where their format gives them to the user. With --follow it prints further messages as
 they are added, by any process, until it is interrupted. A rewind is reported on standard error.`,
 		Example: `  lineage log
   lineage log cheap --last 2
@@ -106,7 +107,7 @@ func followFrom(ctx context.Context, s *app.Session, c *lineage.Context, after l
 		if err != nil {
 			return err
 		}
-		if o.Wants(e.Kind.String(), e.Role) {
+		if o.Wants(e.Kind.String(), e.SearchRole()) {
 			m, err := show.Message(ctx, s, e, records.MaxText)
 			if err != nil {
 				return err
