@@ -130,7 +130,7 @@ var importRules = []importRule{
 	{path: "lineage/conversation", ours: join(belowStore, "internal/amount", "lineage/lock")},
 	{path: "lineage/bundle", ours: join(belowStore, "internal/scratch", "internal/varint", "internal/zframe"), libs: []string{compress}},
 	{path: "lineage/graph", ours: join(belowStore, "lineage/derived")},
-	{path: "lineage/records", ours: join(belowStore, "lineage/graph", "internal/plain", "internal/embedded/salvage", "internal/embedded", "lineage/bundle")},
+	{path: "lineage/records", ours: join(belowStore, "lineage/graph", "internal/amount", "internal/plain", "internal/embedded/salvage", "internal/embedded", "lineage/bundle")},
 	{path: "lineage/usage", ours: join(belowStore, "lineage/derived", "internal/derivedfile", "internal/varint", "lineage/archive", "lineage/usage/prices", "lineage/records")},
 	{path: "internal/pgcluster", libs: []string{postgres}},
 	{path: "internal/pgtest", ours: []string{"internal/pgcluster"}, libs: []string{postgres}},
