@@ -147,7 +147,7 @@ var importRules = []importRule{
 	{path: "sqladapter/internal/statements", ours: join(belowStore, "sqladapter", "sqladapter/internal/tables")},
 	{path: "sqladapter/projecttest", ours: join(belowStore, "internal/campaign", "lineage/derived/derivedtest", "lineage/message", "lineage/message/messagetest", "lineage/chat", "lineage/engine", "sqladapter", "sqladapter/sqlchat", "sqladapter/project", "sqladapter/importing"), libs: []string{testify, rapid}},
 	{path: "sqladapter/sqlite", ours: join(belowStore, "internal/sqlitefile", "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{sqlite}},
-	{path: "sqladapter/archives", ours: join(belowStore, "internal/zframe", "lineage/archive", "lineage/archive/agents"), libs: []string{sqlite, compress}},
+	{path: "sqladapter/archives", ours: join(belowStore, "internal/scratch", "internal/zframe", "lineage/archive", "lineage/archive/agents"), libs: []string{sqlite, compress}},
 	{path: "sqladapter/postgres", ours: join(belowStore, "lineage/chat", "sqladapter", "sqladapter/sqlchat"), libs: []string{postgres}},
 	{path: "postgres/internal/searchindex", ours: join(belowStore, "internal/query", "internal/searched", "lineage/derived"), libs: []string{postgres}},
 	{path: "postgres", ours: join(belowStore, "internal/query", "internal/searched", "postgres/internal/searchindex", "internal/embedded", "internal/embedded/entries", "internal/embedded/keys", "internal/embedded/live", "internal/embedded/read", "internal/embedded/recent", "internal/index", "internal/journal", "internal/judge", "internal/lru", "internal/memtable", "internal/resume", "internal/zframe", "internal/scratch", "sqladapter", "sqladapter/postgres"), libs: []string{postgres, compress}},
