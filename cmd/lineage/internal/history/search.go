@@ -50,6 +50,9 @@ store on a server has it there, for all. If nothing is found, the command exits 
 				if err != nil {
 					return err
 				}
+				if doubt := o.Doubt(); len(hits) == 0 && doubt != "" {
+					return app.Hint(app.ErrNothingFound, "%s", doubt)
+				}
 				return printHits(a, hits)
 			})
 		}),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lineage-store/lineage/cmd/lineage/internal/app"
 	"github.com/lineage-store/lineage/internal/filters"
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/archive"
 	"github.com/lineage-store/lineage/lineage/backend"
@@ -137,6 +138,21 @@ func (o *SearchOptions) read() (among *lineage.ThreadQuery, text string, err err
 		}
 	}
 	return among, text, filters.Add(among, more)
+}
+
+// Doubt returns what may be wrong with the query and the flags if nothing is found, or "".
+func (o *SearchOptions) Doubt() string {
+	if doubt := o.Session.Doubt(AgentNames()); doubt != "" {
+		return doubt
+	}
+	if filter, _, err := filters.Read(o.Query, time.Local); err == nil && filter != nil {
+		for _, m := range filter.Metadata {
+			if m.Key == archive.KeyAgent {
+				return app.Doubt(rawjson.Str(m.Value), "", AgentNames())
+			}
+		}
+	}
+	return ""
 }
 
 // fullProject returns the full path of a project, as JSON.
