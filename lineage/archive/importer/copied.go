@@ -30,7 +30,7 @@ func (l *loader) findCopied(st *loading, nodes []archive.Node) error {
 		_, err := l.shareWithCopied(st, id, func(from backend.Reader, like func(*structure.Thread) bool) (*structure.Thread, error) {
 			return place.FindCopy(l.ctx, from, t.record.UserID, id, like)
 		})
-		if err != nil || st.lost {
+		if err != nil || st.leftOut {
 			return err
 		}
 	}
@@ -91,10 +91,10 @@ func answerID(n *archive.Node) string {
 }
 
 // shareWithCopied looks for a message with search and lets the thread share the messages of the thread found. The
-// conversation is marked lost if its own thread was deleted.
+// conversation is left out if its own thread was deleted.
 func (l *loader) shareWithCopied(st *loading, id string, search func(backend.Reader, func(*structure.Thread) bool) (*structure.Thread, error)) (bool, error) {
 	if l.next.firsts[id] || l.next.placers[st.thread] != nil { // the message may be in the current commit, or the placer was created without a base
-		if err := l.flush(); err != nil || st.lost {
+		if err := l.flush(); err != nil || st.leftOut {
 			return true, err
 		}
 	}

@@ -2,10 +2,10 @@ package importer
 
 import "github.com/lineage-store/lineage/lineage/archive"
 
-// leaveWay reports for each node whether it leaves the path to the current message, or returns nil if none does. Such
+// offCurrentPath reports for each node whether it leaves the path to the current message, or returns nil if none does. Such
 // nodes begin new runs, so that the path is a single run whatever the order of the nodes. In a part without the
 // current node, the path leads to its last node.
-func leaveWay(nodes []archive.Node, current string) []bool {
+func offCurrentPath(nodes []archive.Node, current string) []bool {
 	forks := false
 	for i := 1; i < len(nodes) && !forks; i++ {
 		n := &nodes[i]
