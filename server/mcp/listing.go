@@ -183,6 +183,8 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 		}
 		q.Thread = t.ID()
 	}
+	behind := uint64(0)
+	q.Behind = func(commits uint64) { behind = commits }
 	hits, err := c.o.Search(ctx, q)
 	if err != nil {
 		return nil, err
@@ -204,6 +206,9 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 	a.head = fmt.Sprintf("%s in %s.", amount.Plural(len(a.text), "result"), plain.Line(where))
 	if a.full || len(hits) == limit && limit < maxRows {
 		a.note("There may be more: ask with a larger limit, or search for more words.")
+	}
+	if behind > 0 {
+		a.note("The search index is being made: what the last %s added is not found yet. Ask again in a minute.", amount.Plural(int64(behind), "commit"))
 	}
 	if len(hits) > 0 {
 		a.note("Read around a message with the tool read: thread, and its id as at.")
