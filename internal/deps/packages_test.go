@@ -112,7 +112,7 @@ var importRules = []importRule{
 	{path: "internal/derivedfile", ours: join(belowStore, "internal/sqlitefile", "internal/vfs", "lineage/derived"), libs: []string{sqlite}},
 	{path: "internal/searched", ours: join(belowStore, "internal/query", "lineage/derived")},
 	{path: "lineage/search", ours: join(belowStore, "internal/query", "internal/searched", "internal/sqlitefile", "internal/varint", "internal/vector", "internal/vfs", "lineage/chat", "lineage/derived", "internal/derivedfile"), libs: []string{sqlite}},
-	{path: "lineage/search/searchtest", ours: join(belowStore, "lineage/search"), libs: []string{testify, rapid}},
+	{path: "lineage/search/searchtest", ours: join(belowStore, "internal/searched", "lineage/search"), libs: []string{testify, rapid}},
 	{path: "lineage/usage/prices", ours: []string{"lineage/message"}},
 	{path: "lineage/message/messagetest", ours: []string{"internal/rawjson", "lineage/message"}, libs: []string{rapid}},
 	{path: "lineage/engine", ours: join(belowStore, "lineage/message", "lineage/chat"), libs: []string{uuid}},

@@ -100,6 +100,8 @@ func TestKeysOfUsage(t *testing.T) {
 }
 
 // The answer of a search says how many commits it does not see yet.
+//
+//test:norace
 func TestSearchBehind(t *testing.T) {
 	behind := uint64(7)
 	h := open(t, func(o *Options) {
