@@ -181,6 +181,8 @@ func TestPanicsEndACall(t *testing.T) {
 }
 
 // A search says how many commits it does not see yet.
+//
+//test:norace
 func TestSearchBehind(t *testing.T) {
 	b := newBench(t)
 	b.service.o.Search = func(_ context.Context, q SearchQuery) ([]Hit, error) {
