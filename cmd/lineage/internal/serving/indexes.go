@@ -62,6 +62,9 @@ func (p *sharedIndexes) searchTexts(ctx context.Context, q search.Query, behind 
 		return nil, err
 	}
 	q.UpdateFor = updateFor
+	if running, _ := p.indexing.state(); running {
+		q.UpdateFor /= 10 // there is much to index, so waiting gains little
+	}
 	q.Behind = func(commits uint64, why error) {
 		behind(commits)
 		if errors.Is(why, derived.ErrUnfinished) {
