@@ -53,7 +53,7 @@ func (l *log) distribute(ctx context.Context, names []string) error {
 
 // requireDistributed distributes the tables that are not yet distributed if all of them are to be, or some are: a migration
 // adds tables. It reports whether they are distributed.
-func (l *log) requireDistributed(ctx context.Context, db opened, all bool) (distributed bool, err error) {
+func (l *log) requireDistributed(ctx context.Context, db databaseFacts, all bool) (distributed bool, err error) {
 	if !db.distributes {
 		return false, nil
 	}

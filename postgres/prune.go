@@ -27,7 +27,7 @@ const (
 )
 
 // pruneLater prunes if it is time to. writing is held.
-func (e *Engine) pruneLater(r *row) {
+func (e *Engine) pruneLater(r *logRow) {
 	if r.last().Number/pruneEvery == (r.first-1)/pruneEvery || e.pruning.forbidden {
 		return
 	}

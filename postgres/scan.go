@@ -11,7 +11,7 @@ import (
 )
 
 // stored yields the entries of the server.
-func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
+func (t *stateReader) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 	return func(yield func(index.Entry, error) bool) {
 		if from == nil {
 			from = []byte{}
@@ -49,7 +49,7 @@ func (t *table) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 }
 
 // page returns the first entries of a range, and the key at which the range continues; nil at its end.
-func (t *table) page(from, to []byte, limit int) (some []index.Entry, next []byte, err error) {
+func (t *stateReader) page(from, to []byte, limit int) (some []index.Entry, next []byte, err error) {
 	f, err := t.fetch(t.ctx, need{pages: []entryPage{{read.Range{From: from, To: to}, limit, false}}, damaged: t.damaged})
 	if err != nil {
 		return nil, nil, err
@@ -72,7 +72,7 @@ func (t *table) page(from, to []byte, limit int) (some []index.Entry, next []byt
 }
 
 // Scan implements read.Scanner.
-func (t *table) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
+func (t *stateReader) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
 	below := t.stored(from, to)
 	if u := t.state.unfolded.between(from, to); len(u) > 0 {
 		below = merged(below, func() sorted { return &list{u} }, to)
@@ -84,7 +84,7 @@ func (t *table) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
 }
 
 // Last implements read.Index.
-func (t *table) Last(from, to []byte) (index.Entry, bool, error) {
+func (t *stateReader) Last(from, to []byte) (index.Entry, bool, error) {
 	below := t.lastStored
 	if some := t.state.unfolded.between(from, to); len(some) > 0 {
 		if !t.unfoldedLast(read.Range{From: from, To: to}) {
@@ -106,7 +106,7 @@ func (t *table) Last(from, to []byte) (index.Entry, bool, error) {
 }
 
 // lastScanned is Last by reading the range.
-func (t *table) lastScanned(from, to []byte) (last index.Entry, ok bool, err error) {
+func (t *stateReader) lastScanned(from, to []byte) (last index.Entry, ok bool, err error) {
 	return lastOf(t.Scan(from, to))
 }
 
@@ -121,7 +121,7 @@ func lastOf(all iter.Seq2[index.Entry, error]) (last index.Entry, ok bool, err e
 }
 
 // lastStored returns the last entry of a range on the server.
-func (t *table) lastStored(from, to []byte) (index.Entry, bool, error) {
+func (t *stateReader) lastStored(from, to []byte) (index.Entry, bool, error) {
 	if e, known := t.fetched.last(read.Range{From: from, To: to}); known {
 		return e, e.Key != nil, nil
 	}
@@ -138,11 +138,11 @@ func (t *table) lastStored(from, to []byte) (index.Entry, bool, error) {
 }
 
 // Cursor implements read.Index.
-func (t *table) Cursor(from, to []byte) read.Cursor { return &cursor{t: t, from: from, to: to} }
+func (t *stateReader) Cursor(from, to []byte) read.Cursor { return &cursor{t: t, from: from, to: to} }
 
 // cursor reads entries page by page.
 type cursor struct {
-	t        *table
+	t        *stateReader
 	from, to []byte
 	page     []index.Entry
 	end      bool

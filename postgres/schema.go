@@ -13,7 +13,7 @@ import (
 )
 
 // look reads what opening a store needs, in one round trip.
-func (l *log) look(ctx context.Context) (db opened, err error) {
+func (l *log) look(ctx context.Context) (db databaseFacts, err error) {
 	err = l.read(ctx, func(b *pgx.Batch) {
 		b.Queue(`SELECT version FROM lineage_schema`).QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&db.version)
@@ -68,7 +68,7 @@ func (l *log) prepare(ctx context.Context, o Options) error {
 }
 
 // adopt takes the identity of a store that exists, if its server is safe.
-func (l *log) adopt(ctx context.Context, db opened, o Options) error {
+func (l *log) adopt(ctx context.Context, db databaseFacts, o Options) error {
 	if copy(l.identity[:], db.identity) != len(l.identity) {
 		return &backend.CorruptError{File: "lineage_store", What: "the identity of the store"}
 	}

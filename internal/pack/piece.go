@@ -22,7 +22,7 @@ type commitPiece struct {
 }
 
 // rests returns the rows of the chapters that continue the last commit of a chapter.
-func (p *File) rests(n int) []layout.Row {
+func (p *File) rests(n int) []layout.ChapterRow {
 	end := n + 1
 	for end < len(p.rows) && p.rows[end].Rest != nil {
 		if end++; p.rows[end-1].Commits > 0 {
@@ -33,7 +33,7 @@ func (p *File) rests(n int) []layout.Row {
 }
 
 // restsAt is rests if the last commit has its frame at a position.
-func (p *File) restsAt(n int, segment uint32, offset int64) []layout.Row {
+func (p *File) restsAt(n int, segment uint32, offset int64) []layout.ChapterRow {
 	rests := p.rests(n)
 	if len(rests) > 0 && rests[0].Segment == segment && rests[0].Rest.FrameStart == offset {
 		return rests
@@ -61,7 +61,7 @@ func (p *File) after(at commitPiece) (commitPiece, error) {
 
 // restsOf returns the rows of the chapters that continue a commit, and the chapter
 // where it begins.
-func (p *File) restsOf(number uint64) (rests []layout.Row, n int, err error) {
+func (p *File) restsOf(number uint64) (rests []layout.ChapterRow, n int, err error) {
 	if n, err = p.chapterOf(number); err == nil && p.rows[n].Commit+uint64(p.rows[n].Commits)-1 == number {
 		rests = p.rests(n)
 	}
@@ -72,7 +72,7 @@ func (p *File) restsOf(number uint64) (rests []layout.Row, n int, err error) {
 // or 0 for the chapter where the commit begins. begins is the first stretch of the
 // span's run. If the run is not the last one before any of the chapters, the guess is
 // the last chapter.
-func guessPiece(rests []layout.Row, number uint64, ref structure.SpanRef, begins lookup.Stretch) int {
+func guessPiece(rests []layout.ChapterRow, number uint64, ref structure.SpanRef, begins lookup.Stretch) int {
 	guess, from := len(rests), 0
 	if begins.Commit == number {
 		guess = min(begins.Piece, len(rests))

@@ -191,7 +191,7 @@ func (s *Spans) content(x *packedSpan, to func() *structure.Block) (content.ID, 
 
 // begins returns the first stretch of a span's run if that helps to find the span and
 // is known.
-func (p *File) begins(rests []layout.Row, ref structure.SpanRef) (s lookup.Stretch) {
+func (p *File) begins(rests []layout.ChapterRow, ref structure.SpanRef) (s lookup.Stretch) {
 	if len(rests) == 0 {
 		return s
 	}

@@ -133,7 +133,7 @@ func (im *importer) begin(r io.Reader) error {
 	return err
 }
 
-func (im *importer) entry(e *entry) error {
+func (im *importer) entry(e *decodedEntry) error {
 	if im.reviving {
 		return im.reviveEntry(e)
 	}

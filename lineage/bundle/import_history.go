@@ -136,7 +136,7 @@ func (im *importer) spanSet(s *structure.SpanSet) ([]structure.Record, error) {
 }
 
 // bodyEntry stores the chunks of bodies that the store does not have, and checks the bodies.
-func (im *importer) bodyEntry(e *entry) error {
+func (im *importer) bodyEntry(e *decodedEntry) error {
 	switch e.tag {
 	case entryBody:
 		return im.description(e.tag, e.block())
@@ -161,7 +161,7 @@ func (im *importer) bodyEntry(e *entry) error {
 }
 
 // reviveEntry stores content that was erased in the store and is used again.
-func (im *importer) reviveEntry(e *entry) error {
+func (im *importer) reviveEntry(e *decodedEntry) error {
 	switch e.tag {
 	case entryBody:
 		im.skipChunks = !im.revive[e.block().ID]

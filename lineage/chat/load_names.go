@@ -16,7 +16,7 @@ import (
 func (s *loading) finish(ctx context.Context) error {
 	for range maxRounds {
 		var r *renewal
-		err := s.commit(ctx, s.at, func(c *change) (err error) {
+		err := s.commit(ctx, s.at, func(c *openChat) (err error) {
 			r, err = s.finishOnce(ctx, c)
 			return err
 		})
@@ -30,7 +30,7 @@ func (s *loading) finish(ctx context.Context) error {
 	return nil
 }
 
-func (s *loading) finishOnce(ctx context.Context, c *change) (*renewal, error) {
+func (s *loading) finishOnce(ctx context.Context, c *openChat) (*renewal, error) {
 	s.nameProblems = nil
 	r, err := s.renew(ctx, c)
 	if err == nil {
@@ -76,7 +76,7 @@ func (s *loading) note(err error) error {
 }
 
 // position returns the span of a message that a branch or checkpoint points to.
-func (s *loading) position(ctx context.Context, c *change, id Ref) (structure.SpanRef, error) {
+func (s *loading) position(ctx context.Context, c *openChat, id Ref) (structure.SpanRef, error) {
 	at, err := c.position(ctx, id)
 	if was := s.listed[string(id)].at; isMissing(err) && !was.IsZero() {
 		err = &backend.SubjectError{Subject: "span", ID: was.String(), Err: backend.ErrNotFound}
@@ -85,7 +85,7 @@ func (s *loading) position(ctx context.Context, c *change, id Ref) (structure.Sp
 }
 
 // names adds or moves branches and checkpoints.
-func (s *loading) names(ctx context.Context, c *change, r *renewal) error {
+func (s *loading) names(ctx context.Context, c *openChat, r *renewal) error {
 	if err := c.moveNames(ctx, r); err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (s *loading) names(ctx context.Context, c *change, r *renewal) error {
 }
 
 // moveNames moves branches and checkpoints from earlier versions to the new ones.
-func (c *change) moveNames(ctx context.Context, r *renewal) error {
+func (c *openChat) moveNames(ctx context.Context, r *renewal) error {
 	if len(r.renewed) == 0 {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (c *change) moveNames(ctx context.Context, r *renewal) error {
 }
 
 // loadBranch adds a branch, or moves it to its head in the chat.
-func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
+func (s *loading) loadBranch(ctx context.Context, c *openChat, b Branch) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (s *loading) loadBranch(ctx context.Context, c *change, b Branch) error {
 }
 
 // nameContext makes a branch from the context that the loading creates for it. It returns nil if there is none.
-func (s *loading) nameContext(ctx context.Context, c *change, b *Branch) (*structure.Branch, error) {
+func (s *loading) nameContext(ctx context.Context, c *openChat, b *Branch) (*structure.Branch, error) {
 	if s.from.Context == nil {
 		return nil, nil
 	}
@@ -214,7 +214,7 @@ func (s *loading) nameContext(ctx context.Context, c *change, b *Branch) (*struc
 }
 
 // loadCheckpoint adds a checkpoint, or moves it unless it was set later in the store.
-func (s *loading) loadCheckpoint(ctx context.Context, c *change, k Checkpoint) error {
+func (s *loading) loadCheckpoint(ctx context.Context, c *openChat, k Checkpoint) error {
 	if err := k.Check(); err != nil {
 		return err
 	}

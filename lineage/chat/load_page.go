@@ -50,7 +50,7 @@ func (s *loading) flush(ctx context.Context) error {
 type placing struct {
 	*loading
 	inCommit map[string]*message // the messages of the commit, by id
-	c        *change             // for reading only
+	c        *openChat           // for reading only
 	reader   *ThreadReader
 	placer   *place.Placer
 	wanted   *message // the message that is looked up
@@ -73,7 +73,7 @@ var errIncomplete = errors.New("the page is not complete")
 // complete does what placing new messages needs: it gets their original content, and makes the thread keep its runs.
 func (f *placing) complete(ctx context.Context) error {
 	if f.added > 0 && !f.c.t.Keeps {
-		if err := f.commit(ctx, f.underway, func(c *change) error { return c.keep(ctx) }); err != nil {
+		if err := f.commit(ctx, f.underway, func(c *openChat) error { return c.keep(ctx) }); err != nil {
 			return err
 		}
 	}
@@ -111,7 +111,7 @@ func (f *placing) read(ctx context.Context, from backend.Reader, b *write.Batch,
 	if err != nil {
 		return err
 	}
-	f.c, f.reader = &change{state: in, t: t}, in.reading(t)
+	f.c, f.reader = &openChat{state: in, t: t}, in.reading(t)
 	f.placer = place.New(ctx, write.Of(f.store), from, b, make(place.Contents), t, place.Rules{
 		Fresh: fresh, Latest: true, ByContent: true,
 		Same: func(_ *place.Message, version *structure.Span) (bool, error) {

@@ -36,8 +36,8 @@ func (q *Query) scope() searched.Scope {
 	return searched.Scope{Thread: q.Thread, User: q.User, Listed: q.Among != nil, Roles: q.Roles, NoSummaries: q.steps && len(q.Roles) == 0}
 }
 
-// finding is a search in progress.
-type finding struct {
+// activeSearch is a search in progress.
+type activeSearch struct {
 	Query
 	store   *lineage.Store
 	scope   searched.Scope

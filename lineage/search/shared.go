@@ -37,7 +37,7 @@ const mostRestarts = 10
 const settlePause = 20 * time.Millisecond
 
 // search implements index.
-func (x *sharedIndex) search(ctx context.Context, f *finding) ([]Hit, error) {
+func (x *sharedIndex) search(ctx context.Context, f *activeSearch) ([]Hit, error) {
 	if f.Vector != nil {
 		return nil, x.Embed(ctx)
 	}
@@ -85,7 +85,7 @@ func (x *sharedIndex) search(ctx context.Context, f *finding) ([]Hit, error) {
 }
 
 // find searches the index. What it finds in one that may be behind, it compares with the store.
-func (x *sharedIndex) find(ctx context.Context, f *finding) ([]Hit, error) {
+func (x *sharedIndex) find(ctx context.Context, f *activeSearch) ([]Hit, error) {
 	f.present = nil
 	if f.scope.Unsettled {
 		f.present = newPresent(x.store, f.scope.User)

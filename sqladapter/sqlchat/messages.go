@@ -118,7 +118,7 @@ func (s *store) Ancestors(ctx context.Context, chatID, id string) iter.Seq2[chat
 	return func(yield func(chat.Message, error) bool) {
 		w := climb{chatID: chatID, at: id}
 		for step := 16; w.at != ""; step = min(2*step, chainStep) {
-			links, err := lists.Read(ctx, s.db, func(c *sqladapter.Conn) ([]chatrows.Link, error) {
+			links, err := lists.Read(ctx, s.db, func(c *sqladapter.Conn) ([]chatrows.Edge, error) {
 				links, err := w.read(ctx, c, step)
 				if err != nil || len(links) > 0 {
 					return links, err

@@ -13,7 +13,7 @@ import (
 )
 
 // prepare reads what the window needs.
-func (w *window) prepare(ctx context.Context) error {
+func (w *indexUpdate) prepare(ctx context.Context) error {
 	w.blocks, w.homes, w.runs = make(map[content.ID]*structure.Block), make(map[structure.ThreadID]structure.Home), make(map[string]int64)
 	w.lasts, w.restored, w.sources = make(map[string]uint64), make(map[content.ID]bool), make(map[searched.TextID]text)
 	w.tips.init()
@@ -54,7 +54,7 @@ func (w *window) prepare(ctx context.Context) error {
 }
 
 // mentionSpans finds what is indexed of the steps.
-func (w *window) mentionSpans(ctx context.Context) error {
+func (w *indexUpdate) mentionSpans(ctx context.Context) error {
 	if err := w.fetchBlocks(ctx); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ const (
 )
 
 // fetchBlocks reads the blocks that the steps use and the window does not have. Those that are gone are nil.
-func (w *window) fetchBlocks(ctx context.Context) error {
+func (w *indexUpdate) fetchBlocks(ctx context.Context) error {
 	var missing []content.ID
 	for _, s := range w.spans {
 		for i := range s.Usages {

@@ -18,7 +18,7 @@ import (
 // Subjects that a window changed are written as they are in the snapshot.
 
 // addTip adds a tip. It is outside threads if its thread does not exist.
-func (w *window) addTip(ctx context.Context, t tip) error {
+func (w *indexUpdate) addTip(ctx context.Context, t tip) error {
 	if t.seq == 0 {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (w *window) addTip(ctx context.Context, t tip) error {
 }
 
 // home returns the present home of a thread, zero if there is none.
-func (w *window) home(ctx context.Context, id structure.ThreadID) (structure.Home, error) {
+func (w *indexUpdate) home(ctx context.Context, id structure.ThreadID) (structure.Home, error) {
 	h, known := w.homes[id]
 	if known || id.IsZero() {
 		return h, nil
@@ -48,7 +48,7 @@ func (w *window) home(ctx context.Context, id structure.ThreadID) (structure.Hom
 }
 
 // settleThreads reads the changed threads.
-func (w *window) settleThreads(ctx context.Context) error {
+func (w *indexUpdate) settleThreads(ctx context.Context) error {
 	t := &w.threads
 	for id := range w.w.Changes.Threads {
 		t.saw(id)
@@ -89,7 +89,7 @@ func (w *window) settleThreads(ctx context.Context) error {
 }
 
 // indexedThreads returns which of some threads are indexed, and whether they keep their runs.
-func (w *window) indexedThreads(ctx context.Context, threads []structure.ThreadID) (map[structure.ThreadID]bool, error) {
+func (w *indexUpdate) indexedThreads(ctx context.Context, threads []structure.ThreadID) (map[structure.ThreadID]bool, error) {
 	keep := make(map[structure.ThreadID]bool)
 	if len(threads) == 0 {
 		return keep, nil
@@ -112,7 +112,7 @@ func (w *window) indexedThreads(ctx context.Context, threads []structure.ThreadI
 }
 
 // settleContexts reads the tips of changed contexts.
-func (w *window) settleContexts(ctx context.Context) error {
+func (w *indexUpdate) settleContexts(ctx context.Context) error {
 	for id, change := range w.w.Changes.Contexts {
 		if !change.Stated && !change.Moved {
 			continue
@@ -137,7 +137,7 @@ func (w *window) settleContexts(ctx context.Context) error {
 }
 
 // settleCheckpoints reads changed checkpoints.
-func (w *window) settleCheckpoints(ctx context.Context) error {
+func (w *indexUpdate) settleCheckpoints(ctx context.Context) error {
 	for name := range w.w.Changes.Checkpoints {
 		key := checkpointKey(name)
 		w.tips.keys[key] = true
@@ -156,7 +156,7 @@ func (w *window) settleCheckpoints(ctx context.Context) error {
 }
 
 // settleSummaries reads the summaries of changed contexts. Each is a run with one step, which its context sees.
-func (w *window) settleSummaries(ctx context.Context) error {
+func (w *indexUpdate) settleSummaries(ctx context.Context) error {
 	for id, change := range w.w.Changes.Contexts {
 		if !change.Stated && !change.Summarized {
 			continue
@@ -194,7 +194,7 @@ func (w *window) settleSummaries(ctx context.Context) error {
 }
 
 // settleContents finds content that was erased, or stored again.
-func (w *window) settleContents(ctx context.Context) error {
+func (w *indexUpdate) settleContents(ctx context.Context) error {
 	changed := make([]content.ID, 0, len(w.w.Changes.Erased))
 	for id := range w.w.Changes.Erased {
 		changed = append(changed, id)
@@ -230,7 +230,7 @@ func (w *window) settleContents(ctx context.Context) error {
 }
 
 // restore adds the spans that use content that was stored again.
-func (w *window) restore(ctx context.Context, id content.ID) error {
+func (w *indexUpdate) restore(ctx context.Context, id content.ID) error {
 	w.restored[id] = true
 	for u, err := range w.w.State.Where(ctx, id) {
 		if err != nil {
@@ -247,7 +247,7 @@ func (w *window) restore(ctx context.Context, id content.ID) error {
 }
 
 // resummarize marks all contexts with summaries as changed, because summaries may use content that was stored again.
-func (w *window) resummarize(ctx context.Context) error {
+func (w *indexUpdate) resummarize(ctx context.Context) error {
 	return w.index.server.Read(ctx, func(b *pgx.Batch) {
 		b.Queue(`SELECT DISTINCT of FROM lineage_search_tip WHERE store = $1 AND of IS NOT NULL`, w.index.store).Query(func(rows pgx.Rows) error {
 			var owner []byte
@@ -265,7 +265,7 @@ func (w *window) resummarize(ctx context.Context) error {
 }
 
 // storedAgain returns the content that was erased and that the window stores.
-func (w *window) storedAgain(ctx context.Context) (again []content.ID, err error) {
+func (w *indexUpdate) storedAgain(ctx context.Context) (again []content.ID, err error) {
 	stored := make(map[searched.TextID]content.ID)
 	var marks [][]byte
 	for _, id := range w.w.Changes.Stored {

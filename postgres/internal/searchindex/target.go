@@ -20,7 +20,7 @@ var errCleared = errors.New("the search index is of another epoch")
 type target struct {
 	*work
 	marked meta // as of the last call of Mark
-	adding *window
+	adding *indexUpdate
 }
 
 // Mark implements derived.Target.
@@ -75,7 +75,7 @@ const manyWords = "65536"
 // Apply implements derived.Target. Texts and mentions that are too many for one transaction are written in several before the
 // last one of the window. Writing them again changes nothing.
 func (t *target) Apply(ctx context.Context, w *derived.Window[Tx]) error {
-	t.adding = &window{index: t.Index, before: t.marked, next: t.marked, w: w}
+	t.adding = &indexUpdate{index: t.Index, before: t.marked, next: t.marked, w: w}
 	if err := t.adding.prepare(ctx); err != nil {
 		return err
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/lineage-store/lineage/structure"
 )
 
-// window has the changes that one window of the feed makes to the index. They are prepared from the store and the tables, and
+// indexUpdate has the changes that one window of the feed makes to the index. They are prepared from the store and the tables, and
 // then written by one transaction.
-type window struct {
+type indexUpdate struct {
 	index        *Index
 	before, next meta // of the index
 	stamp        int64
@@ -72,7 +72,7 @@ type text struct {
 // erasedMark is the reading of a row that marks content as erased, whether or not it is indexed.
 const erasedMark form.Reading = 0xfe
 
-func (w *window) mention(m mention, from text) {
+func (w *indexUpdate) mention(m mention, from text) {
 	w.mentions = append(w.mentions, m)
 	if _, known := w.sources[m.text]; !known {
 		w.sources[m.text] = from

@@ -22,7 +22,7 @@ func CostCell(f *usage.Figures) screen.Cell {
 // AddUsage sets the usage of the answers that count in each thread. It does nothing until 'lineage usage' was called
 // once, because the first call reads the whole store. It also does nothing if the usage cannot be computed, as in a
 // store that is damaged or cannot be written to.
-func AddUsage(ctx context.Context, s *app.Session, list ...*records.Thread) error {
+func AddUsage(ctx context.Context, s *app.OpenStore, list ...*records.Thread) error {
 	if len(list) == 0 || !usage.Exists(s.Dir) {
 		return nil
 	}
@@ -43,7 +43,7 @@ func AddUsage(ctx context.Context, s *app.Session, list ...*records.Thread) erro
 	return nil
 }
 
-func usageByThread(ctx context.Context, s *app.Session) (*usage.Report, error) {
+func usageByThread(ctx context.Context, s *app.OpenStore) (*usage.Report, error) {
 	index, err := usage.Open(ctx, s.Store, s.Dir, usage.Options{})
 	if err != nil {
 		return nil, err

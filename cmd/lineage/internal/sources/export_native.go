@@ -20,7 +20,7 @@ import (
 )
 
 // exportNative writes a session file as it was last read.
-func exportNative(ctx context.Context, s *app.Session, what []string, to string) error {
+func exportNative(ctx context.Context, s *app.OpenStore, what []string, to string) error {
 	if len(what) > 1 {
 		return app.Usagef("--native writes one file: name one")
 	}
@@ -74,7 +74,7 @@ func realPath(path string) string {
 
 // sourcesToExport returns the session file with a path, or with the end of a path, or that of a thread. For a
 // database it returns the rows of all sessions.
-func sourcesToExport(ctx context.Context, s *app.Session, what []string) ([]*follow.Source, error) {
+func sourcesToExport(ctx context.Context, s *app.OpenStore, what []string) ([]*follow.Source, error) {
 	want, err := sourceToFind(ctx, s, what)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func ownOf(found []*follow.Source, session string) []*follow.Source {
 type wantedSource struct{ name, real, threadOf string }
 
 // sourceToFind returns what the named source is looked for by.
-func sourceToFind(ctx context.Context, s *app.Session, what []string) (want wantedSource, err error) {
+func sourceToFind(ctx context.Context, s *app.OpenStore, what []string) (want wantedSource, err error) {
 	var t *lineage.Thread
 	if len(what) == 1 {
 		want.name = follow.RecordedPath(filepath.ToSlash(what[0]))

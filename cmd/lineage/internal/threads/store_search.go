@@ -33,13 +33,13 @@ func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err
 			s.Warn("the last %s cannot be found: the store may only be read, and nobody else has searched since", amount.Plural(int64(commits), "commit"))
 		}})
 	}
-	err = app.WithDerived(s.Session, "indexing", open, func(index *search.Index) error {
+	err = app.WithDerived(s.OpenStore, "indexing", open, func(index *search.Index) error {
 		found, err := index.Search(ctx, q)
 		if err != nil {
 			return err
 		}
 		for i := range found {
-			h, err := hit(ctx, s.Session, &found[i])
+			h, err := hit(ctx, s.OpenStore, &found[i])
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err
 	return hits, err
 }
 
-func hit(ctx context.Context, s *app.Session, found *search.Hit) (*Hit, error) {
+func hit(ctx context.Context, s *app.OpenStore, found *search.Hit) (*Hit, error) {
 	r, err := HitRecord(ctx, s.Store, found, &access.Scope{})
 	if err != nil {
 		return nil, err
