@@ -70,7 +70,7 @@ func (v *verifier) run(ctx context.Context) error {
 	}
 	var damage *backend.CorruptError
 	if err = v.log(ctx, pending, t.state.Number); err == nil && v.o.Deep {
-		err = v.deep(ctx, pending, t)
+		err = v.rebuildEntries(ctx, pending, t)
 	}
 	if errors.As(err, &damage) { // what follows cannot be judged
 		return v.report(backend.Finding{Subject: "journal", File: damage.File, Problem: damage.What})
@@ -111,8 +111,8 @@ func checkRow(r *logRow, filter *live.Set) error {
 	return err
 }
 
-// deep compares the entries of a state with those that the log makes.
-func (v *verifier) deep(ctx context.Context, pending collected, t *stateReader) error {
+// rebuildEntries makes the entries of a state from the log, in a temporary index, and compares them with those of the server.
+func (v *verifier) rebuildEntries(ctx context.Context, pending collected, t *stateReader) error {
 	dir, err := scratch.New()
 	if err != nil {
 		return err
@@ -123,13 +123,13 @@ func (v *verifier) deep(ctx context.Context, pending collected, t *stateReader) 
 		return err
 	}
 	defer db.Close() //nolint:errcheck // it is removed
-	into := &temporary{engine: v.engine, db: db, epoch: pending.epoch}
-	f := newFilling(v.engine.log, pending.epoch, pending.epoch, pending.live, into)
+	rebuilt := &temporary{engine: v.engine, db: db, epoch: pending.epoch}
+	f := newFilling(v.engine.log, pending.epoch, pending.epoch, pending.live, rebuilt)
 	err = v.checkLatest(ctx, t, []byte{0}, func(t *stateReader, from []byte) ([]byte, error) {
 		if err := v.fill(ctx, f, t.state); err != nil {
 			return from, err
 		}
-		if into.state.counts != t.state.counts {
+		if rebuilt.state.counts != t.state.counts {
 			if err := v.report(backend.Finding{Subject: "index", File: "lineage_head", Problem: "its counts differ from the log"}); err != nil {
 				return from, err
 			}

@@ -165,7 +165,7 @@ func (p *File) Salvage() iter.Seq2[Frame, error] {
 				continue
 			}
 			for _, x := range c.commits {
-				if x.Rest != nil || x.Open && len(p.rests(n)) == 0 { // what is missing was said
+				if x.Rest != nil || x.Open && len(p.continuations(n)) == 0 { // what is missing was said
 					continue
 				}
 				if !yield(p.frame(commitPiece{c, x, n})) {

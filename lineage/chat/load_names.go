@@ -152,35 +152,39 @@ func (s *loading) loadBranch(ctx context.Context, c *openChat, b Branch) error {
 	if err != nil {
 		return err
 	}
-	known, err := c.from.Branch(ctx, c.t.ID, b.Name)
+	branch, err := c.from.Branch(ctx, c.t.ID, b.Name)
 	if isNotFound(err) {
-		known, err = s.nameContext(ctx, c, &b)
-		if err == nil && known == nil {
-			_, err := c.newBranch(ctx, &b)
-			return err
-		}
+		branch, err = s.nameContext(ctx, c, &b)
 	}
 	if err != nil {
 		return err
 	}
-	current, err := c.from.Context(ctx, known.Context)
+	if branch == nil {
+		_, err := c.newBranch(ctx, &b)
+		return err
+	}
+	current, err := c.from.Context(ctx, branch.Context)
 	if err != nil {
 		return err
 	}
-	passed, err := structure.IsAncestor(head, current.Tip, c.runs(ctx))
-	if err != nil {
+	if extended, err := s.extendedInStore(ctx, c, head, current.Tip); err != nil || extended {
 		return err
-	}
-	if passed {
-		last, err := c.reading(c.t).IDAt(ctx, current.Tip)
-		if err != nil {
-			return err
-		}
-		if _, listed := s.listed[string(last)]; !listed {
-			return nil // the messages after it are the store's own
-		}
 	}
 	return c.move(ctx, &current, head, "load")
+}
+
+// extendedInStore reports whether a branch whose head is loaded has messages after it that only the store has.
+func (s *loading) extendedInStore(ctx context.Context, c *openChat, head, tip structure.SpanRef) (bool, error) {
+	after, err := structure.IsAncestor(head, tip, c.runs(ctx))
+	if err != nil || !after {
+		return false, err
+	}
+	last, err := c.reading(c.t).IDAt(ctx, tip)
+	if err != nil {
+		return false, err
+	}
+	_, listed := s.listed[string(last)]
+	return !listed, nil
 }
 
 // nameContext makes a branch from the context that the loading creates for it. It returns nil if there is none.

@@ -216,5 +216,5 @@ func (r *renewal) stored(ctx context.Context, at structure.SpanRef) (*message, e
 		return nil, err
 	}
 	id, _ := sourceOf(step.Span.Usages)
-	return &message{Message: Message{ID: id, ChatID: r.from.Chat.ID}, content: place.Message{ID: id, Usages: step.Span.Usages}, said: true, asked: true}, nil
+	return &message{Message: Message{ID: id, ChatID: r.from.Chat.ID}, content: place.Message{ID: id, Usages: step.Span.Usages}, hasOriginal: true, originalAsked: true}, nil
 }

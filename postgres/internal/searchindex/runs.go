@@ -35,7 +35,7 @@ func (w *indexUpdate) findRuns(ctx context.Context) error {
 			w.runs[t.run] = w.next.runs
 			w.created = append(w.created, newRun{key: t.run})
 			w.lasts[t.run] = 1
-		} else if w.w.To == w.w.Head {
+		} else if w.feed.To == w.feed.Head {
 			return fmt.Errorf("run %x is missing: %w", t.run, searched.ErrDamaged)
 		}
 	}

@@ -117,11 +117,11 @@ func (w *indexUpdate) read(ctx context.Context, id searched.TextID) (string, err
 	b := w.blocks[from.content]
 	if !searched.HasBody(b) {
 		var err error
-		if b, err = searched.BlockIn(ctx, w.w.State, from.content); b == nil {
+		if b, err = searched.BlockIn(ctx, w.feed.State, from.content); b == nil {
 			return "", err
 		}
 	}
-	return searched.ReadText(ctx, w.w.State, from.kind, b, id.Reading())
+	return searched.ReadText(ctx, w.feed.State, from.kind, b, id.Reading())
 }
 
 // number returns the numbers of terms. New terms get the next numbers.

@@ -15,7 +15,7 @@ type indexUpdate struct {
 	index        *Index
 	before, next meta // of the index
 	stamp        int64
-	w            *derived.Window[Tx]
+	feed         *derived.Window[Tx]
 
 	blocks  map[content.ID]*structure.Block
 	spans   []*structure.Span
