@@ -270,7 +270,10 @@ func usageRow(keys []string, f *usage.Figures, stated bool) []screen.Cell {
 	for _, key := range keys {
 		cells = append(cells, app.PlainCell(screen.Line(key)))
 	}
-	cells = append(cells, app.CountCell(uint64(f.Requests)), tokensCell(f, message.Input), tokensCell(f, message.CachedInput), tokensCell(f, message.CacheWrite, message.CacheWrite1h), tokensCell(f, message.Output), show.CostCell(f))
+	r := f.Record()
+	cells = append(cells, app.CountCell(uint64(f.Requests)),
+		tokensCell(r.InputTokens, f.Tokens[message.Input].Unknown > 0), tokensCell(r.CachedInputTokens, false),
+		tokensCell(r.WrittenTokens(), false), tokensCell(r.OutputTokens, f.Tokens[message.Output].Unknown > 0), show.CostCell(f))
 	if stated {
 		text := "-"
 		if f.StatedBy > 0 {
@@ -339,17 +342,11 @@ func usageTitle(ctx context.Context, s *app.OpenStore, id string) (string, error
 	return refs.Short(thread) + " " + title, err
 }
 
-// tokensCell returns the cell for a sum of kinds of tokens. A + means that there are more, a - that nothing is known.
-func tokensCell(f *usage.Figures, kinds ...message.TokenKind) screen.Cell {
-	n, known, more := int64(0), false, false
-	for _, k := range kinds {
-		c := &f.Tokens[k]
-		n, known = n+c.N, known || c.Known
-		more = more || c.Unknown > 0 && (k == message.Input || k == message.Output)
-	}
+// tokensCell returns the cell for a number of tokens, nil for an unknown one. A + means that there are more.
+func tokensCell(n *int64, more bool) screen.Cell {
 	text := "-"
-	if known {
-		if text = tokensText(n); more {
+	if n != nil {
+		if text = tokensText(*n); more {
 			text += "+"
 		}
 	}
