@@ -10,6 +10,22 @@ import (
 	"github.com/lineage-store/lineage/internal/index"
 )
 
+// scan returns a page with the first entry of a range: the last page that was read, or else one with up to limit entries.
+func (t *stateReader) scan(from, to []byte, limit int) (scannedPage, error) {
+	if p := t.pages.scanned; p.has(from, to) {
+		return p, nil
+	}
+	entries, next, err := t.page(from, to, limit)
+	if err == nil {
+		err = t.related(entries)
+	}
+	if err != nil {
+		return scannedPage{}, err
+	}
+	t.pages.scanned = scannedPage{bytes.Clone(from), next, to, entries}
+	return t.pages.scanned, nil
+}
+
 // stored yields the entries of the server.
 func (t *stateReader) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 	return func(yield func(index.Entry, error) bool) {
@@ -25,18 +41,10 @@ func (t *stateReader) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 				}
 				return
 			}
-			p := t.pages.scanned
-			if !p.has(from, to) {
-				some, next, err := t.page(from, to, limit)
-				if err == nil {
-					err = t.related(some)
-				}
-				if err != nil {
-					yield(index.Entry{}, err)
-					return
-				}
-				p = scannedPage{bytes.Clone(from), next, to, some}
-				t.pages.scanned = p
+			p, err := t.scan(from, to, limit)
+			if err != nil {
+				yield(index.Entry{}, err)
+				return
 			}
 			for _, e := range p.entries {
 				if bytes.Compare(e.Key, from) >= 0 && !yield(e, nil) {

@@ -50,24 +50,11 @@ func (t *taking) formats(formats []archive.Format) []archive.Format {
 			return func(yield func(*archive.Conversation, error) bool) {
 				for c, err := range read(ctx, in) {
 					if err == nil {
-						c.Identify(t.local)
-					}
-					if err == nil && !t.take(c) {
-						if !t.alone && t.err == nil {
+						if err = t.admit(c); err != nil {
+							c = nil
+						}
+						if err == errLeftOut && !t.alone {
 							continue
-						}
-						c, err = nil, cmp.Or(t.err, errLeftOut)
-					}
-					if err == nil {
-						if continued := t.resumed[c.SourceID]; continued != nil {
-							continued.adapt(c)
-						}
-					}
-					if err == nil && t.rows != nil && len(c.Rows) > 0 {
-						if t.err = t.rows(c); t.err != nil {
-							c, err = nil, t.err
-						} else {
-							c.Rows = nil
 						}
 					}
 					if !yield(c, err) {
@@ -78,6 +65,24 @@ func (t *taking) formats(formats []archive.Format) []archive.Format {
 		}
 	}
 	return wrapped
+}
+
+// admit prepares a conversation for the store. The error is errLeftOut for one that is not stored.
+func (t *taking) admit(c *archive.Conversation) error {
+	c.Identify(t.local)
+	if !t.take(c) {
+		return cmp.Or(t.err, errLeftOut)
+	}
+	if continued := t.resumed[c.SourceID]; continued != nil {
+		continued.adapt(c)
+	}
+	if t.rows != nil && len(c.Rows) > 0 {
+		if t.err = t.rows(c); t.err != nil {
+			return t.err
+		}
+		c.Rows = nil
+	}
+	return nil
 }
 
 // take reports whether a part of a conversation is stored.
