@@ -95,8 +95,8 @@ func (c *Context) Resolve(ctx context.Context, o ResolveOptions) (*Resolved, err
 	if o.Last != 0 && length > o.Last {
 		first = length - o.Last + 1
 	}
-	m := &measured{store: c.store, tip: tip, length: length, opt: o, revisions: make(map[string]uint64), used: make(map[uint64][]fit.Use)}
-	m.calls = fit.Calls{Length: length, Uses: m.uses}
+	m := &measured{store: c.store, tip: tip, length: length, opt: o, revisions: make(map[string]uint64), used: make(map[uint64][]fit.ToolPart)}
+	m.calls = fit.Calls{Length: length, ToolParts: m.toolParts}
 	room := fit.Unlimited
 	if o.Budget != 0 {
 		room = o.Budget - r.Tokens
@@ -165,7 +165,7 @@ type measured struct {
 	// revisions are the latest document revisions in positions.
 	revisions map[string]uint64
 	// used are the tool calls and results by position, known for positions from reached on.
-	used    map[uint64][]fit.Use
+	used    map[uint64][]fit.ToolPart
 	reached uint64
 	calls   fit.Calls
 }
@@ -245,8 +245,8 @@ func (m *measured) measure(ctx context.Context, from uint64) error {
 	return nil
 }
 
-// uses returns the tool calls and results at a position.
-func (m *measured) uses(ctx context.Context, position uint64) ([]fit.Use, error) {
+// toolParts returns the tool calls and results at a position.
+func (m *measured) toolParts(ctx context.Context, position uint64) ([]fit.ToolPart, error) {
 	for m.reached == 0 || m.reached > position {
 		last := m.length
 		if m.reached > 0 {
@@ -267,8 +267,8 @@ func (m *measured) note(entries []*Entry, first uint64) {
 	known := m.reached
 	for _, e := range entries {
 		if known == 0 || e.Position < known {
-			if uses := e.uses(); len(uses) > 0 {
-				m.used[e.Position] = append(m.used[e.Position], uses...)
+			if parts := e.toolParts(); len(parts) > 0 {
+				m.used[e.Position] = append(m.used[e.Position], parts...)
 			}
 		}
 	}
@@ -277,19 +277,19 @@ func (m *measured) note(entries []*Entry, first uint64) {
 	}
 }
 
-// uses returns the tool calls and results in a message.
-func (e *Entry) uses() []fit.Use {
+// toolParts returns the tool calls and results in a message.
+func (e *Entry) toolParts() []fit.ToolPart {
 	isJSON := e.Type == content.TypeJSON
 	if e.Kind != Message || !isJSON && form.PlainPiece(e.Role) != OutputPiece {
 		return nil
 	}
 	switch {
 	case e.Body == nil && e.message != nil:
-		return fit.Uses(message.Decode(e.message.Outline(), content.TypeJSON, e.Role))
+		return fit.ToolParts(message.Decode(e.message.Outline(), content.TypeJSON, e.Role))
 	case e.Body == nil || !isJSON:
-		return fit.Uses(message.Decode(nil, content.TypeText, e.Role))
+		return fit.ToolParts(message.Decode(nil, content.TypeText, e.Role))
 	}
-	return fit.Uses(message.Decode(e.Body, content.TypeJSON, e.Role))
+	return fit.ToolParts(message.Decode(e.Body, content.TypeJSON, e.Role))
 }
 
 // superseded reports whether an entry is a document revision and a later one was seen. Entries are seen from the last

@@ -44,7 +44,9 @@ func safely(t *testing.T, pool *pgxpool.Pool, o Options) error {
 	db, err := l.look(background)
 	require.NoError(t, err)
 	db.fsync = "on"
-	return l.adopt(background, db, o)
+	adopted, err := l.adopt(background, db, o)
+	require.True(t, adopted || err != nil)
+	return err
 }
 
 func TestDistribute(t *testing.T) {

@@ -38,7 +38,7 @@ type stateRead struct {
 	// there is set if the log has the row of the state that was known before. If it is not set, a part of what is unfolded may
 	// be missing.
 	there bool
-	found found
+	found fetchResult
 }
 
 // queueState adds the statement that reads the latest state.
@@ -112,7 +112,7 @@ func (l *log) latest(ctx context.Context, k known, n need) (r stateRead, err err
 }
 
 // at reads what is needed as of a state. It is errGone if that can no longer be read.
-func (l *log) at(ctx context.Context, at head, n need) (found, error) {
+func (l *log) at(ctx context.Context, at head, n need) (fetchResult, error) {
 	var r stateRead
 	err := l.readRetried(ctx, func(b *pgx.Batch) {
 		r = stateRead{}

@@ -291,10 +291,10 @@ func (s *splitter) put(v value, hole byte) {
 }
 
 // said returns the split message, and whether it is within the limits.
-func (s *splitter) said() (Said, bool) {
+func (s *splitter) said() (SplitMessage, bool) {
 	s.form = append(s.form, s.src[s.copied:]...)
 	if s.over || len(s.form) >= MaxForm-1 {
-		return Said{}, false
+		return SplitMessage{}, false
 	}
 	s.addEmpty()
 	s.chooseStyles()
@@ -311,7 +311,7 @@ func (s *splitter) said() (Said, bool) {
 		s.form = append(s.form[:at+1], s.form[at:]...)
 		s.form[at] = mark
 	}
-	return Said{Form: s.form, Extras: s.extras, Pieces: s.pieces}, true
+	return SplitMessage{Form: s.form, Extras: s.extras, Pieces: s.pieces}, true
 }
 
 // addEmpty adds an empty piece for an empty text, if there is one and the message has no other

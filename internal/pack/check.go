@@ -69,7 +69,7 @@ func (p *File) CheckParts(ctx context.Context) error {
 // order.
 type Check struct {
 	file   *File
-	rows   []layout.Row
+	rows   []layout.ChapterRow
 	row    int
 	next   uint64
 	lookup lookup.Builder
@@ -175,7 +175,7 @@ func (p *File) Damage() error {
 }
 
 // checkHeads compares the heads of all chapters with the table.
-func (p *File) checkHeads(rows []layout.Row) error {
+func (p *File) checkHeads(rows []layout.ChapterRow) error {
 	for i := range rows {
 		r := &rows[i]
 		stored, want := make([]byte, r.Head), r.EncodeHead(p.Header)

@@ -24,7 +24,7 @@ type Writer struct {
 	Stop func() error
 
 	draft
-	filter  Filter
+	filter  Edit
 	encoder structure.Encoder
 	// identities are the stated commit ids.
 	identities []layout.Identity
@@ -32,7 +32,7 @@ type Writer struct {
 }
 
 // NewWriter starts a pack with the commit h.FirstCommit. LastCommit is set by Finish.
-func NewWriter(file io.WriterAt, h layout.Header, filter Filter) *Writer {
+func NewWriter(file io.WriterAt, h layout.Header, filter Edit) *Writer {
 	return &Writer{draft: newDraft(file, h), filter: filter, Yield: func() {}}
 }
 

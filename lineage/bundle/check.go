@@ -41,7 +41,7 @@ func check(ctx context.Context, r io.Reader, here backend.Reader) (bodies bool, 
 	return c.bodies, nil
 }
 
-func (c *checker) entry(e *entry) error {
+func (c *checker) entry(e *decodedEntry) error {
 	switch e.tag {
 	case entryRun:
 		return c.piece(&e.piece)

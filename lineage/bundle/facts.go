@@ -13,7 +13,7 @@ import (
 )
 
 // facts adds new threads and contexts, and updates those that are in the store.
-func (im *importer) facts(e *entry) error {
+func (im *importer) facts(e *decodedEntry) error {
 	to := commitDraft{Batch: im.batch(), stated: make(map[structure.ContextID]bool)}
 	defer im.writer.Release(to.Batch)
 	to.Reset(e.commit.Time)

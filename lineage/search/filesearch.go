@@ -10,7 +10,7 @@ import (
 )
 
 // search implements index.
-func (x *fileIndex) search(ctx context.Context, f *finding) (hits []Hit, err error) {
+func (x *fileIndex) search(ctx context.Context, f *activeSearch) (hits []Hit, err error) {
 	until := f.until()
 	update := func() error { return x.update(ctx, until) }
 	if f.Vector != nil {
@@ -35,7 +35,7 @@ func (x *fileIndex) search(ctx context.Context, f *finding) (hits []Hit, err err
 }
 
 // findIn runs a search on one state of the file.
-func (x *fileIndex) findIn(ctx context.Context, f *finding) (hits []Hit, err error) {
+func (x *fileIndex) findIn(ctx context.Context, f *activeSearch) (hits []Hit, err error) {
 	err = x.file.With(func(db *sql.DB) error {
 		conn, err := db.Conn(ctx)
 		if err != nil {

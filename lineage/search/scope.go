@@ -55,8 +55,8 @@ func (q *Query) until() time.Time {
 	return time.Now().Add(q.UpdateFor)
 }
 
-// finding is a search in progress.
-type finding struct {
+// activeSearch is a search in progress.
+type activeSearch struct {
 	Query
 	store   *lineage.Store
 	scope   searched.Scope
@@ -73,13 +73,13 @@ type finding struct {
 }
 
 // setOutdated sets the outcome of an update. It reports whether the index can be searched as it is.
-func (f *finding) setOutdated(err error) bool {
+func (f *activeSearch) setOutdated(err error) bool {
 	f.outdated, f.behind, f.scope.Unsettled = err, 0, err != nil
 	return err == nil || errors.Is(err, searched.ErrReadOnly) || errors.Is(err, derived.ErrUnfinished)
 }
 
 // setBehind sets how far an index at a commit is behind the store.
-func (f *finding) setBehind(ctx context.Context, at uint64) error {
+func (f *activeSearch) setBehind(ctx context.Context, at uint64) error {
 	head, err := f.store.View().Head(ctx)
 	f.behind = head.Number - min(at, head.Number)
 	return err

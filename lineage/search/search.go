@@ -34,7 +34,7 @@ type Index struct {
 type index interface {
 	update(ctx context.Context, until time.Time) error
 	Embed(ctx context.Context) error
-	search(ctx context.Context, f *finding) ([]Hit, error)
+	search(ctx context.Context, f *activeSearch) ([]Hit, error)
 	Close() error
 }
 
@@ -70,7 +70,7 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return nil, fmt.Errorf("limit %d: %w", q.Limit, lineage.ErrInvalid)
 	}
 	q.Limit = cmp.Or(q.Limit, chat.DefaultSearchLimit)
-	f := &finding{store: x.store, Query: q, scope: q.scope()}
+	f := &activeSearch{store: x.store, Query: q, scope: q.scope()}
 	if q.Vector != nil {
 		if q.Text != "" || !vector.HasDirection(q.Vector) {
 			return nil, fmt.Errorf("search for a vector: %w: finite numbers that are not all 0, and no text", lineage.ErrInvalid)

@@ -37,7 +37,7 @@ const mostRestarts = 10
 const settlePause = 20 * time.Millisecond
 
 // search implements index.
-func (x *sharedIndex) search(ctx context.Context, f *finding) ([]Hit, error) {
+func (x *sharedIndex) search(ctx context.Context, f *activeSearch) ([]Hit, error) {
 	if f.Vector != nil {
 		return nil, x.Embed(ctx)
 	}

@@ -278,7 +278,7 @@ func (c *call) attach(kind, name string, write func(io.Writer) error) error {
 	h.Set("Content-Type", kind)
 	h.Set("Content-Disposition", "attachment; filename=\""+name+"\"")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
-	w := &late{w: c.w}
+	w := &trackedWriter{w: c.w}
 	err := write(w)
 	if err != nil && w.began {
 		c.a.o.Logger.LogAttrs(c.r.Context(), levelError, "export failed", attr("err", err.Error()))
@@ -290,14 +290,14 @@ func (c *call) attach(kind, name string, write func(io.Writer) error) error {
 	return err
 }
 
-// late is an answer of which part may have been sent.
-type late struct {
+// trackedWriter writes an answer and knows whether a part of it may have been sent.
+type trackedWriter struct {
 	w     http.ResponseWriter
 	began bool
 }
 
 // Write implements io.Writer.
-func (l *late) Write(p []byte) (int, error) {
+func (l *trackedWriter) Write(p []byte) (int, error) {
 	l.began = true
 	return l.w.Write(p)
 }

@@ -24,7 +24,7 @@ type Collection struct {
 	barrier *Barrier
 }
 
-// New returns a collection of which no step was taken. The caller holds State.One until its end, and keeps the files of
+// New returns a collection of which no step was taken. The caller holds Control.One until its end, and keeps the files of
 // the journal from being replaced by others.
 func New(ctx context.Context, store Store, o backend.CollectOptions) *Collection {
 	if o.KeepReflog == 0 {

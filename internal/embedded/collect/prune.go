@@ -24,12 +24,12 @@ func (c *Collection) Prune(raised View) error {
 	store.Write.Lock()
 	store.Engine.Hide(c.barrier)
 	store.Write.Unlock()
-	store.State.Agree.Lock()
-	defer store.State.Agree.Unlock()
+	store.Control.Agree.Lock()
+	defer store.Control.Agree.Unlock()
 	if err := c.change(raised.Index, rebuilt); err != nil {
 		return err
 	}
-	store.State.Pruned = true
+	store.Control.Pruned = true
 	return nil
 }
 
@@ -131,7 +131,7 @@ func (p *pruning) flush(count func(), more ...index.Entry) error {
 func (p *pruning) message(will index.Entry) index.Entry {
 	home := keys.HomeOfMessage(will.Key)
 	p.store.Cache.ForgetMessage(home)
-	at, ok := p.store.State.Barrier.Load().lastMessage(home)
+	at, ok := p.store.Control.Barrier.Load().lastMessage(home)
 	if was, n := binary.Varint(will.Value); ok && (n <= 0 || was < at) {
 		will.Value = binary.AppendVarint(nil, at)
 	}

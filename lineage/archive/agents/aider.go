@@ -69,7 +69,7 @@ func readAider(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conver
 
 // aiderChat is a chat that is being read.
 type aiderChat struct {
-	session
+	sessionReader
 	role  string // of the block that is being read, or ""
 	block []byte
 	at    archive.Position // of the block
@@ -82,10 +82,10 @@ type aiderChat struct {
 const aiderOutput = "output"
 
 func newAiderChat(in *archive.Input, started string, yield func(*archive.Conversation, error) bool) *aiderChat {
-	c := &aiderChat{session: newSession(in, yield)}
+	c := &aiderChat{sessionReader: newSessionReader(in, yield)}
 	c.about.agent, c.id = "aider", started
 	if t, err := time.Parse(time.DateTime, started); err == nil { // it states no zone
-		c.session.at(t)
+		c.sessionReader.at(t)
 	}
 	return c
 }

@@ -42,7 +42,7 @@ func Codex() archive.Format {
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				r := rollout{session: newSession(in, yield)}
+				r := rollout{sessionReader: newSessionReader(in, yield)}
 				r.about.agent = "codex"
 				r.readLines(ctx, r.line)
 			}
@@ -52,7 +52,7 @@ func Codex() archive.Format {
 
 // rollout is the state of reading a session of Codex.
 type rollout struct {
-	session
+	sessionReader
 	restart bool // the next message begins a history
 	bare    bool // see isBareHeader
 	forked  bool // it is known which session this one was forked from
@@ -322,7 +322,7 @@ func (r *rollout) baseNodes(base rolloutBase, before []string, left *int64) ([]a
 		return nil, err
 	}
 	defer file.Close()
-	origin := rollout{session: newSession(r.in, r.yield), base: func(earlier rolloutBase) ([]archive.Node, error) {
+	origin := rollout{sessionReader: newSessionReader(r.in, r.yield), base: func(earlier rolloutBase) ([]archive.Node, error) {
 		return r.baseNodes(earlier, append(before, base.session), left)
 	}}
 	lines := bufio.NewReaderSize(io.LimitReader(file, *left+1), 64<<10)

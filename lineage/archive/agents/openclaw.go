@@ -197,7 +197,7 @@ func (s *openClawSession) began(how string) {
 }
 
 // moved reads a record that moves the end of the session to an earlier entry, or to the start.
-func (s *openClawSession) moved(r *record, raw []byte) {
+func (s *openClawSession) moved(r *lineRecord, raw []byte) {
 	to := rawjson.Get(raw, "targetId")
 	target, none := rawjson.Str(to), string(to) == "null"
 	_, isRecord := s.standIn[target]

@@ -25,7 +25,7 @@ func VSCode() archive.Format {
 		},
 		Read: func(ctx context.Context, in *archive.Input) iter.Seq2[*archive.Conversation, error] {
 			return func(yield func(*archive.Conversation, error) bool) {
-				c := vscodeChat{session: newSession(in, yield)}
+				c := vscodeChat{sessionReader: newSessionReader(in, yield)}
 				c.about.agent = "vscode"
 				c.read(ctx)
 			}
@@ -35,7 +35,7 @@ func VSCode() archive.Format {
 
 // vscodeChat is the state of reading a chat of VS Code. Its object is complete only at the end of the log.
 type vscodeChat struct {
-	session
+	sessionReader
 	state *mutable
 	at    archive.Position
 	gone  []vscodeGone
@@ -168,7 +168,7 @@ func (c *vscodeChat) finish() {
 		case "customTitle":
 			c.title = rawjson.Str(m.Value)
 		case "creationDate", "lastMessageDate":
-			c.session.at(archive.ParseTime(m.Value))
+			c.sessionReader.at(archive.ParseTime(m.Value))
 		default:
 			fields = append(fields, m)
 		}

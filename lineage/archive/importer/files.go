@@ -213,6 +213,20 @@ const maxOfFile = 1000
 // settleTime is the time within which a file may change twice without getting a new time.
 const settleTime = 100 * time.Millisecond
 
+// encode returns the state to store, nil for a file that the next import has to read again.
+func (r *fileRead) encode(ctx context.Context, store *lineage.Store) (state []byte, err error) {
+	if r.Branches, err = branchesOf(ctx, store, r.Conversations); errors.Is(err, lineage.ErrNotFound) {
+		r.partly, err = true, nil
+	}
+	if err != nil || r.partly || len(r.Conversations) == 0 || len(r.Conversations) > maxOfFile {
+		return nil, err
+	}
+	if state, err = json.Marshal(&r.fileState); len(state) > maxFileState {
+		state = nil
+	}
+	return state, err
+}
+
 // save stores the states of the files that were read.
 func (f *Files) save(ctx context.Context, store *lineage.Store) error {
 	if f == nil {
@@ -222,17 +236,8 @@ func (f *Files) save(ctx context.Context, store *lineage.Store) error {
 		states := make([][]byte, len(read))
 		for i, file := range read {
 			var err error
-			if file.Branches, err = branchesOf(ctx, store, file.Conversations); errors.Is(err, lineage.ErrNotFound) {
-				file.partly, err = true, nil
-			}
-			if err == nil && !file.partly && len(file.Conversations) > 0 && len(file.Conversations) <= maxOfFile {
-				states[i], err = json.Marshal(&file.fileState)
-			}
-			if err != nil {
+			if states[i], err = file.encode(ctx, store); err != nil {
 				return err
-			}
-			if len(states[i]) > maxFileState {
-				states[i] = nil
 			}
 		}
 		err := store.Update(ctx, func(ctx context.Context, tx *lineage.Tx) error {

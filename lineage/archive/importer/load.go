@@ -156,7 +156,7 @@ func (l *loader) continued(c *archive.Conversation) (*loading, error) {
 func (l *loader) nodes(st *loading, all []archive.Node) error {
 	known := l.given.spansOf(all)
 	putInOrder(all, known)
-	leaves := offCurrentPath(all, st.header.Current)
+	leaves := leavePath(all, st.header.Current)
 	for nodes := range slices.Chunk(all, loadedAtOnce) {
 		if err := context.Cause(l.ctx); err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 )
 
 // prepare creates the usages of nodes, finds their parents, and appends the nodes to st.nodes without placing them.
-// apart is the result of offCurrentPath for these nodes.
+// apart is the result of leavePath for these nodes.
 func (l *loader) prepare(st *loading, nodes []archive.Node, apart []bool) ([]prepared, error) {
 	// A few large allocations are cheaper than many small ones.
 	out := make([]prepared, len(nodes))

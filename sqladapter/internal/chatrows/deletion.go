@@ -181,7 +181,7 @@ func FinishDeletion(ctx context.Context, db *sqladapter.DB, id string) error {
 
 // leavesFirst returns the messages of a chat, each before its parent.
 func leavesFirst(ctx context.Context, c *sqladapter.Conn, chatID string) ([]string, error) {
-	links, err := lists.Collect(ctx, c, func(rows *sqladapter.Rows) (l Link, err error) {
+	links, err := lists.Collect(ctx, c, func(rows *sqladapter.Rows) (l Edge, err error) {
 		var parent sql.NullString
 		err = rows.Scan(new(sql.RawBytes), &l.ID, &parent)
 		l.Parent = parent.String

@@ -176,11 +176,11 @@ func epochsOf(ctx context.Context, c *sqladapter.Conn, chats []string) (map[stri
 }
 
 // linksOf returns the messages of chats with their parents.
-func linksOf(ctx context.Context, c *sqladapter.Conn, chats []string) (map[string][]Link, error) {
-	links := make(map[string][]Link)
+func linksOf(ctx context.Context, c *sqladapter.Conn, chats []string) (map[string][]Edge, error) {
+	links := make(map[string][]Edge)
 	_, err := lists.CollectList(ctx, c, func(rows *sqladapter.Rows) (_ struct{}, err error) {
 		var chatID string
-		var l Link
+		var l Edge
 		var parent sql.NullString
 		err = rows.Scan(&chatID, &l.ID, &parent)
 		l.Parent = parent.String
@@ -209,13 +209,13 @@ func AllDepths(ctx context.Context, c *sqladapter.Conn, chats []string) (map[str
 
 // DepthsOf returns the lengths of the chains formed by links. Parents that are not in links do not
 // count.
-func DepthsOf(links []Link) (map[string]int, error) {
+func DepthsOf(links []Edge) (map[string]int, error) {
 	depths, _, err := depthsOf(links)
 	return depths, err
 }
 
 // depthsOf is DepthsOf. loose are the messages whose chains do not reach a root, because a parent is not in links.
-func depthsOf(links []Link) (depths map[string]int, loose map[string]bool, err error) {
+func depthsOf(links []Edge) (depths map[string]int, loose map[string]bool, err error) {
 	parents := make(map[string]string, len(links))
 	for _, l := range links {
 		parents[l.ID] = l.Parent

@@ -25,11 +25,11 @@ is more than text. With --json the content is described instead, of a message it
   lineage cat main:2 > answer.txt
   lineage cat :1 --json`,
 		Args: cobra.ExactArgs(1),
-		RunE: a.On(app.Reading, func(ctx context.Context, s *app.Session, args []string) error { return runCat(ctx, s, args[0]) }),
+		RunE: a.On(app.Reading, func(ctx context.Context, s *app.OpenStore, args []string) error { return runCat(ctx, s, args[0]) }),
 	}
 }
 
-func runCat(ctx context.Context, s *app.Session, name string) error {
+func runCat(ctx context.Context, s *app.OpenStore, name string) error {
 	id, e, err := s.Refs.ContentOrEntry(ctx, name)
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ search' finds the texts of summaries too.`,
 			if o.list {
 				return a.OpenContext(ctx, app.Reading, app.Arg(args, 0), listSummaries)
 			}
-			return a.OpenContext(ctx, app.Changing, app.Arg(args, 0), func(ctx context.Context, s *app.Session, found *refs.Ref) error {
+			return a.OpenContext(ctx, app.Changing, app.Arg(args, 0), func(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 				return runSummarize(ctx, s, found, o)
 			})
 		}),
@@ -79,7 +79,7 @@ func (o *summarizeOptions) summarizer() (lineage.Summarizer, error) {
 	return client, err
 }
 
-func runSummarize(ctx context.Context, s *app.Session, found *refs.Ref, o *summarizeOptions) error {
+func runSummarize(ctx context.Context, s *app.OpenStore, found *refs.Ref, o *summarizeOptions) error {
 	summarizer, err := o.summarizer()
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func parseRange(text string) (w lineage.Window, err error) {
 }
 
 // printSummary prints a summary. For people, a note follows its head.
-func printSummary(s *app.Session, r *records.Summary, note string) error {
+func printSummary(s *app.OpenStore, r *records.Summary, note string) error {
 	head := fmt.Sprintf("messages %d-%d", r.First, r.Last)
 	if r.Level > 0 {
 		head = fmt.Sprintf("%s, level %d", head, r.Level)
@@ -134,7 +134,7 @@ func printSummary(s *app.Session, r *records.Summary, note string) error {
 	return s.Print(r, "%s  %s\n%s", s.Out.Paint(screen.Purple+";1", head), s.Out.Paint(screen.Dim, screen.Line(r.Model)+"  "+screen.Time(r.CreatedAt)), s.Indented("    ", r.Text))
 }
 
-func listSummaries(ctx context.Context, s *app.Session, found *refs.Ref) error {
+func listSummaries(ctx context.Context, s *app.OpenStore, found *refs.Ref) error {
 	length, err := found.Context.Len(ctx)
 	if err != nil {
 		return err

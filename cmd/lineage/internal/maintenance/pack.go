@@ -24,13 +24,13 @@ Neighboring packs are merged, so that few are left, each several times larger th
 		Example: `  lineage pack
   lineage pack --dense --json`,
 		Args: cobra.NoArgs,
-		RunE: a.On(app.NoThread, func(ctx context.Context, s *app.Session, _ []string) error { return runPack(ctx, s, dense) }),
+		RunE: a.On(app.NoThread, func(ctx context.Context, s *app.OpenStore, _ []string) error { return runPack(ctx, s, dense) }),
 	}
 	c.Flags().BoolVar(&dense, "dense", false, "compress as much as possible, which takes longer")
 	return c
 }
 
-func runPack(ctx context.Context, s *app.Session, dense bool) error {
+func runPack(ctx context.Context, s *app.OpenStore, dense bool) error {
 	line := s.Progress("packing", amount.Bytes)
 	report, err := s.Store.Pack(ctx, lineage.PackOptions{All: true, Dense: dense, Progress: line.Show})
 	line.Done()

@@ -25,7 +25,7 @@ import (
 )
 
 // apiRoutes returns the routes of the API.
-func apiRoutes(s *app.Session, logger *slog.Logger, from *sharedIndexes) []server.Route {
+func apiRoutes(s *app.OpenStore, logger *slog.Logger, from *sharedIndexes) []server.Route {
 	to := &transfers{s}
 	return api.New(api.Options{
 		Store: s.Store, Logger: logger, Search: from.searchFor, SearchChat: from.searchChat, Usage: from.usageFor,

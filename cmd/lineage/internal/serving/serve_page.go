@@ -19,7 +19,7 @@ import (
 )
 
 // pageRoutes returns the routes of the page.
-func pageRoutes(s *app.Session, readOnly bool, logger *slog.Logger, from *sharedIndexes) ([]server.Route, error) {
+func pageRoutes(s *app.OpenStore, readOnly bool, logger *slog.Logger, from *sharedIndexes) ([]server.Route, error) {
 	p, err := page.New(page.Options{
 		Store: s.Store, ReadOnly: readOnly, Logger: logger, Search: from.search, Usage: from.usage, Cost: from.cost, CostsPending: from.costsPending,
 		Resume: (&transfers{s}).tryResume, Agents: resume.Agents(),

@@ -24,7 +24,7 @@ func CostCell(f *usage.Figures) screen.Cell {
 // AddUsage sets the usage of the answers that count in each thread. It does nothing until 'lineage usage' was called
 // once, because the first call reads the whole store. It also does nothing if the usage cannot be computed, as in a
 // store that is damaged or cannot be written to.
-func AddUsage(ctx context.Context, s *app.Session, list ...*records.Thread) error {
+func AddUsage(ctx context.Context, s *app.OpenStore, list ...*records.Thread) error {
 	if len(list) == 0 || !usage.Exists(s.Dir) {
 		return nil
 	}
@@ -45,7 +45,7 @@ func AddUsage(ctx context.Context, s *app.Session, list ...*records.Thread) erro
 	return nil
 }
 
-func usageByThread(ctx context.Context, s *app.Session, list []*records.Thread) (*usage.Report, error) {
+func usageByThread(ctx context.Context, s *app.OpenStore, list []*records.Thread) (*usage.Report, error) {
 	ids := make([]lineage.ThreadID, len(list))
 	for i, r := range list {
 		var err error

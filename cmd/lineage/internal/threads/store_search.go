@@ -42,13 +42,13 @@ func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err
 		}
 		return search.Open(ctx, s.Store, dir, search.Options{Progress: progress})
 	}
-	err = app.WithDerived(s.Session, "indexing", open, func(index *search.Index) error {
+	err = app.WithDerived(s.OpenStore, "indexing", open, func(index *search.Index) error {
 		found, err := index.Search(ctx, q)
 		if err != nil {
 			return err
 		}
 		for i := range found {
-			h, err := hit(ctx, s.Session, &found[i])
+			h, err := hit(ctx, s.OpenStore, &found[i])
 			if err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err
 	return hits, err
 }
 
-func hit(ctx context.Context, s *app.Session, found *search.Hit) (*Hit, error) {
+func hit(ctx context.Context, s *app.OpenStore, found *search.Hit) (*Hit, error) {
 	r, err := HitRecord(ctx, s.Store, found, &access.Scope{})
 	if err != nil {
 		return nil, err
