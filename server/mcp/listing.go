@@ -97,7 +97,7 @@ func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, erro
 		if err != nil {
 			return nil, err
 		}
-		line := fmt.Sprintf("%s  %s  %s, %s  %s", refs.Short(t.ID()), stamp(r.UpdatedAt), amount.Plural(r.Messages, "message"), amount.Plural(r.Branches, "branch"), title)
+		line := fmt.Sprintf("%s  %s  %s, %s  %s", refs.Short(t.ID()), stamp(r.UpdatedAt), messageCount(r), amount.Plural(r.Branches, "branch"), title)
 		if agent := r.States(archive.KeyAgent); agent != "" {
 			line += "  (" + plain.Line(agent) + ")"
 		}
@@ -117,6 +117,14 @@ func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, erro
 	}
 	a.head = fmt.Sprintf("%s in %s, the one that changed last first.", amount.Plural(len(a.text), "conversation"), plain.Line(c.where()))
 	return a, nil
+}
+
+// messageCount returns the number of messages of a thread.
+func messageCount(r *records.Thread) string {
+	if r.SubagentMessages > 0 {
+		return amount.Plural(r.SubagentMessages, "message") + " of subagents"
+	}
+	return amount.Plural(r.Messages, "message")
 }
 
 // given returns the arguments without empty ones.

@@ -97,7 +97,7 @@ type LogOptions struct {
 	Full    bool
 }
 
-// Wants reports whether to print a message of a role, or another kind of entry.
+// Wants reports whether to print a message that is found by a role, or another kind of entry.
 func (o *LogOptions) Wants(kind, role string) bool {
 	return len(o.Roles) == 0 || kind == lineage.Message.String() && slices.Contains(o.Roles, role)
 }
