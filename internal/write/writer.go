@@ -91,11 +91,11 @@ func (w *Writer) Commit(ctx context.Context, b *Batch) (backend.Receipt, error) 
 	}
 	receipt, err := w.engine.Apply(ctx, &b.commit, b.Options)
 	for try := 1; b.Once != nil && errors.Is(err, backend.ErrUncertain) && ctx.Err() == nil && try < mostRepeats; try++ {
-		again, failed := w.engine.Apply(ctx, &b.commit, b.Options)
+		repeated, failed := w.engine.Apply(ctx, &b.commit, b.Options)
 		if failed != nil {
 			continue // that says nothing of the first
 		}
-		return again, nil
+		return repeated, nil
 	}
 	return receipt, err
 }

@@ -13,14 +13,14 @@ const costsAge = 30 * time.Second
 
 // threadCosts caches the cost of each conversation. A report about all of them takes too long for a list.
 type threadCosts struct {
-	mu     sync.Mutex
-	of     map[lineage.ThreadID]string
-	at     lineage.Cursor // the commit that they are as of
-	looked time.Time
-	looks  bool
-	ended  bool
-	done   sync.WaitGroup
-	stop   context.CancelFunc
+	mu      sync.Mutex
+	threads map[lineage.ThreadID]string
+	at      lineage.Cursor // the commit that they are as of
+	looked  time.Time
+	looks   bool
+	ended   bool
+	done    sync.WaitGroup
+	stop    context.CancelFunc
 }
 
 // cost returns the cost of a conversation. With counts it reads the costs in the background, and returns nothing until it
@@ -38,11 +38,11 @@ func (c *threadCosts) cost(id lineage.ThreadID, counts bool, read func(context.C
 			defer c.mu.Unlock()
 			c.looks, c.looked, c.at = false, time.Now(), at
 			if costs != nil {
-				c.of = costs
+				c.threads = costs
 			}
 		})
 	}
-	return c.of[id]
+	return c.threads[id]
 }
 
 // pending reports whether the costs are computed now, or the next call of cost after costsAge computes them for later
