@@ -32,11 +32,11 @@ func (l *log) distribute(ctx context.Context, names []string) error {
 			return err
 		}
 		for _, name := range names {
-			with := tables[0]
-			if name == with {
-				with = "none"
+			colocated := tables[0]
+			if name == colocated {
+				colocated = "none"
 			}
-			if _, err := tx.Exec(ctx, `SELECT create_distributed_table($1::text::regclass, 'store', colocate_with => $2)`, name, with); err != nil {
+			if _, err := tx.Exec(ctx, `SELECT create_distributed_table($1::text::regclass, 'store', colocate_with => $2)`, name, colocated); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}

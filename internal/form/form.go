@@ -31,7 +31,7 @@ func Split(message []byte, role string) (SplitMessage, bool) {
 	whole := value{raw: bytes.TrimRight(message[at:], " \t\r\n"), at: at, key: "content"} // the message is this value and space
 	s := splitter{src: message, size: maxName}
 	s.value(whole, PlainPiece(role), "")
-	if s.worth == 0 && !s.over && s.empty == nil {
+	if s.worth == 0 && !s.exceeded && s.empty == nil {
 		s = splitter{src: message}
 		s.cut(whole, valueHole, Piece{Kind: structure.DataPiece, Body: whole.raw, JSON: true})
 	}

@@ -164,8 +164,8 @@ func (m *Matcher) MatchCard(c *Card) (matches, ok bool) {
 	return m.match(), true
 }
 
-func begins(term []byte, with string) bool {
-	return len(term) >= len(with) && string(term[:len(with)]) == with
+func begins(term []byte, prefix string) bool {
+	return len(term) >= len(prefix) && string(term[:len(prefix)]) == prefix
 }
 
 // match evaluates the query on the places.

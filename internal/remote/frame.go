@@ -312,14 +312,14 @@ func greet(conn net.Conn) error {
 		_, err := conn.Write(ours)
 		sent <- err
 	}()
-	theirs := make([]byte, len(ours))
-	_, err := io.ReadFull(conn, theirs)
+	received := make([]byte, len(ours))
+	_, err := io.ReadFull(conn, received)
 	if err != nil {
 		_ = conn.Close()
 		<-sent
 		return fmt.Errorf("%w: %w", ErrDisconnected, err)
 	}
-	if string(theirs[:len(magic)]) != magic {
+	if string(received[:len(magic)]) != magic {
 		_ = conn.Close()
 		<-sent
 		return fmt.Errorf("%w: does not begin with %q", ErrMalformed, magic)
@@ -327,7 +327,7 @@ func greet(conn net.Conn) error {
 	if err := <-sent; err != nil {
 		return fmt.Errorf("%w: %w", ErrDisconnected, err)
 	}
-	if v := binary.LittleEndian.Uint32(theirs[len(magic):]); v != Version {
+	if v := binary.LittleEndian.Uint32(received[len(magic):]); v != Version {
 		return &VersionError{Ours: Version, Theirs: v}
 	}
 	return nil

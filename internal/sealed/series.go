@@ -90,9 +90,9 @@ func (u *usesWriter) makeSpace(subject [1 + subjectSize]byte) error {
 }
 
 // use reads a use. ok is false if the entry has another form.
-func (u *usesWriter) use(key, value []byte) (one use, ok bool, err error) {
+func (u *usesWriter) use(key, value []byte) (parsed use, ok bool, err error) {
 	if len(key) != useSize {
-		return one, false, nil
+		return parsed, false, nil
 	}
 	commit := binary.BigEndian.Uint64(key[1+subjectSize:])
 	if len(u.all) == 0 {
@@ -100,20 +100,20 @@ func (u *usesWriter) use(key, value []byte) (one use, ok bool, err error) {
 	}
 	position, n := varint.Minimal(value)
 	if commit -= u.base; commit > math.MaxUint32 || n == 0 || position == 0 || position > math.MaxUint32 || len(value) < n+idSize {
-		return one, false, nil
+		return parsed, false, nil
 	}
 	id, rest := [idSize]byte(value[n:]), value[n+idSize:]
 	number, n := varint.Minimal(rest)
 	if n == 0 || n < len(rest) || number > math.MaxUint16 {
-		return one, false, nil
+		return parsed, false, nil
 	}
 	_, kind := u.shape.Uses()
 	run, ok, err := u.dicts.rank(kind, &id)
-	one = use{
+	parsed = use{
 		commit: uint32(commit), place: binary.BigEndian.Uint32(key[useSize-4:]),
 		position: uint32(position), run: uint32(run), number: uint16(number),
 	}
-	return one, ok && run <= math.MaxUint32, err
+	return parsed, ok && run <= math.MaxUint32, err
 }
 
 // flush stores the uses that were collected.

@@ -180,11 +180,11 @@ func (im *importer) compare(ours *backend.Context, t *theirs) (verdict, []*struc
 		}
 		return ahead, nil, nil
 	}
-	one, err := im.engine.Digest(im.ctx, ours.Tip)
+	localDigest, err := im.engine.Digest(im.ctx, ours.Tip)
 	if err != nil {
 		return 0, nil, err
 	}
-	if other, err := im.engine.Digest(im.ctx, t.Tip); err != nil || one == other {
+	if other, err := im.engine.Digest(im.ctx, t.Tip); err != nil || localDigest == other {
 		return same, added, err
 	}
 	if !movedThere {

@@ -65,12 +65,12 @@ func (r *run) importFile(ctx context.Context, f *file) error {
 		}
 		return err
 	}
-	again, err := r.flushRows(ctx, f)
-	if err == nil && !again {
-		again, err = r.recordWhole(ctx, f, t)
+	waits, err := r.flushRows(ctx, f)
+	if err == nil && !waits {
+		waits, err = r.recordWhole(ctx, f, t)
 	}
 	switch {
-	case again:
+	case waits:
 		r.waiting[f] = r.clock.Now()
 	case err == nil:
 		r.markRead(f, t, &report, f.now, f.now.size)

@@ -35,8 +35,8 @@ func (f *writer) settle(ctx context.Context) error {
 func (f *writer) settleContents(ctx context.Context) error {
 	if f.erased {
 		for _, id := range f.Changes.Stored {
-			var one int
-			was, err := f.Get(ctx, `SELECT 1 FROM erased WHERE id = ?`, []any{id[:]}, &one)
+			var exists int
+			was, err := f.Get(ctx, `SELECT 1 FROM erased WHERE id = ?`, []any{id[:]}, &exists)
 			if err != nil {
 				return err
 			}

@@ -185,9 +185,9 @@ func (v *fileView) seenBy(ctx context.Context, s *searched.Scope, a searched.Add
 		return nil
 	}
 	contexts := make(map[lineage.ContextID]bool)
-	where := `TRUE`
+	condition := `TRUE`
 	if s.Restricted() {
-		where = inScope(s)
+		condition = inScope(s)
 	}
 	return derivedfile.Each(ctx, v.conn, func(scan func(...any) error) error {
 		var thread, id, owner []byte
@@ -215,5 +215,5 @@ func (v *fileView) seenBy(ctx context.Context, s *searched.Scope, a searched.Add
 			FROM behind b CROSS JOIN tips p ON p.run = b.run AND p.seq >= b.seq
 			UNION SELECT r.thread, NULL, NULL FROM behind b CROSS JOIN runs r ON r.number = b.run JOIN threads h ON h.number = r.thread AND h.keeps)
 		SELECT h.id, s.id, s.of FROM seen s LEFT JOIN threads h ON h.number = s.thread
-		WHERE `+where+` ORDER BY s.thread, s.id`, s.Thread[:], s.User, a.Run, a.Seq)
+		WHERE `+condition+` ORDER BY s.thread, s.id`, s.Thread[:], s.User, a.Run, a.Seq)
 }

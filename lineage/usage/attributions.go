@@ -146,14 +146,14 @@ func (p *attributions) ends(ctx context.Context, run, thread int64) ([]end, erro
 	ends := make([]end, 0, len(all))
 	for i := range all {
 		s := &all[i]
-		one := end{seq: s.seq}
-		if one.branch, err = p.branch(ctx, s.id, s.parent); err != nil {
+		next := end{seq: s.seq}
+		if next.branch, err = p.branch(ctx, s.id, s.parent); err != nil {
 			return nil, err
 		}
 		if name, agent := strings.CutPrefix(s.aside, "agent "); agent || s.aside == "sidechain" {
-			one.subagent = name
+			next.subagent = name
 		}
-		ends = append(ends, one)
+		ends = append(ends, next)
 	}
 	return ends, err
 }

@@ -29,12 +29,12 @@ func (f *writer) keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	had, err := f.addKeys(ctx, keys)
+	earlier, err := f.addKeys(ctx, keys)
 	if err != nil {
 		return err
 	}
 	for key := range f.fresh {
-		if had[key.hash()] {
+		if earlier[key.hash()] {
 			delete(f.fresh, key)
 		}
 	}

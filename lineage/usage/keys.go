@@ -24,10 +24,10 @@ const (
 )
 
 // addKeys adds rows of sightings to the keys. It returns the hashes that earlier windows had.
-func (f *writer) addKeys(ctx context.Context, added []keyed) (had map[int64]bool, err error) {
+func (f *writer) addKeys(ctx context.Context, added []keyed) (earlier map[int64]bool, err error) {
 	slices.SortFunc(added, func(a, b keyed) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.row, b.row)) })
 	added = slices.Compact(added)
-	had = make(map[int64]bool)
+	earlier = make(map[int64]bool)
 	var merged []keyed
 	for len(added) > 0 {
 		start, next, there, err := f.keysAt(ctx, added[0].hash)
@@ -44,7 +44,7 @@ func (f *writer) addKeys(ctx context.Context, added []keyed) (had map[int64]bool
 				merged, there = append(merged, there[0]), there[1:]
 			}
 			if last := len(merged) - 1; last >= 0 && merged[last].hash == k.hash && merged[last].row < f.firstRow {
-				had[k.hash] = true
+				earlier[k.hash] = true
 			}
 			merged = append(merged, k)
 		}
@@ -53,7 +53,7 @@ func (f *writer) addKeys(ctx context.Context, added []keyed) (had map[int64]bool
 			return nil, err
 		}
 	}
-	return had, nil
+	return earlier, nil
 }
 
 // keysAt returns the row of table keys for a hash: the hash at which it starts and, if it is not the last one, the start of the next.

@@ -35,7 +35,7 @@ func (f *writer) seen(ctx context.Context, key answerKey) (all []sighting, err e
 }
 
 // sightings calls a function with each of the sightings in some rows, given the end of the query.
-func (f *writer) sightings(ctx context.Context, do func(*sighting) error, where string, args ...any) error {
+func (f *writer) sightings(ctx context.Context, do func(*sighting) error, condition string, args ...any) error {
 	type row struct {
 		run     int64
 		answers []byte
@@ -46,7 +46,7 @@ func (f *writer) sightings(ctx context.Context, do func(*sighting) error, where 
 		err := scan(&r.run, &r.answers)
 		rows = append(rows, r)
 		return err
-	}, `SELECT run, answers FROM sightings `+where, args...)
+	}, `SELECT run, answers FROM sightings `+condition, args...)
 	for _, r := range rows {
 		if err == nil {
 			err = decodeSightings(r.run, r.answers, do)

@@ -126,9 +126,9 @@ func (c *call) sendJSON(status int, body []byte) error {
 
 // matches reports whether a header with tags contains the tag, or matches any.
 func matches(header, tag string) bool {
-	for one := range strings.SplitSeq(header, ",") {
-		one = strings.TrimSpace(one)
-		if one == "*" || one != "" && strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
+	for element := range strings.SplitSeq(header, ",") {
+		element = strings.TrimSpace(element)
+		if element == "*" || element != "" && strings.TrimPrefix(element, "W/") == strings.TrimPrefix(tag, "W/") {
 			return true
 		}
 	}
@@ -137,8 +137,8 @@ func matches(header, tag string) bool {
 
 // accepts reports whether a caller accepts an encoding.
 func accepts(r *http.Request, encoding string) bool {
-	for one := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
-		name, q, _ := strings.Cut(strings.TrimSpace(one), ";")
+	for element := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		name, q, _ := strings.Cut(strings.TrimSpace(element), ";")
 		if strings.EqualFold(strings.TrimSpace(name), encoding) {
 			q = strings.ReplaceAll(q, " ", "")
 			return q != "q=0" && !strings.HasPrefix(q, "q=0.000") && q != "q=0.0" && q != "q=0.00"

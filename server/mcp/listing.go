@@ -207,11 +207,11 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 			break
 		}
 	}
-	where := c.where()
+	scope := c.where()
 	if in.Thread != "" {
-		where = "the conversation"
+		scope = "the conversation"
 	}
-	a.head = fmt.Sprintf("%s in %s.", amount.Plural(len(a.text), "result"), plain.Line(where))
+	a.head = fmt.Sprintf("%s in %s.", amount.Plural(len(a.text), "result"), plain.Line(scope))
 	if a.full || len(hits) == limit && limit < maxRows {
 		a.note("There may be more: ask with a larger limit, or search for more words.")
 	}

@@ -131,16 +131,16 @@ type agentSession struct {
 // roots reads the sessions in a table that were not started by another session.
 func (r *agentReader) roots(ctx context.Context, i int) error {
 	t := r.sessions[i]
-	var where []string
+	var conditions []string
 	if r.has(t.name, r.agent.parent) {
-		where = append(where, fmt.Sprintf(`(%[1]s IS NULL OR %[1]s NOT IN (SELECT id FROM %[2]s))`, t.column(r.agent.parent), quoted(t.name)))
+		conditions = append(conditions, fmt.Sprintf(`(%[1]s IS NULL OR %[1]s NOT IN (SELECT id FROM %[2]s))`, t.column(r.agent.parent), quoted(t.name)))
 	}
 	for _, before := range r.sessions[:i] {
-		where = append(where, t.column("id")+` NOT IN (SELECT id FROM `+quoted(before.name)+`)`)
+		conditions = append(conditions, t.column("id")+` NOT IN (SELECT id FROM `+quoted(before.name)+`)`)
 	}
 	query := `SELECT ` + r.columns(t) + ` FROM ` + quoted(t.name)
-	if where != nil {
-		query += ` WHERE ` + strings.Join(where, ` AND `)
+	if conditions != nil {
+		query += ` WHERE ` + strings.Join(conditions, ` AND `)
 	}
 	return r.eachItem(ctx, query+` ORDER BY `+t.column("id"), nil, func(v row) error {
 		id := v.text("id")

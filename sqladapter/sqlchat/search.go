@@ -241,12 +241,12 @@ func (f *activeSearch) matchMessage(m *chat.Message) (text string, words []query
 // of the searched chats.
 func (f *activeSearch) finish(ctx context.Context, sizes map[string]int) ([]chat.SearchResult, error) {
 	if len(f.unlisted) > 0 { // another process may just have indexed some
-		again := make(map[string]bool, len(f.unlisted))
+		indexed := make(map[string]bool, len(f.unlisted))
 		for _, id := range f.unlisted {
-			again[id] = true
+			indexed[id] = true
 		}
-		f.unlisted = slices.Sorted(maps.Keys(again))
-		f.matches.Drop(again)
+		f.unlisted = slices.Sorted(maps.Keys(indexed))
+		f.matches.Drop(indexed)
 	}
 	for batch := range lists.Batches(f.unlisted, chatrows.ReadBatch) {
 		found, err := chatrows.ReadMessages(ctx, f.db, batch)

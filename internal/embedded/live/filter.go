@@ -130,8 +130,8 @@ func (l *Set) blockRecord(c *structure.Commit, i int, b *structure.Block) struct
 	if b.Gone() {
 		return b
 	}
-	commit, again := l.stored[b.ID]
-	counts := !again || commit == c.Number && !storedLater(c, i, b.ID)
+	commit, stored := l.stored[b.ID]
+	counts := !stored || commit == c.Number && !storedLater(c, i, b.ID)
 	if b.Size > 0 && (has(l.erased, b.ID) || !counts) { // an empty block has no bytes to lose
 		return structure.Described(b.Block)
 	}

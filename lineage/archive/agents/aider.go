@@ -75,7 +75,7 @@ type aiderChat struct {
 	at    archive.Position // of the block
 	// printed is the first line that the program printed.
 	printed string
-	over    error // the reason why the rest of the chat is not read
+	stopped error // the reason why the rest of the chat is not read
 }
 
 // aiderOutput is the role of what the program printed.
@@ -120,12 +120,12 @@ func (c *aiderChat) marked(line []byte, prefix string) (text []byte, ok bool) {
 func (c *aiderChat) end() {
 	role, text := c.role, bytes.Clone(bytes.Trim(c.block, "\n"))
 	c.role, c.block = "", c.block[:0]
-	if len(bytes.TrimSpace(text)) == 0 || c.over != nil {
+	if len(bytes.TrimSpace(text)) == 0 || c.stopped != nil {
 		return
 	}
 	if limit := c.in.MaxObjects(); int64(len(c.part.Nodes)) >= limit {
-		c.over = &archive.LimitError{Limit: "objects", Most: limit, What: "messages in a chat", Err: archive.ErrTooLarge}
-		c.part.Skip(c.at, c.over)
+		c.stopped = &archive.LimitError{Limit: "objects", Most: limit, What: "messages in a chat", Err: archive.ErrTooLarge}
+		c.part.Skip(c.at, c.stopped)
 		return
 	}
 	n := archive.Node{Role: role, Body: text, Type: content.TypeText, At: c.at}

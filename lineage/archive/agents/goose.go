@@ -43,9 +43,9 @@ type gooseSession struct {
 }
 
 // began sets the id of the session, with a mark of where and how it began.
-func (s *gooseSession) began(how string) {
+func (s *gooseSession) began(kind string) {
 	if s.id == "" && s.name != "" {
-		s.id, s.local = s.name, archive.Mark(how+" "+s.about.cwd)
+		s.id, s.local = s.name, archive.Mark(kind+" "+s.about.cwd)
 	}
 }
 

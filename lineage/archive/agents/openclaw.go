@@ -190,9 +190,9 @@ const uuidLength = 36
 
 // began completes an id that a person has chosen by how the session began: in its header, or in its first record if
 // that does not tell. All forms of a session have the same.
-func (s *openClawSession) began(how string) {
+func (s *openClawSession) began(kind string) {
 	if s.id == "" && s.name != "" {
-		s.id = archive.ChosenID(s.name, how)
+		s.id = archive.ChosenID(s.name, kind)
 	}
 }
 

@@ -39,9 +39,9 @@ func ChatGPT() archive.Format {
 						continue
 					}
 					named = true
-					one := item.Within(m.Value)
-					one.At = at
-					if !yield(chatGPTConversation(one)) {
+					nested := item.Within(m.Value)
+					nested.At = at
+					if !yield(chatGPTConversation(nested)) {
 						return false
 					}
 				}

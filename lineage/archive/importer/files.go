@@ -32,7 +32,7 @@ type Files struct {
 	options string
 	known   map[string]*fileState // by absolute path
 	stored  map[string]*fileState // by absolute path, those of files that have changed too
-	again   map[string]bool       // conversations of files that have changed
+	reread  map[string]bool       // conversations of files that have changed
 	read    map[*archive.File]*fileRead
 }
 
@@ -58,7 +58,7 @@ const maxFileState = 64 << 10
 // FilesOf returns the record of files at or below a path that imports on a machine have read into a store. It is
 // empty if the store is nil.
 func FilesOf(ctx context.Context, store *lineage.Store, machine, path string) (*Files, error) {
-	f := &Files{machine: machine, known: make(map[string]*fileState), stored: make(map[string]*fileState), again: make(map[string]bool), read: make(map[*archive.File]*fileRead)}
+	f := &Files{machine: machine, known: make(map[string]*fileState), stored: make(map[string]*fileState), reread: make(map[string]bool), read: make(map[*archive.File]*fileRead)}
 	root, err := filepath.Abs(path)
 	if store == nil || err != nil {
 		return f, err
@@ -98,7 +98,7 @@ func (f *Files) changed(path string) {
 	}
 	delete(f.known, path)
 	for _, id := range s.Conversations {
-		f.again[id] = true
+		f.reread[id] = true
 	}
 }
 
@@ -147,7 +147,7 @@ func (f *Files) setOptions(sum string) {
 	for more := true; more; { // conversations connect files, so repeat until nothing changes
 		more = false
 		for path, s := range f.known {
-			if slices.ContainsFunc(s.Conversations, func(id string) bool { return f.again[id] }) {
+			if slices.ContainsFunc(s.Conversations, func(id string) bool { return f.reread[id] }) {
 				f.changed(path)
 				more = true
 			}

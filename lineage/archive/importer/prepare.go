@@ -88,11 +88,11 @@ func (l *loader) parentOf(st *loading, n *archive.Node, aside int32) (int32, err
 				return parent, err
 			}
 		}
-		how := "it begins a history"
+		reason := "it begins a history"
 		if st.last[aside] >= 0 {
-			how = "it is put after the message before it"
+			reason = "it is put after the message before it"
 		}
-		l.report.repair(archive.Damaged(n.At.In("message "+n.ID), archive.Malformed("its parent %q is missing; %s", n.Parent, how)))
+		l.report.repair(archive.Damaged(n.At.In("message "+n.ID), archive.Malformed("its parent %q is missing; %s", n.Parent, reason)))
 	}
 	return st.last[aside], nil
 }

@@ -49,9 +49,9 @@ func preferencePair(item archive.Item) (*archive.Conversation, error) {
 	}
 	for _, side := range []struct {
 		branch string
-		said   []byte
+		raw    []byte
 	}{{"main", chosen}, {"rejected", rejected}} {
-		nodes, whole, err := dialogue(side.said, item)
+		nodes, whole, err := dialogue(side.raw, item)
 		if err != nil {
 			return nil, err
 		}

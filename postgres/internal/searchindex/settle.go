@@ -200,11 +200,11 @@ func (w *indexUpdate) settleContents(ctx context.Context) error {
 		changed = append(changed, id)
 	}
 	if w.before.erased {
-		again, err := w.storedAgain(ctx)
+		restored, err := w.storedAgain(ctx)
 		if err != nil {
 			return err
 		}
-		changed = append(changed, again...)
+		changed = append(changed, restored...)
 	}
 	for _, id := range changed {
 		b, err := searched.BlockIn(ctx, w.feed.State, id)
@@ -265,7 +265,7 @@ func (w *indexUpdate) resummarize(ctx context.Context) error {
 }
 
 // storedAgain returns the content that was erased and that the window stores.
-func (w *indexUpdate) storedAgain(ctx context.Context) (again []content.ID, err error) {
+func (w *indexUpdate) storedAgain(ctx context.Context) (restored []content.ID, err error) {
 	stored := make(map[searched.TextID]content.ID)
 	var marks [][]byte
 	for _, id := range w.feed.Changes.Stored {
@@ -279,15 +279,15 @@ func (w *indexUpdate) storedAgain(ctx context.Context) (again []content.ID, err 
 		return nil, nil
 	}
 	err = w.index.server.Read(ctx, func(b *pgx.Batch) {
-		again = nil
+		restored = nil
 		b.Queue(`SELECT id FROM lineage_search_text WHERE store = $1 AND id = ANY($2::bytea[])`, w.index.store, marks).Query(func(rows pgx.Rows) error {
 			var id []byte
 			_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
-				again = append(again, stored[searched.TextID(id)])
+				restored = append(restored, stored[searched.TextID(id)])
 				return nil
 			})
 			return err
 		})
 	})
-	return again, err
+	return restored, err
 }

@@ -89,14 +89,14 @@ func runFork(ctx context.Context, s *app.OpenStore, o *forkOptions) error {
 			return err
 		}
 	}
-	where := ""
+	place := ""
 	if s.Thread == nil || home.ID() != s.Thread.ID() {
 		title, err := threads.QuotedTitle(ctx, s, home)
 		if err != nil {
 			return err
 		}
-		where = ", in thread " + title
+		place = ", in thread " + title
 	}
-	s.Note("%s of %s%s", amount.Plural(o.count, "fork"), show.NameOf(found), where)
+	s.Note("%s of %s%s", amount.Plural(o.count, "fork"), show.NameOf(found), place)
 	return nil
 }

@@ -24,7 +24,7 @@ type summarizeOptions struct {
 	whole     bool
 	list      bool
 	span      string
-	of        []string
+	parts     []string
 	model     string
 	url       string
 	maxTokens int
@@ -60,7 +60,7 @@ search' finds the texts of summaries too.`,
 	f.Uint64Var(&o.keep, "keep", 0, "leave the last so many messages out")
 	f.BoolVar(&o.whole, "whole", false, "summarize from the start, not from where the last summary ends")
 	f.StringVar(&o.span, "range", "", "summarize the messages from one position to another, as in 3-8, 3- or -8")
-	f.StringArrayVar(&o.of, "of", nil, "summarize summaries: the id of one, several times")
+	f.StringArrayVar(&o.parts, "of", nil, "summarize summaries: the id of one, several times")
 	f.BoolVar(&o.list, "list", false, "list the summaries there are instead")
 	f.StringVar(&o.model, "model", "", "the model that summarizes")
 	f.StringVar(&o.url, "url", "", "the endpoint of the model, up to its version")
@@ -88,14 +88,14 @@ func runSummarize(ctx context.Context, s *app.OpenStore, found *refs.Ref, o *sum
 	if what.Range, err = parseRange(o.span); err != nil {
 		return err
 	}
-	for _, text := range o.of {
+	for _, text := range o.parts {
 		id, err := structure.ParseID[structure.SummaryID](text)
 		if err != nil {
 			return app.Usagef("--of %q: not the id of a summary", text)
 		}
 		what.Parts = append(what.Parts, id)
 	}
-	if len(o.of) > 0 && (o.span != "" || o.keep > 0 || o.whole) {
+	if len(o.parts) > 0 && (o.span != "" || o.keep > 0 || o.whole) {
 		return app.Usagef("--of summarizes summaries: it does not go with --range, --keep and --whole")
 	}
 	summary, err := found.Context.Summarize(ctx, summarizer, what)

@@ -357,10 +357,10 @@ func tokensCell(n *int64, more bool) screen.Cell {
 func tokensText(n int64) string {
 	for _, unit := range []struct {
 		name string
-		of   float64
+		size float64
 	}{{"T", 1e12}, {"B", 1e9}, {"M", 1e6}} {
-		if float64(n) >= unit.of {
-			return strconv.FormatFloat(float64(n)/unit.of, 'f', 1, 64) + unit.name
+		if float64(n) >= unit.size {
+			return strconv.FormatFloat(float64(n)/unit.size, 'f', 1, 64) + unit.name
 		}
 	}
 	return amount.Count(uint64(max(n, 0)))

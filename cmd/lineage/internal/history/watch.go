@@ -51,7 +51,7 @@ func runWatch(ctx context.Context, a *app.App, o *watchOptions) error {
 	}
 	after := lineage.Cursor{Number: max(o.from, 1) - 1}
 	print := o.from > 0
-	look := func(ctx context.Context, s *app.OpenStore) error {
+	watch := func(ctx context.Context, s *app.OpenStore) error {
 		last, err := printChanges(ctx, s, after, print)
 		if err == nil {
 			after, print = last, true
@@ -59,9 +59,9 @@ func runWatch(ctx context.Context, a *app.App, o *watchOptions) error {
 		return err
 	}
 	if !o.follow {
-		return a.Open(ctx, app.Reading|app.NoThread, look)
+		return a.Open(ctx, app.Reading|app.NoThread, watch)
 	}
-	return a.Follow(ctx, o.interval, look)
+	return a.Follow(ctx, o.interval, watch)
 }
 
 // printChanges prints the commits after a cursor if print is set, and returns the last one.

@@ -120,11 +120,11 @@ func printErased(s *app.OpenStore, r *records.Erased, last bool) error {
 	if last && r.Erased {
 		s.Warn("its bytes are on disk until 'lineage gc', and in databases until 'lineage project'; earlier backups, bundles and exports keep them")
 	}
-	did := "would erase"
+	verb := "would erase"
 	if r.Erased {
-		did = "erased"
+		verb = "erased"
 	}
-	return s.Print(r, "%s %s, used %s\n", did, r.ContentID, timesUsed(r.Uses))
+	return s.Print(r, "%s %s, used %s\n", verb, r.ContentID, timesUsed(r.Uses))
 }
 
 func timesUsed(n int) string {

@@ -106,14 +106,14 @@ func runGC(ctx context.Context, s *app.OpenStore, o *gcOptions) error {
 	if s.JSON {
 		return s.Emit(&records.Collected{DryRun: o.dryRun, CollectReport: report})
 	}
-	did := "removed"
+	verb := "removed"
 	if o.dryRun {
-		did = "would remove"
+		verb = "would remove"
 	}
 	if report.Records+report.Erased == 0 {
 		s.Printf("nothing to remove\n")
 	} else {
-		s.Printf("%s %s\n", did, collectedText(&report))
+		s.Printf("%s %s\n", verb, collectedText(&report))
 	}
 	if !o.dryRun {
 		s.Printf("%s on disk, %s before\n", amount.Bytes(report.After), amount.Bytes(report.Before))

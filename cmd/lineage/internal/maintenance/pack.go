@@ -40,13 +40,13 @@ func runPack(ctx context.Context, s *app.OpenStore, dense bool) error {
 	if err != nil {
 		return err
 	}
-	did := "nothing to pack"
+	result := "nothing to pack"
 	if report.Files > 0 {
-		did = fmt.Sprintf("packed %s into %s", amount.Plural(report.Commits, "commit"), amount.Plural(report.Files, "pack"))
+		result = fmt.Sprintf("packed %s into %s", amount.Plural(report.Commits, "commit"), amount.Plural(report.Files, "pack"))
 	}
 	gain := ""
 	if report.Fast > 0 {
 		gain = fmt.Sprintf("%s are in packs that are not dense; --dense usually saves a third to a half of that,\nand takes about 2 s for each MiB of text\n", amount.Bytes(report.Fast))
 	}
-	return s.Print(&records.Packed{PackReport: report}, "%s: journal and index take %s, %s before\n%s", did, amount.Bytes(report.After), amount.Bytes(report.Before), gain)
+	return s.Print(&records.Packed{PackReport: report}, "%s: journal and index take %s, %s before\n%s", result, amount.Bytes(report.After), amount.Bytes(report.Before), gain)
 }

@@ -99,11 +99,11 @@ func runVerify(ctx context.Context, s *app.OpenStore, deep bool) error {
 		}
 		return errors.Join(s.Print(&r, ""), err)
 	}
-	how := "checksums and numbering are right"
+	result := "checksums and numbering are right"
 	if deep {
-		how = "every byte is what was written"
+		result = "every byte is what was written"
 	}
-	return s.Print(&r, "%s: %s, %s\n", s.Out.Paint(screen.Green, "ok"), amount.Plural(head.Number, "commit"), how)
+	return s.Print(&r, "%s: %s, %s\n", s.Out.Paint(screen.Green, "ok"), amount.Plural(head.Number, "commit"), result)
 }
 
 // finding prints and counts a problem.

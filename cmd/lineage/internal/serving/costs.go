@@ -14,10 +14,10 @@ const costsAge = 30 * time.Second
 // threadCosts caches the cost of each conversation. A report about all of them takes too long for a list.
 type threadCosts struct {
 	background
-	mu     sync.Mutex
-	of     map[lineage.ThreadID]string
-	at     lineage.Cursor // the commit that they are as of
-	looked time.Time
+	mu      sync.Mutex
+	threads map[lineage.ThreadID]string
+	at      lineage.Cursor // the commit that they are as of
+	looked  time.Time
 }
 
 // cost returns the cost of a conversation. With counts it reads the costs in the background, and returns nothing until it
@@ -32,11 +32,11 @@ func (c *threadCosts) cost(id lineage.ThreadID, counts bool, read func(context.C
 			defer c.mu.Unlock()
 			c.looked, c.at = time.Now(), at
 			if costs != nil {
-				c.of = costs
+				c.threads = costs
 			}
 		})
 	}
-	return c.of[id]
+	return c.threads[id]
 }
 
 // pending reports whether the costs are computed now, or the next call of cost after costsAge computes them for later

@@ -263,11 +263,11 @@ func serve(ctx context.Context, s *app.OpenStore, o *serveOptions, http *server.
 	if http != nil {
 		failed = http.Failed()
 	}
-	look := looksAtStore
+	interval := looksAtStore
 	if o.idle > 0 {
-		look = min(max(o.idle/looksWhileIdle, time.Millisecond), time.Second)
+		interval = min(max(o.idle/looksWhileIdle, time.Millisecond), time.Second)
 	}
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for used := time.Now(); o.idle == 0 || time.Since(used) < o.idle; {
 		select {

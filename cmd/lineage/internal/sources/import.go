@@ -154,8 +154,8 @@ func importFailure(err error, o *importOptions) error {
 	if failure := sourceFailure(err, o); failure != err || err == nil {
 		return failure
 	}
-	if how, ok := limitHint(err); ok {
-		return app.Hint(err, "%s", how)
+	if hint, ok := limitHint(err); ok {
+		return app.Hint(err, "%s", hint)
 	}
 	return app.Hint(err, importAgain)
 }

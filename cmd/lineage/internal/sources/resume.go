@@ -150,7 +150,7 @@ func threadOf(found *refs.Ref) lineage.ThreadID {
 
 // agreeToRun asks whether to start an agent with a history that was not read from session files of this machine.
 func agreeToRun(ctx context.Context, s *app.OpenStore, made *resume.Session, machine follow.Machine) error {
-	if here, err := made.IsFrom(ctx, machine); err != nil || here {
+	if local, err := made.IsFrom(ctx, machine); err != nil || local {
 		return err
 	}
 	from := "from elsewhere"
