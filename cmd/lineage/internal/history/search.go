@@ -40,7 +40,7 @@ query is searched for its words.
 
 In a store, the query may have filters beside its words: agent:NAME, project:FOLDER, branch:NAME, user:ID, after:DATE and
 before:DATE, each once. They limit all of the search as --agent, --project, --git-branch, --user, --since and --until do. A DATE is a
-day, a month or a year of the system's time zone. With OR, the words are in parentheses: (one OR two) agent:codex.
+day, a month or a year of the system's time zone, today or yesterday. With OR, the words are in parentheses: (one OR two) agent:codex.
 
 The search index is a file of the store, which is rebuilt if it is missing, or for each search if the store cannot be written; a
 store on a server has it there, for all. A search brings it up to date first. On a terminal it then answers after some seconds from what

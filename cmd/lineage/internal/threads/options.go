@@ -189,7 +189,7 @@ func (o *ThreadListOptions) query() (q lineage.ThreadQuery, err error) {
 // None returns the note that there are no threads to list.
 func (o *ThreadListOptions) None() string {
 	if o.User+o.Source+o.Title+o.After == "" && len(o.Metadata) == 0 && o.Since.IsZero() && o.Until.IsZero() && !o.Gone {
-		return "no threads; 'lineage thread create' makes one"
+		return "no threads; 'lineage follow' reads the sessions of this machine's agents, 'lineage thread create' makes a thread"
 	}
 	if doubt := o.Session.Doubt(AgentNames()); doubt != "" {
 		return "no such threads; " + doubt
