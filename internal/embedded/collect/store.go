@@ -35,7 +35,7 @@ type Store struct {
 
 // State is what an engine knows of its collections.
 type State struct {
-	One sync.Mutex // held during a collection
+	One Lock // held during a collection
 
 	// Barrier is set while a collection is pending.
 	Barrier atomic.Pointer[Barrier]
