@@ -40,3 +40,14 @@ func TestMovedDirectory(t *testing.T) {
 	again := reopen(t, moved, Options{})
 	requireMessages(t, again, head.Number)
 }
+
+// A store whose lock file was removed while it is open is not opened a second time: its index is locked, too.
+func TestRemovedLockFile(t *testing.T) {
+	dir := t.TempDir()
+	owner := fill(t, dir, Options{}, 5)
+	require.NoError(t, os.Remove(filepath.Join(dir, LockFile)))
+	_, err := Open(background, dir, Options{})
+	require.ErrorIs(t, err, backend.ErrLocked)
+	_ = owner.Close() // it says that the lock file was removed
+	requireMessages(t, reopen(t, dir, Options{}), 5)
+}
