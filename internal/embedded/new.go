@@ -18,7 +18,7 @@ func newEngine(dir string, o Options) *Engine {
 		opt:   o,
 		cache: entries.NewCache(),
 
-		collecting: collect.State{One: collect.NewLock()},
+		collecting: collect.Control{One: collect.NewLock()},
 	}
 	e.reads = reads{store: &e.store, holds: &e.holds}
 	e.state.Latest, e.state.Cache = (*latestState)(e), e.cache
