@@ -92,16 +92,16 @@ func (f *activeSearch) match(found []foundText, names []string) (text, snippet s
 	for _, s := range found {
 		texts, passages = append(texts, s.text), append(passages, s.passages...)
 	}
-	text, words, matches := f.matcher.MatchPieces(texts)
+	text, _, matches = f.matcher.MatchPieces(texts)
 	if !matches && len(names) > 0 {
 		texts = append(texts, names...)
-		text, words, matches = f.matcher.MatchPieces(texts)
+		text, _, matches = f.matcher.MatchPieces(texts)
 	}
 	if !matches {
 		return "", "", false
 	}
 	if snippet = f.matcher.Snippet(passages); snippet == "" {
-		text, words, _ = f.matcher.MatchPieces(texts)
+		_, words, _ := f.matcher.MatchPieces(texts)
 		snippet = query.Snippet(text, words, f.matcher.Found)
 	}
 	return text, snippet, true
