@@ -218,7 +218,7 @@ const afterAllKeys = 0xff
 
 // lastDropped returns the last key of the next mostDropped entries of an epoch. If there are fewer, it begins with afterAllKeys.
 func (l *log) lastDropped(ctx context.Context, epoch uint64, after []byte) (last []byte, err error) {
-	return last, withLongRetry(ctx, readTime, func(ctx context.Context) error {
+	err = withLongRetry(ctx, readTime, func(ctx context.Context) error {
 		err := l.readOne(ctx, `SELECT key FROM lineage_entry WHERE store = $1 AND epoch = $2 AND key > $3 ORDER BY key LIMIT 1 OFFSET $4`,
 			[]any{l.store, int64(epoch), after, mostDropped - 1}, &last)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -226,4 +226,5 @@ func (l *log) lastDropped(ctx context.Context, epoch uint64, after []byte) (last
 		}
 		return err
 	})
+	return last, err
 }

@@ -100,12 +100,13 @@ func (f *writer) reached(ctx context.Context, run, was, reached int64) error {
 // between returns the sightings of a run after one step and up to another, in order.
 func (f *writer) between(ctx context.Context, run, after, last int64) (all []sighting, err error) {
 	if !f.IsNewRun(run) {
-		return all, f.sightings(ctx, func(s *sighting) error {
+		err := f.sightings(ctx, func(s *sighting) error {
 			if s.seq > after && s.seq <= last {
 				all = append(all, *s)
 			}
 			return nil
 		}, `WHERE run = ? AND last > ? AND first <= ? ORDER BY last, number`, run, after, last)
+		return all, err
 	}
 	for _, s := range f.ofRun[run] {
 		if s.seq > after && s.seq <= last {
