@@ -122,7 +122,7 @@ func (f *activeSearch) entry(ctx context.Context, at structure.SpanRef, head int
 	return nil, fmt.Errorf("usage %d of %v: %w", head, at, lineage.ErrNotFound)
 }
 
-// texts returns the searched texts of a message or step, and the names of documents and files.
+// texts returns the searched texts of a message or step, and the names of documents and files. It sets the role of the hit.
 func (f *activeSearch) texts(ctx context.Context, at structure.SpanRef, head int, h *Hit) (texts []foundText, names []string, err error) {
 	for step, err := range f.store.View().Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
 		if err != nil {

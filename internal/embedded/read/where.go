@@ -104,15 +104,15 @@ func (v *View) OwnUsages(state Getter, id content.ID, hidden func(structure.Span
 }
 
 // present drops usages in spans that the index no longer has. A collection has not deleted them from the journal yet.
-func (v *View) present(usages []Usage) (there []Usage, err error) {
+func (v *View) present(usages []Usage) (left []Usage, err error) {
 	for _, u := range usages {
 		_, ok, err := v.Index.Get(keys.Span(u.Span))
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			there = append(there, u)
+			left = append(left, u)
 		}
 	}
-	return there, nil
+	return left, nil
 }

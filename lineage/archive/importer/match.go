@@ -31,6 +31,9 @@ type matching struct {
 	implied bool
 }
 
+// match has each head claim the context that it belongs to, and then moves the contexts, or creates missing ones. Heads with a
+// name come to the branches of that name. With stays, the current head gets no context of its own if the store continues after
+// it.
 func (l *loader) match(st *loading, state backend.Reader, heads []head, stays bool) error {
 	st.round++
 	m := matching{
