@@ -133,6 +133,11 @@ func (s *snapshot) Path(ctx context.Context, tip structure.SpanRef, w structure.
 	return sequence(ctx, s, pathNeed(tip, w), func(v *read.View) iter.Seq2[*backend.Step, error] { return v.Path(ctx, tip, w, o) })
 }
 
+// Steps implements backend.StepReader.
+func (s *snapshot) Steps(ctx context.Context, refs []structure.SpanRef) iter.Seq2[*backend.Step, error] {
+	return sequence(ctx, s, need{}, func(v *read.View) iter.Seq2[*backend.Step, error] { return v.Steps(ctx, refs) })
+}
+
 // Threads implements backend.Reader.
 func (s *snapshot) Threads(ctx context.Context, after structure.ThreadID) iter.Seq2[*structure.Thread, error] {
 	return sequence(ctx, s, need{}, func(v *read.View) iter.Seq2[*structure.Thread, error] { return v.Threads(ctx, after) })

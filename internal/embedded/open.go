@@ -123,6 +123,7 @@ func (e *Engine) openIndex(without bool) (err error) {
 		ReadOnly:     e.opt.ReadOnly,
 		InMemory:     e.opt.InMemory,
 		Logger:       e.opt.Logger,
+		Held:         e.dir.held,
 		Yield:        e.queue.giveWay(),
 		Early:        keys.Early,
 		Shape:        keys.Shape{},

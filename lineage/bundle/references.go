@@ -21,6 +21,7 @@ type references struct {
 	contexts map[structure.ContextID]structure.ThreadID
 	parents  map[structure.ContextID]bool // contexts that others have as parent and that came before them
 	bodies   bool                         // the bundle has bodies in chunks
+	claimed  int64                        // size of all bodies in chunks, as their blocks state it; at most math.MaxInt64
 }
 
 func newReferences() references {

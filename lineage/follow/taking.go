@@ -50,12 +50,10 @@ func (t *taking) formats(formats []archive.Format) []archive.Format {
 			return func(yield func(*archive.Conversation, error) bool) {
 				for c, err := range read(ctx, in) {
 					if err == nil {
-						if err = t.admit(c); err != nil {
-							c = nil
-						}
-						if err == errLeftOut && !t.alone {
-							continue
-						}
+						c, err = t.stores(c)
+					}
+					if c == nil && err == nil {
+						continue
 					}
 					if !yield(c, err) {
 						return
@@ -67,22 +65,25 @@ func (t *taking) formats(formats []archive.Format) []archive.Format {
 	return wrapped
 }
 
-// admit prepares a conversation for the store. The error is errLeftOut for one that is not stored.
-func (t *taking) admit(c *archive.Conversation) error {
+// stores returns a part of a conversation as it is stored, or nil if it is left out. The error stops reading.
+func (t *taking) stores(c *archive.Conversation) (*archive.Conversation, error) {
 	c.Identify(t.local)
 	if !t.take(c) {
-		return cmp.Or(t.err, errLeftOut)
+		if t.alone && t.err == nil {
+			return nil, errLeftOut
+		}
+		return nil, t.err
 	}
 	if continued := t.resumed[c.SourceID]; continued != nil {
 		continued.adapt(c)
 	}
 	if t.rows != nil && len(c.Rows) > 0 {
 		if t.err = t.rows(c); t.err != nil {
-			return t.err
+			return nil, t.err
 		}
 		c.Rows = nil
 	}
-	return nil
+	return c, nil
 }
 
 // take reports whether a part of a conversation is stored.

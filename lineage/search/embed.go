@@ -88,7 +88,7 @@ func (x *fileIndex) lockEmbedding(ctx context.Context) (*os.File, error) {
 func (x *fileIndex) embedAll(ctx context.Context) error {
 	var in, was *sql.DB
 	for {
-		if err := x.Update(ctx); err != nil {
+		if err := x.update(ctx, time.Time{}); err != nil {
 			return err
 		}
 		if err := x.file.With(func(db *sql.DB) error { in = db; return nil }); err != nil || in == was {

@@ -10,9 +10,13 @@ import (
 	"github.com/lineage-store/lineage/internal/varint"
 )
 
-// find returns the best matches in a view.
+// find returns the best matches in the view. What it finds in an index that is behind the store, it compares with the store.
 func (f *activeSearch) find(ctx context.Context) ([]Hit, error) {
 	defer f.matches.Close()
+	if f.present = nil; f.scope.Unsettled {
+		f.present = newPresent(f.store, f.scope.User)
+		defer f.present.close()
+	}
 	size, err := f.view.Find(ctx, &f.scope, f.matcher.Leaves(), f.matcher.Condition(), f)
 	if err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ func (f *activeSearch) nearest(ctx context.Context, view *fileView) (hits []Hit,
 func (t nearText) match(texts []foundText, _ []string) (text, snippet string, matches bool) {
 	for _, s := range texts {
 		if s.id == t.id {
-			return s.text, query.Snippet(s.text, query.Words(s.text), nil), true
+			return s.text, cmp.Or(query.Beginning(s.passages), query.Beginning([]query.Passage{{Text: s.text}})), true
 		}
 	}
 	return "", "", false

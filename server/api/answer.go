@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -25,6 +26,8 @@ type list[R records.Record] struct {
 	Items []R
 	// Next continues after the page. It is empty on the last page.
 	Next string
+	// Behind is the number of the last commits that a search does not see yet.
+	Behind uint64
 }
 
 // lister is a list of records of any type.
@@ -50,6 +53,9 @@ func (l *list[R]) encode(b *bytes.Buffer) error {
 		next, _ := json.Marshal(l.Next) // strings always marshal
 		b.WriteString(`,"next":`)
 		b.Write(next)
+	}
+	if l.Behind > 0 {
+		fmt.Fprintf(b, `,"behind":%d`, l.Behind)
 	}
 	b.WriteString("}\n")
 	return nil

@@ -92,8 +92,10 @@ func (a *API) search(ctx context.Context, c *call, in *searchInput) (*list[*reco
 		}
 		q.Among = threadsOf(ctx, a.o.Store, query, &c.caller.Scope)
 	}
-	hits, err := a.o.Search(ctx, q)
-	return &list[*records.Hit]{Items: hits}, err
+	found := &list[*records.Hit]{}
+	q.Behind = func(commits uint64) { found.Behind = commits }
+	found.Items, err = a.o.Search(ctx, q)
+	return found, err
 }
 
 type usageInput struct {

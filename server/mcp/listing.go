@@ -97,7 +97,7 @@ func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, erro
 		if err != nil {
 			return nil, err
 		}
-		line := fmt.Sprintf("%s  %s  %s, %s  %s", refs.Short(t.ID()), stamp(r.UpdatedAt), amount.Plural(r.Messages, "message"), amount.Plural(r.Branches, "branch"), title)
+		line := fmt.Sprintf("%s  %s  %s, %s  %s", refs.Short(t.ID()), stamp(r.UpdatedAt), messageCount(r), amount.Plural(r.Branches, "branch"), title)
 		if agent := r.States(archive.KeyAgent); agent != "" {
 			line += "  (" + plain.Line(agent) + ")"
 		}
@@ -117,6 +117,14 @@ func (c *call) listThreads(ctx context.Context, in *threadsInput) (*answer, erro
 	}
 	a.head = fmt.Sprintf("%s in %s, the one that changed last first.", amount.Plural(len(a.text), "conversation"), plain.Line(c.where()))
 	return a, nil
+}
+
+// messageCount returns the number of messages of a thread.
+func messageCount(r *records.Thread) string {
+	if r.SubagentMessages > 0 {
+		return amount.Plural(r.SubagentMessages, "message") + " of subagents"
+	}
+	return amount.Plural(r.Messages, "message")
 }
 
 // given returns the arguments without empty ones.
@@ -183,6 +191,8 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 		}
 		q.Thread = t.ID()
 	}
+	behind := uint64(0)
+	q.Behind = func(commits uint64) { behind = commits }
 	hits, err := c.o.Search(ctx, q)
 	if err != nil {
 		return nil, err
@@ -204,6 +214,9 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 	a.head = fmt.Sprintf("%s in %s.", amount.Plural(len(a.text), "result"), plain.Line(scope))
 	if a.full || len(hits) == limit && limit < maxRows {
 		a.note("There may be more: ask with a larger limit, or search for more words.")
+	}
+	if behind > 0 {
+		a.note("The search index is being made: what the last %s added is not found yet. Ask again in a minute.", amount.Plural(int64(behind), "commit"))
 	}
 	if len(hits) > 0 {
 		a.note("Read around a message with the tool read: thread, and its id as at.")

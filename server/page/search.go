@@ -29,6 +29,8 @@ type searchView struct {
 	Query  string
 	Groups []*searchGroup
 	Hits   int
+	// Behind is the number of the last commits that the search does not see yet.
+	Behind uint64
 	// Problem states why a query is not valid.
 	Problem string
 }
@@ -170,7 +172,7 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 	if err := f.named(ctx, text, among); err != nil || p.o.Search == nil {
 		return err
 	}
-	hits, err := p.o.Search(ctx, text, among, found)
+	hits, err := p.o.Search(ctx, SearchQuery{Text: text, Among: among, Limit: found, Behind: func(commits uint64) { v.Behind = commits }})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lineage-store/lineage/internal/rawjson"
 	"github.com/lineage-store/lineage/lineage/archive"
 )
 
@@ -26,6 +27,8 @@ type agentDatabase struct {
 	session func(ctx context.Context, s *agentSession, v row) error
 	// messages are the tables of messages. A session is read from the first table that has any of its rows.
 	messages []messageTable
+	// rows is set if the rows that were kept of a session (Conversation.Rows) can be read in place of the database.
+	rows bool
 	// more, if not nil, reads the other data of a session, after its messages.
 	more func(ctx context.Context, s *agentSession, id any) error
 }
@@ -54,7 +57,11 @@ func (t *table) in(db *database) bool { return db.has(t.name, t.needed...) }
 // readAgent reads the database of an agent.
 func readAgent(ctx context.Context, in *archive.Input, agent *agentDatabase) conversations {
 	return func(yield func(*archive.Conversation, error) bool) {
-		db, done, err := openDatabase(ctx, in)
+		open := openDatabase
+		if agent.rows && in.DiskPath() == "" && rawjson.IsObject(in.Head().Bytes) {
+			open = openRows
+		}
+		db, done, err := open(ctx, in)
 		if err != nil {
 			yield(nil, whole(ctx, in, err))
 			return

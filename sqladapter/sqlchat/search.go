@@ -11,9 +11,11 @@ import (
 	"github.com/lineage-store/lineage/internal/form"
 	"github.com/lineage-store/lineage/internal/query"
 	"github.com/lineage-store/lineage/lineage/chat"
+	"github.com/lineage-store/lineage/lineage/transcript"
 	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/internal/chatrows"
 	"github.com/lineage-store/lineage/sqladapter/internal/lists"
+	"github.com/lineage-store/lineage/structure"
 )
 
 var searchSQL = struct {
@@ -307,13 +309,23 @@ func (f *activeSearch) results(ctx context.Context, best []query.Match) (results
 	return results, gone, nil
 }
 
-// snippet returns the snippet of a message that matches. It is of the texts that are not data, if they match by themselves.
+// snippet returns the snippet of a message that matches. It is of what is shown where messages are read, if that matches by
+// itself.
 func (f *activeSearch) snippet(m *chat.Message, text string, words []query.Word) string {
-	if first := form.SearchedFirst(m.Data, m.Name); first != text {
-		if alone := query.Words(first); f.matcher.MatchWords(alone) {
-			return query.Snippet(first, alone, f.matcher.Found)
+	var passages []query.Passage
+	form.EachSearched(m.Data, m.Name, func(p *form.Piece, text string) {
+		switch {
+		case p.Kind == structure.TextPiece && !p.JSON:
+			for _, part := range transcript.Passages(m.Name, text, nil) {
+				passages = append(passages, query.Passage(part))
+			}
+		case p.Kind != structure.DataPiece:
+			passages = append(passages, query.Passage{Text: text})
 		}
-		f.matcher.MatchWords(words)
+	})
+	if snippet := f.matcher.Snippet(passages); snippet != "" {
+		return snippet
 	}
+	f.matcher.MatchWords(words)
 	return query.Snippet(text, words, f.matcher.Found)
 }

@@ -35,7 +35,7 @@ type Store struct {
 
 // Control is what collections and the rest of an engine share.
 type Control struct {
-	One sync.Mutex // held during a collection
+	One Lock // held during a collection
 
 	// Barrier is set while a collection is pending.
 	Barrier atomic.Pointer[Barrier]

@@ -30,7 +30,7 @@ func (l *loader) findCopied(st *loading, nodes []archive.Node) error {
 		_, err := l.shareWithCopied(st, id, func(from backend.Reader, accepts func(*structure.Thread) bool) (*structure.Thread, error) {
 			return place.FindCopy(l.ctx, from, t.record.UserID, id, accepts)
 		})
-		if err != nil || st.lost {
+		if err != nil || st.leftOut {
 			return err
 		}
 	}
@@ -95,12 +95,12 @@ type copySearch func(from backend.Reader, accepts func(*structure.Thread) bool) 
 
 // shareWithCopied lets the thread of a conversation share the messages of the thread that a search finds. found is false if
 // the search finds none. id identifies the message searched for. If the conversation's own thread turns out to be deleted,
-// st.lost is set, and found too.
+// st.leftOut is set, and found too.
 func (l *loader) shareWithCopied(st *loading, id string, search copySearch) (found bool, err error) {
 	mayBePending := l.next.firsts[id]               // the message may be in the current commit
 	placedAlone := l.next.placers[st.thread] != nil // the placer was created without a base
 	if mayBePending || placedAlone {
-		if err := l.flush(); err != nil || st.lost {
+		if err := l.flush(); err != nil || st.leftOut {
 			return true, err
 		}
 	}

@@ -34,6 +34,9 @@ type App struct {
 	// Durability is "full" or "normal".
 	Durability string
 
+	// elsewhere says that there is another store, empty if there is none.
+	elsewhere string
+
 	// Rebuilt are the warnings about an index that was rebuilt when the store was opened.
 	Rebuilt []string
 

@@ -26,10 +26,10 @@ func (a *App) FindStore(create bool) (string, error) {
 	}
 	for at := start; ; at = filepath.Dir(at) {
 		if below := filepath.Join(at, StoreDir); IsStore(below) {
-			return below, nil
+			return a.near(below), nil
 		}
 		if IsStore(at) {
-			return at, nil
+			return a.near(at), nil
 		}
 		if filepath.Dir(at) == at {
 			break
@@ -47,7 +47,23 @@ func (a *App) FindStore(create bool) (string, error) {
 	if create {
 		return own, NotAFile(own)
 	}
-	return "", Hint(none, "'lineage init %s' makes one that commands find in every folder, 'lineage init' one for this folder", own)
+	return "", Hint(none, "'lineage follow --once' makes one in %s, of the sessions of this machine's agents; 'lineage init' makes an empty one for this folder", own)
+}
+
+// near returns a store that is near the current folder. If the user has another one, what is not found in this store may be there.
+func (a *App) near(store string) string {
+	if home, err := os.UserHomeDir(); err == nil {
+		if own := filepath.Join(home, StoreDir); IsStore(own) && !sameFile(own, store) {
+			a.elsewhere = fmt.Sprintf("the store is that of this folder, %s; --store %s names the one in the home directory", store, own)
+		}
+	}
+	return store
+}
+
+func sameFile(one, other string) bool {
+	a, err := os.Stat(one)
+	b, errOther := os.Stat(other)
+	return err == nil && errOther == nil && os.SameFile(a, b)
 }
 
 // StoreNamed is FindStore for a named store.

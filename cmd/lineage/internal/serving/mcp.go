@@ -113,11 +113,8 @@ func mcpRoute(s *app.OpenStore, logger *slog.Logger, indexes *sharedIndexes, wri
 
 // find is mcp.Options.Search.
 func (p *sharedIndexes) find(ctx context.Context, q mcp.SearchQuery) (hits []mcp.Hit, err error) {
-	index, err := p.openTexts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	found, err := index.Search(ctx, search.Query{Text: q.Text, Thread: q.Thread, Among: q.Among, Roles: q.Roles, Limit: q.Limit})
+	query := search.Query{Text: q.Text, Thread: q.Thread, Among: q.Among, Roles: q.Roles, Limit: q.Limit}
+	found, err := p.searchTexts(ctx, query, q.Behind)
 	for i := range found {
 		h := &found[i]
 		hits = append(hits, mcp.Hit{Entry: h.Entry, Role: h.Role, Summary: h.Summary, SummarizedAt: h.SummarizedAt, Text: h.Text, Threads: h.Threads, Rank: h.Rank, Snippet: h.Snippet})

@@ -136,7 +136,7 @@ func HistoryAt(ctx context.Context, s *app.OpenStore, found *refs.Ref, o *LogOpt
 			}
 		}
 		first = false
-		if !o.Wants(e.Kind.String(), e.Role) {
+		if !o.Wants(e.Kind.String(), e.SearchRole()) {
 			continue
 		}
 		m, err := show.Message(ctx, s, e, limit)
