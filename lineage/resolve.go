@@ -211,19 +211,21 @@ func (m *measured) at(position uint64) *measure { return &m.positions[m.length-p
 
 // measure measures the positions down to from. It reads backwards in growing steps.
 func (m *measured) measure(ctx context.Context, from uint64) error {
-	for next := m.length - uint64(len(m.positions)); next >= from; next = m.length - uint64(len(m.positions)) {
-		first := uint64(1)
-		if step := max(16, uint64(len(m.positions))); next > step {
-			first = next - step + 1
+	for {
+		known := uint64(len(m.positions))
+		last := m.length - known // of this step
+		if last < from {
+			return nil
 		}
-		step := make([]measure, next-first+1)
-		entries, err := m.store.collect(ctx, m.tip, structure.Window{From: first, To: next})
+		first := last + 1 - min(last, max(16, known))
+		step := make([]measure, last-first+1)
+		entries, err := m.store.collect(ctx, m.tip, structure.Window{From: first, To: last})
 		if err != nil {
 			return err
 		}
 		for i := len(entries) - 1; i >= 0; i-- {
 			e := entries[i]
-			at := &step[next-e.Position]
+			at := &step[last-e.Position]
 			if m.opt.KeepTogether != nil && i > 0 && entries[i-1].Position != e.Position {
 				at.together = m.opt.KeepTogether(entries[i-1], e)
 			}
@@ -238,11 +240,10 @@ func (m *measured) measure(ctx context.Context, from uint64) error {
 		}
 		m.note(entries, first)
 		if m.oldest != nil && m.opt.KeepTogether != nil {
-			m.at(next + 1).together = m.opt.KeepTogether(entries[len(entries)-1], m.oldest)
+			m.at(last + 1).together = m.opt.KeepTogether(entries[len(entries)-1], m.oldest)
 		}
 		m.positions, m.oldest = append(m.positions, step...), entries[0]
 	}
-	return nil
 }
 
 // toolParts returns the tool calls and results at a position.
@@ -350,11 +351,11 @@ func (m *measured) parts(ctx context.Context, parts []Part, from uint64) ([]Part
 	if len(superseded) == 0 {
 		return parts, nil
 	}
-	kept := parts[:0]
+	left := parts[:0]
 	for i, part := range parts {
 		if !superseded[i] {
-			kept = append(kept, part)
+			left = append(left, part)
 		}
 	}
-	return kept, nil
+	return left, nil
 }

@@ -25,7 +25,7 @@ type decodedRow struct {
 const mostWanted = 1 << 12
 
 // keep keeps rows that were fetched, of those that were asked for. Earlier rows are dropped when they are large.
-func (l *logRows) keep(asked []uint64, rows []logRow) {
+func (l *logRows) keep(numbers []uint64, rows []logRow) {
 	if l.fetched == nil || l.size > mostRead {
 		l.fetched, l.size = make(map[uint64]*logRow, len(rows)), 0
 	}
@@ -33,8 +33,8 @@ func (l *logRows) keep(asked []uint64, rows []logRow) {
 		l.fetched[rows[i].first] = &rows[i]
 		l.size += len(rows[i].data)
 	}
-	if len(asked) > len(rows) && len(l.wanted) < mostWanted {
-		l.wanted = append(l.wanted, asked...)
+	if len(numbers) > len(rows) && len(l.wanted) < mostWanted {
+		l.wanted = append(l.wanted, numbers...)
 	}
 }
 

@@ -57,7 +57,7 @@ func (t *stateReader) stored(from, to []byte) iter.Seq2[index.Entry, error] {
 }
 
 // page returns the first entries of a range, and the key at which the range continues; nil at its end.
-func (t *stateReader) page(from, to []byte, limit int) (some []index.Entry, next []byte, err error) {
+func (t *stateReader) page(from, to []byte, limit int) (entries []index.Entry, next []byte, err error) {
 	f, err := t.fetch(t.ctx, need{pages: []entryPage{{read.Range{From: from, To: to}, limit, false}}, damaged: t.damaged})
 	if err != nil {
 		return nil, nil, err
@@ -94,11 +94,11 @@ func (t *stateReader) Scan(from, to []byte) iter.Seq2[index.Entry, error] {
 // Last implements read.Index.
 func (t *stateReader) Last(from, to []byte) (index.Entry, bool, error) {
 	below := t.lastStored
-	if some := t.state.unfolded.between(from, to); len(some) > 0 {
+	if unfolded := t.state.unfolded.between(from, to); len(unfolded) > 0 {
 		if !t.unfoldedLast(read.Range{From: from, To: to}) {
 			return t.lastScanned(from, to)
 		}
-		below = func([]byte, []byte) (index.Entry, bool, error) { return some[len(some)-1], true, nil }
+		below = func([]byte, []byte) (index.Entry, bool, error) { return unfolded[len(unfolded)-1], true, nil }
 	}
 	added, ok := t.added.last(from, to)
 	if !ok {

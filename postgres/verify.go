@@ -252,12 +252,12 @@ func (v *verifier) reportDamage(upTo []byte) error {
 func (t *stateReader) all(from []byte) iter.Seq2[index.Entry, error] {
 	stored := func(yield func(index.Entry, error) bool) {
 		for from := from; from != nil; {
-			some, next, err := t.page(from, nil, 4*fullPage)
+			entries, next, err := t.page(from, nil, 4*fullPage)
 			if err != nil {
 				yield(index.Entry{}, err)
 				return
 			}
-			for _, e := range some {
+			for _, e := range entries {
 				if !yield(e, nil) {
 					return
 				}

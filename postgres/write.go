@@ -55,11 +55,11 @@ func (l *log) queueOutput(b *pgx.Batch, epoch, number uint64, out output) {
 	}
 	entries := out.entries
 	for part := int32(1); len(entries) > 0; part++ {
-		some := entries[:min(len(entries), mostEntries)]
-		entries = entries[len(some):]
-		ks, values := make([][]byte, len(some)), make([][]byte, len(some))
+		batch := entries[:min(len(entries), mostEntries)]
+		entries = entries[len(batch):]
+		ks, values := make([][]byte, len(batch)), make([][]byte, len(batch))
 		var former [][]byte
-		for i, e := range some {
+		for i, e := range batch {
 			if ks[i], values[i] = stored(e.Entry); e.replaces {
 				former = append(former, ks[i])
 			}

@@ -274,20 +274,20 @@ func (x *Syntax) after(operator string, ofUser bool, parameter func() string) st
 	if key == nil {
 		key = func(parameter string) string { return parameter }
 	}
-	given, columns, position := "", []string{x.Identifier("updatedAt"), x.Identifier("id")}, []string(nil)
+	userCondition, columns, position := "", []string{x.Identifier("updatedAt"), x.Identifier("id")}, []string(nil)
 	if ofUser {
 		user, userValue := x.Identifier("userId"), key(parameter())
-		given = user + " = " + userValue + " AND "
+		userCondition = user + " = " + userValue + " AND "
 		if x.RowValues == AllColumns {
 			columns, position = append([]string{user}, columns...), append(position, userValue)
 		}
 	}
 	updated, id := parameter(), key(parameter())
 	if x.RowValues == NoRowValues {
-		return given + columns[0] + " " + operator + "= " + updated + " AND (" + columns[0] + " " + operator + " " + updated + " OR " + columns[1] + " " + operator + " " + id + ")"
+		return userCondition + columns[0] + " " + operator + "= " + updated + " AND (" + columns[0] + " " + operator + " " + updated + " OR " + columns[1] + " " + operator + " " + id + ")"
 	}
 	position = append(position, updated, id)
-	return given + "(" + strings.Join(columns, ", ") + ") " + operator + " (" + strings.Join(position, ", ") + ")"
+	return userCondition + "(" + strings.Join(columns, ", ") + ") " + operator + " (" + strings.Join(position, ", ") + ")"
 }
 
 // rows returns n rows of parameters. The argument is the number of columns, and may continue with "t" and the number of the column

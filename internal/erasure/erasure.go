@@ -80,7 +80,7 @@ func recordsOf(ctx context.Context, store *lineage.Store, ids []lineage.ContentI
 	}
 	found := make([]*records.Erased, len(ids))
 	used := make(affectedMessages)
-	var begins []prefix
+	var prefixes []prefix
 	for i, id := range ids {
 		if !has[i] {
 			return nil, fmt.Errorf("content %s: %w", id, lineage.ErrNotFound)
@@ -94,10 +94,10 @@ func recordsOf(ctx context.Context, store *lineage.Store, ids []lineage.ContentI
 			return nil, err
 		}
 		if text != "" {
-			begins = append(begins, prefix{text, i})
+			prefixes = append(prefixes, prefix{text, i})
 		}
 	}
-	if err := addTitles(ctx, store, begins, found); err != nil {
+	if err := addTitles(ctx, store, prefixes, found); err != nil {
 		return nil, err
 	}
 	return found, used.addSummaries(ctx, store, found)
@@ -302,12 +302,12 @@ func begin(ctx context.Context, store *lineage.Store, id lineage.ContentID) (str
 
 // addTitles adds to each record the threads whose title is the start of its content: threads that were named after
 // their first message, for example.
-func addTitles(ctx context.Context, store *lineage.Store, begins []prefix, found []*records.Erased) error {
-	if len(begins) == 0 {
+func addTitles(ctx context.Context, store *lineage.Store, prefixes []prefix, found []*records.Erased) error {
+	if len(prefixes) == 0 {
 		return nil
 	}
 	byText := func(b prefix, text string) int { return strings.Compare(b.text, text) }
-	slices.SortFunc(begins, func(a, b prefix) int { return byText(a, b.text) })
+	slices.SortFunc(prefixes, func(a, b prefix) int { return byText(a, b.text) })
 	for t, err := range store.View().Threads(ctx, lineage.ThreadID{}) {
 		if err != nil {
 			return err
@@ -316,9 +316,9 @@ func addTitles(ctx context.Context, store *lineage.Store, begins []prefix, found
 		if title == "" {
 			continue
 		}
-		i, _ := slices.BinarySearchFunc(begins, title, byText)
-		for ; i < len(begins) && strings.HasPrefix(begins[i].text, title); i++ {
-			r := found[begins[i].content]
+		i, _ := slices.BinarySearchFunc(prefixes, title, byText)
+		for ; i < len(prefixes) && strings.HasPrefix(prefixes[i].text, title); i++ {
+			r := found[prefixes[i].content]
 			r.Titles = append(r.Titles, t.ID.String())
 		}
 	}

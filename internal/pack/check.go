@@ -138,8 +138,8 @@ func (c *Check) Done() error {
 		return err
 	}
 	want := append(parts, index...)
-	right := func(b []byte) bool { return bytes.Equal(b, want) }
-	if !right(stored) && !p.restore(stored, from, right) {
+	matches := func(b []byte) bool { return bytes.Equal(b, want) }
+	if !matches(stored) && !p.restore(stored, from, matches) {
 		at := 0
 		for at < min(len(stored), len(want)) && stored[at] == want[at] {
 			at++
@@ -182,8 +182,8 @@ func (p *File) checkHeads(rows []layout.ChapterRow) error {
 		if err := p.read(stored, r.Offset); err != nil {
 			return err
 		}
-		right := func(b []byte) bool { return bytes.Equal(b, want) }
-		if !right(stored) && !p.restore(stored, r.Offset, right) {
+		matches := func(b []byte) bool { return bytes.Equal(b, want) }
+		if !matches(stored) && !p.restore(stored, r.Offset, matches) {
 			return p.corrupt(r.Offset, "the head of a chapter is damaged")
 		}
 	}

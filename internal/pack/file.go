@@ -106,8 +106,8 @@ func (p *File) tableLocked() ([]layout.ChapterRow, error) {
 	if err := p.read(b, p.foot.TableAt); err != nil {
 		return nil, err
 	}
-	right := func(b []byte) bool { return layout.Sum(b) == p.foot.TableSum }
-	if !right(b) && !p.restore(b, p.foot.TableAt, right) {
+	matches := func(b []byte) bool { return layout.Sum(b) == p.foot.TableSum }
+	if !matches(b) && !p.restore(b, p.foot.TableAt, matches) {
 		return nil, p.corrupt(p.foot.TableAt, "checksum of the table does not match")
 	}
 	identities, b, err := layout.ReadIdentities(b, p.Header)

@@ -69,13 +69,13 @@ func (p *File) continuationsOf(number uint64) (continuations []layout.ChapterRow
 }
 
 // guessPiece returns the chapter that probably has a span: its index in continuations plus 1,
-// or 0 for the chapter where the commit begins. begins is the first stretch of the
+// or 0 for the chapter where the commit begins. start is the first stretch of the
 // span's run. If the run is not the last one before any of the chapters, the guess is
 // the last chapter.
-func guessPiece(continuations []layout.ChapterRow, number uint64, ref structure.SpanRef, begins lookup.Stretch) int {
+func guessPiece(continuations []layout.ChapterRow, number uint64, ref structure.SpanRef, start lookup.Stretch) int {
 	guess, from := len(continuations), 0
-	if begins.Commit == number {
-		guess = min(begins.Piece, len(continuations))
+	if start.Commit == number {
+		guess = min(start.Piece, len(continuations))
 		from = guess
 	}
 	for i := from; i < len(continuations); i++ {

@@ -100,15 +100,15 @@ func (p *File) run(d *lookup.Directory, number uint32, id structure.RunID, near 
 	return s, nil
 }
 
-// hasSpan reports whether a commit has a span. begins is the first stretch of the
+// hasSpan reports whether a commit has a span. start is the first stretch of the
 // run.
-func (p *File) hasSpan(number uint64, ref structure.SpanRef, begins lookup.Stretch) (bool, error) {
+func (p *File) hasSpan(number uint64, ref structure.SpanRef, start lookup.Stretch) (bool, error) {
 	continuations, n, err := p.continuationsOf(number)
 	if err != nil {
 		return false, err
 	}
 	var at commitPiece
-	if guess := guessPiece(continuations, number, ref, begins); guess > 0 {
+	if guess := guessPiece(continuations, number, ref, start); guess > 0 {
 		if at, err = p.continuationIn(n + guess); err != nil || at.x.Has(ref) {
 			return err == nil, err
 		}

@@ -306,13 +306,13 @@ func (in *inbox) read(m *message, n int) error {
 // greet sends our preamble and reads that of the other side. The preamble is the same in all versions of the
 // protocol.
 func greet(conn net.Conn) error {
-	ours := binary.LittleEndian.AppendUint32([]byte(magic), Version)
+	greeting := binary.LittleEndian.AppendUint32([]byte(magic), Version)
 	sent := make(chan error, 1)
 	go func() {
-		_, err := conn.Write(ours)
+		_, err := conn.Write(greeting)
 		sent <- err
 	}()
-	received := make([]byte, len(ours))
+	received := make([]byte, len(greeting))
 	_, err := io.ReadFull(conn, received)
 	if err != nil {
 		_ = conn.Close()

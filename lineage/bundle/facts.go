@@ -217,13 +217,13 @@ func without(entries, other []*structure.Reflog) (rest []*structure.Reflog) {
 		k.At = write.Kept(r.At)
 		return k
 	}
-	there := make(map[structure.Reflog]int, len(other))
+	counts := make(map[structure.Reflog]int, len(other))
 	for _, r := range other {
-		there[key(r)]++
+		counts[key(r)]++
 	}
 	for _, r := range entries {
-		if k := key(r); there[k] > 0 {
-			there[k]--
+		if k := key(r); counts[k] > 0 {
+			counts[k]--
 			continue
 		}
 		rest = append(rest, r)

@@ -139,18 +139,15 @@ func (im *importer) place(s *structure.Span) ([]structure.Record, error) {
 	}
 	d := structure.NextDigest(l.digest, s.Usages)
 	for l.mode == comparing {
-		same := false
-		if place := l.at + 1 - l.after; place <= l.last {
-			ours, err := im.digestAt(l, place)
+		if place := l.at + 1 - l.after; place <= l.last { // the store's run has a span there
+			local, err := im.digestAt(l, place)
 			if err != nil {
 				return nil, err
 			}
-			if same = ours == d; !same {
-				im.fork(l)
+			if local == d {
+				break
 			}
-		}
-		if same {
-			break
+			im.fork(l)
 		}
 		if err := im.chooseMode(l); err != nil {
 			return nil, err

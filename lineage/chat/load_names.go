@@ -197,10 +197,10 @@ func (s *loading) nameContext(ctx context.Context, c *openChat, b *Branch) (*str
 		return nil, err
 	}
 	if named, err := backend.BranchOf(ctx, c.from, c.t.ID, id); named != nil || err != nil {
-		return nil, err
+		return nil, err // the context has a name already
 	}
 	for _, err := range c.from.BranchesBySource(ctx, b.ID, structure.ThreadID{}) {
-		return nil, err
+		return nil, err // another branch has the id
 	}
 	var named *structure.Branch
 	_, err = write.Of(c.store).Make(ctx, func(w *write.Batch, _ write.Try) error {

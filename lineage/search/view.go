@@ -128,19 +128,19 @@ func occurrences(leaves []query.Leaf, scope, roles string, wanted []any) (statem
 		}
 	}
 	var parts []string
-	for _, some := range []struct {
+	for _, limit := range []struct {
 		terms     map[string]string
 		condition string
 	}{{exact, `v.term = l.value`}, {prefixes, `v.term >= l.value AND v.term < l.value || char(0x10ffff)`}} {
-		if len(some.terms) == 0 {
+		if len(limit.terms) == 0 {
 			continue
 		}
-		terms, err := json.Marshal(some.terms)
+		terms, err := json.Marshal(limit.terms)
 		if err != nil {
 			return "", nil, err
 		}
 		parts = append(parts, `SELECT u.run << 32 | u.seq, u.head << 32 | u.words, u.text << 32 | u.role, CAST(l.key AS INTEGER), v.offset
-			FROM json_each(?) l CROSS JOIN places v ON `+some.condition+` CROSS JOIN usages u ON u.text = v.doc `+scope+` WHERE TRUE`+roles)
+			FROM json_each(?) l CROSS JOIN places v ON `+limit.condition+` CROSS JOIN usages u ON u.text = v.doc `+scope+` WHERE TRUE`+roles)
 		args = append(append(args, string(terms)), wanted...)
 	}
 	return strings.Join(parts, ` UNION ALL `) + ` ORDER BY 1, 2`, args, nil

@@ -30,7 +30,7 @@ func (f *writer) addKeys(ctx context.Context, added []keyed) (earlier map[int64]
 	earlier = make(map[int64]bool)
 	var merged []keyed
 	for len(added) > 0 {
-		start, next, there, err := f.keysAt(ctx, added[0].hash)
+		start, next, stored, err := f.keysAt(ctx, added[0].hash)
 		if err != nil {
 			return nil, err
 		}
@@ -40,15 +40,15 @@ func (f *writer) addKeys(ctx context.Context, added []keyed) (earlier map[int64]
 		}
 		merged = merged[:0]
 		for _, k := range added[:n] {
-			for len(there) > 0 && there[0].hash <= k.hash {
-				merged, there = append(merged, there[0]), there[1:]
+			for len(stored) > 0 && stored[0].hash <= k.hash {
+				merged, stored = append(merged, stored[0]), stored[1:]
 			}
 			if last := len(merged) - 1; last >= 0 && merged[last].hash == k.hash && merged[last].row < f.firstRow {
 				earlier[k.hash] = true
 			}
 			merged = append(merged, k)
 		}
-		added, merged = added[n:], append(merged, there...)
+		added, merged = added[n:], append(merged, stored...)
 		if err := f.storeKeys(ctx, start, merged); err != nil {
 			return nil, err
 		}

@@ -172,8 +172,8 @@ var mostTogether = 1 << 16
 // eachAnswer calls a function with the visible sightings of each of the answers with some keys.
 func (r *reporter) eachAnswer(ctx context.Context, keys map[answerKey]bool, do func(all []sighting) error) error {
 	inOrder := slices.SortedFunc(maps.Keys(keys), func(a, b answerKey) int { return bytes.Compare(a[:], b[:]) })
-	for some := range slices.Chunk(inOrder, mostTogether) {
-		if err := r.eachOf(ctx, some, do); err != nil {
+	for batch := range slices.Chunk(inOrder, mostTogether) {
+		if err := r.eachOf(ctx, batch, do); err != nil {
 			return err
 		}
 	}

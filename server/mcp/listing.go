@@ -26,11 +26,11 @@ const (
 )
 
 // rows returns the number of rows to list.
-func rows(asked int) int {
-	if asked <= 0 {
+func rows(limit int) int {
+	if limit <= 0 {
 		return defaultRows
 	}
-	return min(asked, maxRows)
+	return min(limit, maxRows)
 }
 
 // stamp returns a time for people.
@@ -162,7 +162,7 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 	if err := checked(append([]string{in.Query, in.Thread}, in.Roles...)...); err != nil {
 		return nil, err
 	}
-	given, text, err := filters.Read(in.Query, time.UTC)
+	limits, text, err := filters.Read(in.Query, time.UTC)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
@@ -176,12 +176,12 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if given != nil {
-		if err := filters.Add(&among, given); err != nil {
+	if limits != nil {
+		if err := filters.Add(&among, limits); err != nil {
 			return nil, err
 		}
 	}
-	if given != nil || !c.scope.All() || in.Agent+in.Since+in.Until != "" {
+	if limits != nil || !c.scope.All() || in.Agent+in.Since+in.Until != "" {
 		q.Among = c.threads(ctx, among)
 	}
 	if in.Thread != "" {

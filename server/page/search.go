@@ -188,8 +188,8 @@ func (p *Page) find(ctx context.Context, v *searchView) error {
 		if err != nil {
 			return err
 		}
-		there := &subject{ID: g.ID, In: h.Entry.Span.String()}
-		g.Hits = append(g.Hits, &searchHit{Href: there.Href(h.Entry.Position), Role: h.Role, Class: render.RoleClass(h.Role), Time: h.Entry.CreatedAt, Parts: snippetOf(h.Snippet)})
+		target := &subject{ID: g.ID, In: h.Entry.Span.String()}
+		g.Hits = append(g.Hits, &searchHit{Href: target.Href(h.Entry.Position), Role: h.Role, Class: render.RoleClass(h.Role), Time: h.Entry.CreatedAt, Parts: snippetOf(h.Snippet)})
 		v.Hits++
 	}
 	return nil

@@ -13,16 +13,9 @@ import (
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/lineage"
 	"github.com/lineage-store/lineage/lineage/chat"
-	"github.com/lineage-store/lineage/sqladapter"
 	"github.com/lineage-store/lineage/sqladapter/importing"
 	"github.com/lineage-store/lineage/sqladapter/sqlchat"
 )
-
-// exec runs a statement as another program would.
-func exec(t require.TestingT, database Database, format string, args ...any) {
-	_, err := database.SQL.ExecContext(bg, fmt.Sprintf(format, args...))
-	require.NoError(t, err, format, args)
-}
 
 // chainOf returns the ids and data of a branch's messages in a store.
 func chainOf(t require.TestingT, s chat.Store, chatID, branch string) (chain []string) {
@@ -148,14 +141,6 @@ func (s *suite) testBehindEarlier(t *testing.T) {
 		}
 		agree()
 	}
-}
-
-// filled returns a new database with the projection of a store.
-func (s *suite) filled(t testing.TB, store *lineage.Store) *sqladapter.DB {
-	db := s.open(t, s.New(t))
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	s.project(t, store, db)
-	return db
 }
 
 // testImportReserved imports a turn in progress after it was filled in.

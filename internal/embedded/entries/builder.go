@@ -174,8 +174,8 @@ func (b *Builder) contextGone(c *backend.Context) error {
 	if !c.Parent.IsZero() {
 		b.Put(b.slab.key(keys.TableChildOfContext, c.Parent[:], c.ID[:]), nil)
 	}
-	gone, err := b.state.entriesOf(c.ID)
-	b.Batch = append(b.Batch, gone...)
+	keysOfContext, err := b.state.entriesOf(c.ID)
+	b.Batch = append(b.Batch, keysOfContext...)
 	return err
 }
 

@@ -139,14 +139,14 @@ func (c *vscodeChat) removed(was []*mutable, at archive.Position) {
 	if len(now) >= len(was) && (len(was) == 0 || requestID(now[len(was)-1]) == requestID(was[len(was)-1])) {
 		return
 	}
-	there := make(map[string]bool, len(now))
+	present := make(map[string]bool, len(now))
 	for _, r := range now {
-		there[requestID(r)] = true
+		present[requestID(r)] = true
 	}
 	before := ""
 	for _, r := range was {
 		id := requestID(r)
-		if !there[id] {
+		if !present[id] {
 			c.gone = append(c.gone, vscodeGone{before, r.bytes(), at})
 		}
 		before = id
@@ -215,7 +215,7 @@ func (c *vscodeChat) request(raw []byte, before string, at archive.Position) str
 	prompt := archive.Node{Role: "user", Parent: before, At: at}
 	answer := archive.Node{Role: "assistant", At: at}
 	var message, response []byte
-	var asked, answered rawjson.Object
+	var promptFields, answered rawjson.Object
 	for m := range rawjson.Members(raw) {
 		switch {
 		case m.Key == "requestId":
@@ -228,15 +228,15 @@ func (c *vscodeChat) request(raw []byte, before string, at archive.Position) str
 			response = m.Value
 		case m.Key == "timestamp":
 			if prompt.Created = archive.ParseTime(m.Value); prompt.Created.IsZero() {
-				asked.Add(m)
+				promptFields.Add(m)
 			}
 		case m.Key == "modelId":
 			answer.Model = rawjson.Str(m.Value)
-			asked.Add(m)
+			promptFields.Add(m)
 		case slices.Contains(ofResponse, m.Key):
 			answered.Add(m)
 		default:
-			asked.Add(m)
+			promptFields.Add(m)
 		}
 	}
 	id, last := prompt.ID, before
@@ -245,7 +245,7 @@ func (c *vscodeChat) request(raw []byte, before string, at archive.Position) str
 			prompt.ID = "request-" + strconv.Itoa(c.tree.Len())
 		}
 		prompt.Give(message)
-		prompt.Metadata = asked.Bytes()
+		prompt.Metadata = promptFields.Bytes()
 		c.tree.Add(prompt, nil, true)
 		last = prompt.ID
 	}

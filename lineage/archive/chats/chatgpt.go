@@ -30,12 +30,12 @@ func ChatGPT() archive.Format {
 				}
 				// The input is an object with conversations by name.
 				named := false
-				var others []*archive.Damage
+				var damages []*archive.Damage
 				for m := range rawjson.Members(item.Raw) {
 					at := item.At
 					at.Inside = m.Key
 					if !rawjson.IsObject(rawjson.Get(m.Value, "mapping")) {
-						others = append(others, archive.Damaged(at, archive.Malformed("conversation without a mapping")))
+						damages = append(damages, archive.Damaged(at, archive.Malformed("conversation without a mapping")))
 						continue
 					}
 					named = true
@@ -48,7 +48,7 @@ func ChatGPT() archive.Format {
 				if !named {
 					return yield(nil, archive.Damaged(item.At, archive.Malformed("conversation without a mapping")))
 				}
-				for _, d := range others {
+				for _, d := range damages {
 					if !yield(nil, d) {
 						return false
 					}

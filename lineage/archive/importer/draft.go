@@ -139,7 +139,7 @@ func (f *commitDraft) placerOf(t *threadState) (*place.Placer, error) {
 	if _, err := l.state(); err != nil {
 		return nil, err
 	}
-	p := place.New(l.ctx, l.writer, f.state, f.Batch, f.contents, &t.record, place.Rules{Base: t.base, Exact: !t.existed, Ends: t.ends, Own: t.ours, NewThread: t.stage != inStore, Fresh: f.fresh, Copies: t.copies, Kept: sameUsage(l.ctx, f.state)})
+	p := place.New(l.ctx, l.writer, f.state, f.Batch, f.contents, &t.record, place.Rules{Base: t.base, Exact: !t.existed, Ends: t.ends, Own: t.created, NewThread: t.stage != inStore, Fresh: f.fresh, Copies: t.copies, Kept: sameUsage(l.ctx, f.state)})
 	f.placers[t] = p
 	return p, nil
 }

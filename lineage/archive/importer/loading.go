@@ -98,8 +98,8 @@ type threadState struct {
 	archived archiveState
 	existed  bool // before this import
 	stage    stage
-	// ours is set if, as far as known, the thread has only what this import added.
-	ours bool
+	// created is set if, as far as known, the thread has only what this import added.
+	created bool
 	// copies is loading.copies.
 	copies bool
 	// base are spans of other threads. For a thread in the store, they are in the histories of its contexts. For a new

@@ -34,6 +34,8 @@ type matching struct {
 	implied bool
 }
 
+// match has each head claim the context that it belongs to, and then moves the contexts, or creates missing ones. Heads with a
+// name come to the branches of that name.
 func (l *loader) match(st *loading, state backend.Reader, heads []head, keepsActive bool) error {
 	st.round++
 	m := matching{

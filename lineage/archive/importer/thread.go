@@ -26,7 +26,7 @@ func (l *loader) begin(st *loading) error {
 		l.leaveOut(st, ErrDeleted)
 		return nil
 	case errors.Is(err, lineage.ErrNotFound):
-		t.ours = true
+		t.created = true
 		err = l.newThread(st, t, state)
 	case err == nil:
 		t.existed, t.stage = true, inStore
@@ -69,7 +69,7 @@ func (l *loader) resume(st *loading) error {
 	if t.stage != inStore {
 		return l.begin(st)
 	}
-	t.ours, st.grew = false, false
+	t.created, st.grew = false, false
 	clear(t.grown)
 	clear(t.ends)
 	state, err := l.state()

@@ -104,12 +104,12 @@ func (w *indexUpdate) fetchBlocks(ctx context.Context) error {
 		}
 	}
 	for len(missing) > 0 {
-		some := missing[:min(len(missing), mostBlocks)]
-		missing = missing[len(some):]
-		blocks, err := w.feed.State.Blocks(ctx, some)
+		batch := missing[:min(len(missing), mostBlocks)]
+		missing = missing[len(batch):]
+		blocks, err := w.feed.State.Blocks(ctx, batch)
 		if errors.Is(err, backend.ErrErased) || errors.Is(err, backend.ErrNotFound) {
 			blocks = blocks[:0]
-			for _, id := range some {
+			for _, id := range batch {
 				b, err := searched.BlockIn(ctx, w.feed.State, id)
 				if err != nil {
 					return err
@@ -123,11 +123,11 @@ func (w *indexUpdate) fetchBlocks(ctx context.Context) error {
 		}
 		for i, b := range blocks {
 			if b != nil && len(b.Body) > mostKept {
-				less := *b
-				less.Body = nil
-				b = &less
+				described := *b
+				described.Body = nil
+				b = &described
 			}
-			w.blocks[some[i]] = b
+			w.blocks[batch[i]] = b
 		}
 	}
 	return nil

@@ -156,11 +156,11 @@ func DepthsInChats(ctx context.Context, c *sqladapter.Conn, chats []string) (New
 		return NewDepths{}, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(links)) {
-		some, loose, err := depthsOf(links[id])
+		known, loose, err := depthsOf(links[id])
 		if err != nil {
 			return NewDepths{}, err
 		}
-		maps.Copy(d.depths, some)
+		maps.Copy(d.depths, known)
 		maps.Copy(d.loose, loose)
 	}
 	return d, nil
@@ -198,11 +198,11 @@ func AllDepths(ctx context.Context, c *sqladapter.Conn, chats []string) (map[str
 	}
 	depths := make(map[string]int)
 	for _, id := range slices.Sorted(maps.Keys(links)) {
-		some, err := DepthsOf(links[id])
+		known, err := DepthsOf(links[id])
 		if err != nil {
 			return nil, err
 		}
-		maps.Copy(depths, some)
+		maps.Copy(depths, known)
 	}
 	return depths, nil
 }

@@ -50,11 +50,11 @@ func runCat(ctx context.Context, s *app.OpenStore, name string) error {
 	}
 	var body io.Reader
 	if e != nil && len(e.Pieces) > 0 {
-		given, err := s.Store.Original(ctx, e)
+		original, err := s.Store.Original(ctx, e)
 		if err != nil {
 			return err
 		}
-		body = bytes.NewReader(given)
+		body = bytes.NewReader(original)
 	} else if body, err = s.Store.Body(ctx, id); err != nil {
 		return err
 	}

@@ -123,12 +123,12 @@ func printAdded(ctx context.Context, s *app.OpenStore, e *lineage.Event) error {
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		begins, err := show.Line(ctx, s, entry)
+		line, err := show.Line(ctx, s, entry)
 		if err != nil {
 			return err
 		}
 		role := cmp.Or(entry.Role, entry.Kind.String())
-		s.Printf("    %s  %s\n", s.Out.Paint(screen.OfRole(role), screen.Line(role)), screen.Cut(begins, 200))
+		s.Printf("    %s  %s\n", s.Out.Paint(screen.OfRole(role), screen.Line(role)), screen.Cut(line, 200))
 	}
 	return nil
 }
