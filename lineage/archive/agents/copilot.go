@@ -15,7 +15,7 @@ import (
 func Copilot() archive.Format {
 	return archive.Format{
 		Name: "copilot", Grows: true,
-		Tried: "published sessions of Copilot CLI 1.0.78; subagents and rewinds: documents",
+		Tried: "published sessions of Copilot CLI 1.0.78, and one that 1.0.102 wrote; subagents and rewinds: documents",
 		Detect: func(h archive.Head) bool {
 			for _, line := range h.Lines(20) {
 				switch rawjson.Str(rawjson.Get(line, "type")) {

@@ -44,6 +44,9 @@ func (a *App) FindStore(create bool) (string, error) {
 	if IsStore(own) {
 		return own, nil
 	}
+	if err := unreadable(own); err != nil {
+		return "", err
+	}
 	if create {
 		return own, NotAFile(own)
 	}
@@ -85,14 +88,22 @@ func StoreNamed(dir string, create bool) (string, error) {
 	if isStore || create {
 		return dir, nil
 	}
-	if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
-		return "", fmt.Errorf("store %s: %w", dir, err)
+	if err := unreadable(dir); err != nil {
+		return "", err
 	}
 	// The name may be of a folder that contains the store.
 	if below := filepath.Join(dir, StoreDir); IsStore(below) {
 		return below, nil
 	}
 	return "", Hint(fmt.Errorf("store %s: %w", dir, lineage.ErrNotFound), "'lineage init %s' makes one", dir)
+}
+
+// unreadable returns an error if a directory may be a store that this user may not read.
+func unreadable(dir string) error {
+	if _, err := os.ReadDir(filepath.Join(dir, "journal")); errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("store %s: %w", dir, err)
+	}
+	return nil
 }
 
 // ShownStore returns the name of a store for people and programs: its full directory, or its URL without a password.

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"github.com/lineage-store/lineage/cmd/lineage/internal/screen"
 	"github.com/lineage-store/lineage/cmd/lineage/internal/sources"
 	"github.com/lineage-store/lineage/internal/logline"
+	"github.com/lineage-store/lineage/internal/vfs"
 	"github.com/lineage-store/lineage/lineage/follow"
 	"github.com/lineage-store/lineage/lineage/records"
 	"github.com/lineage-store/lineage/server"
@@ -167,7 +167,7 @@ func runServe(ctx context.Context, a *app.App, o *serveOptions) error {
 		a.Note("stopped serving")
 		return nil
 	}
-	if !opened && !o.readOnly && errors.Is(err, fs.ErrPermission) {
+	if !opened && !o.readOnly && vfs.IsUnwritable(err) {
 		err = app.Hint(err, "--read-only shows a store that cannot be written")
 	}
 	return err
