@@ -31,14 +31,14 @@ const threadsAtOnce = 100
 
 // OfThreads returns the records of threads as they are now, without those that are gone.
 func OfThreads(ctx context.Context, store *lineage.Store, ids []lineage.ThreadID) (all []*Thread, err error) {
-	for some := range slices.Chunk(ids, threadsAtOnce) {
+	for batch := range slices.Chunk(ids, threadsAtOnce) {
 		found, err := backend.AtOnce(ctx, store.View(), func(s backend.Snapshot) (found []*Thread, err error) {
 			if s, ok := s.(backend.ThreadsAhead); ok {
-				if err := s.ThreadsAhead(ctx, some); err != nil {
+				if err := s.ThreadsAhead(ctx, batch); err != nil {
 					return nil, err
 				}
 			}
-			for _, id := range some {
+			for _, id := range batch {
 				r, err := ofThread(ctx, s, id)
 				if errors.Is(err, lineage.ErrNotFound) {
 					continue

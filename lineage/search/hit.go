@@ -49,7 +49,7 @@ type foundText struct {
 }
 
 // show loads a hit. match returns its Text and Snippet, and whether it still matches.
-func (f *finding) show(ctx context.Context, p address, location *searched.Location, match func(texts []foundText, names []string) (text, snippet string, matches bool)) (h Hit, err error) {
+func (f *activeSearch) show(ctx context.Context, p address, location *searched.Location, match func(texts []foundText, names []string) (text, snippet string, matches bool)) (h Hit, err error) {
 	if f.present != nil {
 		if err := f.present.narrow(ctx, location, p.seq); err != nil {
 			return h, err
@@ -86,29 +86,29 @@ func (f *finding) show(ctx context.Context, p address, location *searched.Locati
 
 // match looks for the words of the query in the texts of a message, and then also in the names. The snippet is of the passages,
 // if they match by themselves.
-func (f *finding) match(found []foundText, names []string) (text, snippet string, matches bool) {
+func (f *activeSearch) match(found []foundText, names []string) (text, snippet string, matches bool) {
 	var texts []string
 	var passages []query.Passage
 	for _, s := range found {
 		texts, passages = append(texts, s.text), append(passages, s.passages...)
 	}
-	text, words, matches := f.matcher.MatchPieces(texts)
+	text, _, matches = f.matcher.MatchPieces(texts)
 	if !matches && len(names) > 0 {
 		texts = append(texts, names...)
-		text, words, matches = f.matcher.MatchPieces(texts)
+		text, _, matches = f.matcher.MatchPieces(texts)
 	}
 	if !matches {
 		return "", "", false
 	}
 	if snippet = f.matcher.Snippet(passages); snippet == "" {
-		text, words, _ = f.matcher.MatchPieces(texts)
+		_, words, _ := f.matcher.MatchPieces(texts)
 		snippet = query.Snippet(text, words, f.matcher.Found)
 	}
 	return text, snippet, true
 }
 
 // entry returns the entry of a step that begins with a usage.
-func (f *finding) entry(ctx context.Context, at structure.SpanRef, head int) (*lineage.Entry, error) {
+func (f *activeSearch) entry(ctx context.Context, at structure.SpanRef, head int) (*lineage.Entry, error) {
 	entries, err := f.store.Span(ctx, at)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (f *finding) entry(ctx context.Context, at structure.SpanRef, head int) (*l
 }
 
 // texts returns the searched texts of a message or step, and the names of documents and files.
-func (f *finding) texts(ctx context.Context, at structure.SpanRef, e *lineage.Entry) (texts []foundText, names []string, err error) {
+func (f *activeSearch) texts(ctx context.Context, at structure.SpanRef, e *lineage.Entry) (texts []foundText, names []string, err error) {
 	for step, err := range f.store.View().Path(ctx, at, structure.Window{Last: 1}, backend.PathOptions{Bodies: true}) {
 		if err != nil {
 			return nil, nil, err
@@ -167,7 +167,7 @@ func passages(e *lineage.Entry, u *structure.Usage, r form.Reading, text string)
 }
 
 // summaryText returns the text of a summary of a context.
-func (f *finding) summaryText(ctx context.Context, context structure.ContextID, h *Hit) ([]foundText, error) {
+func (f *activeSearch) summaryText(ctx context.Context, context structure.ContextID, h *Hit) ([]foundText, error) {
 	r, err := summaryIn(ctx, f.store, context, h.Summary)
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ type nearText struct {
 
 // nearest returns the hits whose texts are nearest to the vector. It compares the vectors of all texts
 // in scope.
-func (f *finding) nearest(ctx context.Context, view *fileView) (hits []Hit, err error) {
+func (f *activeSearch) nearest(ctx context.Context, view *fileView) (hits []Hit, err error) {
 	scope, roles, args := visible(&f.scope)
 	var near []nearText
 	var v []float32

@@ -26,11 +26,11 @@ const (
 )
 
 // rows returns the number of rows to list.
-func rows(asked int) int {
-	if asked <= 0 {
+func rows(limit int) int {
+	if limit <= 0 {
 		return defaultRows
 	}
-	return min(asked, maxRows)
+	return min(limit, maxRows)
 }
 
 // stamp returns a time for people.
@@ -162,7 +162,7 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 	if err := checked(append([]string{in.Query, in.Thread}, in.Roles...)...); err != nil {
 		return nil, err
 	}
-	given, text, err := filters.Read(in.Query, time.UTC)
+	limits, text, err := filters.Read(in.Query, time.UTC)
 	if err != nil {
 		return nil, fmt.Errorf("query: %w", err)
 	}
@@ -176,12 +176,12 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if given != nil {
-		if err := filters.Add(&among, given); err != nil {
+	if limits != nil {
+		if err := filters.Add(&among, limits); err != nil {
 			return nil, err
 		}
 	}
-	if given != nil || !c.scope.All() || in.Agent+in.Since+in.Until != "" {
+	if limits != nil || !c.scope.All() || in.Agent+in.Since+in.Until != "" {
 		q.Among = c.threads(ctx, among)
 	}
 	if in.Thread != "" {
@@ -191,6 +191,8 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 		}
 		q.Thread = t.ID()
 	}
+	behind := uint64(0)
+	q.Behind = func(commits uint64) { behind = commits }
 	hits, err := c.o.Search(ctx, q)
 	if err != nil {
 		return nil, err
@@ -205,13 +207,16 @@ func (c *call) search(ctx context.Context, in *searchInput) (*answer, error) {
 			break
 		}
 	}
-	where := c.where()
+	scope := c.where()
 	if in.Thread != "" {
-		where = "the conversation"
+		scope = "the conversation"
 	}
-	a.head = fmt.Sprintf("%s in %s.", amount.Plural(len(a.text), "result"), plain.Line(where))
+	a.head = fmt.Sprintf("%s in %s.", amount.Plural(len(a.text), "result"), plain.Line(scope))
 	if a.full || len(hits) == limit && limit < maxRows {
 		a.note("There may be more: ask with a larger limit, or search for more words.")
+	}
+	if behind > 0 {
+		a.note("The search index is being made: what the last %s added is not found yet. Ask again in a minute.", amount.Plural(int64(behind), "commit"))
 	}
 	if len(hits) > 0 {
 		a.note("Read around a message with the tool read: thread, and its id as at.")

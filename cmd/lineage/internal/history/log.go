@@ -57,7 +57,7 @@ func runLog(ctx context.Context, a *app.App, o *threads.LogOptions) error {
 	case o.Follow && o.To != 0:
 		return app.Usagef("--follow: not with --to")
 	case o.Follow:
-		return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.Session) error { return followLog(ctx, s, o) })
+		return a.Open(ctx, app.Reading, func(ctx context.Context, s *app.OpenStore) error { return followLog(ctx, s, o) })
 	}
 	return threads.Open(ctx, a, app.Reading, func(ctx context.Context, in threads.Keeper) error {
 		r := show.NewReader(a)
@@ -87,7 +87,7 @@ func noteEmpty(ctx context.Context, a *app.App, in threads.Keeper, o *threads.Lo
 }
 
 // followLog prints a history, and then messages that are added to it.
-func followLog(ctx context.Context, s *app.Session, o *threads.LogOptions) error {
+func followLog(ctx context.Context, s *app.OpenStore, o *threads.LogOptions) error {
 	found, err := s.Refs.Find(ctx, o.At)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func followLog(ctx context.Context, s *app.Session, o *threads.LogOptions) error
 }
 
 // followFrom prints messages that are added to a context after a span.
-func followFrom(ctx context.Context, s *app.Session, c *lineage.Context, after lineage.SpanRef, o *threads.LogOptions, r *show.Reader) error {
+func followFrom(ctx context.Context, s *app.OpenStore, c *lineage.Context, after lineage.SpanRef, o *threads.LogOptions, r *show.Reader) error {
 	for e, err := range c.Watch(ctx, after) {
 		if err != nil {
 			return err

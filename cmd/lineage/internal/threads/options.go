@@ -111,6 +111,8 @@ type SearchOptions struct {
 	Session      app.SessionFlags
 	Since, Until app.TimeFlag
 	Limit        int
+	// IndexFor is search.Query.UpdateFor.
+	IndexFor time.Duration
 }
 
 // read returns the text to search for, and the threads to search, nil for all: those that the flags and the filters in the
