@@ -437,7 +437,7 @@ func TestSearching(t *testing.T) {
 	}
 	require.Contains(t, hit("porto"), "<bdi><mark>Porto</mark> by train</bdi>", "and no data")
 	require.Contains(t, hit("porto en"), "<mark>en</mark>", "which is shown where it was found")
-	for _, query := range []string{"lisbon after:yesterday", "lisbon OR agent:codex", "lisbon NOT agent:codex", "lisbon agent:codex agent:pi", strings.Repeat("é", 800)} {
+	for _, query := range []string{"lisbon after:tomorrow", "lisbon OR agent:codex", "lisbon NOT agent:codex", "lisbon agent:codex agent:pi", strings.Repeat("é", 800)} {
 		status, body := s.get("/search?q=" + url.QueryEscape(query))
 		require.Equal(t, 400, status)
 		require.Contains(t, body, `<span role="alert">`)
