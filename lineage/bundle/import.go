@@ -27,13 +27,13 @@ func Import(ctx context.Context, store *lineage.Store, r io.Reader, o ImportOpti
 	if err != nil {
 		return ImportReport{}, err
 	}
-	closed := make(map[structure.RunID]bool)
+	closed, sources := make(map[structure.RunID]bool), newSourceSet()
 	for attempt := 1; ; {
 		again, err := source.again()
 		if err != nil {
 			return ImportReport{}, err
 		}
-		im := newImporter(ctx, writer, o, closed)
+		im := newImporter(ctx, writer, o, closed, sources)
 		if bodies {
 			if err = im.readBodies(again); err == nil {
 				again, err = source.again()

@@ -3,7 +3,9 @@ package bundle
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
+	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/write"
@@ -118,7 +120,29 @@ func (im *importer) commitHistory(b *write.Batch) (backend.Receipt, error) {
 		}
 		receipt, err = im.commit(b)
 	}
+	if err == nil {
+		err = im.rememberSources(b.Records())
+	}
 	return receipt, err
+}
+
+// rememberSources records the source ids of messages that were added to threads that the store does not have yet.
+func (im *importer) rememberSources(records []structure.Record) error {
+	missing := make(map[structure.ThreadID]bool)
+	return im.eachSource(records, func(l sourceKey, _ *structure.Usage) error {
+		unseen, known := missing[l.home.Thread]
+		if !known {
+			_, err := im.engine.Thread(im.ctx, l.home.Thread)
+			if unseen = errors.Is(err, backend.ErrNotFound); err != nil && !unseen {
+				return err
+			}
+			missing[l.home.Thread] = unseen
+		}
+		if unseen {
+			im.sources.add(l)
+		}
+		return nil
+	})
 }
 
 func (im *importer) spanSet(s *structure.SpanSet) ([]structure.Record, error) {
@@ -280,13 +304,34 @@ func isSourceTaken(err error) (sourceID string, taken bool) {
 
 // freeSources removes the source ids of usages if other messages in the store have them.
 func (im *importer) freeSources(records []structure.Record, refused string) error {
-	homes := make(map[structure.RunID]structure.Home)
 	taken := make(map[sourceKey]bool)
+	return im.eachSource(records, func(l sourceKey, u *structure.Usage) error {
+		twice := taken[l] || im.sources.has(l)
+		if !twice {
+			var err error
+			if twice, err = im.isTaken(l); err != nil {
+				return err
+			}
+		}
+		if taken[l] = true; twice || refused == fmt.Sprintf("%.80q", u.SourceID) {
+			u.Lookup = 0
+			im.report.Sources++
+		}
+		return nil
+	})
+}
+
+// eachSource visits the usages of new spans that are found by a source id.
+func (im *importer) eachSource(records []structure.Record, visit func(l sourceKey, u *structure.Usage) error) error {
+	homes := make(map[structure.RunID]structure.Home)
 	for _, r := range records {
 		switch r := r.(type) {
 		case *structure.Run:
 			homes[r.ID] = r.Home
 		case *structure.Span:
+			if !slices.ContainsFunc(r.Usages, func(u structure.Usage) bool { return u.Lookup > 0 }) {
+				continue
+			}
 			home, ok := homes[r.Ref.Run]
 			if !ok {
 				run, err := im.engine.Run(im.ctx, r.Ref.Run)
@@ -301,17 +346,8 @@ func (im *importer) freeSources(records []structure.Record, refused string) erro
 				if u.Lookup == 0 {
 					continue
 				}
-				l := sourceKey{home, u.SourceID, u.Lookup}
-				twice := taken[l]
-				if !twice {
-					var err error
-					if twice, err = im.isTaken(l); err != nil {
-						return err
-					}
-				}
-				if taken[l] = true; twice || refused == fmt.Sprintf("%.80q", u.SourceID) {
-					u.Lookup = 0
-					im.report.Sources++
+				if err := visit(sourceKey{home, u.SourceID, u.Lookup}, u); err != nil {
+					return err
 				}
 			}
 		}
@@ -324,6 +360,24 @@ type sourceKey struct {
 	home   structure.Home
 	source string
 	number uint64
+}
+
+// sourceSet has source keys that cannot be looked up, because their thread is created at the end of the import. They are
+// kept as fingerprints with a random seed, like references.
+type sourceSet struct {
+	seed maphash.Seed
+	had  map[uint64]struct{}
+}
+
+func newSourceSet() sourceSet {
+	return sourceSet{seed: maphash.MakeSeed(), had: make(map[uint64]struct{})}
+}
+
+func (s *sourceSet) add(l sourceKey) { s.had[maphash.Comparable(s.seed, l)] = struct{}{} }
+
+func (s *sourceSet) has(l sourceKey) bool {
+	_, had := s.had[maphash.Comparable(s.seed, l)]
+	return had
 }
 
 // isTaken reports whether a message in the store has a source key.
