@@ -7,32 +7,74 @@ import (
 	"slices"
 
 	"github.com/lineage-store/lineage/content"
+	"github.com/lineage-store/lineage/lineage/backend"
 	"github.com/lineage-store/lineage/structure"
+)
+
+// firstUses and mostUses limit the uses that are read at once: the number doubles from page to page.
+const (
+	firstUses = 16
+	mostUses  = 128
 )
 
 // Where yields the entries that use a content block. Those of the commit that stored it first come first. A message
 // with the block in two pieces is yielded twice.
 func (s *Store) Where(ctx context.Context, id ContentID) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
+		entries := entryReader{from: s.engine}
+		var page []structure.UsageID
+		size := firstUses
+		next := func() (goOn bool) {
+			goOn = s.yieldUses(ctx, &entries, id, page, yield)
+			page, size = page[:0], min(2*size, mostUses)
+			return goOn
+		}
 		for u, err := range s.engine.Where(ctx, id) {
 			if err != nil {
-				yield(nil, err)
+				if next() {
+					yield(nil, err)
+				}
 				return
 			}
-			entries, err := s.Span(ctx, u.Span)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			e := entryAt(entries, u.Index)
-			if e == nil || !e.has(id) {
-				continue // other content has an id with the same prefix
-			}
-			if !yield(e, nil) {
+			if page = append(page, u); len(page) == size && !next() {
 				return
 			}
 		}
+		next()
 	}
+}
+
+// yieldUses yields the entries of uses of a content, which are read at once, and reports whether more are wanted.
+func (s *Store) yieldUses(ctx context.Context, entries *entryReader, id ContentID, uses []structure.UsageID, yield func(*Entry, error) bool) bool {
+	if len(uses) == 0 {
+		return true
+	}
+	refs := make([]SpanRef, len(uses))
+	for i, u := range uses {
+		refs[i] = u.Span
+	}
+	steps, err := backend.AtOnce(ctx, s.engine, func(state backend.Snapshot) ([]*backend.Step, error) { return backend.Steps(ctx, state, refs) })
+	if err == nil {
+		err = entries.reader().Ahead(ctx, steps)
+	}
+	if err != nil {
+		yield(nil, err)
+		return false
+	}
+	for i, step := range steps {
+		e, err := entries.entryWith(ctx, step, uses[i].Index)
+		if err != nil {
+			yield(nil, err)
+			return false
+		}
+		if e == nil || !e.has(id) {
+			continue // other content has an id with the same prefix
+		}
+		if !yield(e, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // entryAt returns the entry of a span that the usage with an index belongs to, nil if there is

@@ -135,6 +135,18 @@ func (r *entryReader) next() *Entry {
 	return e
 }
 
+// entryWith creates the entry of a step that the usage with an index belongs to, nil if there is none.
+func (r *entryReader) entryWith(ctx context.Context, step *backend.Step, index int) (*Entry, error) {
+	for i := 0; i < len(step.Span.Usages); {
+		end := form.End(step.Span.Usages, i)
+		if index < end {
+			return r.entry(ctx, step, i)
+		}
+		i = end
+	}
+	return nil, nil
+}
+
 // entry creates the entry that begins with usage i of a step. It retains only bodies and metadata of the step.
 func (r *entryReader) entry(ctx context.Context, step *backend.Step, i int) (*Entry, error) {
 	e := r.next()
@@ -144,6 +156,7 @@ func (r *entryReader) entry(ctx context.Context, step *backend.Step, i int) (*En
 	e.Document, e.Revision, e.Filename = u.Document, u.Revision, u.Filename
 	e.Content, e.Type, e.SourceID, e.Metadata, e.MetadataContent = u.Content, u.Type, u.SourceID, u.Metadata, u.MetadataContent
 	e.CreatedAt, e.Set = u.CreatedAt, step.Span.Set
+	e.searchRole = form.SearchRole(step.Span.Usages, i)
 	e.Size, e.Body, e.Erased = b.Size, b.Body, b.Body == nil && b.Tree.Size == 0
 	if e.Name == "" {
 		e.Name = u.Role

@@ -6,7 +6,8 @@ import (
 	"github.com/lineage-store/lineage/lineage/backend"
 )
 
-// migrations create the tables, each from the version before it.
+// migrations create the tables, each from the version before it. A constraint is added by a statement of its own, with a name:
+// servers that distribute tables refuse others.
 var migrations = [][]string{{
 	`CREATE TABLE lineage_store (
   store bytea PRIMARY KEY CHECK (octet_length(store) = 16),
@@ -173,7 +174,8 @@ var migrations = [][]string{{
 }, {
 	// Concurrent synced writes change different rows.
 	`ALTER TABLE lineage_durable ADD COLUMN slot integer NOT NULL DEFAULT 0`,
-	`ALTER TABLE lineage_durable DROP CONSTRAINT lineage_durable_pkey, ADD PRIMARY KEY (store, slot)`,
+	`ALTER TABLE lineage_durable DROP CONSTRAINT lineage_durable_pkey`,
+	`ALTER TABLE lineage_durable ADD CONSTRAINT lineage_durable_pkey PRIMARY KEY (store, slot)`,
 }, {
 	// Entries that find messages by source ids have another form: all entries are made from the log again.
 	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
@@ -186,7 +188,9 @@ var migrations = [][]string{{
 	`TRUNCATE lineage_entry, lineage_former, lineage_head`,
 	// Columns of any size come first, so that fewer bytes of a row are empty.
 	`ALTER TABLE lineage_entry DROP COLUMN epoch, DROP COLUMN age`,
-	`ALTER TABLE lineage_entry ADD COLUMN epoch bigint NOT NULL, ADD COLUMN age bigint NOT NULL CHECK (age < 0), ADD PRIMARY KEY (store, epoch, key, age)`,
+	`ALTER TABLE lineage_entry ADD COLUMN epoch bigint NOT NULL, ADD COLUMN age bigint NOT NULL`,
+	`ALTER TABLE lineage_entry ADD CONSTRAINT lineage_entry_age_check CHECK (age < 0)`,
+	`ALTER TABLE lineage_entry ADD CONSTRAINT lineage_entry_pkey PRIMARY KEY (store, epoch, key, age)`,
 	// Changes of rows of the log take the places of earlier ones, which are folded. This is how many are not.
 	`ALTER TABLE lineage_head ADD COLUMN unfolded integer NOT NULL`,
 	`ALTER TABLE lineage_former SET (fillfactor = 50)`,

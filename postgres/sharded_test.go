@@ -176,3 +176,20 @@ func TestStatementsThatAServerMayDistribute(t *testing.T) {
 	require.Greater(t, statements["."], 15)
 	require.Greater(t, statements[searchFolder], 30)
 }
+
+// Migrations add and drop a constraint by a statement of its own, and give it a name: servers refuse other forms for tables that
+// they distribute.
+func TestMigrationsOfConstraints(t *testing.T) {
+	constraint := regexp.MustCompile(`(?i)^ALTER\s+TABLE\b(.|\n)*\b(CONSTRAINT|KEY|UNIQUE|CHECK|REFERENCES|EXCLUDE)\b`)
+	alone := regexp.MustCompile(`^ALTER TABLE \w+ (DROP CONSTRAINT \w+|ADD CONSTRAINT \w+ (PRIMARY KEY|UNIQUE|CHECK) \([^()]*\))$`)
+	constraints := 0
+	for _, statements := range migrations {
+		for _, statement := range statements {
+			if constraint.MatchString(statement) {
+				require.Regexp(t, alone, statement)
+				constraints++
+			}
+		}
+	}
+	require.Positive(t, constraints)
+}

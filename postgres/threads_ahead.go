@@ -14,7 +14,7 @@ var _ backend.ThreadsAhead = (*snapshot)(nil)
 
 // ThreadsAhead implements backend.ThreadsAhead. Later reads of the snapshot find here what it has read.
 func (s *snapshot) ThreadsAhead(ctx context.Context, ids []structure.ThreadID) error {
-	t, err := s.table(ctx, need{})
+	t, err := s.reader(ctx, need{})
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *snapshot) RunsAhead(ctx context.Context, ids []structure.RunID) error {
 	for _, id := range ids {
 		n.Keys = append(n.Keys, keys.Of(keys.TableRun, id[:]))
 	}
-	t, err := s.table(ctx, n)
+	t, err := s.reader(ctx, n)
 	if err == nil {
 		s.ahead.Store(t)
 	}
@@ -65,7 +65,7 @@ func (s *snapshot) RunsAhead(ctx context.Context, ids []structure.RunID) error {
 
 // threadsNeed returns what readers of threads read next: last messages, active contexts, and the first branches. It returns the
 // active contexts, too. Threads that cannot be read are left out: their readers get the error.
-func (t *table) threadsNeed(ids []structure.ThreadID) (n need, active []structure.ContextID) {
+func (t *stateReader) threadsNeed(ids []structure.ThreadID) (n need, active []structure.ContextID) {
 	for _, id := range ids {
 		v, ok, err := t.Get(keys.Of(keys.TableThread, id[:]))
 		if err != nil || !ok {

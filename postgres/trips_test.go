@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -267,6 +268,61 @@ func TestRoundTripsOfErasures(t *testing.T) {
 			}
 		})
 		require.Equal(t, left, embeddings)
+	}
+}
+
+// The uses of a content are read in pages, whatever is in the messages that have it: pieces, forms and large metadata, each in a
+// thread and a commit of its own. An erasure adds what it takes to see that they are not erased.
+//
+//test:norace
+func TestRoundTripsOfUses(t *testing.T) {
+	for uses, pages := range map[int]int{30: 2, 100: 3} {
+		dsn := pgtest.DSN(t)
+		writer := lineage.New(handle(t, newPool(t, dsn, nil), "s"))
+		var want []lineage.SpanRef
+		for i := range uses {
+			thread, err := writer.CreateThread(background, lineage.ThreadOptions{})
+			require.NoError(t, err)
+			c, err := thread.Active(background)
+			require.NoError(t, err)
+			item := lineage.User("said by all")
+			switch i % 3 {
+			case 1:
+				item = lineage.Item{Kind: lineage.Message, Role: "user", Type: content.TypeJSON, Body: fmt.Appendf(nil, `{"role":"user","n%d":1,"content":[{"type":"text","text":"said by all"},{"type":"text","text":"said in %d"}]}`, i, i)}
+			case 2:
+				item.Metadata = fmt.Appendf(nil, `{"in":%d,"padding":"%s"}`, i, strings.Repeat("-", 2000))
+			}
+			_, err = c.Extend(background, lineage.User(fmt.Sprint("before ", i)), item)
+			require.NoError(t, err)
+			tip, err := c.Tip(background)
+			require.NoError(t, err)
+			want = append(want, tip)
+		}
+		pool, trips := countedTrips(t, dsn)
+		where := func(most int) {
+			t.Helper()
+			store := lineage.New(handle(t, pool, "s"))
+			trips(most, fmt.Sprint(uses, " uses"), func() {
+				var got []lineage.SpanRef
+				for e, err := range store.Where(background, content.Sum([]byte("said by all"))) {
+					require.NoError(t, err)
+					switch i := len(got); i % 3 {
+					case 0:
+						require.Equal(t, "said by all", string(e.Body))
+					case 1:
+						require.Len(t, e.Pieces, 2)
+						require.Contains(t, string(e.Body), fmt.Sprintf(`"said in %d"`, i))
+					case 2:
+						require.Contains(t, string(e.Metadata), fmt.Sprintf(`{"in":%d,`, i))
+					}
+					got = append(got, e.Span)
+				}
+				require.Equal(t, want, got)
+			})
+		}
+		where(4 + 6*pages)
+		require.NoError(t, writer.Erase(background, content.Sum([]byte("before 0"))))
+		where(4 + 7*pages)
 	}
 }
 

@@ -53,7 +53,7 @@ func (e *Engine) collect(ctx context.Context, c *collect.Collection) error {
 
 func (e *Engine) newCollection(ctx context.Context, o backend.CollectOptions) *collect.Collection {
 	return collect.New(ctx, collect.Store{
-		Engine: (*collected)(e), State: &e.collecting, Journal: e.journal, Index: e.index, Pending: e.dir.pending(), Logger: e.opt.Logger,
+		Engine: (*collected)(e), Control: &e.collecting, Journal: e.journal, Index: e.index, Pending: e.dir.pending(), Logger: e.opt.Logger,
 		Write: &e.write, Counts: &e.counts, Cache: e.cache,
 	}, o)
 }

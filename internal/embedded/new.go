@@ -18,10 +18,10 @@ func newEngine(dir string, o Options) *Engine {
 		opt:   o,
 		cache: entries.NewCache(),
 
-		collecting: collect.State{One: collect.NewLock()},
+		collecting: collect.Control{One: collect.NewLock()},
 	}
 	e.reads = reads{store: &e.store, holds: &e.holds}
-	e.state.Source, e.state.Cache = (*latestState)(e), e.cache
+	e.state.Latest, e.state.Cache = (*latestState)(e), e.cache
 	e.setPacks(0, 0, nil)
 	e.queue.write, e.queue.sync = e.commitAll, func(last uint64) error { return e.journal.Sync(last) }
 	e.schedule.opt, e.schedule.pack, e.schedule.begin, e.schedule.end = &e.opt, e.packSealed, e.begin, e.end

@@ -141,6 +141,40 @@ func (r *Reader) Know(id content.ID, body []byte) {
 	r.forms[id] = bytes.Clone(body)
 }
 
+// Ahead reads at once forms and metadata of steps. Where some are gone or large, they are read when they are asked for.
+func (r *Reader) Ahead(ctx context.Context, steps []*backend.Step) error {
+	var ids []content.ID
+	seen := make(map[content.ID]bool)
+	for _, step := range steps {
+		for i := range step.Span.Usages {
+			u := &step.Span.Usages[i]
+			for _, id := range []content.ID{u.Form, u.MetadataContent} {
+				if _, known := r.forms[id]; known || id.IsZero() || seen[id] {
+					continue
+				}
+				seen[id] = true
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	blocks, err := r.from.Blocks(ctx, ids)
+	switch {
+	case errors.Is(err, backend.ErrErased), errors.Is(err, backend.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	for i, b := range blocks {
+		if b.Body != nil {
+			r.Know(ids[i], b.Body)
+		}
+	}
+	return nil
+}
+
 // Metadata returns the metadata of a usage, or nil if there is none or it was erased. The result
 // may share the usage's memory.
 func (r *Reader) Metadata(ctx context.Context, u *structure.Usage) ([]byte, error) {

@@ -13,11 +13,11 @@ import (
 // last reader is done. The caller holds mu.
 func (db *DB) replace(fresh *DB) (release func()) {
 	base := db.base
-	kept := db.leave()
+	holds := db.leave()
 	db.bolt, db.file, db.pages, db.kept, db.base = fresh.bolt, fresh.file, fresh.pages, fresh.kept, fresh.base
 	return func() {
 		base.release()
-		kept()
+		holds()
 	}
 }
 

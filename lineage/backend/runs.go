@@ -87,3 +87,32 @@ func AllRuns(ctx context.Context, r Reader) iter.Seq2[structure.RunInfo, error] 
 		}
 	}
 }
+
+// StepReader is implemented by snapshots whose reads are round trips.
+type StepReader interface {
+	// Steps yields the steps of spans, in their order and with bodies. It takes few round trips, whatever their number.
+	Steps(context.Context, []structure.SpanRef) iter.Seq2[*Step, error]
+}
+
+// Steps returns the steps of spans, in their order and with bodies.
+func Steps(ctx context.Context, s Snapshot, refs []structure.SpanRef) (steps []*Step, err error) {
+	all := func(yield func(*Step, error) bool) {
+		for _, at := range refs {
+			for step, err := range s.Path(ctx, at, structure.Window{Last: 1}, PathOptions{Bodies: true}) {
+				if !yield(step, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+	if r, ok := s.(StepReader); ok {
+		all = r.Steps(ctx, refs)
+	}
+	for step, err := range all {
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+	}
+	return steps, nil
+}

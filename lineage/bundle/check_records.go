@@ -36,7 +36,7 @@ func (c *checker) span(s *structure.Span, digest structure.Digest) error {
 func (c *checker) block(b *structure.Block) error {
 	if b.Tree.Size != 0 && !has(&c.references, b.Tree.Key) {
 		err := c.require("chunk", b.Tree.Key, func() error {
-			_, err := c.here.Chunks(c.ctx, []content.Key{b.Tree.Key})
+			_, err := c.store.Chunks(c.ctx, []content.Key{b.Tree.Key})
 			return err
 		})
 		if err != nil {

@@ -130,7 +130,7 @@ func TestManyEntriesInLittle(t *testing.T) {
 	require.NoError(t, err)
 	defer in.close()
 	read := 0
-	err = in.each(bg, func(*entry) error { read++; return nil })
+	err = in.each(bg, func(*decodedEntry) error { read++; return nil })
 	require.ErrorIs(t, err, backend.ErrTooLarge)
 	require.Less(t, read, n/4)
 	_, err = Import(bg, emptyStore(t), bytes.NewReader(b.Bytes()), ImportOptions{})

@@ -129,17 +129,17 @@ func (im *importer) commitHistory(b *write.Batch) (backend.Receipt, error) {
 // rememberSources records the source ids of messages that were added to threads that the store does not have yet.
 func (im *importer) rememberSources(records []structure.Record) error {
 	missing := make(map[structure.ThreadID]bool)
-	return im.eachSource(records, func(l sourceKey, _ *structure.Usage) error {
-		unseen, known := missing[l.home.Thread]
+	return im.eachSource(records, func(key sourceKey, _ *structure.Usage) error {
+		unseen, known := missing[key.home.Thread]
 		if !known {
-			_, err := im.engine.Thread(im.ctx, l.home.Thread)
+			_, err := im.engine.Thread(im.ctx, key.home.Thread)
 			if unseen = errors.Is(err, backend.ErrNotFound); err != nil && !unseen {
 				return err
 			}
-			missing[l.home.Thread] = unseen
+			missing[key.home.Thread] = unseen
 		}
 		if unseen {
-			im.sources.add(l)
+			im.sources.add(key)
 		}
 		return nil
 	})
@@ -160,7 +160,7 @@ func (im *importer) spanSet(s *structure.SpanSet) ([]structure.Record, error) {
 }
 
 // bodyEntry stores the chunks of bodies that the store does not have, and checks the bodies.
-func (im *importer) bodyEntry(e *entry) error {
+func (im *importer) bodyEntry(e *decodedEntry) error {
 	switch e.tag {
 	case entryBody:
 		return im.description(e.tag, e.block())
@@ -185,7 +185,7 @@ func (im *importer) bodyEntry(e *entry) error {
 }
 
 // reviveEntry stores content that was erased in the store and is used again.
-func (im *importer) reviveEntry(e *entry) error {
+func (im *importer) reviveEntry(e *decodedEntry) error {
 	switch e.tag {
 	case entryBody:
 		im.skipChunks = !im.revive[e.block().ID]
@@ -305,24 +305,11 @@ func isSourceTaken(err error) (sourceID string, taken bool) {
 // freeSources removes the source ids of usages if other messages in the store have them.
 func (im *importer) freeSources(records []structure.Record, refused string) error {
 	taken := make(map[sourceKey]bool)
-	return im.eachSource(records, func(l sourceKey, u *structure.Usage) error {
-		twice := taken[l] || im.sources.has(l)
-		if !twice {
-			var err error
-			if twice, err = im.isTaken(l); err != nil {
-				return err
-			}
-		}
-		if taken[l] = true; twice || refused == fmt.Sprintf("%.80q", u.SourceID) {
-			u.Lookup = 0
-			im.report.Sources++
-		}
-		return nil
-	})
+	return im.eachSource(records, func(key sourceKey, u *structure.Usage) error { return im.freeSource(u, key, taken, refused) })
 }
 
 // eachSource visits the usages of new spans that are found by a source id.
-func (im *importer) eachSource(records []structure.Record, visit func(l sourceKey, u *structure.Usage) error) error {
+func (im *importer) eachSource(records []structure.Record, visit func(sourceKey, *structure.Usage) error) error {
 	homes := make(map[structure.RunID]structure.Home)
 	for _, r := range records {
 		switch r := r.(type) {
@@ -332,8 +319,8 @@ func (im *importer) eachSource(records []structure.Record, visit func(l sourceKe
 			if !slices.ContainsFunc(r.Usages, func(u structure.Usage) bool { return u.Lookup > 0 }) {
 				continue
 			}
-			home, ok := homes[r.Ref.Run]
-			if !ok {
+			home, known := homes[r.Ref.Run]
+			if !known {
 				run, err := im.engine.Run(im.ctx, r.Ref.Run)
 				if err != nil {
 					return err
@@ -351,6 +338,23 @@ func (im *importer) eachSource(records []structure.Record, visit func(l sourceKe
 				}
 			}
 		}
+	}
+	return nil
+}
+
+// freeSource removes the source id of a usage if it is refused, or if another message has it: in the store, or one before,
+// in taken.
+func (im *importer) freeSource(u *structure.Usage, key sourceKey, taken map[sourceKey]bool, refused string) (err error) {
+	duplicate := taken[key] || im.sources.has(key)
+	if !duplicate {
+		if duplicate, err = im.isTaken(key); err != nil {
+			return err
+		}
+	}
+	taken[key] = true
+	if duplicate || refused == fmt.Sprintf("%.80q", u.SourceID) {
+		u.Lookup = 0
+		im.report.Sources++
 	}
 	return nil
 }
@@ -373,10 +377,10 @@ func newSourceSet() sourceSet {
 	return sourceSet{seed: maphash.MakeSeed(), had: make(map[uint64]struct{})}
 }
 
-func (s *sourceSet) add(l sourceKey) { s.had[maphash.Comparable(s.seed, l)] = struct{}{} }
+func (s *sourceSet) add(key sourceKey) { s.had[maphash.Comparable(s.seed, key)] = struct{}{} }
 
-func (s *sourceSet) has(l sourceKey) bool {
-	_, had := s.had[maphash.Comparable(s.seed, l)]
+func (s *sourceSet) has(key sourceKey) bool {
+	_, had := s.had[maphash.Comparable(s.seed, key)]
 	return had
 }
 

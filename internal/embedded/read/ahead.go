@@ -82,11 +82,40 @@ func (v *View) PrefetchSpans(ctx context.Context, run structure.RunID, first, la
 		if err != nil {
 			return err
 		}
-		if p, err := keys.ReadSpanLocation(e.Value); err == nil {
-			need.commit(p.Frame)
-		}
+		need.commitOf(e.Value)
 	}
 	return v.Ahead.Prefetch(ctx, need)
+}
+
+// prefetchRefs prefetches spans, and returns each as a segment of its run.
+func (v *View) prefetchRefs(ctx context.Context, refs []structure.SpanRef) (segments []structure.Segment, err error) {
+	var places, commits Need
+	for _, r := range refs {
+		places.Keys = append(places.Keys, keys.Span(r), keys.Of(keys.TableRun, r.Run[:]))
+	}
+	if err := v.Ahead.Prefetch(ctx, places); err != nil {
+		return nil, err
+	}
+	for _, r := range refs {
+		value, err := v.spanEntry(r)
+		if err != nil {
+			return nil, err
+		}
+		commits.commitOf(value)
+		run, err := Run(v.Index, r.Run)
+		if err != nil {
+			return nil, err
+		}
+		segments = append(segments, structure.Segment{Run: run, First: r.Seq, Last: r.Seq})
+	}
+	return segments, v.Ahead.Prefetch(ctx, commits)
+}
+
+// commitOf adds the commit of a span, given its entry.
+func (n *Need) commitOf(span []byte) {
+	if p, err := keys.ReadSpanLocation(span); err == nil {
+		n.commit(p.Frame)
+	}
 }
 
 // commit adds a commit, unless it equals the last one.

@@ -3,6 +3,7 @@ package read
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/lineage-store/lineage/content"
 	"github.com/lineage-store/lineage/internal/embedded/keys"
@@ -48,6 +49,42 @@ func (v *View) Path(ctx context.Context, at structure.SpanRef, w structure.Windo
 	}
 }
 
+// Steps yields the steps of spans, in their order and with bodies. The view must have a prefetcher: it reads at once what many
+// of them need.
+func (v *View) Steps(ctx context.Context, refs []structure.SpanRef) iter.Seq2[*backend.Step, error] {
+	return func(yield func(*backend.Step, error) bool) {
+		r := v.newPathReader(backend.PathOptions{Bodies: true})
+		for some := range slices.Chunk(refs, spansAhead) {
+			segments, err := v.prefetchRefs(ctx, some)
+			for i := range segments {
+				var step *backend.Step
+				if len(r.window) == 0 {
+					err = r.readAhead(ctx, func(yield func(structure.Segment, uint64) bool) {
+						for _, s := range segments[i:] {
+							if !yield(s, s.First) {
+								return
+							}
+						}
+					})
+				}
+				if err == nil {
+					step, err = r.fromWindow()
+				}
+				if err != nil {
+					break
+				}
+				if !yield(step, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
 // pathReader reads the steps of a path in order.
 type pathReader struct {
 	spans    *SpanReader
@@ -74,23 +111,32 @@ func (v *View) newPathReader(o backend.PathOptions) *pathReader {
 
 // step returns the step at a place in a segment of a path. Spans up to last are prefetched.
 func (r *pathReader) step(ctx context.Context, s structure.Segment, seq, last uint64) (*backend.Step, error) {
-	var m *stepMemory
 	if r.bodies && r.spans.view.Ahead != nil {
 		if len(r.window) == 0 {
-			if err := r.readAhead(ctx, s, seq, last); err != nil {
+			if err := r.readAhead(ctx, spansOf(s, seq, last)); err != nil {
 				return nil, err
 			}
 		}
-		m, r.window = r.window[0], r.window[1:]
-	} else {
-		if !r.passing {
-			r.memory = &stepMemory{}
-		}
-		m = r.memory
-		if err := r.read(s, seq, m); err != nil {
-			return nil, err
-		}
+		return r.fromWindow()
 	}
+	if !r.passing {
+		r.memory = &stepMemory{}
+	}
+	if err := r.read(s, seq, r.memory); err != nil {
+		return nil, err
+	}
+	return r.withBodies(r.memory)
+}
+
+// fromWindow returns the next step of the window.
+func (r *pathReader) fromWindow() (*backend.Step, error) {
+	m := r.window[0]
+	r.window = r.window[1:]
+	return r.withBodies(m)
+}
+
+// withBodies returns a step that was read, with bodies if they are wanted.
+func (r *pathReader) withBodies(m *stepMemory) (*backend.Step, error) {
 	if !r.bodies {
 		return &m.step, nil
 	}
@@ -119,13 +165,24 @@ func (r *pathReader) read(s structure.Segment, seq uint64, m *stepMemory) error 
 // mostReadAhead limits the bodies of the steps that are read ahead, in bytes.
 const mostReadAhead = 4 << 20
 
-// readAhead reads the spans of a window of steps, at least one, and prefetches what their bodies need besides.
-func (r *pathReader) readAhead(ctx context.Context, s structure.Segment, first, last uint64) error {
+// spansOf yields the spans of a segment from first to last.
+func spansOf(s structure.Segment, first, last uint64) iter.Seq2[structure.Segment, uint64] {
+	return func(yield func(structure.Segment, uint64) bool) {
+		for seq := first; seq <= last && yield(s, seq); seq++ {
+		}
+	}
+}
+
+// readAhead reads a window of steps, at least the first, and prefetches what their bodies need besides.
+func (r *pathReader) readAhead(ctx context.Context, spans iter.Seq2[structure.Segment, uint64]) error {
 	if !r.passing {
 		r.used = nil
 	}
 	n, size := 0, 0
-	for seq := first; seq <= last && size < mostReadAhead; seq++ {
+	for s, seq := range spans {
+		if size >= mostReadAhead {
+			break
+		}
 		if n == len(r.used) {
 			r.used = append(r.used, &stepMemory{})
 		}
@@ -212,11 +269,17 @@ func (v *View) requireSpan(r structure.SpanRef) error {
 	if r.IsZero() {
 		return nil
 	}
-	_, ok, err := v.Index.Get(keys.Span(r))
+	_, err := v.spanEntry(r)
+	return err
+}
+
+// spanEntry returns the value of the entry of a span.
+func (v *View) spanEntry(r structure.SpanRef) ([]byte, error) {
+	value, ok, err := v.Index.Get(keys.Span(r))
 	if err == nil && !ok {
 		err = &backend.SubjectError{Subject: "span", ID: r.String(), Err: backend.ErrNotFound}
 	}
-	return err
+	return value, err
 }
 
 func (v *View) runs() structure.RunLookup {

@@ -24,7 +24,7 @@ func (v *View) Where(ctx context.Context, id content.ID) iter.Seq2[structure.Usa
 		fail := func(err error) { yield(structure.UsageID{}, err) }
 		own, err := v.OwnUsages(v.Index, id, nil)
 		if err == nil && v.Commits.Collecting() {
-			own, err = v.present(own)
+			own, err = v.present(ctx, own)
 		}
 		if err != nil {
 			fail(err)
@@ -104,15 +104,24 @@ func (v *View) OwnUsages(state Getter, id content.ID, hidden func(structure.Span
 }
 
 // present drops usages in spans that the index no longer has. A collection has not deleted them from the journal yet.
-func (v *View) present(usages []Usage) (there []Usage, err error) {
+func (v *View) present(ctx context.Context, usages []Usage) (left []Usage, err error) {
+	if v.Ahead != nil {
+		var need Need
+		for _, u := range usages {
+			need.Keys = append(need.Keys, keys.Span(u.Span))
+		}
+		if err := v.Ahead.Prefetch(ctx, need); err != nil {
+			return nil, err
+		}
+	}
 	for _, u := range usages {
 		_, ok, err := v.Index.Get(keys.Span(u.Span))
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			there = append(there, u)
+			left = append(left, u)
 		}
 	}
-	return there, nil
+	return left, nil
 }
