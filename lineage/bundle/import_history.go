@@ -129,17 +129,17 @@ func (im *importer) commitHistory(b *write.Batch) (backend.Receipt, error) {
 // rememberSources records the source ids of messages that were added to threads that the store does not have yet.
 func (im *importer) rememberSources(records []structure.Record) error {
 	missing := make(map[structure.ThreadID]bool)
-	return im.eachSource(records, func(key sourceKey, _ *structure.Usage) error {
-		unseen, known := missing[key.home.Thread]
+	return im.eachSource(records, func(l sourceKey, _ *structure.Usage) error {
+		unseen, known := missing[l.home.Thread]
 		if !known {
-			_, err := im.engine.Thread(im.ctx, key.home.Thread)
+			_, err := im.engine.Thread(im.ctx, l.home.Thread)
 			if unseen = errors.Is(err, backend.ErrNotFound); err != nil && !unseen {
 				return err
 			}
-			missing[key.home.Thread] = unseen
+			missing[l.home.Thread] = unseen
 		}
 		if unseen {
-			im.sources.add(key)
+			im.sources.add(l)
 		}
 		return nil
 	})
@@ -305,11 +305,25 @@ func isSourceTaken(err error) (sourceID string, taken bool) {
 // freeSources removes the source ids of usages if other messages in the store have them.
 func (im *importer) freeSources(records []structure.Record, refused string) error {
 	taken := make(map[sourceKey]bool)
-	return im.eachSource(records, func(key sourceKey, u *structure.Usage) error { return im.freeSource(u, key, taken, refused) })
+	return im.eachSource(records, func(key sourceKey, u *structure.Usage) error {
+		duplicate := taken[key] || im.sources.has(key)
+		if !duplicate {
+			var err error
+			if duplicate, err = im.isTaken(key); err != nil {
+				return err
+			}
+		}
+		taken[key] = true
+		if duplicate || refused == fmt.Sprintf("%.80q", u.SourceID) {
+			u.Lookup = 0
+			im.report.Sources++
+		}
+		return nil
+	})
 }
 
 // eachSource visits the usages of new spans that are found by a source id.
-func (im *importer) eachSource(records []structure.Record, visit func(sourceKey, *structure.Usage) error) error {
+func (im *importer) eachSource(records []structure.Record, visit func(l sourceKey, u *structure.Usage) error) error {
 	homes := make(map[structure.RunID]structure.Home)
 	for _, r := range records {
 		switch r := r.(type) {
@@ -342,23 +356,6 @@ func (im *importer) eachSource(records []structure.Record, visit func(sourceKey,
 	return nil
 }
 
-// freeSource removes the source id of a usage if it is refused, or if another message has it: in the store, or one before,
-// in taken.
-func (im *importer) freeSource(u *structure.Usage, key sourceKey, taken map[sourceKey]bool, refused string) (err error) {
-	duplicate := taken[key] || im.sources.has(key)
-	if !duplicate {
-		if duplicate, err = im.isTaken(key); err != nil {
-			return err
-		}
-	}
-	taken[key] = true
-	if duplicate || refused == fmt.Sprintf("%.80q", u.SourceID) {
-		u.Lookup = 0
-		im.report.Sources++
-	}
-	return nil
-}
-
 // sourceKey is a source id and number by which a usage is found.
 type sourceKey struct {
 	home   structure.Home
@@ -377,10 +374,10 @@ func newSourceSet() sourceSet {
 	return sourceSet{seed: maphash.MakeSeed(), had: make(map[uint64]struct{})}
 }
 
-func (s *sourceSet) add(key sourceKey) { s.had[maphash.Comparable(s.seed, key)] = struct{}{} }
+func (s *sourceSet) add(l sourceKey) { s.had[maphash.Comparable(s.seed, l)] = struct{}{} }
 
-func (s *sourceSet) has(key sourceKey) bool {
-	_, had := s.had[maphash.Comparable(s.seed, key)]
+func (s *sourceSet) has(l sourceKey) bool {
+	_, had := s.had[maphash.Comparable(s.seed, l)]
 	return had
 }
 
