@@ -404,6 +404,63 @@ func TestRoundTripsOfShortAddresses(t *testing.T) {
 	}
 }
 
+// The same within half of the threads: what these lead to is read in pages of threads, also what one has of the others.
+//
+//test:norace
+func TestRoundTripsOfShortAddressesWithin(t *testing.T) {
+	for threads, pages := range map[int]int{40: 1, 240: 2} {
+		dsn := pgtest.DSN(t)
+		writer := lineage.New(handle(t, newPool(t, dsn, nil), "s"))
+		var mine, others []lineage.SpanRef
+		var scope *lineage.Thread
+		for i := range threads {
+			user := []string{"mine", "theirs"}[i%2]
+			thread, err := writer.CreateThread(background, lineage.ThreadOptions{UserID: user, Title: fmt.Sprint("thread ", i)})
+			require.NoError(t, err)
+			c, err := thread.Active(background)
+			require.NoError(t, err)
+			said, err := c.Extend(background, lineage.User(fmt.Sprint(i)), lineage.User(fmt.Sprint(i, " again")), lineage.User(fmt.Sprint(i, " at last")))
+			require.NoError(t, err)
+			_, err = thread.SetCheckpoint(background, "point", lineage.CheckpointOptions{At: said[1]})
+			require.NoError(t, err)
+			if fork, err := c.Fork(background, lineage.ForkOptions{}); i%10 < 2 {
+				require.NoError(t, err)
+				_, err = fork.Extend(background, lineage.User(fmt.Sprint(i, " forked")))
+				require.NoError(t, err)
+			}
+			switch {
+			case user == "theirs":
+				others = append(others, said...)
+			case scope == nil:
+				scope = thread
+			default:
+				mine = append(mine, said...)
+			}
+		}
+		_, err := scope.CreateBranch(background, "taken", lineage.BranchOptions{At: others[1]})
+		require.NoError(t, err)
+		pool, trips := countedTrips(t, dsn)
+		store := lineage.New(handle(t, pool, "s"))
+		within := func() *refs.Resolver {
+			thread, err := store.Thread(background, scope.ID())
+			require.NoError(t, err)
+			return refs.New(store, thread).Within(func(t *structure.Thread) bool { return t.UserID == "mine" }, store.FindThread)
+		}
+		for at, known := range map[lineage.SpanRef]bool{mine[0]: true, mine[len(mine)-1]: true, others[0]: true, others[1]: true, others[2]: false, others[len(others)-1]: false} {
+			r := within()
+			trips(36+8*pages, fmt.Sprint("a short address within half of ", threads, " threads"), func() {
+				found, err := r.Find(background, refs.ShortSpan(at))
+				if !known {
+					require.ErrorIs(t, err, lineage.ErrNotFound)
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, at, found.Span)
+			})
+		}
+	}
+}
+
 func runsOf(t *testing.T, r backend.Reader) (all []structure.RunInfo) {
 	t.Helper()
 	for run, err := range backend.AllRuns(background, r) {

@@ -29,10 +29,15 @@ func (r *Resolver) mayRead(t *structure.Thread) bool { return r.allows == nil ||
 
 // threads yields the threads that the resolver may use.
 func (r *Resolver) threads(ctx context.Context) iter.Seq2[*structure.Thread, error] {
+	return r.threadsOf(ctx, r.view)
+}
+
+// threadsOf yields the threads of a state that the resolver may use.
+func (r *Resolver) threadsOf(ctx context.Context, state backend.Reader) iter.Seq2[*structure.Thread, error] {
 	if r.alone {
-		return func(yield func(*structure.Thread, error) bool) { yield(r.view.Thread(ctx, r.thread.ID())) }
+		return func(yield func(*structure.Thread, error) bool) { yield(state.Thread(ctx, r.thread.ID())) }
 	}
-	return only(r.view.Threads(ctx, structure.ThreadID{}), r.mayRead)
+	return only(state.Threads(ctx, structure.ThreadID{}), r.mayRead)
 }
 
 // only yields the elements that fit.
@@ -156,23 +161,13 @@ func (r *Resolver) reachOfAll(ctx context.Context) (backend.Reach, error) {
 	if r.kept.all != nil {
 		return r.kept.all, nil
 	}
-	all := make(backend.Reach)
-	for t, err := range r.threads(ctx) {
-		var reach backend.Reach
-		if err == nil {
-			reach, err = backend.ReachOf(ctx, r.view, t)
-		}
-		if err != nil {
-			return nil, err
-		}
-		for id, e := range reach {
-			if known := all[id]; known == nil || known.Last < e.Last {
-				all[id] = e
-			}
-		}
+	all, err := backend.AtOnce(ctx, r.view, func(s backend.Snapshot) (backend.Reach, error) {
+		return backend.ReachOfAll(ctx, s, r.threadsOf(ctx, s))
+	})
+	if err == nil {
+		r.kept.all = all
 	}
-	r.kept.all = all
-	return all, nil
+	return all, err
 }
 
 // whole yields runs in full.

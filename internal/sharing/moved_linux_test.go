@@ -85,6 +85,26 @@ func TestRemovedLock(t *testing.T) {
 	requireSound(t, guest)
 }
 
+// TestTwoPaths opens a store by its path and by a link to the directory: they are one store with one owner.
+func TestTwoPaths(t *testing.T) {
+	parent := t.TempDir()
+	dir, link := filepath.Join(parent, "store"), filepath.Join(parent, "link")
+	require.NoError(t, os.Symlink(dir, link))
+	owner := open(t, dir, normal)
+	guest := open(t, link, normal)
+	require.True(t, owns(owner))
+	require.False(t, owns(guest))
+	require.True(t, guest.SameStore(owner))
+	apply(t, guest, "first")
+	require.NoError(t, owner.Close())
+	apply(t, guest, "second") // the owner now, by the link
+	again := open(t, dir, normal)
+	apply(t, again, "third")
+	require.Equal(t, map[string]int{"first": 1, "second": 1, "third": 1}, threads(t, again))
+	require.NoError(t, guest.Close())
+	requireSound(t, again)
+}
+
 // requireSound verifies a store.
 func requireSound(t *testing.T, e *Engine) {
 	t.Helper()

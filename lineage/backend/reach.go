@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 
 	"github.com/lineage-store/lineage/structure"
@@ -49,6 +50,50 @@ func ReachOf(ctx context.Context, from Reader, t *structure.Thread) (Reach, erro
 		}
 	}
 	return reach, nil
+}
+
+// threadsAtOnce is the number of threads whose reach is read at once.
+const threadsAtOnce = 100
+
+// ReachOfAll returns the spans that threads lead to. Where reads are round trips, it takes some for a page of threads.
+func ReachOfAll(ctx context.Context, s Snapshot, threads iter.Seq2[*structure.Thread, error]) (Reach, error) {
+	all := make(Reach)
+	var page []*structure.Thread
+	add := func() error {
+		if ahead, ok := s.(ThreadsAhead); ok {
+			ids := make([]structure.ThreadID, len(page))
+			for i, t := range page {
+				ids[i] = t.ID
+			}
+			if err := ahead.ReachAhead(ctx, ids); err != nil {
+				return err
+			}
+		}
+		for _, t := range page {
+			reach, err := ReachOf(ctx, s, t)
+			if err != nil {
+				return err
+			}
+			for id, e := range reach {
+				if known := all[id]; known == nil || known.Last < e.Last {
+					all[id] = e
+				}
+			}
+		}
+		page = page[:0]
+		return nil
+	}
+	for t, err := range threads {
+		if err == nil {
+			if page = append(page, t); len(page) == threadsAtOnce {
+				err = add()
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, add()
 }
 
 // HomeOf returns the thread that a run was written for, nil if it is gone or there was none. A later thread with its id is

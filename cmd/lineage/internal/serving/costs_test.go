@@ -36,7 +36,7 @@ func TestCost(t *testing.T) {
 	require.NoError(t, err)
 	p := &sharedIndexes{store: store, dir: t.TempDir()}
 	require.Empty(t, p.cost(thread.ID()))
-	running, _ := p.threads.state()
+	running, _ := p.threads.computing.state()
 	require.False(t, running)
 	require.False(t, p.costsPending(t.Context()))
 	index, err := p.openCosts(t.Context())

@@ -80,7 +80,7 @@ func (p *sharedIndexes) openCosts(ctx context.Context) (*usage.Index, error) {
 
 // close closes the indexes. They must not be in use.
 func (p *sharedIndexes) close() (err error) {
-	p.threads.end()
+	p.threads.computing.end()
 	p.indexing.end()
 	p.mu.Lock()
 	defer p.mu.Unlock()
