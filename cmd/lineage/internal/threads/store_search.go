@@ -29,13 +29,9 @@ func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err
 	if s.NamedThread() != "" {
 		q.Thread = s.Thread.ID()
 	}
-	q.Behind = func(commits uint64, why error) {
-		if last := amount.Plural(int64(commits), "commit"); errors.Is(why, derived.ErrUnfinished) {
-			s.Warn("the last %s cannot be found yet: search again to index more, or all with --index-for 0", last)
-		} else {
-			s.Warn("the last %s cannot be found: the store may only be read, and nobody else has searched since", last)
-		}
-	}
+	var behind uint64
+	var outdated error
+	q.Behind = func(commits uint64, why error) { behind, outdated = commits, why }
 	open := func(dir string, progress func(done, total uint64)) (*search.Index, error) {
 		if q.UpdateFor = o.IndexFor; dir != s.Dir {
 			q.UpdateFor = 0 // the index is made for this search only
@@ -56,6 +52,13 @@ func (s InStore) Search(ctx context.Context, o *SearchOptions) (hits []*Hit, err
 		}
 		return nil
 	})
+	if err == nil && behind > 0 { // the progress line is gone now
+		if last := amount.Plural(int64(behind), "commit"); errors.Is(outdated, derived.ErrUnfinished) {
+			s.Warn("the last %s cannot be found yet: search again to index more, or all with --index-for 0", last)
+		} else {
+			s.Warn("the last %s cannot be found: the store may only be read, and nobody else has searched since", last)
+		}
+	}
 	return hits, err
 }
 
