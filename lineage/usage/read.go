@@ -132,7 +132,7 @@ func (r *reporter) candidates(ctx context.Context) (with, where string, args []a
 	}
 	list, err := json.Marshal(numbers)
 	return fmt.Sprintf(inScope, `SELECT value FROM json_each(?)`, int64(derivedfile.Forever)) + ` `,
-		` AND run IN (SELECT run FROM visible UNION SELECT r.number FROM runs r JOIN scope ON scope.thread = r.thread)`, []any{string(list)}, err
+		` AND run IN (SELECT run FROM visible UNION SELECT r.number FROM scope CROSS JOIN runs r ON r.thread = scope.thread AND r.thread > 0)`, []any{string(list)}, err
 }
 
 // threadNumber selects the number of the thread with an id that exists.
@@ -250,12 +250,13 @@ func (r *reporter) eachSighting(ctx context.Context, do func(*sighting) error, q
 	}, query, args...)
 }
 
-// inScope selects the history that a query covers: runs up to a step.
+// inScope selects the history that a query covers: runs up to a step. The order of its joins is stated, because SQLite does not
+// know how many threads there are, and may list them again for each tip.
 const inScope = `WITH RECURSIVE
-	scope (thread) AS (%s),
+	scope (thread) AS MATERIALIZED (%s),
 	seen (run, seq) AS (
-		SELECT p.run, p.seq FROM tips p JOIN scope ON scope.thread = p.thread
-		UNION SELECT r.number, %d FROM runs r JOIN scope ON scope.thread = r.thread JOIN threads t ON t.number = r.thread AND t.keeps
+		SELECT p.run, p.seq FROM scope CROSS JOIN tips p ON p.thread = scope.thread
+		UNION SELECT r.number, %d FROM scope CROSS JOIN runs r ON r.thread = scope.thread AND r.thread > 0 JOIN threads t ON t.number = r.thread AND t.keeps
 		UNION SELECT r.parent, r.after FROM seen s JOIN runs r ON r.number = s.run WHERE r.parent > 0
 	),
 	visible (run, seq) AS (SELECT run, MAX(seq) FROM seen GROUP BY run)`
