@@ -78,7 +78,7 @@ the index has, and says what it lacks. If nothing is found, the command exits wi
 	o.Session.Add(c.Flags())
 	c.Flags().Var(&o.Since, "since", "only in threads updated at this time or later: "+app.TimeForms)
 	c.Flags().Var(&o.Until, "until", "only in threads updated before this time")
-	c.Flags().DurationVar(&o.IndexFor, indexFor, 0, "bring the index up to date for at most this long; 0 for as long as it takes, the default but on a terminal (10s)")
+	c.Flags().DurationVar(&o.IndexFor, indexFor, 0, "bring the index up to date for at most this long; 0 is no limit (default 10s on a terminal, 0 elsewhere)")
 	c.Flags().IntVarP(&o.Limit, "limit", "n", 0, fmt.Sprintf("list at most this many (default %d)", chat.DefaultSearchLimit))
 	return c
 }
