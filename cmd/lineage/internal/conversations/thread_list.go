@@ -45,7 +45,7 @@ shown after the first 'lineage usage', which reads the whole store.`,
 	f := c.Flags()
 	f.StringVar(&o.User, "user", "", "only this user's")
 	f.StringVar(&o.Source, "source-prefix", "", "only those whose source id has this prefix")
-	f.StringVar(&o.Title, "title", "", "only those whose title has this prefix, ignoring case")
+	f.StringVar(&o.Title, "title", "", "only those whose title has this prefix, ignoring case; a first prompt that is listed for want of a title is none")
 	f.Var(&o.Metadata, "metadata", "only those with this KEY=VALUE in their metadata, or with VALUE in the array there; VALUE is JSON, or else a string; may be repeated")
 	o.Session.Add(f)
 	f.Var(&o.Since, "since", "only those updated at this time or later: "+app.TimeForms)

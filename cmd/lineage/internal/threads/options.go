@@ -210,6 +210,9 @@ func (o *ThreadListOptions) None() string {
 	if doubt := o.Session.Doubt(AgentNames()); doubt != "" {
 		return "no such threads; " + doubt
 	}
+	if o.Title != "" {
+		return "no such threads; --title does not look at first prompts, which are listed for want of a title: 'lineage search' does"
+	}
 	return "no such threads"
 }
 

@@ -60,11 +60,13 @@ func TestNoteOfNoThreads(t *testing.T) {
 		"--project=infra":     "no such threads; --project is a folder, here " + here + string(os.PathSeparator) + "infra",
 		"--project=" + here:   "no such threads",
 		"--gone":              "no such threads",
+		"--title=Fix":         "no such threads; --title does not look at first prompts, ",
 	} {
 		o := &ThreadListOptions{}
 		f := pflag.NewFlagSet("", pflag.ContinueOnError)
 		o.Session.Add(f)
 		f.BoolVar(&o.Gone, "gone", false, "")
+		f.StringVar(&o.Title, "title", "", "")
 		if flag != "" {
 			require.NoError(t, f.Parse([]string{flag}))
 		}
